@@ -1,0 +1,137 @@
+//! What the image builder tells the first servers, encoded with `postcard` at `map::BOOTINFO_VA`
+//! (a little-endian `u64` length first).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+/// The whole message.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootInfo {
+    pub domains: Vec<Domain>,
+    pub interfaces: Vec<Interface>,
+    pub portals: Vec<Portal>,
+    pub threads: Vec<Thread>,
+    pub semaphores: Vec<Semaphore>,
+    pub rules: Vec<Rule>,
+    pub code: CommonCode,
+    /// Page-aligned physical end of what the image occupies; free memory starts here.
+    pub image_end: u64,
+    pub ram_end: u64,
+    /// Bytes of the code arena in use (its pages up to there are mapped).
+    pub code_used: u64,
+    /// Physical pages that back the code arena, the thread blocks and the nucleus data, in order.
+    pub kernel_l0: [u64; 2],
+    /// Stack descriptors in use.
+    pub stack_descs: u32,
+    /// Shared page of empty portal-table entries, gate page, and level-1 table of dead domains (physical).
+    pub empty_table: u64,
+    pub gate: u64,
+    pub dead_l1: u64,
+    /// Root entry 510 of every page table.
+    pub kernel_pte: u64,
+}
+
+/// Generated code that is not made for one domain: addresses in the code arena.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommonCode {
+    /// Entry 0 of every table.
+    pub dispatch: u64,
+    /// An index that is not held: raises the domain's exception.
+    pub none: u64,
+    /// Exception and interrupt entries: for domains without, and with, floating point.
+    pub exception: [u64; 2],
+    pub interrupt: [u64; 2],
+    /// Return code of a trap frame: likewise. A new thread starts through it.
+    pub trap_return: [u64; 2],
+    /// Bottom of every invocation stack: the thread's first function returned.
+    pub thread_end: u64,
+    pub get_thread_id: u64,
+    pub hrtime: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Domain {
+    pub asid: u16,
+    pub name: String,
+    pub root: u64,
+    /// Physical page of the first page of its portal table.
+    pub table: u64,
+    pub float: bool,
+    /// Runs with interrupts off on one fixed stack.
+    pub exclusive: bool,
+    /// Fixed stack of an exclusive domain.
+    pub fixed_stack: u64,
+    pub priority: u8,
+    /// Physical pages that it owns (image, stacks, tables), for accounting.
+    pub pages: u32,
+    /// Stack slots in use in its stack range.
+    pub stack_slots: u8,
+    /// End of its image: where its heap starts.
+    pub heap: u64,
+    /// Interfaces that only the manifest's grants may open are marked by rules; this one is essential: its death stops the system.
+    pub essential: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    pub name: String,
+    pub asid: u16,
+    pub entry: u64,
+    pub spec: String,
+}
+
+/// A portal that the image builder compiled. `index` in the table of `asid`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Portal {
+    pub asid: u16,
+    pub index: u16,
+    /// Position in `BootInfo::interfaces`, or `u16::MAX` for common code.
+    pub interface: u16,
+    pub code: u64,
+    pub len: u32,
+    pub constant: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thread {
+    pub tid: u16,
+    pub asid: u16,
+    pub priority: u8,
+    /// Physical page of its thread block.
+    pub block: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Semaphore {
+    pub id: u16,
+    pub initial: i64,
+    pub owner: u16,
+    /// A wait on it may be cut short when the waiting thread's domain dies.
+    pub interruptible: bool,
+}
+
+/// "Domains whose name matches `client` may open interfaces whose name matches `interface`": first match decides.
+/// A `*` at the end matches any rest. Without a match: allowed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rule {
+    pub client: String,
+    pub interface: String,
+    pub allow: bool,
+}
+
+impl BootInfo {
+    /// Length prefix and `postcard` bytes.
+    pub fn encode(&self) -> Result<Vec<u8>, postcard::Error> {
+        let body = postcard::to_allocvec(self)?;
+        let mut out = Vec::from((body.len() as u64).to_le_bytes());
+        out.extend_from_slice(&body);
+        Ok(out)
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, postcard::Error> {
+        let len = bytes.first_chunk::<8>().map(|b| u64::from_le_bytes(*b) as usize);
+        let body = len.and_then(|n| bytes.get(8..8 + n)).ok_or(postcard::Error::DeserializeUnexpectedEnd)?;
+        postcard::from_bytes(body)
+    }
+}

@@ -1,0 +1,38 @@
+//! Errors of servers: a negative result word. Numbers as in the C library's `errno.h`.
+
+macro_rules! errnos {
+    ($($name:ident = $value:literal, $text:literal;)*) => {
+        $(#[doc = $text] pub const $name: i64 = $value;)*
+        /// The sentence for an error number, positive or negative.
+        pub const fn text(error: i64) -> &'static str {
+            match error.abs() { $($value => $text,)* _ => "unknown error" }
+        }
+        /// All names with numbers and texts, for generated headers.
+        pub const ALL: &[(&str, i64, &str)] = &[$((stringify!($name), $value, $text)),*];
+    };
+}
+
+errnos! {
+    EPERM = 1, "not permitted";
+    ENOENT = 2, "no such name";
+    ESRCH = 3, "no such domain or thread";
+    EINTR = 4, "interrupted";
+    EIO = 5, "input or output failed";
+    E2BIG = 7, "arguments too long";
+    ENOEXEC = 8, "not a program";
+    EBADF = 9, "not an open file";
+    ECHILD = 10, "no such child";
+    EAGAIN = 11, "limit reached, try again later";
+    ENOMEM = 12, "out of memory";
+    EACCES = 13, "the name server's policy refuses it";
+    EFAULT = 14, "bad address";
+    EEXIST = 17, "name already taken";
+    ENOTDIR = 20, "not a directory";
+    EISDIR = 21, "is a directory";
+    EINVAL = 22, "invalid argument";
+    EMFILE = 24, "portal table full";
+    ENOSPC = 28, "no space left";
+    EPIPE = 32, "nobody reads the pipe";
+    ENAMETOOLONG = 36, "name too long";
+    ENOSYS = 38, "not implemented";
+}

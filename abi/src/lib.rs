@@ -1,0 +1,27 @@
+//! The one constants file: everything that two parts of Pebble must agree on.
+//!
+//! The nucleus, the portal compiler, the servers, the component library, the image builder and the
+//! generated `pebble.h` all take their numbers from here; nothing is kept in step by hand.
+//!
+//! * [`map`] where things are, in a domain and in the nucleus
+//! * [`thread`] the thread block and its invocation stack
+//! * [`call`] the calling convention of a portal
+//! * [`sys`] the portals that every domain has, with their fixed indices
+//! * [`link`] the records by which a component says what it exports and imports
+//! * [`status`] transport errors, [`errno`] the errors of servers
+//! * [`boot`] what the image builder tells the first servers
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "boot")]
+extern crate alloc;
+
+#[cfg(feature = "boot")]
+pub mod boot;
+pub mod call;
+pub mod errno;
+pub mod link;
+pub mod map;
+pub mod status;
+pub mod sys;
+pub mod thread;

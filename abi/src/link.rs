@@ -1,0 +1,63 @@
+//! Records in a component's ELF file by which image builder and loader connect it.
+//!
+//! Section `.pebble.exports` holds [`EXPORT_BYTES`]-byte records: name, specification, entry address.
+//! Section `.pebble.imports` holds [`IMPORT_BYTES`]-byte records: name, portal index; whoever loads the component
+//! opens the portal and writes its index into the record before the component runs.
+//! All numbers little-endian; names and specifications padded with zero bytes.
+
+/// Longest interface name; three words.
+pub const NAMELEN: usize = 24;
+/// Longest specification string.
+pub const SPECLEN: usize = 16;
+pub const EXPORTS: &str = ".pebble.exports";
+pub const IMPORTS: &str = ".pebble.imports";
+/// name `[u8; 24]`, specification `[u8; 16]`, entry `u64`, flags `u64` (0)
+pub const EXPORT_BYTES: usize = NAMELEN + SPECLEN + 16;
+pub const EXPORT_ENTRY: usize = NAMELEN + SPECLEN;
+/// name `[u8; 24]`, index `u64`
+pub const IMPORT_BYTES: usize = NAMELEN + 8;
+pub const IMPORT_INDEX: usize = NAMELEN;
+
+/// Offsets in the start-up page of a program.
+pub struct Startup;
+impl Startup {
+    /// `u64`: number of arguments.
+    pub const ARGC: usize = 0;
+    /// Paths that the program opens as files 0, 1 and 2: 40 bytes each.
+    pub const STDIN: usize = 8;
+    pub const STDOUT: usize = 48;
+    pub const STDERR: usize = 88;
+    /// First free heap address after the image.
+    pub const BREAK: usize = 128;
+    /// The arguments, one zero-terminated string after the other.
+    pub const ARGS: usize = 256;
+    pub const ARGS_MAX: usize = 4096 - 256;
+}
+/// Longest path in an `open` call; five words.
+pub const PATHLEN: usize = 40;
+
+/// A name as the words in which calls pass it.
+pub fn pack<const WORDS: usize>(name: &str) -> Option<[u64; WORDS]> {
+    let bytes = name.as_bytes();
+    if bytes.len() > WORDS * 8 {
+        return None;
+    }
+    let mut words = [0u64; WORDS];
+    for (i, b) in bytes.iter().enumerate() {
+        words[i / 8] |= u64::from(*b) << (i % 8 * 8);
+    }
+    Some(words)
+}
+
+/// The inverse of [`pack`]: fills `out` (8 bytes a word) and returns the length up to the first zero.
+pub fn unpack(words: &[u64], out: &mut [u8]) -> usize {
+    let mut len = 0;
+    for (i, byte) in out.iter_mut().enumerate().take(words.len() * 8) {
+        *byte = (words[i / 8] >> (i % 8 * 8)) as u8;
+        if *byte == 0 {
+            break;
+        }
+        len = i + 1;
+    }
+    len
+}

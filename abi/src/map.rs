@@ -1,0 +1,132 @@
+//! Address map of the rv64 `virt` board (Sv39). Sizes and addresses in bytes.
+//!
+//! Every domain lives below 1 GiB, so a pointer fits an `int`. The nucleus and what portal code
+//! touches live in the last 2 GiB of the address space, the same in every domain and closed to user mode:
+//! a `lui` reaches all of it in one instruction.
+
+pub const PAGE: u64 = 4096;
+/// Domains (address space identifiers) that the system can hold; 0 is never used.
+pub const MAX_DOMAINS: usize = 256;
+pub const MAX_THREADS: usize = 256;
+pub const MAX_SEMAPHORES: usize = 1024;
+/// Stack descriptors in all stack queues together.
+pub const MAX_STACKS: usize = 1024;
+
+// --- user half of a domain -------------------------------------------------------------------
+
+/// The domain's own portal table: supervisor-only and read-only here, so a null pointer faults.
+pub const TABLE_VA: u64 = 0x0000;
+/// Entries of a portal table; the portal index is taken modulo this.
+pub const TABLE_ENTRIES: usize = 4096;
+pub const TABLE_BYTES: u64 = TABLE_ENTRIES as u64 * 8;
+/// Entries per page of a table; pages that a domain has not grown into map the shared empty page.
+pub const TABLE_ENTRIES_PER_PAGE: usize = 512;
+/// The gate page (user, read and execute): where a portal's callee returns to.
+pub const GATE_VA: u64 = 0x8000;
+/// Start-up page of a program (user, read and write): see [`crate::link::Startup`].
+pub const STARTUP_VA: u64 = 0x9000;
+/// Boot information, read-only, in the servers whose manifest entry asks for it.
+pub const BOOTINFO_VA: u64 = 0x0800_0000;
+pub const BOOTINFO_MAX: u64 = 0x4_0000;
+/// Where component images are linked.
+pub const IMAGE_VA: u64 = 0x1_0000;
+/// First address after image and heap.
+pub const HEAP_END: u64 = 0x0800_0000;
+/// Device registers granted by the manifest are mapped here, one after the other, page by page.
+pub const DEVICE_VA: u64 = 0x0c00_0000;
+/// VM manager: all physical memory, read and write.
+pub const PHYS_VA: u64 = 0x1000_0000;
+/// Portal manager: portal code arena, read and write.
+pub const PM_CODE_VA: u64 = 0x1800_0000;
+/// Portal manager and scheduler: the nucleus data pages (semaphores, stack queues), read and write.
+pub const SHARED_DATA_VA: u64 = 0x1840_0000;
+/// Portal manager: all thread blocks, read and write.
+pub const PM_THREADS_VA: u64 = 0x1860_0000;
+/// Portal manager: portal tables of all domains, `asid * TABLE_BYTES` apart, read and write.
+pub const PM_TABLES_VA: u64 = 0x1900_0000;
+/// Loader: where the VM manager maps pages of a domain under construction.
+pub const LOADER_VA: u64 = 0x1a00_0000;
+/// Stacks: domain `asid` owns `STACKS_VA + asid * STACKS_STRIDE ..`; an `s` portal shares that whole range.
+pub const STACKS_VA: u64 = 0x2000_0000;
+pub const STACKS_STRIDE: u64 = 0x20_0000;
+/// Address space of one stack; the lowest page is never mapped (guard).
+pub const STACK_SLOT: u64 = 0x1_0000;
+pub const STACKS_PER_DOMAIN: usize = (STACKS_STRIDE / STACK_SLOT) as usize;
+/// End of all user addresses.
+pub const USER_END: u64 = 0x4000_0000;
+
+/// Base of the stack range of a domain.
+pub const fn stacks_of(asid: u16) -> u64 {
+    STACKS_VA + asid as u64 * STACKS_STRIDE
+}
+
+/// Initial stack pointer of stack `slot` of a domain.
+pub const fn stack_top(asid: u16, slot: usize) -> u64 {
+    stacks_of(asid) + (slot as u64 + 1) * STACK_SLOT
+}
+
+// --- supervisor half, the same in every domain -----------------------------------------------
+
+pub const KERNEL_VA: u64 = 0xffff_ffff_8000_0000;
+/// Nucleus: read and execute.
+pub const NUCLEUS_VA: u64 = KERNEL_VA;
+pub const NUCLEUS_MAX: u64 = 0x8000;
+/// Data that generated code touches: read and write. Semaphores, then stack queues.
+pub const KDATA_VA: u64 = KERNEL_VA + 0x1_0000;
+pub const SEMAPHORES_OFF: u64 = 0;
+/// Heads of stack queues, 8 bytes a domain: address of the first free [descriptor](STACK_DESC_OFF), or 0.
+pub const STACK_QUEUES_OFF: u64 = SEMAPHORES_OFF + MAX_SEMAPHORES as u64 * 8;
+/// Stack descriptors, 16 bytes: next descriptor (or 0), initial stack pointer.
+pub const STACK_DESC_OFF: u64 = STACK_QUEUES_OFF + 0x1000;
+pub const KDATA_BYTES: u64 = STACK_DESC_OFF + MAX_STACKS as u64 * 16;
+/// Thread blocks, a page each: read and write.
+pub const THREADS_VA: u64 = KERNEL_VA + 0x10_0000;
+/// Portal code arena: read and execute.
+pub const CODE_VA: u64 = KERNEL_VA + 0x20_0000;
+pub const CODE_BYTES: u64 = 0x20_0000;
+
+pub const fn semaphore_va(id: usize) -> u64 {
+    KDATA_VA + SEMAPHORES_OFF + id as u64 * 8
+}
+pub const fn stack_queue_va(asid: u16) -> u64 {
+    KDATA_VA + STACK_QUEUES_OFF + asid as u64 * 8
+}
+pub const fn stack_desc_va(desc: usize) -> u64 {
+    KDATA_VA + STACK_DESC_OFF + desc as u64 * 16
+}
+pub const fn thread_va(tid: u16) -> u64 {
+    THREADS_VA + tid as u64 * PAGE
+}
+
+// --- Sv39 ------------------------------------------------------------------------------------
+
+pub const SATP_SV39: u64 = 8 << 60;
+pub const PTE_V: u64 = 1;
+pub const PTE_R: u64 = 2;
+pub const PTE_W: u64 = 4;
+pub const PTE_X: u64 = 8;
+pub const PTE_U: u64 = 16;
+pub const PTE_G: u64 = 32;
+pub const PTE_A: u64 = 64;
+pub const PTE_D: u64 = 128;
+
+pub const fn satp(asid: u16, root_pa: u64) -> u64 {
+    SATP_SV39 | (asid as u64) << 44 | root_pa >> 12
+}
+/// A leaf or table entry for the page at `pa`.
+pub const fn pte(pa: u64, flags: u64) -> u64 {
+    (pa >> 12) << 10 | flags
+}
+pub const fn pte_pa(pte: u64) -> u64 {
+    (pte >> 10 & 0xfff_ffff_ffff) << 12
+}
+
+// --- board facts -----------------------------------------------------------------------------
+
+pub const RAM_PA: u64 = 0x8000_0000;
+pub const RAM_BYTES: u64 = 128 << 20;
+/// First physical address after the firmware; the image is loaded here.
+pub const LOAD_PA: u64 = 0x8020_0000;
+/// Ticks of the `time` counter, and so of `hrtime`, per second.
+pub const TIME_HZ: u64 = 10_000_000;
+pub const IRQ_UART: u32 = 10;

@@ -1,0 +1,19 @@
+//! Transport status of a portal call (register `a1`): `code | domain << 16`; 0 when the call took place.
+
+/// The named domain died, or was killed, while it had the call.
+pub const DEAD: u64 = 1;
+/// The portal was closed, or its interface withdrawn; the named domain is the one that the portal led to.
+pub const CLOSED: u64 = 2;
+/// A wait inside the call was cut short because the caller's domain is being removed.
+pub const INTERRUPTED: u64 = 3;
+
+/// The status of a portal that led to a dead domain.
+pub const fn dead(asid: u16) -> u64 {
+    DEAD | (asid as u64) << 16
+}
+pub const fn code(status: u64) -> u64 {
+    status & 0xffff
+}
+pub const fn domain(status: u64) -> u16 {
+    (status >> 16) as u16
+}

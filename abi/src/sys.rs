@@ -1,0 +1,51 @@
+//! The portals that every domain is born with, at fixed indices.
+
+macro_rules! portals {
+    ($($name:ident = $index:literal, $iface:literal, $text:literal;)*) => {
+        $(#[doc = $text] pub const $name: usize = $index;)*
+        /// Index, C name, interface, meaning.
+        pub const ALL: &[(usize, &str, &str, &str)] = &[$(($index, stringify!($name), $iface, $text)),*];
+    };
+}
+
+/// Entry used by the gate when a callee returns.
+pub const RETURN: usize = 0;
+/// Entry for exceptions.
+pub const EXCEPTION: usize = 1;
+/// Entry for interrupts.
+pub const INTERRUPT: usize = 2;
+
+portals! {
+    SYS_GET_ASID = 3, "nucleus.get_asid", "identity of the calling domain (short-circuit)";
+    SYS_GET_THREAD_ID = 4, "nucleus.get_thread_id", "identity of the calling thread (short-circuit)";
+    SYS_HRTIME = 5, "nucleus.hrtime", "high-resolution time, in ticks of 100 ns (short-circuit)";
+    SYS_YIELD = 6, "scheduler.yield", "lets the next thread of the same priority run";
+    SYS_HRSLEEP = 7, "scheduler.sleep", "p1: absolute time in ticks at which to wake";
+    SYS_THREAD_CREATE = 8, "vm.thread_create", "p1: entry, p2: argument, p3: priority or 0; returns the thread";
+    SYS_SBRK = 9, "vm.sbrk", "p1: bytes; returns the old end of the heap";
+    SYS_EXIT = 10, "process.exit", "p1: status; ends the domain";
+    SYS_PORTAL_OPEN = 11, "pm.open", "p1..p3: name; returns the index";
+    SYS_PORTAL_REGISTER = 12, "pm.register", "p1..p3: name, p4: first 8 characters of the specification, p5: entry | result words << 32";
+    SYS_SEM_CREATE = 13, "pm.sem_create", "p1: initial value; returns the index of P, V follows it";
+    SYS_PORTAL_CREATE = 14, "pm.create", "p1: first interface, p2: count, p3: constant; portals into the caller, put into the table of the domain that called it";
+    SYS_PORTAL_REMOVE = 15, "pm.remove", "p1: first index, p2: count; in the table of the domain that called the caller";
+    SYS_PORTAL_CLOSE = 16, "pm.close", "p1: first index, p2: count; in the own table";
+    SYS_FILE_OPEN = 17, "file.open", "p1..p5: path; returns the first of four portals";
+    SYS_CONSOLE_OPEN = 18, "console.open", "p1..p5: path; returns the first of four portals";
+    SYS_PIPE_OPEN = 19, "pipe.open", "p1..p5: path; returns the first of four portals";
+    SYS_SEM_OPEN = 20, "pm.sem_open", "p1..p3: name; returns the index of P of a semaphore published under it";
+    SYS_SEM_PUBLISH = 21, "pm.sem_publish", "p1: index of P, p2..p4: name";
+    SYS_THREAD_EXIT = 22, "scheduler.thread_exit", "ends the calling thread";
+}
+
+/// First index for imports and for portals opened later.
+pub const FIRST_FREE: usize = 32;
+
+/// Order of the four portals of an open file.
+pub const FILE_READ: usize = 0;
+pub const FILE_WRITE: usize = 1;
+pub const FILE_SEEK: usize = 2;
+pub const FILE_CLOSE: usize = 3;
+pub const FILE_PORTALS: usize = 4;
+/// Specifications of the four: read(max) -> count + 4 words; write(count, 4 words); seek(offset, whence); close().
+pub const FILE_SPECS: [&str; 4] = ["npci>4", "npciiiii", "npcii", "npc"];
