@@ -33,6 +33,6 @@ errnos! {
     EMFILE = 24, "portal table full";
     ENOSPC = 28, "no space left";
     EPIPE = 32, "nobody reads the pipe";
-    ENAMETOOLONG = 36, "name too long";
-    ENOSYS = 38, "not implemented";
+    ENAMETOOLONG = 91, "name too long";
+    ENOSYS = 88, "not implemented";
 }

@@ -8,20 +8,18 @@
 //! * [`call`] the calling convention of a portal
 //! * [`sys`] the portals that every domain has, with their fixed indices
 //! * [`link`] the records by which a component says what it exports and imports
+//! * [`scheduler`] what the scheduler is told at boot
 //! * [`status`] transport errors, [`errno`] the errors of servers
-//! * [`boot`] what the image builder tells the first servers
+//!
+//! What the image builder tells the first servers is the crate `pebble-boot`, which needs an allocator.
 #![no_std]
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "boot")]
-extern crate alloc;
-
-#[cfg(feature = "boot")]
-pub mod boot;
 pub mod call;
 pub mod errno;
 pub mod link;
 pub mod map;
+pub mod scheduler;
 pub mod status;
 pub mod sys;
 pub mod thread;

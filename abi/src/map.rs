@@ -30,6 +30,8 @@ pub const BOOTINFO_VA: u64 = 0x0800_0000;
 pub const BOOTINFO_MAX: u64 = 0x4_0000;
 /// Where component images are linked.
 pub const IMAGE_VA: u64 = 0x1_0000;
+/// The file archive, read-only, in the file server.
+pub const ARCHIVE_VA: u64 = 0x0900_0000;
 /// First address after image and heap.
 pub const HEAP_END: u64 = 0x0800_0000;
 /// Device registers granted by the manifest are mapped here, one after the other, page by page.
@@ -78,7 +80,10 @@ pub const SEMAPHORES_OFF: u64 = 0;
 pub const STACK_QUEUES_OFF: u64 = SEMAPHORES_OFF + MAX_SEMAPHORES as u64 * 8;
 /// Stack descriptors, 16 bytes: next descriptor (or 0), initial stack pointer.
 pub const STACK_DESC_OFF: u64 = STACK_QUEUES_OFF + 0x1000;
-pub const KDATA_BYTES: u64 = STACK_DESC_OFF + MAX_STACKS as u64 * 16;
+/// Call counters of portals recompiled with one, 8 bytes each.
+pub const COUNTERS_OFF: u64 = STACK_DESC_OFF + MAX_STACKS as u64 * 16;
+pub const MAX_COUNTERS: usize = 512;
+pub const KDATA_BYTES: u64 = COUNTERS_OFF + MAX_COUNTERS as u64 * 8;
 /// Thread blocks, a page each: read and write.
 pub const THREADS_VA: u64 = KERNEL_VA + 0x10_0000;
 /// Portal code arena: read and execute.
@@ -93,6 +98,9 @@ pub const fn stack_queue_va(asid: u16) -> u64 {
 }
 pub const fn stack_desc_va(desc: usize) -> u64 {
     KDATA_VA + STACK_DESC_OFF + desc as u64 * 16
+}
+pub const fn counter_va(counter: usize) -> u64 {
+    KDATA_VA + COUNTERS_OFF + counter as u64 * 8
 }
 pub const fn thread_va(tid: u16) -> u64 {
     THREADS_VA + tid as u64 * PAGE
@@ -130,3 +138,14 @@ pub const LOAD_PA: u64 = 0x8020_0000;
 /// Ticks of the `time` counter, and so of `hrtime`, per second.
 pub const TIME_HZ: u64 = 10_000_000;
 pub const IRQ_UART: u32 = 10;
+
+// --- semaphores made at boot -------------------------------------------------------------------
+
+/// Semaphore `n` below this belongs to interrupt `n` of the PLIC.
+pub const SEM_IRQS: u16 = 64;
+/// Posted by the scheduler when a thread has exited.
+pub const SEM_REAPER: u16 = 64;
+/// Posted by the VM manager when it has killed a domain.
+pub const SEM_FAULT: u16 = 65;
+/// First semaphore for everything else.
+pub const SEM_FIRST: u16 = 66;

@@ -38,6 +38,23 @@ portals! {
     SYS_THREAD_EXIT = 22, "scheduler.thread_exit", "ends the calling thread";
 }
 
+/// Portals that only trusted components import: at fixed indices, since assembly names them.
+pub const NUCLEUS_SWITCH: usize = 24;
+pub const NUCLEUS_SET_TIMER: usize = 25;
+pub const NUCLEUS_FLUSH: usize = 26;
+pub const NUCLEUS_IDLE: usize = 27;
+pub const SCHEDULER_TICK: usize = 28;
+pub const SCHEDULER_IRQ: usize = 29;
+/// Index and interface of those.
+pub const FIXED: [(usize, &str); 6] = [
+    (NUCLEUS_SWITCH, "nucleus.switch"),
+    (NUCLEUS_SET_TIMER, "nucleus.set_timer"),
+    (NUCLEUS_FLUSH, "nucleus.flush"),
+    (NUCLEUS_IDLE, "nucleus.idle"),
+    (SCHEDULER_TICK, "scheduler.tick"),
+    (SCHEDULER_IRQ, "scheduler.irq"),
+];
+
 /// First index for imports and for portals opened later.
 pub const FIRST_FREE: usize = 32;
 

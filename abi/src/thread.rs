@@ -1,34 +1,36 @@
 //! The thread block: one supervisor-only page a thread.
 //!
-//! The invocation stack starts at offset 0 and grows upwards. `sscratch` holds the address of its
-//! top word while the thread runs. The top word of each frame is the address of the return code
-//! that undoes it; the rest of the frame lies below that word. The address of the table of the
-//! domain in which the thread runs is not stored: that table is mapped at `map::TABLE_VA` by the
-//! domain's own page table. The stack used for interrupts is that of the interrupt dispatcher,
-//! which runs with interrupts off, so one serves all threads.
+//! The first words keep the registers of a thread that does not run. The invocation stack starts at [`FRAMES`] and
+//! grows upwards. `sscratch` holds the address of its top word while the thread runs. The top word of
+//! each frame is the address of the return code that undoes it; the rest of the frame lies below
+//! that word. The portal table of the domain in which the thread runs needs no word: it is mapped at
+//! `map::TABLE_VA` by the domain's own page table. The stack used for interrupts is that of the interrupt
+//! dispatcher, which runs with interrupts off, so one serves all threads.
 //!
 //! A portal refuses to push once the top is at or above [`INVOCATION_LIMIT`]. The largest frames
-//! (a call, an exception, an interrupt, in this order, one on the other) fit between that limit and [`SAVED`].
+//! (a call, an exception, an interrupt, in this order, one on the other) fit between that limit and the end of the page.
 
+/// Saved address of the invocation stack's top word, while the thread does not run.
+pub const SAVED_TOP: u64 = 0;
+/// Saved preserved registers `s0`-`s11`, then `tp`.
+pub const SAVED_REGS: u64 = 8;
+pub const SAVED_REGS_COUNT: usize = 13;
+/// Home domain of the thread, for whoever reads thread blocks.
+pub const HOME: u64 = 0x70;
+/// Bottom word of the invocation stack: the thread's end.
+pub const FRAMES: u64 = 0x80;
 /// Top words below this offset may be pushed upon: bit 11 of the address is the check.
 pub const INVOCATION_LIMIT: u64 = 0x800;
-/// Words kept by the switch portal while the thread does not run.
-pub const SAVED: u64 = 0xe00;
-/// Saved address of the invocation stack's top word.
-pub const SAVED_TOP: u64 = SAVED;
-/// Saved preserved registers `s0`-`s11`, then `tp`.
-pub const SAVED_REGS: u64 = SAVED + 8;
-pub const SAVED_REGS_COUNT: usize = 13;
-/// The home domain of the thread, for whoever reads thread blocks.
-pub const HOME: u64 = SAVED + 0x100;
 
-/// Words of the frame of an interrupt or exception, counted from its lowest; the last is the return address.
+/// Words of the frame of an interrupt or exception, counted from its lowest.
 ///
-/// Words 0..=29 hold `x1, x2, x4..=x31` (`x3`, `gp`, belongs to the nucleus), then `sepc`, `satp`, return address.
-pub const TRAP_WORDS: usize = 33;
+/// Words 0..=29 hold `x1, x2, x4..=x31` (`x3`, `gp`, belongs to the nucleus).
 pub const TRAP_SEPC: usize = 30;
 pub const TRAP_SATP: usize = 31;
-pub const TRAP_RET: usize = 32;
+/// Stack descriptor that the handler's return gives back (exceptions only).
+pub const TRAP_DESC: usize = 32;
+pub const TRAP_RET: usize = 33;
+pub const TRAP_WORDS: usize = 34;
 /// The frame of a domain that uses floating point has `f0`-`f31` and `fcsr` below the words above.
 pub const TRAP_FLOAT_WORDS: usize = 33;
 

@@ -1,1 +1,76 @@
+//! The portal compiler: one pure function from specification, connection and target to code, and its verifier.
+//!
+//! Problem: a door between two domains that checks nothing at run time which was known when it was opened.
+//! Strategy: [`spec`] parses the specification string; [`ir`] lowers it, with the connection, to target-neutral steps;
+//! [`emit`] makes machine code; [`verify`], built on the decoder alone, accepts or refuses the bytes.
+//! Portal code is straight-line or branches forward, is bounded by [`MAX_WORDS`], and never blocks.
+//! `target` is a value: every host builds and tests every back end.
 #![no_std]
+#![forbid(unsafe_code)]
+
+pub mod emit;
+pub mod ir;
+pub mod isa;
+pub mod spec;
+pub mod verify;
+
+use arrayvec::ArrayVec;
+use core::fmt;
+pub use ir::{Connection, Domain, Shape, Short};
+pub use spec::{Spec, SpecError};
+
+/// Instruction set of the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    Riscv64,
+}
+
+/// Most 32-bit words of one portal, pool included.
+pub const MAX_WORDS: usize = 400;
+
+/// One portal's code and the map of its parts. Bytes are the words, little-endian.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Code {
+    pub words: ArrayVec<u32, MAX_WORDS>,
+    /// Instructions of the call leg.
+    pub call_words: u16,
+    /// Byte offset of the constant pool.
+    pub pool_at: u16,
+    /// Byte offset of the return leg, if there is one.
+    pub ret_at: Option<u16>,
+    /// Words of its frame on the invocation stack.
+    pub frame_words: u8,
+}
+
+impl Code {
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.words.len() * 4
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompileError {
+    /// More code than a portal may have.
+    TooLong,
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the portal would need more than {MAX_WORDS} words of code: use fewer arguments")
+    }
+}
+
+impl core::error::Error for CompileError {}
+
+/// Compiles one portal. Position-independent, but for the addresses named by the connection.
+pub fn compile(spec: &Spec, shape: Shape, connection: &Connection, target: Target) -> Result<Code, CompileError> {
+    let lowered = ir::lower(spec, shape, connection);
+    match target {
+        Target::Riscv64 => emit::riscv64::emit(&lowered, connection),
+    }
+}

@@ -1,1 +1,121 @@
-fn main() {}
+//! Pebble's one command, behind the bootstrap script `./pebble`.
+//!
+//! Each command is a module; what they share:
+//! * [`tools`] the programs that Pebble calls, [`build`] components and images, [`c`] components in C
+//! * [`image`] the one place that knows the image builder
+//! * [`ui`] what the user sees meanwhile
+//!
+//! Exit status: 0 done, 1 failed, 2 wrong usage. `run` with a script exits with the status of its last command.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod build;
+mod c;
+mod debug;
+mod doc;
+mod image;
+mod inspect;
+mod new;
+mod run;
+mod test;
+mod tools;
+mod ui;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// The system that is built when none is named.
+const DEFAULT_SYSTEM: &str = "default";
+
+/// Pebble, a component operating system.
+#[derive(Parser)]
+#[command(name = "pebble", bin_name = "./pebble", version)]
+struct Arguments {
+    /// Show the output of the tools that are called
+    #[arg(short, long, global = true)]
+    verbose: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build a system and run it in the emulator
+    ///
+    /// On a terminal the console is yours, and Ctrl-A X leaves the emulator. Otherwise standard input is fed to the
+    /// shell line by line, standard output gets what the commands print, and the exit status is that of the last one.
+    Run(run::Options),
+    /// Run the tests: format, host tests, systems in the emulator, budgets
+    Test(test::Options),
+    /// Measure what operations cost, in guest instructions
+    Bench(bench::Options),
+    /// Build a system's image
+    Build {
+        /// Name of a manifest in systems/, or a path to one
+        #[arg(default_value = DEFAULT_SYSTEM)]
+        system: String,
+    },
+    /// Make a new component that builds and runs at once
+    New(new::Options),
+    /// Show what an image holds: domains, portals, sizes
+    Inspect(inspect::Options),
+    /// Run a system that waits for gdb
+    Debug {
+        /// Name of a manifest in systems/, or a path to one
+        #[arg(default_value = DEFAULT_SYSTEM)]
+        system: String,
+    },
+    /// Build the book
+    Doc {
+        /// Where to put it
+        #[arg(long, default_value = "target/book")]
+        out: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    ui::set_verbose(arguments.verbose);
+    match dispatch(arguments.command) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            // Whoever read our output has seen enough: not worth a message.
+            let cause = error.root_cause().downcast_ref::<std::io::Error>();
+            if cause.is_none_or(|e| e.kind() != std::io::ErrorKind::BrokenPipe) {
+                ui::error(&format!("{error:#}"));
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<u8> {
+    let tools = tools::Tools::find()?;
+    match command {
+        Command::Run(options) => return run::run(&tools, &options),
+        Command::Test(options) => return test::test(&tools, &options),
+        Command::Bench(options) => bench::bench(&tools, &options)?,
+        Command::Build { system } => {
+            let built = build::system(&tools, &system)?;
+            ui::done(&format!("{} ({})", tools.shown(&built.image), ui::bytes(built.bytes()?)));
+        }
+        Command::New(options) => new::new(&tools, &options)?,
+        Command::Inspect(options) => inspect::inspect(&options)?,
+        Command::Debug { system } => debug::debug(&tools, &system)?,
+        Command::Doc { out } => doc::doc(&tools, &out)?,
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Arguments::command().debug_assert();
+    }
+}

@@ -1,1 +1,36 @@
+//! What a component written in Rust links.
+//!
+//! * [`component!`] its entry, [`export!`] what it offers, [`import!`] what it needs
+//! * [`portal`] calls through portals
+//! * [`api`] the portals that every domain has, typed
+//! * [`sync`] locks made of semaphores
+//! * [`io`] open files, standard input and output, [`print!`]
+//! * [`mmio`] device registers granted by the manifest
+//!
+//! On a host only the parts without machine code exist, so that servers' logic is tested there.
 #![no_std]
+// So that components, which forbid unsafe code, can declare entries and records through this crate's macros.
+#![cfg_attr(target_os = "none", allow(internal_features), feature(allow_internal_unsafe))]
+
+extern crate alloc;
+
+pub use pebble_abi as abi;
+
+#[cfg(target_os = "none")]
+pub mod api;
+#[cfg(target_os = "none")]
+pub mod heap;
+#[cfg(target_os = "none")]
+pub mod io;
+#[cfg(target_os = "none")]
+pub mod link;
+#[cfg(target_os = "none")]
+pub mod mmio;
+#[cfg(target_os = "none")]
+pub mod portal;
+#[cfg(target_os = "none")]
+mod start;
+#[cfg(target_os = "none")]
+pub mod sync;
+#[cfg(target_os = "none")]
+pub mod window;

@@ -1,8 +1,13 @@
-//! What the image builder tells the first servers, encoded with `postcard` at `map::BOOTINFO_VA`
-//! (a little-endian `u64` length first).
+//! What the image builder tells the first servers, encoded with `postcard` at `pebble_abi::map::BOOTINFO_VA`.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use pebble_abi::scheduler;
 use serde::{Deserialize, Serialize};
 
 /// The whole message.
@@ -20,10 +25,12 @@ pub struct BootInfo {
     pub ram_end: u64,
     /// Bytes of the code arena in use (its pages up to there are mapped).
     pub code_used: u64,
-    /// Physical pages that back the code arena, the thread blocks and the nucleus data, in order.
+    /// Level-0 tables of the nucleus's first two 2 MiB: nucleus, data and thread blocks; portal code arena (physical).
     pub kernel_l0: [u64; 2],
     /// Stack descriptors in use.
     pub stack_descs: u32,
+    /// Domain of the process server: what it may do is reserved to it.
+    pub process: u16,
     /// Shared page of empty portal-table entries, gate page, and level-1 table of dead domains (physical).
     pub empty_table: u64,
     pub gate: u64,
@@ -42,8 +49,10 @@ pub struct CommonCode {
     /// Exception and interrupt entries: for domains without, and with, floating point.
     pub exception: [u64; 2],
     pub interrupt: [u64; 2],
-    /// Return code of a trap frame: likewise. A new thread starts through it.
+    /// Return code of an interrupt's frame: likewise. A new thread starts through it.
     pub trap_return: [u64; 2],
+    /// A call that found the callee's stack queue empty: waits in the scheduler, then repeats the `ecall`.
+    pub no_stack: [u64; 2],
     /// Bottom of every invocation stack: the thread's first function returned.
     pub thread_end: u64,
     pub get_thread_id: u64,
@@ -105,6 +114,7 @@ pub struct Thread {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Semaphore {
     pub id: u16,
+    pub name: String,
     pub initial: i64,
     pub owner: u16,
     /// A wait on it may be cut short when the waiting thread's domain dies.
@@ -121,17 +131,25 @@ pub struct Rule {
 }
 
 impl BootInfo {
-    /// Length prefix and `postcard` bytes.
+    /// Three words (bytes of the `postcard` part, threads, semaphores), a word for each thread and each semaphore, so that
+    /// the scheduler needs no decoder ([`pebble_abi::boot`]), then the `postcard` part.
     pub fn encode(&self) -> Result<Vec<u8>, postcard::Error> {
         let body = postcard::to_allocvec(self)?;
-        let mut out = Vec::from((body.len() as u64).to_le_bytes());
+        let mut words = Vec::from([body.len() as u64, self.threads.len() as u64, self.semaphores.len() as u64]);
+        words.extend(self.threads.iter().map(|t| scheduler::thread(t.tid, t.priority, t.asid)));
+        words.extend(self.semaphores.iter().map(|s| scheduler::semaphore(s.id, s.owner, s.interruptible)));
+        let mut out: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         out.extend_from_slice(&body);
         Ok(out)
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Self, postcard::Error> {
-        let len = bytes.first_chunk::<8>().map(|b| u64::from_le_bytes(*b) as usize);
-        let body = len.and_then(|n| bytes.get(8..8 + n)).ok_or(postcard::Error::DeserializeUnexpectedEnd)?;
+        let word = |n: usize| {
+            let raw = bytes.get(n * 8..n * 8 + 8).and_then(|b| b.try_into().ok());
+            raw.map(|b| u64::from_le_bytes(b) as usize).ok_or(postcard::Error::DeserializeUnexpectedEnd)
+        };
+        let start = (scheduler::FIRST + word(1)? + word(2)?) * 8;
+        let body = bytes.get(start..start + word(0)?).ok_or(postcard::Error::DeserializeUnexpectedEnd)?;
         postcard::from_bytes(body)
     }
 }

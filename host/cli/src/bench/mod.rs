@@ -1,0 +1,211 @@
+//! `pebble bench`: what operations cost, in guest instructions, beside the papers' figures.
+//!
+//! The guest measures: its shell's `bench` command prints a line `@bench {json}` for each row. The host adds the sizes,
+//! which it knows from the image, and the papers' figures; budgets are in `bench/budgets.toml`.
+
+pub mod budget;
+mod papers;
+mod plot;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use pebble_qemu::{Exit, Machine};
+use serde::{Deserialize, Serialize};
+
+use crate::run::BOOT_LIMIT;
+use crate::tools::Tools;
+use crate::{build, ui};
+
+/// The manifest of the system that measures.
+const SYSTEM: &str = "bench";
+/// Begins each row on the guest's console.
+const ROW: &str = "@bench ";
+const LIMIT: Duration = Duration::from_secs(900);
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Write the rows as JSON to this file; `-`: to standard output, and the table to standard error
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+    /// Where to write the plot
+    #[arg(long, value_name = "FILE", default_value = "target/bench.svg")]
+    svg: PathBuf,
+    /// Measure only rows whose id contains this
+    #[arg(long, value_name = "PATTERN")]
+    only: Option<String>,
+}
+
+/// One operation's cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    pub id: String,
+    pub unit: String,
+    pub n: u64,
+    pub min: u64,
+    pub mean: f64,
+    pub p50: u64,
+    pub p99: u64,
+    pub max: u64,
+    /// The papers' figure, in cycles of their middle board, or bytes.
+    #[serde(default)]
+    pub paper: Option<u64>,
+}
+
+impl Row {
+    /// A figure that is known, not measured.
+    fn exact(id: String, unit: &str, value: u64) -> Self {
+        let [min, p50, p99, max] = [value; 4];
+        Row { id, unit: unit.into(), n: 1, min, mean: value as f64, p50, p99, max, paper: None }
+    }
+}
+
+/// Everything that `--json` tells.
+#[derive(Serialize)]
+struct Report<'a> {
+    board: &'a str,
+    qemu: String,
+    commit: String,
+    rows: &'a [Row],
+}
+
+pub fn bench(tools: &Tools, options: &Options) -> Result<()> {
+    let rows = measure(tools, options.only.as_deref())?;
+    let budgets = budget::load(tools)?;
+    let table = table::render(&rows, &budgets, io::IsTerminal::is_terminal(&io::stdout()));
+    let to_stdout = options.json.as_ref().is_some_and(|file| file.as_os_str() == "-");
+    if to_stdout {
+        eprint!("{table}");
+    } else {
+        io::stdout().write_all(table.as_bytes())?;
+    }
+    if let Some(file) = &options.json {
+        let report =
+            Report { board: "virt-rv64", qemu: qemu_version(tools)?, commit: commit(tools), rows: &rows };
+        let text = serde_json::to_string_pretty(&report)? + "\n";
+        if to_stdout {
+            io::stdout().write_all(text.as_bytes())?;
+        } else {
+            fs::write(file, text).with_context(|| file.display().to_string())?;
+            ui::done(&tools.shown(file));
+        }
+    }
+    fs::create_dir_all(options.svg.parent().unwrap_or(&options.svg))?;
+    plot::write(&options.svg, &rows)?;
+    ui::done(&tools.shown(&options.svg));
+    Ok(())
+}
+
+/// Runs the measurements; rows in the order of the papers' table, then of their ids.
+pub fn measure(tools: &Tools, only: Option<&str>) -> Result<Vec<Row>> {
+    let built = build::system(tools, SYSTEM)?;
+    let sizes = built.sizes.iter().map(|(id, bytes)| Row::exact(id.clone(), "bytes", *bytes));
+    let mut rows: BTreeMap<String, Row> = sizes.map(|row| (row.id.clone(), row)).collect();
+
+    let machine = Machine::new(tools.qemu()?).counting();
+    let mut guest = machine.start(&built.image)?;
+    guest.enter_script(BOOT_LIMIT)?;
+    let command = only.map_or("bench".into(), |pattern| format!("bench {pattern}"));
+    let mut sink = Rows::default();
+    let lines = std::iter::once(Ok::<_, anyhow::Error>(command));
+    let (exit, status) = guest.run_stream(lines, Some(LIMIT), &mut sink)?;
+    ensure!(exit == Exit::PoweredOff, "{exit}");
+    if let Some(error) = sink.error {
+        bail!(error);
+    }
+    ensure!(status == 0, "the guest's bench command failed with status {status}");
+    rows.extend(sink.rows.into_iter().map(|row| (row.id.clone(), row)));
+
+    let mut rows: Vec<Row> =
+        rows.into_values().filter(|row| only.is_none_or(|p| row.id.contains(p))).collect();
+    for row in &mut rows {
+        row.paper = papers::figure(&row.id);
+    }
+    rows.sort_by_key(|row| papers::rank(&row.id));
+    ensure!(!rows.is_empty(), "no row has {:?} in its id", only.unwrap_or_default());
+    Ok(rows)
+}
+
+/// Takes the rows out of the console's output.
+#[derive(Default)]
+struct Rows {
+    line: Vec<u8>,
+    rows: Vec<Row>,
+    error: Option<String>,
+}
+
+impl Rows {
+    fn take(&mut self) {
+        let line = String::from_utf8_lossy(&self.line).into_owned();
+        self.line.clear();
+        let Some(json) = line.strip_prefix(ROW) else {
+            ui::note(&line);
+            return;
+        };
+        match serde_json::from_str::<Row>(json) {
+            Ok(row) => {
+                ui::progress("measured", &row.id);
+                self.rows.push(row);
+            }
+            Err(error) => self.error = Some(format!("a row of the guest is malformed: {error}: {json}")),
+        }
+    }
+}
+
+impl Write for Rows {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for byte in bytes {
+            match byte {
+                b'\n' => self.take(),
+                _ => self.line.push(*byte),
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// `7.2.19`, or what QEMU says of itself.
+fn qemu_version(tools: &Tools) -> Result<String> {
+    let output = Command::new(tools.qemu()?).arg("--version").output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = text.split_whitespace().nth(3).unwrap_or("unknown");
+    Ok(version.into())
+}
+
+/// The commit, with a `+` when files differ from it.
+fn commit(tools: &Tools) -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").current_dir(&tools.root).args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
+    };
+    let Some(head) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".into() };
+    let changed =
+        git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|list| !list.is_empty());
+    if changed { head + "+" } else { head }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_taken_out_of_the_output() {
+        let mut sink = Rows::default();
+        let row =
+            r#"{"id":"yield.2","unit":"instructions","n":10,"min":1,"mean":1.5,"p50":1,"p99":2,"max":2}"#;
+        write!(sink, "warming up\n@bench {row}\n@bench oops\n").unwrap();
+        assert_eq!(sink.rows.len(), 1);
+        assert_eq!((sink.rows[0].id.as_str(), sink.rows[0].mean), ("yield.2", 1.5));
+        assert!(sink.error.unwrap().contains("oops"));
+    }
+}

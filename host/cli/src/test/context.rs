@@ -1,0 +1,62 @@
+//! What a system test works with: images, built once each, and guests booted from them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, ensure};
+use pebble_qemu::{Guest, Machine, PROMPT};
+
+use crate::build;
+use crate::run::BOOT_LIMIT;
+use crate::tools::Tools;
+
+/// For one command that a test runs.
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+pub struct Context<'a> {
+    tools: &'a Tools,
+    /// The image of each system that a test asked for, or why there is none.
+    images: BTreeMap<String, Result<PathBuf, String>>,
+}
+
+impl<'a> Context<'a> {
+    pub fn new(tools: &'a Tools) -> Self {
+        Context { tools, images: BTreeMap::new() }
+    }
+
+    /// The image of a system.
+    pub fn image(&mut self, system: &str) -> Result<PathBuf> {
+        let build =
+            || build::system(self.tools, system).map(|built| built.image).map_err(|e| format!("{e:#}"));
+        let image = self.images.entry(system.into()).or_insert_with(build);
+        image.clone().map_err(|error| anyhow!("{error}"))
+    }
+
+    /// A guest from reset.
+    pub fn start(&mut self, system: &str) -> Result<Guest> {
+        let image = self.image(system)?;
+        Ok(Machine::new(self.tools.qemu()?).start(&image)?)
+    }
+
+    /// A guest whose shell waits for a person.
+    pub fn prompt(&mut self, system: &str) -> Result<Guest> {
+        let mut guest = self.start(system)?;
+        guest.expect(PROMPT, BOOT_LIMIT)?;
+        Ok(guest)
+    }
+
+    /// A guest whose shell is in script mode.
+    pub fn shell(&mut self, system: &str) -> Result<Guest> {
+        let mut guest = self.start(system)?;
+        guest.enter_script(BOOT_LIMIT)?;
+        Ok(guest)
+    }
+}
+
+/// Runs a line that must succeed, and returns what it printed.
+pub fn output(guest: &mut Guest, line: &str) -> Result<String> {
+    let reply = guest.run_line(line, LIMIT)?;
+    ensure!(reply.status == 0, "{line:?} ended with status {}: {}", reply.status, reply.output);
+    Ok(reply.output)
+}

@@ -1,0 +1,149 @@
+//! Unit and property tests of the workspace's packages, on the host.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use super::Tally;
+use crate::build::{Artifact, cargo_artifacts};
+use crate::tools::Tools;
+use crate::ui;
+
+/// Random cases of a property test with `--quick`.
+const QUICK_CASES: &str = "32";
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+pub struct Package {
+    name: String,
+}
+
+/// `host.scheduler` for `pebble-scheduler`.
+pub fn group(package: &Package) -> String {
+    group_of(&package.name)
+}
+
+fn group_of(name: &str) -> String {
+    format!("host.{}", name.strip_prefix("pebble-").unwrap_or(name))
+}
+
+/// The workspace's packages whose groups are selected.
+pub fn packages(tools: &Tools, selects: impl Fn(&str) -> bool) -> Result<Vec<Package>> {
+    let output = tools.cargo("metadata").args(["--no-deps", "--format-version", "1"]).output()?;
+    ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let mut packages = serde_json::from_slice::<Metadata>(&output.stdout)?.packages;
+    packages.retain(|package| selects(&group(package)));
+    Ok(packages)
+}
+
+/// Builds the tests of these packages together, then runs them package by package.
+pub fn run(tools: &Tools, packages: &[Package], quick: bool) -> Tally {
+    let mut tally = Tally::default();
+    let mut programs = BTreeMap::<String, Vec<Artifact>>::new();
+    tally.run("host.build", || {
+        ui::progress("building", "host tests");
+        let mut cargo = tools.cargo("test");
+        cargo.arg("--no-run");
+        for package in packages {
+            cargo.args(["-p", &package.name]);
+        }
+        cargo_artifacts(&mut cargo, |artifact| {
+            if artifact.profile.test && artifact.executable.is_some() {
+                programs.entry(group_of(artifact.package())).or_default().push(artifact);
+            }
+        })
+    });
+    for (group, programs) in programs {
+        tally.add(run_group(tools, &group, &programs, quick));
+    }
+    tally
+}
+
+fn run_group(tools: &Tools, group: &str, programs: &[Artifact], quick: bool) -> Tally {
+    let start = Instant::now();
+    let mut tally = Tally::default();
+    let mut said = String::new();
+    for program in programs {
+        match run_program(tools, program, quick) {
+            Ok((counts, output)) => {
+                tally.add(counts);
+                said.push_str(&output);
+            }
+            Err(error) => {
+                tally.failed += 1;
+                said.push_str(&format!("{error:#}\n"));
+            }
+        }
+    }
+    let line = format!(
+        "{group}: {} passed, {} failed ({:.1} s)",
+        tally.passed,
+        tally.failed,
+        start.elapsed().as_secs_f32()
+    );
+    match (tally.failed, tally.passed) {
+        (0, 0) => {}
+        (0, _) => ui::passed(&line),
+        _ => ui::failed(&format!("{line}\n{said}")),
+    }
+    tally
+}
+
+/// Runs one test program; returns its counts, and its output if a test failed.
+fn run_program(tools: &Tools, artifact: &Artifact, quick: bool) -> Result<(Tally, String)> {
+    let program = artifact.executable.clone().unwrap_or_default();
+    let dir = artifact.manifest_path.parent().map_or_else(|| tools.root.clone(), PathBuf::from);
+    let mut command = Command::new(&program);
+    command.current_dir(&dir).env("CARGO_MANIFEST_DIR", &dir).stdin(Stdio::null());
+    if quick {
+        command.env("PROPTEST_CASES", QUICK_CASES);
+    }
+    let output = command.output().with_context(|| program.display().to_string())?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let mut tally = counts(&said);
+    if output.status.success() {
+        return Ok((tally, String::new()));
+    }
+    // A program that died before its summary counts as one failure.
+    tally.failed = tally.failed.max(1);
+    Ok((tally, format!("{said}{}", String::from_utf8_lossy(&output.stderr))))
+}
+
+/// Adds up the lines `test result: ok. 3 passed; 0 failed; ...`.
+fn counts(said: &str) -> Tally {
+    let mut tally = Tally::default();
+    for line in said.lines().filter(|line| line.starts_with("test result:")) {
+        let number = |word: &str| {
+            let words: Vec<&str> = line.split([' ', ';']).filter(|w| !w.is_empty()).collect();
+            let at = words.iter().position(|w| *w == word);
+            at.and_then(|at| words.get(at.wrapping_sub(1))?.parse().ok()).unwrap_or(0)
+        };
+        tally.add(Tally { passed: number("passed"), failed: number("failed") });
+    }
+    tally
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_added_up() {
+        let said = "running 3 tests\ntest result: FAILED. 2 passed; 1 failed; 0 ignored; finished in 0.00s\n\
+                    test result: ok. 40 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        assert_eq!(counts(said), Tally { passed: 42, failed: 1 });
+    }
+
+    #[test]
+    fn groups_drop_the_common_prefix() {
+        assert_eq!((group_of("pebble-vm"), group_of("pebble")), ("host.vm".into(), "host.pebble".into()));
+    }
+}

@@ -1,0 +1,127 @@
+//! `pebble test`: everything that must hold, in groups.
+//!
+//! `format`; `host.NAME`, the unit and property tests of a package; `system.NAME`, systems in the emulator;
+//! `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it.
+
+mod context;
+mod host;
+mod system;
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+
+use crate::tools::{Tools, run_quietly};
+use crate::{bench, ui};
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Run only groups whose names contain this, such as portal, scheduler, hostile, budget
+    filter: Option<String>,
+    /// Leave out what takes long, and try fewer random cases
+    #[arg(long)]
+    quick: bool,
+    /// Only say what would run
+    #[arg(long)]
+    list: bool,
+}
+
+impl Options {
+    fn selects(&self, group: &str) -> bool {
+        self.filter.as_ref().is_none_or(|filter| group.contains(filter.as_str()))
+    }
+}
+
+/// Counts individual tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub passed: usize,
+    pub failed: usize,
+}
+
+impl Tally {
+    fn add(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+
+    /// Runs one test, and says how it went.
+    fn run(&mut self, name: &str, test: impl FnOnce() -> Result<()>) {
+        let start = Instant::now();
+        let result = test();
+        let seconds = start.elapsed().as_secs_f32();
+        match result {
+            Ok(()) => {
+                self.passed += 1;
+                ui::passed(&format!("{name} ({seconds:.1} s)"));
+            }
+            Err(error) => {
+                self.failed += 1;
+                ui::failed(&format!("{name} ({seconds:.1} s)\n  {error:#}"));
+            }
+        }
+    }
+}
+
+pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
+    let packages = host::packages(tools, |name| options.selects(name))?;
+    let systems =
+        || system::ALL.iter().filter(|test| options.selects(&test.group()) && !(options.quick && test.slow));
+    let budgets: Vec<_> = match options.quick {
+        true => Vec::new(),
+        false => {
+            bench::budget::load(tools)?.into_iter().filter(|(id, _)| options.selects(&group(id))).collect()
+        }
+    };
+    let format = options.selects("format");
+    let filter = options.filter.as_deref().unwrap_or_default();
+    let count = packages.len() + systems().count() + budgets.len() + usize::from(format);
+    ensure!(count > 0, "no group of tests has {filter:?} in its name");
+    if options.list {
+        let names = packages.iter().map(host::group).chain(systems().map(|test| test.group()));
+        let names = format.then(|| "format".into()).into_iter().chain(names);
+        names.chain(budgets.iter().map(|(id, _)| group(id))).for_each(|name| println!("{name}"));
+        return Ok(0);
+    }
+
+    let mut tally = Tally::default();
+    if format {
+        tally
+            .run("format", || run_quietly(tools.cargo_fmt().args(["--all", "--check"]), "cargo fmt --check"));
+    }
+    if !packages.is_empty() {
+        tally.add(host::run(tools, &packages, options.quick));
+    }
+    let mut context = context::Context::new(tools);
+    for test in systems() {
+        tally.run(&test.group(), || test.run(&mut context));
+    }
+    if !budgets.is_empty() {
+        tally.add(check_budgets(tools, &budgets));
+    }
+    println!("{} passed, {} failed", tally.passed, tally.failed);
+    Ok(u8::from(tally.failed > 0))
+}
+
+fn group(id: &str) -> String {
+    format!("budget.{id}")
+}
+
+/// Measures once, and holds each row against its budget.
+fn check_budgets(tools: &Tools, budgets: &[(String, bench::budget::Budget)]) -> Tally {
+    let mut tally = Tally::default();
+    let mut rows = Vec::new();
+    tally.run("budget.measure", || {
+        rows = bench::measure(tools, None)?;
+        Ok(())
+    });
+    for (id, budget) in budgets {
+        tally.run(&group(id), || {
+            let row = rows.iter().find(|row| row.id == *id);
+            let excess = row.map_or(Some("was not measured".into()), |row| budget.excess(row, &rows));
+            ensure!(excess.is_none(), "{}", excess.unwrap_or_default());
+            Ok(())
+        });
+    }
+    tally
+}

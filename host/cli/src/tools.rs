@@ -1,0 +1,168 @@
+//! The programs that Pebble calls, and where its own files are.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::ui;
+
+/// What all system images and components are compiled for; floating point is up to each component's code.
+pub const TARGET: &str = "riscv64imac-unknown-none-elf";
+/// The LLVM that Debian's packages provide under versioned names.
+const LLVM: &str = "19";
+
+pub struct Tools {
+    /// The repository.
+    pub root: PathBuf,
+    cargo: PathBuf,
+    rustc: PathBuf,
+}
+
+impl Tools {
+    /// The bootstrap script says where things are; without it the repository is where this was built.
+    pub fn find() -> Result<Self> {
+        let path = |name: &str, otherwise: &str| env::var_os(name).map_or(otherwise.into(), PathBuf::from);
+        let root = path("PEBBLE_ROOT", concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        Ok(Tools {
+            root: root.canonicalize().with_context(|| root.display().to_string())?,
+            cargo: path("PEBBLE_CARGO", "/usr/bin/cargo"),
+            rustc: path("PEBBLE_RUSTC", "/usr/bin/rustc"),
+        })
+    }
+
+    pub fn target(&self) -> PathBuf {
+        self.root.join("target")
+    }
+
+    /// A path as the user would name it.
+    pub fn shown(&self, path: &Path) -> String {
+        let here = env::current_dir().unwrap_or_default();
+        path.strip_prefix(here).unwrap_or(path).display().to_string()
+    }
+
+    /// Cargo in the workspace, shielded from settings that are meant for other projects.
+    pub fn cargo(&self, subcommand: &str) -> Command {
+        let mut command = Command::new(&self.cargo);
+        command.current_dir(&self.root).arg(subcommand);
+        command.env("RUSTC", &self.rustc).env("RUSTDOC", self.rustc.with_file_name("rustdoc"));
+        command
+            .env_remove("RUSTFLAGS")
+            .env_remove("CARGO_BUILD_TARGET")
+            .env("CARGO_TARGET_DIR", self.target());
+        // As the bootstrap script builds this tool: tests then share its libraries.
+        command.env("CARGO_PROFILE_DEV_PANIC", "unwind");
+        command
+    }
+
+    /// `cargo fmt` of the toolchain in use.
+    pub fn cargo_fmt(&self) -> Command {
+        let mut command = Command::new(self.cargo.with_file_name("cargo-fmt"));
+        command.current_dir(&self.root).arg("fmt");
+        command.env("CARGO", &self.cargo).env("RUSTFMT", self.cargo.with_file_name("rustfmt"));
+        command
+    }
+
+    /// Cargo for components: builds the core library too, and links with LLVM's linker.
+    pub fn cross_cargo(&self) -> Result<Command> {
+        let linker_dir = self.linker_dir()?;
+        let mut command = self.cargo("build");
+        command.env("RUSTC_BOOTSTRAP", "1").env("PATH", path_with(&linker_dir));
+        command.args(["--release", "--target", TARGET]);
+        command.args(["-Z", "build-std=core,alloc,compiler_builtins"]);
+        command.args(["-Z", "build-std-features=compiler-builtins-mem"]);
+        Ok(command)
+    }
+
+    /// A directory in which the linker has the name by which rustc calls it.
+    fn linker_dir(&self) -> Result<PathBuf> {
+        let linker = self.llvm("ld.lld")?.canonicalize()?;
+        let dir = self.target().join("tools/bin");
+        let link = dir.join("rust-lld");
+        if fs::read_link(&link).ok().as_deref() != Some(&linker) {
+            fs::create_dir_all(&dir)?;
+            let _ = fs::remove_file(&link);
+            symlink(&linker, &link).with_context(|| link.display().to_string())?;
+        }
+        Ok(dir)
+    }
+
+    /// One of LLVM's programs.
+    pub fn llvm(&self, name: &str) -> Result<PathBuf> {
+        in_path(&format!("{name}-{LLVM}")).or_else(|| in_path(name)).ok_or_else(|| missing(name))
+    }
+
+    pub fn qemu(&self) -> Result<PathBuf> {
+        let name = "qemu-system-riscv64";
+        in_path(name).ok_or_else(|| missing(name))
+    }
+
+    /// The manifest of a system: a name in `systems/`, or a path.
+    pub fn manifest(&self, system: &str) -> Result<PathBuf> {
+        if system.ends_with(".toml") {
+            let path = PathBuf::from(system);
+            return if path.exists() { Ok(path) } else { Err(anyhow!("there is no manifest {system}")) };
+        }
+        let path = self.root.join("systems").join(format!("{system}.toml"));
+        if path.exists() {
+            return Ok(path);
+        }
+        let names = self.systems();
+        let known = if names.is_empty() { "none".into() } else { names.join(", ") };
+        bail!("there is no system {system:?}; known: {known}")
+    }
+
+    /// Names of the manifests in `systems/`.
+    pub fn systems(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.root.join("systems")).into_iter().flatten().flatten();
+        let stem = |path: PathBuf| Some(path.file_stem()?.to_str()?.to_string());
+        let manifests = entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|x| x == "toml"));
+        let mut names: Vec<_> = manifests.filter_map(stem).collect();
+        names.sort();
+        names
+    }
+}
+
+fn missing(name: &str) -> anyhow::Error {
+    anyhow!(
+        "{name} is not installed; remove target/tools/checked and run ./pebble again to have it installed"
+    )
+}
+
+pub fn in_path(name: &str) -> Option<PathBuf> {
+    env::split_paths(&env::var_os("PATH")?).map(|dir| dir.join(name)).find(|path| path.is_file())
+}
+
+fn path_with(first: &Path) -> OsString {
+    let rest = env::var_os("PATH").unwrap_or_default();
+    let dirs = std::iter::once(first.to_path_buf()).chain(env::split_paths(&rest));
+    env::join_paths(dirs).unwrap_or(rest)
+}
+
+/// Runs a program to its end; its output is shown only with `-v` or when it fails.
+pub fn run_quietly(command: &mut Command, what: &str) -> Result<()> {
+    if ui::verbose() {
+        // Standard output belongs to the command that the user gave.
+        let status = command.stdin(Stdio::null()).stdout(std::io::stderr()).status();
+        return if status.with_context(|| program(command))?.success() {
+            Ok(())
+        } else {
+            Err(anyhow!("{what} failed"))
+        };
+    }
+    let output = command.stdin(Stdio::null()).output().with_context(|| program(command))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    eprint!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    bail!("{what} failed")
+}
+
+/// Names a program in an error message.
+pub fn program(command: &Command) -> String {
+    format!("cannot start {}", command.get_program().to_string_lossy())
+}

@@ -1,0 +1,99 @@
+//! Generates `pebble.h`, the C view of the ABI crate.
+//!
+//! `lib/c/pebble.h.in` holds the prototypes and macros, which are C and need no generator; the two lines in it
+//! that start with `@` are replaced by what the ABI crate says.
+#![forbid(unsafe_code)]
+
+use std::fmt::Write;
+
+use pebble_abi::{call, errno, link, map, status, sys};
+
+const TEMPLATE: &str = include_str!("../../../lib/c/pebble.h.in");
+
+/// The whole header.
+pub fn header() -> String {
+    let mut out = String::new();
+    for line in TEMPLATE.lines() {
+        match line {
+            "@constants@" => out += &constants(),
+            "@errors@" => out += &errors(),
+            _ => out.extend([line, "\n"]),
+        }
+    }
+    out
+}
+
+/// Numbers for C and assembler alike.
+fn constants() -> String {
+    let startup = map::STARTUP_VA as usize;
+    let mut out = String::new();
+    for (index, name, interface, meaning) in sys::ALL {
+        define(&mut out, name, *index as u64, &format!("{interface}: {meaning}"));
+    }
+    for (name, value, meaning) in [
+        ("NPORTALS", map::TABLE_ENTRIES, "entries of a portal table"),
+        ("FIRST_FREE", sys::FIRST_FREE, "first index for imports and opened portals"),
+        ("NAMELEN", link::NAMELEN, "longest interface name"),
+        ("SPECLEN", link::SPECLEN, "longest specification in an export record"),
+        ("PATHLEN", link::PATHLEN, "longest path"),
+        ("MAX_RESULTS", call::MAX_RESULTS, "further result words (\">n\")"),
+        ("IO_BYTES", call::IO_BYTES, "bytes that one read or write call carries"),
+        ("FILE_READ", sys::FILE_READ, "portals of an open file, from its first index"),
+        ("FILE_WRITE", sys::FILE_WRITE, ""),
+        ("FILE_SEEK", sys::FILE_SEEK, ""),
+        ("FILE_CLOSE", sys::FILE_CLOSE, ""),
+        ("FILE_PORTALS", sys::FILE_PORTALS, ""),
+        ("PORTAL_DEAD", status::DEAD as usize, "status: the domain died while it had the call"),
+        ("PORTAL_CLOSED", status::CLOSED as usize, "status: closed, or the interface withdrawn"),
+        ("PORTAL_INTERRUPTED", status::INTERRUPTED as usize, "status: the caller's domain is being removed"),
+        ("TIME_HZ", map::TIME_HZ as usize, "ticks of hrtime in a second"),
+        ("IMAGE_VA", map::IMAGE_VA as usize, "where components are linked"),
+        ("STACK_SLOT", map::STACK_SLOT as usize, "size and alignment of a stack"),
+        ("STARTUP_ARGC", startup + link::Startup::ARGC, "start-up page: number of arguments"),
+        ("STARTUP_STDIN", startup + link::Startup::STDIN, "paths of files 0, 1 and 2"),
+        ("STARTUP_STDOUT", startup + link::Startup::STDOUT, ""),
+        ("STARTUP_STDERR", startup + link::Startup::STDERR, ""),
+        ("STARTUP_ARGS", startup + link::Startup::ARGS, "the arguments, zero-terminated"),
+    ] {
+        define(&mut out, name, value as u64, meaning);
+    }
+    out
+}
+
+fn define(out: &mut String, name: &str, value: u64, meaning: &str) {
+    let value = if value < 10_000 { value.to_string() } else { format!("{value:#x}") };
+    let comment = if meaning.is_empty() { String::new() } else { format!(" /* {meaning} */") };
+    // Writing to a `String` cannot fail.
+    let _ = writeln!(out, "#define {name} {value}{comment}");
+}
+
+/// The C library has its own `errno.h`; a server's numbers must be the same.
+fn errors() -> String {
+    let mut out = String::new();
+    for (name, number, text) in errno::ALL {
+        let _ = writeln!(out, "_Static_assert({name} == {number}, \"{name}: {text}\");");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_portal_and_error_is_there() {
+        let text = header();
+        for (index, name, ..) in sys::ALL {
+            assert!(text.contains(&format!("#define {name} {index} ")), "{name}");
+        }
+        for (name, number, _) in errno::ALL {
+            assert!(text.contains(&format!("_Static_assert({name} == {number},")), "{name}");
+        }
+        assert!(!text.lines().any(|line| line.starts_with('@')), "a line of the template was not replaced");
+    }
+
+    #[test]
+    fn comments_cannot_end_early() {
+        assert!(constants().lines().all(|line| line.matches("*/").count() <= 1));
+    }
+}

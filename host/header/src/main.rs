@@ -1,0 +1,5 @@
+//! Prints `pebble.h`.
+
+fn main() {
+    print!("{}", pebble_header::header());
+}

@@ -1,0 +1,397 @@
+//! Lays out the memory of a whole system.
+//!
+//! Order: nucleus, its page tables and data; the domains with their images, stacks and tables; portal code (common code
+//! first, then each domain's own table and imports); threads; the boot information, last, since it tells all the rest.
+
+use crate::elf::{self, Component};
+use crate::manifest::{self, Grant, Manifest};
+use crate::memory::{self, Memory};
+use crate::portals::Portals;
+use crate::report::{DomainReport, Report};
+use crate::BuildError;
+use pebble_boot::{self as boot, BootInfo};
+use pebble_abi::map::{self, PAGE, PTE_V};
+use pebble_abi::{sys, thread};
+use std::collections::BTreeMap;
+
+/// Compiled pieces that an image is made of: ELF bytes by component name, and the nucleus.
+pub struct Artifacts {
+    pub nucleus: Vec<u8>,
+    pub components: BTreeMap<String, Vec<u8>>,
+    /// The file archive.
+    pub archive: Vec<u8>,
+}
+
+/// A domain under construction.
+pub struct Domain {
+    pub manifest: manifest::Component,
+    pub elf: Component,
+    pub asid: u16,
+    pub root: u64,
+    pub table: u64,
+    pub fixed_stack: u64,
+    pub stack_slots: u8,
+    pub pages: u32,
+}
+
+impl Domain {
+    pub fn portal_view(&self) -> pebble_portal::Domain {
+        pebble_portal::Domain {
+            asid: self.asid,
+            satp: map::satp(self.asid, self.root),
+            float: self.elf.float,
+            exclusive: self.manifest.exclusive,
+            fixed_stack: self.fixed_stack,
+        }
+    }
+}
+
+/// Physical pages of the nucleus's half, shared by all domains.
+pub struct Shared {
+    pub l1: u64,
+    pub l0: [u64; 2],
+    pub data: u64,
+    pub gate: u64,
+    pub empty_table: u64,
+    pub dead_l1: u64,
+    pub dead_table: u64,
+    pub panic_entry: u64,
+    pub boot_record: u64,
+    pub nucleus_bytes: u64,
+}
+
+/// A bootable image.
+pub struct Image {
+    /// ELF file for `-kernel`.
+    pub elf: Vec<u8>,
+    pub report: Report,
+}
+
+pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildError> {
+    let mut memory = Memory::default();
+    let shared = lay_nucleus(&mut memory, &artifacts.nucleus)?;
+    let mut domains = Vec::new();
+    let mut descriptors = 0;
+    for (n, component) in manifest.component.iter().enumerate() {
+        let elf = artifacts
+            .components
+            .get(&component.name)
+            .ok_or_else(|| BuildError::Component { name: component.name.clone(), what: "was not built".into() })?;
+        let fail = |e: elf::ElfError| BuildError::Component { name: component.name.clone(), what: e.to_string() };
+        let elf = Component::parse(elf).map_err(fail)?;
+        elf.check_user().map_err(fail)?;
+        domains.push(lay_domain(&mut memory, &shared, n as u16 + 1, component, elf, &mut descriptors));
+    }
+    grant_stacks(&mut memory, &domains);
+    let mut portals = Portals::new(&shared, &domains, manifest)?;
+    portals.common(&mut memory)?;
+    for d in &domains {
+        portals.system_table(&mut memory, d)?;
+        portals.imports(&mut memory, d)?;
+    }
+    portals.fill_empty(&mut memory);
+    let threads = lay_threads(&mut memory, &shared, &domains, &portals);
+    let archive = memory.pages(artifacts.archive.len().div_ceil(PAGE as usize));
+    memory.write(archive, &artifacts.archive);
+    for s in &portals.semaphores {
+        memory.write_word(shared.data + map::SEMAPHORES_OFF + s.id as u64 * 8, s.initial as u64);
+    }
+    grant(&mut memory, &shared, &domains, archive, artifacts.archive.len() as u64);
+    let info = BootInfo {
+        domains: domains.iter().map(boot_domain).collect(),
+        interfaces: portals.interfaces.clone(),
+        portals: portals.placed.clone(),
+        threads: threads.clone(),
+        semaphores: portals.semaphores.clone(),
+        rules: manifest.rule.iter().map(|r| boot::Rule { client: r.client.clone(), interface: r.interface.clone(), allow: r.allow }).collect(),
+        code: portals.code,
+        image_end: u64::MAX >> 1,
+        ram_end: map::RAM_PA + map::RAM_BYTES,
+        code_used: portals.used,
+        kernel_l0: shared.l0,
+        stack_descs: descriptors,
+        process: domains.iter().find(|d| d.manifest.name == "process").map_or(0, |d| d.asid),
+        empty_table: shared.empty_table,
+        gate: shared.gate,
+        dead_l1: shared.dead_l1,
+        kernel_pte: map::pte(shared.l1, PTE_V),
+    };
+    lay_boot_info(&mut memory, &domains, info)?;
+    if let Some(first) = threads.first() {
+        let home = &domains[first.asid as usize - 1];
+        memory.write_word(shared.boot_record, map::satp(home.asid, home.root));
+        let top = memory.read_word(first.block + thread::SAVED_TOP);
+        memory.write_word(shared.boot_record + 8, top);
+    }
+    let report = report(manifest, &memory, &shared, &domains, &portals, &threads, artifacts);
+    Ok(Image { elf: crate::output::write(&memory, &report), report })
+}
+
+fn lay_nucleus(memory: &mut Memory, elf: &[u8]) -> Result<Shared, BuildError> {
+    let fail = |what: String| BuildError::Component { name: "nucleus".into(), what };
+    let nucleus = Component::parse(elf).map_err(|e| fail(e.to_string()))?;
+    let symbol = |name: &str| crate::elf::symbol(elf, name).ok_or_else(|| fail(format!("has no symbol {name}")));
+    let (panic_entry, record) = (symbol("PANIC_ENTRY")?, symbol("BOOT_RECORD")?);
+    let size = nucleus.segments.iter().map(|s| s.va + s.size - map::NUCLEUS_VA).max().unwrap_or(0);
+    if size > map::NUCLEUS_MAX {
+        return Err(fail(format!("is {size} bytes long, more than {}", map::NUCLEUS_MAX)));
+    }
+    let text = memory.pages(size.div_ceil(PAGE) as usize);
+    for s in &nucleus.segments {
+        memory.write(text + (s.va - map::NUCLEUS_VA), &s.bytes);
+    }
+    let (l1, low, code) = (memory.page(), memory.page(), memory.page());
+    let slot = |va: u64| (va >> 21 & 511) * 8;
+    memory.write_word(l1 + slot(map::KERNEL_VA), map::pte(low, PTE_V));
+    memory.write_word(l1 + slot(map::CODE_VA), map::pte(code, PTE_V));
+    let leaf = |va: u64| (va >> 12 & 511) * 8;
+    for at in (0..size).step_by(PAGE as usize) {
+        memory.write_word(low + leaf(map::NUCLEUS_VA + at), map::pte(text + at, memory::NUCLEUS_RX));
+    }
+    let data = memory.pages(map::KDATA_BYTES.div_ceil(PAGE) as usize);
+    for at in (0..map::KDATA_BYTES).step_by(PAGE as usize) {
+        memory.write_word(low + leaf(map::KDATA_VA + at), map::pte(data + at, memory::NUCLEUS_RW));
+    }
+    let gate = memory.page();
+    // `li t0, 0; ecall`
+    memory.write(gate, &[0x93, 0x02, 0, 0, 0x73, 0, 0, 0]);
+    let (empty_table, dead_l1, dead_l0, dead_table) = (memory.page(), memory.page(), memory.page(), memory.page());
+    memory.write_word(dead_l1, map::pte(dead_l0, PTE_V));
+    memory.write_word(dead_l0, map::pte(dead_table, memory::TABLE_R));
+    let boot_record = text + (record - map::NUCLEUS_VA);
+    Ok(Shared { l1, l0: [low, code], data, gate, empty_table, dead_l1, dead_table, panic_entry, boot_record, nucleus_bytes: size })
+}
+
+fn lay_domain(memory: &mut Memory, shared: &Shared, asid: u16, c: &manifest::Component, elf: Component, descriptors: &mut u32) -> Domain {
+    let start = memory.end();
+    let root = memory.page();
+    memory.write_word(root + 510 * 8, map::pte(shared.l1, PTE_V));
+    let table = memory.page();
+    memory.map(root, map::TABLE_VA, table, memory::TABLE_R);
+    for page in 1..map::TABLE_BYTES / PAGE {
+        memory.map(root, map::TABLE_VA + page * PAGE, shared.empty_table, memory::TABLE_R);
+    }
+    memory.map(root, map::GATE_VA, shared.gate, memory::USER_RX);
+    for s in &elf.segments {
+        let flags = match (s.write, s.execute) {
+            (true, _) => memory::USER_RW,
+            (_, true) => memory::USER_RX,
+            _ => memory::USER_R,
+        };
+        for at in (0..s.size).step_by(PAGE as usize) {
+            let page = memory.page();
+            let from = (at as usize).min(s.bytes.len());
+            let to = (from + PAGE as usize).min(s.bytes.len());
+            memory.write(page, &s.bytes[from..to]);
+            memory.map(root, s.va + at, page, flags);
+        }
+    }
+    let mut slots = 0;
+    let mut stack = |memory: &mut Memory| {
+        let top = map::stack_top(asid, slots);
+        for page in 1..=c.stack_pages as u64 {
+            let pa = memory.page();
+            memory.map(root, top - page * PAGE, pa, memory::USER_RW);
+        }
+        slots += 1;
+        top
+    };
+    // The own thread's stack is slot 0.
+    if c.thread {
+        stack(memory);
+    }
+    let fixed_stack = if c.exclusive { stack(memory) } else { 0 };
+    for _ in 0..c.stacks {
+        let top = stack(memory);
+        let desc = shared.data + map::STACK_DESC_OFF + u64::from(*descriptors) * 16;
+        let queue = shared.data + map::STACK_QUEUES_OFF + u64::from(asid) * 8;
+        let next = memory.read_word(queue);
+        memory.write_word(desc, next);
+        memory.write_word(desc + 8, top);
+        memory.write_word(queue, map::stack_desc_va(*descriptors as usize));
+        *descriptors += 1;
+    }
+    let mut device = map::DEVICE_VA;
+    for d in &c.devices {
+        for at in (0..d.len).step_by(PAGE as usize) {
+            memory.map(root, device, d.at + at, memory::USER_RW);
+            device += PAGE;
+        }
+    }
+    let pages = ((memory.end() - start) / PAGE) as u32;
+    Domain { manifest: c.clone(), elf, asid, root, table, fixed_stack, stack_slots: slots as u8, pages }
+}
+
+/// `s` portals: the callee maps the stack range of whoever calls it.
+fn grant_stacks(memory: &mut Memory, domains: &[Domain]) {
+    let export = |name: &str| {
+        domains.iter().find_map(|d| d.elf.exports.iter().find(|e| e.name == name).map(|e| (d, e.spec.starts_with('s'))))
+    };
+    // Stacks travel on through chains of `s` portals, so repeat until nothing changes.
+    let mut known: Vec<Vec<u16>> = domains.iter().map(|d| vec![d.asid]).collect();
+    for _ in domains {
+        for d in domains {
+            for import in &d.elf.imports {
+                let name = d.manifest.bind.get(&import.name).unwrap_or(&import.name);
+                let Some((callee, true)) = export(name) else { continue };
+                for owner in known[d.asid as usize - 1].clone() {
+                    let list = &mut known[callee.asid as usize - 1];
+                    if !list.contains(&owner) {
+                        list.push(owner);
+                        let va = map::stacks_of(owner);
+                        let owner_l1 = memory.table(domains[owner as usize - 1].root, 2, va);
+                        let l0 = memory.table(owner_l1, 1, va);
+                        let l1 = memory.table(callee.root, 2, va);
+                        memory.write_word(l1 + (va >> 21 & 511) * 8, map::pte(l0, PTE_V));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A block for each component with a thread; the most urgent first: it runs first.
+fn lay_threads(memory: &mut Memory, shared: &Shared, domains: &[Domain], portals: &Portals) -> Vec<boot::Thread> {
+    let mut with: Vec<&Domain> = domains.iter().filter(|d| d.manifest.thread).collect();
+    with.sort_by_key(|d| std::cmp::Reverse(d.manifest.priority));
+    let mut threads = Vec::new();
+    for (tid, d) in with.into_iter().enumerate() {
+        let tid = tid as u16;
+        let block = memory.page();
+        let slot = (map::thread_va(tid) >> 12 & 511) * 8;
+        memory.write_word(shared.l0[0] + slot, map::pte(block, memory::NUCLEUS_RW));
+        memory.write_word(block + thread::HOME, d.asid.into());
+        memory.write_word(block + thread::FRAMES, portals.code.thread_end);
+        let base = block + thread::FRAMES + 8 + if d.elf.float { thread::TRAP_FLOAT_WORDS as u64 * 8 } else { 0 };
+        let mut put = |word: usize, value: u64| memory.write_word(base + word as u64 * 8, value);
+        put(thread::trap_word(1), map::GATE_VA);
+        put(thread::trap_word(2), map::stack_top(d.asid, 0));
+        put(thread::TRAP_SEPC, d.elf.entry);
+        put(thread::TRAP_SATP, map::satp(d.asid, d.root));
+        put(thread::TRAP_RET, portals.code.trap_return[usize::from(d.elf.float)]);
+        let top = map::thread_va(tid) + (base - block) + thread::TRAP_RET as u64 * 8;
+        memory.write_word(block + thread::SAVED_TOP, top);
+        threads.push(boot::Thread { tid, asid: d.asid, priority: d.manifest.priority, block });
+    }
+    threads
+}
+
+fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: u64, archive_len: u64) {
+    for d in domains {
+        for g in &d.manifest.grants {
+            match g {
+                Grant::Physical => {
+                    for at in (0..map::RAM_BYTES).step_by(2 << 20) {
+                        memory.map_mega(d.root, map::PHYS_VA + at, map::RAM_PA + at, memory::USER_RW);
+                    }
+                }
+                Grant::Code => {
+                    for at in (0..map::CODE_BYTES).step_by(PAGE as usize) {
+                        let entry = memory.read_word(shared.l0[1] + at / PAGE * 8);
+                        if entry & PTE_V != 0 {
+                            memory.map(d.root, map::PM_CODE_VA + at, map::pte_pa(entry), memory::USER_RW);
+                        }
+                    }
+                    memory.table_for(d.root, map::PM_CODE_VA);
+                }
+                Grant::SharedData => {
+                    for at in (0..map::KDATA_BYTES).step_by(PAGE as usize) {
+                        memory.map(d.root, map::SHARED_DATA_VA + at, shared.data + at, memory::USER_RW);
+                    }
+                }
+                Grant::Tables => {
+                    for other in domains {
+                        let at = map::PM_TABLES_VA + u64::from(other.asid) * map::TABLE_BYTES;
+                        memory.map(d.root, at, other.table, memory::USER_RW);
+                    }
+                }
+                Grant::Threads => {
+                    for tid in 0..map::MAX_THREADS as u16 {
+                        let entry = memory.read_word(shared.l0[0] + (map::thread_va(tid) >> 12 & 511) * 8);
+                        if entry & PTE_V != 0 {
+                            memory.map(d.root, map::PM_THREADS_VA + u64::from(tid) * PAGE, map::pte_pa(entry), memory::USER_RW);
+                        }
+                    }
+                    memory.table_for(d.root, map::PM_THREADS_VA);
+                }
+                Grant::Archive => {
+                    for at in (0..archive_len).step_by(PAGE as usize) {
+                        memory.map(d.root, map::ARCHIVE_VA + at, archive + at, memory::USER_R);
+                    }
+                }
+                Grant::BootInfo => {}
+            }
+        }
+    }
+}
+
+fn lay_boot_info(memory: &mut Memory, domains: &[Domain], mut info: BootInfo) -> Result<(), BuildError> {
+    let encode = |info: &BootInfo| info.encode().map_err(|_| BuildError::BootInfo);
+    let readers = || domains.iter().filter(|d| d.manifest.grants.contains(&Grant::BootInfo));
+    // `image_end` is largest in this first encoding, so the final one is no longer.
+    let pages = encode(&info)?.len().div_ceil(PAGE as usize);
+    let at = memory.pages(pages);
+    for d in readers() {
+        for page in 0..pages as u64 {
+            memory.map(d.root, map::BOOTINFO_VA + page * PAGE, at + page * PAGE, memory::USER_R);
+        }
+    }
+    info.image_end = memory.end();
+    memory.write(at, &encode(&info)?);
+    Ok(())
+}
+
+fn boot_domain(d: &Domain) -> boot::Domain {
+    boot::Domain {
+        asid: d.asid,
+        name: d.manifest.name.clone(),
+        root: d.root,
+        table: d.table,
+        float: d.elf.float,
+        exclusive: d.manifest.exclusive,
+        fixed_stack: d.fixed_stack,
+        priority: d.manifest.priority,
+        pages: d.pages,
+        stack_slots: d.stack_slots,
+        heap: d.elf.end(),
+        essential: d.manifest.essential,
+    }
+}
+
+fn report(
+    manifest: &Manifest,
+    memory: &Memory,
+    shared: &Shared,
+    domains: &[Domain],
+    portals: &Portals,
+    threads: &[boot::Thread],
+    artifacts: &Artifacts,
+) -> Report {
+    let domain = |d: &Domain| DomainReport {
+        asid: d.asid,
+        name: d.manifest.name.clone(),
+        core: d.manifest.core,
+        pages: d.pages,
+        text: d.elf.segments.iter().filter(|s| s.execute).map(|s| s.size).sum(),
+        rodata: d.elf.segments.iter().filter(|s| !s.execute && !s.write).map(|s| s.size).sum(),
+        data: d.elf.segments.iter().filter(|s| s.write).map(|s| s.size).sum(),
+        threads: threads.iter().filter(|t| t.asid == d.asid).count() as u32,
+        stacks: d.manifest.stacks as u32,
+        float: d.elf.float,
+        exclusive: d.manifest.exclusive,
+        symbols: d.elf.symbols.clone(),
+    };
+    Report {
+        system: manifest.name.clone(),
+        nucleus_bytes: shared.nucleus_bytes,
+        shared_pages: (shared.nucleus_bytes.div_ceil(PAGE) + 3 + map::KDATA_BYTES.div_ceil(PAGE) + 5) as u32,
+        code_bytes: portals.used,
+        domains: domains.iter().map(domain).collect(),
+        threads: threads.len() as u32,
+        archive_bytes: artifacts.archive.len() as u64,
+        image_bytes: memory.bytes.len() as u64,
+        portals: portals.reports.clone(),
+    }
+}
+
+const _: () = assert!(sys::FIRST_FREE < map::TABLE_ENTRIES_PER_PAGE);

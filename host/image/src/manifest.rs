@@ -1,0 +1,168 @@
+//! System manifests (`systems/*.toml`): which components, with which rights.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// What `./pebble` calls the system.
+    pub name: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    pub component: Vec<Component>,
+    #[serde(default)]
+    pub semaphore: Vec<Semaphore>,
+    #[serde(default)]
+    pub rule: Vec<Rule>,
+    /// Files of the archive.
+    #[serde(default)]
+    pub file: Vec<File>,
+}
+
+/// A component that is in the image from the start: one domain.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Component {
+    pub name: String,
+    /// Cargo package whose binary it is.
+    pub package: String,
+    /// Binary of the package, if it has several.
+    pub binary: Option<String>,
+    #[serde(default)]
+    pub priority: u8,
+    /// Interrupts off, one fixed stack.
+    #[serde(default)]
+    pub exclusive: bool,
+    /// The system stops if it faults.
+    #[serde(default)]
+    pub essential: bool,
+    /// Counts towards the resident size of the essential system.
+    #[serde(default)]
+    pub core: bool,
+    /// Has a thread of its own, which runs its entry point.
+    #[serde(default)]
+    pub thread: bool,
+    /// Stacks in its stack queue, for `n` portals.
+    #[serde(default)]
+    pub stacks: usize,
+    /// Pages of each of its stacks.
+    #[serde(default = "one")]
+    pub stack_pages: usize,
+    /// Device registers: physical address and length.
+    #[serde(default)]
+    pub devices: Vec<Device>,
+    #[serde(default)]
+    pub grants: Vec<Grant>,
+    /// Imports to be bound to other interfaces than they name.
+    #[serde(default)]
+    pub bind: BTreeMap<String, String>,
+}
+
+fn one() -> usize {
+    1
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    pub at: u64,
+    pub len: u64,
+}
+
+/// Memory that a trusted server has beyond its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grant {
+    /// All physical memory.
+    Physical,
+    /// Portal code arena.
+    Code,
+    /// Semaphores, stack queues, counters.
+    SharedData,
+    /// All portal tables.
+    Tables,
+    /// All thread blocks.
+    Threads,
+    /// Boot information, read-only.
+    BootInfo,
+    /// The file archive, read-only.
+    Archive,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Semaphore {
+    pub name: String,
+    #[serde(default)]
+    pub initial: i64,
+    #[serde(default)]
+    pub interruptible: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    pub client: String,
+    pub interface: String,
+    pub allow: bool,
+}
+
+/// A file of the archive: a program (package or C source directory), or a plain file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    pub path: String,
+    pub package: Option<String>,
+    pub binary: Option<String>,
+    /// C source, or directory of C sources, relative to the project.
+    pub c: Option<String>,
+    /// Plain file, relative to the project.
+    pub from: Option<String>,
+}
+
+/// What is wrong with a manifest, and where.
+#[derive(Debug)]
+pub enum ManifestError {
+    Syntax(toml::de::Error),
+    Rule { component: String, what: &'static str },
+}
+
+impl fmt::Display for ManifestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ManifestError::Syntax(error) => write!(f, "{error}"),
+            ManifestError::Rule { component, what } => write!(f, "component '{component}': {what}"),
+        }
+    }
+}
+
+impl std::error::Error for ManifestError {}
+
+impl Manifest {
+    pub fn parse(text: &str) -> Result<Manifest, ManifestError> {
+        let manifest: Manifest = toml::from_str(text).map_err(ManifestError::Syntax)?;
+        let mut seen = std::collections::BTreeSet::new();
+        for c in &manifest.component {
+            let fail = |what| ManifestError::Rule { component: c.name.clone(), what };
+            if !seen.insert(&c.name) {
+                return Err(fail("the name is used twice"));
+            }
+            if c.priority > 31 {
+                return Err(fail("priority must be 0 to 31"));
+            }
+            if c.exclusive && c.thread {
+                return Err(fail("an exclusive component cannot have a thread: it would run with interrupts off"));
+            }
+            if c.stack_pages == 0 || c.stack_pages > 15 {
+                return Err(fail("stack_pages must be 1 to 15"));
+            }
+            if c.stacks + usize::from(c.thread) + usize::from(c.exclusive) > pebble_abi::map::STACKS_PER_DOMAIN {
+                return Err(fail("too many stacks"));
+            }
+        }
+        Ok(manifest)
+    }
+}

@@ -1,0 +1,290 @@
+//! Compiles and places the portals that exist at boot.
+
+use crate::build::{Domain, Shared};
+use crate::manifest::Manifest;
+use crate::memory::{self, Memory};
+use crate::report::PortalReport;
+use crate::BuildError;
+use pebble_boot::{self as boot, CommonCode, Interface};
+use pebble_abi::map::{self, PAGE};
+use pebble_abi::sys;
+use pebble_portal::{Connection, Shape, Short, Spec, Target, compile};
+
+pub struct Portals<'a> {
+    shared: &'a Shared,
+    domains: &'a [Domain],
+    pub interfaces: Vec<Interface>,
+    pub semaphores: Vec<boot::Semaphore>,
+    pub placed: Vec<boot::Portal>,
+    pub reports: Vec<PortalReport>,
+    pub code: CommonCode,
+    /// Bytes of the arena in use.
+    pub used: u64,
+}
+
+/// What a portal leads to.
+enum Goal {
+    Code(u64),
+    Short(Short),
+    Switch,
+    Semaphore(u16),
+    Interface(usize),
+}
+
+impl<'a> Portals<'a> {
+    pub fn new(shared: &'a Shared, domains: &'a [Domain], manifest: &Manifest) -> Result<Self, BuildError> {
+        let mut interfaces = Vec::<Interface>::new();
+        for d in domains {
+            for e in &d.elf.exports {
+                let fail = |what: String| BuildError::Component { name: d.manifest.name.clone(), what };
+                Spec::parse(&e.spec).map_err(|err| fail(format!("interface {}: specification \"{}\": {err}", e.name, e.spec)))?;
+                // Several instances of one component export under their own names.
+                let name = match e.name.split_once('.') {
+                    Some(("self", method)) => format!("{}.{method}", d.manifest.name),
+                    _ => e.name.clone(),
+                };
+                if interfaces.iter().any(|i| i.name == name) {
+                    return Err(fail(format!("interface {name} is exported twice")));
+                }
+                interfaces.push(Interface { name, asid: d.asid, entry: e.entry, spec: e.spec.clone() });
+            }
+        }
+        let mut semaphores: Vec<boot::Semaphore> = Vec::new();
+        for (id, name) in [(map::SEM_REAPER, "reaper"), (map::SEM_FAULT, "fault")] {
+            semaphores.push(boot::Semaphore { id, name: name.into(), ..Default::default() });
+        }
+        for (n, s) in manifest.semaphore.iter().enumerate() {
+            let irq = s.name.strip_prefix("irq").and_then(|n| n.parse::<u16>().ok()).filter(|n| *n < map::SEM_IRQS);
+            let id = irq.unwrap_or(map::SEM_FIRST + n as u16);
+            semaphores.push(boot::Semaphore { id, name: s.name.clone(), initial: s.initial, owner: 0, interruptible: s.interruptible });
+        }
+        Ok(Portals { shared, domains, interfaces, semaphores, placed: vec![], reports: vec![], code: CommonCode::default(), used: 0 })
+    }
+
+    fn interface(&self, name: &str) -> Option<usize> {
+        self.interfaces.iter().position(|i| i.name == name)
+    }
+
+    fn required(&self, name: &str) -> Result<usize, BuildError> {
+        self.interface(name).ok_or_else(|| BuildError::Missing { who: "the nucleus".into(), interface: name.into() })
+    }
+
+    /// Compiles into the arena and returns the address.
+    fn place(&mut self, memory: &mut Memory, spec: &str, shape: Shape, c: &Connection) -> Result<(u64, pebble_portal::Code), BuildError> {
+        let parsed = Spec::parse(spec).map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
+        let code = compile(&parsed, shape, c, Target::Riscv64)
+            .map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
+        let at = self.used;
+        let mut bytes: Vec<u8> = code.words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        if at + bytes.len() as u64 > map::CODE_BYTES {
+            return Err(BuildError::Portal { spec: spec.into(), what: "no room left for portal code".into() });
+        }
+        for (i, chunk) in bytes.chunks(8).enumerate() {
+            let offset = at + i as u64 * 8;
+            let slot = self.shared.l0[1] + offset / PAGE * 8;
+            let mut entry = memory.read_word(slot);
+            if entry == 0 {
+                entry = map::pte(memory.page(), memory::NUCLEUS_RX);
+                memory.write_word(slot, entry);
+            }
+            memory.write(map::pte_pa(entry) + offset % PAGE, chunk);
+        }
+        self.used += bytes.len() as u64;
+        Ok((map::CODE_VA + at, code))
+    }
+
+    fn note(&mut self, memory: &mut Memory, d: &Domain, index: u16, name: &str, spec: &str, target: &str, at: u64, words: &[u32], call: u16) {
+        memory.write_word(d.table + u64::from(index) * 8, at);
+        self.reports.push(PortalReport {
+            domain: d.manifest.name.clone(),
+            index,
+            name: name.into(),
+            spec: spec.into(),
+            target: target.into(),
+            address: at,
+            words: words.to_vec(),
+            call_words: call,
+        });
+    }
+
+    /// Code that every domain's table refers to.
+    pub fn common(&mut self, memory: &mut Memory) -> Result<(), BuildError> {
+        let none = Connection::default();
+        let mut code = CommonCode::default();
+        let mut common = |p: &mut Self, name: &str, spec: &str, shape, c: &Connection| -> Result<(u64, u64), BuildError> {
+            let (at, made) = p.place(memory, spec, shape, c)?;
+            p.reports.push(PortalReport {
+                domain: "(common)".into(),
+                index: 0,
+                name: name.into(),
+                spec: spec.into(),
+                target: String::new(),
+                address: at,
+                words: made.words.to_vec(),
+                call_words: made.call_words,
+            });
+            Ok((at, at + u64::from(made.ret_at.unwrap_or(0))))
+        };
+        code.dispatch = common(self, "dispatch", "sm", Shape::Dispatch, &none)?.0;
+        code.none = common(self, "none", "sm", Shape::None, &none)?.0;
+        let bounce = common(self, "bounce", "sm", Shape::Bounce, &none)?.0;
+        code.get_thread_id = common(self, "get_thread_id", "sm", Shape::Short(Short::ThreadId), &none)?.0;
+        code.hrtime = common(self, "hrtime", "sm", Shape::Short(Short::Time), &none)?.0;
+        let scheduler = |p: &Self, name: &str| -> Result<Connection, BuildError> {
+            let i = &p.interfaces[p.required(name)?];
+            let callee = p.domains[i.asid as usize - 1].portal_view();
+            Ok(Connection { callee, entry: i.entry, ..Default::default() })
+        };
+        let to = |p: &Self, name: &str, float: bool, no_stack: u64| -> Result<Connection, BuildError> {
+            let mut c = scheduler(p, name)?;
+            c.caller.float = float;
+            c.no_stack = no_stack;
+            Ok(c)
+        };
+        let end = scheduler(self, "scheduler.thread_exit")?;
+        code.thread_end = common(self, "thread_end", "nmd", Shape::ThreadEnd, &end)?.0;
+        for float in [false, true] {
+            let n = usize::from(float);
+            let suffix = if float { ".float" } else { "" };
+            let c = to(self, "scheduler.stack_wait", float, 0)?;
+            code.no_stack[n] = common(self, &format!("no_stack{suffix}"), "nmd", Shape::NoStack, &c)?.0;
+            let c = to(self, "irq.entry", float, 0)?;
+            let (entry, ret) = common(self, &format!("interrupt{suffix}"), "nmi", Shape::Interrupt, &c)?;
+            (code.interrupt[n], code.trap_return[n]) = (entry, ret);
+            // A system without VM manager (tests) has no fault handler: faults are the nucleus's last words.
+            code.exception[n] = match self.interface("vm.fault") {
+                Some(_) => {
+                    let c = to(self, "vm.fault", float, code.no_stack[n])?;
+                    common(self, &format!("exception{suffix}"), "nmiiiiii", Shape::Exception, &c)?.0
+                }
+                None => self.shared.panic_entry,
+            };
+        }
+        self.code = code;
+        for entry in 0..map::TABLE_ENTRIES_PER_PAGE as u64 {
+            memory.write_word(self.shared.dead_table + entry * 8, bounce);
+        }
+        Ok(())
+    }
+
+    pub fn fill_empty(&self, memory: &mut Memory) {
+        for entry in 0..map::TABLE_ENTRIES_PER_PAGE as u64 {
+            memory.write_word(self.shared.empty_table + entry * 8, self.code.none);
+        }
+    }
+
+    /// The fixed entries of a domain's table.
+    pub fn system_table(&mut self, memory: &mut Memory, d: &Domain) -> Result<(), BuildError> {
+        for entry in 0..map::TABLE_ENTRIES_PER_PAGE as u64 {
+            memory.write_word(d.table + entry * 8, self.code.none);
+        }
+        let float = usize::from(d.elf.float);
+        let panic = self.shared.panic_entry;
+        let stops = d.manifest.essential || d.manifest.exclusive;
+        memory.write_word(d.table, self.code.dispatch);
+        memory.write_word(d.table + 8, if stops { panic } else { self.code.exception[float] });
+        memory.write_word(d.table + 16, if d.manifest.exclusive { panic } else { self.code.interrupt[float] });
+        // An exclusive domain calls nobody: it has only what it imports.
+        if d.manifest.exclusive {
+            return Ok(());
+        }
+        for (index, _, name, _) in sys::ALL {
+            if let Some(goal) = self.goal(d, name) {
+                self.open(memory, d, *index as u16, name, goal)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The portals that a component imports, and their indices in its image.
+    pub fn imports(&mut self, memory: &mut Memory, d: &Domain) -> Result<(), BuildError> {
+        let mut index = sys::FIRST_FREE as u16;
+        for import in &d.elf.imports {
+            let name = d.manifest.bind.get(&import.name).unwrap_or(&import.name).clone();
+            let goal = self
+                .goal(d, &name)
+                .ok_or_else(|| BuildError::Missing { who: d.manifest.name.clone(), interface: name.clone() })?;
+            let words = if matches!(goal, Goal::Semaphore(_)) { 2 } else { 1 };
+            let fixed = sys::FIXED.iter().find(|(_, n)| *n == name).map(|(i, _)| *i as u16);
+            let at = fixed.unwrap_or(index);
+            self.open(memory, d, at, &name, goal)?;
+            let pa = memory.translate(d.root, import.slot).ok_or_else(|| BuildError::Component {
+                name: d.manifest.name.clone(),
+                what: format!("import {name}: its record lies in no segment"),
+            })?;
+            memory.write_word(pa, at.into());
+            index += if fixed.is_some() { 0 } else { words };
+        }
+        Ok(())
+    }
+
+    fn goal(&self, d: &Domain, name: &str) -> Option<Goal> {
+        Some(match name {
+            "nucleus.get_asid" => Goal::Short(Short::Constant { value: d.asid.into(), status: 0 }),
+            "nucleus.get_thread_id" => Goal::Code(self.code.get_thread_id),
+            "nucleus.hrtime" => Goal::Code(self.code.hrtime),
+            "nucleus.set_timer" => Goal::Short(Short::SetTimer),
+            "nucleus.flush" => Goal::Short(Short::Flush),
+            "nucleus.idle" => Goal::Short(Short::Idle),
+            "nucleus.switch" => Goal::Switch,
+            _ => match name.strip_prefix("semaphore.") {
+                Some(name) => Goal::Semaphore(self.semaphores.iter().find(|s| s.name == name)?.id),
+                None => Goal::Interface(self.interface(name)?),
+            },
+        })
+    }
+
+    fn open(&mut self, memory: &mut Memory, d: &Domain, index: u16, name: &str, goal: Goal) -> Result<(), BuildError> {
+        let caller = d.portal_view();
+        let none = Connection { caller, index, ..Default::default() };
+        match goal {
+            Goal::Code(at) => {
+                memory.write_word(d.table + u64::from(index) * 8, at);
+                self.placed.push(boot::Portal { asid: d.asid, index, interface: u16::MAX, code: at, len: 0, constant: 0 });
+            }
+            Goal::Short(short) => {
+                let (at, code) = self.place(memory, "sm", Shape::Short(short), &none)?;
+                self.note(memory, d, index, name, "sm", "nucleus", at, &code.words, code.call_words);
+                self.placed.push(boot::Portal { asid: d.asid, index, interface: u16::MAX, code: at, len: code.len() as u32, constant: 0 });
+            }
+            Goal::Switch => {
+                let (at, code) = self.place(memory, "smii", Shape::Switch, &none)?;
+                self.note(memory, d, index, name, "smii", "nucleus", at, &code.words, code.call_words);
+                self.placed.push(boot::Portal { asid: d.asid, index, interface: u16::MAX, code: at, len: code.len() as u32, constant: 0 });
+            }
+            Goal::Semaphore(id) => {
+                for (n, (interface, shape)) in
+                    [("scheduler.p", Shape::Wait(id)), ("scheduler.v", Shape::Signal(id))].into_iter().enumerate()
+                {
+                    let i = self.required(interface)?;
+                    self.connect(memory, d, index + n as u16, name, i, shape, id.into())?;
+                }
+            }
+            Goal::Interface(i) => {
+                let callee = &self.domains[self.interfaces[i].asid as usize - 1];
+                let shape = if d.manifest.exclusive && callee.manifest.exclusive { Shape::Tail } else { Shape::Call };
+                self.connect(memory, d, index, name, i, shape, 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self, memory: &mut Memory, d: &Domain, index: u16, name: &str, interface: usize, shape: Shape, constant: u64) -> Result<(), BuildError> {
+        let i = self.interfaces[interface].clone();
+        let callee = &self.domains[i.asid as usize - 1];
+        let c = Connection {
+            caller: d.portal_view(),
+            callee: callee.portal_view(),
+            entry: i.entry,
+            index,
+            constant,
+            counter: None,
+            no_stack: self.code.no_stack[usize::from(d.elf.float)],
+        };
+        let (at, code) = self.place(memory, &i.spec, shape, &c)?;
+        self.note(memory, d, index, name, &i.spec, &callee.manifest.name, at, &code.words, code.call_words);
+        self.placed.push(boot::Portal { asid: d.asid, index, interface: interface as u16, code: at, len: code.len() as u32, constant });
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! What an image contains, kept in the image itself for `./pebble inspect`.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    pub system: String,
+    /// Code and constants of the nucleus.
+    pub nucleus_bytes: u64,
+    /// Pages of the nucleus, its tables and data, gate and dead tables.
+    pub shared_pages: u32,
+    /// Bytes of portal code.
+    pub code_bytes: u64,
+    pub domains: Vec<DomainReport>,
+    pub threads: u32,
+    pub archive_bytes: u64,
+    pub image_bytes: u64,
+    pub portals: Vec<PortalReport>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DomainReport {
+    pub asid: u16,
+    pub name: String,
+    pub core: bool,
+    /// All its pages: image, stacks, page tables, portal table.
+    pub pages: u32,
+    pub text: u64,
+    pub rodata: u64,
+    pub data: u64,
+    pub threads: u32,
+    pub stacks: u32,
+    pub float: bool,
+    pub exclusive: bool,
+    pub symbols: Vec<(u64, String)>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PortalReport {
+    pub domain: String,
+    pub index: u16,
+    pub name: String,
+    pub spec: String,
+    pub target: String,
+    pub address: u64,
+    pub words: Vec<u32>,
+    pub call_words: u16,
+}
+
+impl Report {
+    /// Resident pages of the essential system: nucleus, what all share, portal code, and the core components with their threads.
+    pub fn essential_pages(&self) -> u32 {
+        let core = || self.domains.iter().filter(|d| d.core);
+        self.shared_pages
+            + self.code_bytes.div_ceil(pebble_abi::map::PAGE) as u32
+            + core().map(|d| d.pages + d.threads).sum::<u32>()
+    }
+}

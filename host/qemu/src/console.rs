@@ -1,0 +1,94 @@
+//! The two ends of the guest's console: a thread that writes, so that a guest that does not listen blocks nobody, and a
+//! buffer filled by a thread that reads.
+
+use std::io::{Read, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Instant;
+
+/// Whether more may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum More {
+    Arrived,
+    TimedOut,
+    Closed,
+}
+
+pub struct Console {
+    to_guest: Sender<Vec<u8>>,
+    from_guest: Receiver<Vec<u8>>,
+    /// What has arrived and has not been taken.
+    pub pending: Vec<u8>,
+    /// The end of all that has arrived, for error messages.
+    tail: Vec<u8>,
+}
+
+/// Bytes of console output that an error message may quote.
+const TAIL: usize = 2000;
+
+impl Console {
+    pub fn new(input: impl Write + Send + 'static, output: impl Read + Send + 'static) -> Self {
+        let (to_guest, written) = channel();
+        let (read, from_guest) = channel();
+        thread::spawn(move || write_all(input, &written));
+        thread::spawn(move || read_all(output, &read));
+        Console { to_guest, from_guest, pending: Vec::new(), tail: Vec::new() }
+    }
+
+    /// Queues bytes for the guest. One that has ended does not mind.
+    pub fn send(&self, bytes: &[u8]) {
+        let _ = self.to_guest.send(bytes.to_vec());
+    }
+
+    /// Waits for more output and appends it to `pending`.
+    pub fn receive(&mut self, until: Instant) -> More {
+        let wait = until.saturating_duration_since(Instant::now());
+        match self.from_guest.recv_timeout(wait) {
+            Ok(bytes) => {
+                self.pending.extend_from_slice(&bytes);
+                self.tail.extend_from_slice(&bytes);
+                let surplus = self.tail.len().saturating_sub(TAIL);
+                self.tail.drain(..surplus);
+                More::Arrived
+            }
+            Err(RecvTimeoutError::Timeout) => More::TimedOut,
+            Err(RecvTimeoutError::Disconnected) => More::Closed,
+        }
+    }
+
+    /// The last lines, for an error message.
+    pub fn last_words(&self) -> String {
+        let text = String::from_utf8_lossy(&self.tail);
+        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(8)..].join("\n  ");
+        if last.is_empty() { "none".into() } else { format!("\n  {}", visible(&last)) }
+    }
+
+    /// The last words of the nucleus, if it has spoken them.
+    pub fn panic_line(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(&self.tail);
+        text.lines().find_map(|line| line.trim_end().strip_prefix("nucleus: ").map(String::from))
+    }
+}
+
+/// Makes control characters visible, but for line ends.
+fn visible(text: &str) -> String {
+    text.chars().map(|c| if c == '\n' || !c.is_control() { c } else { '\u{fffd}' }).collect()
+}
+
+fn write_all(mut input: impl Write, chunks: &Receiver<Vec<u8>>) {
+    for chunk in chunks {
+        if input.write_all(&chunk).and_then(|()| input.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_all(mut output: impl Read, chunks: &Sender<Vec<u8>>) {
+    let mut buffer = [0; 4096];
+    while let Ok(n @ 1..) = output.read(&mut buffer) {
+        if chunks.send(buffer[..n].to_vec()).is_err() {
+            return;
+        }
+    }
+}

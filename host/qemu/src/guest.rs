@@ -1,0 +1,210 @@
+//! A running guest and the conversation with it.
+
+use std::io::Write;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use crate::console::{Console, More};
+use crate::machine::exit_of;
+use crate::script::{self, Newlines, PROMPT, Piece, Reply};
+use crate::{Error, Exit};
+
+/// How long a nucleus that has spoken its last words may take to power off.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long an emulator whose console is closed may take to end.
+const CLOSING: Duration = Duration::from_secs(10);
+
+/// A running system. It is killed when this is dropped.
+pub struct Guest {
+    child: Child,
+    console: Console,
+    exit: Option<Exit>,
+}
+
+/// How a command of a script ended.
+enum End {
+    Status(i32),
+    Exit(Exit),
+}
+
+impl Guest {
+    pub(crate) fn new(mut child: Child) -> Self {
+        let input = child.stdin.take().expect("standard input is a pipe");
+        let output = child.stdout.take().expect("standard output is a pipe");
+        Guest { child, console: Console::new(input, output), exit: None }
+    }
+
+    /// Types at the console. Never blocks: what the guest does not take yet is queued.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.console.send(bytes);
+    }
+
+    /// Waits until the console shows `marker`; returns what it showed before, and forgets both.
+    pub fn expect(&mut self, marker: &str, limit: Duration) -> Result<Vec<u8>, Error> {
+        let until = Instant::now() + limit;
+        let mut searched = 0;
+        loop {
+            if let Some(at) = find(&self.console.pending[searched..], marker.as_bytes()) {
+                let end = searched + at + marker.len();
+                let mut seen: Vec<u8> = self.console.pending.drain(..end).collect();
+                seen.truncate(searched + at);
+                return Ok(seen);
+            }
+            searched = (self.console.pending.len() + 1).saturating_sub(marker.len());
+            self.more(until, limit, &format!("{marker:?}"))?;
+        }
+    }
+
+    /// Waits for the shell's prompt and switches it to script mode. Returns what the system said before.
+    pub fn enter_script(&mut self, limit: Duration) -> Result<Vec<u8>, Error> {
+        let boot = self.expect(PROMPT, limit)?;
+        self.send(script::ENTER);
+        self.expect(script::READY, limit)?;
+        self.expect("\n", limit)?;
+        Ok(boot)
+    }
+
+    /// Runs one line in script mode.
+    pub fn run_line(&mut self, line: &str, limit: Duration) -> Result<Reply, Error> {
+        let mut output = Vec::new();
+        match self.run_line_into(line, Some(limit), &mut output)? {
+            End::Status(status) => {
+                Ok(Reply { output: String::from_utf8_lossy(&output).into_owned(), status })
+            }
+            End::Exit(exit) => Err(Error::Ended {
+                waiting_for: format!("the end of {line:?}"),
+                exit,
+                console: self.console.last_words(),
+            }),
+        }
+    }
+
+    /// Runs lines in script mode, each with its own time limit.
+    pub fn run_script(&mut self, lines: &[&str], limit: Duration) -> Result<Vec<Reply>, Error> {
+        lines.iter().map(|line| self.run_line(line, limit)).collect()
+    }
+
+    /// Runs lines as they come, each with its own time limit if there is one, writes what they print to `output` at
+    /// once, and powers the system off. Returns how it ended, and the last status.
+    pub fn run_stream<E: From<Error>>(
+        &mut self,
+        lines: impl Iterator<Item = Result<String, E>>,
+        limit: Option<Duration>,
+        output: &mut impl Write,
+    ) -> Result<(Exit, i32), E> {
+        let mut last = 0;
+        for line in lines {
+            match self.run_line_into(&line?, limit, output)? {
+                End::Status(status) => last = status,
+                End::Exit(exit) => return Ok((exit, last)),
+            }
+        }
+        self.send(script::LEAVE);
+        Ok((self.wait_exit(CLOSING)?, last))
+    }
+
+    fn run_line_into(
+        &mut self,
+        line: &str,
+        limit: Option<Duration>,
+        output: &mut impl Write,
+    ) -> Result<End, Error> {
+        const EVER: Duration = Duration::from_secs(365 * 24 * 3600);
+        let limit = limit.unwrap_or(EVER);
+        let until = Instant::now() + limit;
+        self.console.send(format!("{line}\n").as_bytes());
+        let mut newlines = Newlines::default();
+        loop {
+            let piece = script::next_piece(&self.console.pending);
+            let (Piece::Output(len) | Piece::Status { output: len, .. }) = piece;
+            output.write_all(&newlines.convert(&self.console.pending[..len]))?;
+            output.flush()?;
+            if let Piece::Status { end, status, .. } = piece {
+                self.console.pending.drain(..end);
+                output.write_all(newlines.finish())?;
+                return Ok(End::Status(status));
+            }
+            self.console.pending.drain(..len);
+            match self.more(until, limit, &format!("the end of {line:?}")) {
+                Err(Error::Ended { exit, .. }) => {
+                    output.write_all(newlines.finish())?;
+                    output.write_all(&std::mem::take(&mut self.console.pending))?;
+                    return Ok(End::Exit(exit));
+                }
+                other => other?,
+            }
+        }
+    }
+
+    /// Waits until the system has ended.
+    pub fn wait_exit(&mut self, limit: Duration) -> Result<Exit, Error> {
+        let until = Instant::now() + limit;
+        loop {
+            match self.more(until, limit, "power-off") {
+                Err(Error::Ended { exit, .. }) => return Ok(exit),
+                other => other?,
+            }
+        }
+    }
+
+    /// What the console showed and nobody took.
+    pub fn take_output(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.console.pending)).into_owned()
+    }
+
+    /// Waits for more output; an error at the time limit or the end of the system.
+    fn more(&mut self, until: Instant, limit: Duration, waiting_for: &str) -> Result<(), Error> {
+        let waiting_for = || waiting_for.to_string();
+        let panicked = self.console.panic_line();
+        let until = if panicked.is_some() { until.min(Instant::now() + GRACE) } else { until };
+        match self.console.receive(until) {
+            More::Arrived => Ok(()),
+            More::TimedOut if panicked.is_none() => {
+                Err(Error::TimedOut { waiting_for: waiting_for(), limit, console: self.console.last_words() })
+            }
+            More::TimedOut | More::Closed => {
+                let exit = self.reap()?;
+                Err(Error::Ended { waiting_for: waiting_for(), exit, console: self.console.last_words() })
+            }
+        }
+    }
+
+    /// Ends the emulator, which has closed its console or has nothing more to say.
+    fn reap(&mut self) -> Result<Exit, Error> {
+        if let Some(exit) = &self.exit {
+            return Ok(exit.clone());
+        }
+        let panicked = self.console.panic_line();
+        let until = Instant::now() + if panicked.is_some() { GRACE } else { CLOSING };
+        let status = loop {
+            match self.child.try_wait()? {
+                Some(status) => break status,
+                None if Instant::now() < until => std::thread::sleep(Duration::from_millis(2)),
+                None => {
+                    self.child.kill()?;
+                    break self.child.wait()?;
+                }
+            }
+        };
+        let exit = match (exit_of(status), panicked) {
+            (Exit::PoweredOff, _) => Exit::PoweredOff,
+            (_, Some(line)) => Exit::Panicked(line),
+            (exit, None) => exit,
+        };
+        self.exit = Some(exit.clone());
+        Ok(exit)
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        if self.exit.is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}

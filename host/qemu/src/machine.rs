@@ -1,0 +1,116 @@
+//! The emulated board: QEMU's `virt` with one rv64 hart, 128 MiB, and the firmware that QEMU brings.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use crate::{Error, Exit, Guest};
+
+/// How the guest's clock runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counting {
+    /// With the wall clock.
+    #[default]
+    WallClock,
+    /// One nanosecond an instruction, idle time skipped: two runs count the same.
+    Instructions,
+}
+
+/// What to run, and on what.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    pub qemu: PathBuf,
+    pub counting: Counting,
+    /// Wait for gdb on TCP port 1234 before the first instruction.
+    pub debug: bool,
+    /// Further arguments for QEMU.
+    pub extra: Vec<OsString>,
+}
+
+impl Machine {
+    pub fn new(qemu: impl Into<PathBuf>) -> Self {
+        Machine { qemu: qemu.into(), counting: Counting::default(), debug: false, extra: Vec::new() }
+    }
+
+    /// The same, with a clock that counts instructions.
+    pub fn counting(mut self) -> Self {
+        self.counting = Counting::Instructions;
+        self
+    }
+
+    /// The emulator's command line, without the choice of a console.
+    fn command(&self, image: &Path) -> Command {
+        let mut command = Command::new(&self.qemu);
+        command.args("-M virt -m 128M -smp 1 -bios default -no-reboot".split(' '));
+        if self.counting == Counting::Instructions {
+            command.args(["-icount", "shift=0,sleep=off"]);
+        }
+        if self.debug {
+            command.args(["-s", "-S"]);
+        }
+        command.args(&self.extra).arg("-kernel").arg(image);
+        command
+    }
+
+    /// Hands the terminal to the guest's console until the emulator ends.
+    pub fn interact(&self, image: &Path) -> Result<Exit, Error> {
+        let mut command = self.command(image);
+        let status = command.arg("-nographic").status().map_err(|e| self.start_error(e))?;
+        Ok(exit_of(status))
+    }
+
+    /// Starts a guest whose console belongs to the caller.
+    ///
+    /// The console is the bare serial line: no byte of it is an escape to the emulator.
+    pub fn start(&self, image: &Path) -> Result<Guest, Error> {
+        let mut command = self.command(image);
+        command.args(["-display", "none", "-monitor", "none", "-serial", "stdio"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let child = command.spawn().map_err(|e| self.start_error(e))?;
+        Ok(Guest::new(child))
+    }
+
+    fn start_error(&self, error: std::io::Error) -> Error {
+        Error::Start(self.qemu.display().to_string(), error)
+    }
+}
+
+/// The test device of the board ends QEMU with status 0, or with the guest's own failure status.
+pub(crate) fn exit_of(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => Exit::PoweredOff,
+        (Some(code), _) => Exit::Failed(code),
+        (None, signal) => Exit::Killed(signal.unwrap_or(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(machine: &Machine) -> String {
+        let command = machine.command(Path::new("image"));
+        let words: Vec<_> = command.get_args().map(|a| a.to_string_lossy()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn the_clock_counts_instructions_only_when_asked() {
+        let machine = Machine::new("qemu");
+        assert!(!arguments(&machine).contains("-icount"));
+        assert!(arguments(&machine.counting()).contains("-icount shift=0,sleep=off"));
+    }
+
+    #[test]
+    fn the_image_is_the_kernel() {
+        assert!(arguments(&Machine::new("qemu")).ends_with("-no-reboot -kernel image"));
+    }
+
+    #[test]
+    fn exits_are_told_apart() {
+        assert_eq!(exit_of(ExitStatus::from_raw(0)), Exit::PoweredOff);
+        assert_eq!(exit_of(ExitStatus::from_raw(3 << 8)), Exit::Failed(3));
+        assert_eq!(exit_of(ExitStatus::from_raw(9)), Exit::Killed(9));
+    }
+}

@@ -1,0 +1,98 @@
+//! The conversation with a guest, over a shell script that plays the guest.
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use pebble_qemu::{Error, Exit, Guest, Machine};
+
+const SOON: Duration = Duration::from_secs(10);
+
+/// A program that takes QEMU's arguments and runs `body` with the console on its standard streams.
+fn guest(name: &str, body: &str) -> Guest {
+    // A process that another test forks meanwhile would hold the file open for writing.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock();
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("guest-{name}"));
+    let mut file = std::fs::File::create(&path).unwrap();
+    writeln!(file, "#!/bin/sh\n{body}").unwrap();
+    file.set_permissions(PermissionsExt::from_mode(0o755)).unwrap();
+    drop(file);
+    Machine::new(path).start(Path::new("image")).unwrap()
+}
+
+/// A shell in script mode: `say WORD`, `false`, `exit`; `boom` is a nucleus panic, `hang` never answers.
+const SHELL: &str = r#"
+printf 'firmware\r\npebble> '
+read -r enter
+printf '%s\r\n\036ready\036\r\n' "$enter"
+while read -r command word; do
+    case $command in
+        say) printf '%s\r\n\0360\036\r\n' "$word" ;;
+        false) printf '\0361\036\r\n' ;;
+        boom) printf 'nucleus: no such luck\r\n'; sleep 60 ;;
+        hang) sleep 60 ;;
+        exit) exit ${word:-0} ;;
+    esac
+done
+"#;
+
+#[test]
+fn a_script_gets_output_and_status_of_each_line() {
+    let mut guest = guest("script", SHELL);
+    assert_eq!(guest.enter_script(SOON).unwrap(), b"firmware\r\n");
+    let replies = guest.run_script(&["say hello", "false"], SOON).unwrap();
+    assert_eq!((replies[0].output.as_str(), replies[0].status), ("hello\n", 0));
+    assert_eq!((replies[1].output.as_str(), replies[1].status), ("", 1));
+    guest.send(b"exit\n");
+    assert_eq!(guest.wait_exit(SOON).unwrap(), Exit::PoweredOff);
+}
+
+#[test]
+fn a_stream_ends_with_the_last_status() {
+    let mut guest = guest("stream", SHELL);
+    guest.enter_script(SOON).unwrap();
+    let lines = ["say a", "say b", "false"].map(|l| Ok::<_, Error>(l.to_string()));
+    let mut out = Vec::new();
+    let end = guest.run_stream(lines.into_iter(), None, &mut out).unwrap();
+    assert_eq!((out.as_slice(), end), (b"a\nb\n".as_slice(), (Exit::PoweredOff, 1)));
+}
+
+#[test]
+fn a_script_may_end_the_system_itself() {
+    let mut guest = guest("exit", SHELL);
+    guest.enter_script(SOON).unwrap();
+    let lines = ["say a", "exit 3", "say b"].map(|l| Ok::<_, Error>(l.to_string()));
+    let end = guest.run_stream(lines.into_iter(), None, &mut Vec::new()).unwrap();
+    assert_eq!(end, (Exit::Failed(3), 0));
+}
+
+#[test]
+fn last_words_of_the_nucleus_end_the_wait() {
+    let mut guest = guest("panic", SHELL);
+    guest.enter_script(SOON).unwrap();
+    let error = guest.run_line("boom", Duration::from_secs(30)).unwrap_err();
+    assert!(
+        matches!(&error, Error::Ended { exit: Exit::Panicked(line), .. } if line == "no such luck"),
+        "{error}"
+    );
+}
+
+#[test]
+fn silence_is_an_error() {
+    let mut guest = guest("silence", SHELL);
+    guest.enter_script(SOON).unwrap();
+    let error = guest.run_line("hang", Duration::from_millis(300)).unwrap_err();
+    assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+    assert!(error.to_string().contains("ready"), "the message quotes the console");
+}
+
+#[test]
+fn what_is_sent_arrives_whole() {
+    let mut guest = guest("paste", "head -c 300000 | wc -c; exec sleep 60");
+    guest.send(&vec![b'x'; 300_000]);
+    let seen = guest.expect("300000", SOON).unwrap();
+    assert!(seen.iter().all(u8::is_ascii_whitespace));
+}

@@ -1,0 +1,115 @@
+/* Portals by name, and what became of a call. */
+#include "internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ENTRIES 32 /* as many as crt0.S has */
+
+extern char __pebble_entries[];
+void *__pebble_functions[ENTRIES];
+
+__thread long portal_results[MAX_RESULTS];
+static __thread unsigned long last_status;
+
+unsigned long portal_status(void) { return last_status; }
+
+long __portal_done(long value, unsigned long status) {
+    last_status = status;
+    if (status == 0)
+        return value;
+    switch (portal_status_code(status)) {
+    case PORTAL_DEAD: errno = EPIPE; break;
+    case PORTAL_CLOSED: errno = EBADF; break;
+    case PORTAL_INTERRUPTED: errno = EINTR; break;
+    default: errno = EIO;
+    }
+    return -1;
+}
+
+long __checked(struct portal_result result) {
+    long value = __portal_done(result.value, result.status);
+    if (result.status == 0 && value < 0) {
+        errno = (int)-value;
+        return -1;
+    }
+    return value;
+}
+
+int __pack(const char *name, long words[], size_t count) {
+    size_t length = strlen(name);
+    if (length > count * sizeof(long)) {
+        errno = ENAMETOOLONG;
+        return 0;
+    }
+    memset(words, 0, count * sizeof(long));
+    memcpy(words, name, length);
+    return 1;
+}
+
+void portal_perror(const char *what) {
+    int domain = portal_status_domain(last_status);
+    switch (portal_status_code(last_status)) {
+    case 0: perror(what); break;
+    case PORTAL_DEAD: fprintf(stderr, "%s: domain %d died\n", what, domain); break;
+    case PORTAL_CLOSED: fprintf(stderr, "%s: portal to domain %d is closed\n", what, domain); break;
+    case PORTAL_INTERRUPTED: fprintf(stderr, "%s: interrupted in domain %d\n", what, domain); break;
+    default: fprintf(stderr, "%s: transport error %#lx\n", what, last_status);
+    }
+}
+
+int portal_open(const char *name) {
+    long n[3];
+    if (!__pack(name, n, 3))
+        return -1;
+    return (int)__checked(portal_call(SYS_PORTAL_OPEN, n[0], n[1], n[2]));
+}
+
+int portal_close_many(int first, int count) {
+    return (int)__checked(portal_call(SYS_PORTAL_CLOSE, first, count));
+}
+
+int portal_close(int index) { return portal_close_many(index, 1); }
+
+/* "npaii>2" is passed as "npaii" in one word, and 2. */
+static int parse_spec(const char *spec, long *letters, long *results) {
+    size_t length = strcspn(spec, ">");
+    const char *rest = spec + length;
+    *letters = *results = 0;
+    if (length > sizeof *letters)
+        return 0;
+    memcpy(letters, spec, length);
+    if (*rest == 0)
+        return 1;
+    *results = rest[1] - '0';
+    return *results >= 1 && *results <= MAX_RESULTS && rest[2] == 0;
+}
+
+int portal_register(const char *name, const char *spec, void *function) {
+    static int used;
+    long n[3], letters, results;
+    if (!__pack(name, n, 3))
+        return -1;
+    if (!parse_spec(spec, &letters, &results)) {
+        errno = EINVAL;
+        return -1;
+    }
+    int entry = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
+    if (entry >= ENTRIES) {
+        __atomic_fetch_sub(&used, 1, __ATOMIC_RELAXED);
+        errno = ENOSPC;
+        return -1;
+    }
+    __pebble_functions[entry] = function;
+    long address = (long)__pebble_entries + entry * 8;
+    return (int)__checked(
+        portal_call(SYS_PORTAL_REGISTER, n[0], n[1], n[2], letters, address | results << 32));
+}
+
+int portal_create(int interface, int count, long constant) {
+    return (int)__checked(portal_call(SYS_PORTAL_CREATE, interface, count, constant));
+}
+
+int portal_remove(int first, int count) {
+    return (int)__checked(portal_call(SYS_PORTAL_REMOVE, first, count));
+}

@@ -1,0 +1,96 @@
+/* Threads of this domain, and semaphores. */
+#include "internal.h"
+
+#include <string.h>
+
+void __thread_start(void);
+void __fork_start(void);
+
+static int start(void (*entry)(void), void *argument, int priority) {
+    int thread = (int)__checked(portal_call(SYS_THREAD_CREATE, entry, argument, priority));
+    if (thread < 0)
+        free(argument);
+    return thread;
+}
+
+/* What a new thread shall do; the new thread frees it. */
+struct task {
+    void (*function)(void *);
+    void *argument;
+};
+
+int thread_create_priority(void (*function)(void *), void *argument, int priority) {
+    struct task *task = malloc(sizeof *task);
+    if (task == NULL)
+        return -1;
+    *task = (struct task){function, argument};
+    return start(__thread_start, task, priority);
+}
+
+int thread_create(void (*function)(void *), void *argument) {
+    return thread_create_priority(function, argument, 0);
+}
+
+__attribute__((noreturn)) void __thread_main(struct task *record) {
+    struct task task = *record;
+    free(record);
+    task.function(task.argument);
+    thread_exit();
+}
+
+void thread_exit(void) {
+    for (;;)
+        portal_call(SYS_THREAD_EXIT);
+}
+
+void yield(void) { portal_call(SYS_YIELD); }
+
+/* The part of a stack from fork's frame to the top, for the new thread to lay out on its own stack. */
+struct image {
+    unsigned long size; /* portal.S reads this word */
+    unsigned long low;  /* where the copy came from */
+    unsigned long words[];
+};
+
+int __fork(unsigned long *frame) {
+    unsigned long low = (unsigned long)frame;
+    unsigned long size = ((low - 1) | (STACK_SLOT - 1)) + 1 - low;
+    struct image *image = malloc(sizeof *image + size);
+    if (image == NULL)
+        return -1;
+    image->size = size;
+    image->low = low;
+    memcpy(image->words, frame, size);
+    return start(__fork_start, image, 0);
+}
+
+/* Runs in the new thread, without a thread-local block. A word that points into the old copy comes to point into
+   the new one. */
+void __fork_copy(const struct image *image, unsigned long *to) {
+    for (unsigned long i = 0; i < image->size / sizeof *to; i++) {
+        unsigned long word = image->words[i];
+        to[i] = word - image->low < image->size ? word - image->low + (unsigned long)to : word;
+    }
+}
+
+int sem_create(int value) { return (int)__checked(portal_call(SYS_SEM_CREATE, value)); }
+
+int sem_wait(int sem) { return __checked(portal_call(sem)) < 0 ? -1 : 0; }
+
+int sem_post(int sem) { return __checked(portal_call(sem + 1)) < 0 ? -1 : 0; }
+
+int sem_close(int sem) { return portal_close_many(sem, 2); }
+
+int sem_publish(int sem, const char *name) {
+    long n[3];
+    if (!__pack(name, n, 3))
+        return -1;
+    return __checked(portal_call(SYS_SEM_PUBLISH, sem, n[0], n[1], n[2])) < 0 ? -1 : 0;
+}
+
+int sem_open(const char *name) {
+    long n[3];
+    if (!__pack(name, n, 3))
+        return -1;
+    return (int)__checked(portal_call(SYS_SEM_OPEN, n[0], n[1], n[2]));
+}

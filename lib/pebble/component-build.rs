@@ -1,0 +1,13 @@
+//! Build script of every component crate: links its binary with the component script.
+use std::path::Path;
+
+fn main() {
+    let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
+    let script =
+        Path::new(&package).ancestors().map(|d| d.join("lib/pebble/component.ld")).find(|p| p.exists());
+    if let (Some(script), Ok("none")) = (script, std::env::var("CARGO_CFG_TARGET_OS").as_deref()) {
+        println!("cargo:rustc-link-arg-bins=-T{}", script.display());
+        println!("cargo:rustc-link-arg-bins=--no-relax-gp");
+        println!("cargo:rerun-if-changed={}", script.display());
+    }
+}

@@ -1,0 +1,229 @@
+//! Open files, standard input and output.
+//!
+//! Bytes travel in registers, `call::IO_BYTES` a call: nothing is shared with the server. Paths choose the server:
+//! `/dev/console`, `/pipe/...`, everything else the file server. Standard files are opened at first use, by the paths in the
+//! program's start-up page; a server has none and writes nowhere.
+
+use crate::api::Errno;
+use crate::portal::{call, call_wide};
+use crate::sync::Lock;
+use crate::window::STARTUP;
+use core::fmt;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use pebble_abi::call::IO_BYTES;
+use pebble_abi::link::{PATHLEN, Startup, pack, unpack};
+use pebble_abi::{errno, sys};
+
+/// First of four portals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct File(pub usize);
+
+pub fn open(path: &str) -> Result<File, Errno> {
+    let words = pack::<5>(path).ok_or(errno::ENAMETOOLONG)?;
+    let server = if path.starts_with("/dev/console") {
+        sys::SYS_CONSOLE_OPEN
+    } else if path.starts_with("/pipe/") {
+        sys::SYS_PIPE_OPEN
+    } else {
+        sys::SYS_FILE_OPEN
+    };
+    match call(server, words) {
+        Ok(index) if index >= 0 => Ok(File(index as usize)),
+        Ok(error) => Err(-error),
+        Err(_) => Err(errno::EIO),
+    }
+}
+
+impl File {
+    /// Up to `IO_BYTES` bytes; 0 at the end.
+    pub fn read(&self, out: &mut [u8]) -> Result<usize, Errno> {
+        let want = out.len().min(IO_BYTES);
+        let (count, words) = call_wide(self.0 + sys::FILE_READ, [want as u64, 0, 0, 0, 0]).map_err(|_| errno::EIO)?;
+        if count < 0 {
+            return Err(-count);
+        }
+        let count = (count as usize).min(want);
+        for (i, byte) in out.iter_mut().enumerate().take(count) {
+            *byte = (words[i / 8] >> (i % 8 * 8)) as u8;
+        }
+        Ok(count)
+    }
+
+    /// All of it.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Errno> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let count = rest.len().min(IO_BYTES);
+            let mut p = [count as u64, 0, 0, 0, 0];
+            for (i, byte) in rest[..count].iter().enumerate() {
+                p[1 + i / 8] |= u64::from(*byte) << (i % 8 * 8);
+            }
+            match call(self.0 + sys::FILE_WRITE, p) {
+                Ok(done) if done > 0 => rest = &rest[(done as usize).min(count)..],
+                Ok(0) | Err(_) => return Err(errno::EIO),
+                Ok(error) => return Err(-error),
+            }
+        }
+        Ok(())
+    }
+
+    pub fn seek(&self, offset: i64, whence: u64) -> Result<u64, Errno> {
+        match call(self.0 + sys::FILE_SEEK, [offset as u64, whence, 0, 0, 0]) {
+            Ok(at) if at >= 0 => Ok(at as u64),
+            Ok(error) => Err(-error),
+            Err(_) => Err(errno::EIO),
+        }
+    }
+
+    pub fn close(self) {
+        let _ = call(self.0 + sys::FILE_CLOSE, [0; 5]);
+    }
+}
+
+/// Portal indices of the standard files once open.
+static STANDARD: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
+
+/// Whether this domain was started as a program, with a start-up page.
+static PROGRAM: AtomicUsize = AtomicUsize::new(0);
+
+/// Set by [`crate::program!`] before anything else.
+pub fn set_program() {
+    PROGRAM.store(1, Ordering::Relaxed);
+}
+
+pub fn is_program() -> bool {
+    PROGRAM.load(Ordering::Relaxed) != 0
+}
+
+/// Standard file 0, 1 or 2.
+pub fn standard(n: usize) -> Result<File, Errno> {
+    let index = STANDARD[n].load(Ordering::Relaxed);
+    if index != 0 {
+        return Ok(File(index));
+    }
+    if !is_program() {
+        return Err(errno::EBADF);
+    }
+    let mut path = [0; PATHLEN];
+    let mut words = [0; 5];
+    for (i, word) in words.iter_mut().enumerate() {
+        *word = STARTUP.read(([Startup::STDIN, Startup::STDOUT, Startup::STDERR][n] + i * 8) as u64);
+    }
+    let len = unpack(&words, &mut path);
+    let file = open(core::str::from_utf8(&path[..len]).unwrap_or(""))?;
+    STANDARD[n].store(file.0, Ordering::Relaxed);
+    Ok(file)
+}
+
+/// Standard output, gathered into register-sized pieces.
+struct Output {
+    bytes: [u8; 256],
+    len: usize,
+}
+
+static OUTPUT: Lock<Output> = Lock::new(Output { bytes: [0; 256], len: 0 });
+
+impl Output {
+    fn flush(&mut self) {
+        if let Ok(file) = standard(1) {
+            let _ = file.write(&self.bytes[..self.len]);
+        }
+        self.len = 0;
+    }
+}
+
+impl fmt::Write for Output {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            if self.len == self.bytes.len() {
+                self.flush();
+            }
+            self.bytes[self.len] = byte;
+            self.len += 1;
+            if byte == b'\n' {
+                self.flush();
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Unbuffered(File);
+
+impl fmt::Write for Unbuffered {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes()).map_err(|_| fmt::Error)
+    }
+}
+
+pub fn flush() {
+    if is_program() {
+        OUTPUT.lock().flush();
+    }
+}
+
+#[doc(hidden)]
+pub fn print(args: fmt::Arguments) {
+    let _ = fmt::Write::write_fmt(&mut *OUTPUT.lock(), args);
+}
+
+#[doc(hidden)]
+pub fn eprint(args: fmt::Arguments) {
+    if let Ok(file) = standard(2) {
+        let _ = fmt::Write::write_fmt(&mut Unbuffered(file), args);
+    }
+}
+
+pub(crate) fn panic_message(info: &core::panic::PanicInfo) {
+    if is_program() {
+        eprint(format_args!("{info}\n"));
+    }
+}
+
+#[macro_export]
+macro_rules! print {
+    ($($t:tt)*) => { $crate::io::print(format_args!($($t)*)) };
+}
+
+#[macro_export]
+macro_rules! println {
+    () => { $crate::print!("\n") };
+    ($f:literal $($t:tt)*) => { $crate::io::print(format_args!(concat!($f, "\n") $($t)*)) };
+}
+
+#[macro_export]
+macro_rules! eprintln {
+    ($f:literal $($t:tt)*) => { $crate::io::eprint(format_args!(concat!($f, "\n") $($t)*)) };
+}
+
+/// The program's arguments, the name first.
+pub fn args() -> impl Iterator<Item = alloc::string::String> {
+    let count = STARTUP.read(Startup::ARGC as u64);
+    let mut at = Startup::ARGS as u64;
+    let end = (Startup::ARGS + Startup::ARGS_MAX) as u64;
+    (0..count).map(move |_| {
+        let mut text = alloc::vec::Vec::new();
+        while at < end {
+            let byte = STARTUP.read8(at);
+            at += 1;
+            if byte == 0 {
+                break;
+            }
+            text.push(byte);
+        }
+        alloc::string::String::from_utf8_lossy(&text).into_owned()
+    })
+}
+
+/// `program!(main)`: as [`crate::component!`] for a program that the process server starts: with arguments and standard files.
+#[macro_export]
+#[allow_internal_unsafe]
+macro_rules! program {
+    ($main:ident) => {
+        #[unsafe(no_mangle)]
+        fn pebble_main() -> i64 {
+            $crate::io::set_program();
+            $main()
+        }
+    };
+}

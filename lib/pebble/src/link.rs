@@ -1,0 +1,172 @@
+//! Exports and imports: records in the component's ELF file, in the form of `pebble_abi::link`.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use pebble_abi::link::{NAMELEN, SPECLEN};
+
+/// One exported interface: entry `F` behind specification `spec`.
+#[repr(C)]
+pub struct Export<F> {
+    name: [u8; NAMELEN],
+    spec: [u8; SPECLEN],
+    entry: F,
+    flags: u64,
+}
+
+impl<F> Export<F> {
+    pub const fn new(name: &str, spec: &str, entry: F) -> Self {
+        Export { name: padded(name), spec: padded(spec), entry, flags: 0 }
+    }
+}
+
+/// One import: the portal's index, written by whoever loads the component.
+#[repr(C)]
+pub struct Import {
+    name: [u8; NAMELEN],
+    index: AtomicU64,
+}
+
+impl Import {
+    pub const fn new(name: &str) -> Self {
+        Import { name: padded(name), index: AtomicU64::new(0) }
+    }
+
+    #[inline]
+    pub fn index(&self) -> usize {
+        self.index.load(Ordering::Relaxed) as usize
+    }
+
+    /// Whether the loader found the interface.
+    pub fn bound(&self) -> bool {
+        self.index() != 0
+    }
+
+    #[inline]
+    pub fn call(&self, p: [u64; 5]) -> Result<i64, crate::portal::Broken> {
+        crate::portal::call(self.index(), p)
+    }
+
+    #[inline]
+    pub fn call_wide(&self, p: [u64; 5]) -> Result<crate::portal::Wide, crate::portal::Broken> {
+        crate::portal::call_wide(self.index(), p)
+    }
+}
+
+const fn padded<const N: usize>(text: &str) -> [u8; N] {
+    let bytes = text.as_bytes();
+    assert!(bytes.len() <= N, "interface name or specification too long");
+    let mut out = [0; N];
+    let mut i = 0;
+    while i < bytes.len() {
+        out[i] = bytes[i];
+        i += 1;
+    }
+    out
+}
+
+/// Further result words of an entry, filled through the last parameter of a [`export_wide!`](crate::export_wide) function.
+pub type More = [u64; 4];
+
+/// `export!("server.method", "npai", function)`: function is `extern "C" fn(...) -> i64` with the specification's arguments.
+#[macro_export]
+#[allow_internal_unsafe]
+macro_rules! export {
+    ($name:literal, $spec:literal, $entry:ident $(: fn($($t:ty),*))?) => {
+        const _: () = {
+            #[used]
+            #[unsafe(link_section = ".pebble.exports")]
+            static EXPORT: $crate::link::Export<$crate::export!(@type $($($t),*)?)> =
+                $crate::link::Export::new($name, $spec, $entry as _);
+        };
+    };
+    (@type $($t:ty),*) => { extern "C" fn($($t),*) -> i64 };
+}
+
+/// As [`export!`] for a specification that ends in `>1` to `>4`: the function's seventh parameter is `&mut More`.
+/// All seven must be declared: `extern "C" fn(u64, u64, u64, u64, u64, u64, &mut More) -> i64`.
+#[macro_export]
+#[allow_internal_unsafe]
+macro_rules! export_wide {
+    ($name:literal, $spec:literal, $entry:ident) => {
+        const _: () = {
+            // The callee's result words travel in a2..a5, which no C function can return: move them there.
+            #[unsafe(naked)]
+            extern "C" fn wide() -> i64 {
+                core::arch::naked_asm!(
+                    "addi sp, sp, -48",
+                    "sd ra, 40(sp)",
+                    "sd zero, 0(sp)",
+                    "sd zero, 8(sp)",
+                    "sd zero, 16(sp)",
+                    "sd zero, 24(sp)",
+                    "mv a6, sp",
+                    "call {entry}",
+                    "ld a2, 0(sp)",
+                    "ld a3, 8(sp)",
+                    "ld a4, 16(sp)",
+                    "ld a5, 24(sp)",
+                    "ld ra, 40(sp)",
+                    "addi sp, sp, 48",
+                    "ret",
+                    entry = sym $entry,
+                )
+            }
+            // The type of the entry is checked here; the wrapper cannot.
+            const _: extern "C" fn(u64, u64, u64, u64, u64, u64, &mut $crate::link::More) -> i64 = $entry;
+            $crate::export!($name, $spec, wide: fn());
+        };
+    };
+}
+
+/// `import!(NAME = "server.method")`: a static [`Import`] that the loader binds.
+#[macro_export]
+#[allow_internal_unsafe]
+macro_rules! import {
+    ($($ident:ident = $name:literal;)*) => {$(
+        #[used]
+        #[unsafe(link_section = ".pebble.imports")]
+        static $ident: $crate::link::Import = $crate::link::Import::new($name);
+    )*};
+}
+
+/// `component!(main)`: `fn main() -> i64` is where the component's first thread starts; its result ends the domain of a
+/// program, or the thread of a server.
+#[macro_export]
+#[allow_internal_unsafe]
+macro_rules! component {
+    ($main:ident) => {
+        #[unsafe(no_mangle)]
+        fn pebble_main() -> i64 {
+            $main()
+        }
+    };
+}
+
+/// Entry of the scheduler: `extern "C" fn(u64, u64, u64) -> Decision`, where the decision is two words: thread, value. A thread that is
+/// negative means "the caller goes on": plain return. Otherwise the switch portal is invoked, once the
+/// entry has returned and so the caller's preserved registers are back in place.
+#[macro_export]
+#[allow_internal_unsafe]
+macro_rules! export_switching {
+    ($name:literal, $spec:literal, $entry:ident) => {
+        const _: () = {
+            #[unsafe(naked)]
+            extern "C" fn switching() -> i64 {
+                core::arch::naked_asm!(
+                    "call {entry}",
+                    "bltz a0, 2f",
+                    "mv a2, a1",
+                    "mv a1, a0",
+                    "li t0, {switch}",
+                    "ecall",
+                    "2:",
+                    "mv a0, a1",
+                    "li t0, 0",
+                    "ecall",
+                    entry = sym $entry,
+                    switch = const $crate::abi::sys::NUCLEUS_SWITCH,
+                )
+            }
+            $crate::export!($name, $spec, switching: fn());
+        };
+    };
+}

@@ -1,0 +1,44 @@
+//! The raw wrapper of device registers.
+
+use pebble_abi::map;
+
+/// Registers of a device that the manifest granted: the `n`-th mapping, page by page from `map::DEVICE_VA`.
+#[derive(Clone, Copy)]
+pub struct Mmio {
+    base: usize,
+    len: usize,
+}
+
+impl Mmio {
+    /// `page`: pages before it; `len`: its bytes.
+    pub const fn new(page: usize, len: usize) -> Self {
+        Mmio { base: map::DEVICE_VA as usize + page * map::PAGE as usize, len }
+    }
+
+    fn at(&self, offset: usize, size: usize) -> usize {
+        assert!(offset.is_multiple_of(size) && offset + size <= self.len, "register outside the device");
+        self.base + offset
+    }
+
+    pub fn read8(&self, offset: usize) -> u8 {
+        // SAFETY: inside the device's pages, which hold no Rust object.
+        unsafe { (self.at(offset, 1) as *const u8).read_volatile() }
+    }
+
+    pub fn write8(&self, offset: usize, value: u8) {
+        // SAFETY: as in `read8`.
+        unsafe { (self.at(offset, 1) as *mut u8).write_volatile(value) }
+    }
+
+    #[inline]
+    pub fn read32(&self, offset: usize) -> u32 {
+        // SAFETY: as in `read8`.
+        unsafe { (self.at(offset, 4) as *const u32).read_volatile() }
+    }
+
+    #[inline]
+    pub fn write32(&self, offset: usize, value: u32) {
+        // SAFETY: as in `read8`.
+        unsafe { (self.at(offset, 4) as *mut u32).write_volatile(value) }
+    }
+}

@@ -1,0 +1,103 @@
+//! Calls through portals: the few instructions that put an index and words into registers and execute `ecall`.
+//!
+//! The portal returns to `ra`, so the stub needs no code behind the `ecall`. A nonzero transport status becomes
+//! [`Broken`]; what the callee answered, errors included, is the value.
+
+use core::arch::asm;
+use core::fmt;
+use pebble_abi::status;
+
+/// The call did not come back from the callee: transport status of `pebble_abi::status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken(pub u64);
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match status::code(self.0) {
+            status::DEAD => "died in the call",
+            status::CLOSED => "has closed this portal",
+            status::INTERRUPTED => "interrupted the wait",
+            _ => "failed",
+        };
+        write!(f, "domain {} {what}", status::domain(self.0))
+    }
+}
+
+/// Value and four further words.
+pub type Wide = (i64, [u64; 4]);
+
+/// Invokes portal `index` with up to five words.
+#[inline]
+pub fn call(index: usize, p: [u64; 5]) -> Result<i64, Broken> {
+    let (value, status): (i64, u64);
+    // SAFETY: a portal call changes only registers that the C convention lets a callee change, and memory of
+    // this component only where the callee was lent it; the code after the call is named in `ra`.
+    unsafe {
+        asm!(
+            "lla ra, 2f",
+            "ecall",
+            "2:",
+            in("t0") index,
+            inlateout("a1") p[0] => status,
+            in("a2") p[1], in("a3") p[2], in("a4") p[3], in("a5") p[4],
+            lateout("a0") value,
+            clobber_abi("C"),
+        );
+    }
+    if status == 0 { Ok(value) } else { Err(Broken(status)) }
+}
+
+/// Invokes a portal whose specification promises more result words (`>1` to `>4`).
+#[inline]
+pub fn call_wide(index: usize, p: [u64; 5]) -> Result<Wide, Broken> {
+    let (value, status): (i64, u64);
+    let mut more = [0u64; 4];
+    // SAFETY: as in `call`.
+    unsafe {
+        asm!(
+            "lla ra, 2f",
+            "ecall",
+            "2:",
+            in("t0") index,
+            inlateout("a1") p[0] => status,
+            inlateout("a2") p[1] => more[0],
+            inlateout("a3") p[2] => more[1],
+            inlateout("a4") p[3] => more[2],
+            inlateout("a5") p[4] => more[3],
+            lateout("a0") value,
+            clobber_abi("C"),
+        );
+    }
+    if status == 0 { Ok((value, more)) } else { Err(Broken(status)) }
+}
+
+/// As [`call`], with the transport error folded into a negative value: for servers that treat it like any other failure.
+#[inline]
+pub fn call_or(index: usize, p: [u64; 5], error: i64) -> i64 {
+    call(index, p).unwrap_or(-error)
+}
+
+/// Leaves through a tail portal: whoever called this entry continues when the target returns.
+#[inline]
+pub fn tail(index: usize, p1: u64) -> ! {
+    // SAFETY: nothing of this activation is used again: the stack is the exclusive domain's, which starts afresh at each entry.
+    unsafe { asm!("ecall", in("t0") index, in("a1") p1, options(noreturn)) }
+}
+
+/// The time counter, in ticks of 100 ns: readable without a portal.
+#[inline]
+pub fn time() -> u64 {
+    let ticks;
+    // SAFETY: reads a counter.
+    unsafe { asm!("rdtime {}", out(reg) ticks, options(nomem, nostack)) }
+    ticks
+}
+
+/// Instructions retired, for measurements.
+#[inline]
+pub fn instructions() -> u64 {
+    let count;
+    // SAFETY: reads a counter; the compiler keeps it in place relative to other volatile code.
+    unsafe { asm!("rdinstret {}", out(reg) count, options(nostack)) }
+    count
+}

@@ -1,0 +1,103 @@
+//! Memory that only some servers have, at fixed addresses of `pebble_abi::map`: physical memory (VM manager), portal tables and
+//! code (portal manager), shared nucleus data (portal manager, scheduler), boot information. Access is by word and bounds-checked; the
+//! memory is shared with generated code or with other domains, so no Rust reference to it is ever made.
+
+use pebble_abi::{map, scheduler as abi_scheduler};
+
+/// A range of such memory.
+#[derive(Clone, Copy)]
+pub struct Window {
+    base: u64,
+    len: u64,
+}
+
+/// All physical memory of the board.
+pub const PHYSICAL: Window = Window { base: map::PHYS_VA, len: map::RAM_BYTES };
+/// Portal code arena, writable here only.
+pub const CODE: Window = Window { base: map::PM_CODE_VA, len: map::CODE_BYTES };
+/// Semaphores, stack queues, counters.
+pub const SHARED_DATA: Window = Window { base: map::SHARED_DATA_VA, len: map::KDATA_BYTES };
+/// Thread blocks.
+pub const THREADS: Window = Window { base: map::PM_THREADS_VA, len: map::MAX_THREADS as u64 * map::PAGE };
+/// Portal tables of all domains.
+pub const TABLES: Window = Window { base: map::PM_TABLES_VA, len: map::MAX_DOMAINS as u64 * map::TABLE_BYTES };
+/// Pages of a domain under construction.
+pub const LOADER: Window = Window { base: map::LOADER_VA, len: 0x100_0000 };
+pub const BOOTINFO: Window = Window { base: map::BOOTINFO_VA, len: map::BOOTINFO_MAX };
+/// The start-up page of a program.
+pub const STARTUP: Window = Window { base: map::STARTUP_VA, len: map::PAGE };
+
+impl Window {
+    #[inline]
+    fn at(&self, offset: u64, size: u64) -> u64 {
+        assert!(offset.is_multiple_of(size) && offset < self.len && size <= self.len - offset, "outside the window");
+        self.base + offset
+    }
+
+    #[inline]
+    pub fn read(&self, offset: u64) -> u64 {
+        // SAFETY: bounds-checked, aligned, and no Rust object lives there. An unmapped page faults, which is defined.
+        unsafe { (self.at(offset, 8) as *const u64).read_volatile() }
+    }
+
+    #[inline]
+    pub fn write(&self, offset: u64, value: u64) {
+        // SAFETY: as in `read`.
+        unsafe { (self.at(offset, 8) as *mut u64).write_volatile(value) }
+    }
+
+    #[inline]
+    pub fn write32(&self, offset: u64, value: u32) {
+        // SAFETY: as in `read`.
+        unsafe { (self.at(offset, 4) as *mut u32).write_volatile(value) }
+    }
+
+    #[inline]
+    pub fn read32(&self, offset: u64) -> u32 {
+        // SAFETY: as in `read`.
+        unsafe { (self.at(offset, 4) as *const u32).read_volatile() }
+    }
+
+    pub fn read8(&self, offset: u64) -> u8 {
+        // SAFETY: as in `read`.
+        unsafe { (self.at(offset, 1) as *const u8).read_volatile() }
+    }
+
+    pub fn write8(&self, offset: u64, value: u8) {
+        // SAFETY: as in `read`.
+        unsafe { (self.at(offset, 1) as *mut u8).write_volatile(value) }
+    }
+
+    pub fn zero(&self, offset: u64, len: u64) {
+        for at in (offset..offset + len).step_by(8) {
+            self.write(at, 0);
+        }
+    }
+}
+
+/// The boot information: read-only for as long as the server lives.
+pub fn boot_info() -> &'static [u8] {
+    let words = abi_scheduler::FIRST as u64 + BOOTINFO.read(8) + BOOTINFO.read(16);
+    let len = (words * 8 + BOOTINFO.read(0)).min(map::BOOTINFO_MAX);
+    // SAFETY: mapped read-only by the image builder; nobody has it mapped for writing.
+    unsafe { core::slice::from_raw_parts(map::BOOTINFO_VA as *const u8, len as usize) }
+}
+
+/// The semaphore words, shared with generated code (scheduler).
+pub fn semaphore_words() -> &'static [core::sync::atomic::AtomicI64; map::MAX_SEMAPHORES] {
+    // SAFETY: mapped read-write for good; everybody who touches them does so atomically.
+    unsafe { &*((map::SHARED_DATA_VA + map::SEMAPHORES_OFF) as *const _) }
+}
+
+/// The file archive (file server), `len` bytes.
+pub fn archive(len: usize) -> &'static [u8] {
+    // SAFETY: mapped read-only; nobody has it mapped for writing.
+    unsafe { core::slice::from_raw_parts(map::ARCHIVE_VA as *const u8, len) }
+}
+
+/// Makes instruction fetches see code written before.
+#[inline]
+pub fn fence_i() {
+    // SAFETY: orders fetches after stores; touches nothing.
+    unsafe { core::arch::asm!("fence.i") }
+}

@@ -1,0 +1,2 @@
+//! Emitters: intermediate representation to machine code, one module a target.
+pub mod riscv64;

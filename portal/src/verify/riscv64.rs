@@ -1,0 +1,501 @@
+//! rv64 portal verifier: one pass over each leg with a small lattice.
+//!
+//! A [`Value`] says where the content of a register comes from; every instruction maps values to values, and what
+//! has no rule becomes `Unknown`, which no exit, store or control register accepts. Offsets in the invocation stack
+//! count from its top before the portal pushes, in both legs, so the return leg reads the values that
+//! the call leg stored.
+//!
+//! * No joins: a branch target is reached by exactly one branch and never by falling through, so a snapshot at
+//!   the branch is the state at the target.
+//! * Frame words are written once; a snapshot keeps which were written when it was taken.
+//! * What exits demand is in [`exit`].
+
+mod exit;
+mod value;
+
+use super::{Reason, Refusal};
+use crate::isa::riscv64::decode::{Alu, Cond, CsrOp, Insn, Width, decode};
+use crate::{Connection, Shape, Short, Spec};
+use arrayvec::ArrayVec;
+use pebble_abi::{map, sys, thread};
+use value::*;
+
+/// `sie` with timer and external interrupts.
+const SIE_ON: Value = Value(Kind::Const, 0x220);
+/// The `FS` field of `sstatus`.
+const FS: Value = Value(Kind::Const, 0x6000);
+/// Largest frame: a trap in a domain with floating point.
+const MAX_FRAME: usize = thread::TRAP_WORDS + thread::TRAP_FLOAT_WORDS;
+const MAX_POOL: usize = 8;
+
+/// Things done so far, as bits of [`State::done`].
+mod done {
+    pub const ROOM: u16 = 1;
+    pub const COUNTED: u16 = 2;
+    pub const SEMAPHORE: u16 = 4;
+    pub const TAKEN: u16 = 8;
+    pub const LINKED: u16 = 16;
+    pub const GIVEN: u16 = 32;
+    /// The short-circuit portal's effect on the machine.
+    pub const EFFECT: u16 = 64;
+}
+
+#[derive(Clone)]
+struct State {
+    regs: [Value; 32],
+    sscratch: Value,
+    satp: Value,
+    sepc: Value,
+    fcsr: Value,
+    /// What was written, if anything.
+    sie: Option<Value>,
+    /// Floating point is on.
+    float: bool,
+    /// Float registers that were cleared; that were loaded with what was saved.
+    float_zero: u32,
+    float_restored: u32,
+    /// Frame words written.
+    stored: u128,
+    /// Words of the thread block written by the switch.
+    block: u16,
+    done: u16,
+}
+
+impl State {
+    fn new(origin: Kind, code: usize, float: bool) -> Self {
+        let mut regs = [ZERO; 32];
+        for (x, value) in (0i32..).zip(&mut regs).skip(1) {
+            *value = Value(origin, x);
+        }
+        regs[reg::GP] = Value(Kind::Code, code as i32);
+        // What the callee left in control registers is nobody's.
+        let control = |number| if origin == Kind::Own { csr_value(number) } else { UNKNOWN };
+        State {
+            regs,
+            sscratch: Value(Kind::Top, 0),
+            satp: control(csr::SATP),
+            sepc: control(csr::SEPC),
+            fcsr: control(csr::FCSR),
+            sie: None,
+            float,
+            float_zero: 0,
+            float_restored: 0,
+            stored: 0,
+            block: 0,
+            done: 0,
+        }
+    }
+
+    fn get(&self, x: u8) -> Value {
+        self.regs[usize::from(x & 31)]
+    }
+
+    fn set(&mut self, x: u8, value: Value) {
+        self.regs[usize::from(x & 31)] = value;
+        self.regs[0] = ZERO;
+    }
+
+    fn did(&self, what: u16) -> bool {
+        self.done & what == what
+    }
+}
+
+/// What the frame looks like once the call leg has left.
+#[derive(Clone, Copy)]
+struct Pushed {
+    words: usize,
+    ret_at: usize,
+}
+
+struct Verifier<'a> {
+    words: &'a [u32],
+    spec: &'a Spec,
+    shape: Shape,
+    c: &'a Connection,
+    /// The leg being read is the return leg.
+    returning: bool,
+    semaphore: Option<u64>,
+    counter: Option<u64>,
+    queue: Option<u64>,
+    frame: [Value; MAX_FRAME],
+    /// Open branches: target, state there.
+    open: ArrayVec<(usize, State), 3>,
+    pushed: Option<Pushed>,
+    /// First and last offset loaded from the pool.
+    pool: Option<(usize, usize)>,
+}
+
+pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Result<(), Refusal> {
+    let queue = (!c.callee.exclusive).then(|| map::stack_queue_va(c.callee.asid));
+    let mut v = Verifier {
+        words,
+        spec,
+        shape,
+        c,
+        returning: false,
+        semaphore: match shape {
+            Shape::Wait(id) | Shape::Signal(id) => Some(map::semaphore_va(usize::from(id))),
+            _ => None,
+        },
+        counter: c.counter.map(|id| map::counter_va(usize::from(id))),
+        queue,
+        frame: [UNKNOWN; MAX_FRAME],
+        open: ArrayVec::new(),
+        pushed: None,
+        pool: None,
+    };
+    let mut start = State::new(Kind::Own, 0, c.caller.float);
+    let mut first = 0;
+    if shape == Shape::ThreadEnd {
+        // The one portal that threads of all domains come through.
+        start.float = true;
+        first = v.after_clear_status(0, &mut start)?;
+    }
+    let call_end = v.leg(first, start)?;
+    let pool_at = (call_end + 7) & !7;
+    let Some(Pushed { words: frame, ret_at }) = v.pushed else {
+        return v.check_pool(pool_at, words.len() * 4);
+    };
+    v.check_pool(pool_at, ret_at)?;
+    v.check_description(ret_at, frame)?;
+    v.returning = true;
+    v.pool = None;
+    let mut start = State::new(Kind::Theirs, ret_at, !v.is_trap() && c.callee.float);
+    start.regs[reg::T1] = Value(Kind::Top, frame as i32 * 8);
+    start.stored = (1 << frame) - 1;
+    start.sscratch = start.regs[reg::T1];
+    let first = if v.is_trap() { ret_at } else { v.after_clear_status(ret_at, &mut start)? };
+    let end = v.leg(first, start)?;
+    if end != words.len() * 4 {
+        return Err(Refusal { at: end, reason: Reason::Unreachable });
+    }
+    v.check_pool(pool_at, ret_at)
+}
+
+impl Verifier<'_> {
+    fn is_trap(&self) -> bool {
+        matches!(self.shape, Shape::Interrupt | Shape::Exception | Shape::NoStack)
+    }
+
+    /// Reads one leg from offset `at` to its last exit, and returns the offset behind that.
+    fn leg(&mut self, mut at: usize, mut s: State) -> Result<usize, Refusal> {
+        loop {
+            let fail = |reason| Refusal { at, reason };
+            let word = *self.words.get(at / 4).ok_or(fail(Reason::Endless))?;
+            let insn = decode(word).ok_or(fail(Reason::NotAllowed))?;
+            let left = self.step(insn, at, &mut s).map_err(fail)?;
+            at += 4;
+            if left {
+                let Some(next) = self.open.iter().position(|(target, _)| *target == at) else {
+                    let reason = Reason::Unreachable;
+                    return if self.open.is_empty() { Ok(at) } else { Err(Refusal { at, reason }) };
+                };
+                s = self.open.swap_remove(next).1;
+            }
+        }
+    }
+
+    /// One instruction; true if the leg is left here.
+    #[inline]
+    fn step(&mut self, insn: Insn, at: usize, s: &mut State) -> Result<bool, Reason> {
+        match insn {
+            Insn::AluImm { op, rd, rs1, imm } => s.set(rd, alu_imm(op, s.get(rs1), imm)),
+            Insn::Load { width: Width::D, rd, rs1, imm } => {
+                let value = self.load(s, s.get(rs1), imm).ok_or(Reason::Load)?;
+                s.set(rd, value);
+            }
+            Insn::Store { width: Width::D, rs2, rs1, imm } => self.store(s, s.get(rs1), imm, s.get(rs2))?,
+            Insn::Lui { rd, imm } => s.set(rd, Value(Kind::Const, imm as i32)),
+            Insn::Csr { op: CsrOp::W, rd: 0, csr, rs1 } => self.write_csr(s, csr, s.get(rs1))?,
+            Insn::Csr { op: CsrOp::S, rd, csr, rs1: 0 } => {
+                let value = self.read_csr(s, csr)?;
+                s.set(rd, value);
+            }
+            Insn::Csr { op: CsrOp::W, rd, csr: csr::SSCRATCH, rs1 } if rd == rs1 => {
+                let new = s.get(rs1);
+                s.set(rd, s.sscratch);
+                s.sscratch = new;
+            }
+            Insn::Csr { op, rd: 0, csr: csr::SSTATUS, rs1 } if s.get(rs1) == FS => s.float = op == CsrOp::S,
+            Insn::Alu { op: Alu::Add, rd, rs1, rs2 } => s.set(rd, add(s.get(rs1), s.get(rs2))),
+            Insn::Branch { cond, rs1, rs2, imm } => self.branch(s, cond, rs1, rs2, at, imm)?,
+            Insn::Fsd { fs2, rs1, imm } => self.save_float(s, fs2, s.get(rs1), imm)?,
+            Insn::Fld { fd, rs1, imm } => self.restore_float(s, fd, s.get(rs1), imm)?,
+            Insn::FmvDX { fd, rs1: 0 } if s.float => {
+                s.float_zero |= 1 << fd;
+                s.float_restored &= !(1 << fd);
+            }
+            Insn::Sret => {
+                self.leave(s)?;
+                return Ok(true);
+            }
+            Insn::Jalr { rd: 0, rs1, imm } => {
+                self.jump(s, s.get(rs1), imm)?;
+                return Ok(true);
+            }
+            Insn::Wfi if self.shape == Shape::Short(Short::Idle) => s.done |= done::EFFECT,
+            Insn::SfenceVma { rs1: 0, rs2 }
+                if self.shape == Shape::Short(Short::Flush) && s.get(rs2) == own(reg::A1) =>
+            {
+                s.done |= done::EFFECT;
+            }
+            _ => return Err(Reason::NotAllowed),
+        }
+        Ok(false)
+    }
+
+    /// What a double word at `base + imm` holds, if it may be read.
+    fn load(&mut self, s: &State, base: Value, imm: i64) -> Option<Value> {
+        let Value(kind, n) = base;
+        let offset = i64::from(n) + imm;
+        match kind {
+            Kind::Top if offset == 0 => Some(Value(Kind::ReturnCode, 0)),
+            Kind::Top => {
+                let word = frame_word(offset)?;
+                (s.stored >> word & 1 == 1).then_some(self.frame[word])
+            }
+            Kind::Code => {
+                let at = usize::try_from(offset).ok().filter(|at| at % 8 == 0)?;
+                let (first, last) = self.pool.unwrap_or((at, at));
+                self.pool = Some((first.min(at), last.max(at)));
+                Some(Value(Kind::Pool, at as i32))
+            }
+            Kind::Const => self.load_shared(s, offset as u64),
+            Kind::Desc if !self.returning => match imm {
+                0 => Some(Value(Kind::DescNext, 0)),
+                8 => Some(Value(Kind::DescStack, 0)),
+                _ => None,
+            },
+            Kind::NextBlock if imm == thread::SAVED_TOP as i64 => Some(Value(Kind::NextTop, 0)),
+            Kind::NextBlock => {
+                let x = *reg::IN_BLOCK.get(block_word(imm)?)?;
+                Some(Value(Kind::NextRegister, i32::from(x)))
+            }
+            Kind::NextTop if imm == 0 => Some(Value(Kind::ReturnCode, 1)),
+            _ => None,
+        }
+    }
+
+    /// Words at fixed addresses, each read before it is changed.
+    fn load_shared(&self, s: &State, address: u64) -> Option<Value> {
+        let (kind, changed) = if Some(address) == self.queue {
+            (Kind::Head, done::TAKEN | done::GIVEN)
+        } else if Some(address) == self.semaphore {
+            (Kind::SemRead, done::SEMAPHORE)
+        } else if Some(address) == self.counter {
+            (Kind::CountRead, done::COUNTED)
+        } else if address == sys::EXCEPTION as u64 * 8 && s.satp == csr_value(csr::SATP) {
+            (Kind::ExceptionEntry, 0)
+        } else {
+            return None;
+        };
+        (s.done & changed == 0).then_some(Value(kind, 0))
+    }
+
+    /// A store of `value` at `base + imm`, if it may be made.
+    fn store(&mut self, s: &mut State, base: Value, imm: i64, value: Value) -> Result<(), Reason> {
+        let Value(kind, n) = base;
+        let offset = i64::from(n) + imm;
+        let did = match kind {
+            Kind::Top => return self.store_frame(s, offset, value),
+            Kind::Const => self.store_shared(offset as u64, value),
+            Kind::Desc if self.returning && imm == 0 && value.0 == Kind::Head => Some(done::LINKED),
+            Kind::Block if self.shape == Shape::Switch => return store_block(s, imm, value),
+            _ => None,
+        };
+        match did {
+            Some(what) if s.done & what == 0 => {
+                s.done |= what;
+                Ok(())
+            }
+            _ => Err(Reason::Store),
+        }
+    }
+
+    fn store_shared(&self, address: u64, value: Value) -> Option<u16> {
+        match value.0 {
+            Kind::DescNext if Some(address) == self.queue => Some(done::TAKEN),
+            Kind::Desc if Some(address) == self.queue && self.returning => Some(done::GIVEN),
+            Kind::SemNext if Some(address) == self.semaphore => Some(done::SEMAPHORE),
+            Kind::CountNext if Some(address) == self.counter => Some(done::COUNTED),
+            _ => None,
+        }
+    }
+
+    /// Frame words are written by the call leg, once each.
+    fn store_frame(&mut self, s: &mut State, offset: i64, value: Value) -> Result<(), Reason> {
+        let word = frame_word(offset).filter(|word| s.stored >> word & 1 == 0).ok_or(Reason::Store)?;
+        if self.returning || !(self.is_trap() || self.is_call()) {
+            return Err(Reason::Store);
+        }
+        self.frame[word] = value;
+        s.stored |= 1 << word;
+        Ok(())
+    }
+
+    fn is_call(&self) -> bool {
+        matches!(self.shape, Shape::Call | Shape::Wait(_) | Shape::Signal(_))
+    }
+
+    fn save_float(&mut self, s: &mut State, f: u8, base: Value, imm: i64) -> Result<(), Reason> {
+        let untouched = (s.float_zero | s.float_restored) >> f & 1 == 0;
+        match base {
+            Value(Kind::Top, n) if s.float && untouched => {
+                self.store_frame(s, i64::from(n) + imm, Value(Kind::Float, i32::from(f)))
+            }
+            _ => Err(Reason::Float),
+        }
+    }
+
+    fn restore_float(&mut self, s: &mut State, f: u8, base: Value, imm: i64) -> Result<(), Reason> {
+        if !s.float || self.load(s, base, imm) != Some(Value(Kind::Float, i32::from(f))) {
+            return Err(Reason::Float);
+        }
+        s.float_restored |= 1 << f;
+        s.float_zero &= !(1 << f);
+        Ok(())
+    }
+
+    /// The few tests that portal code makes; falling through teaches something about the tested value.
+    fn branch(
+        &mut self,
+        s: &mut State,
+        cond: Cond,
+        rs1: u8,
+        rs2: u8,
+        at: usize,
+        imm: i64,
+    ) -> Result<(), Reason> {
+        let (tested, learnt, did) = match (cond, s.get(rs1), s.get(rs2)) {
+            (Cond::Lt, Value(Kind::Limit, _), ZERO) => (rs1, UNKNOWN, done::ROOM),
+            (Cond::Eq, Value(Kind::Head, _), ZERO) => (rs1, Value(Kind::Desc, 0), 0),
+            (Cond::Ge, ZERO, Value(Kind::SemRead, _)) if matches!(self.shape, Shape::Wait(_)) => {
+                (rs2, Value(Kind::SemFree, -1), 0)
+            }
+            (Cond::Lt, Value(Kind::SemRead, _), ZERO) if matches!(self.shape, Shape::Signal(_)) => {
+                (rs1, Value(Kind::SemFree, 1), 0)
+            }
+            _ => return Err(Reason::Branch),
+        };
+        let target = at + imm.clamp(0, i64::from(i16::MAX)) as usize;
+        let fresh = self.open.iter().all(|(other, _)| *other != target);
+        if self.returning || imm < 8 || imm % 4 != 0 || !fresh {
+            return Err(Reason::Branch);
+        }
+        self.open.try_push((target, s.clone())).map_err(|_| Reason::Branch)?;
+        s.set(tested, learnt);
+        s.done |= did;
+        Ok(())
+    }
+
+    fn read_csr(&self, s: &State, number: u16) -> Result<Value, Reason> {
+        Ok(match number {
+            csr::SSCRATCH => s.sscratch,
+            csr::SEPC => s.sepc,
+            csr::SATP => s.satp,
+            csr::FCSR if s.float => s.fcsr,
+            csr::SCAUSE | csr::STVAL | csr::TIME => csr_value(number),
+            _ => return Err(Reason::ControlRegister),
+        })
+    }
+
+    fn write_csr(&self, s: &mut State, number: u16, value: Value) -> Result<(), Reason> {
+        match number {
+            csr::SSCRATCH => s.sscratch = value,
+            csr::SATP => {
+                let ours = if self.is_trap() {
+                    value == csr_value(csr::SATP)
+                } else {
+                    self.is(value, self.c.caller.satp)
+                };
+                if !(if self.returning { ours } else { self.is(value, self.c.callee.satp) }) {
+                    return Err(Reason::AddressSpace);
+                }
+                s.satp = value;
+            }
+            csr::SEPC => s.sepc = value,
+            csr::SIE if value == ZERO || value == SIE_ON => s.sie = Some(value),
+            csr::SIE => return Err(Reason::Interrupts),
+            csr::FCSR if s.float && (value == ZERO || value == csr_value(csr::FCSR)) => s.fcsr = value,
+            csr::STIMECMP if self.shape == Shape::Short(Short::SetTimer) && value == own(reg::A1) => {
+                s.done |= done::EFFECT;
+            }
+            _ => return Err(Reason::ControlRegister),
+        }
+        Ok(())
+    }
+
+    /// Whether `value` is this constant, from the code or from the pool.
+    fn is(&self, value: Value, expected: u64) -> bool {
+        match value {
+            Value(Kind::Const, n) => i64::from(n) as u64 == expected,
+            Value(Kind::Pool, at) => self.double_word(at as usize) == Some(expected),
+            _ => false,
+        }
+    }
+
+    fn double_word(&self, at: usize) -> Option<u64> {
+        let low = *self.words.get(at / 4)?;
+        let high = *self.words.get(at / 4 + 1)?;
+        Some(u64::from(low) | u64::from(high) << 32)
+    }
+
+    /// The pool lies between the legs, and what was loaded from it lies in it.
+    fn check_pool(&self, start: usize, end: usize) -> Result<(), Refusal> {
+        let sized = start <= end
+            && end <= self.words.len() * 4
+            && (end - start) % 8 == 0
+            && end - start <= MAX_POOL * 8;
+        let inside = self.pool.is_none_or(|(first, last)| start <= first && last < end);
+        if sized && inside { Ok(()) } else { Err(Refusal { at: start, reason: Reason::Pool }) }
+    }
+
+    /// The word before the return code: frame words, caller, callee, index, 16 bits each.
+    fn check_description(&self, ret_at: usize, frame: usize) -> Result<(), Refusal> {
+        let c = self.c;
+        let ids = u64::from(c.caller.asid) << 16 | u64::from(c.callee.asid) << 32 | u64::from(c.index) << 48;
+        let at = ret_at.wrapping_sub(8);
+        if self.double_word(at) == Some(ids | frame as u64) {
+            Ok(())
+        } else {
+            Err(Refusal { at, reason: Reason::Description })
+        }
+    }
+
+    /// Code with an error entry at its second instruction: the first clears the status.
+    fn after_clear_status(&self, at: usize, s: &mut State) -> Result<usize, Refusal> {
+        let clear = Insn::AluImm { op: Alu::Add, rd: reg::A1 as u8, rs1: 0, imm: 0 };
+        if self.words.get(at / 4).and_then(|word| decode(*word)) != Some(clear) {
+            return Err(Refusal { at, reason: Reason::FirstOfReturn });
+        }
+        s.regs[reg::A1] = Value(Kind::Status, 0);
+        Ok(at + 4)
+    }
+}
+
+/// Index of the frame word at this offset from the top before the push.
+fn frame_word(offset: i64) -> Option<usize> {
+    let word = usize::try_from(offset - 8).ok()?;
+    (word % 8 == 0 && word / 8 < MAX_FRAME).then_some(word / 8)
+}
+
+/// Index of the preserved register kept at this offset of a thread block.
+fn block_word(offset: i64) -> Option<usize> {
+    let word = usize::try_from(offset - thread::SAVED_REGS as i64).ok()?;
+    (word % 8 == 0 && word / 8 < reg::IN_BLOCK.len()).then_some(word / 8)
+}
+
+/// The switch keeps the old thread's top and preserved registers in its block.
+fn store_block(s: &mut State, offset: i64, value: Value) -> Result<(), Reason> {
+    let (bit, expected) = if offset == thread::SAVED_TOP as i64 {
+        (0, Value(Kind::Top, 0))
+    } else {
+        let word = block_word(offset).ok_or(Reason::Store)?;
+        (word + 1, own(usize::from(reg::IN_BLOCK[word])))
+    };
+    if value != expected {
+        return Err(Reason::SavedThread);
+    }
+    s.block |= 1 << bit;
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! The lattice: what is known of a register, and how arithmetic moves it.
+//!
+//! What has no rule becomes `Unknown`. The rules are exactly the computations of addresses and identities that portal code makes.
+
+use super::MAX_FRAME;
+use crate::isa::riscv64::decode::Alu;
+use pebble_abi::{map, status, thread};
+
+/// Where a value comes from; the number in [`Value`] tells which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Unknown,
+    /// What the register with this number held at the call.
+    Own,
+    /// What the register held when the callee came back.
+    Theirs,
+    /// This number, sign-extended.
+    Const,
+    /// The pool's double word at this offset of the portal.
+    Pool,
+    /// Address of this offset of the portal.
+    Code,
+    /// Top of the invocation stack before the push, plus this.
+    Top,
+    /// `Top` shifted so that its sign tells whether the stack is full.
+    Limit,
+    /// `Top` divided by the page size; the low bits are the thread.
+    TopPage,
+    ThreadId,
+    /// Thread block of the running thread.
+    Block,
+    /// The thread to switch to: number, times the page size, block, saved top, saved register.
+    NextId,
+    NextOffset,
+    NextBlock,
+    NextTop,
+    NextRegister,
+    /// From the top word of the invocation stack: 0 of the running thread, 1 of the next.
+    ReturnCode,
+    ExceptionEntry,
+    /// A control register's content at entry.
+    Csr,
+    /// `satp` on its way to the status of a dead domain.
+    SatpTop,
+    Asid,
+    AsidHigh,
+    Status,
+    /// Counter, semaphore: read, known to allow it, new value.
+    CountRead,
+    CountNext,
+    SemRead,
+    SemFree,
+    SemNext,
+    /// Head of the stack queue, perhaps 0; a descriptor; its two words.
+    Head,
+    Desc,
+    DescNext,
+    DescStack,
+    Float,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Value(pub Kind, pub i32);
+
+pub(super) const ZERO: Value = Value(Kind::Const, 0);
+pub(super) const UNKNOWN: Value = Value(Kind::Unknown, 0);
+
+pub(super) mod reg {
+    pub const RA: usize = 1;
+    pub const SP: usize = 2;
+    pub const GP: usize = 3;
+    pub const T0: usize = 5;
+    pub const T1: usize = 6;
+    pub const A0: usize = 10;
+    pub const A1: usize = 11;
+    pub const A2: usize = 12;
+    /// `t1`-`t3` and `gp`, which slow ways out may leave changed.
+    pub const SCRATCH: u32 = 1 << 3 | 3 << 6 | 1 << 28;
+    pub const TEMPORARY: u32 = 7 << 5 | 15 << 28;
+    pub const PRESERVED: u32 = 1 << 4 | 3 << 8 | 0x3ff << 18;
+    pub const FLOAT_PRESERVED: u32 = 3 << 8 | 0x3ff << 18;
+    /// Order of the preserved registers in a thread block.
+    pub const IN_BLOCK: [u8; super::thread::SAVED_REGS_COUNT] =
+        [8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 4];
+}
+
+pub(super) mod csr {
+    pub const FCSR: u16 = 0x003;
+    pub const SSTATUS: u16 = 0x100;
+    pub const SIE: u16 = 0x104;
+    pub const SSCRATCH: u16 = 0x140;
+    pub const SEPC: u16 = 0x141;
+    pub const SCAUSE: u16 = 0x142;
+    pub const STVAL: u16 = 0x143;
+    pub const STIMECMP: u16 = 0x14d;
+    pub const SATP: u16 = 0x180;
+    pub const TIME: u16 = 0xc01;
+}
+
+pub(super) const fn csr_value(number: u16) -> Value {
+    Value(Kind::Csr, number as i32)
+}
+
+pub(super) const fn own(x: usize) -> Value {
+    Value(Kind::Own, x as i32)
+}
+
+#[inline]
+pub(super) fn alu_imm(op: Alu, value: Value, imm: i64) -> Value {
+    let Value(kind, n) = value;
+    match op {
+        Alu::Add => match kind {
+            Kind::Const | Kind::Top | Kind::Code => {
+                n.checked_add(imm as i32).map_or(UNKNOWN, |n| Value(kind, n))
+            }
+            _ if imm == 0 => value,
+            Kind::CountRead if imm == 1 => Value(Kind::CountNext, 0),
+            Kind::SemFree if imm == i64::from(n) => Value(Kind::SemNext, 0),
+            _ => UNKNOWN,
+        },
+        Alu::Sll => match (kind, imm) {
+            (Kind::Top, 52) if n == 0 => Value(Kind::Limit, 0),
+            (Kind::TopPage, 12) => Value(Kind::Block, 0),
+            (Kind::NextId, 12) => Value(Kind::NextOffset, 0),
+            (Kind::Csr, 4) if n == i32::from(csr::SATP) => Value(Kind::SatpTop, 0),
+            (Kind::Asid, 16) => Value(Kind::AsidHigh, 0),
+            _ => UNKNOWN,
+        },
+        Alu::Srl => match (kind, imm) {
+            (Kind::Top, 12) if (0..=MAX_FRAME as i32 * 8).contains(&n) => Value(Kind::TopPage, 0),
+            (Kind::SatpTop, 48) => Value(Kind::Asid, 0),
+            _ => UNKNOWN,
+        },
+        Alu::And => match (kind, imm) {
+            (Kind::TopPage, THREAD_MASK) => Value(Kind::ThreadId, 0),
+            (Kind::Own, THREAD_MASK) if n == reg::A1 as i32 => Value(Kind::NextId, 0),
+            _ => UNKNOWN,
+        },
+        Alu::Or if kind == Kind::AsidHigh && imm == status::DEAD as i64 => Value(Kind::Status, 0),
+        _ => UNKNOWN,
+    }
+}
+
+const THREAD_MASK: i64 = map::MAX_THREADS as i64 - 1;
+
+pub(super) fn add(a: Value, b: Value) -> Value {
+    match (a, b) {
+        (Value(Kind::NextOffset, _), Value(Kind::Const, n)) if i64::from(n) as u64 == map::THREADS_VA => {
+            Value(Kind::NextBlock, 0)
+        }
+        _ => UNKNOWN,
+    }
+}

@@ -1,0 +1,120 @@
+//! One portal of every shape, with a name each.
+
+use pebble_abi::map;
+use pebble_portal::{Code, Connection, Domain, Shape, Short, Spec, Target, compile};
+
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub name: String,
+    pub spec: Spec,
+    pub shape: Shape,
+    pub connection: Connection,
+}
+
+impl Case {
+    pub fn new(name: &str, spec: &str, shape: Shape, connection: Connection) -> Self {
+        let spec = Spec::parse(spec).expect("a good specification");
+        Case { name: name.into(), spec, shape, connection }
+    }
+
+    pub fn compile(&self) -> Code {
+        compile(&self.spec, self.shape, &self.connection, Target::Riscv64)
+            .unwrap_or_else(|e| panic!("{}: {e}", self.name))
+    }
+}
+
+pub fn domain(asid: u16, float: bool, exclusive: bool) -> Domain {
+    let satp = map::satp(asid, 0x8100_0000 + u64::from(asid) * map::PAGE);
+    let fixed_stack = if exclusive { map::stack_top(asid, 0) } else { 0 };
+    Domain { asid, satp, float, exclusive, fixed_stack }
+}
+
+pub fn connect(caller: Domain, callee: Domain) -> Connection {
+    let entry = map::IMAGE_VA + 0x1234;
+    Connection {
+        caller,
+        callee,
+        entry,
+        index: 41,
+        constant: 0x0123_4567_89ab_cdef,
+        counter: None,
+        no_stack: map::CODE_VA + 0x900,
+    }
+}
+
+/// The connections, the common code and the short-circuit portals of a running system.
+pub fn all() -> Vec<Case> {
+    let plain = connect(domain(5, false, false), domain(7, false, false));
+    let scheduler = connect(domain(5, false, false), domain(1, false, true));
+    let tail = connect(domain(2, false, true), domain(1, false, true));
+    let call = |name: &str, spec: &str, c: Connection| Case::new(name, spec, Shape::Call, c);
+    let mut cases = Vec::new();
+    for spec in ["sm", "smiiii", "nm", "nmiiii", "sp", "spiiii", "np", "npiiii", "sf", "nf", "nfiiii"] {
+        cases.push(call(&format!("call-{spec}"), spec, plain));
+    }
+    for spec in
+        ["npci>4", "npciiiii", "npcii", "npc", "npadh=c", "nmiadi", "npi=c", "nmh", "npii>6", "spcdaii"]
+    {
+        let name = format!("call-{}", spec.replace('=', "eq").replace('>', "-"));
+        cases.push(call(&name, spec, plain));
+    }
+    for (name, constant) in
+        [("small", 7), ("negative", -9i64 as u64), ("middle", 0x12345), ("address", 0x0800_0010)]
+    {
+        cases.push(call(&format!("constant-{name}"), "nmc", Connection { constant, ..plain }));
+    }
+    for spec in ["nm", "np", "nf"] {
+        for (caller, callee) in [(true, false), (false, true), (true, true)] {
+            let c = connect(domain(5, caller, false), domain(7, callee, false));
+            let name = format!("float-{spec}-{}-{}", u8::from(caller), u8::from(callee));
+            cases.push(call(&name, &format!("{spec}ii"), c));
+        }
+    }
+    cases.push(call("counted", "npi", Connection { counter: Some(3), ..plain }));
+    cases.push(call("exclusive", "nmd", scheduler));
+    cases.push(call("exclusive-float", "nmd", connect(domain(5, true, false), domain(1, false, true))));
+    cases.push(call("exclusive-np", "npdi", scheduler));
+    cases.push(call("from-exclusive", "npi", connect(domain(1, false, true), domain(7, false, false))));
+    cases.push(Case::new("semaphore-p", "nmcda", Shape::Wait(17), Connection { constant: 17, ..scheduler }));
+    cases.push(Case::new(
+        "semaphore-v",
+        "nmcda",
+        Shape::Signal(17),
+        Connection { constant: 17, ..scheduler },
+    ));
+    let counted = Connection { constant: 17, counter: Some(300), ..scheduler };
+    cases.push(Case::new("semaphore-p-counted", "nmcda", Shape::Wait(17), counted));
+    cases.push(Case::new("semaphore-p-queue", "npci", Shape::Wait(1000), plain));
+    cases.push(Case::new("tail", "nmd", Shape::Tail, tail));
+    cases.push(Case::new("tail-word", "nmdi", Shape::Tail, tail));
+    for (name, short) in [
+        ("constant", Short::Constant { value: 5, status: 0 }),
+        ("closed", Short::Constant { value: -1, status: 2 | 7 << 16 }),
+        ("thread", Short::ThreadId),
+        ("time", Short::Time),
+        ("timer", Short::SetTimer),
+        ("flush", Short::Flush),
+        ("idle", Short::Idle),
+    ] {
+        cases.push(Case::new(&format!("short-{name}"), "sm", Shape::Short(short), plain));
+    }
+    for (name, shape) in [
+        ("switch", Shape::Switch),
+        ("dispatch", Shape::Dispatch),
+        ("none", Shape::None),
+        ("bounce", Shape::Bounce),
+    ] {
+        cases.push(Case::new(name, "sm", shape, plain));
+    }
+    cases.push(Case::new("thread-end", "nmd", Shape::ThreadEnd, scheduler));
+    for float in [false, true] {
+        let handled = connect(domain(0, float, false), domain(3, false, false));
+        let dispatched = connect(domain(0, float, false), domain(2, false, true));
+        let suffix = if float { "-float" } else { "" };
+        cases.push(Case::new(&format!("exception{suffix}"), "np", Shape::Exception, handled));
+        cases.push(Case::new(&format!("interrupt{suffix}"), "nm", Shape::Interrupt, dispatched));
+        let c = connect(domain(0, float, false), domain(1, false, true));
+        cases.push(Case::new(&format!("no-stack{suffix}"), "nm", Shape::NoStack, c));
+    }
+    cases
+}

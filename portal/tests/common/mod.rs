@@ -1,0 +1,67 @@
+//! What the tests share: a random source that repeats itself, and LLVM's disassembler.
+#![allow(dead_code)]
+
+pub mod cases;
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// xorshift64*: the same numbers in every run.
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        ((self.next() >> 32) % n as u64) as usize
+    }
+}
+
+fn run(tool: &str, args: &[&str], input: &[u8]) -> Vec<u8> {
+    let mut child =
+        Command::new(tool).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap_or_else(
+            |e| panic!("this test compares with LLVM 19 and needs `{tool}` (package llvm-19): {e}"),
+        );
+    let mut stdin = child.stdin.take().expect("piped");
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().unwrap_or_else(|e| panic!("{tool}: {e}"));
+    writer.join().expect("writer").unwrap_or_else(|e| panic!("{tool}: {e}"));
+    assert!(output.status.success(), "{tool} failed: {}", output.status);
+    output.stdout
+}
+
+/// Distance of the words in the disassembled text: a word that is no instruction must not swallow the next.
+pub const STRIDE: usize = 16;
+
+/// What `llvm-objdump -M no-aliases` prints for each word, with decimal immediates and single blanks;
+/// word `i` is at address `i * STRIDE`.
+pub fn disassemble(words: &[u32]) -> Vec<String> {
+    let source: String = words.iter().map(|w| format!(".4byte {w:#x}, 0x13, 0x13, 0x13\n")).collect();
+    let features = "--mattr=+d,+zicsr,+zifencei,+sstc";
+    let object =
+        run("llvm-mc-19", &["--triple=riscv64", features, "--filetype=obj", "-o", "-"], source.as_bytes());
+    let id = words.iter().fold(0u32, |a, w| a.rotate_left(5) ^ w);
+    let file = std::env::temp_dir().join(format!("pebble-isa-{}-{id:08x}.o", std::process::id()));
+    std::fs::write(&file, object).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let path = file.to_str().expect("a path in UTF-8");
+    let options = ["-d", "-M", "no-aliases", "--no-print-imm-hex", "--no-show-raw-insn", features, path];
+    let listing = String::from_utf8(run("llvm-objdump-19", &options, &[])).expect("text");
+    std::fs::remove_file(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let lines: HashMap<usize, String> = listing
+        .lines()
+        .filter_map(|line| {
+            let (address, text) = line.split_once(':')?;
+            let address = usize::from_str_radix(address.trim(), 16).ok()?;
+            let text = text.split(" <.text").next().unwrap_or_default();
+            Some((address, text.split_whitespace().collect::<Vec<_>>().join(" ")))
+        })
+        .collect();
+    (0..words.len()).map(|i| lines.get(&(i * STRIDE)).expect("a line for each word").clone()).collect()
+}

@@ -1,0 +1,3 @@
+//! Measuring components.
+#![no_std]
+#![forbid(unsafe_code)]

@@ -1,0 +1,318 @@
+//! The state machine. See the head of the crate for strategy and modes.
+//!
+//! Invariants:
+//! * Every operation ends in `settle`, which is the only place that wakes, echoes, transmits and sets the UART's interrupts; it
+//!   goes by the state alone, so no event is forgotten between two operations.
+//! * A waiter is counted, under the lock, before it sleeps, and counted out before its V; one that gives up after that leaves a V
+//!   too many, which wakes somebody for nothing.
+//! * Only bytes that a Ctrl-C throws away are ever dropped.
+
+use pebble_abi::call::IO_BYTES;
+use pebble_abi::errno;
+use pebble_abi::link::pack;
+
+use crate::line::{ECHO_BYTES, Effect, LineDiscipline};
+use crate::ring::Ring;
+use crate::uart::{FIFO_BYTES, Registers, Uart16550};
+
+/// Bytes typed ahead.
+pub const INPUT_BYTES: usize = 4096;
+/// Bytes on their way out.
+pub const OUTPUT_BYTES: usize = 1024;
+
+/// The paths that can be opened.
+pub const CONSOLE: &str = "/dev/console";
+pub const CONTROL: &str = "/dev/console/ctl";
+
+const CTRL_C: u8 = 3;
+/// In the control word, beside the domain: it is the control file.
+const IS_CONTROL: u64 = 1 << 16;
+
+/// Who waits for what; the number of the component's semaphore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// A line, in cooked mode.
+    Line,
+    /// Bytes, in raw mode.
+    Raw,
+    Interrupt,
+    /// Room for output.
+    Output,
+}
+
+pub const QUEUES: usize = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// So many bytes in the words; none: the end of the input, or none were asked for.
+    Data {
+        count: usize,
+        words: [u64; 4],
+    },
+    Block(Queue),
+    /// An error number, positive.
+    Failed(i64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    Done(usize),
+    Block(Queue),
+    Failed(i64),
+}
+
+pub struct Console<R> {
+    uart: Uart16550<R>,
+    input: Ring<INPUT_BYTES>,
+    output: Ring<OUTPUT_BYTES>,
+    /// The `\r` of the first `\n` in `output` has been sent.
+    returned: bool,
+    line: LineDiscipline,
+    raw: bool,
+    /// Domain that has the control file open, or 0.
+    controller: u16,
+    interrupted: bool,
+    waiting: [u16; QUEUES],
+}
+
+impl<R: Registers> Console<R> {
+    pub const fn new(registers: R) -> Self {
+        Console {
+            uart: Uart16550::new(registers),
+            input: Ring::new(),
+            output: Ring::new(),
+            returned: false,
+            line: LineDiscipline::new(),
+            raw: false,
+            controller: 0,
+            interrupted: false,
+            waiting: [0; QUEUES],
+        }
+    }
+
+    /// Sets up the UART.
+    pub fn init(&mut self) {
+        self.uart.init();
+        self.settle(&mut |_, _| {});
+    }
+
+    /// Opens the console, or its control file, for domain `asid`; returns the control word.
+    pub fn open(&mut self, asid: u16, path: [u64; 5]) -> Result<u64, i64> {
+        if Some(path) == pack(CONSOLE) {
+            Ok(u64::from(asid))
+        } else if Some(path) == pack(CONTROL) {
+            if self.controller != 0 {
+                return Err(errno::EPERM);
+            }
+            self.controller = asid;
+            self.interrupted = false;
+            Ok(u64::from(asid) | IS_CONTROL)
+        } else {
+            Err(errno::ENOENT)
+        }
+    }
+
+    /// Up to `max` bytes, 32 at most; of the control file: one byte per Ctrl-C.
+    pub fn read(&mut self, control: u64, max: u64, wake: &mut impl FnMut(Queue, u16)) -> Read {
+        let max = max.min(IO_BYTES as u64) as usize;
+        let asid = control as u16;
+        let (queue, data) = if max == 0 {
+            (Queue::Line, Some((0, [0; 4])))
+        } else if control & IS_CONTROL != 0 {
+            if self.controller != asid {
+                return Read::Failed(errno::EBADF);
+            }
+            let event = core::mem::take(&mut self.interrupted);
+            (Queue::Interrupt, event.then_some((1, [u64::from(CTRL_C), 0, 0, 0])))
+        } else if self.raw && self.controller == asid {
+            (Queue::Raw, self.read_raw(max))
+        } else {
+            if !self.raw {
+                self.cook();
+            }
+            let served = !self.raw && self.line.ready();
+            (Queue::Line, served.then(|| self.line.get(max)))
+        };
+        let read = match data {
+            Some((count, words)) => Read::Data { count, words },
+            None => {
+                self.waiting[queue as usize] += 1;
+                Read::Block(queue)
+            }
+        };
+        self.settle(wake);
+        read
+    }
+
+    /// Writes all of `count` bytes, or blocks; to the control file: `rawon` or `rawoff`.
+    pub fn write(
+        &mut self,
+        control: u64,
+        count: u64,
+        words: [u64; 4],
+        wake: &mut impl FnMut(Queue, u16),
+    ) -> Write {
+        if count > IO_BYTES as u64 {
+            return Write::Failed(errno::EINVAL);
+        }
+        let count = count as usize;
+        let bytes = words.map(u64::to_le_bytes);
+        let bytes = &bytes.as_flattened()[..count];
+        if control & IS_CONTROL != 0 {
+            if self.controller != control as u16 {
+                return Write::Failed(errno::EBADF);
+            }
+            let raw = match bytes {
+                b"rawon" => true,
+                b"rawoff" => false,
+                _ => return Write::Failed(errno::EINVAL),
+            };
+            self.set_raw(raw, wake);
+        } else if self.output.room() < count {
+            self.waiting[Queue::Output as usize] += 1;
+            return Write::Block(Queue::Output);
+        } else {
+            bytes.iter().for_each(|byte| put(&mut self.output, *byte));
+        }
+        self.settle(wake);
+        Write::Done(count)
+    }
+
+    /// A wait in `queue` was cut short.
+    pub fn give_up(&mut self, queue: Queue) {
+        let waiting = &mut self.waiting[queue as usize];
+        *waiting = waiting.saturating_sub(1);
+    }
+
+    pub fn close(&mut self, control: u64, wake: &mut impl FnMut(Queue, u16)) {
+        if control & IS_CONTROL != 0 {
+            self.gone(control as u16, wake);
+        }
+    }
+
+    /// The domain is dead: takes the control file from it.
+    pub fn gone(&mut self, asid: u16, wake: &mut impl FnMut(Queue, u16)) {
+        if self.controller == asid {
+            self.controller = 0;
+            self.set_raw(false, wake);
+            self.wake_all(Queue::Interrupt, wake);
+        }
+        self.settle(wake);
+    }
+
+    /// The UART has interrupted, or may have: takes what has arrived, sends what can be sent.
+    pub fn service(&mut self, wake: &mut impl FnMut(Queue, u16)) {
+        while self.input.room() != 0 {
+            match self.uart.receive() {
+                Some(CTRL_C) if !self.raw => {
+                    self.input.clear();
+                    self.take(CTRL_C);
+                }
+                Some(byte) => put(&mut self.input, byte),
+                None => break,
+            }
+        }
+        self.settle(wake);
+    }
+
+    pub fn registers(&mut self) -> &mut R {
+        self.uart.registers()
+    }
+
+    /// Up to the end of a line at most: what follows may be for another program.
+    fn read_raw(&mut self, max: usize) -> Option<(usize, [u64; 4])> {
+        let mut words = [0; 4];
+        let mut count = 0;
+        while count < max
+            && let Some(byte) = self.input.pop()
+        {
+            words[count / 8] |= u64::from(byte) << (count % 8 * 8);
+            count += 1;
+            let pair = byte == b'\r' && self.input.peek() == Some(b'\n');
+            if matches!(byte, b'\r' | b'\n') && !pair {
+                break;
+            }
+        }
+        (count != 0).then_some((count, words))
+    }
+
+    fn set_raw(&mut self, raw: bool, wake: &mut impl FnMut(Queue, u16)) {
+        if self.raw != raw {
+            self.raw = raw;
+            self.wake_all(Queue::Raw, wake);
+            self.wake_all(Queue::Line, wake);
+        }
+    }
+
+    /// Lets the discipline take bytes until a line is ready.
+    fn cook(&mut self) {
+        while !self.line.ready() && self.output.room() >= ECHO_BYTES {
+            let Some(byte) = self.input.pop() else { break };
+            self.take(byte);
+        }
+    }
+
+    fn take(&mut self, byte: u8) {
+        if self.line.ready() {
+            // Ctrl-C throws away a line that is not read yet.
+            self.line.clear();
+        }
+        let output = &mut self.output;
+        // On arrival a Ctrl-C may find no room for its echo; it counts all the same.
+        let effect = self.line.take(byte, &mut |byte| _ = output.push(byte));
+        self.interrupted |= effect == Effect::Interrupt && self.controller != 0;
+    }
+
+    /// Brings everything up to the state: see the head of the file.
+    fn settle(&mut self, wake: &mut impl FnMut(Queue, u16)) {
+        if !self.raw && self.waiting[Queue::Line as usize] != 0 {
+            self.cook();
+            if self.line.ready() {
+                // One reader a line; the semaphore knows who came first.
+                self.waiting[Queue::Line as usize] -= 1;
+                wake(Queue::Line, 1);
+            }
+        }
+        if self.raw && !self.input.is_empty() {
+            self.wake_all(Queue::Raw, wake);
+        }
+        if self.interrupted {
+            self.wake_all(Queue::Interrupt, wake);
+        }
+        self.transmit();
+        if self.output.room() >= IO_BYTES {
+            self.wake_all(Queue::Output, wake);
+        }
+        self.uart.interrupts(self.input.room() >= FIFO_BYTES, !self.output.is_empty());
+    }
+
+    fn wake_all(&mut self, queue: Queue, wake: &mut impl FnMut(Queue, u16)) {
+        match core::mem::take(&mut self.waiting[queue as usize]) {
+            0 => {}
+            count => wake(queue, count),
+        }
+    }
+
+    fn transmit(&mut self) {
+        if self.output.is_empty() {
+            return;
+        }
+        for _ in 0..self.uart.sendable() {
+            let Some(byte) = self.output.peek() else { break };
+            let carriage_return = byte == b'\n' && !self.returned;
+            self.returned = carriage_return;
+            if carriage_return {
+                self.uart.send(b'\r');
+            } else {
+                self.uart.send(byte);
+                self.output.pop();
+            }
+        }
+    }
+}
+
+/// Pushes a byte for which the caller has seen room.
+fn put<const N: usize>(ring: &mut Ring<N>, byte: u8) {
+    let room = ring.push(byte);
+    debug_assert!(room);
+}

@@ -1,0 +1,304 @@
+//! The whole console over a UART that behaves like the real one: a FIFO of 16, a sender that stops when it is full, a
+//! transmitter that takes 16 when it is empty.
+
+use std::collections::VecDeque;
+
+use pebble_abi::errno::*;
+use pebble_abi::link::pack;
+use pebble_console::*;
+use proptest::prelude::*;
+
+const SHELL: u16 = 9;
+
+#[derive(Default)]
+struct Fake {
+    /// What the sender has yet to send.
+    sender: VecDeque<u8>,
+    fifo: VecDeque<u8>,
+    transmitter: Vec<u8>,
+    screen: Vec<u8>,
+    enabled: u8,
+    line_control: u8,
+    overruns: usize,
+}
+
+impl Fake {
+    fn feed(&mut self, count: usize) {
+        for _ in 0..count {
+            if self.fifo.len() < FIFO_BYTES
+                && let Some(byte) = self.sender.pop_front()
+            {
+                self.fifo.push_back(byte);
+            }
+        }
+    }
+
+    fn shift_out(&mut self) {
+        self.screen.append(&mut self.transmitter);
+    }
+
+    fn interrupts(&self) -> bool {
+        self.enabled & 1 != 0 && !self.fifo.is_empty() || self.enabled & 2 != 0 && self.transmitter.is_empty()
+    }
+}
+
+impl Registers for Fake {
+    fn read(&mut self, offset: usize) -> u8 {
+        match offset {
+            0 => self.fifo.pop_front().unwrap(),
+            5 => u8::from(!self.fifo.is_empty()) | if self.transmitter.is_empty() { 0x60 } else { 0 },
+            _ => panic!("register {offset}"),
+        }
+    }
+
+    fn write(&mut self, offset: usize, value: u8) {
+        match (offset, self.line_control & 0x80 != 0) {
+            (0, false) => {
+                self.overruns += usize::from(self.transmitter.len() == FIFO_BYTES);
+                self.transmitter.push(value);
+            }
+            (1, false) => self.enabled = value,
+            (3, _) => self.line_control = value,
+            _ => {}
+        }
+    }
+}
+
+struct Bench {
+    console: Console<Fake>,
+    tokens: [u32; QUEUES],
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut console = Console::new(Fake::default());
+        console.init();
+        Bench { console, tokens: [0; QUEUES] }
+    }
+
+    fn uart(&mut self) -> &mut Fake {
+        self.console.registers()
+    }
+
+    fn open(&mut self, asid: u16, path: &str) -> u64 {
+        self.console.open(asid, pack(path).unwrap()).unwrap()
+    }
+
+    fn service(&mut self) {
+        let Bench { console, tokens } = self;
+        console.service(&mut |q, n| tokens[q as usize] += u32::from(n));
+    }
+
+    fn read(&mut self, control: u64, max: u64) -> Result<Vec<u8>, Queue> {
+        let Bench { console, tokens } = self;
+        match console.read(control, max, &mut |q, n| tokens[q as usize] += u32::from(n)) {
+            Read::Data { count, words } => {
+                Ok(words.iter().flat_map(|w| w.to_le_bytes()).take(count).collect())
+            }
+            Read::Block(queue) => Err(queue),
+            Read::Failed(error) => panic!("{error}"),
+        }
+    }
+
+    fn write(&mut self, control: u64, text: &[u8]) -> Write {
+        let mut all = [0; 32];
+        all[..text.len()].copy_from_slice(text);
+        let words = core::array::from_fn(|i| u64::from_le_bytes(*all[i * 8..].first_chunk().unwrap()));
+        let Bench { console, tokens } = self;
+        console.write(control, text.len() as u64, words, &mut |q, n| tokens[q as usize] += u32::from(n))
+    }
+
+    /// Types, with the driver and the line at full speed.
+    fn types(&mut self, text: &str) {
+        self.uart().sender.extend(text.bytes());
+        self.run();
+    }
+
+    fn run(&mut self) {
+        loop {
+            self.uart().feed(FIFO_BYTES);
+            self.uart().shift_out();
+            if !self.uart().interrupts() {
+                return;
+            }
+            self.service();
+        }
+    }
+
+    fn screen(&mut self) -> String {
+        self.run();
+        String::from_utf8(std::mem::take(&mut self.uart().screen)).unwrap()
+    }
+}
+
+#[test]
+fn a_line_typed_and_echoed() {
+    let mut b = Bench::new();
+    let c = b.open(1, CONSOLE);
+    assert_eq!(b.write(c, b"name?\n"), Write::Done(6));
+    assert_eq!(b.read(c, 32), Err(Queue::Line));
+    b.types("ix\x7f");
+    assert_eq!(b.tokens, [0; 4]);
+    b.types("van\r");
+    assert_eq!(b.tokens[Queue::Line as usize], 1);
+    assert_eq!(b.read(c, 3), Ok(b"iva".to_vec()));
+    assert_eq!(b.read(c, 32), Ok(b"n\n".to_vec()));
+    assert_eq!(b.screen(), "name?\r\nix\x08 \x08van\r\n");
+}
+
+#[test]
+fn raw_mode_is_the_controllers() {
+    let mut b = Bench::new();
+    let (shell, ctl, other) = (b.open(SHELL, CONSOLE), b.open(SHELL, CONTROL), b.open(1, CONSOLE));
+    assert_eq!(b.console.open(1, pack(CONTROL).unwrap()), Err(EPERM));
+    assert_eq!(b.write(ctl, b"rawon"), Write::Done(5));
+    assert_eq!(b.read(other, 32), Err(Queue::Line));
+    assert_eq!(b.read(shell, 32), Err(Queue::Raw));
+    b.types("a\x03\x7f\rnext\r\nlines\n");
+    assert_eq!(b.tokens, [0, 1, 0, 0]);
+    assert_eq!(b.read(shell, 32), Ok(b"a\x03\x7f\r".to_vec()));
+    assert_eq!(b.read(shell, 32), Ok(b"next\r\n".to_vec()));
+    assert_eq!(b.screen(), "");
+    assert_eq!(b.write(ctl, b"rawoff"), Write::Done(6));
+    assert_eq!(b.tokens, [1, 1, 0, 0]);
+    assert_eq!(b.read(other, 32), Ok(b"lines\n".to_vec()));
+    assert_eq!(b.write(ctl, b"rawoffx"), Write::Failed(EINVAL));
+    assert_eq!(b.write(ctl, b""), Write::Failed(EINVAL));
+}
+
+#[test]
+fn ctrl_c_is_an_event_in_cooked_mode() {
+    let mut b = Bench::new();
+    let (ctl, other) = (b.open(SHELL, CONTROL), b.open(1, CONSOLE));
+    assert_eq!(b.read(ctl, 32), Err(Queue::Interrupt));
+    b.types("typed ahead\rfor nothing\x03");
+    assert_eq!(b.tokens, [0, 0, 1, 0]);
+    assert_eq!(b.read(ctl, 32), Ok(vec![3]));
+    assert_eq!(b.read(ctl, 32), Err(Queue::Interrupt));
+    assert_eq!(b.read(other, 32), Err(Queue::Line));
+    assert_eq!(b.screen(), "^C\r\n");
+}
+
+#[test]
+fn a_dead_controller_leaves_cooked_mode() {
+    let mut b = Bench::new();
+    let (ctl, other) = (b.open(SHELL, CONTROL), b.open(1, CONSOLE));
+    b.write(ctl, b"rawon");
+    b.types("x\r");
+    assert_eq!(b.read(other, 32), Err(Queue::Line));
+    let Bench { console, tokens } = &mut b;
+    console.gone(SHELL, &mut |q, n| tokens[q as usize] += u32::from(n));
+    assert_eq!(b.tokens, [1, 0, 0, 0]);
+    assert_eq!(b.read(other, 32), Ok(b"x\n".to_vec()));
+    b.open(2, CONTROL);
+}
+
+#[test]
+fn a_full_ring_holds_the_sender() {
+    let mut b = Bench::new();
+    let c = b.open(1, CONSOLE);
+    let text: String =
+        (0..20_000).map(|i| if i % 50 == 49 { '\n' } else { (b'a' + (i % 26) as u8) as char }).collect();
+    b.types(&text);
+    assert_eq!(b.uart().sender.len(), text.len() - INPUT_BYTES - FIFO_BYTES);
+    let mut got = vec![];
+    while got.len() < text.len() {
+        got.extend(b.read(c, 32).unwrap());
+        b.run();
+    }
+    assert_eq!(got, text.as_bytes());
+}
+
+#[test]
+fn hostile_words() {
+    let mut b = Bench::new();
+    let c = b.open(1, CONSOLE);
+    assert_eq!(b.console.write(c, 33, [0; 4], &mut |_, _| {}), Write::Failed(EINVAL));
+    assert_eq!(b.console.write(c, u64::MAX, [0; 4], &mut |_, _| {}), Write::Failed(EINVAL));
+    assert_eq!(b.read(c, 0), Ok(vec![]));
+    for path in ["", "/", "/dev/consol", "/dev/console/", "/dev/console/x"] {
+        assert_eq!(b.console.open(1, pack(path).unwrap()), Err(ENOENT));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Programs that copy what they read to the console, while a script is pasted; everything at its own pace.
+    #[test]
+    fn nothing_is_lost_at_any_pace(
+        lines in prop::collection::vec("[a-z]{0,90}", 1..400),
+        raw in any::<bool>(),
+        readers in 1usize..4,
+        pace in prop::collection::vec((0usize..8, 1usize..40), 1..50),
+    ) {
+        let text: String = lines.iter().flat_map(|l| [l.as_str(), "\n"]).collect();
+        let mut b = Bench::new();
+        let ctl = b.open(SHELL, CONTROL);
+        if raw {
+            b.write(ctl, b"rawon");
+        }
+        b.uart().sender.extend(text.bytes());
+        let mut threads: Vec<(u64, Option<Queue>, Vec<u8>)> =
+            (0..readers).map(|_| (b.open(SHELL, CONSOLE), None, vec![])).collect();
+        let mut idle = 0;
+        let (mut got, mut written) = (vec![], vec![]);
+        for (what, n) in pace.iter().cycle().copied().chain([(0, 0)]) {
+            let before = (b.uart().sender.len(), b.uart().screen.len(), got.len());
+            // Whatever the pace says, each part gets its turn when nothing else moves.
+            match if idle < 16 { what } else { idle % 8 } {
+                0 => b.uart().feed(n),
+                1 => b.uart().shift_out(),
+                2 | 3 if b.uart().interrupts() => b.service(),
+                turn => {
+                    let at = turn % readers;
+                    let (control, asleep, pending) = &mut threads[at];
+                    if let Some(queue) = *asleep {
+                        if b.tokens[queue as usize] == 0 {
+                            idle += 1;
+                            if idle > 500 {
+                                break;
+                            }
+                            continue;
+                        }
+                        b.tokens[queue as usize] -= 1;
+                        *asleep = None;
+                    }
+                    if pending.is_empty() {
+                        match b.read(*control, n as u64) {
+                            Ok(bytes) => {
+                                got.extend(&bytes);
+                                *pending = bytes;
+                            }
+                            Err(queue) => *asleep = Some(queue),
+                        }
+                    } else {
+                        let out: Vec<u8> = pending.iter().map(|b| b.to_ascii_uppercase()).collect();
+                        match b.write(*control, &out) {
+                            Write::Done(_) => {
+                                written.extend(&out);
+                                pending.clear();
+                            }
+                            Write::Block(queue) => *asleep = Some(queue),
+                            Write::Failed(error) => panic!("{error}"),
+                        }
+                    }
+                }
+            }
+            let progress = before != (b.uart().sender.len(), b.uart().screen.len(), got.len());
+            idle = if progress { 0 } else { idle + 1 };
+            if idle > 500 {
+                break;
+            }
+        }
+        prop_assert_eq!(b.uart().overruns, 0);
+        prop_assert_eq!(String::from_utf8(got).unwrap(), text.clone());
+        // Upper case on the screen is what was written, lower case the echo: each of them whole and in order.
+        let screen = b.screen().replace('\r', "");
+        let upper: String = screen.chars().filter(|c| c.is_ascii_uppercase()).collect();
+        let lower: String = screen.chars().filter(|c| c.is_ascii_lowercase()).collect();
+        let written: String = String::from_utf8(written).unwrap().replace('\n', "");
+        prop_assert_eq!(upper, written);
+        prop_assert_eq!(lower, if raw { String::new() } else { lines.concat() });
+    }
+}

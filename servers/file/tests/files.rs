@@ -1,0 +1,201 @@
+//! Archives, good and bad, and the files in them.
+
+use std::collections::BTreeMap;
+
+use pebble_abi::errno::*;
+use pebble_abi::link::pack;
+use pebble_file::*;
+use proptest::prelude::*;
+
+const FILE: u32 = 0o100_644;
+const DIR: u32 = 0o040_755;
+
+fn record(out: &mut Vec<u8>, path: &str, mode: u32, links: u32, data: &[u8]) {
+    let fields = [1, mode, 0, 0, links, 0, data.len() as u32, 0, 0, 0, 0, path.len() as u32 + 1, 0];
+    out.extend(b"070701");
+    fields.iter().for_each(|f| out.extend(format!("{f:08x}").bytes()));
+    out.extend(path.bytes());
+    out.push(0);
+    out.resize(out.len().next_multiple_of(4), 0);
+    out.extend(data);
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+fn archive(entries: &[(&str, u32, &[u8])]) -> Vec<u8> {
+    let mut out = Vec::new();
+    entries.iter().for_each(|(path, mode, data)| record(&mut out, path, *mode, 1, data));
+    record(&mut out, "TRAILER!!!", 0, 1, b"");
+    out
+}
+
+fn sample() -> Vec<u8> {
+    archive(&[
+        (".", DIR, b""),
+        ("readme", FILE, b"Pebble\n"),
+        ("./bin/cat", FILE, b"\x7fELF and so on, longer than a single call can carry"),
+        ("etc", DIR, b""),
+        ("etc/a/b/c", FILE, b""),
+        ("etc/a.txt", FILE, b"a"),
+    ])
+}
+
+fn problem(bytes: &[u8]) -> ArchiveError {
+    Archive::parse(bytes).err().unwrap()
+}
+
+#[test]
+fn bad_archives_say_where() {
+    let at = |offset, problem| ArchiveError { offset, problem };
+    assert_eq!(problem(b""), at(0, Problem::Truncated));
+    assert_eq!(problem(b"070702"), at(0, Problem::Magic));
+    let good = archive(&[("a", FILE, b"data")]);
+    let next = 110 + 2 + 4;
+    assert_eq!(problem(&good[..next]), at(next, Problem::Truncated));
+    assert_eq!(problem(&good[..next - 1]), at(next - 4, Problem::Truncated));
+    let mut bad = good.clone();
+    bad[next + 5] = b'2';
+    assert_eq!(problem(&bad), at(next, Problem::Magic));
+    let mut bad = good.clone();
+    bad[60] = b'+';
+    assert_eq!(problem(&bad), at(54, Problem::Number));
+    let mut bad = good;
+    bad[111] = b'x';
+    assert_eq!(problem(&bad), at(110, Problem::Name));
+    assert_eq!(problem(&archive(&[("a", 0o120_777, b"b")])), at(0, Problem::Type));
+    assert_eq!(problem(&archive(&[("a/../b", FILE, b"")])), at(0, Problem::Path));
+    assert_eq!(problem(&archive(&[("a//b", FILE, b"")])), at(0, Problem::Path));
+    let second = 110 + 2;
+    assert_eq!(problem(&archive(&[("a", FILE, b""), ("./a", FILE, b"")])), at(second, Problem::Twice));
+    assert_eq!(problem(&archive(&[("a", FILE, b""), ("a/b", FILE, b"")])), at(second, Problem::NotDirectory));
+    assert_eq!(
+        problem(&archive(&[("a", FILE, b""), (&"b".repeat(40), FILE, b"")])),
+        at(second, Problem::TooLong)
+    );
+    let mut linked = Vec::new();
+    record(&mut linked, "a", FILE, 2, b"");
+    assert_eq!(problem(&linked), at(0, Problem::HardLink));
+    assert_eq!(problem(&linked).to_string(), "archive offset 0: a file with several links");
+}
+
+#[test]
+fn paths_lead_to_contents() {
+    let bytes = sample();
+    let archive = Archive::parse(&bytes).unwrap();
+    let see = |path: &str| archive.lookup(path).map(|node| archive.contents(node).unwrap());
+    assert_eq!(see("/"), Ok(Contents::Directory("bin/\netc/\nreadme\n")));
+    for path in ["/etc", "etc/", "//etc/.", "/bin/../etc", "/../etc"] {
+        assert_eq!(see(path), Ok(Contents::Directory("a/\na.txt\n")), "{path}");
+    }
+    assert_eq!(see("/etc/a/b"), Ok(Contents::Directory("c\n")));
+    assert_eq!(see("/readme"), Ok(Contents::File(b"Pebble\n")));
+    for path in ["/readme/", "/readme/.", "/readme/..", "/readme/x"] {
+        assert_eq!(see(path), Err(-ENOTDIR), "{path}");
+    }
+    for path in ["/read", "/readme2", "/no/..", "/etc/a/b/d"] {
+        assert_eq!(see(path), Err(-ENOENT), "{path}");
+    }
+    assert_eq!(see(&"x".repeat(41)), Err(-ENAMETOOLONG));
+}
+
+#[test]
+fn seek_stays_inside() {
+    let bytes = sample();
+    let mut files = Files::new(Archive::parse(&bytes).unwrap());
+    let f = files.open(1, pack("/readme").unwrap()).unwrap();
+    assert_eq!(files.seek(f, -2i64 as u64, SEEK_END), 5);
+    assert_eq!(files.seek(f, 3, SEEK_CUR), -EINVAL);
+    assert_eq!(files.seek(f, -6i64 as u64, SEEK_CUR), -EINVAL);
+    assert_eq!(files.seek(f, i64::MIN as u64, SEEK_SET), -EINVAL);
+    assert_eq!(files.seek(f, i64::MAX as u64, SEEK_END), -EINVAL);
+    assert_eq!(files.seek(f, 0, 3), -EINVAL);
+    assert_eq!(files.read(f, 32), (2, [u64::from_le_bytes(*b"e\n\0\0\0\0\0\0"), 0, 0, 0]));
+    assert_eq!(files.read(f, 32), (0, [0; 4]));
+    assert_eq!(files.write(f), -EPERM);
+    assert_eq!(files.close(f), 0);
+    for result in [files.read(f, 1).0, files.write(f), files.seek(f, 0, 0), files.close(f)] {
+        assert_eq!(result, -EBADF);
+    }
+}
+
+#[test]
+fn domains_are_limited_and_cleaned_up() {
+    let bytes = sample();
+    let mut files = Files::new(Archive::parse(&bytes).unwrap());
+    let path = pack("/readme").unwrap();
+    let opened: Vec<u64> = (0..FILES_PER_DOMAIN).map(|_| files.open(1, path).unwrap()).collect();
+    assert_eq!(files.open(1, path), Err(-EAGAIN));
+    assert!(files.open(2, path).is_ok());
+    files.gone(1);
+    assert_eq!(files.in_use(), 1);
+    let again = files.open(3, path).unwrap();
+    assert!(!opened.contains(&again));
+    assert_eq!(files.read(opened[0], 1).0, -EBADF);
+    assert_eq!(files.open(1, [0; 5]), Err(-ENOENT));
+    assert_eq!(files.open(1, [u64::MAX; 5]), Err(-ENOENT));
+}
+
+fn tree() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
+    let path = prop::collection::vec("[a-c]{1,2}", 1..4).prop_map(|p| p.join("/"));
+    prop::collection::btree_map(path, prop::collection::vec(any::<u8>(), 0..100), 0..12).prop_map(
+        |mut tree| {
+            // No file is also a directory.
+            let paths: Vec<String> = tree.keys().cloned().collect();
+            tree.retain(|path, _| !paths.iter().any(|p| p.starts_with(&format!("{path}/"))));
+            tree
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_is_in_comes_out(tree in tree(), max in 1u64..40) {
+        let entries: Vec<_> = tree.iter().rev().map(|(p, d)| (p.as_str(), FILE, d.as_slice())).collect();
+        let bytes = archive(&entries);
+        let mut files = Files::new(Archive::parse(&bytes).unwrap());
+        for (path, data) in &tree {
+            let f = files.open(1, pack(path).unwrap()).unwrap();
+            let mut got: Vec<u8> = Vec::new();
+            loop {
+                let (count, words) = files.read(f, max);
+                prop_assert!((0..=32.min(max as i64)).contains(&count));
+                let all: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+                prop_assert!(all[count as usize..].iter().all(|b| *b == 0));
+                got.extend(&all[..count as usize]);
+                if count == 0 {
+                    break;
+                }
+            }
+            prop_assert_eq!(&got, data);
+            files.close(f);
+        }
+        // Walking the listings finds exactly the files.
+        let archive = Archive::parse(&bytes).unwrap();
+        let mut found = Vec::new();
+        let mut todo = vec![String::new()];
+        while let Some(dir) = todo.pop() {
+            let node = archive.lookup(&format!("/{dir}")).unwrap();
+            let Contents::Directory(listing) = archive.contents(node).unwrap() else { panic!("{dir}") };
+            for name in listing.lines() {
+                if name.ends_with('/') { todo.push(format!("{dir}{name}")) } else { found.push(format!("{dir}{name}")) }
+            }
+        }
+        found.sort();
+        prop_assert_eq!(found, tree.keys().cloned().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn damage_is_never_fatal(at in 0usize..600, byte in any::<u8>(), cut in 0usize..700, words in any::<[u64; 5]>()) {
+        let mut bytes = sample();
+        if let Some(b) = bytes.get_mut(at) {
+            *b = byte;
+        }
+        bytes.truncate(cut);
+        if let Ok(archive) = Archive::parse(&bytes) {
+            let mut files = Files::new(archive);
+            let _ = files.open(1, words);
+            files.read(words[0], words[1]);
+            files.seek(words[0], words[1], words[2] % 4);
+            files.close(words[0]);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The interrupt dispatcher's component: PLIC registers and portals around the library.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use pebble::abi::{errno, sys};
+use pebble::mmio::Mmio;
+use pebble::portal::tail;
+use pebble_interrupt_dispatcher::{Action, action, enable_bit, plic};
+
+pebble::import! {
+    TICK = "scheduler.tick";
+    IRQ = "scheduler.irq";
+}
+pebble::export!("irq.entry", "nmi", entry: fn(u64));
+pebble::export!("irq.enable", "nmi", enable: fn(u64));
+pebble::export!("irq.ack", "nmi", ack: fn(u64));
+pebble::component!(main);
+
+const PRIORITY: Mmio = Mmio::new(plic::PRIORITY_PAGE, 0x1000);
+const ENABLE: Mmio = Mmio::new(plic::ENABLE_PAGE, 0x1000);
+const CONTEXT: Mmio = Mmio::new(plic::CONTEXT_PAGE, 0x1000);
+
+/// Exclusive: no thread of its own.
+fn main() -> i64 {
+    let _ = (TICK.bound(), IRQ.bound());
+    0
+}
+
+extern "C" fn entry(cause: u64) -> i64 {
+    if action(cause) == Action::Tick {
+        tail(sys::SCHEDULER_TICK, 0);
+    }
+    match CONTEXT.read32(plic::CLAIM) {
+        // Nothing pending after all: let the scheduler return to whoever runs.
+        0 => tail(sys::SCHEDULER_TICK, 0),
+        source => tail(sys::SCHEDULER_IRQ, source.into()),
+    }
+}
+
+extern "C" fn enable(source: u64) -> i64 {
+    let Some((word, bit)) = enable_bit(source) else { return -errno::EINVAL };
+    PRIORITY.write32(source as usize * 4, 1);
+    CONTEXT.write32(plic::THRESHOLD, 0);
+    ENABLE.write32(word, ENABLE.read32(word) | bit);
+    0
+}
+
+extern "C" fn ack(source: u64) -> i64 {
+    if enable_bit(source).is_none() {
+        return -errno::EINVAL;
+    }
+    CONTEXT.write32(plic::CLAIM, source as u32);
+    0
+}

@@ -1,0 +1,377 @@
+//! The state machine. See the head of the crate for strategy and the life of a pipe.
+//!
+//! Invariants:
+//! * `ends[s]` of a pipe is the number of open ends of side `s` that name it; a pipe in use by an open end is not freed.
+//! * A control word names an end by index and generation. Ends are reused, generations are not (in four thousand million
+//!   reuses), so a thread that was blocked while its end was closed finds `EBADF`, not somebody else's pipe.
+//! * A waiter is counted in `waiting` of its queue, under the lock, before it sleeps; whoever makes its wait pointless takes
+//!   the whole count and wakes that many. Counted waiters and V together are never fewer than the threads that sleep, even
+//!   when one of them gives up after it was counted out; so no wake-up is lost.
+//! * Readers wait only while the ring is empty; writers only while it has less room than each of them needs (`need`).
+//! * All-zero bytes are a server without pipes.
+
+use pebble_abi::call::IO_BYTES;
+use pebble_abi::errno;
+use pebble_abi::map::MAX_DOMAINS;
+
+use crate::ring::Ring;
+use crate::token::Tokens;
+
+/// Pipes at once.
+pub const PIPES: usize = 64;
+/// Of these, created by one domain.
+pub const PIPES_PER_DOMAIN: u8 = 16;
+const ENDS: usize = 256;
+const ENDS_PER_DOMAIN: u8 = 48;
+/// Semaphores that the component must have.
+pub const QUEUES: usize = 2 * PIPES;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Read,
+    Write,
+}
+
+impl Side {
+    pub const BOTH: [Side; 2] = [Side::Read, Side::Write];
+}
+
+/// The waiters of one side of one pipe: a number below [`QUEUES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue(u8);
+
+impl Queue {
+    const fn new(pipe: usize, side: Side) -> Self {
+        Queue((pipe * 2 + side as usize) as u8)
+    }
+
+    /// Which of the component's semaphores it is.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// V on the semaphore of `queue`, `count` times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wake {
+    pub queue: Queue,
+    pub count: u16,
+}
+
+impl Wake {
+    const fn none(pipe: usize, side: Side) -> Self {
+        Wake { queue: Queue::new(pipe, side), count: 0 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// So many bytes in the words; none: the end of the data, or none were asked for.
+    Data {
+        count: usize,
+        words: [u64; 4],
+        wake: Wake,
+    },
+    Block(Queue),
+    Failed(Error),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    Done { count: usize, wake: Wake },
+    Block(Queue),
+    Failed(Error),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The end was closed, or it is one of the other side.
+    NotOpen,
+    /// A write of more than 32 bytes.
+    TooLong,
+    /// No reader is left, or none can come.
+    NoReader,
+    /// No pipe has this token, or its creator has abandoned it.
+    NoPipe,
+    /// The caller did not create the pipe.
+    NotCreator,
+    /// This domain, or all together, have as many pipes or ends as there can be.
+    Limit,
+}
+
+impl Error {
+    pub const fn errno(self) -> i64 {
+        match self {
+            Error::NotOpen => errno::EBADF,
+            Error::TooLong => errno::EINVAL,
+            Error::NoReader => errno::EPIPE,
+            Error::NoPipe => errno::ENOENT,
+            Error::NotCreator => errno::EPERM,
+            Error::Limit => errno::EAGAIN,
+        }
+    }
+}
+
+struct Pipe {
+    ring: Ring,
+    /// 0: free.
+    token: u64,
+    /// Open ends, by side.
+    ends: [u16; 2],
+    /// Threads in each queue.
+    waiting: [u16; 2],
+    /// Whether a side was open at any time.
+    had: [bool; 2],
+    /// Whether its creator has given up a side: nobody opens it from then on.
+    abandoned: [bool; 2],
+    creator: u16,
+    /// Fewest bytes that a waiting writer has.
+    need: u8,
+}
+
+impl Pipe {
+    const FREE: Pipe = Pipe {
+        ring: Ring::new(),
+        token: 0,
+        ends: [0; 2],
+        waiting: [0; 2],
+        had: [false; 2],
+        abandoned: [false; 2],
+        creator: 0,
+        need: 0,
+    };
+
+    /// Nobody has the side open, and somebody had or nobody can.
+    fn ended(&self, side: Side) -> bool {
+        self.ends[side as usize] == 0 && (self.had[side as usize] || self.abandoned[side as usize])
+    }
+
+    fn take_waiting(&mut self, pipe: usize, side: Side) -> Wake {
+        Wake { queue: Queue::new(pipe, side), count: core::mem::take(&mut self.waiting[side as usize]) }
+    }
+
+    fn block(&mut self, pipe: usize, side: Side) -> Queue {
+        self.waiting[side as usize] += 1;
+        Queue::new(pipe, side)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct End {
+    generation: u32,
+    asid: u16,
+    pipe: u8,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Closed,
+    Open(Side),
+}
+
+pub struct Pipes {
+    pipes: [Pipe; PIPES],
+    ends: [End; ENDS],
+    /// By domain.
+    created: [u8; MAX_DOMAINS],
+    opened: [u8; MAX_DOMAINS],
+    tokens: Tokens,
+}
+
+impl Default for Pipes {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Pipes {
+    pub const fn new() -> Self {
+        Pipes {
+            pipes: [const { Pipe::FREE }; PIPES],
+            ends: [End { generation: 0, asid: 0, pipe: 0, state: State::Closed }; ENDS],
+            created: [0; MAX_DOMAINS],
+            opened: [0; MAX_DOMAINS],
+            tokens: Tokens::new(),
+        }
+    }
+
+    /// A new pipe of domain `asid`. `entropy`, for instance the time, makes its token harder to guess.
+    pub fn create(&mut self, asid: u16, entropy: u64) -> Result<u64, Error> {
+        let created = self.created.get_mut(usize::from(asid)).ok_or(Error::Limit)?;
+        if *created >= PIPES_PER_DOMAIN {
+            return Err(Error::Limit);
+        }
+        let free = self.pipes.iter().position(|p| p.token == 0).ok_or(Error::Limit)?;
+        *created += 1;
+        self.tokens.stir(entropy);
+        // Zero, which says "free", comes up once in 2^57 times at most.
+        let token = loop {
+            match self.tokens.next(free) {
+                0 => {}
+                token => break token,
+            }
+        };
+        let pipe = &mut self.pipes[free];
+        pipe.ring.clear();
+        pipe.token = token;
+        pipe.ends = [0; 2];
+        pipe.had = [false; 2];
+        pipe.abandoned = [false; 2];
+        pipe.creator = asid;
+        Ok(token)
+    }
+
+    /// Opens one end for domain `asid`; returns the control word.
+    pub fn open(&mut self, asid: u16, token: u64, side: Side) -> Result<u64, Error> {
+        let at = self.find(token)?;
+        if self.pipes[at].abandoned[side as usize] {
+            return Err(Error::NoPipe);
+        }
+        let opened = self.opened.get_mut(usize::from(asid)).ok_or(Error::Limit)?;
+        if *opened >= ENDS_PER_DOMAIN {
+            return Err(Error::Limit);
+        }
+        let index = self.ends.iter().position(|e| e.state == State::Closed).ok_or(Error::Limit)?;
+        *opened += 1;
+        let generation = self.ends[index].generation.wrapping_add(1);
+        self.ends[index] = End { generation, asid, pipe: at as u8, state: State::Open(side) };
+        self.pipes[at].ends[side as usize] += 1;
+        self.pipes[at].had[side as usize] = true;
+        Ok(u64::from(generation) << 8 | index as u64)
+    }
+
+    /// Takes up to `max` bytes, 32 at most, as soon as there are any.
+    #[inline]
+    pub fn read(&mut self, control: u64, max: u64) -> Read {
+        let Some(at) = self.end(control, Side::Read) else { return Read::Failed(Error::NotOpen) };
+        let pipe = &mut self.pipes[at];
+        if pipe.ring.is_empty() && max != 0 && !pipe.ended(Side::Write) {
+            return Read::Block(pipe.block(at, Side::Read));
+        }
+        let (count, words) = pipe.ring.get(max.min(IO_BYTES as u64) as usize);
+        let writers_fit =
+            pipe.waiting[Side::Write as usize] != 0 && pipe.ring.room() >= usize::from(pipe.need);
+        let wake = if writers_fit { pipe.take_waiting(at, Side::Write) } else { Wake::none(at, Side::Write) };
+        Read::Data { count, words, wake }
+    }
+
+    /// Puts in all of `count` bytes, or blocks.
+    #[inline]
+    pub fn write(&mut self, control: u64, count: u64, words: [u64; 4]) -> Write {
+        let Some(at) = self.end(control, Side::Write) else { return Write::Failed(Error::NotOpen) };
+        if count > IO_BYTES as u64 {
+            return Write::Failed(Error::TooLong);
+        }
+        let count = count as usize;
+        let pipe = &mut self.pipes[at];
+        if pipe.ended(Side::Read) {
+            return Write::Failed(Error::NoReader);
+        }
+        if pipe.ring.room() < count {
+            let alone = pipe.waiting[Side::Write as usize] == 0;
+            pipe.need = if alone { count as u8 } else { pipe.need.min(count as u8) };
+            return Write::Block(pipe.block(at, Side::Write));
+        }
+        pipe.ring.put(words, count);
+        let wake = if count == 0 { Wake::none(at, Side::Read) } else { pipe.take_waiting(at, Side::Read) };
+        Write::Done { count, wake }
+    }
+
+    /// A wait in `queue` was cut short.
+    pub fn give_up(&mut self, queue: Queue) {
+        let waiting = &mut self.pipes[queue.index() / 2].waiting[queue.index() % 2];
+        *waiting = waiting.saturating_sub(1);
+    }
+
+    /// Closes the end. Whoever waits at either side looks again.
+    pub fn close(&mut self, control: u64, wake: &mut impl FnMut(Wake)) -> Result<(), Error> {
+        let index = self.index(control).ok_or(Error::NotOpen)?;
+        self.close_end(index, wake);
+        Ok(())
+    }
+
+    /// The creator knows that nobody will open these sides any more, for instance because the program that should have is dead.
+    pub fn abandon(
+        &mut self,
+        asid: u16,
+        token: u64,
+        sides: &[Side],
+        wake: &mut impl FnMut(Wake),
+    ) -> Result<(), Error> {
+        let at = self.find(token)?;
+        if self.pipes[at].creator != asid {
+            return Err(Error::NotCreator);
+        }
+        for side in sides {
+            self.pipes[at].abandoned[*side as usize] = true;
+        }
+        self.settle(at, wake);
+        Ok(())
+    }
+
+    /// The domain is dead: closes its ends and abandons its pipes.
+    pub fn gone(&mut self, asid: u16, wake: &mut impl FnMut(Wake)) {
+        for index in 0..ENDS {
+            if self.ends[index].asid == asid && self.ends[index].state != State::Closed {
+                self.close_end(index, wake);
+            }
+        }
+        for at in 0..PIPES {
+            if self.pipes[at].token != 0 && self.pipes[at].creator == asid {
+                self.pipes[at].abandoned = [true; 2];
+                self.settle(at, wake);
+            }
+        }
+    }
+
+    /// Pipes and ends in use.
+    pub fn in_use(&self) -> (usize, usize) {
+        let pipes = self.pipes.iter().filter(|p| p.token != 0).count();
+        (pipes, self.ends.iter().filter(|e| e.state != State::Closed).count())
+    }
+
+    fn find(&self, token: u64) -> Result<usize, Error> {
+        let at = token as usize % PIPES;
+        if token != 0 && self.pipes[at].token == token { Ok(at) } else { Err(Error::NoPipe) }
+    }
+
+    /// The open end that the control word names.
+    fn index(&self, control: u64) -> Option<usize> {
+        let index = control as usize % ENDS;
+        let end = &self.ends[index];
+        (u64::from(end.generation) == control >> 8 && end.state != State::Closed).then_some(index)
+    }
+
+    /// The pipe of the open end, if it is of this side.
+    #[inline]
+    fn end(&self, control: u64, side: Side) -> Option<usize> {
+        let end = &self.ends[control as usize % ENDS];
+        let named = u64::from(end.generation) == control >> 8 && end.state == State::Open(side);
+        named.then_some(usize::from(end.pipe) % PIPES)
+    }
+
+    fn close_end(&mut self, index: usize, wake: &mut impl FnMut(Wake)) {
+        let End { asid, pipe, state, .. } = self.ends[index];
+        let State::Open(side) = state else { return };
+        self.ends[index].state = State::Closed;
+        self.opened[usize::from(asid)] -= 1;
+        let at = usize::from(pipe);
+        self.pipes[at].ends[side as usize] -= 1;
+        self.settle(at, wake);
+    }
+
+    /// After an end closed or the creator left: wakes who waits, frees the pipe if its life is over.
+    fn settle(&mut self, at: usize, wake: &mut impl FnMut(Wake)) {
+        let pipe = &mut self.pipes[at];
+        for side in Side::BOTH {
+            if pipe.waiting[side as usize] != 0 {
+                wake(pipe.take_waiting(at, side));
+            }
+        }
+        if pipe.ends == [0; 2] && pipe.ended(Side::Read) && pipe.ended(Side::Write) {
+            pipe.token = 0;
+            self.created[usize::from(pipe.creator)] -= 1;
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The server as its clients see it: what goes in comes out, nobody sleeps for ever, nothing stays behind.
+
+use std::collections::VecDeque;
+
+use pebble_pipe::*;
+use proptest::prelude::*;
+
+fn pack(bytes: &[u8]) -> [u64; 4] {
+    let mut all = [0u8; 32];
+    all[..bytes.len()].copy_from_slice(bytes);
+    core::array::from_fn(|i| u64::from_le_bytes(*all[i * 8..].first_chunk().unwrap()))
+}
+
+fn unpack(count: usize, words: [u64; 4]) -> Vec<u8> {
+    words.iter().flat_map(|w| w.to_le_bytes()).take(count).collect()
+}
+
+fn read(pipes: &mut Pipes, control: u64, max: u64) -> Vec<u8> {
+    match pipes.read(control, max) {
+        Read::Data { count, words, .. } => unpack(count, words),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn write(pipes: &mut Pipes, control: u64, bytes: &[u8]) {
+    assert!(matches!(pipes.write(control, bytes.len() as u64, pack(bytes)), Write::Done { .. }));
+}
+
+fn pair(pipes: &mut Pipes) -> (u64, u64, u64) {
+    let token = pipes.create(1, 42).unwrap();
+    (token, pipes.open(2, token, Side::Read).unwrap(), pipes.open(3, token, Side::Write).unwrap())
+}
+
+#[test]
+fn data_then_end() {
+    let mut pipes = Pipes::new();
+    let (_, r, w) = pair(&mut pipes);
+    let Read::Block(queue) = pipes.read(r, 32) else { panic!() };
+    let Write::Done { wake, .. } = pipes.write(w, 5, pack(b"hello")) else { panic!() };
+    assert_eq!(wake, Wake { queue, count: 1 });
+    assert_eq!(read(&mut pipes, r, 2), b"he");
+    pipes.close(w, &mut |_| panic!("nobody waits")).unwrap();
+    assert_eq!(read(&mut pipes, r, u64::MAX), b"llo");
+    assert_eq!(read(&mut pipes, r, 32), b"");
+    pipes.close(r, &mut |_| {}).unwrap();
+    assert_eq!(pipes.in_use(), (0, 0));
+    assert_eq!(pipes.read(r, 1), Read::Failed(Error::NotOpen));
+    assert_eq!(pipes.close(r, &mut |_| {}), Err(Error::NotOpen));
+}
+
+#[test]
+fn a_reader_waits_for_the_first_writer() {
+    let mut pipes = Pipes::new();
+    let token = pipes.create(1, 0).unwrap();
+    let r = pipes.open(2, token, Side::Read).unwrap();
+    let Read::Block(queue) = pipes.read(r, 32) else { panic!() };
+    let mut woken = vec![];
+    pipes.abandon(1, token, &[Side::Write], &mut |w| woken.push(w)).unwrap();
+    assert_eq!(woken, [Wake { queue, count: 1 }]);
+    assert_eq!(read(&mut pipes, r, 32), b"");
+    assert_eq!(pipes.open(3, token, Side::Write), Err(Error::NoPipe));
+    assert!(pipes.open(3, token, Side::Read).is_ok());
+}
+
+#[test]
+fn a_writer_without_readers() {
+    let mut pipes = Pipes::new();
+    let token = pipes.create(1, 0).unwrap();
+    let w = pipes.open(3, token, Side::Write).unwrap();
+    for _ in 0..RING_BYTES / 32 {
+        write(&mut pipes, w, &[7; 32]);
+    }
+    let Write::Block(queue) = pipes.write(w, 1, [0; 4]) else { panic!() };
+    let r = pipes.open(2, token, Side::Read).unwrap();
+    let mut woken = vec![];
+    pipes.gone(2, &mut |w| woken.push(w));
+    assert_eq!(woken, [Wake { queue, count: 1 }]);
+    assert_eq!(pipes.write(w, 1, [0; 4]), Write::Failed(Error::NoReader));
+    assert_eq!(pipes.read(r, 1), Read::Failed(Error::NotOpen));
+}
+
+#[test]
+fn hostile_words() {
+    let mut pipes = Pipes::new();
+    let (token, r, w) = pair(&mut pipes);
+    assert_eq!(pipes.write(w, 33, [0; 4]), Write::Failed(Error::TooLong));
+    assert_eq!(pipes.write(w, u64::MAX, [0; 4]), Write::Failed(Error::TooLong));
+    assert_eq!(pipes.write(r, 1, [0; 4]), Write::Failed(Error::NotOpen));
+    assert_eq!(pipes.read(w, 1), Read::Failed(Error::NotOpen));
+    assert_eq!(pipes.open(2, token ^ 1 << 40, Side::Read), Err(Error::NoPipe));
+    assert_eq!(pipes.open(2, 0, Side::Read), Err(Error::NoPipe));
+    assert_eq!(pipes.abandon(2, token, &Side::BOTH, &mut |_| {}), Err(Error::NotCreator));
+    assert_eq!(pipes.create(1000, 0), Err(Error::Limit));
+    assert_eq!(pipes.open(1000, token, Side::Read), Err(Error::Limit));
+}
+
+#[test]
+fn one_domain_cannot_take_everything() {
+    let mut pipes = Pipes::new();
+    let tokens: Vec<u64> = (0..PIPES_PER_DOMAIN).map(|_| pipes.create(1, 0).unwrap()).collect();
+    assert_eq!(pipes.create(1, 0), Err(Error::Limit));
+    assert!(pipes.create(2, 0).is_ok());
+    while pipes.open(1, tokens[0], Side::Read).is_ok() {}
+    assert!(pipes.open(2, tokens[0], Side::Read).is_ok());
+    for asid in [1, 2] {
+        pipes.gone(asid, &mut |_| {});
+    }
+    assert_eq!(pipes.in_use(), (0, 0));
+}
+
+#[test]
+fn ends_are_not_confused() {
+    let mut pipes = Pipes::new();
+    let (_, old, w) = pair(&mut pipes);
+    pipes.close(old, &mut |_| {}).unwrap();
+    pipes.close(w, &mut |_| {}).unwrap();
+    let (_, new, _) = pair(&mut pipes);
+    assert_ne!(old, new);
+    assert_eq!(pipes.read(old, 1), Read::Failed(Error::NotOpen));
+}
+
+#[test]
+fn paths() {
+    let token = 0x0123_4567_89ab_cdef;
+    let text = path(token, Side::Write);
+    assert_eq!(&text, b"/pipe/0123456789abcdef/w");
+    let words = |text: &str| pebble_abi::link::pack::<5>(text).unwrap();
+    assert_eq!(parse_path(words(core::str::from_utf8(&text).unwrap())), Some((token, Side::Write)));
+    for bad in
+        ["", "/pipe/0123456789abcdef", "/pipe/0123456789abcdeg/r", "/pipe/0123456789ABCDEF/r", "/pipe/0/r"]
+    {
+        assert_eq!(parse_path(words(bad)), None, "{bad}");
+    }
+    assert_eq!(parse_path(words("/pipe/0123456789abcdef/r\0x")), None);
+}
+
+proptest! {
+    #[test]
+    fn ring_is_a_queue(ops in prop::collection::vec((any::<bool>(), 0usize..=32), 0..400)) {
+        let mut ring = Ring::new();
+        let mut model = VecDeque::new();
+        let mut next = 0u8;
+        for (put, n) in ops {
+            if put && n <= ring.room() {
+                let bytes: Vec<u8> = (0..n).map(|i| next.wrapping_add(i as u8)).collect();
+                next = next.wrapping_add(n as u8);
+                // Junk behind the count does no harm.
+                let mut words = pack(&bytes);
+                if n < 32 {
+                    words[n / 8] |= u64::MAX << (n % 8 * 8);
+                }
+                ring.put(words, n);
+                model.extend(bytes);
+            } else if !put {
+                let (count, words) = ring.get(n);
+                let expect: Vec<u8> = model.drain(..n.min(model.len())).collect();
+                prop_assert_eq!(unpack(count, words), expect.clone());
+                prop_assert_eq!(words, pack(&expect));
+            }
+            prop_assert_eq!(ring.len(), model.len());
+        }
+    }
+
+    #[test]
+    fn paths_are_inverse(token in any::<u64>(), write in any::<bool>()) {
+        let side = if write { Side::Write } else { Side::Read };
+        let text = path(token, side);
+        let words = pebble_abi::link::pack::<5>(core::str::from_utf8(&text).unwrap()).unwrap();
+        prop_assert_eq!(parse_path(words), Some((token, side)));
+    }
+
+    #[test]
+    fn any_control_is_safe(control in any::<u64>(), words in any::<[u64; 4]>(), path in any::<[u64; 5]>()) {
+        let mut pipes = Pipes::new();
+        pair(&mut pipes);
+        pipes.read(control, words[0]);
+        pipes.write(control, words[0], words);
+        let _ = pipes.close(control, &mut |_| {});
+        prop_assert_eq!(parse_path(path), None);
+    }
+
+    /// Writers and readers in any order of execution, some killed: all bytes of those who live arrive in order, everybody
+    /// finishes, and nothing is left.
+    #[test]
+    fn everybody_finishes(
+        writers in prop::collection::vec(prop::collection::vec(1usize..=32, 0..40), 1..4),
+        readers in prop::collection::vec(1u64..=32, 1..4),
+        kill in prop::option::of((0usize..6, 0usize..200)),
+        order in prop::collection::vec(0usize..64, 1..60),
+    ) {
+        let mut pipes = Pipes::new();
+        let mut tokens = vec![0u32; QUEUES];
+        let token = pipes.create(1, 9).unwrap();
+        struct Thread { asid: u16, control: u64, asleep: Option<Queue>, done: bool, job: Job }
+        enum Job { Write(VecDeque<usize>), Read(u64) }
+        let mut threads = vec![];
+        for lengths in writers {
+            let asid = 2 + threads.len() as u16;
+            let control = pipes.open(asid, token, Side::Write).unwrap();
+            threads.push(Thread { asid, control, asleep: None, done: false, job: Job::Write(lengths.into()) });
+        }
+        for max in readers {
+            let asid = 2 + threads.len() as u16;
+            let control = pipes.open(asid, token, Side::Read).unwrap();
+            threads.push(Thread { asid, control, asleep: None, done: false, job: Job::Read(max) });
+        }
+        let (mut sent, mut received) = (vec![], vec![]);
+        let mut next = 0u8;
+        for step in 0.. {
+            if let Some((victim, when)) = kill && step == when {
+                let victim = victim % threads.len();
+                threads[victim].done = true;
+                if let Some(queue) = threads[victim].asleep.take() {
+                    pipes.give_up(queue);
+                }
+                pipes.gone(threads[victim].asid, &mut |w| tokens[w.queue.index()] += u32::from(w.count));
+            }
+            let ready: Vec<usize> = (0..threads.len())
+                .filter(|i| !threads[*i].done && threads[*i].asleep.is_none_or(|q| tokens[q.index()] > 0))
+                .collect();
+            if ready.is_empty() {
+                break;
+            }
+            let thread = &mut threads[ready[order[step % order.len()] % ready.len()]];
+            if let Some(queue) = thread.asleep.take() {
+                tokens[queue.index()] -= 1;
+            }
+            let mut wake = |w: Wake| tokens[w.queue.index()] += u32::from(w.count);
+            match &mut thread.job {
+                Job::Write(lengths) => match lengths.front().copied() {
+                    None => {
+                        pipes.close(thread.control, &mut wake).unwrap();
+                        thread.done = true;
+                    }
+                    Some(n) => {
+                        let bytes: Vec<u8> = (0..n).map(|i| next.wrapping_add(i as u8)).collect();
+                        match pipes.write(thread.control, n as u64, pack(&bytes)) {
+                            Write::Done { count, wake: w } => {
+                                prop_assert_eq!(count, n);
+                                wake(w);
+                                next = next.wrapping_add(n as u8);
+                                sent.extend(bytes);
+                                lengths.pop_front();
+                            }
+                            Write::Block(queue) => thread.asleep = Some(queue),
+                            Write::Failed(error) => {
+                                prop_assert_eq!(error, Error::NoReader);
+                                lengths.clear();
+                            }
+                        }
+                    }
+                },
+                Job::Read(max) => match pipes.read(thread.control, *max) {
+                    Read::Data { count: 0, .. } => {
+                        pipes.close(thread.control, &mut wake).unwrap();
+                        thread.done = true;
+                    }
+                    Read::Data { count, words, wake: w } => {
+                        wake(w);
+                        received.extend(unpack(count, words));
+                    }
+                    Read::Block(queue) => thread.asleep = Some(queue),
+                    Read::Failed(error) => prop_assert!(false, "{:?}", error),
+                },
+            }
+        }
+        prop_assert!(threads.iter().all(|t| t.done), "somebody sleeps for ever");
+        prop_assert!(sent.starts_with(&received));
+        if kill.is_none() {
+            prop_assert_eq!(sent, received);
+        }
+        prop_assert_eq!(pipes.in_use(), (0, 0));
+    }
+}

@@ -1,0 +1,169 @@
+//! The scheduler's component: entries around the library.
+//!
+//! Every entry takes the time, asks the library, programs the timer if that changed, and leaves the decision to the switching
+//! wrapper (`export_switching!`). The library is told of the boot threads at the first entry.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use pebble::abi::{self, errno, map, sys};
+use pebble::link::More;
+use pebble::portal::{self, time};
+use pebble::sync::Exclusive;
+use pebble::window;
+use pebble_scheduler::{BootSemaphore, BootThread, Decision, Scheduler, ThreadState, Words};
+
+pebble::import! {
+    SWITCH = "nucleus.switch";
+    SET_TIMER = "nucleus.set_timer";
+}
+pebble::export_switching!("scheduler.yield", "nm", yield_now);
+pebble::export_switching!("scheduler.sleep", "nmai", sleep);
+pebble::export_switching!("scheduler.p", "nmca", p);
+pebble::export_switching!("scheduler.v", "nmc", v);
+pebble::export_switching!("scheduler.tick", "nm", tick);
+pebble::export_switching!("scheduler.irq", "nmi", irq);
+pebble::export_switching!("scheduler.stack_wait", "nm", stack_wait);
+pebble::export_switching!("scheduler.thread_start", "nmiii", thread_start);
+pebble::export_switching!("scheduler.thread_exit", "nm", thread_exit);
+pebble::export_switching!("scheduler.priority", "nmii", priority);
+pebble::export_switching!("scheduler.domain_abort", "nmi", domain_abort);
+pebble::export_switching!("scheduler.sem_free", "nmi", sem_free);
+pebble::export!("scheduler.sem_alloc", "nmiii", sem_alloc: fn(u64, u64, u64));
+pebble::export!("scheduler.reap", "nm", reap);
+pebble::export_wide!("scheduler.sem_info", "nmi>4", sem_info);
+pebble::export_wide!("scheduler.thread_info", "nmi>4", thread_info);
+pebble::component!(main);
+
+static STATE: Exclusive<Scheduler> = Exclusive::new(Scheduler::new());
+static BOOTED: Exclusive<bool> = Exclusive::new(false);
+
+/// How long a call waits before it looks again for a free stack of its callee.
+const STACK_RETRY: u64 = map::TIME_HZ / 1000;
+
+fn main() -> i64 {
+    let _ = (SWITCH.bound(), SET_TIMER.bound());
+    0
+}
+
+#[cold]
+fn boot(scheduler: &mut Scheduler, words: &Words, now: u64) {
+    let word = |n: usize| window::BOOTINFO.read(n as u64 * 8);
+    let (first, count) = (abi::scheduler::FIRST, word(1) as usize);
+    let threads = (first..first + count).map(|n| {
+        let (tid, priority, home) = abi::scheduler::thread_parts(word(n));
+        BootThread { tid, priority, home }
+    });
+    let semaphores = (first + count..first + count + word(2) as usize).map(|n| {
+        let (id, owner, interruptible) = abi::scheduler::semaphore_parts(word(n));
+        BootSemaphore { id, owner, interruptible }
+    });
+    let (running, _, _) = abi::scheduler::thread_parts(word(first));
+    let _ = scheduler.boot(words, threads, semaphores, running, map::SEM_REAPER, now);
+}
+
+/// One entry: the library's answer, and the timer.
+#[inline(always)]
+fn enter(entry: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision) -> Decision {
+    STATE.with(|scheduler| {
+        let (words, now) = (window::semaphore_words(), time());
+        BOOTED.with(|booted| {
+            if !*booted {
+                *booted = true;
+                boot(scheduler, words, now);
+            }
+        });
+        let decision = entry(scheduler, words, now);
+        if let Some(at) = scheduler.timer() {
+            let _ = portal::call(sys::NUCLEUS_SET_TIMER, [at, 0, 0, 0, 0]);
+        }
+        decision
+    })
+}
+
+extern "C" fn yield_now() -> Decision {
+    enter(|s, _, now| s.yield_now(now))
+}
+
+extern "C" fn sleep(caller: u64, until: u64) -> Decision {
+    enter(|s, _, now| s.sleep(until, caller, now))
+}
+
+extern "C" fn stack_wait() -> Decision {
+    enter(|s, _, now| s.sleep(now + STACK_RETRY, 0, now))
+}
+
+extern "C" fn p(semaphore: u64, caller: u64) -> Decision {
+    enter(|s, words, now| s.p(words, semaphore, caller, now))
+}
+
+extern "C" fn v(semaphore: u64) -> Decision {
+    enter(|s, words, now| s.v(words, semaphore, now))
+}
+
+extern "C" fn irq(source: u64) -> Decision {
+    enter(|s, words, now| s.v(words, source, now))
+}
+
+extern "C" fn tick() -> Decision {
+    enter(|s, _, now| s.tick(now))
+}
+
+extern "C" fn thread_start(tid: u64, priority: u64, home: u64) -> Decision {
+    enter(|s, _, now| s.thread_start(tid, priority, home, now))
+}
+
+extern "C" fn thread_exit() -> Decision {
+    enter(|s, words, now| s.thread_exit(words, now))
+}
+
+extern "C" fn priority(tid: u64, priority: u64) -> Decision {
+    enter(|s, _, now| s.set_priority(tid, priority, now))
+}
+
+extern "C" fn domain_abort(asid: u64) -> Decision {
+    enter(|s, words, now| s.domain_abort(words, asid, now))
+}
+
+extern "C" fn sem_free(semaphore: u64) -> Decision {
+    enter(|s, words, now| s.sem_free(words, semaphore, now))
+}
+
+extern "C" fn sem_alloc(initial: u64, owner: u64, interruptible: u64) -> i64 {
+    STATE.with(|s| s.sem_alloc(window::semaphore_words(), initial as i64, owner, interruptible != 0))
+}
+
+extern "C" fn reap() -> i64 {
+    STATE.with(|s| s.reap().map_or(-1, i64::from))
+}
+
+/// Value, owner, waiters.
+extern "C" fn sem_info(semaphore: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    STATE.with(|s| match s.sem_info(window::semaphore_words(), semaphore) {
+        Some(info) => {
+            *more = [info.value as u64, info.owner.into(), info.waiters as u64, 0];
+            0
+        }
+        None => -errno::EINVAL,
+    })
+}
+
+/// State (with the semaphore in bits 8 and up), priority and home, ticks run, switches.
+extern "C" fn thread_info(tid: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    STATE.with(|s| match s.thread_info(tid, time()) {
+        Some(info) => {
+            let state = match info.state {
+                ThreadState::Free => 0,
+                ThreadState::Ready => 1,
+                ThreadState::Running => 2,
+                ThreadState::Sleeping => 3,
+                ThreadState::Waiting(semaphore) => 4 | u64::from(semaphore) << 8,
+                ThreadState::Exited => 5,
+            };
+            *more =
+                [state, u64::from(info.priority) | u64::from(info.home) << 8, info.ran, info.switches.into()];
+            0
+        }
+        None => -errno::EINVAL,
+    })
+}

@@ -1,0 +1,324 @@
+//! The scheduler against a naive model: the same random calls to both, every answer and every visible state
+//! compared after each step.
+//!
+//! The model keeps plain vectors and looks at everything each time: it has no alarm, no bitmap, no heap
+//! and no links. The harness plays the portals: P and V first try their fast path on the shared word.
+
+mod reference;
+
+use pebble_abi::errno::{EINVAL, ESRCH};
+use pebble_scheduler::*;
+use proptest::prelude::*;
+use reference::{Model, State};
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+#[derive(Clone, Debug)]
+enum Op {
+    Advance(u64),
+    Yield,
+    Sleep { delay: u64, caller: u8 },
+    P { sem: u64, caller: u8, fast: bool },
+    V { sem: u64, fast: bool },
+    Tick,
+    Start { tid: u64, priority: u64, home: u64 },
+    Exit,
+    Reap,
+    Priority { tid: u64, priority: u64 },
+    Abort(u64),
+    Alloc { initial: i64, owner: u64, interruptible: bool },
+    Free(u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let sem = prop_oneof![30 => 0..6u64, 1 => Just(1023), 1 => 6..9u64, 1 => Just(1024), 1 => Just(u64::MAX)];
+    let tid = || prop_oneof![30 => 0..24u64, 2 => Just(255), 1 => Just(256), 1 => Just(u64::MAX)];
+    let priority = || prop_oneof![12 => Just(5u64), 6 => 4..8u64, 2 => 0..34u64];
+    let asid = || 1..4u8;
+    let delay = prop_oneof![1 => Just(0), 4 => 1..300u64, 2 => 1..3 * SLICE, 1 => Just(u64::MAX / 2)];
+    let time = prop_oneof![6 => 0..40u64, 2 => 0..400u64, 2 => 0..2 * SLICE];
+    prop_oneof![
+        20 => time.prop_map(Op::Advance),
+        10 => Just(Op::Yield),
+        10 => (delay, asid()).prop_map(|(delay, caller)| Op::Sleep { delay, caller }),
+        18 => (sem.clone(), asid(), prop::bool::weighted(0.9))
+            .prop_map(|(sem, caller, fast)| Op::P { sem, caller, fast }),
+        18 => (sem.clone(), prop::bool::weighted(0.9)).prop_map(|(sem, fast)| Op::V { sem, fast }),
+        4 => Just(Op::Tick),
+        12 => (tid(), priority(), prop_oneof![20 => 1..4u64, 1 => Just(256)])
+            .prop_map(|(tid, priority, home)| Op::Start { tid, priority, home }),
+        2 => Just(Op::Exit),
+        2 => Just(Op::Reap),
+        5 => (tid(), priority()).prop_map(|(tid, priority)| Op::Priority { tid, priority }),
+        1 => prop_oneof![20 => 1..4u64, 1 => Just(256)].prop_map(Op::Abort),
+        1 => (-1..3i64, prop_oneof![9 => 1..4u64, 1 => Just(999)], any::<bool>())
+            .prop_map(|(initial, owner, interruptible)| Op::Alloc { initial, owner, interruptible }),
+        1 => sem.prop_map(Op::Free),
+    ]
+}
+
+struct Pair {
+    real: Box<Scheduler>,
+    model: Model,
+    words: Box<Words>,
+    /// What the timer is set to.
+    timer: u64,
+    now: u64,
+}
+
+impl Pair {
+    fn boot() -> Self {
+        let words: Box<Words> = Box::new([const { AtomicI64::new(0) }; 1024]);
+        let mut real = Box::new(Scheduler::new());
+        let threads =
+            [(0, 0), (1, 5), (2, 5), (3, 7)].map(|(tid, priority)| BootThread { tid, priority, home: 1 });
+        let semaphores = [0, 1, 2, 3, 1023];
+        let boot = semaphores.map(|id| BootSemaphore { id, owner: 1, interruptible: id % 2 == 0 });
+        // Thread 3 runs, semaphore 3 is the reaper's.
+        real.boot(&words, threads, boot, 3, 3, 1000).unwrap();
+        let mut model = Model::new(3, 3, 1000);
+        threads.iter().for_each(|t| model.add(t.tid as usize, t.priority, 1));
+        boot.iter().for_each(|s| model.add_semaphore(s.id as usize, 0, 1, s.interruptible));
+        Self { real, model, words, timer: NEVER, now: 1000 }
+    }
+
+    fn word(&self, sem: u64) -> Option<&AtomicI64> {
+        self.words.get(sem as usize)
+    }
+
+    fn step(&mut self, op: &Op) {
+        let now = self.now;
+        let before = self.model.running;
+        let decision = match *op {
+            Op::Advance(ticks) => {
+                self.now += ticks;
+                if self.timer <= self.now { Some(self.tick()) } else { None }
+            }
+            Op::Tick => Some(self.tick()),
+            Op::Yield => {
+                self.model.yield_now(now);
+                Some(self.real.yield_now(now))
+            }
+            Op::Sleep { delay, caller } => {
+                self.model.sleep(now + delay, caller, now);
+                Some(self.real.sleep(now + delay, caller.into(), now))
+            }
+            Op::P { sem, caller, fast } => match self.word(sem) {
+                Some(word) if fast && word.load(Relaxed) > 0 => {
+                    word.store(word.load(Relaxed) - 1, Relaxed);
+                    self.model.semaphore(sem).unwrap().value -= 1;
+                    None
+                }
+                _ => {
+                    self.model.p(sem, caller, now);
+                    Some(self.real.p(&self.words, sem, caller.into(), now))
+                }
+            },
+            Op::V { sem, fast } => match self.word(sem) {
+                Some(word) if fast && word.load(Relaxed) >= 0 => {
+                    word.store(word.load(Relaxed) + 1, Relaxed);
+                    self.model.semaphore(sem).unwrap().value += 1;
+                    None
+                }
+                _ => {
+                    self.model.v(sem, now);
+                    Some(self.real.v(&self.words, sem, now))
+                }
+            },
+            Op::Start { tid, priority, home } => {
+                self.model.start(tid, priority, home, now);
+                Some(self.real.thread_start(tid, priority, home, now))
+            }
+            Op::Exit => {
+                self.model.exit(now);
+                Some(self.real.thread_exit(&self.words, now))
+            }
+            Op::Reap => {
+                assert_eq!(self.real.reap().map(usize::from), self.model.reap());
+                None
+            }
+            Op::Priority { tid, priority } => {
+                self.model.set_priority(tid, priority, now);
+                Some(self.real.set_priority(tid, priority, now))
+            }
+            Op::Abort(asid) => {
+                self.model.abort(asid, now);
+                let decision = self.real.domain_abort(&self.words, asid, now);
+                self.model.assert_nothing_blocked(asid);
+                Some(decision)
+            }
+            Op::Alloc { initial, owner, interruptible } => {
+                let id = self.real.sem_alloc(&self.words, initial, owner, interruptible);
+                if initial < 0 || owner > 255 {
+                    assert_eq!(id, -EINVAL);
+                } else {
+                    self.model.add_semaphore(id as usize, initial, owner as u8, interruptible);
+                }
+                None
+            }
+            Op::Free(sem) => {
+                self.model.free(sem, now);
+                Some(self.real.sem_free(&self.words, sem, now))
+            }
+        };
+        if let Some(decision) = decision {
+            let value = self.model.answer.take().unwrap();
+            let thread = if self.model.running == before { STAY } else { self.model.running as u64 };
+            assert_eq!(decision, Decision { thread, value });
+            if let Some(time) = self.real.timer() {
+                assert_eq!(time, self.model.timer_wanted(), "timer");
+                self.timer = time;
+            }
+        }
+        self.check();
+    }
+
+    fn tick(&mut self) -> Decision {
+        self.model.tick(self.now);
+        self.real.tick(self.now)
+    }
+
+    fn check(&self) {
+        let now = self.now;
+        let mut running = 0;
+        for tid in 0..256 {
+            let info = self.real.thread_info(tid, now).unwrap();
+            running += usize::from(info.state == ThreadState::Running);
+            let Some(thread) = self.model.threads.get(&(tid as usize)) else {
+                assert_eq!(info.state, ThreadState::Free);
+                continue;
+            };
+            let runs = tid as usize == self.model.running;
+            let state = match thread.state {
+                State::Ready if runs => ThreadState::Running,
+                State::Ready => ThreadState::Ready,
+                State::Sleeping(_) => ThreadState::Sleeping,
+                State::Waiting(sem) => ThreadState::Waiting(sem as u16),
+                State::Exited => ThreadState::Exited,
+            };
+            let ran = thread.ran + if runs { now - self.model.since } else { 0 };
+            let home = thread.home.into();
+            let expected =
+                ThreadInfo { state, priority: thread.priority, home, ran, switches: thread.switches };
+            assert_eq!(info, expected, "thread {tid}");
+        }
+        assert_eq!(running, 1);
+        for sem in 0..1024 {
+            let word = self.words[sem as usize].load(Relaxed);
+            let info = self.real.sem_info(&self.words, sem);
+            let Some(expected) = self.model.semaphores.get(&(sem as usize)) else {
+                assert_eq!((info, word), (None, FREED), "semaphore {sem}");
+                continue;
+            };
+            let info = info.unwrap();
+            let waiters = expected.waiters.len();
+            assert_eq!((word, info.value), (expected.value, expected.value), "semaphore {sem}");
+            assert_eq!((info.waiters, info.owner), (waiters, expected.owner.into()), "semaphore {sem}");
+            assert!(if word < 0 { -word == waiters as i64 } else { waiters == 0 }, "semaphore {sem}");
+        }
+        self.model.assert_timer(self.timer, now);
+        assert_eq!(self.model.most_urgent(), self.model.running);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn does_what_the_model_does(ops in prop::collection::vec(op(), 50..250)) {
+        let mut pair = Pair::boot();
+        for op in &ops {
+            pair.step(op);
+        }
+    }
+}
+
+#[test]
+fn two_hogs_share_the_processor() {
+    let mut pair = Pair::boot();
+    pair.step(&Op::Sleep { delay: u64::MAX / 2, caller: 1 });
+    for _ in 0..100 {
+        pair.step(&Op::Advance(SLICE));
+    }
+    let ran = |tid| pair.real.thread_info(tid, pair.now).unwrap().ran;
+    assert_eq!((ran(0), ran(1), ran(2)), (0, 50 * SLICE, 50 * SLICE));
+}
+
+#[test]
+fn frequent_preemption_starves_nobody() {
+    let mut pair = Pair::boot();
+    // Thread 3 takes a quarter of each half slice; 1 and 2 share the rest.
+    for _ in 0..400 {
+        pair.step(&Op::Sleep { delay: SLICE / 2, caller: 1 });
+        pair.step(&Op::Advance(SLICE / 2));
+        pair.step(&Op::Advance(SLICE / 8));
+    }
+    let ran = |tid| pair.real.thread_info(tid, pair.now).unwrap().ran;
+    assert!(ran(1).abs_diff(ran(2)) <= 2 * SLICE, "{} {}", ran(1), ran(2));
+}
+
+#[test]
+fn waiters_wake_by_priority_then_by_arrival() {
+    let mut pair = Pair::boot();
+    pair.step(&Op::Start { tid: 10, priority: 5, home: 2 });
+    pair.step(&Op::Start { tid: 11, priority: 6, home: 2 });
+    // 3 (priority 7), 11 (6), 1, 2, 10 (5) wait in this order; then 3 and 11 are put behind by priority.
+    for _ in 0..5 {
+        pair.step(&Op::P { sem: 0, caller: 1, fast: true });
+    }
+    pair.step(&Op::Priority { tid: 3, priority: 4 });
+    pair.step(&Op::Priority { tid: 11, priority: 5 });
+    let mut order = Vec::new();
+    for _ in 0..5 {
+        pair.step(&Op::V { sem: 0, fast: true });
+        let woken = [1, 2, 3, 10, 11].into_iter().find(|tid| {
+            !order.contains(tid)
+                && !matches!(pair.real.thread_info(*tid, pair.now).unwrap().state, ThreadState::Waiting(_))
+        });
+        order.push(woken.unwrap());
+    }
+    assert_eq!(order, [1, 2, 10, 11, 3]);
+}
+
+#[test]
+fn semaphores_run_out_and_come_back() {
+    let mut pair = Pair::boot();
+    let alloc = |pair: &mut Pair| pair.real.sem_alloc(&pair.words, 1, 1, true);
+    for _ in 0..1024 - 5 {
+        assert!(alloc(&mut pair) >= 0);
+    }
+    assert_eq!(alloc(&mut pair), -pebble_abi::errno::EAGAIN);
+    assert_eq!(pair.real.sem_free(&pair.words, 77, 1000).value, 0);
+    assert_eq!(pair.real.sem_free(&pair.words, 77, 1000).value, -EINVAL);
+    assert_eq!(alloc(&mut pair), 77);
+}
+
+#[test]
+fn boot_refuses_what_it_cannot_hold() {
+    let words: Words = [const { AtomicI64::new(0) }; 1024];
+    let thread = |tid, priority| BootThread { tid, priority, home: 1 };
+    let boot = |threads: &[BootThread], running| {
+        let mut real = Scheduler::new();
+        real.boot(&words, threads.iter().copied(), [], running, u16::MAX, 0)
+    };
+    assert!(boot(&[thread(0, 0), thread(256, 1)], 0).is_err());
+    assert!(boot(&[thread(0, 32)], 0).is_err());
+    assert!(boot(&[thread(0, 0), thread(0, 1)], 0).is_err());
+    assert!(boot(&[thread(0, 0)], 1).is_err());
+    assert!(boot(&[], 0).is_err());
+    assert!(boot(&[thread(0, 0)], 0).is_ok());
+}
+
+#[test]
+fn the_first_entry_after_boot_decides_anew() {
+    let words: Words = [const { AtomicI64::new(0) }; 1024];
+    let mut real = Box::new(Scheduler::new());
+    let threads = [(0, 0), (1, 9), (2, 9)].map(|(tid, priority)| BootThread { tid, priority, home: 1 });
+    real.boot(&words, threads, [], 0, u16::MAX, 0).unwrap();
+    assert_eq!(real.v(&words, 0, 1), Decision { thread: 1, value: 0 });
+    assert_eq!(real.timer(), Some(1 + SLICE));
+    // What thread 0 was to return has been kept for it; it is the only one left at last.
+    assert_eq!(real.thread_exit(&words, 2), Decision { thread: 2, value: 0 });
+    assert_eq!(real.thread_exit(&words, 3), Decision { thread: 0, value: -EINVAL });
+    assert_eq!(real.set_priority(2, 1, 4).value, -ESRCH);
+    assert_eq!((real.reap(), real.reap(), real.reap()), (Some(1), Some(2), None));
+}

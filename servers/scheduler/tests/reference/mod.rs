@@ -1,0 +1,369 @@
+//! The model: what the scheduler is meant to do, said as plainly as possible.
+
+use pebble_abi::errno::*;
+use pebble_scheduler::{NEVER, SLICE};
+use std::collections::{BTreeMap, VecDeque};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Ready,
+    Sleeping(u64),
+    Waiting(usize),
+    Exited,
+}
+
+#[derive(Debug)]
+pub struct Thread {
+    pub priority: u8,
+    pub home: u8,
+    pub state: State,
+    pub ran: u64,
+    pub switches: u32,
+    caller: u8,
+    doomed: bool,
+    result: i64,
+    slice_end: u64,
+}
+
+#[derive(Debug)]
+pub struct Semaphore {
+    pub value: i64,
+    pub waiters: Vec<usize>,
+    pub owner: u8,
+    interruptible: bool,
+}
+
+pub struct Model {
+    pub threads: BTreeMap<usize, Thread>,
+    pub semaphores: BTreeMap<usize, Semaphore>,
+    pub running: usize,
+    pub since: u64,
+    /// What the thread that runs now got from the last call.
+    pub answer: Option<i64>,
+    /// Every ready thread, in the order of its turn within its priority.
+    ready: Vec<usize>,
+    exited: VecDeque<usize>,
+    reaper: usize,
+}
+
+impl Model {
+    pub fn new(running: usize, reaper: usize, now: u64) -> Self {
+        Self {
+            threads: BTreeMap::new(),
+            semaphores: BTreeMap::new(),
+            running,
+            since: now,
+            answer: None,
+            ready: Vec::new(),
+            exited: VecDeque::new(),
+            reaper,
+        }
+    }
+
+    pub fn add(&mut self, tid: usize, priority: u8, home: u8) {
+        let state = State::Ready;
+        let (ran, switches, caller, doomed, result, slice_end) = (0, 0, 0, false, 0, SLICE);
+        let thread = Thread { priority, home, state, ran, switches, caller, doomed, result, slice_end };
+        assert!(self.threads.insert(tid, thread).is_none());
+        self.ready.push(tid);
+    }
+
+    pub fn add_semaphore(&mut self, id: usize, value: i64, owner: u8, interruptible: bool) {
+        let semaphore = Semaphore { value, waiters: Vec::new(), owner, interruptible };
+        assert!(self.semaphores.insert(id, semaphore).is_none(), "semaphore {id} given twice");
+    }
+
+    pub fn semaphore(&mut self, sem: u64) -> Option<&mut Semaphore> {
+        self.semaphores.get_mut(&(sem as usize))
+    }
+
+    fn thread(&mut self, tid: usize) -> &mut Thread {
+        self.threads.get_mut(&tid).unwrap()
+    }
+
+    fn priority(&self, tid: usize) -> u8 {
+        self.threads[&tid].priority
+    }
+
+    /// The first among the most urgent ready threads.
+    pub fn most_urgent(&self) -> usize {
+        let top = self.ready.iter().map(|t| self.priority(*t)).max().unwrap();
+        *self.ready.iter().find(|t| self.priority(**t) == top).unwrap()
+    }
+
+    fn peers(&self) -> Vec<usize> {
+        let mine = self.priority(self.running);
+        self.ready.iter().copied().filter(|t| self.priority(*t) == mine && *t != self.running).collect()
+    }
+
+    fn make_ready(&mut self, tid: usize) {
+        self.thread(tid).state = State::Ready;
+        self.ready.push(tid);
+    }
+
+    /// False if nobody else is ready.
+    fn leave(&mut self, state: State, caller: u8) -> bool {
+        let me = self.running;
+        if self.ready.len() == 1 {
+            self.thread(me).result = -EPERM;
+            return false;
+        }
+        self.ready.retain(|t| *t != me);
+        self.thread(me).state = state;
+        self.thread(me).caller = caller;
+        true
+    }
+
+    fn to_back(&mut self, tid: usize) {
+        self.ready.retain(|t| *t != tid);
+        self.ready.push(tid);
+    }
+
+    fn switch(&mut self, tid: usize, now: u64) {
+        if tid != self.running {
+            let ran = now - self.since;
+            let me = self.running;
+            self.thread(me).ran += ran;
+            self.thread(me).switches += 1;
+            (self.running, self.since) = (tid, now);
+        }
+    }
+
+    fn wake_due(&mut self, now: u64) {
+        let mut due: Vec<_> = self.sleepers().into_iter().filter(|(until, _)| *until <= now).collect();
+        due.sort();
+        due.into_iter().for_each(|(_, tid)| self.make_ready(tid));
+    }
+
+    fn sleepers(&self) -> Vec<(u64, usize)> {
+        let until = |(tid, t): (&usize, &Thread)| match t.state {
+            State::Sleeping(until) => Some((until.min(NEVER), *tid)),
+            _ => None,
+        };
+        self.threads.iter().filter_map(until).collect()
+    }
+
+    /// The end of each call.
+    fn decide(&mut self, now: u64) {
+        self.wake_due(now);
+        self.switch(self.most_urgent(), now);
+        let me = self.running;
+        self.answer = Some(std::mem::take(&mut self.thread(me).result));
+    }
+
+    fn fail(&mut self, error: i64, now: u64) {
+        let me = self.running;
+        self.thread(me).result = -error;
+        self.decide(now);
+    }
+
+    pub fn yield_now(&mut self, now: u64) {
+        self.to_back(self.running);
+        self.switch(self.most_urgent(), now);
+        self.decide(now);
+    }
+
+    pub fn sleep(&mut self, until: u64, caller: u8, now: u64) {
+        if self.threads[&self.running].doomed {
+            return self.fail(EINTR, now);
+        }
+        if until > now {
+            self.leave(State::Sleeping(until), caller);
+        }
+        self.decide(now);
+    }
+
+    pub fn p(&mut self, sem: u64, caller: u8, now: u64) {
+        let me = self.running;
+        let doomed = self.threads[&me].doomed;
+        let Some(semaphore) = self.semaphore(sem) else { return self.fail(EINVAL, now) };
+        if semaphore.value > 0 {
+            semaphore.value -= 1;
+        } else if doomed && semaphore.interruptible {
+            return self.fail(EINTR, now);
+        } else if self.leave(State::Waiting(sem as usize), caller) {
+            self.semaphore(sem).unwrap().value -= 1;
+            self.enqueue(sem as usize, me);
+            self.switch(self.most_urgent(), now);
+        }
+        self.decide(now);
+    }
+
+    fn enqueue(&mut self, sem: usize, tid: usize) {
+        let priority = self.priority(tid);
+        let waiters = &self.semaphores[&sem].waiters;
+        let at = waiters.iter().position(|t| self.priority(*t) < priority).unwrap_or(waiters.len());
+        self.semaphores.get_mut(&sem).unwrap().waiters.insert(at, tid);
+    }
+
+    fn signal(&mut self, sem: usize) -> Result<(), i64> {
+        let semaphore = self.semaphores.get_mut(&sem).ok_or(EINVAL)?;
+        semaphore.value += 1;
+        if !semaphore.waiters.is_empty() {
+            let tid = semaphore.waiters.remove(0);
+            self.make_ready(tid);
+        }
+        Ok(())
+    }
+
+    pub fn v(&mut self, sem: u64, now: u64) {
+        match self.signal(sem as usize) {
+            Ok(()) => {
+                self.switch(self.most_urgent(), now);
+                self.decide(now);
+            }
+            Err(error) => self.fail(error, now),
+        }
+    }
+
+    pub fn tick(&mut self, now: u64) {
+        self.wake_due(now);
+        let me = self.running;
+        let ran = self.threads[&me].ran + now - self.since;
+        if let Some(next) = self.peers().first()
+            && ran >= self.threads[&me].slice_end
+        {
+            self.thread(me).slice_end = ran + SLICE;
+            self.to_back(me);
+            let next = self.thread(*next);
+            if next.ran >= next.slice_end {
+                next.slice_end = next.ran + SLICE;
+            }
+        }
+        self.decide(now);
+    }
+
+    pub fn start(&mut self, tid: u64, priority: u64, home: u64, now: u64) {
+        if tid > 255 || priority > 31 || home > 255 {
+            self.fail(EINVAL, now)
+        } else if self.threads.contains_key(&(tid as usize)) {
+            self.fail(EEXIST, now)
+        } else {
+            self.add(tid as usize, priority as u8, home as u8);
+            self.decide(now)
+        }
+    }
+
+    pub fn exit(&mut self, now: u64) {
+        let me = self.running;
+        if self.leave(State::Exited, 0) {
+            self.exited.push_back(me);
+            let _ = self.signal(self.reaper);
+        }
+        self.decide(now);
+    }
+
+    pub fn reap(&mut self) -> Option<usize> {
+        let tid = self.exited.pop_front()?;
+        self.threads.remove(&tid);
+        Some(tid)
+    }
+
+    fn change_priority(&mut self, tid: usize, priority: u8) {
+        self.thread(tid).priority = priority;
+        match self.threads[&tid].state {
+            State::Ready if tid == self.running => {
+                self.ready.retain(|t| *t != tid);
+                self.ready.insert(0, tid);
+            }
+            State::Ready => self.to_back(tid),
+            State::Waiting(sem) => {
+                self.semaphores.get_mut(&sem).unwrap().waiters.retain(|t| *t != tid);
+                self.enqueue(sem, tid);
+            }
+            State::Sleeping(_) | State::Exited => {}
+        }
+    }
+
+    pub fn set_priority(&mut self, tid: u64, priority: u64, now: u64) {
+        let tid = tid as usize;
+        if priority > 31 {
+            return self.fail(EINVAL, now);
+        }
+        if self.threads.get(&tid).is_none_or(|t| t.state == State::Exited) {
+            return self.fail(ESRCH, now);
+        }
+        self.change_priority(tid, priority as u8);
+        self.decide(now);
+    }
+
+    pub fn abort(&mut self, asid: u64, now: u64) {
+        let Ok(asid) = u8::try_from(asid) else { return self.fail(EINVAL, now) };
+        let priority = self.priority(self.running);
+        self.wake_due(now);
+        for tid in 0..256 {
+            let Some(thread) = self.threads.get_mut(&tid).filter(|t| t.state != State::Exited) else {
+                continue;
+            };
+            if thread.home == asid {
+                thread.doomed = true;
+                if thread.priority < priority {
+                    self.change_priority(tid, priority);
+                }
+            }
+            let thread = &self.threads[&tid];
+            let (at_home, called) = (thread.home == asid, thread.caller == asid);
+            match thread.state {
+                State::Waiting(sem) => {
+                    let semaphore = self.semaphores.get_mut(&sem).unwrap();
+                    if !called && !(at_home && semaphore.interruptible) {
+                        continue;
+                    }
+                    semaphore.waiters.retain(|t| *t != tid);
+                    semaphore.value += 1;
+                }
+                State::Sleeping(_) if called || at_home => {}
+                _ => continue,
+            }
+            self.thread(tid).result = -EINTR;
+            self.make_ready(tid);
+        }
+        self.decide(now);
+    }
+
+    pub fn assert_nothing_blocked(&self, asid: u64) {
+        for (tid, thread) in &self.threads {
+            let called = u64::from(thread.caller) == asid;
+            let at_home = u64::from(thread.home) == asid;
+            match thread.state {
+                State::Sleeping(_) => assert!(!called && !at_home, "{tid} sleeps"),
+                State::Waiting(sem) => {
+                    assert!(!called && !(at_home && self.semaphores[&sem].interruptible), "{tid} waits")
+                }
+                State::Ready | State::Exited => {}
+            }
+        }
+    }
+
+    pub fn free(&mut self, sem: u64, now: u64) {
+        let sem = sem as usize;
+        if !self.semaphores.contains_key(&sem) {
+            return self.fail(EINVAL, now);
+        }
+        if sem == self.reaper {
+            return self.fail(EPERM, now);
+        }
+        for tid in self.semaphores.remove(&sem).unwrap().waiters {
+            self.thread(tid).result = -EINVAL;
+            self.make_ready(tid);
+        }
+        self.decide(now);
+    }
+
+    fn first_due(&self) -> u64 {
+        self.sleepers().into_iter().map(|(until, _)| until).min().unwrap_or(NEVER)
+    }
+
+    /// The time for which the timer is set if it is set now.
+    pub fn timer_wanted(&self) -> u64 {
+        let me = &self.threads[&self.running];
+        let slice = if self.peers().is_empty() { NEVER } else { self.since + me.slice_end - me.ran };
+        slice.min(self.first_due())
+    }
+
+    /// No sleeper is due before the timer, and no turn lasts longer than a slice while a peer is ready.
+    pub fn assert_timer(&self, timer: u64, now: u64) {
+        assert!(timer <= self.first_due(), "timer {timer} after {}", self.first_due());
+        assert!(self.peers().is_empty() || timer <= now + SLICE, "no slice: {timer} at {now}");
+    }
+}
