@@ -26,7 +26,7 @@ portals! {
     SYS_EXIT = 10, "process.exit", "p1: status; ends the domain";
     SYS_PORTAL_OPEN = 11, "pm.open", "p1..p3: name; returns the index";
     SYS_PORTAL_REGISTER = 12, "pm.register", "p1..p3: name, p4: first 8 characters of the specification, p5: entry | result words << 32";
-    SYS_SEM_CREATE = 13, "pm.sem_create", "p1: initial value; returns the index of P, V follows it";
+    SYS_SEM_CREATE = 13, "pm.sem_create", "p1: initial value, p2: 1 if waits are not cut short by the death of the waiting domain; returns the index of P, V follows it";
     SYS_PORTAL_CREATE = 14, "pm.create", "p1: first interface, p2: count, p3: constant; portals into the caller, put into the table of the domain that called it";
     SYS_PORTAL_REMOVE = 15, "pm.remove", "p1: first index, p2: count; in the table of the domain that called the caller";
     SYS_PORTAL_CLOSE = 16, "pm.close", "p1: first index, p2: count; in the own table";
@@ -35,6 +35,7 @@ portals! {
     SYS_PIPE_OPEN = 19, "pipe.open", "p1..p5: path; returns the first of four portals";
     SYS_SEM_OPEN = 20, "pm.sem_open", "p1..p3: name; returns the index of P of a semaphore published under it";
     SYS_SEM_PUBLISH = 21, "pm.sem_publish", "p1: index of P, p2..p4: name";
+    SYS_INTERFACE = 23, "pm.interface", "p1..p3: name; number of the own interface of that name, for SYS_PORTAL_CREATE";
     SYS_THREAD_EXIT = 22, "scheduler.thread_exit", "ends the calling thread";
 }
 

@@ -78,6 +78,8 @@ pub enum Short {
     /// Returns these two words (value, status).
     Constant { value: i64, status: u64 },
     ThreadId,
+    /// Address of the invocation stack's top word: for the portal manager, which reads thread blocks.
+    Top,
     Time,
     /// `p1`: absolute time of the next timer interrupt.
     SetTimer,
@@ -267,7 +269,7 @@ pub fn lower(spec: &Spec, shape: Shape, c: &Connection) -> Lowered {
         }
         Shape::Tail => {
             out.call.push(Op::Top);
-            enter_exclusive(spec, c, &mut out);
+            enter_exclusive(spec, c, &mut out.call);
         }
         Shape::Short(Short::Constant { value, status }) => {
             out.call.push(Op::Result { value, status });
@@ -282,8 +284,10 @@ pub fn lower(spec: &Spec, shape: Shape, c: &Connection) -> Lowered {
         Shape::None => out.call.push(Op::Raise),
         Shape::Bounce => out.call.push(Op::Bounce),
         Shape::ThreadEnd => {
-            out.call.extend([Op::Good, Op::Top, Op::FloatOff, Op::Mask]);
-            enter_exclusive(spec, c, &mut out);
+            // It is reached as a return leg only.
+            out.call.push(Op::Raise);
+            out.ret.extend([Op::Good, Op::Top, Op::FloatOff, Op::Mask]);
+            enter_exclusive(spec, c, &mut out.ret);
         }
         Shape::Interrupt | Shape::Exception | Shape::NoStack => lower_trap(shape, c, &mut out),
     }
@@ -318,7 +322,7 @@ fn lower_call(spec: &Spec, c: &Connection, out: &mut Lowered) {
         (true, true) if keeps => call.push(Op::FloatScrub(regs::FLOAT_ALL)),
         _ => {}
     }
-    arguments(spec, c, call);
+    arguments(spec, c, f.words, call);
     let hidden = if keeps { regs::PRESERVED | regs::TP } else { 0 };
     call.extend([Op::Gate, Op::Scrub(hidden | regs::GP | regs::TEMPS | regs::args_from(spec.args.len())), Op::Leave]);
 
@@ -344,12 +348,12 @@ fn lower_call(spec: &Spec, c: &Connection, out: &mut Lowered) {
 }
 
 /// Into an exclusive domain for good: nothing is kept.
-fn enter_exclusive(spec: &Spec, c: &Connection, out: &mut Lowered) {
-    out.call.extend([Op::FixedStack(c.callee.fixed_stack), Op::Enter { satp: c.callee.satp, entry: c.entry }]);
-    arguments(spec, c, &mut out.call);
+fn enter_exclusive(spec: &Spec, c: &Connection, leg: &mut ArrayVec<Op, MAX_OPS>) {
+    leg.extend([Op::FixedStack(c.callee.fixed_stack), Op::Enter { satp: c.callee.satp, entry: c.entry }]);
+    arguments(spec, c, 0, leg);
     let hidden = if spec.state >= State::Partial { regs::PRESERVED | regs::TP } else { 0 };
     let rest = hidden | regs::GP | regs::TEMPS | regs::args_from(spec.args.len());
-    out.call.extend([Op::Gate, Op::Scrub(rest), Op::Leave]);
+    leg.extend([Op::Gate, Op::Scrub(rest), Op::Leave]);
 }
 
 fn lower_trap(shape: Shape, c: &Connection, out: &mut Lowered) {
@@ -391,7 +395,8 @@ fn lower_trap(shape: Shape, c: &Connection, out: &mut Lowered) {
 
 /// Arguments by letter. The caller's words lie one register above the place of an argument list that has only words, so the moves
 /// downwards come first, in order, those upwards last, in reverse order: none overwrites a source.
-fn arguments(spec: &Spec, c: &Connection, call: &mut ArrayVec<Op, MAX_OPS>) {
+/// `pushed`: words of the frame that this leg has pushed.
+fn arguments(spec: &Spec, c: &Connection, pushed: u8, call: &mut ArrayVec<Op, MAX_OPS>) {
     let words = || spec.args.iter().enumerate().filter(|(_, a)| **a == Arg::Word).map(|(to, _)| to as u8).zip(1u8..);
     call.extend(words().filter(|(to, from)| to < from).map(|(to, from)| Op::Move { to, from }));
     call.extend(words().rev_list().filter(|(to, from)| to > from).map(|(to, from)| Op::Move { to, from }));
@@ -400,6 +405,8 @@ fn arguments(spec: &Spec, c: &Connection, call: &mut ArrayVec<Op, MAX_OPS>) {
             Arg::Constant => c.constant,
             Arg::Index => u64::from(c.index),
             Arg::Domain => u64::from(c.caller.asid),
+            // Where the frame lies by which the caller was entered, below the top of the invocation stack.
+            Arg::Origin => u64::from(pushed) * 8,
             _ => 0,
         };
         call.push(Op::Supply { to: to as u8, arg: *arg, value });

@@ -40,6 +40,8 @@ pub enum Arg {
     Index,
     /// `a`: the caller's domain.
     Domain,
+    /// `b`: the domain whose call the caller is serving; 0 if it serves none.
+    Origin,
     /// `d`: the caller's thread.
     Thread,
     /// `h`: the time, in ticks.
@@ -53,6 +55,7 @@ impl Arg {
             Arg::Constant => 'c',
             Arg::Index => '=',
             Arg::Domain => 'a',
+            Arg::Origin => 'b',
             Arg::Thread => 'd',
             Arg::Time => 'h',
         }
@@ -99,7 +102,7 @@ impl fmt::Display for SpecError {
             BadStack(c) => write!(f, "'{c}' is no stack letter: write 's' (shared) or 'n' (new)"),
             MissingState => write!(f, "missing state letter: write 'm', 'p' or 'f' second"),
             BadState(c) => write!(f, "'{c}' is no state letter: write 'm', 'p' or 'f'"),
-            UnknownArgument(c) => write!(f, "'{c}' is no argument letter: use i c = a d h"),
+            UnknownArgument(c) => write!(f, "'{c}' is no argument letter: use i c = a b d h"),
             NotYet(c) => write!(f, "argument letter '{c}' is not supported by this compiler yet"),
             TooManyArguments => write!(f, "more than {MAX_ARGS} arguments"),
             TooManyWords => write!(f, "more than {MAX_CALLER_WORDS} words from the caller"),
@@ -160,6 +163,7 @@ impl Spec {
             'c' => Arg::Constant,
             '=' => Arg::Index,
             'a' => Arg::Domain,
+            'b' => Arg::Origin,
             'd' => Arg::Thread,
             'h' => Arg::Time,
             'w' | 'r' | 'o' | 't' | 'g' | 'k' => return Err(SpecErrorKind::NotYet(letter)),

@@ -1,5 +1,6 @@
 //! Builds the components of a system and puts them into an image.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -7,17 +8,23 @@ use std::process::{ChildStderr, Command, Stdio};
 use std::thread;
 
 use anyhow::{Context, Result, bail};
+use pebble_image::{Artifacts, Manifest, Report};
 use serde::Deserialize;
 
-use crate::image::{self, Artifacts, Manifest, Sizes};
-use crate::tools::{Tools, program};
+use crate::archive::Archive;
+use crate::tools::{Tools, program, run_quietly};
 use crate::{c, ui};
+
+/// The package that holds the nucleus, and what its program is called.
+const NUCLEUS_PACKAGE: &str = "pebble-nucleus";
+pub const NUCLEUS: &str = "nucleus";
 
 /// A system that is ready to run.
 pub struct Built {
     pub image: PathBuf,
-    pub artifacts: Artifacts,
-    pub sizes: Sizes,
+    pub report: Report,
+    /// ELF files with symbols: the nucleus, components, programs of the archive.
+    pub symbols: BTreeMap<String, PathBuf>,
 }
 
 impl Built {
@@ -26,49 +33,126 @@ impl Built {
     }
 }
 
+/// Where the image of a manifest goes.
+pub fn image_path(tools: &Tools, manifest: &Path) -> PathBuf {
+    tools.target().join("image").join(manifest.file_stem().unwrap_or_default()).with_extension("elf")
+}
+
 /// Builds the named system.
 pub fn system(tools: &Tools, name: &str) -> Result<Built> {
     let path = tools.manifest(name)?;
-    let manifest = Manifest::load(&path)?;
-    let mut artifacts = rust_components(tools, &manifest.packages)?;
-    for dir in &manifest.c {
-        let (program, elf) = c::build(tools, &tools.root.join(dir))?;
-        artifacts.insert(program, elf);
+    let text = fs::read_to_string(&path).with_context(|| tools.shown(&path))?;
+    let manifest = Manifest::parse(&text).with_context(|| tools.shown(&path))?;
+
+    let components = manifest.component.iter().map(|component| component.package.as_str());
+    let files = manifest.file.iter().filter_map(|file| file.package.as_deref());
+    let mut packages: Vec<&str> = components.chain(files).chain([NUCLEUS_PACKAGE]).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    let programs = Programs::build(tools, &packages)?;
+
+    let mut symbols = BTreeMap::new();
+    let mut components = BTreeMap::new();
+    for component in &manifest.component {
+        let elf = programs.elf(&component.package, component.binary.as_deref())?;
+        components.insert(component.name.clone(), read(elf)?);
+        symbols.insert(component.name.clone(), elf.to_path_buf());
     }
-    let (bytes, sizes) = image::build(&manifest, &artifacts).with_context(|| tools.shown(&path))?;
-    let image = tools.target().join("image").join(path.file_stem().unwrap_or_default()).with_extension("elf");
-    write_if_changed(&image, &bytes)?;
-    Ok(Built { image, artifacts, sizes })
+    let archive = archive(tools, &manifest, &programs, &mut symbols)?;
+    let nucleus = programs.elf(NUCLEUS_PACKAGE, None)?;
+    symbols.insert(NUCLEUS.into(), nucleus.to_path_buf());
+
+    let artifacts = Artifacts { nucleus: read(nucleus)?, components, archive };
+    let built = pebble_image::build(&manifest, &artifacts).with_context(|| tools.shown(&path))?;
+    let image = image_path(tools, &path);
+    c::write_if_changed(&image, &built.elf)?;
+    Ok(Built { image, report: built.report, symbols })
 }
 
-fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<()> {
-    if fs::read(path).is_ok_and(|old| old == bytes) {
-        return Ok(());
-    }
-    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-    fs::write(path, bytes).with_context(|| path.display().to_string())
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| path.display().to_string())
 }
 
-/// Builds the components in these packages, all at once.
-fn rust_components(tools: &Tools, packages: &[String]) -> Result<Artifacts> {
-    if packages.is_empty() {
-        return Ok(Artifacts::new());
+/// The file archive: programs without what only a debugger needs, and plain files.
+fn archive(
+    tools: &Tools,
+    manifest: &Manifest,
+    programs: &Programs,
+    symbols: &mut BTreeMap<String, PathBuf>,
+) -> Result<Vec<u8>> {
+    let mut archive = Archive::default();
+    let mut compiler = None;
+    for file in &manifest.file {
+        let elf = match (&file.package, &file.c, &file.from) {
+            (Some(package), None, None) => programs.elf(package, file.binary.as_deref())?.to_path_buf(),
+            (None, Some(source), None) => {
+                if compiler.is_none() {
+                    compiler = Some(c::Compiler::new(tools)?);
+                }
+                let compiler = compiler.as_ref().context("no compiler")?;
+                compiler.build(&tools.root.join(source))?
+            }
+            (None, None, Some(from)) => {
+                archive.add(&file.path, &read(&tools.root.join(from))?);
+                continue;
+            }
+            _ => bail!("file {:?} of the manifest needs one of: package, c, from", file.path),
+        };
+        let name = Path::new(&file.path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        archive.add(&file.path, &stripped(tools, &name, &elf)?);
+        symbols.insert(name, elf);
     }
-    let mut cargo = tools.cross_cargo()?;
-    for package in packages {
-        cargo.args(["-p", package, "--features", &format!("{package}/component")]);
-    }
-    let mut artifacts = Artifacts::new();
-    cargo_artifacts(&mut cargo, |artifact| {
-        let Some(elf) = artifact.executable else { return };
-        if !artifact.fresh {
-            let size = fs::metadata(&elf).map_or(0, |m| m.len());
-            ui::progress("built", &format!("{} ({} with symbols)", artifact.target.name, ui::bytes(size)));
+    Ok(archive.finish())
+}
+
+/// A program with its symbol table, for fault reports, but without the rest of its debugging information.
+fn stripped(tools: &Tools, name: &str, elf: &Path) -> Result<Vec<u8>> {
+    let dir = tools.target().join("stripped");
+    fs::create_dir_all(&dir)?;
+    let out = dir.join(name);
+    let mut objcopy = Command::new(tools.llvm("llvm-objcopy")?);
+    run_quietly(objcopy.arg("--strip-debug").args([elf, &out]), &format!("stripping {name}"))?;
+    read(&out)
+}
+
+/// Programs that cargo has built, by package and binary.
+struct Programs(BTreeMap<(String, String), PathBuf>);
+
+impl Programs {
+    /// Builds all binaries of these packages, all at once.
+    fn build(tools: &Tools, packages: &[&str]) -> Result<Self> {
+        let mut cargo = tools.cross_cargo()?;
+        for package in packages {
+            cargo.args(["-p", package, "--features", &format!("{package}/component")]);
         }
-        artifacts.insert(artifact.target.name, elf);
-    })
-    .context("the components do not build")?;
-    Ok(artifacts)
+        let mut programs = BTreeMap::new();
+        cargo_artifacts(&mut cargo, |artifact| {
+            let package = artifact.package().to_string();
+            let Some(elf) = artifact.executable else { return };
+            if !artifact.fresh {
+                let size = fs::metadata(&elf).map_or(0, |m| m.len());
+                ui::progress(
+                    "built",
+                    &format!("{} ({} with symbols)", artifact.target.name, ui::bytes(size)),
+                );
+            }
+            programs.insert((package, artifact.target.name), elf);
+        })
+        .context("the components do not build")?;
+        Ok(Programs(programs))
+    }
+
+    /// The program of a package: the only one, or the one that is named.
+    fn elf(&self, package: &str, binary: Option<&str>) -> Result<&Path> {
+        let mut found =
+            self.0.iter().filter(|((p, b), _)| p == package && binary.is_none_or(|name| name == b));
+        match (found.next(), found.next(), binary) {
+            (Some((_, elf)), None, _) => Ok(elf),
+            (None, _, Some(name)) => bail!("package {package} has no binary {name}"),
+            (None, _, None) => bail!("package {package} has no binary"),
+            _ => bail!("package {package} has several binaries: the manifest must name one"),
+        }
+    }
 }
 
 /// What cargo says about a thing that it has built.

@@ -6,21 +6,19 @@ use std::fs;
 use anyhow::Result;
 use pebble_qemu::Machine;
 
+use crate::build::{self, NUCLEUS};
 use crate::tools::{Tools, in_path};
-use crate::{build, ui};
-
-/// The program that holds the nucleus.
-const NUCLEUS: &str = "nucleus";
+use crate::ui;
 
 pub fn debug(tools: &Tools, system: &str) -> Result<()> {
     let built = build::system(tools, system)?;
     let script = built.image.with_extension("gdb");
     let mut commands = String::from("set architecture riscv:rv64\nset confirm off\n");
-    if let Some(nucleus) = built.artifacts.get(NUCLEUS) {
+    if let Some(nucleus) = built.symbols.get(NUCLEUS) {
         writeln!(commands, "file {}", nucleus.display())?;
     }
     // Components are linked at the same addresses, each in a domain of its own: `only NAME` picks one.
-    for (name, elf) in built.artifacts.iter().filter(|(name, _)| *name != NUCLEUS) {
+    for (name, elf) in built.symbols.iter().filter(|(name, _)| *name != NUCLEUS) {
         writeln!(commands, "add-symbol-file {}", elf.display())?;
         let only = name.replace('-', "_");
         writeln!(commands, "define only_{only}\n  symbol-file\n  file {}\nend", elf.display())?;

@@ -1,19 +1,18 @@
 //! Pebble's one command, behind the bootstrap script `./pebble`.
 //!
 //! Each command is a module; what they share:
-//! * [`tools`] the programs that Pebble calls, [`build`] components and images, [`c`] components in C
-//! * [`image`] the one place that knows the image builder
+//! * [`tools`] the programs that Pebble calls, [`build`] components and images, [`c`] components in C, [`archive`] their files
 //! * [`ui`] what the user sees meanwhile
 //!
 //! Exit status: 0 done, 1 failed, 2 wrong usage. `run` with a script exits with the status of its last command.
 #![forbid(unsafe_code)]
 
+mod archive;
 mod bench;
 mod build;
 mod c;
 mod debug;
 mod doc;
-mod image;
 mod inspect;
 mod new;
 mod run;
@@ -103,7 +102,7 @@ fn dispatch(command: Command) -> Result<u8> {
             ui::done(&format!("{} ({})", tools.shown(&built.image), ui::bytes(built.bytes()?)));
         }
         Command::New(options) => new::new(&tools, &options)?,
-        Command::Inspect(options) => inspect::inspect(&options)?,
+        Command::Inspect(options) => inspect::inspect(&tools, &options)?,
         Command::Debug { system } => debug::debug(&tools, &system)?,
         Command::Doc { out } => doc::doc(&tools, &out)?,
     }

@@ -56,8 +56,22 @@ pub fn new(tools: &Tools, options: &Options) -> Result<()> {
         fs::write(&path, text.replace("{{crate}}", &name.replace('-', "_")).replace("{{name}}", name))
             .with_context(|| path.display().to_string())?;
     }
+    install(tools, options)?;
     ui::done(&format!("{}; try: echo {name} | ./pebble run", tools.shown(&dir)));
     Ok(())
+}
+
+/// Adds the program to the archive of the default system.
+fn install(tools: &Tools, options: &Options) -> Result<()> {
+    let manifest = tools.manifest(crate::DEFAULT_SYSTEM)?;
+    let name = &options.name;
+    let source = match options.lang {
+        Language::C => format!("c = \"programs/{name}\""),
+        Language::Rust => format!("package = \"{name}\""),
+    };
+    let mut text = fs::read_to_string(&manifest).with_context(|| tools.shown(&manifest))?;
+    text.push_str(&format!("\n[[file]]\npath = \"bin/{name}\"\n{source}\n"));
+    fs::write(&manifest, text).with_context(|| tools.shown(&manifest))
 }
 
 fn is_name(name: &str) -> bool {

@@ -143,7 +143,7 @@ impl<'a> Portals<'a> {
             Ok(c)
         };
         let end = scheduler(self, "scheduler.thread_exit")?;
-        code.thread_end = common(self, "thread_end", "nmd", Shape::ThreadEnd, &end)?.0;
+        code.thread_end = common(self, "thread_end", "nmd", Shape::ThreadEnd, &end)?.1;
         for float in [false, true] {
             let n = usize::from(float);
             let suffix = if float { ".float" } else { "" };
@@ -225,6 +225,7 @@ impl<'a> Portals<'a> {
             "nucleus.get_thread_id" => Goal::Code(self.code.get_thread_id),
             "nucleus.hrtime" => Goal::Code(self.code.hrtime),
             "nucleus.set_timer" => Goal::Short(Short::SetTimer),
+            "nucleus.top" => Goal::Short(Short::Top),
             "nucleus.flush" => Goal::Short(Short::Flush),
             "nucleus.idle" => Goal::Short(Short::Idle),
             "nucleus.switch" => Goal::Switch,

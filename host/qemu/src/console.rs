@@ -64,10 +64,10 @@ impl Console {
         if last.is_empty() { "none".into() } else { format!("\n  {}", visible(&last)) }
     }
 
-    /// The last words of the nucleus, if it has spoken them.
+    /// The last words of the nucleus, if it has spoken them: nothing follows.
     pub fn panic_line(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.tail);
-        text.lines().find_map(|line| line.trim_end().strip_prefix("nucleus: ").map(String::from))
+        text.trim_end().lines().next_back()?.strip_prefix("nucleus: ").map(String::from)
     }
 }
 

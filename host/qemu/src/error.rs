@@ -58,7 +58,7 @@ impl fmt::Display for Error {
         match self {
             Error::Start(program, error) => write!(f, "cannot start {program}: {error}"),
             Error::TimedOut { waiting_for, limit, console } => {
-                write!(f, "no {waiting_for} within {limit:.0?}; the console's last words: {console}")
+                write!(f, "waited {limit:.0?} for {waiting_for}; the console's last words: {console}")
             }
             Error::Ended { waiting_for, exit, console } => {
                 write!(f, "{exit} before {waiting_for}; the console's last words: {console}")

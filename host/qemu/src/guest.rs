@@ -186,11 +186,8 @@ impl Guest {
                 }
             }
         };
-        let exit = match (exit_of(status), panicked) {
-            (Exit::PoweredOff, _) => Exit::PoweredOff,
-            (_, Some(line)) => Exit::Panicked(line),
-            (exit, None) => exit,
-        };
+        // The firmware does not pass a failure on: a panic looks like any other power-off.
+        let exit = panicked.map_or_else(|| exit_of(status), Exit::Panicked);
         self.exit = Some(exit.clone());
         Ok(exit)
     }

@@ -32,8 +32,8 @@ while read -r command word; do
     case $command in
         say) printf '%s\r\n\0360\036\r\n' "$word" ;;
         false) printf '\0361\036\r\n' ;;
-        boom) printf 'nucleus: no such luck\r\n'; sleep 60 ;;
-        hang) sleep 60 ;;
+        boom) printf 'nucleus: no such luck\r\n'; exec sleep 60 ;;
+        hang) exec sleep 60 ;;
         exit) exit ${word:-0} ;;
     esac
 done

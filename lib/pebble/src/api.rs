@@ -68,9 +68,20 @@ pub fn portal_register(name: &str, spec: &str, entry: u64, results: u8) -> Resul
     answer(call(sys::SYS_PORTAL_REGISTER, [a, b, c, spec, entry | (results as u64) << 32])).map(|i| i as u16)
 }
 
-/// Index of P; V is the next.
+/// Number of this domain's own interface of that name.
+pub fn own_interface(name: &str) -> Result<u64, Errno> {
+    let [a, b, c] = name_words(name)?;
+    answer(call(sys::SYS_INTERFACE, [a, b, c, 0, 0]))
+}
+
+/// Index of P; V is the next. A wait on it ends with EINTR when the waiting thread's domain dies.
 pub fn sem_create(initial: u64) -> Result<usize, Errno> {
     answer(call(sys::SYS_SEM_CREATE, [initial, 0, 0, 0, 0])).map(|i| i as usize)
+}
+
+/// As [`sem_create`], for locks: a wait inside a server goes on even if the thread's own domain has died.
+pub fn sem_create_patient(initial: u64) -> Result<usize, Errno> {
+    answer(call(sys::SYS_SEM_CREATE, [initial, 1, 0, 0, 0])).map(|i| i as usize)
 }
 
 pub fn sem_open(name: &str) -> Result<usize, Errno> {

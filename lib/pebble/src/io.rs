@@ -77,6 +77,7 @@ impl File {
 
     pub fn close(self) {
         let _ = call(self.0 + sys::FILE_CLOSE, [0; 5]);
+        let _ = crate::api::portal_close(self.0, sys::FILE_PORTALS);
     }
 }
 

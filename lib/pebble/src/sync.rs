@@ -1,7 +1,7 @@
 //! Locks.
 //!
-//! [`Lock`] is a semaphore of the scheduler, made at first use; P and V are hybrid portals, so an uncontended lock costs two
-//! short portal calls and no scheduling. [`Exclusive`] is for domains that run with interrupts off.
+//! [`Lock`] counts who holds or wants it in one atomic word; a semaphore of the scheduler is made, and P and V are called,
+//! only when two threads meet. [`Exclusive`] is for domains that run with interrupts off.
 
 use crate::{api, portal};
 use core::cell::UnsafeCell;
@@ -10,12 +10,14 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Mutual exclusion among the threads that are in this domain.
 pub struct Lock<T> {
-    /// Index of the P portal; 0 until the first use.
+    /// Threads that hold it or wait for it.
+    wanted: AtomicUsize,
+    /// Index of the P portal; 0 until two threads first meet.
     semaphore: AtomicUsize,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached only by the thread that passed P.
+// SAFETY: the value is reached only by the thread that found the lock free or passed P.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 /// Index while the semaphore is being made.
@@ -23,43 +25,46 @@ const MAKING: usize = usize::MAX;
 
 impl<T> Lock<T> {
     pub const fn new(value: T) -> Self {
-        Lock { semaphore: AtomicUsize::new(0), value: UnsafeCell::new(value) }
+        Lock { wanted: AtomicUsize::new(0), semaphore: AtomicUsize::new(0), value: UnsafeCell::new(value) }
     }
 
-    /// A lock on a semaphore that exists already (P at `index`, V behind it).
-    pub const fn on(index: usize, value: T) -> Self {
-        Lock { semaphore: AtomicUsize::new(index), value: UnsafeCell::new(value) }
+    /// Uses a semaphore that exists already (P at `index`, V behind it; no units) instead of making one: for servers
+    /// that cannot ask for one.
+    pub fn use_semaphore(&self, index: usize) {
+        self.semaphore.store(index, Ordering::Release);
     }
 
     #[cold]
-    fn make(&self) -> usize {
+    fn semaphore(&self) -> usize {
         loop {
             match self.semaphore.compare_exchange(0, MAKING, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => {
-                    let index = api::sem_create(1).unwrap_or(0);
+                    // Nobody's death cuts a wait for a lock short: its holder goes on, and so will they.
+                    let index = api::sem_create_patient(0).unwrap_or(0);
                     self.semaphore.store(index, Ordering::Release);
-                    return index;
+                    if index != 0 {
+                        return index;
+                    }
                 }
-                Err(MAKING) => api::yield_now(),
+                Err(MAKING) => {}
                 Err(index) => return index,
             }
+            let _ = api::hrsleep(portal::time() + 1000);
         }
     }
 
+    #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
-        let index = match self.semaphore.load(Ordering::Acquire) {
-            0 | MAKING => self.make(),
-            index => index,
-        };
-        // A wait that was cut short is no reason to enter: ask again.
-        while index != 0 && portal::call(index, [0; 5]) != Ok(0) {}
-        Guard { lock: self, index }
+        if self.wanted.fetch_add(1, Ordering::Acquire) != 0 {
+            let index = self.semaphore();
+            while portal::call(index, [0; 5]) != Ok(0) {}
+        }
+        Guard { lock: self }
     }
 }
 
 pub struct Guard<'a, T> {
     lock: &'a Lock<T>,
-    index: usize,
 }
 
 impl<T> Deref for Guard<'_, T> {
@@ -78,9 +83,10 @@ impl<T> DerefMut for Guard<'_, T> {
 }
 
 impl<T> Drop for Guard<'_, T> {
+    #[inline]
     fn drop(&mut self) {
-        if self.index != 0 {
-            let _ = portal::call(self.index + 1, [0; 5]);
+        if self.lock.wanted.fetch_sub(1, Ordering::Release) != 1 {
+            let _ = portal::call(self.lock.semaphore() + 1, [0; 5]);
         }
     }
 }

@@ -330,6 +330,13 @@ impl Emitter {
     fn supply(&mut self, to: Reg, arg: Arg, value: u64) {
         match arg {
             Arg::Thread => self.thread_id(to, T1),
+            Arg::Origin => {
+                // Return code of that frame, the word before it, its second quarter.
+                self.put(ld(to, T1, -(value as i32)));
+                self.put(ld(to, to, -8));
+                self.put(slli(to, to, 32));
+                self.put(srli(to, to, 48));
+            }
             Arg::Time => self.put(csrrs(to, csr::TIME, ZERO)),
             _ => self.constant(to, value),
         }
@@ -355,6 +362,7 @@ impl Emitter {
                 self.put(csrrs(A0, csr::SSCRATCH, ZERO));
                 self.thread_id(A0, A0);
             }
+            Short::Top => self.put(csrrs(A0, csr::SSCRATCH, ZERO)),
             Short::Time => self.put(csrrs(A0, csr::TIME, ZERO)),
             Short::SetTimer => {
                 self.put(csrrw(ZERO, csr::STIMECMP, A1));

@@ -5,16 +5,16 @@
 //! count from its top before the portal pushes, in both legs, so the return leg reads the values that
 //! the call leg stored.
 //!
-//! * No joins: a branch target is reached by exactly one branch and never by falling through, so a snapshot at
-//!   the branch is the state at the target.
-//! * Frame words are written once; a snapshot keeps which were written when it was taken.
+//! * No joins: what a branch leads to lies behind the exit that falling through comes to, and nothing else leads there.
+//!   So it is read at once, with a copy of the state, and what it did is forgotten.
+//! * Frame words are written once, by the call leg, and stay what they are once the frame is pushed.
 //! * What exits demand is in [`exit`].
 
 mod exit;
 mod value;
 
 use super::{Reason, Refusal};
-use crate::isa::riscv64::decode::{Alu, Cond, CsrOp, Insn, Width, decode};
+use crate::isa::riscv64::decode::{Alu, Cond, CsrOp, Insn, clears, decode, loads_double, stores_double};
 use crate::{Connection, Shape, Short, Spec};
 use arrayvec::ArrayVec;
 use pebble_abi::{map, sys, thread};
@@ -40,9 +40,34 @@ mod done {
     pub const EFFECT: u16 = 64;
 }
 
+/// A set of frame words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Words([u64; 2]);
+
+const _: () = assert!(MAX_FRAME <= 128);
+
+impl Words {
+    fn below(end: usize) -> Self {
+        let all = (1u128 << end) - 1;
+        Words([all as u64, (all >> 64) as u64])
+    }
+
+    fn has(self, word: usize) -> bool {
+        self.0[word / 64 % 2] >> (word % 64) & 1 == 1
+    }
+
+    fn add(&mut self, word: usize) {
+        self.0[word / 64 % 2] |= 1 << (word % 64);
+    }
+}
+
 #[derive(Clone)]
 struct State {
     regs: [Value; 32],
+    /// What the registers held at first; which were written since; which certainly hold zero.
+    origin: Kind,
+    written: u32,
+    zero: u32,
     sscratch: Value,
     satp: Value,
     sepc: Value,
@@ -55,13 +80,14 @@ struct State {
     float_zero: u32,
     float_restored: u32,
     /// Frame words written.
-    stored: u128,
+    stored: Words,
     /// Words of the thread block written by the switch.
     block: u16,
     done: u16,
 }
 
 impl State {
+    #[inline(always)]
     fn new(origin: Kind, code: usize, float: bool) -> Self {
         let mut regs = [ZERO; 32];
         for (x, value) in (0i32..).zip(&mut regs).skip(1) {
@@ -72,6 +98,9 @@ impl State {
         let control = |number| if origin == Kind::Own { csr_value(number) } else { UNKNOWN };
         State {
             regs,
+            origin,
+            written: 1 << reg::GP,
+            zero: 0,
             sscratch: Value(Kind::Top, 0),
             satp: control(csr::SATP),
             sepc: control(csr::SEPC),
@@ -80,7 +109,7 @@ impl State {
             float,
             float_zero: 0,
             float_restored: 0,
-            stored: 0,
+            stored: Words::default(),
             block: 0,
             done: 0,
         }
@@ -91,13 +120,50 @@ impl State {
     }
 
     fn set(&mut self, x: u8, value: Value) {
+        let bit = 1 << (x & 31);
         self.regs[usize::from(x & 31)] = value;
         self.regs[0] = ZERO;
+        self.written |= bit;
+        self.zero &= !bit;
+    }
+
+    fn clear(&mut self, x: u8) {
+        self.set(x, ZERO);
+        self.zero |= 1 << (x & 31);
     }
 
     fn did(&self, what: u16) -> bool {
         self.done & what == what
     }
+}
+
+/// What not taking a branch says.
+struct Learnt {
+    x: u8,
+    value: Value,
+    done: u16,
+}
+
+impl Learnt {
+    fn apply(self, s: &mut State) {
+        s.set(self.x, self.value);
+        s.done |= self.done;
+    }
+}
+
+/// Ways that branched off: first offset, offset behind.
+type Ways = ArrayVec<(usize, usize), 2>;
+/// Branches on the way to an instruction, all taken: semaphore, then room or stack.
+const MAX_DEPTH: usize = 2;
+
+/// The offset behind the ways that follow one another from `at`, if they are all.
+fn behind(mut at: usize, mut ways: Ways) -> Result<usize, Refusal> {
+    while !ways.is_empty() {
+        let next = ways.iter().position(|(start, _)| *start == at);
+        let Some(next) = next else { return Err(Refusal { at, reason: Reason::Unreachable }) };
+        at = ways.swap_remove(next).1;
+    }
+    Ok(at)
 }
 
 /// What the frame looks like once the call leg has left.
@@ -112,14 +178,15 @@ struct Verifier<'a> {
     spec: &'a Spec,
     shape: Shape,
     c: &'a Connection,
+    /// A call that pushes its own frame; one that saves everything.
+    is_call: bool,
+    is_trap: bool,
     /// The leg being read is the return leg.
     returning: bool,
     semaphore: Option<u64>,
     counter: Option<u64>,
     queue: Option<u64>,
     frame: [Value; MAX_FRAME],
-    /// Open branches: target, state there.
-    open: ArrayVec<(usize, State), 3>,
     pushed: Option<Pushed>,
     /// First and last offset loaded from the pool.
     pool: Option<(usize, usize)>,
@@ -132,6 +199,8 @@ pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Resul
         spec,
         shape,
         c,
+        is_call: matches!(shape, Shape::Call | Shape::Wait(_) | Shape::Signal(_)),
+        is_trap: matches!(shape, Shape::Interrupt | Shape::Exception | Shape::NoStack),
         returning: false,
         semaphore: match shape {
             Shape::Wait(id) | Shape::Signal(id) => Some(map::semaphore_va(usize::from(id))),
@@ -140,32 +209,33 @@ pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Resul
         counter: c.counter.map(|id| map::counter_va(usize::from(id))),
         queue,
         frame: [UNKNOWN; MAX_FRAME],
-        open: ArrayVec::new(),
         pushed: None,
         pool: None,
     };
-    let mut start = State::new(Kind::Own, 0, c.caller.float);
-    let mut first = 0;
-    if shape == Shape::ThreadEnd {
-        // The one portal that threads of all domains come through.
-        start.float = true;
-        first = v.after_clear_status(0, &mut start)?;
-    }
-    let call_end = v.leg(first, start)?;
+    let call_end = v.leg(0, &mut State::new(Kind::Own, 0, c.caller.float), 0)?;
     let pool_at = (call_end + 7) & !7;
+    let thread_end = shape == Shape::ThreadEnd;
+    if thread_end {
+        v.pushed = Some(Pushed { words: 0, ret_at: pool_at + 16 });
+    }
     let Some(Pushed { words: frame, ret_at }) = v.pushed else {
         return v.check_pool(pool_at, words.len() * 4);
     };
     v.check_pool(pool_at, ret_at)?;
     v.check_description(ret_at, frame)?;
-    v.returning = true;
     v.pool = None;
-    let mut start = State::new(Kind::Theirs, ret_at, !v.is_trap() && c.callee.float);
-    start.regs[reg::T1] = Value(Kind::Top, frame as i32 * 8);
-    start.stored = (1 << frame) - 1;
-    start.sscratch = start.regs[reg::T1];
-    let first = if v.is_trap() { ret_at } else { v.after_clear_status(ret_at, &mut start)? };
-    let end = v.leg(first, start)?;
+    // The thread end is entered like a return leg, by threads of all domains, but leads on.
+    v.returning = !thread_end;
+    let origin = if thread_end { Kind::Own } else { Kind::Theirs };
+    let mut start = State::new(origin, ret_at, thread_end || !v.is_trap && c.callee.float);
+    if v.returning {
+        // After a switch `sscratch` still belongs to the old thread; `t1` is right.
+        start.sscratch = UNKNOWN;
+        start.set(reg::T1 as u8, Value(Kind::Top, frame as i32 * 8));
+        start.stored = Words::below(frame);
+    }
+    let first = if v.is_trap { ret_at } else { v.after_clear_status(ret_at, &mut start)? };
+    let end = v.leg(first, &mut start, 0)?;
     if end != words.len() * 4 {
         return Err(Refusal { at: end, reason: Reason::Unreachable });
     }
@@ -173,38 +243,44 @@ pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Resul
 }
 
 impl Verifier<'_> {
-    fn is_trap(&self) -> bool {
-        matches!(self.shape, Shape::Interrupt | Shape::Exception | Shape::NoStack)
-    }
-
-    /// Reads one leg from offset `at` to its last exit, and returns the offset behind that.
-    fn leg(&mut self, mut at: usize, mut s: State) -> Result<usize, Refusal> {
+    /// Reads the code from offset `at` to the exit that straight execution comes to, and the ways that branch off it,
+    /// which must lie behind that exit without a gap. Returns the offset behind the last.
+    fn leg(&mut self, mut at: usize, s: &mut State, depth: usize) -> Result<usize, Refusal> {
+        let mut ways = Ways::new();
         loop {
             let fail = |reason| Refusal { at, reason };
-            let word = *self.words.get(at / 4).ok_or(fail(Reason::Endless))?;
-            let insn = decode(word).ok_or(fail(Reason::NotAllowed))?;
-            let left = self.step(insn, at, &mut s).map_err(fail)?;
-            at += 4;
-            if left {
-                let Some(next) = self.open.iter().position(|(target, _)| *target == at) else {
-                    let reason = Reason::Unreachable;
-                    return if self.open.is_empty() { Ok(at) } else { Err(Refusal { at, reason }) };
-                };
-                s = self.open.swap_remove(next).1;
+            let Some(&word) = self.words.get(at / 4) else { return Err(fail(Reason::Endless)) };
+            if let Some(rd) = clears(word) {
+                s.clear(rd);
+            } else if let Some((rd, base, imm)) = loads_double(word) {
+                let Some(value) = self.load(s, s.get(base), imm) else { return Err(fail(Reason::Load)) };
+                s.set(rd, value);
+            } else if let Some((source, base, imm)) = stores_double(word) {
+                self.store(s, s.get(base), imm, s.get(source)).map_err(fail)?;
+            } else {
+                let Some(insn) = decode(word) else { return Err(fail(Reason::NotAllowed)) };
+                if let Insn::Branch { cond, rs1, rs2, imm } = insn {
+                    let learnt = self.branch(s, cond, rs1, rs2).map_err(fail)?;
+                    if imm < 8 || imm % 4 != 0 || self.returning || depth == MAX_DEPTH || ways.is_full() {
+                        return Err(fail(Reason::Branch));
+                    }
+                    let target = at + imm as usize;
+                    let end = self.leg(target, &mut s.clone(), depth + 1)?;
+                    ways.push((target, end));
+                    learnt.apply(s);
+                } else if self.step(insn, s).map_err(fail)? {
+                    return behind(at + 4, ways);
+                }
             }
+            at += 4;
         }
     }
 
-    /// One instruction; true if the leg is left here.
+    /// One instruction that is no load, store or branch; true if the leg is left here.
     #[inline]
-    fn step(&mut self, insn: Insn, at: usize, s: &mut State) -> Result<bool, Reason> {
+    fn step(&mut self, insn: Insn, s: &mut State) -> Result<bool, Reason> {
         match insn {
             Insn::AluImm { op, rd, rs1, imm } => s.set(rd, alu_imm(op, s.get(rs1), imm)),
-            Insn::Load { width: Width::D, rd, rs1, imm } => {
-                let value = self.load(s, s.get(rs1), imm).ok_or(Reason::Load)?;
-                s.set(rd, value);
-            }
-            Insn::Store { width: Width::D, rs2, rs1, imm } => self.store(s, s.get(rs1), imm, s.get(rs2))?,
             Insn::Lui { rd, imm } => s.set(rd, Value(Kind::Const, imm as i32)),
             Insn::Csr { op: CsrOp::W, rd: 0, csr, rs1 } => self.write_csr(s, csr, s.get(rs1))?,
             Insn::Csr { op: CsrOp::S, rd, csr, rs1: 0 } => {
@@ -218,7 +294,6 @@ impl Verifier<'_> {
             }
             Insn::Csr { op, rd: 0, csr: csr::SSTATUS, rs1 } if s.get(rs1) == FS => s.float = op == CsrOp::S,
             Insn::Alu { op: Alu::Add, rd, rs1, rs2 } => s.set(rd, add(s.get(rs1), s.get(rs2))),
-            Insn::Branch { cond, rs1, rs2, imm } => self.branch(s, cond, rs1, rs2, at, imm)?,
             Insn::Fsd { fs2, rs1, imm } => self.save_float(s, fs2, s.get(rs1), imm)?,
             Insn::Fld { fd, rs1, imm } => self.restore_float(s, fd, s.get(rs1), imm)?,
             Insn::FmvDX { fd, rs1: 0 } if s.float => {
@@ -252,7 +327,7 @@ impl Verifier<'_> {
             Kind::Top if offset == 0 => Some(Value(Kind::ReturnCode, 0)),
             Kind::Top => {
                 let word = frame_word(offset)?;
-                (s.stored >> word & 1 == 1).then_some(self.frame[word])
+                s.stored.has(word).then_some(self.frame[word])
             }
             Kind::Code => {
                 let at = usize::try_from(offset).ok().filter(|at| at % 8 == 0)?;
@@ -271,6 +346,7 @@ impl Verifier<'_> {
                 let x = *reg::IN_BLOCK.get(block_word(imm)?)?;
                 Some(Value(Kind::NextRegister, i32::from(x)))
             }
+            Kind::ReturnCode if n == 0 && imm == -8 => Some(Value(Kind::Description, 0)),
             Kind::NextTop if imm == 0 => Some(Value(Kind::ReturnCode, 1)),
             _ => None,
         }
@@ -324,17 +400,13 @@ impl Verifier<'_> {
 
     /// Frame words are written by the call leg, once each.
     fn store_frame(&mut self, s: &mut State, offset: i64, value: Value) -> Result<(), Reason> {
-        let word = frame_word(offset).filter(|word| s.stored >> word & 1 == 0).ok_or(Reason::Store)?;
-        if self.returning || !(self.is_trap() || self.is_call()) {
+        let word = frame_word(offset).filter(|word| !s.stored.has(*word)).ok_or(Reason::Store)?;
+        if self.returning || self.pushed.is_some() || !(self.is_trap || self.is_call) {
             return Err(Reason::Store);
         }
         self.frame[word] = value;
-        s.stored |= 1 << word;
+        s.stored.add(word);
         Ok(())
-    }
-
-    fn is_call(&self) -> bool {
-        matches!(self.shape, Shape::Call | Shape::Wait(_) | Shape::Signal(_))
     }
 
     fn save_float(&mut self, s: &mut State, f: u8, base: Value, imm: i64) -> Result<(), Reason> {
@@ -356,17 +428,9 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The few tests that portal code makes; falling through teaches something about the tested value.
-    fn branch(
-        &mut self,
-        s: &mut State,
-        cond: Cond,
-        rs1: u8,
-        rs2: u8,
-        at: usize,
-        imm: i64,
-    ) -> Result<(), Reason> {
-        let (tested, learnt, did) = match (cond, s.get(rs1), s.get(rs2)) {
+    /// The few tests that portal code makes; going on behind one teaches something about the tested register.
+    fn branch(&self, s: &State, cond: Cond, rs1: u8, rs2: u8) -> Result<Learnt, Reason> {
+        let (x, value, done) = match (cond, s.get(rs1), s.get(rs2)) {
             (Cond::Lt, Value(Kind::Limit, _), ZERO) => (rs1, UNKNOWN, done::ROOM),
             (Cond::Eq, Value(Kind::Head, _), ZERO) => (rs1, Value(Kind::Desc, 0), 0),
             (Cond::Ge, ZERO, Value(Kind::SemRead, _)) if matches!(self.shape, Shape::Wait(_)) => {
@@ -377,15 +441,7 @@ impl Verifier<'_> {
             }
             _ => return Err(Reason::Branch),
         };
-        let target = at + imm.clamp(0, i64::from(i16::MAX)) as usize;
-        let fresh = self.open.iter().all(|(other, _)| *other != target);
-        if self.returning || imm < 8 || imm % 4 != 0 || !fresh {
-            return Err(Reason::Branch);
-        }
-        self.open.try_push((target, s.clone())).map_err(|_| Reason::Branch)?;
-        s.set(tested, learnt);
-        s.done |= did;
-        Ok(())
+        Ok(Learnt { x, value, done })
     }
 
     fn read_csr(&self, s: &State, number: u16) -> Result<Value, Reason> {
@@ -403,7 +459,7 @@ impl Verifier<'_> {
         match number {
             csr::SSCRATCH => s.sscratch = value,
             csr::SATP => {
-                let ours = if self.is_trap() {
+                let ours = if self.is_trap {
                     value == csr_value(csr::SATP)
                 } else {
                     self.is(value, self.c.caller.satp)
@@ -464,19 +520,19 @@ impl Verifier<'_> {
 
     /// Code with an error entry at its second instruction: the first clears the status.
     fn after_clear_status(&self, at: usize, s: &mut State) -> Result<usize, Refusal> {
-        let clear = Insn::AluImm { op: Alu::Add, rd: reg::A1 as u8, rs1: 0, imm: 0 };
-        if self.words.get(at / 4).and_then(|word| decode(*word)) != Some(clear) {
+        if self.words.get(at / 4).and_then(|word| clears(*word)) != Some(reg::A1 as u8) {
             return Err(Refusal { at, reason: Reason::FirstOfReturn });
         }
-        s.regs[reg::A1] = Value(Kind::Status, 0);
+        s.set(reg::A1 as u8, Value(Kind::Status, 0));
         Ok(at + 4)
     }
 }
 
 /// Index of the frame word at this offset from the top before the push.
+#[inline]
 fn frame_word(offset: i64) -> Option<usize> {
-    let word = usize::try_from(offset - 8).ok()?;
-    (word % 8 == 0 && word / 8 < MAX_FRAME).then_some(word / 8)
+    let bytes = (offset as usize).wrapping_sub(8);
+    (bytes % 8 == 0 && bytes < MAX_FRAME * 8).then_some(bytes / 8)
 }
 
 /// Index of the preserved register kept at this offset of a thread block.

@@ -52,9 +52,10 @@ pub fn all() -> Vec<Case> {
     for spec in ["sm", "smiiii", "nm", "nmiiii", "sp", "spiiii", "np", "npiiii", "sf", "nf", "nfiiii"] {
         cases.push(call(&format!("call-{spec}"), spec, plain));
     }
-    for spec in
-        ["npci>4", "npciiiii", "npcii", "npc", "npadh=c", "nmiadi", "npi=c", "nmh", "npii>6", "spcdaii"]
-    {
+    for spec in [
+        "npci>4", "npciiiii", "npcii", "npc", "npadh=c", "nmiadi", "nmb", "npbaii", "npi=c", "nmh", "npii>6",
+        "spcdaii",
+    ] {
         let name = format!("call-{}", spec.replace('=', "eq").replace('>', "-"));
         cases.push(call(&name, spec, plain));
     }
@@ -87,10 +88,12 @@ pub fn all() -> Vec<Case> {
     cases.push(Case::new("semaphore-p-queue", "npci", Shape::Wait(1000), plain));
     cases.push(Case::new("tail", "nmd", Shape::Tail, tail));
     cases.push(Case::new("tail-word", "nmdi", Shape::Tail, tail));
+    cases.push(Case::new("tail-origin", "npb", Shape::Tail, tail));
     for (name, short) in [
         ("constant", Short::Constant { value: 5, status: 0 }),
         ("closed", Short::Constant { value: -1, status: 2 | 7 << 16 }),
         ("thread", Short::ThreadId),
+        ("top", Short::Top),
         ("time", Short::Time),
         ("timer", Short::SetTimer),
         ("flush", Short::Flush),

@@ -1,8 +1,9 @@
 //! Bytes from a terminal as keys.
 //!
-//! Strategy: a state machine over single bytes. Control sequences (`ESC [ parameters final`, `ESC O final`, `ESC letter`) are swallowed whole,
-//! known or not; a control character in the middle of one ends it and counts for itself, so garbage never
-//! makes the keyboard go dead. A character arrives when its UTF-8 is complete; bytes that are no UTF-8 vanish.
+//! Strategy: a state machine over single bytes. Control sequences (`ESC [ parameters final`, `ESC O final`,
+//! `ESC letter`) are swallowed whole, known or not; a control character in the middle of one ends it and
+//! counts for itself, so garbage never makes the keyboard go dead. A character arrives when its UTF-8 is
+//! complete; bytes that are no UTF-8 vanish.
 
 /// Parameters longer than this are no key of any terminal.
 const LONGEST: usize = 16;
@@ -87,7 +88,7 @@ impl Decoder {
                 (!c.is_control()).then_some(Key::Char(c))
             }
             State::Character { .. } => self.plain(byte),
-            _ if byte < 0x20 || byte >= 0x7f => self.plain(byte),
+            _ if !matches!(byte, b' '..=b'~') => self.plain(byte),
             State::Escape => match byte {
                 b'[' => {
                     self.state = State::Sequence { first: 0, last: 0, len: 0 };
@@ -149,9 +150,9 @@ impl Decoder {
             b' '..=b'~' => Key::Char(char::from(byte)),
             0xc2..=0xf4 => {
                 let full = match byte {
-                    ..0xe0 => 2,
-                    ..0xf0 => 3,
-                    _ => 4,
+                    0xf0.. => 4,
+                    0xe0..0xf0 => 3,
+                    _ => 2,
                 };
                 self.state = State::Character { bytes: [byte, 0, 0, 0], len: 1, full };
                 return None;

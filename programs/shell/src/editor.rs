@@ -1,12 +1,14 @@
 //! The line that is being typed, and its picture on the terminal.
 //!
-//! Strategy: the line lives in one row; when it is longer than the row, the row shows a window of it that moves with the
-//! cursor, so nothing ever depends on how a terminal wraps. Each key edits the line and then draws the row anew; only a
-//! character typed at the end, the usual case, is sent as it is.
+//! Strategy: the line lives in one row; when it is longer than the row, the row shows a window of it that
+//! moves with the cursor, so nothing ever depends on how a terminal wraps. Each key edits the line and then
+//! draws the row anew; only a character typed at the end, the usual case, is sent as it is.
 //!
 //! Invariants:
-//! * After each byte the row shows the prompt and the window, and the cursor stands where the next character goes.
-//! * `cursor` is on a character boundary. The window, `offset..offset + width()`, contains the cursor or ends at it.
+//! * After each byte the row shows the prompt and the window, and the cursor stands where the next character
+//!   goes.
+//! * `cursor` is on a character boundary. The window, `offset..offset + width()`, contains the cursor or ends
+//!   at it.
 //! * The line is text: no control character gets into it, whatever is typed or completed.
 
 use alloc::collections::VecDeque;
@@ -88,7 +90,8 @@ impl Editor {
         self.history.iter().map(String::as_str)
     }
 
-    /// Takes a byte from the terminal; appends to `out` what goes to it. After an event comes [`begin`](Self::begin).
+    /// Takes a byte from the terminal; appends to `out` what goes to it. After an event comes
+    /// [`begin`](Self::begin).
     pub fn feed(&mut self, byte: u8, complete: &mut Complete, out: &mut Vec<u8>) -> Option<Event> {
         let key = self.decoder.push(byte)?;
         let undecided = core::mem::take(&mut self.undecided);

@@ -5,7 +5,8 @@
 //! * [`parse`] turns a line into [`Job`]s: pipelines of commands of words
 //! * [`Table`] lays out columns; [`format`] has the tables of `ps`, `portals`, `names` and `top`
 //!
-//! The component reads the console in raw mode, gives each byte to [`Editor::feed`], writes what that puts out, and runs the line that it returns.
+//! The component reads the console in raw mode, gives each byte to [`Editor::feed`], writes what that puts
+//! out, and runs the line that it returns.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -4,11 +4,12 @@
 //! line     = [ job { (";" | "&") job } [ ";" | "&" ] ] [ "#" anything ]
 //! job      = command { "|" command }
 //! command  = word { word }
-//! word     = what is not blank and none of | & ; < > # at its start; '…' as it is; "…" with \" and \\; \ before any character
+//! word     = what is not blank and none of | & ; < >, nor # at its start;
+//!            '…' as it is; "…" with \" and \\; \ before any character
 //! ```
 //!
-//! `&` puts the job before it in the background. What other shells have and this one has not (`<`, `>`, `&&`, `||`) is
-//! refused rather than taken for a word. Columns count characters from 1.
+//! `&` puts the job before it in the background. What other shells have and this one has not (`<`, `>`, `&&`,
+//! `||`) is refused rather than taken for a word. Columns count characters from 1.
 
 use alloc::string::String;
 use alloc::vec::Vec;

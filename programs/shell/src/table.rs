@@ -1,7 +1,7 @@
 //! Columns of text for a terminal.
 //!
-//! Strategy: rows are kept whole until all are known; a column is as wide as its widest cell. The last column, if
-//! left-aligned, is not padded, so no line ends in blanks.
+//! Strategy: rows are kept whole until all are known; a column is as wide as its widest cell. The last
+//! column, if left-aligned, is not padded, so no line ends in blanks.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -1,10 +1,10 @@
 //! The state machine. See the head of the crate for strategy and modes.
 //!
 //! Invariants:
-//! * Every operation ends in `settle`, which is the only place that wakes, echoes, transmits and sets the UART's interrupts; it
-//!   goes by the state alone, so no event is forgotten between two operations.
-//! * A waiter is counted, under the lock, before it sleeps, and counted out before its V; one that gives up after that leaves a V
-//!   too many, which wakes somebody for nothing.
+//! * Every operation ends in `settle`, which is the only place that wakes, echoes, transmits and sets the
+//!   UART's interrupts; it goes by the state alone, so no event is forgotten between two operations.
+//! * A waiter is counted, under the lock, before it sleeps, and counted out before its V; one that gives up
+//!   after that leaves a V too many, which wakes somebody for nothing.
 //! * Only bytes that a Ctrl-C throws away are ever dropped.
 
 use pebble_abi::call::IO_BYTES;

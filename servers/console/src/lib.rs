@@ -1,20 +1,23 @@
 //! The console: a serial line with a person, or a script, at its other end.
 //!
-//! Strategy: the driver thread moves bytes between the 16550 and two rings and does little more. What a byte typed *means* is
-//! decided when it is read: in *cooked* mode the line discipline takes bytes from the input ring while somebody waits for a
-//! line, echoes and edits; in *raw* mode the shell gets them as they came, up to the end of a line. So what is typed or pasted ahead goes to the
-//! program that reads it, in that program's mode. Only Ctrl-C is special on arrival, in cooked mode.
+//! Strategy: the driver thread moves bytes between the 16550 and two rings and does little more. What a byte
+//! typed *means* is decided when it is read: in *cooked* mode the line discipline takes bytes from the input
+//! ring while somebody waits for a line, echoes and edits; in *raw* mode the shell gets them as they came, up
+//! to the end of a line. So what is typed or pasted ahead goes to the program that reads it, in that
+//! program's mode. Only Ctrl-C is special on arrival, in cooked mode.
 //!
-//! Nothing is lost at any speed: when the input ring is full, the driver leaves bytes in the UART, whose flow control
-//! holds the sender; when there is no room for an echo, the discipline takes no byte.
+//! Nothing is lost at any speed: when the input ring is full, the driver leaves bytes in the UART, whose flow
+//! control holds the sender; when there is no room for an echo, the discipline takes no byte.
 //!
-//! All of it is [`Console`], under the one lock of the component. Operations never wait: they say `Block` and count the caller among the waiters
-//! of a [`Queue`]; the component gives up the lock, does P on the semaphore of that queue, and tries again. They call
-//! `wake` with the number of V that a queue's semaphore gets. The four semaphores start at 0 and are interruptible.
+//! All of it is [`Console`], under the one lock of the component. Operations never wait: they say `Block` and
+//! count the caller among the waiters of a [`Queue`]; the component gives up the lock, does P on the
+//! semaphore of that queue, and tries again. They call `wake` with the number of V that a queue's semaphore
+//! gets. The four semaphores start at 0 and are interruptible.
 //!
 //! ```text
 //! read(control, max):  loop { lock; r = console.read(control, max, wake); unlock;
-//!                             Data => return, Block(queue) => P(queue); cut short: lock; console.give_up(queue); unlock; return EINTR }
+//!                             Data         => return
+//!                             Block(queue) => P(queue); cut short: lock; console.give_up(queue); unlock; EINTR }
 //! driver thread:       init; loop { P(device); lock; console.service(wake); unlock; interrupt-dispatcher.ack }
 //! ```
 //!
@@ -24,9 +27,10 @@
 //! | `console.gone` (process server: domain) | [`Console::gone`] |
 //! | the four portals of an open console | [`Console::read`], [`Console::write`], `EINVAL` (no place to seek), [`Console::close`] |
 //!
-//! `/dev/console` reads lines and writes text. `/dev/console/ctl` belongs to one domain at a time, the shell: to write `rawon` or
-//! `rawoff` there sets the mode (closing it sets `rawoff`), to read waits for a Ctrl-C. In raw mode only that domain
-//! is served with input; all others wait for cooked mode. Among themselves readers are served in the order in which they came.
+//! `/dev/console` reads lines and writes text. `/dev/console/ctl` belongs to one domain at a time, the shell:
+//! to write `rawon` or `rawoff` there sets the mode (closing it sets `rawoff`), to read waits for a Ctrl-C.
+//! In raw mode only that domain is served with input; all others wait for cooked mode. Among themselves
+//! readers are served in the order in which they came.
 #![no_std]
 #![forbid(unsafe_code)]
 

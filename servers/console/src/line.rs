@@ -8,11 +8,12 @@
 //! | Ctrl-D | hands over what there is; with nothing there: the end of the input |
 //! | Ctrl-C | drops the line, and says so |
 //!
-//! Other control characters are put in and echoed as `^X`, a tab as a space. To take back characters it moves the cursor to the left, which terminals do
-//! within a row: a line that has wrapped reads right but may look wrong.
+//! Other control characters are put in and echoed as `^X`, a tab as a space. To take back characters it moves
+//! the cursor to the left, which terminals do within a row: a line that has wrapped reads right but may look
+//! wrong.
 //!
-//! Invariants: while a line is [`ready`](LineDiscipline::ready) no byte is taken; a line that fills the buffer is ready without its end, so
-//! that none is dropped; no byte causes more than [`ECHO_BYTES`] of echo.
+//! Invariants: while a line is [`ready`](LineDiscipline::ready) no byte is taken; a line that fills the
+//! buffer is ready without its end, so that none is dropped; no byte causes more than [`ECHO_BYTES`] of echo.
 
 /// Longest line that is edited and read as one.
 pub const LINE_BYTES: usize = 1024;

@@ -1,8 +1,8 @@
 //! The 16550 UART, as far as a driver with interrupts needs it.
 //!
-//! Invariants: the receive interrupt is on only while the driver will take bytes, the transmit interrupt only while it has some to
-//! send, so neither fires for nothing. Together with the receive interrupt the request-to-send line goes: a sender with
-//! hardware flow control stops when nobody takes its bytes.
+//! Invariants: the receive interrupt is on only while the driver will take bytes, the transmit interrupt only
+//! while it has some to send, so neither fires for nothing. Together with the receive interrupt the
+//! request-to-send line goes: a sender with hardware flow control stops when nobody takes its bytes.
 
 /// The registers of one UART. Offsets are register numbers, whatever their distance in memory.
 pub trait Registers {

@@ -1,8 +1,8 @@
 //! The archive as a tree of files and directories.
 //!
-//! Strategy: a list of nodes sorted by normal path (no `/` at either end, none doubled); the root's path is empty. Directories that the
-//! archive does not list, but whose files it does, are there as well. The text of a directory is made when the
-//! archive is read, so that to read it is the same as to read a file.
+//! Strategy: a list of nodes sorted by normal path (no `/` at either end, none doubled); the root's path is
+//! empty. Directories that the archive does not list, but whose files it does, are there as well. The text of
+//! a directory is made when the archive is read, so that to read it is the same as to read a file.
 //!
 //! Invariants: paths are distinct; each but the root has its parent in the list, and that is a directory.
 
@@ -118,8 +118,8 @@ impl<'a> Archive<'a> {
         Ok(archive)
     }
 
-    /// Finds a path as a client spells it, from the root; `.` and `..` are followed, a `/` at the end asks for a directory.
-    /// Returns the number of the node.
+    /// Finds a path as a client spells it, from the root; `.` and `..` are followed, a `/` at the end asks
+    /// for a directory. Returns the number of the node.
     pub fn lookup(&self, path: &str) -> Result<usize, i64> {
         let mut normal = Path { bytes: [0; PATHLEN], len: 0 };
         for component in path.split('/') {

@@ -1,8 +1,8 @@
 //! Open files. See the head of the crate.
 //!
 //! Invariants:
-//! * A control word names an entry by index and generation; entries are reused, generations are not, so the portals of a
-//!   closed file answer `EBADF` even while another domain uses the entry.
+//! * A control word names an entry by index and generation; entries are reused, generations are not, so the
+//!   portals of a closed file answer `EBADF` even while another domain uses the entry.
 //! * `place` never lies behind the end of the file.
 
 use alloc::vec;
@@ -62,7 +62,8 @@ impl<'a> Files<'a> {
         Ok(u64::from(generation) << 16 | index as u64)
     }
 
-    /// The next bytes, up to `max` and 32 at most: their number, 0 at the end, and the bytes in words that are otherwise zero.
+    /// The next bytes, up to `max` and 32 at most: their number, 0 at the end, and the bytes in words that
+    /// are otherwise zero.
     pub fn read(&mut self, control: u64, max: u64) -> (i64, [u64; 4]) {
         let Some((open, bytes)) = self.file(control) else { return (-errno::EBADF, [0; 4]) };
         let rest = &bytes[open.place..];
@@ -76,7 +77,8 @@ impl<'a> Files<'a> {
         if self.file(control).is_some() { -errno::EPERM } else { -errno::EBADF }
     }
 
-    /// Moves to `offset` from the start, from here or from the end, and returns the new place; not before the start nor behind the end.
+    /// Moves to `offset` from the start, from here or from the end, and returns the new place; not before the
+    /// start nor behind the end.
     pub fn seek(&mut self, control: u64, offset: u64, whence: u64) -> i64 {
         let Some((open, bytes)) = self.file(control) else { return -errno::EBADF };
         let from = match whence {

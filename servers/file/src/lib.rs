@@ -1,8 +1,8 @@
 //! The file server: the read-only archive of the image, as files that clients read 32 bytes a call.
 //!
-//! Strategy: the archive (`cpio`, format `newc`) is parsed once, into a sorted list of paths that borrow from it; a look-up is a
-//! binary search. An open file is an entry of a table with the place up to which it has been read; nothing blocks, so the
-//! component runs each operation under its one lock and returns.
+//! Strategy: the archive (`cpio`, format `newc`) is parsed once, into a sorted list of paths that borrow from
+//! it; a look-up is a binary search. An open file is an entry of a table with the place up to which it has
+//! been read; nothing blocks, so the component runs each operation under its one lock and returns.
 //!
 //! | interface | operation |
 //! |---|---|
@@ -10,7 +10,8 @@
 //! | `file.gone` (process server: domain) | [`Files::gone`] |
 //! | the four portals of an open file | [`Files::read`], [`Files::write`], [`Files::seek`], [`Files::close`] |
 //!
-//! Results are the value of the call, or a negative error number of `pebble_abi::errno`, as they go back to the client.
+//! Results are the value of the call, or a negative error number of `pebble_abi::errno`, as they go back to
+//! the client.
 //!
 //! A directory reads as text: the names in it, sorted, one a line, `/` after those of directories.
 #![no_std]

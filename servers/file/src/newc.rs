@@ -1,8 +1,9 @@
 //! The `newc` format of `cpio`: records of header, name and data, one after the other.
 //!
-//! A header is `070701` and 13 numbers of 8 hexadecimal digits. The name follows, zero-terminated, then the data; each starts at a multiple
-//! of four bytes. The record named `TRAILER!!!` is the last. Invariant: whatever the bytes are, reading stays inside
-//! of the archive and ends; the first thing wrong is reported with its offset.
+//! A header is `070701` and 13 numbers of 8 hexadecimal digits. The name follows, zero-terminated, then the
+//! data; each starts at a multiple of four bytes. The record named `TRAILER!!!` is the last. Invariant:
+//! whatever the bytes are, reading stays inside of the archive and ends; the first thing wrong is reported
+//! with its offset.
 
 use crate::archive::{ArchiveError, Problem};
 

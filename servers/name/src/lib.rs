@@ -1,14 +1,15 @@
 //! The name server: which interface has which name, and which domain may open it.
 //!
 //! Strategy: the names are a chained hash table over fixed arrays, so a look-up reads one short chain and
-//! compares three words. The policy is answered by one AND: each interface keeps the set of rules whose interface
-//! pattern matches its name, each domain the set of rules whose client pattern matches the domain's name; the lowest
-//! common element is the first rule that matches both, and it decides.
+//! compares three words. The policy is answered by one AND: each interface keeps the set of rules whose
+//! interface pattern matches its name, each domain the set of rules whose client pattern matches the domain's
+//! name; the lowest common element is the first rule that matches both, and it decides.
 //!
 //! Invariants:
 //! * A name belongs to at most one interface; it is free again once its domain has withdrawn it or died.
 //! * An empty registry is all zero, so it costs no byte of the image.
-//! * `used` slots are exactly those reachable from a chain head; all others hang on the free list or lie at and above `fresh`.
+//! * `used` slots are exactly those reachable from a chain head; all others hang on the free list or lie at
+//!   and above `fresh`.
 //! * The rules are matched when a name comes up or a domain is introduced, never during a look-up.
 //!
 //! | interface | operation |
@@ -20,8 +21,9 @@
 //! | `name.domain` (process server, at birth) | [`Registry::domain`] |
 //! | `name.gone` (process server, at death) | [`Registry::gone`] |
 //!
-//! At start the component gives [`Registry::policy`] the rules of the boot information, then registers what the image
-//! builder has registered already. All operations run under the one lock of the component; none blocks.
+//! At start the component gives [`Registry::policy`] the rules of the boot information, then registers what
+//! the image builder has registered already. All operations run under the one lock of the component; none
+//! blocks.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,8 @@
 //! Rules: "domains named so may, or may not, open interfaces named so"; the first that matches decides.
 //!
-//! Strategy: a [`RuleSet`] is the set of rules that one side of a question satisfies, a bit per rule in order. Two sets,
-//! intersected, leave the rules that match the whole question; the lowest bit is the first of them.
+//! Strategy: a [`RuleSet`] is the set of rules that one side of a question satisfies, a bit per rule in
+//! order. Two sets, intersected, leave the rules that match the whole question; the lowest bit is the first
+//! of them.
 
 use pebble_boot::Rule;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pebble_boot::Rule;
 use pebble_abi::link::{pack, unpack};
+use pebble_boot::Rule;
 use pebble_name::{CAPACITY, Error, MAX_PER_DOMAIN, MAX_RULES, Name, Registry, RuleError, matches};
 use proptest::prelude::*;
 

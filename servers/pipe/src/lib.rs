@@ -1,17 +1,18 @@
 //! The pipe server: bytes from writers to readers in other domains, 32 at most a call.
 //!
-//! Strategy: everything is in [`Pipes`], under the one lock of the component. An operation never waits: it says
-//! [`Block`](Read::Block) and counts the caller among the waiters of a [`Queue`]; the component gives up the lock, does P on the semaphore of
-//! that queue, and tries again. An operation that lets waiters go on hands out a [`Wake`]: so many V on the semaphore of that queue.
+//! Strategy: everything is in [`Pipes`], under the one lock of the component. An operation never waits: it
+//! says [`Block`](Read::Block) and counts the caller among the waiters of a [`Queue`]; the component gives up
+//! the lock, does P on the semaphore of that queue, and tries again. An operation that lets waiters go on
+//! hands out a [`Wake`]: so many V on the semaphore of that queue.
 //!
 //! ```text
 //! read(control, max):  loop { lock; r = pipes.read(control, max); unlock;
-//!                             Data { wake, .. } => V(wake.queue) wake.count times, return
-//!                             Block(queue)      => P(queue); cut short: lock; pipes.give_up(queue); unlock; return EINTR }
+//!                             Data { wake, .. } => V(wake.queue) wake.count times; return
+//!                             Block(queue)      => P(queue); cut short: lock; pipes.give_up(queue); unlock; EINTR }
 //! ```
 //!
-//! A semaphore a queue ([`QUEUES`] of them, initially 0, interruptible) is the component's to create; one V too many wakes
-//! a waiter for nothing, which tries again.
+//! A semaphore a queue ([`QUEUES`] of them, initially 0, interruptible) is the component's to create; one V
+//! too many wakes a waiter for nothing, which tries again.
 //!
 //! | interface | operation |
 //! |---|---|
@@ -21,10 +22,11 @@
 //! | `pipe.gone` (process server: domain) | [`Pipes::gone`] |
 //! | the four portals of an open end | [`Pipes::read`], [`Pipes::write`], `EINVAL` (a pipe has no place to seek), [`Pipes::close`] |
 //!
-//! Life of a pipe: its creator makes it, and hands the two paths `/pipe/<token>/r` and `/pipe/<token>/w` to whom it likes; the token is the right
-//! to open. A side has *ended* when nobody has it open, and somebody had or nobody can any more: its creator has abandoned
-//! the side, or died. When the writing side has ended, readers see the end of the data; when the reading side has,
-//! writers get `EPIPE`; when both have, the pipe is gone. A write is whole or waits: lines of up to 32 bytes never mix.
+//! Life of a pipe: its creator makes it, and hands the two paths `/pipe/<token>/r` and `/pipe/<token>/w` to
+//! whom it likes; the token is the right to open. A side has *ended* when nobody has it open, and somebody
+//! had or nobody can any more: its creator has abandoned the side, or died. When the writing side has ended,
+//! readers see the end of the data; when the reading side has, writers get `EPIPE`; when both have, the pipe
+//! is gone. A write is whole or waits: lines of up to 32 bytes never mix.
 #![no_std]
 #![forbid(unsafe_code)]
 

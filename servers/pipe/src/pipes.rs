@@ -1,13 +1,16 @@
 //! The state machine. See the head of the crate for strategy and the life of a pipe.
 //!
 //! Invariants:
-//! * `ends[s]` of a pipe is the number of open ends of side `s` that name it; a pipe in use by an open end is not freed.
-//! * A control word names an end by index and generation. Ends are reused, generations are not (in four thousand million
-//!   reuses), so a thread that was blocked while its end was closed finds `EBADF`, not somebody else's pipe.
-//! * A waiter is counted in `waiting` of its queue, under the lock, before it sleeps; whoever makes its wait pointless takes
-//!   the whole count and wakes that many. Counted waiters and V together are never fewer than the threads that sleep, even
-//!   when one of them gives up after it was counted out; so no wake-up is lost.
-//! * Readers wait only while the ring is empty; writers only while it has less room than each of them needs (`need`).
+//! * `ends[s]` of a pipe is the number of open ends of side `s` that name it; a pipe in use by an open end is
+//!   not freed.
+//! * A control word names an end by index and generation. Ends are reused, generations are not (in four
+//!   thousand million reuses), so a thread that was blocked while its end was closed finds `EBADF`, not
+//!   somebody else's pipe.
+//! * A waiter is counted in `waiting` of its queue, under the lock, before it sleeps; whoever makes its wait
+//!   pointless takes the whole count and wakes that many. Counted waiters and V together are never fewer than
+//!   the threads that sleep, even when one of them gives up after it was counted out; so no wake-up is lost.
+//! * Readers wait only while the ring is empty; writers only while it has less room than each of them needs
+//!   (`need`).
 //! * All-zero bytes are a server without pipes.
 
 use pebble_abi::call::IO_BYTES;
@@ -166,8 +169,19 @@ struct End {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    Closed,
-    Open(Side),
+    /// Zero: see the invariants.
+    Closed = 0,
+    Reading,
+    Writing,
+}
+
+impl State {
+    const fn open(side: Side) -> Self {
+        match side {
+            Side::Read => State::Reading,
+            Side::Write => State::Writing,
+        }
+    }
 }
 
 pub struct Pipes {
@@ -235,7 +249,7 @@ impl Pipes {
         let index = self.ends.iter().position(|e| e.state == State::Closed).ok_or(Error::Limit)?;
         *opened += 1;
         let generation = self.ends[index].generation.wrapping_add(1);
-        self.ends[index] = End { generation, asid, pipe: at as u8, state: State::Open(side) };
+        self.ends[index] = End { generation, asid, pipe: at as u8, state: State::open(side) };
         self.pipes[at].ends[side as usize] += 1;
         self.pipes[at].had[side as usize] = true;
         Ok(u64::from(generation) << 8 | index as u64)
@@ -291,7 +305,8 @@ impl Pipes {
         Ok(())
     }
 
-    /// The creator knows that nobody will open these sides any more, for instance because the program that should have is dead.
+    /// The creator knows that nobody will open these sides any more, for instance because the program that
+    /// should have is dead.
     pub fn abandon(
         &mut self,
         asid: u16,
@@ -347,13 +362,17 @@ impl Pipes {
     #[inline]
     fn end(&self, control: u64, side: Side) -> Option<usize> {
         let end = &self.ends[control as usize % ENDS];
-        let named = u64::from(end.generation) == control >> 8 && end.state == State::Open(side);
+        let named = u64::from(end.generation) == control >> 8 && end.state == State::open(side);
         named.then_some(usize::from(end.pipe) % PIPES)
     }
 
     fn close_end(&mut self, index: usize, wake: &mut impl FnMut(Wake)) {
         let End { asid, pipe, state, .. } = self.ends[index];
-        let State::Open(side) = state else { return };
+        let side = match state {
+            State::Closed => return,
+            State::Reading => Side::Read,
+            State::Writing => Side::Write,
+        };
         self.ends[index].state = State::Closed;
         self.opened[usize::from(asid)] -= 1;
         let at = usize::from(pipe);

@@ -1,16 +1,17 @@
 //! The bytes in a pipe, put in and taken out a word at a time.
 //!
-//! Problem: one byte must be cheap, and so must 32. Strategy: the ring is an array of words; up to eight bytes at any byte
-//! position are two shifts, whatever their number and alignment, and no loop over bytes.
+//! Problem: one byte must be cheap, and so must 32. Strategy: the ring is an array of words; up to eight
+//! bytes at any byte position are two shifts, whatever their number and alignment, and no loop over bytes.
 //!
-//! Invariants: `put - got <= RING_BYTES`, both counted modulo 2^32; a word holds bytes of both ends when the ring is nearly full,
-//! so that no byte but those put in is ever written.
+//! Invariants: `put - got <= RING_BYTES`, both counted modulo 2^32; a word holds bytes of both ends when the
+//! ring is nearly full, so that no byte but those put in is ever written.
 
 const WORDS: usize = 64;
 /// Bytes that a pipe holds.
 ///
-/// 512 are 16 full calls, so a pair of domains that move bulk data switch every 16 calls, some tenth of the cost of these calls. More would
-/// save less than it costs in resident memory: the rings of all pipes take 32 KiB; with 4 KiB each it would be half of the system.
+/// 512 are 16 full calls, so a pair of domains that move bulk data switch every 16 calls, some tenth of the
+/// cost of these calls. More would save less than it costs in resident memory: the rings of all pipes take 32
+/// KiB; with 4 KiB each it would be half of the system.
 pub const RING_BYTES: usize = WORDS * 8;
 
 pub struct Ring {

@@ -1,8 +1,9 @@
 //! Tokens: the right to open a pipe, as a number that nobody guesses.
 //!
-//! Strategy: SipHash-2-4 of a counter under a secret key, so that who sees any number of tokens learns nothing of the next one.
-//! The key is stirred with the time of every creation. The low bits are the number of the pipe, which makes the way from token to
-//! pipe an index and a comparison. The top bit is clear: a result word below zero is an error.
+//! Strategy: SipHash-2-4 of a counter under a secret key, so that who sees any number of tokens learns
+//! nothing of the next one. The key is stirred with the time of every creation. The low bits are the number
+//! of the pipe, which makes the way from token to pipe an index and a comparison. The top bit is clear: a
+//! result word below zero is an error.
 
 use pebble_abi::link::{PATHLEN, pack, unpack};
 

@@ -1,2 +1,49 @@
+//! The portal manager: the only one that changes portal tables and portal code.
+//!
+//! It registers interfaces, and opens portals to them: parses nothing at that moment (specifications were parsed when they were
+//! registered), compiles, verifies, places the code in the arena and writes one table word. Who may open what is the name
+//! server's decision; the component asks it.
+//!
+//! Memory is reached through [`Machine`], so that all of this runs on a host against a fake one.
+//!
+//! Invariants:
+//! * a table word is the address of common code, of verified code of that very slot, or of `none`; it is written last when a portal
+//!   is opened and first when one is closed;
+//! * code that a suspended thread may return through is not reused: it waits in limbo until no invocation stack mentions it;
+//! * a portal into a dead domain answers CLOSED with its name, and keeps no reference to what that domain had;
+//! * a failed request changes nothing.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod arena;
+pub mod frames;
+pub mod manager;
+pub mod open;
+
+pub use arena::Run;
+pub use manager::{Domain, Goal, Interface, Manager, Slot};
+
+/// The memory that the portal manager may touch, and what it asks others for.
+pub trait Machine {
+    fn set_table(&mut self, asid: u16, index: u16, word: u64);
+    fn set_code(&mut self, offset: u64, words: &[u32]);
+    fn code_word(&self, offset: u64) -> u64;
+    /// Threads that have a block.
+    fn threads(&self) -> impl Iterator<Item = u16>;
+    /// Word of a thread block at this offset.
+    fn thread_word(&self, tid: u16, offset: u64) -> u64;
+    /// Word of the nucleus data (stack queues, descriptors, counters) at this offset.
+    fn data(&self, offset: u64) -> u64;
+    fn set_data(&mut self, offset: u64, word: u64);
+    /// A fresh page of the arena.
+    fn grow_code(&mut self, page: u32) -> Result<(), i64>;
+    /// A fresh page of a domain's table.
+    fn grow_table(&mut self, asid: u16, page: u32) -> Result<(), i64>;
+    /// A fresh stack of a domain for its queue: initial stack pointer.
+    fn stack(&mut self, asid: u16) -> Result<u64, i64>;
+    /// The callee of an `s` portal sees the caller's stacks.
+    fn share_stacks(&mut self, owner: u16, other: u16) -> Result<(), i64>;
+    fn free_semaphore(&mut self, id: u16);
+}

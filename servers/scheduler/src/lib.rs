@@ -5,7 +5,7 @@
 //!
 //! **Strategy.** This crate is pure logic over flat arrays indexed by thread; it switches nothing itself. Each
 //! entry returns a [`Decision`]: go on with the caller, or invoke the switch portal. Every queue is a
-//! [`Ring`](ring::Ring): circular, singly linked, known by its tail, linked through one byte a thread. The running
+//! [`Ring`]: circular, singly linked, known by its tail, linked through one byte a thread. The running
 //! thread stays in the ring of its priority, as the head. Hence "yield" is one store (the head becomes the
 //! tail), and a preempted thread is where it should be: at the head. A bitmap of non-empty rings finds the
 //! next priority when a ring runs empty. Sleepers are a heap.
@@ -33,7 +33,8 @@
 //! | interface | arguments | method |
 //! |---|---|---|
 //! | `scheduler.yield` | – | [`yield_now(now)`](Scheduler::yield_now) |
-//! | `scheduler.sleep` | until; caller's domain | [`sleep(until, caller, now)`](Scheduler::sleep) |
+//! | `scheduler.sleep` | caller's domain; until | [`sleep(until, caller, now)`](Scheduler::sleep) |
+//! | `scheduler.stack_wait` | – | `sleep`, for a while, with no caller's domain (0) |
 //! | `scheduler.p` | semaphore; caller's domain | [`p(words, sem, caller, now)`](Scheduler::p) |
 //! | `scheduler.v`, `scheduler.irq` | semaphore | [`v(words, sem, now)`](Scheduler::v) |
 //! | `scheduler.tick` | – | [`tick(now)`](Scheduler::tick) |
@@ -325,7 +326,7 @@ impl Scheduler {
     }
 
     /// Makes every sleeper ready that is due.
-    #[inline(never)]
+    #[inline(always)]
     fn wake(&mut self, now: u64) {
         while now >= self.due {
             let t = self.sleepers.pop();

@@ -97,3 +97,40 @@ impl Sleepers {
         self.keys[at & MASK] = key;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn the_earliest_comes_first(ops in prop::collection::vec((0..6u8, 0..100u64, any::<u8>()), 1..600)) {
+            let (mut heap, mut model) = (Sleepers::new(), BTreeSet::new());
+            for (op, until, t) in ops {
+                let known = model.iter().find(|(_, other)| *other == t).copied();
+                match (op, known) {
+                    (0, _) if !model.is_empty() => {
+                        prop_assert_eq!(heap.pop(), model.pop_first().unwrap().1);
+                    }
+                    (1, Some(entry)) => {
+                        heap.remove(t);
+                        model.remove(&entry);
+                    }
+                    (1, None) => heap.remove(t),
+                    (_, None) => {
+                        heap.push(until, t);
+                        model.insert((until, t));
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(heap.due(), model.first().map_or(NEVER, |(until, _)| *until));
+            }
+            while let Some((_, t)) = model.pop_first() {
+                prop_assert_eq!(heap.pop(), t);
+            }
+        }
+    }
+}

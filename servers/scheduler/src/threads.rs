@@ -22,20 +22,6 @@ pub enum ThreadState {
     Waiting(u16),
 }
 
-impl ThreadState {
-    /// As `scheduler.thread_info` returns it: 0 to 5 in the order above; the semaphore from bit 8 on.
-    pub const fn word(self) -> u64 {
-        match self {
-            Self::Free => 0,
-            Self::Ready => 1,
-            Self::Running => 2,
-            Self::Sleeping => 3,
-            Self::Exited => 4,
-            Self::Waiting(sem) => 5 | (sem as u64) << 8,
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadInfo {
     pub state: ThreadState,

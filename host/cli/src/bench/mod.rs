@@ -16,6 +16,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use pebble_image::Report;
 use pebble_qemu::{Exit, Machine};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,7 @@ use crate::{build, ui};
 
 /// The manifest of the system that measures.
 const SYSTEM: &str = "bench";
+const PAGE: u64 = pebble_abi::map::PAGE;
 /// Begins each row on the guest's console.
 const ROW: &str = "@bench ";
 const LIMIT: Duration = Duration::from_secs(900);
@@ -68,7 +70,7 @@ impl Row {
 
 /// Everything that `--json` tells.
 #[derive(Serialize)]
-struct Report<'a> {
+struct Output<'a> {
     board: &'a str,
     qemu: String,
     commit: String,
@@ -87,7 +89,7 @@ pub fn bench(tools: &Tools, options: &Options) -> Result<()> {
     }
     if let Some(file) = &options.json {
         let report =
-            Report { board: "virt-rv64", qemu: qemu_version(tools)?, commit: commit(tools), rows: &rows };
+            Output { board: "virt-rv64", qemu: qemu_version(tools)?, commit: commit(tools), rows: &rows };
         let text = serde_json::to_string_pretty(&report)? + "\n";
         if to_stdout {
             io::stdout().write_all(text.as_bytes())?;
@@ -105,8 +107,8 @@ pub fn bench(tools: &Tools, options: &Options) -> Result<()> {
 /// Runs the measurements; rows in the order of the papers' table, then of their ids.
 pub fn measure(tools: &Tools, only: Option<&str>) -> Result<Vec<Row>> {
     let built = build::system(tools, SYSTEM)?;
-    let sizes = built.sizes.iter().map(|(id, bytes)| Row::exact(id.clone(), "bytes", *bytes));
-    let mut rows: BTreeMap<String, Row> = sizes.map(|row| (row.id.clone(), row)).collect();
+    let mut rows: BTreeMap<String, Row> =
+        sizes(&built.report).into_iter().map(|row| (row.id.clone(), row)).collect();
 
     let machine = Machine::new(tools.qemu()?).counting();
     let mut guest = machine.start(&built.image)?;
@@ -130,6 +132,18 @@ pub fn measure(tools: &Tools, only: Option<&str>) -> Result<Vec<Row>> {
     rows.sort_by_key(|row| papers::rank(&row.id));
     ensure!(!rows.is_empty(), "no row has {:?} in its id", only.unwrap_or_default());
     Ok(rows)
+}
+
+/// What the image knows: the nucleus's code and constants, each essential server's code and data, and the resident
+/// size of the essential system.
+fn sizes(report: &Report) -> Vec<Row> {
+    let row = |id: String, bytes| Row::exact(id, "bytes", bytes);
+    let servers = report.domains.iter().filter(|domain| domain.core);
+    let mut rows: Vec<Row> =
+        servers.map(|d| row(format!("size.server.{}", d.name), d.text + d.rodata + d.data)).collect();
+    rows.push(row("size.nucleus".into(), report.nucleus_bytes));
+    rows.push(row("size.system".into(), u64::from(report.essential_pages()) * PAGE));
+    rows
 }
 
 /// Takes the rows out of the console's output.

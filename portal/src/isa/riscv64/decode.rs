@@ -144,7 +144,7 @@ pub enum Insn {
 }
 
 /// Decodes one instruction word.
-#[inline]
+#[inline(always)]
 pub const fn decode(word: u32) -> Option<Insn> {
     let rd = (word >> 7 & 31) as u8;
     let rs1 = (word >> 15 & 31) as u8;
@@ -212,6 +212,32 @@ pub const fn decode(word: u32) -> Option<Insn> {
         0x73 => return system(word, rd, rs1, rs2),
         _ => return None,
     })
+}
+
+// Short cuts for what portal code mostly consists of; `decode` says the same.
+
+/// The register that `addi rd, zero, 0` clears.
+#[inline(always)]
+pub const fn clears(word: u32) -> Option<u8> {
+    if word & 0xffff_f07f == 0x13 { Some((word >> 7 & 31) as u8) } else { None }
+}
+
+/// `ld`: destination, base, offset.
+#[inline(always)]
+pub const fn loads_double(word: u32) -> Option<(u8, u8, i64)> {
+    if word & 0x707f != 0x3003 {
+        return None;
+    }
+    Some(((word >> 7 & 31) as u8, (word >> 15 & 31) as u8, imm_i(word)))
+}
+
+/// `sd`: source, base, offset.
+#[inline(always)]
+pub const fn stores_double(word: u32) -> Option<(u8, u8, i64)> {
+    if word & 0x707f != 0x3023 {
+        return None;
+    }
+    Some(((word >> 20 & 31) as u8, (word >> 15 & 31) as u8, imm_s(word)))
 }
 
 const fn alu_imm(word: u32, rd: u8, rs1: u8) -> Option<Insn> {

@@ -10,7 +10,7 @@ impl Verifier<'_> {
     /// `sret`.
     pub(super) fn leave(&mut self, s: &State) -> Result<(), Reason> {
         match self.shape {
-            _ if self.returning && self.is_trap() => self.resume_trapped(s),
+            _ if self.returning && self.is_trap => self.resume_trapped(s),
             _ if self.returning => self.return_to_caller(s),
             Shape::Short(short) => self.short_circuit(s, short),
             Shape::Wait(_) | Shape::Signal(_) if s.satp == csr_value(csr::SATP) => self.hybrid(s),
@@ -44,14 +44,16 @@ impl Verifier<'_> {
                 registers(s, Kind::NextRegister, reg::PRESERVED, 0)?;
                 registers(s, Kind::Own, !(reg::PRESERVED | reg::SCRATCH | 1 << reg::A0), 0)
             }
-            (Shape::None, Value(Kind::ExceptionEntry, _), 0) => registers(s, Kind::Own, !reg::SCRATCH, 0),
-            (_, Value(Kind::ExceptionEntry, _), 0) if self.is_call() => {
+            (Shape::None | Shape::ThreadEnd, Value(Kind::ExceptionEntry, _), 0) => {
+                registers(s, Kind::Own, !reg::SCRATCH, 0)
+            }
+            (_, Value(Kind::ExceptionEntry, _), 0) if self.is_call => {
                 registers(s, Kind::Own, !reg::SCRATCH, 0)
             }
             (_, Value(Kind::Const, _), 0) if self.is(base, self.c.no_stack) && self.queue.is_some() => {
-                if self.is_trap() {
+                if self.is_trap {
                     registers(s, Kind::Own, !(1 << reg::GP), 0)
-                } else if self.is_call() {
+                } else if self.is_call {
                     registers(s, Kind::Own, !reg::SCRATCH, 0)
                 } else {
                     Err(Reason::Jump)
@@ -110,6 +112,7 @@ impl Verifier<'_> {
         let done = match short {
             Short::Constant { value: v, status: t } => self.is(value, v as u64) && self.is(status, t),
             Short::ThreadId => value == Value(Kind::ThreadId, 0) && status == ZERO,
+            Short::Top => value == Value(Kind::Top, 0) && status == ZERO,
             Short::Time => value == csr_value(csr::TIME) && status == ZERO,
             Short::SetTimer | Short::Flush | Short::Idle => {
                 s.did(done::EFFECT) && value == ZERO && status == ZERO
@@ -150,19 +153,19 @@ impl Verifier<'_> {
 
     /// The portal turns interrupts off, and on again at return.
     fn masks(&self) -> bool {
-        let on_before = !(self.is_call() || self.shape == Shape::Tail) || !self.c.caller.exclusive;
+        let on_before = !(self.is_call || self.shape == Shape::Tail) || !self.c.caller.exclusive;
         self.c.callee.exclusive && on_before
     }
 
     /// Preserved registers are hidden from the callee.
     fn hides(&self) -> bool {
-        self.is_trap() || self.spec.state >= Kept::Partial
+        self.is_trap || self.spec.state >= Kept::Partial
     }
 
     /// The frame has no gap, and on top the return code; portals without one leave the invocation stack alone.
     fn pushed_frame(&mut self, s: &State) -> Result<(), Reason> {
         let Value(Kind::Top, top) = s.sscratch else { return Err(Reason::InvocationStack) };
-        if !self.is_call() && !self.is_trap() {
+        if !self.is_call && !self.is_trap {
             return if top == 0 { Ok(()) } else { Err(Reason::InvocationStack) };
         }
         let words = top as usize / 8;
@@ -170,18 +173,23 @@ impl Verifier<'_> {
             return Err(Reason::Frame);
         }
         let Value(Kind::Code, ret_at) = self.frame[words - 1] else { return Err(Reason::Frame) };
-        let mut all = (1u128 << words) - 1;
-        if self.is_trap() {
-            all &= !self.trap_layout(words)?;
+        let mut stored = s.stored;
+        if self.is_trap {
+            if let Some(empty) = self.trap_layout(words)? {
+                if stored.has(empty) {
+                    return Err(Reason::Frame);
+                }
+                stored.add(empty);
+            }
         } else if !s.did(done::ROOM) {
             return Err(Reason::InvocationStack);
         }
         self.pushed = Some(Pushed { words, ret_at: ret_at as usize });
-        if s.stored == all { Ok(()) } else { Err(Reason::Frame) }
+        if stored == Words::below(words) { Ok(()) } else { Err(Reason::Frame) }
     }
 
-    /// Others read and write trap frames, so every word has its place. Returns the words that stay empty.
-    fn trap_layout(&self, words: usize) -> Result<u128, Reason> {
+    /// Others read and write trap frames, so every word has its place. Returns the word that stays empty.
+    fn trap_layout(&self, words: usize) -> Result<Option<usize>, Reason> {
         let base = if self.c.caller.float { thread::TRAP_FLOAT_WORDS } else { 0 };
         let mut fits = words == base + thread::TRAP_WORDS;
         for x in (1..32).filter(|x| *x != reg::GP) {
@@ -198,17 +206,17 @@ impl Verifier<'_> {
         let desc = base + thread::TRAP_DESC;
         let empty = if self.queue.is_some() {
             fits &= self.frame[desc].0 == Kind::Desc;
-            0
+            None
         } else {
-            1 << desc
+            Some(desc)
         };
         if fits { Ok(empty) } else { Err(Reason::Frame) }
     }
 
     fn callee_stack(&self, s: &State) -> Result<(), Reason> {
         let sp = s.regs[reg::SP];
-        let frameless = !self.is_call() && !self.is_trap();
-        let fits = if self.is_call() && self.spec.stack == Stack::Shared {
+        let frameless = !self.is_call && !self.is_trap;
+        let fits = if self.is_call && self.spec.stack == Stack::Shared {
             sp == own(reg::SP) && !s.did(done::TAKEN)
         } else if self.queue.is_none() || frameless {
             self.is(sp, self.c.callee.fixed_stack) && !s.did(done::TAKEN)
@@ -220,7 +228,7 @@ impl Verifier<'_> {
 
     fn float_at_entry(&self, s: &State) -> Result<(), Reason> {
         let c = self.c;
-        let on = c.callee.float && (self.is_call() || self.shape == Shape::Tail);
+        let on = c.callee.float && (self.is_call || self.shape == Shape::Tail);
         let fits = if !on {
             !s.float
         } else if c.caller.float && self.spec.state == Kept::Minimal {
@@ -267,6 +275,7 @@ impl Verifier<'_> {
                 Arg::Constant => self.is(value, self.c.constant),
                 Arg::Index => self.is(value, u64::from(self.c.index)),
                 Arg::Domain => self.is(value, u64::from(self.c.caller.asid)),
+                Arg::Origin => value == Value(Kind::Origin, 0),
                 Arg::Thread => value == Value(Kind::ThreadId, 0),
                 Arg::Time => value == csr_value(csr::TIME),
             };
@@ -355,17 +364,15 @@ fn prescribed(s: &State, values: &[Value]) -> Result<u32, Reason> {
     Ok(((1 << values.len()) - 1) << reg::A0)
 }
 
-/// The registers in `same` hold what they held at the origin, those in `zero` nothing.
+/// The registers in `same` hold what they held at the origin, those in `zero` nothing. What the state knows of all at once need
+/// not be looked at one by one.
 fn registers(s: &State, origin: Kind, same: u32, zero: u32) -> Result<(), Reason> {
-    for (x, value) in (0u8..).zip(&s.regs).skip(1) {
-        let fits = if same >> x & 1 == 1 {
-            *value == Value(origin, i32::from(x))
-        } else {
-            zero >> x & 1 == 0 || *value == ZERO
-        };
-        if !fits {
-            return Err(Reason::Register(x));
-        }
+    let unknown = if origin == s.origin { same & s.written } else { same };
+    let mut rest = (unknown | zero & !s.zero) & !1;
+    while rest != 0 {
+        let x = rest.trailing_zeros();
+        rest &= rest - 1;
+        expect(s, x as usize, if same >> x & 1 == 1 { Value(origin, x as i32) } else { ZERO })?;
     }
     Ok(())
 }

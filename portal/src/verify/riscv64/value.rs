@@ -8,6 +8,7 @@ use pebble_abi::{map, status, thread};
 
 /// Where a value comes from; the number in [`Value`] tells which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub(super) enum Kind {
     Unknown,
     /// What the register with this number held at the call.
@@ -37,6 +38,10 @@ pub(super) enum Kind {
     NextRegister,
     /// From the top word of the invocation stack: 0 of the running thread, 1 of the next.
     ReturnCode,
+    /// The word before that code, shifted, and the caller that it names.
+    Description,
+    DescriptionHigh,
+    Origin,
     ExceptionEntry,
     /// A control register's content at entry.
     Csr,
@@ -123,11 +128,13 @@ pub(super) fn alu_imm(op: Alu, value: Value, imm: i64) -> Value {
             (Kind::TopPage, 12) => Value(Kind::Block, 0),
             (Kind::NextId, 12) => Value(Kind::NextOffset, 0),
             (Kind::Csr, 4) if n == i32::from(csr::SATP) => Value(Kind::SatpTop, 0),
+            (Kind::Description, 32) => Value(Kind::DescriptionHigh, 0),
             (Kind::Asid, 16) => Value(Kind::AsidHigh, 0),
             _ => UNKNOWN,
         },
         Alu::Srl => match (kind, imm) {
             (Kind::Top, 12) if (0..=MAX_FRAME as i32 * 8).contains(&n) => Value(Kind::TopPage, 0),
+            (Kind::DescriptionHigh, 48) => Value(Kind::Origin, 0),
             (Kind::SatpTop, 48) => Value(Kind::Asid, 0),
             _ => UNKNOWN,
         },

@@ -114,7 +114,7 @@ impl Model {
         true
     }
 
-    fn to_back(&mut self, tid: usize) {
+    fn end_turn(&mut self, tid: usize) {
         self.ready.retain(|t| *t != tid);
         self.ready.push(tid);
     }
@@ -158,7 +158,7 @@ impl Model {
     }
 
     pub fn yield_now(&mut self, now: u64) {
-        self.to_back(self.running);
+        self.end_turn(self.running);
         self.switch(self.most_urgent(), now);
         self.decide(now);
     }
@@ -224,7 +224,7 @@ impl Model {
             && ran >= self.threads[&me].slice_end
         {
             self.thread(me).slice_end = ran + SLICE;
-            self.to_back(me);
+            self.end_turn(me);
             let next = self.thread(*next);
             if next.ran >= next.slice_end {
                 next.slice_end = next.ran + SLICE;
@@ -266,7 +266,7 @@ impl Model {
                 self.ready.retain(|t| *t != tid);
                 self.ready.insert(0, tid);
             }
-            State::Ready => self.to_back(tid),
+            State::Ready => self.end_turn(tid),
             State::Waiting(sem) => {
                 self.semaphores.get_mut(&sem).unwrap().waiters.retain(|t| *t != tid);
                 self.enqueue(sem, tid);
@@ -306,7 +306,7 @@ impl Model {
             match thread.state {
                 State::Waiting(sem) => {
                     let semaphore = self.semaphores.get_mut(&sem).unwrap();
-                    if !called && !(at_home && semaphore.interruptible) {
+                    if !(called || at_home && semaphore.interruptible) {
                         continue;
                     }
                     semaphore.waiters.retain(|t| *t != tid);
@@ -328,7 +328,7 @@ impl Model {
             match thread.state {
                 State::Sleeping(_) => assert!(!called && !at_home, "{tid} sleeps"),
                 State::Waiting(sem) => {
-                    assert!(!called && !(at_home && self.semaphores[&sem].interruptible), "{tid} waits")
+                    assert!(!(called || at_home && self.semaphores[&sem].interruptible), "{tid} waits")
                 }
                 State::Ready | State::Exited => {}
             }

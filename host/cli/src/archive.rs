@@ -1,0 +1,60 @@
+//! Writes the file archive of an image: `cpio`, format `newc`, which the file server reads.
+
+/// A regular file that all may read and run.
+const MODE: u32 = 0o100_755;
+const END: &str = "TRAILER!!!";
+
+#[derive(Default)]
+pub struct Archive {
+    bytes: Vec<u8>,
+    files: u32,
+}
+
+impl Archive {
+    pub fn add(&mut self, path: &str, data: &[u8]) {
+        self.files += 1;
+        self.record(path, self.files, MODE, data);
+    }
+
+    pub fn finish(mut self) -> Vec<u8> {
+        self.record(END, 0, 0, &[]);
+        self.bytes
+    }
+
+    /// Header of 13 numbers, zero-terminated name, data; each part padded to four bytes.
+    fn record(&mut self, path: &str, inode: u32, mode: u32, data: &[u8]) {
+        let (links, size, name_size) = (1, data.len() as u32, path.len() as u32 + 1);
+        self.bytes.extend_from_slice(b"070701");
+        for number in [inode, mode, 0, 0, links, 0, size, 0, 0, 0, 0, name_size, 0] {
+            self.bytes.extend_from_slice(format!("{number:08x}").as_bytes());
+        }
+        self.bytes.extend_from_slice(path.as_bytes());
+        self.bytes.push(0);
+        self.pad();
+        self.bytes.extend_from_slice(data);
+        self.pad();
+    }
+
+    fn pad(&mut self) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pebble_file::Contents;
+
+    #[test]
+    fn the_file_server_reads_it() {
+        let mut archive = Archive::default();
+        archive.add("bin/wc", b"program");
+        archive.add("motd", b"");
+        let bytes = archive.finish();
+        let read = pebble_file::Archive::parse(&bytes).unwrap();
+        let contents = |path| read.contents(read.lookup(path).unwrap()).unwrap();
+        assert_eq!(contents("/bin/wc"), Contents::File(b"program"));
+        assert_eq!(contents("motd"), Contents::File(b""));
+        assert_eq!(contents("/"), Contents::Directory("bin/\nmotd\n"));
+    }
+}

@@ -1,0 +1,138 @@
+//! The portal code arena: first fit over a list of free runs, in units of 8 bytes, growing page by page.
+
+use alloc::vec::Vec;
+use pebble_abi::map::{CODE_BYTES, PAGE};
+
+/// A run of the arena: offset and length in bytes, multiples of 8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    pub at: u32,
+    pub len: u32,
+}
+
+impl Run {
+    pub fn contains(&self, offset: u64) -> bool {
+        (u64::from(self.at)..u64::from(self.at) + u64::from(self.len)).contains(&offset)
+    }
+}
+
+pub struct Arena {
+    /// Free runs below `top`, by offset, never touching.
+    free: Vec<Run>,
+    /// End of what has ever been handed out.
+    top: u32,
+    /// End of the pages that exist.
+    mapped: u32,
+    used: u32,
+}
+
+/// What an allocation needs first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    Run(Run),
+    /// The page with this number, then ask again.
+    Page(u32),
+    Full,
+}
+
+impl Arena {
+    /// `used` bytes are taken by the image.
+    pub fn new(used: u32) -> Self {
+        let top = used.next_multiple_of(8);
+        Arena { free: Vec::new(), top, mapped: top.next_multiple_of(PAGE as u32), used: top }
+    }
+
+    pub fn used(&self) -> u32 {
+        self.used
+    }
+
+    pub fn take(&mut self, bytes: u32) -> Take {
+        let len = bytes.next_multiple_of(8);
+        if let Some(n) = self.free.iter().position(|r| r.len >= len) {
+            let at = self.free[n].at;
+            if self.free[n].len == len {
+                self.free.remove(n);
+            } else {
+                self.free[n] = Run { at: at + len, len: self.free[n].len - len };
+            }
+            self.used += len;
+            return Take::Run(Run { at, len });
+        }
+        if u64::from(self.top) + u64::from(len) > CODE_BYTES {
+            return Take::Full;
+        }
+        if self.top + len > self.mapped {
+            return Take::Page(self.mapped / PAGE as u32);
+        }
+        let at = self.top;
+        self.top += len;
+        self.used += len;
+        Take::Run(Run { at, len })
+    }
+
+    /// The page asked for by [`Take::Page`] exists now.
+    pub fn grown(&mut self) {
+        self.mapped += PAGE as u32;
+    }
+
+    pub fn give(&mut self, run: Run) {
+        if run.len == 0 {
+            return;
+        }
+        self.used -= run.len;
+        let n = self.free.partition_point(|r| r.at < run.at);
+        self.free.insert(n, run);
+        if n + 1 < self.free.len() && run.at + run.len == self.free[n + 1].at {
+            self.free[n].len += self.free.remove(n + 1).len;
+        }
+        if n > 0 && self.free[n - 1].at + self.free[n - 1].len == run.at {
+            self.free[n - 1].len += self.free.remove(n).len;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn take(arena: &mut Arena, bytes: u32) -> Option<Run> {
+        loop {
+            match arena.take(bytes) {
+                Take::Run(run) => return Some(run),
+                Take::Page(_) => arena.grown(),
+                Take::Full => return None,
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn runs_never_overlap_and_all_comes_back(steps in proptest::collection::vec((0u8..3, 1u32..700), 1..300)) {
+            let mut arena = Arena::new(1000);
+            let mut live: Vec<Run> = Vec::new();
+            for (what, size) in steps {
+                if what == 0 && !live.is_empty() {
+                    arena.give(live.swap_remove(size as usize % live.len()));
+                } else if let Some(run) = take(&mut arena, size) {
+                    prop_assert!(run.len >= size && run.at >= 1000 && run.at % 8 == 0);
+                    prop_assert!(live.iter().all(|r| r.at + r.len <= run.at || run.at + run.len <= r.at));
+                    live.push(run);
+                }
+                prop_assert_eq!(arena.used(), 1000 + live.iter().map(|r| r.len).sum::<u32>());
+            }
+            for run in live {
+                arena.give(run);
+            }
+            prop_assert_eq!(arena.used(), 1000);
+            prop_assert!(arena.free.len() <= 1);
+        }
+    }
+
+    #[test]
+    fn a_full_arena_says_so() {
+        let mut arena = Arena::new(CODE_BYTES as u32 - 16);
+        assert!(take(&mut arena, 16).is_some());
+        assert_eq!(take(&mut arena, 8), None);
+    }
+}

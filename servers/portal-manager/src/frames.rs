@@ -1,0 +1,50 @@
+//! Reading invocation stacks: which portals and domains do suspended threads still depend on?
+//!
+//! Each frame's top word is the address of its return code; the word before that code says how long the frame is and which
+//! domains it connects. So a stack is walked from the top down, without knowing any portal.
+
+use crate::Machine;
+use pebble_abi::{map, thread};
+
+/// One frame of a suspended thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Offset of its return code in the arena.
+    pub code: u64,
+    pub caller: u16,
+    pub callee: u16,
+}
+
+/// The thread that asks, and the top of its invocation stack, which its block does not hold while it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Current {
+    pub tid: u16,
+    pub top: u64,
+}
+
+/// Calls `visit` for every frame of a thread, the bottom (the thread's end) not included, until it returns true.
+/// Returns whether it did. Anything that does not look like a frame ends the walk as if it had: nothing is freed on a doubt.
+pub fn any(machine: &impl Machine, tid: u16, current: Current, thread_end: u64, mut visit: impl FnMut(Frame) -> bool) -> bool {
+    let block = map::thread_va(tid);
+    let mut top = if tid == current.tid { current.top } else { machine.thread_word(tid, thread::SAVED_TOP) };
+    loop {
+        let offset = top.wrapping_sub(block);
+        if !(thread::FRAMES..map::PAGE).contains(&offset) || !offset.is_multiple_of(8) {
+            return true;
+        }
+        let ret = machine.thread_word(tid, offset);
+        if ret == thread_end {
+            return false;
+        }
+        let code = ret.wrapping_sub(map::CODE_VA);
+        if !(8..map::CODE_BYTES).contains(&code) || !code.is_multiple_of(8) {
+            return true;
+        }
+        let word = machine.code_word(code - 8);
+        let size = (word & 0xffff) * 8;
+        if size == 0 || visit(Frame { code, caller: (word >> 16) as u16, callee: (word >> 32) as u16 }) {
+            return true;
+        }
+        top = top.wrapping_sub(size);
+    }
+}

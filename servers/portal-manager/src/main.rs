@@ -1,0 +1,332 @@
+//! The portal manager's component: entries around the library, one lock.
+//!
+//! Order of locks: portal manager, then name server, VM manager, scheduler; none of these calls the portal manager.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use pebble::abi::link::{pack, unpack};
+use pebble::abi::{errno, map};
+use pebble::api::Errno;
+use pebble::link::{Import, More};
+use pebble::sync::{Guard, Lock};
+use pebble::window::{self, CODE, SHARED_DATA, TABLES, THREADS};
+use pebble_boot::BootInfo;
+use pebble_portal::Spec;
+use pebble_portal_manager::frames::Current;
+use pebble_portal_manager::{Goal, Machine, Manager};
+
+pebble::import! {
+    TOP = "nucleus.top";
+    LOCK = "semaphore.pm";
+    LOOKUP = "name.lookup";
+    NAME = "name.register";
+    WITHDRAW = "name.withdraw";
+    DOMAIN_INFO = "vm.domain_info";
+    CODE_PAGE = "vm.code_page";
+    TABLE_PAGE = "vm.table_page";
+    STACK = "vm.stack";
+    SHARE_STACKS = "vm.share_stacks";
+    THREAD_BITS = "vm.thread_bits";
+    SEM_ALLOC = "scheduler.sem_alloc";
+    SEM_FREE = "scheduler.sem_free";
+}
+pebble::export!("pm.open", "npaiii", open: fn(u64, u64, u64, u64));
+pebble::export!("pm.register", "npaiiiii", register: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("pm.interface", "npaiii", interface: fn(u64, u64, u64, u64));
+pebble::export!("pm.create", "npabiii", create: fn(u64, u64, u64, u64, u64));
+pebble::export!("pm.remove", "npabii", remove: fn(u64, u64, u64, u64));
+pebble::export!("pm.close", "npaii", close: fn(u64, u64, u64));
+pebble::export!("pm.sem_create", "npaii", sem_create: fn(u64, u64, u64));
+pebble::export!("pm.sem_publish", "npaiiii", sem_publish: fn(u64, u64, u64, u64, u64));
+pebble::export!("pm.sem_open", "npaiii", sem_open: fn(u64, u64, u64, u64));
+pebble::export!("pm.domain_attach", "npi", domain_attach: fn(u64));
+pebble::export!("pm.open_for", "npiiii", open: fn(u64, u64, u64, u64));
+pebble::export!("pm.retire", "npi", retire: fn(u64));
+pebble::export!("pm.reclaim", "npi", reclaim: fn(u64));
+pebble::export!("pm.count", "npii", count: fn(u64, u64));
+pebble::export_wide!("pm.portal_info", "npii>4", portal_info);
+pebble::export_wide!("pm.interface_info", "npi>4", interface_info);
+pebble::export_wide!("pm.stats", "np>4", stats);
+pebble::component!(main);
+
+fn main() -> i64 {
+    0
+}
+
+/// Pages of a stack made for a domain's stack queue.
+const STACK_PAGES: u64 = 4;
+
+/// The memory and services of the running system.
+struct Real {
+    /// Threads with a block, as the VM manager said when this request began.
+    bits: [u64; 4],
+}
+
+fn answer(import: &Import, p: [u64; 5]) -> Result<u64, Errno> {
+    match import.call(p) {
+        Ok(value) if value >= 0 => Ok(value as u64),
+        Ok(error) => Err(-error),
+        Err(_) => Err(errno::EIO),
+    }
+}
+
+impl Machine for Real {
+    fn set_table(&mut self, asid: u16, index: u16, word: u64) {
+        TABLES.write(u64::from(asid) * map::TABLE_BYTES + u64::from(index) * 8, word);
+    }
+
+    fn set_code(&mut self, offset: u64, words: &[u32]) {
+        for (word, at) in words.iter().zip((offset..).step_by(4)) {
+            CODE.write32(at, *word);
+        }
+        window::fence_i();
+    }
+
+    fn code_word(&self, offset: u64) -> u64 {
+        CODE.read(offset)
+    }
+
+    fn threads(&self) -> impl Iterator<Item = u16> {
+        let bits = self.bits;
+        (0..map::MAX_THREADS as u16).filter(move |t| bits[usize::from(*t) / 64] >> (t % 64) & 1 == 1)
+    }
+
+    fn thread_word(&self, tid: u16, offset: u64) -> u64 {
+        THREADS.read(u64::from(tid) * map::PAGE + offset)
+    }
+
+    fn data(&self, offset: u64) -> u64 {
+        SHARED_DATA.read(offset)
+    }
+
+    fn set_data(&mut self, offset: u64, word: u64) {
+        SHARED_DATA.write(offset, word);
+    }
+
+    fn grow_code(&mut self, page: u32) -> Result<(), i64> {
+        answer(&CODE_PAGE, [page.into(), 0, 0, 0, 0]).map(|_| ())
+    }
+
+    fn grow_table(&mut self, asid: u16, page: u32) -> Result<(), i64> {
+        answer(&TABLE_PAGE, [asid.into(), page.into(), 0, 0, 0]).map(|_| ())
+    }
+
+    fn stack(&mut self, asid: u16) -> Result<u64, i64> {
+        answer(&STACK, [asid.into(), STACK_PAGES, 0, 0, 0])
+    }
+
+    fn share_stacks(&mut self, owner: u16, other: u16) -> Result<(), i64> {
+        answer(&SHARE_STACKS, [owner.into(), other.into(), 0, 0, 0]).map(|_| ())
+    }
+
+    fn free_semaphore(&mut self, id: u16) {
+        let _ = SEM_FREE.call([id.into(), 0, 0, 0, 0]);
+    }
+}
+
+static MANAGER: Lock<Option<Manager>> = Lock::new(None);
+
+/// The manager, under its lock, after taking over from the image builder at first use.
+fn manager() -> Result<Guard<'static, Option<Manager>>, i64> {
+    MANAGER.use_semaphore(LOCK.index());
+    let mut guard = MANAGER.lock();
+    if guard.is_none() {
+        let info = BootInfo::decode(window::boot_info()).map_err(|_| errno::EIO)?;
+        let mut fresh = Manager::new(&info)?;
+        fresh.prepare(&mut Real { bits: [0; 4] })?;
+        *guard = Some(fresh);
+    }
+    Ok(guard)
+}
+
+/// One request: its result as the word that goes back.
+fn request(work: impl FnOnce(&mut Manager, &mut Real) -> Result<u64, i64>) -> i64 {
+    let outcome = manager().and_then(|mut guard| match guard.as_mut() {
+        Some(manager) => work(manager, &mut Real { bits: [0; 4] }),
+        None => Err(errno::EIO),
+    });
+    outcome.map_or_else(|error| -error, |value| value as i64)
+}
+
+/// The thread that asks, and the threads there are: for reading invocation stacks.
+fn survey(machine: &mut Real) -> Result<Current, i64> {
+    let (_, bits) = THREAD_BITS.call_wide([0; 5]).map_err(|_| errno::EIO)?;
+    machine.bits = bits;
+    let top = TOP.call([0; 5]).map_err(|_| errno::EIO)? as u64;
+    Ok(Current { tid: ((top - map::THREADS_VA) / map::PAGE) as u16, top })
+}
+
+/// Closed portals' code, once enough has gathered.
+fn tidy(manager: &mut Manager, machine: &mut Real) -> Result<(), i64> {
+    if manager.untidy() {
+        let current = survey(machine)?;
+        manager.sweep(machine, current);
+    }
+    Ok(())
+}
+
+/// A name out of its words.
+fn name<'a>(words: [u64; 3], bytes: &'a mut [u8; 24]) -> Result<&'a str, i64> {
+    let len = unpack(&words, bytes);
+    core::str::from_utf8(&bytes[..len]).ok().filter(|n| !n.is_empty()).ok_or(errno::EINVAL)
+}
+
+extern "C" fn open(asid: u64, a: u64, b: u64, c: u64) -> i64 {
+    request(|m, machine| {
+        tidy(m, machine)?;
+        let interface = answer(&LOOKUP, [asid, a, b, c, 0])?;
+        m.open(machine, asid, interface as u16).map(u64::from)
+    })
+}
+
+extern "C" fn register(asid: u64, a: u64, b: u64, c: u64, spec: u64, entry: u64) -> i64 {
+    request(|m, machine| {
+        let (mut bytes, mut letters) = ([0; 24], [0; 8]);
+        let name = name([a, b, c], &mut bytes)?;
+        let len = unpack(&[spec], &mut letters);
+        let spec = core::str::from_utf8(&letters[..len]).ok().and_then(|s| Spec::parse(s).ok());
+        let mut spec = spec.ok_or(errno::EINVAL)?;
+        spec.results = (entry >> 32 & 7) as u8;
+        let number = m.register(machine, asid, name, spec, entry & 0xffff_ffff)?;
+        answer(&NAME, [asid, a, b, c, number.into()]).inspect_err(|_| m.unregister(number))?;
+        Ok(number.into())
+    })
+}
+
+extern "C" fn interface(asid: u64, a: u64, b: u64, c: u64) -> i64 {
+    request(|m, _| {
+        let mut bytes = [0; 24];
+        m.own_interface(asid, name([a, b, c], &mut bytes)?).map(u64::from)
+    })
+}
+
+extern "C" fn create(server: u64, client: u64, interface: u64, count: u64, constant: u64) -> i64 {
+    request(|m, machine| {
+        tidy(m, machine)?;
+        m.create(machine, server, client, interface, count, constant).map(u64::from)
+    })
+}
+
+extern "C" fn remove(server: u64, client: u64, first: u64, count: u64) -> i64 {
+    request(|m, machine| m.close(machine, client, first, count, Some(server)).map(|()| 0))
+}
+
+extern "C" fn close(asid: u64, first: u64, count: u64) -> i64 {
+    request(|m, machine| m.close(machine, asid, first, count, None).map(|()| 0))
+}
+
+extern "C" fn sem_create(asid: u64, initial: u64, patient: u64) -> i64 {
+    request(|m, machine| {
+        tidy(m, machine)?;
+        if initial > i64::MAX as u64 {
+            return Err(errno::EINVAL);
+        }
+        m.domain(asid)?;
+        let id = answer(&SEM_ALLOC, [initial, asid, u64::from(patient == 0), 0, 0])? as u16;
+        m.own_semaphore(asid, id);
+        let index = m.semaphore(machine, asid, id);
+        if index.is_err() {
+            m.own_semaphore(0, id);
+            machine.free_semaphore(id);
+        }
+        index.map(u64::from)
+    })
+}
+
+extern "C" fn sem_publish(asid: u64, index: u64, a: u64, b: u64, c: u64) -> i64 {
+    request(|m, _| {
+        let mut bytes = [0; 24];
+        let id = m.semaphore_at(asid, index)?;
+        m.publish(name([a, b, c], &mut bytes)?, id).map(|()| 0)
+    })
+}
+
+extern "C" fn sem_open(asid: u64, a: u64, b: u64, c: u64) -> i64 {
+    request(|m, machine| {
+        let mut bytes = [0; 24];
+        let id = m.published(name([a, b, c], &mut bytes)?)?;
+        m.semaphore(machine, asid, id).map(u64::from)
+    })
+}
+
+extern "C" fn domain_attach(asid: u64) -> i64 {
+    request(|m, machine| {
+        let (state, [satp, _, _, flags]) = DOMAIN_INFO.call_wide([asid, 0, 0, 0, 0]).map_err(|_| errno::EIO)?;
+        if state != 1 {
+            return Err(errno::ESRCH);
+        }
+        let view = pebble_portal::Domain { asid: asid as u16, satp, float: flags & 1 == 1, ..Default::default() };
+        m.attach(machine, view).map(|()| 0)
+    })
+}
+
+extern "C" fn retire(asid: u64) -> i64 {
+    request(|m, machine| {
+        m.retire(machine, asid)?;
+        let _ = WITHDRAW.call([asid, 0, 0, 0, 0]);
+        Ok(0)
+    })
+}
+
+extern "C" fn reclaim(asid: u64) -> i64 {
+    request(|m, machine| {
+        let current = survey(machine)?;
+        m.reclaim(machine, asid, current).map(|()| 0)
+    })
+}
+
+extern "C" fn count(asid: u64, on: u64) -> i64 {
+    request(|m, machine| {
+        tidy(m, machine)?;
+        m.count(machine, asid, on != 0).map(|()| 0)
+    })
+}
+
+/// The text of a specification in one word; its first eight characters.
+fn spec_word(spec: &Spec) -> u64 {
+    let mut text = alloc::format!("{spec}");
+    text.truncate(8);
+    pack::<1>(&text).map_or(0, |[w]| w)
+}
+
+extern "C" fn portal_info(asid: u64, from: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    request(|m, machine| {
+        let domain = m.domain(asid)?;
+        let start = usize::try_from(from).unwrap_or(usize::MAX);
+        let used = domain.slots.iter().enumerate().skip(start).find(|(_, s)| s.goal != Goal::Free && s.run.len > 0);
+        let (index, slot) = used.map(|(n, s)| (n, *s)).ok_or(errno::ENOENT)?;
+        let calls = slot.counter.map_or(u64::MAX, |c| machine.data(map::counter_va(c.into()) - map::KDATA_VA));
+        let (interface, target) = match slot.goal {
+            Goal::Interface(i) => (u64::from(i), m.interfaces.get(i as usize).map_or(0, |i| i.asid)),
+            Goal::Wait(_) => (0xfffe, 0),
+            Goal::Signal(_) => (0xfffd, 0),
+            Goal::Closed(target) => (0xfffc, target),
+            _ => (0xffff, 0),
+        };
+        let spec = m.interfaces.get(interface as usize).map_or(0, |i| spec_word(&i.spec));
+        *more = [interface | u64::from(target) << 16 | u64::from(slot.run.len) << 32, spec, calls, slot.constant];
+        Ok(index as u64)
+    })
+}
+
+extern "C" fn interface_info(interface: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    request(|m, _| {
+        let i = usize::try_from(interface).ok().and_then(|n| m.interfaces.get(n)).filter(|i| i.asid != 0);
+        let i = i.ok_or(errno::ENOENT)?;
+        let [a, b, c] = pack::<3>(&i.name).unwrap_or_default();
+        *more = [a, b, c, spec_word(&i.spec)];
+        Ok(i.asid.into())
+    })
+}
+
+extern "C" fn stats(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    request(|m, machine| {
+        let current = survey(machine)?;
+        m.sweep(machine, current);
+        *more = m.stats();
+        Ok(0)
+    })
+}

@@ -1,0 +1,337 @@
+//! What the portal manager knows: domains and their slots, interfaces, semaphores, code in limbo.
+
+use crate::arena::{Arena, Run};
+use crate::frames::{self, Current};
+use crate::Machine;
+use alloc::string::String;
+use alloc::vec::Vec;
+use pebble_abi::{errno, map, sys};
+use pebble_boot::{BootInfo, CommonCode};
+use pebble_portal::Spec;
+
+/// Most portals of one domain.
+pub const MAX_PORTALS: usize = 1024;
+/// Stacks that a domain gets for its queue when it first registers an `n` interface.
+pub const STACKS: usize = 4;
+/// Code in limbo is looked through once there are so many runs.
+const LIMBO: usize = 48;
+
+/// What a slot leads to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Goal {
+    #[default]
+    Free,
+    /// Code shared by all domains, or made by the image builder for no interface.
+    Common,
+    Interface(u16),
+    Wait(u16),
+    Signal(u16),
+    /// Its target died: answers CLOSED.
+    Closed(u16),
+}
+
+/// One entry of a portal table.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Slot {
+    pub goal: Goal,
+    /// Its own code; empty for common code.
+    pub run: Run,
+    pub constant: u64,
+    pub counter: Option<u16>,
+}
+
+pub struct Interface {
+    pub name: String,
+    /// 0: withdrawn.
+    pub asid: u16,
+    pub entry: u64,
+    pub spec: Spec,
+}
+
+#[derive(Default)]
+pub struct Domain {
+    pub alive: bool,
+    pub view: pebble_portal::Domain,
+    pub slots: Vec<Slot>,
+    /// Pages of its table beyond the first.
+    pub pages: u8,
+    /// Lowest index that may be free.
+    pub hint: usize,
+    pub open: usize,
+    /// Has stacks in its queue.
+    pub stacks: bool,
+    pub counting: bool,
+}
+
+pub struct Manager {
+    pub domains: Vec<Domain>,
+    pub interfaces: Vec<Interface>,
+    pub code: CommonCode,
+    pub(crate) arena: Arena,
+    /// Code that some thread may still return through.
+    limbo: Vec<Run>,
+    /// Owner of each semaphore made here; 0: not ours.
+    pub(crate) semaphores: Vec<u16>,
+    /// Published semaphores: name, semaphore, owner.
+    pub(crate) published: Vec<(String, u16)>,
+    /// Free stack descriptors, and those never used.
+    free_descs: Vec<u16>,
+    next_desc: u16,
+    counters: Vec<bool>,
+    /// Interface of each system portal.
+    pub(crate) system: Vec<(u16, u16)>,
+    /// Common code that answers -EBADF: where closed portals lead.
+    pub(crate) closed: u64,
+}
+
+impl Manager {
+    /// Takes over what the image builder has laid out.
+    pub fn new(info: &BootInfo) -> Result<Self, i64> {
+        let mut domains: Vec<Domain> = Vec::new();
+        domains.resize_with(map::MAX_DOMAINS, Domain::default);
+        for d in &info.domains {
+            let domain = domains.get_mut(d.asid as usize).ok_or(errno::EINVAL)?;
+            domain.alive = true;
+            domain.stacks = true;
+            domain.view = pebble_portal::Domain {
+                asid: d.asid,
+                satp: map::satp(d.asid, d.root),
+                float: d.float,
+                exclusive: d.exclusive,
+                fixed_stack: d.fixed_stack,
+            };
+            domain.reserve();
+        }
+        let mut interfaces = Vec::new();
+        for i in &info.interfaces {
+            let spec = Spec::parse(&i.spec).map_err(|_| errno::EINVAL)?;
+            interfaces.push(Interface { name: i.name.clone(), asid: i.asid, entry: i.entry, spec });
+        }
+        for p in &info.portals {
+            let domain = domains.get_mut(p.asid as usize).ok_or(errno::EINVAL)?;
+            let run = if p.len == 0 { Run::default() } else { Run { at: (p.code - map::CODE_VA) as u32, len: p.len.next_multiple_of(8) } };
+            let goal = match interfaces.get(p.interface as usize).map(|i| i.name.as_str()) {
+                None => Goal::Common,
+                Some("scheduler.p") => Goal::Wait(p.constant as u16),
+                Some("scheduler.v") => Goal::Signal(p.constant as u16),
+                Some(_) => Goal::Interface(p.interface),
+            };
+            *domain.slot(p.index) = Slot { goal, run, constant: p.constant, counter: None };
+            domain.open += 1;
+        }
+        let system = sys::ALL
+            .iter()
+            .filter_map(|(index, _, name, _)| {
+                Some((*index as u16, interfaces.iter().position(|i| i.name == *name)? as u16))
+            })
+            .collect();
+        Ok(Manager {
+            domains,
+            interfaces,
+            code: info.code,
+            arena: Arena::new(info.code_used as u32),
+            limbo: Vec::new(),
+            semaphores: alloc::vec![0; map::MAX_SEMAPHORES],
+            published: Vec::new(),
+            free_descs: Vec::new(),
+            next_desc: info.stack_descs as u16,
+            counters: alloc::vec![false; map::MAX_COUNTERS],
+            system,
+            closed: info.code.none,
+        })
+    }
+
+    pub fn domain(&mut self, asid: u64) -> Result<&mut Domain, i64> {
+        let domain = usize::try_from(asid).ok().and_then(|n| self.domains.get_mut(n));
+        domain.filter(|d| d.alive).ok_or(errno::ESRCH)
+    }
+
+    /// The number of a domain's own interface.
+    pub fn own_interface(&self, asid: u64, name: &str) -> Result<u16, i64> {
+        let found = self.interfaces.iter().position(|i| u64::from(i.asid) == asid && i.name == name);
+        found.map(|n| n as u16).ok_or(errno::ENOENT)
+    }
+
+    /// A new interface's number; the name server is told by the component.
+    pub fn register(&mut self, machine: &mut impl Machine, asid: u64, name: &str, spec: Spec, entry: u64) -> Result<u16, i64> {
+        let needs_stacks = {
+            let domain = self.domain(asid)?;
+            if entry == 0 || entry >= map::USER_END || domain.view.exclusive {
+                return Err(errno::EINVAL);
+            }
+            spec.stack == pebble_portal::spec::Stack::New && !domain.stacks
+        };
+        let asid = asid as u16;
+        if self.interfaces.iter().any(|i| i.asid != 0 && i.name == name) {
+            return Err(errno::EEXIST);
+        }
+        if needs_stacks {
+            for _ in 0..STACKS {
+                let top = machine.stack(asid)?;
+                self.give_stack(machine, asid, top)?;
+            }
+            self.domains[asid as usize].stacks = true;
+        }
+        let interface = Interface { name: name.into(), asid, entry, spec };
+        match self.interfaces.iter().position(|i| i.asid == 0) {
+            Some(n) => {
+                self.interfaces[n] = interface;
+                Ok(n as u16)
+            }
+            None if self.interfaces.len() < 1024 => {
+                self.interfaces.push(interface);
+                Ok(self.interfaces.len() as u16 - 1)
+            }
+            None => Err(errno::EAGAIN),
+        }
+    }
+
+    /// The interface goes, before anybody could open it (its name was refused).
+    pub fn unregister(&mut self, interface: u16) {
+        if let Some(i) = self.interfaces.get_mut(interface as usize) {
+            i.asid = 0;
+        }
+    }
+
+    fn give_stack(&mut self, machine: &mut impl Machine, asid: u16, top: u64) -> Result<(), i64> {
+        let desc = match self.free_descs.pop() {
+            Some(desc) => desc,
+            None if usize::from(self.next_desc) < map::MAX_STACKS => {
+                self.next_desc += 1;
+                self.next_desc - 1
+            }
+            None => return Err(errno::EAGAIN),
+        };
+        let (at, queue) = (map::stack_desc_va(desc.into()) - map::KDATA_VA, map::stack_queue_va(asid) - map::KDATA_VA);
+        machine.set_data(at, machine.data(queue));
+        machine.set_data(at + 8, top);
+        machine.set_data(queue, map::stack_desc_va(desc.into()));
+        Ok(())
+    }
+
+    fn take_stacks(&mut self, machine: &mut impl Machine, asid: u16) {
+        let queue = map::stack_queue_va(asid) - map::KDATA_VA;
+        let mut desc = machine.data(queue);
+        machine.set_data(queue, 0);
+        let first = map::stack_desc_va(0);
+        while (first..map::stack_desc_va(map::MAX_STACKS)).contains(&desc) {
+            self.free_descs.push(((desc - first) / 16) as u16);
+            desc = machine.data(desc - map::KDATA_VA);
+        }
+    }
+
+    pub(crate) fn counter(&mut self, machine: &mut impl Machine) -> Option<u16> {
+        let n = self.counters.iter().position(|used| !used)?;
+        self.counters[n] = true;
+        machine.set_data(map::counter_va(n) - map::KDATA_VA, 0);
+        Some(n as u16)
+    }
+
+    /// The portal's code may be reused once no thread can return through it.
+    pub(crate) fn discard(&mut self, slot: Slot) {
+        if let Some(counter) = slot.counter {
+            self.counters[counter as usize] = false;
+        }
+        if slot.run.len > 0 {
+            self.limbo.push(slot.run);
+        }
+    }
+
+    /// So much is in limbo that it is worth looking through.
+    pub fn untidy(&self) -> bool {
+        self.limbo.len() >= LIMBO
+    }
+
+    /// Frees what is in limbo and mentioned by no thread's invocation stack.
+    pub fn sweep(&mut self, machine: &impl Machine, current: Current) {
+        let mut rest = Vec::new();
+        for run in core::mem::take(&mut self.limbo) {
+            let end = self.code.thread_end;
+            let mut threads = machine.threads();
+            let used = threads.any(|tid| frames::any(machine, tid, current, end, |f| run.contains(f.code)));
+            if used { rest.push(run) } else { self.arena.give(run) }
+        }
+        self.limbo = rest;
+    }
+
+    /// A domain died: nobody can reach it any more, and nothing of it is found again.
+    pub fn retire(&mut self, machine: &mut impl Machine, asid: u64) -> Result<(), i64> {
+        self.domain(asid)?.alive = false;
+        let asid = asid as u16;
+        for i in self.interfaces.iter_mut().filter(|i| i.asid == asid) {
+            i.name.clear();
+        }
+        for other in 1..map::MAX_DOMAINS {
+            if other == asid as usize || !self.domains[other].alive {
+                continue;
+            }
+            for index in 0..self.domains[other].slots.len() {
+                if self.leads_to(self.domains[other].slots[index].goal, asid) {
+                    self.entomb(machine, other as u16, index as u16, asid);
+                }
+            }
+        }
+        for i in self.interfaces.iter_mut().filter(|i| i.asid == asid) {
+            i.asid = 0;
+        }
+        for id in 0..self.semaphores.len() {
+            if self.semaphores[id] == asid {
+                self.semaphores[id] = 0;
+                self.published.retain(|(_, s)| usize::from(*s) != id);
+                machine.free_semaphore(id as u16);
+            }
+        }
+        Ok(())
+    }
+
+    fn leads_to(&self, goal: Goal, asid: u16) -> bool {
+        match goal {
+            Goal::Interface(i) => self.interfaces.get(i as usize).is_some_and(|i| i.asid == asid),
+            Goal::Wait(s) | Goal::Signal(s) => self.semaphores.get(s as usize) == Some(&asid),
+            _ => false,
+        }
+    }
+
+    /// Frees all that a retired domain had, once no thread depends on it.
+    pub fn reclaim(&mut self, machine: &mut impl Machine, asid: u64, current: Current) -> Result<(), i64> {
+        let n = usize::try_from(asid).ok().filter(|n| (1..map::MAX_DOMAINS).contains(n)).ok_or(errno::ESRCH)?;
+        if self.domains[n].alive {
+            return Err(errno::EINVAL);
+        }
+        let (id, end) = (n as u16, self.code.thread_end);
+        if machine.threads().any(|tid| frames::any(machine, tid, current, end, |f| f.caller == id || f.callee == id)) {
+            return Err(errno::EAGAIN);
+        }
+        for slot in core::mem::take(&mut self.domains[n].slots) {
+            self.discard(slot);
+        }
+        self.take_stacks(machine, id);
+        self.domains[n] = Domain::default();
+        self.sweep(machine, current);
+        Ok(())
+    }
+
+    /// Portals, bytes of code, semaphores made here, interfaces.
+    pub fn stats(&self) -> [u64; 4] {
+        let portals: usize = self.domains.iter().map(|d| d.open).sum();
+        let semaphores = self.semaphores.iter().filter(|s| **s != 0).count();
+        let interfaces = self.interfaces.iter().filter(|i| i.asid != 0).count();
+        [portals as u64, self.arena.used().into(), semaphores as u64, interfaces as u64]
+    }
+}
+
+impl Domain {
+    /// Entries below the first free index belong to the system.
+    pub(crate) fn reserve(&mut self) {
+        self.slots.resize(sys::FIRST_FREE, Slot { goal: Goal::Common, ..Slot::default() });
+        self.hint = sys::FIRST_FREE;
+    }
+
+    pub(crate) fn slot(&mut self, index: u16) -> &mut Slot {
+        let index = index as usize;
+        if self.slots.len() <= index {
+            self.slots.resize(index + 1, Slot::default());
+        }
+        &mut self.slots[index]
+    }
+}

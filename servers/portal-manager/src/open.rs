@@ -1,0 +1,298 @@
+//! Opening and closing portals: compile, verify, place, write the table word.
+
+use crate::arena::{Run, Take};
+use crate::manager::{Goal, MAX_PORTALS, Manager, Slot};
+use crate::Machine;
+use pebble_abi::{errno, map, status, sys};
+use pebble_portal::spec::{Spec, Stack};
+use pebble_portal::{Connection, Shape, Short, Target, compile, ir, verify};
+
+/// For portals whose shape ignores the specification.
+fn plain() -> Spec {
+    Spec { stack: Stack::Shared, state: pebble_portal::spec::State::Minimal, args: Default::default(), results: 0 }
+}
+
+impl Manager {
+    /// `count` consecutive free slots; the table grows as needed.
+    fn find(&mut self, machine: &mut impl Machine, asid: u16, count: usize) -> Result<usize, i64> {
+        let domain = &mut self.domains[asid as usize];
+        if domain.open + count > MAX_PORTALS {
+            return Err(errno::EMFILE);
+        }
+        let free = |n: usize| domain.slots.get(n).is_none_or(|s| s.goal == Goal::Free);
+        let first = (domain.hint..map::TABLE_ENTRIES - count).find(|n| (*n..n + count).all(free)).ok_or(errno::EMFILE)?;
+        while (first + count).div_ceil(map::TABLE_ENTRIES_PER_PAGE) > usize::from(domain.pages) + 1 {
+            let page = u32::from(domain.pages) + 1;
+            machine.grow_table(asid, page)?;
+            for entry in 0..map::TABLE_ENTRIES_PER_PAGE {
+                let index = page as usize * map::TABLE_ENTRIES_PER_PAGE + entry;
+                machine.set_table(asid, index as u16, self.code.none);
+            }
+            domain.pages += 1;
+        }
+        // What was skipped is too short for this many; single portals still fit there.
+        if count == 1 {
+            domain.hint = first + 1;
+        }
+        Ok(first)
+    }
+
+    fn place(&mut self, machine: &mut impl Machine, words: &[u32]) -> Result<Run, i64> {
+        loop {
+            match self.arena.take(words.len() as u32 * 4) {
+                Take::Run(run) => {
+                    machine.set_code(run.at.into(), words);
+                    return Ok(run);
+                }
+                Take::Page(page) => {
+                    machine.grow_code(page)?;
+                    self.arena.grown();
+                }
+                Take::Full => return Err(errno::EAGAIN),
+            }
+        }
+    }
+
+    /// Compiles, verifies and places.
+    fn make(&mut self, machine: &mut impl Machine, spec: &Spec, shape: Shape, c: &Connection) -> Result<Run, i64> {
+        let code = compile(spec, shape, c, Target::Riscv64).map_err(|_| errno::EINVAL)?;
+        verify::verify(&code.words, spec, shape, c, Target::Riscv64).map_err(|_| errno::EINVAL)?;
+        self.place(machine, &code.words)
+    }
+
+    /// Code for a slot's goal.
+    fn build(&mut self, machine: &mut impl Machine, asid: u16, index: u16, slot: &Slot) -> Result<Run, i64> {
+        let caller = self.domains[asid as usize].view;
+        let no_stack = self.code.no_stack[usize::from(caller.float)];
+        let mut c = Connection { caller, index, constant: slot.constant, counter: slot.counter, no_stack, ..Connection::default() };
+        let (interface, shape) = match slot.goal {
+            Goal::Interface(i) => (i, Shape::Call),
+            Goal::Wait(s) => (self.scheduler("scheduler.p")?, Shape::Wait(s)),
+            Goal::Signal(s) => (self.scheduler("scheduler.v")?, Shape::Signal(s)),
+            Goal::Closed(target) => {
+                return self.make(machine, &plain(), Shape::Short(ir::closed(status::CLOSED, target)), &c);
+            }
+            Goal::Free | Goal::Common => return Ok(Run::default()),
+        };
+        let i = self.interfaces.get(interface as usize).filter(|i| i.asid != 0).ok_or(errno::ENOENT)?;
+        (c.callee, c.entry) = (self.domains[i.asid as usize].view, i.entry);
+        let spec = i.spec.clone();
+        if spec.stack == Stack::Shared && c.callee.asid != asid {
+            machine.share_stacks(asid, c.callee.asid)?;
+        }
+        self.make(machine, &spec, shape, &c)
+    }
+
+    fn scheduler(&self, name: &str) -> Result<u16, i64> {
+        self.interfaces.iter().position(|i| i.asid != 0 && i.name == name).map(|n| n as u16).ok_or(errno::ENOENT)
+    }
+
+    /// Fills slots from `first` on; all or none.
+    fn fill(&mut self, machine: &mut impl Machine, asid: u16, first: usize, goals: &[(Goal, u64)]) -> Result<(), i64> {
+        for (n, (goal, constant)) in goals.iter().enumerate() {
+            let index = (first + n) as u16;
+            let counter = if self.domains[asid as usize].counting { self.counter(machine) } else { None };
+            let mut slot = Slot { goal: *goal, run: Run::default(), constant: *constant, counter };
+            match self.build(machine, asid, index, &slot) {
+                Ok(run) => slot.run = run,
+                Err(error) => {
+                    self.discard(slot);
+                    self.vacate(machine, asid, first, n);
+                    return Err(error);
+                }
+            }
+            *self.domains[asid as usize].slot(index) = slot;
+            self.domains[asid as usize].open += 1;
+            machine.set_table(asid, index, map::CODE_VA + u64::from(slot.run.at));
+        }
+        Ok(())
+    }
+
+    fn vacate(&mut self, machine: &mut impl Machine, asid: u16, first: usize, count: usize) {
+        for index in first..first + count {
+            machine.set_table(asid, index as u16, self.closed);
+            let slot = core::mem::take(self.domains[asid as usize].slot(index as u16));
+            self.discard(slot);
+            let domain = &mut self.domains[asid as usize];
+            domain.open -= 1;
+            domain.hint = domain.hint.min(index).max(sys::FIRST_FREE);
+        }
+    }
+
+    /// A portal for `asid` to an interface.
+    pub fn open(&mut self, machine: &mut impl Machine, asid: u64, interface: u16) -> Result<u16, i64> {
+        self.domain(asid)?;
+        let first = self.find(machine, asid as u16, 1)?;
+        self.fill(machine, asid as u16, first, &[(Goal::Interface(interface), 0)])?;
+        Ok(first as u16)
+    }
+
+    /// Portals for the client of a server to `count` of the server's interfaces, with a constant.
+    pub fn create(&mut self, machine: &mut impl Machine, server: u64, client: u64, interface: u64, count: u64, constant: u64) -> Result<u16, i64> {
+        self.domain(server)?;
+        self.domain(client)?;
+        if !(1..=8).contains(&count) || interface > 1024 {
+            return Err(errno::EINVAL);
+        }
+        let mut goals = arrayvec::ArrayVec::<(Goal, u64), 8>::new();
+        for n in interface..interface + count {
+            if self.interfaces.get(n as usize).is_none_or(|i| u64::from(i.asid) != server) {
+                return Err(errno::EPERM);
+            }
+            goals.push((Goal::Interface(n as u16), constant));
+        }
+        let first = self.find(machine, client as u16, goals.len())?;
+        self.fill(machine, client as u16, first, &goals)?;
+        Ok(first as u16)
+    }
+
+    /// P and V of a semaphore, for a domain.
+    pub fn semaphore(&mut self, machine: &mut impl Machine, asid: u64, id: u16) -> Result<u16, i64> {
+        self.domain(asid)?;
+        let first = self.find(machine, asid as u16, 2)?;
+        self.fill(machine, asid as u16, first, &[(Goal::Wait(id), id.into()), (Goal::Signal(id), id.into())])?;
+        Ok(first as u16)
+    }
+
+    /// The semaphore whose P is at `index`.
+    pub fn semaphore_at(&mut self, asid: u64, index: u64) -> Result<u16, i64> {
+        let domain = self.domain(asid)?;
+        match usize::try_from(index).ok().and_then(|n| domain.slots.get(n)).map(|s| s.goal) {
+            Some(Goal::Wait(id)) => Ok(id),
+            _ => Err(errno::EBADF),
+        }
+    }
+
+    pub fn own_semaphore(&mut self, asid: u64, id: u16) {
+        if let Some(owner) = self.semaphores.get_mut(id as usize) {
+            *owner = asid as u16;
+        }
+    }
+
+    pub fn publish(&mut self, name: &str, id: u16) -> Result<(), i64> {
+        if name.is_empty() || self.published.iter().any(|(n, _)| n == name) {
+            return Err(errno::EEXIST);
+        }
+        self.published.push((name.into(), id));
+        Ok(())
+    }
+
+    pub fn published(&self, name: &str) -> Result<u16, i64> {
+        self.published.iter().find(|(n, _)| n == name).map(|(_, id)| *id).ok_or(errno::ENOENT)
+    }
+
+    /// Closes portals of `asid`; with `server`, only those that lead there.
+    pub fn close(&mut self, machine: &mut impl Machine, asid: u64, first: u64, count: u64, server: Option<u64>) -> Result<(), i64> {
+        let domain = self.domain(asid)?;
+        let (first, count) = (first as usize, count as usize);
+        if first < sys::FIRST_FREE || count == 0 || first.checked_add(count).is_none_or(|end| end > domain.slots.len()) {
+            return Err(errno::EBADF);
+        }
+        for index in first..first + count {
+            let goal = self.domains[asid as usize].slots[index].goal;
+            let target = match goal {
+                Goal::Interface(i) => u64::from(self.interfaces[i as usize].asid),
+                _ => 0,
+            };
+            if goal == Goal::Free || server.is_some_and(|s| s != target) {
+                return Err(errno::EBADF);
+            }
+        }
+        // Semaphores that the domain made go with its own P portal.
+        for index in first..first + count {
+            if let Goal::Wait(id) = self.domains[asid as usize].slots[index].goal
+                && self.semaphores.get(id as usize) == Some(&(asid as u16))
+            {
+                self.drop_semaphore(machine, asid as u16, id);
+            }
+        }
+        self.vacate(machine, asid as u16, first, count);
+        Ok(())
+    }
+
+    /// A semaphore ends: portals of other domains to it answer CLOSED.
+    fn drop_semaphore(&mut self, machine: &mut impl Machine, owner: u16, id: u16) {
+        self.semaphores[id as usize] = 0;
+        self.published.retain(|(_, s)| *s != id);
+        for asid in 1..map::MAX_DOMAINS {
+            for index in 0..self.domains[asid].slots.len() {
+                let goal = self.domains[asid].slots[index].goal;
+                if asid != owner as usize && self.domains[asid].alive && (goal == Goal::Wait(id) || goal == Goal::Signal(id)) {
+                    self.entomb(machine, asid as u16, index as u16, owner);
+                }
+            }
+        }
+        machine.free_semaphore(id);
+    }
+
+    /// A portal's target died: it answers CLOSED from now on. Without room for that code it leads nowhere.
+    pub(crate) fn entomb(&mut self, machine: &mut impl Machine, asid: u16, index: u16, target: u16) {
+        let old = self.domains[asid as usize].slots[index as usize];
+        let mut slot = Slot { goal: Goal::Closed(target), ..Slot::default() };
+        let word = match self.build(machine, asid, index, &slot) {
+            Ok(run) => {
+                slot.run = run;
+                map::CODE_VA + u64::from(run.at)
+            }
+            Err(_) => self.closed,
+        };
+        machine.set_table(asid, index, word);
+        self.domains[asid as usize].slots[index as usize] = slot;
+        self.discard(old);
+    }
+
+    /// The common code for closed portals: -EBADF.
+    pub fn prepare(&mut self, machine: &mut impl Machine) -> Result<(), i64> {
+        let answer = Short::Constant { value: -errno::EBADF, status: 0 };
+        let run = self.make(machine, &plain(), Shape::Short(answer), &Connection::default())?;
+        self.closed = map::CODE_VA + u64::from(run.at);
+        Ok(())
+    }
+
+    /// A new domain: its table as every domain has it.
+    pub fn attach(&mut self, machine: &mut impl Machine, view: pebble_portal::Domain) -> Result<(), i64> {
+        let asid = view.asid;
+        let domain = self.domains.get_mut(asid as usize).filter(|d| !d.alive && d.slots.is_empty()).ok_or(errno::EINVAL)?;
+        domain.alive = true;
+        domain.view = view;
+        domain.reserve();
+        for entry in 0..map::TABLE_ENTRIES_PER_PAGE {
+            machine.set_table(asid, entry as u16, self.code.none);
+        }
+        let float = usize::from(view.float);
+        machine.set_table(asid, sys::RETURN as u16, self.code.dispatch);
+        machine.set_table(asid, sys::EXCEPTION as u16, self.code.exception[float]);
+        machine.set_table(asid, sys::INTERRUPT as u16, self.code.interrupt[float]);
+        machine.set_table(asid, sys::SYS_GET_THREAD_ID as u16, self.code.get_thread_id);
+        machine.set_table(asid, sys::SYS_HRTIME as u16, self.code.hrtime);
+        let own = Connection { caller: view, ..Connection::default() };
+        let identity = Short::Constant { value: asid.into(), status: 0 };
+        let run = self.make(machine, &plain(), Shape::Short(identity), &own)?;
+        *self.domains[asid as usize].slot(sys::SYS_GET_ASID as u16) = Slot { goal: Goal::Common, run, ..Slot::default() };
+        machine.set_table(asid, sys::SYS_GET_ASID as u16, map::CODE_VA + u64::from(run.at));
+        self.domains[asid as usize].open += 3;
+        for (index, interface) in self.system.clone() {
+            self.fill(machine, asid, index.into(), &[(Goal::Interface(interface), 0)])?;
+        }
+        Ok(())
+    }
+
+    /// Recompiles a domain's portals with a call counter each, or without.
+    pub fn count(&mut self, machine: &mut impl Machine, asid: u64, on: bool) -> Result<(), i64> {
+        self.domain(asid)?.counting = on;
+        for index in 0..self.domains[asid as usize].slots.len() {
+            let old = self.domains[asid as usize].slots[index];
+            let counted = matches!(old.goal, Goal::Interface(_) | Goal::Wait(_) | Goal::Signal(_));
+            if !counted || old.counter.is_some() == on {
+                continue;
+            }
+            let counter = if on { self.counter(machine) } else { None };
+            let mut slot = Slot { counter, run: Run::default(), ..old };
+            slot.run = self.build(machine, asid as u16, index as u16, &slot)?;
+            machine.set_table(asid as u16, index as u16, map::CODE_VA + u64::from(slot.run.at));
+            self.domains[asid as usize].slots[index] = slot;
+            self.discard(old);
+        }
+        Ok(())
+    }
+}
