@@ -3,7 +3,7 @@
 mod common;
 
 use common::Rng;
-use pebble_portal::isa::riscv64::decode::{Insn, REGISTERS, decode};
+use pebble_portal::isa::riscv64::decode::{self, Alu, Insn, REGISTERS, Width, decode};
 use pebble_portal::isa::riscv64::encode;
 use std::collections::BTreeSet;
 
@@ -67,6 +67,42 @@ fn decoder_agrees_with_llvm() {
     }
     let missing: Vec<_> = known.iter().filter(|m| !seen.contains(**m)).collect();
     assert!(missing.is_empty(), "never tried: {missing:?}");
+}
+
+/// The short cuts say what `decode` says.
+#[test]
+fn short_cuts_agree_with_the_decoder() {
+    let mut rng = Rng(0xfa57);
+    let mut tried = [0; 3];
+    for _ in 0..200_000 {
+        let mut word = word(&mut rng);
+        match rng.below(8) {
+            0 => word = word & 0xf80 | 0x13,
+            1 => word = word & !0x707f | 0x3003,
+            2 => word = word & !0x707f | 0x3023,
+            _ => {}
+        }
+        let insn = decode(word);
+        let clears = match insn {
+            Some(Insn::AluImm { op: Alu::Add, rd, rs1: 0, imm: 0 }) => Some(rd),
+            _ => None,
+        };
+        let load = match insn {
+            Some(Insn::Load { width: Width::D, rd, rs1, imm }) => Some((rd, rs1, imm)),
+            _ => None,
+        };
+        let store = match insn {
+            Some(Insn::Store { width: Width::D, rs2, rs1, imm }) => Some((rs2, rs1, imm)),
+            _ => None,
+        };
+        assert_eq!(decode::clears(word), clears, "{word:#010x}");
+        assert_eq!(decode::loads_double(word), load, "{word:#010x}");
+        assert_eq!(decode::stores_double(word), store, "{word:#010x}");
+        for (count, hit) in tried.iter_mut().zip([clears.is_some(), load.is_some(), store.is_some()]) {
+            *count += u32::from(hit);
+        }
+    }
+    assert!(tried.iter().all(|n| *n > 1000), "{tried:?}");
 }
 
 #[test]

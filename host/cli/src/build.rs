@@ -111,7 +111,10 @@ fn stripped(tools: &Tools, name: &str, elf: &Path) -> Result<Vec<u8>> {
     fs::create_dir_all(&dir)?;
     let out = dir.join(name);
     let mut objcopy = Command::new(tools.llvm("llvm-objcopy")?);
-    run_quietly(objcopy.arg("--strip-debug").args([elf, &out]), &format!("stripping {name}"))?;
+    run_quietly(
+        objcopy.args(["--strip-debug", "--discard-locals"]).args([elf, &out]),
+        &format!("stripping {name}"),
+    )?;
     read(&out)
 }
 

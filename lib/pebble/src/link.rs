@@ -170,3 +170,16 @@ macro_rules! export_switching {
         };
     };
 }
+
+/// `forward!(function, index)`: an entry that calls the portal at `index` and returns what it returns: the tail call that a compiler makes of
+/// `return invoke_portal(index)`.
+#[macro_export]
+#[allow_internal_unsafe]
+macro_rules! forward {
+    ($name:ident, $index:literal) => {
+        #[unsafe(naked)]
+        extern "C" fn $name() -> i64 {
+            core::arch::naked_asm!("li t0, {index}", "ecall", index = const $index)
+        }
+    };
+}

@@ -500,7 +500,7 @@ impl Verifier<'_> {
     fn check_pool(&self, start: usize, end: usize) -> Result<(), Refusal> {
         let sized = start <= end
             && end <= self.words.len() * 4
-            && (end - start) % 8 == 0
+            && (end - start).is_multiple_of(8)
             && end - start <= MAX_POOL * 8;
         let inside = self.pool.is_none_or(|(first, last)| start <= first && last < end);
         if sized && inside { Ok(()) } else { Err(Refusal { at: start, reason: Reason::Pool }) }
@@ -532,7 +532,7 @@ impl Verifier<'_> {
 #[inline]
 fn frame_word(offset: i64) -> Option<usize> {
     let bytes = (offset as usize).wrapping_sub(8);
-    (bytes % 8 == 0 && bytes < MAX_FRAME * 8).then_some(bytes / 8)
+    (bytes.is_multiple_of(8) && bytes < MAX_FRAME * 8).then_some(bytes / 8)
 }
 
 /// Index of the preserved register kept at this offset of a thread block.

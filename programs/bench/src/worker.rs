@@ -1,0 +1,90 @@
+//! A worker: one thread in its own domain that does what the driver says.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use pebble::abi::sys;
+use pebble::api;
+use pebble::io;
+use pebble::portal::call;
+use pebble_bench::{Job, Load, ROUNDS};
+
+extern crate alloc;
+
+pebble::import! {
+    START = "semaphore.start";
+    DONE = "semaphore.done";
+    JOB = "bench.job";
+    NULL = "bench.null";
+    RINGS = "bench.ring";
+    STOPPED = "bench.stopped";
+    OWN = "semaphore.own";
+    NEXT = "semaphore.next";
+    FIRST = "semaphore.first";
+}
+pebble::component!(main);
+
+fn main() -> i64 {
+    let _ = RINGS.bound();
+    loop {
+        let _ = call(START.index(), [0; 5]);
+        if let Ok((kind, [a, b, last, _])) = JOB.call_wide([api::get_asid().into(), 0, 0, 0, 0])
+            && let Some(job) = Job::decode([kind as u64, a, b])
+        {
+            work(job, last != 0);
+        }
+        let _ = call(DONE.index() + 1, [0; 5]);
+    }
+}
+
+fn work(job: Job, last: bool) {
+    match job {
+        Job::Yield => (0..ROUNDS).for_each(|_| api::yield_now()),
+        Job::SemaphoreRing(_) => {
+            let next = if last { FIRST.index() } else { NEXT.index() } + 1;
+            for _ in 0..ROUNDS {
+                let _ = call(OWN.index(), [0; 5]);
+                let _ = call(next, [0; 5]);
+            }
+        }
+        Job::PipeRing { read, write } => pipe_ring(read, write),
+        Job::Load(load) => background(load, last),
+    }
+}
+
+fn pipe_ring(read: u64, write: u64) {
+    let (Ok(from), Ok(to)) =
+        (io::open(&alloc::format!("/pipe/{read:016x}/r")), io::open(&alloc::format!("/pipe/{write:016x}/w")))
+    else {
+        return;
+    };
+    let mut byte = [0];
+    for _ in 0..ROUNDS {
+        if from.read(&mut byte) != Ok(1) || to.write(&byte).is_err() {
+            break;
+        }
+    }
+    from.close();
+    to.close();
+}
+
+/// Until the driver says stop, which is asked often enough not to matter and rarely enough not to be the load.
+fn background(load: Load, last: bool) {
+    let next = if last { FIRST.index() } else { NEXT.index() } + 1;
+    while STOPPED.call([0; 5]) == Ok(0) {
+        for _ in 0..1000 {
+            match load {
+                Load::Idle => core::hint::spin_loop(),
+                Load::ShortCircuit => drop(call(sys::SYS_GET_ASID, [0; 5])),
+                Load::Call => drop(NULL.call([0; 5])),
+                Load::Yield => api::yield_now(),
+                Load::Semaphore => {
+                    let _ = call(OWN.index(), [0; 5]);
+                    let _ = call(next, [0; 5]);
+                }
+            }
+        }
+    }
+    // Nobody is left waiting for the token.
+    let _ = call(next, [0; 5]);
+}
