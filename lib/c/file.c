@@ -100,7 +100,9 @@ int close(int fd) {
     } else if ((portal = portal_of(fd)) < 0) {
         return -1;
     }
-    return __checked(portal_call(portal + FILE_CLOSE)) < 0 ? -1 : 0;
+    long result = __checked(portal_call(portal + FILE_CLOSE));
+    portal_call(SYS_PORTAL_CLOSE, portal, FILE_PORTALS); /* the portals go back whatever the server said */
+    return result < 0 ? -1 : 0;
 }
 
 ssize_t read(int fd, void *buffer, size_t size) {

@@ -25,7 +25,7 @@ pub struct Options {
 
 pub fn inspect(tools: &Tools, options: &Options) -> Result<()> {
     let image = find(tools, &options.image);
-    let bytes = fs::read(&image).with_context(|| tools.shown(&image))?;
+    let bytes = fs::read(&image).with_context(|| format!("no image {}", tools.shown(&image)))?;
     let report = pebble_image::read_report(&bytes);
     let report = report.with_context(|| format!("{} is not an image of Pebble", tools.shown(&image)))?;
     let text = match &options.portal {

@@ -23,24 +23,25 @@ enum Language {
     Rust,
 }
 
-/// Files of a template; `{{name}}` stands for the component's name, `{{crate}}` for that of its library.
-type Template = &'static [(&'static str, &'static str)];
-
-const C: Template = &[("main.c", include_str!("../templates/c/main.c"))];
-const RUST: Template = &[
-    ("Cargo.toml", include_str!("../templates/rust/Cargo.toml.in")),
-    ("src/lib.rs", include_str!("../templates/rust/lib.rs.in")),
-    ("src/main.rs", include_str!("../templates/rust/main.rs.in")),
-];
-
-impl Language {
-    fn template(self) -> Template {
-        match self {
-            Language::C => C,
-            Language::Rust => RUST,
-        }
-    }
+/// Files of a template, in `programs/`; `{{name}}` stands for the component's name, `{{crate}}` for that of its library.
+struct Template {
+    files: &'static [(&'static str, &'static str)],
+    /// The key by which a manifest names it, and the value.
+    source: (&'static str, &'static str),
 }
+
+const C: Template = Template {
+    files: &[("{{name}}.c", include_str!("../templates/c/main.c"))],
+    source: ("c", "programs/{{name}}.c"),
+};
+const RUST: Template = Template {
+    files: &[
+        ("{{name}}/Cargo.toml", include_str!("../templates/rust/Cargo.toml.in")),
+        ("{{name}}/src/lib.rs", include_str!("../templates/rust/lib.rs.in")),
+        ("{{name}}/src/main.rs", include_str!("../templates/rust/main.rs.in")),
+    ],
+    source: ("package", "{{name}}"),
+};
 
 pub fn new(tools: &Tools, options: &Options) -> Result<()> {
     let name = &options.name;
@@ -48,30 +49,29 @@ pub fn new(tools: &Tools, options: &Options) -> Result<()> {
         is_name(name),
         "{name:?} is no name: lower-case letters, digits and hyphens, a letter first, 20 at most"
     );
-    let dir = tools.root.join("programs").join(name);
-    ensure!(!dir.exists(), "{} exists", tools.shown(&dir));
-    for (path, text) in options.lang.template() {
-        let path = dir.join(path);
-        fs::create_dir_all(path.parent().context("no directory")?)?;
-        fs::write(&path, text.replace("{{crate}}", &name.replace('-', "_")).replace("{{name}}", name))
-            .with_context(|| path.display().to_string())?;
-    }
-    install(tools, options)?;
-    ui::done(&format!("{}; try: echo {name} | ./pebble run", tools.shown(&dir)));
-    Ok(())
-}
-
-/// Adds the program to the archive of the default system.
-fn install(tools: &Tools, options: &Options) -> Result<()> {
     let manifest = tools.manifest(crate::DEFAULT_SYSTEM)?;
-    let name = &options.name;
-    let source = match options.lang {
-        Language::C => format!("c = \"programs/{name}\""),
-        Language::Rust => format!("package = \"{name}\""),
+    let mut system = fs::read_to_string(&manifest).with_context(|| tools.shown(&manifest))?;
+    let programs = tools.root.join("programs");
+    for path in [programs.join(name), programs.join(format!("{name}.c"))] {
+        ensure!(!path.exists(), "{} exists", tools.shown(&path));
+    }
+    let template = match options.lang {
+        Language::C => C,
+        Language::Rust => RUST,
     };
-    let mut text = fs::read_to_string(&manifest).with_context(|| tools.shown(&manifest))?;
-    text.push_str(&format!("\n[[file]]\npath = \"bin/{name}\"\n{source}\n"));
-    fs::write(&manifest, text).with_context(|| tools.shown(&manifest))
+    let fill = |text: &str| text.replace("{{crate}}", &name.replace('-', "_")).replace("{{name}}", name);
+    for (path, text) in template.files {
+        let path = programs.join(fill(path));
+        fs::create_dir_all(path.parent().context("no directory")?)?;
+        fs::write(&path, fill(text)).with_context(|| tools.shown(&path))?;
+        ui::progress("made", &tools.shown(&path));
+    }
+    let (key, value) = template.source;
+    system.push_str(&format!("\n[[file]]\npath = \"bin/{name}\"\n{key} = \"{}\"\n", fill(value)));
+    fs::write(&manifest, system).with_context(|| tools.shown(&manifest))?;
+    ui::progress("changed", &tools.shown(&manifest));
+    ui::done(&format!("try: echo {name} | ./pebble run"));
+    Ok(())
 }
 
 fn is_name(name: &str) -> bool {

@@ -78,8 +78,9 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
             .get(&component.name)
             .ok_or_else(|| BuildError::Component { name: component.name.clone(), what: "was not built".into() })?;
         let fail = |e: elf::ElfError| BuildError::Component { name: component.name.clone(), what: e.to_string() };
-        let elf = Component::parse(elf).map_err(fail)?;
+        let mut elf = Component::parse(elf).map_err(fail)?;
         elf.check_user().map_err(fail)?;
+        elf.float |= component.float;
         domains.push(lay_domain(&mut memory, &shared, n as u16 + 1, component, elf, &mut descriptors));
     }
     grant_stacks(&mut memory, &domains);

@@ -42,6 +42,9 @@ pub struct Component {
     /// Counts towards the resident size of the essential system.
     #[serde(default)]
     pub core: bool,
+    /// Its portals keep floating-point state even if its code was compiled without.
+    #[serde(default)]
+    pub float: bool,
     /// Has a thread of its own, which runs its entry point.
     #[serde(default)]
     pub thread: bool,

@@ -136,6 +136,22 @@ impl Guest {
         }
     }
 
+    /// Writes what the console shows to `output`, until the system has ended.
+    pub fn run_to_end(&mut self, limit: Duration, output: &mut impl Write) -> Result<Exit, Error> {
+        let until = Instant::now() + limit;
+        let mut newlines = Newlines::default();
+        loop {
+            output.write_all(&newlines.convert(&std::mem::take(&mut self.console.pending)))?;
+            match self.more(until, limit, "power-off") {
+                Err(Error::Ended { exit, .. }) => {
+                    output.write_all(newlines.finish())?;
+                    return Ok(exit);
+                }
+                other => other?,
+            }
+        }
+    }
+
     /// Waits until the system has ended.
     pub fn wait_exit(&mut self, limit: Duration) -> Result<Exit, Error> {
         let until = Instant::now() + limit;

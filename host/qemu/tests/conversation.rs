@@ -90,6 +90,14 @@ fn silence_is_an_error() {
 }
 
 #[test]
+fn a_guest_can_be_watched_to_its_end() {
+    let mut guest = guest("watch", "printf 'one\\r\\n'; sleep 0.2; printf 'two\\r\\n'; exit 2");
+    let mut out = Vec::new();
+    assert_eq!(guest.run_to_end(SOON, &mut out).unwrap(), Exit::Failed(2));
+    assert_eq!(out, b"one\ntwo\n");
+}
+
+#[test]
 fn what_is_sent_arrives_whole() {
     let mut guest = guest("paste", "head -c 300000 | wc -c; exec sleep 60");
     guest.send(&vec![b'x'; 300_000]);

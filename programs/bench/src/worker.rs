@@ -3,7 +3,6 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use pebble::abi::sys;
 use pebble::api;
 use pebble::io;
 use pebble::portal::call;
@@ -21,6 +20,7 @@ pebble::import! {
     OWN = "semaphore.own";
     NEXT = "semaphore.next";
     FIRST = "semaphore.first";
+    SECOND = "semaphore.second";
 }
 pebble::component!(main);
 
@@ -70,13 +70,18 @@ fn pipe_ring(read: u64, write: u64) {
 
 /// Until the driver says stop, which is asked often enough not to matter and rarely enough not to be the load.
 fn background(load: Load, last: bool) {
-    let next = if last { FIRST.index() } else { NEXT.index() } + 1;
+    // A pair of workers; the driver is not in it.
+    let next = if last { SECOND.index() } else { NEXT.index() } + 1;
     while STOPPED.call([0; 5]) == Ok(0) {
         for _ in 0..1000 {
             match load {
                 Load::Idle => core::hint::spin_loop(),
-                Load::ShortCircuit => drop(call(sys::SYS_GET_ASID, [0; 5])),
-                Load::Call => drop(NULL.call([0; 5])),
+                Load::ShortCircuit => {
+                    api::get_asid();
+                },
+                Load::Call => {
+                    let _ = NULL.call([0; 5]);
+                }
                 Load::Yield => api::yield_now(),
                 Load::Semaphore => {
                     let _ = call(OWN.index(), [0; 5]);

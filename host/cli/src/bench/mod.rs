@@ -1,7 +1,8 @@
 //! `pebble bench`: what operations cost, in guest instructions, beside the papers' figures.
 //!
-//! The guest measures: its shell's `bench` command prints a line `@bench {json}` for each row. The host adds the sizes,
-//! which it knows from the image, and the papers' figures; budgets are in `bench/budgets.toml`.
+//! The system `bench` measures as soon as it is up, prints a line `@bench {json}` for each row, and powers off: without
+//! input from outside, two runs print the same. The host adds the sizes, which it knows from the image, and the
+//! papers' figures; budgets are in `bench/budgets.toml`.
 
 pub mod budget;
 mod papers;
@@ -20,7 +21,6 @@ use pebble_image::Report;
 use pebble_qemu::{Exit, Machine};
 use serde::{Deserialize, Serialize};
 
-use crate::run::BOOT_LIMIT;
 use crate::tools::Tools;
 use crate::{build, ui};
 
@@ -39,7 +39,7 @@ pub struct Options {
     /// Where to write the plot
     #[arg(long, value_name = "FILE", default_value = "target/bench.svg")]
     svg: PathBuf,
-    /// Measure only rows whose id contains this
+    /// Report only rows whose id contains this
     #[arg(long, value_name = "PATTERN")]
     only: Option<String>,
 }
@@ -111,17 +111,12 @@ pub fn measure(tools: &Tools, only: Option<&str>) -> Result<Vec<Row>> {
         sizes(&built.report).into_iter().map(|row| (row.id.clone(), row)).collect();
 
     let machine = Machine::new(tools.qemu()?).counting();
-    let mut guest = machine.start(&built.image)?;
-    guest.enter_script(BOOT_LIMIT)?;
-    let command = only.map_or("bench".into(), |pattern| format!("bench {pattern}"));
     let mut sink = Rows::default();
-    let lines = std::iter::once(Ok::<_, anyhow::Error>(command));
-    let (exit, status) = guest.run_stream(lines, Some(LIMIT), &mut sink)?;
+    let exit = machine.start(&built.image)?.run_to_end(LIMIT, &mut sink)?;
     ensure!(exit == Exit::PoweredOff, "{exit}");
     if let Some(error) = sink.error {
         bail!(error);
     }
-    ensure!(status == 0, "the guest's bench command failed with status {status}");
     rows.extend(sink.rows.into_iter().map(|row| (row.id.clone(), row)));
 
     let mut rows: Vec<Row> =
@@ -159,7 +154,9 @@ impl Rows {
         let line = String::from_utf8_lossy(&self.line).into_owned();
         self.line.clear();
         let Some(json) = line.strip_prefix(ROW) else {
-            ui::note(&line);
+            if ui::verbose() {
+                ui::note(&line);
+            }
             return;
         };
         match serde_json::from_str::<Row>(json) {

@@ -60,3 +60,21 @@ fn draw(path: &Path, rows: &[Row]) -> Result<(), Box<dyn std::error::Error>> {
 fn length(value: f64) -> i32 {
     (value.max(1.0).ln() / LARGEST.ln() * f64::from(BARS)) as i32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_in_the_picture() {
+        let path = std::env::temp_dir().join(format!("pebble-plot-{}.svg", std::process::id()));
+        let ours = Row::exact("boot.prompt".into(), "instructions", 900_000);
+        let both = Row { paper: Some(46), ..Row::exact("portal.short_circuit".into(), "instructions", 17) };
+        write(&path, &[ours, both]).unwrap();
+        let svg = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(
+            svg.contains("boot.prompt") && svg.contains("portal.short_circuit") && svg.ends_with("</svg>\n")
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! Interrupt latency, as the embedded paper measures it (Bruno et al. 1999, "Interrupt latency"): a thread sleeps until random
+//! absolute times; latency is when it runs minus when it should have run, while another thread loads the system.
+//!
+//! The `time` counter moves every 100 instructions; the moment of its change, on the instruction counter, is found once, so the
+//! latency is exact to the instruction.
+
+use crate::{Bench, STOP};
+use core::sync::atomic::Ordering::Relaxed;
+use pebble::api;
+use pebble::portal::{call, instructions, time};
+use pebble_bench::{Job, Load, ROUNDS};
+
+/// Instructions per tick of the board's clock under `-icount shift=0`.
+const PER_TICK: u64 = 100;
+/// Bounds of the random delay, in ticks.
+const DELAY: (u64, u64) = (60, 400);
+
+pub fn all(bench: &Bench) {
+    let offset = calibrate();
+    // The measuring thread outranks the load.
+    let _ = crate::PRIORITY.call([api::get_thread_id().into(), 12, 0, 0, 0]);
+    for (id, load, workers) in [
+        ("irq.idle", Load::Idle, 1),
+        ("irq.sc", Load::ShortCircuit, 1),
+        ("irq.ipc", Load::Call, 1),
+        ("irq.yield", Load::Yield, 1),
+        ("irq.sem", Load::Semaphore, 2),
+    ] {
+        bench.start(Job::Load(load), workers);
+        if load == Load::Semaphore {
+            // The token.
+            let _ = call(crate::RING1.index() + 1, [0; 5]);
+        }
+        let mut samples = bench.samples(1);
+        let mut random = 0x2545_f491_4f6c_dd1d_u64;
+        for _ in 0..ROUNDS {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let due = time() + DELAY.0 + random % (DELAY.1 - DELAY.0);
+            let _ = api::hrsleep(due);
+            samples.add(instructions() - (due * PER_TICK).wrapping_add(offset));
+        }
+        STOP.store(1, Relaxed);
+        bench.join(workers);
+        bench.emit(id, samples);
+    }
+}
+
+/// Instruction count at tick 0, modulo 2^64: the least seen difference, since reading comes after the change.
+fn calibrate() -> u64 {
+    (0..2000)
+        .map(|_| {
+            let ticks = time();
+            let mut now = time();
+            while now == ticks {
+                now = time();
+            }
+            instructions().wrapping_sub(now * PER_TICK) as i64
+        })
+        .min()
+        .unwrap_or(0) as u64
+}
