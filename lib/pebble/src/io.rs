@@ -189,12 +189,12 @@ macro_rules! print {
 #[macro_export]
 macro_rules! println {
     () => { $crate::print!("\n") };
-    ($f:literal $($t:tt)*) => { $crate::io::print(format_args!(concat!($f, "\n") $($t)*)) };
+    ($($t:tt)+) => { $crate::io::print(format_args!("{}\n", format_args!($($t)+))) };
 }
 
 #[macro_export]
 macro_rules! eprintln {
-    ($f:literal $($t:tt)*) => { $crate::io::eprint(format_args!(concat!($f, "\n") $($t)*)) };
+    ($($t:tt)+) => { $crate::io::eprint(format_args!("{}\n", format_args!($($t)+))) };
 }
 
 /// The program's arguments, the name first.

@@ -19,6 +19,8 @@ pub use pebble_abi as abi;
 #[cfg(target_os = "none")]
 pub mod api;
 #[cfg(target_os = "none")]
+pub mod attack;
+#[cfg(target_os = "none")]
 pub mod heap;
 #[cfg(target_os = "none")]
 pub mod io;
@@ -30,6 +32,8 @@ pub mod mmio;
 pub mod portal;
 #[cfg(target_os = "none")]
 mod start;
+#[cfg(target_os = "none")]
+pub mod process;
 #[cfg(target_os = "none")]
 pub mod sync;
 #[cfg(target_os = "none")]

@@ -69,6 +69,8 @@ pub struct Console<R> {
     returned: bool,
     line: LineDiscipline,
     raw: bool,
+    /// No echo in cooked mode.
+    silent: bool,
     /// Domain that has the control file open, or 0.
     controller: u16,
     interrupted: bool,
@@ -84,6 +86,7 @@ impl<R: Registers> Console<R> {
             returned: false,
             line: LineDiscipline::new(),
             raw: false,
+            silent: false,
             controller: 0,
             interrupted: false,
             waiting: [0; QUEUES],
@@ -144,7 +147,7 @@ impl<R: Registers> Console<R> {
         read
     }
 
-    /// Writes all of `count` bytes, or blocks; to the control file: `rawon` or `rawoff`.
+    /// Writes all of `count` bytes, or blocks; to the control file: `rawon`, `rawoff`, `echoon` or `echooff`.
     pub fn write(
         &mut self,
         control: u64,
@@ -162,12 +165,13 @@ impl<R: Registers> Console<R> {
             if self.controller != control as u16 {
                 return Write::Failed(errno::EBADF);
             }
-            let raw = match bytes {
-                b"rawon" => true,
-                b"rawoff" => false,
+            match bytes {
+                b"rawon" => self.set_raw(true, wake),
+                b"rawoff" => self.set_raw(false, wake),
+                b"echoon" => self.silent = false,
+                b"echooff" => self.silent = true,
                 _ => return Write::Failed(errno::EINVAL),
-            };
-            self.set_raw(raw, wake);
+            }
         } else if self.output.room() < count {
             self.waiting[Queue::Output as usize] += 1;
             return Write::Block(Queue::Output);
@@ -194,6 +198,7 @@ impl<R: Registers> Console<R> {
     pub fn gone(&mut self, asid: u16, wake: &mut impl FnMut(Queue, u16)) {
         if self.controller == asid {
             self.controller = 0;
+            self.silent = false;
             self.set_raw(false, wake);
             self.wake_all(Queue::Interrupt, wake);
         }
@@ -257,9 +262,9 @@ impl<R: Registers> Console<R> {
             // Ctrl-C throws away a line that is not read yet.
             self.line.clear();
         }
-        let output = &mut self.output;
+        let Console { output, silent, .. } = self;
         // On arrival a Ctrl-C may find no room for its echo; it counts all the same.
-        let effect = self.line.take(byte, &mut |byte| _ = output.push(byte));
+        let effect = self.line.take(byte, &mut |byte| _ = !*silent && output.push(byte));
         self.interrupted |= effect == Effect::Interrupt && self.controller != 0;
     }
 

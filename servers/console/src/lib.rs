@@ -28,7 +28,8 @@
 //! | the four portals of an open console | [`Console::read`], [`Console::write`], `EINVAL` (no place to seek), [`Console::close`] |
 //!
 //! `/dev/console` reads lines and writes text. `/dev/console/ctl` belongs to one domain at a time, the shell:
-//! to write `rawon` or `rawoff` there sets the mode (closing it sets `rawoff`), to read waits for a Ctrl-C.
+//! to write `rawon` or `rawoff` there sets the mode, `echooff` or `echoon` whether cooked mode echoes (closing it
+//! sets `rawoff` and `echoon`), to read waits for a Ctrl-C.
 //! In raw mode only that domain is served with input; all others wait for cooked mode. Among themselves
 //! readers are served in the order in which they came.
 #![no_std]

@@ -98,7 +98,7 @@ impl<'a> Archive<'a> {
             }
         }
         // A directory comes before what is in it.
-        records.sort_by_key(|(path, record)| (*path, record.offset));
+        records.sort_unstable_by_key(|(path, record)| (*path, record.offset));
         archive.insert("", None);
         for (path, record) in &records {
             let error = |problem| error_at(record.offset, problem);

@@ -10,6 +10,8 @@
 //! | `file.gone` (process server: domain) | [`Files::gone`] |
 //! | the four portals of an open file | [`Files::read`], [`Files::write`], [`Files::seek`], [`Files::close`] |
 //!
+//! Where the archive ends is found by [`length`], since only its start is known.
+//!
 //! Results are the value of the call, or a negative error number of `pebble_abi::errno`, as they go back to
 //! the client.
 //!
@@ -24,4 +26,5 @@ mod files;
 mod newc;
 
 pub use archive::{Archive, ArchiveError, Contents, Problem};
+pub use newc::length;
 pub use files::{FILES, FILES_PER_DOMAIN, Files, SEEK_CUR, SEEK_END, SEEK_SET};

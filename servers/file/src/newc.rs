@@ -18,6 +18,32 @@ const TYPE: u32 = 0o170_000;
 const DIRECTORY: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
 
+const TRAILER: &str = "TRAILER!!!";
+
+/// The numbers of a record's header that matter.
+struct Header {
+    mode: u32,
+    links: u32,
+    size: usize,
+    name_size: usize,
+}
+
+impl Header {
+    /// `bytes` start with a whole header, which lies at `offset`.
+    fn parse(bytes: &[u8], offset: usize) -> Result<Self, ArchiveError> {
+        let error = |at, problem| ArchiveError { offset: offset + at, problem };
+        let number = |field: usize| {
+            let at = MAGIC.len() + field * 8;
+            hexadecimal(&bytes[at..at + 8]).ok_or(error(at, Problem::Number))
+        };
+        if !bytes.starts_with(MAGIC) {
+            return Err(error(0, Problem::Magic));
+        }
+        let (size, name_size) = (number(SIZE)? as usize, number(NAME_SIZE)? as usize);
+        Ok(Header { mode: number(MODE)?, links: number(LINKS)?, size, name_size })
+    }
+}
+
 pub struct Record<'a> {
     /// Where its header starts.
     pub offset: usize,
@@ -48,20 +74,15 @@ impl<'a> Records<'a> {
         if take(offset, MAGIC.len())? != MAGIC {
             return Err(error(offset, Problem::Magic));
         }
-        let header = take(offset, HEADER)?;
-        let number = |field: usize| {
-            let at = MAGIC.len() + field * 8;
-            hexadecimal(&header[at..at + 8]).ok_or(error(offset + at, Problem::Number))
-        };
-        let (mode, links, size) = (number(MODE)?, number(LINKS)?, number(SIZE)? as usize);
+        let Header { mode, links, size, name_size } = Header::parse(take(offset, HEADER)?, offset)?;
         let name_at = offset + HEADER;
-        let name = take(name_at, number(NAME_SIZE)? as usize)?;
+        let name = take(name_at, name_size)?;
         let path = match name.split_last() {
             Some((0, text)) if !text.contains(&0) => core::str::from_utf8(text).ok(),
             _ => None,
         };
         let path = path.ok_or(error(name_at, Problem::Name))?;
-        if path == "TRAILER!!!" {
+        if path == TRAILER {
             return Ok(None);
         }
         let data_at = (name_at + name.len()).next_multiple_of(4);
@@ -74,6 +95,24 @@ impl<'a> Records<'a> {
             _ => return Err(error(offset, Problem::Type)),
         };
         Ok(Some(Record { offset, path, data }))
+    }
+}
+
+/// Bytes of an archive that is followed by what does not belong to it. `start(n)` is its first `n` bytes, at most `max`;
+/// only headers and names are read.
+pub fn length<'a>(start: impl Fn(usize) -> &'a [u8], max: usize) -> Result<usize, ArchiveError> {
+    let mut offset = 0;
+    loop {
+        let within = |end: usize| {
+            let problem = ArchiveError { offset, problem: Problem::Truncated };
+            if end <= max { Ok(start(end)) } else { Err(problem) }
+        };
+        let header = Header::parse(&within(offset + HEADER)?[offset..], offset)?;
+        let name_end = offset + HEADER + header.name_size;
+        if within(name_end)?[offset + HEADER..].strip_suffix(b"\0") == Some(TRAILER.as_bytes()) {
+            return Ok(name_end);
+        }
+        offset = (name_end.next_multiple_of(4) + header.size).next_multiple_of(4);
     }
 }
 

@@ -199,3 +199,20 @@ proptest! {
         }
     }
 }
+
+/// Whatever follows the trailer is never looked at, nor anything beyond the limit.
+#[test]
+fn the_archive_knows_its_end() {
+    let mut bytes = sample();
+    let end = bytes.len();
+    bytes.resize(end + 4096, 0xff);
+    let start = |n: usize| &bytes[..n];
+    let found = length(start, bytes.len()).unwrap();
+    assert!(found <= end && end - found < 4);
+    Archive::parse(&bytes[..found]).unwrap();
+    assert_eq!(length(start, found), Ok(found));
+    let short = ArchiveError { offset: length(start, found - 1).unwrap_err().offset, problem: Problem::Truncated };
+    assert_eq!(length(start, found - 1), Err(short));
+    bytes[0] = b'1';
+    assert_eq!(length(|n| &bytes[..n], found), Err(ArchiveError { offset: 0, problem: Problem::Magic }));
+}

@@ -11,8 +11,9 @@
 //!                             Block(queue)      => P(queue); cut short: lock; pipes.give_up(queue); unlock; EINTR }
 //! ```
 //!
-//! A semaphore a queue ([`QUEUES`] of them, initially 0, interruptible) is the component's to create; one V
-//! too many wakes a waiter for nothing, which tries again.
+//! A semaphore a queue ([`QUEUES`] of them, initially 0, interruptible) is the component's to create, before
+//! anybody knows the token of a pipe that needs it ([`Queue::of`]); one V too many wakes a waiter for nothing, which
+//! tries again.
 //!
 //! | interface | operation |
 //! |---|---|

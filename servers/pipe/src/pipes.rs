@@ -48,6 +48,12 @@ impl Queue {
         Queue((pipe * 2 + side as usize) as u8)
     }
 
+    /// Those of both sides of the pipe that has, or had, this token.
+    pub const fn of(token: u64) -> [Queue; 2] {
+        let pipe = token as usize % PIPES;
+        [Queue::new(pipe, Side::Read), Queue::new(pipe, Side::Write)]
+    }
+
     /// Which of the component's semaphores it is.
     pub const fn index(self) -> usize {
         self.0 as usize

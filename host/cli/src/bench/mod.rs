@@ -1,7 +1,7 @@
 //! `pebble bench`: what operations cost, in guest instructions, beside the papers' figures.
 //!
-//! The system `bench` measures as soon as it is up, prints a line `@bench {json}` for each row, and powers off: without
-//! input from outside, two runs print the same. The host adds the sizes, which it knows from the image, and the
+//! The system `bench` measures as soon as it is up, prints a line `@bench {json}` for each row and `@bench end`, and
+//! powers off: without input from outside, two runs print the same. The host adds the sizes, which it knows from the image, and the
 //! papers' figures; budgets are in `bench/budgets.toml`.
 
 pub mod budget;
@@ -27,8 +27,9 @@ use crate::{build, ui};
 /// The manifest of the system that measures.
 const SYSTEM: &str = "bench";
 const PAGE: u64 = pebble_abi::map::PAGE;
-/// Begins each row on the guest's console.
+/// Begins each row on the guest's console, and its last line.
 const ROW: &str = "@bench ";
+const END: &str = "end";
 const LIMIT: Duration = Duration::from_secs(900);
 
 #[derive(clap::Args)]
@@ -117,6 +118,7 @@ pub fn measure(tools: &Tools, only: Option<&str>) -> Result<Vec<Row>> {
     if let Some(error) = sink.error {
         bail!(error);
     }
+    ensure!(sink.ended, "the guest stopped before the last row");
     rows.extend(sink.rows.into_iter().map(|row| (row.id.clone(), row)));
 
     let mut rows: Vec<Row> =
@@ -146,6 +148,7 @@ fn sizes(report: &Report) -> Vec<Row> {
 struct Rows {
     line: Vec<u8>,
     rows: Vec<Row>,
+    ended: bool,
     error: Option<String>,
 }
 
@@ -159,6 +162,10 @@ impl Rows {
             }
             return;
         };
+        if json == END {
+            self.ended = true;
+            return;
+        }
         match serde_json::from_str::<Row>(json) {
             Ok(row) => {
                 ui::progress("measured", &row.id);
@@ -214,9 +221,9 @@ mod tests {
         let mut sink = Rows::default();
         let row =
             r#"{"id":"yield.2","unit":"instructions","n":10,"min":1,"mean":1.5,"p50":1,"p99":2,"max":2}"#;
-        write!(sink, "warming up\n@bench {row}\n@bench oops\n").unwrap();
+        write!(sink, "warming up\n@bench {row}\n@bench oops\n@bench end\n").unwrap();
         assert_eq!(sink.rows.len(), 1);
         assert_eq!((sink.rows[0].id.as_str(), sink.rows[0].mean), ("yield.2", 1.5));
-        assert!(sink.error.unwrap().contains("oops"));
+        assert!(sink.ended && sink.error.unwrap().contains("oops"));
     }
 }

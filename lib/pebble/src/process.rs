@@ -1,0 +1,115 @@
+//! Starting other programs: the process server's interfaces, opened at first use.
+
+use crate::api::{self, Errno};
+use crate::portal::call;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use pebble_abi::call::IO_BYTES;
+use pebble_abi::errno;
+use pebble_abi::link::pack;
+
+/// A portal opened by name when it is first needed.
+pub struct Lazy {
+    name: &'static str,
+    index: AtomicUsize,
+}
+
+impl Lazy {
+    pub const fn new(name: &'static str) -> Self {
+        Lazy { name, index: AtomicUsize::new(0) }
+    }
+
+    pub fn index(&self) -> Result<usize, Errno> {
+        match self.index.load(Ordering::Relaxed) {
+            0 => {
+                let index = api::portal_open(self.name)?;
+                self.index.store(index, Ordering::Relaxed);
+                Ok(index)
+            }
+            index => Ok(index),
+        }
+    }
+
+    pub fn call(&self, p: [u64; 5]) -> Result<u64, Errno> {
+        match call(self.index()?, p) {
+            Ok(value) if value >= 0 => Ok(value as u64),
+            Ok(error) => Err(-error),
+            Err(_) => Err(errno::EIO),
+        }
+    }
+}
+
+static SPAWN: Lazy = Lazy::new("process.spawn");
+static ARGUMENT: Lazy = Lazy::new("process.argument");
+static STDIO: Lazy = Lazy::new("process.stdio");
+static START: Lazy = Lazy::new("process.start");
+static WAIT: Lazy = Lazy::new("process.wait");
+static KILL: Lazy = Lazy::new("process.kill");
+
+/// A program being made, then a child. Dropping it does not kill it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Child(pub u16);
+
+impl Child {
+    /// Loads the program; it does not run yet.
+    pub fn load(path: &str) -> Result<Child, Errno> {
+        let words = pack::<5>(path).ok_or(errno::ENAMETOOLONG)?;
+        SPAWN.call(words).map(|asid| Child(asid as u16))
+    }
+
+    /// Adds an argument; the first is the program's name.
+    pub fn argument(&self, text: &str) -> Result<(), Errno> {
+        let mut bytes = text.bytes().chain([0]).peekable();
+        while bytes.peek().is_some() {
+            let mut words = [0u64; 4];
+            let mut count = 0;
+            for byte in bytes.by_ref().take(IO_BYTES) {
+                words[count / 8] |= u64::from(byte) << (count % 8 * 8);
+                count += 1;
+            }
+            let [a, b, c, d] = words;
+            ARGUMENT.call([u64::from(self.0) | (count as u64) << 16, a, b, c, d])?;
+        }
+        Ok(())
+    }
+
+    /// Its standard file `n`.
+    pub fn stdio(&self, n: usize, path: &str) -> Result<(), Errno> {
+        let [a, b, c] = pack::<3>(path).ok_or(errno::ENAMETOOLONG)?;
+        STDIO.call([u64::from(self.0) | (n as u64) << 16, a, b, c, 0]).map(|_| ())
+    }
+
+    pub fn start(&self) -> Result<(), Errno> {
+        START.call([self.0.into(), 0, 0, 0, 0]).map(|_| ())
+    }
+
+    /// Its exit status.
+    pub fn wait(&self) -> Result<i64, Errno> {
+        WAIT.call([self.0.into(), 0, 0, 0, 0]).map(|s| s as i64)
+    }
+
+    pub fn kill(&self) -> Result<(), Errno> {
+        KILL.call([self.0.into(), 0, 0, 0, 0]).map(|_| ())
+    }
+
+    /// Loads and starts a program whose standard files are the console.
+    pub fn run(path: &str, arguments: &[&str]) -> Result<Child, Errno> {
+        let child = Child::load(path)?;
+        let prepare = || {
+            for argument in arguments {
+                child.argument(argument)?;
+            }
+            for n in 0..3 {
+                child.stdio(n, "/dev/console")?;
+            }
+            child.start()
+        };
+        match prepare() {
+            Ok(()) => Ok(child),
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Starts hostile components and judges what comes of it.
+
+use crate::kinds::{ALL, End, Kind};
+use alloc::format;
+use alloc::string::String;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use pebble::abi::status;
+use pebble::api;
+use pebble::portal::{call, call_wide, time};
+use pebble::process::Child;
+use pebble::println;
+
+const MILLISECOND: u64 = 10_000;
+
+/// What must be the same before and after: free pages, domains, threads; portals, code bytes, semaphores, interfaces.
+type Resources = [u64; 7];
+
+struct Judge {
+    vm: usize,
+    pm: usize,
+    passed: u32,
+    failed: u32,
+}
+
+pub fn all(rounds: u32) -> i64 {
+    let (Ok(vm), Ok(pm)) = (api::portal_open("vm.stats"), api::portal_open("pm.stats")) else { return 1 };
+    let mut judge = Judge { vm, pm, passed: 0, failed: 0 };
+    // What servers keep for good after a first use (stacks, tables, heap) is not a leak.
+    judge.round(false);
+    judge.round(false);
+    let before = judge.resources();
+    for _ in 0..rounds {
+        judge.round(true);
+    }
+    let after = judge.settled(before);
+    judge.check("nothing leaks", before == after, || format!("before {before:?}, after {after:?}"));
+    println!("hostile: {} passed, {} failed", judge.passed, judge.failed);
+    i64::from(judge.failed != 0)
+}
+
+impl Judge {
+    fn resources(&self) -> Resources {
+        let words = |index| call_wide(index, [0; 5]).map_or([0; 4], |(_, more)| more);
+        let ([free, _, domains, threads], [portals, code, semaphores, interfaces]) = (words(self.vm), words(self.pm));
+        [free, domains, threads, portals, code, semaphores, interfaces]
+    }
+
+    /// Burials take a moment.
+    fn settled(&self, wanted: Resources) -> Resources {
+        for _ in 0..200 {
+            if self.resources() == wanted {
+                break;
+            }
+            let _ = api::hrsleep(time() + 5 * MILLISECOND);
+        }
+        self.resources()
+    }
+
+    fn check(&mut self, what: &str, good: bool, otherwise: impl FnOnce() -> String) {
+        if good {
+            self.passed += 1;
+        } else {
+            self.failed += 1;
+            println!("FAILED {what}: {}", otherwise());
+        }
+    }
+
+    fn round(&mut self, count: bool) {
+        let (passed, failed) = (self.passed, self.failed);
+        for kind in ALL {
+            self.program(kind);
+            self.server(kind);
+        }
+        if !count {
+            (self.passed, self.failed) = (passed, failed);
+        }
+    }
+
+    /// As a program of its own.
+    fn program(&mut self, kind: &Kind) {
+        let what = format!("do {}", kind.name);
+        let child = match Child::run("/bin/hostile", &["hostile", "do", kind.name]) {
+            Ok(child) => child,
+            Err(error) => return self.check(&what, false, || format!("did not start: error {error}")),
+        };
+        if kind.end == End::Runs {
+            let _ = api::hrsleep(time() + 3 * MILLISECOND);
+            let _ = child.kill();
+        }
+        let ended = child.wait();
+        let good = match (kind.end, ended) {
+            (End::Fault, Ok(status)) => status > 128 && status != 137,
+            (End::Runs, Ok(status)) => status == 137,
+            (End::Status(wanted), Ok(status)) => status == wanted,
+            (_, Err(_)) => false,
+        };
+        self.check(&what, good, || format!("ended with {ended:?}"));
+    }
+
+    /// As a server, inside our call: we must get control back, with an error that names it, and our registers as they were.
+    fn server(&mut self, kind: &Kind) {
+        static SERIAL: AtomicU64 = AtomicU64::new(0);
+        let what = format!("serve {}", kind.name);
+        let name = format!("victim{}.{}", api::get_asid(), SERIAL.fetch_add(1, Relaxed));
+        let child = match Child::run("/bin/hostile", &["hostile", "serve", kind.name, &name]) {
+            Ok(child) => child,
+            Err(error) => return self.check(&what, false, || format!("did not start: error {error}")),
+        };
+        let portal = (0..1000).find_map(|_| {
+            let _ = api::hrsleep(time() + MILLISECOND / 5);
+            api::portal_open(&name).ok()
+        });
+        let Some(portal) = portal else {
+            let _ = child.kill();
+            let _ = child.wait();
+            return self.check(&what, false, || "never came up".into());
+        };
+        // What runs for ever is killed while it has our call.
+        let killer = (kind.end == End::Runs).then(|| api::thread_create(kill_soon, child.0.into(), 0));
+        let answer = call(portal, [1, 2, 3, 4, 5]);
+        let named = matches!(answer, Err(broken) if status::domain(broken.0) == child.0 && status::code(broken.0) == status::DEAD);
+        let _ = killer;
+        let ended = child.wait();
+        let later = call(portal, [0; 5]);
+        let closed = matches!(later, Err(broken) if status::domain(broken.0) == child.0);
+        let _ = api::portal_close(portal, 1);
+        self.check(&what, named && closed && ended.is_ok(), || {
+            format!("the call returned {answer:?}, the next one {later:?}, the server ended with {ended:?}")
+        });
+    }
+}
+
+extern "C" fn kill_soon(asid: u64) {
+    let _ = api::hrsleep(time() + 3 * MILLISECOND);
+    let _ = Child(asid as u16).kill();
+}

@@ -1,0 +1,158 @@
+//! What hostile components do.
+
+use pebble::abi::map;
+use pebble::api;
+use pebble::attack;
+use pebble::portal::call;
+use pebble::sync::Lock;
+
+/// How it must end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The domain is killed for the fault.
+    Fault,
+    /// It goes on for ever: somebody has to kill it.
+    Runs,
+    /// It is refused, and ends by itself with this status.
+    Status(i64),
+}
+
+pub struct Kind {
+    pub name: &'static str,
+    pub what: &'static str,
+    pub act: fn(),
+    pub end: End,
+}
+
+macro_rules! kinds {
+    ($($name:literal, $end:expr, $what:literal, $act:expr;)*) => {
+        pub const ALL: &[Kind] = &[$(Kind { name: $name, what: $what, act: $act, end: $end }),*];
+    };
+}
+
+kinds! {
+    "null", End::Fault, "reads address 0, where the portal table is", || drop(attack::load(0));
+    "write-table", End::Fault, "writes its portal table", || attack::store(8 * 40, 0);
+    "nucleus", End::Fault, "reads the nucleus", || drop(attack::load(map::NUCLEUS_VA));
+    "thread-block", End::Fault, "writes its thread block", || attack::store(map::thread_va(0), 0);
+    "semaphores", End::Fault, "writes a semaphore word", || attack::store(map::semaphore_va(0), 1);
+    "text", End::Fault, "writes its own code", || attack::store(map::IMAGE_VA, 0);
+    "data", End::Fault, "executes its stack", || attack::execute_stack();
+    "unmapped", End::Fault, "reads memory that it does not have", || drop(attack::load(0x0700_0000));
+    "device", End::Fault, "writes the console's registers", || attack::store(map::DEVICE_VA, 0);
+    "other-stack", End::Fault, "reads another domain's stack", || drop(attack::load(map::stack_top(1, 0) - 8));
+    "misaligned", End::Fault, "jumps to an address outside all memory", || attack::jump(0xffff_ffff_0000_0000);
+    "privileged", End::Fault, "writes a privileged register", attack::privileged;
+    "sret", End::Fault, "executes a privileged return", attack::sret;
+    "portal-code", End::Fault, "jumps into portal code", || attack::jump(map::CODE_VA);
+    "gate", End::Fault, "writes the gate page", || attack::store(map::GATE_VA, 0);
+    "bad-index", End::Fault, "invokes an index that it does not hold", || drop(call(999, [0; 5]));
+    "wild-index", End::Fault, "invokes an index beyond the table", || drop(call(usize::MAX - 5, [0; 5]));
+    "stack", End::Fault, "overflows its stack", || attack::overflow_stack();
+    "invocations", End::Fault, "overflows its invocation stack", || invocations();
+    "loop", End::Runs, "loops for ever", || loop { core::hint::spin_loop() };
+    "yield-loop", End::Runs, "yields for ever", || loop { api::yield_now() };
+    "call-loop", End::Runs, "calls the system for ever", || loop { api::get_asid(); };
+    "sleep", End::Runs, "sleeps for ever", || loop { let _ = api::hrsleep(u64::MAX >> 1); };
+    "wait", End::Runs, "waits on a semaphore that nobody posts", wait;
+    "registers", End::Runs, "loops with nonsense in every register", attack::nonsense;
+    "fork", End::Status(7), "makes threads without end", fork;
+    "portals", End::Status(7), "opens portals without end", portals;
+    "memory", End::Status(7), "takes memory without end", memory;
+    "semaphore-storm", End::Status(7), "makes semaphores without end", semaphores;
+    "interfaces", End::Status(7), "registers interfaces without end", interfaces;
+    "exit", End::Status(7), "exits, with calls in progress", || api::exit(7);
+    "thread-fault", End::Fault, "faults in a second thread", || { let _ = api::thread_create(second, 0, 0); loop { api::yield_now() } };
+}
+
+pub fn find(name: &str) -> Option<&'static Kind> {
+    ALL.iter().find(|k| k.name == name)
+}
+
+pub fn misbehave(kind: &Kind) -> i64 {
+    (kind.act)();
+    // It should not have come so far.
+    99
+}
+
+extern "C" fn second(_: u64) {
+    attack::store(16, 1);
+}
+
+/// A portal into the own domain, called from within itself.
+fn invocations() {
+    static PORTAL: Lock<usize> = Lock::new(0);
+    extern "C" fn again() -> i64 {
+        let index = *PORTAL.lock();
+        call(index, [0; 5]).unwrap_or(0)
+    }
+    let name = own_name("again");
+    if api::portal_register(&name, "sm", again as extern "C" fn() -> i64 as usize as u64, 0).is_ok()
+        && let Ok(index) = api::portal_open(&name)
+    {
+        *PORTAL.lock() = index;
+        again();
+    }
+}
+
+fn own_name(what: &str) -> alloc::string::String {
+    alloc::format!("hostile{}.{what}", api::get_asid())
+}
+
+fn wait() {
+    if let Ok(semaphore) = api::sem_create(0) {
+        let _ = api::sem_wait(semaphore);
+    }
+}
+
+extern "C" fn sleeper(_: u64) {
+    let _ = api::hrsleep(u64::MAX >> 1);
+}
+
+fn fork() {
+    while api::thread_create(sleeper, 0, 0).is_ok() {}
+    api::exit(7);
+}
+
+fn portals() {
+    while api::portal_open("clock.nanoseconds").is_ok() {}
+    api::exit(7);
+}
+
+fn memory() {
+    while api::sbrk(1 << 16).is_ok() {}
+    api::exit(7);
+}
+
+fn semaphores() {
+    while api::sem_create(1).is_ok() {}
+    api::exit(7);
+}
+
+fn interfaces() {
+    for n in 0.. {
+        if api::portal_register(&own_name(&alloc::format!("{n}")), "np", map::IMAGE_VA, 0).is_err() {
+            break;
+        }
+    }
+    api::exit(7);
+}
+
+/// Offers one interface, and misbehaves when it is called.
+pub fn serve(kind: &'static Kind, name: &str) -> i64 {
+    static KIND: Lock<Option<&Kind>> = Lock::new(None);
+    extern "C" fn victim() -> i64 {
+        let kind = *KIND.lock();
+        if let Some(kind) = kind {
+            (kind.act)();
+        }
+        0
+    }
+    *KIND.lock() = Some(kind);
+    if api::portal_register(name, "npi", victim as extern "C" fn() -> i64 as usize as u64, 0).is_err() {
+        return 98;
+    }
+    loop {
+        let _ = api::hrsleep(u64::MAX >> 1);
+    }
+}

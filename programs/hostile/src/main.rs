@@ -1,0 +1,44 @@
+//! Programs that misbehave, and the one that watches them.
+//!
+//! `hostile do KIND` misbehaves as a program; `hostile serve KIND` as a server, inside a client's call; `hostile judge [ROUNDS]` starts
+//! each kind both ways, checks that the system answers as it must, and that nothing is lost: pages, portals, code,
+//! semaphores and domains are counted before and after. Its last line is `hostile: N passed, N failed`.
+#![no_std]
+#![no_main]
+#![cfg_attr(not(feature = "component"), forbid(unsafe_code))]
+
+extern crate alloc;
+
+mod judge;
+mod kinds;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use pebble::eprintln;
+
+pebble::program!(main);
+
+fn main() -> i64 {
+    let arguments: Vec<String> = pebble::io::args().collect();
+    let word = |n: usize| arguments.get(n).map_or("", String::as_str);
+    match word(1) {
+        "do" => match kinds::find(word(2)) {
+            Some(kind) => kinds::misbehave(kind),
+            None => usage(),
+        },
+        "serve" => match kinds::find(word(2)) {
+            Some(kind) => kinds::serve(kind, word(3)),
+            None => usage(),
+        },
+        "judge" => judge::all(word(2).parse().unwrap_or(1)),
+        _ => usage(),
+    }
+}
+
+fn usage() -> i64 {
+    eprintln!("usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS]");
+    for kind in kinds::ALL {
+        eprintln!("  {:<16} {}", kind.name, kind.what);
+    }
+    2
+}

@@ -1,0 +1,173 @@
+//! The console's component: entries around [`Console`], one lock, and the driver's thread.
+//!
+//! V comes after the lock is given up, so who is woken finds it free. The semaphores are made by the driver's thread before
+//! anything else; who reads or writes earlier than that sleeps a little.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use pebble::abi::{errno, map, sys};
+use pebble::api::{self, Errno};
+use pebble::link::More;
+use pebble::mmio::Mmio;
+use pebble::portal;
+use pebble::sync::Lock;
+use pebble_console::{Console, QUEUES, Queue, Read, Registers, Write};
+
+pebble::import! {
+    DEVICE = "semaphore.irq10";
+    ENABLE = "irq.enable";
+    ACKNOWLEDGE = "irq.ack";
+}
+// The four portals of an open console, in the order of `sys::FILE_READ` and its fellows.
+pebble::export_wide!("console.read", "npci>4", read);
+pebble::export!("console.write", "npciiiii", write: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("console.seek", "npcii", seek: fn(u64, u64, u64));
+pebble::export!("console.close", "npc", close: fn(u64));
+pebble::export!("console.open", "npaiiiii", open: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("console.gone", "npi", gone: fn(u64));
+pebble::component!(main);
+
+/// The UART's registers, which lie byte by byte on this board.
+struct Uart(Mmio);
+
+impl Registers for Uart {
+    fn read(&mut self, offset: usize) -> u8 {
+        self.0.read8(offset)
+    }
+
+    fn write(&mut self, offset: usize, value: u8) {
+        self.0.write8(offset, value);
+    }
+}
+
+static CONSOLE: Lock<Console<Uart>> = Lock::new(Console::new(Uart(Mmio::new(0, 0x1000))));
+/// Indices of P.
+static SEMAPHORES: [AtomicUsize; QUEUES] = [const { AtomicUsize::new(0) }; QUEUES];
+static READY: AtomicBool = AtomicBool::new(false);
+
+/// The driver: moves bytes whenever the device says so.
+fn main() -> i64 {
+    for index in &SEMAPHORES {
+        match api::sem_create(0) {
+            Ok(made) => index.store(made, Ordering::Relaxed),
+            Err(error) => panic!("no semaphore: {}", errno::text(error)),
+        }
+    }
+    CONSOLE.lock().init();
+    READY.store(true, Ordering::Release);
+    let source = [map::IRQ_UART.into(), 0, 0, 0, 0];
+    let _ = ENABLE.call(source);
+    loop {
+        if DEVICE.call([0; 5]) == Ok(0) {
+            operate(|console, wake| console.service(wake));
+            let _ = ACKNOWLEDGE.call(source);
+        }
+    }
+}
+
+/// What an operation calls to wake the waiters of a queue.
+type Waker<'a> = &'a mut dyn FnMut(Queue, u16);
+
+/// One operation under the lock, then the V that it asked for.
+fn operate<R>(work: impl FnOnce(&mut Console<Uart>, &mut Waker) -> R) -> R {
+    let mut wakes = [0; QUEUES];
+    let result = work(&mut CONSOLE.lock(), &mut (&mut |queue, count| wakes[queue as usize] += count));
+    for (semaphore, count) in SEMAPHORES.iter().zip(wakes) {
+        for _ in 0..count {
+            let _ = api::sem_post(semaphore.load(Ordering::Relaxed));
+        }
+    }
+    result
+}
+
+/// Sleeps in the queue; fails when the thread's domain has died meanwhile.
+fn wait(queue: Queue) -> Result<(), Errno> {
+    if api::sem_wait(SEMAPHORES[queue as usize].load(Ordering::Relaxed)).is_ok() {
+        return Ok(());
+    }
+    CONSOLE.lock().give_up(queue);
+    Err(errno::EINTR)
+}
+
+#[inline]
+fn until_ready() {
+    while !READY.load(Ordering::Acquire) {
+        let _ = api::hrsleep(portal::time() + map::TIME_HZ / 1000);
+    }
+}
+
+extern "C" fn read(control: u64, max: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    until_ready();
+    loop {
+        match operate(|console, wake| console.read(control, max, wake)) {
+            Read::Data { count, words } => {
+                *more = words;
+                return count as i64;
+            }
+            Read::Block(queue) => {
+                if let Err(error) = wait(queue) {
+                    return -error;
+                }
+            }
+            Read::Failed(error) => return -error,
+        }
+    }
+}
+
+extern "C" fn write(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
+    until_ready();
+    loop {
+        match operate(|console, wake| console.write(control, count, [a, b, c, d], wake)) {
+            Write::Done(count) => return count as i64,
+            Write::Block(queue) => {
+                if let Err(error) = wait(queue) {
+                    return -error;
+                }
+            }
+            Write::Failed(error) => return -error,
+        }
+    }
+}
+
+/// A terminal has no place to move to.
+extern "C" fn seek(_: u64, _: u64, _: u64) -> i64 {
+    -errno::EINVAL
+}
+
+extern "C" fn close(control: u64) -> i64 {
+    operate(|console, wake| console.close(control, wake));
+    0
+}
+
+extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    let control = match CONSOLE.lock().open(client as u16, [a, b, c, d, e]) {
+        Ok(control) => control,
+        Err(error) => return -error,
+    };
+    let portals = first_interface().and_then(|i| api::portal_create(i, sys::FILE_PORTALS as u64, control));
+    portals.map_or_else(
+        |error| {
+            close(control);
+            -error
+        },
+        |index| index as i64,
+    )
+}
+
+/// The number of `console.read`; those of the other three follow.
+fn first_interface() -> Result<u64, Errno> {
+    const UNKNOWN: u64 = u64::MAX;
+    static FIRST: AtomicU64 = AtomicU64::new(UNKNOWN);
+    if FIRST.load(Ordering::Relaxed) == UNKNOWN {
+        FIRST.store(api::own_interface("console.read")?, Ordering::Relaxed);
+    }
+    Ok(FIRST.load(Ordering::Relaxed))
+}
+
+/// The domain is dead.
+extern "C" fn gone(asid: u64) -> i64 {
+    operate(|console, wake| console.gone(asid as u16, wake));
+    0
+}

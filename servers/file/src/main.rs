@@ -1,0 +1,106 @@
+//! The file server's component: entries around [`Files`], one lock. The archive is read at the first request.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use pebble::abi::{errno, map, sys};
+use pebble::api::{self, Errno};
+use pebble::link::More;
+use pebble::sync::Lock;
+use pebble::window;
+use pebble_file::{Archive, ArchiveError, Files, length};
+
+// The four portals of an open file, in the order of `sys::FILE_READ` and its fellows.
+pebble::export_wide!("file.read", "npci>4", read);
+pebble::export!("file.write", "npciiiii", write: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("file.seek", "npcii", seek: fn(u64, u64, u64));
+pebble::export!("file.close", "npc", close: fn(u64));
+pebble::export!("file.open", "npaiiiii", open: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("file.gone", "npi", gone: fn(u64));
+pebble::component!(main);
+
+/// No thread of its own.
+fn main() -> i64 {
+    0
+}
+
+/// Addresses that the archive may take.
+const ARCHIVE_MAX: usize = (map::DEVICE_VA - map::ARCHIVE_VA) as usize;
+
+static FILES: Lock<Option<Files<'static>>> = Lock::new(None);
+
+/// One request; without a sound archive all fail with `EIO`.
+#[inline]
+fn request<R>(work: impl FnOnce(&mut Files<'static>) -> R) -> Result<R, Errno> {
+    let mut files = FILES.lock();
+    if files.is_none() {
+        *files = load().ok();
+    }
+    files.as_mut().map(work).ok_or(errno::EIO)
+}
+
+#[cold]
+fn load() -> Result<Files<'static>, ArchiveError> {
+    let len = length(window::archive, ARCHIVE_MAX)?;
+    Ok(Files::new(Archive::parse(window::archive(len))?))
+}
+
+/// The word that goes back.
+fn answer(outcome: Result<i64, Errno>) -> i64 {
+    outcome.unwrap_or_else(|error| -error)
+}
+
+extern "C" fn read(control: u64, max: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    answer(request(|files| {
+        let (count, words) = files.read(control, max);
+        *more = words;
+        count
+    }))
+}
+
+extern "C" fn write(control: u64, _: u64, _: u64, _: u64, _: u64, _: u64) -> i64 {
+    answer(request(|files| files.write(control)))
+}
+
+extern "C" fn seek(control: u64, offset: u64, whence: u64) -> i64 {
+    answer(request(|files| files.seek(control, offset, whence)))
+}
+
+extern "C" fn close(control: u64) -> i64 {
+    answer(request(|files| files.close(control)))
+}
+
+extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    let control = match request(|files| files.open(client as u16, [a, b, c, d, e])) {
+        Ok(Ok(control)) => control,
+        Ok(Err(error)) => return error,
+        Err(error) => return -error,
+    };
+    let portals = first_interface().and_then(|i| api::portal_create(i, sys::FILE_PORTALS as u64, control));
+    portals.map_or_else(
+        |error| {
+            close(control);
+            -error
+        },
+        |index| index as i64,
+    )
+}
+
+/// The number of `file.read`; those of the other three follow.
+fn first_interface() -> Result<u64, Errno> {
+    const UNKNOWN: u64 = u64::MAX;
+    static FIRST: AtomicU64 = AtomicU64::new(UNKNOWN);
+    if FIRST.load(Relaxed) == UNKNOWN {
+        FIRST.store(api::own_interface("file.read")?, Relaxed);
+    }
+    Ok(FIRST.load(Relaxed))
+}
+
+/// The domain is dead.
+extern "C" fn gone(asid: u64) -> i64 {
+    answer(request(|files| {
+        files.gone(asid as u16);
+        0
+    }))
+}

@@ -1,0 +1,171 @@
+//! The pipe server's component: entries around [`Pipes`], one lock, a semaphore for each queue.
+//!
+//! The semaphores of a pipe are made when its place is first used, before anybody can know its token, so that reading and
+//! writing find them there. V comes after the lock is given up, so who is woken finds it free; only the rare
+//! operations that end pipes do it before.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use pebble::abi::{errno, sys};
+use pebble::api::{self, Errno};
+use pebble::link::More;
+use pebble::portal;
+use pebble::sync::Lock;
+use pebble_pipe::{Error, Pipes, QUEUES, Queue, Read, Side, Wake, Write, parse_path};
+
+// The four portals of an end, in the order of `sys::FILE_READ` and its fellows.
+pebble::export_wide!("pipe.read", "npci>4", read);
+pebble::export!("pipe.write", "npciiiii", write: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("pipe.seek", "npcii", seek: fn(u64, u64, u64));
+pebble::export!("pipe.close", "npc", close: fn(u64));
+pebble::export!("pipe.create", "npa", create: fn(u64));
+pebble::export!("pipe.open", "npaiiiii", open: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("pipe.abandon", "npaii", abandon: fn(u64, u64, u64));
+pebble::export!("pipe.gone", "npi", gone: fn(u64));
+pebble::component!(main);
+
+/// No thread of its own.
+fn main() -> i64 {
+    0
+}
+
+static PIPES: Lock<Pipes> = Lock::new(Pipes::new());
+/// Indices of P; 0: not made yet.
+static SEMAPHORES: [AtomicUsize; QUEUES] = [const { AtomicUsize::new(0) }; QUEUES];
+
+fn semaphore(queue: Queue) -> usize {
+    SEMAPHORES[queue.index() % QUEUES].load(Relaxed)
+}
+
+fn prepare(queue: Queue) -> Result<(), Errno> {
+    if semaphore(queue) == 0 {
+        SEMAPHORES[queue.index()].store(api::sem_create(0)?, Relaxed);
+    }
+    Ok(())
+}
+
+#[inline]
+fn signal(wake: Wake) {
+    for _ in 0..wake.count {
+        let _ = api::sem_post(semaphore(wake.queue));
+    }
+}
+
+/// Sleeps in the queue; fails when the thread's domain has died meanwhile.
+#[inline]
+fn wait(queue: Queue) -> Result<(), Errno> {
+    if api::sem_wait(semaphore(queue)).is_ok() {
+        return Ok(());
+    }
+    PIPES.lock().give_up(queue);
+    Err(errno::EINTR)
+}
+
+extern "C" fn read(control: u64, max: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    loop {
+        let outcome = PIPES.lock().read(control, max);
+        match outcome {
+            Read::Data { count, words, wake } => {
+                signal(wake);
+                *more = words;
+                return count as i64;
+            }
+            Read::Block(queue) => {
+                if let Err(error) = wait(queue) {
+                    return -error;
+                }
+            }
+            Read::Failed(error) => return -error.errno(),
+        }
+    }
+}
+
+extern "C" fn write(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
+    loop {
+        let outcome = PIPES.lock().write(control, count, [a, b, c, d]);
+        match outcome {
+            Write::Done { count, wake } => {
+                signal(wake);
+                return count as i64;
+            }
+            Write::Block(queue) => {
+                if let Err(error) = wait(queue) {
+                    return -error;
+                }
+            }
+            Write::Failed(error) => return -error.errno(),
+        }
+    }
+}
+
+/// A pipe has no place to move to.
+extern "C" fn seek(_: u64, _: u64, _: u64) -> i64 {
+    -errno::EINVAL
+}
+
+extern "C" fn close(control: u64) -> i64 {
+    answer(PIPES.lock().close(control, &mut signal))
+}
+
+fn answer(outcome: Result<(), Error>) -> i64 {
+    outcome.map_or_else(|error| -error.errno(), |()| 0)
+}
+
+extern "C" fn create(creator: u64) -> i64 {
+    let token = match PIPES.lock().create(creator as u16, portal::time()) {
+        Ok(token) => token,
+        Err(error) => return -error.errno(),
+    };
+    match Queue::of(token).into_iter().try_for_each(prepare) {
+        Ok(()) => token as i64,
+        Err(error) => {
+            let _ = PIPES.lock().abandon(creator as u16, token, &Side::BOTH, &mut signal);
+            -error
+        }
+    }
+}
+
+extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    let Some((token, side)) = parse_path([a, b, c, d, e]) else { return -errno::ENOENT };
+    let control = match PIPES.lock().open(client as u16, token, side) {
+        Ok(control) => control,
+        Err(error) => return -error.errno(),
+    };
+    let portals = first_interface().and_then(|i| api::portal_create(i, sys::FILE_PORTALS as u64, control));
+    portals.map_or_else(
+        |error| {
+            let _ = PIPES.lock().close(control, &mut signal);
+            -error
+        },
+        |index| index as i64,
+    )
+}
+
+/// The number of `pipe.read`; those of the other three follow.
+fn first_interface() -> Result<u64, Errno> {
+    const UNKNOWN: u64 = u64::MAX;
+    static FIRST: AtomicU64 = AtomicU64::new(UNKNOWN);
+    if FIRST.load(Relaxed) == UNKNOWN {
+        FIRST.store(api::own_interface("pipe.read")?, Relaxed);
+    }
+    Ok(FIRST.load(Relaxed))
+}
+
+/// Sides: bit 0 reading, bit 1 writing.
+extern "C" fn abandon(creator: u64, token: u64, sides: u64) -> i64 {
+    let sides: &[Side] = match sides {
+        1 => &[Side::Read],
+        2 => &[Side::Write],
+        3 => &Side::BOTH,
+        _ => return -errno::EINVAL,
+    };
+    answer(PIPES.lock().abandon(creator as u16, token, sides, &mut signal))
+}
+
+/// The domain is dead.
+extern "C" fn gone(asid: u64) -> i64 {
+    PIPES.lock().gone(asid as u16, &mut signal);
+    0
+}
