@@ -41,8 +41,7 @@ pub fn image_path(tools: &Tools, manifest: &Path) -> PathBuf {
 /// Builds the named system.
 pub fn system(tools: &Tools, name: &str) -> Result<Built> {
     let path = tools.manifest(name)?;
-    let text = fs::read_to_string(&path).with_context(|| tools.shown(&path))?;
-    let manifest = Manifest::parse(&text).with_context(|| tools.shown(&path))?;
+    let manifest = Manifest::load(&path).with_context(|| tools.shown(&path))?;
 
     let components = manifest.component.iter().map(|component| component.package.as_str());
     let files = manifest.file.iter().filter_map(|file| file.package.as_deref());

@@ -2,7 +2,7 @@ use pebble_image::*;
 use std::collections::BTreeMap;
 fn main() {
     let a: Vec<String> = std::env::args().collect();
-    let m = Manifest::parse(&std::fs::read_to_string(&a[1]).unwrap()).unwrap();
+    let m = Manifest::load(std::path::Path::new(&a[1])).unwrap();
     let mut components = BTreeMap::new();
     for c in &m.component {
         let bin = c.binary.clone().unwrap_or(c.package.trim_start_matches("pebble-").to_string());

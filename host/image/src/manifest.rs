@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -11,6 +12,8 @@ pub struct Manifest {
     pub name: String,
     #[serde(default)]
     pub description: String,
+    /// A manifest in the same folder whose components, semaphores, rules and files come first.
+    pub include: Option<String>,
     #[serde(default)]
     pub component: Vec<Component>,
     #[serde(default)]
@@ -129,13 +132,20 @@ pub struct File {
 /// What is wrong with a manifest, and where.
 #[derive(Debug)]
 pub enum ManifestError {
+    Read { path: PathBuf, error: std::io::Error },
     Syntax(toml::de::Error),
+    Included { path: PathBuf, error: Box<ManifestError> },
+    /// Manifests include each other in a circle.
+    Circle(PathBuf),
     Rule { component: String, what: &'static str },
 }
 
 impl fmt::Display for ManifestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            ManifestError::Read { path, error } => write!(f, "cannot read {}: {error}", path.display()),
+            ManifestError::Included { path, error } => write!(f, "in {}: {error}", path.display()),
+            ManifestError::Circle(path) => write!(f, "{} includes itself", path.display()),
             ManifestError::Syntax(error) => write!(f, "{error}"),
             ManifestError::Rule { component, what } => write!(f, "component '{component}': {what}"),
         }
@@ -144,11 +154,45 @@ impl fmt::Display for ManifestError {
 
 impl std::error::Error for ManifestError {}
 
+/// Manifests may include one another so deep.
+const MAX_INCLUDES: usize = 8;
+
 impl Manifest {
+    /// The manifest at `path`, with what it includes.
+    pub fn load(path: &Path) -> Result<Manifest, ManifestError> {
+        let manifest = Self::load_nested(path, 0)?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    fn load_nested(path: &Path, depth: usize) -> Result<Manifest, ManifestError> {
+        if depth > MAX_INCLUDES {
+            return Err(ManifestError::Circle(path.into()));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| ManifestError::Read { path: path.into(), error })?;
+        let mut manifest: Manifest = toml::from_str(&text).map_err(ManifestError::Syntax)?;
+        if let Some(include) = manifest.include.take() {
+            let base = path.with_file_name(include);
+            let base = Self::load_nested(&base, depth + 1)
+                .map_err(|error| ManifestError::Included { path: base, error: Box::new(error) })?;
+            manifest.component.splice(0..0, base.component);
+            manifest.semaphore.splice(0..0, base.semaphore);
+            manifest.rule.splice(0..0, base.rule);
+            manifest.file.splice(0..0, base.file);
+        }
+        Ok(manifest)
+    }
+
+    /// A manifest that includes nothing.
     pub fn parse(text: &str) -> Result<Manifest, ManifestError> {
         let manifest: Manifest = toml::from_str(text).map_err(ManifestError::Syntax)?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    fn check(&self) -> Result<(), ManifestError> {
         let mut seen = std::collections::BTreeSet::new();
-        for c in &manifest.component {
+        for c in &self.component {
             let fail = |what| ManifestError::Rule { component: c.name.clone(), what };
             if !seen.insert(&c.name) {
                 return Err(fail("the name is used twice"));
@@ -166,6 +210,6 @@ impl Manifest {
                 return Err(fail("too many stacks"));
             }
         }
-        Ok(manifest)
+        Ok(())
     }
 }

@@ -73,7 +73,8 @@ type Waker<'a> = &'a mut dyn FnMut(Queue, u16);
 /// One operation under the lock, then the V that it asked for.
 fn operate<R>(work: impl FnOnce(&mut Console<Uart>, &mut Waker) -> R) -> R {
     let mut wakes = [0; QUEUES];
-    let result = work(&mut CONSOLE.lock(), &mut (&mut |queue, count| wakes[queue as usize] += count));
+    let mut count: Waker = &mut |queue, count| wakes[queue as usize] += count;
+    let result = work(&mut CONSOLE.lock(), &mut count);
     for (semaphore, count) in SEMAPHORES.iter().zip(wakes) {
         for _ in 0..count {
             let _ = api::sem_post(semaphore.load(Ordering::Relaxed));

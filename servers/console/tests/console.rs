@@ -302,3 +302,17 @@ proptest! {
         prop_assert_eq!(lower, if raw { String::new() } else { lines.concat() });
     }
 }
+
+#[test]
+fn without_echo_lines_read_the_same() {
+    let mut b = Bench::new();
+    let (c, ctl) = (b.open(SHELL, CONSOLE), b.open(SHELL, CONTROL));
+    b.write(ctl, b"echooff");
+    b.types("secrex\x7ft\n");
+    assert_eq!(b.read(c, 32).unwrap(), b"secret\n");
+    assert_eq!(b.screen(), "");
+    b.console.close(u64::from(SHELL) | 1 << 16, &mut |_, _| {});
+    b.types("ls\n");
+    assert_eq!(b.read(c, 32).unwrap(), b"ls\n");
+    assert_eq!(b.screen(), "ls\r\n");
+}

@@ -1,2 +1,215 @@
+//! The VM manager: page tables, domains, stacks, heaps, threads' blocks, and what becomes of a domain that faults.
+//!
+//! Problem: many domains, created and killed at any moment by callers whose arguments may be anything, share one physical
+//! memory. Strategy: the page tables are the only record of who owns which page. A domain owns exactly
+//! * its root, its level-1 table, its portal table, and the level-0 tables under its level-1 table (but those of other domains' stacks);
+//! * every page mapped in its *image range*, `STARTUP_VA..HEAP_END`, and in its own stack range.
+//!
+//! So death is one walk. Everything else that it may have mapped (devices, boot information, the windows of trusted servers, stacks
+//! shared by `s` portals) belongs to somebody else.
+//!
+//! Invariants:
+//! * no page has two owners; a free page is mapped nowhere; a page is zeroed when it is taken;
+//! * a page that ceases to be mapped is flushed from the domains that saw it before the lock is released, so before anybody
+//!   can get it;
+//! * no page of a domain is both writable and executable for it;
+//! * a failed request changes nothing but level-0 tables, which stay with their domain;
+//! * programs leave [`RESERVE`] pages and [`RESERVE_THREADS`] threads to the domains of the image.
+//!
+//! The logic is pure: memory and flushes are a [`Machine`]. The component adds portals and one lock.
 #![no_std]
 #![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+mod boot;
+mod domains;
+mod faults;
+mod frames;
+mod shared;
+mod space;
+mod threads;
+
+pub use faults::{Fault, NOT_HELD, INVOCATION_OVERFLOW, STACK_OVERFLOW};
+pub use threads::Start;
+
+use frames::Frames;
+use pebble_abi::{errno, map};
+use pebble_boot::CommonCode;
+use shared::Attachment;
+
+/// Pages that only the image's domains may take.
+pub const RESERVE: usize = 256;
+/// Threads that only the image's domains may create.
+pub const RESERVE_THREADS: usize = 16;
+/// Page limit of the image's domains.
+pub const BOOT_LIMIT: u32 = 16384;
+/// Pages of a program's first stack, and of the stacks of further threads.
+pub const FIRST_STACK: u64 = 15;
+pub const THREAD_STACK: u64 = 8;
+
+/// What the VM manager needs of the machine.
+pub trait Machine {
+    /// The word at a physical address.
+    fn read(&self, pa: u64) -> u64;
+    fn write(&mut self, pa: u64, word: u64);
+    fn zero_page(&mut self, pa: u64);
+    /// Drops what the processor remembers of a domain's page tables.
+    fn flush(&mut self, asid: u16);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Free,
+    Alive,
+    /// Killed; its root, level-1 table and portal table wait for [`Vm::domain_free`].
+    Dead,
+}
+
+#[derive(Clone, Copy)]
+struct Domain {
+    state: State,
+    /// Came with the image: nobody maps into it, starts threads in it, or moves its heap.
+    boot: bool,
+    /// Is not killed on demand.
+    essential: bool,
+    float: bool,
+    priority: u8,
+    /// Threads whose home it is, and their limit.
+    threads: u16,
+    thread_limit: u16,
+    /// Stack slots in use.
+    slots: u32,
+    root: u64,
+    l1: u64,
+    /// Pages it is charged for: those it owns, and its threads' blocks.
+    pages: u32,
+    limit: u32,
+    /// Where the heap begins (0: not set) and ends.
+    heap: u64,
+    brk: u64,
+    fault: Option<Fault>,
+}
+
+impl Domain {
+    const FREE: Domain = Domain {
+        state: State::Free,
+        boot: false,
+        essential: false,
+        float: false,
+        priority: 0,
+        threads: 0,
+        thread_limit: 0,
+        slots: 0,
+        root: 0,
+        l1: 0,
+        pages: 0,
+        limit: 0,
+        heap: 0,
+        brk: 0,
+        fault: None,
+    };
+}
+
+/// A thread's block stays mapped, and kept for that number, once it exists: its translation is the same in all domains and
+/// could be flushed from none of them alone.
+#[derive(Clone, Copy)]
+struct Thread {
+    /// 0: free.
+    home: u16,
+    /// Stack slot in its home.
+    slot: u8,
+    block: bool,
+}
+
+/// What is the same for all domains; physical addresses.
+#[derive(Clone, Copy)]
+struct Common {
+    code: CommonCode,
+    kernel_l0: [u64; 2],
+    kernel_pte: u64,
+    empty_table: u64,
+    gate: u64,
+    dead_l1: u64,
+}
+
+pub struct Vm<M: Machine> {
+    pub machine: M,
+    frames: Frames,
+    domains: [Domain; map::MAX_DOMAINS],
+    threads: [Thread; map::MAX_THREADS],
+    attachments: [Option<Attachment>; shared::ATTACHMENTS],
+    /// `None` until [`Vm::boot`].
+    common: Option<Common>,
+    /// Domains of the portal manager and of the process server; 0: the system has none.
+    portal_manager: u16,
+    process: u16,
+}
+
+/// The word that goes back, or a positive error number.
+pub type Answer = Result<u64, i64>;
+
+impl<M: Machine> Vm<M> {
+    pub const fn new(machine: M) -> Self {
+        Vm {
+            machine,
+            frames: Frames::new(),
+            domains: [Domain::FREE; map::MAX_DOMAINS],
+            threads: [Thread { home: 0, slot: 0, block: false }; map::MAX_THREADS],
+            attachments: [None; shared::ATTACHMENTS],
+            common: None,
+            portal_manager: 0,
+            process: 0,
+        }
+    }
+
+    pub fn booted(&self) -> bool {
+        self.common.is_some()
+    }
+
+    fn common(&self) -> Result<Common, i64> {
+        self.common.ok_or(errno::EIO)
+    }
+
+    /// A domain that lives.
+    fn alive(&self, asid: u64) -> Result<u16, i64> {
+        match usize::try_from(asid).ok().and_then(|n| self.domains.get(n)) {
+            Some(d) if d.state == State::Alive => Ok(asid as u16),
+            _ => Err(errno::ESRCH),
+        }
+    }
+
+    /// A domain that lives and did not come with the image.
+    fn program(&self, asid: u64) -> Result<u16, i64> {
+        let asid = self.alive(asid)?;
+        if self.domain(asid).boot { Err(errno::EPERM) } else { Ok(asid) }
+    }
+
+    fn domain(&self, asid: u16) -> &Domain {
+        &self.domains[asid as usize % map::MAX_DOMAINS]
+    }
+
+    fn domain_mut(&mut self, asid: u16) -> &mut Domain {
+        &mut self.domains[asid as usize % map::MAX_DOMAINS]
+    }
+
+    /// Domains that live.
+    fn living(&self) -> impl Iterator<Item = u16> + use<M> {
+        let alive = core::array::from_fn::<bool, { map::MAX_DOMAINS }, _>(|n| self.domains[n].state == State::Alive);
+        (1..map::MAX_DOMAINS as u16).filter(move |asid| alive[*asid as usize])
+    }
+
+    /// Blocks of threads that nobody has: as good as free pages.
+    fn idle_blocks(&self) -> usize {
+        self.threads.iter().filter(|t| t.block && t.home == 0).count()
+    }
+
+    /// Free pages, all pages, domains, threads.
+    pub fn stats(&self) -> [u64; 4] {
+        let domains = self.domains.iter().filter(|d| d.state != State::Free).count();
+        let threads = self.threads.iter().filter(|t| t.home != 0).count();
+        let free = self.frames.free() + self.idle_blocks();
+        [free as u64, self.frames.all() as u64, domains as u64, threads as u64]
+    }
+}

@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn each_statistic_may_have_its_own() {
-        let row = Row { p99: 401, ..Row::exact("x".into(), "instructions", 330) };
+        let row = Row { p99: 401.0, ..Row::exact("x".into(), "instructions", 330) };
         assert_eq!(excess("{ p50 = 330, p99 = 401 }", &row, &[]), None);
         assert!(excess("{ p50 = 330, p99 = 400 }", &row, &[]).unwrap().starts_with("p99 is 401"));
     }

@@ -51,11 +51,11 @@ pub struct Row {
     pub id: String,
     pub unit: String,
     pub n: u64,
-    pub min: u64,
+    pub min: f64,
     pub mean: f64,
-    pub p50: u64,
-    pub p99: u64,
-    pub max: u64,
+    pub p50: f64,
+    pub p99: f64,
+    pub max: f64,
     /// The papers' figure, in cycles of their middle board, or bytes.
     #[serde(default)]
     pub paper: Option<u64>,
@@ -64,8 +64,8 @@ pub struct Row {
 impl Row {
     /// A figure that is known, not measured.
     fn exact(id: String, unit: &str, value: u64) -> Self {
-        let [min, p50, p99, max] = [value; 4];
-        Row { id, unit: unit.into(), n: 1, min, mean: value as f64, p50, p99, max, paper: None }
+        let [min, mean, p50, p99, max] = [value as f64; 5];
+        Row { id, unit: unit.into(), n: 1, min, mean, p50, p99, max, paper: None }
     }
 }
 

@@ -1,0 +1,317 @@
+//! The portal manager over a fake machine: random requests, and what must hold after each.
+
+use pebble_abi::{errno, map, sys, thread};
+use pebble_boot::{BootInfo, CommonCode, Domain, Interface};
+use pebble_portal::Spec;
+use pebble_portal_manager::frames::Current;
+use pebble_portal_manager::{Goal, Machine, Manager};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const SCHEDULER: u16 = 1;
+const SERVER: u16 = 2;
+const CLIENTS: [u16; 3] = [3, 4, 5];
+const CODE_USED: u64 = 256;
+const THREAD: u16 = 9;
+/// Nobody: the thread that asks has no frames.
+const CURRENT: Current = Current { tid: THREAD + 1, top: map::thread_va(THREAD + 1) + thread::FRAMES };
+const NONE: u64 = map::CODE_VA + 8;
+const THREAD_END: u64 = map::CODE_VA + 16;
+
+struct Fake {
+    tables: BTreeMap<(u16, u16), u64>,
+    code: Vec<u32>,
+    threads: BTreeMap<(u16, u64), u64>,
+    data: BTreeMap<u64, u64>,
+    code_pages: u32,
+    freed: Vec<u16>,
+    stacks: u64,
+    /// Requests to other servers fail after so many.
+    patience: u32,
+}
+
+impl Fake {
+    fn new() -> Self {
+        let mut threads = BTreeMap::new();
+        for tid in [THREAD, THREAD + 1] {
+            threads.insert((tid, thread::FRAMES), THREAD_END);
+            threads.insert((tid, thread::SAVED_TOP), map::thread_va(tid) + thread::FRAMES);
+        }
+        let code = vec![0; map::CODE_BYTES as usize / 4];
+        Fake { tables: BTreeMap::new(), code, threads, data: BTreeMap::new(), code_pages: 1, freed: vec![], stacks: 0, patience: u32::MAX }
+    }
+
+    fn ask(&mut self) -> Result<(), i64> {
+        self.patience = self.patience.checked_sub(1).ok_or(errno::ENOMEM)?;
+        Ok(())
+    }
+
+    /// Thread 9 is in a call through the portal whose code begins here.
+    fn enter(&mut self, code: u64, ret: u64) {
+        let words = self.code_word(code - map::CODE_VA + ret - 8) & 0xffff;
+        let at = thread::FRAMES + words * 8;
+        self.threads.insert((THREAD, at), code + ret);
+        self.threads.insert((THREAD, thread::SAVED_TOP), map::thread_va(THREAD) + at);
+    }
+
+    fn leave(&mut self) {
+        self.threads.insert((THREAD, thread::SAVED_TOP), map::thread_va(THREAD) + thread::FRAMES);
+    }
+}
+
+impl Machine for Fake {
+    fn set_table(&mut self, asid: u16, index: u16, word: u64) {
+        self.tables.insert((asid, index), word);
+    }
+    fn set_code(&mut self, offset: u64, words: &[u32]) {
+        assert!(offset + words.len() as u64 * 4 <= u64::from(self.code_pages) * map::PAGE, "code beyond the arena's pages");
+        self.code[offset as usize / 4..][..words.len()].copy_from_slice(words);
+    }
+    fn code_word(&self, offset: u64) -> u64 {
+        let at = offset as usize / 4;
+        u64::from(self.code[at]) | u64::from(self.code[at + 1]) << 32
+    }
+    fn threads(&self) -> impl Iterator<Item = u16> {
+        [THREAD, THREAD + 1].into_iter()
+    }
+    fn thread_word(&self, tid: u16, offset: u64) -> u64 {
+        self.threads.get(&(tid, offset)).copied().unwrap_or(0)
+    }
+    fn data(&self, offset: u64) -> u64 {
+        self.data.get(&offset).copied().unwrap_or(0)
+    }
+    fn set_data(&mut self, offset: u64, word: u64) {
+        self.data.insert(offset, word);
+    }
+    fn grow_code(&mut self, page: u32) -> Result<(), i64> {
+        self.ask()?;
+        assert_eq!(page, self.code_pages);
+        self.code_pages += 1;
+        Ok(())
+    }
+    fn grow_table(&mut self, _: u16, _: u32) -> Result<(), i64> {
+        self.ask()
+    }
+    fn stack(&mut self, asid: u16) -> Result<u64, i64> {
+        self.ask()?;
+        self.stacks += 1;
+        Ok(map::stack_top(asid, self.stacks as usize % 32))
+    }
+    fn share_stacks(&mut self, _: u16, _: u16) -> Result<(), i64> {
+        self.ask()
+    }
+    fn free_semaphore(&mut self, id: u16) {
+        self.freed.push(id);
+    }
+}
+
+fn view(asid: u16) -> pebble_portal::Domain {
+    pebble_portal::Domain { asid, satp: map::satp(asid, 0x8100_0000 + u64::from(asid) * map::PAGE), ..Default::default() }
+}
+
+fn system() -> (Manager, Fake) {
+    let domain = |asid: u16, name: &str| Domain { asid, name: name.into(), root: 0x8100_0000 + u64::from(asid) * map::PAGE, ..Domain::default() };
+    let interface = |name: &str, asid, spec: &str| Interface { name: name.into(), asid, entry: 0x1_0000, spec: spec.into() };
+    let mut domains = vec![Domain { exclusive: true, fixed_stack: 0x2020_1000, ..domain(SCHEDULER, "scheduler") }];
+    domains.push(domain(SERVER, "server"));
+    domains.extend(CLIENTS.map(|asid| domain(asid, "client")));
+    let info = BootInfo {
+        domains,
+        interfaces: vec![
+            interface("scheduler.p", SCHEDULER, "nmca"),
+            interface("scheduler.v", SCHEDULER, "nmc"),
+            interface("server.read", SERVER, "npci>4"),
+            interface("server.write", SERVER, "npciiiii"),
+            interface("server.trusted", SERVER, "smii"),
+            interface("scheduler.yield", SCHEDULER, "nm"),
+        ],
+        code: CommonCode { none: NONE, thread_end: THREAD_END, no_stack: [map::CODE_VA + 24; 2], ..CommonCode::default() },
+        code_used: CODE_USED,
+        ..BootInfo::default()
+    };
+    let mut machine = Fake::new();
+    let mut manager = Manager::new(&info).expect("boot information");
+    manager.prepare(&mut machine).expect("common code");
+    (manager, machine)
+}
+
+/// Every table word leads where the slot says.
+fn check(manager: &Manager, machine: &Fake) {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for asid in 1..map::MAX_DOMAINS as u16 {
+        for (index, slot) in manager.domains[asid as usize].slots.iter().enumerate().skip(sys::FIRST_FREE) {
+            let word = machine.tables.get(&(asid, index as u16)).copied();
+            if slot.goal == Goal::Free {
+                assert!(word.is_none_or(|w| w < map::CODE_VA + CODE_USED + 64), "freed slot {asid}:{index} leads to {word:x?}");
+            } else if slot.run.len > 0 {
+                assert_eq!(word, Some(map::CODE_VA + u64::from(slot.run.at)));
+                runs.push((slot.run.at, slot.run.len));
+            }
+        }
+    }
+    runs.sort();
+    assert!(runs.windows(2).all(|w| w[0].0 + w[0].1 <= w[1].0), "two portals share code");
+}
+
+#[derive(Clone, Debug)]
+enum Request {
+    Open(usize, u16),
+    Create(usize, u64, u64),
+    Close(usize, u64, u64),
+    Remove(usize, u64, u64),
+    Semaphore(usize),
+    Count(usize, bool),
+    Die(usize),
+    Register(usize, u8),
+    Impatient(u32),
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let client = 0..CLIENTS.len();
+    prop_oneof![
+        4 => (client.clone(), 0u16..12).prop_map(|(c, i)| Request::Open(c, i)),
+        4 => (client.clone(), 0u64..8, 0u64..6).prop_map(|(c, i, n)| Request::Create(c, i, n)),
+        3 => (client.clone(), 20u64..60, 0u64..6).prop_map(|(c, i, n)| Request::Close(c, i, n)),
+        2 => (client.clone(), 20u64..60, 0u64..6).prop_map(|(c, i, n)| Request::Remove(c, i, n)),
+        2 => client.clone().prop_map(Request::Semaphore),
+        1 => (client.clone(), any::<bool>()).prop_map(|(c, on)| Request::Count(c, on)),
+        1 => client.clone().prop_map(Request::Die),
+        1 => (client, any::<u8>()).prop_map(|(c, n)| Request::Register(c, n)),
+        1 => (0u32..3).prop_map(Request::Impatient),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn tables_stay_right_and_everything_comes_back(requests in proptest::collection::vec(request(), 1..120)) {
+        let (mut manager, mut machine) = system();
+        let baseline = manager.stats();
+        let mut next_semaphore = map::SEM_FIRST;
+        for request in requests {
+            match request {
+                Request::Open(c, i) => { let _ = manager.open(&mut machine, CLIENTS[c].into(), i); }
+                Request::Create(c, i, n) => { let _ = manager.create(&mut machine, SERVER.into(), CLIENTS[c].into(), i, n, 7 << 40); }
+                Request::Close(c, i, n) => { let _ = manager.close(&mut machine, CLIENTS[c].into(), i, n, None); }
+                Request::Remove(c, i, n) => { let _ = manager.close(&mut machine, CLIENTS[c].into(), i, n, Some(SERVER.into())); }
+                Request::Semaphore(c) => {
+                    manager.own_semaphore(CLIENTS[c].into(), next_semaphore);
+                    if manager.semaphore(&mut machine, CLIENTS[c].into(), next_semaphore).is_err() {
+                        manager.own_semaphore(0, next_semaphore);
+                    }
+                    next_semaphore = map::SEM_FIRST + (next_semaphore + 1 - map::SEM_FIRST) % 500;
+                }
+                Request::Count(c, on) => { let _ = manager.count(&mut machine, CLIENTS[c].into(), on); }
+                Request::Die(c) => {
+                    let asid = u64::from(CLIENTS[c]);
+                    machine.patience = u32::MAX;
+                    manager.retire(&mut machine, asid).expect("it lives");
+                    manager.reclaim(&mut machine, asid, CURRENT).expect("nobody is in it");
+                    manager.attach(&mut machine, view(asid as u16)).expect("its number is free");
+                }
+                Request::Register(c, n) => {
+                    let spec = Spec::parse("npi").expect("a specification");
+                    let _ = manager.register(&mut machine, CLIENTS[c].into(), &format!("x{n}"), spec, 0x1_0000);
+                }
+                Request::Impatient(n) => machine.patience = n,
+            }
+            check(&manager, &machine);
+        }
+        machine.patience = u32::MAX;
+        for asid in CLIENTS {
+            manager.retire(&mut machine, asid.into()).expect("it lives");
+            manager.reclaim(&mut machine, asid.into(), CURRENT).expect("nobody is in it");
+        }
+        let after = manager.stats();
+        prop_assert_eq!((after[1], after[2], after[3]), (baseline[1], 0, baseline[3]));
+    }
+}
+
+#[test]
+fn code_in_use_is_not_reused() {
+    let (mut manager, mut machine) = system();
+    let index = manager.open(&mut machine, 3, 2).expect("a portal");
+    let slot = manager.domains[3].slots[index as usize];
+    let code = map::CODE_VA + u64::from(slot.run.at);
+    // Find the return leg: its description names caller 3 and callee 2.
+    let ret = (8..u64::from(slot.run.len))
+        .step_by(8)
+        .find(|at| machine.code_word(u64::from(slot.run.at) + at - 8) >> 16 & 0xffff_ffff == 2 << 16 | 3)
+        .expect("a return leg");
+    machine.enter(code, ret);
+    let used = manager.stats()[1];
+    manager.close(&mut machine, 3, index.into(), 1, None).expect("closed");
+    manager.sweep(&machine, CURRENT);
+    assert_eq!(manager.stats()[1], used, "freed under a thread that returns through it");
+    assert_eq!(manager.reclaim(&mut machine, 3, CURRENT), Err(errno::EINVAL), "it lives");
+    manager.retire(&mut machine, 3).expect("it lives");
+    assert_eq!(manager.reclaim(&mut machine, 3, CURRENT), Err(errno::EAGAIN));
+    machine.leave();
+    manager.reclaim(&mut machine, 3, CURRENT).expect("the thread has left");
+    assert!(manager.stats()[1] < used);
+}
+
+#[test]
+fn the_thread_that_asks_counts_too() {
+    let (mut manager, mut machine) = system();
+    let index = manager.open(&mut machine, 3, 2).expect("a portal");
+    let run = manager.domains[3].slots[index as usize].run;
+    let ret = (8..u64::from(run.len))
+        .step_by(8)
+        .find(|at| machine.code_word(u64::from(run.at) + at - 8) >> 16 & 0xffff_ffff == 2 << 16 | 3)
+        .expect("a return leg");
+    machine.enter(map::CODE_VA + u64::from(run.at), ret);
+    let top = machine.thread_word(THREAD, thread::SAVED_TOP);
+    // Its block says otherwise, as that of a running thread does.
+    machine.leave();
+    manager.close(&mut machine, 3, index.into(), 1, None).expect("closed");
+    let used = manager.stats()[1];
+    manager.sweep(&machine, Current { tid: THREAD, top });
+    assert_eq!(manager.stats()[1], used);
+    manager.sweep(&machine, CURRENT);
+    assert!(manager.stats()[1] < used);
+}
+
+#[test]
+fn a_dead_servers_portals_say_so() {
+    let (mut manager, mut machine) = system();
+    let index = manager.create(&mut machine, SERVER.into(), 4, 2, 2, 5).expect("two portals");
+    manager.retire(&mut machine, SERVER.into()).expect("it lives");
+    for n in [index, index + 1] {
+        assert_eq!(manager.domains[4].slots[n as usize].goal, Goal::Closed(SERVER));
+    }
+    assert_eq!(manager.open(&mut machine, 4, 2), Err(errno::ENOENT));
+    assert_eq!(manager.create(&mut machine, SERVER.into(), 4, 2, 1, 5), Err(errno::ESRCH));
+}
+
+#[test]
+fn a_server_gives_away_only_its_own_interfaces() {
+    let (mut manager, mut machine) = system();
+    assert_eq!(manager.create(&mut machine, 3, 4, 2, 1, 0), Err(errno::EPERM));
+    assert_eq!(manager.create(&mut machine, SERVER.into(), 4, 4, 2, 0), Err(errno::EPERM));
+    assert_eq!(manager.create(&mut machine, SERVER.into(), 0, 2, 1, 0), Err(errno::ESRCH));
+    let index = manager.open(&mut machine, 4, 2).expect("a portal");
+    assert_eq!(manager.close(&mut machine, 4, index.into(), 1, Some(3)), Err(errno::EBADF));
+    assert_eq!(manager.close(&mut machine, 4, 3, 1, None), Err(errno::EBADF), "system portals stay");
+}
+
+#[test]
+fn a_dead_semaphores_portals_are_closed_everywhere() {
+    let (mut manager, mut machine) = system();
+    manager.own_semaphore(3, 80);
+    let own = manager.semaphore(&mut machine, 3, 80).expect("P and V");
+    let other = manager.semaphore(&mut machine, 4, 80).expect("P and V");
+    manager.close(&mut machine, 3, own.into(), 2, None).expect("closed");
+    assert_eq!(machine.freed, [80]);
+    for n in [other, other + 1] {
+        assert_eq!(manager.domains[4].slots[n as usize].goal, Goal::Closed(3));
+    }
+}
+
+#[test]
+fn portals_end_at_the_limit() {
+    let (mut manager, mut machine) = system();
+    let opened = (0..5000).take_while(|_| manager.open(&mut machine, 3, 3).is_ok()).count();
+    assert!((500..4096).contains(&opened));
+    assert_eq!(manager.open(&mut machine, 3, 3), Err(errno::EMFILE));
+    assert!(manager.open(&mut machine, 4, 3).is_ok(), "others are not hurt");
+}

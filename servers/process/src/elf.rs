@@ -1,0 +1,249 @@
+//! Program files: ELF, checked to the last field before anything is made of them.
+//!
+//! **Problem.** The file comes from a stranger. What is loaded must be exactly what a domain may hold: pages inside the image
+//! range, each with the rights of one segment, none writable and executable at once.
+//!
+//! **Strategy.** [`Image::parse`] checks everything and only then answers; the image borrows its bytes from the file. Import
+//! records are looked up by address in the *segments*, that is, in what is going to be in memory, so the section headers (which
+//! need not agree with the segments) decide no more than where to look.
+//!
+//! **Invariants** of an [`Image`]: segments are page-aligned, in ascending order, disjoint, not empty, inside
+//! `IMAGE_VA..HEAP_END`, and together no more than the page limit; the entry lies in an executable one; every import's slot is
+//! an aligned word in one.
+
+use alloc::vec::Vec;
+use core::fmt;
+use object::elf::{self, FileHeader64, ProgramHeader64};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
+use object::{LittleEndian as LE, SectionIndex};
+use pebble_abi::map::{HEAP_END, IMAGE_VA, PAGE};
+use pebble_abi::{errno, link};
+
+/// Most segments of a program.
+pub const MAX_SEGMENTS: usize = 16;
+/// Most imports of a program.
+pub const MAX_IMPORTS: usize = 256;
+
+/// What is wrong with a file, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// At this offset of the file.
+    File { offset: u64, what: &'static str },
+    /// At this address of the program.
+    Memory { address: u64, what: &'static str },
+    /// No memory to read it.
+    NoMemory,
+}
+
+impl Problem {
+    /// The error that the caller gets.
+    pub const fn errno(self) -> i64 {
+        match self {
+            Problem::NoMemory => errno::ENOMEM,
+            _ => errno::ENOEXEC,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::File { offset, what } => write!(f, "offset {offset:#x}: {what}"),
+            Problem::Memory { address, what } => write!(f, "address {address:#x}: {what}"),
+            Problem::NoMemory => f.write_str(errno::text(errno::ENOMEM)),
+        }
+    }
+}
+
+const fn file(offset: u64, what: &'static str) -> Problem {
+    Problem::File { offset, what }
+}
+
+/// Pages with the same rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment<'a> {
+    pub address: u64,
+    pub pages: u64,
+    /// What its first bytes are; the rest is zero.
+    pub bytes: &'a [u8],
+    /// Size in memory, in bytes: what may be referred to.
+    pub size: u64,
+    pub write: bool,
+    pub execute: bool,
+}
+
+impl Segment<'_> {
+    pub const fn end(&self) -> u64 {
+        self.address + self.pages * PAGE
+    }
+
+    /// Does it hold `len` bytes at `address`?
+    fn holds(&self, address: u64, len: u64) -> bool {
+        address >= self.address && address - self.address <= self.size && len <= self.size - (address - self.address)
+    }
+}
+
+/// An interface that the program calls, and where it wants the portal's index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Import<'a> {
+    pub name: &'a str,
+    pub slot: u64,
+}
+
+/// A program that may be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image<'a> {
+    pub entry: u64,
+    /// Uses floating-point registers.
+    pub float: bool,
+    pub segments: Vec<Segment<'a>>,
+    pub imports: Vec<Import<'a>>,
+}
+
+impl<'a> Image<'a> {
+    /// Checks a file; `page_limit` bounds what it may occupy.
+    pub fn parse(data: &'a [u8], page_limit: u64) -> Result<Self, Problem> {
+        let header = header(data)?;
+        let segments = segments(header, data, page_limit)?;
+        let entry = header.e_entry(LE);
+        if entry % 2 != 0 || !segments.iter().any(|s| s.execute && s.holds(entry, 2)) {
+            return Err(Problem::Memory { address: entry, what: "the entry lies in no executable segment" });
+        }
+        let imports = imports(header, data, &segments)?;
+        Ok(Image { entry, float: header.e_flags(LE).0 & elf::EF_RISCV_FLOAT_ABI != 0, segments, imports })
+    }
+
+    /// First address after the image: where the heap begins.
+    pub fn end(&self) -> u64 {
+        self.segments.last().map_or(IMAGE_VA, Segment::end)
+    }
+}
+
+/// The header of an rv64 executable.
+fn header(data: &[u8]) -> Result<&FileHeader64<LE>, Problem> {
+    let header = FileHeader64::<LE>::parse(data).map_err(|_| file(0, "no 64-bit ELF header"))?;
+    if header.endian().is_err() {
+        return Err(file(5, "not little-endian"));
+    }
+    if header.e_type(LE) != elf::ET_EXEC {
+        return Err(file(16, "not an executable with fixed addresses"));
+    }
+    if header.e_machine(LE) != elf::EM_RISCV {
+        return Err(file(18, "not for RISC-V"));
+    }
+    if header.e_flags(LE).0 & elf::EF_RISCV_FLOAT_ABI == elf::EF_RISCV_FLOAT_ABI_QUAD.0 {
+        return Err(file(48, "needs quad-precision floating point"));
+    }
+    Ok(header)
+}
+
+fn segments<'a>(header: &FileHeader64<LE>, data: &'a [u8], page_limit: u64) -> Result<Vec<Segment<'a>>, Problem> {
+    let headers = header.program_headers(LE, data).map_err(|_| file(32, "the program headers lie outside the file"))?;
+    let mut segments: Vec<Segment> = Vec::new();
+    segments.try_reserve_exact(headers.len().min(MAX_SEGMENTS)).map_err(|_| Problem::NoMemory)?;
+    let mut pages = 0;
+    for (n, p) in headers.iter().enumerate() {
+        let at = header.e_phoff(LE).saturating_add((n * size_of::<ProgramHeader64<LE>>()) as u64);
+        match p.p_type(LE) {
+            elf::PT_LOAD if p.p_memsz(LE) > 0 || p.p_filesz(LE) > 0 => {}
+            elf::PT_INTERP | elf::PT_DYNAMIC => return Err(file(at, "needs a dynamic linker")),
+            _ => continue,
+        }
+        if segments.len() == MAX_SEGMENTS {
+            return Err(file(at, "too many segments"));
+        }
+        let segment = segment(p, data, at)?;
+        pages += segment.pages;
+        if pages > page_limit {
+            return Err(Problem::Memory { address: segment.address, what: "the program needs too many pages" });
+        }
+        segments.push(segment);
+    }
+    segments.sort_unstable_by_key(|s| s.address);
+    if let Some(pair) = segments.windows(2).find(|pair| pair[0].end() > pair[1].address) {
+        return Err(Problem::Memory { address: pair[1].address, what: "two segments share a page" });
+    }
+    Ok(segments)
+}
+
+/// One `PT_LOAD` header, which stands at `at` in the file.
+fn segment<'a>(p: &ProgramHeader64<LE>, data: &'a [u8], at: u64) -> Result<Segment<'a>, Problem> {
+    let (address, size) = (p.p_vaddr(LE), p.p_memsz(LE));
+    let fail = |what| Err(Problem::Memory { address, what });
+    if address % PAGE != 0 {
+        return fail("a segment that does not begin with a page");
+    }
+    if address < IMAGE_VA || address > HEAP_END || size > HEAP_END - address {
+        return fail("a segment outside the range of images");
+    }
+    if p.p_filesz(LE) > size {
+        return fail("a segment with more bytes in the file than in memory");
+    }
+    let flags = p.p_flags(LE).0;
+    let (write, execute) = (flags & elf::PF_W.0 != 0, flags & elf::PF_X.0 != 0);
+    if write && execute {
+        return fail("a segment that is writable and executable");
+    }
+    let bytes = p.data(LE, data).map_err(|()| file(at, "a segment that reaches beyond the file"))?;
+    Ok(Segment { address, pages: size.div_ceil(PAGE), bytes, size, write, execute })
+}
+
+fn imports<'a>(header: &FileHeader64<LE>, data: &'a [u8], segments: &[Segment<'a>]) -> Result<Vec<Import<'a>>, Problem> {
+    let mut imports = Vec::new();
+    let sections = header.sections(LE, data).map_err(|_| file(40, "the section headers lie outside the file"))?;
+    let find = |name: &str| sections.section_by_name(LE, name.as_bytes()).map(|(_, s)| s);
+    if let Some(exports) = find(link::EXPORTS).filter(|s| s.sh_size(LE) > 0) {
+        let address = exports.sh_addr(LE);
+        return Err(Problem::Memory { address, what: "exports of a program: it must register them when it runs" });
+    }
+    let Some(section) = find(link::IMPORTS) else { return Ok(imports) };
+    let (address, size) = (section.sh_addr(LE), section.sh_size(LE));
+    let fail = |address, what| Err(Problem::Memory { address, what });
+    let count = (size / link::IMPORT_BYTES as u64) as usize;
+    if size % link::IMPORT_BYTES as u64 != 0 || address % 8 != 0 {
+        return fail(address, "no whole import records");
+    }
+    if count > MAX_IMPORTS {
+        return fail(address, "too many imports");
+    }
+    let Some(segment) = segments.iter().find(|s| s.holds(address, size)) else {
+        return fail(address, "import records outside the segments");
+    };
+    let Some(records) = segment.bytes.get((address - segment.address) as usize..).and_then(|b| b.get(..size as usize))
+    else {
+        return fail(address, "import records without names");
+    };
+    imports.try_reserve_exact(count).map_err(|_| Problem::NoMemory)?;
+    for (record, at) in records.chunks_exact(link::IMPORT_BYTES).zip((address..).step_by(link::IMPORT_BYTES)) {
+        match text(&record[..link::NAMELEN]) {
+            Some(name) if !name.is_empty() => imports.push(Import { name, slot: at + link::IMPORT_INDEX as u64 }),
+            _ => return fail(at, "an import's name is no text"),
+        }
+    }
+    Ok(imports)
+}
+
+/// The bytes before the first zero.
+fn text(bytes: &[u8]) -> Option<&str> {
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    core::str::from_utf8(&bytes[..end]).ok()
+}
+
+/// The function that an address belongs to, and how far behind its beginning the address is: the symbol that covers it, or
+/// else the last one before it in the same section.
+pub fn symbol(data: &[u8], address: u64) -> Option<(&str, u64)> {
+    let header = header(data).ok()?;
+    let sections = header.sections(LE, data).ok()?;
+    let section = sections.enumerate().skip(1).find_map(|(index, s)| {
+        let inside = address.checked_sub(s.sh_addr(LE)).is_some_and(|offset| offset < s.sh_size(LE));
+        (inside && s.sh_flags(LE).0 & u64::from(elf::SHF_EXECINSTR.0) != 0).then_some(index)
+    })?;
+    let symbols = sections.symbols(LE, data, elf::SHT_SYMTAB).ok()?;
+    let named = symbols.iter().filter(|s| {
+        s.st_type() == elf::STT_FUNC && s.st_value(LE) <= address && SectionIndex(s.st_shndx(LE).0.into()) == section
+    });
+    let covers = |s: &elf::Sym64<LE>| address - s.st_value(LE) < s.st_size(LE);
+    let best = named.max_by_key(|s| (covers(s), s.st_value(LE)))?;
+    let name = core::str::from_utf8(symbols.symbol_name(LE, best).ok()?).ok()?;
+    Some((name, address - best.st_value(LE)))
+}

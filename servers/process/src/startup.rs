@@ -1,0 +1,61 @@
+//! What a program finds in its start-up page (`pebble_abi::link::Startup`).
+
+use alloc::vec::Vec;
+use pebble_abi::call::IO_BYTES;
+use pebble_abi::errno;
+use pebble_abi::link::{self, Startup};
+
+/// A path as calls carry it.
+pub type Path = [u64; link::PATHLEN / 8];
+
+/// Arguments and standard files, gathered before a program starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gathered {
+    /// Paths of the files 0, 1 and 2.
+    pub stdio: [Path; 3],
+    /// Zero-terminated strings, the last perhaps not finished yet.
+    arguments: Vec<u8>,
+}
+
+impl Gathered {
+    pub fn new(stdio: [Path; 3]) -> Self {
+        Gathered { stdio, arguments: Vec::new() }
+    }
+
+    /// `count` more bytes of arguments.
+    pub fn append(&mut self, words: &[u64; IO_BYTES / 8], count: u64) -> Result<(), i64> {
+        let count = usize::try_from(count).ok().filter(|n| (1..=IO_BYTES).contains(n)).ok_or(errno::EINVAL)?;
+        // A zero behind the last stays free.
+        if self.arguments.len() + count > Startup::ARGS_MAX - 1 {
+            return Err(errno::E2BIG);
+        }
+        self.arguments.try_reserve(count).map_err(|_| errno::ENOMEM)?;
+        self.arguments.extend(words.iter().flat_map(|w| w.to_le_bytes()).take(count));
+        Ok(())
+    }
+
+    /// The arguments are delivered.
+    pub fn forget_arguments(&mut self) {
+        self.arguments = Vec::new();
+    }
+
+    /// The words of the page that are not zero: offset, word. A program without arguments gets its path as the first;
+    /// `end` is where its heap begins.
+    pub fn words(&self, path: &Path, end: u64) -> impl Iterator<Item = (u64, u64)> {
+        let unfinished = self.arguments.last().is_some_and(|b| *b != 0);
+        let strings = self.arguments.iter().filter(|b| **b == 0).count() + usize::from(unfinished);
+        let default = if strings == 0 { &path[..] } else { &[] };
+        let files = [Startup::STDIN, Startup::STDOUT, Startup::STDERR].into_iter().zip(&self.stdio);
+        let at = |offset: usize| move |(n, word): (usize, u64)| ((offset + n * 8) as u64, word);
+        let arguments = self.arguments.chunks(8).map(word).chain(default.iter().copied());
+        [(Startup::ARGC as u64, strings.max(1) as u64), (Startup::BREAK as u64, end)]
+            .into_iter()
+            .chain(files.flat_map(move |(offset, path)| path.iter().copied().enumerate().map(at(offset))))
+            .chain(arguments.enumerate().map(at(Startup::ARGS)))
+    }
+}
+
+/// Up to eight bytes, the missing ones zero.
+pub fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}

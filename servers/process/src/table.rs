@@ -1,0 +1,408 @@
+//! The table of living, dying and unmourned domains.
+//!
+//! **Problem.** Domains end in many ways at once: they exit (twice, from two threads), fault, are killed (also before they have
+//! started, also while they are being loaded), lose their parent; others wait for them meanwhile. Each must be buried once, its
+//! status must reach the parent once, and its number must not be used again while anybody may still mean it.
+//!
+//! **Strategy.** One state machine a domain. What ends it only *dooms* it: the first status stands, and its descendants share its
+//! fate. All work is the undertaker's, who finds the dying here. Nobody else acts on a domain's behalf, but the loader
+//! as long as a domain is [`Loading`](State::Loading): then it is the loader that lets go of it first.
+//!
+//! ```text
+//!   create ──► Loading ◄──────► Suspended ──start──► Running
+//!                 │ doomed           │ doomed            │ doomed
+//!                 └──────────────► Dying ◄───────────────┘
+//!                                    │ nothing refers to it any more
+//!                                    ▼
+//!                                   Dead ── status asked for, or no parent: forgotten, number free
+//! ```
+//!
+//! **Invariants:**
+//! * a domain that is doomed has no living descendant, and its children have no parent;
+//! * a domain's number is free for VM only after it has left the table;
+//! * the status of a child goes to one `wait` of its parent; every `wait` ends when child or caller does;
+//! * nothing is allocated after [`prepare`](Table::prepare) and [`wait`](Table::wait): deaths need no memory.
+//!
+//! **Who may do what.** The parent alone sets arguments and standard files, starts and waits. A program may kill itself and its
+//! descendants; a component of the image any program (the name server's rules decide which may open `process.kill`). Components
+//! of the image cannot be killed, but they can exit and fault. Children die with their parent.
+
+use crate::fault;
+use crate::startup::{Gathered, Path};
+use alloc::vec::Vec;
+use pebble_abi::errno;
+
+/// Programs that programs may make; a component of the image may go on.
+pub const PROGRAMS: usize = 128;
+/// Threads of programs that may wait for children at once: each occupies a stack of this server.
+pub const WAITERS: usize = 16;
+/// Looks after a dying domain until its status may be asked for though something still refers to it: about a second.
+pub const PATIENCE: u32 = 1000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The loader is at work on it.
+    Loading,
+    Suspended,
+    Running,
+    /// Being buried.
+    Dying,
+    /// Buried; only its number is left.
+    Dead,
+}
+
+impl State {
+    /// In `process.list`.
+    pub const fn number(self) -> u64 {
+        match self {
+            State::Loading => 0,
+            State::Suspended => 1,
+            State::Running => 2,
+            State::Dying => 3,
+            State::Dead => 4,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Program {
+    domain: u16,
+    /// 0: none, or none any more.
+    parent: u16,
+    /// In the image from the start.
+    boot: bool,
+    state: State,
+    /// Its exit status, once there is one.
+    doom: Option<u8>,
+    /// How often the undertaker has looked after it.
+    looks: u32,
+    path: Path,
+    gathered: Gathered,
+}
+
+/// How a `wait` ended: the status, and whether the caller must now free the domain's number.
+pub type Outcome = Result<Farewell, i64>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Farewell {
+    pub status: u8,
+    pub free: bool,
+}
+
+/// A thread that waits for a child, on semaphore `bell`.
+#[derive(Debug)]
+struct Waiter {
+    bell: usize,
+    caller: u16,
+    child: u16,
+    outcome: Option<Outcome>,
+}
+
+/// What `process.list` tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub domain: u16,
+    pub parent: u16,
+    pub state: State,
+    pub path: Path,
+}
+
+#[derive(Debug, Default)]
+pub struct Table {
+    programs: Vec<Program>,
+    waiters: Vec<Waiter>,
+    faults: u64,
+}
+
+impl Table {
+    pub const fn new() -> Self {
+        Table { programs: Vec::new(), waiters: Vec::new(), faults: 0 }
+    }
+
+    fn position(&self, domain: u16) -> Option<usize> {
+        self.programs.iter().position(|p| p.domain == domain)
+    }
+
+    fn find(&self, domain: u16) -> Option<&Program> {
+        self.programs.iter().find(|p| p.domain == domain)
+    }
+
+    fn find_mut(&mut self, domain: u16) -> Option<&mut Program> {
+        self.programs.iter_mut().find(|p| p.domain == domain)
+    }
+
+    fn alive(&self, domain: u16) -> bool {
+        self.find(domain).is_some_and(|p| p.doom.is_none())
+    }
+
+    /// The suspended child of its parent.
+    fn suspended(&mut self, parent: u16, child: u16) -> Result<&mut Program, i64> {
+        let child = self.find_mut(child).filter(|p| p.parent == parent && !p.boot).ok_or(errno::ECHILD)?;
+        if child.state == State::Suspended { Ok(child) } else { Err(errno::EINVAL) }
+    }
+
+    // --- making programs ----------------------------------------------------------------------
+
+    /// A component of the image.
+    pub fn boot(&mut self, domain: u16, name: Path) {
+        self.programs.push(Program {
+            domain,
+            parent: 0,
+            boot: true,
+            state: State::Running,
+            doom: None,
+            looks: 0,
+            path: name,
+            gathered: Gathered::default(),
+        });
+    }
+
+    /// May this domain make a program? If so, there is room for it.
+    pub fn prepare(&mut self, parent: u16) -> Result<(), i64> {
+        let maker = self.find(parent).ok_or(errno::ESRCH)?;
+        if maker.doom.is_some() {
+            return Err(errno::EINTR);
+        }
+        let boot = maker.boot;
+        if !boot && self.programs.iter().filter(|p| !p.boot).count() >= PROGRAMS {
+            return Err(errno::EAGAIN);
+        }
+        self.programs.try_reserve(1).map_err(|_| errno::ENOMEM)
+    }
+
+    /// The domain exists; follows [`prepare`](Self::prepare), with nothing created in between. The child inherits its
+    /// parent's standard files.
+    pub fn create(&mut self, parent: u16, domain: u16, path: Path, console: Path) {
+        let maker = self.find(parent).filter(|p| p.doom.is_none());
+        let stdio = maker.filter(|p| !p.boot).map_or([console; 3], |p| p.gathered.stdio);
+        // A parent that died since `prepare` leaves a child that is doomed from the start.
+        let (parent, doom) = if maker.is_some() { (parent, None) } else { (0, Some(fault::KILLED)) };
+        let gathered = Gathered::new(stdio);
+        let state = State::Loading;
+        self.programs.push(Program { domain, parent, boot: false, state, doom, looks: 0, path, gathered });
+    }
+
+    /// The loader is done: the program is in `state`, if it was not doomed meanwhile.
+    pub fn release(&mut self, domain: u16, state: State) -> Result<(), i64> {
+        let program = self.find_mut(domain).ok_or(errno::ESRCH)?;
+        if program.doom.is_some() {
+            program.state = State::Dying;
+            return Err(errno::EINTR);
+        }
+        program.state = state;
+        Ok(())
+    }
+
+    /// The loader could not make it: it is buried, and nobody will ask for its status.
+    pub fn abandon(&mut self, domain: u16) {
+        if let Some(program) = self.find_mut(domain) {
+            program.parent = 0;
+            program.doom = Some(fault::KILLED);
+            program.state = State::Dying;
+        }
+    }
+
+    pub fn argument(&mut self, caller: u16, child: u16, words: &[u64; 4], count: u64) -> Result<(), i64> {
+        self.suspended(caller, child)?.gathered.append(words, count)
+    }
+
+    pub fn stdio(&mut self, caller: u16, child: u16, n: u64, path: Path) -> Result<(), i64> {
+        let child = self.suspended(caller, child)?;
+        *child.gathered.stdio.get_mut(n as usize).ok_or(errno::EINVAL)? = path;
+        Ok(())
+    }
+
+    /// The program starts: the loader has it until [`release`](Self::release).
+    pub fn start(&mut self, caller: u16, child: u16) -> Result<(), i64> {
+        self.suspended(caller, child)?.state = State::Loading;
+        Ok(())
+    }
+
+    /// Path, arguments and standard files of a program.
+    pub fn gathered(&self, domain: u16) -> Option<(&Path, &Gathered)> {
+        self.find(domain).map(|p| (&p.path, &p.gathered))
+    }
+
+    /// The arguments are in the start-up page.
+    pub fn forget_arguments(&mut self, domain: u16) {
+        if let Some(program) = self.find_mut(domain) {
+            program.gathered.forget_arguments();
+        }
+    }
+
+    // --- ends ---------------------------------------------------------------------------------
+
+    /// The domain ends with this status, unless another stands already, and takes its descendants along.
+    fn doom(&mut self, domain: u16, status: u8) {
+        let mut doomed = [false; pebble_abi::map::MAX_DOMAINS];
+        let is = |doomed: &[bool], domain: u16| domain != 0 && doomed.get(domain as usize) == Some(&true);
+        let mut fate = |program: &mut Program, status| {
+            if program.doom.is_none() {
+                program.doom = Some(status);
+                if let Some(entry) = doomed.get_mut(program.domain as usize) {
+                    *entry = true;
+                }
+                if program.state != State::Loading {
+                    program.state = State::Dying;
+                }
+            }
+            doomed
+        };
+        let Some(program) = self.find_mut(domain) else { return };
+        let mut reached = fate(program, status);
+        loop {
+            let orphans = self.programs.iter_mut().filter(|p| is(&reached, p.parent));
+            let mut more = None;
+            for orphan in orphans {
+                orphan.parent = 0;
+                more = Some(fate(orphan, fault::KILLED));
+            }
+            match more {
+                Some(doomed) => reached = doomed,
+                None => return,
+            }
+        }
+    }
+
+    /// The caller ends. The status keeps its low eight bits.
+    pub fn exit(&mut self, caller: u16, status: u64) -> Result<(), i64> {
+        self.find(caller).ok_or(errno::ESRCH)?;
+        self.doom(caller, status as u8);
+        Ok(())
+    }
+
+    pub fn kill(&mut self, caller: u16, domain: u16) -> Result<(), i64> {
+        let target = self.find(domain).ok_or(errno::ESRCH)?;
+        let may = self.find(caller).is_some_and(|p| p.boot) || self.descends(domain, caller);
+        if target.boot || !may {
+            return Err(errno::EPERM);
+        }
+        self.doom(domain, fault::KILLED);
+        Ok(())
+    }
+
+    /// Is it that domain, or a descendant of it?
+    fn descends(&self, mut domain: u16, ancestor: u16) -> bool {
+        for _ in 0..=self.programs.len() {
+            if domain == ancestor {
+                return true;
+            }
+            domain = self.find(domain).map_or(0, |p| p.parent);
+        }
+        false
+    }
+
+    /// A fault ended the domain: its path, and whether it is of the image. A domain that is unknown here is entered, so that it
+    /// is buried.
+    pub fn fault(&mut self, domain: u16, cause: u64) -> Option<(Path, bool)> {
+        self.faults += 1;
+        self.doom(domain, fault::status(cause));
+        self.find(domain).map(|p| (p.path, p.boot))
+    }
+
+    // --- burials ------------------------------------------------------------------------------
+
+    /// The first dying domain behind that number, and how often it was returned before.
+    pub fn next_dying(&mut self, after: u16) -> Option<(u16, u32)> {
+        let dying = self.programs.iter_mut().filter(|p| p.state == State::Dying && p.domain > after);
+        let program = dying.min_by_key(|p| p.domain)?;
+        program.looks = program.looks.saturating_add(1);
+        Some((program.domain, program.looks - 1))
+    }
+
+    /// Nothing refers to the dying domain any more.
+    pub fn buried(&mut self, domain: u16) {
+        if let Some(program) = self.find_mut(domain).filter(|p| p.state == State::Dying) {
+            program.state = State::Dead;
+        }
+    }
+
+    /// A dead domain for which nobody will ask. It has left the table: the caller frees its number.
+    pub fn unmourned(&mut self) -> Option<u16> {
+        let at = self.programs.iter().position(|p| p.state == State::Dead && p.parent == 0)?;
+        Some(self.programs.swap_remove(at).domain)
+    }
+
+    // --- waiting ------------------------------------------------------------------------------
+
+    /// What a wait would bring now; `None`: nothing yet.
+    fn outcome(&mut self, caller: u16, child: u16) -> Option<Outcome> {
+        if !self.alive(caller) {
+            return Some(Err(errno::EINTR));
+        }
+        let Some(at) = self.position(child).filter(|at| self.programs[*at].parent == caller) else {
+            return Some(Err(errno::ECHILD));
+        };
+        let program = &mut self.programs[at];
+        let status = program.doom.unwrap_or(fault::KILLED);
+        match program.state {
+            State::Dead => {
+                self.programs.swap_remove(at);
+                Some(Ok(Farewell { status, free: true }))
+            }
+            State::Dying if program.looks > PATIENCE => {
+                program.parent = 0;
+                Some(Ok(Farewell { status, free: false }))
+            }
+            _ => None,
+        }
+    }
+
+    /// A thread of `caller` asks for the status of its child. `None`: it shall wait for its bell, and then [`leave`](Self::leave).
+    pub fn wait(&mut self, caller: u16, child: u16, bell: usize) -> Option<Outcome> {
+        if let Some(outcome) = self.outcome(caller, child) {
+            return Some(outcome);
+        }
+        let boot = self.find(caller).is_some_and(|p| p.boot);
+        if !boot && self.waiters.len() >= WAITERS {
+            return Some(Err(errno::EAGAIN));
+        }
+        if self.waiters.try_reserve(1).is_err() {
+            return Some(Err(errno::ENOMEM));
+        }
+        self.waiters.push(Waiter { bell, caller, child, outcome: None });
+        None
+    }
+
+    /// The bell of a waiter whose wait is over; to be rung before anybody else looks into the table.
+    pub fn answer(&mut self) -> Option<usize> {
+        for n in 0..self.waiters.len() {
+            let Waiter { bell, caller, child, outcome: None } = self.waiters[n] else { continue };
+            if let Some(outcome) = self.outcome(caller, child) {
+                self.waiters[n].outcome = Some(outcome);
+                return Some(bell);
+            }
+        }
+        None
+    }
+
+    /// A waiter goes, because its bell rang (there is an outcome), or because its wait was cut short.
+    pub fn leave(&mut self, bell: usize) -> Option<Outcome> {
+        let at = self.waiters.iter().position(|w| w.bell == bell)?;
+        self.waiters.swap_remove(at).outcome
+    }
+
+    // --- looking around -----------------------------------------------------------------------
+
+    /// The domain with the lowest number from there on.
+    pub fn list(&self, from: u64) -> Option<Entry> {
+        let program = self.programs.iter().filter(|p| u64::from(p.domain) >= from).min_by_key(|p| p.domain)?;
+        let Program { domain, parent, state, path, .. } = *program;
+        Some(Entry { domain, parent, state, path })
+    }
+
+    /// Faults so far, of all domains.
+    pub fn faults(&self) -> u64 {
+        self.faults
+    }
+}
+
+/// The last part of a path, in the two words of a name.
+pub fn name(path: &Path) -> [u64; 2] {
+    let mut bytes = [0; pebble_abi::link::PATHLEN];
+    let len = pebble_abi::link::unpack(path, &mut bytes);
+    let bytes = &bytes[..len];
+    let start = bytes.iter().rposition(|b| *b == b'/').map_or(0, |slash| slash + 1);
+    let part = |n: usize| crate::startup::word(bytes[start..].chunks(8).nth(n).unwrap_or_default());
+    [part(0), part(1)]
+}
