@@ -371,6 +371,8 @@ fn report(
     let domain = |d: &Domain| DomainReport {
         asid: d.asid,
         name: d.manifest.name.clone(),
+        root: d.root,
+        grants: d.manifest.grants.clone(),
         core: d.manifest.core,
         pages: d.pages,
         text: d.elf.segments.iter().filter(|s| s.execute).map(|s| s.size).sum(),

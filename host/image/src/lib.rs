@@ -4,6 +4,7 @@
 //! by the same compiler as the portal manager's, thread blocks, component images. The nucleus only turns it on.
 #![forbid(unsafe_code)]
 
+pub mod audit;
 pub mod build;
 pub mod elf;
 pub mod manifest;

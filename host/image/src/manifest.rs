@@ -1,6 +1,6 @@
 //! System manifests (`systems/*.toml`): which components, with which rights.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ pub struct Device {
 }
 
 /// Memory that a trusted server has beyond its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grant {
     /// All physical memory.

@@ -1,5 +1,6 @@
 //! What an image contains, kept in the image itself for `./pebble inspect`.
 
+use crate::manifest::Grant;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -22,6 +23,10 @@ pub struct Report {
 pub struct DomainReport {
     pub asid: u16,
     pub name: String,
+    /// Physical address of its root page table.
+    pub root: u64,
+    /// Memory that it has beyond its own, as the manifest names it.
+    pub grants: Vec<Grant>,
     pub core: bool,
     /// All its pages: image, stacks, page tables, portal table.
     pub pages: u32,

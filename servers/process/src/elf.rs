@@ -79,7 +79,9 @@ impl Segment<'_> {
 
     /// Does it hold `len` bytes at `address`?
     fn holds(&self, address: u64, len: u64) -> bool {
-        address >= self.address && address - self.address <= self.size && len <= self.size - (address - self.address)
+        address >= self.address
+            && address - self.address <= self.size
+            && len <= self.size - (address - self.address)
     }
 }
 
@@ -137,8 +139,13 @@ fn header(data: &[u8]) -> Result<&FileHeader64<LE>, Problem> {
     Ok(header)
 }
 
-fn segments<'a>(header: &FileHeader64<LE>, data: &'a [u8], page_limit: u64) -> Result<Vec<Segment<'a>>, Problem> {
-    let headers = header.program_headers(LE, data).map_err(|_| file(32, "the program headers lie outside the file"))?;
+fn segments<'a>(
+    header: &FileHeader64<LE>,
+    data: &'a [u8],
+    page_limit: u64,
+) -> Result<Vec<Segment<'a>>, Problem> {
+    let headers =
+        header.program_headers(LE, data).map_err(|_| file(32, "the program headers lie outside the file"))?;
     let mut segments: Vec<Segment> = Vec::new();
     segments.try_reserve_exact(headers.len().min(MAX_SEGMENTS)).map_err(|_| Problem::NoMemory)?;
     let mut pages = 0;
@@ -155,7 +162,10 @@ fn segments<'a>(header: &FileHeader64<LE>, data: &'a [u8], page_limit: u64) -> R
         let segment = segment(p, data, at)?;
         pages += segment.pages;
         if pages > page_limit {
-            return Err(Problem::Memory { address: segment.address, what: "the program needs too many pages" });
+            return Err(Problem::Memory {
+                address: segment.address,
+                what: "the program needs too many pages",
+            });
         }
         segments.push(segment);
     }
@@ -188,13 +198,21 @@ fn segment<'a>(p: &ProgramHeader64<LE>, data: &'a [u8], at: u64) -> Result<Segme
     Ok(Segment { address, pages: size.div_ceil(PAGE), bytes, size, write, execute })
 }
 
-fn imports<'a>(header: &FileHeader64<LE>, data: &'a [u8], segments: &[Segment<'a>]) -> Result<Vec<Import<'a>>, Problem> {
+fn imports<'a>(
+    header: &FileHeader64<LE>,
+    data: &'a [u8],
+    segments: &[Segment<'a>],
+) -> Result<Vec<Import<'a>>, Problem> {
     let mut imports = Vec::new();
-    let sections = header.sections(LE, data).map_err(|_| file(40, "the section headers lie outside the file"))?;
+    let sections =
+        header.sections(LE, data).map_err(|_| file(40, "the section headers lie outside the file"))?;
     let find = |name: &str| sections.section_by_name(LE, name.as_bytes()).map(|(_, s)| s);
     if let Some(exports) = find(link::EXPORTS).filter(|s| s.sh_size(LE) > 0) {
         let address = exports.sh_addr(LE);
-        return Err(Problem::Memory { address, what: "exports of a program: it must register them when it runs" });
+        return Err(Problem::Memory {
+            address,
+            what: "exports of a program: it must register them when it runs",
+        });
     }
     let Some(section) = find(link::IMPORTS) else { return Ok(imports) };
     let (address, size) = (section.sh_addr(LE), section.sh_size(LE));
@@ -209,14 +227,18 @@ fn imports<'a>(header: &FileHeader64<LE>, data: &'a [u8], segments: &[Segment<'a
     let Some(segment) = segments.iter().find(|s| s.holds(address, size)) else {
         return fail(address, "import records outside the segments");
     };
-    let Some(records) = segment.bytes.get((address - segment.address) as usize..).and_then(|b| b.get(..size as usize))
+    let Some(records) =
+        segment.bytes.get((address - segment.address) as usize..).and_then(|b| b.get(..size as usize))
     else {
         return fail(address, "import records without names");
     };
     imports.try_reserve_exact(count).map_err(|_| Problem::NoMemory)?;
-    for (record, at) in records.chunks_exact(link::IMPORT_BYTES).zip((address..).step_by(link::IMPORT_BYTES)) {
+    for (record, at) in records.chunks_exact(link::IMPORT_BYTES).zip((address..).step_by(link::IMPORT_BYTES))
+    {
         match text(&record[..link::NAMELEN]) {
-            Some(name) if !name.is_empty() => imports.push(Import { name, slot: at + link::IMPORT_INDEX as u64 }),
+            Some(name) if !name.is_empty() => {
+                imports.push(Import { name, slot: at + link::IMPORT_INDEX as u64 })
+            }
             _ => return fail(at, "an import's name is no text"),
         }
     }
@@ -240,7 +262,9 @@ pub fn symbol(data: &[u8], address: u64) -> Option<(&str, u64)> {
     })?;
     let symbols = sections.symbols(LE, data, elf::SHT_SYMTAB).ok()?;
     let named = symbols.iter().filter(|s| {
-        s.st_type() == elf::STT_FUNC && s.st_value(LE) <= address && SectionIndex(s.st_shndx(LE).0.into()) == section
+        s.st_type() == elf::STT_FUNC
+            && s.st_value(LE) <= address
+            && SectionIndex(s.st_shndx(LE).0.into()) == section
     });
     let covers = |s: &elf::Sym64<LE>| address - s.st_value(LE) < s.st_size(LE);
     let best = named.max_by_key(|s| (covers(s), s.st_value(LE)))?;

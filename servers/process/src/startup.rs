@@ -24,7 +24,8 @@ impl Gathered {
 
     /// `count` more bytes of arguments.
     pub fn append(&mut self, words: &[u64; IO_BYTES / 8], count: u64) -> Result<(), i64> {
-        let count = usize::try_from(count).ok().filter(|n| (1..=IO_BYTES).contains(n)).ok_or(errno::EINVAL)?;
+        let count =
+            usize::try_from(count).ok().filter(|n| (1..=IO_BYTES).contains(n)).ok_or(errno::EINVAL)?;
         // A zero behind the last stays free.
         if self.arguments.len() + count > Startup::ARGS_MAX - 1 {
             return Err(errno::E2BIG);
@@ -58,4 +59,13 @@ impl Gathered {
 /// Up to eight bytes, the missing ones zero.
 pub fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// A text as a path; cut off where that ends.
+pub fn path(text: &str) -> Path {
+    let mut path = Path::default();
+    for (to, bytes) in path.iter_mut().zip(text.as_bytes().chunks(8)) {
+        *to = word(bytes);
+    }
+    path
 }

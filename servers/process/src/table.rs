@@ -31,11 +31,12 @@ use crate::fault;
 use crate::startup::{Gathered, Path};
 use alloc::vec::Vec;
 use pebble_abi::errno;
+use pebble_abi::map::MAX_DOMAINS;
 
-/// Programs that programs may make; a component of the image may go on.
+/// So many programs there are at most, unless components of the image, or programs that they started, make more.
 pub const PROGRAMS: usize = 128;
-/// Threads of programs that may wait for children at once: each occupies a stack of this server.
-pub const WAITERS: usize = 16;
+/// So many threads wait for children at most, likewise: each occupies a stack of this server.
+pub const WAITERS: usize = 12;
 /// Looks after a dying domain until its status may be asked for though something still refers to it: about a second.
 pub const PATIENCE: u32 = 1000;
 
@@ -76,8 +77,31 @@ struct Program {
     doom: Option<u8>,
     /// How often the undertaker has looked after it.
     looks: u32,
-    path: Path,
+    plan: Plan,
     gathered: Gathered,
+}
+
+/// What was, or is to be, loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    pub path: Path,
+    pub entry: u64,
+    /// Of the image: where the heap begins.
+    pub end: u64,
+}
+
+impl Program {
+    /// Was it alive?
+    fn doom(&mut self, status: u8) -> bool {
+        if self.doom.is_some() {
+            return false;
+        }
+        self.doom = Some(status);
+        if self.state != State::Loading {
+            self.state = State::Dying;
+        }
+        true
+    }
 }
 
 /// How a `wait` ended: the status, and whether the caller must now free the domain's number.
@@ -135,6 +159,12 @@ impl Table {
         self.find(domain).is_some_and(|p| p.doom.is_none())
     }
 
+    /// A component of the image, or started by one: not to be kept from its work by what others use up.
+    fn trusted(&self, domain: u16) -> bool {
+        let boot = |domain| self.find(domain).is_some_and(|p| p.boot);
+        boot(domain) || self.find(domain).is_some_and(|p| boot(p.parent))
+    }
+
     /// The suspended child of its parent.
     fn suspended(&mut self, parent: u16, child: u16) -> Result<&mut Program, i64> {
         let child = self.find_mut(child).filter(|p| p.parent == parent && !p.boot).ok_or(errno::ECHILD)?;
@@ -152,19 +182,17 @@ impl Table {
             state: State::Running,
             doom: None,
             looks: 0,
-            path: name,
+            plan: Plan { path: name, ..Plan::default() },
             gathered: Gathered::default(),
         });
     }
 
     /// May this domain make a program? If so, there is room for it.
     pub fn prepare(&mut self, parent: u16) -> Result<(), i64> {
-        let maker = self.find(parent).ok_or(errno::ESRCH)?;
-        if maker.doom.is_some() {
+        if self.find(parent).ok_or(errno::ESRCH)?.doom.is_some() {
             return Err(errno::EINTR);
         }
-        let boot = maker.boot;
-        if !boot && self.programs.iter().filter(|p| !p.boot).count() >= PROGRAMS {
+        if !self.trusted(parent) && self.programs.iter().filter(|p| !p.boot).count() >= PROGRAMS {
             return Err(errno::EAGAIN);
         }
         self.programs.try_reserve(1).map_err(|_| errno::ENOMEM)
@@ -172,14 +200,14 @@ impl Table {
 
     /// The domain exists; follows [`prepare`](Self::prepare), with nothing created in between. The child inherits its
     /// parent's standard files.
-    pub fn create(&mut self, parent: u16, domain: u16, path: Path, console: Path) {
+    pub fn create(&mut self, parent: u16, domain: u16, plan: Plan, console: Path) {
         let maker = self.find(parent).filter(|p| p.doom.is_none());
         let stdio = maker.filter(|p| !p.boot).map_or([console; 3], |p| p.gathered.stdio);
         // A parent that died since `prepare` leaves a child that is doomed from the start.
         let (parent, doom) = if maker.is_some() { (parent, None) } else { (0, Some(fault::KILLED)) };
         let gathered = Gathered::new(stdio);
         let state = State::Loading;
-        self.programs.push(Program { domain, parent, boot: false, state, doom, looks: 0, path, gathered });
+        self.programs.push(Program { domain, parent, boot: false, state, doom, looks: 0, plan, gathered });
     }
 
     /// The loader is done: the program is in `state`, if it was not doomed meanwhile.
@@ -218,9 +246,9 @@ impl Table {
         Ok(())
     }
 
-    /// Path, arguments and standard files of a program.
-    pub fn gathered(&self, domain: u16) -> Option<(&Path, &Gathered)> {
-        self.find(domain).map(|p| (&p.path, &p.gathered))
+    /// What was loaded, arguments and standard files of a program.
+    pub fn gathered(&self, domain: u16) -> Option<(&Plan, &Gathered)> {
+        self.find(domain).map(|p| (&p.plan, &p.gathered))
     }
 
     /// The arguments are in the start-up page.
@@ -234,32 +262,20 @@ impl Table {
 
     /// The domain ends with this status, unless another stands already, and takes its descendants along.
     fn doom(&mut self, domain: u16, status: u8) {
-        let mut doomed = [false; pebble_abi::map::MAX_DOMAINS];
-        let is = |doomed: &[bool], domain: u16| domain != 0 && doomed.get(domain as usize) == Some(&true);
-        let mut fate = |program: &mut Program, status| {
-            if program.doom.is_none() {
-                program.doom = Some(status);
-                if let Some(entry) = doomed.get_mut(program.domain as usize) {
-                    *entry = true;
-                }
-                if program.state != State::Loading {
-                    program.state = State::Dying;
-                }
-            }
-            doomed
-        };
+        let mut doomed = [false; MAX_DOMAINS];
         let Some(program) = self.find_mut(domain) else { return };
-        let mut reached = fate(program, status);
-        loop {
-            let orphans = self.programs.iter_mut().filter(|p| is(&reached, p.parent));
-            let mut more = None;
-            for orphan in orphans {
-                orphan.parent = 0;
-                more = Some(fate(orphan, fault::KILLED));
-            }
-            match more {
-                Some(doomed) => reached = doomed,
-                None => return,
+        let mut more = program.doom(status);
+        doomed[domain as usize % MAX_DOMAINS] = more;
+        while more {
+            more = false;
+            for program in self.programs.iter_mut().filter(|p| p.parent != 0) {
+                if doomed[program.parent as usize % MAX_DOMAINS] {
+                    program.parent = 0;
+                    if program.doom(fault::KILLED) {
+                        doomed[program.domain as usize % MAX_DOMAINS] = true;
+                        more = true;
+                    }
+                }
             }
         }
     }
@@ -292,12 +308,11 @@ impl Table {
         false
     }
 
-    /// A fault ended the domain: its path, and whether it is of the image. A domain that is unknown here is entered, so that it
-    /// is buried.
+    /// A fault ended the domain: its path, and whether it is of the image.
     pub fn fault(&mut self, domain: u16, cause: u64) -> Option<(Path, bool)> {
         self.faults += 1;
         self.doom(domain, fault::status(cause));
-        self.find(domain).map(|p| (p.path, p.boot))
+        self.find(domain).map(|p| (p.plan.path, p.boot))
     }
 
     // --- burials ------------------------------------------------------------------------------
@@ -353,8 +368,7 @@ impl Table {
         if let Some(outcome) = self.outcome(caller, child) {
             return Some(outcome);
         }
-        let boot = self.find(caller).is_some_and(|p| p.boot);
-        if !boot && self.waiters.len() >= WAITERS {
+        if !self.trusted(caller) && self.waiters.len() >= WAITERS {
             return Some(Err(errno::EAGAIN));
         }
         if self.waiters.try_reserve(1).is_err() {
@@ -386,8 +400,9 @@ impl Table {
 
     /// The domain with the lowest number from there on.
     pub fn list(&self, from: u64) -> Option<Entry> {
-        let program = self.programs.iter().filter(|p| u64::from(p.domain) >= from).min_by_key(|p| p.domain)?;
-        let Program { domain, parent, state, path, .. } = *program;
+        let program =
+            self.programs.iter().filter(|p| u64::from(p.domain) >= from).min_by_key(|p| p.domain)?;
+        let Program { domain, parent, state, plan: Plan { path, .. }, .. } = *program;
         Some(Entry { domain, parent, state, path })
     }
 

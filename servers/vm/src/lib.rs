@@ -194,12 +194,6 @@ impl<M: Machine> Vm<M> {
         &mut self.domains[asid as usize % map::MAX_DOMAINS]
     }
 
-    /// Domains that live.
-    fn living(&self) -> impl Iterator<Item = u16> + use<M> {
-        let alive = core::array::from_fn::<bool, { map::MAX_DOMAINS }, _>(|n| self.domains[n].state == State::Alive);
-        (1..map::MAX_DOMAINS as u16).filter(move |asid| alive[*asid as usize])
-    }
-
     /// Blocks of threads that nobody has: as good as free pages.
     fn idle_blocks(&self) -> usize {
         self.threads.iter().filter(|t| t.block && t.home == 0).count()

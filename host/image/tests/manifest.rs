@@ -1,0 +1,61 @@
+//! One small manifest for each rule, accepted or refused with its sentence.
+
+use pebble_image::Manifest;
+
+fn refused(text: &str, sentence: &str) {
+    let error = Manifest::parse(text).expect_err(text).to_string();
+    assert!(error.contains(sentence), "{text}\ngave: {error}");
+}
+
+const ONE: &str = "name = \"x\"\n[[component]]\nname = \"a\"\npackage = \"p\"\n";
+
+#[test]
+fn the_smallest_manifests() {
+    assert!(Manifest::parse("name = \"x\"").is_ok());
+    let manifest = Manifest::parse(ONE).expect("one component");
+    assert_eq!((manifest.component[0].stack_pages, manifest.component[0].priority), (1, 0));
+}
+
+#[test]
+fn a_name_is_needed_and_used_once() {
+    refused("", "missing field `name`");
+    refused(&format!("{ONE}[[component]]\nname = \"a\"\npackage = \"q\"\n"), "component 'a': the name is used twice");
+}
+
+#[test]
+fn unknown_words_are_named() {
+    refused(&format!("{ONE}colour = 1\n"), "unknown field `colour`");
+    refused(&format!("{ONE}grants = [\"everything\"]\n"), "unknown variant `everything`");
+}
+
+#[test]
+fn numbers_have_bounds() {
+    refused(&format!("{ONE}priority = 32\n"), "priority must be 0 to 31");
+    refused(&format!("{ONE}stack_pages = 0\n"), "stack_pages must be 1 to 15");
+    refused(&format!("{ONE}stack_pages = 16\n"), "stack_pages must be 1 to 15");
+    refused(&format!("{ONE}stacks = 33\n"), "too many stacks");
+}
+
+#[test]
+fn exclusive_components_have_no_thread() {
+    refused(&format!("{ONE}exclusive = true\nthread = true\n"), "an exclusive component cannot have a thread");
+}
+
+#[test]
+fn includes_come_first_and_never_in_circles() {
+    let dir = std::env::temp_dir().join(format!("pebble-manifest-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a directory");
+    let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).expect(name);
+    write("base.toml", ONE);
+    write("top.toml", "name = \"top\"\ninclude = \"base.toml\"\n[[component]]\nname = \"b\"\npackage = \"q\"\n");
+    write("circle.toml", "name = \"c\"\ninclude = \"circle.toml\"\n");
+    write("lost.toml", "name = \"l\"\ninclude = \"nowhere.toml\"\n");
+    let top = Manifest::load(&dir.join("top.toml")).expect("both");
+    assert_eq!(top.component.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(top.name, "top");
+    let circle = Manifest::load(&dir.join("circle.toml")).expect_err("a circle").to_string();
+    assert!(circle.contains("includes itself"), "{circle}");
+    let lost = Manifest::load(&dir.join("lost.toml")).expect_err("lost").to_string();
+    assert!(lost.contains("cannot read") && lost.contains("nowhere.toml"), "{lost}");
+    std::fs::remove_dir_all(&dir).expect("removed");
+}

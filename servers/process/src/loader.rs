@@ -1,0 +1,201 @@
+//! Making a program of a file: one at a time, since there is one loader's window.
+//!
+//! From the moment a domain exists it is in the table, and it is the loader's alone as long as it is `Loading` there. What goes
+//! wrong after that moment is undone by the undertaker, like any other death. No number is used again under the loader's feet:
+//! only the loader creates domains.
+
+use crate::services::{self, WINDOW_PAGES};
+use crate::{TABLE, console};
+use alloc::vec::Vec;
+use core::fmt;
+use pebble::abi::errno;
+use pebble::abi::map::{PAGE, PTE_R, PTE_W, PTE_X, STARTUP_VA};
+use pebble::abi::{link, sys};
+use pebble::api::Errno;
+use pebble::io::File;
+use pebble::portal;
+use pebble::sync::Lock;
+use pebble::window::{LOADER, fence_i};
+use pebble_process::elf::{Image, Problem, Segment};
+use pebble_process::fault::Printable;
+use pebble_process::startup::{self, Path};
+use pebble_process::table::{self, Plan, State};
+use pebble_process::{FILE_LIMIT, PAGE_LIMIT};
+
+/// Whoever holds it may create domains and use the window.
+static LOADING: Lock<()> = Lock::new(());
+
+/// What the undertaker shall print.
+static REFUSALS: Lock<Vec<Refusal>> = Lock::new(Vec::new());
+/// More than so many that are not printed yet are forgotten.
+const REFUSALS_MAX: usize = 16;
+
+/// Why a file was not started.
+pub struct Refusal {
+    path: Path,
+    why: Why,
+}
+
+enum Why {
+    File(Problem),
+    Import([u64; link::NAMELEN / 8], Errno),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process: {}: ", Text(&self.path))?;
+        match &self.why {
+            Why::File(problem) => write!(f, "not a program: {problem}"),
+            Why::Import(name, error) => write!(f, "import {}: {}", Text(name), errno::text(*error)),
+        }
+    }
+}
+
+/// A packed name or path.
+pub struct Text<'a>(pub &'a [u64]);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut bytes = [0; link::PATHLEN];
+        let len = link::unpack(self.0, &mut bytes);
+        Printable(core::str::from_utf8(&bytes[..len]).unwrap_or("?")).fmt(f)
+    }
+}
+
+/// Remembers why, for the console, and gives the caller's error.
+fn refuse(path: &Path, why: Why) -> Errno {
+    let error = match &why {
+        Why::File(problem) => problem.errno(),
+        Why::Import(_, error) => *error,
+    };
+    let mut refusals = REFUSALS.lock();
+    if refusals.len() < REFUSALS_MAX && refusals.try_reserve(1).is_ok() {
+        refusals.push(Refusal { path: *path, why });
+    }
+    drop(refusals);
+    services::signal();
+    error
+}
+
+pub fn next_refusal() -> Option<Refusal> {
+    let mut refusals = REFUSALS.lock();
+    (!refusals.is_empty()).then(|| refusals.remove(0))
+}
+
+/// A whole file of the file server.
+pub fn read(path: &Path) -> Result<Vec<u8>, Errno> {
+    let file = match portal::call(sys::SYS_FILE_OPEN, *path) {
+        Ok(index) if index >= 0 => File(index as usize),
+        Ok(error) => return Err(-error),
+        Err(_) => return Err(errno::EIO),
+    };
+    let result = contents(&file);
+    file.close();
+    result
+}
+
+fn contents(file: &File) -> Result<Vec<u8>, Errno> {
+    const SET: u64 = 0;
+    const END: u64 = 2;
+    let size = file.seek(0, END)?;
+    if size > FILE_LIMIT {
+        return Err(errno::ENOEXEC);
+    }
+    file.seek(0, SET)?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(size as usize).map_err(|_| errno::ENOMEM)?;
+    bytes.resize(size as usize, 0);
+    let mut done = 0;
+    while done < bytes.len() {
+        match file.read(&mut bytes[done..])? {
+            0 => return Err(errno::EIO),
+            count => done += count,
+        }
+    }
+    Ok(bytes)
+}
+
+/// A new, suspended child.
+pub fn spawn(parent: u16, path: Path) -> Result<u16, Errno> {
+    let _loading = LOADING.lock();
+    TABLE.lock().prepare(parent)?;
+    let data = read(&path)?;
+    let image = Image::parse(&data, PAGE_LIMIT).map_err(|problem| refuse(&path, Why::File(problem)))?;
+    let child = services::create(image.float)?;
+    let plan = Plan { path, entry: image.entry, end: image.end() };
+    TABLE.lock().create(parent, child, plan, console());
+    let made = build(child, &path, &image);
+    let mut table = TABLE.lock();
+    let result = made.and_then(|()| table.release(child, State::Suspended));
+    if result.is_err() {
+        table.abandon(child);
+        drop(table);
+        services::signal();
+    }
+    result.map(|()| child)
+}
+
+fn build(child: u16, path: &Path, image: &Image) -> Result<(), Errno> {
+    services::name(child, table::name(path))?;
+    for segment in &image.segments {
+        load(child, segment)?;
+    }
+    services::map(child, STARTUP_VA, 1, PTE_R | PTE_W)?;
+    services::heap(child, image.end())?;
+    services::fill_table(child)?;
+    for import in &image.imports {
+        let index = services::open_for(child, import.name)
+            .map_err(|error| refuse(path, Why::Import(link::pack(import.name).unwrap_or_default(), error)))?;
+        let page = import.slot / PAGE * PAGE;
+        services::with_pages(child, page, 1, || LOADER.write(import.slot - page, index))?;
+    }
+    fence_i();
+    Ok(())
+}
+
+fn load(child: u16, segment: &Segment) -> Result<(), Errno> {
+    let rights = PTE_R | if segment.write { PTE_W } else { 0 } | if segment.execute { PTE_X } else { 0 };
+    let mut bytes = segment.bytes.chunks((WINDOW_PAGES * PAGE) as usize);
+    for first in (0..segment.pages).step_by(WINDOW_PAGES as usize) {
+        let address = segment.address + first * PAGE;
+        services::map(child, address, WINDOW_PAGES.min(segment.pages - first), rights)?;
+        let Some(bytes) = bytes.next() else { continue };
+        services::with_pages(child, address, (bytes.len() as u64).div_ceil(PAGE), || {
+            for (offset, word) in (0..).step_by(8).zip(bytes.chunks(8)) {
+                LOADER.write(offset, startup::word(word));
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// Fills the start-up page and starts the first thread.
+pub fn start(caller: u16, child: u16) -> Result<(), Errno> {
+    let _loading = LOADING.lock();
+    TABLE.lock().start(caller, child)?;
+    let launched = launch(child);
+    let mut table = TABLE.lock();
+    if launched.is_ok() {
+        table.forget_arguments(child);
+    }
+    let state = if launched.is_ok() { State::Running } else { State::Suspended };
+    // Doomed meanwhile: it may even have run and ended.
+    if table.release(child, state).is_err() {
+        drop(table);
+        services::signal();
+    }
+    launched
+}
+
+fn launch(child: u16) -> Result<(), Errno> {
+    let mut entry = 0;
+    services::with_pages(child, STARTUP_VA, 1, || {
+        if let Some((plan, gathered)) = TABLE.lock().gathered(child) {
+            entry = plan.entry;
+            for (offset, word) in gathered.words(&plan.path, plan.end) {
+                LOADER.write(offset, word);
+            }
+        }
+    })?;
+    services::spawn_thread(child, entry).map(|_| ())
+}

@@ -1,0 +1,159 @@
+//! The process server's component: entries around the library.
+//!
+//! The table's lock is never held across a call to another server (only semaphores are signalled under it). The loader's lock is
+//! taken before the table's.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod loader;
+mod services;
+mod undertaker;
+
+use alloc::vec::Vec;
+use pebble::abi::{errno, link};
+use pebble::api::{self, Errno};
+use pebble::link::More;
+use pebble::sync::Lock;
+use pebble::window;
+use pebble_boot::BootInfo;
+use pebble_process::startup::{self, Path};
+use pebble_process::table::{self, Farewell, Table};
+
+pebble::export!("process.spawn", "npaiiiii", spawn: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("process.argument", "npaiiiii", argument: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("process.stdio", "npaiiii", stdio: fn(u64, u64, u64, u64, u64));
+pebble::export!("process.start", "npai", start: fn(u64, u64));
+pebble::export!("process.wait", "npai", wait: fn(u64, u64));
+pebble::export!("process.kill", "npai", kill: fn(u64, u64));
+pebble::export!("process.exit", "npai", exit: fn(u64, u64));
+pebble::export_wide!("process.list", "npi>4", list);
+pebble::component!(main);
+
+static TABLE: Lock<Table> = Lock::new(Table::new());
+
+/// Semaphores for waits, when nobody waits on them.
+static BELLS: Lock<Vec<usize>> = Lock::new(Vec::new());
+
+/// Where lines go, and the standard files of programs that a component of the image starts.
+const CONSOLE: &str = "/dev/console";
+
+/// The first thread: the undertaker.
+fn main() -> i64 {
+    // Nobody shall find the table empty.
+    let mut table = TABLE.lock();
+    if let Ok(info) = BootInfo::decode(window::boot_info()) {
+        for domain in &info.domains {
+            table.boot(domain.asid, startup::path(&domain.name));
+        }
+    }
+    drop(table);
+    let _ = api::thread_create(reaper, 0, 0);
+    undertaker::run()
+}
+
+/// The second: frees exited threads.
+extern "C" fn reaper(_: u64) {
+    loop {
+        services::reap();
+    }
+}
+
+fn answer<T: Into<u64>>(result: Result<T, Errno>) -> i64 {
+    result.map_or_else(|error| -error, |value| value.into() as i64)
+}
+
+fn done(result: Result<(), Errno>) -> i64 {
+    answer(result.map(|()| 0u64))
+}
+
+extern "C" fn spawn(caller: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    answer(loader::spawn(caller as u16, [a, b, c, d, e]))
+}
+
+/// The child with the number of bytes in bits 16 and up.
+extern "C" fn argument(caller: u64, child: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
+    done(TABLE.lock().argument(caller as u16, child as u16, &[a, b, c, d], child >> 16))
+}
+
+/// The child with the file's number in bits 16 and up.
+extern "C" fn stdio(caller: u64, child: u64, a: u64, b: u64, c: u64) -> i64 {
+    done(TABLE.lock().stdio(caller as u16, child as u16, child >> 16, [a, b, c, 0, 0]))
+}
+
+extern "C" fn start(caller: u64, child: u64) -> i64 {
+    done(loader::start(caller as u16, child as u16))
+}
+
+extern "C" fn wait(caller: u64, child: u64) -> i64 {
+    let (caller, child) = (caller as u16, child as u16);
+    let outcome = bell().and_then(|bell| {
+        let now = TABLE.lock().wait(caller, child, bell);
+        let outcome = now.unwrap_or_else(|| wait_for(bell));
+        let mut bells = BELLS.lock();
+        if bells.try_reserve(1).is_ok() {
+            bells.push(bell);
+        }
+        outcome
+    });
+    answer(outcome.map(|Farewell { status, free }| {
+        if free {
+            services::free(child);
+        }
+        status
+    }))
+}
+
+/// Waits until the bell rings, or the caller dies.
+fn wait_for(bell: usize) -> table::Outcome {
+    let rung = api::sem_wait(bell).is_ok();
+    let outcome = TABLE.lock().leave(bell);
+    if outcome.is_some() && !rung {
+        // It rang between the two: take the unit, so that it does not ring for the next.
+        let _ = api::sem_wait(bell);
+    }
+    outcome.unwrap_or(Err(errno::EINTR))
+}
+
+fn bell() -> Result<usize, Errno> {
+    let free = BELLS.lock().pop();
+    free.map_or_else(|| api::sem_create(0), Ok)
+}
+
+extern "C" fn kill(caller: u64, domain: u64) -> i64 {
+    let result = u16::try_from(domain).map_err(|_| errno::ESRCH);
+    let result = result.and_then(|domain| TABLE.lock().kill(caller as u16, domain));
+    services::signal();
+    done(result)
+}
+
+/// The caller's domain is dead when this returns, so that nobody returns.
+extern "C" fn exit(caller: u64, status: u64) -> i64 {
+    let result = TABLE.lock().exit(caller as u16, status);
+    services::signal();
+    if result.is_ok() {
+        // Not left to the undertaker, who may be busy. This thread's way back leads through the domain, so its number is its own.
+        services::kill(caller as u16);
+    }
+    done(result)
+}
+
+/// The first domain from there: its name, state and parent, and all faults so far.
+extern "C" fn list(from: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    let table = TABLE.lock();
+    match table.list(from) {
+        Some(entry) => {
+            let [a, b] = table::name(&entry.path);
+            *more = [a, b, entry.state.number() | u64::from(entry.parent) << 16, table.faults()];
+            entry.domain.into()
+        }
+        None => -errno::ENOENT,
+    }
+}
+
+/// [`CONSOLE`] as calls carry it.
+fn console() -> Path {
+    startup::path(CONSOLE)
+}

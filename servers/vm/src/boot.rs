@@ -1,0 +1,144 @@
+//! Taking over what the image builder has laid out.
+//!
+//! The boot information is read in place, record by record, without a heap: the heap of this component would be its own
+//! service. The borrowed records here mirror those of `pebble_boot` that hold strings; a test holds them together.
+
+use crate::{BOOT_LIMIT, Common, Domain, Machine, State, Vm};
+use core::marker::PhantomData;
+use pebble_abi::{errno, map, scheduler};
+use pebble_boot::{CommonCode, Portal, Thread};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+struct BootDomain<'a> {
+    asid: u16,
+    name: &'a str,
+    root: u64,
+    _table: u64,
+    float: bool,
+    _exclusive: bool,
+    _fixed_stack: u64,
+    priority: u8,
+    pages: u32,
+    stack_slots: u8,
+    heap: u64,
+    essential: bool,
+}
+
+/// Name, domain, entry, specification.
+type Interface<'a> = (&'a str, u16, u64, &'a str);
+/// Number, name, initial value, owner, interruptible.
+type Semaphore<'a> = (u16, &'a str, i64, u16, bool);
+/// Client, interface, allowed.
+type Rule<'a> = (&'a str, &'a str, bool);
+
+/// What follows the lists.
+#[derive(Deserialize)]
+struct Rest {
+    code: CommonCode,
+    image_end: u64,
+    ram_end: u64,
+    _code_used: u64,
+    kernel_l0: [u64; 2],
+    _stack_descs: u32,
+    process: u16,
+    empty_table: u64,
+    gate: u64,
+    dead_l1: u64,
+    kernel_pte: u64,
+}
+
+/// A list of records, decoded one at a time.
+struct List<'a, T> {
+    left: u64,
+    record: PhantomData<T>,
+    bytes: &'a [u8],
+}
+
+impl<'a, T: Deserialize<'a>> List<'a, T> {
+    fn new(bytes: &'a [u8]) -> Result<Self, i64> {
+        let (left, bytes) = postcard::take_from_bytes(bytes).map_err(|_| errno::EIO)?;
+        Ok(List { left, record: PhantomData, bytes })
+    }
+
+    fn next(&mut self) -> Result<Option<T>, i64> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let (record, bytes) = postcard::take_from_bytes(self.bytes).map_err(|_| errno::EIO)?;
+        (self.left, self.bytes) = (self.left - 1, bytes);
+        Ok(Some(record))
+    }
+
+    /// The bytes behind the list.
+    fn skip(mut self) -> Result<&'a [u8], i64> {
+        while self.next()?.is_some() {}
+        Ok(self.bytes)
+    }
+}
+
+/// The encoded part, behind the words for the scheduler.
+fn body(info: &[u8]) -> Option<&[u8]> {
+    let word = |n: usize| Some(u64::from_le_bytes(info.get(n * 8..n * 8 + 8)?.try_into().ok()?) as usize);
+    info.get((scheduler::FIRST + word(1)? + word(2)?) * 8..)
+}
+
+impl<M: Machine> Vm<M> {
+    /// Domains, threads and free memory as the image left them.
+    pub fn boot(&mut self, info: &[u8]) -> Result<(), i64> {
+        let mut domains = List::<BootDomain>::new(body(info).ok_or(errno::EIO)?)?;
+        while let Some(d) = domains.next()? {
+            self.adopt(&d)?;
+        }
+        let rest = List::<Interface>::new(domains.skip()?)?.skip()?;
+        let rest = List::<Portal>::new(rest)?.skip()?;
+        let mut threads = List::<Thread>::new(rest)?;
+        while let Some(t) = threads.next()? {
+            let thread = self.threads.get_mut(t.tid as usize).ok_or(errno::EIO)?;
+            *thread = crate::Thread { home: t.asid, slot: 0, block: true };
+            self.domain_mut(t.asid).threads += 1;
+        }
+        let rest = List::<Semaphore>::new(threads.skip()?)?.skip()?;
+        let rest = List::<Rule>::new(rest)?.skip()?;
+        let (rest, _) = postcard::take_from_bytes::<Rest>(rest).map_err(|_| errno::EIO)?;
+        self.process = rest.process;
+        self.frames.adopt(rest.image_end, rest.ram_end);
+        self.common = Some(Common {
+            code: rest.code,
+            kernel_l0: rest.kernel_l0,
+            kernel_pte: rest.kernel_pte,
+            empty_table: rest.empty_table,
+            gate: rest.gate,
+            dead_l1: rest.dead_l1,
+        });
+        Ok(())
+    }
+
+    fn adopt(&mut self, d: &BootDomain) -> Result<(), i64> {
+        let l1 = self.table(d.root).ok_or(errno::EIO)?;
+        if !(1..map::MAX_DOMAINS).contains(&(d.asid as usize)) {
+            return Err(errno::EIO);
+        }
+        *self.domain_mut(d.asid) = Domain {
+            state: State::Alive,
+            boot: true,
+            essential: d.essential,
+            float: d.float,
+            priority: d.priority,
+            thread_limit: map::MAX_THREADS as u16,
+            slots: (1u64 << d.stack_slots.min(32)).wrapping_sub(1) as u32,
+            root: d.root,
+            l1,
+            pages: d.pages,
+            limit: BOOT_LIMIT,
+            heap: d.heap,
+            brk: d.heap,
+            ..Domain::FREE
+        };
+        if d.name == "portal-manager" {
+            self.portal_manager = d.asid;
+        }
+        Ok(())
+    }
+}

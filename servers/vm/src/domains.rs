@@ -1,0 +1,215 @@
+//! Domains: made, filled, grown, killed, forgotten.
+//!
+//! Death is in two steps. [`Vm::domain_kill`] points the root at the shared dead tables with one store, flushes, and takes back all user
+//! memory; root and portal table stay, since threads may still return into the domain and be bounced.
+//! [`Vm::domain_free`] takes those back once the process server knows that no thread does.
+
+use crate::space::{GATE_RX, TABLE_R, USER_RW, leaf_slot, page_up, pages_in, stacks_slot};
+use crate::{Answer, Domain, Machine, State, Vm};
+use pebble_abi::errno;
+use pebble_abi::map::{self, PAGE, PTE_A, PTE_D, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X};
+
+/// Root, level-1 table, lowest level-0 table, portal table, level-0 table of the stacks.
+const BIRTH_PAGES: u32 = 5;
+const TABLE_PAGES: u64 = map::TABLE_BYTES / PAGE;
+
+impl<M: Machine> Vm<M> {
+    /// A new domain: a portal table without entries, the gate page, no memory.
+    pub fn domain_create(&mut self, float: u64, limit: u64, priority: u64, threads: u64) -> Answer {
+        let common = self.common()?;
+        let limit = u32::try_from(limit).map_err(|_| errno::EINVAL)?;
+        if float > 1 || priority > 31 || !(1..=map::MAX_THREADS as u64).contains(&threads) {
+            return Err(errno::EINVAL);
+        }
+        let free = |n: &usize| self.domains[*n].state == State::Free;
+        let asid = (1..map::MAX_DOMAINS).find(free).ok_or(errno::EAGAIN)? as u16;
+        let table_va = map::PM_TABLES_VA + u64::from(asid) * map::TABLE_BYTES;
+        if self.domain(self.portal_manager).state == State::Alive {
+            self.make_l0(self.portal_manager, table_va)?;
+        }
+        *self.domain_mut(asid) = Domain {
+            float: float == 1,
+            priority: priority as u8,
+            thread_limit: threads as u16,
+            limit,
+            ..Domain::FREE
+        };
+        // Nothing below fails once this is granted.
+        self.afford(asid, BIRTH_PAGES.into())?;
+        let (root, l1) = (self.take(asid)?, self.take(asid)?);
+        self.machine.write(root, map::pte(l1, PTE_V));
+        self.machine.write(root + 510 * 8, common.kernel_pte);
+        let d = self.domain_mut(asid);
+        (d.root, d.l1, d.state) = (root, l1, State::Alive);
+        self.make_l0(asid, map::stacks_of(asid))?;
+        let low = self.make_l0(asid, 0)?;
+        let table = self.take(asid)?;
+        self.fill_table(table, common.code.none);
+        for page in 0..TABLE_PAGES {
+            let pa = if page == 0 { table } else { common.empty_table };
+            self.machine.write(leaf_slot(low, map::TABLE_VA + page * PAGE), map::pte(pa, TABLE_R));
+        }
+        self.machine.write(leaf_slot(low, map::GATE_VA), map::pte(common.gate, GATE_RX));
+        // Somebody may have had this number before.
+        self.machine.flush(asid);
+        self.window(self.portal_manager, table_va, table)?;
+        Ok(asid.into())
+    }
+
+    /// A page of a portal table, none of whose indices is held.
+    fn fill_table(&mut self, table: u64, none: u64) {
+        for at in (table..table + PAGE).step_by(8) {
+            self.machine.write(at, none);
+        }
+    }
+
+    /// A page of its own for part of a domain's portal table, also in the portal manager's window. It is as empty as the shared one at every
+    /// moment at which the domain sees it.
+    pub fn table_page(&mut self, caller: u64, asid: u64, page: u64) -> Answer {
+        let common = self.common()?;
+        let asid = self.alive(asid)?;
+        if self.alive(caller)? != self.portal_manager {
+            return Err(errno::EPERM);
+        }
+        if !(1..TABLE_PAGES).contains(&page) {
+            return Err(errno::EINVAL);
+        }
+        let va = map::TABLE_VA + page * PAGE;
+        let low = self.l0(asid, va).ok_or(errno::ESRCH)?;
+        if self.page(asid, va) != Some(common.empty_table) {
+            return Err(errno::EEXIST);
+        }
+        let window = map::PM_TABLES_VA + u64::from(asid) * map::TABLE_BYTES + page * PAGE;
+        self.make_l0(self.portal_manager, window)?;
+        let pa = self.take(asid)?;
+        self.fill_table(pa, common.code.none);
+        self.machine.write(leaf_slot(low, va), map::pte(pa, TABLE_R));
+        self.machine.flush(asid);
+        self.window(self.portal_manager, window, pa)?;
+        Ok(0)
+    }
+
+    /// Fresh pages in the image range. `flags`: `PTE_R`, `PTE_W`, `PTE_X`; never both of the last.
+    pub fn map(&mut self, asid: u64, address: u64, pages: u64, flags: u64) -> Answer {
+        let asid = self.program(asid)?;
+        let range = pages_in(map::STARTUP_VA..map::HEAP_END, address, pages)?;
+        if flags & PTE_R == 0 || flags & !(PTE_R | PTE_W | PTE_X) != 0 || flags & (PTE_W | PTE_X) == PTE_W | PTE_X {
+            return Err(errno::EINVAL);
+        }
+        let dirty = if flags & PTE_W != 0 { PTE_D } else { 0 };
+        self.map_fresh(asid, range, PTE_V | PTE_U | PTE_A | dirty | flags)?;
+        self.machine.flush(asid);
+        Ok(0)
+    }
+
+    /// Where the heap begins: the page boundary at or after `address`; not once there is a heap.
+    pub fn heap(&mut self, asid: u64, address: u64) -> Answer {
+        let asid = self.program(asid)?;
+        let start = page_up(address);
+        let d = self.domain_mut(asid);
+        if !(map::IMAGE_VA..=map::HEAP_END).contains(&start) || d.brk != d.heap {
+            return Err(errno::EINVAL);
+        }
+        (d.heap, d.brk) = (start, start);
+        Ok(0)
+    }
+
+    /// Moves the end of the heap; returns the old one.
+    pub fn sbrk(&mut self, asid: u64, bytes: i64) -> Answer {
+        let asid = self.alive(asid)?;
+        let (heap, old) = (self.domain(asid).heap, self.domain(asid).brk);
+        let new = old.checked_add_signed(bytes).filter(|new| heap != 0 && *new <= map::HEAP_END).ok_or(errno::ENOMEM)?;
+        if new < heap {
+            return Err(errno::EINVAL);
+        }
+        let (from, to) = (page_up(old), page_up(new));
+        if to > from {
+            self.map_fresh(asid, from..to, USER_RW).map_err(|_| errno::ENOMEM)?;
+            self.machine.flush(asid);
+        } else if to < from {
+            self.detach_from(asid, to..from);
+            self.unmap(asid, to..from);
+            self.machine.flush(asid);
+        }
+        self.domain_mut(asid).brk = new;
+        Ok(old)
+    }
+
+    /// Ends a domain, on demand. A dead one is as dead as it was.
+    pub fn domain_kill(&mut self, asid: u64) -> Answer {
+        let n = usize::try_from(asid).ok().filter(|n| *n < map::MAX_DOMAINS).ok_or(errno::ESRCH)?;
+        match self.domains[n].state {
+            State::Free => Err(errno::ESRCH),
+            State::Dead => Ok(0),
+            State::Alive if self.domains[n].essential => Err(errno::EPERM),
+            State::Alive => {
+                self.kill(n as u16)?;
+                Ok(0)
+            }
+        }
+    }
+
+    /// From the first store on, whoever runs in it or returns into it is bounced.
+    pub(crate) fn kill(&mut self, asid: u16) -> Result<(), i64> {
+        let dead = self.common()?.dead_l1;
+        self.machine.write(self.domain(asid).root, map::pte(dead, PTE_V));
+        self.machine.flush(asid);
+        self.domain_mut(asid).state = State::Dead;
+        for other in 1..map::MAX_DOMAINS as u16 {
+            if self.sees_stacks(other, asid) {
+                self.machine.write(stacks_slot(self.domain(other).l1, asid), 0);
+                self.machine.flush(other);
+            }
+        }
+        self.detach_from(asid, 0..map::USER_END);
+        if asid == self.process {
+            self.attachments = [None; _];
+        }
+        self.drain(asid);
+        let d = self.domain_mut(asid);
+        (d.slots, d.heap, d.brk) = (0, 0, 0);
+        Ok(())
+    }
+
+    /// Takes back the last pages of a dead domain without threads; its number is free.
+    pub fn domain_free(&mut self, asid: u64) -> Answer {
+        let empty = self.common()?.empty_table;
+        let n = usize::try_from(asid).ok().filter(|n| *n < map::MAX_DOMAINS).ok_or(errno::ESRCH)?;
+        let d = self.domains[n];
+        match d.state {
+            State::Free => return Err(errno::ESRCH),
+            State::Alive => return Err(errno::EINVAL),
+            State::Dead if d.threads != 0 => return Err(errno::EAGAIN),
+            State::Dead => {}
+        }
+        let asid = n as u16;
+        let tables = map::PM_TABLES_VA + asid as u64 * map::TABLE_BYTES;
+        self.shut(self.portal_manager, tables..tables + map::TABLE_BYTES);
+        for page in 0..TABLE_PAGES {
+            if let Some(pa) = self.page(asid, map::TABLE_VA + page * PAGE).filter(|pa| *pa != empty) {
+                self.give(asid, pa);
+            }
+        }
+        if let Some(low) = self.l0(asid, 0) {
+            self.give(asid, low);
+        }
+        self.give(asid, d.l1);
+        self.give(asid, d.root);
+        self.machine.flush(asid);
+        *self.domain_mut(asid) = Domain::FREE;
+        Ok(0)
+    }
+
+    /// 1 alive, 2 dead, 0 free; `satp`, pages, threads, flags.
+    pub fn domain_info(&self, asid: u64) -> Result<(u64, [u64; 4]), i64> {
+        let n = usize::try_from(asid).ok().filter(|n| *n < map::MAX_DOMAINS).ok_or(errno::ESRCH)?;
+        let d = &self.domains[n];
+        let state = match d.state {
+            State::Free => return Ok((0, [0; 4])),
+            State::Alive => 1,
+            State::Dead => 2,
+        };
+        let flags = u64::from(d.float) | u64::from(d.priority) << 8 | u64::from(d.limit) << 16;
+        Ok((state, [map::satp(n as u16, d.root), d.pages.into(), d.threads.into(), flags]))
+    }
+}

@@ -1,0 +1,215 @@
+//! The VM manager's component: entries around the library, one lock.
+//!
+//! Order of locks: every server may call this one; this one calls the scheduler alone, and holds its lock while it does so only where the
+//! scheduler cannot switch. The way of a fault is short: lock, kill, post.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use pebble::abi::{errno, map};
+use pebble::link::More;
+use pebble::sync::{Guard, Lock};
+use pebble::window::{self, PHYSICAL};
+use pebble_vm::{Answer, Machine, Start, Vm};
+
+pebble::import! {
+    FLUSH = "nucleus.flush";
+    LOCK = "semaphore.vm";
+    FAULT = "semaphore.fault";
+    THREAD_START = "scheduler.thread_start";
+    THREAD_INFO = "scheduler.thread_info";
+}
+// The exception portals ignore the specification. Through any other portal the arguments are constants: nobody can feign a fault.
+pebble::export!("vm.fault", "npcccccc", fault: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("vm.sbrk", "npai", sbrk: fn(u64, u64));
+pebble::export!("vm.thread_create", "npadiii", thread_create: fn(u64, u64, u64, u64, u64));
+pebble::export!("vm.thread_spawn", "npiiii", thread_spawn: fn(u64, u64, u64, u64));
+pebble::export!("vm.thread_free", "npi", thread_free: fn(u64));
+pebble::export!("vm.domain_create", "npiiii", domain_create: fn(u64, u64, u64, u64));
+pebble::export!("vm.map", "npiiii", map_pages: fn(u64, u64, u64, u64));
+pebble::export!("vm.heap", "npii", heap: fn(u64, u64));
+pebble::export!("vm.attach", "npaiiii", attach: fn(u64, u64, u64, u64, u64));
+pebble::export!("vm.detach", "npaii", detach: fn(u64, u64, u64));
+pebble::export!("vm.domain_kill", "npi", domain_kill: fn(u64));
+pebble::export!("vm.domain_free", "npi", domain_free: fn(u64));
+pebble::export!("vm.stack", "npii", stack: fn(u64, u64));
+pebble::export!("vm.code_page", "npai", code_page: fn(u64, u64));
+pebble::export!("vm.table_page", "npaii", table_page: fn(u64, u64, u64));
+pebble::export!("vm.share_stacks", "npii", share_stacks: fn(u64, u64));
+pebble::export_wide!("vm.domain_info", "npi>4", domain_info);
+pebble::export_wide!("vm.fault_next", "np>4", fault_next);
+pebble::export_wide!("vm.thread_bits", "npi>4", thread_bits);
+pebble::export_wide!("vm.stats", "np>4", stats);
+pebble::component!(main);
+
+/// No thread of its own.
+fn main() -> i64 {
+    0
+}
+
+/// The memory that the image builder has mapped here, and the flush portal.
+struct Real;
+
+impl Machine for Real {
+    #[inline]
+    fn read(&self, pa: u64) -> u64 {
+        PHYSICAL.read(pa.wrapping_sub(map::RAM_PA))
+    }
+
+    #[inline]
+    fn write(&mut self, pa: u64, word: u64) {
+        PHYSICAL.write(pa.wrapping_sub(map::RAM_PA), word);
+    }
+
+    fn zero_page(&mut self, pa: u64) {
+        PHYSICAL.zero(pa.wrapping_sub(map::RAM_PA), map::PAGE);
+    }
+
+    fn flush(&mut self, asid: u16) {
+        let _ = FLUSH.call([asid.into(), 0, 0, 0, 0]);
+    }
+}
+
+static VM: Lock<Vm<Real>> = Lock::new(Vm::new(Real));
+
+/// The state, under its lock, after taking over from the image builder at first use. An image that it cannot read stops the system.
+fn vm() -> Guard<'static, Vm<Real>> {
+    VM.use_semaphore(LOCK.index());
+    let mut vm = VM.lock();
+    if !vm.booted() {
+        let taken = vm.boot(window::boot_info());
+        assert!(taken.is_ok());
+    }
+    vm
+}
+
+fn word(answer: Answer) -> i64 {
+    match answer {
+        Ok(value) => value as i64,
+        Err(error) => -error,
+    }
+}
+
+extern "C" fn fault(cause: u64, value: u64, address: u64, asid: u64, thread: u64, t0: u64) -> i64 {
+    let news = vm().fault(cause, value, address, asid, thread, t0);
+    if news {
+        let _ = pebble::portal::call(FAULT.index() + 1, [0; 5]);
+    }
+    0
+}
+
+extern "C" fn sbrk(asid: u64, bytes: u64) -> i64 {
+    word(vm().sbrk(asid, bytes as i64))
+}
+
+/// Tells the scheduler of a thread, the lock released: it may run before this call returns.
+fn start(thread: Result<Start, i64>) -> i64 {
+    let Start { tid, priority, home } = match thread {
+        Ok(start) => start,
+        Err(error) => return -error,
+    };
+    match THREAD_START.call([tid.into(), priority.into(), home.into(), 0, 0]) {
+        Ok(0) => tid.into(),
+        refused => {
+            let _ = vm().thread_free(tid.into());
+            refused.unwrap_or(-errno::EIO)
+        }
+    }
+}
+
+extern "C" fn thread_create(home: u64, caller: u64, entry: u64, argument: u64, priority: u64) -> i64 {
+    let inherited = match THREAD_INFO.call_wide([caller, 0, 0, 0, 0]) {
+        Ok((0, more)) => more[1] & 0xff,
+        _ => 0,
+    };
+    let thread = vm().thread_create(home, inherited, entry, argument, priority);
+    start(thread)
+}
+
+extern "C" fn thread_spawn(home: u64, entry: u64, argument: u64, priority: u64) -> i64 {
+    let thread = vm().thread_spawn(home, entry, argument, priority);
+    start(thread)
+}
+
+/// Only a thread that the scheduler has forgotten, which it does when it hands it to its reaper.
+extern "C" fn thread_free(tid: u64) -> i64 {
+    match THREAD_INFO.call_wide([tid, 0, 0, 0, 0]) {
+        Ok((0, [0, ..])) => word(vm().thread_free(tid)),
+        Ok((0, _)) => -errno::EAGAIN,
+        _ => -errno::ESRCH,
+    }
+}
+
+extern "C" fn domain_create(float: u64, pages: u64, priority: u64, threads: u64) -> i64 {
+    word(vm().domain_create(float, pages, priority, threads))
+}
+
+extern "C" fn map_pages(asid: u64, address: u64, pages: u64, flags: u64) -> i64 {
+    word(vm().map(asid, address, pages, flags))
+}
+
+extern "C" fn heap(asid: u64, address: u64) -> i64 {
+    word(vm().heap(asid, address))
+}
+
+extern "C" fn attach(caller: u64, asid: u64, address: u64, pages: u64, offset: u64) -> i64 {
+    word(vm().attach(caller, asid, address, pages, offset))
+}
+
+extern "C" fn detach(caller: u64, offset: u64, pages: u64) -> i64 {
+    word(vm().detach(caller, offset, pages))
+}
+
+extern "C" fn domain_kill(asid: u64) -> i64 {
+    word(vm().domain_kill(asid))
+}
+
+extern "C" fn domain_free(asid: u64) -> i64 {
+    word(vm().domain_free(asid))
+}
+
+extern "C" fn stack(asid: u64, pages: u64) -> i64 {
+    word(vm().stack(asid, pages))
+}
+
+extern "C" fn code_page(caller: u64, page: u64) -> i64 {
+    word(vm().code_page(caller, page))
+}
+
+extern "C" fn table_page(caller: u64, asid: u64, page: u64) -> i64 {
+    word(vm().table_page(caller, asid, page))
+}
+
+extern "C" fn share_stacks(owner: u64, other: u64) -> i64 {
+    word(vm().share_stacks(owner, other))
+}
+
+extern "C" fn domain_info(asid: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    match vm().domain_info(asid) {
+        Ok((state, words)) => {
+            *more = words;
+            state as i64
+        }
+        Err(error) => -error,
+    }
+}
+
+extern "C" fn fault_next(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    match vm().fault_next() {
+        Ok((asid, fault)) => {
+            *more = [fault.cause.into(), fault.value, fault.address, fault.thread.into()];
+            asid.into()
+        }
+        Err(error) => -error,
+    }
+}
+
+extern "C" fn thread_bits(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    *more = vm().thread_bits();
+    0
+}
+
+extern "C" fn stats(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    *more = vm().stats();
+    0
+}

@@ -1,0 +1,155 @@
+//! Pages that two domains see: the loader's view of a domain under construction, the portal manager's arena, stacks of `s` portals.
+
+use crate::space::{NUCLEUS_RX, USER_RW, leaf_slot, pages_in, stacks_slot};
+use crate::{Answer, Machine, State, Vm};
+use core::ops::Range;
+use pebble_abi::errno;
+use pebble_abi::map::{self, PAGE, PTE_V};
+
+/// Attachments that may exist at once.
+pub(crate) const ATTACHMENTS: usize = 32;
+const LOADER_BYTES: u64 = 0x100_0000;
+
+/// Pages of a domain that the process server sees too. They are recorded because the domain may lose them at any moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Attachment {
+    asid: u16,
+    address: u64,
+    /// In the process server.
+    at: u64,
+    bytes: u64,
+}
+
+impl Attachment {
+    fn there(&self) -> Range<u64> {
+        self.at..self.at + self.bytes
+    }
+
+    fn touches(&self, asid: u16, range: &Range<u64>) -> bool {
+        self.asid == asid && self.address < range.end && range.start < self.address + self.bytes
+    }
+}
+
+impl<M: Machine> Vm<M> {
+    fn loader(&self, caller: u64) -> Result<u16, i64> {
+        let caller = self.alive(caller)?;
+        if caller == self.process { Ok(caller) } else { Err(errno::EPERM) }
+    }
+
+    /// Pages of a domain also at the caller's `LOADER_VA + offset`, writable.
+    pub fn attach(&mut self, caller: u64, asid: u64, address: u64, pages: u64, offset: u64) -> Answer {
+        let caller = self.loader(caller)?;
+        let asid = self.program(asid)?;
+        let range = pages_in(map::STARTUP_VA..map::HEAP_END, address, pages)?;
+        let there = pages_in(0..LOADER_BYTES, offset, pages)?;
+        let there = map::LOADER_VA + there.start..map::LOADER_VA + there.end;
+        let free = self.attachments.iter().position(Option::is_none).ok_or(errno::EAGAIN)?;
+        if self.mapped(caller, there.clone()) {
+            return Err(errno::EEXIST);
+        }
+        if range.clone().step_by(PAGE as usize).any(|va| self.page(asid, va).is_none()) {
+            return Err(errno::EFAULT);
+        }
+        for va in there.clone().step_by(PAGE as usize) {
+            self.make_l0(caller, va)?;
+        }
+        for (from, to) in range.clone().zip(there.clone()).step_by(PAGE as usize) {
+            if let (Some(pa), Some(l0)) = (self.page(asid, from), self.l0(caller, to)) {
+                self.machine.write(leaf_slot(l0, to), map::pte(pa, USER_RW));
+            }
+        }
+        self.machine.flush(caller);
+        let bytes = range.end - range.start;
+        self.attachments[free] = Some(Attachment { asid, address: range.start, at: there.start, bytes });
+        Ok(0)
+    }
+
+    /// Ends the attachments that lie in these pages; none may lie there in part.
+    pub fn detach(&mut self, caller: u64, offset: u64, pages: u64) -> Answer {
+        self.loader(caller)?;
+        let range = pages_in(0..LOADER_BYTES, offset, pages)?;
+        let range = map::LOADER_VA + range.start..map::LOADER_VA + range.end;
+        let inside = |a: &Attachment| range.start <= a.at && a.at + a.bytes <= range.end;
+        let outside = |a: &Attachment| a.at + a.bytes <= range.start || range.end <= a.at;
+        if !self.attachments.iter().flatten().all(|a| inside(a) || outside(a)) {
+            return Err(errno::EINVAL);
+        }
+        for n in 0..ATTACHMENTS {
+            if self.attachments[n].is_some_and(|a| inside(&a)) {
+                self.end_attachment(n);
+            }
+        }
+        Ok(0)
+    }
+
+    /// The domain is about to lose these pages: so does the loader.
+    pub(crate) fn detach_from(&mut self, asid: u16, range: Range<u64>) {
+        for n in 0..ATTACHMENTS {
+            if self.attachments[n].is_some_and(|a| a.touches(asid, &range)) {
+                self.end_attachment(n);
+            }
+        }
+    }
+
+    fn end_attachment(&mut self, n: usize) {
+        if let Some(a) = self.attachments[n].take() {
+            self.shut(self.process, a.there());
+        }
+    }
+
+    /// A fresh page of the portal code arena: executable for the nucleus, writable for the portal manager. It stays for good.
+    pub fn code_page(&mut self, caller: u64, page: u64) -> Answer {
+        let common = self.common()?;
+        let caller = self.alive(caller)?;
+        if caller != self.portal_manager {
+            return Err(errno::EPERM);
+        }
+        if page >= map::CODE_BYTES / PAGE {
+            return Err(errno::EINVAL);
+        }
+        let (slot, va) = (leaf_slot(common.kernel_l0[1], page * PAGE), map::PM_CODE_VA + page * PAGE);
+        if self.machine.read(slot) & PTE_V != 0 {
+            return Err(errno::EEXIST);
+        }
+        self.make_l0(caller, va)?;
+        let pa = self.take(caller)?;
+        self.machine.write(slot, map::pte(pa, NUCLEUS_RX));
+        self.window(caller, va, pa)?;
+        Ok(0)
+    }
+
+    /// Whether a living domain has another's stacks in its page table.
+    pub(crate) fn sees_stacks(&self, asid: u16, owner: u16) -> bool {
+        let d = self.domain(asid);
+        asid != owner && d.state == State::Alive && self.machine.read(stacks_slot(d.l1, owner)) & PTE_V != 0
+    }
+
+    /// `owner` has an `s` portal into `other`: whose stacks `owner` sees, `other` will see, and whoever sees those of `other`. Ends
+    /// with the life of the domain whose stacks they are.
+    pub fn share_stacks(&mut self, owner: u64, other: u64) -> Answer {
+        let (owner, other) = (self.alive(owner)?, self.alive(other)?);
+        for from in 1..map::MAX_DOMAINS as u16 {
+            if from != owner && !self.sees_stacks(owner, from) || self.domain(from).state != State::Alive {
+                continue;
+            }
+            let l0 = self.make_l0(from, map::stacks_of(from))?;
+            for to in 1..map::MAX_DOMAINS as u16 {
+                if to != from && (to == other || self.sees_stacks(to, other)) && !self.sees_stacks(to, from) {
+                    self.machine.write(stacks_slot(self.domain(to).l1, from), map::pte(l0, PTE_V));
+                    self.machine.flush(to);
+                }
+            }
+        }
+        Ok(0)
+    }
+
+    /// The stacks of a domain have changed: for it, and for all that see them.
+    pub(crate) fn flush_stacks(&mut self, owner: u16) {
+        self.machine.flush(owner);
+        for other in 1..map::MAX_DOMAINS as u16 {
+            if self.sees_stacks(other, owner) {
+                self.machine.flush(other);
+            }
+        }
+    }
+}

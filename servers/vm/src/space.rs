@@ -1,0 +1,195 @@
+//! Page tables: entries, ranges of pages, and what lies in them when a domain dies.
+//!
+//! A domain's user half is one level-1 table. Flags: accessed and dirty are always set, so the hardware never has to.
+
+use crate::{Answer, Machine, RESERVE, State, Vm};
+use core::ops::Range;
+use pebble_abi::errno;
+use pebble_abi::map::{self, PAGE, PTE_A, PTE_D, PTE_G, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X};
+
+pub const USER_RW: u64 = PTE_V | PTE_U | PTE_A | PTE_D | PTE_R | PTE_W;
+pub const GATE_RX: u64 = PTE_V | PTE_U | PTE_A | PTE_R | PTE_X;
+pub const TABLE_R: u64 = PTE_V | PTE_A | PTE_R;
+pub const NUCLEUS_RW: u64 = PTE_V | PTE_G | PTE_A | PTE_D | PTE_R | PTE_W;
+pub const NUCLEUS_RX: u64 = PTE_V | PTE_G | PTE_A | PTE_R | PTE_X;
+
+const LEAF: u64 = PTE_R | PTE_W | PTE_X;
+/// Bytes that one level-0 table maps.
+const SPAN: u64 = 512 * PAGE;
+
+/// Entry for `va` in a table of this level.
+fn slot(table: u64, level: u32, va: u64) -> u64 {
+    table + (va >> (12 + 9 * level) & 511) * 8
+}
+
+/// Entry of a page in a level-0 table.
+pub(crate) fn leaf_slot(l0: u64, va: u64) -> u64 {
+    slot(l0, 0, va)
+}
+
+/// Entry of a domain's stacks in a level-1 table.
+pub(crate) fn stacks_slot(l1: u64, owner: u16) -> u64 {
+    slot(l1, 1, map::stacks_of(owner))
+}
+
+pub(crate) fn page_up(at: u64) -> u64 {
+    at.saturating_add(PAGE - 1) & !(PAGE - 1)
+}
+
+/// `pages` pages from `address`, if they lie in `within`.
+pub(crate) fn pages_in(within: Range<u64>, address: u64, pages: u64) -> Result<Range<u64>, i64> {
+    let end = pages.checked_mul(PAGE).and_then(|bytes| address.checked_add(bytes));
+    match end {
+        Some(end) if pages > 0 && address.is_multiple_of(PAGE) && within.start <= address && end <= within.end => {
+            Ok(address..end)
+        }
+        _ => Err(errno::EINVAL),
+    }
+}
+
+impl<M: Machine> Vm<M> {
+    /// Whether a domain may have so many pages more.
+    pub(crate) fn afford(&self, asid: u16, pages: u64) -> Result<(), i64> {
+        let d = self.domain(asid);
+        let reserve = if d.boot { 0 } else { RESERVE as u64 };
+        let allowed = u64::from(d.limit.saturating_sub(d.pages)).min((self.frames.free() as u64).saturating_sub(reserve));
+        if pages <= allowed { Ok(()) } else { Err(errno::ENOMEM) }
+    }
+
+    /// A zeroed page for a domain.
+    pub(crate) fn take(&mut self, asid: u16) -> Answer {
+        self.afford(asid, 1)?;
+        let pa = self.frames.take().ok_or(errno::ENOMEM)?;
+        self.machine.zero_page(pa);
+        self.domain_mut(asid).pages += 1;
+        Ok(pa)
+    }
+
+    pub(crate) fn give(&mut self, asid: u16, pa: u64) {
+        self.frames.give(pa);
+        let d = self.domain_mut(asid);
+        d.pages = d.pages.saturating_sub(1);
+    }
+
+    /// The table behind a valid entry that is no leaf.
+    pub(crate) fn table(&self, slot: u64) -> Option<u64> {
+        let entry = self.machine.read(slot);
+        (entry & PTE_V != 0 && entry & LEAF == 0).then(|| map::pte_pa(entry))
+    }
+
+    /// The domain's level-0 table for `va`.
+    pub(crate) fn l0(&self, asid: u16, va: u64) -> Option<u64> {
+        self.table(slot(self.domain(asid).l1, 1, va))
+    }
+
+    /// The same, made if absent.
+    pub(crate) fn make_l0(&mut self, asid: u16, va: u64) -> Answer {
+        let slot = slot(self.domain(asid).l1, 1, va);
+        match self.table(slot) {
+            Some(l0) => Ok(l0),
+            None if self.machine.read(slot) & PTE_V != 0 => Err(errno::EEXIST),
+            None => {
+                let l0 = self.take(asid)?;
+                self.machine.write(slot, map::pte(l0, PTE_V));
+                Ok(l0)
+            }
+        }
+    }
+
+    /// The page mapped at `va`.
+    pub(crate) fn page(&self, asid: u16, va: u64) -> Option<u64> {
+        let entry = self.machine.read(leaf_slot(self.l0(asid, va)?, va));
+        (entry & PTE_V != 0).then(|| map::pte_pa(entry))
+    }
+
+    pub(crate) fn mapped(&self, asid: u16, mut range: Range<u64>) -> bool {
+        // Level-0 tables that do not exist are skipped whole.
+        while range.start < range.end {
+            match self.l0(asid, range.start) {
+                None => range.start = (range.start / SPAN + 1) * SPAN,
+                Some(l0) if self.machine.read(leaf_slot(l0, range.start)) & PTE_V != 0 => return true,
+                Some(_) => range.start += PAGE,
+            }
+        }
+        false
+    }
+
+    /// Maps fresh pages; all or none. The caller flushes.
+    pub(crate) fn map_fresh(&mut self, asid: u16, range: Range<u64>, flags: u64) -> Result<(), i64> {
+        self.afford(asid, (range.end - range.start) / PAGE)?;
+        if self.mapped(asid, range.clone()) {
+            return Err(errno::EEXIST);
+        }
+        for va in range.clone().step_by(PAGE as usize) {
+            let fresh = self.make_l0(asid, va).and_then(|l0| Ok((l0, self.take(asid)?)));
+            let (l0, pa) = match fresh {
+                Ok(fresh) => fresh,
+                Err(error) => {
+                    self.unmap(asid, range.start..va);
+                    return Err(error);
+                }
+            };
+            self.machine.write(leaf_slot(l0, va), map::pte(pa, flags));
+        }
+        Ok(())
+    }
+
+    /// Unmaps and gives back pages that the domain owns. The caller flushes, under the same lock.
+    pub(crate) fn unmap(&mut self, asid: u16, range: Range<u64>) {
+        for va in range.step_by(PAGE as usize) {
+            let Some(l0) = self.l0(asid, va) else { continue };
+            let slot = leaf_slot(l0, va);
+            let entry = self.machine.read(slot);
+            if entry & PTE_V != 0 {
+                self.machine.write(slot, 0);
+                self.give(asid, map::pte_pa(entry));
+            }
+        }
+    }
+
+    /// Maps somebody's page at an address of a trusted server, if the system has that server.
+    pub(crate) fn window(&mut self, server: u16, va: u64, pa: u64) -> Result<(), i64> {
+        if self.domain(server).state == State::Alive {
+            let l0 = self.make_l0(server, va)?;
+            self.machine.write(leaf_slot(l0, va), map::pte(pa, USER_RW));
+            self.machine.flush(server);
+        }
+        Ok(())
+    }
+
+    /// The inverse of [`window`](Self::window).
+    pub(crate) fn shut(&mut self, server: u16, pages: Range<u64>) {
+        if self.domain(server).state != State::Alive {
+            return;
+        }
+        for va in pages.step_by(PAGE as usize) {
+            if let Some(l0) = self.l0(server, va) {
+                self.machine.write(leaf_slot(l0, va), 0);
+            }
+        }
+        self.machine.flush(server);
+    }
+
+    /// Gives back all that a dying domain owns, but the level-1 table and the lowest level-0 table with the portal table. Nobody
+    /// runs on these tables any more.
+    pub(crate) fn drain(&mut self, asid: u16) {
+        let l1 = self.domain(asid).l1;
+        for n in 0..512 {
+            let va = n * SPAN;
+            let slot = slot(l1, 1, va);
+            let entry = self.machine.read(slot);
+            let own_stacks = va == map::stacks_of(asid);
+            if (map::STACKS_VA..map::USER_END).contains(&va) && !own_stacks || entry & LEAF != 0 {
+                self.machine.write(slot, 0);
+            } else if entry & PTE_V != 0 {
+                if va < map::HEAP_END || own_stacks {
+                    self.unmap(asid, va.max(map::STARTUP_VA)..va + SPAN);
+                }
+                if n != 0 {
+                    self.machine.write(slot, 0);
+                    self.give(asid, map::pte_pa(entry));
+                }
+            }
+        }
+    }
+}

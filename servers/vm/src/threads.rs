@@ -1,0 +1,165 @@
+//! Threads: a block, a stack, and the frame through which the scheduler's first switch starts them.
+
+use crate::space::{NUCLEUS_RW, USER_RW, leaf_slot};
+use crate::{Answer, FIRST_STACK, Machine, RESERVE_THREADS, State, THREAD_STACK, Thread, Vm};
+use pebble_abi::map::{self, PAGE};
+use pebble_abi::{errno, thread};
+
+/// What the scheduler must be told of a new thread, whose block is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    pub tid: u16,
+    pub priority: u8,
+    pub home: u16,
+}
+
+impl<M: Machine> Vm<M> {
+    /// A further thread of a domain, at its own request. `priority` 0: `inherited`, that of the calling thread. None is above the domain's.
+    pub fn thread_create(&mut self, home: u64, inherited: u64, entry: u64, argument: u64, priority: u64) -> Result<Start, i64> {
+        let home = self.alive(home)?;
+        let most = u64::from(self.domain(home).priority);
+        let priority = if priority == 0 { inherited.min(most) } else { priority };
+        if priority > most {
+            return Err(errno::EPERM);
+        }
+        self.thread(home, entry, argument, priority as u8, THREAD_STACK)
+    }
+
+    /// A thread in a domain that somebody else has made. `priority` 0: the domain's.
+    pub fn thread_spawn(&mut self, home: u64, entry: u64, argument: u64, priority: u64) -> Result<Start, i64> {
+        let home = self.program(home)?;
+        let most = u64::from(self.domain(home).priority);
+        if priority > most {
+            return Err(errno::EPERM);
+        }
+        let priority = if priority == 0 { most } else { priority };
+        self.thread(home, entry, argument, priority as u8, FIRST_STACK)
+    }
+
+    fn thread(&mut self, home: u16, entry: u64, argument: u64, priority: u8, pages: u64) -> Result<Start, i64> {
+        let d = *self.domain(home);
+        if !(1..map::USER_END).contains(&entry) {
+            return Err(errno::EFAULT);
+        }
+        let reserve = if d.boot { 0 } else { RESERVE_THREADS };
+        let busy = self.threads.iter().filter(|t| t.home != 0).count();
+        if d.threads >= d.thread_limit || busy + reserve >= map::MAX_THREADS {
+            return Err(errno::EAGAIN);
+        }
+        let n = self.threads.iter().position(|t| t.home == 0).ok_or(errno::EAGAIN)?;
+        let (slot, sp) = self.new_stack(home, pages)?;
+        let block = match self.block(home, n as u16) {
+            Ok(block) => block,
+            Err(error) => {
+                self.drop_stack(home, slot);
+                return Err(error);
+            }
+        };
+        self.write_block(block, n as u16, home, [entry, argument, sp])?;
+        self.threads[n] = Thread { home, slot, block: true };
+        self.domain_mut(home).threads += 1;
+        Ok(Start { tid: n as u16, priority, home })
+    }
+
+    /// The thread's block, zeroed and charged to its home. One that was never there before becomes visible to the nucleus and the portal manager:
+    /// it was no valid translation so far, so there is nothing to flush but what hardware may remember of invalid ones, which this board's does
+    /// not.
+    fn block(&mut self, home: u16, tid: u16) -> Answer {
+        let slot = leaf_slot(self.common()?.kernel_l0[0], map::thread_va(tid));
+        if self.threads[tid as usize].block {
+            let d = self.domain_mut(home);
+            if d.pages >= d.limit {
+                return Err(errno::ENOMEM);
+            }
+            d.pages += 1;
+            let block = map::pte_pa(self.machine.read(slot));
+            self.machine.zero_page(block);
+            return Ok(block);
+        }
+        let window = map::PM_THREADS_VA + u64::from(tid) * PAGE;
+        if self.domain(self.portal_manager).state == State::Alive {
+            self.make_l0(self.portal_manager, window)?;
+        }
+        let block = self.take(home)?;
+        self.machine.write(slot, map::pte(block, NUCLEUS_RW));
+        self.window(self.portal_manager, window, block)?;
+        Ok(block)
+    }
+
+    /// One frame on the invocation stack, that of an interrupt: returning from it is how the thread starts.
+    fn write_block(&mut self, block: u64, tid: u16, home: u16, [entry, argument, sp]: [u64; 3]) -> Result<(), i64> {
+        let (code, d) = (self.common()?.code, *self.domain(home));
+        let frame = thread::FRAMES + 8 + if d.float { thread::TRAP_FLOAT_WORDS as u64 * 8 } else { 0 };
+        let top = frame + thread::TRAP_RET as u64 * 8;
+        let word = |word: usize| frame + word as u64 * 8;
+        for (at, value) in [
+            (thread::SAVED_TOP, map::thread_va(tid) + top),
+            (thread::HOME, home.into()),
+            (thread::FRAMES, code.thread_end),
+            (word(thread::trap_word(1)), map::GATE_VA),
+            (word(thread::trap_word(2)), sp),
+            (word(thread::trap_word(10)), argument),
+            (word(thread::TRAP_SEPC), entry),
+            (word(thread::TRAP_SATP), map::satp(home, d.root)),
+            (top, code.trap_return[usize::from(d.float)]),
+        ] {
+            self.machine.write(block + at, value);
+        }
+        Ok(())
+    }
+
+    /// A thread that has exited, or never started: its number and block may be used again, its stack too if its home lives.
+    pub fn thread_free(&mut self, tid: u64) -> Answer {
+        let n = usize::try_from(tid).ok().filter(|n| *n < map::MAX_THREADS).ok_or(errno::ESRCH)?;
+        let Thread { home, slot, .. } = self.threads[n];
+        if home == 0 {
+            return Err(errno::ESRCH);
+        }
+        self.threads[n].home = 0;
+        if self.domain(home).state == State::Alive {
+            self.drop_stack(home, slot);
+        }
+        let d = self.domain_mut(home);
+        d.threads = d.threads.saturating_sub(1);
+        d.pages = d.pages.saturating_sub(1);
+        Ok(0)
+    }
+
+    /// Which threads have a block, by number.
+    pub fn thread_bits(&self) -> [u64; 4] {
+        let mut bits = [0; 4];
+        for n in (0..map::MAX_THREADS).filter(|n| self.threads[*n].home != 0) {
+            bits[n / 64] |= 1 << (n % 64);
+        }
+        bits
+    }
+
+    /// A stack for a domain's stack queue: its initial stack pointer.
+    pub fn stack(&mut self, asid: u64, pages: u64) -> Answer {
+        let asid = self.alive(asid)?;
+        if !(1..map::STACK_SLOT / PAGE).contains(&pages) {
+            return Err(errno::EINVAL);
+        }
+        self.new_stack(asid, pages).map(|(_, sp)| sp)
+    }
+
+    /// Slot and initial stack pointer of a fresh stack: the slot's top pages; what lies below stays unmapped.
+    fn new_stack(&mut self, asid: u16, pages: u64) -> Result<(u8, u64), i64> {
+        let slot = self.domain(asid).slots.trailing_ones() as usize;
+        if slot >= map::STACKS_PER_DOMAIN {
+            return Err(errno::EAGAIN);
+        }
+        let top = map::stack_top(asid, slot);
+        self.map_fresh(asid, top - pages * PAGE..top, USER_RW)?;
+        self.domain_mut(asid).slots |= 1 << slot;
+        self.flush_stacks(asid);
+        Ok((slot as u8, top))
+    }
+
+    fn drop_stack(&mut self, asid: u16, slot: u8) {
+        let top = map::stack_top(asid, slot.into());
+        self.unmap(asid, top - map::STACK_SLOT..top);
+        self.domain_mut(asid).slots &= !(1 << slot);
+        self.flush_stacks(asid);
+    }
+}
