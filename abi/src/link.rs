@@ -1,8 +1,9 @@
 //! Records in a component's ELF file by which image builder and loader connect it.
 //!
-//! Section `.pebble.exports` holds [`EXPORT_BYTES`]-byte records: name, specification, entry address.
-//! Section `.pebble.imports` holds [`IMPORT_BYTES`]-byte records: name, portal index; whoever loads the component
-//! opens the portal and writes its index into the record before the component runs.
+//! Section `.pebble.exports` holds [`EXPORT_BYTES`]-byte records: name, specification, entry address, order:
+//! interfaces are numbered in that order.
+//! Section `.pebble.imports` holds [`IMPORT_BYTES`]-byte records: name, portal index (in the file: order); whoever loads the
+//! component opens the portal and writes its index into the record before the component runs.
 //! All numbers little-endian; names and specifications padded with zero bytes.
 
 /// Longest interface name; three words.
@@ -11,9 +12,10 @@ pub const NAMELEN: usize = 24;
 pub const SPECLEN: usize = 16;
 pub const EXPORTS: &str = ".pebble.exports";
 pub const IMPORTS: &str = ".pebble.imports";
-/// name `[u8; 24]`, specification `[u8; 16]`, entry `u64`, flags `u64` (0)
+/// name `[u8; 24]`, specification `[u8; 16]`, entry `u64`, order `u64`
 pub const EXPORT_BYTES: usize = NAMELEN + SPECLEN + 16;
 pub const EXPORT_ENTRY: usize = NAMELEN + SPECLEN;
+pub const EXPORT_ORDER: usize = EXPORT_ENTRY + 8;
 /// name `[u8; 24]`, index `u64`
 pub const IMPORT_BYTES: usize = NAMELEN + 8;
 pub const IMPORT_INDEX: usize = NAMELEN;

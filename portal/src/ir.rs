@@ -1,9 +1,14 @@
 //! Intermediate representation: what a portal does, step by step, with no word of any instruction set.
 //!
-//! [`lower`] turns a specification and a [`Connection`] (everything known when the portal is opened) into two
-//! straight lists of [`Op`]s, the call leg and the return leg. Emitters (`emit/`) turn each step into machine code.
+//! [`steps`] turns a specification and a [`Connection`] (everything known when the portal is opened) into a
+//! straight sequence of [`Op`]s: the call leg and, from [`Op::Return`] on, the return leg. Emitters (`emit/`) turn
+//! each step into machine code as it comes; [`lower`] collects them for a reader.
 //! Fixed by this module, the same for every target: which state is kept and where in the frame, what is
 //! hidden, which argument comes from where.
+//!
+//! Code common to all domains (traps, the thread end) is compiled with `caller.asid` 0. So its frames name no
+//! caller, and [`Arg::Origin`], which reads the name from the frame by which a domain was entered, is 0 where a
+//! domain serves nobody's call.
 
 use crate::spec::{Arg, Spec, Stack, State};
 use arrayvec::ArrayVec;
@@ -85,14 +90,14 @@ pub enum Short {
     SetTimer,
     /// `p1`: domain whose translations are dropped.
     Flush,
-    /// Waits for an interrupt.
+    /// Waits for an interrupt. Only for a caller that runs with interrupts on: with `sie` clear nothing ends the wait.
     Idle,
 }
 
-/// One step. Frame words count from the lowest word of the frame being pushed or popped.
+/// One step, two words at most. Frame words count from the lowest word of the frame being pushed or popped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Add one to the counter word.
+    /// Add one to the counter word. It comes first, so what it leaves in temporaries is overwritten or scrubbed.
     Count(u64),
     /// Take a unit and return, or go on.
     TryWait(u64),
@@ -107,44 +112,28 @@ pub enum Op {
     SavePreserved(u8),
     SaveFloat(u8),
     /// Every register, program counter and address space; float registers first if told.
-    SaveAll {
-        float: bool,
-    },
+    SaveAll { float: bool },
     /// Take the first stack of the queue at this address, its descriptor into the frame; without one, wait (`after_save`: in a trap).
-    TakeStack {
-        queue: u64,
-        word: u8,
-        no_stack: u64,
-        after_save: bool,
-    },
+    TakeStack { queue: u64, word: u8, after_save: bool },
     FixedStack(u64),
     /// Push: frame size in words, the return code's address on top.
     Push(u8),
     /// Interrupts off (callee is exclusive).
     Mask,
     Unmask,
-    Enter {
-        satp: u64,
-        entry: u64,
-    },
+    /// Into the address space with this register value.
+    Space(u64),
+    Entry(u64),
     FloatOff,
     FloatOn,
     /// Zero these float registers.
     FloatScrub(u32),
     /// Callee's argument `to` is the caller's word `from`.
-    Move {
-        to: u8,
-        from: u8,
-    },
-    Supply {
-        to: u8,
-        arg: Arg,
-        value: u64,
-    },
+    Move { to: u8, from: u8 },
+    /// Argument, or result, `to`.
+    Supply { to: u8, arg: Arg, value: u64 },
     /// Arguments of an exception handler.
-    Cause {
-        all: bool,
-    },
+    Cause { all: bool },
     /// The callee returns to the gate.
     Gate,
     /// Zero these registers.
@@ -152,44 +141,39 @@ pub enum Op {
     /// Leave for user mode.
     Leave,
 
-    // Return leg
-    /// Status word 0; the error entry is behind it.
-    Good,
+    /// The return leg begins: status word 0. Its error entry is behind this step.
+    Return,
     LoadReturn(u8),
     LoadStack(u8),
     LoadPreserved(u8),
     LoadFloat(u8),
     /// Give the stack back.
-    GiveStack {
-        queue: u64,
-        word: u8,
-    },
-    Back {
-        satp: u64,
-    },
+    GiveStack { queue: u64, word: u8 },
     Pop(u8),
-    /// Restore everything and leave.
-    LoadAll {
-        float: bool,
-        words: u8,
-        unmask: bool,
-        queue: Option<u64>,
-    },
+    /// Program counter and address space of a trap's frame.
+    LoadTrapped { float: bool },
+    /// Every register of a trap's frame, which is popped.
+    LoadAll { float: bool },
 
-    // Whole portals
-    /// Two result words, then back to the caller.
-    Result {
-        value: i64,
-        status: u64,
-    },
-    Short(Short),
+    // Short-circuit portals
+    /// First result: address of the invocation stack's top word.
+    ResultTop,
+    /// First result, which holds that address, becomes the thread.
+    ResultThread,
+    SetTimer,
+    Flush,
+    Idle,
     /// Back to the caller of a short-circuit portal.
     Resume,
+
+    // Whole portals
     Switch,
     Dispatch,
     Raise,
     Bounce,
 }
+
+const _: () = assert!(size_of::<Op>() <= 16);
 
 /// Registers as bits; names as in the rv64 convention.
 pub mod regs {
@@ -251,156 +235,196 @@ fn keeps_float(spec: &Spec, c: &Connection) -> bool {
     c.caller.float && !(c.callee.float && spec.state == State::Minimal)
 }
 
-/// Specification and connection to steps.
+/// Specification and connection to steps, one list a leg.
 pub fn lower(spec: &Spec, shape: Shape, c: &Connection) -> Lowered {
     let mut out = Lowered::default();
-    if let Some(counter) = c.counter {
-        out.call.push(Op::Count(map::counter_va(counter as usize)));
-    }
-    match shape {
-        Shape::Call => lower_call(spec, c, &mut out),
-        Shape::Wait(sem) => {
-            out.call.push(Op::TryWait(map::semaphore_va(sem as usize)));
-            lower_call(spec, c, &mut out);
+    steps(spec, shape, c, &mut |op| {
+        if let Op::Push(words) = op {
+            out.words = words;
         }
-        Shape::Signal(sem) => {
-            out.call.push(Op::TrySignal(map::semaphore_va(sem as usize)));
-            lower_call(spec, c, &mut out);
-        }
-        Shape::Tail => {
-            out.call.push(Op::Top);
-            enter_exclusive(spec, c, &mut out.call);
-        }
-        Shape::Short(Short::Constant { value, status }) => {
-            out.call.push(Op::Result { value, status });
-            out.call.push(Op::Resume);
-        }
-        Shape::Short(short) => {
-            out.call.push(Op::Short(short));
-            out.call.push(Op::Resume);
-        }
-        Shape::Switch => out.call.push(Op::Switch),
-        Shape::Dispatch => out.call.push(Op::Dispatch),
-        Shape::None => out.call.push(Op::Raise),
-        Shape::Bounce => out.call.push(Op::Bounce),
-        Shape::ThreadEnd => {
-            // It is reached as a return leg only.
-            out.call.push(Op::Raise);
-            out.ret.extend([Op::Good, Op::Top, Op::FloatOff, Op::Mask]);
-            enter_exclusive(spec, c, &mut out.ret);
-        }
-        Shape::Interrupt | Shape::Exception | Shape::NoStack => lower_trap(shape, c, &mut out),
-    }
+        let returning = op == Op::Return || !out.ret.is_empty();
+        if returning { &mut out.ret } else { &mut out.call }.push(op);
+    });
     out
 }
 
-fn lower_call(spec: &Spec, c: &Connection, out: &mut Lowered) {
+/// Specification and connection to steps, each handed to `put`. Only `Call`, `Wait` and `Signal` are counted.
+pub fn steps(spec: &Spec, shape: Shape, c: &Connection, put: &mut impl FnMut(Op)) {
+    match shape {
+        Shape::Call | Shape::Wait(_) | Shape::Signal(_) => {
+            if let Some(counter) = c.counter {
+                put(Op::Count(map::counter_va(counter as usize)));
+            }
+            match shape {
+                Shape::Wait(sem) => put(Op::TryWait(map::semaphore_va(sem as usize))),
+                Shape::Signal(sem) => put(Op::TrySignal(map::semaphore_va(sem as usize))),
+                _ => {}
+            }
+            call(spec, c, put);
+        }
+        Shape::Tail => {
+            put(Op::Top);
+            enter_exclusive(spec, c, put);
+        }
+        Shape::Short(short) => short_circuit(short, put),
+        Shape::Switch => put(Op::Switch),
+        Shape::Dispatch => put(Op::Dispatch),
+        Shape::None => put(Op::Raise),
+        Shape::Bounce => put(Op::Bounce),
+        Shape::ThreadEnd => {
+            // It is reached as a return leg only.
+            [Op::Raise, Op::Return, Op::Top, Op::FloatOff, Op::Mask].into_iter().for_each(&mut *put);
+            enter_exclusive(spec, c, put);
+        }
+        Shape::Interrupt | Shape::Exception | Shape::NoStack => trap(shape, c, put),
+    }
+}
+
+fn call(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
     let f = frame(spec, c);
     let keeps = spec.state >= State::Partial;
-    let call = &mut out.call;
-    call.extend([Op::Top, Op::Room, Op::SaveReturn(0)]);
-    call.extend(f.stack.map(Op::SaveStack));
-    call.extend(f.preserved.map(Op::SavePreserved));
-    call.extend(f.float.map(Op::SaveFloat));
-    if spec.stack == Stack::New {
-        call.push(match f.desc {
-            Some(word) => {
-                let queue = map::stack_queue_va(c.callee.asid);
-                Op::TakeStack { queue, word, no_stack: c.no_stack, after_save: false }
-            }
-            None => Op::FixedStack(c.callee.fixed_stack),
-        });
+    let masks = c.callee.exclusive && !c.caller.exclusive;
+    let queue = map::stack_queue_va(c.callee.asid);
+    put(Op::Top);
+    put(Op::Room);
+    put(Op::SaveReturn(0));
+    let kept = [f.stack.map(Op::SaveStack), f.preserved.map(Op::SavePreserved), f.float.map(Op::SaveFloat)];
+    kept.into_iter().flatten().for_each(&mut *put);
+    if let Some(word) = f.desc {
+        put(Op::TakeStack { queue, word, after_save: false });
+    } else if spec.stack == Stack::New {
+        put(Op::FixedStack(c.callee.fixed_stack));
     }
-    call.push(Op::Push(f.words));
-    if c.callee.exclusive && !c.caller.exclusive {
-        call.push(Op::Mask);
+    put(Op::Push(f.words));
+    if masks {
+        put(Op::Mask);
     }
-    call.push(Op::Enter { satp: c.callee.satp, entry: c.entry });
+    put(Op::Space(c.callee.satp));
+    put(Op::Entry(c.entry));
     match (c.caller.float, c.callee.float) {
-        (true, false) => call.push(Op::FloatOff),
-        (false, true) => call.extend([Op::FloatOn, Op::FloatScrub(regs::FLOAT_ALL)]),
-        (true, true) if keeps => call.push(Op::FloatScrub(regs::FLOAT_ALL)),
+        (true, false) => put(Op::FloatOff),
+        (false, true) => {
+            put(Op::FloatOn);
+            put(Op::FloatScrub(regs::FLOAT_ALL));
+        }
+        (true, true) if keeps => put(Op::FloatScrub(regs::FLOAT_ALL)),
         _ => {}
     }
-    arguments(spec, c, f.words, call);
-    let hidden = if keeps { regs::PRESERVED | regs::TP } else { 0 };
-    call.extend([Op::Gate, Op::Scrub(hidden | regs::GP | regs::TEMPS | regs::args_from(spec.args.len())), Op::Leave]);
+    arguments(spec, c, f.words, put);
 
-    let ret = &mut out.ret;
-    ret.extend([Op::Good, Op::LoadReturn(0)]);
-    ret.extend(f.stack.map(Op::LoadStack));
-    ret.extend(f.preserved.map(Op::LoadPreserved));
-    ret.extend(f.desc.map(|word| Op::GiveStack { queue: map::stack_queue_va(c.callee.asid), word }));
+    put(Op::Return);
+    put(Op::LoadReturn(0));
+    let give = |word| Op::GiveStack { queue, word };
+    let kept = [f.stack.map(Op::LoadStack), f.preserved.map(Op::LoadPreserved), f.desc.map(give)];
+    kept.into_iter().flatten().for_each(&mut *put);
     match (c.caller.float, c.callee.float) {
-        (true, false) => ret.push(Op::FloatOn),
-        (false, true) => ret.push(Op::FloatOff),
+        (true, false) => put(Op::FloatOn),
+        (false, true) => put(Op::FloatOff),
         _ => {}
     }
     if let Some(word) = f.float {
-        ret.extend([Op::LoadFloat(word), Op::FloatScrub(regs::FLOAT_TEMPS)]);
+        put(Op::LoadFloat(word));
+        put(Op::FloatScrub(regs::FLOAT_TEMPS));
     }
-    ret.extend([Op::Pop(f.words), Op::Back { satp: c.caller.satp }]);
-    if c.callee.exclusive && !c.caller.exclusive {
-        ret.push(Op::Unmask);
+    put(Op::Pop(f.words));
+    put(Op::Space(c.caller.satp));
+    if masks {
+        put(Op::Unmask);
     }
-    ret.extend([Op::Scrub(regs::GP | regs::TEMPS | regs::args_from(2 + spec.results as usize)), Op::Leave]);
-    out.words = f.words;
+    put(Op::Scrub(regs::GP | regs::TEMPS | regs::args_from(2 + spec.results as usize)));
+    put(Op::Leave);
 }
 
 /// Into an exclusive domain for good: nothing is kept.
-fn enter_exclusive(spec: &Spec, c: &Connection, leg: &mut ArrayVec<Op, MAX_OPS>) {
-    leg.extend([Op::FixedStack(c.callee.fixed_stack), Op::Enter { satp: c.callee.satp, entry: c.entry }]);
-    arguments(spec, c, 0, leg);
-    let hidden = if spec.state >= State::Partial { regs::PRESERVED | regs::TP } else { 0 };
-    let rest = hidden | regs::GP | regs::TEMPS | regs::args_from(spec.args.len());
-    leg.extend([Op::Gate, Op::Scrub(rest), Op::Leave]);
+fn enter_exclusive(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
+    put(Op::FixedStack(c.callee.fixed_stack));
+    put(Op::Space(c.callee.satp));
+    put(Op::Entry(c.entry));
+    arguments(spec, c, 0, put);
 }
 
-fn lower_trap(shape: Shape, c: &Connection, out: &mut Lowered) {
+fn trap(shape: Shape, c: &Connection, put: &mut impl FnMut(Op)) {
     let float = c.caller.float;
     let words = (thread::TRAP_WORDS + if float { thread::TRAP_FLOAT_WORDS } else { 0 }) as u8;
-    let queue = (!c.callee.exclusive).then(|| map::stack_queue_va(c.callee.asid));
-    let call = &mut out.call;
-    call.push(Op::SaveAll { float });
-    call.push(match queue {
-        Some(queue) => {
-            let word = words - (thread::TRAP_WORDS - thread::TRAP_DESC) as u8;
-            Op::TakeStack { queue, word, no_stack: c.no_stack, after_save: true }
-        }
-        None => Op::FixedStack(c.callee.fixed_stack),
+    let queue = map::stack_queue_va(c.callee.asid);
+    let word = words - (thread::TRAP_WORDS - thread::TRAP_DESC) as u8;
+    put(Op::SaveAll { float });
+    put(match c.callee.exclusive {
+        false => Op::TakeStack { queue, word, after_save: true },
+        true => Op::FixedStack(c.callee.fixed_stack),
     });
     if float {
-        call.push(Op::FloatOff);
+        put(Op::FloatOff);
     }
-    let args = match shape {
-        Shape::NoStack => {
-            call.push(Op::Supply { to: 0, arg: Arg::Thread, value: 0 });
-            1
-        }
-        _ => {
-            call.push(Op::Cause { all: shape == Shape::Exception });
-            if shape == Shape::Exception { 6 } else { 1 }
-        }
-    };
-    call.push(Op::Push(words));
+    put(match shape {
+        Shape::NoStack => Op::Supply { to: 0, arg: Arg::Thread, value: 0 },
+        _ => Op::Cause { all: shape == Shape::Exception },
+    });
+    put(Op::Push(words));
     if c.callee.exclusive {
-        call.push(Op::Mask);
+        put(Op::Mask);
     }
-    call.push(Op::Enter { satp: c.callee.satp, entry: c.entry });
-    let rest = regs::PRESERVED | regs::TP | regs::GP | regs::TEMPS | regs::args_from(args);
-    call.extend([Op::Gate, Op::Scrub(rest), Op::Leave]);
-    out.ret.push(Op::LoadAll { float, words, unmask: c.callee.exclusive, queue });
-    out.words = words;
+    put(Op::Space(c.callee.satp));
+    put(Op::Entry(c.entry));
+    enter(State::Full, if shape == Shape::Exception { 6 } else { 1 }, put);
+
+    put(Op::Return);
+    put(Op::LoadTrapped { float });
+    put(if c.callee.exclusive { Op::Unmask } else { Op::GiveStack { queue, word } });
+    put(Op::Pop(words));
+    if float {
+        put(Op::FloatOn);
+    }
+    put(Op::LoadAll { float });
+    put(Op::Scrub(regs::GP));
+    put(Op::Leave);
 }
 
-/// Arguments by letter. The caller's words lie one register above the place of an argument list that has only words, so the moves
-/// downwards come first, in order, those upwards last, in reverse order: none overwrites a source.
+fn short_circuit(short: Short, put: &mut impl FnMut(Op)) {
+    let constant = |to, value| Op::Supply { to, arg: Arg::Constant, value };
+    let mut status = 0;
+    match short {
+        Short::Constant { value, status: s } => {
+            put(constant(0, value as u64));
+            status = s;
+        }
+        Short::ThreadId => {
+            put(Op::ResultTop);
+            put(Op::ResultThread);
+        }
+        Short::Top => put(Op::ResultTop),
+        Short::Time => put(Op::Supply { to: 0, arg: Arg::Time, value: 0 }),
+        Short::SetTimer | Short::Flush | Short::Idle => {
+            put(match short {
+                Short::SetTimer => Op::SetTimer,
+                Short::Flush => Op::Flush,
+                _ => Op::Idle,
+            });
+            put(constant(0, 0));
+        }
+    }
+    put(constant(1, status));
+    put(Op::Resume);
+}
+
+/// Arguments by letter, and into the callee. The caller's words lie one register above the place of an argument list that has
+/// only words, so the moves downwards come first, in order, those upwards last, in reverse order: none overwrites a source.
 /// `pushed`: words of the frame that this leg has pushed.
-fn arguments(spec: &Spec, c: &Connection, pushed: u8, call: &mut ArrayVec<Op, MAX_OPS>) {
-    let words = || spec.args.iter().enumerate().filter(|(_, a)| **a == Arg::Word).map(|(to, _)| to as u8).zip(1u8..);
-    call.extend(words().filter(|(to, from)| to < from).map(|(to, from)| Op::Move { to, from }));
-    call.extend(words().rev_list().filter(|(to, from)| to > from).map(|(to, from)| Op::Move { to, from }));
-    for (to, arg) in spec.args.iter().enumerate().filter(|(_, a)| **a != Arg::Word) {
+fn arguments(spec: &Spec, c: &Connection, pushed: u8, put: &mut impl FnMut(Op)) {
+    let mut from = 0;
+    for (to, _) in (0u8..).zip(&spec.args).filter(|(_, a)| **a == Arg::Word) {
+        from += 1;
+        if to < from {
+            put(Op::Move { to, from });
+        }
+    }
+    for to in (0..spec.args.len() as u8).rev().filter(|to| spec.args[*to as usize] == Arg::Word) {
+        if to > from {
+            put(Op::Move { to, from });
+        }
+        from -= 1;
+    }
+    for (to, arg) in (0u8..).zip(&spec.args).filter(|(_, a)| **a != Arg::Word) {
         let value = match arg {
             Arg::Constant => c.constant,
             Arg::Index => u64::from(c.index),
@@ -409,18 +433,18 @@ fn arguments(spec: &Spec, c: &Connection, pushed: u8, call: &mut ArrayVec<Op, MA
             Arg::Origin => u64::from(pushed) * 8,
             _ => 0,
         };
-        call.push(Op::Supply { to: to as u8, arg: *arg, value });
+        put(Op::Supply { to, arg: *arg, value });
     }
+    enter(spec.state, spec.args.len(), put);
 }
 
-/// Reversal of a short iterator that has no reversal of its own.
-trait RevList: Iterator<Item = (u8, u8)> + Sized {
-    fn rev_list(self) -> impl Iterator<Item = (u8, u8)> {
-        let list: ArrayVec<(u8, u8), 8> = self.collect();
-        list.into_iter().rev()
-    }
+/// Into the callee, which has this many arguments; nothing else passes.
+fn enter(state: State, args: usize, put: &mut impl FnMut(Op)) {
+    let hidden = if state >= State::Partial { regs::PRESERVED | regs::TP } else { 0 };
+    put(Op::Gate);
+    put(Op::Scrub(hidden | regs::GP | regs::TEMPS | regs::args_from(args)));
+    put(Op::Leave);
 }
-impl<I: Iterator<Item = (u8, u8)>> RevList for I {}
 
 /// Result words of a portal whose target is gone.
 pub const fn closed(code: u64, asid: u16) -> Short {
@@ -441,13 +465,18 @@ impl fmt::Display for Op {
                 write!(f, " )")
             }
             Op::FloatScrub(set) => write!(f, "FloatScrub({set:#010x})"),
-            Op::Enter { satp, entry } => write!(f, "Enter {{ satp: {satp:#x}, entry: {entry:#x} }}"),
-            Op::Back { satp } => write!(f, "Back {{ satp: {satp:#x} }}"),
-            Op::Count(a) | Op::TryWait(a) | Op::TrySignal(a) | Op::FixedStack(a) => {
+            Op::Count(a)
+            | Op::TryWait(a)
+            | Op::TrySignal(a)
+            | Op::FixedStack(a)
+            | Op::Space(a)
+            | Op::Entry(a) => {
                 let name = match self {
                     Op::Count(_) => "Count",
                     Op::TryWait(_) => "TryWait",
                     Op::TrySignal(_) => "TrySignal",
+                    Op::Space(_) => "Space",
+                    Op::Entry(_) => "Entry",
                     _ => "FixedStack",
                 };
                 write!(f, "{name}({a:#x})")

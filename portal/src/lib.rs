@@ -29,7 +29,7 @@ pub enum Target {
 pub const MAX_WORDS: usize = 400;
 
 /// One portal's code and the map of its parts. Bytes are the words, little-endian.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Code {
     pub words: ArrayVec<u32, MAX_WORDS>,
     /// Instructions of the call leg.
@@ -57,20 +57,54 @@ impl Code {
 pub enum CompileError {
     /// More code than a portal may have.
     TooLong,
+    /// An exclusive caller, and a callee that is not.
+    Exclusive { caller: u16, callee: u16 },
 }
 
 impl fmt::Display for CompileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the portal would need more than {MAX_WORDS} words of code: use fewer arguments")
+        match self {
+            CompileError::TooLong => {
+                write!(f, "the portal would need more than {MAX_WORDS} words of code: use fewer arguments")
+            }
+            CompileError::Exclusive { caller, callee } => write!(
+                f,
+                "domain {caller} is exclusive (it runs with interrupts off and cannot wait for a stack) and domain \
+                 {callee} is not: an exclusive domain may only call, or tail into, exclusive domains, or use \
+                 short-circuit portals"
+            ),
+        }
     }
 }
 
 impl core::error::Error for CompileError {}
 
 /// Compiles one portal. Position-independent, but for the addresses named by the connection.
-pub fn compile(spec: &Spec, shape: Shape, connection: &Connection, target: Target) -> Result<Code, CompileError> {
-    let lowered = ir::lower(spec, shape, connection);
+pub fn compile(
+    spec: &Spec,
+    shape: Shape,
+    connection: &Connection,
+    target: Target,
+) -> Result<Code, CompileError> {
+    let mut code = Code::default();
+    compile_into(spec, shape, connection, target, &mut code)?;
+    Ok(code)
+}
+
+/// [`compile`] in place, for those who count instructions: what `code` held is gone, also after an error.
+pub fn compile_into(
+    spec: &Spec,
+    shape: Shape,
+    connection: &Connection,
+    target: Target,
+    code: &mut Code,
+) -> Result<(), CompileError> {
+    let (caller, callee) = (&connection.caller, &connection.callee);
+    let traverses = matches!(shape, Shape::Call | Shape::Wait(_) | Shape::Signal(_) | Shape::Tail);
+    if traverses && caller.exclusive && !callee.exclusive {
+        return Err(CompileError::Exclusive { caller: caller.asid, callee: callee.asid });
+    }
     match target {
-        Target::Riscv64 => emit::riscv64::emit(&lowered, connection),
+        Target::Riscv64 => emit::riscv64::emit(spec, shape, connection, code),
     }
 }

@@ -116,17 +116,21 @@ impl Component {
         if exports.len() % link::EXPORT_BYTES != 0 || imports.len() % link::IMPORT_BYTES != 0 {
             return Err(ElfError::Record { section: link::EXPORTS, what: "not a whole number of records" });
         }
+        let mut exports: Vec<&[u8]> = exports.chunks(link::EXPORT_BYTES).collect();
+        exports.sort_by_key(|r| word(&r[link::EXPORT_ORDER..]));
         let exports = exports
-            .chunks(link::EXPORT_BYTES)
+            .into_iter()
             .map(|r| Export {
                 name: text(&r[..link::NAMELEN]),
                 spec: text(&r[link::NAMELEN..link::EXPORT_ENTRY]),
                 entry: word(&r[link::EXPORT_ENTRY..]),
             })
             .collect();
+        let mut imports: Vec<(&[u8], u64)> =
+            imports.chunks(link::IMPORT_BYTES).zip((imports_va..).step_by(link::IMPORT_BYTES)).collect();
+        imports.sort_by_key(|(r, _)| word(&r[link::IMPORT_INDEX..]));
         let imports = imports
-            .chunks(link::IMPORT_BYTES)
-            .zip((imports_va..).step_by(link::IMPORT_BYTES))
+            .into_iter()
             .map(|(r, at)| Import { name: text(&r[..link::NAMELEN]), slot: at + link::IMPORT_INDEX as u64 })
             .collect();
         let mut symbols: Vec<(u64, String)> = file

@@ -156,7 +156,7 @@ impl<'a> Portals<'a> {
             code.exception[n] = match self.interface("vm.fault") {
                 Some(_) => {
                     let c = to(self, "vm.fault", float, code.no_stack[n])?;
-                    common(self, &format!("exception{suffix}"), "nmiiiiii", Shape::Exception, &c)?.0
+                    common(self, &format!("exception{suffix}"), "npcccccc", Shape::Exception, &c)?.0
                 }
                 None => self.shared.panic_entry,
             };

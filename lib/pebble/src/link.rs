@@ -9,12 +9,13 @@ pub struct Export<F> {
     name: [u8; NAMELEN],
     spec: [u8; SPECLEN],
     entry: F,
-    flags: u64,
+    order: u64,
 }
 
 impl<F> Export<F> {
-    pub const fn new(name: &str, spec: &str, entry: F) -> Self {
-        Export { name: padded(name), spec: padded(spec), entry, flags: 0 }
+    /// `order`: interfaces are numbered in this order, whatever the linker does.
+    pub const fn new(name: &str, spec: &str, entry: F, order: u32) -> Self {
+        Export { name: padded(name), spec: padded(spec), entry, order: order as u64 }
     }
 }
 
@@ -26,8 +27,9 @@ pub struct Import {
 }
 
 impl Import {
-    pub const fn new(name: &str) -> Self {
-        Import { name: padded(name), index: AtomicU64::new(0) }
+    /// `order`: the first index of the image builder goes to the first in this order.
+    pub const fn new(name: &str, order: u32) -> Self {
+        Import { name: padded(name), index: AtomicU64::new(order as u64) }
     }
 
     #[inline]
@@ -75,7 +77,7 @@ macro_rules! export {
             #[used]
             #[unsafe(link_section = ".pebble.exports")]
             static EXPORT: $crate::link::Export<$crate::export!(@type $($($t),*)?)> =
-                $crate::link::Export::new($name, $spec, $entry as _);
+                $crate::link::Export::new($name, $spec, $entry as _, line!());
         };
     };
     (@type $($t:ty),*) => { extern "C" fn($($t),*) -> i64 };
@@ -121,11 +123,14 @@ macro_rules! export_wide {
 #[macro_export]
 #[allow_internal_unsafe]
 macro_rules! import {
-    ($($ident:ident = $name:literal;)*) => {$(
+    ($($ident:ident = $name:literal;)*) => { $crate::import!(@each 0; $($ident = $name;)*); };
+    (@each $n:expr;) => {};
+    (@each $n:expr; $ident:ident = $name:literal; $($rest:tt)*) => {
         #[used]
         #[unsafe(link_section = ".pebble.imports")]
-        static $ident: $crate::link::Import = $crate::link::Import::new($name);
-    )*};
+        static $ident: $crate::link::Import = $crate::link::Import::new($name, $n);
+        $crate::import!(@each $n + 1; $($rest)*);
+    };
 }
 
 /// `component!(main)`: `fn main() -> i64` is where the component's first thread starts; its result ends the domain of a

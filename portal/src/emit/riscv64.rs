@@ -7,9 +7,9 @@
 //!
 //! Slow ways out (no room, no stack) lie behind the leg's `sret`; every branch is forward.
 
-use crate::ir::{self, Connection, Lowered, Op, Short};
+use crate::ir::{self, Connection, Op, Shape};
 use crate::isa::riscv64::encode::*;
-use crate::spec::Arg;
+use crate::spec::{Arg, Spec};
 use crate::{Code, CompileError};
 use arrayvec::ArrayVec;
 use pebble_abi::{map, sys, thread};
@@ -24,59 +24,71 @@ pub const fn frame_word(words: u8, c: &Connection) -> u64 {
     words as u64 | (c.caller.asid as u64) << 16 | (c.callee.asid as u64) << 32 | (c.index as u64) << 48
 }
 
+// What `Op::Bounce` shifts out of `satp` leaves no bit of the page number.
+const _: () = assert!(map::RAM_PA + map::RAM_BYTES <= 1 << 40);
+
 const fn offset(word: u8) -> i32 {
     (word as i32 + 1) * 8
 }
 
 /// Registers of [`Op::SavePreserved`] and [`Op::Switch`], in frame order.
-pub fn preserved() -> impl Iterator<Item = Reg> {
-    [8, 9].into_iter().chain(18..28).chain([TP])
-}
+const PRESERVED: [Reg; thread::SAVED_REGS_COUNT] = [8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, TP];
+/// Float registers of [`Op::SaveFloat`], in frame order, behind `fcsr`.
+const FLOAT_PRESERVED: [Reg; 12] = [8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
 
-#[derive(Clone, Copy)]
-enum Fix {
-    /// Load of a pool word: instruction, pool slot.
-    Pool(usize, usize),
-    /// `addi` of the distance from the call code to the return code.
-    Return(usize),
-    /// Branch to a slow way out.
-    Slow(usize, Slow),
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Slow {
-    /// To the domain's exception entry.
-    Raise,
-    /// To the common code that waits for a stack; `restore`: after a trap's save.
-    NoStack { at: u64, restore: bool, base: i32 },
-}
-
-#[derive(Default)]
-struct Emitter {
-    code: ArrayVec<u32, { crate::MAX_WORDS }>,
-    pool: ArrayVec<u64, 8>,
-    fixes: ArrayVec<Fix, 16>,
-    /// Frame word 0 from `t1`, in words, while the frame is on top (return leg): 0 on the call leg.
+struct Emitter<'a> {
+    code: &'a mut Code,
+    c: &'a Connection,
+    /// Constants of the call leg, and where it loads them: the loads have the offset in the pool until its place is known.
+    pool: ArrayVec<u64, 6>,
+    loads: ArrayVec<usize, 8>,
+    /// Where the call leg computes the return code's address.
+    push: Option<usize>,
+    /// Where it branches to the domain's exception entry; to the common code that waits for a stack, after a trap's save or not.
+    no_room: Option<usize>,
+    no_stack: Option<(usize, bool)>,
+    /// Bytes from the bottom of the frame to `t1`.
     bias: i32,
     full: bool,
 }
 
-impl Emitter {
+impl Emitter<'_> {
+    #[inline]
     fn put(&mut self, word: u32) {
-        self.full |= self.code.try_push(word).is_err();
+        self.full |= self.code.words.try_push(word).is_err();
     }
 
+    /// Position of the next instruction.
+    fn here(&self) -> usize {
+        self.code.words.len()
+    }
+
+    fn patch(&mut self, at: usize, bits: u32) {
+        if let Some(word) = self.code.words.get_mut(at) {
+            *word |= bits;
+        }
+    }
+
+    fn put_double(&mut self, value: u64) {
+        self.put(value as u32);
+        self.put((value >> 32) as u32);
+    }
+
+    /// The return leg has one word of its own, before the description.
     fn pool_load(&mut self, rd: Reg, value: u64) {
+        if let Some(ret_at) = self.code.ret_at {
+            let slot = usize::from(ret_at) / 4 - 4;
+            self.patch(slot, value as u32);
+            self.patch(slot + 1, (value >> 32) as u32);
+            self.put(ld(rd, GP, -16));
+            return;
+        }
         let slot = self.pool.iter().position(|v| *v == value).unwrap_or_else(|| {
             self.full |= self.pool.try_push(value).is_err();
-            self.pool.len().saturating_sub(1)
+            self.pool.len() - 1
         });
-        self.fix(Fix::Pool(self.code.len(), slot));
-        self.put(ld(rd, GP, 0));
-    }
-
-    fn fix(&mut self, fix: Fix) {
-        self.full |= self.fixes.try_push(fix).is_err();
+        self.full |= self.loads.try_push(self.here()).is_err();
+        self.put(ld(rd, GP, slot as i32 * 8));
     }
 
     /// `lui` part of an address in the last 2 GiB or the first; the rest fits the offset of a load.
@@ -122,29 +134,28 @@ impl Emitter {
             Op::Top => self.put(csrrs(T1, csr::SSCRATCH, ZERO)),
             Op::Room => {
                 self.put(slli(T2, T1, 63 - thread::INVOCATION_LIMIT.trailing_zeros()));
-                self.fix(Fix::Slow(self.code.len(), Slow::Raise));
+                self.no_room = Some(self.here());
                 self.put(blt(T2, ZERO, 0));
             }
             Op::SaveReturn(word) => self.save(RA, word),
             Op::SaveStack(word) => self.save(SP, word),
             Op::SavePreserved(word) => {
-                for (i, reg) in preserved().enumerate() {
+                for (i, reg) in PRESERVED.into_iter().enumerate() {
                     self.save(reg, word + i as u8);
                 }
             }
             Op::SaveFloat(word) => {
                 self.put(csrrs(T2, csr::FCSR, ZERO));
                 self.save(T2, word);
-                for (i, reg) in [8, 9].into_iter().chain(18..28).enumerate() {
+                for (i, reg) in FLOAT_PRESERVED.into_iter().enumerate() {
                     self.put(fsd(reg, T1, offset(word + 1 + i as u8)));
                 }
             }
             Op::SaveAll { float } => self.save_all(float),
-            Op::TakeStack { queue, word, no_stack, after_save } => {
+            Op::TakeStack { queue, word, after_save } => {
                 let low = self.high(T2, queue);
                 self.put(ld(T3, T2, low));
-                let base = if word as usize > thread::TRAP_WORDS { thread::TRAP_FLOAT_WORDS as i32 * 8 } else { 0 };
-                self.fix(Fix::Slow(self.code.len(), Slow::NoStack { at: no_stack, restore: after_save, base }));
+                self.no_stack = Some((self.here(), after_save));
                 self.put(beq(T3, ZERO, 0));
                 self.put(ld(T4, T3, 0));
                 self.put(sd(T4, T2, low));
@@ -153,7 +164,8 @@ impl Emitter {
             }
             Op::FixedStack(top) => self.constant(SP, top),
             Op::Push(words) => {
-                self.fix(Fix::Return(self.code.len()));
+                self.code.frame_words = words;
+                self.push = Some(self.here());
                 self.put(addi(T2, GP, 0));
                 self.put(sd(T2, T1, words as i32 * 8));
                 self.put(addi(T1, T1, words as i32 * 8));
@@ -164,9 +176,11 @@ impl Emitter {
                 self.put(addi(T2, ZERO, SIE));
                 self.put(csrrw(ZERO, csr::SIE, T2));
             }
-            Op::Enter { satp, entry } => {
+            Op::Space(satp) => {
                 self.pool_load(T3, satp);
                 self.put(csrrw(ZERO, csr::SATP, T3));
+            }
+            Op::Entry(entry) => {
                 self.constant(T3, entry);
                 self.put(csrrw(ZERO, csr::SEPC, T3));
             }
@@ -192,39 +206,47 @@ impl Emitter {
             Op::Gate => self.put(lui(RA, (map::GATE_VA >> 12) as u32)),
             Op::Scrub(set) => self.scrub(set),
             Op::Leave => self.put(sret()),
-            Op::Good => self.put(addi(A1, ZERO, 0)),
+            Op::Return => {
+                self.end_call_leg(true);
+                self.bias = i32::from(self.code.frame_words) * 8;
+                self.put(addi(A1, ZERO, 0));
+            }
             Op::LoadReturn(word) => {
                 self.load(RA, word);
                 self.put(csrrw(ZERO, csr::SEPC, RA));
             }
             Op::LoadStack(word) => self.load(SP, word),
             Op::LoadPreserved(word) => {
-                for (i, reg) in preserved().enumerate() {
+                for (i, reg) in PRESERVED.into_iter().enumerate() {
                     self.load(reg, word + i as u8);
                 }
             }
             Op::LoadFloat(word) => {
-                for (i, reg) in [8, 9].into_iter().chain(18..28).enumerate() {
+                for (i, reg) in FLOAT_PRESERVED.into_iter().enumerate() {
                     self.put(fld(reg, T1, offset(word + 1 + i as u8) - self.bias));
                 }
                 self.load(T2, word);
                 self.put(csrrw(ZERO, csr::FCSR, T2));
             }
             Op::GiveStack { queue, word } => self.give_stack(queue, word),
-            Op::Back { satp } => {
-                self.pool_load(T2, satp);
-                self.put(csrrw(ZERO, csr::SATP, T2));
-            }
             Op::Pop(words) => {
+                self.bias = 0;
                 self.put(addi(T1, T1, -(words as i32) * 8));
                 self.put(csrrw(ZERO, csr::SSCRATCH, T1));
             }
-            Op::LoadAll { float, words, unmask, queue } => self.load_all(float, words, unmask, queue),
-            Op::Result { value, status } => {
-                self.constant(A0, value as u64);
-                self.constant(A1, status);
+            Op::LoadTrapped { float } => {
+                let base = float_words(float);
+                self.load(T2, base + thread::TRAP_SEPC as u8);
+                self.put(csrrw(ZERO, csr::SEPC, T2));
+                self.load(T2, base + thread::TRAP_SATP as u8);
+                self.put(csrrw(ZERO, csr::SATP, T2));
             }
-            Op::Short(short) => self.short(short),
+            Op::LoadAll { float } => self.load_all(float),
+            Op::ResultTop => self.put(csrrs(A0, csr::SSCRATCH, ZERO)),
+            Op::ResultThread => self.thread_id(A0, A0),
+            Op::SetTimer => self.put(csrrw(ZERO, csr::STIMECMP, A1)),
+            Op::Flush => self.put(sfence_vma(ZERO, A1)),
+            Op::Idle => self.put(wfi()),
             Op::Resume => {
                 self.put(csrrw(ZERO, csr::SEPC, RA));
                 self.put(addi(GP, ZERO, 0));
@@ -246,7 +268,6 @@ impl Emitter {
         self.put(ld(T2, T1, low));
         self.put(addi(T2, T2, 1));
         self.put(sd(T2, T1, low));
-        self.scrub(1 << T1 | 1 << T2);
     }
 
     fn try_semaphore(&mut self, word: u64, wait: bool) {
@@ -265,7 +286,7 @@ impl Emitter {
 
     /// `t1` goes through `sscratch`, since no register is free but `gp`.
     fn save_all(&mut self, float: bool) {
-        let base = if float { thread::TRAP_FLOAT_WORDS as u8 } else { 0 };
+        let base = float_words(float);
         self.put(csrrw(T1, csr::SSCRATCH, T1));
         for x in (1..32).filter(|x| *x != GP && *x != T1) {
             self.save(x, base + thread::trap_word(x as usize) as u8);
@@ -284,22 +305,9 @@ impl Emitter {
         }
     }
 
-    fn load_all(&mut self, float: bool, words: u8, unmask: bool, queue: Option<u64>) {
-        let base = if float { thread::TRAP_FLOAT_WORDS as u8 } else { 0 };
-        self.load(T2, base + thread::TRAP_SEPC as u8);
-        self.put(csrrw(ZERO, csr::SEPC, T2));
-        self.load(T2, base + thread::TRAP_SATP as u8);
-        self.put(csrrw(ZERO, csr::SATP, T2));
-        if unmask {
-            self.op(Op::Unmask);
-        }
-        if let Some(queue) = queue {
-            self.give_stack(queue, base + thread::TRAP_DESC as u8);
-        }
-        self.put(addi(T2, T1, -(words as i32) * 8));
-        self.put(csrrw(ZERO, csr::SSCRATCH, T2));
+    fn load_all(&mut self, float: bool) {
+        let base = float_words(float);
         if float {
-            self.op(Op::FloatOn);
             self.load(T2, 32);
             self.put(csrrw(ZERO, csr::FCSR, T2));
             for f in 0..32 {
@@ -310,8 +318,6 @@ impl Emitter {
             self.load(x, base + thread::trap_word(x as usize) as u8);
         }
         self.load(T1, base + thread::trap_word(T1 as usize) as u8);
-        self.put(addi(GP, ZERO, 0));
-        self.put(sret());
     }
 
     fn give_stack(&mut self, queue: u64, word: u8) {
@@ -355,38 +361,13 @@ impl Emitter {
         }
     }
 
-    fn short(&mut self, short: Short) {
-        match short {
-            Short::Constant { .. } => {}
-            Short::ThreadId => {
-                self.put(csrrs(A0, csr::SSCRATCH, ZERO));
-                self.thread_id(A0, A0);
-            }
-            Short::Top => self.put(csrrs(A0, csr::SSCRATCH, ZERO)),
-            Short::Time => self.put(csrrs(A0, csr::TIME, ZERO)),
-            Short::SetTimer => {
-                self.put(csrrw(ZERO, csr::STIMECMP, A1));
-                self.put(addi(A0, ZERO, 0));
-            }
-            Short::Flush => {
-                self.put(sfence_vma(ZERO, A1));
-                self.put(addi(A0, ZERO, 0));
-            }
-            Short::Idle => {
-                self.put(wfi());
-                self.put(addi(A0, ZERO, 0));
-            }
-        }
-        self.put(addi(A1, ZERO, 0));
-    }
-
     /// Old thread's registers into its block, new one's out of its block, then its return code.
     fn switch(&mut self) {
         self.put(csrrs(T1, csr::SSCRATCH, ZERO));
         self.put(srli(T2, T1, 12));
         self.put(slli(T2, T2, 12));
         self.put(sd(T1, T2, thread::SAVED_TOP as i32));
-        let slots = || preserved().zip((thread::SAVED_REGS as i32..).step_by(8));
+        let slots = || PRESERVED.into_iter().zip((thread::SAVED_REGS as i32..).step_by(8));
         for (reg, at) in slots() {
             self.put(sd(reg, T2, at));
         }
@@ -412,102 +393,89 @@ impl Emitter {
         self.put(csrrs(T1, csr::SSCRATCH, ZERO));
         self.put(ld(GP, T1, 0));
         self.put(csrrs(A1, csr::SATP, ZERO));
+        // The domain's number to bit 16; of the page number, nothing is left.
         self.put(slli(A1, A1, 4));
-        self.put(srli(A1, A1, 48));
-        self.put(slli(A1, A1, 16));
+        self.put(srli(A1, A1, 32));
         self.put(ori(A1, A1, ir::BOUNCE_CODE as i32));
         self.put(addi(A0, ZERO, -1));
         self.put(jalr(ZERO, GP, 4));
     }
 
-    fn slow_ways(&mut self) {
-        let pending: ArrayVec<Fix, 16> = self.fixes.clone();
-        let mut done: ArrayVec<(Slow, usize), 4> = ArrayVec::new();
-        for (at, slow) in pending.iter().filter_map(|f| if let Fix::Slow(at, s) = f { Some((*at, *s)) } else { None }) {
-            let known = done.iter().find(|(s, _)| *s == slow).map(|(_, target)| *target);
-            let target = known.unwrap_or(self.code.len());
-            if known.is_none() {
-                self.full |= done.try_push((slow, target)).is_err();
-                match slow {
-                    Slow::Raise => self.raise(),
-                    Slow::NoStack { at, restore, base } => self.no_stack(at, restore, base),
-                }
-            }
-            let distance = (target - at) as i32 * 4;
-            let Some(word) = self.code.get_mut(at) else { continue };
-            *word |= beq(ZERO, ZERO, distance) & !0x7f | 0x63;
+    /// Slow ways out and the pool: all that depends on where the call leg ends.
+    fn end_call_leg(&mut self, returns: bool) {
+        if let Some(branch) = self.no_room {
+            self.join(branch);
+            self.scrub(1 << T1 | 1 << T2);
+            self.raise();
         }
+        if let Some((branch, after_save)) = self.no_stack {
+            self.join(branch);
+            self.wait_for_stack(after_save);
+        }
+        self.code.call_words = self.here() as u16;
+        if self.here() % 2 == 1 {
+            self.put(0);
+        }
+        let pool_at = self.here() * 4;
+        for i in 0..self.loads.len() {
+            if let Some(word) = self.code.words.get_mut(self.loads[i]) {
+                *word += (pool_at as u32) << 20;
+            }
+        }
+        for i in 0..self.pool.len() {
+            self.put_double(self.pool[i]);
+        }
+        self.code.pool_at = pool_at as u16;
+        if returns {
+            self.put_double(0);
+            self.put_double(frame_word(self.code.frame_words, self.c));
+            let ret_at = self.here() * 4;
+            self.code.ret_at = Some(ret_at as u16);
+            if let Some(at) = self.push {
+                self.patch(at, (ret_at as u32) << 20);
+            }
+        }
+        // Both legs reach the pool, and the call leg the return leg, by an offset.
+        self.full |= self.here() * 4 >= 2048;
     }
 
-    fn no_stack(&mut self, at: u64, restore: bool, base: i32) {
-        if restore {
+    /// The branch leads here.
+    fn join(&mut self, branch: usize) {
+        self.patch(branch, beq(ZERO, ZERO, (self.here() - branch) as i32 * 4) & !0x7f);
+    }
+
+    /// Into the common code that waits, with nothing of the nucleus in registers that it hands to the user.
+    /// The branch was taken since `t3` is 0.
+    fn wait_for_stack(&mut self, after_save: bool) {
+        if after_save {
             for reg in [T2, T3] {
-                self.put(ld(reg, T1, base + offset(thread::trap_word(reg as usize) as u8)));
+                self.load(reg, float_words(self.c.caller.float) + thread::trap_word(reg as usize) as u8);
             }
             self.put(csrrw(T1, csr::SSCRATCH, T1));
+        } else {
+            self.scrub(1 << T1 | 1 << T2);
         }
-        let low = self.high(GP, at);
+        let low = self.high(GP, self.c.no_stack);
         self.put(addi(GP, GP, low));
         self.put(jalr(ZERO, GP, 0));
     }
 }
 
-/// Steps to code. `lowered` comes from [`ir::lower`] with the same connection.
-pub fn emit(lowered: &Lowered, c: &Connection) -> Result<Code, CompileError> {
-    let mut e = Emitter::default();
-    for op in &lowered.call {
-        e.op(*op);
+/// Words of a trap's frame before the general registers.
+const fn float_words(float: bool) -> u8 {
+    if float { thread::TRAP_FLOAT_WORDS as u8 } else { 0 }
+}
+
+/// Compiles into `code`, whatever it held.
+pub fn emit(spec: &Spec, shape: Shape, c: &Connection, code: &mut Code) -> Result<(), CompileError> {
+    code.words.clear();
+    (code.ret_at, code.frame_words) = (None, 0);
+    let (pool, loads) = Default::default();
+    let mut e =
+        Emitter { code, c, pool, loads, push: None, no_room: None, no_stack: None, bias: 0, full: false };
+    ir::steps(spec, shape, c, &mut |op| e.op(op));
+    if e.code.ret_at.is_none() {
+        e.end_call_leg(false);
     }
-    e.slow_ways();
-    let call_words = e.code.len();
-    if call_words % 2 == 1 {
-        e.put(0);
-    }
-    let pool_at = e.code.len() * 4;
-    let mut ret_fixes = ArrayVec::<(usize, i32), 4>::new();
-    let mut ret = ArrayVec::<u32, 160>::new();
-    if !lowered.ret.is_empty() {
-        let mut r = Emitter { bias: lowered.words as i32 * 8, ..Emitter::default() };
-        for op in &lowered.ret {
-            r.op(*op);
-        }
-        e.full |= r.full || r.pool.len() > 1;
-        ret_fixes.extend(r.fixes.iter().filter_map(|f| if let Fix::Pool(at, _) = f { Some((*at, -16)) } else { None }));
-        e.full |= ret.try_extend_from_slice(&r.code).is_err() || e.pool.len() > 6;
-        if !e.full {
-            e.pool.push(r.pool.first().copied().unwrap_or(0));
-            e.pool.push(frame_word(lowered.words, c));
-        }
-    }
-    if e.full {
-        return Err(CompileError::TooLong);
-    }
-    let ret_at = pool_at + e.pool.len() * 8;
-    for fix in e.fixes.clone() {
-        match fix {
-            Fix::Pool(at, slot) => e.code[at] |= ((pool_at + slot * 8) as u32) << 20,
-            Fix::Return(at) => e.code[at] |= (ret_at as u32) << 20,
-            Fix::Slow(..) => {}
-        }
-    }
-    for value in e.pool.clone() {
-        e.put(value as u32);
-        e.put((value >> 32) as u32);
-    }
-    for (at, imm) in ret_fixes {
-        ret[at] |= (imm as u32) << 20;
-    }
-    for word in &ret {
-        e.put(*word);
-    }
-    if e.full || ret_at >= 2048 {
-        return Err(CompileError::TooLong);
-    }
-    Ok(Code {
-        words: e.code,
-        call_words: call_words as u16,
-        pool_at: pool_at as u16,
-        ret_at: (!ret.is_empty()).then_some(ret_at as u16),
-        frame_words: lowered.words,
-    })
+    if e.full { Err(CompileError::TooLong) } else { Ok(()) }
 }

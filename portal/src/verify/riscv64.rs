@@ -14,7 +14,10 @@ mod exit;
 mod value;
 
 use super::{Reason, Refusal};
-use crate::isa::riscv64::decode::{Alu, Cond, CsrOp, Insn, clears, decode, loads_double, stores_double};
+use crate::isa::riscv64::decode::{
+    Alu, Cond, CsrOp, Insn, adds, branches, clears, decode, loads_double, loads_upper, stores_double,
+    writes_csr,
+};
 use crate::{Connection, Shape, Short, Spec};
 use arrayvec::ArrayVec;
 use pebble_abi::{map, sys, thread};
@@ -52,18 +55,22 @@ impl Words {
         Words([all as u64, (all >> 64) as u64])
     }
 
+    #[inline(always)]
     fn has(self, word: usize) -> bool {
-        self.0[word / 64 % 2] >> (word % 64) & 1 == 1
+        let half = if word < 64 { self.0[0] } else { self.0[1] };
+        half >> (word % 64) & 1 == 1
     }
 
+    #[inline(always)]
     fn add(&mut self, word: usize) {
-        self.0[word / 64 % 2] |= 1 << (word % 64);
+        let half = if word < 64 { &mut self.0[0] } else { &mut self.0[1] };
+        *half |= 1 << (word % 64);
     }
 }
 
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct State {
-    regs: [Value; 32],
+    regs: Values<32>,
     /// What the registers held at first; which were written since; which certainly hold zero.
     origin: Kind,
     written: u32,
@@ -89,11 +96,9 @@ struct State {
 impl State {
     #[inline(always)]
     fn new(origin: Kind, code: usize, float: bool) -> Self {
-        let mut regs = [ZERO; 32];
-        for (x, value) in (0i32..).zip(&mut regs).skip(1) {
-            *value = Value(origin, x);
-        }
-        regs[reg::GP] = Value(Kind::Code, code as i32);
+        let mut regs = Values::numbered(origin);
+        regs.set(0, ZERO);
+        regs.set(reg::GP, Value(Kind::Code, code as i32));
         // What the callee left in control registers is nobody's.
         let control = |number| if origin == Kind::Own { csr_value(number) } else { UNKNOWN };
         State {
@@ -115,21 +120,27 @@ impl State {
         }
     }
 
+    #[inline(always)]
     fn get(&self, x: u8) -> Value {
-        self.regs[usize::from(x & 31)]
+        self.regs.get(usize::from(x & 31))
     }
 
+    #[inline(always)]
     fn set(&mut self, x: u8, value: Value) {
         let bit = 1 << (x & 31);
-        self.regs[usize::from(x & 31)] = value;
-        self.regs[0] = ZERO;
+        if x & 31 != 0 {
+            self.regs.set(usize::from(x & 31), value);
+        }
         self.written |= bit;
         self.zero &= !bit;
     }
 
+    #[inline(always)]
     fn clear(&mut self, x: u8) {
-        self.set(x, ZERO);
-        self.zero |= 1 << (x & 31);
+        let bit = 1 << (x & 31);
+        self.regs.set(usize::from(x & 31), ZERO);
+        self.written |= bit;
+        self.zero |= bit;
     }
 
     fn did(&self, what: u16) -> bool {
@@ -137,11 +148,12 @@ impl State {
     }
 }
 
-/// What not taking a branch says.
+/// What not taking a branch says of the tested register, and whether taking it says that this is 0.
 struct Learnt {
     x: u8,
     value: Value,
     done: u16,
+    else_zero: bool,
 }
 
 impl Learnt {
@@ -186,7 +198,9 @@ struct Verifier<'a> {
     semaphore: Option<u64>,
     counter: Option<u64>,
     queue: Option<u64>,
-    frame: [Value; MAX_FRAME],
+    /// Frame words may be written.
+    pushing: bool,
+    frame: &'a mut Values<MAX_FRAME>,
     pushed: Option<Pushed>,
     /// First and last offset loaded from the pool.
     pool: Option<(usize, usize)>,
@@ -194,21 +208,25 @@ struct Verifier<'a> {
 
 pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Result<(), Refusal> {
     let queue = (!c.callee.exclusive).then(|| map::stack_queue_va(c.callee.asid));
+    let is_call = matches!(shape, Shape::Call | Shape::Wait(_) | Shape::Signal(_));
+    let is_trap = matches!(shape, Shape::Interrupt | Shape::Exception | Shape::NoStack);
+    let mut frame = Values::UNKNOWN;
     let mut v = Verifier {
         words,
         spec,
         shape,
         c,
-        is_call: matches!(shape, Shape::Call | Shape::Wait(_) | Shape::Signal(_)),
-        is_trap: matches!(shape, Shape::Interrupt | Shape::Exception | Shape::NoStack),
+        is_call,
+        is_trap,
         returning: false,
         semaphore: match shape {
             Shape::Wait(id) | Shape::Signal(id) => Some(map::semaphore_va(usize::from(id))),
             _ => None,
         },
-        counter: c.counter.map(|id| map::counter_va(usize::from(id))),
+        counter: c.counter.filter(|_| is_call).map(|id| map::counter_va(usize::from(id))),
         queue,
-        frame: [UNKNOWN; MAX_FRAME],
+        pushing: is_call || is_trap,
+        frame: &mut frame,
         pushed: None,
         pool: None,
     };
@@ -224,6 +242,7 @@ pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Resul
     v.check_pool(pool_at, ret_at)?;
     v.check_description(ret_at, frame)?;
     v.pool = None;
+    v.pushing = false;
     // The thread end is entered like a return leg, by threads of all domains, but leads on.
     v.returning = !thread_end;
     let origin = if thread_end { Kind::Own } else { Kind::Theirs };
@@ -234,7 +253,7 @@ pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Resul
         start.set(reg::T1 as u8, Value(Kind::Top, frame as i32 * 8));
         start.stored = Words::below(frame);
     }
-    let first = if v.is_trap { ret_at } else { v.after_clear_status(ret_at, &mut start)? };
+    let first = v.after_clear_status(ret_at, &mut start)?;
     let end = v.leg(first, &mut start, 0)?;
     if end != words.len() * 4 {
         return Err(Refusal { at: end, reason: Reason::Unreachable });
@@ -247,9 +266,9 @@ impl Verifier<'_> {
     /// which must lie behind that exit without a gap. Returns the offset behind the last.
     fn leg(&mut self, mut at: usize, s: &mut State, depth: usize) -> Result<usize, Refusal> {
         let mut ways = Ways::new();
-        loop {
+        let words = self.words;
+        for &word in words.get(at / 4..).unwrap_or_default() {
             let fail = |reason| Refusal { at, reason };
-            let Some(&word) = self.words.get(at / 4) else { return Err(fail(Reason::Endless)) };
             if let Some(rd) = clears(word) {
                 s.clear(rd);
             } else if let Some((rd, base, imm)) = loads_double(word) {
@@ -257,32 +276,37 @@ impl Verifier<'_> {
                 s.set(rd, value);
             } else if let Some((source, base, imm)) = stores_double(word) {
                 self.store(s, s.get(base), imm, s.get(source)).map_err(fail)?;
-            } else {
-                let Some(insn) = decode(word) else { return Err(fail(Reason::NotAllowed)) };
-                if let Insn::Branch { cond, rs1, rs2, imm } = insn {
-                    let learnt = self.branch(s, cond, rs1, rs2).map_err(fail)?;
-                    if imm < 8 || imm % 4 != 0 || self.returning || depth == MAX_DEPTH || ways.is_full() {
-                        return Err(fail(Reason::Branch));
-                    }
-                    let target = at + imm as usize;
-                    let end = self.leg(target, &mut s.clone(), depth + 1)?;
-                    ways.push((target, end));
-                    learnt.apply(s);
-                } else if self.step(insn, s).map_err(fail)? {
-                    return behind(at + 4, ways);
+            } else if let Some((rd, source, imm)) = adds(word) {
+                s.set(rd, add_imm(s.get(source), imm));
+            } else if let Some((number, source)) = writes_csr(word) {
+                self.write_csr(s, number, s.get(source)).map_err(fail)?;
+            } else if let Some((rd, upper)) = loads_upper(word) {
+                s.set(rd, Value(Kind::Const, upper as i32));
+            } else if branches(word) {
+                let (distance, learnt) = self.branch(s, word).map_err(fail)?;
+                if depth == MAX_DEPTH || ways.is_full() {
+                    return Err(fail(Reason::Branch));
                 }
+                let mut taken = *s;
+                if learnt.else_zero {
+                    taken.clear(learnt.x);
+                }
+                let target = at + distance;
+                ways.push((target, self.leg(target, &mut taken, depth + 1)?));
+                learnt.apply(s);
+            } else if self.step(word, s).map_err(fail)? {
+                return behind(at + 4, ways);
             }
             at += 4;
         }
+        Err(Refusal { at, reason: Reason::Endless })
     }
 
-    /// One instruction that is no load, store or branch; true if the leg is left here.
-    #[inline]
-    fn step(&mut self, insn: Insn, s: &mut State) -> Result<bool, Reason> {
-        match insn {
+    /// One of the rarer instructions; true if the leg is left here.
+    #[inline(never)]
+    fn step(&mut self, word: u32, s: &mut State) -> Result<bool, Reason> {
+        match decode(word).ok_or(Reason::NotAllowed)? {
             Insn::AluImm { op, rd, rs1, imm } => s.set(rd, alu_imm(op, s.get(rs1), imm)),
-            Insn::Lui { rd, imm } => s.set(rd, Value(Kind::Const, imm as i32)),
-            Insn::Csr { op: CsrOp::W, rd: 0, csr, rs1 } => self.write_csr(s, csr, s.get(rs1))?,
             Insn::Csr { op: CsrOp::S, rd, csr, rs1: 0 } => {
                 let value = self.read_csr(s, csr)?;
                 s.set(rd, value);
@@ -320,15 +344,26 @@ impl Verifier<'_> {
     }
 
     /// What a double word at `base + imm` holds, if it may be read.
+    #[inline(always)]
     fn load(&mut self, s: &State, base: Value, imm: i64) -> Option<Value> {
+        let Value(kind, n) = base;
+        if kind != Kind::Top {
+            return self.load_elsewhere(s, base, imm);
+        }
+        let offset = i64::from(n) + imm;
+        if offset == 0 {
+            return Some(Value(Kind::ReturnCode, 0));
+        }
+        let word = frame_word(offset)?;
+        s.stored.has(word).then(|| self.frame.get(word))
+    }
+
+    /// Whatever lies outside the frame.
+    #[inline(never)]
+    fn load_elsewhere(&mut self, s: &State, base: Value, imm: i64) -> Option<Value> {
         let Value(kind, n) = base;
         let offset = i64::from(n) + imm;
         match kind {
-            Kind::Top if offset == 0 => Some(Value(Kind::ReturnCode, 0)),
-            Kind::Top => {
-                let word = frame_word(offset)?;
-                s.stored.has(word).then_some(self.frame[word])
-            }
             Kind::Code => {
                 let at = usize::try_from(offset).ok().filter(|at| at % 8 == 0)?;
                 let (first, last) = self.pool.unwrap_or((at, at));
@@ -369,11 +404,20 @@ impl Verifier<'_> {
     }
 
     /// A store of `value` at `base + imm`, if it may be made.
+    #[inline(always)]
     fn store(&mut self, s: &mut State, base: Value, imm: i64, value: Value) -> Result<(), Reason> {
+        let Value(kind, n) = base;
+        match kind {
+            Kind::Top => self.store_frame(s, i64::from(n) + imm, value),
+            _ => self.store_elsewhere(s, base, imm, value),
+        }
+    }
+
+    #[inline(never)]
+    fn store_elsewhere(&self, s: &mut State, base: Value, imm: i64, value: Value) -> Result<(), Reason> {
         let Value(kind, n) = base;
         let offset = i64::from(n) + imm;
         let did = match kind {
-            Kind::Top => return self.store_frame(s, offset, value),
             Kind::Const => self.store_shared(offset as u64, value),
             Kind::Desc if self.returning && imm == 0 && value.0 == Kind::Head => Some(done::LINKED),
             Kind::Block if self.shape == Shape::Switch => return store_block(s, imm, value),
@@ -399,12 +443,13 @@ impl Verifier<'_> {
     }
 
     /// Frame words are written by the call leg, once each.
+    #[inline(always)]
     fn store_frame(&mut self, s: &mut State, offset: i64, value: Value) -> Result<(), Reason> {
         let word = frame_word(offset).filter(|word| !s.stored.has(*word)).ok_or(Reason::Store)?;
-        if self.returning || self.pushed.is_some() || !(self.is_trap || self.is_call) {
+        if !self.pushing {
             return Err(Reason::Store);
         }
-        self.frame[word] = value;
+        self.frame.set(word, value);
         s.stored.add(word);
         Ok(())
     }
@@ -428,8 +473,14 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The few tests that portal code makes; going on behind one teaches something about the tested register.
-    fn branch(&self, s: &State, cond: Cond, rs1: u8, rs2: u8) -> Result<Learnt, Reason> {
+    /// The few tests that portal code makes, with the distance forward; going on behind one teaches something
+    /// about the tested register.
+    #[inline(never)]
+    fn branch(&self, s: &State, word: u32) -> Result<(usize, Learnt), Reason> {
+        let Some(Insn::Branch { cond, rs1, rs2, imm }) = decode(word) else { return Err(Reason::NotAllowed) };
+        if imm < 8 || imm % 4 != 0 || self.returning {
+            return Err(Reason::Branch);
+        }
         let (x, value, done) = match (cond, s.get(rs1), s.get(rs2)) {
             (Cond::Lt, Value(Kind::Limit, _), ZERO) => (rs1, UNKNOWN, done::ROOM),
             (Cond::Eq, Value(Kind::Head, _), ZERO) => (rs1, Value(Kind::Desc, 0), 0),
@@ -441,7 +492,7 @@ impl Verifier<'_> {
             }
             _ => return Err(Reason::Branch),
         };
-        Ok(Learnt { x, value, done })
+        Ok((imm as usize, Learnt { x, value, done, else_zero: cond == Cond::Eq }))
     }
 
     fn read_csr(&self, s: &State, number: u16) -> Result<Value, Reason> {
@@ -529,7 +580,7 @@ impl Verifier<'_> {
 }
 
 /// Index of the frame word at this offset from the top before the push.
-#[inline]
+#[inline(always)]
 fn frame_word(offset: i64) -> Option<usize> {
     let bytes = (offset as usize).wrapping_sub(8);
     (bytes.is_multiple_of(8) && bytes < MAX_FRAME * 8).then_some(bytes / 8)

@@ -75,7 +75,7 @@ pub fn all() -> Vec<Case> {
     cases.push(call("exclusive", "nmd", scheduler));
     cases.push(call("exclusive-float", "nmd", connect(domain(5, true, false), domain(1, false, true))));
     cases.push(call("exclusive-np", "npdi", scheduler));
-    cases.push(call("from-exclusive", "npi", connect(domain(1, false, true), domain(7, false, false))));
+    cases.push(call("from-exclusive", "npi", connect(domain(2, false, true), domain(1, false, true))));
     cases.push(Case::new("semaphore-p", "nmcda", Shape::Wait(17), Connection { constant: 17, ..scheduler }));
     cases.push(Case::new(
         "semaphore-v",

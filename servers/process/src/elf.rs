@@ -183,7 +183,7 @@ fn segment<'a>(p: &ProgramHeader64<LE>, data: &'a [u8], at: u64) -> Result<Segme
     if address % PAGE != 0 {
         return fail("a segment that does not begin with a page");
     }
-    if address < IMAGE_VA || address > HEAP_END || size > HEAP_END - address {
+    if !(IMAGE_VA..=HEAP_END).contains(&address) || size > HEAP_END - address {
         return fail("a segment outside the range of images");
     }
     if p.p_filesz(LE) > size {
@@ -258,7 +258,7 @@ pub fn symbol(data: &[u8], address: u64) -> Option<(&str, u64)> {
     let sections = header.sections(LE, data).ok()?;
     let section = sections.enumerate().skip(1).find_map(|(index, s)| {
         let inside = address.checked_sub(s.sh_addr(LE)).is_some_and(|offset| offset < s.sh_size(LE));
-        (inside && s.sh_flags(LE).0 & u64::from(elf::SHF_EXECINSTR.0) != 0).then_some(index)
+        (inside && s.sh_flags(LE).0 & elf::SHF_EXECINSTR.0 != 0).then_some(index)
     })?;
     let symbols = sections.symbols(LE, data, elf::SHT_SYMTAB).ok()?;
     let named = symbols.iter().filter(|s| {

@@ -13,7 +13,7 @@ mod services;
 mod undertaker;
 
 use alloc::vec::Vec;
-use pebble::abi::{errno, link};
+use pebble::abi::errno;
 use pebble::api::{self, Errno};
 use pebble::link::More;
 use pebble::sync::Lock;

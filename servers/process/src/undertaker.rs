@@ -4,7 +4,7 @@
 //! makes work signals. Between two looks at the dying it lets their threads run: they were raised to its own priority, so a
 //! yield is enough when they have only to find their way out.
 
-use crate::loader::{self, Text};
+use crate::loader;
 use crate::services::{self, FaultRecord};
 use crate::{CONSOLE, TABLE};
 use core::fmt;

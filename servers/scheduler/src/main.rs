@@ -62,9 +62,9 @@ fn boot(scheduler: &mut Scheduler, words: &Words, now: u64) {
     let _ = scheduler.boot(words, threads, semaphores, running, map::SEM_REAPER, now);
 }
 
-/// One entry: the library's answer, and the timer.
+/// The state, once it knows the threads of the image.
 #[inline(always)]
-fn enter(entry: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision) -> Decision {
+fn state<R>(work: impl FnOnce(&mut Scheduler, &Words, u64) -> R) -> R {
     STATE.with(|scheduler| {
         let (words, now) = (window::semaphore_words(), time());
         BOOTED.with(|booted| {
@@ -73,6 +73,14 @@ fn enter(entry: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision) -> Decisio
                 boot(scheduler, words, now);
             }
         });
+        work(scheduler, words, now)
+    })
+}
+
+/// One entry that may switch: the library's answer, and the timer.
+#[inline(always)]
+fn enter(entry: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision) -> Decision {
+    state(|scheduler, words, now| {
         let decision = entry(scheduler, words, now);
         if let Some(at) = scheduler.timer() {
             let _ = portal::call(sys::NUCLEUS_SET_TIMER, [at, 0, 0, 0, 0]);
@@ -130,16 +138,16 @@ extern "C" fn sem_free(semaphore: u64) -> Decision {
 }
 
 extern "C" fn sem_alloc(initial: u64, owner: u64, interruptible: u64) -> i64 {
-    STATE.with(|s| s.sem_alloc(window::semaphore_words(), initial as i64, owner, interruptible != 0))
+    state(|s, words, _| s.sem_alloc(words, initial as i64, owner, interruptible != 0))
 }
 
 extern "C" fn reap() -> i64 {
-    STATE.with(|s| s.reap().map_or(-1, i64::from))
+    state(|s, _, _| s.reap().map_or(-1, i64::from))
 }
 
 /// Value, owner, waiters.
 extern "C" fn sem_info(semaphore: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
-    STATE.with(|s| match s.sem_info(window::semaphore_words(), semaphore) {
+    state(|s, words, _| match s.sem_info(words, semaphore) {
         Some(info) => {
             *more = [info.value as u64, info.owner.into(), info.waiters as u64, 0];
             0
@@ -150,7 +158,7 @@ extern "C" fn sem_info(semaphore: u64, _: u64, _: u64, _: u64, _: u64, _: u64, m
 
 /// State (with the semaphore in bits 8 and up), priority and home, ticks run, switches.
 extern "C" fn thread_info(tid: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
-    STATE.with(|s| match s.thread_info(tid, time()) {
+    state(|s, _, now| match s.thread_info(tid, now) {
         Some(info) => {
             let state = match info.state {
                 ThreadState::Free => 0,

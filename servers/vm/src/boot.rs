@@ -97,13 +97,15 @@ impl<M: Machine> Vm<M> {
         while let Some(t) = threads.next()? {
             let thread = self.threads.get_mut(t.tid as usize).ok_or(errno::EIO)?;
             *thread = crate::Thread { home: t.asid, slot: 0, block: true };
-            self.domain_mut(t.asid).threads += 1;
+            let home = self.domain_mut(t.asid);
+            (home.threads, home.pages) = (home.threads + 1, home.pages + 1);
         }
         let rest = List::<Semaphore>::new(threads.skip()?)?.skip()?;
         let rest = List::<Rule>::new(rest)?.skip()?;
         let (rest, _) = postcard::take_from_bytes::<Rest>(rest).map_err(|_| errno::EIO)?;
         self.process = rest.process;
         self.frames.adopt(rest.image_end, rest.ram_end);
+        let sink = self.frames.take().ok_or(errno::ENOMEM)?;
         self.common = Some(Common {
             code: rest.code,
             kernel_l0: rest.kernel_l0,
@@ -111,6 +113,7 @@ impl<M: Machine> Vm<M> {
             empty_table: rest.empty_table,
             gate: rest.gate,
             dead_l1: rest.dead_l1,
+            sink,
         });
         Ok(())
     }

@@ -132,6 +132,8 @@ struct Common {
     empty_table: u64,
     gate: u64,
     dead_l1: u64,
+    /// Where the loader writes when what it writes to is gone.
+    sink: u64,
 }
 
 pub struct Vm<M: Machine> {

@@ -13,6 +13,7 @@ const LOADER_BYTES: u64 = 0x100_0000;
 /// Pages of a domain that the process server sees too. They are recorded because the domain may lose them at any moment.
 #[derive(Clone, Copy)]
 pub(crate) struct Attachment {
+    /// 0: it has lost them.
     asid: u16,
     address: u64,
     /// In the process server.
@@ -75,25 +76,29 @@ impl<M: Machine> Vm<M> {
             return Err(errno::EINVAL);
         }
         for n in 0..ATTACHMENTS {
-            if self.attachments[n].is_some_and(|a| inside(&a)) {
-                self.end_attachment(n);
+            if let Some(a) = self.attachments[n].filter(|a| inside(a)) {
+                self.shut(self.process, a.there());
+                self.attachments[n] = None;
             }
         }
         Ok(0)
     }
 
-    /// The domain is about to lose these pages: so does the loader.
+    /// The domain is about to lose these pages, the loader perhaps in the middle of writing to them: until it detaches, it writes to a page that
+    /// nobody reads, and does not fault.
     pub(crate) fn detach_from(&mut self, asid: u16, range: Range<u64>) {
+        let Ok(sink) = self.common().map(|c| c.sink) else { return };
         for n in 0..ATTACHMENTS {
-            if self.attachments[n].is_some_and(|a| a.touches(asid, &range)) {
-                self.end_attachment(n);
+            let Some(a) = self.attachments[n].filter(|a| a.touches(asid, &range)) else { continue };
+            self.attachments[n] = Some(Attachment { asid: 0, ..a });
+            if self.domain(self.process).state == State::Alive {
+                for va in a.there().step_by(PAGE as usize) {
+                    if let Some(l0) = self.l0(self.process, va) {
+                        self.machine.write(leaf_slot(l0, va), map::pte(sink, USER_RW));
+                    }
+                }
+                self.machine.flush(self.process);
             }
-        }
-    }
-
-    fn end_attachment(&mut self, n: usize) {
-        if let Some(a) = self.attachments[n].take() {
-            self.shut(self.process, a.there());
         }
     }
 

@@ -222,6 +222,39 @@ pub const fn clears(word: u32) -> Option<u8> {
     if word & 0xffff_f07f == 0x13 { Some((word >> 7 & 31) as u8) } else { None }
 }
 
+/// `addi`: destination, source, immediate.
+#[inline(always)]
+pub const fn adds(word: u32) -> Option<(u8, u8, i64)> {
+    if word & 0x707f != 0x13 {
+        return None;
+    }
+    Some(((word >> 7 & 31) as u8, (word >> 15 & 31) as u8, imm_i(word)))
+}
+
+/// `lui`: destination, value.
+#[inline(always)]
+pub const fn loads_upper(word: u32) -> Option<(u8, i64)> {
+    if word & 0x7f != 0x37 {
+        return None;
+    }
+    Some(((word >> 7 & 31) as u8, imm_u(word)))
+}
+
+/// `csrrw zero`: control register, source.
+#[inline(always)]
+pub const fn writes_csr(word: u32) -> Option<(u16, u8)> {
+    if word & 0x7fff != 0x1073 {
+        return None;
+    }
+    Some(((word >> 20) as u16, (word >> 15 & 31) as u8))
+}
+
+/// Whether this is a branch.
+#[inline(always)]
+pub const fn branches(word: u32) -> bool {
+    word & 0x7f == 0x63
+}
+
 /// `ld`: destination, base, offset.
 #[inline(always)]
 pub const fn loads_double(word: u32) -> Option<(u8, u8, i64)> {

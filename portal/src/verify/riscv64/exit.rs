@@ -21,46 +21,52 @@ impl Verifier<'_> {
 
     /// `jr base + imm`: always through `gp`, always with the traversal not begun, or left to other nucleus code.
     pub(super) fn jump(&self, s: &State, base: Value, imm: i64) -> Result<(), Reason> {
-        if base != s.regs[reg::GP] || !self.unchanged(s) {
+        if base != s.regs.get(reg::GP) || !self.unchanged(s) {
             return Err(Reason::Jump);
         }
+        let gp = 1 << reg::GP;
         let top = Value(Kind::Top, 0);
         match (self.shape, base, imm) {
-            (Shape::Dispatch, Value(Kind::ReturnCode, 0), 0) if s.regs[reg::T1] == top => {
-                registers(s, Kind::Own, !reg::SCRATCH, 0)
+            (Shape::Dispatch, Value(Kind::ReturnCode, 0), 0) => {
+                expect(s, reg::T1, top)?;
+                registers(s, Kind::Own, !(gp | 1 << reg::T1), 0)
             }
-            (Shape::Bounce, Value(Kind::ReturnCode, 0), 4) if s.regs[reg::T1] == top => {
+            (Shape::Bounce, Value(Kind::ReturnCode, 0), 4) => {
+                expect(s, reg::T1, top)?;
                 expect(s, reg::A0, Value(Kind::Const, -1))?;
                 expect(s, reg::A1, Value(Kind::Status, 0))?;
-                registers(s, Kind::Own, !(reg::SCRATCH | 3 << reg::A0), 0)
+                registers(s, Kind::Own, !(gp | 1 << reg::T1 | 3 << reg::A0), 0)
             }
             (Shape::Switch, Value(Kind::ReturnCode, 1), 0) => {
                 if s.block != (1 << (1 + reg::IN_BLOCK.len())) - 1
-                    || s.regs[reg::T1] != Value(Kind::NextTop, 0)
+                    || s.regs.get(reg::T1) != Value(Kind::NextTop, 0)
                 {
                     return Err(Reason::SavedThread);
                 }
                 expect(s, reg::A0, own(reg::A2))?;
                 registers(s, Kind::NextRegister, reg::PRESERVED, 0)?;
-                registers(s, Kind::Own, !(reg::PRESERVED | reg::SCRATCH | 1 << reg::A0), 0)
+                registers(s, Kind::Own, !(reg::PRESERVED | reg::SCRATCH | gp | 1 << reg::A0), 0)
             }
             (Shape::None | Shape::ThreadEnd, Value(Kind::ExceptionEntry, _), 0) => {
-                registers(s, Kind::Own, !reg::SCRATCH, 0)
+                registers(s, Kind::Own, !gp, 0)
             }
-            (_, Value(Kind::ExceptionEntry, _), 0) if self.is_call => {
-                registers(s, Kind::Own, !reg::SCRATCH, 0)
-            }
+            (_, Value(Kind::ExceptionEntry, _), 0) if self.is_call => self.give_up(s),
             (_, Value(Kind::Const, _), 0) if self.is(base, self.c.no_stack) && self.queue.is_some() => {
                 if self.is_trap {
-                    registers(s, Kind::Own, !(1 << reg::GP), 0)
+                    registers(s, Kind::Own, !gp, 0)
                 } else if self.is_call {
-                    registers(s, Kind::Own, !reg::SCRATCH, 0)
+                    self.give_up(s)
                 } else {
                     Err(Reason::Jump)
                 }
             }
             _ => Err(Reason::Jump),
         }
+    }
+
+    /// A call that cannot be: what comes next keeps all registers for the user, so the nucleus leaves nothing in them.
+    fn give_up(&self, s: &State) -> Result<(), Reason> {
+        registers(s, Kind::Own, !(s.zero & reg::SCRATCH | 1 << reg::GP), 0)
     }
 
     /// The traversal has not begun: everything but general registers is as it was.
@@ -101,14 +107,11 @@ impl Verifier<'_> {
             return Err(Reason::FloatRegisters);
         }
         expect(s, reg::GP, ZERO)?;
-        let cleared = (1..32)
-            .filter(|x| reg::TEMPORARY >> x & 1 == 1 && s.regs[*x] == ZERO)
-            .fold(0, |set, x| set | 1 << x);
-        registers(s, Kind::Own, !(cleared | 1 << reg::GP | 3 << reg::A0), 0)
+        registers(s, Kind::Own, !(s.zero & reg::TEMPORARY | 1 << reg::GP | 3 << reg::A0), 0)
     }
 
     fn short_circuit(&self, s: &State, short: Short) -> Result<(), Reason> {
-        let (value, status) = (s.regs[reg::A0], s.regs[reg::A1]);
+        let (value, status) = (s.regs.get(reg::A0), s.regs.get(reg::A1));
         let done = match short {
             Short::Constant { value: v, status: t } => self.is(value, v as u64) && self.is(status, t),
             Short::ThreadId => value == Value(Kind::ThreadId, 0) && status == ZERO,
@@ -172,7 +175,7 @@ impl Verifier<'_> {
         if top % 8 != 0 || !(2..=MAX_FRAME).contains(&words) || self.pushed.is_some() {
             return Err(Reason::Frame);
         }
-        let Value(Kind::Code, ret_at) = self.frame[words - 1] else { return Err(Reason::Frame) };
+        let Value(Kind::Code, ret_at) = self.frame.get(words - 1) else { return Err(Reason::Frame) };
         let mut stored = s.stored;
         if self.is_trap {
             if let Some(empty) = self.trap_layout(words)? {
@@ -184,6 +187,7 @@ impl Verifier<'_> {
         } else if !s.did(done::ROOM) {
             return Err(Reason::InvocationStack);
         }
+        self.pushing = false;
         self.pushed = Some(Pushed { words, ret_at: ret_at as usize });
         if stored == Words::below(words) { Ok(()) } else { Err(Reason::Frame) }
     }
@@ -193,19 +197,19 @@ impl Verifier<'_> {
         let base = if self.c.caller.float { thread::TRAP_FLOAT_WORDS } else { 0 };
         let mut fits = words == base + thread::TRAP_WORDS;
         for x in (1..32).filter(|x| *x != reg::GP) {
-            fits &= self.frame[base + thread::trap_word(x)] == own(x);
+            fits &= self.frame.get(base + thread::trap_word(x)) == own(x);
         }
-        for (f, word) in (0i32..32).zip(&self.frame[..base]) {
-            fits &= *word == Value(Kind::Float, f);
+        for f in 0..base.min(32) {
+            fits &= self.frame.get(f) == Value(Kind::Float, f as i32);
         }
         if base > 0 {
-            fits &= self.frame[32] == csr_value(csr::FCSR);
+            fits &= self.frame.get(32) == csr_value(csr::FCSR);
         }
-        fits &= self.frame[base + thread::TRAP_SEPC] == csr_value(csr::SEPC);
-        fits &= self.frame[base + thread::TRAP_SATP] == csr_value(csr::SATP);
+        fits &= self.frame.get(base + thread::TRAP_SEPC) == csr_value(csr::SEPC);
+        fits &= self.frame.get(base + thread::TRAP_SATP) == csr_value(csr::SATP);
         let desc = base + thread::TRAP_DESC;
         let empty = if self.queue.is_some() {
-            fits &= self.frame[desc].0 == Kind::Desc;
+            fits &= self.frame.get(desc).0 == Kind::Desc;
             None
         } else {
             Some(desc)
@@ -214,7 +218,7 @@ impl Verifier<'_> {
     }
 
     fn callee_stack(&self, s: &State) -> Result<(), Reason> {
-        let sp = s.regs[reg::SP];
+        let sp = s.regs.get(reg::SP);
         let frameless = !self.is_call && !self.is_trap;
         let fits = if self.is_call && self.spec.stack == Stack::Shared {
             sp == own(reg::SP) && !s.did(done::TAKEN)
@@ -255,7 +259,7 @@ impl Verifier<'_> {
             _ => self.specified(s)?,
         };
         let preserved = if self.hides() { 0 } else { reg::PRESERVED };
-        if !self.is(s.regs[reg::RA], map::GATE_VA) {
+        if !self.is(s.regs.get(reg::RA), map::GATE_VA) {
             return Err(Reason::Register(reg::RA as u8));
         }
         let set = passed | 1 << reg::RA | 1 << reg::SP;
@@ -266,7 +270,7 @@ impl Verifier<'_> {
     fn specified(&self, s: &State) -> Result<u32, Reason> {
         let mut next_word = reg::A1;
         for (x, arg) in (reg::A0..).zip(&self.spec.args) {
-            let value = s.regs[x];
+            let value = s.regs.get(x);
             let fits = match arg {
                 Arg::Word => {
                     next_word += 1;
@@ -353,7 +357,7 @@ impl Verifier<'_> {
 }
 
 fn expect(s: &State, x: usize, value: Value) -> Result<(), Reason> {
-    if s.regs[x] == value { Ok(()) } else { Err(Reason::Register(x as u8)) }
+    if s.regs.get(x) == value { Ok(()) } else { Err(Reason::Register(x as u8)) }
 }
 
 /// The handler's arguments; returns their registers.
@@ -368,11 +372,14 @@ fn prescribed(s: &State, values: &[Value]) -> Result<u32, Reason> {
 /// not be looked at one by one.
 fn registers(s: &State, origin: Kind, same: u32, zero: u32) -> Result<(), Reason> {
     let unknown = if origin == s.origin { same & s.written } else { same };
-    let mut rest = (unknown | zero & !s.zero) & !1;
+    let mut rest = (unknown | zero & !s.zero) >> 1;
+    let mut x = 1;
     while rest != 0 {
-        let x = rest.trailing_zeros();
-        rest &= rest - 1;
-        expect(s, x as usize, if same >> x & 1 == 1 { Value(origin, x as i32) } else { ZERO })?;
+        if rest & 1 == 1 {
+            expect(s, x, if same >> x & 1 == 1 { Value(origin, x as i32) } else { ZERO })?;
+        }
+        rest >>= 1;
+        x += 1;
     }
     Ok(())
 }

@@ -67,6 +67,30 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Value(pub Kind, pub i32);
 
+/// A row of values.
+#[derive(Clone, Copy)]
+pub(super) struct Values<const N: usize>([Value; N]);
+
+impl<const N: usize> Values<N> {
+    pub const UNKNOWN: Self = Values([UNKNOWN; N]);
+
+    /// All of one kind, numbered.
+    #[inline(always)]
+    pub fn numbered(kind: Kind) -> Self {
+        Values(core::array::from_fn(|x| Value(kind, x as i32)))
+    }
+
+    #[inline(always)]
+    pub fn get(&self, i: usize) -> Value {
+        self.0[i]
+    }
+
+    #[inline(always)]
+    pub fn set(&mut self, i: usize, value: Value) {
+        self.0[i] = value;
+    }
+}
+
 pub(super) const ZERO: Value = Value(Kind::Const, 0);
 pub(super) const UNKNOWN: Value = Value(Kind::Unknown, 0);
 
@@ -79,8 +103,8 @@ pub(super) mod reg {
     pub const A0: usize = 10;
     pub const A1: usize = 11;
     pub const A2: usize = 12;
-    /// `t1`-`t3` and `gp`, which slow ways out may leave changed.
-    pub const SCRATCH: u32 = 1 << 3 | 3 << 6 | 1 << 28;
+    /// `t1`-`t3`, in which portal code computes.
+    pub const SCRATCH: u32 = 3 << 6 | 1 << 28;
     pub const TEMPORARY: u32 = 7 << 5 | 15 << 28;
     pub const PRESERVED: u32 = 1 << 4 | 3 << 8 | 0x3ff << 18;
     pub const FLOAT_PRESERVED: u32 = 3 << 8 | 0x3ff << 18;
@@ -110,32 +134,38 @@ pub(super) const fn own(x: usize) -> Value {
     Value(Kind::Own, x as i32)
 }
 
+#[inline(always)]
+pub(super) fn add_imm(value: Value, imm: i64) -> Value {
+    let Value(kind, n) = value;
+    match kind {
+        _ if imm == 0 => value,
+        Kind::Const | Kind::Top | Kind::Code => {
+            n.checked_add(imm as i32).map_or(UNKNOWN, |n| Value(kind, n))
+        }
+        Kind::CountRead if imm == 1 => Value(Kind::CountNext, 0),
+        Kind::SemFree if imm == i64::from(n) => Value(Kind::SemNext, 0),
+        _ => UNKNOWN,
+    }
+}
+
 #[inline]
 pub(super) fn alu_imm(op: Alu, value: Value, imm: i64) -> Value {
     let Value(kind, n) = value;
     match op {
-        Alu::Add => match kind {
-            Kind::Const | Kind::Top | Kind::Code => {
-                n.checked_add(imm as i32).map_or(UNKNOWN, |n| Value(kind, n))
-            }
-            _ if imm == 0 => value,
-            Kind::CountRead if imm == 1 => Value(Kind::CountNext, 0),
-            Kind::SemFree if imm == i64::from(n) => Value(Kind::SemNext, 0),
-            _ => UNKNOWN,
-        },
+        Alu::Add => add_imm(value, imm),
         Alu::Sll => match (kind, imm) {
             (Kind::Top, 52) if n == 0 => Value(Kind::Limit, 0),
             (Kind::TopPage, 12) => Value(Kind::Block, 0),
             (Kind::NextId, 12) => Value(Kind::NextOffset, 0),
             (Kind::Csr, 4) if n == i32::from(csr::SATP) => Value(Kind::SatpTop, 0),
             (Kind::Description, 32) => Value(Kind::DescriptionHigh, 0),
-            (Kind::Asid, 16) => Value(Kind::AsidHigh, 0),
             _ => UNKNOWN,
         },
         Alu::Srl => match (kind, imm) {
             (Kind::Top, 12) if (0..=MAX_FRAME as i32 * 8).contains(&n) => Value(Kind::TopPage, 0),
             (Kind::DescriptionHigh, 48) => Value(Kind::Origin, 0),
             (Kind::SatpTop, 48) => Value(Kind::Asid, 0),
+            (Kind::SatpTop, 32) => Value(Kind::AsidHigh, 0),
             _ => UNKNOWN,
         },
         Alu::And => match (kind, imm) {
@@ -148,6 +178,8 @@ pub(super) fn alu_imm(op: Alu, value: Value, imm: i64) -> Value {
     }
 }
 
+// The page number in `satp` has no bit that would reach bit 32 of `Kind::SatpTop`.
+const _: () = assert!(map::RAM_PA + map::RAM_BYTES <= 1 << 40);
 const THREAD_MASK: i64 = map::MAX_THREADS as i64 - 1;
 
 pub(super) fn add(a: Value, b: Value) -> Value {

@@ -1,0 +1,146 @@
+//! The commands that the shell does itself.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use pebble::abi::map::TIME_HZ;
+use pebble::io::File;
+
+use crate::{Shell, complain, jobs, look, servers};
+
+/// Prints to the file. An error is what to complain of.
+type Run = fn(&mut Shell, &[String], File) -> Result<i64, String>;
+
+pub struct Builtin {
+    pub name: &'static str,
+    usage: &'static str,
+    help: &'static str,
+    run: Run,
+}
+
+const fn builtin(name: &'static str, usage: &'static str, help: &'static str, run: Run) -> Builtin {
+    Builtin { name, usage, help, run }
+}
+
+static ALL: [Builtin; 10] = [
+    builtin(
+        "exit",
+        "[STATUS]",
+        "ends the shell, with 0 or a status up to 127; the first shell takes the system with it",
+        exit,
+    ),
+    builtin("help", "", "this list", help),
+    builtin("kill", "DOMAIN", "ends a program, by number or name", kill),
+    builtin("mem", "", "memory and portals in use", look::mem),
+    builtin("names", "", "interfaces and the domains that export them", look::names),
+    builtin(
+        "portals",
+        "[DOMAIN] [--count|--no-count]",
+        "portal table of a domain, with counters in its portals, or without",
+        look::portals,
+    ),
+    builtin("ps", "", "domains and threads", look::ps),
+    builtin("sleep", "SECONDS", "does nothing for a while", sleep),
+    builtin("status", "", "exit status of the last command", status),
+    builtin("top", "", "who uses the processor, every second until a key is pressed", look::top),
+];
+
+pub fn find(name: &str) -> Option<&'static Builtin> {
+    ALL.iter().find(|builtin| builtin.name == name)
+}
+
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|builtin| builtin.name)
+}
+
+/// Runs it; its status.
+pub fn run(shell: &mut Shell, builtin: &Builtin, arguments: &[String], out: File) -> i64 {
+    (builtin.run)(shell, arguments, out).unwrap_or_else(|reason| {
+        match reason.as_str() {
+            "" => complain(format_args!("usage: {} {}", builtin.name, builtin.usage)),
+            _ => complain(format_args!("{}: {reason}", builtin.name)),
+        }
+        if reason.is_empty() { 2 } else { 1 }
+    })
+}
+
+/// The complaint that the arguments are not what they should be.
+pub fn usage<T>() -> Result<T, String> {
+    Err(String::new())
+}
+
+/// Prints; who does not want to read it need not.
+pub fn print(out: File, text: &str) -> Result<i64, String> {
+    let _ = out.write(text.as_bytes());
+    Ok(0)
+}
+
+/// The domain that an argument names, by number or by name.
+pub fn domain(argument: &str) -> Result<u16, String> {
+    let domains = servers::domains().map_err(|failure| format!("{failure}"))?;
+    let number = argument.parse().unwrap_or(0);
+    let found = domains.iter().find(|d| d.asid == number || d.name == argument);
+    found.map(|d| d.asid).ok_or_else(|| format!("{argument}: no such domain"))
+}
+
+fn exit(shell: &mut Shell, arguments: &[String], _: File) -> Result<i64, String> {
+    let status = match arguments {
+        [] => 0,
+        [status] => status.parse().ok().filter(|s| (0..128).contains(s)).ok_or_else(String::new)?,
+        _ => return usage(),
+    };
+    shell.exit = Some(status);
+    Ok(status)
+}
+
+fn help(_: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
+    let mut text = String::from("Commands of the shell:\n");
+    for Builtin { name, usage, help, .. } in &ALL {
+        text.push_str(&format!("  {name} {usage}\n      {help}\n"));
+    }
+    text.push_str("Programs in /bin:\n ");
+    for name in programs() {
+        text.push(' ');
+        text.push_str(&name);
+    }
+    text.push_str(
+        "\nCOMMAND | COMMAND connects programs, COMMAND & runs in the background, COMMAND ; COMMAND one after the other.\n\
+         Tab completes, the arrows edit and recall, Ctrl-C ends what runs. Ctrl-A X leaves the emulator.\n",
+    );
+    print(out, &text)
+}
+
+/// What is in /bin.
+pub fn programs() -> Vec<String> {
+    let listing = jobs::read_all("/bin").unwrap_or_default();
+    listing.lines().filter(|name| !name.ends_with('/')).map(String::from).collect()
+}
+
+fn kill(_: &mut Shell, arguments: &[String], _: File) -> Result<i64, String> {
+    let [argument] = arguments else { return usage() };
+    let domain = domain(argument)?;
+    servers::kill(domain).map_err(|failure| format!("{argument}: {failure}"))?;
+    Ok(0)
+}
+
+/// Seconds with a fraction, as ticks.
+fn ticks(text: &str) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let parts = fraction.bytes().zip(core::iter::successors(Some(TIME_HZ / 10), |scale| Some(scale / 10)));
+    let parts: u64 = parts.map(|(digit, scale)| u64::from(digit - b'0') * scale).sum();
+    whole.parse::<u32>().ok().map(|whole| u64::from(whole) * TIME_HZ + parts)
+}
+
+fn sleep(_: &mut Shell, arguments: &[String], _: File) -> Result<i64, String> {
+    let [argument] = arguments else { return usage() };
+    let Some(ticks) = ticks(argument) else { return usage() };
+    // The status of what a Ctrl-C ends.
+    Ok(if jobs::pause(ticks) { 137 } else { 0 })
+}
+
+fn status(shell: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
+    print(out, &format!("{}\n", shell.status))
+}

@@ -1,0 +1,102 @@
+//! Start-up pages and fault lines.
+
+use pebble_abi::errno::{E2BIG, EINVAL};
+use pebble_abi::link::Startup;
+use pebble_process::fault::{Fault, INVOCATION_STACK, KILLED, NOT_HELD, Printable, USER_STACK, status};
+use pebble_process::startup::{Gathered, path};
+
+/// The page that the words make.
+fn page(gathered: &Gathered) -> Vec<u8> {
+    let mut page = vec![0; 4096];
+    for (offset, word) in gathered.words(&path("/bin/prog"), 0x12000) {
+        let at = offset as usize;
+        page[at..at + 8].copy_from_slice(&word.to_le_bytes());
+    }
+    page
+}
+
+fn append(gathered: &mut Gathered, text: &[u8]) -> Result<(), i64> {
+    let mut words = [u64::MAX; 4];
+    for (word, bytes) in words.iter_mut().zip(text.chunks(8)) {
+        let mut padded = [0xff; 8];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        *word = u64::from_le_bytes(padded);
+    }
+    gathered.append(&words, text.len() as u64)
+}
+
+#[test]
+fn arguments_come_in_pieces() {
+    let mut g = Gathered::new([path("/dev/console"), path("/pipe/a/w"), path("/dev/null")]);
+    for piece in [&b"wc\0-l\0\0"[..], &[b'x'; 32], b"y\0last"] {
+        append(&mut g, piece).unwrap();
+    }
+    let page = page(&g);
+    assert_eq!(page[Startup::ARGC], 5);
+    assert_eq!(page[Startup::BREAK..Startup::BREAK + 8], 0x12000u64.to_le_bytes());
+    assert!(page[Startup::STDOUT..].starts_with(b"/pipe/a/w\0"));
+    assert!(page[Startup::STDERR..].starts_with(b"/dev/null\0"));
+    let expected = [&b"wc\0-l\0\0"[..], &[b'x'; 32], b"y\0last\0\0"].concat();
+    assert!(page[Startup::ARGS..].starts_with(&expected));
+}
+
+#[test]
+fn without_arguments_the_path_is_the_first() {
+    let page = page(&Gathered::default());
+    assert_eq!(page[Startup::ARGC], 1);
+    assert!(page[Startup::ARGS..].starts_with(b"/bin/prog\0"));
+}
+
+#[test]
+fn arguments_end_with_the_page() {
+    let mut g = Gathered::default();
+    assert_eq!(append(&mut g, &[]), Err(EINVAL));
+    assert_eq!(g.append(&[0; 4], 33), Err(EINVAL));
+    for _ in 0..Startup::ARGS_MAX / 32 - 1 {
+        append(&mut g, &[b'a'; 32]).unwrap();
+    }
+    assert_eq!(append(&mut g, &[b'a'; 32]), Err(E2BIG));
+    append(&mut g, &[b'b'; 31]).unwrap();
+    assert_eq!(append(&mut g, b"c"), Err(E2BIG));
+    let page = page(&g);
+    assert_eq!((page[Startup::ARGC], page[4094], page[4095]), (1, b'b', 0));
+}
+
+fn fault(cause: u64, value: u64) -> Fault<'static> {
+    Fault { domain: 12, name: "prog", thread: 7, cause, value, address: 0x10234, symbol: None }
+}
+
+#[test]
+fn faults_read_well() {
+    let shown = |cause, value| fault(cause, value).to_string();
+    assert_eq!(
+        Fault { symbol: Some(("main", 0x1c)), ..fault(15, 0x10) }.to_string(),
+        "fault: domain 12 (prog): store to 0x10 (page fault) at main+0x1c (0x10234), thread 7: killed"
+    );
+    assert_eq!(
+        shown(NOT_HELD, 99),
+        "fault: domain 12 (prog): invokes portal 99, which it does not hold at 0x10234, thread 7: killed"
+    );
+    assert!(shown(INVOCATION_STACK, 0).contains("invocation stack overflow"));
+    assert!(shown(USER_STACK, 0x2000_0000).contains("stack overflow, access to 0x20000000"));
+    assert!(shown(2, 0).contains("illegal or privileged instruction"));
+    assert!(shown(77, 5).contains("cause 77, value 0x5"));
+}
+
+#[test]
+fn statuses_tell_faults_from_kills() {
+    assert_eq!(status(13), 141);
+    assert_eq!(status(NOT_HELD), 192);
+    assert_eq!(status(u64::MAX), 255);
+    assert!(
+        [0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 15, 64, 65, 66]
+            .iter()
+            .all(|c| status(*c) != KILLED && status(*c) >= 128)
+    );
+}
+
+#[test]
+fn names_of_strangers_do_nothing_to_the_terminal() {
+    assert_eq!(Printable("a\x1b[2Jb\n").to_string(), "a?[2Jb?");
+    assert_eq!(Printable(&"x".repeat(100)).to_string(), "x".repeat(64) + "...");
+}

@@ -1,0 +1,302 @@
+//! A machine that is an array, a small image in it, and a walk of its page tables that shares nothing with the library.
+
+use pebble_abi::map::{self, PAGE};
+use pebble_boot::{BootInfo, CommonCode, Domain, Interface, Portal, Rule, Semaphore, Thread};
+use pebble_vm::{Machine, Vm};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub const NONE: u64 = 0xdead_0008;
+pub const RAM_END: u64 = map::RAM_PA + (8 << 20);
+pub const VM: u64 = 1;
+pub const PM: u64 = 2;
+pub const PROCESS: u64 = 3;
+pub const SERVER: u64 = 4;
+
+const V: u64 = 1;
+const R: u64 = 2;
+const W: u64 = 4;
+const X: u64 = 8;
+const U: u64 = 16;
+const STARTUP: u64 = 0x9000;
+const USER_END: u64 = 0x4000_0000;
+
+pub struct Fake {
+    ram: Vec<u64>,
+    /// What the processor may remember of each domain: everything it could see when last looked at, minus what was flushed.
+    tlb: BTreeMap<u16, BTreeMap<u64, u64>>,
+}
+
+impl Machine for Fake {
+    fn read(&self, pa: u64) -> u64 {
+        assert!(pa.is_multiple_of(8), "misaligned {pa:#x}");
+        self.ram[((pa - map::RAM_PA) / 8) as usize]
+    }
+    fn write(&mut self, pa: u64, word: u64) {
+        assert!(pa.is_multiple_of(8) && pa >= map::LOAD_PA, "write to {pa:#x}");
+        self.ram[((pa - map::RAM_PA) / 8) as usize] = word;
+    }
+    fn zero_page(&mut self, pa: u64) {
+        assert!(pa.is_multiple_of(PAGE) && pa >= map::LOAD_PA);
+        let at = ((pa - map::RAM_PA) / 8) as usize;
+        self.ram[at..at + 512].fill(0);
+    }
+    fn flush(&mut self, asid: u16) {
+        self.tlb.remove(&asid);
+    }
+}
+
+impl Fake {
+    fn entry(&self, table: u64, n: u64) -> u64 {
+        self.read(table + n * 8)
+    }
+
+    /// Every user-half leaf (address, entry) and every table (address, page) under a level-1 table.
+    pub fn walk(&self, l1: u64) -> (BTreeMap<u64, u64>, Vec<(u64, u64)>) {
+        let (mut leaves, mut tables) = (BTreeMap::new(), Vec::new());
+        for i in 0..512 {
+            let entry = self.entry(l1, i);
+            if entry & V == 0 {
+                continue;
+            }
+            assert_eq!(entry & (R | W | X), 0, "large page");
+            let l0 = entry >> 10 << 12;
+            tables.push((i << 21, l0));
+            for j in 0..512 {
+                let entry = self.entry(l0, j);
+                if entry & V != 0 {
+                    assert_ne!(entry & (W | X), W | X, "writable and executable");
+                    leaves.insert(i << 21 | j << 12, entry);
+                }
+            }
+        }
+        (leaves, tables)
+    }
+}
+
+/// The system under test, and what the test knows of it.
+pub struct World {
+    pub vm: Vm<Fake>,
+    kernel_l0: [u64; 2],
+    dead_l1: u64,
+    empty: u64,
+    /// Pages of the image that belong to no domain and no thread.
+    fixed: BTreeSet<u64>,
+    /// Level-1 tables, which cannot be found once a domain is dead.
+    l1: BTreeMap<u16, u64>,
+    /// Threads, at the last look.
+    bits: [u64; 4],
+}
+
+fn image(fake: &mut Fake) -> BootInfo {
+    let mut next = map::LOAD_PA;
+    let mut page = || {
+        next += PAGE;
+        next - PAGE
+    };
+    let mut info = BootInfo {
+        kernel_l0: [page(), page()],
+        empty_table: page(),
+        gate: page(),
+        dead_l1: page(),
+        code: CommonCode { none: NONE, thread_end: 0x111_0000, trap_return: [0x222_0000, 0x333_0000], ..CommonCode::default() },
+        process: PROCESS as u16,
+        ram_end: RAM_END,
+        code_used: 77,
+        stack_descs: 3,
+        ..BootInfo::default()
+    };
+    info.kernel_pte = map::pte(page(), V);
+    let names = ["vm", "portal-manager", "process", "server"];
+    for (name, asid) in names.into_iter().zip(1u16..) {
+        let (root, l1, low, stacks, table) = (page(), page(), page(), page(), page());
+        let (gate, empty) = (info.gate, info.empty_table);
+        let mut put = |at: u64, entry: u64| fake.write(at, entry);
+        put(root, map::pte(l1, V));
+        put(root + 510 * 8, info.kernel_pte);
+        put(l1, map::pte(low, V));
+        put(l1 + (map::stacks_of(asid) >> 21 & 511) * 8, map::pte(stacks, V));
+        for n in 0..8 {
+            put(low + n * 8, map::pte(if n == 0 { table } else { empty }, V | R));
+        }
+        put(low + 8 * 8, map::pte(gate, V | R | X | U));
+        for n in 16..20 {
+            put(low + n * 8, map::pte(page(), V | R | U));
+        }
+        for slot in [0, 1] {
+            put(stacks + (slot * 16 + 15) * 8, map::pte(page(), V | R | W | U));
+        }
+        info.domains.push(Domain {
+            asid,
+            name: name.into(),
+            root,
+            table,
+            float: asid == 4,
+            priority: 20,
+            pages: 11,
+            stack_slots: 2,
+            heap: map::IMAGE_VA + 4 * PAGE,
+            essential: asid <= 2,
+            ..Domain::default()
+        });
+    }
+    let block = page();
+    fake.write(info.kernel_l0[0] + 256 * 8, map::pte(block, V | R | W));
+    fake.write(block + pebble_abi::thread::HOME, SERVER);
+    info.threads.push(Thread { tid: 0, asid: SERVER as u16, priority: 20, block });
+    info.interfaces.push(Interface { name: "a.b".into(), asid: 300, entry: 1 << 40, spec: "npi".into() });
+    info.portals.push(Portal { asid: 4, index: 40, interface: u16::MAX, code: 1 << 50, len: 70_000, constant: 5 });
+    info.semaphores.push(Semaphore { id: 65, name: "fault".into(), initial: -9, owner: 300, interruptible: true });
+    info.rules.push(Rule { client: "*".into(), interface: "vm.*".into(), allow: true });
+    info.image_end = next;
+    info
+}
+
+impl World {
+    pub fn new() -> Self {
+        let mut fake = Fake { ram: vec![0; ((RAM_END - map::RAM_PA) / 8) as usize], tlb: BTreeMap::new() };
+        let info = image(&mut fake);
+        let mut vm = Vm::new(fake);
+        vm.boot(&info.encode().unwrap()).unwrap();
+        let (kernel_l0, dead_l1, empty) = (info.kernel_l0, info.dead_l1, info.empty_table);
+        let mut world = World { vm, kernel_l0, dead_l1, empty, fixed: BTreeSet::new(), l1: BTreeMap::new(), bits: [0; 4] };
+        let owned = world.owned();
+        world.fixed = (map::LOAD_PA..info.image_end + PAGE).step_by(PAGE as usize).filter(|pa| !owned.contains_key(pa)).collect();
+        assert_eq!(world.fixed.len(), 7, "six of the image, and the sink");
+        world.check();
+        world
+    }
+
+    pub fn state(&self, asid: u16) -> u64 {
+        self.vm.domain_info(asid.into()).unwrap().0
+    }
+
+    fn is_thread(&self, tid: u64) -> bool {
+        self.bits[tid as usize / 64] >> (tid % 64) & 1 == 1
+    }
+
+    pub fn block(&self, tid: u64) -> u64 {
+        let entry = self.vm.machine.read(self.kernel_l0[0] + (256 + tid) * 8);
+        assert_ne!(entry & V, 0);
+        entry >> 10 << 12
+    }
+
+    /// Leaves that a living domain sees.
+    pub fn view(&self, asid: u16) -> BTreeMap<u64, u64> {
+        let root = self.vm.domain_info(asid.into()).unwrap().1[0] << 12 & ((1 << 56) - 1);
+        self.vm.machine.walk(self.vm.machine.read(root) >> 10 << 12).0
+    }
+
+    /// Every page that has an owner, with it. No page has two.
+    fn owned(&mut self) -> BTreeMap<u64, u16> {
+        let mut owned = BTreeMap::new();
+        self.bits = self.vm.thread_bits();
+        for asid in 1..256u16 {
+            let (state, [satp, pages, threads, _]) = self.vm.domain_info(asid.into()).unwrap();
+            if state == 0 {
+                self.l1.remove(&asid);
+                continue;
+            }
+            assert_eq!(satp >> 44 & 0xffff, u64::from(asid));
+            let mut mine = BTreeSet::new();
+            let mut own = |pa: u64| {
+                assert!(mine.insert(pa), "{asid} owns {pa:#x} twice");
+                assert_eq!(owned.insert(pa, asid), None, "two owners of {pa:#x}");
+            };
+            let root = (satp & ((1 << 44) - 1)) << 12;
+            let top = self.vm.machine.read(root) >> 10 << 12;
+            let l1 = if state == 1 { top } else { self.l1[&asid] };
+            assert_eq!(top == self.dead_l1, state == 2);
+            self.l1.insert(asid, l1);
+            own(root);
+            own(l1);
+            let (leaves, tables) = self.vm.machine.walk(l1);
+            let stacks = map::stacks_of(asid);
+            for (va, l0) in tables {
+                if va < 0x2000_0000 || va == stacks {
+                    own(l0);
+                }
+            }
+            for (va, entry) in leaves {
+                let pa = entry >> 10 << 12;
+                let table = va < 0x8000;
+                assert_eq!(table, entry & U == 0, "supervisor page at {va:#x}");
+                if table && pa != self.empty || (STARTUP..0x800_0000).contains(&va) || (stacks..stacks + 0x20_0000).contains(&va) {
+                    own(pa);
+                }
+            }
+            let blocks: Vec<u64> = (0..256).filter(|t| self.is_thread(*t)).map(|t| self.block(t)).collect();
+            let blocks: Vec<u64> =
+                blocks.into_iter().filter(|b| self.vm.machine.read(b + 0x70) == u64::from(asid)).collect();
+            assert_eq!(blocks.len() as u64, threads);
+            blocks.into_iter().for_each(&mut own);
+            if u64::from(asid) == PM {
+                for n in 0..512 {
+                    let entry = self.vm.machine.read(self.kernel_l0[1] + n * 8);
+                    if entry & V != 0 {
+                        own(entry >> 10 << 12);
+                    }
+                }
+            }
+            if asid > 4 {
+                assert_eq!(mine.len() as u64, pages, "charge of {asid}");
+            }
+        }
+        owned
+    }
+
+    /// Everything that must be true between two requests.
+    pub fn check(&mut self) {
+        let owned = self.owned();
+        let [free, all, ..] = self.vm.stats();
+        assert!(self.fixed.iter().all(|pa| !owned.contains_key(pa)));
+        assert_eq!(owned.len() + self.fixed.len() + free as usize, all as usize, "pages lost or found");
+        self.windows(&owned);
+        for asid in 1..256u16 {
+            let seen = if self.state(asid) == 1 { self.view(asid) } else { BTreeMap::new() };
+            if let Some(stale) = self.vm.machine.tlb.get(&asid) {
+                for (va, entry) in stale {
+                    assert_eq!(seen.get(va), Some(entry), "{asid} may still see {va:#x}");
+                }
+            }
+            for (va, entry) in &seen {
+                assert!(*va < USER_END);
+                let pa = entry >> 10 << 12;
+                // Blocks of threads that nobody has stay mapped.
+                let idle = u64::from(asid) == PM && (0x1860_0000..0x1870_0000).contains(va) && !self.is_thread((va - 0x1860_0000) >> 12);
+                assert!(idle || owned.contains_key(&pa) || self.fixed.contains(&pa), "{asid} sees a free page at {va:#x}");
+            }
+            if !seen.is_empty() {
+                self.vm.machine.tlb.insert(asid, seen);
+            }
+        }
+    }
+
+    /// Trusted servers see what they shall, and it belongs to those they think.
+    fn windows(&self, owned: &BTreeMap<u64, u16>) {
+        let window = self.view(PM as u16);
+        for (va, entry) in &window {
+            let (va, pa) = (*va, entry >> 10 << 12);
+            if (0x1900_0000..0x1980_0000).contains(&va) {
+                assert_eq!(owned[&pa], ((va - 0x1900_0000) >> 15) as u16, "table window");
+            } else if (0x1860_0000..0x1870_0000).contains(&va) && self.is_thread((va - 0x1860_0000) >> 12) {
+                assert_eq!(pa, self.block((va - 0x1860_0000) >> 12));
+            }
+        }
+        if self.state(PROCESS as u16) == 1 {
+            for (va, entry) in self.view(PROCESS as u16) {
+                if (0x1a00_0000..0x1b00_0000).contains(&va) {
+                    let pa = entry >> 10 << 12;
+                    assert!(self.fixed.contains(&pa) || owned[&pa] > 3, "loader window at {va:#x}");
+                }
+            }
+        }
+        for asid in (5..256u16).filter(|a| self.state(*a) == 1) {
+            let view = self.view(asid);
+            for page in 0..8 {
+                let own = view[&(page << 12)] >> 10 << 12;
+                let seen = window.get(&(0x1900_0000 + u64::from(asid) * 0x8000 + (page << 12)));
+                assert_eq!(seen.map(|e| e >> 10 << 12), (own != self.empty).then_some(own));
+            }
+        }
+    }
+}
