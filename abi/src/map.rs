@@ -10,7 +10,7 @@ pub const MAX_DOMAINS: usize = 256;
 pub const MAX_THREADS: usize = 256;
 pub const MAX_SEMAPHORES: usize = 1024;
 /// Stack descriptors in all stack queues together.
-pub const MAX_STACKS: usize = 1024;
+pub const MAX_STACKS: usize = 512;
 
 // --- user half of a domain -------------------------------------------------------------------
 
@@ -26,8 +26,9 @@ pub const GATE_VA: u64 = 0x8000;
 /// Start-up page of a program (user, read and write): see [`crate::link::Startup`].
 pub const STARTUP_VA: u64 = 0x9000;
 /// Boot information, read-only, in the servers whose manifest entry asks for it.
-pub const BOOTINFO_VA: u64 = 0x0800_0000;
-pub const BOOTINFO_MAX: u64 = 0x4_0000;
+/// It and device registers lie in the first 2 MiB, whose page table every domain has anyway.
+pub const BOOTINFO_VA: u64 = 0x1c_0000;
+pub const BOOTINFO_MAX: u64 = 0x2_0000;
 /// Where component images are linked.
 pub const IMAGE_VA: u64 = 0x1_0000;
 /// The file archive, read-only, in the file server.
@@ -35,13 +36,13 @@ pub const ARCHIVE_VA: u64 = 0x0900_0000;
 /// First address after image and heap.
 pub const HEAP_END: u64 = 0x0800_0000;
 /// Device registers granted by the manifest are mapped here, one after the other, page by page.
-pub const DEVICE_VA: u64 = 0x0c00_0000;
+pub const DEVICE_VA: u64 = 0x1e_0000;
 /// VM manager: all physical memory, read and write.
 pub const PHYS_VA: u64 = 0x1000_0000;
 /// Portal manager: portal code arena, read and write.
 pub const PM_CODE_VA: u64 = 0x1800_0000;
 /// Portal manager and scheduler: the nucleus data pages (semaphores, stack queues), read and write.
-pub const SHARED_DATA_VA: u64 = 0x1840_0000;
+pub const SHARED_DATA_VA: u64 = 0x1870_0000;
 /// Portal manager: all thread blocks, read and write.
 pub const PM_THREADS_VA: u64 = 0x1860_0000;
 /// Portal manager: portal tables of all domains, `asid * TABLE_BYTES` apart, read and write.
@@ -78,12 +79,12 @@ pub const KDATA_VA: u64 = KERNEL_VA + 0x1_0000;
 pub const SEMAPHORES_OFF: u64 = 0;
 /// Heads of stack queues, 8 bytes a domain: address of the first free [descriptor](STACK_DESC_OFF), or 0.
 pub const STACK_QUEUES_OFF: u64 = SEMAPHORES_OFF + MAX_SEMAPHORES as u64 * 8;
-/// Stack descriptors, 16 bytes: next descriptor (or 0), initial stack pointer.
-pub const STACK_DESC_OFF: u64 = STACK_QUEUES_OFF + 0x1000;
 /// Call counters of portals recompiled with one, 8 bytes each.
-pub const COUNTERS_OFF: u64 = STACK_DESC_OFF + MAX_STACKS as u64 * 16;
-pub const MAX_COUNTERS: usize = 512;
-pub const KDATA_BYTES: u64 = COUNTERS_OFF + MAX_COUNTERS as u64 * 8;
+pub const COUNTERS_OFF: u64 = STACK_QUEUES_OFF + MAX_DOMAINS as u64 * 8;
+pub const MAX_COUNTERS: usize = 256;
+/// Stack descriptors, 16 bytes: next descriptor (or 0), initial stack pointer.
+pub const STACK_DESC_OFF: u64 = COUNTERS_OFF + MAX_COUNTERS as u64 * 8;
+pub const KDATA_BYTES: u64 = STACK_DESC_OFF + MAX_STACKS as u64 * 16;
 /// Thread blocks, a page each: read and write.
 pub const THREADS_VA: u64 = KERNEL_VA + 0x10_0000;
 /// Portal code arena: read and execute.

@@ -81,7 +81,10 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Short {
     /// Returns these two words (value, status).
-    Constant { value: i64, status: u64 },
+    Constant {
+        value: i64,
+        status: u64,
+    },
     ThreadId,
     /// Address of the invocation stack's top word: for the portal manager, which reads thread blocks.
     Top,
@@ -112,9 +115,15 @@ pub enum Op {
     SavePreserved(u8),
     SaveFloat(u8),
     /// Every register, program counter and address space; float registers first if told.
-    SaveAll { float: bool },
+    SaveAll {
+        float: bool,
+    },
     /// Take the first stack of the queue at this address, its descriptor into the frame; without one, wait (`after_save`: in a trap).
-    TakeStack { queue: u64, word: u8, after_save: bool },
+    TakeStack {
+        queue: u64,
+        word: u8,
+        after_save: bool,
+    },
     FixedStack(u64),
     /// Push: frame size in words, the return code's address on top.
     Push(u8),
@@ -129,11 +138,20 @@ pub enum Op {
     /// Zero these float registers.
     FloatScrub(u32),
     /// Callee's argument `to` is the caller's word `from`.
-    Move { to: u8, from: u8 },
+    Move {
+        to: u8,
+        from: u8,
+    },
     /// Argument, or result, `to`.
-    Supply { to: u8, arg: Arg, value: u64 },
+    Supply {
+        to: u8,
+        arg: Arg,
+        value: u64,
+    },
     /// Arguments of an exception handler.
-    Cause { all: bool },
+    Cause {
+        all: bool,
+    },
     /// The callee returns to the gate.
     Gate,
     /// Zero these registers.
@@ -148,12 +166,19 @@ pub enum Op {
     LoadPreserved(u8),
     LoadFloat(u8),
     /// Give the stack back.
-    GiveStack { queue: u64, word: u8 },
+    GiveStack {
+        queue: u64,
+        word: u8,
+    },
     Pop(u8),
     /// Program counter and address space of a trap's frame.
-    LoadTrapped { float: bool },
+    LoadTrapped {
+        float: bool,
+    },
     /// Every register of a trap's frame, which is popped.
-    LoadAll { float: bool },
+    LoadAll {
+        float: bool,
+    },
 
     // Short-circuit portals
     /// First result: address of the invocation stack's top word.

@@ -177,18 +177,24 @@ impl Spec {
     }
 }
 
+impl Spec {
+    /// Its text, character by character.
+    pub fn letters(&self) -> impl Iterator<Item = u8> {
+        let stack = if self.stack == Stack::Shared { b's' } else { b'n' };
+        let state = match self.state {
+            State::Minimal => b'm',
+            State::Partial => b'p',
+            State::Full => b'f',
+        };
+        let results = [b'>', b'0' + self.results];
+        let results = results.into_iter().filter(|_| self.results > 0);
+        [stack, state].into_iter().chain(self.args.iter().map(|a| a.letter() as u8)).chain(results)
+    }
+}
+
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stack = if self.stack == Stack::Shared { 's' } else { 'n' };
-        let state = match self.state {
-            State::Minimal => 'm',
-            State::Partial => 'p',
-            State::Full => 'f',
-        };
-        write!(f, "{stack}{state}")?;
-        for arg in &self.args {
-            write!(f, "{}", arg.letter())?;
-        }
-        if self.results > 0 { write!(f, ">{}", self.results) } else { Ok(()) }
+        use fmt::Write;
+        self.letters().try_for_each(|letter| f.write_char(letter.into()))
     }
 }

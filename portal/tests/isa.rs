@@ -3,7 +3,7 @@
 mod common;
 
 use common::Rng;
-use pebble_portal::isa::riscv64::decode::{self, Alu, Insn, REGISTERS, Width, decode};
+use pebble_portal::isa::riscv64::decode::{self, Alu, CsrOp, Insn, REGISTERS, Width, decode};
 use pebble_portal::isa::riscv64::encode;
 use std::collections::BTreeSet;
 
@@ -73,34 +73,64 @@ fn decoder_agrees_with_llvm() {
 #[test]
 fn short_cuts_agree_with_the_decoder() {
     let mut rng = Rng(0xfa57);
-    let mut tried = [0; 3];
+    let mut tried = [0; 7];
     for _ in 0..200_000 {
         let mut word = word(&mut rng);
-        match rng.below(8) {
+        match rng.below(12) {
             0 => word = word & 0xf80 | 0x13,
             1 => word = word & !0x707f | 0x3003,
             2 => word = word & !0x707f | 0x3023,
+            3 => word = word & !0x707f | 0x13,
+            4 => word = word & !0x7f | 0x37,
+            5 => word = word & !0x7fff | 0x1073,
+            6 => word = word & !0x307f | 0x63,
             _ => {}
         }
         let insn = decode(word);
+        let mut tally = 0;
+        let mut check = |name: &str, hit: bool, same: bool| {
+            assert!(same, "`{name}` does not say of {word:#010x} what `decode` says: {insn:?}");
+            tried[tally] += u32::from(hit);
+            tally += 1;
+        };
+        let Some(insn) = insn else {
+            assert!(decode::clears(word).is_none() && decode::adds(word).is_none(), "{word:#010x}");
+            assert!(decode::loads_double(word).is_none() && decode::stores_double(word).is_none());
+            assert!(decode::loads_upper(word).is_none() && decode::writes_csr(word).is_none());
+            continue;
+        };
         let clears = match insn {
-            Some(Insn::AluImm { op: Alu::Add, rd, rs1: 0, imm: 0 }) => Some(rd),
+            Insn::AluImm { op: Alu::Add, rd, rs1: 0, imm: 0 } => Some(rd),
             _ => None,
         };
+        check("clears", clears.is_some(), decode::clears(word) == clears);
         let load = match insn {
-            Some(Insn::Load { width: Width::D, rd, rs1, imm }) => Some((rd, rs1, imm)),
+            Insn::Load { width: Width::D, rd, rs1, imm } => Some((rd, rs1, imm)),
             _ => None,
         };
+        check("loads_double", load.is_some(), decode::loads_double(word) == load);
         let store = match insn {
-            Some(Insn::Store { width: Width::D, rs2, rs1, imm }) => Some((rs2, rs1, imm)),
+            Insn::Store { width: Width::D, rs2, rs1, imm } => Some((rs2, rs1, imm)),
             _ => None,
         };
-        assert_eq!(decode::clears(word), clears, "{word:#010x}");
-        assert_eq!(decode::loads_double(word), load, "{word:#010x}");
-        assert_eq!(decode::stores_double(word), store, "{word:#010x}");
-        for (count, hit) in tried.iter_mut().zip([clears.is_some(), load.is_some(), store.is_some()]) {
-            *count += u32::from(hit);
-        }
+        check("stores_double", store.is_some(), decode::stores_double(word) == store);
+        let sum = match insn {
+            Insn::AluImm { op: Alu::Add, rd, rs1, imm } => Some((rd, rs1, imm)),
+            _ => None,
+        };
+        check("adds", sum.is_some(), decode::adds(word) == sum);
+        let upper = match insn {
+            Insn::Lui { rd, imm } => Some((rd, imm)),
+            _ => None,
+        };
+        check("loads_upper", upper.is_some(), decode::loads_upper(word) == upper);
+        let write = match insn {
+            Insn::Csr { op: CsrOp::W, rd: 0, csr, rs1 } => Some((csr, rs1)),
+            _ => None,
+        };
+        check("writes_csr", write.is_some(), decode::writes_csr(word) == write);
+        let branch = matches!(insn, Insn::Branch { .. });
+        check("branches", branch, decode::branches(word) == branch);
     }
     assert!(tried.iter().all(|n| *n > 1000), "{tried:?}");
 }

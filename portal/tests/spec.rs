@@ -63,7 +63,9 @@ fn check(text: &str) {
         Ok(spec) => assert_eq!(spec.to_string(), text),
         Err(error) => {
             assert!(text.get(error.span.clone()).is_some(), "{text:?}: {error}");
-            assert!(Spec::parse(&text[..error.span.start]).is_ok() || error.span.start < 2 || text.contains('>'));
+            assert!(
+                Spec::parse(&text[..error.span.start]).is_ok() || error.span.start < 2 || text.contains('>')
+            );
         }
     }
 }

@@ -104,6 +104,6 @@ fn granted(va: u64, grants: &[Grant]) -> bool {
         Grant::Tables => within(map::PM_TABLES_VA, map::MAX_DOMAINS as u64 * map::TABLE_BYTES),
         Grant::Threads => within(map::PM_THREADS_VA, map::MAX_THREADS as u64 * PAGE),
         Grant::BootInfo => within(map::BOOTINFO_VA, map::BOOTINFO_MAX),
-        Grant::Archive => va >= map::ARCHIVE_VA && va < map::DEVICE_VA,
+        Grant::Archive => within(map::ARCHIVE_VA, map::PHYS_VA - map::ARCHIVE_VA),
     })
 }

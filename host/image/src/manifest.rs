@@ -62,6 +62,8 @@ pub struct Component {
     pub devices: Vec<Device>,
     #[serde(default)]
     pub grants: Vec<Grant>,
+    /// Interfaces of the system portals that it has, of those in `abi::sys`; all, if not said. The nucleus's own are always there.
+    pub system: Option<Vec<String>>,
     /// Imports to be bound to other interfaces than they name.
     #[serde(default)]
     pub bind: BTreeMap<String, String>,

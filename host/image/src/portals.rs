@@ -190,7 +190,8 @@ impl<'a> Portals<'a> {
             return Ok(());
         }
         for (index, _, name, _) in sys::ALL {
-            if let Some(goal) = self.goal(d, name) {
+            let has = name.starts_with("nucleus.") || d.manifest.system.as_ref().is_none_or(|list| list.iter().any(|n| n == name));
+            if let Some(goal) = self.goal(d, name).filter(|_| has) {
                 self.open(memory, d, *index as u16, name, goal)?;
             }
         }

@@ -291,7 +291,11 @@ impl Emitter<'_> {
         for x in (1..32).filter(|x| *x != GP && *x != T1) {
             self.save(x, base + thread::trap_word(x as usize) as u8);
         }
-        let rest = [(csr::SSCRATCH, thread::trap_word(T1 as usize)), (csr::SEPC, thread::TRAP_SEPC), (csr::SATP, thread::TRAP_SATP)];
+        let rest = [
+            (csr::SSCRATCH, thread::trap_word(T1 as usize)),
+            (csr::SEPC, thread::TRAP_SEPC),
+            (csr::SATP, thread::TRAP_SATP),
+        ];
         for (csr, word) in rest {
             self.put(csrrs(T2, csr, ZERO));
             self.save(T2, base + word as u8);

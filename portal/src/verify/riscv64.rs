@@ -71,10 +71,10 @@ impl Words {
 #[derive(Clone, Copy)]
 struct State {
     regs: Values<32>,
-    /// What the registers held at first; which were written since; which certainly hold zero.
+    /// What the registers held at first.
     origin: Kind,
-    written: u32,
-    zero: u32,
+    /// Which were set since (low half); which were cleared since (high half).
+    marks: u64,
     sscratch: Value,
     satp: Value,
     sepc: Value,
@@ -104,8 +104,7 @@ impl State {
         State {
             regs,
             origin,
-            written: 1 << reg::GP,
-            zero: 0,
+            marks: SET << reg::GP,
             sscratch: Value(Kind::Top, 0),
             satp: control(csr::SATP),
             sepc: control(csr::SEPC),
@@ -127,26 +126,34 @@ impl State {
 
     #[inline(always)]
     fn set(&mut self, x: u8, value: Value) {
-        let bit = 1 << (x & 31);
         if x & 31 != 0 {
             self.regs.set(usize::from(x & 31), value);
         }
-        self.written |= bit;
-        self.zero &= !bit;
+        self.marks = self.marks & !(CLEARED << (x & 31)) | SET << (x & 31);
     }
 
     #[inline(always)]
     fn clear(&mut self, x: u8) {
-        let bit = 1 << (x & 31);
         self.regs.set(usize::from(x & 31), ZERO);
-        self.written |= bit;
-        self.zero |= bit;
+        self.marks |= CLEARED << (x & 31);
+    }
+
+    fn zero(&self) -> u32 {
+        (self.marks >> 32) as u32
+    }
+
+    fn touched(&self) -> u32 {
+        self.marks as u32 | self.zero()
     }
 
     fn did(&self, what: u16) -> bool {
         self.done & what == what
     }
 }
+
+/// Marks of register 0 in [`State::marks`].
+const SET: u64 = 1;
+const CLEARED: u64 = 1 << 32;
 
 /// What not taking a branch says of the tested register, and whether taking it says that this is 0.
 struct Learnt {
@@ -283,23 +290,30 @@ impl Verifier<'_> {
             } else if let Some((rd, upper)) = loads_upper(word) {
                 s.set(rd, Value(Kind::Const, upper as i32));
             } else if branches(word) {
-                let (distance, learnt) = self.branch(s, word).map_err(fail)?;
                 if depth == MAX_DEPTH || ways.is_full() {
                     return Err(fail(Reason::Branch));
                 }
-                let mut taken = *s;
-                if learnt.else_zero {
-                    taken.clear(learnt.x);
-                }
-                let target = at + distance;
-                ways.push((target, self.leg(target, &mut taken, depth + 1)?));
-                learnt.apply(s);
+                ways.push(self.fork(at, word, s, depth)?);
             } else if self.step(word, s).map_err(fail)? {
                 return behind(at + 4, ways);
             }
             at += 4;
         }
         Err(Refusal { at, reason: Reason::Endless })
+    }
+
+    /// A branch: reads the way that it leads to, and leaves what not taking it says.
+    #[inline(never)]
+    fn fork(&mut self, at: usize, word: u32, s: &mut State, depth: usize) -> Result<(usize, usize), Refusal> {
+        let (distance, learnt) = self.branch(s, word).map_err(|reason| Refusal { at, reason })?;
+        let mut taken = *s;
+        if learnt.else_zero {
+            taken.clear(learnt.x);
+        }
+        let target = at + distance;
+        let end = self.leg(target, &mut taken, depth + 1)?;
+        learnt.apply(s);
+        Ok((target, end))
     }
 
     /// One of the rarer instructions; true if the leg is left here.
@@ -475,7 +489,6 @@ impl Verifier<'_> {
 
     /// The few tests that portal code makes, with the distance forward; going on behind one teaches something
     /// about the tested register.
-    #[inline(never)]
     fn branch(&self, s: &State, word: u32) -> Result<(usize, Learnt), Reason> {
         let Some(Insn::Branch { cond, rs1, rs2, imm }) = decode(word) else { return Err(Reason::NotAllowed) };
         if imm < 8 || imm % 4 != 0 || self.returning {

@@ -26,7 +26,7 @@ fn main() -> i64 {
 }
 
 /// Addresses that the archive may take.
-const ARCHIVE_MAX: usize = (map::DEVICE_VA - map::ARCHIVE_VA) as usize;
+const ARCHIVE_MAX: usize = (map::PHYS_VA - map::ARCHIVE_VA) as usize;
 
 static FILES: Lock<Option<Files<'static>>> = Lock::new(None);
 

@@ -11,6 +11,9 @@
 //!                             Block(queue)      => P(queue); cut short: lock; pipes.give_up(queue); unlock; EINTR }
 //! ```
 //!
+//! Reads and writes of a few bytes, which latency is measured by, are tried by [`Pipes::read_word`] and
+//! [`Pipes::write_word`] first.
+//!
 //! A semaphore a queue ([`QUEUES`] of them, initially 0, interruptible) is the component's to create, before
 //! anybody knows the token of a pipe that needs it ([`Queue::of`]); one V too many wakes a waiter for nothing, which
 //! tries again.
@@ -35,6 +38,6 @@ mod pipes;
 mod ring;
 mod token;
 
-pub use pipes::{Error, PIPES, PIPES_PER_DOMAIN, Pipes, QUEUES, Queue, Read, Side, Wake, Write};
+pub use pipes::{Error, PIPES, PIPES_PER_DOMAIN, Pipes, QUEUES, Queue, Read, ReadWord, Side, Wake, Write};
 pub use ring::{RING_BYTES, Ring};
 pub use token::{PATH_BYTES, Tokens, parse_path, path};

@@ -13,7 +13,7 @@ use pebble::api::{self, Errno};
 use pebble::link::More;
 use pebble::portal;
 use pebble::sync::Lock;
-use pebble_pipe::{Error, Pipes, QUEUES, Queue, Read, Side, Wake, Write, parse_path};
+use pebble_pipe::{Error, Pipes, QUEUES, Queue, Read, ReadWord, Side, Wake, Write, parse_path};
 
 // The four portals of an end, in the order of `sys::FILE_READ` and its fellows.
 pebble::export_wide!("pipe.read", "npci>4", read);
@@ -56,14 +56,35 @@ fn signal(wake: Wake) {
 /// Sleeps in the queue; fails when the thread's domain has died meanwhile.
 #[inline]
 fn wait(queue: Queue) -> Result<(), Errno> {
-    if api::sem_wait(semaphore(queue)).is_ok() {
-        return Ok(());
-    }
+    if api::sem_wait(semaphore(queue)).is_ok() { Ok(()) } else { cut_short(queue) }
+}
+
+#[cold]
+fn cut_short(queue: Queue) -> Result<(), Errno> {
     PIPES.lock().give_up(queue);
     Err(errno::EINTR)
 }
 
 extern "C" fn read(control: u64, max: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    loop {
+        let outcome = PIPES.lock().read_word(control, max);
+        match outcome {
+            ReadWord::Data(count, word) => {
+                more[0] = word;
+                return count as i64;
+            }
+            ReadWord::Block(queue) => {
+                if let Err(error) = wait(queue) {
+                    return -error;
+                }
+            }
+            ReadWord::Refused => return read_any(control, max, more),
+        }
+    }
+}
+
+#[inline(never)]
+fn read_any(control: u64, max: u64, more: &mut More) -> i64 {
     loop {
         let outcome = PIPES.lock().read(control, max);
         match outcome {
@@ -83,8 +104,20 @@ extern "C" fn read(control: u64, max: u64, _: u64, _: u64, _: u64, _: u64, more:
 }
 
 extern "C" fn write(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
+    if (1..=8).contains(&count) {
+        let outcome = PIPES.lock().write_word(control, count as usize, a);
+        if let Some(wake) = outcome {
+            signal(wake);
+            return count as i64;
+        }
+    }
+    write_any(control, count, [a, b, c, d])
+}
+
+#[inline(never)]
+fn write_any(control: u64, count: u64, words: [u64; 4]) -> i64 {
     loop {
-        let outcome = PIPES.lock().write(control, count, [a, b, c, d]);
+        let outcome = PIPES.lock().write(control, count, words);
         match outcome {
             Write::Done { count, wake } => {
                 signal(wake);

@@ -85,6 +85,16 @@ pub enum Read {
     Failed(Error),
 }
 
+/// What [`Pipes::read_word`] has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadWord {
+    /// So many bytes, in one word.
+    Data(usize, u64),
+    Block(Queue),
+    /// Nothing: this is for [`Pipes::read`].
+    Refused,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write {
     Done { count: usize, wake: Wake },
@@ -296,6 +306,31 @@ impl Pipes {
         pipe.ring.put(words, count);
         let wake = if count == 0 { Wake::none(at, Side::Read) } else { pipe.take_waiting(at, Side::Read) };
         Write::Done { count, wake }
+    }
+
+    /// The usual small [`read`](Self::read), in few instructions: there is nothing to read yet, or all there is
+    /// fits one word and nobody waits to write.
+    #[inline]
+    pub fn read_word(&mut self, control: u64, max: u64) -> ReadWord {
+        let Some(at) = self.end(control, Side::Read) else { return ReadWord::Refused };
+        let pipe = &mut self.pipes[at];
+        if pipe.ring.is_empty() && max != 0 && pipe.ends[Side::Write as usize] != 0 {
+            return ReadWord::Block(pipe.block(at, Side::Read));
+        }
+        if pipe.waiting[Side::Write as usize] != 0 {
+            return ReadWord::Refused;
+        }
+        let data = pipe.ring.get_word(max.min(IO_BYTES as u64) as usize);
+        data.map_or(ReadWord::Refused, |(count, word)| ReadWord::Data(count, word))
+    }
+
+    /// The usual [`write`](Self::write) of `count` bytes, 1 to 8, in few instructions; none if it is not so simple.
+    #[inline]
+    pub fn write_word(&mut self, control: u64, count: usize, word: u64) -> Option<Wake> {
+        let at = self.end(control, Side::Write)?;
+        let pipe = &mut self.pipes[at];
+        let done = pipe.ends[Side::Read as usize] != 0 && pipe.ring.put_word(word, count);
+        done.then(|| pipe.take_waiting(at, Side::Read))
     }
 
     /// A wait in `queue` was cut short.

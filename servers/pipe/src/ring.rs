@@ -86,6 +86,30 @@ impl Ring {
         (count, words)
     }
 
+    /// Appends the first `count` bytes of `word`, 1 to 8, if they fit into what is left of the ring's word.
+    #[inline]
+    pub fn put_word(&mut self, word: u64, count: usize) -> bool {
+        let (at, shift) = place(self.put);
+        let whole = shift as usize + count * 8 <= 64 && self.room() >= count;
+        if whole {
+            merge(&mut self.words[at], low_bytes(count) << shift, word << shift);
+            self.put = self.put.wrapping_add(count as u32);
+        }
+        whole
+    }
+
+    /// Removes what there is, if it is no more than `max` bytes of one of the ring's words.
+    #[inline]
+    pub fn get_word(&mut self, max: usize) -> Option<(usize, u64)> {
+        let (at, shift) = place(self.got);
+        let count = self.len();
+        if count == 0 || count > max || shift as usize + count * 8 > 64 {
+            return None;
+        }
+        self.got = self.put;
+        Some((count, self.words[at] >> shift & low_bytes(count)))
+    }
+
     pub fn clear(&mut self) {
         self.put = 0;
         self.got = 0;

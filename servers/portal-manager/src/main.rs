@@ -5,8 +5,6 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-extern crate alloc;
-
 use pebble::abi::link::{pack, unpack};
 use pebble::abi::{errno, map};
 use pebble::api::Errno;
@@ -287,9 +285,7 @@ extern "C" fn count(asid: u64, on: u64) -> i64 {
 
 /// The text of a specification in one word; its first eight characters.
 fn spec_word(spec: &Spec) -> u64 {
-    let mut text = alloc::format!("{spec}");
-    text.truncate(8);
-    pack::<1>(&text).map_or(0, |[w]| w)
+    spec.letters().take(8).zip((0..).step_by(8)).fold(0, |word, (letter, shift)| word | u64::from(letter) << shift)
 }
 
 extern "C" fn portal_info(asid: u64, from: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {

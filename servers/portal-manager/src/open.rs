@@ -5,7 +5,7 @@ use crate::manager::{Goal, MAX_PORTALS, Manager, Slot};
 use crate::Machine;
 use pebble_abi::{errno, map, status, sys};
 use pebble_portal::spec::{Spec, Stack};
-use pebble_portal::{Connection, Shape, Short, Target, compile, ir, verify};
+use pebble_portal::{Code, Connection, Shape, Short, Target, compile_into, ir, verify};
 
 /// For portals whose shape ignores the specification.
 fn plain() -> Spec {
@@ -55,7 +55,8 @@ impl Manager {
 
     /// Compiles, verifies and places.
     fn make(&mut self, machine: &mut impl Machine, spec: &Spec, shape: Shape, c: &Connection) -> Result<Run, i64> {
-        let code = compile(spec, shape, c, Target::Riscv64).map_err(|_| errno::EINVAL)?;
+        let mut code = Code::default();
+        compile_into(spec, shape, c, Target::Riscv64, &mut code).map_err(|_| errno::EINVAL)?;
         verify::verify(&code.words, spec, shape, c, Target::Riscv64).map_err(|_| errno::EINVAL)?;
         self.place(machine, &code.words)
     }

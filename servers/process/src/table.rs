@@ -36,7 +36,9 @@ use pebble_abi::map::MAX_DOMAINS;
 /// So many programs there are at most, unless components of the image, or programs that they started, make more.
 pub const PROGRAMS: usize = 128;
 /// So many threads wait for children at most, likewise: each occupies a stack of this server.
-pub const WAITERS: usize = 12;
+pub const WAITERS: usize = 8;
+/// So many whoever they belong to: the other stacks are for calls that must always get through, above all `process.kill`.
+pub const WAITERS_MAX: usize = 20;
 /// Looks after a dying domain until its status may be asked for though something still refers to it: about a second.
 pub const PATIENCE: u32 = 1000;
 
@@ -368,7 +370,7 @@ impl Table {
         if let Some(outcome) = self.outcome(caller, child) {
             return Some(outcome);
         }
-        if !self.trusted(caller) && self.waiters.len() >= WAITERS {
+        if self.waiters.len() >= if self.trusted(caller) { WAITERS_MAX } else { WAITERS } {
             return Some(Err(errno::EAGAIN));
         }
         if self.waiters.try_reserve(1).is_err() {

@@ -135,8 +135,8 @@ impl<M: Machine> Vm<M> {
             l1,
             pages: d.pages,
             limit: BOOT_LIMIT,
-            heap: d.heap,
-            brk: d.heap,
+            heap: d.heap as u32,
+            brk: d.heap as u32,
             ..Domain::FREE
         };
         if d.name == "portal-manager" {

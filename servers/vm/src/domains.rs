@@ -92,8 +92,11 @@ impl<M: Machine> Vm<M> {
     /// Fresh pages in the image range. `flags`: `PTE_R`, `PTE_W`, `PTE_X`; never both of the last.
     pub fn map(&mut self, asid: u64, address: u64, pages: u64, flags: u64) -> Answer {
         let asid = self.program(asid)?;
-        let range = pages_in(map::STARTUP_VA..map::HEAP_END, address, pages)?;
-        if flags & PTE_R == 0 || flags & !(PTE_R | PTE_W | PTE_X) != 0 || flags & (PTE_W | PTE_X) == PTE_W | PTE_X {
+        let range = pages_in(self.image_range(asid), address, pages)?;
+        if flags & PTE_R == 0
+            || flags & !(PTE_R | PTE_W | PTE_X) != 0
+            || flags & (PTE_W | PTE_X) == PTE_W | PTE_X
+        {
             return Err(errno::EINVAL);
         }
         let dirty = if flags & PTE_W != 0 { PTE_D } else { 0 };
@@ -110,15 +113,18 @@ impl<M: Machine> Vm<M> {
         if !(map::IMAGE_VA..=map::HEAP_END).contains(&start) || d.brk != d.heap {
             return Err(errno::EINVAL);
         }
-        (d.heap, d.brk) = (start, start);
+        (d.heap, d.brk) = (start as u32, start as u32);
         Ok(0)
     }
 
     /// Moves the end of the heap; returns the old one.
     pub fn sbrk(&mut self, asid: u64, bytes: i64) -> Answer {
         let asid = self.alive(asid)?;
-        let (heap, old) = (self.domain(asid).heap, self.domain(asid).brk);
-        let new = old.checked_add_signed(bytes).filter(|new| heap != 0 && *new <= map::HEAP_END).ok_or(errno::ENOMEM)?;
+        let (heap, old) = (u64::from(self.domain(asid).heap), u64::from(self.domain(asid).brk));
+        let new = old
+            .checked_add_signed(bytes)
+            .filter(|new| heap != 0 && *new <= self.image_range(asid).end)
+            .ok_or(errno::ENOMEM)?;
         if new < heap {
             return Err(errno::EINVAL);
         }
@@ -131,7 +137,7 @@ impl<M: Machine> Vm<M> {
             self.unmap(asid, to..from);
             self.machine.flush(asid);
         }
-        self.domain_mut(asid).brk = new;
+        self.domain_mut(asid).brk = new as u32;
         Ok(old)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A domain dies of its first fault, so it has at most one record, which it keeps until that is read or the domain is forgotten.
 
-use crate::{Machine, State, Vm};
+use crate::{Machine, Vm};
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::{errno, sys};
 
@@ -41,7 +41,8 @@ impl<M: Machine> Vm<M> {
         if self.kill(asid).is_err() {
             return false;
         }
-        self.domain_mut(asid).fault = Some(Fault { cause, thread: thread as u8, value, address });
+        let d = self.domain_mut(asid);
+        (d.fault, d.untold) = (Fault { cause, thread: thread as u8, value, address }, true);
         true
     }
 
@@ -54,7 +55,9 @@ impl<M: Machine> Vm<M> {
 
     /// Whether the address, which is not mapped, belongs to a stack that the domain runs on.
     fn below_stack(&self, asid: u16, address: u64) -> bool {
-        let Some(offset) = address.checked_sub(map::STACKS_VA).filter(|_| address < map::USER_END) else { return false };
+        let Some(offset) = address.checked_sub(map::STACKS_VA).filter(|_| address < map::USER_END) else {
+            return false;
+        };
         let owner = (offset / map::STACKS_STRIDE) as u16;
         let slot = offset % map::STACKS_STRIDE / map::STACK_SLOT;
         (owner == asid || self.sees_stacks(asid, owner)) && self.domain(owner).slots >> slot & 1 == 1
@@ -62,8 +65,9 @@ impl<M: Machine> Vm<M> {
 
     /// A domain that died of a fault nobody has asked about yet.
     pub fn fault_next(&mut self) -> Result<(u16, Fault), i64> {
-        let found = (1..map::MAX_DOMAINS as u16).find(|n| self.domain(*n).state == State::Dead && self.domain(*n).fault.is_some());
-        let asid = found.ok_or(errno::ENOENT)?;
-        Ok((asid, self.domain_mut(asid).fault.take().ok_or(errno::ENOENT)?))
+        let asid = (1..map::MAX_DOMAINS as u16).find(|n| self.domain(*n).untold).ok_or(errno::ENOENT)?;
+        let d = self.domain_mut(asid);
+        d.untold = false;
+        Ok((asid, d.fault))
     }
 }

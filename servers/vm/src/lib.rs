@@ -3,7 +3,8 @@
 //! Problem: many domains, created and killed at any moment by callers whose arguments may be anything, share one physical
 //! memory. Strategy: the page tables are the only record of who owns which page. A domain owns exactly
 //! * its root, its level-1 table, its portal table, and the level-0 tables under its level-1 table (but those of other domains' stacks);
-//! * every page mapped in its *image range*, `STARTUP_VA..HEAP_END`, and in its own stack range.
+//! * every page mapped in its *image range* and in its own stack range. The image range ends at `HEAP_END`, for a domain of the image at
+//!   `BOOTINFO_VA`, where such a domain may have boot information and device registers.
 //!
 //! So death is one walk. Everything else that it may have mapped (devices, boot information, the windows of trusted servers, stacks
 //! shared by `s` portals) belongs to somebody else.
@@ -31,9 +32,10 @@ mod shared;
 mod space;
 mod threads;
 
-pub use faults::{Fault, NOT_HELD, INVOCATION_OVERFLOW, STACK_OVERFLOW};
+pub use faults::{Fault, INVOCATION_OVERFLOW, NOT_HELD, STACK_OVERFLOW};
 pub use threads::Start;
 
+use core::ops::Range;
 use frames::Frames;
 use pebble_abi::{errno, map};
 use pebble_boot::CommonCode;
@@ -87,9 +89,11 @@ struct Domain {
     pages: u32,
     limit: u32,
     /// Where the heap begins (0: not set) and ends.
-    heap: u64,
-    brk: u64,
-    fault: Option<Fault>,
+    heap: u32,
+    brk: u32,
+    /// What it died of, and whether that is still to be told.
+    fault: Fault,
+    untold: bool,
 }
 
 impl Domain {
@@ -108,7 +112,8 @@ impl Domain {
         limit: 0,
         heap: 0,
         brk: 0,
-        fault: None,
+        fault: Fault { cause: 0, thread: 0, value: 0, address: 0 },
+        untold: false,
     };
 }
 
@@ -194,6 +199,11 @@ impl<M: Machine> Vm<M> {
 
     fn domain_mut(&mut self, asid: u16) -> &mut Domain {
         &mut self.domains[asid as usize % map::MAX_DOMAINS]
+    }
+
+    /// Where all that is mapped belongs to the domain: its image, its heap.
+    fn image_range(&self, asid: u16) -> Range<u64> {
+        map::STARTUP_VA..if self.domain(asid).boot { map::BOOTINFO_VA } else { map::HEAP_END }
     }
 
     /// Blocks of threads that nobody has: as good as free pages.

@@ -7,7 +7,7 @@ use pebble_abi::errno;
 use pebble_abi::map::{self, PAGE, PTE_V};
 
 /// Attachments that may exist at once.
-pub(crate) const ATTACHMENTS: usize = 32;
+pub(crate) const ATTACHMENTS: usize = 8;
 const LOADER_BYTES: u64 = 0x100_0000;
 
 /// Pages of a domain that the process server sees too. They are recorded because the domain may lose them at any moment.
@@ -41,7 +41,7 @@ impl<M: Machine> Vm<M> {
     pub fn attach(&mut self, caller: u64, asid: u64, address: u64, pages: u64, offset: u64) -> Answer {
         let caller = self.loader(caller)?;
         let asid = self.program(asid)?;
-        let range = pages_in(map::STARTUP_VA..map::HEAP_END, address, pages)?;
+        let range = pages_in(self.image_range(asid), address, pages)?;
         let there = pages_in(0..LOADER_BYTES, offset, pages)?;
         let there = map::LOADER_VA + there.start..map::LOADER_VA + there.end;
         let free = self.attachments.iter().position(Option::is_none).ok_or(errno::EAGAIN)?;

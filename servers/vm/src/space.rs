@@ -40,7 +40,9 @@ pub(crate) fn page_up(at: u64) -> u64 {
 pub(crate) fn pages_in(within: Range<u64>, address: u64, pages: u64) -> Result<Range<u64>, i64> {
     let end = pages.checked_mul(PAGE).and_then(|bytes| address.checked_add(bytes));
     match end {
-        Some(end) if pages > 0 && address.is_multiple_of(PAGE) && within.start <= address && end <= within.end => {
+        Some(end)
+            if pages > 0 && address.is_multiple_of(PAGE) && within.start <= address && end <= within.end =>
+        {
             Ok(address..end)
         }
         _ => Err(errno::EINVAL),
@@ -52,7 +54,8 @@ impl<M: Machine> Vm<M> {
     pub(crate) fn afford(&self, asid: u16, pages: u64) -> Result<(), i64> {
         let d = self.domain(asid);
         let reserve = if d.boot { 0 } else { RESERVE as u64 };
-        let allowed = u64::from(d.limit.saturating_sub(d.pages)).min((self.frames.free() as u64).saturating_sub(reserve));
+        let allowed = u64::from(d.limit.saturating_sub(d.pages))
+            .min((self.frames.free() as u64).saturating_sub(reserve));
         if pages <= allowed { Ok(()) } else { Err(errno::ENOMEM) }
     }
 
@@ -182,9 +185,8 @@ impl<M: Machine> Vm<M> {
             if (map::STACKS_VA..map::USER_END).contains(&va) && !own_stacks || entry & LEAF != 0 {
                 self.machine.write(slot, 0);
             } else if entry & PTE_V != 0 {
-                if va < map::HEAP_END || own_stacks {
-                    self.unmap(asid, va.max(map::STARTUP_VA)..va + SPAN);
-                }
+                let owned = if own_stacks { va..va + SPAN } else { self.image_range(asid) };
+                self.unmap(asid, va.max(owned.start)..owned.end.min(va + SPAN));
                 if n != 0 {
                     self.machine.write(slot, 0);
                     self.give(asid, map::pte_pa(entry));

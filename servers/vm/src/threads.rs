@@ -15,7 +15,14 @@ pub struct Start {
 
 impl<M: Machine> Vm<M> {
     /// A further thread of a domain, at its own request. `priority` 0: `inherited`, that of the calling thread. None is above the domain's.
-    pub fn thread_create(&mut self, home: u64, inherited: u64, entry: u64, argument: u64, priority: u64) -> Result<Start, i64> {
+    pub fn thread_create(
+        &mut self,
+        home: u64,
+        inherited: u64,
+        entry: u64,
+        argument: u64,
+        priority: u64,
+    ) -> Result<Start, i64> {
         let home = self.alive(home)?;
         let most = u64::from(self.domain(home).priority);
         let priority = if priority == 0 { inherited.min(most) } else { priority };
@@ -26,7 +33,13 @@ impl<M: Machine> Vm<M> {
     }
 
     /// A thread in a domain that somebody else has made. `priority` 0: the domain's.
-    pub fn thread_spawn(&mut self, home: u64, entry: u64, argument: u64, priority: u64) -> Result<Start, i64> {
+    pub fn thread_spawn(
+        &mut self,
+        home: u64,
+        entry: u64,
+        argument: u64,
+        priority: u64,
+    ) -> Result<Start, i64> {
         let home = self.program(home)?;
         let most = u64::from(self.domain(home).priority);
         if priority > most {
@@ -36,7 +49,14 @@ impl<M: Machine> Vm<M> {
         self.thread(home, entry, argument, priority as u8, FIRST_STACK)
     }
 
-    fn thread(&mut self, home: u16, entry: u64, argument: u64, priority: u8, pages: u64) -> Result<Start, i64> {
+    fn thread(
+        &mut self,
+        home: u16,
+        entry: u64,
+        argument: u64,
+        priority: u8,
+        pages: u64,
+    ) -> Result<Start, i64> {
         let d = *self.domain(home);
         if !(1..map::USER_END).contains(&entry) {
             return Err(errno::EFAULT);
@@ -87,7 +107,13 @@ impl<M: Machine> Vm<M> {
     }
 
     /// One frame on the invocation stack, that of an interrupt: returning from it is how the thread starts.
-    fn write_block(&mut self, block: u64, tid: u16, home: u16, [entry, argument, sp]: [u64; 3]) -> Result<(), i64> {
+    fn write_block(
+        &mut self,
+        block: u64,
+        tid: u16,
+        home: u16,
+        [entry, argument, sp]: [u64; 3],
+    ) -> Result<(), i64> {
         let (code, d) = (self.common()?.code, *self.domain(home));
         let frame = thread::FRAMES + 8 + if d.float { thread::TRAP_FLOAT_WORDS as u64 * 8 } else { 0 };
         let top = frame + thread::TRAP_RET as u64 * 8;

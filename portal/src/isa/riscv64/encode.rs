@@ -55,7 +55,14 @@ fn s_type(op: u32, f3: u32, src: Reg, base: Reg, imm: i32) -> u32 {
 fn b_type(f3: u32, rs1: Reg, rs2: Reg, offset: i32) -> u32 {
     debug_assert!((-4096..4096).contains(&offset) && offset & 1 == 0, "branch {offset}");
     let o = offset as u32;
-    (o >> 12 & 1) << 31 | (o >> 5 & 0x3f) << 25 | r(rs2, 20) | r(rs1, 15) | f3 << 12 | (o >> 1 & 15) << 8 | (o >> 11 & 1) << 7 | 0x63
+    (o >> 12 & 1) << 31
+        | (o >> 5 & 0x3f) << 25
+        | r(rs2, 20)
+        | r(rs1, 15)
+        | f3 << 12
+        | (o >> 1 & 15) << 8
+        | (o >> 11 & 1) << 7
+        | 0x63
 }
 
 fn csr_type(f3: u32, rd: Reg, csr: u32, source: u32) -> u32 {

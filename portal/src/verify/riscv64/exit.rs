@@ -66,7 +66,7 @@ impl Verifier<'_> {
 
     /// A call that cannot be: what comes next keeps all registers for the user, so the nucleus leaves nothing in them.
     fn give_up(&self, s: &State) -> Result<(), Reason> {
-        registers(s, Kind::Own, !(s.zero & reg::SCRATCH | 1 << reg::GP), 0)
+        registers(s, Kind::Own, !(s.zero() & reg::SCRATCH | 1 << reg::GP), 0)
     }
 
     /// The traversal has not begun: everything but general registers is as it was.
@@ -107,7 +107,7 @@ impl Verifier<'_> {
             return Err(Reason::FloatRegisters);
         }
         expect(s, reg::GP, ZERO)?;
-        registers(s, Kind::Own, !(s.zero & reg::TEMPORARY | 1 << reg::GP | 3 << reg::A0), 0)
+        registers(s, Kind::Own, !(s.zero() & reg::TEMPORARY | 1 << reg::GP | 3 << reg::A0), 0)
     }
 
     fn short_circuit(&self, s: &State, short: Short) -> Result<(), Reason> {
@@ -371,8 +371,8 @@ fn prescribed(s: &State, values: &[Value]) -> Result<u32, Reason> {
 /// The registers in `same` hold what they held at the origin, those in `zero` nothing. What the state knows of all at once need
 /// not be looked at one by one.
 fn registers(s: &State, origin: Kind, same: u32, zero: u32) -> Result<(), Reason> {
-    let unknown = if origin == s.origin { same & s.written } else { same };
-    let mut rest = (unknown | zero & !s.zero) >> 1;
+    let unknown = if origin == s.origin { same & s.touched() } else { same };
+    let mut rest = (unknown | zero & !s.zero()) >> 1;
     let mut x = 1;
     while rest != 0 {
         if rest & 1 == 1 {

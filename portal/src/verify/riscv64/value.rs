@@ -139,9 +139,7 @@ pub(super) fn add_imm(value: Value, imm: i64) -> Value {
     let Value(kind, n) = value;
     match kind {
         _ if imm == 0 => value,
-        Kind::Const | Kind::Top | Kind::Code => {
-            n.checked_add(imm as i32).map_or(UNKNOWN, |n| Value(kind, n))
-        }
+        Kind::Const | Kind::Top | Kind::Code => n.checked_add(imm as i32).map_or(UNKNOWN, |n| Value(kind, n)),
         Kind::CountRead if imm == 1 => Value(Kind::CountNext, 0),
         Kind::SemFree if imm == i64::from(n) => Value(Kind::SemNext, 0),
         _ => UNKNOWN,

@@ -35,7 +35,14 @@ fn a_page_is_writable_or_executable_and_readable_at_least() {
 fn only_the_image_range_can_be_mapped() {
     let mut w = World::new();
     let d = program(&mut w);
-    for (at, pages) in [(0, 1), (map::GATE_VA, 1), (map::GATE_VA, 3), (map::HEAP_END, 1), (map::HEAP_END - PAGE, 2), (IMAGE + 8, 1)] {
+    for (at, pages) in [
+        (0, 1),
+        (map::GATE_VA, 1),
+        (map::GATE_VA, 3),
+        (map::HEAP_END, 1),
+        (map::HEAP_END - PAGE, 2),
+        (IMAGE + 8, 1),
+    ] {
         assert_eq!(w.vm.map(d, at, pages, RW), Err(errno::EINVAL));
     }
     assert_eq!(w.vm.map(d, IMAGE + PAGE, 3, RW), Err(errno::EEXIST));
@@ -57,7 +64,9 @@ fn the_heap_moves_byte_by_byte_and_page_by_page() {
     assert_eq!(w.vm.sbrk(d, 0), Ok(heap + 10));
     assert_eq!(w.vm.sbrk(d, PAGE as i64), Ok(heap + 10));
     assert_eq!(pages(&w), before + 2);
+    w.check();
     assert_eq!(w.vm.sbrk(d, -(PAGE as i64)), Ok(heap + 10 + PAGE));
+    w.check();
     assert_eq!(pages(&w), before + 1);
     assert_eq!(w.vm.sbrk(d, -11), Err(errno::EINVAL));
     assert_eq!(w.vm.sbrk(d, i64::MAX), Err(errno::ENOMEM));
@@ -100,6 +109,19 @@ fn forking_without_end_ends_with_an_error() {
 }
 
 #[test]
+fn a_refused_thread_leaves_no_stack() {
+    let mut w = World::new();
+    // Room for the first pages and a stack, not for the thread's block.
+    let d = w.vm.domain_create(0, 5 + 8, 12, 8).unwrap();
+    for _ in 0..2 {
+        assert_eq!(w.vm.thread_create(d, 5, IMAGE, 0, 0), Err(errno::ENOMEM));
+        assert_eq!(w.vm.domain_info(d).unwrap().1[1], 5);
+        w.check();
+    }
+    assert_eq!(w.vm.stack(d, 8), Ok(map::stack_top(d as u16, 0)));
+}
+
+#[test]
 fn a_thread_starts_from_a_whole_frame() {
     let mut w = World::new();
     for float in [0u64, 1] {
@@ -123,7 +145,9 @@ fn a_thread_starts_from_a_whole_frame() {
         assert_eq!(set, 9, "nothing else is set");
         let view = w.view(d as u16);
         let low = map::stacks_of(d as u16);
-        assert!(!view.contains_key(&low) && view.contains_key(&(low + PAGE)) && view.contains_key(&(sp - PAGE)));
+        assert!(
+            !view.contains_key(&low) && view.contains_key(&(low + PAGE)) && view.contains_key(&(sp - PAGE))
+        );
     }
     w.check();
 }
@@ -216,7 +240,9 @@ fn the_loader_sees_what_it_attached_until_either_loses_it() {
 fn stacks_are_shared_along_chains_and_until_death() {
     let mut w = World::new();
     let [a, b, c] = [0; 3].map(|_| program(&mut w));
-    let sees = |w: &World, who: u64, whose: u64| w.view(who as u16).contains_key(&(map::stack_top(whose as u16, 0) - PAGE));
+    let sees = |w: &World, who: u64, whose: u64| {
+        w.view(who as u16).contains_key(&(map::stack_top(whose as u16, 0) - PAGE))
+    };
     // b calls c, then a calls b: c runs on stacks of a too.
     w.vm.share_stacks(b, c).unwrap();
     w.vm.share_stacks(a, b).unwrap();

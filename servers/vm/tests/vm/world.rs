@@ -83,6 +83,8 @@ pub struct World {
     fixed: BTreeSet<u64>,
     /// Level-1 tables, which cannot be found once a domain is dead.
     l1: BTreeMap<u16, u64>,
+    /// Domains of the image.
+    boot: BTreeSet<u16>,
     /// Threads, at the last look.
     bits: [u64; 4],
 }
@@ -98,7 +100,12 @@ fn image(fake: &mut Fake) -> BootInfo {
         empty_table: page(),
         gate: page(),
         dead_l1: page(),
-        code: CommonCode { none: NONE, thread_end: 0x111_0000, trap_return: [0x222_0000, 0x333_0000], ..CommonCode::default() },
+        code: CommonCode {
+            none: NONE,
+            thread_end: 0x111_0000,
+            trap_return: [0x222_0000, 0x333_0000],
+            ..CommonCode::default()
+        },
         process: PROCESS as u16,
         ram_end: RAM_END,
         code_used: 77,
@@ -122,6 +129,9 @@ fn image(fake: &mut Fake) -> BootInfo {
         for n in 16..20 {
             put(low + n * 8, map::pte(page(), V | R | U));
         }
+        // Boot information and a device, in the first 2 MiB.
+        put(low + (map::BOOTINFO_VA >> 12) * 8, map::pte(info.dead_l1, V | R | U));
+        put(low + (map::DEVICE_VA >> 12) * 8, map::pte(info.dead_l1, V | R | W | U));
         for slot in [0, 1] {
             put(stacks + (slot * 16 + 15) * 8, map::pte(page(), V | R | W | U));
         }
@@ -144,8 +154,21 @@ fn image(fake: &mut Fake) -> BootInfo {
     fake.write(block + pebble_abi::thread::HOME, SERVER);
     info.threads.push(Thread { tid: 0, asid: SERVER as u16, priority: 20, block });
     info.interfaces.push(Interface { name: "a.b".into(), asid: 300, entry: 1 << 40, spec: "npi".into() });
-    info.portals.push(Portal { asid: 4, index: 40, interface: u16::MAX, code: 1 << 50, len: 70_000, constant: 5 });
-    info.semaphores.push(Semaphore { id: 65, name: "fault".into(), initial: -9, owner: 300, interruptible: true });
+    info.portals.push(Portal {
+        asid: 4,
+        index: 40,
+        interface: u16::MAX,
+        code: 1 << 50,
+        len: 70_000,
+        constant: 5,
+    });
+    info.semaphores.push(Semaphore {
+        id: 65,
+        name: "fault".into(),
+        initial: -9,
+        owner: 300,
+        interruptible: true,
+    });
     info.rules.push(Rule { client: "*".into(), interface: "vm.*".into(), allow: true });
     info.image_end = next;
     info
@@ -158,9 +181,21 @@ impl World {
         let mut vm = Vm::new(fake);
         vm.boot(&info.encode().unwrap()).unwrap();
         let (kernel_l0, dead_l1, empty) = (info.kernel_l0, info.dead_l1, info.empty_table);
-        let mut world = World { vm, kernel_l0, dead_l1, empty, fixed: BTreeSet::new(), l1: BTreeMap::new(), bits: [0; 4] };
+        let mut world = World {
+            vm,
+            kernel_l0,
+            dead_l1,
+            empty,
+            fixed: BTreeSet::new(),
+            l1: BTreeMap::new(),
+            bits: [0; 4],
+            boot: (1..5).collect(),
+        };
         let owned = world.owned();
-        world.fixed = (map::LOAD_PA..info.image_end + PAGE).step_by(PAGE as usize).filter(|pa| !owned.contains_key(pa)).collect();
+        world.fixed = (map::LOAD_PA..info.image_end + PAGE)
+            .step_by(PAGE as usize)
+            .filter(|pa| !owned.contains_key(pa))
+            .collect();
         assert_eq!(world.fixed.len(), 7, "six of the image, and the sink");
         world.check();
         world
@@ -194,6 +229,7 @@ impl World {
             let (state, [satp, pages, threads, _]) = self.vm.domain_info(asid.into()).unwrap();
             if state == 0 {
                 self.l1.remove(&asid);
+                self.boot.remove(&asid);
                 continue;
             }
             assert_eq!(satp >> 44 & 0xffff, u64::from(asid));
@@ -219,8 +255,12 @@ impl World {
             for (va, entry) in leaves {
                 let pa = entry >> 10 << 12;
                 let table = va < 0x8000;
+                let end = if self.boot.contains(&asid) { 0x1c_0000 } else { 0x800_0000 };
                 assert_eq!(table, entry & U == 0, "supervisor page at {va:#x}");
-                if table && pa != self.empty || (STARTUP..0x800_0000).contains(&va) || (stacks..stacks + 0x20_0000).contains(&va) {
+                if table && pa != self.empty
+                    || (STARTUP..end).contains(&va)
+                    || (stacks..stacks + 0x20_0000).contains(&va)
+                {
                     own(pa);
                 }
             }
@@ -262,8 +302,13 @@ impl World {
                 assert!(*va < USER_END);
                 let pa = entry >> 10 << 12;
                 // Blocks of threads that nobody has stay mapped.
-                let idle = u64::from(asid) == PM && (0x1860_0000..0x1870_0000).contains(va) && !self.is_thread((va - 0x1860_0000) >> 12);
-                assert!(idle || owned.contains_key(&pa) || self.fixed.contains(&pa), "{asid} sees a free page at {va:#x}");
+                let idle = u64::from(asid) == PM
+                    && (0x1860_0000..0x1870_0000).contains(va)
+                    && !self.is_thread((va - 0x1860_0000) >> 12);
+                assert!(
+                    idle || owned.contains_key(&pa) || self.fixed.contains(&pa),
+                    "{asid} sees a free page at {va:#x}"
+                );
             }
             if !seen.is_empty() {
                 self.vm.machine.tlb.insert(asid, seen);

@@ -1,0 +1,91 @@
+//! What the compiler promises beyond its code, which the golden files and the verifier hold.
+
+mod common;
+
+use common::cases::{connect, domain};
+use pebble_portal::{
+    Code, CompileError, Connection, Domain, Shape, Short, Spec, Target, compile, compile_into, ir,
+};
+
+fn spec(text: &str) -> Spec {
+    Spec::parse(text).expect("a good specification")
+}
+
+/// Interrupts are off in an exclusive domain, and it cannot wait for a stack.
+#[test]
+fn exclusive_domains_call_only_their_like() {
+    let scheduler = domain(1, false, true);
+    let plain = connect(scheduler, domain(7, false, false));
+    for shape in [Shape::Call, Shape::Wait(70), Shape::Signal(70), Shape::Tail] {
+        for text in ["np", "nm", "sm"] {
+            let error = compile(&spec(text), shape, &plain, Target::Riscv64).expect_err("an error");
+            assert_eq!(error, CompileError::Exclusive { caller: 1, callee: 7 });
+            assert!(
+                error.to_string().starts_with("domain 1 is exclusive (")
+                    && error.to_string().contains("domain 7")
+            );
+        }
+        let like = connect(scheduler, domain(2, false, true));
+        assert!(compile(&spec("nm"), shape, &like, Target::Riscv64).is_ok());
+    }
+    let timer = compile(&spec("sm"), Shape::Short(Short::SetTimer), &plain, Target::Riscv64);
+    assert!(timer.is_ok(), "short-circuit portals are for all");
+}
+
+/// Only calls are counted.
+#[test]
+fn other_shapes_have_no_counter() {
+    let plain = connect(domain(2, false, true), domain(1, false, true));
+    let counted = Connection { counter: Some(3), ..plain };
+    let make = |shape, c| compile(&spec("nmd"), shape, c, Target::Riscv64).expect("code");
+    for shape in [
+        Shape::Tail,
+        Shape::Short(Short::Time),
+        Shape::Switch,
+        Shape::Dispatch,
+        Shape::None,
+        Shape::Bounce,
+        Shape::ThreadEnd,
+        Shape::Interrupt,
+        Shape::Exception,
+        Shape::NoStack,
+    ] {
+        assert_eq!(make(shape, &counted), make(shape, &plain), "{shape:?}");
+    }
+    for shape in [Shape::Call, Shape::Wait(70), Shape::Signal(70)] {
+        assert_eq!(make(shape, &counted).call_words, make(shape, &plain).call_words + 4, "{shape:?}");
+    }
+}
+
+/// Compiling in place leaves nothing of what was there.
+#[test]
+fn compiling_in_place_is_compiling() {
+    let c = connect(domain(5, true, false), domain(7, true, false));
+    let mut code = Code::default();
+    for (text, shape) in [
+        ("nfiiii>6", Shape::Call),
+        ("sm", Shape::Dispatch),
+        ("np", Shape::Exception),
+        ("smcii", Shape::Call),
+        ("sm", Shape::None),
+    ] {
+        compile_into(&spec(text), shape, &c, Target::Riscv64, &mut code).expect("code");
+        assert_eq!(Ok(&code), compile(&spec(text), shape, &c, Target::Riscv64).as_ref(), "{text}");
+    }
+}
+
+/// Every return leg begins with clearing the status, so that behind this is an error entry.
+#[test]
+fn return_legs_have_an_error_entry() {
+    let c = connect(domain(5, false, false), domain(7, false, false));
+    for shape in [Shape::Call, Shape::Wait(70), Shape::Exception, Shape::Interrupt, Shape::ThreadEnd] {
+        assert_eq!(ir::lower(&spec("nmd"), shape, &c).ret.first(), Some(&ir::Op::Return), "{shape:?}");
+    }
+}
+
+/// The status of a dead domain is its number above the code, whatever else is in the address-space register.
+#[test]
+fn a_bounce_names_the_dead_domain() {
+    let Domain { satp, .. } = domain(0xfedc, false, false);
+    assert_eq!(satp << 4 >> 32 | ir::BOUNCE_CODE, pebble_abi::status::dead(0xfedc));
+}

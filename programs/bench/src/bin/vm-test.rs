@@ -1,0 +1,231 @@
+//! Tries the VM manager on the machine, in the place of the process server.
+//!
+//! Makes domains, writes a few instructions into each, lets them fault in every way, and reads what the fault records say; many
+//! times over, after which as many pages must be free as before. Prints one line each, then `vm-test: passed` or what failed.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicU64, Ordering};
+use pebble::abi::map::{self, IMAGE_VA, PAGE};
+use pebble::abi::{errno, status};
+use pebble::api;
+use pebble::link::Import;
+use pebble::mmio::Mmio;
+use pebble::portal::{Broken, time};
+use pebble::window::LOADER;
+
+pebble::import! {
+    CREATE = "vm.domain_create";
+    MAP = "vm.map";
+    HEAP = "vm.heap";
+    ATTACH = "vm.attach";
+    DETACH = "vm.detach";
+    SPAWN = "vm.thread_spawn";
+    INFO = "vm.domain_info";
+    KILL = "vm.domain_kill";
+    FREE = "vm.domain_free";
+    THREAD_FREE = "vm.thread_free";
+    FAULT_NEXT = "vm.fault_next";
+    STATS = "vm.stats";
+    TABLE = "pm.domain_attach";
+    RETIRE = "pm.retire";
+    RECLAIM = "pm.reclaim";
+    REAP = "scheduler.reap";
+    REAPER = "semaphore.reaper";
+    FAULT = "semaphore.fault";
+    VICTIM = "victim.touch";
+    DIVER = "diver.deep";
+}
+pebble::component!(main);
+
+const UART: Mmio = Mmio::new(0, 0x1000);
+const POWER: Mmio = Mmio::new(1, 0x1000);
+
+struct Console;
+
+impl Write for Console {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.bytes().for_each(|b| UART.write8(0, b));
+        Ok(())
+    }
+}
+
+macro_rules! say {
+    ($($t:tt)*) => { { let _ = writeln!(Console, $($t)*); } };
+}
+
+fn fail(what: &str, got: &dyn fmt::Debug) -> ! {
+    say!("vm-test: failed: {what}: {got:?}");
+    loop {
+        POWER.write32(0, 0x1_3333);
+    }
+}
+
+fn call(import: &Import, p: [u64; 5]) -> i64 {
+    import.call(p).unwrap_or_else(|broken| fail("a call", &broken))
+}
+
+fn must(what: &str, import: &Import, p: [u64; 5]) -> u64 {
+    match call(import, p) {
+        error @ ..0 => fail(what, &error),
+        value => value as u64,
+    }
+}
+
+fn expect<T: PartialEq + fmt::Debug>(what: &str, got: T, want: T) {
+    if got != want {
+        fail(what, &(got, want));
+    }
+}
+
+/// Programs, and the cause and value that their records must show.
+const PROGRAMS: &[(&str, &[u32], u64, u64)] = &[
+    // lw x5, 16(x0)
+    ("null pointer", &[0x0100_2283], 13, 16),
+    // csrr x5, sstatus
+    ("privileged instruction", &[0x1000_22f3], 2, 0x1000_22f3),
+    // lui x5, 0x80200; jr x5
+    ("jump into portal code", &[0x8020_02b7, 0x0002_8067], 12, 0xffff_ffff_8020_0000),
+    // li x5, 999; ecall
+    ("index not held", &[0x3e70_0293, 0x0000_0073], 64, 999),
+    // 1: addi sp, sp, -1024; sd x0, 0(sp); j 1b
+    ("stack overflow", &[0xc001_0113, 0x0001_3023, 0xff9f_f06f], 66, 0),
+    // lui x5, 0x10; sd x0, 0(x5)
+    ("write to code", &[0x0001_02b7, 0x0002_b023], 15, IMAGE_VA),
+    // 1: addi x5, x5, 1; j 1b
+    ("endless loop", &[0x0012_8293, 0xffdf_f06f], 0, 0),
+    // ret: to the gate, which ends the thread
+    ("return", &[0x0000_8067], 0, 0),
+];
+
+fn make(code: &[u32]) -> u64 {
+    let domain = must("create", &CREATE, [0, 200, 5, 4, 0]);
+    must("map", &MAP, [domain, IMAGE_VA, 1, map::PTE_R | map::PTE_X, 0]);
+    must("heap", &HEAP, [domain, IMAGE_VA + PAGE, 0, 0, 0]);
+    must("attach", &ATTACH, [domain, IMAGE_VA, 1, 0x5000, 0]);
+    for (at, word) in (0x5000..).step_by(4).zip(code) {
+        LOADER.write32(at, *word);
+    }
+    must("detach", &DETACH, [0x5000, 1, 0, 0, 0]);
+    must("table", &TABLE, [domain, 0, 0, 0, 0]);
+    domain
+}
+
+fn bury(domain: u64, thread: u64) {
+    must("kill", &KILL, [domain, 0, 0, 0, 0]);
+    must("kill again", &KILL, [domain, 0, 0, 0, 0]);
+    let _ = api::sem_wait(REAPER.index());
+    expect("reaped", must("reap", &REAP, [0; 5]), thread);
+    must("retire", &RETIRE, [domain, 0, 0, 0, 0]);
+    expect("free before its thread", call(&FREE, [domain, 0, 0, 0, 0]), -errno::EAGAIN);
+    must("free thread", &THREAD_FREE, [thread, 0, 0, 0, 0]);
+    must("reclaim", &RECLAIM, [domain, 0, 0, 0, 0]);
+    must("free", &FREE, [domain, 0, 0, 0, 0]);
+}
+
+fn round(loud: bool) {
+    for (name, code, cause, value) in PROGRAMS {
+        let domain = make(code);
+        let thread = must("spawn", &SPAWN, [domain, IMAGE_VA, 0, 0, 0]);
+        if *cause == 0 {
+            let _ = api::hrsleep(time() + 2000);
+        } else {
+            let _ = api::sem_wait(FAULT.index());
+            let Ok((who, [why, what, place, in_thread])) = FAULT_NEXT.call_wide([0; 5]) else {
+                fail(name, &"no record")
+            };
+            if loud {
+                say!("{name}: domain {who} thread {in_thread} cause {why} value {what:#x} at {place:#x}");
+            }
+            expect(name, (who, why, in_thread), (domain as i64, *cause, thread));
+            if *value != 0 {
+                expect(name, what, *value);
+            }
+            expect(name, INFO.call([domain, 0, 0, 0, 0]), Ok(2));
+        }
+        bury(domain, thread);
+    }
+}
+
+extern "C" fn wait_for_fault(_: u64) {
+    let _ = api::sem_wait(FAULT.index());
+    let record = FAULT_NEXT.call_wide([0; 5]);
+    say!("diver's record: {record:x?}");
+    expect("its cause", record.map(|(_, more)| more[0]), Ok(65));
+}
+
+static SUM: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn add(n: u64) {
+    SUM.fetch_add(n, Ordering::Relaxed);
+}
+
+fn own_threads() {
+    for n in 1..=10 {
+        expect("thread", api::thread_create(add, n, 0).is_ok(), true);
+    }
+    for _ in 0..10 {
+        let _ = api::sem_wait(REAPER.index());
+        must("free thread", &THREAD_FREE, [must("reap", &REAP, [0; 5]), 0, 0, 0, 0]);
+    }
+    expect("sum", SUM.swap(0, Ordering::Relaxed), 55);
+    expect("priority", api::thread_create(add, 0, 11), Err(errno::EPERM));
+    let mut made = 0;
+    while api::thread_create(add, 0, 0).is_ok() {
+        made += 1;
+    }
+    for _ in 0..made {
+        let _ = api::sem_wait(REAPER.index());
+        must("free thread", &THREAD_FREE, [must("reap", &REAP, [0; 5]), 0, 0, 0, 0]);
+    }
+    say!("forks without end: {made}");
+}
+
+fn heap() {
+    let start = api::sbrk(0);
+    expect("grow", api::sbrk(100_000), start);
+    expect("shrink", api::sbrk(-100_000), start.map(|s| s + 100_000));
+    let mut made = 0;
+    while api::sbrk(1 << 20).is_ok() {
+        made += 1;
+    }
+    expect("shrink", api::sbrk(-(made << 20)), start.map(|s| s + (made << 20) as u64));
+    say!("sbrk without end: {made} MiB");
+}
+
+fn main() -> i64 {
+    let stats = || STATS.call_wide([0; 5]).map_or([0; 4], |(_, words)| words);
+    say!("stats {:?}", stats());
+    expect("mapping into the scheduler", call(&MAP, [1, IMAGE_VA + 0x10_0000, 1, 6, 0]), -errno::EPERM);
+    expect("killing it", call(&KILL, [1, 0, 0, 0, 0]), -errno::EPERM);
+    own_threads();
+    heap();
+    round(true);
+    let before = stats();
+    say!("stats {before:?}");
+    for _ in 0..125 {
+        round(false);
+    }
+    say!("stats {:?} after 1000 more", stats());
+    expect("pages", stats(), before);
+    let died = VICTIM.call([0, 0, 0, 0, 0]);
+    let victim = died.map_or_else(|Broken(s)| s, |_| 0);
+    expect("the victim", status::code(victim), status::DEAD);
+    let _ = api::sem_wait(FAULT.index());
+    let record = FAULT_NEXT.call_wide([0; 5]);
+    say!("victim: {record:x?}, status names domain {}", status::domain(victim));
+    expect("its record", record.map(|(who, more)| (who as u16, more[0])), Ok((status::domain(victim), 13)));
+    // Somebody waits for the record, so that posting it enters the scheduler.
+    expect("waiter", api::thread_create(wait_for_fault, 0, 0).is_ok(), true);
+    let _ = api::hrsleep(time() + 1000);
+    let died = DIVER.call([0; 5]).map_or_else(|Broken(s)| s, |n| n as u64);
+    say!("diver: {died:#x}");
+    expect("the diver", status::code(died), status::DEAD);
+    let _ = api::sem_wait(REAPER.index());
+    say!("vm-test: passed");
+    loop {
+        POWER.write32(0, 0x5555);
+    }
+}
