@@ -8,7 +8,7 @@
 //! dispatcher, which runs with interrupts off, so one serves all threads.
 //!
 //! A portal refuses to push once the top is at or above [`INVOCATION_LIMIT`]. The largest frames
-//! (a call, an exception, an interrupt, in this order, one on the other) fit between that limit and the end of the page.
+//! (a call, an exception, an interrupt, in this order, one on the other) fit between [`INVOCATION_RESERVE`] and the end of the page.
 
 /// Saved address of the invocation stack's top word, while the thread does not run.
 pub const SAVED_TOP: u64 = 0;
@@ -19,8 +19,10 @@ pub const SAVED_REGS_COUNT: usize = 13;
 pub const HOME: u64 = 0x70;
 /// Bottom word of the invocation stack: the thread's end.
 pub const FRAMES: u64 = 0x80;
-/// Top words below this offset may be pushed upon: bit 11 of the address is the check.
+/// Top words below this offset may be pushed upon by portals of programs: bit 11 of the address is the check.
 pub const INVOCATION_LIMIT: u64 = 0x800;
+/// The same for portals of the image's domains: bits 11 and 10 together.
+pub const INVOCATION_RESERVE: u64 = 0xc00;
 
 /// Words of the frame of an interrupt or exception, counted from its lowest.
 ///

@@ -27,6 +27,9 @@ pub struct Domain {
     pub exclusive: bool,
     /// Initial stack pointer, if exclusive.
     pub fixed_stack: u64,
+    /// Of the image: its calls may use the reserve of the invocation stack, so that a program that has filled its
+    /// own part cannot make a server fail. Never together with `float`, whose frames are too long for it.
+    pub trusted: bool,
 }
 
 /// One connection: who calls whom, with what compiled in.
@@ -109,7 +112,9 @@ pub enum Op {
     /// Find the invocation stack.
     Top,
     /// Raise the domain's exception if the invocation stack is full.
-    Room,
+    Room {
+        reserve: bool,
+    },
     SaveReturn(u8),
     SaveStack(u8),
     SavePreserved(u8),
@@ -311,7 +316,11 @@ fn call(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
     let masks = c.callee.exclusive && !c.caller.exclusive;
     let queue = map::stack_queue_va(c.callee.asid);
     put(Op::Top);
-    put(Op::Room);
+    // An exclusive callee calls nobody on, so of its short frames one at most ever lies above the limit: the fault handler,
+    // entered when a stack is full, can still reach the scheduler.
+    if !c.callee.exclusive {
+        put(Op::Room { reserve: c.caller.trusted });
+    }
     put(Op::SaveReturn(0));
     let kept = [f.stack.map(Op::SaveStack), f.preserved.map(Op::SavePreserved), f.float.map(Op::SaveFloat)];
     kept.into_iter().flatten().for_each(&mut *put);

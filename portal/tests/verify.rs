@@ -8,7 +8,7 @@ mod common;
 use common::Rng;
 use common::cases::{self, Case};
 use pebble_portal::isa::riscv64::decode::{Alu, CsrOp, Insn, decode};
-use pebble_portal::{Code, Connection, Shape, Target, verify};
+use pebble_portal::{Code, Connection, Domain, Shape, Target, verify};
 use proptest::prelude::*;
 
 const NOP: u32 = 0x13;
@@ -32,8 +32,10 @@ fn spec() -> impl Strategy<Value = String> {
 
 fn connection() -> impl Strategy<Value = Connection> {
     let domain = |asid| {
-        (any::<bool>(), any::<bool>())
-            .prop_map(move |(float, exclusive)| cases::domain(asid, float, exclusive))
+        (any::<bool>(), any::<bool>()).prop_map(move |(float, exclusive)| Domain {
+            trusted: asid % 3 == 0 && !float,
+            ..cases::domain(asid, float, exclusive)
+        })
     };
     let domains = (1u16..128, 128u16..256).prop_flat_map(move |(a, b)| (domain(a), domain(b)));
     let constant = prop_oneof![any::<u64>(), any::<i32>().prop_map(|v| v as u64), (0..4096u64)];

@@ -135,7 +135,8 @@ impl BootInfo {
     /// the scheduler needs no decoder ([`pebble_abi::boot`]), then the `postcard` part.
     pub fn encode(&self) -> Result<Vec<u8>, postcard::Error> {
         let body = postcard::to_allocvec(self)?;
-        let mut words = Vec::from([body.len() as u64, self.threads.len() as u64, self.semaphores.len() as u64]);
+        let mut words =
+            Vec::from([body.len() as u64, self.threads.len() as u64, self.semaphores.len() as u64]);
         words.extend(self.threads.iter().map(|t| scheduler::thread(t.tid, t.priority, t.asid)));
         words.extend(self.semaphores.iter().map(|s| scheduler::semaphore(s.id, s.owner, s.interruptible)));
         let mut out: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();

@@ -45,7 +45,11 @@ impl Walk<'_> {
                 self.table(at, level - 1, va, out);
             } else {
                 let pages = 1u64 << (9 * level);
-                out.extend((0..pages).map(|n| Leaf { va: va + n * PAGE, pa: at + n * PAGE, flags: entry & 0xff }));
+                out.extend((0..pages).map(|n| Leaf {
+                    va: va + n * PAGE,
+                    pa: at + n * PAGE,
+                    flags: entry & 0xff,
+                }));
             }
         }
     }
@@ -71,7 +75,9 @@ pub fn audit(image: &[u8], report: &Report) -> Vec<String> {
     let mut writers = BTreeMap::<u64, u16>::new();
     for (d, leaves) in report.domains.iter().zip(&leaves) {
         for leaf in leaves {
-            let mut say = |what: &str| wrong.push(format!("domain {} ({}), address {:#x}: {what}", d.asid, d.name, leaf.va));
+            let mut say = |what: &str| {
+                wrong.push(format!("domain {} ({}), address {:#x}: {what}", d.asid, d.name, leaf.va))
+            };
             if leaf.flags & PTE_W != 0 && leaf.flags & PTE_X != 0 {
                 say("writable and executable");
             }
@@ -86,7 +92,10 @@ pub fn audit(image: &[u8], report: &Report) -> Vec<String> {
                 say("user mode reaches a page that is the nucleus's or a table");
             }
             let stack = (map::STACKS_VA..map::USER_END).contains(&leaf.va);
-            if leaf.flags & PTE_W != 0 && !stack && writers.insert(leaf.pa, d.asid).is_some_and(|o| o != d.asid) {
+            if leaf.flags & PTE_W != 0
+                && !stack
+                && writers.insert(leaf.pa, d.asid).is_some_and(|o| o != d.asid)
+            {
                 say("a page that another domain can write too");
             }
         }

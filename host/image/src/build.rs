@@ -3,15 +3,15 @@
 //! Order: nucleus, its page tables and data; the domains with their images, stacks and tables; portal code (common code
 //! first, then each domain's own table and imports); threads; the boot information, last, since it tells all the rest.
 
+use crate::BuildError;
 use crate::elf::{self, Component};
 use crate::manifest::{self, Grant, Manifest};
 use crate::memory::{self, Memory};
 use crate::portals::Portals;
 use crate::report::{DomainReport, Report};
-use crate::BuildError;
-use pebble_boot::{self as boot, BootInfo};
 use pebble_abi::map::{self, PAGE, PTE_V};
 use pebble_abi::{sys, thread};
+use pebble_boot::{self as boot, BootInfo};
 use std::collections::BTreeMap;
 
 /// Compiled pieces that an image is made of: ELF bytes by component name, and the nucleus.
@@ -42,6 +42,7 @@ impl Domain {
             float: self.elf.float,
             exclusive: self.manifest.exclusive,
             fixed_stack: self.fixed_stack,
+            trusted: !self.elf.float,
         }
     }
 }
@@ -73,11 +74,12 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
     let mut domains = Vec::new();
     let mut descriptors = 0;
     for (n, component) in manifest.component.iter().enumerate() {
-        let elf = artifacts
-            .components
-            .get(&component.name)
-            .ok_or_else(|| BuildError::Component { name: component.name.clone(), what: "was not built".into() })?;
-        let fail = |e: elf::ElfError| BuildError::Component { name: component.name.clone(), what: e.to_string() };
+        let elf = artifacts.components.get(&component.name).ok_or_else(|| BuildError::Component {
+            name: component.name.clone(),
+            what: "was not built".into(),
+        })?;
+        let fail =
+            |e: elf::ElfError| BuildError::Component { name: component.name.clone(), what: e.to_string() };
         let mut elf = Component::parse(elf).map_err(fail)?;
         elf.check_user().map_err(fail)?;
         elf.float |= component.float;
@@ -104,7 +106,11 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
         portals: portals.placed.clone(),
         threads: threads.clone(),
         semaphores: portals.semaphores.clone(),
-        rules: manifest.rule.iter().map(|r| boot::Rule { client: r.client.clone(), interface: r.interface.clone(), allow: r.allow }).collect(),
+        rules: manifest
+            .rule
+            .iter()
+            .map(|r| boot::Rule { client: r.client.clone(), interface: r.interface.clone(), allow: r.allow })
+            .collect(),
         code: portals.code,
         image_end: u64::MAX >> 1,
         ram_end: map::RAM_PA + map::RAM_BYTES,
@@ -131,7 +137,8 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
 fn lay_nucleus(memory: &mut Memory, elf: &[u8]) -> Result<Shared, BuildError> {
     let fail = |what: String| BuildError::Component { name: "nucleus".into(), what };
     let nucleus = Component::parse(elf).map_err(|e| fail(e.to_string()))?;
-    let symbol = |name: &str| crate::elf::symbol(elf, name).ok_or_else(|| fail(format!("has no symbol {name}")));
+    let symbol =
+        |name: &str| crate::elf::symbol(elf, name).ok_or_else(|| fail(format!("has no symbol {name}")));
     let (panic_entry, record) = (symbol("PANIC_ENTRY")?, symbol("BOOT_RECORD")?);
     let size = nucleus.segments.iter().map(|s| s.va + s.size - map::NUCLEUS_VA).max().unwrap_or(0);
     if size > map::NUCLEUS_MAX {
@@ -156,14 +163,33 @@ fn lay_nucleus(memory: &mut Memory, elf: &[u8]) -> Result<Shared, BuildError> {
     let gate = memory.page();
     // `li t0, 0; ecall`
     memory.write(gate, &[0x93, 0x02, 0, 0, 0x73, 0, 0, 0]);
-    let (empty_table, dead_l1, dead_l0, dead_table) = (memory.page(), memory.page(), memory.page(), memory.page());
+    let (empty_table, dead_l1, dead_l0, dead_table) =
+        (memory.page(), memory.page(), memory.page(), memory.page());
     memory.write_word(dead_l1, map::pte(dead_l0, PTE_V));
     memory.write_word(dead_l0, map::pte(dead_table, memory::TABLE_R));
     let boot_record = text + (record - map::NUCLEUS_VA);
-    Ok(Shared { l1, l0: [low, code], data, gate, empty_table, dead_l1, dead_table, panic_entry, boot_record, nucleus_bytes: size })
+    Ok(Shared {
+        l1,
+        l0: [low, code],
+        data,
+        gate,
+        empty_table,
+        dead_l1,
+        dead_table,
+        panic_entry,
+        boot_record,
+        nucleus_bytes: size,
+    })
 }
 
-fn lay_domain(memory: &mut Memory, shared: &Shared, asid: u16, c: &manifest::Component, elf: Component, descriptors: &mut u32) -> Domain {
+fn lay_domain(
+    memory: &mut Memory,
+    shared: &Shared,
+    asid: u16,
+    c: &manifest::Component,
+    elf: Component,
+    descriptors: &mut u32,
+) -> Domain {
     let start = memory.end();
     let root = memory.page();
     memory.write_word(root + 510 * 8, map::pte(shared.l1, PTE_V));
@@ -226,7 +252,10 @@ fn lay_domain(memory: &mut Memory, shared: &Shared, asid: u16, c: &manifest::Com
 /// `s` portals: the callee maps the stack range of whoever calls it.
 fn grant_stacks(memory: &mut Memory, domains: &[Domain]) {
     let export = |name: &str| {
-        domains.iter().find_map(|d| d.elf.exports.iter().find(|e| e.name == name).map(|e| (d, e.spec.starts_with('s'))))
+        domains.iter().find_map(|d| {
+            let named = d.elf.exports.iter().find(|e| crate::portals::interface_name(d, e) == name);
+            named.map(|e| (d, e.spec.starts_with('s')))
+        })
     };
     // Stacks travel on through chains of `s` portals, so repeat until nothing changes.
     let mut known: Vec<Vec<u16>> = domains.iter().map(|d| vec![d.asid]).collect();
@@ -252,7 +281,12 @@ fn grant_stacks(memory: &mut Memory, domains: &[Domain]) {
 }
 
 /// A block for each component with a thread; the most urgent first: it runs first.
-fn lay_threads(memory: &mut Memory, shared: &Shared, domains: &[Domain], portals: &Portals) -> Vec<boot::Thread> {
+fn lay_threads(
+    memory: &mut Memory,
+    shared: &Shared,
+    domains: &[Domain],
+    portals: &Portals,
+) -> Vec<boot::Thread> {
     let mut with: Vec<&Domain> = domains.iter().filter(|d| d.manifest.thread).collect();
     with.sort_by_key(|d| std::cmp::Reverse(d.manifest.priority));
     let mut threads = Vec::new();
@@ -263,7 +297,8 @@ fn lay_threads(memory: &mut Memory, shared: &Shared, domains: &[Domain], portals
         memory.write_word(shared.l0[0] + slot, map::pte(block, memory::NUCLEUS_RW));
         memory.write_word(block + thread::HOME, d.asid.into());
         memory.write_word(block + thread::FRAMES, portals.code.thread_end);
-        let base = block + thread::FRAMES + 8 + if d.elf.float { thread::TRAP_FLOAT_WORDS as u64 * 8 } else { 0 };
+        let base =
+            block + thread::FRAMES + 8 + if d.elf.float { thread::TRAP_FLOAT_WORDS as u64 * 8 } else { 0 };
         let mut put = |word: usize, value: u64| memory.write_word(base + word as u64 * 8, value);
         put(thread::trap_word(1), map::GATE_VA);
         put(thread::trap_word(2), map::stack_top(d.asid, 0));
@@ -310,7 +345,12 @@ fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: u64,
                     for tid in 0..map::MAX_THREADS as u16 {
                         let entry = memory.read_word(shared.l0[0] + (map::thread_va(tid) >> 12 & 511) * 8);
                         if entry & PTE_V != 0 {
-                            memory.map(d.root, map::PM_THREADS_VA + u64::from(tid) * PAGE, map::pte_pa(entry), memory::USER_RW);
+                            memory.map(
+                                d.root,
+                                map::PM_THREADS_VA + u64::from(tid) * PAGE,
+                                map::pte_pa(entry),
+                                memory::USER_RW,
+                            );
                         }
                     }
                     memory.table_for(d.root, map::PM_THREADS_VA);

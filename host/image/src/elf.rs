@@ -168,7 +168,11 @@ impl Component {
 
     /// First page after the image.
     pub fn end(&self) -> u64 {
-        self.segments.iter().map(|s| (s.va + s.size).next_multiple_of(map::PAGE)).max().unwrap_or(map::IMAGE_VA)
+        self.segments
+            .iter()
+            .map(|s| (s.va + s.size).next_multiple_of(map::PAGE))
+            .max()
+            .unwrap_or(map::IMAGE_VA)
     }
 }
 

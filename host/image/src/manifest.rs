@@ -134,12 +134,21 @@ pub struct File {
 /// What is wrong with a manifest, and where.
 #[derive(Debug)]
 pub enum ManifestError {
-    Read { path: PathBuf, error: std::io::Error },
+    Read {
+        path: PathBuf,
+        error: std::io::Error,
+    },
     Syntax(toml::de::Error),
-    Included { path: PathBuf, error: Box<ManifestError> },
+    Included {
+        path: PathBuf,
+        error: Box<ManifestError>,
+    },
     /// Manifests include each other in a circle.
     Circle(PathBuf),
-    Rule { component: String, what: &'static str },
+    Rule {
+        component: String,
+        what: &'static str,
+    },
 }
 
 impl fmt::Display for ManifestError {
@@ -171,7 +180,8 @@ impl Manifest {
         if depth > MAX_INCLUDES {
             return Err(ManifestError::Circle(path.into()));
         }
-        let text = std::fs::read_to_string(path).map_err(|error| ManifestError::Read { path: path.into(), error })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ManifestError::Read { path: path.into(), error })?;
         let mut manifest: Manifest = toml::from_str(&text).map_err(ManifestError::Syntax)?;
         if let Some(include) = manifest.include.take() {
             let base = path.with_file_name(include);
@@ -203,12 +213,16 @@ impl Manifest {
                 return Err(fail("priority must be 0 to 31"));
             }
             if c.exclusive && c.thread {
-                return Err(fail("an exclusive component cannot have a thread: it would run with interrupts off"));
+                return Err(fail(
+                    "an exclusive component cannot have a thread: it would run with interrupts off",
+                ));
             }
             if c.stack_pages == 0 || c.stack_pages > 15 {
                 return Err(fail("stack_pages must be 1 to 15"));
             }
-            if c.stacks + usize::from(c.thread) + usize::from(c.exclusive) > pebble_abi::map::STACKS_PER_DOMAIN {
+            if c.stacks + usize::from(c.thread) + usize::from(c.exclusive)
+                > pebble_abi::map::STACKS_PER_DOMAIN
+            {
                 return Err(fail("too many stacks"));
             }
         }

@@ -1,13 +1,15 @@
 //! Compiles and places the portals that exist at boot.
 
+use crate::BuildError;
 use crate::build::{Domain, Shared};
+use crate::elf::Export;
 use crate::manifest::Manifest;
 use crate::memory::{self, Memory};
 use crate::report::PortalReport;
-use crate::BuildError;
-use pebble_boot::{self as boot, CommonCode, Interface};
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::sys;
+use pebble_boot::{self as boot, CommonCode, Interface};
+use pebble_portal::verify::verify;
 use pebble_portal::{Connection, Shape, Short, Spec, Target, compile};
 
 pub struct Portals<'a> {
@@ -31,18 +33,24 @@ enum Goal {
     Interface(usize),
 }
 
+/// Several instances of one component export under their own names.
+pub fn interface_name(d: &Domain, e: &Export) -> String {
+    match e.name.split_once('.') {
+        Some(("self", method)) => format!("{}.{method}", d.manifest.name),
+        _ => e.name.clone(),
+    }
+}
+
 impl<'a> Portals<'a> {
     pub fn new(shared: &'a Shared, domains: &'a [Domain], manifest: &Manifest) -> Result<Self, BuildError> {
         let mut interfaces = Vec::<Interface>::new();
         for d in domains {
             for e in &d.elf.exports {
                 let fail = |what: String| BuildError::Component { name: d.manifest.name.clone(), what };
-                Spec::parse(&e.spec).map_err(|err| fail(format!("interface {}: specification \"{}\": {err}", e.name, e.spec)))?;
-                // Several instances of one component export under their own names.
-                let name = match e.name.split_once('.') {
-                    Some(("self", method)) => format!("{}.{method}", d.manifest.name),
-                    _ => e.name.clone(),
-                };
+                Spec::parse(&e.spec).map_err(|err| {
+                    fail(format!("interface {}: specification \"{}\": {err}", e.name, e.spec))
+                })?;
+                let name = interface_name(d, e);
                 if interfaces.iter().any(|i| i.name == name) {
                     return Err(fail(format!("interface {name} is exported twice")));
                 }
@@ -54,11 +62,27 @@ impl<'a> Portals<'a> {
             semaphores.push(boot::Semaphore { id, name: name.into(), ..Default::default() });
         }
         for (n, s) in manifest.semaphore.iter().enumerate() {
-            let irq = s.name.strip_prefix("irq").and_then(|n| n.parse::<u16>().ok()).filter(|n| *n < map::SEM_IRQS);
+            let irq =
+                s.name.strip_prefix("irq").and_then(|n| n.parse::<u16>().ok()).filter(|n| *n < map::SEM_IRQS);
             let id = irq.unwrap_or(map::SEM_FIRST + n as u16);
-            semaphores.push(boot::Semaphore { id, name: s.name.clone(), initial: s.initial, owner: 0, interruptible: s.interruptible });
+            semaphores.push(boot::Semaphore {
+                id,
+                name: s.name.clone(),
+                initial: s.initial,
+                owner: 0,
+                interruptible: s.interruptible,
+            });
         }
-        Ok(Portals { shared, domains, interfaces, semaphores, placed: vec![], reports: vec![], code: CommonCode::default(), used: 0 })
+        Ok(Portals {
+            shared,
+            domains,
+            interfaces,
+            semaphores,
+            placed: vec![],
+            reports: vec![],
+            code: CommonCode::default(),
+            used: 0,
+        })
     }
 
     fn interface(&self, name: &str) -> Option<usize> {
@@ -66,19 +90,32 @@ impl<'a> Portals<'a> {
     }
 
     fn required(&self, name: &str) -> Result<usize, BuildError> {
-        self.interface(name).ok_or_else(|| BuildError::Missing { who: "the nucleus".into(), interface: name.into() })
+        self.interface(name)
+            .ok_or_else(|| BuildError::Missing { who: "the nucleus".into(), interface: name.into() })
     }
 
     /// Compiles into the arena and returns the address.
-    fn place(&mut self, memory: &mut Memory, spec: &str, shape: Shape, c: &Connection) -> Result<(u64, pebble_portal::Code), BuildError> {
-        let parsed = Spec::parse(spec).map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
+    fn place(
+        &mut self,
+        memory: &mut Memory,
+        spec: &str,
+        shape: Shape,
+        c: &Connection,
+    ) -> Result<(u64, pebble_portal::Code), BuildError> {
+        let parsed =
+            Spec::parse(spec).map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
         let code = compile(&parsed, shape, c, Target::Riscv64)
+            .map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
+        verify(&code.words, &parsed, shape, c, Target::Riscv64)
             .map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
         let at = self.used;
         let mut bytes: Vec<u8> = code.words.iter().flat_map(|w| w.to_le_bytes()).collect();
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         if at + bytes.len() as u64 > map::CODE_BYTES {
-            return Err(BuildError::Portal { spec: spec.into(), what: "no room left for portal code".into() });
+            return Err(BuildError::Portal {
+                spec: spec.into(),
+                what: "no room left for portal code".into(),
+            });
         }
         for (i, chunk) in bytes.chunks(8).enumerate() {
             let offset = at + i as u64 * 8;
@@ -94,7 +131,18 @@ impl<'a> Portals<'a> {
         Ok((map::CODE_VA + at, code))
     }
 
-    fn note(&mut self, memory: &mut Memory, d: &Domain, index: u16, name: &str, spec: &str, target: &str, at: u64, words: &[u32], call: u16) {
+    fn note(
+        &mut self,
+        memory: &mut Memory,
+        d: &Domain,
+        index: u16,
+        name: &str,
+        spec: &str,
+        target: &str,
+        at: u64,
+        words: &[u32],
+        call: u16,
+    ) {
         memory.write_word(d.table + u64::from(index) * 8, at);
         self.reports.push(PortalReport {
             domain: d.manifest.name.clone(),
@@ -112,20 +160,21 @@ impl<'a> Portals<'a> {
     pub fn common(&mut self, memory: &mut Memory) -> Result<(), BuildError> {
         let none = Connection::default();
         let mut code = CommonCode::default();
-        let mut common = |p: &mut Self, name: &str, spec: &str, shape, c: &Connection| -> Result<(u64, u64), BuildError> {
-            let (at, made) = p.place(memory, spec, shape, c)?;
-            p.reports.push(PortalReport {
-                domain: "(common)".into(),
-                index: 0,
-                name: name.into(),
-                spec: spec.into(),
-                target: String::new(),
-                address: at,
-                words: made.words.to_vec(),
-                call_words: made.call_words,
-            });
-            Ok((at, at + u64::from(made.ret_at.unwrap_or(0))))
-        };
+        let mut common =
+            |p: &mut Self, name: &str, spec: &str, shape, c: &Connection| -> Result<(u64, u64), BuildError> {
+                let (at, made) = p.place(memory, spec, shape, c)?;
+                p.reports.push(PortalReport {
+                    domain: "(common)".into(),
+                    index: 0,
+                    name: name.into(),
+                    spec: spec.into(),
+                    target: String::new(),
+                    address: at,
+                    words: made.words.to_vec(),
+                    call_words: made.call_words,
+                });
+                Ok((at, at + u64::from(made.ret_at.unwrap_or(0))))
+            };
         code.dispatch = common(self, "dispatch", "sm", Shape::Dispatch, &none)?.0;
         code.none = common(self, "none", "sm", Shape::None, &none)?.0;
         let bounce = common(self, "bounce", "sm", Shape::Bounce, &none)?.0;
@@ -184,13 +233,15 @@ impl<'a> Portals<'a> {
         let stops = d.manifest.essential || d.manifest.exclusive;
         memory.write_word(d.table, self.code.dispatch);
         memory.write_word(d.table + 8, if stops { panic } else { self.code.exception[float] });
-        memory.write_word(d.table + 16, if d.manifest.exclusive { panic } else { self.code.interrupt[float] });
+        memory
+            .write_word(d.table + 16, if d.manifest.exclusive { panic } else { self.code.interrupt[float] });
         // An exclusive domain calls nobody: it has only what it imports.
         if d.manifest.exclusive {
             return Ok(());
         }
         for (index, _, name, _) in sys::ALL {
-            let has = name.starts_with("nucleus.") || d.manifest.system.as_ref().is_none_or(|list| list.iter().any(|n| n == name));
+            let has = name.starts_with("nucleus.")
+                || d.manifest.system.as_ref().is_none_or(|list| list.iter().any(|n| n == name));
             if let Some(goal) = self.goal(d, name).filter(|_| has) {
                 self.open(memory, d, *index as u16, name, goal)?;
             }
@@ -203,9 +254,10 @@ impl<'a> Portals<'a> {
         let mut index = sys::FIRST_FREE as u16;
         for import in &d.elf.imports {
             let name = d.manifest.bind.get(&import.name).unwrap_or(&import.name).clone();
-            let goal = self
-                .goal(d, &name)
-                .ok_or_else(|| BuildError::Missing { who: d.manifest.name.clone(), interface: name.clone() })?;
+            let goal = self.goal(d, &name).ok_or_else(|| BuildError::Missing {
+                who: d.manifest.name.clone(),
+                interface: name.clone(),
+            })?;
             let words = if matches!(goal, Goal::Semaphore(_)) { 2 } else { 1 };
             let fixed = sys::FIXED.iter().find(|(_, n)| *n == name).map(|(i, _)| *i as u16);
             let at = fixed.unwrap_or(index);
@@ -237,27 +289,57 @@ impl<'a> Portals<'a> {
         })
     }
 
-    fn open(&mut self, memory: &mut Memory, d: &Domain, index: u16, name: &str, goal: Goal) -> Result<(), BuildError> {
+    fn open(
+        &mut self,
+        memory: &mut Memory,
+        d: &Domain,
+        index: u16,
+        name: &str,
+        goal: Goal,
+    ) -> Result<(), BuildError> {
         let caller = d.portal_view();
         let none = Connection { caller, index, ..Default::default() };
         match goal {
             Goal::Code(at) => {
                 memory.write_word(d.table + u64::from(index) * 8, at);
-                self.placed.push(boot::Portal { asid: d.asid, index, interface: u16::MAX, code: at, len: 0, constant: 0 });
+                self.placed.push(boot::Portal {
+                    asid: d.asid,
+                    index,
+                    interface: u16::MAX,
+                    code: at,
+                    len: 0,
+                    constant: 0,
+                });
             }
             Goal::Short(short) => {
                 let (at, code) = self.place(memory, "sm", Shape::Short(short), &none)?;
                 self.note(memory, d, index, name, "sm", "nucleus", at, &code.words, code.call_words);
-                self.placed.push(boot::Portal { asid: d.asid, index, interface: u16::MAX, code: at, len: code.len() as u32, constant: 0 });
+                self.placed.push(boot::Portal {
+                    asid: d.asid,
+                    index,
+                    interface: u16::MAX,
+                    code: at,
+                    len: code.len() as u32,
+                    constant: 0,
+                });
             }
             Goal::Switch => {
                 let (at, code) = self.place(memory, "smii", Shape::Switch, &none)?;
                 self.note(memory, d, index, name, "smii", "nucleus", at, &code.words, code.call_words);
-                self.placed.push(boot::Portal { asid: d.asid, index, interface: u16::MAX, code: at, len: code.len() as u32, constant: 0 });
+                self.placed.push(boot::Portal {
+                    asid: d.asid,
+                    index,
+                    interface: u16::MAX,
+                    code: at,
+                    len: code.len() as u32,
+                    constant: 0,
+                });
             }
             Goal::Semaphore(id) => {
                 for (n, (interface, shape)) in
-                    [("scheduler.p", Shape::Wait(id)), ("scheduler.v", Shape::Signal(id))].into_iter().enumerate()
+                    [("scheduler.p", Shape::Wait(id)), ("scheduler.v", Shape::Signal(id))]
+                        .into_iter()
+                        .enumerate()
                 {
                     let i = self.required(interface)?;
                     self.connect(memory, d, index + n as u16, name, i, shape, id.into())?;
@@ -265,14 +347,24 @@ impl<'a> Portals<'a> {
             }
             Goal::Interface(i) => {
                 let callee = &self.domains[self.interfaces[i].asid as usize - 1];
-                let shape = if d.manifest.exclusive && callee.manifest.exclusive { Shape::Tail } else { Shape::Call };
+                let shape =
+                    if d.manifest.exclusive && callee.manifest.exclusive { Shape::Tail } else { Shape::Call };
                 self.connect(memory, d, index, name, i, shape, 0)?;
             }
         }
         Ok(())
     }
 
-    fn connect(&mut self, memory: &mut Memory, d: &Domain, index: u16, name: &str, interface: usize, shape: Shape, constant: u64) -> Result<(), BuildError> {
+    fn connect(
+        &mut self,
+        memory: &mut Memory,
+        d: &Domain,
+        index: u16,
+        name: &str,
+        interface: usize,
+        shape: Shape,
+        constant: u64,
+    ) -> Result<(), BuildError> {
         let i = self.interfaces[interface].clone();
         let callee = &self.domains[i.asid as usize - 1];
         let c = Connection {
@@ -286,7 +378,14 @@ impl<'a> Portals<'a> {
         };
         let (at, code) = self.place(memory, &i.spec, shape, &c)?;
         self.note(memory, d, index, name, &i.spec, &callee.manifest.name, at, &code.words, code.call_words);
-        self.placed.push(boot::Portal { asid: d.asid, index, interface: interface as u16, code: at, len: code.len() as u32, constant });
+        self.placed.push(boot::Portal {
+            asid: d.asid,
+            index,
+            interface: interface as u16,
+            code: at,
+            len: code.len() as u32,
+            constant,
+        });
         Ok(())
     }
 }

@@ -19,7 +19,10 @@ fn the_smallest_manifests() {
 #[test]
 fn a_name_is_needed_and_used_once() {
     refused("", "missing field `name`");
-    refused(&format!("{ONE}[[component]]\nname = \"a\"\npackage = \"q\"\n"), "component 'a': the name is used twice");
+    refused(
+        &format!("{ONE}[[component]]\nname = \"a\"\npackage = \"q\"\n"),
+        "component 'a': the name is used twice",
+    );
 }
 
 #[test]
@@ -38,7 +41,10 @@ fn numbers_have_bounds() {
 
 #[test]
 fn exclusive_components_have_no_thread() {
-    refused(&format!("{ONE}exclusive = true\nthread = true\n"), "an exclusive component cannot have a thread");
+    refused(
+        &format!("{ONE}exclusive = true\nthread = true\n"),
+        "an exclusive component cannot have a thread",
+    );
 }
 
 #[test]
@@ -47,7 +53,10 @@ fn includes_come_first_and_never_in_circles() {
     std::fs::create_dir_all(&dir).expect("a directory");
     let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).expect(name);
     write("base.toml", ONE);
-    write("top.toml", "name = \"top\"\ninclude = \"base.toml\"\n[[component]]\nname = \"b\"\npackage = \"q\"\n");
+    write(
+        "top.toml",
+        "name = \"top\"\ninclude = \"base.toml\"\n[[component]]\nname = \"b\"\npackage = \"q\"\n",
+    );
     write("circle.toml", "name = \"c\"\ninclude = \"circle.toml\"\n");
     write("lost.toml", "name = \"l\"\ninclude = \"nowhere.toml\"\n");
     let top = Manifest::load(&dir.join("top.toml")).expect("both");

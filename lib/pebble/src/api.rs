@@ -38,7 +38,8 @@ pub fn hrsleep(until: u64) -> Result<u64, Errno> {
 
 /// Starts a thread in this domain; it ends when `entry` returns. Priority 0: that of the caller.
 pub fn thread_create(entry: extern "C" fn(u64), argument: u64, priority: u8) -> Result<u16, Errno> {
-    answer(call(sys::SYS_THREAD_CREATE, [entry as usize as u64, argument, priority.into(), 0, 0])).map(|t| t as u16)
+    answer(call(sys::SYS_THREAD_CREATE, [entry as usize as u64, argument, priority.into(), 0, 0]))
+        .map(|t| t as u16)
 }
 
 pub fn sbrk(bytes: i64) -> Result<u64, Errno> {

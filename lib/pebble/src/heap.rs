@@ -20,7 +20,8 @@ struct Allocator {
 }
 
 #[global_allocator]
-static ALLOCATOR: Allocator = Allocator { taken: AtomicBool::new(false), heap: UnsafeCell::new(Heap::empty()) };
+static ALLOCATOR: Allocator =
+    Allocator { taken: AtomicBool::new(false), heap: UnsafeCell::new(Heap::empty()) };
 
 // SAFETY: the heap is reached only through `with`.
 unsafe impl Sync for Allocator {}

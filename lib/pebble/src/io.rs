@@ -38,7 +38,8 @@ impl File {
     /// Up to `IO_BYTES` bytes; 0 at the end.
     pub fn read(&self, out: &mut [u8]) -> Result<usize, Errno> {
         let want = out.len().min(IO_BYTES);
-        let (count, words) = call_wide(self.0 + sys::FILE_READ, [want as u64, 0, 0, 0, 0]).map_err(|_| errno::EIO)?;
+        let (count, words) =
+            call_wide(self.0 + sys::FILE_READ, [want as u64, 0, 0, 0, 0]).map_err(|_| errno::EIO)?;
         if count < 0 {
             return Err(-count);
         }

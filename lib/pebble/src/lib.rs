@@ -31,9 +31,9 @@ pub mod mmio;
 #[cfg(target_os = "none")]
 pub mod portal;
 #[cfg(target_os = "none")]
-mod start;
-#[cfg(target_os = "none")]
 pub mod process;
+#[cfg(target_os = "none")]
+mod start;
 #[cfg(target_os = "none")]
 pub mod sync;
 #[cfg(target_os = "none")]

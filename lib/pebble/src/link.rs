@@ -114,7 +114,7 @@ macro_rules! export_wide {
             }
             // The type of the entry is checked here; the wrapper cannot.
             const _: extern "C" fn(u64, u64, u64, u64, u64, u64, &mut $crate::link::More) -> i64 = $entry;
-            $crate::export!($name, $spec, wide: fn());
+    $crate::export!($name, $spec, wide: fn());
         };
     };
 }
@@ -171,7 +171,7 @@ macro_rules! export_switching {
                     switch = const $crate::abi::sys::NUCLEUS_SWITCH,
                 )
             }
-            $crate::export!($name, $spec, switching: fn());
+    $crate::export!($name, $spec, switching: fn());
         };
     };
 }

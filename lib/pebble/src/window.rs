@@ -20,7 +20,8 @@ pub const SHARED_DATA: Window = Window { base: map::SHARED_DATA_VA, len: map::KD
 /// Thread blocks.
 pub const THREADS: Window = Window { base: map::PM_THREADS_VA, len: map::MAX_THREADS as u64 * map::PAGE };
 /// Portal tables of all domains.
-pub const TABLES: Window = Window { base: map::PM_TABLES_VA, len: map::MAX_DOMAINS as u64 * map::TABLE_BYTES };
+pub const TABLES: Window =
+    Window { base: map::PM_TABLES_VA, len: map::MAX_DOMAINS as u64 * map::TABLE_BYTES };
 /// Pages of a domain under construction.
 pub const LOADER: Window = Window { base: map::LOADER_VA, len: 0x100_0000 };
 pub const BOOTINFO: Window = Window { base: map::BOOTINFO_VA, len: map::BOOTINFO_MAX };
@@ -30,7 +31,10 @@ pub const STARTUP: Window = Window { base: map::STARTUP_VA, len: map::PAGE };
 impl Window {
     #[inline]
     fn at(&self, offset: u64, size: u64) -> u64 {
-        assert!(offset.is_multiple_of(size) && offset < self.len && size <= self.len - offset, "outside the window");
+        assert!(
+            offset.is_multiple_of(size) && offset < self.len && size <= self.len - offset,
+            "outside the window"
+        );
         self.base + offset
     }
 

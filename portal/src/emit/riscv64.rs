@@ -102,13 +102,16 @@ impl Emitter<'_> {
         let signed = value as i64;
         if (-2048..2048).contains(&signed) {
             self.put(addi(rd, ZERO, signed as i32));
-        } else if signed + 0x800 == (signed + 0x800) as i32 as i64 {
-            let low = self.high(rd, value);
-            if low != 0 {
-                self.put(addi(rd, rd, low));
-            }
-        } else {
-            self.pool_load(rd, value);
+            return;
+        }
+        let upper = signed + 0x800 == (signed + 0x800) as i32 as i64;
+        // One load where two instructions would be needed; the return leg's pool has room for the address space alone.
+        if !upper || (value & 0xfff != 0 && self.code.ret_at.is_none()) {
+            return self.pool_load(rd, value);
+        }
+        let low = self.high(rd, value);
+        if low != 0 {
+            self.put(addi(rd, rd, low));
         }
     }
 
@@ -132,10 +135,18 @@ impl Emitter<'_> {
             Op::TryWait(word) => self.try_semaphore(word, true),
             Op::TrySignal(word) => self.try_semaphore(word, false),
             Op::Top => self.put(csrrs(T1, csr::SSCRATCH, ZERO)),
-            Op::Room => {
+            Op::Room { reserve: false } => {
                 self.put(slli(T2, T1, 63 - thread::INVOCATION_LIMIT.trailing_zeros()));
                 self.no_room = Some(self.here());
                 self.put(blt(T2, ZERO, 0));
+            }
+            Op::Room { reserve: true } => {
+                // Both upper bits of the offset in the page: the last quarter.
+                self.put(slli(T2, T1, 52));
+                self.put(srli(T2, T2, 62));
+                self.put(addi(T2, T2, -3));
+                self.no_room = Some(self.here());
+                self.put(beq(T2, ZERO, 0));
             }
             Op::SaveReturn(word) => self.save(RA, word),
             Op::SaveStack(word) => self.save(SP, word),
@@ -409,7 +420,8 @@ impl Emitter<'_> {
     fn end_call_leg(&mut self, returns: bool) {
         if let Some(branch) = self.no_room {
             self.join(branch);
-            self.scrub(1 << T1 | 1 << T2);
+            // The branch of a trusted caller found `t2` to be zero.
+            self.scrub(if self.c.caller.trusted { 1 << T1 } else { 1 << T1 | 1 << T2 });
             self.raise();
         }
         if let Some((branch, after_save)) = self.no_stack {

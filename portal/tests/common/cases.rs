@@ -26,7 +26,7 @@ impl Case {
 pub fn domain(asid: u16, float: bool, exclusive: bool) -> Domain {
     let satp = map::satp(asid, 0x8100_0000 + u64::from(asid) * map::PAGE);
     let fixed_stack = if exclusive { map::stack_top(asid, 0) } else { 0 };
-    Domain { asid, satp, float, exclusive, fixed_stack }
+    Domain { asid, satp, float, exclusive, fixed_stack, trusted: false }
 }
 
 pub fn connect(caller: Domain, callee: Domain) -> Connection {
@@ -52,6 +52,8 @@ pub fn all() -> Vec<Case> {
     for spec in ["sm", "smiiii", "nm", "nmiiii", "sp", "spiiii", "np", "npiiii", "sf", "nf", "nfiiii"] {
         cases.push(call(&format!("call-{spec}"), spec, plain));
     }
+    let server = connect(Domain { trusted: true, ..domain(5, false, false) }, domain(7, false, false));
+    cases.push(call("from-server", "npci>4", server));
     for spec in [
         "npci>4", "npciiiii", "npcii", "npc", "npadh=c", "nmiadi", "nmb", "npbaii", "npi=c", "nmh", "npii>6",
         "spcdaii",

@@ -56,7 +56,11 @@ impl Job {
             0 => Job::Yield,
             1 => Job::SemaphoreRing(a),
             2 => Job::PipeRing { read: a, write: b },
-            3 => Job::Load([Load::Idle, Load::ShortCircuit, Load::Call, Load::Yield, Load::Semaphore].get(a as usize).copied()?),
+            3 => Job::Load(
+                [Load::Idle, Load::ShortCircuit, Load::Call, Load::Yield, Load::Semaphore]
+                    .get(a as usize)
+                    .copied()?,
+            ),
             _ => return None,
         })
     }
@@ -86,7 +90,9 @@ impl Samples {
         self.values.sort_unstable();
         let milli = |v: u64| v * 1000 / u64::from(self.per);
         let n = self.values.len().max(1);
-        let at = |q: usize| milli(self.values.get((n * q).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0).into());
+        let at = |q: usize| {
+            milli(self.values.get((n * q).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0).into())
+        };
         let sum: u64 = self.values.iter().map(|v| u64::from(*v)).sum();
         Row {
             id,
@@ -115,7 +121,8 @@ pub struct Row<'a> {
 impl fmt::Display for Row<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{{\"id\":\"{}\",\"unit\":\"instructions\",\"n\":{}", self.id, self.n)?;
-        let values = [("min", self.min), ("mean", self.mean), ("p50", self.p50), ("p99", self.p99), ("max", self.max)];
+        let values =
+            [("min", self.min), ("mean", self.mean), ("p50", self.p50), ("p99", self.p99), ("max", self.max)];
         for (name, v) in values {
             write!(f, ",\"{name}\":{}.{:03}", v / 1000, v % 1000)?;
         }
@@ -142,7 +149,12 @@ mod tests {
 
     #[test]
     fn jobs_survive_the_portal() {
-        for job in [Job::Yield, Job::SemaphoreRing(8), Job::PipeRing { read: 3, write: 4 }, Job::Load(Load::Semaphore)] {
+        for job in [
+            Job::Yield,
+            Job::SemaphoreRing(8),
+            Job::PipeRing { read: 3, write: 4 },
+            Job::Load(Load::Semaphore),
+        ] {
             assert_eq!(Job::decode(job.encode()), Some(job));
         }
         assert_eq!(Job::decode([9, 0, 0]), None);

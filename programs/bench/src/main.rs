@@ -133,7 +133,13 @@ impl Bench {
 
 fn main() -> i64 {
     let Ok(console) = io::open("/dev/console") else { return 1 };
-    let base = (0..100).map(|_| { let a = instructions(); instructions() - a }).min().unwrap_or(0);
+    let base = (0..100)
+        .map(|_| {
+            let a = instructions();
+            instructions() - a
+        })
+        .min()
+        .unwrap_or(0);
     let bench = Bench { console, base: base as u32 };
     legs(&bench);
     yields(&bench);

@@ -78,7 +78,7 @@ fn background(load: Load, last: bool) {
                 Load::Idle => core::hint::spin_loop(),
                 Load::ShortCircuit => {
                     api::get_asid();
-                },
+                }
                 Load::Call => {
                     let _ = NULL.call([0; 5]);
                 }

@@ -7,8 +7,8 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pebble::abi::status;
 use pebble::api;
 use pebble::portal::{call, call_wide, time};
-use pebble::process::Child;
 use pebble::println;
+use pebble::process::Child;
 
 const MILLISECOND: u64 = 10_000;
 
@@ -41,7 +41,8 @@ pub fn all(rounds: u32) -> i64 {
 impl Judge {
     fn resources(&self) -> Resources {
         let words = |index| call_wide(index, [0; 5]).map_or([0; 4], |(_, more)| more);
-        let ([free, _, domains, threads], [portals, code, semaphores, interfaces]) = (words(self.vm), words(self.pm));
+        let ([free, _, domains, threads], [portals, code, semaphores, interfaces]) =
+            (words(self.vm), words(self.pm));
         [free, domains, threads, portals, code, semaphores, interfaces]
     }
 

@@ -26,5 +26,5 @@ mod files;
 mod newc;
 
 pub use archive::{Archive, ArchiveError, Contents, Problem};
-pub use newc::length;
 pub use files::{FILES, FILES_PER_DOMAIN, Files, SEEK_CUR, SEEK_END, SEEK_SET};
+pub use newc::length;

@@ -211,7 +211,8 @@ fn the_archive_knows_its_end() {
     assert!(found <= end && end - found < 4);
     Archive::parse(&bytes[..found]).unwrap();
     assert_eq!(length(start, found), Ok(found));
-    let short = ArchiveError { offset: length(start, found - 1).unwrap_err().offset, problem: Problem::Truncated };
+    let short =
+        ArchiveError { offset: length(start, found - 1).unwrap_err().offset, problem: Problem::Truncated };
     assert_eq!(length(start, found - 1), Err(short));
     bytes[0] = b'1';
     assert_eq!(length(|n| &bytes[..n], found), Err(ArchiveError { offset: 0, problem: Problem::Magic }));

@@ -38,7 +38,9 @@ pub fn action(cause: u64) -> Action {
 
 /// Enable word and bit of a source; `None` for one that the board does not have.
 pub fn enable_bit(source: u64) -> Option<(usize, u32)> {
-    (1..plic::SOURCES).contains(&source).then(|| (plic::ENABLE + source as usize / 32 * 4, 1 << (source % 32)))
+    (1..plic::SOURCES)
+        .contains(&source)
+        .then(|| (plic::ENABLE + source as usize / 32 * 4, 1 << (source % 32)))
 }
 
 #[cfg(test)]

@@ -1,9 +1,13 @@
-//! The portal code arena: first fit over a list of free runs, in units of 8 bytes, growing page by page.
+//! The portal code arena: best fit over a list of free runs, in units of 64 bytes, growing page by page. Both keep it from
+//! growing by fragmentation while portals of many lengths come and go.
 
 use alloc::vec::Vec;
 use pebble_abi::map::{CODE_BYTES, PAGE};
 
-/// A run of the arena: offset and length in bytes, multiples of 8.
+/// Lengths are multiples of this.
+const UNIT: u32 = 64;
+
+/// A run of the arena: offset and length in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Run {
     pub at: u32,
@@ -38,8 +42,8 @@ pub enum Take {
 impl Arena {
     /// `used` bytes are taken by the image.
     pub fn new(used: u32) -> Self {
-        let top = used.next_multiple_of(8);
-        Arena { free: Vec::new(), top, mapped: top.next_multiple_of(PAGE as u32), used: top }
+        let top = used.next_multiple_of(UNIT);
+        Arena { free: Vec::with_capacity(256), top, mapped: top.next_multiple_of(PAGE as u32), used: top }
     }
 
     pub fn used(&self) -> u32 {
@@ -47,8 +51,9 @@ impl Arena {
     }
 
     pub fn take(&mut self, bytes: u32) -> Take {
-        let len = bytes.next_multiple_of(8);
-        if let Some(n) = self.free.iter().position(|r| r.len >= len) {
+        let len = bytes.next_multiple_of(UNIT);
+        let best = self.free.iter().enumerate().filter(|(_, r)| r.len >= len).min_by_key(|(_, r)| r.len);
+        if let Some((n, _)) = best {
             let at = self.free[n].at;
             if self.free[n].len == len {
                 self.free.remove(n);
@@ -109,29 +114,29 @@ mod tests {
     proptest! {
         #[test]
         fn runs_never_overlap_and_all_comes_back(steps in proptest::collection::vec((0u8..3, 1u32..700), 1..300)) {
-            let mut arena = Arena::new(1000);
+            let mut arena = Arena::new(1024);
             let mut live: Vec<Run> = Vec::new();
             for (what, size) in steps {
                 if what == 0 && !live.is_empty() {
                     arena.give(live.swap_remove(size as usize % live.len()));
                 } else if let Some(run) = take(&mut arena, size) {
-                    prop_assert!(run.len >= size && run.at >= 1000 && run.at % 8 == 0);
+                    prop_assert!(run.len >= size && run.at >= 1024 && run.at % UNIT == 0);
                     prop_assert!(live.iter().all(|r| r.at + r.len <= run.at || run.at + run.len <= r.at));
                     live.push(run);
                 }
-                prop_assert_eq!(arena.used(), 1000 + live.iter().map(|r| r.len).sum::<u32>());
+                prop_assert_eq!(arena.used(), 1024 + live.iter().map(|r| r.len).sum::<u32>());
             }
             for run in live {
                 arena.give(run);
             }
-            prop_assert_eq!(arena.used(), 1000);
+            prop_assert_eq!(arena.used(), 1024);
             prop_assert!(arena.free.len() <= 1);
         }
     }
 
     #[test]
     fn a_full_arena_says_so() {
-        let mut arena = Arena::new(CODE_BYTES as u32 - 16);
+        let mut arena = Arena::new(CODE_BYTES as u32 - 64);
         assert!(take(&mut arena, 16).is_some());
         assert_eq!(take(&mut arena, 8), None);
     }

@@ -24,7 +24,13 @@ pub struct Current {
 
 /// Calls `visit` for every frame of a thread, the bottom (the thread's end) not included, until it returns true.
 /// Returns whether it did. Anything that does not look like a frame ends the walk as if it had: nothing is freed on a doubt.
-pub fn any(machine: &impl Machine, tid: u16, current: Current, thread_end: u64, mut visit: impl FnMut(Frame) -> bool) -> bool {
+pub fn any(
+    machine: &impl Machine,
+    tid: u16,
+    current: Current,
+    thread_end: u64,
+    mut visit: impl FnMut(Frame) -> bool,
+) -> bool {
     let block = map::thread_va(tid);
     let mut top = if tid == current.tid { current.top } else { machine.thread_word(tid, thread::SAVED_TOP) };
     loop {

@@ -252,11 +252,13 @@ extern "C" fn sem_open(asid: u64, a: u64, b: u64, c: u64) -> i64 {
 
 extern "C" fn domain_attach(asid: u64) -> i64 {
     request(|m, machine| {
-        let (state, [satp, _, _, flags]) = DOMAIN_INFO.call_wide([asid, 0, 0, 0, 0]).map_err(|_| errno::EIO)?;
+        let (state, [satp, _, _, flags]) =
+            DOMAIN_INFO.call_wide([asid, 0, 0, 0, 0]).map_err(|_| errno::EIO)?;
         if state != 1 {
             return Err(errno::ESRCH);
         }
-        let view = pebble_portal::Domain { asid: asid as u16, satp, float: flags & 1 == 1, ..Default::default() };
+        let view =
+            pebble_portal::Domain { asid: asid as u16, satp, float: flags & 1 == 1, ..Default::default() };
         m.attach(machine, view).map(|()| 0)
     })
 }
@@ -285,16 +287,21 @@ extern "C" fn count(asid: u64, on: u64) -> i64 {
 
 /// The text of a specification in one word; its first eight characters.
 fn spec_word(spec: &Spec) -> u64 {
-    spec.letters().take(8).zip((0..).step_by(8)).fold(0, |word, (letter, shift)| word | u64::from(letter) << shift)
+    spec.letters()
+        .take(8)
+        .zip((0..).step_by(8))
+        .fold(0, |word, (letter, shift)| word | u64::from(letter) << shift)
 }
 
 extern "C" fn portal_info(asid: u64, from: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     request(|m, machine| {
         let domain = m.domain(asid)?;
         let start = usize::try_from(from).unwrap_or(usize::MAX);
-        let used = domain.slots.iter().enumerate().skip(start).find(|(_, s)| s.goal != Goal::Free && s.run.len > 0);
+        let used =
+            domain.slots.iter().enumerate().skip(start).find(|(_, s)| s.goal != Goal::Free && s.run.len > 0);
         let (index, slot) = used.map(|(n, s)| (n, *s)).ok_or(errno::ENOENT)?;
-        let calls = slot.counter.map_or(u64::MAX, |c| machine.data(map::counter_va(c.into()) - map::KDATA_VA));
+        let calls =
+            slot.counter.map_or(u64::MAX, |c| machine.data(map::counter_va(c.into()) - map::KDATA_VA));
         let (interface, target) = match slot.goal {
             Goal::Interface(i) => (u64::from(i), m.interfaces.get(i as usize).map_or(0, |i| i.asid)),
             Goal::Wait(_) => (0xfffe, 0),
@@ -303,7 +310,8 @@ extern "C" fn portal_info(asid: u64, from: u64, _: u64, _: u64, _: u64, _: u64, 
             _ => (0xffff, 0),
         };
         let spec = m.interfaces.get(interface as usize).map_or(0, |i| spec_word(&i.spec));
-        *more = [interface | u64::from(target) << 16 | u64::from(slot.run.len) << 32, spec, calls, slot.constant];
+        *more =
+            [interface | u64::from(target) << 16 | u64::from(slot.run.len) << 32, spec, calls, slot.constant];
         Ok(index as u64)
     })
 }

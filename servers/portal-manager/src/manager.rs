@@ -1,8 +1,8 @@
 //! What the portal manager knows: domains and their slots, interfaces, semaphores, code in limbo.
 
+use crate::Machine;
 use crate::arena::{Arena, Run};
 use crate::frames::{self, Current};
-use crate::Machine;
 use alloc::string::String;
 use alloc::vec::Vec;
 use pebble_abi::{errno, map, sys};
@@ -61,6 +61,8 @@ pub struct Domain {
     /// Has stacks in its queue.
     pub stacks: bool,
     pub counting: bool,
+    /// Domains that see its stacks, for `s` portals: a bit each.
+    pub(crate) shown: [u64; map::MAX_DOMAINS / 64],
 }
 
 pub struct Manager {
@@ -99,6 +101,7 @@ impl Manager {
                 float: d.float,
                 exclusive: d.exclusive,
                 fixed_stack: d.fixed_stack,
+                trusted: !d.float,
             };
             domain.reserve();
         }
@@ -109,7 +112,11 @@ impl Manager {
         }
         for p in &info.portals {
             let domain = domains.get_mut(p.asid as usize).ok_or(errno::EINVAL)?;
-            let run = if p.len == 0 { Run::default() } else { Run { at: (p.code - map::CODE_VA) as u32, len: p.len.next_multiple_of(8) } };
+            let run = if p.len == 0 {
+                Run::default()
+            } else {
+                Run { at: (p.code - map::CODE_VA) as u32, len: p.len.next_multiple_of(8) }
+            };
             let goal = match interfaces.get(p.interface as usize).map(|i| i.name.as_str()) {
                 None => Goal::Common,
                 Some("scheduler.p") => Goal::Wait(p.constant as u16),
@@ -130,7 +137,7 @@ impl Manager {
             interfaces,
             code: info.code,
             arena: Arena::new(info.code_used as u32),
-            limbo: Vec::new(),
+            limbo: Vec::with_capacity(2 * LIMBO),
             semaphores: alloc::vec![0; map::MAX_SEMAPHORES],
             published: Vec::new(),
             free_descs: Vec::new(),
@@ -153,7 +160,14 @@ impl Manager {
     }
 
     /// A new interface's number; the name server is told by the component.
-    pub fn register(&mut self, machine: &mut impl Machine, asid: u64, name: &str, spec: Spec, entry: u64) -> Result<u16, i64> {
+    pub fn register(
+        &mut self,
+        machine: &mut impl Machine,
+        asid: u64,
+        name: &str,
+        spec: Spec,
+        entry: u64,
+    ) -> Result<u16, i64> {
         let needs_stacks = {
             let domain = self.domain(asid)?;
             if entry == 0 || entry >= map::USER_END || domain.view.exclusive {
@@ -202,7 +216,8 @@ impl Manager {
             }
             None => return Err(errno::EAGAIN),
         };
-        let (at, queue) = (map::stack_desc_va(desc.into()) - map::KDATA_VA, map::stack_queue_va(asid) - map::KDATA_VA);
+        let (at, queue) =
+            (map::stack_desc_va(desc.into()) - map::KDATA_VA, map::stack_queue_va(asid) - map::KDATA_VA);
         machine.set_data(at, machine.data(queue));
         machine.set_data(at + 8, top);
         machine.set_data(queue, map::stack_desc_va(desc.into()));
@@ -294,12 +309,16 @@ impl Manager {
 
     /// Frees all that a retired domain had, once no thread depends on it.
     pub fn reclaim(&mut self, machine: &mut impl Machine, asid: u64, current: Current) -> Result<(), i64> {
-        let n = usize::try_from(asid).ok().filter(|n| (1..map::MAX_DOMAINS).contains(n)).ok_or(errno::ESRCH)?;
+        let n =
+            usize::try_from(asid).ok().filter(|n| (1..map::MAX_DOMAINS).contains(n)).ok_or(errno::ESRCH)?;
         if self.domains[n].alive {
             return Err(errno::EINVAL);
         }
         let (id, end) = (n as u16, self.code.thread_end);
-        if machine.threads().any(|tid| frames::any(machine, tid, current, end, |f| f.caller == id || f.callee == id)) {
+        if machine
+            .threads()
+            .any(|tid| frames::any(machine, tid, current, end, |f| f.caller == id || f.callee == id))
+        {
             return Err(errno::EAGAIN);
         }
         for slot in core::mem::take(&mut self.domains[n].slots) {
@@ -307,6 +326,9 @@ impl Manager {
         }
         self.take_stacks(machine, id);
         self.domains[n] = Domain::default();
+        for domain in &mut self.domains {
+            domain.shown[n / 64] &= !(1 << (n % 64));
+        }
         self.sweep(machine, current);
         Ok(())
     }

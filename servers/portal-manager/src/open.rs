@@ -1,15 +1,20 @@
 //! Opening and closing portals: compile, verify, place, write the table word.
 
+use crate::Machine;
 use crate::arena::{Run, Take};
 use crate::manager::{Goal, MAX_PORTALS, Manager, Slot};
-use crate::Machine;
 use pebble_abi::{errno, map, status, sys};
 use pebble_portal::spec::{Spec, Stack};
 use pebble_portal::{Code, Connection, Shape, Short, Target, compile_into, ir, verify};
 
 /// For portals whose shape ignores the specification.
 fn plain() -> Spec {
-    Spec { stack: Stack::Shared, state: pebble_portal::spec::State::Minimal, args: Default::default(), results: 0 }
+    Spec {
+        stack: Stack::Shared,
+        state: pebble_portal::spec::State::Minimal,
+        args: Default::default(),
+        results: 0,
+    }
 }
 
 impl Manager {
@@ -20,7 +25,9 @@ impl Manager {
             return Err(errno::EMFILE);
         }
         let free = |n: usize| domain.slots.get(n).is_none_or(|s| s.goal == Goal::Free);
-        let first = (domain.hint..map::TABLE_ENTRIES - count).find(|n| (*n..n + count).all(free)).ok_or(errno::EMFILE)?;
+        let first = (domain.hint..map::TABLE_ENTRIES - count)
+            .find(|n| (*n..n + count).all(free))
+            .ok_or(errno::EMFILE)?;
         while (first + count).div_ceil(map::TABLE_ENTRIES_PER_PAGE) > usize::from(domain.pages) + 1 {
             let page = u32::from(domain.pages) + 1;
             machine.grow_table(asid, page)?;
@@ -54,7 +61,13 @@ impl Manager {
     }
 
     /// Compiles, verifies and places.
-    fn make(&mut self, machine: &mut impl Machine, spec: &Spec, shape: Shape, c: &Connection) -> Result<Run, i64> {
+    fn make(
+        &mut self,
+        machine: &mut impl Machine,
+        spec: &Spec,
+        shape: Shape,
+        c: &Connection,
+    ) -> Result<Run, i64> {
         let mut code = Code::default();
         compile_into(spec, shape, c, Target::Riscv64, &mut code).map_err(|_| errno::EINVAL)?;
         verify::verify(&code.words, spec, shape, c, Target::Riscv64).map_err(|_| errno::EINVAL)?;
@@ -65,7 +78,14 @@ impl Manager {
     fn build(&mut self, machine: &mut impl Machine, asid: u16, index: u16, slot: &Slot) -> Result<Run, i64> {
         let caller = self.domains[asid as usize].view;
         let no_stack = self.code.no_stack[usize::from(caller.float)];
-        let mut c = Connection { caller, index, constant: slot.constant, counter: slot.counter, no_stack, ..Connection::default() };
+        let mut c = Connection {
+            caller,
+            index,
+            constant: slot.constant,
+            counter: slot.counter,
+            no_stack,
+            ..Connection::default()
+        };
         let (interface, shape) = match slot.goal {
             Goal::Interface(i) => (i, Shape::Call),
             Goal::Wait(s) => (self.scheduler("scheduler.p")?, Shape::Wait(s)),
@@ -79,17 +99,37 @@ impl Manager {
         (c.callee, c.entry) = (self.domains[i.asid as usize].view, i.entry);
         let spec = i.spec.clone();
         if spec.stack == Stack::Shared && c.callee.asid != asid {
-            machine.share_stacks(asid, c.callee.asid)?;
+            self.show_stacks(machine, asid, c.callee.asid)?;
         }
         self.make(machine, &spec, shape, &c)
     }
 
+    /// Asks the VM manager once for each pair.
+    fn show_stacks(&mut self, machine: &mut impl Machine, owner: u16, other: u16) -> Result<(), i64> {
+        let (word, bit) = (usize::from(other) / 64, 1 << (other % 64));
+        if self.domains[owner as usize].shown[word] & bit == 0 {
+            machine.share_stacks(owner, other)?;
+            self.domains[owner as usize].shown[word] |= bit;
+        }
+        Ok(())
+    }
+
     fn scheduler(&self, name: &str) -> Result<u16, i64> {
-        self.interfaces.iter().position(|i| i.asid != 0 && i.name == name).map(|n| n as u16).ok_or(errno::ENOENT)
+        self.interfaces
+            .iter()
+            .position(|i| i.asid != 0 && i.name == name)
+            .map(|n| n as u16)
+            .ok_or(errno::ENOENT)
     }
 
     /// Fills slots from `first` on; all or none.
-    fn fill(&mut self, machine: &mut impl Machine, asid: u16, first: usize, goals: &[(Goal, u64)]) -> Result<(), i64> {
+    fn fill(
+        &mut self,
+        machine: &mut impl Machine,
+        asid: u16,
+        first: usize,
+        goals: &[(Goal, u64)],
+    ) -> Result<(), i64> {
         for (n, (goal, constant)) in goals.iter().enumerate() {
             let index = (first + n) as u16;
             let counter = if self.domains[asid as usize].counting { self.counter(machine) } else { None };
@@ -129,7 +169,15 @@ impl Manager {
     }
 
     /// Portals for the client of a server to `count` of the server's interfaces, with a constant.
-    pub fn create(&mut self, machine: &mut impl Machine, server: u64, client: u64, interface: u64, count: u64, constant: u64) -> Result<u16, i64> {
+    pub fn create(
+        &mut self,
+        machine: &mut impl Machine,
+        server: u64,
+        client: u64,
+        interface: u64,
+        count: u64,
+        constant: u64,
+    ) -> Result<u16, i64> {
         self.domain(server)?;
         self.domain(client)?;
         if !(1..=8).contains(&count) || interface > 1024 {
@@ -151,7 +199,12 @@ impl Manager {
     pub fn semaphore(&mut self, machine: &mut impl Machine, asid: u64, id: u16) -> Result<u16, i64> {
         self.domain(asid)?;
         let first = self.find(machine, asid as u16, 2)?;
-        self.fill(machine, asid as u16, first, &[(Goal::Wait(id), id.into()), (Goal::Signal(id), id.into())])?;
+        self.fill(
+            machine,
+            asid as u16,
+            first,
+            &[(Goal::Wait(id), id.into()), (Goal::Signal(id), id.into())],
+        )?;
         Ok(first as u16)
     }
 
@@ -183,10 +236,20 @@ impl Manager {
     }
 
     /// Closes portals of `asid`; with `server`, only those that lead there.
-    pub fn close(&mut self, machine: &mut impl Machine, asid: u64, first: u64, count: u64, server: Option<u64>) -> Result<(), i64> {
+    pub fn close(
+        &mut self,
+        machine: &mut impl Machine,
+        asid: u64,
+        first: u64,
+        count: u64,
+        server: Option<u64>,
+    ) -> Result<(), i64> {
         let domain = self.domain(asid)?;
         let (first, count) = (first as usize, count as usize);
-        if first < sys::FIRST_FREE || count == 0 || first.checked_add(count).is_none_or(|end| end > domain.slots.len()) {
+        if first < sys::FIRST_FREE
+            || count == 0
+            || first.checked_add(count).is_none_or(|end| end > domain.slots.len())
+        {
             return Err(errno::EBADF);
         }
         for index in first..first + count {
@@ -218,7 +281,10 @@ impl Manager {
         for asid in 1..map::MAX_DOMAINS {
             for index in 0..self.domains[asid].slots.len() {
                 let goal = self.domains[asid].slots[index].goal;
-                if asid != owner as usize && self.domains[asid].alive && (goal == Goal::Wait(id) || goal == Goal::Signal(id)) {
+                if asid != owner as usize
+                    && self.domains[asid].alive
+                    && (goal == Goal::Wait(id) || goal == Goal::Signal(id))
+                {
                     self.entomb(machine, asid as u16, index as u16, owner);
                 }
             }
@@ -253,7 +319,11 @@ impl Manager {
     /// A new domain: its table as every domain has it.
     pub fn attach(&mut self, machine: &mut impl Machine, view: pebble_portal::Domain) -> Result<(), i64> {
         let asid = view.asid;
-        let domain = self.domains.get_mut(asid as usize).filter(|d| !d.alive && d.slots.is_empty()).ok_or(errno::EINVAL)?;
+        let domain = self
+            .domains
+            .get_mut(asid as usize)
+            .filter(|d| !d.alive && d.slots.is_empty())
+            .ok_or(errno::EINVAL)?;
         domain.alive = true;
         domain.view = view;
         domain.reserve();
@@ -269,7 +339,8 @@ impl Manager {
         let own = Connection { caller: view, ..Connection::default() };
         let identity = Short::Constant { value: asid.into(), status: 0 };
         let run = self.make(machine, &plain(), Shape::Short(identity), &own)?;
-        *self.domains[asid as usize].slot(sys::SYS_GET_ASID as u16) = Slot { goal: Goal::Common, run, ..Slot::default() };
+        *self.domains[asid as usize].slot(sys::SYS_GET_ASID as u16) =
+            Slot { goal: Goal::Common, run, ..Slot::default() };
         machine.set_table(asid, sys::SYS_GET_ASID as u16, map::CODE_VA + u64::from(run.at));
         self.domains[asid as usize].open += 3;
         for (index, interface) in self.system.clone() {

@@ -38,7 +38,16 @@ impl Fake {
             threads.insert((tid, thread::SAVED_TOP), map::thread_va(tid) + thread::FRAMES);
         }
         let code = vec![0; map::CODE_BYTES as usize / 4];
-        Fake { tables: BTreeMap::new(), code, threads, data: BTreeMap::new(), code_pages: 1, freed: vec![], stacks: 0, patience: u32::MAX }
+        Fake {
+            tables: BTreeMap::new(),
+            code,
+            threads,
+            data: BTreeMap::new(),
+            code_pages: 1,
+            freed: vec![],
+            stacks: 0,
+            patience: u32::MAX,
+        }
     }
 
     fn ask(&mut self) -> Result<(), i64> {
@@ -64,7 +73,10 @@ impl Machine for Fake {
         self.tables.insert((asid, index), word);
     }
     fn set_code(&mut self, offset: u64, words: &[u32]) {
-        assert!(offset + words.len() as u64 * 4 <= u64::from(self.code_pages) * map::PAGE, "code beyond the arena's pages");
+        assert!(
+            offset + words.len() as u64 * 4 <= u64::from(self.code_pages) * map::PAGE,
+            "code beyond the arena's pages"
+        );
         self.code[offset as usize / 4..][..words.len()].copy_from_slice(words);
     }
     fn code_word(&self, offset: u64) -> u64 {
@@ -106,13 +118,28 @@ impl Machine for Fake {
 }
 
 fn view(asid: u16) -> pebble_portal::Domain {
-    pebble_portal::Domain { asid, satp: map::satp(asid, 0x8100_0000 + u64::from(asid) * map::PAGE), ..Default::default() }
+    pebble_portal::Domain {
+        asid,
+        satp: map::satp(asid, 0x8100_0000 + u64::from(asid) * map::PAGE),
+        ..Default::default()
+    }
 }
 
 fn system() -> (Manager, Fake) {
-    let domain = |asid: u16, name: &str| Domain { asid, name: name.into(), root: 0x8100_0000 + u64::from(asid) * map::PAGE, ..Domain::default() };
-    let interface = |name: &str, asid, spec: &str| Interface { name: name.into(), asid, entry: 0x1_0000, spec: spec.into() };
-    let mut domains = vec![Domain { exclusive: true, fixed_stack: 0x2020_1000, ..domain(SCHEDULER, "scheduler") }];
+    let domain = |asid: u16, name: &str| Domain {
+        asid,
+        name: name.into(),
+        root: 0x8100_0000 + u64::from(asid) * map::PAGE,
+        ..Domain::default()
+    };
+    let interface = |name: &str, asid, spec: &str| Interface {
+        name: name.into(),
+        asid,
+        entry: 0x1_0000,
+        spec: spec.into(),
+    };
+    let mut domains =
+        vec![Domain { exclusive: true, fixed_stack: 0x2020_1000, ..domain(SCHEDULER, "scheduler") }];
     domains.push(domain(SERVER, "server"));
     domains.extend(CLIENTS.map(|asid| domain(asid, "client")));
     let info = BootInfo {
@@ -125,7 +152,12 @@ fn system() -> (Manager, Fake) {
             interface("server.trusted", SERVER, "smii"),
             interface("scheduler.yield", SCHEDULER, "nm"),
         ],
-        code: CommonCode { none: NONE, thread_end: THREAD_END, no_stack: [map::CODE_VA + 24; 2], ..CommonCode::default() },
+        code: CommonCode {
+            none: NONE,
+            thread_end: THREAD_END,
+            no_stack: [map::CODE_VA + 24; 2],
+            ..CommonCode::default()
+        },
         code_used: CODE_USED,
         ..BootInfo::default()
     };
@@ -142,7 +174,10 @@ fn check(manager: &Manager, machine: &Fake) {
         for (index, slot) in manager.domains[asid as usize].slots.iter().enumerate().skip(sys::FIRST_FREE) {
             let word = machine.tables.get(&(asid, index as u16)).copied();
             if slot.goal == Goal::Free {
-                assert!(word.is_none_or(|w| w < map::CODE_VA + CODE_USED + 64), "freed slot {asid}:{index} leads to {word:x?}");
+                assert!(
+                    word.is_none_or(|w| w < map::CODE_VA + CODE_USED + 64),
+                    "freed slot {asid}:{index} leads to {word:x?}"
+                );
             } else if slot.run.len > 0 {
                 assert_eq!(word, Some(map::CODE_VA + u64::from(slot.run.at)));
                 runs.push((slot.run.at, slot.run.len));

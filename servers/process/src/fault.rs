@@ -79,8 +79,8 @@ impl fmt::Display for Function<'_> {
     }
 }
 
-/// The names in a mangled one: each stands behind its length, perhaps with a separator between. The rest is skipped: one character that says
-/// what follows, two for a namespace, a number up to `_` for a disambiguator or a reference back.
+/// The names in a mangled one: each stands behind its length, perhaps with a separator between. The rest is skipped: one
+/// character that says what follows, two for a namespace, a number up to `_` for a disambiguator or a reference back.
 fn names<'a>(mut rest: &'a str, separator: &'static str) -> impl Iterator<Item = &'a str> {
     core::iter::from_fn(move || {
         loop {

@@ -26,7 +26,7 @@ pub mod table;
 
 /// Pages that a program may have.
 pub const PAGE_LIMIT: u64 = 4096;
-/// Priority of programs: below every server and the shell's helpers, above the idle thread.
+/// Priority of programs, the shell among them: below every server, above the idle thread.
 pub const PRIORITY: u64 = 8;
 /// Threads that a program may have.
 pub const THREAD_LIMIT: u64 = 32;

@@ -25,8 +25,10 @@ impl<M: Machine> Vm<M> {
     ) -> Result<Start, i64> {
         let home = self.alive(home)?;
         let most = u64::from(self.domain(home).priority);
-        let priority = if priority == 0 { inherited.min(most) } else { priority };
-        if priority > most {
+        // Nor is a program's below: preempted inside a server by its own siblings, it would hold the server's lock for good.
+        let least = if self.domain(home).boot { 0 } else { most };
+        let priority = if priority == 0 { inherited.clamp(least, most) } else { priority };
+        if !(least..=most).contains(&priority) {
             return Err(errno::EPERM);
         }
         self.thread(home, entry, argument, priority as u8, THREAD_STACK)

@@ -25,6 +25,9 @@ pub(super) enum Kind {
     Top,
     /// `Top` shifted so that its sign tells whether the stack is full.
     Limit,
+    /// The quarter of the page in which `Top` lies; less three.
+    Quarter,
+    LastQuarter,
     /// `Top` divided by the page size; the low bits are the thread.
     TopPage,
     ThreadId,
@@ -140,6 +143,7 @@ pub(super) fn add_imm(value: Value, imm: i64) -> Value {
     match kind {
         _ if imm == 0 => value,
         Kind::Const | Kind::Top | Kind::Code => n.checked_add(imm as i32).map_or(UNKNOWN, |n| Value(kind, n)),
+        Kind::Quarter if imm == -3 => Value(Kind::LastQuarter, 0),
         Kind::CountRead if imm == 1 => Value(Kind::CountNext, 0),
         Kind::SemFree if imm == i64::from(n) => Value(Kind::SemNext, 0),
         _ => UNKNOWN,
@@ -162,6 +166,7 @@ pub(super) fn alu_imm(op: Alu, value: Value, imm: i64) -> Value {
         Alu::Srl => match (kind, imm) {
             (Kind::Top, 12) if (0..=MAX_FRAME as i32 * 8).contains(&n) => Value(Kind::TopPage, 0),
             (Kind::DescriptionHigh, 48) => Value(Kind::Origin, 0),
+            (Kind::Limit, 62) => Value(Kind::Quarter, 0),
             (Kind::SatpTop, 48) => Value(Kind::Asid, 0),
             (Kind::SatpTop, 32) => Value(Kind::AsidHigh, 0),
             _ => UNKNOWN,
