@@ -82,6 +82,11 @@ fn archive(
     let mut archive = Archive::default();
     let mut compiler = None;
     for file in &manifest.file {
+        if let Some(lines) = file.lines {
+            let text: String = (1..=lines).map(|n| format!("this is line {n:06}\n")).collect();
+            archive.add(&file.path, text.as_bytes());
+            continue;
+        }
         let elf = match (&file.package, &file.c, &file.from) {
             (Some(package), None, None) => programs.elf(package, file.binary.as_deref())?.to_path_buf(),
             (None, Some(source), None) => {
@@ -95,7 +100,7 @@ fn archive(
                 archive.add(&file.path, &read(&tools.root.join(from))?);
                 continue;
             }
-            _ => bail!("file {:?} of the manifest needs one of: package, c, from", file.path),
+            _ => bail!("file {:?} of the manifest needs one of: package, c, from, lines", file.path),
         };
         let name = Path::new(&file.path).file_name().unwrap_or_default().to_string_lossy().into_owned();
         archive.add(&file.path, &stripped(tools, &name, &elf)?);

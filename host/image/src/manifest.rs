@@ -129,6 +129,8 @@ pub struct File {
     pub c: Option<String>,
     /// Plain file, relative to the project.
     pub from: Option<String>,
+    /// So many numbered lines of 20 bytes, made up.
+    pub lines: Option<u32>,
 }
 
 /// What is wrong with a manifest, and where.

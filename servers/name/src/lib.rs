@@ -16,10 +16,9 @@
 //! |---|---|
 //! | `name.lookup` (portal manager) | [`Registry::lookup`] |
 //! | `name.register` (portal manager) | [`Registry::register`] |
-//! | `name.withdraw` (portal manager) | [`Registry::withdraw`] |
+//! | `name.withdraw` (portal manager: a dead domain) | [`Registry::gone`] |
 //! | `name.list` (all) | [`Registry::list`] |
 //! | `name.domain` (process server, at birth) | [`Registry::domain`] |
-//! | `name.gone` (process server, at death) | [`Registry::gone`] |
 //!
 //! At start the component gives [`Registry::policy`] the rules of the boot information, then registers what
 //! the image builder has registered already. All operations run under the one lock of the component; none

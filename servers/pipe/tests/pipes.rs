@@ -169,6 +169,36 @@ proptest! {
         prop_assert_eq!(parse_path(words), Some((token, side)));
     }
 
+    /// The quick ways do what the others do, or nothing.
+    #[test]
+    fn short_ways_agree(ops in prop::collection::vec((any::<bool>(), 0u64..=12, any::<u64>()), 0..300)) {
+        let (mut quick, mut plain) = (Pipes::new(), Pipes::new());
+        let (_, r, w) = pair(&mut quick);
+        prop_assert_eq!(pair(&mut plain).1, r);
+        for (is_write, count, word) in ops {
+            let words = [word, !word, 0, 0];
+            if is_write {
+                let short = if (1..=8).contains(&count) { quick.write_word(w, count as usize, word) } else { None };
+                let outcome = match short {
+                    Some(wake) => Write::Done { count: count as usize, wake },
+                    None => quick.write(w, count, words),
+                };
+                prop_assert_eq!(outcome, plain.write(w, count, words));
+            } else {
+                let wake = |outcome| if let Read::Data { wake, .. } = outcome { Some(wake.count) } else { None };
+                let expected = plain.read(r, count);
+                match quick.read_word(r, count) {
+                    ReadWord::Refused => prop_assert_eq!(quick.read(r, count), expected),
+                    ReadWord::Block(queue) => prop_assert_eq!(Read::Block(queue), expected),
+                    ReadWord::Data(n, word) => {
+                        let Read::Data { count, words, .. } = expected else { panic!("{expected:?}") };
+                        prop_assert_eq!((n, [word, 0, 0, 0], Some(0)), (count, words, wake(expected)));
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn any_control_is_safe(control in any::<u64>(), words in any::<[u64; 4]>(), path in any::<[u64; 5]>()) {
         let mut pipes = Pipes::new();

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, ensure};
 use pebble_qemu::{Guest, Machine, PROMPT};
 
+use crate::bench;
 use crate::build;
 use crate::run::BOOT_LIMIT;
 use crate::tools::Tools;
@@ -31,6 +32,11 @@ impl<'a> Context<'a> {
             || build::system(self.tools, system).map(|built| built.image).map_err(|e| format!("{e:#}"));
         let image = self.images.entry(system.into()).or_insert_with(build);
         image.clone().map_err(|error| anyhow!("{error}"))
+    }
+
+    /// All rows of `pebble bench`.
+    pub fn measure(&self) -> Result<Vec<bench::Row>> {
+        bench::measure(self.tools, None)
     }
 
     /// A guest from reset.

@@ -2,8 +2,10 @@
 //!
 //! A test is a function that gets a [`Context`]; add it to [`ALL`].
 
-use anyhow::{Result, ensure};
-use pebble_qemu::Exit;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use pebble_qemu::{Exit, PROMPT};
 
 use super::context::{Context, LIMIT, output};
 
@@ -19,7 +21,6 @@ impl SystemTest {
         SystemTest { name, slow: false, run }
     }
 
-    #[expect(dead_code, reason = "no test is slow yet")]
     const fn slow(name: &'static str, run: fn(&mut Context) -> Result<()>) -> Self {
         SystemTest { name, slow: true, run }
     }
@@ -36,7 +37,17 @@ impl SystemTest {
 /// Every system test, in the order in which they run.
 pub const ALL: &[SystemTest] = &[
     SystemTest::new("boot.prompt", boots_to_a_prompt),
+    SystemTest::new("boot.fast", the_prompt_comes_within_ten_seconds),
+    SystemTest::new("image.audit", no_image_has_a_hole_in_its_walls),
     SystemTest::new("pipe.three-programs", a_pipeline_of_three_programs),
+    SystemTest::new("pipe.100k", a_hundred_thousand_bytes_through_three_domains),
+    SystemTest::new("console.paste", a_paste_of_64_kib_loses_nothing),
+    SystemTest::new("shell.tour", the_shell_shows_the_system),
+    SystemTest::new("shell.errors", errors_say_what_is_wrong),
+    SystemTest::new("fault.report", a_fault_is_reported_and_contained),
+    SystemTest::new("hostile.once", |context| hostile(context, 1)),
+    SystemTest::slow("hostile.thousand", |context| hostile(context, 16)),
+    SystemTest::slow("bench.repeatable", two_measurements_are_the_same),
 ];
 
 fn boots_to_a_prompt(context: &mut Context) -> Result<()> {
@@ -44,6 +55,131 @@ fn boots_to_a_prompt(context: &mut Context) -> Result<()> {
     guest.send(b"exit\n");
     let exit = guest.wait_exit(LIMIT)?;
     ensure!(exit == Exit::PoweredOff, "{exit}");
+    Ok(())
+}
+
+/// The limit is generous for a busy machine; an emulator that hangs fails it.
+fn the_prompt_comes_within_ten_seconds(context: &mut Context) -> Result<()> {
+    let mut guest = context.start("default")?;
+    guest.expect(PROMPT, Duration::from_secs(10))?;
+    Ok(())
+}
+
+fn no_image_has_a_hole_in_its_walls(context: &mut Context) -> Result<()> {
+    for system in ["core", "default", "bench"] {
+        let image = std::fs::read(context.image(system)?)?;
+        let report = pebble_image::read_report(&image).context("no report")?;
+        let wrong = pebble_image::audit::audit(&image, &report);
+        ensure!(wrong.is_empty(), "{system}: {}", wrong.join("; "));
+    }
+    Ok(())
+}
+
+fn a_hundred_thousand_bytes_through_three_domains(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    let printed = output(&mut guest, "cat share/lines | cat | wc")?;
+    let counts: Vec<&str> = printed.split_whitespace().collect();
+    ensure!(counts == ["5000", "20000", "100000"], "wc printed {printed:?}");
+    Ok(())
+}
+
+/// As fast as the emulator takes it, with echo, in cooked mode.
+fn a_paste_of_64_kib_loses_nothing(context: &mut Context) -> Result<()> {
+    let mut guest = context.prompt("default")?;
+    let text: String = (0..4096).map(|n| format!("paste {n:09}\n")).collect();
+    ensure!(text.len() == 65536, "the paste has {} bytes", text.len());
+    guest.send(b"cat | wc\n");
+    guest.send(text.as_bytes());
+    guest.send(b"\x04");
+    let shown = String::from_utf8_lossy(&guest.expect(PROMPT, LIMIT * 2)?).into_owned();
+    let last = shown.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let counts: Vec<&str> = last.split_whitespace().collect();
+    ensure!(counts == ["4096", "8192", "65536"], "wc printed {last:?}");
+    Ok(())
+}
+
+fn the_shell_shows_the_system(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("default")?;
+    for (line, wanted) in [
+        ("help", "ps"),
+        ("ls", "bin/"),
+        ("ls bin", "shell"),
+        ("ps", "scheduler"),
+        ("names", "file.open"),
+        ("portals shell", "scheduler.yield"),
+        ("mem", "portals"),
+        ("top", "console"),
+        ("echo 'one  two' \"three\"", "one  two three"),
+        ("hello", "Hello"),
+    ] {
+        let printed = output(&mut guest, line)?;
+        ensure!(printed.contains(wanted), "{line:?} printed no {wanted:?}: {printed:?}");
+    }
+    // Counted portals count: those of the shell itself, recompiled while it runs.
+    output(&mut guest, "portals --count shell")?;
+    let printed = output(&mut guest, "portals shell")?;
+    let sleeps = printed.lines().filter(|l| l.contains("file.open") || l.contains("console")).count();
+    ensure!(sleeps > 0, "{printed}");
+    output(&mut guest, "portals --no-count shell")?;
+    Ok(())
+}
+
+fn errors_say_what_is_wrong(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("default")?;
+    for (line, status, wanted) in [
+        ("nothing-of-the-kind", 127, "no such command"),
+        ("cat /nowhere", 1, "nowhere"),
+        ("echo 'open", 2, "column"),
+        ("kill 250", 1, ""),
+    ] {
+        let reply = guest.run_line(line, LIMIT)?;
+        ensure!(
+            reply.status == status && reply.output.contains(wanted),
+            "{line:?} ended with {} and printed {:?}",
+            reply.status,
+            reply.output
+        );
+    }
+    Ok(())
+}
+
+fn a_fault_is_reported_and_contained(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    for (kind, wanted) in [
+        ("null", "load from 0x0"),
+        ("privileged", "illegal or privileged instruction"),
+        ("bad-index", "invokes portal 999, which it does not hold"),
+        ("stack", "stack overflow"),
+        ("invocations", "invocation stack"),
+        ("portal-code", "jump to 0xffffffff80200000"),
+    ] {
+        let reply = guest.run_line(&format!("hostile do {kind}"), LIMIT)?;
+        let line = reply.output.lines().find(|l| l.starts_with("fault: ")).unwrap_or_default();
+        ensure!(reply.status > 128, "{kind} ended with {}", reply.status);
+        ensure!(line.contains(wanted) && line.contains("(hostile)"), "{kind}: {:?}", reply.output);
+    }
+    output(&mut guest, "echo still here")?;
+    Ok(())
+}
+
+/// Each kind of attack, as a program and as a server in a client's call; the judge in the guest counts what is lost.
+fn hostile(context: &mut Context, rounds: u32) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    let reply = guest.run_line(&format!("hostile judge {rounds}"), LIMIT * 30)?;
+    let lines = || reply.output.lines().filter(|l| !l.starts_with("fault: "));
+    ensure!(reply.status == 0, "{}", lines().collect::<Vec<_>>().join("; "));
+    let last = lines().last().unwrap_or_default();
+    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{last:?}");
+    output(&mut guest, "echo still here")?;
+    Ok(())
+}
+
+fn two_measurements_are_the_same(context: &mut Context) -> Result<()> {
+    let [first, second] = [context.measure()?, context.measure()?];
+    for (a, b) in first.iter().zip(&second) {
+        ensure!(a == b, "{}: {a:?}, then {b:?}", a.id);
+    }
+    ensure!(first.len() == second.len() && first.len() > 40, "{} rows, then {}", first.len(), second.len());
     Ok(())
 }
 

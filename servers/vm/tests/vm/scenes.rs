@@ -153,11 +153,12 @@ fn a_thread_starts_from_a_whole_frame() {
 }
 
 #[test]
-fn nobody_outranks_its_domain() {
+fn threads_of_a_program_have_its_priority() {
     let mut w = World::new();
     let d = program(&mut w);
     assert_eq!(w.vm.thread_create(d, 31, IMAGE, 0, 0).unwrap().priority, 12);
-    assert_eq!(w.vm.thread_create(d, 3, IMAGE, 0, 0).unwrap().priority, 3);
+    assert_eq!(w.vm.thread_create(d, 3, IMAGE, 0, 0).unwrap().priority, 12);
+    assert_eq!(w.vm.thread_create(d, 12, IMAGE, 0, 3), Err(errno::EPERM));
     assert_eq!(w.vm.thread_create(d, 3, IMAGE, 0, 12).unwrap().priority, 12);
     assert_eq!(w.vm.thread_create(d, 3, IMAGE, 0, 13), Err(errno::EPERM));
     assert_eq!(w.vm.thread_spawn(d, IMAGE, 0, 13), Err(errno::EPERM));

@@ -96,7 +96,8 @@ fn exit(shell: &mut Shell, arguments: &[String], _: File) -> Result<i64, String>
 fn help(_: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
     let mut text = String::from("Commands of the shell:\n");
     for Builtin { name, usage, help, .. } in &ALL {
-        text.push_str(&format!("  {name} {usage}\n      {help}\n"));
+        text.push_str(format!("  {name} {usage}").trim_end());
+        text.push_str(&format!("\n      {help}\n"));
     }
     text.push_str("Programs in /bin:\n ");
     for name in programs() {
@@ -104,7 +105,7 @@ fn help(_: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
         text.push_str(&name);
     }
     text.push_str(
-        "\nCOMMAND | COMMAND connects programs, COMMAND & runs in the background, COMMAND ; COMMAND one after the other.\n\
+        "\nCOMMAND | COMMAND connects programs, COMMAND & runs in the background, ; separates commands.\n\
          Tab completes, the arrows edit and recall, Ctrl-C ends what runs. Ctrl-A X leaves the emulator.\n",
     );
     print(out, &text)
