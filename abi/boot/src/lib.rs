@@ -78,8 +78,10 @@ pub struct Domain {
     pub stack_slots: u8,
     /// End of its image: where its heap starts.
     pub heap: u64,
-    /// Interfaces that only the manifest's grants may open are marked by rules; this one is essential: its death stops the system.
+    /// Its death stops the system.
     pub essential: bool,
+    /// Its calls may use the reserve of the invocation stack.
+    pub server: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

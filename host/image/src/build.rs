@@ -42,7 +42,7 @@ impl Domain {
             float: self.elf.float,
             exclusive: self.manifest.exclusive,
             fixed_stack: self.fixed_stack,
-            trusted: !self.elf.float,
+            trusted: self.manifest.server && !self.elf.float,
         }
     }
 }
@@ -396,6 +396,7 @@ fn boot_domain(d: &Domain) -> boot::Domain {
         stack_slots: d.stack_slots,
         heap: d.elf.end(),
         essential: d.manifest.essential,
+        server: d.manifest.server,
     }
 }
 

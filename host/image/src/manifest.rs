@@ -48,6 +48,9 @@ pub struct Component {
     /// Its portals keep floating-point state even if its code was compiled without.
     #[serde(default)]
     pub float: bool,
+    /// Its calls may use the reserve of the invocation stack: for servers, which must work for a client that has filled its part.
+    #[serde(default)]
+    pub server: bool,
     /// Has a thread of its own, which runs its entry point.
     #[serde(default)]
     pub thread: bool,

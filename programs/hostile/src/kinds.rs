@@ -60,6 +60,7 @@ kinds! {
     "portals", End::Status(7), "opens portals without end", portals;
     "memory", End::Status(7), "takes memory without end", memory;
     "semaphore-storm", End::Status(7), "makes semaphores without end", semaphores;
+    "policy", End::Status(7), "opens what only servers may", policy;
     "interfaces", End::Status(7), "registers interfaces without end", interfaces;
     "exit", End::Status(7), "exits, with calls in progress", || api::exit(7);
     "thread-fault", End::Fault, "faults in a second thread", || { let _ = api::thread_create(second, 0, 0); loop { api::yield_now() } };
@@ -130,6 +131,36 @@ fn memory() {
 
 fn semaphores() {
     while api::sem_create(1).is_ok() {}
+    api::exit(7);
+}
+
+/// Names that would give it others' memory, threads, portals or files.
+fn policy() {
+    for name in [
+        "vm.domain_kill",
+        "vm.map",
+        "vm.attach",
+        "vm.code_page",
+        "pm.retire",
+        "pm.open_for",
+        "pm.count",
+        "scheduler.thread_start",
+        "scheduler.priority",
+        "scheduler.domain_abort",
+        "scheduler.p",
+        "name.register",
+        "name.domain",
+        "irq.ack",
+        "file.read",
+        "console.read",
+        "console.gone",
+        "pipe.write",
+        "pipe.gone",
+    ] {
+        if api::portal_open(name).is_ok() {
+            api::exit(1);
+        }
+    }
     api::exit(7);
 }
 

@@ -101,7 +101,7 @@ impl Manager {
                 float: d.float,
                 exclusive: d.exclusive,
                 fixed_stack: d.fixed_stack,
-                trusted: !d.float,
+                trusted: d.server && !d.float,
             };
             domain.reserve();
         }

@@ -24,6 +24,7 @@ struct BootDomain<'a> {
     stack_slots: u8,
     heap: u64,
     essential: bool,
+    _server: bool,
 }
 
 /// Name, domain, entry, specification.

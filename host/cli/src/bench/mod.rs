@@ -26,6 +26,8 @@ use crate::{build, ui};
 
 /// The manifest of the system that measures.
 const SYSTEM: &str = "bench";
+/// The system whose size is measured.
+const CORE: &str = "core";
 const PAGE: u64 = pebble_abi::map::PAGE;
 /// Begins each row on the guest's console, and its last line.
 const ROW: &str = "@bench ";
@@ -109,7 +111,7 @@ pub fn bench(tools: &Tools, options: &Options) -> Result<()> {
 pub fn measure(tools: &Tools, only: Option<&str>) -> Result<Vec<Row>> {
     let built = build::system(tools, SYSTEM)?;
     let mut rows: BTreeMap<String, Row> =
-        sizes(&built.report).into_iter().map(|row| (row.id.clone(), row)).collect();
+        sizes(&build::system(tools, CORE)?.report).into_iter().map(|row| (row.id.clone(), row)).collect();
 
     let machine = Machine::new(tools.qemu()?).counting();
     let mut sink = Rows::default();
@@ -120,6 +122,8 @@ pub fn measure(tools: &Tools, only: Option<&str>) -> Result<Vec<Row>> {
     }
     ensure!(sink.ended, "the guest stopped before the last row");
     rows.extend(sink.rows.into_iter().map(|row| (row.id.clone(), row)));
+    let boot = boot(tools)?;
+    rows.insert(boot.id.clone(), boot);
 
     let mut rows: Vec<Row> =
         rows.into_values().filter(|row| only.is_none_or(|p| row.id.contains(p))).collect();
@@ -131,7 +135,21 @@ pub fn measure(tools: &Tools, only: Option<&str>) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// What the image knows: the nucleus's code and constants, each essential server's code and data, and the resident
+/// Instructions from reset to the prompt of the default system, which its shell has noted.
+fn boot(tools: &Tools) -> Result<Row> {
+    let image = build::system(tools, crate::DEFAULT_SYSTEM)?.image;
+    let mut guest = Machine::new(tools.qemu()?).counting().start(&image)?;
+    guest.enter_script(crate::run::BOOT_LIMIT)?;
+    let reply = guest.run_line("boot", crate::run::BOOT_LIMIT)?;
+    let count = reply.output.split_whitespace().find_map(|word| word.parse().ok());
+    Ok(Row::exact(
+        "boot.prompt".into(),
+        "instructions",
+        count.context("the shell did not say when it was ready")?,
+    ))
+}
+
+/// What the image of the essential system knows: the nucleus's code and constants, each essential server's code and data, and the resident
 /// size of the essential system.
 fn sizes(report: &Report) -> Vec<Row> {
     let row = |id: String, bytes| Row::exact(id, "bytes", bytes);

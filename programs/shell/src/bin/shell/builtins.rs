@@ -22,7 +22,8 @@ const fn builtin(name: &'static str, usage: &'static str, help: &'static str, ru
     Builtin { name, usage, help, run }
 }
 
-static ALL: [Builtin; 10] = [
+static ALL: [Builtin; 11] = [
+    builtin("boot", "", "instructions from reset to the first prompt", boot),
     builtin(
         "exit",
         "[STATUS]",
@@ -140,6 +141,10 @@ fn sleep(_: &mut Shell, arguments: &[String], _: File) -> Result<i64, String> {
     let Some(ticks) = ticks(argument) else { return usage() };
     // The status of what a Ctrl-C ends.
     Ok(if jobs::pause(ticks) { 137 } else { 0 })
+}
+
+fn boot(shell: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
+    print(out, &format!("prompt after {} instructions\n", shell.booted))
 }
 
 fn status(shell: &mut Shell, _: &[String], out: File) -> Result<i64, String> {

@@ -39,6 +39,8 @@ pub struct Shell {
     pub status: i64,
     /// The status with which the shell shall end.
     pub exit: Option<i64>,
+    /// Instructions from reset to the first prompt.
+    pub booted: u64,
 }
 
 /// Says on the standard error output what is wrong.
@@ -59,10 +61,11 @@ fn main() -> i64 {
     {
         complain(format_args!("no thread for Ctrl-C: {}", errno::text(error)));
     }
-    let mut shell = Shell { terminal, status: 0, exit: None };
+    let mut shell = Shell { terminal, status: 0, exit: None, booted: 0 };
     if shell.terminal.mode == Mode::Edit {
         shell.terminal.write(BANNER.as_bytes());
     }
+    shell.booted = pebble::portal::instructions();
     loop {
         shell.terminal.write(jobs::notes().as_bytes());
         let Some(line) = shell.terminal.line(&mut complete) else { break };
