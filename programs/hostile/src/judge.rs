@@ -4,8 +4,9 @@ use crate::kinds::{ALL, End, Kind};
 use alloc::format;
 use alloc::string::String;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use pebble::abi::status;
+use pebble::abi::{status, sys};
 use pebble::api;
+use pebble::attack;
 use pebble::portal::{call, call_wide, time};
 use pebble::println;
 use pebble::process::Child;
@@ -25,6 +26,7 @@ struct Judge {
 pub fn all(rounds: u32) -> i64 {
     let (Ok(vm), Ok(pm)) = (api::portal_open("vm.stats"), api::portal_open("pm.stats")) else { return 1 };
     let mut judge = Judge { vm, pm, passed: 0, failed: 0 };
+    judge.registers();
     // What servers keep for good after a first use (stacks, tables, heap) is not a leak.
     judge.round(false);
     judge.round(false);
@@ -77,6 +79,37 @@ impl Judge {
         }
     }
 
+    /// Nothing but arguments and results crosses, in either direction, and a `p` callee cannot spoil preserved registers.
+    fn registers(&mut self) {
+        let name = format!("mirror{}", api::get_asid());
+        let Ok(child) = Child::run("/bin/hostile", &["hostile", "mirror", &name]) else {
+            return self.check("registers", false, || "the mirror did not start".into());
+        };
+        let portal = self.await_portal(&name);
+        let seen = attack::call_and_look(portal.unwrap_or(0));
+        self.check("registers in the callee", seen.value == 0, || format!("not zero: {:#x}", seen.value));
+        self.check("registers in the caller", seen.leaked == 0, || format!("not zero: {:#x}", seen.leaked));
+        self.check("preserved registers", seen.lost == 0, || format!("lost: {:#x}", seen.lost));
+        for (what, portal) in [("short-circuit", sys::SYS_GET_ASID), ("scheduler", sys::SYS_YIELD)] {
+            let seen = attack::call_and_look(portal);
+            // A short-circuit portal leaves alone what is the caller's.
+            let leaked = if portal == sys::SYS_GET_ASID { seen.leaked & 1 << 3 } else { seen.leaked };
+            self.check(what, leaked == 0 && seen.lost == 0 && seen.status == 0, || {
+                format!("{leaked:#x} {:#x}", seen.lost)
+            });
+        }
+        let _ = portal.map(|index| api::portal_close(index, 1));
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+
+    fn await_portal(&self, name: &str) -> Option<usize> {
+        (0..1000).find_map(|_| {
+            let _ = api::hrsleep(time() + MILLISECOND / 5);
+            api::portal_open(name).ok()
+        })
+    }
+
     /// As a program of its own.
     fn program(&mut self, kind: &Kind) {
         let what = format!("do {}", kind.name);
@@ -107,11 +140,7 @@ impl Judge {
             Ok(child) => child,
             Err(error) => return self.check(&what, false, || format!("did not start: error {error}")),
         };
-        let portal = (0..1000).find_map(|_| {
-            let _ = api::hrsleep(time() + MILLISECOND / 5);
-            api::portal_open(&name).ok()
-        });
-        let Some(portal) = portal else {
+        let Some(portal) = self.await_portal(&name) else {
             let _ = child.kill();
             let _ = child.wait();
             return self.check(&what, false, || "never came up".into());

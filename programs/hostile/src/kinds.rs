@@ -173,6 +173,16 @@ fn interfaces() {
     api::exit(7);
 }
 
+/// Offers an entry that tells which registers it was entered with.
+pub fn mirror(name: &str) -> i64 {
+    if api::portal_register(name, "np", attack::look as extern "C" fn() -> i64 as usize as u64, 0).is_err() {
+        return 98;
+    }
+    loop {
+        let _ = api::hrsleep(u64::MAX >> 1);
+    }
+}
+
 /// Offers one interface, and misbehaves when it is called.
 pub fn serve(kind: &'static Kind, name: &str) -> i64 {
     static KIND: Lock<Option<&Kind>> = Lock::new(None);

@@ -30,6 +30,7 @@ fn main() -> i64 {
             Some(kind) => kinds::serve(kind, word(3)),
             None => usage(),
         },
+        "mirror" => kinds::mirror(word(2)),
         "judge" => judge::all(word(2).parse().unwrap_or(1)),
         _ => usage(),
     }
