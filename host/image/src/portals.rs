@@ -302,38 +302,16 @@ impl<'a> Portals<'a> {
         match goal {
             Goal::Code(at) => {
                 memory.write_word(d.table + u64::from(index) * 8, at);
-                self.placed.push(boot::Portal {
-                    asid: d.asid,
-                    index,
-                    interface: u16::MAX,
-                    code: at,
-                    len: 0,
-                    constant: 0,
-                });
+                self.noted(d, index, u16::MAX, at, 0, 0);
             }
-            Goal::Short(short) => {
-                let (at, code) = self.place(memory, "sm", Shape::Short(short), &none)?;
-                self.note(memory, d, index, name, "sm", "nucleus", at, &code.words, code.call_words);
-                self.placed.push(boot::Portal {
-                    asid: d.asid,
-                    index,
-                    interface: u16::MAX,
-                    code: at,
-                    len: code.len() as u32,
-                    constant: 0,
-                });
-            }
-            Goal::Switch => {
-                let (at, code) = self.place(memory, "smii", Shape::Switch, &none)?;
-                self.note(memory, d, index, name, "smii", "nucleus", at, &code.words, code.call_words);
-                self.placed.push(boot::Portal {
-                    asid: d.asid,
-                    index,
-                    interface: u16::MAX,
-                    code: at,
-                    len: code.len() as u32,
-                    constant: 0,
-                });
+            Goal::Short(_) | Goal::Switch => {
+                let (spec, shape) = match goal {
+                    Goal::Short(short) => ("sm", Shape::Short(short)),
+                    _ => ("smii", Shape::Switch),
+                };
+                let (at, code) = self.place(memory, spec, shape, &none)?;
+                self.note(memory, d, index, name, spec, "nucleus", at, &code.words, code.call_words);
+                self.noted(d, index, u16::MAX, at, code.len(), 0);
             }
             Goal::Semaphore(id) => {
                 for (n, (interface, shape)) in
@@ -353,6 +331,12 @@ impl<'a> Portals<'a> {
             }
         }
         Ok(())
+    }
+
+    /// For the boot information.
+    fn noted(&mut self, d: &Domain, index: u16, interface: u16, code: u64, len: usize, constant: u64) {
+        let len = len as u32;
+        self.placed.push(boot::Portal { asid: d.asid, index, interface, code, len, constant });
     }
 
     fn connect(
@@ -378,14 +362,7 @@ impl<'a> Portals<'a> {
         };
         let (at, code) = self.place(memory, &i.spec, shape, &c)?;
         self.note(memory, d, index, name, &i.spec, &callee.manifest.name, at, &code.words, code.call_words);
-        self.placed.push(boot::Portal {
-            asid: d.asid,
-            index,
-            interface: interface as u16,
-            code: at,
-            len: code.len() as u32,
-            constant,
-        });
+        self.noted(d, index, interface as u16, at, code.len(), constant);
         Ok(())
     }
 }

@@ -5,23 +5,28 @@
 //!
 //! **Strategy.** This crate is pure logic over flat arrays indexed by thread; it switches nothing itself. Each
 //! entry returns a [`Decision`]: go on with the caller, or invoke the switch portal. Every queue is a
-//! [`Ring`]: circular, singly linked, known by its tail, linked through one byte a thread. The running
-//! thread stays in the ring of its priority, as the head. Hence "yield" is one store (the head becomes the
-//! tail), and a preempted thread is where it should be: at the head. A bitmap of non-empty rings finds the
-//! next priority when a ring runs empty. Sleepers are a heap.
+//! [`Queue`]: singly linked, known by its ends, linked through one byte a thread. The running
+//! thread stays in the ready queue of its level, as the head; that queue, `current`, is kept apart from those of the other
+//! levels. Hence "yield" is three stores, and a preempted thread is where it should be: at the head. A bitmap of ready
+//! levels finds the next one when a queue runs empty. Sleepers are a heap, but for the first.
 //!
-//! Hot paths know nothing of what is rare. They end with one comparison, of the time with the *alarm*: the time
-//! when the first sleeper is due, or 0 when something else wants attention (a result to deliver, a slice to
-//! start). When it has come, the decision is made again with everything in view (`Scheduler::decide`).
+//! **Two ways through.** Each call that is made all the time has a *quick* method, which knows nothing of what is rare: before
+//! it changes anything it makes sure that all is as usual, and returns `None` otherwise. Then the method proper is called,
+//! which does the same, and everything else, and decides with everything in view (`Scheduler::decide`). Most of what is unusual a
+//! quick method sees by one comparison, of the time with the *alarm*: the time when the first sleeper is due, or 0 when
+//! something else wants attention: a result to deliver, a thread whose home is dying, the boot. When nothing but one sleeper is
+//! due, a *late* method does the quick one's work and lets the sleeper run.
 //!
 //! Inside, priorities are *levels*, 0 the most urgent, so that the lowest set bit is what is looked for.
 //!
 //! **Invariants**, at the end of every entry:
-//! * a thread that is not free is in one place: a ready ring, one semaphore's ring, the sleepers, or the exited ring;
-//! * the running thread is the head of the most urgent ready ring;
-//! * a ready bit is set if and only if its ring is not empty, and some ring is not: the last ready thread may not wait;
+//! * a thread that is not free is in one place: a ready queue, one semaphore's queue, the sleepers, or the exited queue;
+//! * the running thread is the head of `current`, the ready queue of the most urgent level, `top`; what `queues` says of that level
+//!   is out of date (inside the method proper, `queues` is right and `current` out of date);
+//! * a ready bit is set if and only if its level has a ready thread, and some level has: the last ready thread may not wait;
 //! * a semaphore has waiters only while its word is negative, and then `-word` of them, in order of priority,
 //!   then of arrival; a free semaphore's word is [`FREED`], so both fast paths of its portals come here and fail;
+//! * the alarm is 0 while anything wants attention;
 //! * the timer is due no later than the first sleeper, and within a slice when the running thread has a ready peer.
 //!
 //! **Time slices.** A slice is run time, not real time: it ends at a tick that finds the thread to have run
@@ -32,12 +37,12 @@
 //!
 //! | interface | arguments | method |
 //! |---|---|---|
-//! | `scheduler.yield` | – | [`yield_now(now)`](Scheduler::yield_now) |
+//! | `scheduler.yield` | – | [`quick_yield(now)`](Scheduler::quick_yield), [`yield_now(now)`](Scheduler::yield_now) |
 //! | `scheduler.sleep` | caller's domain; until | [`sleep(until, caller, now)`](Scheduler::sleep) |
 //! | `scheduler.stack_wait` | – | `sleep`, for a while, with no caller's domain (0) |
-//! | `scheduler.p` | semaphore; caller's domain | [`p(words, sem, caller, now)`](Scheduler::p) |
-//! | `scheduler.v`, `scheduler.irq` | semaphore | [`v(words, sem, now)`](Scheduler::v) |
-//! | `scheduler.tick` | – | [`tick(now)`](Scheduler::tick) |
+//! | `scheduler.p` | semaphore; caller's domain | [`quick_p`](Scheduler::quick_p), [`p(words, sem, caller, now)`](Scheduler::p) |
+//! | `scheduler.v`, `scheduler.irq` | semaphore | [`quick_v`](Scheduler::quick_v), [`v(words, sem, now)`](Scheduler::v) |
+//! | `scheduler.tick` | – | [`quick_tick`](Scheduler::quick_tick), [`tick(now)`](Scheduler::tick) |
 //! | `scheduler.thread_start` | thread, priority, home | [`thread_start(tid, priority, home, now)`](Scheduler::thread_start) |
 //! | `scheduler.thread_exit` | – | [`thread_exit(words, now)`](Scheduler::thread_exit) |
 //! | `scheduler.priority` | thread, priority | [`set_priority(tid, priority, now)`](Scheduler::set_priority) |
@@ -48,7 +53,8 @@
 //! | `scheduler.thread_info` | thread | [`thread_info(tid, now)`](Scheduler::thread_info) |
 //! | `scheduler.reap` | – | [`reap()`](Scheduler::reap): thread or -1 |
 //!
-//! After each entry that returns a [`Decision`] the component asks [`timer()`](Scheduler::timer) and programs the
+//! Where a quick method gives up, the component tries the late one (`late_yield`, `late_p`, `late_v`) before the method proper.
+//! After a late one and after `quick_tick` it silences the timer. After each method proper that returns a [`Decision`] the component asks [`timer(now)`](Scheduler::timer) and programs the
 //! timer if the answer is a time; then it returns `value` if `thread` is [`STAY`] (negative as a signed
 //! word), and invokes the switch portal with both words otherwise.
 //!
@@ -56,7 +62,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-pub mod ring;
+pub mod queue;
+mod quick;
 mod semaphores;
 mod sleepers;
 mod threads;
@@ -64,8 +71,8 @@ mod threads;
 use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use pebble_abi::errno::{EINTR, EINVAL, EPERM};
 use pebble_abi::map::{MAX_DOMAINS, MAX_SEMAPHORES, MAX_THREADS, TIME_HZ};
-use ring::{Links, Ring};
-use sleepers::Sleepers;
+use queue::{Links, Queue};
+use sleepers::{Heap, Sleepers};
 
 pub use semaphores::{BootSemaphore, FREED, SemInfo};
 pub use sleepers::NEVER;
@@ -94,25 +101,24 @@ pub struct Decision {
     pub value: i64,
 }
 
-impl Decision {
-    #[inline(always)]
-    const fn stay(value: i64) -> Self {
-        Self { thread: STAY, value }
-    }
-}
-
-/// Where a thread is. Zero is the state that hot paths store.
-#[repr(u8)]
+/// Where a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// In a ready ring; at its head, perhaps running.
+    /// In a ready queue; at its head, perhaps running.
     Ready,
-    /// In the ring of semaphore `Record::sem`.
-    Waiting,
+    /// In the queue of this semaphore.
+    Waiting(usize),
     Sleeping,
     Exited,
     Free,
 }
+
+/// `Scheduler::caller` of a ready thread.
+const NOBODY: u8 = 0;
+/// `Record::sem` of a thread that is not ready and waits for no semaphore.
+const SLEEPING: u16 = u16::MAX;
+const EXITED: u16 = u16::MAX - 1;
+const FREE: u16 = u16::MAX - 2;
 
 /// What hot paths touch of the running thread alone. The size makes the index a shift.
 #[derive(Clone, Copy)]
@@ -122,50 +128,52 @@ struct Record {
     ran: u64,
     /// The value of `ran` at which its slice ends.
     slice_end: u64,
-    /// How often it stopped running.
+    /// How often it stopped running without having to wait.
     switches: u32,
     /// What it waits on, while it waits.
     sem: u16,
     home: u8,
-    /// The domain whose call waits or sleeps.
-    caller: u8,
 }
 
 /// The state of the scheduler. Large: it belongs in a `static`.
-// The order keeps all that is indexed by bytes within reach of a load's immediate offset.
+// The order keeps all that hot paths touch within reach of a load's immediate offset, or begins there.
 #[repr(C)]
 pub struct Scheduler {
-    /// When `exit` must take the long way: the time the first sleeper is due, or 0 for at once.
+    /// When quick methods must give up: the time the first sleeper is due, or 0 for at once.
     alarm: u64,
-    /// When the first sleeper is due, or [`NEVER`].
-    due: u64,
     /// When the running thread began to run.
     since: u64,
     /// What the timer is set to, or will be once the component has asked.
     armed: u64,
-    changed: bool,
-    /// Bit of each level whose ring is not empty.
+    sleepers: Sleepers,
+    /// Bit of each level that has a ready thread.
     ready: u32,
-    running: u8,
+    /// The ready queue of the running thread, which is its head.
+    current: Queue,
+    /// Its level, the most urgent of the ready ones.
+    top: u8,
     /// The timer is set to end a slice.
     slicing: bool,
-    /// Threads with a `result`. While there are any, the alarm is 0.
-    pending: u16,
+    /// Threads with a `result`, and threads that are doomed. While there are any, the alarm is 0.
+    attention: u16,
     /// A semaphore to tell about exited threads; out of range for none.
     reaper: u16,
-    /// Ready threads of each level. Only the first [`PRIORITIES`] are used; so many that a byte needs no mask.
-    rings: [Ring; 256],
-    next: Links,
+    /// Ready threads of the other levels.
+    queues: [Queue; PRIORITIES],
+    links: Links,
     level: [u8; MAX_THREADS],
-    place: [Place; MAX_THREADS],
+    /// The domain whose call waits or sleeps; [`NOBODY`] while the thread is ready, for 0 is no domain.
+    caller: [u8; MAX_THREADS],
+    /// Last waiter of each semaphore that has one; its link leads to the first, unless it is alone.
+    tails: [u8; MAX_SEMAPHORES],
+    records: [Record; MAX_THREADS],
     /// What its pending call will return: 0 or a negative error.
     result: [i8; MAX_THREADS],
     /// Its home was aborted: it may not begin an interruptible wait.
     doomed: [bool; MAX_THREADS],
-    records: [Record; MAX_THREADS],
     semaphores: semaphores::Table,
-    sleepers: Sleepers,
-    exited: Ring,
+    later: Heap,
+    exited: Option<Queue>,
 }
 
 impl Default for Scheduler {
@@ -175,30 +183,31 @@ impl Default for Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler that knows no thread yet; nothing but [`boot`](Self::boot) may follow.
+    /// A scheduler that knows no thread yet: all quick methods give up, and nothing but [`boot`](Self::boot) may follow.
     pub const fn new() -> Self {
-        let record = Record { ran: 0, slice_end: SLICE, switches: 0, sem: 0, home: 0, caller: 0 };
+        let record = Record { ran: 0, slice_end: SLICE, switches: 0, sem: FREE, home: 0 };
         Self {
-            alarm: NEVER,
-            due: NEVER,
+            alarm: 0,
             since: 0,
             armed: NEVER,
-            changed: false,
+            sleepers: Sleepers::new(),
             ready: 0,
-            running: 0,
+            current: Queue::of(0),
+            top: 0,
             slicing: false,
-            pending: 0,
+            attention: 0,
             reaper: u16::MAX,
-            rings: [Ring::EMPTY; 256],
-            next: [0; MAX_THREADS],
+            queues: [Queue::of(0); PRIORITIES],
+            links: [0; MAX_THREADS],
             level: [0; MAX_THREADS],
-            place: [Place::Free; MAX_THREADS],
+            caller: [!NOBODY; MAX_THREADS],
+            tails: [0; MAX_SEMAPHORES],
+            records: [record; MAX_THREADS],
             result: [0; MAX_THREADS],
             doomed: [false; MAX_THREADS],
-            records: [record; MAX_THREADS],
             semaphores: semaphores::Table::new(),
-            sleepers: Sleepers::new(),
-            exited: Ring::EMPTY,
+            later: [0; MAX_THREADS],
+            exited: None,
         }
     }
 
@@ -217,152 +226,178 @@ impl Scheduler {
     ) -> Result<(), i64> {
         for thread in threads {
             let t = self.claim(thread.tid.into(), thread.priority.into(), thread.home.into())?;
-            if thread.tid == running {
-                self.rings[self.level[t as usize] as usize].push_front(&mut self.next, t);
-                self.ready |= 1 << self.level[t as usize];
-            } else {
-                self.make_ready(t);
-            }
+            self.place_ready(t, thread.tid == running);
         }
-        if running as usize >= MAX_THREADS || self.place[running as usize] == Place::Free {
-            return Err(-EINVAL);
-        }
-        self.running = running as u8;
+        let Some(t) = self.thread(running.into()) else { return Err(-EINVAL) };
+        self.top = self.level[t as usize];
+        self.current = *self.queue(self.top);
         self.reaper = reaper;
         self.since = now;
-        self.alarm = 0;
         self.semaphores.boot(words, semaphores)
     }
 
-    /// The time to which the timer must be set now, if that has changed; [`NEVER`] to silence it.
+    /// Has [`boot`](Self::boot) been called?
     #[inline(always)]
-    pub fn timer(&mut self) -> Option<u64> {
-        if self.changed {
-            self.changed = false;
-            return Some(self.armed);
+    pub const fn booted(&self) -> bool {
+        self.ready != 0
+    }
+
+    /// The time to which the timer must be set now, or `None` to leave it. [`NEVER`] silences it. One that is set too early stays
+    /// until it has passed: a tick for nothing costs less than a change at each switch.
+    #[inline(always)]
+    pub fn timer(&mut self, now: u64) -> Option<u64> {
+        let mut want = self.sleepers.due();
+        self.slicing = !self.current.is_single();
+        if self.slicing {
+            // In the past if the slice is used up.
+            let record = &self.records[self.current.head as usize];
+            want = want.min(self.since.wrapping_add(record.slice_end).wrapping_sub(record.ran));
+        }
+        if want < self.armed || self.armed <= now {
+            self.armed = want;
+            return Some(want);
         }
         None
     }
 
-    // --- parts of the hot paths ---------------------------------------------------------------
+    // --- parts of the methods proper ----------------------------------------------------------
 
-    /// Appends a thread to the ready ring of its level.
+    /// The beginning of each: brings `queues` up to date, and names the running thread.
     #[inline(always)]
-    fn make_ready(&mut self, t: u8) {
-        let level = self.level[t as usize];
-        self.place[t as usize] = Place::Ready;
-        if self.rings[level as usize].push_back(&mut self.next, t) {
-            self.ready |= 1u32.wrapping_shl(level.into());
+    fn begin(&mut self) -> u8 {
+        *self.queue(self.top) = self.current;
+        self.current.head
+    }
+
+    /// The end of each: wakes the sleepers that are due, and lets the most urgent thread run instead of `me`, whose call
+    /// returns `value`.
+    fn decide(&mut self, me: u8, value: i64, now: u64) -> Decision {
+        self.set_result(me, value as i8);
+        self.wake(now);
+        self.select();
+        let t = self.current.head;
+        let mut decision = GO_ON;
+        if t != me {
+            if self.caller[me as usize] == NOBODY {
+                self.stop_ready(me, now);
+            } else {
+                self.stop(me, now);
+            }
+            decision.thread = t.into();
         }
-    }
-
-    /// Takes the running thread, `me`, out of the ready rings and names the thread to run instead.
-    /// `None`, and nothing has changed, if no other is ready.
-    #[inline(always)]
-    fn leave(&mut self, me: u8) -> Option<u8> {
-        let ring = &mut self.rings[self.level[me as usize] as usize];
-        if let Some(head) = ring.drop_head(&mut self.next, me) {
-            return Some(head);
-        }
-        let rest = self.ready & self.ready.wrapping_sub(1);
-        if rest == 0 {
-            return None;
-        }
-        ring.clear();
-        self.ready = rest;
-        let head = self.most_urgent();
-        if self.has_peer(head) && !self.slicing {
-            self.alarm = 0;
-        }
-        Some(head)
-    }
-
-    /// Head of the most urgent ring; one is not empty.
-    #[inline(always)]
-    fn most_urgent(&self) -> u8 {
-        self.rings[self.ready.trailing_zeros() as usize].head_unchecked(&self.next)
-    }
-
-    /// Is another thread of the same priority as `t`, a ready thread, ready?
-    #[inline(always)]
-    fn has_peer(&self, t: u8) -> bool {
-        self.next[t as usize] != t
-    }
-
-    /// Makes `t` the running thread instead of `me`.
-    #[inline(always)]
-    fn switch(&mut self, me: u8, t: u8, now: u64) -> Decision {
-        let record = &mut self.records[me as usize];
-        record.ran = record.ran.wrapping_add(now.wrapping_sub(self.since));
-        record.switches = record.switches.wrapping_add(1);
-        self.since = now;
-        self.running = t;
-        Decision { thread: t.into(), value: 0 }
-    }
-
-    /// The way out of a hot path.
-    #[inline(always)]
-    fn exit(&mut self, decision: Decision, now: u64) -> Decision {
-        if now >= self.alarm { self.decide(decision, now) } else { decision }
-    }
-
-    // --- parts of the others ------------------------------------------------------------------
-
-    /// The end of every entry that is not hot, and of the others when the alarm has come: wakes the sleepers
-    /// that are due, and lets the most urgent thread run. `so_far` is what was decided without looking.
-    #[cold]
-    fn decide(&mut self, so_far: Decision, now: u64) -> Decision {
-        self.set_result(self.running, so_far.value as i8);
-        if now >= self.due {
-            self.wake(now);
-        }
-        let t = self.most_urgent();
-        let thread = if t == self.running { so_far.thread } else { self.switch(self.running, t, now).thread };
-        let value = core::mem::take(&mut self.result[t as usize]);
-        self.pending -= u16::from(value != 0);
-        self.alarm = if self.pending == 0 { self.due } else { 0 };
-        self.arm(now);
-        Decision { thread, value: value.into() }
+        let result = core::mem::take(&mut self.result[t as usize]);
+        self.attention -= u16::from(result != 0);
+        self.alarm = if self.attention == 0 { self.sleepers.due() } else { 0 };
+        decision.value = result.into();
+        decision
     }
 
     /// Makes every sleeper ready that is due.
     #[inline(always)]
     fn wake(&mut self, now: u64) {
-        while now >= self.due {
-            let t = self.sleepers.pop();
+        while now >= self.sleepers.due() {
+            let t = self.sleepers.pop(&mut self.later);
             self.make_ready(t);
-            self.due = self.sleepers.due();
         }
+    }
+
+    /// Makes the most urgent ready queue the current one.
+    #[inline(always)]
+    fn select(&mut self) {
+        self.top = self.ready.trailing_zeros() as u8;
+        self.current = *self.queue(self.top);
+    }
+
+    /// `me` stops running.
+    #[inline(always)]
+    fn stop(&mut self, me: u8, now: u64) {
+        let record = &mut self.records[me as usize];
+        record.ran = record.ran.wrapping_add(now.wrapping_sub(self.since));
+        self.since = now;
+    }
+
+    /// `me` stops running, and is ready still.
+    #[inline(always)]
+    fn stop_ready(&mut self, me: u8, now: u64) {
+        self.stop(me, now);
+        let switches = &mut self.records[me as usize].switches;
+        *switches = switches.wrapping_add(1);
     }
 
     /// The pending call of `t` will return this; 0 changes nothing.
     fn set_result(&mut self, t: u8, value: i8) {
         if value != 0 {
-            self.pending += u16::from(self.result[t as usize] == 0);
+            self.attention += u16::from(self.result[t as usize] == 0);
             self.result[t as usize] = value;
         }
     }
 
-    /// Sets the timer to what is needed next. One that is set too early stays until it has passed: a tick for
-    /// nothing costs less than a change at each switch.
-    #[inline]
-    fn arm(&mut self, now: u64) {
-        let mut want = self.due;
-        self.slicing = self.has_peer(self.running);
-        if self.slicing {
-            // In the past if the slice is used up.
-            let record = &self.records[self.running as usize];
-            want = want.min(self.since.wrapping_add(record.slice_end).wrapping_sub(record.ran));
+    #[inline(always)]
+    fn queue(&mut self, level: u8) -> &mut Queue {
+        &mut self.queues[level as usize % PRIORITIES]
+    }
+
+    /// Appends a thread to the ready queue of its level.
+    #[inline(always)]
+    fn make_ready(&mut self, t: u8) {
+        self.place_ready(t, false);
+    }
+
+    /// Puts a thread into the ready queue of its level, in front or behind.
+    #[inline(always)]
+    fn place_ready(&mut self, t: u8, in_front: bool) {
+        let level = self.level[t as usize];
+        self.caller[t as usize] = NOBODY;
+        let queue = &mut self.queues[level as usize % PRIORITIES];
+        if self.ready >> (level % 32) & 1 == 0 {
+            *queue = Queue::of(t);
+            self.ready |= 1 << (level % 32);
+        } else if in_front {
+            queue.push_front(&mut self.links, t);
+        } else {
+            queue.push_back(&mut self.links, t);
         }
-        if want < self.armed || self.armed <= now {
-            self.armed = want;
-            self.changed = true;
+    }
+
+    /// Takes a thread out of the ready queue of `level`, its own.
+    fn leave_ready(&mut self, t: u8, level: u8) {
+        let queue = &mut self.queues[level as usize % PRIORITIES];
+        if queue.is_single() {
+            self.ready &= !(1 << (level % 32));
+        } else {
+            queue.remove(&mut self.links, t);
         }
+    }
+
+    /// Is `me`, the running thread, the only one that is ready? Then it may not wait.
+    #[inline(always)]
+    fn is_last(&self) -> bool {
+        self.current.is_single() && self.ready & self.ready.wrapping_sub(1) == 0
+    }
+
+    #[inline(always)]
+    fn place(&self, t: u8) -> Place {
+        if self.caller[t as usize] == NOBODY {
+            return Place::Ready;
+        }
+        match self.records[t as usize].sem {
+            SLEEPING => Place::Sleeping,
+            EXITED => Place::Exited,
+            FREE => Place::Free,
+            sem => Place::Waiting(sem as usize % MAX_SEMAPHORES),
+        }
+    }
+
+    /// The place of `t`, which is in no queue, on behalf of `caller`.
+    #[inline(always)]
+    fn set_place(&mut self, t: u8, sem: u16, caller: u64) {
+        self.caller[t as usize] = caller as u8;
+        self.records[t as usize].sem = sem;
     }
 
     /// A thread number, checked.
     fn thread(&self, tid: u64) -> Option<u8> {
-        u8::try_from(tid).ok().filter(|t| !matches!(self.place[*t as usize], Place::Free | Place::Exited))
+        u8::try_from(tid).ok().filter(|t| !matches!(self.place(*t), Place::Free | Place::Exited))
     }
 }
 
@@ -375,7 +410,5 @@ fn add(word: &AtomicI64, amount: i64) {
 /// Errors in the form in which a thread keeps them.
 const INTERRUPTED: i8 = -(EINTR as i8);
 const INVALID: i8 = -(EINVAL as i8);
-/// The caller goes on, unless the end of the entry finds a more urgent thread.
-const GO_ON: Decision = Decision::stay(0);
-/// Refusal to the last ready thread.
-const CANNOT_WAIT: Decision = Decision::stay(-EPERM);
+/// The caller goes on.
+const GO_ON: Decision = Decision { thread: STAY, value: 0 };

@@ -1,7 +1,8 @@
 //! The scheduler's component: entries around the library.
 //!
-//! Every entry takes the time, asks the library, programs the timer if that changed, and leaves the decision to the switching
-//! wrapper (`export_switching!`). The library is told of the boot threads at the first entry.
+//! Every entry takes the time, asks the library, programs the timer if that must change, and leaves the decision to the switching
+//! wrapper (`export_switching!`). What has a quick way tries that first; the long way is a function of its own, reached by a jump, so
+//! the quick one needs no stack. The library is told of the boot threads at the first entry.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -36,7 +37,6 @@ pebble::export_wide!("scheduler.thread_info", "nmi>4", thread_info);
 pebble::component!(main);
 
 static STATE: Exclusive<Scheduler> = Exclusive::new(Scheduler::new());
-static BOOTED: Exclusive<bool> = Exclusive::new(false);
 
 /// How long a call waits before it looks again for a free stack of its callee.
 const STACK_RETRY: u64 = map::TIME_HZ / 1000;
@@ -67,12 +67,9 @@ fn boot(scheduler: &mut Scheduler, words: &Words, now: u64) {
 fn state<R>(work: impl FnOnce(&mut Scheduler, &Words, u64) -> R) -> R {
     STATE.with(|scheduler| {
         let (words, now) = (window::semaphore_words(), time());
-        BOOTED.with(|booted| {
-            if !*booted {
-                *booted = true;
-                boot(scheduler, words, now);
-            }
-        });
+        if !scheduler.booted() {
+            boot(scheduler, words, now);
+        }
         work(scheduler, words, now)
     })
 }
@@ -82,15 +79,47 @@ fn state<R>(work: impl FnOnce(&mut Scheduler, &Words, u64) -> R) -> R {
 fn enter(entry: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision) -> Decision {
     state(|scheduler, words, now| {
         let decision = entry(scheduler, words, now);
-        if let Some(at) = scheduler.timer() {
-            let _ = portal::call(sys::NUCLEUS_SET_TIMER, [at, 0, 0, 0, 0]);
+        if let Some(at) = scheduler.timer(now) {
+            set_timer(at);
         }
         decision
     })
 }
 
+#[inline(always)]
+fn set_timer(at: u64) {
+    let _ = portal::call(sys::NUCLEUS_SET_TIMER, [at, 0, 0, 0, 0]);
+}
+
+/// The quick way of an entry.
+#[inline(always)]
+fn quick(entry: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>) -> Option<Decision> {
+    STATE.with(|scheduler| entry(scheduler, window::semaphore_words(), time()))
+}
+
+/// The late way of an entry, or else the long one.
+#[inline(always)]
+fn late(
+    late: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>,
+    long: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision,
+) -> Decision {
+    if quick(late).is_some() { silence() } else { enter(long) }
+}
+
+/// Silences the timer, and lets the thread run that has become the running one.
+#[inline(never)]
+extern "C" fn silence() -> Decision {
+    set_timer(u64::MAX);
+    STATE.with(|scheduler| scheduler.switch())
+}
+
 extern "C" fn yield_now() -> Decision {
-    enter(|s, _, now| s.yield_now(now))
+    quick(|s, _, now| s.quick_yield(now)).unwrap_or_else(|| long_yield())
+}
+
+#[cold]
+extern "C" fn long_yield() -> Decision {
+    late(|s, _, now| s.late_yield(now), |s, _, now| s.yield_now(now))
 }
 
 extern "C" fn sleep(caller: u64, until: u64) -> Decision {
@@ -102,18 +131,38 @@ extern "C" fn stack_wait() -> Decision {
 }
 
 extern "C" fn p(semaphore: u64, caller: u64) -> Decision {
-    enter(|s, words, now| s.p(words, semaphore, caller, now))
+    quick(|s, words, now| s.quick_p(words, semaphore, caller, now))
+        .unwrap_or_else(|| long_p(semaphore, caller))
+}
+
+#[cold]
+extern "C" fn long_p(semaphore: u64, caller: u64) -> Decision {
+    late(
+        |s, words, now| s.late_p(words, semaphore, caller, now),
+        |s, words, now| s.p(words, semaphore, caller, now),
+    )
 }
 
 extern "C" fn v(semaphore: u64) -> Decision {
-    enter(|s, words, now| s.v(words, semaphore, now))
+    quick(|s, words, now| s.quick_v(words, semaphore, now)).unwrap_or_else(|| long_v(semaphore))
 }
 
+#[cold]
+extern "C" fn long_v(semaphore: u64) -> Decision {
+    late(|s, words, now| s.late_v(words, semaphore, now), |s, words, now| s.v(words, semaphore, now))
+}
+
+/// A device: its semaphore has the number of its source.
 extern "C" fn irq(source: u64) -> Decision {
-    enter(|s, words, now| s.v(words, source, now))
+    v(source)
 }
 
 extern "C" fn tick() -> Decision {
+    if quick(|s, _, now| s.quick_tick(now)).is_some() { silence() } else { long_tick() }
+}
+
+#[cold]
+extern "C" fn long_tick() -> Decision {
     enter(|s, _, now| s.tick(now))
 }
 
@@ -126,7 +175,7 @@ extern "C" fn thread_exit() -> Decision {
 }
 
 extern "C" fn priority(tid: u64, priority: u64) -> Decision {
-    enter(|s, _, now| s.set_priority(tid, priority, now))
+    enter(|s, words, now| s.set_priority(words, tid, priority, now))
 }
 
 extern "C" fn domain_abort(asid: u64) -> Decision {

@@ -4,7 +4,7 @@
 //! (P) or not negative (V). What comes here re-checks: nothing has been promised yet.
 
 use crate::*;
-use pebble_abi::errno::{EAGAIN, EPERM};
+use pebble_abi::errno::EAGAIN;
 
 /// Word of a free semaphore: negative, so that both fast paths fail, and one less is positive, so that P sees
 /// it by the same branch that sees a free unit.
@@ -28,11 +28,9 @@ pub struct SemInfo {
     pub waiters: usize,
 }
 
-/// As large as a word, so that one shift indexes both.
+/// What hot paths do not need; they look at the word and at `Scheduler::tails`.
 #[derive(Clone, Copy)]
-#[repr(C, align(8))]
 pub(crate) struct Semaphore {
-    pub(crate) waiters: Ring,
     /// The next free one (or `NONE`) while it is free; else `IN_USE`.
     free: u16,
     owner: u8,
@@ -53,7 +51,7 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) const fn new() -> Self {
-        let free = Semaphore { waiters: Ring::EMPTY, free: NONE, owner: 0, interruptible: false };
+        let free = Semaphore { free: NONE, owner: 0, interruptible: false };
         Self { all: [free; MAX_SEMAPHORES], free: NONE }
     }
 
@@ -65,7 +63,7 @@ impl Table {
         for boot in semaphores {
             let owner = u8::try_from(boot.owner).map_err(|_| -EINVAL)?;
             let sem = self.all.get_mut(boot.id as usize).filter(|sem| !sem.in_use()).ok_or(-EINVAL)?;
-            *sem = Semaphore { owner, interruptible: boot.interruptible, free: IN_USE, ..*sem };
+            *sem = Semaphore { owner, interruptible: boot.interruptible, free: IN_USE };
         }
         for (id, (sem, word)) in self.all.iter_mut().zip(words).enumerate().rev() {
             if !sem.in_use() {
@@ -78,85 +76,85 @@ impl Table {
 }
 
 impl Scheduler {
-    /// Takes a unit, or waits for one. `caller` is the domain that called. 0; `-EINVAL`: no such semaphore;
+    /// Takes a unit, or waits for one. `caller` is the domain that called, not 0. 0; `-EINVAL`: no such semaphore;
     /// `-EINTR`: caught by [`domain_abort`](Self::domain_abort); `-EPERM`: no other thread is ready.
-    #[inline]
     pub fn p(&mut self, words: &Words, sem: u64, caller: u64, now: u64) -> Decision {
-        let sem = sem as usize;
-        if sem >= MAX_SEMAPHORES {
-            return Decision::stay(-EINVAL);
-        }
-        let decision = self.wait(words, sem, caller, now);
-        self.exit(decision, now)
+        let me = self.begin();
+        let error = self.wait(words, sem as usize, me, caller).err().unwrap_or(0);
+        self.decide(me, error, now)
     }
 
-    #[inline(always)]
-    fn wait(&mut self, words: &Words, sem: usize, caller: u64, now: u64) -> Decision {
-        let less = words[sem].load(Relaxed).wrapping_sub(1);
-        if less >= 0 {
-            return take(&words[sem], less);
+    fn wait(&mut self, words: &Words, sem: usize, me: u8, caller: u64) -> Result<(), i64> {
+        let semaphore = self.semaphores.all.get(sem).filter(|sem| sem.in_use()).ok_or(-EINVAL)?;
+        if words[sem].load(Relaxed) > 0 {
+            add(&words[sem], -1);
+        } else if self.doomed[me as usize] && semaphore.interruptible {
+            return Err(-EINTR);
+        } else if self.is_last() {
+            return Err(-EPERM);
+        } else {
+            self.leave_ready(me, self.level[me as usize]);
+            self.set_place(me, sem as u16, caller);
+            self.enqueue(words, sem, me);
         }
-        let me = self.running;
-        if self.doomed[me as usize] && self.semaphores.all[sem].interruptible {
-            return Decision::stay(-EINTR);
-        }
-        let Some(next) = self.leave(me) else { return CANNOT_WAIT };
-        words[sem].store(less, Relaxed);
-        self.place[me as usize] = Place::Waiting;
-        let record = &mut self.records[me as usize];
-        record.sem = sem as u16;
-        record.caller = caller as u8;
-        self.semaphores.all[sem].waiters.insert(&mut self.next, &self.level, me);
-        self.switch(me, next, now)
+        Ok(())
     }
 
     /// Gives a unit to the most urgent waiter, or back. 0, or `-EINVAL`: no such semaphore.
-    #[inline]
     pub fn v(&mut self, words: &Words, sem: u64, now: u64) -> Decision {
-        let sem = sem as usize;
-        if sem >= MAX_SEMAPHORES {
-            return Decision::stay(-EINVAL);
-        }
-        let decision = self.signal(words, sem, now);
-        self.exit(decision, now)
+        let me = self.begin();
+        let error = self.signal(words, sem as usize).err().unwrap_or(0);
+        self.decide(me, error, now)
     }
 
-    #[inline(always)]
-    fn signal(&mut self, words: &Words, sem: usize, now: u64) -> Decision {
-        let Some(t) = self.semaphores.all[sem].waiters.pop_front(&mut self.next) else {
-            return self.give(&words[sem], sem);
-        };
-        add(&words[sem], 1);
-        self.make_ready(t);
-        let me = self.running;
-        let (mine, its) = (self.level[me as usize], self.level[t as usize]);
-        if its < mine {
-            return self.switch(me, t, now);
+    fn signal(&mut self, words: &Words, sem: usize) -> Result<(), i64> {
+        self.semaphores.all.get(sem).filter(|sem| sem.in_use()).ok_or(-EINVAL)?;
+        if let Some(waiters) = self.waiters(words, sem) {
+            self.unqueue(words, sem, waiters.head);
+            self.make_ready(waiters.head);
+        } else {
+            add(&words[sem], 1);
         }
-        if its == mine && !self.slicing {
-            self.alarm = 0;
-        }
-        GO_ON
-    }
-
-    #[cold]
-    fn give(&mut self, word: &AtomicI64, sem: usize) -> Decision {
-        if !self.semaphores.all[sem].in_use() {
-            return Decision::stay(-EINVAL);
-        }
-        add(word, 1);
-        GO_ON
+        Ok(())
     }
 
     /// V without a decision, for [`thread_exit`](Self::thread_exit).
     pub(crate) fn notify(&mut self, words: &Words, sem: u16) {
-        let Some(semaphore) = self.semaphores.all.get_mut(sem as usize).filter(|sem| sem.in_use()) else {
-            return;
-        };
-        add(&words[sem as usize], 1);
-        if let Some(t) = semaphore.waiters.pop_front(&mut self.next) {
-            self.make_ready(t);
+        let _ = self.signal(words, sem.into());
+    }
+
+    fn waiters(&self, words: &Words, sem: usize) -> Option<Queue> {
+        let tail = self.tails[sem];
+        match words[sem].load(Relaxed) {
+            0.. | FREED => None,
+            -1 => Some(Queue::of(tail)),
+            _ => Some(Queue { head: self.links[tail as usize], tail }),
         }
+    }
+
+    /// One more waiter.
+    pub(crate) fn enqueue(&mut self, words: &Words, sem: usize, t: u8) {
+        let mut queue = Queue::of(t);
+        if let Some(waiters) = self.waiters(words, sem) {
+            queue = waiters;
+            queue.insert(&mut self.links, &self.level, t);
+        }
+        self.keep(sem, queue);
+        add(&words[sem], -1);
+    }
+
+    /// One waiter less.
+    pub(crate) fn unqueue(&mut self, words: &Words, sem: usize, t: u8) {
+        if let Some(mut queue) = self.waiters(words, sem).filter(|queue| !queue.is_single()) {
+            queue.remove(&mut self.links, t);
+            self.keep(sem, queue);
+        }
+        add(&words[sem], 1);
+    }
+
+    fn keep(&mut self, sem: usize, queue: Queue) {
+        self.tails[sem] = queue.tail;
+        self.links[queue.tail as usize] = queue.head;
     }
 
     /// A new semaphore: its number, or `-EAGAIN` when all are in use, or `-EINVAL` for a negative value or an
@@ -166,7 +164,7 @@ impl Scheduler {
         let id = self.semaphores.free;
         let Some(sem) = self.semaphores.all.get_mut(id as usize) else { return -EAGAIN };
         self.semaphores.free = sem.free;
-        *sem = Semaphore { waiters: Ring::EMPTY, free: IN_USE, owner, interruptible };
+        *sem = Semaphore { free: IN_USE, owner, interruptible };
         words[id as usize].store(initial, Relaxed);
         id.into()
     }
@@ -174,21 +172,24 @@ impl Scheduler {
     /// Ends a semaphore. Its waiters wake and get `-EINVAL`, as will every later P and V.
     /// 0, `-EINVAL`: no such semaphore, `-EPERM`: it is the reaper's.
     pub fn sem_free(&mut self, words: &Words, sem: u64, now: u64) -> Decision {
-        let id = sem as usize;
-        let Some(sem) = self.semaphores.all.get_mut(id).filter(|sem| sem.in_use()) else {
-            return Decision::stay(-EINVAL);
-        };
-        if id == self.reaper as usize {
-            return Decision::stay(-EPERM);
+        let me = self.begin();
+        let error = self.free(words, sem as usize).err().unwrap_or(0);
+        self.decide(me, error, now)
+    }
+
+    fn free(&mut self, words: &Words, sem: usize) -> Result<(), i64> {
+        self.semaphores.all.get(sem).filter(|sem| sem.in_use()).ok_or(-EINVAL)?;
+        if sem == self.reaper as usize {
+            return Err(-EPERM);
         }
-        let mut waiters = core::mem::replace(&mut sem.waiters, Ring::EMPTY);
-        sem.free = core::mem::replace(&mut self.semaphores.free, id as u16);
-        words[id].store(FREED, Relaxed);
-        while let Some(t) = waiters.pop_front(&mut self.next) {
-            self.set_result(t, INVALID);
-            self.make_ready(t);
+        while let Some(waiters) = self.waiters(words, sem) {
+            self.unqueue(words, sem, waiters.head);
+            self.set_result(waiters.head, INVALID);
+            self.make_ready(waiters.head);
         }
-        self.decide(GO_ON, now)
+        words[sem].store(FREED, Relaxed);
+        self.semaphores.all[sem].free = core::mem::replace(&mut self.semaphores.free, sem as u16);
+        Ok(())
     }
 
     /// `None`: no such semaphore.
@@ -198,17 +199,7 @@ impl Scheduler {
         Some(SemInfo {
             value: words[id].load(Relaxed),
             owner: sem.owner.into(),
-            waiters: sem.waiters.len(&self.next),
+            waiters: self.waiters(words, id).map_or(0, |queue| queue.len(&self.links)),
         })
     }
-}
-
-/// P that need not wait after all; `FREED - 1` wraps to the largest number.
-#[cold]
-fn take(word: &AtomicI64, less: i64) -> Decision {
-    if less == FREED.wrapping_sub(1) {
-        return Decision::stay(-EINVAL);
-    }
-    word.store(less, Relaxed);
-    GO_ON
 }

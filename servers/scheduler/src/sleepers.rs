@@ -1,11 +1,12 @@
 //! Sleeping threads, the earliest first.
 //!
-//! **Strategy.** A binary heap in a static array. A key is the time and the thread in one word, so an
-//! entry is moved by one store, compared by one instruction, and equal times have a fixed order.
+//! **Strategy.** The first is kept apart: mostly there is no other. The others are a binary heap in a static array. A key is
+//! the time and the thread in one word, so an entry is moved by one store, compared by one instruction, and equal times have a
+//! fixed order.
 //!
-//! **Invariant.** No key is smaller than its parent; each thread has at most one; keys that are not in use are
-//! larger than all others, so an empty heap is due "never". Masks replace bounds checks: indices are below `len`,
-//! which is at most the number of threads.
+//! **Invariant.** No key is smaller than its parent, nor than the first; each thread has at most one; without sleepers the first key
+//! is larger than all others, so nobody is due, "never". Masks replace bounds checks: indices are below `others`, which is
+//! less than the number of threads.
 
 use pebble_abi::map::MAX_THREADS;
 
@@ -14,88 +15,112 @@ const MASK: usize = MAX_THREADS - 1;
 pub const NEVER: u64 = u64::MAX >> 8;
 const UNUSED: u64 = u64::MAX;
 
+/// Where the others are: the array lies elsewhere, like the links of a queue.
+pub type Heap = [u64; MAX_THREADS];
+
 pub struct Sleepers {
-    len: usize,
-    keys: [u64; MAX_THREADS],
+    first: u64,
+    others: usize,
 }
 
 impl Sleepers {
     pub const fn new() -> Self {
-        Self { len: 0, keys: [UNUSED; MAX_THREADS] }
+        Self { first: UNUSED, others: 0 }
     }
 
     /// When the first is due; [`NEVER`] without one.
     #[inline(always)]
     pub fn due(&self) -> u64 {
-        self.keys[0] >> 8
+        self.first >> 8
+    }
+
+    /// The first, known to be there, if there is no other.
+    #[inline(always)]
+    pub fn only(&self) -> Option<u8> {
+        (self.others == 0).then_some(self.first as u8)
+    }
+
+    /// Takes the only one out.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.first = UNUSED;
     }
 
     /// `t` is not among them.
-    pub fn push(&mut self, until: u64, t: u8) {
-        self.len += 1;
-        self.rise(self.len - 1, until.min(NEVER) << 8 | u64::from(t));
+    pub fn push(&mut self, heap: &mut Heap, until: u64, t: u8) {
+        let key = until.min(NEVER) << 8 | u64::from(t);
+        let later = self.first.max(key);
+        self.first = self.first.min(key);
+        if later != UNUSED {
+            self.others += 1;
+            rise(heap, self.others - 1, later);
+        }
     }
 
     /// The first; there is one.
     #[inline]
-    pub fn pop(&mut self) -> u8 {
-        let first = self.keys[0] as u8;
-        let last = self.drop_last();
-        if self.len > 0 {
-            self.sink(0, last);
+    pub fn pop(&mut self, heap: &mut Heap) -> u8 {
+        let t = self.first as u8;
+        self.first = UNUSED;
+        if self.others > 0 {
+            self.first = heap[0];
+            self.fill(heap, 0);
         }
-        first
+        t
     }
 
     /// Takes `t` out, wherever it is.
-    pub fn remove(&mut self, t: u8) {
-        let Some(at) = self.keys.iter().take(self.len).position(|key| *key as u8 == t) else { return };
-        let last = self.drop_last();
-        if at < self.len {
+    pub fn remove(&mut self, heap: &mut Heap, t: u8) {
+        if self.first != UNUSED && self.first as u8 == t {
+            self.pop(heap);
+        } else if let Some(at) = heap.iter().take(self.others).position(|key| *key as u8 == t) {
+            self.fill(heap, at);
+        }
+    }
+
+    /// Fills the gap `at` with the last of the others.
+    fn fill(&mut self, heap: &mut Heap, at: usize) {
+        self.others -= 1;
+        if at < self.others {
             // One of the two moves it, or neither.
-            let at = self.rise(at, last);
-            self.sink(at, last);
+            let last = heap[self.others & MASK];
+            let at = rise(heap, at, last);
+            sink(heap, self.others, at, last);
         }
     }
+}
 
-    #[inline]
-    fn drop_last(&mut self) -> u64 {
-        self.len -= 1;
-        core::mem::replace(&mut self.keys[self.len & MASK], UNUSED)
-    }
-
-    /// Fills the gap `at` with `key` or, where that is smaller than the parents, with those; returns its index.
-    fn rise(&mut self, mut at: usize, key: u64) -> usize {
-        while at > 0 {
-            let parent = (at - 1) / 2;
-            if self.keys[parent & MASK] < key {
-                break;
-            }
-            self.keys[at & MASK] = self.keys[parent & MASK];
-            at = parent;
+/// Fills the gap `at` with `key` or, where that is smaller than the parents, with those; returns its index.
+fn rise(heap: &mut Heap, mut at: usize, key: u64) -> usize {
+    while at > 0 {
+        let parent = (at - 1) / 2;
+        if heap[parent & MASK] < key {
+            break;
         }
-        self.keys[at & MASK] = key;
-        at
+        heap[at & MASK] = heap[parent & MASK];
+        at = parent;
     }
+    heap[at & MASK] = key;
+    at
+}
 
-    /// Fills the gap `at` with `key` or, where that is larger than the children, with the smaller of those.
-    fn sink(&mut self, mut at: usize, key: u64) {
-        loop {
-            let mut child = 2 * at + 1;
-            if child >= self.len {
-                break;
-            }
-            if child + 1 < self.len && self.keys[(child + 1) & MASK] < self.keys[child & MASK] {
-                child += 1;
-            }
-            if key < self.keys[child & MASK] {
-                break;
-            }
-            self.keys[at & MASK] = self.keys[child & MASK];
-            at = child;
+/// Fills the gap `at` with `key` or, where that is larger than the children, with the smaller of those.
+fn sink(heap: &mut Heap, len: usize, mut at: usize, key: u64) {
+    loop {
+        let mut child = 2 * at + 1;
+        if child >= len {
+            break;
         }
-        self.keys[at & MASK] = key;
+        if child + 1 < len && heap[(child + 1) & MASK] < heap[child & MASK] {
+            child += 1;
+        }
+        if key < heap[child & MASK] {
+            break;
+        }
+        heap[at & MASK] = heap[child & MASK];
+        at = child;
     }
+    heap[at & MASK] = key;
 }
 
 #[cfg(test)]
@@ -108,28 +133,30 @@ mod tests {
     proptest! {
         #[test]
         fn the_earliest_comes_first(ops in prop::collection::vec((0..6u8, 0..100u64, any::<u8>()), 1..600)) {
-            let (mut heap, mut model) = (Sleepers::new(), BTreeSet::new());
+            let (mut sleepers, mut heap, mut model) = (Sleepers::new(), [0; MAX_THREADS], BTreeSet::new());
             for (op, until, t) in ops {
                 let known = model.iter().find(|(_, other)| *other == t).copied();
                 match (op, known) {
                     (0, _) if !model.is_empty() => {
-                        prop_assert_eq!(heap.pop(), model.pop_first().unwrap().1);
+                        prop_assert_eq!(sleepers.pop(&mut heap), model.pop_first().unwrap().1);
                     }
                     (1, Some(entry)) => {
-                        heap.remove(t);
+                        sleepers.remove(&mut heap, t);
                         model.remove(&entry);
                     }
-                    (1, None) => heap.remove(t),
+                    (1, None) => sleepers.remove(&mut heap, t),
                     (_, None) => {
-                        heap.push(until, t);
+                        sleepers.push(&mut heap, until, t);
                         model.insert((until, t));
                     }
                     _ => {}
                 }
-                prop_assert_eq!(heap.due(), model.first().map_or(NEVER, |(until, _)| *until));
+                let only = model.first().filter(|_| model.len() == 1).map(|(_, t)| *t);
+                prop_assert!(model.is_empty() || sleepers.only() == only);
+                prop_assert_eq!(sleepers.due(), model.first().map_or(NEVER, |(until, _)| *until));
             }
             while let Some((_, t)) = model.pop_first() {
-                prop_assert_eq!(heap.pop(), t);
+                prop_assert_eq!(sleepers.pop(&mut heap), t);
             }
         }
     }

@@ -29,136 +29,161 @@ pub struct ThreadInfo {
     pub home: u16,
     /// Ticks of run time.
     pub ran: u64,
-    /// How often it stopped running.
+    /// How often it stopped running without having to wait: it yielded, or another was more urgent, or had its turn.
     pub switches: u32,
 }
 
 impl Scheduler {
     /// The next thread of the same priority runs.
-    #[inline]
     pub fn yield_now(&mut self, now: u64) -> Decision {
-        let me = self.running;
-        let next = self.next[me as usize];
-        let mut decision = GO_ON;
-        if next != me {
-            self.rings[self.level[me as usize] as usize].turn(me);
-            decision = self.switch(me, next, now);
-        }
-        self.exit(decision, now)
+        let me = self.begin();
+        self.turn(me);
+        self.decide(me, 0, now)
     }
 
-    /// Not before `until`. `caller` is the domain that called. 0; `-EINTR`: caught by
+    /// Puts the running thread behind its peers, and names the first of those, if there are any.
+    #[inline(always)]
+    fn turn(&mut self, me: u8) -> Option<u8> {
+        let queue = &mut self.queues[self.level[me as usize] as usize % PRIORITIES];
+        if queue.is_single() {
+            return None;
+        }
+        queue.push_back(&mut self.links, me);
+        queue.drop_head(&self.links);
+        Some(queue.head)
+    }
+
+    /// Not before `until`. `caller` is the domain that called, or 0. 0; `-EINTR`: caught by
     /// [`domain_abort`](Self::domain_abort); `-EPERM`: no other thread is ready.
     pub fn sleep(&mut self, until: u64, caller: u64, now: u64) -> Decision {
-        let me = self.running;
+        let me = self.begin();
         if self.doomed[me as usize] {
-            return self.decide(Decision::stay(-EINTR), now);
+            return self.decide(me, -EINTR, now);
         }
         if until > now {
-            if self.leave(me).is_none() {
-                return self.decide(CANNOT_WAIT, now);
+            if self.is_last() {
+                return self.decide(me, -EPERM, now);
             }
-            self.place[me as usize] = Place::Sleeping;
-            self.records[me as usize].caller = caller as u8;
-            self.sleepers.push(until, me);
-            self.due = self.sleepers.due();
+            self.leave_ready(me, self.level[me as usize]);
+            let home = self.records[me as usize].home;
+            self.set_place(me, SLEEPING, if caller == 0 { home.into() } else { caller });
+            self.sleepers.push(&mut self.later, until, me);
         }
-        self.decide(GO_ON, now)
+        self.decide(me, 0, now)
     }
 
     /// The timer: wakes whoever is due, and ends the slice of the running thread if it is used up.
     pub fn tick(&mut self, now: u64) -> Decision {
-        if now >= self.due {
-            self.wake(now);
-        }
-        let me = self.running;
-        let ran = self.records[me as usize].ran.wrapping_add(now.wrapping_sub(self.since));
-        if self.has_peer(me) && ran >= self.records[me as usize].slice_end {
-            self.records[me as usize].slice_end = ran.wrapping_add(SLICE);
-            self.rings[self.level[me as usize] as usize].turn(me);
+        let me = self.begin();
+        self.wake(now);
+        if self.slice_is_over(now)
+            && let Some(next) = self.turn(me)
+        {
+            self.records[me as usize].slice_end = self.ran(now).wrapping_add(SLICE);
             // It may have used up its own before it yielded or waited.
-            let next = &mut self.records[self.next[me as usize] as usize];
+            let next = &mut self.records[next as usize];
             if next.ran >= next.slice_end {
                 next.slice_end = next.ran.wrapping_add(SLICE);
             }
         }
-        self.decide(GO_ON, now)
+        self.decide(me, 0, now)
     }
 
-    /// Checks and fills the tables for a new thread, which is in no ring yet.
+    /// Run time of the running thread.
+    #[inline(always)]
+    fn ran(&self, now: u64) -> u64 {
+        self.records[self.current.head as usize].ran.wrapping_add(now.wrapping_sub(self.since))
+    }
+
+    #[inline(always)]
+    pub(crate) fn slice_is_over(&self, now: u64) -> bool {
+        self.ran(now) >= self.records[self.current.head as usize].slice_end
+    }
+
+    /// Checks and fills the tables for a new thread, which is in no queue yet.
     pub(crate) fn claim(&mut self, tid: u64, priority: u64, home: u64) -> Result<u8, i64> {
-        let (Ok(t), Ok(home), 0..32) = (u8::try_from(tid), u8::try_from(home), priority) else {
+        let (Ok(t), Ok(home @ 1..), 0..32) = (u8::try_from(tid), u8::try_from(home), priority) else {
             return Err(-EINVAL);
         };
-        if self.place[t as usize] != Place::Free {
+        if self.place(t) != Place::Free {
             return Err(-EEXIST);
         }
-        self.place[t as usize] = Place::Ready;
         self.level[t as usize] = (PRIORITIES - 1) as u8 - priority as u8;
         self.result[t as usize] = 0;
         self.doomed[t as usize] = false;
-        self.records[t as usize] = Record { ran: 0, slice_end: SLICE, switches: 0, sem: 0, home, caller: 0 };
+        self.records[t as usize] = Record { ran: 0, slice_end: SLICE, switches: 0, sem: FREE, home };
         Ok(t)
     }
 
     /// A new thread becomes ready. 0, `-EINVAL`: argument out of range, `-EEXIST`: the thread is in use.
     pub fn thread_start(&mut self, tid: u64, priority: u64, home: u64, now: u64) -> Decision {
-        match self.claim(tid, priority, home) {
-            Ok(t) => self.make_ready(t),
-            Err(error) => return Decision::stay(error),
-        }
-        self.decide(GO_ON, now)
+        let me = self.begin();
+        let error = match self.claim(tid, priority, home) {
+            Ok(t) => {
+                self.make_ready(t);
+                0
+            }
+            Err(error) => error,
+        };
+        self.decide(me, error, now)
     }
 
     /// The running thread ends, and the reaper hears of it. Returns only to the last ready thread (`-EPERM`).
     pub fn thread_exit(&mut self, words: &Words, now: u64) -> Decision {
-        let me = self.running;
-        if self.leave(me).is_none() {
-            return CANNOT_WAIT;
+        let me = self.begin();
+        if self.is_last() {
+            return self.decide(me, -EPERM, now);
         }
-        self.place[me as usize] = Place::Exited;
-        self.exited.push_back(&mut self.next, me);
+        self.leave_ready(me, self.level[me as usize]);
+        self.set_place(me, EXITED, u64::MAX);
+        self.attention -= u16::from(core::mem::take(&mut self.doomed[me as usize]));
+        match &mut self.exited {
+            Some(queue) => queue.push_back(&mut self.links, me),
+            None => self.exited = Some(Queue::of(me)),
+        }
         self.notify(words, self.reaper);
-        self.decide(GO_ON, now)
+        self.decide(me, 0, now)
     }
 
     /// A thread that has exited, the first one first; its number is free from now on.
     pub fn reap(&mut self) -> Option<u16> {
-        let t = self.exited.pop_front(&mut self.next)?;
-        self.place[t as usize] = Place::Free;
+        let queue = self.exited.as_mut()?;
+        let t = queue.head;
+        if queue.is_single() {
+            self.exited = None;
+        } else {
+            queue.drop_head(&self.links);
+        }
+        self.records[t as usize].sem = FREE;
         Some(t.into())
     }
 
     /// 0, `-EINVAL`: no such priority, `-ESRCH`: no such thread. A ready or waiting thread goes behind those
     /// of its new priority, the running one before them.
-    pub fn set_priority(&mut self, tid: u64, priority: u64, now: u64) -> Decision {
-        let 0..32 = priority else { return Decision::stay(-EINVAL) };
-        let Some(t) = self.thread(tid) else { return Decision::stay(-ESRCH) };
-        self.relevel(t, (PRIORITIES - 1) as u8 - priority as u8);
-        self.decide(GO_ON, now)
+    pub fn set_priority(&mut self, words: &Words, tid: u64, priority: u64, now: u64) -> Decision {
+        let me = self.begin();
+        let error = match (self.thread(tid), priority) {
+            (Some(t), 0..32) => {
+                self.relevel(words, t, (PRIORITIES - 1) as u8 - priority as u8);
+                0
+            }
+            (None, 0..32) => -ESRCH,
+            _ => -EINVAL,
+        };
+        self.decide(me, error, now)
     }
 
-    /// Changes the level of a thread, and its place in the ring that it is in.
-    fn relevel(&mut self, t: u8, level: u8) {
+    /// Changes the level of a thread, and its place in the queue that it is in.
+    fn relevel(&mut self, words: &Words, t: u8, level: u8) {
         let old = core::mem::replace(&mut self.level[t as usize], level);
-        match self.place[t as usize] {
+        match self.place(t) {
             Place::Ready => {
-                if self.rings[old as usize].remove(&mut self.next, t) {
-                    self.ready &= !(1 << old);
-                }
-                let ring = &mut self.rings[level as usize];
-                if t == self.running {
-                    ring.push_front(&mut self.next, t);
-                } else {
-                    ring.push_back(&mut self.next, t);
-                }
-                self.ready |= 1 << level;
+                self.leave_ready(t, old);
+                self.place_ready(t, t == self.current.head);
             }
-            Place::Waiting => {
-                let sem = self.records[t as usize].sem as usize;
-                let waiters = &mut self.semaphores.all[sem % MAX_SEMAPHORES].waiters;
-                waiters.remove(&mut self.next, t);
-                waiters.insert(&mut self.next, &self.level, t);
+            Place::Waiting(sem) => {
+                self.unqueue(words, sem, t);
+                self.enqueue(words, sem, t);
             }
             Place::Sleeping | Place::Exited | Place::Free => {}
         }
@@ -168,57 +193,56 @@ impl Scheduler {
     /// and interruptible wait of a thread whose home it is; such a thread may begin no other, and is raised
     /// to the caller's priority, so that it finds its way out soon. 0, or `-EINVAL`: no such domain.
     pub fn domain_abort(&mut self, words: &Words, asid: u64, now: u64) -> Decision {
-        let Ok(asid) = u8::try_from(asid) else { return Decision::stay(-EINVAL) };
-        let level = self.level[self.running as usize];
+        let me = self.begin();
+        let Ok(asid) = u8::try_from(asid) else { return self.decide(me, -EINVAL, now) };
+        let level = self.level[me as usize];
         self.wake(now);
         for t in 0..=u8::MAX {
-            let place = self.place[t as usize];
+            let (at_home, called) = (self.records[t as usize].home == asid, self.caller[t as usize] == asid);
+            if !at_home && !called {
+                continue;
+            }
+            let place = self.place(t);
             if matches!(place, Place::Free | Place::Exited) {
                 continue;
             }
-            let Record { home, caller, sem, .. } = self.records[t as usize];
-            if home == asid {
-                self.doomed[t as usize] = true;
+            if at_home {
+                self.attention += u16::from(!core::mem::replace(&mut self.doomed[t as usize], true));
                 if self.level[t as usize] > level {
-                    self.relevel(t, level);
+                    self.relevel(words, t, level);
                 }
             }
-            let sem = sem as usize % MAX_SEMAPHORES;
             match place {
-                Place::Waiting
-                    if caller == asid || home == asid && self.semaphores.all[sem].interruptible =>
-                {
-                    self.semaphores.all[sem].waiters.remove(&mut self.next, t);
-                    add(&words[sem], 1);
+                Place::Waiting(sem) if called || self.semaphores.all[sem].interruptible => {
+                    self.unqueue(words, sem, t);
                 }
-                Place::Sleeping if caller == asid || home == asid => self.sleepers.remove(t),
+                Place::Sleeping => self.sleepers.remove(&mut self.later, t),
                 _ => continue,
             }
             self.set_result(t, INTERRUPTED);
             self.make_ready(t);
         }
-        self.due = self.sleepers.due();
-        self.decide(GO_ON, now)
+        self.decide(me, 0, now)
     }
 
     /// `None`: no such number.
     pub fn thread_info(&self, tid: u64, now: u64) -> Option<ThreadInfo> {
-        let t = usize::try_from(tid).ok().filter(|t| *t < MAX_THREADS)?;
-        let record = &self.records[t];
-        let runs = t == self.running as usize;
-        let state = match self.place[t] {
+        let t = u8::try_from(tid).ok()?;
+        let record = &self.records[t as usize];
+        let runs = t == self.current.head;
+        let state = match self.place(t) {
             Place::Ready if runs => ThreadState::Running,
             Place::Ready => ThreadState::Ready,
-            Place::Waiting => ThreadState::Waiting(record.sem),
+            Place::Waiting(sem) => ThreadState::Waiting(sem as u16),
             Place::Sleeping => ThreadState::Sleeping,
             Place::Exited => ThreadState::Exited,
             Place::Free => ThreadState::Free,
         };
         Some(ThreadInfo {
             state,
-            priority: (PRIORITIES - 1) as u8 - self.level[t],
+            priority: (PRIORITIES - 1) as u8 - self.level[t as usize],
             home: record.home.into(),
-            ran: if runs { record.ran.wrapping_add(now.wrapping_sub(self.since)) } else { record.ran },
+            ran: if runs { self.ran(now) } else { record.ran },
             switches: record.switches,
         })
     }

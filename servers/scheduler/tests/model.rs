@@ -2,7 +2,8 @@
 //! compared after each step.
 //!
 //! The model keeps plain vectors and looks at everything each time: it has no alarm, no bitmap, no heap
-//! and no links. The harness plays the portals: P and V first try their fast path on the shared word.
+//! and no links. The harness plays the portals: P and V first try their fast path on the shared word. It plays the component too:
+//! the quick way first, or for comparison only the long one.
 
 mod reference;
 
@@ -15,17 +16,40 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 #[derive(Clone, Debug)]
 enum Op {
     Advance(u64),
+    /// Time passes while interrupts are off: the next entry comes before the tick.
+    Drift(u64),
     Yield,
-    Sleep { delay: u64, caller: u8 },
-    P { sem: u64, caller: u8, fast: bool },
-    V { sem: u64, fast: bool },
+    Sleep {
+        delay: u64,
+        caller: u8,
+    },
+    P {
+        sem: u64,
+        caller: u8,
+        fast: bool,
+    },
+    V {
+        sem: u64,
+        fast: bool,
+    },
     Tick,
-    Start { tid: u64, priority: u64, home: u64 },
+    Start {
+        tid: u64,
+        priority: u64,
+        home: u64,
+    },
     Exit,
     Reap,
-    Priority { tid: u64, priority: u64 },
+    Priority {
+        tid: u64,
+        priority: u64,
+    },
     Abort(u64),
-    Alloc { initial: i64, owner: u64, interruptible: bool },
+    Alloc {
+        initial: i64,
+        owner: u64,
+        interruptible: bool,
+    },
     Free(u64),
 }
 
@@ -38,6 +62,7 @@ fn op() -> impl Strategy<Value = Op> {
     let time = prop_oneof![6 => 0..40u64, 2 => 0..400u64, 2 => 0..2 * SLICE];
     prop_oneof![
         20 => time.prop_map(Op::Advance),
+        4 => (0..300u64).prop_map(Op::Drift),
         10 => Just(Op::Yield),
         10 => (delay, asid()).prop_map(|(delay, caller)| Op::Sleep { delay, caller }),
         18 => (sem.clone(), asid(), prop::bool::weighted(0.9))
@@ -63,10 +88,16 @@ struct Pair {
     /// What the timer is set to.
     timer: u64,
     now: u64,
+    /// The component's way: the quick method first.
+    quick: bool,
 }
 
 impl Pair {
     fn boot() -> Self {
+        Self::boot_with(true)
+    }
+
+    fn boot_with(quick: bool) -> Self {
         let words: Box<Words> = Box::new([const { AtomicI64::new(0) }; 1024]);
         let mut real = Box::new(Scheduler::new());
         let threads =
@@ -78,7 +109,7 @@ impl Pair {
         let mut model = Model::new(3, 3, 1000);
         threads.iter().for_each(|t| model.add(t.tid as usize, t.priority, 1));
         boot.iter().for_each(|s| model.add_semaphore(s.id as usize, 0, 1, s.interruptible));
-        Self { real, model, words, timer: NEVER, now: 1000 }
+        Self { real, model, words, timer: NEVER, now: 1000, quick }
     }
 
     fn word(&self, sem: u64) -> Option<&AtomicI64> {
@@ -95,14 +126,22 @@ impl Pair {
                 ticked = self.timer <= self.now;
                 ticked.then(|| self.tick())
             }
+            Op::Drift(ticks) => {
+                self.now += ticks;
+                None
+            }
             Op::Tick => Some(self.tick()),
             Op::Yield => {
                 self.model.yield_now(now);
-                Some(self.real.yield_now(now))
+                Some(self.try_quick(
+                    |real, _| real.quick_yield(now),
+                    |real, _| real.late_yield(now),
+                    |real, _| real.yield_now(now),
+                ))
             }
             Op::Sleep { delay, caller } => {
                 self.model.sleep(now + delay, caller, now);
-                Some(self.real.sleep(now + delay, caller.into(), now))
+                Some(self.long(|real, _| real.sleep(now + delay, caller.into(), now)))
             }
             Op::P { sem, caller, fast } => match self.word(sem) {
                 Some(word) if fast && word.load(Relaxed) > 0 => {
@@ -112,7 +151,12 @@ impl Pair {
                 }
                 _ => {
                     self.model.p(sem, caller, now);
-                    Some(self.real.p(&self.words, sem, caller.into(), now))
+                    let caller = caller.into();
+                    Some(self.try_quick(
+                        |real, words| real.quick_p(words, sem, caller, now),
+                        |real, words| real.late_p(words, sem, caller, now),
+                        |real, words| real.p(words, sem, caller, now),
+                    ))
                 }
             },
             Op::V { sem, fast } => match self.word(sem) {
@@ -123,16 +167,20 @@ impl Pair {
                 }
                 _ => {
                     self.model.v(sem, now);
-                    Some(self.real.v(&self.words, sem, now))
+                    Some(self.try_quick(
+                        |real, words| real.quick_v(words, sem, now),
+                        |real, words| real.late_v(words, sem, now),
+                        |real, words| real.v(words, sem, now),
+                    ))
                 }
             },
             Op::Start { tid, priority, home } => {
                 self.model.start(tid, priority, home, now);
-                Some(self.real.thread_start(tid, priority, home, now))
+                Some(self.long(|real, _| real.thread_start(tid, priority, home, now)))
             }
             Op::Exit => {
                 self.model.exit(now);
-                Some(self.real.thread_exit(&self.words, now))
+                Some(self.long(|real, words| real.thread_exit(words, now)))
             }
             Op::Reap => {
                 assert_eq!(self.real.reap().map(usize::from), self.model.reap());
@@ -140,11 +188,11 @@ impl Pair {
             }
             Op::Priority { tid, priority } => {
                 self.model.set_priority(tid, priority, now);
-                Some(self.real.set_priority(tid, priority, now))
+                Some(self.long(|real, words| real.set_priority(words, tid, priority, now)))
             }
             Op::Abort(asid) => {
                 self.model.abort(asid, now);
-                let decision = self.real.domain_abort(&self.words, asid, now);
+                let decision = self.long(|real, words| real.domain_abort(words, asid, now));
                 self.model.assert_nothing_blocked(asid);
                 Some(decision)
             }
@@ -159,17 +207,13 @@ impl Pair {
             }
             Op::Free(sem) => {
                 self.model.free(sem, now);
-                Some(self.real.sem_free(&self.words, sem, now))
+                Some(self.long(|real, words| real.sem_free(words, sem, now)))
             }
         };
         if let Some(decision) = decision {
             let value = self.model.answer.take().unwrap();
             let thread = if self.model.running == before { STAY } else { self.model.running as u64 };
             assert_eq!(decision, Decision { thread, value });
-            if let Some(time) = self.real.timer() {
-                assert_eq!(time, self.model.timer_wanted(), "timer");
-                self.timer = time;
-            }
             if ticked {
                 // Or it would tick for ever.
                 assert!(
@@ -181,9 +225,41 @@ impl Pair {
         self.check();
     }
 
+    /// A method proper, after which the timer is set.
+    fn long(&mut self, entry: impl FnOnce(&mut Scheduler, &Words) -> Decision) -> Decision {
+        let decision = entry(&mut self.real, &self.words);
+        if let Some(time) = self.real.timer(self.now) {
+            assert_eq!(time, self.model.timer_wanted(), "timer");
+            self.timer = time;
+        }
+        decision
+    }
+
     fn tick(&mut self) -> Decision {
-        self.model.tick(self.now);
-        self.real.tick(self.now)
+        let now = self.now;
+        self.model.tick(now);
+        self.try_quick(|_, _| None, |real, _| real.quick_tick(now), |real, _| real.tick(now))
+    }
+
+    /// What the component does: the quick way, or the late one, after which the timer is silenced, or the method proper.
+    fn try_quick(
+        &mut self,
+        quick: impl FnOnce(&mut Scheduler, &Words) -> Option<Decision>,
+        late: impl FnOnce(&mut Scheduler, &Words) -> Option<Decision>,
+        long: impl FnOnce(&mut Scheduler, &Words) -> Decision,
+    ) -> Decision {
+        if self.quick {
+            if let Some(decision) = quick(&mut self.real, &self.words) {
+                return decision;
+            }
+            if let Some(decision) = late(&mut self.real, &self.words) {
+                assert_eq!(NEVER, self.model.timer_wanted(), "timer");
+                assert_eq!(decision, self.real.switch());
+                self.timer = NEVER;
+                return decision;
+            }
+        }
+        self.long(long)
     }
 
     fn check(&self) {
@@ -233,8 +309,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn does_what_the_model_does(ops in prop::collection::vec(op(), 50..250)) {
-        let mut pair = Pair::boot();
+    fn does_what_the_model_does(ops in prop::collection::vec(op(), 50..250), quick: bool) {
+        let mut pair = Pair::boot_with(quick);
         for op in &ops {
             pair.step(op);
         }
@@ -263,6 +339,40 @@ fn frequent_preemption_starves_nobody() {
     }
     let ran = |tid| pair.real.thread_info(tid, pair.now).unwrap().ran;
     assert!(ran(1).abs_diff(ran(2)) <= 2 * SLICE, "{} {}", ran(1), ran(2));
+}
+
+/// Each entry that finds the only sleeper due does its own work and lets the sleeper run.
+#[test]
+fn a_due_sleeper_runs_after_any_entry() {
+    // Threads 1 and 2 (priority 5) share the processor, 4 (priority 2) waits for semaphore 1, 3 (priority 7) sleeps.
+    let v = |sem| Op::V { sem, fast: true };
+    let p = |sem| Op::P { sem, caller: 1, fast: true };
+    for (before, entry) in [
+        (vec![], Op::Yield),
+        (vec![], p(0)),
+        (vec![p(0)], p(2)),
+        (vec![p(0)], v(0)),
+        (vec![], v(1)),
+        (vec![], Op::Tick),
+    ] {
+        let mut pair = Pair::boot();
+        let start = Op::Start { tid: 4, priority: 2, home: 2 };
+        let sleep = |delay| Op::Sleep { delay, caller: 1 };
+        let begin = [start, Op::Priority { tid: 4, priority: 8 }, p(1), Op::Priority { tid: 4, priority: 2 }];
+        begin.iter().for_each(|op| pair.step(op));
+        pair.step(&sleep(100));
+        before.iter().for_each(|op| pair.step(op));
+        pair.step(&Op::Drift(100));
+        pair.step(&entry);
+        let running = pair.real.thread_info(3, pair.now).unwrap().state;
+        assert_eq!(running, ThreadState::Running, "{entry:?}");
+        // All the others run in their turn again.
+        for _ in 0..8 {
+            pair.step(&sleep(1000));
+            pair.step(&Op::Yield);
+            pair.step(&Op::Advance(2000));
+        }
+    }
 }
 
 #[test]
@@ -324,10 +434,10 @@ fn the_first_entry_after_boot_decides_anew() {
     let threads = [(0, 0), (1, 9), (2, 9)].map(|(tid, priority)| BootThread { tid, priority, home: 1 });
     real.boot(&words, threads, [], 0, u16::MAX, 0).unwrap();
     assert_eq!(real.v(&words, 0, 1), Decision { thread: 1, value: 0 });
-    assert_eq!(real.timer(), Some(1 + SLICE));
+    assert_eq!(real.timer(1), Some(1 + SLICE));
     // What thread 0 was to return has been kept for it; it is the only one left at last.
     assert_eq!(real.thread_exit(&words, 2), Decision { thread: 2, value: 0 });
     assert_eq!(real.thread_exit(&words, 3), Decision { thread: 0, value: -EINVAL });
-    assert_eq!(real.set_priority(2, 1, 4).value, -ESRCH);
+    assert_eq!(real.set_priority(&words, 2, 1, 4).value, -ESRCH);
     assert_eq!((real.reap(), real.reap(), real.reap()), (Some(1), Some(2), None));
 }

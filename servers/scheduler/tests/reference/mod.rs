@@ -124,7 +124,7 @@ impl Model {
             let ran = now - self.since;
             let me = self.running;
             self.thread(me).ran += ran;
-            self.thread(me).switches += 1;
+            self.thread(me).switches += u32::from(self.threads[&me].state == State::Ready);
             (self.running, self.since) = (tid, now);
         }
     }
@@ -159,7 +159,6 @@ impl Model {
 
     pub fn yield_now(&mut self, now: u64) {
         self.end_turn(self.running);
-        self.switch(self.most_urgent(), now);
         self.decide(now);
     }
 
@@ -184,7 +183,6 @@ impl Model {
         } else if self.leave(State::Waiting(sem as usize), caller) {
             self.semaphore(sem).unwrap().value -= 1;
             self.enqueue(sem as usize, me);
-            self.switch(self.most_urgent(), now);
         }
         self.decide(now);
     }
@@ -208,10 +206,7 @@ impl Model {
 
     pub fn v(&mut self, sem: u64, now: u64) {
         match self.signal(sem as usize) {
-            Ok(()) => {
-                self.switch(self.most_urgent(), now);
-                self.decide(now);
-            }
+            Ok(()) => self.decide(now),
             Err(error) => self.fail(error, now),
         }
     }

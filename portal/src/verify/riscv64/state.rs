@@ -1,0 +1,128 @@
+//! What is known at one point of the code: registers, control registers, frame words, deeds.
+
+use super::MAX_FRAME;
+use super::value::*;
+
+/// Things done so far, as bits of [`State::done`].
+pub(super) mod done {
+    pub const ROOM: u16 = 1;
+    pub const COUNTED: u16 = 2;
+    pub const SEMAPHORE: u16 = 4;
+    pub const TAKEN: u16 = 8;
+    pub const LINKED: u16 = 16;
+    pub const GIVEN: u16 = 32;
+    /// The short-circuit portal's effect on the machine.
+    pub const EFFECT: u16 = 64;
+}
+
+/// A set of frame words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Words([u64; 2]);
+
+const _: () = assert!(MAX_FRAME <= 128);
+
+impl Words {
+    pub(super) fn below(end: usize) -> Self {
+        let all = (1u128 << end) - 1;
+        Words([all as u64, (all >> 64) as u64])
+    }
+
+    #[inline(always)]
+    pub(super) fn has(self, word: usize) -> bool {
+        let half = if word < 64 { self.0[0] } else { self.0[1] };
+        half >> (word % 64) & 1 == 1
+    }
+
+    #[inline(always)]
+    pub(super) fn add(&mut self, word: usize) {
+        let half = if word < 64 { &mut self.0[0] } else { &mut self.0[1] };
+        *half |= 1 << (word % 64);
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct State {
+    pub(super) regs: Values<32>,
+    /// What the registers held at first.
+    pub(super) origin: Kind,
+    /// Which were set since (low half); which were cleared since (high half).
+    pub(super) marks: u64,
+    pub(super) sscratch: Value,
+    pub(super) satp: Value,
+    pub(super) sepc: Value,
+    pub(super) fcsr: Value,
+    /// What was written, if anything.
+    pub(super) sie: Option<Value>,
+    /// Floating point is on.
+    pub(super) float: bool,
+    /// Float registers that were cleared; that were loaded with what was saved.
+    pub(super) float_zero: u32,
+    pub(super) float_restored: u32,
+    /// Frame words written.
+    pub(super) stored: Words,
+    /// Words of the thread block written by the switch.
+    pub(super) block: u16,
+    pub(super) done: u16,
+}
+
+impl State {
+    #[inline(always)]
+    pub(super) fn new(origin: Kind, code: usize, float: bool) -> Self {
+        let mut regs = Values::numbered(origin);
+        regs.set(0, ZERO);
+        regs.set(reg::GP, Value(Kind::Code, code as i32));
+        // What the callee left in control registers is nobody's.
+        let control = |number| if origin == Kind::Own { csr_value(number) } else { UNKNOWN };
+        State {
+            regs,
+            origin,
+            marks: SET << reg::GP,
+            sscratch: Value(Kind::Top, 0),
+            satp: control(csr::SATP),
+            sepc: control(csr::SEPC),
+            fcsr: control(csr::FCSR),
+            sie: None,
+            float,
+            float_zero: 0,
+            float_restored: 0,
+            stored: Words::default(),
+            block: 0,
+            done: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, x: u8) -> Value {
+        self.regs.get(usize::from(x & 31))
+    }
+
+    #[inline(always)]
+    pub(super) fn set(&mut self, x: u8, value: Value) {
+        if x & 31 != 0 {
+            self.regs.set(usize::from(x & 31), value);
+        }
+        self.marks = self.marks & !(CLEARED << (x & 31)) | SET << (x & 31);
+    }
+
+    #[inline(always)]
+    pub(super) fn clear(&mut self, x: u8) {
+        self.regs.set(usize::from(x & 31), ZERO);
+        self.marks |= CLEARED << (x & 31);
+    }
+
+    pub(super) fn zero(&self) -> u32 {
+        (self.marks >> 32) as u32
+    }
+
+    pub(super) fn touched(&self) -> u32 {
+        self.marks as u32 | self.zero()
+    }
+
+    pub(super) fn did(&self, what: u16) -> bool {
+        self.done & what == what
+    }
+}
+
+/// Marks of register 0 in [`State::marks`].
+const SET: u64 = 1;
+const CLEARED: u64 = 1 << 32;
