@@ -62,7 +62,7 @@ pub enum Shape {
     Tail,
     /// Short-circuit portals.
     Short(Short),
-    /// The scheduler's: `p1` thread to run, `p2` result of its pending call.
+    /// The scheduler's: in `a0` and `a1`, where its entry has left them, the thread to run and the result of its pending call.
     Switch,
     /// Table entry 0: runs the return code of the top frame.
     Dispatch,

@@ -159,8 +159,6 @@ macro_rules! export_switching {
                 core::arch::naked_asm!(
                     "call {entry}",
                     "bltz a0, 2f",
-                    "mv a2, a1",
-                    "mv a1, a0",
                     "li t0, {switch}",
                     "ecall",
                     "2:",

@@ -386,7 +386,7 @@ impl Emitter<'_> {
         for (reg, at) in slots() {
             self.put(sd(reg, T2, at));
         }
-        self.put(andi(T2, A1, map::MAX_THREADS as i32 - 1));
+        self.put(andi(T2, A0, map::MAX_THREADS as i32 - 1));
         self.put(slli(T2, T2, 12));
         self.high(T3, map::THREADS_VA);
         self.put(add(T2, T2, T3));
@@ -394,7 +394,7 @@ impl Emitter<'_> {
         for (reg, at) in slots() {
             self.put(ld(reg, T2, at));
         }
-        self.put(addi(A0, A2, 0));
+        self.put(addi(A0, A1, 0));
         self.put(ld(GP, T1, 0));
         self.put(jalr(ZERO, GP, 0));
     }

@@ -43,7 +43,7 @@ impl Verifier<'_> {
                 {
                     return Err(Reason::SavedThread);
                 }
-                expect(s, reg::A0, own(reg::A2))?;
+                expect(s, reg::A0, own(reg::A1))?;
                 registers(s, Kind::NextRegister, reg::PRESERVED, 0)?;
                 registers(s, Kind::Own, !(reg::PRESERVED | reg::SCRATCH | gp | 1 << reg::A0), 0)
             }

@@ -173,7 +173,7 @@ pub(super) fn alu_imm(op: Alu, value: Value, imm: i64) -> Value {
         },
         Alu::And => match (kind, imm) {
             (Kind::TopPage, THREAD_MASK) => Value(Kind::ThreadId, 0),
-            (Kind::Own, THREAD_MASK) if n == reg::A1 as i32 => Value(Kind::NextId, 0),
+            (Kind::Own, THREAD_MASK) if n == reg::A0 as i32 => Value(Kind::NextId, 0),
             _ => UNKNOWN,
         },
         Alu::Or if kind == Kind::AsidHigh && imm == status::DEAD as i64 => Value(Kind::Status, 0),
