@@ -107,7 +107,7 @@ fn late(
 }
 
 /// Silences the timer, and lets the thread run that has become the running one.
-#[inline(never)]
+#[inline(always)]
 extern "C" fn silence() -> Decision {
     set_timer(u64::MAX);
     STATE.with(|scheduler| scheduler.switch())
