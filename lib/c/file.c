@@ -18,6 +18,9 @@ static struct __lock lock;
 
 /* Open files whose reads can wait: read returns what the first call brings. A bit for each portal index. */
 static unsigned char streams[NPORTALS / 8];
+/* Descriptors that open returned and close has not taken back: any other is refused here, since to invoke a portal that
+   the domain does not hold is a fault. */
+static unsigned char opened[NPORTALS / 8];
 
 static int starts_with(const char *path, const char *prefix) {
     return strncmp(path, prefix, strlen(prefix)) == 0;
@@ -51,13 +54,14 @@ static int open_path(const char *path) {
         __atomic_fetch_and(byte, (unsigned char)~bit, __ATOMIC_RELAXED);
     else
         __atomic_fetch_or(byte, bit, __ATOMIC_RELAXED);
+    __atomic_fetch_or(&opened[first % NPORTALS / 8], bit, __ATOMIC_RELAXED);
     return first;
 }
 
 /* First portal of a descriptor, or -1 and errno. */
 static int portal_of(int fd) {
     int portal = -1;
-    if (fd >= FIRST_FREE && fd <= NPORTALS - FILE_PORTALS)
+    if (fd >= FIRST_FREE && fd <= NPORTALS - FILE_PORTALS && opened[fd / 8] >> fd % 8 & 1)
         return fd;
     if (fd < 0 || fd > 2) {
         errno = EBADF;
@@ -98,6 +102,11 @@ int close(int fd) {
             return -1;
         }
     } else if ((portal = portal_of(fd)) < 0) {
+        return -1;
+    }
+    unsigned char bit = (unsigned char)(1 << portal % 8);
+    if (!(__atomic_fetch_and(&opened[portal / 8], (unsigned char)~bit, __ATOMIC_RELAXED) & bit)) {
+        errno = EBADF; /* another thread was quicker */
         return -1;
     }
     long result = __checked(portal_call(portal + FILE_CLOSE));

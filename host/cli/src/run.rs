@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use pebble_qemu::{Exit, Machine};
 
 use crate::tools::Tools;
@@ -31,8 +31,15 @@ pub struct Options {
 
 pub fn run(tools: &Tools, options: &Options) -> Result<u8> {
     let image = match &options.image {
-        Some(image) if image.exists() => image.clone(),
-        Some(image) => bail!("there is no image {}", image.display()),
+        Some(image) => {
+            let bytes = std::fs::read(image).with_context(|| image.display().to_string())?;
+            ensure!(
+                pebble_image::read_report(&bytes).is_some(),
+                "{} is not an image of Pebble",
+                image.display()
+            );
+            image.clone()
+        }
         None => build::system(tools, &options.system)?.image,
     };
     let mut machine = Machine::new(tools.qemu()?);

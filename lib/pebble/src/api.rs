@@ -15,41 +15,40 @@ fn answer(result: Result<i64, Broken>) -> Result<u64, Errno> {
 }
 
 pub fn get_asid() -> u16 {
-    call(sys::SYS_GET_ASID, [0; 5]).unwrap_or(0) as u16
+    call(sys::SYS_GET_ASID, []).unwrap_or(0) as u16
 }
 
 pub fn get_thread_id() -> u16 {
-    call(sys::SYS_GET_THREAD_ID, [0; 5]).unwrap_or(0) as u16
+    call(sys::SYS_GET_THREAD_ID, []).unwrap_or(0) as u16
 }
 
 /// Ticks of 100 ns since power-on.
 pub fn hrtime() -> u64 {
-    call(sys::SYS_HRTIME, [0; 5]).unwrap_or(0) as u64
+    call(sys::SYS_HRTIME, []).unwrap_or(0) as u64
 }
 
 pub fn yield_now() {
-    let _ = call(sys::SYS_YIELD, [0; 5]);
+    let _ = call(sys::SYS_YIELD, []);
 }
 
 /// Sleeps until an absolute time in ticks.
 pub fn hrsleep(until: u64) -> Result<u64, Errno> {
-    answer(call(sys::SYS_HRSLEEP, [until, 0, 0, 0, 0]))
+    answer(call(sys::SYS_HRSLEEP, [until]))
 }
 
 /// Starts a thread in this domain; it ends when `entry` returns. Priority 0: that of the caller.
 pub fn thread_create(entry: extern "C" fn(u64), argument: u64, priority: u8) -> Result<u16, Errno> {
-    answer(call(sys::SYS_THREAD_CREATE, [entry as usize as u64, argument, priority.into(), 0, 0]))
-        .map(|t| t as u16)
+    answer(call(sys::SYS_THREAD_CREATE, [entry as usize as u64, argument, priority.into()])).map(|t| t as u16)
 }
 
 pub fn sbrk(bytes: i64) -> Result<u64, Errno> {
-    answer(call(sys::SYS_SBRK, [bytes as u64, 0, 0, 0, 0]))
+    answer(call(sys::SYS_SBRK, [bytes as u64]))
 }
 
 /// Ends the domain.
 pub fn exit(status: i64) -> ! {
     loop {
-        let _ = call(sys::SYS_EXIT, [status as u64, 0, 0, 0, 0]);
+        let _ = call(sys::SYS_EXIT, [status as u64]);
     }
 }
 
@@ -59,7 +58,7 @@ fn name_words(name: &str) -> Result<[u64; 3], Errno> {
 
 pub fn portal_open(name: &str) -> Result<usize, Errno> {
     let [a, b, c] = name_words(name)?;
-    answer(call(sys::SYS_PORTAL_OPEN, [a, b, c, 0, 0])).map(|i| i as usize)
+    answer(call(sys::SYS_PORTAL_OPEN, [a, b, c])).map(|i| i as usize)
 }
 
 /// Offers `entry` to other domains. The specification has at most 8 characters here; `results` is its `>n`.
@@ -72,53 +71,53 @@ pub fn portal_register(name: &str, spec: &str, entry: u64, results: u8) -> Resul
 /// Number of this domain's own interface of that name.
 pub fn own_interface(name: &str) -> Result<u64, Errno> {
     let [a, b, c] = name_words(name)?;
-    answer(call(sys::SYS_INTERFACE, [a, b, c, 0, 0]))
+    answer(call(sys::SYS_INTERFACE, [a, b, c]))
 }
 
 /// Index of P; V is the next. A wait on it ends with EINTR when the waiting thread's domain dies.
 pub fn sem_create(initial: u64) -> Result<usize, Errno> {
-    answer(call(sys::SYS_SEM_CREATE, [initial, 0, 0, 0, 0])).map(|i| i as usize)
+    answer(call(sys::SYS_SEM_CREATE, [initial, 0])).map(|i| i as usize)
 }
 
 /// As [`sem_create`], for locks: a wait inside a server goes on even if the thread's own domain has died.
 pub fn sem_create_patient(initial: u64) -> Result<usize, Errno> {
-    answer(call(sys::SYS_SEM_CREATE, [initial, 1, 0, 0, 0])).map(|i| i as usize)
+    answer(call(sys::SYS_SEM_CREATE, [initial, 1])).map(|i| i as usize)
 }
 
 pub fn sem_open(name: &str) -> Result<usize, Errno> {
     let [a, b, c] = name_words(name)?;
-    answer(call(sys::SYS_SEM_OPEN, [a, b, c, 0, 0])).map(|i| i as usize)
+    answer(call(sys::SYS_SEM_OPEN, [a, b, c])).map(|i| i as usize)
 }
 
 pub fn sem_publish(index: usize, name: &str) -> Result<u64, Errno> {
     let [a, b, c] = name_words(name)?;
-    answer(call(sys::SYS_SEM_PUBLISH, [index as u64, a, b, c, 0]))
+    answer(call(sys::SYS_SEM_PUBLISH, [index as u64, a, b, c]))
 }
 
 /// P. Fails when the wait was cut short.
 #[inline]
 pub fn sem_wait(index: usize) -> Result<u64, Errno> {
-    answer(call(index, [0; 5]))
+    answer(call(index, []))
 }
 
 /// V.
 #[inline]
 pub fn sem_post(index: usize) -> Result<u64, Errno> {
-    answer(call(index + 1, [0; 5]))
+    answer(call(index + 1, []))
 }
 
 /// For servers, inside a call: `count` portals into this domain, its interfaces from `interface` on with `constant` compiled in, in
 /// the table of the domain that called.
 pub fn portal_create(interface: u64, count: u64, constant: u64) -> Result<usize, Errno> {
-    answer(call(sys::SYS_PORTAL_CREATE, [interface, count, constant, 0, 0])).map(|i| i as usize)
+    answer(call(sys::SYS_PORTAL_CREATE, [interface, count, constant])).map(|i| i as usize)
 }
 
 /// For servers, inside a call: takes portals into this domain away from the domain that called.
 pub fn portal_remove(index: usize, count: usize) -> Result<u64, Errno> {
-    answer(call(sys::SYS_PORTAL_REMOVE, [index as u64, count as u64, 0, 0, 0]))
+    answer(call(sys::SYS_PORTAL_REMOVE, [index as u64, count as u64]))
 }
 
 /// Gives up own portals.
 pub fn portal_close(index: usize, count: usize) -> Result<u64, Errno> {
-    answer(call(sys::SYS_PORTAL_CLOSE, [index as u64, count as u64, 0, 0, 0]))
+    answer(call(sys::SYS_PORTAL_CLOSE, [index as u64, count as u64]))
 }

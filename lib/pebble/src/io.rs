@@ -36,30 +36,26 @@ pub fn open(path: &str) -> Result<File, Errno> {
 
 impl File {
     /// Up to `IO_BYTES` bytes; 0 at the end.
+    #[inline]
     pub fn read(&self, out: &mut [u8]) -> Result<usize, Errno> {
         let want = out.len().min(IO_BYTES);
-        let (count, words) =
-            call_wide(self.0 + sys::FILE_READ, [want as u64, 0, 0, 0, 0]).map_err(|_| errno::EIO)?;
+        let (count, words) = call_wide(self.0 + sys::FILE_READ, [want as u64]).map_err(|_| errno::EIO)?;
         if count < 0 {
             return Err(-count);
         }
         let count = (count as usize).min(want);
-        for (i, byte) in out.iter_mut().enumerate().take(count) {
-            *byte = (words[i / 8] >> (i % 8 * 8)) as u8;
-        }
+        words_to_bytes(words, &mut out[..count]);
         Ok(count)
     }
 
     /// All of it.
+    #[inline]
     pub fn write(&self, bytes: &[u8]) -> Result<(), Errno> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let count = rest.len().min(IO_BYTES);
-            let mut p = [count as u64, 0, 0, 0, 0];
-            for (i, byte) in rest[..count].iter().enumerate() {
-                p[1 + i / 8] |= u64::from(*byte) << (i % 8 * 8);
-            }
-            match call(self.0 + sys::FILE_WRITE, p) {
+            let [a, b, c, d] = bytes_to_words(&rest[..count]);
+            match call(self.0 + sys::FILE_WRITE, [count as u64, a, b, c, d]) {
                 Ok(done) if done > 0 => rest = &rest[(done as usize).min(count)..],
                 Ok(0) | Err(_) => return Err(errno::EIO),
                 Ok(error) => return Err(-error),
@@ -69,7 +65,7 @@ impl File {
     }
 
     pub fn seek(&self, offset: i64, whence: u64) -> Result<u64, Errno> {
-        match call(self.0 + sys::FILE_SEEK, [offset as u64, whence, 0, 0, 0]) {
+        match call(self.0 + sys::FILE_SEEK, [offset as u64, whence]) {
             Ok(at) if at >= 0 => Ok(at as u64),
             Ok(error) => Err(-error),
             Err(_) => Err(errno::EIO),
@@ -77,8 +73,48 @@ impl File {
     }
 
     pub fn close(self) {
-        let _ = call(self.0 + sys::FILE_CLOSE, [0; 5]);
+        let _ = call(self.0 + sys::FILE_CLOSE, []);
         let _ = crate::api::portal_close(self.0, sys::FILE_PORTALS);
+    }
+}
+
+/// Up to `IO_BYTES` bytes as words, zero behind them. A single word stays in its register.
+#[inline]
+fn bytes_to_words(bytes: &[u8]) -> [u64; IO_BYTES / 8] {
+    if bytes.len() <= 8 {
+        return [bytes_to_word(bytes), 0, 0, 0];
+    }
+    let mut words = [0; IO_BYTES / 8];
+    for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {
+        *word = chunk.try_into().map_or_else(|_| bytes_to_word(chunk), u64::from_le_bytes);
+    }
+    words
+}
+
+#[inline]
+fn bytes_to_word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// The inverse: fills `out`, at most `IO_BYTES`.
+#[inline]
+fn words_to_bytes(words: [u64; IO_BYTES / 8], out: &mut [u8]) {
+    if out.len() <= 8 {
+        return word_to_bytes(words[0], out);
+    }
+    for (word, chunk) in words.into_iter().zip(out.chunks_mut(8)) {
+        match <&mut [u8; 8]>::try_from(&mut *chunk) {
+            Ok(whole) => *whole = word.to_le_bytes(),
+            Err(_) => word_to_bytes(word, chunk),
+        }
+    }
+}
+
+#[inline]
+fn word_to_bytes(mut word: u64, out: &mut [u8]) {
+    for byte in out {
+        *byte = word as u8;
+        word >>= 8;
     }
 }
 

@@ -43,12 +43,15 @@ impl Import {
     }
 
     #[inline]
-    pub fn call(&self, p: [u64; 5]) -> Result<i64, crate::portal::Broken> {
+    pub fn call<const N: usize>(&self, p: [u64; N]) -> Result<i64, crate::portal::Broken> {
         crate::portal::call(self.index(), p)
     }
 
     #[inline]
-    pub fn call_wide(&self, p: [u64; 5]) -> Result<crate::portal::Wide, crate::portal::Broken> {
+    pub fn call_wide<const N: usize>(
+        &self,
+        p: [u64; N],
+    ) -> Result<crate::portal::Wide, crate::portal::Broken> {
         crate::portal::call_wide(self.index(), p)
     }
 }
@@ -85,14 +88,27 @@ macro_rules! export {
 
 /// As [`export!`] for a specification that ends in `>1` to `>4`: the function's seventh parameter is `&mut More`.
 /// All seven must be declared: `extern "C" fn(u64, u64, u64, u64, u64, u64, &mut More) -> i64`.
+///
+/// The result words travel in `a2..a5`, which no C function can return. An entry behind a `p` or `f` portal leaves through the
+/// return portal at once, which restores what the caller must find unchanged; one behind an `m` portal returns.
 #[macro_export]
 #[allow_internal_unsafe]
 macro_rules! export_wide {
     ($name:literal, $spec:literal, $entry:ident) => {
         const _: () = {
-            // The callee's result words travel in a2..a5, which no C function can return: move them there.
+            type Entry = extern "C" fn(u64, u64, u64, u64, u64, u64) -> i64;
+            const TRUSTED: bool = $spec.as_bytes()[1] == b'm';
+            const WIDE: Entry = if TRUSTED { returns } else { leaves };
+
+            extern "C" fn leaves(a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64 {
+                let mut more = [0; 4];
+                let value = $entry(a, b, c, d, e, f, &mut more);
+                // SAFETY: the specification is not `m`, and nothing is left to drop.
+                unsafe { $crate::portal::leave(value, more) }
+            }
+
             #[unsafe(naked)]
-            extern "C" fn wide() -> i64 {
+            extern "C" fn returns(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64) -> i64 {
                 core::arch::naked_asm!(
                     "addi sp, sp, -48",
                     "sd ra, 40(sp)",
@@ -112,9 +128,9 @@ macro_rules! export_wide {
                     entry = sym $entry,
                 )
             }
-            // The type of the entry is checked here; the wrapper cannot.
+            // The type of the entry is checked here; assembly cannot.
             const _: extern "C" fn(u64, u64, u64, u64, u64, u64, &mut $crate::link::More) -> i64 = $entry;
-    $crate::export!($name, $spec, wide: fn());
+    $crate::export!($name, $spec, WIDE: fn(u64, u64, u64, u64, u64, u64));
         };
     };
 }

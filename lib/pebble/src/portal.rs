@@ -1,11 +1,12 @@
 //! Calls through portals: the few instructions that put an index and words into registers and execute `ecall`.
 //!
-//! The portal returns to `ra`, so the stub needs no code behind the `ecall`. A nonzero transport status becomes
+//! The portal returns to `ra`, so a call is a jump to an `ecall` with no code behind it. A nonzero transport status becomes
 //! [`Broken`]; what the callee answered, errors included, is the value.
 
 use core::arch::asm;
 use core::fmt;
-use pebble_abi::status;
+use core::mem::MaybeUninit;
+use pebble_abi::{status, sys};
 
 /// The call did not come back from the callee: transport status of `pebble_abi::status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,20 +27,32 @@ impl fmt::Display for Broken {
 /// Value and four further words.
 pub type Wide = (i64, [u64; 4]);
 
-/// Invokes portal `index` with up to five words.
+/// The only `ecall` of most components: the portal goes on where `ra` says, which is behind the jump to here.
+#[unsafe(naked)]
+extern "C" fn trap() {
+    core::arch::naked_asm!("ecall")
+}
+
+/// Word `i`, or whatever the register holds: the portal scrubs what its specification does not take.
+#[inline(always)]
+fn word<const N: usize>(p: [u64; N], i: usize) -> MaybeUninit<u64> {
+    const { assert!(N <= 5, "five words at most") };
+    if i < N { MaybeUninit::new(p[i]) } else { MaybeUninit::uninit() }
+}
+
+/// Invokes portal `index` with `p`: as many words as its specification takes. Missing ones are whatever the registers hold.
 #[inline]
-pub fn call(index: usize, p: [u64; 5]) -> Result<i64, Broken> {
+pub fn call<const N: usize>(index: usize, p: [u64; N]) -> Result<i64, Broken> {
     let (value, status): (i64, u64);
     // SAFETY: a portal call changes only registers that the C convention lets a callee change, and memory of
     // this component only where the callee was lent it; the code after the call is named in `ra`.
     unsafe {
         asm!(
-            "lla ra, 2f",
-            "ecall",
-            "2:",
+            "jal ra, {trap}",
+            trap = sym trap,
             in("t0") index,
-            inlateout("a1") p[0] => status,
-            in("a2") p[1], in("a3") p[2], in("a4") p[3], in("a5") p[4],
+            inlateout("a1") word(p, 0) => status,
+            in("a2") word(p, 1), in("a3") word(p, 2), in("a4") word(p, 3), in("a5") word(p, 4),
             lateout("a0") value,
             clobber_abi("C"),
         );
@@ -49,21 +62,20 @@ pub fn call(index: usize, p: [u64; 5]) -> Result<i64, Broken> {
 
 /// Invokes a portal whose specification promises more result words (`>1` to `>4`).
 #[inline]
-pub fn call_wide(index: usize, p: [u64; 5]) -> Result<Wide, Broken> {
+pub fn call_wide<const N: usize>(index: usize, p: [u64; N]) -> Result<Wide, Broken> {
     let (value, status): (i64, u64);
     let mut more = [0u64; 4];
     // SAFETY: as in `call`.
     unsafe {
         asm!(
-            "lla ra, 2f",
-            "ecall",
-            "2:",
+            "jal ra, {trap}",
+            trap = sym trap,
             in("t0") index,
-            inlateout("a1") p[0] => status,
-            inlateout("a2") p[1] => more[0],
-            inlateout("a3") p[2] => more[1],
-            inlateout("a4") p[3] => more[2],
-            inlateout("a5") p[4] => more[3],
+            inlateout("a1") word(p, 0) => status,
+            inlateout("a2") word(p, 1) => more[0],
+            inlateout("a3") word(p, 2) => more[1],
+            inlateout("a4") word(p, 3) => more[2],
+            inlateout("a5") word(p, 4) => more[3],
             lateout("a0") value,
             clobber_abi("C"),
         );
@@ -73,8 +85,27 @@ pub fn call_wide(index: usize, p: [u64; 5]) -> Result<Wide, Broken> {
 
 /// As [`call`], with the transport error folded into a negative value: for servers that treat it like any other failure.
 #[inline]
-pub fn call_or(index: usize, p: [u64; 5], error: i64) -> i64 {
+pub fn call_or<const N: usize>(index: usize, p: [u64; N], error: i64) -> i64 {
     call(index, p).unwrap_or(-error)
+}
+
+/// Returns to the caller of the running entry, with further result words.
+///
+/// # Safety
+/// Nothing of this activation is used again, and the preserved registers are not put back: the entry's portal
+/// must be one that restores them (`p` or `f`).
+#[doc(hidden)]
+#[inline(always)]
+pub unsafe fn leave(value: i64, more: [u64; 4]) -> ! {
+    // SAFETY: as the caller promises.
+    unsafe {
+        asm!(
+            "ecall",
+            in("t0") sys::RETURN, in("a0") value,
+            in("a2") more[0], in("a3") more[1], in("a4") more[2], in("a5") more[3],
+            options(noreturn),
+        )
+    }
 }
 
 /// Leaves through a tail portal: whoever called this entry continues when the target returns.

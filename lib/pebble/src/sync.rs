@@ -55,11 +55,38 @@ impl<T> Lock<T> {
 
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
-        if self.wanted.fetch_add(1, Ordering::Acquire) != 0 {
-            let index = self.semaphore();
-            while portal::call(index, [0; 5]) != Ok(0) {}
+        self.enter().unwrap_or_else(Queued::wait)
+    }
+
+    /// Takes the lock, or a place in the queue for it. With [`Guard::release`], for entries that contain no call as long as
+    /// nobody else wants the lock.
+    #[inline]
+    pub fn enter(&self) -> Result<Guard<'_, T>, Queued<'_, T>> {
+        match self.wanted.fetch_add(1, Ordering::Acquire) {
+            0 => Ok(Guard { lock: self }),
+            _ => Err(Queued { lock: self }),
         }
-        Guard { lock: self }
+    }
+
+    /// Lets the next one in: what [`Guard::release`] has left to do.
+    #[cold]
+    pub fn pass_on(&self) {
+        let _ = portal::call(self.semaphore() + 1, []);
+    }
+}
+
+/// A place in the queue for a lock.
+#[must_use = "the lock comes to whoever is queued"]
+pub struct Queued<'a, T> {
+    lock: &'a Lock<T>,
+}
+
+impl<'a, T> Queued<'a, T> {
+    #[cold]
+    pub fn wait(self) -> Guard<'a, T> {
+        let index = self.lock.semaphore();
+        while portal::call(index, []) != Ok(0) {}
+        Guard { lock: self.lock }
     }
 }
 
@@ -82,11 +109,21 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
+impl<T> Guard<'_, T> {
+    /// Gives the lock up; if somebody waits for it, the caller must [`Lock::pass_on`] soon. No method, so that it hides none
+    /// of the value's.
+    #[inline]
+    #[must_use = "somebody may wait for `pass_on`"]
+    pub fn release(guard: Self) -> bool {
+        core::mem::ManuallyDrop::new(guard).lock.wanted.fetch_sub(1, Ordering::Release) != 1
+    }
+}
+
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if self.lock.wanted.fetch_sub(1, Ordering::Release) != 1 {
-            let _ = portal::call(self.lock.semaphore() + 1, [0; 5]);
+            self.lock.pass_on();
         }
     }
 }

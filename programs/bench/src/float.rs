@@ -17,7 +17,7 @@ pebble::import! {
 pebble::component!(main);
 
 fn main() -> i64 {
-    let _ = START.call([0; 5]);
+    let _ = START.call([]);
     let base = (instructions(), instructions());
     let mut samples = Samples::new(2, (base.1 - base.0) as u32);
     for _ in 0..ROUNDS {
@@ -26,6 +26,6 @@ fn main() -> i64 {
     if let Ok(console) = io::open("/dev/console") {
         let _ = console.write(alloc::format!("@bench {}\n", samples.row("portal.leg.fp.4")).as_bytes());
     }
-    let _ = pebble::portal::call(DONE.index() + 1, [0; 5]);
+    let _ = pebble::portal::call(DONE.index() + 1, []);
     0
 }

@@ -18,7 +18,7 @@ const DELAY: (u64, u64) = (60, 400);
 pub fn all(bench: &Bench) {
     let offset = calibrate();
     // The measuring thread outranks the load.
-    let _ = crate::PRIORITY.call([api::get_thread_id().into(), 12, 0, 0, 0]);
+    let _ = crate::PRIORITY.call([api::get_thread_id().into(), 12]);
     for (id, load, workers) in [
         ("irq.idle", Load::Idle, 1),
         ("irq.sc", Load::ShortCircuit, 1),
@@ -29,7 +29,7 @@ pub fn all(bench: &Bench) {
         bench.start(Job::Load(load), workers);
         if load == Load::Semaphore {
             // The token.
-            let _ = call(crate::RING1.index() + 1, [0; 5]);
+            let _ = call(crate::RING1.index() + 1, []);
         }
         let mut samples = bench.samples(1);
         let mut random = 0x2545_f491_4f6c_dd1d_u64;

@@ -116,7 +116,7 @@ impl Bench {
         WORKERS.store(workers, Relaxed);
         let starts = [&START1, &START2, &START3, &START4, &START5, &START6, &START7];
         for (n, start) in starts.iter().enumerate().take(workers as usize) {
-            let _ = call(start.index() + 1, [0; 5]);
+            let _ = call(start.index() + 1, []);
             while ASKED.load(Relaxed) <= n as u64 {
                 let _ = api::hrsleep(pebble::portal::time() + 100);
             }
@@ -126,7 +126,7 @@ impl Bench {
     fn join(&self, workers: u64) {
         STOP.store(1, Relaxed);
         for _ in 0..workers {
-            let _ = call(DONE.index(), [0; 5]);
+            let _ = call(DONE.index(), []);
         }
     }
 }
@@ -158,8 +158,8 @@ fn legs(bench: &Bench) {
     bench.call("portal.leg.sm.0", 2, SM.index());
     bench.call("portal.leg.sm.4", 2, SM4.index());
     bench.call("portal.leg.np.4", 2, NP4.index());
-    let _ = call(FLOAT.index() + 1, [0; 5]);
-    let _ = call(FLOAT_DONE.index(), [0; 5]);
+    let _ = call(FLOAT.index() + 1, []);
+    let _ = call(FLOAT_DONE.index(), []);
     // Two legs for each domain after the first; a domain alone calls itself.
     for (domains, legs, sm, np) in [
         (1, 2, SELF_SM.index(), SELF_NP.index()),
@@ -194,8 +194,8 @@ fn semaphores(bench: &Bench) {
         let mut samples = bench.samples(domains as u32);
         for _ in 0..ROUNDS {
             let before = instructions();
-            let _ = call(next, [0; 5]);
-            let _ = call(RING.index(), [0; 5]);
+            let _ = call(next, []);
+            let _ = call(RING.index(), []);
             samples.add(instructions() - before);
         }
         bench.join(domains - 1);
@@ -206,7 +206,7 @@ fn semaphores(bench: &Bench) {
 /// Token rings of pipes. `ring` is what is left of `latency` when the work of one pipe in one domain, where nobody waits, is taken off.
 fn pipes(bench: &Bench) {
     let open = |token: u64, side: char| io::open(&alloc::format!("/pipe/{token:016x}/{side}"));
-    let create = || PIPE_CREATE.call([0; 5]).unwrap_or(-1) as u64;
+    let create = || PIPE_CREATE.call([]).unwrap_or(-1) as u64;
     let mut byte = [0];
     let token = create();
     let (Ok(read), Ok(write)) = (open(token, 'r'), open(token, 'w')) else { return };

@@ -27,13 +27,13 @@ pebble::component!(main);
 fn main() -> i64 {
     let _ = RINGS.bound();
     loop {
-        let _ = call(START.index(), [0; 5]);
-        if let Ok((kind, [a, b, last, _])) = JOB.call_wide([api::get_asid().into(), 0, 0, 0, 0])
+        let _ = call(START.index(), []);
+        if let Ok((kind, [a, b, last, _])) = JOB.call_wide([api::get_asid().into()])
             && let Some(job) = Job::decode([kind as u64, a, b])
         {
             work(job, last != 0);
         }
-        let _ = call(DONE.index() + 1, [0; 5]);
+        let _ = call(DONE.index() + 1, []);
     }
 }
 
@@ -43,8 +43,8 @@ fn work(job: Job, last: bool) {
         Job::SemaphoreRing(_) => {
             let next = if last { FIRST.index() } else { NEXT.index() } + 1;
             for _ in 0..ROUNDS {
-                let _ = call(OWN.index(), [0; 5]);
-                let _ = call(next, [0; 5]);
+                let _ = call(OWN.index(), []);
+                let _ = call(next, []);
             }
         }
         Job::PipeRing { read, write } => pipe_ring(read, write),
@@ -72,7 +72,7 @@ fn pipe_ring(read: u64, write: u64) {
 fn background(load: Load, last: bool) {
     // A pair of workers; the driver is not in it.
     let next = if last { SECOND.index() } else { NEXT.index() } + 1;
-    while STOPPED.call([0; 5]) == Ok(0) {
+    while STOPPED.call([]) == Ok(0) {
         for _ in 0..1000 {
             match load {
                 Load::Idle => core::hint::spin_loop(),
@@ -80,16 +80,16 @@ fn background(load: Load, last: bool) {
                     api::get_asid();
                 }
                 Load::Call => {
-                    let _ = NULL.call([0; 5]);
+                    let _ = NULL.call([]);
                 }
                 Load::Yield => api::yield_now(),
                 Load::Semaphore => {
-                    let _ = call(OWN.index(), [0; 5]);
-                    let _ = call(next, [0; 5]);
+                    let _ = call(OWN.index(), []);
+                    let _ = call(next, []);
                 }
             }
         }
     }
     // Nobody is left waiting for the token.
-    let _ = call(next, [0; 5]);
+    let _ = call(next, []);
 }

@@ -12,8 +12,8 @@ use pebble::abi::{errno, sys};
 use pebble::api::{self, Errno};
 use pebble::link::More;
 use pebble::portal;
-use pebble::sync::Lock;
-use pebble_pipe::{Error, Pipes, QUEUES, Queue, Read, ReadWord, Side, Wake, Write, parse_path};
+use pebble::sync::{Guard, Lock, Queued};
+use pebble_pipe::{Error, Pipes, QUEUES, Queue, Read, Side, Wake, Write, parse_path};
 
 // The four portals of an end, in the order of `sys::FILE_READ` and its fellows.
 pebble::export_wide!("pipe.read", "npci>4", read);
@@ -65,59 +65,118 @@ fn cut_short(queue: Queue) -> Result<(), Errno> {
     Err(errno::EINTR)
 }
 
+// The usual small operations save no registers: they contain no call, but end in one whenever something is left to do.
+
+#[inline(always)]
 extern "C" fn read(control: u64, max: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     loop {
-        let outcome = PIPES.lock().read_word(control, max);
-        match outcome {
-            ReadWord::Data(count, word) => {
-                more[0] = word;
-                return count as i64;
+        match read_word(control, max) {
+            (0, _) => {
+                let (value, words) = read_any(control, max);
+                *more = words;
+                return value;
             }
-            ReadWord::Block(queue) => {
-                if let Err(error) = wait(queue) {
+            (count @ 1.., word) => {
+                more[0] = word;
+                return count;
+            }
+            (..0, queue) => {
+                if let Err(error) = wait(Queue::numbered(queue)) {
                     return -error;
                 }
             }
-            ReadWord::Refused => return read_any(control, max, more),
         }
     }
 }
 
 #[inline(never)]
-fn read_any(control: u64, max: u64, more: &mut More) -> i64 {
+fn read_word(control: u64, max: u64) -> (i64, u64) {
+    match PIPES.enter() {
+        Ok(mut pipes) => {
+            let (count, word) = pipes.read_word(control, max);
+            if Guard::release(pipes) { passed_on(count, word) } else { (count, word) }
+        }
+        Err(queued) => read_in_turn(control, max, queued),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn passed_on(count: i64, word: u64) -> (i64, u64) {
+    PIPES.pass_on();
+    (count, word)
+}
+
+#[cold]
+#[inline(never)]
+fn read_in_turn(control: u64, max: u64, queued: Queued<Pipes>) -> (i64, u64) {
+    queued.wait().read_word(control, max)
+}
+
+#[inline(never)]
+fn read_any(control: u64, max: u64) -> portal::Wide {
     loop {
         let outcome = PIPES.lock().read(control, max);
         match outcome {
             Read::Data { count, words, wake } => {
                 signal(wake);
-                *more = words;
-                return count as i64;
+                return (count as i64, words);
             }
             Read::Block(queue) => {
                 if let Err(error) = wait(queue) {
-                    return -error;
+                    return (-error, [0; 4]);
                 }
             }
-            Read::Failed(error) => return -error.errno(),
+            Read::Failed(error) => return (-error.errno(), [0; 4]),
         }
     }
 }
 
 extern "C" fn write(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
-    if (1..=8).contains(&count) {
-        let outcome = PIPES.lock().write_word(control, count as usize, a);
-        if let Some(wake) = outcome {
-            signal(wake);
-            return count as i64;
-        }
+    let mut pipes = match PIPES.enter() {
+        Ok(pipes) => pipes,
+        Err(queued) => return write_in_turn(control, count, a, b, c, d, queued),
+    };
+    let wake = pipes.write_word(control, count, a);
+    let pass_on = Guard::release(pipes);
+    match wake {
+        None => write_any(control, count, a, b, c, d, pass_on),
+        Some(wake) if pass_on || wake.count > 1 => written(count, wake, pass_on),
+        Some(Wake { count: 0, .. }) => count as i64,
+        Some(Wake { queue, .. }) => wake_one(count, queue),
     }
-    write_any(control, count, [a, b, c, d])
+}
+
+/// The usual end of a write that somebody waits for.
+#[inline(never)]
+fn wake_one(count: u64, queue: Queue) -> i64 {
+    api::sem_post(semaphore(queue)).map_or_else(|error| -error, |_| count as i64)
+}
+
+#[cold]
+#[inline(never)]
+fn written(count: u64, wake: Wake, pass_on: bool) -> i64 {
+    if pass_on {
+        PIPES.pass_on();
+    }
+    signal(wake);
+    count as i64
+}
+
+#[cold]
+#[inline(never)]
+fn write_in_turn(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64, queued: Queued<Pipes>) -> i64 {
+    drop(queued.wait());
+    write_any(control, count, a, b, c, d, false)
 }
 
 #[inline(never)]
-fn write_any(control: u64, count: u64, words: [u64; 4]) -> i64 {
+fn write_any(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64, pass_on: bool) -> i64 {
+    if pass_on {
+        PIPES.pass_on();
+    }
     loop {
-        let outcome = PIPES.lock().write(control, count, words);
+        let outcome = PIPES.lock().write(control, count, [a, b, c, d]);
         match outcome {
             Write::Done { count, wake } => {
                 signal(wake);

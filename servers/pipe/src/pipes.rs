@@ -3,8 +3,8 @@
 //! Invariants:
 //! * `ends[s]` of a pipe is the number of open ends of side `s` that name it; a pipe in use by an open end is
 //!   not freed.
-//! * A control word names an end by index and generation. Ends are reused, generations are not (in four
-//!   thousand million reuses), so a thread that was blocked while its end was closed finds `EBADF`, not
+//! * A control word names an end by index and generation. Ends are reused, generations are not (in 2^54
+//!   reuses), so a thread that was blocked while its end was closed finds `EBADF`, not
 //!   somebody else's pipe.
 //! * A waiter is counted in `waiting` of its queue, under the lock, before it sleeps; whoever makes its wait
 //!   pointless takes the whole count and wakes that many. Counted waiters and V together are never fewer than
@@ -54,6 +54,11 @@ impl Queue {
         [Queue::new(pipe, Side::Read), Queue::new(pipe, Side::Write)]
     }
 
+    /// The inverse of [`index`](Self::index).
+    pub const fn numbered(index: u64) -> Self {
+        Queue((index % QUEUES as u64) as u8)
+    }
+
     /// Which of the component's semaphores it is.
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -85,15 +90,8 @@ pub enum Read {
     Failed(Error),
 }
 
-/// What [`Pipes::read_word`] has done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadWord {
-    /// So many bytes, in one word.
-    Data(usize, u64),
-    Block(Queue),
-    /// Nothing: this is for [`Pipes::read`].
-    Refused,
-}
+/// Count of a [`Pipes::read_word`] whose caller waits.
+pub const BLOCK: i64 = -1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write {
@@ -177,26 +175,22 @@ impl Pipe {
 
 #[derive(Clone, Copy)]
 struct End {
-    generation: u32,
+    /// The control word: index, the bit of the side while it is open, generation.
+    control: u64,
     asid: u16,
     pipe: u8,
-    state: State,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Zero: see the invariants.
-    Closed = 0,
-    Reading,
-    Writing,
-}
+impl End {
+    /// The bit of a side in a control word, above the index.
+    const fn bit(side: Side) -> u64 {
+        (ENDS as u64) << side as u64
+    }
+    const SIDES: u64 = Self::bit(Side::Read) | Self::bit(Side::Write);
+    const GENERATION: u64 = Self::SIDES + ENDS as u64;
 
-impl State {
-    const fn open(side: Side) -> Self {
-        match side {
-            Side::Read => State::Reading,
-            Side::Write => State::Writing,
-        }
+    const fn is_open(&self) -> bool {
+        self.control & Self::SIDES != 0
     }
 }
 
@@ -219,7 +213,7 @@ impl Pipes {
     pub const fn new() -> Self {
         Pipes {
             pipes: [const { Pipe::FREE }; PIPES],
-            ends: [End { generation: 0, asid: 0, pipe: 0, state: State::Closed }; ENDS],
+            ends: [End { control: 0, asid: 0, pipe: 0 }; ENDS],
             created: [0; MAX_DOMAINS],
             opened: [0; MAX_DOMAINS],
             tokens: Tokens::new(),
@@ -262,13 +256,14 @@ impl Pipes {
         if *opened >= ENDS_PER_DOMAIN {
             return Err(Error::Limit);
         }
-        let index = self.ends.iter().position(|e| e.state == State::Closed).ok_or(Error::Limit)?;
+        let index = self.ends.iter().position(|e| !e.is_open()).ok_or(Error::Limit)?;
         *opened += 1;
-        let generation = self.ends[index].generation.wrapping_add(1);
-        self.ends[index] = End { generation, asid, pipe: at as u8, state: State::open(side) };
+        let generation = (self.ends[index].control & !(End::GENERATION - 1)).wrapping_add(End::GENERATION);
+        let control = generation | End::bit(side) | index as u64;
+        self.ends[index] = End { control, asid, pipe: at as u8 };
         self.pipes[at].ends[side as usize] += 1;
         self.pipes[at].had[side as usize] = true;
-        Ok(u64::from(generation) << 8 | index as u64)
+        Ok(control)
     }
 
     /// Takes up to `max` bytes, 32 at most, as soon as there are any.
@@ -308,28 +303,30 @@ impl Pipes {
         Write::Done { count, wake }
     }
 
-    /// The usual small [`read`](Self::read), in few instructions: there is nothing to read yet, or all there is
-    /// fits one word and nobody waits to write.
+    /// The usual small [`read`](Self::read), in few instructions: all there is fits one word and nobody waits to write,
+    /// or there is nothing yet. Two words, which a function returns in registers: count and bytes; [`BLOCK`] and
+    /// the number of the queue; or 0, and nothing is done.
     #[inline]
-    pub fn read_word(&mut self, control: u64, max: u64) -> ReadWord {
-        let Some(at) = self.end(control, Side::Read) else { return ReadWord::Refused };
+    pub fn read_word(&mut self, control: u64, max: u64) -> (i64, u64) {
+        let Some(at) = self.end(control, Side::Read) else { return (0, 0) };
         let pipe = &mut self.pipes[at];
         if pipe.ring.is_empty() && max != 0 && pipe.ends[Side::Write as usize] != 0 {
-            return ReadWord::Block(pipe.block(at, Side::Read));
+            return (BLOCK, pipe.block(at, Side::Read).index() as u64);
         }
         if pipe.waiting[Side::Write as usize] != 0 {
-            return ReadWord::Refused;
+            return (0, 0);
         }
-        let data = pipe.ring.get_word(max.min(IO_BYTES as u64) as usize);
-        data.map_or(ReadWord::Refused, |(count, word)| ReadWord::Data(count, word))
+        pipe.ring.get_word(max).map_or((0, 0), |(count, word)| (count as i64, word))
     }
 
-    /// The usual [`write`](Self::write) of `count` bytes, 1 to 8, in few instructions; none if it is not so simple.
+    /// The usual small [`write`](Self::write), in few instructions: 1 to 8 bytes into an empty pipe. None: nothing is done.
     #[inline]
-    pub fn write_word(&mut self, control: u64, count: usize, word: u64) -> Option<Wake> {
+    pub fn write_word(&mut self, control: u64, count: u64, word: u64) -> Option<Wake> {
         let at = self.end(control, Side::Write)?;
         let pipe = &mut self.pipes[at];
-        let done = pipe.ends[Side::Read as usize] != 0 && pipe.ring.put_word(word, count);
+        let done = (1..=8).contains(&count)
+            && pipe.ends[Side::Read as usize] != 0
+            && pipe.ring.put_word(word, count as usize);
         done.then(|| pipe.take_waiting(at, Side::Read))
     }
 
@@ -369,7 +366,7 @@ impl Pipes {
     /// The domain is dead: closes its ends and abandons its pipes.
     pub fn gone(&mut self, asid: u16, wake: &mut impl FnMut(Wake)) {
         for index in 0..ENDS {
-            if self.ends[index].asid == asid && self.ends[index].state != State::Closed {
+            if self.ends[index].asid == asid && self.ends[index].is_open() {
                 self.close_end(index, wake);
             }
         }
@@ -384,7 +381,7 @@ impl Pipes {
     /// Pipes and ends in use.
     pub fn in_use(&self) -> (usize, usize) {
         let pipes = self.pipes.iter().filter(|p| p.token != 0).count();
-        (pipes, self.ends.iter().filter(|e| e.state != State::Closed).count())
+        (pipes, self.ends.iter().filter(|e| e.is_open()).count())
     }
 
     fn find(&self, token: u64) -> Result<usize, Error> {
@@ -396,25 +393,21 @@ impl Pipes {
     fn index(&self, control: u64) -> Option<usize> {
         let index = control as usize % ENDS;
         let end = &self.ends[index];
-        (u64::from(end.generation) == control >> 8 && end.state != State::Closed).then_some(index)
+        (end.control == control && end.is_open()).then_some(index)
     }
 
     /// The pipe of the open end, if it is of this side.
     #[inline]
     fn end(&self, control: u64, side: Side) -> Option<usize> {
         let end = &self.ends[control as usize % ENDS];
-        let named = u64::from(end.generation) == control >> 8 && end.state == State::open(side);
+        let named = end.control == control && control & End::bit(side) != 0;
         named.then_some(usize::from(end.pipe) % PIPES)
     }
 
     fn close_end(&mut self, index: usize, wake: &mut impl FnMut(Wake)) {
-        let End { asid, pipe, state, .. } = self.ends[index];
-        let side = match state {
-            State::Closed => return,
-            State::Reading => Side::Read,
-            State::Writing => Side::Write,
-        };
-        self.ends[index].state = State::Closed;
+        let End { asid, pipe, control } = self.ends[index];
+        let side = if control & End::bit(Side::Read) != 0 { Side::Read } else { Side::Write };
+        self.ends[index].control &= !End::SIDES;
         self.opened[usize::from(asid)] -= 1;
         let at = usize::from(pipe);
         self.pipes[at].ends[side as usize] -= 1;

@@ -3,7 +3,7 @@
 //! Problem: one byte must be cheap, and so must 32. Strategy: the ring is an array of words; up to eight
 //! bytes at any byte position are two shifts, whatever their number and alignment, and no loop over bytes.
 //!
-//! Invariants: `put - got <= RING_BYTES`, both counted modulo 2^32; a word holds bytes of both ends when the
+//! Invariants: `put - got <= RING_BYTES`; a word holds bytes of both ends when the
 //! ring is nearly full, so that no byte but those put in is ever written.
 
 const WORDS: usize = 64;
@@ -16,8 +16,8 @@ pub const RING_BYTES: usize = WORDS * 8;
 
 pub struct Ring {
     words: [u64; WORDS],
-    put: u32,
-    got: u32,
+    put: usize,
+    got: usize,
 }
 
 impl Default for Ring {
@@ -32,7 +32,7 @@ impl Ring {
     }
 
     pub fn len(&self) -> usize {
-        self.put.wrapping_sub(self.got) as usize
+        self.put - self.got
     }
 
     pub fn is_empty(&self) -> bool {
@@ -55,10 +55,10 @@ impl Ring {
             let (at, shift) = place(self.put);
             let mask = low_bytes(bytes);
             merge(&mut self.words[at], mask << shift, word << shift);
-            if shift as usize + bytes * 8 > 64 {
+            if shift + bytes * 8 > 64 {
                 merge(&mut self.words[(at + 1) % WORDS], mask >> (64 - shift), word >> (64 - shift));
             }
-            self.put = self.put.wrapping_add(bytes as u32);
+            self.put += bytes;
             left -= bytes;
         }
     }
@@ -76,38 +76,38 @@ impl Ring {
             }
             let (at, shift) = place(self.got);
             let mut value = self.words[at] >> shift;
-            if shift as usize + bytes * 8 > 64 {
+            if shift + bytes * 8 > 64 {
                 value |= self.words[(at + 1) % WORDS] << (64 - shift);
             }
             *word = value & low_bytes(bytes);
-            self.got = self.got.wrapping_add(bytes as u32);
+            self.got += bytes;
             left -= bytes;
         }
         (count, words)
     }
 
-    /// Appends the first `count` bytes of `word`, 1 to 8, if they fit into what is left of the ring's word.
+    /// Appends the first `count` bytes of `word`, 1 to 8, if the ring is empty: it starts over at its beginning, so that those
+    /// who take turns put in and take out a whole word.
     #[inline]
     pub fn put_word(&mut self, word: u64, count: usize) -> bool {
-        let (at, shift) = place(self.put);
-        let whole = shift as usize + count * 8 <= 64 && self.room() >= count;
-        if whole {
-            merge(&mut self.words[at], low_bytes(count) << shift, word << shift);
-            self.put = self.put.wrapping_add(count as u32);
+        let empty = self.is_empty();
+        if empty {
+            self.words[0] = word;
+            self.got = 0;
+            self.put = count;
         }
-        whole
+        empty
     }
 
-    /// Removes what there is, if it is no more than `max` bytes of one of the ring's words.
+    /// Removes what there is, if it is no more than `max` bytes and all in the first word.
     #[inline]
-    pub fn get_word(&mut self, max: usize) -> Option<(usize, u64)> {
-        let (at, shift) = place(self.got);
-        let count = self.len();
-        if count == 0 || count > max || shift as usize + count * 8 > 64 {
+    pub fn get_word(&mut self, max: u64) -> Option<(usize, u64)> {
+        let count = self.put;
+        if self.got != 0 || !(1..=8).contains(&count) || count as u64 > max {
             return None;
         }
         self.got = self.put;
-        Some((count, self.words[at] >> shift & low_bytes(count)))
+        Some((count, self.words[0] & low_bytes(count)))
     }
 
     pub fn clear(&mut self) {
@@ -117,8 +117,8 @@ impl Ring {
 }
 
 /// Index of the word, and bit of the byte in it.
-fn place(position: u32) -> (usize, u32) {
-    (position as usize / 8 % WORDS, position % 8 * 8)
+fn place(position: usize) -> (usize, usize) {
+    (position / 8 % WORDS, position % 8 * 8)
 }
 
 /// A mask of 1 to 8 bytes.

@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 use pebble::abi::link::{pack, unpack};
-use pebble::abi::{errno, map};
+use pebble::abi::{errno, map, sys};
 use pebble::api::Errno;
 use pebble::link::{Import, More};
 use pebble::sync::{Guard, Lock};
@@ -219,7 +219,8 @@ extern "C" fn close(asid: u64, first: u64, count: u64) -> i64 {
 extern "C" fn sem_create(asid: u64, initial: u64, patient: u64) -> i64 {
     request(|m, machine| {
         tidy(m, machine)?;
-        if initial > i64::MAX as u64 {
+        // So far from the end of a word that no V can reach it.
+        if initial > i32::MAX as u64 {
             return Err(errno::EINVAL);
         }
         m.domain(asid)?;
@@ -297,19 +298,26 @@ extern "C" fn portal_info(asid: u64, from: u64, _: u64, _: u64, _: u64, _: u64, 
     request(|m, machine| {
         let domain = m.domain(asid)?;
         let start = usize::try_from(from).unwrap_or(usize::MAX);
-        let used =
-            domain.slots.iter().enumerate().skip(start).find(|(_, s)| s.goal != Goal::Free && s.run.len > 0);
+        let used = domain.slots.iter().enumerate().skip(start).find(|(n, s)| {
+            let common = [sys::SYS_GET_THREAD_ID, sys::SYS_HRTIME].contains(n);
+            s.goal != Goal::Free && (s.run.len > 0 || common)
+        });
         let (index, slot) = used.map(|(n, s)| (n, *s)).ok_or(errno::ENOENT)?;
         let calls =
             slot.counter.map_or(u64::MAX, |c| machine.data(map::counter_va(c.into()) - map::KDATA_VA));
-        let (interface, target) = match slot.goal {
-            Goal::Interface(i) => (u64::from(i), m.interfaces.get(i as usize).map_or(0, |i| i.asid)),
-            Goal::Wait(_) => (0xfffe, 0),
-            Goal::Signal(_) => (0xfffd, 0),
-            Goal::Closed(target) => (0xfffc, target),
-            _ => (0xffff, 0),
+        let slow = |name: &str| m.interfaces.iter().position(|i| i.name == name).unwrap_or(usize::MAX) as u16;
+        // The interface that the portal leads to, and the number by which it is told.
+        let (leads, shown) = match slot.goal {
+            Goal::Interface(i) => (i, i),
+            Goal::Wait(_) => (slow("scheduler.p"), 0xfffe),
+            Goal::Signal(_) => (slow("scheduler.v"), 0xfffd),
+            Goal::Closed(_) => (u16::MAX, 0xfffc),
+            _ => (u16::MAX, u16::MAX),
         };
-        let spec = m.interfaces.get(interface as usize).map_or(0, |i| spec_word(&i.spec));
+        let interface = u64::from(shown);
+        let led = m.interfaces.get(leads as usize);
+        let spec = led.map_or(0, |i| spec_word(&i.spec));
+        let target = if let Goal::Closed(dead) = slot.goal { dead } else { led.map_or(0, |i| i.asid) };
         *more =
             [interface | u64::from(target) << 16 | u64::from(slot.run.len) << 32, spec, calls, slot.constant];
         Ok(index as u64)

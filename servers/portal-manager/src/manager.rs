@@ -51,6 +51,8 @@ pub struct Interface {
 #[derive(Default)]
 pub struct Domain {
     pub alive: bool,
+    /// Of the image.
+    pub image: bool,
     pub view: pebble_portal::Domain,
     pub slots: Vec<Slot>,
     /// Pages of its table beyond the first.
@@ -94,6 +96,7 @@ impl Manager {
         for d in &info.domains {
             let domain = domains.get_mut(d.asid as usize).ok_or(errno::EINVAL)?;
             domain.alive = true;
+            domain.image = true;
             domain.stacks = true;
             domain.view = pebble_portal::Domain {
                 asid: d.asid,
@@ -179,6 +182,9 @@ impl Manager {
         if self.interfaces.iter().any(|i| i.asid != 0 && i.name == name) {
             return Err(errno::EEXIST);
         }
+        if self.reserved(asid, name) {
+            return Err(errno::EACCES);
+        }
         if needs_stacks {
             for _ in 0..STACKS {
                 let top = machine.stack(asid)?;
@@ -198,6 +204,14 @@ impl Manager {
             }
             None => Err(errno::EAGAIN),
         }
+    }
+
+    /// Names of the form `server.method` belong to the component of the image that has any of that server.
+    fn reserved(&self, asid: u16, name: &str) -> bool {
+        let server = |name: &str| name.split('.').next().map(String::from);
+        let image = |owner: u16| self.domains[owner as usize].image;
+        let taken = |i: &&Interface| i.asid != asid && image(i.asid) && server(&i.name) == server(name);
+        server(name).as_deref() == Some("nucleus") || self.interfaces.iter().find(taken).is_some()
     }
 
     /// The interface goes, before anybody could open it (its name was refused).

@@ -28,6 +28,8 @@ pub mod table;
 pub const PAGE_LIMIT: u64 = 4096;
 /// Priority of programs, the shell among them: below every server, above the idle thread.
 pub const PRIORITY: u64 = 8;
+/// Priority of what a component of the image starts: the first shell, which can so end whatever its programs do.
+pub const FIRST_PRIORITY: u64 = 12;
 /// Threads that a program may have.
 pub const THREAD_LIMIT: u64 = 32;
 /// Largest program file that is read.

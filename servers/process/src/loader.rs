@@ -20,7 +20,7 @@ use pebble_process::elf::{Image, Problem, Segment};
 use pebble_process::fault::Printable;
 use pebble_process::startup::{self, Path};
 use pebble_process::table::{self, Plan, State};
-use pebble_process::{FILE_LIMIT, PAGE_LIMIT};
+use pebble_process::{FILE_LIMIT, FIRST_PRIORITY, PAGE_LIMIT, PRIORITY};
 
 /// Whoever holds it may create domains and use the window.
 static LOADING: Lock<()> = Lock::new(());
@@ -121,7 +121,8 @@ pub fn spawn(parent: u16, path: Path) -> Result<u16, Errno> {
     TABLE.lock().prepare(parent)?;
     let data = read(&path)?;
     let image = Image::parse(&data, PAGE_LIMIT).map_err(|problem| refuse(&path, Why::File(problem)))?;
-    let child = services::create(image.float)?;
+    let priority = if TABLE.lock().is_boot(parent) { FIRST_PRIORITY } else { PRIORITY };
+    let child = services::create(image.float, priority)?;
     let plan = Plan { path, entry: image.entry, end: image.end() };
     TABLE.lock().create(parent, child, plan, console());
     let made = build(child, &path, &image);

@@ -55,9 +55,21 @@ fn main() -> i64 {
 }
 
 /// The second: frees exited threads.
+/// A program whose last thread has exited has ended, unless it offers something.
+fn end_idle() {
+    let mut from = 0;
+    while let Some(domain) = { TABLE.lock().running(from) } {
+        if !services::active(domain) && TABLE.lock().exit(domain, 0).is_ok() {
+            services::signal();
+        }
+        from = domain + 1;
+    }
+}
+
 extern "C" fn reaper(_: u64) {
     loop {
         services::reap();
+        end_idle();
     }
 }
 

@@ -3,7 +3,7 @@
 use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
 use pebble::link::Import;
-use pebble_process::{PAGE_LIMIT, PRIORITY, THREAD_LIMIT};
+use pebble_process::{PAGE_LIMIT, THREAD_LIMIT};
 
 pebble::import! {
     DOMAIN_CREATE = "vm.domain_create";
@@ -17,6 +17,7 @@ pebble::import! {
     DOMAIN_FREE = "vm.domain_free";
     THREAD_FREE = "vm.thread_free";
     FAULT_NEXT = "vm.fault_next";
+    INTERFACE_INFO = "pm.interface_info";
     DOMAIN_ATTACH = "pm.domain_attach";
     OPEN_FOR = "pm.open_for";
     RETIRE = "pm.retire";
@@ -41,8 +42,8 @@ fn ask(service: &Import, p: [u64; 5]) -> Result<u64, Errno> {
 
 // --- making ------------------------------------------------------------------------------------
 
-pub fn create(float: bool) -> Result<u16, Errno> {
-    ask(&DOMAIN_CREATE, [float.into(), PAGE_LIMIT, PRIORITY, THREAD_LIMIT, 0]).map(|d| d as u16)
+pub fn create(float: bool, priority: u64) -> Result<u16, Errno> {
+    ask(&DOMAIN_CREATE, [float.into(), PAGE_LIMIT, priority, THREAD_LIMIT, 0]).map(|d| d as u16)
 }
 
 /// Its name in the name server's rules.
@@ -78,7 +79,7 @@ pub fn open_for(domain: u16, name: &str) -> Result<u64, Errno> {
 }
 
 pub fn spawn_thread(domain: u16, entry: u64) -> Result<u64, Errno> {
-    ask(&THREAD_SPAWN, [domain.into(), entry, 0, PRIORITY, 0])
+    ask(&THREAD_SPAWN, [domain.into(), entry, 0, 0, 0])
 }
 
 // --- ending ------------------------------------------------------------------------------------
@@ -140,6 +141,17 @@ pub fn reap() {
     let _ = api::sem_wait(REAPER.index());
     if let Ok(thread) = ask(&REAP, [0; 5]) {
         let _ = ask(&THREAD_FREE, [thread, 0, 0, 0, 0]);
+    }
+}
+
+/// Whether a domain can still do anything: it has threads, or interfaces that others' threads come through.
+pub fn active(domain: u16) -> bool {
+    const INTERFACES: u64 = 1024;
+    match DOMAIN_INFO.call_wide([domain.into(), 0, 0, 0, 0]) {
+        Ok((1, [_, _, 0, _])) => {
+            (0..INTERFACES).any(|n| ask(&INTERFACE_INFO, [n, 0, 0, 0, 0]) == Ok(domain.into()))
+        }
+        _ => true,
     }
 }
 

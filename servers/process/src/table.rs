@@ -175,6 +175,16 @@ impl Table {
 
     // --- making programs ----------------------------------------------------------------------
 
+    pub fn is_boot(&self, domain: u16) -> bool {
+        self.find(domain).is_some_and(|p| p.boot)
+    }
+
+    /// The running program with the lowest number from there on.
+    pub fn running(&self, from: u16) -> Option<u16> {
+        let runs = |p: &&Program| !p.boot && p.state == State::Running && p.domain >= from;
+        self.programs.iter().filter(runs).map(|p| p.domain).min()
+    }
+
     /// A component of the image.
     pub fn boot(&mut self, domain: u16, name: Path) {
         self.programs.push(Program {

@@ -21,7 +21,7 @@ use pebble_shell::{Command, Job};
 
 use crate::builtins::{self, Builtin};
 use crate::servers::{self, READING, WRITING};
-use crate::terminal::standard_path;
+use crate::terminal::{Mode, standard_path};
 use crate::{Shell, complain};
 
 /// Status of a command that could not be run, and of one that is not there.
@@ -85,8 +85,8 @@ pub fn pause(ticks: u64) -> bool {
 /// Runs a job; its status if it is in the foreground.
 pub fn run(shell: &mut Shell, job: &Job) -> i64 {
     INTERRUPTED.store(false, Ordering::Relaxed);
-    // In the background nobody types: a pipe that has ended is the input.
-    let first = usize::from(job.background);
+    // In the background, and in a script, nobody types: a pipe that has ended is the input.
+    let first = usize::from(job.background || shell.terminal.mode == Mode::Script);
     let Some(pipes) = pipes(job.commands.len() - 1 + first) else { return NOT_RUN };
     pipes.iter().take(first).for_each(|pipe| servers::abandon(*pipe, WRITING));
     let end = |n: Option<usize>| n.and_then(|n| pipes.get(n)).copied();
