@@ -71,11 +71,6 @@ fn cut_short(queue: Queue) -> Result<(), Errno> {
 extern "C" fn read(control: u64, max: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     loop {
         match read_word(control, max) {
-            (0, _) => {
-                let (value, words) = read_any(control, max);
-                *more = words;
-                return value;
-            }
             (count @ 1.., word) => {
                 more[0] = word;
                 return count;
@@ -84,6 +79,11 @@ extern "C" fn read(control: u64, max: u64, _: u64, _: u64, _: u64, _: u64, more:
                 if let Err(error) = wait(Queue::numbered(queue)) {
                     return -error;
                 }
+            }
+            (0, _) => {
+                let (value, words) = read_any(control, max);
+                *more = words;
+                return value;
             }
         }
     }
@@ -150,7 +150,7 @@ extern "C" fn write(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64) ->
 /// The usual end of a write that somebody waits for.
 #[inline(never)]
 fn wake_one(count: u64, queue: Queue) -> i64 {
-    api::sem_post(semaphore(queue)).map_or_else(|error| -error, |_| count as i64)
+    if api::sem_post(semaphore(queue)) == Ok(0) { count as i64 } else { -errno::EIO }
 }
 
 #[cold]

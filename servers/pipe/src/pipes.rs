@@ -308,15 +308,17 @@ impl Pipes {
     /// the number of the queue; or 0, and nothing is done.
     #[inline]
     pub fn read_word(&mut self, control: u64, max: u64) -> (i64, u64) {
-        let Some(at) = self.end(control, Side::Read) else { return (0, 0) };
+        // Any word would do; this one is in its register.
+        let nothing = (0, max);
+        let Some(at) = self.end(control, Side::Read) else { return nothing };
         let pipe = &mut self.pipes[at];
         if pipe.ring.is_empty() && max != 0 && pipe.ends[Side::Write as usize] != 0 {
             return (BLOCK, pipe.block(at, Side::Read).index() as u64);
         }
         if pipe.waiting[Side::Write as usize] != 0 {
-            return (0, 0);
+            return nothing;
         }
-        pipe.ring.get_word(max).map_or((0, 0), |(count, word)| (count as i64, word))
+        pipe.ring.get_word(max).map_or(nothing, |(count, word)| (count as i64, word))
     }
 
     /// The usual small [`write`](Self::write), in few instructions: 1 to 8 bytes into an empty pipe. None: nothing is done.

@@ -3,8 +3,10 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use pebble::abi::map::TIME_HZ;
+use pebble::abi::{errno, map::TIME_HZ, sys};
+use pebble::api;
 use pebble::io::File;
+use pebble::portal::{instructions, timed_call};
 
 use crate::{Shell, complain, jobs, look, servers};
 
@@ -22,7 +24,8 @@ const fn builtin(name: &'static str, usage: &'static str, help: &'static str, ru
     Builtin { name, usage, help, run }
 }
 
-static ALL: [Builtin; 11] = [
+static ALL: [Builtin; 12] = [
+    builtin("bench", "", "what a few operations cost, in instructions", bench),
     builtin("boot", "", "instructions from reset to the first prompt", boot),
     builtin(
         "exit",
@@ -141,6 +144,34 @@ fn sleep(_: &mut Shell, arguments: &[String], _: File) -> Result<i64, String> {
     let Some(ticks) = ticks(argument) else { return usage() };
     // The status of what a Ctrl-C ends.
     Ok(if jobs::pause(ticks) { 137 } else { 0 })
+}
+
+/// The least of a thousand runs each; `./pebble bench` measures more, and in a system of its own.
+fn bench(_: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
+    const RUNS: usize = 1000;
+    let base = (0..RUNS)
+        .map(|_| {
+            let start = instructions();
+            instructions() - start
+        })
+        .min()
+        .unwrap_or(0);
+    let semaphore = api::sem_create(0).map_err(|error| String::from(errno::text(error)))?;
+    let rows = [
+        ("short-circuit portal (get_asid)", sys::SYS_GET_ASID),
+        ("V that wakes nobody", semaphore + 1),
+        ("P that need not wait", semaphore),
+        ("yield, nobody else ready", sys::SYS_YIELD),
+        ("call to a server and back (vm.sbrk of 0)", sys::SYS_SBRK),
+    ];
+    let mut text = String::new();
+    for (what, index) in rows {
+        let least = (0..RUNS).map(|_| timed_call(index, [0; 5])).min().unwrap_or(0);
+        text += &format!("{:>8}  {what}\n", least.saturating_sub(base));
+    }
+    text += "exact only where the emulator counts: ./pebble run --count\n";
+    let _ = api::portal_close(semaphore, 2);
+    print(out, &text)
 }
 
 fn boot(shell: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
