@@ -34,6 +34,11 @@ impl<T> Lock<T> {
         self.semaphore.store(index, Ordering::Release);
     }
 
+    /// Makes the semaphore now, rather than when two threads first meet: what a server holds then does not depend on timing.
+    pub fn prepare(&self) {
+        self.semaphore();
+    }
+
     #[cold]
     fn semaphore(&self) -> usize {
         loop {

@@ -55,6 +55,7 @@ fn main() -> i64 {
             Err(error) => panic!("no semaphore: {}", errno::text(error)),
         }
     }
+    CONSOLE.prepare();
     CONSOLE.lock().init();
     READY.store(true, Ordering::Release);
     let source = [map::IRQ_UART.into(), 0, 0, 0, 0];

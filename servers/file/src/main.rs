@@ -72,6 +72,7 @@ extern "C" fn close(control: u64) -> i64 {
 }
 
 extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    FILES.prepare();
     let control = match request(|files| files.open(client as u16, [a, b, c, d, e])) {
         Ok(Ok(control)) => control,
         Ok(Err(error)) => return error,

@@ -206,6 +206,7 @@ fn answer(outcome: Result<(), Error>) -> i64 {
 }
 
 extern "C" fn create(creator: u64) -> i64 {
+    PIPES.prepare();
     let token = match PIPES.lock().create(creator as u16, portal::time()) {
         Ok(token) => token,
         Err(error) => return -error.errno(),

@@ -115,6 +115,12 @@ fn contents(file: &File) -> Result<Vec<u8>, Errno> {
     Ok(bytes)
 }
 
+/// Before anybody calls.
+pub fn prepare() {
+    LOADING.prepare();
+    REFUSALS.prepare();
+}
+
 /// A new, suspended child.
 pub fn spawn(parent: u16, path: Path) -> Result<u16, Errno> {
     let _loading = LOADING.lock();

@@ -42,6 +42,9 @@ const CONSOLE: &str = "/dev/console";
 
 /// The first thread: the undertaker.
 fn main() -> i64 {
+    TABLE.prepare();
+    BELLS.prepare();
+    loader::prepare();
     // Nobody shall find the table empty.
     let mut table = TABLE.lock();
     if let Ok(info) = BootInfo::decode(window::boot_info()) {
