@@ -118,6 +118,32 @@ fn word_to_bytes(mut word: u64, out: &mut [u8]) {
     }
 }
 
+/// For file servers: the four portals of an open file, made in the table of the domain that called. The server exports
+/// read, write, seek and close one after the other.
+pub struct FilePortals {
+    /// Name of its read interface.
+    read: &'static str,
+    /// That interface's number, once asked for.
+    first: AtomicUsize,
+}
+
+impl FilePortals {
+    const UNKNOWN: usize = usize::MAX;
+
+    pub const fn new(read: &'static str) -> Self {
+        FilePortals { read, first: AtomicUsize::new(Self::UNKNOWN) }
+    }
+
+    /// Index of the first; `control` is compiled into all four.
+    pub fn create(&self, control: u64) -> Result<usize, Errno> {
+        if self.first.load(Ordering::Relaxed) == Self::UNKNOWN {
+            self.first.store(crate::api::own_interface(self.read)? as usize, Ordering::Relaxed);
+        }
+        let first = self.first.load(Ordering::Relaxed) as u64;
+        crate::api::portal_create(first, sys::FILE_PORTALS as u64, control)
+    }
+}
+
 /// Portal indices of the standard files once open.
 static STANDARD: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 

@@ -6,9 +6,10 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use pebble::abi::{errno, map, sys};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
+use pebble::io::FilePortals;
 use pebble::link::More;
 use pebble::mmio::Mmio;
 use pebble::portal;
@@ -143,29 +144,20 @@ extern "C" fn close(control: u64) -> i64 {
     0
 }
 
+static PORTALS: FilePortals = FilePortals::new("console.read");
+
 extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     let control = match CONSOLE.lock().open(client as u16, [a, b, c, d, e]) {
         Ok(control) => control,
         Err(error) => return -error,
     };
-    let portals = first_interface().and_then(|i| api::portal_create(i, sys::FILE_PORTALS as u64, control));
-    portals.map_or_else(
+    PORTALS.create(control).map_or_else(
         |error| {
             close(control);
             -error
         },
         |index| index as i64,
     )
-}
-
-/// The number of `console.read`; those of the other three follow.
-fn first_interface() -> Result<u64, Errno> {
-    const UNKNOWN: u64 = u64::MAX;
-    static FIRST: AtomicU64 = AtomicU64::new(UNKNOWN);
-    if FIRST.load(Ordering::Relaxed) == UNKNOWN {
-        FIRST.store(api::own_interface("console.read")?, Ordering::Relaxed);
-    }
-    Ok(FIRST.load(Ordering::Relaxed))
 }
 
 /// The domain is dead.

@@ -3,9 +3,9 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use pebble::abi::{errno, map, sys};
-use pebble::api::{self, Errno};
+use pebble::abi::{errno, map};
+use pebble::api::Errno;
+use pebble::io::FilePortals;
 use pebble::link::More;
 use pebble::sync::Lock;
 use pebble::window;
@@ -71,6 +71,8 @@ extern "C" fn close(control: u64) -> i64 {
     answer(request(|files| files.close(control)))
 }
 
+static PORTALS: FilePortals = FilePortals::new("file.read");
+
 extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     FILES.prepare();
     let control = match request(|files| files.open(client as u16, [a, b, c, d, e])) {
@@ -78,24 +80,13 @@ extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
         Ok(Err(error)) => return error,
         Err(error) => return -error,
     };
-    let portals = first_interface().and_then(|i| api::portal_create(i, sys::FILE_PORTALS as u64, control));
-    portals.map_or_else(
+    PORTALS.create(control).map_or_else(
         |error| {
             close(control);
             -error
         },
         |index| index as i64,
     )
-}
-
-/// The number of `file.read`; those of the other three follow.
-fn first_interface() -> Result<u64, Errno> {
-    const UNKNOWN: u64 = u64::MAX;
-    static FIRST: AtomicU64 = AtomicU64::new(UNKNOWN);
-    if FIRST.load(Relaxed) == UNKNOWN {
-        FIRST.store(api::own_interface("file.read")?, Relaxed);
-    }
-    Ok(FIRST.load(Relaxed))
 }
 
 /// The domain is dead.

@@ -7,9 +7,10 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use pebble::abi::{errno, sys};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use pebble::abi::errno;
 use pebble::api::{self, Errno};
+use pebble::io::FilePortals;
 use pebble::link::More;
 use pebble::portal;
 use pebble::sync::{Guard, Lock, Queued};
@@ -220,30 +221,21 @@ extern "C" fn create(creator: u64) -> i64 {
     }
 }
 
+static PORTALS: FilePortals = FilePortals::new("pipe.read");
+
 extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     let Some((token, side)) = parse_path([a, b, c, d, e]) else { return -errno::ENOENT };
     let control = match PIPES.lock().open(client as u16, token, side) {
         Ok(control) => control,
         Err(error) => return -error.errno(),
     };
-    let portals = first_interface().and_then(|i| api::portal_create(i, sys::FILE_PORTALS as u64, control));
-    portals.map_or_else(
+    PORTALS.create(control).map_or_else(
         |error| {
             let _ = PIPES.lock().close(control, &mut signal);
             -error
         },
         |index| index as i64,
     )
-}
-
-/// The number of `pipe.read`; those of the other three follow.
-fn first_interface() -> Result<u64, Errno> {
-    const UNKNOWN: u64 = u64::MAX;
-    static FIRST: AtomicU64 = AtomicU64::new(UNKNOWN);
-    if FIRST.load(Relaxed) == UNKNOWN {
-        FIRST.store(api::own_interface("pipe.read")?, Relaxed);
-    }
-    Ok(FIRST.load(Relaxed))
 }
 
 /// Sides: bit 0 reading, bit 1 writing.
