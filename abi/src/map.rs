@@ -49,6 +49,14 @@ pub const PM_THREADS_VA: u64 = 0x1860_0000;
 pub const PM_TABLES_VA: u64 = 0x1900_0000;
 /// Loader: where the VM manager maps pages of a domain under construction.
 pub const LOADER_VA: u64 = 0x1a00_0000;
+/// One-page window slots of a domain that receives windows (one level-0 table).
+pub const WINDOWS_VA: u64 = 0x1b00_0000;
+/// Buffers: 4 MiB apart, each a level-0 table of at most 512 pages from the start on, and 2 MiB further its read-only twin. The lower
+/// half are places for a domain's own, the upper half the slots where long windows and torn buffers arrive.
+pub const BUFFERS_VA: u64 = 0x1c00_0000;
+pub const BUFFER_STRIDE: u64 = 0x40_0000;
+pub const BUFFERS: usize = 16;
+pub const BUFFER_PAGES: usize = 512;
 /// Stacks: domain `asid` owns `STACKS_VA + asid * STACKS_STRIDE ..`; an `s` portal shares that whole range.
 pub const STACKS_VA: u64 = 0x2000_0000;
 pub const STACKS_STRIDE: u64 = 0x20_0000;
@@ -70,12 +78,16 @@ pub const fn stack_top(asid: u16, slot: usize) -> u64 {
 
 // --- supervisor half, the same in every domain -----------------------------------------------
 
+/// Half of the nucleus: 1 GiB from here, the same level-1 table in every domain.
 pub const KERNEL_VA: u64 = 0xffff_ffff_8000_0000;
+/// All physical memory, read and write, for portal code that opens windows: an address here is the physical one with its 32nd bit as
+/// sign ([`direct`]), so two shifts make it of a page table entry.
+pub const DIRECT_VA: u64 = KERNEL_VA;
 /// Nucleus: read and execute.
-pub const NUCLEUS_VA: u64 = KERNEL_VA;
+pub const NUCLEUS_VA: u64 = KERNEL_VA + RAM_BYTES;
 pub const NUCLEUS_MAX: u64 = 0x8000;
 /// Data that generated code touches: read and write. Semaphores, then stack queues.
-pub const KDATA_VA: u64 = KERNEL_VA + 0x1_0000;
+pub const KDATA_VA: u64 = NUCLEUS_VA + 0x1_0000;
 pub const SEMAPHORES_OFF: u64 = 0;
 /// Heads of stack queues, 8 bytes a domain: address of the first free [descriptor](STACK_DESC_OFF), or 0.
 pub const STACK_QUEUES_OFF: u64 = SEMAPHORES_OFF + MAX_SEMAPHORES as u64 * 8;
@@ -86,11 +98,15 @@ pub const MAX_COUNTERS: usize = 256;
 pub const STACK_DESC_OFF: u64 = COUNTERS_OFF + MAX_COUNTERS as u64 * 8;
 pub const KDATA_BYTES: u64 = STACK_DESC_OFF + MAX_STACKS as u64 * 16;
 /// Thread blocks, a page each: read and write.
-pub const THREADS_VA: u64 = KERNEL_VA + 0x10_0000;
+pub const THREADS_VA: u64 = NUCLEUS_VA + 0x10_0000;
 /// Portal code arena: read and execute.
-pub const CODE_VA: u64 = KERNEL_VA + 0x20_0000;
+pub const CODE_VA: u64 = NUCLEUS_VA + 0x20_0000;
 pub const CODE_BYTES: u64 = 0x20_0000;
 
+/// Where portal code finds the word at a physical address.
+pub const fn direct(pa: u64) -> u64 {
+    pa as i32 as i64 as u64
+}
 pub const fn semaphore_va(id: usize) -> u64 {
     KDATA_VA + SEMAPHORES_OFF + id as u64 * 8
 }
@@ -118,6 +134,27 @@ pub const PTE_U: u64 = 16;
 pub const PTE_G: u64 = 32;
 pub const PTE_A: u64 = 64;
 pub const PTE_D: u64 = 128;
+
+/// Software bits of a user leaf: whose page is it? Neither: the domain's own.
+pub const PTE_MARKS: u64 = 3 << 8;
+/// A window, until the call returns: may be lent on.
+pub const PTE_BORROWED: u64 = 1 << 8;
+/// An open window: shared until either side ends it. May be lent on.
+pub const PTE_OPEN: u64 = 2 << 8;
+/// Device registers, boot information, grants: never lent.
+pub const PTE_FOREIGN: u64 = 3 << 8;
+
+// --- the window control page of a domain that receives windows (one page, direct address) -------
+
+/// Head of the queue of free one-page slots: direct address of a [slot descriptor](WINDOW_DESC), or 0.
+pub const WINDOW_PAGES: u64 = 0;
+/// The same of buffer slots.
+pub const WINDOW_BUFFERS: u64 = 8;
+/// Pages that torn windows have moved into the domain, minus those that they have moved out.
+pub const WINDOW_MOVED: u64 = 16;
+/// First slot descriptor: next (or 0), the slot's address in the domain, direct address of its page table entry (buffer: of its level-1 entry), a spare word.
+pub const WINDOW_DESC: u64 = 0x40;
+pub const WINDOW_DESC_BYTES: u64 = 32;
 
 pub const fn satp(asid: u16, root_pa: u64) -> u64 {
     SATP_SV39 | (asid as u64) << 44 | root_pa >> 12

@@ -6,6 +6,14 @@ pub const DEAD: u64 = 1;
 pub const CLOSED: u64 = 2;
 /// A wait inside the call was cut short because the caller's domain is being removed.
 pub const INTERRUPTED: u64 = 3;
+/// The server is being replaced: the call did not take place and is to be repeated (libraries do it by themselves).
+pub const MOVED: u64 = 4;
+/// A window over memory that the caller (the named domain) may not lend, or that the named callee did not give back as it must.
+pub const WINDOW: u64 = 5;
+/// The caller's time limit passed while the named domain had the call.
+pub const TIMEOUT: u64 = 6;
+/// A capability that the caller (the named domain) does not have, or may not pass.
+pub const CAPABILITY: u64 = 7;
 
 /// The status of a portal that led to a dead domain.
 pub const fn dead(asid: u16) -> u64 {

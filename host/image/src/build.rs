@@ -134,6 +134,9 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
     Ok(Image { elf: crate::output::write(&memory, &report), report })
 }
 
+/// What one level-1 leaf maps.
+const MEGAPAGE: u64 = 0x20_0000;
+
 fn lay_nucleus(memory: &mut Memory, elf: &[u8]) -> Result<Shared, BuildError> {
     let fail = |what: String| BuildError::Component { name: "nucleus".into(), what };
     let nucleus = Component::parse(elf).map_err(|e| fail(e.to_string()))?;
@@ -150,7 +153,10 @@ fn lay_nucleus(memory: &mut Memory, elf: &[u8]) -> Result<Shared, BuildError> {
     }
     let (l1, low, code) = (memory.page(), memory.page(), memory.page());
     let slot = |va: u64| (va >> 21 & 511) * 8;
-    memory.write_word(l1 + slot(map::KERNEL_VA), map::pte(low, PTE_V));
+    for at in (0..map::RAM_BYTES).step_by(MEGAPAGE as usize) {
+        memory.write_word(l1 + slot(map::DIRECT_VA + at), map::pte(map::RAM_PA + at, memory::NUCLEUS_RW));
+    }
+    memory.write_word(l1 + slot(map::NUCLEUS_VA), map::pte(low, PTE_V));
     memory.write_word(l1 + slot(map::CODE_VA), map::pte(code, PTE_V));
     let leaf = |va: u64| (va >> 12 & 511) * 8;
     for at in (0..size).step_by(PAGE as usize) {

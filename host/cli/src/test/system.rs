@@ -154,7 +154,7 @@ fn a_fault_is_reported_and_contained(context: &mut Context) -> Result<()> {
         ("bad-index", "invokes portal 999, which it does not hold"),
         ("stack", "stack overflow"),
         ("invocations", "invocation stack"),
-        ("portal-code", "jump to 0xffffffff80200000"),
+        ("portal-code", "jump to 0xffffffff88200000"),
     ] {
         let reply = guest.run_line(&format!("hostile do {kind}"), LIMIT)?;
         let line = reply.output.lines().find(|l| l.starts_with("fault: ")).unwrap_or_default();
