@@ -8,6 +8,7 @@
 //! * [`call`] the calling convention of a portal
 //! * [`sys`] the portals that every domain has, with their fixed indices
 //! * [`link`] the records by which a component says what it exports and imports
+//! * [`capability`] the capability table
 //! * [`scheduler`] what the scheduler is told at boot
 //! * [`status`] transport errors, [`errno`] the errors of servers
 //!
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod call;
+pub mod capability;
 pub mod errno;
 pub mod link;
 pub mod map;

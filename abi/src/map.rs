@@ -43,6 +43,8 @@ pub const PHYS_VA: u64 = 0x1000_0000;
 pub const PM_CODE_VA: u64 = 0x1800_0000;
 /// Portal manager and scheduler: the nucleus data pages (semaphores, stack queues), read and write.
 pub const SHARED_DATA_VA: u64 = 0x1870_0000;
+/// Capability manager: the capability table, read and write.
+pub const CAPABILITY_TABLE_VA: u64 = 0x1840_0000;
 /// Portal manager: all thread blocks, read and write.
 pub const PM_THREADS_VA: u64 = 0x1860_0000;
 /// Portal manager: portal tables of all domains, `asid * TABLE_BYTES` apart, read and write.
@@ -97,6 +99,8 @@ pub const MAX_COUNTERS: usize = 256;
 /// Stack descriptors, 16 bytes: next descriptor (or 0), initial stack pointer.
 pub const STACK_DESC_OFF: u64 = COUNTERS_OFF + MAX_COUNTERS as u64 * 8;
 pub const KDATA_BYTES: u64 = STACK_DESC_OFF + MAX_STACKS as u64 * 16;
+/// The capability table ([`crate::capability`]), in systems that have a capability manager: read and write.
+pub const CAPABILITIES_VA: u64 = NUCLEUS_VA + 0x4_0000;
 /// Thread blocks, a page each: read and write.
 pub const THREADS_VA: u64 = NUCLEUS_VA + 0x10_0000;
 /// Portal code arena: read and execute.

@@ -7,6 +7,7 @@
 
 use crate::manifest::Grant;
 use crate::report::Report;
+use pebble_abi::capability;
 use pebble_abi::map::{self, PAGE, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,6 +119,7 @@ fn granted(va: u64, grants: &[Grant]) -> bool {
         Grant::Tables => within(map::PM_TABLES_VA, map::MAX_DOMAINS as u64 * map::TABLE_BYTES),
         Grant::Threads => within(map::PM_THREADS_VA, map::MAX_THREADS as u64 * PAGE),
         Grant::BootInfo => within(map::BOOTINFO_VA, map::BOOTINFO_MAX),
+        Grant::Capabilities => within(map::CAPABILITY_TABLE_VA, capability::TABLE_BYTES),
         Grant::Archive => within(map::ARCHIVE_VA, map::PHYS_VA - map::ARCHIVE_VA),
     })
 }

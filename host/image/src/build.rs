@@ -9,6 +9,7 @@ use crate::manifest::{self, Grant, Manifest};
 use crate::memory::{self, Memory};
 use crate::portals::Portals;
 use crate::report::{DomainReport, Report};
+use pebble_abi::capability;
 use pebble_abi::map::{self, PAGE, PTE_V};
 use pebble_abi::{sys, thread};
 use pebble_boot::{self as boot, BootInfo};
@@ -366,9 +367,24 @@ fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: u64,
                         memory.map(d.root, map::ARCHIVE_VA + at, archive + at, memory::USER_R);
                     }
                 }
+                Grant::Capabilities => grant_capabilities(memory, shared, d),
                 Grant::BootInfo => {}
             }
         }
+    }
+}
+
+/// The capability table, all nodes free, for portal code and one server.
+fn grant_capabilities(memory: &mut Memory, shared: &Shared, d: &Domain) {
+    let table = memory.pages((capability::TABLE_BYTES / PAGE) as usize);
+    for at in (0..capability::TABLE_BYTES).step_by(PAGE as usize) {
+        let slot = (map::CAPABILITIES_VA + at >> 12 & 511) * 8;
+        memory.write_word(shared.l0[0] + slot, map::pte(table + at, memory::NUCLEUS_RW));
+        memory.map(d.root, map::CAPABILITY_TABLE_VA + at, table + at, memory::USER_RW);
+    }
+    for node in 0..capability::NODES as u64 {
+        let next = (node + 1) % capability::NODES as u64 * capability::NODE_BYTES;
+        memory.write_word(table + node * capability::NODE_BYTES + capability::NEXT as u64 * 8, next);
     }
 }
 

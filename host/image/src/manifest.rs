@@ -101,6 +101,8 @@ pub enum Grant {
     BootInfo,
     /// The file archive, read-only.
     Archive,
+    /// The capability table.
+    Capabilities,
 }
 
 #[derive(Clone, Debug, Deserialize)]

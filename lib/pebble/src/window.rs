@@ -2,7 +2,8 @@
 //! code (portal manager), shared nucleus data (portal manager, scheduler), boot information. Access is by word and bounds-checked; the
 //! memory is shared with generated code or with other domains, so no Rust reference to it is ever made.
 
-use pebble_abi::{map, scheduler as abi_scheduler};
+use core::sync::atomic::Ordering::Relaxed;
+use pebble_abi::{capability, map, scheduler as abi_scheduler};
 
 /// A range of such memory.
 #[derive(Clone, Copy)]
@@ -22,6 +23,8 @@ pub const THREADS: Window = Window { base: map::PM_THREADS_VA, len: map::MAX_THR
 /// Portal tables of all domains.
 pub const TABLES: Window =
     Window { base: map::PM_TABLES_VA, len: map::MAX_DOMAINS as u64 * map::TABLE_BYTES };
+/// The capability table.
+pub const CAPABILITIES: Window = Window { base: map::CAPABILITY_TABLE_VA, len: capability::TABLE_BYTES };
 /// Pages of a domain under construction.
 pub const LOADER: Window = Window { base: map::LOADER_VA, len: 0x100_0000 };
 pub const BOOTINFO: Window = Window { base: map::BOOTINFO_VA, len: map::BOOTINFO_MAX };
@@ -70,6 +73,13 @@ impl Window {
     pub fn write8(&self, offset: u64, value: u8) {
         // SAFETY: as in `read`.
         unsafe { (self.at(offset, 1) as *mut u8).write_volatile(value) }
+    }
+
+    /// Stores `new` if the word is `old`, in one step even against portal code; whether it did.
+    pub fn exchange(&self, offset: u64, old: u64, new: u64) -> bool {
+        // SAFETY: bounds-checked, aligned; whoever else touches the word does so by single loads and stores.
+        let word = unsafe { &*(self.at(offset, 8) as *const core::sync::atomic::AtomicU64) };
+        word.compare_exchange(old, new, Relaxed, Relaxed).is_ok()
     }
 
     pub fn zero(&self, offset: u64, len: u64) {

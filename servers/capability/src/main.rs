@@ -1,0 +1,114 @@
+//! The capability manager's component: entries around the library, one lock.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use pebble::abi::capability::{NEXT, NODE_BYTES};
+use pebble::abi::errno;
+use pebble::link::More;
+use pebble::sync::{Guard, Lock};
+use pebble::window::CAPABILITIES;
+use pebble_capability::{Flags, Manager, Table};
+
+pebble::import! {
+    LOCK = "semaphore.capability";
+}
+pebble::export!("cap.create", "npaiii", create: fn(u64, u64, u64, u64));
+pebble::export!("cap.derive", "npaii", derive: fn(u64, u64, u64));
+pebble::export_wide!("cap.look", "npai>4", look);
+pebble::export!("cap.use", "npaii", consume: fn(u64, u64, u64));
+pebble::export!("cap.revoke", "npai", revoke: fn(u64, u64));
+pebble::export!("cap.drop", "npai", drop_one: fn(u64, u64));
+pebble::export!("cap.holds", "npiiii", holds: fn(u64, u64, u64, u64));
+pebble::export!("cap.grant", "npiiii", grant: fn(u64, u64, u64, u64));
+pebble::export!("cap.forget", "npi", forget: fn(u64));
+pebble::export_wide!("cap.count", "np>4", count);
+pebble::component!(main);
+
+/// No thread of its own.
+fn main() -> i64 {
+    0
+}
+
+/// The table that portal code sees too.
+struct Shared;
+
+impl Table for Shared {
+    fn read(&self, node: usize, word: usize) -> u64 {
+        CAPABILITIES.read(node as u64 * NODE_BYTES + word as u64 * 8)
+    }
+
+    fn write(&mut self, node: usize, word: usize, value: u64) {
+        CAPABILITIES.write(node as u64 * NODE_BYTES + word as u64 * 8, value);
+    }
+
+    fn exchange_head(&mut self, old: u64, new: u64) -> bool {
+        CAPABILITIES.exchange(NEXT as u64 * 8, old, new)
+    }
+}
+
+static MANAGER: Lock<Manager<Shared>> = Lock::new(Manager::new(Shared));
+
+fn manager() -> Guard<'static, Manager<Shared>> {
+    MANAGER.use_semaphore(LOCK.index());
+    MANAGER.lock()
+}
+
+fn word<V: Into<i64>>(outcome: Result<V, i64>) -> i64 {
+    outcome.map_or_else(|error| -error, Into::into)
+}
+
+/// Rights, with flags in bits 16 and up.
+fn strength(word: u64) -> Result<(u16, Flags), i64> {
+    Ok((word as u16, Flags::from_bits(word >> 16)?))
+}
+
+extern "C" fn create(maker: u64, kind: u64, object: u64, rights: u64) -> i64 {
+    word(strength(rights).and_then(|(r, f)| manager().create(maker as u16, kind, object, r, f)))
+}
+
+extern "C" fn derive(holder: u64, name: u64, rights: u64) -> i64 {
+    word(strength(rights).and_then(|(r, f)| manager().derive(holder as u16, name, r, f)))
+}
+
+extern "C" fn look(holder: u64, name: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    match manager().look(holder as u16, name) {
+        Ok(c) => {
+            *more = [c.kind.into(), c.object.into(), c.rights.into(), c.flags.bits()];
+            0
+        }
+        Err(error) => -error,
+    }
+}
+
+extern "C" fn consume(holder: u64, name: u64, rights: u64) -> i64 {
+    let rights = u16::try_from(rights).map_err(|_| errno::EINVAL);
+    word(rights.and_then(|r| manager().consume(holder as u16, name, r)).map(|()| 0))
+}
+
+extern "C" fn revoke(holder: u64, name: u64) -> i64 {
+    word(manager().revoke(holder as u16, name).map(|()| 0))
+}
+
+extern "C" fn drop_one(holder: u64, name: u64) -> i64 {
+    word(manager().drop(holder as u16, name).map(|()| 0))
+}
+
+extern "C" fn holds(holder: u64, kind: u64, object: u64, rights: u64) -> i64 {
+    i64::from(manager().holds(holder as u16, kind as u16, object as u32, rights as u16))
+}
+
+extern "C" fn grant(holder: u64, kind: u64, object: u64, rights: u64) -> i64 {
+    word(strength(rights).and_then(|(r, f)| manager().grant(holder as u16, kind, object, r, f)))
+}
+
+extern "C" fn forget(asid: u64) -> i64 {
+    manager().forget(asid as u16);
+    0
+}
+
+extern "C" fn count(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    let c = manager().count();
+    *more = [c.used, c.free, c.tombstones, c.touched];
+    0
+}

@@ -1,0 +1,190 @@
+//! The table against the model, with portal code played by a literal transcription of its template.
+
+use pebble_abi::capability::*;
+use pebble_abi::errno;
+use pebble_capability::model::{Actors, Model};
+use pebble_capability::{Capability, Flags, Manager, Table};
+use proptest::prelude::*;
+
+struct Memory(Vec<[u64; 4]>);
+
+impl Memory {
+    fn new() -> Self {
+        let next = |n: u64| (n + 1) % NODES as u64 * NODE_BYTES;
+        Memory((0..NODES as u64).map(|n| [0, 0, 0, next(n)]).collect())
+    }
+}
+
+impl Table for Memory {
+    fn read(&self, node: usize, word: usize) -> u64 {
+        self.0[node][word]
+    }
+
+    fn write(&mut self, node: usize, word: usize, value: u64) {
+        self.0[node][word] = value;
+    }
+
+    fn exchange_head(&mut self, old: u64, new: u64) -> bool {
+        let same = self.0[0][NEXT] == old;
+        if same {
+            self.0[0][NEXT] = new;
+        }
+        same
+    }
+}
+
+/// What the template of `k` does, word for word.
+fn pass(table: &mut impl Table, caller: u16, name: u64, callee: u16) -> Result<u16, i64> {
+    let node = name as usize % NODES;
+    let word = table.read(node, HOLDER);
+    if word & !ONCE != u64::from(caller) | VALID | TRANSFER {
+        return Err(errno::EACCES);
+    }
+    let new = (table.read(0, NEXT) / NODE_BYTES) as usize % NODES;
+    if new == 0 {
+        return Err(errno::EACCES);
+    }
+    table.write(0, NEXT, table.read(new, NEXT));
+    table.write(new, TOKEN, table.read(node, TOKEN));
+    table.write(new, PARENT, node as u64 * NODE_BYTES + ROOT);
+    table.write(new, HOLDER, word & !0xffff | u64::from(callee));
+    if word & ONCE != 0 {
+        table.write(node, HOLDER, 0);
+    }
+    Ok(new as u16)
+}
+
+struct Host(Manager<Memory>);
+
+fn asid(who: usize) -> u16 {
+    10 + who as u16
+}
+
+impl Actors for Host {
+    fn create(&mut self, who: usize, kind: u64, object: u64, rights: u16, flags: Flags) -> Result<u16, i64> {
+        self.0.create(asid(who), kind, object, rights, flags)
+    }
+
+    fn derive(&mut self, who: usize, name: u64, rights: u16, flags: Flags) -> Result<u16, i64> {
+        self.0.derive(asid(who), name, rights, flags)
+    }
+
+    fn pass(&mut self, who: usize, name: u64, to: usize) -> Result<u16, i64> {
+        // Names that are no node's number alias one, which is harmless and must not look like success to the model.
+        if name >= NODES as u64 {
+            return Err(errno::EACCES);
+        }
+        pass(&mut self.0.table, asid(who), name, asid(to))
+    }
+
+    fn consume(&mut self, who: usize, name: u64, rights: u16) -> Result<(), i64> {
+        self.0.consume(asid(who), name, rights)
+    }
+
+    fn revoke(&mut self, who: usize, name: u64) -> Result<(), i64> {
+        self.0.revoke(asid(who), name)
+    }
+
+    fn drop(&mut self, who: usize, name: u64) -> Result<(), i64> {
+        self.0.drop(asid(who), name)
+    }
+
+    fn look(&mut self, who: usize, name: u64) -> Result<Capability, i64> {
+        let c = self.0.look(asid(who), name)?;
+        Ok(Capability { object: c.object & 0xffff, ..c })
+    }
+}
+
+fn history(seed: u64, steps: u64) -> (Model, Host) {
+    let (mut model, mut host) = (Model::new(6, seed), Host(Manager::new(Memory::new())));
+    let outcome = model.run(&mut host, steps);
+    assert_eq!(outcome, Ok(()), "seed {seed}");
+    let used = host.0.count().used;
+    assert_eq!(model.check(&mut host, used), Ok(()), "seed {seed}");
+    (model, host)
+}
+
+#[test]
+fn a_million_steps_agree_with_the_model() {
+    let (mut done, mut refused) = (0, 0);
+    for seed in 1..=10 {
+        let (model, _) = history(seed, 100_000);
+        done += model.done;
+        refused += model.refused;
+    }
+    assert_eq!(done + refused, 1_000_000);
+    // A history of refusals alone would show nothing, nor one of successes alone.
+    assert!(done > 400_000 && refused > 100_000, "{done} done, {refused} refused");
+}
+
+#[test]
+fn a_full_table_says_so_and_recovers() {
+    let mut m = Manager::new(Memory::new());
+    let flags = Flags { transfer: true, once: false };
+    let root = m.create(1, 256, 1, 7, flags).unwrap();
+    for _ in 2..NODES {
+        m.derive(1, root.into(), 7, flags).unwrap();
+    }
+    assert_eq!(m.derive(1, root.into(), 7, flags), Err(errno::ENOSPC));
+    assert_eq!(pass(&mut m.table, 1, root.into(), 2), Err(errno::EACCES));
+    m.revoke(1, root.into()).unwrap();
+    assert_eq!(m.count().used, 1);
+    assert_eq!(m.count().free, NODES as u64 - 2);
+    m.derive(1, root.into(), 7, flags).unwrap();
+}
+
+#[test]
+fn tombstones_are_buried_when_nodes_run_out() {
+    let mut m = Manager::new(Memory::new());
+    let once = Flags { transfer: true, once: true };
+    let mut name = m.create(1, 256, 1, 7, once).unwrap();
+    for n in 0..10 * NODES {
+        let (from, to) = if n % 2 == 0 { (1, 2) } else { (2, 1) };
+        name = match pass(&mut m.table, from, name.into(), to) {
+            Ok(name) => name,
+            Err(_) => {
+                // Portal code does not bury; the next request does.
+                let other = m.create(3, 256, 1, 7, once).unwrap();
+                m.drop(3, other.into()).unwrap();
+                pass(&mut m.table, from, name.into(), to).unwrap()
+            }
+        };
+    }
+    assert_eq!(m.count().used, 1);
+    // Where it has been nobody has it any more.
+    assert_eq!((1..3).filter(|d| m.look(*d, name.into()).is_ok()).count(), 1);
+}
+
+proptest! {
+    /// After a death nothing names the dead: neither as holder nor as maker.
+    #[test]
+    fn the_dead_leave_nothing(seed in 1u64.., who in 0usize..6) {
+        let (_, mut host) = history(seed, 500);
+        let before = host.0.count();
+        host.0.forget(asid(who));
+        for node in 1..NODES {
+            let word = host.0.table.read(node, HOLDER);
+            let (kind, _, object) = token_parts(host.0.table.read(node, TOKEN));
+            let made = kind >= FIRST_USER_KIND && object >> 16 == u32::from(asid(who));
+            let named = word & VALID != 0 && word as u16 == asid(who);
+            prop_assert!(!made && !named, "node {}", node);
+        }
+        let after = host.0.count();
+        prop_assert_eq!(after.used + after.free + after.tombstones, before.used + before.free + before.tombstones);
+    }
+
+    /// Rights of whatever exists come from a token that its maker made so strong.
+    #[test]
+    fn nothing_grows(seed in 1u64..) {
+        let (_, host) = history(seed, 300);
+        let t = &host.0.table;
+        for node in 1..NODES {
+            let (kind, rights, object) = token_parts(t.read(node, TOKEN));
+            let parent = (t.read(node, PARENT) / NODE_BYTES) as usize;
+            if t.read(node, HOLDER) & VALID != 0 && parent != 0 {
+                let (k, r, o) = token_parts(t.read(parent, TOKEN));
+                prop_assert!(k == kind && o == object && rights & !r == 0, "node {}", node);
+            }
+        }
+    }
+}
