@@ -23,7 +23,7 @@ mod ui;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
 /// The system that is built when none is named.
@@ -67,6 +67,11 @@ enum Command {
         #[arg(default_value = DEFAULT_SYSTEM)]
         system: String,
     },
+    /// Print a file as the program `receive` takes it over the console
+    Encode {
+        /// Any file
+        file: PathBuf,
+    },
     /// Build the book
     Doc {
         /// Where to put it
@@ -104,9 +109,22 @@ fn dispatch(command: Command) -> Result<u8> {
         Command::New(options) => new::new(&tools, &options)?,
         Command::Inspect(options) => inspect::inspect(&tools, &options)?,
         Command::Debug { system } => debug::debug(&tools, &system)?,
+        Command::Encode { file } => encode(&file)?,
         Command::Doc { out } => doc::doc(&tools, &out)?,
     }
     Ok(0)
+}
+
+fn encode(file: &std::path::Path) -> Result<()> {
+    use std::io::Write;
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let (mut out, mut outcome) = (std::io::stdout().lock(), Ok(()));
+    pebble_tools::transfer::encode(&bytes, |line| {
+        if outcome.is_ok() {
+            outcome = writeln!(out, "{line}");
+        }
+    });
+    Ok(outcome?)
 }
 
 #[cfg(test)]

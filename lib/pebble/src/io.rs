@@ -34,6 +34,20 @@ pub fn open(path: &str) -> Result<File, Errno> {
     }
 }
 
+/// An empty file under `/ram/`.
+pub fn create(path: &str) -> Result<File, Errno> {
+    static CREATE: AtomicUsize = AtomicUsize::new(0);
+    let words = pack::<5>(path).ok_or(errno::ENAMETOOLONG)?;
+    if CREATE.load(Ordering::Relaxed) == 0 {
+        CREATE.store(crate::api::portal_open("file.create")?, Ordering::Relaxed);
+    }
+    match call(CREATE.load(Ordering::Relaxed), words) {
+        Ok(index) if index >= 0 => Ok(File(index as usize)),
+        Ok(error) => Err(-error),
+        Err(_) => Err(errno::EIO),
+    }
+}
+
 impl File {
     /// Up to `IO_BYTES` bytes; 0 at the end.
     #[inline]

@@ -223,7 +223,7 @@ impl<T: Table> Manager<T> {
         if rights & !capability.rights != 0 {
             return Err(errno::EPERM);
         }
-        if capability.flags.once { self.drop(holder, name) } else { Ok(()) }
+        if capability.flags.once { self.discard(holder, name) } else { Ok(()) }
     }
 
     /// Whether the holder has some capability of this kind for this object with all these rights. Node by node: for
@@ -271,7 +271,7 @@ impl<T: Table> Manager<T> {
     }
 
     /// It goes; what was derived from it now derives from its parent.
-    pub fn drop(&mut self, holder: u16, name: u64) -> Result<(), i64> {
+    pub fn discard(&mut self, holder: u16, name: u64) -> Result<(), i64> {
         let (node, _) = self.held(holder, name)?;
         self.table.write(node, HOLDER, 0);
         self.unlink(node);

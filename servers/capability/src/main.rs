@@ -91,7 +91,7 @@ extern "C" fn revoke(holder: u64, name: u64) -> i64 {
 }
 
 extern "C" fn drop_one(holder: u64, name: u64) -> i64 {
-    word(manager().drop(holder as u16, name).map(|()| 0))
+    word(manager().discard(holder as u16, name).map(|()| 0))
 }
 
 extern "C" fn holds(holder: u64, kind: u64, object: u64, rights: u64) -> i64 {

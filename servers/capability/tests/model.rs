@@ -86,7 +86,7 @@ impl Actors for Host {
     }
 
     fn drop(&mut self, who: usize, name: u64) -> Result<(), i64> {
-        self.0.drop(asid(who), name)
+        self.0.discard(asid(who), name)
     }
 
     fn look(&mut self, who: usize, name: u64) -> Result<Capability, i64> {
@@ -145,7 +145,7 @@ fn tombstones_are_buried_when_nodes_run_out() {
             Err(_) => {
                 // Portal code does not bury; the next request does.
                 let other = m.create(3, 256, 1, 7, once).unwrap();
-                m.drop(3, other.into()).unwrap();
+                m.discard(3, other.into()).unwrap();
                 pass(&mut m.table, from, name.into(), to).unwrap()
             }
         };

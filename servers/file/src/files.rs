@@ -3,7 +3,7 @@
 //! Invariants:
 //! * A control word names an entry by index and generation; entries are reused, generations are not, so the
 //!   portals of a closed file answer `EBADF` even while another domain uses the entry.
-//! * `place` never lies behind the end of the file.
+//! * `place` never lies behind the end of the file when it is used.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -13,6 +13,7 @@ use pebble_abi::errno;
 use pebble_abi::link::{PATHLEN, unpack};
 
 use crate::archive::Archive;
+use crate::ram::{PREFIX, Ram};
 
 /// Files open at once.
 pub const FILES: usize = 512;
@@ -29,35 +30,75 @@ struct Open {
     generation: u32,
     /// 0: closed.
     asid: u16,
-    node: u16,
+    node: Node,
     place: usize,
+}
+
+/// What it reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Node {
+    Archive(u16),
+    Ram(u16),
+    RamDirectory,
 }
 
 pub struct Files<'a> {
     archive: Archive<'a>,
     open: Vec<Open>,
+    ram: Ram,
 }
 
 impl<'a> Files<'a> {
     pub fn new(archive: Archive<'a>) -> Self {
-        Files { archive, open: vec![Open { generation: 0, asid: 0, node: 0, place: 0 }; FILES] }
+        let closed = Open { generation: 0, asid: 0, node: Node::RamDirectory, place: 0 };
+        Files { archive, open: vec![closed; FILES], ram: Ram::default() }
     }
 
     /// Opens the file or directory for domain `asid` and returns the control word.
     pub fn open(&mut self, asid: u16, path: [u64; 5]) -> Result<u64, i64> {
         let mut bytes = [0; PATHLEN];
-        let len = unpack(&path, &mut bytes);
-        let path = core::str::from_utf8(&bytes[..len]).map_err(|_| -errno::ENOENT)?;
-        if path.is_empty() {
-            return Err(-errno::ENOENT);
+        let path = text(&path, &mut bytes)?;
+        let inner = path.trim_start_matches("./").trim_matches('/');
+        let node = match self.ram.find(inner) {
+            Some(at) => Node::Ram(at as u16),
+            None if inner == PREFIX.trim_matches('/') => Node::RamDirectory,
+            None => Node::Archive(u16::try_from(self.archive.lookup(path)?).map_err(|_| -errno::ENOMEM)?),
+        };
+        self.enter(asid, node)
+    }
+
+    /// An empty file under `ram/`, open.
+    pub fn create(&mut self, asid: u16, path: [u64; 5]) -> Result<u64, i64> {
+        let mut bytes = [0; PATHLEN];
+        let path = text(&path, &mut bytes)?.trim_start_matches('/');
+        self.room(asid)?;
+        let at = self.ram.create(path)?;
+        self.enter(asid, Node::Ram(at as u16))
+    }
+
+    /// A file under `ram/` goes; who has it open finds it empty.
+    pub fn remove(&mut self, path: [u64; 5]) -> Result<(), i64> {
+        let mut bytes = [0; PATHLEN];
+        let path = text(&path, &mut bytes)?.trim_start_matches('/');
+        let at = self.ram.find(path).ok_or(-errno::ENOENT)?;
+        self.ram.remove(path)?;
+        for open in self.open.iter_mut().filter(|open| open.node == Node::Ram(at as u16)) {
+            (open.node, open.place) = (Node::Ram(u16::MAX), 0);
         }
-        let node = self.archive.lookup(path)?;
+        Ok(())
+    }
+
+    /// A free entry for the domain, within its limit.
+    fn room(&self, asid: u16) -> Result<usize, i64> {
         if asid == 0 || self.open.iter().filter(|open| open.asid == asid).count() >= FILES_PER_DOMAIN {
             return Err(-errno::EAGAIN);
         }
-        let index = self.open.iter().position(|open| open.asid == 0).ok_or(-errno::EAGAIN)?;
+        self.open.iter().position(|open| open.asid == 0).ok_or(-errno::EAGAIN)
+    }
+
+    fn enter(&mut self, asid: u16, node: Node) -> Result<u64, i64> {
+        let index = self.room(asid)?;
         let generation = self.open[index].generation.wrapping_add(1);
-        let node = u16::try_from(node).map_err(|_| -errno::ENOMEM)?;
         self.open[index] = Open { generation, asid, node, place: 0 };
         Ok(u64::from(generation) << 16 | index as u64)
     }
@@ -72,9 +113,24 @@ impl<'a> Files<'a> {
         (rest.len() as i64, words(rest))
     }
 
-    /// The archive is read-only.
-    pub fn write(&mut self, control: u64) -> i64 {
-        if self.file(control).is_some() { -errno::EPERM } else { -errno::EBADF }
+    /// Up to 32 bytes at the current place of a file under `ram/`; the archive is read-only.
+    pub fn write(&mut self, control: u64, count: u64, words: [u64; 4]) -> i64 {
+        let index = (control & 0xffff) as usize;
+        if self.file(control).is_none() {
+            return -errno::EBADF;
+        }
+        let Open { node: Node::Ram(at), place, .. } = self.open[index] else { return -errno::EPERM };
+        let count = count.min(IO_BYTES as u64) as usize;
+        let bytes = words.map(u64::to_le_bytes);
+        // What somebody else has cut short is written to from its end on.
+        let place = place.min(self.ram.bytes(at.into()).len());
+        match self.ram.write(at.into(), place, &bytes.as_flattened()[..count]) {
+            Ok(()) => {
+                self.open[index].place = place + count;
+                count as i64
+            }
+            Err(error) => error,
+        }
     }
 
     /// Moves to `offset` from the start, from here or from the end, and returns the new place; not before the
@@ -118,9 +174,20 @@ impl<'a> Files<'a> {
     fn file(&mut self, control: u64) -> Option<(&mut Open, &[u8])> {
         let open = self.open.get_mut((control & 0xffff) as usize)?;
         let named = open.asid != 0 && u64::from(open.generation) == control >> 16;
-        let contents = self.archive.contents(usize::from(open.node))?;
-        named.then_some((open, contents.bytes()))
+        let bytes = match open.node {
+            Node::Archive(node) => self.archive.contents(usize::from(node))?.bytes(),
+            Node::Ram(at) => self.ram.bytes(usize::from(at)),
+            Node::RamDirectory => self.ram.listing().as_bytes(),
+        };
+        open.place = open.place.min(bytes.len());
+        named.then_some((open, bytes))
     }
+}
+
+/// A path out of its words.
+fn text<'b>(words: &[u64; 5], bytes: &'b mut [u8; PATHLEN]) -> Result<&'b str, i64> {
+    let len = unpack(words, bytes);
+    core::str::from_utf8(&bytes[..len]).ok().filter(|path| !path.is_empty()).ok_or(-errno::ENOENT)
 }
 
 /// Up to 32 bytes as words.

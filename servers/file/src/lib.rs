@@ -1,4 +1,4 @@
-//! The file server: the read-only archive of the image, as files that clients read 32 bytes a call.
+//! The file server: the read-only archive of the image, and files in memory under `ram/`, 32 bytes a call.
 //!
 //! Strategy: the archive (`cpio`, format `newc`) is parsed once, into a sorted list of paths that borrow from
 //! it; a look-up is a binary search. An open file is an entry of a table with the place up to which it has
@@ -7,6 +7,7 @@
 //! | interface | operation |
 //! |---|---|
 //! | `file.open` (caller, path) | [`Files::open`]; the control word goes into `pm.create`; when that fails: [`Files::close`] |
+//! | `file.create` (caller, path), `file.remove` (path) | [`Files::create`], [`Files::remove`]: under `ram/` |
 //! | `file.gone` (process server: domain) | [`Files::gone`] |
 //! | the four portals of an open file | [`Files::read`], [`Files::write`], [`Files::seek`], [`Files::close`] |
 //!
@@ -24,7 +25,9 @@ extern crate alloc;
 mod archive;
 mod files;
 mod newc;
+mod ram;
 
 pub use archive::{Archive, ArchiveError, Contents, Problem};
 pub use files::{FILES, FILES_PER_DOMAIN, Files, SEEK_CUR, SEEK_END, SEEK_SET};
 pub use newc::length;
+pub use ram::{RAM_FILE_MAX, RAM_FILES, RAM_MAX};

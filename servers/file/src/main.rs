@@ -1,4 +1,4 @@
-//! The file server's component: entries around [`Files`], one lock. The archive is read at the first request.
+//! The file server's component: entries around [`Files`], one lock. The archive is parsed at the first request.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -17,6 +17,8 @@ pebble::export!("file.write", "npciiiii", write: fn(u64, u64, u64, u64, u64, u64
 pebble::export!("file.seek", "npcii", seek: fn(u64, u64, u64));
 pebble::export!("file.close", "npc", close: fn(u64));
 pebble::export!("file.open", "npaiiiii", open: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("file.create", "npaiiiii", create: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("file.remove", "npiiiii", remove: fn(u64, u64, u64, u64, u64));
 pebble::export!("file.gone", "npi", gone: fn(u64));
 pebble::component!(main);
 
@@ -59,8 +61,8 @@ extern "C" fn read(control: u64, max: u64, _: u64, _: u64, _: u64, _: u64, more:
     }))
 }
 
-extern "C" fn write(control: u64, _: u64, _: u64, _: u64, _: u64, _: u64) -> i64 {
-    answer(request(|files| files.write(control)))
+extern "C" fn write(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
+    answer(request(|files| files.write(control, count, [a, b, c, d])))
 }
 
 extern "C" fn seek(control: u64, offset: u64, whence: u64) -> i64 {
@@ -73,9 +75,12 @@ extern "C" fn close(control: u64) -> i64 {
 
 static PORTALS: FilePortals = FilePortals::new("file.read");
 
-extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+type Opening = fn(&mut Files<'static>, u16, [u64; 5]) -> Result<u64, Errno>;
+
+/// Four portals to what `how` opens, in the client's table.
+fn portals(how: Opening, client: u64, path: [u64; 5]) -> i64 {
     FILES.prepare();
-    let control = match request(|files| files.open(client as u16, [a, b, c, d, e])) {
+    let control = match request(|files| how(files, client as u16, path)) {
         Ok(Ok(control)) => control,
         Ok(Err(error)) => return error,
         Err(error) => return -error,
@@ -87,6 +92,19 @@ extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
         },
         |index| index as i64,
     )
+}
+
+extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    portals(Files::open, client, [a, b, c, d, e])
+}
+
+extern "C" fn create(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    portals(Files::create, client, [a, b, c, d, e])
+}
+
+extern "C" fn remove(a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    let removed = request(|files| files.remove([a, b, c, d, e]));
+    answer(removed.map(|done| done.map_or_else(|error| error, |()| 0)))
 }
 
 /// The domain is dead.

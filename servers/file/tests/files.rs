@@ -110,9 +110,9 @@ fn seek_stays_inside() {
     assert_eq!(files.seek(f, 0, 3), -EINVAL);
     assert_eq!(files.read(f, 32), (2, [u64::from_le_bytes(*b"e\n\0\0\0\0\0\0"), 0, 0, 0]));
     assert_eq!(files.read(f, 32), (0, [0; 4]));
-    assert_eq!(files.write(f), -EPERM);
+    assert_eq!(files.write(f, 1, [0; 4]), -EPERM);
     assert_eq!(files.close(f), 0);
-    for result in [files.read(f, 1).0, files.write(f), files.seek(f, 0, 0), files.close(f)] {
+    for result in [files.read(f, 1).0, files.write(f, 1, [0; 4]), files.seek(f, 0, 0), files.close(f)] {
         assert_eq!(result, -EBADF);
     }
 }
@@ -216,4 +216,58 @@ fn the_archive_knows_its_end() {
     assert_eq!(length(start, found - 1), Err(short));
     bytes[0] = b'1';
     assert_eq!(length(|n| &bytes[..n], found), Err(ArchiveError { offset: 0, problem: Problem::Magic }));
+}
+
+#[test]
+fn files_in_memory_are_written_read_and_removed() {
+    let bytes = sample();
+    let mut files = Files::new(Archive::parse(&bytes).unwrap());
+    let path = |text: &str| pack::<5>(text).unwrap();
+    assert_eq!(files.open(1, path("/ram/note")), Err(-ENOENT));
+    assert_eq!(files.create(1, path("/etc/note")), Err(-EPERM));
+    assert_eq!(files.create(1, path("ram/a/b")), Err(-EINVAL));
+    let note = files.create(1, path("/ram/note")).unwrap();
+    let text: Vec<u8> = (0..1000u32).map(|n| n as u8).collect();
+    for chunk in text.chunks(32) {
+        let mut whole = [0; 32];
+        whole[..chunk.len()].copy_from_slice(chunk);
+        let words = std::array::from_fn(|n| u64::from_le_bytes(*whole[n * 8..].first_chunk().unwrap()));
+        assert_eq!(files.write(note, chunk.len() as u64, words), chunk.len() as i64);
+    }
+    let reader = files.open(2, path("ram/note")).unwrap();
+    let mut seen = Vec::<u8>::new();
+    loop {
+        match files.read(reader, 32) {
+            (0, _) => break,
+            (count, words) => seen.extend(&words.map(u64::to_le_bytes).as_flattened()[..count as usize]),
+        }
+    }
+    assert_eq!(seen, text);
+    let directory = files.open(2, path("/ram")).unwrap();
+    assert_eq!(files.read(directory, 32).0, 5);
+    // Made anew it is empty, and who reads it starts where it ends.
+    files.create(3, path("ram/note")).unwrap();
+    assert_eq!(files.read(reader, 32).0, 0);
+    assert_eq!(files.remove(path("/ram/note")), Ok(()));
+    assert_eq!(files.write(note, 1, [65, 0, 0, 0]), -EBADF);
+    assert_eq!(files.read(reader, 32).0, 0);
+    assert_eq!(files.remove(path("/ram/note")), Err(-ENOENT));
+}
+
+#[test]
+fn memory_for_files_has_limits() {
+    let bytes = sample();
+    let mut files = Files::new(Archive::parse(&bytes).unwrap());
+    let path = |n: usize| pack::<5>(&format!("ram/{n}")).unwrap();
+    for n in 0..RAM_FILES {
+        let file = files.create(1 + n as u16 / 8, path(n)).unwrap();
+        assert_eq!(files.close(file), 0);
+    }
+    assert_eq!(files.create(1, path(RAM_FILES)), Err(-ENOSPC));
+    files.remove(path(3)).unwrap();
+    assert!(files.create(1, path(RAM_FILES)).is_ok());
+    let big = files.create(1, path(0)).unwrap();
+    let full = (0..).find(|_| files.write(big, 32, [0; 4]) != 32).unwrap();
+    assert_eq!(full, RAM_FILE_MAX / 32);
+    assert_eq!(files.write(big, 32, [0; 4]), -ENOSPC);
 }

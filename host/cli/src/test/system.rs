@@ -42,10 +42,12 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("pipe.three-programs", a_pipeline_of_three_programs),
     SystemTest::new("pipe.100k", a_hundred_thousand_bytes_through_three_domains),
     SystemTest::new("console.paste", a_paste_of_64_kib_loses_nothing),
+    SystemTest::new("console.receive", a_file_comes_over_the_console),
     SystemTest::new("shell.tour", the_shell_shows_the_system),
     SystemTest::new("shell.errors", errors_say_what_is_wrong),
     SystemTest::new("fault.report", a_fault_is_reported_and_contained),
     SystemTest::new("vm.alone", the_vm_manager_serves_a_component_directly),
+    SystemTest::slow("capability.model", a_million_steps_agree_with_the_model),
     SystemTest::new("hostile.once", |context| hostile(context, 1)),
     SystemTest::slow("hostile.thousand", |context| hostile(context, 16)),
     SystemTest::slow("bench.repeatable", two_measurements_are_the_same),
@@ -96,6 +98,28 @@ fn a_paste_of_64_kib_loses_nothing(context: &mut Context) -> Result<()> {
     let last = shown.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let counts: Vec<&str> = last.split_whitespace().collect();
     ensure!(counts == ["4096", "8192", "65536"], "wc printed {last:?}");
+    Ok(())
+}
+
+/// A program sent over the console runs; a damaged one is refused, with the line.
+fn a_file_comes_over_the_console(context: &mut Context) -> Result<()> {
+    let mut guest = context.prompt("default")?;
+    let text: String = (0..300).map(|n| format!("line {n} of a file\n")).collect();
+    let mut lines = String::new();
+    pebble_tools::transfer::encode(text.as_bytes(), |line| lines += &format!("{line}\n"));
+    guest.send(b"receive /ram/text\n");
+    guest.send(lines.as_bytes());
+    guest.expect(&format!("/ram/text: {} bytes", text.len()), LIMIT)?;
+    guest.expect(PROMPT, LIMIT)?;
+    guest.send(b"cat /ram/text | wc\n");
+    let shown = String::from_utf8_lossy(&guest.expect(PROMPT, LIMIT)?).into_owned();
+    let last = shown.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let counts: Vec<&str> = last.split_whitespace().collect();
+    ensure!(counts == ["300", "1500", &text.len().to_string()], "wc printed {last:?}");
+    let damaged = lines.replacen('b', "c", 1);
+    guest.send(b"receive /ram/text\n");
+    guest.send(damaged.as_bytes());
+    guest.expect("the checksum is", LIMIT)?;
     Ok(())
 }
 
@@ -181,6 +205,15 @@ fn hostile(context: &mut Context, rounds: u32) -> Result<()> {
     let last = lines().last().unwrap_or_default();
     ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{last:?}");
     output(&mut guest, "echo still here")?;
+    Ok(())
+}
+
+/// The history that the host test runs, with a domain for each actor and portal code that passes.
+fn a_million_steps_agree_with_the_model(context: &mut Context) -> Result<()> {
+    let mut guest = context.start("capability")?;
+    guest.expect("capability: ", LIMIT * 10)?;
+    let line = String::from_utf8_lossy(&guest.expect("\n", LIMIT)?).into_owned();
+    ensure!(line.starts_with("1000000 steps agree"), "{line}");
     Ok(())
 }
 

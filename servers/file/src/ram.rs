@@ -1,0 +1,109 @@
+//! Files in memory, under `ram/`: made by [`Ram::create`], gone when the system stops. A place for what comes in over the console and for
+//! what programs leave each other; not deep, since it has no directories of its own.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use pebble_abi::errno;
+
+/// Files at once, bytes of one, and of all together.
+pub const RAM_FILES: usize = 64;
+pub const RAM_FILE_MAX: usize = 8 << 20;
+pub const RAM_MAX: usize = 16 << 20;
+
+/// Where they are.
+pub const PREFIX: &str = "ram/";
+
+struct File {
+    path: String,
+    bytes: Vec<u8>,
+}
+
+/// Removed files leave their place empty, and who has it open reads nothing more.
+#[derive(Default)]
+pub struct Ram {
+    files: Vec<Option<File>>,
+    /// Bytes of all files.
+    size: usize,
+    /// Text of the directory, made anew when files come and go.
+    listing: String,
+}
+
+impl Ram {
+    pub fn find(&self, path: &str) -> Option<usize> {
+        self.files.iter().position(|f| f.as_ref().is_some_and(|f| f.path == path))
+    }
+
+    /// An empty file of that path; one that exists loses its bytes.
+    pub fn create(&mut self, path: &str) -> Result<usize, i64> {
+        let name = path.strip_prefix(PREFIX).ok_or(-errno::EPERM)?;
+        if name.is_empty() || name.contains('/') || name == "." || name == ".." {
+            return Err(-errno::EINVAL);
+        }
+        if let Some(at) = self.find(path) {
+            self.empty(at);
+            return Ok(at);
+        }
+        let file = File { path: path.into(), bytes: Vec::new() };
+        let at = match self.files.iter().position(Option::is_none) {
+            Some(at) => at,
+            None if self.files.len() < RAM_FILES => {
+                self.files.push(None);
+                self.files.len() - 1
+            }
+            None => return Err(-errno::ENOSPC),
+        };
+        self.files[at] = Some(file);
+        self.list();
+        Ok(at)
+    }
+
+    fn empty(&mut self, at: usize) {
+        if let Some(Some(file)) = self.files.get_mut(at) {
+            self.size -= file.bytes.len();
+            file.bytes = Vec::new();
+        }
+    }
+
+    pub fn remove(&mut self, path: &str) -> Result<(), i64> {
+        let at = self.find(path).ok_or(-errno::ENOENT)?;
+        self.empty(at);
+        self.files[at] = None;
+        self.list();
+        Ok(())
+    }
+
+    pub fn bytes(&self, at: usize) -> &[u8] {
+        self.files.get(at).and_then(Option::as_ref).map_or(&[], |f| &f.bytes)
+    }
+
+    /// Overwrites from `place` on, which is not behind the end, and grows the file as needed.
+    pub fn write(&mut self, at: usize, place: usize, bytes: &[u8]) -> Result<(), i64> {
+        let file = self.files.get_mut(at).and_then(Option::as_mut).ok_or(-errno::EBADF)?;
+        let end = place.checked_add(bytes.len()).filter(|end| *end <= RAM_FILE_MAX).ok_or(-errno::ENOSPC)?;
+        let more = end.saturating_sub(file.bytes.len());
+        if place > file.bytes.len() || self.size + more > RAM_MAX {
+            return Err(-errno::ENOSPC);
+        }
+        // Doubling, but never by more than memory can bear to lose.
+        if end > file.bytes.capacity() {
+            let room = file.bytes.len().clamp(4096, 1 << 20).max(more);
+            file.bytes.try_reserve_exact(room).map_err(|_| -errno::ENOMEM)?;
+        }
+        file.bytes.resize(file.bytes.len().max(end), 0);
+        file.bytes[place..end].copy_from_slice(bytes);
+        self.size += more;
+        Ok(())
+    }
+
+    fn list(&mut self) {
+        let mut names: Vec<&str> = self.files.iter().flatten().map(|f| &f.path[PREFIX.len()..]).collect();
+        names.sort_unstable();
+        self.listing = names.iter().flat_map(|name| [*name, "\n"]).collect();
+    }
+
+    /// The names, one a line.
+    pub fn listing(&self) -> &str {
+        &self.listing
+    }
+}
