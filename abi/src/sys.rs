@@ -56,8 +56,17 @@ pub const FIXED: [(usize, &str); 6] = [
     (SCHEDULER_IRQ, "scheduler.irq"),
 ];
 
+/// Error return with `MOVED` to whoever called the domain: given to servers that can be replaced.
+pub const LEAVE_MOVED: usize = 30;
+/// Where the gate's second stub leads: error return with `TIMEOUT`. Every domain has it, common code.
+pub const UNWIND: usize = 31;
+/// Common code to which others go on through the table: a callee without a free stack; the end of a thread. So both follow when the
+/// scheduler is replaced.
+pub const NO_STACK: usize = 34;
+pub const THREAD_END: usize = 35;
+
 /// First index for imports and for portals opened later.
-pub const FIRST_FREE: usize = 32;
+pub const FIRST_FREE: usize = 40;
 
 /// Order of the four portals of an open file.
 pub const FILE_READ: usize = 0;

@@ -11,6 +11,7 @@
 //! domain serves nobody's call.
 
 use crate::spec::{Arg, Spec, Stack, State};
+use crate::template::Template;
 use arrayvec::ArrayVec;
 use core::fmt;
 use pebble_abi::{map, status, thread};
@@ -30,6 +31,10 @@ pub struct Domain {
     /// Of the image: its calls may use the reserve of the invocation stack, so that a program that has filled its
     /// own part cannot make a server fail. Never together with `float`, whose frames are too long for it.
     pub trusted: bool,
+    /// Direct address (`map::direct`) of its level-1 page table: for portals by which it lends pages.
+    pub l1: u64,
+    /// Direct address of its window control page: for portals by which it receives pages. 0: it has none.
+    pub windows: u64,
 }
 
 /// One connection: who calls whom, with what compiled in.
@@ -47,6 +52,8 @@ pub struct Connection {
     pub counter: Option<u16>,
     /// Address of the common code that waits for a stack.
     pub no_stack: u64,
+    /// All registered templates; the letters of the specification choose among them.
+    pub templates: &'static [Template],
 }
 
 /// The kinds of portal. All but `Call`, `Wait`, `Signal` and `Tail` ignore the specification.
@@ -68,8 +75,14 @@ pub enum Shape {
     Dispatch,
     /// An index that is not held: the domain's exception entry.
     None,
-    /// Every entry of a dead domain's table: error return to whoever called the domain.
+    /// Every entry of a dead domain's table: error return, with `DEAD`, to whoever called the domain.
     Bounce,
+    /// The same with this code (`MOVED`): the domain says so itself.
+    Leave(u16),
+    /// The same with `TIMEOUT`: behind the gate's second stub.
+    Unwound,
+    /// The error return with results and status as the domain has them in its registers: for a controller that answers for a portal.
+    LeaveWith,
     /// Bottom of the invocation stack: enters the callee (the scheduler's `thread_exit`) for good.
     ThreadEnd,
     /// Full save, then the callee: `a0` the cause.
@@ -153,10 +166,12 @@ pub enum Op {
         arg: Arg,
         value: u64,
     },
-    /// Arguments of an exception handler.
-    Cause {
-        all: bool,
+    /// The cause, argument of an interrupt handler; raise the domain's exception if it is none of an interrupt: a program may name this entry.
+    Interrupted {
+        float: bool,
     },
+    /// Arguments of an exception handler.
+    Cause,
     /// The callee returns to the gate.
     Gate,
     /// Zero these registers.
@@ -200,7 +215,8 @@ pub enum Op {
     Switch,
     Dispatch,
     Raise,
-    Bounce,
+    /// Error return with this status code, or with what the registers say.
+    Bounce(Option<u16>),
 }
 
 const _: () = assert!(size_of::<Op>() <= 16);
@@ -300,7 +316,9 @@ pub fn steps(spec: &Spec, shape: Shape, c: &Connection, put: &mut impl FnMut(Op)
         Shape::Switch => put(Op::Switch),
         Shape::Dispatch => put(Op::Dispatch),
         Shape::None => put(Op::Raise),
-        Shape::Bounce => put(Op::Bounce),
+        Shape::Bounce | Shape::Leave(_) | Shape::Unwound | Shape::LeaveWith => {
+            put(Op::Bounce(leaves_with(shape)));
+        }
         Shape::ThreadEnd => {
             // It is reached as a return leg only.
             [Op::Raise, Op::Return, Op::Top, Op::FloatOff, Op::Mask].into_iter().for_each(&mut *put);
@@ -383,6 +401,9 @@ fn trap(shape: Shape, c: &Connection, put: &mut impl FnMut(Op)) {
     let queue = map::stack_queue_va(c.callee.asid);
     let word = words - (thread::TRAP_WORDS - thread::TRAP_DESC) as u8;
     put(Op::SaveAll { float });
+    if shape == Shape::Interrupt {
+        put(Op::Interrupted { float });
+    }
     put(match c.callee.exclusive {
         false => Op::TakeStack { queue, word, after_save: true },
         true => Op::FixedStack(c.callee.fixed_stack),
@@ -390,10 +411,11 @@ fn trap(shape: Shape, c: &Connection, put: &mut impl FnMut(Op)) {
     if float {
         put(Op::FloatOff);
     }
-    put(match shape {
-        Shape::NoStack => Op::Supply { to: 0, arg: Arg::Thread, value: 0 },
-        _ => Op::Cause { all: shape == Shape::Exception },
-    });
+    match shape {
+        Shape::NoStack => put(Op::Supply { to: 0, arg: Arg::Thread, value: 0 }),
+        Shape::Exception => put(Op::Cause),
+        _ => {}
+    }
     put(Op::Push(words));
     if c.callee.exclusive {
         put(Op::Mask);
@@ -446,19 +468,19 @@ fn short_circuit(short: Short, put: &mut impl FnMut(Op)) {
 /// `pushed`: words of the frame that this leg has pushed.
 fn arguments(spec: &Spec, c: &Connection, pushed: u8, put: &mut impl FnMut(Op)) {
     let mut from = 0;
-    for (to, _) in (0u8..).zip(&spec.args).filter(|(_, a)| **a == Arg::Word) {
+    for (to, _) in (0u8..).zip(&spec.args).filter(|(_, a)| a.is_word()) {
         from += 1;
         if to < from {
             put(Op::Move { to, from });
         }
     }
-    for to in (0..spec.args.len() as u8).rev().filter(|to| spec.args[*to as usize] == Arg::Word) {
+    for to in (0..spec.args.len() as u8).rev().filter(|to| spec.args[*to as usize].is_word()) {
         if to > from {
             put(Op::Move { to, from });
         }
         from -= 1;
     }
-    for (to, arg) in (0u8..).zip(&spec.args).filter(|(_, a)| **a != Arg::Word) {
+    for (to, arg) in (0u8..).zip(&spec.args).filter(|(_, a)| !a.is_word()) {
         let value = match arg {
             Arg::Constant => c.constant,
             Arg::Index => u64::from(c.index),
@@ -485,8 +507,15 @@ pub const fn closed(code: u64, asid: u16) -> Short {
     Short::Constant { value: -1, status: code | (asid as u64) << 16 }
 }
 
-/// The error that [`Shape::Bounce`] returns, before the domain is added.
-pub const BOUNCE_CODE: u64 = status::DEAD;
+/// The code that a shape returns as an error of the domain that runs it.
+pub const fn leaves_with(shape: Shape) -> Option<u16> {
+    match shape {
+        Shape::Bounce => Some(status::DEAD as u16),
+        Shape::Leave(code) => Some(code),
+        Shape::Unwound => Some(status::TIMEOUT as u16),
+        _ => None,
+    }
+}
 
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,12 +12,14 @@ pub mod emit;
 pub mod ir;
 pub mod isa;
 pub mod spec;
+pub mod template;
 pub mod verify;
 
 use arrayvec::ArrayVec;
 use core::fmt;
 pub use ir::{Connection, Domain, Shape, Short};
 pub use spec::{Spec, SpecError};
+pub use template::Template;
 
 /// Instruction set of the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +61,14 @@ pub enum CompileError {
     TooLong,
     /// An exclusive caller, and a callee that is not.
     Exclusive { caller: u16, callee: u16 },
+    /// Windows into an exclusive domain.
+    ExclusiveWindow { callee: u16 },
+    /// This domain's window control page, or level-1 page table, is not known.
+    NoWindows { domain: u16 },
+    /// A window or template in a portal that is no plain call.
+    NotACall,
+    /// No template is registered for this letter.
+    NoTemplate { letter: u8 },
 }
 
 impl fmt::Display for CompileError {
@@ -72,6 +82,25 @@ impl fmt::Display for CompileError {
                 "domain {caller} is exclusive (it runs with interrupts off and cannot wait for a stack) and domain \
                  {callee} is not: an exclusive domain may only call, or tail into, exclusive domains, or use \
                  short-circuit portals"
+            ),
+            CompileError::ExclusiveWindow { callee } => write!(
+                f,
+                "domain {callee} is exclusive and receives no windows: pass words, or a domain that is not exclusive in between"
+            ),
+            CompileError::NoWindows { domain } => write!(
+                f,
+                "domain {domain} has no window control page yet: let the VM manager make one before the portal is compiled"
+            ),
+            CompileError::NotACall => {
+                write!(
+                    f,
+                    "only plain calls have windows and template letters: semaphores and tail portals pass words"
+                )
+            }
+            CompileError::NoTemplate { letter } => write!(
+                f,
+                "no template is registered for letter '{}': start the server that registers it first",
+                char::from(*letter)
             ),
         }
     }
@@ -104,7 +133,36 @@ pub fn compile_into(
     if traverses && caller.exclusive && !callee.exclusive {
         return Err(CompileError::Exclusive { caller: caller.asid, callee: callee.asid });
     }
+    if traverses {
+        lendable(spec, shape, connection)?;
+    }
     match target {
         Target::Riscv64 => emit::riscv64::emit(spec, shape, connection, code),
     }
+}
+
+/// Whether the windows and templates of the specification can be had between these two domains.
+fn lendable(spec: &Spec, shape: Shape, c: &Connection) -> Result<(), CompileError> {
+    if shape != Shape::Call && spec.windows().count() + spec.templates().count() > 0 {
+        return Err(CompileError::NotACall);
+    }
+    for (_, window, _) in spec.windows() {
+        let (caller, callee) = (&c.caller, &c.callee);
+        let moves = matches!(window, spec::Window::Tear | spec::Window::Get);
+        if callee.exclusive {
+            return Err(CompileError::ExclusiveWindow { callee: callee.asid });
+        }
+        if callee.windows == 0 {
+            return Err(CompileError::NoWindows { domain: callee.asid });
+        }
+        if caller.l1 == 0 || moves && caller.windows == 0 {
+            return Err(CompileError::NoWindows { domain: caller.asid });
+        }
+    }
+    for (_, letter) in spec.templates() {
+        if !c.templates.iter().any(|t| t.letter == letter) {
+            return Err(CompileError::NoTemplate { letter });
+        }
+    }
+    Ok(())
 }

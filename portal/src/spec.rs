@@ -1,8 +1,8 @@
 //! The portal specification language: one string a portal.
 //!
 //! `stack state argument*` and, if the callee returns more than one word, `>n`. The parser reports the position
-//! and what would have been right; nothing is ever half-accepted. Letters of windows and capabilities
-//! (`w r o t g k`) are known to the language but not yet to the compiler: they are refused by name.
+//! and what would have been right; nothing is ever half-accepted. A window's letter may have a number of pages behind it.
+//! `k` and the capitals stand for registered templates; whether there is one is the compiler's question.
 
 use arrayvec::ArrayVec;
 use core::fmt;
@@ -29,6 +29,40 @@ pub enum State {
     Full,
 }
 
+/// What becomes of the caller's pages in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// `w`: the callee reads and writes them until it returns.
+    Write,
+    /// `r`: it reads them until it returns.
+    Read,
+    /// `o`: shared until either side ends it.
+    Open,
+    /// `t`: they move to the callee.
+    Tear,
+    /// `g`: at the return, pages of the callee move to the caller.
+    Get,
+}
+
+impl Window {
+    pub const fn letter(self) -> char {
+        match self {
+            Window::Write => 'w',
+            Window::Read => 'r',
+            Window::Open => 'o',
+            Window::Tear => 't',
+            Window::Get => 'g',
+        }
+    }
+}
+
+/// Most windows of one portal.
+pub const MAX_WINDOWS: usize = 2;
+/// Most template letters of one portal.
+pub const MAX_TEMPLATES: usize = 2;
+/// Most pages of a window: what one level-0 page table maps.
+pub const MAX_PAGES: u16 = 512;
+
 /// One argument of the callee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arg {
@@ -46,6 +80,10 @@ pub enum Arg {
     Thread,
     /// `h`: the time, in ticks.
     Time,
+    /// `w r o t g`: the caller's next word is an address; pages from there on. More than one: a whole buffer.
+    Window(Window, u16),
+    /// `k`, `A`..`Z`: the caller's next word, as the template registered for this letter translates it.
+    Template(u8),
 }
 
 impl Arg {
@@ -58,6 +96,21 @@ impl Arg {
             Arg::Origin => 'b',
             Arg::Thread => 'd',
             Arg::Time => 'h',
+            Arg::Window(window, _) => window.letter(),
+            Arg::Template(letter) => letter as char,
+        }
+    }
+
+    /// Takes one of the caller's words.
+    pub const fn is_word(self) -> bool {
+        matches!(self, Arg::Word | Arg::Window(..) | Arg::Template(_))
+    }
+
+    /// Number of pages behind the letter: 0 where none is written.
+    const fn written_pages(self) -> u16 {
+        match self {
+            Arg::Window(_, pages) if pages > 1 => pages,
+            _ => 0,
         }
     }
 }
@@ -79,7 +132,9 @@ pub enum SpecErrorKind {
     MissingState,
     BadState(char),
     UnknownArgument(char),
-    NotYet(char),
+    BadPages(char),
+    TooManyWindows,
+    TooManyTemplates,
     TooManyArguments,
     TooManyWords,
     BadResults,
@@ -102,8 +157,17 @@ impl fmt::Display for SpecError {
             BadStack(c) => write!(f, "'{c}' is no stack letter: write 's' (shared) or 'n' (new)"),
             MissingState => write!(f, "missing state letter: write 'm', 'p' or 'f' second"),
             BadState(c) => write!(f, "'{c}' is no state letter: write 'm', 'p' or 'f'"),
-            UnknownArgument(c) => write!(f, "'{c}' is no argument letter: use i c = a b d h"),
-            NotYet(c) => write!(f, "argument letter '{c}' is not supported by this compiler yet"),
+            UnknownArgument(c) => {
+                write!(
+                    f,
+                    "'{c}' is no argument letter: use i c = a b d h, a window (w r o t g), k, or A to Z"
+                )
+            }
+            BadPages(c) => {
+                write!(f, "'{c}' takes a number of pages from 2 to {MAX_PAGES}, or none for one page")
+            }
+            TooManyWindows => write!(f, "more than {MAX_WINDOWS} windows"),
+            TooManyTemplates => write!(f, "more than {MAX_TEMPLATES} template letters"),
             TooManyArguments => write!(f, "more than {MAX_ARGS} arguments"),
             TooManyWords => write!(f, "more than {MAX_CALLER_WORDS} words from the caller"),
             BadResults => write!(f, "'>' needs one digit from 1 to {MAX_RESULTS}"),
@@ -150,8 +214,29 @@ impl Spec {
             }
             let arg = Self::argument(c).map_err(|kind| fail(kind, span.clone()))?;
             spec.args.try_push(arg).map_err(|_| fail(SpecErrorKind::TooManyArguments, span.clone()))?;
-            if spec.caller_words() > MAX_CALLER_WORDS {
-                return Err(fail(SpecErrorKind::TooManyWords, span));
+            let too_many = match arg {
+                _ if spec.caller_words() > MAX_CALLER_WORDS => Some(SpecErrorKind::TooManyWords),
+                Arg::Window(..) if spec.windows().count() > MAX_WINDOWS => {
+                    Some(SpecErrorKind::TooManyWindows)
+                }
+                Arg::Template(_) if spec.templates().count() > MAX_TEMPLATES => {
+                    Some(SpecErrorKind::TooManyTemplates)
+                }
+                _ => None,
+            };
+            if let Some(kind) = too_many {
+                return Err(fail(kind, span));
+            }
+            if let Some(Arg::Window(_, pages)) = spec.args.last_mut() {
+                let digits = chars.as_str().bytes().take_while(u8::is_ascii_digit).count();
+                if digits > 0 {
+                    let number = &text[span.end..span.end + digits];
+                    let good = |n: &u16| (2..=MAX_PAGES).contains(n) && !number.starts_with('0');
+                    let number = number.parse().ok().filter(good);
+                    *pages = number
+                        .ok_or_else(|| fail(SpecErrorKind::BadPages(c), span.end..span.end + digits))?;
+                    chars.nth(digits - 1);
+                }
             }
         }
         Ok(spec)
@@ -166,14 +251,40 @@ impl Spec {
             'b' => Arg::Origin,
             'd' => Arg::Thread,
             'h' => Arg::Time,
-            'w' | 'r' | 'o' | 't' | 'g' | 'k' => return Err(SpecErrorKind::NotYet(letter)),
+            'w' => Arg::Window(Window::Write, 1),
+            'r' => Arg::Window(Window::Read, 1),
+            'o' => Arg::Window(Window::Open, 1),
+            't' => Arg::Window(Window::Tear, 1),
+            'g' => Arg::Window(Window::Get, 1),
+            'k' | 'A'..='Z' => Arg::Template(letter as u8),
             _ => return Err(SpecErrorKind::UnknownArgument(letter)),
         })
     }
 
     /// Words that the caller passes.
     pub fn caller_words(&self) -> usize {
-        self.args.iter().filter(|a| **a == Arg::Word).count()
+        self.args.iter().filter(|a| a.is_word()).count()
+    }
+
+    /// The arguments that take the caller's words, in order: the first takes word 1.
+    pub fn words(&self) -> impl Iterator<Item = (u8, Arg)> {
+        (1u8..).zip(self.args.iter().copied().filter(|a| a.is_word()))
+    }
+
+    /// Windows: caller's word, what becomes of the pages, how many.
+    pub fn windows(&self) -> impl Iterator<Item = (u8, Window, u16)> {
+        self.words().filter_map(|(word, arg)| match arg {
+            Arg::Window(window, pages) => Some((word, window, pages)),
+            _ => None,
+        })
+    }
+
+    /// Template letters, with the caller's word that each takes.
+    pub fn templates(&self) -> impl Iterator<Item = (u8, u8)> {
+        self.words().filter_map(|(word, arg)| match arg {
+            Arg::Template(letter) => Some((word, letter)),
+            _ => None,
+        })
     }
 }
 
@@ -188,7 +299,12 @@ impl Spec {
         };
         let results = [b'>', b'0' + self.results];
         let results = results.into_iter().filter(|_| self.results > 0);
-        [stack, state].into_iter().chain(self.args.iter().map(|a| a.letter() as u8)).chain(results)
+        let args = self.args.iter().flat_map(|a| {
+            let pages = a.written_pages();
+            let digit = move |unit: u16| (pages >= unit).then(|| b'0' + (pages / unit % 10) as u8);
+            [Some(a.letter() as u8), digit(100), digit(10), if pages > 0 { digit(1) } else { None }]
+        });
+        [stack, state].into_iter().chain(args.flatten()).chain(results)
     }
 }
 

@@ -23,8 +23,10 @@ fn describe(case: &Case) -> Result<String, std::fmt::Error> {
         }
         shape => writeln!(out, "{shape:?}")?,
     }
-    writeln!(out, "caller {:x?}", c.caller)?;
-    writeln!(out, "callee {:x?}", c.callee)?;
+    for (name, domain) in [("caller", c.caller), ("callee", c.callee)] {
+        // Most portals need not know how a domain's memory is lent.
+        writeln!(out, "{name} {}", format!("{domain:x?}").replace(", l1: 0, windows: 0", ""))?;
+    }
     writeln!(
         out,
         "frame {} words, call {} instructions, {} bytes in all\n",

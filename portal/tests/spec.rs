@@ -21,9 +21,57 @@ fn every_error_says_what_and_where() {
         ("n", MissingState, 1..1, "column 2: missing state letter: write 'm', 'p' or 'f' second"),
         ("ni", BadState('i'), 1..2, "column 2: 'i' is no state letter: write 'm', 'p' or 'f'"),
         ("s\u{fc}", BadState('\u{fc}'), 1..3, "column 2: '\u{fc}' is no state letter: write 'm', 'p' or 'f'"),
-        ("npiz", UnknownArgument('z'), 3..4, "column 4: 'z' is no argument letter: use i c = a b d h"),
-        ("np i", UnknownArgument(' '), 2..3, "column 3: ' ' is no argument letter: use i c = a b d h"),
-        ("npiw", NotYet('w'), 3..4, "column 4: argument letter 'w' is not supported by this compiler yet"),
+        (
+            "npiz",
+            UnknownArgument('z'),
+            3..4,
+            "column 4: 'z' is no argument letter: use i c = a b d h, a window (w r o t g), k, or A to Z",
+        ),
+        (
+            "np i",
+            UnknownArgument(' '),
+            2..3,
+            "column 3: ' ' is no argument letter: use i c = a b d h, a window (w r o t g), k, or A to Z",
+        ),
+        (
+            "npw0",
+            BadPages('w'),
+            3..4,
+            "column 4: 'w' takes a number of pages from 2 to 512, or none for one page",
+        ),
+        (
+            "npw1",
+            BadPages('w'),
+            3..4,
+            "column 4: 'w' takes a number of pages from 2 to 512, or none for one page",
+        ),
+        (
+            "npr513i",
+            BadPages('r'),
+            3..6,
+            "column 4: 'r' takes a number of pages from 2 to 512, or none for one page",
+        ),
+        (
+            "smt016",
+            BadPages('t'),
+            3..6,
+            "column 4: 't' takes a number of pages from 2 to 512, or none for one page",
+        ),
+        (
+            "smg99999999999999999999",
+            BadPages('g'),
+            3..23,
+            "column 4: 'g' takes a number of pages from 2 to 512, or none for one page",
+        ),
+        (
+            "npk2",
+            UnknownArgument('2'),
+            3..4,
+            "column 4: '2' is no argument letter: use i c = a b d h, a window (w r o t g), k, or A to Z",
+        ),
+        ("npwro", TooManyWindows, 4..5, "column 5: more than 2 windows"),
+        ("npkAk", TooManyTemplates, 4..5, "column 5: more than 2 template letters"),
+        ("npwriiik", TooManyWords, 7..8, "column 8: more than 5 words from the caller"),
         ("npcccdddi", TooManyArguments, 8..9, "column 9: more than 6 arguments"),
         ("npiiiiii", TooManyWords, 7..8, "column 8: more than 5 words from the caller"),
         ("np>", BadResults, 3..3, "column 4: '>' needs one digit from 1 to 6"),
@@ -40,20 +88,20 @@ fn every_error_says_what_and_where() {
 }
 
 #[test]
-fn letters_of_the_language_that_are_not_compiled_yet_are_named() {
-    for letter in "wrotgk".chars() {
-        let error = refused(&format!("np{letter}"));
-        assert_eq!(error, SpecError { kind: SpecErrorKind::NotYet(letter), span: 2..3 });
-    }
-}
-
-#[test]
 fn letters_mean_arguments() {
     use spec::Arg::*;
     let spec = Spec::parse("nfic=abd").expect("six arguments");
     assert_eq!((spec.stack, spec.state), (spec::Stack::New, spec::State::Full));
     assert_eq!(spec.args.as_slice(), [Word, Constant, Index, Domain, Origin, Thread]);
     assert_eq!(spec.caller_words(), 1);
+    let spec = Spec::parse("npaw16kg512=").expect("two windows");
+    assert_eq!(
+        spec.args.as_slice(),
+        [Domain, Window(spec::Window::Write, 16), Template(b'k'), Window(spec::Window::Get, 512), Index]
+    );
+    assert_eq!(spec.caller_words(), 3);
+    assert!(spec.windows().eq([(1, spec::Window::Write, 16), (3, spec::Window::Get, 512)]));
+    assert!(spec.templates().eq([(2, b'k')]));
     assert_eq!(Spec::parse("smh>6").map(|spec| (spec.args[0], spec.results)), Ok((Time, 6)));
 }
 
@@ -79,12 +127,12 @@ proptest! {
     }
 
     #[test]
-    fn nearly_good_text_is_accepted_whole_or_refused(text in "[snx]?[mpfx]?[ic=abdhwz]{0,7}(>[0-9]?)?[i>]?") {
+    fn nearly_good_text_is_accepted_whole_or_refused(text in "[snx]?[mpfx]?[ic=abdhwgkZz]{0,7}[0-9]{0,4}[iw]?(>[0-9]?)?[i>]?") {
         check(&text);
     }
 
     #[test]
-    fn good_text_is_accepted(text in "[sn][mpf]i{0,3}[c=abdh]{0,3}(>[1-6])?") {
+    fn good_text_is_accepted(text in "[sn][mpf]i{0,2}([wrotg]([2-9]|[1-9][0-9]|[1-4][0-9][0-9])?){0,2}[kA-Z]{0,1}[c=abdh]{0,1}(>[1-6])?") {
         prop_assert_eq!(Spec::parse(&text).map(|spec| spec.to_string()), Ok(text));
     }
 }

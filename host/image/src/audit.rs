@@ -3,12 +3,13 @@
 //! * no page is writable and executable through one mapping;
 //! * user mode reaches no page of the nucleus, of portal code, of portal tables, page tables or thread blocks, but through the
 //!   grants of the manifest;
-//! * a page that user mode can write belongs to one domain, stacks shared through `s` portals and grants apart.
+//! * a page that user mode can write belongs to one domain, stacks shared through `s` portals and grants apart;
+//! * exactly what is not a domain's own is marked as foreign, so that no window lends it.
 
 use crate::manifest::Grant;
 use crate::report::Report;
 use pebble_abi::capability;
-use pebble_abi::map::{self, PAGE, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X};
+use pebble_abi::map::{self, PAGE, PTE_FOREIGN, PTE_MARKS, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One mapping of a 4 KiB page.
@@ -49,7 +50,7 @@ impl Walk<'_> {
                 out.extend((0..pages).map(|n| Leaf {
                     va: va + n * PAGE,
                     pa: at + n * PAGE,
-                    flags: entry & 0xff,
+                    flags: entry & (0xff | PTE_MARKS),
                 }));
             }
         }
@@ -86,7 +87,12 @@ pub fn audit(image: &[u8], report: &Report) -> Vec<String> {
             if user && leaf.va >= map::USER_END {
                 say("user page in the nucleus's half");
             }
-            if !user || granted(leaf.va, &d.grants) {
+            let (granted, device) = (granted(leaf.va, &d.grants), leaf.pa < map::RAM_PA);
+            let foreign = user && (granted || device || leaf.va == map::GATE_VA);
+            if leaf.flags & PTE_MARKS != if foreign { PTE_FOREIGN } else { 0 } {
+                say("its mark does not tell whose it is");
+            }
+            if !user || granted {
                 continue;
             }
             if privileged.contains(&leaf.pa) {

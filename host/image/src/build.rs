@@ -44,6 +44,7 @@ impl Domain {
             exclusive: self.manifest.exclusive,
             fixed_stack: self.fixed_stack,
             trusted: self.manifest.server && !self.elf.float,
+            ..Default::default()
         }
     }
 }
@@ -205,7 +206,7 @@ fn lay_domain(
     for page in 1..map::TABLE_BYTES / PAGE {
         memory.map(root, map::TABLE_VA + page * PAGE, shared.empty_table, memory::TABLE_R);
     }
-    memory.map(root, map::GATE_VA, shared.gate, memory::USER_RX);
+    memory.map(root, map::GATE_VA, shared.gate, memory::FOREIGN_RX);
     for s in &elf.segments {
         let flags = match (s.write, s.execute) {
             (true, _) => memory::USER_RW,
@@ -248,7 +249,7 @@ fn lay_domain(
     let mut device = map::DEVICE_VA;
     for d in &c.devices {
         for at in (0..d.len).step_by(PAGE as usize) {
-            memory.map(root, device, d.at + at, memory::USER_RW);
+            memory.map(root, device, d.at + at, memory::FOREIGN_RW);
             device += PAGE;
         }
     }
@@ -325,27 +326,27 @@ fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: u64,
             match g {
                 Grant::Physical => {
                     for at in (0..map::RAM_BYTES).step_by(2 << 20) {
-                        memory.map_mega(d.root, map::PHYS_VA + at, map::RAM_PA + at, memory::USER_RW);
+                        memory.map_mega(d.root, map::PHYS_VA + at, map::RAM_PA + at, memory::FOREIGN_RW);
                     }
                 }
                 Grant::Code => {
                     for at in (0..map::CODE_BYTES).step_by(PAGE as usize) {
                         let entry = memory.read_word(shared.l0[1] + at / PAGE * 8);
                         if entry & PTE_V != 0 {
-                            memory.map(d.root, map::PM_CODE_VA + at, map::pte_pa(entry), memory::USER_RW);
+                            memory.map(d.root, map::PM_CODE_VA + at, map::pte_pa(entry), memory::FOREIGN_RW);
                         }
                     }
                     memory.table_for(d.root, map::PM_CODE_VA);
                 }
                 Grant::SharedData => {
                     for at in (0..map::KDATA_BYTES).step_by(PAGE as usize) {
-                        memory.map(d.root, map::SHARED_DATA_VA + at, shared.data + at, memory::USER_RW);
+                        memory.map(d.root, map::SHARED_DATA_VA + at, shared.data + at, memory::FOREIGN_RW);
                     }
                 }
                 Grant::Tables => {
                     for other in domains {
                         let at = map::PM_TABLES_VA + u64::from(other.asid) * map::TABLE_BYTES;
-                        memory.map(d.root, at, other.table, memory::USER_RW);
+                        memory.map(d.root, at, other.table, memory::FOREIGN_RW);
                     }
                 }
                 Grant::Threads => {
@@ -356,7 +357,7 @@ fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: u64,
                                 d.root,
                                 map::PM_THREADS_VA + u64::from(tid) * PAGE,
                                 map::pte_pa(entry),
-                                memory::USER_RW,
+                                memory::FOREIGN_RW,
                             );
                         }
                     }
@@ -364,7 +365,7 @@ fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: u64,
                 }
                 Grant::Archive => {
                     for at in (0..archive_len).step_by(PAGE as usize) {
-                        memory.map(d.root, map::ARCHIVE_VA + at, archive + at, memory::USER_R);
+                        memory.map(d.root, map::ARCHIVE_VA + at, archive + at, memory::FOREIGN_R);
                     }
                 }
                 Grant::Capabilities => grant_capabilities(memory, shared, d),
@@ -380,7 +381,7 @@ fn grant_capabilities(memory: &mut Memory, shared: &Shared, d: &Domain) {
     for at in (0..capability::TABLE_BYTES).step_by(PAGE as usize) {
         let slot = (map::CAPABILITIES_VA + at >> 12 & 511) * 8;
         memory.write_word(shared.l0[0] + slot, map::pte(table + at, memory::NUCLEUS_RW));
-        memory.map(d.root, map::CAPABILITY_TABLE_VA + at, table + at, memory::USER_RW);
+        memory.map(d.root, map::CAPABILITY_TABLE_VA + at, table + at, memory::FOREIGN_RW);
     }
     for node in 0..capability::NODES as u64 {
         let next = (node + 1) % capability::NODES as u64 * capability::NODE_BYTES;
@@ -396,7 +397,7 @@ fn lay_boot_info(memory: &mut Memory, domains: &[Domain], mut info: BootInfo) ->
     let at = memory.pages(pages);
     for d in readers() {
         for page in 0..pages as u64 {
-            memory.map(d.root, map::BOOTINFO_VA + page * PAGE, at + page * PAGE, memory::USER_R);
+            memory.map(d.root, map::BOOTINFO_VA + page * PAGE, at + page * PAGE, memory::FOREIGN_R);
         }
     }
     info.image_end = memory.end();

@@ -1,11 +1,15 @@
 //! The physical memory of the running system, as it will be at boot, and Sv39 page tables in it.
 
-use pebble_abi::map::{self, PAGE, PTE_A, PTE_D, PTE_G, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X};
+use pebble_abi::map::{self, PAGE, PTE_A, PTE_D, PTE_FOREIGN, PTE_G, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X};
 
 /// Flags of leaf entries. Accessed and dirty are set: the hardware never has to.
 pub const USER_RX: u64 = PTE_V | PTE_R | PTE_X | PTE_U | PTE_A;
 pub const USER_R: u64 = PTE_V | PTE_R | PTE_U | PTE_A;
 pub const USER_RW: u64 = PTE_V | PTE_R | PTE_W | PTE_U | PTE_A | PTE_D;
+/// What is not the domain's own: devices, grants, the gate. It is never lent.
+pub const FOREIGN_RX: u64 = USER_RX | PTE_FOREIGN;
+pub const FOREIGN_R: u64 = USER_R | PTE_FOREIGN;
+pub const FOREIGN_RW: u64 = USER_RW | PTE_FOREIGN;
 pub const NUCLEUS_RX: u64 = PTE_V | PTE_R | PTE_X | PTE_G | PTE_A;
 pub const NUCLEUS_RW: u64 = PTE_V | PTE_R | PTE_W | PTE_G | PTE_A | PTE_D;
 pub const TABLE_R: u64 = PTE_V | PTE_R | PTE_A;

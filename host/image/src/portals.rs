@@ -359,6 +359,7 @@ impl<'a> Portals<'a> {
             constant,
             counter: None,
             no_stack: self.code.no_stack[usize::from(d.elf.float)],
+            ..Default::default()
         };
         let (at, code) = self.place(memory, &i.spec, shape, &c)?;
         self.note(memory, d, index, name, &i.spec, &callee.manifest.name, at, &code.words, code.call_words);

@@ -1,3 +1,4 @@
+// OWNER NOTE: read portal/NOTE-FROM-OWNER.md (requests for NO_STACK and THREAD_END through the table).
 //! rv64 emitter.
 //!
 //! Layout of a portal: call code, constant pool (8-byte aligned), return code. While portal code runs, `gp` is the address
@@ -47,6 +48,8 @@ struct Emitter<'a> {
     /// Where it branches to the domain's exception entry; to the common code that waits for a stack, after a trap's save or not.
     no_room: Option<usize>,
     no_stack: Option<(usize, bool)>,
+    /// Where an interrupt's entry finds that there was none.
+    no_interrupt: Option<(usize, bool)>,
     /// Bytes from the bottom of the frame to `t1`.
     bias: i32,
     full: bool,
@@ -213,7 +216,8 @@ impl Emitter<'_> {
             }
             Op::Move { to, from } => self.put(addi(A0 + to, A0 + from, 0)),
             Op::Supply { to, arg, value } => self.supply(A0 + to, arg, value),
-            Op::Cause { all } => self.cause(all),
+            Op::Interrupted { float } => self.interrupted(float),
+            Op::Cause => self.cause(),
             Op::Gate => self.put(lui(RA, (map::GATE_VA >> 12) as u32)),
             Op::Scrub(set) => self.scrub(set),
             Op::Leave => self.put(sret()),
@@ -270,7 +274,7 @@ impl Emitter<'_> {
                 self.put(jalr(ZERO, GP, 0));
             }
             Op::Raise => self.raise(),
-            Op::Bounce => self.bounce(),
+            Op::Bounce(code) => self.bounce(code),
         }
     }
 
@@ -363,17 +367,21 @@ impl Emitter<'_> {
         }
     }
 
-    fn cause(&mut self, all: bool) {
+    fn interrupted(&mut self, float: bool) {
         self.put(csrrs(A0, csr::SCAUSE, ZERO));
-        if all {
-            self.put(csrrs(A1, csr::STVAL, ZERO));
-            self.put(csrrs(A2, csr::SEPC, ZERO));
-            self.put(csrrs(A2 + 1, csr::SATP, ZERO));
-            self.put(slli(A2 + 1, A2 + 1, 4));
-            self.put(srli(A2 + 1, A2 + 1, 48));
-            self.thread_id(A2 + 2, T1);
-            self.put(addi(A2 + 3, T0, 0));
-        }
+        self.no_interrupt = Some((self.here(), float));
+        self.put(bge(A0, ZERO, 0));
+    }
+
+    fn cause(&mut self) {
+        self.put(csrrs(A0, csr::SCAUSE, ZERO));
+        self.put(csrrs(A1, csr::STVAL, ZERO));
+        self.put(csrrs(A2, csr::SEPC, ZERO));
+        self.put(csrrs(A2 + 1, csr::SATP, ZERO));
+        self.put(slli(A2 + 1, A2 + 1, 4));
+        self.put(srli(A2 + 1, A2 + 1, 48));
+        self.thread_id(A2 + 2, T1);
+        self.put(addi(A2 + 3, T0, 0));
     }
 
     /// Old thread's registers into its block, new one's out of its block, then its return code.
@@ -404,15 +412,17 @@ impl Emitter<'_> {
         self.put(jalr(ZERO, GP, 0));
     }
 
-    fn bounce(&mut self) {
+    fn bounce(&mut self, code: Option<u16>) {
         self.put(csrrs(T1, csr::SSCRATCH, ZERO));
         self.put(ld(GP, T1, 0));
-        self.put(csrrs(A1, csr::SATP, ZERO));
-        // The domain's number to bit 16; of the page number, nothing is left.
-        self.put(slli(A1, A1, 4));
-        self.put(srli(A1, A1, 32));
-        self.put(ori(A1, A1, ir::BOUNCE_CODE as i32));
-        self.put(addi(A0, ZERO, -1));
+        if let Some(code) = code {
+            self.put(csrrs(A1, csr::SATP, ZERO));
+            // The domain's number to bit 16; of the page number, nothing is left.
+            self.put(slli(A1, A1, 4));
+            self.put(srli(A1, A1, 32));
+            self.put(ori(A1, A1, i32::from(code & 0x7ff)));
+            self.put(addi(A0, ZERO, -1));
+        }
         self.put(jalr(ZERO, GP, 4));
     }
 
@@ -427,6 +437,11 @@ impl Emitter<'_> {
         if let Some((branch, after_save)) = self.no_stack {
             self.join(branch);
             self.wait_for_stack(after_save);
+        }
+        if let Some((branch, float)) = self.no_interrupt {
+            self.join(branch);
+            self.restore(&[T2, A0], float);
+            self.raise();
         }
         self.code.call_words = self.here() as u16;
         if self.here() % 2 == 1 {
@@ -460,14 +475,19 @@ impl Emitter<'_> {
         self.patch(branch, beq(ZERO, ZERO, (self.here() - branch) as i32 * 4) & !0x7f);
     }
 
+    /// Undoes a trap's save, which has pushed nothing yet, for the registers that have changed since.
+    fn restore(&mut self, regs: &[Reg], float: bool) {
+        for reg in regs {
+            self.load(*reg, float_words(float) + thread::trap_word(usize::from(*reg)) as u8);
+        }
+        self.put(csrrw(T1, csr::SSCRATCH, T1));
+    }
+
     /// Into the common code that waits, with nothing of the nucleus in registers that it hands to the user.
     /// The branch was taken since `t3` is 0.
     fn wait_for_stack(&mut self, after_save: bool) {
         if after_save {
-            for reg in [T2, T3] {
-                self.load(reg, float_words(self.c.caller.float) + thread::trap_word(reg as usize) as u8);
-            }
-            self.put(csrrw(T1, csr::SSCRATCH, T1));
+            self.restore(&[T2, T3], self.c.caller.float);
         } else {
             self.scrub(1 << T1 | 1 << T2);
         }
@@ -487,8 +507,18 @@ pub fn emit(spec: &Spec, shape: Shape, c: &Connection, code: &mut Code) -> Resul
     code.words.clear();
     (code.ret_at, code.frame_words) = (None, 0);
     let (pool, loads) = Default::default();
-    let mut e =
-        Emitter { code, c, pool, loads, push: None, no_room: None, no_stack: None, bias: 0, full: false };
+    let mut e = Emitter {
+        code,
+        c,
+        pool,
+        loads,
+        push: None,
+        no_room: None,
+        no_stack: None,
+        no_interrupt: None,
+        bias: 0,
+        full: false,
+    };
     ir::steps(spec, shape, c, &mut |op| e.op(op));
     if e.code.ret_at.is_none() {
         e.end_call_leg(false);

@@ -378,6 +378,9 @@ impl Verifier<'_> {
                 (rs1, UNKNOWN, done::ROOM)
             }
             (Cond::Eq, Value(Kind::Head, _), ZERO) => (rs1, Value(Kind::Desc, 0), 0),
+            (Cond::Ge, cause, ZERO) if self.shape == Shape::Interrupt && cause == csr_value(csr::SCAUSE) => {
+                (rs1, cause, done::INTERRUPT)
+            }
             (Cond::Ge, ZERO, Value(Kind::SemRead, _)) if matches!(self.shape, Shape::Wait(_)) => {
                 (rs2, Value(Kind::SemFree, -1), 0)
             }

@@ -26,7 +26,7 @@ impl Case {
 pub fn domain(asid: u16, float: bool, exclusive: bool) -> Domain {
     let satp = map::satp(asid, 0x8100_0000 + u64::from(asid) * map::PAGE);
     let fixed_stack = if exclusive { map::stack_top(asid, 0) } else { 0 };
-    Domain { asid, satp, float, exclusive, fixed_stack, trusted: false }
+    Domain { asid, satp, float, exclusive, fixed_stack, ..Domain::default() }
 }
 
 pub fn connect(caller: Domain, callee: Domain) -> Connection {
@@ -39,6 +39,7 @@ pub fn connect(caller: Domain, callee: Domain) -> Connection {
         constant: 0x0123_4567_89ab_cdef,
         counter: None,
         no_stack: map::CODE_VA + 0x900,
+        ..Connection::default()
     }
 }
 
@@ -108,6 +109,9 @@ pub fn all() -> Vec<Case> {
         ("dispatch", Shape::Dispatch),
         ("none", Shape::None),
         ("bounce", Shape::Bounce),
+        ("leave-moved", Shape::Leave(4)),
+        ("unwound", Shape::Unwound),
+        ("leave-with", Shape::LeaveWith),
     ] {
         cases.push(Case::new(name, "sm", shape, plain));
     }

@@ -21,6 +21,7 @@ pub mod arena;
 pub mod frames;
 pub mod manager;
 pub mod open;
+pub mod succession;
 
 pub use arena::Run;
 pub use manager::{Domain, Goal, Interface, Manager, Slot};
@@ -28,6 +29,7 @@ pub use manager::{Domain, Goal, Interface, Manager, Slot};
 /// The memory that the portal manager may touch, and what it asks others for.
 pub trait Machine {
     fn set_table(&mut self, asid: u16, index: u16, word: u64);
+    fn table(&self, asid: u16, index: u16) -> u64;
     fn set_code(&mut self, offset: u64, words: &[u32]);
     fn code_word(&self, offset: u64) -> u64;
     /// Threads that have a block.

@@ -44,6 +44,14 @@ pebble::export!("pm.domain_attach", "npi", domain_attach: fn(u64));
 pebble::export!("pm.open_for", "npiiii", open: fn(u64, u64, u64, u64));
 pebble::export!("pm.retire", "npi", retire: fn(u64));
 pebble::export!("pm.reclaim", "npi", reclaim: fn(u64));
+pebble::export!("pm.adopt", "npii", adopt: fn(u64, u64));
+pebble::export!("pm.import", "npiiii", import: fn(u64, u64, u64, u64));
+pebble::export!("pm.offer", "npiiiii", offer: fn(u64, u64, u64, u64, u64));
+pebble::export!("pm.prepare", "npi", prepare: fn(u64));
+pebble::export!("pm.commit", "npi", commit: fn(u64));
+pebble::export!("pm.abandon", "npi", abandon: fn(u64));
+pebble::export!("pm.keep_role", "npii", keep_role: fn(u64, u64));
+pebble::export!("pm.role", "npi", role: fn(u64));
 pebble::export!("pm.count", "npii", count: fn(u64, u64));
 pebble::export_wide!("pm.portal_info", "npii>4", portal_info);
 pebble::export_wide!("pm.interface_info", "npi>4", interface_info);
@@ -74,6 +82,10 @@ fn answer(import: &Import, p: [u64; 5]) -> Result<u64, Errno> {
 impl Machine for Real {
     fn set_table(&mut self, asid: u16, index: u16, word: u64) {
         TABLES.write(u64::from(asid) * map::TABLE_BYTES + u64::from(index) * 8, word);
+    }
+
+    fn table(&self, asid: u16, index: u16) -> u64 {
+        TABLES.read(u64::from(asid) * map::TABLE_BYTES + u64::from(index) * 8)
     }
 
     fn set_code(&mut self, offset: u64, words: &[u32]) {
@@ -253,13 +265,7 @@ extern "C" fn sem_open(asid: u64, a: u64, b: u64, c: u64) -> i64 {
 
 extern "C" fn domain_attach(asid: u64) -> i64 {
     request(|m, machine| {
-        let (state, [satp, _, _, flags]) =
-            DOMAIN_INFO.call_wide([asid, 0, 0, 0, 0]).map_err(|_| errno::EIO)?;
-        if state != 1 {
-            return Err(errno::ESRCH);
-        }
-        let view =
-            pebble_portal::Domain { asid: asid as u16, satp, float: flags & 1 == 1, ..Default::default() };
+        let view = view(asid)?;
         m.attach(machine, view).map(|()| 0)
     })
 }
@@ -284,6 +290,67 @@ extern "C" fn count(asid: u64, on: u64) -> i64 {
         tidy(m, machine)?;
         m.count(machine, asid, on != 0).map(|()| 0)
     })
+}
+
+/// What the VM manager says of a living domain, as portals see it.
+fn view(asid: u64) -> Result<pebble_portal::Domain, i64> {
+    let (state, [satp, _, _, flags]) = DOMAIN_INFO.call_wide([asid]).map_err(|_| errno::EIO)?;
+    if state != 1 {
+        return Err(errno::ESRCH);
+    }
+    Ok(pebble_portal::Domain { asid: asid as u16, satp, float: flags & 1 == 1, ..Default::default() })
+}
+
+extern "C" fn adopt(role: u64, asid: u64) -> i64 {
+    request(|m, machine| view(asid).and_then(|view| m.adopt(machine, role, view)).map(|()| 0))
+}
+
+/// A portal of the role, or what the domain may open anyway.
+extern "C" fn import(asid: u64, a: u64, b: u64, c: u64) -> i64 {
+    let held = request(|m, machine| {
+        let mut bytes = [0; 24];
+        m.import(machine, asid, name([a, b, c], &mut bytes)?).map(u64::from)
+    });
+    if held == -errno::EACCES { open(asid, a, b, c) } else { held }
+}
+
+/// `entry`: bits 32 to 34 further result words, 40 and up the domain.
+extern "C" fn offer(a: u64, b: u64, c: u64, spec: u64, entry: u64) -> i64 {
+    request(|m, _| {
+        let (mut bytes, mut letters) = ([0; 24], [0; 8]);
+        let len = unpack(&[spec], &mut letters);
+        let spec = core::str::from_utf8(&letters[..len]).ok().and_then(|s| Spec::parse(s).ok());
+        let mut spec = spec.ok_or(errno::EINVAL)?;
+        spec.results = spec.results.max((entry >> 32 & 7) as u8);
+        m.offer(entry >> 40, name([a, b, c], &mut bytes)?, spec, entry & 0xffff_ffff).map(|()| 0)
+    })
+}
+
+extern "C" fn prepare(asid: u64) -> i64 {
+    request(|m, machine| {
+        tidy(m, machine)?;
+        m.prepare_successor(machine, asid).map(|()| 0)
+    })
+}
+
+extern "C" fn commit(asid: u64) -> i64 {
+    request(|m, machine| m.commit(machine, asid).map(|()| 0))
+}
+
+extern "C" fn abandon(asid: u64) -> i64 {
+    request(|m, _| {
+        m.abandon(asid);
+        Ok(0)
+    })
+}
+
+extern "C" fn keep_role(role: u64, keep: u64) -> i64 {
+    request(|m, machine| m.keep_role(machine, role, keep != 0).map(|()| 0))
+}
+
+/// The role of a domain; 0: none.
+extern "C" fn role(asid: u64) -> i64 {
+    request(|m, _| m.domain(asid).map(|d| d.role.into()))
 }
 
 /// The text of a specification in one word; its first eight characters.

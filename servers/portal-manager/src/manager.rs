@@ -3,6 +3,7 @@
 use crate::Machine;
 use crate::arena::{Arena, Run};
 use crate::frames::{self, Current};
+use crate::succession::{NOBODY, Role, Successor};
 use alloc::string::String;
 use alloc::vec::Vec;
 use pebble_abi::{errno, map, sys};
@@ -46,6 +47,8 @@ pub struct Interface {
     pub asid: u16,
     pub entry: u64,
     pub spec: Spec,
+    /// Of an interface without an owner: the role that it belongs to.
+    pub role: u16,
 }
 
 #[derive(Default)]
@@ -53,6 +56,8 @@ pub struct Domain {
     pub alive: bool,
     /// Of the image.
     pub image: bool,
+    /// The component that it is, whatever its number: that of the image's first domain for it; 0: none.
+    pub role: u16,
     pub view: pebble_portal::Domain,
     pub slots: Vec<Slot>,
     /// Pages of its table beyond the first.
@@ -84,6 +89,10 @@ pub struct Manager {
     counters: Vec<bool>,
     /// Interface of each system portal.
     pub(crate) system: Vec<(u16, u16)>,
+    pub(crate) roles: Vec<Role>,
+    pub(crate) successors: Vec<Successor>,
+    /// Semaphores that the image has by name.
+    pub(crate) boot_semaphores: Vec<(String, u16)>,
     /// Common code that answers -EBADF: where closed portals lead.
     pub(crate) closed: u64,
 }
@@ -97,6 +106,7 @@ impl Manager {
             let domain = domains.get_mut(d.asid as usize).ok_or(errno::EINVAL)?;
             domain.alive = true;
             domain.image = true;
+            domain.role = d.asid;
             domain.stacks = true;
             domain.view = pebble_portal::Domain {
                 asid: d.asid,
@@ -105,13 +115,16 @@ impl Manager {
                 exclusive: d.exclusive,
                 fixed_stack: d.fixed_stack,
                 trusted: d.server && !d.float,
+                ..Default::default()
             };
             domain.reserve();
         }
+        // Names of the image's servers stay theirs while nobody has their role.
+        domains[NOBODY as usize].image = true;
         let mut interfaces = Vec::new();
         for i in &info.interfaces {
             let spec = Spec::parse(&i.spec).map_err(|_| errno::EINVAL)?;
-            interfaces.push(Interface { name: i.name.clone(), asid: i.asid, entry: i.entry, spec });
+            interfaces.push(Interface { name: i.name.clone(), asid: i.asid, entry: i.entry, spec, role: 0 });
         }
         for p in &info.portals {
             let domain = domains.get_mut(p.asid as usize).ok_or(errno::EINVAL)?;
@@ -147,6 +160,9 @@ impl Manager {
             next_desc: info.stack_descs as u16,
             counters: alloc::vec![false; map::MAX_COUNTERS],
             system,
+            roles: Vec::new(),
+            successors: Vec::new(),
+            boot_semaphores: info.semaphores.iter().map(|s| (s.name.clone(), s.id)).collect(),
             closed: info.code.none,
         })
     }
@@ -186,13 +202,9 @@ impl Manager {
             return Err(errno::EACCES);
         }
         if needs_stacks {
-            for _ in 0..STACKS {
-                let top = machine.stack(asid)?;
-                self.give_stack(machine, asid, top)?;
-            }
-            self.domains[asid as usize].stacks = true;
+            self.provide_stacks(machine, asid)?;
         }
-        let interface = Interface { name: name.into(), asid, entry, spec };
+        let interface = Interface { name: name.into(), asid, entry, spec, role: 0 };
         match self.interfaces.iter().position(|i| i.asid == 0) {
             Some(n) => {
                 self.interfaces[n] = interface;
@@ -204,6 +216,18 @@ impl Manager {
             }
             None => Err(errno::EAGAIN),
         }
+    }
+
+    /// Stacks for a domain's queue, if it has none.
+    pub(crate) fn provide_stacks(&mut self, machine: &mut impl Machine, asid: u16) -> Result<(), i64> {
+        if !self.domains[asid as usize].stacks {
+            for _ in 0..STACKS {
+                let top = machine.stack(asid)?;
+                self.give_stack(machine, asid, top)?;
+            }
+            self.domains[asid as usize].stacks = true;
+        }
+        Ok(())
     }
 
     /// Names of the form `server.method` belong to the component of the image that has any of that server.
@@ -287,6 +311,8 @@ impl Manager {
     pub fn retire(&mut self, machine: &mut impl Machine, asid: u64) -> Result<(), i64> {
         self.domain(asid)?.alive = false;
         let asid = asid as u16;
+        self.abandon(asid.into());
+        self.vacate_role(machine, asid);
         for i in self.interfaces.iter_mut().filter(|i| i.asid == asid) {
             i.name.clear();
         }

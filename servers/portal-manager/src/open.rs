@@ -3,12 +3,13 @@
 use crate::Machine;
 use crate::arena::{Run, Take};
 use crate::manager::{Goal, MAX_PORTALS, Manager, Slot};
+use crate::succession::NOBODY;
 use pebble_abi::{errno, map, status, sys};
 use pebble_portal::spec::{Spec, Stack};
 use pebble_portal::{Code, Connection, Shape, Short, Target, compile_into, ir, verify};
 
 /// For portals whose shape ignores the specification.
-fn plain() -> Spec {
+pub(crate) fn plain() -> Spec {
     Spec {
         stack: Stack::Shared,
         state: pebble_portal::spec::State::Minimal,
@@ -61,7 +62,7 @@ impl Manager {
     }
 
     /// Compiles, verifies and places.
-    fn make(
+    pub(crate) fn make(
         &mut self,
         machine: &mut impl Machine,
         spec: &Spec,
@@ -75,7 +76,13 @@ impl Manager {
     }
 
     /// Code for a slot's goal.
-    fn build(&mut self, machine: &mut impl Machine, asid: u16, index: u16, slot: &Slot) -> Result<Run, i64> {
+    pub(crate) fn build(
+        &mut self,
+        machine: &mut impl Machine,
+        asid: u16,
+        index: u16,
+        slot: &Slot,
+    ) -> Result<Run, i64> {
         let caller = self.domains[asid as usize].view;
         let no_stack = self.code.no_stack[usize::from(caller.float)];
         let mut c = Connection {
@@ -96,8 +103,15 @@ impl Manager {
             Goal::Free | Goal::Common => return Ok(Run::default()),
         };
         let i = self.interfaces.get(interface as usize).filter(|i| i.asid != 0).ok_or(errno::ENOENT)?;
+        if i.asid == NOBODY {
+            let dead = i.entry as u16;
+            return self.build_vacant(machine, dead, &c);
+        }
         (c.callee, c.entry) = (self.domains[i.asid as usize].view, i.entry);
         let spec = i.spec.clone();
+        // Two exclusive domains share no stack, and keep no frame between them.
+        let tail = c.caller.exclusive && c.callee.exclusive && shape == Shape::Call;
+        let shape = if tail { Shape::Tail } else { shape };
         if spec.stack == Stack::Shared && c.callee.asid != asid {
             self.show_stacks(machine, asid, c.callee.asid)?;
         }
@@ -123,7 +137,7 @@ impl Manager {
     }
 
     /// Fills slots from `first` on; all or none.
-    fn fill(
+    pub(crate) fn fill(
         &mut self,
         machine: &mut impl Machine,
         asid: u16,
@@ -336,16 +350,26 @@ impl Manager {
         machine.set_table(asid, sys::INTERRUPT as u16, self.code.interrupt[float]);
         machine.set_table(asid, sys::SYS_GET_THREAD_ID as u16, self.code.get_thread_id);
         machine.set_table(asid, sys::SYS_HRTIME as u16, self.code.hrtime);
-        let own = Connection { caller: view, ..Connection::default() };
-        let identity = Short::Constant { value: asid.into(), status: 0 };
-        let run = self.make(machine, &plain(), Shape::Short(identity), &own)?;
-        *self.domains[asid as usize].slot(sys::SYS_GET_ASID as u16) =
-            Slot { goal: Goal::Common, run, ..Slot::default() };
-        machine.set_table(asid, sys::SYS_GET_ASID as u16, map::CODE_VA + u64::from(run.at));
+        self.identity(machine, view)?;
         self.domains[asid as usize].open += 3;
         for (index, interface) in self.system.clone() {
             self.fill(machine, asid, index.into(), &[(Goal::Interface(interface), 0)])?;
         }
+        Ok(())
+    }
+
+    /// The portal that tells a domain its number.
+    pub(crate) fn identity(
+        &mut self,
+        machine: &mut impl Machine,
+        view: pebble_portal::Domain,
+    ) -> Result<(), i64> {
+        let own = Connection { caller: view, ..Connection::default() };
+        let identity = Short::Constant { value: view.asid.into(), status: 0 };
+        let run = self.make(machine, &plain(), Shape::Short(identity), &own)?;
+        *self.domains[view.asid as usize].slot(sys::SYS_GET_ASID as u16) =
+            Slot { goal: Goal::Common, run, ..Slot::default() };
+        machine.set_table(view.asid, sys::SYS_GET_ASID as u16, map::CODE_VA + u64::from(run.at));
         Ok(())
     }
 

@@ -72,6 +72,9 @@ impl Machine for Fake {
     fn set_table(&mut self, asid: u16, index: u16, word: u64) {
         self.tables.insert((asid, index), word);
     }
+    fn table(&self, asid: u16, index: u16) -> u64 {
+        self.tables.get(&(asid, index)).copied().unwrap_or(NONE)
+    }
     fn set_code(&mut self, offset: u64, words: &[u32]) {
         assert!(
             offset + words.len() as u64 * 4 <= u64::from(self.code_pages) * map::PAGE,
@@ -349,4 +352,99 @@ fn portals_end_at_the_limit() {
     assert!((500..4096).contains(&opened));
     assert_eq!(manager.open(&mut machine, 3, 3), Err(errno::EMFILE));
     assert!(manager.open(&mut machine, 4, 3).is_ok(), "others are not hurt");
+}
+
+/// The callee that a portal's return leg names.
+fn callee(machine: &Fake, run: pebble_portal_manager::Run) -> Option<u16> {
+    let words = (8..u64::from(run.len)).step_by(8).map(|at| machine.code_word(u64::from(run.at) + at - 8));
+    words.filter(|w| w & 0xff != 0 && w & 0xff < 64 && w >> 16 & 0xffff == 4).map(|w| (w >> 32) as u16).next()
+}
+
+/// Domain 7 offers what the server has, but for the interfaces with these names.
+fn successor(manager: &mut Manager, machine: &mut Fake, without: &[&str]) -> Result<(), i64> {
+    manager.adopt(machine, SERVER.into(), view(7))?;
+    for (name, spec) in [("server.read", "npci>4"), ("server.write", "npciiiii"), ("server.trusted", "smii")]
+    {
+        if !without.contains(&name) {
+            manager.offer(7, name, Spec::parse(spec).expect("a specification"), 0x2_0000)?;
+        }
+    }
+    manager.prepare_successor(machine, 7)
+}
+
+#[test]
+fn a_successor_takes_over_every_portal() {
+    let (mut manager, mut machine) = system();
+    let index = manager.create(&mut machine, SERVER.into(), 4, 2, 2, 5).expect("two portals");
+    let before = machine.tables.clone();
+    let run = |m: &Manager| m.domains[4].slots[index as usize].run;
+    let old = run(&manager);
+    assert_eq!(callee(&machine, old), Some(SERVER));
+    successor(&mut manager, &mut machine, &[]).expect("it offers everything");
+    let changed =
+        machine.tables.iter().filter(|(at, word)| at.0 != 7 && before.get(at) != Some(word)).count();
+    assert_eq!(changed, 0, "prepared, and somebody has noticed");
+    // Opened between the two.
+    let late = manager.open(&mut machine, 5, 3).expect("a portal");
+    manager.commit(&mut machine, 7).expect("prepared");
+    assert_eq!(callee(&machine, run(&manager)), Some(7));
+    assert_eq!(manager.domains[4].slots[index as usize].constant, 5);
+    assert!(machine.tables[&(5, late)] > 0 && manager.interfaces[3].asid == 7);
+    check(&manager, &machine);
+    // The interfaces are the successor's own, and the old one's no more.
+    assert!(manager.create(&mut machine, 7, 3, 2, 1, 1).is_ok());
+    assert_eq!(manager.create(&mut machine, SERVER.into(), 3, 2, 1, 1), Err(errno::EPERM));
+    manager.retire(&mut machine, SERVER.into()).expect("it lives");
+    assert_eq!(callee(&machine, run(&manager)), Some(7), "the old one's death is nobody's business");
+}
+
+#[test]
+fn an_incomplete_successor_changes_nothing() {
+    let (mut manager, mut machine) = system();
+    manager.create(&mut machine, SERVER.into(), 4, 2, 2, 5).expect("two portals");
+    let used = manager.stats();
+    let before = machine.tables.clone();
+    assert_eq!(successor(&mut manager, &mut machine, &["server.write"]), Err(errno::ENOENT));
+    assert_eq!(manager.commit(&mut machine, 7), Err(errno::ESRCH), "not prepared");
+    manager.abandon(7);
+    manager.retire(&mut machine, 7).expect("it lives");
+    manager.reclaim(&mut machine, 7, CURRENT).expect("nobody is in it");
+    assert_eq!(manager.stats(), used);
+    assert!(before.iter().all(|(at, word)| machine.tables[at] == *word));
+}
+
+#[test]
+fn a_kept_role_waits_for_its_successor() {
+    let (mut manager, mut machine) = system();
+    let index = manager.create(&mut machine, SERVER.into(), 4, 2, 1, 5).expect("a portal");
+    manager.keep_role(&mut machine, SERVER.into(), true).expect("it has a role");
+    manager.retire(&mut machine, SERVER.into()).expect("it lives");
+    manager.reclaim(&mut machine, SERVER.into(), CURRENT).expect("nobody is in it");
+    let slot = manager.domains[4].slots[index as usize];
+    assert_eq!(slot.goal, Goal::Interface(2), "it remembers where it led");
+    assert_eq!(callee(&machine, slot.run), None);
+    let spec = Spec::parse("npi").expect("a specification");
+    assert_eq!(manager.register(&mut machine, 3, "server.read", spec.clone(), 0x1_0000), Err(errno::EEXIST));
+    assert_eq!(manager.register(&mut machine, 3, "server.evil", spec, 0x1_0000), Err(errno::EACCES));
+    successor(&mut manager, &mut machine, &[]).expect("it offers everything");
+    manager.commit(&mut machine, 7).expect("prepared");
+    assert_eq!(callee(&machine, manager.domains[4].slots[index as usize].run), Some(7));
+    check(&manager, &machine);
+    // It dies too, and nobody shall follow.
+    manager.retire(&mut machine, 7).expect("it lives");
+    manager.keep_role(&mut machine, SERVER.into(), false).expect("the role is known");
+    assert_eq!(manager.domains[4].slots[index as usize].goal, Goal::Closed(7));
+    let spec = Spec::parse("npi").expect("a specification");
+    assert!(manager.register(&mut machine, 3, "server.read", spec, 0x1_0000).is_ok());
+}
+
+#[test]
+fn a_successor_imports_what_the_role_had_and_no_more() {
+    let (mut manager, mut machine) = system();
+    manager.open(&mut machine, SERVER.into(), 5).expect("the server imports scheduler.yield");
+    manager.adopt(&mut machine, SERVER.into(), view(7)).expect("the role is there");
+    assert!(manager.import(&mut machine, 7, "scheduler.yield").is_ok());
+    assert_eq!(manager.import(&mut machine, 7, "scheduler.p"), Err(errno::EACCES));
+    assert_eq!(manager.import(&mut machine, 7, "nucleus.switch"), Err(errno::EACCES));
+    assert_eq!(manager.import(&mut machine, 3, "scheduler.yield"), Err(errno::ESRCH), "no successor");
 }

@@ -3,6 +3,7 @@
 //! The boot information is read in place, record by record, without a heap: the heap of this component would be its own
 //! service. The borrowed records here mirror those of `pebble_boot` that hold strings; a test holds them together.
 
+use crate::space::USER_RW;
 use crate::{BOOT_LIMIT, Common, Domain, Machine, State, Vm};
 use core::marker::PhantomData;
 use pebble_abi::{errno, map, scheduler};
@@ -107,6 +108,10 @@ impl<M: Machine> Vm<M> {
         self.process = rest.process;
         self.frames.adopt(rest.image_end, rest.ram_end);
         let sink = self.frames.take().ok_or(errno::ENOMEM)?;
+        let sink_table = self.frames.take().ok_or(errno::ENOMEM)?;
+        for word in (sink_table..sink_table + map::PAGE).step_by(8) {
+            self.machine.write(word, map::pte(sink, USER_RW));
+        }
         self.common = Some(Common {
             code: rest.code,
             kernel_l0: rest.kernel_l0,
@@ -115,6 +120,7 @@ impl<M: Machine> Vm<M> {
             gate: rest.gate,
             dead_l1: rest.dead_l1,
             sink,
+            sink_table,
         });
         Ok(())
     }

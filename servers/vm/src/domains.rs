@@ -136,6 +136,7 @@ impl<M: Machine> Vm<M> {
             self.detach_from(asid, to..from);
             self.unmap(asid, to..from);
             self.machine.flush(asid);
+            self.revoke();
         }
         self.domain_mut(asid).brk = new as u32;
         Ok(old)
@@ -172,6 +173,7 @@ impl<M: Machine> Vm<M> {
             self.attachments = [None; _];
         }
         self.drain(asid);
+        self.revoke();
         let d = self.domain_mut(asid);
         (d.slots, d.heap, d.brk) = (0, 0, 0);
         Ok(())
@@ -189,6 +191,7 @@ impl<M: Machine> Vm<M> {
             State::Dead => {}
         }
         let asid = n as u16;
+        self.drain_windows(asid, true);
         let tables = map::PM_TABLES_VA + asid as u64 * map::TABLE_BYTES;
         self.shut(self.portal_manager, tables..tables + map::TABLE_BYTES);
         for page in 0..TABLE_PAGES {
@@ -202,6 +205,7 @@ impl<M: Machine> Vm<M> {
         self.give(asid, d.l1);
         self.give(asid, d.root);
         self.machine.flush(asid);
+        self.revoke();
         *self.domain_mut(asid) = Domain::FREE;
         Ok(0)
     }
@@ -216,6 +220,6 @@ impl<M: Machine> Vm<M> {
             State::Dead => 2,
         };
         let flags = u64::from(d.float) | u64::from(d.priority) << 8 | u64::from(d.limit) << 16;
-        Ok((state, [map::satp(n as u16, d.root), d.pages.into(), d.threads.into(), flags]))
+        Ok((state, [map::satp(n as u16, d.root), self.charge(n as u16).into(), d.threads.into(), flags]))
     }
 }

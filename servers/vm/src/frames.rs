@@ -15,12 +15,14 @@ pub struct Frames {
     free: usize,
     /// Pages that exist behind the firmware.
     all: usize,
+    /// Pages were given back that windows may still show.
+    loose: bool,
 }
 
 impl Frames {
     /// All in use, until [`adopt`](Self::adopt).
     pub const fn new() -> Self {
-        Frames { used: [0; WORDS], next: 0, free: 0, all: 0 }
+        Frames { used: [0; WORDS], next: 0, free: 0, all: 0, loose: false }
     }
 
     /// Free is what lies between the end of the image and the end of memory.
@@ -44,7 +46,24 @@ impl Frames {
         self.all
     }
 
+    /// Whether pages have been given back since [`settle`](Self::settle).
+    pub fn loose(&self) -> bool {
+        self.loose
+    }
+
+    /// No window shows a free page.
+    pub fn settle(&mut self) {
+        self.loose = false;
+    }
+
+    /// Whether somebody has this page; what is no page that can be given back is always somebody's.
+    pub fn in_use(&self, pa: u64) -> bool {
+        let n = (pa.wrapping_sub(RAM_PA) / PAGE) as usize;
+        n >= FRAMES || self.used[n / 64] >> (n % 64) & 1 == 1
+    }
+
     pub fn take(&mut self) -> Option<u64> {
+        debug_assert!(!self.loose, "windows may show what is free");
         if self.free == 0 {
             return None;
         }
@@ -65,6 +84,7 @@ impl Frames {
         if known {
             self.used[n / 64] &= !(1 << (n % 64));
             self.free += 1;
+            self.loose = true;
         }
     }
 }
@@ -93,7 +113,10 @@ mod tests {
                 if step < 90 && !held.is_empty() {
                     let pa = *held.iter().nth(step as usize % held.len()).unwrap();
                     held.remove(&pa);
+                    prop_assert!(frames.in_use(pa));
                     frames.give(pa);
+                    prop_assert!(frames.loose() && !frames.in_use(pa));
+                    frames.settle();
                 } else if let Some(pa) = frames.take() {
                     prop_assert!((start..end).contains(&pa) && pa % PAGE == 0);
                     prop_assert!(held.insert(pa));

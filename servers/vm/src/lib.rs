@@ -25,10 +25,12 @@
 extern crate std;
 
 mod boot;
+mod buffers;
 mod domains;
 mod faults;
 mod frames;
 mod shared;
+mod slots;
 mod space;
 mod threads;
 
@@ -59,6 +61,10 @@ pub trait Machine {
     fn zero_page(&mut self, pa: u64);
     /// Drops what the processor remembers of a domain's page tables.
     fn flush(&mut self, asid: u16);
+    /// Stores `new` at a physical address if the word there is `old`, in one step even against portal code; whether it did.
+    fn exchange(&mut self, pa: u64, old: u64, new: u64) -> bool;
+    /// A number that changes whenever another thread has run between.
+    fn switches(&self) -> u64;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +145,8 @@ struct Common {
     dead_l1: u64,
     /// Where the loader writes when what it writes to is gone.
     sink: u64,
+    /// A table full of it.
+    sink_table: u64,
 }
 
 pub struct Vm<M: Machine> {

@@ -36,6 +36,13 @@ pebble::export!("vm.stack", "npii", stack: fn(u64, u64));
 pebble::export!("vm.code_page", "npai", code_page: fn(u64, u64));
 pebble::export!("vm.table_page", "npaii", table_page: fn(u64, u64, u64));
 pebble::export!("vm.share_stacks", "npii", share_stacks: fn(u64, u64));
+pebble::export!("vm.windows", "npai", windows: fn(u64, u64));
+pebble::export!("vm.space", "npai", space: fn(u64, u64));
+pebble::export!("vm.buffer", "npai", buffer: fn(u64, u64));
+pebble::export!("vm.buffer_free", "npai", buffer_free: fn(u64, u64));
+pebble::export!("vm.window_close", "npai", window_close: fn(u64, u64));
+pebble::export!("vm.window_move", "npaii", window_move: fn(u64, u64, u64));
+pebble::export!("vm.place", "npai", place: fn(u64, u64));
 pebble::export_wide!("vm.domain_info", "npi>4", domain_info);
 pebble::export_wide!("vm.fault_next", "np>4", fault_next);
 pebble::export_wide!("vm.thread_bits", "npi>4", thread_bits);
@@ -51,12 +58,12 @@ fn main() -> i64 {
 struct Real;
 
 impl Machine for Real {
-    #[inline]
+    #[inline(never)]
     fn read(&self, pa: u64) -> u64 {
         PHYSICAL.read(pa.wrapping_sub(map::RAM_PA))
     }
 
-    #[inline]
+    #[inline(never)]
     fn write(&mut self, pa: u64, word: u64) {
         PHYSICAL.write(pa.wrapping_sub(map::RAM_PA), word);
     }
@@ -65,8 +72,20 @@ impl Machine for Real {
         PHYSICAL.zero(pa.wrapping_sub(map::RAM_PA), map::PAGE);
     }
 
+    #[inline(never)]
     fn flush(&mut self, asid: u16) {
         let _ = FLUSH.call([asid.into(), 0, 0, 0, 0]);
+    }
+
+    #[inline(never)]
+    fn exchange(&mut self, pa: u64, old: u64, new: u64) -> bool {
+        PHYSICAL.exchange(pa.wrapping_sub(map::RAM_PA), old, new)
+    }
+
+    /// The scheduler counts how often a thread has lost the processor while it was ready; nothing here waits.
+    fn switches(&self) -> u64 {
+        let thread = pebble::api::get_thread_id();
+        THREAD_INFO.call_wide([thread.into(), 0, 0, 0, 0]).map_or(0, |(_, more)| more[3])
     }
 }
 
@@ -182,6 +201,34 @@ extern "C" fn table_page(caller: u64, asid: u64, page: u64) -> i64 {
 
 extern "C" fn share_stacks(owner: u64, other: u64) -> i64 {
     word(vm().share_stacks(owner, other))
+}
+
+extern "C" fn windows(caller: u64, asid: u64) -> i64 {
+    word(vm().windows(caller, asid))
+}
+
+extern "C" fn space(caller: u64, asid: u64) -> i64 {
+    word(vm().space(caller, asid))
+}
+
+extern "C" fn buffer(asid: u64, pages: u64) -> i64 {
+    word(vm().buffer(asid, pages))
+}
+
+extern "C" fn buffer_free(asid: u64, address: u64) -> i64 {
+    word(vm().buffer_free(asid, address))
+}
+
+extern "C" fn window_close(asid: u64, address: u64) -> i64 {
+    word(vm().window_close(asid, address))
+}
+
+extern "C" fn window_move(asid: u64, from: u64, to: u64) -> i64 {
+    word(vm().window_move(asid, from, to))
+}
+
+extern "C" fn place(asid: u64, pages: u64) -> i64 {
+    word(vm().place(asid, pages))
 }
 
 extern "C" fn domain_info(asid: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {

@@ -1,6 +1,6 @@
 //! Pages that two domains see: the loader's view of a domain under construction, the portal manager's arena, stacks of `s` portals.
 
-use crate::space::{NUCLEUS_RX, USER_RW, leaf_slot, pages_in, stacks_slot};
+use crate::space::{FOREIGN_RW, NUCLEUS_RX, leaf_slot, pages_in, stacks_slot};
 use crate::{Answer, Machine, State, Vm};
 use core::ops::Range;
 use pebble_abi::errno;
@@ -56,7 +56,7 @@ impl<M: Machine> Vm<M> {
         }
         for (from, to) in range.clone().zip(there.clone()).step_by(PAGE as usize) {
             if let (Some(pa), Some(l0)) = (self.page(asid, from), self.l0(caller, to)) {
-                self.machine.write(leaf_slot(l0, to), map::pte(pa, USER_RW));
+                self.machine.write(leaf_slot(l0, to), map::pte(pa, FOREIGN_RW));
             }
         }
         self.machine.flush(caller);
@@ -94,7 +94,7 @@ impl<M: Machine> Vm<M> {
             if self.domain(self.process).state == State::Alive {
                 for va in a.there().step_by(PAGE as usize) {
                     if let Some(l0) = self.l0(self.process, va) {
-                        self.machine.write(leaf_slot(l0, va), map::pte(sink, USER_RW));
+                        self.machine.write(leaf_slot(l0, va), map::pte(sink, FOREIGN_RW));
                     }
                 }
                 self.machine.flush(self.process);

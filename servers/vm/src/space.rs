@@ -5,20 +5,25 @@
 use crate::{Answer, Machine, RESERVE, State, Vm};
 use core::ops::Range;
 use pebble_abi::errno;
-use pebble_abi::map::{self, PAGE, PTE_A, PTE_D, PTE_G, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X};
+use pebble_abi::map::{
+    self, PAGE, PTE_A, PTE_D, PTE_FOREIGN, PTE_G, PTE_MARKS, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X,
+};
 
 pub const USER_RW: u64 = PTE_V | PTE_U | PTE_A | PTE_D | PTE_R | PTE_W;
-pub const GATE_RX: u64 = PTE_V | PTE_U | PTE_A | PTE_R | PTE_X;
+pub const USER_R: u64 = PTE_V | PTE_U | PTE_A | PTE_R;
+/// Not the domain's own: never lent.
+pub const FOREIGN_RW: u64 = USER_RW | PTE_FOREIGN;
+pub const GATE_RX: u64 = PTE_V | PTE_U | PTE_A | PTE_R | PTE_X | PTE_FOREIGN;
 pub const TABLE_R: u64 = PTE_V | PTE_A | PTE_R;
 pub const NUCLEUS_RW: u64 = PTE_V | PTE_G | PTE_A | PTE_D | PTE_R | PTE_W;
 pub const NUCLEUS_RX: u64 = PTE_V | PTE_G | PTE_A | PTE_R | PTE_X;
 
 const LEAF: u64 = PTE_R | PTE_W | PTE_X;
 /// Bytes that one level-0 table maps.
-const SPAN: u64 = 512 * PAGE;
+pub(crate) const SPAN: u64 = 512 * PAGE;
 
 /// Entry for `va` in a table of this level.
-fn slot(table: u64, level: u32, va: u64) -> u64 {
+pub(crate) fn slot(table: u64, level: u32, va: u64) -> u64 {
     table + (va >> (12 + 9 * level) & 511) * 8
 }
 
@@ -54,7 +59,7 @@ impl<M: Machine> Vm<M> {
     pub(crate) fn afford(&self, asid: u16, pages: u64) -> Result<(), i64> {
         let d = self.domain(asid);
         let reserve = if d.boot { 0 } else { RESERVE as u64 };
-        let allowed = u64::from(d.limit.saturating_sub(d.pages))
+        let allowed = u64::from(d.limit.saturating_sub(self.charge(asid)))
             .min((self.frames.free() as u64).saturating_sub(reserve));
         if pages <= allowed { Ok(()) } else { Err(errno::ENOMEM) }
     }
@@ -64,14 +69,15 @@ impl<M: Machine> Vm<M> {
         self.afford(asid, 1)?;
         let pa = self.frames.take().ok_or(errno::ENOMEM)?;
         self.machine.zero_page(pa);
-        self.domain_mut(asid).pages += 1;
+        let d = self.domain_mut(asid);
+        d.pages = d.pages.wrapping_add(1);
         Ok(pa)
     }
 
     pub(crate) fn give(&mut self, asid: u16, pa: u64) {
         self.frames.give(pa);
         let d = self.domain_mut(asid);
-        d.pages = d.pages.saturating_sub(1);
+        d.pages = d.pages.wrapping_sub(1);
     }
 
     /// The table behind a valid entry that is no leaf.
@@ -129,6 +135,8 @@ impl<M: Machine> Vm<M> {
                 Ok(fresh) => fresh,
                 Err(error) => {
                     self.unmap(asid, range.start..va);
+                    self.machine.flush(asid);
+                    self.revoke();
                     return Err(error);
                 }
             };
@@ -141,10 +149,8 @@ impl<M: Machine> Vm<M> {
     pub(crate) fn unmap(&mut self, asid: u16, range: Range<u64>) {
         for va in range.step_by(PAGE as usize) {
             let Some(l0) = self.l0(asid, va) else { continue };
-            let slot = leaf_slot(l0, va);
-            let entry = self.machine.read(slot);
-            if entry & PTE_V != 0 {
-                self.machine.write(slot, 0);
+            let entry = self.swap(leaf_slot(l0, va), 0);
+            if entry & PTE_V != 0 && entry & PTE_MARKS == 0 {
                 self.give(asid, map::pte_pa(entry));
             }
         }
@@ -154,7 +160,7 @@ impl<M: Machine> Vm<M> {
     pub(crate) fn window(&mut self, server: u16, va: u64, pa: u64) -> Result<(), i64> {
         if self.domain(server).state == State::Alive {
             let l0 = self.make_l0(server, va)?;
-            self.machine.write(leaf_slot(l0, va), map::pte(pa, USER_RW));
+            self.machine.write(leaf_slot(l0, va), map::pte(pa, FOREIGN_RW));
             self.machine.flush(server);
         }
         Ok(())
@@ -173,13 +179,16 @@ impl<M: Machine> Vm<M> {
         self.machine.flush(server);
     }
 
-    /// Gives back all that a dying domain owns, but the level-1 table and the lowest level-0 table with the portal table. Nobody
-    /// runs on these tables any more.
+    /// Gives back all that a dying domain owns, but the level-1 table, the lowest level-0 table with the portal table, and what
+    /// windows need. Nobody runs on these tables any more.
     pub(crate) fn drain(&mut self, asid: u16) {
         let l1 = self.domain(asid).l1;
         for n in 0..512 {
             let va = n * SPAN;
             let slot = slot(l1, 1, va);
+            if (map::WINDOWS_VA..map::STACKS_VA).contains(&va) {
+                continue;
+            }
             let entry = self.machine.read(slot);
             let own_stacks = va == map::stacks_of(asid);
             if (map::STACKS_VA..map::USER_END).contains(&va) && !own_stacks || entry & LEAF != 0 {
@@ -193,5 +202,6 @@ impl<M: Machine> Vm<M> {
                 }
             }
         }
+        self.drain_windows(asid, false);
     }
 }

@@ -89,11 +89,11 @@ impl<M: Machine> Vm<M> {
     fn block(&mut self, home: u16, tid: u16) -> Answer {
         let slot = leaf_slot(self.common()?.kernel_l0[0], map::thread_va(tid));
         if self.threads[tid as usize].block {
-            let d = self.domain_mut(home);
-            if d.pages >= d.limit {
+            if self.charge(home) >= self.domain(home).limit {
                 return Err(errno::ENOMEM);
             }
-            d.pages += 1;
+            let d = self.domain_mut(home);
+            d.pages = d.pages.wrapping_add(1);
             let block = map::pte_pa(self.machine.read(slot));
             self.machine.zero_page(block);
             return Ok(block);
@@ -149,7 +149,7 @@ impl<M: Machine> Vm<M> {
         }
         let d = self.domain_mut(home);
         d.threads = d.threads.saturating_sub(1);
-        d.pages = d.pages.saturating_sub(1);
+        d.pages = d.pages.wrapping_sub(1);
         Ok(0)
     }
 
@@ -189,5 +189,6 @@ impl<M: Machine> Vm<M> {
         self.unmap(asid, top - map::STACK_SLOT..top);
         self.domain_mut(asid).slots &= !(1 << slot);
         self.flush_stacks(asid);
+        self.revoke();
     }
 }

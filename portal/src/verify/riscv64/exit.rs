@@ -4,6 +4,7 @@
 //! interrupts and floating point; nothing that was there by chance leaves with it.
 
 use super::*;
+use crate::ir;
 use crate::spec::{Arg, Stack, State as Kept};
 
 impl Verifier<'_> {
@@ -14,7 +15,13 @@ impl Verifier<'_> {
             _ if self.returning => self.return_to_caller(s),
             Shape::Short(short) => self.short_circuit(s, short),
             Shape::Wait(_) | Shape::Signal(_) if s.satp == csr_value(csr::SATP) => self.hybrid(s),
-            Shape::Switch | Shape::Dispatch | Shape::None | Shape::Bounce => Err(Reason::NotAllowed),
+            Shape::Switch
+            | Shape::Dispatch
+            | Shape::None
+            | Shape::Bounce
+            | Shape::Leave(_)
+            | Shape::Unwound
+            | Shape::LeaveWith => Err(Reason::NotAllowed),
             _ => self.enter_callee(s),
         }
     }
@@ -31,12 +38,18 @@ impl Verifier<'_> {
                 expect(s, reg::T1, top)?;
                 registers(s, Kind::Own, !(gp | 1 << reg::T1), 0)
             }
-            (Shape::Bounce, Value(Kind::ReturnCode, 0), 4) => {
+            (Shape::LeaveWith, Value(Kind::ReturnCode, 0), 4) => {
+                expect(s, reg::T1, top)?;
+                registers(s, Kind::Own, !(gp | 1 << reg::T1), 0)
+            }
+            (shape, Value(Kind::ReturnCode, 0), 4) => {
+                let code = ir::leaves_with(shape).ok_or(Reason::Jump)?;
                 expect(s, reg::T1, top)?;
                 expect(s, reg::A0, Value(Kind::Const, -1))?;
-                expect(s, reg::A1, Value(Kind::Status, 0))?;
+                expect(s, reg::A1, Value(Kind::Leaving, i32::from(code)))?;
                 registers(s, Kind::Own, !(gp | 1 << reg::T1 | 3 << reg::A0), 0)
             }
+            (Shape::Interrupt, Value(Kind::ExceptionEntry, _), 0) => registers(s, Kind::Own, !gp, 0),
             (Shape::Switch, Value(Kind::ReturnCode, 1), 0) => {
                 if s.block != (1 << (1 + reg::IN_BLOCK.len())) - 1
                     || s.regs.get(reg::T1) != Value(Kind::NextTop, 0)
@@ -144,6 +157,9 @@ impl Verifier<'_> {
         }
         if s.did(done::SEMAPHORE) {
             return Err(Reason::Semaphore);
+        }
+        if s.did(done::INTERRUPT) != (self.shape == Shape::Interrupt) {
+            return Err(Reason::Interrupts);
         }
         if s.sie != self.masks().then_some(ZERO) {
             return Err(Reason::Interrupts);
@@ -282,6 +298,7 @@ impl Verifier<'_> {
                 Arg::Origin => value == Value(Kind::Origin, 0),
                 Arg::Thread => value == Value(Kind::ThreadId, 0),
                 Arg::Time => value == csr_value(csr::TIME),
+                Arg::Window(..) | Arg::Template(_) => false,
             };
             if !fits {
                 return Err(Reason::Register(x as u8));

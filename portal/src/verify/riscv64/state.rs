@@ -13,6 +13,8 @@ pub(super) mod done {
     pub const GIVEN: u16 = 32;
     /// The short-circuit portal's effect on the machine.
     pub const EFFECT: u16 = 64;
+    /// Known to have been entered by an interrupt.
+    pub const INTERRUPT: u16 = 128;
 }
 
 /// A set of frame words.

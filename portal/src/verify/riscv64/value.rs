@@ -4,7 +4,7 @@
 
 use super::MAX_FRAME;
 use crate::isa::riscv64::decode::Alu;
-use pebble_abi::{map, status, thread};
+use pebble_abi::{map, thread};
 
 /// Where a value comes from; the number in [`Value`] tells which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,8 @@ pub(super) enum Kind {
     SatpTop,
     Asid,
     AsidHigh,
+    /// The own domain's status with this code; the status with which a return leg was entered.
+    Leaving,
     Status,
     /// Counter, semaphore: read, known to allow it, new value.
     CountRead,
@@ -176,7 +178,7 @@ pub(super) fn alu_imm(op: Alu, value: Value, imm: i64) -> Value {
             (Kind::Own, THREAD_MASK) if n == reg::A0 as i32 => Value(Kind::NextId, 0),
             _ => UNKNOWN,
         },
-        Alu::Or if kind == Kind::AsidHigh && imm == status::DEAD as i64 => Value(Kind::Status, 0),
+        Alu::Or if kind == Kind::AsidHigh && (0..1 << 11).contains(&imm) => Value(Kind::Leaving, imm as i32),
         _ => UNKNOWN,
     }
 }

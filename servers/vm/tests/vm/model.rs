@@ -89,7 +89,7 @@ proptest! {
         // What remains taken is what the image's domains have, and they never lose count.
         let charged: u64 = (1..5).map(|d| w.vm.domain_info(d).unwrap().1[1]).sum();
         let [free, all, domains, threads] = w.vm.stats();
-        prop_assert_eq!(free + charged + 7, all);
+        prop_assert_eq!(free + charged + 8, all);
         prop_assert!(domains <= 4 && threads <= 256);
     }
 

@@ -19,11 +19,16 @@ const X: u64 = 8;
 const U: u64 = 16;
 const STARTUP: u64 = 0x9000;
 const USER_END: u64 = 0x4000_0000;
+const MARKS: u64 = 3 << 8;
+const WINDOWS: u64 = 0x1b00_0000;
+const BUFFERS: u64 = 0x1c00_0000;
 
 pub struct Fake {
     ram: Vec<u64>,
     /// What the processor may remember of each domain: everything it could see when last looked at, minus what was flushed.
     tlb: BTreeMap<u16, BTreeMap<u64, u64>>,
+    /// How often another thread has run.
+    pub switches: u64,
 }
 
 impl Machine for Fake {
@@ -43,6 +48,16 @@ impl Machine for Fake {
     fn flush(&mut self, asid: u16) {
         self.tlb.remove(&asid);
     }
+    fn exchange(&mut self, pa: u64, old: u64, new: u64) -> bool {
+        let same = self.read(pa) == old;
+        if same {
+            self.write(pa, new);
+        }
+        same
+    }
+    fn switches(&self) -> u64 {
+        self.switches
+    }
 }
 
 impl Fake {
@@ -50,7 +65,7 @@ impl Fake {
         self.read(table + n * 8)
     }
 
-    /// Every user-half leaf (address, entry) and every table (address, page) under a level-1 table.
+    /// Every user-half leaf (address, entry) and every table (address, entry) under a level-1 table.
     pub fn walk(&self, l1: u64) -> (BTreeMap<u64, u64>, Vec<(u64, u64)>) {
         let (mut leaves, mut tables) = (BTreeMap::new(), Vec::new());
         for i in 0..512 {
@@ -60,7 +75,7 @@ impl Fake {
             }
             assert_eq!(entry & (R | W | X), 0, "large page");
             let l0 = entry >> 10 << 12;
-            tables.push((i << 21, l0));
+            tables.push((i << 21, entry));
             for j in 0..512 {
                 let entry = self.entry(l0, j);
                 if entry & V != 0 {
@@ -176,7 +191,8 @@ fn image(fake: &mut Fake) -> BootInfo {
 
 impl World {
     pub fn new() -> Self {
-        let mut fake = Fake { ram: vec![0; ((RAM_END - map::RAM_PA) / 8) as usize], tlb: BTreeMap::new() };
+        let mut fake =
+            Fake { ram: vec![0; ((RAM_END - map::RAM_PA) / 8) as usize], tlb: BTreeMap::new(), switches: 0 };
         let info = image(&mut fake);
         let mut vm = Vm::new(fake);
         vm.boot(&info.encode().unwrap()).unwrap();
@@ -192,11 +208,11 @@ impl World {
             boot: (1..5).collect(),
         };
         let owned = world.owned();
-        world.fixed = (map::LOAD_PA..info.image_end + PAGE)
+        world.fixed = (map::LOAD_PA..info.image_end + 2 * PAGE)
             .step_by(PAGE as usize)
             .filter(|pa| !owned.contains_key(pa))
             .collect();
-        assert_eq!(world.fixed.len(), 7, "six of the image, and the sink");
+        assert_eq!(world.fixed.len(), 8, "six of the image, the sink, and the table of sinks");
         world.check();
         world
     }
@@ -247,17 +263,30 @@ impl World {
             own(l1);
             let (leaves, tables) = self.vm.machine.walk(l1);
             let stacks = map::stacks_of(asid);
-            for (va, l0) in tables {
-                if va < 0x2000_0000 || va == stacks {
-                    own(l0);
+            let mut lent = BTreeSet::new();
+            for (va, entry) in tables {
+                if (BUFFERS..0x2000_0000).contains(&va) && entry & MARKS != 0 {
+                    lent.insert(va);
+                } else if va < 0x2000_0000 || va == stacks {
+                    own(entry >> 10 << 12);
                 }
+            }
+            let control = self.vm.machine.read(root + 8);
+            if control != 0 {
+                own(control);
             }
             for (va, entry) in leaves {
                 let pa = entry >> 10 << 12;
+                let windows = (WINDOWS..BUFFERS).contains(&va) && entry & MARKS == 0;
+                let buffer = (BUFFERS..0x2000_0000).contains(&va)
+                    && va & 0x20_0000 == 0
+                    && !lent.contains(&(va >> 21 << 21));
                 let table = va < 0x8000;
                 let end = if self.boot.contains(&asid) { 0x1c_0000 } else { 0x800_0000 };
                 assert_eq!(table, entry & U == 0, "supervisor page at {va:#x}");
                 if table && pa != self.empty
+                    || windows
+                    || buffer
                     || (STARTUP..end).contains(&va)
                     || (stacks..stacks + 0x20_0000).contains(&va)
                 {

@@ -1,0 +1,386 @@
+//! Succession: another domain takes the place of a component, alive or dead, and its clients do not notice.
+//!
+//! **Problem.** Clients hold portals with the old domain compiled in, and go on calling. **Strategy.** A component of the image has a *role*: a number
+//! that stays while domains come and go. A successor is [adopted](Manager::adopt) into the role: it gets the system portals that the role has,
+//! and may [import](Manager::import) what the role imported. It [offers](Manager::offer) entries. [`prepare`](Manager::prepare) compiles, beside the
+//! old code, the portals of every client for the new entries; [`commit`](Manager::commit) stores the table words and gives the interfaces, whose
+//! numbers stay, to the new domain.
+//!
+//! **Invariants:**
+//! * until `commit` nothing of the old domain is changed, and `abandon` takes back everything;
+//! * every interface of the role has an offer of the same name and specification, or nothing is prepared;
+//! * the old code stays until no invocation stack mentions it, as after every closing;
+//! * a role that is kept while nobody has it (its component died) keeps its names; portals into it answer CLOSED with the dead domain's number;
+//! * a successor has no portal of a kind that the role never had, except by the name server's policy.
+
+use crate::Machine;
+use crate::arena::Run;
+use crate::manager::{Goal, Manager, Slot};
+use alloc::string::String;
+use alloc::vec::Vec;
+use pebble_abi::{errno, map, status, sys};
+use pebble_portal::spec::Stack;
+use pebble_portal::{Connection, Shape, Short, Spec, ir};
+
+/// Owner of the interfaces of a role that nobody has; no domain ever has this number.
+pub const NOBODY: u16 = map::MAX_DOMAINS as u16 - 1;
+
+/// What outlives the domain that has a role.
+pub struct Role {
+    pub number: u16,
+    trusted: bool,
+    exclusive: bool,
+    /// Its names stay reserved when its domain dies.
+    kept: bool,
+    /// Entries of the system part of its table, and their words.
+    system: Vec<(u16, Goal, u64)>,
+    /// What else it held.
+    may: Vec<Goal>,
+}
+
+struct Offer {
+    name: String,
+    spec: Spec,
+    entry: u64,
+}
+
+/// A domain on its way into a role.
+pub struct Successor {
+    role: u16,
+    asid: u16,
+    offers: Vec<Offer>,
+    /// Interfaces with their entries in the new domain; clients' slots with their new code. Both empty until prepared.
+    entries: Vec<(u16, u64)>,
+    portals: Vec<(u16, u16, Slot)>,
+}
+
+impl Manager {
+    /// The living domain that has the role.
+    fn holder(&self, role: u16) -> Option<u16> {
+        let has = |d: &crate::Domain| d.alive && d.role == role;
+        self.domains.iter().position(has).map(|n| n as u16).filter(|_| role != 0)
+    }
+
+    /// Remembers what the domain that has the role may do.
+    fn record(&mut self, machine: &impl Machine, asid: u16) {
+        let d = &self.domains[asid as usize];
+        let number = d.role;
+        let (system, others) = d.slots.split_at(d.slots.len().min(sys::FIRST_FREE));
+        let system = (0u16..).zip(system).filter(|(_, s)| s.goal != Goal::Free);
+        let system = system.map(|(index, s)| (index, s.goal, machine.table(asid, index)));
+        let system = system.filter(|(.., word)| *word != self.code.none).collect();
+        let may = others.iter().map(|s| s.goal).filter(|g| matches!(g, Goal::Interface(_) | Goal::Wait(_)));
+        let kept = self.roles.iter().any(|r| r.number == number && r.kept);
+        let (trusted, exclusive) = (d.view.trusted, d.view.exclusive);
+        let mut may: Vec<Goal> = may.collect();
+        // What the last one opened while it ran is no more the role's than the stranger's; what the role ever imported stays.
+        may.extend(self.roles.iter().filter(|r| r.number == number).flat_map(|r| r.may.iter().copied()));
+        may.dedup();
+        self.roles.retain(|r| r.number != number);
+        self.roles.push(Role { number, trusted, exclusive, kept, system, may });
+    }
+
+    /// Whether the names of a role stay reserved when its domain dies.
+    pub fn keep_role(&mut self, machine: &mut impl Machine, role: u64, keep: bool) -> Result<(), i64> {
+        let role = u16::try_from(role).map_err(|_| errno::EINVAL)?;
+        if let Some(asid) = self.holder(role)
+            && self.roles.iter().all(|r| r.number != role)
+        {
+            self.record(machine, asid);
+        }
+        let known = self.roles.iter_mut().find(|r| r.number == role).ok_or(errno::ESRCH)?;
+        known.kept = keep;
+        if !keep && self.holder(role).is_none() {
+            self.give_up(machine, role);
+        }
+        Ok(())
+    }
+
+    /// Nobody will have the role any more: its interfaces go for good.
+    fn give_up(&mut self, machine: &mut impl Machine, role: u16) {
+        for n in 0..self.interfaces.len() {
+            if self.interfaces[n].asid == NOBODY && self.interfaces[n].role == role {
+                let dead = self.interfaces[n].entry as u16;
+                for (asid, index) in self.clients(|goal| goal == Goal::Interface(n as u16)) {
+                    self.entomb(machine, asid, index, dead);
+                }
+                self.unregister(n as u16);
+            }
+        }
+    }
+
+    /// The domain that dies has a role that is kept: its interfaces stay, and lead nowhere until somebody takes the role.
+    pub(crate) fn vacate_role(&mut self, machine: &mut impl Machine, asid: u16) -> bool {
+        let role = self.domains[asid as usize].role;
+        if role == 0 || !self.roles.iter().any(|r| r.number == role && r.kept) {
+            return false;
+        }
+        self.record(machine, asid);
+        let mut gone = Vec::new();
+        for (n, i) in (0u16..).zip(&mut self.interfaces).filter(|(_, i)| i.asid == asid) {
+            (i.asid, i.entry, i.role) = (NOBODY, asid.into(), role);
+            gone.push(n);
+        }
+        for (client, index) in self.clients(|goal| matches!(goal, Goal::Interface(i) if gone.contains(&i))) {
+            self.rebuild(machine, client, index);
+        }
+        true
+    }
+
+    /// Slots of living domains with such a goal.
+    fn clients(&self, wanted: impl Fn(Goal) -> bool) -> Vec<(u16, u16)> {
+        let mut found = Vec::new();
+        for (asid, domain) in (0u16..).zip(&self.domains).filter(|(_, d)| d.alive) {
+            let slots = (0u16..).zip(&domain.slots).filter(|(_, s)| wanted(s.goal));
+            found.extend(slots.map(|(index, _)| (asid, index)));
+        }
+        found
+    }
+
+    /// New code for a slot whose goal has changed its meaning. Without room for that it leads nowhere.
+    fn rebuild(&mut self, machine: &mut impl Machine, asid: u16, index: u16) {
+        let old = self.domains[asid as usize].slots[index as usize];
+        let mut slot = Slot { run: Run::default(), ..old };
+        let word = match self.build(machine, asid, index, &slot) {
+            Ok(run) => {
+                slot.run = run;
+                map::CODE_VA + u64::from(run.at)
+            }
+            Err(_) => self.closed,
+        };
+        machine.set_table(asid, index, word);
+        self.domains[asid as usize].slots[index as usize] = slot;
+        self.discard(Slot { counter: None, ..old });
+    }
+
+    /// Code for an interface of a role that nobody has.
+    pub(crate) fn build_vacant(
+        &mut self,
+        machine: &mut impl Machine,
+        dead: u16,
+        c: &Connection,
+    ) -> Result<Run, i64> {
+        let answer: Short = ir::closed(status::CLOSED, dead);
+        self.make(machine, &crate::open::plain(), Shape::Short(answer), c)
+    }
+
+    /// A fresh domain enters a role: its table gets what the role's system part has.
+    pub fn adopt(
+        &mut self,
+        machine: &mut impl Machine,
+        role: u64,
+        mut view: pebble_portal::Domain,
+    ) -> Result<(), i64> {
+        let number = u16::try_from(role).map_err(|_| errno::ESRCH)?;
+        if let Some(asid) = self.holder(number) {
+            self.record(machine, asid);
+        }
+        let role = self.roles.iter().position(|r| r.number == number).ok_or(errno::ESRCH)?;
+        let asid = view.asid;
+        let fresh = self.domains.get(asid as usize).is_some_and(|d| !d.alive && d.slots.is_empty());
+        if !fresh || self.successors.iter().any(|s| s.role == number) {
+            return Err(errno::EAGAIN);
+        }
+        view.trusted = self.roles[role].trusted && !view.float;
+        if self.roles[role].exclusive {
+            view.exclusive = true;
+            view.fixed_stack = machine.stack(asid)?;
+        }
+        let domain = &mut self.domains[asid as usize];
+        (domain.alive, domain.image, domain.view) = (true, true, view);
+        domain.reserve();
+        for entry in 0..map::TABLE_ENTRIES_PER_PAGE {
+            machine.set_table(asid, entry as u16, self.code.none);
+        }
+        self.successors.push(Successor {
+            role: number,
+            asid,
+            offers: Vec::new(),
+            entries: Vec::new(),
+            portals: Vec::new(),
+        });
+        for (index, goal, word) in self.roles[role].system.clone() {
+            if index as usize == sys::SYS_GET_ASID {
+                self.identity(machine, view)?;
+            } else if goal == Goal::Common {
+                machine.set_table(asid, index, word);
+            } else {
+                self.fill(machine, asid, index.into(), &[(goal, self.constant_of(goal))])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn constant_of(&self, goal: Goal) -> u64 {
+        match goal {
+            Goal::Wait(id) | Goal::Signal(id) => id.into(),
+            _ => 0,
+        }
+    }
+
+    fn successor(&mut self, asid: u64) -> Result<&mut Successor, i64> {
+        self.successors.iter_mut().find(|s| u64::from(s.asid) == asid).ok_or(errno::ESRCH)
+    }
+
+    /// The index of a portal that the role had, in the successor's table; -EACCES for what it had not.
+    pub fn import(&mut self, machine: &mut impl Machine, asid: u64, name: &str) -> Result<u16, i64> {
+        let number = self.successor(asid)?.role;
+        let role = self.roles.iter().find(|r| r.number == number).ok_or(errno::ESRCH)?;
+        if let Some((index, _)) = sys::FIXED.iter().find(|(_, n)| *n == name) {
+            let held = role.system.iter().any(|(i, ..)| usize::from(*i) == *index);
+            return if held { Ok(*index as u16) } else { Err(errno::EACCES) };
+        }
+        let goal = match name.strip_prefix("semaphore.") {
+            Some(name) => {
+                let named = self.boot_semaphores.iter().find(|(n, _)| n == name);
+                Goal::Wait(named.ok_or(errno::ENOENT)?.1)
+            }
+            None => {
+                let at = self.interfaces.iter().position(|i| i.asid != 0 && i.name == name);
+                Goal::Interface(at.ok_or(errno::ENOENT)? as u16)
+            }
+        };
+        if !role.may.contains(&goal) {
+            return Err(errno::EACCES);
+        }
+        match goal {
+            Goal::Wait(id) => self.semaphore(machine, asid, id),
+            Goal::Interface(interface) => self.open(machine, asid, interface),
+            _ => Err(errno::EACCES),
+        }
+    }
+
+    /// An entry that the successor has.
+    pub fn offer(&mut self, asid: u64, name: &str, spec: Spec, entry: u64) -> Result<(), i64> {
+        let successor = self.successor(asid)?;
+        if entry == 0 || entry >= map::USER_END || successor.offers.len() >= 64 {
+            return Err(errno::EINVAL);
+        }
+        successor.offers.push(Offer { name: name.into(), spec, entry });
+        Ok(())
+    }
+
+    /// Compiles every client's portal for the successor. Nothing changes for anybody yet.
+    pub fn prepare_successor(&mut self, machine: &mut impl Machine, asid: u64) -> Result<(), i64> {
+        let (role, new) = {
+            let s = self.successor(asid)?;
+            (s.role, s.asid)
+        };
+        let old = self.holder_but(role, new);
+        let mut entries = Vec::new();
+        for (n, i) in (0u16..).zip(&self.interfaces) {
+            let its = old.map_or(i.asid == NOBODY && i.role == role, |old| i.asid == old);
+            if !its || i.name.is_empty() {
+                continue;
+            }
+            let successor = self.successors.iter().find(|s| s.asid == new).ok_or(errno::ESRCH)?;
+            let offer = successor.offers.iter().find(|o| o.name == i.name && o.spec == i.spec);
+            entries.push((n, offer.ok_or(errno::ENOENT)?.entry));
+        }
+        let needs_stacks = |n: &(u16, u64)| self.interfaces[n.0 as usize].spec.stack == Stack::New;
+        if !self.domains[new as usize].view.exclusive && entries.iter().any(needs_stacks) {
+            self.provide_stacks(machine, new)?;
+        }
+        // For the time of compiling, the interfaces are the successor's.
+        let before: Vec<(u16, u64)> = entries.iter().map(|(n, entry)| self.aim(*n, new, *entry)).collect();
+        let goals: Vec<u16> = entries.iter().map(|(n, _)| *n).collect();
+        let slots = self.clients(|goal| self.leads_into(goal, &goals));
+        let outcome = self.build_all(machine, &slots);
+        for ((n, _), (owner, entry)) in entries.iter().zip(before) {
+            self.aim(*n, owner, entry);
+        }
+        let portals = outcome?;
+        let successor = self.successor(asid)?;
+        (successor.entries, successor.portals) = (entries, portals);
+        Ok(())
+    }
+
+    /// The living domain that has the role, other than its successor.
+    fn holder_but(&self, role: u16, new: u16) -> Option<u16> {
+        self.holder(role).filter(|old| *old != new)
+    }
+
+    fn leads_into(&self, goal: Goal, interfaces: &[u16]) -> bool {
+        let slow = |name| self.interfaces.iter().position(|i| i.name == name).map(|n| n as u16);
+        match goal {
+            Goal::Interface(i) => interfaces.contains(&i),
+            Goal::Wait(_) => slow("scheduler.p").is_some_and(|i| interfaces.contains(&i)),
+            Goal::Signal(_) => slow("scheduler.v").is_some_and(|i| interfaces.contains(&i)),
+            _ => false,
+        }
+    }
+
+    /// The interface belongs to this domain from now on; who had it, and its entry there.
+    fn aim(&mut self, interface: u16, asid: u16, entry: u64) -> (u16, u64) {
+        let i = &mut self.interfaces[interface as usize];
+        let before = (i.asid, i.entry);
+        (i.asid, i.entry) = (asid, entry);
+        before
+    }
+
+    /// New code for all these slots, or none.
+    fn build_all(
+        &mut self,
+        machine: &mut impl Machine,
+        slots: &[(u16, u16)],
+    ) -> Result<Vec<(u16, u16, Slot)>, i64> {
+        let mut made = Vec::with_capacity(slots.len());
+        for (asid, index) in slots {
+            let slot = self.domains[*asid as usize].slots[*index as usize];
+            match self.build(machine, *asid, *index, &slot) {
+                Ok(run) => made.push((*asid, *index, Slot { run, ..slot })),
+                Err(error) => {
+                    made.into_iter().for_each(|(.., slot)| self.discard(Slot { counter: None, ..slot }));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    /// The successor has the role: the old domain's interfaces and clients are its own. Portals opened since `prepare` are
+    /// compiled now.
+    pub fn commit(&mut self, machine: &mut impl Machine, asid: u64) -> Result<(), i64> {
+        let at = self.successors.iter().position(|s| u64::from(s.asid) == asid && !s.entries.is_empty());
+        let Successor { role, asid: new, entries, portals, .. } =
+            self.successors.swap_remove(at.ok_or(errno::ESRCH)?);
+        let old = self.holder_but(role, new);
+        for (n, entry) in &entries {
+            self.aim(*n, new, *entry);
+            self.interfaces[*n as usize].role = 0;
+        }
+        let goals: Vec<u16> = entries.iter().map(|(n, _)| *n).collect();
+        let mut late = self.clients(|goal| self.leads_into(goal, &goals));
+        for (client, index, slot) in portals {
+            let d = &self.domains[client as usize];
+            let now = d.slots.get(index as usize).filter(|_| d.alive);
+            let same =
+                |s: &&Slot| (s.goal, s.constant, s.counter) == (slot.goal, slot.constant, slot.counter);
+            match now.filter(same).copied() {
+                Some(before) => {
+                    machine.set_table(client, index, map::CODE_VA + u64::from(slot.run.at));
+                    self.domains[client as usize].slots[index as usize] = slot;
+                    self.discard(Slot { counter: None, ..before });
+                    late.retain(|l| *l != (client, index));
+                }
+                None => self.discard(Slot { counter: None, ..slot }),
+            }
+        }
+        for (client, index) in late {
+            self.rebuild(machine, client, index);
+        }
+        self.domains[new as usize].role = role;
+        if let Some(old) = old {
+            self.domains[old as usize].role = 0;
+        }
+        Ok(())
+    }
+
+    /// The successor will not have the role: what was compiled for it goes.
+    pub fn abandon(&mut self, asid: u64) {
+        if let Some(at) = self.successors.iter().position(|s| u64::from(s.asid) == asid) {
+            let successor = self.successors.swap_remove(at);
+            successor.portals.into_iter().for_each(|(.., slot)| self.discard(Slot { counter: None, ..slot }));
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Buffers: memory made to be lent or given as a whole, and pages on their way from one place to another.
+//!
+//! A buffer is a level-0 table with pages from its start on, and a read-only twin of it: two words of its owner's level-1 table, and for whoever it
+//! is lent or given to. Both tables count as pages of whoever owns the buffer: one of `n` pages moves as `n + 2`.
+//!
+//! A domain's own buffers lie in the lower places, what comes from others arrives in the upper ones. A single page arrives in a slot, or in a *place*
+//! that its owner has asked for as the goal of a `g` call.
+
+use crate::slots::{DESC_HELD, PLACES, PLACES_VA, SHUT, place_words};
+use crate::space::{SPAN, USER_R, USER_RW, leaf_slot};
+use crate::{Answer, Machine, Vm};
+use pebble_abi::errno;
+use pebble_abi::map::{self, PAGE, PTE_BORROWED, PTE_MARKS, PTE_U, PTE_V, PTE_X};
+
+/// Tables of a buffer.
+const TABLES: u64 = 2;
+/// Places for a domain's own buffers.
+const OWN: u64 = map::BUFFERS as u64 / 2;
+/// One-page places, a bit of a word each.
+const PAGE_PLACES: u64 = 64;
+
+/// What can be asked for, be given to, or be closed: an empty slot or place of a domain, or what is in it.
+#[derive(Clone, Copy)]
+enum At {
+    /// Page table word; number of the place, or a slot.
+    Page(u64, Option<u64>),
+    /// Number of the place.
+    Buffer(u64),
+}
+
+impl<M: Machine> Vm<M> {
+    /// A fresh buffer of a domain: its address.
+    pub fn buffer(&mut self, asid: u64, pages: u64) -> Answer {
+        let asid = self.alive(asid)?;
+        if !(1..=map::BUFFER_PAGES as u64).contains(&pages) {
+            return Err(errno::EINVAL);
+        }
+        self.afford(asid, pages + TABLES)?;
+        let l1 = self.domain(asid).l1;
+        let given = self.control(asid).map_or(0, |c| self.machine.read(c + PLACES[1]));
+        let free = |n: &u64| given >> n & 1 == 0 && self.machine.read(place_words(l1, *n)[0]) == 0;
+        let n = (0..OWN).find(free).ok_or(errno::EAGAIN)?;
+        let [main, twin] = place_words(l1, n);
+        if !self.machine.exchange(main, 0, SHUT) {
+            return Err(errno::EAGAIN);
+        }
+        // Nothing below fails: it is granted.
+        let (table, reader) = (self.take(asid)?, self.take(asid)?);
+        for at in (0..pages * 8).step_by(8) {
+            let pa = self.take(asid)?;
+            self.machine.write(table + at, map::pte(pa, USER_RW));
+            self.machine.write(reader + at, map::pte(pa, USER_R));
+        }
+        self.machine.write(twin, map::pte(reader, PTE_V));
+        self.machine.write(main, map::pte(table, PTE_V));
+        self.machine.flush(asid);
+        Ok(map::BUFFERS_VA + n * map::BUFFER_STRIDE)
+    }
+
+    /// An empty place, for one page or a buffer, that stays its domain's until it closes it.
+    pub fn place(&mut self, asid: u64, pages: u64) -> Answer {
+        let asid = self.alive(asid)?;
+        if !(1..=map::BUFFER_PAGES as u64).contains(&pages) {
+            return Err(errno::EINVAL);
+        }
+        let control = self.make_control(asid)?;
+        let (bits, first, step, most) = if pages == 1 {
+            (control + PLACES[0], PLACES_VA, PAGE, PAGE_PLACES)
+        } else {
+            (control + PLACES[1], map::BUFFERS_VA, map::BUFFER_STRIDE, OWN)
+        };
+        let given = self.machine.read(bits);
+        let empty = |n: &u64| {
+            let word = self.at(asid, first + n * step).map(|at| self.word(asid, at));
+            given >> n & 1 == 0 && word.is_ok_and(|word| self.machine.read(word) == 0)
+        };
+        let n = (0..most).find(empty).ok_or(errno::EAGAIN)?;
+        self.machine.write(bits, given | 1 << n);
+        Ok(first + n * step)
+    }
+
+    /// What lies at an address of the slot table, or is a buffer's place.
+    fn at(&self, asid: u16, address: u64) -> Result<At, i64> {
+        if (map::WINDOWS_VA..map::WINDOWS_VA + SPAN).contains(&address) {
+            let l0 = self.l0(asid, address).ok_or(errno::EFAULT)?;
+            let place = address.checked_sub(PLACES_VA).map(|offset| offset / PAGE);
+            return Ok(At::Page(leaf_slot(l0, address), place));
+        }
+        let offset = address.wrapping_sub(map::BUFFERS_VA);
+        if address < map::STACKS_VA && offset.is_multiple_of(map::BUFFER_STRIDE) {
+            Ok(At::Buffer(offset / map::BUFFER_STRIDE))
+        } else {
+            Err(errno::EFAULT)
+        }
+    }
+
+    /// The word that says what is there.
+    fn word(&self, asid: u16, at: At) -> u64 {
+        match at {
+            At::Page(word, _) => word,
+            At::Buffer(n) => place_words(self.domain(asid).l1, n)[0],
+        }
+    }
+
+    /// The bit of a place that can be asked for, and the word that holds it.
+    fn given(&self, asid: u16, at: At) -> Option<(u64, u64)> {
+        let (bits, n) = match at {
+            At::Page(_, place) => (PLACES[0], place.filter(|n| *n < PAGE_PLACES)?),
+            At::Buffer(n) => (PLACES[1], Some(n).filter(|n| *n < OWN)?),
+        };
+        self.control(asid).map(|control| (control + bits, 1 << n))
+    }
+
+    /// An open window closes, a page or buffer of one's own is given back; the slot or place is empty, and given back too.
+    pub fn window_close(&mut self, asid: u64, address: u64) -> Answer {
+        let asid = self.alive(asid)?;
+        let at = self.at(asid, address)?;
+        let word = self.word(asid, at);
+        let entry = self.machine.read(word);
+        if entry & PTE_MARKS == PTE_BORROWED || entry == SHUT {
+            // The call that lent it ends it.
+            return Err(errno::EPERM);
+        }
+        let shut = if let At::Buffer(_) = at { SHUT } else { 0 };
+        if entry != 0 {
+            if !self.machine.exchange(word, entry, shut) {
+                return Err(errno::EAGAIN);
+            }
+            match at {
+                At::Buffer(_) => {
+                    let twin = self.swap(word + 8, 0);
+                    self.give_buffer(asid, entry, twin);
+                    self.machine.write(word, 0);
+                }
+                At::Page(..) if entry & PTE_MARKS == 0 => self.give(asid, map::pte_pa(entry)),
+                At::Page(..) => {}
+            }
+            self.machine.flush(asid);
+            self.revoke();
+        }
+        let mut known = entry != 0;
+        if let Some((bits, bit)) = self.given(asid, at) {
+            let given = self.machine.read(bits);
+            known |= given & bit != 0;
+            self.machine.write(bits, given & !bit);
+        }
+        known |= self.recover(asid, address, word);
+        if known { Ok(0) } else { Err(errno::EINVAL) }
+    }
+
+    /// The same for buffers alone.
+    pub fn buffer_free(&mut self, asid: u64, address: u64) -> Answer {
+        if address < map::BUFFERS_VA { Err(errno::EFAULT) } else { self.window_close(asid, address) }
+    }
+
+    /// Gives a slot back to its queue that has lost what moved into it; not one that a call will give back, or that is in the queue.
+    fn recover(&mut self, asid: u16, address: u64, word: u64) -> bool {
+        let Some(desc) = self.desc(asid, address) else { return false };
+        let lost = loop {
+            let before = self.machine.switches();
+            let lost = self.machine.read(word) == 0
+                && self.machine.read(desc + DESC_HELD) == 0
+                && !self.queued(asid, desc);
+            if self.machine.switches() == before {
+                break lost;
+            }
+        };
+        if lost {
+            self.push(asid, desc);
+        }
+        lost
+    }
+
+    /// The word of an own page: of the image, the heap, or one that has moved here.
+    pub(crate) fn own_page(&self, asid: u16, address: u64) -> Result<(u64, u64), i64> {
+        let slots = map::WINDOWS_VA..map::WINDOWS_VA + SPAN;
+        if !address.is_multiple_of(PAGE)
+            || !self.image_range(asid).contains(&address) && !slots.contains(&address)
+        {
+            return Err(errno::EFAULT);
+        }
+        let word = leaf_slot(self.l0(asid, address).ok_or(errno::EFAULT)?, address);
+        let entry = self.machine.read(word);
+        if entry & (PTE_V | PTE_U | PTE_X | PTE_MARKS) != PTE_V | PTE_U {
+            return Err(errno::EFAULT);
+        }
+        Ok((word, entry))
+    }
+
+    /// The word of an empty place of a domain, or of an empty slot that a `g` call waits to be filled.
+    fn goal(&self, asid: u16, address: u64) -> Result<u64, i64> {
+        let at = self.at(asid, address)?;
+        let given = self.given(asid, at).is_some_and(|(bits, bit)| self.machine.read(bits) & bit != 0);
+        let held = self.desc(asid, address).is_some_and(|desc| self.machine.read(desc + DESC_HELD) != 0);
+        let word = self.word(asid, at);
+        if !given && !held {
+            return Err(errno::EINVAL);
+        }
+        if self.machine.read(word) == 0 { Ok(word) } else { Err(errno::EEXIST) }
+    }
+
+    /// A page or a buffer of the domain's own moves to an empty place, or slot that waits for it.
+    pub fn window_move(&mut self, asid: u64, from: u64, to: u64) -> Answer {
+        let asid = self.alive(asid)?;
+        let buffer = from >= map::BUFFERS_VA;
+        if buffer != (to >= map::BUFFERS_VA) {
+            return Err(errno::EINVAL);
+        }
+        let goal = self.goal(asid, to)?;
+        let (word, entry) = if buffer {
+            let word = self.word(asid, self.at(asid, from)?);
+            (word, self.machine.read(word))
+        } else {
+            self.own_page(asid, from)?
+        };
+        if entry & PTE_V == 0 || entry & PTE_MARKS != 0 {
+            return Err(errno::EFAULT);
+        }
+        if !self.machine.exchange(word, entry, if buffer { SHUT } else { 0 }) {
+            return Err(errno::EAGAIN);
+        }
+        // From here on it is in nobody's hands but these.
+        if !self.machine.exchange(goal, 0, if buffer { SHUT } else { entry }) {
+            if !self.machine.exchange(word, if buffer { SHUT } else { 0 }, entry) {
+                self.give(asid, map::pte_pa(entry));
+                self.revoke();
+            }
+            return Err(errno::EEXIST);
+        }
+        if buffer {
+            let twin = self.swap(word + 8, 0);
+            self.machine.write(goal + 8, twin);
+            self.machine.write(goal, entry);
+            self.machine.write(word, 0);
+        }
+        self.machine.flush(asid);
+        self.recover(asid, from, word);
+        Ok(0)
+    }
+}

@@ -1,0 +1,254 @@
+//! Window slots: where a domain receives pages that others lend or give it, and how they are taken away when their owner loses them.
+//!
+//! Portal code opens and closes windows without asking anybody. All that it needs of a domain is its *control page*: queues of empty slots, whose
+//! descriptors name the page table word to be written, and a count of the pages that have moved. Control page and slot table are made at first
+//! use, belong to the domain, and outlive it until [`Vm::domain_free`], since a thread may still return and clear its slot.
+//!
+//! Portal code runs between any two steps of this component, so
+//! * a page table word that portal code may change is changed here by `exchange` alone: who gets a page out of a word has it;
+//! * [`Vm::revoke`] looks at all slots again and again, until it was not interrupted: then nobody can have passed on, behind its back, a page that
+//!   it was still looking for.
+//!
+//! Slots over pages that are gone show the *sink*: a page that nobody reads, so that who was lent them does not fault. A buffer's slot shows
+//! a table full of it.
+
+use crate::space::{USER_RW, leaf_slot, slot};
+use crate::{Answer, Machine, State, Vm};
+use core::ops::Range;
+use pebble_abi::errno;
+use pebble_abi::map::{self, PAGE, PTE_MARKS, PTE_OPEN, PTE_V};
+
+/// A word of the root that the hardware never follows, and ignores while its lowest bit is clear: the control page.
+const CONTROL: u64 = 8;
+/// Words of the control page that portal code does not touch: places given out by [`Vm::place`], one bit each: pages, buffers.
+pub(crate) const PLACES: [u64; 2] = [0x18, 0x20];
+/// Records of ranges with fault handlers, at the end of the control page.
+pub(crate) const RANGES: u64 = 0xf00;
+/// Of a descriptor: address in the domain, direct address of the page table word, whether a `g` call holds the slot.
+const DESC_VA: u64 = 8;
+const DESC_PTE: u64 = 16;
+pub(crate) const DESC_HELD: u64 = 24;
+/// One-page slots.
+pub(crate) const SLOTS: u64 = (RANGES - map::WINDOW_DESC) / map::WINDOW_DESC_BYTES - UPPER;
+/// Buffer slots: the upper half of the buffer places. The lower is for the domain's own.
+const UPPER: u64 = map::BUFFERS as u64 / 2;
+/// One-page places lie in the upper half of the slot table.
+pub(crate) const PLACES_VA: u64 = map::WINDOWS_VA + 256 * PAGE;
+/// A buffer place that is neither empty nor anything else.
+pub(crate) const SHUT: u64 = 2;
+
+/// Level-1 words of a buffer's place: the buffer's, and behind it that of the read-only twin.
+pub(crate) fn place_words(l1: u64, n: u64) -> [u64; 2] {
+    let word = slot(l1, 1, map::BUFFERS_VA + n * map::BUFFER_STRIDE);
+    [word, word + 8]
+}
+
+impl<M: Machine> Vm<M> {
+    /// Only the portal manager asks.
+    pub(crate) fn portal_manager(&self, caller: u64) -> Result<(), i64> {
+        if self.alive(caller)? == self.portal_manager { Ok(()) } else { Err(errno::EPERM) }
+    }
+
+    /// Direct address of a domain's control page, made at first use.
+    pub fn windows(&mut self, caller: u64, asid: u64) -> Answer {
+        self.portal_manager(caller)?;
+        let asid = self.alive(asid)?;
+        self.make_control(asid).map(map::direct)
+    }
+
+    /// Direct address of a domain's level-1 table: with it portal code finds what a caller may lend.
+    pub fn space(&mut self, caller: u64, asid: u64) -> Answer {
+        self.portal_manager(caller)?;
+        let asid = self.alive(asid)?;
+        Ok(map::direct(self.domain(asid).l1))
+    }
+
+    pub(crate) fn control(&self, asid: u16) -> Option<u64> {
+        let d = self.domain(asid);
+        (d.state != State::Free).then(|| self.machine.read(d.root + CONTROL)).filter(|pa| *pa != 0)
+    }
+
+    pub(crate) fn make_control(&mut self, asid: u16) -> Answer {
+        if let Some(control) = self.control(asid) {
+            return Ok(control);
+        }
+        self.afford(asid, 2)?;
+        let l0 = self.make_l0(asid, map::WINDOWS_VA)?;
+        let control = self.take(asid)?;
+        let l1 = self.domain(asid).l1;
+        for n in (0..SLOTS + UPPER).rev() {
+            let desc = control + map::WINDOW_DESC + n * map::WINDOW_DESC_BYTES;
+            let (queue, va, word) = if n < SLOTS {
+                let va = map::WINDOWS_VA + n * PAGE;
+                (map::WINDOW_PAGES, va, leaf_slot(l0, va))
+            } else {
+                let place = n - SLOTS + UPPER;
+                (map::WINDOW_BUFFERS, map::BUFFERS_VA + place * map::BUFFER_STRIDE, place_words(l1, place)[0])
+            };
+            self.machine.write(desc, self.machine.read(control + queue));
+            self.machine.write(desc + DESC_VA, va);
+            self.machine.write(desc + DESC_PTE, map::direct(word));
+            self.machine.write(control + queue, map::direct(desc));
+        }
+        let root = self.domain(asid).root;
+        self.machine.write(root + CONTROL, control);
+        Ok(control)
+    }
+
+    /// The one-page slots' and places' page table words.
+    pub(crate) fn slot_words(&self, asid: u16) -> Range<u64> {
+        self.l0(asid, map::WINDOWS_VA).map_or(0..0, |l0| l0..l0 + PAGE)
+    }
+
+    /// The number of a slot with a descriptor, buffers behind pages.
+    pub(crate) fn desc(&self, asid: u16, va: u64) -> Option<u64> {
+        let upper = map::BUFFERS_VA + UPPER * map::BUFFER_STRIDE;
+        let n = if (map::WINDOWS_VA..map::WINDOWS_VA + SLOTS * PAGE).contains(&va) {
+            (va - map::WINDOWS_VA) / PAGE
+        } else if (upper..map::STACKS_VA).contains(&va) {
+            SLOTS + (va - upper) / map::BUFFER_STRIDE
+        } else {
+            return None;
+        };
+        self.control(asid).map(|c| c + map::WINDOW_DESC + n * map::WINDOW_DESC_BYTES)
+    }
+
+    /// Takes what a page table word holds, and puts `new` there.
+    pub(crate) fn swap(&mut self, word: u64, new: u64) -> u64 {
+        loop {
+            let old = self.machine.read(word);
+            if self.machine.exchange(word, old, new) {
+                return old;
+            }
+        }
+    }
+
+    fn queue(control: u64, desc: u64) -> u64 {
+        let buffer = desc >= control + map::WINDOW_DESC + SLOTS * map::WINDOW_DESC_BYTES;
+        control + if buffer { map::WINDOW_BUFFERS } else { map::WINDOW_PAGES }
+    }
+
+    /// Gives a slot back to its queue.
+    pub(crate) fn push(&mut self, asid: u16, desc: u64) {
+        let Some(control) = self.control(asid) else { return };
+        let queue = Self::queue(control, desc);
+        loop {
+            let head = self.machine.read(queue);
+            self.machine.write(desc, head);
+            if self.machine.exchange(queue, head, map::direct(desc)) {
+                return;
+            }
+        }
+    }
+
+    /// Whether a slot is in its queue, which no thread of the domain's callers can be in the middle of changing, but may change between two
+    /// steps here: so one look that nobody interrupted counts.
+    pub(crate) fn queued(&self, asid: u16, desc: u64) -> bool {
+        let Some(control) = self.control(asid) else { return false };
+        loop {
+            let before = self.machine.switches();
+            let mut at = self.machine.read(Self::queue(control, desc));
+            let mut left = SLOTS + UPPER;
+            while at != 0 && at != map::direct(desc) && left > 0 {
+                at = self.machine.read(at & 0xffff_ffff);
+                left -= 1;
+            }
+            if self.machine.switches() == before {
+                return at != 0;
+            }
+        }
+    }
+
+    /// Pages that a domain is charged for.
+    pub(crate) fn charge(&self, asid: u16) -> u32 {
+        let moved = self.control(asid).map_or(0, |control| self.machine.read(control + map::WINDOW_MOVED));
+        self.domain(asid).pages.wrapping_add(moved as u32)
+    }
+
+    /// Takes all windows away whose pages are free. Whoever has given pages back calls this before it lets go of the lock.
+    pub(crate) fn revoke(&mut self) {
+        let Ok(common) = self.common() else { return };
+        while self.frames.loose() {
+            let before = self.machine.switches();
+            for asid in 1..map::MAX_DOMAINS as u16 {
+                if self.control(asid).is_some() && self.sweep(asid, common.sink, common.sink_table) {
+                    self.machine.flush(asid);
+                }
+            }
+            if self.machine.switches() == before {
+                self.frames.settle();
+            }
+        }
+    }
+
+    /// One look at a domain's slots; whether anything was turned.
+    fn sweep(&mut self, asid: u16, sink: u64, sink_table: u64) -> bool {
+        let mut turned = false;
+        for word in self.slot_words(asid).step_by(8).take(SLOTS as usize) {
+            turned |= self.turn(word, map::pte(sink, USER_RW));
+        }
+        for n in UPPER..2 * UPPER {
+            for word in place_words(self.domain(asid).l1, n) {
+                turned |= self.turn(word, map::pte(sink_table, PTE_V));
+            }
+        }
+        turned
+    }
+
+    fn turn(&mut self, word: u64, to: u64) -> bool {
+        let entry = self.machine.read(word);
+        if entry & PTE_V == 0 || self.frames.in_use(map::pte_pa(entry)) {
+            return false;
+        }
+        // What is marked as somebody else's is never given back as one's own.
+        let mark = if entry & PTE_MARKS == 0 { PTE_OPEN } else { entry & PTE_MARKS };
+        self.machine.exchange(word, entry, to | mark)
+    }
+
+    /// Gives back what a dead domain owns in its slots and places; what it was lent it loses. `last`: nobody can come any more, the tables go too.
+    pub(crate) fn drain_windows(&mut self, asid: u16, last: bool) {
+        for word in self.slot_words(asid).step_by(8) {
+            let entry = self.swap(word, 0);
+            if entry & PTE_V != 0 && entry & PTE_MARKS == 0 {
+                self.give(asid, map::pte_pa(entry));
+            }
+        }
+        for n in 0..2 * UPPER {
+            let [word, twin] = place_words(self.domain(asid).l1, n);
+            let main = self.swap(word, SHUT);
+            let twin = self.swap(twin, SHUT);
+            self.give_buffer(asid, main, twin);
+        }
+        if let Some(control) = self.control(asid) {
+            for places in PLACES {
+                self.machine.write(control + places, 0);
+            }
+            if last {
+                let root = self.domain(asid).root;
+                self.give(asid, self.slot_words(asid).start);
+                self.machine.write(root + CONTROL, 0);
+                self.give(asid, control);
+            }
+        }
+    }
+
+    /// Gives back an own buffer, taken out of its place; what is lent or no buffer is left alone.
+    pub(crate) fn give_buffer(&mut self, asid: u16, main: u64, twin: u64) {
+        if main & PTE_V == 0 || main & PTE_MARKS != 0 {
+            return;
+        }
+        let table = map::pte_pa(main);
+        for word in (table..table + PAGE).step_by(8) {
+            let entry = self.swap(word, 0);
+            if entry & PTE_V != 0 {
+                self.give(asid, map::pte_pa(entry));
+            }
+        }
+        self.give(asid, table);
+        if twin & PTE_V != 0 {
+            self.give(asid, map::pte_pa(twin));
+        }
+    }
+}
+
+const _: () = assert!(SLOTS == 110);

@@ -1,0 +1,223 @@
+//! Memory operands: from what the compiler wrote to what the contract allows.
+//!
+//! Operands relative to `rsp` or the frame pointer become offsets from the data stack pointer; thread-local ones are
+//! found through the data stack region; the rest are pointers, confined where the level asks for it.
+
+use crate::error::Kind;
+use crate::isa::{self, Access};
+use crate::operand::{self, AddrReg, Gpr, Mem, RAX, RBP, RSP, Width};
+use crate::parse::Insn;
+use crate::stack::{Frame, Function, Place, State};
+
+/// Registers that may serve as scratch, best first.
+const SCRATCH: [u8; 9] = [11, 10, 9, 8, 7, 6, 1, 2, 0];
+
+/// Segment base, as a memory operand.
+pub const BASE: &str = "%gs:0x10000";
+/// The slot that holds the moving stack pointer, relative to `rbp` at entry.
+pub const SLOT: i64 = -8;
+/// Low bits of a data stack region.
+const REGION: u32 = 0x7f_ffff;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Region {
+    /// On the data stack at a known place, or in the image: free.
+    Free,
+    Pointer,
+    /// Already confined.
+    Done,
+}
+
+/// What one instruction is rewritten in: the state before it and the lines so far.
+#[derive(Debug)]
+pub struct Scope<'a> {
+    pub state: &'a State,
+    pub function: &'a Function,
+    /// Registers that must not be used as scratch.
+    pub busy: u16,
+    pub flags_busy: bool,
+    pub lines: Vec<String>,
+    /// Registers pushed for want of scratch, to be popped after the instruction.
+    pub borrowed: Vec<u8>,
+}
+
+impl Scope<'_> {
+    pub fn line(&mut self, text: impl AsRef<str>) {
+        self.lines.push(format!("\t{}", text.as_ref()));
+    }
+
+    /// A register to use; borrowed from the program if none is free.
+    pub fn scratch(&mut self) -> u8 {
+        if let Some(r) = SCRATCH.iter().copied().find(|r| self.busy & 1 << r == 0) {
+            self.busy |= 1 << r;
+            return r;
+        }
+        // All are live: keep one on the return stack meanwhile.
+        let named = self.borrowed.iter().fold(0u16, |m, r| m | 1 << r);
+        let r = *SCRATCH.iter().find(|r| named & 1 << **r == 0).unwrap_or(&11);
+        self.line(format!("pushq\t{}", operand::r64(r)));
+        self.borrowed.push(r);
+        r
+    }
+
+    /// As [`Scope::scratch`], but not one that the instruction names.
+    pub fn scratch_beside(&mut self, insn: &Insn) -> u8 {
+        if let Some(r) = SCRATCH.iter().copied().find(|r| self.busy & 1 << r == 0) {
+            self.busy |= 1 << r;
+            return r;
+        }
+        let e = isa::effects(insn);
+        let mut named = e.uses | e.defs | self.borrowed.iter().fold(0u16, |m, r| m | 1 << r);
+        named |= insn.args.iter().filter_map(|a| a.gpr()).fold(0, |m, g| m | 1 << g.num);
+        match SCRATCH.iter().copied().find(|r| named & 1 << r == 0) {
+            Some(r) => {
+                self.line(format!("pushq\t{}", operand::r64(r)));
+                self.borrowed.push(r);
+                r
+            }
+            None => self.scratch(),
+        }
+    }
+
+    pub fn give_back(&mut self) {
+        while let Some(r) = self.borrowed.pop() {
+            self.line(format!("popq\t{}", operand::r64(r)));
+        }
+    }
+
+    pub fn delta(&self) -> i64 {
+        self.function.delta(self.state)
+    }
+
+    /// Where the word at offset `x` of the compiler's frame is now.
+    pub fn frame_mem(&self, x: i64) -> Mem {
+        Mem::based(x - 8 - self.delta(), RBP)
+    }
+
+    /// `rsp` or the frame pointer as a base: where it points, if that is known.
+    fn frame_base(&self, num: u8, insn: &Insn) -> Result<Option<i64>, Kind> {
+        match (num, self.state.sp, self.state.fp) {
+            (RSP, Place::At(o), _) => Ok(Some(o)),
+            (RSP, Place::Dynamic, _) => Ok(None),
+            (_, _, Frame::At(c)) => Ok(Some(c)),
+            _ => Err(Kind::StackRegister(insn.to_string())),
+        }
+    }
+
+    /// Translates an operand; may emit lines that load what it needs.
+    pub fn translate(&mut self, m: &Mem, insn: &Insn) -> Result<(Mem, Region), Kind> {
+        let mut m = m.clone();
+        match m.segment.as_deref() {
+            Some("%fs") => return self.thread_local(&m, insn).map(|m| (m, Region::Done)),
+            Some("%gs") => return Err(Kind::Forbidden(insn.to_string())),
+            _ => m.segment = None,
+        }
+        if m.index_gpr() == Some(RBP) && m.scale == 1 {
+            std::mem::swap(&mut m.base, &mut m.index);
+        }
+        if m.index_gpr().is_some_and(|r| r == RBP || r == RSP) {
+            return Err(Kind::StackRegister(insn.to_string()));
+        }
+        if m.is_rip() {
+            return Ok((m, Region::Free));
+        }
+        let Some(base @ (RSP | RBP)) = m.base_gpr() else { return Ok((m, Region::Pointer)) };
+        let Some(d) = m.number() else { return Err(Kind::StackRegister(insn.to_string())) };
+        match self.frame_base(base, insn)? {
+            Some(o) => {
+                let frame = self.frame_mem(o + d);
+                m.disp = frame.disp;
+                m.base = frame.base;
+                Ok((m.clone(), if m.index.is_none() { Region::Free } else { Region::Pointer }))
+            }
+            None => {
+                let r = self.scratch_beside(insn);
+                self.line(format!("movq\t{SLOT}(%rbp), {}", operand::r64(r)));
+                m.base = Some(AddrReg::Gpr(Gpr { num: r, width: Width::B64 }));
+                Ok((m, Region::Pointer))
+            }
+        }
+    }
+
+    /// The last byte of the thread's data stack region, as an offset in the segment, in a register.
+    fn region_end(&mut self, insn: &Insn, r: u8) -> Result<(), Kind> {
+        let name = operand::r32(r);
+        if !self.flags_busy {
+            self.line(format!("movl\t%ebp, {name}"));
+            self.line(format!("orl\t${REGION:#x}, {name}"));
+            return Ok(());
+        }
+        if r == RAX {
+            return Err(Kind::Unsupported {
+                what: insn.to_string(),
+                hint: "copy the thread-local variable to a local one first",
+            });
+        }
+        // The flags are live and only rax can carry them.
+        for l in ["pushq\t%rax", "lahf", "seto\t%al"] {
+            self.line(l);
+        }
+        self.line(format!("movl\t%ebp, {name}"));
+        self.line(format!("orl\t${REGION:#x}, {name}"));
+        for l in ["addb\t$127, %al", "sahf", "popq\t%rax"] {
+            self.line(l);
+        }
+        Ok(())
+    }
+
+    /// `%fs:…`: the thread pointer is the end of the region.
+    fn thread_local(&mut self, m: &Mem, insn: &Insn) -> Result<Mem, Kind> {
+        let r = self.scratch_beside(insn);
+        self.region_end(insn, r)?;
+        let end = AddrReg::Gpr(Gpr { num: r, width: Width::B64 });
+        let mut out = m.clone();
+        out.disp = if m.disp.is_empty() { "1".into() } else { format!("{}+1", m.disp) };
+        match (&m.base, &m.index) {
+            (None, _) => out.base = Some(end),
+            (Some(b), None) => {
+                out.index = Some(b.clone());
+                out.scale = 1;
+                out.base = Some(end);
+            }
+            (Some(b), Some(_)) => {
+                self.line(format!("leaq\t({end},{b}), {end}"));
+                out.base = Some(end);
+            }
+        }
+        Ok(out.confined())
+    }
+
+    /// The thread pointer itself.
+    pub fn thread_pointer(&mut self, insn: &Insn, r: u8) -> Result<(), Kind> {
+        self.region_end(insn, r)?;
+        let b = self.scratch_beside(insn);
+        let (r, b) = (operand::r64(r), operand::r64(b));
+        self.line(format!("movq\t{BASE}, {b}"));
+        self.line(format!("leaq\t1({b},{r}), {r}"));
+        Ok(())
+    }
+
+    /// Brings a register into the segment, in place.
+    pub fn sandbox(&mut self, r: u8, insn: &Insn) {
+        let (wide, narrow) = (operand::r64(r), operand::r32(r));
+        if self.flags_busy {
+            let b = self.scratch_beside(insn);
+            let b = operand::r64(b);
+            self.line(format!("movq\t{BASE}, {b}"));
+            self.line(format!("movl\t{narrow}, {narrow}"));
+            self.line(format!("leaq\t({b},{wide}), {wide}"));
+        } else {
+            self.line(format!("movl\t{narrow}, {narrow}"));
+            self.line(format!("addq\t{BASE}, {wide}"));
+        }
+    }
+}
+
+/// Does the level ask for this access to be confined?
+pub fn must_confine(access: Access, loads: bool) -> bool {
+    match access {
+        Access::Store => true,
+        Access::Load => loads,
+        Access::None => false,
+    }
+}

@@ -1,0 +1,62 @@
+//! Rewrites the assembly of a stock compiler into confined assembly (the contract: docs/src/fault-domains.md).
+//!
+//! Problem: code that can only write, jump (and read) in its own segment, without a forked compiler. Strategy: parse
+//! AT&T assembly, follow the stack of every function (`stack`), find the targets of indirect jumps (`tables`), then print
+//! each instruction in a form that the verifier accepts (`emit`, `confine`). Nothing here is trusted: a mistake makes a module
+//! that is rejected or wrong, never one that escapes.
+#![forbid(unsafe_code)]
+
+mod confine;
+mod emit;
+pub mod error;
+mod flow;
+mod isa;
+mod operand;
+mod parse;
+mod records;
+mod stack;
+mod symbols;
+mod tables;
+
+pub use error::Error;
+
+/// What is confined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Stores and jumps.
+    Write,
+    /// Loads too.
+    Full,
+    /// As `Full`, and an access outside the segment traps at the instruction.
+    Check,
+}
+
+/// Optimisations, each of which can be switched off to measure it.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub level: Level,
+    /// Pointers proven to be in the segment need no form of their own.
+    pub elide: bool,
+    /// Displacements rely on guard zones.
+    pub guard: bool,
+    /// Pointers are brought into the segment before a loop.
+    pub hoist: bool,
+    /// The segment base is kept in a free register.
+    pub base: bool,
+}
+
+impl Options {
+    pub fn new(level: Level) -> Options {
+        Options { level, elide: true, guard: true, hoist: true, base: true }
+    }
+}
+
+/// Assembly in, confined assembly out. `file` is for messages.
+pub fn rewrite(text: &str, file: &str, options: &Options) -> Result<String, Error> {
+    let program = parse::parse(text, file)?;
+    let flow = flow::Flow::build(&program);
+    let tables = tables::find(&program, &flow);
+    let layout = stack::analyse(&program, &flow, &tables.targets, file)?;
+    let live = flow::Liveness::compute(&program, &flow, &tables.targets);
+    emit::Emitter::new(&program, &flow, &tables, &layout, &live, options, file).run()
+}

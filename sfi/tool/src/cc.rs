@@ -1,0 +1,383 @@
+//! `pebble sfi cc`: a drop-in for a C or C++ compiler.
+//!
+//! Each source is compiled to assembly by the stock compiler with the flags that the rewriter relies on, rewritten, and
+//! assembled. Everything that makes no code (preprocessing, dependency lists, version questions) goes to the compiler as it is.
+
+use crate::ld;
+use pebble_sfi_rewrite::{Level, Options, rewrite};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+#[derive(Debug)]
+pub enum Error {
+    Io(PathBuf, std::io::Error),
+    Tool(String, ExitStatus),
+    Rewrite(pebble_sfi_rewrite::Error),
+    Link(ld::Error),
+    Argument(String),
+    SeveralOutputs,
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::Io(path, e) => write!(f, "{}: {e}", path.display()),
+            Error::Tool(name, status) => write!(f, "{name} failed ({status})"),
+            Error::Rewrite(e) => write!(f, "{e}"),
+            Error::Link(e) => write!(f, "{e}"),
+            Error::Argument(a) => write!(f, "`{a}`: a value is missing or unknown"),
+            Error::SeveralOutputs => {
+                write!(f, "-o names one file, but there are several sources; leave it out")
+            }
+        }
+    }
+}
+
+impl From<ld::Error> for Error {
+    fn from(e: ld::Error) -> Error {
+        Error::Link(e)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Link,
+    Object,
+    Assembly,
+    Pass,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Compiler {
+    Clang,
+    Gcc,
+}
+
+pub struct Driver {
+    cxx: bool,
+    compiler: Compiler,
+    mode: Mode,
+    options: Options,
+    output: Option<PathBuf>,
+    inputs: Vec<(String, Option<String>)>,
+    flags: Vec<String>,
+    link: Vec<String>,
+    exports: Vec<(String, String)>,
+    level0: bool,
+    deps: bool,
+    dep_file: bool,
+    dep_target: bool,
+}
+
+/// Flags whose value is the next argument.
+const VALUED: [&str; 18] = [
+    "-I",
+    "-D",
+    "-U",
+    "-include",
+    "-isystem",
+    "-iquote",
+    "-idirafter",
+    "-imacros",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-Xclang",
+    "-Xpreprocessor",
+    "-target",
+    "--param",
+    "-isysroot",
+    "-mllvm",
+    "-Xassembler",
+];
+const LINK_VALUED: [&str; 5] = ["-L", "-l", "-T", "-u", "-Xlinker"];
+
+pub fn level(name: &str) -> Option<Level> {
+    Some(match name {
+        "write" => Level::Write,
+        "full" => Level::Full,
+        "check" => Level::Check,
+        _ => return None,
+    })
+}
+
+impl Driver {
+    pub fn parse(args: &[String], cxx: bool) -> Result<Driver, Error> {
+        let from_env = std::env::var("PEBBLE_SFI_LEVEL").ok();
+        let start = match &from_env {
+            Some(n) => level(n).ok_or_else(|| Error::Argument(format!("PEBBLE_SFI_LEVEL={n}")))?,
+            None => Level::Full,
+        };
+        let compiler = match std::env::var("PEBBLE_CC") {
+            Ok(n) if n.contains("gcc") => Compiler::Gcc,
+            _ => Compiler::Clang,
+        };
+        let mut d = Driver {
+            cxx,
+            compiler,
+            mode: Mode::Link,
+            options: Options::new(start),
+            output: None,
+            inputs: Vec::new(),
+            flags: Vec::new(),
+            link: Vec::new(),
+            exports: Vec::new(),
+            level0: true,
+            deps: false,
+            dep_file: false,
+            dep_target: false,
+        };
+        let mut language = None;
+        let mut it = args.iter();
+        while let Some(a) = it.next() {
+            let mut value = || it.next().cloned().ok_or_else(|| Error::Argument(a.clone()));
+            match a.as_str() {
+                "-o" => d.output = Some(value()?.into()),
+                "-x" => language = Some(value()?).filter(|l| l != "none"),
+                "--compiler" => {
+                    d.compiler = if value()?.contains("gcc") { Compiler::Gcc } else { Compiler::Clang }
+                }
+                "--export" => {
+                    let v = value()?;
+                    d.exports.push(
+                        v.split_once('=').map_or((v.clone(), String::new()), |(n, s)| (n.into(), s.into())),
+                    );
+                }
+                "-c" => d.mode = Mode::Object,
+                "-S" => d.mode = Mode::Assembly,
+                "-E" | "-M" | "-MM" | "--version" | "-v" | "-dumpmachine" | "-dumpversion" | "-###" => {
+                    d.mode = Mode::Pass;
+                    d.flags.push(a.clone());
+                }
+                "-shared" | "-static" | "-pie" | "-no-pie" | "-rdynamic" | "-s" | "-pthread"
+                | "-static-pie" | "-nostdlib" | "-nostartfiles" | "-nodefaultlibs" => {}
+                _ if a.starts_with("-print-") || a.starts_with("--print-") => {
+                    d.mode = Mode::Pass;
+                    d.flags.push(a.clone());
+                }
+                _ if a.starts_with("-fpbl-") => d.own_flag(a)?,
+                _ if VALUED.contains(&a.as_str()) => {
+                    d.dep_file |= a == "-MF";
+                    d.dep_target |= a == "-MT" || a == "-MQ";
+                    let v = value()?;
+                    d.flags.extend([a.clone(), v]);
+                }
+                _ if LINK_VALUED.contains(&a.as_str()) => {
+                    let v = value()?;
+                    if a == "-Xlinker" { d.link.push(v) } else { d.link.extend([a.clone(), v]) }
+                }
+                _ if a.starts_with("-Wl,") => d.linker_flags(&a[4..]),
+                _ if a.starts_with("-L") || a.starts_with("-l") => d.link.push(a.clone()),
+                _ if a.starts_with("-flto") || a.starts_with("-fsanitize") || a.starts_with("-fuse-ld") => {}
+                _ if a.starts_with('-') && a.len() > 1 => {
+                    d.deps |= a == "-MD" || a == "-MMD";
+                    if a.starts_with("-O") {
+                        d.level0 = a == "-O0";
+                    }
+                    d.dep_file |= a.starts_with("-MF");
+                    d.dep_target |= a.starts_with("-MT") || a.starts_with("-MQ");
+                    d.flags.push(a.clone());
+                }
+                _ => d.inputs.push((a.clone(), language.clone())),
+            }
+        }
+        Ok(d)
+    }
+
+    fn linker_flags(&mut self, list: &str) {
+        let mut parts = list.split(',');
+        while let Some(p) = parts.next() {
+            match p {
+                // Modules have no shared-library names, run paths or symbol versions.
+                "-soname" | "-h" | "-rpath" | "--version-script" | "-z" => {
+                    parts.next();
+                }
+                _ if p.starts_with("-soname=")
+                    || p.starts_with("-rpath")
+                    || p.starts_with("--version-script")
+                    || p.starts_with("--as-needed")
+                    || p == "-E"
+                    || p == "--export-dynamic" => {}
+                _ => self.link.push(p.into()),
+            }
+        }
+    }
+
+    fn own_flag(&mut self, flag: &str) -> Result<(), Error> {
+        let o = &mut self.options;
+        match flag {
+            "-fpbl-no-elide" => o.elide = false,
+            "-fpbl-no-guard" => o.guard = false,
+            "-fpbl-no-hoist" => o.hoist = false,
+            "-fpbl-no-base" => o.base = false,
+            _ => match flag.strip_prefix("-fpbl-level=").and_then(level) {
+                Some(l) => o.level = l,
+                None => return Err(Error::Argument(flag.into())),
+            },
+        }
+        Ok(())
+    }
+
+    fn program(&self) -> &'static str {
+        match (self.compiler, self.cxx) {
+            (Compiler::Clang, false) => "clang-19",
+            (Compiler::Clang, true) => "clang++-19",
+            (Compiler::Gcc, false) => "gcc",
+            (Compiler::Gcc, true) => "g++",
+        }
+    }
+
+    /// What the rewriter relies on; last, so that it wins.
+    fn needed_flags(&self) -> Vec<&'static str> {
+        let mut f = vec![
+            "-fPIE",
+            "-fno-omit-frame-pointer",
+            "-mno-omit-leaf-frame-pointer",
+            "-mno-red-zone",
+            "-fno-asynchronous-unwind-tables",
+            "-fno-unwind-tables",
+            "-fcf-protection=none",
+            "-fno-stack-protector",
+            "-fno-stack-clash-protection",
+            "-ftls-model=local-exec",
+            "-ffunction-sections",
+            "-D__PBL__=1",
+        ];
+        if self.cxx {
+            f.extend(["-fno-exceptions", "-fno-rtti"]);
+        }
+        if self.compiler == Compiler::Gcc {
+            // Callees must be free to use r11 and the like whatever this file says of them.
+            f.extend(["-mtune-ctrl=^prologue_using_move,^epilogue_using_move", "-fno-ipa-ra"]);
+        }
+        if self.level0 {
+            f.push("-fno-jump-tables");
+        }
+        f
+    }
+
+    pub fn run(&self) -> Result<(), Error> {
+        let sources: Vec<_> = self.inputs.iter().filter(|(f, l)| l.is_some() || is_source(f)).collect();
+        if self.mode == Mode::Pass || sources.is_empty() && self.mode != Mode::Link {
+            let mut c = Command::new(self.program());
+            c.args(&self.flags);
+            for (f, l) in &self.inputs {
+                if let Some(l) = l {
+                    c.args(["-x", l]);
+                }
+                c.arg(f);
+            }
+            if let Some(o) = &self.output {
+                c.arg("-o").arg(o);
+            }
+            if !self.inputs.is_empty() {
+                c.arg("-D__PBL__=1");
+            }
+            return run(&mut c);
+        }
+        if self.mode != Mode::Link && self.output.is_some() && sources.len() > 1 {
+            return Err(Error::SeveralOutputs);
+        }
+        let scratch = Scratch::new()?;
+        let mut objects = Vec::new();
+        for (k, (file, language)) in self.inputs.iter().enumerate() {
+            if language.is_none() && !is_source(file) {
+                objects.push(file.clone());
+                continue;
+            }
+            let stem =
+                Path::new(file).file_stem().map_or_else(|| "a".into(), |s| s.to_string_lossy().into_owned());
+            let output = match (self.mode, &self.output) {
+                (Mode::Link, _) => scratch.0.join(format!("{k}-{stem}.o")),
+                (_, Some(o)) => o.clone(),
+                (Mode::Assembly, None) => format!("{stem}.s").into(),
+                (_, None) => format!("{stem}.o").into(),
+            };
+            self.compile(file, language.as_deref(), &output, &scratch.0.join(format!("{k}")))?;
+            objects.push(output.to_string_lossy().into_owned());
+        }
+        if self.mode == Mode::Link {
+            let mut args = objects;
+            args.extend(self.link.iter().cloned());
+            let output = self.output.clone().unwrap_or_else(|| "a.out".into());
+            let full = self.options.level != Level::Write;
+            ld::link(&ld::Job { args, output, exports: self.exports.clone(), full })?;
+        }
+        Ok(())
+    }
+
+    fn compile(&self, file: &str, language: Option<&str>, output: &Path, temp: &Path) -> Result<(), Error> {
+        let raw = temp.with_extension("s");
+        let lower = language.unwrap_or_else(|| file.rsplit('.').next().unwrap_or("")).to_string();
+        let plain_assembly = matches!(lower.as_str(), "s" | "assembler");
+        let preprocess = matches!(lower.as_str(), "S" | "sx" | "assembler-with-cpp");
+        if plain_assembly {
+            std::fs::copy(file, &raw).map_err(|e| Error::Io(file.into(), e))?;
+        } else {
+            let mut c = Command::new(self.program());
+            c.args(&self.flags);
+            if !preprocess {
+                c.args(self.needed_flags());
+            } else {
+                c.arg("-D__PBL__=1");
+            }
+            if self.deps {
+                if !self.dep_file {
+                    c.arg("-MF").arg(output.with_extension("d"));
+                }
+                if !self.dep_target {
+                    c.arg("-MT").arg(output);
+                }
+            }
+            if let Some(l) = language {
+                c.args(["-x", l]);
+            }
+            c.arg(if preprocess { "-E" } else { "-S" }).arg(file).arg("-o").arg(&raw);
+            run(&mut c)?;
+        }
+        let text = std::fs::read_to_string(&raw).map_err(|e| Error::Io(raw.clone(), e))?;
+        let name = if plain_assembly || preprocess { file.to_string() } else { format!("{file} (assembly)") };
+        let confined = rewrite(&text, &name, &self.options).map_err(|e| {
+            // The assembly that the message speaks of.
+            if let Ok(keep) = std::env::var("PEBBLE_SFI_KEEP") {
+                let _ = std::fs::copy(&raw, keep);
+            }
+            Error::Rewrite(e)
+        })?;
+        if self.mode == Mode::Assembly {
+            return std::fs::write(output, confined).map_err(|e| Error::Io(output.into(), e));
+        }
+        let ready = temp.with_extension("pbl.s");
+        std::fs::write(&ready, confined).map_err(|e| Error::Io(ready.clone(), e))?;
+        run(Command::new("clang-19").args(["-c", "-x", "assembler"]).arg(&ready).arg("-o").arg(output))
+    }
+}
+
+fn is_source(file: &str) -> bool {
+    matches!(
+        file.rsplit('.').next().unwrap_or(""),
+        "c" | "cc" | "cpp" | "cxx" | "C" | "c++" | "i" | "ii" | "s" | "S" | "sx"
+    )
+}
+
+fn run(c: &mut Command) -> Result<(), Error> {
+    let name = c.get_program().to_string_lossy().into_owned();
+    let status = c.status().map_err(|e| Error::Io(c.get_program().into(), e))?;
+    if status.success() { Ok(()) } else { Err(Error::Tool(name, status)) }
+}
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Scratch, Error> {
+        let dir = std::env::temp_dir().join(format!("pebble-sfi-cc-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).map_err(|e| Error::Io(dir.clone(), e))?;
+        Ok(Scratch(dir))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,317 @@
+//! `pebble sfi ld`: links confined objects into a module file.
+//!
+//! The ftab's size must be known before anything is laid out, imports have to become slots, and exports must survive garbage
+//! collection: so lld runs two or three times, each run told what the one before has found.
+
+use crate::elf::{self, Elf};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+#[derive(Debug)]
+pub enum Error {
+    Io(PathBuf, std::io::Error),
+    /// lld failed; its messages.
+    Linker(String),
+    Elf(elf::Error),
+    NoExport(String),
+    Argument(String),
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::Io(path, e) => write!(f, "{}: {e}", path.display()),
+            Error::Linker(text) => write!(f, "{text}"),
+            Error::Elf(e) => write!(f, "linked module: {e}"),
+            Error::NoExport(name) => write!(f, "export `{name}`: no object file defines this function"),
+            Error::Argument(a) => write!(f, "`{a}` needs a value"),
+        }
+    }
+}
+
+impl From<elf::Error> for Error {
+    fn from(e: elf::Error) -> Error {
+        Error::Elf(e)
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Job {
+    pub args: Vec<String>,
+    pub output: PathBuf,
+    /// Name and portal specification.
+    pub exports: Vec<(String, String)>,
+    pub full: bool,
+}
+
+const FIRST: u64 = 0x2_0000;
+
+fn io<T>(path: &Path, r: std::io::Result<T>) -> Result<T, Error> {
+    r.map_err(|e| Error::Io(path.into(), e))
+}
+
+fn script(ftab: u64, size: u64) -> String {
+    format!(
+        "PHDRS {{ text PT_LOAD FLAGS(5); ro PT_LOAD FLAGS(4); rw PT_LOAD FLAGS(6); tls PT_TLS FLAGS(4); }}
+__pbl_ftab_mask = ABSOLUTE({mask:#x});
+SECTIONS {{
+  . = {ftab:#x};
+  .text : {{
+    __pbl_ftab = .;
+    *(.pbl.ftab .pbl.ftab.*)
+    __pbl_ftab_end = .;
+    FILL(0x0f0bcccc)
+    . = ALIGN(8);
+    . = MAX(., __pbl_ftab + {size:#x});
+    *(.text.unlikely .text.unlikely.* .text.cold .text.cold.*)
+    *(.text.startup .text.startup.* .text.hot .text.hot.*)
+    *(.text .text.*)
+    *(.init .fini)
+  }} :text
+  . = ALIGN(4096);
+  .rodata : {{ __pbl_ro = .; QUAD(0) *(.rodata .rodata.*) }} :ro
+  .rela.dyn : {{ *(.rela.dyn .rela.*) }} :ro
+  .dynsym : {{ *(.dynsym) }} :ro
+  .dynstr : {{ *(.dynstr) }} :ro
+  .hash : {{ *(.hash) *(.gnu.hash) }} :ro
+  __pbl_ro_end = .;
+  . = ALIGN(4096);
+  .tdata : {{ __pbl_rw = .; *(.tdata .tdata.*) }} :rw :tls
+  .tbss : {{ *(.tbss .tbss.* .tcommon) }} :rw :tls
+  .data.rel.ro : {{ *(.data.rel.ro .data.rel.ro.*) }} :rw
+  .init_array : {{
+    PROVIDE_HIDDEN(__preinit_array_start = .); PROVIDE_HIDDEN(__preinit_array_end = .);
+    PROVIDE_HIDDEN(__init_array_start = .);
+    KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*) SORT_BY_INIT_PRIORITY(.ctors.*)))
+    KEEP(*(.init_array .ctors))
+    PROVIDE_HIDDEN(__init_array_end = .);
+  }} :rw
+  .fini_array : {{
+    PROVIDE_HIDDEN(__fini_array_start = .);
+    KEEP(*(SORT_BY_INIT_PRIORITY(.fini_array.*)))
+    KEEP(*(.fini_array .dtors))
+    PROVIDE_HIDDEN(__fini_array_end = .);
+  }} :rw
+  .dynamic : {{ *(.dynamic) }} :rw
+  .got : {{ *(.got .got.plt) }} :rw
+  .data : {{ QUAD(0) *(.data .data.*) }} :rw
+  .bss : {{ *(.bss .bss.* COMMON) }} :rw
+  __pbl_end = .; PROVIDE(_end = .); PROVIDE(end = .);
+  .pbl.export 0 : {{ KEEP(*(.pbl.export)) }}
+  .pbl.facts 0 : {{ *(.pbl.facts) }}
+  .pbl.module 0 : {{ KEEP(*(.pbl.module)) }}
+  /DISCARD/ : {{ *(.eh_frame .eh_frame.*) *(.note.GNU-stack) *(.note.gnu.property) *(.gcc_except_table*) *(.interp) }}
+}}
+",
+        mask = ftab + size - 8
+    )
+}
+
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A directory for temporary files, removed at the end.
+fn scratch() -> Result<Scratch, Error> {
+    let dir = std::env::temp_dir().join(format!("pebble-sfi-ld-{}", std::process::id()));
+    io(&dir, std::fs::create_dir_all(&dir))?;
+    Ok(Scratch(dir))
+}
+
+fn imports_object(dir: &Path, imports: &BTreeSet<String>, module: usize) -> Result<PathBuf, Error> {
+    let mut text = String::new();
+    for (i, name) in imports.iter().enumerate() {
+        text.push_str(&format!(
+            "\t.section \".pbl.ftab.{name}\",\"ax\",@progbits\n\t.balign 8, 0xcc\n\t.globl \"{name}\", \"{name}$code\"\n\
+             \t.type \"{name}\",@function\n\"{name}\":\n\"{name}$code\":\n\tjmp *%gs:{}\n",
+            0x10100 + 8 * i
+        ));
+    }
+    text.push_str(&format!("\t.section .pbl.module,\"\",@progbits\n\t.zero {module}\n"));
+    let source = dir.join("imports.s");
+    let object = dir.join("imports.o");
+    io(&source, std::fs::write(&source, text))?;
+    run(Command::new("clang-19").args(["-c", "-x", "assembler"]).arg(&source).arg("-o").arg(&object))?;
+    Ok(object)
+}
+
+fn run(command: &mut Command) -> Result<String, Error> {
+    let out = command.output().map_err(|e| Error::Io(command.get_program().into(), e))?;
+    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+    if out.status.success() { Ok(text) } else { Err(Error::Linker(text)) }
+}
+
+struct Pass<'a> {
+    job: &'a Job,
+    dir: &'a Path,
+    imports: BTreeSet<String>,
+    exports: Vec<(String, String)>,
+    size: u64,
+    module: usize,
+}
+
+impl Pass<'_> {
+    fn ftab(&self) -> u64 {
+        FIRST.max(self.size)
+    }
+
+    fn link(&self, last: bool) -> Result<(Elf, String), Error> {
+        let path = self.dir.join("module.ld");
+        io(&path, std::fs::write(&path, script(self.ftab(), self.size)))?;
+        let object = imports_object(self.dir, &self.imports, self.module)?;
+        let output = if last { self.job.output.clone() } else { self.dir.join("pass.pbl") };
+        let mut c = Command::new("ld.lld-19");
+        c.args([
+            "-pie",
+            "--no-dynamic-linker",
+            "--gc-sections",
+            "--no-demangle",
+            "--error-limit=0",
+            "-z",
+            "norelro",
+        ]);
+        c.args([
+            "-z",
+            "max-page-size=4096",
+            "-z",
+            "nognustack",
+            "--hash-style=sysv",
+            "--build-id=none",
+            "-e",
+            "0",
+        ]);
+        c.arg("-T").arg(&path);
+        if !last {
+            c.arg("--warn-unresolved-symbols");
+        }
+        for (name, _) in &self.exports {
+            c.arg(format!("--undefined={name}$code"));
+        }
+        c.args(&self.job.args).arg(&object).arg("-o").arg(&output);
+        let messages = run(&mut c)?;
+        let bytes = io(&output, std::fs::read(&output))?;
+        Ok((Elf::parse(bytes)?, messages))
+    }
+}
+
+fn undefined(messages: &str) -> BTreeSet<String> {
+    messages
+        .lines()
+        .filter_map(|l| l.split_once("undefined symbol: ").map(|(_, n)| n.trim()))
+        .map(|n| n.strip_suffix("$code").unwrap_or(n).to_string())
+        .collect()
+}
+
+fn symbol(symbols: &[(String, u64)], name: &str) -> Option<u64> {
+    symbols.iter().find(|(n, _)| n == name).map(|(_, v)| *v)
+}
+
+/// Exports that object files ask for, as `NAME=SPEC` strings.
+fn asked(elf: &Elf) -> Vec<(String, String)> {
+    elf.contents(".pbl.export")
+        .split(|b| *b == 0)
+        .filter(|s| !s.is_empty())
+        .map(|s| {
+            let s = String::from_utf8_lossy(s).into_owned();
+            s.split_once('=').map_or((s.clone(), String::new()), |(n, p)| (n.into(), p.into()))
+        })
+        .collect()
+}
+
+pub fn link(job: &Job) -> Result<(), Error> {
+    let scratch = scratch()?;
+    let mut pass = Pass {
+        job,
+        dir: &scratch.0,
+        imports: BTreeSet::new(),
+        exports: job.exports.clone(),
+        size: 1 << 16,
+        module: 64,
+    };
+    // The first run finds the exports that objects ask for; the second, what is not defined and how large the ftab is.
+    let (elf, _) = pass.link(false)?;
+    for e in asked(&elf) {
+        if !pass.exports.iter().any(|(n, _)| *n == e.0) {
+            pass.exports.push(e);
+        }
+    }
+    let has_start = |elf: &Elf| elf.symbols().map(|s| symbol(&s, "_start$code").is_some());
+    if has_start(&elf)? && !pass.exports.iter().any(|(n, _)| n == "_start") {
+        pass.exports.push(("_start".into(), String::new()));
+    }
+    let (elf, messages) = pass.link(false)?;
+    pass.imports = undefined(&messages);
+    if let Some((name, _)) = pass.exports.iter().find(|(n, _)| pass.imports.contains(n)) {
+        return Err(Error::NoExport(name.clone()));
+    }
+    let symbols = elf.symbols()?;
+    let slots = symbol(&symbols, "__pbl_ftab_end").unwrap_or(0) - symbol(&symbols, "__pbl_ftab").unwrap_or(0);
+    pass.size = (slots + 8 * pass.imports.len() as u64).next_power_of_two().max(64);
+    pass.module = 64
+        + pass.exports.iter().map(|(n, s)| 16 + n.len() + s.len() + 2).sum::<usize>()
+        + pass.imports.iter().map(|n| 8 + n.len() + 1).sum::<usize>();
+    let (mut elf, _) = pass.link(true)?;
+    let header = header(&pass, &elf)?;
+    let at = elf.section(".pbl.module")?.offset;
+    elf.bytes[at..at + header.len()].copy_from_slice(&header);
+    sort_facts(&mut elf);
+    io(&job.output, std::fs::write(&job.output, &elf.bytes))
+}
+
+fn header(pass: &Pass, elf: &Elf) -> Result<Vec<u8>, Error> {
+    let symbols = elf.symbols()?;
+    let text = elf.section(".text")?;
+    let find = |n: &str| symbol(&symbols, n).ok_or_else(|| Error::NoExport(n.into()));
+    let tls = elf.segments()?.into_iter().find(|s| s[0] == 7 && s[3] != 0).unwrap_or_default();
+    let mut out = Vec::new();
+    let mut word = |v: u64| out.extend_from_slice(&(v as u32).to_le_bytes());
+    word(0x4d4c_4250);
+    word(1 | if pass.job.full { 2 } else { 1 } << 16);
+    for v in [pass.ftab(), pass.size, text.address, text.address + text.size as u64] {
+        word(v);
+    }
+    for n in ["__pbl_ro", "__pbl_ro_end", "__pbl_rw", "__pbl_end"] {
+        word(find(n)?);
+    }
+    for v in [tls[1], tls[2], tls[3], tls[4]] {
+        word(v);
+    }
+    word(pass.exports.len() as u64);
+    word(pass.imports.len() as u64);
+    let mut strings = Vec::new();
+    let start = 64 + 16 * pass.exports.len() + 8 * pass.imports.len();
+    let mut string = |s: &str| {
+        let at = start + strings.len();
+        strings.extend_from_slice(s.as_bytes());
+        strings.push(0);
+        at as u64
+    };
+    for (name, spec) in &pass.exports {
+        word(string(name));
+        word(find(&format!("{name}$code"))?);
+        word(string(spec));
+        word(0);
+    }
+    for name in &pass.imports {
+        word(string(name));
+        word(find(name)?);
+    }
+    out.extend_from_slice(&strings);
+    Ok(out)
+}
+
+/// Sections come in the order of their code, but not with certainty.
+fn sort_facts(elf: &mut Elf) {
+    let Ok(s) = elf.section(".pbl.facts") else { return };
+    let (at, end) = (s.offset, s.offset + s.size);
+    let mut records: Vec<[u8; 20]> = elf.bytes[at..end].as_chunks::<20>().0.to_vec();
+    records.sort_by_key(|r| u32::from_le_bytes([r[0], r[1], r[2], r[3]]));
+    for (to, r) in elf.bytes[at..end].as_chunks_mut::<20>().0.iter_mut().zip(records) {
+        *to = r;
+    }
+}

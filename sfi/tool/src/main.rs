@@ -1,0 +1,70 @@
+//! `pebble sfi cc|c++|ar|ld|disas`: the tool chain of fault domains, in front of stock compilers.
+#![forbid(unsafe_code)]
+
+mod cc;
+mod elf;
+mod ld;
+
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "usage: pebble sfi cc|c++|ld|ar|disas ARGUMENTS
+  cc, c++   as clang-19 (or gcc: --compiler gcc); -fpbl-level=write|full|check, -fpbl-no-elide|guard|hoist|base
+            --export NAME[=SPEC] makes a function an entry point of the module
+  ld        links confined objects into a module: -o FILE, --export NAME[=SPEC], --level write|full, lld's options
+  ar        as llvm-ar-19
+  disas     disassembles a module";
+
+fn ld_command(args: &[String]) -> Result<(), String> {
+    let mut job = ld::Job { full: true, output: "a.out".into(), ..ld::Job::default() };
+    let mut it = args.iter();
+    while let Some(a) = it.next() {
+        let mut value = || it.next().cloned().ok_or_else(|| ld::Error::Argument(a.clone()).to_string());
+        match a.as_str() {
+            "-o" => job.output = value()?.into(),
+            "--export" => {
+                let v = value()?;
+                job.exports.push(
+                    v.split_once('=').map_or((v.clone(), String::new()), |(n, s)| (n.into(), s.into())),
+                );
+            }
+            "--level" => job.full = value()? != "write",
+            _ => job.args.push(a.clone()),
+        }
+    }
+    ld::link(&job).map_err(|e| e.to_string())
+}
+
+/// Runs another tool with our arguments.
+fn forward(program: &str, args: &[String]) -> Result<(), String> {
+    let status = Command::new(program).args(args).status().map_err(|e| format!("{program}: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{program} failed ({status})")) }
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let Some((command, rest)) = args.split_first() else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let compile = |cxx| cc::Driver::parse(rest, cxx).and_then(|d| d.run()).map_err(|e| e.to_string());
+    let result = match command.as_str() {
+        "cc" => compile(false),
+        "c++" => compile(true),
+        "ld" => ld_command(rest),
+        "ar" => forward("llvm-ar-19", rest),
+        "ranlib" => forward("llvm-ranlib-19", rest),
+        "disas" => {
+            let mut a: Vec<String> = ["-d", "--no-show-raw-insn", "-j", ".text"].map(String::from).into();
+            a.extend(rest.iter().cloned());
+            forward("llvm-objdump-19", &a)
+        }
+        _ => Err(USAGE.into()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("pebble sfi {command}: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! The decoder: bytes to length, operands and attributes of one permitted instruction.
+//!
+//! Problem: the verifier must see exactly what the processor will execute. Strategy: prefixes, opcode space, one table
+//! look-up, operands, immediate, in the order of the encoding; then the few opcodes that ModRM.reg splits. Whatever is unusual is
+//! refused: a prefix that stands twice, or without a meaning, or behind REX.
+//!
+//! Invariants kept: pure, no state; at most 15 bytes; registers are encoding numbers, the high byte registers
+//! (`ah` ...) have become their whole register.
+
+use crate::Rule;
+use crate::table::*;
+
+/// No register here; the instruction pointer as base.
+pub const NONE: u8 = 16;
+pub const RIP: u8 = 17;
+
+pub const RSP: u8 = 4;
+pub const RBP: u8 = 5;
+
+/// Prefix bits.
+pub const P_66: u8 = 1;
+pub const P_67: u8 = 2;
+pub const P_GS: u8 = 4;
+pub const P_F3: u8 = 8;
+pub const P_F2: u8 = 16;
+pub const P_LOCK: u8 = 32;
+const P_CS: u8 = 64;
+
+/// One instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Insn {
+    pub attr: Attr,
+    pub imm: i64,
+    pub disp: i32,
+    pub len: u8,
+    pub class: u8,
+    pub op: u8,
+    pub prefix: u8,
+    /// Size in bytes of the general-register result: 1, 2, 4, 8.
+    pub size: u8,
+    /// ModRM: `mem`, or the register `rm`; `ext` is its reg field without REX.
+    pub mem: bool,
+    pub rm: u8,
+    pub reg: u8,
+    pub ext: u8,
+    pub vvvv: u8,
+    pub base: u8,
+    pub index: u8,
+    /// 1, 2, 4, 8 as 0 to 3
+    pub scale: u8,
+}
+
+impl Insn {
+    pub fn has(&self, attr: Attr) -> bool {
+        self.attr & attr != 0
+    }
+    /// `%gs:` with 64-bit address size, no registers.
+    pub fn gs_absolute(&self) -> bool {
+        self.mem && self.prefix & (P_GS | P_67) == P_GS && self.base == NONE && self.index == NONE
+    }
+    /// `disp(%base)`, 64-bit address size, no override.
+    pub fn plain_base(&self) -> Option<u8> {
+        let plain = self.mem && self.prefix & (P_GS | P_67) == 0 && self.index == NONE;
+        (plain && self.base < NONE && !self.has(VSIB)).then_some(self.base)
+    }
+}
+
+const fn prefix_table() -> [u8; 256] {
+    let mut t = [0; 256];
+    t[0x66] = P_66;
+    t[0x67] = P_67;
+    t[0x65] = P_GS;
+    t[0xf3] = P_F3;
+    t[0xf2] = P_F2;
+    t[0xf0] = P_LOCK;
+    t[0x2e] = P_CS;
+    t
+}
+static PREFIX: [u8; 256] = prefix_table();
+
+/// Long enough for any fields that 15 bytes of prefixes and opcode can be followed by.
+const WINDOW: usize = 32;
+type Window = [u8; WINDOW];
+
+/// Decodes the instruction at `text[at..]`.
+#[inline]
+pub fn decode(text: &[u8], at: usize) -> Result<Insn, Rule> {
+    match text.get(at..).and_then(|rest| rest.first_chunk::<WINDOW>()) {
+        Some(window) => decode_window(window),
+        None => decode_last(text, at),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn decode_last(text: &[u8], at: usize) -> Result<Insn, Rule> {
+    let mut window = [0; WINDOW];
+    let rest = text.get(at..).unwrap_or(&[]);
+    let (n, _) = (rest.len().min(WINDOW), window.iter_mut().zip(rest).for_each(|(to, from)| *to = *from));
+    let insn = decode_window(&window)?;
+    if insn.len as usize > n { Err(Rule::Truncated) } else { Ok(insn) }
+}
+
+fn byte(w: &Window, p: usize) -> u8 {
+    w[p % WINDOW]
+}
+fn word32(w: &Window, p: usize) -> i32 {
+    match w.get(p..).and_then(|rest| rest.first_chunk::<4>()) {
+        Some(b) => i32::from_le_bytes(*b),
+        None => 0,
+    }
+}
+
+#[inline]
+fn decode_window(w: &Window) -> Result<Insn, Rule> {
+    let mut p = 0;
+    let mut prefix = 0u8;
+    let mut next = byte(w, 0);
+    while PREFIX[next as usize] != 0 {
+        let bit = PREFIX[next as usize];
+        if prefix & bit != 0 || bit == P_CS || p > 4 {
+            return padding(w);
+        }
+        prefix |= bit;
+        p += 1;
+        next = byte(w, p);
+    }
+    let mut rex = 0u8;
+    if next & 0xf0 == 0x40 {
+        rex = next;
+        p += 1;
+        next = byte(w, p);
+    }
+    let pp = if prefix & (P_F3 | P_F2) == 0 { prefix & P_66 } else { 2 + (prefix >> 4 & 1) } as usize;
+    let mut vex = 0u8; // L in bit 2; bit 7: there is one
+    let mut vvvv = 0;
+    let attr;
+    let op;
+    let mut legacy_one = false;
+    if next == 0x0f {
+        let second = byte(w, p + 1);
+        let (space, skip) = match second {
+            0x38 => (1, 2),
+            0x3a => (2, 2),
+            _ => (0, 1),
+        };
+        op = byte(w, p + skip);
+        attr = TABLE.rest[space][pp][op as usize];
+        p += skip + 1;
+    } else if next & 0xfe == 0xc4 {
+        if rex != 0 || prefix & !(P_GS | P_67) != 0 {
+            return Err(Rule::Prefix);
+        }
+        let b1 = byte(w, p + 1);
+        let (map, last) = if next == 0xc5 {
+            p += 2;
+            rex = 0x40 | (!b1 >> 5 & 4);
+            (1, b1 & 0x7f)
+        } else {
+            let b2 = byte(w, p + 2);
+            p += 3;
+            rex = 0x40 | (!b1 >> 5 & 7) | (b2 >> 4 & 8);
+            (b1 & 0x1f, b2)
+        };
+        vvvv = !last >> 3 & 15;
+        vex = 0x80 | last & 4;
+        op = byte(w, p);
+        p += 1;
+        // VEX counts 66 F3 F2 as the table does
+        attr = match map {
+            1..=3 => TABLE.rest[map as usize + 2][(last & 3) as usize][op as usize],
+            _ => 0,
+        };
+    } else {
+        op = next;
+        attr = TABLE.one[op as usize];
+        legacy_one = true;
+        p += 1;
+    }
+    if attr == 0 {
+        return Err(Rule::Instruction);
+    }
+    let class = class_of(attr);
+    let mut insn = Insn {
+        attr,
+        imm: 0,
+        disp: 0,
+        len: 0,
+        class,
+        op,
+        prefix,
+        size: 4,
+        mem: false,
+        rm: 0,
+        reg: 0,
+        ext: 0,
+        vvvv,
+        base: NONE,
+        index: NONE,
+        scale: 0,
+    };
+    if attr & BYTE_REG != 0 {
+        insn.size = 1;
+    } else if rex & 8 != 0 {
+        insn.size = 8;
+    } else if attr & OPS != 0 && prefix & P_66 != 0 {
+        insn.size = 2;
+    }
+    if vex != 0 {
+        vex_rules(attr, vex, vvvv, rex)?;
+    } else if prefix != 0 || attr & D64 != 0 {
+        legacy_rules(&insn, rex, legacy_one)?;
+    }
+    if attr & MODRM != 0 {
+        p = operands(w, p, rex, &mut insn)?;
+    } else if attr & OPREG != 0 {
+        insn.rm = op & 7 | (rex & 1) << 3;
+    }
+    if attr & (BYTE_REG | BYTE_RM) != 0 && rex == 0 {
+        if attr & BYTE_REG != 0 && insn.reg & 4 != 0 {
+            insn.reg &= 3;
+        }
+        if insn.rm & 4 != 0 {
+            insn.rm &= 3;
+        }
+    }
+    split(&mut insn, rex, vex != 0)?;
+    match insn.attr & IMM_MASK {
+        0 => {}
+        IMM8 => {
+            insn.imm = byte(w, p) as i8 as i64;
+            p += 1;
+        }
+        IMMV if insn.size == 8 => {
+            let (low, high) = (word32(w, p) as u32 as u64, word32(w, p + 4) as u32 as u64);
+            insn.imm = (low | high << 32) as i64;
+            p += 8;
+        }
+        _ if insn.size == 2 => {
+            insn.imm = word32(w, p) as i16 as i64;
+            p += 2;
+        }
+        _ => {
+            insn.imm = word32(w, p) as i64;
+            p += 4;
+        }
+    }
+    if p > 15 {
+        return Err(Rule::Instruction);
+    }
+    insn.len = p as u8;
+    if prefix & (P_LOCK | P_67 | P_GS) != 0 {
+        memory_prefix_rules(&insn)?;
+    }
+    Ok(insn)
+}
+
+/// ModRM, SIB and displacement; gives the position behind them.
+#[inline(always)]
+fn operands(w: &Window, mut p: usize, rex: u8, insn: &mut Insn) -> Result<usize, Rule> {
+    let modrm = byte(w, p);
+    p += 1;
+    let (mode, rm) = (modrm >> 6, modrm & 7);
+    insn.ext = modrm >> 3 & 7;
+    insn.reg = insn.ext | (rex & 4) << 1;
+    let attr = insn.attr;
+    if attr & EXT != 0 && attr >> (EXT_SHIFT + insn.ext as u32) & 1 == 0 {
+        return Err(Rule::Instruction);
+    }
+    if mode == 3 {
+        insn.rm = rm | (rex & 1) << 3;
+        return if attr & NOREG != 0 { Err(Rule::Instruction) } else { Ok(p) };
+    }
+    if attr & NOMEM != 0 {
+        return Err(Rule::Instruction);
+    }
+    insn.mem = true;
+    if rm == 4 {
+        let sib = byte(w, p);
+        p += 1;
+        insn.scale = sib >> 6;
+        let index = sib >> 3 & 7 | (rex & 2) << 2;
+        if index != 4 && attr & VSIB == 0 {
+            insn.index = index;
+        }
+        if sib & 7 == 5 && mode == 0 {
+            insn.disp = word32(w, p);
+            return Ok(p + 4);
+        }
+        insn.base = sib & 7 | (rex & 1) << 3;
+    } else if attr & VSIB != 0 {
+        return Err(Rule::Instruction);
+    } else if rm == 5 && mode == 0 {
+        insn.base = RIP;
+        insn.disp = word32(w, p);
+        return Ok(p + 4);
+    } else {
+        insn.base = rm | (rex & 1) << 3;
+    }
+    if mode == 1 {
+        insn.disp = byte(w, p) as i8 as i32;
+        p += 1;
+    } else if mode == 2 {
+        insn.disp = word32(w, p);
+        p += 4;
+    }
+    Ok(p)
+}
+
+fn vex_rules(attr: Attr, vex: u8, vvvv: u8, rex: u8) -> Result<(), Rule> {
+    let length = if vex & 4 != 0 { NOL1 } else { NOL0 };
+    let w = if rex & 8 != 0 { attr & W1 != 0 } else { attr & NOW0 == 0 };
+    let third = attr & VVVV != 0 || vvvv == 0;
+    if attr & length == 0 && w && third { Ok(()) } else { Err(Rule::Instruction) }
+}
+
+/// Prefixes before an opcode without VEX: 66, F2 and F3 have chosen the row of the longer opcodes already.
+fn legacy_rules(insn: &Insn, rex: u8, one: bool) -> Result<(), Rule> {
+    let (attr, prefix) = (insn.attr, insn.prefix);
+    let both = P_F3 | P_F2;
+    let rep = prefix & both;
+    if rep == both || rep != 0 && prefix & P_LOCK != 0 {
+        return Err(Rule::Prefix);
+    }
+    if one {
+        let scan = matches!(insn.op, 0xa6 | 0xa7 | 0xae | 0xaf);
+        let string = insn.class == class::STRING && (rep == P_F3 || scan);
+        let pause = insn.op == 0x90 && rep == P_F3 && rex == 0 && prefix == P_F3;
+        if rep != 0 && !string && !pause {
+            return Err(Rule::Prefix);
+        }
+    }
+    if prefix & P_66 != 0 && attr & OPS == 0 && (one || rep != 0) {
+        return Err(Rule::Prefix);
+    }
+    // a 16-bit branch would leave the segment on some processors; REX says nothing there but for push and pop
+    if attr & D64 != 0 {
+        let rex_ok = if attr & OPREG != 0 { rex & !0x41 == 0 } else { rex == 0 };
+        if prefix != 0 || !rex_ok {
+            return Err(Rule::Prefix);
+        }
+    }
+    Ok(())
+}
+
+/// Lock, gs and the 32-bit address size belong to a memory operand.
+fn memory_prefix_rules(insn: &Insn) -> Result<(), Rule> {
+    let p = insn.prefix;
+    let lock = p & P_LOCK == 0 || insn.mem && insn.attr & (LOCK | ST) == LOCK | ST;
+    let gs = p & P_GS == 0 || insn.mem && insn.attr & (LD | ST) != 0;
+    let short = p & P_67 == 0 || p & P_GS != 0 && insn.base != RIP;
+    if lock && gs && short { Ok(()) } else { Err(Rule::Prefix) }
+}
+
+/// Opcodes whose operands ModRM.reg or the register form decides.
+#[inline(always)]
+fn split(insn: &mut Insn, rex: u8, vex: bool) -> Result<(), Rule> {
+    match insn.class {
+        class::ALU_IMM if insn.attr & MODRM == 0 => insn.ext = insn.op >> 3 & 7,
+        class::ALU_IMM if insn.ext == 7 => insn.attr &= !(ST | WRM | LOCK), // cmp
+        class::UNARY => match insn.ext {
+            0 => insn.attr |= LD | if insn.has(BYTE_RM) { IMM8 } else { IMMZ },
+            2 | 3 => insn.attr |= LD | ST | WRM | LOCK,
+            _ => insn.attr |= LD | WAX | WDX,
+        },
+        class::INDIRECT => match insn.ext {
+            0 | 1 => {
+                insn.attr |= ST | WRM;
+                insn.class = class::INC_DEC;
+            }
+            _ if insn.prefix & !P_GS != 0 || rex & 8 != 0 => return Err(Rule::Prefix),
+            _ => insn.attr &= !LOCK,
+        },
+        class::NOP if insn.op == 0x90 => {
+            if insn.prefix & P_F3 == 0 && rex != 0 || insn.prefix & !(P_F3 | P_66) != 0 {
+                return Err(Rule::Prefix);
+            }
+        }
+        class::ENDBR => {
+            if insn.ext != 7 || insn.rm != 2 || rex != 0 || insn.prefix != P_F3 {
+                return Err(Rule::Instruction);
+            }
+        }
+        class::FENCE => match (insn.mem, insn.ext) {
+            (true, 2) => {
+                insn.attr |= LD;
+                insn.class = class::FP_CONTROL;
+            }
+            (true, 3) => insn.attr |= ST,
+            (false, 5..=7) if insn.rm == 0 && !vex && insn.prefix == 0 && rex == 0 => {}
+            _ => return Err(Rule::Instruction),
+        },
+        class::X87 if insn.op != 0x9b => x87(insn)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Per opcode from D8 on: memory forms that load, that store (by ModRM.reg), register forms (by ModRM - C0).
+const X87: [(u8, u8, u64); 8] = [
+    (0xff, 0x00, !0),
+    (0x21, 0x8c, 0xffff_7f33_0001_ffff),
+    (0xff, 0x00, 0x0000_0200_ffff_ffff),
+    (0x21, 0x8e, 0x00ff_ff0c_ffff_ffff),
+    (0xff, 0x00, 0xffff_ffff_0000_ffff),
+    (0x01, 0x8e, 0x0000_ffff_ffff_00ff),
+    (0xff, 0x00, 0xffff_ffff_0200_ffff),
+    (0x31, 0xce, 0x00ff_ff01_0000_0000),
+];
+
+fn x87(insn: &mut Insn) -> Result<(), Rule> {
+    let (loads, stores, registers) = X87[(insn.op & 7) as usize];
+    if !insn.mem {
+        let form = insn.ext << 3 | insn.rm & 7;
+        if registers >> form & 1 == 0 {
+            return Err(Rule::Instruction);
+        }
+        if insn.op == 0xdf && form == 32 {
+            insn.attr |= WAX | NOZX; // fnstsw %ax
+        }
+    } else if loads >> insn.ext & 1 != 0 {
+        insn.attr |= LD;
+        if insn.op == 0xd9 && insn.ext == 5 {
+            insn.class = class::FP_CONTROL;
+        }
+    } else if stores >> insn.ext & 1 != 0 {
+        insn.attr |= ST;
+    } else {
+        return Err(Rule::Instruction);
+    }
+    Ok(())
+}
+
+/// The long no-operations of assemblers: 66 several times, a cs override, then `0F 1F /0` with a memory operand; or `66 .. 90`.
+#[cold]
+#[inline(never)]
+fn padding(w: &Window) -> Result<Insn, Rule> {
+    let mut p = 0;
+    while byte(w, p) == 0x66 && p < 15 {
+        p += 1;
+    }
+    p += (byte(w, p) == 0x2e) as usize;
+    if byte(w, p) != 0x0f || byte(w, p + 1) != 0x1f || byte(w, p + 2) & 0x38 != 0 {
+        return Err(Rule::Prefix);
+    }
+    let mut rest = [0; WINDOW];
+    rest.iter_mut().zip(w.iter().skip(p)).for_each(|(to, from)| *to = *from);
+    let mut insn = decode_window(&rest)?;
+    insn.len += p as u8;
+    if insn.len > 15 { Err(Rule::Prefix) } else { Ok(insn) }
+}

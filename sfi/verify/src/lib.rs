@@ -1,0 +1,105 @@
+//! The verifier: the one trusted judge of native x86-64 code in fault domains.
+//!
+//! Problem: a module is untrusted bytes, made by tools that are not trusted either, and runs unchecked once it is accepted. So
+//! the bytes themselves must show that they write and jump only in their own segment (and, at level full, read only there).
+//! Strategy: an allow-list decoder (`table`, `decode`); one linear pass that finds instruction starts and labels (`labels`);
+//! a second one that carries a small abstract state from instruction to instruction and meets it at labels (`state`,
+//! `step`, `memory`, `sequence`, `pass`). Nothing is searched, nothing is iterated, every table is read within a
+//! budget, so the time is linear in the size whatever the input. The contract is `docs/src/fault-domains.md`.
+//!
+//! Invariants kept: no allocation, no unsafe code, no panic on any input; what no rule allows is refused;
+//! the scratch words hold nothing that is believed before this crate has written it.
+//!
+//! What the embedder owes, beyond the contract's memory map:
+//! * bytes, ranges and records are those that will be mapped, and cannot change afterwards; read-only data is never writable;
+//! * `Summary::x87` and `Summary::fp_control` say that the x87 state or the rounding and exception controls may be
+//!   different after a call: the portal restores them. `std` and `popf` do not exist: the direction flag stays 0;
+//! * `int3` and `ud2` end the call; a signal handler believes no register of confined code but `rsp` and `rip`.
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod decode;
+mod error;
+mod labels;
+mod memory;
+mod pass;
+mod sequence;
+mod site;
+mod state;
+mod step;
+mod table;
+
+pub use error::{Refusal, Rule};
+pub use site::{Rbp, Site};
+
+use core::ops::Range;
+
+/// How much is confined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Stores and jumps.
+    Write,
+    /// Loads too.
+    Full,
+}
+
+/// A module as it will be mapped. Addresses are segment offsets.
+#[derive(Clone, Debug)]
+pub struct Module<'a> {
+    pub level: Level,
+    /// The executable bytes, with the ftab first, and where they lie.
+    pub text: &'a [u8],
+    pub text_at: u32,
+    /// Size of the ftab, which begins at `text_at`: a power of two, at least 64.
+    pub ftab_size: u32,
+    /// Read-only data: the only place that jump tables are believed from.
+    pub rodata: &'a [u8],
+    pub rodata_at: u32,
+    /// Writable data with `.bss`; read-only parts that relocation makes may be in it.
+    pub data: Range<u32>,
+    /// The section `.pbl.facts`: 20 bytes a record.
+    pub facts: &'a [u8],
+    /// Code addresses of the exports, in any order.
+    pub exports: &'a [u32],
+    /// Number of imports.
+    pub imports: u32,
+}
+
+/// What is known of an accepted module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Preserved registers (`rbx`, `r12`-`r15`; bit n is register n in encoding order) that a call of *any* entry may
+    /// change. Never `rbp`, never `rsp`. A module that imports `pbl_longjmp` may change all, whatever this says.
+    pub changes: u16,
+    /// There is an x87 instruction: the register stack and the exception flags may not be empty after a call.
+    pub x87: bool,
+    /// There is an `ldmxcsr` or `fldcw`: rounding, masks and flush modes may be different after a call.
+    pub fp_control: bool,
+    pub instructions: u32,
+    pub labels: u32,
+}
+
+/// Words of scratch that are enough for any text of this length. Most are never touched: memory that is
+/// mapped lazily costs about one and a half bytes per byte of text.
+pub const fn scratch_words(text_len: usize) -> usize {
+    3 * (text_len / 64 + 1) + text_len
+}
+
+/// Accepts or refuses a module. The scratch may hold anything before; `scratch_words` says how much is always enough. After
+/// acceptance `site` needs what is left in it: keep its first `Summary::scratch_used` words, or lose backtraces.
+pub fn verify(module: &Module<'_>, scratch: &mut [u64]) -> Result<Summary, Refusal> {
+    pass::verify(module, scratch)
+}
+
+impl Summary {
+    /// How many words of the scratch `site` needs.
+    pub const fn scratch_used(&self, text_len: usize) -> usize {
+        3 * (text_len / 64 + 1) + self.labels as usize
+    }
+}
+
+/// What the code around a return site knows: for walks of the return stack. The module must have been accepted and
+/// `scratch` be as `verify` left it. `None` if no call ends at `address`.
+pub fn site(module: &Module<'_>, scratch: &[u64], address: u32) -> Option<Site> {
+    site::find(module, scratch, address)
+}
