@@ -11,6 +11,7 @@
 pub mod emit;
 pub mod ir;
 pub mod isa;
+pub mod sfi;
 pub mod spec;
 pub mod template;
 pub mod verify;
@@ -25,6 +26,8 @@ pub use template::Template;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     Riscv64,
+    /// Fault domains in a process: [`sfi`].
+    X86_64,
 }
 
 /// Most 32-bit words of one portal, pool included.
@@ -59,6 +62,8 @@ impl Code {
 pub enum CompileError {
     /// More code than a portal may have.
     TooLong,
+    /// The target has fault domains, whose portals [`sfi`] describes.
+    OtherWall,
     /// An exclusive caller, and a callee that is not.
     Exclusive { caller: u16, callee: u16 },
     /// Windows into an exclusive domain.
@@ -76,6 +81,9 @@ impl fmt::Display for CompileError {
         match self {
             CompileError::TooLong => {
                 write!(f, "the portal would need more than {MAX_WORDS} words of code: use fewer arguments")
+            }
+            CompileError::OtherWall => {
+                write!(f, "this target has no hardware domains yet: its portals lead to fault domains")
             }
             CompileError::Exclusive { caller, callee } => write!(
                 f,
@@ -138,6 +146,7 @@ pub fn compile_into(
     }
     match target {
         Target::Riscv64 => emit::riscv64::emit(spec, shape, connection, code),
+        Target::X86_64 => Err(CompileError::OtherWall),
     }
 }
 

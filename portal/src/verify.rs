@@ -108,5 +108,6 @@ pub fn verify(
 ) -> Result<(), Refusal> {
     match target {
         Target::Riscv64 => riscv64::verify(words, spec, shape, connection),
+        Target::X86_64 => Err(Refusal { at: 0, reason: Reason::NotAllowed }),
     }
 }

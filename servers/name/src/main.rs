@@ -25,6 +25,7 @@ pebble::import! {
 pebble::export!("name.lookup", "npiiii", lookup: fn(u64, u64, u64, u64));
 pebble::export!("name.register", "npiiiii", register: fn(u64, u64, u64, u64, u64));
 pebble::export!("name.withdraw", "npi", withdraw: fn(u64));
+pebble::export!("name.pass", "npii", pass: fn(u64, u64));
 pebble::export!("name.domain", "npiii", domain: fn(u64, u64, u64));
 pebble::export_wide!("name.list", "npi>4", list);
 pebble::component!(main);
@@ -87,6 +88,10 @@ extern "C" fn register(owner: u64, a: u64, b: u64, c: u64, interface: u64) -> i6
 /// The domain is dead.
 extern "C" fn withdraw(owner: u64) -> i64 {
     request(|r| Ok(r.gone(asid(owner)) as u64))
+}
+
+extern "C" fn pass(interface: u64, owner: u64) -> i64 {
+    request(|r| r.pass(interface as u32, asid(owner)).map(|()| 0))
 }
 
 extern "C" fn domain(number: u64, a: u64, b: u64) -> i64 {

@@ -184,6 +184,20 @@ impl<'a> Registry<'a> {
         Ok(())
     }
 
+    /// An interface changes hands: its component has been replaced, or waits for a successor.
+    pub fn pass(&mut self, interface: u32, owner: u16) -> Result<(), Error> {
+        if usize::from(owner) >= MAX_DOMAINS {
+            return Err(Error::NoDomain);
+        }
+        let named = |s: &Slot| s.used && s.interface == interface;
+        let slot =
+            self.slots[..usize::from(self.fresh)].iter_mut().find(|s| named(s)).ok_or(Error::Unknown)?;
+        self.owned[usize::from(slot.owner)] -= 1;
+        self.owned[usize::from(owner)] += 1;
+        slot.owner = owner;
+        Ok(())
+    }
+
     /// The domain is dead: forgets it and its interfaces, and says how many there were.
     pub fn gone(&mut self, asid: u16) -> usize {
         let Some(client) = self.clients.get_mut(usize::from(asid)) else { return 0 };

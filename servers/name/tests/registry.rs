@@ -188,3 +188,17 @@ proptest! {
         prop_assert_eq!(registry.lookup(asid, words).is_ok(), registered.is_ok());
     }
 }
+
+#[test]
+fn an_interface_changes_hands() {
+    let mut registry = Registry::new();
+    registry.register(1, name("a.b"), 7).unwrap();
+    registry.register(1, name("a.c"), 8).unwrap();
+    assert_eq!(registry.pass(9, 2), Err(Error::Unknown));
+    assert_eq!(registry.pass(7, u16::MAX), Err(Error::NoDomain));
+    assert_eq!(registry.pass(7, 2), Ok(()));
+    assert_eq!(registry.gone(1), 1);
+    assert_eq!(registry.lookup(3, name("a.b")), Ok(7));
+    assert_eq!(registry.gone(2), 1);
+    assert_eq!(registry.lookup(3, name("a.b")), Err(Error::Unknown));
+}

@@ -14,6 +14,7 @@ use pebble::window::{self, CODE, SHARED_DATA, TABLES, THREADS};
 use pebble_boot::BootInfo;
 use pebble_portal::Spec;
 use pebble_portal_manager::frames::Current;
+use pebble_portal_manager::succession::NOBODY;
 use pebble_portal_manager::{Goal, Machine, Manager};
 
 pebble::import! {
@@ -22,6 +23,7 @@ pebble::import! {
     LOOKUP = "name.lookup";
     NAME = "name.register";
     WITHDRAW = "name.withdraw";
+    PASS = "name.pass";
     DOMAIN_INFO = "vm.domain_info";
     CODE_PAGE = "vm.code_page";
     TABLE_PAGE = "vm.table_page";
@@ -51,6 +53,7 @@ pebble::export!("pm.prepare", "npi", prepare: fn(u64));
 pebble::export!("pm.commit", "npi", commit: fn(u64));
 pebble::export!("pm.abandon", "npi", abandon: fn(u64));
 pebble::export!("pm.keep_role", "npii", keep_role: fn(u64, u64));
+pebble::export!("pm.busy", "npi", busy: fn(u64));
 pebble::export!("pm.role", "npi", role: fn(u64));
 pebble::export!("pm.count", "npii", count: fn(u64, u64));
 pebble::export_wide!("pm.portal_info", "npii>4", portal_info);
@@ -272,7 +275,8 @@ extern "C" fn domain_attach(asid: u64) -> i64 {
 
 extern "C" fn retire(asid: u64) -> i64 {
     request(|m, machine| {
-        m.retire(machine, asid)?;
+        let vacant = m.retire(machine, asid)?;
+        pass(&vacant, NOBODY);
         let _ = WITHDRAW.call([asid, 0, 0, 0, 0]);
         Ok(0)
     })
@@ -334,7 +338,25 @@ extern "C" fn prepare(asid: u64) -> i64 {
 }
 
 extern "C" fn commit(asid: u64) -> i64 {
-    request(|m, machine| m.commit(machine, asid).map(|()| 0))
+    request(|m, machine| {
+        let interfaces = m.commit(machine, asid)?;
+        pass(&interfaces, asid as u16);
+        Ok(0)
+    })
+}
+
+/// Tells the name server whose these interfaces are now.
+fn pass(interfaces: &[u16], owner: u16) {
+    for interface in interfaces {
+        let _ = PASS.call([u64::from(*interface), owner.into()]);
+    }
+}
+
+extern "C" fn busy(asid: u64) -> i64 {
+    request(|m, machine| {
+        let current = survey(machine)?;
+        Ok(m.busy(machine, asid, current).into())
+    })
 }
 
 extern "C" fn abandon(asid: u64) -> i64 {

@@ -307,12 +307,13 @@ impl Manager {
         self.limbo = rest;
     }
 
-    /// A domain died: nobody can reach it any more, and nothing of it is found again.
-    pub fn retire(&mut self, machine: &mut impl Machine, asid: u64) -> Result<(), i64> {
+    /// A domain died: nobody can reach it any more, and nothing of it is found again, but the interfaces that wait for a successor:
+    /// these are returned.
+    pub fn retire(&mut self, machine: &mut impl Machine, asid: u64) -> Result<Vec<u16>, i64> {
         self.domain(asid)?.alive = false;
         let asid = asid as u16;
         self.abandon(asid.into());
-        self.vacate_role(machine, asid);
+        let vacant = self.vacate_role(machine, asid);
         for i in self.interfaces.iter_mut().filter(|i| i.asid == asid) {
             i.name.clear();
         }
@@ -336,7 +337,7 @@ impl Manager {
                 machine.free_semaphore(id as u16);
             }
         }
-        Ok(())
+        Ok(vacant)
     }
 
     fn leads_to(&self, goal: Goal, asid: u16) -> bool {

@@ -15,6 +15,7 @@
 
 use crate::Machine;
 use crate::arena::Run;
+use crate::frames::{self, Current};
 use crate::manager::{Goal, Manager, Slot};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -109,11 +110,12 @@ impl Manager {
         }
     }
 
-    /// The domain that dies has a role that is kept: its interfaces stay, and lead nowhere until somebody takes the role.
-    pub(crate) fn vacate_role(&mut self, machine: &mut impl Machine, asid: u16) -> bool {
+    /// The domain that dies has a role that is kept: its interfaces stay, and lead nowhere until somebody takes the role. These are
+    /// returned.
+    pub(crate) fn vacate_role(&mut self, machine: &mut impl Machine, asid: u16) -> Vec<u16> {
         let role = self.domains[asid as usize].role;
         if role == 0 || !self.roles.iter().any(|r| r.number == role && r.kept) {
-            return false;
+            return Vec::new();
         }
         self.record(machine, asid);
         let mut gone = Vec::new();
@@ -124,7 +126,14 @@ impl Manager {
         for (client, index) in self.clients(|goal| matches!(goal, Goal::Interface(i) if gone.contains(&i))) {
             self.rebuild(machine, client, index);
         }
-        true
+        gone
+    }
+
+    /// Whether a thread is in a call that this domain has not answered.
+    pub fn busy(&self, machine: &impl Machine, asid: u64, current: Current) -> bool {
+        let end = self.code.thread_end;
+        let mut threads = machine.threads();
+        threads.any(|tid| frames::any(machine, tid, current, end, |f| u64::from(f.callee) == asid))
     }
 
     /// Slots of living domains with such a goal.
@@ -339,8 +348,8 @@ impl Manager {
     }
 
     /// The successor has the role: the old domain's interfaces and clients are its own. Portals opened since `prepare` are
-    /// compiled now.
-    pub fn commit(&mut self, machine: &mut impl Machine, asid: u64) -> Result<(), i64> {
+    /// compiled now. Returns the interfaces.
+    pub fn commit(&mut self, machine: &mut impl Machine, asid: u64) -> Result<Vec<u16>, i64> {
         let at = self.successors.iter().position(|s| u64::from(s.asid) == asid && !s.entries.is_empty());
         let Successor { role, asid: new, entries, portals, .. } =
             self.successors.swap_remove(at.ok_or(errno::ESRCH)?);
@@ -373,7 +382,7 @@ impl Manager {
         if let Some(old) = old {
             self.domains[old as usize].role = 0;
         }
-        Ok(())
+        Ok(goals)
     }
 
     /// The successor will not have the role: what was compiled for it goes.

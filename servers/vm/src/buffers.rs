@@ -36,7 +36,7 @@ impl<M: Machine> Vm<M> {
             return Err(errno::EINVAL);
         }
         self.afford(asid, pages + TABLES)?;
-        let l1 = self.domain(asid).l1;
+        let l1 = self.domain(asid).l1();
         let given = self.control(asid).map_or(0, |c| self.machine.read(c + PLACES[1]));
         let free = |n: &u64| given >> n & 1 == 0 && self.machine.read(place_words(l1, *n)[0]) == 0;
         let n = (0..OWN).find(free).ok_or(errno::EAGAIN)?;
@@ -86,11 +86,11 @@ impl<M: Machine> Vm<M> {
             let place = address.checked_sub(PLACES_VA).map(|offset| offset / PAGE);
             return Ok(At::Page(leaf_slot(l0, address), place));
         }
-        let offset = address.wrapping_sub(map::BUFFERS_VA);
-        if address < map::STACKS_VA && offset.is_multiple_of(map::BUFFER_STRIDE) {
-            Ok(At::Buffer(offset / map::BUFFER_STRIDE))
-        } else {
-            Err(errno::EFAULT)
+        match address.checked_sub(map::BUFFERS_VA) {
+            Some(offset) if address < map::STACKS_VA && offset.is_multiple_of(map::BUFFER_STRIDE) => {
+                Ok(At::Buffer(offset / map::BUFFER_STRIDE))
+            }
+            _ => Err(errno::EFAULT),
         }
     }
 
@@ -98,7 +98,7 @@ impl<M: Machine> Vm<M> {
     fn word(&self, asid: u16, at: At) -> u64 {
         match at {
             At::Page(word, _) => word,
-            At::Buffer(n) => place_words(self.domain(asid).l1, n)[0],
+            At::Buffer(n) => place_words(self.domain(asid).l1(), n)[0],
         }
     }
 
@@ -154,7 +154,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Gives a slot back to its queue that has lost what moved into it; not one that a call will give back, or that is in the queue.
-    fn recover(&mut self, asid: u16, address: u64, word: u64) -> bool {
+    pub(crate) fn recover(&mut self, asid: u16, address: u64, word: u64) -> bool {
         let Some(desc) = self.desc(asid, address) else { return false };
         let lost = loop {
             let before = self.machine.switches();

@@ -28,16 +28,20 @@ mod boot;
 mod buffers;
 mod domains;
 mod faults;
+mod fork;
 mod frames;
+mod ranges;
 mod shared;
 mod slots;
 mod space;
 mod threads;
 
-pub use faults::{Fault, INVOCATION_OVERFLOW, NOT_HELD, STACK_OVERFLOW};
+pub use faults::{Fault, INVOCATION_OVERFLOW, NOT_HELD, Outcome, STACK_OVERFLOW};
+pub use ranges::Ask;
 pub use threads::Start;
 
 use core::ops::Range;
+use faults::TOLD;
 use frames::Frames;
 use pebble_abi::{errno, map};
 use pebble_boot::CommonCode;
@@ -59,6 +63,7 @@ pub trait Machine {
     fn read(&self, pa: u64) -> u64;
     fn write(&mut self, pa: u64, word: u64);
     fn zero_page(&mut self, pa: u64);
+    fn copy_page(&mut self, from: u64, to: u64);
     /// Drops what the processor remembers of a domain's page tables.
     fn flush(&mut self, asid: u16);
     /// Stores `new` at a physical address if the word there is `old`, in one step even against portal code; whether it did.
@@ -84,22 +89,28 @@ struct Domain {
     essential: bool,
     float: bool,
     priority: u8,
+    /// What it died of (`TOLD`: nothing, or that has been told), and the thread that it was.
+    cause: u8,
+    culprit: u8,
+    /// The domain whose stacks' addresses its own copies have, if it is a fork; or 0.
+    stacks: u8,
     /// Threads whose home it is, and their limit.
     threads: u16,
     thread_limit: u16,
     /// Stack slots in use.
     slots: u32,
-    root: u64,
-    l1: u64,
-    /// Pages it is charged for: those it owns, and its threads' blocks.
+    /// Root and level-1 table.
+    root: u32,
+    l1: u32,
+    /// Pages it is charged for, those it owns and its threads' blocks, but for those that windows have moved: [`Vm::charge`].
     pages: u32,
     limit: u32,
     /// Where the heap begins (0: not set) and ends.
     heap: u32,
     brk: u32,
-    /// What it died of, and whether that is still to be told.
-    fault: Fault,
-    untold: bool,
+    /// Of the fault.
+    value: u64,
+    address: u64,
 }
 
 impl Domain {
@@ -109,6 +120,9 @@ impl Domain {
         essential: false,
         float: false,
         priority: 0,
+        cause: TOLD,
+        culprit: 0,
+        stacks: 0,
         threads: 0,
         thread_limit: 0,
         slots: 0,
@@ -118,10 +132,21 @@ impl Domain {
         limit: 0,
         heap: 0,
         brk: 0,
-        fault: Fault { cause: 0, thread: 0, value: 0, address: 0 },
-        untold: false,
+        value: 0,
+        address: 0,
     };
+
+    fn root(&self) -> u64 {
+        self.root.into()
+    }
+
+    fn l1(&self) -> u64 {
+        self.l1.into()
+    }
 }
+
+// There are many.
+const _: () = assert!(size_of::<Domain>() == 56);
 
 /// A thread's block stays mapped, and kept for that number, once it exists: its translation is the same in all domains and
 /// could be flushed from none of them alone.
@@ -155,6 +180,8 @@ pub struct Vm<M: Machine> {
     domains: [Domain; map::MAX_DOMAINS],
     threads: [Thread; map::MAX_THREADS],
     attachments: [Option<Attachment>; shared::ATTACHMENTS],
+    /// How many fault handlers are being asked.
+    asked: u8,
     /// `None` until [`Vm::boot`].
     common: Option<Common>,
     /// Domains of the portal manager and of the process server; 0: the system has none.
@@ -173,6 +200,7 @@ impl<M: Machine> Vm<M> {
             domains: [Domain::FREE; map::MAX_DOMAINS],
             threads: [Thread { home: 0, slot: 0, block: false }; map::MAX_THREADS],
             attachments: [None; shared::ATTACHMENTS],
+            asked: 0,
             common: None,
             portal_manager: 0,
             process: 0,

@@ -123,24 +123,39 @@ impl<M: Machine> Vm<M> {
         Ok(0)
     }
 
+    /// Whether what is at these addresses of stacks is a domain's own: its stacks, or copies of those that it was forked with.
+    pub(crate) fn own_stacks(&self, asid: u16, va: u64) -> bool {
+        let copies = u16::from(self.domain(asid).stacks);
+        va == map::stacks_of(asid) || copies != 0 && va == map::stacks_of(copies)
+    }
+
     /// Whether a living domain has another's stacks in its page table.
     pub(crate) fn sees_stacks(&self, asid: u16, owner: u16) -> bool {
         let d = self.domain(asid);
-        asid != owner && d.state == State::Alive && self.machine.read(stacks_slot(d.l1, owner)) & PTE_V != 0
+        !self.own_stacks(asid, map::stacks_of(owner))
+            && d.state == State::Alive
+            && self.machine.read(stacks_slot(d.l1(), owner)) & PTE_V != 0
     }
 
     /// `owner` has an `s` portal into `other`: whose stacks `owner` sees, `other` will see, and whoever sees those of `other`. Ends
     /// with the life of the domain whose stacks they are.
     pub fn share_stacks(&mut self, owner: u64, other: u64) -> Answer {
         let (owner, other) = (self.alive(owner)?, self.alive(other)?);
+        if self.domain(owner).stacks != 0 {
+            // Its thread runs where others have their own stacks.
+            return Err(errno::EPERM);
+        }
         for from in 1..map::MAX_DOMAINS as u16 {
             if from != owner && !self.sees_stacks(owner, from) || self.domain(from).state != State::Alive {
                 continue;
             }
             let l0 = self.make_l0(from, map::stacks_of(from))?;
             for to in 1..map::MAX_DOMAINS as u16 {
-                if to != from && (to == other || self.sees_stacks(to, other)) && !self.sees_stacks(to, from) {
-                    self.machine.write(stacks_slot(self.domain(to).l1, from), map::pte(l0, PTE_V));
+                if !self.own_stacks(to, map::stacks_of(from))
+                    && (to == other || self.sees_stacks(to, other))
+                    && !self.sees_stacks(to, from)
+                {
+                    self.machine.write(stacks_slot(self.domain(to).l1(), from), map::pte(l0, PTE_V));
                     self.machine.flush(to);
                 }
             }

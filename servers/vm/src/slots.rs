@@ -60,12 +60,12 @@ impl<M: Machine> Vm<M> {
     pub fn space(&mut self, caller: u64, asid: u64) -> Answer {
         self.portal_manager(caller)?;
         let asid = self.alive(asid)?;
-        Ok(map::direct(self.domain(asid).l1))
+        Ok(map::direct(self.domain(asid).l1()))
     }
 
     pub(crate) fn control(&self, asid: u16) -> Option<u64> {
         let d = self.domain(asid);
-        (d.state != State::Free).then(|| self.machine.read(d.root + CONTROL)).filter(|pa| *pa != 0)
+        (d.state != State::Free).then(|| self.machine.read(d.root() + CONTROL)).filter(|pa| *pa != 0)
     }
 
     pub(crate) fn make_control(&mut self, asid: u16) -> Answer {
@@ -75,7 +75,7 @@ impl<M: Machine> Vm<M> {
         self.afford(asid, 2)?;
         let l0 = self.make_l0(asid, map::WINDOWS_VA)?;
         let control = self.take(asid)?;
-        let l1 = self.domain(asid).l1;
+        let l1 = self.domain(asid).l1();
         for n in (0..SLOTS + UPPER).rev() {
             let desc = control + map::WINDOW_DESC + n * map::WINDOW_DESC_BYTES;
             let (queue, va, word) = if n < SLOTS {
@@ -90,7 +90,7 @@ impl<M: Machine> Vm<M> {
             self.machine.write(desc + DESC_PTE, map::direct(word));
             self.machine.write(control + queue, map::direct(desc));
         }
-        let root = self.domain(asid).root;
+        let root = self.domain(asid).root();
         self.machine.write(root + CONTROL, control);
         Ok(control)
     }
@@ -165,6 +165,11 @@ impl<M: Machine> Vm<M> {
         self.domain(asid).pages.wrapping_add(moved as u32)
     }
 
+    pub(crate) fn charge_more(&mut self, asid: u16, pages: i32) {
+        let d = self.domain_mut(asid);
+        d.pages = d.pages.wrapping_add_signed(pages);
+    }
+
     /// Takes all windows away whose pages are free. Whoever has given pages back calls this before it lets go of the lock.
     pub(crate) fn revoke(&mut self) {
         let Ok(common) = self.common() else { return };
@@ -188,7 +193,7 @@ impl<M: Machine> Vm<M> {
             turned |= self.turn(word, map::pte(sink, USER_RW));
         }
         for n in UPPER..2 * UPPER {
-            for word in place_words(self.domain(asid).l1, n) {
+            for word in place_words(self.domain(asid).l1(), n) {
                 turned |= self.turn(word, map::pte(sink_table, PTE_V));
             }
         }
@@ -214,7 +219,7 @@ impl<M: Machine> Vm<M> {
             }
         }
         for n in 0..2 * UPPER {
-            let [word, twin] = place_words(self.domain(asid).l1, n);
+            let [word, twin] = place_words(self.domain(asid).l1(), n);
             let main = self.swap(word, SHUT);
             let twin = self.swap(twin, SHUT);
             self.give_buffer(asid, main, twin);
@@ -224,7 +229,7 @@ impl<M: Machine> Vm<M> {
                 self.machine.write(control + places, 0);
             }
             if last {
-                let root = self.domain(asid).root;
+                let root = self.domain(asid).root();
                 self.give(asid, self.slot_words(asid).start);
                 self.machine.write(root + CONTROL, 0);
                 self.give(asid, control);

@@ -69,15 +69,13 @@ impl<M: Machine> Vm<M> {
         self.afford(asid, 1)?;
         let pa = self.frames.take().ok_or(errno::ENOMEM)?;
         self.machine.zero_page(pa);
-        let d = self.domain_mut(asid);
-        d.pages = d.pages.wrapping_add(1);
+        self.charge_more(asid, 1);
         Ok(pa)
     }
 
     pub(crate) fn give(&mut self, asid: u16, pa: u64) {
         self.frames.give(pa);
-        let d = self.domain_mut(asid);
-        d.pages = d.pages.wrapping_sub(1);
+        self.charge_more(asid, -1);
     }
 
     /// The table behind a valid entry that is no leaf.
@@ -88,12 +86,12 @@ impl<M: Machine> Vm<M> {
 
     /// The domain's level-0 table for `va`.
     pub(crate) fn l0(&self, asid: u16, va: u64) -> Option<u64> {
-        self.table(slot(self.domain(asid).l1, 1, va))
+        self.table(slot(self.domain(asid).l1(), 1, va))
     }
 
     /// The same, made if absent.
     pub(crate) fn make_l0(&mut self, asid: u16, va: u64) -> Answer {
-        let slot = slot(self.domain(asid).l1, 1, va);
+        let slot = slot(self.domain(asid).l1(), 1, va);
         match self.table(slot) {
             Some(l0) => Ok(l0),
             None if self.machine.read(slot) & PTE_V != 0 => Err(errno::EEXIST),
@@ -182,7 +180,7 @@ impl<M: Machine> Vm<M> {
     /// Gives back all that a dying domain owns, but the level-1 table, the lowest level-0 table with the portal table, and what
     /// windows need. Nobody runs on these tables any more.
     pub(crate) fn drain(&mut self, asid: u16) {
-        let l1 = self.domain(asid).l1;
+        let l1 = self.domain(asid).l1();
         for n in 0..512 {
             let va = n * SPAN;
             let slot = slot(l1, 1, va);
@@ -190,7 +188,7 @@ impl<M: Machine> Vm<M> {
                 continue;
             }
             let entry = self.machine.read(slot);
-            let own_stacks = va == map::stacks_of(asid);
+            let own_stacks = self.own_stacks(asid, va);
             if (map::STACKS_VA..map::USER_END).contains(&va) && !own_stacks || entry & LEAF != 0 {
                 self.machine.write(slot, 0);
             } else if entry & PTE_V != 0 {

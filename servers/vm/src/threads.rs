@@ -5,6 +5,9 @@ use crate::{Answer, FIRST_STACK, Machine, RESERVE_THREADS, State, THREAD_STACK, 
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::{errno, thread};
 
+/// Slot of a stack that stays until its domain dies.
+pub(crate) const NO_STACK: u8 = 0xff;
+
 /// What the scheduler must be told of a new thread, whose block is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
@@ -59,7 +62,18 @@ impl<M: Machine> Vm<M> {
         priority: u8,
         pages: u64,
     ) -> Result<Start, i64> {
-        let d = *self.domain(home);
+        self.thread_number(home, entry)?;
+        let (slot, sp) = self.new_stack(home, pages)?;
+        let thread = self.thread_on(home, [entry, argument, sp], priority, slot);
+        if thread.is_err() {
+            self.drop_stack(home, slot);
+        }
+        thread
+    }
+
+    /// A free one, if the domain may have a further thread.
+    fn thread_number(&self, home: u16, entry: u64) -> Result<usize, i64> {
+        let d = self.domain(home);
         if !(1..map::USER_END).contains(&entry) {
             return Err(errno::EFAULT);
         }
@@ -68,16 +82,20 @@ impl<M: Machine> Vm<M> {
         if d.threads >= d.thread_limit || busy + reserve >= map::MAX_THREADS {
             return Err(errno::EAGAIN);
         }
-        let n = self.threads.iter().position(|t| t.home == 0).ok_or(errno::EAGAIN)?;
-        let (slot, sp) = self.new_stack(home, pages)?;
-        let block = match self.block(home, n as u16) {
-            Ok(block) => block,
-            Err(error) => {
-                self.drop_stack(home, slot);
-                return Err(error);
-            }
-        };
-        self.write_block(block, n as u16, home, [entry, argument, sp])?;
+        self.threads.iter().position(|t| t.home == 0).ok_or(errno::EAGAIN)
+    }
+
+    /// A thread on a stack that exists.
+    pub(crate) fn thread_on(
+        &mut self,
+        home: u16,
+        start: [u64; 3],
+        priority: u8,
+        slot: u8,
+    ) -> Result<Start, i64> {
+        let n = self.thread_number(home, start[0])?;
+        let block = self.block(home, n as u16)?;
+        self.write_block(block, n as u16, home, start)?;
         self.threads[n] = Thread { home, slot, block: true };
         self.domain_mut(home).threads += 1;
         Ok(Start { tid: n as u16, priority, home })
@@ -92,8 +110,7 @@ impl<M: Machine> Vm<M> {
             if self.charge(home) >= self.domain(home).limit {
                 return Err(errno::ENOMEM);
             }
-            let d = self.domain_mut(home);
-            d.pages = d.pages.wrapping_add(1);
+            self.charge_more(home, 1);
             let block = map::pte_pa(self.machine.read(slot));
             self.machine.zero_page(block);
             return Ok(block);
@@ -128,7 +145,7 @@ impl<M: Machine> Vm<M> {
             (word(thread::trap_word(2)), sp),
             (word(thread::trap_word(10)), argument),
             (word(thread::TRAP_SEPC), entry),
-            (word(thread::TRAP_SATP), map::satp(home, d.root)),
+            (word(thread::TRAP_SATP), map::satp(home, d.root())),
             (top, code.trap_return[usize::from(d.float)]),
         ] {
             self.machine.write(block + at, value);
@@ -144,12 +161,12 @@ impl<M: Machine> Vm<M> {
             return Err(errno::ESRCH);
         }
         self.threads[n].home = 0;
-        if self.domain(home).state == State::Alive {
+        if self.domain(home).state == State::Alive && slot != NO_STACK {
             self.drop_stack(home, slot);
         }
         let d = self.domain_mut(home);
         d.threads = d.threads.saturating_sub(1);
-        d.pages = d.pages.wrapping_sub(1);
+        self.charge_more(home, -1);
         Ok(0)
     }
 

@@ -1,5 +1,7 @@
 //! The VM manager over a fake machine.
 
 mod model;
+mod portals;
 mod scenes;
+mod windows;
 mod world;

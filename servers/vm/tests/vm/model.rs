@@ -1,8 +1,10 @@
 //! Random histories with hostile arguments: after every request no page is lost or owned twice, no stale translation survives, and nothing that
 //! is free is visible.
 
+use crate::portals::Lent;
 use crate::world::*;
 use pebble_abi::map::{self, PAGE};
+use pebble_vm::Outcome;
 use proptest::prelude::*;
 
 /// Small numbers, addresses of interest, and nonsense.
@@ -29,7 +31,7 @@ fn domain() -> impl Strategy<Value = u64> {
 type Step = (u8, u64, u64, u64, u64);
 
 fn step() -> impl Strategy<Value = Step> {
-    (0u8..44, domain(), number(), number(), number())
+    (0u8..80, domain(), number(), number(), number())
 }
 
 fn apply(w: &mut World, (what, d, a, b, c): Step) {
@@ -56,18 +58,105 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
         38 => _ = vm.share_stacks(a, d),
         39..41 => _ = vm.domain_kill(d),
         41 => _ = vm.fault(a, b, c, if d == VM || d == PM { 9 } else { d }, a, b),
-        42 => _ = vm.domain_free(d),
-        _ => _ = vm.fault_next(),
+        42 => {
+            let mentioned = |l: &Lent| u64::from(l.caller) == d || u64::from(l.callee) == d;
+            if !w.calls.iter().any(mentioned) && !w.asks.iter().any(|a| u64::from(a.asid) == d) {
+                _ = vm.domain_free(d);
+            }
+        }
+        43 => _ = vm.fault_next(),
+        44..46 => _ = vm.buffer(d, b % 6),
+        46 => _ = vm.buffer_free(d, buffer(b)),
+        47..49 => _ = vm.place(d, 1 + b % 2),
+        49..51 => _ = vm.window_close(d, slot(a)),
+        51 => _ = vm.window_close(d, buffer(a)),
+        52 => _ = vm.window_move(d, slot(a), slot(b)),
+        53 => _ = vm.window_move(d, buffer(a), buffer(b)),
+        54 => _ = vm.window_move(d, a, b),
+        55 => _ = vm.windows(b % 4, d),
+        56 => _ = vm.range_set(d, a, pages, (4 + c % 5) | 60 << 16),
+        57 => _ = vm.range_set(d, a, 0, 0),
+        58 => _ = vm.provide(d, 4 + b % 5, a, c, 6),
+        59..61 => fork(w, d, 4 + a % 6),
+        61..63 => {
+            let asked = w.asks.pop();
+            if let Some(ask) = asked {
+                let from = w.page_of(c, a).unwrap_or(a);
+                let _ = w.vm.provide(c, ask.asid.into(), ask.address, from, 6);
+                w.vm.answered(&ask, b % 2 == 0, 0, 0);
+            }
+        }
+        63..65 => {
+            let d = if d % 9 == VM || d % 9 == PM { 5 } else { d % 9 };
+            if let Outcome::Ask(ask) = vm.fault(13, a, 0, d, 0, 0) {
+                w.asks.push(ask);
+            }
+        }
+        65..74 => {
+            let letter = b"wrotgwrot"[usize::from(what) - 65];
+            let place = map::WINDOWS_VA + (256 + a % 4) * PAGE;
+            let at = if letter == b'g' { place } else { w.page_of(d, a).unwrap_or(a) };
+            w.lend(d as u16, (4 + c % 5) as u16, letter, at, 1);
+        }
+        74..77 => {
+            let letter = b"wrotg"[(c % 5) as usize];
+            w.lend(d as u16, (4 + b % 5) as u16, letter, buffer(a), 2 + b % 4);
+        }
+        _ => {
+            if !w.calls.is_empty() {
+                let n = a as usize % w.calls.len();
+                let lent = w.calls[n];
+                // A callee that means well has put something there.
+                if let Some(page) = w.page_of(lent.callee.into(), b) {
+                    let _ = w.vm.window_move(lent.callee.into(), page, lent.at);
+                }
+                let _ = w.vm.window_move(lent.callee.into(), buffer(b), lent.at);
+                w.give_back(n);
+            }
+        }
+    }
+}
+
+fn buffer(n: u64) -> u64 {
+    map::BUFFERS_VA + n % 16 * map::BUFFER_STRIDE
+}
+
+/// One of the first slots or places.
+fn slot(n: u64) -> u64 {
+    map::WINDOWS_VA + (n % 4 + n / 4 % 2 * 256) * PAGE
+}
+
+fn fork(w: &mut World, parent: u64, child: u64) {
+    let mut from = 0;
+    let sp = map::stack_top(parent as u16, 0);
+    loop {
+        match w.vm.fork(parent, child, sp, from) {
+            Ok(0) => {
+                let _ = w.vm.thread_fork(child, map::IMAGE_VA, sp - 64, 0);
+                return;
+            }
+            Ok(next) => from = next,
+            Err(_) => return,
+        }
+        w.check();
     }
 }
 
 /// Kills, frees, forgets all programs.
 fn bury(w: &mut World) {
+    for ask in core::mem::take(&mut w.asks) {
+        w.vm.answered(&ask, false, 0, 0);
+    }
     for asid in 5..256 {
         let _ = w.vm.domain_kill(asid);
     }
     for tid in 0..256 {
         let _ = w.vm.thread_free(tid);
+    }
+    // As long as threads may return, nobody is forgotten.
+    while !w.calls.is_empty() {
+        w.give_back(0);
+        w.check();
     }
     for asid in 5..256 {
         let _ = w.vm.domain_free(asid);
@@ -94,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn nonsense_is_refused_by_everything(what in 0u8..44, d in any::<u64>(), a in any::<u64>(), b in any::<u64>(), c in any::<u64>()) {
+    fn nonsense_is_refused_by_everything(what in 0u8..59, d in any::<u64>(), a in any::<u64>(), b in any::<u64>(), c in any::<u64>()) {
         let mut w = World::new();
         w.vm.domain_create(0, 100, 10, 4).unwrap();
         let before = w.vm.stats();

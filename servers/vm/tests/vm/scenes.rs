@@ -3,7 +3,7 @@
 use crate::world::*;
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::{errno, thread};
-use pebble_vm::{INVOCATION_OVERFLOW, Machine, NOT_HELD, RESERVE, STACK_OVERFLOW};
+use pebble_vm::{INVOCATION_OVERFLOW, Machine, NOT_HELD, Outcome, RESERVE, STACK_OVERFLOW};
 
 const RW: u64 = 6;
 const RX: u64 = 10;
@@ -251,7 +251,7 @@ fn stacks_are_shared_along_chains_and_until_death() {
     w.check();
     assert!(sees(&w, a, a) && sees(&w, b, a) && sees(&w, c, a));
     assert!(!sees(&w, a, b) && !sees(&w, a, c));
-    assert!(w.vm.fault(15, stack - 3 * PAGE, IMAGE, c, 1, 0));
+    assert_eq!(w.vm.fault(15, stack - 3 * PAGE, IMAGE, c, 1, 0), Outcome::Died);
     assert_eq!(w.vm.fault_next().unwrap().1.cause, STACK_OVERFLOW, "on somebody else's stack");
     w.vm.domain_kill(a).unwrap();
     assert!(!sees(&w, b, a));
@@ -289,8 +289,8 @@ fn faults_say_what_happened_once() {
         }
         w.check();
         let value = if fault.1 == u64::MAX { stack - 2 * PAGE - 8 } else { fault.1 };
-        assert!(w.vm.fault(fault.0, value, IMAGE + 6, d, 9, fault.2));
-        assert!(!w.vm.fault(fault.0, value, IMAGE + 6, d, 9, fault.2), "it is dead");
+        assert_eq!(w.vm.fault(fault.0, value, IMAGE + 6, d, 9, fault.2), Outcome::Died);
+        assert_eq!(w.vm.fault(fault.0, value, IMAGE + 6, d, 9, fault.2), Outcome::Settled, "it is dead");
         let (asid, fault) = w.vm.fault_next().unwrap();
         assert_eq!((u64::from(asid), fault.address, fault.thread), (d, IMAGE + 6, 9));
         assert_eq!(w.vm.fault_next(), Err(errno::ENOENT));
@@ -306,5 +306,5 @@ fn faults_say_what_happened_once() {
     assert_eq!(cause(&mut w, (15, u64::MAX, 0), None).0, STACK_OVERFLOW);
     assert_eq!(cause(&mut w, (12, u64::MAX, 0), None).0, 12);
     assert_eq!(cause(&mut w, (1 << 40, 0, 0), None).0, 63);
-    assert!(!w.vm.fault(13, 0, 0, 0, 0, 0), "not through an ordinary portal");
+    assert_eq!(w.vm.fault(13, 0, 0, 0, 0, 0), Outcome::Settled, "not through an ordinary portal");
 }

@@ -1,8 +1,10 @@
 //! A machine that is an array, a small image in it, and a walk of its page tables that shares nothing with the library.
 
+use crate::portals::Lent;
 use pebble_abi::map::{self, PAGE};
 use pebble_boot::{BootInfo, CommonCode, Domain, Interface, Portal, Rule, Semaphore, Thread};
-use pebble_vm::{Machine, Vm};
+use pebble_vm::{Ask, Machine, Vm};
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub const NONE: u64 = 0xdead_0008;
@@ -24,45 +26,62 @@ const WINDOWS: u64 = 0x1b00_0000;
 const BUFFERS: u64 = 0x1c00_0000;
 
 pub struct Fake {
-    ram: Vec<u64>,
+    ram: Vec<Cell<u64>>,
     /// What the processor may remember of each domain: everything it could see when last looked at, minus what was flushed.
     tlb: BTreeMap<u16, BTreeMap<u64, u64>>,
     /// How often another thread has run.
-    pub switches: u64,
+    pub switches: Cell<u64>,
+    /// What portal code does, in another thread, when this word is next read: stores of words.
+    pub ambush: RefCell<Option<(u64, Vec<(u64, u64)>)>>,
 }
 
 impl Machine for Fake {
     fn read(&self, pa: u64) -> u64 {
         assert!(pa.is_multiple_of(8), "misaligned {pa:#x}");
-        self.ram[((pa - map::RAM_PA) / 8) as usize]
+        let word = self.word(pa);
+        let ambush = self.ambush.borrow_mut().take_if(|(at, _)| *at == pa);
+        for (at, new) in ambush.into_iter().flat_map(|(_, stores)| stores) {
+            self.ram[((at - map::RAM_PA) / 8) as usize].set(new);
+            self.switches.set(self.switches.get() + 1);
+        }
+        word
     }
     fn write(&mut self, pa: u64, word: u64) {
         assert!(pa.is_multiple_of(8) && pa >= map::LOAD_PA, "write to {pa:#x}");
-        self.ram[((pa - map::RAM_PA) / 8) as usize] = word;
+        self.ram[((pa - map::RAM_PA) / 8) as usize].set(word);
     }
     fn zero_page(&mut self, pa: u64) {
         assert!(pa.is_multiple_of(PAGE) && pa >= map::LOAD_PA);
         let at = ((pa - map::RAM_PA) / 8) as usize;
-        self.ram[at..at + 512].fill(0);
+        self.ram[at..at + 512].iter().for_each(|word| word.set(0));
     }
     fn flush(&mut self, asid: u16) {
         self.tlb.remove(&asid);
     }
+    fn copy_page(&mut self, from: u64, to: u64) {
+        for at in (0..PAGE).step_by(8) {
+            self.write(to + at, self.read(from + at));
+        }
+    }
     fn exchange(&mut self, pa: u64, old: u64, new: u64) -> bool {
-        let same = self.read(pa) == old;
+        let same = self.word(pa) == old;
         if same {
             self.write(pa, new);
         }
         same
     }
     fn switches(&self) -> u64 {
-        self.switches
+        self.switches.get()
     }
 }
 
 impl Fake {
+    fn word(&self, pa: u64) -> u64 {
+        self.ram[((pa - map::RAM_PA) / 8) as usize].get()
+    }
+
     fn entry(&self, table: u64, n: u64) -> u64 {
-        self.read(table + n * 8)
+        self.word(table + n * 8)
     }
 
     /// Every user-half leaf (address, entry) and every table (address, entry) under a level-1 table.
@@ -97,7 +116,13 @@ pub struct World {
     /// Pages of the image that belong to no domain and no thread.
     fixed: BTreeSet<u64>,
     /// Level-1 tables, which cannot be found once a domain is dead.
-    l1: BTreeMap<u16, u64>,
+    pub l1: BTreeMap<u16, u64>,
+    /// Window control pages, known to portals even of dead domains.
+    pub control: BTreeMap<u16, u64>,
+    /// Calls with windows that have not returned.
+    pub calls: Vec<Lent>,
+    /// Handlers that have not answered.
+    pub asks: Vec<Ask>,
     /// Domains of the image.
     boot: BTreeSet<u16>,
     /// Threads, at the last look.
@@ -191,8 +216,12 @@ fn image(fake: &mut Fake) -> BootInfo {
 
 impl World {
     pub fn new() -> Self {
-        let mut fake =
-            Fake { ram: vec![0; ((RAM_END - map::RAM_PA) / 8) as usize], tlb: BTreeMap::new(), switches: 0 };
+        let mut fake = Fake {
+            ram: vec![Cell::new(0); ((RAM_END - map::RAM_PA) / 8) as usize],
+            tlb: BTreeMap::new(),
+            switches: Cell::new(0),
+            ambush: RefCell::new(None),
+        };
         let info = image(&mut fake);
         let mut vm = Vm::new(fake);
         vm.boot(&info.encode().unwrap()).unwrap();
@@ -204,6 +233,9 @@ impl World {
             empty,
             fixed: BTreeSet::new(),
             l1: BTreeMap::new(),
+            control: BTreeMap::new(),
+            calls: Vec::new(),
+            asks: Vec::new(),
             bits: [0; 4],
             boot: (1..5).collect(),
         };
@@ -245,6 +277,7 @@ impl World {
             let (state, [satp, pages, threads, _]) = self.vm.domain_info(asid.into()).unwrap();
             if state == 0 {
                 self.l1.remove(&asid);
+                self.control.remove(&asid);
                 self.boot.remove(&asid);
                 continue;
             }
@@ -262,12 +295,14 @@ impl World {
             own(root);
             own(l1);
             let (leaves, tables) = self.vm.machine.walk(l1);
+            let mut copies = BTreeSet::new();
             let stacks = map::stacks_of(asid);
             let mut lent = BTreeSet::new();
             for (va, entry) in tables {
                 if (BUFFERS..0x2000_0000).contains(&va) && entry & MARKS != 0 {
                     lent.insert(va);
-                } else if va < 0x2000_0000 || va == stacks {
+                } else if va < 0x2000_0000 || va == stacks || self.copied(va, entry) {
+                    copies.insert(va);
                     own(entry >> 10 << 12);
                 }
             }
@@ -288,7 +323,7 @@ impl World {
                     || windows
                     || buffer
                     || (STARTUP..end).contains(&va)
-                    || (stacks..stacks + 0x20_0000).contains(&va)
+                    || va >= 0x2000_0000 && copies.contains(&(va >> 21 << 21))
                 {
                     own(pa);
                 }
@@ -313,6 +348,38 @@ impl World {
         owned
     }
 
+    /// Whether a table at the address of another domain's stacks is not that domain's.
+    fn copied(&self, va: u64, entry: u64) -> bool {
+        let other = ((va - 0x2000_0000) >> 21) as u16;
+        let root =
+            self.vm.domain_info(other.into()).map_or(0, |(_, [satp, ..])| (satp & ((1 << 44) - 1)) << 12);
+        if root == 0 || self.state(other) != 1 {
+            return true;
+        }
+        let l1 = self.vm.machine.word(root) >> 10 << 12;
+        self.vm.machine.word(l1 + (va >> 21 & 511) * 8) != entry
+    }
+
+    /// Some page that a domain sees.
+    pub fn page_of(&mut self, asid: u64, n: u64) -> Option<u64> {
+        let asid = u16::try_from(asid).ok().filter(|a| (1..256).contains(a) && self.state(*a) == 1)?;
+        let view: Vec<u64> = self.view(asid).into_keys().filter(|va| *va >= 0x9000).collect();
+        view.get(n as usize % view.len().max(1)).copied()
+    }
+
+    /// Takes note of domains and where their tables are.
+    pub fn look(&mut self) {
+        self.owned();
+    }
+
+    /// Portal code has changed what a domain sees there, and flushed it.
+    pub fn forget(&mut self, asid: u16, va: u64, long: bool) {
+        let bytes = if long { map::BUFFER_STRIDE } else { PAGE };
+        if let Some(seen) = self.vm.machine.tlb.get_mut(&asid) {
+            seen.retain(|at, _| !(va / bytes * bytes..va / bytes * bytes + bytes).contains(at));
+        }
+    }
+
     /// Everything that must be true between two requests.
     pub fn check(&mut self) {
         let owned = self.owned();
@@ -320,6 +387,18 @@ impl World {
         assert!(self.fixed.iter().all(|pa| !owned.contains_key(pa)));
         assert_eq!(owned.len() + self.fixed.len() + free as usize, all as usize, "pages lost or found");
         self.windows(&owned);
+        self.check_queues();
+        for (asid, l1) in &self.l1 {
+            let (leaves, tables) = self.vm.machine.walk(*l1);
+            let window = |va: &u64| (WINDOWS..0x2000_0000).contains(va);
+            for (va, entry) in leaves.into_iter().chain(tables).filter(|(va, _)| window(va)) {
+                let pa = entry >> 10 << 12;
+                assert!(
+                    owned.contains_key(&pa) || self.fixed.contains(&pa),
+                    "{asid} keeps a free page in a slot at {va:#x}"
+                );
+            }
+        }
         for asid in 1..256u16 {
             let seen = if self.state(asid) == 1 { self.view(asid) } else { BTreeMap::new() };
             if let Some(stale) = self.vm.machine.tlb.get(&asid) {

@@ -1,0 +1,343 @@
+//! Portals across the second wall: between a process and the fault domains in it, and between two fault domains.
+//!
+//! Problem: the same specification language, but no address space to switch and no privileged code: a portal runs in the process,
+//! on stacks that the callee cannot reach. Strategy: [`Door`] is the specification as these portals read it, [`Crossing`] is what is
+//! known when it is opened, [`steps`] lowers both to [`Op`]s, which a back end turns into code as they come.
+//!
+//! What the code relies on, and keeps:
+//! * A return stack ends at a multiple of [`STACK_BYTES`]; its [`record`] is the last thing in it. The address of the last byte, called
+//!   its *mark*, names it: `stack pointer | STACK_BYTES-1`.
+//! * A thread's *current* mark, thread-local at [`Crossing::current`], is that of the stack it keeps in the instance whose base is in `gs`.
+//!   So one comparison finds the thread's stack and proves `gs`.
+//! * `record::TOP` is where the innermost call into the stack pushed its frame. Frame, downwards: the host's stack pointer; across, the caller's
+//!   return stack pointer too; the address behind the call, in portal code, whose upper half is zero when no call is outstanding.
+//! * Behind the call comes [`STATUS_BYTES`] of code that zero the status: a fault's way back begins after it, with a status.
+
+use crate::spec::{SpecErrorKind, Stack, State};
+use crate::{Spec, SpecError};
+use arrayvec::ArrayVec;
+
+/// Bytes of a return stack, a power of two, and its alignment. The lowest page is its guard.
+pub const STACK_BYTES: u32 = 1 << 22;
+
+/// Length of the instruction that zeroes the status.
+pub const STATUS_BYTES: u64 = 2;
+
+/// The words at the end of a return stack, as offsets from the start of its last [`record::BYTES`].
+pub mod record {
+    pub const BYTES: i32 = 128;
+    /// Segment base shifted right by 32 (4 bytes), then the thread's number (4 bytes).
+    pub const SLOT: i32 = 0;
+    pub const THREAD_ID: i32 = 4;
+    /// Where a call into this stack pushes its frame.
+    pub const TOP: i32 = 8;
+    /// Data stack pointer of a call into this stack.
+    pub const DATA: i32 = 16;
+    /// Mark of the stack that the thread keeps in this instance.
+    pub const HOME: i32 = 24;
+    /// At home: first unused stack of the thread's part of the queue. Elsewhere: the next one.
+    pub const QUEUE: i32 = 32;
+    /// At home: table of the thread's homes in the instances that this one calls.
+    pub const LINKS: i32 = 40;
+    /// Identity of the instance, for functions of the process.
+    pub const DOMAIN: i32 = 48;
+    /// For the runtime: the thread's block and the instance.
+    pub const THREAD: i32 = 56;
+    pub const INSTANCE: i32 = 64;
+    /// Where the stack's first frame goes: `TOP` while nobody is in it.
+    pub const BOTTOM: i32 = 72;
+    /// Data stack's top while nobody is in it, and its lowest byte.
+    pub const DATA_BOTTOM: i32 = 80;
+    pub const DATA_LIMIT: i32 = 88;
+    /// Next stack of the same thread and instance.
+    pub const SIBLING: i32 = 96;
+
+    /// Distance of a field from the mark.
+    pub const fn from_mark(field: i32) -> i32 {
+        field - (BYTES - 1)
+    }
+}
+
+/// Most arguments: the registers of the System V convention.
+pub const MAX_ARGS: usize = 6;
+
+/// A specification across this wall. Unlike a hardware portal's, its caller passes up to six words, and every letter is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Door {
+    pub stack: Stack,
+    pub state: State,
+    /// Argument letters.
+    pub args: ArrayVec<u8, MAX_ARGS>,
+}
+
+impl Door {
+    /// The one parser decides; to it a window or a capability is a word.
+    pub fn parse(text: &str) -> Result<Door, SpecError> {
+        let mut plain = ArrayVec::<u8, 16>::new();
+        let (mut words, mut args) = (0, ArrayVec::<u8, MAX_ARGS>::new());
+        for (at, letter) in text.bytes().enumerate() {
+            let word = at >= 2 && b"iwrotgk".contains(&letter);
+            words += usize::from(word);
+            if at >= 2 {
+                let span = at..at + 1;
+                args.try_push(letter)
+                    .map_err(|_| SpecError { kind: SpecErrorKind::TooManyArguments, span: span.clone() })?;
+                if letter == b'>' {
+                    return Err(SpecError { kind: SpecErrorKind::BadResults, span });
+                }
+            }
+            // The sixth word is one more than a hardware portal takes.
+            let stands_for = match word {
+                true if words == MAX_ARGS => b'=',
+                true => b'i',
+                false => letter,
+            };
+            let _ = plain.try_push(stands_for);
+        }
+        // Bytes of a character beyond ASCII stay together, since none of them is replaced.
+        let spec = Spec::parse(core::str::from_utf8(&plain).unwrap_or("?"))?;
+        Ok(Door { stack: spec.stack, state: spec.state, args })
+    }
+
+    /// Some argument needs the runtime before and after the call.
+    pub fn lends(&self) -> bool {
+        self.args.iter().any(|a| b"wrotgk".contains(a))
+    }
+
+    /// The caller supplies it.
+    pub fn is_word(letter: u8) -> bool {
+        b"iwrotgk".contains(&letter)
+    }
+}
+
+/// Which way a portal leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From the process into a fault domain.
+    In,
+    /// From a fault domain to a function of the process.
+    Out,
+    /// From one fault domain into another.
+    Across,
+}
+
+/// Everything known when a portal is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crossing {
+    pub way: Way,
+    /// Segment bases shifted right by 32.
+    pub caller_slot: u32,
+    pub callee_slot: u32,
+    /// Entry point or function.
+    pub entry: u64,
+    /// Of the thread's current mark, relative to the thread pointer.
+    pub current: i32,
+    /// The runtime's ways in when the thread has no stack there, or the wrong `gs`.
+    pub no_stack: u64,
+    /// Before and after a call with windows or capabilities: function (description, argument words).
+    pub lend: u64,
+    pub give_back: u64,
+    pub description: u64,
+    /// Preserved registers that the callee's code may touch, as bits of register numbers.
+    pub touched: u16,
+    /// The callee's code may change rounding modes and masks of floating point.
+    pub control: bool,
+    /// It has x87 instructions: the register stack may not be empty after a call.
+    pub x87: bool,
+    /// Registers without argument or result are zeroed: a side can keep secrets.
+    pub hide: bool,
+    /// Vector registers are 256 bits wide. On the way out: and are scrubbed on the way back.
+    pub wide: bool,
+    /// In the caller's table of homes.
+    pub link: u16,
+    pub index: u16,
+    pub constant: u64,
+    pub caller: u32,
+}
+
+/// Preserved registers of the System V convention without `rbp`, by number.
+pub const PRESERVED: [u8; 5] = [3, 12, 13, 14, 15];
+
+/// One step of a portal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// The thread's current stack, which must be the callee's.
+    Current,
+    /// The stack under this call, from the stack pointer, with room on it.
+    Own,
+    /// The thread's home in the callee, by the caller's table.
+    Linked(u16),
+    /// A stack from the thread's part of the queue instead.
+    TakeStack,
+    /// These registers and the frame pointer onto the caller's stack.
+    Keep(u16),
+    /// The caller's place on its return stack becomes its top.
+    Publish,
+    KeepControl,
+    /// Callee's argument `to` is the caller's word `from`.
+    Move {
+        to: u8,
+        from: u8,
+    },
+    Supply {
+        to: u8,
+        letter: u8,
+        value: u64,
+    },
+    Lend,
+    /// Onto the callee's stacks.
+    Enter,
+    /// Callee's instance into `gs`.
+    Base,
+    /// Onto the process's stack.
+    Surface,
+    Scrub {
+        keep: u16,
+    },
+    ScrubVectors,
+    /// No x87 register in use, no exception pending.
+    EmptyX87,
+    Call,
+    /// The return leg: the status is zero. Its error entry is behind this step.
+    Return,
+    /// No call is outstanding on this stack.
+    Clear,
+    /// Back onto the caller's stack.
+    Back,
+    GiveStack,
+    GiveBack,
+    LoadControl,
+    /// From the process's stack back to the domain's, whose `gs` it makes sure of.
+    Dive,
+    Unpublish,
+    Regain,
+    Restore(u16),
+    Leave,
+}
+
+/// Argument registers by number: rdi rsi rdx rcx r8 r9.
+pub const ARGS: [u8; MAX_ARGS] = [7, 6, 2, 1, 8, 9];
+
+/// Registers that carry the arguments, as bits.
+fn carries(door: &Door) -> u16 {
+    ARGS[..door.args.len()].iter().map(|r| 1 << r).sum()
+}
+
+/// Specification and crossing to steps, each handed to `put`.
+pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
+    let full = door.state == State::Full;
+    let every: u16 = PRESERVED.iter().map(|r| 1 << r).sum();
+    let kept = if full { every } else { c.touched & every };
+    let control = c.control && c.way != Way::Out;
+    let fresh = door.stack == Stack::New && c.way != Way::Out;
+    match c.way {
+        Way::In => put(Op::Current),
+        Way::Out => put(Op::Own),
+        Way::Across => {
+            put(Op::Own);
+            put(Op::Linked(c.link));
+        }
+    }
+    if fresh {
+        put(Op::TakeStack);
+    }
+    if c.way == Way::Out {
+        put(Op::Surface);
+    } else {
+        put(Op::Keep(kept));
+        if control {
+            put(Op::KeepControl);
+        }
+        if c.way == Way::Across {
+            put(Op::Publish);
+        }
+    }
+    arguments(door, c, put);
+    if door.lends() {
+        put(Op::Lend);
+    }
+    if c.way != Way::Out {
+        put(Op::Enter);
+    }
+    if c.way == Way::Across {
+        put(Op::Base);
+    }
+    if full && c.way != Way::Out {
+        put(Op::ScrubVectors);
+    }
+    if (full || c.hide) && c.way != Way::Out {
+        put(Op::Scrub { keep: carries(door) | if full { 0 } else { every } });
+    }
+    put(Op::Call);
+    put(Op::Return);
+    if c.way == Way::Out {
+        if door.lends() {
+            put(Op::GiveBack);
+        }
+        put(Op::Dive);
+    } else {
+        put(Op::Clear);
+        put(Op::Back);
+        if c.x87 {
+            put(Op::EmptyX87);
+        }
+        if fresh {
+            put(Op::GiveStack);
+        }
+        if door.lends() {
+            put(Op::GiveBack);
+        }
+        if c.way == Way::Across {
+            put(Op::Unpublish);
+            put(Op::Regain);
+        }
+        if control {
+            put(Op::LoadControl);
+        }
+        put(Op::Restore(kept));
+    }
+    if full || (c.wide && c.way == Way::Out) {
+        put(Op::ScrubVectors);
+    }
+    if full || (c.hide && c.way != Way::In) {
+        put(Op::Scrub { keep: 1 << 0 | 1 << 2 | every });
+    }
+    put(Op::Leave);
+}
+
+/// The caller's words lie at or before their places, so moving the last one first overwrites no source.
+fn arguments(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
+    let words = door.args.iter().filter(|a| Door::is_word(**a)).count() as u8;
+    let mut from = words;
+    for to in (0..door.args.len() as u8).rev().filter(|to| Door::is_word(door.args[*to as usize])) {
+        from -= 1;
+        if to != from {
+            put(Op::Move { to, from });
+        }
+    }
+    // The time takes the third argument's register on its way: it comes first.
+    let supplied = || (0u8..).zip(&door.args).filter(|(_, a)| !Door::is_word(**a));
+    let (first, rest) = (supplied().filter(|(_, a)| **a == b'h'), supplied().filter(|(_, a)| **a != b'h'));
+    for (to, letter) in first.chain(rest) {
+        let value = match letter {
+            b'c' => c.constant,
+            b'=' => u64::from(c.index),
+            b'a' => u64::from(c.caller),
+            _ => 0,
+        };
+        put(Op::Supply { to, letter: *letter, value });
+    }
+}
+
+/// Most bytes of one portal.
+pub const MAX_BYTES: usize = 1024;
+
+/// One portal's code and the map of its parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Code {
+    pub bytes: ArrayVec<u8, MAX_BYTES>,
+    /// Where the callee returns to: the status is zeroed there.
+    pub site: u16,
+    /// The constants.
+    pub pool_at: u16,
+}

@@ -1,0 +1,102 @@
+//! A copy of a domain's memory, in a domain that has none yet.
+//!
+//! What is copied is what belongs to the parent alone: image, heap, and the stack of the thread that asks. It is copied in pieces, between which others
+//! get the lock: a parent with further threads that write meanwhile, or move its heap, gives its child what was there at some moment, page by page.
+//!
+//! The child's thread goes on upon the copied stack, at the same addresses: those of its parent's stacks, where the child has a table of its own.
+//! Registers are not copied. Who forks pushes those it needs, and the child's thread pops them.
+
+use crate::space::{SPAN, leaf_slot};
+use crate::threads::NO_STACK;
+use crate::{Answer, Machine, Start, Vm};
+use core::ops::Range;
+use pebble_abi::errno;
+use pebble_abi::map::{self, PAGE, PTE_MARKS, PTE_V};
+
+/// Pages copied under one lock.
+const PIECE: u64 = 16;
+
+impl<M: Machine> Vm<M> {
+    /// Copies a piece from `from` on; where the next begins, or 0 when all is done. `sp`: in the stack that is to be copied.
+    pub fn fork(&mut self, parent: u64, child: u64, sp: u64, from: u64) -> Answer {
+        let (parent, child) = (self.program(parent)?, self.program(child)?);
+        if parent == child || self.domain(child).threads != 0 {
+            return Err(errno::EINVAL);
+        }
+        let image = self.image_range(parent);
+        let mut at = from.max(image.start);
+        let mut left = PIECE;
+        while at < image.end && left > 0 {
+            if self.l0(parent, at).is_none() {
+                at = (at / SPAN + 1) * SPAN;
+                continue;
+            }
+            left -= self.copy(parent, child, at..at + PAGE)?;
+            at += PAGE;
+        }
+        if at < image.end {
+            return Ok(at);
+        }
+        self.copy_stack(parent, child, sp)?;
+        let &crate::Domain { heap, brk, .. } = self.domain(parent);
+        let d = self.domain_mut(child);
+        (d.heap, d.brk) = (heap, brk);
+        self.machine.flush(child);
+        Ok(0)
+    }
+
+    /// Own pages of one domain to the same addresses of the other: how many.
+    fn copy(&mut self, parent: u16, child: u16, range: Range<u64>) -> Answer {
+        let mut copied = 0;
+        for va in range.step_by(PAGE as usize) {
+            let Some(l0) = self.l0(parent, va) else { continue };
+            let entry = self.machine.read(leaf_slot(l0, va));
+            if entry & PTE_V == 0 || entry & PTE_MARKS != 0 {
+                continue;
+            }
+            let word = leaf_slot(self.make_l0(child, va)?, va);
+            if self.machine.read(word) & PTE_V != 0 {
+                return Err(errno::EEXIST);
+            }
+            let pa = self.take(child)?;
+            self.machine.copy_page(map::pte_pa(entry), pa);
+            self.machine.write(word, map::pte(pa, entry & 0x3ff));
+            copied += 1;
+        }
+        Ok(copied)
+    }
+
+    fn copy_stack(&mut self, parent: u16, child: u16, sp: u64) -> Result<(), i64> {
+        let last = sp.wrapping_sub(8);
+        if !(map::STACKS_VA..map::USER_END).contains(&last) {
+            return Err(errno::EFAULT);
+        }
+        let owner = ((last - map::STACKS_VA) / map::STACKS_STRIDE) as u16;
+        if owner != parent && owner != self.domain(parent).stacks.into() {
+            return Err(errno::EPERM);
+        }
+        let slot = last / map::STACK_SLOT * map::STACK_SLOT;
+        if owner == child {
+            self.domain_mut(child).slots |= 1 << (slot % map::STACKS_STRIDE / map::STACK_SLOT);
+        } else if self.domain(child).stacks == 0 {
+            self.domain_mut(child).stacks = owner as u8;
+        } else {
+            return Err(errno::EEXIST);
+        }
+        self.copy(parent, child, slot..slot + map::STACK_SLOT).map(|_| ())
+    }
+
+    /// The thread of a copied domain: at `entry`, with this stack pointer and this word in `a0`.
+    pub fn thread_fork(&mut self, child: u64, entry: u64, sp: u64, value: u64) -> Result<Start, i64> {
+        let child = self.program(child)?;
+        let stacks = map::STACKS_VA..map::USER_END;
+        if self.domain(child).threads != 0
+            || sp % 16 != 0
+            || !stacks.contains(&sp.wrapping_sub(8))
+            || self.page(child, sp - 8).is_none()
+        {
+            return Err(errno::EINVAL);
+        }
+        self.thread_on(child, [entry, value, sp], self.domain(child).priority, NO_STACK)
+    }
+}

@@ -1,0 +1,156 @@
+/*
+ * pebble_host.h: fault domains in a C program.
+ *
+ * A module made by `pebble sfi cc` is loaded and verified, made into instances, and called through portals. Whatever it does, each call
+ * comes back: status 0 and a value, or a status that says why there is none.
+ *
+ *     pbl_imports *imports = pbl_imports_new();
+ *     pbl_module *module = pbl_module_open("plugin.pbl", imports);
+ *     pbl_instance *plugin = pbl_instance_new(module);
+ *     pbl_portal *add = pbl_portal_open(plugin, "add", "smii");
+ *     pbl_outcome sum = pbl_call(add, 1, 2);
+ *     if (sum.status) puts(pbl_error());
+ *
+ * Functions that return a pointer return NULL on failure, those that return int a negative number; pbl_error() says why.
+ * All functions may be called by any thread; pbl_error() and faults are the calling thread's. A portal keeps its instance, an instance its module.
+ */
+#ifndef PEBBLE_HOST_H
+#define PEBBLE_HOST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pbl_imports pbl_imports;
+typedef struct pbl_module pbl_module;
+typedef struct pbl_instance pbl_instance;
+typedef struct pbl_portal pbl_portal;
+typedef struct pbl_policy pbl_policy;
+typedef struct pbl_region pbl_region;
+
+/* What a call returns. The value means nothing unless the status is PBL_OK. */
+typedef struct {
+    uint64_t value;
+    uint64_t status;
+} pbl_outcome;
+
+enum {
+    PBL_OK = 0,
+    PBL_FAULT = 1,    /* the module did something wrong, or ran out of time: see pbl_fault_take */
+    PBL_NO_STACK = 2, /* no stack for this thread in the instance */
+    PBL_NOT_LENT = 3  /* a window could not be lent */
+};
+
+enum pbl_cause {
+    PBL_CAUSE_MEMORY = 1,
+    PBL_CAUSE_ARITHMETIC,
+    PBL_CAUSE_INSTRUCTION,
+    PBL_CAUSE_RETURN_STACK,
+    PBL_CAUSE_DATA_STACK,
+    PBL_CAUSE_DEADLINE,
+    PBL_CAUSE_CANCELLED,
+    PBL_CAUSE_IMPORT,
+    PBL_CAUSE_LONGJMP,
+    PBL_CAUSE_EXIT,
+    PBL_CAUSE_ABORT
+};
+
+/* Why the last call of this thread did not end by itself. */
+typedef struct {
+    uint32_t cause;
+    int32_t signal;
+    uint32_t instance;
+    uint32_t line;       /* 0 if there is no debug information */
+    uint64_t at;         /* where it was executing: an address of the module's file */
+    uint64_t address;    /* what it touched */
+    char module[128];
+    char function[128];
+    uint64_t offset;     /* in the function */
+    char file[256];
+    char text[512];      /* all this in one line */
+} pbl_fault;
+
+/* The last error of this thread, never NULL. */
+const char *pbl_error(void);
+
+/* Functions for modules to import. `function` gets one argument for each letter of `spec`, `c` being `constant`, `a` the caller, a pbl_caller. */
+typedef const void *pbl_caller;
+pbl_imports *pbl_imports_new(void);
+void pbl_imports_free(pbl_imports *);
+int pbl_imports_add(pbl_imports *, const char *name, const char *spec, const void *function, uint64_t constant);
+/* What the C library of the domain needs of the process: `pbl_syscall`, within each instance's policy. */
+int pbl_imports_add_system_calls(pbl_imports *);
+/* Calls of imports that nobody provides become faults, instead of errors of pbl_module_open. */
+void pbl_imports_be_lenient(pbl_imports *);
+
+/* Parses, verifies, links. */
+pbl_module *pbl_module_open(const char *path, const pbl_imports *);
+pbl_module *pbl_module_load(const char *name, const void *bytes, size_t length, const pbl_imports *);
+void pbl_module_free(pbl_module *);
+
+pbl_instance *pbl_instance_new(pbl_module *);
+/* The instance goes when its portals have gone too. */
+void pbl_instance_free(pbl_instance *);
+/* As new; no call may be outstanding. Portals stay. */
+int pbl_instance_reset(pbl_instance *);
+/* Ends every call in it, from any thread. */
+void pbl_instance_cancel(pbl_instance *);
+/* 0, or the cause for which no call gets in until it is reset. */
+int pbl_instance_poisoned(const pbl_instance *);
+uint64_t pbl_instance_base(const pbl_instance *);
+/* Copies between the process and the instance; -1 if the memory is not the instance's. */
+int pbl_instance_read(const pbl_instance *, uint64_t at, void *to, size_t bytes);
+int pbl_instance_write(const pbl_instance *, uint64_t at, const void *from, size_t bytes);
+int pbl_instance_grant(pbl_instance *, const pbl_policy *);
+/* Lets an import of one instance lead directly to an export of another. */
+int pbl_instance_connect(pbl_instance *, const char *import, pbl_instance *to, const char *export_name, const char *spec);
+
+/* For functions that a module calls. */
+int pbl_caller_read(pbl_caller, uint64_t at, void *to, size_t bytes);
+int pbl_caller_write(pbl_caller, uint64_t at, const void *from, size_t bytes);
+
+/* A door to an exported function, by a portal specification ("" or NULL: the module's own). */
+pbl_portal *pbl_portal_open(pbl_instance *, const char *name, const char *spec);
+pbl_portal *pbl_portal_open_with(pbl_instance *, const char *name, const char *spec, uint64_t constant);
+void pbl_portal_free(pbl_portal *);
+
+/* The portal's code. It may be cast to a function with an argument for each word of the specification. */
+typedef pbl_outcome (*pbl_entry)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+pbl_entry pbl_portal_entry(const pbl_portal *);
+
+/* pbl_call(portal, words...): up to six words. */
+#define PBL_CALL6(p, a, b, c, d, e, f, ...) \
+    (pbl_portal_entry(p)((uint64_t)(a), (uint64_t)(b), (uint64_t)(c), (uint64_t)(d), (uint64_t)(e), (uint64_t)(f)))
+#define pbl_call(...) PBL_CALL6(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+/* Ends with PBL_FAULT after so many microseconds. */
+pbl_outcome pbl_call_within(const pbl_portal *, uint64_t microseconds, const uint64_t *words, size_t count);
+
+/* 1 and the fault of this thread's last call, once; or 0. */
+int pbl_fault_take(pbl_fault *);
+
+/* Memory that can be lent to domains as windows without copying ("w" read-write, "r" read-only, "o" for longer). */
+pbl_region *pbl_region_new(size_t bytes);
+void pbl_region_free(pbl_region *);
+void *pbl_region_address(const pbl_region *);
+/* At the same offset in each segment that it is mapped into; the offset, or 0. */
+uint64_t pbl_region_share(pbl_region *, pbl_instance *, int writable);
+
+pbl_policy *pbl_policy_new(void);
+void pbl_policy_free(pbl_policy *);
+int pbl_policy_directory(pbl_policy *, const char *name, const char *path, int writable);
+void pbl_policy_standard_files(pbl_policy *);
+void pbl_policy_memory(pbl_policy *, uint64_t bytes);
+void pbl_policy_allow(pbl_policy *, const char *what);
+
+/* A process with signal handlers of its own for SIGSEGV, SIGBUS, SIGFPE and SIGILL, installed later than these, hands faults to this first: 1 if it
+ * was a domain's. With pbl_leave_handlers_alone before the first instance no handler is installed at all. */
+int pbl_handle_signal(int signal, void *siginfo, void *ucontext);
+void pbl_leave_handlers_alone(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,134 @@
+//! Where portal code lies: one area of the process that is executable here and writable elsewhere.
+//!
+//! Portals that say the same are one portal: code is found again by what it was compiled from, and counted.
+
+use crate::error::{Error, system};
+use crate::os;
+use pebble_portal::emit::x86_64::emit;
+use pebble_portal::sfi::{Crossing, Door};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+const BYTES: u64 = 64 << 20;
+/// Portals begin at cache lines.
+const LINE: usize = 64;
+
+#[derive(Default)]
+struct Arena {
+    /// Where it is written.
+    writable: u64,
+    used: u64,
+    /// Free pieces by their length in lines.
+    free: HashMap<usize, Vec<u64>>,
+    portals: HashMap<(Vec<u8>, [u64; 12]), (u64, usize)>,
+    owners: HashMap<u64, ((Vec<u8>, [u64; 12]), usize)>,
+}
+
+static ARENA: Mutex<Option<Arena>> = Mutex::new(None);
+/// Where it is executed; 0 before there is one. Read by the signal handler.
+static BEGIN: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the address is in portal code.
+pub fn contains(address: u64) -> bool {
+    let begin = BEGIN.load(Ordering::Acquire);
+    begin != 0 && address.wrapping_sub(begin) < BYTES
+}
+
+fn key(door: &Door, c: &Crossing) -> (Vec<u8>, [u64; 12]) {
+    let flags = u64::from(c.control)
+        | u64::from(c.hide) << 1
+        | u64::from(c.wide) << 2
+        | u64::from(c.x87) << 3
+        | (c.way as u64) << 4;
+    let numbers = [
+        flags | u64::from(c.touched) << 16 | u64::from(c.link) << 32 | u64::from(c.index) << 48,
+        u64::from(c.caller_slot) | u64::from(c.callee_slot) << 32,
+        c.entry,
+        c.current as u64,
+        c.no_stack,
+        c.lend,
+        c.give_back,
+        c.description,
+        c.constant,
+        u64::from(c.caller),
+        door.stack as u64,
+        door.state as u64,
+    ];
+    (door.args.to_vec(), numbers)
+}
+
+impl Arena {
+    fn new() -> std::io::Result<Arena> {
+        let file = os::memory_file(c"pebble-sfi-portals", BYTES)?;
+        let writable = os::anywhere(BYTES, os::PROT_READ | os::PROT_WRITE, &file)?;
+        let begin = os::anywhere(BYTES, os::PROT_READ | os::PROT_EXEC, &file)?;
+        BEGIN.store(begin, Ordering::Release);
+        Ok(Arena { writable, ..Arena::default() })
+    }
+
+    /// Copies code to a free place.
+    fn place(&mut self, code: &[u8]) -> Result<u64, Error> {
+        let lines = code.len().div_ceil(LINE);
+        let bytes = (lines * LINE) as u64;
+        let at = match self.free.get_mut(&lines).and_then(Vec::pop) {
+            Some(at) => at,
+            None if self.used + bytes > BYTES => return Err(Error::NoCode),
+            None => {
+                self.used += bytes;
+                self.used - bytes
+            }
+        };
+        let to = (self.writable + at) as *mut u8;
+        // SAFETY: a piece of the writable mapping that is nobody's: no portal in it is known to anybody.
+        unsafe {
+            std::ptr::write_bytes(to, 0xcc, bytes as usize);
+            std::ptr::copy_nonoverlapping(code.as_ptr(), to, code.len());
+        }
+        Ok(BEGIN.load(Ordering::Acquire) + at)
+    }
+}
+
+fn arena() -> Result<MutexGuard<'static, Option<Arena>>, Error> {
+    let mut guard = ARENA.lock().unwrap_or_else(|e| e.into_inner());
+    if guard.is_none() {
+        *guard = Some(Arena::new().map_err(system("making the area of portal code"))?);
+    }
+    Ok(guard)
+}
+
+/// Code that stays for ever, such as the portals of `setjmp`.
+pub fn fixed(code: &[u8]) -> Result<u64, Error> {
+    arena()?.as_mut().ok_or(Error::NoCode)?.place(code)
+}
+
+/// Compiles a portal, or finds it. [`release`] gives it back.
+pub fn portal(door: &Door, c: &Crossing) -> Result<u64, Error> {
+    let mut guard = arena()?;
+    let arena = guard.as_mut().ok_or(Error::NoCode)?;
+    let key = key(door, c);
+    if let Some((at, users)) = arena.portals.get_mut(&key) {
+        *users += 1;
+        return Ok(*at);
+    }
+    let code = emit(door, c)?;
+    let at = arena.place(&code.bytes)?;
+    arena.portals.insert(key.clone(), (at, 1));
+    arena.owners.insert(at, (key, code.bytes.len().div_ceil(LINE)));
+    Ok(at)
+}
+
+pub fn release(at: u64) {
+    let mut guard = ARENA.lock().unwrap_or_else(|e| e.into_inner());
+    let Some(arena) = guard.as_mut() else { return };
+    let Some((key, lines)) = arena.owners.get(&at) else { return };
+    if let Some((_, users)) = arena.portals.get_mut(key) {
+        *users -= 1;
+        if *users > 0 {
+            return;
+        }
+    }
+    arena.portals.remove(key);
+    arena.free.entry(*lines).or_default().push(at - BEGIN.load(Ordering::Acquire));
+    arena.owners.remove(&at);
+}

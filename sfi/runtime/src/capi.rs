@@ -1,0 +1,404 @@
+//! The C library: `include/pebble_host.h` over the crate.
+//!
+//! Every function takes pointers that this library gave out (or NULL where the header says so) and NUL-terminated texts; none unwinds.
+#![allow(clippy::missing_safety_doc)]
+
+use crate::error::{Error, LoadError};
+use crate::fault::{self, CallError};
+use crate::imports::{Imports, Linked};
+use crate::instance::{Instance, Shared};
+use crate::module::Module;
+use crate::policy::Policy;
+use crate::portal::{Entry, Outcome, Portal};
+use crate::region::Region;
+use crate::thread::status;
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::Path;
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::time::Duration;
+
+thread_local! {
+    static ERROR: RefCell<CString> = RefCell::default();
+}
+
+fn fail(error: impl std::fmt::Display) {
+    let text = error.to_string().replace('\0', " ");
+    ERROR.with(|e| *e.borrow_mut() = CString::new(text).unwrap_or_default());
+}
+
+fn boxed<T>(made: Result<T, impl std::fmt::Display>) -> *mut T {
+    made.map_or_else(
+        |error| {
+            fail(error);
+            null_mut()
+        },
+        |made| Box::into_raw(Box::new(made)),
+    )
+}
+
+fn number(done: Result<(), impl std::fmt::Display>) -> c_int {
+    done.map_or_else(
+        |error| {
+            fail(error);
+            -1
+        },
+        |()| 0,
+    )
+}
+
+/// A text of the caller's; NULL is empty.
+unsafe fn text<'a>(text: *const c_char) -> &'a str {
+    if text.is_null() {
+        return "";
+    }
+    // SAFETY: by the header's contract, NUL-terminated.
+    unsafe { CStr::from_ptr(text) }.to_str().unwrap_or("\u{fffd}")
+}
+
+/// Frees what [`boxed`] made.
+unsafe fn free<T>(made: *mut T) {
+    if !made.is_null() {
+        // SAFETY: by the header's contract a pointer that `boxed` gave, once.
+        drop(unsafe { Box::from_raw(made) });
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_error() -> *const c_char {
+    ERROR.with(|e| e.borrow().as_ptr())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_imports_new() -> *mut Imports {
+    Box::into_raw(Box::default())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_imports_free(imports: *mut Imports) {
+    // SAFETY: as for every function here, the header's contract.
+    unsafe { free(imports) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_imports_add(
+    imports: &mut Imports,
+    name: *const c_char,
+    spec: *const c_char,
+    function: *const c_void,
+    constant: u64,
+) -> c_int {
+    // SAFETY: the header's contract.
+    number(unsafe { imports.function(text(name), text(spec), function.cast(), constant) })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_imports_add_system_calls(imports: &mut Imports) -> c_int {
+    number(imports.system_calls())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_imports_be_lenient(imports: &mut Imports) {
+    imports.lenient = true;
+}
+
+fn link(module: Result<Arc<Module>, LoadError>, imports: Option<&Imports>) -> *mut Arc<Linked> {
+    match module {
+        Ok(module) => boxed(imports.unwrap_or(&Imports::new()).link(&module)),
+        Err(error) => boxed::<Arc<Linked>>(Err(error)),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_module_open(path: *const c_char, imports: Option<&Imports>) -> *mut Arc<Linked> {
+    // SAFETY: the header's contract.
+    link(Module::open(Path::new(unsafe { text(path) })), imports)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_module_load(
+    name: *const c_char,
+    bytes: *const u8,
+    length: usize,
+    imports: Option<&Imports>,
+) -> *mut Arc<Linked> {
+    // SAFETY: the header's contract: `length` bytes.
+    let (name, bytes) = unsafe { (text(name), std::slice::from_raw_parts(bytes, length)) };
+    link(Module::load(name, bytes.to_vec()), imports)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_module_free(module: *mut Arc<Linked>) {
+    // SAFETY: the header's contract.
+    unsafe { free(module) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_instance_new(module: &Arc<Linked>) -> *mut Instance {
+    boxed(Instance::new(module))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_instance_free(instance: *mut Instance) {
+    // SAFETY: the header's contract.
+    unsafe { free(instance) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_instance_reset(instance: &Instance) -> c_int {
+    number(instance.reset())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_instance_cancel(instance: &Instance) {
+    instance.cancel();
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_instance_poisoned(instance: &Instance) -> c_int {
+    instance.poisoned().map_or(0, |cause| cause as c_int)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_instance_base(instance: &Instance) -> u64 {
+    instance.base()
+}
+
+unsafe fn read(shared: &Shared, at: u64, to: *mut u8, bytes: usize) -> c_int {
+    // SAFETY: the header's contract: room for so many bytes.
+    number(shared.read(at, unsafe { std::slice::from_raw_parts_mut(to, bytes) }))
+}
+
+unsafe fn write(shared: &Shared, at: u64, from: *const u8, bytes: usize) -> c_int {
+    // SAFETY: the header's contract: so many bytes.
+    number(shared.write(at, unsafe { std::slice::from_raw_parts(from, bytes) }))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_instance_read(i: &Instance, at: u64, to: *mut u8, bytes: usize) -> c_int {
+    // SAFETY: the header's contract.
+    unsafe { read(&i.shared, at, to, bytes) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_instance_write(i: &Instance, at: u64, from: *const u8, bytes: usize) -> c_int {
+    // SAFETY: the header's contract.
+    unsafe { write(&i.shared, at, from, bytes) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_caller_read(caller: &Shared, at: u64, to: *mut u8, bytes: usize) -> c_int {
+    // SAFETY: the header's contract.
+    unsafe { read(caller, at, to, bytes) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_caller_write(caller: &Shared, at: u64, from: *const u8, bytes: usize) -> c_int {
+    // SAFETY: the header's contract.
+    unsafe { write(caller, at, from, bytes) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_instance_grant(instance: &Instance, policy: &Arc<Policy>) -> c_int {
+    instance.grant(policy, 0);
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_instance_connect(
+    instance: &Instance,
+    import: *const c_char,
+    to: &Instance,
+    export: *const c_char,
+    spec: *const c_char,
+) -> c_int {
+    // SAFETY: the header's contract.
+    unsafe { number(instance.connect(text(import), to, text(export), text(spec))) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_portal_open(
+    i: &Instance,
+    name: *const c_char,
+    spec: *const c_char,
+) -> *mut Portal {
+    // SAFETY: the header's contract.
+    boxed(unsafe { i.portal(text(name), text(spec)) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_portal_open_with(
+    i: &Instance,
+    name: *const c_char,
+    spec: *const c_char,
+    constant: u64,
+) -> *mut Portal {
+    // SAFETY: the header's contract.
+    boxed(unsafe { i.portal_with(text(name), text(spec), constant) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_portal_free(portal: *mut Portal) {
+    // SAFETY: the header's contract.
+    unsafe { free(portal) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_portal_entry(portal: &Portal) -> Entry {
+    portal.entry()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_call_within(
+    portal: &Portal,
+    us: u64,
+    words: *const u64,
+    count: usize,
+) -> Outcome {
+    // SAFETY: the header's contract: so many words.
+    let words = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(words, count) } };
+    let _armed = crate::deadline::arm(portal.callee(), Duration::from_micros(us));
+    let word = |i: usize| words.get(i).copied().unwrap_or(0);
+    portal.entry()(word(0), word(1), word(2), word(3), word(4), word(5))
+}
+
+/// `pbl_fault`.
+#[repr(C)]
+pub struct CFault {
+    cause: u32,
+    signal: i32,
+    instance: u32,
+    line: u32,
+    at: u64,
+    address: u64,
+    module: [u8; 128],
+    function: [u8; 128],
+    offset: u64,
+    file: [u8; 256],
+    text: [u8; 512],
+}
+
+/// As much as fits, with a NUL.
+fn copied<const N: usize>(text: &str) -> [u8; N] {
+    let mut out = [0; N];
+    let bytes = text.as_bytes();
+    let length = bytes.len().min(N - 1);
+    out[..length].copy_from_slice(&bytes[..length]);
+    out
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_fault_take(to: *mut CFault) -> c_int {
+    let Some(fault) = fault::take_fault() else { return 0 };
+    let (file, line) = fault.line().unwrap_or_default();
+    let (function, offset) = fault.function.clone().unwrap_or_default();
+    let text = CallError::Fault(Box::new(fault.clone())).to_string();
+    fail(&text);
+    let made = CFault {
+        cause: fault.cause as u32,
+        signal: fault.signal,
+        instance: fault.instance,
+        line,
+        at: fault.at,
+        address: fault.address,
+        module: copied(&fault.module.name),
+        function: copied(&function),
+        offset: offset.into(),
+        file: copied(&file),
+        text: copied(&text),
+    };
+    // SAFETY: the header's contract: room for one, or NULL.
+    if let Some(to) = unsafe { to.as_mut() } {
+        *to = made;
+    }
+    1
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_region_new(bytes: usize) -> *mut Region {
+    boxed(Region::new(bytes))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_region_free(region: *mut Region) {
+    // SAFETY: the header's contract.
+    unsafe { free(region) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_region_address(region: &Region) -> *mut c_void {
+    region.address() as *mut c_void
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_region_share(region: &Region, instance: &Instance, writable: c_int) -> u64 {
+    region.share(instance, writable != 0).unwrap_or_else(|error| {
+        fail(error);
+        0
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_policy_new() -> *mut Arc<Policy> {
+    Box::into_raw(Box::default())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_policy_free(policy: *mut Arc<Policy>) {
+    // SAFETY: the header's contract.
+    unsafe { free(policy) }
+}
+
+/// Changes a policy that no instance has yet.
+fn change(policy: &mut Arc<Policy>, with: impl FnOnce(Policy) -> Result<Policy, std::io::Error>) -> c_int {
+    let Some(own) = Arc::get_mut(policy) else {
+        fail(Error::Busy);
+        return -1;
+    };
+    number(with(std::mem::take(own)).map(|changed| *own = changed))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_policy_directory(
+    policy: &mut Arc<Policy>,
+    name: *const c_char,
+    path: *const c_char,
+    writable: c_int,
+) -> c_int {
+    // SAFETY: the header's contract.
+    let (name, path) = unsafe { (text(name), text(path)) };
+    change(policy, |p| p.directory(name, Path::new(path), writable != 0))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_policy_standard_files(policy: &mut Arc<Policy>) {
+    change(policy, |p| Ok(Policy { standard: [true; 3], ..p }));
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_policy_memory(policy: &mut Arc<Policy>, bytes: u64) {
+    change(policy, |p| Ok(p.memory(bytes)));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_policy_allow(policy: &mut Arc<Policy>, what: *const c_char) {
+    // SAFETY: the header's contract.
+    let what = unsafe { text(what) };
+    change(policy, |p| Ok(p.allow(what)));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_handle_signal(signal: c_int, info: *mut c_void, context: *mut c_void) -> c_int {
+    // SAFETY: the header's contract: the arguments of a signal handler.
+    unsafe { fault::handle(signal, info.cast(), context) }.into()
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_leave_handlers_alone() {
+    fault::leave_handlers_alone();
+}
+
+// The header's numbers are the crate's.
+const _: () = assert!(status::FAULT == 1 && status::NO_STACK == 2 && status::NOT_LENT == 3);
+const _: () = assert!(size_of::<CFault>() == 40 + 128 + 128 + 256 + 512);

@@ -1,0 +1,68 @@
+//! Deadlines of calls: one thread that sleeps until the next, and poisons the instance whose time is over.
+
+use crate::fault::Cause;
+use crate::instance::{Shared, lock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+#[derive(Default)]
+struct Calls {
+    /// By time, then by number, so that no two are the same.
+    next: BTreeMap<(Instant, u64), Weak<Shared>>,
+    number: u64,
+    running: bool,
+}
+
+static CALLS: Mutex<Option<Calls>> = Mutex::new(None);
+static CHANGED: Condvar = Condvar::new();
+
+/// While it lives, the clock runs.
+pub struct Armed((Instant, u64));
+
+pub fn arm(shared: &Arc<Shared>, time: Duration) -> Armed {
+    let mut guard = lock(&CALLS);
+    let calls = guard.get_or_insert_with(Calls::default);
+    calls.number += 1;
+    let end = Instant::now() + time;
+    let key = (end, calls.number);
+    let first = calls.next.keys().next().is_none_or(|next| key < *next);
+    calls.next.insert(key, Arc::downgrade(shared));
+    if !calls.running {
+        calls.running = std::thread::Builder::new().name("pebble-sfi-clock".into()).spawn(watch).is_ok();
+    }
+    if first {
+        CHANGED.notify_one();
+    }
+    Armed(key)
+}
+
+impl Drop for Armed {
+    fn drop(&mut self) {
+        if let Some(calls) = lock(&CALLS).as_mut() {
+            calls.next.remove(&self.0);
+        }
+    }
+}
+
+fn watch() {
+    let mut guard = lock(&CALLS);
+    loop {
+        let now = Instant::now();
+        let next = guard.as_ref().and_then(|calls| calls.next.keys().next().copied());
+        match next {
+            Some(key) if key.0 <= now => {
+                // Under the lock: a call that ends now waits for its instance to be poisoned, not the next one.
+                if let Some(shared) =
+                    guard.as_mut().and_then(|calls| calls.next.remove(&key)).and_then(|w| w.upgrade())
+                {
+                    shared.poison(Cause::Deadline);
+                }
+            }
+            Some(key) => {
+                guard = CHANGED.wait_timeout(guard, key.0 - now).unwrap_or_else(|e| e.into_inner()).0
+            }
+            None => guard = CHANGED.wait(guard).unwrap_or_else(|e| e.into_inner()),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! One error type a boundary: loading, making instances and portals. What a domain does wrong is a [`crate::Fault`].
+
+use pebble_portal::SpecError;
+use pebble_portal::emit::x86_64::EmitError;
+use std::fmt;
+use std::io;
+
+/// Why a file is no module, and at which byte of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    pub offset: u64,
+    pub reason: &'static str,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {:#x}: {}", self.offset, self.reason)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// Loading a module.
+#[derive(Debug)]
+pub enum LoadError {
+    Read(io::Error),
+    Malformed(Malformed),
+    /// The verifier's word: rule and address.
+    Refused(String),
+    /// Memory for the code.
+    System(io::Error),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Read(e) => write!(f, "cannot read the module: {e}"),
+            LoadError::Malformed(e) => write!(f, "not a module: {e}"),
+            LoadError::Refused(why) => write!(f, "refused by the verifier: {why}"),
+            LoadError::System(e) => write!(f, "no memory for the module: {e}"),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+impl From<Malformed> for LoadError {
+    fn from(e: Malformed) -> LoadError {
+        LoadError::Malformed(e)
+    }
+}
+
+/// Everything after loading.
+#[derive(Debug)]
+pub enum Error {
+    System {
+        doing: &'static str,
+        error: io::Error,
+    },
+    /// More instances than the address space has slots for.
+    NoSlot,
+    /// More threads or nested stacks in one instance than it has room for.
+    NoStack,
+    /// More portals than the code area holds.
+    NoCode,
+    Spec(SpecError),
+    Portal(EmitError),
+    NoExport(String),
+    NoImport(Vec<String>),
+    /// A call into the instance is outstanding (or was abandoned by `longjmp`).
+    Busy,
+    /// The memory does not belong to the instance, or to no region.
+    OutOfBounds,
+    /// No room in the window area, or the place is taken.
+    NoWindow,
+    /// The processor or the kernel cannot set segment bases from user mode.
+    NoSegmentBase,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::System { doing, error } => write!(f, "{doing}: {error}"),
+            Error::NoSlot => write!(f, "too many instances: no slot of address space is left"),
+            Error::NoStack => write!(f, "too many threads or stacks in this instance"),
+            Error::NoCode => write!(f, "too many portals: the code area is full"),
+            Error::Spec(e) => write!(f, "portal specification: {e}"),
+            Error::Portal(e) => write!(f, "portal: {e}"),
+            Error::NoExport(name) => write!(f, "the module does not export '{name}'"),
+            Error::NoImport(names) => {
+                write!(f, "nobody provides what the module imports: {}", names.join(", "))
+            }
+            Error::Busy => {
+                write!(f, "a call into the instance is outstanding, or longjmp left it unfinished")
+            }
+            Error::OutOfBounds => write!(f, "the memory is not the instance's, or belongs to no region"),
+            Error::NoWindow => write!(f, "no room for this window or shared region"),
+            Error::NoSegmentBase => {
+                write!(f, "fault domains need the FSGSBASE instructions (Linux 5.9, Ivy Bridge)")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<SpecError> for Error {
+    fn from(e: SpecError) -> Error {
+        Error::Spec(e)
+    }
+}
+
+impl From<EmitError> for Error {
+    fn from(e: EmitError) -> Error {
+        Error::Portal(e)
+    }
+}
+
+pub fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Error {
+    move |error| Error::System { doing, error }
+}

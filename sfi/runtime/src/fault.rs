@@ -1,0 +1,380 @@
+//! Faults of domains: from a signal to an error at the call that is outstanding.
+//!
+//! Problem: a fault in confined code must end the call, one anywhere else must be what it would be without us: a core dump, a
+//! debugger's stop, the process's own handler. Strategy: the handler decides by two numbers that confined code cannot forge: the
+//! interrupted instruction pointer lies in an instance's text (or in portal code), and the stack pointer in a return stack of that slot.
+//! Then the frame under the stack's top says where the call came from, and the interrupted context is changed to be there,
+//! with a status. Everything else goes to the handler that was there before.
+//!
+//! Invariants: the handler allocates nothing, takes no lock, and makes one system call (`mprotect`); it reads only the reservation and what
+//! records point to. Deadlines and cancellations use no signal of their own: the instance's code loses its rights, and whoever is in it faults.
+
+use crate::arena;
+use crate::error::{Error, system};
+use crate::instance::Shared;
+use crate::layout::*;
+use crate::module::Module;
+use crate::record::Mark;
+use crate::report;
+use crate::slots;
+use crate::thread::{self, Thread, status};
+use pebble_portal::sfi::{STATUS_BYTES, record};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// What ended a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Cause {
+    /// Memory outside, or without the right to it.
+    Memory = 1,
+    /// Division by zero or overflow, or a floating-point trap.
+    Arithmetic,
+    /// An instruction that does not exist, or `abort`.
+    Instruction,
+    ReturnStack,
+    DataStack,
+    Deadline,
+    Cancelled,
+    /// An import that nobody provides.
+    Import,
+    /// `longjmp` to a place that is not on the stack.
+    LongJump,
+    /// It has ended itself, by `exit`.
+    Exit,
+    /// It has ended itself, by `abort` or a signal to itself.
+    Abort,
+}
+
+impl Cause {
+    pub(crate) fn from_number(number: u32) -> Option<Cause> {
+        use Cause::*;
+        let all = [
+            Memory,
+            Arithmetic,
+            Instruction,
+            ReturnStack,
+            DataStack,
+            Deadline,
+            Cancelled,
+            Import,
+            LongJump,
+            Exit,
+            Abort,
+        ];
+        all.into_iter().find(|cause| *cause as u32 == number)
+    }
+
+    pub const fn text(self) -> &'static str {
+        match self {
+            Cause::Memory => "memory access outside the domain or without the right to it",
+            Cause::Arithmetic => "arithmetic trap",
+            Cause::Instruction => "illegal instruction or abort",
+            Cause::ReturnStack => "return stack overflow",
+            Cause::DataStack => "data stack overflow",
+            Cause::Deadline => "deadline passed",
+            Cause::Cancelled => "cancelled",
+            Cause::Import => "call of an import that nobody provides",
+            Cause::LongJump => "longjmp to a place that is not on the stack",
+            Cause::Exit => "it has exited",
+            Cause::Abort => "it has aborted",
+        }
+    }
+}
+
+/// What the signal handler writes down.
+pub struct Report {
+    cause: Cause,
+    signal: i32,
+    address: u64,
+    rip: u64,
+    registers: [u64; 16],
+    /// Lives, since the call that faulted keeps its instance.
+    shared: *const Shared,
+}
+
+/// A fault of a domain, for people.
+#[derive(Clone)]
+pub struct Fault {
+    pub cause: Cause,
+    pub signal: i32,
+    pub instance: u32,
+    pub module: Arc<Module>,
+    /// Where it was executing, as an offset in the segment: the file's own addresses.
+    pub at: u64,
+    /// What it touched, for memory and stacks.
+    pub address: u64,
+    /// General registers by number.
+    pub registers: [u64; 16],
+    /// Base of the segment.
+    pub base: u64,
+    pub function: Option<(String, u32)>,
+}
+
+impl Fault {
+    /// File and line, if the module has debug information.
+    pub fn line(&self) -> Option<(String, u32)> {
+        report::line(&self.module.bytes, self.at)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (instance {}): {}", self.module.name, self.instance, self.cause.text())?;
+        if matches!(self.cause, Cause::Memory | Cause::DataStack | Cause::ReturnStack) {
+            write!(f, " at {:#x}", self.address)?;
+            if self.address.wrapping_sub(self.base) < SEGMENT {
+                write!(f, " (segment + {:#x})", self.address - self.base)?;
+            }
+        }
+        write!(f, ", executing {:#x}", self.at)?;
+        if let Some((name, offset)) = &self.function {
+            write!(f, " in {name}+{offset:#x}")?;
+        }
+        if let Some((file, line)) = self.line() {
+            write!(f, " at {file}:{line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why a call has no value.
+#[derive(Clone, Debug)]
+pub enum CallError {
+    Fault(Box<Fault>),
+    NoStack,
+    NotLent,
+    Words { wanted: usize, given: usize },
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallError::Fault(fault) => fault.fmt(f),
+            CallError::NoStack => write!(f, "no stack for this thread in the instance"),
+            CallError::NotLent => write!(f, "a window or capability could not be lent"),
+            CallError::Words { wanted, given } => write!(f, "the portal takes {wanted} words, not {given}"),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+/// The last fault of this thread's calls, once.
+pub fn take_fault() -> Option<Fault> {
+    let report = thread::with(|thread| thread.report.get_mut().take())??;
+    // SAFETY: the call that faulted went through a portal, which the caller still holds.
+    let shared = unsafe { &*report.shared };
+    let module = shared.module.clone();
+    let at = report.rip.wrapping_sub(shared.base);
+    // Past the return stack a fault in portal code is the domain's: it is where the portal was called.
+    let function =
+        u32::try_from(at).ok().and_then(|at| module.function(at)).map(|(name, at)| (name.to_string(), at));
+    Some(Fault {
+        cause: report.cause,
+        signal: report.signal,
+        instance: shared.number,
+        module,
+        at,
+        address: report.address,
+        registers: report.registers,
+        base: shared.base,
+        function,
+    })
+}
+
+const SIGNALS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
+
+struct Old([libc::sigaction; 4]);
+
+static OLD: OnceLock<Old> = OnceLock::new();
+static OWN_HANDLERS: AtomicBool = AtomicBool::new(true);
+
+/// For a process whose own handlers come first: they must hand faults of domains to [`handle`]. Before the first instance.
+pub fn leave_handlers_alone() {
+    OWN_HANDLERS.store(false, Ordering::Relaxed);
+}
+
+/// Installs the handlers, once. Those that were there are kept for faults outside.
+pub fn install() -> Result<(), Error> {
+    if OLD.get().is_some() || !OWN_HANDLERS.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    static MAKING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _one = MAKING.lock().unwrap_or_else(|e| e.into_inner());
+    if OLD.get().is_some() {
+        return Ok(());
+    }
+    // SAFETY: asks for the handlers, then sets ours, which is async-signal-safe; all structures are whole.
+    unsafe {
+        let mut old: [libc::sigaction; 4] = std::mem::zeroed();
+        for (signal, old) in SIGNALS.into_iter().zip(&mut old) {
+            libc::sigaction(signal, std::ptr::null(), old);
+        }
+        let _ = OLD.set(Old(old));
+        for signal in SIGNALS {
+            let mut new: libc::sigaction = std::mem::zeroed();
+            new.sa_sigaction = on_signal as *const () as usize;
+            new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+            libc::sigemptyset(&mut new.sa_mask);
+            if libc::sigaction(signal, &new, std::ptr::null_mut()) != 0 {
+                return Err(system("installing a signal handler")(std::io::Error::last_os_error()));
+            }
+        }
+    }
+    Ok(())
+}
+
+extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel passes whole structures; `errno` is this thread's.
+    unsafe {
+        let errno = *libc::__errno_location();
+        if !handle(signal, info, context) {
+            pass_on(signal, info, context);
+        }
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// Whether the signal was a fault of a domain; then the context leads back to the caller.
+///
+/// # Safety
+/// The arguments are those of a handler with `SA_SIGINFO`, on a stack that is no domain's.
+pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) -> bool {
+    // SAFETY: by the function's contract.
+    let (info, context) = unsafe { (&*info, &mut *context.cast::<libc::ucontext_t>()) };
+    // Sent by somebody, not raised by an instruction.
+    if info.si_code <= 0 {
+        return false;
+    }
+    let gregs = &mut context.uc_mcontext.gregs;
+    let (rip, rsp) = (gregs[libc::REG_RIP as usize] as u64, gregs[libc::REG_RSP as usize] as u64);
+    let Some(slots) = slots::existing() else { return false };
+    let Some(slot) = slots.return_stack(rsp) else { return false };
+    let shared = slots.instance(slot);
+    if shared.is_null() {
+        return false;
+    }
+    // SAFETY: an instance in which a call is outstanding is not dropped.
+    let instance = unsafe { &*shared };
+    let text = instance.module.text_pages();
+    let confined = text.contains(&rip.wrapping_sub(instance.base));
+    if !confined && !arena::contains(rip) {
+        return false;
+    }
+    let mark = Mark(rsp | (RETURN_STACK - 1));
+    let Some((resume, site)) = mark.frame(mark.get(record::TOP)) else { return false };
+    // SAFETY: the fields of a fault's information are there for these four signals.
+    let address = unsafe { info.si_addr() } as u64;
+    let cause = match signal {
+        libc::SIGFPE => Cause::Arithmetic,
+        libc::SIGILL if !confined => crate::longjmp::cause(rip),
+        libc::SIGILL => Cause::Instruction,
+        _ => {
+            let guard = mark.0 - (RETURN_STACK - 1);
+            let limit = mark.get(record::DATA_LIMIT);
+            match instance.poisoned() {
+                Some(cause @ (Cause::Deadline | Cause::Cancelled | Cause::Exit | Cause::Abort))
+                    if address == rip =>
+                {
+                    cause
+                }
+                _ if address.wrapping_sub(guard) < PAGE => Cause::ReturnStack,
+                _ if address.wrapping_sub(limit - PAGE) < PAGE => Cause::DataStack,
+                _ => Cause::Memory,
+            }
+        }
+    };
+    // In portal code the domain is where it called the portal from.
+    let at = if confined { rip } else { mark.peek(rsp).unwrap_or(rip) };
+    const ORDER: [i32; 16] = [
+        libc::REG_RAX,
+        libc::REG_RCX,
+        libc::REG_RDX,
+        libc::REG_RBX,
+        libc::REG_RSP,
+        libc::REG_RBP,
+        libc::REG_RSI,
+        libc::REG_RDI,
+        libc::REG_R8,
+        libc::REG_R9,
+        libc::REG_R10,
+        libc::REG_R11,
+        libc::REG_R12,
+        libc::REG_R13,
+        libc::REG_R14,
+        libc::REG_R15,
+    ];
+    let registers = ORDER.map(|r| gregs[r as usize] as u64);
+    let report = Report { cause, signal, address, rip: at, registers, shared };
+    let thread = mark.get(record::THREAD) as *const Thread;
+    // SAFETY: the record names the block of the thread that owns the stack, which is this one; nothing on it reads the report
+    // while it is in the domain. A report that nobody fetched is only numbers, so replacing it drops nothing.
+    unsafe { (*thread).report.get().write(Some(report)) };
+    instance.poison(cause);
+    // The call is over, whatever `busy` is asked meanwhile.
+    mark.poke(resume - 8, 0);
+    gregs[libc::REG_RSP as usize] = resume as i64;
+    gregs[libc::REG_RIP as usize] = (site + STATUS_BYTES) as i64;
+    gregs[libc::REG_RAX as usize] = 0;
+    gregs[libc::REG_RDX as usize] = status::FAULT as i64;
+    // Trap, direction and alignment-check flags are as the convention has them.
+    gregs[libc::REG_EFL as usize] &= !(1 << 8 | 1 << 10 | 1 << 18);
+    let float = context.uc_mcontext.fpregs;
+    // SAFETY: the kernel's frame has the floating-point state, or no pointer to it.
+    if let Some(float) = unsafe { float.as_mut() } {
+        // An empty x87 stack without pending exceptions.
+        (float.swd, float.ftw) = (0, 0);
+        float.mxcsr &= !0x3f;
+    }
+    true
+}
+
+/// To the handler that was there before, as the kernel would have called it, but for the stack.
+///
+/// # Safety
+/// As for [`handle`].
+unsafe fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let place = SIGNALS.iter().position(|s| *s == signal);
+    let Some(old) = OLD.get().zip(place).and_then(|(old, place)| old.0.get(place)) else { return };
+    // SAFETY: the old action is what `sigaction` gave; its handler has the type that its flags say.
+    unsafe {
+        match old.sa_sigaction {
+            libc::SIG_DFL => {
+                // The instruction faults again, and the process ends as it would have.
+                libc::sigaction(signal, old, std::ptr::null_mut());
+                if (*info).si_code <= 0 {
+                    libc::raise(signal);
+                }
+            }
+            libc::SIG_IGN if (*info).si_code <= 0 => {}
+            libc::SIG_IGN => {
+                let mut default: libc::sigaction = std::mem::zeroed();
+                default.sa_sigaction = libc::SIG_DFL;
+                libc::sigaction(signal, &default, std::ptr::null_mut());
+            }
+            handler => {
+                let mut mask = old.sa_mask;
+                if old.sa_flags & libc::SA_NODEFER == 0 {
+                    libc::sigaddset(&mut mask, signal);
+                }
+                let mut before: libc::sigset_t = std::mem::zeroed();
+                libc::pthread_sigmask(libc::SIG_BLOCK, &mask, &mut before);
+                if old.sa_flags & libc::SA_SIGINFO != 0 {
+                    type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+                    std::mem::transmute::<usize, Handler>(handler)(signal, info, context);
+                } else {
+                    std::mem::transmute::<usize, extern "C" fn(i32)>(handler)(signal);
+                }
+                libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Fault domains: untrusted native code inside this process, behind a wall made of its own instructions.
+//!
+//! [`Module::open`] parses and verifies a file, [`Imports::link`] gives it what it imports, [`Instance::new`] makes a fresh
+//! memory for it, [`Instance::portal`] opens a door to one of its functions, and [`Portal::call`] goes through. Whatever the
+//! module does, the call comes back: with its value or with a [`Fault`] that says who, where and why.
+//! The memory map and what each part may rely on are in `docs/src/fault-domains.md`.
+//!
+//! `unsafe` is allowed here, as nowhere else on this side of the wall; each use says why it is right.
+
+mod arena;
+mod capi;
+mod deadline;
+mod elf;
+mod error;
+mod fault;
+mod imports;
+mod instance;
+mod layout;
+mod longjmp;
+mod module;
+mod os;
+mod policy;
+mod portal;
+mod record;
+mod region;
+mod report;
+mod run;
+mod slots;
+mod space;
+mod sys;
+mod thread;
+mod verdict;
+mod window;
+
+pub use elf::{Export, Image, Import, Level, Symbol};
+pub use error::{Error, LoadError, Malformed};
+pub use fault::{CallError, Cause, Fault, handle, leave_handlers_alone, take_fault};
+pub use imports::{Caller, Imports, Linked};
+pub use instance::Instance;
+pub use module::Module;
+pub use policy::Policy;
+pub use portal::{Entry, Outcome, Portal};
+pub use region::Region;
+pub use run::{RunError, run, run_module};
+pub use thread::status;
+
+/// Instances alive, for those who watch for leaks.
+pub fn instances() -> usize {
+    slots::existing().map_or(0, slots::Slots::in_use)
+}

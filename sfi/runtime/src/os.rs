@@ -1,0 +1,102 @@
+//! Memory from the kernel: thin functions over the system calls, for ranges inside the reservation.
+//!
+//! Every address that is replaced lies in memory that this crate has reserved for itself, so no mapping of the process is ever
+//! touched. A failed call leaves errno, which is the error.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+pub use libc::{PROT_EXEC, PROT_NONE, PROT_READ, PROT_WRITE};
+
+fn checked(address: *mut libc::c_void) -> io::Result<u64> {
+    if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address as u64) }
+}
+
+/// New address space that nothing uses and that costs nothing.
+pub fn reserve(bytes: u64) -> io::Result<u64> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: the kernel chooses the place; no existing mapping changes.
+    checked(unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, PROT_NONE, flags, -1, 0) })
+}
+
+fn fixed(at: u64, bytes: u64, prot: i32, flags: i32, fd: i32, offset: u64) -> io::Result<()> {
+    // SAFETY: callers name a range of the reservation that no Rust object lives in (layout.rs); what was there is discarded.
+    let r = unsafe {
+        libc::mmap(at as *mut _, bytes as usize, prot, flags | libc::MAP_FIXED, fd, offset as libc::off_t)
+    };
+    checked(r).map(drop)
+}
+
+/// Zeroed memory at a place of the reservation.
+pub fn anonymous(at: u64, bytes: u64, prot: i32) -> io::Result<()> {
+    fixed(at, bytes, prot, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1, 0)
+}
+
+/// Makes a range of the reservation unreachable again, and frees what was there.
+pub fn vacate(at: u64, bytes: u64) -> io::Result<()> {
+    anonymous(at, bytes, PROT_NONE)
+}
+
+pub fn shared(at: u64, bytes: u64, prot: i32, file: &OwnedFd, offset: u64) -> io::Result<()> {
+    fixed(at, bytes, prot, libc::MAP_SHARED, file.as_raw_fd(), offset)
+}
+
+/// A copy of the file's pages, made when they are written.
+pub fn copied(at: u64, bytes: u64, prot: i32, file: &OwnedFd, offset: u64) -> io::Result<()> {
+    fixed(at, bytes, prot, libc::MAP_PRIVATE | libc::MAP_NORESERVE, file.as_raw_fd(), offset)
+}
+
+/// A mapping of the file where the kernel likes.
+pub fn anywhere(bytes: u64, prot: i32, file: &OwnedFd) -> io::Result<u64> {
+    // SAFETY: the kernel chooses the place; no existing mapping changes.
+    checked(unsafe {
+        libc::mmap(std::ptr::null_mut(), bytes as usize, prot, libc::MAP_SHARED, file.as_raw_fd(), 0)
+    })
+}
+
+/// Undoes [`anywhere`] or [`reserve`].
+pub fn unmap(at: u64, bytes: u64) {
+    // SAFETY: callers own the mapping and keep no reference into it.
+    unsafe { libc::munmap(at as *mut _, bytes as usize) };
+}
+
+/// Also called in the signal handler: one system call, no allocation.
+pub fn protect(at: u64, bytes: u64, prot: i32) -> io::Result<()> {
+    // SAFETY: callers name pages of an instance, in which no Rust object lives.
+    match unsafe { libc::mprotect(at as *mut _, bytes as usize, prot) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Gives the memory back, and keeps the mapping.
+pub fn discard(at: u64, bytes: u64) {
+    // SAFETY: callers name private pages of a stack that nobody uses; they read as zero afterwards.
+    unsafe { libc::madvise(at as *mut _, bytes as usize, libc::MADV_DONTNEED) };
+}
+
+/// A file that lives in memory only.
+pub fn memory_file(name: &std::ffi::CStr, bytes: u64) -> io::Result<OwnedFd> {
+    // SAFETY: the name is a C string; the descriptor that comes back is nobody else's.
+    let file = unsafe {
+        match libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) {
+            -1 => return Err(io::Error::last_os_error()),
+            fd => OwnedFd::from_raw_fd(fd),
+        }
+    };
+    // SAFETY: a descriptor of ours.
+    match unsafe { libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) } {
+        0 => Ok(file),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// No write, no change of size, no further seal, for ever.
+pub fn seal(file: &OwnedFd) -> io::Result<()> {
+    let seals = libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: a descriptor of ours.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,144 @@
+//! What a domain may reach of the process's resources: nothing that is not listed here.
+
+use std::collections::HashSet;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+
+/// A directory of the host under a name of the domain's.
+pub(crate) struct Directory {
+    pub name: String,
+    pub file: OwnedFd,
+    pub writable: bool,
+}
+
+/// Built once, for any number of instances.
+pub struct Policy {
+    pub(crate) directories: Vec<Directory>,
+    /// Standard input, output, error.
+    pub(crate) standard: [bool; 3],
+    pub(crate) memory: u64,
+    pub(crate) allowed: HashSet<String>,
+    pub(crate) environment: Vec<CString>,
+}
+
+impl Default for Policy {
+    /// Memory, clock, random numbers.
+    fn default() -> Policy {
+        Policy {
+            directories: Vec::new(),
+            standard: [false; 3],
+            memory: 1 << 30,
+            allowed: HashSet::new(),
+            environment: Vec::new(),
+        }
+    }
+}
+
+impl Policy {
+    /// What a command-line program expects: the three standard files.
+    pub fn program() -> Policy {
+        Policy { standard: [true; 3], ..Policy::default() }
+    }
+
+    /// Lets it use the files below a directory, which it finds as `name`.
+    pub fn directory(mut self, name: &str, path: &Path, writable: bool) -> io::Result<Policy> {
+        use std::os::unix::ffi::OsStrExt;
+        let path = CString::new(path.as_os_str().as_bytes())?;
+        // SAFETY: a C string; the descriptor is nobody else's.
+        let file = unsafe {
+            match libc::open(path.as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) {
+                -1 => return Err(io::Error::last_os_error()),
+                fd => OwnedFd::from_raw_fd(fd),
+            }
+        };
+        let name = name.trim_end_matches('/').to_string();
+        self.directories.push(Directory { name, file, writable });
+        // The longest name decides.
+        self.directories.sort_by_key(|d| std::cmp::Reverse(d.name.len()));
+        Ok(self)
+    }
+
+    pub fn memory(mut self, bytes: u64) -> Policy {
+        self.memory = bytes;
+        self
+    }
+
+    /// Something that is off otherwise: `sleep`.
+    pub fn allow(mut self, what: &str) -> Policy {
+        self.allowed.insert(what.into());
+        self
+    }
+
+    pub fn variable(mut self, text: &str) -> Policy {
+        self.environment.extend(CString::new(text));
+        self
+    }
+
+    /// The directory that a path of the domain's leads into, and the rest of the path.
+    pub(crate) fn find<'a>(&self, path: &'a str) -> Option<(&Directory, &'a str)> {
+        self.directories.iter().find_map(|d| {
+            let rest = match d.name.as_str() {
+                "." | "" if !path.starts_with('/') || d.name.is_empty() => path,
+                name => path.strip_prefix(name).filter(|rest| rest.is_empty() || rest.starts_with('/'))?,
+            };
+            let rest = rest.trim_start_matches('/');
+            Some((d, if rest.is_empty() { "." } else { rest }))
+        })
+    }
+}
+
+/// `open_how` of the kernel.
+#[repr(C)]
+struct How {
+    flags: u64,
+    mode: u64,
+    resolve: u64,
+}
+
+const RESOLVE_NO_MAGICLINKS: u64 = 2;
+const RESOLVE_BENEATH: u64 = 8;
+
+impl Directory {
+    /// Opens below the directory; no symbolic link and no `..` leads out of it. The kernel's error number on failure.
+    pub(crate) fn open(&self, path: &str, flags: i32, mode: u32) -> Result<OwnedFd, i32> {
+        let path = CString::new(path).map_err(|_| libc::EINVAL)?;
+        let creates = flags & (libc::O_CREAT | libc::O_TMPFILE & !libc::O_DIRECTORY) != 0;
+        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY || creates || flags & libc::O_TRUNC != 0;
+        if writes && !self.writable {
+            return Err(libc::EACCES);
+        }
+        let how = How {
+            flags: (flags | libc::O_CLOEXEC) as u32 as u64,
+            mode: if creates { u64::from(mode & 0o777) } else { 0 },
+            resolve: RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+        };
+        // SAFETY: a C string and a whole structure of the size given.
+        let fd = unsafe {
+            libc::syscall(libc::SYS_openat2, self.file.as_raw_fd(), path.as_ptr(), &how, size_of::<How>())
+        };
+        // SAFETY: a descriptor that is nobody else's.
+        if fd < 0 { Err(errno()) } else { Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) }) }
+    }
+
+    /// The directory of the last component of a path, and that component.
+    pub(crate) fn parent<'a>(&self, path: &'a str) -> Result<(OwnedFd, &'a str), i32> {
+        let (directory, name) = path.rsplit_once('/').unwrap_or((".", path));
+        if matches!(name, "" | "." | "..") {
+            return Err(libc::EINVAL);
+        }
+        Ok((
+            self.open(
+                if directory.is_empty() { "." } else { directory },
+                libc::O_PATH | libc::O_DIRECTORY,
+                0,
+            )?,
+            name,
+        ))
+    }
+}
+
+pub(crate) fn errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}

@@ -1,0 +1,152 @@
+//! Portals into an instance and between two, and calls through them.
+
+use crate::arena;
+use crate::elf::Level;
+use crate::error::Error;
+use crate::fault::{CallError, take_fault};
+use crate::instance::{Code, Shared};
+use crate::thread::{status, ways_in};
+use crate::window::{self, Description};
+use pebble_portal::sfi::{Crossing, Door, Way};
+use std::sync::Arc;
+
+/// A door into an exported function. Any thread may call it; it keeps the instance.
+pub struct Portal {
+    // Before the instance: code goes first.
+    code: Code,
+    callee: Arc<Shared>,
+    _description: Option<Box<Description>>,
+    index: u16,
+    words: usize,
+}
+
+/// What a portal returns in `rax` and `rdx`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub value: u64,
+    /// 0, or one of [`crate::status`].
+    pub status: u64,
+}
+
+/// A portal as a function of the C convention.
+pub type Entry = extern "C" fn(u64, u64, u64, u64, u64, u64) -> Outcome;
+
+pub(crate) fn wide_vectors() -> bool {
+    std::arch::is_x86_feature_detected!("avx")
+}
+
+impl Portal {
+    fn crossing(callee: &Shared, export: &str, spec: &str) -> Result<(Door, Crossing), Error> {
+        let export = callee.module.export(export)?;
+        let spec = match (spec, export.spec.as_str()) {
+            ("", "") => "smiiiiii",
+            ("", own) => own,
+            (given, _) => given,
+        };
+        let (current, no_stack, _) = ways_in();
+        let verdict = &callee.module.verdict;
+        let crossing = Crossing {
+            way: Way::In,
+            caller_slot: 0,
+            callee_slot: (callee.base >> 32) as u32,
+            entry: callee.base + u64::from(export.entry),
+            current,
+            no_stack,
+            lend: window::lend_in as *const () as u64,
+            give_back: window::give_back_in as *const () as u64,
+            description: 0,
+            touched: verdict.touched_by(export.entry),
+            control: verdict.control,
+            x87: verdict.x87,
+            hide: callee.module.level == Level::Full,
+            wide: wide_vectors(),
+            link: 0,
+            index: 0,
+            constant: 0,
+            caller: 0,
+        };
+        Ok((Door::parse(spec)?, crossing))
+    }
+
+    pub(crate) fn into_domain(
+        callee: &Arc<Shared>,
+        export: &str,
+        spec: &str,
+        constant: u64,
+    ) -> Result<Portal, Error> {
+        let (door, mut crossing) = Portal::crossing(callee, export, spec)?;
+        crossing.constant = constant;
+        let words = door.args.iter().filter(|a| Door::is_word(**a)).count();
+        let description = door.lends().then(|| Box::new(Description::new(callee, &door)));
+        crossing.description = description.as_deref().map_or(0, |d| std::ptr::from_ref(d) as u64);
+        let code = Code(arena::portal(&door, &crossing)?);
+        Ok(Portal { code, callee: callee.clone(), _description: description, index: 0, words })
+    }
+
+    pub(crate) fn between(
+        caller: &Arc<Shared>,
+        callee: &Arc<Shared>,
+        export: &str,
+        spec: &str,
+        link: u16,
+        index: u16,
+    ) -> Result<Portal, Error> {
+        let (door, crossing) = Portal::crossing(callee, export, spec)?;
+        let full = caller.module.level == Level::Full;
+        let crossing = Crossing {
+            way: Way::Across,
+            caller_slot: (caller.base >> 32) as u32,
+            no_stack: ways_in().2,
+            caller: caller.number,
+            hide: crossing.hide || full,
+            // Its stacks keep the caller's registers for the way back from a fault.
+            link,
+            index,
+            ..crossing
+        };
+        let words = door.args.iter().filter(|a| Door::is_word(**a)).count();
+        let code = Code(arena::portal(&door, &crossing)?);
+        Ok(Portal { code, callee: callee.clone(), _description: None, index, words })
+    }
+
+    /// Address of the code: a function of the C convention that returns an [`Outcome`].
+    pub fn address(&self) -> u64 {
+        self.code.0
+    }
+
+    pub(crate) fn index(&self) -> u16 {
+        self.index
+    }
+
+    pub(crate) fn callee(&self) -> &Arc<Shared> {
+        &self.callee
+    }
+
+    /// For callers that count cycles. The portal must outlive its use.
+    pub fn entry(&self) -> Entry {
+        // SAFETY: the address of portal code, which keeps this convention whatever the callee does.
+        unsafe { std::mem::transmute::<*const (), Entry>(self.code.0 as *const ()) }
+    }
+
+    /// Calls with the words that the specification's letters ask for.
+    pub fn call(&self, words: &[u64]) -> Result<u64, CallError> {
+        if words.len() != self.words {
+            return Err(CallError::Words { wanted: self.words, given: words.len() });
+        }
+        let word = |i: usize| words.get(i).copied().unwrap_or(0);
+        let outcome = self.entry()(word(0), word(1), word(2), word(3), word(4), word(5));
+        match outcome.status {
+            status::OK => Ok(outcome.value),
+            status::NO_STACK => Err(CallError::NoStack),
+            status::NOT_LENT => Err(CallError::NotLent),
+            _ => Err(take_fault().map_or(CallError::NoStack, |fault| CallError::Fault(Box::new(fault)))),
+        }
+    }
+
+    /// [`Portal::call`] that ends after a time: then the instance is poisoned, and the call comes back with a fault.
+    pub fn call_within(&self, time: std::time::Duration, words: &[u64]) -> Result<u64, CallError> {
+        let _armed = crate::deadline::arm(&self.callee, time);
+        self.call(words)
+    }
+}

@@ -1,0 +1,160 @@
+//! The record at the end of a return stack, and stacks themselves.
+//!
+//! A stack of a thread in an instance is two: the return stack, outside the segment, and the data stack with the thread-local
+//! variables, inside. Portals read and write the record's fields by their offsets in `pebble_portal::sfi::record`.
+
+use crate::arena;
+use crate::error::{Error, system};
+use crate::instance::Shared;
+use crate::layout::*;
+use crate::os;
+use crate::slots::{self, Slots};
+use crate::thread::Thread;
+use pebble_portal::sfi::record;
+
+/// No segment base has this upper half: nothing equals a dead record.
+pub const DEAD: u32 = u32::MAX;
+
+/// A return stack's mark. Whoever makes one vouches that the stack is mapped, as every stack once made is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(pub u64);
+
+impl Mark {
+    fn word(self, field: i32) -> *mut u64 {
+        (self.0 as i64 + i64::from(record::from_mark(field))) as *mut u64
+    }
+
+    pub fn get(self, field: i32) -> u64 {
+        // SAFETY: the record of a mapped stack; its words are plain memory, changed by the owning thread or while nobody is in it.
+        unsafe { self.word(field).read_volatile() }
+    }
+
+    pub fn set(self, field: i32, value: u64) {
+        // SAFETY: as in `get`.
+        unsafe { self.word(field).write_volatile(value) }
+    }
+
+    pub fn slot(self) -> u32 {
+        self.get(record::SLOT) as u32
+    }
+
+    pub fn kill(self) {
+        self.set(record::SLOT, u64::from(DEAD));
+    }
+
+    /// A word of the return stack itself.
+    pub fn peek(self, at: u64) -> Option<u64> {
+        let begin = self.0 - (RETURN_STACK - 1) + PAGE;
+        // SAFETY: between the guard page and the record, aligned: mapped since the stack was made.
+        (at >= begin && at + 8 <= self.0 && at % 8 == 0)
+            .then(|| unsafe { (at as *const u64).read_volatile() })
+    }
+
+    pub fn poke(self, at: u64, value: u64) {
+        if self.peek(at).is_some() {
+            // SAFETY: as in `peek`.
+            unsafe { (at as *mut u64).write_volatile(value) }
+        }
+    }
+
+    /// The frame of the call that entered at `top`: what the stack pointer is behind the call, and where in portal code that is.
+    /// Called in the signal handler too.
+    pub fn frame(self, top: u64) -> Option<(u64, u64)> {
+        let site = self.peek(top.checked_sub(16)?)?;
+        if arena::contains(site) {
+            return Some((top - 8, site));
+        }
+        // Across, the caller's return stack pointer lies between.
+        slots::existing()?.return_stack(site)?;
+        let site = self.peek(top - 24)?;
+        arena::contains(site).then_some((top - 16, site))
+    }
+
+    /// A call into this stack has not come back.
+    pub fn busy(self) -> bool {
+        let bottom = self.get(record::BOTTOM);
+        self.frame(bottom).is_some() || self.get(record::TOP) != bottom
+    }
+}
+
+/// A stack that an instance has given to a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Given {
+    pub mark: Mark,
+    pub data: u32,
+}
+
+/// Takes a return stack of the slot, mapped.
+pub fn take_return_stack(slots: &Slots, slot: u32) -> Result<Mark, Error> {
+    let place = slots.slots.get(slot as usize).ok_or(Error::NoSlot)?;
+    let mut place = place.lock().unwrap_or_else(|e| e.into_inner());
+    if let Some(stack) = place.unused.pop() {
+        return Ok(Mark(slots.mark(slot, stack)));
+    }
+    if place.made == MAX_STACKS {
+        return Err(Error::NoStack);
+    }
+    let mark = slots.mark(slot, place.made);
+    let begin = mark - (RETURN_STACK - 1) + PAGE;
+    os::anonymous(begin, RETURN_STACK - PAGE, os::PROT_READ | os::PROT_WRITE)
+        .map_err(system("making a return stack"))?;
+    place.made += 1;
+    Ok(Mark(mark))
+}
+
+/// Gives a return stack back to its slot; its memory but for the record's page to the system.
+pub fn give_return_stack(slots: &Slots, slot: u32, mark: Mark) {
+    mark.kill();
+    shrink(mark);
+    if let Some(place) = slots.slots.get(slot as usize) {
+        let stack = (mark.0 - slots.segment(slot) - RETURN_STACKS) / RETURN_STACK;
+        place.lock().unwrap_or_else(|e| e.into_inner()).unused.push(stack as u32);
+    }
+}
+
+/// What lies below the pages near the record is not kept once its user has gone.
+pub fn shrink(mark: Mark) {
+    let begin = mark.0 - (RETURN_STACK - 1) + PAGE;
+    os::discard(begin, RETURN_STACK - 2 * PAGE);
+}
+
+/// Maps data stack `index` and fills in its thread-local variables. The top of the stack below them.
+pub fn make_data_stack(shared: &Shared, index: u32) -> Result<u64, Error> {
+    let end = data_stack_end(shared, index);
+    os::anonymous(end - DATA_STACK + PAGE, DATA_STACK - PAGE, os::PROT_READ | os::PROT_WRITE)
+        .map_err(system("making a data stack"))?;
+    let tls = shared.module.tls();
+    let mut top = end;
+    if tls.bytes > 0 {
+        top = end - u64::from(tls.bytes).next_multiple_of(u64::from(tls.align));
+        shared.poke(top - shared.base, shared.module.tls_template())?;
+    }
+    Ok(top & !63)
+}
+
+pub fn data_stack_end(shared: &Shared, index: u32) -> u64 {
+    shared.base + DATA_STACKS_END - u64::from(index) * DATA_STACK
+}
+
+/// Fills in the record of a stack for a thread in an instance.
+pub fn furnish(mark: Mark, shared: &Shared, thread: &Thread, home: Mark, data_top: u64, data_limit: u64) {
+    let top = mark.0 + 1 - record::BYTES as u64;
+    // Words that a portal has not written yet must not look like an outstanding call.
+    (1..=4).for_each(|i| mark.poke(top - i * 8, 0));
+    let words = [
+        (record::TOP, top),
+        (record::BOTTOM, top),
+        (record::DATA, data_top),
+        (record::DATA_BOTTOM, data_top),
+        (record::DATA_LIMIT, data_limit),
+        (record::HOME, home.0),
+        (record::QUEUE, 0),
+        (record::LINKS, if mark == home { thread.links(shared.slot) } else { 0 }),
+        (record::DOMAIN, shared as *const Shared as u64),
+        (record::THREAD, thread as *const Thread as u64),
+        (record::INSTANCE, shared as *const Shared as u64),
+        (record::SIBLING, 0),
+        (record::SLOT, shared.base >> 32 | u64::from(thread.number) << 32),
+    ];
+    words.into_iter().for_each(|(field, value)| mark.set(field, value));
+}

@@ -1,0 +1,438 @@
+//! The trusted arbitration code: what the domain's C library asks for by `pbl_syscall`, with Linux's numbers and errors.
+//!
+//! Problem: the C library speaks system calls, and none of the domain's may reach the kernel as it is. Strategy: an allow-list; each
+//! call is done anew by the process, with its own descriptors, within the policy; pointers are ranges of the segment before the kernel sees
+//! them, and the kernel's own checks (`EFAULT`, read-only pages) hold for what is not mapped or is code.
+//! Every call is answered by a number: a result, or a negated errno.
+
+use crate::error::Error;
+use crate::fault::Cause;
+use crate::imports::Imports;
+use crate::instance::{Shared, lock};
+use crate::layout::*;
+use crate::os;
+use crate::policy::{Policy, errno};
+use crate::space::Space;
+use libc::c_long;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex};
+
+/// What one instance has of the process's resources.
+pub struct Resources {
+    policy: Arc<Policy>,
+    state: Mutex<State>,
+}
+
+struct State {
+    space: Space,
+    files: Vec<Option<File>>,
+    exit: Option<i32>,
+}
+
+enum File {
+    /// 0, 1 or 2 of the process.
+    Standard(RawFd),
+    Own(OwnedFd),
+}
+
+impl File {
+    fn fd(&self) -> RawFd {
+        match self {
+            File::Standard(fd) => *fd,
+            File::Own(file) => file.as_raw_fd(),
+        }
+    }
+}
+
+type Answer = Result<i64, i32>;
+
+const MOST_FILES: usize = 256;
+const MOST_BYTES: u64 = 1 << 30;
+
+impl Resources {
+    /// `begin`: offset from which on memory may be given out.
+    pub fn new(policy: &Arc<Policy>, begin: u64) -> Resources {
+        let files = (0..3).map(|fd| policy.standard[fd as usize].then_some(File::Standard(fd))).collect();
+        let space = Space::new(begin, policy.memory);
+        Resources { policy: policy.clone(), state: Mutex::new(State { space, files, exit: None }) }
+    }
+
+    /// As at the begin: no memory, no files but the standard ones.
+    pub fn reset(&self, begin: u64) {
+        *lock(&self.state) =
+            Resources::new(&self.policy, begin).state.into_inner().unwrap_or_else(|e| e.into_inner());
+    }
+
+    pub fn exit_code(&self) -> Option<i32> {
+        lock(&self.state).exit
+    }
+}
+
+impl Imports {
+    /// `pbl_syscall`, for instances that have been given resources by [`crate::Instance::grant`].
+    pub fn system_calls(&mut self) -> Result<(), Error> {
+        // SAFETY: `enter` takes the caller's identity and five words of any value.
+        unsafe { self.function("pbl_syscall", "smaiiiii", enter as *const (), 0) }?;
+        // SAFETY: as above, with fewer words.
+        unsafe { self.function("pbl_sys_write", "smaiii", write_only as *const (), 0) }
+    }
+}
+
+extern "C" fn write_only(caller: u64, fd: u64, at: u64, bytes: u64) -> i64 {
+    enter(caller, libc::SYS_write as u64, fd, at, bytes, 0)
+}
+
+extern "C" fn enter(caller: u64, number: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
+    // SAFETY: the portal passes the word of the record under the call, whose instance a running call keeps alive.
+    let shared: &Shared = unsafe { &*(caller as *const Shared) };
+    let Some(resources) = shared.resources.get() else { return -i64::from(libc::ENOSYS) };
+    let call = Call { shared, resources, a, b, c, d };
+    match call.answer(number as c_long) {
+        Ok(value) => value,
+        Err(error) => -i64::from(error),
+    }
+}
+
+struct Call<'a> {
+    shared: &'a Shared,
+    resources: &'a Resources,
+    a: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+}
+
+/// Result of a system call of ours.
+fn result(value: c_long) -> Answer {
+    if value < 0 { Err(errno()) } else { Ok(value) }
+}
+
+impl Call<'_> {
+    /// A range of the segment, as an address for the kernel.
+    fn range(&self, at: u64, bytes: u64) -> Result<u64, i32> {
+        let offset = at.wrapping_sub(self.shared.base);
+        let end = offset.checked_add(bytes).filter(|end| *end <= DATA_STACKS_END);
+        if offset < CONTEXT || bytes > MOST_BYTES || end.is_none() { Err(libc::EFAULT) } else { Ok(at) }
+    }
+
+    fn fd(&self, number: u64) -> Result<RawFd, i32> {
+        let state = lock(&self.resources.state);
+        state.files.get(number as usize).and_then(Option::as_ref).map(File::fd).ok_or(libc::EBADF)
+    }
+
+    fn keep(&self, file: OwnedFd) -> Answer {
+        let mut state = lock(&self.resources.state);
+        let place = state.files.iter().position(Option::is_none).unwrap_or(state.files.len());
+        if place == MOST_FILES {
+            return Err(libc::EMFILE);
+        }
+        if place == state.files.len() {
+            state.files.push(None);
+        }
+        state.files[place] = Some(File::Own(file));
+        Ok(place as i64)
+    }
+
+    fn path(&self, at: u64) -> Result<String, i32> {
+        let mut bytes = Vec::new();
+        while bytes.len() < 4096 {
+            let next = at + bytes.len() as u64;
+            let mut piece = vec![0; (PAGE - next % PAGE) as usize];
+            self.shared.read(next, &mut piece).map_err(|_| libc::EFAULT)?;
+            match piece.iter().position(|b| *b == 0) {
+                Some(end) => {
+                    bytes.extend(&piece[..end]);
+                    return String::from_utf8(bytes).map_err(|_| libc::EILSEQ);
+                }
+                None => bytes.extend(piece),
+            }
+        }
+        Err(libc::ENAMETOOLONG)
+    }
+
+    fn put(&self, at: u64, bytes: &[u8]) -> Answer {
+        self.range(at, bytes.len() as u64)?;
+        self.shared.write(at, bytes).map_err(|_| libc::EFAULT)?;
+        Ok(0)
+    }
+
+    fn answer(&self, number: c_long) -> Answer {
+        let (a, b, c, d) = (self.a, self.b, self.c, self.d);
+        match number {
+            libc::SYS_read | libc::SYS_write => {
+                let (fd, at) = (self.fd(a)?, self.range(b, c)?);
+                // SAFETY: a descriptor of the domain's, a range of its segment; the kernel checks what is mapped how.
+                result(unsafe { libc::syscall(number, fd, at, c) })
+            }
+            libc::SYS_pread64 | libc::SYS_pwrite64 => {
+                let (fd, at) = (self.fd(a)?, self.range(b, c)?);
+                // SAFETY: as for `read`.
+                result(unsafe { libc::syscall(number, fd, at, c, d) })
+            }
+            libc::SYS_readv | libc::SYS_writev => self.vector(number),
+            libc::SYS_lseek | libc::SYS_ftruncate | libc::SYS_fsync | libc::SYS_fdatasync => {
+                let fd = self.fd(a)?;
+                // SAFETY: numbers only.
+                result(unsafe { libc::syscall(number, fd, b, c) })
+            }
+            libc::SYS_open => self.open(self.a, self.b, self.c),
+            libc::SYS_openat => self.at(a).and_then(|()| self.open(b, c, d)),
+            libc::SYS_close => {
+                let mut state = lock(&self.resources.state);
+                state.files.get_mut(a as usize).and_then(Option::take).map(|_| 0).ok_or(libc::EBADF)
+            }
+            libc::SYS_dup => {
+                // SAFETY: a descriptor that stays open over the call; the new one is nobody else's.
+                let file = unsafe {
+                    match libc::fcntl(self.fd(a)?, libc::F_DUPFD_CLOEXEC, 3) {
+                        -1 => return Err(errno()),
+                        fd => OwnedFd::from_raw_fd(fd),
+                    }
+                };
+                self.keep(file)
+            }
+            libc::SYS_fstat => self.stat(self.fd(a)?, b),
+            libc::SYS_stat | libc::SYS_lstat => {
+                let follow = if number == libc::SYS_lstat { libc::O_NOFOLLOW } else { 0 };
+                self.stat_path(a, b, follow)
+            }
+            libc::SYS_newfstatat => match (d as i32 & libc::AT_EMPTY_PATH != 0, self.fd(a)) {
+                (true, Ok(fd)) => self.stat(fd, c),
+                _ => {
+                    let follow = if d as i32 & libc::AT_SYMLINK_NOFOLLOW != 0 { libc::O_NOFOLLOW } else { 0 };
+                    self.at(a).and_then(|()| self.stat_path(b, c, follow))
+                }
+            },
+            libc::SYS_access => self.reach(a),
+            libc::SYS_faccessat => self.at(a).and_then(|()| self.reach(b)),
+            libc::SYS_unlink => self.remove(a, 0),
+            libc::SYS_rmdir => self.remove(a, libc::AT_REMOVEDIR),
+            libc::SYS_unlinkat => self.at(a).and_then(|()| self.remove(b, c as i32 & libc::AT_REMOVEDIR)),
+            libc::SYS_mkdir => self.make_directory(a, b),
+            libc::SYS_mkdirat => self.at(a).and_then(|()| self.make_directory(b, c)),
+            libc::SYS_rename => self.rename(a, b),
+            libc::SYS_getcwd => self.put(a, b"/\0").map(|_| 2),
+            libc::SYS_fcntl => match b as i32 {
+                libc::F_GETFD | libc::F_SETFD | libc::F_SETLK | libc::F_SETLKW => self.fd(a).map(|_| 0),
+                libc::F_GETLK => {
+                    // l_type = F_UNLCK: nobody else has a lock.
+                    self.fd(a).and_then(|_| self.put(c, &2u16.to_le_bytes()))
+                }
+                libc::F_GETFL => {
+                    let fd = self.fd(a)?;
+                    // SAFETY: asks for flags.
+                    result(unsafe { libc::fcntl(fd, libc::F_GETFL) }.into())
+                }
+                _ => Err(libc::EINVAL),
+            },
+            libc::SYS_ioctl => self.fd(a).and(Err(libc::ENOTTY)),
+            libc::SYS_getdents64 => {
+                let (fd, at) = (self.fd(a)?, self.range(b, c)?);
+                // SAFETY: as for `read`.
+                result(unsafe { libc::syscall(number, fd, at, c) })
+            }
+            libc::SYS_brk => self.brk(),
+            libc::SYS_mmap => self.map(),
+            libc::SYS_munmap => self.unmap(a, b),
+            libc::SYS_mprotect => Ok(0),
+            libc::SYS_madvise => Ok(0),
+            libc::SYS_clock_gettime | libc::SYS_clock_getres => {
+                let mut time = [0u64; 2];
+                // SAFETY: writes sixteen bytes of ours.
+                result(unsafe { libc::syscall(number, a, time.as_mut_ptr()) })?;
+                self.put(b, &[time[0].to_le_bytes(), time[1].to_le_bytes()].concat())
+            }
+            libc::SYS_gettimeofday => {
+                let now =
+                    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+                let words = [now.as_secs(), u64::from(now.subsec_micros())];
+                self.put(a, &[words[0].to_le_bytes(), words[1].to_le_bytes()].concat())
+            }
+            libc::SYS_nanosleep if self.resources.policy.allowed.contains("sleep") => self.sleep(a),
+            libc::SYS_clock_nanosleep if self.resources.policy.allowed.contains("sleep") => self.sleep(c),
+            libc::SYS_getrandom => {
+                let at = self.range(a, b)?;
+                // SAFETY: as for `read`.
+                result(unsafe { libc::syscall(number, at, b, 0) })
+            }
+            libc::SYS_getpid | libc::SYS_gettid | libc::SYS_set_tid_address => Ok(1),
+            libc::SYS_getuid | libc::SYS_geteuid | libc::SYS_getgid | libc::SYS_getegid => Ok(1000),
+            libc::SYS_sched_yield
+            | libc::SYS_rt_sigaction
+            | libc::SYS_rt_sigprocmask
+            | libc::SYS_sigaltstack => Ok(0),
+            libc::SYS_futex => Ok(0),
+            libc::SYS_uname => {
+                let mut names = [0u8; 390];
+                for (i, name) in ["Linux", "pebble", "6.0.0", "1", "x86_64", ""].into_iter().enumerate() {
+                    names[i * 65..i * 65 + name.len()].copy_from_slice(name.as_bytes());
+                }
+                self.put(a, &names)
+            }
+            libc::SYS_exit | libc::SYS_exit_group => {
+                lock(&self.resources.state).exit = Some(a as i32);
+                self.shared.poison(Cause::Exit);
+                Ok(0)
+            }
+            libc::SYS_tkill | libc::SYS_tgkill | libc::SYS_kill => {
+                self.shared.poison(Cause::Abort);
+                Ok(0)
+            }
+            _ => Err(libc::ENOSYS),
+        }
+    }
+
+    /// Paths are not relative to directories that the domain has opened.
+    fn at(&self, directory: u64) -> Result<(), i32> {
+        if directory as i32 == libc::AT_FDCWD { Ok(()) } else { Err(libc::ENOTSUP) }
+    }
+
+    fn open(&self, path: u64, flags: u64, mode: u64) -> Answer {
+        let path = self.path(path)?;
+        let (directory, rest) = self.resources.policy.find(&path).ok_or(libc::ENOENT)?;
+        let flags = flags as i32 & !(libc::O_DIRECT | libc::O_PATH | libc::O_ASYNC);
+        self.keep(directory.open(rest, flags, mode as u32)?)
+    }
+
+    fn stat(&self, fd: RawFd, to: u64) -> Answer {
+        let at = self.range(to, size_of::<libc::stat>() as u64)?;
+        // SAFETY: the kernel writes a structure into the segment, or says EFAULT.
+        result(unsafe { libc::syscall(libc::SYS_fstat, fd, at) })
+    }
+
+    fn stat_path(&self, path: u64, to: u64, flags: i32) -> Answer {
+        let path = self.path(path)?;
+        let (directory, rest) = self.resources.policy.find(&path).ok_or(libc::ENOENT)?;
+        let file = directory.open(rest, libc::O_PATH | flags, 0)?;
+        self.stat(file.as_raw_fd(), to)
+    }
+
+    fn reach(&self, path: u64) -> Answer {
+        let path = self.path(path)?;
+        let (directory, rest) = self.resources.policy.find(&path).ok_or(libc::ENOENT)?;
+        directory.open(rest, libc::O_PATH, 0).map(|_| 0)
+    }
+
+    fn remove(&self, path: u64, flags: i32) -> Answer {
+        let path = self.path(path)?;
+        let (directory, rest) = self.resources.policy.find(&path).ok_or(libc::ENOENT)?;
+        if !directory.writable {
+            return Err(libc::EACCES);
+        }
+        let (parent, name) = directory.parent(rest)?;
+        let name = std::ffi::CString::new(name).map_err(|_| libc::EINVAL)?;
+        // SAFETY: a descriptor and a C string of ours; the name is one component.
+        result(unsafe { libc::unlinkat(parent.as_raw_fd(), name.as_ptr(), flags) }.into())
+    }
+
+    fn make_directory(&self, path: u64, mode: u64) -> Answer {
+        let path = self.path(path)?;
+        let (directory, rest) = self.resources.policy.find(&path).ok_or(libc::ENOENT)?;
+        if !directory.writable {
+            return Err(libc::EACCES);
+        }
+        let (parent, name) = directory.parent(rest)?;
+        let name = std::ffi::CString::new(name).map_err(|_| libc::EINVAL)?;
+        // SAFETY: as in `remove`.
+        result(unsafe { libc::mkdirat(parent.as_raw_fd(), name.as_ptr(), mode as u32 & 0o777) }.into())
+    }
+
+    fn rename(&self, from: u64, to: u64) -> Answer {
+        let (from, to) = (self.path(from)?, self.path(to)?);
+        let policy = &self.resources.policy;
+        let (old, old_rest) = policy.find(&from).ok_or(libc::ENOENT)?;
+        let (new, new_rest) = policy.find(&to).ok_or(libc::ENOENT)?;
+        if !old.writable || !new.writable {
+            return Err(libc::EACCES);
+        }
+        let ((old, old_name), (new, new_name)) = (old.parent(old_rest)?, new.parent(new_rest)?);
+        let text = |name: &str| std::ffi::CString::new(name).map_err(|_| libc::EINVAL);
+        let (old_name, new_name) = (text(old_name)?, text(new_name)?);
+        // SAFETY: as in `remove`.
+        result(
+            unsafe { libc::renameat(old.as_raw_fd(), old_name.as_ptr(), new.as_raw_fd(), new_name.as_ptr()) }
+                .into(),
+        )
+    }
+
+    fn vector(&self, number: c_long) -> Answer {
+        let count = self.c.min(64) as usize;
+        let mut bytes = vec![0; count * 16];
+        self.shared.read(self.b, &mut bytes).map_err(|_| libc::EFAULT)?;
+        let mut total = 0;
+        for piece in bytes.chunks_exact(16) {
+            let word = |at: usize| u64::from_le_bytes(piece[at..at + 8].try_into().unwrap_or_default());
+            if word(8) == 0 {
+                continue;
+            }
+            let one = if number == libc::SYS_readv { libc::SYS_read } else { libc::SYS_write };
+            match (Call { b: word(0), c: word(8), ..*self }).answer(one) {
+                Ok(n) => {
+                    total += n;
+                    if (n as u64) < word(8) {
+                        break;
+                    }
+                }
+                Err(error) if total == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(total)
+    }
+
+    fn sleep(&self, at: u64) -> Answer {
+        let mut bytes = [0; 16];
+        self.shared.read(at, &mut bytes).map_err(|_| libc::EFAULT)?;
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
+        std::thread::sleep(std::time::Duration::new(word(0).min(1 << 32), (word(8) as u32).min(999_999_999)));
+        Ok(0)
+    }
+
+    fn brk(&self) -> Answer {
+        let mut state = lock(&self.resources.state);
+        let base = self.shared.base;
+        if let Some(to) = self.a.checked_sub(base).filter(|to| *to >= state.space.begin()) {
+            let before = state.space.brk;
+            if let Some((old, new)) = state.space.set_brk(to) {
+                let done = match new >= old {
+                    true if new == old => Ok(()),
+                    true => os::anonymous(base + old, new - old, os::PROT_READ | os::PROT_WRITE),
+                    false => os::vacate(base + new, old - new),
+                };
+                if done.is_err() {
+                    state.space.set_brk(before);
+                }
+            }
+        }
+        Ok((base + state.space.brk) as i64)
+    }
+
+    /// Private memory; of a file, a copy. The offset, a sixth argument, is not passed: it is 0.
+    fn map(&self) -> Answer {
+        let (flags, prot) = (self.d as i32, self.c as i32);
+        if flags & libc::MAP_FIXED != 0 || prot & os::PROT_EXEC != 0 || flags & libc::MAP_ANONYMOUS == 0 {
+            return Err(libc::ENOTSUP);
+        }
+        let bytes = self.b.checked_next_multiple_of(PAGE).ok_or(libc::ENOMEM)?;
+        let mut state = lock(&self.resources.state);
+        let at = state.space.take(bytes).ok_or(libc::ENOMEM)?;
+        if os::anonymous(self.shared.base + at, bytes, os::PROT_READ | os::PROT_WRITE).is_err() {
+            state.space.give(at, bytes);
+            return Err(libc::ENOMEM);
+        }
+        Ok((self.shared.base + at) as i64)
+    }
+
+    fn unmap(&self, at: u64, bytes: u64) -> Answer {
+        let offset = at.wrapping_sub(self.shared.base);
+        if offset % PAGE != 0 || offset >= MODULE_END {
+            return Err(libc::EINVAL);
+        }
+        let bytes = bytes.checked_next_multiple_of(PAGE).ok_or(libc::EINVAL)?;
+        let mut state = lock(&self.resources.state);
+        for (from, to) in state.space.give(offset, bytes) {
+            let _ = os::vacate(self.shared.base + from, to - from);
+        }
+        Ok(0)
+    }
+}

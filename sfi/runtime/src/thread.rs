@@ -1,0 +1,303 @@
+//! A thread of the process and its stacks in instances.
+//!
+//! Problem: a portal must find the stack of the thread that runs it in a few cycles. Strategy: one thread-local word in the
+//! initial-exec model, whose offset from `fs` is the same for every thread and is compiled into portals: the *current* mark, of
+//! the thread's home in the instance whose base is in `gs`. A portal that finds another one there comes here, once.
+//!
+//! Attaching is implicit: the first call into an instance makes the thread's stacks in it; they go when the thread ends or the
+//! instance is destroyed. An attached thread has an alternate signal stack, its own if that is big enough.
+
+use crate::error::Error;
+use crate::fault::Report;
+use crate::instance::Shared;
+use crate::layout::*;
+use crate::record::{self as stacks, Given, Mark};
+use crate::slots;
+use pebble_portal::sfi::record;
+use std::arch::{asm, global_asm};
+use std::cell::UnsafeCell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Instances that one instance can have direct portals into.
+pub const MAX_LINKS: usize = 32;
+
+/// Statuses of calls, in `rdx`.
+pub mod status {
+    pub const OK: u64 = 0;
+    /// The callee did something wrong, or ran out of time: there is a fault to fetch.
+    pub const FAULT: u64 = 1;
+    /// No stack could be made for the thread.
+    pub const NO_STACK: u64 = 2;
+    /// A window or a capability could not be lent.
+    pub const NOT_LENT: u64 = 3;
+}
+
+// The mark of a record that is dead for ever, so that the first comparison of a new thread fails, and the two ways here from portals.
+// Arguments are in the registers of the convention; r10 is the portal, to be entered again.
+global_asm!(
+    ".section .data.rel.ro.pebble_sfi,\"aw\",@progbits",
+    ".balign 128",
+    "pebble_sfi_nowhere: .rept 16; .quad -1; .endr",
+    ".section .tdata.pebble_sfi,\"awT\",@progbits",
+    ".balign 8",
+    ".type pebble_sfi_current,@object",
+    "pebble_sfi_current: .quad pebble_sfi_nowhere + 127",
+    ".size pebble_sfi_current, 8",
+    ".text",
+    ".balign 16",
+    "pebble_sfi_current_offset:",
+    "movq pebble_sfi_current@gottpoff(%rip), %rax",
+    "ret",
+    ".balign 16",
+    // In r11d the callee's slot; on the process's stack.
+    "pebble_sfi_no_stack:",
+    "pushq %rdi; pushq %rsi; pushq %rdx; pushq %rcx; pushq %r8; pushq %r9; pushq %r10",
+    "movl %r11d, %edi",
+    "call {attach}",
+    "popq %r10; popq %r9; popq %r8; popq %rcx; popq %rdx; popq %rsi; popq %rdi",
+    "testl %eax, %eax",
+    "jnz 1f",
+    "jmpq *%r10",
+    "1: movl %eax, %edx",
+    "xorl %eax, %eax",
+    "ret",
+    ".balign 16",
+    // In eax the link, in r11 the caller's mark; on the caller's return stack.
+    "pebble_sfi_no_link:",
+    "pushq %rdi; pushq %rsi; pushq %rdx; pushq %rcx; pushq %r8; pushq %r9; pushq %r10; pushq %rbx",
+    "movq %r11, %rdi",
+    "movl %eax, %esi",
+    "movq %rsp, %rbx",
+    "movq {top}(%r11), %rax",
+    "movq -8(%rax), %rsp",
+    "andq $-16, %rsp",
+    "call {link}",
+    "movq %rbx, %rsp",
+    "popq %rbx; popq %r10; popq %r9; popq %r8; popq %rcx; popq %rdx; popq %rsi; popq %rdi",
+    "testl %eax, %eax",
+    "jnz 1f",
+    "jmpq *%r10",
+    "1: movl %eax, %edx",
+    "xorl %eax, %eax; xorl %ecx, %ecx; xorl %esi, %esi; xorl %edi, %edi",
+    "ret",
+    attach = sym attach,
+    link = sym link,
+    top = const record::from_mark(record::TOP),
+    options(att_syntax),
+);
+
+unsafe extern "C" {
+    fn pebble_sfi_current_offset() -> i64;
+    fn pebble_sfi_no_stack();
+    fn pebble_sfi_no_link();
+}
+
+/// What portals need to know of this module: offset of the current mark, and the two ways in.
+pub fn ways_in() -> (i32, u64, u64) {
+    // SAFETY: reads one word of the global offset table.
+    let offset = unsafe { pebble_sfi_current_offset() };
+    (offset as i32, pebble_sfi_no_stack as *const () as u64, pebble_sfi_no_link as *const () as u64)
+}
+
+fn current() -> Mark {
+    let mark: u64;
+    // SAFETY: the offset is that of a word of this thread's block of thread-local variables.
+    unsafe { asm!("mov {mark}, fs:[{at}]", mark = out(reg) mark, at = in(reg) pebble_sfi_current_offset()) };
+    Mark(mark)
+}
+
+/// Makes the home current, with its instance in `gs`.
+fn enter(home: Mark, base: u64) {
+    // SAFETY: nothing but fault domains uses `gs` in a process on x86-64 Linux; `base` is a segment.
+    unsafe {
+        asm!("wrgsbase {base}", "mov fs:[{at}], {mark}", base = in(reg) base, mark = in(reg) home.0,
+             at = in(reg) pebble_sfi_current_offset());
+    }
+}
+
+fn leave() {
+    let nowhere: u64;
+    // SAFETY: takes the address of the dead record.
+    unsafe { asm!("lea {0}, [rip + pebble_sfi_nowhere + 127]", out(reg) nowhere) };
+    enter(Mark(nowhere), 0);
+}
+
+/// A thread that has been in a fault domain. Portals and the signal handler reach it through records, on its own thread only.
+pub struct Thread {
+    pub number: u32,
+    homes: HashMap<u32, Home>,
+    /// Written by the signal handler, fetched after the call.
+    pub report: UnsafeCell<Option<Report>>,
+    signal_stack: Option<Vec<u8>>,
+}
+
+struct Home {
+    mark: Mark,
+    links: Box<[u64; MAX_LINKS]>,
+}
+
+/// Its destructor runs when the thread ends. Boxed, since records point to the thread.
+struct Own(UnsafeCell<Option<Box<Thread>>>);
+
+thread_local! {
+    static OWN: Own = const { Own(UnsafeCell::new(None)) };
+}
+
+static NUMBERS: AtomicU32 = AtomicU32::new(1);
+
+/// Less does not hold the frame of a signal with all vector state, and our handler.
+const SIGNAL_STACK: usize = 64 << 10;
+const SMALLEST_SIGNAL_STACK: usize = 24 << 10;
+
+impl Thread {
+    fn new() -> Box<Thread> {
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let mut thread = Box::new(Thread {
+            number,
+            homes: HashMap::new(),
+            report: UnsafeCell::new(None),
+            signal_stack: None,
+        });
+        thread.ensure_signal_stack();
+        thread
+    }
+
+    fn ensure_signal_stack(&mut self) {
+        // SAFETY: asks for, and perhaps sets, this thread's alternate stack; the memory given lives as long as the thread.
+        unsafe {
+            let mut old: libc::stack_t = std::mem::zeroed();
+            libc::sigaltstack(std::ptr::null(), &mut old);
+            let enough = old.ss_flags & libc::SS_DISABLE == 0 && old.ss_size >= SMALLEST_SIGNAL_STACK;
+            if enough || old.ss_flags & libc::SS_ONSTACK != 0 {
+                return;
+            }
+            let stack = self.signal_stack.insert(vec![0; SIGNAL_STACK]);
+            let new = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: SIGNAL_STACK };
+            libc::sigaltstack(&new, std::ptr::null_mut());
+        }
+    }
+
+    /// Table of the thread's homes in the instances that the one in `slot` calls.
+    pub fn links(&self, slot: u32) -> u64 {
+        self.homes.get(&slot).map_or(0, |home| home.links.as_ptr() as u64)
+    }
+
+    /// The thread's home in an instance, made if there is none.
+    fn home(&mut self, shared: &Shared) -> Result<Mark, Error> {
+        let slots = slots::slots()?;
+        let (slot, upper) = (shared.slot, (shared.base >> 32) as u32);
+        let mark = match self.homes.get_mut(&slot) {
+            Some(home) if home.mark.slot() == upper => return Ok(home.mark),
+            // Of an instance that is gone: the return stack is still this thread's.
+            Some(home) => {
+                home.links.fill(0);
+                home.mark
+            }
+            None => {
+                let mark = stacks::take_return_stack(slots, slot)?;
+                self.homes.insert(slot, Home { mark, links: Box::new([0; MAX_LINKS]) });
+                mark
+            }
+        };
+        let data = shared.take_data_stack()?;
+        let limit = stacks::data_stack_end(shared, data) - DATA_STACK + PAGE;
+        let top = stacks::make_data_stack(shared, data)?;
+        stacks::furnish(mark, shared, self, mark, top, limit);
+        shared.give_out(Given { mark, data });
+        Ok(mark)
+    }
+
+    /// One more stack into the home's queue.
+    fn queue(&self, shared: &Shared, home: Mark) -> Result<(), Error> {
+        let slots = slots::slots()?;
+        let mark = stacks::take_return_stack(slots, shared.slot)?;
+        let data = shared.take_data_stack()?;
+        let limit = stacks::data_stack_end(shared, data) - DATA_STACK + PAGE;
+        let top = stacks::make_data_stack(shared, data)?;
+        stacks::furnish(mark, shared, self, home, top, limit);
+        shared.give_out(Given { mark, data });
+        mark.set(record::QUEUE, home.get(record::QUEUE));
+        home.set(record::QUEUE, mark.0);
+        Ok(())
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let Some(mut thread) = self.0.get_mut().take() else { return };
+        leave();
+        if let Ok(slots) = slots::slots() {
+            for (slot, home) in thread.homes.drain() {
+                crate::instance::forget_thread(slots, slot, home.mark);
+            }
+        }
+        if thread.signal_stack.is_some() {
+            let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+            // SAFETY: takes away what this module has given, before its memory goes.
+            unsafe { libc::sigaltstack(&none, std::ptr::null_mut()) };
+        }
+    }
+}
+
+/// Runs `f` with this thread's block, which is made at the first use.
+pub fn with<R>(f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
+    OWN.try_with(|own| {
+        // SAFETY: thread-local, and `f` calls nothing that comes back here: only this module and `call` use it.
+        let thread = unsafe { &mut *own.0.get() };
+        f(thread.get_or_insert_with(Thread::new))
+    })
+    .ok()
+}
+
+/// Makes the thread's stack in the instance before its first call.
+pub fn attach_to(shared: &Shared) -> Result<Mark, Error> {
+    let home = with(|thread| thread.home(shared)).ok_or(Error::NoStack)??;
+    enter(home, shared.base);
+    Ok(home)
+}
+
+/// From a portal whose thread has another instance's mark, or no stack in its queue.
+extern "C" fn attach(upper: u32) -> u64 {
+    let Some(shared) = instance(upper) else { return status::NO_STACK };
+    let was = current();
+    let entered = with(|thread| {
+        let home = thread.home(shared)?;
+        if home == was && home.get(record::QUEUE) == 0 {
+            thread.queue(shared, home)?;
+        }
+        Ok::<_, Error>(home)
+    });
+    match entered {
+        Some(Ok(home)) => {
+            enter(home, shared.base);
+            status::OK
+        }
+        _ => status::NO_STACK,
+    }
+}
+
+/// From a portal between two instances: the thread has no home in the callee, or none that lives, or its queue is empty.
+extern "C" fn link(own: u64, link: u32) -> u64 {
+    let own = Mark(own);
+    let Some(caller) = instance(own.slot()) else { return status::NO_STACK };
+    let Some(callee) = caller.linked(link) else { return status::NO_STACK };
+    let linked = with(|thread| {
+        let home = thread.home(&callee)?;
+        let place = thread.homes.get_mut(&caller.slot).and_then(|h| h.links.get_mut(link as usize));
+        let place = place.ok_or(Error::NoStack)?;
+        let was = std::mem::replace(place, home.0);
+        if was == home.0 && home.get(record::QUEUE) == 0 {
+            thread.queue(&callee, home)?;
+        }
+        Ok::<_, Error>(())
+    });
+    if let Some(Ok(())) = linked { status::OK } else { status::NO_STACK }
+}
+
+fn instance(upper: u32) -> Option<&'static Shared> {
+    let slots = slots::existing()?;
+    let shared = slots.instance(slots.by_base(upper)?);
+    // SAFETY: a portal into (or out of) an instance keeps it alive, and one is running.
+    unsafe { shared.as_ref() }
+}

@@ -1,0 +1,235 @@
+//! Whatever a domain does wrong, the call comes back with an error that says what and where.
+
+mod common;
+
+use common::{basic, instance};
+use pebble_sfi_runtime::{CallError, Cause, Fault, Instance, Portal};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+fn fault(portal: &Portal, words: &[u64]) -> Fault {
+    match portal.call(words) {
+        Err(CallError::Fault(fault)) => *fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn each_kind_is_named() {
+    let i = instance();
+    let cases: [(&str, &[u64], Cause, &str); 9] = [
+        ("load", &[0x7000_0000, 0], Cause::Memory, "load+0x0"),
+        ("store", &[0x100, 1], Cause::Memory, "store+0x0"),
+        ("store", &[0x2_0000, 1], Cause::Memory, "store+0x0"),
+        ("divide", &[1, 0], Cause::Arithmetic, "divide+0x5"),
+        ("crash", &[0, 0], Cause::Instruction, "crash+0x"),
+        ("recurse", &[0, 0], Cause::ReturnStack, "recurse+0x"),
+        ("deep", &[0, 0], Cause::DataStack, "deep+0x7"),
+        ("missing", &[0, 0], Cause::Import, "missing+0x5"),
+        ("store", &[0xFFFF_FFF8, 1], Cause::Memory, "store+0x0"),
+    ];
+    for spec in ["smii", "npii", "nfii"] {
+        for (name, words, cause, place) in cases {
+            let portal = i.portal(name, spec).unwrap();
+            let fault = fault(&portal, words);
+            assert_eq!(fault.cause, cause, "{name}: {fault}");
+            let text = fault.to_string();
+            assert!(text.contains(place) && text.contains("basic.s:"), "{text}");
+            if name == "store" {
+                assert_eq!(fault.address, i.base() + words[0]);
+            }
+            assert_eq!(i.poisoned(), Some(cause));
+            assert!(portal.call(words).is_err(), "poisoned");
+            i.reset().unwrap();
+            let add = i.portal("add", spec).unwrap();
+            assert_eq!(add.call(&[1, 2]).unwrap(), 3);
+        }
+    }
+}
+
+/// All six preserved registers, before and after.
+fn preserved_over(portal: &Portal) -> bool {
+    let (before, after): ([u64; 5], [u64; 5]);
+    let mut words = [11u64, 12, 13, 14, 15, portal.address()];
+    before = [11, 12, 13, 14, 15];
+    let at = words.as_mut_ptr();
+    // SAFETY: sets registers that the block gives back, calls a portal, and stores what they are.
+    unsafe {
+        std::arch::asm!(
+            "push rbx", "push rbp", "push r12", "push r13", "push r14", "push r15", "push rdi", "sub rsp, 8",
+            "mov rbx, [rdi]", "mov r12, [rdi+8]", "mov r13, [rdi+16]", "mov r14, [rdi+24]", "mov r15, [rdi+32]",
+            "call [rdi+40]",
+            "add rsp, 8", "pop rdi",
+            "mov [rdi], rbx", "mov [rdi+8], r12", "mov [rdi+16], r13", "mov [rdi+24], r14", "mov [rdi+32], r15",
+            "pop r15", "pop r14", "pop r13", "pop r12", "pop rbp", "pop rbx",
+            inout("rdi") at => _, out("rax") _, out("rcx") _, out("rdx") _, out("rsi") _, out("r8") _, out("r9") _,
+            out("r10") _, out("r11") _, clobber_abi("C"),
+        );
+    }
+    after = [words[0], words[1], words[2], words[3], words[4]];
+    after == before
+}
+
+#[test]
+fn preserved_registers_survive_a_fault() {
+    let i = instance();
+    for spec in ["sm", "sp", "sf", "nm"] {
+        let crash = i.portal("crash", spec).unwrap();
+        assert!(preserved_over(&crash), "{spec}");
+        assert!(pebble_sfi_runtime::take_fault().is_some());
+        i.reset().unwrap();
+    }
+}
+
+#[test]
+fn deadline_ends_a_loop() {
+    let i = instance();
+    let spin = i.portal("spin", "sm").unwrap();
+    for _ in 0..3 {
+        let start = Instant::now();
+        match spin.call_within(Duration::from_millis(20), &[]) {
+            Err(CallError::Fault(fault)) => {
+                assert_eq!(fault.cause, Cause::Deadline);
+                assert_eq!(fault.function.as_ref().map(|f| f.0.as_str()), Some("spin"));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(start.elapsed() >= Duration::from_millis(20) && start.elapsed() < Duration::from_secs(2));
+        i.reset().unwrap();
+        let add = i.portal("add", "smii").unwrap();
+        assert_eq!(add.call_within(Duration::from_secs(10), &[1, 2]).unwrap(), 3);
+    }
+}
+
+#[test]
+fn another_thread_cancels() {
+    let i = instance();
+    let spin = i.portal("spin", "nm").unwrap();
+    std::thread::scope(|scope| {
+        let j = i.clone();
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            j.cancel();
+        });
+        assert_eq!(fault(&spin, &[]).cause, Cause::Cancelled);
+    });
+}
+
+#[test]
+fn a_fault_names_the_guilty_one() {
+    let (a, b) = (instance(), instance());
+    a.connect("host0", &b, "crash", "sm").unwrap();
+    let callback = a.portal("callback", "smii").unwrap();
+    // The first domain gets control back, with a status it ignores here.
+    assert_eq!(callback.call(&[1, 2]).unwrap(), 1);
+    assert_eq!(
+        pebble_sfi_runtime::take_fault().map(|f| (f.instance, f.cause)),
+        Some((b.number(), Cause::Instruction))
+    );
+    assert_eq!((a.poisoned(), b.poisoned()), (None, Some(Cause::Instruction)));
+    assert!(!a.busy() && !b.busy());
+}
+
+static OUTSIDE: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn own_handler(_: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel's structures; skips the two bytes of the faulting instruction.
+    unsafe {
+        assert_eq!((*info).si_addr() as u64, 8);
+        let context = &mut *context.cast::<libc::ucontext_t>();
+        context.uc_mcontext.gregs[libc::REG_RIP as usize] += 3;
+    }
+    OUTSIDE.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A process of its own, since handlers are the process's.
+#[test]
+fn faults_outside_are_the_processs() {
+    if std::env::var_os("PEBBLE_OUTSIDE").is_none() {
+        let run = |kind: &str| {
+            std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "faults_outside_are_the_processs", "--nocapture"])
+                .env("PEBBLE_OUTSIDE", kind)
+                .output()
+                .unwrap()
+        };
+        let handled = run("handled");
+        assert!(handled.status.success(), "{handled:?}");
+        let default = run("default");
+        use std::os::unix::process::ExitStatusExt;
+        assert_eq!(default.status.signal(), Some(libc::SIGSEGV), "{default:?}");
+        return;
+    }
+    let handled = std::env::var("PEBBLE_OUTSIDE").as_deref() == Ok("handled");
+    // SAFETY: sets a handler that comes back behind the instruction, or none.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_flags = libc::SA_SIGINFO;
+        action.sa_sigaction = if handled { own_handler as *const () as usize } else { libc::SIG_DFL };
+        libc::sigaction(libc::SIGSEGV, &action, std::ptr::null_mut());
+    }
+    let i = instance();
+    assert_eq!(fault(&i.portal("crash", "sm").unwrap(), &[]).cause, Cause::Instruction);
+    i.reset().unwrap();
+    // SAFETY: faults on purpose; the handler steps over the three bytes of the load.
+    unsafe { std::arch::asm!("mov rax, [rcx]", in("rcx") 8, out("rax") _) };
+    assert_eq!(OUTSIDE.load(Ordering::Relaxed), 1);
+    assert_eq!(i.portal("add", "smii").unwrap().call(&[1, 2]).unwrap(), 3);
+}
+
+fn measure() -> (usize, usize, usize) {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap().lines().count();
+    let files = std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let resident = status.split(' ').nth(1).unwrap().parse().unwrap();
+    (maps, files, resident)
+}
+
+/// Ten thousand crashes and time-outs on eight threads, each reported with its address; nothing leaks.
+#[test]
+fn ten_thousand_faults() {
+    let linked = basic(1);
+    let round = |count: u64| {
+        std::thread::scope(|scope| {
+            for t in 0..8u64 {
+                let linked = &linked;
+                scope.spawn(move || {
+                    let i = Instance::new(linked).unwrap();
+                    for n in 0..count {
+                        let address = 0x1000_0000 + (t * count + n) % 0x1000 * 0x1000;
+                        let spec = if n % 2 == 0 { "sm" } else { "np" };
+                        let portal = |name: &str, words| i.portal(name, &format!("{spec}{words}")).unwrap();
+                        match n % 5 {
+                            0 => assert_eq!(
+                                fault(&portal("store", "ii"), &[address, 1]).address,
+                                i.base() + address
+                            ),
+                            1 => assert_eq!(fault(&portal("divide", "ii"), &[1, 0]).cause, Cause::Arithmetic),
+                            2 => assert_eq!(fault(&portal("crash", ""), &[]).cause, Cause::Instruction),
+                            3 => assert_eq!(fault(&portal("recurse", ""), &[]).cause, Cause::ReturnStack),
+                            _ => match portal("spin", "").call_within(Duration::from_micros(300), &[]) {
+                                Err(CallError::Fault(fault)) => {
+                                    assert_eq!(
+                                        (fault.cause, fault.function.map(|f| f.0)),
+                                        (Cause::Deadline, Some("spin".into()))
+                                    );
+                                }
+                                other => panic!("{other:?}"),
+                            },
+                        }
+                        i.reset().unwrap();
+                        assert_eq!(i.portal("add", "smii").unwrap().call(&[t, n]).unwrap(), t + n);
+                    }
+                });
+            }
+        });
+    };
+    round(50);
+    let before = measure();
+    round(1250);
+    let after = measure();
+    assert!(
+        after.0 <= before.0 + 40 && after.1 == before.1 && after.2 <= before.2 + 2000,
+        "{before:?} {after:?}"
+    );
+}

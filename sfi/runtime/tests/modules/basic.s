@@ -1,0 +1,179 @@
+# Everything that the tests of calls and faults need, in confined code written by hand.
+.ifndef LEVEL
+LEVEL = 1
+.endif
+TLS_BYTES = 8
+.include "module.inc"
+
+slot null
+slot add
+slot host0
+  .section .pbl.ftab,"ax",@progbits
+host1:
+  jmp *%gs:0x10108
+slot spin
+unused
+unused
+unused
+
+export null
+export add
+export six
+export keep
+export load
+export store
+export divide
+export crash
+export spin
+export recurse
+export deep
+export callback
+export missing
+export count
+export tls
+export pointer
+export stack_argument
+export registers
+export dirty
+export vectors
+import host0
+import host1
+
+function null
+  ret
+
+function add
+  leaq (%rdi,%rsi), %rax
+  ret
+
+# a + 2b + 3c + 4d + 5e + 6f
+function six
+  leaq (%rdi,%rsi,2), %rax
+  leaq (%rdx,%rdx,2), %rdx
+  addq %rdx, %rax
+  leaq (%rax,%rcx,4), %rax
+  leaq (%r8,%r8,4), %r8
+  addq %r8, %rax
+  leaq (%r9,%r9,2), %r9
+  leaq (%rax,%r9,2), %rax
+  ret
+
+# Uses preserved registers, and puts them back.
+function keep
+  pushq %rbx
+  pushq %r12
+  movq %rdi, %rbx
+  movq %rsi, %r12
+  leaq (%rbx,%r12), %rax
+  popq %r12
+  popq %rbx
+  ret
+
+function load
+  movq %gs:(%edi), %rax
+  ret
+
+function store
+  movq %rsi, %gs:(%edi)
+  xorl %eax, %eax
+  ret
+
+function divide
+  movq %rdi, %rax
+  xorl %edx, %edx
+  divq %rsi
+  ret
+
+# Faults with every preserved register changed.
+function crash
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movl $1, %ebx
+  movl $2, %r12d
+  movl $3, %r13d
+  movl $4, %r14d
+  movl $5, %r15d
+  ud2
+
+function spin
+1:
+  jmp 1b
+
+function recurse
+  pushq %rbx
+  call recurse$code
+  popq %rbx
+  ret
+
+# Data stack without end.
+function deep
+  subq $4096, %rbp
+  movq $0, (%rbp)
+  call deep$code
+  addq $4096, %rbp
+  ret
+
+function callback
+  call *%gs:0x10100
+  addq $1, %rax
+  ret
+
+function missing
+  call host1$code
+  ret
+host1$code:
+  jmp *%gs:0x10108
+host0$code:
+  jmp *%gs:0x10100
+
+function count
+  incq counter(%rip)
+  movq counter(%rip), %rax
+  ret
+
+# A thread-local variable.
+function tls
+  movl %ebp, %eax
+  orl $0x7fffff, %eax
+  incq %gs:-16 + 1(%eax)
+  movq %gs:-16 + 1(%eax), %rax
+  ret
+
+function pointer
+  movq address(%rip), %rax
+  ret
+
+function stack_argument
+  movq (%rbp), %rax
+  ret
+
+# Preserved registers as the callee finds them.
+function registers
+  movq %rbx, %rax
+  orq %r12, %rax
+  orq %r13, %rax
+  orq %r14, %rax
+  orq %r15, %rax
+  orq %r10, %rax
+  orq %rcx, %rax
+  ret
+
+function dirty
+  movl $0x1f80, %eax
+  movq %rdi, %xmm7
+  ret
+
+function vectors
+  movq %xmm7, %rax
+  ret
+
+.data
+counter: .quad 41
+address: .quad counter
+.section .template,"aw",@progbits
+variable: .quad 6
+
+
