@@ -19,6 +19,7 @@
 pub mod call;
 pub mod capability;
 pub mod errno;
+pub mod handover;
 pub mod link;
 pub mod map;
 pub mod scheduler;

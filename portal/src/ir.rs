@@ -10,11 +10,14 @@
 //! caller, and [`Arg::Origin`], which reads the name from the frame by which a domain was entered, is 0 where a
 //! domain serves nobody's call.
 
-use crate::spec::{Arg, Spec, Stack, State};
+use crate::spec::{Arg, MAX_WINDOWS, Spec, Stack, State};
 use crate::template::Template;
 use arrayvec::ArrayVec;
-use core::fmt;
 use pebble_abi::{map, status, thread};
+pub use window::{Lent, lent};
+
+mod display;
+mod window;
 
 /// What portal code must know of a domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,8 +53,6 @@ pub struct Connection {
     pub constant: u64,
     /// Count calls in this counter (`map::counter_va`).
     pub counter: Option<u16>,
-    /// Address of the common code that waits for a stack.
-    pub no_stack: u64,
     /// All registered templates; the letters of the specification choose among them.
     pub templates: &'static [Template],
 }
@@ -83,8 +84,10 @@ pub enum Shape {
     Unwound,
     /// The error return with results and status as the domain has them in its registers: for a controller that answers for a portal.
     LeaveWith,
-    /// Bottom of the invocation stack: enters the callee (the scheduler's `thread_exit`) for good.
+    /// Bottom of the invocation stack: goes on through the table entry `THREAD_END` of the thread's domain.
     ThreadEnd,
+    /// That entry: enters the callee (the scheduler's `thread_exit`) for good.
+    ThreadExit,
     /// Full save, then the callee: `a0` the cause.
     Interrupt,
     /// Full save, then the callee: cause, value, address, domain, thread, `t0`.
@@ -141,6 +144,34 @@ pub enum Op {
         queue: u64,
         word: u8,
         after_save: bool,
+        /// `CheckStack` has found one already.
+        checked: bool,
+    },
+    /// Wait if there is no stack, and take none yet.
+    CheckStack(u64),
+    /// Find what the caller lends, and refuse what it may not lend. `keep`: frame word for where `g` puts pages at the return.
+    CheckWindow {
+        lent: Lent,
+        keep: u8,
+    },
+    /// Wait unless the callee has a free slot for the first window, and for the second, if there is one. True: for a buffer.
+    CheckSlots {
+        first: bool,
+        second: Option<bool>,
+    },
+    /// Take a slot, its descriptor into the frame, show in it what is lent; the caller's word becomes the address there.
+    OpenWindow {
+        lent: Lent,
+        word: u8,
+        /// Registers still hold what `CheckSlots` has found.
+        found: bool,
+        /// Make the caller forget its translations; else the next window does.
+        fence: bool,
+    },
+    /// The caller's word becomes what the template makes of it.
+    Translate {
+        from: u8,
+        letter: u8,
     },
     FixedStack(u64),
     /// Push: frame size in words, the return code's address on top.
@@ -190,6 +221,13 @@ pub enum Op {
         queue: u64,
         word: u8,
     },
+    /// Take back what was lent, and give the slot back.
+    CloseWindow {
+        lent: Lent,
+        word: u8,
+        /// Make the callee forget its translations; else the next window does.
+        fence: bool,
+    },
     Pop(u8),
     /// Program counter and address space of a trap's frame.
     LoadTrapped {
@@ -215,6 +253,8 @@ pub enum Op {
     Switch,
     Dispatch,
     Raise,
+    /// A return code that goes on through the table.
+    EndThread,
     /// Error return with this status code, or with what the registers say.
     Bounce(Option<u16>),
 }
@@ -236,7 +276,7 @@ pub mod regs {
     pub const FLOAT_TEMPS: u32 = !(3 << 8 | 0x3ff << 18);
 }
 
-pub const MAX_OPS: usize = 40;
+pub const MAX_OPS: usize = 48;
 
 /// The two legs. Without a return leg `ret` is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -255,6 +295,7 @@ struct Frame {
     preserved: Option<u8>,
     float: Option<u8>,
     desc: Option<u8>,
+    windows: [u8; MAX_WINDOWS],
 }
 
 pub const PRESERVED_WORDS: u8 = 13;
@@ -273,7 +314,11 @@ fn frame(spec: &Spec, c: &Connection) -> Frame {
     let preserved = take(keeps, PRESERVED_WORDS);
     let float = take(keeps_float(spec, c), FLOAT_PRESERVED_WORDS);
     let desc = take(spec.stack == Stack::New && !c.callee.exclusive, 1);
-    Frame { words: f.words + 1, stack, preserved, float, desc }
+    let mut windows = [0; MAX_WINDOWS];
+    for (place, lent) in windows.iter_mut().zip(window::lent(spec)) {
+        *place = take(true, lent.frame_words()).unwrap_or(0);
+    }
+    Frame { words: f.words + 1, stack, preserved, float, desc, windows }
 }
 
 /// Leaving a domain that uses floating point keeps its preserved float registers, unless the callee uses them too and is trusted.
@@ -319,9 +364,10 @@ pub fn steps(spec: &Spec, shape: Shape, c: &Connection, put: &mut impl FnMut(Op)
         Shape::Bounce | Shape::Leave(_) | Shape::Unwound | Shape::LeaveWith => {
             put(Op::Bounce(leaves_with(shape)));
         }
-        Shape::ThreadEnd => {
-            // It is reached as a return leg only.
-            [Op::Raise, Op::Return, Op::Top, Op::FloatOff, Op::Mask].into_iter().for_each(&mut *put);
+        // It is reached as a return leg only, at its first or its second instruction.
+        Shape::ThreadEnd => [Op::Raise, Op::Return, Op::EndThread].into_iter().for_each(&mut *put),
+        Shape::ThreadExit => {
+            [Op::Top, Op::FloatOff, Op::Mask].into_iter().for_each(&mut *put);
             enter_exclusive(spec, c, put);
         }
         Shape::Interrupt | Shape::Exception | Shape::NoStack => trap(shape, c, put),
@@ -339,14 +385,23 @@ fn call(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
     if !c.callee.exclusive {
         put(Op::Room { reserve: c.caller.trusted });
     }
+    window::check(spec, &f.windows, put);
     put(Op::SaveReturn(0));
     let kept = [f.stack.map(Op::SaveStack), f.preserved.map(Op::SavePreserved), f.float.map(Op::SaveFloat)];
     kept.into_iter().flatten().for_each(&mut *put);
+    let translates = spec.templates().count() > 0;
+    if f.desc.is_some() && translates {
+        put(Op::CheckStack(queue));
+    }
+    for (from, letter) in spec.templates() {
+        put(Op::Translate { from, letter });
+    }
     if let Some(word) = f.desc {
-        put(Op::TakeStack { queue, word, after_save: false });
+        put(Op::TakeStack { queue, word, after_save: false, checked: translates });
     } else if spec.stack == Stack::New {
         put(Op::FixedStack(c.callee.fixed_stack));
     }
+    window::open(spec, &f.windows, put);
     put(Op::Push(f.words));
     if masks {
         put(Op::Mask);
@@ -369,6 +424,7 @@ fn call(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
     let give = |word| Op::GiveStack { queue, word };
     let kept = [f.stack.map(Op::LoadStack), f.preserved.map(Op::LoadPreserved), f.desc.map(give)];
     kept.into_iter().flatten().for_each(&mut *put);
+    window::close(spec, &f.windows, put);
     match (c.caller.float, c.callee.float) {
         (true, false) => put(Op::FloatOn),
         (false, true) => put(Op::FloatOff),
@@ -405,7 +461,7 @@ fn trap(shape: Shape, c: &Connection, put: &mut impl FnMut(Op)) {
         put(Op::Interrupted { float });
     }
     put(match c.callee.exclusive {
-        false => Op::TakeStack { queue, word, after_save: true },
+        false => Op::TakeStack { queue, word, after_save: true, checked: false },
         true => Op::FixedStack(c.callee.fixed_stack),
     });
     if float {
@@ -514,37 +570,5 @@ pub const fn leaves_with(shape: Shape) -> Option<u16> {
         Shape::Leave(code) => Some(code),
         Shape::Unwound => Some(status::TIMEOUT as u16),
         _ => None,
-    }
-}
-
-impl fmt::Display for Op {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Op::Scrub(set) => {
-                write!(f, "Scrub(")?;
-                for x in (0..32).filter(|x| set >> x & 1 == 1) {
-                    write!(f, " x{x}")?;
-                }
-                write!(f, " )")
-            }
-            Op::FloatScrub(set) => write!(f, "FloatScrub({set:#010x})"),
-            Op::Count(a)
-            | Op::TryWait(a)
-            | Op::TrySignal(a)
-            | Op::FixedStack(a)
-            | Op::Space(a)
-            | Op::Entry(a) => {
-                let name = match self {
-                    Op::Count(_) => "Count",
-                    Op::TryWait(_) => "TryWait",
-                    Op::TrySignal(_) => "TrySignal",
-                    Op::Space(_) => "Space",
-                    Op::Entry(_) => "Entry",
-                    _ => "FixedStack",
-                };
-                write!(f, "{name}({a:#x})")
-            }
-            other => write!(f, "{other:x?}"),
-        }
     }
 }

@@ -31,7 +31,7 @@ pub enum Target {
 }
 
 /// Most 32-bit words of one portal, pool included.
-pub const MAX_WORDS: usize = 400;
+pub const MAX_WORDS: usize = 512;
 
 /// One portal's code and the map of its parts. Bytes are the words, little-endian.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

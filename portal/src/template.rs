@@ -10,7 +10,12 @@
 //! * A branch to just behind the last instruction refuses: the call fails with [`Template::status`], before the callee runs.
 //! * A template acts when it is reached: with two in one portal, the first has acted when the second refuses.
 
+pub mod capability;
+
+use crate::isa::riscv64::decode::{Alu, Insn, Width, decode};
 use arrayvec::ArrayVec;
+use core::fmt;
+use pebble_abi::map;
 
 /// Most instructions of a template.
 pub const MAX_TEMPLATE_WORDS: usize = 32;
@@ -35,4 +40,219 @@ pub struct Template {
     pub data: u64,
     pub data_bits: u8,
     pub words: ArrayVec<u32, MAX_TEMPLATE_WORDS>,
+}
+
+/// What is wrong with a template, and at which instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TemplateError {
+    pub at: usize,
+    pub kind: TemplateErrorKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TemplateErrorKind {
+    Letter,
+    Data,
+    Length,
+    Instruction,
+    Register(u8),
+    Branch,
+    Access,
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use TemplateErrorKind::*;
+        match self.kind {
+            Letter => return write!(f, "the letter is neither 'k' nor from 'A' to 'Z'"),
+            Data => {
+                return write!(
+                    f,
+                    "the private data is not 8 bytes to 64 KiB, aligned to its size, in the supervisor's half"
+                );
+            }
+            Length => return write!(f, "the code has no instruction, or more than {MAX_TEMPLATE_WORDS}"),
+            _ => write!(f, "instruction {}: ", self.at)?,
+        }
+        match self.kind {
+            Register(x) => {
+                write!(f, "register x{x} may not be used so: read t2-t6 and a0, write t2, t4-t6 and a0")
+            }
+            Branch => write!(
+                f,
+                "branches go forward, at most to just behind the last instruction, where the call is refused"
+            ),
+            Access => write!(
+                f,
+                "loads and stores are double words at the base plus a constant, or plus an index that shifts have masked, within the private data"
+            ),
+            _ => write!(f, "only loads, stores, branches and arithmetic have a place in a template"),
+        }
+    }
+}
+
+impl core::error::Error for TemplateError {}
+
+/// What is known of a register. An index is below `2^high` and a multiple of `2^low`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Base,
+    Index {
+        high: u8,
+        low: u8,
+    },
+    /// Base plus such an index.
+    Place {
+        high: u8,
+        low: u8,
+    },
+}
+
+const ANY: Known = Known::Index { high: 64, low: 0 };
+
+type Registers = [Known; 6];
+
+fn place(x: u8) -> Option<usize> {
+    [INOUT, BASE, CALLER, CALLEE, SCRATCH[0], SCRATCH[1]].iter().position(|r| *r == x)
+}
+
+impl Template {
+    /// Proves that the code does nothing but what templates may. One pass: branches go forward, so what is known where ways
+    /// meet is what all of them know.
+    pub fn check(&self) -> Result<(), TemplateError> {
+        let fail = |at, kind| Err(TemplateError { at, kind });
+        if self.letter != b'k' && !self.letter.is_ascii_uppercase() {
+            return fail(0, TemplateErrorKind::Letter);
+        }
+        let bits = self.data_bits;
+        if !(3..=MAX_DATA_BITS).contains(&bits)
+            || self.data & ((1 << bits) - 1) != 0
+            || self.data < map::KERNEL_VA
+        {
+            return fail(0, TemplateErrorKind::Data);
+        }
+        let len = self.words.len();
+        if len == 0 {
+            return fail(0, TemplateErrorKind::Length);
+        }
+        let mut known = [ANY; 6];
+        known[1] = Known::Base;
+        let mut meeting: [Option<Registers>; MAX_TEMPLATE_WORDS] = [None; MAX_TEMPLATE_WORDS];
+        for (at, word) in self.words.iter().enumerate() {
+            if let Some(other) = &meeting[at] {
+                meet(&mut known, other);
+            }
+            let target = self.step(*word, &mut known).map_err(|kind| TemplateError { at, kind })?;
+            if let Some(distance) = target {
+                match at + distance {
+                    t if t > len => return fail(at, TemplateErrorKind::Branch),
+                    t if t < len => match &mut meeting[t] {
+                        Some(other) => meet(other, &known),
+                        none => *none = Some(known),
+                    },
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One instruction; the distance in instructions if it is a branch.
+    fn step(&self, word: u32, known: &mut Registers) -> Result<Option<usize>, TemplateErrorKind> {
+        use TemplateErrorKind::*;
+        let read = |known: &Registers, x: u8| match x {
+            0 => Ok(Known::Index { high: 0, low: 63 }),
+            _ => place(x).map(|i| known[i]).ok_or(Register(x)),
+        };
+        let (rd, value) = match decode(word).ok_or(Instruction)? {
+            Insn::Lui { rd, .. } => (rd, ANY),
+            Insn::AluImm { op, rd, rs1, imm } => (rd, shifted(op, read(known, rs1)?, imm)),
+            Insn::Alu { op, rd, rs1, rs2 } => (
+                rd,
+                match (op, read(known, rs1)?, read(known, rs2)?) {
+                    (Alu::Add, Known::Index { high, low }, Known::Base)
+                    | (Alu::Add, Known::Base, Known::Index { high, low }) => Known::Place { high, low },
+                    _ => ANY,
+                },
+            ),
+            Insn::Load { width: Width::D, rd, rs1, imm } => {
+                self.reach(read(known, rs1)?, imm)?;
+                (rd, ANY)
+            }
+            Insn::Store { width: Width::D, rs2, rs1, imm } => {
+                read(known, rs2)?;
+                self.reach(read(known, rs1)?, imm)?;
+                return Ok(None);
+            }
+            Insn::Branch { rs1, rs2, imm, .. } => {
+                read(known, rs1)?;
+                read(known, rs2)?;
+                return if imm >= 8 && imm % 4 == 0 { Ok(Some(imm as usize / 4)) } else { Err(Branch) };
+            }
+            _ => return Err(Instruction),
+        };
+        match place(rd) {
+            Some(i) if rd != BASE => known[i] = value,
+            _ => return Err(Register(rd)),
+        }
+        Ok(None)
+    }
+
+    /// A double word within the private data.
+    fn reach(&self, base: Known, imm: i64) -> Result<(), TemplateErrorKind> {
+        let fits = match base {
+            Known::Base => (0..1 << self.data_bits).contains(&imm),
+            // The last index is `2^high - 2^low`.
+            Known::Place { high, low } => {
+                high <= self.data_bits && low >= 3 && (0..1 << low.min(self.data_bits)).contains(&imm)
+            }
+            Known::Index { .. } => false,
+        };
+        if fits && imm % 8 == 0 { Ok(()) } else { Err(TemplateErrorKind::Access) }
+    }
+}
+
+/// What shifts and masks by a constant say of their result.
+fn shifted(op: Alu, value: Known, imm: i64) -> Known {
+    let Known::Index { high, low } = value else {
+        return if imm == 0 && op == Alu::Add { value } else { ANY };
+    };
+    let by = imm as u8;
+    match op {
+        Alu::Add if imm == 0 => value,
+        Alu::Sll => {
+            Known::Index { high: high.saturating_add(by).min(64), low: low.saturating_add(by).min(63) }
+        }
+        Alu::Srl => Known::Index { high: high.saturating_sub(by), low: low.saturating_sub(by) },
+        Alu::And if imm >= 0 => Known::Index {
+            high: high.min(64 - imm.leading_zeros() as u8),
+            low: low.max(imm.trailing_zeros().min(63) as u8),
+        },
+        Alu::And => Known::Index { high, low: low.max(imm.trailing_zeros() as u8) },
+        _ => ANY,
+    }
+}
+
+/// What is known on both ways.
+fn meet(known: &mut Registers, other: &Registers) {
+    for (mine, theirs) in known.iter_mut().zip(other) {
+        *mine = match (*mine, *theirs) {
+            (a, b) if a == b => a,
+            (Known::Index { high: a, low: b }, Known::Index { high: c, low: d }) => {
+                Known::Index { high: a.max(c), low: b.min(d) }
+            }
+            (Known::Place { high: a, low: b }, Known::Place { high: c, low: d }) => {
+                Known::Place { high: a.max(c), low: b.min(d) }
+            }
+            _ => ANY,
+        };
+    }
+}
+
+/// The same branch with distance 0, if `word` is a branch that refuses: to `left` instructions further, where the template ends.
+pub fn refuses(word: u32, left: usize) -> Option<u32> {
+    match decode(word) {
+        Some(Insn::Branch { imm, .. }) if imm == left as i64 * 4 => Some(word & 0x01ff_f07f),
+        _ => None,
+    }
 }

@@ -14,6 +14,7 @@
 //! No allocation, no formatting: the portal manager runs it on every portal that it makes.
 
 pub mod riscv64;
+pub mod x86_64;
 
 use crate::{Connection, Shape, Spec, Target};
 use core::fmt;
@@ -51,6 +52,8 @@ pub enum Reason {
     Effect,
     SavedThread,
     FirstOfReturn,
+    Window,
+    Template,
 }
 
 impl Reason {
@@ -82,6 +85,10 @@ impl Reason {
             Reason::Effect => "the short-circuit portal does not do what it is for",
             Reason::SavedThread => "the switch does not save the old thread or load the new one",
             Reason::FirstOfReturn => "the return code does not begin with clearing the status",
+            Reason::Window => "a window is not opened, or not closed, as its letter says",
+            Reason::Template => {
+                "a template is missing, is not the registered one, or does what templates may not"
+            }
         }
     }
 }

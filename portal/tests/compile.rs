@@ -90,3 +90,23 @@ fn a_bounce_names_the_dead_domain() {
     let code = ir::leaves_with(Shape::Bounce).map(u64::from);
     assert_eq!(code.map(|code| satp << 4 >> 32 | code), Some(pebble_abi::status::dead(0xfedc)));
 }
+
+/// Windows and templates that cannot be had are refused before any code is made.
+#[test]
+fn windows_need_two_domains_that_have_them() {
+    let make =
+        |text: &str, shape, c: &Connection| compile(&spec(text), shape, c, Target::Riscv64).map(|_| ());
+    let (a, b) = (common::cases::lender(5, false), common::cases::lender(7, false));
+    let good = connect(a, b);
+    assert_eq!(make("npwt", Shape::Call, &good), Ok(()));
+    let scheduler = connect(a, Domain { windows: b.windows, ..domain(1, false, true) });
+    assert_eq!(make("nmw", Shape::Call, &scheduler), Err(CompileError::ExclusiveWindow { callee: 1 }));
+    let no_slots = connect(a, domain(7, false, false));
+    assert_eq!(make("npr", Shape::Call, &no_slots), Err(CompileError::NoWindows { domain: 7 }));
+    let no_books = connect(Domain { windows: 0, ..a }, b);
+    assert_eq!(make("npr", Shape::Call, &no_books), Ok(()));
+    assert_eq!(make("npt", Shape::Call, &no_books), Err(CompileError::NoWindows { domain: 5 }));
+    assert_eq!(make("npg2", Shape::Call, &no_books), Err(CompileError::NoWindows { domain: 5 }));
+    assert_eq!(make("npw", Shape::Wait(70), &good), Err(CompileError::NotACall));
+    assert_eq!(make("npk", Shape::Call, &good), Err(CompileError::NoTemplate { letter: b'k' }));
+}

@@ -37,6 +37,18 @@ pub struct BootInfo {
     pub dead_l1: u64,
     /// Root entry 510 of every page table.
     pub kernel_pte: u64,
+    /// What components have mapped that is not their own.
+    pub grants: Vec<Grant>,
+}
+
+/// Pages of a device, or of the image, that a component has by its manifest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    pub asid: u16,
+    pub va: u64,
+    pub pa: u64,
+    pub pages: u32,
+    pub write: bool,
 }
 
 /// Generated code that is not made for one domain: addresses in the code arena.
@@ -53,8 +65,11 @@ pub struct CommonCode {
     pub trap_return: [u64; 2],
     /// A call that found the callee's stack queue empty: waits in the scheduler, then repeats the `ecall`.
     pub no_stack: [u64; 2],
-    /// Bottom of every invocation stack: the thread's first function returned.
+    /// Bottom of every invocation stack: the thread's first function returned. Goes on through table entry `THREAD_END`, which is:
     pub thread_end: u64,
+    pub thread_exit: u64,
+    /// Table entry `UNWIND`.
+    pub unwound: u64,
     pub get_thread_id: u64,
     pub hrtime: u64,
 }

@@ -5,11 +5,11 @@
 
 use crate::BuildError;
 use crate::elf::{self, Component};
+use crate::grants;
 use crate::manifest::{self, Grant, Manifest};
 use crate::memory::{self, Memory};
 use crate::portals::Portals;
 use crate::report::{DomainReport, Report};
-use pebble_abi::capability;
 use pebble_abi::map::{self, PAGE, PTE_V};
 use pebble_abi::{sys, thread};
 use pebble_boot::{self as boot, BootInfo};
@@ -101,7 +101,7 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
     for s in &portals.semaphores {
         memory.write_word(shared.data + map::SEMAPHORES_OFF + s.id as u64 * 8, s.initial as u64);
     }
-    grant(&mut memory, &shared, &domains, archive, artifacts.archive.len() as u64);
+    grants::grant(&mut memory, &shared, &domains, archive, artifacts.archive.len() as u64);
     let info = BootInfo {
         domains: domains.iter().map(boot_domain).collect(),
         interfaces: portals.interfaces.clone(),
@@ -124,6 +124,7 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
         gate: shared.gate,
         dead_l1: shared.dead_l1,
         kernel_pte: map::pte(shared.l1, PTE_V),
+        grants: grants::recorded(&shared, &domains, archive, artifacts.archive.len() as u64),
     };
     lay_boot_info(&mut memory, &domains, info)?;
     if let Some(first) = threads.first() {
@@ -320,79 +321,13 @@ fn lay_threads(
     threads
 }
 
-fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: u64, archive_len: u64) {
-    for d in domains {
-        for g in &d.manifest.grants {
-            match g {
-                Grant::Physical => {
-                    for at in (0..map::RAM_BYTES).step_by(2 << 20) {
-                        memory.map_mega(d.root, map::PHYS_VA + at, map::RAM_PA + at, memory::FOREIGN_RW);
-                    }
-                }
-                Grant::Code => {
-                    for at in (0..map::CODE_BYTES).step_by(PAGE as usize) {
-                        let entry = memory.read_word(shared.l0[1] + at / PAGE * 8);
-                        if entry & PTE_V != 0 {
-                            memory.map(d.root, map::PM_CODE_VA + at, map::pte_pa(entry), memory::FOREIGN_RW);
-                        }
-                    }
-                    memory.table_for(d.root, map::PM_CODE_VA);
-                }
-                Grant::SharedData => {
-                    for at in (0..map::KDATA_BYTES).step_by(PAGE as usize) {
-                        memory.map(d.root, map::SHARED_DATA_VA + at, shared.data + at, memory::FOREIGN_RW);
-                    }
-                }
-                Grant::Tables => {
-                    for other in domains {
-                        let at = map::PM_TABLES_VA + u64::from(other.asid) * map::TABLE_BYTES;
-                        memory.map(d.root, at, other.table, memory::FOREIGN_RW);
-                    }
-                }
-                Grant::Threads => {
-                    for tid in 0..map::MAX_THREADS as u16 {
-                        let entry = memory.read_word(shared.l0[0] + (map::thread_va(tid) >> 12 & 511) * 8);
-                        if entry & PTE_V != 0 {
-                            memory.map(
-                                d.root,
-                                map::PM_THREADS_VA + u64::from(tid) * PAGE,
-                                map::pte_pa(entry),
-                                memory::FOREIGN_RW,
-                            );
-                        }
-                    }
-                    memory.table_for(d.root, map::PM_THREADS_VA);
-                }
-                Grant::Archive => {
-                    for at in (0..archive_len).step_by(PAGE as usize) {
-                        memory.map(d.root, map::ARCHIVE_VA + at, archive + at, memory::FOREIGN_R);
-                    }
-                }
-                Grant::Capabilities => grant_capabilities(memory, shared, d),
-                Grant::BootInfo => {}
-            }
-        }
-    }
-}
-
-/// The capability table, all nodes free, for portal code and one server.
-fn grant_capabilities(memory: &mut Memory, shared: &Shared, d: &Domain) {
-    let table = memory.pages((capability::TABLE_BYTES / PAGE) as usize);
-    for at in (0..capability::TABLE_BYTES).step_by(PAGE as usize) {
-        let slot = (map::CAPABILITIES_VA + at >> 12 & 511) * 8;
-        memory.write_word(shared.l0[0] + slot, map::pte(table + at, memory::NUCLEUS_RW));
-        memory.map(d.root, map::CAPABILITY_TABLE_VA + at, table + at, memory::FOREIGN_RW);
-    }
-    for node in 0..capability::NODES as u64 {
-        let next = (node + 1) % capability::NODES as u64 * capability::NODE_BYTES;
-        memory.write_word(table + node * capability::NODE_BYTES + capability::NEXT as u64 * 8, next);
-    }
-}
-
 fn lay_boot_info(memory: &mut Memory, domains: &[Domain], mut info: BootInfo) -> Result<(), BuildError> {
     let encode = |info: &BootInfo| info.encode().map_err(|_| BuildError::BootInfo);
     let readers = || domains.iter().filter(|d| d.manifest.grants.contains(&Grant::BootInfo));
-    // `image_end` is largest in this first encoding, so the final one is no longer.
+    let reader = |asid, pa, pages| boot::Grant { asid, va: map::BOOTINFO_VA, pa, pages, write: false };
+    let others = info.grants.len();
+    // What is not known yet is largest in this first encoding, so the final one is no longer.
+    info.grants.extend(readers().map(|d| reader(d.asid, u64::MAX >> 1, u32::MAX)));
     let pages = encode(&info)?.len().div_ceil(PAGE as usize);
     let at = memory.pages(pages);
     for d in readers() {
@@ -400,6 +335,8 @@ fn lay_boot_info(memory: &mut Memory, domains: &[Domain], mut info: BootInfo) ->
             memory.map(d.root, map::BOOTINFO_VA + page * PAGE, at + page * PAGE, memory::FOREIGN_R);
         }
     }
+    info.grants.truncate(others);
+    info.grants.extend(readers().map(|d| reader(d.asid, at, pages as u32)));
     info.image_end = memory.end();
     memory.write(at, &encode(&info)?);
     Ok(())

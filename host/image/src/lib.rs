@@ -7,6 +7,7 @@
 pub mod audit;
 pub mod build;
 pub mod elf;
+mod grants;
 pub mod manifest;
 pub mod memory;
 pub mod output;

@@ -185,26 +185,27 @@ impl<'a> Portals<'a> {
             let callee = p.domains[i.asid as usize - 1].portal_view();
             Ok(Connection { callee, entry: i.entry, ..Default::default() })
         };
-        let to = |p: &Self, name: &str, float: bool, no_stack: u64| -> Result<Connection, BuildError> {
+        let to = |p: &Self, name: &str, float: bool| -> Result<Connection, BuildError> {
             let mut c = scheduler(p, name)?;
             c.caller.float = float;
-            c.no_stack = no_stack;
             Ok(c)
         };
         let end = scheduler(self, "scheduler.thread_exit")?;
-        code.thread_end = common(self, "thread_end", "nmd", Shape::ThreadEnd, &end)?.1;
+        code.thread_end = common(self, "thread_end", "sm", Shape::ThreadEnd, &none)?.1;
+        code.thread_exit = common(self, "thread_exit", "nmd", Shape::ThreadExit, &end)?.0;
+        code.unwound = common(self, "unwound", "sm", Shape::Unwound, &none)?.0;
         for float in [false, true] {
             let n = usize::from(float);
             let suffix = if float { ".float" } else { "" };
-            let c = to(self, "scheduler.stack_wait", float, 0)?;
+            let c = to(self, "scheduler.stack_wait", float)?;
             code.no_stack[n] = common(self, &format!("no_stack{suffix}"), "nmd", Shape::NoStack, &c)?.0;
-            let c = to(self, "irq.entry", float, 0)?;
+            let c = to(self, "irq.entry", float)?;
             let (entry, ret) = common(self, &format!("interrupt{suffix}"), "nmi", Shape::Interrupt, &c)?;
             (code.interrupt[n], code.trap_return[n]) = (entry, ret);
             // A system without VM manager (tests) has no fault handler: faults are the nucleus's last words.
             code.exception[n] = match self.interface("vm.fault") {
                 Some(_) => {
-                    let c = to(self, "vm.fault", float, code.no_stack[n])?;
+                    let c = to(self, "vm.fault", float)?;
                     common(self, &format!("exception{suffix}"), "npcccccc", Shape::Exception, &c)?.0
                 }
                 None => self.shared.panic_entry,
@@ -214,6 +215,8 @@ impl<'a> Portals<'a> {
         for entry in 0..map::TABLE_ENTRIES_PER_PAGE as u64 {
             memory.write_word(self.shared.dead_table + entry * 8, bounce);
         }
+        // A thread may outlive its home.
+        memory.write_word(self.shared.dead_table + sys::THREAD_END as u64 * 8, self.code.thread_exit);
         Ok(())
     }
 
@@ -235,6 +238,13 @@ impl<'a> Portals<'a> {
         memory.write_word(d.table + 8, if stops { panic } else { self.code.exception[float] });
         memory
             .write_word(d.table + 16, if d.manifest.exclusive { panic } else { self.code.interrupt[float] });
+        for (index, at) in [
+            (sys::UNWIND, self.code.unwound),
+            (sys::NO_STACK, self.code.no_stack[float]),
+            (sys::THREAD_END, self.code.thread_exit),
+        ] {
+            memory.write_word(d.table + index as u64 * 8, at);
+        }
         // An exclusive domain calls nobody: it has only what it imports.
         if d.manifest.exclusive {
             return Ok(());
@@ -358,7 +368,6 @@ impl<'a> Portals<'a> {
             index,
             constant,
             counter: None,
-            no_stack: self.code.no_stack[usize::from(d.elf.float)],
             ..Default::default()
         };
         let (at, code) = self.place(memory, &i.spec, shape, &c)?;

@@ -5,7 +5,7 @@
 //! program's start-up page; a server has none and writes nowhere.
 
 use crate::api::Errno;
-use crate::portal::{call, call_wide};
+use crate::portal::{call, call_once, call_wide_once, pause};
 use crate::sync::Lock;
 use crate::window::STARTUP;
 use core::fmt;
@@ -53,7 +53,12 @@ impl File {
     #[inline]
     pub fn read(&self, out: &mut [u8]) -> Result<usize, Errno> {
         let want = out.len().min(IO_BYTES);
-        let (count, words) = call_wide(self.0 + sys::FILE_READ, [want as u64]).map_err(|_| errno::EIO)?;
+        let (count, words) = loop {
+            match call_wide_once(self.0 + sys::FILE_READ, [want as u64]) {
+                Err(broken) if broken.moved() && pause() => {}
+                result => break result.map_err(|_| errno::EIO)?,
+            }
+        };
         if count < 0 {
             return Err(-count);
         }
@@ -69,7 +74,9 @@ impl File {
         while !rest.is_empty() {
             let count = rest.len().min(IO_BYTES);
             let [a, b, c, d] = bytes_to_words(&rest[..count]);
-            match call(self.0 + sys::FILE_WRITE, [count as u64, a, b, c, d]) {
+            match call_once(self.0 + sys::FILE_WRITE, [count as u64, a, b, c, d]) {
+                // The words need not be kept for this: they are made again.
+                Err(broken) if broken.moved() && pause() => {}
                 Ok(done) if done > 0 => rest = &rest[(done as usize).min(count)..],
                 Ok(0) | Err(_) => return Err(errno::EIO),
                 Ok(error) => return Err(-error),

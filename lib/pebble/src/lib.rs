@@ -4,8 +4,10 @@
 //! * [`portal`] calls through portals
 //! * [`api`] the portals that every domain has, typed
 //! * [`sync`] locks made of semaphores
+//! * [`handover`] replacing a server while it is called
 //! * [`io`] open files, standard input and output, [`print!`]
 //! * [`mmio`] device registers granted by the manifest
+//! * [`buffer`] memory that is lent and given through windows
 //!
 //! On a host only the parts without machine code exist, so that servers' logic is tested there.
 #![no_std]
@@ -20,6 +22,10 @@ pub use pebble_abi as abi;
 pub mod api;
 #[cfg(target_os = "none")]
 pub mod attack;
+#[cfg(target_os = "none")]
+pub mod buffer;
+#[cfg(target_os = "none")]
+pub mod handover;
 #[cfg(target_os = "none")]
 pub mod heap;
 #[cfg(target_os = "none")]

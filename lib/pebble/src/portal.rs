@@ -1,7 +1,8 @@
 //! Calls through portals: the few instructions that put an index and words into registers and execute `ecall`.
 //!
 //! The portal returns to `ra`, so a call is a jump to an `ecall` with no code behind it. A nonzero transport status becomes
-//! [`Broken`]; what the callee answered, errors included, is the value.
+//! [`Broken`]; what the callee answered, errors included, is the value. One status never reaches a caller of [`call`] or [`call_wide`]:
+//! `MOVED`, from a server that is being replaced, says that the call did not take place; it is repeated until it does.
 
 use core::arch::asm;
 use core::fmt;
@@ -18,6 +19,8 @@ impl fmt::Display for Broken {
             status::DEAD => "died in the call",
             status::CLOSED => "has closed this portal",
             status::INTERRUPTED => "interrupted the wait",
+            status::MOVED => "is being replaced",
+            status::TIMEOUT => "had the call when its time was over",
             _ => "failed",
         };
         write!(f, "domain {} {what}", status::domain(self.0))
@@ -43,6 +46,66 @@ fn word<const N: usize>(p: [u64; N], i: usize) -> MaybeUninit<u64> {
 /// Invokes portal `index` with `p`: as many words as its specification takes. Missing ones are whatever the registers hold.
 #[inline]
 pub fn call<const N: usize>(index: usize, p: [u64; N]) -> Result<i64, Broken> {
+    match call_once(index, p) {
+        Err(broken) if broken.moved() => {
+            again(index, first(p, 0), first(p, 1), first(p, 2), first(p, 3), first(p, 4))
+        }
+        result => result,
+    }
+}
+
+/// Word `i`, if there is one. One by one, in registers: an array would be stored on the way of every call.
+#[inline(always)]
+fn first<const N: usize>(p: [u64; N], i: usize) -> u64 {
+    if i < N { p[i] } else { 0 }
+}
+
+#[cold]
+#[inline(never)]
+fn again(index: usize, a: u64, b: u64, c: u64, d: u64, e: u64) -> Result<i64, Broken> {
+    repeat(|| call_once(index, [a, b, c, d, e]))
+}
+
+#[cold]
+#[inline(never)]
+fn again_wide(index: usize, a: u64, b: u64, c: u64, d: u64, e: u64) -> Result<Wide, Broken> {
+    repeat(|| call_wide_once(index, [a, b, c, d, e]))
+}
+
+/// Repeats a call that a server on the move has not begun. The pause lets less urgent threads finish the replacement; only one that
+/// is cut short, by the death of the calling domain, ends the attempts.
+fn repeat<R>(mut attempt: impl FnMut() -> Result<R, Broken>) -> Result<R, Broken> {
+    loop {
+        let paused = pause();
+        match attempt() {
+            Err(broken) if broken.moved() && paused => {}
+            result => return result,
+        }
+    }
+}
+
+/// Before a call that was not begun is repeated. False when it is not to be.
+#[cold]
+#[inline(never)]
+pub(crate) fn pause() -> bool {
+    call_once(sys::SYS_HRSLEEP, [time() + PAUSE]) == Ok(0)
+}
+
+/// Ticks: a tenth of a millisecond.
+const PAUSE: u64 = 1000;
+
+impl Broken {
+    /// The server is being replaced, and the call did not take place.
+    #[inline]
+    pub const fn moved(self) -> bool {
+        status::code(self.0) == status::MOVED
+    }
+}
+
+/// As [`call`], but for `MOVED`, which is an error like any other: for callees that are never replaced, or callers that still
+/// have the words.
+#[inline]
+pub fn call_once<const N: usize>(index: usize, p: [u64; N]) -> Result<i64, Broken> {
     let (value, status): (i64, u64);
     // SAFETY: a portal call changes only registers that the C convention lets a callee change, and memory of
     // this component only where the callee was lent it; the code after the call is named in `ra`.
@@ -63,6 +126,17 @@ pub fn call<const N: usize>(index: usize, p: [u64; N]) -> Result<i64, Broken> {
 /// Invokes a portal whose specification promises more result words (`>1` to `>4`).
 #[inline]
 pub fn call_wide<const N: usize>(index: usize, p: [u64; N]) -> Result<Wide, Broken> {
+    match call_wide_once(index, p) {
+        Err(broken) if broken.moved() => {
+            again_wide(index, first(p, 0), first(p, 1), first(p, 2), first(p, 3), first(p, 4))
+        }
+        result => result,
+    }
+}
+
+/// [`call_wide`] without repetition.
+#[inline]
+pub fn call_wide_once<const N: usize>(index: usize, p: [u64; N]) -> Result<Wide, Broken> {
     let (value, status): (i64, u64);
     let mut more = [0u64; 4];
     // SAFETY: as in `call`.

@@ -2,15 +2,18 @@
 //!
 //! [`Lock`] counts who holds or wants it in one atomic word; a semaphore of the scheduler is made, and P and V are called,
 //! only when two threads meet. [`Exclusive`] is for domains that run with interrupts off.
+//!
+//! A lock can be *closed*, when the server is replaced ([`crate::handover`]): a bit far above the count, so that whoever comes
+//! finds the word not to be 0, as if somebody had the lock, and looks closer. The count alone decides whose turn it is.
 
-use crate::{api, portal};
+use crate::{api, handover, portal};
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Mutual exclusion among the threads that are in this domain.
 pub struct Lock<T> {
-    /// Threads that hold it or wait for it.
+    /// Threads that hold it or wait for it, and perhaps [`CLOSED`].
     wanted: AtomicUsize,
     /// Index of the P portal; 0 until two threads first meet.
     semaphore: AtomicUsize,
@@ -19,6 +22,11 @@ pub struct Lock<T> {
 
 // SAFETY: the value is reached only by the thread that found the lock free or passed P.
 unsafe impl<T: Send> Sync for Lock<T> {}
+
+/// Bit of `wanted`: who gets the lock must leave the server.
+const CLOSED: usize = 1 << 32;
+/// Ticks between two looks at a closed lock by the server's own threads.
+const PATIENCE: u64 = 10_000;
 
 /// Index while the semaphore is being made.
 const MAKING: usize = usize::MAX;
@@ -69,14 +77,52 @@ impl<T> Lock<T> {
     pub fn enter(&self) -> Result<Guard<'_, T>, Queued<'_, T>> {
         match self.wanted.fetch_add(1, Ordering::Acquire) {
             0 => Ok(Guard { lock: self }),
-            _ => Err(Queued { lock: self }),
+            before => Err(Queued { lock: self, before }),
         }
+    }
+
+    /// As [`lock`](Self::lock), for threads of the server that serve nobody's call and so cannot leave: while the lock is closed they
+    /// wait for it to open again.
+    pub fn own(&self) -> Guard<'_, T> {
+        loop {
+            let guard = self.enter().unwrap_or_else(Queued::turn);
+            if !self.is_closed() {
+                return guard;
+            }
+            drop(guard);
+            let _ = api::hrsleep(portal::time() + PATIENCE);
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        self.wanted.fetch_or(CLOSED, Ordering::Release);
+    }
+
+    pub(crate) fn open(&self) {
+        self.wanted.fetch_and(!CLOSED, Ordering::Release);
+    }
+
+    /// The server is being replaced: no call takes place here.
+    pub fn is_closed(&self) -> bool {
+        self.wanted.load(Ordering::Acquire) & CLOSED != 0
+    }
+
+    /// Given up, while the word was `before`: must the holder [`pass_on`](Self::pass_on)? Not for a closed lock, for which that is done here.
+    #[cold]
+    fn awaited(&self, before: usize) -> bool {
+        if before & CLOSED == 0 {
+            return true;
+        }
+        if before as u32 != 1 {
+            self.pass_on();
+        }
+        false
     }
 
     /// Lets the next one in: what [`Guard::release`] has left to do.
     #[cold]
     pub fn pass_on(&self) {
-        let _ = portal::call(self.semaphore() + 1, []);
+        let _ = portal::call_once(self.semaphore() + 1, []);
     }
 }
 
@@ -84,13 +130,29 @@ impl<T> Lock<T> {
 #[must_use = "the lock comes to whoever is queued"]
 pub struct Queued<'a, T> {
     lock: &'a Lock<T>,
+    /// The word before.
+    before: usize,
 }
 
 impl<'a, T> Queued<'a, T> {
+    /// The lock; or, if it is closed, out of the server with status `MOVED`.
     #[cold]
     pub fn wait(self) -> Guard<'a, T> {
-        let index = self.lock.semaphore();
-        while portal::call(index, []) != Ok(0) {}
+        let guard = self.turn();
+        if guard.lock.is_closed() {
+            drop(guard);
+            handover::leave();
+        }
+        guard
+    }
+
+    /// The lock, open or closed.
+    #[cold]
+    fn turn(self) -> Guard<'a, T> {
+        if self.before as u32 != 0 {
+            let index = self.lock.semaphore();
+            while portal::call_once(index, []) != Ok(0) {}
+        }
         Guard { lock: self.lock }
     }
 }
@@ -120,14 +182,17 @@ impl<T> Guard<'_, T> {
     #[inline]
     #[must_use = "somebody may wait for `pass_on`"]
     pub fn release(guard: Self) -> bool {
-        core::mem::ManuallyDrop::new(guard).lock.wanted.fetch_sub(1, Ordering::Release) != 1
+        let lock = core::mem::ManuallyDrop::new(guard).lock;
+        let before = lock.wanted.fetch_sub(1, Ordering::Release);
+        before != 1 && lock.awaited(before)
     }
 }
 
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        if self.lock.wanted.fetch_sub(1, Ordering::Release) != 1 {
+        let before = self.lock.wanted.fetch_sub(1, Ordering::Release);
+        if before != 1 && self.lock.awaited(before) {
             self.lock.pass_on();
         }
     }

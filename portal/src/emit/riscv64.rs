@@ -15,6 +15,9 @@ use crate::{Code, CompileError};
 use arrayvec::ArrayVec;
 use pebble_abi::{map, sys, thread};
 
+mod template;
+mod window;
+
 /// Interrupts that domains take: timer and external.
 pub const SIE: i32 = 0x220;
 /// The `FS` field of `sstatus` is bits 13 and 14.
@@ -40,14 +43,23 @@ const FLOAT_PRESERVED: [Reg; 12] = [8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27
 struct Emitter<'a> {
     code: &'a mut Code,
     c: &'a Connection,
+    shape: Shape,
     /// Constants of the call leg, and where it loads them: the loads have the offset in the pool until its place is known.
-    pool: ArrayVec<u64, 6>,
-    loads: ArrayVec<usize, 8>,
+    pool: ArrayVec<u64, 8>,
+    loads: ArrayVec<usize, 12>,
     /// Where the call leg computes the return code's address.
     push: Option<usize>,
-    /// Where it branches to the domain's exception entry; to the common code that waits for a stack, after a trap's save or not.
+    /// Where it branches to the domain's exception entry; to the common code that waits for a stack or slot, after a trap's save or not.
     no_room: Option<usize>,
-    no_stack: Option<(usize, bool)>,
+    waits: ArrayVec<usize, 3>,
+    after_save: bool,
+    /// Where it branches back to the caller, with which status code.
+    refusals: ArrayVec<(usize, u16), 32>,
+    /// The window that was checked last.
+    first: Option<ir::Lent>,
+    /// Registers hold what the next window needs too; the template's base this address.
+    ready: bool,
+    base: Option<u64>,
     /// Where an interrupt's entry finds that there was none.
     no_interrupt: Option<(usize, bool)>,
     /// Bytes from the bottom of the frame to `t1`.
@@ -166,11 +178,23 @@ impl Emitter<'_> {
                 }
             }
             Op::SaveAll { float } => self.save_all(float),
-            Op::TakeStack { queue, word, after_save } => {
+            Op::CheckStack(queue) => {
                 let low = self.high(T2, queue);
                 self.put(ld(T3, T2, low));
-                self.no_stack = Some((self.here(), after_save));
-                self.put(beq(T3, ZERO, 0));
+                self.wait(T3);
+            }
+            Op::CheckWindow { lent, keep } => self.check_window(lent, keep),
+            Op::CheckSlots { first, second } => self.check_slots(first, second),
+            Op::OpenWindow { lent, word, found, fence } => self.open_window(lent, word, found, fence),
+            Op::CloseWindow { lent, word, fence } => self.close_window(lent, word, fence),
+            Op::Translate { from, letter } => self.translate(from, letter),
+            Op::TakeStack { queue, word, after_save, checked } => {
+                let low = self.high(T2, queue);
+                self.put(ld(T3, T2, low));
+                if !checked {
+                    self.after_save = after_save;
+                    self.wait(T3);
+                }
                 self.put(ld(T4, T3, 0));
                 self.put(sd(T4, T2, low));
                 self.put(ld(SP, T3, 8));
@@ -224,7 +248,11 @@ impl Emitter<'_> {
             Op::Return => {
                 self.end_call_leg(true);
                 self.bias = i32::from(self.code.frame_words) * 8;
-                self.put(addi(A1, ZERO, 0));
+                match self.shape {
+                    // Its second instruction is the first once more.
+                    Shape::ThreadEnd => self.put(ld(GP, ZERO, sys::THREAD_END as i32 * 8)),
+                    _ => self.put(addi(A1, ZERO, 0)),
+                }
             }
             Op::LoadReturn(word) => {
                 self.load(RA, word);
@@ -274,6 +302,10 @@ impl Emitter<'_> {
                 self.put(jalr(ZERO, GP, 0));
             }
             Op::Raise => self.raise(),
+            Op::EndThread => {
+                self.put(ld(GP, ZERO, sys::THREAD_END as i32 * 8));
+                self.put(jalr(ZERO, GP, 0));
+            }
             Op::Bounce(code) => self.bounce(code),
         }
     }
@@ -434,10 +466,9 @@ impl Emitter<'_> {
             self.scrub(if self.c.caller.trusted { 1 << T1 } else { 1 << T1 | 1 << T2 });
             self.raise();
         }
-        if let Some((branch, after_save)) = self.no_stack {
-            self.join(branch);
-            self.wait_for_stack(after_save);
-        }
+        self.ready = false;
+        self.join_waits();
+        self.join_refusals();
         if let Some((branch, float)) = self.no_interrupt {
             self.join(branch);
             self.restore(&[T2, A0], float);
@@ -483,17 +514,53 @@ impl Emitter<'_> {
         self.put(csrrw(T1, csr::SSCRATCH, T1));
     }
 
+    /// Waits and calls again if this register is 0.
+    fn wait(&mut self, reg: Reg) {
+        self.full |= self.waits.try_push(self.here()).is_err();
+        self.put(beq(reg, ZERO, 0));
+    }
+
     /// Into the common code that waits, with nothing of the nucleus in registers that it hands to the user.
-    /// The branch was taken since `t3` is 0.
-    fn wait_for_stack(&mut self, after_save: bool) {
-        if after_save {
-            self.restore(&[T2, T3], self.c.caller.float);
-        } else {
-            self.scrub(1 << T1 | 1 << T2);
+    fn join_waits(&mut self) {
+        let Some(last) = self.waits.last().copied() else { return };
+        let dirty = self.written_before(last);
+        for i in 0..self.waits.len() {
+            self.join(self.waits[i]);
         }
-        let low = self.high(GP, self.c.no_stack);
-        self.put(addi(GP, GP, low));
+        if self.after_save {
+            self.restore(&[T2, T3], self.c.caller.float);
+        } else if self.refusals.is_empty() {
+            // `t3` is 0: hence the branch.
+            self.scrub(1 << T1 | 1 << T2);
+        } else {
+            self.scrub(dirty);
+        }
+        self.put(ld(GP, ZERO, sys::NO_STACK as i32 * 8));
         self.put(jalr(ZERO, GP, 0));
+    }
+
+    /// Registers that the code before this instruction writes.
+    fn written_before(&self, end: usize) -> u32 {
+        let writes = |word: &&u32| !matches!(**word & 0x7f, 0x23 | 0x27 | 0x63);
+        let words = self.code.words.iter().take(end);
+        words.filter(writes).fold(0, |set, word| set | 1 << (word >> 7 & 31)) & !1
+    }
+
+    /// One way out for every status.
+    fn join_refusals(&mut self) {
+        while let Some((_, code)) = self.refusals.first().copied() {
+            self.refusals.retain(|(branch, c)| {
+                let same = *c == code;
+                if same {
+                    let distance = (self.code.words.len() - *branch) as i32 * 4;
+                    if let Some(word) = self.code.words.get_mut(*branch) {
+                        *word |= beq(ZERO, ZERO, distance) & !0x7f;
+                    }
+                }
+                !same
+            });
+            self.refusal(code);
+        }
     }
 }
 
@@ -506,15 +573,21 @@ const fn float_words(float: bool) -> u8 {
 pub fn emit(spec: &Spec, shape: Shape, c: &Connection, code: &mut Code) -> Result<(), CompileError> {
     code.words.clear();
     (code.ret_at, code.frame_words) = (None, 0);
-    let (pool, loads) = Default::default();
+    let (pool, loads, waits, refusals) = Default::default();
     let mut e = Emitter {
         code,
         c,
+        shape,
         pool,
         loads,
         push: None,
         no_room: None,
-        no_stack: None,
+        waits,
+        after_save: false,
+        refusals,
+        first: None,
+        ready: false,
+        base: None,
         no_interrupt: None,
         bias: 0,
         full: false,

@@ -11,19 +11,28 @@
 //! * What exits demand is in [`exit`].
 
 mod exit;
+mod slot;
 mod state;
+mod template;
 mod value;
+mod way;
+mod window;
 
 use super::{Reason, Refusal};
+use crate::ir::{Lent, lent};
 use crate::isa::riscv64::decode::{
     Alu, Cond, CsrOp, Insn, adds, branches, clears, decode, loads_double, loads_upper, stores_double,
     writes_csr,
 };
+use crate::spec::{MAX_TEMPLATES, MAX_WINDOWS, Window};
+use crate::template::Template;
 use crate::{Connection, Shape, Short, Spec};
 use arrayvec::ArrayVec;
 use pebble_abi::{map, sys, thread};
 use state::{State, Words, done};
 use value::*;
+use way::Ways;
+use window::fact;
 
 /// `sie` with timer and external interrupts.
 const SIE_ON: Value = Value(Kind::Const, 0x220);
@@ -31,37 +40,7 @@ const SIE_ON: Value = Value(Kind::Const, 0x220);
 const FS: Value = Value(Kind::Const, 0x6000);
 /// Largest frame: a trap in a domain with floating point.
 const MAX_FRAME: usize = thread::TRAP_WORDS + thread::TRAP_FLOAT_WORDS;
-const MAX_POOL: usize = 8;
-
-/// What not taking a branch says of the tested register, and whether taking it says that this is 0.
-struct Learnt {
-    x: u8,
-    value: Value,
-    done: u16,
-    else_zero: bool,
-}
-
-impl Learnt {
-    fn apply(self, s: &mut State) {
-        s.set(self.x, self.value);
-        s.done |= self.done;
-    }
-}
-
-/// Ways that branched off: first offset, offset behind.
-type Ways = ArrayVec<(usize, usize), 2>;
-/// Branches on the way to an instruction, all taken: semaphore, then room or stack.
-const MAX_DEPTH: usize = 2;
-
-/// The offset behind the ways that follow one another from `at`, if they are all.
-fn behind(mut at: usize, mut ways: Ways) -> Result<usize, Refusal> {
-    while !ways.is_empty() {
-        let next = ways.iter().position(|(start, _)| *start == at);
-        let Some(next) = next else { return Err(Refusal { at, reason: Reason::Unreachable }) };
-        at = ways.swap_remove(next).1;
-    }
-    Ok(at)
-}
+const MAX_POOL: usize = 10;
 
 /// What the frame looks like once the call leg has left.
 #[derive(Clone, Copy)]
@@ -89,6 +68,11 @@ struct Verifier<'a> {
     pushed: Option<Pushed>,
     /// First and last offset loaded from the pool.
     pool: Option<(usize, usize)>,
+    windows: ArrayVec<Lent, MAX_WINDOWS>,
+    /// With the caller's word that each takes.
+    templates: ArrayVec<(u8, &'static Template), MAX_TEMPLATES>,
+    /// Ways out of a refused call that were read: first offset, status code.
+    refusals: ArrayVec<(usize, u16), 3>,
 }
 
 pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Result<(), Refusal> {
@@ -114,8 +98,16 @@ pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Resul
         frame: &mut frame,
         pushed: None,
         pool: None,
+        windows: ArrayVec::new(),
+        templates: ArrayVec::new(),
+        refusals: ArrayVec::new(),
     };
-    let call_end = v.leg(0, &mut State::new(Kind::Own, 0, c.caller.float), 0)?;
+    if is_call {
+        v.lendable().map_err(|reason| Refusal { at: 0, reason })?;
+    }
+    // A thread ends in whatever domain it likes.
+    let float = c.caller.float || shape == Shape::ThreadExit;
+    let call_end = v.leg(0, &mut State::new(Kind::Own, 0, float), 0)?;
     let pool_at = (call_end + 7) & !7;
     let thread_end = shape == Shape::ThreadEnd;
     if thread_end {
@@ -131,14 +123,22 @@ pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Resul
     // The thread end is entered like a return leg, by threads of all domains, but leads on.
     v.returning = !thread_end;
     let origin = if thread_end { Kind::Own } else { Kind::Theirs };
-    let mut start = State::new(origin, ret_at, thread_end || !v.is_trap && c.callee.float);
+    let mut start = State::new(origin, ret_at, !v.is_trap && c.callee.float);
     if v.returning {
         // After a switch `sscratch` still belongs to the old thread; `t1` is right.
         start.sscratch = UNKNOWN;
         start.set(reg::T1 as u8, Value(Kind::Top, frame as i32 * 8));
         start.stored = Words::below(frame);
     }
-    let first = v.after_clear_status(ret_at, &mut start)?;
+    if thread_end {
+        // Its error entry is as good as its first instruction.
+        if words.get(ret_at / 4) != words.get(ret_at / 4 + 1) {
+            return Err(Refusal { at: ret_at, reason: Reason::FirstOfReturn });
+        }
+        let mut again = start;
+        v.leg(ret_at + 4, &mut again, 0)?;
+    }
+    let first = if thread_end { ret_at } else { v.after_clear_status(ret_at, &mut start)? };
     let end = v.leg(first, &mut start, 0)?;
     if end != words.len() * 4 {
         return Err(Refusal { at: end, reason: Reason::Unreachable });
@@ -147,13 +147,39 @@ pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Resul
 }
 
 impl Verifier<'_> {
+    /// What the specification asks for can be had in this connection.
+    fn lendable(&mut self) -> Result<(), Reason> {
+        self.windows.extend(lent(self.spec));
+        for (from, letter) in self.spec.templates() {
+            let template = self.c.templates.iter().find(|t| t.letter == letter).ok_or(Reason::Template)?;
+            template.check().map_err(|_| Reason::Template)?;
+            self.templates.push((from, template));
+        }
+        let plain = self.windows.is_empty() && self.templates.is_empty();
+        let moves = |l: &Lent| matches!(l.window, Window::Tear | Window::Get);
+        let (caller, callee) = (&self.c.caller, &self.c.callee);
+        let lends = caller.l1 != 0 && callee.windows != 0 && !callee.exclusive;
+        let books = caller.windows != 0 || !self.windows.iter().any(moves);
+        if plain || self.shape == Shape::Call && (self.windows.is_empty() || lends && books) {
+            Ok(())
+        } else {
+            Err(Reason::Window)
+        }
+    }
+
     /// Reads the code from offset `at` to the exit that straight execution comes to, and the ways that branch off it,
     /// which must lie behind that exit without a gap. Returns the offset behind the last.
     fn leg(&mut self, mut at: usize, s: &mut State, depth: usize) -> Result<usize, Refusal> {
-        let mut ways = Ways::new();
+        let mut ways = Ways::default();
         let words = self.words;
-        for &word in words.get(at / 4..).unwrap_or_default() {
+        while let Some(&word) = words.get(at / 4) {
             let fail = |reason| Refusal { at, reason };
+            if s.translated < self.templates.len()
+                && let Some(template) = self.begins(word, s)
+            {
+                at = self.template(at, template, s, &mut ways)?;
+                continue;
+            }
             if let Some(rd) = clears(word) {
                 s.clear(rd);
             } else if let Some((rd, base, imm)) = loads_double(word) {
@@ -162,43 +188,37 @@ impl Verifier<'_> {
             } else if let Some((source, base, imm)) = stores_double(word) {
                 self.store(s, s.get(base), imm, s.get(source)).map_err(fail)?;
             } else if let Some((rd, source, imm)) = adds(word) {
-                s.set(rd, add_imm(s.get(source), imm));
+                let value = match add_imm(s.get(source), imm) {
+                    UNKNOWN => self.window_imm(s, Alu::Add, s.get(source), imm),
+                    value => value,
+                };
+                s.set(rd, value);
             } else if let Some((number, source)) = writes_csr(word) {
                 self.write_csr(s, number, s.get(source)).map_err(fail)?;
             } else if let Some((rd, upper)) = loads_upper(word) {
                 s.set(rd, Value(Kind::Const, upper as i32));
             } else if branches(word) {
-                if depth == MAX_DEPTH || ways.is_full() {
-                    return Err(fail(Reason::Branch));
-                }
-                ways.push(self.fork(at, word, s, depth)?);
+                at = self.fork(at, word, s, depth, &mut ways)?;
+                continue;
             } else if self.step(word, s).map_err(fail)? {
-                return behind(at + 4, ways);
+                return ways.behind(at + 4);
             }
             at += 4;
         }
         Err(Refusal { at, reason: Reason::Endless })
     }
 
-    /// A branch: reads the way that it leads to, and leaves what not taking it says.
-    #[inline(never)]
-    fn fork(&mut self, at: usize, word: u32, s: &mut State, depth: usize) -> Result<(usize, usize), Refusal> {
-        let (distance, learnt) = self.branch(s, word).map_err(|reason| Refusal { at, reason })?;
-        let mut taken = *s;
-        if learnt.else_zero {
-            taken.clear(learnt.x);
-        }
-        let target = at + distance;
-        let end = self.leg(target, &mut taken, depth + 1)?;
-        learnt.apply(s);
-        Ok((target, end))
-    }
-
     /// One of the rarer instructions; true if the leg is left here.
     #[inline(never)]
     fn step(&mut self, word: u32, s: &mut State) -> Result<bool, Reason> {
         match decode(word).ok_or(Reason::NotAllowed)? {
-            Insn::AluImm { op, rd, rs1, imm } => s.set(rd, alu_imm(op, s.get(rs1), imm)),
+            Insn::AluImm { op, rd, rs1, imm } => {
+                let value = match alu_imm(op, s.get(rs1), imm) {
+                    UNKNOWN => self.window_imm(s, op, s.get(rs1), imm),
+                    value => value,
+                };
+                s.set(rd, value);
+            }
             Insn::Csr { op: CsrOp::S, rd, csr, rs1: 0 } => {
                 let value = self.read_csr(s, csr)?;
                 s.set(rd, value);
@@ -209,7 +229,11 @@ impl Verifier<'_> {
                 s.sscratch = new;
             }
             Insn::Csr { op, rd: 0, csr: csr::SSTATUS, rs1 } if s.get(rs1) == FS => s.float = op == CsrOp::S,
-            Insn::Alu { op: Alu::Add, rd, rs1, rs2 } => s.set(rd, add(s.get(rs1), s.get(rs2))),
+            Insn::Alu { op: op @ (Alu::Add | Alu::Or | Alu::Xor), rd, rs1, rs2 } => {
+                let (a, b) = (s.get(rs1), s.get(rs2));
+                let value = if op == Alu::Add { add(a, b) } else { UNKNOWN };
+                s.set(rd, if value == UNKNOWN { self.window_alu(s, op, a, b) } else { value });
+            }
             Insn::Fsd { fs2, rs1, imm } => self.save_float(s, fs2, s.get(rs1), imm)?,
             Insn::Fld { fd, rs1, imm } => self.restore_float(s, fd, s.get(rs1), imm)?,
             Insn::FmvDX { fd, rs1: 0 } if s.float => {
@@ -230,6 +254,7 @@ impl Verifier<'_> {
             {
                 s.done |= done::EFFECT;
             }
+            Insn::SfenceVma { rs1, rs2 } if !self.windows.is_empty() => self.fence(s, rs1, s.get(rs2))?,
             _ => return Err(Reason::NotAllowed),
         }
         Ok(false)
@@ -275,22 +300,23 @@ impl Verifier<'_> {
             }
             Kind::ReturnCode if n == 0 && imm == -8 => Some(Value(Kind::Description, 0)),
             Kind::NextTop if imm == 0 => Some(Value(Kind::ReturnCode, 1)),
-            _ => None,
+            _ => self.window_load(s, base, imm),
         }
     }
 
     /// Words at fixed addresses, each read before it is changed.
     fn load_shared(&self, s: &State, address: u64) -> Option<Value> {
         let (kind, changed) = if Some(address) == self.queue {
-            (Kind::Head, done::TAKEN | done::GIVEN)
+            let there = !self.returning && s.knows(fact::STACK);
+            (if there { Kind::Desc } else { Kind::Head }, done::TAKEN | done::GIVEN)
         } else if Some(address) == self.semaphore {
             (Kind::SemRead, done::SEMAPHORE)
         } else if Some(address) == self.counter {
             (Kind::CountRead, done::COUNTED)
-        } else if address == sys::EXCEPTION as u64 * 8 && s.satp == csr_value(csr::SATP) {
-            (Kind::ExceptionEntry, 0)
+        } else if address.is_multiple_of(8) && address < map::TABLE_BYTES && s.satp == csr_value(csr::SATP) {
+            return Some(Value(Kind::TableEntry, (address / 8) as i32));
         } else {
-            return None;
+            return self.control_load(s, address);
         };
         (s.done & changed == 0).then_some(Value(kind, 0))
     }
@@ -310,6 +336,12 @@ impl Verifier<'_> {
         let Value(kind, n) = base;
         let offset = i64::from(n) + imm;
         let did = match kind {
+            Kind::SlotEntry | Kind::Slot | Kind::Leaf | Kind::TableWord => {
+                return self.window_store(s, base, imm, value);
+            }
+            Kind::Const if matches!(value.0, Kind::SlotNext | Kind::Slot | Kind::MovedBy) => {
+                return self.control_store(s, offset as u64, value);
+            }
             Kind::Const => self.store_shared(offset as u64, value),
             Kind::Desc if self.returning && imm == 0 && value.0 == Kind::Head => Some(done::LINKED),
             Kind::Block if self.shape == Shape::Switch => return store_block(s, imm, value),
@@ -363,33 +395,6 @@ impl Verifier<'_> {
         s.float_restored |= 1 << f;
         s.float_zero &= !(1 << f);
         Ok(())
-    }
-
-    /// The few tests that portal code makes, with the distance forward; going on behind one teaches something
-    /// about the tested register.
-    fn branch(&self, s: &State, word: u32) -> Result<(usize, Learnt), Reason> {
-        let Some(Insn::Branch { cond, rs1, rs2, imm }) = decode(word) else { return Err(Reason::NotAllowed) };
-        if imm < 8 || imm % 4 != 0 || self.returning {
-            return Err(Reason::Branch);
-        }
-        let (x, value, done) = match (cond, s.get(rs1), s.get(rs2)) {
-            (Cond::Lt, Value(Kind::Limit, _), ZERO) => (rs1, UNKNOWN, done::ROOM),
-            (Cond::Eq, Value(Kind::LastQuarter, _), ZERO) if self.c.caller.trusted => {
-                (rs1, UNKNOWN, done::ROOM)
-            }
-            (Cond::Eq, Value(Kind::Head, _), ZERO) => (rs1, Value(Kind::Desc, 0), 0),
-            (Cond::Ge, cause, ZERO) if self.shape == Shape::Interrupt && cause == csr_value(csr::SCAUSE) => {
-                (rs1, cause, done::INTERRUPT)
-            }
-            (Cond::Ge, ZERO, Value(Kind::SemRead, _)) if matches!(self.shape, Shape::Wait(_)) => {
-                (rs2, Value(Kind::SemFree, -1), 0)
-            }
-            (Cond::Lt, Value(Kind::SemRead, _), ZERO) if matches!(self.shape, Shape::Signal(_)) => {
-                (rs1, Value(Kind::SemFree, 1), 0)
-            }
-            _ => return Err(Reason::Branch),
-        };
-        Ok((imm as usize, Learnt { x, value, done, else_zero: cond == Cond::Eq }))
     }
 
     fn read_csr(&self, s: &State, number: u16) -> Result<Value, Reason> {

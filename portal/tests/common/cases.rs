@@ -1,7 +1,9 @@
 //! One portal of every shape, with a name each.
 
 use pebble_abi::map;
-use pebble_portal::{Code, Connection, Domain, Shape, Short, Spec, Target, compile};
+use pebble_portal::isa::riscv64::encode::{add, addi, beq, ld, slli, srli};
+use pebble_portal::{Code, Connection, Domain, Shape, Short, Spec, Target, Template, compile, template};
+use std::sync::LazyLock;
 
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -29,6 +31,88 @@ pub fn domain(asid: u16, float: bool, exclusive: bool) -> Domain {
     Domain { asid, satp, float, exclusive, fixed_stack, ..Domain::default() }
 }
 
+/// A domain that lends and receives windows.
+pub fn lender(asid: u16, float: bool) -> Domain {
+    let page = |n: u64| map::direct(0x8200_0000 + (u64::from(asid) * 2 + n) * map::PAGE);
+    Domain { l1: page(0), windows: page(1), ..domain(asid, float, false) }
+}
+
+/// The capability manager's, and one that replaces a word by another of its page.
+pub fn templates() -> &'static [Template] {
+    static ALL: LazyLock<[Template; 2]> = LazyLock::new(|| {
+        let words =
+            [slli(7, 7, 55), srli(7, 7, 52), add(31, 7, 28), ld(7, 31, 0), beq(7, 0, 8), addi(7, 7, 1)];
+        let data = map::NUCLEUS_VA + 0x8_0000;
+        let words = words.into_iter().collect();
+        let table = Template { letter: b'T', status: 9, data, data_bits: 12, words };
+        [template::capability::template(), table]
+    });
+    &*ALL
+}
+
+pub fn window_cases() -> Vec<Case> {
+    let plain = connect(lender(5, false), lender(7, false));
+    let plain = Connection { templates: templates(), ..plain };
+    let call = |name: &str, spec: &str, c: Connection| Case::new(name, spec, Shape::Call, c);
+    let mut cases = Vec::new();
+    for spec in [
+        "smw",
+        "npw",
+        "smr",
+        "npr",
+        "smo",
+        "smt",
+        "npt",
+        "smg",
+        "npg",
+        "smw2",
+        "npw512",
+        "smr2",
+        "npr512",
+        "smo16",
+        "smt16",
+        "npt512",
+        "smg16",
+        "npg512",
+        "smg256",
+        "nmwr",
+        "npaiwri",
+        "npwi>6",
+        "smww16",
+        "spr16w",
+        "smw4r8",
+        "smtt",
+        "nmt2t3",
+        "npgw",
+        "smwg2",
+        "smgg",
+        "nmg3g512",
+        "smog",
+        "sfot9",
+        "smk",
+        "npk",
+        "npkk",
+        "npkw",
+        "nmTwg4k",
+        "npT",
+        "npciwkt300>3",
+    ] {
+        let name = spec.replace('>', "-");
+        cases.push(call(&format!("window-{name}"), spec, plain));
+    }
+    let server = connect(Domain { trusted: true, ..lender(5, false) }, lender(7, false));
+    cases.push(call("window-from-server", "npw", server));
+    cases.push(call("window-counted", "npgr", Connection { counter: Some(3), ..plain }));
+    for (caller, callee) in [(true, false), (false, true), (true, true)] {
+        let c = connect(lender(5, caller), lender(7, callee));
+        let c = Connection { templates: templates(), ..c };
+        let name = format!("window-float-{}-{}", u8::from(caller), u8::from(callee));
+        cases.push(call(&name, "npwt512", c));
+        cases.push(call(&format!("{name}-long"), "npg512g300kkcc>6", c));
+    }
+    cases
+}
+
 pub fn connect(caller: Domain, callee: Domain) -> Connection {
     let entry = map::IMAGE_VA + 0x1234;
     Connection {
@@ -38,7 +122,6 @@ pub fn connect(caller: Domain, callee: Domain) -> Connection {
         index: 41,
         constant: 0x0123_4567_89ab_cdef,
         counter: None,
-        no_stack: map::CODE_VA + 0x900,
         ..Connection::default()
     }
 }
@@ -115,7 +198,9 @@ pub fn all() -> Vec<Case> {
     ] {
         cases.push(Case::new(name, "sm", shape, plain));
     }
-    cases.push(Case::new("thread-end", "nmd", Shape::ThreadEnd, scheduler));
+    cases.extend(window_cases());
+    cases.push(Case::new("thread-end", "sm", Shape::ThreadEnd, Connection::default()));
+    cases.push(Case::new("thread-exit", "nmd", Shape::ThreadExit, scheduler));
     for float in [false, true] {
         let handled = connect(domain(0, float, false), domain(3, false, false));
         let dispatched = connect(domain(0, float, false), domain(2, false, true));

@@ -63,17 +63,17 @@ pub enum Write {
 
 pub struct Console<R> {
     uart: Uart16550<R>,
-    input: Ring<INPUT_BYTES>,
-    output: Ring<OUTPUT_BYTES>,
+    pub(crate) input: Ring<INPUT_BYTES>,
+    pub(crate) output: Ring<OUTPUT_BYTES>,
     /// The `\r` of the first `\n` in `output` has been sent.
-    returned: bool,
-    line: LineDiscipline,
-    raw: bool,
+    pub(crate) returned: bool,
+    pub(crate) line: LineDiscipline,
+    pub(crate) raw: bool,
     /// No echo in cooked mode.
-    silent: bool,
+    pub(crate) silent: bool,
     /// Domain that has the control file open, or 0.
-    controller: u16,
-    interrupted: bool,
+    pub(crate) controller: u16,
+    pub(crate) interrupted: bool,
     waiting: [u16; QUEUES],
 }
 
@@ -291,7 +291,7 @@ impl<R: Registers> Console<R> {
         self.uart.interrupts(self.input.room() >= FIFO_BYTES, !self.output.is_empty());
     }
 
-    fn wake_all(&mut self, queue: Queue, wake: &mut impl FnMut(Queue, u16)) {
+    pub(crate) fn wake_all(&mut self, queue: Queue, wake: &mut impl FnMut(Queue, u16)) {
         match core::mem::take(&mut self.waiting[queue as usize]) {
             0 => {}
             count => wake(queue, count),

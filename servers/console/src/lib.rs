@@ -38,9 +38,11 @@
 mod console;
 mod line;
 mod ring;
+mod state;
 mod uart;
 
 pub use console::{CONSOLE, CONTROL, Console, INPUT_BYTES, OUTPUT_BYTES, QUEUES, Queue, Read, Write};
 pub use line::{ECHO_BYTES, Effect, LINE_BYTES, LineDiscipline};
 pub use ring::Ring;
+pub use state::FORMAT;
 pub use uart::{FIFO_BYTES, Registers, Uart16550};

@@ -47,6 +47,9 @@ pub struct LineDiscipline {
     after_cr: bool,
 }
 
+/// A line as a successor needs it: how much of it has been read, whether it may be, whether the last byte was a CR.
+pub type Line<'a> = (&'a [u8], usize, bool, bool);
+
 impl Default for LineDiscipline {
     fn default() -> Self {
         Self::new()
@@ -111,6 +114,17 @@ impl LineDiscipline {
     }
 
     /// Drops the line.
+    pub fn save(&self) -> Line<'_> {
+        (&self.bytes[..self.len], self.read, self.ready, self.after_cr)
+    }
+
+    /// What [`save`](Self::save) gave; `None` if it cannot be that.
+    pub fn load((bytes, read, ready, after_cr): Line) -> Option<Self> {
+        let mut line = LineDiscipline { len: bytes.len(), read, ready, after_cr, ..LineDiscipline::new() };
+        line.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        (read <= bytes.len()).then_some(line)
+    }
+
     pub fn clear(&mut self) {
         self.len = 0;
         self.read = 0;

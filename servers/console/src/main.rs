@@ -6,15 +6,19 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
+use pebble::handover::{self, Bytes, Handover};
 use pebble::io::FilePortals;
 use pebble::link::More;
 use pebble::mmio::Mmio;
 use pebble::portal;
-use pebble::sync::Lock;
-use pebble_console::{Console, QUEUES, Queue, Read, Registers, Write};
+use pebble::sync::{Guard, Lock};
+use pebble_console::{Console, FORMAT, QUEUES, Queue, Read, Registers, Write};
 
 pebble::import! {
     DEVICE = "semaphore.irq10";
@@ -28,6 +32,7 @@ pebble::export!("console.seek", "npcii", seek: fn(u64, u64, u64));
 pebble::export!("console.close", "npc", close: fn(u64));
 pebble::export!("console.open", "npaiiiii", open: fn(u64, u64, u64, u64, u64, u64));
 pebble::export!("console.gone", "npi", gone: fn(u64));
+pebble::replaceable!(CONSOLE: Served, Vec::new(), "console.handover", "console.takeover");
 pebble::component!(main);
 
 /// The UART's registers, which lie byte by byte on this board.
@@ -43,7 +48,31 @@ impl Registers for Uart {
     }
 }
 
-static CONSOLE: Lock<Console<Uart>> = Lock::new(Console::new(Uart(Mmio::new(0, 0x1000))));
+static CONSOLE: Lock<Served> = Lock::new(Served(Console::new(Uart(Mmio::new(0, 0x1000)))));
+
+struct Served(Console<Uart>);
+
+impl Handover for Served {
+    type Bytes = Vec<u8>;
+
+    fn save(&self, _: u64, bytes: &mut Vec<u8>) -> Result<u64, Errno> {
+        if self.0.save(|part| Bytes::append(bytes, part)) { Ok(FORMAT) } else { Err(errno::ENOMEM) }
+    }
+
+    /// The driver's thread too: it must not take the successor's interrupts.
+    fn wake(&mut self) {
+        self.0.dismiss(&mut |queue, count| {
+            for _ in 0..count {
+                let _ = api::sem_post(SEMAPHORES[queue as usize].load(Ordering::Relaxed));
+            }
+        });
+        let _ = api::sem_post(DEVICE.index());
+    }
+
+    fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), Errno> {
+        self.0.load(format, bytes)
+    }
+}
 /// Indices of P.
 static SEMAPHORES: [AtomicUsize; QUEUES] = [const { AtomicUsize::new(0) }; QUEUES];
 static READY: AtomicBool = AtomicBool::new(false);
@@ -57,13 +86,17 @@ fn main() -> i64 {
         }
     }
     CONSOLE.prepare();
-    CONSOLE.lock().init();
     READY.store(true, Ordering::Release);
+    handover::ready();
+    CONSOLE.own().0.init();
     let source = [map::IRQ_UART.into(), 0, 0, 0, 0];
     let _ = ENABLE.call(source);
+    // What came while nobody was in charge.
+    service();
+    let _ = ACKNOWLEDGE.call(source);
     loop {
         if DEVICE.call([0; 5]) == Ok(0) {
-            operate(|console, wake| console.service(wake));
+            service();
             let _ = ACKNOWLEDGE.call(source);
         }
     }
@@ -72,11 +105,25 @@ fn main() -> i64 {
 /// What an operation calls to wake the waiters of a queue.
 type Waker<'a> = &'a mut dyn FnMut(Queue, u16);
 
-/// One operation under the lock, then the V that it asked for.
+/// The device has something to say.
+fn service() {
+    operate_in(CONSOLE.own(), |console, wake| console.service(wake));
+}
+
+/// One operation of a client's call.
 fn operate<R>(work: impl FnOnce(&mut Console<Uart>, &mut Waker) -> R) -> R {
+    operate_in(CONSOLE.lock(), work)
+}
+
+/// One operation under the lock, then the V that it asked for.
+fn operate_in<R>(
+    mut console: Guard<'_, Served>,
+    work: impl FnOnce(&mut Console<Uart>, &mut Waker) -> R,
+) -> R {
     let mut wakes = [0; QUEUES];
     let mut count: Waker = &mut |queue, count| wakes[queue as usize] += count;
-    let result = work(&mut CONSOLE.lock(), &mut count);
+    let result = work(&mut console.0, &mut count);
+    drop(console);
     for (semaphore, count) in SEMAPHORES.iter().zip(wakes) {
         for _ in 0..count {
             let _ = api::sem_post(semaphore.load(Ordering::Relaxed));
@@ -90,7 +137,7 @@ fn wait(queue: Queue) -> Result<(), Errno> {
     if api::sem_wait(SEMAPHORES[queue as usize].load(Ordering::Relaxed)).is_ok() {
         return Ok(());
     }
-    CONSOLE.lock().give_up(queue);
+    CONSOLE.lock().0.give_up(queue);
     Err(errno::EINTR)
 }
 
@@ -147,7 +194,7 @@ extern "C" fn close(control: u64) -> i64 {
 static PORTALS: FilePortals = FilePortals::new("console.read");
 
 extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
-    let control = match CONSOLE.lock().open(client as u16, [a, b, c, d, e]) {
+    let control = match CONSOLE.lock().0.open(client as u16, [a, b, c, d, e]) {
         Ok(control) => control,
         Err(error) => return -error,
     };

@@ -56,4 +56,9 @@ impl<const N: usize> Ring<N> {
     pub fn clear(&mut self) {
         self.got = self.put;
     }
+
+    /// From the first to be popped on.
+    pub fn bytes(&self) -> impl Iterator<Item = u8> + '_ {
+        (0..self.len() as u32).map(|n| self.bytes[self.got.wrapping_add(n) as usize % N])
+    }
 }

@@ -316,3 +316,44 @@ fn without_echo_lines_read_the_same() {
     assert_eq!(b.read(c, 32).unwrap(), b"ls\n");
     assert_eq!(b.screen(), "ls\r\n");
 }
+
+proptest! {
+    /// Whatever was typed, edited, read and written up to there: a successor goes on as the old one would have.
+    #[test]
+    fn a_successor_is_the_same_console(
+        typed in proptest::collection::vec(any::<u8>(), 0..300),
+        written in 0u64..30,
+        read in 0u64..40,
+        raw: bool,
+    ) {
+        let mut old = Console::new(Fake::default());
+        old.init();
+        let wake = &mut |_: Queue, _: u16| {};
+        let control = old.open(SHELL, pack(CONTROL).unwrap()).unwrap();
+        let file = old.open(SHELL, pack(CONSOLE).unwrap()).unwrap();
+        if raw {
+            old.write(control, 5, [u64::from_le_bytes(*b"rawon\0\0\0"), 0, 0, 0], wake);
+        }
+        old.registers().sender.extend(typed);
+        for _ in 0..40 {
+            old.registers().feed(8);
+            old.service(wake);
+        }
+        old.read(file, read, wake);
+        old.write(file, written, [0x6161_6161_6161_6161; 4], wake);
+        let mut saved = Vec::<u8>::new();
+        let done = old.save(|part| { saved.extend(part); true });
+        prop_assert!(done);
+        let mut new = Console::new(Fake::default());
+        prop_assert_eq!(new.load(FORMAT + 1, &saved), Err(EINVAL));
+        prop_assert_eq!(new.load(FORMAT, &saved[..saved.len() - 1]), Err(EINVAL));
+        prop_assert_eq!(new.load(FORMAT, &saved), Ok(()));
+        let mut again = Vec::<u8>::new();
+        let done = new.save(|part| { again.extend(part); true });
+        prop_assert!(done);
+        prop_assert_eq!(&again, &saved);
+        for max in [1, 7, 32, 32] {
+            prop_assert_eq!(new.read(file, max, wake), old.read(file, max, wake));
+        }
+    }
+}

@@ -12,6 +12,8 @@ use pebble_abi::call::IO_BYTES;
 use pebble_abi::errno;
 use pebble_abi::link::{PATHLEN, unpack};
 
+use serde::{Deserialize, Serialize};
+
 use crate::archive::Archive;
 use crate::ram::{PREFIX, Ram};
 
@@ -25,7 +27,7 @@ pub const SEEK_SET: u64 = 0;
 pub const SEEK_CUR: u64 = 1;
 pub const SEEK_END: u64 = 2;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct Open {
     generation: u32,
     /// 0: closed.
@@ -35,7 +37,7 @@ struct Open {
 }
 
 /// What it reads.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Node {
     Archive(u16),
     Ram(u16),
@@ -181,6 +183,33 @@ impl<'a> Files<'a> {
         };
         open.place = open.place.min(bytes.len());
         named.then_some((open, bytes))
+    }
+}
+
+/// Format of what [`Files::save`] writes.
+pub const FORMAT: u64 = 1;
+
+impl Files<'_> {
+    /// Open files, and those in memory, for a successor with the same archive.
+    pub fn save(&self) -> Result<Vec<u8>, i64> {
+        postcard::to_allocvec(&(&self.open, &self.ram)).map_err(|_| errno::ENOMEM)
+    }
+
+    /// What a predecessor has saved; nothing changes if it makes no sense.
+    pub fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), i64> {
+        if format != FORMAT {
+            return Err(errno::EINVAL);
+        }
+        let (open, ram): (Vec<Open>, Ram) = postcard::from_bytes(bytes).map_err(|_| errno::EINVAL)?;
+        let known = |open: &Open| match open.node {
+            Node::Archive(node) => self.archive.contents(node.into()).is_some(),
+            _ => true,
+        };
+        if open.len() != FILES || !open.iter().all(|o| o.asid == 0 || known(o)) {
+            return Err(errno::EINVAL);
+        }
+        (self.open, self.ram) = (open, ram);
+        Ok(())
     }
 }
 

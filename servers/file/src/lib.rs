@@ -11,6 +11,8 @@
 //! | `file.gone` (process server: domain) | [`Files::gone`] |
 //! | the four portals of an open file | [`Files::read`], [`Files::write`], [`Files::seek`], [`Files::close`] |
 //!
+//! A successor takes over with [`Files::save`] and [`Files::load`].
+//!
 //! Where the archive ends is found by [`length`], since only its start is known.
 //!
 //! Results are the value of the call, or a negative error number of `pebble_abi::errno`, as they go back to
@@ -28,6 +30,6 @@ mod newc;
 mod ram;
 
 pub use archive::{Archive, ArchiveError, Contents, Problem};
-pub use files::{FILES, FILES_PER_DOMAIN, Files, SEEK_CUR, SEEK_END, SEEK_SET};
+pub use files::{FILES, FILES_PER_DOMAIN, FORMAT, Files, SEEK_CUR, SEEK_END, SEEK_SET};
 pub use newc::length;
 pub use ram::{RAM_FILE_MAX, RAM_FILES, RAM_MAX};

@@ -3,13 +3,17 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
+use alloc::vec::Vec;
 use pebble::abi::{errno, map};
 use pebble::api::Errno;
+use pebble::handover::Handover;
 use pebble::io::FilePortals;
 use pebble::link::More;
 use pebble::sync::Lock;
 use pebble::window;
-use pebble_file::{Archive, ArchiveError, Files, length};
+use pebble_file::{Archive, ArchiveError, FORMAT, Files, length};
 
 // The four portals of an open file, in the order of `sys::FILE_READ` and its fellows.
 pebble::export_wide!("file.read", "npci>4", read);
@@ -20,6 +24,7 @@ pebble::export!("file.open", "npaiiiii", open: fn(u64, u64, u64, u64, u64, u64))
 pebble::export!("file.create", "npaiiiii", create: fn(u64, u64, u64, u64, u64, u64));
 pebble::export!("file.remove", "npiiiii", remove: fn(u64, u64, u64, u64, u64));
 pebble::export!("file.gone", "npi", gone: fn(u64));
+pebble::replaceable!(FILES: Served, Vec::new(), "file.handover", "file.takeover");
 pebble::component!(main);
 
 /// No thread of its own.
@@ -30,16 +35,39 @@ fn main() -> i64 {
 /// Addresses that the archive may take.
 const ARCHIVE_MAX: usize = (map::PHYS_VA - map::ARCHIVE_VA) as usize;
 
-static FILES: Lock<Option<Files<'static>>> = Lock::new(None);
+static FILES: Lock<Served> = Lock::new(Served(None));
+
+/// `None`: nobody has asked yet, or there is no sound archive.
+struct Served(Option<Files<'static>>);
+
+impl Served {
+    fn files(&mut self) -> Result<&mut Files<'static>, Errno> {
+        if self.0.is_none() {
+            self.0 = load().ok();
+        }
+        self.0.as_mut().ok_or(errno::EIO)
+    }
+}
+
+impl Handover for Served {
+    type Bytes = Vec<u8>;
+
+    fn save(&self, _: u64, bytes: &mut Vec<u8>) -> Result<u64, Errno> {
+        if let Some(files) = &self.0 {
+            *bytes = files.save()?;
+        }
+        Ok(FORMAT)
+    }
+
+    fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), Errno> {
+        if bytes.is_empty() { Ok(()) } else { self.files()?.load(format, bytes) }
+    }
+}
 
 /// One request; without a sound archive all fail with `EIO`.
 #[inline]
 fn request<R>(work: impl FnOnce(&mut Files<'static>) -> R) -> Result<R, Errno> {
-    let mut files = FILES.lock();
-    if files.is_none() {
-        *files = load().ok();
-    }
-    files.as_mut().map(work).ok_or(errno::EIO)
+    FILES.lock().files().map(work)
 }
 
 #[cold]

@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use pebble_abi::errno;
+use serde::{Deserialize, Serialize};
 
 /// Files at once, bytes of one, and of all together.
 pub const RAM_FILES: usize = 64;
@@ -14,13 +15,14 @@ pub const RAM_MAX: usize = 16 << 20;
 /// Where they are.
 pub const PREFIX: &str = "ram/";
 
+#[derive(Serialize, Deserialize)]
 struct File {
     path: String,
     bytes: Vec<u8>,
 }
 
 /// Removed files leave their place empty, and who has it open reads nothing more.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Ram {
     files: Vec<Option<File>>,
     /// Bytes of all files.

@@ -271,3 +271,24 @@ fn memory_for_files_has_limits() {
     assert_eq!(full, RAM_FILE_MAX / 32);
     assert_eq!(files.write(big, 32, [0; 4]), -ENOSPC);
 }
+
+#[test]
+fn a_successor_goes_on_where_the_old_one_stopped() {
+    let bytes = sample();
+    let mut old = Files::new(Archive::parse(&bytes).unwrap());
+    let path = |text: &str| pack::<5>(text).unwrap();
+    let readme = old.open(1, path("/readme")).unwrap();
+    assert_eq!(old.read(readme, 3).0, 3);
+    let note = old.create(2, path("/ram/note")).unwrap();
+    assert_eq!(old.write(note, 5, [0x6f6c_6c65_68, 0, 0, 0]), 5);
+    let saved = old.save().unwrap();
+    let mut new = Files::new(Archive::parse(&bytes).unwrap());
+    assert_eq!(new.load(FORMAT + 1, &saved), Err(EINVAL));
+    assert_eq!(new.load(FORMAT, &saved[1..]), Err(EINVAL));
+    assert_eq!(new.load(FORMAT, &saved), Ok(()));
+    assert_eq!(new.read(readme, 32), old.read(readme, 32));
+    assert_eq!(new.write(note, 1, [0x21, 0, 0, 0]), 1);
+    let reader = new.open(3, path("/ram/note")).unwrap();
+    assert_eq!(new.read(reader, 32), (6, [0x216f_6c6c_6568, 0, 0, 0]));
+    assert_eq!(new.in_use(), 3);
+}

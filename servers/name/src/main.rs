@@ -11,13 +11,15 @@
 extern crate alloc;
 
 use alloc::boxed::Box;
-use pebble::abi::errno;
+use alloc::vec::Vec;
 use pebble::abi::link::{pack, unpack};
+use pebble::abi::{errno, map};
+use pebble::handover::{Bytes, Handover};
 use pebble::link::More;
 use pebble::sync::Lock;
 use pebble::window;
 use pebble_boot::BootInfo;
-use pebble_name::{Error, Registry};
+use pebble_name::{Entry, Error, Registry};
 
 pebble::import! {
     LOCK = "semaphore.name";
@@ -28,6 +30,7 @@ pebble::export!("name.withdraw", "npi", withdraw: fn(u64));
 pebble::export!("name.pass", "npii", pass: fn(u64, u64));
 pebble::export!("name.domain", "npiii", domain: fn(u64, u64, u64));
 pebble::export_wide!("name.list", "npi>4", list);
+pebble::replaceable!(STATE: State, Vec::new(), "name.handover", "name.takeover");
 pebble::component!(main);
 
 /// No thread of its own.
@@ -42,6 +45,39 @@ struct State {
 }
 
 static STATE: Lock<State> = Lock::new(State { registry: Registry::new(), ready: false });
+
+/// Format 1: rule sets of all domains (16 bytes each), then names: three words, interface and owner in a fourth; little-endian.
+const FORMAT: u64 = 1;
+const SETS: usize = map::MAX_DOMAINS * 16;
+
+impl Handover for State {
+    type Bytes = Vec<u8>;
+
+    fn save(&self, _: u64, bytes: &mut Vec<u8>) -> Result<u64, i64> {
+        let mut room = self.registry.clients().iter().all(|set| Bytes::append(bytes, &set.to_le_bytes()));
+        for Entry { name: [a, b, c], interface, owner } in self.registry.names() {
+            let words = [a, b, c, u64::from(interface) | u64::from(owner) << 32];
+            room &= Bytes::append(bytes, words.map(u64::to_le_bytes).as_flattened());
+        }
+        if room { Ok(FORMAT) } else { Err(errno::ENOMEM) }
+    }
+
+    fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), i64> {
+        let (sets, names) = bytes.split_at_checked(SETS).filter(|_| format == FORMAT).ok_or(errno::EINVAL)?;
+        if take_over(&mut self.registry).is_none() || !names.len().is_multiple_of(32) {
+            return Err(errno::EINVAL);
+        }
+        let clients = sets.as_chunks().0.iter().map(|set| u128::from_le_bytes(*set));
+        let names = names.as_chunks::<32>().0.iter().map(|entry| {
+            let mut words = entry.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+            let [a, b, c, rest] = core::array::from_fn(|_| words.next().unwrap_or(0));
+            Entry { name: [a, b, c], interface: rest as u32, owner: (rest >> 32) as u16 }
+        });
+        self.registry.restore(names, clients).map_err(Error::errno)?;
+        self.ready = true;
+        Ok(())
+    }
+}
 
 /// One request; its result is the word that goes back. Without valid rules nothing is answered.
 fn request(work: impl FnOnce(&mut Registry<'static>) -> Result<u64, Error>) -> i64 {

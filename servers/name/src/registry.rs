@@ -110,6 +110,36 @@ impl<'a> Registry<'a> {
         }
     }
 
+    /// Every name with interface and owner, for a successor.
+    pub fn names(&self) -> impl Iterator<Item = Entry> + '_ {
+        let used = self.slots[..usize::from(self.fresh)].iter().filter(|s| s.used);
+        used.map(|s| Entry { name: s.name, interface: s.interface, owner: s.owner })
+    }
+
+    /// What the rules say of each domain, by number; the same rules say the same of it in a successor.
+    pub fn clients(&self) -> &[RuleSet; MAX_DOMAINS] {
+        &self.clients
+    }
+
+    /// Becomes what a predecessor was; its rules are in force already. In place, since a server's stack is small; after an error it is of no
+    /// use.
+    pub fn restore(
+        &mut self,
+        names: impl Iterator<Item = Entry>,
+        clients: impl Iterator<Item = RuleSet>,
+    ) -> Result<(), Error> {
+        self.slots.iter_mut().for_each(|slot| *slot = EMPTY);
+        self.heads.fill(0);
+        self.owned.fill(0);
+        (self.free, self.fresh) = (0, 0);
+        self.clients.iter_mut().zip(clients).for_each(|(client, set)| *client = set);
+        for entry in names {
+            // More than a domain may register now are no mistake: it had them.
+            self.enter(entry.owner, entry.name, entry.interface)?;
+        }
+        Ok(())
+    }
+
     /// Puts the rules in force. Domains must be introduced (again) afterwards.
     pub fn policy(&mut self, rules: &'a [Rule]) -> Result<(), RuleError> {
         policy::check(rules)?;
@@ -139,6 +169,13 @@ impl<'a> Registry<'a> {
         }
         if owned >= MAX_PER_DOMAIN {
             return Err(Error::TooMany);
+        }
+        self.enter(owner, name, interface)
+    }
+
+    fn enter(&mut self, owner: u16, name: Name, interface: u32) -> Result<(), Error> {
+        if usize::from(owner) >= MAX_DOMAINS {
+            return Err(Error::NoDomain);
         }
         let at = match self.free {
             0 if usize::from(self.fresh) == CAPACITY => return Err(Error::Full),

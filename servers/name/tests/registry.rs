@@ -202,3 +202,24 @@ fn an_interface_changes_hands() {
     assert_eq!(registry.gone(2), 1);
     assert_eq!(registry.lookup(3, name("a.b")), Err(Error::Unknown));
 }
+
+#[test]
+fn a_successor_knows_every_name() {
+    let rules = [rule("shell", "a.*", false)];
+    let mut old = Registry::new();
+    old.policy(&rules).unwrap();
+    old.domain(4, "shell").unwrap();
+    for (n, text) in ["a.b", "a.c", "d.e"].into_iter().enumerate() {
+        old.register(1 + n as u16, name(text), n as u32).unwrap();
+    }
+    old.gone(2);
+    let mut new = Registry::new();
+    new.policy(&rules).unwrap();
+    new.register(9, name("x.y"), 9).unwrap();
+    new.restore(old.names(), old.clients().iter().copied()).unwrap();
+    assert!(new.names().eq(old.names()) && new.names().count() == 2);
+    for (client, text) in [(3, "a.b"), (4, "a.b"), (3, "a.c"), (4, "d.e"), (3, "x.y")] {
+        assert_eq!(new.lookup(client, name(text)), old.lookup(client, name(text)), "{client} {text}");
+    }
+    assert_eq!(new.gone(1), 1);
+}

@@ -53,6 +53,10 @@ pebble::export!("pm.prepare", "npi", prepare: fn(u64));
 pebble::export!("pm.commit", "npi", commit: fn(u64));
 pebble::export!("pm.abandon", "npi", abandon: fn(u64));
 pebble::export!("pm.keep_role", "npii", keep_role: fn(u64, u64));
+pebble::export!("pm.reach", "npaiiii", reach: fn(u64, u64, u64, u64, u64));
+pebble::export!("pm.let_leave", "npi", let_leave: fn(u64));
+pebble::export!("pm.register_for", "npiiiii", register_for: fn(u64, u64, u64, u64, u64));
+pebble::export!("pm.holder", "npi", holder: fn(u64));
 pebble::export!("pm.busy", "npi", busy: fn(u64));
 pebble::export!("pm.role", "npi", role: fn(u64));
 pebble::export!("pm.count", "npii", count: fn(u64, u64));
@@ -330,6 +334,26 @@ extern "C" fn offer(a: u64, b: u64, c: u64, spec: u64, entry: u64) -> i64 {
     })
 }
 
+/// The caller's portal to what a successor offers.
+extern "C" fn reach(caller: u64, asid: u64, a: u64, b: u64, c: u64) -> i64 {
+    request(|m, machine| {
+        let mut bytes = [0; 24];
+        m.reach(machine, caller, asid, name([a, b, c], &mut bytes)?).map(u64::from)
+    })
+}
+
+extern "C" fn let_leave(asid: u64) -> i64 {
+    request(|m, machine| m.let_leave(machine, asid).map(|()| 0))
+}
+
+extern "C" fn register_for(a: u64, b: u64, c: u64, spec: u64, entry: u64) -> i64 {
+    register(entry >> 40, a, b, c, spec, entry & 0xff_ffff_ffff)
+}
+
+extern "C" fn holder(role: u64) -> i64 {
+    request(|m, _| Ok(m.holder(role as u16).unwrap_or(0).into()))
+}
+
 extern "C" fn prepare(asid: u64) -> i64 {
     request(|m, machine| {
         tidy(m, machine)?;
@@ -360,8 +384,8 @@ extern "C" fn busy(asid: u64) -> i64 {
 }
 
 extern "C" fn abandon(asid: u64) -> i64 {
-    request(|m, _| {
-        m.abandon(asid);
+    request(|m, machine| {
+        m.abandon(machine, asid);
         Ok(0)
     })
 }

@@ -91,6 +91,8 @@ pub struct Manager {
     pub(crate) system: Vec<(u16, u16)>,
     pub(crate) roles: Vec<Role>,
     pub(crate) successors: Vec<Successor>,
+    /// Common code through which calls leave a server that is being replaced; 0: not made yet.
+    pub(crate) moved: u64,
     /// Semaphores that the image has by name.
     pub(crate) boot_semaphores: Vec<(String, u16)>,
     /// Common code that answers -EBADF: where closed portals lead.
@@ -162,6 +164,7 @@ impl Manager {
             system,
             roles: Vec::new(),
             successors: Vec::new(),
+            moved: 0,
             boot_semaphores: info.semaphores.iter().map(|s| (s.name.clone(), s.id)).collect(),
             closed: info.code.none,
         })
@@ -204,7 +207,10 @@ impl Manager {
         if needs_stacks {
             self.provide_stacks(machine, asid)?;
         }
-        let interface = Interface { name: name.into(), asid, entry, spec, role: 0 };
+        self.add_interface(Interface { name: name.into(), asid, entry, spec, role: 0 })
+    }
+
+    pub(crate) fn add_interface(&mut self, interface: Interface) -> Result<u16, i64> {
         match self.interfaces.iter().position(|i| i.asid == 0) {
             Some(n) => {
                 self.interfaces[n] = interface;
@@ -312,7 +318,7 @@ impl Manager {
     pub fn retire(&mut self, machine: &mut impl Machine, asid: u64) -> Result<Vec<u16>, i64> {
         self.domain(asid)?.alive = false;
         let asid = asid as u16;
-        self.abandon(asid.into());
+        self.abandon(machine, asid.into());
         let vacant = self.vacate_role(machine, asid);
         for i in self.interfaces.iter_mut().filter(|i| i.asid == asid) {
             i.name.clear();

@@ -84,13 +84,11 @@ impl Manager {
         slot: &Slot,
     ) -> Result<Run, i64> {
         let caller = self.domains[asid as usize].view;
-        let no_stack = self.code.no_stack[usize::from(caller.float)];
         let mut c = Connection {
             caller,
             index,
             constant: slot.constant,
             counter: slot.counter,
-            no_stack,
             ..Connection::default()
         };
         let (interface, shape) = match slot.goal {
@@ -348,6 +346,9 @@ impl Manager {
         machine.set_table(asid, sys::RETURN as u16, self.code.dispatch);
         machine.set_table(asid, sys::EXCEPTION as u16, self.code.exception[float]);
         machine.set_table(asid, sys::INTERRUPT as u16, self.code.interrupt[float]);
+        machine.set_table(asid, sys::UNWIND as u16, self.code.unwound);
+        machine.set_table(asid, sys::NO_STACK as u16, self.code.no_stack[float]);
+        machine.set_table(asid, sys::THREAD_END as u16, self.code.thread_exit);
         machine.set_table(asid, sys::SYS_GET_THREAD_ID as u16, self.code.get_thread_id);
         machine.set_table(asid, sys::SYS_HRTIME as u16, self.code.hrtime);
         self.identity(machine, view)?;

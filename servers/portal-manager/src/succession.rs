@@ -16,7 +16,7 @@
 use crate::Machine;
 use crate::arena::Run;
 use crate::frames::{self, Current};
-use crate::manager::{Goal, Manager, Slot};
+use crate::manager::{Goal, Interface, Manager, Slot};
 use alloc::string::String;
 use alloc::vec::Vec;
 use pebble_abi::{errno, map, status, sys};
@@ -53,11 +53,13 @@ pub struct Successor {
     /// Interfaces with their entries in the new domain; clients' slots with their new code. Both empty until prepared.
     entries: Vec<(u16, u64)>,
     portals: Vec<(u16, u16, Slot)>,
+    /// Nameless interfaces, for those who help it into its role.
+    reached: Vec<u16>,
 }
 
 impl Manager {
     /// The living domain that has the role.
-    fn holder(&self, role: u16) -> Option<u16> {
+    pub fn holder(&self, role: u16) -> Option<u16> {
         let has = |d: &crate::Domain| d.alive && d.role == role;
         self.domains.iter().position(has).map(|n| n as u16).filter(|_| role != 0)
     }
@@ -207,6 +209,7 @@ impl Manager {
             offers: Vec::new(),
             entries: Vec::new(),
             portals: Vec::new(),
+            reached: Vec::new(),
         });
         for (index, goal, word) in self.roles[role].system.clone() {
             if index as usize == sys::SYS_GET_ASID {
@@ -266,6 +269,47 @@ impl Manager {
             return Err(errno::EINVAL);
         }
         successor.offers.push(Offer { name: name.into(), spec, entry });
+        Ok(())
+    }
+
+    /// A portal for `asid` to what the successor offers under that name, until it is in charge or abandoned.
+    pub fn reach(
+        &mut self,
+        machine: &mut impl Machine,
+        asid: u64,
+        successor: u64,
+        name: &str,
+    ) -> Result<u16, i64> {
+        let s = self.successor(successor)?;
+        let offer = s.offers.iter().find(|o| o.name == name).ok_or(errno::ENOENT)?;
+        let (spec, entry, owner) = (offer.spec.clone(), offer.entry, s.asid);
+        if spec.stack == Stack::New && !self.domains[owner as usize].view.exclusive {
+            self.provide_stacks(machine, owner)?;
+        }
+        let nameless = Interface { name: String::new(), asid: owner, entry, spec, role: 0 };
+        let number = self.add_interface(nameless)?;
+        self.successor(successor)?.reached.push(number);
+        self.open(machine, asid, number)
+    }
+
+    /// Nameless interfaces made for a successor go; who still has a portal to one is told that it is closed.
+    fn unreach(&mut self, machine: &mut impl Machine, numbers: &[u16], asid: u16) {
+        for (client, index) in self.clients(|goal| matches!(goal, Goal::Interface(i) if numbers.contains(&i)))
+        {
+            self.entomb(machine, client, index, asid);
+        }
+        numbers.iter().for_each(|n| self.unregister(*n));
+    }
+
+    /// The domain gets the portal through which its calls leave with status `MOVED`.
+    pub fn let_leave(&mut self, machine: &mut impl Machine, asid: u64) -> Result<(), i64> {
+        self.domain(asid)?;
+        if self.moved == 0 {
+            let shape = Shape::Leave(status::MOVED as u16);
+            let run = self.make(machine, &crate::open::plain(), shape, &Connection::default())?;
+            self.moved = map::CODE_VA + u64::from(run.at);
+        }
+        machine.set_table(asid as u16, sys::LEAVE_MOVED as u16, self.moved);
         Ok(())
     }
 
@@ -351,8 +395,9 @@ impl Manager {
     /// compiled now. Returns the interfaces.
     pub fn commit(&mut self, machine: &mut impl Machine, asid: u64) -> Result<Vec<u16>, i64> {
         let at = self.successors.iter().position(|s| u64::from(s.asid) == asid && !s.entries.is_empty());
-        let Successor { role, asid: new, entries, portals, .. } =
+        let Successor { role, asid: new, entries, portals, reached, .. } =
             self.successors.swap_remove(at.ok_or(errno::ESRCH)?);
+        self.unreach(machine, &reached, new);
         let old = self.holder_but(role, new);
         for (n, entry) in &entries {
             self.aim(*n, new, *entry);
@@ -386,10 +431,11 @@ impl Manager {
     }
 
     /// The successor will not have the role: what was compiled for it goes.
-    pub fn abandon(&mut self, asid: u64) {
+    pub fn abandon(&mut self, machine: &mut impl Machine, asid: u64) {
         if let Some(at) = self.successors.iter().position(|s| u64::from(s.asid) == asid) {
             let successor = self.successors.swap_remove(at);
             successor.portals.into_iter().for_each(|(.., slot)| self.discard(Slot { counter: None, ..slot }));
+            self.unreach(machine, &successor.reached, successor.asid);
         }
     }
 }

@@ -406,7 +406,7 @@ fn an_incomplete_successor_changes_nothing() {
     let before = machine.tables.clone();
     assert_eq!(successor(&mut manager, &mut machine, &["server.write"]), Err(errno::ENOENT));
     assert_eq!(manager.commit(&mut machine, 7), Err(errno::ESRCH), "not prepared");
-    manager.abandon(7);
+    manager.abandon(&mut machine, 7);
     manager.retire(&mut machine, 7).expect("it lives");
     manager.reclaim(&mut machine, 7, CURRENT).expect("nobody is in it");
     assert_eq!(manager.stats(), used);

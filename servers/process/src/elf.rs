@@ -9,7 +9,7 @@
 //!
 //! **Invariants** of an [`Image`]: segments are page-aligned, in ascending order, disjoint, not empty, inside
 //! `IMAGE_VA..HEAP_END`, and together no more than the page limit; the entry lies in an executable one; every import's slot is
-//! an aligned word in one.
+//! an aligned word in one; every export's entry lies in an executable one.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -21,8 +21,9 @@ use pebble_abi::{errno, link};
 
 /// Most segments of a program.
 pub const MAX_SEGMENTS: usize = 16;
-/// Most imports of a program.
+/// Most imports, and most exports, of a program.
 pub const MAX_IMPORTS: usize = 256;
+pub const MAX_EXPORTS: usize = 64;
 
 /// What is wrong with a file, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +93,16 @@ pub struct Import<'a> {
     pub slot: u64,
 }
 
+/// An interface that the program offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Export<'a> {
+    pub name: &'a str,
+    pub spec: &'a str,
+    pub entry: u64,
+    /// Interfaces are numbered in this order.
+    order: u64,
+}
+
 /// A program that may be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image<'a> {
@@ -100,6 +111,7 @@ pub struct Image<'a> {
     pub float: bool,
     pub segments: Vec<Segment<'a>>,
     pub imports: Vec<Import<'a>>,
+    pub exports: Vec<Export<'a>>,
 }
 
 impl<'a> Image<'a> {
@@ -112,7 +124,9 @@ impl<'a> Image<'a> {
             return Err(Problem::Memory { address: entry, what: "the entry lies in no executable segment" });
         }
         let imports = imports(header, data, &segments)?;
-        Ok(Image { entry, float: header.e_flags(LE).0 & elf::EF_RISCV_FLOAT_ABI != 0, segments, imports })
+        let exports = exports(header, data, &segments)?;
+        let float = header.e_flags(LE).0 & elf::EF_RISCV_FLOAT_ABI != 0;
+        Ok(Image { entry, float, segments, imports, exports })
     }
 
     /// First address after the image: where the heap begins.
@@ -198,51 +212,80 @@ fn segment<'a>(p: &ProgramHeader64<LE>, data: &'a [u8], at: u64) -> Result<Segme
     Ok(Segment { address, pages: size.div_ceil(PAGE), bytes, size, write, execute })
 }
 
+/// Records of one section, as they will be in memory: their address and bytes.
+fn records<'a>(
+    header: &FileHeader64<LE>,
+    data: &'a [u8],
+    segments: &[Segment<'a>],
+    section: &str,
+    record: usize,
+    most: usize,
+) -> Result<(u64, &'a [u8]), Problem> {
+    let sections =
+        header.sections(LE, data).map_err(|_| file(40, "the section headers lie outside the file"))?;
+    let Some((_, section)) = sections.section_by_name(LE, section.as_bytes()) else { return Ok((0, &[])) };
+    let (address, size) = (section.sh_addr(LE), section.sh_size(LE));
+    let fail = |what| Err(Problem::Memory { address, what });
+    if size % record as u64 != 0 || address % 8 != 0 {
+        return fail("no whole import or export records");
+    }
+    if size / record as u64 > most as u64 {
+        return fail("too many imports or exports");
+    }
+    let Some(segment) = segments.iter().find(|s| s.holds(address, size)) else {
+        return fail("import or export records outside the segments");
+    };
+    let bytes =
+        segment.bytes.get((address - segment.address) as usize..).and_then(|b| b.get(..size as usize));
+    bytes
+        .map(|b| (address, b))
+        .ok_or(Problem::Memory { address, what: "import or export records without names" })
+}
+
 fn imports<'a>(
     header: &FileHeader64<LE>,
     data: &'a [u8],
     segments: &[Segment<'a>],
 ) -> Result<Vec<Import<'a>>, Problem> {
+    let (address, records) = records(header, data, segments, link::IMPORTS, link::IMPORT_BYTES, MAX_IMPORTS)?;
     let mut imports = Vec::new();
-    let sections =
-        header.sections(LE, data).map_err(|_| file(40, "the section headers lie outside the file"))?;
-    let find = |name: &str| sections.section_by_name(LE, name.as_bytes()).map(|(_, s)| s);
-    if let Some(exports) = find(link::EXPORTS).filter(|s| s.sh_size(LE) > 0) {
-        let address = exports.sh_addr(LE);
-        return Err(Problem::Memory {
-            address,
-            what: "exports of a program: it must register them when it runs",
-        });
-    }
-    let Some(section) = find(link::IMPORTS) else { return Ok(imports) };
-    let (address, size) = (section.sh_addr(LE), section.sh_size(LE));
-    let fail = |address, what| Err(Problem::Memory { address, what });
-    let count = (size / link::IMPORT_BYTES as u64) as usize;
-    if size % link::IMPORT_BYTES as u64 != 0 || address % 8 != 0 {
-        return fail(address, "no whole import records");
-    }
-    if count > MAX_IMPORTS {
-        return fail(address, "too many imports");
-    }
-    let Some(segment) = segments.iter().find(|s| s.holds(address, size)) else {
-        return fail(address, "import records outside the segments");
-    };
-    let Some(records) =
-        segment.bytes.get((address - segment.address) as usize..).and_then(|b| b.get(..size as usize))
-    else {
-        return fail(address, "import records without names");
-    };
-    imports.try_reserve_exact(count).map_err(|_| Problem::NoMemory)?;
+    imports.try_reserve_exact(records.len() / link::IMPORT_BYTES).map_err(|_| Problem::NoMemory)?;
     for (record, at) in records.chunks_exact(link::IMPORT_BYTES).zip((address..).step_by(link::IMPORT_BYTES))
     {
         match text(&record[..link::NAMELEN]) {
             Some(name) if !name.is_empty() => {
                 imports.push(Import { name, slot: at + link::IMPORT_INDEX as u64 })
             }
-            _ => return fail(at, "an import's name is no text"),
+            _ => return Err(Problem::Memory { address: at, what: "an import's name is no text" }),
         }
     }
     Ok(imports)
+}
+
+fn exports<'a>(
+    header: &FileHeader64<LE>,
+    data: &'a [u8],
+    segments: &[Segment<'a>],
+) -> Result<Vec<Export<'a>>, Problem> {
+    let (address, records) = records(header, data, segments, link::EXPORTS, link::EXPORT_BYTES, MAX_EXPORTS)?;
+    let mut exports = Vec::new();
+    exports.try_reserve_exact(records.len() / link::EXPORT_BYTES).map_err(|_| Problem::NoMemory)?;
+    for (record, at) in records.chunks_exact(link::EXPORT_BYTES).zip((address..).step_by(link::EXPORT_BYTES))
+    {
+        let fail = |what| Problem::Memory { address: at, what };
+        let word = |offset: usize| record.get(offset..offset + 8).and_then(|b| b.try_into().ok());
+        let (name, rest) = record.split_at(link::NAMELEN);
+        let name = text(name).filter(|n| !n.is_empty()).ok_or(fail("an export's name is no text"))?;
+        let spec = text(&rest[..link::SPECLEN]).ok_or(fail("an export's specification is no text"))?;
+        let entry = word(link::EXPORT_ENTRY).map_or(0, u64::from_le_bytes);
+        if !segments.iter().any(|s| s.execute && s.holds(entry, 2)) {
+            return Err(fail("an export's entry lies in no executable segment"));
+        }
+        let order = word(link::EXPORT_ORDER).map_or(0, u64::from_le_bytes);
+        exports.push(Export { name, spec, entry, order });
+    }
+    exports.sort_by_key(|e| e.order);
+    Ok(exports)
 }
 
 /// The bytes before the first zero.

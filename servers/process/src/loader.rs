@@ -4,8 +4,10 @@
 //! wrong after that moment is undone by the undertaker, like any other death. No number is used again under the loader's feet:
 //! only the loader creates domains.
 
+use crate::TABLE;
+use crate::components::console;
 use crate::services::{self, WINDOW_PAGES};
-use crate::{TABLE, console};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use pebble::abi::errno;
@@ -23,7 +25,7 @@ use pebble_process::table::{self, Plan, State};
 use pebble_process::{FILE_LIMIT, FIRST_PRIORITY, PAGE_LIMIT, PRIORITY};
 
 /// Whoever holds it may create domains and use the window.
-static LOADING: Lock<()> = Lock::new(());
+pub static LOADING: Lock<()> = Lock::new(());
 
 /// What the undertaker shall print.
 static REFUSALS: Lock<Vec<Refusal>> = Lock::new(Vec::new());
@@ -36,9 +38,12 @@ pub struct Refusal {
     why: Why,
 }
 
-enum Why {
+pub enum Why {
     File(Problem),
     Import([u64; link::NAMELEN / 8], Errno),
+    Export(String, Errno),
+    /// In the place of a component: an interface that this one has is missing, or its portals cannot be made.
+    Incomplete(Errno),
 }
 
 impl fmt::Display for Refusal {
@@ -47,6 +52,11 @@ impl fmt::Display for Refusal {
         match &self.why {
             Why::File(problem) => write!(f, "not a program: {problem}"),
             Why::Import(name, error) => write!(f, "import {}: {}", Text(name), errno::text(*error)),
+            Why::Export(name, error) => write!(f, "export {}: {}", Printable(name), errno::text(*error)),
+            Why::Incomplete(errno::ENOENT) => {
+                write!(f, "an interface of the component in use is missing, or has another specification")
+            }
+            Why::Incomplete(error) => write!(f, "portals of the clients: {}", errno::text(*error)),
         }
     }
 }
@@ -63,10 +73,10 @@ impl fmt::Display for Text<'_> {
 }
 
 /// Remembers why, for the console, and gives the caller's error.
-fn refuse(path: &Path, why: Why) -> Errno {
+pub fn refuse(path: &Path, why: Why) -> Errno {
     let error = match &why {
         Why::File(problem) => problem.errno(),
-        Why::Import(_, error) => *error,
+        Why::Import(_, error) | Why::Export(_, error) | Why::Incomplete(error) => *error,
     };
     let mut refusals = REFUSALS.lock();
     if refusals.len() < REFUSALS_MAX && refusals.try_reserve(1).is_ok() {
@@ -150,8 +160,22 @@ fn build(child: u16, path: &Path, image: &Image) -> Result<(), Errno> {
     services::map(child, STARTUP_VA, 1, PTE_R | PTE_W)?;
     services::heap(child, image.end())?;
     services::fill_table(child)?;
+    import(child, path, image, services::open_for)?;
+    image.exports.iter().try_for_each(|export| {
+        let registered = services::register(child, export.name, export.spec, export.entry);
+        registered.map(|_| ()).map_err(|error| refuse(path, Why::Export(export.name.into(), error)))
+    })
+}
+
+/// Opens what the program imports, by `open`, and writes the indices into its records.
+pub fn import(
+    child: u16,
+    path: &Path,
+    image: &Image,
+    open: impl Fn(u16, &str) -> Result<u64, Errno>,
+) -> Result<(), Errno> {
     for import in &image.imports {
-        let index = services::open_for(child, import.name)
+        let index = open(child, import.name)
             .map_err(|error| refuse(path, Why::Import(link::pack(import.name).unwrap_or_default(), error)))?;
         let page = import.slot / PAGE * PAGE;
         services::with_pages(child, page, 1, || LOADER.write(import.slot - page, index))?;
@@ -160,7 +184,7 @@ fn build(child: u16, path: &Path, image: &Image) -> Result<(), Errno> {
     Ok(())
 }
 
-fn load(child: u16, segment: &Segment) -> Result<(), Errno> {
+pub fn load(child: u16, segment: &Segment) -> Result<(), Errno> {
     let rights = PTE_R | if segment.write { PTE_W } else { 0 } | if segment.execute { PTE_X } else { 0 };
     let mut bytes = segment.bytes.chunks((WINDOW_PAGES * PAGE) as usize);
     for first in (0..segment.pages).step_by(WINDOW_PAGES as usize) {

@@ -8,8 +8,10 @@
 
 extern crate alloc;
 
+mod components;
 mod loader;
 mod services;
+mod succession;
 mod undertaker;
 
 use alloc::vec::Vec;
@@ -17,9 +19,6 @@ use pebble::abi::errno;
 use pebble::api::{self, Errno};
 use pebble::link::More;
 use pebble::sync::Lock;
-use pebble::window;
-use pebble_boot::BootInfo;
-use pebble_process::startup::{self, Path};
 use pebble_process::table::{self, Farewell, Table};
 
 pebble::export!("process.spawn", "npaiiiii", spawn: fn(u64, u64, u64, u64, u64, u64));
@@ -29,6 +28,9 @@ pebble::export!("process.start", "npai", start: fn(u64, u64));
 pebble::export!("process.wait", "npai", wait: fn(u64, u64));
 pebble::export!("process.kill", "npai", kill: fn(u64, u64));
 pebble::export!("process.exit", "npai", exit: fn(u64, u64));
+pebble::export!("process.replace", "npiiiii", replace: fn(u64, u64, u64, u64, u64));
+pebble::export!("process.keep", "npiii", keep: fn(u64, u64, u64));
+pebble::export_wide!("process.fallen", "np>4", fallen);
 pebble::export_wide!("process.list", "npi>4", list);
 pebble::component!(main);
 
@@ -45,12 +47,11 @@ fn main() -> i64 {
     TABLE.prepare();
     BELLS.prepare();
     loader::prepare();
+    succession::prepare();
     // Nobody shall find the table empty.
     let mut table = TABLE.lock();
-    if let Ok(info) = BootInfo::decode(window::boot_info()) {
-        for domain in &info.domains {
-            table.boot(domain.asid, startup::path(&domain.name));
-        }
+    for (domain, name) in components::prepare() {
+        table.boot(domain, name);
     }
     drop(table);
     let _ = api::thread_create(reaper, 0, 0);
@@ -168,7 +169,20 @@ extern "C" fn list(from: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut
     }
 }
 
-/// [`CONSOLE`] as calls carry it.
-fn console() -> Path {
-    startup::path(CONSOLE)
+/// A component's name, and whether its clients wait for another one when it dies.
+extern "C" fn keep(a: u64, b: u64, keep: u64) -> i64 {
+    done(succession::keep([a, b, 0, 0, 0], keep != 0))
+}
+
+/// Waits for a component to die: its domain; its name.
+extern "C" fn fallen(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    answer(succession::next_fallen().map(|(domain, name)| {
+        *more = [name[0], name[1], 0, 0];
+        u64::from(domain)
+    }))
+}
+
+/// A component's name in two words, a path in three: the new domain.
+extern "C" fn replace(a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    answer(succession::replace([a, b, 0, 0, 0], [c, d, e, 0, 0]))
 }

@@ -3,6 +3,7 @@
 use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
 use pebble::link::Import;
+use pebble_boot::Grant;
 use pebble_process::{PAGE_LIMIT, THREAD_LIMIT};
 
 pebble::import! {
@@ -28,6 +29,20 @@ pebble::import! {
     FILE_GONE = "file.gone";
     CONSOLE_GONE = "console.gone";
     PIPE_GONE = "pipe.gone";
+    HOLDER = "pm.holder";
+    ADOPT = "pm.adopt";
+    IMPORT = "pm.import";
+    OFFER = "pm.offer";
+    REACH = "pm.reach";
+    PREPARE = "pm.prepare";
+    COMMIT = "pm.commit";
+    ABANDON = "pm.abandon";
+    BUSY = "pm.busy";
+    KEEP = "pm.keep_role";
+    LET_LEAVE = "pm.let_leave";
+    REGISTER_FOR = "pm.register_for";
+    MAP_FOREIGN = "vm.map_foreign";
+    DISCHARGE = "vm.discharge";
     REAPER = "semaphore.reaper";
     WORK = "semaphore.fault";
 }
@@ -80,6 +95,114 @@ pub fn open_for(domain: u16, name: &str) -> Result<u64, Errno> {
 
 pub fn spawn_thread(domain: u16, entry: u64) -> Result<u64, Errno> {
     ask(&THREAD_SPAWN, [domain.into(), entry, 0, 0, 0])
+}
+
+/// An interface of the domain: its number.
+pub fn register(domain: u16, name: &str, spec: &str, entry: u64) -> Result<u64, Errno> {
+    described(
+        &REGISTER_FOR,
+        domain,
+        pebble::abi::link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)?,
+        spec,
+        entry,
+    )
+}
+
+/// A request with name, specification (up to 8 letters, then `>n`), entry and domain.
+fn described(
+    service: &Import,
+    domain: u16,
+    [a, b, c]: [u64; 3],
+    spec: &str,
+    entry: u64,
+) -> Result<u64, Errno> {
+    let (letters, results) = spec.split_once('>').unwrap_or((spec, "0"));
+    let [letters] = pebble::abi::link::pack::<1>(letters).ok_or(errno::EINVAL)?;
+    let results: u64 = results.parse().map_err(|_| errno::EINVAL)?;
+    ask(service, [a, b, c, letters, entry | results << 32 | u64::from(domain) << 40])
+}
+
+// --- replacing -----------------------------------------------------------------------------------
+
+pub fn create_component(float: bool, priority: u8) -> Result<u16, Errno> {
+    ask(&DOMAIN_CREATE, [float.into(), COMPONENT_PAGES, priority.into(), COMPONENT_THREADS, 0])
+        .map(|d| d as u16)
+}
+
+const COMPONENT_PAGES: u64 = 8192;
+const COMPONENT_THREADS: u64 = 32;
+
+/// The living domain that has a role.
+pub fn holder(role: u16) -> Result<Option<u16>, Errno> {
+    ask(&HOLDER, [role.into(), 0, 0, 0, 0]).map(|domain| Some(domain as u16).filter(|d| *d != 0))
+}
+
+pub fn map_foreign(domain: u16, g: &Grant) -> Result<u64, Errno> {
+    let rights = map::PTE_R | if g.write { map::PTE_W } else { 0 };
+    ask(&MAP_FOREIGN, [domain.into(), g.va, g.pa, u64::from(g.pages) << 16 | rights, 0])
+}
+
+pub fn adopt(role: u16, domain: u16) -> Result<u64, Errno> {
+    ask(&ADOPT, [role.into(), domain.into(), 0, 0, 0])
+}
+
+/// A portal that the role has, in the successor's table: its index.
+pub fn import(domain: u16, name: &str) -> Result<u64, Errno> {
+    let [a, b, c] = pebble::abi::link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)?;
+    ask(&IMPORT, [domain.into(), a, b, c, 0])
+}
+
+pub fn offer(domain: u16, name: [u64; 3], spec: &str, entry: u64) -> Result<u64, Errno> {
+    described(&OFFER, domain, name, spec, entry)
+}
+
+/// A portal of this domain to what a successor offers under that name.
+pub fn reach(domain: u16, [a, b, c]: &[u64; 3]) -> Result<usize, Errno> {
+    ask(&REACH, [domain.into(), *a, *b, *c, 0]).map(|index| index as usize)
+}
+
+/// A portal of this domain to an interface.
+pub fn open_own(&[a, b, c]: &[u64; 3]) -> Result<usize, Errno> {
+    ask(&OPEN_FOR, [api::get_asid().into(), a, b, c, 0]).map(|index| index as usize)
+}
+
+/// Compiles the portals of all clients.
+pub fn prepare(domain: u16) -> Result<u64, Errno> {
+    ask(&PREPARE, [domain.into(), 0, 0, 0, 0])
+}
+
+/// From now on they lead to the successor.
+pub fn commit(domain: u16) -> Result<u64, Errno> {
+    ask(&COMMIT, [domain.into(), 0, 0, 0, 0])
+}
+
+pub fn abandon(domain: u16) {
+    let _ = ask(&ABANDON, [domain.into(), 0, 0, 0, 0]);
+}
+
+/// Two exclusive instances: the old one writes its state where both see it, and goes on in the new one, without anybody in between.
+pub fn hand_over_exclusive(_: u16, _: u16, _: &usize, _: &usize) -> Result<u64, Errno> {
+    Err(errno::ENOSYS)
+}
+
+/// The domain gets the portal through which calls leave with status `MOVED`.
+pub fn let_leave(domain: u16) -> Result<u64, Errno> {
+    ask(&LET_LEAVE, [domain.into(), 0, 0, 0, 0])
+}
+
+/// Whether a thread is in a call that the domain has not answered.
+pub fn busy(domain: u16) -> bool {
+    ask(&BUSY, [domain.into(), 0, 0, 0, 0]) == Ok(1)
+}
+
+/// Names of the role stay reserved when its domain dies.
+pub fn keep_role(role: u16, keep: bool) -> Result<u64, Errno> {
+    ask(&KEEP, [role.into(), keep.into(), 0, 0, 0])
+}
+
+/// The system no longer stops if the domain does.
+pub fn discharge(domain: u16) {
+    let _ = ask(&DISCHARGE, [domain.into(), 0, 0, 0, 0]);
 }
 
 // --- ending ------------------------------------------------------------------------------------

@@ -179,6 +179,11 @@ impl Table {
         self.find(domain).is_some_and(|p| p.boot)
     }
 
+    /// The name of a component.
+    pub fn component(&self, domain: u16) -> Option<Path> {
+        self.find(domain).filter(|p| p.boot).map(|p| p.plan.path)
+    }
+
     /// The running program with the lowest number from there on.
     pub fn running(&self, from: u16) -> Option<u16> {
         let runs = |p: &&Program| !p.boot && p.state == State::Running && p.domain >= from;
@@ -240,6 +245,14 @@ impl Table {
             program.doom = Some(fault::KILLED);
             program.state = State::Dying;
         }
+    }
+
+    /// Another domain has taken the place of this component: it ends like a program for whose status nobody asks.
+    pub fn succeeded(&mut self, domain: u16) {
+        if let Some(program) = self.find_mut(domain) {
+            program.boot = false;
+        }
+        self.abandon(domain);
     }
 
     pub fn argument(&mut self, caller: u16, child: u16, words: &[u64; 4], count: u64) -> Result<(), i64> {

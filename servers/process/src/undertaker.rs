@@ -6,6 +6,7 @@
 
 use crate::loader;
 use crate::services::{self, FaultRecord};
+use crate::succession;
 use crate::{CONSOLE, TABLE};
 use core::fmt;
 use pebble::abi::link;
@@ -54,6 +55,10 @@ fn look_after_the_dying() -> Option<u32> {
         if looks == 0 {
             services::kill(domain);
             services::withdraw(domain);
+            let component = TABLE.lock().component(domain);
+            if let Some(name) = component {
+                succession::fallen(domain, &name);
+            }
         } else if services::reclaim(domain) {
             TABLE.lock().buried(domain);
         }

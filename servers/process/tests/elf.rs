@@ -1,6 +1,6 @@
 //! Program files: a good one, one for each thing that can be wrong, and whatever else bytes can be.
 
-use pebble_abi::link::{EXPORTS, IMPORTS, NAMELEN};
+use pebble_abi::link::{EXPORT_BYTES, EXPORT_ENTRY, EXPORTS, IMPORTS, NAMELEN};
 use pebble_abi::map::{HEAP_END, IMAGE_VA, PAGE};
 use pebble_process::elf::{Image, Import, Problem, symbol};
 use proptest::prelude::*;
@@ -87,6 +87,35 @@ fn a_good_file_is_taken_as_it_is() {
     assert_eq!(image.imports, [Import { name: "clock.wall", slot: DATA + 16 + NAMELEN as u64 }]);
 }
 
+/// An export record where the import was.
+fn server() -> Vec<u8> {
+    let mut f = good();
+    put64(&mut f, SHDRS + 2 * 64 + 32, &[0]);
+    put64(&mut f, SHDRS + 3 * 64 + 32, &[EXPORT_BYTES as u64]);
+    put(&mut f, DATA_AT, &[0; EXPORT_BYTES]);
+    put(&mut f, DATA_AT, b"shop.open");
+    put(&mut f, DATA_AT + NAMELEN, b"npaii>2");
+    put64(&mut f, DATA_AT + EXPORT_ENTRY, &[TEXT + 0x40, 7]);
+    f
+}
+
+#[test]
+fn exports_are_read_and_checked() {
+    let file = server();
+    let image = Image::parse(&file, LIMIT).unwrap();
+    let [export] = image.exports.as_slice() else { panic!("{:?}", image.exports) };
+    assert_eq!((export.name, export.spec, export.entry), ("shop.open", "npaii>2", TEXT + 0x40));
+    for (at, bytes, what) in [
+        (EXPORT_ENTRY, DATA.to_le_bytes(), "an export's entry lies in no executable segment"),
+        (NAMELEN, [0xff; 8], "an export's specification is no text"),
+        (0, [0; 8], "an export's name is no text"),
+    ] {
+        let mut file = server();
+        put(&mut file, DATA_AT + at, &bytes);
+        assert_eq!(Image::parse(&file, LIMIT), Err(Problem::Memory { address: DATA, what }));
+    }
+}
+
 /// Which word of which header.
 fn field(n: usize, word: usize) -> usize {
     PHDRS + n * 56 + word * 8
@@ -123,20 +152,22 @@ fn each_fault_of_a_file_is_named_with_its_place() {
         (field(2, 5), &(PAGE * LIMIT).to_le_bytes(), memory(DATA, "the program needs too many pages")),
         (field(2, 4), &[0xff, 0xff], memory(DATA, "a segment with more bytes in the file than in memory")),
         (field(2, 1), &[0xff; 8], file(PHDRS as u64 + 112, "a segment that reaches beyond the file")),
-        (
-            SHDRS + 3 * 64 + 32,
-            &[64],
-            memory(DATA, "exports of a program: it must register them when it runs"),
-        ),
-        (SHDRS + 2 * 64 + 32, &[33], memory(DATA + 16, "no whole import records")),
-        (SHDRS + 2 * 64 + 16, &[12], memory(DATA + 12, "no whole import records")),
-        (SHDRS + 2 * 64 + 33, &[0x80], memory(DATA + 16, "too many imports")),
+        (SHDRS + 3 * 64 + 32, &[64], memory(DATA, "no whole import or export records")),
+        // What stands there is the end of an import record.
+        (SHDRS + 3 * 64 + 32, &[56], memory(DATA, "an export's name is no text")),
+        (SHDRS + 2 * 64 + 32, &[33], memory(DATA + 16, "no whole import or export records")),
+        (SHDRS + 2 * 64 + 16, &[12], memory(DATA + 12, "no whole import or export records")),
+        (SHDRS + 2 * 64 + 33, &[0x80], memory(DATA + 16, "too many imports or exports")),
         (
             SHDRS + 2 * 64 + 16,
             &(DATA + PAGE * 2 - 16).to_le_bytes(),
-            memory(DATA + PAGE * 2 - 16, "import records outside the segments"),
+            memory(DATA + PAGE * 2 - 16, "import or export records outside the segments"),
         ),
-        (SHDRS + 2 * 64 + 16, &(DATA + 48).to_le_bytes(), memory(DATA + 48, "import records without names")),
+        (
+            SHDRS + 2 * 64 + 16,
+            &(DATA + 48).to_le_bytes(),
+            memory(DATA + 48, "import or export records without names"),
+        ),
         (DATA_AT + 16, &[0xff], memory(DATA + 16, "an import's name is no text")),
         (DATA_AT + 16, &[0], memory(DATA + 16, "an import's name is no text")),
     ];

@@ -156,15 +156,9 @@ impl<M: Machine> Vm<M> {
     /// Gives a slot back to its queue that has lost what moved into it; not one that a call will give back, or that is in the queue.
     pub(crate) fn recover(&mut self, asid: u16, address: u64, word: u64) -> bool {
         let Some(desc) = self.desc(asid, address) else { return false };
-        let lost = loop {
-            let before = self.machine.switches();
-            let lost = self.machine.read(word) == 0
-                && self.machine.read(desc + DESC_HELD) == 0
-                && !self.queued(asid, desc);
-            if self.machine.switches() == before {
-                break lost;
-            }
-        };
+        let lost = self.look(|vm| {
+            vm.machine.read(word) == 0 && vm.machine.read(desc + DESC_HELD) == 0 && !vm.queued(asid, desc)
+        });
         if lost {
             self.push(asid, desc);
         }

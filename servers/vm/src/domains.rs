@@ -1,7 +1,3 @@
-// NOTE FROM THE OWNER (22:42), delete when read: please add one more export, for replacing and restarting components of the image:
-// `vm.map_foreign` (npiiii, process server only: domain, va, pa, pages << 16 | PTE_R/W/X bits): maps existing physical pages, marked PTE_FOREIGN, at `va` (page tables made as
-// needed) in a domain that the process server has made; allowed physical ranges: outside RAM (devices), or from RAM_PA to image_end (the image's own
-// shared pages: nucleus data, boot information, archive). Not charged, never freed, flushed. EEXIST if something is there. Also: MAX_DOMAINS - 1 (255) is never handed out as a domain number.
 //! Domains: made, filled, grown, killed, forgotten.
 //!
 //! Death is in two steps. [`Vm::domain_kill`] points the root at the shared dead tables with one store, flushes, and takes back all user

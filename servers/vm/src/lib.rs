@@ -31,6 +31,7 @@ mod faults;
 mod fork;
 mod frames;
 mod ranges;
+mod role;
 mod shared;
 mod slots;
 mod space;

@@ -1,7 +1,3 @@
-// NOTE FROM THE OWNER (22:42), delete when read: please add one more export, for replacing and restarting components of the image:
-// `vm.map_foreign` (npiiii, process server only: domain, va, pa, pages << 16 | PTE_R/W/X bits): maps existing physical pages, marked PTE_FOREIGN, at `va` (page tables made as
-// needed) in a domain that the process server has made; allowed physical ranges: outside RAM (devices), or from RAM_PA to image_end (the image's own
-// shared pages: nucleus data, boot information, archive). Not charged, never freed, flushed. EEXIST if something is there. Also: MAX_DOMAINS - 1 (255) is never handed out as a domain number.
 //! The VM manager's component: entries around the library, one lock.
 //!
 //! Order of locks: every server may call this one; this one calls the scheduler alone, and holds its lock while it does so only where the
@@ -51,6 +47,8 @@ pebble::export!("vm.range_set", "npiiii", range_set: fn(u64, u64, u64, u64));
 pebble::export!("vm.provide", "npaiiii", provide: fn(u64, u64, u64, u64, u64));
 pebble::export!("vm.fork", "npiii", fork: fn(u64, u64, u64));
 pebble::export!("vm.thread_fork", "npiiii", thread_fork: fn(u64, u64, u64, u64));
+pebble::export!("vm.map_foreign", "npiiii", map_foreign: fn(u64, u64, u64, u64));
+pebble::export!("vm.discharge", "npi", discharge: fn(u64));
 pebble::export_wide!("vm.domain_info", "npi>4", domain_info);
 pebble::export_wide!("vm.fault_next", "np>4", fault_next);
 pebble::export_wide!("vm.thread_bits", "npi>4", thread_bits);
@@ -62,7 +60,7 @@ fn main() -> i64 {
     0
 }
 
-/// The memory that the image builder has mapped here, and the flush portal.
+/// The memory that the image builder has mapped here, and the flush portal. Not a part of every caller: there are many.
 struct Real;
 
 impl Machine for Real {
@@ -97,6 +95,7 @@ impl Machine for Real {
     }
 
     /// The scheduler counts how often a thread has lost the processor while it was ready; nothing here waits.
+    #[inline(never)]
     fn switches(&self) -> u64 {
         let thread = pebble::api::get_thread_id();
         THREAD_INFO.call_wide([thread.into(), 0, 0, 0, 0]).map_or(0, |(_, more)| more[3])
@@ -281,6 +280,14 @@ extern "C" fn fork(parent: u64, child: u64, sp: u64) -> i64 {
 extern "C" fn thread_fork(child: u64, entry: u64, sp: u64, value: u64) -> i64 {
     let thread = vm().thread_fork(child, entry, sp, value);
     start(thread)
+}
+
+extern "C" fn map_foreign(asid: u64, address: u64, pa: u64, pages: u64) -> i64 {
+    word(vm().map_foreign(asid, address, pa, pages))
+}
+
+extern "C" fn discharge(asid: u64) -> i64 {
+    word(vm().discharge(asid))
 }
 
 extern "C" fn domain_info(asid: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {

@@ -141,22 +141,28 @@ impl<M: Machine> Vm<M> {
         }
     }
 
-    /// Whether a slot is in its queue, which no thread of the domain's callers can be in the middle of changing, but may change between two
-    /// steps here: so one look that nobody interrupted counts.
-    pub(crate) fn queued(&self, asid: u16, desc: u64) -> bool {
-        let Some(control) = self.control(asid) else { return false };
+    /// What one look, that nobody interrupted, has found: portal code may change between two steps here what it looks at.
+    pub(crate) fn look(&self, find: impl Fn(&Self) -> bool) -> bool {
         loop {
             let before = self.machine.switches();
-            let mut at = self.machine.read(Self::queue(control, desc));
-            let mut left = SLOTS + UPPER;
-            while at != 0 && at != map::direct(desc) && left > 0 {
-                at = self.machine.read(at & 0xffff_ffff);
-                left -= 1;
-            }
+            let found = find(self);
             if self.machine.switches() == before {
-                return at != 0;
+                return found;
             }
         }
+    }
+
+    /// Whether a slot is in its queue; part of a [`look`](Self::look), so that the queue has an end.
+    pub(crate) fn queued(&self, asid: u16, desc: u64) -> bool {
+        let Some(control) = self.control(asid) else { return false };
+        let mut at = self.machine.read(Self::queue(control, desc));
+        for _ in 0..SLOTS + UPPER {
+            if at == 0 || at == map::direct(desc) {
+                break;
+            }
+            at = self.machine.read(at & 0xffff_ffff);
+        }
+        at == map::direct(desc)
     }
 
     /// Pages that a domain is charged for.

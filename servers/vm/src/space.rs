@@ -143,7 +143,7 @@ impl<M: Machine> Vm<M> {
         Ok(())
     }
 
-    /// Unmaps and gives back pages that the domain owns. The caller flushes, under the same lock.
+    /// Unmaps pages, and gives back those that the domain owns. The caller flushes, under the same lock.
     pub(crate) fn unmap(&mut self, asid: u16, range: Range<u64>) {
         for va in range.step_by(PAGE as usize) {
             let Some(l0) = self.l0(asid, va) else { continue };

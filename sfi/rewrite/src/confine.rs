@@ -46,10 +46,16 @@ impl Scope<'_> {
         self.lines.push(format!("\t{}", text.as_ref()));
     }
 
+    /// A register that nobody needs.
+    pub fn free(&mut self) -> Option<u8> {
+        let r = SCRATCH.iter().copied().find(|r| self.busy & 1 << r == 0)?;
+        self.busy |= 1 << r;
+        Some(r)
+    }
+
     /// A register to use; borrowed from the program if none is free.
     pub fn scratch(&mut self) -> u8 {
-        if let Some(r) = SCRATCH.iter().copied().find(|r| self.busy & 1 << r == 0) {
-            self.busy |= 1 << r;
+        if let Some(r) = self.free() {
             return r;
         }
         // All are live: keep one on the return stack meanwhile.
@@ -62,8 +68,7 @@ impl Scope<'_> {
 
     /// As [`Scope::scratch`], but not one that the instruction names.
     pub fn scratch_beside(&mut self, insn: &Insn) -> u8 {
-        if let Some(r) = SCRATCH.iter().copied().find(|r| self.busy & 1 << r == 0) {
-            self.busy |= 1 << r;
+        if let Some(r) = self.free() {
             return r;
         }
         let e = isa::effects(insn);

@@ -11,7 +11,7 @@ use crate::stack::{Action, Frame, Layout, Place, State};
 use crate::symbols;
 use crate::tables::{Jump, Tables};
 use crate::{Level, Options};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 pub struct Emitter<'a> {
     program: &'a Program,
@@ -27,6 +27,8 @@ pub struct Emitter<'a> {
     label_tables: HashMap<usize, (String, Vec<String>)>,
     /// Labels that are reached through a slot.
     slots: HashMap<String, String>,
+    /// Tables of labels that become tables of offsets, under the same name.
+    converted: BTreeSet<String>,
     out: String,
 }
 
@@ -56,6 +58,7 @@ impl<'a> Emitter<'a> {
             weak,
             label_tables: HashMap::new(),
             slots: HashMap::new(),
+            converted: BTreeSet::new(),
             out: String::new(),
         };
         let mut computed: Vec<usize> =
@@ -72,6 +75,15 @@ impl<'a> Emitter<'a> {
                 e.slots.insert(l.clone(), format!("{name}_{k}"));
             }
             e.label_tables.insert(owner, (name, labels));
+        }
+        // Where other computed gotos read labels out of a table, it has to stay.
+        for (i, jump) in &tables.jumps {
+            if let Jump::Labels { table, .. } = jump
+                && layout.states[*i].is_some()
+                && !e.label_tables.contains_key(&layout.owner[*i])
+            {
+                e.converted.insert(table.clone());
+            }
         }
         e
     }
@@ -90,10 +102,15 @@ impl<'a> Emitter<'a> {
         let needed = records::needed(self.program, self.flow, self.layout, &targets);
         let mut record_labels: BTreeMap<usize, String> = BTreeMap::new();
         let mut tables_done: HashSet<usize> = HashSet::new();
+        let mut in_converted = false;
         for i in 0..self.program.items.len() {
             let item = &self.program.items[i];
             match &item.body {
+                Body::Label(name) if self.converted.contains(name) => in_converted = true,
+                Body::Directive(d) if in_converted && (d.starts_with(".quad") || d.starts_with(".8byte")) => {
+                }
                 Body::Label(name) => {
+                    in_converted = false;
                     let name =
                         if self.flow.functions.contains(name) { symbols::code(name) } else { name.clone() };
                     self.push(format!("{name}:"));
@@ -128,6 +145,14 @@ impl<'a> Emitter<'a> {
                     }
                 }
             }
+        }
+        for table in self.converted.clone() {
+            let labels = &self.tables.absolute[&table];
+            let mut text = format!("\t.section\t.rodata,\"a\",@progbits\n\t.balign\t4\n{table}:");
+            for k in 0..labels.len().next_power_of_two() {
+                text.push_str(&format!("\n\t.long\t{}-{table}", labels.get(k).unwrap_or(&labels[0])));
+            }
+            self.push(text);
         }
         self.ftab();
         for (i, label) in record_labels {
@@ -222,7 +247,11 @@ impl<'a> Emitter<'a> {
             return Ok(scope.lines);
         }
         if let Some((x, d)) = self.tables.loads.get(&i) {
-            if x != d {
+            // A table may be addressed from before its start.
+            let bias = isa::memory(insn).and_then(|(_, m)| m.number()).unwrap_or(0) / 4;
+            if bias != 0 {
+                scope.line(format!("leal\t{bias}({}), {}", operand::r64(*x), operand::r32(*d)));
+            } else if x != d {
                 scope.line(format!("movl\t{}, {}", operand::r32(*x), operand::r32(*d)));
             }
             return Ok(scope.lines);
@@ -234,6 +263,11 @@ impl<'a> Emitter<'a> {
             }
             "ret" => {
                 scope.line("retq");
+                return Ok(scope.lines);
+            }
+            // Compilers and libraries stop with it; so does `ud2`, with a better signal.
+            "hlt" => {
+                scope.line("ud2");
                 return Ok(scope.lines);
             }
             op if isa::is_jcc(op) => {
@@ -613,43 +647,52 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
+    /// A table of offsets in the read-only data, from the middle of the code.
+    fn table_beside(&self, name: &str, labels: &[String], scope: &mut Scope) {
+        let mut text = format!("\t.pushsection\t.rodata,\"a\",@progbits\n\t.balign\t4\n{name}:");
+        for k in 0..labels.len().next_power_of_two() {
+            text.push_str(&format!("\n\t.long\t{}-{name}", labels.get(k).unwrap_or(&labels[0])));
+        }
+        text.push_str("\n\t.popsection");
+        scope.lines.push(text);
+    }
+
     /// Jumps through tables.
     fn table_jump(&self, i: usize, insn: &Insn, jump: &Jump, scope: &mut Scope) -> Result<(), Kind> {
         let Some(Operand::Star(o)) = insn.args.first() else { return Err(Kind::JumpTable(insn.to_string())) };
-        let (wide, narrow) = match (jump, &**o) {
-            (Jump::Switch { .. }, Operand::Gpr(g)) => (operand::r64(g.num), operand::r32(g.num)),
-            _ => {
-                let r = scope.scratch();
-                (operand::r64(r), operand::r32(r))
-            }
+        let number = match (jump, &**o) {
+            (Jump::Switch { .. }, Operand::Gpr(g)) => g.num,
+            (Jump::Labels { index, .. }, _) if self.live.regs[i] & 1 << index == 0 => *index,
+            _ => scope.scratch(),
         };
+        let (wide, narrow) = (operand::r64(number), operand::r32(number));
         match jump {
-            Jump::Switch { table } => {
-                let y = operand::r64(scope.scratch());
+            Jump::Switch { table, base } => {
+                // Without a free register, the compiler's own: it holds the same address.
+                let y = operand::r64(scope.free().unwrap_or(*base));
                 let entries = self.tables.relative[table].len().next_power_of_two();
                 scope.line(format!("andl\t${}, {narrow}", entries - 1));
                 scope.line(format!("leaq\t{table}(%rip), {y}"));
                 scope.line(format!("movslq\t({y},{wide},4), {wide}"));
                 scope.line(format!("addq\t{y}, {wide}"));
             }
-            Jump::Labels { table, index } => {
-                let y = operand::r64(scope.scratch());
+            Jump::Labels { table, index, base } => {
+                let same = self.converted.contains(table);
+                let y = if same { scope.free().unwrap_or(*base) } else { scope.scratch() };
+                let y = operand::r64(y);
                 let entries = self.tables.absolute[table].len().next_power_of_two();
-                let name = format!(".Lpbl_jt{i}");
-                scope.line(format!("movl\t{}, {narrow}", operand::r32(*index)));
+                let name = if same { table.clone() } else { format!(".Lpbl_jt{i}") };
+                if number != *index {
+                    scope.line(format!("movl\t{}, {narrow}", operand::r32(*index)));
+                }
                 scope.line(format!("andl\t${}, {narrow}", entries - 1));
                 scope.line(format!("leaq\t{name}(%rip), {y}"));
                 scope.line(format!("movslq\t({y},{wide},4), {wide}"));
                 scope.line(format!("addq\t{y}, {wide}"));
-                scope.line(format!("jmp\t*{wide}"));
-                scope.line(".pushsection\t.rodata,\"a\",@progbits\n\t.balign\t4");
-                scope.lines.push(format!("{name}:"));
-                let labels = &self.tables.absolute[table];
-                for k in 0..entries {
-                    scope.line(format!(".long\t{}-{name}", labels.get(k).unwrap_or(&labels[0])));
+                if !same {
+                    let labels = &self.tables.absolute[table];
+                    self.table_beside(&name, labels, scope);
                 }
-                scope.line(".popsection");
-                return Ok(());
             }
             Jump::Computed => {
                 match &**o {

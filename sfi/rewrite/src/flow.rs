@@ -100,11 +100,32 @@ pub struct Liveness {
     pub flags: Vec<bool>,
 }
 
-fn transfer(insn: &Insn, local: bool, out: u16, flags: bool) -> (u16, bool) {
+/// Argument registers of a call. `rax` (number of vector arguments) and `r10` (static chain) are set right before
+/// the calls that want them; elsewhere they are nobody's.
+fn arguments(program: &Program, call: usize) -> u16 {
+    const SELDOM: u16 = 1 << RAX | 1 << 10;
+    let mut set = 0;
+    for item in program.items[..call].iter().rev() {
+        let Body::Insn(insn) = &item.body else {
+            if matches!(item.body, Body::Label(_)) {
+                break;
+            }
+            continue;
+        };
+        if matches!(isa::stem(insn), "call" | "jmp" | "ret") || isa::is_jcc(&insn.op) {
+            break;
+        }
+        let e = isa::effects(insn);
+        set |= e.defs | insn.args.last().and_then(Operand::gpr).map_or(0, |g| 1 << g.num);
+    }
+    isa::ARGUMENTS & !SELDOM | set & SELDOM
+}
+
+fn transfer(insn: &Insn, arguments: u16, local: bool, out: u16, flags: bool) -> (u16, bool) {
     match isa::stem(insn) {
         "call" => {
             let e = isa::effects(insn);
-            return ((out & !isa::CALLER_SAVED) | isa::ARGUMENTS | e.uses, false);
+            return ((out & !isa::CALLER_SAVED) | arguments | e.uses, false);
         }
         "ret" => return (isa::CALLEE_SAVED | 1 << RAX | 1 << crate::operand::RDX, false),
         "ud2" | "hlt" => return (0, false),
@@ -115,7 +136,7 @@ fn transfer(insn: &Insn, local: bool, out: u16, flags: bool) -> (u16, bool) {
     let mut live_flags = (flags && !e.kills_flags) || e.reads_flags;
     // A jump out of the function is a call and a return.
     if !local && (isa::stem(insn) == "jmp" || isa::is_jcc(&insn.op)) {
-        regs |= isa::ARGUMENTS | isa::CALLEE_SAVED;
+        regs |= arguments | isa::CALLEE_SAVED;
         live_flags |= isa::is_jcc(&insn.op);
     }
     (regs, live_flags)
@@ -128,6 +149,14 @@ impl Liveness {
         let mut flags_in = vec![false; n];
         let mut live = Liveness { regs: vec![0; n], flags: vec![false; n] };
         let succ: Vec<Vec<usize>> = (0..n).map(|i| flow.successors(program, i, table)).collect();
+        let arguments: Vec<u16> = (0..n)
+            .map(|i| match &program.items[i].body {
+                Body::Insn(insn) if matches!(isa::stem(insn), "call" | "jmp") || isa::is_jcc(&insn.op) => {
+                    arguments(program, i)
+                }
+                _ => 0,
+            })
+            .collect();
         let mut changed = true;
         while changed {
             changed = false;
@@ -138,7 +167,7 @@ impl Liveness {
                 let local = table.contains_key(&i)
                     || isa::direct_target(insn).is_some_and(|t| flow.is_local_label(t))
                     || !matches!(insn.args.first(), Some(Operand::Star(_) | Operand::Mem(_)));
-                let (r, f) = transfer(insn, local, out, flags);
+                let (r, f) = transfer(insn, arguments[i], local, out, flags);
                 live.regs[i] = out;
                 live.flags[i] = flags;
                 if r != regs_in[i] || f != flags_in[i] {

@@ -239,8 +239,7 @@ pub fn parse(text: &str, file: &str) -> Result<Program, Error> {
                 })?;
                 resolve_numeric(&mut insn, &numeric);
                 // `rep; movsb`: compilers print a prefix as a statement of its own.
-                if let Some(Item { line, body: Body::Insn(prefix), .. }) = items.last()
-                    && *line == line_no
+                if let Some(Item { body: Body::Insn(prefix), .. }) = items.last()
                     && prefix.op.is_empty()
                 {
                     insn.prefixes.splice(0..0, prefix.prefixes.clone());

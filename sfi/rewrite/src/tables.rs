@@ -14,9 +14,11 @@ use std::collections::{HashMap, HashSet};
 #[derive(Debug, Clone)]
 pub enum Jump {
     /// `jmp *%reg` where the register holds the index by now; the table is padded in place.
-    Switch { table: String },
+    /// `base` is the register that the compiler keeps the table's address in.
+    Switch { table: String, base: u8 },
     /// `jmp *(base,index,8)` with a constant table of labels.
-    Labels { table: String, index: u8 },
+    /// `base` is the register that the compiler keeps the table's address in.
+    Labels { table: String, index: u8, base: u8 },
     /// Any label of the function whose address is taken.
     Computed,
 }
@@ -216,7 +218,9 @@ pub fn find(program: &Program, flow: &Flow) -> Tables {
             {
                 let found = match &**o {
                     Operand::Gpr(g) => match &regs[usize::from(g.num)] {
-                        Val::Target(t, l, s) => Some((Jump::Switch { table: t.clone() }, Some((*l, *s)))),
+                        Val::Target(t, l, s) => {
+                            Some((Jump::Switch { table: t.clone(), base: 0 }, Some((*l, *s))))
+                        }
                         _ => None,
                     },
                     Operand::Mem(Mem {
@@ -227,23 +231,24 @@ pub fn find(program: &Program, flow: &Flow) -> Tables {
                         ..
                     }) if disp.is_empty() => match &regs[usize::from(b.num)] {
                         Val::Table(t) if tables.absolute.contains_key(t) => {
-                            Some((Jump::Labels { table: t.clone(), index: x.num }, None))
+                            Some((Jump::Labels { table: t.clone(), index: x.num, base: b.num }, None))
                         }
                         _ => None,
                     },
                     _ => None,
                 };
                 match found {
-                    Some((Jump::Switch { table }, Some((load, sum)))) => {
+                    Some((Jump::Switch { table, mut base }, Some((load, sum)))) => {
                         if let Body::Insn(l) = &program.items[load].body
                             && let Some((_, m)) = isa::memory(l)
                             && let (Some(x), Some(d)) = (m.index_gpr(), l.args[1].gpr())
                         {
                             tables.loads.insert(load, (x, d.num));
+                            base = m.base_gpr().unwrap_or(d.num);
                         }
                         tables.sums.insert(sum);
                         tables.targets.insert(i, tables.relative[&table].clone());
-                        tables.jumps.insert(i, Jump::Switch { table });
+                        tables.jumps.insert(i, Jump::Switch { table, base });
                     }
                     Some((jump, _)) => {
                         if let Jump::Labels { table, .. } = &jump {

@@ -6,6 +6,7 @@ use crate::error::{Error, system};
 use crate::os;
 use pebble_portal::emit::x86_64::emit;
 use pebble_portal::sfi::{Crossing, Door};
+use pebble_portal::verify::x86_64::verify;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -112,6 +113,7 @@ pub fn portal(door: &Door, c: &Crossing) -> Result<u64, Error> {
         return Ok(*at);
     }
     let code = emit(door, c)?;
+    verify(&code.bytes, code.pool_at.into(), door, c)?;
     let at = arena.place(&code.bytes)?;
     arena.portals.insert(key.clone(), (at, 1));
     arena.owners.insert(at, (key, code.bytes.len().div_ceil(LINE)));

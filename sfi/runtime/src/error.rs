@@ -2,6 +2,7 @@
 
 use pebble_portal::SpecError;
 use pebble_portal::emit::x86_64::EmitError;
+use pebble_portal::verify::x86_64::Refusal;
 use std::fmt;
 use std::io;
 
@@ -65,6 +66,8 @@ pub enum Error {
     NoCode,
     Spec(SpecError),
     Portal(EmitError),
+    /// The portal verifier does not accept what the compiler has made.
+    Refused(Refusal),
     NoExport(String),
     NoImport(Vec<String>),
     /// A call into the instance is outstanding (or was abandoned by `longjmp`).
@@ -86,6 +89,9 @@ impl fmt::Display for Error {
             Error::NoCode => write!(f, "too many portals: the code area is full"),
             Error::Spec(e) => write!(f, "portal specification: {e}"),
             Error::Portal(e) => write!(f, "portal: {e}"),
+            Error::Refused(e) => {
+                write!(f, "the portal verifier refused a portal, which is a mistake of the compiler: {e}")
+            }
             Error::NoExport(name) => write!(f, "the module does not export '{name}'"),
             Error::NoImport(names) => {
                 write!(f, "nobody provides what the module imports: {}", names.join(", "))
@@ -107,6 +113,12 @@ impl std::error::Error for Error {}
 impl From<SpecError> for Error {
     fn from(e: SpecError) -> Error {
         Error::Spec(e)
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(e: Refusal) -> Error {
+        Error::Refused(e)
     }
 }
 

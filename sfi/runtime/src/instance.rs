@@ -1,6 +1,7 @@
 //! An instance: a segment with a module in it, and the portals that lead there.
 
 use crate::arena;
+use crate::debugger::{self, Named};
 use crate::error::{Error, system};
 use crate::fault::{self, Cause};
 use crate::imports::Linked;
@@ -33,6 +34,7 @@ pub struct Shared {
     /// What it may use of the process, if it may use anything.
     pub resources: OnceLock<Resources>,
     pub windows: Mutex<Windows>,
+    named: OnceLock<Named>,
 }
 
 #[derive(Default)]
@@ -71,10 +73,14 @@ impl Instance {
             links: Mutex::default(),
             resources: OnceLock::new(),
             windows: Mutex::default(),
+            named: OnceLock::new(),
         });
         // From here on dropping it gives the slot back.
         shared.map(slots)?;
         slots.settle(slot, Arc::as_ptr(&shared).cast_mut());
+        if let Some(named) = debugger::name(&shared) {
+            let _ = shared.named.set(named);
+        }
         Ok(Instance { shared })
     }
 

@@ -10,6 +10,7 @@
 mod arena;
 mod capi;
 mod deadline;
+mod debugger;
 mod elf;
 mod error;
 mod fault;
@@ -32,6 +33,7 @@ mod thread;
 mod verdict;
 mod window;
 
+pub use debugger::name_instances;
 pub use elf::{Export, Image, Import, Level, Symbol};
 pub use error::{Error, LoadError, Malformed};
 pub use fault::{CallError, Cause, Fault, handle, leave_handlers_alone, take_fault};

@@ -248,7 +248,11 @@ impl Driver {
         }
         if self.compiler == Compiler::Gcc {
             // Callees must be free to use r11 and the like whatever this file says of them.
-            f.extend(["-mtune-ctrl=^prologue_using_move,^epilogue_using_move", "-fno-ipa-ra"]);
+            f.extend([
+                "-mtune-ctrl=^prologue_using_move,^epilogue_using_move",
+                "-fno-ipa-ra",
+                "-fno-crossjumping",
+            ]);
         }
         if self.level0 {
             f.push("-fno-jump-tables");

@@ -61,7 +61,7 @@ SECTIONS {{
     __pbl_ftab = .;
     *(.pbl.ftab .pbl.ftab.*)
     __pbl_ftab_end = .;
-    FILL(0x0f0bcccc)
+    FILL(0xcccccccc)
     . = ALIGN(8);
     . = MAX(., __pbl_ftab + {size:#x});
     *(.text.unlikely .text.unlikely.* .text.cold .text.cold.*)
@@ -185,7 +185,8 @@ impl Pass<'_> {
             "-e",
             "0",
         ]);
-        c.arg("-T").arg(&path);
+        // A program starts there; a library has none.
+        c.arg("--undefined=_start$code").arg("-T").arg(&path);
         if !last {
             c.arg("--warn-unresolved-symbols");
         }

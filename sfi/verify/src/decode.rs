@@ -65,6 +65,34 @@ impl Insn {
     }
 }
 
+impl Insn {
+    /// The general registers that it writes, but for push, pop and string instructions.
+    #[inline(always)]
+    pub fn written(&self) -> u16 {
+        let a = self.attr;
+        let reg = ((a & WREG != 0) as u16) << self.reg;
+        let rm = ((a & WRM != 0 && !self.mem) as u16) << self.rm;
+        let vv = ((a & WVV != 0) as u16) << self.vvvv;
+        reg | rm | vv | (a >> IMPLICIT_SHIFT) as u16 & 15
+    }
+
+    /// Whether these are written with zeroes above a 32-bit result.
+    #[inline(always)]
+    pub fn zero_extends(&self) -> bool {
+        self.size == 4 && self.attr & NOZX == 0
+    }
+
+    /// Whether it names `rsp` as operand or as part of an address.
+    #[inline(always)]
+    pub fn names_rsp(&self) -> bool {
+        let a = self.attr;
+        let reg = self.reg == RSP && a & (GREG | WREG) != 0;
+        let rm = self.rm == RSP && !self.mem && a & (GRM | WRM) != 0;
+        let vv = self.vvvv == RSP && a & (GVV | WVV) != 0;
+        reg | rm | vv | (self.base == RSP)
+    }
+}
+
 const fn prefix_table() -> [u8; 256] {
     let mut t = [0; 256];
     t[0x66] = P_66;
@@ -391,6 +419,8 @@ fn split(insn: &mut Insn, rex: u8, vex: bool) -> Result<(), Rule> {
             _ => return Err(Rule::Instruction),
         },
         class::X87 if insn.op != 0x9b => x87(insn)?,
+        // the scalar moves have a third operand only between registers
+        _ if vex && insn.mem && insn.vvvv != 0 && insn.op & 0xfe == 0x10 => return Err(Rule::Instruction),
         _ => {}
     }
     Ok(())

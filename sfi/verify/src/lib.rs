@@ -18,7 +18,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-mod decode;
+#[doc(hidden)]
+pub mod decode;
 mod error;
 mod labels;
 mod memory;
@@ -27,7 +28,8 @@ mod sequence;
 mod site;
 mod state;
 mod step;
-mod table;
+#[doc(hidden)]
+pub mod table;
 
 pub use error::{Refusal, Rule};
 pub use site::{Rbp, Site};

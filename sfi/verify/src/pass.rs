@@ -269,7 +269,12 @@ impl Pass<'_, '_> {
         if let Some(index) = word.fixed() {
             return self.fixed(index, state, facts);
         }
-        let met = if word.is_set() { word.meet(state.word()).ok_or(Rule::Label)? } else { state.word() };
+        let mut met = state.word();
+        if word.is_set() {
+            met = word.meet(met).ok_or(Rule::Label)?;
+            // saved no more on all ways: some way that came before may have changed it
+            self.changes |= saved(word.slots()) & !saved(met.slots());
+        }
         self.labels.set_word(rank, met);
         self.lost(met.slots(), state);
         Ok(())

@@ -7,7 +7,7 @@
 //! Invariants kept: a fact bit of `rsp` or `rbp` is never set; nibbles of `slots` at or above the depth are 0.
 
 use crate::Rule;
-use crate::decode::{Insn, RBP, RSP};
+use crate::decode::RBP;
 use crate::sequence::Seq;
 
 /// rbx and r12 to r15, which functions preserve; `rbp` has its own rules.
@@ -280,26 +280,4 @@ impl State {
             self.set_segment(to, slack);
         }
     }
-}
-
-/// The registers that an instruction writes, by number.
-#[inline(always)]
-pub fn written(insn: &Insn) -> u16 {
-    use crate::table::*;
-    let a = insn.attr;
-    let reg = ((a & WREG != 0) as u16) << insn.reg;
-    let rm = ((a & WRM != 0 && !insn.mem) as u16) << insn.rm;
-    let vv = ((a & WVV != 0) as u16) << insn.vvvv;
-    reg | rm | vv | (a >> IMPLICIT_SHIFT) as u16 & 15
-}
-
-/// Whether the instruction names `rsp` as operand or as part of an address.
-#[inline(always)]
-pub fn names_rsp(insn: &Insn) -> bool {
-    use crate::table::*;
-    let a = insn.attr;
-    let reg = insn.reg == RSP && a & (GREG | WREG) != 0;
-    let rm = insn.rm == RSP && !insn.mem && a & (GRM | WRM) != 0;
-    let vv = insn.vvvv == RSP && a & (GVV | WVV) != 0;
-    reg | rm | vv | (insn.base == RSP)
 }

@@ -9,8 +9,8 @@
 
 use crate::decode::{Insn, NONE, P_GS, RBP, RIP};
 use crate::sequence::{BASE_WORD, Seq, adds_base};
-use crate::state::{Pending, State, names_rsp, written};
-use crate::table::{LD, NOZX, ST, class};
+use crate::state::{Pending, State};
+use crate::table::{LD, ST, class};
 use crate::{Level, Module, Rule, memory};
 
 /// Where the code goes on.
@@ -47,7 +47,7 @@ pub fn step(
     at: u32,
 ) -> Result<Flow, Rule> {
     let next = at.wrapping_add(insn.len as u32);
-    if names_rsp(insn) {
+    if insn.names_rsp() {
         return Err(Rule::StackPointer);
     }
     let pending = state.pending;
@@ -65,7 +65,7 @@ pub fn step(
     }
     let seq = state.seq;
     state.seq = seq.after(insn, next, ftab_mask);
-    let regs = written(insn);
+    let regs = insn.written();
     if regs & 1 << RBP != 0 {
         data_stack_pointer(state, insn)?;
         return Ok(Flow::Next);
@@ -98,7 +98,7 @@ pub fn step(
         other => {
             state.x87 |= other == class::X87;
             state.fp_control |= other == class::FP_CONTROL;
-            state.write(regs, insn.size == 4 && !insn.has(NOZX));
+            state.write(regs, insn.zero_extends());
             Ok(Flow::Next)
         }
     }

@@ -18,9 +18,13 @@ pub const S1: Reg = 9;
 pub const A0: Reg = 10;
 pub const A1: Reg = 11;
 pub const A2: Reg = 12;
+pub const A6: Reg = 16;
+pub const A7: Reg = 17;
 pub const S2: Reg = 18;
 pub const T3: Reg = 28;
 pub const T4: Reg = 29;
+pub const T5: Reg = 30;
+pub const T6: Reg = 31;
 
 /// Control and status registers that portal code uses.
 pub mod csr {
@@ -88,6 +92,18 @@ pub fn slli(rd: Reg, rs1: Reg, shift: u32) -> u32 {
 pub fn srli(rd: Reg, rs1: Reg, shift: u32) -> u32 {
     i_type(0x13, 5, rd, rs1, (shift & 63) as i32)
 }
+pub fn srai(rd: Reg, rs1: Reg, shift: u32) -> u32 {
+    1 << 30 | i_type(0x13, 5, rd, rs1, (shift & 63) as i32)
+}
+pub fn sub(rd: Reg, rs1: Reg, rs2: Reg) -> u32 {
+    1 << 30 | add(rd, rs1, rs2)
+}
+pub fn xor(rd: Reg, rs1: Reg, rs2: Reg) -> u32 {
+    4 << 12 | add(rd, rs1, rs2)
+}
+pub fn or(rd: Reg, rs1: Reg, rs2: Reg) -> u32 {
+    6 << 12 | add(rd, rs1, rs2)
+}
 pub fn add(rd: Reg, rs1: Reg, rs2: Reg) -> u32 {
     r(rs2, 20) | r(rs1, 15) | r(rd, 7) | 0x33
 }
@@ -111,6 +127,9 @@ pub fn jalr(rd: Reg, base: Reg, offset: i32) -> u32 {
 }
 pub fn beq(rs1: Reg, rs2: Reg, offset: i32) -> u32 {
     b_type(0, rs1, rs2, offset)
+}
+pub fn bne(rs1: Reg, rs2: Reg, offset: i32) -> u32 {
+    b_type(1, rs1, rs2, offset)
 }
 pub fn blt(rs1: Reg, rs2: Reg, offset: i32) -> u32 {
     b_type(4, rs1, rs2, offset)

@@ -164,6 +164,9 @@ impl Reader<'_> {
         let modrm = self.byte()?;
         let reg = modrm >> 3 & 7 | (rex & 4) << 1;
         let (mode, low) = (modrm >> 6, modrm & 7);
+        if rex & 2 != 0 {
+            return None;
+        }
         let base = low | (rex & 1) << 3;
         if mode == 3 {
             return (!thread).then_some(Operand { reg, memory: Err(base) });
@@ -171,13 +174,13 @@ impl Reader<'_> {
         if mode == 0 && low == 5 {
             let distance = self.i32()?;
             let to = self.at as i64 + after + i64::from(distance);
-            return (!thread).then_some(Operand { reg, memory: Ok(Memory::Code(to)) });
+            return (!thread && rex & 1 == 0).then_some(Operand { reg, memory: Ok(Memory::Code(to)) });
         }
         if low == 4 {
             let sib = self.byte()?;
             if mode == 0 && sib == 0x25 {
                 let disp = self.i32()?;
-                return thread.then_some(Operand { reg, memory: Ok(Memory::Thread(disp)) });
+                return (thread && rex & 1 == 0).then_some(Operand { reg, memory: Ok(Memory::Thread(disp)) });
             }
             // No index, and the base as it is.
             if sib & 0x38 != 0x20
@@ -220,7 +223,7 @@ pub fn decode(code: &[u8], at: usize) -> Option<(Insn, usize)> {
             return None;
         }
         let o = r.operand(rex, false, 0)?;
-        match (o.reg & 7, o.memory) {
+        match (o.reg, o.memory) {
             (3, Err(reg)) => Insn::SegmentBase { reg },
             _ => return None,
         }
@@ -242,8 +245,9 @@ fn one_byte(r: &mut Reader, byte: u8, rex: u8, thread: bool) -> Option<Insn> {
         return None;
     }
     Some(match byte {
-        0x50..=0x57 => Insn::Push { reg: low },
-        0x58..=0x5f => Insn::Pop { reg: low },
+        0x50..=0x57 if rex & 0xe == 0 => Insn::Push { reg: low },
+        0x58..=0x5f if rex & 0xe == 0 => Insn::Pop { reg: low },
+        0xb8..=0xbf if rex & 6 != 0 => return None,
         0xb8..=0xbf if wide => Insn::Constant { to: low, value: r.u64()? },
         0xb8..=0xbf => Insn::Constant { to: low, value: u64::from(r.i32()? as u32) },
         0xc3 if rex == 0 => Insn::Return,
@@ -256,7 +260,7 @@ fn one_byte(r: &mut Reader, byte: u8, rex: u8, thread: bool) -> Option<Insn> {
         0xdb if rex == 0 && r.byte()? == 0xe2 => Insn::ClearExceptions,
         0xd9 if rex & 8 == 0 => {
             let o = r.operand(rex, false, 0)?;
-            match (o.reg & 7, o.memory) {
+            match (o.reg, o.memory) {
                 (7, Ok(to)) => Insn::StoreControl { to },
                 (5, Ok(from)) => Insn::LoadControl { from },
                 _ => return None,
@@ -279,7 +283,7 @@ fn one_byte(r: &mut Reader, byte: u8, rex: u8, thread: bool) -> Option<Insn> {
         0x81 | 0x83 => {
             let o = r.operand(rex, false, if byte == 0x81 { 4 } else { 1 })?;
             let value = if byte == 0x81 { r.i32()? } else { i32::from(r.byte()? as i8) };
-            match (o.reg & 7, o.memory) {
+            match (o.reg, o.memory) {
                 (7, Ok(at)) if !wide && byte == 0x81 => Insn::CompareConstant { at, value: value as u32 },
                 (1, Err(reg)) if wide => Insn::Or { reg, value },
                 (4, Err(reg)) if wide => Insn::And { reg, value },
@@ -289,7 +293,7 @@ fn one_byte(r: &mut Reader, byte: u8, rex: u8, thread: bool) -> Option<Insn> {
         0xc1 => {
             let o = r.operand(rex, false, 1)?;
             let by = r.byte()?;
-            match (o.reg & 7, o.memory) {
+            match (o.reg, o.memory) {
                 (4, Err(reg)) if wide => Insn::ShiftLeft { reg, by },
                 _ => return None,
             }
@@ -297,14 +301,15 @@ fn one_byte(r: &mut Reader, byte: u8, rex: u8, thread: bool) -> Option<Insn> {
         0xc7 if !wide => {
             let o = r.operand(rex, false, 4)?;
             let value = r.i32()? as u32;
-            match (o.reg & 7, o.memory) {
+            match (o.reg, o.memory) {
                 (0, Ok(to)) => Insn::StoreConstant { to, value },
                 _ => return None,
             }
         }
         0x8f | 0xff => {
             let o = r.operand(rex, false, 0)?;
-            match (byte, o.reg & 7, o.memory) {
+            match (byte, o.reg, o.memory) {
+                _ if wide => return None,
                 (0x8f, 0, Ok(to)) => Insn::PopMemory { to },
                 (0xff, 6, Ok(from)) => Insn::PushMemory { from },
                 (0xff, 2, Ok(at)) => Insn::CallMemory { at },
@@ -333,7 +338,7 @@ fn two_bytes(r: &mut Reader, rex: u8) -> Option<Insn> {
         }
         0xae if rex & 8 == 0 => {
             let o = r.operand(rex, false, 0)?;
-            match (o.reg & 7, o.memory) {
+            match (o.reg, o.memory) {
                 (3, Ok(to)) => Insn::StoreMxcsr { to },
                 (2, Ok(from)) => Insn::LoadMxcsr { from },
                 _ => return None,

@@ -5,7 +5,11 @@
 
 use super::*;
 use crate::ir;
-use crate::spec::{Arg, Stack, State as Kept};
+use crate::spec::{Arg, Stack, State as Kept, Window};
+
+const EXCEPTION: Value = Value(Kind::TableEntry, sys::EXCEPTION as i32);
+const NO_STACK: i32 = sys::NO_STACK as i32;
+const THREAD_END: i32 = sys::THREAD_END as i32;
 
 impl Verifier<'_> {
     /// `sret`.
@@ -13,6 +17,7 @@ impl Verifier<'_> {
         match self.shape {
             _ if self.returning && self.is_trap => self.resume_trapped(s),
             _ if self.returning => self.return_to_caller(s),
+            _ if s.refusing != 0 => self.refuse_caller(s),
             Shape::Short(short) => self.short_circuit(s, short),
             Shape::Wait(_) | Shape::Signal(_) if s.satp == csr_value(csr::SATP) => self.hybrid(s),
             Shape::Switch
@@ -28,7 +33,8 @@ impl Verifier<'_> {
 
     /// `jr base + imm`: always through `gp`, always with the traversal not begun, or left to other nucleus code.
     pub(super) fn jump(&self, s: &State, base: Value, imm: i64) -> Result<(), Reason> {
-        if base != s.regs.get(reg::GP) || !self.unchanged(s) {
+        let elsewhere = s.leads != 0 && base != Value(Kind::TableEntry, s.leads);
+        if base != s.regs.get(reg::GP) || !self.unchanged(s) || elsewhere {
             return Err(Reason::Jump);
         }
         let gp = 1 << reg::GP;
@@ -49,7 +55,8 @@ impl Verifier<'_> {
                 expect(s, reg::A1, Value(Kind::Leaving, i32::from(code)))?;
                 registers(s, Kind::Own, !(gp | 1 << reg::T1 | 3 << reg::A0), 0)
             }
-            (Shape::Interrupt, Value(Kind::ExceptionEntry, _), 0) => registers(s, Kind::Own, !gp, 0),
+            (Shape::Interrupt, EXCEPTION, 0) => registers(s, Kind::Own, !gp, 0),
+            (Shape::ThreadEnd, Value(Kind::TableEntry, THREAD_END), 0) => registers(s, Kind::Own, !gp, 0),
             (Shape::Switch, Value(Kind::ReturnCode, 1), 0) => {
                 if s.block != (1 << (1 + reg::IN_BLOCK.len())) - 1
                     || s.regs.get(reg::T1) != Value(Kind::NextTop, 0)
@@ -60,11 +67,9 @@ impl Verifier<'_> {
                 registers(s, Kind::NextRegister, reg::PRESERVED, 0)?;
                 registers(s, Kind::Own, !(reg::PRESERVED | reg::SCRATCH | gp | 1 << reg::A0), 0)
             }
-            (Shape::None | Shape::ThreadEnd, Value(Kind::ExceptionEntry, _), 0) => {
-                registers(s, Kind::Own, !gp, 0)
-            }
-            (_, Value(Kind::ExceptionEntry, _), 0) if self.is_call => self.give_up(s),
-            (_, Value(Kind::Const, _), 0) if self.is(base, self.c.no_stack) && self.queue.is_some() => {
+            (Shape::None | Shape::ThreadEnd, EXCEPTION, 0) => registers(s, Kind::Own, !gp, 0),
+            (_, EXCEPTION, 0) if self.is_call => self.give_up(s),
+            (_, Value(Kind::TableEntry, NO_STACK), 0) if self.queue.is_some() => {
                 if self.is_trap {
                     registers(s, Kind::Own, !gp, 0)
                 } else if self.is_call {
@@ -79,16 +84,25 @@ impl Verifier<'_> {
 
     /// A call that cannot be: what comes next keeps all registers for the user, so the nucleus leaves nothing in them.
     fn give_up(&self, s: &State) -> Result<(), Reason> {
-        registers(s, Kind::Own, !(s.zero() & reg::SCRATCH | 1 << reg::GP), 0)
+        let plain = self.windows.is_empty() && self.templates.is_empty();
+        let scratch = if plain { reg::SCRATCH } else { reg::WINDOW_SCRATCH };
+        registers(s, Kind::Own, !(s.zero() & scratch | 1 << reg::GP), 0)
+    }
+
+    /// The traversal has not begun, and no template has acted.
+    fn unchanged(&self, s: &State) -> bool {
+        self.untouched(s) && s.translated == 0 && s.refusing == 0
     }
 
     /// The traversal has not begun: everything but general registers is as it was.
-    fn unchanged(&self, s: &State) -> bool {
+    pub(super) fn untouched(&self, s: &State) -> bool {
         s.sscratch == Value(Kind::Top, 0)
             && s.satp == csr_value(csr::SATP)
             && s.sepc == csr_value(csr::SEPC)
             && s.sie.is_none()
             && s.done & !(done::ROOM | done::COUNTED) == 0
+            && s.taken == [0; 2]
+            && s.moves == [0; 2]
             && self.float_untouched(s, self.c.caller.float)
     }
 
@@ -101,8 +115,27 @@ impl Verifier<'_> {
         if s.did(done::COUNTED) == self.counter.is_some() { Ok(()) } else { Err(Reason::Count) }
     }
 
+    /// Back to the caller with a status, and with nothing else in any register that the convention does not preserve.
+    fn refuse_caller(&self, s: &State) -> Result<(), Reason> {
+        self.before_call(s)?;
+        let status = u64::from(s.refusing) | u64::from(self.c.caller.asid) << 16;
+        expect(s, reg::A0, Value(Kind::Const, -1))?;
+        if !self.is(s.regs.get(reg::A1), status) {
+            return Err(Reason::Register(reg::A1 as u8));
+        }
+        let kept = reg::PRESERVED | 1 << reg::RA | 1 << reg::SP;
+        registers(s, Kind::Own, kept, !(kept | 3 << reg::A0))
+    }
+
     /// Back to the caller from the call leg: only the two results and cleared scratch registers differ.
     fn resume_caller(&self, s: &State) -> Result<(), Reason> {
+        self.before_call(s)?;
+        expect(s, reg::GP, ZERO)?;
+        registers(s, Kind::Own, !(s.zero() & reg::TEMPORARY | 1 << reg::GP | 3 << reg::A0), 0)
+    }
+
+    /// Everything but general registers is as the caller left it, and user mode goes on where it wants.
+    fn before_call(&self, s: &State) -> Result<(), Reason> {
         self.check_count(s)?;
         if s.sepc != own(reg::RA) {
             return Err(Reason::ProgramCounter);
@@ -119,8 +152,7 @@ impl Verifier<'_> {
         if !self.float_untouched(s, self.c.caller.float) {
             return Err(Reason::FloatRegisters);
         }
-        expect(s, reg::GP, ZERO)?;
-        registers(s, Kind::Own, !(s.zero() & reg::TEMPORARY | 1 << reg::GP | 3 << reg::A0), 0)
+        Ok(())
     }
 
     fn short_circuit(&self, s: &State, short: Short) -> Result<(), Reason> {
@@ -164,6 +196,10 @@ impl Verifier<'_> {
         if s.sie != self.masks().then_some(ZERO) {
             return Err(Reason::Interrupts);
         }
+        if s.translated != self.templates.len() {
+            return Err(Reason::Template);
+        }
+        self.windows_open(s)?;
         self.pushed_frame(s)?;
         self.callee_stack(s)?;
         self.float_at_entry(s)?;
@@ -285,6 +321,7 @@ impl Verifier<'_> {
     /// The callee's arguments, letter by letter; returns their registers.
     fn specified(&self, s: &State) -> Result<u32, Reason> {
         let mut next_word = reg::A1;
+        let (mut windows, mut templates) = (-1, -1);
         for (x, arg) in (reg::A0..).zip(&self.spec.args) {
             let value = s.regs.get(x);
             let fits = match arg {
@@ -298,7 +335,18 @@ impl Verifier<'_> {
                 Arg::Origin => value == Value(Kind::Origin, 0),
                 Arg::Thread => value == Value(Kind::ThreadId, 0),
                 Arg::Time => value == csr_value(csr::TIME),
-                Arg::Window(..) | Arg::Template(_) => false,
+                Arg::Window(_, pages) => {
+                    next_word += 1;
+                    windows += 1;
+                    let slot = self.slot_of(windows).map(|slot| Value(Kind::SlotAddress, slot));
+                    let whole = *pages > 1 || matches!(arg, Arg::Window(Window::Get, _));
+                    if whole { Some(value) == slot } else { value == Value(Kind::Address, windows) }
+                }
+                Arg::Template(_) => {
+                    next_word += 1;
+                    templates += 1;
+                    value == Value(Kind::Translated, templates)
+                }
             };
             if !fits {
                 return Err(Reason::Register(x as u8));
@@ -331,7 +379,7 @@ impl Verifier<'_> {
             return Err(Reason::ProgramCounter);
         }
         self.float_at_return(s)?;
-        expect(s, reg::A1, Value(Kind::Status, 0))?;
+        self.windows_closed(s)?;
         let sp = 1 << reg::SP;
         let mut restored = 1 << reg::RA;
         let mut passed = 1 << reg::A0 | ((1 << spec.results) - 1) << reg::A2;

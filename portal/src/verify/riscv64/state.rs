@@ -65,6 +65,20 @@ pub(super) struct State {
     /// Words of the thread block written by the switch.
     pub(super) block: u16,
     pub(super) done: u16,
+    /// What tests and stores for windows have shown: `window::fact`.
+    pub(super) known: u64,
+    /// Slots taken from, given back to the callee's two queues.
+    pub(super) taken: [u8; 2],
+    pub(super) given: [u8; 2],
+    /// Changes of the two counts of moved pages, and their sums.
+    pub(super) moves: [u8; 2],
+    pub(super) moved: [i32; 2],
+    /// Templates run.
+    pub(super) translated: usize,
+    /// On the way out of a call that is refused with this code.
+    pub(super) refusing: u16,
+    /// On a slow way: the table entry by which it must go on.
+    pub(super) leads: i32,
 }
 
 impl State {
@@ -90,6 +104,14 @@ impl State {
             stored: Words::default(),
             block: 0,
             done: 0,
+            known: 0,
+            taken: [0; 2],
+            given: [0; 2],
+            moves: [0; 2],
+            moved: [0; 2],
+            translated: 0,
+            refusing: 0,
+            leads: 0,
         }
     }
 
@@ -118,6 +140,10 @@ impl State {
 
     pub(super) fn touched(&self) -> u32 {
         self.marks as u32 | self.zero()
+    }
+
+    pub(super) fn knows(&self, facts: u64) -> bool {
+        self.known & facts == facts
     }
 
     pub(super) fn did(&self, what: u16) -> bool {

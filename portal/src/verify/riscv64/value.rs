@@ -45,7 +45,8 @@ pub(super) enum Kind {
     Description,
     DescriptionHigh,
     Origin,
-    ExceptionEntry,
+    /// The running domain's table entry with this index.
+    TableEntry,
     /// A control register's content at entry.
     Csr,
     /// `satp` on its way to the status of a dead domain.
@@ -67,6 +68,67 @@ pub(super) enum Kind {
     DescNext,
     DescStack,
     Float,
+
+    // Of a window: parts of the caller's word, and what tests look at.
+    Far,
+    AboveImage,
+    Region,
+    Beyond,
+    Crooked,
+    Difference,
+    Apart,
+    TableIndex,
+    TableOffset,
+    Page,
+    LeafIndex,
+    LeafOffset,
+    InPageHigh,
+    InPage,
+    /// Addresses: of the entry in the level-1 table, of the table that it names (and 2047 more), of the leaf.
+    TableWord,
+    Table,
+    TableEnd,
+    Leaf,
+    /// Level-1 entry, that of the read-only twin, leaf; what is left of them; as they are lent.
+    Pointer,
+    Twin,
+    Entry,
+    BarePointer,
+    BareTwin,
+    Bare,
+    LentPointer,
+    LentTwin,
+    Lent,
+    Flags,
+    FlagsTest,
+    Number,
+    NumberHigh,
+    Bits,
+    Test,
+    NotForeign,
+    Low,
+    /// A buffer's last leaf, and the one behind it.
+    Last,
+    Behind,
+    /// The callee's argument.
+    Address,
+    /// `g`: the caller's place; what is in the slot; whether either is not as it must be.
+    Place,
+    Given,
+    GivenTwin,
+    Bad,
+    BadPointer,
+    // Of a slot: descriptor, the next, the slot's address, the address of its entry; the queue's head.
+    Slot,
+    SlotNext,
+    SlotAddress,
+    SlotEntry,
+    SlotHead,
+    /// Count of moved pages; changed.
+    Moved,
+    MovedBy,
+    /// What the template with this number made.
+    Translated,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +172,8 @@ pub(super) mod reg {
     pub const A2: usize = 12;
     /// `t1`-`t3`, in which portal code computes.
     pub const SCRATCH: u32 = 3 << 6 | 1 << 28;
+    /// And where there are windows or templates: `t1`-`t6`, `a0`, `a6`, `a7`.
+    pub const WINDOW_SCRATCH: u32 = 3 << 6 | 15 << 28 | 1 << 10 | 3 << 16;
     pub const TEMPORARY: u32 = 7 << 5 | 15 << 28;
     pub const PRESERVED: u32 = 1 << 4 | 3 << 8 | 0x3ff << 18;
     pub const FLOAT_PRESERVED: u32 = 3 << 8 | 0x3ff << 18;

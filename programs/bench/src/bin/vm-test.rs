@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use pebble::abi::map::{self, IMAGE_VA, PAGE};
 use pebble::abi::{errno, status};
 use pebble::api;
+use pebble::buffer::{self, Buffer, Window};
 use pebble::link::Import;
 use pebble::mmio::Mmio;
 use pebble::portal::{Broken, time};
@@ -37,6 +38,13 @@ pebble::import! {
     FAULT = "semaphore.fault";
     VICTIM = "victim.touch";
     DIVER = "diver.deep";
+    FORK = "vm.fork";
+    THREAD_FORK = "vm.thread_fork";
+    BUFFER = "vm.buffer";
+    BUFFER_FREE = "vm.buffer_free";
+    WINDOW_CLOSE = "vm.window_close";
+    WINDOW_MOVE = "vm.window_move";
+    PLACE = "vm.place";
 }
 pebble::component!(main);
 
@@ -195,6 +203,59 @@ fn heap() {
     say!("sbrk without end: {made} MiB");
 }
 
+/// Buffers, their twins and places, with nobody to lend them to.
+fn buffers() {
+    for (service, import) in [
+        (&buffer::BUFFER, &BUFFER),
+        (&buffer::BUFFER_FREE, &BUFFER_FREE),
+        (&buffer::WINDOW_CLOSE, &WINDOW_CLOSE),
+        (&buffer::WINDOW_MOVE, &WINDOW_MOVE),
+        (&buffer::PLACE, &PLACE),
+    ] {
+        service.bind(import.index());
+    }
+    for pages in [1, 3, 512] {
+        let Ok(own) = Buffer::new(pages) else { fail("buffer", &pages) };
+        let last = pages * PAGE as usize;
+        expect("its end", own.window().set_word(last - 7, 1), Err(errno::EFAULT));
+        expect("last word", own.window().write(last - 11, b"hello world"), Ok(()));
+        let twin = Window::pages(own.address() + map::BUFFER_STRIDE / 2, pages);
+        let mut seen = [0; 11];
+        expect("twin", twin.and_then(|twin| twin.read(last - 11, &mut seen)), Ok(()));
+        expect("what it shows", &seen, b"hello world");
+        let Ok(place) = buffer::place(pages.max(2)) else { fail("place", &pages) };
+        let from = own.address();
+        expect("move", own.give(place.address()), Ok(()));
+        expect("from", call(&BUFFER_FREE, [from, 0, 0, 0, 0]), -errno::EINVAL);
+    }
+    // A page of the heap, to a place of its own.
+    let page = api::sbrk(2 * PAGE as i64).map_or(0, |at| at.next_multiple_of(PAGE));
+    let Ok(place) = buffer::place(1) else { fail("place", &1) };
+    must("move", &WINDOW_MOVE, [page, place.address(), 0, 0, 0]);
+    expect("its word", place.window().set_word(8, 7), Ok(()));
+    expect("read back", place.window().word(8), Ok(7));
+    drop(place);
+    expect("shrink", api::sbrk(-2 * PAGE as i64).is_ok(), true);
+}
+
+/// The child runs the parent's code, upon a copy of its stack at the same address.
+fn fork() {
+    // 1: addi x5, x5, 1; j 1b; sd a0, -8(sp); ld x5, -8(sp); ld x5, 0(x5)
+    const CODE: &[u32] = &[0x0012_8293, 0xffdf_f06f, 0xfea1_3c23, 0xff81_3283, 0x0002_b283];
+    let parent = make(CODE);
+    let thread = must("spawn", &SPAWN, [parent, IMAGE_VA, 0, 0, 0]);
+    let child = must("create", &CREATE, [0, 200, 5, 4, 0]);
+    must("table", &TABLE, [child, 0, 0, 0, 0]);
+    let sp = map::stack_top(parent as u16, 0) - 64;
+    must("fork", &FORK, [parent, child, sp, 0, 0]);
+    let second = must("its thread", &THREAD_FORK, [child, IMAGE_VA + 8, sp, 0x1008, 0]);
+    let _ = api::sem_wait(FAULT.index());
+    let record = FAULT_NEXT.call_wide([0; 5]);
+    expect("the child", record, Ok((child as i64, [13, 0x1008, IMAGE_VA + 16, second])));
+    bury(child, second);
+    bury(parent, thread);
+}
+
 fn main() -> i64 {
     let stats = || STATS.call_wide([0; 5]).map_or([0; 4], |(_, words)| words);
     say!("stats {:?}", stats());
@@ -203,10 +264,16 @@ fn main() -> i64 {
     own_threads();
     heap();
     round(true);
+    buffers();
+    fork();
     let before = stats();
     say!("stats {before:?}");
-    for _ in 0..125 {
+    for n in 0..125 {
         round(false);
+        if n % 5 == 0 {
+            buffers();
+            fork();
+        }
     }
     say!("stats {:?} after 1000 more", stats());
     expect("pages", stats(), before);

@@ -165,13 +165,13 @@ fn image(fake: &mut Fake) -> BootInfo {
         for n in 0..8 {
             put(low + n * 8, map::pte(if n == 0 { table } else { empty }, V | R));
         }
-        put(low + 8 * 8, map::pte(gate, V | R | X | U));
+        put(low + 8 * 8, map::pte(gate, V | R | X | U | MARKS));
         for n in 16..20 {
             put(low + n * 8, map::pte(page(), V | R | U));
         }
         // Boot information and a device, in the first 2 MiB.
-        put(low + (map::BOOTINFO_VA >> 12) * 8, map::pte(info.dead_l1, V | R | U));
-        put(low + (map::DEVICE_VA >> 12) * 8, map::pte(info.dead_l1, V | R | W | U));
+        put(low + (map::BOOTINFO_VA >> 12) * 8, map::pte(info.dead_l1, V | R | U | MARKS));
+        put(low + (map::DEVICE_VA >> 12) * 8, map::pte(info.dead_l1, V | R | W | U | MARKS));
         for slot in [0, 1] {
             put(stacks + (slot * 16 + 15) * 8, map::pte(page(), V | R | W | U));
         }
@@ -322,7 +322,7 @@ impl World {
                 if table && pa != self.empty
                     || windows
                     || buffer
-                    || (STARTUP..end).contains(&va)
+                    || (STARTUP..end).contains(&va) && entry & MARKS == 0
                     || va >= 0x2000_0000 && copies.contains(&(va >> 21 << 21))
                 {
                     own(pa);
@@ -414,7 +414,7 @@ impl World {
                     && (0x1860_0000..0x1870_0000).contains(va)
                     && !self.is_thread((va - 0x1860_0000) >> 12);
                 assert!(
-                    idle || owned.contains_key(&pa) || self.fixed.contains(&pa),
+                    idle || pa < map::RAM_PA || owned.contains_key(&pa) || self.fixed.contains(&pa),
                     "{asid} sees a free page at {va:#x}"
                 );
             }

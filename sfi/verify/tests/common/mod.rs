@@ -1,6 +1,8 @@
 //! Test modules: assembled by clang, linked by lld as the contract lays a module out, read back from the ELF file.
 #![allow(dead_code)]
 
+pub mod emulator;
+
 use pebble_sfi_verify::{Level, Module, Refusal, Summary, scratch_words, verify};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -24,7 +24,7 @@ const fn builtin(name: &'static str, usage: &'static str, help: &'static str, ru
     Builtin { name, usage, help, run }
 }
 
-static ALL: [Builtin; 12] = [
+static ALL: [Builtin; 13] = [
     builtin("bench", "", "what a few operations cost, in instructions", bench),
     builtin("boot", "", "instructions from reset to the first prompt", boot),
     builtin(
@@ -44,6 +44,12 @@ static ALL: [Builtin; 12] = [
         look::portals,
     ),
     builtin("ps", "", "domains and threads", look::ps),
+    builtin(
+        "replace",
+        "SERVER FILE",
+        "puts a new version in the place of a server while it is called; FILE is a path, or X for /components/SERVER-X",
+        replace,
+    ),
     builtin("sleep", "SECONDS", "does nothing for a while", sleep),
     builtin("status", "", "exit status of the last command", status),
     builtin("top", "", "who uses the processor, every second until a key is pressed", look::top),
@@ -126,6 +132,17 @@ fn kill(_: &mut Shell, arguments: &[String], _: File) -> Result<i64, String> {
     let domain = domain(argument)?;
     servers::kill(domain).map_err(|failure| format!("{argument}: {failure}"))?;
     Ok(0)
+}
+
+fn replace(_: &mut Shell, arguments: &[String], out: File) -> Result<i64, String> {
+    let [server, file] = arguments else { return usage() };
+    let path = match file.as_str() {
+        file if file.contains('/') => String::from(file.trim_start_matches('/')),
+        "default" => format!("components/{server}"),
+        version => format!("components/{server}-{version}"),
+    };
+    let domain = servers::replace(server, &path).map_err(|failure| format!("{server}: {failure}"))?;
+    print(out, &format!("{server} is domain {domain} now\n"))
 }
 
 /// Seconds with a fraction, as ticks.

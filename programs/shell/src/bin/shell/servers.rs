@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use pebble::abi::errno;
-use pebble::abi::link::unpack;
+use pebble::abi::link::{pack, unpack};
 use pebble::abi::map::MAX_THREADS;
 use pebble::api::Errno;
 use pebble::portal::{self, Wide};
@@ -92,6 +92,16 @@ pub const WRITING: u64 = 2;
 /// Nobody will open these sides of the pipe any more. One that is gone already is abandoned enough.
 pub fn abandon(pipe: u64, sides: u64) {
     let _ = PIPE_ABANDON.call([pipe, sides, 0, 0, 0]);
+}
+
+static REPLACE: Service = Service::new("process.replace");
+
+/// Another instance, out of this file, in the place of a server: its domain.
+pub fn replace(server: &str, path: &str) -> Result<u64, Failure> {
+    let failure = |error| REPLACE.failure(error);
+    let [a, b] = pack::<2>(server).ok_or_else(|| failure(errno::ENAMETOOLONG))?;
+    let [c, d, e] = pack::<3>(path).ok_or_else(|| failure(errno::ENAMETOOLONG))?;
+    REPLACE.portal.call([a, b, c, d, e]).map_err(failure)
 }
 
 pub fn kill(domain: u16) -> Result<(), Failure> {

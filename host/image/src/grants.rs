@@ -1,0 +1,104 @@
+//! What components have mapped by their manifest that is not their own: devices, and pages of the image that several share.
+//!
+//! All of it is marked foreign, so it is never lent. What a replacement of the component needs as well is recorded in the boot information.
+
+use crate::build::{Domain, Shared};
+use crate::manifest::Grant;
+use crate::memory::{self, Memory};
+use pebble_abi::capability;
+use pebble_abi::map::{self, PAGE, PTE_V};
+use pebble_boot as boot;
+
+pub fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: u64, archive_len: u64) {
+    for d in domains {
+        for g in &d.manifest.grants {
+            match g {
+                Grant::Physical => {
+                    for at in (0..map::RAM_BYTES).step_by(2 << 20) {
+                        memory.map_mega(d.root, map::PHYS_VA + at, map::RAM_PA + at, memory::FOREIGN_RW);
+                    }
+                }
+                Grant::Code => {
+                    for at in (0..map::CODE_BYTES).step_by(PAGE as usize) {
+                        let entry = memory.read_word(shared.l0[1] + at / PAGE * 8);
+                        if entry & PTE_V != 0 {
+                            memory.map(d.root, map::PM_CODE_VA + at, map::pte_pa(entry), memory::FOREIGN_RW);
+                        }
+                    }
+                    memory.table_for(d.root, map::PM_CODE_VA);
+                }
+                Grant::SharedData => {
+                    for at in (0..map::KDATA_BYTES).step_by(PAGE as usize) {
+                        memory.map(d.root, map::SHARED_DATA_VA + at, shared.data + at, memory::FOREIGN_RW);
+                    }
+                }
+                Grant::Tables => {
+                    for other in domains {
+                        let at = map::PM_TABLES_VA + u64::from(other.asid) * map::TABLE_BYTES;
+                        memory.map(d.root, at, other.table, memory::FOREIGN_RW);
+                    }
+                }
+                Grant::Threads => {
+                    for tid in 0..map::MAX_THREADS as u16 {
+                        let entry = memory.read_word(shared.l0[0] + (map::thread_va(tid) >> 12 & 511) * 8);
+                        if entry & PTE_V != 0 {
+                            memory.map(
+                                d.root,
+                                map::PM_THREADS_VA + u64::from(tid) * PAGE,
+                                map::pte_pa(entry),
+                                memory::FOREIGN_RW,
+                            );
+                        }
+                    }
+                    memory.table_for(d.root, map::PM_THREADS_VA);
+                }
+                Grant::Archive => {
+                    for at in (0..archive_len).step_by(PAGE as usize) {
+                        memory.map(d.root, map::ARCHIVE_VA + at, archive + at, memory::FOREIGN_R);
+                    }
+                }
+                Grant::Capabilities => grant_capabilities(memory, shared, d),
+                Grant::BootInfo => {}
+            }
+        }
+    }
+}
+
+/// The capability table, all nodes free, for portal code and one server.
+fn grant_capabilities(memory: &mut Memory, shared: &Shared, d: &Domain) {
+    let table = memory.pages((capability::TABLE_BYTES / PAGE) as usize);
+    for at in (0..capability::TABLE_BYTES).step_by(PAGE as usize) {
+        let slot = (map::CAPABILITIES_VA + at >> 12 & 511) * 8;
+        memory.write_word(shared.l0[0] + slot, map::pte(table + at, memory::NUCLEUS_RW));
+        memory.map(d.root, map::CAPABILITY_TABLE_VA + at, table + at, memory::FOREIGN_RW);
+    }
+    for node in 0..capability::NODES as u64 {
+        let next = (node + 1) % capability::NODES as u64 * capability::NODE_BYTES;
+        memory.write_word(table + node * capability::NODE_BYTES + capability::NEXT as u64 * 8, next);
+    }
+}
+
+/// Devices and shared pages of components that can be replaced. The VM manager and the portal manager, whose grants grow while the system runs,
+/// cannot.
+pub fn recorded(shared: &Shared, domains: &[Domain], archive: u64, archive_len: u64) -> Vec<boot::Grant> {
+    let mut out = Vec::new();
+    for d in domains {
+        let mut put = |va, pa, bytes: u64, write| {
+            let pages = bytes.div_ceil(PAGE) as u32;
+            out.push(boot::Grant { asid: d.asid, va, pa, pages, write });
+        };
+        let mut device = map::DEVICE_VA;
+        for wanted in &d.manifest.devices {
+            put(device, wanted.at, wanted.len, true);
+            device += wanted.len.next_multiple_of(PAGE);
+        }
+        for grant in &d.manifest.grants {
+            match grant {
+                Grant::SharedData => put(map::SHARED_DATA_VA, shared.data, map::KDATA_BYTES, true),
+                Grant::Archive => put(map::ARCHIVE_VA, archive, archive_len, false),
+                _ => {}
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,244 @@
+//! Memory that domains lend and give each other.
+//!
+//! * [`Buffer`]: pages made to be lent or given as a whole (`w2` to `w512`); also a page-aligned home for what is lent a page at a time
+//! * [`Window`]: what a callee sees of its caller's memory, or a buffer's owner of its own
+//! * [`Place`]: where what a callee gives by `g` arrives
+//!
+//! The other side may change shared memory at any moment, so there is never a reference to it, and a word that is read twice may be two words: it is
+//! copied in, looked at in private memory, and copied out. All of it lies between `map::WINDOWS_VA` and the stacks, where no Rust object
+//! ever is; so whatever address somebody claims to have lent, using it can fault, but not break this component's own memory.
+
+use crate::api::Errno;
+use crate::portal;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use pebble_abi::{errno, link, map, sys};
+
+/// A service of the VM manager: its portal is opened by name at first use. Components of the image, which import it, bind it instead.
+pub struct Service {
+    name: &'static str,
+    index: AtomicUsize,
+}
+
+pub static BUFFER: Service = Service::new("vm.buffer");
+pub static BUFFER_FREE: Service = Service::new("vm.buffer_free");
+pub static WINDOW_CLOSE: Service = Service::new("vm.window_close");
+pub static WINDOW_MOVE: Service = Service::new("vm.window_move");
+pub static PLACE: Service = Service::new("vm.place");
+
+impl Service {
+    const fn new(name: &'static str) -> Self {
+        Service { name, index: AtomicUsize::new(0) }
+    }
+
+    /// The index of a portal that is there already.
+    pub fn bind(&self, index: usize) {
+        self.index.store(index, Ordering::Relaxed);
+    }
+
+    fn ask(&self, p: [u64; 2]) -> Result<u64, Errno> {
+        let answer = |result: Result<i64, portal::Broken>| match result {
+            Ok(value) if value >= 0 => Ok(value as u64),
+            Ok(error) => Err(-error),
+            Err(_) => Err(errno::EIO),
+        };
+        if self.index.load(Ordering::Relaxed) == 0 {
+            let name = link::pack::<3>(self.name).ok_or(errno::ENAMETOOLONG)?;
+            self.bind(answer(portal::call(sys::SYS_PORTAL_OPEN, name))? as usize);
+        }
+        answer(portal::call(self.index.load(Ordering::Relaxed), p))
+    }
+}
+
+/// Shared memory, by bounds-checked copies.
+pub struct Window {
+    base: u64,
+    len: u64,
+}
+
+impl Window {
+    /// The page in which a caller lent something, from that byte on.
+    pub fn page(address: u64) -> Result<Window, Errno> {
+        Self::new(address, map::PAGE - address % map::PAGE)
+    }
+
+    /// A long window of so many pages.
+    pub fn pages(address: u64, pages: usize) -> Result<Window, Errno> {
+        if pages > map::BUFFER_PAGES || !address.is_multiple_of(map::PAGE) {
+            return Err(errno::EFAULT);
+        }
+        Self::new(address, pages as u64 * map::PAGE)
+    }
+
+    fn new(base: u64, len: u64) -> Result<Window, Errno> {
+        let slots = map::WINDOWS_VA..map::STACKS_VA;
+        if slots.contains(&base) && len <= slots.end - base {
+            Ok(Window { base, len })
+        } else {
+            Err(errno::EFAULT)
+        }
+    }
+
+    /// What a call that lends or gives it passes.
+    pub fn address(&self) -> u64 {
+        self.base
+    }
+
+    /// In bytes.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn at(&self, offset: usize, len: usize) -> Result<u64, Errno> {
+        let (offset, len) = (offset as u64, len as u64);
+        if offset <= self.len && len <= self.len - offset {
+            Ok(self.base + offset)
+        } else {
+            Err(errno::EFAULT)
+        }
+    }
+
+    /// Copies in: what is in `bytes` afterwards changes no more.
+    pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result<(), Errno> {
+        let mut at = self.at(offset, bytes.len())?;
+        let head = (at.next_multiple_of(8) - at) as usize;
+        let (head, rest) = bytes.split_at_mut(head.min(bytes.len()));
+        for byte in head {
+            // SAFETY: inside the bounds; no Rust object lives there, and an unmapped page faults, which is defined.
+            *byte = unsafe { (at as *const u8).read_volatile() };
+            at += 1;
+        }
+        let mut words = rest.chunks_exact_mut(8);
+        for word in &mut words {
+            // SAFETY: as above, and aligned.
+            word.copy_from_slice(&unsafe { (at as *const u64).read_volatile() }.to_le_bytes());
+            at += 8;
+        }
+        for byte in words.into_remainder() {
+            // SAFETY: as above.
+            *byte = unsafe { (at as *const u8).read_volatile() };
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// Copies out.
+    pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), Errno> {
+        let mut at = self.at(offset, bytes.len())?;
+        let head = (at.next_multiple_of(8) - at) as usize;
+        let (head, rest) = bytes.split_at(head.min(bytes.len()));
+        for byte in head {
+            // SAFETY: as in `read`; a page lent for reading faults, which is defined.
+            unsafe { (at as *mut u8).write_volatile(*byte) };
+            at += 1;
+        }
+        let words = rest.chunks_exact(8);
+        let tail = words.remainder();
+        for word in words {
+            let word = word.try_into().map_or(0, u64::from_le_bytes);
+            // SAFETY: as above, and aligned.
+            unsafe { (at as *mut u64).write_volatile(word) };
+            at += 8;
+        }
+        for byte in tail {
+            // SAFETY: as above.
+            unsafe { (at as *mut u8).write_volatile(*byte) };
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// One word, read once.
+    pub fn word(&self, offset: usize) -> Result<u64, Errno> {
+        let mut bytes = [0; 8];
+        self.read(offset, &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    pub fn set_word(&self, offset: usize, word: u64) -> Result<(), Errno> {
+        self.write(offset, &word.to_le_bytes())
+    }
+
+    /// Ends an `o` window, or gives back a page or buffer that has moved here.
+    pub fn close(self) -> Result<(), Errno> {
+        WINDOW_CLOSE.ask([self.base, 0]).map(|_| ())
+    }
+}
+
+/// Pages of one's own that are lent, or given, as a whole. Gone when dropped.
+pub struct Buffer {
+    window: Window,
+}
+
+impl Buffer {
+    /// Fresh, zero.
+    pub fn new(pages: usize) -> Result<Buffer, Errno> {
+        let address = BUFFER.ask([pages as u64, 0])?;
+        Self::arrived(address, pages)
+    }
+
+    /// One that has moved here by `t`, or to a place by `g`: it is the caller's to give back now.
+    pub fn arrived(address: u64, pages: usize) -> Result<Buffer, Errno> {
+        if address < map::BUFFERS_VA {
+            return Err(errno::EFAULT);
+        }
+        Window::pages(address, pages).map(|window| Buffer { window })
+    }
+
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+
+    pub fn address(&self) -> u64 {
+        self.window.base
+    }
+
+    /// Moves it to where a `g` call of somebody else waits for it.
+    pub fn give(self, to: u64) -> Result<(), Errno> {
+        WINDOW_MOVE.ask([self.window.base, to])?;
+        self.gone();
+        Ok(())
+    }
+
+    /// It has moved away by a `t` call.
+    pub fn gone(self) {
+        core::mem::forget(self);
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let _ = BUFFER_FREE.ask([self.window.base, 0]);
+    }
+}
+
+/// An empty place for what a `g` call gets: of one page, or for a buffer. Given back when dropped, with what is there.
+pub struct Place {
+    window: Window,
+}
+
+/// A place for so many pages; the address goes into the call.
+pub fn place(pages: usize) -> Result<Place, Errno> {
+    let address = PLACE.ask([pages as u64, 0])?;
+    Window::pages(address, pages).map(|window| Place { window })
+}
+
+impl Place {
+    pub fn address(&self) -> u64 {
+        self.window.base
+    }
+
+    /// What has arrived; before it has, to touch it is a fault.
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = WINDOW_CLOSE.ask([self.window.base, 0]);
+    }
+}

@@ -1,0 +1,72 @@
+//! Which steps a call's windows need, and when.
+//!
+//! All checks come before anything is taken: windows, then free slots, then (elsewhere) a free stack. Only then slots are taken and
+//! what is lent is shown in them. The return leg takes back what `w` and `r` have lent and moves what `g` was promised;
+//! `o` and `t` leave nothing to do.
+
+use super::Op;
+use crate::spec::{MAX_WINDOWS, Spec, Window};
+
+/// One window of a specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lent {
+    /// First or second window.
+    pub n: u8,
+    /// Caller's word with the address.
+    pub from: u8,
+    pub window: Window,
+    pub pages: u16,
+}
+
+impl Lent {
+    /// A whole buffer.
+    pub const fn is_long(self) -> bool {
+        self.pages > 1
+    }
+
+    /// What moves with it counts as so many pages: a buffer's two page tables too.
+    pub const fn charge(self) -> i32 {
+        if self.is_long() { self.pages as i32 + 2 } else { 1 }
+    }
+
+    /// The slot's descriptor, where the return leg needs it; for `g` also where the pages go.
+    pub const fn frame_words(self) -> u8 {
+        match self.window {
+            Window::Write | Window::Read => 1,
+            Window::Open | Window::Tear => 0,
+            Window::Get => 2,
+        }
+    }
+}
+
+pub fn lent(spec: &Spec) -> impl Iterator<Item = Lent> {
+    (0..).zip(spec.windows()).map(|(n, (from, window, pages))| Lent { n, from, window, pages })
+}
+
+pub(super) fn check(spec: &Spec, frame: &[u8; MAX_WINDOWS], put: &mut impl FnMut(Op)) {
+    for (lent, word) in lent(spec).zip(frame) {
+        put(Op::CheckWindow { lent, keep: *word + 1 });
+    }
+    let mut long = lent(spec).map(Lent::is_long);
+    if let Some(first) = long.next() {
+        put(Op::CheckSlots { first, second: long.next() });
+    }
+}
+
+pub(super) fn open(spec: &Spec, frame: &[u8; MAX_WINDOWS], put: &mut impl FnMut(Op)) {
+    let translates = spec.templates().count() > 0;
+    for (lent, word) in lent(spec).zip(frame) {
+        let tears = |l: &Lent| l.is_long() && l.window == Window::Tear;
+        let fence = !(lent.n == 0 && super::lent(spec).filter(tears).count() == 2);
+        put(Op::OpenWindow { lent, word: *word, found: lent.n == 0 && !translates, fence });
+    }
+}
+
+pub(super) fn close(spec: &Spec, frame: &[u8; MAX_WINDOWS], put: &mut impl FnMut(Op)) {
+    for (lent, word) in lent(spec).zip(frame).filter(|(lent, _)| lent.frame_words() > 0) {
+        // For buffers all translations of the domain go, so once is enough.
+        let whole = |l: &Lent| l.is_long() && matches!(l.window, Window::Write | Window::Read);
+        let fence = !(lent.n == 0 && super::lent(spec).filter(whole).count() == 2);
+        put(Op::CloseWindow { lent, word: *word, fence });
+    }
+}

@@ -1,0 +1,196 @@
+//! Ways that branch off: what a branch tests, what going on behind it teaches, and where it leads.
+//!
+//! In the call leg a branch leads to a slow way behind the leg's exit, to which nothing else leads but branches of the same
+//! kind. Each is read at once with a copy of the state; the way out of a refused call, to which many branches lead, is read once, with nothing known but
+//! what every one of them guarantees. In the return leg, where `g` has to choose, a branch skips code, and all that follows is
+//! read for both ways.
+
+use super::window::fact;
+use super::*;
+use pebble_abi::status;
+
+/// What not taking a branch says of the tested register and of the rest, and what taking it says.
+#[derive(Clone, Copy)]
+pub(super) struct Test {
+    pub(super) value: Value,
+    pub(super) known: u64,
+    pub(super) taken: u64,
+    /// It leads back to the caller.
+    pub(super) refuses: bool,
+    /// It leads on by this table entry; 0: by none.
+    pub(super) leads: usize,
+}
+
+impl Test {
+    pub(super) const fn new(value: Value) -> Self {
+        Test { value, known: 0, taken: 0, refuses: false, leads: 0 }
+    }
+}
+
+/// A branch: the register that it tests, what it teaches.
+struct Branch {
+    target: usize,
+    x: u8,
+    value: Value,
+    done: u16,
+    /// Taking it says that the register is 0.
+    else_zero: bool,
+    test: Test,
+}
+
+/// Ways that branched off, and in the return leg the offset behind the leg.
+#[derive(Default)]
+pub(super) struct Ways {
+    /// First offset, offset behind.
+    slow: ArrayVec<(usize, usize), MAX_WAYS>,
+    end: Option<usize>,
+}
+
+/// No room, no stack or slot, and one refusal for each status.
+const MAX_WAYS: usize = 5;
+/// Branches on the way to an instruction, all taken: semaphore, then room or stack; the choices of two `g`.
+const MAX_DEPTH: usize = 2;
+const MAX_CHOICES: usize = 10;
+
+impl Ways {
+    /// The offset behind the ways that follow one another from `at`, if they are all.
+    pub(super) fn behind(mut self, mut at: usize) -> Result<usize, Refusal> {
+        let fail = |at| Err(Refusal { at, reason: Reason::Unreachable });
+        while !self.slow.is_empty() {
+            let Some(next) = self.slow.iter().position(|(start, _)| *start == at) else { return fail(at) };
+            at = self.slow.swap_remove(next).1;
+        }
+        if self.end.is_some_and(|end| end != at) { fail(at) } else { Ok(at) }
+    }
+
+    fn add(&mut self, start: usize, end: usize) -> Result<(), Reason> {
+        match self.slow.iter().find(|way| way.0 == start) {
+            Some(way) if way.1 == end => Ok(()),
+            Some(_) => Err(Reason::Branch),
+            None => self.slow.try_push((start, end)).map_err(|_| Reason::Branch),
+        }
+    }
+}
+
+impl Verifier<'_> {
+    /// A branch: reads the way that it leads to, and leaves what not taking it says. Returns where to go on.
+    #[inline(never)]
+    pub(super) fn fork(
+        &mut self,
+        at: usize,
+        word: u32,
+        s: &mut State,
+        depth: usize,
+        ways: &mut Ways,
+    ) -> Result<usize, Refusal> {
+        let fail = |reason| Refusal { at, reason };
+        let Some(Insn::Branch { cond, rs1, rs2, imm }) = decode(word) else {
+            return Err(fail(Reason::NotAllowed));
+        };
+        if imm < 8 || imm % 4 != 0 {
+            return Err(fail(Reason::Branch));
+        }
+        let target = at + imm as usize;
+        if self.returning && (cond, rs1, rs2) == (Cond::Eq, 0, 0) && !self.windows.is_empty() {
+            return Ok(target);
+        }
+        let b = self.branch(s, cond, (rs1, rs2), target).ok_or(fail(Reason::Branch))?;
+        if b.test.refuses {
+            self.refuse(s, target, status::WINDOW as u16, ways)
+                .map_err(|r| r.unwrap_or(fail(Reason::Branch)))?;
+        } else {
+            if depth == if self.returning { MAX_CHOICES } else { MAX_DEPTH } {
+                return Err(fail(Reason::Branch));
+            }
+            let mut taken = *s;
+            taken.known |= b.test.taken;
+            taken.leads = b.test.leads as i32;
+            if b.else_zero {
+                taken.clear(b.x);
+            }
+            let end = self.leg(b.target, &mut taken, depth + 1)?;
+            if self.returning {
+                if ways.end.is_some_and(|other| other != end) {
+                    return Err(fail(Reason::Branch));
+                }
+                ways.end = Some(end);
+            } else {
+                ways.add(b.target, end).map_err(fail)?;
+            }
+        }
+        s.set(b.x, b.value);
+        s.done |= b.done;
+        s.known |= b.test.known;
+        Ok(at + 4)
+    }
+
+    /// The few tests that portal code makes.
+    fn branch(&self, s: &State, cond: Cond, (rs1, rs2): (u8, u8), target: usize) -> Option<Branch> {
+        let (a, b) = (s.get(rs1), s.get(rs2));
+        let test = Test::new(a);
+        let known =
+            |x, value, done| Some(Branch { target, x, value, done, else_zero: cond == Cond::Eq, test });
+        let other =
+            |test: Test| Some(Branch { target, x: rs1, value: test.value, done: 0, else_zero: false, test });
+        if self.returning {
+            return match (cond, a, b) {
+                (Cond::Ne, _, ZERO) if usize::from(rs1) == reg::A1 => {
+                    other(Test { known: fact::CALM, taken: fact::BLAMED, ..test })
+                }
+                (_, _, ZERO) => other(self.window_branch(s, cond, a)?),
+                _ => None,
+            };
+        }
+        match (cond, a, b) {
+            (Cond::Lt, Value(Kind::Limit, _), ZERO) => known(rs1, UNKNOWN, done::ROOM),
+            (Cond::Eq, Value(Kind::LastQuarter, _), ZERO) if self.c.caller.trusted => {
+                known(rs1, UNKNOWN, done::ROOM)
+            }
+            (Cond::Eq, Value(Kind::Head, _), ZERO) => {
+                let test = Test { known: fact::STACK, leads: sys::NO_STACK, ..test };
+                let else_zero = self.windows.is_empty() && self.templates.is_empty();
+                Some(Branch { target, x: rs1, value: Value(Kind::Desc, 0), done: 0, else_zero, test })
+            }
+            (Cond::Ge, cause, ZERO) if self.shape == Shape::Interrupt && cause == csr_value(csr::SCAUSE) => {
+                known(rs1, cause, done::INTERRUPT)
+            }
+            (Cond::Ge, ZERO, Value(Kind::SemRead, _)) if matches!(self.shape, Shape::Wait(_)) => {
+                known(rs2, Value(Kind::SemFree, -1), 0)
+            }
+            (Cond::Lt, Value(Kind::SemRead, _), ZERO) if matches!(self.shape, Shape::Signal(_)) => {
+                known(rs1, Value(Kind::SemFree, 1), 0)
+            }
+            (_, _, ZERO) => other(self.window_branch(s, cond, a)?),
+            _ => None,
+        }
+    }
+
+    /// A branch to the way out with this status code, which is read when it is first met. `None` in the error: it may not be taken here.
+    pub(super) fn refuse(
+        &mut self,
+        s: &State,
+        target: usize,
+        code: u16,
+        ways: &mut Ways,
+    ) -> Result<(), Option<Refusal>> {
+        let kept = reg::PRESERVED | 1 << reg::RA | 1 << reg::SP;
+        if self.returning
+            || !self.untouched(s)
+            || s.touched() & kept != 0
+            || s.get(reg::GP as u8) != Value(Kind::Code, 0)
+        {
+            return Err(None);
+        }
+        if let Some(way) = self.refusals.iter().find(|way| way.0 == target) {
+            return if way.1 == code { Ok(()) } else { Err(None) };
+        }
+        let mut out = *s;
+        for x in (1..32).filter(|x| (kept | 1 << reg::GP) >> x & 1 == 0) {
+            out.set(x, UNKNOWN);
+        }
+        out.refusing = code;
+        let end = self.leg(target, &mut out, MAX_DEPTH).map_err(Some)?;
+        let _ = self.refusals.try_push((target, code));
+        ways.add(target, end).map_err(|_| None)
+    }
+}

@@ -1,0 +1,319 @@
+//! Windows: what the verifier knows of addresses, page table entries and their parts.
+//!
+//! The number in a [`Value`] of these kinds is the window's. An address becomes that of a table entry only once the tests have shown
+//! that the word lies where such a window may lie, and that the level above is a table; an entry is fit to be shown only once it was tested for
+//! rights and marks. The tests are branches to the way out, so what they teach holds from there on ([`fact`]).
+//! Slots and what is stored where: [`super::slot`].
+
+use super::slot::at;
+use super::way::Test;
+use super::*;
+use crate::ir::Lent;
+use crate::spec::Window;
+use pebble_abi::map::{PTE_BORROWED, PTE_MARKS, PTE_OPEN, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X};
+
+/// What is known, as bits of [`State::known`]: those of a window, shifted by [`fact::of`], and those of slots.
+pub(super) mod fact {
+    pub const RANGE: u64 = 1;
+    /// Exact start of a buffer; above the image's start.
+    pub const START: u64 = 1 << 1;
+    pub const POINTER: u64 = 1 << 2;
+    /// Tested for rights and marks; of a buffer, the last entry.
+    pub const LENDABLE: u64 = 1 << 3;
+    /// The entry behind a buffer's last is empty.
+    pub const END: u64 = 1 << 4;
+    /// The place that `g` gives to is empty.
+    pub const EMPTY: u64 = 1 << 5;
+    /// Shown in the slot: entry, twin.
+    pub const SHOWN: u64 = 3 << 6;
+    /// The caller's entry and twin are cleared; at the return, those in the slot.
+    pub const CLEARED: u64 = 3 << 8;
+    pub const FLUSHED: u64 = 1 << 10;
+    /// The descriptor says that a `g` call holds the slot; at the return, that none does.
+    pub const HELD: u64 = 1 << 11;
+    /// At the return: the slot's descriptor leads to the queue's head; it is the head.
+    pub const LINKED: u64 = 1 << 12;
+    pub const GIVEN: u64 = 1 << 13;
+    /// `g`: the callee has given what it must; it has not; it has given nothing; it keeps something else.
+    pub const GOOD: u64 = 1 << 14;
+    pub const BAD: u64 = 1 << 15;
+    pub const NOTHING: u64 = 1 << 16;
+    pub const KEPT: u64 = 1 << 17;
+    /// Entry, twin are in the caller's place.
+    pub const MOVED: u64 = 3 << 18;
+    /// Not what the first window tears.
+    pub const APART: u64 = 1 << 47;
+
+    pub const fn of(window: i32, facts: u64) -> u64 {
+        facts << (window * 20)
+    }
+
+    /// A first, a second free slot is there: of pages, shifted by two for buffers.
+    pub const FIRST: u64 = 1 << 40;
+    pub const SECOND: u64 = 1 << 41;
+    /// There is a free stack.
+    pub const STACK: u64 = 1 << 44;
+    /// The status is 0; it is not.
+    pub const CALM: u64 = 1 << 45;
+    pub const BLAMED: u64 = 1 << 46;
+}
+
+const fn is_long(lent: Lent) -> bool {
+    lent.pages > 1
+}
+
+/// Only what is the domain's own.
+const fn demands_own(lent: Lent) -> bool {
+    !matches!(lent.window, Window::Write | Window::Read)
+}
+
+/// The word shifted by the first must be the second: the region in which such a window lies.
+const fn region(lent: Lent) -> (i64, i64) {
+    match (is_long(lent), lent.window) {
+        (true, Window::Get) => (25, 0x1c00_0000 >> 25),
+        (false, Window::Get) => (20, 0x1b10_0000 >> 20),
+        _ => (26, 0x1c00_0000 >> 26),
+    }
+}
+
+/// Bits of an entry that the test looks at, and what they must be; with both equal, also without a mark that is not foreign.
+const fn rights(lent: Lent) -> (i64, i64) {
+    let reads = (PTE_V | PTE_R | PTE_U) as i64;
+    let writes = reads | PTE_W as i64;
+    let marks = PTE_MARKS as i64;
+    match (is_long(lent), lent.window) {
+        (true, Window::Read) => (reads, reads),
+        (true, _) => (writes, writes),
+        (false, Window::Read) => (reads | marks, reads | marks),
+        (false, Window::Write) => (writes | marks, writes | marks),
+        (false, _) => (writes | marks, writes),
+    }
+}
+
+/// Flags of the entry of the level above: none but V, and for what is lent on, whatever mark.
+const fn pointer_mask(lent: Lent) -> i64 {
+    if demands_own(lent) { 0x3ff } else { 0xff }
+}
+
+/// What is left of an entry before it is marked, and its mark.
+const fn marking(lent: Lent) -> (i64, i64) {
+    let gone = match (is_long(lent), lent.window) {
+        (true, _) => PTE_MARKS,
+        (false, Window::Read) => PTE_MARKS | PTE_X | PTE_W,
+        _ => PTE_MARKS | PTE_X,
+    };
+    let mark = if let Window::Open = lent.window { PTE_OPEN } else { PTE_BORROWED };
+    (!(gone as i64), mark as i64)
+}
+
+impl Verifier<'_> {
+    fn window(&self, n: i32) -> Option<Lent> {
+        self.windows.get(n as usize).copied()
+    }
+
+    /// A computation with a constant that the other rules do not know.
+    #[inline(never)]
+    pub(super) fn window_imm(&self, s: &State, op: Alu, value: Value, imm: i64) -> Value {
+        let Value(kind, n) = value;
+        if self.windows.is_empty() {
+            return UNKNOWN;
+        }
+        if kind == Kind::Own {
+            let at = self.windows.iter().position(|l| reg::A0 as i32 + i32::from(l.from) == n);
+            return at.map_or(UNKNOWN, |w| Value(part(self.windows[w], op, imm), w as i32));
+        }
+        if kind == Kind::Moved {
+            return self.moved_imm(op, value, imm);
+        }
+        let Some(lent) = self.window(n) else { return UNKNOWN };
+        let knows = |facts| s.knows(fact::of(n, facts));
+        let ((_, base), (mask, wanted), (rest, mark)) = (region(lent), rights(lent), marking(lent));
+        let long = is_long(lent);
+        let next = match (kind, op, imm) {
+            (Kind::Region, Alu::Add, _) if imm == -base => Kind::Beyond,
+            (Kind::TableIndex, Alu::Sll, 3) => Kind::TableOffset,
+            (Kind::Page, Alu::And, 511) => Kind::LeafIndex,
+            (Kind::LeafIndex, Alu::Sll, 3) => Kind::LeafOffset,
+            (Kind::InPageHigh, Alu::Srl, 52) => Kind::InPage,
+            (Kind::Pointer, Alu::And, _) if imm == pointer_mask(lent) => Kind::Flags,
+            (Kind::Given, Alu::And, 0x3ff) if long => Kind::Flags,
+            (Kind::Flags, Alu::Add, -1) => Kind::FlagsTest,
+            (Kind::Pointer, Alu::Srl, 10) => Kind::Number,
+            (Kind::Given, Alu::Srl, 10) if long => Kind::Number,
+            (Kind::Number, Alu::Sll, 44) => Kind::NumberHigh,
+            (Kind::NumberHigh, Alu::Sra, 32) if knows(fact::POINTER) => Kind::Table,
+            (Kind::Table, Alu::Add, 2047) if long => Kind::TableEnd,
+            (Kind::Entry, Alu::And, _) if imm == mask && !long => Kind::Bits,
+            (Kind::Given, Alu::And, _) if imm == mask && !long => Kind::Bits,
+            (Kind::Last, Alu::And, _) if imm == mask => Kind::Bits,
+            (Kind::Bits, Alu::Add, _) if imm == -wanted => {
+                if mask == wanted && !long {
+                    Kind::Test
+                } else {
+                    Kind::Low
+                }
+            }
+            (Kind::NotForeign, Alu::And, 0xff) => Kind::Low,
+            (Kind::Entry | Kind::Pointer | Kind::Twin, Alu::And, _) if imm == rest => match kind {
+                Kind::Entry => Kind::Bare,
+                Kind::Pointer => Kind::BarePointer,
+                _ => Kind::BareTwin,
+            },
+            (Kind::Difference, Alu::Srl, _) if imm == if long { 22 } else { 12 } => Kind::Apart,
+            (Kind::Bare, Alu::Or, _) if imm == mark => Kind::Lent,
+            (Kind::BarePointer, Alu::Or, _) if imm == mark => Kind::LentPointer,
+            (Kind::BareTwin, Alu::Or, _) if imm == mark => Kind::LentTwin,
+            _ => return UNKNOWN,
+        };
+        Value(next, n)
+    }
+
+    fn located(&self, s: &State, n: i32) -> bool {
+        let Some(lent) = self.window(n) else { return false };
+        let start = is_long(lent) || matches!(lent.window, Window::Open | Window::Tear);
+        s.knows(fact::of(n, fact::RANGE | if start { fact::START } else { 0 }))
+    }
+
+    /// A computation with two registers.
+    #[inline(never)]
+    pub(super) fn window_alu(&self, s: &State, op: Alu, a: Value, b: Value) -> Value {
+        let (Value(kind, n), Value(other, m)) = (a, b);
+        if op == Alu::Xor && self.tears_twice() {
+            let word = |w: usize| own(reg::A0 + usize::from(self.windows[w].from));
+            return if (a, b) == (word(0), word(1)) { Value(Kind::Difference, 1) } else { UNKNOWN };
+        }
+        let next = match (op, kind, other) {
+            (Alu::Add, Kind::TableOffset, _) if self.located(s, n) && self.is(b, self.c.caller.l1) => {
+                Kind::TableWord
+            }
+            (Alu::Add, Kind::LeafOffset, Kind::Table) if n == m => Kind::Leaf,
+            (Alu::Add, Kind::InPage, Kind::SlotAddress) if self.slot_of(n) == Some(m) => Kind::Address,
+            (Alu::Or, Kind::Low, Kind::Place) if n == m && !self.windows_long(n) => Kind::Bad,
+            (Alu::Or, Kind::FlagsTest, Kind::Place) if n == m => Kind::BadPointer,
+            (Alu::Or, Kind::Low, Kind::Behind) if n == m => Kind::Bad,
+            _ => return UNKNOWN,
+        };
+        Value(next, n)
+    }
+
+    /// Two windows of one kind that tear: they must not tear the same.
+    fn tears_twice(&self) -> bool {
+        match self.windows.as_slice() {
+            [a, b] => a.window == Window::Tear && b.window == Window::Tear && is_long(*a) == is_long(*b),
+            _ => false,
+        }
+    }
+
+    pub(super) fn windows_long(&self, n: i32) -> bool {
+        self.window(n).is_some_and(is_long)
+    }
+
+    /// What lies behind an address of these kinds.
+    #[inline(never)]
+    pub(super) fn window_load(&self, s: &State, base: Value, imm: i64) -> Option<Value> {
+        let Value(kind, n) = base;
+        if matches!(kind, Kind::Slot | Kind::SlotEntry) {
+            return self.slot_load(s, base, imm);
+        }
+        let lent = self.window(n)?;
+        let (long, reads) = (is_long(lent), lent.window == Window::Read);
+        let untouched = !s.knows(fact::of(n, at(fact::CLEARED, imm)));
+        // Two windows may name one place: the second looks when the first has moved in.
+        let settled = |m| {
+            [fact::MOVED & !(fact::MOVED << 1), fact::NOTHING, fact::KEPT]
+                .iter()
+                .any(|f| s.knows(fact::of(m, *f)))
+        };
+        let turn = (0..n).all(|m| self.window(m).is_some_and(|l| l.window != Window::Get) || settled(m));
+        let kind = match (kind, imm) {
+            (Kind::TableWord | Kind::Leaf, 0) if self.returning && turn => Kind::Place,
+            _ if self.returning && matches!(kind, Kind::TableWord | Kind::Leaf) => return None,
+            (Kind::TableWord, 0) if untouched && !(long && reads) => Kind::Pointer,
+            // Read-only, the twin is what is lent.
+            (Kind::TableWord, 8) if untouched && long => {
+                if reads {
+                    Kind::Pointer
+                } else {
+                    Kind::Twin
+                }
+            }
+            (Kind::Leaf, 0) if untouched => Kind::Entry,
+            (Kind::Table | Kind::TableEnd, _) if long => {
+                let at = imm + if kind == Kind::TableEnd { 2047 } else { 0 };
+                match at - i64::from(lent.pages) * 8 {
+                    -8 => Kind::Last,
+                    0 if lent.pages < 512 => Kind::Behind,
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        Some(Value(kind, n))
+    }
+
+    /// What going on behind a branch teaches, and what taking it: `None` for branches that no window makes.
+    #[inline(never)]
+    pub(super) fn window_branch(&self, s: &State, cond: Cond, value: Value) -> Option<Test> {
+        let Value(kind, n) = value;
+        if matches!(kind, Kind::SlotHead | Kind::SlotNext) {
+            return self.slot_branch(cond, value);
+        }
+        let lent = self.window(n)?;
+        let own_page = !is_long(lent) && matches!(lent.window, Window::Open | Window::Tear);
+        let get = lent.window == Window::Get;
+        let refuses = |facts| Some(Test { known: fact::of(n, facts), refuses: true, ..Test::new(value) });
+        let splits = |known: u64, taken: u64| {
+            Some(Test { known: fact::of(n, known), taken: fact::of(n, taken), ..Test::new(value) })
+        };
+        if self.returning {
+            return match (kind, cond) {
+                (Kind::BadPointer, Cond::Ne) => splits(fact::POINTER, fact::BAD),
+                (Kind::Bad, Cond::Eq) => splits(fact::BAD, fact::GOOD),
+                (Kind::Low, Cond::Eq) if lent.pages == 512 => splits(fact::BAD, fact::GOOD),
+                (Kind::Given, Cond::Ne) if s.knows(fact::of(n, fact::BAD)) => {
+                    splits(fact::NOTHING, fact::KEPT)
+                }
+                _ => None,
+            };
+        }
+        match (kind, cond) {
+            (Kind::Far, Cond::Ne) => refuses(fact::RANGE),
+            (Kind::Beyond, Cond::Ne) if !own_page => refuses(fact::RANGE),
+            (Kind::Beyond, Cond::Ge) if own_page => refuses(fact::RANGE),
+            (Kind::Crooked, Cond::Ne) | (Kind::AboveImage, Cond::Eq) => refuses(fact::START),
+            (Kind::FlagsTest, Cond::Ne) => refuses(fact::POINTER),
+            (Kind::Test, Cond::Eq) => {
+                Some(Test { value: Value(Kind::NotForeign, n), refuses: true, ..Test::new(value) })
+            }
+            (Kind::Low, Cond::Ne) => refuses(fact::LENDABLE),
+            (Kind::Apart, Cond::Eq) => Some(Test { known: fact::APART, refuses: true, ..Test::new(value) }),
+            (Kind::Behind, Cond::Ne) => refuses(fact::END),
+            (Kind::Entry | Kind::Pointer, Cond::Ne) if get => refuses(fact::EMPTY),
+            _ => None,
+        }
+    }
+
+    /// Whether the tests have shown all that must be true of what is lent.
+    pub(super) fn tested(&self, s: &State, n: i32) -> bool {
+        let Some(lent) = self.window(n) else { return false };
+        let end = if is_long(lent) && lent.pages < 512 { fact::END } else { 0 };
+        let apart = if self.tears_twice() { fact::APART } else { 0 };
+        s.knows(fact::of(n, fact::POINTER | fact::LENDABLE | end) | apart)
+    }
+}
+
+/// What a shift makes of the word of a window.
+fn part(lent: Lent, op: Alu, imm: i64) -> Kind {
+    let own_page = !is_long(lent) && matches!(lent.window, Window::Open | Window::Tear);
+    let shown_page = !is_long(lent) && lent.window != Window::Get;
+    match (op, imm) {
+        (Alu::Srl, 30) if shown_page && !own_page => Kind::Far,
+        (Alu::Srl, 16) if own_page => Kind::AboveImage,
+        (Alu::Srl, _) if imm == region(lent).0 && (own_page || !shown_page) => Kind::Region,
+        (Alu::Sll, 42) if is_long(lent) => Kind::Crooked,
+        (Alu::Srl, 21) => Kind::TableIndex,
+        (Alu::Srl, 12) if !is_long(lent) => Kind::Page,
+        (Alu::Sll, 52) if shown_page => Kind::InPageHigh,
+        _ => Kind::Unknown,
+    }
+}

@@ -1,0 +1,711 @@
+//! The verifier of portals between a process and its fault domains.
+//!
+//! Problem: portal code runs with the process's rights on both sides of the wall, so a mistake of the compiler must not become a hole.
+//! Strategy: symbolic execution of every path (branches go forward, so there are few) over what the decoder says. A register or a word of a stack
+//! holds a [`Val`]: what it was at the start, a field of a record, a constant. At each way out the values must be those that specification
+//! and crossing prescribe. What is not recognized is refused. It knows neither emitter nor encoder.
+//!
+//! What acceptance means (each property is a function below):
+//! * every path ends, at `ret` or at the runtime's way in for threads without a stack, where nothing has changed;
+//! * memory: only the stacks being used, fields of records, the current mark, the own constants;
+//! * the callee is entered on its own stacks, with its instance in `gs`, with a frame that says where the call came from, and with arguments
+//!   and nothing else in the registers that are to be hidden;
+//! * back at the caller each preserved register, both stack pointers, `gs` and the record are as before.
+
+use crate::isa::x86_64::decode::{Insn, Memory, decode};
+use crate::sfi::{ARGS, Crossing, Door, PRESERVED, STACK_BYTES, Way, record};
+use crate::spec::{Stack, State as Kept};
+use arrayvec::ArrayVec;
+use core::fmt;
+
+/// Why a portal is refused, at which byte of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub at: usize,
+    pub reason: Reason,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    NotAllowed,
+    Branch,
+    Endless,
+    Pool,
+    Memory,
+    SegmentBase,
+    Call,
+    Frame,
+    DataStack,
+    Argument(u8),
+    Hidden(u8),
+    Vectors,
+    Status,
+    Outstanding,
+    StackPointer,
+    Preserved(u8),
+    Result,
+    Record,
+    Queue,
+    Control,
+    Changed,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "offset {:#x}: {:?}", self.at, self.reason)
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+/// Whose stack a mark names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Own,
+    OwnHome,
+    Current,
+    Linked,
+    Fresh,
+    /// Home of the callee's stack.
+    CalleeHome,
+}
+
+/// Stacks by what they hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Where {
+    /// Under the caller, at the start.
+    Caller,
+    /// Under the callee: offset 0 is its top.
+    Callee,
+    /// Around the call that entered the caller's domain: offset 0 is the top that its frame hangs from.
+    Outer,
+    /// The process's, below that frame's caller.
+    Process,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Val {
+    Any,
+    Initial(u8),
+    Const(u64),
+    Mark(Mark),
+    Field(Mark, i32),
+    Base(Mark),
+    Links,
+    At(Where, i32),
+    Start,
+    /// Of the call: `rax`, `rdx`.
+    Result(u8),
+    Lent(u8),
+    LendStatus,
+    Low,
+    High,
+    Time,
+    Controls,
+}
+
+/// What the last comparison asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Nothing,
+    Slot,
+    Null,
+    Lent,
+    Current,
+}
+
+#[derive(Clone)]
+struct Path {
+    at: usize,
+    regs: [Val; 16],
+    words: ArrayVec<((Where, i32), Val), 48>,
+    fields: ArrayVec<((Mark, i32), Val), 12>,
+    asked: Asked,
+    /// `gs` holds the callee's base, or the caller's.
+    gs: Option<Way>,
+    /// What the current mark was set to.
+    current: Option<Mark>,
+    /// `gs` has been written, and the current mark not yet.
+    stale: bool,
+    called: bool,
+    lent: Option<bool>,
+    given_back: bool,
+    cleared: bool,
+    vectors: u32,
+    exceptions: bool,
+    emptied: bool,
+    controls: bool,
+}
+
+struct Checker<'a> {
+    code: &'a [u8],
+    pool_at: usize,
+    door: &'a Door,
+    c: &'a Crossing,
+    steps: usize,
+}
+
+type Checked<T> = Result<T, Reason>;
+
+const RSP: usize = 4;
+const RBP: usize = 5;
+/// More than any portal's paths have together.
+const MOST_STEPS: usize = 4096;
+
+/// Accepts the bytes of a portal, whose constants begin at `pool_at`, or says why not.
+pub fn verify(code: &[u8], pool_at: usize, door: &Door, c: &Crossing) -> Result<(), Refusal> {
+    if pool_at > code.len() || !pool_at.is_multiple_of(8) || !code.len().is_multiple_of(8) {
+        return Err(Refusal { at: pool_at, reason: Reason::Pool });
+    }
+    let mut regs = [Val::Any; 16];
+    (0..16).for_each(|r| regs[r] = Val::Initial(r as u8));
+    regs[RSP] = Val::At(Where::Caller, 0);
+    let path = Path {
+        at: 0,
+        regs,
+        words: ArrayVec::new(),
+        fields: ArrayVec::new(),
+        asked: Asked::Nothing,
+        gs: if c.way == Way::In { None } else { Some(Way::Out) },
+        current: None,
+        stale: false,
+        called: false,
+        lent: None,
+        given_back: false,
+        cleared: false,
+        vectors: 0,
+        exceptions: false,
+        emptied: false,
+        controls: false,
+    };
+    Checker { code, pool_at, door, c, steps: 0 }.walk(path)
+}
+
+impl Checker<'_> {
+    /// Executes a path to its end; a branch's other side first.
+    fn walk(&mut self, mut path: Path) -> Result<(), Refusal> {
+        loop {
+            let at = path.at;
+            let refuse = |reason| Refusal { at, reason };
+            self.steps += 1;
+            if self.steps > MOST_STEPS {
+                return Err(refuse(Reason::Endless));
+            }
+            let decoded = if at < self.pool_at { decode(&self.code[..self.pool_at], at) } else { None };
+            let (insn, next) = decoded.ok_or(refuse(Reason::NotAllowed))?;
+            path.at = next;
+            match insn {
+                Insn::Return => return self.leave(&path).map_err(refuse),
+                Insn::JumpMemory { at: to } => return self.jump(&path, to).map_err(refuse),
+                Insn::Jump { to } => path.at = self.forward(next, to).map_err(refuse)?,
+                Insn::Branch { equal, to } => {
+                    let mut other = path.clone();
+                    other.at = self.forward(next, to).map_err(refuse)?;
+                    self.branch(&mut path, equal, false).map_err(refuse)?;
+                    self.branch(&mut other, equal, true).map_err(refuse)?;
+                    self.walk(other)?;
+                }
+                _ => self.step(&mut path, insn).map_err(refuse)?,
+            }
+        }
+    }
+
+    fn forward(&self, from: usize, to: i64) -> Checked<usize> {
+        match usize::try_from(to) {
+            Ok(to) if to >= from && to < self.pool_at => Ok(to),
+            _ => Err(Reason::Branch),
+        }
+    }
+
+    /// What is known on one side of a branch.
+    fn branch(&self, path: &mut Path, equal: bool, taken: bool) -> Checked<()> {
+        let same = equal == taken;
+        match core::mem::replace(&mut path.asked, Asked::Nothing) {
+            Asked::Nothing => return Err(Reason::Branch),
+            Asked::Slot if same => path.gs = Some(Way::In),
+            Asked::Current if same => (path.gs, path.current) = (Some(Way::Out), None),
+            // Another instance may be in `gs` by now.
+            Asked::Current => path.gs = None,
+            Asked::Lent => path.lent = Some(same),
+            Asked::Slot | Asked::Null => {}
+        }
+        Ok(())
+    }
+
+    fn pool(&self, memory: Memory) -> Checked<u64> {
+        let Memory::Code(at) = memory else { return Err(Reason::Pool) };
+        let at = usize::try_from(at).map_err(|_| Reason::Pool)?;
+        let bytes =
+            self.code.get(at..at.saturating_add(8)).filter(|_| at >= self.pool_at && at.is_multiple_of(8));
+        bytes.and_then(|b| b.try_into().ok()).map(u64::from_le_bytes).ok_or(Reason::Pool)
+    }
+
+    /// The callee's stack: fresh, or the thread's own there.
+    fn callee(&self) -> Mark {
+        match (self.door.stack, self.c.way) {
+            (Stack::New, _) => Mark::Fresh,
+            (_, Way::In) => Mark::Current,
+            _ => Mark::Linked,
+        }
+    }
+
+    fn mark(&self, val: Val) -> Option<Mark> {
+        match val {
+            Val::Mark(mark) => Some(mark),
+            Val::Field(Mark::Own, record::HOME) => Some(Mark::OwnHome),
+            Val::Field(Mark::Fresh | Mark::Linked, record::HOME) => Some(Mark::CalleeHome),
+            Val::Field(Mark::Current | Mark::Linked, record::QUEUE) => Some(Mark::Fresh),
+            _ => None,
+        }
+    }
+
+    fn place(&self, val: Val, disp: i32) -> Option<(Where, i32)> {
+        match val {
+            Val::At(place, at) => Some((place, at + disp)),
+            Val::Field(mark, record::TOP) if mark == self.callee() => Some((Where::Callee, disp)),
+            Val::Field(Mark::Own, record::TOP) => Some((Where::Outer, disp)),
+            _ => None,
+        }
+    }
+
+    fn load(&self, path: &Path, memory: Memory) -> Checked<Val> {
+        match memory {
+            Memory::Thread(disp) if disp == self.c.current && self.c.way == Way::In => {
+                Ok(Val::Mark(Mark::Current))
+            }
+            Memory::Base { base, disp } => {
+                let base = path.regs[base as usize];
+                if base == Val::Links && disp == i32::from(self.c.link) * 8 {
+                    return Ok(Val::Mark(Mark::Linked));
+                }
+                if let Some(mark) = self.mark(base) {
+                    let field = disp + record::BYTES - 1;
+                    if !(0..record::BYTES).contains(&field) {
+                        return Err(Reason::Memory);
+                    }
+                    if mark == Mark::OwnHome && field == record::LINKS {
+                        return Ok(Val::Links);
+                    }
+                    let known = path.fields.iter().rev().find(|(f, _)| *f == (mark, field));
+                    return Ok(known.map_or(Val::Field(mark, field), |(_, val)| *val));
+                }
+                match self.place(base, disp) {
+                    // The frame by which the caller was entered: the process's stack pointer.
+                    Some((Where::Outer, -8)) => Ok(Val::At(Where::Process, 0)),
+                    Some(place) => {
+                        let known = path.words.iter().rev().find(|(p, _)| *p == place);
+                        Ok(known.map_or(Val::Any, |(_, val)| *val))
+                    }
+                    None => Err(Reason::Memory),
+                }
+            }
+            _ => Err(Reason::Memory),
+        }
+    }
+
+    fn store(&self, path: &mut Path, memory: Memory, val: Val) -> Checked<()> {
+        match memory {
+            Memory::Thread(disp) if disp == self.c.current => {
+                path.current = Some(self.mark(val).ok_or(Reason::Memory)?);
+                path.stale = false;
+                Ok(())
+            }
+            Memory::Base { base, disp } => {
+                let base = path.regs[base as usize];
+                if let Some(mark) = self.mark(base) {
+                    let field = disp + record::BYTES - 1;
+                    let allowed = matches!((mark, field), (Mark::Own, record::TOP | record::DATA))
+                        || (field == record::QUEUE && mark != Mark::Own && mark != Mark::OwnHome);
+                    if !allowed {
+                        return Err(Reason::Memory);
+                    }
+                    return path.fields.try_push(((mark, field), val)).map_err(|_| Reason::Memory);
+                }
+                let place = self.place(base, disp).filter(|(place, at)| *place != Where::Outer && *at < 0);
+                let place = place.ok_or(Reason::Memory)?;
+                path.words.try_push((place, val)).map_err(|_| Reason::Memory)
+            }
+            _ => Err(Reason::Memory),
+        }
+    }
+
+    fn push(&self, path: &mut Path, val: Val) -> Checked<()> {
+        let Val::At(place, at) = path.regs[RSP] else { return Err(Reason::StackPointer) };
+        path.regs[RSP] = Val::At(place, at - 8);
+        path.words.try_push(((place, at - 8), val)).map_err(|_| Reason::Memory)
+    }
+
+    fn pop(&self, path: &mut Path) -> Checked<Val> {
+        let val = self.load(path, Memory::Base { base: RSP as u8, disp: 0 })?;
+        let Val::At(place, at) = path.regs[RSP] else { return Err(Reason::StackPointer) };
+        path.regs[RSP] = Val::At(place, at + 8);
+        Ok(val)
+    }
+
+    fn step(&self, path: &mut Path, insn: Insn) -> Checked<()> {
+        let asked = core::mem::replace(&mut path.asked, Asked::Nothing);
+        match insn {
+            Insn::Load { to, from, wide: true } => path.regs[to as usize] = self.load(path, from)?,
+            Insn::Load { to, from, wide: false } => {
+                path.regs[to as usize] = match self.load(path, from)? {
+                    val @ Val::Field(_, record::SLOT | record::THREAD_ID) => val,
+                    _ => return Err(Reason::Memory),
+                }
+            }
+            Insn::Store { to, from } => self.store(path, to, path.regs[from as usize])?,
+            Insn::StoreConstant { to: Memory::Base { base, disp: -4 }, value: 0 } if base as usize == RSP => {
+                self.clear(path)?
+            }
+            Insn::Address { to, of: Memory::Base { base, disp } } => {
+                let place = self.place(path.regs[base as usize], disp).ok_or(Reason::StackPointer)?;
+                path.regs[to as usize] = Val::At(place.0, place.1);
+            }
+            Insn::Address { to, of: Memory::Code(0) } => path.regs[to as usize] = Val::Start,
+            Insn::Move { to, from } => path.regs[to as usize] = path.regs[from as usize],
+            Insn::Constant { to, value } => path.regs[to as usize] = Val::Const(value),
+            Insn::Zero { reg } => path.regs[reg as usize] = Val::Const(0),
+            Insn::Test { reg } => {
+                path.asked =
+                    if path.regs[reg as usize] == Val::LendStatus { Asked::Lent } else { Asked::Null };
+            }
+            Insn::CompareConstant { at, value } => {
+                let slot = self.load(path, at)? == Val::Field(Mark::Current, record::SLOT);
+                if !slot || value != self.c.callee_slot {
+                    return Err(Reason::SegmentBase);
+                }
+                path.asked = Asked::Slot;
+            }
+            Insn::Compare { at: Memory::Thread(disp), with } if disp == self.c.current => {
+                if self.mark(path.regs[with as usize]) != Some(Mark::OwnHome) {
+                    return Err(Reason::SegmentBase);
+                }
+                path.asked = Asked::Current;
+            }
+            Insn::Push { reg } => self.push(path, path.regs[reg as usize])?,
+            Insn::Pop { reg } => {
+                let val = self.pop(path)?;
+                path.regs[reg as usize] = val;
+            }
+            Insn::PushMemory { from } => {
+                let val = self.load(path, from)?;
+                self.push(path, val)?;
+            }
+            Insn::PopMemory { to } => {
+                let val = self.pop(path)?;
+                self.store(path, to, val)?;
+            }
+            Insn::Or { reg, value } if value == STACK_BYTES as i32 - 1 => {
+                path.regs[reg as usize] = match path.regs[reg as usize] {
+                    Val::At(Where::Caller, _) if self.c.way != Way::In => Val::Mark(Mark::Own),
+                    Val::At(Where::Callee, _) => Val::Mark(self.callee()),
+                    _ => return Err(Reason::Record),
+                }
+            }
+            Insn::And { reg, value: -16 } if reg as usize == RSP => match path.regs[RSP] {
+                Val::At(Where::Process, at) => path.regs[RSP] = Val::At(Where::Process, at & -16),
+                _ => return Err(Reason::StackPointer),
+            },
+            Insn::Time => (path.regs[0], path.regs[2]) = (Val::Low, Val::High),
+            Insn::ShiftLeft { reg, by: 32 } => {
+                path.regs[reg as usize] = match path.regs[reg as usize] {
+                    Val::High => Val::High,
+                    Val::Field(mark, record::SLOT) => Val::Base(mark),
+                    _ => return Err(Reason::NotAllowed),
+                }
+            }
+            Insn::OrRegister { to, from } => {
+                match (path.regs[to as usize], path.regs[from as usize]) {
+                    (Val::Low, Val::High) => path.regs[to as usize] = Val::Time,
+                    _ => return Err(Reason::NotAllowed),
+                };
+            }
+            Insn::SegmentBase { reg } => {
+                path.stale = true;
+                path.gs = Some(match path.regs[reg as usize] {
+                    Val::Const(base) if base == u64::from(self.c.callee_slot) << 32 && !path.called => {
+                        Way::In
+                    }
+                    Val::Const(base) if base == u64::from(self.c.caller_slot) << 32 && path.called => {
+                        Way::Out
+                    }
+                    Val::Base(Mark::Own) => Way::Out,
+                    _ => return Err(Reason::SegmentBase),
+                });
+            }
+            Insn::CallMemory { at } => self.call(path, at)?,
+            Insn::ZeroVectors if self.c.wide => path.vectors = 0xffff,
+            Insn::ZeroVector { reg } => path.vectors |= 1 << reg,
+            Insn::ClearExceptions => path.exceptions = true,
+            Insn::EmptyRegisters => path.emptied = true,
+            Insn::StoreMxcsr { to: at @ Memory::Base { base, disp: 0 } } if base as usize == RSP => {
+                self.store(path, at, Val::Controls)?
+            }
+            Insn::StoreControl { to: Memory::Base { base, disp: 4 } } if base as usize == RSP => {}
+            Insn::LoadMxcsr { from } if self.load(path, from)? == Val::Controls => path.controls = true,
+            Insn::LoadControl { from: Memory::Base { base, disp: 4 } } if base as usize == RSP => {
+                if self.load(path, Memory::Base { base, disp: 0 })? != Val::Controls {
+                    return Err(Reason::Control);
+                }
+            }
+            Insn::Trap => return Err(Reason::NotAllowed),
+            _ => return Err(Reason::NotAllowed),
+        }
+        if asked != Asked::Nothing && path.asked == Asked::Nothing && !matches!(insn, Insn::Load { .. }) {
+            return Err(Reason::Branch);
+        }
+        Ok(())
+    }
+
+    /// The marker of an outstanding call, at the word below the frame.
+    fn clear(&self, path: &mut Path) -> Checked<()> {
+        match path.regs[RSP] {
+            Val::At(Where::Callee, _) if path.called => path.cleared = true,
+            _ => return Err(Reason::Outstanding),
+        }
+        Ok(())
+    }
+
+    fn call(&self, path: &mut Path, at: Memory) -> Checked<()> {
+        let target = self.pool(at)?;
+        let runtime = target == self.c.lend || target == self.c.give_back;
+        let scrubbed = |path: &mut Path| {
+            [0, 1, 2, 6, 7, 8, 9, 10, 11].into_iter().for_each(|r: usize| path.regs[r] = Val::Any);
+        };
+        if runtime && self.door.lends() {
+            let described = path.regs[7] == Val::Const(self.c.description) && path.regs[6] == path.regs[RSP];
+            let aligned = matches!(path.regs[RSP], Val::At(Where::Caller, at) if self.c.way == Way::In && (at - 8) % 16 == 0)
+                || matches!(path.regs[RSP], Val::At(Where::Process, at) if at % 16 == 0);
+            if !described || !aligned {
+                return Err(Reason::Call);
+            }
+            scrubbed(path);
+            if target == self.c.lend && !path.called {
+                let Val::At(place, at) = path.regs[RSP] else { return Err(Reason::Call) };
+                // Each argument word is now what the runtime made of it.
+                for (i, _) in self.door.args.iter().enumerate() {
+                    path.words
+                        .try_push(((place, at + i as i32 * 8), Val::Lent(i as u8)))
+                        .map_err(|_| Reason::Call)?;
+                }
+                path.regs[0] = Val::LendStatus;
+            } else {
+                path.given_back = true;
+            }
+            return Ok(());
+        }
+        if target != self.c.entry || path.called || path.lent == Some(false) {
+            return Err(Reason::Call);
+        }
+        self.entry(path)?;
+        path.called = true;
+        path.vectors = 0;
+        scrubbed(path);
+        (path.regs[0], path.regs[2]) = (Val::Result(0), Val::Result(2));
+        if self.c.way != Way::Out {
+            let may = if self.door.state == Kept::Full { !0 } else { self.c.touched };
+            PRESERVED
+                .into_iter()
+                .filter(|r| may >> r & 1 == 1)
+                .for_each(|r| path.regs[r as usize] = Val::Any);
+            path.regs[RBP] = Val::Any;
+        } else {
+            path.gs = None;
+        }
+        Ok(())
+    }
+
+    /// All that must hold where the callee begins.
+    fn entry(&self, path: &Path) -> Checked<()> {
+        let word =
+            |at: i32| path.words.iter().rev().find(|(p, _)| *p == (Where::Callee, at)).map(|(_, v)| *v);
+        let caller = |val: Option<Val>| matches!(val, Some(Val::At(Where::Caller, _)));
+        let callee = self.callee();
+        match self.c.way {
+            Way::In => {
+                let framed = path.regs[RSP] == Val::At(Where::Callee, -8) && caller(word(-8));
+                if !framed {
+                    return Err(Reason::Frame);
+                }
+                if path.gs != Some(Way::In) {
+                    return Err(Reason::SegmentBase);
+                }
+            }
+            Way::Across => {
+                let host = word(-8) == Some(Val::At(Where::Process, 0));
+                if path.regs[RSP] != Val::At(Where::Callee, -16) || !host || !caller(word(-16)) {
+                    return Err(Reason::Frame);
+                }
+                let home = if callee == Mark::Fresh { Mark::CalleeHome } else { Mark::Linked };
+                let right = path.current == Some(home) || path.current == Some(Mark::CalleeHome);
+                if path.gs != Some(Way::In) || !right || path.stale {
+                    return Err(Reason::SegmentBase);
+                }
+                self.published(path)?;
+            }
+            Way::Out => {
+                if !matches!(path.regs[RSP], Val::At(Where::Process, at) if at % 16 == 0) {
+                    return Err(Reason::StackPointer);
+                }
+                self.published(path)?;
+            }
+        }
+        if self.c.way != Way::Out && path.regs[RBP] != Val::Field(callee, record::DATA) {
+            return Err(Reason::DataStack);
+        }
+        self.arguments(path)?;
+        let full = self.door.state == Kept::Full;
+        if full && self.c.way != Way::Out && path.vectors != 0xffff {
+            return Err(Reason::Vectors);
+        }
+        if (full || self.c.hide) && self.c.way != Way::Out {
+            let preserved = |r: u8| PRESERVED.contains(&r) && !full;
+            let open = |r: u8| {
+                matches!(r as usize, RSP | RBP) || preserved(r) || ARGS[..self.door.args.len()].contains(&r)
+            };
+            if let Some(r) = (0..16).find(|r| !open(*r) && path.regs[*r as usize] != Val::Const(0)) {
+                return Err(Reason::Hidden(r));
+            }
+        }
+        Ok(())
+    }
+
+    /// The caller's record says where a call back in begins.
+    fn published(&self, path: &Path) -> Checked<()> {
+        let field = |f: i32| path.fields.iter().rev().find(|(p, _)| *p == (Mark::Own, f)).map(|(_, v)| *v);
+        let top = matches!(field(record::TOP), Some(Val::At(Where::Caller, _)));
+        let data = field(record::DATA) == Some(Val::Initial(RBP as u8));
+        if top && data { Ok(()) } else { Err(Reason::Record) }
+    }
+
+    fn arguments(&self, path: &Path) -> Checked<()> {
+        let mut word = 0;
+        for (i, letter) in self.door.args.iter().enumerate() {
+            let holds = path.regs[ARGS[i] as usize];
+            let own = match self.c.way {
+                Way::In => Mark::Current,
+                _ => Mark::Own,
+            };
+            let right = if Door::is_word(*letter) {
+                word += 1;
+                match self.door.lends() {
+                    true => holds == Val::Lent(i as u8),
+                    false => holds == Val::Initial(ARGS[word - 1]),
+                }
+            } else {
+                let plain = match letter {
+                    b'c' => holds == Val::Const(self.c.constant),
+                    b'=' => holds == Val::Const(self.c.index.into()),
+                    b'a' if self.c.way == Way::Out => holds == Val::Field(Mark::Own, record::DOMAIN),
+                    b'a' => holds == Val::Const(self.c.caller.into()),
+                    b'd' => {
+                        holds == Val::Field(own, record::THREAD_ID)
+                            || holds == Val::Field(Mark::Fresh, record::THREAD_ID)
+                    }
+                    b'h' => holds == Val::Time,
+                    _ => holds == Val::Const(0),
+                };
+                plain || (self.door.lends() && holds == Val::Lent(i as u8))
+            };
+            if !right {
+                return Err(Reason::Argument(i as u8));
+            }
+        }
+        Ok(())
+    }
+
+    /// All that must hold where the caller goes on.
+    fn leave(&self, path: &Path) -> Checked<()> {
+        let (way, full) = (self.c.way, self.door.state == Kept::Full);
+        let failed = path.lent == Some(false);
+        if !path.called && !failed {
+            return Err(Reason::Call);
+        }
+        if path.regs[RSP] != Val::At(Where::Caller, 0) && path.regs[RSP] != Val::Field(Mark::Own, record::TOP)
+        {
+            return Err(Reason::StackPointer);
+        }
+        let kept = |r: usize| path.regs[r] == Val::Initial(r as u8);
+        let preserved = PRESERVED.into_iter().chain((way != Way::Out).then_some(RBP as u8));
+        if let Some(r) = preserved.into_iter().find(|r| !kept(*r as usize)) {
+            return Err(Reason::Preserved(r));
+        }
+        let results = match failed {
+            true => path.regs[0] == Val::Const(0) || path.regs[0] == Val::Any,
+            false => {
+                matches!(path.regs[0], Val::Result(0) | Val::Any) && self.door.lends()
+                    || path.regs[0] == Val::Result(0)
+            }
+        };
+        let status = match path.regs[2] {
+            Val::Const(0) => !failed,
+            Val::LendStatus => failed,
+            _ => false,
+        };
+        if !results {
+            return Err(Reason::Result);
+        }
+        if !status {
+            return Err(Reason::Status);
+        }
+        if way != Way::Out && path.called && !path.cleared {
+            return Err(Reason::Outstanding);
+        }
+        if self.door.lends() && !path.given_back {
+            return Err(Reason::Call);
+        }
+        if way != Way::In {
+            self.unpublished(path)?;
+            if path.gs != Some(Way::Out) || path.current.is_some_and(|m| m != Mark::OwnHome) || path.stale {
+                return Err(Reason::SegmentBase);
+            }
+        }
+        let fresh = self.door.stack == Stack::New && way != Way::Out;
+        let queued = |v: &((Mark, i32), Val)| v.0.1 == record::QUEUE && self.mark(v.1) == Some(Mark::Fresh);
+        if fresh && !path.fields.iter().any(queued) {
+            return Err(Reason::Queue);
+        }
+        if self.c.control && way != Way::Out && !path.controls {
+            return Err(Reason::Control);
+        }
+        if self.c.x87 && way != Way::Out && path.called && !(path.exceptions && path.emptied) {
+            return Err(Reason::Control);
+        }
+        if (full || (self.c.wide && way == Way::Out)) && path.vectors != 0xffff {
+            return Err(Reason::Vectors);
+        }
+        if full || (self.c.hide && way != Way::In) {
+            let hidden = [1u8, 6, 7, 8, 9, 10, 11];
+            if let Some(r) = hidden.into_iter().find(|r| path.regs[*r as usize] != Val::Const(0)) {
+                return Err(Reason::Hidden(r));
+            }
+        }
+        Ok(())
+    }
+
+    fn unpublished(&self, path: &Path) -> Checked<()> {
+        let back = |f: i32| {
+            let last = path.fields.iter().rev().find(|(p, _)| *p == (Mark::Own, f));
+            last.is_none_or(|(_, v)| *v == Val::Field(Mark::Own, f))
+        };
+        if back(record::TOP) && back(record::DATA) { Ok(()) } else { Err(Reason::Record) }
+    }
+
+    /// To the runtime, for a stack: as if the portal had not begun.
+    fn jump(&self, path: &Path, at: Memory) -> Checked<()> {
+        if self.pool(at)? != self.c.no_stack || path.called || self.c.way == Way::Out {
+            return Err(Reason::Call);
+        }
+        let told = match self.c.way {
+            Way::In => path.regs[11] == Val::Const(self.c.callee_slot.into()),
+            _ => path.regs[11] == Val::Mark(Mark::Own) && path.regs[0] == Val::Const(self.c.link.into()),
+        };
+        let same = ARGS
+            .into_iter()
+            .chain(PRESERVED)
+            .chain([RBP as u8])
+            .all(|r| path.regs[r as usize] == Val::Initial(r));
+        let quiet =
+            path.regs[RSP] == Val::At(Where::Caller, 0) && path.fields.is_empty() && path.current.is_none();
+        if told && same && quiet && path.regs[10] == Val::Start { Ok(()) } else { Err(Reason::Changed) }
+    }
+}

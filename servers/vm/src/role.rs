@@ -1,0 +1,49 @@
+//! What a component's domain has and a program's has not: devices, shared pages of the image, and that the system stops without it. Given to a
+//! domain that takes a component's place, and taken from the one that had it.
+
+use crate::space::{FOREIGN_RW, leaf_slot, pages_in};
+use crate::{Answer, Machine, Vm};
+use pebble_abi::errno;
+use pebble_abi::map::{self, PAGE, PTE_D, PTE_R, PTE_W};
+
+impl<M: Machine> Vm<M> {
+    /// Pages of a device, or of the image, in a domain that the process server makes. They stay whose they are: not charged, never lent, never
+    /// freed. `pages`: with `PTE_R` and `PTE_W` in the low 16 bits.
+    pub fn map_foreign(&mut self, asid: u64, address: u64, pa: u64, pages: u64) -> Answer {
+        let asid = self.program(asid)?;
+        let (pages, rights) = (pages >> 16, pages & 0xffff);
+        let range = pages_in(map::STARTUP_VA..map::USER_END, address, pages)?;
+        let end = pages.checked_mul(PAGE).and_then(|bytes| pa.checked_add(bytes)).ok_or(errno::EINVAL)?;
+        let ram = map::RAM_PA..map::RAM_PA + map::RAM_BYTES;
+        let outside = end <= ram.start || pa >= ram.end;
+        // The sink is the first page behind the image.
+        let image = pa >= ram.start && end <= self.common()?.sink;
+        if !(outside || image) || pa % PAGE != 0 {
+            return Err(errno::EFAULT);
+        }
+        if rights & PTE_R == 0 || rights & !(PTE_R | PTE_W) != 0 {
+            return Err(errno::EINVAL);
+        }
+        if self.mapped(asid, range.clone()) {
+            return Err(errno::EEXIST);
+        }
+        for va in range.clone().step_by(PAGE as usize) {
+            self.make_l0(asid, va)?;
+        }
+        let flags = if rights & PTE_W != 0 { FOREIGN_RW } else { FOREIGN_RW & !(PTE_W | PTE_D) };
+        for (va, pa) in range.step_by(PAGE as usize).zip((pa..).step_by(PAGE as usize)) {
+            if let Some(l0) = self.l0(asid, va) {
+                self.machine.write(leaf_slot(l0, va), map::pte(pa, flags));
+            }
+        }
+        self.machine.flush(asid);
+        Ok(0)
+    }
+
+    /// Another domain is in this one's place: it may be killed like a program.
+    pub fn discharge(&mut self, asid: u64) -> Answer {
+        let asid = self.alive(asid)?;
+        self.domain_mut(asid).essential = false;
+        Ok(0)
+    }
+}

@@ -1,0 +1,33 @@
+//! The C library, from C and from C++.
+
+mod common;
+
+use std::process::Command;
+
+#[test]
+fn a_c_program_uses_it() {
+    let exe = std::env::current_exe().expect("this test");
+    let deps = exe.parent().expect("its directory");
+    let library = deps.join("libpebble_sfi_runtime.so");
+    assert!(library.exists(), "{}", library.display());
+    let root = env!("CARGO_MANIFEST_DIR");
+    let place = std::env::temp_dir().join(format!("pebble-sfi-host-{}", std::process::id()));
+    let module = place.with_extension("pbl");
+    std::fs::write(&module, common::build("basic", 1)).expect("the module");
+    for (compiler, language) in [("clang-19", "c"), ("clang++-19", "c++")] {
+        let options = ["-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type", "-x", language];
+        let status = Command::new(compiler)
+            .args(options)
+            .args(["-I", &format!("{root}/include"), &format!("{root}/tests/host.c"), "-x", "none"])
+            .arg(&library)
+            .arg("-o")
+            .arg(&place)
+            .status()
+            .expect(compiler);
+        assert!(status.success(), "{compiler}: {status}");
+        let run =
+            Command::new(&place).arg(&module).env("LD_LIBRARY_PATH", deps).output().expect("the program");
+        assert_eq!(String::from_utf8_lossy(&run.stdout), "all is well\n", "{run:?}");
+    }
+    let _ = (std::fs::remove_file(place), std::fs::remove_file(module));
+}

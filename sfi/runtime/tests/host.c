@@ -1,0 +1,61 @@
+/* A C program that uses fault domains; its argument is a module. */
+#include "pebble_host.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t host0(uint64_t constant, pbl_caller caller, uint64_t a, uint64_t b) {
+    (void)caller;
+    return constant + a + b;
+}
+
+#define CHECK(what) \
+    do { \
+        if (!(what)) { \
+            printf("line %d: %s: %s\n", __LINE__, #what, pbl_error()); \
+            return 1; \
+        } \
+    } while (0)
+
+int main(int argc, char **argv) {
+    CHECK(argc == 2);
+    pbl_imports *imports = pbl_imports_new();
+    CHECK(pbl_module_open("/nowhere", imports) == NULL && strstr(pbl_error(), "cannot read"));
+    CHECK(pbl_module_open(argv[1], imports) == NULL && strstr(pbl_error(), "host0"));
+    CHECK(pbl_imports_add(imports, "host0", "smcaiix", (void *)host0, 1000) < 0 && strstr(pbl_error(), "column 7"));
+    CHECK(pbl_imports_add(imports, "host0", "smcaii", (void *)host0, 1000) == 0);
+    pbl_imports_be_lenient(imports);
+    pbl_module *module = pbl_module_open(argv[1], imports);
+    CHECK(module);
+    pbl_instance *plugin = pbl_instance_new(module);
+    CHECK(plugin);
+    pbl_portal *add = pbl_portal_open(plugin, "add", "smii"), *store = pbl_portal_open(plugin, "store", "npii");
+    pbl_portal *callback = pbl_portal_open(plugin, "callback", "smii"), *spin = pbl_portal_open(plugin, "spin", NULL);
+    CHECK(add && store && callback && spin);
+    pbl_outcome sum = pbl_call(add, 40, 2);
+    CHECK(sum.status == PBL_OK && sum.value == 42);
+    pbl_outcome (*typed)(int, long) = (pbl_outcome(*)(int, long))pbl_portal_entry(add);
+    CHECK(typed(1, 2).value == 3);
+    CHECK(pbl_call(callback, 1, 2).value == 1004);
+    CHECK(pbl_call(store, 16, 1).status == PBL_FAULT);
+    pbl_fault fault;
+    CHECK(pbl_fault_take(&fault) && !pbl_fault_take(NULL));
+    CHECK(fault.cause == PBL_CAUSE_MEMORY && fault.address == pbl_instance_base(plugin) + 16);
+    CHECK(!strcmp(fault.function, "store") && strstr(fault.file, "basic.s") && fault.line > 0);
+    CHECK(pbl_instance_poisoned(plugin) == PBL_CAUSE_MEMORY && pbl_instance_reset(plugin) == 0);
+    CHECK(pbl_call_within(spin, 10000, NULL, 0).status == PBL_FAULT);
+    CHECK(pbl_fault_take(&fault) && fault.cause == PBL_CAUSE_DEADLINE);
+    CHECK(pbl_instance_reset(plugin) == 0);
+    pbl_region *region = pbl_region_new(4096);
+    pbl_portal *lent = pbl_portal_open(plugin, "store", "smwi");
+    CHECK(region && lent && pbl_call(lent, pbl_region_address(region), 7).status == PBL_OK);
+    CHECK(*(uint64_t *)pbl_region_address(region) == 7);
+    pbl_portal *open[] = {add, store, callback, spin, lent};
+    for (int i = 0; i < 5; i++) pbl_portal_free(open[i]);
+    pbl_region_free(region);
+    pbl_instance_free(plugin);
+    pbl_module_free(module);
+    pbl_imports_free(imports);
+    puts("all is well");
+    return 0;
+}

@@ -1,0 +1,5 @@
+# fail Instruction bad
+main:
+bad:
+    btq %rax, 8(%rbp)
+    ret

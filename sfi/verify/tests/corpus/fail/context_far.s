@@ -1,0 +1,5 @@
+# fail Context bad
+main:
+bad:
+    movq %gs:-8, %rax
+    ret

@@ -1,0 +1,5 @@
+# fail Delta bad
+main:
+bad:
+    subq $0x40000000, %rbp
+    ud2

@@ -1,0 +1,5 @@
+# fail Delta bad
+main:
+    leaq -64(%rbp), %rbp
+bad:
+    ret

@@ -1,0 +1,8 @@
+# fail Store bad
+# the upper half may stay
+main:
+    cmpxchgl %eax, %ecx
+    addq %gs:0x10000, %rcx
+bad:
+    movq %rax, (%rcx)
+    ret

@@ -1,0 +1,6 @@
+# fail Callee bad
+    record main, seg=RDI
+bad:
+main:
+    movq %rax, (%rdi)
+    ret

@@ -1,0 +1,5 @@
+# fail Record bad
+main:
+    record bad
+    ret
+.set bad, rodata

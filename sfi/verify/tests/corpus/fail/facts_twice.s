@@ -1,0 +1,6 @@
+# fail Record bad
+main:
+    record bad
+    record bad
+bad:
+    ret

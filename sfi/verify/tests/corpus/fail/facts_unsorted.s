@@ -1,0 +1,8 @@
+# fail Record bad
+main:
+    xorl %eax, %eax
+1:  nop
+    record 1b
+    record bad
+bad = main
+    ret

@@ -1,0 +1,5 @@
+# fail FallsOff bad
+main:
+    nop
+    xorl %eax, %eax
+bad:

@@ -1,0 +1,4 @@
+# fail Instruction bad
+main:
+bad:
+    lretq

@@ -1,0 +1,5 @@
+# fail Depth bad
+main:
+    push %rax
+bad:
+    ret

@@ -1,0 +1,5 @@
+# fail Instruction bad
+main:
+bad:
+    movq %fs:0, %rax
+    ret

@@ -1,0 +1,5 @@
+# fail Instruction bad
+main:
+bad:
+    movq %rax, %fs:(%eax)
+    ret

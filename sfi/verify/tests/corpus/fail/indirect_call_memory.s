@@ -1,0 +1,5 @@
+# fail Indirect bad
+main:
+bad:
+    call *(%rax)
+    ret

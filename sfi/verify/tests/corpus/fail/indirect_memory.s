@@ -1,0 +1,4 @@
+# fail Indirect bad
+main:
+bad:
+    jmp *8(%rbp)

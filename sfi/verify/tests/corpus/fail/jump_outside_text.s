@@ -1,0 +1,4 @@
+# fail Target bad
+main:
+bad:
+    jmp .+0x100000

@@ -1,0 +1,4 @@
+# fail Target bad
+main:
+bad:
+    jmp rodata

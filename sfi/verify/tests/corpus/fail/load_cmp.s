@@ -1,0 +1,6 @@
+# fail Load bad
+# level full
+main:
+bad:
+    cmpb $0, (%rax)
+    ret

@@ -1,0 +1,6 @@
+# fail Load bad
+# level full
+main:
+bad:
+    prefetcht0 (%rax)
+    ret

@@ -1,0 +1,5 @@
+# fail Instruction bad
+main:
+bad:
+    paddd %mm1, %mm0
+    ret

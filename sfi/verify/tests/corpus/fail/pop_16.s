@@ -1,0 +1,6 @@
+# fail Prefix bad
+main:
+    push %rax
+bad:
+    popw %ax
+    ret

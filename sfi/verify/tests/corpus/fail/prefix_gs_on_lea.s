@@ -1,0 +1,5 @@
+# fail Prefix bad
+main:
+bad:
+    .byte 0x65, 0x67, 0x8d, 0x00
+    ret

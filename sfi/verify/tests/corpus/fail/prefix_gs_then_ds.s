@@ -1,0 +1,5 @@
+# fail Instruction bad
+main:
+bad:
+    .byte 0x65, 0x3e, 0x67, 0x89, 0x00
+    ret

@@ -1,0 +1,5 @@
+# fail Prefix bad
+main:
+bad:
+    .byte 0xf0, 0x8b, 0x45, 0x00
+    ret

@@ -1,0 +1,5 @@
+# fail Prefix bad
+main:
+bad:
+    .byte 0x66, 0x66, 0x89, 0xc0
+    ret

@@ -1,0 +1,5 @@
+# fail Prefix bad
+main:
+bad:
+    .byte 0xf3, 0x89, 0x45, 0x00
+    ret

@@ -1,0 +1,5 @@
+# fail Prefix bad
+main:
+bad:
+    .byte 0xf2, 0xaa
+    ret

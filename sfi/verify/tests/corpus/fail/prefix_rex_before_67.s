@@ -1,0 +1,5 @@
+# fail Instruction bad
+main:
+bad:
+    .byte 0x48, 0x67, 0x65, 0x89, 0x00
+    ret

@@ -1,0 +1,5 @@
+# fail Instruction bad
+main:
+bad:
+    .byte 0x48, 0x48, 0x89, 0xc0
+    ret

@@ -1,0 +1,5 @@
+# fail Instruction bad
+main:
+bad:
+    .byte 0xc5, 0xfd, 0x6e, 0xc0
+    ret

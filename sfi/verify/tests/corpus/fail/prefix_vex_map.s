@@ -1,0 +1,5 @@
+# fail Instruction bad
+main:
+bad:
+    .byte 0xc4, 0xe4, 0x78, 0x28, 0xc0
+    ret

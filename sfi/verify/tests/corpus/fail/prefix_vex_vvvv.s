@@ -1,0 +1,5 @@
+# fail Instruction bad
+main:
+bad:
+    .byte 0xc5, 0xf0, 0x28, 0xc0
+    ret

@@ -1,0 +1,5 @@
+# fail Instruction bad
+main:
+bad:
+    .byte 0x8f, 0xe9, 0x78, 0x12, 0xc0
+    ret

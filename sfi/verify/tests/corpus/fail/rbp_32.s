@@ -1,0 +1,5 @@
+# fail DataStackPointer bad
+main:
+bad:
+    addl $8, %ebp
+    ret

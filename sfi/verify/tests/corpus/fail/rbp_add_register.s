@@ -1,0 +1,5 @@
+# fail DataStackPointer bad
+main:
+bad:
+    addq %rax, %rbp
+    ret

@@ -1,0 +1,5 @@
+# fail DataStackPointer bad
+main:
+bad:
+    andq $-32, %rbp
+    ret

@@ -1,0 +1,5 @@
+# fail DataStackPointer bad
+main:
+bad:
+    movq 8(%rax), %rbp
+    ret

@@ -1,0 +1,5 @@
+# fail DataStackPointer bad
+main:
+bad:
+    movb $0, %bpl
+    ret

@@ -1,0 +1,8 @@
+# fail DataStackPointer bad
+main:
+    push %rbp
+    pop %rax
+    push %rax
+bad:
+    pop %rbp
+    ret

@@ -1,0 +1,5 @@
+# fail DataStackPointer bad
+main:
+bad:
+    xchgq %rax, %rbp
+    ret

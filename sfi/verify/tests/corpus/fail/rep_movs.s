@@ -1,0 +1,6 @@
+# fail String bad
+main:
+    confine %esi, %rsi
+bad:
+    rep movsb
+    ret

@@ -1,0 +1,5 @@
+# fail String bad
+main:
+bad:
+    rep stosb
+    ret

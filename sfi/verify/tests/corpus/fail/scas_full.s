@@ -1,0 +1,6 @@
+# fail String bad
+# level full
+main:
+bad:
+    repne scasb
+    ret

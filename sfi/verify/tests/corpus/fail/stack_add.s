@@ -1,0 +1,5 @@
+# fail StackPointer bad
+main:
+bad:
+    addq $8, %rsp
+    ret

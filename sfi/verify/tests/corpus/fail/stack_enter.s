@@ -1,0 +1,5 @@
+# fail Instruction bad
+main:
+bad:
+    enter $64, $0
+    ret

@@ -1,0 +1,5 @@
+# fail StackPointer bad
+main:
+bad:
+    movq %rsp, %rax
+    ret

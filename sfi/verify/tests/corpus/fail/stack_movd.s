@@ -1,0 +1,5 @@
+# fail StackPointer bad
+main:
+bad:
+    movq %xmm0, %rsp
+    ret

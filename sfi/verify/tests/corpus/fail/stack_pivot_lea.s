@@ -1,0 +1,5 @@
+# fail StackPointer bad
+main:
+bad:
+    leaq 64(%rdi), %rsp
+    ret

@@ -1,0 +1,6 @@
+# fail StackPointer bad
+main:
+    push %rax
+bad:
+    pop %rsp
+    ret

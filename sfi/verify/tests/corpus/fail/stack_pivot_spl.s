@@ -1,0 +1,5 @@
+# fail StackPointer bad
+main:
+bad:
+    movb %al, %spl
+    ret

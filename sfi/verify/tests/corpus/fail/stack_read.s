@@ -1,0 +1,5 @@
+# fail StackPointer bad
+main:
+bad:
+    movq 8(%rsp), %rax
+    ret

@@ -1,0 +1,5 @@
+# fail StackPointer bad
+main:
+bad:
+    shlxq %rax, %rdx, %rsp
+    ret

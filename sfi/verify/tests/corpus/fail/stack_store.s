@@ -1,0 +1,6 @@
+# fail StackPointer bad
+# forging the return address
+main:
+bad:
+    movq %rax, (%rsp)
+    ret

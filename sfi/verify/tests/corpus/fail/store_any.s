@@ -1,5 +1,0 @@
-# fail Store bad
-main:
-bad:
-    movq %rax, (%rax)
-    ret

@@ -1,0 +1,5 @@
+# fail Store bad
+main:
+bad:
+    lock cmpxchg16b (%rcx)
+    ret

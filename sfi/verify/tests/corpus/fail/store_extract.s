@@ -1,0 +1,5 @@
+# fail Store bad
+main:
+bad:
+    vextracti128 $1, %ymm0, (%rax)
+    ret

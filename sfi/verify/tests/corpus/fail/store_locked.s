@@ -1,0 +1,5 @@
+# fail Store bad
+main:
+bad:
+    lock incl (%rax)
+    ret

@@ -1,0 +1,5 @@
+# fail Store bad
+main:
+bad:
+    shll %cl, (%rcx)
+    ret

@@ -1,0 +1,5 @@
+# fail Store bad
+main:
+bad:
+    vmovups %ymm0, (%rax)
+    ret

@@ -1,0 +1,5 @@
+# fail Instruction bad
+main:
+bad:
+    int $0x80
+    ret

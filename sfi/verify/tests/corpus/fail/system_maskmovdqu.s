@@ -1,0 +1,5 @@
+# fail Instruction bad
+main:
+bad:
+    maskmovdqu %xmm1, %xmm0
+    ret

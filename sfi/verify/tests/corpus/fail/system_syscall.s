@@ -1,0 +1,5 @@
+# fail Instruction bad
+main:
+bad:
+    syscall
+    ret

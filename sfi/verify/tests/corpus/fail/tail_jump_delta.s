@@ -1,0 +1,5 @@
+# fail Label bad
+main:
+    leaq -64(%rbp), %rbp
+bad:
+    jmp main

@@ -1,0 +1,5 @@
+# fail Label bad
+main:
+    push %rax
+bad:
+    jmp main

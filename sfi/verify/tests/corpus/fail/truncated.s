@@ -1,0 +1,5 @@
+# fail Truncated bad
+main:
+    ret
+bad:
+    .byte 0x48, 0xc7, 0xc0, 0x01
