@@ -7,6 +7,7 @@
 //! * [`thread`] the thread block and its invocation stack
 //! * [`call`] the calling convention of a portal
 //! * [`sys`] the portals that every domain has, with their fixed indices
+//! * [`control`] interposition
 //! * [`link`] the records by which a component says what it exports and imports
 //! * [`capability`] the capability table
 //! * [`scheduler`] what the scheduler is told at boot
@@ -18,6 +19,7 @@
 
 pub mod call;
 pub mod capability;
+pub mod control;
 pub mod errno;
 pub mod handover;
 pub mod link;

@@ -98,7 +98,10 @@ pub const COUNTERS_OFF: u64 = STACK_QUEUES_OFF + MAX_DOMAINS as u64 * 8;
 pub const MAX_COUNTERS: usize = 256;
 /// Stack descriptors, 16 bytes: next descriptor (or 0), initial stack pointer.
 pub const STACK_DESC_OFF: u64 = COUNTERS_OFF + MAX_COUNTERS as u64 * 8;
-pub const KDATA_BYTES: u64 = STACK_DESC_OFF + MAX_STACKS as u64 * 16;
+/// The scheduler's own state, which stays where it is when another instance takes over; generated code does not touch it.
+pub const SCHEDULER_OFF: u64 = (STACK_DESC_OFF + MAX_STACKS as u64 * 16).next_multiple_of(PAGE);
+pub const SCHEDULER_BYTES: u64 = 5 * PAGE;
+pub const KDATA_BYTES: u64 = SCHEDULER_OFF + SCHEDULER_BYTES;
 /// The capability table ([`crate::capability`]), in systems that have a capability manager: read and write.
 pub const CAPABILITIES_VA: u64 = NUCLEUS_VA + 0x4_0000;
 /// Thread blocks, a page each: read and write.

@@ -37,6 +37,8 @@ portals! {
     SYS_SEM_PUBLISH = 21, "pm.sem_publish", "p1: index of P, p2..p4: name";
     SYS_INTERFACE = 23, "pm.interface", "p1..p3: name; number of the own interface of that name, for SYS_PORTAL_CREATE";
     SYS_THREAD_EXIT = 22, "scheduler.thread_exit", "ends the calling thread";
+    SYS_CONTROL = 32, "pm.control", "interposition: p1: operation (abi/src/control.rs)";
+    SYS_PROCESS = 33, "process.control", "p1: a suspended child, or 0 for a copy of the caller and of the stack at p3, p2: handler; returns the child, all of whose portals lead there. p2 0: starts the copy, p3: entry, p4: stack pointer";
 }
 
 /// Portals that only trusted components import: at fixed indices, since assembly names them.

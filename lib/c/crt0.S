@@ -6,19 +6,25 @@
  * somebody else's tp, so it gets a block of its own for as long as it lasts. gp is never used: the nucleus
  * destroys it.
  */
-#include <pebble.h>
+#include "internal.h"
 
     .globl __image_va
     .set __image_va, IMAGE_VA
 
     .section .text.crt0, "ax"
 /* Makes the thread-local block. Returns to t5; changes sp, tp and t1 to t4 and t6 only. */
-    .type tls_block, @function
+    .globl __pebble_tls
+    .type __pebble_tls, @function
+__pebble_tls:
 tls_block:
+    addi sp, sp, -STACK_HEAD
     lui t1, %hi(__tls_size)
     addi t1, t1, %lo(__tls_size)
-    sub sp, sp, t1
-    mv tp, sp
+    sub tp, sp, t1
+    sd tp, STACK_HEAD - 8(sp)
+    addi sp, tp, -CONTROL_BYTES
+    sd zero, CONTROL_MODE(tp)
+    sd zero, CONTROL_STATUS(tp)
     add t1, t1, tp              /* t1: end of the block */
     lui t2, %hi(__tbss_offset)
     addi t2, t2, %lo(__tbss_offset)
@@ -36,7 +42,7 @@ tls_block:
     addi t3, t3, 8
 4:  bltu t3, t1, 3b
     jr t5
-    .size tls_block, . - tls_block
+    .size __pebble_tls, . - __pebble_tls
 
     .globl _start
     .type _start, @function
@@ -67,6 +73,7 @@ __pebble_enter:
     sd ra, 0(sp)
     sd s0, 8(sp)
     sd tp, 16(sp)
+    sd zero, 24(sp)             /* a handler's block, if there was one on this stack, is overwritten */
     mv s0, sp
     jal t5, tls_block
     jalr t0

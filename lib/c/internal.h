@@ -4,6 +4,22 @@
 
 #include <pebble.h>
 
+/*
+ * Words below every thread-local block, by which a handler and the calls that it makes know of each other (control.S). The word
+ * at the very top of a stack points to its block.
+ */
+#define CONTROL_BYTES 144
+#define CONTROL_MODE (-8)     /* 0: no handler; 1: for a stub without words and results; 2: for any */
+#define CONTROL_RA (-16)
+#define CONTROL_TP (-24)      /* the caller's */
+#define CONTROL_VALUE (-32)   /* the last invoke_portal's */
+#define CONTROL_STATUS (-40)  /* of the last call */
+#define CONTROL_RESULTS (-88) /* six words */
+#define CONTROL_WORDS (-128)  /* five words of the caller */
+#define STACK_HEAD 16         /* above the block */
+
+#ifndef __ASSEMBLER__
+
 /* Records the transport status; the value, or -1 and errno if the call failed. */
 long __portal_done(long value, unsigned long status);
 
@@ -27,4 +43,5 @@ struct __lock {
     int depth;
 };
 
+#endif
 #endif

@@ -40,18 +40,6 @@ portal_call_results:
     ret
     .size portal_call_results, . - portal_call_results
 
-    .section .text.invoke_portal, "ax"
-    .globl invoke_portal
-    .type invoke_portal, @function
-invoke_portal:
-    addi sp, sp, -16
-    sd ra, 8(sp)
-    call portal_call
-    ld ra, 8(sp)
-    addi sp, sp, 16
-    tail __portal_done
-    .size invoke_portal, . - invoke_portal
-
     .section .text.invoke_portal_results, "ax"
     .globl invoke_portal_results
     .type invoke_portal_results, @function
@@ -108,6 +96,31 @@ fork:
     addi sp, sp, FRAME
     ret
     .size fork, . - fork
+
+    .section .text.__domain_fork, "ax"
+    .globl __domain_fork
+    .type __domain_fork, @function
+__domain_fork:
+    addi sp, sp, -FRAME
+    each_saved sd, fsd
+    mv a1, a0
+    mv a0, sp
+    call __domain_fork_frame    /* (frame, handler) -> child's domain or -1 */
+    ld ra, 0(sp)
+    addi sp, sp, FRAME
+    ret
+    .size __domain_fork, . - __domain_fork
+
+/* The child's thread: on the frame, in the copy of the stack. */
+    .section .text.__domain_fork_start, "ax"
+    .globl __domain_fork_start
+    .type __domain_fork_start, @function
+__domain_fork_start:
+    each_saved ld, fld
+    li a0, 0
+    addi sp, sp, FRAME
+    ret
+    .size __domain_fork_start, . - __domain_fork_start
 
 /* The new thread: a0 is the image that __fork made, whose first word is the size of the copy. */
     .section .text.__fork_start, "ax"

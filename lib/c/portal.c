@@ -10,12 +10,15 @@ extern char __pebble_entries[];
 void *__pebble_functions[ENTRIES];
 
 __thread long portal_results[MAX_RESULTS];
-static __thread unsigned long last_status;
 
-unsigned long portal_status(void) { return last_status; }
+static unsigned long *last_status(void) {
+    return (unsigned long *)((char *)__builtin_thread_pointer() + CONTROL_STATUS);
+}
+
+unsigned long portal_status(void) { return *last_status(); }
 
 long __portal_done(long value, unsigned long status) {
-    last_status = status;
+    *last_status() = status;
     if (status == 0)
         return value;
     switch (portal_status_code(status)) {
@@ -48,13 +51,14 @@ int __pack(const char *name, long words[], size_t count) {
 }
 
 void portal_perror(const char *what) {
-    int domain = portal_status_domain(last_status);
-    switch (portal_status_code(last_status)) {
+    unsigned long status = portal_status();
+    int domain = portal_status_domain(status);
+    switch (portal_status_code(status)) {
     case 0: perror(what); break;
     case PORTAL_DEAD: fprintf(stderr, "%s: domain %d died\n", what, domain); break;
     case PORTAL_CLOSED: fprintf(stderr, "%s: portal to domain %d is closed\n", what, domain); break;
     case PORTAL_INTERRUPTED: fprintf(stderr, "%s: interrupted in domain %d\n", what, domain); break;
-    default: fprintf(stderr, "%s: transport error %#lx\n", what, last_status);
+    default: fprintf(stderr, "%s: transport error %#lx\n", what, status);
     }
 }
 
@@ -71,18 +75,20 @@ int portal_close_many(int first, int count) {
 
 int portal_close(int index) { return portal_close_many(index, 1); }
 
-/* "npaii>2" is passed as "npaii" in one word, and 2. */
+/* "npaii>2" is passed as "npaii" in one word, and 2; letters 9 to 11 from bit 8 of the second on. */
 static int parse_spec(const char *spec, long *letters, long *results) {
     size_t length = strcspn(spec, ">");
     const char *rest = spec + length;
-    *letters = *results = 0;
-    if (length > sizeof *letters)
+    long words[2] = {0, 0};
+    if (length > 11)
         return 0;
-    memcpy(letters, spec, length);
+    memcpy(words, spec, length);
+    *letters = words[0];
+    *results = words[1] << 8;
     if (*rest == 0)
         return 1;
-    *results = rest[1] - '0';
-    return *results >= 1 && *results <= MAX_RESULTS && rest[2] == 0;
+    *results |= rest[1] - '0';
+    return rest[1] >= '1' && rest[1] <= '0' + MAX_RESULTS && rest[2] == 0;
 }
 
 int portal_register(const char *name, const char *spec, void *function) {

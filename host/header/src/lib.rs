@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use pebble_abi::{call, errno, link, map, status, sys};
+use pebble_abi::{call, control, errno, link, map, status, sys};
 
 const TEMPLATE: &str = include_str!("../../../lib/c/pebble.h.in");
 
@@ -46,6 +46,10 @@ fn constants() -> String {
         ("PORTAL_DEAD", status::DEAD as usize, "status: the domain died while it had the call"),
         ("PORTAL_CLOSED", status::CLOSED as usize, "status: closed, or the interface withdrawn"),
         ("PORTAL_INTERRUPTED", status::INTERRUPTED as usize, "status: the caller's domain is being removed"),
+        ("CONTROL_NOTIFY", control::NOTIFY as usize, "operations of SYS_CONTROL"),
+        ("CONTROL_NOTICE", control::NOTICE as usize, ""),
+        ("CONTROL_CREATE_CHILD", control::CREATE_CHILD as usize, ""),
+        ("CONTROL_BEHALF_INDEX", control::BEHALF_INDEX as usize, ""),
         ("TIME_HZ", map::TIME_HZ as usize, "ticks of hrtime in a second"),
         ("IMAGE_VA", map::IMAGE_VA as usize, "where components are linked"),
         ("STACK_SLOT", map::STACK_SLOT as usize, "size and alignment of a stack"),
@@ -57,6 +61,8 @@ fn constants() -> String {
     ] {
         define(&mut out, name, value as u64, meaning);
     }
+    let places: Vec<String> = control::PLACE.iter().map(u8::to_string).collect();
+    let _ = writeln!(out, "#define BEHALF_PLACES {} /* portals on behalf, plus one */", places.join(","));
     out
 }
 

@@ -1,6 +1,6 @@
 //! The portals that every domain has (`pebble_abi::sys`), typed.
 
-use crate::portal::{Broken, call};
+use crate::portal::{Broken, call, call_once};
 use pebble_abi::{errno, link, sys};
 
 /// What a service answered: its error number (positive).
@@ -15,25 +15,25 @@ fn answer(result: Result<i64, Broken>) -> Result<u64, Errno> {
 }
 
 pub fn get_asid() -> u16 {
-    call(sys::SYS_GET_ASID, []).unwrap_or(0) as u16
+    call_once(sys::SYS_GET_ASID, []).unwrap_or(0) as u16
 }
 
 pub fn get_thread_id() -> u16 {
-    call(sys::SYS_GET_THREAD_ID, []).unwrap_or(0) as u16
+    call_once(sys::SYS_GET_THREAD_ID, []).unwrap_or(0) as u16
 }
 
 /// Ticks of 100 ns since power-on.
 pub fn hrtime() -> u64 {
-    call(sys::SYS_HRTIME, []).unwrap_or(0) as u64
+    call_once(sys::SYS_HRTIME, []).unwrap_or(0) as u64
 }
 
 pub fn yield_now() {
-    let _ = call(sys::SYS_YIELD, []);
+    let _ = call_once(sys::SYS_YIELD, []);
 }
 
 /// Sleeps until an absolute time in ticks.
 pub fn hrsleep(until: u64) -> Result<u64, Errno> {
-    answer(call(sys::SYS_HRSLEEP, [until]))
+    answer(call_once(sys::SYS_HRSLEEP, [until]))
 }
 
 /// Starts a thread in this domain; it ends when `entry` returns. Priority 0: that of the caller.
@@ -97,13 +97,13 @@ pub fn sem_publish(index: usize, name: &str) -> Result<u64, Errno> {
 /// P. Fails when the wait was cut short.
 #[inline]
 pub fn sem_wait(index: usize) -> Result<u64, Errno> {
-    answer(call(index, []))
+    answer(call_once(index, []))
 }
 
 /// V.
 #[inline]
 pub fn sem_post(index: usize) -> Result<u64, Errno> {
-    answer(call(index + 1, []))
+    answer(call_once(index + 1, []))
 }
 
 /// For servers, inside a call: `count` portals into this domain, its interfaces from `interface` on with `constant` compiled in, in

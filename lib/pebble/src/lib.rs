@@ -3,6 +3,7 @@
 //! * [`component!`] its entry, [`export!`] what it offers, [`import!`] what it needs
 //! * [`portal`] calls through portals
 //! * [`api`] the portals that every domain has, typed
+//! * [`control`] children whose portals lead here
 //! * [`sync`] locks made of semaphores
 //! * [`handover`] replacing a server while it is called
 //! * [`io`] open files, standard input and output, [`print!`]
@@ -25,6 +26,8 @@ pub mod attack;
 #[cfg(target_os = "none")]
 pub mod buffer;
 #[cfg(target_os = "none")]
+pub mod control;
+#[cfg(target_os = "none")]
 pub mod handover;
 #[cfg(target_os = "none")]
 pub mod heap;
@@ -44,3 +47,7 @@ mod start;
 pub mod sync;
 #[cfg(target_os = "none")]
 pub mod window;
+#[cfg(target_os = "none")]
+mod within;
+#[cfg(target_os = "none")]
+pub use within::call_within;

@@ -3,7 +3,7 @@
 //! [`Lock`] counts who holds or wants it in one atomic word; a semaphore of the scheduler is made, and P and V are called,
 //! only when two threads meet. [`Exclusive`] is for domains that run with interrupts off.
 //!
-//! A lock can be *closed*, when the server is replaced ([`crate::handover`]): a bit far above the count, so that whoever comes
+//! A lock can be *closed*, when the server is replaced ([`crate::handover`]): a bit below the count, so that whoever comes
 //! finds the word not to be 0, as if somebody had the lock, and looks closer. The count alone decides whose turn it is.
 
 use crate::{api, handover, portal};
@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Mutual exclusion among the threads that are in this domain.
 pub struct Lock<T> {
-    /// Threads that hold it or wait for it, and perhaps [`CLOSED`].
+    /// [`ONE`] for each thread that holds it or waits for it, and perhaps [`CLOSED`].
     wanted: AtomicUsize,
     /// Index of the P portal; 0 until two threads first meet.
     semaphore: AtomicUsize,
@@ -24,7 +24,8 @@ pub struct Lock<T> {
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 /// Bit of `wanted`: who gets the lock must leave the server.
-const CLOSED: usize = 1 << 32;
+const CLOSED: usize = 1;
+const ONE: usize = 2;
 /// Ticks between two looks at a closed lock by the server's own threads.
 const PATIENCE: u64 = 10_000;
 
@@ -75,7 +76,7 @@ impl<T> Lock<T> {
     /// nobody else wants the lock.
     #[inline]
     pub fn enter(&self) -> Result<Guard<'_, T>, Queued<'_, T>> {
-        match self.wanted.fetch_add(1, Ordering::Acquire) {
+        match self.wanted.fetch_add(ONE, Ordering::Acquire) {
             0 => Ok(Guard { lock: self }),
             before => Err(Queued { lock: self, before }),
         }
@@ -105,18 +106,6 @@ impl<T> Lock<T> {
     /// The server is being replaced: no call takes place here.
     pub fn is_closed(&self) -> bool {
         self.wanted.load(Ordering::Acquire) & CLOSED != 0
-    }
-
-    /// Given up, while the word was `before`: must the holder [`pass_on`](Self::pass_on)? Not for a closed lock, for which that is done here.
-    #[cold]
-    fn awaited(&self, before: usize) -> bool {
-        if before & CLOSED == 0 {
-            return true;
-        }
-        if before as u32 != 1 {
-            self.pass_on();
-        }
-        false
     }
 
     /// Lets the next one in: what [`Guard::release`] has left to do.
@@ -149,7 +138,7 @@ impl<'a, T> Queued<'a, T> {
     /// The lock, open or closed.
     #[cold]
     fn turn(self) -> Guard<'a, T> {
-        if self.before as u32 != 0 {
+        if self.before >= ONE {
             let index = self.lock.semaphore();
             while portal::call_once(index, []) != Ok(0) {}
         }
@@ -182,23 +171,21 @@ impl<T> Guard<'_, T> {
     #[inline]
     #[must_use = "somebody may wait for `pass_on`"]
     pub fn release(guard: Self) -> bool {
-        let lock = core::mem::ManuallyDrop::new(guard).lock;
-        let before = lock.wanted.fetch_sub(1, Ordering::Release);
-        before != 1 && lock.awaited(before)
+        core::mem::ManuallyDrop::new(guard).lock.wanted.fetch_sub(ONE, Ordering::Release) >= 2 * ONE
     }
 }
 
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        let before = self.lock.wanted.fetch_sub(1, Ordering::Release);
-        if before != 1 && self.lock.awaited(before) {
+        if self.lock.wanted.fetch_sub(ONE, Ordering::Release) >= 2 * ONE {
             self.lock.pass_on();
         }
     }
 }
 
 /// State of an exclusive domain: its entries run one at a time, to their end, with interrupts off.
+#[repr(transparent)]
 pub struct Exclusive<T>(UnsafeCell<T>);
 
 // SAFETY: by the domain's manifest no two entries are ever under way at once.

@@ -103,6 +103,14 @@ pub fn semaphore_words() -> &'static [core::sync::atomic::AtomicI64; map::MAX_SE
     unsafe { &*((map::SHARED_DATA_VA + map::SEMAPHORES_OFF) as *const _) }
 }
 
+/// What the scheduler keeps from one instance to the next, all zero at boot. `T` is the same type in every instance, or at least has the same
+/// layout, and is made of integers.
+pub fn scheduler_state<T: Send>() -> &'static crate::sync::Exclusive<T> {
+    const { assert!(size_of::<crate::sync::Exclusive<T>>() as u64 <= map::SCHEDULER_BYTES, "state too large") };
+    // SAFETY: mapped read-write for good, at a page; entries of all instances run one at a time, with interrupts off.
+    unsafe { &*((map::SHARED_DATA_VA + map::SCHEDULER_OFF) as *const _) }
+}
+
 /// The file archive (file server), `len` bytes.
 pub fn archive(len: usize) -> &'static [u8] {
     // SAFETY: mapped read-only; nobody has it mapped for writing.

@@ -41,7 +41,7 @@ struct Emitter<'a> {
     door: &'a Door,
     site: usize,
     /// Branches to the place where the runtime finds a stack.
-    no_stack: [Option<usize>; 2],
+    no_stack: [Option<usize>; 3],
     /// Branch of a lending that failed.
     not_lent: Option<usize>,
     /// Places that need the constant.
@@ -98,6 +98,10 @@ impl Emitter<'_> {
                 self.a.load(R10, R10, i32::from(link) * 8);
                 self.a.test(R10);
                 self.no_stack();
+                // The callee may have been reset since.
+                self.a.compare32(R10, field(record::SLOT), self.c.callee_slot);
+                let hole = self.a.jump_not_equal();
+                self.note_no_stack(hole);
                 self.callee = R10;
             }
             Op::TakeStack => {
@@ -332,7 +336,7 @@ impl Emitter<'_> {
         for hole in holes.into_iter().flatten() {
             self.a.aim(hole, here);
         }
-        if holes != [None; 2] {
+        if holes != [None; 3] {
             let hole = self.a.lea_here(R10);
             self.a.aim(hole, 0);
             if self.c.way == Way::Across {
@@ -360,7 +364,7 @@ pub fn emit(door: &Door, c: &Crossing) -> Result<Code, EmitError> {
         c,
         door,
         site: 0,
-        no_stack: [None; 2],
+        no_stack: [None; 3],
         not_lent: None,
         pool: [(0, None); 8],
         callee: R11,

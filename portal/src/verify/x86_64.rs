@@ -12,8 +12,10 @@
 //!   and nothing else in the registers that are to be hidden;
 //! * back at the caller each preserved register, both stack pointers, `gs` and the record are as before.
 
+mod exit;
+
 use crate::isa::x86_64::decode::{Insn, Memory, decode};
-use crate::sfi::{ARGS, Crossing, Door, PRESERVED, STACK_BYTES, Way, record};
+use crate::sfi::{Crossing, Door, PRESERVED, STACK_BYTES, Way, record};
 use crate::spec::{Stack, State as Kept};
 use arrayvec::ArrayVec;
 use core::fmt;
@@ -127,6 +129,8 @@ struct Path {
     current: Option<Mark>,
     /// `gs` has been written, and the current mark not yet.
     stale: bool,
+    /// The thread's home in the callee is not one of an instance that is gone.
+    alive: bool,
     called: bool,
     lent: Option<bool>,
     given_back: bool,
@@ -169,6 +173,7 @@ pub fn verify(code: &[u8], pool_at: usize, door: &Door, c: &Crossing) -> Result<
         gs: if c.way == Way::In { None } else { Some(Way::Out) },
         current: None,
         stale: false,
+        alive: false,
         called: false,
         lent: None,
         given_back: false,
@@ -222,7 +227,8 @@ impl Checker<'_> {
         let same = equal == taken;
         match core::mem::replace(&mut path.asked, Asked::Nothing) {
             Asked::Nothing => return Err(Reason::Branch),
-            Asked::Slot if same => path.gs = Some(Way::In),
+            Asked::Slot if same && self.c.way == Way::In => path.gs = Some(Way::In),
+            Asked::Slot if same => path.alive = true,
             Asked::Current if same => (path.gs, path.current) = (Some(Way::Out), None),
             // Another instance may be in `gs` by now.
             Asked::Current => path.gs = None,
@@ -369,7 +375,8 @@ impl Checker<'_> {
                     if path.regs[reg as usize] == Val::LendStatus { Asked::Lent } else { Asked::Null };
             }
             Insn::CompareConstant { at, value } => {
-                let slot = self.load(path, at)? == Val::Field(Mark::Current, record::SLOT);
+                let mark = if self.c.way == Way::In { Mark::Current } else { Mark::Linked };
+                let slot = self.load(path, at)? == Val::Field(mark, record::SLOT);
                 if !slot || value != self.c.callee_slot {
                     return Err(Reason::SegmentBase);
                 }
@@ -512,200 +519,5 @@ impl Checker<'_> {
             path.gs = None;
         }
         Ok(())
-    }
-
-    /// All that must hold where the callee begins.
-    fn entry(&self, path: &Path) -> Checked<()> {
-        let word =
-            |at: i32| path.words.iter().rev().find(|(p, _)| *p == (Where::Callee, at)).map(|(_, v)| *v);
-        let caller = |val: Option<Val>| matches!(val, Some(Val::At(Where::Caller, _)));
-        let callee = self.callee();
-        match self.c.way {
-            Way::In => {
-                let framed = path.regs[RSP] == Val::At(Where::Callee, -8) && caller(word(-8));
-                if !framed {
-                    return Err(Reason::Frame);
-                }
-                if path.gs != Some(Way::In) {
-                    return Err(Reason::SegmentBase);
-                }
-            }
-            Way::Across => {
-                let host = word(-8) == Some(Val::At(Where::Process, 0));
-                if path.regs[RSP] != Val::At(Where::Callee, -16) || !host || !caller(word(-16)) {
-                    return Err(Reason::Frame);
-                }
-                let home = if callee == Mark::Fresh { Mark::CalleeHome } else { Mark::Linked };
-                let right = path.current == Some(home) || path.current == Some(Mark::CalleeHome);
-                if path.gs != Some(Way::In) || !right || path.stale {
-                    return Err(Reason::SegmentBase);
-                }
-                self.published(path)?;
-            }
-            Way::Out => {
-                if !matches!(path.regs[RSP], Val::At(Where::Process, at) if at % 16 == 0) {
-                    return Err(Reason::StackPointer);
-                }
-                self.published(path)?;
-            }
-        }
-        if self.c.way != Way::Out && path.regs[RBP] != Val::Field(callee, record::DATA) {
-            return Err(Reason::DataStack);
-        }
-        self.arguments(path)?;
-        let full = self.door.state == Kept::Full;
-        if full && self.c.way != Way::Out && path.vectors != 0xffff {
-            return Err(Reason::Vectors);
-        }
-        if (full || self.c.hide) && self.c.way != Way::Out {
-            let preserved = |r: u8| PRESERVED.contains(&r) && !full;
-            let open = |r: u8| {
-                matches!(r as usize, RSP | RBP) || preserved(r) || ARGS[..self.door.args.len()].contains(&r)
-            };
-            if let Some(r) = (0..16).find(|r| !open(*r) && path.regs[*r as usize] != Val::Const(0)) {
-                return Err(Reason::Hidden(r));
-            }
-        }
-        Ok(())
-    }
-
-    /// The caller's record says where a call back in begins.
-    fn published(&self, path: &Path) -> Checked<()> {
-        let field = |f: i32| path.fields.iter().rev().find(|(p, _)| *p == (Mark::Own, f)).map(|(_, v)| *v);
-        let top = matches!(field(record::TOP), Some(Val::At(Where::Caller, _)));
-        let data = field(record::DATA) == Some(Val::Initial(RBP as u8));
-        if top && data { Ok(()) } else { Err(Reason::Record) }
-    }
-
-    fn arguments(&self, path: &Path) -> Checked<()> {
-        let mut word = 0;
-        for (i, letter) in self.door.args.iter().enumerate() {
-            let holds = path.regs[ARGS[i] as usize];
-            let own = match self.c.way {
-                Way::In => Mark::Current,
-                _ => Mark::Own,
-            };
-            let right = if Door::is_word(*letter) {
-                word += 1;
-                match self.door.lends() {
-                    true => holds == Val::Lent(i as u8),
-                    false => holds == Val::Initial(ARGS[word - 1]),
-                }
-            } else {
-                let plain = match letter {
-                    b'c' => holds == Val::Const(self.c.constant),
-                    b'=' => holds == Val::Const(self.c.index.into()),
-                    b'a' if self.c.way == Way::Out => holds == Val::Field(Mark::Own, record::DOMAIN),
-                    b'a' => holds == Val::Const(self.c.caller.into()),
-                    b'd' => {
-                        holds == Val::Field(own, record::THREAD_ID)
-                            || holds == Val::Field(Mark::Fresh, record::THREAD_ID)
-                    }
-                    b'h' => holds == Val::Time,
-                    _ => holds == Val::Const(0),
-                };
-                plain || (self.door.lends() && holds == Val::Lent(i as u8))
-            };
-            if !right {
-                return Err(Reason::Argument(i as u8));
-            }
-        }
-        Ok(())
-    }
-
-    /// All that must hold where the caller goes on.
-    fn leave(&self, path: &Path) -> Checked<()> {
-        let (way, full) = (self.c.way, self.door.state == Kept::Full);
-        let failed = path.lent == Some(false);
-        if !path.called && !failed {
-            return Err(Reason::Call);
-        }
-        if path.regs[RSP] != Val::At(Where::Caller, 0) && path.regs[RSP] != Val::Field(Mark::Own, record::TOP)
-        {
-            return Err(Reason::StackPointer);
-        }
-        let kept = |r: usize| path.regs[r] == Val::Initial(r as u8);
-        let preserved = PRESERVED.into_iter().chain((way != Way::Out).then_some(RBP as u8));
-        if let Some(r) = preserved.into_iter().find(|r| !kept(*r as usize)) {
-            return Err(Reason::Preserved(r));
-        }
-        let results = match failed {
-            true => path.regs[0] == Val::Const(0) || path.regs[0] == Val::Any,
-            false => {
-                matches!(path.regs[0], Val::Result(0) | Val::Any) && self.door.lends()
-                    || path.regs[0] == Val::Result(0)
-            }
-        };
-        let status = match path.regs[2] {
-            Val::Const(0) => !failed,
-            Val::LendStatus => failed,
-            _ => false,
-        };
-        if !results {
-            return Err(Reason::Result);
-        }
-        if !status {
-            return Err(Reason::Status);
-        }
-        if way != Way::Out && path.called && !path.cleared {
-            return Err(Reason::Outstanding);
-        }
-        if self.door.lends() && !path.given_back {
-            return Err(Reason::Call);
-        }
-        if way != Way::In {
-            self.unpublished(path)?;
-            if path.gs != Some(Way::Out) || path.current.is_some_and(|m| m != Mark::OwnHome) || path.stale {
-                return Err(Reason::SegmentBase);
-            }
-        }
-        let fresh = self.door.stack == Stack::New && way != Way::Out;
-        let queued = |v: &((Mark, i32), Val)| v.0.1 == record::QUEUE && self.mark(v.1) == Some(Mark::Fresh);
-        if fresh && !path.fields.iter().any(queued) {
-            return Err(Reason::Queue);
-        }
-        if self.c.control && way != Way::Out && !path.controls {
-            return Err(Reason::Control);
-        }
-        if self.c.x87 && way != Way::Out && path.called && !(path.exceptions && path.emptied) {
-            return Err(Reason::Control);
-        }
-        if (full || (self.c.wide && way == Way::Out)) && path.vectors != 0xffff {
-            return Err(Reason::Vectors);
-        }
-        if full || (self.c.hide && way != Way::In) {
-            let hidden = [1u8, 6, 7, 8, 9, 10, 11];
-            if let Some(r) = hidden.into_iter().find(|r| path.regs[*r as usize] != Val::Const(0)) {
-                return Err(Reason::Hidden(r));
-            }
-        }
-        Ok(())
-    }
-
-    fn unpublished(&self, path: &Path) -> Checked<()> {
-        let back = |f: i32| {
-            let last = path.fields.iter().rev().find(|(p, _)| *p == (Mark::Own, f));
-            last.is_none_or(|(_, v)| *v == Val::Field(Mark::Own, f))
-        };
-        if back(record::TOP) && back(record::DATA) { Ok(()) } else { Err(Reason::Record) }
-    }
-
-    /// To the runtime, for a stack: as if the portal had not begun.
-    fn jump(&self, path: &Path, at: Memory) -> Checked<()> {
-        if self.pool(at)? != self.c.no_stack || path.called || self.c.way == Way::Out {
-            return Err(Reason::Call);
-        }
-        let told = match self.c.way {
-            Way::In => path.regs[11] == Val::Const(self.c.callee_slot.into()),
-            _ => path.regs[11] == Val::Mark(Mark::Own) && path.regs[0] == Val::Const(self.c.link.into()),
-        };
-        let same = ARGS
-            .into_iter()
-            .chain(PRESERVED)
-            .chain([RBP as u8])
-            .all(|r| path.regs[r as usize] == Val::Initial(r));
-        let quiet =
-            path.regs[RSP] == Val::At(Where::Caller, 0) && path.fields.is_empty() && path.current.is_none();
-        if told && same && quiet && path.regs[10] == Val::Start { Ok(()) } else { Err(Reason::Changed) }
     }
 }

@@ -14,7 +14,7 @@ use pebble::api;
 use pebble::io::{self, File};
 use pebble::link::More;
 use pebble::mmio::Mmio;
-use pebble::portal::{call, instructions, timed_call};
+use pebble::portal::{call_once as call, instructions, timed_call};
 use pebble_bench::{Job, ROUNDS, Samples};
 
 pebble::import! {

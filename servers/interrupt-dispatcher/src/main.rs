@@ -3,7 +3,8 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use pebble::abi::{errno, sys};
+use pebble::abi::{errno, handover as ask, sys};
+use pebble::link::More;
 use pebble::mmio::Mmio;
 use pebble::portal::tail;
 use pebble_interrupt_dispatcher::{Action, action, enable_bit, plic};
@@ -15,6 +16,8 @@ pebble::import! {
 pebble::export!("irq.entry", "nmi", entry: fn(u64));
 pebble::export!("irq.enable", "nmi", enable: fn(u64));
 pebble::export!("irq.ack", "nmi", ack: fn(u64));
+pebble::export_wide!("irq.handover", "nmiii>4", handover);
+pebble::export!("irq.takeover", "nmiiiii", takeover: fn(u64));
 pebble::component!(main);
 
 const PRIORITY: Mmio = Mmio::new(plic::PRIORITY_PAGE, 0x1000);
@@ -52,4 +55,13 @@ extern "C" fn ack(source: u64) -> i64 {
     }
     CONTEXT.write32(plic::CLAIM, source as u32);
     0
+}
+
+/// All state is the PLIC's: two instances may be called at once, and there is nothing to hand over.
+extern "C" fn handover(what: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: &mut More) -> i64 {
+    if what == ask::LEAVE { 1 } else { 0 }
+}
+
+extern "C" fn takeover(what: u64) -> i64 {
+    if what == ask::WAITS { 1 } else { 0 }
 }

@@ -11,8 +11,12 @@ use pebble_abi::{map, thread};
 pub struct Frame {
     /// Offset of its return code in the arena.
     pub code: u64,
+    /// Offset in the thread block of its lowest word: of a call, the address at which the caller goes on.
+    pub base: u64,
     pub caller: u16,
     pub callee: u16,
+    /// Of the portal in the caller's table.
+    pub index: u16,
 }
 
 /// The thread that asks, and the top of its invocation stack, which its block does not hold while it runs.
@@ -48,7 +52,10 @@ pub fn any(
         }
         let word = machine.code_word(code - 8);
         let size = (word & 0xffff) * 8;
-        if size == 0 || visit(Frame { code, caller: (word >> 16) as u16, callee: (word >> 32) as u16 }) {
+        let (caller, callee) = ((word >> 16) as u16, (word >> 32) as u16);
+        let base = (offset + 8).wrapping_sub(size);
+        let index = (word >> 48) as u16;
+        if size == 0 || visit(Frame { code, base, caller, callee, index }) {
             return true;
         }
         top = top.wrapping_sub(size);

@@ -18,8 +18,10 @@
 extern crate alloc;
 
 pub mod arena;
+pub mod control;
 pub mod frames;
 pub mod manager;
+pub mod notify;
 pub mod open;
 pub mod succession;
 
@@ -36,6 +38,7 @@ pub trait Machine {
     fn threads(&self) -> impl Iterator<Item = u16>;
     /// Word of a thread block at this offset.
     fn thread_word(&self, tid: u16, offset: u64) -> u64;
+    fn set_thread_word(&mut self, tid: u16, offset: u64, word: u64);
     /// Word of the nucleus data (stack queues, descriptors, counters) at this offset.
     fn data(&self, offset: u64) -> u64;
     fn set_data(&mut self, offset: u64, word: u64);
@@ -47,5 +50,8 @@ pub trait Machine {
     fn stack(&mut self, asid: u16) -> Result<u64, i64>;
     /// The callee of an `s` portal sees the caller's stacks.
     fn share_stacks(&mut self, owner: u16, other: u16) -> Result<(), i64>;
+    /// Direct addresses for portals with windows: of a domain's level-1 table, of its window control page.
+    fn space(&mut self, asid: u16) -> Result<u64, i64>;
+    fn windows(&mut self, asid: u16) -> Result<u64, i64>;
     fn free_semaphore(&mut self, id: u16);
 }

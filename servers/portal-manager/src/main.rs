@@ -5,6 +5,10 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+mod behalf;
+
+use behalf::{control, control_new, on_behalf, subject};
+use pebble::abi::call::MAX_RESULTS;
 use pebble::abi::link::{pack, unpack};
 use pebble::abi::{errno, map, sys};
 use pebble::api::Errno;
@@ -32,6 +36,10 @@ pebble::import! {
     THREAD_BITS = "vm.thread_bits";
     SEM_ALLOC = "scheduler.sem_alloc";
     SEM_FREE = "scheduler.sem_free";
+    SPACE = "vm.space";
+    WINDOWS = "vm.windows";
+    SBRK = "vm.sbrk_for";
+    THREAD_CREATE = "vm.thread_create_for";
 }
 pebble::export!("pm.open", "npaiii", open: fn(u64, u64, u64, u64));
 pebble::export!("pm.register", "npaiiiii", register: fn(u64, u64, u64, u64, u64, u64));
@@ -43,9 +51,13 @@ pebble::export!("pm.sem_create", "npaii", sem_create: fn(u64, u64, u64));
 pebble::export!("pm.sem_publish", "npaiiii", sem_publish: fn(u64, u64, u64, u64, u64));
 pebble::export!("pm.sem_open", "npaiii", sem_open: fn(u64, u64, u64, u64));
 pebble::export!("pm.domain_attach", "npi", domain_attach: fn(u64));
-pebble::export!("pm.open_for", "npiiii", open: fn(u64, u64, u64, u64));
+pebble::export!("pm.open_for", "npiiii", open_for: fn(u64, u64, u64, u64));
 pebble::export!("pm.retire", "npi", retire: fn(u64));
 pebble::export!("pm.reclaim", "npi", reclaim: fn(u64));
+pebble::export!("pm.control_new", "npiii", control_new: fn(u64, u64, u64));
+pebble::export_wide!("pm.control", "npaiiii>4", control);
+pebble::export_wide!("pm.behalf", "npciiiii>4", on_behalf);
+pebble::export_wide!("pm.subject", "np>4", subject);
 pebble::export!("pm.adopt", "npii", adopt: fn(u64, u64));
 pebble::export!("pm.import", "npiiii", import: fn(u64, u64, u64, u64));
 pebble::export!("pm.offer", "npiiiii", offer: fn(u64, u64, u64, u64, u64));
@@ -86,6 +98,15 @@ fn answer(import: &Import, p: [u64; 5]) -> Result<u64, Errno> {
     }
 }
 
+/// The answer is an address of the nucleus's half, a negative word like an error.
+fn address(import: &Import, asid: u16) -> Result<u64, i64> {
+    match import.call([asid.into(), 0, 0, 0, 0]) {
+        Ok(error @ -4095..=-1) => Err(-error),
+        Ok(address) => Ok(address as u64),
+        Err(_) => Err(errno::EIO),
+    }
+}
+
 impl Machine for Real {
     fn set_table(&mut self, asid: u16, index: u16, word: u64) {
         TABLES.write(u64::from(asid) * map::TABLE_BYTES + u64::from(index) * 8, word);
@@ -115,6 +136,10 @@ impl Machine for Real {
         THREADS.read(u64::from(tid) * map::PAGE + offset)
     }
 
+    fn set_thread_word(&mut self, tid: u16, offset: u64, word: u64) {
+        THREADS.write(u64::from(tid) * map::PAGE + offset, word);
+    }
+
     fn data(&self, offset: u64) -> u64 {
         SHARED_DATA.read(offset)
     }
@@ -137,6 +162,14 @@ impl Machine for Real {
 
     fn share_stacks(&mut self, owner: u16, other: u16) -> Result<(), i64> {
         answer(&SHARE_STACKS, [owner.into(), other.into(), 0, 0, 0]).map(|_| ())
+    }
+
+    fn space(&mut self, asid: u16) -> Result<u64, i64> {
+        address(&SPACE, asid)
+    }
+
+    fn windows(&mut self, asid: u16) -> Result<u64, i64> {
+        address(&WINDOWS, asid)
     }
 
     fn free_semaphore(&mut self, id: u16) {
@@ -162,7 +195,15 @@ fn manager() -> Result<Guard<'static, Option<Manager>>, i64> {
 /// One request: its result as the word that goes back.
 fn request(work: impl FnOnce(&mut Manager, &mut Real) -> Result<u64, i64>) -> i64 {
     let outcome = manager().and_then(|mut guard| match guard.as_mut() {
-        Some(manager) => work(manager, &mut Real { bits: [0; 4] }),
+        Some(manager) => {
+            let machine = &mut Real { bits: [0; 4] };
+            manager.serving = 0;
+            let answer = work(manager, machine);
+            if manager.news() {
+                manager.announce(machine, current()?);
+            }
+            answer
+        }
         None => Err(errno::EIO),
     });
     outcome.map_or_else(|error| -error, |value| value as i64)
@@ -172,6 +213,10 @@ fn request(work: impl FnOnce(&mut Manager, &mut Real) -> Result<u64, i64>) -> i6
 fn survey(machine: &mut Real) -> Result<Current, i64> {
     let (_, bits) = THREAD_BITS.call_wide([0; 5]).map_err(|_| errno::EIO)?;
     machine.bits = bits;
+    current()
+}
+
+fn current() -> Result<Current, i64> {
     let top = TOP.call([0; 5]).map_err(|_| errno::EIO)? as u64;
     Ok(Current { tid: ((top - map::THREADS_VA) / map::PAGE) as u16, top })
 }
@@ -199,18 +244,45 @@ extern "C" fn open(asid: u64, a: u64, b: u64, c: u64) -> i64 {
     })
 }
 
-extern "C" fn register(asid: u64, a: u64, b: u64, c: u64, spec: u64, entry: u64) -> i64 {
+/// The loader opens what a program imports.
+extern "C" fn open_for(asid: u64, a: u64, b: u64, c: u64) -> i64 {
     request(|m, machine| {
-        let (mut bytes, mut letters) = ([0; 24], [0; 8]);
-        let name = name([a, b, c], &mut bytes)?;
-        let len = unpack(&[spec], &mut letters);
-        let spec = core::str::from_utf8(&letters[..len]).ok().and_then(|s| Spec::parse(s).ok());
-        let mut spec = spec.ok_or(errno::EINVAL)?;
-        spec.results = (entry >> 32 & 7) as u8;
-        let number = m.register(machine, asid, name, spec, entry & 0xffff_ffff)?;
-        answer(&NAME, [asid, a, b, c, number.into()]).inspect_err(|_| m.unregister(number))?;
-        Ok(number.into())
+        tidy(m, machine)?;
+        let interface = answer(&LOOKUP, [asid, a, b, c, 0])? as u16;
+        m.domain(asid)?;
+        let opener = m.outermost(asid as u16);
+        if u64::from(opener) == asid {
+            return m.open(machine, asid, interface).map(u64::from);
+        }
+        // Its controller must be allowed to, too: it is who calls.
+        answer(&LOOKUP, [opener.into(), a, b, c, 0])?;
+        m.open_below(machine, asid, interface).map(u64::from)
     })
+}
+
+extern "C" fn register(asid: u64, a: u64, b: u64, c: u64, spec: u64, entry: u64) -> i64 {
+    request(|m, machine| do_register(m, machine, asid, [a, b, c, spec, entry]))
+}
+
+/// A specification out of its words: eight letters; results in bits 32 and up of the second, letters 9 to 11 in bits 40 and up.
+fn spec(first: u64, rest: u64) -> Result<Spec, i64> {
+    let mut letters = [0; 16];
+    let len = unpack(&[first, rest >> 40], &mut letters);
+    let spec = core::str::from_utf8(&letters[..len]).ok().and_then(|s| Spec::parse(s).ok());
+    let mut spec = spec.ok_or(errno::EINVAL)?;
+    if spec.results == 0 {
+        spec.results = (rest >> 32 & 7).min(MAX_RESULTS as u64) as u8;
+    }
+    Ok(spec)
+}
+
+fn do_register(m: &mut Manager, machine: &mut Real, asid: u64, p: [u64; 5]) -> Result<u64, i64> {
+    let [a, b, c, first, entry] = p;
+    let mut bytes = [0; 24];
+    let name = name([a, b, c], &mut bytes)?;
+    let number = m.register(machine, asid, name, spec(first, entry)?, entry & 0xffff_ffff)?;
+    answer(&NAME, [asid, a, b, c, number.into()]).inspect_err(|_| m.unregister(number))?;
+    Ok(number.into())
 }
 
 extern "C" fn interface(asid: u64, a: u64, b: u64, c: u64) -> i64 {
@@ -223,6 +295,10 @@ extern "C" fn interface(asid: u64, a: u64, b: u64, c: u64) -> i64 {
 extern "C" fn create(server: u64, client: u64, interface: u64, count: u64, constant: u64) -> i64 {
     request(|m, machine| {
         tidy(m, machine)?;
+        if m.domain(client)?.behalf != 0 {
+            let subject = m.subject(machine, current()?, 1, true);
+            m.serving = if subject.caller == subject.domain { 0 } else { subject.domain };
+        }
         m.create(machine, server, client, interface, count, constant).map(u64::from)
     })
 }
@@ -236,22 +312,30 @@ extern "C" fn close(asid: u64, first: u64, count: u64) -> i64 {
 }
 
 extern "C" fn sem_create(asid: u64, initial: u64, patient: u64) -> i64 {
-    request(|m, machine| {
-        tidy(m, machine)?;
-        // So far from the end of a word that no V can reach it.
-        if initial > i32::MAX as u64 {
-            return Err(errno::EINVAL);
-        }
-        m.domain(asid)?;
-        let id = answer(&SEM_ALLOC, [initial, asid, u64::from(patient == 0), 0, 0])? as u16;
-        m.own_semaphore(asid, id);
-        let index = m.semaphore(machine, asid, id);
-        if index.is_err() {
-            m.own_semaphore(0, id);
-            machine.free_semaphore(id);
-        }
-        index.map(u64::from)
-    })
+    request(|m, machine| do_sem_create(m, machine, asid, initial, patient))
+}
+
+fn do_sem_create(
+    m: &mut Manager,
+    machine: &mut Real,
+    asid: u64,
+    initial: u64,
+    patient: u64,
+) -> Result<u64, i64> {
+    tidy(m, machine)?;
+    // So far from the end of a word that no V can reach it.
+    if initial > i32::MAX as u64 {
+        return Err(errno::EINVAL);
+    }
+    m.domain(asid)?;
+    let id = answer(&SEM_ALLOC, [initial, asid, u64::from(patient == 0), 0, 0])? as u16;
+    m.own_semaphore(asid, id);
+    let index = m.semaphore(machine, asid, id);
+    if index.is_err() {
+        m.own_semaphore(0, id);
+        machine.free_semaphore(id);
+    }
+    index.map(u64::from)
 }
 
 extern "C" fn sem_publish(asid: u64, index: u64, a: u64, b: u64, c: u64) -> i64 {
@@ -270,11 +354,17 @@ extern "C" fn sem_open(asid: u64, a: u64, b: u64, c: u64) -> i64 {
     })
 }
 
+/// What portal code must know of a living domain.
+fn view(asid: u64) -> Result<pebble_portal::Domain, i64> {
+    let (state, [satp, _, _, flags]) = DOMAIN_INFO.call_wide([asid, 0, 0, 0, 0]).map_err(|_| errno::EIO)?;
+    if state != 1 {
+        return Err(errno::ESRCH);
+    }
+    Ok(pebble_portal::Domain { asid: asid as u16, satp, float: flags & 1 == 1, ..Default::default() })
+}
+
 extern "C" fn domain_attach(asid: u64) -> i64 {
-    request(|m, machine| {
-        let view = view(asid)?;
-        m.attach(machine, view).map(|()| 0)
-    })
+    request(|m, machine| m.attach(machine, view(asid)?).map(|()| 0))
 }
 
 extern "C" fn retire(asid: u64) -> i64 {
@@ -300,15 +390,6 @@ extern "C" fn count(asid: u64, on: u64) -> i64 {
     })
 }
 
-/// What the VM manager says of a living domain, as portals see it.
-fn view(asid: u64) -> Result<pebble_portal::Domain, i64> {
-    let (state, [satp, _, _, flags]) = DOMAIN_INFO.call_wide([asid]).map_err(|_| errno::EIO)?;
-    if state != 1 {
-        return Err(errno::ESRCH);
-    }
-    Ok(pebble_portal::Domain { asid: asid as u16, satp, float: flags & 1 == 1, ..Default::default() })
-}
-
 extern "C" fn adopt(role: u64, asid: u64) -> i64 {
     request(|m, machine| view(asid).and_then(|view| m.adopt(machine, role, view)).map(|()| 0))
 }
@@ -323,13 +404,10 @@ extern "C" fn import(asid: u64, a: u64, b: u64, c: u64) -> i64 {
 }
 
 /// `entry`: bits 32 to 34 further result words, 40 and up the domain.
-extern "C" fn offer(a: u64, b: u64, c: u64, spec: u64, entry: u64) -> i64 {
+extern "C" fn offer(a: u64, b: u64, c: u64, first: u64, entry: u64) -> i64 {
     request(|m, _| {
-        let (mut bytes, mut letters) = ([0; 24], [0; 8]);
-        let len = unpack(&[spec], &mut letters);
-        let spec = core::str::from_utf8(&letters[..len]).ok().and_then(|s| Spec::parse(s).ok());
-        let mut spec = spec.ok_or(errno::EINVAL)?;
-        spec.results = spec.results.max((entry >> 32 & 7) as u8);
+        let mut bytes = [0; 24];
+        let spec = self::spec(first, entry & 0xff_ffff_ffff)?;
         m.offer(entry >> 40, name([a, b, c], &mut bytes)?, spec, entry & 0xffff_ffff).map(|()| 0)
     })
 }

@@ -14,6 +14,8 @@ use pebble_portal::Spec;
 pub const MAX_PORTALS: usize = 1024;
 /// Stacks that a domain gets for its queue when it first registers an `n` interface.
 pub const STACKS: usize = 4;
+/// Of a change that no thread of the domain has made.
+pub(crate) const UNMADE: u16 = u16::MAX;
 /// Code in limbo is looked through once there are so many runs.
 const LIMBO: usize = 48;
 
@@ -39,9 +41,12 @@ pub struct Slot {
     pub run: Run,
     pub constant: u64,
     pub counter: Option<u16>,
+    /// The controlled domain for which it was opened; 0: for the table's own.
+    pub subject: u16,
 }
 
 pub struct Interface {
+    /// Empty: a controller's handler, for stubs alone.
     pub name: String,
     /// 0: withdrawn.
     pub asid: u16,
@@ -65,9 +70,22 @@ pub struct Domain {
     /// Lowest index that may be free.
     pub hint: usize,
     pub open: usize,
-    /// Has stacks in its queue.
-    pub stacks: bool,
+    /// Stacks in its queue.
+    pub stacks: u16,
     pub counting: bool,
+    /// The domain that all its portals lead to, and the handler there; 0: not controlled.
+    pub controller: u16,
+    pub handler: u64,
+    /// Index of the portals on behalf, in the table of the outermost controller and so in those of all below; 0: none.
+    pub behalf: u16,
+    /// Threads of domains that it controls: so many stacks its handlers may need.
+    pub served: u16,
+    /// Its own threads, if it is controlled: what its controllers count.
+    pub(crate) serves: u16,
+    /// Where it goes on after a call that changed its table.
+    pub notify: u64,
+    /// Changes that it has not been told of: the thread that made them (or [`UNMADE`]), index.
+    pub(crate) notices: Vec<(u16, u16)>,
     /// Domains that see its stacks, for `s` portals: a bit each.
     pub(crate) shown: [u64; map::MAX_DOMAINS / 64],
 }
@@ -97,6 +115,12 @@ pub struct Manager {
     pub(crate) boot_semaphores: Vec<(String, u16)>,
     /// Common code that answers -EBADF: where closed portals lead.
     pub(crate) closed: u64,
+    /// The controlled domain for which the request at work was made, or 0.
+    pub serving: u16,
+    /// Entries of tables that the request at work has changed: domain, index.
+    pub(crate) changes: Vec<(u16, u16)>,
+    /// Where threads go on that were sent to their domain's `notify` first: thread, frame, address.
+    pub(crate) detours: Vec<(u16, u64, u64)>,
 }
 
 impl Manager {
@@ -109,7 +133,7 @@ impl Manager {
             domain.alive = true;
             domain.image = true;
             domain.role = d.asid;
-            domain.stacks = true;
+            domain.stacks = STACKS as u16;
             domain.view = pebble_portal::Domain {
                 asid: d.asid,
                 satp: map::satp(d.asid, d.root),
@@ -141,7 +165,7 @@ impl Manager {
                 Some("scheduler.v") => Goal::Signal(p.constant as u16),
                 Some(_) => Goal::Interface(p.interface),
             };
-            *domain.slot(p.index) = Slot { goal, run, constant: p.constant, counter: None };
+            *domain.slot(p.index) = Slot { goal, run, constant: p.constant, ..Slot::default() };
             domain.open += 1;
         }
         let system = sys::ALL
@@ -167,6 +191,9 @@ impl Manager {
             moved: 0,
             boot_semaphores: info.semaphores.iter().map(|s| (s.name.clone(), s.id)).collect(),
             closed: info.code.none,
+            serving: 0,
+            changes: Vec::new(),
+            detours: Vec::new(),
         })
     }
 
@@ -195,7 +222,7 @@ impl Manager {
             if entry == 0 || entry >= map::USER_END || domain.view.exclusive {
                 return Err(errno::EINVAL);
             }
-            spec.stack == pebble_portal::spec::Stack::New && !domain.stacks
+            spec.stack == pebble_portal::spec::Stack::New
         };
         let asid = asid as u16;
         if self.interfaces.iter().any(|i| i.asid != 0 && i.name == name) {
@@ -205,9 +232,24 @@ impl Manager {
             return Err(errno::EACCES);
         }
         if needs_stacks {
-            self.provide_stacks(machine, asid)?;
+            self.stacks(machine, asid, STACKS as u16)?;
         }
         self.add_interface(Interface { name: name.into(), asid, entry, spec, role: 0 })
+    }
+
+    /// At least so many stacks in a domain's queue.
+    pub(crate) fn stacks(&mut self, machine: &mut impl Machine, asid: u16, count: u16) -> Result<(), i64> {
+        while self.domains[asid as usize].stacks < count {
+            let top = machine.stack(asid)?;
+            self.give_stack(machine, asid, top)?;
+            self.domains[asid as usize].stacks += 1;
+        }
+        Ok(())
+    }
+
+    /// Stacks for a domain's queue, if it has none.
+    pub(crate) fn provide_stacks(&mut self, machine: &mut impl Machine, asid: u16) -> Result<(), i64> {
+        self.stacks(machine, asid, STACKS as u16)
     }
 
     pub(crate) fn add_interface(&mut self, interface: Interface) -> Result<u16, i64> {
@@ -222,18 +264,6 @@ impl Manager {
             }
             None => Err(errno::EAGAIN),
         }
-    }
-
-    /// Stacks for a domain's queue, if it has none.
-    pub(crate) fn provide_stacks(&mut self, machine: &mut impl Machine, asid: u16) -> Result<(), i64> {
-        if !self.domains[asid as usize].stacks {
-            for _ in 0..STACKS {
-                let top = machine.stack(asid)?;
-                self.give_stack(machine, asid, top)?;
-            }
-            self.domains[asid as usize].stacks = true;
-        }
-        Ok(())
     }
 
     /// Names of the form `server.method` belong to the component of the image that has any of that server.
@@ -318,6 +348,7 @@ impl Manager {
     pub fn retire(&mut self, machine: &mut impl Machine, asid: u64) -> Result<Vec<u16>, i64> {
         self.domain(asid)?.alive = false;
         let asid = asid as u16;
+        self.release(machine, asid);
         self.abandon(machine, asid.into());
         let vacant = self.vacate_role(machine, asid);
         for i in self.interfaces.iter_mut().filter(|i| i.asid == asid) {
@@ -376,6 +407,7 @@ impl Manager {
         for domain in &mut self.domains {
             domain.shown[n / 64] &= !(1 << (n % 64));
         }
+        self.drop_handlers();
         self.sweep(machine, current);
         Ok(())
     }

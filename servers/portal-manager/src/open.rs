@@ -5,7 +5,7 @@ use crate::arena::{Run, Take};
 use crate::manager::{Goal, MAX_PORTALS, Manager, Slot};
 use crate::succession::NOBODY;
 use pebble_abi::{errno, map, status, sys};
-use pebble_portal::spec::{Spec, Stack};
+use pebble_portal::spec::{Spec, Stack, Window};
 use pebble_portal::{Code, Connection, Shape, Short, Target, compile_into, ir, verify};
 
 /// For portals whose shape ignores the specification.
@@ -20,8 +20,12 @@ pub(crate) fn plain() -> Spec {
 
 impl Manager {
     /// `count` consecutive free slots; the table grows as needed.
-    fn find(&mut self, machine: &mut impl Machine, asid: u16, count: usize) -> Result<usize, i64> {
+    pub(crate) fn find(&mut self, machine: &mut impl Machine, asid: u16, count: usize) -> Result<usize, i64> {
         let domain = &mut self.domains[asid as usize];
+        // Its portals are made by whoever controls it.
+        if domain.controller != 0 {
+            return Err(errno::EPERM);
+        }
         if domain.open + count > MAX_PORTALS {
             return Err(errno::EMFILE);
         }
@@ -29,7 +33,18 @@ impl Manager {
         let first = (domain.hint..map::TABLE_ENTRIES - count)
             .find(|n| (*n..n + count).all(free))
             .ok_or(errno::EMFILE)?;
-        while (first + count).div_ceil(map::TABLE_ENTRIES_PER_PAGE) > usize::from(domain.pages) + 1 {
+        // What was skipped is too short for this many; single portals still fit there.
+        if count == 1 {
+            domain.hint = first + 1;
+        }
+        self.grow(machine, asid, first + count)?;
+        Ok(first)
+    }
+
+    /// The table has pages up to this index.
+    pub(crate) fn grow(&mut self, machine: &mut impl Machine, asid: u16, end: usize) -> Result<(), i64> {
+        let domain = &mut self.domains[asid as usize];
+        while end.div_ceil(map::TABLE_ENTRIES_PER_PAGE) > usize::from(domain.pages) + 1 {
             let page = u32::from(domain.pages) + 1;
             machine.grow_table(asid, page)?;
             for entry in 0..map::TABLE_ENTRIES_PER_PAGE {
@@ -38,11 +53,7 @@ impl Manager {
             }
             domain.pages += 1;
         }
-        // What was skipped is too short for this many; single portals still fit there.
-        if count == 1 {
-            domain.hint = first + 1;
-        }
-        Ok(first)
+        Ok(())
     }
 
     fn place(&mut self, machine: &mut impl Machine, words: &[u32]) -> Result<Run, i64> {
@@ -69,9 +80,29 @@ impl Manager {
         shape: Shape,
         c: &Connection,
     ) -> Result<Run, i64> {
+        self.make_with(machine, spec, shape, c, false)
+    }
+
+    /// A stub (`keep`) returns the status that the handler has in `a1`, which every other portal clears at its return: a controller
+    /// answers for the portal that it stands for, and can feign errors only to its own child.
+    fn make_with(
+        &mut self,
+        machine: &mut impl Machine,
+        spec: &Spec,
+        shape: Shape,
+        c: &Connection,
+        keep: bool,
+    ) -> Result<Run, i64> {
+        const CLEAR_STATUS: u32 = 0x593;
+        const KEEP_STATUS: u32 = 0x5_8593;
         let mut code = Code::default();
         compile_into(spec, shape, c, Target::Riscv64, &mut code).map_err(|_| errno::EINVAL)?;
         verify::verify(&code.words, spec, shape, c, Target::Riscv64).map_err(|_| errno::EINVAL)?;
+        if keep {
+            let first = usize::from(code.ret_at.ok_or(errno::EINVAL)?) / 4;
+            let first = code.words.get_mut(first).filter(|word| **word == CLEAR_STATUS);
+            *first.ok_or(errno::EINVAL)? = KEEP_STATUS;
+        }
         self.place(machine, &code.words)
     }
 
@@ -105,15 +136,35 @@ impl Manager {
             let dead = i.entry as u16;
             return self.build_vacant(machine, dead, &c);
         }
-        (c.callee, c.entry) = (self.domains[i.asid as usize].view, i.entry);
+        let (callee, stub) = (i.asid, i.name.is_empty());
         let spec = i.spec.clone();
+        c.entry = i.entry;
+        if spec.windows().next().is_some() {
+            self.lend(machine, asid, callee, &spec)?;
+            c.caller = self.domains[asid as usize].view;
+        }
+        c.callee = self.domains[callee as usize].view;
         // Two exclusive domains share no stack, and keep no frame between them.
         let tail = c.caller.exclusive && c.callee.exclusive && shape == Shape::Call;
         let shape = if tail { Shape::Tail } else { shape };
         if spec.stack == Stack::Shared && c.callee.asid != asid {
             self.show_stacks(machine, asid, c.callee.asid)?;
         }
-        self.make(machine, &spec, shape, &c)
+        self.make_with(machine, &spec, shape, &c, stub && shape == Shape::Call)
+    }
+
+    /// What windows need of the two domains: asked for once.
+    fn lend(&mut self, machine: &mut impl Machine, caller: u16, callee: u16, spec: &Spec) -> Result<(), i64> {
+        let moves = spec.windows().any(|(_, w, _)| matches!(w, Window::Tear | Window::Get));
+        if self.domains[caller as usize].view.l1 == 0 {
+            self.domains[caller as usize].view.l1 = machine.space(caller)?;
+        }
+        for asid in [Some(callee), moves.then_some(caller)].into_iter().flatten() {
+            if self.domains[asid as usize].view.windows == 0 {
+                self.domains[asid as usize].view.windows = machine.windows(asid)?;
+            }
+        }
+        Ok(())
     }
 
     /// Asks the VM manager once for each pair.
@@ -142,10 +193,12 @@ impl Manager {
         first: usize,
         goals: &[(Goal, u64)],
     ) -> Result<(), i64> {
+        // Below an outermost controller, which has opened it, a stub is nobody's.
+        let subject = if self.domains[asid as usize].controller == 0 { self.serving } else { 0 };
         for (n, (goal, constant)) in goals.iter().enumerate() {
             let index = (first + n) as u16;
             let counter = if self.domains[asid as usize].counting { self.counter(machine) } else { None };
-            let mut slot = Slot { goal: *goal, run: Run::default(), constant: *constant, counter };
+            let mut slot = Slot { goal: *goal, run: Run::default(), constant: *constant, counter, subject };
             match self.build(machine, asid, index, &slot) {
                 Ok(run) => slot.run = run,
                 Err(error) => {
@@ -157,15 +210,21 @@ impl Manager {
             *self.domains[asid as usize].slot(index) = slot;
             self.domains[asid as usize].open += 1;
             machine.set_table(asid, index, map::CODE_VA + u64::from(slot.run.at));
+            self.changed(asid, index);
+        }
+        if subject != 0 {
+            let mirrored = self.replicate(machine, subject, first..first + goals.len());
+            return mirrored.inspect_err(|_| self.vacate(machine, asid, first, goals.len()));
         }
         Ok(())
     }
 
-    fn vacate(&mut self, machine: &mut impl Machine, asid: u16, first: usize, count: usize) {
+    pub(crate) fn vacate(&mut self, machine: &mut impl Machine, asid: u16, first: usize, count: usize) {
         for index in first..first + count {
             machine.set_table(asid, index as u16, self.closed);
             let slot = core::mem::take(self.domains[asid as usize].slot(index as u16));
             self.discard(slot);
+            self.changed(asid, index as u16);
             let domain = &mut self.domains[asid as usize];
             domain.open -= 1;
             domain.hint = domain.hint.min(index).max(sys::FIRST_FREE);
@@ -330,6 +389,24 @@ impl Manager {
 
     /// A new domain: its table as every domain has it.
     pub fn attach(&mut self, machine: &mut impl Machine, view: pebble_portal::Domain) -> Result<(), i64> {
+        self.found(machine, view)?;
+        let asid = view.asid;
+        machine.set_table(asid, sys::SYS_GET_THREAD_ID as u16, self.code.get_thread_id);
+        machine.set_table(asid, sys::SYS_HRTIME as u16, self.code.hrtime);
+        self.identity(machine, view)?;
+        self.domains[asid as usize].open += 3;
+        for (index, interface) in self.system.clone() {
+            self.fill(machine, asid, index.into(), &[(Goal::Interface(interface), 0)])?;
+        }
+        Ok(())
+    }
+
+    /// A new domain: a table that leads nowhere but out of it.
+    pub(crate) fn found(
+        &mut self,
+        machine: &mut impl Machine,
+        view: pebble_portal::Domain,
+    ) -> Result<(), i64> {
         let asid = view.asid;
         let domain = self
             .domains
@@ -349,13 +426,6 @@ impl Manager {
         machine.set_table(asid, sys::UNWIND as u16, self.code.unwound);
         machine.set_table(asid, sys::NO_STACK as u16, self.code.no_stack[float]);
         machine.set_table(asid, sys::THREAD_END as u16, self.code.thread_exit);
-        machine.set_table(asid, sys::SYS_GET_THREAD_ID as u16, self.code.get_thread_id);
-        machine.set_table(asid, sys::SYS_HRTIME as u16, self.code.hrtime);
-        self.identity(machine, view)?;
-        self.domains[asid as usize].open += 3;
-        for (index, interface) in self.system.clone() {
-            self.fill(machine, asid, index.into(), &[(Goal::Interface(interface), 0)])?;
-        }
         Ok(())
     }
 

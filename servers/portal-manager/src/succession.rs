@@ -26,6 +26,9 @@ use pebble_portal::{Connection, Shape, Short, Spec, ir};
 /// Owner of the interfaces of a role that nobody has; no domain ever has this number.
 pub const NOBODY: u16 = map::MAX_DOMAINS as u16 - 1;
 
+/// Name of an interface that nobody can look up.
+const UNLISTED: &str = " ";
+
 /// What outlives the domain that has a role.
 pub struct Role {
     pub number: u16,
@@ -37,6 +40,8 @@ pub struct Role {
     system: Vec<(u16, Goal, u64)>,
     /// What else it held.
     may: Vec<Goal>,
+    /// It imports `nucleus.top`.
+    top: bool,
 }
 
 struct Offer {
@@ -53,7 +58,7 @@ pub struct Successor {
     /// Interfaces with their entries in the new domain; clients' slots with their new code. Both empty until prepared.
     entries: Vec<(u16, u64)>,
     portals: Vec<(u16, u16, Slot)>,
-    /// Nameless interfaces, for those who help it into its role.
+    /// Unlisted interfaces, for those who help it into its role.
     reached: Vec<u16>,
 }
 
@@ -79,8 +84,11 @@ impl Manager {
         // What the last one opened while it ran is no more the role's than the stranger's; what the role ever imported stays.
         may.extend(self.roles.iter().filter(|r| r.number == number).flat_map(|r| r.may.iter().copied()));
         may.dedup();
+        // Of the nucleus's portals only this one is imported at an index that is not fixed.
+        let top = others.iter().any(|s| s.goal == Goal::Common)
+            || self.roles.iter().any(|r| r.number == number && r.top);
         self.roles.retain(|r| r.number != number);
-        self.roles.push(Role { number, trusted, exclusive, kept, system, may });
+        self.roles.push(Role { number, trusted, exclusive, kept, system, may, top });
     }
 
     /// Whether the names of a role stay reserved when its domain dies.
@@ -242,6 +250,9 @@ impl Manager {
             let held = role.system.iter().any(|(i, ..)| usize::from(*i) == *index);
             return if held { Ok(*index as u16) } else { Err(errno::EACCES) };
         }
+        if name == "nucleus.top" {
+            return if role.top { self.own_top(machine, asid as u16) } else { Err(errno::EACCES) };
+        }
         let goal = match name.strip_prefix("semaphore.") {
             Some(name) => {
                 let named = self.boot_semaphores.iter().find(|(n, _)| n == name);
@@ -260,6 +271,17 @@ impl Manager {
             Goal::Interface(interface) => self.open(machine, asid, interface),
             _ => Err(errno::EACCES),
         }
+    }
+
+    /// The portal that tells the top of the invocation stack.
+    fn own_top(&mut self, machine: &mut impl Machine, asid: u16) -> Result<u16, i64> {
+        let index = self.find(machine, asid, 1)?;
+        let c = Connection { caller: self.domains[asid as usize].view, ..Connection::default() };
+        let run = self.make(machine, &crate::open::plain(), Shape::Short(Short::Top), &c)?;
+        *self.domains[asid as usize].slot(index as u16) = Slot { goal: Goal::Common, run, ..Slot::default() };
+        self.domains[asid as usize].open += 1;
+        machine.set_table(asid, index as u16, map::CODE_VA + u64::from(run.at));
+        Ok(index as u16)
     }
 
     /// An entry that the successor has.
@@ -286,13 +308,13 @@ impl Manager {
         if spec.stack == Stack::New && !self.domains[owner as usize].view.exclusive {
             self.provide_stacks(machine, owner)?;
         }
-        let nameless = Interface { name: String::new(), asid: owner, entry, spec, role: 0 };
-        let number = self.add_interface(nameless)?;
+        let unlisted = Interface { name: UNLISTED.into(), asid: owner, entry, spec, role: 0 };
+        let number = self.add_interface(unlisted)?;
         self.successor(successor)?.reached.push(number);
         self.open(machine, asid, number)
     }
 
-    /// Nameless interfaces made for a successor go; who still has a portal to one is told that it is closed.
+    /// Unlisted interfaces made for a successor go; who still has a portal to one is told that it is closed.
     fn unreach(&mut self, machine: &mut impl Machine, numbers: &[u16], asid: u16) {
         for (client, index) in self.clients(|goal| matches!(goal, Goal::Interface(i) if numbers.contains(&i)))
         {
@@ -323,7 +345,7 @@ impl Manager {
         let mut entries = Vec::new();
         for (n, i) in (0u16..).zip(&self.interfaces) {
             let its = old.map_or(i.asid == NOBODY && i.role == role, |old| i.asid == old);
-            if !its || i.name.is_empty() {
+            if !its || i.name.is_empty() || i.name == UNLISTED {
                 continue;
             }
             let successor = self.successors.iter().find(|s| s.asid == new).ok_or(errno::ESRCH)?;

@@ -14,7 +14,6 @@ pub struct Component {
     pub role: u16,
     pub name: Path,
     pub priority: u8,
-    pub exclusive: bool,
     /// Has a thread of its own.
     pub thread: bool,
     /// Pages of devices and of the image.
@@ -31,7 +30,6 @@ pub fn prepare() -> Vec<(u16, Path)> {
         role: d.asid,
         name: startup::path(&d.name),
         priority: info.threads.iter().find(|t| t.asid == d.asid).map_or(d.priority, |t| t.priority),
-        exclusive: d.exclusive,
         thread: info.threads.iter().any(|t| t.asid == d.asid),
         grants: info.grants.iter().filter(|g| g.asid == d.asid).copied().collect(),
     };
@@ -47,19 +45,21 @@ pub struct Part {
     pub role: u16,
     pub name: Path,
     pub priority: u8,
-    pub exclusive: bool,
     pub thread: bool,
 }
 
 pub fn part(role: u16) -> Result<Part, Errno> {
     let components = COMPONENTS.lock();
     let c = components.iter().find(|c| c.role == role).ok_or(errno::ESRCH)?;
-    Ok(Part { role, name: c.name, priority: c.priority, exclusive: c.exclusive, thread: c.thread })
+    Ok(Part { role, name: c.name, priority: c.priority, thread: c.thread })
 }
 
-/// The role of the component with this name.
+/// The role of the component with this name; its first 16 letters are enough, or, for the interrupt dispatcher, what its interfaces begin
+/// with.
 pub fn role(name: &Path) -> Result<u16, Errno> {
-    COMPONENTS.lock().iter().find(|c| c.name == *name).map(|c| c.role).ok_or(errno::ESRCH)
+    let dispatcher = startup::path("interrupt-dispatcher");
+    let name = if *name == startup::path("irq") { &dispatcher } else { name };
+    COMPONENTS.lock().iter().find(|c| c.name[..2] == name[..2]).map(|c| c.role).ok_or(errno::ESRCH)
 }
 
 /// Maps into a fresh domain what the role has from the image.

@@ -133,6 +133,7 @@ pub fn prepare() {
 
 /// A new, suspended child.
 pub fn spawn(parent: u16, path: Path) -> Result<u16, Errno> {
+    let control = services::subject()?.control;
     let _loading = LOADING.lock();
     TABLE.lock().prepare(parent)?;
     let data = read(&path)?;
@@ -141,9 +142,13 @@ pub fn spawn(parent: u16, path: Path) -> Result<u16, Errno> {
     let child = services::create(image.float, priority)?;
     let plan = Plan { path, entry: image.entry, end: image.end() };
     TABLE.lock().create(parent, child, plan, console());
-    let made = build(child, &path, &image);
+    finish(child, State::Suspended, build(child, &path, &image, control))
+}
+
+/// The child is made, or goes.
+pub fn finish(child: u16, state: State, made: Result<(), Errno>) -> Result<u16, Errno> {
     let mut table = TABLE.lock();
-    let result = made.and_then(|()| table.release(child, State::Suspended));
+    let result = made.and_then(|()| table.release(child, state));
     if result.is_err() {
         table.abandon(child);
         drop(table);
@@ -152,14 +157,18 @@ pub fn spawn(parent: u16, path: Path) -> Result<u16, Errno> {
     result.map(|()| child)
 }
 
-fn build(child: u16, path: &Path, image: &Image) -> Result<(), Errno> {
+/// `control`: what a controlled domain starts is controlled as it is.
+fn build(child: u16, path: &Path, image: &Image, control: Option<(u16, u64)>) -> Result<(), Errno> {
     services::name(child, table::name(path))?;
     for segment in &image.segments {
         load(child, segment)?;
     }
     services::map(child, STARTUP_VA, 1, PTE_R | PTE_W)?;
     services::heap(child, image.end())?;
-    services::fill_table(child)?;
+    match control {
+        None => services::fill_table(child)?,
+        Some((controller, handler)) => services::control(child, controller, handler)?,
+    };
     import(child, path, image, services::open_for)?;
     image.exports.iter().try_for_each(|export| {
         let registered = services::register(child, export.name, export.spec, export.entry);

@@ -9,13 +9,14 @@
 extern crate alloc;
 
 mod components;
+mod interpose;
 mod loader;
 mod services;
 mod succession;
 mod undertaker;
 
 use alloc::vec::Vec;
-use pebble::abi::errno;
+use pebble::abi::{errno, sys};
 use pebble::api::{self, Errno};
 use pebble::link::More;
 use pebble::sync::Lock;
@@ -31,6 +32,8 @@ pebble::export!("process.exit", "npai", exit: fn(u64, u64));
 pebble::export!("process.replace", "npiiiii", replace: fn(u64, u64, u64, u64, u64));
 pebble::export!("process.keep", "npiii", keep: fn(u64, u64, u64));
 pebble::export_wide!("process.fallen", "np>4", fallen);
+pebble::export!("process.control", "npaiiii", control: fn(u64, u64, u64, u64, u64));
+pebble::export!("process.behalf", "npciiiii", on_behalf: fn(u64, u64, u64, u64, u64, u64));
 pebble::export_wide!("process.list", "npi>4", list);
 pebble::component!(main);
 
@@ -85,26 +88,33 @@ fn done(result: Result<(), Errno>) -> i64 {
     answer(result.map(|()| 0u64))
 }
 
+/// Who asks: the controlled domain that the caller serves, if it does. Children are that one's.
+fn asker(caller: u64) -> u16 {
+    services::subject().ok().and_then(|subject| subject.served).unwrap_or(caller as u16)
+}
+
 extern "C" fn spawn(caller: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
-    answer(loader::spawn(caller as u16, [a, b, c, d, e]))
+    answer(loader::spawn(asker(caller), [a, b, c, d, e]))
 }
 
 /// The child with the number of bytes in bits 16 and up.
 extern "C" fn argument(caller: u64, child: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
-    done(TABLE.lock().argument(caller as u16, child as u16, &[a, b, c, d], child >> 16))
+    let caller = asker(caller);
+    done(TABLE.lock().argument(caller, child as u16, &[a, b, c, d], child >> 16))
 }
 
 /// The child with the file's number in bits 16 and up.
 extern "C" fn stdio(caller: u64, child: u64, a: u64, b: u64, c: u64) -> i64 {
-    done(TABLE.lock().stdio(caller as u16, child as u16, child >> 16, [a, b, c, 0, 0]))
+    let caller = asker(caller);
+    done(TABLE.lock().stdio(caller, child as u16, child >> 16, [a, b, c, 0, 0]))
 }
 
 extern "C" fn start(caller: u64, child: u64) -> i64 {
-    done(loader::start(caller as u16, child as u16))
+    done(loader::start(asker(caller), child as u16))
 }
 
 extern "C" fn wait(caller: u64, child: u64) -> i64 {
-    let (caller, child) = (caller as u16, child as u16);
+    let (caller, child) = (asker(caller), child as u16);
     let outcome = bell().and_then(|bell| {
         let now = TABLE.lock().wait(caller, child, bell);
         let outcome = now.unwrap_or_else(|| wait_for(bell));
@@ -139,8 +149,9 @@ fn bell() -> Result<usize, Errno> {
 }
 
 extern "C" fn kill(caller: u64, domain: u64) -> i64 {
+    let caller = asker(caller);
     let result = u16::try_from(domain).map_err(|_| errno::ESRCH);
-    let result = result.and_then(|domain| TABLE.lock().kill(caller as u16, domain));
+    let result = result.and_then(|domain| TABLE.lock().kill(caller, domain));
     services::signal();
     done(result)
 }
@@ -154,6 +165,30 @@ extern "C" fn exit(caller: u64, status: u64) -> i64 {
         services::kill(caller as u16);
     }
     done(result)
+}
+
+/// A controlled child: a copy of the caller (`child` 0; `p3`: its stack), or one that it has spawned and not started. Without a handler:
+/// starts a copy at address `p3`.
+extern "C" fn control(caller: u64, child: u64, handler: u64, p3: u64, sp: u64) -> i64 {
+    let (caller, child) = (caller as u16, child as u16);
+    answer(match (child, handler) {
+        (0, _) => interpose::fork(caller, handler, p3),
+        (_, 0) => interpose::start(caller, child, p3, sp),
+        _ => interpose::control(caller, child, handler),
+    })
+}
+
+/// A controller asks for the child that it serves.
+extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, _: u64) -> i64 {
+    let subject = match services::subject() {
+        Ok(subject) => subject.domain,
+        Err(error) => return -error,
+    };
+    match index as usize {
+        sys::SYS_EXIT => exit(subject, a),
+        sys::SYS_PROCESS => control(subject, a, b, c, d),
+        _ => -errno::ENOSYS,
+    }
 }
 
 /// The first domain from there: its name, state and parent, and all faults so far.

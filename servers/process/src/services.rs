@@ -20,6 +20,10 @@ pebble::import! {
     FAULT_NEXT = "vm.fault_next";
     INTERFACE_INFO = "pm.interface_info";
     DOMAIN_ATTACH = "pm.domain_attach";
+    CONTROL = "pm.control_new";
+    SUBJECT = "pm.subject";
+    FORK = "vm.fork";
+    THREAD_FORK = "vm.thread_fork";
     OPEN_FOR = "pm.open_for";
     RETIRE = "pm.retire";
     RECLAIM = "pm.reclaim";
@@ -95,6 +99,50 @@ pub fn open_for(domain: u16, name: &str) -> Result<u64, Errno> {
 
 pub fn spawn_thread(domain: u16, entry: u64) -> Result<u64, Errno> {
     ask(&THREAD_SPAWN, [domain.into(), entry, 0, 0, 0])
+}
+
+// --- interposition -----------------------------------------------------------------------------
+
+/// Whom a call is for.
+pub struct Subject {
+    pub domain: u64,
+    /// The controlled domain that the caller serves, and its controller and handler: for what it starts.
+    pub served: Option<u16>,
+    pub control: Option<(u16, u64)>,
+}
+
+pub fn subject() -> Result<Subject, Errno> {
+    match SUBJECT.call_wide([0; 5]) {
+        Ok((domain, [_, served, controller, handler])) if domain > 0 => Ok(Subject {
+            domain: domain as u64,
+            served: (served != 0).then_some(served as u16),
+            control: (served != 0).then_some((controller as u16, handler)),
+        }),
+        _ => Err(errno::EIO),
+    }
+}
+
+/// All portals of a domain that does not run lead to the handler in its controller.
+pub fn control(domain: u16, controller: u16, handler: u64) -> Result<u64, Errno> {
+    ask(&CONTROL, [domain.into(), controller.into(), handler, 0, 0])
+}
+
+/// The child gets a copy of the parent's memory, of its stacks only that in which `sp` points.
+pub fn copy_memory(parent: u16, child: u16, sp: u64) -> Result<u64, Errno> {
+    ask(&FORK, [parent.into(), child.into(), sp, 0, 0])
+}
+
+/// The thread of a copy.
+pub fn thread_fork(child: u16, entry: u64, sp: u64) -> Result<u64, Errno> {
+    ask(&THREAD_FORK, [child.into(), entry, sp, 0, 0])
+}
+
+/// Of a living domain: whether it uses floating point, its priority.
+pub fn traits(domain: u16) -> Result<(bool, u64), Errno> {
+    match DOMAIN_INFO.call_wide([domain.into(), 0, 0, 0, 0]) {
+        Ok((1, [_, _, _, flags])) => Ok((flags & 1 == 1, flags >> 8 & 0xff)),
+        _ => Err(errno::ESRCH),
+    }
 }
 
 /// An interface of the domain: its number.
@@ -178,11 +226,6 @@ pub fn commit(domain: u16) -> Result<u64, Errno> {
 
 pub fn abandon(domain: u16) {
     let _ = ask(&ABANDON, [domain.into(), 0, 0, 0, 0]);
-}
-
-/// Two exclusive instances: the old one writes its state where both see it, and goes on in the new one, without anybody in between.
-pub fn hand_over_exclusive(_: u16, _: u16, _: &usize, _: &usize) -> Result<u64, Errno> {
-    Err(errno::ENOSYS)
 }
 
 /// The domain gets the portal through which calls leave with status `MOVED`.

@@ -131,7 +131,7 @@ fn build(new: u16, part: &Part, path: &Path, image: &Image) -> Result<(), Errno>
 const HEAP_START: u64 = 0x20_0000;
 const _: () = assert!(HEAP_START < HEAP_END);
 
-/// `self.method` is `NAME.method`.
+/// `self.method` is `NAME.method`; the interrupt dispatcher's own name would be too long.
 fn own_name(component: &Path, name: &str) -> Result<[u64; 3], Errno> {
     let Some(method) = name.strip_prefix("self.") else {
         return link::pack::<3>(name).ok_or(errno::ENAMETOOLONG);
@@ -140,6 +140,7 @@ fn own_name(component: &Path, name: &str) -> Result<[u64; 3], Errno> {
     let mut bytes = [0; link::NAMELEN];
     let len = link::unpack(&[a, b], &mut bytes);
     let own = core::str::from_utf8(&bytes[..len]).unwrap_or_default();
+    let own = if own.starts_with("interrupt-") { "irq" } else { own };
     link::pack::<3>(&alloc::format!("{own}.{method}")).ok_or(errno::ENAMETOOLONG)
 }
 
@@ -171,10 +172,6 @@ impl Drop for Door {
 fn hand_over(old: u16, new: u16, part: &Part, entry: u64) -> Result<(), Errno> {
     let from = Door(services::open_own(&own_name(&part.name, "self.handover")?)?);
     let into = Door(services::reach(new, &own_name(&part.name, "self.takeover")?)?);
-    if part.exclusive {
-        return services::hand_over_exclusive(old, new, &from.0, &into.0)
-            .and_then(|_| services::commit(new).map(|_| ()));
-    }
     into.ask([ask::PREPARE, 0, 0, 0, 0])?;
     if part.thread {
         services::spawn_thread(new, entry)?;

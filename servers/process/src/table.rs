@@ -36,7 +36,7 @@ use pebble_abi::map::MAX_DOMAINS;
 /// So many programs there are at most, unless components of the image, or programs that they started, make more.
 pub const PROGRAMS: usize = 128;
 /// So many threads wait for children at most, likewise: each occupies a stack of this server.
-pub const WAITERS: usize = 8;
+pub const WAITERS: usize = 12;
 /// So many whoever they belong to: the other stacks are for calls that must always get through, above all `process.kill`.
 pub const WAITERS_MAX: usize = 20;
 /// Looks after a dying domain until its status may be asked for though something still refers to it: about a second.
@@ -269,6 +269,13 @@ impl Table {
     pub fn start(&mut self, caller: u16, child: u16) -> Result<(), i64> {
         self.suspended(caller, child)?.state = State::Loading;
         Ok(())
+    }
+
+    /// A suspended child that its parent is about to control: the loader has it until [`release`](Self::release).
+    pub fn control(&mut self, parent: u16, child: u16) -> Result<Plan, i64> {
+        let child = self.suspended(parent, child)?;
+        child.state = State::Loading;
+        Ok(child.plan)
     }
 
     /// What was loaded, arguments and standard files of a program.

@@ -33,6 +33,10 @@
 //! [`SLICE`] since its last slice ended, however often it was preempted meanwhile. No turn is longer than that
 //! while a peer is ready.
 //!
+//! **Two disciplines.** `Scheduler<false>` decides by priority, `Scheduler<true>` by deadline first ([`deadlines`]). Both keep the same
+//! state in the same form, [`FORMAT`], in memory that outlives an instance: another one takes over by going on from there
+//! ([`Scheduler::adopt`]), without a copy; until the last portal leads to it, both may be called.
+//!
 //! # Entries of the component
 //!
 //! | interface | arguments | method |
@@ -47,6 +51,9 @@
 //! | `scheduler.thread_exit` | – | [`thread_exit(words, now)`](Scheduler::thread_exit) |
 //! | `scheduler.priority` | thread, priority | [`set_priority(tid, priority, now)`](Scheduler::set_priority) |
 //! | `scheduler.domain_abort` | domain | [`domain_abort(words, asid, now)`](Scheduler::domain_abort) |
+//! | `scheduler.thread_abort` | thread | [`thread_abort(words, tid, now)`](Scheduler::thread_abort) |
+//! | `scheduler.deadline` | ticks from now | [`deadline(ticks, now)`](Scheduler::deadline) |
+//! | `scheduler.takeover` | format | [`adopt(words, format, now)`](Scheduler::adopt) |
 //! | `scheduler.sem_alloc` | initial, owner, interruptible | [`sem_alloc(words, ..)`](Scheduler::sem_alloc): number or error |
 //! | `scheduler.sem_free` | semaphore | [`sem_free(words, sem, now)`](Scheduler::sem_free) |
 //! | `scheduler.sem_info` | semaphore | [`sem_info(words, sem)`](Scheduler::sem_info) |
@@ -62,6 +69,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod deadlines;
 pub mod queue;
 mod quick;
 mod semaphores;
@@ -74,6 +82,7 @@ use pebble_abi::map::{MAX_DOMAINS, MAX_SEMAPHORES, MAX_THREADS, TIME_HZ};
 use queue::{Links, Queue};
 use sleepers::{Heap, Sleepers};
 
+pub use deadlines::MAX_DEADLINE;
 pub use semaphores::{BootSemaphore, FREED, SemInfo};
 pub use sleepers::NEVER;
 pub use threads::{BootThread, ThreadInfo, ThreadState};
@@ -82,6 +91,8 @@ pub use threads::{BootThread, ThreadInfo, ThreadState};
 pub const PRIORITIES: usize = 32;
 /// Ticks that a thread may run while others of its priority are ready: 10 ms.
 pub const SLICE: u64 = TIME_HZ / 100;
+/// The form of the state. Whoever changes the fields of [`Scheduler`] gives it another number.
+pub const FORMAT: u64 = 1;
 /// [`Decision::thread`]: the caller goes on.
 pub const STAY: u64 = u64::MAX;
 
@@ -133,12 +144,16 @@ struct Record {
     /// What it waits on, while it waits.
     sem: u16,
     home: u8,
+    /// The level that its priority gives it.
+    base: u8,
+    /// When it wants to be done; 0: it has not said.
+    deadline: u64,
 }
 
 /// The state of the scheduler. Large: it belongs in a `static`.
 // The order keeps all that hot paths touch within reach of a load's immediate offset, or begins there.
 #[repr(C)]
-pub struct Scheduler {
+pub struct Scheduler<const EDF: bool = false> {
     /// When quick methods must give up: the time the first sleeper is due, or 0 for at once.
     alarm: u64,
     /// When the running thread began to run.
@@ -173,41 +188,45 @@ pub struct Scheduler {
     doomed: [bool; MAX_THREADS],
     semaphores: semaphores::Table,
     later: Heap,
-    exited: Option<Queue>,
+    /// Threads that have exited, if `any_exited`.
+    exited: Queue,
+    any_exited: bool,
 }
 
-impl Default for Scheduler {
+impl<const EDF: bool> Default for Scheduler<EDF> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Scheduler {
-    /// A scheduler that knows no thread yet: all quick methods give up, and nothing but [`boot`](Self::boot) may follow.
+impl<const EDF: bool> Scheduler<EDF> {
+    /// A scheduler that knows no thread yet, in memory all zero: all quick methods give up, and nothing but [`boot`](Self::boot) may
+    /// follow, which fills in what is not 0.
     pub const fn new() -> Self {
-        let record = Record { ran: 0, slice_end: SLICE, switches: 0, sem: FREE, home: 0 };
+        let record = Record { ran: 0, slice_end: 0, switches: 0, sem: 0, home: 0, base: 0, deadline: 0 };
         Self {
             alarm: 0,
             since: 0,
-            armed: NEVER,
-            sleepers: Sleepers::new(),
+            armed: 0,
+            sleepers: Sleepers::zero(),
             ready: 0,
             current: Queue::of(0),
             top: 0,
             slicing: false,
             attention: 0,
-            reaper: u16::MAX,
+            reaper: 0,
             queues: [Queue::of(0); PRIORITIES],
             links: [0; MAX_THREADS],
             level: [0; MAX_THREADS],
-            caller: [!NOBODY; MAX_THREADS],
+            caller: [0; MAX_THREADS],
             tails: [0; MAX_SEMAPHORES],
             records: [record; MAX_THREADS],
             result: [0; MAX_THREADS],
             doomed: [false; MAX_THREADS],
-            semaphores: semaphores::Table::new(),
+            semaphores: semaphores::Table::zero(),
             later: [0; MAX_THREADS],
-            exited: None,
+            exited: Queue::of(0),
+            any_exited: false,
         }
     }
 
@@ -224,6 +243,11 @@ impl Scheduler {
         reaper: u16,
         now: u64,
     ) -> Result<(), i64> {
+        self.armed = NEVER;
+        self.sleepers = Sleepers::new();
+        self.caller.fill(!NOBODY);
+        self.records.iter_mut().for_each(|record| record.sem = FREE);
+        self.semaphores.clear();
         for thread in threads {
             let t = self.claim(thread.tid.into(), thread.priority.into(), thread.home.into())?;
             self.place_ready(t, thread.tid == running);
@@ -252,6 +276,9 @@ impl Scheduler {
             // In the past if the slice is used up.
             let record = &self.records[self.current.head as usize];
             want = want.min(self.since.wrapping_add(record.slice_end).wrapping_sub(record.ran));
+        }
+        if EDF {
+            want = want.min(self.due(self.current.head));
         }
         if want < self.armed || self.armed <= now {
             self.armed = want;
@@ -348,10 +375,17 @@ impl Scheduler {
     fn place_ready(&mut self, t: u8, in_front: bool) {
         let level = self.level[t as usize];
         self.caller[t as usize] = NOBODY;
+        let due = if EDF { self.due(t) } else { 0 };
         let queue = &mut self.queues[level as usize % PRIORITIES];
         if self.ready >> (level % 32) & 1 == 0 {
             *queue = Queue::of(t);
             self.ready |= 1 << (level % 32);
+        } else if EDF && level == 0 {
+            let records = &self.records;
+            queue.insert_before(&mut self.links, t, |other| {
+                let others = records[other as usize].due();
+                others > due || in_front && others == due
+            });
         } else if in_front {
             queue.push_front(&mut self.links, t);
         } else {

@@ -70,6 +70,22 @@ impl Queue {
         links[before as usize] = t;
     }
 
+    /// Puts `t` before the first member of which `goes_before` is true, or behind all.
+    pub fn insert_before(&mut self, links: &mut Links, t: u8, goes_before: impl Fn(u8) -> bool) {
+        if goes_before(self.head) {
+            return self.push_front(links, t);
+        }
+        let mut before = self.head;
+        while before != self.tail && !goes_before(links[before as usize]) {
+            before = links[before as usize];
+        }
+        if before == self.tail {
+            return self.push_back(links, t);
+        }
+        links[t as usize] = links[before as usize];
+        links[before as usize] = t;
+    }
+
     /// Takes the head out; it is not the only member.
     #[inline(always)]
     pub fn drop_head(&mut self, links: &Links) {

@@ -1,11 +1,13 @@
 //! The quick ways: what happens all the time, when all is as usual. `None`, and nothing has changed, when it is not.
 //!
+//! Where deadlines count, nothing quick happens at level 0, which is theirs.
+//!
 //! A *late* way does the same for an entry that finds one sleeper due, the only one there is, more urgent than
 //! the running thread: it runs at once. As after a quick tick, the timer must then be silenced: set to [`NEVER`].
 
 use crate::*;
 
-impl Scheduler {
+impl<const EDF: bool> Scheduler<EDF> {
     /// The decision for the thread that is the running one now.
     #[inline(always)]
     pub const fn switch(&self) -> Decision {
@@ -20,6 +22,9 @@ impl Scheduler {
         }
         if self.current.is_single() {
             return Some(GO_ON);
+        }
+        if EDF && self.top == 0 {
+            return None;
         }
         let me = self.rotate();
         self.stop_ready(me, now);
@@ -64,7 +69,7 @@ impl Scheduler {
     #[inline(always)]
     fn block(&mut self, words: &Words, sem: u64, caller: u64) -> Option<(u8, u8)> {
         let word = words.get(sem as usize)?;
-        if word.load(Relaxed) != 0 {
+        if word.load(Relaxed) != 0 || EDF && self.top == 0 {
             return None;
         }
         let me = self.current.head;
@@ -138,6 +143,9 @@ impl Scheduler {
             return None;
         }
         let t = self.tails[sem as usize];
+        if EDF && self.level[t as usize] == 0 {
+            return None;
+        }
         Some((word, t, self.level[t as usize]))
     }
 
@@ -160,7 +168,7 @@ impl Scheduler {
         }
         let t = self.sleepers.only()?;
         let level = self.level[t as usize];
-        (level < self.top).then_some((t, level))
+        (level < self.top && !(EDF && level == 0)).then_some((t, level))
     }
 
     #[inline(always)]

@@ -50,9 +50,14 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) const fn new() -> Self {
-        let free = Semaphore { free: NONE, owner: 0, interruptible: false };
-        Self { all: [free; MAX_SEMAPHORES], free: NONE }
+    /// Not usable; all zero.
+    pub(crate) const fn zero() -> Self {
+        Self { all: [Semaphore { free: 0, owner: 0, interruptible: false }; MAX_SEMAPHORES], free: 0 }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.free = NONE;
+        self.all.iter_mut().for_each(|sem| sem.free = NONE);
     }
 
     pub(crate) fn boot(
@@ -75,7 +80,7 @@ impl Table {
     }
 }
 
-impl Scheduler {
+impl<const EDF: bool> Scheduler<EDF> {
     /// Takes a unit, or waits for one. `caller` is the domain that called, not 0. 0; `-EINVAL`: no such semaphore;
     /// `-EINTR`: caught by [`domain_abort`](Self::domain_abort); `-EPERM`: no other thread is ready.
     pub fn p(&mut self, words: &Words, sem: u64, caller: u64, now: u64) -> Decision {

@@ -28,6 +28,11 @@ impl Sleepers {
         Self { first: UNUSED, others: 0 }
     }
 
+    /// Not usable; all zero.
+    pub const fn zero() -> Self {
+        Self { first: 0, others: 0 }
+    }
+
     /// When the first is due; [`NEVER`] without one.
     #[inline(always)]
     pub fn due(&self) -> u64 {

@@ -33,7 +33,7 @@ pub struct ThreadInfo {
     pub switches: u32,
 }
 
-impl Scheduler {
+impl<const EDF: bool> Scheduler<EDF> {
     /// The next thread of the same priority runs.
     pub fn yield_now(&mut self, now: u64) -> Decision {
         let me = self.begin();
@@ -47,6 +47,11 @@ impl Scheduler {
         let queue = &mut self.queues[self.level[me as usize] as usize % PRIORITIES];
         if queue.is_single() {
             return None;
+        }
+        if EDF && self.level[me as usize] == 0 {
+            queue.drop_head(&self.links);
+            self.place_ready(me, false);
+            return Some(self.queues[0].head);
         }
         queue.push_back(&mut self.links, me);
         queue.drop_head(&self.links);
@@ -76,7 +81,11 @@ impl Scheduler {
     pub fn tick(&mut self, now: u64) -> Decision {
         let me = self.begin();
         self.wake(now);
+        if EDF {
+            self.forget_missed(now);
+        }
         if self.slice_is_over(now)
+            && (!EDF || self.queues[self.level[me as usize] as usize % PRIORITIES].head == me)
             && let Some(next) = self.turn(me)
         {
             self.records[me as usize].slice_end = self.ran(now).wrapping_add(SLICE);
@@ -108,10 +117,12 @@ impl Scheduler {
         if self.place(t) != Place::Free {
             return Err(-EEXIST);
         }
-        self.level[t as usize] = (PRIORITIES - 1) as u8 - priority as u8;
+        let base = (PRIORITIES - 1) as u8 - priority as u8;
+        self.level[t as usize] = base;
         self.result[t as usize] = 0;
         self.doomed[t as usize] = false;
-        self.records[t as usize] = Record { ran: 0, slice_end: SLICE, switches: 0, sem: FREE, home };
+        self.records[t as usize] =
+            Record { ran: 0, slice_end: SLICE, switches: 0, sem: FREE, home, base, deadline: 0 };
         Ok(t)
     }
 
@@ -137,9 +148,10 @@ impl Scheduler {
         self.leave_ready(me, self.level[me as usize]);
         self.set_place(me, EXITED, u64::MAX);
         self.attention -= u16::from(core::mem::take(&mut self.doomed[me as usize]));
-        match &mut self.exited {
-            Some(queue) => queue.push_back(&mut self.links, me),
-            None => self.exited = Some(Queue::of(me)),
+        if self.any_exited {
+            self.exited.push_back(&mut self.links, me);
+        } else {
+            (self.exited, self.any_exited) = (Queue::of(me), true);
         }
         self.notify(words, self.reaper);
         self.decide(me, 0, now)
@@ -147,12 +159,14 @@ impl Scheduler {
 
     /// A thread that has exited, the first one first; its number is free from now on.
     pub fn reap(&mut self) -> Option<u16> {
-        let queue = self.exited.as_mut()?;
-        let t = queue.head;
-        if queue.is_single() {
-            self.exited = None;
+        if !self.any_exited {
+            return None;
+        }
+        let t = self.exited.head;
+        if self.exited.is_single() {
+            self.any_exited = false;
         } else {
-            queue.drop_head(&self.links);
+            self.exited.drop_head(&self.links);
         }
         self.records[t as usize].sem = FREE;
         Some(t.into())
@@ -164,7 +178,7 @@ impl Scheduler {
         let me = self.begin();
         let error = match (self.thread(tid), priority) {
             (Some(t), 0..32) => {
-                self.relevel(words, t, (PRIORITIES - 1) as u8 - priority as u8);
+                self.rebase(words, t, (PRIORITIES - 1) as u8 - priority as u8);
                 0
             }
             (None, 0..32) => -ESRCH,
@@ -173,8 +187,13 @@ impl Scheduler {
         self.decide(me, error, now)
     }
 
+    fn rebase(&mut self, words: &Words, t: u8, base: u8) {
+        self.records[t as usize].base = base;
+        self.relevel(words, t, self.proper_level(t));
+    }
+
     /// Changes the level of a thread, and its place in the queue that it is in.
-    fn relevel(&mut self, words: &Words, t: u8, level: u8) {
+    pub(crate) fn relevel(&mut self, words: &Words, t: u8, level: u8) {
         let old = core::mem::replace(&mut self.level[t as usize], level);
         match self.place(t) {
             Place::Ready => {
@@ -202,27 +221,46 @@ impl Scheduler {
             if !at_home && !called {
                 continue;
             }
-            let place = self.place(t);
-            if matches!(place, Place::Free | Place::Exited) {
+            if matches!(self.place(t), Place::Free | Place::Exited) {
                 continue;
             }
             if at_home {
                 self.attention += u16::from(!core::mem::replace(&mut self.doomed[t as usize], true));
-                if self.level[t as usize] > level {
-                    self.relevel(words, t, level);
+                if self.records[t as usize].base > level {
+                    self.rebase(words, t, level);
                 }
             }
-            match place {
-                Place::Waiting(sem) if called || self.semaphores.all[sem].interruptible => {
-                    self.unqueue(words, sem, t);
-                }
-                Place::Sleeping => self.sleepers.remove(&mut self.later, t),
-                _ => continue,
-            }
-            self.set_result(t, INTERRUPTED);
-            self.make_ready(t);
+            self.cut_short(words, t, called);
         }
         self.decide(me, 0, now)
+    }
+
+    /// Ends the sleep or wait of one thread with `-EINTR`, if it is interruptible and has not ended meanwhile.
+    /// 0 whether there was any, or `-ESRCH`: no such thread.
+    pub fn thread_abort(&mut self, words: &Words, tid: u64, now: u64) -> Decision {
+        let me = self.begin();
+        self.wake(now);
+        let error = match self.thread(tid) {
+            Some(t) => {
+                self.cut_short(words, t, false);
+                0
+            }
+            None => -ESRCH,
+        };
+        self.decide(me, error, now)
+    }
+
+    /// Ends what `t` waits for, if it may be ended: any sleep, and a wait that is interruptible, or of which the caller is gone.
+    fn cut_short(&mut self, words: &Words, t: u8, gone: bool) {
+        match self.place(t) {
+            Place::Waiting(sem) if gone || self.semaphores.all[sem].interruptible => {
+                self.unqueue(words, sem, t);
+            }
+            Place::Sleeping => self.sleepers.remove(&mut self.later, t),
+            _ => return,
+        }
+        self.set_result(t, INTERRUPTED);
+        self.make_ready(t);
     }
 
     /// `None`: no such number.
@@ -240,7 +278,7 @@ impl Scheduler {
         };
         Some(ThreadInfo {
             state,
-            priority: (PRIORITIES - 1) as u8 - self.level[t as usize],
+            priority: (PRIORITIES - 1) as u8 - record.base,
             home: record.home.into(),
             ran: if runs { self.ran(now) } else { record.ran },
             switches: record.switches,

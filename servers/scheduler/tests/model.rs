@@ -45,6 +45,7 @@ enum Op {
         priority: u64,
     },
     Abort(u64),
+    ThreadAbort(u64),
     Alloc {
         initial: i64,
         owner: u64,
@@ -75,6 +76,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Reap),
         5 => (tid(), priority()).prop_map(|(tid, priority)| Op::Priority { tid, priority }),
         1 => prop_oneof![20 => 1..4u64, 1 => Just(256)].prop_map(Op::Abort),
+        2 => tid().prop_map(Op::ThreadAbort),
         1 => (-1..3i64, prop_oneof![9 => 1..4u64, 1 => Just(999)], any::<bool>())
             .prop_map(|(initial, owner, interruptible)| Op::Alloc { initial, owner, interruptible }),
         1 => sem.prop_map(Op::Free),
@@ -99,7 +101,7 @@ impl Pair {
 
     fn boot_with(quick: bool) -> Self {
         let words: Box<Words> = Box::new([const { AtomicI64::new(0) }; 1024]);
-        let mut real = Box::new(Scheduler::new());
+        let mut real = Box::new(<Scheduler>::new());
         let threads =
             [(0, 0), (1, 5), (2, 5), (3, 7)].map(|(tid, priority)| BootThread { tid, priority, home: 1 });
         let semaphores = [0, 1, 2, 3, 1023];
@@ -195,6 +197,10 @@ impl Pair {
                 let decision = self.long(|real, words| real.domain_abort(words, asid, now));
                 self.model.assert_nothing_blocked(asid);
                 Some(decision)
+            }
+            Op::ThreadAbort(tid) => {
+                self.model.thread_abort(tid, now);
+                Some(self.long(|real, words| real.thread_abort(words, tid, now)))
             }
             Op::Alloc { initial, owner, interruptible } => {
                 let id = self.real.sem_alloc(&self.words, initial, owner, interruptible);
@@ -416,7 +422,7 @@ fn boot_refuses_what_it_cannot_hold() {
     let words: Words = [const { AtomicI64::new(0) }; 1024];
     let thread = |tid, priority| BootThread { tid, priority, home: 1 };
     let boot = |threads: &[BootThread], running| {
-        let mut real = Scheduler::new();
+        let mut real = <Scheduler>::new();
         real.boot(&words, threads.iter().copied(), [], running, u16::MAX, 0)
     };
     assert!(boot(&[thread(0, 0), thread(256, 1)], 0).is_err());
@@ -430,7 +436,7 @@ fn boot_refuses_what_it_cannot_hold() {
 #[test]
 fn the_first_entry_after_boot_decides_anew() {
     let words: Words = [const { AtomicI64::new(0) }; 1024];
-    let mut real = Box::new(Scheduler::new());
+    let mut real = Box::new(<Scheduler>::new());
     let threads = [(0, 0), (1, 9), (2, 9)].map(|(tid, priority)| BootThread { tid, priority, home: 1 });
     real.boot(&words, threads, [], 0, u16::MAX, 0).unwrap();
     assert_eq!(real.v(&words, 0, 1), Decision { thread: 1, value: 0 });

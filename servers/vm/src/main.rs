@@ -23,6 +23,9 @@ pebble::import! {
 pebble::export!("vm.fault", "npcccccc", fault: fn(u64, u64, u64, u64, u64, u64));
 pebble::export!("vm.sbrk", "npai", sbrk: fn(u64, u64));
 pebble::export!("vm.thread_create", "npadiii", thread_create: fn(u64, u64, u64, u64, u64));
+// For whom the portal manager says.
+pebble::export!("vm.sbrk_for", "npii", sbrk: fn(u64, u64));
+pebble::export!("vm.thread_create_for", "npiiiii", thread_create: fn(u64, u64, u64, u64, u64));
 pebble::export!("vm.thread_spawn", "npiiii", thread_spawn: fn(u64, u64, u64, u64));
 pebble::export!("vm.thread_free", "npi", thread_free: fn(u64));
 pebble::export!("vm.domain_create", "npiiii", domain_create: fn(u64, u64, u64, u64));

@@ -1,5 +1,8 @@
 //! Prints the confined program: every item in its place, what each instruction has become, slots and records at the end.
 
+mod jumps;
+
+use crate::base::{self, Bases};
 use crate::confine::{self, BASE, Region, SLOT, Scope};
 use crate::error::{Error, Kind};
 use crate::flow::{Flow, Liveness};
@@ -29,10 +32,9 @@ pub struct Emitter<'a> {
     slots: HashMap<String, String>,
     /// Tables of labels that become tables of offsets, under the same name.
     converted: BTreeSet<String>,
+    bases: Bases,
     out: String,
 }
-
-const MASK: &str = "$__pbl_ftab_mask";
 
 impl<'a> Emitter<'a> {
     pub fn new(
@@ -59,6 +61,7 @@ impl<'a> Emitter<'a> {
             label_tables: HashMap::new(),
             slots: HashMap::new(),
             converted: BTreeSet::new(),
+            bases: Bases::default(),
             out: String::new(),
         };
         let mut computed: Vec<usize> =
@@ -99,7 +102,11 @@ impl<'a> Emitter<'a> {
 
     pub fn run(mut self) -> Result<String, Error> {
         let targets = records::branch_targets(self.program, self.flow, &self.tables.targets);
-        let needed = records::needed(self.program, self.flow, self.layout, &targets);
+        let mut needed = records::needed(self.program, self.flow, self.layout, &targets);
+        if self.options.base && self.options.level == Level::Full {
+            self.bases = base::find(self.program, self.flow, self.layout, self.live, &targets);
+            needed.extend(self.bases.register.keys().filter(|i| targets.contains_key(i)));
+        }
         let mut record_labels: BTreeMap<usize, String> = BTreeMap::new();
         let mut tables_done: HashSet<usize> = HashSet::new();
         let mut in_converted = false;
@@ -134,6 +141,9 @@ impl<'a> Emitter<'a> {
                     for l in lines {
                         self.push(l);
                     }
+                    if let Some(r) = self.bases.load_after.get(&i) {
+                        self.push(format!("\tmovq\t{BASE}, {}", operand::r64(*r)));
+                    }
                     let runs_out = !isa::ends_block(insn) && self.flow.crosses_entry(self.program, i);
                     if self.layout.noreturn.contains(&i) || runs_out {
                         self.push("\tud2");
@@ -158,7 +168,9 @@ impl<'a> Emitter<'a> {
         for (i, label) in record_labels {
             let section = &self.program.sections[self.program.items[i].section];
             self.push(symbols::facts_section(section, &label));
-            self.push(records::record(&label, self.layout, i, LabelFacts::default()));
+            let base = self.bases.register.get(&i).map_or(0, |r| 1 << r);
+            let facts = LabelFacts { base, ..LabelFacts::default() };
+            self.push(records::record(&label, self.layout, i, facts));
         }
         Ok(self.out)
     }
@@ -238,6 +250,8 @@ impl<'a> Emitter<'a> {
             lines: Vec::new(),
             borrowed: Vec::new(),
         };
+        let base = self.bases.register.get(&i).copied();
+        scope.busy |= base.map_or(0, |r| 1 << r);
         let action = &self.layout.actions[i];
         if let Some(jump) = self.tables.jumps.get(&i) {
             self.table_jump(i, insn, jump, &mut scope)?;
@@ -278,7 +292,10 @@ impl<'a> Emitter<'a> {
             _ => {}
         }
         match action {
-            Action::None => self.plain(insn, &mut scope)?,
+            Action::None => match base {
+                Some(r) if self.bases.loads.contains(&i) => self.load_by_base(insn, r, &mut scope)?,
+                _ => self.plain(insn, &mut scope)?,
+            },
             Action::Reload | Action::Virtual => {}
             Action::Save(r) => scope.line(format!("pushq\t{}", operand::r64(*r))),
             Action::Restore(r) => scope.line(format!("popq\t{}", operand::r64(*r))),
@@ -491,6 +508,21 @@ impl<'a> Emitter<'a> {
         m.to_string()
     }
 
+    /// A load relative to the base register: the pointer is zero-extended into the destination, or into a free register.
+    fn load_by_base(&self, insn: &Insn, base: u8, scope: &mut Scope) -> Result<(), Kind> {
+        let (Some((_, m)), Some(to)) = (isa::memory(insn), insn.args.last().and_then(Operand::gpr)) else {
+            return self.plain(insn, scope);
+        };
+        let Some(pointer) = m.base_gpr() else { return self.plain(insn, scope) };
+        let wide = matches!(to.width, Width::B32 | Width::B64);
+        let Some(copy) = (if wide && to.num != pointer { Some(to.num) } else { scope.free() }) else {
+            return self.plain(insn, scope);
+        };
+        scope.line(format!("movl\t{}, {}", operand::r32(pointer), operand::r32(copy)));
+        scope.line(format!("{}\t{}({},{}), {to}", insn.op, m.disp, operand::r64(base), operand::r64(copy)));
+        Ok(())
+    }
+
     /// An instruction that does not move the stack.
     fn plain(&self, insn: &Insn, scope: &mut Scope) -> Result<(), Kind> {
         if isa::is_string_op(insn) {
@@ -564,8 +596,19 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Segment matching: traps where the pointer's upper half is not the segment's. No flag is touched.
+    /// Segment matching: traps where the pointer's upper half is not the segment's. Live flags are not touched.
     fn check(&self, m: &Mem, scope: &mut Scope) {
+        if !scope.flags_busy {
+            let r = if m.regs() & 1 << RCX == 0 { RCX } else { R11 };
+            let wide = operand::r64(r);
+            scope.line(format!("pushq\t{wide}"));
+            scope.line(format!("leaq\t{m}, {wide}"));
+            scope.line(format!("subq\t{BASE}, {wide}"));
+            scope.line(format!("shrq\t$32, {wide}"));
+            scope.line("je\t1f\n\tud2\n1:");
+            scope.line(format!("popq\t{wide}"));
+            return;
+        }
         let taken = m.regs() | 1 << RCX;
         let r = (8..12).rev().find(|r| taken & 1 << r == 0).expect("an address has two registers at most");
         let (wide, narrow) = (operand::r64(r), operand::r32(r));
@@ -593,131 +636,6 @@ impl<'a> Emitter<'a> {
         let prefixes: Vec<&str> = insn.prefixes.iter().map(String::as_str).collect();
         let op = if insn.op.len() == 4 { return Err(Kind::Syntax(insn.to_string())) } else { &insn.op };
         scope.line(format!("{} {op}", prefixes.join(" ")).trim());
-        Ok(())
-    }
-
-    /// Calls and jumps that are not through tables.
-    fn transfer(&self, insn: &Insn, scope: &mut Scope) -> Result<(), Kind> {
-        let stem = isa::stem(insn);
-        let call = stem == "call";
-        let direct = isa::direct_target(insn).or_else(|| isa::got_target(insn));
-        let moved = call && scope.function.dynamic && !scope.state.bare();
-        let mut target = String::new();
-        match direct {
-            Some(t) if !self.weak.contains(t) => {
-                if t.starts_with('.') && call && !self.functions.contains(t) {
-                    return Err(Kind::Unsupported { what: insn.to_string(), hint: "calls go to functions" });
-                }
-                target = self.branch_name(t);
-            }
-            Some(t) => scope.line(format!("movq\t{t}@GOTPCREL(%rip), %r11")),
-            None => {
-                let Some(Operand::Star(o)) = insn.args.first() else {
-                    return Err(Kind::Syntax(insn.to_string()));
-                };
-                match &**o {
-                    Operand::Gpr(g) if g.num == R11 => {}
-                    Operand::Gpr(g) => scope.line(format!("movl\t{}, %r11d", operand::r32(g.num))),
-                    Operand::Mem(m) => {
-                        // At a call, r11 is nobody's.
-                        scope.busy &= !(1 << R11) | m.regs();
-                        let (m, region) = scope.translate(m, insn)?;
-                        let m = self.confined(m, region, Access::Load);
-                        scope.line(format!("movl\t{m}, %r11d"));
-                    }
-                    _ => return Err(Kind::Syntax(insn.to_string())),
-                }
-            }
-        }
-        if moved {
-            scope.line("pushq\t%rbp");
-            scope.line(format!("movl\t{SLOT}(%rbp), %ebp"));
-            scope.line(format!("addq\t{BASE}, %rbp"));
-        }
-        if target.is_empty() {
-            scope.line(format!("andl\t{MASK}, %r11d"));
-            scope.line(format!("addq\t{BASE}, %r11"));
-            scope.line(format!("{stem}\t*%r11"));
-        } else {
-            scope.line(format!("{stem}\t{target}"));
-        }
-        if moved {
-            scope.line("popq\t%rbp");
-        }
-        Ok(())
-    }
-
-    /// A table of offsets in the read-only data, from the middle of the code.
-    fn table_beside(&self, name: &str, labels: &[String], scope: &mut Scope) {
-        let mut text = format!("\t.pushsection\t.rodata,\"a\",@progbits\n\t.balign\t4\n{name}:");
-        for k in 0..labels.len().next_power_of_two() {
-            text.push_str(&format!("\n\t.long\t{}-{name}", labels.get(k).unwrap_or(&labels[0])));
-        }
-        text.push_str("\n\t.popsection");
-        scope.lines.push(text);
-    }
-
-    /// Jumps through tables.
-    fn table_jump(&self, i: usize, insn: &Insn, jump: &Jump, scope: &mut Scope) -> Result<(), Kind> {
-        let Some(Operand::Star(o)) = insn.args.first() else { return Err(Kind::JumpTable(insn.to_string())) };
-        let number = match (jump, &**o) {
-            (Jump::Switch { .. }, Operand::Gpr(g)) => g.num,
-            (Jump::Labels { index, .. }, _) if self.live.regs[i] & 1 << index == 0 => *index,
-            _ => scope.scratch(),
-        };
-        let (wide, narrow) = (operand::r64(number), operand::r32(number));
-        match jump {
-            Jump::Switch { table, base } => {
-                // Without a free register, the compiler's own: it holds the same address.
-                let y = operand::r64(scope.free().unwrap_or(*base));
-                let entries = self.tables.relative[table].len().next_power_of_two();
-                scope.line(format!("andl\t${}, {narrow}", entries - 1));
-                scope.line(format!("leaq\t{table}(%rip), {y}"));
-                scope.line(format!("movslq\t({y},{wide},4), {wide}"));
-                scope.line(format!("addq\t{y}, {wide}"));
-            }
-            Jump::Labels { table, index, base } => {
-                let same = self.converted.contains(table);
-                let y = if same { scope.free().unwrap_or(*base) } else { scope.scratch() };
-                let y = operand::r64(y);
-                let entries = self.tables.absolute[table].len().next_power_of_two();
-                let name = if same { table.clone() } else { format!(".Lpbl_jt{i}") };
-                if number != *index {
-                    scope.line(format!("movl\t{}, {narrow}", operand::r32(*index)));
-                }
-                scope.line(format!("andl\t${}, {narrow}", entries - 1));
-                scope.line(format!("leaq\t{name}(%rip), {y}"));
-                scope.line(format!("movslq\t({y},{wide},4), {wide}"));
-                scope.line(format!("addq\t{y}, {wide}"));
-                if !same {
-                    let labels = &self.tables.absolute[table];
-                    self.table_beside(&name, labels, scope);
-                }
-            }
-            Jump::Computed => {
-                match &**o {
-                    Operand::Gpr(g) => scope.line(format!("movl\t{}, {narrow}", operand::r32(g.num))),
-                    Operand::Mem(m) => {
-                        let (m, region) = scope.translate(m, insn)?;
-                        let m = self.confined(m, region, Access::Load);
-                        scope.line(format!("movl\t{m}, {narrow}"));
-                    }
-                    _ => return Err(Kind::JumpTable(insn.to_string())),
-                }
-                let (name, labels) = &self.label_tables[&self.layout.owner[i]];
-                let y = operand::r64(scope.scratch());
-                scope.line(format!("andl\t${}, {narrow}", 8 * labels.len().next_power_of_two() - 8));
-                scope.line(format!("leaq\t{name}(%rip), {y}"));
-                scope.line(format!("addq\t{y}, {wide}"));
-            }
-        }
-        if !scope.borrowed.is_empty() {
-            return Err(Kind::Unsupported {
-                what: insn.to_string(),
-                hint: "no register is free at this jump",
-            });
-        }
-        scope.line(format!("jmp\t*{wide}"));
         Ok(())
     }
 }

@@ -6,6 +6,7 @@
 //! that is rejected or wrong, never one that escapes.
 #![forbid(unsafe_code)]
 
+mod base;
 mod confine;
 mod emit;
 pub mod error;
@@ -35,19 +36,13 @@ pub enum Level {
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub level: Level,
-    /// Pointers proven to be in the segment need no form of their own.
-    pub elide: bool,
-    /// Displacements rely on guard zones.
-    pub guard: bool,
-    /// Pointers are brought into the segment before a loop.
-    pub hoist: bool,
     /// The segment base is kept in a free register.
     pub base: bool,
 }
 
 impl Options {
     pub fn new(level: Level) -> Options {
-        Options { level, elide: true, guard: true, hoist: true, base: true }
+        Options { level, base: true }
     }
 }
 

@@ -15,6 +15,9 @@ const BYTES: u64 = 64 << 20;
 /// Portals begin at cache lines.
 const LINE: usize = 64;
 
+/// All that a portal was compiled from.
+type Key = (Vec<u8>, [u64; 12]);
+
 #[derive(Default)]
 struct Arena {
     /// Where it is written.
@@ -22,8 +25,8 @@ struct Arena {
     used: u64,
     /// Free pieces by their length in lines.
     free: HashMap<usize, Vec<u64>>,
-    portals: HashMap<(Vec<u8>, [u64; 12]), (u64, usize)>,
-    owners: HashMap<u64, ((Vec<u8>, [u64; 12]), usize)>,
+    portals: HashMap<Key, (u64, usize)>,
+    owners: HashMap<u64, (Key, usize)>,
 }
 
 static ARENA: Mutex<Option<Arena>> = Mutex::new(None);
@@ -36,7 +39,7 @@ pub fn contains(address: u64) -> bool {
     begin != 0 && address.wrapping_sub(begin) < BYTES
 }
 
-fn key(door: &Door, c: &Crossing) -> (Vec<u8>, [u64; 12]) {
+fn key(door: &Door, c: &Crossing) -> Key {
     let flags = u64::from(c.control)
         | u64::from(c.hide) << 1
         | u64::from(c.wide) << 2

@@ -165,8 +165,8 @@ impl<'a> Image<'a> {
         let (ftab, ftab_bytes) = (word(8)?, word(12)?);
         let range = |at: u64, segment: &Segment, bytes: u64, reason| -> Result<Range<u32>> {
             let (begin, end) = (word(at)?, word(at + 4)?);
-            if begin == end {
-                return Ok(0..0);
+            if begin == end && u64::from(end) <= MODULE_END && u64::from(end).is_multiple_of(PAGE) {
+                return Ok(begin..end);
             }
             let inside =
                 u64::from(begin) == segment.at && begin < end && u64::from(end) <= segment.at + bytes;
@@ -185,6 +185,9 @@ impl<'a> Image<'a> {
         let tls = tls(&word, header.at, rodata, data)?;
         let (exports, imports) = names(h, header.at, &code)?;
         let bytes = |s: &Segment, range: &Range<u32>| {
+            if range.is_empty() {
+                return Ok(&[][..]);
+            }
             let from = s.file.start + (u64::from(range.start).saturating_sub(s.at));
             let most = s.file.end.saturating_sub(from);
             file.slice(from, (range.len() as u64).min(most), "the file ends in this segment")

@@ -76,6 +76,8 @@ pub enum Error {
     OutOfBounds,
     /// No room in the window area, or the place is taken.
     NoWindow,
+    /// This process is a child of the one that made the instances; it may call them, and make no more.
+    Forked,
     /// The processor or the kernel cannot set segment bases from user mode.
     NoSegmentBase,
 }
@@ -101,6 +103,9 @@ impl fmt::Display for Error {
             }
             Error::OutOfBounds => write!(f, "the memory is not the instance's, or belongs to no region"),
             Error::NoWindow => write!(f, "no room for this window or shared region"),
+            Error::Forked => {
+                write!(f, "a forked child cannot make instances or portals: its parent shares their tables")
+            }
             Error::NoSegmentBase => {
                 write!(f, "fault domains need the FSGSBASE instructions (Linux 5.9, Ivy Bridge)")
             }

@@ -68,7 +68,7 @@ pub struct Linked {
     _codes: Vec<Code>,
     _closures: Vec<Provided>,
     /// What portals with windows are told of themselves.
-    _letters: Vec<Box<Letters>>,
+    _letters: Vec<Arc<Letters>>,
 }
 
 extern "C" fn enter(closure: &Closure, caller: u64, a: u64, b: u64, c: u64, d: u64) -> u64 {
@@ -115,6 +115,7 @@ impl Imports {
     }
 
     pub fn link(&self, module: &Arc<Module>) -> Result<Arc<Linked>, Error> {
+        crate::slots::slots()?;
         let (current, no_stack, _) = ways_in();
         let mut linked = Linked {
             module: module.clone(),
@@ -133,7 +134,7 @@ impl Imports {
                 }
                 continue;
             };
-            let letters = provided.door.lends().then(|| Box::new(Letters(provided.door.args.to_vec())));
+            let letters = provided.door.lends().then(|| Arc::new(Letters(provided.door.args.to_vec())));
             let crossing = Crossing {
                 way: Way::Out,
                 caller_slot: 0,

@@ -32,6 +32,12 @@ pub fn anonymous(at: u64, bytes: u64, prot: i32) -> io::Result<()> {
     fixed(at, bytes, prot, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1, 0)
 }
 
+/// Zeroed memory of which a few pages will be touched: never huge pages, which `MAP_STACK` asks for since Linux 6.7.
+pub fn stack(at: u64, bytes: u64) -> io::Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
+    fixed(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0)
+}
+
 /// Makes a range of the reservation unreachable again, and frees what was there.
 pub fn vacate(at: u64, bytes: u64) -> io::Result<()> {
     anonymous(at, bytes, PROT_NONE)

@@ -21,6 +21,7 @@ pub struct Policy {
     pub(crate) memory: u64,
     pub(crate) allowed: HashSet<String>,
     pub(crate) environment: Vec<CString>,
+    pub(crate) fence: bool,
 }
 
 impl Default for Policy {
@@ -32,6 +33,7 @@ impl Default for Policy {
             memory: 1 << 30,
             allowed: HashSet::new(),
             environment: Vec::new(),
+            fence: false,
         }
     }
 }
@@ -68,6 +70,12 @@ impl Policy {
     /// Something that is off otherwise: `sleep`.
     pub fn allow(mut self, what: &str) -> Policy {
         self.allowed.insert(what.into());
+        self
+    }
+
+    /// A program is run behind a seccomp filter too.
+    pub fn fence(mut self) -> Policy {
+        self.fence = true;
         self
     }
 

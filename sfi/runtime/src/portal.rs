@@ -38,6 +38,7 @@ pub(crate) fn wide_vectors() -> bool {
 
 impl Portal {
     fn crossing(callee: &Shared, export: &str, spec: &str) -> Result<(Door, Crossing), Error> {
+        crate::slots::slots()?;
         let export = callee.module.export(export)?;
         let spec = match (spec, export.spec.as_str()) {
             ("", "") => "smiiiiii",

@@ -46,7 +46,7 @@ impl Mark {
     pub fn peek(self, at: u64) -> Option<u64> {
         let begin = self.0 - (RETURN_STACK - 1) + PAGE;
         // SAFETY: between the guard page and the record, aligned: mapped since the stack was made.
-        (at >= begin && at + 8 <= self.0 && at % 8 == 0)
+        (at >= begin && at + 8 <= self.0 && at.is_multiple_of(8))
             .then(|| unsafe { (at as *const u64).read_volatile() })
     }
 
@@ -96,8 +96,7 @@ pub fn take_return_stack(slots: &Slots, slot: u32) -> Result<Mark, Error> {
     }
     let mark = slots.mark(slot, place.made);
     let begin = mark - (RETURN_STACK - 1) + PAGE;
-    os::anonymous(begin, RETURN_STACK - PAGE, os::PROT_READ | os::PROT_WRITE)
-        .map_err(system("making a return stack"))?;
+    os::stack(begin, RETURN_STACK - PAGE).map_err(system("making a return stack"))?;
     place.made += 1;
     Ok(Mark(mark))
 }
@@ -121,8 +120,7 @@ pub fn shrink(mark: Mark) {
 /// Maps data stack `index` and fills in its thread-local variables. The top of the stack below them.
 pub fn make_data_stack(shared: &Shared, index: u32) -> Result<u64, Error> {
     let end = data_stack_end(shared, index);
-    os::anonymous(end - DATA_STACK + PAGE, DATA_STACK - PAGE, os::PROT_READ | os::PROT_WRITE)
-        .map_err(system("making a data stack"))?;
+    os::stack(end - DATA_STACK + PAGE, DATA_STACK - PAGE).map_err(system("making a data stack"))?;
     let tls = shared.module.tls();
     let mut top = end;
     if tls.bytes > 0 {

@@ -67,6 +67,9 @@ pub fn run_module(
     let start = first_words(&instance, arguments, &policy)?;
     instance.grant(&policy, start.end);
     let portal = instance.portal("_start", "smi")?;
+    if policy.fence {
+        crate::fence::raise()?;
+    }
     let called = match time {
         Some(time) => portal.call_within(time, &[start.at]),
         None => portal.call(&[start.at]),

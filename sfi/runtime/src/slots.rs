@@ -31,6 +31,7 @@ pub struct Slots {
     /// Context pages of all slots: domains read them in their segments, the runtime writes them here.
     contexts: OwnedFd,
     contexts_at: u64,
+    process: u32,
 }
 
 static SLOTS: OnceLock<Slots> = OnceLock::new();
@@ -64,6 +65,7 @@ fn make() -> Result<Slots, Error> {
         instances: (0..count).map(|_| AtomicPtr::default()).collect(),
         contexts,
         contexts_at,
+        process: std::process::id(),
     })
 }
 
@@ -71,7 +73,8 @@ fn make() -> Result<Slots, Error> {
 pub fn slots() -> Result<&'static Slots, Error> {
     static MAKING: Mutex<()> = Mutex::new(());
     if let Some(slots) = SLOTS.get() {
-        return Ok(slots);
+        // Context pages and portal code are the parent's too.
+        return if slots.process == std::process::id() { Ok(slots) } else { Err(Error::Forked) };
     }
     let _one = MAKING.lock().unwrap_or_else(|e| e.into_inner());
     if SLOTS.get().is_none() {
@@ -144,7 +147,7 @@ impl Slots {
 
     /// A word of the slot's context page.
     pub fn set_context(&self, slot: u32, at: u64, value: u64) {
-        assert!(at % 8 == 0 && at < CONTEXT_BYTES && (slot as usize) < self.count, "a context word");
+        assert!(at.is_multiple_of(8) && at < CONTEXT_BYTES && (slot as usize) < self.count, "a context word");
         let word = (self.contexts_at + u64::from(slot) * CONTEXT_BYTES + at) as *mut u64;
         // SAFETY: inside the mapping made in `make`, aligned, and never unmapped; domains only read it, whenever they like.
         unsafe { word.write_volatile(value) };

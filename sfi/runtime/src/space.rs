@@ -69,6 +69,18 @@ impl Space {
         out
     }
 
+    /// All of the range is taken.
+    pub fn holds(&self, at: u64, bytes: u64) -> bool {
+        let mut next = at;
+        while next < at.saturating_add(bytes) {
+            match self.taken.range(..=next).next_back() {
+                Some((_, end)) if *end > next => next = *end,
+                _ => return false,
+            }
+        }
+        true
+    }
+
     /// Moves the break; the old and new end of its pages.
     pub fn set_brk(&mut self, to: u64) -> Option<(u64, u64)> {
         let (old, new) = (self.brk.next_multiple_of(PAGE), to.checked_next_multiple_of(PAGE)?);

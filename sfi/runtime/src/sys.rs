@@ -13,6 +13,7 @@ use crate::layout::*;
 use crate::os;
 use crate::policy::{Policy, errno};
 use crate::space::Space;
+use crate::thread;
 use libc::c_long;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
@@ -68,28 +69,55 @@ impl Resources {
     }
 }
 
-impl Imports {
-    /// `pbl_syscall`, for instances that have been given resources by [`crate::Instance::grant`].
-    pub fn system_calls(&mut self) -> Result<(), Error> {
-        // SAFETY: `enter` takes the caller's identity and five words of any value.
-        unsafe { self.function("pbl_syscall", "smaiiiii", enter as *const (), 0) }?;
-        // SAFETY: as above, with fewer words.
-        unsafe { self.function("pbl_sys_write", "smaiii", write_only as *const (), 0) }
+/// One entry a system call, as the C library's imports `pbl_sys_NAME` want it.
+extern "C" fn named<const NUMBER: i64>(a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64 {
+    answer(NUMBER, [a, b, c, d, e, f])
+}
+
+/// `pbl_syscall`: the number, then five words.
+extern "C" fn numbered(number: i64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    answer(number, [a, b, c, d, e, 0])
+}
+
+fn answer(number: i64, words: [u64; 6]) -> i64 {
+    let none = -i64::from(libc::ENOSYS);
+    let Some(shared) = thread::caller() else { return none };
+    let Some(resources) = shared.resources.get() else { return none };
+    let [a, b, c, d, e, f] = words;
+    match (Call { shared, resources, a, b, c, d, e, f }).answer(number) {
+        Ok(value) => value,
+        Err(error) => -i64::from(error),
     }
 }
 
-extern "C" fn write_only(caller: u64, fd: u64, at: u64, bytes: u64) -> i64 {
-    enter(caller, libc::SYS_write as u64, fd, at, bytes, 0)
+macro_rules! names {
+    ($($name:literal $number:ident)*) => {
+        [$(($name, named::<{ libc::$number }> as *const ())),*]
+    };
 }
 
-extern "C" fn enter(caller: u64, number: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
-    // SAFETY: the portal passes the word of the record under the call, whose instance a running call keeps alive.
-    let shared: &Shared = unsafe { &*(caller as *const Shared) };
-    let Some(resources) = shared.resources.get() else { return -i64::from(libc::ENOSYS) };
-    let call = Call { shared, resources, a, b, c, d };
-    match call.answer(number as c_long) {
-        Ok(value) => value,
-        Err(error) => -i64::from(error),
+impl Imports {
+    /// System calls, for instances that have been given resources by [`crate::Instance::grant`].
+    pub fn system_calls(&mut self) -> Result<(), Error> {
+        let names = names!(
+            "read" SYS_read "write" SYS_write "readv" SYS_readv "writev" SYS_writev "open" SYS_open
+            "openat" SYS_openat "close" SYS_close "lseek" SYS_lseek "fstat" SYS_fstat "newfstatat" SYS_newfstatat
+            "stat" SYS_stat "lstat" SYS_lstat "ioctl" SYS_ioctl "mmap" SYS_mmap "munmap" SYS_munmap
+            "mremap" SYS_mremap "madvise" SYS_madvise "mprotect" SYS_mprotect "brk" SYS_brk
+            "clock_gettime" SYS_clock_gettime "clock_getres" SYS_clock_getres "gettimeofday" SYS_gettimeofday
+            "nanosleep" SYS_nanosleep "clock_nanosleep" SYS_clock_nanosleep "exit_group" SYS_exit_group
+            "unlink" SYS_unlink "rename" SYS_rename "mkdir" SYS_mkdir "rmdir" SYS_rmdir "access" SYS_access
+            "ftruncate" SYS_ftruncate "fsync" SYS_fsync "fdatasync" SYS_fdatasync "getcwd" SYS_getcwd
+            "pread64" SYS_pread64 "pwrite64" SYS_pwrite64 "getdents64" SYS_getdents64 "dup" SYS_dup
+            "fcntl" SYS_fcntl "getpid" SYS_getpid "getrandom" SYS_getrandom "uname" SYS_uname "tkill" SYS_tkill
+            "kill" SYS_kill
+        );
+        for (name, entry) in names {
+            // SAFETY: the function takes six words of any value.
+            unsafe { self.function(&format!("pbl_sys_{name}"), "smiiiiii", entry, 0) }?;
+        }
+        // SAFETY: as above.
+        unsafe { self.function("pbl_syscall", "smiiiiii", numbered as *const (), 0) }
     }
 }
 
@@ -100,6 +128,8 @@ struct Call<'a> {
     b: u64,
     c: u64,
     d: u64,
+    e: u64,
+    f: u64,
 }
 
 /// Result of a system call of ours.
@@ -234,6 +264,7 @@ impl Call<'_> {
             libc::SYS_brk => self.brk(),
             libc::SYS_mmap => self.map(),
             libc::SYS_munmap => self.unmap(a, b),
+            libc::SYS_mremap => self.remap(),
             libc::SYS_mprotect => Ok(0),
             libc::SYS_madvise => Ok(0),
             libc::SYS_clock_gettime | libc::SYS_clock_getres => {
@@ -407,26 +438,80 @@ impl Call<'_> {
         Ok((base + state.space.brk) as i64)
     }
 
-    /// Private memory; of a file, a copy. The offset, a sixth argument, is not passed: it is 0.
+    /// Private memory; of a file, a copy.
     fn map(&self) -> Answer {
         let (flags, prot) = (self.d as i32, self.c as i32);
-        if flags & libc::MAP_FIXED != 0 || prot & os::PROT_EXEC != 0 || flags & libc::MAP_ANONYMOUS == 0 {
+        if flags & libc::MAP_FIXED != 0 || prot & os::PROT_EXEC != 0 {
+            return Err(libc::ENOTSUP);
+        }
+        let file = if flags & libc::MAP_ANONYMOUS == 0 { Some(self.fd(self.e)?) } else { None };
+        if file.is_some() && flags & libc::MAP_PRIVATE == 0 {
             return Err(libc::ENOTSUP);
         }
         let bytes = self.b.checked_next_multiple_of(PAGE).ok_or(libc::ENOMEM)?;
-        let mut state = lock(&self.resources.state);
+        let at = self.room(&mut lock(&self.resources.state), bytes)?;
+        let mut done = 0;
+        while let Some(file) = file.filter(|_| done < self.b) {
+            // SAFETY: a descriptor of the domain's, and memory of its segment that has just been mapped.
+            let n = unsafe {
+                libc::syscall(libc::SYS_pread64, file, at + done, self.b - done, self.f.wrapping_add(done))
+            };
+            if n <= 0 {
+                break;
+            }
+            done += n as u64;
+        }
+        Ok(at as i64)
+    }
+
+    /// New memory: its address.
+    fn room(&self, state: &mut State, bytes: u64) -> Result<u64, i32> {
         let at = state.space.take(bytes).ok_or(libc::ENOMEM)?;
         if os::anonymous(self.shared.base + at, bytes, os::PROT_READ | os::PROT_WRITE).is_err() {
             state.space.give(at, bytes);
             return Err(libc::ENOMEM);
         }
-        Ok((self.shared.base + at) as i64)
+        Ok(self.shared.base + at)
+    }
+
+    /// Larger memory is other memory, to which the pages move.
+    fn remap(&self) -> Answer {
+        let (base, page) = (self.shared.base, |n: u64| n.checked_next_multiple_of(PAGE).ok_or(libc::ENOMEM));
+        let (at, old, new) = (self.a.wrapping_sub(base), page(self.b)?, page(self.c)?);
+        if !at.is_multiple_of(PAGE) || at >= MODULE_END || old == 0 || new == 0 {
+            return Err(libc::EINVAL);
+        }
+        if new <= old {
+            self.unmap(self.a + new, old - new)?;
+            return Ok(self.a as i64);
+        }
+        if self.d as i32 & libc::MREMAP_MAYMOVE == 0 {
+            return Err(libc::ENOMEM);
+        }
+        let mut state = lock(&self.resources.state);
+        if !state.space.holds(at, old) {
+            return Err(libc::EFAULT);
+        }
+        let to = self.room(&mut state, new)?;
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+        // SAFETY: both ranges are memory that this space has given to the domain; the old one stays mapped, empty.
+        let moved = unsafe { libc::mremap(self.a as *mut _, old as usize, old as usize, flags, to) };
+        if moved == libc::MAP_FAILED {
+            return Err(libc::ENOMEM);
+        }
+        for (from, end) in state.space.give(at, old) {
+            let _ = os::vacate(base + from, end - from);
+        }
+        Ok(to as i64)
     }
 
     fn unmap(&self, at: u64, bytes: u64) -> Answer {
         let offset = at.wrapping_sub(self.shared.base);
-        if offset % PAGE != 0 || offset >= MODULE_END {
+        if !offset.is_multiple_of(PAGE) || offset >= MODULE_END {
             return Err(libc::EINVAL);
+        }
+        if bytes == 0 {
+            return Ok(0);
         }
         let bytes = bytes.checked_next_multiple_of(PAGE).ok_or(libc::EINVAL)?;
         let mut state = lock(&self.resources.state);

@@ -295,6 +295,16 @@ extern "C" fn link(own: u64, link: u32) -> u64 {
     if let Some(Ok(())) = linked { status::OK } else { status::NO_STACK }
 }
 
+/// The instance that has called the function of the process that is running: portals out leave its home current.
+pub fn caller() -> Option<&'static Shared> {
+    let mark = current();
+    if mark.slot() == stacks::DEAD {
+        return None;
+    }
+    // SAFETY: the record's instance waits for the function to return.
+    unsafe { (mark.get(record::INSTANCE) as *const Shared).as_ref() }
+}
+
 fn instance(upper: u32) -> Option<&'static Shared> {
     let slots = slots::existing()?;
     let shared = slots.instance(slots.by_base(upper)?);

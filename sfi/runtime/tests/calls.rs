@@ -105,6 +105,41 @@ fn one_domain_calls_another() {
 }
 
 #[test]
+fn the_callee_may_be_reset_between_calls() {
+    let (a, b) = (instance(), instance());
+    a.connect("host0", &b, "count", "sm").unwrap();
+    let callback = a.portal("callback", "sm").unwrap();
+    assert_eq!([callback.call(&[]).unwrap(), callback.call(&[]).unwrap()], [43, 44]);
+    b.reset().unwrap();
+    assert_eq!(callback.call(&[]).unwrap(), 43);
+    a.reset().unwrap();
+    assert_eq!(callback.call(&[]).unwrap(), 44);
+}
+
+#[test]
+fn a_forked_child_makes_no_instances() {
+    let linked = basic(1);
+    let i = Instance::new(&linked).unwrap();
+    let add = i.portal("add", "smii").unwrap();
+    add.call(&[1, 2]).unwrap();
+    // SAFETY: the child calls what the parent had ready, and leaves without running anything else.
+    unsafe {
+        match libc::fork() {
+            0 => {
+                let calls = add.call(&[1, 2]).ok() == Some(3);
+                let makes = matches!(Instance::new(&linked), Err(Error::Forked));
+                libc::_exit(if calls && makes { 0 } else { 1 });
+            }
+            child => {
+                let mut status = 0;
+                libc::waitpid(child, &mut status, 0);
+                assert_eq!(status, 0);
+            }
+        }
+    }
+}
+
+#[test]
 fn many_threads_many_instances() {
     let linked = basic(1);
     let instances: Vec<Instance> = (0..40).map(|_| Instance::new(&linked).unwrap()).collect();

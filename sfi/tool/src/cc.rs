@@ -206,9 +206,6 @@ impl Driver {
     fn own_flag(&mut self, flag: &str) -> Result<(), Error> {
         let o = &mut self.options;
         match flag {
-            "-fpbl-no-elide" => o.elide = false,
-            "-fpbl-no-guard" => o.guard = false,
-            "-fpbl-no-hoist" => o.hoist = false,
             "-fpbl-no-base" => o.base = false,
             _ => match flag.strip_prefix("-fpbl-level=").and_then(level) {
                 Some(l) => o.level = l,
@@ -364,16 +361,16 @@ fn is_source(file: &str) -> bool {
     )
 }
 
-fn run(c: &mut Command) -> Result<(), Error> {
+pub fn run(c: &mut Command) -> Result<(), Error> {
     let name = c.get_program().to_string_lossy().into_owned();
     let status = c.status().map_err(|e| Error::Io(c.get_program().into(), e))?;
     if status.success() { Ok(()) } else { Err(Error::Tool(name, status)) }
 }
 
-struct Scratch(PathBuf);
+pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    fn new() -> Result<Scratch, Error> {
+    pub fn new() -> Result<Scratch, Error> {
         let dir = std::env::temp_dir().join(format!("pebble-sfi-cc-{}", std::process::id()));
         std::fs::create_dir_all(&dir).map_err(|e| Error::Io(dir.clone(), e))?;
         Ok(Scratch(dir))

@@ -1,15 +1,17 @@
-//! `pebble sfi cc|c++|ar|ld|disas`: the tool chain of fault domains, in front of stock compilers.
+//! `pebble sfi cc|c++|rustc|ar|ld|disas`: the tool chain of fault domains, in front of stock compilers.
 #![forbid(unsafe_code)]
 
 mod cc;
 mod elf;
 mod ld;
+mod rustc;
 
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: pebble sfi cc|c++|ld|ar|disas ARGUMENTS
-  cc, c++   as clang-19 (or gcc: --compiler gcc); -fpbl-level=write|full|check, -fpbl-no-elide|guard|hoist|base
+const USAGE: &str = "usage: pebble sfi cc|c++|rustc|ld|ar|disas ARGUMENTS
+  cc, c++   as clang-19 (or gcc: --compiler gcc); -fpbl-level=write|full|check, -fpbl-no-base
             --export NAME[=SPEC] makes a function an entry point of the module
+  rustc     a no_std crate to a confined object: -o FILE, -fpbl-level=..., rustc's options
   ld        links confined objects into a module: -o FILE, --export NAME[=SPEC], --level write|full, lld's options
   ar        as llvm-ar-19
   disas     disassembles a module";
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
     let result = match command.as_str() {
         "cc" => compile(false),
         "c++" => compile(true),
+        "rustc" => rustc::run(rest).map_err(|e| e.to_string()),
         "ld" => ld_command(rest),
         "ar" => forward("llvm-ar-19", rest),
         "ranlib" => forward("llvm-ranlib-19", rest),

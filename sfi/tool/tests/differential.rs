@@ -40,8 +40,8 @@ impl Bench {
     fn native(&self, compiler: &str, flags: &[&str], source: &Path) -> String {
         let program = self.dir.join("native");
         let mut c = Command::new(compiler);
-        c.arg("-w").args(flags).arg("-I").arg(here().join("harness")).arg(source);
-        ok(c.arg(here().join("harness/native.c")).arg("-o").arg(&program));
+        c.arg("-w").args(flags).arg("-I").arg(here().join("harness")).arg(here().join("harness/native.c"));
+        ok(c.arg(source).arg("-o").arg(&program));
         String::from_utf8(ok(&mut Command::new(&program)).stdout).expect("text")
     }
 
@@ -89,6 +89,52 @@ fn clang_programs_print_the_same_confined() {
 fn gcc_programs_print_the_same_confined() {
     // gcc realigns a frame that also has an alloca through a copy of the return address, which has no translation.
     differential("gcc", "gcc", "gcc", &[("frames", "-DNO_BOTH")]);
+}
+
+#[test]
+fn cxx_objects_behave_the_same() {
+    let bench = Bench::new("cxx");
+    let source = here().join("corpus/objects.cc");
+    for o in ["-O0", "-O2"] {
+        let object = bench.dir.join("objects.o");
+        let mut c = Command::new("clang++-19");
+        ok(c.args([o, "-w", "-fno-exceptions", "-fno-rtti", "-c"]).arg(&source).arg("-o").arg(&object));
+        let expected = bench.native("clang-19", &[], &object);
+        assert!(expected.lines().count() > 5);
+        for (compiler, level) in [("clang", "write"), ("clang", "full"), ("gcc", "full"), ("gcc", "check")] {
+            let module = bench.dir.join("objects.pbl");
+            let mut c = Command::new(env!("CARGO_BIN_EXE_pebble-sfi"));
+            c.args(["c++", "-w", o, "--compiler", compiler, "--export", "t_main"])
+                .arg(format!("-fpbl-level={level}"));
+            ok(c.arg(&source).arg("-o").arg(&module));
+            assert_eq!(bench.confined(&module), expected, "{compiler} {o} {level}");
+        }
+    }
+}
+
+#[test]
+fn rust_crates_behave_the_same() {
+    let bench = Bench::new("rust");
+    let source = here().join("corpus/machine.rs");
+    let flags = ["--edition", "2024", "-C", "opt-level=2"];
+    let archive = bench.dir.join("libmachine.a");
+    let mut c = Command::new("rustc");
+    ok(c.args(["--crate-type", "staticlib", "-C", "panic=abort"])
+        .args(flags)
+        .arg(&source)
+        .arg("-o")
+        .arg(&archive));
+    let expected = bench.native("clang-19", &[], &archive);
+    assert!(expected.lines().count() > 10);
+    for level in LEVELS {
+        let (object, module) = (bench.dir.join("machine.o"), bench.dir.join("machine.pbl"));
+        let mut c = Command::new(env!("CARGO_BIN_EXE_pebble-sfi"));
+        c.args(["rustc", "--crate-type", "lib"]).arg(format!("-fpbl-level={level}")).args(flags);
+        ok(c.arg(&source).arg("-o").arg(&object));
+        let mut c = Command::new(env!("CARGO_BIN_EXE_pebble-sfi"));
+        ok(c.args(["ld", "--export", "t_main", "--level", level]).arg(&object).arg("-o").arg(&module));
+        assert_eq!(bench.confined(&module), expected, "{level}");
+    }
 }
 
 /// The wall itself: a store through a foreign pointer lands in the segment (`write`, `full`) or traps (`check`).

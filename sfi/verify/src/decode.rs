@@ -27,7 +27,7 @@ pub const P_LOCK: u8 = 32;
 const P_CS: u8 = 64;
 
 /// One instruction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Insn {
     pub attr: Attr,
     pub imm: i64,
@@ -110,23 +110,29 @@ static PREFIX: [u8; 256] = prefix_table();
 const WINDOW: usize = 32;
 type Window = [u8; WINDOW];
 
-/// Decodes the instruction at `text[at..]`.
-#[inline]
-pub fn decode(text: &[u8], at: usize) -> Result<Insn, Rule> {
+/// Decodes the instruction at `text[at..]` into `insn`: in place, since moving it costs more than finding it.
+#[inline(always)]
+pub fn decode_into(text: &[u8], at: usize, insn: &mut Insn) -> Result<(), Rule> {
     match text.get(at..).and_then(|rest| rest.first_chunk::<WINDOW>()) {
-        Some(window) => decode_window(window),
-        None => decode_last(text, at),
+        Some(window) => decode_window(window, insn),
+        None => decode_last(text, at, insn),
     }
+}
+
+pub fn decode(text: &[u8], at: usize) -> Result<Insn, Rule> {
+    let mut insn = Insn::default();
+    decode_into(text, at, &mut insn)?;
+    Ok(insn)
 }
 
 #[cold]
 #[inline(never)]
-fn decode_last(text: &[u8], at: usize) -> Result<Insn, Rule> {
+fn decode_last(text: &[u8], at: usize, insn: &mut Insn) -> Result<(), Rule> {
     let mut window = [0; WINDOW];
     let rest = text.get(at..).unwrap_or(&[]);
-    let (n, _) = (rest.len().min(WINDOW), window.iter_mut().zip(rest).for_each(|(to, from)| *to = *from));
-    let insn = decode_window(&window)?;
-    if insn.len as usize > n { Err(Rule::Truncated) } else { Ok(insn) }
+    window.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    decode_window(&window, insn)?;
+    if insn.len as usize > rest.len() { Err(Rule::Truncated) } else { Ok(()) }
 }
 
 fn byte(w: &Window, p: usize) -> u8 {
@@ -139,15 +145,14 @@ fn word32(w: &Window, p: usize) -> i32 {
     }
 }
 
-#[inline]
-fn decode_window(w: &Window) -> Result<Insn, Rule> {
+fn decode_window(w: &Window, insn: &mut Insn) -> Result<(), Rule> {
     let mut p = 0;
     let mut prefix = 0u8;
     let mut next = byte(w, 0);
     while PREFIX[next as usize] != 0 {
         let bit = PREFIX[next as usize];
         if prefix & bit != 0 || bit == P_CS || p > 4 {
-            return padding(w);
+            return padding(w, insn);
         }
         prefix |= bit;
         p += 1;
@@ -159,7 +164,6 @@ fn decode_window(w: &Window) -> Result<Insn, Rule> {
         p += 1;
         next = byte(w, p);
     }
-    let pp = if prefix & (P_F3 | P_F2) == 0 { prefix & P_66 } else { 2 + (prefix >> 4 & 1) } as usize;
     let mut vex = 0u8; // L in bit 2; bit 7: there is one
     let mut vvvv = 0;
     let attr;
@@ -173,6 +177,7 @@ fn decode_window(w: &Window) -> Result<Insn, Rule> {
             _ => (0, 1),
         };
         op = byte(w, p + skip);
+        let pp = if prefix & (P_F3 | P_F2) == 0 { prefix & P_66 } else { 2 + (prefix >> 4 & 1) } as usize;
         attr = TABLE.rest[space][pp][op as usize];
         p += skip + 1;
     } else if next & 0xfe == 0xc4 {
@@ -209,24 +214,7 @@ fn decode_window(w: &Window) -> Result<Insn, Rule> {
         return Err(Rule::Instruction);
     }
     let class = class_of(attr);
-    let mut insn = Insn {
-        attr,
-        imm: 0,
-        disp: 0,
-        len: 0,
-        class,
-        op,
-        prefix,
-        size: 4,
-        mem: false,
-        rm: 0,
-        reg: 0,
-        ext: 0,
-        vvvv,
-        base: NONE,
-        index: NONE,
-        scale: 0,
-    };
+    *insn = Insn { attr, class, op, prefix, size: 4, vvvv, base: NONE, index: NONE, ..Insn::default() };
     if attr & BYTE_REG != 0 {
         insn.size = 1;
     } else if rex & 8 != 0 {
@@ -237,10 +225,10 @@ fn decode_window(w: &Window) -> Result<Insn, Rule> {
     if vex != 0 {
         vex_rules(attr, vex, vvvv, rex)?;
     } else if prefix != 0 || attr & D64 != 0 {
-        legacy_rules(&insn, rex, legacy_one)?;
+        legacy_rules(insn, rex, legacy_one)?;
     }
     if attr & MODRM != 0 {
-        p = operands(w, p, rex, &mut insn)?;
+        p = operands(w, p, rex, insn)?;
     } else if attr & OPREG != 0 {
         insn.rm = op & 7 | (rex & 1) << 3;
     }
@@ -252,36 +240,97 @@ fn decode_window(w: &Window) -> Result<Insn, Rule> {
             insn.rm &= 3;
         }
     }
-    split(&mut insn, rex, vex != 0)?;
-    match insn.attr & IMM_MASK {
-        0 => {}
-        IMM8 => {
-            insn.imm = byte(w, p) as i8 as i64;
-            p += 1;
-        }
-        IMMV if insn.size == 8 => {
-            let (low, high) = (word32(w, p) as u32 as u64, word32(w, p + 4) as u32 as u64);
-            insn.imm = (low | high << 32) as i64;
-            p += 8;
-        }
-        _ if insn.size == 2 => {
-            insn.imm = word32(w, p) as i16 as i64;
-            p += 2;
-        }
-        _ => {
-            insn.imm = word32(w, p) as i64;
-            p += 4;
-        }
+    if attr & SPLIT != 0 {
+        split(insn, rex, vex != 0)?;
+    } else if vex != 0 && insn.mem && vvvv != 0 && op & 0xfe == 0x10 {
+        return Err(Rule::Instruction); // the scalar moves have a third operand only between registers
     }
+    let kind = (insn.attr & IMM_MASK) >> 1;
+    let raw = word32(w, p);
+    let short = if insn.size == 2 { raw as i16 as i32 } else { raw };
+    insn.imm = [0, raw as i8 as i32, short, short][kind as usize & 3] as i64;
+    if kind == 3 && insn.size == 8 {
+        insn.imm = insn.imm & 0xffff_ffff | (word32(w, p + 4) as i64) << 32;
+    }
+    let width = if insn.size == 8 { 2 } else { (insn.size == 2) as usize };
+    p += IMM_BYTES[kind as usize & 3][width] as usize;
     if p > 15 {
         return Err(Rule::Instruction);
     }
     insn.len = p as u8;
     if prefix & (P_LOCK | P_67 | P_GS) != 0 {
-        memory_prefix_rules(&insn)?;
+        memory_prefix_rules(insn)?;
     }
-    Ok(insn)
+    Ok(())
 }
+
+/// Length and attributes alone, for the first pass, with few branches. For what `decode` accepts the length is the same; the second
+/// pass notices where it is not.
+#[inline(always)]
+pub fn skim(text: &[u8], at: usize) -> (usize, Attr) {
+    let Some(w) = text.get(at..).and_then(|rest| rest.first_chunk::<WINDOW>()) else {
+        let mut insn = Insn::default();
+        return match decode_into(text, at, &mut insn) {
+            Ok(()) => (insn.len as usize, insn.attr),
+            Err(_) => (0, 0),
+        };
+    };
+    let (mut p, mut next, mut prefix) = (0, byte(w, 0), 0);
+    while PREFIX[next as usize] != 0 && p < 15 {
+        prefix |= PREFIX[next as usize];
+        p += 1;
+        next = byte(w, p);
+    }
+    let is_rex = next & 0xf0 == 0x40;
+    let mut wide = is_rex && next & 8 != 0;
+    p += is_rex as usize;
+    next = byte(w, p);
+    p += 1;
+    let mut attr = TABLE.one[next as usize];
+    if next == 0x0f {
+        let second = byte(w, p);
+        let (space, skip) = match second {
+            0x38 => (1, 1),
+            0x3a => (2, 1),
+            _ => (0, 0),
+        };
+        p += skip;
+        let pp = if prefix & (P_F3 | P_F2) == 0 { prefix & P_66 } else { 2 + (prefix >> 4 & 1) } as usize;
+        attr = TABLE.rest[space][pp][byte(w, p) as usize];
+        p += 1;
+    } else if next & 0xfe == 0xc4 {
+        let long = (next == 0xc4) as usize;
+        let map = if long != 0 { byte(w, p) & 3 } else { 1 };
+        let last = byte(w, p + long);
+        wide = long != 0 && last & 0x80 != 0;
+        p += 2 + long;
+        attr = TABLE.rest[2 + map as usize][(last & 3) as usize][byte(w, p - 1) as usize];
+    }
+    let modrm = byte(w, p);
+    let has_modrm = attr & MODRM != 0;
+    let far = modrm & 0xc7 == 4 && byte(w, p + 1) & 7 == 5;
+    p += if has_modrm { OPERAND_BYTES[modrm as usize] as usize + 4 * far as usize } else { 0 };
+    let test = has_modrm && class_of(attr) == class::UNARY && modrm & 0x38 == 0;
+    let kind = if test { if attr & BYTE_RM != 0 { IMM8 } else { IMMZ } } else { attr & IMM_MASK };
+    let short = attr & OPS != 0 && prefix & P_66 != 0;
+    p += IMM_BYTES[(kind >> 1) as usize & 3][if wide { 2 } else { short as usize }] as usize;
+    (p, attr)
+}
+
+/// Bytes of an immediate by kind, for 32, 16 and 64 bits.
+const IMM_BYTES: [[u8; 3]; 4] = [[0; 3], [1; 3], [4, 2, 4], [4, 2, 8]];
+/// Bytes of ModRM, SIB and displacement, by ModRM alone.
+static OPERAND_BYTES: [u8; 256] = {
+    let mut t = [1; 256];
+    let mut i = 0;
+    while i < 0xc0 {
+        let (mode, rm) = (i >> 6, i & 7);
+        t[i] += (rm == 4) as u8;
+        t[i] += if mode == 1 { 1 } else { 4 * (mode == 2 || rm == 5) as u8 };
+        i += 1;
+    }
+    t
+};
 
 /// ModRM, SIB and displacement; gives the position behind them.
 #[inline(always)]
@@ -325,13 +374,10 @@ fn operands(w: &Window, mut p: usize, rex: u8, insn: &mut Insn) -> Result<usize,
     } else {
         insn.base = rm | (rex & 1) << 3;
     }
-    if mode == 1 {
-        insn.disp = byte(w, p) as i8 as i32;
-        p += 1;
-    } else if mode == 2 {
-        insn.disp = word32(w, p);
-        p += 4;
-    }
+    // selected rather than branched on: compilers mix the sizes without a pattern
+    let raw = word32(w, p);
+    insn.disp = if mode == 2 { raw } else { raw as i8 as i32 & -(mode as i32) };
+    p += [0, 1, 4, 0][mode as usize & 3];
     Ok(p)
 }
 
@@ -386,6 +432,7 @@ fn split(insn: &mut Insn, rex: u8, vex: bool) -> Result<(), Rule> {
     match insn.class {
         class::ALU_IMM if insn.attr & MODRM == 0 => insn.ext = insn.op >> 3 & 7,
         class::ALU_IMM if insn.ext == 7 => insn.attr &= !(ST | WRM | LOCK), // cmp
+        class::BITS if insn.ext == 4 => insn.attr &= !(ST | WRM | LOCK),    // bt
         class::UNARY => match insn.ext {
             0 => insn.attr |= LD | if insn.has(BYTE_RM) { IMM8 } else { IMMZ },
             2 | 3 => insn.attr |= LD | ST | WRM | LOCK,
@@ -419,8 +466,6 @@ fn split(insn: &mut Insn, rex: u8, vex: bool) -> Result<(), Rule> {
             _ => return Err(Rule::Instruction),
         },
         class::X87 if insn.op != 0x9b => x87(insn)?,
-        // the scalar moves have a third operand only between registers
-        _ if vex && insn.mem && insn.vvvv != 0 && insn.op & 0xfe == 0x10 => return Err(Rule::Instruction),
         _ => {}
     }
     Ok(())
@@ -464,18 +509,18 @@ fn x87(insn: &mut Insn) -> Result<(), Rule> {
 /// The long no-operations of assemblers: 66 several times, a cs override, then `0F 1F /0` with a memory operand; or `66 .. 90`.
 #[cold]
 #[inline(never)]
-fn padding(w: &Window) -> Result<Insn, Rule> {
+fn padding(w: &Window, insn: &mut Insn) -> Result<(), Rule> {
     let mut p = 0;
     while byte(w, p) == 0x66 && p < 15 {
         p += 1;
     }
     p += (byte(w, p) == 0x2e) as usize;
-    if byte(w, p) != 0x0f || byte(w, p + 1) != 0x1f || byte(w, p + 2) & 0x38 != 0 {
+    let attr = TABLE.rest[0][0][0x1f];
+    *insn = Insn { attr, class: class::NOP, op: 0x1f, size: 4, base: NONE, index: NONE, ..Insn::default() };
+    if byte(w, p) != 0x0f || byte(w, p + 1) != 0x1f {
         return Err(Rule::Prefix);
     }
-    let mut rest = [0; WINDOW];
-    rest.iter_mut().zip(w.iter().skip(p)).for_each(|(to, from)| *to = *from);
-    let mut insn = decode_window(&rest)?;
-    insn.len += p as u8;
-    if insn.len > 15 { Err(Rule::Prefix) } else { Ok(insn) }
+    p = operands(w, p + 2, 0, insn).map_err(|_| Rule::Prefix)?;
+    insn.len = p as u8;
+    if p > 15 { Err(Rule::Prefix) } else { Ok(()) }
 }

@@ -6,11 +6,11 @@
 //!
 //! Invariants kept: every label lies on an instruction; tables are read within a budget that is linear in the module's size.
 
-use crate::decode::{Insn, decode};
+use crate::decode::{Insn, decode, decode_into, skim};
 use crate::memory::in_rodata;
 use crate::sequence::Seq;
 use crate::state::Word;
-use crate::table::class;
+use crate::table::{IMM_MASK, IMM8, class, class_of};
 use crate::{Module, Refusal, Rule};
 
 /// Bit maps over the text, and a word for each label.
@@ -162,14 +162,26 @@ pub fn slots(
     (0..count as usize).try_for_each(|i| visit(first + 8 * i))
 }
 
-/// Whether `lea`, `andl` and so on end in an indirect jump whose targets become labels.
+/// Follows the last instructions again: do they end in an indirect jump whose targets become labels?
+#[cold]
 fn mark_indirect(
     module: &Module<'_>,
+    ftab_mask: u32,
     labels: &mut Labels<&mut [u64]>,
     tables: &mut Tables<()>,
-    insn: &Insn,
-    seq: Seq,
+    lately: &[usize; 5],
 ) -> Result<(), Rule> {
+    let mut seq = Seq::None;
+    let mut insn = Insn::default();
+    for at in lately {
+        if insn.class == class::INDIRECT {
+            seq = Seq::None;
+        }
+        decode_into(module.text, *at, &mut insn)?;
+        if insn.class != class::INDIRECT {
+            seq = seq.after(&insn, (module.text_at + *at as u32).wrapping_add(insn.len as u32), ftab_mask);
+        }
+    }
     if insn.mem || insn.ext != 4 || seq.ready() != Some(insn.rm) {
         return Ok(()); // the second pass judges
     }
@@ -190,26 +202,38 @@ pub fn find(
     ftab_mask: u32,
     labels: &mut Labels<&mut [u64]>,
 ) -> Result<(u32, usize), Refusal> {
+    let text = module.text;
     let mut tables = Tables::new(module);
-    let mut seq = Seq::None;
-    let mut at = 0;
-    let mut count = 0u32;
-    while at < module.text.len() {
-        let here = module.text_at + at as u32;
-        let refuse = |rule| Refusal { at: here, rule };
-        let insn = decode(module.text, at).map_err(refuse)?;
-        let next = here.wrapping_add(insn.len as u32);
+    let mut lately = [0; 5];
+    let (mut at, mut count) = (0, 0u32);
+    while at < text.len() {
+        let refuse = |rule| Refusal { at: module.text_at + at as u32, rule };
+        let (len, attr) = skim(text, at);
+        if attr == 0 || len == 0 {
+            // the second pass would refuse it; so that it is refused for the right reason:
+            return Err(refuse(decode(text, at).err().unwrap_or(Rule::Instruction)));
+        }
         if let Some(block) = labels.starts.get_mut(at / 64) {
             *block |= 1 << (at % 64);
         }
-        if matches!(insn.class, class::BRANCH | class::JUMP | class::CALL) {
-            let to = offset(module, next.wrapping_add(insn.imm as u32));
+        lately = [lately[1], lately[2], lately[3], lately[4], at];
+        let class = class_of(attr);
+        if matches!(class, class::BRANCH | class::JUMP | class::CALL) {
+            // the distance is the instruction's end
+            let bytes = if attr & IMM_MASK == IMM8 { 1 } else { 4 };
+            let end = text.get(at..at + len).unwrap_or_default();
+            let distance = match (bytes, end.last_chunk::<4>(), end.last()) {
+                (1, _, Some(byte)) => *byte as i8 as i32,
+                (_, Some(word), _) => i32::from_le_bytes(*word),
+                _ => return Err(refuse(Rule::Truncated)),
+            };
+            let next = module.text_at + (at + len) as u32;
+            let to = offset(module, next.wrapping_add(distance as u32));
             labels.mark(to.ok_or(refuse(Rule::Target))?);
-        } else if insn.class == class::INDIRECT {
-            mark_indirect(module, labels, &mut tables, &insn, seq).map_err(refuse)?;
+        } else if class == class::INDIRECT {
+            mark_indirect(module, ftab_mask, labels, &mut tables, &lately).map_err(refuse)?;
         }
-        seq = seq.after(&insn, next, ftab_mask);
-        at += insn.len as usize;
+        at += len;
         count += 1;
     }
     for to in (0..module.ftab_size as usize).step_by(8) {

@@ -7,7 +7,7 @@
 //! Invariants kept: whatever may arrive at a label (branch, table, call, slot, export) has been compared with its word; no
 //! fact survives at a label but those of its record, and those are demanded of every arrival.
 
-use crate::decode::decode;
+use crate::decode::{Insn, decode_into};
 use crate::labels::{Labels, Tables, entries, find, offset, slots};
 use crate::state::{Facts, LABEL_SLACK, PRESERVED, Pending, State, Word, saved};
 use crate::step::{Flow, step};
@@ -123,6 +123,7 @@ impl Pass<'_, '_> {
         let module = self.module;
         let text = module.text;
         let mut state = State::new(Word::entry(), Facts::default());
+        let mut insn = Insn::default();
         let mut live = false;
         let mut next_record = 0;
         let mut record_at = self.record_offset(next_record);
@@ -131,6 +132,9 @@ impl Pass<'_, '_> {
         while at < text.len() {
             let here = module.text_at + at as u32;
             let refuse = |rule| Refusal { at: here, rule };
+            if at > label_at || at > record_at {
+                return Err(refuse(Rule::Instruction)); // the first pass saw other instructions
+            }
             if at == label_at || at == record_at {
                 let index = (at == record_at).then_some(next_record);
                 self.meet(at, &mut state, live, index).map_err(refuse)?;
@@ -143,7 +147,7 @@ impl Pass<'_, '_> {
                     label_at = self.labels.next(at + 1).unwrap_or(usize::MAX);
                 }
             }
-            let insn = decode(text, at).map_err(refuse)?;
+            decode_into(text, at, &mut insn).map_err(refuse)?;
             if !live {
                 // no way leads here, not even from outside: padding, or a function that nobody calls
                 if matches!(insn.class, class::NOP | class::TRAP) {
@@ -158,6 +162,10 @@ impl Pass<'_, '_> {
                 live = self.follow(flow, at, &state).map_err(refuse)?;
             }
             at += insn.len as usize;
+        }
+        let missed = label_at.min(record_at);
+        if missed != usize::MAX {
+            return Err(Refusal { at: module.text_at + missed as u32, rule: Rule::Instruction });
         }
         if live {
             return Err(Refusal { at: module.text_at + at as u32, rule: Rule::FallsOff });
@@ -299,7 +307,10 @@ impl Pass<'_, '_> {
 
     /// At a label a preserved register is intact unless it is saved there: whoever arrives otherwise has lost it.
     fn lost(&mut self, slots: u32, state: &State) {
-        self.changes |= PRESERVED & !saved(slots) & !state.intact;
+        let missing = PRESERVED & !state.intact;
+        if missing != 0 {
+            self.changes |= missing & !saved(slots);
+        }
     }
 
     /// Calls the code at `to`: it must assume what holds at every entry, and no more.

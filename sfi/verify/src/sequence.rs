@@ -49,10 +49,15 @@ pub enum Seq {
 }
 
 impl Seq {
-    /// The sequence after `insn`, whose successor lies at `next`.
+    /// `andl $mask,%reg`
     #[inline(always)]
+    pub fn starts(insn: &Insn) -> bool {
+        insn.class == class::ALU_IMM && insn.ext == 4 && insn.size == 4 && !insn.mem
+    }
+
+    /// The sequence after `insn`, whose successor lies at `next`.
     pub fn after(self, insn: &Insn, next: u32, ftab_mask: u32) -> Seq {
-        if insn.class == class::ALU_IMM && insn.ext == 4 && insn.size == 4 && !insn.mem {
+        if Seq::starts(insn) {
             return start(insn);
         }
         match self {

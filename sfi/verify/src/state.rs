@@ -15,6 +15,7 @@ pub const PRESERVED: u16 = 0xf008;
 pub const MAX_DEPTH: u32 = 15;
 /// How many pushed words are remembered.
 const SLOTS: u32 = 7;
+const SLOT_BITS: u32 = 0x0fff_ffff;
 const MIN_DELTA: i64 = -(1 << 30) + 1;
 /// What may stay untouched below `rbp`: with at most 4 MiB of return stack the sum is at most 2 GiB.
 const UNTOUCHED: i64 = -4096;
@@ -53,6 +54,8 @@ pub struct State {
     pub facts: Facts,
     pub slack: [u32; 16],
     pub seq: Seq,
+    /// `seq` is not `None`.
+    pub following: bool,
     pub x87: bool,
     pub fp_control: bool,
 }
@@ -124,13 +127,11 @@ pub fn kind_of(reg: u8) -> u32 {
 
 /// The registers whose values at entry are on the return stack: they may hold anything.
 pub fn saved(slots: u32) -> u16 {
-    let mut regs = 0;
-    for i in 0..SLOTS {
-        regs |= match slots >> (4 * i) & 15 {
-            0 => 0,
-            1 => 1 << 3,
-            kind => 1 << (kind + 10 & 15),
-        };
+    const REGS: [u16; 8] = [0, 1 << 3, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 0, 0];
+    let (mut words, mut regs) = (slots & SLOT_BITS, 0);
+    while words != 0 {
+        regs |= REGS[words as usize & 7];
+        words >>= 4;
     }
     regs
 }
@@ -147,6 +148,7 @@ impl State {
             facts,
             slack: [LABEL_SLACK; 16],
             seq: Seq::None,
+            following: false,
             x87: false,
             fp_control: false,
         }
@@ -164,6 +166,7 @@ impl State {
             self.slack = [LABEL_SLACK; 16];
         }
         self.seq = Seq::None;
+        self.following = false;
     }
 
     pub fn word(&self) -> Word {

@@ -63,8 +63,10 @@ pub fn step(
     if insn.mem && insn.has(LD | ST) && insn.class != class::INDIRECT {
         memory::check(module, state, insn, next)?;
     }
-    let seq = state.seq;
-    state.seq = seq.after(insn, next, ftab_mask);
+    let mut seq = Seq::None;
+    if state.following || Seq::starts(insn) {
+        seq = advance(state, insn, next, ftab_mask);
+    }
     let regs = insn.written();
     if regs & 1 << RBP != 0 {
         data_stack_pointer(state, insn)?;
@@ -102,6 +104,15 @@ pub fn step(
             Ok(Flow::Next)
         }
     }
+}
+
+/// Follows a sequence; gives what it was before. Apart, as copying it each time is slow.
+#[cold]
+fn advance(state: &mut State, insn: &Insn, next: u32, ftab_mask: u32) -> Seq {
+    let seq = state.seq;
+    state.seq = seq.after(insn, next, ftab_mask);
+    state.following = state.seq != Seq::None;
+    seq
 }
 
 /// Both stacks are as they were at entry.

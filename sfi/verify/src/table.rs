@@ -62,35 +62,21 @@ const fn ext(mask: u8) -> Attr {
 pub const EXT_SHIFT: u32 = 32;
 /// REX.W is not needed for 64 bits, and not permitted.
 pub const D64: Attr = 1 << 40;
+/// ModRM.reg or the register form decides what the operands are: `decode::split`.
+pub const SPLIT: Attr = 1 << 41;
 const CLASS_SHIFT: u32 = 48;
 
 /// What an instruction is to the state machine, beyond its operands.
+#[rustfmt::skip]
 pub mod class {
     // 0: no more than its operands
-    pub const ALU: u8 = 1;
-    pub const ALU_IMM: u8 = 2;
-    pub const MOVE: u8 = 3;
-    pub const MOVE_IMM: u8 = 4;
-    pub const LEA: u8 = 5;
-    pub const PUSH: u8 = 6;
-    pub const POP: u8 = 7;
-    pub const CALL: u8 = 8;
-    pub const JUMP: u8 = 9;
-    pub const BRANCH: u8 = 10;
-    pub const INDIRECT: u8 = 11;
-    pub const RETURN: u8 = 12;
-    pub const TRAP: u8 = 13;
-    pub const NOP: u8 = 14;
-    pub const STRING: u8 = 15;
-    pub const UNARY: u8 = 16;
-    pub const X87: u8 = 17;
-    pub const FP_CONTROL: u8 = 18;
-    pub const FENCE: u8 = 19;
-    pub const INC_DEC: u8 = 21;
-    pub const ENDBR: u8 = 22;
-    pub const PREFETCH: u8 = 23;
-    pub const MASKED: u8 = 24;
-    pub const MOVE_SX: u8 = 20;
+    pub const ALU: u8 = 1; pub const ALU_IMM: u8 = 2; pub const MOVE: u8 = 3; pub const MOVE_IMM: u8 = 4;
+    pub const LEA: u8 = 5; pub const PUSH: u8 = 6; pub const POP: u8 = 7; pub const CALL: u8 = 8;
+    pub const JUMP: u8 = 9; pub const BRANCH: u8 = 10; pub const INDIRECT: u8 = 11; pub const RETURN: u8 = 12;
+    pub const TRAP: u8 = 13; pub const NOP: u8 = 14; pub const STRING: u8 = 15; pub const UNARY: u8 = 16;
+    pub const X87: u8 = 17; pub const FP_CONTROL: u8 = 18; pub const FENCE: u8 = 19;
+    pub const INC_DEC: u8 = 21; pub const ENDBR: u8 = 22; pub const PREFETCH: u8 = 23;
+    pub const MASKED: u8 = 24; pub const BITS: u8 = 25; pub const MOVE_SX: u8 = 20;
 }
 const fn c(class: u8) -> Attr {
     (class as Attr) << CLASS_SHIFT
@@ -136,106 +122,70 @@ const BOTH_W: Attr = W1;
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     // ---- one byte: arithmetic (the loop in `build` adds the eight regular groups) ----
-    (ONE, N, 0x50, 0x57, OPREG | GRM | D64 | c(class::PUSH)),
-    (ONE, N, 0x58, 0x5f, OPREG | GRM | D64 | c(class::POP)),
-    (ONE, N, 0x63, 0x63, RRM | c(class::MOVE_SX)),
-    (ONE, N, 0x69, 0x69, RRM | IMMZ | OPS),
-    (ONE, N, 0x6b, 0x6b, RRM | IMM8 | OPS),
-    (ONE, N, 0x70, 0x7f, IMM8 | D64 | c(class::BRANCH)),
+    (ONE, N, 0x50, 0x57, OPREG | GRM | D64 | c(class::PUSH)), (ONE, N, 0x58, 0x5f, OPREG | GRM | D64 | c(class::POP)),
+    (ONE, N, 0x63, 0x63, RRM | c(class::MOVE_SX)), (ONE, N, 0x69, 0x69, RRM | IMMZ | OPS),
+    (ONE, N, 0x6b, 0x6b, RRM | IMM8 | OPS), (ONE, N, 0x70, 0x7f, IMM8 | D64 | c(class::BRANCH)),
     (ONE, N, 0x80, 0x80, M | LD | ST | GRM | WRM | IMM8 | BB | LOCK | c(class::ALU_IMM)),
     (ONE, N, 0x81, 0x81, M | LD | ST | GRM | WRM | IMMZ | OPS | LOCK | c(class::ALU_IMM)),
     (ONE, N, 0x83, 0x83, M | LD | ST | GRM | WRM | IMM8 | OPS | LOCK | c(class::ALU_IMM)),
-    (ONE, N, 0x84, 0x84, M | LD | GREG | GRM | BB),
-    (ONE, N, 0x85, 0x85, M | LD | GREG | GRM | OPS),
-    (ONE, N, 0x86, 0x86, RMR | WREG | BB | LOCK),
-    (ONE, N, 0x87, 0x87, RMR | WREG | OPS | LOCK),
+    (ONE, N, 0x84, 0x84, M | LD | GREG | GRM | BB), (ONE, N, 0x85, 0x85, M | LD | GREG | GRM | OPS),
+    (ONE, N, 0x86, 0x86, RMR | WREG | BB | LOCK), (ONE, N, 0x87, 0x87, RMR | WREG | OPS | LOCK),
     (ONE, N, 0x88, 0x88, M | ST | GREG | GRM | WRM | BB),
-    (ONE, N, 0x89, 0x89, M | ST | GREG | GRM | WRM | OPS | c(class::MOVE)),
-    (ONE, N, 0x8a, 0x8a, RRM | BB),
+    (ONE, N, 0x89, 0x89, M | ST | GREG | GRM | WRM | OPS | c(class::MOVE)), (ONE, N, 0x8a, 0x8a, RRM | BB),
     (ONE, N, 0x8b, 0x8b, RRM | OPS | c(class::MOVE)),
-    (ONE, N, 0x8d, 0x8d, M | GREG | WREG | NOREG | OPS | c(class::LEA)),
-    (ONE, N, 0x90, 0x90, OPS | c(class::NOP)),
-    (ONE, N, 0x91, 0x97, OPREG | GRM | WRM | WAX | OPS | NOZX),
-    (ONE, N, 0x98, 0x98, WAX | OPS),
-    (ONE, N, 0x99, 0x99, WDX | OPS),
-    (ONE, N, 0x9b, 0x9b, c(class::X87)),
-    (ONE, N, 0xa4, 0xa4, BB | c(class::STRING)),
-    (ONE, N, 0xa5, 0xa5, OPS | c(class::STRING)),
-    (ONE, N, 0xa6, 0xa6, BB | c(class::STRING)),
-    (ONE, N, 0xa7, 0xa7, OPS | c(class::STRING)),
-    (ONE, N, 0xa8, 0xa8, IMM8 | BB),
-    (ONE, N, 0xa9, 0xa9, IMMZ | OPS),
-    (ONE, N, 0xaa, 0xaa, BB | c(class::STRING)),
-    (ONE, N, 0xab, 0xab, OPS | c(class::STRING)),
-    (ONE, N, 0xac, 0xac, BB | WAX | c(class::STRING)),
-    (ONE, N, 0xad, 0xad, OPS | WAX | c(class::STRING)),
-    (ONE, N, 0xae, 0xae, BB | c(class::STRING)),
-    (ONE, N, 0xaf, 0xaf, OPS | c(class::STRING)),
+    (ONE, N, 0x8d, 0x8d, M | GREG | WREG | NOREG | OPS | c(class::LEA)), (ONE, N, 0x90, 0x90, OPS | c(class::NOP)),
+    (ONE, N, 0x91, 0x97, OPREG | GRM | WRM | WAX | OPS | NOZX), (ONE, N, 0x98, 0x98, WAX | OPS),
+    (ONE, N, 0x99, 0x99, WDX | OPS), (ONE, N, 0x9b, 0x9b, c(class::X87)), (ONE, N, 0xa4, 0xa4, BB | c(class::STRING)),
+    (ONE, N, 0xa5, 0xa5, OPS | c(class::STRING)), (ONE, N, 0xa6, 0xa6, BB | c(class::STRING)),
+    (ONE, N, 0xa7, 0xa7, OPS | c(class::STRING)), (ONE, N, 0xa8, 0xa8, IMM8 | BB), (ONE, N, 0xa9, 0xa9, IMMZ | OPS),
+    (ONE, N, 0xaa, 0xaa, BB | c(class::STRING)), (ONE, N, 0xab, 0xab, OPS | c(class::STRING)),
+    (ONE, N, 0xac, 0xac, BB | WAX | c(class::STRING)), (ONE, N, 0xad, 0xad, OPS | WAX | c(class::STRING)),
+    (ONE, N, 0xae, 0xae, BB | c(class::STRING)), (ONE, N, 0xaf, 0xaf, OPS | c(class::STRING)),
     (ONE, N, 0xb0, 0xb7, OPREG | GRM | WRM | IMM8 | BB),
     (ONE, N, 0xb8, 0xbf, OPREG | GRM | WRM | IMMV | OPS | c(class::MOVE_IMM)),
     (ONE, N, 0xc0, 0xc0, M | LD | ST | GRM | WRM | IMM8 | BB | ext(0xbf)),
     (ONE, N, 0xc1, 0xc1, M | LD | ST | GRM | WRM | IMM8 | OPS | ext(0xbf)),
-    (ONE, N, 0xc3, 0xc3, D64 | c(class::RETURN)),
-    (ONE, N, 0xc6, 0xc6, M | ST | GRM | WRM | IMM8 | BB | ext(1)),
+    (ONE, N, 0xc3, 0xc3, D64 | c(class::RETURN)), (ONE, N, 0xc6, 0xc6, M | ST | GRM | WRM | IMM8 | BB | ext(1)),
     (ONE, N, 0xc7, 0xc7, M | ST | GRM | WRM | IMMZ | OPS | ext(1) | c(class::MOVE_IMM)),
-    (ONE, N, 0xcc, 0xcc, D64 | c(class::TRAP)),
-    (ONE, N, 0xd0, 0xd0, M | LD | ST | GRM | WRM | BB | ext(0xbf)),
+    (ONE, N, 0xcc, 0xcc, D64 | c(class::TRAP)), (ONE, N, 0xd0, 0xd0, M | LD | ST | GRM | WRM | BB | ext(0xbf)),
     (ONE, N, 0xd1, 0xd1, M | LD | ST | GRM | WRM | OPS | ext(0xbf)),
     (ONE, N, 0xd2, 0xd2, M | LD | ST | GRM | WRM | BB | ext(0xbf)),
     (ONE, N, 0xd3, 0xd3, M | LD | ST | GRM | WRM | OPS | ext(0xbf)),
     // x87: the operands of 0xd8..=0xdf are found by `x87`
-    (ONE, N, 0xd8, 0xdf, M | c(class::X87)),
-    (ONE, N, 0xe8, 0xe8, IMMZ | D64 | c(class::CALL)),
-    (ONE, N, 0xe9, 0xe9, IMMZ | D64 | c(class::JUMP)),
-    (ONE, N, 0xeb, 0xeb, IMM8 | D64 | c(class::JUMP)),
-    (ONE, N, 0xf5, 0xf5, 0),
-    (ONE, N, 0xf8, 0xf9, 0),
+    (ONE, N, 0xd8, 0xdf, M | c(class::X87)), (ONE, N, 0xe8, 0xe8, IMMZ | D64 | c(class::CALL)),
+    (ONE, N, 0xe9, 0xe9, IMMZ | D64 | c(class::JUMP)), (ONE, N, 0xeb, 0xeb, IMM8 | D64 | c(class::JUMP)),
+    (ONE, N, 0xf5, 0xf5, 0), (ONE, N, 0xf8, 0xf9, 0),
     // group 3: `test` has an immediate, `not` and `neg` write their operand, the rest ax and dx
     (ONE, N, 0xf6, 0xf6, M | GRM | BB | ext(0xfd) | c(class::UNARY)),
     (ONE, N, 0xf7, 0xf7, M | GRM | OPS | ext(0xfd) | c(class::UNARY)),
     (ONE, N, 0xfe, 0xfe, M | LD | ST | GRM | WRM | BB | ext(3) | LOCK),
     (ONE, N, 0xff, 0xff, M | LD | GRM | OPS | ext(0x17) | LOCK | c(class::INDIRECT)),
     // ---- 0F: general registers ----
-    (E0F, N, 0x0b, 0x0b, D64 | c(class::TRAP)),
-    (E0F, N, 0x0d, 0x0d, M | LD | NOREG | ext(6) | c(class::PREFETCH)),
+    (E0F, N, 0x0b, 0x0b, D64 | c(class::TRAP)), (E0F, N, 0x0d, 0x0d, M | LD | NOREG | ext(6) | c(class::PREFETCH)),
     (E0F, N, 0x18, 0x18, M | LD | NOREG | ext(0xf) | c(class::PREFETCH)),
     (E0F, F3, 0x1e, 0x1e, M | NOMEM | c(class::ENDBR)),
-    (E0F, N | P66, 0x1f, 0x1f, M | NOREG | OPS | ext(1) | c(class::NOP)),
-    (E0F, N, 0x31, 0x31, WAX | WDX),
-    (E0F, N | P66, 0x40, 0x4f, RRM | OPS),
-    (E0F, N, 0x80, 0x8f, IMMZ | D64 | c(class::BRANCH)),
-    (E0F, N, 0x90, 0x9f, M | ST | GRM | WRM | BB | ext(1)),
-    (E0F, N, 0xa2, 0xa2, WAX | WBX | WCX | WDX),
+    (E0F, N | P66, 0x1f, 0x1f, M | NOREG | OPS | ext(1) | c(class::NOP)), (E0F, N, 0x31, 0x31, WAX | WDX),
+    (E0F, N | P66, 0x40, 0x4f, RRM | OPS), (E0F, N, 0x80, 0x8f, IMMZ | D64 | c(class::BRANCH)),
+    (E0F, N, 0x90, 0x9f, M | ST | GRM | WRM | BB | ext(1)), (E0F, N, 0xa2, 0xa2, WAX | WBX | WCX | WDX),
     // with a memory operand and a register index these four reach any address
     (E0F, N | P66, 0xa3, 0xa3, M | GREG | GRM | NOMEM | OPS),
     (E0F, N | P66, 0xab, 0xab, M | GREG | GRM | WRM | NOMEM | OPS),
     (E0F, N | P66, 0xb3, 0xb3, M | GREG | GRM | WRM | NOMEM | OPS),
     (E0F, N | P66, 0xbb, 0xbb, M | GREG | GRM | WRM | NOMEM | OPS),
-    (E0F, N | P66, 0xba, 0xba, M | LD | ST | GRM | WRM | IMM8 | OPS | ext(0xf0) | LOCK),
-    (E0F, N | P66, 0xa4, 0xa4, RMR | IMM8 | OPS | NOZX),
-    (E0F, N | P66, 0xa5, 0xa5, RMR | OPS | NOZX),
-    (E0F, N | P66, 0xac, 0xac, RMR | IMM8 | OPS | NOZX),
-    (E0F, N | P66, 0xad, 0xad, RMR | OPS | NOZX),
-    (E0F, N, 0xae, 0xae, M | c(class::FENCE)),
-    (E0F, N | P66, 0xaf, 0xaf, RRM | OPS),
-    (E0F, N, 0xb0, 0xb0, RMR | WAX | BB | LOCK | NOZX),
-    (E0F, N | P66, 0xb1, 0xb1, RMR | WAX | OPS | LOCK | NOZX),
-    (E0F, N | P66, 0xb6, 0xb6, RRM | BYTE_RM | OPS),
-    (E0F, N | P66, 0xb7, 0xb7, RRM | OPS),
-    (E0F, N | P66, 0xbe, 0xbe, RRM | BYTE_RM | OPS),
-    (E0F, N | P66, 0xbf, 0xbf, RRM | OPS),
-    (E0F, F3, 0xb8, 0xb8, RRM | OPS),
-    (E0F, N | P66 | F3, 0xbc, 0xbd, RRM | OPS | NOZX),
-    (E0F, N, 0xc0, 0xc0, RMR | WREG | BB | LOCK),
-    (E0F, N | P66, 0xc1, 0xc1, RMR | WREG | OPS | LOCK | NOZX),
+    (E0F, N | P66, 0xba, 0xba, M | LD | ST | GRM | WRM | IMM8 | OPS | ext(0xf0) | LOCK | c(class::BITS)),
+    (E0F, N | P66, 0xa4, 0xa4, RMR | IMM8 | OPS | NOZX), (E0F, N | P66, 0xa5, 0xa5, RMR | OPS | NOZX),
+    (E0F, N | P66, 0xac, 0xac, RMR | IMM8 | OPS | NOZX), (E0F, N | P66, 0xad, 0xad, RMR | OPS | NOZX),
+    (E0F, N, 0xae, 0xae, M | c(class::FENCE)), (E0F, N | P66, 0xaf, 0xaf, RRM | OPS),
+    (E0F, N, 0xb0, 0xb0, RMR | WAX | BB | LOCK | NOZX), (E0F, N | P66, 0xb1, 0xb1, RMR | WAX | OPS | LOCK | NOZX),
+    (E0F, N | P66, 0xb6, 0xb6, RRM | BYTE_RM | OPS), (E0F, N | P66, 0xb7, 0xb7, RRM | OPS),
+    (E0F, N | P66, 0xbe, 0xbe, RRM | BYTE_RM | OPS), (E0F, N | P66, 0xbf, 0xbf, RRM | OPS),
+    (E0F, F3, 0xb8, 0xb8, RRM | OPS), (E0F, N | P66 | F3, 0xbc, 0xbd, RRM | OPS | NOZX),
+    (E0F, N, 0xc0, 0xc0, RMR | WREG | BB | LOCK), (E0F, N | P66, 0xc1, 0xc1, RMR | WREG | OPS | LOCK | NOZX),
     (E0F, N, 0xc3, 0xc3, M | ST | GREG | NOREG | BOTH_W),
     (E0F, N, 0xc7, 0xc7, M | LD | ST | NOREG | WAX | WDX | ext(2) | LOCK | NOZX),
-    (E0F, N, 0xc8, 0xcf, OPREG | GRM | WRM),
-    (E38, N | P66, 0xf0, 0xf0, M | LD | GREG | WREG | NOREG | OPS),
-    (E38, N | P66, 0xf1, 0xf1, M | ST | GREG | NOREG | OPS),
-    (E38, F2, 0xf0, 0xf0, RRM | BYTE_RM),
-    (E38, F2, 0xf1, 0xf1, RRM | OPS),
-    (E38, P66 | F3, 0xf6, 0xf6, RRM),
+    (E0F, N, 0xc8, 0xcf, OPREG | GRM | WRM), (E38, N | P66, 0xf0, 0xf0, M | LD | GREG | WREG | NOREG | OPS),
+    (E38, N | P66, 0xf1, 0xf1, M | ST | GREG | NOREG | OPS), (E38, F2, 0xf0, 0xf0, RRM | BYTE_RM),
+    (E38, F2, 0xf1, 0xf1, RRM | OPS), (E38, P66 | F3, 0xf6, 0xf6, RRM),
     // ---- BMI ----
     (V38, N, 0xf2, 0xf2, RRM | GVV | VVVV | NOL1 | BOTH_W),
     (V38, N, 0xf3, 0xf3, M | LD | GRM | GVV | WVV | VVVV | NOL1 | BOTH_W | ext(0x0e)),
@@ -244,148 +194,90 @@ const ROWS: &[Row] = &[
     (V38, N | P66 | F3 | F2, 0xf7, 0xf7, RRM | GVV | VVVV | NOL1 | BOTH_W),
     (V3A, F2, 0xf0, 0xf0, RRM | IMM8 | NOL1 | BOTH_W),
     // ---- SSE and AVX, 0F ----
-    (E0F, N | P66, 0x10, 0x10, UN),
-    (E0F, N | P66, 0x11, 0x11, VST),
-    (E0F, F3 | F2, 0x10, 0x10, OP | SCALAR),
-    (E0F, F3 | F2, 0x11, 0x11, VST | VVVV | SCALAR),
-    (E0F, N, 0x12, 0x12, OP | NOL1),
-    (E0F, P66, 0x12, 0x12, OP | NOL1 | NOREG),
-    (E0F, F3 | F2, 0x12, 0x12, UN),
-    (E0F, N | P66, 0x13, 0x13, VST | NOL1 | NOREG),
-    (E0F, N | P66, 0x14, 0x15, OP),
-    (E0F, N, 0x16, 0x16, OP | NOL1),
-    (E0F, P66, 0x16, 0x16, OP | NOL1 | NOREG),
-    (E0F, F3, 0x16, 0x16, UN),
-    (E0F, N | P66, 0x17, 0x17, VST | NOL1 | NOREG),
-    (E0F, N | P66, 0x28, 0x28, UN),
-    (E0F, N | P66, 0x29, 0x29, VST),
-    (E0F, F3 | F2, 0x2a, 0x2a, OP | GRM | SCALAR | BOTH_W),
-    (E0F, N | P66, 0x2b, 0x2b, VST | NOREG),
-    (E0F, F3 | F2, 0x2c, 0x2d, UN | GREG | WREG | SCALAR | BOTH_W),
-    (E0F, N | P66, 0x2e, 0x2f, UN | SCALAR),
-    (E0F, N | P66, 0x50, 0x50, UN | GREG | WREG | NOMEM),
-    (E0F, N | P66, 0x51, 0x51, UN),
-    (E0F, F3 | F2, 0x51, 0x51, OP | SCALAR),
-    (E0F, N, 0x52, 0x53, UN),
-    (E0F, F3, 0x52, 0x53, OP | SCALAR),
-    (E0F, N | P66, 0x54, 0x59, OP),
-    (E0F, F3 | F2, 0x58, 0x59, OP | SCALAR),
-    (E0F, N | P66, 0x5a, 0x5a, UN),
-    (E0F, F3 | F2, 0x5a, 0x5a, OP | SCALAR),
-    (E0F, N | P66 | F3, 0x5b, 0x5b, UN),
-    (E0F, N | P66, 0x5c, 0x5f, OP),
-    (E0F, F3 | F2, 0x5c, 0x5f, OP | SCALAR),
-    (E0F, P66, 0x60, 0x6d, OP),
-    (E0F, P66, 0x6e, 0x6e, UN | GRM | NOL1 | BOTH_W),
-    (E0F, P66 | F3, 0x6f, 0x6f, UN),
-    (E0F, P66 | F3 | F2, 0x70, 0x70, UN | IMM8),
-    (E0F, P66, 0x71, 0x72, OP | NOMEM | IMM8 | ext(0x54)),
-    (E0F, P66, 0x73, 0x73, OP | NOMEM | IMM8 | ext(0xcc)),
-    (E0F, P66, 0x74, 0x76, OP),
-    (V0F, N, 0x77, 0x77, 0),
-    (E0F, P66 | F2, 0x7c, 0x7d, OP),
-    (E0F, P66, 0x7e, 0x7e, VST | GRM | WRM | NOL1 | BOTH_W),
-    (E0F, F3, 0x7e, 0x7e, UN | NOL1),
-    (E0F, P66 | F3, 0x7f, 0x7f, VST),
-    (V0F, N, 0xae, 0xae, M | NOL1 | c(class::FENCE)),
-    (E0F, N | P66, 0xc2, 0xc2, OP | IMM8),
-    (E0F, F3 | F2, 0xc2, 0xc2, OP | IMM8 | SCALAR),
-    (E0F, P66, 0xc4, 0xc4, OP | GRM | IMM8 | NOL1),
-    (E0F, P66, 0xc5, 0xc5, UN | GREG | WREG | NOMEM | IMM8 | NOL1),
-    (E0F, N | P66, 0xc6, 0xc6, OP | IMM8),
-    (E0F, P66 | F2, 0xd0, 0xd0, OP),
-    (E0F, P66, 0xd1, 0xd5, OP),
-    (E0F, P66, 0xd6, 0xd6, VST | NOL1),
-    (E0F, P66, 0xd7, 0xd7, UN | GREG | WREG | NOMEM),
-    (E0F, P66, 0xd8, 0xe5, OP),
-    (E0F, P66 | F3 | F2, 0xe6, 0xe6, UN),
-    (E0F, P66, 0xe7, 0xe7, VST | NOREG),
-    (E0F, P66, 0xe8, 0xef, OP),
-    (E0F, F2, 0xf0, 0xf0, UN | NOREG),
-    (E0F, P66, 0xf1, 0xf6, OP),
-    (E0F, P66, 0xf8, 0xfe, OP),
+    (E0F, N | P66, 0x10, 0x10, UN), (E0F, N | P66, 0x11, 0x11, VST), (E0F, F3 | F2, 0x10, 0x10, OP | SCALAR),
+    (E0F, F3 | F2, 0x11, 0x11, VST | VVVV | SCALAR), (E0F, N, 0x12, 0x12, OP | NOL1),
+    (E0F, P66, 0x12, 0x12, OP | NOL1 | NOREG), (E0F, F3 | F2, 0x12, 0x12, UN),
+    (E0F, N | P66, 0x13, 0x13, VST | NOL1 | NOREG), (E0F, N | P66, 0x14, 0x15, OP), (E0F, N, 0x16, 0x16, OP | NOL1),
+    (E0F, P66, 0x16, 0x16, OP | NOL1 | NOREG), (E0F, F3, 0x16, 0x16, UN),
+    (E0F, N | P66, 0x17, 0x17, VST | NOL1 | NOREG), (E0F, N | P66, 0x28, 0x28, UN), (E0F, N | P66, 0x29, 0x29, VST),
+    (E0F, F3 | F2, 0x2a, 0x2a, OP | GRM | SCALAR | BOTH_W), (E0F, N | P66, 0x2b, 0x2b, VST | NOREG),
+    (E0F, F3 | F2, 0x2c, 0x2d, UN | GREG | WREG | SCALAR | BOTH_W), (E0F, N | P66, 0x2e, 0x2f, UN | SCALAR),
+    (E0F, N | P66, 0x50, 0x50, UN | GREG | WREG | NOMEM), (E0F, N | P66, 0x51, 0x51, UN),
+    (E0F, F3 | F2, 0x51, 0x51, OP | SCALAR), (E0F, N, 0x52, 0x53, UN), (E0F, F3, 0x52, 0x53, OP | SCALAR),
+    (E0F, N | P66, 0x54, 0x59, OP), (E0F, F3 | F2, 0x58, 0x59, OP | SCALAR), (E0F, N | P66, 0x5a, 0x5a, UN),
+    (E0F, F3 | F2, 0x5a, 0x5a, OP | SCALAR), (E0F, N | P66 | F3, 0x5b, 0x5b, UN), (E0F, N | P66, 0x5c, 0x5f, OP),
+    (E0F, F3 | F2, 0x5c, 0x5f, OP | SCALAR), (E0F, P66, 0x60, 0x6d, OP),
+    (E0F, P66, 0x6e, 0x6e, UN | GRM | NOL1 | BOTH_W), (E0F, P66 | F3, 0x6f, 0x6f, UN),
+    (E0F, P66 | F3 | F2, 0x70, 0x70, UN | IMM8), (E0F, P66, 0x71, 0x72, OP | NOMEM | IMM8 | ext(0x54)),
+    (E0F, P66, 0x73, 0x73, OP | NOMEM | IMM8 | ext(0xcc)), (E0F, P66, 0x74, 0x76, OP), (V0F, N, 0x77, 0x77, 0),
+    (E0F, P66 | F2, 0x7c, 0x7d, OP), (E0F, P66, 0x7e, 0x7e, VST | GRM | WRM | NOL1 | BOTH_W),
+    (E0F, F3, 0x7e, 0x7e, UN | NOL1), (E0F, P66 | F3, 0x7f, 0x7f, VST),
+    (V0F, N, 0xae, 0xae, M | NOL1 | c(class::FENCE)), (E0F, N | P66, 0xc2, 0xc2, OP | IMM8),
+    (E0F, F3 | F2, 0xc2, 0xc2, OP | IMM8 | SCALAR), (E0F, P66, 0xc4, 0xc4, OP | GRM | IMM8 | NOL1),
+    (E0F, P66, 0xc5, 0xc5, UN | GREG | WREG | NOMEM | IMM8 | NOL1), (E0F, N | P66, 0xc6, 0xc6, OP | IMM8),
+    (E0F, P66 | F2, 0xd0, 0xd0, OP), (E0F, P66, 0xd1, 0xd5, OP), (E0F, P66, 0xd6, 0xd6, VST | NOL1),
+    (E0F, P66, 0xd7, 0xd7, UN | GREG | WREG | NOMEM), (E0F, P66, 0xd8, 0xe5, OP),
+    (E0F, P66 | F3 | F2, 0xe6, 0xe6, UN), (E0F, P66, 0xe7, 0xe7, VST | NOREG), (E0F, P66, 0xe8, 0xef, OP),
+    (E0F, F2, 0xf0, 0xf0, UN | NOREG), (E0F, P66, 0xf1, 0xf6, OP), (E0F, P66, 0xf8, 0xfe, OP),
     // ---- 0F38 ----
-    (E38, P66, 0x00, 0x0b, OP),
-    (E38, P66, 0x10, 0x10, M | LD),
-    (E38, P66, 0x14, 0x15, M | LD),
-    (E38, P66, 0x17, 0x17, UN),
-    (E38, P66, 0x1c, 0x1e, UN),
-    (E38, P66, 0x20, 0x25, UN),
-    (E38, P66, 0x28, 0x29, OP),
-    (E38, P66, 0x2a, 0x2a, UN | NOREG),
-    (E38, P66, 0x2b, 0x2b, OP),
-    (E38, P66, 0x30, 0x35, UN),
-    (E38, P66, 0x37, 0x40, OP),
-    (E38, P66, 0x41, 0x41, UN | NOL1),
-    (E38, N, 0xc8, 0xcd, M | LD),
-    (E38, P66, 0xdb, 0xdb, UN | NOL1),
-    (E38, P66, 0xdc, 0xdf, OP | NOL1),
-    (V38, P66, 0x0c, 0x0d, M | LD | VVVV),
-    (V38, P66, 0x0e, 0x0f, M | LD),
-    (V38, P66, 0x13, 0x13, M | LD),
-    (V38, P66, 0x16, 0x16, M | LD | VVVV | NOL0),
-    (V38, P66, 0x18, 0x18, M | LD),
-    (V38, P66, 0x19, 0x19, M | LD | NOL0),
-    (V38, P66, 0x1a, 0x1a, M | LD | NOL0 | NOREG),
-    (V38, P66, 0x2c, 0x2d, M | LD | VVVV | NOREG | c(class::MASKED)),
-    (V38, P66, 0x2e, 0x2f, M | ST | VVVV | NOREG | c(class::MASKED)),
-    (V38, P66, 0x36, 0x36, M | LD | VVVV | NOL0),
-    (V38, P66, 0x45, 0x45, M | LD | VVVV | BOTH_W),
-    (V38, P66, 0x46, 0x46, M | LD | VVVV),
-    (V38, P66, 0x47, 0x47, M | LD | VVVV | BOTH_W),
-    (V38, P66, 0x58, 0x59, M | LD),
-    (V38, P66, 0x5a, 0x5a, M | LD | NOL0 | NOREG),
-    (V38, P66, 0x78, 0x79, M | LD),
+    (E38, P66, 0x00, 0x0b, OP), (E38, P66, 0x10, 0x10, M | LD), (E38, P66, 0x14, 0x15, M | LD),
+    (E38, P66, 0x17, 0x17, UN), (E38, P66, 0x1c, 0x1e, UN), (E38, P66, 0x20, 0x25, UN), (E38, P66, 0x28, 0x29, OP),
+    (E38, P66, 0x2a, 0x2a, UN | NOREG), (E38, P66, 0x2b, 0x2b, OP), (E38, P66, 0x30, 0x35, UN),
+    (E38, P66, 0x37, 0x40, OP), (E38, P66, 0x41, 0x41, UN | NOL1), (E38, N, 0xc8, 0xcd, M | LD),
+    (E38, P66, 0xdb, 0xdb, UN | NOL1), (E38, P66, 0xdc, 0xdf, OP | NOL1), (V38, P66, 0x0c, 0x0d, M | LD | VVVV),
+    (V38, P66, 0x0e, 0x0f, M | LD), (V38, P66, 0x13, 0x13, M | LD), (V38, P66, 0x16, 0x16, M | LD | VVVV | NOL0),
+    (V38, P66, 0x18, 0x18, M | LD), (V38, P66, 0x19, 0x19, M | LD | NOL0),
+    (V38, P66, 0x1a, 0x1a, M | LD | NOL0 | NOREG), (V38, P66, 0x2c, 0x2d, M | LD | VVVV | NOREG | c(class::MASKED)),
+    (V38, P66, 0x2e, 0x2f, M | ST | VVVV | NOREG | c(class::MASKED)), (V38, P66, 0x36, 0x36, M | LD | VVVV | NOL0),
+    (V38, P66, 0x45, 0x45, M | LD | VVVV | BOTH_W), (V38, P66, 0x46, 0x46, M | LD | VVVV),
+    (V38, P66, 0x47, 0x47, M | LD | VVVV | BOTH_W), (V38, P66, 0x58, 0x59, M | LD),
+    (V38, P66, 0x5a, 0x5a, M | LD | NOL0 | NOREG), (V38, P66, 0x78, 0x79, M | LD),
     (V38, P66, 0x8c, 0x8c, M | LD | VVVV | NOREG | BOTH_W | c(class::MASKED)),
     (V38, P66, 0x8e, 0x8e, M | ST | VVVV | NOREG | BOTH_W | c(class::MASKED)),
-    (V38, P66, 0x90, 0x93, M | LD | VVVV | NOREG | VSIB | BOTH_W),
-    (V38, P66, 0x96, 0x9f, M | LD | VVVV | BOTH_W),
-    (V38, P66, 0xa6, 0xaf, M | LD | VVVV | BOTH_W),
-    (V38, P66, 0xb6, 0xbf, M | LD | VVVV | BOTH_W),
+    (V38, P66, 0x90, 0x93, M | LD | VVVV | NOREG | VSIB | BOTH_W), (V38, P66, 0x96, 0x9f, M | LD | VVVV | BOTH_W),
+    (V38, P66, 0xa6, 0xaf, M | LD | VVVV | BOTH_W), (V38, P66, 0xb6, 0xbf, M | LD | VVVV | BOTH_W),
     // ---- 0F3A ----
-    (E3A, P66, 0x08, 0x09, UN | IMM8),
-    (E3A, P66, 0x0a, 0x0b, OP | IMM8 | SCALAR),
-    (E3A, P66, 0x0c, 0x0f, OP | IMM8),
+    (E3A, P66, 0x08, 0x09, UN | IMM8), (E3A, P66, 0x0a, 0x0b, OP | IMM8 | SCALAR), (E3A, P66, 0x0c, 0x0f, OP | IMM8),
     (E3A, P66, 0x14, 0x15, VST | GRM | WRM | IMM8 | NOL1),
     (E3A, P66, 0x16, 0x16, VST | GRM | WRM | IMM8 | NOL1 | BOTH_W),
-    (E3A, P66, 0x17, 0x17, VST | GRM | WRM | IMM8 | NOL1),
-    (E3A, P66, 0x20, 0x20, OP | GRM | IMM8 | NOL1),
-    (E3A, P66, 0x21, 0x21, OP | IMM8 | NOL1),
-    (E3A, P66, 0x22, 0x22, OP | GRM | IMM8 | NOL1 | BOTH_W),
-    (E3A, P66, 0x40, 0x40, OP | IMM8),
-    (E3A, P66, 0x41, 0x41, OP | IMM8 | NOL1),
-    (E3A, P66, 0x42, 0x42, OP | IMM8),
-    (E3A, P66, 0x44, 0x44, OP | IMM8 | NOL1),
-    (E3A, P66, 0x60, 0x60, UN | IMM8 | NOL1),
-    (E3A, P66, 0x61, 0x61, UN | IMM8 | NOL1 | WCX),
-    (E3A, P66, 0x62, 0x62, UN | IMM8 | NOL1),
-    (E3A, P66, 0x63, 0x63, UN | IMM8 | NOL1 | WCX),
-    (E3A, N, 0xcc, 0xcc, M | LD | IMM8),
-    (E3A, P66, 0xdf, 0xdf, UN | IMM8 | NOL1),
-    (V3A, P66, 0x00, 0x01, M | LD | IMM8 | NOL0 | W1 | NOW0),
-    (V3A, P66, 0x02, 0x02, M | LD | VVVV | IMM8),
-    (V3A, P66, 0x04, 0x05, M | LD | IMM8),
-    (V3A, P66, 0x06, 0x06, M | LD | VVVV | IMM8 | NOL0),
-    (V3A, P66, 0x18, 0x18, M | LD | VVVV | IMM8 | NOL0),
-    (V3A, P66, 0x19, 0x19, M | ST | IMM8 | NOL0),
-    (V3A, P66, 0x1d, 0x1d, M | ST | IMM8),
-    (V3A, P66, 0x38, 0x38, M | LD | VVVV | IMM8 | NOL0),
-    (V3A, P66, 0x39, 0x39, M | ST | IMM8 | NOL0),
-    (V3A, P66, 0x46, 0x46, M | LD | VVVV | IMM8 | NOL0),
-    (V3A, P66, 0x4a, 0x4c, M | LD | VVVV | IMM8),
+    (E3A, P66, 0x17, 0x17, VST | GRM | WRM | IMM8 | NOL1), (E3A, P66, 0x20, 0x20, OP | GRM | IMM8 | NOL1),
+    (E3A, P66, 0x21, 0x21, OP | IMM8 | NOL1), (E3A, P66, 0x22, 0x22, OP | GRM | IMM8 | NOL1 | BOTH_W),
+    (E3A, P66, 0x40, 0x40, OP | IMM8), (E3A, P66, 0x41, 0x41, OP | IMM8 | NOL1), (E3A, P66, 0x42, 0x42, OP | IMM8),
+    (E3A, P66, 0x44, 0x44, OP | IMM8 | NOL1), (E3A, P66, 0x60, 0x60, UN | IMM8 | NOL1),
+    (E3A, P66, 0x61, 0x61, UN | IMM8 | NOL1 | WCX), (E3A, P66, 0x62, 0x62, UN | IMM8 | NOL1),
+    (E3A, P66, 0x63, 0x63, UN | IMM8 | NOL1 | WCX), (E3A, N, 0xcc, 0xcc, M | LD | IMM8),
+    (E3A, P66, 0xdf, 0xdf, UN | IMM8 | NOL1), (V3A, P66, 0x00, 0x01, M | LD | IMM8 | NOL0 | W1 | NOW0),
+    (V3A, P66, 0x02, 0x02, M | LD | VVVV | IMM8), (V3A, P66, 0x04, 0x05, M | LD | IMM8),
+    (V3A, P66, 0x06, 0x06, M | LD | VVVV | IMM8 | NOL0), (V3A, P66, 0x18, 0x18, M | LD | VVVV | IMM8 | NOL0),
+    (V3A, P66, 0x19, 0x19, M | ST | IMM8 | NOL0), (V3A, P66, 0x1d, 0x1d, M | ST | IMM8),
+    (V3A, P66, 0x38, 0x38, M | LD | VVVV | IMM8 | NOL0), (V3A, P66, 0x39, 0x39, M | ST | IMM8 | NOL0),
+    (V3A, P66, 0x46, 0x46, M | LD | VVVV | IMM8 | NOL0), (V3A, P66, 0x4a, 0x4c, M | LD | VVVV | IMM8),
 ];
 
 const fn fill(table: &mut Table, row: Row) {
     let (space, prefixes, first, last, attr) = row;
+    let class = class_of(attr);
+    let split = matches!(
+        class,
+        class::ALU_IMM
+            | class::BITS
+            | class::UNARY
+            | class::INDIRECT
+            | class::NOP
+            | class::ENDBR
+            | class::FENCE
+            | class::X87
+    );
+    let split = if split { SPLIT } else { 0 };
     let mut op = first as usize;
     while op <= last as usize {
         let mut p = 0;
         while p < 4 {
             if prefixes & 1 << p != 0 {
                 if space == ONE {
-                    table.one[op] = attr | VALID;
+                    table.one[op] = attr | split | VALID;
                 } else {
-                    table.rest[space - 1][p][op] = attr | VALID;
+                    table.rest[space - 1][p][op] = attr | split | VALID;
                 }
                 if attr & VEX != 0 {
                     table.rest[space + 2][p][op] = attr | VALID;

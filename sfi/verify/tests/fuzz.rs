@@ -110,6 +110,17 @@ fn record(built: &mut Built, at: usize, rng: &mut Rng) {
 fn fuzz(cases: u64, seed: u64) -> Tally {
     let mut cache = Cache::default();
     let mut seeds = seeds(&["pass"], &mut cache);
+    // `FUZZ_MODULES`: rewritten compiler-made modules, instead of the corpus
+    let files = std::env::var("FUZZ_MODULES").unwrap_or_default();
+    for (i, path) in files.split_whitespace().enumerate() {
+        if i == 0 {
+            seeds.modules.clear();
+        }
+        let built = common::module_file(Path::new(path));
+        built.verify().unwrap();
+        seeds.pool.extend(cut(&built, &mut cache));
+        seeds.modules.push(built);
+    }
     // what escapes are made of, too
     let escapes = assemble(&scratch_dir("fuzz"), "pool", include_str!("corpus/pool.s"));
     seeds.pool.extend(cut(&escapes, &mut cache));

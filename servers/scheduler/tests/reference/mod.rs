@@ -316,6 +316,26 @@ impl Model {
         self.decide(now);
     }
 
+    pub fn thread_abort(&mut self, tid: u64, now: u64) {
+        self.wake_due(now);
+        let tid = tid as usize;
+        let Some(thread) = self.threads.get(&tid).filter(|t| t.state != State::Exited) else {
+            return self.fail(ESRCH, now);
+        };
+        match thread.state {
+            State::Waiting(sem) if self.semaphores[&sem].interruptible => {
+                let semaphore = self.semaphores.get_mut(&sem).unwrap();
+                semaphore.waiters.retain(|t| *t != tid);
+                semaphore.value += 1;
+            }
+            State::Sleeping(_) => {}
+            _ => return self.decide(now),
+        }
+        self.thread(tid).result = -EINTR;
+        self.make_ready(tid);
+        self.decide(now);
+    }
+
     pub fn assert_nothing_blocked(&self, asid: u64) {
         for (tid, thread) in &self.threads {
             let called = u64::from(thread.caller) == asid;

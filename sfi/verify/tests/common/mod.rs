@@ -140,3 +140,19 @@ fn read(elf: &[u8]) -> Built {
     }
     built
 }
+
+/// A linked module, as the tool makes it.
+pub fn module_file(path: &Path) -> Built {
+    let elf = std::fs::read(path).unwrap();
+    let mut built = read(&elf);
+    let magic = 0x4d4c_4250u32.to_le_bytes();
+    let at = elf.windows(4).position(|w| w == magic).expect("a module header");
+    let word = |i: usize| num(&elf, at + i, 4) as u32;
+    built.level = if elf[at + 6] == 1 { Level::Write } else { Level::Full };
+    built.ftab_size = word(12);
+    built.text.truncate((word(20) - word(16)) as usize);
+    built.data = word(32)..word(36);
+    built.exports = (0..word(56) as usize).map(|i| word(64 + 16 * i + 4)).collect();
+    built.imports = word(60);
+    built
+}

@@ -1,0 +1,48 @@
+//! Interposition: what a controlling domain asks the portal manager ([`crate::sys::SYS_CONTROL`]), and its portals on behalf of children.
+
+use crate::sys;
+
+/// Operations, in the low 16 bits of `p1`.
+///
+/// `p2`: where the caller resumes after a call that changed its table, before it goes on as if that had just returned; 0: nowhere.
+pub const NOTIFY: u64 = 0;
+/// → 1 and index, two words of specification (none: removed), own domain: a change; or 0 and the address at which to go on.
+pub const NOTICE: u64 = 1;
+/// `p1`: child in bits 16 and up, index in bits 32 and up; `p2`: first 8 letters (0: remove the stub); `p3`: constant;
+/// `p4`: handler, further results in bits 32 and up, letters 9 to 11 in bits 40 and up.
+pub const CREATE_CHILD: u64 = 2;
+/// → index of the caller's first portal on behalf; made at the first time.
+pub const BEHALF_INDEX: u64 = 3;
+
+/// System portals that act on who calls them. A controller has for each of them, consecutively and in this order, a portal that acts on
+/// the child that it serves; each gets the index here as constant.
+pub const BEHALF: [usize; 15] = [
+    sys::SYS_GET_ASID,
+    sys::SYS_THREAD_CREATE,
+    sys::SYS_SBRK,
+    sys::SYS_PORTAL_OPEN,
+    sys::SYS_PORTAL_REGISTER,
+    sys::SYS_SEM_CREATE,
+    sys::SYS_PORTAL_CREATE,
+    sys::SYS_PORTAL_REMOVE,
+    sys::SYS_PORTAL_CLOSE,
+    sys::SYS_SEM_OPEN,
+    sys::SYS_THREAD_EXIT,
+    sys::SYS_INTERFACE,
+    sys::SYS_CONTROL,
+    sys::SYS_EXIT,
+    sys::SYS_PROCESS,
+];
+/// So many of them are the portal manager's, the rest the process server's.
+pub const BEHALF_PM: usize = 13;
+
+/// For each system portal its place in [`BEHALF`], plus one; 0: none.
+pub const PLACE: [u8; sys::FIRST_FREE] = {
+    let mut place = [0; sys::FIRST_FREE];
+    let mut n = 0;
+    while n < BEHALF.len() {
+        place[BEHALF[n]] = n as u8 + 1;
+        n += 1;
+    }
+    place
+};

@@ -1,0 +1,2 @@
+/* libpng's configuration, as it comes. */
+#include "scripts/pnglibconf.h.prebuilt"

@@ -1,0 +1,1 @@
+//! Nothing: cargo demands a target.

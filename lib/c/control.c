@@ -1,0 +1,81 @@
+/* Controlling domains: children that are copies, or programs; stubs; changes of the own table. */
+#include "internal.h"
+
+#include <string.h>
+
+#define HANDLERS 8 /* as many as control.S has */
+
+extern char __pebble_handler_entries[];
+extern char __pebble_detour[];
+void __domain_fork_start(void);
+
+void *__pebble_handlers[HANDLERS];
+int __pebble_behalf;
+/* For each system portal its place among the portals on behalf, plus one. */
+const unsigned char __pebble_places[FIRST_FREE] = {BEHALF_PLACES};
+
+static void (*notify)(int asid, int index, const char *spec);
+
+/* The entry for stubs that shall call this function; 0 if there are too many. */
+static long entry(void *function) {
+    for (int n = 0; n < HANDLERS; n++) {
+        void *none = NULL;
+        if (__pebble_handlers[n] == function ||
+            __atomic_compare_exchange_n(&__pebble_handlers[n], &none, function, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+            none == function)
+            return (long)(__pebble_handler_entries + n * 8);
+    }
+    errno = ENOSPC;
+    return 0;
+}
+
+/* Before there is a child: it may call at once. */
+static int prepare(void) {
+    __pebble_behalf = (int)__checked(portal_call(SYS_CONTROL, CONTROL_BEHALF_INDEX));
+    return __pebble_behalf > 0;
+}
+
+int __domain_fork_frame(unsigned long *frame, void *handler) {
+    long to = entry(handler);
+    if (to == 0 || !prepare())
+        return -1;
+    long child = __checked(portal_call(SYS_PROCESS, 0, to, frame));
+    return child < 0 ? -1 : (int)__checked(portal_call(SYS_PROCESS, child, 0, __domain_fork_start, frame));
+}
+
+int __domain_control(int child, unsigned long handler) {
+    long to = entry((void *)handler);
+    return to == 0 || !prepare() ? -1 : (int)__checked(portal_call(SYS_PROCESS, child, to));
+}
+
+int __portal_notify(unsigned long function) {
+    notify = (void (*)(int, int, const char *))function;
+    long resume = function == 0 ? 0 : (long)__pebble_detour;
+    return (int)__checked(portal_call(SYS_CONTROL, CONTROL_NOTIFY, resume));
+}
+
+void __pebble_notice(long asid, long index, unsigned long first, unsigned long rest) {
+    unsigned long words[3] = {first, rest, 0};
+    if (notify != NULL)
+        notify((int)asid, (int)index, (const char *)words);
+}
+
+/* A string has at most 11 letters beside its number of results. */
+int __portal_create_child(int asid, int index, const char *spec, long constant, unsigned long handler) {
+    char letters[16] = {0};
+    unsigned long words[2], results = 0;
+    size_t length = strcspn(spec, ">");
+    if (length > 11) {
+        errno = EINVAL;
+        return -1;
+    }
+    memcpy(letters, spec, length);
+    memcpy(words, letters, sizeof words);
+    if (spec[length] == '>')
+        results = (unsigned long)(spec[length + 1] - '0') & 7;
+    long to = length == 0 ? 0 : entry((void *)handler);
+    if (length > 0 && to == 0)
+        return -1;
+    return (int)__checked(portal_call(SYS_CONTROL, CONTROL_CREATE_CHILD | (long)asid << 16 | (long)index << 32, words[0],
+                                      constant, (unsigned long)to | results << 32 | words[1] << 40));
+}

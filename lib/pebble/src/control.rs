@@ -1,0 +1,280 @@
+//! Interposition: children all of whose portals lead to a handler here.
+//!
+//! [`handler!`](crate::handler) makes an entry of a function that gets each call of a child. [`pass`] goes on with the call as the child would
+//! have made it; what it returns, status and further results included, is the [`Answer`] that the child gets. Children are
+//! copies of this domain ([`fork`]), or programs that have been spawned and not started ([`control`]).
+
+use crate::api::Errno;
+use crate::portal::{Broken, call, call_wide};
+use core::arch::naked_asm;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use pebble_abi::control::{BEHALF_INDEX, CREATE_CHILD, NOTICE, NOTIFY, PLACE};
+use pebble_abi::{errno, link, sys};
+
+/// What a portal, or a handler for it, answers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    pub value: i64,
+    /// Transport status (`pebble_abi::status`).
+    pub status: u64,
+    pub more: [u64; 6],
+}
+
+impl From<i64> for Answer {
+    fn from(value: i64) -> Self {
+        Answer { value, ..Answer::default() }
+    }
+}
+
+/// The entry of a handler, as [`handler!`](crate::handler) makes it.
+pub type Entry = extern "C" fn() -> i64;
+
+/// `handler!(entry = function)`: an [`Entry`] for `fn(usize, [u64; 5]) -> Answer`.
+#[macro_export]
+#[allow_internal_unsafe]
+macro_rules! handler {
+    ($entry:ident = $function:path) => {
+        #[unsafe(naked)]
+        extern "C" fn $entry() -> i64 {
+            extern "C" fn call(
+                index: u64,
+                a: u64,
+                b: u64,
+                c: u64,
+                d: u64,
+                e: u64,
+                answer: &mut $crate::control::Answer,
+            ) {
+                let function: fn(usize, [u64; 5]) -> $crate::control::Answer = $function;
+                *answer = function(index as usize, [a, b, c, d, e]);
+            }
+            // Two entries, for stubs without and with words and results: here they are the same.
+            core::arch::naked_asm!(
+                ".option push",
+                ".option norvc",
+                ".option norelax",
+                "j 2f",
+                "j 2f",
+                ".option pop",
+                "2:",
+                "addi sp, sp, -80",
+                "sd ra, 72(sp)",
+                "mv a6, sp",
+                "call {call}",
+                "ld a0, 0(sp)",
+                "ld a1, 8(sp)",
+                "ld a2, 16(sp)",
+                "ld a3, 24(sp)",
+                "ld a4, 32(sp)",
+                "ld a5, 40(sp)",
+                "ld a6, 48(sp)",
+                "ld a7, 56(sp)",
+                "ld ra, 72(sp)",
+                "addi sp, sp, 80",
+                "ret",
+                call = sym call,
+            )
+        }
+    };
+}
+
+/// First portal on behalf of the child that is being served; 0 until there is a child.
+static BEHALF: AtomicUsize = AtomicUsize::new(0);
+
+/// Goes on with a child's call: system portals act on the child.
+pub fn pass(index: usize, p: [u64; 5]) -> Answer {
+    let place = PLACE.get(index).copied().unwrap_or(0);
+    let behalf = BEHALF.load(Ordering::Relaxed);
+    let index = if place > 0 && behalf > 0 { behalf + usize::from(place) - 1 } else { index };
+    let mut answer = Answer::default();
+    // SAFETY: as for any portal call, and the answer has room for all result registers.
+    unsafe { pass_to(index as u64, p[0], p[1], p[2], p[3], p[4], &mut answer) };
+    answer
+}
+
+#[unsafe(naked)]
+unsafe extern "C" fn pass_to(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: &mut Answer) {
+    naked_asm!(
+        "addi sp, sp, -16",
+        "sd ra, 8(sp)",
+        "sd a6, 0(sp)",
+        "mv t0, a0",
+        "jal 2f",
+        "ld t0, 0(sp)",
+        "sd a0, 0(t0)",
+        "sd a1, 8(t0)",
+        "sd a2, 16(t0)",
+        "sd a3, 24(t0)",
+        "sd a4, 32(t0)",
+        "sd a5, 40(t0)",
+        "sd a6, 48(t0)",
+        "sd a7, 56(t0)",
+        "ld ra, 8(sp)",
+        "addi sp, sp, 16",
+        "ret",
+        "2: ecall",
+    )
+}
+
+fn answer(result: Result<i64, Broken>) -> Result<u64, Errno> {
+    match result {
+        Ok(value) if value >= 0 => Ok(value as u64),
+        Ok(error) => Err(-error),
+        Err(_) => Err(errno::EIO),
+    }
+}
+
+/// Before there is a child: it may call at once.
+fn prepare() -> Result<(), Errno> {
+    let first = answer(call(sys::SYS_CONTROL, [BEHALF_INDEX, 0, 0, 0]))?;
+    BEHALF.store(first as usize, Ordering::Relaxed);
+    Ok(())
+}
+
+/// A copy of this domain with the calling thread alone: its number; 0 in the copy. The copy's program must not rely on other threads.
+pub fn fork(handler: Entry) -> Result<u16, Errno> {
+    prepare()?;
+    // SAFETY: the registers that a call keeps are on the stack, which the copy has too.
+    answer(Ok(unsafe { fork_frame(handler as usize as u64) })).map(|child| child as u16)
+}
+
+#[unsafe(naked)]
+unsafe extern "C" fn fork_frame(_: u64) -> i64 {
+    naked_asm!(
+        "addi sp, sp, -112",
+        "sd ra, 0(sp)",
+        "sd s0, 8(sp)",
+        "sd s1, 16(sp)",
+        "sd s2, 24(sp)",
+        "sd s3, 32(sp)",
+        "sd s4, 40(sp)",
+        "sd s5, 48(sp)",
+        "sd s6, 56(sp)",
+        "sd s7, 64(sp)",
+        "sd s8, 72(sp)",
+        "sd s9, 80(sp)",
+        "sd s10, 88(sp)",
+        "sd s11, 96(sp)",
+        "mv a1, sp",
+        "call {copy}",
+        "ld ra, 0(sp)",
+        "addi sp, sp, 112",
+        "ret",
+        copy = sym copy,
+    )
+}
+
+/// The copy's thread starts here, on that stack.
+#[unsafe(naked)]
+extern "C" fn copied() -> i64 {
+    naked_asm!(
+        "ld ra, 0(sp)",
+        "ld s0, 8(sp)",
+        "ld s1, 16(sp)",
+        "ld s2, 24(sp)",
+        "ld s3, 32(sp)",
+        "ld s4, 40(sp)",
+        "ld s5, 48(sp)",
+        "ld s6, 56(sp)",
+        "ld s7, 64(sp)",
+        "ld s8, 72(sp)",
+        "ld s9, 80(sp)",
+        "ld s10, 88(sp)",
+        "ld s11, 96(sp)",
+        "li a0, 0",
+        "addi sp, sp, 112",
+        "ret",
+    )
+}
+
+extern "C" fn copy(handler: u64, sp: u64) -> i64 {
+    let child = match answer(call(sys::SYS_PROCESS, [0, handler, sp, 0])) {
+        Ok(child) => child,
+        Err(error) => return -error,
+    };
+    let started = answer(call(sys::SYS_PROCESS, [child, 0, copied as *const () as u64, sp]));
+    started.map_or_else(|error| -error, |child| child as i64)
+}
+
+/// Walls around a child that has been spawned and not started.
+pub fn control(child: u16, handler: Entry) -> Result<(), Errno> {
+    prepare()?;
+    answer(call(sys::SYS_PROCESS, [child.into(), handler as usize as u64, 0, 0])).map(|_| ())
+}
+
+/// A stub at an index of a child, whatever was there; an empty specification takes it away.
+pub fn create_child(
+    child: u16,
+    index: usize,
+    spec: &str,
+    constant: u64,
+    handler: Entry,
+) -> Result<(), Errno> {
+    let (letters, results) = spec.split_once('>').unwrap_or((spec, "0"));
+    let [first, rest] = link::pack::<2>(letters).filter(|_| letters.len() <= 11).ok_or(errno::EINVAL)?;
+    let results: u64 = results.parse().map_err(|_| errno::EINVAL)?;
+    let what = CREATE_CHILD | u64::from(child) << 16 | (index as u64) << 32;
+    let entry = handler as usize as u64 | results << 32 | rest << 40;
+    answer(call(sys::SYS_CONTROL, [what, first, constant, entry])).map(|_| ())
+}
+
+/// What is told of changes of the own table: index and specification, empty if the portal is gone.
+pub type Notify = fn(usize, &str);
+
+static NOTIFIED: AtomicUsize = AtomicUsize::new(0);
+
+/// `function` runs before any call returns that changed the table of this domain.
+pub fn notify(function: Option<Notify>) -> Result<(), Errno> {
+    let resume = if function.is_some() { detour as *const () as u64 } else { 0 };
+    NOTIFIED.store(function.map_or(0, |f| f as usize), Ordering::Relaxed);
+    answer(call(sys::SYS_CONTROL, [NOTIFY, resume, 0, 0])).map(|_| ())
+}
+
+/// Where a call that changed the table resumes: with its results in the registers.
+#[unsafe(naked)]
+extern "C" fn detour() {
+    naked_asm!(
+        "addi sp, sp, -64",
+        "sd a0, 0(sp)",
+        "sd a1, 8(sp)",
+        "sd a2, 16(sp)",
+        "sd a3, 24(sp)",
+        "sd a4, 32(sp)",
+        "sd a5, 40(sp)",
+        "sd a6, 48(sp)",
+        "sd a7, 56(sp)",
+        "call {changes}",
+        "mv ra, a0",
+        "ld a0, 0(sp)",
+        "ld a1, 8(sp)",
+        "ld a2, 16(sp)",
+        "ld a3, 24(sp)",
+        "ld a4, 32(sp)",
+        "ld a5, 40(sp)",
+        "ld a6, 48(sp)",
+        "ld a7, 56(sp)",
+        "addi sp, sp, 64",
+        "ret",
+        changes = sym changes,
+    )
+}
+
+/// Tells all changes; where to go on.
+extern "C" fn changes() -> u64 {
+    loop {
+        let (found, [index, first, rest, _]) =
+            call_wide(sys::SYS_CONTROL, [NOTICE, 0, 0, 0]).unwrap_or_default();
+        if found <= 0 {
+            return index;
+        }
+        let mut bytes = [0; 16];
+        let len = link::unpack(&[first, rest], &mut bytes);
+        let function = NOTIFIED.load(Ordering::Relaxed);
+        if function != 0 {
+            // SAFETY: `notify` has stored it.
+            let function: Notify = unsafe { core::mem::transmute(function) };
+            function(index as usize, core::str::from_utf8(&bytes[..len]).unwrap_or_default());
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The entries of interposition: what controllers ask for, and what is done for the child that they serve.
+
+use crate::{
+    LOOKUP, Real, SBRK, THREAD_CREATE, answer, current, do_register, do_sem_create, name, request, spec, tidy,
+};
+use pebble::abi::link::unpack;
+use pebble::abi::{control as op, errno, map, sys};
+use pebble::link::More;
+use pebble_portal_manager::control::Subject;
+use pebble_portal_manager::frames::Current;
+use pebble_portal_manager::{Machine, Manager};
+
+/// A domain without a table, or one that the process server has made and not started, becomes the child of a controller.
+pub extern "C" fn control_new(child: u64, controller: u64, handler: u64) -> i64 {
+    request(|m, machine| {
+        tidy(m, machine)?;
+        let view = if m.domain(child).is_ok() { None } else { Some(crate::view(child)?) };
+        m.control(machine, controller, child, handler, view).map(|()| 0)
+    })
+}
+
+/// For the process server: whom the call that it was given is for, and who made it; the child that its caller serves, and
+/// how that is controlled.
+pub extern "C" fn subject(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    request(|m, machine| {
+        let current = current()?;
+        let strict = m.subject(machine, current, 1, false);
+        let lax = m.subject(machine, current, 1, true);
+        let served = if lax.domain == lax.caller { 0 } else { lax.domain };
+        let domain = &m.domains[usize::from(served)];
+        *more = [strict.caller.into(), served.into(), domain.controller.into(), domain.handler];
+        Ok(strict.domain.into())
+    })
+}
+
+pub extern "C" fn control(asid: u64, p1: u64, p2: u64, p3: u64, p4: u64, _: u64, more: &mut More) -> i64 {
+    request(|m, machine| {
+        let current = current()?;
+        let subject = m.subject(machine, current, 0, false);
+        let own = Subject { domain: asid as u16, ..subject };
+        operate(m, machine, current, own, [p1, p2, p3, p4], more)
+    })
+}
+
+fn operate(
+    m: &mut Manager,
+    machine: &mut Real,
+    current: Current,
+    who: Subject,
+    [p1, p2, p3, p4]: [u64; 4],
+    more: &mut More,
+) -> Result<u64, i64> {
+    let asid = u64::from(who.domain);
+    match p1 & 0xffff {
+        op::NOTIFY => m.set_notify(asid, p2).map(|()| 0),
+        op::NOTICE => match m.notice(who.domain, current.tid, who.base) {
+            Ok(index) => {
+                let [first, rest] = seen(m, who.domain, index);
+                *more = [index.into(), first, rest, asid];
+                Ok(1)
+            }
+            Err(address) => {
+                more[0] = address;
+                Ok(0)
+            }
+        },
+        op::CREATE_CHILD => {
+            tidy(m, machine)?;
+            let stub = if p2 == 0 { None } else { Some((p4 & 0xffff_ffff, spec(p2, p4)?, p3)) };
+            m.create_child(machine, asid, p1 >> 16 & 0xffff, p1 >> 32, stub).map(|()| 0)
+        }
+        op::BEHALF_INDEX => {
+            m.domain(asid)?;
+            m.behalf(machine, who.domain).map(u64::from)
+        }
+        _ => Err(errno::EINVAL),
+    }
+}
+
+/// The text of what is behind an index, in two words: letters for the caller's words and the results. Zero: nothing.
+fn seen(m: &Manager, asid: u16, index: u16) -> [u64; 2] {
+    let mut words = [0; 2];
+    let seen = m.seen(asid, index.into());
+    for (n, letter) in seen.iter().flat_map(|spec| spec.letters()).take(16).enumerate() {
+        words[n / 8] |= u64::from(letter) << (n % 8 * 8);
+    }
+    words
+}
+
+pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, more: &mut More) -> i64 {
+    request(|m, machine| {
+        let current = current()?;
+        let who = m.subject(machine, current, 0, false);
+        let (subject, caller) = (u64::from(who.domain), u64::from(who.caller));
+        m.domain(subject)?;
+        if subject != caller {
+            m.serving = who.domain;
+        }
+        match index as usize {
+            sys::SYS_GET_ASID => Ok(subject),
+            sys::SYS_SBRK => answer(&SBRK, [subject, a, 0, 0, 0]),
+            sys::SYS_THREAD_CREATE => {
+                m.thread(machine, who.domain)?;
+                let made = answer(&THREAD_CREATE, [subject, current.tid.into(), a, b, c]);
+                made.inspect_err(|_| m.unserve(who.domain, 1))
+            }
+            sys::SYS_THREAD_EXIT => {
+                // By its return from this call: so everything that it holds on the way is given back.
+                m.unserve(who.domain, 1);
+                machine.set_thread_word(current.tid, who.base, map::GATE_VA);
+                Ok(0)
+            }
+            sys::SYS_PORTAL_OPEN => {
+                tidy(m, machine)?;
+                let interface = answer(&LOOKUP, [caller, a, b, c, 0])?;
+                m.open(machine, caller, interface as u16).map(u64::from)
+            }
+            sys::SYS_PORTAL_REGISTER => do_register(m, machine, subject, [a, b, c, d, e]),
+            sys::SYS_SEM_CREATE => do_sem_create(m, machine, caller, a, b),
+            sys::SYS_SEM_OPEN => {
+                let mut bytes = [0; 24];
+                let id = m.published(name([a, b, c], &mut bytes)?)?;
+                m.semaphore(machine, caller, id).map(u64::from)
+            }
+            sys::SYS_PORTAL_CREATE => {
+                tidy(m, machine)?;
+                m.serving = 0;
+                m.create(machine, subject, who.origin.into(), a, b, c).map(u64::from)
+            }
+            sys::SYS_PORTAL_REMOVE => m.close(machine, who.origin.into(), a, b, Some(subject)).map(|()| 0),
+            sys::SYS_PORTAL_CLOSE => m.close_for(machine, who, a, b).map(|()| 0),
+            sys::SYS_INTERFACE => {
+                let mut bytes = [0; 24];
+                let len = unpack(&[a, b, c], &mut bytes);
+                let name = core::str::from_utf8(&bytes[..len]).map_err(|_| errno::EINVAL)?;
+                m.own_interface(subject, name).map(u64::from)
+            }
+            sys::SYS_CONTROL => operate(m, machine, current, who, [a, b, c, d], more),
+            _ => Err(errno::ENOSYS),
+        }
+    })
+}

@@ -1,0 +1,405 @@
+//! Interposition: domains all of whose portals lead to a handler in another.
+//!
+//! **Problem.** A controlled domain must not be able to tell, nor to get round it; what changes the caller itself must change the
+//! controlled domain, though the controller makes the call; and controllers are controlled themselves.
+//!
+//! **Strategy.** The table of a controlled domain mirrors that of its controller: behind each index that the controller holds is a *stub*,
+//! a portal to the handler with the index in front of the words that the original takes. So all tables below an
+//! outermost controller, whose portals are real, share its indices. The outermost one has, besides, the *portals on behalf*
+//! ([`pebble_abi::control::BEHALF`]): they act on the *subject*, found in the calling thread's invocation stack. From the
+//! caller downwards, whoever was entered by its own child in such a call acts for that child.
+//!
+//! **Invariants:**
+//! * every used entry of a controlled domain from the first system portal on is a stub; [`find`](Manager::find) refuses others;
+//! * a stub's interface belongs to the domain's controller and has no name, so nobody else can open it;
+//! * what a controller opened on behalf of a child ([`Slot::subject`]) goes when the child dies;
+//! * a child's controller lives, or all its portals are closed.
+
+use crate::Machine;
+use crate::frames::{self, Current};
+use crate::manager::{Goal, Interface, Manager, STACKS, Slot};
+use arrayvec::ArrayVec;
+use pebble_abi::control::{BEHALF, BEHALF_PM};
+use pebble_abi::{errno, map, sys};
+use pebble_portal::Spec;
+use pebble_portal::spec::{Arg, Stack, State};
+
+/// The handler's second entry, for stubs that pass words, give further results, or stand for a system portal.
+const FULL: u64 = 4;
+/// Kinds of stub that one controller may have at once.
+const KINDS: usize = 96;
+/// Most threads of domains that one controls: as many stacks as a domain can have, some for its own.
+const SERVED: u16 = 24;
+
+/// For whom a call is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    pub domain: u16,
+    /// Who called the subject, or 0.
+    pub origin: u16,
+    /// Of the thread's frame by which the subject left.
+    pub base: u64,
+    /// The domain that made the call itself: the outermost controller, if the subject is another.
+    pub caller: u16,
+}
+
+/// What a stub takes of its original: the caller's words, and as many results.
+fn stub(original: &Spec) -> Result<Spec, i64> {
+    let mut spec = Spec { stack: Stack::New, state: State::Minimal, ..original.clone() };
+    let words = original.args.iter().copied().filter(|a| a.is_word());
+    spec.args = core::iter::once(Arg::Index).chain(words).collect::<ArrayVec<_, _>>();
+    Ok(spec)
+}
+
+impl Manager {
+    fn on_behalf(&self, asid: u16, index: u16) -> bool {
+        let first = self.domains[asid as usize % map::MAX_DOMAINS].behalf;
+        first > 0 && (first..first + BEHALF.len() as u16).contains(&index)
+    }
+
+    /// The subject of the call that the thread's top frame but `skip` made. `lax`: whatever portal was used, a controller that
+    /// serves a child acts for it.
+    pub fn subject(&self, machine: &impl Machine, current: Current, skip: usize, lax: bool) -> Subject {
+        let mut subject = Subject::default();
+        let (mut depth, mut further) = (0, true);
+        frames::any(machine, current.tid, current, self.code.thread_end, |f| {
+            depth += 1;
+            if depth <= skip {
+                return false;
+            }
+            let first = depth == skip + 1;
+            let child = self.domains.get(f.caller as usize).is_some_and(|d| d.controller == f.callee);
+            if first {
+                subject.caller = f.caller;
+            } else if !further || !child || f.callee != subject.domain {
+                subject.origin = if f.callee == subject.domain { f.caller } else { 0 };
+                return true;
+            }
+            (subject.domain, subject.base) = (f.caller, f.base);
+            further = lax || self.on_behalf(f.caller, f.index);
+            false
+        });
+        subject
+    }
+
+    /// The number of a controller's handler as an interface that has no name.
+    fn handler(&mut self, asid: u16, entry: u64, spec: Spec) -> Result<u16, i64> {
+        if entry == 0 || entry >= map::USER_END {
+            return Err(errno::EINVAL);
+        }
+        let mine = |i: &Interface| i.asid == asid && i.name.is_empty();
+        let same = |i: &Interface| mine(i) && i.entry == entry && i.spec == spec;
+        if let Some(n) = self.interfaces.iter().position(same) {
+            return Ok(n as u16);
+        }
+        if self.interfaces.iter().filter(|i| mine(i)).count() >= KINDS {
+            self.drop_handlers();
+        }
+        if self.interfaces.iter().filter(|i| mine(i)).count() >= KINDS {
+            return Err(errno::EAGAIN);
+        }
+        self.add_interface(Interface { name: Default::default(), asid, entry, spec, role: 0 })
+    }
+
+    /// Forgets handlers that no stub leads to.
+    pub(crate) fn drop_handlers(&mut self) {
+        for n in 0..self.interfaces.len() {
+            let stubs = |d: &crate::Domain| d.slots.iter().any(|s| s.goal == Goal::Interface(n as u16));
+            let i = &self.interfaces[n];
+            if i.asid != 0 && i.name.is_empty() && !self.domains.iter().any(stubs) {
+                self.interfaces[n].asid = 0;
+            }
+        }
+    }
+
+    /// How a client sees what is behind an entry: the words that it passes, the results. `None`: an entry that is not held.
+    pub fn seen(&self, asid: u16, index: usize) -> Option<Spec> {
+        let mut spec = Spec { stack: Stack::New, state: State::Minimal, args: ArrayVec::new(), results: 0 };
+        let slot = self.domains.get(asid as usize)?.slots.get(index)?;
+        match slot.goal {
+            Goal::Free => return None,
+            Goal::Common
+                if slot.run.len == 0 && ![sys::SYS_GET_THREAD_ID, sys::SYS_HRTIME].contains(&index) =>
+            {
+                return None;
+            }
+            Goal::Common | Goal::Wait(_) | Goal::Signal(_) => {}
+            Goal::Interface(i) => {
+                let original = &self.interfaces.get(i as usize)?.spec;
+                spec.args = original.args.iter().copied().filter(|a| a.is_word()).collect();
+                spec.results = original.results;
+            }
+            // What it took is forgotten; it answers all the same.
+            Goal::Closed(_) => spec.args.extend([Arg::Word; 5]),
+        }
+        Some(spec)
+    }
+
+    /// An entry of a controlled domain, whatever was there before.
+    fn put(
+        &mut self,
+        machine: &mut impl Machine,
+        child: u16,
+        index: usize,
+        stub: Option<(u64, Spec, u64)>,
+    ) -> Result<(), i64> {
+        let controller = self.domains[child as usize].controller;
+        let goal = match stub {
+            Some((entry, spec, constant)) => {
+                self.grow(machine, child, index + 1)?;
+                let plain = spec.results == 0 && spec.caller_words() == 0 && index >= sys::FIRST_FREE;
+                let entry = if plain { entry } else { entry + FULL };
+                Some((Goal::Interface(self.handler(controller, entry, spec)?), constant))
+            }
+            None => None,
+        };
+        let old = self.domains[child as usize].slots.get(index).copied().unwrap_or_default();
+        if goal == Some((old.goal, old.constant)) {
+            return Ok(());
+        }
+        if old.run.len > 0 {
+            self.vacate(machine, child, index, 1);
+        }
+        match goal {
+            Some(goal) => self.fill(machine, child, index, &[goal]),
+            None => Ok(()),
+        }
+    }
+
+    /// A new domain becomes the child of its controller: a stub for each of the controller's portals. `view`: it has no table yet.
+    pub fn control(
+        &mut self,
+        machine: &mut impl Machine,
+        controller: u64,
+        child: u64,
+        handler: u64,
+        view: Option<pebble_portal::Domain>,
+    ) -> Result<(), i64> {
+        let parent = self.domain(controller)?;
+        if parent.view.exclusive || handler == 0 || handler >= map::USER_END {
+            return Err(errno::EINVAL);
+        }
+        let controller = controller as u16;
+        match view {
+            Some(view) => self.found(machine, view)?,
+            None => {
+                let domain = self.domain(child)?;
+                if domain.image
+                    || domain.controller != 0
+                    || domain.behalf != 0
+                    || child == u64::from(controller)
+                {
+                    return Err(errno::EINVAL);
+                }
+                for index in sys::SYS_GET_ASID..self.domains[child as usize].slots.len() {
+                    if self.seen(child as u16, index).is_some() {
+                        self.vacate(machine, child as u16, index, 1);
+                    }
+                }
+            }
+        }
+        self.serve(machine, controller, 1)?;
+        let child = child as u16;
+        let behalf = self.behalf(machine, controller)?;
+        let domain = &mut self.domains[child as usize];
+        (domain.controller, domain.handler, domain.behalf) = (controller, handler, behalf);
+        (domain.served, domain.serves) = (0, 1);
+        // A controlled domain's entries are its controller's business alone: nothing is for a subject.
+        let serving = core::mem::take(&mut self.serving);
+        let mirrored = (sys::SYS_GET_ASID..self.domains[controller as usize].slots.len())
+            .try_for_each(|index| self.mirror(machine, child, index));
+        self.serving = serving;
+        mirrored
+    }
+
+    /// The stub for an entry of the controller.
+    fn mirror(&mut self, machine: &mut impl Machine, child: u16, index: usize) -> Result<(), i64> {
+        let (controller, handler) =
+            (self.domains[child as usize].controller, self.domains[child as usize].handler);
+        match self.seen(controller, index) {
+            Some(original) => self.put(machine, child, index, Some((handler, stub(&original)?, 0))),
+            None => Ok(()),
+        }
+    }
+
+    /// The portals on behalf of the children of `controller`: its outermost controller's.
+    pub fn behalf(&mut self, machine: &mut impl Machine, controller: u16) -> Result<u16, i64> {
+        let domain = &self.domains[controller as usize];
+        if domain.behalf != 0 || domain.controller != 0 {
+            return if domain.behalf != 0 { Ok(domain.behalf) } else { Err(errno::EINVAL) };
+        }
+        let named = |name: &str| self.interfaces.iter().position(|i| i.asid != 0 && i.name == name);
+        let manager = named("pm.behalf").ok_or(errno::ENOSYS)? as u16;
+        let process = named("process.behalf").ok_or(errno::ENOSYS)? as u16;
+        let mut goals = ArrayVec::<(Goal, u64), { BEHALF.len() }>::new();
+        for (n, index) in BEHALF.iter().enumerate() {
+            let interface = if n < BEHALF_PM { manager } else { process };
+            goals.push((Goal::Interface(interface), *index as u64));
+        }
+        let serving = core::mem::take(&mut self.serving);
+        let made = self.find(machine, controller, goals.len()).and_then(|first| {
+            self.fill(machine, controller, first, &goals)?;
+            Ok(first as u16)
+        });
+        self.serving = serving;
+        let first = made?;
+        self.domains[controller as usize].behalf = first;
+        Ok(first)
+    }
+
+    /// `more` threads more may enter the handlers of a controller, and of its controllers.
+    pub fn serve(&mut self, machine: &mut impl Machine, controller: u16, more: u16) -> Result<(), i64> {
+        let mut asid = controller;
+        while asid != 0 {
+            let served = self.domains[asid as usize].served + more;
+            if served > SERVED {
+                return Err(errno::EAGAIN);
+            }
+            // One for each, and some for what they call in between.
+            self.stacks(machine, asid, STACKS as u16 + served)?;
+            asid = self.domains[asid as usize].controller;
+        }
+        asid = controller;
+        while asid != 0 {
+            self.domains[asid as usize].served += more;
+            asid = self.domains[asid as usize].controller;
+        }
+        Ok(())
+    }
+
+    /// So many threads of `child` are gone.
+    pub fn unserve(&mut self, child: u16, fewer: u16) {
+        let fewer = fewer.min(self.domains[child as usize].serves);
+        self.domains[child as usize].serves -= fewer;
+        let mut asid = self.domains[child as usize].controller;
+        while asid != 0 {
+            let domain = &mut self.domains[asid as usize];
+            domain.served = domain.served.saturating_sub(fewer);
+            asid = domain.controller;
+        }
+    }
+
+    /// One more thread of a controlled domain.
+    pub fn thread(&mut self, machine: &mut impl Machine, child: u16) -> Result<(), i64> {
+        let controller = self.domains[child as usize].controller;
+        if controller != 0 {
+            self.serve(machine, controller, 1)?;
+            self.domains[child as usize].serves += 1;
+        }
+        Ok(())
+    }
+
+    /// An entry of the caller's child; without a specification it goes.
+    pub fn create_child(
+        &mut self,
+        machine: &mut impl Machine,
+        controller: u64,
+        child: u64,
+        index: u64,
+        stub: Option<(u64, Spec, u64)>,
+    ) -> Result<(), i64> {
+        self.domain(controller)?;
+        let domain = self.domain(child)?;
+        if u64::from(domain.controller) != controller || controller == 0 {
+            return Err(errno::EPERM);
+        }
+        if !(sys::SYS_GET_ASID as u64..map::TABLE_ENTRIES as u64).contains(&index) {
+            return Err(errno::EINVAL);
+        }
+        // The child's thread calls the handler on a stack of the controller.
+        if stub.as_ref().is_some_and(|(_, spec, _)| spec.stack != Stack::New) {
+            return Err(errno::EINVAL);
+        }
+        self.put(machine, child as u16, index as usize, stub)
+    }
+
+    /// A portal for a controlled domain that the loader opens: a real one in the outermost controller's table, stubs below.
+    pub fn open_below(&mut self, machine: &mut impl Machine, child: u64, interface: u16) -> Result<u16, i64> {
+        self.domain(child)?;
+        self.serving = child as u16;
+        self.open(machine, self.outermost(child as u16).into(), interface)
+    }
+
+    /// Stubs for entries of the outermost controller, from its child down to `subject`.
+    pub(crate) fn replicate(
+        &mut self,
+        machine: &mut impl Machine,
+        subject: u16,
+        indices: core::ops::Range<usize>,
+    ) -> Result<(), i64> {
+        let mut chain = ArrayVec::<u16, 64>::new();
+        let mut asid = subject;
+        while self.domains[asid as usize].controller != 0 {
+            chain.try_push(asid).map_err(|_| errno::EAGAIN)?;
+            asid = self.domains[asid as usize].controller;
+        }
+        for asid in chain.iter().rev() {
+            indices.clone().try_for_each(|index| self.mirror(machine, *asid, index))?;
+        }
+        Ok(())
+    }
+
+    /// The outermost controller of a domain: itself, if nobody controls it.
+    pub fn outermost(&self, mut asid: u16) -> u16 {
+        while self.domains[asid as usize].controller != 0 {
+            asid = self.domains[asid as usize].controller;
+        }
+        asid
+    }
+
+    /// Closes for a subject: what the outermost controller opened for it, everywhere; what it has been given, in its own table.
+    pub fn close_for(
+        &mut self,
+        machine: &mut impl Machine,
+        subject: Subject,
+        first: u64,
+        count: u64,
+    ) -> Result<(), i64> {
+        if subject.caller == subject.domain {
+            return self.close(machine, subject.domain.into(), first, count, None);
+        }
+        self.domain(subject.domain.into())?;
+        let held = |m: &Self, asid: u16, index| m.seen(asid, index as usize).is_some();
+        let end = first.checked_add(count).filter(|end| count > 0 && *end <= map::TABLE_ENTRIES as u64);
+        let end = end.filter(|_| first >= sys::FIRST_FREE as u64).ok_or(errno::EBADF)?;
+        if !(first..end).all(|index| held(self, subject.domain, index)) {
+            return Err(errno::EBADF);
+        }
+        for index in first..end {
+            let outer = self.domains[subject.caller as usize].slots.get(index as usize).map(|s| s.subject);
+            if outer == Some(subject.domain) {
+                self.close(machine, subject.caller.into(), index, 1, None)?;
+            }
+            if held(self, subject.domain, index) {
+                self.vacate(machine, subject.domain, index as usize, 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// A domain dies: its controllers keep nothing for it, its children reach nobody.
+    pub(crate) fn release(&mut self, machine: &mut impl Machine, asid: u16) {
+        let outermost = self.outermost(asid);
+        if outermost != asid {
+            for index in sys::FIRST_FREE..self.domains[outermost as usize].slots.len() {
+                let Slot { goal, subject, .. } = self.domains[outermost as usize].slots[index];
+                if subject == asid && goal != Goal::Free {
+                    let _ = self.close(machine, outermost.into(), index as u64, 1, None);
+                }
+            }
+        }
+        self.unserve(asid, u16::MAX);
+        let domain = &mut self.domains[asid as usize];
+        domain.notify = 0;
+        domain.notices.clear();
+        let controller = domain.controller;
+        domain.controller = 0;
+        for child in self.domains.iter_mut().filter(|d| d.controller == asid) {
+            child.controller = 0;
+        }
+        if controller != 0 {
+            // After its stubs have gone, which is when the domain is reclaimed; those that others share stay.
+            self.domains[asid as usize].handler = 0;
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A fake machine, and a small system on it.
+
+#![allow(dead_code)]
+
+use pebble_abi::{errno, map, sys, thread};
+use pebble_boot::{BootInfo, CommonCode, Domain, Interface, Portal};
+use pebble_portal_manager::frames::Current;
+use pebble_portal_manager::{Goal, Machine, Manager};
+use std::collections::BTreeMap;
+
+pub const SCHEDULER: u16 = 1;
+pub const SERVER: u16 = 2;
+pub const MANAGER: u16 = 6;
+pub const CLIENTS: [u16; 3] = [3, 4, 5];
+pub const CODE_USED: u64 = 256;
+pub const THREAD: u16 = 9;
+/// Nobody: the thread that asks has no frames.
+pub const CURRENT: Current = Current { tid: THREAD + 1, top: map::thread_va(THREAD + 1) + thread::FRAMES };
+pub const NONE: u64 = map::CODE_VA + 8;
+pub const THREAD_END: u64 = map::CODE_VA + 16;
+
+pub struct Fake {
+    pub tables: BTreeMap<(u16, u16), u64>,
+    pub code: Vec<u32>,
+    pub threads: BTreeMap<(u16, u64), u64>,
+    pub data: BTreeMap<u64, u64>,
+    pub code_pages: u32,
+    pub freed: Vec<u16>,
+    pub stacks: u64,
+    /// Requests to other servers fail after so many.
+    pub patience: u32,
+}
+
+impl Fake {
+    pub fn new() -> Self {
+        let mut threads = BTreeMap::new();
+        for tid in [THREAD, THREAD + 1] {
+            threads.insert((tid, thread::FRAMES), THREAD_END);
+            threads.insert((tid, thread::SAVED_TOP), map::thread_va(tid) + thread::FRAMES);
+        }
+        let code = vec![0; map::CODE_BYTES as usize / 4];
+        Fake {
+            tables: BTreeMap::new(),
+            code,
+            threads,
+            data: BTreeMap::new(),
+            code_pages: 1,
+            freed: vec![],
+            stacks: 0,
+            patience: u32::MAX,
+        }
+    }
+
+    pub fn code_word_at(&self, offset: u64) -> u64 {
+        self.code_word(offset)
+    }
+
+    pub fn ask(&mut self) -> Result<(), i64> {
+        self.patience = self.patience.checked_sub(1).ok_or(errno::ENOMEM)?;
+        Ok(())
+    }
+
+    /// Thread 9 is in a call through the portal whose code begins here.
+    pub fn enter(&mut self, code: u64, ret: u64) {
+        let words = self.code_word(code - map::CODE_VA + ret - 8) & 0xffff;
+        let at = thread::FRAMES + words * 8;
+        self.threads.insert((THREAD, at), code + ret);
+        self.threads.insert((THREAD, thread::SAVED_TOP), map::thread_va(THREAD) + at);
+    }
+
+    pub fn leave(&mut self) {
+        self.threads.insert((THREAD, thread::SAVED_TOP), map::thread_va(THREAD) + thread::FRAMES);
+    }
+}
+
+impl Machine for Fake {
+    fn set_table(&mut self, asid: u16, index: u16, word: u64) {
+        self.tables.insert((asid, index), word);
+    }
+    fn table(&self, asid: u16, index: u16) -> u64 {
+        self.tables.get(&(asid, index)).copied().unwrap_or(NONE)
+    }
+    fn set_code(&mut self, offset: u64, words: &[u32]) {
+        assert!(
+            offset + words.len() as u64 * 4 <= u64::from(self.code_pages) * map::PAGE,
+            "code beyond the arena's pages"
+        );
+        self.code[offset as usize / 4..][..words.len()].copy_from_slice(words);
+    }
+    fn code_word(&self, offset: u64) -> u64 {
+        let at = offset as usize / 4;
+        u64::from(self.code[at]) | u64::from(self.code[at + 1]) << 32
+    }
+    fn threads(&self) -> impl Iterator<Item = u16> {
+        [THREAD, THREAD + 1].into_iter()
+    }
+    fn thread_word(&self, tid: u16, offset: u64) -> u64 {
+        self.threads.get(&(tid, offset)).copied().unwrap_or(0)
+    }
+    fn set_thread_word(&mut self, tid: u16, offset: u64, word: u64) {
+        self.threads.insert((tid, offset), word);
+    }
+    fn data(&self, offset: u64) -> u64 {
+        self.data.get(&offset).copied().unwrap_or(0)
+    }
+    fn set_data(&mut self, offset: u64, word: u64) {
+        self.data.insert(offset, word);
+    }
+    fn grow_code(&mut self, page: u32) -> Result<(), i64> {
+        self.ask()?;
+        assert_eq!(page, self.code_pages);
+        self.code_pages += 1;
+        Ok(())
+    }
+    fn grow_table(&mut self, _: u16, _: u32) -> Result<(), i64> {
+        self.ask()
+    }
+    fn stack(&mut self, asid: u16) -> Result<u64, i64> {
+        self.ask()?;
+        self.stacks += 1;
+        Ok(map::stack_top(asid, self.stacks as usize % 32))
+    }
+    fn share_stacks(&mut self, _: u16, _: u16) -> Result<(), i64> {
+        self.ask()
+    }
+    fn space(&mut self, asid: u16) -> Result<u64, i64> {
+        self.ask()?;
+        Ok(map::direct(0x8100_0000 + u64::from(asid) * 0x2000))
+    }
+    fn windows(&mut self, asid: u16) -> Result<u64, i64> {
+        self.ask()?;
+        Ok(map::direct(0x8200_0000 + u64::from(asid) * 0x1000))
+    }
+    fn free_semaphore(&mut self, id: u16) {
+        self.freed.push(id);
+    }
+}
+
+/// Some of the portals that a domain is born with.
+const BIRTH: [usize; 3] = [sys::SYS_YIELD, sys::SYS_SBRK, sys::SYS_PORTAL_CLOSE];
+
+/// Its code is common.
+fn birth(asid: u16, index: usize) -> Portal {
+    Portal { asid, index: index as u16, interface: 5, ..Portal::default() }
+}
+
+pub fn view(asid: u16) -> pebble_portal::Domain {
+    pebble_portal::Domain {
+        asid,
+        satp: map::satp(asid, 0x8100_0000 + u64::from(asid) * map::PAGE),
+        ..Default::default()
+    }
+}
+
+pub fn system() -> (Manager, Fake) {
+    let domain = |asid: u16, name: &str| Domain {
+        asid,
+        name: name.into(),
+        root: 0x8100_0000 + u64::from(asid) * map::PAGE,
+        ..Domain::default()
+    };
+    let interface = |name: &str, asid, spec: &str| Interface {
+        name: name.into(),
+        asid,
+        entry: 0x1_0000,
+        spec: spec.into(),
+    };
+    let mut domains =
+        vec![Domain { exclusive: true, fixed_stack: 0x2020_1000, ..domain(SCHEDULER, "scheduler") }];
+    domains.push(domain(SERVER, "server"));
+    domains.push(domain(MANAGER, "manager"));
+    domains.extend(CLIENTS.map(|asid| domain(asid, "client")));
+    let info = BootInfo {
+        domains,
+        interfaces: vec![
+            interface("scheduler.p", SCHEDULER, "nmca"),
+            interface("scheduler.v", SCHEDULER, "nmc"),
+            interface("server.read", SERVER, "npci>4"),
+            interface("server.write", SERVER, "npciiiii"),
+            interface("server.trusted", SERVER, "smii"),
+            interface("scheduler.yield", SCHEDULER, "nm"),
+            interface("pm.behalf", MANAGER, "npciiiii>4"),
+            interface("process.behalf", MANAGER, "npciiiii"),
+        ],
+        code: CommonCode {
+            none: NONE,
+            thread_end: THREAD_END,
+            no_stack: [map::CODE_VA + 24; 2],
+            ..CommonCode::default()
+        },
+        portals: CLIENTS.iter().flat_map(|asid| BIRTH.map(|index| birth(*asid, index))).collect(),
+        code_used: CODE_USED,
+        ..BootInfo::default()
+    };
+    let mut machine = Fake::new();
+    let mut manager = Manager::new(&info).expect("boot information");
+    manager.prepare(&mut machine).expect("common code");
+    (manager, machine)
+}
+
+/// Every table word leads where the slot says.
+pub fn check(manager: &Manager, machine: &Fake) {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for asid in 1..map::MAX_DOMAINS as u16 {
+        for (index, slot) in manager.domains[asid as usize].slots.iter().enumerate().skip(sys::FIRST_FREE) {
+            let word = machine.tables.get(&(asid, index as u16)).copied();
+            if slot.goal == Goal::Free {
+                assert!(
+                    word.is_none_or(|w| w < map::CODE_VA + CODE_USED + 64),
+                    "freed slot {asid}:{index} leads to {word:x?}"
+                );
+            } else if slot.run.len > 0 {
+                assert_eq!(word, Some(map::CODE_VA + u64::from(slot.run.at)));
+                runs.push((slot.run.at, slot.run.len));
+            }
+        }
+    }
+    runs.sort();
+    assert!(runs.windows(2).all(|w| w[0].0 + w[0].1 <= w[1].0), "two portals share code");
+}

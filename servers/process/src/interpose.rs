@@ -1,0 +1,56 @@
+//! Controlled children: a copy of the caller, or a program that it has spawned and not started.
+//!
+//! To the table they are children like any other: waited for, killed, and taken along when their controller dies. What
+//! they can reach is the portal manager's business; nothing of it is known here but the handler's address.
+
+use crate::TABLE;
+use crate::components::console;
+use crate::loader::{LOADING, finish, import, read};
+use crate::services;
+use pebble::abi::errno;
+use pebble::api::Errno;
+use pebble_process::PAGE_LIMIT;
+use pebble_process::elf::Image;
+use pebble_process::table::{self, State};
+
+/// A copy of the caller's memory and of the stack in which `sp` points, without a thread.
+pub fn fork(parent: u16, handler: u64, sp: u64) -> Result<u16, Errno> {
+    let _loading = LOADING.lock();
+    let plan = {
+        let mut table = TABLE.lock();
+        if table.is_boot(parent) {
+            return Err(errno::EPERM);
+        }
+        table.prepare(parent)?;
+        table.gathered(parent).map(|(plan, _)| *plan).ok_or(errno::ESRCH)?
+    };
+    let (float, priority) = services::traits(parent)?;
+    let child = services::create(float, priority)?;
+    TABLE.lock().create(parent, child, plan, console());
+    let build = || {
+        services::name(child, table::name(&plan.path))?;
+        services::copy_memory(parent, child, sp)?;
+        services::control(child, parent, handler).map(|_| ())
+    };
+    finish(child, State::Suspended, build())
+}
+
+/// The copy's thread, on the copied stack. A call by itself, so that the parent can get ready for its child before that runs.
+pub fn start(parent: u16, child: u16, entry: u64, sp: u64) -> Result<u16, Errno> {
+    let _loading = LOADING.lock();
+    TABLE.lock().control(parent, child)?;
+    finish(child, State::Running, services::thread_fork(child, entry, sp).map(|_| ()))
+}
+
+/// All portals of a child that waits to be started lead to the handler; those that it imports, too.
+pub fn control(parent: u16, child: u16, handler: u64) -> Result<u16, Errno> {
+    let _loading = LOADING.lock();
+    let plan = TABLE.lock().control(parent, child)?;
+    let build = || {
+        services::control(child, parent, handler)?;
+        let data = read(&plan.path)?;
+        let image = Image::parse(&data, PAGE_LIMIT).map_err(|problem| problem.errno())?;
+        import(child, &plan.path, &image, services::open_for)
+    };
+    finish(child, State::Suspended, build())
+}

@@ -1,0 +1,247 @@
+// The entries of both binaries; `EDF` is the discipline.
+
+use pebble::abi::{self, errno, handover as ask, map, sys};
+use pebble::link::More;
+use pebble::portal::{self, time};
+use pebble::window;
+use pebble_scheduler::{BootSemaphore, BootThread, Decision, FORMAT, STAY, ThreadState, Words};
+
+pebble::import! {
+    SWITCH = "nucleus.switch";
+    SET_TIMER = "nucleus.set_timer";
+}
+pebble::export_switching!("scheduler.yield", "nm", yield_now);
+pebble::export_switching!("scheduler.sleep", "nmai", sleep);
+pebble::export_switching!("scheduler.p", "nmca", p);
+pebble::export_switching!("scheduler.v", "nmc", v);
+pebble::export_switching!("scheduler.tick", "nm", tick);
+pebble::export_switching!("scheduler.irq", "nmi", irq);
+pebble::export_switching!("scheduler.stack_wait", "nm", stack_wait);
+pebble::export_switching!("scheduler.thread_start", "nmiii", thread_start);
+pebble::export_switching!("scheduler.thread_exit", "nm", thread_exit);
+pebble::export_switching!("scheduler.priority", "nmii", priority);
+pebble::export_switching!("scheduler.domain_abort", "nmi", domain_abort);
+pebble::export_switching!("scheduler.thread_abort", "nmi", thread_abort);
+pebble::export_switching!("scheduler.deadline", "nmi", deadline);
+pebble::export_switching!("scheduler.sem_free", "nmi", sem_free);
+pebble::export_wide!("scheduler.handover", "nmiii>4", handover);
+pebble::export_switching!("scheduler.takeover", "nmiiiii", takeover);
+pebble::export!("scheduler.sem_alloc", "nmiii", sem_alloc: fn(u64, u64, u64));
+pebble::export!("scheduler.reap", "nm", reap);
+pebble::export_wide!("scheduler.sem_info", "nmi>4", sem_info);
+pebble::export_wide!("scheduler.thread_info", "nmi>4", thread_info);
+pebble::component!(main);
+
+type Scheduler = pebble_scheduler::Scheduler<EDF>;
+
+/// How long a call waits before it looks again for a free stack of its callee.
+const STACK_RETRY: u64 = map::TIME_HZ / 1000;
+
+fn main() -> i64 {
+    let _ = (SWITCH.bound(), SET_TIMER.bound());
+    0
+}
+
+#[cold]
+fn boot(scheduler: &mut Scheduler, words: &Words, now: u64) {
+    let word = |n: usize| window::BOOTINFO.read(n as u64 * 8);
+    let (first, count) = (abi::scheduler::FIRST, word(1) as usize);
+    let threads = (first..first + count).map(|n| {
+        let (tid, priority, home) = abi::scheduler::thread_parts(word(n));
+        BootThread { tid, priority, home }
+    });
+    let semaphores = (first + count..first + count + word(2) as usize).map(|n| {
+        let (id, owner, interruptible) = abi::scheduler::semaphore_parts(word(n));
+        BootSemaphore { id, owner, interruptible }
+    });
+    let (running, _, _) = abi::scheduler::thread_parts(word(first));
+    let _ = scheduler.boot(words, threads, semaphores, running, map::SEM_REAPER, now);
+}
+
+/// The state, once it knows the threads of the image.
+#[inline(always)]
+fn state<R>(work: impl FnOnce(&mut Scheduler, &Words, u64) -> R) -> R {
+    window::scheduler_state::<Scheduler>().with(|scheduler| {
+        let (words, now) = (window::semaphore_words(), time());
+        if !scheduler.booted() {
+            boot(scheduler, words, now);
+        }
+        work(scheduler, words, now)
+    })
+}
+
+/// One entry that may switch: the library's answer, and the timer.
+#[inline(always)]
+fn enter(entry: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision) -> Decision {
+    state(|scheduler, words, now| {
+        let decision = entry(scheduler, words, now);
+        if let Some(at) = scheduler.timer(now) {
+            set_timer(at);
+        }
+        decision
+    })
+}
+
+#[inline(always)]
+fn set_timer(at: u64) {
+    let _ = portal::call_once(sys::NUCLEUS_SET_TIMER, [at, 0, 0, 0, 0]);
+}
+
+/// The quick way of an entry.
+#[inline(always)]
+fn quick(entry: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>) -> Option<Decision> {
+    window::scheduler_state::<Scheduler>().with(|scheduler| entry(scheduler, window::semaphore_words(), time()))
+}
+
+/// The late way of an entry, or else the long one.
+#[inline(always)]
+fn late(
+    late: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>,
+    long: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision,
+) -> Decision {
+    if quick(late).is_some() { silence() } else { enter(long) }
+}
+
+/// Silences the timer, and lets the thread run that has become the running one.
+#[inline(always)]
+extern "C" fn silence() -> Decision {
+    set_timer(u64::MAX);
+    window::scheduler_state::<Scheduler>().with(|scheduler| scheduler.switch())
+}
+
+extern "C" fn yield_now() -> Decision {
+    quick(|s, _, now| s.quick_yield(now)).unwrap_or_else(|| long_yield())
+}
+
+#[cold]
+extern "C" fn long_yield() -> Decision {
+    late(|s, _, now| s.late_yield(now), |s, _, now| s.yield_now(now))
+}
+
+extern "C" fn sleep(caller: u64, until: u64) -> Decision {
+    enter(|s, _, now| s.sleep(until, caller, now))
+}
+
+extern "C" fn stack_wait() -> Decision {
+    enter(|s, _, now| s.sleep(now + STACK_RETRY, 0, now))
+}
+
+extern "C" fn p(semaphore: u64, caller: u64) -> Decision {
+    quick(|s, words, now| s.quick_p(words, semaphore, caller, now))
+        .unwrap_or_else(|| long_p(semaphore, caller))
+}
+
+#[cold]
+extern "C" fn long_p(semaphore: u64, caller: u64) -> Decision {
+    late(
+        |s, words, now| s.late_p(words, semaphore, caller, now),
+        |s, words, now| s.p(words, semaphore, caller, now),
+    )
+}
+
+extern "C" fn v(semaphore: u64) -> Decision {
+    quick(|s, words, now| s.quick_v(words, semaphore, now)).unwrap_or_else(|| long_v(semaphore))
+}
+
+#[cold]
+extern "C" fn long_v(semaphore: u64) -> Decision {
+    late(|s, words, now| s.late_v(words, semaphore, now), |s, words, now| s.v(words, semaphore, now))
+}
+
+/// A device: its semaphore has the number of its source.
+extern "C" fn irq(source: u64) -> Decision {
+    v(source)
+}
+
+extern "C" fn tick() -> Decision {
+    if quick(|s, _, now| s.quick_tick(now)).is_some() { silence() } else { long_tick() }
+}
+
+#[cold]
+extern "C" fn long_tick() -> Decision {
+    enter(|s, _, now| s.tick(now))
+}
+
+extern "C" fn thread_start(tid: u64, priority: u64, home: u64) -> Decision {
+    enter(|s, _, now| s.thread_start(tid, priority, home, now))
+}
+
+extern "C" fn thread_exit() -> Decision {
+    enter(|s, words, now| s.thread_exit(words, now))
+}
+
+extern "C" fn priority(tid: u64, priority: u64) -> Decision {
+    enter(|s, words, now| s.set_priority(words, tid, priority, now))
+}
+
+extern "C" fn domain_abort(asid: u64) -> Decision {
+    enter(|s, words, now| s.domain_abort(words, asid, now))
+}
+
+extern "C" fn thread_abort(tid: u64) -> Decision {
+    enter(|s, words, now| s.thread_abort(words, tid, now))
+}
+
+extern "C" fn deadline(ticks: u64) -> Decision {
+    enter(|s, words, now| s.deadline(words, ticks, now))
+}
+
+/// The state lies where every instance finds it: there is nothing to hand over but the number of its form.
+extern "C" fn handover(what: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: &mut More) -> i64 {
+    match what {
+        ask::LEAVE => FORMAT as i64,
+        ask::READ | ask::RESUME => 0,
+        _ => -errno::EINVAL,
+    }
+}
+
+extern "C" fn takeover(what: u64, format: u64) -> Decision {
+    match what {
+        ask::FINISH => enter(|s, words, now| s.adopt(words, format, now)),
+        ask::PREPARE | ask::WAITS => Decision { thread: STAY, value: (what == ask::WAITS).into() },
+        _ => Decision { thread: STAY, value: -errno::EINVAL },
+    }
+}
+
+extern "C" fn sem_free(semaphore: u64) -> Decision {
+    enter(|s, words, now| s.sem_free(words, semaphore, now))
+}
+
+extern "C" fn sem_alloc(initial: u64, owner: u64, interruptible: u64) -> i64 {
+    state(|s, words, _| s.sem_alloc(words, initial as i64, owner, interruptible != 0))
+}
+
+extern "C" fn reap() -> i64 {
+    state(|s, _, _| s.reap().map_or(-1, i64::from))
+}
+
+/// Value, owner, waiters.
+extern "C" fn sem_info(semaphore: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    state(|s, words, _| match s.sem_info(words, semaphore) {
+        Some(info) => {
+            *more = [info.value as u64, info.owner.into(), info.waiters as u64, 0];
+            0
+        }
+        None => -errno::EINVAL,
+    })
+}
+
+/// State (with the semaphore in bits 8 and up), priority and home, ticks run, switches.
+extern "C" fn thread_info(tid: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    state(|s, _, now| match s.thread_info(tid, now) {
+        Some(info) => {
+            let state = match info.state {
+                ThreadState::Free => 0,
+                ThreadState::Ready => 1,
+                ThreadState::Running => 2,
+                ThreadState::Sleeping => 3,
+                ThreadState::Waiting(semaphore) => 4 | u64::from(semaphore) << 8,
+                ThreadState::Exited => 5,
+            };
+            *more =
+                [state, u64::from(info.priority) | u64::from(info.home) << 8, info.ran, info.switches.into()];
+            0
+        }
+        None => -errno::EINVAL,
+    })
+}

@@ -1,0 +1,263 @@
+//! The commands: measuring, and building by itself.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+
+use crate::compile::{self, Compiler};
+use crate::manifest::{self, Program};
+use crate::measure::{self, Subject};
+use crate::place::Place;
+use crate::row::Row;
+use crate::side::{self, Built, Side};
+use crate::{count, crossing, figure, real, report, size, source, table};
+
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Options {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    measure: Measure,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Fetch the sources and show the programs
+    List,
+    /// Build programs with a compiler of your choice, and run each once
+    Build {
+        /// The compiler, with options: `pebble sfi cc`
+        #[arg(long)]
+        cc: String,
+        /// What runs the result: `pebble sfi run`
+        #[arg(long, default_value = "")]
+        run: String,
+        /// Where the programs go
+        #[arg(long, default_value = "target/sfi/own")]
+        out: PathBuf,
+        /// Go on with the next program when one fails
+        #[arg(long)]
+        keep_going: bool,
+        /// All when none is named
+        programs: Vec<String>,
+    },
+    /// Build existing projects with their own builds, and compare their programs with native ones
+    Real { projects: Vec<String> },
+    /// Build programs for every side and compare what they say
+    Check { programs: Vec<String> },
+}
+
+#[derive(clap::Args)]
+struct Measure {
+    /// Write the rows as JSON to this file; `-`: to standard output, and the tables to standard error
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+    /// Where to write the figures
+    #[arg(long, value_name = "DIRECTORY", default_value = "target/sfi/figures")]
+    svg: PathBuf,
+    /// Measure only these programs
+    #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Measure only these sides, and native
+    #[arg(long, value_name = "SIDE", value_delimiter = ',')]
+    sides: Vec<Side>,
+    /// How often every program is run on every side
+    #[arg(long, value_name = "TIMES", default_value_t = 11)]
+    repeat: u32,
+    /// Leave out the count of instructions
+    #[arg(long)]
+    no_count: bool,
+    /// Leave out calls, verification and instances
+    #[arg(long)]
+    no_calls: bool,
+}
+
+/// Everything that `--json` tells.
+#[derive(Serialize)]
+struct Output {
+    machine: String,
+    compiler: String,
+    commit: String,
+    rows: Vec<Row>,
+}
+
+pub fn bench(options: &Options) -> Result<()> {
+    let place = Place::find()?;
+    match &options.action {
+        None => measure_all(&place, &options.measure),
+        Some(Action::List) => list(&place),
+        Some(Action::Check { programs }) => check(&place, programs),
+        Some(Action::Real { projects }) => real::test(&place, projects),
+        Some(Action::Build { cc, run, out, keep_going, programs }) => {
+            let sources = source::fetch(&place)?;
+            let mut failed = 0;
+            for program in manifest::load(&place.root, programs)? {
+                let file = compile::build(&place, &sources, &program, &Compiler::plain(cc), out);
+                let said = file.and_then(|file| {
+                    let mut words = compile::words(run);
+                    words.push(file.canonicalize()?.display().to_string());
+                    compile::run(compile::command(&words).arg("1")).context("built, but")
+                });
+                match said {
+                    Ok(said) => print!("{said}"),
+                    Err(error) if *keep_going => {
+                        failed += 1;
+                        println!("{}: {error:#}", program.name);
+                    }
+                    Err(error) => return Err(error.context(program.name)),
+                }
+            }
+            ensure!(failed == 0, "{failed} programs failed");
+            Ok(())
+        }
+    }
+}
+
+fn list(place: &Place) -> Result<()> {
+    let sources = source::fetch(place)?;
+    for program in manifest::load(&place.root, &[])? {
+        let from: Vec<String> =
+            program.from.iter().map(|p| format!("{} {}", p.package, sources.version(&p.package))).collect();
+        let origin = if from.is_empty() { program.driver() } else { from.join(", ") };
+        let paper = program.paper.as_deref().map_or(String::new(), |name| format!("  (like {name})"));
+        println!("{:10} {:4} {origin}{paper}", program.name, program.kind.name());
+    }
+    Ok(())
+}
+
+fn check(place: &Place, programs: &[String]) -> Result<()> {
+    let sources = source::fetch(place)?;
+    let mut wrong = 0;
+    for program in manifest::load(&place.root, programs)? {
+        let mut expected: Option<String> = None;
+        for side in side::ALL {
+            let said = side.build(place, &sources, &program).and_then(|built| measure::run(&built, 1));
+            let verdict = match said {
+                Ok((_, said)) => {
+                    let expected = expected.get_or_insert_with(|| said.clone());
+                    let same = *expected == said;
+                    wrong += usize::from(!same);
+                    if same { said } else { format!("WRONG: {said}") }
+                }
+                Err(error) => {
+                    wrong += 1;
+                    format!("{error:#}")
+                }
+            };
+            println!("{:8} {verdict}", side.name());
+        }
+    }
+    ensure!(wrong == 0, "{wrong} differ from native, or do not run");
+    Ok(())
+}
+
+fn note(text: &str) {
+    eprintln!("{text}");
+}
+
+fn measure_all(place: &Place, options: &Measure) -> Result<()> {
+    let wanted =
+        |side: &Side| *side == Side::Native || options.sides.is_empty() || options.sides.contains(side);
+    let sides: Vec<Side> = side::ALL.into_iter().filter(wanted).collect();
+    let mut missing = Vec::new();
+    let subjects = build_all(place, &manifest::load(&place.root, &options.only)?, &sides, &mut missing)?;
+    let all = measure::measure(&subjects, options.repeat, |n| {
+        note(&format!("repetition {n} of {}", options.repeat))
+    })?;
+    let mut results = Vec::new();
+    for (subject, times) in subjects.into_iter().zip(all) {
+        let confined = || subject.sides.iter().filter(|b| b.side == Side::Native || b.side.confined());
+        let code = confined().map(|b| Ok((b.side, size::code(&b.code)?))).collect::<Result<_>>()?;
+        let mut instructions = Vec::new();
+        for built in confined().filter(|_| !options.no_count) {
+            match count::count(built) {
+                Ok(n) => instructions.push((built.side, n)),
+                Err(error) => {
+                    missing.push(format!("{} of {}: {error:#}", built.side.name(), subject.program.name))
+                }
+            }
+        }
+        results.push(report::Result { program: subject.program, times, code, instructions });
+    }
+    let mut rows = report::rows(&results);
+    let mut text = table::overheads(&results, options.repeat);
+    if !options.no_calls {
+        let (calls, reasons) = crossing::measure(place);
+        missing.extend(reasons);
+        if !calls.is_empty() {
+            text += &format!("\n{}", table::crossings(&calls));
+        }
+        rows.extend(calls);
+    }
+    for reason in missing {
+        text += &format!("not measured: {reason}\n");
+    }
+    let figures = figure::write(&options.svg, &results, &rows)?;
+    tell(place, options, &text, rows)?;
+    note(&format!("{}: {}", place.shown(&options.svg), figures.join(", ")));
+    Ok(())
+}
+
+/// Builds what can be built: a side that a program lacks is noted, but native must be there.
+fn build_all(
+    place: &Place,
+    programs: &[Program],
+    sides: &[Side],
+    missing: &mut Vec<String>,
+) -> Result<Vec<Subject>> {
+    let sources = source::fetch(place)?;
+    let mut subjects = Vec::new();
+    for program in programs {
+        note(&format!("building {}", program.name));
+        let mut built: Vec<Built> = Vec::new();
+        for side in sides {
+            match side.build(place, &sources, program).and_then(|b| measure::run(&b, 0).map(|_| b)) {
+                Ok(ready) => built.push(ready),
+                Err(error) if *side == Side::Native => return Err(error.context(program.name.clone())),
+                Err(error) => {
+                    let first = format!("{error:#}");
+                    let first: Vec<&str> = first.lines().take(2).collect();
+                    missing.push(format!("{} of {}: {}", side.name(), program.name, first.join(" ")));
+                }
+            }
+        }
+        subjects.push(Subject { program: program.clone(), sides: built });
+    }
+    Ok(subjects)
+}
+
+fn tell(place: &Place, options: &Measure, text: &str, rows: Vec<Row>) -> Result<()> {
+    let to_stdout = options.json.as_ref().is_some_and(|file| file.as_os_str() == "-");
+    if to_stdout {
+        eprint!("{text}");
+    } else {
+        std::io::stdout().write_all(text.as_bytes())?;
+    }
+    let Some(file) = &options.json else { return Ok(()) };
+    let first_line = |command: &mut Command| {
+        compile::run(command).unwrap_or_default().lines().next().unwrap_or("unknown").trim().to_string()
+    };
+    let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = processor.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
+    let output = Output {
+        machine: model.trim_start_matches(['\t', ' ', ':']).to_string(),
+        compiler: first_line(Command::new(side::CLANG).arg("--version")),
+        commit: first_line(Command::new("git").current_dir(&place.root).args([
+            "rev-parse",
+            "--short=12",
+            "HEAD",
+        ])),
+        rows,
+    };
+    let json = serde_json::to_string_pretty(&output)? + "\n";
+    if to_stdout {
+        std::io::stdout().write_all(json.as_bytes())?;
+        return Ok(());
+    }
+    fs::write(file, json).with_context(|| file.display().to_string())
+}

@@ -1,0 +1,105 @@
+//! The peers: WebAssembly by wasm2c and clang, and by Wasmtime.
+//!
+//! Both get what is best for them: bulk memory, conversions that do not trap, guard pages instead of bounds checks; Wasmtime
+//! gets vector instructions too, which Debian's wasm2c cannot translate.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::compile::{self, Compiler, words};
+use crate::manifest::{HOME, Program};
+use crate::place::Place;
+use crate::side::{CLANG, native};
+use crate::source::Sources;
+
+const TARGET: &str = "wasm32-wasi";
+const FEATURES: &str = "-mbulk-memory -mnontrapping-fptoint -msign-ext";
+/// As much as a native program gets.
+const STACK: &str = "-Wl,-z,stack-size=8388608";
+/// wasm2c's run-time library, as Debian has it.
+const RUNTIME: &str = "/usr/share/wabt/wasm2c";
+
+/// A program as a WebAssembly module.
+fn module(place: &Place, sources: &Sources, program: &Program, simd: bool) -> Result<PathBuf> {
+    ensure!(Path::new("/usr/include/wasm32-wasi").exists(), "wasi-libc is not installed (Debian: wasi-libc)");
+    let vectors = if simd { " -msimd128" } else { "" };
+    let headers = place.root.join(HOME).join("wasm/include");
+    let compiler = Compiler {
+        compile: words(&format!(
+            "{CLANG} --target={TARGET} -O2 {FEATURES}{vectors} -I{} -D_WASI_EMULATED_SIGNAL \
+             -D_WASI_EMULATED_PROCESS_CLOCKS -D_WASI_EMULATED_MMAN",
+            headers.display()
+        )),
+        link: words(&format!("{CLANG} --target={TARGET} -O2 {STACK}")),
+        libraries: words("-lm -lwasi-emulated-signal -lwasi-emulated-process-clocks"),
+    };
+    let directory = place.target.join(if simd { "wasm-simd" } else { "wasm" });
+    compile::build(place, sources, program, &compiler, &directory)
+}
+
+/// C out of the module, and a native program out of that, with the compiler and library of the native side.
+pub fn translated(place: &Place, sources: &Sources, program: &Program) -> Result<PathBuf> {
+    let module = module(place, sources, program, false)?;
+    let directory = place.target.join("wasm2c").join(&program.name);
+    let executable = directory.join(&program.name);
+    let host = place.root.join(HOME).join("wasm/host.c");
+    if newer(&executable, &[&module, &host]) {
+        return Ok(executable);
+    }
+    fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
+    let mut translate = Command::new("wasm2c");
+    translate.arg(&module).args(["--module-name", "program", "-o"]).arg(directory.join("program.c"));
+    compile::run(&mut translate)?;
+    let native = native(place)?;
+    let mut build = compile::command(&native.compile);
+    build.current_dir(&directory).args([
+        "-w",
+        "-c",
+        "-I.",
+        "-I/usr/include/wabt",
+        "-I",
+        RUNTIME,
+        "program.c",
+    ]);
+    // Its header is Debian's, among headers of another C library.
+    fs::copy("/usr/include/wasm-rt.h", directory.join("wasm-rt.h"))
+        .context("wabt is not installed (Debian: wabt)")?;
+    build.arg(&host).arg(Path::new(RUNTIME).join("wasm-rt-impl.c"));
+    compile::run(&mut build)?;
+    let mut link = compile::command(&native.link);
+    link.args(["program.o", "host.o", "wasm-rt-impl.o"].map(|name| directory.join(name)));
+    compile::run(link.args(&native.libraries).arg("-o").arg(&executable))?;
+    Ok(executable)
+}
+
+/// A module of machine code, and Wasmtime to run it.
+pub fn compiled(place: &Place, sources: &Sources, program: &Program) -> Result<(PathBuf, PathBuf)> {
+    let wasmtime = wasmtime(place)?;
+    let module = module(place, sources, program, true)?;
+    let code = module.with_extension("cwasm");
+    if !newer(&code, &[&module, &wasmtime]) {
+        compile::run(Command::new(&wasmtime).arg("compile").arg(&module).arg(&code))?;
+    }
+    Ok((wasmtime, code))
+}
+
+/// Wasmtime with the little around it that the bench needs, built on first use.
+pub fn wasmtime(place: &Place) -> Result<PathBuf> {
+    let target = place.target.join("wasmtime");
+    let manifest = place.root.join("sfi/bench/wasmtime/Cargo.toml");
+    let mut command = Command::new(&place.cargo);
+    command.args(["build", "--quiet", "--release", "--locked", "--manifest-path"]).arg(manifest);
+    command.env("CARGO_TARGET_DIR", &target).env("RUSTC", &place.rustc);
+    compile::run(command.env_remove("RUSTFLAGS").env_remove("CARGO_BUILD_TARGET"))?;
+    Ok(target.join("release/pebble-sfi-wasmtime"))
+}
+
+/// Is a file there, and made after all others?
+fn newer(file: &Path, than: &[&Path]) -> bool {
+    let time = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
+    let made = time(file);
+    made.is_some() && than.iter().all(|other| time(other) <= made)
+}

@@ -1,0 +1,98 @@
+//! The edges of the interface: return sites, summaries, senseless input, and tables that would cost too much.
+
+mod common;
+
+use common::emulator::Rng;
+use common::{assemble, scratch_dir};
+use pebble_sfi_verify::{Rbp, Rule, scratch_words, site, verify};
+
+const SITES: &str = "
+main:
+    push %rbx
+    push %r12
+    leaq -64(%rbp), %rbp
+    xorl %ebx, %ebx
+1:  call other
+static_site:
+    decl %ebx
+    jne 1b
+    push %rbp
+    movl %eax, %ebp
+    addq %gs:0x10000, %rbp
+    call *%gs:0x10108
+dynamic_site:
+    pop %rbp
+    leaq 64(%rbp), %rbp
+    pop %r12
+    pop %rbx
+no_site:
+    ret
+other:
+    fldz
+    xorl %r13d, %r13d
+    ret";
+
+#[test]
+fn return_sites() {
+    let built = assemble(&scratch_dir("api"), "sites", SITES);
+    let module = built.module();
+    let mut scratch = vec![!0; scratch_words(built.text.len())];
+    let summary = verify(&module, &mut scratch).unwrap();
+    assert_eq!((summary.changes, summary.x87, summary.fp_control), (1 << 13, true, false));
+    scratch.truncate(summary.scratch_used(built.text.len()));
+    let at = |name: &str| site(&module, &scratch, built.symbols[name]);
+    let first = at("static_site").unwrap();
+    assert_eq!((first.entry, first.depth, first.slots), (built.symbols["main"], 2, 0x21));
+    assert_eq!(first.rbp, Rbp::Delta(-64));
+    let second = at("dynamic_site").unwrap();
+    assert_eq!((second.depth, second.rbp), (3, Rbp::Pushed { word: 2, delta: -64 }));
+    assert_eq!(at("no_site"), None);
+    assert_eq!(site(&module, &scratch, 0), None);
+    assert_eq!(site(&module, &scratch, !0), None);
+}
+
+#[test]
+fn a_small_scratch_is_an_error() {
+    let built = assemble(&scratch_dir("api"), "small", SITES);
+    for words in 0..40 {
+        let verdict = verify(&built.module(), &mut vec![0; words]);
+        assert!(verdict.is_ok() || verdict.unwrap_err().rule == Rule::Layout);
+    }
+}
+
+#[test]
+fn senseless_input_is_refused() {
+    let mut rng = Rng(99);
+    let built = assemble(&scratch_dir("api"), "senseless", SITES);
+    let mut scratch = vec![0; scratch_words(4096)];
+    for _ in 0..20_000 {
+        let mut broken = built.clone();
+        let len = 64 + rng.below(200);
+        broken.text = (0..len).map(|_| rng.next() as u8).collect();
+        broken.facts = (0..rng.below(4) * 20 + rng.below(2)).map(|_| rng.next() as u8).collect();
+        match rng.below(6) {
+            0 => broken.text_at = rng.next() as u32,
+            1 => broken.ftab_size = rng.next() as u32,
+            2 => broken.rodata_at = rng.next() as u32,
+            3 => broken.data = rng.next() as u32..rng.next() as u32,
+            4 => broken.exports = vec![rng.next() as u32],
+            _ => broken.imports = rng.next() as u32,
+        }
+        assert!(verify(&broken.module(), &mut scratch).is_err());
+    }
+}
+
+/// Many jumps through many large tables would take quadratic time: refused.
+#[test]
+fn tables_have_a_budget() {
+    let mut source = String::from("main:\n");
+    for i in 0..200 {
+        source += &format!(
+            "andl $0xfff, %eax\nleaq table+{}(%rip), %r11\nmovslq (%r11,%rax,4), %rax\naddq %r11, %rax\njmp *%rax\n",
+            4 * i
+        );
+    }
+    source += "lab: .rept 1000\nnop\n.endr\nret\n.section .rodata\ntable: .rept 5000\n.long lab-table\n.endr";
+    let built = assemble(&scratch_dir("api"), "tables", &source);
+    assert_eq!(built.verify().unwrap_err().rule, Rule::Table);
+}
