@@ -10,7 +10,7 @@ BEGIN; DELETE FROM t WHERE id < 1000; ROLLBACK;
 SAVEPOINT s; DELETE FROM t WHERE id > 1500; RELEASE s;
 SELECT id, row_number() OVER (ORDER BY value DESC), lag(id) OVER (ORDER BY value DESC) FROM t LIMIT 5;
 INSERT INTO t VALUES (1, 'twice', 0);
-SELECT json_extract('{"a":[1,2,{"b":3}]}', '$.a[2].b'), printf('%08.3f', 3.14159), hex(randomblob(0)), abs(-5), 'a' LIKE 'A';
+SELECT json_extract('{"a":[1,2,{"b":3}]}', '$.a[2].b'), printf('%08.3f', 3.14159), hex('Pebble'), abs(-5), 'a' LIKE 'A';
 VACUUM;
 PRAGMA integrity_check;
 SELECT nothing FROM nowhere;

@@ -32,6 +32,7 @@ pebble::import! {
     CODE_PAGE = "vm.code_page";
     TABLE_PAGE = "vm.table_page";
     STACK = "vm.stack";
+    DEAD_ENTRY = "vm.dead_entry";
     SHARE_STACKS = "vm.share_stacks";
     THREAD_BITS = "vm.thread_bits";
     SEM_ALLOC = "scheduler.sem_alloc";
@@ -110,6 +111,10 @@ fn address(import: &Import, asid: u16) -> Result<u64, i64> {
 impl Machine for Real {
     fn set_table(&mut self, asid: u16, index: u16, word: u64) {
         TABLES.write(u64::from(asid) * map::TABLE_BYTES + u64::from(index) * 8, word);
+    }
+
+    fn set_dead_entry(&mut self, index: u16, word: u64) {
+        let _ = DEAD_ENTRY.call([index.into(), word]);
     }
 
     fn table(&self, asid: u16, index: u16) -> u64 {

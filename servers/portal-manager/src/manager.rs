@@ -111,6 +111,8 @@ pub struct Manager {
     pub(crate) successors: Vec<Successor>,
     /// Common code through which calls leave a server that is being replaced; 0: not made yet.
     pub(crate) moved: u64,
+    /// Common code made here, by entry: what the image has is never freed.
+    pub(crate) common_runs: Vec<(u16, [Run; 2])>,
     /// Semaphores that the image has by name.
     pub(crate) boot_semaphores: Vec<(String, u16)>,
     /// Common code that answers -EBADF: where closed portals lead.
@@ -189,6 +191,7 @@ impl Manager {
             roles: Vec::new(),
             successors: Vec::new(),
             moved: 0,
+            common_runs: Vec::new(),
             boot_semaphores: info.semaphores.iter().map(|s| (s.name.clone(), s.id)).collect(),
             closed: info.code.none,
             serving: 0,

@@ -26,6 +26,13 @@ use pebble_portal::{Connection, Shape, Short, Spec, ir};
 /// Owner of the interfaces of a role that nobody has; no domain ever has this number.
 pub const NOBODY: u16 = map::MAX_DOMAINS as u16 - 1;
 
+/// Common code that leads into a component: its interface, the entry of every table, the shape.
+const COMMON: [(&str, usize, Shape); 3] = [
+    ("irq.entry", sys::INTERRUPT, Shape::Interrupt),
+    ("scheduler.stack_wait", sys::NO_STACK, Shape::NoStack),
+    ("scheduler.thread_exit", sys::THREAD_END, Shape::ThreadExit),
+];
+
 /// Name of an interface that nobody can look up.
 const UNLISTED: &str = " ";
 
@@ -413,10 +420,65 @@ impl Manager {
         Ok(made)
     }
 
+    /// Code that every domain's table leads to, for those of these interfaces that it calls: made before anything changes, without it
+    /// nothing will.
+    fn common_code(
+        &mut self,
+        machine: &mut impl Machine,
+        entries: &[(u16, u64)],
+        new: u16,
+    ) -> Result<Vec<(u16, [Run; 2])>, i64> {
+        let callee = self.domains[new as usize].view;
+        let mut made = Vec::new();
+        for (name, index, shape) in COMMON {
+            let called = |(n, _): &&(u16, u64)| self.interfaces[*n as usize].name == name;
+            let Some((interface, entry)) = entries.iter().find(called).copied() else { continue };
+            let spec = self.interfaces[interface as usize].spec.clone();
+            let mut runs = [Run::default(); 2];
+            for (float, run) in [false, true].into_iter().zip(&mut runs) {
+                let caller = pebble_portal::Domain { float, ..Default::default() };
+                let c = Connection { caller, callee, entry, ..Connection::default() };
+                *run = self.make(machine, &spec, shape, &c)?;
+            }
+            made.push((index as u16, runs));
+        }
+        Ok(made)
+    }
+
+    /// Every table leads to this common code from now on; what it led to before goes, if it was made here.
+    fn install_common(&mut self, machine: &mut impl Machine, made: Vec<(u16, [Run; 2])>) {
+        for (index, runs) in made {
+            let words = runs.map(|run| map::CODE_VA + u64::from(run.at));
+            for asid in (1..NOBODY).filter(|asid| self.domains[*asid as usize].alive) {
+                let view = self.domains[asid as usize].view;
+                // In an exclusive domain an interrupt is a mistake.
+                if usize::from(index) != sys::INTERRUPT || !view.exclusive {
+                    machine.set_table(asid, index, words[usize::from(view.float)]);
+                }
+            }
+            match usize::from(index) {
+                sys::INTERRUPT => self.code.interrupt = words,
+                sys::NO_STACK => self.code.no_stack = words,
+                _ => {
+                    self.code.thread_exit = words[0];
+                    machine.set_dead_entry(index, words[0]);
+                }
+            }
+            let before = self.common_runs.iter().position(|(i, _)| *i == index);
+            if let Some(at) = before {
+                let (_, old) = self.common_runs.swap_remove(at);
+                old.into_iter().for_each(|run| self.discard(Slot { run, ..Slot::default() }));
+            }
+            self.common_runs.push((index, runs));
+        }
+    }
+
     /// The successor has the role: the old domain's interfaces and clients are its own. Portals opened since `prepare` are
     /// compiled now. Returns the interfaces.
     pub fn commit(&mut self, machine: &mut impl Machine, asid: u64) -> Result<Vec<u16>, i64> {
         let at = self.successors.iter().position(|s| u64::from(s.asid) == asid && !s.entries.is_empty());
+        let prepared = self.successors[at.ok_or(errno::ESRCH)?].entries.clone();
+        let common = self.common_code(machine, &prepared, asid as u16)?;
         let Successor { role, asid: new, entries, portals, reached, .. } =
             self.successors.swap_remove(at.ok_or(errno::ESRCH)?);
         self.unreach(machine, &reached, new);
@@ -445,6 +507,7 @@ impl Manager {
         for (client, index) in late {
             self.rebuild(machine, client, index);
         }
+        self.install_common(machine, common);
         self.domains[new as usize].role = role;
         if let Some(old) = old {
             self.domains[old as usize].role = 0;

@@ -51,6 +51,7 @@ pebble::export!("vm.provide", "npaiiii", provide: fn(u64, u64, u64, u64, u64));
 pebble::export!("vm.fork", "npiii", fork: fn(u64, u64, u64));
 pebble::export!("vm.thread_fork", "npiiii", thread_fork: fn(u64, u64, u64, u64));
 pebble::export!("vm.map_foreign", "npiiii", map_foreign: fn(u64, u64, u64, u64));
+pebble::export!("vm.dead_entry", "npaii", dead_entry: fn(u64, u64, u64));
 pebble::export!("vm.discharge", "npi", discharge: fn(u64));
 pebble::export_wide!("vm.domain_info", "npi>4", domain_info);
 pebble::export_wide!("vm.fault_next", "np>4", fault_next);
@@ -287,6 +288,10 @@ extern "C" fn thread_fork(child: u64, entry: u64, sp: u64, value: u64) -> i64 {
 
 extern "C" fn map_foreign(asid: u64, address: u64, pa: u64, pages: u64) -> i64 {
     word(vm().map_foreign(asid, address, pa, pages))
+}
+
+extern "C" fn dead_entry(caller: u64, index: u64, entry: u64) -> i64 {
+    word(vm().dead_entry(caller, index, entry))
 }
 
 extern "C" fn discharge(asid: u64) -> i64 {

@@ -40,6 +40,21 @@ impl<M: Machine> Vm<M> {
         Ok(0)
     }
 
+    /// An entry of the table that all dead domains share: where their threads end, when the scheduler is another one.
+    pub fn dead_entry(&mut self, caller: u64, index: u64, word: u64) -> Answer {
+        if self.alive(caller)? != self.portal_manager {
+            return Err(errno::EPERM);
+        }
+        let in_code = (map::CODE_VA..map::CODE_VA + map::CODE_BYTES).contains(&word);
+        if index >= map::TABLE_ENTRIES_PER_PAGE as u64 || !in_code {
+            return Err(errno::EINVAL);
+        }
+        let l0 = self.table(self.common()?.dead_l1).ok_or(errno::EIO)?;
+        let table = map::pte_pa(self.machine.read(l0));
+        self.machine.write(table + index * 8, word);
+        Ok(0)
+    }
+
     /// Another domain is in this one's place: it may be killed like a program.
     pub fn discharge(&mut self, asid: u64) -> Answer {
         let asid = self.alive(asid)?;

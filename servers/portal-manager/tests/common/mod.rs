@@ -77,6 +77,7 @@ impl Machine for Fake {
     fn set_table(&mut self, asid: u16, index: u16, word: u64) {
         self.tables.insert((asid, index), word);
     }
+    fn set_dead_entry(&mut self, _: u16, _: u64) {}
     fn table(&self, asid: u16, index: u16) -> u64 {
         self.tables.get(&(asid, index)).copied().unwrap_or(NONE)
     }
