@@ -94,7 +94,7 @@ pub fn sem_publish(index: usize, name: &str) -> Result<u64, Errno> {
     answer(call(sys::SYS_SEM_PUBLISH, [index as u64, a, b, c]))
 }
 
-/// P. Fails when the wait was cut short.
+/// P. Fails when the wait was cut short. The scheduler is replaced without a call being told of it, so none is repeated.
 #[inline]
 pub fn sem_wait(index: usize) -> Result<u64, Errno> {
     answer(call_once(index, []))

@@ -195,7 +195,7 @@ macro_rules! export_switching {
 #[macro_export]
 #[allow_internal_unsafe]
 macro_rules! forward {
-    ($name:ident, $index:literal) => {
+    ($name:ident, $index:expr) => {
         #[unsafe(naked)]
         extern "C" fn $name() -> i64 {
             core::arch::naked_asm!("li t0, {index}", "ecall", index = const $index)

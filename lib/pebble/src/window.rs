@@ -103,12 +103,22 @@ pub fn semaphore_words() -> &'static [core::sync::atomic::AtomicI64; map::MAX_SE
     unsafe { &*((map::SHARED_DATA_VA + map::SEMAPHORES_OFF) as *const _) }
 }
 
+const SCHEDULER_STATE: u64 = map::SHARED_DATA_VA + map::SCHEDULER_OFF;
+const _: () = assert!(SCHEDULER_STATE.is_multiple_of(map::PAGE));
+
 /// What the scheduler keeps from one instance to the next, all zero at boot. `T` is the same type in every instance, or at least has the same
 /// layout, and is made of integers.
+#[inline(always)]
 pub fn scheduler_state<T: Send>() -> &'static crate::sync::Exclusive<T> {
     const { assert!(size_of::<crate::sync::Exclusive<T>>() as u64 <= map::SCHEDULER_BYTES, "state too large") };
+    let base: u64;
+    // One register for the whole entry: a constant that the compiler sees it makes again at every use.
+    // SAFETY: touches nothing but that register.
+    unsafe {
+        core::arch::asm!("lui {0}, {1}", out(reg) base, const SCHEDULER_STATE >> 12, options(pure, nomem, nostack))
+    };
     // SAFETY: mapped read-write for good, at a page; entries of all instances run one at a time, with interrupts off.
-    unsafe { &*((map::SHARED_DATA_VA + map::SCHEDULER_OFF) as *const _) }
+    unsafe { &*(base as *const _) }
 }
 
 /// The file archive (file server), `len` bytes.

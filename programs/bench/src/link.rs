@@ -3,6 +3,8 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+use pebble::abi::sys::FIRST_FREE;
+
 pebble::import! {
     SM = "next.sm";
     NP = "next.np";
@@ -27,5 +29,6 @@ extern "C" fn null() -> i64 {
     0
 }
 
-pebble::forward!(chain_sm, 32);
-pebble::forward!(chain_np, 33);
+// Imports have the first free indices, in order.
+pebble::forward!(chain_sm, FIRST_FREE);
+pebble::forward!(chain_np, FIRST_FREE + 1);

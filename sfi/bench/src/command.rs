@@ -172,7 +172,7 @@ fn measure_all(place: &Place, options: &Measure) -> Result<()> {
     let mut results = Vec::new();
     for (subject, times) in subjects.into_iter().zip(all) {
         let confined = || subject.sides.iter().filter(|b| b.side == Side::Native || b.side.confined());
-        let code = confined().map(|b| Ok((b.side, size::code(&b.code)?))).collect::<Result<_>>()?;
+        let code = confined().map(|b| Ok((b.side, size::objects(&b.code)?))).collect::<Result<_>>()?;
         let mut instructions = Vec::new();
         for built in confined().filter(|_| !options.no_count) {
             match count::count(built) {

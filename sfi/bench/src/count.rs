@@ -19,7 +19,7 @@ pub fn count(built: &Built) -> Result<u64> {
 
 fn run(built: &Built, rounds: u32) -> Result<u64> {
     let mut command = Command::new("valgrind");
-    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--trace-children=yes"]);
     let output = command.args(&built.command).arg(rounds.to_string()).output();
     let output = output.context("valgrind is not installed (Debian: valgrind)")?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -27,9 +27,9 @@ fn run(built: &Built, rounds: u32) -> Result<u64> {
     collected(&said).context("callgrind did not say what it has counted")
 }
 
-/// The number in `==7== Collected : 123`.
+/// The number in `==7== Collected : 123`: the last, which is that of the program when something else has started it.
 fn collected(said: &str) -> Option<u64> {
-    let (_, rest) = said.split_once("Collected :")?;
+    let (_, rest) = said.rsplit_once("Collected :")?;
     rest.split_whitespace().next()?.parse().ok()
 }
 

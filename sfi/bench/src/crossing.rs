@@ -2,15 +2,18 @@
 //! examples, and for Wasmtime by its runner, which print lines `NAME  FIGURE UNIT`. What they do not print has no row.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::compile;
 use crate::manifest::HOME;
 use crate::paper;
 use crate::place::Place;
 use crate::row::Row;
+use crate::side::Side;
 use crate::wasm;
 
 /// Figures by name, in the unit of their line.
@@ -43,13 +46,18 @@ pub fn measure(place: &Place) -> (Vec<Row>, Vec<String>) {
             Figures::new()
         })
     };
-    let runtime = figures("crossings", example(place, "pebble-sfi-runtime", "crossing"));
-    let verifier = figures("verification", example(place, "pebble-sfi-verify", "speed"));
+    let runtime =
+        figures("crossings", example(place, "pebble-sfi-runtime", "crossing", &[]).map(|said| parse(&said)));
     let wasmtime = figures("Wasmtime's calls", wasmtime(place));
-    (rows(&runtime, &verifier, &wasmtime), missing)
+    let mut rows = rows(&runtime, &wasmtime);
+    match rates(place) {
+        Ok(rates) => rows.push(Row::of("sfi.verify.mb_s", "MB/s", &rates)),
+        Err(error) => missing.push(format!("verification: {error:#}")),
+    }
+    (rows, missing)
 }
 
-fn rows(runtime: &Figures, verifier: &Figures, wasmtime: &Figures) -> Vec<Row> {
+fn rows(runtime: &Figures, wasmtime: &Figures) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut add = |id: &str, unit: &str, value: Option<f64>, paper: Option<f64>| {
         rows.extend(value.map(|value| Row::of(id, unit, &[value]).paper(paper)));
@@ -80,18 +88,31 @@ fn rows(runtime: &Figures, verifier: &Figures, wasmtime: &Figures) -> Vec<Row> {
     );
     add("sfi.call.sm.vs_pipe", "times cheaper", ratio(get("pipe round trip, same core"), ours), Some(184.4));
     add("sfi.call.sm.vs_wasmtime", "times cheaper", ratio(wasmtime.get("null").copied(), ours), None);
-    add("sfi.verify.mb_s", "MB/s", verifier.get("verification").copied(), None);
     add("sfi.instance.us", "us", get("instance made"), None);
     rows
 }
 
 /// Runs an example of a crate of the workspace, optimised.
-fn example(place: &Place, package: &str, name: &str) -> Result<Figures> {
+fn example(place: &Place, package: &str, name: &str, arguments: &[PathBuf]) -> Result<String> {
     let mut command = Command::new(&place.cargo);
     command.current_dir(&place.root).args(["run", "--quiet", "--release", "-p", package, "--example", name]);
     command.env("RUSTC", &place.rustc).env("CARGO_TARGET_DIR", place.target.join("examples"));
     command.env("CARGO_PROFILE_RELEASE_PANIC", "unwind");
-    Ok(parse(&compile::run(command.env_remove("RUSTFLAGS").env_remove("CARGO_BUILD_TARGET"))?))
+    command.arg("--").args(arguments);
+    compile::run(command.env_remove("RUSTFLAGS").env_remove("CARGO_BUILD_TARGET"))
+}
+
+/// Megabytes of code a second that the verifier takes, for every module that has been built for the `full` side.
+fn rates(place: &Place) -> Result<Vec<f64>> {
+    let programs = fs::read_dir(place.target.join(Side::Full.name())).into_iter().flatten().flatten();
+    let module = |entry: fs::DirEntry| entry.path().join(entry.file_name());
+    let modules: Vec<PathBuf> = programs.map(module).filter(|path| path.exists()).collect();
+    ensure!(!modules.is_empty(), "there is no module");
+    let said = example(place, "pebble-sfi-verify", "rate", &modules)?;
+    let rate = |line: &str| line.split_once(" MB/s")?.0.rsplit(' ').next()?.parse().ok();
+    let rates: Vec<f64> = said.lines().filter_map(rate).collect();
+    ensure!(!rates.is_empty(), "the verifier has accepted no module");
+    Ok(rates)
 }
 
 fn wasmtime(place: &Place) -> Result<Figures> {
@@ -121,10 +142,10 @@ mod tests {
             "sm, no words, no result          4.00 ns     2.00 x\nC call through a pointer, no words  2.00 ns\n\
              pipe round trip, same core    2000.0 ns\nnonsense\n",
         );
-        let rows = rows(&runtime, &Figures::new(), &parse("null 12.5\n"));
+        let rows = rows(&runtime, &parse("null 12.5\n"));
         let of = |id: &str| rows.iter().find(|row| row.id == id).map(|row| row.p50);
         assert_eq!((of("sfi.call.sm"), of("sfi.call.sm.vs_c")), (Some(4.0), Some(2.0)));
         assert_eq!((of("sfi.call.sm.vs_pipe"), of("sfi.call.sm.vs_wasmtime")), (Some(500.0), Some(3.125)));
-        assert_eq!((of("sfi.verify.mb_s"), of("sfi.call.np")), (None, None));
+        assert_eq!((of("sfi.instance.us"), of("sfi.call.np")), (None, None));
     }
 }

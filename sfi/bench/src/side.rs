@@ -39,7 +39,7 @@ pub struct Built {
     pub side: Side,
     /// The command and its first arguments; the number of rounds follows.
     pub command: Vec<OsString>,
-    /// The file whose code counts.
+    /// The file with the code; a fault domain's and native objects are beside it.
     pub code: PathBuf,
 }
 
