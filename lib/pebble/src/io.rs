@@ -5,7 +5,7 @@
 //! program's start-up page; a server has none and writes nowhere.
 
 use crate::api::Errno;
-use crate::portal::{call, call_once, call_wide_once, pause};
+use crate::portal::{Broken, Wide, call, call_once, call_wide_once, pause};
 use crate::sync::Lock;
 use crate::window::STARTUP;
 use core::fmt;
@@ -53,11 +53,9 @@ impl File {
     #[inline]
     pub fn read(&self, out: &mut [u8]) -> Result<usize, Errno> {
         let want = out.len().min(IO_BYTES);
-        let (count, words) = loop {
-            match call_wide_once(self.0 + sys::FILE_READ, [want as u64]) {
-                Err(broken) if broken.moved() && pause() => {}
-                result => break result.map_err(|_| errno::EIO)?,
-            }
+        let (count, words) = match call_wide_once(self.0 + sys::FILE_READ, [want as u64]) {
+            Ok(done) => done,
+            Err(broken) => self.read_again(want, broken)?,
         };
         if count < 0 {
             return Err(-count);
@@ -65,6 +63,19 @@ impl File {
         let count = (count as usize).min(want);
         words_to_bytes(words, &mut out[..count]);
         Ok(count)
+    }
+
+    /// Until the server that is being replaced has a successor.
+    #[cold]
+    #[inline(never)]
+    fn read_again(&self, want: usize, mut broken: Broken) -> Result<Wide, Errno> {
+        while broken.moved() && pause() {
+            match call_wide_once(self.0 + sys::FILE_READ, [want as u64]) {
+                Ok(done) => return Ok(done),
+                Err(again) => broken = again,
+            }
+        }
+        Err(errno::EIO)
     }
 
     /// All of it.
