@@ -55,9 +55,20 @@ pub struct PortalReport {
 impl Report {
     /// Resident pages of the essential system: nucleus, what all share, portal code, and the core components with their threads.
     pub fn essential_pages(&self) -> u32 {
-        let core = || self.domains.iter().filter(|d| d.core);
+        self.pages_with(|d| d.core)
+    }
+
+    /// The same of the components that the papers count as essential: they had no name server, and left out virtual memory.
+    pub fn papers_pages(&self) -> u32 {
+        const ESSENTIAL: [&str; 5] =
+            ["interrupt-dispatcher", "scheduler", "portal-manager", "clock", "console"];
+        self.pages_with(|d| d.core && ESSENTIAL.contains(&d.name.as_str()))
+    }
+
+    fn pages_with(&self, counts: impl Fn(&DomainReport) -> bool) -> u32 {
+        let counted = self.domains.iter().filter(|d| counts(d));
         self.shared_pages
             + self.code_bytes.div_ceil(pebble_abi::map::PAGE) as u32
-            + core().map(|d| d.pages + d.threads).sum::<u32>()
+            + counted.map(|d| d.pages + d.threads).sum::<u32>()
     }
 }
