@@ -215,6 +215,7 @@ fn encoded(o: &mut Operands, at: usize) -> Vec<(u32, String)> {
         (encode::ori(a, b, imm), registers("ori", a, b, &imm.to_string())),
         (encode::slli(a, b, shift), registers("slli", a, b, &shift.to_string())),
         (encode::srli(a, b, shift), registers("srli", a, b, &shift.to_string())),
+        (encode::srai(a, b, shift), registers("srai", a, b, &shift.to_string())),
         (encode::add(a, b, c), registers("add", a, b, x(c))),
         (encode::ld(a, b, imm), memory("ld", x(a), b)),
         (encode::sd(a, b, imm), memory("sd", x(a), b)),
