@@ -16,7 +16,7 @@ pub const BEHALF_INDEX: u64 = 3;
 
 /// System portals that act on who calls them. A controller has for each of them, consecutively and in this order, a portal that acts on
 /// the child that it serves; each gets the index here as constant.
-pub const BEHALF: [usize; 15] = [
+pub const BEHALF: [usize; 16] = [
     sys::SYS_GET_ASID,
     sys::SYS_THREAD_CREATE,
     sys::SYS_SBRK,
@@ -27,6 +27,7 @@ pub const BEHALF: [usize; 15] = [
     sys::SYS_PORTAL_REMOVE,
     sys::SYS_PORTAL_CLOSE,
     sys::SYS_SEM_OPEN,
+    sys::SYS_SEM_PUBLISH,
     sys::SYS_THREAD_EXIT,
     sys::SYS_INTERFACE,
     sys::SYS_CONTROL,
@@ -34,7 +35,7 @@ pub const BEHALF: [usize; 15] = [
     sys::SYS_PROCESS,
 ];
 /// So many of them are the portal manager's, the rest the process server's.
-pub const BEHALF_PM: usize = 13;
+pub const BEHALF_PM: usize = 14;
 
 /// For each system portal its place in [`BEHALF`], plus one; 0: none.
 pub const PLACE: [u8; sys::FIRST_FREE] = {

@@ -16,6 +16,7 @@ mod doc;
 mod inspect;
 mod new;
 mod run;
+mod sfi;
 mod test;
 mod tools;
 mod ui;
@@ -72,6 +73,8 @@ enum Command {
         /// Any file
         file: PathBuf,
     },
+    /// Fault domains inside a Linux process: compile, verify and run untrusted native code
+    Sfi(sfi::Options),
     /// Build the book
     Doc {
         /// Where to put it
@@ -110,6 +113,7 @@ fn dispatch(command: Command) -> Result<u8> {
         Command::Inspect(options) => inspect::inspect(&tools, &options)?,
         Command::Debug { system } => debug::debug(&tools, &system)?,
         Command::Encode { file } => encode(&file)?,
+        Command::Sfi(options) => sfi::sfi(&tools, &options)?,
         Command::Doc { out } => doc::doc(&tools, &out)?,
     }
     Ok(0)

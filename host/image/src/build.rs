@@ -124,7 +124,7 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
         gate: shared.gate,
         dead_l1: shared.dead_l1,
         kernel_pte: map::pte(shared.l1, PTE_V),
-        grants: grants::recorded(&shared, &domains, archive, artifacts.archive.len() as u64),
+        grants: grants::recorded(&memory, &shared, &domains, archive, artifacts.archive.len() as u64),
     };
     lay_boot_info(&mut memory, &domains, info)?;
     if let Some(first) = threads.first() {

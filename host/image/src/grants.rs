@@ -64,12 +64,16 @@ pub fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: 
     }
 }
 
+/// Where the level-0 table names the page at this offset of the capability table.
+const fn capability_slot(at: u64) -> u64 {
+    (map::CAPABILITIES_VA + at >> 12 & 511) * 8
+}
+
 /// The capability table, all nodes free, for portal code and one server.
 fn grant_capabilities(memory: &mut Memory, shared: &Shared, d: &Domain) {
     let table = memory.pages((capability::TABLE_BYTES / PAGE) as usize);
     for at in (0..capability::TABLE_BYTES).step_by(PAGE as usize) {
-        let slot = (map::CAPABILITIES_VA + at >> 12 & 511) * 8;
-        memory.write_word(shared.l0[0] + slot, map::pte(table + at, memory::NUCLEUS_RW));
+        memory.write_word(shared.l0[0] + capability_slot(at), map::pte(table + at, memory::NUCLEUS_RW));
         memory.map(d.root, map::CAPABILITY_TABLE_VA + at, table + at, memory::FOREIGN_RW);
     }
     for node in 0..capability::NODES as u64 {
@@ -80,7 +84,13 @@ fn grant_capabilities(memory: &mut Memory, shared: &Shared, d: &Domain) {
 
 /// Devices and shared pages of components that can be replaced. The VM manager and the portal manager, whose grants grow while the system runs,
 /// cannot.
-pub fn recorded(shared: &Shared, domains: &[Domain], archive: u64, archive_len: u64) -> Vec<boot::Grant> {
+pub fn recorded(
+    memory: &Memory,
+    shared: &Shared,
+    domains: &[Domain],
+    archive: u64,
+    archive_len: u64,
+) -> Vec<boot::Grant> {
     let mut out = Vec::new();
     for d in domains {
         let mut put = |va, pa, bytes: u64, write| {
@@ -96,6 +106,10 @@ pub fn recorded(shared: &Shared, domains: &[Domain], archive: u64, archive_len: 
             match grant {
                 Grant::SharedData => put(map::SHARED_DATA_VA, shared.data, map::KDATA_BYTES, true),
                 Grant::Archive => put(map::ARCHIVE_VA, archive, archive_len, false),
+                Grant::Capabilities => {
+                    let table = memory.read_word(shared.l0[0] + capability_slot(0));
+                    put(map::CAPABILITY_TABLE_VA, map::pte_pa(table), capability::TABLE_BYTES, true);
+                }
                 _ => {}
             }
         }

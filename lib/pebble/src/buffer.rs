@@ -111,6 +111,24 @@ impl Window {
             *byte = unsafe { (at as *const u8).read_volatile() };
             at += 1;
         }
+        // Words on both sides, as between pages and buffers: without taking them apart.
+        // SAFETY: every eight bytes are a word.
+        let (before, whole, _) = unsafe { rest.align_to_mut::<u64>() };
+        if before.is_empty() {
+            for word in whole.iter_mut() {
+                // SAFETY: as above, and aligned.
+                *word = unsafe { (at as *const u64).read_volatile() };
+                at += 8;
+            }
+            let done = whole.len() * 8;
+            let tail = &mut rest[done..];
+            for byte in tail {
+                // SAFETY: as above.
+                *byte = unsafe { (at as *const u8).read_volatile() };
+                at += 1;
+            }
+            return Ok(());
+        }
         let mut words = rest.chunks_exact_mut(8);
         for word in &mut words {
             // SAFETY: as above, and aligned.
@@ -153,12 +171,23 @@ impl Window {
 
     /// One word, read once.
     pub fn word(&self, offset: usize) -> Result<u64, Errno> {
+        let at = self.at(offset, 8)?;
+        if at.is_multiple_of(8) {
+            // SAFETY: as in `read`, and aligned.
+            return Ok(unsafe { (at as *const u64).read_volatile() });
+        }
         let mut bytes = [0; 8];
         self.read(offset, &mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
     pub fn set_word(&self, offset: usize, word: u64) -> Result<(), Errno> {
+        let at = self.at(offset, 8)?;
+        if at.is_multiple_of(8) {
+            // SAFETY: as in `write`, and aligned.
+            unsafe { (at as *mut u64).write_volatile(word) };
+            return Ok(());
+        }
         self.write(offset, &word.to_le_bytes())
     }
 

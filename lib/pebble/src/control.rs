@@ -82,6 +82,11 @@ macro_rules! handler {
 /// First portal on behalf of the child that is being served; 0 until there is a child.
 static BEHALF: AtomicUsize = AtomicUsize::new(0);
 
+/// Index of the first portal on behalf, after [`prepare`]: a child that is a controller calls these for its own children.
+pub fn behalf() -> usize {
+    BEHALF.load(Ordering::Relaxed)
+}
+
 /// Goes on with a child's call: system portals act on the child.
 pub fn pass(index: usize, p: [u64; 5]) -> Answer {
     let place = PLACE.get(index).copied().unwrap_or(0);
@@ -125,8 +130,8 @@ fn answer(result: Result<i64, Broken>) -> Result<u64, Errno> {
     }
 }
 
-/// Before there is a child: it may call at once.
-fn prepare() -> Result<(), Errno> {
+/// Before there is a child: it may call at once. By itself for who cares at which indices the portals on behalf lie.
+pub fn prepare() -> Result<(), Errno> {
     let first = answer(call(sys::SYS_CONTROL, [BEHALF_INDEX, 0, 0, 0]))?;
     BEHALF.store(first as usize, Ordering::Relaxed);
     Ok(())

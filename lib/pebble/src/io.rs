@@ -201,14 +201,23 @@ pub fn standard(n: usize) -> Result<File, Errno> {
         return Err(errno::EBADF);
     }
     let mut path = [0; PATHLEN];
+    let file = open(standard_text(n, &mut path))?;
+    STANDARD[n].store(file.0, Ordering::Relaxed);
+    Ok(file)
+}
+
+/// The path of standard file 0, 1 or 2 of a program: for another program that is to have the same.
+pub fn standard_path(n: usize) -> alloc::string::String {
+    standard_text(n, &mut [0; PATHLEN]).into()
+}
+
+fn standard_text(n: usize, path: &mut [u8; PATHLEN]) -> &str {
     let mut words = [0; 5];
     for (i, word) in words.iter_mut().enumerate() {
         *word = STARTUP.read(([Startup::STDIN, Startup::STDOUT, Startup::STDERR][n] + i * 8) as u64);
     }
-    let len = unpack(&words, &mut path);
-    let file = open(core::str::from_utf8(&path[..len]).unwrap_or(""))?;
-    STANDARD[n].store(file.0, Ordering::Relaxed);
-    Ok(file)
+    let len = unpack(&words, path);
+    core::str::from_utf8(&path[..len]).unwrap_or_default()
 }
 
 /// Standard output, gathered into register-sized pieces.

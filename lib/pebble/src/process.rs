@@ -45,6 +45,13 @@ static START: Lazy = Lazy::new("process.start");
 static WAIT: Lazy = Lazy::new("process.wait");
 static KILL: Lazy = Lazy::new("process.kill");
 
+/// Opens now what would be opened at first use: for controllers, whose children see the gaps between their own indices.
+pub fn prepare() -> Result<(), Errno> {
+    [&SPAWN, &ARGUMENT, &STDIO, &START, &WAIT, &KILL]
+        .into_iter()
+        .try_for_each(|lazy| lazy.index().map(|_| ()))
+}
+
 /// A program being made, then a child. Dropping it does not kill it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Child(pub u16);

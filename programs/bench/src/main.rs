@@ -6,6 +6,7 @@
 extern crate alloc;
 
 mod latency;
+mod windows;
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -99,6 +100,11 @@ impl Bench {
         let _ = self.console.write(alloc::format!("@bench {}\n", samples.row(id)).as_bytes());
     }
 
+    /// What is no row: a step that failed.
+    fn say(&self, what: &str) {
+        let _ = self.console.write(alloc::format!("@bench! {what}\n").as_bytes());
+    }
+
     fn call(&self, id: &str, per: u32, index: usize) {
         let mut samples = self.samples(per);
         for _ in 0..ROUNDS {
@@ -146,6 +152,7 @@ fn main() -> i64 {
     semaphores(&bench);
     pipes(&bench);
     opens(&bench);
+    windows::all(&bench);
     latency::all(&bench);
     let _ = bench.console.write(b"@bench end\n");
     let _ = api::hrsleep(pebble::portal::time() + 100_000);
@@ -254,8 +261,12 @@ fn opens(bench: &Bench) {
             let before = instructions();
             let index = api::portal_open(&name);
             samples.add(instructions() - before);
-            let Ok(index) = index else { return };
-            let _ = api::portal_close(index, 1);
+            match index {
+                Ok(index) => {
+                    let _ = api::portal_close(index, 1);
+                }
+                Err(error) => return bench.say(&alloc::format!("{name}: error {error}")),
+            }
         }
         bench.emit(&alloc::format!("portal.open.{spec}"), samples);
     }

@@ -14,9 +14,9 @@ use pebble::process::Child;
 const MILLISECOND: u64 = 10_000;
 
 /// What must be the same before and after: free pages, domains, threads; portals, code bytes, semaphores, interfaces.
-type Resources = [u64; 7];
+pub type Resources = [u64; 7];
 
-struct Judge {
+pub struct Judge {
     vm: usize,
     pm: usize,
     passed: u32,
@@ -40,8 +40,17 @@ pub fn all(rounds: u32) -> i64 {
     i64::from(judge.failed != 0)
 }
 
+/// Only what has to do with windows: `windows.rs`.
+pub fn windows(which: &str, rounds: u32) -> i64 {
+    let (Ok(vm), Ok(pm)) = (api::portal_open("vm.stats"), api::portal_open("pm.stats")) else { return 1 };
+    let mut judge = Judge { vm, pm, passed: 0, failed: 0 };
+    crate::windows::all(&mut judge, which, rounds);
+    println!("hostile: {} passed, {} failed", judge.passed, judge.failed);
+    i64::from(judge.failed != 0)
+}
+
 impl Judge {
-    fn resources(&self) -> Resources {
+    pub fn resources(&self) -> Resources {
         let words = |index| call_wide(index, [0; 5]).map_or([0; 4], |(_, more)| more);
         let ([free, _, domains, threads], [portals, code, semaphores, interfaces]) =
             (words(self.vm), words(self.pm));
@@ -49,7 +58,7 @@ impl Judge {
     }
 
     /// Burials take a moment.
-    fn settled(&self, wanted: Resources) -> Resources {
+    pub fn settled(&self, wanted: Resources) -> Resources {
         for _ in 0..200 {
             if self.resources() == wanted {
                 break;
@@ -59,7 +68,7 @@ impl Judge {
         self.resources()
     }
 
-    fn check(&mut self, what: &str, good: bool, otherwise: impl FnOnce() -> String) {
+    pub fn check(&mut self, what: &str, good: bool, otherwise: impl FnOnce() -> String) {
         if good {
             self.passed += 1;
         } else {
@@ -103,7 +112,7 @@ impl Judge {
         let _ = child.wait();
     }
 
-    fn await_portal(&self, name: &str) -> Option<usize> {
+    pub fn await_portal(&self, name: &str) -> Option<usize> {
         (0..1000).find_map(|_| {
             let _ = api::hrsleep(time() + MILLISECOND / 5);
             api::portal_open(name).ok()

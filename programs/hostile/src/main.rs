@@ -2,7 +2,7 @@
 //!
 //! `hostile do KIND` misbehaves as a program; `hostile serve KIND` as a server, inside a client's call; `hostile judge [ROUNDS]` starts
 //! each kind both ways, checks that the system answers as it must, and that nothing is lost: pages, portals, code,
-//! semaphores and domains are counted before and after. Its last line is `hostile: N passed, N failed`.
+//! semaphores and domains are counted before and after; `hostile windows` does so for memory that is lent. Its last line is `hostile: N passed, N failed`.
 #![no_std]
 #![no_main]
 #![cfg_attr(not(feature = "component"), forbid(unsafe_code))]
@@ -11,6 +11,7 @@ extern crate alloc;
 
 mod judge;
 mod kinds;
+mod windows;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -31,13 +32,18 @@ fn main() -> i64 {
             None => usage(),
         },
         "mirror" => kinds::mirror(word(2)),
+        "windows" => judge::windows(word(2), word(3).parse().unwrap_or(1)),
+        "borrow" => windows::borrow(word(2)),
+        "lend" => windows::lend(word(2), word(3)),
         "judge" => judge::all(word(2).parse().unwrap_or(1)),
         _ => usage(),
     }
 }
 
 fn usage() -> i64 {
-    eprintln!("usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS]");
+    eprintln!(
+        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS]"
+    );
     for kind in kinds::ALL {
         eprintln!("  {:<16} {}", kind.name, kind.what);
     }

@@ -67,10 +67,14 @@ pub struct Count {
     pub touched: u64,
 }
 
+/// Requests between two clearings of tombstones.
+const BURY_EVERY: u32 = 64;
+
 pub struct Manager<T> {
     pub table: T,
     /// No node above has ever been used.
     high: usize,
+    requests: u32,
 }
 
 /// A set of nodes.
@@ -88,7 +92,7 @@ impl Set {
 
 impl<T: Table> Manager<T> {
     pub const fn new(table: T) -> Self {
-        Manager { table, high: 0 }
+        Manager { table, high: 0, requests: 0 }
     }
 
     /// The parent of a node that is not free; 0 for a root.
@@ -111,6 +115,8 @@ impl<T: Table> Manager<T> {
     fn take(&mut self) -> Result<usize, i64> {
         if self.table.read(0, NEXT) == 0 {
             self.bury();
+        } else {
+            self.tend();
         }
         loop {
             let head = self.table.read(0, NEXT);
@@ -239,6 +245,7 @@ impl<T: Table> Manager<T> {
     /// Everything derived from it goes; it stays.
     pub fn revoke(&mut self, holder: u16, name: u64) -> Result<(), i64> {
         let (node, _) = self.held(holder, name)?;
+        self.tend();
         let mut roots = Set([0; _]);
         roots.put(node);
         self.uproot(&roots);
@@ -273,6 +280,7 @@ impl<T: Table> Manager<T> {
     /// It goes; what was derived from it now derives from its parent.
     pub fn discard(&mut self, holder: u16, name: u64) -> Result<(), i64> {
         let (node, _) = self.held(holder, name)?;
+        self.tend();
         self.table.write(node, HOLDER, 0);
         self.unlink(node);
         Ok(())
@@ -316,12 +324,37 @@ impl<T: Table> Manager<T> {
         }
     }
 
-    /// Use-once capabilities that portal code has moved leave tombstones: gone, once nothing needs them as a link.
+    /// Use-once capabilities that portal code has moved leave tombstones: gone, once what they link is linked without them. Nothing can be
+    /// derived from a tombstone, so those found first stay what they are while portal code makes others.
     fn bury(&mut self) {
+        let mut dead = Set([0; _]);
         for node in self.touched() {
             if !self.is_free(node) && self.table.read(node, HOLDER) & VALID == 0 {
-                self.unlink(node);
+                dead.put(node);
             }
+        }
+        for child in self.touched() {
+            if self.is_free(child) || dead.has(child) || !dead.has(self.parent(child)) {
+                continue;
+            }
+            let mut parent = self.parent(child);
+            while dead.has(self.parent(parent)) {
+                parent = self.parent(parent);
+            }
+            self.table.write(child, PARENT, self.table.read(parent, PARENT));
+        }
+        for node in 1..NODES {
+            if dead.has(node) {
+                self.give(node);
+            }
+        }
+    }
+
+    /// Before a request that makes or ends capabilities. Portal code cannot bury: it would find no node one day although few are in use.
+    fn tend(&mut self) {
+        self.requests = self.requests.wrapping_add(1);
+        if self.requests.is_multiple_of(BURY_EVERY) {
+            self.bury();
         }
     }
 

@@ -53,9 +53,10 @@ static CLOCK: Lock<Clock> = Lock::new(Clock { bounds: Bounds::new(), keeper: Kee
 
 /// The idle thread: lowest priority, always ready.
 fn main() -> i64 {
+    // Before it is the idle thread: a successor gets ready even if others never pause.
+    handover::ready();
     // The domain's priority is the keeper's.
     let _ = PRIORITY.call([api::get_thread_id().into(), 0]);
-    handover::ready();
     let mut clock = CLOCK.own();
     if clock.bounds.first().is_some() {
         let _ = clock.start();

@@ -71,7 +71,7 @@ fn operate(
         }
         op::BEHALF_INDEX => {
             m.domain(asid)?;
-            m.behalf(machine, who.domain).map(u64::from)
+            m.behalf_for(machine, who.domain).map(u64::from)
         }
         _ => Err(errno::EINVAL),
     }
@@ -121,6 +121,16 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
                 let mut bytes = [0; 24];
                 let id = m.published(name([a, b, c], &mut bytes)?)?;
                 m.semaphore(machine, caller, id).map(u64::from)
+            }
+            sys::SYS_SEM_PUBLISH => {
+                // What the subject does not hold may be its controller's.
+                let held = usize::try_from(a).is_ok_and(|index| m.seen(who.domain, index).is_some());
+                if !held {
+                    return Err(errno::EBADF);
+                }
+                let id = m.semaphore_at(caller, a)?;
+                let mut bytes = [0; 24];
+                m.publish(name([b, c, d], &mut bytes)?, id).map(|()| 0)
             }
             sys::SYS_PORTAL_CREATE => {
                 tidy(m, machine)?;

@@ -183,13 +183,16 @@ impl Manager {
         match view {
             Some(view) => self.found(machine, view)?,
             None => {
+                // What a controlled domain has spawned is controlled as that is, until it puts its own walls in between.
+                let above = self.domains[usize::from(controller)].controller;
                 let domain = self.domain(child)?;
-                if domain.image
-                    || domain.controller != 0
-                    || domain.behalf != 0
-                    || child == u64::from(controller)
-                {
+                let free = domain.controller == above && (above != 0 || domain.behalf == 0);
+                if domain.image || !free || child == u64::from(controller) {
                     return Err(errno::EINVAL);
+                }
+                if above != 0 {
+                    self.close_opened_for(machine, child as u16);
+                    self.unserve(child as u16, u16::MAX);
                 }
                 for index in sys::SYS_GET_ASID..self.domains[child as usize].slots.len() {
                     if self.seen(child as u16, index).is_some() {
@@ -200,16 +203,43 @@ impl Manager {
         }
         self.serve(machine, controller, 1)?;
         let child = child as u16;
-        let behalf = self.behalf(machine, controller)?;
+        let behalf = self.behalf_for(machine, controller)?;
         let domain = &mut self.domains[child as usize];
         (domain.controller, domain.handler, domain.behalf) = (controller, handler, behalf);
         (domain.served, domain.serves) = (0, 1);
         // A controlled domain's entries are its controller's business alone: nothing is for a subject.
         let serving = core::mem::take(&mut self.serving);
         let mirrored = (sys::SYS_GET_ASID..self.domains[controller as usize].slots.len())
+            .filter(|index| {
+                !self.on_behalf(controller, *index as u16) && !self.is_for_other(controller, *index)
+            })
+            .collect::<alloc::vec::Vec<_>>()
+            .into_iter()
             .try_for_each(|index| self.mirror(machine, child, index));
         self.serving = serving;
         mirrored
+    }
+
+    /// Whether an entry was made for a domain below this one: that one's alone, and no business of its siblings.
+    fn is_for_other(&self, controller: u16, index: usize) -> bool {
+        let outermost = self.outermost(controller);
+        let subject = self.domains[outermost as usize].slots.get(index).map_or(0, |slot| slot.subject);
+        let mut asid = subject;
+        while asid != 0 && asid != controller {
+            asid = self.domains[asid as usize].controller;
+        }
+        asid == controller && subject != controller
+    }
+
+    /// The portals on behalf for a domain that becomes a controller. One that is only controlled has no stubs for them:
+    /// they would tell it what it is.
+    pub fn behalf_for(&mut self, machine: &mut impl Machine, controller: u16) -> Result<u16, i64> {
+        let first = self.behalf(machine, controller)?;
+        let indices = usize::from(first)..usize::from(first) + BEHALF.len();
+        let serving = core::mem::take(&mut self.serving);
+        let made = self.replicate(machine, controller, indices);
+        self.serving = serving;
+        made.map(|()| first)
     }
 
     /// The stub for an entry of the controller.
@@ -377,17 +407,23 @@ impl Manager {
         Ok(())
     }
 
-    /// A domain dies: its controllers keep nothing for it, its children reach nobody.
-    pub(crate) fn release(&mut self, machine: &mut impl Machine, asid: u16) {
+    /// What the outermost controller has opened for a domain goes.
+    fn close_opened_for(&mut self, machine: &mut impl Machine, asid: u16) {
         let outermost = self.outermost(asid);
-        if outermost != asid {
-            for index in sys::FIRST_FREE..self.domains[outermost as usize].slots.len() {
-                let Slot { goal, subject, .. } = self.domains[outermost as usize].slots[index];
-                if subject == asid && goal != Goal::Free {
-                    let _ = self.close(machine, outermost.into(), index as u64, 1, None);
-                }
+        if outermost == asid {
+            return;
+        }
+        for index in sys::FIRST_FREE..self.domains[outermost as usize].slots.len() {
+            let Slot { goal, subject, .. } = self.domains[outermost as usize].slots[index];
+            if subject == asid && goal != Goal::Free {
+                let _ = self.close(machine, outermost.into(), index as u64, 1, None);
             }
         }
+    }
+
+    /// A domain dies: its controllers keep nothing for it, its children reach nobody.
+    pub(crate) fn release(&mut self, machine: &mut impl Machine, asid: u16) {
+        self.close_opened_for(machine, asid);
         self.unserve(asid, u16::MAX);
         let domain = &mut self.domains[asid as usize];
         domain.notify = 0;

@@ -4,11 +4,12 @@ use crate::Machine;
 use crate::arena::{Arena, Run};
 use crate::frames::{self, Current};
 use crate::succession::{NOBODY, Role, Successor};
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use pebble_abi::{errno, map, sys};
 use pebble_boot::{BootInfo, CommonCode};
-use pebble_portal::Spec;
+use pebble_portal::{Spec, Template, template};
 
 /// Most portals of one domain.
 pub const MAX_PORTALS: usize = 1024;
@@ -121,8 +122,20 @@ pub struct Manager {
     pub serving: u16,
     /// Entries of tables that the request at work has changed: domain, index.
     pub(crate) changes: Vec<(u16, u16)>,
+    /// Templates of argument letters: `k`, where the image has a capability table.
+    pub(crate) templates: &'static [Template],
     /// Where threads go on that were sent to their domain's `notify` first: thread, frame, address.
     pub(crate) detours: Vec<(u16, u64, u64)>,
+}
+
+/// Letters that portals of this image may have. By the grant, not by a name that anybody could register: where there is no table,
+/// portal code must not look for one.
+fn templates(info: &BootInfo) -> &'static [Template] {
+    if info.grants.iter().any(|grant| grant.va == map::CAPABILITY_TABLE_VA) {
+        Box::leak(Box::new([template::capability::template()]))
+    } else {
+        &[]
+    }
 }
 
 impl Manager {
@@ -196,6 +209,7 @@ impl Manager {
             closed: info.code.none,
             serving: 0,
             changes: Vec::new(),
+            templates: templates(info),
             detours: Vec::new(),
         })
     }

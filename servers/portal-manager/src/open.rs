@@ -120,6 +120,7 @@ impl Manager {
             index,
             constant: slot.constant,
             counter: slot.counter,
+            templates: self.templates,
             ..Connection::default()
         };
         let (interface, shape) = match slot.goal {

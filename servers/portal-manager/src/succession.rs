@@ -89,11 +89,20 @@ impl Manager {
         let (trusted, exclusive) = (d.view.trusted, d.view.exclusive);
         let mut may: Vec<Goal> = may.collect();
         // What the last one opened while it ran is no more the role's than the stranger's; what the role ever imported stays.
-        may.extend(self.roles.iter().filter(|r| r.number == number).flat_map(|r| r.may.iter().copied()));
-        may.dedup();
+        for goal in self.roles.iter().filter(|r| r.number == number).flat_map(|r| &r.may) {
+            if !may.contains(goal) {
+                may.push(*goal);
+            }
+        }
         // Of the nucleus's portals only this one is imported at an index that is not fixed.
         let top = others.iter().any(|s| s.goal == Goal::Common)
             || self.roles.iter().any(|r| r.number == number && r.top);
+        // Code of the nucleus that the image made for this component alone is the role's from now on: it stays when the domain goes.
+        for (index, slot) in self.domains[asid as usize].slots.iter_mut().enumerate().take(sys::FIRST_FREE) {
+            if slot.goal == Goal::Common && index != sys::SYS_GET_ASID {
+                slot.run = Run::default();
+            }
+        }
         self.roles.retain(|r| r.number != number);
         self.roles.push(Role { number, trusted, exclusive, kept, system, may, top });
     }
@@ -230,12 +239,20 @@ impl Manager {
             if index as usize == sys::SYS_GET_ASID {
                 self.identity(machine, view)?;
             } else if goal == Goal::Common {
+                // Of a role that nobody had for a while, some may be out of date.
+                let word = self.common_word(index.into(), view.float).unwrap_or(word);
                 machine.set_table(asid, index, word);
             } else {
                 self.fill(machine, asid, index.into(), &[(goal, self.constant_of(goal))])?;
             }
         }
         Ok(())
+    }
+
+    /// Where every table leads at an entry that goes with a component, if that has been replaced.
+    fn common_word(&self, index: usize, float: bool) -> Option<u64> {
+        let (_, runs) = self.common_runs.iter().find(|(i, _)| usize::from(*i) == index)?;
+        Some(map::CODE_VA + u64::from(runs[usize::from(float)].at))
     }
 
     fn constant_of(&self, goal: Goal) -> u64 {

@@ -185,6 +185,8 @@ fn eight_levels() {
     check_stubs(&m);
     let sbrk = behalf(&m, sys::SYS_SBRK);
     assert!((20..28).all(|asid| m.domains[asid].behalf == m.domains[PARENT as usize].behalf));
+    // Who controls nobody does not see them.
+    assert!(m.seen(26, sbrk.into()).is_some() && m.seen(27, sbrk.into()).is_none());
     // The innermost calls; every handler goes on on behalf of it.
     let mut stack = Stack::new();
     for asid in (20..28).rev() {
@@ -196,7 +198,12 @@ fn eight_levels() {
     // The fourth asks for itself, while it serves the innermost.
     let mut stack = Stack::new();
     for asid in (20..28).rev() {
-        stack.call(&m, &mut machine, asid, if asid == 24 { sys::SYS_SBRK as u16 } else { sbrk });
+        stack.call(
+            &m,
+            &mut machine,
+            asid,
+            if [24, 27].contains(&asid) { sys::SYS_SBRK as u16 } else { sbrk },
+        );
     }
     stack.call(&m, &mut machine, PARENT, sbrk);
     assert_eq!(m.subject(&machine, stack.top(), 0, false).domain, 24);

@@ -44,6 +44,8 @@ pub enum Why {
     Export(String, Errno),
     /// In the place of a component: an interface that this one has is missing, or its portals cannot be made.
     Incomplete(Errno),
+    /// It does not understand, or want, the state of the component in use.
+    State(Errno),
 }
 
 impl fmt::Display for Refusal {
@@ -57,6 +59,7 @@ impl fmt::Display for Refusal {
                 write!(f, "an interface of the component in use is missing, or has another specification")
             }
             Why::Incomplete(error) => write!(f, "portals of the clients: {}", errno::text(*error)),
+            Why::State(error) => write!(f, "the state of the component in use: {}", errno::text(*error)),
         }
     }
 }
@@ -76,7 +79,7 @@ impl fmt::Display for Text<'_> {
 pub fn refuse(path: &Path, why: Why) -> Errno {
     let error = match &why {
         Why::File(problem) => problem.errno(),
-        Why::Import(_, error) | Why::Export(_, error) | Why::Incomplete(error) => *error,
+        Why::Import(_, error) | Why::Export(_, error) | Why::Incomplete(error) | Why::State(error) => *error,
     };
     let mut refusals = REFUSALS.lock();
     if refusals.len() < REFUSALS_MAX && refusals.try_reserve(1).is_ok() {

@@ -90,7 +90,7 @@ pub fn replace(name: Path, path: Path) -> Result<u16, Errno> {
     let new = services::create_component(image.float, part.priority)?;
     TABLE.lock().boot(new, part.name);
     let made = build(new, &part, &path, &image).and_then(|()| match old {
-        Some(old) => hand_over(old, new, &part, image.entry),
+        Some(old) => hand_over(old, new, &part, &path, image.entry),
         None => revive(new, &part, image.entry),
     });
     match made {
@@ -169,7 +169,7 @@ impl Drop for Door {
     }
 }
 
-fn hand_over(old: u16, new: u16, part: &Part, entry: u64) -> Result<(), Errno> {
+fn hand_over(old: u16, new: u16, part: &Part, path: &Path, entry: u64) -> Result<(), Errno> {
     let from = Door(services::open_own(&own_name(&part.name, "self.handover")?)?);
     let into = Door(services::reach(new, &own_name(&part.name, "self.takeover")?)?);
     into.ask([ask::PREPARE, 0, 0, 0, 0])?;
@@ -180,6 +180,7 @@ fn hand_over(old: u16, new: u16, part: &Part, entry: u64) -> Result<(), Errno> {
     services::let_leave(old)?;
     let (format, length) = leave(&from)?;
     let taken = pour(&from, &into, length).and_then(|()| into.ask([ask::FINISH, format, length, 0, 0]));
+    let taken = taken.map_err(|error| loader::refuse(path, Why::State(error)));
     if let Err(error) = taken.and_then(|_| services::commit(new)) {
         let _ = from.ask([ask::RESUME, 0, 0, 0, 0]);
         return Err(error);

@@ -145,7 +145,7 @@ void pbl_policy_standard_files(pbl_policy *);
 void pbl_policy_memory(pbl_policy *, uint64_t bytes);
 void pbl_policy_allow(pbl_policy *, const char *what);
 
-/* A process with signal handlers of its own for SIGSEGV, SIGBUS, SIGFPE and SIGILL, installed later than these, hands faults to this first: 1 if it
+/* A process with signal handlers of its own for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP, installed later than these, hands faults to this first: 1 if it
  * was a domain's. With pbl_leave_handlers_alone before the first instance no handler is installed at all. */
 int pbl_handle_signal(int signal, void *siginfo, void *ucontext);
 void pbl_leave_handlers_alone(void);

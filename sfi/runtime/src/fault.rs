@@ -190,9 +190,10 @@ pub fn take_fault() -> Option<Fault> {
     })
 }
 
-const SIGNALS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
+/// What confined code can raise. The linker fills gaps with `int3`, and a wild call may lead there: hence SIGTRAP.
+const SIGNALS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
 
-struct Old([libc::sigaction; 4]);
+struct Old([libc::sigaction; SIGNALS.len()]);
 
 static OLD: OnceLock<Old> = OnceLock::new();
 static OWN_HANDLERS: AtomicBool = AtomicBool::new(true);
@@ -214,7 +215,7 @@ pub fn install() -> Result<(), Error> {
     }
     // SAFETY: asks for the handlers, then sets ours, which is async-signal-safe; all structures are whole.
     unsafe {
-        let mut old: [libc::sigaction; 4] = std::mem::zeroed();
+        let mut old: [libc::sigaction; SIGNALS.len()] = std::mem::zeroed();
         for (signal, old) in SIGNALS.into_iter().zip(&mut old) {
             libc::sigaction(signal, std::ptr::null(), old);
         }
@@ -256,6 +257,8 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     }
     let gregs = &mut context.uc_mcontext.gregs;
     let (rip, rsp) = (gregs[libc::REG_RIP as usize] as u64, gregs[libc::REG_RSP as usize] as u64);
+    // The processor has gone past an `int3`.
+    let rip = if signal == libc::SIGTRAP { rip.wrapping_sub(1) } else { rip };
     let Some(slots) = slots::existing() else { return false };
     let Some(slot) = slots.return_stack(rsp) else { return false };
     let shared = slots.instance(slot);
@@ -264,19 +267,19 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     }
     // SAFETY: an instance in which a call is outstanding is not dropped.
     let instance = unsafe { &*shared };
-    let text = instance.module.text_pages();
-    let confined = text.contains(&rip.wrapping_sub(instance.base));
+    // A wild call ends below the ftab, where nothing is executable: all the segment is the domain's.
+    let confined = rip.wrapping_sub(instance.base) < SEGMENT;
     if !confined && !arena::contains(rip) {
         return false;
     }
     let mark = Mark(rsp | (RETURN_STACK - 1));
     let Some((resume, site)) = mark.frame(mark.get(record::TOP)) else { return false };
-    // SAFETY: the fields of a fault's information are there for these four signals.
+    // SAFETY: the fields of a fault's information are there for these signals.
     let address = unsafe { info.si_addr() } as u64;
     let cause = match signal {
         libc::SIGFPE => Cause::Arithmetic,
         libc::SIGILL if !confined => crate::longjmp::cause(rip),
-        libc::SIGILL => Cause::Instruction,
+        libc::SIGILL | libc::SIGTRAP => Cause::Instruction,
         _ => {
             let guard = mark.0 - (RETURN_STACK - 1);
             let limit = mark.get(record::DATA_LIMIT);
@@ -348,9 +351,9 @@ unsafe fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c
     unsafe {
         match old.sa_sigaction {
             libc::SIG_DFL => {
-                // The instruction faults again, and the process ends as it would have.
+                // The instruction faults again, and the process ends as it would have; but an `int3` is done.
                 libc::sigaction(signal, old, std::ptr::null_mut());
-                if (*info).si_code <= 0 {
+                if (*info).si_code <= 0 || signal == libc::SIGTRAP {
                     libc::raise(signal);
                 }
             }

@@ -21,6 +21,8 @@ pub struct Policy {
     pub(crate) memory: u64,
     pub(crate) allowed: HashSet<String>,
     pub(crate) environment: Vec<CString>,
+    /// What `getcwd` says.
+    pub(crate) current: String,
     pub(crate) fence: bool,
 }
 
@@ -33,6 +35,7 @@ impl Default for Policy {
             memory: 1 << 30,
             allowed: HashSet::new(),
             environment: Vec::new(),
+            current: "/".into(),
             fence: false,
         }
     }
@@ -60,6 +63,12 @@ impl Policy {
         // The longest name decides.
         self.directories.sort_by_key(|d| std::cmp::Reverse(d.name.len()));
         Ok(self)
+    }
+
+    /// The path by which it knows the directory `.`: one that `directory` has made known too.
+    pub fn current(mut self, name: &str) -> Policy {
+        self.current = name.into();
+        self
     }
 
     pub fn memory(mut self, bytes: u64) -> Policy {

@@ -241,7 +241,13 @@ impl Call<'_> {
             libc::SYS_mkdir => self.make_directory(a, b),
             libc::SYS_mkdirat => self.at(a).and_then(|()| self.make_directory(b, c)),
             libc::SYS_rename => self.rename(a, b),
-            libc::SYS_getcwd => self.put(a, b"/\0").map(|_| 2),
+            libc::SYS_getcwd => {
+                let name = [self.resources.policy.current.as_bytes(), b"\0"].concat();
+                if name.len() as u64 > b {
+                    return Err(libc::ERANGE);
+                }
+                self.put(a, &name).map(|_| name.len() as i64)
+            }
             libc::SYS_fcntl => match b as i32 {
                 libc::F_GETFD | libc::F_SETFD | libc::F_SETLK | libc::F_SETLKW => self.fd(a).map(|_| 0),
                 libc::F_GETLK => {

@@ -3,7 +3,9 @@
 //! Each source is compiled to assembly by the stock compiler with the flags that the rewriter relies on, rewritten, and
 //! assembled. Everything that makes no code (preprocessing, dependency lists, version questions) goes to the compiler as it is.
 
+use crate::encoding;
 use crate::ld;
+use crate::library::{self, Library};
 use pebble_sfi_rewrite::{Level, Options, rewrite};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -67,6 +69,9 @@ pub struct Driver {
     deps: bool,
     dep_file: bool,
     dep_target: bool,
+    /// The C library's headers, and the library itself.
+    headers: bool,
+    library: bool,
 }
 
 /// Flags whose value is the next argument.
@@ -126,6 +131,8 @@ impl Driver {
             deps: false,
             dep_file: false,
             dep_target: false,
+            headers: true,
+            library: true,
         };
         let mut language = None;
         let mut it = args.iter();
@@ -150,7 +157,12 @@ impl Driver {
                     d.flags.push(a.clone());
                 }
                 "-shared" | "-static" | "-pie" | "-no-pie" | "-rdynamic" | "-s" | "-pthread"
-                | "-static-pie" | "-nostdlib" | "-nostartfiles" | "-nodefaultlibs" => {}
+                | "-static-pie" => {}
+                "-nostdlib" | "-nostartfiles" | "-nodefaultlibs" => d.library = false,
+                "-nostdinc" => {
+                    d.headers = false;
+                    d.flags.push(a.clone());
+                }
                 _ if a.starts_with("-print-") || a.starts_with("--print-") => {
                     d.mode = Mode::Pass;
                     d.flags.push(a.clone());
@@ -257,6 +269,17 @@ impl Driver {
         f
     }
 
+    fn header_flags(&self) -> Result<Vec<String>, Error> {
+        let mut flags = match Library::find(self.options.level).filter(|_| self.headers) {
+            Some(library) => library.headers(self.compiler)?,
+            None => Vec::new(),
+        };
+        if let Ok(ours) = std::env::var("PEBBLE_SFI_INCLUDE") {
+            flags.extend(["-isystem".into(), ours]);
+        }
+        Ok(flags)
+    }
+
     pub fn run(&self) -> Result<(), Error> {
         let sources: Vec<_> = self.inputs.iter().filter(|(f, l)| l.is_some() || is_source(f)).collect();
         if self.mode == Mode::Pass || sources.is_empty() && self.mode != Mode::Link {
@@ -272,7 +295,7 @@ impl Driver {
                 c.arg("-o").arg(o);
             }
             if !self.inputs.is_empty() {
-                c.arg("-D__PBL__=1");
+                c.arg("-D__PBL__=1").args(self.header_flags()?);
             }
             return run(&mut c);
         }
@@ -298,11 +321,18 @@ impl Driver {
             objects.push(output.to_string_lossy().into_owned());
         }
         if self.mode == Mode::Link {
+            let program = library::is_program(&objects);
             let mut args = objects;
             args.extend(self.link.iter().cloned());
+            let library = Library::find(self.options.level).filter(|_| self.library);
+            if let Some(library) = &library {
+                let (first, last) = library.around(program);
+                args = [first, args, last].concat();
+            }
             let output = self.output.clone().unwrap_or_else(|| "a.out".into());
             let full = self.options.level != Level::Write;
-            ld::link(&ld::Job { args, output, exports: self.exports.clone(), full })?;
+            let whole = program && library.is_some();
+            ld::link(&ld::Job { args, output, exports: self.exports.clone(), full, whole })?;
         }
         Ok(())
     }
@@ -317,6 +347,7 @@ impl Driver {
         } else {
             let mut c = Command::new(self.program());
             c.args(&self.flags);
+            c.args(self.header_flags()?);
             if !preprocess {
                 c.args(self.needed_flags());
             } else {
@@ -336,9 +367,9 @@ impl Driver {
             c.arg(if preprocess { "-E" } else { "-S" }).arg(file).arg("-o").arg(&raw);
             run(&mut c)?;
         }
-        let text = std::fs::read_to_string(&raw).map_err(|e| Error::Io(raw.clone(), e))?;
+        let text = encoding::read(&raw)?;
         let name = if plain_assembly || preprocess { file.to_string() } else { format!("{file} (assembly)") };
-        let confined = rewrite(&text, &name, &self.options).map_err(|e| {
+        let confined = rewrite(&text.text, &name, &self.options).map_err(|e| {
             // The assembly that the message speaks of.
             if let Ok(keep) = std::env::var("PEBBLE_SFI_KEEP") {
                 let _ = std::fs::copy(&raw, keep);
@@ -346,10 +377,10 @@ impl Driver {
             Error::Rewrite(e)
         })?;
         if self.mode == Mode::Assembly {
-            return std::fs::write(output, confined).map_err(|e| Error::Io(output.into(), e));
+            return encoding::write(output, text.like(&confined));
         }
         let ready = temp.with_extension("pbl.s");
-        std::fs::write(&ready, confined).map_err(|e| Error::Io(ready.clone(), e))?;
+        encoding::write(&ready, text.like(&confined))?;
         run(Command::new("clang-19").args(["-c", "-x", "assembler"]).arg(&ready).arg("-o").arg(output))
     }
 }

@@ -15,6 +15,7 @@ pub enum Error {
     Linker(String),
     Elf(elf::Error),
     NoExport(String),
+    Undefined(Vec<String>),
     Argument(String),
 }
 
@@ -25,6 +26,7 @@ impl std::fmt::Display for Error {
             Error::Linker(text) => write!(f, "{text}"),
             Error::Elf(e) => write!(f, "linked module: {e}"),
             Error::NoExport(name) => write!(f, "export `{name}`: no object file defines this function"),
+            Error::Undefined(names) => write!(f, "undefined: {}", names.join(", ")),
             Error::Argument(a) => write!(f, "`{a}` needs a value"),
         }
     }
@@ -43,6 +45,8 @@ pub struct Job {
     /// Name and portal specification.
     pub exports: Vec<(String, String)>,
     pub full: bool,
+    /// A program with its C library: nobody provides what it does not define itself, but for the runtime's `pbl_` functions.
+    pub whole: bool,
 }
 
 const FIRST: u64 = 0x2_0000;
@@ -249,6 +253,10 @@ pub fn link(job: &Job) -> Result<(), Error> {
     pass.imports = undefined(&messages);
     if let Some((name, _)) = pass.exports.iter().find(|(n, _)| pass.imports.contains(n)) {
         return Err(Error::NoExport(name.clone()));
+    }
+    let strange: Vec<_> = pass.imports.iter().filter(|n| !n.starts_with("pbl_")).cloned().collect();
+    if job.whole && !strange.is_empty() {
+        return Err(Error::Undefined(strange));
     }
     let symbols = elf.symbols()?;
     let slots = symbol(&symbols, "__pbl_ftab_end").unwrap_or(0) - symbol(&symbols, "__pbl_ftab").unwrap_or(0);

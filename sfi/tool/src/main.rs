@@ -1,20 +1,27 @@
-//! `pebble sfi cc|c++|rustc|ar|ld|disas`: the tool chain of fault domains, in front of stock compilers.
+//! `pebble sfi cc|c++|rustc|ar|ranlib|ld|disas|verify|run`: the tool chain of fault domains, in front of stock compilers, and what
+//! judges and runs its products.
 #![forbid(unsafe_code)]
 
 mod cc;
 mod elf;
+mod encoding;
+mod judge;
 mod ld;
+mod library;
+mod run;
 mod rustc;
 
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: pebble sfi cc|c++|rustc|ld|ar|disas ARGUMENTS
+const USAGE: &str = "usage: pebble sfi cc|c++|rustc|ld|ar|ranlib|disas|verify|run ARGUMENTS
   cc, c++   as clang-19 (or gcc: --compiler gcc); -fpbl-level=write|full|check, -fpbl-no-base
             --export NAME[=SPEC] makes a function an entry point of the module
   rustc     a no_std crate to a confined object: -o FILE, -fpbl-level=..., rustc's options
   ld        links confined objects into a module: -o FILE, --export NAME[=SPEC], --level write|full, lld's options
-  ar        as llvm-ar-19
-  disas     disassembles a module";
+  ar        as llvm-ar-19, and ranlib as llvm-ranlib-19
+  disas     disassembles a module
+  verify    says whether modules are accepted, or which rule is broken where
+  run       runs a program in a fault domain: `run` by itself tells its options";
 
 fn ld_command(args: &[String]) -> Result<(), String> {
     let mut job = ld::Job { full: true, output: "a.out".into(), ..ld::Job::default() };
@@ -56,12 +63,20 @@ fn main() -> ExitCode {
         "ld" => ld_command(rest),
         "ar" => forward("llvm-ar-19", rest),
         "ranlib" => forward("llvm-ranlib-19", rest),
+        "verify" => judge::command(rest),
+        "run" => match run::command(rest) {
+            Ok(code) => return ExitCode::from(code),
+            Err(e) => Err(e),
+        },
         "disas" => {
             let mut a: Vec<String> = ["-d", "--no-show-raw-insn", "-j", ".text"].map(String::from).into();
             a.extend(rest.iter().cloned());
             forward("llvm-objdump-19", &a)
         }
-        _ => Err(USAGE.into()),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

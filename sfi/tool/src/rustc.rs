@@ -40,7 +40,8 @@ pub fn run(args: &[String]) -> Result<(), Error> {
     let output = output.ok_or_else(|| Error::Argument("-o".into()))?;
     let scratch = cc::Scratch::new()?;
     let raw = scratch.0.join("crate.s");
-    cc::run(Command::new("rustc").args(&rest).args(NEEDED).arg(format!("--emit=asm={}", raw.display())))?;
+    let rustc = std::env::var_os("PEBBLE_RUSTC").unwrap_or_else(|| "rustc".into());
+    cc::run(Command::new(rustc).args(&rest).args(NEEDED).arg(format!("--emit=asm={}", raw.display())))?;
     let text = std::fs::read_to_string(&raw).map_err(|e| Error::Io(raw.clone(), e))?;
     let name = rest.iter().find(|a| a.ends_with(".rs")).map_or("crate", String::as_str);
     let confined = rewrite(&text, &format!("{name} (assembly)"), &options).map_err(Error::Rewrite)?;

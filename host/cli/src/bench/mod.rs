@@ -10,6 +10,7 @@ mod plot;
 mod table;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -35,7 +36,10 @@ const END: &str = "end";
 const LIMIT: Duration = Duration::from_secs(900);
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Options {
+    #[command(subcommand)]
+    of: Option<Other>,
     /// Write the rows as JSON to this file; `-`: to standard output, and the table to standard error
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
@@ -45,6 +49,16 @@ pub struct Options {
     /// Report only rows whose id contains this
     #[arg(long, value_name = "PATTERN")]
     only: Option<String>,
+}
+
+#[derive(clap::Subcommand)]
+enum Other {
+    /// Fault domains, against native code and other sandboxes (`pebble bench sfi --help`)
+    #[command(disable_help_flag = true)]
+    Sfi {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
 }
 
 /// One operation's cost.
@@ -81,6 +95,9 @@ struct Output<'a> {
 }
 
 pub fn bench(tools: &Tools, options: &Options) -> Result<()> {
+    if let Some(Other::Sfi { arguments }) = &options.of {
+        return crate::sfi::bench(tools, arguments);
+    }
     let rows = measure(tools, options.only.as_deref())?;
     let budgets = budget::load(tools)?;
     let table = table::render(&rows, &budgets, io::IsTerminal::is_terminal(&io::stdout()));

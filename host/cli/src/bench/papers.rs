@@ -41,7 +41,21 @@ const FIGURES: &[(&str, u64)] = &[
 ];
 
 /// Families of rows in the order of the report.
-const FAMILIES: &[&str] = &["portal", "yield", "sem", "pipe", "irq", "size", "boot"];
+const FAMILIES: &[&str] = &[
+    "portal",
+    "yield",
+    "sem",
+    "pipe",
+    "irq",
+    "window",
+    "tear",
+    "copy",
+    "cap",
+    "sandbox",
+    "domain_fork",
+    "size",
+    "boot",
+];
 
 pub fn figure(id: &str) -> Option<u64> {
     FIGURES.iter().find(|(name, _)| *name == id).map(|(_, figure)| *figure)

@@ -13,8 +13,21 @@ use crate::build::{Artifact, cargo_artifacts};
 use crate::tools::Tools;
 use crate::ui;
 
-/// Random cases of a property test with `--quick`.
-const QUICK_CASES: &str = "32";
+/// Random cases of tests with `--quick`: of proptest's, and of those that count for themselves.
+const QUICK: [(&str, &str); 4] = [
+    ("PROPTEST_CASES", "32"),
+    ("PEBBLE_FUZZ", "2000"),
+    ("PEBBLE_FAULTS", "1000"),
+    ("DECODER_ROUNDS", "20000"),
+];
+
+/// Test programs that are a group of their own: package, program, group.
+const OWN: [(&str, &str, &str); 4] = [
+    ("pebble-sfi-verify", "corpus", "sfi-attack.refused"),
+    ("pebble-sfi", "attacks", "sfi-attack.contained"),
+    ("pebble-sfi-runtime", "faults", "sfi-fault"),
+    ("pebble-sfi", "tour", "sfi-tour"),
+];
 
 #[derive(Deserialize)]
 struct Metadata {
@@ -26,9 +39,16 @@ pub struct Package {
     name: String,
 }
 
-/// `host.scheduler` for `pebble-scheduler`.
-pub fn group(package: &Package) -> String {
-    group_of(&package.name)
+/// `host.scheduler` for `pebble-scheduler`, and what else its tests are called.
+pub fn groups(package: &Package) -> Vec<String> {
+    let own = OWN.iter().filter(|(name, ..)| *name == package.name).map(|(.., group)| group.to_string());
+    [group_of(&package.name)].into_iter().chain(own).collect()
+}
+
+/// The group of a test program.
+fn group(package: &str, program: &str) -> String {
+    let own = OWN.iter().find(|(p, t, _)| (*p, *t) == (package, program));
+    own.map_or_else(|| group_of(package), |(.., group)| group.to_string())
 }
 
 fn group_of(name: &str) -> String {
@@ -40,12 +60,12 @@ pub fn packages(tools: &Tools, selects: impl Fn(&str) -> bool) -> Result<Vec<Pac
     let output = tools.cargo("metadata").args(["--no-deps", "--format-version", "1"]).output()?;
     ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim());
     let mut packages = serde_json::from_slice::<Metadata>(&output.stdout)?.packages;
-    packages.retain(|package| selects(&group(package)));
+    packages.retain(|package| groups(package).iter().any(|group| selects(group)));
     Ok(packages)
 }
 
-/// Builds the tests of these packages together, then runs them package by package.
-pub fn run(tools: &Tools, packages: &[Package], quick: bool) -> Tally {
+/// Builds the tests of these packages together, then runs the selected ones group by group.
+pub fn run(tools: &Tools, packages: &[Package], selects: impl Fn(&str) -> bool, quick: bool) -> Tally {
     let mut tally = Tally::default();
     let mut programs = BTreeMap::<String, Vec<Artifact>>::new();
     tally.run("host.build", || {
@@ -57,7 +77,10 @@ pub fn run(tools: &Tools, packages: &[Package], quick: bool) -> Tally {
         }
         cargo_artifacts(&mut cargo, |artifact| {
             if artifact.profile.test && artifact.executable.is_some() {
-                programs.entry(group_of(artifact.package())).or_default().push(artifact);
+                let group = group(artifact.package(), &artifact.target.name);
+                if selects(&group) {
+                    programs.entry(group).or_default().push(artifact);
+                }
             }
         })
     });
@@ -104,7 +127,7 @@ fn run_program(tools: &Tools, artifact: &Artifact, quick: bool) -> Result<(Tally
     let mut command = Command::new(&program);
     command.current_dir(&dir).env("CARGO_MANIFEST_DIR", &dir).stdin(Stdio::null());
     if quick {
-        command.env("PROPTEST_CASES", QUICK_CASES);
+        command.envs(QUICK);
     }
     let output = command.output().with_context(|| program.display().to_string())?;
     let said = String::from_utf8_lossy(&output.stdout);

@@ -1,10 +1,13 @@
 //! `pebble test`: everything that must hold, in groups.
 //!
 //! `format`; `host.NAME`, the unit and property tests of a package; `system.NAME`, systems in the emulator;
-//! `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it.
+//! `sfi-attack`, `sfi-fault`, `sfi-tour`, `sfi-real`, what fault domains withstand; `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it.
 
 mod context;
 mod host;
+mod interpose;
+mod replace;
+mod sfi;
 mod system;
 
 use std::time::Instant;
@@ -75,10 +78,12 @@ pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
     };
     let format = options.selects("format");
     let filter = options.filter.as_deref().unwrap_or_default();
-    let count = packages.len() + systems().count() + budgets.len() + usize::from(format);
+    let real = options.selects(sfi::REAL) && !options.quick;
+    let count = usize::from(real) + packages.len() + systems().count() + budgets.len() + usize::from(format);
     ensure!(count > 0, "no group of tests has {filter:?} in its name");
     if options.list {
-        let names = packages.iter().map(host::group).chain(systems().map(|test| test.group()));
+        let hosts = packages.iter().flat_map(host::groups).filter(|group| options.selects(group));
+        let names = hosts.chain(real.then(|| sfi::REAL.into())).chain(systems().map(|test| test.group()));
         let names = format.then(|| "format".into()).into_iter().chain(names);
         names.chain(budgets.iter().map(|(id, _)| group(id))).for_each(|name| println!("{name}"));
         return Ok(0);
@@ -90,7 +95,10 @@ pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
             .run("format", || run_quietly(tools.cargo_fmt().args(["--all", "--check"]), "cargo fmt --check"));
     }
     if !packages.is_empty() {
-        tally.add(host::run(tools, &packages, options.quick));
+        tally.add(host::run(tools, &packages, |group| options.selects(group), options.quick));
+    }
+    if real {
+        tally.run(sfi::REAL, || sfi::existing_projects_say_the_same(tools));
     }
     let mut context = context::Context::new(tools);
     for test in systems() {

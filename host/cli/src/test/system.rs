@@ -8,6 +8,8 @@ use anyhow::{Context as _, Result, ensure};
 use pebble_qemu::{Exit, PROMPT};
 
 use super::context::{Context, LIMIT, output};
+use super::interpose;
+use super::replace;
 
 pub struct SystemTest {
     name: &'static str,
@@ -48,8 +50,20 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("fault.report", a_fault_is_reported_and_contained),
     SystemTest::new("vm.alone", the_vm_manager_serves_a_component_directly),
     SystemTest::slow("capability.model", a_million_steps_agree_with_the_model),
+    SystemTest::new("interpose.tools", interpose::the_tools_show_and_change_calls),
+    SystemTest::new("interpose.transparent", interpose::a_program_cannot_tell),
+    SystemTest::new("interpose.deep", interpose::eight_controllers_within_each_other),
+    SystemTest::new("interpose.escape", interpose::nobody_escapes_and_nothing_leaks),
     SystemTest::new("hostile.once", |context| hostile(context, 1)),
     SystemTest::slow("hostile.thousand", |context| hostile(context, 16)),
+    SystemTest::new("window.lent", |context| windows(context, "lent")),
+    SystemTest::new("window.hostile", |context| windows(context, "hostile")),
+    SystemTest::new("replace.quick", |context| replace::load(context, 5, 180)),
+    SystemTest::slow("replace.load", |context| replace::load(context, 100, 1800)),
+    SystemTest::new("replace.refused", replace::refused),
+    SystemTest::new("restart.quick", |context| replace::restart(context, 50, 120)),
+    SystemTest::slow("restart.load", |context| replace::restart(context, 1000, 1200)),
+    SystemTest::new("restart.policy", replace::policy),
     SystemTest::slow("bench.repeatable", two_measurements_are_the_same),
 ];
 
@@ -205,6 +219,15 @@ fn hostile(context: &mut Context, rounds: u32) -> Result<()> {
     let last = lines().last().unwrap_or_default();
     ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{last:?}");
     output(&mut guest, "echo still here")?;
+    Ok(())
+}
+
+/// Memory that is lent, and lent as it must not be; the judge in the guest counts what is lost.
+fn windows(context: &mut Context, which: &str) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    let reply = guest.run_line(&format!("hostile windows {which} 3"), LIMIT * 10)?;
+    let last = reply.output.lines().last().unwrap_or_default();
+    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
     Ok(())
 }
 

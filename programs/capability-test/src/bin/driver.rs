@@ -5,6 +5,7 @@
 
 extern crate alloc;
 
+use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use pebble::abi::errno;
 use pebble::io;
 use pebble::link::{Import, More};
@@ -30,15 +31,23 @@ const POWER_OFF: u32 = 0x5555;
 const STEPS: u64 = 1_000_000;
 const SEED: u64 = 19_990_606;
 
+/// What was asked last, and the last error: said where the two differ.
+static LAST: AtomicI64 = AtomicI64::new(0);
+static ERROR: AtomicI64 = AtomicI64::new(0);
+
 struct Machine;
 
 fn ask(who: usize, step: Step, words: [u64; 3]) -> Result<(u64, More), i64> {
     let actors: [&Import; ACTORS] = [&ACTOR0, &ACTOR1, &ACTOR2, &ACTOR3, &ACTOR4, &ACTOR5];
     let actor = actors.get(who).ok_or(errno::EINVAL)?;
     let [a, b, c] = words;
+    LAST.store(step as i64, Relaxed);
     match actor.call_wide([step as u64, a, b, c]) {
         Ok((value, more)) if value >= 0 => Ok((value as u64, more)),
-        Ok((error, _)) => Err(-error),
+        Ok((error, _)) => {
+            ERROR.store(-error, Relaxed);
+            Err(-error)
+        }
         Err(_) => Err(errno::EIO),
     }
 }
@@ -82,7 +91,13 @@ impl Actors for Machine {
 fn verdict() -> alloc::string::String {
     let mut model = Model::new(ACTORS, SEED);
     if let Err(difference) = model.run(&mut Machine, STEPS) {
-        return alloc::format!("step {}: {}", difference.step, difference.what);
+        let (asked, error) = (LAST.load(Relaxed), ERROR.load(Relaxed));
+        return alloc::format!(
+            "step {}: {}; asked {asked}, the last error is {error}; {:?}",
+            difference.step,
+            difference.what,
+            COUNT.call_wide([])
+        );
     }
     let used = COUNT.call_wide([]).map_or(u64::MAX, |(_, [used, ..])| used);
     match model.check(&mut Machine, used) {

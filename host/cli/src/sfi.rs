@@ -1,0 +1,130 @@
+//! `pebble sfi`: fault domains inside a Linux process. The work is done by the program `pebble-sfi`, which is built here when its
+//! sources have changed; it is called once for each file of a project, so nothing else may take time.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::tools::{Tools, program, run_quietly};
+use crate::ui;
+
+const PACKAGE: &str = "pebble-sfi";
+const RUNTIME: &str = "pebble-sfi-runtime";
+const BENCH: &str = "pebble-sfi-bench";
+/// What `pebble-sfi` is made from.
+const SOURCES: [&str; 8] =
+    ["sfi/tool", "sfi/rewrite", "sfi/runtime", "sfi/verify", "portal", "abi", "Cargo.toml", "Cargo.lock"];
+const TOOLS: [&str; 9] = ["cc", "c++", "rustc", "ar", "ranlib", "ld", "disas", "verify", "run"];
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// cc, c++, rustc, ar, ranlib, ld, disas: the tools of a project's build. verify FILE... run [OPTIONS] FILE ARGUMENTS...
+    /// flags: what a C host is compiled with. libc: builds the C library. bench: as `./pebble bench sfi`
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    arguments: Vec<OsString>,
+}
+
+/// Hands over to the tool; comes back for the few commands that are done here.
+pub fn sfi(tools: &Tools, options: &Options) -> Result<()> {
+    let command = options.arguments[0].to_string_lossy();
+    match &*command {
+        "libc" => {
+            let library = library(tools);
+            make_library(tools, &tool(tools)?, &["write", "full"])?;
+            ui::done(&tools.shown(&library));
+            Ok(())
+        }
+        "flags" => flags(tools),
+        "bench" => bench(tools, &options.arguments[1..]),
+        name if TOOLS.contains(&name) => {
+            let tool = tool(tools)?;
+            if matches!(name, "cc" | "c++") {
+                ensure_library(tools, &tool, &options.arguments[1..])?;
+            }
+            let mut command = Command::new(tool);
+            command.args(&options.arguments).env("PEBBLE_SFI_LIBC", library(tools));
+            command.env("PEBBLE_SFI_INCLUDE", tools.root.join("sfi/libc/include"));
+            Err(command.exec()).with_context(|| program(&command))
+        }
+        _ => bail!("there is no `sfi {command}`; there are {}, flags, libc, bench", TOOLS.join(", ")),
+    }
+}
+
+/// `pebble bench sfi`.
+pub fn bench(tools: &Tools, arguments: &[OsString]) -> Result<()> {
+    let mut cargo = tools.cargo("build");
+    run_quietly(cargo.args(["--release", "-p", BENCH]), BENCH)?;
+    let mut command = Command::new(tools.target().join("release").join(BENCH));
+    Err(command.args(arguments).exec()).with_context(|| program(&command))
+}
+
+/// Builds the runtime as a library, and says where a C compiler finds it: `cc host.c $(pebble sfi flags)`.
+fn flags(tools: &Tools) -> Result<()> {
+    run_quietly(tools.cargo("build").args(["--release", "-p", RUNTIME]), RUNTIME)?;
+    let (include, library) = (tools.root.join("sfi/runtime/include"), tools.target().join("release"));
+    let (include, library) = (include.display(), library.display());
+    println!("-I{include} -L{library} -Wl,-rpath,{library} -lpebble_sfi_runtime");
+    Ok(())
+}
+
+/// Where the C library of each level is.
+fn library(tools: &Tools) -> PathBuf {
+    tools.target().join("sfi/libc")
+}
+
+/// The program, built if its sources are newer.
+pub fn tool(tools: &Tools) -> Result<PathBuf> {
+    let tool = tools.target().join("release").join(PACKAGE);
+    let built = tools.target().join("tools/sfi-built");
+    let since = fs::metadata(&built).and_then(|m| m.modified()).ok().filter(|_| tool.exists());
+    if since.is_none_or(|since| SOURCES.iter().any(|s| newer(&tools.root.join(s), since))) {
+        ui::progress("building", PACKAGE);
+        let begun = SystemTime::now();
+        let mut cargo = tools.cargo("build");
+        run_quietly(cargo.args(["--release", "-p", PACKAGE]), PACKAGE)?;
+        fs::create_dir_all(tools.target().join("tools"))?;
+        fs::File::create(&built)?.set_modified(begun)?;
+    }
+    Ok(tool)
+}
+
+/// Has something in a directory changed since?
+fn newer(path: &Path, since: SystemTime) -> bool {
+    if path.is_dir() {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        return entries.map(|e| e.path()).any(|path| newer(&path, since));
+    }
+    fs::metadata(path).and_then(|m| m.modified()).is_ok_and(|changed| changed > since)
+}
+
+/// The C library that a compilation needs, built if it is not there.
+fn ensure_library(tools: &Tools, tool: &Path, arguments: &[OsString]) -> Result<()> {
+    let level = std::env::var("PEBBLE_SFI_LEVEL").unwrap_or_default();
+    let given = arguments.iter().rev().filter_map(|a| a.to_str()?.strip_prefix("-fpbl-level=")).next();
+    let level = if given.unwrap_or(&level) == "write" { "write" } else { "full" };
+    if library(tools).join(level).join("install/lib/libc.a").exists() {
+        return Ok(());
+    }
+    let alone =
+        |a: &OsString| a == "-ffreestanding" || a == "-nostdlib" || a == "-nostdinc" || a == "--version";
+    if arguments.iter().any(alone) {
+        return Ok(());
+    }
+    make_library(tools, tool, &[level])
+}
+
+fn make_library(tools: &Tools, tool: &Path, levels: &[&str]) -> Result<()> {
+    let mut command = Command::new("sh");
+    command.arg(tools.root.join("sfi/libc/make.sh")).arg(tools.target().join("sfi")).arg(tool).args(levels);
+    let status = command.status().with_context(|| program(&command))?;
+    ensure!(
+        status.success(),
+        "there is no C library for fault domains; freestanding code needs -ffreestanding"
+    );
+    Ok(())
+}

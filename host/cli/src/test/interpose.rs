@@ -1,0 +1,133 @@
+//! Tests of interposition: the tools that users run, and programs that try to notice them, or to be rid of them.
+
+use anyhow::{Result, ensure};
+use pebble_qemu::Guest;
+
+use super::context::{Context, LIMIT, output};
+
+/// The system with the programs that these tests run.
+const SYSTEM: &str = "nest";
+
+pub fn the_tools_show_and_change_calls(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell(SYSTEM)?;
+    for (line, status, wanted) in [
+        ("count hello", 0, &["console.write", "process.exit", "Hello from domain"][..]),
+        ("count cat /bin/hello | wc", 0, &["file.read", "pipe.write"]),
+        ("count cat /nowhere", 1, &["file.open", "No such file"]),
+        ("count count hello", 0, &["process.spawn", "process.wait", "pm.open"]),
+        (
+            "trace hello",
+            0,
+            &["console.open(\"/dev/console\") = ", "console.write(32, \"Hello", "process.exit(0)"],
+        ),
+        ("trace --json /ram/trace echo hi", 0, &["3 calls in the file, 0 left out"]),
+        ("cat /ram/trace", 0, &["[{\"name\":\"process_name\"", "\"ph\":\"X\"", "\"instructions\":"]),
+        ("sandbox --allow console.*,nucleus.*,process.exit hello", 0, &["Hello from domain 1"]),
+        ("sandbox --allow console.*,process.exit hello", 0, &["nucleus.get_asid is not allowed"]),
+        (
+            "sandbox --allow console.* cat /bin/hello",
+            1,
+            &["refused file.open(\"/bin/hello\")", "cat: /bin/hello"],
+        ),
+        ("chroot /bin ls", 0, &["hello", "chroot"]),
+        ("chroot /bin cat /../bin/hello", 1, &["cat: /../bin/hello"]),
+        ("faultinject 1:EACCES cat /bin/hello", 1, &["call 1, file.open(\"/bin/hello\"): EACCES", "cat: "]),
+        ("faultinject 999 hello", 0, &["calls were made", "Hello"]),
+        ("count escape fault", 141, &["fault: ", "console.write"]),
+        ("count", 2, &["usage: count PROGRAM"]),
+        ("trace --json hello", 2, &["usage: trace"]),
+        ("sandbox hello", 2, &["usage: sandbox"]),
+        ("faultinject x hello", 2, &["usage: faultinject"]),
+        ("count nothing", 127, &["count: no such name"]),
+    ] {
+        let reply = guest.run_line(line, LIMIT)?;
+        ensure!(reply.status == status, "{line:?} ended with {}: {}", reply.status, reply.output);
+        for text in wanted {
+            ensure!(reply.output.contains(text), "{line:?} printed no {text:?}: {}", reply.output);
+        }
+    }
+    Ok(())
+}
+
+/// What the probe prints, without what a tool adds on standard error.
+fn probe(guest: &mut Guest, tools: &str) -> Result<String> {
+    let reply = guest.run_line(&format!("{tools}probe"), LIMIT * 4)?;
+    ensure!(reply.status == 7, "the probe under {tools:?} ended with {}: {}", reply.status, reply.output);
+    let end = reply.output.find("children: ").unwrap_or_default();
+    let line = reply.output[end..].find('\n').unwrap_or_default();
+    ensure!(end > 0, "the probe under {tools:?} did not finish: {}", reply.output);
+    Ok(reply.output[..end + line].to_string())
+}
+
+/// By no portal: what it prints under tools is what it prints without.
+fn same(guest: &mut Guest, tools: &str) -> Result<()> {
+    let [plain, under] = [probe(guest, "")?, probe(guest, tools)?];
+    let differs = plain.lines().zip(under.lines()).find(|(a, b)| a != b);
+    ensure!(plain == under, "under {tools:?}: {differs:?}");
+    Ok(())
+}
+
+pub fn a_program_cannot_tell(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell(SYSTEM)?;
+    for tools in ["count ", "sandbox --allow * ", "faultinject 1000000 ", "chroot / ", "count count "] {
+        same(&mut guest, tools)?;
+    }
+    Ok(())
+}
+
+pub fn eight_controllers_within_each_other(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell(SYSTEM)?;
+    let printed = output(&mut guest, "nest 8")?;
+    ensure!(printed.contains("level 8") && printed.contains("all is well"), "{printed}");
+    same(&mut guest, &"chroot / ".repeat(8))
+}
+
+/// What must be the same before and after: pages, domains, threads, portals, bytes of code, semaphores, interfaces.
+fn resources(guest: &mut Guest) -> Result<String> {
+    output(guest, "mem")
+}
+
+pub fn nobody_escapes_and_nothing_leaks(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell(SYSTEM)?;
+    let kinds = [
+        ("close", 7),
+        ("forge", 7),
+        ("children", 7),
+        ("exhaust", 7),
+        ("handler-exit", 7),
+        ("handler-fault", 141),
+        ("kill", 7),
+        ("exit", 7),
+        ("fault", 141),
+    ];
+    let round = |guest: &mut Guest| -> Result<()> {
+        for (kind, status) in kinds {
+            for tools in ["count ", "count count "] {
+                let reply = guest.run_line(&format!("{tools}escape {kind}"), LIMIT * 4)?;
+                ensure!(
+                    reply.status == status,
+                    "{tools}escape {kind} ended with {}: {}",
+                    reply.status,
+                    reply.output
+                );
+            }
+        }
+        Ok(())
+    };
+    // What servers keep for good after a first use is not a leak.
+    round(&mut guest)?;
+    round(&mut guest)?;
+    let before = resources(&mut guest)?;
+    round(&mut guest)?;
+    let mut after = resources(&mut guest)?;
+    for _ in 0..20 {
+        if after == before {
+            break;
+        }
+        // Burials take a moment.
+        output(&mut guest, "nest 1")?;
+        after = resources(&mut guest)?;
+    }
+    ensure!(before == after, "before: {before}\nafter: {after}");
+    Ok(())
+}

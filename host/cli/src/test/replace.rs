@@ -1,0 +1,69 @@
+//! Servers replaced and restarted while clients call them; the judge in the guest counts, here what came over the console is counted.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::context::Context;
+
+/// What the clients write, one byte now and then (`programs/replace-test`).
+const MARKS: &str = "!$%&*+^~";
+
+/// Has the judge do a job; what was printed before its last line, and that.
+fn judge(context: &mut Context, line: &str, limit: u64, says: &str) -> Result<(String, String)> {
+    let mut guest = context.shell("replace")?;
+    let reply = guest.run_line(&format!("replace-test {line}"), Duration::from_secs(limit))?;
+    let failed: Vec<&str> = reply.output.lines().filter(|l| l.starts_with("FAILED ")).take(8).collect();
+    ensure!(failed.is_empty(), "{}", failed.join("; "));
+    let (before, last) = reply.output.trim_end().rsplit_once('\n').context("no line")?;
+    ensure!(reply.status == 0 && last.starts_with(says), "status {}, {last:?}", reply.status);
+    // Everything still works.
+    super::context::output(&mut guest, "echo still here")?;
+    Ok((before.into(), last.into()))
+}
+
+/// Every server is replaced so many times; no mark that a client has written is lost, or there twice.
+pub fn load(context: &mut Context, times: u64, limit: u64) -> Result<()> {
+    let (before, last) = judge(context, &format!("load {times}"), limit, "replaced: ")?;
+    ensure!(last.contains(&format!("replaced: {} times, ", times * 7)), "{last}");
+    let written: Vec<usize> = last
+        .split_once("marks")
+        .map_or("", |(_, marks)| marks)
+        .split_whitespace()
+        .flat_map(str::parse)
+        .collect();
+    let seen: Vec<usize> = MARKS.chars().map(|mark| before.chars().filter(|c| *c == mark).count()).collect();
+    ensure!(written.len() == seen.len() && written.iter().all(|n| *n > 0), "{last}");
+    ensure!(written == seen, "written {written:?}, came {seen:?}");
+    Ok(())
+}
+
+pub fn refused(context: &mut Context) -> Result<()> {
+    let (before, _) = judge(context, "refused 3", 120, "refused: 18 successors, 0 failed")?;
+    for wanted in [
+        "process: components/counter-bad: the state of the component in use: invalid argument",
+        "process: components/counter: the state of the component in use: invalid argument",
+        "process: components/counter-less: an interface of the component in use is missing",
+        "process: components/console: import ",
+        "process: share/lines: not a program",
+    ] {
+        ensure!(before.contains(wanted), "no {wanted:?}");
+    }
+    Ok(())
+}
+
+/// A component dies so many times under its clients.
+pub fn restart(context: &mut Context, times: u64, limit: u64) -> Result<()> {
+    let (before, last) = judge(context, &format!("restart {times}"), limit, "restarted: ")?;
+    ensure!(last.contains(&format!("restarted: {times} times, ")), "{last}");
+    ensure!(before.contains("supervisor: fragile (domain "), "the supervisor says nothing");
+    Ok(())
+}
+
+pub fn policy(context: &mut Context) -> Result<()> {
+    let (before, _) = judge(context, "policy 1", 60, "policy: 0 failed")?;
+    let restarts = before.matches("supervisor: fragile-few (domain ").count();
+    ensure!(restarts == 4 && before.contains("giving up after 3 restarts"), "{before}");
+    ensure!(!before.contains("supervisor: fragile-never"), "{before}");
+    Ok(())
+}

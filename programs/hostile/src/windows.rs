@@ -1,0 +1,297 @@
+//! Memory that is lent as it must not be, or to somebody who does with it what he must not.
+//!
+//! `hostile windows [ROUNDS]` starts, for each kind, a server (`hostile borrow NAME`) and a caller (`hostile lend KIND NAME`), and counts what is lost
+//! afterwards. The caller judges what it sees, and ends with 0 if all is as it must be.
+
+use crate::judge::Judge;
+use alloc::format;
+use alloc::vec;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use pebble::abi::{map, status};
+use pebble::api;
+use pebble::buffer::{self, Buffer, Window};
+use pebble::portal::{Broken, call, time};
+use pebble::process::Child;
+
+const PAGE: u64 = map::PAGE;
+const MILLISECOND: u64 = 10_000;
+
+/// What a kind needs: its name, what the caller ends with, and what it does with the server's name.
+struct Kind {
+    name: &'static str,
+    ends: i64,
+    act: fn(&str) -> Result<bool, i64>,
+}
+
+const HOSTILE: &[Kind] = &[
+    Kind {
+        name: "unmapped",
+        ends: 0,
+        act: |to| refused(to, "w", &[0x0700_0000, map::WINDOWS_VA, 0x3fff_f000]),
+    },
+    Kind { name: "wrapped", ends: 0, act: wrapped },
+    Kind { name: "foreign", ends: 0, act: foreign },
+    Kind { name: "read-only", ends: 0, act: read_only },
+    Kind { name: "size", ends: 0, act: wrong_size },
+    Kind { name: "write", ends: 0, act: |to| killed(to, "write") },
+    Kind { name: "late", ends: 0, act: late },
+    Kind { name: "dies", ends: 7, act: |to| meanwhile(to, exits) },
+    Kind { name: "shrinks", ends: 0, act: |to| meanwhile(to, shrinks) },
+    Kind { name: "tears", ends: 0, act: |to| meanwhile(to, tears) },
+];
+
+const LENT: &[Kind] = &[
+    Kind { name: "lent", ends: 0, act: lent },
+    Kind { name: "long", ends: 0, act: long },
+    Kind { name: "moved", ends: 0, act: moved },
+];
+
+/// `which`: `hostile` or `lent`.
+pub fn all(judge: &mut Judge, which: &str, rounds: u32) {
+    let kinds = if which == "lent" { LENT } else { HOSTILE };
+    let round = |judge: &mut Judge| kinds.iter().for_each(|kind| one(judge, kind));
+    round(judge);
+    round(judge);
+    let before = judge.resources();
+    (0..rounds).for_each(|_| round(judge));
+    let after = judge.settled(before);
+    judge.check("nothing leaks", before == after, || format!("before {before:?}, after {after:?}"));
+}
+
+fn one(judge: &mut Judge, kind: &Kind) {
+    static SERIAL: AtomicU64 = AtomicU64::new(0);
+    let name = format!("b{}.{}", api::get_asid(), SERIAL.fetch_add(1, Relaxed));
+    let Ok(server) = Child::run("/bin/hostile", &["hostile", "borrow", &name]) else {
+        return judge.check(kind.name, false, || "the server did not start".into());
+    };
+    let ready = judge.await_portal(&format!("{name}.ready"));
+    let ended = Child::run("/bin/hostile", &["hostile", "lend", kind.name, &name]).and_then(|c| c.wait());
+    judge.check(kind.name, ended == Ok(kind.ends), || format!("ended with {ended:?}"));
+    let _ = ready.map(|index| api::portal_close(index, 1));
+    let _ = server.kill();
+    let _ = server.wait();
+}
+
+// --- the server ------------------------------------------------------------------------------
+
+static KEPT: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn read(address: u64) -> i64 {
+    Window::page(address).and_then(|w| w.word(0)).map_or(-1, |word| word as i64)
+}
+
+extern "C" fn write(address: u64) -> i64 {
+    Window::page(address).and_then(|w| w.set_word(0, 42)).map_or(-1, |()| 0)
+}
+
+/// The last word of a window of 16 pages.
+extern "C" fn write16(address: u64) -> i64 {
+    let window = Window::pages(address, 16);
+    window.and_then(|w| w.set_word(16 * PAGE as usize - 8, 43)).map_or(-1, |()| 0)
+}
+
+extern "C" fn keep(address: u64) -> i64 {
+    KEPT.store(address, Relaxed);
+    0
+}
+
+extern "C" fn touch_kept() -> i64 {
+    write(KEPT.load(Relaxed))
+}
+
+/// Long enough for the caller's second thread.
+extern "C" fn slow(address: u64) -> i64 {
+    let _ = api::hrsleep(time() + 5 * MILLISECOND);
+    i64::from(read(address) == -1 && write(address) == -1)
+}
+
+extern "C" fn give(to: u64) -> i64 {
+    let words = [KEPT.load(Relaxed), to];
+    match api::portal_open("vm.window_move").map(|index| (index, call(index, words))) {
+        Ok((index, answer)) => {
+            let _ = api::portal_close(index, 1);
+            answer.unwrap_or(-1)
+        }
+        Err(error) => -error,
+    }
+}
+
+extern "C" fn ready() -> i64 {
+    0
+}
+
+pub fn borrow(name: &str) -> i64 {
+    type Entry = extern "C" fn(u64) -> i64;
+    let entries: [(&str, &str, Entry); 10] = [
+        ("w", "npw", read),
+        ("set", "npw", write),
+        ("r", "npr", read),
+        ("write", "npr", write),
+        ("w16", "npw16", write16),
+        ("keep", "npw", keep),
+        ("slow", "npw", slow),
+        ("t", "npt", keep),
+        ("g", "npg", give),
+        ("rw", "smw", write),
+    ];
+    let offer =
+        |what: &str, spec, entry: u64| api::portal_register(&format!("{name}.{what}"), spec, entry, 0);
+    for (what, spec, entry) in entries {
+        if offer(what, spec, entry as usize as u64).is_err() {
+            return 98;
+        }
+    }
+    let plain: extern "C" fn() -> i64 = touch_kept;
+    let last: extern "C" fn() -> i64 = ready;
+    if offer("late", "np", plain as usize as u64).is_err()
+        || offer("ready", "np", last as usize as u64).is_err()
+    {
+        return 98;
+    }
+    loop {
+        let _ = api::hrsleep(u64::MAX >> 1);
+    }
+}
+
+// --- the caller ------------------------------------------------------------------------------
+
+pub fn lend(kind: &str, name: &str) -> i64 {
+    let Some(kind) = HOSTILE.iter().chain(LENT).find(|k| k.name == kind) else { return 2 };
+    match (kind.act)(name) {
+        Ok(true) => 0,
+        Ok(false) => 1,
+        Err(error) => error,
+    }
+}
+
+fn portal(to: &str, what: &str) -> Result<usize, i64> {
+    api::portal_open(&format!("{to}.{what}"))
+}
+
+fn ask(to: &str, what: &str, address: u64) -> Result<Result<i64, Broken>, i64> {
+    portal(to, what).map(|index| call(index, [address]))
+}
+
+/// A page of this domain's own, that nothing else lies in.
+fn page() -> u64 {
+    let bytes = vec![7u8; 2 * PAGE as usize].leak();
+    (bytes.as_ptr() as u64).next_multiple_of(PAGE)
+}
+
+/// Before the callee runs, with the caller named.
+fn is_refusal(answer: Result<i64, Broken>) -> bool {
+    let wanted = status::WINDOW | u64::from(api::get_asid()) << 16;
+    answer == Err(Broken(wanted))
+}
+
+fn refused(to: &str, what: &str, addresses: &[u64]) -> Result<bool, i64> {
+    let index = portal(to, what)?;
+    Ok(addresses.iter().all(|at| is_refusal(call(index, [*at]))))
+}
+
+fn wrapped(to: &str) -> Result<bool, i64> {
+    let wild = [u64::MAX, u64::MAX - PAGE + 1, 1 << 63, 1 << 40, map::USER_END, map::USER_END - 1];
+    Ok(refused(to, "w", &wild)?
+        && refused(to, "r", &wild)?
+        && refused(to, "w16", &wild)?
+        && refused(to, "t", &wild)?)
+}
+
+/// The portal table, the gate, the nucleus, another domain's stack and code.
+fn foreign(to: &str) -> Result<bool, i64> {
+    let others =
+        [0, 8, map::GATE_VA, map::NUCLEUS_VA, map::DIRECT_VA, map::stack_top(1, 0) - 8, map::DEVICE_VA];
+    Ok(refused(to, "w", &others)? && refused(to, "t", &others)?)
+}
+
+fn read_only(to: &str) -> Result<bool, i64> {
+    let text = map::IMAGE_VA;
+    Ok(refused(to, "w", &[text])? && refused(to, "t", &[text])? && ask(to, "r", text)?.is_ok())
+}
+
+fn wrong_size(to: &str) -> Result<bool, i64> {
+    let (small, large) = (Buffer::new(15)?, Buffer::new(17)?);
+    let inside = Buffer::new(16)?;
+    let addresses = [small.address(), large.address(), inside.address() + PAGE, page()];
+    Ok(refused(to, "w16", &addresses)? && ask(to, "w16", inside.address())? == Ok(0))
+}
+
+/// The server dies of it, and the call says so.
+fn killed(to: &str, what: &str) -> Result<bool, i64> {
+    let answer = ask(to, what, page())?;
+    Ok(matches!(answer, Err(broken) if status::code(broken.0) == status::DEAD))
+}
+
+fn late(to: &str) -> Result<bool, i64> {
+    let mine = page();
+    if ask(to, "keep", mine)? != Ok(0) {
+        return Ok(false);
+    }
+    let before = first_byte(to, mine)?;
+    let dead = matches!(ask(to, "late", 0)?, Err(broken) if status::code(broken.0) == status::DEAD);
+    Ok(dead && before == 0x0707_0707_0707_0707)
+}
+
+fn first_byte(to: &str, address: u64) -> Result<i64, i64> {
+    ask(to, "w", address)?.map_err(|_| 5)
+}
+
+static TORN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// The server holds the window while a second thread takes the page away.
+fn meanwhile(to: &str, act: extern "C" fn(u64)) -> Result<bool, i64> {
+    let end = api::sbrk(0)?;
+    let mine = end.next_multiple_of(PAGE);
+    api::sbrk((mine + PAGE - end) as i64)?;
+    TORN[0].store(portal(to, "t")?, Relaxed);
+    TORN[1].store(mine as usize, Relaxed);
+    let index = portal(to, "slow")?;
+    api::thread_create(act, mine, 0)?;
+    let answer = call(index, [mine]);
+    // The server saw no fault, and serves on.
+    Ok(answer == Ok(0) && ask(to, "w", page())? == Ok(0x0707_0707_0707_0707))
+}
+
+fn pause() {
+    let _ = api::hrsleep(time() + MILLISECOND);
+}
+
+extern "C" fn exits(_: u64) {
+    pause();
+    api::exit(7);
+}
+
+extern "C" fn shrinks(_: u64) {
+    pause();
+    let _ = api::sbrk(-(PAGE as i64));
+}
+
+extern "C" fn tears(address: u64) {
+    pause();
+    let _ = call(TORN[0].load(Relaxed), [address]);
+}
+
+/// What is lent is seen and changed, by several calls and states.
+fn lent(to: &str) -> Result<bool, i64> {
+    let mine = page();
+    let mut good = ask(to, "r", mine)? == Ok(0x0707_0707_0707_0707);
+    for what in ["set", "rw"] {
+        good &= ask(to, what, mine + 8)? == Ok(0) && ask(to, "w", mine + 8)? == Ok(42);
+    }
+    Ok(good && ask(to, "r", mine)? == Ok(0x0707_0707_0707_0707))
+}
+
+fn long(to: &str) -> Result<bool, i64> {
+    let own = Buffer::new(16)?;
+    let answer = ask(to, "w16", own.address())?;
+    Ok(answer == Ok(0) && own.window().word(16 * PAGE as usize - 8) == Ok(43))
+}
+
+/// A page goes, is gone, and comes back as it was.
+fn moved(to: &str) -> Result<bool, i64> {
+    let mine = page();
+    let place = buffer::place(1)?;
+    let gone = ask(to, "t", mine)? == Ok(0) && refused(to, "w", &[mine])?;
+    let back = ask(to, "g", place.address())? == Ok(0);
+    Ok(gone && back && place.window().word(8) == Ok(0x0707_0707_0707_0707))
+}

@@ -1,0 +1,200 @@
+//! `load-client N [restart]`: one of the clients. It calls without pause, and checks every answer, until the judge says stop; then it reports.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use pebble::abi::{errno, status};
+use pebble::api::{self, Errno};
+use pebble::io::{self, File};
+use pebble::link::Import;
+use pebble::portal::{Broken, call, time};
+use pebble_replace_test::MARKS;
+
+pebble::import! {
+    ADD = "counter.add";
+    FORGET = "counter.forget";
+    CLOCK = "clock.nanoseconds";
+    WORK = "fragile.work";
+    TICK = "judge.tick";
+    ENTER = "judge.enter";
+    LEAVE = "judge.leave";
+    REPORT = "judge.report";
+}
+pebble::program!(main);
+
+/// What everybody reads.
+const FILE: &str = "/share/lines";
+
+/// Bits of `Client::failed`: what went wrong at least once.
+const ADDED: u64 = 1;
+const CLOCKED: u64 = 2;
+const NAMED: u64 = 4;
+const FILED: u64 = 8;
+const WAITED: u64 = 16;
+const WROTE: u64 = 32;
+const SLEPT: u64 = 64;
+const WORKED: u64 = 128;
+
+struct Client {
+    number: u64,
+    console: File,
+    own: usize,
+    shared: usize,
+    adds: u64,
+    last: u64,
+    sum: Option<u64>,
+    written: u64,
+    dead: u64,
+    failures: u64,
+    failed: u64,
+}
+
+fn main() -> i64 {
+    let words: Vec<String> = io::args().collect();
+    let Some(number) = words.get(1).and_then(|w| w.parse::<u64>().ok()) else { return 2 };
+    let made = || -> Result<Client, Errno> {
+        Ok(Client {
+            number,
+            console: io::open("/dev/console")?,
+            own: api::sem_create(0)?,
+            shared: api::sem_open("judge.sem")?,
+            adds: 0,
+            last: 0,
+            sum: None,
+            written: 0,
+            dead: 0,
+            failures: 0,
+            failed: 0,
+        })
+    };
+    let Ok(mut client) = made() else { return 3 };
+    if words.len() > 2 {
+        client.run(Client::survive);
+    } else {
+        let _ = FORGET.call([]);
+        client.run(Client::work);
+    }
+    let Client { number, adds, written, dead, failures, failed, .. } = client;
+    let counted = if words.len() > 2 { dead } else { written };
+    let told = REPORT.call([number, adds, counted, failures, failed]);
+    i64::from(told != Ok(0) || failures != 0)
+}
+
+fn is(wanted: i64, answer: Result<i64, Broken>) -> bool {
+    answer == Ok(wanted)
+}
+
+impl Client {
+    fn run(&mut self, mut once: impl FnMut(&mut Client, u64)) {
+        let mut turn = 0;
+        while is(0, TICK.call([self.number])) {
+            once(self, turn);
+            turn += 1;
+        }
+    }
+
+    fn check(&mut self, what: u64, good: bool) {
+        if !good {
+            self.failures += 1;
+            self.failed |= what;
+        }
+    }
+
+    /// Something of everything; what takes long, less often.
+    fn work(&mut self, turn: u64) {
+        let answer = ADD.call([turn]);
+        self.adds += 1;
+        self.check(ADDED, is(self.adds as i64, answer));
+        let now = CLOCK.call([]).unwrap_or(-1);
+        self.check(CLOCKED, now >= self.last as i64);
+        self.last = now as u64;
+        let waited = api::sem_post(self.own).and_then(|_| api::sem_wait(self.own));
+        self.check(WAITED, waited.is_ok());
+        api::yield_now();
+        match turn % 16 {
+            3 | 11 => self.exclude(),
+            5 => self.names(),
+            7 => self.read(),
+            9 => self.write(),
+            13 => self.sleep(),
+            _ => {}
+        }
+    }
+
+    /// At most one client is between the two calls.
+    fn exclude(&mut self) {
+        let good = api::sem_wait(self.shared).is_ok() && is(0, call_import(&ENTER));
+        api::yield_now();
+        let left = is(1, call_import(&LEAVE));
+        self.check(WAITED, good && left && api::sem_post(self.shared).is_ok());
+    }
+
+    fn names(&mut self) {
+        let wall = || -> Result<bool, Errno> {
+            let index = api::portal_open("clock.wall")?;
+            let good = call(index, []).is_ok_and(|now| now > 0);
+            api::portal_close(index, 1)?;
+            Ok(good && api::portal_open("no.such.name") == Err(errno::ENOENT))
+        };
+        let good = wall();
+        self.check(NAMED, good == Ok(true));
+    }
+
+    /// The same bytes each time.
+    fn read(&mut self) {
+        let sum = || -> Result<u64, Errno> {
+            let file = io::open(FILE)?;
+            let (mut bytes, mut sum) = ([0; 32], 0u64);
+            loop {
+                match file.read(&mut bytes)? {
+                    0 => break,
+                    count => sum = bytes[..count].iter().fold(sum, |s, b| s.wrapping_mul(31) + u64::from(*b)),
+                }
+            }
+            file.close();
+            Ok(sum)
+        };
+        match (sum(), self.sum) {
+            (Ok(sum), None) => self.sum = Some(sum),
+            (now, before) => self.check(FILED, now.ok() == before),
+        }
+    }
+
+    fn write(&mut self) {
+        let mark = MARKS[self.number as usize % MARKS.len()];
+        let good = self.console.write(&[mark]).is_ok();
+        self.written += 1;
+        self.check(WROTE, good);
+    }
+
+    fn sleep(&mut self) {
+        let until = time() + 100;
+        let slept = api::hrsleep(until);
+        self.check(SLEPT, slept.is_ok() && time() >= until);
+    }
+
+    /// Calls the component that dies; only that it is dead, with its number, excuses it.
+    fn survive(&mut self, turn: u64) {
+        self.adds += 1;
+        match WORK.call([turn]) {
+            Ok(answer) => self.check(WORKED, answer == turn as i64 + 1),
+            Err(Broken(status)) => {
+                let code = status::code(status);
+                self.check(
+                    WORKED,
+                    (code == status::DEAD || code == status::CLOSED) && status::domain(status) != 0,
+                );
+                self.dead += 1;
+                let _ = api::hrsleep(time() + 1000);
+            }
+        }
+    }
+}
+
+fn call_import(import: &Import) -> Result<i64, Broken> {
+    import.call([])
+}

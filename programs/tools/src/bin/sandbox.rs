@@ -1,0 +1,67 @@
+//! `sandbox --allow NAMES PROGRAM ARGUMENTS`: the program may call, and open, the interfaces that are named, and no others. The first refusal of
+//! each is told on standard error; the program gets -EACCES.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use pebble::abi::errno;
+use pebble::control::Answer;
+use pebble::sync::Lock;
+use pebble_tools::{calls, rules, under};
+
+pebble::program!(main);
+pebble::handler!(entry = check);
+
+static ALLOWED: Lock<String> = Lock::new(String::new());
+/// What has been refused, so that a program that tries again does not fill the console.
+static REFUSED: Lock<Vec<String>> = Lock::new(Vec::new());
+/// Refusals that are told one by one.
+const TOLD: usize = 64;
+
+fn check(index: usize, p: [u64; 5]) -> Answer {
+    let name = under::name(index);
+    // Opening an interface is as good as calling it. Semaphores belong to whoever may make them.
+    let wanted = match name.as_str() {
+        "pm.open" => calls::text(&p[..3]),
+        "semaphore.p" | "semaphore.v" => "pm.sem_create".into(),
+        _ => name.clone(),
+    };
+    let allowed = rules::ENDS.contains(&wanted.as_str()) || rules::allows(&ALLOWED.lock(), &wanted);
+    if allowed {
+        return under::pass(index, &name, p);
+    }
+    let first = {
+        let mut refused = REFUSED.lock();
+        let first = refused.len() < TOLD && !refused.contains(&wanted);
+        if first {
+            refused.push(wanted.clone());
+        }
+        first
+    };
+    if first {
+        under::say(&format!("sandbox: refused {}: {wanted} is not allowed\n", calls::call(&name, &p)));
+    }
+    (-errno::EACCES).into()
+}
+
+fn main() -> i64 {
+    let mut arguments: Vec<String> = pebble::io::args().skip(1).collect();
+    if arguments.len() < 3 || arguments[0] != "--allow" {
+        return under::usage(
+            "sandbox --allow NAME[,NAME...] PROGRAM [ARGUMENT...], where file.* names all that begin so",
+        );
+    }
+    *ALLOWED.lock() = arguments.remove(1);
+    let prepared = under::prepare(|| {
+        ALLOWED.prepare();
+        REFUSED.prepare();
+        Ok(())
+    });
+    let result = prepared.and_then(|(ready, ())| under::run(&ready, &arguments[1..], entry, |_| ()));
+    under::end("sandbox", result)
+}

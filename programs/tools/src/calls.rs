@@ -1,0 +1,230 @@
+//! What a call means: the interface behind an index, learnt from the calls that open portals, and its words.
+//!
+//! A controller sees every call of a program, those by which it opens portals too; so it needs no right to look into the portal manager, and works
+//! within other controllers. What a server puts into the program's table without being asked by name has no name here.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+use pebble_abi::control::BEHALF;
+use pebble_abi::{errno, link, status, sys};
+
+/// Words of a call.
+pub type Words = [u64; 5];
+
+/// A portal's interface while it has this index, and how often it was called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Portal {
+    pub index: usize,
+    pub name: String,
+    pub calls: u64,
+}
+
+/// The portals of a program.
+#[derive(Default)]
+pub struct Portals {
+    now: Vec<Portal>,
+    /// Those that were called and are closed.
+    past: Vec<Portal>,
+    /// First of the portals on behalf; 0: not known. A program that is a controller itself calls these for its children.
+    behalf: usize,
+}
+
+/// For portals that were not opened by name.
+pub const NAMELESS: &str = "?";
+
+impl Portals {
+    pub const fn new() -> Self {
+        Portals { now: Vec::new(), past: Vec::new(), behalf: 0 }
+    }
+
+    /// The portals on behalf begin there.
+    pub fn set_behalf(&mut self, first: usize) {
+        self.behalf = first;
+    }
+
+    /// The interface behind an index.
+    pub fn name(&self, index: usize) -> &str {
+        let opened = self.now.iter().find(|p| p.index == index).map(|p| p.name.as_str());
+        let on_behalf = index.checked_sub(self.behalf).filter(|_| self.behalf > 0);
+        let index = on_behalf.and_then(|place| BEHALF.get(place)).copied().unwrap_or(index);
+        let born = || sys::ALL.iter().find(|(i, ..)| *i == index).map(|(_, _, name, _)| *name);
+        opened.or_else(born).unwrap_or(NAMELESS)
+    }
+
+    /// One more call.
+    pub fn count(&mut self, index: usize) {
+        if let Some(portal) = self.now.iter_mut().find(|p| p.index == index) {
+            portal.calls += 1;
+        } else {
+            self.now.push(Portal { index, name: self.name(index).into(), calls: 1 });
+        }
+    }
+
+    /// Learns from a call that took place: its index, words and answer.
+    pub fn learn(&mut self, index: usize, p: &Words, answer: i64) {
+        let Ok(made) = usize::try_from(answer) else { return };
+        let name: &str = self.name(index);
+        match name {
+            "pm.open" => {
+                let name = text(&p[..3]);
+                self.set(made, name);
+            }
+            "pm.sem_create" | "pm.sem_open" => {
+                self.set(made, "semaphore.p".into());
+                self.set(made + 1, "semaphore.v".into());
+            }
+            "pm.close" => {
+                for index in p[0]..p[0].saturating_add(p[1].min(4096)) {
+                    self.drop(index as usize);
+                }
+            }
+            "file.open" | "file.create" | "console.open" | "pipe.open" => {
+                let server = String::from(name.split('.').next().unwrap_or_default());
+                for (n, what) in ["read", "write", "seek", "close"].into_iter().enumerate() {
+                    self.set(made + n, format!("{server}.{what}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn drop(&mut self, index: usize) {
+        if let Some(at) = self.now.iter().position(|p| p.index == index) {
+            let portal = self.now.swap_remove(at);
+            if portal.calls > 0 {
+                self.past(portal);
+            }
+        }
+    }
+
+    /// One line for each interface that an index has had.
+    fn past(&mut self, portal: Portal) {
+        match self.past.iter_mut().find(|p| p.index == portal.index && p.name == portal.name) {
+            Some(same) => same.calls += portal.calls,
+            None => self.past.push(portal),
+        }
+    }
+
+    fn set(&mut self, index: usize, name: String) {
+        self.drop(index);
+        self.now.push(Portal { index, name, calls: 0 });
+    }
+
+    /// Index, interface and calls of everything that was called, by index; and the sum.
+    pub fn table(&self) -> String {
+        let mut all = Portals { past: self.past.clone(), ..Portals::new() };
+        self.now.iter().filter(|p| p.calls > 0).for_each(|p| all.past(p.clone()));
+        let mut rows = all.past;
+        rows.sort_by(|a, b| (a.index, &a.name).cmp(&(b.index, &b.name)));
+        let mut table = String::from("index  interface                 calls\n");
+        for row in &rows {
+            let _ = writeln!(table, "{:>5}  {:<24}{:>7}", row.index, row.name, row.calls);
+        }
+        let sum: u64 = rows.iter().map(|row| row.calls).sum();
+        let _ = writeln!(table, "       {:<24}{sum:>7}", "all");
+        table
+    }
+}
+
+/// The text in words: up to the first zero byte.
+pub fn text(words: &[u64]) -> String {
+    let mut bytes = [0; link::PATHLEN];
+    let len = link::unpack(words, &mut bytes);
+    String::from_utf8_lossy(&bytes[..len]).into_owned()
+}
+
+/// What a word, or several, say.
+#[derive(Clone, Copy)]
+enum Word {
+    Number,
+    Hex,
+    /// A name or path in so many words.
+    Text(usize),
+    /// So many bytes as the word before says, in the words that are left; in its bits from there on.
+    Bytes(u32),
+}
+
+/// The words of the interfaces that every program knows.
+fn words(name: &str) -> Option<&'static [Word]> {
+    use Word::{Bytes, Hex, Number, Text};
+    Some(match name {
+        "nucleus.get_asid"
+        | "nucleus.get_thread_id"
+        | "nucleus.hrtime"
+        | "scheduler.yield"
+        | "scheduler.thread_exit"
+        | "semaphore.p"
+        | "semaphore.v"
+        | "pipe.create"
+        | "vm.stats"
+        | "pm.stats"
+        | "clock.nanoseconds"
+        | "clock.wall" => &[],
+        "scheduler.sleep" | "process.exit" | "process.start" | "process.wait" | "process.kill"
+        | "vm.sbrk" | "process.list" | "name.list" => &[Number],
+        "vm.thread_create" => &[Hex, Hex, Number],
+        "pm.open" | "pm.sem_open" | "pm.interface" => &[Text(3)],
+        "pm.register" => &[Text(3), Text(1), Hex],
+        "pm.sem_create" | "pm.remove" | "pm.close" => &[Number, Number],
+        "pm.create" => &[Number, Number, Hex],
+        "pm.sem_publish" => &[Number, Text(3)],
+        "pm.control" | "process.control" => &[Hex, Hex, Hex, Hex],
+        "file.open" | "file.create" | "file.remove" | "console.open" | "pipe.open" | "process.spawn" => {
+            &[Text(5)]
+        }
+        "process.argument" => &[Hex, Bytes(16)],
+        "process.stdio" => &[Hex, Text(3)],
+        _ => match name.rsplit('.').next()? {
+            "read" => &[Number],
+            "write" => &[Number, Bytes(0)],
+            "seek" => &[Number, Number],
+            "close" => &[],
+            _ => return None,
+        },
+    })
+}
+
+/// A call as text: the interface, its words.
+pub fn call(name: &str, p: &Words) -> String {
+    let mut out = format!("{name}(");
+    let mut at = 0;
+    let unknown: Vec<Word> =
+        (0..p.iter().rposition(|w| *w != 0).map_or(0, |n| n + 1)).map(|_| Word::Hex).collect();
+    for (n, word) in words(name).unwrap_or(&unknown).iter().enumerate() {
+        let comma = if n > 0 { ", " } else { "" };
+        let _ = match word {
+            Word::Number => write!(out, "{comma}{}", p[at] as i64),
+            Word::Hex => write!(out, "{comma}{:#x}", p[at]),
+            Word::Text(count) => write!(out, "{comma}{:?}", text(&p[at..at + count])),
+            Word::Bytes(shift) => write!(out, "{comma}{:?}", bytes(&p[at..], (p[at - 1] >> shift) as usize)),
+        };
+        at += if let Word::Text(count) = word { *count } else { 1 };
+    }
+    out.push(')');
+    out
+}
+
+fn bytes(words: &[u64], count: usize) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).take(count).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The answer as text; what was read, too.
+pub fn answer(name: &str, value: i64, broken: u64, more: &[u64]) -> String {
+    if broken != 0 {
+        return format!("broken: status {}, domain {}", status::code(broken), status::domain(broken));
+    }
+    match value {
+        ..0 => format!("{value} ({})", error(-value)),
+        _ if name.ends_with(".read") => format!("{value} {:?}", bytes(more, value as usize)),
+        0..0x1_0000 => format!("{value}"),
+        _ => format!("{value:#x}"),
+    }
+}
+
+/// The name of an error number.
+pub fn error(number: i64) -> &'static str {
+    errno::ALL.iter().find(|(_, n, _)| *n == number).map_or("no known error", |(name, ..)| name)
+}

@@ -1,0 +1,135 @@
+//! The supervisor: puts a new instance in the place of a component that has died, as the policy says.
+//!
+//! Restarts are made one after the other: a pause of `backoff` delays those of others too. Clients of the dead are answered `CLOSED` with
+//! its number until the new instance is there, or for good.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use pebble::abi::link::{pack, unpack};
+use pebble::abi::{errno, map};
+use pebble::api::{self, Errno};
+use pebble::io;
+use pebble::link::Import;
+use pebble::portal::time;
+use pebble_supervisor::{History, Kind, Policy, Verdict, parse};
+
+pebble::import! {
+    REPLACE = "process.replace";
+    KEEP = "process.keep";
+    FALLEN = "process.fallen";
+}
+pebble::component!(main);
+
+/// The policy; what a system adds to that of the system that it includes.
+const FILES: [&str; 2] = ["etc/supervisor", "etc/supervisor.more"];
+
+fn main() -> i64 {
+    let mut watched: Vec<(Policy, History)> = Vec::new();
+    for file in FILES {
+        let Ok(text) = read(file) else { continue };
+        let (policies, wrong) = parse(&text);
+        wrong.iter().for_each(|line| say(&format!("{file}:{line}: not a policy")));
+        for policy in policies {
+            if policy.kind != Kind::Never {
+                if let Err(error) = keep(&policy.component, true) {
+                    say(&format!("{}: {}", policy.component, errno::text(error)));
+                }
+            }
+            watched.push((policy, History::default()));
+        }
+    }
+    loop {
+        if let Ok((domain, [a, b, ..])) = FALLEN.call_wide([])
+            && domain >= 0
+        {
+            let mut bytes = [0; 16];
+            let len = unpack(&[a, b], &mut bytes);
+            let name = core::str::from_utf8(&bytes[..len]).unwrap_or_default();
+            // A longer name is known by its beginning.
+            match watched.iter_mut().find(|(policy, _)| policy.component.get(..len) == Some(name)) {
+                Some((policy, history)) => attend(policy, history, domain),
+                None => say(&format!("{name} has died: no policy")),
+            }
+        }
+    }
+}
+
+fn attend(policy: &Policy, history: &mut History, dead: i64) {
+    let name = &policy.component;
+    loop {
+        match history.died(policy, time()) {
+            Verdict::GiveUp => {
+                let _ = keep(name, false);
+                return say(&format!(
+                    "{name} (domain {dead}) has died: giving up after {} restarts",
+                    policy.limit
+                ));
+            }
+            Verdict::Restart(pause) => {
+                if pause > 0 {
+                    let _ = api::hrsleep(time() + pause);
+                }
+                match replace(policy) {
+                    Ok(domain) => {
+                        return say(&format!("{name} (domain {dead}) has died: domain {domain} now"));
+                    }
+                    Err(error) => {
+                        say(&format!("{name}: {}: {}", policy.path, errno::text(error)));
+                        let _ = api::hrsleep(time() + map::TIME_HZ / 100);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn call(service: &Import, p: [u64; 5]) -> Result<u64, Errno> {
+    match service.call(p) {
+        Ok(value) if value >= 0 => Ok(value as u64),
+        Ok(error) => Err(-error),
+        Err(_) => Err(errno::EIO),
+    }
+}
+
+fn keep(component: &str, keep: bool) -> Result<(), Errno> {
+    let [a, b] = pack::<2>(component).ok_or(errno::ENAMETOOLONG)?;
+    call(&KEEP, [a, b, keep.into(), 0, 0]).map(|_| ())
+}
+
+fn replace(policy: &Policy) -> Result<u64, Errno> {
+    let [a, b] = pack::<2>(&policy.component).ok_or(errno::ENAMETOOLONG)?;
+    let [c, d, e] = pack::<3>(&policy.path).ok_or(errno::ENAMETOOLONG)?;
+    call(&REPLACE, [a, b, c, d, e])
+}
+
+/// A whole text.
+fn read(path: &str) -> Result<String, Errno> {
+    let file = io::open(path)?;
+    let (mut text, mut bytes) = (Vec::new(), [0; 32]);
+    loop {
+        match file.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(count) => text.extend_from_slice(&bytes[..count]),
+            Err(error) => {
+                file.close();
+                return Err(error);
+            }
+        }
+    }
+    file.close();
+    String::from_utf8(text).map_err(|_| errno::EINVAL)
+}
+
+/// A line on the console, opened for it: it may be another one each time.
+fn say(line: &str) {
+    if let Ok(console) = io::open("/dev/console") {
+        let _ = console.write(format!("supervisor: {line}\n").as_bytes());
+        console.close();
+    }
+}

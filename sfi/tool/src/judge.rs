@@ -1,0 +1,77 @@
+//! `pebble sfi verify`: what the runtime would say of a file, and how fast the verifier says it.
+
+use pebble_sfi_runtime::{Image, Level, LoadError, Module};
+use pebble_sfi_verify as verifier;
+use std::time::Instant;
+
+/// Text that is judged for the measurement, in bytes.
+const ENOUGH: usize = 64 << 20;
+
+/// Judges each file; one that is refused makes the command fail.
+pub fn command(files: &[String]) -> Result<(), String> {
+    if files.is_empty() {
+        return Err("usage: pebble sfi verify FILE...".into());
+    }
+    let mut refused = 0;
+    for file in files {
+        let bytes = std::fs::read(file).map_err(|e| format!("{file}: {e}"))?;
+        match Module::load(file, bytes.clone()) {
+            Ok(module) => {
+                let level = if module.level == Level::Write { "write" } else { "full" };
+                let text = module.text.len();
+                println!(
+                    "{file}: accepted at level {level}: {text} bytes of code, {} exports, {} imports, {:.0} MB/s",
+                    module.exports.len(),
+                    module.imports.len(),
+                    rate(&bytes)
+                );
+            }
+            Err(LoadError::Refused(why)) => {
+                refused += 1;
+                println!("{file}: refused: {why}{}", place(&bytes, &why));
+            }
+            Err(error) => {
+                refused += 1;
+                println!("{file}: refused: {error}");
+            }
+        }
+    }
+    if refused == 0 { Ok(()) } else { Err(format!("{refused} of {} files refused", files.len())) }
+}
+
+/// Megabytes of code a second: the quickest of many rounds.
+fn rate(file: &[u8]) -> f64 {
+    let Ok(image) = Image::parse(file) else { return 0.0 };
+    let exports: Vec<u32> = image.exports.iter().map(|e| e.entry).collect();
+    let module = verifier::Module {
+        level: if image.level == Level::Write { verifier::Level::Write } else { verifier::Level::Full },
+        text: image.text_bytes,
+        text_at: image.text.start,
+        ftab_size: image.ftab_bytes,
+        rodata: image.rodata_bytes,
+        rodata_at: image.rodata.start,
+        data: image.data.clone(),
+        facts: image.facts,
+        exports: &exports,
+        imports: image.imports.len() as u32,
+    };
+    let mut scratch = vec![0; verifier::scratch_words(image.text_bytes.len())];
+    let mut best = f64::INFINITY;
+    for _ in 0..(ENOUGH / image.text_bytes.len().max(1)).clamp(3, 1000) {
+        let begin = Instant::now();
+        if verifier::verify(&module, &mut scratch).is_err() {
+            return 0.0;
+        }
+        best = best.min(begin.elapsed().as_secs_f64());
+    }
+    image.text_bytes.len() as f64 / 1e6 / best
+}
+
+/// ` (function+offset)` for the address that a refusal begins with.
+fn place(file: &[u8], why: &str) -> String {
+    let address =
+        why.split(':').next().and_then(|a| u32::from_str_radix(a.trim_start_matches("0x"), 16).ok());
+    let (Some(at), Ok(image)) = (address, Image::parse(file)) else { return String::new() };
+    let symbol = image.symbols.iter().filter(|s| s.at <= at).max_by_key(|s| s.at);
+    symbol.map_or(String::new(), |s| format!(" (in {}+{:#x})", s.name, at - s.at))
+}

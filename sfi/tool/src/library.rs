@@ -1,0 +1,54 @@
+//! The C library of fault domains: which headers a compilation sees, and what a link gets.
+//!
+//! `PEBBLE_SFI_LIBC` names the directory where `pebble sfi libc` has put it, with a directory for each level. Without it the
+//! tool chain is freestanding: that is how the library itself is compiled.
+
+use crate::cc::{Compiler, Error};
+use crate::elf::Elf;
+use pebble_sfi_rewrite::Level;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub struct Library {
+    /// With `include` and `lib`.
+    install: PathBuf,
+}
+
+impl Library {
+    /// The library of a level, if there is one.
+    pub fn find(level: Level) -> Option<Library> {
+        let root = PathBuf::from(std::env::var_os("PEBBLE_SFI_LIBC")?);
+        let room = if level == Level::Write { "write" } else { "full" };
+        let install = root.join(room).join("install");
+        install.join("lib/libc.a").exists().then_some(Library { install })
+    }
+
+    /// Its headers instead of the host's; the compiler's own stay.
+    pub fn headers(&self, compiler: Compiler) -> Result<Vec<String>, Error> {
+        let include = |directory: &Path| ["-isystem".to_string(), directory.display().to_string()];
+        let own = include(&self.install.join("include"));
+        if compiler == Compiler::Clang {
+            return Ok([vec!["-nostdlibinc".to_string()], own.to_vec()].concat());
+        }
+        let asked = Command::new("gcc").arg("-print-file-name=include").output();
+        let asked = asked.map_err(|e| Error::Io("gcc".into(), e))?;
+        let theirs = PathBuf::from(String::from_utf8_lossy(&asked.stdout).trim());
+        Ok([vec!["-nostdinc".to_string()], own.to_vec(), include(&theirs).to_vec()].concat())
+    }
+
+    /// What a link of these files needs, before and after them: a program its beginning too.
+    pub fn around(&self, program: bool) -> (Vec<String>, Vec<String>) {
+        let file = |name: &str| self.install.join("lib").join(name).display().to_string();
+        let first = if program { vec![file("crt1.o")] } else { Vec::new() };
+        (first, vec![format!("-L{}", self.install.join("lib").display()), file("libc.a")])
+    }
+}
+
+/// Is there a `main` in one of these object files? Then they are a program, and not a library of functions to be called.
+pub fn is_program(files: &[String]) -> bool {
+    let defines_main = |file: &String| {
+        let symbols = Elf::parse(std::fs::read(file).ok()?).ok()?.symbols().ok()?;
+        symbols.iter().any(|(name, _)| name == "main$code").then_some(())
+    };
+    files.iter().any(|file| defines_main(file).is_some())
+}

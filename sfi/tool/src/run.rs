@@ -1,0 +1,87 @@
+//! `pebble sfi run`: a command-line program in a fault domain, with what its user grants it and nothing else.
+
+use pebble_sfi_runtime::{Policy, RunError, run};
+use std::path::Path;
+use std::time::Duration;
+
+pub const USAGE: &str = "usage: pebble sfi run [OPTIONS] FILE ARGUMENTS
+  --dir [NAME=]PATH[:ro]  the files below PATH, which the program knows as NAME (default: PATH itself, and relative paths if
+                          the current directory is in it); `:ro`: it cannot change them
+  --allow sleep           it may wait
+  --env NAME[=VALUE]      a variable; without a value, ours
+  --memory MIB            at most so much memory (default 1024)
+  --time MILLISECONDS     ends it after so long
+  --fence                 a seccomp filter around it as well";
+/// Nothing was run, or the program died: unlike most exit codes of programs.
+const DIED: u8 = 125;
+
+/// The exit code of the program.
+pub fn command(args: &[String]) -> Result<u8, String> {
+    let mut policy = Policy::program();
+    let mut time = None;
+    let mut at = 0;
+    while let Some(option) = args.get(at).filter(|a| a.starts_with("--")) {
+        at += 1;
+        if option == "--" {
+            break;
+        }
+        if option == "--fence" {
+            policy = policy.fence();
+            continue;
+        }
+        let (name, value) = match option.split_once('=') {
+            Some((name, value)) => (name, value.to_string()),
+            None => {
+                at += 1;
+                let value = args.get(at - 1).ok_or_else(|| format!("{option} needs a value\n{USAGE}"))?;
+                (option.as_str(), value.clone())
+            }
+        };
+        let number = || value.parse::<u64>().map_err(|_| format!("{name}: {value:?} is no number"));
+        policy = match name {
+            "--dir" => directory(policy, &value)?,
+            "--allow" if value == "sleep" => policy.allow(&value),
+            "--allow" => return Err(format!("--allow: there is only `sleep`, not {value:?}")),
+            "--memory" => policy.memory(number()? << 20),
+            "--env" if value.contains('=') => policy.variable(&value),
+            "--env" => match std::env::var(&value) {
+                Ok(ours) => policy.variable(&format!("{value}={ours}")),
+                Err(_) => policy,
+            },
+            "--time" => {
+                time = Some(Duration::from_millis(number()?));
+                policy
+            }
+            _ => return Err(format!("{name} is unknown\n{USAGE}")),
+        };
+    }
+    let program = &args[at..];
+    let file = program.first().ok_or(USAGE)?;
+    match run(file.as_ref(), program, policy, time) {
+        // As the kernel reports it: the low byte.
+        Ok(code) => Ok(code as u8),
+        Err(RunError::Load(error)) => Err(format!("{file}: {error}")),
+        Err(error) => {
+            eprintln!("pebble sfi run: {error}");
+            Ok(DIED)
+        }
+    }
+}
+
+/// `NAME=PATH:ro`, of which only the path must be there.
+fn directory(policy: Policy, text: &str) -> Result<Policy, String> {
+    let (text, writable) = text.strip_suffix(":ro").map_or((text, true), |text| (text, false));
+    let (name, path) = text.split_once('=').unwrap_or((text, text));
+    let failed = |e: std::io::Error| format!("--dir {path}: {e}");
+    let whole = Path::new(path).canonicalize().map_err(failed)?;
+    let mut policy = policy.directory(name, &whole, writable).map_err(failed)?;
+    if name == path {
+        // Then it may say the whole path as well, and from here, if that is inside, a relative one.
+        policy = policy.directory(&whole.to_string_lossy(), &whole, writable).map_err(failed)?;
+        let here = std::env::current_dir().unwrap_or_default();
+        if here.starts_with(&whole) {
+            policy = policy.directory(".", &here, writable).map_err(failed)?.current(&here.to_string_lossy());
+        }
+    }
+    Ok(policy)
+}
