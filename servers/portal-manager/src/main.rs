@@ -7,12 +7,16 @@
 
 mod behalf;
 
+extern crate alloc;
+
+use alloc::vec::Vec;
 use behalf::{control, control_new, on_behalf, subject};
 use pebble::abi::call::MAX_RESULTS;
 use pebble::abi::link::{pack, unpack};
 use pebble::abi::{errno, map, sys};
-use pebble::api::Errno;
+use pebble::api::{self, Errno};
 use pebble::link::{Import, More};
+use pebble::portal;
 use pebble::sync::{Guard, Lock};
 use pebble::window::{self, CODE, SHARED_DATA, TABLES, THREADS};
 use pebble_boot::BootInfo;
@@ -91,10 +95,14 @@ struct Real {
     bits: [u64; 4],
 }
 
+/// In the place of an error number: a server that is being replaced has not done what it was asked.
+const AGAIN: Errno = Errno::MAX;
+
 fn answer(import: &Import, p: [u64; 5]) -> Result<u64, Errno> {
-    match import.call(p) {
+    match portal::call_once(import.index(), p) {
         Ok(value) if value >= 0 => Ok(value as u64),
         Ok(error) => Err(-error),
+        Err(broken) if broken.moved() => Err(AGAIN),
         Err(_) => Err(errno::EIO),
     }
 }
@@ -197,22 +205,31 @@ fn manager() -> Result<Guard<'static, Option<Manager>>, i64> {
     Ok(guard)
 }
 
-/// One request: its result as the word that goes back.
-fn request(work: impl FnOnce(&mut Manager, &mut Real) -> Result<u64, i64>) -> i64 {
-    let outcome = manager().and_then(|mut guard| match guard.as_mut() {
-        Some(manager) => {
-            let machine = &mut Real { bits: [0; 4] };
-            manager.serving = 0;
-            let answer = work(manager, machine);
-            if manager.news() {
-                manager.announce(machine, current()?);
+/// One request: its result as the word that goes back. Where the name server is being replaced, the request is made anew, the lock given up in
+/// between: who replaces it needs the lock too.
+fn request(mut work: impl FnMut(&mut Manager, &mut Real) -> Result<u64, i64>) -> i64 {
+    loop {
+        let outcome = manager().and_then(|mut guard| match guard.as_mut() {
+            Some(manager) => {
+                let machine = &mut Real { bits: [0; 4] };
+                manager.serving = 0;
+                let answer = work(manager, machine);
+                if manager.news() {
+                    manager.announce(machine, current()?);
+                }
+                answer
             }
-            answer
+            None => Err(errno::EIO),
+        });
+        if outcome != Err(AGAIN) {
+            return outcome.map_or_else(|error| -error, |value| value as i64);
         }
-        None => Err(errno::EIO),
-    });
-    outcome.map_or_else(|error| -error, |value| value as i64)
+        let _ = api::hrsleep(portal::time() + PAUSE);
+    }
 }
+
+/// Ticks: a tenth of a millisecond.
+const PAUSE: u64 = 1000;
 
 /// The thread that asks, and the threads there are: for reading invocation stacks.
 fn survey(machine: &mut Real) -> Result<Current, i64> {
@@ -373,12 +390,16 @@ extern "C" fn domain_attach(asid: u64) -> i64 {
 }
 
 extern "C" fn retire(asid: u64) -> i64 {
-    request(|m, machine| {
-        let vacant = m.retire(machine, asid)?;
+    let mut vacant = Vec::new();
+    let outcome = request(|m, machine| {
+        vacant = m.retire(machine, asid)?;
+        Ok(0)
+    });
+    if outcome == 0 {
         pass(&vacant, NOBODY);
         let _ = WITHDRAW.call([asid, 0, 0, 0, 0]);
-        Ok(0)
-    })
+    }
+    outcome
 }
 
 extern "C" fn reclaim(asid: u64) -> i64 {
@@ -445,14 +466,16 @@ extern "C" fn prepare(asid: u64) -> i64 {
 }
 
 extern "C" fn commit(asid: u64) -> i64 {
-    request(|m, machine| {
-        let interfaces = m.commit(machine, asid)?;
-        pass(&interfaces, asid as u16);
+    let mut interfaces = Vec::new();
+    let outcome = request(|m, machine| {
+        interfaces = m.commit(machine, asid)?;
         Ok(0)
-    })
+    });
+    pass(&interfaces, asid as u16);
+    outcome
 }
 
-/// Tells the name server whose these interfaces are now.
+/// Tells the name server whose these interfaces are now. Without the lock: it may be the one that is being replaced.
 fn pass(interfaces: &[u16], owner: u16) {
     for interface in interfaces {
         let _ = PASS.call([u64::from(*interface), owner.into()]);
