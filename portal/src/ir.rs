@@ -53,6 +53,8 @@ pub struct Connection {
     pub constant: u64,
     /// Count calls in this counter (`map::counter_va`).
     pub counter: Option<u16>,
+    /// The callee answers for another portal: the status is what it leaves in `a1`, not 0. For stubs, which lead into a controller.
+    pub keeps_status: bool,
     /// All registered templates; the letters of the specification choose among them.
     pub templates: &'static [Template],
 }

@@ -84,7 +84,9 @@ impl Reason {
             Reason::Pool => "a constant is not in the pool, or the pool has a wrong size",
             Reason::Effect => "the short-circuit portal does not do what it is for",
             Reason::SavedThread => "the switch does not save the old thread or load the new one",
-            Reason::FirstOfReturn => "the return code does not begin with clearing the status",
+            Reason::FirstOfReturn => {
+                "the return code does not begin with clearing the status, or keeping it where it must"
+            }
             Reason::Window => "a window is not opened, or not closed, as its letter says",
             Reason::Template => {
                 "a template is missing, is not the registered one, or does what templates may not"

@@ -554,3 +554,13 @@ fn nothing_may_be_added() {
         });
     }
 }
+
+/// A callee's own word for the status passes where the connection says so, and nowhere else.
+#[test]
+fn a_status_is_kept_only_where_it_may_be() {
+    for case in cases::all().into_iter().filter(|case| case.shape == Shape::Call) {
+        let other = Connection { keeps_status: !case.connection.keeps_status, ..case.connection };
+        let refusal = verify::verify(&case.compile().words, &case.spec, case.shape, &other, Target::Riscv64);
+        assert!(refusal.is_err_and(|r| r.reason == verify::Reason::FirstOfReturn), "{}", case.name);
+    }
+}

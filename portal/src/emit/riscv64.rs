@@ -1,4 +1,3 @@
-// OWNER NOTE: read portal/NOTE-FROM-OWNER.md (requests for NO_STACK and THREAD_END through the table).
 //! rv64 emitter.
 //!
 //! Layout of a portal: call code, constant pool (8-byte aligned), return code. While portal code runs, `gp` is the address
@@ -251,7 +250,7 @@ impl Emitter<'_> {
                 match self.shape {
                     // Its second instruction is the first once more.
                     Shape::ThreadEnd => self.put(ld(GP, ZERO, sys::THREAD_END as i32 * 8)),
-                    _ => self.put(addi(A1, ZERO, 0)),
+                    _ => self.put(addi(A1, if self.c.keeps_status { A1 } else { ZERO }, 0)),
                 }
             }
             Op::LoadReturn(word) => {

@@ -138,7 +138,7 @@ pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Resul
         let mut again = start;
         v.leg(ret_at + 4, &mut again, 0)?;
     }
-    let first = if thread_end { ret_at } else { v.after_clear_status(ret_at, &mut start)? };
+    let first = if thread_end { ret_at } else { v.after_status(ret_at, &mut start)? };
     let end = v.leg(first, &mut start, 0)?;
     if end != words.len() * 4 {
         return Err(Refusal { at: end, reason: Reason::Unreachable });
@@ -471,9 +471,14 @@ impl Verifier<'_> {
         }
     }
 
-    /// Code with an error entry at its second instruction: the first clears the status.
-    fn after_clear_status(&self, at: usize, s: &mut State) -> Result<usize, Refusal> {
-        if self.words.get(at / 4).and_then(|word| clears(*word)) != Some(reg::A1 as u8) {
+    /// Code with an error entry at its second instruction: the first clears the status, or, in a portal that keeps that of its callee, does
+    /// nothing.
+    fn after_status(&self, at: usize, s: &mut State) -> Result<usize, Refusal> {
+        let word = self.words.get(at / 4).copied().unwrap_or_default();
+        let a1 = reg::A1 as u8;
+        let right =
+            if self.c.keeps_status { adds(word) == Some((a1, a1, 0)) } else { clears(word) == Some(a1) };
+        if !right {
             return Err(Refusal { at, reason: Reason::FirstOfReturn });
         }
         s.set(reg::A1 as u8, Value(Kind::Status, 0));

@@ -80,29 +80,9 @@ impl Manager {
         shape: Shape,
         c: &Connection,
     ) -> Result<Run, i64> {
-        self.make_with(machine, spec, shape, c, false)
-    }
-
-    /// A stub (`keep`) returns the status that the handler has in `a1`, which every other portal clears at its return: a controller
-    /// answers for the portal that it stands for, and can feign errors only to its own child.
-    fn make_with(
-        &mut self,
-        machine: &mut impl Machine,
-        spec: &Spec,
-        shape: Shape,
-        c: &Connection,
-        keep: bool,
-    ) -> Result<Run, i64> {
-        const CLEAR_STATUS: u32 = 0x593;
-        const KEEP_STATUS: u32 = 0x5_8593;
         let mut code = Code::default();
         compile_into(spec, shape, c, Target::Riscv64, &mut code).map_err(|_| errno::EINVAL)?;
         verify::verify(&code.words, spec, shape, c, Target::Riscv64).map_err(|_| errno::EINVAL)?;
-        if keep {
-            let first = usize::from(code.ret_at.ok_or(errno::EINVAL)?) / 4;
-            let first = code.words.get_mut(first).filter(|word| **word == CLEAR_STATUS);
-            *first.ok_or(errno::EINVAL)? = KEEP_STATUS;
-        }
         self.place(machine, &code.words)
     }
 
@@ -151,7 +131,9 @@ impl Manager {
         if spec.stack == Stack::Shared && c.callee.asid != asid {
             self.show_stacks(machine, asid, c.callee.asid)?;
         }
-        self.make_with(machine, &spec, shape, &c, stub && shape == Shape::Call)
+        // A controller answers for the portal that a stub stands for, and can feign errors only to its own child.
+        c.keeps_status = stub && shape == Shape::Call;
+        self.make(machine, &spec, shape, &c)
     }
 
     /// What windows need of the two domains: asked for once.
