@@ -55,13 +55,13 @@ static CLOCK: Lock<Clock> = Lock::new(Clock { bounds: Bounds::new(), keeper: Kee
 fn main() -> i64 {
     // Before it is the idle thread: a successor gets ready even if others never pause.
     handover::ready();
-    // The domain's priority is the keeper's.
-    let _ = PRIORITY.call([api::get_thread_id().into(), 0]);
     let mut clock = CLOCK.own();
     if clock.bounds.first().is_some() {
         let _ = clock.start();
     }
     drop(clock);
+    // The domain's priority is the keeper's. Not before the lock is given up: it would be kept for as long as others do not pause.
+    let _ = PRIORITY.call([api::get_thread_id().into(), 0]);
     loop {
         let _ = IDLE.call([0; 5]);
     }

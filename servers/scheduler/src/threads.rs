@@ -80,6 +80,8 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// The timer: wakes whoever is due, and ends the slice of the running thread if it is used up.
     pub fn tick(&mut self, now: u64) -> Decision {
         let me = self.begin();
+        // Set anew in any case: on some machines a tick may come, and come again, for a time that was replaced as it fell due.
+        self.armed = u64::MAX;
         self.wake(now);
         if EDF {
             self.forget_missed(now);
