@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 
 use crate::tools::Tools;
@@ -15,6 +15,9 @@ pub struct Options {
     /// The language to write it in
     #[arg(long, value_enum)]
     lang: Language,
+    /// A server that can be restarted and replaced, in two versions, and a client of it (Rust only)
+    #[arg(long)]
+    server: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -23,16 +26,26 @@ enum Language {
     Rust,
 }
 
-/// Files of a template, in `programs/`; `{{name}}` stands for the component's name, `{{crate}}` for that of its library.
+/// What a template makes; `{{name}}` stands for the component's name, `{{crate}}` for that of its library.
 struct Template {
+    /// Files in `programs/`.
     files: &'static [(&'static str, &'static str)],
-    /// The key by which a manifest names it, and the value.
-    source: (&'static str, &'static str),
+    /// What is added to the system's manifest.
+    manifest: &'static str,
+    /// What is added to the supervisor's policy.
+    policy: &'static str,
+    /// What to type at the shell's prompt.
+    command: &'static str,
+    /// Letters that the name may have: interfaces of servers have names as well.
+    longest: usize,
 }
 
 const C: Template = Template {
     files: &[("{{name}}.c", include_str!("../templates/c/main.c"))],
-    source: ("c", "programs/{{name}}.c"),
+    manifest: "\n[[file]]\npath = \"bin/{{name}}\"\nc = \"programs/{{name}}.c\"\n",
+    policy: "",
+    command: "{{name}}",
+    longest: 20,
 };
 const RUST: Template = Template {
     files: &[
@@ -40,43 +53,75 @@ const RUST: Template = Template {
         ("{{name}}/src/lib.rs", include_str!("../templates/rust/lib.rs.in")),
         ("{{name}}/src/main.rs", include_str!("../templates/rust/main.rs.in")),
     ],
-    source: ("package", "{{name}}"),
+    manifest: "\n[[file]]\npath = \"bin/{{name}}\"\npackage = \"{{name}}\"\n",
+    ..C
 };
+const SERVER: Template = Template {
+    files: &[
+        ("{{name}}/Cargo.toml", include_str!("../templates/server/Cargo.toml.in")),
+        ("{{name}}/src/lib.rs", include_str!("../templates/server/lib.rs.in")),
+        ("{{name}}/src/server.rs", include_str!("../templates/server/server.rs.in")),
+        ("{{name}}/src/main.rs", include_str!("../templates/server/main.rs.in")),
+        ("{{name}}/src/version-2.rs", include_str!("../templates/server/version-2.rs.in")),
+        ("{{name}}/src/client.rs", include_str!("../templates/server/client.rs.in")),
+    ],
+    manifest: include_str!("../templates/server/manifest.toml.in"),
+    policy: "{{name}} always 10 components/{{name}}\n",
+    command: "{{name}}-client ada",
+    longest: 13,
+};
+
+/// Whom the supervisor restarts, and how often.
+const POLICY: &str = "systems/etc/supervisor";
+
+impl Template {
+    fn of(options: &Options) -> Result<Template> {
+        Ok(match (options.lang, options.server) {
+            (Language::C, false) => C,
+            (Language::Rust, false) => RUST,
+            (Language::Rust, true) => SERVER,
+            (Language::C, true) => {
+                bail!("--server makes one in Rust; in C, begin with examples/counter-server.c")
+            }
+        })
+    }
+}
 
 pub fn new(tools: &Tools, options: &Options) -> Result<()> {
     let name = &options.name;
+    let template = Template::of(options)?;
     ensure!(
-        is_name(name),
-        "{name:?} is no name: lower-case letters, digits and hyphens, a letter first, 20 at most"
+        is_name(name, template.longest),
+        "{name:?} is no name: lower-case letters, digits and hyphens, a letter first, {} at most",
+        template.longest
     );
-    let manifest = tools.manifest(crate::DEFAULT_SYSTEM)?;
-    let mut system = fs::read_to_string(&manifest).with_context(|| tools.shown(&manifest))?;
     let programs = tools.root.join("programs");
     for path in [programs.join(name), programs.join(format!("{name}.c"))] {
         ensure!(!path.exists(), "{} exists", tools.shown(&path));
     }
-    let template = match options.lang {
-        Language::C => C,
-        Language::Rust => RUST,
-    };
     let fill = |text: &str| text.replace("{{crate}}", &name.replace('-', "_")).replace("{{name}}", name);
+    let additions = [
+        (tools.manifest(crate::DEFAULT_SYSTEM)?, fill(template.manifest)),
+        (tools.root.join(POLICY), fill(template.policy)),
+    ];
     for (path, text) in template.files {
         let path = programs.join(fill(path));
         fs::create_dir_all(path.parent().context("no directory")?)?;
         fs::write(&path, fill(text)).with_context(|| tools.shown(&path))?;
         ui::progress("made", &tools.shown(&path));
     }
-    let (key, value) = template.source;
-    system.push_str(&format!("\n[[file]]\npath = \"bin/{name}\"\n{key} = \"{}\"\n", fill(value)));
-    fs::write(&manifest, system).with_context(|| tools.shown(&manifest))?;
-    ui::progress("changed", &tools.shown(&manifest));
-    ui::done(&format!("try: echo {name} | ./pebble run"));
+    for (path, addition) in additions.iter().filter(|(_, addition)| !addition.is_empty()) {
+        let text = fs::read_to_string(path).with_context(|| tools.shown(path))?;
+        fs::write(path, text + addition).with_context(|| tools.shown(path))?;
+        ui::progress("changed", &tools.shown(path));
+    }
+    ui::done(&format!("try: echo {} | ./pebble run", fill(template.command)));
     Ok(())
 }
 
-fn is_name(name: &str) -> bool {
+fn is_name(name: &str, longest: usize) -> bool {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    name.len() <= 20 && name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(good)
+    name.len() <= longest && name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(good)
 }
 
 #[cfg(test)]
@@ -85,7 +130,8 @@ mod tests {
 
     #[test]
     fn names() {
-        assert!(is_name("a") && is_name("my-filter2"));
-        assert!(!is_name("") && !is_name("2a") && !is_name("A") && !is_name("a/b") && !is_name("../a"));
+        let is = |name| is_name(name, 13);
+        assert!(is("a") && is("my-filter2") && is("thirteen-long"));
+        assert!(!is("") && !is("2a") && !is("A") && !is("a/b") && !is("../a") && !is("fourteen-longer"));
     }
 }

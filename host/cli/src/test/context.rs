@@ -26,6 +26,10 @@ impl<'a> Context<'a> {
         Context { tools, images: BTreeMap::new() }
     }
 
+    pub fn tools(&self) -> &'a Tools {
+        self.tools
+    }
+
     /// The image of a system.
     pub fn image(&mut self, system: &str) -> Result<PathBuf> {
         let build =

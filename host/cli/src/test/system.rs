@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use pebble_qemu::{Exit, PROMPT};
 
 use super::context::{Context, LIMIT, output};
+use super::documents;
 use super::interpose;
 use super::replace;
 
@@ -70,6 +71,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("restart.quick", |context| replace::restart(context, 50, 120)),
     SystemTest::slow("restart.load", |context| replace::restart(context, 1000, 1200)),
     SystemTest::new("restart.policy", replace::policy),
+    SystemTest::slow("documents", documents::say_what_is_printed),
     SystemTest::slow("bench.repeatable", two_measurements_are_the_same),
 ];
 
