@@ -1,4 +1,4 @@
-//! The clock's component: entries around the library, one lock, the idle thread and the keeper.
+//! The clock's component: entries around the library, one lock, and the keeper, the component's own thread.
 //!
 //! A late call is ended under the lock, so that its thread, if it is back by then, waits in `unbound` until that is over: what is
 //! unwound is the bounded call or nothing. Order of locks: clock, then portal manager; the latter never calls the clock.
@@ -6,8 +6,8 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use core::sync::atomic::{AtomicU64, Ordering};
-use pebble::abi::{errno, map};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use pebble::abi::errno;
 use pebble::api::{self, Errno};
 use pebble::handover::{self, Fixed, Handover};
 use pebble::mmio::Mmio;
@@ -17,10 +17,8 @@ use pebble_clock::bounds::{BOUND_BYTES, MAX_BOUNDS};
 use pebble_clock::{Bound, Bounds, TIME_HIGH, TIME_LOW, combine, level, nanoseconds};
 
 pebble::import! {
-    IDLE = "nucleus.idle";
     TOP = "nucleus.top";
     ABORT = "scheduler.thread_abort";
-    PRIORITY = "scheduler.priority";
 }
 pebble::export!("clock.nanoseconds", "np", uptime);
 pebble::export!("clock.wall", "np", wall);
@@ -30,76 +28,60 @@ pebble::replaceable!(CLOCK: Clock, Fixed::new(), "clock.handover", "clock.takeov
 pebble::component!(main);
 
 const RTC: Mmio = Mmio::new(0, 0x1000);
-/// Of the keeper: late calls are ended in time whoever else is busy.
-const KEEPER_PRIORITY: u8 = 30;
-/// The keeper sleeps until then when there is no bound: a year.
-const LONG: u64 = map::TIME_HZ * 60 * 60 * 24 * 365;
+/// [`Clock::wakes`] while the keeper waits for the first bound. It does not sleep then: a lone sleeper is what the scheduler wakes fastest.
+const NEVER: u64 = u64::MAX;
 
 struct Clock {
     bounds: Bounds,
-    keeper: Keeper,
+    /// When the keeper wakes; 0: it will look before it sleeps.
+    wakes: u64,
     /// The portal by which calls are unwound, opened with the first bound.
     unwind: usize,
 }
 
-#[derive(PartialEq, Eq)]
-enum Keeper {
-    None,
-    /// It sleeps until this time.
-    Thread(u16, u64),
-}
+static CLOCK: Lock<Clock> = Lock::new(Clock { bounds: Bounds::new(), wakes: 0, unwind: 0 });
+/// The keeper's thread, and the semaphore on which it waits for the first bound; both there before it first looks.
+static KEEPER: AtomicU64 = AtomicU64::new(0);
+static BELL: AtomicUsize = AtomicUsize::new(0);
 
-static CLOCK: Lock<Clock> = Lock::new(Clock { bounds: Bounds::new(), keeper: Keeper::None, unwind: 0 });
-
-/// The idle thread: lowest priority, always ready.
+/// The keeper: ends late calls, in time whoever else is busy.
 fn main() -> i64 {
-    // Before it is the idle thread: a successor gets ready even if others never pause.
+    let Ok(bell) = api::sem_create(0) else { return 1 };
+    BELL.store(bell, Ordering::Release);
+    KEEPER.store(api::get_thread_id().into(), Ordering::Release);
     handover::ready();
-    let mut clock = CLOCK.own();
-    if clock.bounds.first().is_some() {
-        let _ = clock.start();
-    }
-    drop(clock);
-    // The domain's priority is the keeper's. Not before the lock is given up: it would be kept for as long as others do not pause.
-    let _ = PRIORITY.call([api::get_thread_id().into(), 0]);
     loop {
-        let _ = IDLE.call([0; 5]);
+        let mut clock = CLOCK.own();
+        let until = clock.end_late();
+        clock.wakes = until;
+        drop(clock);
+        let _ = match until {
+            NEVER => api::sem_wait(bell),
+            // Cut short when an earlier bound is made; one made just now has set the time back.
+            _ => api::hrsleep(until.min(SOONER.swap(u64::MAX, Ordering::AcqRel))),
+        };
     }
 }
 
 impl Clock {
-    /// Makes the keeper, if there is none.
-    fn start(&mut self) -> Result<(), Errno> {
+    /// The portal by which calls are unwound.
+    fn unwinder(&mut self) -> Result<usize, Errno> {
         if self.unwind == 0 {
             self.unwind = api::portal_open("pm.unwind")?;
         }
-        if self.keeper == Keeper::None {
-            let thread = api::thread_create(keep, 0, KEEPER_PRIORITY)?;
-            // It will look for itself.
-            self.keeper = Keeper::Thread(thread, 0);
-        }
-        Ok(())
+        Ok(self.unwind)
     }
 
     /// Ends what is late. When to look again.
     fn end_late(&mut self) -> u64 {
         let now = portal::time();
         while let Some(bound) = self.bounds.due(now) {
-            let _ = portal::call(self.unwind, [bound.thread, bound.level]);
+            if let Ok(unwind) = self.unwinder() {
+                let _ = portal::call(unwind, [bound.thread, bound.level]);
+            }
             let _ = ABORT.call([bound.thread]);
         }
-        self.bounds.first().unwrap_or(now + LONG)
-    }
-}
-
-extern "C" fn keep(_: u64) {
-    loop {
-        let mut clock = CLOCK.own();
-        let until = clock.end_late();
-        clock.keeper = Keeper::Thread(api::get_thread_id(), until);
-        drop(clock);
-        // Cut short when an earlier bound is made; one made just now has set the time back.
-        let _ = api::hrsleep(until.min(SOONER.swap(u64::MAX, Ordering::AcqRel)));
+        self.bounds.first().unwrap_or(NEVER)
     }
 }
 
@@ -111,16 +93,17 @@ extern "C" fn bound(domain: u64, thread: u64, ticks: u64, float: u64) -> i64 {
     let until = portal::time().saturating_add(ticks);
     let level = level(top, domain, float != 0);
     let mut clock = CLOCK.lock();
-    let made = clock.start().and_then(|()| clock.bounds.add(Bound { until, thread, level }));
+    let made = clock.unwinder().and_then(|_| clock.bounds.add(Bound { until, thread, level }));
     if let Err(error) = made {
         return -error;
     }
-    if let Keeper::Thread(keeper, wakes) = &mut clock.keeper
-        && until < *wakes
-    {
-        *wakes = until;
-        SOONER.fetch_min(until, Ordering::AcqRel);
-        let _ = ABORT.call([u64::from(*keeper)]);
+    if until < clock.wakes {
+        if core::mem::replace(&mut clock.wakes, until) == NEVER {
+            let _ = api::sem_post(BELL.load(Ordering::Acquire));
+        } else {
+            SOONER.fetch_min(until, Ordering::AcqRel);
+            let _ = ABORT.call([KEEPER.load(Ordering::Acquire)]);
+        }
     }
     level as i64
 }

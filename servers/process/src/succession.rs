@@ -30,7 +30,6 @@ const PAGES: u64 = 4096;
 /// Looks, a millisecond apart, at a successor that is to get ready, and at an old instance that has calls to finish.
 const PATIENCE: u32 = 2000;
 const LAST_CALLS: u32 = 2000;
-const SETTLING: u32 = 10;
 
 /// Components whose names are kept when they die, by role; those that have died and wait for somebody to care.
 static KEPT: Lock<Vec<u16>> = Lock::new(Vec::new());
@@ -220,9 +219,6 @@ fn nap() -> bool {
 
 /// The old instance ends, once its last calls are answered.
 fn retire(old: u16) {
-    // The new instance's thread looks every millisecond whether it is in charge; the old one's may be the idle thread, without which the
-    // scheduler has nobody to run.
-    let _ = (0..SETTLING).all(|_| nap());
     for _ in 0..LAST_CALLS {
         if !services::busy(old) || !nap() {
             break;

@@ -6,7 +6,8 @@
 //! among those of its priority. So nobody keeps the others out by missing deadlines.
 //!
 //! **Invariants**, with deadlines: `level` is 0 for a thread with a deadline, else what its priority says (`base`); the timer is due no later
-//! than the deadline of the running thread. Without them `level` is `base`, and what threads declare is kept for a successor.
+//! than the deadline of the running thread, if that one is at level 0 (a thread may have declared it to an instance without deadlines, on its
+//! way out). Without them `level` is `base`, and what threads declare is kept for a successor.
 
 use crate::*;
 
@@ -39,9 +40,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             return self.decide(me, -EINVAL, now);
         }
         self.records[me as usize].deadline = if ticks == 0 { 0 } else { now.wrapping_add(ticks) };
-        if EDF {
-            self.relevel(words, me, self.proper_level(me));
-        }
+        self.relevel(words, me, self.proper_level(me));
         self.decide(me, 0, now)
     }
 
@@ -56,6 +55,59 @@ impl<const EDF: bool> Scheduler<EDF> {
             self.leave_ready(t, 0);
             self.level[t as usize] = self.records[t as usize].base;
             self.place_ready(t, false);
+        }
+    }
+
+    /// The same state under another discipline, which has yet to [`adopt`](Self::adopt) it: the form is the same, so in the component the
+    /// successor finds it where it is.
+    pub fn with_discipline<const OTHER: bool>(self) -> Scheduler<OTHER> {
+        let Self {
+            alarm,
+            since,
+            armed,
+            sleepers,
+            ready,
+            current,
+            top,
+            slicing,
+            attention,
+            reaper,
+            queues,
+            links,
+            level,
+            caller,
+            tails,
+            records,
+            result,
+            doomed,
+            semaphores,
+            later,
+            exited,
+            any_exited,
+        } = self;
+        Scheduler {
+            alarm,
+            since,
+            armed,
+            sleepers,
+            ready,
+            current,
+            top,
+            slicing,
+            attention,
+            reaper,
+            queues,
+            links,
+            level,
+            caller,
+            tails,
+            records,
+            result,
+            doomed,
+            semaphores,
+            later,
+            exited,
+            any_exited,
         }
     }
 

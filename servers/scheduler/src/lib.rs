@@ -84,7 +84,7 @@ use sleepers::{Heap, Sleepers};
 
 pub use deadlines::MAX_DEADLINE;
 pub use semaphores::{BootSemaphore, FREED, SemInfo};
-pub use sleepers::NEVER;
+pub use sleepers::{LATEST, NEVER};
 pub use threads::{BootThread, ThreadInfo, ThreadState};
 
 /// Priorities are `0..PRIORITIES`, the highest number most urgent.
@@ -92,7 +92,7 @@ pub const PRIORITIES: usize = 32;
 /// Ticks that a thread may run while others of its priority are ready: 10 ms.
 pub const SLICE: u64 = TIME_HZ / 100;
 /// The form of the state. Whoever changes the fields of [`Scheduler`] gives it another number.
-pub const FORMAT: u64 = 1;
+pub const FORMAT: u64 = 2;
 /// [`Decision::thread`]: the caller goes on.
 pub const STAY: u64 = u64::MAX;
 
@@ -277,7 +277,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             let record = &self.records[self.current.head as usize];
             want = want.min(self.since.wrapping_add(record.slice_end).wrapping_sub(record.ran));
         }
-        if EDF {
+        if EDF && self.top == 0 {
             want = want.min(self.due(self.current.head));
         }
         if want < self.armed || self.armed <= now {

@@ -30,6 +30,7 @@ pub struct SemInfo {
 
 /// What hot paths do not need; they look at the word and at `Scheduler::tails`.
 #[derive(Clone, Copy)]
+#[repr(C)]
 pub(crate) struct Semaphore {
     /// The next free one (or `NONE`) while it is free; else `IN_USE`.
     free: u16,
@@ -43,6 +44,7 @@ impl Semaphore {
     }
 }
 
+#[repr(C)]
 pub(crate) struct Table {
     pub(crate) all: [Semaphore; MAX_SEMAPHORES],
     /// First of the free ones, or `NONE`.

@@ -11,13 +11,17 @@
 use pebble_abi::map::MAX_THREADS;
 
 const MASK: usize = MAX_THREADS - 1;
-/// The latest time that a key holds, 200 years after power-on.
-pub const NEVER: u64 = u64::MAX >> 8;
+/// A time that no clock shows.
+pub const NEVER: u64 = u64::MAX;
+/// The latest time that a key holds, 100 years after power-on.
+pub const LATEST: u64 = NEVER >> 9;
+/// No key: the only one with its sign bit set, which is what makes it due at [`NEVER`].
 const UNUSED: u64 = u64::MAX;
 
 /// Where the others are: the array lies elsewhere, like the links of a queue.
 pub type Heap = [u64; MAX_THREADS];
 
+#[repr(C)]
 pub struct Sleepers {
     first: u64,
     others: usize,
@@ -36,7 +40,7 @@ impl Sleepers {
     /// When the first is due; [`NEVER`] without one.
     #[inline(always)]
     pub fn due(&self) -> u64 {
-        self.first >> 8
+        (self.first as i64 >> 8) as u64
     }
 
     /// The first, known to be there, if there is no other.
@@ -53,7 +57,7 @@ impl Sleepers {
 
     /// `t` is not among them.
     pub fn push(&mut self, heap: &mut Heap, until: u64, t: u8) {
-        let key = until.min(NEVER) << 8 | u64::from(t);
+        let key = until.min(LATEST) << 8 | u64::from(t);
         let later = self.first.max(key);
         self.first = self.first.min(key);
         if later != UNUSED {

@@ -58,24 +58,33 @@ fn a_successor_of_the_other_discipline_goes_on() {
     assert_eq!(edf.p(&words, 0, 1, 1).thread, 1);
     assert_eq!(edf.deadline(&words, 500, 2).value, 0);
     assert_eq!(edf.v(&words, 0, 3), Decision { thread: STAY, value: 0 });
-    let mut priorities = into_priorities(edf);
+    let mut priorities = Box::new(edf.with_discipline::<false>());
     assert_eq!(priorities.adopt(&words, FORMAT + 1, 4).value, -EINVAL);
     // By priority it is 3's turn; what 1's call returns is kept.
     assert_eq!(priorities.adopt(&words, FORMAT, 4).thread, 3);
-    let mut edf = into_deadlines(priorities);
+    let mut edf = Box::new(priorities.with_discipline::<true>());
     assert_eq!(edf.adopt(&words, FORMAT, 5).thread, 1);
     assert_eq!(edf.thread_info(1, 5).unwrap().priority, 5);
 }
 
-/// What taking over does: the same memory, another type.
-fn into_priorities(state: Box<Deadlines>) -> Box<Priorities> {
-    // SAFETY: the discipline is no part of the layout.
-    unsafe { Box::from_raw(Box::into_raw(state).cast()) }
-}
-
-fn into_deadlines(state: Box<Priorities>) -> Box<Deadlines> {
-    // SAFETY: as above.
-    unsafe { Box::from_raw(Box::into_raw(state).cast()) }
+/// Between taking over and the commit the old instance may still be called: what it does not know of must not keep the timer busy.
+#[test]
+fn a_deadline_declared_to_the_one_that_leaves_is_no_reason_to_tick() {
+    let words = words();
+    let mut edf = booted(&words);
+    assert_eq!(edf.adopt(&words, FORMAT, 1).value, 0);
+    let mut priorities = Box::new(edf.with_discipline::<false>());
+    assert_eq!(priorities.deadline(&words, 50, 2).value, 0);
+    let mut edf = Box::new(priorities.with_discipline::<true>());
+    assert_eq!(edf.tick(100).thread, STAY);
+    assert!(edf.timer(100).is_none_or(|at| at > 100));
+    // Declared again it counts, and to one without deadlines it does not.
+    assert_eq!(edf.deadline(&words, 50, 101).value, 0);
+    assert_eq!(edf.timer(101), Some(151));
+    let mut priorities = Box::new(edf.with_discipline::<false>());
+    assert_eq!(priorities.deadline(&words, 50, 102).value, 0);
+    assert_eq!(priorities.p(&words, 0, 1, 103).thread, 1);
+    assert_eq!(priorities.thread_info(3, 103).unwrap().priority, 31);
 }
 
 #[derive(Clone, Debug)]
@@ -165,8 +174,8 @@ proptest! {
                 }
                 Op::Replace => {
                     real = match real {
-                        Either::Priorities(state) => Either::Deadlines(into_deadlines(state)),
-                        Either::Deadlines(state) => Either::Priorities(into_priorities(state)),
+                        Either::Priorities(state) => Either::Deadlines(Box::new(state.with_discipline())),
+                        Either::Deadlines(state) => Either::Priorities(Box::new(state.with_discipline())),
                     };
                     prop_assert!(ask!(&mut real, |s| s.adopt(&words, FORMAT, now)).value <= 0);
                 }

@@ -404,6 +404,29 @@ fn waiters_wake_by_priority_then_by_arrival() {
     assert_eq!(order, [1, 2, 10, 11, 3]);
 }
 
+/// An emulator without anything to do may go to the latest time that the timer can be set to.
+#[test]
+fn a_tick_when_nobody_sleeps_changes_nothing_however_late() {
+    for time in [LATEST, LATEST + 1, u64::MAX / 256, i64::MAX as u64 / 100, u64::MAX - 1] {
+        for edf in [false, true] {
+            let mut pair = Pair::boot();
+            pair.step(&Op::Sleep { delay: 10, caller: 1 });
+            pair.step(&Op::Advance(10));
+            let real = *pair.real;
+            let stay = Decision { thread: STAY, value: 0 };
+            if edf {
+                let mut real = Box::new(real.with_discipline::<true>());
+                assert_eq!((real.quick_tick(time), real.late_yield(time)), (None, None));
+                assert_eq!((real.tick(time), real.timer(time)), (stay, None));
+            } else {
+                let mut real = Box::new(real);
+                assert_eq!((real.quick_tick(time), real.late_yield(time)), (None, None));
+                assert_eq!((real.tick(time), real.timer(time)), (stay, None));
+            }
+        }
+    }
+}
+
 #[test]
 fn semaphores_run_out_and_come_back() {
     let mut pair = Pair::boot();

@@ -14,6 +14,7 @@ use pebble_vm::{Answer, Machine, Outcome, Start, Vm};
 
 pebble::import! {
     FLUSH = "nucleus.flush";
+    IDLE = "nucleus.idle";
     LOCK = "semaphore.vm";
     FAULT = "semaphore.fault";
     THREAD_START = "scheduler.thread_start";
@@ -60,8 +61,12 @@ pebble::export_wide!("vm.stats", "np>4", stats);
 pebble::component!(main);
 
 /// No thread of its own.
+/// The idle thread: lowest priority, always ready. It is here since this server is never replaced, and nothing goes on when it dies: so
+/// the scheduler always has somebody to run.
 fn main() -> i64 {
-    0
+    loop {
+        let _ = IDLE.call([0; 5]);
+    }
 }
 
 /// The memory that the image builder has mapped here, and the flush portal. Not a part of every caller: there are many.

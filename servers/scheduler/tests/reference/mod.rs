@@ -1,7 +1,7 @@
 //! The model: what the scheduler is meant to do, said as plainly as possible.
 
 use pebble_abi::errno::*;
-use pebble_scheduler::{NEVER, SLICE};
+use pebble_scheduler::{LATEST, NEVER, SLICE};
 use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +137,7 @@ impl Model {
 
     fn sleepers(&self) -> Vec<(u64, usize)> {
         let until = |(tid, t): (&usize, &Thread)| match t.state {
-            State::Sleeping(until) => Some((until.min(NEVER), *tid)),
+            State::Sleeping(until) => Some((until.min(LATEST), *tid)),
             _ => None,
         };
         self.threads.iter().filter_map(until).collect()
