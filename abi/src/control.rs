@@ -14,6 +14,11 @@ pub const CREATE_CHILD: u64 = 2;
 /// → index of the caller's first portal on behalf; made at the first time.
 pub const BEHALF_INDEX: u64 = 3;
 
+/// `p2`: index of P on a semaphore that gets a V whenever a thread is unwound in the caller, its call's time being over; 0: none.
+pub const WATCH: u64 = 4;
+/// → the next such thread, or -ENOENT.
+pub const UNWOUND: u64 = 5;
+
 /// System portals that act on who calls them. A controller has for each of them, consecutively and in this order, a portal that acts on
 /// the child that it serves; each gets the index here as constant.
 pub const BEHALF: [usize; 16] = [

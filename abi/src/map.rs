@@ -23,6 +23,8 @@ pub const TABLE_BYTES: u64 = TABLE_ENTRIES as u64 * 8;
 pub const TABLE_ENTRIES_PER_PAGE: usize = 512;
 /// The gate page (user, read and execute): where a portal's callee returns to.
 pub const GATE_VA: u64 = 0x8000;
+/// Behind it in the same page: returns from the domain with status `TIMEOUT`.
+pub const GATE_UNWIND: u64 = GATE_VA + 8;
 /// Start-up page of a program (user, read and write): see [`crate::link::Startup`].
 pub const STARTUP_VA: u64 = 0x9000;
 /// Boot information, read-only, in the servers whose manifest entry asks for it.

@@ -25,6 +25,7 @@ long __portal_done(long value, unsigned long status) {
     case PORTAL_DEAD: errno = EPIPE; break;
     case PORTAL_CLOSED: errno = EBADF; break;
     case PORTAL_INTERRUPTED: errno = EINTR; break;
+    case PORTAL_TIMEOUT: errno = ETIMEDOUT; break;
     default: errno = EIO;
     }
     return -1;
@@ -58,6 +59,7 @@ void portal_perror(const char *what) {
     case PORTAL_DEAD: fprintf(stderr, "%s: domain %d died\n", what, domain); break;
     case PORTAL_CLOSED: fprintf(stderr, "%s: portal to domain %d is closed\n", what, domain); break;
     case PORTAL_INTERRUPTED: fprintf(stderr, "%s: interrupted in domain %d\n", what, domain); break;
+    case PORTAL_TIMEOUT: fprintf(stderr, "%s: domain %d had the call when its time was over\n", what, domain); break;
     default: fprintf(stderr, "%s: transport error %#lx\n", what, status);
     }
 }

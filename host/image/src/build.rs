@@ -170,8 +170,9 @@ fn lay_nucleus(memory: &mut Memory, elf: &[u8]) -> Result<Shared, BuildError> {
         memory.write_word(low + leaf(map::KDATA_VA + at), map::pte(data + at, memory::NUCLEUS_RW));
     }
     let gate = memory.page();
-    // `li t0, 0; ecall`
-    memory.write(gate, &[0x93, 0x02, 0, 0, 0x73, 0, 0, 0]);
+    let stub = |index: usize| [0x293 | (index as u32) << 20, 0x73].map(u32::to_le_bytes).concat(); // `li t0, index; ecall`
+    memory.write(gate, &stub(sys::RETURN));
+    memory.write(gate + (map::GATE_UNWIND - map::GATE_VA), &stub(sys::UNWIND));
     let (empty_table, dead_l1, dead_l0, dead_table) =
         (memory.page(), memory.page(), memory.page(), memory.page());
     memory.write_word(dead_l1, map::pte(dead_l0, PTE_V));

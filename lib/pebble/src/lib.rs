@@ -48,6 +48,6 @@ pub mod sync;
 #[cfg(target_os = "none")]
 pub mod window;
 #[cfg(target_os = "none")]
-mod within;
+pub mod within;
 #[cfg(target_os = "none")]
 pub use within::call_within;

@@ -6,7 +6,7 @@
 use crate::api;
 use crate::portal::{Broken, call};
 use core::sync::atomic::{AtomicUsize, Ordering};
-use pebble_abi::status;
+use pebble_abi::{errno, status};
 
 static BOUND: AtomicUsize = AtomicUsize::new(0);
 static UNBOUND: AtomicUsize = AtomicUsize::new(0);
@@ -19,19 +19,54 @@ fn opened(place: &AtomicUsize, name: &str) -> Option<usize> {
     Some(place.load(Ordering::Relaxed))
 }
 
-/// [`call`], but back after so many ticks at the latest; a trusted server finishes what it is doing first. Status `CLOSED` of
-/// domain 0: there is no clock that would keep the time, and the call has not been made.
+/// [`call`], but back after so many ticks at the latest; a trusted server finishes what it is doing first, and its answer stands. Status
+/// `CLOSED` of domain 0: there is no clock that would keep the time, or it keeps too many, and the call has not been made.
 pub fn call_within(ticks: u64, index: usize, p: [u64; 5]) -> Result<i64, Broken> {
     let (bound, unbound) =
         opened(&BOUND, "clock.bound").zip(opened(&UNBOUND, "clock.unbound")).ok_or(Broken(status::CLOSED))?;
     let float = cfg!(target_feature = "d");
-    match call(bound, [ticks, float.into()])? {
-        place @ 0.. => {
-            let result = call(index, p);
-            // Too late to matter if this is what is unwound: the call is over.
-            let _ = call(unbound, [place as u64]);
-            result
+    let place = match call(bound, [ticks, float.into()])? {
+        place @ 0.. => place as u64,
+        _ => return Err(Broken(status::CLOSED)),
+    };
+    let result = call(index, p);
+    // A clock that is being replaced must hear of it all the same: what comes next is not bounded.
+    let late = loop {
+        match call(unbound, [place]) {
+            Err(broken) if broken.moved() => {}
+            late => break late,
         }
-        _ => Err(Broken(status::CLOSED)),
+    };
+    match (result, late) {
+        (Ok(value), Ok(late @ 1..)) if value == -errno::EINTR => {
+            Err(Broken(status::TIMEOUT | (late as u64) << 16))
+        }
+        _ => result,
+    }
+}
+
+/// Whoever is told that threads are taken out of this domain: their calls' time was over while this domain had them.
+pub struct Watch(usize);
+
+impl Watch {
+    /// From now on; one at a time.
+    pub fn new() -> Result<Watch, api::Errno> {
+        let semaphore = api::sem_create(0)?;
+        control(pebble_abi::control::WATCH, semaphore as u64)?;
+        Ok(Watch(semaphore))
+    }
+
+    /// Waits for the next thread that is taken out.
+    pub fn wait(&self) -> Result<u16, api::Errno> {
+        api::sem_wait(self.0)?;
+        control(pebble_abi::control::UNWOUND, 0).map(|thread| thread as u16)
+    }
+}
+
+fn control(operation: u64, p2: u64) -> Result<u64, api::Errno> {
+    match call(pebble_abi::sys::SYS_CONTROL, [operation, p2]) {
+        Ok(value @ 0..) => Ok(value as u64),
+        Ok(error) => Err(-error),
+        Err(_) => Err(errno::EIO),
     }
 }

@@ -42,11 +42,20 @@ pub fn all(rounds: u32) -> i64 {
 
 /// Only what has to do with windows: `windows.rs`.
 pub fn windows(which: &str, rounds: u32) -> i64 {
+    with_judge(|judge| crate::windows::all(judge, which, rounds))
+}
+
+fn with_judge(judges: impl FnOnce(&mut Judge)) -> i64 {
     let (Ok(vm), Ok(pm)) = (api::portal_open("vm.stats"), api::portal_open("pm.stats")) else { return 1 };
     let mut judge = Judge { vm, pm, passed: 0, failed: 0 };
-    crate::windows::all(&mut judge, which, rounds);
+    judges(&mut judge);
     println!("hostile: {} passed, {} failed", judge.passed, judge.failed);
     i64::from(judge.failed != 0)
+}
+
+/// Calls with a time limit: `late.rs`.
+pub fn late(rounds: u32) -> i64 {
+    with_judge(|judge| crate::late::all(judge, rounds))
 }
 
 impl Judge {

@@ -2,7 +2,8 @@
 //!
 //! `hostile do KIND` misbehaves as a program; `hostile serve KIND` as a server, inside a client's call; `hostile judge [ROUNDS]` starts
 //! each kind both ways, checks that the system answers as it must, and that nothing is lost: pages, portals, code,
-//! semaphores and domains are counted before and after; `hostile windows` does so for memory that is lent. Its last line is `hostile: N passed, N failed`.
+//! semaphores and domains are counted before and after; `hostile windows` does so for memory that is lent, `hostile late`
+//! for calls with a time limit. Its last line is `hostile: N passed, N failed`.
 #![no_std]
 #![no_main]
 #![cfg_attr(not(feature = "component"), forbid(unsafe_code))]
@@ -11,6 +12,7 @@ extern crate alloc;
 
 mod judge;
 mod kinds;
+mod late;
 mod windows;
 
 use alloc::string::String;
@@ -35,6 +37,9 @@ fn main() -> i64 {
         "windows" => judge::windows(word(2), word(3).parse().unwrap_or(1)),
         "borrow" => windows::borrow(word(2)),
         "lend" => windows::lend(word(2), word(3)),
+        "late" => judge::late(word(2).parse().unwrap_or(1)),
+        "slow" => late::serve(word(2)),
+        "relay" => late::serve_through(word(2), word(3)),
         "judge" => judge::all(word(2).parse().unwrap_or(1)),
         _ => usage(),
     }
@@ -42,7 +47,7 @@ fn main() -> i64 {
 
 fn usage() -> i64 {
     eprintln!(
-        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS]"
+        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS]"
     );
     for kind in kinds::ALL {
         eprintln!("  {:<16} {}", kind.name, kind.what);

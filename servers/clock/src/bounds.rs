@@ -1,14 +1,18 @@
 //! Time limits of calls.
 //!
 //! A bound is a thread, the place on its invocation stack above which calls end when the time has passed, and that time. A thread may have
-//! several, one in the other. The table is small and looked through as a whole: bounds are made for calls that may take long.
+//! several, one in the other: when an outer one's time is over, the inner ones end with it. A bound stays until the thread says that it is
+//! back, and is looked at again from time to time: a server of the image may have gone on to the next domain that does not return.
+//! The table is small and looked through as a whole: bounds are made for calls that may take long.
 
 use pebble_abi::errno;
 
 /// Bounds at one time.
 pub const MAX_BOUNDS: usize = 32;
 /// Bytes of a bound in the hand-over format.
-pub const BOUND_BYTES: usize = 24;
+pub const BOUND_BYTES: usize = 32;
+/// Number of that format.
+pub const FORMAT: u64 = 2;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bound {
@@ -17,6 +21,14 @@ pub struct Bound {
     pub thread: u64,
     /// What the portal manager is told: offset of the stack's top word in the thread block, domain << 16.
     pub level: u64,
+    /// Who had the call when its time was over; 0: it is not over.
+    pub late: u64,
+}
+
+impl Bound {
+    fn is_above(&self, other: &Bound) -> bool {
+        self.thread == other.thread && self.level & 0xffff > other.level & 0xffff
+    }
 }
 
 pub struct Bounds {
@@ -31,21 +43,30 @@ impl Default for Bounds {
 
 impl Bounds {
     pub const fn new() -> Self {
-        Bounds { all: [Bound { until: 0, thread: 0, level: 0 }; MAX_BOUNDS] }
+        Bounds { all: [Bound { until: 0, thread: 0, level: 0, late: 0 }; MAX_BOUNDS] }
     }
 
-    /// One more. The same thread's bound at the same place is replaced: it was left behind.
+    /// One more. Those of the same thread at the same place or above were left behind, and go.
     pub fn add(&mut self, bound: Bound) -> Result<(), i64> {
-        self.remove(bound.thread, bound.level);
+        self.forget(|b| b.thread == bound.thread && b.level & 0xffff >= bound.level & 0xffff);
         let free = self.all.iter_mut().find(|b| b.until == 0).ok_or(errno::EAGAIN)?;
         *free = Bound { until: bound.until.max(1), ..bound };
         Ok(())
     }
 
-    /// Whether it was there still.
-    pub fn remove(&mut self, thread: u64, level: u64) -> bool {
+    /// The thread is back. Who had the call when the time was over, or 0; `None`: it had no such bound.
+    pub fn remove(&mut self, thread: u64, level: u64) -> Option<u64> {
         let found = self.all.iter_mut().find(|b| b.until != 0 && b.thread == thread && b.level == level);
-        found.map(|bound| bound.until = 0).is_some()
+        found.map(|bound| core::mem::take(bound).late)
+    }
+
+    /// A domain is gone, with all calls that it was making.
+    pub fn gone(&mut self, domain: u64) {
+        self.forget(|b| b.level >> 16 == domain);
+    }
+
+    fn forget(&mut self, which: impl Fn(&Bound) -> bool) {
+        self.all.iter_mut().filter(|b| b.until != 0 && which(b)).for_each(|b| *b = Bound::default());
     }
 
     /// When the first is due.
@@ -53,19 +74,29 @@ impl Bounds {
         self.all().map(|b| b.until).min()
     }
 
-    /// Takes one out that is due, the earliest first.
-    pub fn due(&mut self, now: u64) -> Option<Bound> {
-        let bound = self.all.iter_mut().filter(|b| b.until != 0 && b.until <= now).min_by_key(|b| b.until)?;
-        Some(core::mem::take(bound))
+    /// One that is due, the earliest first; those above it end with it. It is due again at `next`.
+    pub fn due(&mut self, now: u64, next: u64) -> Option<Bound> {
+        let bound = *self.all().filter(|b| b.until <= now).min_by_key(|b| b.until)?;
+        self.forget(|b| b.is_above(&bound));
+        self.all.iter_mut().filter(|b| **b == bound).for_each(|b| b.until = next);
+        Some(bound)
+    }
+
+    /// A call has been ended, which this domain had.
+    pub fn ended(&mut self, bound: Bound, callee: u64) {
+        let same = |b: &&mut Bound| b.until != 0 && (b.thread, b.level) == (bound.thread, bound.level);
+        if let Some(bound) = self.all.iter_mut().find(same).filter(|b| b.late == 0) {
+            bound.late = callee;
+        }
     }
 
     pub fn all(&self) -> impl Iterator<Item = &Bound> {
         self.all.iter().filter(|b| b.until != 0)
     }
 
-    /// The state in format 1: each bound as three words, little-endian.
+    /// Each bound as four words, little-endian.
     pub fn save(&self, mut put: impl FnMut(&[u8]) -> bool) -> Result<(), i64> {
-        let mut words = self.all().flat_map(|b| [b.until, b.thread, b.level]);
+        let mut words = self.all().flat_map(|b| [b.until, b.thread, b.level, b.late]);
         if words.all(|word| put(&word.to_le_bytes())) { Ok(()) } else { Err(errno::ENOMEM) }
     }
 
@@ -74,9 +105,10 @@ impl Bounds {
             return Err(errno::EINVAL);
         }
         *self = Self::new();
-        let word = |part: &[u8]| part.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
         for (to, from) in self.all.iter_mut().zip(bytes.chunks(BOUND_BYTES)) {
-            *to = Bound { until: word(&from[..8]), thread: word(&from[8..16]), level: word(&from[16..]) };
+            let word =
+                |n: usize| from[n * 8..][..8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            *to = Bound { until: word(0), thread: word(1), level: word(2), late: word(3) };
         }
         Ok(())
     }
@@ -90,31 +122,56 @@ mod tests {
     use std::collections::BTreeMap;
     use std::vec::Vec;
 
+    /// Until when, and who was late.
+    type Model = BTreeMap<(u64, u64), (u64, u64)>;
+
+    /// The bound that is due, as the table should say.
+    fn due(model: &mut Model, now: u64, next: u64) -> Option<(u64, u64)> {
+        let first = model.values().map(|(until, _)| *until).min().filter(|until| *until <= now)?;
+        let (at, _) = model.iter().find(|(_, (until, _))| *until == first).map(|(at, v)| (*at, *v))?;
+        model.retain(|(thread, level), _| *thread != at.0 || *level <= at.1);
+        model.get_mut(&at)?.0 = next;
+        Some(at)
+    }
+
     proptest! {
         #[test]
-        fn the_earliest_ends_first(ops in prop::collection::vec((0..4u8, 0..60u64, 0..6u64, 0..3u64), 1..200)) {
-            let (mut bounds, mut model) = (Bounds::new(), BTreeMap::new());
-            for (op, until, thread, level) in ops {
+        fn the_earliest_ends_first_and_what_is_above_with_it(
+            ops in prop::collection::vec((0..5u8, 0..60u64, 0..6u64, 0..4u64), 1..200),
+        ) {
+            let (mut bounds, mut model) = (Bounds::new(), Model::new());
+            for (op, time, thread, level) in ops {
+                // Times are all different, so that it is known which is first.
+                let until = time * 1000 + thread * 10 + level + 1;
                 match op {
-                    0 => prop_assert_eq!(bounds.remove(thread, level), model.remove(&(thread, level)).is_some()),
+                    0 => prop_assert_eq!(bounds.remove(thread, level), model.remove(&(thread, level)).map(|v| v.1)),
                     1 => {
-                        let due: Vec<u64> = core::iter::from_fn(|| bounds.due(until)).map(|b| b.until).collect();
-                        let mut wanted: Vec<u64> = model.values().copied().filter(|u| *u <= until).collect();
-                        wanted.sort_unstable();
-                        prop_assert_eq!(due, wanted);
-                        model.retain(|_, u| *u > until);
+                        let next = 1_000_000 + until;
+                        let found = bounds.due(until, next);
+                        prop_assert_eq!(found.map(|b| (b.thread, b.level)), due(&mut model, until, next));
+                        if let Some(bound) = found {
+                            bounds.ended(bound, 77);
+                            bounds.ended(bound, 78);
+                            model.get_mut(&(bound.thread, bound.level)).unwrap().1 = 77;
+                        }
+                    }
+                    2 => {
+                        let before = bounds.all().count();
+                        bounds.gone(1);
+                        prop_assert_eq!(bounds.all().count(), before, "all are domain 0's");
                     }
                     _ => {
-                        let until = until.max(1);
-                        prop_assert_eq!(bounds.add(Bound { until, thread, level }), Ok(()));
-                        model.insert((thread, level), until);
+                        model.retain(|(t, l), _| *t != thread || *l < level);
+                        prop_assert_eq!(bounds.add(Bound { until, thread, level, late: 0 }), Ok(()));
+                        model.insert((thread, level), (until, 0));
                     }
                 }
-                prop_assert_eq!(bounds.first(), model.values().copied().min());
+                prop_assert_eq!(bounds.first(), model.values().map(|v| v.0).min());
                 let (mut bytes, mut other) = (Vec::new(), Bounds::new());
                 prop_assert_eq!(bounds.save(|b| { bytes.extend_from_slice(b); true }), Ok(()));
                 prop_assert_eq!(other.load(&bytes), Ok(()));
-                prop_assert_eq!(other.all().count(), model.len());
+                let all = |b: &Bounds| b.all().copied().collect::<Vec<_>>();
+                prop_assert_eq!(all(&other), all(&bounds));
             }
         }
     }
@@ -122,12 +179,16 @@ mod tests {
     #[test]
     fn a_full_table_and_a_bad_state_are_refused() {
         let mut bounds = Bounds::new();
-        let bound = |thread| Bound { until: 9, thread, level: 1 };
+        let bound = |thread| Bound { until: 9, thread, level: 1 | 7 << 16, late: 0 };
         (0..MAX_BOUNDS as u64).for_each(|t| bounds.add(bound(t)).unwrap());
         assert_eq!(bounds.add(bound(99)), Err(errno::EAGAIN));
         assert_eq!(bounds.add(bound(0)), Ok(()));
         assert_eq!(bounds.load(&[0; 23]), Err(errno::EINVAL));
         assert_eq!(bounds.load(&[0; (MAX_BOUNDS + 1) * BOUND_BYTES]), Err(errno::EINVAL));
         assert_eq!(bounds.all().count(), MAX_BOUNDS);
+        bounds.gone(6);
+        assert_eq!(bounds.all().count(), MAX_BOUNDS);
+        bounds.gone(7);
+        assert_eq!(bounds.all().count(), 0);
     }
 }

@@ -13,17 +13,19 @@ use pebble::handover::{self, Fixed, Handover};
 use pebble::mmio::Mmio;
 use pebble::portal;
 use pebble::sync::Lock;
-use pebble_clock::bounds::{BOUND_BYTES, MAX_BOUNDS};
+use pebble_clock::bounds::{BOUND_BYTES, FORMAT, MAX_BOUNDS};
 use pebble_clock::{Bound, Bounds, TIME_HIGH, TIME_LOW, combine, level, nanoseconds};
 
 pebble::import! {
     TOP = "nucleus.top";
+    UNWIND = "pm.unwind";
     ABORT = "scheduler.thread_abort";
 }
 pebble::export!("clock.nanoseconds", "np", uptime);
 pebble::export!("clock.wall", "np", wall);
 pebble::export!("clock.bound", "npadii", bound: fn(u64, u64, u64, u64));
 pebble::export!("clock.unbound", "npadi", unbound: fn(u64, u64, u64));
+pebble::export!("clock.gone", "npi", gone: fn(u64));
 pebble::replaceable!(CLOCK: Clock, Fixed::new(), "clock.handover", "clock.takeover");
 pebble::component!(main);
 
@@ -31,15 +33,16 @@ const RTC: Mmio = Mmio::new(0, 0x1000);
 /// [`Clock::wakes`] while the keeper waits for the first bound. It does not sleep then: a lone sleeper is what the scheduler wakes fastest.
 const NEVER: u64 = u64::MAX;
 
+/// A thread that is late is looked at again after so many ticks: ten milliseconds.
+const AGAIN: u64 = map::TIME_HZ / 100;
+
 struct Clock {
     bounds: Bounds,
     /// When the keeper wakes; 0: it will look before it sleeps.
     wakes: u64,
-    /// The portal by which calls are unwound, opened with the first bound.
-    unwind: usize,
 }
 
-static CLOCK: Lock<Clock> = Lock::new(Clock { bounds: Bounds::new(), wakes: 0, unwind: 0 });
+static CLOCK: Lock<Clock> = Lock::new(Clock { bounds: Bounds::new(), wakes: 0 });
 /// The keeper's thread, and the semaphore on which it waits for the first bound; both there before it first looks.
 static KEEPER: AtomicU64 = AtomicU64::new(0);
 static BELL: AtomicUsize = AtomicUsize::new(0);
@@ -64,22 +67,15 @@ fn main() -> i64 {
 }
 
 impl Clock {
-    /// The portal by which calls are unwound.
-    fn unwinder(&mut self) -> Result<usize, Errno> {
-        if self.unwind == 0 {
-            self.unwind = api::portal_open("pm.unwind")?;
-        }
-        Ok(self.unwind)
-    }
-
     /// Ends what is late. When to look again.
     fn end_late(&mut self) -> u64 {
         let now = portal::time();
-        while let Some(bound) = self.bounds.due(now) {
-            if let Ok(unwind) = self.unwinder() {
-                let _ = portal::call(unwind, [bound.thread, bound.level]);
+        while let Some(bound) = self.bounds.due(now, now + AGAIN) {
+            // An error: the thread is not in that call; it may be on its way back, or not yet there.
+            if let Ok(ended @ 1..) = UNWIND.call([bound.thread, bound.level]) {
+                self.bounds.ended(bound, ended as u64 & 0xffff);
+                let _ = ABORT.call([bound.thread, ended as u64 >> 16]);
             }
-            let _ = ABORT.call([bound.thread]);
         }
         self.bounds.first().unwrap_or(NEVER)
     }
@@ -93,7 +89,7 @@ extern "C" fn bound(domain: u64, thread: u64, ticks: u64, float: u64) -> i64 {
     let until = portal::time().saturating_add(ticks);
     let level = level(top, domain, float != 0);
     let mut clock = CLOCK.lock();
-    let made = clock.unwinder().and_then(|_| clock.bounds.add(Bound { until, thread, level }));
+    let made = clock.bounds.add(Bound { until, thread, level, late: 0 });
     if let Err(error) = made {
         return -error;
     }
@@ -102,18 +98,23 @@ extern "C" fn bound(domain: u64, thread: u64, ticks: u64, float: u64) -> i64 {
             let _ = api::sem_post(BELL.load(Ordering::Acquire));
         } else {
             SOONER.fetch_min(until, Ordering::AcqRel);
-            let _ = ABORT.call([KEEPER.load(Ordering::Acquire)]);
+            let _ = ABORT.call([KEEPER.load(Ordering::Acquire), 0]);
         }
     }
     level as i64
 }
 
-/// 0, or `-ENOENT` when the time has passed.
+/// 0, or who had the call when its time was over; `-ENOENT`: no such bound.
 extern "C" fn unbound(domain: u64, thread: u64, level: u64) -> i64 {
     if level >> 16 != domain {
         return -errno::EINVAL;
     }
-    if CLOCK.lock().bounds.remove(thread, level) { 0 } else { -errno::ENOENT }
+    CLOCK.lock().bounds.remove(thread, level).map_or(-errno::ENOENT, |late| late as i64)
+}
+
+extern "C" fn gone(domain: u64) -> i64 {
+    CLOCK.lock().bounds.gone(domain);
+    0
 }
 
 impl Handover for Clock {
@@ -121,11 +122,11 @@ impl Handover for Clock {
 
     fn save(&self, _: u64, bytes: &mut Self::Bytes) -> Result<u64, Errno> {
         self.bounds.save(|part| handover::Bytes::append(bytes, part))?;
-        Ok(1)
+        Ok(FORMAT)
     }
 
     fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), Errno> {
-        if format == 1 { self.bounds.load(bytes) } else { Err(errno::EINVAL) }
+        if format == FORMAT { self.bounds.load(bytes) } else { Err(errno::EINVAL) }
     }
 }
 

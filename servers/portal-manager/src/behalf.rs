@@ -73,6 +73,11 @@ fn operate(
             m.domain(asid)?;
             m.behalf_for(machine, who.domain).map(u64::from)
         }
+        op::WATCH => {
+            let semaphore = if p2 == 0 { None } else { Some(m.semaphore_at(who.caller.into(), p2)?) };
+            m.watch(machine, asid, semaphore).map(|()| 0)
+        }
+        op::UNWOUND => m.unwound(asid).map(u64::from),
         _ => Err(errno::EINVAL),
     }
 }

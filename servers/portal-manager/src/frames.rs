@@ -13,6 +13,8 @@ pub struct Frame {
     pub code: u64,
     /// Offset in the thread block of its lowest word: of a call, the address at which the caller goes on.
     pub base: u64,
+    /// Offset of its highest word, the address of the return code.
+    pub top: u64,
     pub caller: u16,
     pub callee: u16,
     /// Of the portal in the caller's table.
@@ -55,7 +57,7 @@ pub fn any(
         let (caller, callee) = ((word >> 16) as u16, (word >> 32) as u16);
         let base = (offset + 8).wrapping_sub(size);
         let index = (word >> 48) as u16;
-        if size == 0 || visit(Frame { code, base, caller, callee, index }) {
+        if size == 0 || visit(Frame { code, base, top: offset, caller, callee, index }) {
             return true;
         }
         top = top.wrapping_sub(size);

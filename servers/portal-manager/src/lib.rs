@@ -24,6 +24,7 @@ pub mod manager;
 pub mod notify;
 pub mod open;
 pub mod succession;
+pub mod unwind;
 
 pub use arena::Run;
 pub use manager::{Domain, Goal, Interface, Manager, Slot};

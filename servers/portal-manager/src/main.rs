@@ -76,6 +76,7 @@ pebble::export!("pm.register_for", "npiiiii", register_for: fn(u64, u64, u64, u6
 pebble::export!("pm.holder", "npi", holder: fn(u64));
 pebble::export!("pm.busy", "npi", busy: fn(u64));
 pebble::export!("pm.role", "npi", role: fn(u64));
+pebble::export!("pm.unwind", "npii", unwind: fn(u64, u64));
 pebble::export!("pm.count", "npii", count: fn(u64, u64));
 pebble::export_wide!("pm.portal_info", "npii>4", portal_info);
 pebble::export_wide!("pm.interface_info", "npi>4", interface_info);
@@ -407,6 +408,22 @@ extern "C" fn reclaim(asid: u64) -> i64 {
         let current = survey(machine)?;
         m.reclaim(machine, asid, current).map(|()| 0)
     })
+}
+
+/// `place`: offset of the invocation stack's top word below the call, the domain that has made it << 16. → who had the call, 1 << 16 if
+/// the thread's wait may be cut short whatever it is for.
+extern "C" fn unwind(tid: u64, place: u64) -> i64 {
+    let mut told = Vec::new();
+    let outcome = request(|m, machine| {
+        let current = current()?;
+        let ended = m.unwind(machine, current, tid as u16, place & 0xffff, (place >> 16) as u16)?;
+        told = ended.told;
+        Ok(u64::from(ended.callee) | u64::from(ended.cut) << 16)
+    });
+    for index in told {
+        let _ = portal::call_once(index.into(), []);
+    }
+    outcome
 }
 
 extern "C" fn count(asid: u64, on: u64) -> i64 {

@@ -4,6 +4,7 @@ use crate::Machine;
 use crate::arena::{Arena, Run};
 use crate::frames::{self, Current};
 use crate::succession::{NOBODY, Role, Successor};
+use crate::unwind::Watch;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -87,6 +88,7 @@ pub struct Domain {
     pub notify: u64,
     /// Changes that it has not been told of: the thread that made them (or [`UNMADE`]), index.
     pub(crate) notices: Vec<(u16, u16)>,
+    pub watch: Watch,
     /// Domains that see its stacks, for `s` portals: a bit each.
     pub(crate) shown: [u64; map::MAX_DOMAINS / 64],
 }
@@ -363,6 +365,7 @@ impl Manager {
     /// A domain died: nobody can reach it any more, and nothing of it is found again, but the interfaces that wait for a successor:
     /// these are returned.
     pub fn retire(&mut self, machine: &mut impl Machine, asid: u64) -> Result<Vec<u16>, i64> {
+        let _ = self.watch(machine, asid, None);
         self.domain(asid)?.alive = false;
         let asid = asid as u16;
         self.release(machine, asid);

@@ -33,6 +33,7 @@ pebble::import! {
     FILE_GONE = "file.gone";
     CONSOLE_GONE = "console.gone";
     PIPE_GONE = "pipe.gone";
+    CLOCK_GONE = "clock.gone";
     HOLDER = "pm.holder";
     ADOPT = "pm.adopt";
     IMPORT = "pm.import";
@@ -280,7 +281,7 @@ pub fn withdraw(domain: u16) {
 }
 
 fn gone(domain: u16) {
-    for server in [&FILE_GONE, &CONSOLE_GONE, &PIPE_GONE] {
+    for server in [&FILE_GONE, &CONSOLE_GONE, &PIPE_GONE, &CLOCK_GONE] {
         let _ = ask(server, [domain.into(), 0, 0, 0, 0]);
     }
 }

@@ -21,7 +21,7 @@ pebble::export_switching!("scheduler.thread_start", "nmiii", thread_start);
 pebble::export_switching!("scheduler.thread_exit", "nm", thread_exit);
 pebble::export_switching!("scheduler.priority", "nmii", priority);
 pebble::export_switching!("scheduler.domain_abort", "nmi", domain_abort);
-pebble::export_switching!("scheduler.thread_abort", "nmi", thread_abort);
+pebble::export_switching!("scheduler.thread_abort", "nmii", thread_abort);
 pebble::export_switching!("scheduler.deadline", "nmi", deadline);
 pebble::export_switching!("scheduler.sem_free", "nmi", sem_free);
 pebble::export_wide!("scheduler.handover", "nmiii>4", handover);
@@ -178,8 +178,8 @@ extern "C" fn domain_abort(asid: u64) -> Decision {
     enter(|s, words, now| s.domain_abort(words, asid, now))
 }
 
-extern "C" fn thread_abort(tid: u64) -> Decision {
-    enter(|s, words, now| s.thread_abort(words, tid, now))
+extern "C" fn thread_abort(tid: u64, any: u64) -> Decision {
+    enter(|s, words, now| s.thread_abort(words, tid, any != 0, now))
 }
 
 extern "C" fn deadline(ticks: u64) -> Decision {

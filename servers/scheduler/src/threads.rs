@@ -237,14 +237,14 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.decide(me, 0, now)
     }
 
-    /// Ends the sleep or wait of one thread with `-EINTR`, if it is interruptible and has not ended meanwhile.
+    /// Ends the sleep or wait of one thread with `-EINTR`, if it has not ended meanwhile, and is interruptible or `any` wait may be.
     /// 0 whether there was any, or `-ESRCH`: no such thread.
-    pub fn thread_abort(&mut self, words: &Words, tid: u64, now: u64) -> Decision {
+    pub fn thread_abort(&mut self, words: &Words, tid: u64, any: bool, now: u64) -> Decision {
         let me = self.begin();
         self.wake(now);
         let error = match self.thread(tid) {
             Some(t) => {
-                self.cut_short(words, t, false);
+                self.cut_short(words, t, any);
                 0
             }
             None => -ESRCH,

@@ -45,7 +45,7 @@ enum Op {
         priority: u64,
     },
     Abort(u64),
-    ThreadAbort(u64),
+    ThreadAbort(u64, bool),
     Alloc {
         initial: i64,
         owner: u64,
@@ -76,7 +76,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Reap),
         5 => (tid(), priority()).prop_map(|(tid, priority)| Op::Priority { tid, priority }),
         1 => prop_oneof![20 => 1..4u64, 1 => Just(256)].prop_map(Op::Abort),
-        2 => tid().prop_map(Op::ThreadAbort),
+        2 => (tid(), any::<bool>()).prop_map(|(tid, all)| Op::ThreadAbort(tid, all)),
         1 => (-1..3i64, prop_oneof![9 => 1..4u64, 1 => Just(999)], any::<bool>())
             .prop_map(|(initial, owner, interruptible)| Op::Alloc { initial, owner, interruptible }),
         1 => sem.prop_map(Op::Free),
@@ -198,9 +198,9 @@ impl Pair {
                 self.model.assert_nothing_blocked(asid);
                 Some(decision)
             }
-            Op::ThreadAbort(tid) => {
-                self.model.thread_abort(tid, now);
-                Some(self.long(|real, words| real.thread_abort(words, tid, now)))
+            Op::ThreadAbort(tid, all) => {
+                self.model.thread_abort(tid, all, now);
+                Some(self.long(|real, words| real.thread_abort(words, tid, all, now)))
             }
             Op::Alloc { initial, owner, interruptible } => {
                 let id = self.real.sem_alloc(&self.words, initial, owner, interruptible);

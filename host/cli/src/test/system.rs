@@ -59,6 +59,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::slow("hostile.thousand", |context| hostile(context, 16)),
     SystemTest::new("window.lent", |context| windows(context, "lent")),
     SystemTest::new("window.hostile", |context| windows(context, "hostile")),
+    SystemTest::new("timeout.calls", calls_whose_time_is_over),
     SystemTest::new("replace.quick", |context| replace::load(context, 5, 180)),
     SystemTest::slow("replace.load", |context| replace::load(context, 100, 1800)),
     SystemTest::new("replace.refused", replace::refused),
@@ -228,6 +229,17 @@ fn hostile(context: &mut Context, rounds: u32) -> Result<()> {
 fn windows(context: &mut Context, which: &str) -> Result<()> {
     let mut guest = context.shell("test")?;
     let reply = guest.run_line(&format!("hostile windows {which} 3"), LIMIT * 10)?;
+    let last = reply.output.lines().last().unwrap_or_default();
+    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
+    Ok(())
+}
+
+/// Servers that do not come back, called with a time limit: a thousand calls end; the judge in the guest counts what is lost.
+fn calls_whose_time_is_over(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    let printed = output(&mut guest, "late")?;
+    ensure!(printed.trim_end().ends_with("late: 0 failed"), "{printed}");
+    let reply = guest.run_line("hostile late 3", LIMIT * 10)?;
     let last = reply.output.lines().last().unwrap_or_default();
     ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
     Ok(())

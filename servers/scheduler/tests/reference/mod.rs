@@ -316,14 +316,14 @@ impl Model {
         self.decide(now);
     }
 
-    pub fn thread_abort(&mut self, tid: u64, now: u64) {
+    pub fn thread_abort(&mut self, tid: u64, any: bool, now: u64) {
         self.wake_due(now);
         let tid = tid as usize;
         let Some(thread) = self.threads.get(&tid).filter(|t| t.state != State::Exited) else {
             return self.fail(ESRCH, now);
         };
         match thread.state {
-            State::Waiting(sem) if self.semaphores[&sem].interruptible => {
+            State::Waiting(sem) if any || self.semaphores[&sem].interruptible => {
                 let semaphore = self.semaphores.get_mut(&sem).unwrap();
                 semaphore.waiters.retain(|t| *t != tid);
                 semaphore.value += 1;

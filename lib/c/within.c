@@ -1,0 +1,44 @@
+/* Calls with a time limit: the clock ends them. */
+#include "internal.h"
+
+static int bound, unbound;
+
+static int opened(int *portal, const char *name) {
+    if (*portal == 0) {
+        int index = portal_open(name);
+        if (index < 0)
+            return 0;
+        *portal = index;
+    }
+    return 1;
+}
+
+/* invoke_portal_within of the header: there it takes any integers, as all calls do. */
+long __invoke_portal_within(unsigned long ticks, int index, long p1, long p2, long p3, long p4, long p5) {
+    if (!opened(&bound, "clock.bound") || !opened(&unbound, "clock.unbound"))
+        return -1;
+#ifdef __riscv_float_abi_double
+    long place = __checked(portal_call(bound, ticks, 1L));
+#else
+    long place = __checked(portal_call(bound, ticks, 0L));
+#endif
+    if (place < 0)
+        return -1;
+    long value = invoke_portal(index, p1, p2, p3, p4, p5);
+    struct portal_result late;
+    do /* a clock that is being replaced must hear of it all the same */
+        late = portal_call(unbound, place);
+    while (portal_status_code(late.status) == PORTAL_MOVED);
+    if (portal_status() == 0 && value == -EINTR && late.status == 0 && late.value > 0)
+        return __portal_done(-1, PORTAL_TIMEOUT | (unsigned long)late.value << 16);
+    return value;
+}
+
+int unwound_watch(void) {
+    int semaphore = sem_create(0);
+    if (semaphore < 0)
+        return -1;
+    return __checked(portal_call(SYS_CONTROL, CONTROL_WATCH, semaphore)) < 0 ? -1 : semaphore;
+}
+
+int unwound_next(void) { return (int)__checked(portal_call(SYS_CONTROL, CONTROL_UNWOUND)); }

@@ -1,0 +1,191 @@
+//! Which places of a thread's invocation stack are changed when its call's time is over.
+
+mod common;
+
+use common::*;
+use pebble_abi::{errno, map, status, thread};
+use pebble_portal_manager::{Machine, Manager};
+
+/// The program that calls, and a server that is a program; `SERVER` is of the image.
+const CALLER: u16 = 3;
+const CALLEE: u16 = 4;
+const LEVEL: u64 = thread::FRAMES;
+const BACK: u64 = 0x1_2344;
+const UNTOUCHED: u64 = 0x1_0004;
+
+/// A stack that grows frame by frame.
+struct Stack {
+    manager: Manager,
+    machine: Fake,
+    top: u64,
+    /// Where frames' return codes are made.
+    code: u64,
+}
+
+impl Stack {
+    fn new() -> Self {
+        let (mut manager, machine) = system();
+        for program in [CALLER, CALLEE] {
+            manager.domains[program as usize].image = false;
+        }
+        Stack { manager, machine, top: LEVEL, code: 0x800 }
+    }
+
+    /// A frame of so many words; offset of its lowest.
+    fn push(&mut self, words: u64, caller: u16, callee: u16) -> u64 {
+        self.code += 16;
+        let description = words | u64::from(caller) << 16 | u64::from(callee) << 32;
+        self.machine.code[self.code as usize / 4 - 2] = description as u32;
+        self.machine.code[self.code as usize / 4 - 1] = (description >> 32) as u32;
+        let base = self.top + 8;
+        self.top += words * 8;
+        self.machine.threads.insert((THREAD, self.top), map::CODE_VA + self.code);
+        self.machine.threads.insert((THREAD, thread::SAVED_TOP), map::thread_va(THREAD) + self.top);
+        self.machine.threads.insert((THREAD, base), UNTOUCHED);
+        base
+    }
+
+    fn word(&self, word: usize) -> u64 {
+        self.top + 8 - (thread::TRAP_WORDS - word) as u64 * 8
+    }
+
+    /// The thread is interrupted in a domain; offset of the program counter.
+    fn trap(&mut self, domain: u16, callee: u16, float: bool) -> u64 {
+        let words = thread::TRAP_WORDS + if float { thread::TRAP_FLOAT_WORDS } else { 0 };
+        self.push(words as u64, 0, callee);
+        let (satp, pc) = (self.word(thread::TRAP_SATP), self.word(thread::TRAP_SEPC));
+        self.machine.threads.insert((THREAD, satp), map::satp(domain, 0x8100_0000));
+        self.machine.threads.insert((THREAD, pc), UNTOUCHED);
+        pc
+    }
+
+    fn end(&mut self) -> Result<(u16, bool), i64> {
+        let ended = self.manager.unwind(&mut self.machine, CURRENT, THREAD, LEVEL, CALLER);
+        ended.map(|e| (e.callee, e.cut))
+    }
+
+    fn read(&self, at: u64) -> u64 {
+        self.machine.thread_word(THREAD, at)
+    }
+}
+
+#[test]
+fn what_programs_do_above_the_call_ends_and_servers_finish() {
+    let mut s = Stack::new();
+    let call = s.push(17, CALLER, CALLEE);
+    let inner = s.push(17, CALLEE, SERVER);
+    let wait = s.push(3, SERVER, SCHEDULER);
+    assert_eq!(s.end(), Ok((CALLEE, false)), "the server waits: for it the wait counts");
+    assert_eq!([call, inner, wait].map(|at| s.read(at)), [UNTOUCHED, map::GATE_UNWIND, UNTOUCHED]);
+}
+
+#[test]
+fn a_wait_of_a_program_may_be_cut_whatever_it_is_for() {
+    let mut s = Stack::new();
+    s.push(17, CALLER, CALLEE);
+    let wait = s.push(3, CALLEE, SCHEDULER);
+    assert_eq!(s.end(), Ok((CALLEE, true)));
+    assert_eq!(s.read(wait), map::GATE_UNWIND);
+    let mut s = Stack::new();
+    let wait = s.push(3, CALLER, SCHEDULER);
+    assert_eq!(s.end(), Ok((SCHEDULER, true)), "its own wait is the call");
+    assert_eq!(s.read(wait), UNTOUCHED);
+}
+
+#[test]
+fn an_interrupted_program_goes_on_at_the_gate_and_a_server_where_it_was() {
+    for float in [false, true] {
+        let mut s = Stack::new();
+        s.push(17, CALLER, CALLEE);
+        let pc = s.trap(CALLEE, SERVER, float);
+        assert_eq!(s.end(), Ok((CALLEE, false)));
+        assert_eq!(s.read(pc), map::GATE_UNWIND);
+        let mut s = Stack::new();
+        s.push(17, CALLER, CALLEE);
+        s.push(17, CALLEE, SERVER);
+        let pc = s.trap(SERVER, SCHEDULER, float);
+        assert_eq!(s.end(), Ok((CALLEE, false)));
+        assert_eq!(s.read(pc), UNTOUCHED);
+    }
+}
+
+/// Not in a call from there: nothing is changed.
+#[test]
+fn no_other_call_ends() {
+    let mut s = Stack::new();
+    assert_eq!(s.end(), Err(errno::ENOENT), "the thread is back");
+    let pc = s.trap(CALLER, SERVER, false);
+    assert_eq!((s.end(), s.read(pc)), (Err(errno::ENOENT), UNTOUCHED), "it computes");
+    let mut s = Stack::new();
+    s.push(17, CALLEE, SERVER);
+    let above = s.push(17, CALLEE, SERVER);
+    assert_eq!((s.end(), s.read(above)), (Err(errno::ENOENT), UNTOUCHED), "another domain is there");
+    let mut s = Stack::new();
+    s.push(3, CALLER, CALLEE);
+    let above = s.push(17, CALLEE, SERVER);
+    assert_eq!(s.manager.unwind(&mut s.machine, CURRENT, THREAD, LEVEL + 8, CALLER), Err(errno::ENOENT));
+    assert_eq!(s.read(above), UNTOUCHED, "no frame begins there");
+    assert_eq!(s.manager.unwind(&mut s.machine, CURRENT, CURRENT.tid, LEVEL, CALLER), Err(errno::EINVAL));
+}
+
+/// It waits for a stack of its callee: it is answered, unless the callee is of the image.
+#[test]
+fn a_call_that_has_not_begun_ends_in_its_caller() {
+    for (callee, ends) in [(CALLEE, true), (SERVER, false)] {
+        let mut s = Stack::new();
+        let spec = pebble_portal::Spec::parse("npi").expect("a specification");
+        let target = s.manager.register(&mut s.machine, callee.into(), "x", spec, 0x1_0000).expect("offered");
+        let index = s.manager.open(&mut s.machine, CALLER.into(), target).expect("a portal");
+        let stack_wait = pebble_portal_manager::Interface {
+            name: "scheduler.stack_wait".into(),
+            asid: SCHEDULER,
+            entry: 0x1_0000,
+            spec: pebble_portal::Spec::parse("nm").expect("a specification"),
+            role: 0,
+        };
+        s.manager.interfaces.push(stack_wait);
+        let pc = s.trap(CALLER, SCHEDULER, false);
+        let registers = [1, 5, 10, 11].map(|x| s.word(thread::trap_word(x)));
+        for (at, word) in registers.into_iter().zip([BACK, index.into(), 1, 2]) {
+            s.machine.threads.insert((THREAD, at), word);
+        }
+        if ends {
+            assert_eq!(s.end(), Ok((callee, true)));
+            let status = status::TIMEOUT | u64::from(callee) << 16;
+            assert_eq!(registers.map(|at| s.read(at)), [BACK, index.into(), u64::MAX, status]);
+            assert_eq!(s.read(pc), BACK);
+        } else {
+            assert_eq!(s.end(), Err(errno::ENOENT));
+            assert_eq!(s.read(pc), UNTOUCHED);
+        }
+    }
+}
+
+#[test]
+fn a_domain_that_watches_is_told_once_for_each_leg() {
+    let mut s = Stack::new();
+    let own = pebble_portal_manager::Interface {
+        name: "pm.unwind".into(),
+        asid: MANAGER,
+        entry: 0x1_0000,
+        spec: pebble_portal::Spec::parse("npii").expect("a specification"),
+        role: 0,
+    };
+    s.manager.interfaces.push(own);
+    let before = s.manager.stats();
+    s.manager.own_semaphore(CALLEE.into(), map::SEM_FIRST);
+    s.manager.watch(&mut s.machine, CALLEE.into(), Some(map::SEM_FIRST)).expect("watches");
+    s.push(17, CALLER, CALLEE);
+    s.push(17, CALLEE, CALLER);
+    s.push(17, CALLER, CALLEE);
+    s.push(17, CALLEE, SERVER);
+    for legs in [2, 0] {
+        let ended = s.manager.unwind(&mut s.machine, CURRENT, THREAD, LEVEL, CALLER).expect("ends");
+        assert_eq!((ended.callee, ended.told.len()), (CALLEE, legs), "and not again for the same ones");
+    }
+    for told in [Ok(THREAD), Ok(THREAD), Err(errno::ENOENT)] {
+        assert_eq!(s.manager.unwound(CALLEE.into()), told);
+    }
+    s.manager.watch(&mut s.machine, CALLEE.into(), None).expect("no longer");
+    assert_eq!(s.manager.stats()[0], before[0]);
+}
