@@ -19,6 +19,9 @@ pub const WATCH: u64 = 4;
 /// → the next such thread, or -ENOENT.
 pub const UNWOUND: u64 = 5;
 
+/// `p2`: address, `p3`: pages, `p4`: index of a portal. Page faults there call it with domain, address and cause. No pages: no longer.
+pub const FAULT_RANGE: u64 = 6;
+
 /// System portals that act on who calls them. A controller has for each of them, consecutively and in this order, a portal that acts on
 /// the child that it serves; each gets the index here as constant.
 pub const BEHALF: [usize; 16] = [

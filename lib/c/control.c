@@ -48,6 +48,20 @@ int __domain_control(int child, unsigned long handler) {
     return to == 0 || !prepare() ? -1 : (int)__checked(portal_call(SYS_PROCESS, child, to));
 }
 
+int fault_range(void *address, size_t pages, int index) {
+    return (int)__checked(portal_call(SYS_CONTROL, CONTROL_FAULT_RANGE, address, pages, index));
+}
+
+int fault_provide(int asid, unsigned long address, void *page, int writable) {
+    static int provide;
+    if (provide == 0 && (provide = portal_open("vm.provide")) < 0) {
+        provide = 0;
+        return -1;
+    }
+    const long read = 2, write = 4;
+    return (int)__checked(portal_call(provide, asid, address & -4096UL, page, writable ? read | write : read));
+}
+
 int __portal_notify(unsigned long function) {
     notify = (void (*)(int, int, const char *))function;
     long resume = function == 0 ? 0 : (long)__pebble_detour;

@@ -60,6 +60,7 @@ fn constants() -> String {
         ("CONTROL_NOTICE", control::NOTICE as usize, ""),
         ("CONTROL_CREATE_CHILD", control::CREATE_CHILD as usize, ""),
         ("CONTROL_BEHALF_INDEX", control::BEHALF_INDEX as usize, ""),
+        ("CONTROL_FAULT_RANGE", control::FAULT_RANGE as usize, ""),
         ("CONTROL_WATCH", control::WATCH as usize, ""),
         ("CONTROL_UNWOUND", control::UNWOUND as usize, ""),
         ("TIME_HZ", map::TIME_HZ as usize, "ticks of hrtime in a second"),

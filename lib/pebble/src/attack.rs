@@ -8,6 +8,14 @@ pub fn load(address: u64) {
     unsafe { asm!("ld {0}, 0({1})", out(reg) _, in(reg) address) }
 }
 
+/// The word at any address.
+pub fn read(address: u64) -> u64 {
+    let word;
+    // SAFETY: as in `load`.
+    unsafe { asm!("ld {0}, 0({1})", out(reg) word, in(reg) address) }
+    word
+}
+
 /// Stores a word to any address.
 pub fn store(address: u64, word: u64) {
     // SAFETY: as in `load`.

@@ -9,6 +9,7 @@ use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicBool, Ordering};
 use linked_list_allocator::Heap;
 
+const PAGE: u64 = pebble_abi::map::PAGE;
 const GROW: usize = 16 * 1024;
 
 /// Ticks to sleep when the heap is in use.
@@ -36,6 +37,20 @@ impl Allocator {
         self.taken.store(false, Ordering::Release);
         result
     }
+}
+
+/// Runs `work` with a fresh page above the heap, which is gone afterwards, if `work` has not moved it elsewhere already. The heap does not
+/// grow meanwhile. The page's memory is not the heap's.
+pub(crate) fn with_page<R>(work: impl FnOnce(u64) -> Result<R, api::Errno>) -> Result<R, api::Errno> {
+    ALLOCATOR.with(|_| {
+        let end = api::sbrk(0)?;
+        let page = end.next_multiple_of(PAGE);
+        let more = (page + PAGE - end) as i64;
+        api::sbrk(more)?;
+        let result = work(page);
+        api::sbrk(-more)?;
+        result
+    })
 }
 
 // SAFETY: all state is behind `with`; memory comes from `sbrk`, which never hands out a byte twice.

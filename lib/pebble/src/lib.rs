@@ -5,6 +5,7 @@
 //! * [`api`] the portals that every domain has, typed
 //! * [`control`] children whose portals lead here
 //! * [`sync`] locks made of semaphores
+//! * [`fault`] pages that others provide when they are touched
 //! * [`handover`] replacing a server while it is called
 //! * [`io`] open files, standard input and output, [`print!`]
 //! * [`mmio`] device registers granted by the manifest
@@ -27,6 +28,8 @@ pub mod attack;
 pub mod buffer;
 #[cfg(target_os = "none")]
 pub mod control;
+#[cfg(target_os = "none")]
+pub mod fault;
 #[cfg(target_os = "none")]
 pub mod handover;
 #[cfg(target_os = "none")]

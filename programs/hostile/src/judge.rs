@@ -58,6 +58,11 @@ pub fn late(rounds: u32) -> i64 {
     with_judge(|judge| crate::late::all(judge, rounds))
 }
 
+/// Faults by address range: `pages.rs`.
+pub fn pages(rounds: u32) -> i64 {
+    with_judge(|judge| crate::pages::all(judge, rounds))
+}
+
 impl Judge {
     pub fn resources(&self) -> Resources {
         let words = |index| call_wide(index, [0; 5]).map_or([0; 4], |(_, more)| more);

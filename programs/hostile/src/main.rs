@@ -3,7 +3,7 @@
 //! `hostile do KIND` misbehaves as a program; `hostile serve KIND` as a server, inside a client's call; `hostile judge [ROUNDS]` starts
 //! each kind both ways, checks that the system answers as it must, and that nothing is lost: pages, portals, code,
 //! semaphores and domains are counted before and after; `hostile windows` does so for memory that is lent, `hostile late`
-//! for calls with a time limit. Its last line is `hostile: N passed, N failed`.
+//! for calls with a time limit, `hostile pages` for faults that others answer. Its last line is `hostile: N passed, N failed`.
 #![no_std]
 #![no_main]
 #![cfg_attr(not(feature = "component"), forbid(unsafe_code))]
@@ -13,6 +13,7 @@ extern crate alloc;
 mod judge;
 mod kinds;
 mod late;
+mod pages;
 mod windows;
 
 use alloc::string::String;
@@ -37,6 +38,9 @@ fn main() -> i64 {
         "windows" => judge::windows(word(2), word(3).parse().unwrap_or(1)),
         "borrow" => windows::borrow(word(2)),
         "lend" => windows::lend(word(2), word(3)),
+        "pages" => judge::pages(word(2).parse().unwrap_or(1)),
+        "pager" => pages::serve(word(2), word(3)),
+        "touch" => pages::touch(word(2), [word(3), word(4)]),
         "late" => judge::late(word(2).parse().unwrap_or(1)),
         "slow" => late::serve(word(2)),
         "relay" => late::serve_through(word(2), word(3)),
@@ -47,7 +51,7 @@ fn main() -> i64 {
 
 fn usage() -> i64 {
     eprintln!(
-        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS]"
+        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS]"
     );
     for kind in kinds::ALL {
         eprintln!("  {:<16} {}", kind.name, kind.what);

@@ -1,7 +1,8 @@
 //! The entries of interposition: what controllers ask for, and what is done for the child that they serve.
 
 use crate::{
-    LOOKUP, Real, SBRK, THREAD_CREATE, answer, current, do_register, do_sem_create, name, request, spec, tidy,
+    LOOKUP, RANGE_SET, Real, SBRK, THREAD_CREATE, answer, current, do_register, do_sem_create, name, request,
+    spec, tidy,
 };
 use pebble::abi::link::unpack;
 use pebble::abi::{control as op, errno, map, sys};
@@ -76,6 +77,17 @@ fn operate(
         op::WATCH => {
             let semaphore = if p2 == 0 { None } else { Some(m.semaphore_at(who.caller.into(), p2)?) };
             m.watch(machine, asid, semaphore).map(|()| 0)
+        }
+        op::FAULT_RANGE if p3 == 0 => {
+            answer(&RANGE_SET, [asid, p2, 0, 0, 0])?;
+            m.end_range(machine, who.domain, p2).map(|()| 0)
+        }
+        op::FAULT_RANGE => {
+            tidy(m, machine)?;
+            m.handle_range(machine, (who.domain, who.caller), p2, p4, |_, handler, index| {
+                answer(&RANGE_SET, [asid, p2, p3, u64::from(handler) | u64::from(index) << 16, 0]).map(|_| ())
+            })?;
+            Ok(0)
         }
         op::UNWOUND => m.unwound(asid).map(u64::from),
         _ => Err(errno::EINVAL),

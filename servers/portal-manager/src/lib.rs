@@ -23,6 +23,7 @@ pub mod frames;
 pub mod manager;
 pub mod notify;
 pub mod open;
+pub mod ranges;
 pub mod succession;
 pub mod unwind;
 

@@ -43,6 +43,7 @@ pebble::import! {
     SEM_FREE = "scheduler.sem_free";
     SPACE = "vm.space";
     WINDOWS = "vm.windows";
+    RANGE_SET = "vm.range_set";
     SBRK = "vm.sbrk_for";
     THREAD_CREATE = "vm.thread_create_for";
 }

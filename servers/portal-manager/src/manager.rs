@@ -3,6 +3,7 @@
 use crate::Machine;
 use crate::arena::{Arena, Run};
 use crate::frames::{self, Current};
+use crate::ranges::Handled;
 use crate::succession::{NOBODY, Role, Successor};
 use crate::unwind::Watch;
 use alloc::boxed::Box;
@@ -128,6 +129,8 @@ pub struct Manager {
     pub(crate) templates: &'static [Template],
     /// Where threads go on that were sent to their domain's `notify` first: thread, frame, address.
     pub(crate) detours: Vec<(u16, u64, u64)>,
+    /// Ranges of addresses whose faults somebody answers.
+    pub(crate) handled: Vec<Handled>,
 }
 
 /// Letters that portals of this image may have. By the grant, not by a name that anybody could register: where there is no table,
@@ -213,6 +216,7 @@ impl Manager {
             changes: Vec::new(),
             templates: templates(info),
             detours: Vec::new(),
+            handled: Vec::new(),
         })
     }
 
@@ -368,6 +372,7 @@ impl Manager {
         let _ = self.watch(machine, asid, None);
         self.domain(asid)?.alive = false;
         let asid = asid as u16;
+        self.end_ranges(machine, asid);
         self.release(machine, asid);
         self.abandon(machine, asid.into());
         let vacant = self.vacate_role(machine, asid);

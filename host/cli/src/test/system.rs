@@ -62,6 +62,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("timeout.calls", calls_whose_time_is_over),
     SystemTest::new("replace.quick", |context| replace::load(context, 5, 180)),
     SystemTest::slow("replace.load", |context| replace::load(context, 100, 1800)),
+    SystemTest::new("fault.ranges", pages_come_from_their_handlers),
     SystemTest::new("replace.refused", replace::refused),
     SystemTest::new("restart.quick", |context| replace::restart(context, 50, 120)),
     SystemTest::slow("restart.load", |context| replace::restart(context, 1000, 1200)),
@@ -242,6 +243,17 @@ fn calls_whose_time_is_over(context: &mut Context) -> Result<()> {
     let reply = guest.run_line("hostile late 3", LIMIT * 10)?;
     let last = reply.output.lines().last().unwrap_or_default();
     ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
+    Ok(())
+}
+
+/// Two handlers for two ranges; what nobody answers is a fault like any other.
+fn pages_come_from_their_handlers(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    let reply = guest.run_line("hostile pages 3", LIMIT * 10)?;
+    let last = reply.output.lines().last().unwrap_or_default();
+    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
+    let told = |wanted: &str| reply.output.lines().any(|l| l.starts_with("fault: ") && l.contains(wanted));
+    ensure!(told("load from 0x5028000") && told("store to 0x6000000"), "{}", reply.output);
     Ok(())
 }
 
