@@ -22,6 +22,21 @@ pub const UNWOUND: u64 = 5;
 /// `p2`: address, `p3`: pages, `p4`: index of a portal. Page faults there call it with domain, address and cause. No pages: no longer.
 pub const FAULT_RANGE: u64 = 6;
 
+/// Who may open the caller's own interface `p2`, the name server's rules apart; `p1`: one of [`guard`] in bits 16 and up, `p3`: its word.
+pub const GUARD: u64 = 7;
+
+/// Ways to guard an interface.
+pub mod guard {
+    /// Whoever the rules allow.
+    pub const NAMES: u64 = 0;
+    /// Nobody who has not been admitted since.
+    pub const LIST: u64 = 1;
+    /// This domain is admitted.
+    pub const ADMIT: u64 = 2;
+    /// Whomever the portal at this index answers 1 for: domain, interface.
+    pub const ASK: u64 = 3;
+}
+
 /// System portals that act on who calls them. A controller has for each of them, consecutively and in this order, a portal that acts on
 /// the child that it serves; each gets the index here as constant.
 pub const BEHALF: [usize; 16] = [

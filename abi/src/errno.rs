@@ -26,6 +26,7 @@ errnos! {
     ENOMEM = 12, "out of memory";
     EACCES = 13, "the name server's policy refuses it";
     EFAULT = 14, "bad address";
+    EBUSY = 16, "busy, try again";
     EEXIST = 17, "name already taken";
     ENOTDIR = 20, "not a directory";
     EISDIR = 21, "is a directory";

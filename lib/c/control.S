@@ -142,10 +142,33 @@ invoke_portal:
     lw t0, 0(t0)
     add a0, a0, t0
     j 1b
-4:  call portal_call
+4:  addi sp, sp, -64
+    sd a0, 0(sp)
+    sd a1, 8(sp)
+    sd a2, 16(sp)
+    sd a3, 24(sp)
+    sd a4, 32(sp)
+    sd a5, 40(sp)
+7:  call portal_call
+    bnez a1, 8f
+9:  addi sp, sp, 64
     ld ra, 8(sp)
     addi sp, sp, 16
 6:  tail __portal_done
+8:  sd a1, 48(sp)               /* moved: once more, with the same words */
+    mv a0, a1
+    call __moved
+    mv t0, a0
+    ld a0, 0(sp)
+    ld a1, 8(sp)
+    ld a2, 16(sp)
+    ld a3, 24(sp)
+    ld a4, 32(sp)
+    ld a5, 40(sp)
+    bnez t0, 7b
+    li a0, -1
+    ld a1, 48(sp)
+    j 9b
 5:  .macro merge word, at
     ld t1, CONTROL_WORDS+\at(tp)
     xor t2, t1, \word

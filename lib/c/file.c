@@ -45,7 +45,7 @@ static int open_path(const char *path) {
     int server = starts_with(path, CONSOLE) ? SYS_CONSOLE_OPEN
                  : starts_with(path, PIPE)  ? SYS_PIPE_OPEN
                                             : SYS_FILE_OPEN;
-    int first = (int)__checked(portal_call(server, p[0], p[1], p[2], p[3], p[4]));
+    int first = (int)__checked(REPEATED(portal_call(server, p[0], p[1], p[2], p[3], p[4])));
     if (first < 0)
         return -1;
     unsigned char bit = (unsigned char)(1 << first % 8);
@@ -109,7 +109,7 @@ int close(int fd) {
         errno = EBADF; /* another thread was quicker */
         return -1;
     }
-    long result = __checked(portal_call(portal + FILE_CLOSE));
+    long result = __checked(REPEATED(portal_call(portal + FILE_CLOSE)));
     portal_call(SYS_PORTAL_CLOSE, portal, FILE_PORTALS); /* the portals go back whatever the server said */
     return result < 0 ? -1 : 0;
 }
@@ -123,7 +123,7 @@ ssize_t read(int fd, void *buffer, size_t size) {
     do {
         long words[MAX_RESULTS];
         chunk = size - done < IO_BYTES ? size - done : IO_BYTES;
-        long count = __checked(portal_call_results(words, portal + FILE_READ, chunk));
+        long count = __checked(REPEATED(portal_call_results(words, portal + FILE_READ, chunk)));
         if (count < 0)
             return done ? (ssize_t)done : -1;
         got = (size_t)count < chunk ? (size_t)count : chunk;
@@ -142,7 +142,7 @@ ssize_t write(int fd, const void *buffer, size_t size) {
         size_t chunk = size - done < IO_BYTES ? size - done : IO_BYTES;
         long w[IO_BYTES / sizeof(long)] = {0};
         memcpy(w, (const char *)buffer + done, chunk);
-        long count = __checked(portal_call(portal + FILE_WRITE, chunk, w[0], w[1], w[2], w[3]));
+        long count = __checked(REPEATED(portal_call(portal + FILE_WRITE, chunk, w[0], w[1], w[2], w[3])));
         if (count < 0)
             return done ? (ssize_t)done : -1;
         if (count == 0)
@@ -154,7 +154,7 @@ ssize_t write(int fd, const void *buffer, size_t size) {
 
 off_t lseek(int fd, off_t offset, int whence) {
     int portal = portal_of(fd);
-    return portal < 0 ? -1 : __checked(portal_call(portal + FILE_SEEK, offset, whence));
+    return portal < 0 ? -1 : __checked(REPEATED(portal_call(portal + FILE_SEEK, offset, whence)));
 }
 
 off_t seek(int fd, off_t offset, int whence) { return lseek(fd, offset, whence); }

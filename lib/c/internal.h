@@ -26,6 +26,20 @@ long __portal_done(long value, unsigned long status);
 /* For servers that answer with a negative error number: that becomes errno, too. */
 long __checked(struct portal_result result);
 
+/* After a call with this transport status, not 0: shall it be repeated? So it is, after a pause, if the server is being replaced
+   and has not begun it. */
+int __moved(unsigned long status);
+
+/* A call to a server that can be replaced, until it takes place. */
+#define REPEATED(call)                                                                                           \
+    __extension__({                                                                                              \
+        struct portal_result result_;                                                                            \
+        do                                                                                                       \
+            result_ = (call);                                                                                    \
+        while (result_.status != 0 && __moved(result_.status));                                                  \
+        result_;                                                                                                 \
+    })
+
 /* The words in which calls pass a name; false, with errno, if it does not fit. */
 int __pack(const char *name, long words[], size_t count);
 

@@ -44,12 +44,35 @@ portal_call_results:
     .globl invoke_portal_results
     .type invoke_portal_results, @function
 invoke_portal_results:
-    addi sp, sp, -16
-    sd ra, 8(sp)
-    call portal_call_results
-    ld ra, 8(sp)
-    addi sp, sp, 16
+    addi sp, sp, -80
+    sd ra, 72(sp)
+    sd a0, 0(sp)
+    sd a1, 8(sp)
+    sd a2, 16(sp)
+    sd a3, 24(sp)
+    sd a4, 32(sp)
+    sd a5, 40(sp)
+    sd a6, 48(sp)
+1:  call portal_call_results
+    bnez a1, 3f
+2:  ld ra, 72(sp)
+    addi sp, sp, 80
     tail __portal_done
+3:  sd a1, 64(sp)               /* moved: once more, with the same words */
+    mv a0, a1
+    call __moved
+    mv t0, a0
+    ld a0, 0(sp)
+    ld a1, 8(sp)
+    ld a2, 16(sp)
+    ld a3, 24(sp)
+    ld a4, 32(sp)
+    ld a5, 40(sp)
+    ld a6, 48(sp)
+    bnez t0, 1b
+    li a0, -1
+    ld a1, 64(sp)
+    j 2b
     .size invoke_portal_results, . - invoke_portal_results
 
 /* What fork keeps of a thread, on its stack: ra, s0-s11, tp, then fs0-fs11. */

@@ -31,6 +31,11 @@ long __portal_done(long value, unsigned long status) {
     return -1;
 }
 
+int __moved(unsigned long status) {
+    return portal_status_code(status) == PORTAL_MOVED &&
+           portal_call(SYS_HRSLEEP, portal_call(SYS_HRTIME).value + TIME_HZ / 10000).value == 0;
+}
+
 long __checked(struct portal_result result) {
     long value = __portal_done(result.value, result.status);
     if (result.status == 0 && value < 0) {
@@ -68,7 +73,17 @@ int portal_open(const char *name) {
     long n[3];
     if (!__pack(name, n, 3))
         return -1;
-    return (int)__checked(portal_call(SYS_PORTAL_OPEN, n[0], n[1], n[2]));
+    for (int patience = 1000; patience > 0; patience--) {
+        int index = (int)__checked(portal_call(SYS_PORTAL_OPEN, n[0], n[1], n[2]));
+        if (index >= 0 || errno != EBUSY)
+            return index;
+        msleep(1); /* an exporter's policy is being asked; one at a time */
+    }
+    return -1;
+}
+
+int portal_guard(int interface, int way, long word) {
+    return (int)__checked(portal_call(SYS_CONTROL, CONTROL_GUARD | (long)way << 16, interface, word));
 }
 
 int portal_close_many(int first, int count) {

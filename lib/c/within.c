@@ -18,9 +18,9 @@ long __invoke_portal_within(unsigned long ticks, int index, long p1, long p2, lo
     if (!opened(&bound, "clock.bound") || !opened(&unbound, "clock.unbound"))
         return -1;
 #ifdef __riscv_float_abi_double
-    long place = __checked(portal_call(bound, ticks, 1L));
+    long place = __checked(REPEATED(portal_call(bound, ticks, 1L)));
 #else
-    long place = __checked(portal_call(bound, ticks, 0L));
+    long place = __checked(REPEATED(portal_call(bound, ticks, 0L)));
 #endif
     if (place < 0)
         return -1;

@@ -1,7 +1,7 @@
 //! The portals that every domain has (`pebble_abi::sys`), typed.
 
-use crate::portal::{Broken, call, call_once};
-use pebble_abi::{errno, link, sys};
+use crate::portal::{Broken, call, call_once, time};
+use pebble_abi::{control, errno, link, map, sys};
 
 /// What a service answered: its error number (positive).
 pub type Errno = i64;
@@ -56,9 +56,43 @@ fn name_words(name: &str) -> Result<[u64; 3], Errno> {
     link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)
 }
 
+/// A portal to what is offered under that name.
 pub fn portal_open(name: &str) -> Result<usize, Errno> {
     let [a, b, c] = name_words(name)?;
-    answer(call(sys::SYS_PORTAL_OPEN, [a, b, c])).map(|i| i as usize)
+    for _ in 0..PATIENCE {
+        match answer(call(sys::SYS_PORTAL_OPEN, [a, b, c])) {
+            // An exporter's policy is being asked; one at a time.
+            Err(errno::EBUSY) => drop(hrsleep(time() + map::TIME_HZ / 1000)),
+            opened => return opened.map(|i| i as usize),
+        }
+    }
+    Err(errno::EBUSY)
+}
+
+/// How often an open is tried while others' are being decided, with a millisecond in between.
+const PATIENCE: u32 = 1000;
+
+/// Who may open an own interface, the name server's rules apart. Portals that are open stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// Whoever the rules allow: so it is at first.
+    Names,
+    /// Nobody who is not admitted afterwards.
+    List,
+    /// This domain too.
+    Admit(u16),
+    /// For whom the portal at this index answers 1: it is called with the domain that opens, and the interface's number, and has 50 ms.
+    Ask(usize),
+}
+
+pub fn portal_guard(interface: u16, guard: Guard) -> Result<u64, Errno> {
+    let (way, word) = match guard {
+        Guard::Names => (control::guard::NAMES, 0),
+        Guard::List => (control::guard::LIST, 0),
+        Guard::Admit(domain) => (control::guard::ADMIT, domain.into()),
+        Guard::Ask(index) => (control::guard::ASK, index as u64),
+    };
+    answer(call(sys::SYS_CONTROL, [control::GUARD | way << 16, interface.into(), word]))
 }
 
 /// Offers `entry` to other domains. The specification has at most 8 characters here; `results` is its `>n`.

@@ -11,6 +11,17 @@ use pebble_abi::{errno, status};
 static BOUND: AtomicUsize = AtomicUsize::new(0);
 static UNBOUND: AtomicUsize = AtomicUsize::new(0);
 
+/// For components that import the clock's two portals, and cannot open them by name.
+pub fn bind(bound: usize, unbound: usize) {
+    BOUND.store(bound, Ordering::Relaxed);
+    UNBOUND.store(unbound, Ordering::Relaxed);
+}
+
+/// The call was not made, for want of a clock that keeps its time.
+pub fn no_clock(broken: Broken) -> bool {
+    broken == Broken(status::CLOSED)
+}
+
 /// The portal of that name, opened once.
 fn opened(place: &AtomicUsize, name: &str) -> Option<usize> {
     if place.load(Ordering::Relaxed) == 0 {

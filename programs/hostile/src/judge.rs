@@ -63,6 +63,11 @@ pub fn pages(rounds: u32) -> i64 {
     with_judge(|judge| crate::pages::all(judge, rounds))
 }
 
+/// Who may open: `guards.rs`.
+pub fn guards(rounds: u32) -> i64 {
+    with_judge(|judge| crate::guards::all(judge, rounds))
+}
+
 impl Judge {
     pub fn resources(&self) -> Resources {
         let words = |index| call_wide(index, [0; 5]).map_or([0; 4], |(_, more)| more);

@@ -3,13 +3,15 @@
 //! `hostile do KIND` misbehaves as a program; `hostile serve KIND` as a server, inside a client's call; `hostile judge [ROUNDS]` starts
 //! each kind both ways, checks that the system answers as it must, and that nothing is lost: pages, portals, code,
 //! semaphores and domains are counted before and after; `hostile windows` does so for memory that is lent, `hostile late`
-//! for calls with a time limit, `hostile pages` for faults that others answer. Its last line is `hostile: N passed, N failed`.
+//! for calls with a time limit, `hostile pages` for faults that others answer,
+//! `hostile guards` for exporters that decide who opens them. Its last line is `hostile: N passed, N failed`.
 #![no_std]
 #![no_main]
 #![cfg_attr(not(feature = "component"), forbid(unsafe_code))]
 
 extern crate alloc;
 
+mod guards;
 mod judge;
 mod kinds;
 mod late;
@@ -41,6 +43,10 @@ fn main() -> i64 {
         "pages" => judge::pages(word(2).parse().unwrap_or(1)),
         "pager" => pages::serve(word(2), word(3)),
         "touch" => pages::touch(word(2), [word(3), word(4)]),
+        "guards" => judge::guards(word(2).parse().unwrap_or(1)),
+        "keeper" => guards::keep(word(2), word(3), word(4)),
+        "policy" => guards::decide(word(2), word(3)),
+        "open" => guards::open(word(2)),
         "late" => judge::late(word(2).parse().unwrap_or(1)),
         "slow" => late::serve(word(2)),
         "relay" => late::serve_through(word(2), word(3)),
@@ -51,7 +57,7 @@ fn main() -> i64 {
 
 fn usage() -> i64 {
     eprintln!(
-        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS]"
+        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile guards [ROUNDS]"
     );
     for kind in kinds::ALL {
         eprintln!("  {:<16} {}", kind.name, kind.what);

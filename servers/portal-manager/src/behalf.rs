@@ -1,11 +1,13 @@
 //! The entries of interposition: what controllers ask for, and what is done for the child that they serve.
 
+use crate::opening::{self, Opening};
 use crate::{
-    LOOKUP, RANGE_SET, Real, SBRK, THREAD_CREATE, answer, current, do_register, do_sem_create, name, request,
-    spec, tidy,
+    RANGE_SET, Real, SBRK, THREAD_CREATE, answer, current, do_register, do_sem_create, name, request, spec,
+    tidy,
 };
 use pebble::abi::link::unpack;
 use pebble::abi::{control as op, errno, map, sys};
+use pebble::api::Errno;
 use pebble::link::More;
 use pebble_portal_manager::control::Subject;
 use pebble_portal_manager::frames::Current;
@@ -89,6 +91,17 @@ fn operate(
             })?;
             Ok(0)
         }
+        op::GUARD => {
+            tidy(m, machine)?;
+            match p1 >> 16 {
+                op::guard::NAMES => m.guard_by_names(machine, asid, p2),
+                op::guard::LIST => m.guard_by_list(machine, asid, p2),
+                op::guard::ADMIT => m.admit(asid, p2, p3),
+                op::guard::ASK => m.guard_by_asking(machine, asid, p2, (who.caller, p3)),
+                _ => Err(errno::EINVAL),
+            }
+            .map(|()| 0)
+        }
         op::UNWOUND => m.unwound(asid).map(u64::from),
         _ => Err(errno::EINVAL),
     }
@@ -104,7 +117,18 @@ fn seen(m: &Manager, asid: u16, index: u16) -> [u64; 2] {
     words
 }
 
+/// A portal in the table of the outermost controller, with stubs down to the subject.
+fn opens(m: &mut Manager, machine: &mut Real) -> Result<Opening, Errno> {
+    let who = m.subject(machine, current()?, 0, false);
+    m.domain(who.domain.into())?;
+    let opener = who.caller.into();
+    Ok(Opening { names: [opener, opener], opener, subject: who.domain.into() })
+}
+
 pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, more: &mut More) -> i64 {
+    if index as usize == sys::SYS_PORTAL_OPEN {
+        return opening::open(opens, [a, b, c]);
+    }
     request(|m, machine| {
         let current = current()?;
         let who = m.subject(machine, current, 0, false);
@@ -126,11 +150,6 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
                 m.unserve(who.domain, 1);
                 machine.set_thread_word(current.tid, who.base, map::GATE_VA);
                 Ok(0)
-            }
-            sys::SYS_PORTAL_OPEN => {
-                tidy(m, machine)?;
-                let interface = answer(&LOOKUP, [caller, a, b, c, 0])?;
-                m.open(machine, caller, interface as u16).map(u64::from)
             }
             sys::SYS_PORTAL_REGISTER => do_register(m, machine, subject, [a, b, c, d, e]),
             sys::SYS_SEM_CREATE => do_sem_create(m, machine, caller, a, b),

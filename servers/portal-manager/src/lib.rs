@@ -20,6 +20,7 @@ extern crate alloc;
 pub mod arena;
 pub mod control;
 pub mod frames;
+pub mod guards;
 pub mod manager;
 pub mod notify;
 pub mod open;

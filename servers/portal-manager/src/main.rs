@@ -1,16 +1,19 @@
 //! The portal manager's component: entries around the library, one lock.
 //!
-//! Order of locks: portal manager, then name server, VM manager, scheduler; none of these calls the portal manager.
+//! Order of locks: portal manager, then name server, VM manager, scheduler; none of these calls the portal manager. The clock does, under its
+//! lock, and is called without ours.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
 mod behalf;
+mod opening;
 
 extern crate alloc;
 
 use alloc::vec::Vec;
 use behalf::{control, control_new, on_behalf, subject};
+use opening::Opening;
 use pebble::abi::call::MAX_RESULTS;
 use pebble::abi::link::{pack, unpack};
 use pebble::abi::{errno, map, sys};
@@ -44,6 +47,8 @@ pebble::import! {
     SPACE = "vm.space";
     WINDOWS = "vm.windows";
     RANGE_SET = "vm.range_set";
+    BOUND = "clock.bound";
+    UNBOUND = "clock.unbound";
     SBRK = "vm.sbrk_for";
     THREAD_CREATE = "vm.thread_create_for";
 }
@@ -261,27 +266,17 @@ fn name<'a>(words: [u64; 3], bytes: &'a mut [u8; 24]) -> Result<&'a str, i64> {
 }
 
 extern "C" fn open(asid: u64, a: u64, b: u64, c: u64) -> i64 {
-    request(|m, machine| {
-        tidy(m, machine)?;
-        let interface = answer(&LOOKUP, [asid, a, b, c, 0])?;
-        m.open(machine, asid, interface as u16).map(u64::from)
-    })
+    opening::open(|_, _| Ok(Opening { names: [asid, asid], opener: asid, subject: asid }), [a, b, c])
 }
 
-/// The loader opens what a program imports.
+/// The loader opens what a program imports. Its outermost controller must be allowed to, too: it is who calls.
 extern "C" fn open_for(asid: u64, a: u64, b: u64, c: u64) -> i64 {
-    request(|m, machine| {
-        tidy(m, machine)?;
-        let interface = answer(&LOOKUP, [asid, a, b, c, 0])? as u16;
+    let who = |m: &mut Manager, _: &mut Real| {
         m.domain(asid)?;
-        let opener = m.outermost(asid as u16);
-        if u64::from(opener) == asid {
-            return m.open(machine, asid, interface).map(u64::from);
-        }
-        // Its controller must be allowed to, too: it is who calls.
-        answer(&LOOKUP, [opener.into(), a, b, c, 0])?;
-        m.open_below(machine, asid, interface).map(u64::from)
-    })
+        let opener = m.outermost(asid as u16).into();
+        Ok(Opening { names: [asid, opener], opener, subject: asid })
+    };
+    opening::open(who, [a, b, c])
 }
 
 extern "C" fn register(asid: u64, a: u64, b: u64, c: u64, spec: u64, entry: u64) -> i64 {

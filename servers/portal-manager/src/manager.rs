@@ -3,6 +3,7 @@
 use crate::Machine;
 use crate::arena::{Arena, Run};
 use crate::frames::{self, Current};
+use crate::guards::Guard;
 use crate::ranges::Handled;
 use crate::succession::{NOBODY, Role, Successor};
 use crate::unwind::Watch;
@@ -131,6 +132,9 @@ pub struct Manager {
     pub(crate) detours: Vec<(u16, u64, u64)>,
     /// Ranges of addresses whose faults somebody answers.
     pub(crate) handled: Vec<Handled>,
+    pub(crate) guards: Vec<Guard>,
+    /// Somebody's policy is being asked.
+    pub asking: bool,
 }
 
 /// Letters that portals of this image may have. By the grant, not by a name that anybody could register: where there is no table,
@@ -217,6 +221,8 @@ impl Manager {
             templates: templates(info),
             detours: Vec::new(),
             handled: Vec::new(),
+            guards: Vec::new(),
+            asking: false,
         })
     }
 
@@ -376,6 +382,7 @@ impl Manager {
         self.release(machine, asid);
         self.abandon(machine, asid.into());
         let vacant = self.vacate_role(machine, asid);
+        self.drop_guards(machine, asid);
         for i in self.interfaces.iter_mut().filter(|i| i.asid == asid) {
             i.name.clear();
         }

@@ -112,8 +112,7 @@ impl Manager {
         semaphore: Option<u16>,
     ) -> Result<(), i64> {
         self.domain(asid)?;
-        let own = self.interfaces.iter().find(|i| i.name == OWN && i.asid != 0).map(|i| i.asid);
-        let own = own.ok_or(errno::ENOSYS)?;
+        let own = self.own()?;
         let index = match semaphore {
             Some(id) => self.semaphore(machine, own.into(), id)?,
             None => 0,
@@ -172,9 +171,6 @@ impl Manager {
         Ok(callee)
     }
 }
-
-/// An interface of the portal manager.
-const OWN: &str = "pm.unwind";
 
 const RA: usize = 1;
 const T0: usize = 5;

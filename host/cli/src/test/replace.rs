@@ -38,6 +38,23 @@ pub fn load(context: &mut Context, times: u64, limit: u64) -> Result<()> {
     Ok(())
 }
 
+/// A C program never sees that what it calls is being replaced.
+pub fn c_client(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("replace")?;
+    super::context::output(&mut guest, "mover 8 &")?;
+    for round in 0..4 {
+        for server in ["file", "clock", "name"] {
+            let reply =
+                guest.run_line(&format!("replace {server} components/{server}"), super::context::LIMIT)?;
+            ensure!(reply.status == 0, "round {round}, {server}: {}", reply.output);
+        }
+    }
+    let last = guest.expect(", 0 failed", super::context::LIMIT)?;
+    let last = String::from_utf8_lossy(&last).into_owned();
+    ensure!(last.contains("mover: ") && !last.contains("FAILED"), "{last}");
+    Ok(())
+}
+
 pub fn refused(context: &mut Context) -> Result<()> {
     let (before, _) = judge(context, "refused 3", 120, "refused: 18 successors, 0 failed")?;
     for wanted in [

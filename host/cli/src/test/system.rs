@@ -63,6 +63,8 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("replace.quick", |context| replace::load(context, 5, 180)),
     SystemTest::slow("replace.load", |context| replace::load(context, 100, 1800)),
     SystemTest::new("fault.ranges", pages_come_from_their_handlers),
+    SystemTest::new("guard.open", exporters_decide_who_opens),
+    SystemTest::new("replace.c", replace::c_client),
     SystemTest::new("replace.refused", replace::refused),
     SystemTest::new("restart.quick", |context| replace::restart(context, 50, 120)),
     SystemTest::slow("restart.load", |context| replace::restart(context, 1000, 1200)),
@@ -254,6 +256,15 @@ fn pages_come_from_their_handlers(context: &mut Context) -> Result<()> {
     ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
     let told = |wanted: &str| reply.output.lines().any(|l| l.starts_with("fault: ") && l.contains(wanted));
     ensure!(told("load from 0x5028000") && told("store to 0x6000000"), "{}", reply.output);
+    Ok(())
+}
+
+/// Lists and policies; policies that loop, sleep and die refuse in time, and hold up nobody else.
+fn exporters_decide_who_opens(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    let reply = guest.run_line("hostile guards 2", LIMIT * 10)?;
+    let last = reply.output.lines().last().unwrap_or_default();
+    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
     Ok(())
 }
 

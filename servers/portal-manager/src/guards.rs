@@ -1,0 +1,147 @@
+//! Who may open a portal to an interface, as its exporter decides.
+//!
+//! The name server's rules come first, and are the system's. An exporter may be stricter: it lists the domains that it admits, or names a portal
+//! that is asked each time: its own, or a policy component's. Who opens is asked about by the number under which the exporter will
+//! see it call. Portals that are open stay.
+//!
+//! **Invariants:** without an answer that says yes nothing is opened; who asks holds no lock, and asks with a time limit; one is asked at a
+//! time, so that a policy that does not answer keeps one of the portal manager's stacks, never the last.
+
+use crate::Machine;
+use crate::manager::{Goal, Manager};
+use alloc::vec::Vec;
+use pebble_abi::{errno, map};
+use pebble_portal::spec::{Arg, Stack, State};
+
+/// What an exporter has said of one of its interfaces.
+pub(crate) struct Guard {
+    interface: u16,
+    way: Way,
+}
+
+enum Way {
+    /// These domains, a bit each.
+    Listed([u64; map::MAX_DOMAINS / 64]),
+    /// The index of a portal in the portal manager's own table.
+    Asks(u16),
+}
+
+/// Whether a domain may open an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    Granted,
+    /// If the portal at this index of the portal manager's table answers 1 to the domain and the interface's number.
+    Asks(u16),
+}
+
+/// Words that a policy is called with.
+const WORDS: usize = 2;
+
+impl Manager {
+    /// The portal manager's own domain.
+    pub(crate) fn own(&self) -> Result<u16, i64> {
+        let own = self.interfaces.iter().find(|i| i.asid != 0 && i.name == OWN);
+        own.map(|i| i.asid).ok_or(errno::ENOSYS)
+    }
+
+    pub fn admission(&self, opener: u16, interface: u16) -> Result<Admission, i64> {
+        let owner = self.interfaces.get(usize::from(interface)).map_or(0, |i| i.asid);
+        match self.guards.iter().find(|g| g.interface == interface).map(|g| &g.way) {
+            Some(_) if owner == opener => Ok(Admission::Granted),
+            Some(Way::Listed(bits)) if bits[usize::from(opener) / 64] >> (opener % 64) & 1 == 0 => {
+                Err(errno::EACCES)
+            }
+            Some(Way::Asks(index)) => Ok(Admission::Asks(*index)),
+            _ => Ok(Admission::Granted),
+        }
+    }
+
+    /// The exporter's own interface, whatever was said of it before.
+    fn unguard(&mut self, machine: &mut impl Machine, interface: u16) {
+        let Some(at) = self.guards.iter().position(|g| g.interface == interface) else { return };
+        if let (Way::Asks(index), Ok(own)) = (self.guards.swap_remove(at).way, self.own()) {
+            self.vacate(machine, own, index.into(), 1);
+        }
+    }
+
+    fn owned(&mut self, asid: u64, interface: u64) -> Result<u16, i64> {
+        self.domain(asid)?;
+        let owned = usize::try_from(interface).ok().and_then(|n| self.interfaces.get(n));
+        let owned = owned.is_some_and(|i| u64::from(i.asid) == asid && !i.name.is_empty());
+        if owned { Ok(interface as u16) } else { Err(errno::EPERM) }
+    }
+
+    /// The name server alone decides again.
+    pub fn guard_by_names(
+        &mut self,
+        machine: &mut impl Machine,
+        asid: u64,
+        interface: u64,
+    ) -> Result<(), i64> {
+        let interface = self.owned(asid, interface)?;
+        self.unguard(machine, interface);
+        Ok(())
+    }
+
+    /// Nobody but who is [admitted](Self::admit) from now on.
+    pub fn guard_by_list(
+        &mut self,
+        machine: &mut impl Machine,
+        asid: u64,
+        interface: u64,
+    ) -> Result<(), i64> {
+        let interface = self.owned(asid, interface)?;
+        self.unguard(machine, interface);
+        self.guards.push(Guard { interface, way: Way::Listed(Default::default()) });
+        Ok(())
+    }
+
+    pub fn admit(&mut self, asid: u64, interface: u64, client: u64) -> Result<(), i64> {
+        let interface = self.owned(asid, interface)?;
+        self.domain(client)?;
+        match self.guards.iter_mut().find(|g| g.interface == interface).map(|g| &mut g.way) {
+            Some(Way::Listed(bits)) => bits[client as usize / 64] |= 1 << (client % 64),
+            _ => return Err(errno::EINVAL),
+        }
+        Ok(())
+    }
+
+    /// The portal at an index of `holder`, the exporter or its outermost controller, is asked.
+    pub fn guard_by_asking(
+        &mut self,
+        machine: &mut impl Machine,
+        asid: u64,
+        interface: u64,
+        (holder, index): (u16, u64),
+    ) -> Result<(), i64> {
+        let interface = self.owned(asid, interface)?;
+        let slot = usize::try_from(index).ok().and_then(|n| self.domains[usize::from(holder)].slots.get(n));
+        let Some(Goal::Interface(policy)) = slot.map(|s| s.goal) else { return Err(errno::EBADF) };
+        let i = self.interfaces.get(usize::from(policy)).filter(|i| i.asid != 0).ok_or(errno::EBADF)?;
+        let plain = |arg: &Arg| matches!(arg, Arg::Word | Arg::Domain | Arg::Thread | Arg::Time);
+        let callable = i.spec.stack == Stack::New && i.spec.state >= State::Partial && !i.name.is_empty();
+        if !callable || !i.spec.args.iter().all(plain) || i.spec.caller_words() > WORDS {
+            return Err(errno::EINVAL);
+        }
+        let own = self.own()?;
+        let index = self.open(machine, own.into(), policy)?;
+        self.unguard(machine, interface);
+        self.guards.push(Guard { interface, way: Way::Asks(index) });
+        Ok(())
+    }
+
+    /// A domain dies: its interfaces are guarded no longer, unless they wait for a successor; nobody admits it.
+    pub(crate) fn drop_guards(&mut self, machine: &mut impl Machine, asid: u16) {
+        let gone: Vec<u16> =
+            (0..).zip(&self.interfaces).filter(|(_, i)| i.asid == asid).map(|(n, _)| n).collect();
+        gone.into_iter().for_each(|n| self.unguard(machine, n));
+        for guard in &mut self.guards {
+            if let Way::Listed(bits) = &mut guard.way {
+                bits[usize::from(asid) / 64] &= !(1 << (asid % 64));
+            }
+        }
+    }
+}
+
+/// An interface of the portal manager.
+const OWN: &str = "pm.unwind";

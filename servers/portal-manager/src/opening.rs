@@ -1,0 +1,87 @@
+//! Opening a portal by name: the name server's rules, then what the exporter says.
+//!
+//! An exporter's policy is a stranger: it is asked with a time limit, and without the lock, so what was found before is looked up again.
+
+use crate::{AGAIN, BOUND, LOOKUP, Real, UNBOUND, answer, request, tidy};
+use pebble::abi::{errno, map};
+use pebble::api::Errno;
+use pebble::within;
+use pebble_portal_manager::Manager;
+use pebble_portal_manager::guards::Admission;
+
+/// For whom a portal is opened.
+#[derive(Clone, Copy)]
+pub struct Opening {
+    /// Whom the name server is asked about.
+    pub names: [u64; 2],
+    /// In whose table the portal is, and so who calls through it.
+    pub opener: u64,
+    /// Who gets it: the opener, or a domain below, by a stub.
+    pub subject: u64,
+}
+
+/// Ticks that a policy has to answer: 50 ms.
+const LIMIT: u64 = map::TIME_HZ / 20;
+
+pub fn open(who: impl Fn(&mut Manager, &mut Real) -> Result<Opening, Errno>, name: [u64; 3]) -> i64 {
+    let mut asks = None;
+    let outcome = request(|m, machine| {
+        let (opening, interface) = find(m, machine, &who, name)?;
+        match m.admission(opening.opener as u16, interface)? {
+            Admission::Granted => finish(m, machine, opening, interface),
+            Admission::Asks(_) if m.asking => Err(errno::EBUSY),
+            Admission::Asks(index) => {
+                m.asking = true;
+                asks = Some((opening.opener, interface, index));
+                Ok(0)
+            }
+        }
+    });
+    let Some((opener, interface, index)) = asks else { return outcome };
+    within::bind(BOUND.index(), UNBOUND.index());
+    let verdict = within::call_within(LIMIT, index.into(), [opener, interface.into(), 0, 0, 0]);
+    let asked = Admission::Asks(index);
+    let mut done = false;
+    request(|m, machine| {
+        // Only once, should the request be made again.
+        m.asking &= core::mem::replace(&mut done, true);
+        match verdict {
+            Ok(1) => {}
+            Err(broken) if within::no_clock(broken) => return Err(errno::EBUSY),
+            _ => return Err(errno::EACCES),
+        }
+        let (opening, found) = find(m, machine, &who, name)?;
+        match m.admission(opening.opener as u16, found)? {
+            admission if found != interface || opening.opener != opener || admission != asked => {
+                Err(errno::EAGAIN)
+            }
+            _ => finish(m, machine, opening, found),
+        }
+    })
+}
+
+fn find(
+    m: &mut Manager,
+    machine: &mut Real,
+    who: &impl Fn(&mut Manager, &mut Real) -> Result<Opening, Errno>,
+    [a, b, c]: [u64; 3],
+) -> Result<(Opening, u16), Errno> {
+    tidy(m, machine)?;
+    let opening = who(m, machine)?;
+    let [first, second] = opening.names;
+    let interface = answer(&LOOKUP, [first, a, b, c, 0])?;
+    if second != first {
+        answer(&LOOKUP, [second, a, b, c, 0])?;
+    }
+    Ok((opening, interface as u16))
+}
+
+fn finish(m: &mut Manager, machine: &mut Real, opening: Opening, interface: u16) -> Result<u64, Errno> {
+    let Opening { opener, subject, .. } = opening;
+    if subject == opener {
+        return m.open(machine, opener, interface).map(u64::from);
+    }
+    m.open_below(machine, subject, interface).map(u64::from)
+}
+
+const _: () = assert!(AGAIN != errno::EBUSY);
