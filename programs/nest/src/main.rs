@@ -1,11 +1,13 @@
 //! Controllers within controllers: `nest N` makes a chain of N copies, each of which passes on what the next one calls;
-//! the innermost does what programs do. `nest under PROGRAM ..` runs a program under control and counts its calls.
+//! the innermost does what programs do. `nest under PROGRAM ..` runs a program under control and counts its calls. `nest forks N` makes so
+//! many copies one after the other, each of which ends at once, with a status of its own.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -92,6 +94,21 @@ fn level(now: u64, last: u64) -> i64 {
     }
 }
 
+fn forks(count: u64) -> Result<(), String> {
+    for n in 0..count {
+        let status = (n % 100) as i64;
+        match control::fork(pass) {
+            Ok(0) => api::exit(status),
+            Ok(child) => match Child(child).wait() {
+                Ok(ended) if ended == status => {}
+                other => return Err(format!("copy {n} ended with {other:?}, not {status}")),
+            },
+            Err(error) => return Err(format!("copy {n}: {}", pebble::abi::errno::text(error))),
+        }
+    }
+    Ok(())
+}
+
 fn under(arguments: &[&str]) -> i64 {
     let run = || {
         let child = Child::load(arguments[0])?;
@@ -119,6 +136,13 @@ fn main() -> i64 {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.get(1..) {
         Some(["under", rest @ ..]) if !rest.is_empty() => under(rest),
+        Some(["forks", count]) => match forks(count.parse().unwrap_or(1)) {
+            Ok(()) => 0,
+            Err(what) => {
+                println!("{what}");
+                1
+            }
+        },
         Some([depth]) => level(0, depth.parse().unwrap_or(1)),
         _ => 2,
     }

@@ -5,7 +5,7 @@
 
 use crate::TABLE;
 use crate::components::console;
-use crate::loader::{LOADING, finish, import, read};
+use crate::loader::{LOADING, finish, import, let_go, read};
 use crate::services;
 use pebble::abi::errno;
 use pebble::api::Errno;
@@ -39,7 +39,13 @@ pub fn fork(parent: u16, handler: u64, sp: u64) -> Result<u16, Errno> {
 pub fn start(parent: u16, child: u16, entry: u64, sp: u64) -> Result<u16, Errno> {
     let _loading = LOADING.lock();
     TABLE.lock().control(parent, child)?;
-    finish(child, State::Running, services::thread_fork(child, entry, sp).map(|_| ()))
+    match services::thread_fork(child, entry, sp) {
+        Ok(_) => {
+            let_go(child, State::Running);
+            Ok(child)
+        }
+        Err(error) => finish(child, State::Running, Err(error)),
+    }
 }
 
 /// All portals of a child that waits to be started lead to the handler; those that it imports, too.

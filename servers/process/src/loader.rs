@@ -217,17 +217,18 @@ pub fn start(caller: u16, child: u16) -> Result<(), Errno> {
     let _loading = LOADING.lock();
     TABLE.lock().start(caller, child)?;
     let launched = launch(child);
-    let mut table = TABLE.lock();
     if launched.is_ok() {
-        table.forget_arguments(child);
+        TABLE.lock().forget_arguments(child);
     }
-    let state = if launched.is_ok() { State::Running } else { State::Suspended };
-    // Doomed meanwhile: it may even have run and ended.
-    if table.release(child, state).is_err() {
-        drop(table);
+    let_go(child, if launched.is_ok() { State::Running } else { State::Suspended });
+    launched
+}
+
+/// A child that may run already is no longer the loader's. Doomed meanwhile: it may even have run and ended.
+pub fn let_go(child: u16, state: State) {
+    if TABLE.lock().release(child, state).is_err() {
         services::signal();
     }
-    launched
 }
 
 fn launch(child: u16) -> Result<(), Errno> {

@@ -82,6 +82,19 @@ pub fn eight_controllers_within_each_other(context: &mut Context) -> Result<()> 
     same(&mut guest, &"chroot / ".repeat(8))
 }
 
+pub fn a_hundred_forks_in_a_row(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell(SYSTEM)?;
+    let forks = |guest: &mut Guest| -> Result<()> {
+        // Alone, and where two controllers stand around whoever forks.
+        for line in ["nest forks 100", "count count nest forks 100"] {
+            let reply = guest.run_line(line, LIMIT * 4)?;
+            ensure!(reply.status == 0, "{line:?} ended with {}: {}", reply.status, reply.output);
+        }
+        Ok(())
+    };
+    without_leak(&mut guest, forks)
+}
+
 /// What must be the same before and after: pages, domains, threads, portals, bytes of code, semaphores, interfaces.
 fn resources(guest: &mut Guest) -> Result<String> {
     output(guest, "mem")
@@ -114,19 +127,23 @@ pub fn nobody_escapes_and_nothing_leaks(context: &mut Context) -> Result<()> {
         }
         Ok(())
     };
+    without_leak(&mut guest, round)
+}
+
+fn without_leak(guest: &mut Guest, round: impl Fn(&mut Guest) -> Result<()>) -> Result<()> {
     // What servers keep for good after a first use is not a leak.
-    round(&mut guest)?;
-    round(&mut guest)?;
-    let before = resources(&mut guest)?;
-    round(&mut guest)?;
-    let mut after = resources(&mut guest)?;
+    round(guest)?;
+    round(guest)?;
+    let before = resources(guest)?;
+    round(guest)?;
+    let mut after = resources(guest)?;
     for _ in 0..20 {
         if after == before {
             break;
         }
         // Burials take a moment.
-        output(&mut guest, "nest 1")?;
-        after = resources(&mut guest)?;
+        output(guest, "nest 1")?;
+        after = resources(guest)?;
     }
     ensure!(before == after, "before: {before}\nafter: {after}");
     Ok(())
