@@ -21,7 +21,7 @@ pub struct Options {
     /// Run this image instead of building a system
     #[arg(long, conflicts_with = "system")]
     image: Option<PathBuf>,
-    /// Let the guest's clock count instructions, so that two runs are alike
+    /// Let the guest's clock count instructions while it is not idle, so that two runs of a program cost the same
     #[arg(long)]
     count: bool,
     /// Give up a command of a script after so many seconds
@@ -44,7 +44,7 @@ pub fn run(tools: &Tools, options: &Options) -> Result<u8> {
     };
     let mut machine = Machine::new(tools.qemu()?);
     if options.count {
-        machine = machine.counting();
+        machine = machine.counting_with_input();
     }
     if stdin().is_terminal() {
         ui::note("Ctrl-A X leaves the emulator");

@@ -2,7 +2,8 @@
 //!
 //! [`handler!`](crate::handler) makes an entry of a function that gets each call of a child. [`pass`] goes on with the call as the child would
 //! have made it; what it returns, status and further results included, is the [`Answer`] that the child gets. Children are
-//! copies of this domain ([`fork`]), or programs that have been spawned and not started ([`control`]).
+//! copies of this domain ([`fork`]), or programs that have been spawned and not started ([`control`]). A handler may have a second function, for plain
+//! portals such as a semaphore's, whose calls go on with [`pass_plain`]: that is eight instructions beside the stub's two legs.
 
 use crate::api::Errno;
 use crate::portal::{Broken, call, call_wide};
@@ -30,13 +31,38 @@ impl From<i64> for Answer {
 /// The entry of a handler, as [`handler!`](crate::handler) makes it.
 pub type Entry = extern "C" fn() -> i64;
 
-/// `handler!(entry = function)`: an [`Entry`] for `fn(usize, [u64; 5]) -> Answer`.
+/// What a plain portal answers, one that takes no words and gives no further results. In registers it is what a portal returns.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plain {
+    pub value: i64,
+    pub status: u64,
+}
+
+impl From<Answer> for Plain {
+    fn from(Answer { value, status, .. }: Answer) -> Self {
+        Plain { value, status }
+    }
+}
+
+/// `handler!(entry = function)`: an [`Entry`] for `fn(usize, [u64; 5]) -> Answer`. `handler!(entry = function, plain = other)`:
+/// calls of plain portals that are not the system's go to another function, `fn(usize) -> Plain`, without a detour over memory.
 #[macro_export]
 #[allow_internal_unsafe]
 macro_rules! handler {
     ($entry:ident = $function:path) => {
+        $crate::handler!(@ $entry, $function, |index| $function(index, [0; 5]).into());
+    };
+    ($entry:ident = $function:path, plain = $plain:path) => {
+        $crate::handler!(@ $entry, $function, $plain);
+    };
+    (@ $entry:ident, $function:path, $plain:expr) => {
         #[unsafe(naked)]
         extern "C" fn $entry() -> i64 {
+            extern "C" fn plain(index: u64) -> $crate::control::Plain {
+                let function: fn(usize) -> $crate::control::Plain = $plain;
+                function(index as usize)
+            }
             extern "C" fn call(
                 index: u64,
                 a: u64,
@@ -49,12 +75,12 @@ macro_rules! handler {
                 let function: fn(usize, [u64; 5]) -> $crate::control::Answer = $function;
                 *answer = function(index as usize, [a, b, c, d, e]);
             }
-            // Two entries, for stubs without and with words and results: here they are the same.
+            // Two entries, 4 bytes apart: for stubs of plain portals, and for all others.
             core::arch::naked_asm!(
                 ".option push",
                 ".option norvc",
                 ".option norelax",
-                "j 2f",
+                "j {plain}",
                 "j 2f",
                 ".option pop",
                 "2:",
@@ -73,6 +99,7 @@ macro_rules! handler {
                 "ld ra, 72(sp)",
                 "addi sp, sp, 80",
                 "ret",
+                plain = sym plain,
                 call = sym call,
             )
         }
@@ -96,6 +123,19 @@ pub fn pass(index: usize, p: [u64; 5]) -> Answer {
     // SAFETY: as for any portal call, and the answer has room for all result registers.
     unsafe { pass_to(index as u64, p[0], p[1], p[2], p[3], p[4], &mut answer) };
     answer
+}
+
+/// Goes on with a call of a plain portal: [`pass`] where there is nothing to pass.
+#[inline]
+pub fn pass_plain(index: usize) -> Plain {
+    // SAFETY: as for any portal call; this one has neither words nor further results.
+    unsafe { pass_index(index as u64) }
+}
+
+/// The portal returns to whoever called this.
+#[unsafe(naked)]
+unsafe extern "C" fn pass_index(_: u64) -> Plain {
+    naked_asm!("mv t0, a0", "ecall")
 }
 
 #[unsafe(naked)]

@@ -53,12 +53,12 @@ impl Portals {
         opened.or_else(born).unwrap_or(NAMELESS)
     }
 
-    /// One more call.
-    pub fn count(&mut self, index: usize) {
+    /// So many more calls.
+    pub fn count(&mut self, index: usize, calls: u64) {
         if let Some(portal) = self.now.iter_mut().find(|p| p.index == index) {
-            portal.calls += 1;
+            portal.calls += calls;
         } else {
-            self.now.push(Portal { index, name: self.name(index).into(), calls: 1 });
+            self.now.push(Portal { index, name: self.name(index).into(), calls });
         }
     }
 

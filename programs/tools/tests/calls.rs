@@ -44,7 +44,7 @@ fn an_index_with_two_interfaces_has_two_lines() {
     let mut portals = Portals::new();
     for name in ["vm.stats", "pm.stats", "vm.stats"] {
         portals.learn(sys::SYS_PORTAL_OPEN, &words(name), 44);
-        portals.count(44);
+        portals.count(44, 1);
         portals.learn(sys::SYS_PORTAL_CLOSE, &[44, 1, 0, 0, 0], 0);
     }
     let table = portals.table();

@@ -1,8 +1,9 @@
 //! `pebble bench`: what operations cost, in guest instructions, beside the papers' figures.
 //!
 //! The system `bench` measures as soon as it is up, prints a line `@bench {json}` for each row and `@bench end`, and
-//! powers off: without input from outside, two runs print the same. The host adds the sizes, which it knows from the image, and the
-//! papers' figures; budgets are in `bench/budgets.toml`.
+//! powers off: without input from outside, two runs print the same. Programs that measure themselves ([`PROGRAMS`]) are started from the
+//! shell of a system of their own, as a user would. The host adds the sizes, which it knows from the image, and the papers'
+//! figures; budgets are in `bench/budgets.toml`.
 
 pub mod budget;
 mod papers;
@@ -27,6 +28,21 @@ use crate::{build, ui};
 
 /// The manifest of the system that measures.
 const SYSTEM: &str = "bench";
+/// The system whose shell runs programs that measure themselves, and what it is told to run. Under `count` it is the same program.
+const PROGRAMS: &str = "bench-programs";
+const LINES: &[&str] = &[
+    "measure ping-pong sandbox.plain",
+    "count measure ping-pong sandbox.count1",
+    "count count measure ping-pong sandbox.count2",
+    "measure open portal.open.program",
+    "count measure open portal.open.sandboxed",
+    "measure fork domain_fork",
+];
+/// What a row is so many times of another, in a row of its own.
+const RATIOS: &[(&str, &str, &str)] = &[
+    ("sandbox.ratio1", "sandbox.count1", "sandbox.plain"),
+    ("sandbox.ratio2", "sandbox.count2", "sandbox.plain"),
+];
 /// The system whose size is measured.
 const CORE: &str = "core";
 const PAGE: u64 = pebble_abi::map::PAGE;
@@ -83,6 +99,13 @@ impl Row {
         let [min, mean, p50, p99, max] = [value as f64; 5];
         Row { id, unit: unit.into(), n: 1, min, mean, p50, p99, max, paper: None }
     }
+
+    /// How many times the other this one is, median by median, to two digits.
+    fn ratio(&self, id: &str, other: &Row) -> Self {
+        let ratio = (self.p50 / other.p50 * 100.0).round() / 100.0;
+        let [min, mean, p50, p99, max] = [ratio; 5];
+        Row { id: id.into(), unit: "times".into(), n: 1, min, mean, p50, p99, max, paper: None }
+    }
 }
 
 /// Everything that `--json` tells.
@@ -138,7 +161,7 @@ pub fn measure(tools: &Tools, only: Option<&str>) -> Result<Vec<Row>> {
         bail!(error);
     }
     ensure!(sink.ended, "the guest stopped before the last row");
-    rows.extend(sink.rows.into_iter().map(|row| (row.id.clone(), row)));
+    rows.extend(sink.rows.into_iter().chain(programs(tools)?).map(|row| (row.id.clone(), row)));
     let boot = boot(tools)?;
     rows.insert(boot.id.clone(), boot);
 
@@ -149,6 +172,34 @@ pub fn measure(tools: &Tools, only: Option<&str>) -> Result<Vec<Row>> {
     }
     rows.sort_by_key(|row| papers::rank(&row.id));
     ensure!(!rows.is_empty(), "no row has {:?} in its id", only.unwrap_or_default());
+    Ok(rows)
+}
+
+/// Whether somebody types for this row: then ticks of the timer come at other times in each run, and only the median is the same.
+pub fn is_typed(id: &str) -> bool {
+    LINES.iter().any(|line| line.rsplit(' ').next() == Some(id))
+}
+
+/// What programs say of themselves, and how much dearer some are than others.
+fn programs(tools: &Tools) -> Result<Vec<Row>> {
+    let image = build::system(tools, PROGRAMS)?.image;
+    let mut guest = Machine::new(tools.qemu()?).counting_with_input().start(&image)?;
+    guest.enter_script(crate::run::BOOT_LIMIT)?;
+    let mut sink = Rows::default();
+    for line in LINES {
+        let reply = guest.run_line(line, LIMIT)?;
+        ensure!(reply.status == 0, "{line:?} ended with {}: {}", reply.status, reply.output);
+        writeln!(sink, "{}", reply.output)?;
+    }
+    if let Some(error) = sink.error {
+        bail!(error);
+    }
+    let mut rows = sink.rows;
+    for (id, of, to) in RATIOS {
+        let row = |id: &str| rows.iter().find(|row| row.id == id).with_context(|| format!("no row {id}"));
+        let ratio = row(of)?.ratio(id, row(to)?);
+        rows.push(ratio);
+    }
     Ok(rows)
 }
 
@@ -252,6 +303,13 @@ fn commit(tools: &Tools) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ratio_is_that_of_the_medians() {
+        let row = |value| Row::exact("x".into(), "instructions", value);
+        let ratio = Row { mean: 900.0, ..row(465) }.ratio("y", &row(271));
+        assert_eq!((ratio.id.as_str(), ratio.mean, ratio.p50), ("y", 1.72, 1.72));
+    }
 
     #[test]
     fn rows_are_taken_out_of_the_output() {

@@ -15,7 +15,11 @@ pub fn render(rows: &[Row], budgets: &Budgets, terminal: bool) -> String {
     for row in rows {
         let paper = row.paper.map_or("-".into(), |figure| figure.to_string());
         let Row { id, min, mean, p50, p99, max, .. } = row;
-        let _ = write!(out, "{id:width$} {min:>10} {mean:>10.1} {p50:>10} {p99:>10} {max:>10} {paper:>10}  ");
+        let digits = if row.unit == "times" { 2 } else { 1 };
+        let _ = write!(
+            out,
+            "{id:width$} {min:>10} {mean:>10.digits$} {p50:>10} {p99:>10} {max:>10} {paper:>10}  "
+        );
         out.push_str(&verdict(row, rows, budgets, terminal));
         out.push('\n');
     }
