@@ -121,6 +121,7 @@ impl<M: Machine> Vm<M> {
             // The call that lent it ends it.
             return Err(errno::EPERM);
         }
+        let alone = entry != 0 && !self.is_goal(asid, address);
         let shut = if let At::Buffer(_) = at { SHUT } else { 0 };
         if entry != 0 {
             if !self.machine.exchange(word, entry, shut) {
@@ -144,7 +145,7 @@ impl<M: Machine> Vm<M> {
             known |= given & bit != 0;
             self.machine.write(bits, given & !bit);
         }
-        known |= self.recover(asid, address, word);
+        known |= self.recover(asid, address, word, alone);
         if known { Ok(0) } else { Err(errno::EINVAL) }
     }
 
@@ -153,12 +154,19 @@ impl<M: Machine> Vm<M> {
         if address < map::BUFFERS_VA { Err(errno::EFAULT) } else { self.window_close(asid, address) }
     }
 
+    /// Whether the address is that of a slot which a `g` call holds until it returns.
+    pub(crate) fn is_goal(&self, asid: u16, address: u64) -> bool {
+        self.desc(asid, address).is_some_and(|desc| self.machine.read(desc + DESC_HELD) != 0)
+    }
+
     /// Gives a slot back to its queue that has lost what moved into it; not one that a call will give back, or that is in the queue.
-    pub(crate) fn recover(&mut self, asid: u16, address: u64, word: u64) -> bool {
+    /// `alone`: it was not empty until just now, and no `g` call held it; so it is in nobody's hands, and in no queue, which is long.
+    pub(crate) fn recover(&mut self, asid: u16, address: u64, word: u64, alone: bool) -> bool {
         let Some(desc) = self.desc(asid, address) else { return false };
-        let lost = self.look(|vm| {
-            vm.machine.read(word) == 0 && vm.machine.read(desc + DESC_HELD) == 0 && !vm.queued(asid, desc)
-        });
+        let lost = alone
+            || self.look(|vm| {
+                vm.machine.read(word) == 0 && vm.machine.read(desc + DESC_HELD) == 0 && !vm.queued(asid, desc)
+            });
         if lost {
             self.push(asid, desc);
         }
@@ -185,9 +193,8 @@ impl<M: Machine> Vm<M> {
     fn goal(&self, asid: u16, address: u64) -> Result<u64, i64> {
         let at = self.at(asid, address)?;
         let given = self.given(asid, at).is_some_and(|(bits, bit)| self.machine.read(bits) & bit != 0);
-        let held = self.desc(asid, address).is_some_and(|desc| self.machine.read(desc + DESC_HELD) != 0);
         let word = self.word(asid, at);
-        if !given && !held {
+        if !given && !self.is_goal(asid, address) {
             return Err(errno::EINVAL);
         }
         if self.machine.read(word) == 0 { Ok(word) } else { Err(errno::EEXIST) }
@@ -210,6 +217,7 @@ impl<M: Machine> Vm<M> {
         if entry & PTE_V == 0 || entry & PTE_MARKS != 0 {
             return Err(errno::EFAULT);
         }
+        let alone = !self.is_goal(asid, from);
         if !self.machine.exchange(word, entry, if buffer { SHUT } else { 0 }) {
             return Err(errno::EAGAIN);
         }
@@ -228,7 +236,7 @@ impl<M: Machine> Vm<M> {
             self.machine.write(word, 0);
         }
         self.machine.flush(asid);
-        self.recover(asid, from, word);
+        self.recover(asid, from, word, alone);
         Ok(0)
     }
 }

@@ -144,6 +144,7 @@ impl<M: Machine> Vm<M> {
         if self.charge(asid) >= self.domain(asid).limit {
             return Err(errno::ENOMEM);
         }
+        let alone = !self.is_goal(caller, page);
         if !self.machine.exchange(word, entry, 0) {
             return Err(errno::EAGAIN);
         }
@@ -152,7 +153,7 @@ impl<M: Machine> Vm<M> {
         self.charge_more(asid, 1);
         self.machine.write(leaf_slot(l0, address), map::pte(map::pte_pa(entry), rights));
         self.machine.flush(asid);
-        self.recover(caller, page, word);
+        self.recover(caller, page, word, alone);
         Ok(0)
     }
 }
