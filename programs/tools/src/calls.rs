@@ -22,13 +22,14 @@ pub struct Portal {
 }
 
 /// The portals of a program.
-#[derive(Default)]
 pub struct Portals {
     now: Vec<Portal>,
     /// Those that were called and are closed.
     past: Vec<Portal>,
     /// First of the portals on behalf; 0: not known. A program that is a controller itself calls these for its children.
     behalf: usize,
+    /// Calls of an index that were counted elsewhere; they are no longer, once told.
+    elsewhere: fn(usize) -> u64,
 }
 
 /// For portals that were not opened by name.
@@ -36,7 +37,20 @@ pub const NAMELESS: &str = "?";
 
 impl Portals {
     pub const fn new() -> Self {
-        Portals { now: Vec::new(), past: Vec::new(), behalf: 0 }
+        Portals { now: Vec::new(), past: Vec::new(), behalf: 0, elsewhere: |_| 0 }
+    }
+
+    /// Some calls are counted elsewhere, by index alone.
+    pub fn set_elsewhere(&mut self, take: fn(usize) -> u64) {
+        self.elsewhere = take;
+    }
+
+    /// Adds what was counted elsewhere to the interface that the index has now.
+    pub fn gather(&mut self, index: usize) {
+        let calls = (self.elsewhere)(index);
+        if calls > 0 {
+            self.count(index, calls);
+        }
     }
 
     /// The portals on behalf begin there.
@@ -91,6 +105,7 @@ impl Portals {
     }
 
     fn drop(&mut self, index: usize) {
+        self.gather(index);
         if let Some(at) = self.now.iter().position(|p| p.index == index) {
             let portal = self.now.swap_remove(at);
             if portal.calls > 0 {

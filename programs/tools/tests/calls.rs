@@ -5,6 +5,7 @@ use pebble_tools::calls::{Portals, answer, call};
 use pebble_tools::rules::{allows, fault, inside};
 use pebble_tools::timeline::{Event, MAX, Timeline};
 use proptest::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 fn words(text: &str) -> [u64; 5] {
     link::pack::<5>(text).expect("a short text")
@@ -50,6 +51,24 @@ fn an_index_with_two_interfaces_has_two_lines() {
     let table = portals.table();
     let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[1..], [vec!["44", "pm.stats", "1"], vec!["44", "vm.stats", "2"], vec!["all", "3"]]);
+}
+
+#[test]
+fn calls_that_were_counted_elsewhere_belong_to_the_interface_that_the_index_had() {
+    static PLAIN: AtomicU64 = AtomicU64::new(0);
+    let mut portals = Portals::new();
+    portals.set_elsewhere(|index| if index == 44 { PLAIN.swap(0, Relaxed) } else { 0 });
+    for calls in [3, 4] {
+        portals.learn(sys::SYS_SEM_CREATE, &[0; 5], 44);
+        PLAIN.store(calls, Relaxed);
+    }
+    // Nobody has closed it, but it is something else now.
+    portals.learn(sys::SYS_PORTAL_OPEN, &words("vm.stats"), 44);
+    PLAIN.store(5, Relaxed);
+    portals.gather(44);
+    let table = portals.table();
+    let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[1..], [vec!["44", "semaphore.p", "7"], vec!["44", "vm.stats", "5"], vec!["all", "12"]]);
 }
 
 #[test]

@@ -49,6 +49,30 @@ pub fn the_tools_show_and_change_calls(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
+/// The papers' own example, in C: what it counts is what its child does.
+pub fn a_sandbox_in_c(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell(SYSTEM)?;
+    // Its main is void, as the papers': the exit status says nothing.
+    let plain = guest.run_line("sandbox-c", LIMIT)?.output;
+    let calls: Vec<u64> = plain
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("portal ")?.strip_suffix(" calls")?.split(": ").nth(1)?.parse().ok()
+        })
+        .collect();
+    // P and V of two semaphores, a thousand times each; of the third once.
+    let thousands = calls.iter().filter(|n| **n == 1000).count();
+    ensure!(plain.contains(" ticks for 1000 rounds") && thousands == 4, "{plain}");
+    // In a sandbox it counts the same.
+    let under = guest.run_line("count sandbox-c", LIMIT)?.output;
+    let lines =
+        |text: &str| text.lines().filter(|l| l.starts_with("portal ")).map(String::from).collect::<Vec<_>>();
+    ensure!(lines(&plain).len() == lines(&under).len(), "{plain}\nunder count: {under}");
+    let counted = |name: &str| under.lines().any(|l| l.split_whitespace().skip(1).eq([name, "1000"]));
+    ensure!(counted("semaphore.p") && counted("semaphore.v"), "{under}");
+    Ok(())
+}
+
 /// What the probe prints, without what a tool adds on standard error.
 fn probe(guest: &mut Guest, tools: &str) -> Result<String> {
     let reply = guest.run_line(&format!("{tools}probe"), LIMIT * 4)?;

@@ -1,7 +1,7 @@
 //! `count PROGRAM ARGUMENTS`: runs a program and says, on standard error, how often it called which portal.
 //!
-//! Calls of plain portals, semaphores above all, are counted by index alone, in one instruction; they are added to the interface
-//! that the index has before the program closes it, and at the end.
+//! Calls of plain portals, semaphores above all, are counted by index alone, in one instruction. They are added to the interface
+//! that the index has when it gets another, and at the end.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -13,13 +13,12 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pebble::abi::map::TABLE_ENTRIES;
 use pebble::control::{self, Answer, Plain};
-use pebble_tools::calls::Portals;
 use pebble_tools::under;
 
 pebble::program!(main);
 pebble::handler!(entry = count, plain = count_plain);
 
-/// Calls of plain portals that are not yet in the table.
+/// Calls of plain portals that are not yet in [`under::PORTALS`].
 static CALLS: [AtomicU64; TABLE_ENTRIES] = [const { AtomicU64::new(0) }; TABLE_ENTRIES];
 
 fn count_plain(index: usize) -> Plain {
@@ -27,27 +26,15 @@ fn count_plain(index: usize) -> Plain {
     control::pass_plain(index)
 }
 
-/// The indices' interfaces are what they were when these calls were made.
-fn gather(portals: &mut Portals, indices: impl Iterator<Item = usize>) {
-    for index in indices {
-        let calls = CALLS[index].swap(0, Relaxed);
-        if calls > 0 {
-            portals.count(index, calls);
-        }
-    }
+fn take(index: usize) -> u64 {
+    CALLS[index % TABLE_ENTRIES].swap(0, Relaxed)
 }
 
 fn count(index: usize, p: [u64; 5]) -> Answer {
     let name = {
         let mut portals = under::PORTALS.lock();
         portals.count(index, 1);
-        let name = String::from(portals.name(index));
-        if name == "pm.close" {
-            let [first, end] =
-                [p[0], p[0].saturating_add(p[1])].map(|n| n.min(TABLE_ENTRIES as u64) as usize);
-            gather(&mut portals, first..end);
-        }
-        name
+        String::from(portals.name(index))
     };
     under::pass(index, &name, p)
 }
@@ -57,12 +44,13 @@ fn main() -> i64 {
     if arguments.is_empty() {
         return under::usage("count PROGRAM [ARGUMENT...]");
     }
+    under::PORTALS.lock().set_elsewhere(take);
     let result =
         under::prepare(|| Ok(())).and_then(|(ready, ())| under::run(&ready, &arguments, entry, |_| ()));
     if result.is_ok() {
         let table = {
             let mut portals = under::PORTALS.lock();
-            gather(&mut portals, 0..TABLE_ENTRIES);
+            (0..TABLE_ENTRIES).for_each(|index| portals.gather(index));
             portals.table()
         };
         under::say(&table);
