@@ -55,8 +55,17 @@ pub struct Connection {
     pub counter: Option<u16>,
     /// The callee answers for another portal: the status is what it leaves in `a1`, not 0. For stubs, which lead into a controller.
     pub keeps_status: bool,
+    /// The domain for which the caller calls, and which `a` tells; 0: for itself.
+    pub subject: u16,
     /// All registered templates; the letters of the specification choose among them.
     pub templates: &'static [Template],
+}
+
+impl Connection {
+    /// What `a` tells the callee.
+    pub const fn told(&self) -> u16 {
+        if self.subject != 0 { self.subject } else { self.caller.asid }
+    }
 }
 
 /// The kinds of portal. All but `Call`, `Wait`, `Signal` and `Tail` ignore the specification.
@@ -542,7 +551,7 @@ fn arguments(spec: &Spec, c: &Connection, pushed: u8, put: &mut impl FnMut(Op)) 
         let value = match arg {
             Arg::Constant => c.constant,
             Arg::Index => u64::from(c.index),
-            Arg::Domain => u64::from(c.caller.asid),
+            Arg::Domain => u64::from(c.told()),
             // Where the frame lies by which the caller was entered, below the top of the invocation stack.
             Arg::Origin => u64::from(pushed) * 8,
             _ => 0,

@@ -158,6 +158,7 @@ pub fn all() -> Vec<Case> {
         }
     }
     cases.push(call("stub", "nm=ii>2", Connection { keeps_status: true, ..plain }));
+    cases.push(call("subject", "npaii", Connection { subject: 9, ..plain }));
     cases.push(call("counted", "npi", Connection { counter: Some(3), ..plain }));
     cases.push(call("exclusive", "nmd", scheduler));
     cases.push(call("exclusive-float", "nmd", connect(domain(5, true, false), domain(1, false, true))));

@@ -43,6 +43,7 @@ const HOSTILE: &[Kind] = &[
 const LENT: &[Kind] = &[
     Kind { name: "lent", ends: 0, act: lent },
     Kind { name: "long", ends: 0, act: long },
+    Kind { name: "given", ends: 0, act: given },
     Kind { name: "moved", ends: 0, act: moved },
 ];
 
@@ -95,6 +96,10 @@ extern "C" fn keep(address: u64) -> i64 {
     0
 }
 
+extern "C" fn look_kept() -> i64 {
+    read(KEPT.load(Relaxed))
+}
+
 extern "C" fn touch_kept() -> i64 {
     write(KEPT.load(Relaxed))
 }
@@ -141,12 +146,12 @@ pub fn borrow(name: &str) -> i64 {
             return 98;
         }
     }
-    let plain: extern "C" fn() -> i64 = touch_kept;
-    let last: extern "C" fn() -> i64 = ready;
-    if offer("late", "np", plain as usize as u64).is_err()
-        || offer("ready", "np", last as usize as u64).is_err()
-    {
-        return 98;
+    let plain: [(&str, extern "C" fn() -> i64); 3] =
+        [("late", touch_kept), ("look", look_kept), ("ready", ready)];
+    for (what, entry) in plain {
+        if offer(what, "np", entry as usize as u64).is_err() {
+            return 98;
+        }
     }
     loop {
         let _ = api::hrsleep(u64::MAX >> 1);
@@ -285,6 +290,13 @@ fn long(to: &str) -> Result<bool, i64> {
     let own = Buffer::new(16)?;
     let answer = ask(to, "w16", own.address())?;
     Ok(answer == Ok(0) && own.window().word(16 * PAGE as usize - 8) == Ok(43))
+}
+
+/// A page goes, is gone, and is there as it was.
+fn given(to: &str) -> Result<bool, i64> {
+    let mine = page();
+    let gone = ask(to, "t", mine)? == Ok(0) && refused(to, "w", &[mine])?;
+    Ok(gone && ask(to, "look", 0)? == Ok(0x0707_0707_0707_0707))
 }
 
 /// A page goes, is gone, and comes back as it was.

@@ -5,7 +5,7 @@ use crate::arena::{Run, Take};
 use crate::manager::{Goal, MAX_PORTALS, Manager, Slot};
 use crate::succession::NOBODY;
 use pebble_abi::{errno, map, status, sys};
-use pebble_portal::spec::{Spec, Stack, Window};
+use pebble_portal::spec::{Arg, Spec, Stack, Window};
 use pebble_portal::{Code, Connection, Shape, Short, Target, compile_into, ir, verify};
 
 /// For portals whose shape ignores the specification.
@@ -133,6 +133,9 @@ impl Manager {
         }
         // A controller answers for the portal that a stub stands for, and can feign errors only to its own child.
         c.keeps_status = stub && shape == Shape::Call;
+        // What was opened for a controlled domain tells that one's number, except to who looks for the caller in the thread's frames.
+        let looks = spec.args.contains(&Arg::Thread);
+        c.subject = if shape == Shape::Call && !looks { slot.subject } else { 0 };
         self.make(machine, &spec, shape, &c)
     }
 

@@ -73,6 +73,21 @@ pub fn a_sandbox_in_c(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
+/// Pages and buffers that are lent, and pages that are given, reach the server through controllers with the same content and rights, and
+/// come back when the call returns.
+pub fn windows_pass_through(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell(SYSTEM)?;
+    output(&mut guest, "hostile borrow lender &")?;
+    for tools in ["", "count ", "count count ", &"chroot / ".repeat(8)] {
+        for kind in ["lent", "long", "given", "read-only", "unmapped", "size"] {
+            let line = format!("{tools}hostile lend {kind} lender");
+            let reply = guest.run_line(&line, LIMIT)?;
+            ensure!(reply.status == 0, "{line:?} ended with {}: {}", reply.status, reply.output);
+        }
+    }
+    Ok(())
+}
+
 /// What the probe prints, without what a tool adds on standard error.
 fn probe(guest: &mut Guest, tools: &str) -> Result<String> {
     let reply = guest.run_line(&format!("{tools}probe"), LIMIT * 4)?;

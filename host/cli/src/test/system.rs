@@ -55,6 +55,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("interpose.tools", interpose::the_tools_show_and_change_calls),
     SystemTest::new("interpose.transparent", interpose::a_program_cannot_tell),
     SystemTest::new("interpose.deep", interpose::eight_controllers_within_each_other),
+    SystemTest::new("interpose.windows", interpose::windows_pass_through),
     SystemTest::new("interpose.c", interpose::a_sandbox_in_c),
     SystemTest::new("interpose.forks", interpose::a_hundred_forks_in_a_row),
     SystemTest::new("interpose.escape", interpose::nobody_escapes_and_nothing_leaks),

@@ -331,7 +331,7 @@ impl Verifier<'_> {
                 }
                 Arg::Constant => self.is(value, self.c.constant),
                 Arg::Index => self.is(value, u64::from(self.c.index)),
-                Arg::Domain => self.is(value, u64::from(self.c.caller.asid)),
+                Arg::Domain => self.is(value, u64::from(self.c.told())),
                 Arg::Origin => value == Value(Kind::Origin, 0),
                 Arg::Thread => value == Value(Kind::ThreadId, 0),
                 Arg::Time => value == csr_value(csr::TIME),
