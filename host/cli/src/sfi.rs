@@ -19,11 +19,12 @@ const BENCH: &str = "pebble-sfi-bench";
 /// What `pebble-sfi` is made from.
 const SOURCES: [&str; 8] =
     ["sfi/tool", "sfi/rewrite", "sfi/runtime", "sfi/verify", "portal", "abi", "Cargo.toml", "Cargo.lock"];
-const TOOLS: [&str; 9] = ["cc", "c++", "rustc", "ar", "ranlib", "ld", "disas", "verify", "run"];
+const TOOLS: [&str; 10] = ["cc", "c++", "rustc", "ar", "ranlib", "ld", "disas", "verify", "run", "stubs"];
 
 #[derive(clap::Args)]
 pub struct Options {
     /// cc, c++, rustc, ar, ranlib, ld, disas: the tools of a project's build. verify FILE... run [OPTIONS] FILE ARGUMENTS...
+    /// stubs HEADER: typed bindings for a host, in C and in Rust, from the header of a module.
     /// flags: what a C host is compiled with. libc: builds the C library. bench: as `./pebble bench sfi`
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     arguments: Vec<OsString>,

@@ -115,6 +115,16 @@ int pbl_caller_write(pbl_caller, uint64_t at, const void *from, size_t bytes);
 /* A door to an exported function, by a portal specification ("" or NULL: the module's own). */
 pbl_portal *pbl_portal_open(pbl_instance *, const char *name, const char *spec);
 pbl_portal *pbl_portal_open_with(pbl_instance *, const char *name, const char *spec, uint64_t constant);
+
+/* How far the window of an argument (counted from 0) reaches; without one it ends with the page. */
+typedef struct {
+    uint32_t argument;
+    uint32_t count; /* the argument that counts, PBL_BYTES (only size does) or PBL_TEXT (to the NUL) */
+    uint64_t size;  /* bytes of each */
+} pbl_extent;
+#define PBL_BYTES UINT32_MAX
+#define PBL_TEXT (UINT32_MAX - 1)
+pbl_portal *pbl_portal_open_over(pbl_instance *, const char *name, const char *spec, const pbl_extent *, size_t count);
 void pbl_portal_free(pbl_portal *);
 
 /* The portal's code. It may be cast to a function with an argument for each word of the specification. */
@@ -137,6 +147,15 @@ void pbl_region_free(pbl_region *);
 void *pbl_region_address(const pbl_region *);
 /* At the same offset in each segment that it is mapped into; the offset, or 0. */
 uint64_t pbl_region_share(pbl_region *, pbl_instance *, int writable);
+
+/* A loan for one call, of memory wherever it lies: what is in a region is lent itself, the rest through a copy. What the call has
+ * written to a writable one is there after pbl_lent_end. */
+typedef struct pbl_lent pbl_lent;
+pbl_lent *pbl_lend(const void *memory, size_t bytes, int writable);
+uint64_t pbl_lent_word(const pbl_lent *); /* for the portal */
+void pbl_lent_end(pbl_lent *);
+/* The text at an address of the domain's; -1 if there is none, or no room for it. */
+int pbl_instance_text(const pbl_instance *, uint64_t at, char *to, size_t room);
 
 pbl_policy *pbl_policy_new(void);
 void pbl_policy_free(pbl_policy *);

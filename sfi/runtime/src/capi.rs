@@ -11,7 +11,9 @@ use crate::module::Module;
 use crate::policy::Policy;
 use crate::portal::{Entry, Outcome, Portal};
 use crate::region::Region;
+use crate::stage::Lent;
 use crate::thread::status;
+use crate::window::Extent;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
@@ -236,6 +238,64 @@ pub unsafe extern "C" fn pbl_portal_open_with(
 ) -> *mut Portal {
     // SAFETY: the header's contract.
     boxed(unsafe { i.portal_with(text(name), text(spec), constant) })
+}
+
+/// `pbl_extent`.
+#[repr(C)]
+pub struct CExtent {
+    argument: u32,
+    count: u32,
+    size: u64,
+}
+
+const BYTES: u32 = u32::MAX;
+const TEXT: u32 = u32::MAX - 1;
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_portal_open_over(
+    i: &Instance,
+    name: *const c_char,
+    spec: *const c_char,
+    extents: *const CExtent,
+    count: usize,
+) -> *mut Portal {
+    // SAFETY: the header's contract: so many extents.
+    let extents = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(extents, count) } };
+    let extent = |e: &CExtent| match e.count {
+        BYTES => Extent::bytes(e.argument as usize, e.size),
+        TEXT => Extent::text(e.argument as usize),
+        by => Extent::counted(e.argument as usize, by as usize, e.size),
+    };
+    let extents: Vec<Extent> = extents.iter().map(extent).collect();
+    // SAFETY: the header's contract.
+    boxed(unsafe { i.portal_over(text(name), text(spec), &extents) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_lend(memory: *mut u8, bytes: usize, writable: c_int) -> *mut Lent<'static> {
+    // SAFETY: the header's contract: so many bytes until `pbl_lent_end`.
+    boxed(unsafe { Lent::raw(memory, bytes, writable != 0) })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_lent_word(lent: Option<&Lent>) -> u64 {
+    lent.map_or(0, Lent::word)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_lent_end(lent: *mut Lent<'static>) {
+    // SAFETY: the header's contract.
+    unsafe { free(lent) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_instance_text(i: &Instance, at: u64, to: *mut u8, room: usize) -> c_int {
+    let copy = |found: CString| {
+        let bytes = found.as_bytes_with_nul();
+        // SAFETY: the header's contract: `room` bytes, and the text is found within so many.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+    };
+    number(i.text(at, room).map(copy))
 }
 
 #[unsafe(no_mangle)]

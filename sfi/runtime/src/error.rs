@@ -76,6 +76,8 @@ pub enum Error {
     OutOfBounds,
     /// No room in the window area, or the place is taken.
     NoWindow,
+    /// The argument (from 0) is no window, or what counts its bytes is no word.
+    NoExtent(usize),
     /// This process is a child of the one that made the instances; it may call them, and make no more.
     Forked,
     /// The processor or the kernel cannot set segment bases from user mode.
@@ -103,6 +105,13 @@ impl fmt::Display for Error {
             }
             Error::OutOfBounds => write!(f, "the memory is not the instance's, or belongs to no region"),
             Error::NoWindow => write!(f, "no room for this window or shared region"),
+            Error::NoExtent(argument) => {
+                let n = argument + 1;
+                write!(
+                    f,
+                    "a length is given for argument {n}, which is no window (w r o), or counts with no word (i c)"
+                )
+            }
             Error::Forked => {
                 write!(f, "a forked child cannot make instances or portals: its parent shares their tables")
             }

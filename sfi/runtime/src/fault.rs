@@ -151,7 +151,14 @@ pub enum CallError {
     Fault(Box<Fault>),
     NoStack,
     NotLent,
-    Words { wanted: usize, given: usize },
+    Words {
+        wanted: usize,
+        given: usize,
+    },
+    /// Slices that share a count differ in length, or it does not hold theirs.
+    Lengths,
+    /// The result should be a text of the domain's, and is none.
+    NoText,
 }
 
 impl fmt::Display for CallError {
@@ -160,6 +167,10 @@ impl fmt::Display for CallError {
             CallError::Fault(fault) => fault.fmt(f),
             CallError::NoStack => write!(f, "no stack for this thread in the instance"),
             CallError::NotLent => write!(f, "a window or capability could not be lent"),
+            CallError::Lengths => {
+                write!(f, "slices that share a count must have one length, which it can hold")
+            }
+            CallError::NoText => write!(f, "the result is no text in the domain's memory"),
             CallError::Words { wanted, given } => write!(f, "the portal takes {wanted} words, not {given}"),
         }
     }

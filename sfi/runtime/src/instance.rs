@@ -3,7 +3,7 @@
 use crate::arena;
 use crate::debugger::{self, Named};
 use crate::error::{Error, system};
-use crate::fault::{self, Cause};
+use crate::fault::{self, CallError, Cause};
 use crate::imports::Linked;
 use crate::layout::*;
 use crate::module::Module;
@@ -14,8 +14,9 @@ use crate::record::{self as stacks, Given, Mark};
 use crate::slots::{self, Slots};
 use crate::sys::Resources;
 use crate::thread::MAX_LINKS;
-use crate::window::Windows;
+use crate::window::{Extent, Windows};
 use pebble_portal::sfi::record;
+use std::ffi::CString;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -99,12 +100,17 @@ impl Instance {
 
     /// A portal to an exported function, by its specification or, with an empty one, by the module's own.
     pub fn portal(&self, export: &str, spec: &str) -> Result<Portal, Error> {
-        Portal::into_domain(&self.shared, export, spec, 0)
+        Portal::into_domain(&self.shared, export, spec, 0, &[])
+    }
+
+    /// The same whose windows reach as far as is said.
+    pub fn portal_over(&self, export: &str, spec: &str, extents: &[Extent]) -> Result<Portal, Error> {
+        Portal::into_domain(&self.shared, export, spec, 0, extents)
     }
 
     /// The same with a constant for `c`.
     pub fn portal_with(&self, export: &str, spec: &str, constant: u64) -> Result<Portal, Error> {
-        Portal::into_domain(&self.shared, export, spec, constant)
+        Portal::into_domain(&self.shared, export, spec, constant, &[])
     }
 
     /// Lets this instance's import lead directly to another instance's export.
@@ -178,6 +184,24 @@ impl Instance {
 
     pub fn write(&self, at: u64, bytes: &[u8]) -> Result<(), Error> {
         self.shared.write(at, bytes)
+    }
+
+    /// The text at an address of the domain's, up to its NUL, which must come within so many bytes.
+    pub fn text(&self, at: u64, most: usize) -> Result<CString, CallError> {
+        let mut text = Vec::new();
+        while text.len() < most {
+            let here = at.wrapping_add(text.len() as u64);
+            // To the end of the page: the next one may not be there.
+            let room = (PAGE - here % PAGE).min((most - text.len()) as u64) as usize;
+            let mut piece = vec![0; room];
+            self.shared.read(here, &mut piece).map_err(|_| CallError::NoText)?;
+            let end = piece.iter().position(|byte| *byte == 0);
+            text.extend(&piece[..end.unwrap_or(room)]);
+            if end.is_some() {
+                return CString::new(text).map_err(|_| CallError::NoText);
+            }
+        }
+        Err(CallError::NoText)
     }
 }
 

@@ -29,6 +29,7 @@ mod report;
 mod run;
 mod slots;
 mod space;
+mod stage;
 mod sys;
 mod thread;
 mod verdict;
@@ -46,7 +47,9 @@ pub use policy::Policy;
 pub use portal::{Entry, Outcome, Portal};
 pub use region::Region;
 pub use run::{RunError, run, run_module};
+pub use stage::{Lent, Plain};
 pub use thread::status;
+pub use window::Extent;
 
 /// Instances alive, for those who watch for leaks.
 pub fn instances() -> usize {

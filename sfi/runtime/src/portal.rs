@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::fault::{CallError, take_fault};
 use crate::instance::{Code, Shared};
 use crate::thread::{status, ways_in};
-use crate::window::{self, Description};
+use crate::window::{self, Description, Extent};
 use pebble_portal::sfi::{Crossing, Door, Way};
 use std::sync::Arc;
 
@@ -75,11 +75,13 @@ impl Portal {
         export: &str,
         spec: &str,
         constant: u64,
+        extents: &[Extent],
     ) -> Result<Portal, Error> {
         let (door, mut crossing) = Portal::crossing(callee, export, spec)?;
         crossing.constant = constant;
         let words = door.args.iter().filter(|a| Door::is_word(**a)).count();
-        let description = door.lends().then(|| Box::new(Description::new(callee, &door)));
+        let description = Description::new(callee, &door, extents)?;
+        let description = door.lends().then(|| Box::new(description));
         crossing.description = description.as_deref().map_or(0, |d| std::ptr::from_ref(d) as u64);
         let code = Code(arena::portal(&door, &crossing)?);
         Ok(Portal { code, callee: callee.clone(), _description: description, index: 0, words })

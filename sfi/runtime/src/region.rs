@@ -131,3 +131,12 @@ pub fn find(address: u64) -> Option<Arc<Pages>> {
     drop(regions);
     (address < pages.at + pages.bytes).then_some(pages)
 }
+
+/// Bytes of a text in a region, with its NUL; none if there is no NUL before the region's end.
+pub fn text(address: u64) -> Option<u64> {
+    let pages = find(address)?;
+    let room = (pages.at + pages.bytes - address) as usize;
+    // SAFETY: inside the region, which `pages` keeps; the search ends with it whatever other threads write.
+    let found = unsafe { libc::memchr(address as *const _, 0, room) };
+    (!found.is_null()).then(|| found as u64 - address + 1)
+}

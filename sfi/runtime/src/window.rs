@@ -1,27 +1,29 @@
 //! Windows and capabilities: what portals leave to the runtime, before the call and after it.
 //!
-//! Into a domain: `w`, `r` and `o` make a page of a [`crate::Region`] appear in the segment, the same page, not a copy; `w` and `r` go when
-//! the last call that lends the page returns. Mappings are kept without rights, so lending again costs one system call.
+//! Into a domain: `w`, `r` and `o` make pages of a [`crate::Region`] appear in the segment, the same pages, not copies; `w` and `r` go when
+//! the last call that lends them returns. A window is over one page, or as far as the portal's [`Extent`] says.
+//! Mappings are kept without rights, so lending again costs one system call.
 //! `t` moves a page's contents to the domain for good, `g` brings those of a fresh page back. `k` names an object of the process.
 //! Out of a domain: a function of the process gets a copy of the page, since no pointer into a segment stays valid by itself.
 
+use crate::error::Error;
 use crate::instance::{Shared, lock};
 use crate::layout::*;
 use crate::os;
 use crate::region::{self, Pages};
 use crate::thread::status;
 use pebble_portal::sfi::Door;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Windows of one instance that are kept mapped, at most.
 const MOST: usize = 1024;
 
 struct Window {
-    /// Offset in the segment.
-    at: u64,
     pages: Arc<Pages>,
-    /// Offset in the region.
-    page: u64,
+    /// Offset in the region, and how many bytes from there: whole pages.
+    from: u64,
+    bytes: u64,
     writable: bool,
     /// Calls that lend it now; more than none for ever if it stays open.
     lent: u32,
@@ -30,7 +32,8 @@ struct Window {
 /// An instance's.
 #[derive(Default)]
 pub struct Windows {
-    windows: Vec<Window>,
+    /// By their offsets in the segment. A page between windows stays empty.
+    windows: BTreeMap<u64, Window>,
     /// Offsets of pages that were given away by `t`, or are being filled by `g`.
     made: u64,
     shared: Vec<Arc<Pages>>,
@@ -39,6 +42,15 @@ pub struct Windows {
 
 /// Begin of the part of the window area for pages of the domain's own.
 const OWN: u64 = WINDOWS + (WINDOWS_END - WINDOWS) / 4;
+
+/// Memory that is to be lent.
+#[derive(Clone, Copy)]
+struct Loan {
+    address: u64,
+    bytes: u64,
+    writable: bool,
+    open: bool,
+}
 
 impl Windows {
     /// The segment has been emptied.
@@ -51,38 +63,61 @@ impl Windows {
         self.shared.push(pages);
     }
 
-    fn lend(&mut self, base: u64, address: u64, writable: bool, open: bool) -> Option<u64> {
+    fn lend(&mut self, base: u64, loan: Loan) -> Option<u64> {
+        let Loan { address, writable, .. } = loan;
         let pages = region::find(address)?;
-        let page = (address - pages.at) & !(PAGE - 1);
-        let prot = if writable { os::PROT_READ | os::PROT_WRITE } else { os::PROT_READ };
-        let same =
-            |w: &&mut Window| w.pages.number == pages.number && w.page == page && w.writable == writable;
-        let count = if open { 1 << 31 } else { 1 };
         let within = address & (PAGE - 1);
-        if let Some(window) = self.windows.iter_mut().find(same) {
+        let from = (address - pages.at) & !(PAGE - 1);
+        let bytes = within.checked_add(loan.bytes.max(1))?.checked_next_multiple_of(PAGE)?;
+        if bytes > pages.bytes - from {
+            return None;
+        }
+        let prot = if writable { os::PROT_READ | os::PROT_WRITE } else { os::PROT_READ };
+        let count = if loan.open { 1 << 31 } else { 1 };
+        let same = |w: &Window| {
+            (w.pages.number, w.from, w.bytes, w.writable) == (pages.number, from, bytes, writable)
+        };
+        if let Some((at, window)) = self.windows.iter_mut().find(|(_, w)| same(w)) {
             if window.lent == 0 {
-                os::protect(base + window.at, PAGE, prot).ok()?;
+                os::protect(base + at, bytes, prot).ok()?;
             }
             window.lent = window.lent.checked_add(count).unwrap_or(window.lent);
-            return Some(base + window.at + within);
+            return Some(base + at + within);
         }
-        let at = match self.windows.iter().position(|w| w.lent == 0) {
-            Some(unused) if self.windows.len() >= MOST => self.windows.swap_remove(unused).at,
-            _ if self.windows.len() >= MOST => return None,
-            // A page between windows stays empty.
-            _ => WINDOWS + self.windows.len() as u64 * 2 * PAGE,
-        };
-        os::shared(base + at, PAGE, prot, &pages.file, page).ok()?;
-        self.windows.push(Window { at, pages, page, writable, lent: count });
+        let at = self.room(base, bytes)?;
+        os::shared(base + at, bytes, prot, &pages.file, from).ok()?;
+        self.windows.insert(at, Window { pages, from, bytes, writable, lent: count });
         Some(base + at + within)
+    }
+
+    /// Where a new window goes; those that nobody has make room when there is none.
+    fn room(&mut self, base: u64, bytes: u64) -> Option<u64> {
+        let free = if self.windows.len() < MOST { self.gap(bytes) } else { None };
+        free.or_else(|| {
+            self.windows
+                .retain(|at, window| window.lent != 0 || os::vacate(base + at, window.bytes).is_err());
+            if self.windows.len() < MOST { self.gap(bytes) } else { None }
+        })
+    }
+
+    /// The lowest gap that is long enough.
+    fn gap(&self, bytes: u64) -> Option<u64> {
+        let mut at = WINDOWS;
+        for (begin, window) in &self.windows {
+            if begin - at >= bytes + PAGE {
+                break;
+            }
+            at = begin + window.bytes + PAGE;
+        }
+        (at + bytes < OWN).then_some(at)
     }
 
     fn give_back(&mut self, base: u64, address: u64) {
         let at = (address - base) & !(PAGE - 1);
-        if let Some(window) = self.windows.iter_mut().find(|w| w.at == at) {
+        if let Some(window) = self.windows.get_mut(&at) {
             window.lent = window.lent.saturating_sub(1);
             if window.lent == 0 {
-                let _ = os::protect(base + at, PAGE, os::PROT_NONE);
+                let _ = os::protect(base + at, window.bytes, os::PROT_NONE);
             }
         }
     }
@@ -112,15 +147,67 @@ impl Windows {
     }
 }
 
+/// How far the window of an argument (counted from 0) reaches; without one, to the end of the page.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    pub(crate) argument: usize,
+    pub(crate) length: Length,
+}
+
+impl Extent {
+    pub const fn bytes(argument: usize, bytes: u64) -> Extent {
+        Extent { argument, length: Length::Bytes(bytes) }
+    }
+
+    /// As many elements of a size as another argument says, an `i` or `c`.
+    pub const fn counted(argument: usize, by: usize, size: u64) -> Extent {
+        Extent { argument, length: Length::Counted { by, size } }
+    }
+
+    /// To the NUL behind a text.
+    pub const fn text(argument: usize) -> Extent {
+        Extent { argument, length: Length::Text }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Length {
+    Bytes(u64),
+    Counted { by: usize, size: u64 },
+    Text,
+}
+
+impl Length {
+    fn bytes(self, address: u64, words: &[u64; 8]) -> Option<u64> {
+        match self {
+            Length::Bytes(bytes) => Some(bytes),
+            Length::Counted { by, size } => words.get(by)?.checked_mul(size),
+            Length::Text => region::text(address),
+        }
+    }
+}
+
 /// What a portal into a domain lends.
 pub struct Description {
     callee: Arc<Shared>,
     letters: Vec<u8>,
+    lengths: [Length; 6],
 }
 
 impl Description {
-    pub fn new(callee: &Arc<Shared>, door: &Door) -> Description {
-        Description { callee: callee.clone(), letters: door.args.to_vec() }
+    pub fn new(callee: &Arc<Shared>, door: &Door, extents: &[Extent]) -> Result<Description, Error> {
+        let letter = |argument: usize| door.args.get(argument).copied().unwrap_or(b' ');
+        let mut lengths = [Length::Bytes(1); 6];
+        for extent in extents {
+            let counts = |argument| b"ic".contains(&letter(argument));
+            let known = !matches!(extent.length, Length::Counted { by, .. } if !counts(by));
+            let window = b"wro".contains(&letter(extent.argument));
+            match lengths.get_mut(extent.argument).filter(|_| known && window) {
+                Some(length) => *length = extent.length,
+                None => return Err(Error::NoExtent(extent.argument)),
+            }
+        }
+        Ok(Description { callee: callee.clone(), letters: door.args.to_vec(), lengths })
     }
 }
 
@@ -139,9 +226,10 @@ pub extern "C" fn lend_in(d: &Description, words: &mut [u64; 8]) -> u64 {
     for (i, letter) in d.letters.iter().enumerate() {
         let word = words[i];
         let lent = match letter {
-            b'w' => windows.lend(callee.base, word, true, false),
-            b'r' => windows.lend(callee.base, word, false, false),
-            b'o' => windows.lend(callee.base, word, true, true),
+            b'w' | b'r' | b'o' => d.lengths[i].bytes(word, words).and_then(|bytes| {
+                let (writable, open) = (*letter != b'r', *letter == b'o');
+                windows.lend(callee.base, Loan { address: word, bytes, writable, open })
+            }),
             b't' => windows.make(callee.base).filter(|page| move_page(callee, word, *page)),
             b'g' => windows
                 .make(callee.base)

@@ -1,4 +1,4 @@
-//! `pebble sfi cc|c++|rustc|ar|ranlib|ld|disas|verify|run`: the tool chain of fault domains, in front of stock compilers, and what
+//! `pebble sfi cc|c++|rustc|ar|ranlib|ld|disas|verify|run|stubs`: the tool chain of fault domains, in front of stock compilers, and what
 //! judges and runs its products.
 #![forbid(unsafe_code)]
 
@@ -10,10 +10,11 @@ mod ld;
 mod library;
 mod run;
 mod rustc;
+mod stubs;
 
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: pebble sfi cc|c++|rustc|ld|ar|ranlib|disas|verify|run ARGUMENTS
+const USAGE: &str = "usage: pebble sfi cc|c++|rustc|ld|ar|ranlib|disas|verify|run|stubs ARGUMENTS
   cc, c++   as clang-19 (or gcc: --compiler gcc); -fpbl-level=write|full|check, -fpbl-no-base
             --export NAME[=SPEC] makes a function an entry point of the module
   rustc     a no_std crate to a confined object: -o FILE, -fpbl-level=..., rustc's options
@@ -21,7 +22,8 @@ const USAGE: &str = "usage: pebble sfi cc|c++|rustc|ld|ar|ranlib|disas|verify|ru
   ar        as llvm-ar-19, and ranlib as llvm-ranlib-19
   disas     disassembles a module
   verify    says whether modules are accepted, or which rule is broken where
-  run       runs a program in a fault domain: `run` by itself tells its options";
+  run       runs a program in a fault domain: `run --help` tells its options
+  stubs     typed bindings for the host, in C and in Rust, from a module's header: `stubs --help` tells how";
 
 fn ld_command(args: &[String]) -> Result<(), String> {
     let mut job = ld::Job { full: true, output: "a.out".into(), ..ld::Job::default() };
@@ -64,6 +66,11 @@ fn main() -> ExitCode {
         "ar" => forward("llvm-ar-19", rest),
         "ranlib" => forward("llvm-ranlib-19", rest),
         "verify" => judge::command(rest),
+        "stubs" => stubs::command(rest),
+        "--help" | "-h" | "help" => {
+            println!("{USAGE}");
+            Ok(())
+        }
         "run" => match run::command(rest) {
             Ok(code) => return ExitCode::from(code),
             Err(e) => Err(e),

@@ -17,6 +17,10 @@ const DIED: u8 = 125;
 
 /// The exit code of the program.
 pub fn command(args: &[String]) -> Result<u8, String> {
+    if args.first().is_some_and(|a| a == "--help" || a == "-h") {
+        println!("{USAGE}");
+        return Ok(0);
+    }
     let mut policy = Policy::program();
     let mut time = None;
     let mut at = 0;

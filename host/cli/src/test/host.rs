@@ -22,11 +22,12 @@ const QUICK: [(&str, &str); 4] = [
 ];
 
 /// Test programs that are a group of their own: package, program, group.
-const OWN: [(&str, &str, &str); 4] = [
+const OWN: [(&str, &str, &str); 5] = [
     ("pebble-sfi-verify", "corpus", "sfi-attack.refused"),
     ("pebble-sfi", "attacks", "sfi-attack.contained"),
     ("pebble-sfi-runtime", "faults", "sfi-fault"),
     ("pebble-sfi", "tour", "sfi-tour"),
+    ("pebble-sfi", "stubs", "sfi-stubs"),
 ];
 
 #[derive(Deserialize)]

@@ -1,7 +1,7 @@
 //! `pebble test`: everything that must hold, in groups.
 //!
 //! `format`; `host.NAME`, the unit and property tests of a package; `system.NAME`, systems in the emulator;
-//! `sfi-attack`, `sfi-fault`, `sfi-tour`, `sfi-real`, what fault domains withstand; `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it.
+//! `sfi-attack`, `sfi-fault`, `sfi-tour`, `sfi-stubs`, `sfi-real`, what fault domains withstand; `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it.
 
 mod context;
 mod documents;
