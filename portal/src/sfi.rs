@@ -144,9 +144,9 @@ pub struct Crossing {
     pub control: bool,
     /// It has x87 instructions: the register stack may not be empty after a call.
     pub x87: bool,
-    /// Registers without argument or result are zeroed: a side can keep secrets.
+    /// What goes into a domain in a register is an argument or a result, and nothing else: the others are zeroed, vectors too.
     pub hide: bool,
-    /// Vector registers are 256 bits wide. On the way out: and are scrubbed on the way back.
+    /// Vector registers are 256 bits wide.
     pub wide: bool,
     /// In the caller's table of homes.
     pub link: u16,
@@ -226,8 +226,9 @@ fn carries(door: &Door) -> u16 {
 /// Specification and crossing to steps, each handed to `put`.
 pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
     let full = door.state == State::Full;
+    let scrubs = full || c.hide;
     let every: u16 = PRESERVED.iter().map(|r| 1 << r).sum();
-    let kept = if full { every } else { c.touched & every };
+    let kept = if scrubs { every } else { c.touched & every };
     let control = c.control && c.way != Way::Out;
     let fresh = door.stack == Stack::New && c.way != Way::Out;
     match c.way {
@@ -262,11 +263,9 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
     if c.way == Way::Across {
         put(Op::Base);
     }
-    if full && c.way != Way::Out {
+    if scrubs && c.way != Way::Out {
         put(Op::ScrubVectors);
-    }
-    if (full || c.hide) && c.way != Way::Out {
-        put(Op::Scrub { keep: carries(door) | if full { 0 } else { every } });
+        put(Op::Scrub { keep: carries(door) });
     }
     put(Op::Call);
     put(Op::Return);
@@ -296,10 +295,9 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
         }
         put(Op::Restore(kept));
     }
-    if full || (c.wide && c.way == Way::Out) {
-        put(Op::ScrubVectors);
-    }
+    // A process keeps no secrets from itself.
     if full || (c.hide && c.way != Way::In) {
+        put(Op::ScrubVectors);
         put(Op::Scrub { keep: 1 << 0 | 1 << 2 | every });
     }
     put(Op::Leave);

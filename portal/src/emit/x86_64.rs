@@ -184,8 +184,13 @@ impl Emitter<'_> {
                     self.a.zero(reg);
                 }
             }
-            Op::ScrubVectors if self.c.wide => self.a.vzeroall(),
-            Op::ScrubVectors => (0..16).for_each(|reg| self.a.zero_vector(reg)),
+            Op::ScrubVectors => {
+                // A quarter of what `vzeroall` takes.
+                if self.c.wide {
+                    self.a.vzeroupper();
+                }
+                (0..16).for_each(|reg| self.a.zero_vector(reg));
+            }
             Op::EmptyX87 => {
                 self.a.fnclex();
                 self.a.emms();

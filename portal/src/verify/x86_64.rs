@@ -135,6 +135,7 @@ struct Path {
     lent: Option<bool>,
     given_back: bool,
     cleared: bool,
+    /// Lower halves that are zero, as bits, and [`UPPERS`].
     vectors: u32,
     exceptions: bool,
     emptied: bool,
@@ -153,6 +154,8 @@ type Checked<T> = Result<T, Reason>;
 
 const RSP: usize = 4;
 const RBP: usize = 5;
+/// All upper halves of vector registers.
+const UPPERS: u32 = 1 << 16;
 /// More than any portal's paths have together.
 const MOST_STEPS: usize = 4096;
 
@@ -440,7 +443,7 @@ impl Checker<'_> {
                 });
             }
             Insn::CallMemory { at } => self.call(path, at)?,
-            Insn::ZeroVectors if self.c.wide => path.vectors = 0xffff,
+            Insn::ZeroUppers if self.c.wide => path.vectors |= UPPERS,
             Insn::ZeroVector { reg } => path.vectors |= 1 << reg,
             Insn::ClearExceptions => path.exceptions = true,
             Insn::EmptyRegisters => path.emptied = true,
@@ -461,6 +464,11 @@ impl Checker<'_> {
             return Err(Reason::Branch);
         }
         Ok(())
+    }
+
+    /// No vector register holds anything.
+    fn scrubbed(&self, path: &Path) -> bool {
+        path.vectors == if self.c.wide { 0xffff | UPPERS } else { 0xffff }
     }
 
     /// The marker of an outstanding call, at the word below the frame.
@@ -509,7 +517,7 @@ impl Checker<'_> {
         scrubbed(path);
         (path.regs[0], path.regs[2]) = (Val::Result(0), Val::Result(2));
         if self.c.way != Way::Out {
-            let may = if self.door.state == Kept::Full { !0 } else { self.c.touched };
+            let may = if self.door.state == Kept::Full || self.c.hide { !0 } else { self.c.touched };
             PRESERVED
                 .into_iter()
                 .filter(|r| may >> r & 1 == 1)

@@ -23,6 +23,8 @@ struct Builtin {
 static BUILTIN: OnceLock<Builtin> = OnceLock::new();
 
 const UD2: [u8; 2] = [0x0f, 0x0b];
+/// As long as `vzeroupper`, which not every processor has.
+const NOP: [u8; 3] = [0x0f, 0x1f, 0x00];
 
 // Templates, copied to where portal code lies, so that the signal handler knows whose fault theirs is.
 global_asm!(
@@ -55,6 +57,12 @@ global_asm!(
     "movq %rdx, 72(%rsp)",
     "movq %rsp, %r9",
     "callq *1f(%rip)",
+    // Nothing of the walk is left for the domain.
+    "pebble_sfi_longjmp_uppers:",
+    "vzeroupper",
+    ".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15",
+    "xorps %xmm\\n, %xmm\\n",
+    ".endr",
     "testl %eax, %eax",
     "jz 2f",
     "movq (%rsp), %rbx",
@@ -82,6 +90,7 @@ unsafe extern "C" {
     static pebble_sfi_setjmp: u8;
     static pebble_sfi_setjmp_end: u8;
     static pebble_sfi_longjmp: u8;
+    static pebble_sfi_longjmp_uppers: u8;
     static pebble_sfi_longjmp_end: u8;
 }
 
@@ -96,6 +105,11 @@ fn make() -> Result<&'static Builtin, Error> {
     if BUILTIN.get().is_none() {
         let setjmp = template(&raw const pebble_sfi_setjmp, &raw const pebble_sfi_setjmp_end);
         let mut longjmp = template(&raw const pebble_sfi_longjmp, &raw const pebble_sfi_longjmp_end);
+        if !crate::portal::wide_vectors() {
+            let at =
+                (&raw const pebble_sfi_longjmp_uppers as usize) - (&raw const pebble_sfi_longjmp as usize);
+            longjmp[at..at + NOP.len()].copy_from_slice(&NOP);
+        }
         let target = longjmp.len() - 8;
         longjmp[target..].copy_from_slice(&(jump as *const () as u64).to_le_bytes());
         let made = Builtin {

@@ -17,7 +17,7 @@ use pebble_portal::sfi::record;
 use std::arch::{asm, global_asm};
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Instances that one instance can have direct portals into.
 pub const MAX_LINKS: usize = 32;
@@ -78,14 +78,27 @@ global_asm!(
     "testl %eax, %eax",
     "jnz 1f",
     "jmpq *%r10",
+    // Nothing of ours is left for the domain.
     "1: movl %eax, %edx",
     "xorl %eax, %eax; xorl %ecx, %ecx; xorl %esi, %esi; xorl %edi, %edi",
+    "xorl %r8d, %r8d; xorl %r9d, %r9d; xorl %r10d, %r10d; xorl %r11d, %r11d",
+    "cmpb $0, {wide}(%rip)",
+    "je 2f",
+    "vzeroupper",
+    "2:",
+    ".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15",
+    "xorps %xmm\\n, %xmm\\n",
+    ".endr",
     "ret",
     attach = sym attach,
     link = sym link,
+    wide = sym WIDE,
     top = const record::from_mark(record::TOP),
     options(att_syntax),
 );
+
+/// Vector registers are 256 bits wide: for the code above.
+static WIDE: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" {
     fn pebble_sfi_current_offset() -> i64;
@@ -95,6 +108,7 @@ unsafe extern "C" {
 
 /// What portals need to know of this module: offset of the current mark, and the two ways in.
 pub fn ways_in() -> (i32, u64, u64) {
+    WIDE.store(crate::portal::wide_vectors(), Ordering::Relaxed);
     // SAFETY: reads one word of the global offset table.
     let offset = unsafe { pebble_sfi_current_offset() };
     (offset as i32, pebble_sfi_no_stack as *const () as u64, pebble_sfi_no_link as *const () as u64)

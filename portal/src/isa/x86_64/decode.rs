@@ -121,7 +121,8 @@ pub enum Insn {
     ZeroVector {
         reg: u8,
     },
-    ZeroVectors,
+    /// Of all vector registers.
+    ZeroUppers,
     ClearExceptions,
     EmptyRegisters,
     Time,
@@ -256,7 +257,7 @@ fn one_byte(r: &mut Reader, byte: u8, rex: u8, thread: bool) -> Option<Insn> {
             let distance = r.i32()?;
             Insn::Jump { to: r.at as i64 + i64::from(distance) }
         }
-        0xc5 if rex == 0 && r.byte()? == 0xfc && r.byte()? == 0x77 => Insn::ZeroVectors,
+        0xc5 if rex == 0 && r.byte()? == 0xf8 && r.byte()? == 0x77 => Insn::ZeroUppers,
         0xdb if rex == 0 && r.byte()? == 0xe2 => Insn::ClearExceptions,
         0xd9 if rex & 8 == 0 => {
             let o = r.operand(rex, false, 0)?;
@@ -404,7 +405,7 @@ impl fmt::Display for Insn {
             Insn::StoreControl { to } => write!(f, "fnstcw {to}"),
             Insn::LoadControl { from } => write!(f, "fldcw {from}"),
             Insn::ZeroVector { reg } => write!(f, "xorps xmm{reg}, xmm{reg}"),
-            Insn::ZeroVectors => f.write_str("vzeroall"),
+            Insn::ZeroUppers => f.write_str("vzeroupper"),
             Insn::ClearExceptions => f.write_str("fnclex"),
             Insn::EmptyRegisters => f.write_str("emms"),
             Insn::Time => f.write_str("rdtsc"),

@@ -187,8 +187,9 @@ impl<const N: usize> Asm<'_, N> {
     pub fn ret(&mut self) {
         self.put(&[0xc3]);
     }
-    pub fn vzeroall(&mut self) {
-        self.put(&[0xc5, 0xfc, 0x77]);
+    /// The upper halves of all vector registers.
+    pub fn vzeroupper(&mut self) {
+        self.put(&[0xc5, 0xf8, 0x77]);
     }
     /// `xorps reg, reg`.
     pub fn zero_vector(&mut self, reg: u8) {

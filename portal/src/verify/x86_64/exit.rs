@@ -45,15 +45,11 @@ impl Checker<'_> {
             return Err(Reason::DataStack);
         }
         self.arguments(path)?;
-        let full = self.door.state == Kept::Full;
-        if full && self.c.way != Way::Out && path.vectors != 0xffff {
-            return Err(Reason::Vectors);
-        }
-        if (full || self.c.hide) && self.c.way != Way::Out {
-            let preserved = |r: u8| PRESERVED.contains(&r) && !full;
-            let open = |r: u8| {
-                matches!(r as usize, RSP | RBP) || preserved(r) || ARGS[..self.door.args.len()].contains(&r)
-            };
+        if (self.door.state == Kept::Full || self.c.hide) && self.c.way != Way::Out {
+            if !self.scrubbed(path) {
+                return Err(Reason::Vectors);
+            }
+            let open = |r: u8| matches!(r as usize, RSP | RBP) || ARGS[..self.door.args.len()].contains(&r);
             if let Some(r) = (0..16).find(|r| !open(*r) && path.regs[*r as usize] != Val::Const(0)) {
                 return Err(Reason::Hidden(r));
             }
@@ -162,10 +158,10 @@ impl Checker<'_> {
         if self.c.x87 && way != Way::Out && path.called && !(path.exceptions && path.emptied) {
             return Err(Reason::Control);
         }
-        if (full || (self.c.wide && way == Way::Out)) && path.vectors != 0xffff {
-            return Err(Reason::Vectors);
-        }
         if full || (self.c.hide && way != Way::In) {
+            if !self.scrubbed(path) {
+                return Err(Reason::Vectors);
+            }
             let hidden = [1u8, 6, 7, 8, 9, 10, 11];
             if let Some(r) = hidden.into_iter().find(|r| path.regs[*r as usize] != Val::Const(0)) {
                 return Err(Reason::Hidden(r));
