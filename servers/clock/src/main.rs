@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use pebble::abi::errno;
+use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
 use pebble::handover::{self, Fixed, Handover};
 use pebble::mmio::Mmio;

@@ -21,8 +21,10 @@ const REGION: u32 = 0x7f_ffff;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Region {
-    /// On the data stack at a known place, or in the image: free.
+    /// In the image: free.
     Free,
+    /// On the data stack at a known place: free, too.
+    Frame,
     Pointer,
     /// Already confined.
     Done,
@@ -133,7 +135,7 @@ impl Scope<'_> {
                 let frame = self.frame_mem(o + d);
                 m.disp = frame.disp;
                 m.base = frame.base;
-                Ok((m.clone(), if m.index.is_none() { Region::Free } else { Region::Pointer }))
+                Ok((m.clone(), if m.index.is_none() { Region::Frame } else { Region::Pointer }))
             }
             None => {
                 let r = self.scratch_beside(insn);

@@ -1,19 +1,23 @@
 //! Prints the confined program: every item in its place, what each instruction has become, slots and records at the end.
 
+mod access;
+mod detour;
+mod frame;
 mod jumps;
 
-use crate::base::{self, Bases};
-use crate::confine::{self, BASE, Region, SLOT, Scope};
+use crate::base::{Bases, Finder};
+use crate::confine::Scope;
 use crate::error::{Error, Kind};
 use crate::flow::{Flow, Liveness};
-use crate::isa::{self, Access};
-use crate::operand::{self, Gpr, Mem, Operand, R11, RBP, RCX, RDI, RSI, RSP, Width};
+use crate::isa;
+use crate::operand::{self, Operand};
 use crate::parse::{Body, Insn, Program};
 use crate::records::{self, LabelFacts};
-use crate::stack::{Action, Frame, Layout, Place, State};
+use crate::stack::{Action, Layout, State};
 use crate::symbols;
 use crate::tables::{Jump, Tables};
 use crate::{Level, Options};
+use detour::{detour_label, enter};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 pub struct Emitter<'a> {
@@ -33,6 +37,8 @@ pub struct Emitter<'a> {
     /// Tables of labels that become tables of offsets, under the same name.
     converted: BTreeSet<String>,
     bases: Bases,
+    /// Code that conditional branches make a detour through, by section.
+    detours: Vec<(usize, String)>,
     out: String,
 }
 
@@ -62,6 +68,7 @@ impl<'a> Emitter<'a> {
             slots: HashMap::new(),
             converted: BTreeSet::new(),
             bases: Bases::default(),
+            detours: Vec::new(),
             out: String::new(),
         };
         let mut computed: Vec<usize> =
@@ -102,9 +109,13 @@ impl<'a> Emitter<'a> {
 
     pub fn run(mut self) -> Result<String, Error> {
         let targets = records::branch_targets(self.program, self.flow, &self.tables.targets);
-        let mut needed = records::needed(self.program, self.flow, self.layout, &targets);
         if self.options.base && self.options.level == Level::Full {
-            self.bases = base::find(self.program, self.flow, self.layout, self.live, &targets);
+            let (program, flow, tables) = (self.program, self.flow, self.tables);
+            let merge = self.options.merge;
+            self.bases = Finder::new(program, flow, self.layout, self.live, tables, &targets, merge).run();
+        }
+        let mut needed = records::needed(self.program, self.flow, self.layout, &targets);
+        if !self.bases.register.is_empty() {
             needed.extend(self.bases.register.keys().filter(|i| targets.contains_key(i)));
         }
         let mut record_labels: BTreeMap<usize, String> = BTreeMap::new();
@@ -126,6 +137,9 @@ impl<'a> Emitter<'a> {
                 Body::Insn(insn) => {
                     let Some(state) = &self.layout.states[i] else {
                         // Nobody gets here.
+                        if let Some((at, name)) = symbols::untyped(self.program, self.flow, i) {
+                            return Err(self.error(at, Kind::Untyped(name.into())));
+                        }
                         let first = i == 0 || !matches!(self.program.items[i - 1].body, Body::Insn(_));
                         if first {
                             self.push("\tud2");
@@ -141,12 +155,20 @@ impl<'a> Emitter<'a> {
                     for l in lines {
                         self.push(l);
                     }
-                    if let Some(r) = self.bases.load_after.get(&i) {
-                        self.push(format!("\tmovq\t{BASE}, {}", operand::r64(*r)));
+                    if let Some(r) = self.bases.leave_after.get(&i) {
+                        self.push(format!("\tpopq\t{}", operand::r64(*r)));
+                    }
+                    if let Some(r) = self.bases.enter_after.get(&i) {
+                        self.push(enter(*r).join("\n"));
                     }
                     let runs_out = !isa::ends_block(insn) && self.flow.crosses_entry(self.program, i);
-                    if self.layout.noreturn.contains(&i) || runs_out {
+                    let stops = self.layout.noreturn.contains(&i) || runs_out;
+                    if stops {
                         self.push("\tud2");
+                    }
+                    self.detour(i, insn);
+                    if stops || isa::ends_block(insn) {
+                        self.detours(item.section);
                     }
                     if matches!(self.tables.jumps.get(&i), Some(Jump::Computed))
                         && tables_done.insert(self.layout.owner[i])
@@ -168,9 +190,11 @@ impl<'a> Emitter<'a> {
         for (i, label) in record_labels {
             let section = &self.program.sections[self.program.items[i].section];
             self.push(symbols::facts_section(section, &label));
-            let base = self.bases.register.get(&i).map_or(0, |r| 1 << r);
+            let register = self.bases.register.get(&i);
+            let base = register.map_or(0, |r| 1 << r.number);
             let facts = LabelFacts { base, ..LabelFacts::default() };
-            self.push(records::record(&label, self.layout, i, facts));
+            let borrowed = register.filter(|r| r.borrowed).map(|r| r.number);
+            self.push(records::record(&label, self.layout, i, borrowed, facts));
         }
         Ok(self.out)
     }
@@ -250,8 +274,7 @@ impl<'a> Emitter<'a> {
             lines: Vec::new(),
             borrowed: Vec::new(),
         };
-        let base = self.bases.register.get(&i).copied();
-        scope.busy |= base.map_or(0, |r| 1 << r);
+        scope.busy |= self.bases.kept.get(&i).copied().unwrap_or(0);
         let action = &self.layout.actions[i];
         if let Some(jump) = self.tables.jumps.get(&i) {
             self.table_jump(i, insn, jump, &mut scope)?;
@@ -272,10 +295,12 @@ impl<'a> Emitter<'a> {
         }
         match isa::stem(insn) {
             "call" | "jmp" => {
+                self.cross(i, &mut scope);
                 self.transfer(insn, &mut scope)?;
                 return Ok(scope.lines);
             }
             "ret" => {
+                self.cross(i, &mut scope);
                 scope.line("retq");
                 return Ok(scope.lines);
             }
@@ -286,15 +311,19 @@ impl<'a> Emitter<'a> {
             }
             op if isa::is_jcc(op) => {
                 let t = isa::direct_target(insn).ok_or_else(|| Kind::Syntax(insn.to_string()))?;
-                scope.line(format!("{op}\t{}", self.branch_name(t)));
+                let detour = self.has_detour(i).then(|| detour_label(i));
+                if let (Some(r), None) = (self.bases.enter_by.get(&i), &detour) {
+                    scope.lines.extend(enter(*r));
+                }
+                scope.line(format!("{op}\t{}", detour.unwrap_or_else(|| self.branch_name(t))));
                 return Ok(scope.lines);
             }
             _ => {}
         }
         match action {
-            Action::None => match base {
-                Some(r) if self.bases.loads.contains(&i) => self.load_by_base(insn, r, &mut scope)?,
-                _ => self.plain(insn, &mut scope)?,
+            Action::None => match self.bases.loads.get(&i) {
+                Some(load) => self.load_by_base(insn, load, &mut scope),
+                None => self.plain(insn, &mut scope)?,
             },
             Action::Reload | Action::Virtual => {}
             Action::Save(r) => scope.line(format!("pushq\t{}", operand::r64(*r))),
@@ -305,337 +334,5 @@ impl<'a> Emitter<'a> {
         }
         scope.give_back();
         Ok(scope.lines)
-    }
-
-    /// The state after a stack instruction, as the analysis computed it for the next one.
-    fn after(&self, insn: &Insn, state: &State, action: &Action) -> State {
-        let mut t = state.clone();
-        let shift = match (isa::stem(insn), state.sp) {
-            (_, Place::Dynamic) if *action != Action::Move => return t,
-            ("push", Place::At(o)) => Place::At(o - 8),
-            ("pop", Place::At(o)) => Place::At(o + 8),
-            ("leave", _) => match state.fp {
-                Frame::At(c) => Place::At(c + 8),
-                Frame::Entry => Place::Dynamic,
-            },
-            ("add", Place::At(o)) => insn.args[0].imm().map_or(Place::Dynamic, |d| Place::At(o + d)),
-            ("sub", Place::At(o)) => insn.args[0].imm().map_or(Place::Dynamic, |d| Place::At(o - d)),
-            ("mov", _) => match state.fp {
-                Frame::At(c) if insn.args[0].is_reg(RBP) => Place::At(c),
-                _ => Place::Dynamic,
-            },
-            ("lea", _) => {
-                let m = isa::memory(insn).map(|(_, m)| m.clone()).unwrap_or_default();
-                match (m.base_gpr(), m.index_gpr(), m.number(), state.sp, state.fp) {
-                    (Some(RSP), None, Some(d), Place::At(o), _) => Place::At(o + d),
-                    (Some(RBP), None, Some(d), _, Frame::At(c)) => Place::At(c + d),
-                    _ => Place::Dynamic,
-                }
-            }
-            _ => Place::Dynamic,
-        };
-        t.sp = shift;
-        if let Place::At(o) = shift {
-            t.saves.retain(|(x, _)| *x >= o);
-            if isa::stem(insn) == "leave" || t.fp_saved.is_some_and(|x| x < o) {
-                t.fp_saved = None;
-            }
-        }
-        t
-    }
-
-    fn stack_move(&self, i: usize, insn: &Insn, action: &Action, scope: &mut Scope) -> Result<(), Kind> {
-        let state = scope.state;
-        let function = scope.function;
-        let after = self.after(insn, state, action);
-        let (before_delta, after_delta) = (function.delta(state), function.delta(&after));
-        let move_rbp = |scope: &mut Scope| {
-            if before_delta != after_delta {
-                scope.line(format!("leaq\t{}(%rbp), %rbp", after_delta - before_delta));
-            }
-        };
-        match action {
-            Action::Push if state.sp == Place::Dynamic => {
-                let value = self.value(insn, scope)?;
-                let r = scope.scratch_beside(insn);
-                let (wide, narrow) = (operand::r64(r), operand::r32(r));
-                scope.line(format!("movq\t{SLOT}(%rbp), {wide}"));
-                scope.line(format!("leaq\t-8({wide}), {wide}"));
-                scope.line(format!("movq\t{wide}, {SLOT}(%rbp)"));
-                scope.line(format!("movq\t{value}, %gs:({narrow})"));
-            }
-            Action::Pop if state.sp == Place::Dynamic => {
-                let r = scope.scratch_beside(insn);
-                let (wide, narrow) = (operand::r64(r), operand::r32(r));
-                scope.line(format!("movq\t{SLOT}(%rbp), {wide}"));
-                scope.line(format!("movq\t%gs:({narrow}), {}", insn.args[0]));
-                scope.line(format!("leaq\t8({wide}), {wide}"));
-                scope.line(format!("movq\t{wide}, {SLOT}(%rbp)"));
-            }
-            Action::Push => {
-                let value = self.value(insn, scope)?;
-                move_rbp(scope);
-                let Place::At(o) = after.sp else { return Err(Kind::StackRegister(insn.to_string())) };
-                scope.line(format!("movq\t{value}, {}", Mem::based(o - 8 - after_delta, RBP)));
-            }
-            Action::Pop => {
-                let Place::At(o) = state.sp else { return Err(Kind::StackRegister(insn.to_string())) };
-                let slot = scope.frame_mem(o);
-                match &insn.args[0] {
-                    Operand::Gpr(g) => scope.line(format!("movq\t{slot}, {g}")),
-                    _ => {
-                        return Err(Kind::Unsupported {
-                            what: insn.to_string(),
-                            hint: "pop into a register",
-                        });
-                    }
-                }
-                move_rbp(scope);
-            }
-            Action::Skip => {
-                move_rbp(scope);
-                if after_delta < -4096 {
-                    scope.line("movb\t$0, (%rbp)");
-                }
-            }
-            Action::Move => {
-                move_rbp(scope);
-                if after_delta < before_delta && after_delta < -4096 {
-                    scope.line("movb\t$0, (%rbp)");
-                }
-                for (_, r) in state.saves[after.saves.len()..].iter().rev() {
-                    scope.line(format!("popq\t{}", operand::r64(*r)));
-                }
-            }
-            Action::MoveDynamic => self.move_dynamic(insn, scope)?,
-            _ => {}
-        }
-        if function.dynamic && *action != Action::MoveDynamic && state.sp != Place::Dynamic
-            || *action == Action::Move && function.dynamic
-        {
-            if let Place::At(o) = after.sp
-                && !after.bare()
-            {
-                scope.busy |= self.live.regs[i];
-                let r = scope.scratch_beside(insn);
-                scope.line(format!("leaq\t{}(%rbp), {}", o - 8, operand::r64(r)));
-                scope.line(format!("movq\t{}, {SLOT}(%rbp)", operand::r64(r)));
-            }
-        }
-        Ok(())
-    }
-
-    /// The operand of a push, as something a `movq` can store.
-    fn value(&self, insn: &Insn, scope: &mut Scope) -> Result<String, Kind> {
-        match &insn.args[0] {
-            Operand::Mem(m) => {
-                let (m, region) = scope.translate(m, insn)?;
-                let m = self.confined(m, region, Access::Load);
-                let r = scope.scratch_beside(insn);
-                scope.line(format!("movq\t{m}, {}", operand::r64(r)));
-                Ok(operand::r64(r))
-            }
-            Operand::Gpr(g) if g.num == RSP || g.num == RBP => {
-                let r = scope.scratch_beside(insn);
-                self.stack_value(g.num, r, insn, scope)?;
-                Ok(operand::r64(r))
-            }
-            other => Ok(other.to_string()),
-        }
-    }
-
-    /// The compiler's `rsp` or frame pointer as a value.
-    fn stack_value(&self, which: u8, to: u8, insn: &Insn, scope: &mut Scope) -> Result<(), Kind> {
-        let place = match (which, scope.state.sp, scope.state.fp) {
-            (RSP, Place::At(o), _) => Some(o),
-            (RSP, Place::Dynamic, _) => None,
-            (_, _, Frame::At(c)) => Some(c),
-            _ => return Err(Kind::StackRegister(insn.to_string())),
-        };
-        match place {
-            Some(x) => {
-                let m = scope.frame_mem(x);
-                scope.line(format!("leaq\t{m}, {}", operand::r64(to)));
-            }
-            None => scope.line(format!("movq\t{SLOT}(%rbp), {}", operand::r64(to))),
-        }
-        Ok(())
-    }
-
-    fn move_dynamic(&self, insn: &Insn, scope: &mut Scope) -> Result<(), Kind> {
-        let slot = format!("{SLOT}(%rbp)");
-        match (isa::stem(insn), insn.args.as_slice()) {
-            ("mov", [Operand::Gpr(g), _]) => scope.line(format!("movq\t{g}, {slot}")),
-            ("mov", [Operand::Mem(m), _]) => {
-                let (m, region) = scope.translate(m, insn)?;
-                let m = self.confined(m, region, Access::Load);
-                let r = scope.scratch_beside(insn);
-                scope.line(format!("movq\t{m}, {}", operand::r64(r)));
-                scope.line(format!("movq\t{}, {slot}", operand::r64(r)));
-            }
-            ("lea", [Operand::Mem(m), _]) => {
-                let r = scope.scratch_beside(insn);
-                let (m, _) = scope.translate(m, insn)?;
-                scope.line(format!("leaq\t{m}, {}", operand::r64(r)));
-                scope.line(format!("movq\t{}, {slot}", operand::r64(r)));
-            }
-            ("add" | "sub" | "and", [source, _]) => {
-                let r = scope.scratch_beside(insn);
-                self.stack_value(RSP, r, insn, scope)?;
-                let source = match source {
-                    Operand::Mem(m) => {
-                        let (m, region) = scope.translate(m, insn)?;
-                        self.confined(m, region, Access::Load).to_string()
-                    }
-                    other => other.to_string(),
-                };
-                scope.line(format!("{}\t{source}, {}", insn.op, operand::r64(r)));
-                scope.line(format!("movq\t{}, {slot}", operand::r64(r)));
-            }
-            _ => return Err(Kind::StackRegister(insn.to_string())),
-        }
-        Ok(())
-    }
-
-    fn loads(&self) -> bool {
-        self.options.level != Level::Write
-    }
-
-    fn confined(&self, m: Mem, region: Region, access: Access) -> String {
-        if region == Region::Pointer && confine::must_confine(access, self.loads()) {
-            return m.confined().to_string();
-        }
-        m.to_string()
-    }
-
-    /// A load relative to the base register: the pointer is zero-extended into the destination, or into a free register.
-    fn load_by_base(&self, insn: &Insn, base: u8, scope: &mut Scope) -> Result<(), Kind> {
-        let (Some((_, m)), Some(to)) = (isa::memory(insn), insn.args.last().and_then(Operand::gpr)) else {
-            return self.plain(insn, scope);
-        };
-        let Some(pointer) = m.base_gpr() else { return self.plain(insn, scope) };
-        let wide = matches!(to.width, Width::B32 | Width::B64);
-        let Some(copy) = (if wide && to.num != pointer { Some(to.num) } else { scope.free() }) else {
-            return self.plain(insn, scope);
-        };
-        scope.line(format!("movl\t{}, {}", operand::r32(pointer), operand::r32(copy)));
-        scope.line(format!("{}\t{}({},{}), {to}", insn.op, m.disp, operand::r64(base), operand::r64(copy)));
-        Ok(())
-    }
-
-    /// An instruction that does not move the stack.
-    fn plain(&self, insn: &Insn, scope: &mut Scope) -> Result<(), Kind> {
-        if isa::is_string_op(insn) {
-            return self.string(insn, scope);
-        }
-        let mut out = insn.clone();
-        // `rsp` and the frame pointer as values.
-        for k in 0..out.args.len() {
-            if let Operand::Gpr(g @ Gpr { num: RSP | RBP, .. }) = out.args[k] {
-                if g.width != Width::B64 && g.width != Width::B32 {
-                    return Err(Kind::StackRegister(insn.to_string()));
-                }
-                if isa::stem(insn) == "mov"
-                    && k == 0
-                    && let Some(d) = out.args[1].gpr()
-                    && g.width == Width::B64
-                {
-                    return self.stack_value(g.num, d.num, insn, scope);
-                }
-                let r = scope.scratch_beside(insn);
-                self.stack_value(g.num, r, insn, scope)?;
-                out.args[k] = Operand::Gpr(Gpr { num: r, width: g.width });
-            }
-        }
-        if let Some((at, m)) = isa::memory(insn) {
-            let access = isa::access(insn);
-            if m.segment.as_deref() == Some("%fs")
-                && m.disp.trim() == "0"
-                && m.base.is_none()
-                && m.index.is_none()
-            {
-                let d = match (isa::stem(insn), out.args.get(1).and_then(Operand::gpr)) {
-                    ("mov", Some(d)) => return scope.thread_pointer(insn, d.num),
-                    (_, Some(_)) => scope.scratch_beside(insn),
-                    _ => return Err(Kind::Forbidden(insn.to_string())),
-                };
-                scope.thread_pointer(insn, d)?;
-                out.args[at] = Operand::Gpr(Gpr { num: d, width: Width::B64 });
-                scope.line(out.to_string());
-                return Ok(());
-            }
-            if insn.op.starts_with("movabs") {
-                return Err(Kind::Unsupported {
-                    what: insn.to_string(),
-                    hint: "compile with -mcmodel=small",
-                });
-            }
-            let (m, region) = scope.translate(m, insn)?;
-            let absolute = m.base.is_none() && m.index.is_none() && region == Region::Pointer;
-            if absolute && confine::must_confine(access, self.loads()) {
-                out.prefixes.push("addr32".into());
-            }
-            if self.options.level == Level::Check
-                && region == Region::Pointer
-                && access != Access::None
-                && isa::access_is_certain(insn)
-            {
-                self.check(&m, scope);
-            }
-            let text = self.confined(m.clone(), region, access);
-            out.args[at] = Operand::Other(text);
-            // Label addresses are those of their slots.
-            if isa::stem(insn) == "lea"
-                && m.is_rip()
-                && let Some(slot) = self.slots.get(&m.disp)
-            {
-                out.args[at] = Operand::Other(format!("{slot}(%rip)"));
-            }
-        }
-        scope.line(out.to_string());
-        Ok(())
-    }
-
-    /// Segment matching: traps where the pointer's upper half is not the segment's. Live flags are not touched.
-    fn check(&self, m: &Mem, scope: &mut Scope) {
-        if !scope.flags_busy {
-            let r = if m.regs() & 1 << RCX == 0 { RCX } else { R11 };
-            let wide = operand::r64(r);
-            scope.line(format!("pushq\t{wide}"));
-            scope.line(format!("leaq\t{m}, {wide}"));
-            scope.line(format!("subq\t{BASE}, {wide}"));
-            scope.line(format!("shrq\t$32, {wide}"));
-            scope.line("je\t1f\n\tud2\n1:");
-            scope.line(format!("popq\t{wide}"));
-            return;
-        }
-        let taken = m.regs() | 1 << RCX;
-        let r = (8..12).rev().find(|r| taken & 1 << r == 0).expect("an address has two registers at most");
-        let (wide, narrow) = (operand::r64(r), operand::r32(r));
-        scope.line(format!("pushq\t{wide}"));
-        scope.line("pushq\t%rcx");
-        scope.line(format!("leaq\t{m}, %rcx"));
-        scope.line("bswapq\t%rcx");
-        scope.line(format!("movq\t{BASE}, {wide}"));
-        scope.line(format!("bswapq\t{wide}"));
-        scope.line(format!("notl\t{narrow}"));
-        scope.line(format!("leal\t1(%rcx,{wide}), %ecx"));
-        scope.line("jecxz\t1f\n\tud2\n1:");
-        scope.line("popq\t%rcx");
-        scope.line(format!("popq\t{wide}"));
-    }
-
-    fn string(&self, insn: &Insn, scope: &mut Scope) -> Result<(), Kind> {
-        let (source, dest, writes) = isa::string_shape(&insn.op);
-        if dest && (writes || self.loads()) {
-            scope.sandbox(RDI, insn);
-        }
-        if source && self.loads() {
-            scope.sandbox(RSI, insn);
-        }
-        let prefixes: Vec<&str> = insn.prefixes.iter().map(String::as_str).collect();
-        let op = if insn.op.len() == 4 { return Err(Kind::Syntax(insn.to_string())) } else { &insn.op };
-        scope.line(format!("{} {op}", prefixes.join(" ")).trim());
-        Ok(())
     }
 }

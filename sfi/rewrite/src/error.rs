@@ -16,6 +16,8 @@ pub enum Kind {
     StackConflict(String),
     /// `rbp` or `rsp` used as a general register.
     StackRegister(String),
+    /// Code under a symbol that is not declared a function.
+    Untyped(String),
     /// An indirect jump whose targets cannot be found.
     JumpTable(String),
 }
@@ -45,6 +47,10 @@ impl fmt::Display for Error {
             Kind::StackRegister(t) => write!(
                 f,
                 "`{t}` uses rsp or rbp for something other than the stack; compile with -fno-omit-frame-pointer"
+            ),
+            Kind::Untyped(t) => write!(
+                f,
+                "`{t}` is code, but not declared a function; write `.type {t}, @function` before its label"
             ),
             Kind::JumpTable(t) => {
                 write!(f, "`{t}`: the targets of this jump are not known; compile with -fno-jump-tables")

@@ -328,6 +328,31 @@ pub fn effects(insn: &Insn) -> Effects {
     e
 }
 
+/// Registers that an instruction may change, itself or as a side effect.
+pub fn may_write(insn: &Insn) -> u16 {
+    let op = insn.op.as_str();
+    if matches!(stem(insn), "push" | "jmp")
+        || is_jcc(op)
+        || op.starts_with("cmp") && !op.starts_with("cmpxchg")
+    {
+        return 0;
+    }
+    let e = effects(insn);
+    let gprs = || insn.args.iter().filter_map(Operand::gpr);
+    let mut mask = e.defs;
+    if !op.starts_with("test") {
+        mask |= gprs().last().map_or(0, |g| 1 << g.num);
+    }
+    // Some write two of their operands, or registers that they do not name.
+    if op.starts_with('x') || op.starts_with("mulx") {
+        mask |= gprs().fold(0, |m, g| m | 1 << g.num);
+    }
+    if insn.args.len() <= 1 || is_string_op(insn) || op.starts_with("cmpxchg") {
+        mask |= e.uses;
+    }
+    mask
+}
+
 fn harmless(op: &str) -> bool {
     matches!(
         op,

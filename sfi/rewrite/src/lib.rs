@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod base;
+mod chain;
 mod confine;
 mod emit;
 pub mod error;
@@ -36,13 +37,21 @@ pub enum Level {
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub level: Level,
-    /// The segment base is kept in a free register.
+    /// Loop-invariant hoisting: the segment base is kept in a register where loads are chained.
     pub base: bool,
+    /// Checks merged: loads through one pointer share its zero-extended copy.
+    pub merge: bool,
+    /// Guard zones: displacements are added to a checked address without another check.
+    pub guard: bool,
+    /// The stack pointer as dedicated register: accesses relative to it are not checked.
+    pub stack: bool,
+    /// Small constant changes of the stack pointer are not checked.
+    pub elide: bool,
 }
 
 impl Options {
     pub fn new(level: Level) -> Options {
-        Options { level, base: true }
+        Options { level, base: true, merge: true, guard: true, stack: true, elide: true }
     }
 }
 

@@ -85,12 +85,16 @@ fn nibble(reg: u8) -> u32 {
     if reg == RBX { 1 } else { u32::from(reg) - 10 }
 }
 
-/// One record as directives.
-pub fn record(label: &str, layout: &Layout, i: usize, facts: LabelFacts) -> String {
+/// One record as directives. `borrowed` is a register that is pushed here for the rewriter's own use.
+pub fn record(label: &str, layout: &Layout, i: usize, borrowed: Option<u8>, facts: LabelFacts) -> String {
     let state = layout.states[i].as_ref().expect("records are for reached code");
-    let mut slots = (state.saves.len() as u32) << 28;
-    for (k, (_, r)) in state.saves.iter().enumerate().take(7) {
-        slots |= nibble(*r) << (4 * k);
+    // The value at entry is what it holds only if the function has not pushed it before.
+    let entry = |r: u8| isa::CALLEE_SAVED & 1 << r != 0 && state.saves.iter().all(|(_, s)| *s != r);
+    let extra = borrowed.map(|r| if entry(r) { nibble(r) } else { 0 });
+    let words: Vec<u32> = state.saves.iter().map(|(_, r)| nibble(*r)).chain(extra).collect();
+    let mut slots = (words.len() as u32) << 28;
+    for (k, word) in words.iter().enumerate().take(7) {
+        slots |= word << (4 * k);
     }
     let delta = layout.functions[layout.owner[i]].delta(state);
     let mut out = String::new();

@@ -130,3 +130,16 @@ pub fn facts_section(section: &Section, symbol: &str) -> String {
         None => format!("\t.section\t.pbl.facts,\"o\",@progbits,{symbol}"),
     }
 }
+
+/// The symbol that the instruction at `i` follows, where it is the program's own and not a function's: code that this file
+/// does not reach, so somebody else will. Cold parts of functions may be left over.
+pub fn untyped<'p>(program: &'p Program, flow: &Flow, i: usize) -> Option<(usize, &'p str)> {
+    let section = program.items[i].section;
+    let before = program.items[..i].iter().enumerate().rev().filter(|(_, it)| it.section == section);
+    let mut labels = before.take_while(|(_, it)| !matches!(it.body, Body::Insn(_))).filter_map(|(k, it)| {
+        let Body::Label(l) = &it.body else { return None };
+        (!l.starts_with(".L") && !l.contains(".cold") && !flow.functions.contains(l))
+            .then_some((k, l.as_str()))
+    });
+    labels.find(|_| program.sections[section].exec)
+}

@@ -142,21 +142,7 @@ fn step(insn: &Insn, at: usize, regs: &mut [Val; 16], tables: &Tables) {
         regs[usize::from(r)] = v;
         return;
     }
-    // Whatever else names a register last may change it.
-    let e = isa::effects(insn);
-    let mut dirty = e.defs;
-    if !matches!(isa::stem(insn), "push" | "jmp")
-        && !insn.op.starts_with("cmp")
-        && !insn.op.starts_with("test")
-    {
-        dirty |= insn.args.iter().filter_map(Operand::gpr).last().map_or(0, |g| 1 << g.num);
-        if insn.op.starts_with('x') {
-            dirty |= insn.args.iter().filter_map(Operand::gpr).fold(0, |m, g| m | 1 << g.num);
-        }
-    }
-    if insn.args.len() <= 1 && !matches!(isa::stem(insn), "push" | "jmp") && !isa::is_jcc(&insn.op) {
-        dirty |= e.uses;
-    }
+    let dirty = isa::may_write(insn);
     for r in 0..16 {
         if dirty & 1 << r != 0 {
             regs[r] = Val::Unknown;

@@ -78,3 +78,67 @@ fn what_a_domain_may_not_do_is_refused_by_line() {
     assert!(refused("\tmovq %rax, %rbp\n\tret").contains("-fno-omit-frame-pointer"));
     assert!(refused("\tpushq %rdi\n\tje .L1\n\tpushq %rsi\n.L1:\n\tret").contains("different stack depths"));
 }
+
+/// A list is searched: the loop's own pointer comes from the load of the iteration before.
+const CHASE: &str = "\tjmp .L2\n.L1:\n\tmovq 16(%rdi), %rdi\n\ttestq %rdi, %rdi\n\tje .L3\n.L2:\n\tmovl (%rdi), %eax\n\
+                     \tandl 4(%rdi), %eax\n\tcmpl %esi, %eax\n\tjne .L1\n.L3:\n\tmovq %rdi, %rax\n\tret";
+
+fn count(text: &str, part: &str) -> usize {
+    text.matches(part).count()
+}
+
+#[test]
+fn chained_loads_are_relative_to_a_hoisted_base() {
+    let t = out(Level::Full, CHASE);
+    assert!(t.contains("movq\t%gs:0x10000, %r11\n\tjmp\t.L2"), "{t}");
+    assert!(t.contains("movl\t%edi, %r10d\n\tmovl\t(%r11,%r10), %eax\n\tandl\t4(%r11,%r10), %eax"), "{t}");
+    // Both labels of the loop promise the base, and no others do.
+    assert_eq!((count(&t, ".short\t0, 0, 2048, 0"), count(&t, ".short")), (2, 2), "{t}");
+    assert!(!t.contains("%gs:("), "{t}");
+    // Loads that nothing waits for are not worth a register.
+    let plain = CHASE.replace("movq 16(%rdi), %rdi", "leaq 16(%rdi), %rdi");
+    assert!(!out(Level::Full, &plain).contains("0x10000"));
+}
+
+#[test]
+fn each_optimisation_can_be_switched_off() {
+    let with = |change: fn(&mut Options), body: &str| {
+        let mut options = Options::new(Level::Full);
+        change(&mut options);
+        let text = format!("\t.text\n\t.type f,@function\nf:\n{body}\n");
+        rewrite(&text, "t.s", &options).unwrap_or_else(|e| panic!("{e}"))
+    };
+    assert!(with(|o| o.base = false, CHASE).contains("andl\t%gs:4(%edi), %eax"));
+    let copies = |t: &str| count(t, "movl\t%edi, %");
+    assert_eq!((copies(&with(|_| {}, CHASE)), copies(&with(|o| o.merge = false, CHASE))), (2, 3));
+    assert!(with(|o| o.guard = false, CHASE).contains("leal\t4(%rdi), %r10d\n\tandl\t(%r11,%r10), %eax"));
+    let frame = "\tsubq $24, %rsp\n\tmovl %edi, 4(%rsp)\n\tcall g\n\taddq $24, %rsp\n\tret";
+    assert!(with(|_| {}, frame).contains("movl\t%edi, 4(%rbp)"));
+    assert!(with(|o| o.stack = false, frame).contains("movl\t%edi, %gs:4(%ebp)"));
+    assert!(!with(|_| {}, frame).contains("movb\t$0, (%rbp)"));
+    assert!(with(|o| o.elide = false, frame).contains("movb\t$0, (%rbp)"));
+}
+
+#[test]
+fn a_base_register_is_borrowed_where_none_is_free() {
+    // Every register that the loop does not use is needed behind it.
+    let used = ["rcx", "rdx", "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"];
+    let mut body = CHASE.replace("\tret", "");
+    for r in used {
+        body += &format!("\taddq %{r}, %rax\n");
+    }
+    let t = out(Level::Full, &(body + "\tret"));
+    assert!(t.contains("pushq\t%r11\n\tmovq\t%gs:0x10000, %r11\n\tjmp\t.L2"), "{t}");
+    // It is given back on both ways out: behind the loop, and by a detour for the branch.
+    assert!(t.contains("\tje\t.Lpbl_x") && t.contains("\tjne\t.L1\n\tpopq\t%r11\n.L3:"), "{t}");
+    assert!(t.contains("\tpopq\t%r11\n\tjmp\t.L3"), "{t}");
+    // The records know of the word, which is no preserved register's.
+    assert_eq!(count(&t, ", 0x10000000, 0"), 2, "{t}");
+}
+
+#[test]
+fn code_without_a_type_is_refused_with_what_to_do() {
+    let text = "\t.text\n\t.globl g\ng:\n\tmovl $1, %eax\n\tret\n";
+    let e = rewrite(text, "t.s", &Options::new(Level::Full)).expect_err("refused").to_string();
+    assert!(e.starts_with("t.s:3: `g` is code") && e.contains(".type g, @function"), "{e}");
+}

@@ -219,6 +219,10 @@ impl Driver {
         let o = &mut self.options;
         match flag {
             "-fpbl-no-base" => o.base = false,
+            "-fpbl-no-merge" => o.merge = false,
+            "-fpbl-no-guard" => o.guard = false,
+            "-fpbl-no-stack" => o.stack = false,
+            "-fpbl-no-elide" => o.elide = false,
             _ => match flag.strip_prefix("-fpbl-level=").and_then(level) {
                 Some(l) => o.level = l,
                 None => return Err(Error::Argument(flag.into())),
