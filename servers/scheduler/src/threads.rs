@@ -81,7 +81,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     pub fn tick(&mut self, now: u64) -> Decision {
         let me = self.begin();
         // Set anew in any case: on some machines a tick may come, and come again, for a time that was replaced as it fell due.
-        self.armed = u64::MAX;
+        self.armed = 0;
         self.wake(now);
         if EDF {
             self.forget_missed(now);
