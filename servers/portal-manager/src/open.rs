@@ -133,8 +133,9 @@ impl Manager {
         }
         // A controller answers for the portal that a stub stands for, and can feign errors only to its own child.
         c.keeps_status = stub && shape == Shape::Call;
-        // What was opened for a controlled domain tells that one's number, except to who looks for the caller in the thread's frames.
-        let looks = spec.args.contains(&Arg::Thread);
+        // What was opened for a controlled domain tells that one's number, except to the clock, which looks for the caller in the
+        // thread's frames.
+        let looks = self.domains[callee as usize].role != 0 && spec.args.contains(&Arg::Thread);
         c.subject = if shape == Shape::Call && !looks { slot.subject } else { 0 };
         self.make(machine, &spec, shape, &c)
     }
@@ -352,7 +353,7 @@ impl Manager {
     /// A portal's target died: it answers CLOSED from now on. Without room for that code it leads nowhere.
     pub(crate) fn entomb(&mut self, machine: &mut impl Machine, asid: u16, index: u16, target: u16) {
         let old = self.domains[asid as usize].slots[index as usize];
-        let mut slot = Slot { goal: Goal::Closed(target), ..Slot::default() };
+        let mut slot = Slot { goal: Goal::Closed(target), subject: old.subject, ..Slot::default() };
         let word = match self.build(machine, asid, index, &slot) {
             Ok(run) => {
                 slot.run = run;

@@ -151,6 +151,39 @@ fn processes() {
     println!("child {:?}", child.map(|child| child.wait()));
 }
 
+/// What a stranger sees of this domain, and every bit of what passes between the two.
+fn strangers() {
+    let name = |what: &str| api::portal_open(&alloc::format!("teller.{what}"));
+    let (Ok(caller), Ok(thread), Ok(words), Ok(die)) =
+        (name("caller"), name("thread"), name("words"), name("die"))
+    else {
+        return println!("no teller");
+    };
+    let own = u64::from(api::get_asid());
+    let seen = u64::from(api::get_thread_id()) << 32 | own << 16 | 0xabcd;
+    println!(
+        "a stranger sees it: {} {}",
+        call(caller, []) == Ok(own as i64),
+        call(thread, [0xabcd]) == Ok(seen as i64)
+    );
+    let wide = [u64::MAX, 1 << 63 | 5, 0x0123_4567_89ab_cdef, 0x8000_0000, 0xffff_ffff_0000_0000];
+    println!("words {:x?}", call_wide(words, wide));
+    println!("it dies {:?} {:?}", call(die, []), call(caller, []));
+    println!("closed {:?}", [caller, thread, words, die].map(|index| api::portal_close(index, 1)));
+}
+
+/// Every name that there is, but for the programs' own.
+fn names() {
+    let Ok(list) = api::portal_open("name.list") else { return println!("no list of names") };
+    let (mut at, mut sum, mut count) = (0, 0u64, 0);
+    while let Ok((0.., [a, b, c, next])) = call_wide(list, [at, 0, 0, 0, 0]) {
+        (sum, count) = ([a, b, c, next & 0xffff].iter().fold(sum, |s, w| s.rotate_left(5) ^ w), count + 1);
+        at = next >> 16;
+    }
+    println!("names {count} {sum:x}");
+    let _ = api::portal_close(list, 1);
+}
+
 fn main() -> i64 {
     // The standard output's portals are opened by this.
     println!("probe {:?}", io::args().collect::<alloc::vec::Vec<_>>());
@@ -161,6 +194,8 @@ fn main() -> i64 {
     println!("sleeps: {:?} {:?}", api::hrsleep(0), api::hrsleep(time() + 100));
     println!("heap: {:?} {:?} {:?}", api::sbrk(0), api::sbrk(8192), api::sbrk(-4096));
     println!("too much: {:?} {:?}", api::sbrk(i64::MAX), api::sbrk(i64::MIN));
+    strangers();
+    names();
     portals();
     semaphores();
     own();
