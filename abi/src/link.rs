@@ -6,10 +6,14 @@
 //! component opens the portal and writes its index into the record before the component runs.
 //! All numbers little-endian; names and specifications padded with zero bytes.
 
+/// Before the name of an import: without such an interface its index is 0, and the component goes on.
+pub const OPTIONAL: char = '?';
 /// Longest interface name; three words.
 pub const NAMELEN: usize = 24;
 /// Longest specification string.
 pub const SPECLEN: usize = 16;
+/// Text of limits: see the process server.
+pub const MANIFEST: &str = ".pebble.manifest";
 pub const EXPORTS: &str = ".pebble.exports";
 pub const IMPORTS: &str = ".pebble.imports";
 /// name `[u8; 24]`, specification `[u8; 16]`, entry `u64`, order `u64`

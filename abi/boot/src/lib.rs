@@ -144,7 +144,19 @@ pub struct Semaphore {
 pub struct Rule {
     pub client: String,
     pub interface: String,
-    pub allow: bool,
+    pub verdict: Verdict,
+    /// Of a rule that wants a capability: domains named so can have a first one. Empty: nobody.
+    pub holders: String,
+}
+
+/// What a rule says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    #[default]
+    Allow,
+    Refuse,
+    /// Allowed to whoever holds a capability of kind `NAME` for the rule's position.
+    Capability,
 }
 
 impl BootInfo {

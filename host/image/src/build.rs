@@ -111,7 +111,16 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
         rules: manifest
             .rule
             .iter()
-            .map(|r| boot::Rule { client: r.client.clone(), interface: r.interface.clone(), allow: r.allow })
+            .map(|r| boot::Rule {
+                client: r.client.clone(),
+                interface: r.interface.clone(),
+                holders: r.holders.clone(),
+                verdict: match r.allow {
+                    manifest::Allow::Yes => boot::Verdict::Allow,
+                    manifest::Allow::No => boot::Verdict::Refuse,
+                    manifest::Allow::Capability => boot::Verdict::Capability,
+                },
+            })
             .collect(),
         code: portals.code,
         image_end: u64::MAX >> 1,

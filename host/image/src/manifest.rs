@@ -120,7 +120,37 @@ pub struct Semaphore {
 pub struct Rule {
     pub client: String,
     pub interface: String,
-    pub allow: bool,
+    pub allow: Allow,
+    /// With `allow = "capability"`: clients named so can have the first one.
+    #[serde(default)]
+    pub holders: String,
+}
+
+/// `true`, `false`, or `"capability"`: to those who hold one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allow {
+    Yes,
+    No,
+    Capability,
+}
+
+impl<'de> Deserialize<'de> for Allow {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Word {
+            Flag(bool),
+            Text(String),
+        }
+        match Word::deserialize(d)? {
+            Word::Flag(true) => Ok(Allow::Yes),
+            Word::Flag(false) => Ok(Allow::No),
+            Word::Text(text) if text == "capability" => Ok(Allow::Capability),
+            Word::Text(text) => Err(serde::de::Error::custom(format!(
+                "allow = \"{text}\": must be true, false or \"capability\""
+            ))),
+        }
+    }
 }
 
 /// A file of the archive: a program (package or C source directory), or a plain file.

@@ -264,18 +264,23 @@ impl<'a> Portals<'a> {
         let mut index = sys::FIRST_FREE as u16;
         for import in &d.elf.imports {
             let name = d.manifest.bind.get(&import.name).unwrap_or(&import.name).clone();
-            let goal = self.goal(d, &name).ok_or_else(|| BuildError::Missing {
-                who: d.manifest.name.clone(),
-                interface: name.clone(),
-            })?;
-            let words = if matches!(goal, Goal::Semaphore(_)) { 2 } else { 1 };
-            let fixed = sys::FIXED.iter().find(|(_, n)| *n == name).map(|(i, _)| *i as u16);
-            let at = fixed.unwrap_or(index);
-            self.open(memory, d, at, &name, goal)?;
+            let optional = name.strip_prefix(pebble_abi::link::OPTIONAL);
+            let name = optional.map_or(name.clone(), String::from);
             let pa = memory.translate(d.root, import.slot).ok_or_else(|| BuildError::Component {
                 name: d.manifest.name.clone(),
                 what: format!("import {name}: its record lies in no segment"),
             })?;
+            let Some(goal) = self.goal(d, &name) else {
+                if optional.is_some() {
+                    memory.write_word(pa, 0);
+                    continue;
+                }
+                return Err(BuildError::Missing { who: d.manifest.name.clone(), interface: name });
+            };
+            let words = if matches!(goal, Goal::Semaphore(_)) { 2 } else { 1 };
+            let fixed = sys::FIXED.iter().find(|(_, n)| *n == name).map(|(i, _)| *i as u16);
+            let at = fixed.unwrap_or(index);
+            self.open(memory, d, at, &name, goal)?;
             memory.write_word(pa, at.into());
             index += if fixed.is_some() { 0 } else { words };
         }

@@ -68,6 +68,11 @@ pub fn guards(rounds: u32) -> i64 {
     with_judge(|judge| crate::guards::all(judge, rounds))
 }
 
+/// Names by capability: `secrets.rs`.
+pub fn secrets(rounds: u32) -> i64 {
+    with_judge(|judge| crate::secrets::all(judge, rounds))
+}
+
 impl Judge {
     pub fn resources(&self) -> Resources {
         let words = |index| call_wide(index, [0; 5]).map_or([0; 4], |(_, more)| more);

@@ -4,7 +4,8 @@
 //! each kind both ways, checks that the system answers as it must, and that nothing is lost: pages, portals, code,
 //! semaphores and domains are counted before and after; `hostile windows` does so for memory that is lent, `hostile late`
 //! for calls with a time limit, `hostile pages` for faults that others answer,
-//! `hostile guards` for exporters that decide who opens them. Its last line is `hostile: N passed, N failed`.
+//! `hostile guards` for exporters that decide who opens them, `hostile secrets`
+//! for names that are opened by capability. Its last line is `hostile: N passed, N failed`.
 #![no_std]
 #![no_main]
 #![cfg_attr(not(feature = "component"), forbid(unsafe_code))]
@@ -15,7 +16,9 @@ mod guards;
 mod judge;
 mod kinds;
 mod late;
+mod limits;
 mod pages;
+mod secrets;
 mod windows;
 
 use alloc::string::String;
@@ -47,6 +50,12 @@ fn main() -> i64 {
         "keeper" => guards::keep(word(2), word(3), word(4)),
         "policy" => guards::decide(word(2), word(3)),
         "open" => guards::open(word(2)),
+        "secrets" => judge::secrets(word(2).parse().unwrap_or(1)),
+        "wait" => secrets::wait(word(2)),
+        "limits" => {
+            let number = |n| word(n).parse().unwrap_or(0);
+            limits::all(number(2), number(3), number(4))
+        }
         "late" => judge::late(word(2).parse().unwrap_or(1)),
         "slow" => late::serve(word(2)),
         "relay" => late::serve_through(word(2), word(3)),
@@ -57,7 +66,7 @@ fn main() -> i64 {
 
 fn usage() -> i64 {
     eprintln!(
-        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile guards [ROUNDS]"
+        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile guards [ROUNDS] | hostile secrets [ROUNDS]"
     );
     for kind in kinds::ALL {
         eprintln!("  {:<16} {}", kind.name, kind.what);

@@ -1,7 +1,7 @@
 //! The clock's component: entries around the library, one lock, and the keeper, the component's own thread.
 //!
 //! A late call is ended under the lock, so that its thread, if it is back by then, waits in `unbound` until that is over: what is
-//! unwound is the bounded call or nothing. Order of locks: clock, then portal manager; the latter never calls the clock.
+//! unwound is the bounded call or nothing. Order of locks: clock, then portal manager; the latter calls the clock without its own.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -30,4 +30,4 @@ mod policy;
 mod registry;
 
 pub use policy::{MAX_RULES, RuleError, RuleSet, matches};
-pub use registry::{CAPACITY, Entry, Error, MAX_PER_DOMAIN, Name, Registry};
+pub use registry::{CAPACITY, Client, Entry, Error, MAX_PER_DOMAIN, Name, Registry};

@@ -13,18 +13,21 @@ extern crate alloc;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use pebble::abi::link::{pack, unpack};
-use pebble::abi::{errno, map};
+use pebble::abi::{capability, errno, map};
 use pebble::handover::{Bytes, Handover};
 use pebble::link::More;
 use pebble::sync::Lock;
 use pebble::window;
 use pebble_boot::BootInfo;
-use pebble_name::{Entry, Error, Registry};
+use pebble_name::{Client, Entry, Error, Registry};
 
 pebble::import! {
     LOCK = "semaphore.name";
+    HOLDS = "?cap.holds";
+    GRANT = "?cap.grant";
 }
 pebble::export!("name.lookup", "npiiii", lookup: fn(u64, u64, u64, u64));
+pebble::export!("name.capability", "npaiii", capability: fn(u64, u64, u64, u64));
 pebble::export!("name.register", "npiiiii", register: fn(u64, u64, u64, u64, u64));
 pebble::export!("name.withdraw", "npi", withdraw: fn(u64));
 pebble::export!("name.pass", "npii", pass: fn(u64, u64));
@@ -46,15 +49,20 @@ struct State {
 
 static STATE: Lock<State> = Lock::new(State { registry: Registry::new(), ready: false });
 
-/// Format 1: rule sets of all domains (16 bytes each), then names: three words, interface and owner in a fourth; little-endian.
-const FORMAT: u64 = 1;
-const SETS: usize = map::MAX_DOMAINS * 16;
+/// Format 2: two rule sets of each domain (16 bytes each), then names: three words, interface and owner in a fourth; little-endian.
+const FORMAT: u64 = 2;
+const SETS: usize = map::MAX_DOMAINS * 32;
 
 impl Handover for State {
     type Bytes = Vec<u8>;
 
     fn save(&self, _: u64, bytes: &mut Vec<u8>) -> Result<u64, i64> {
-        let mut room = self.registry.clients().iter().all(|set| Bytes::append(bytes, &set.to_le_bytes()));
+        let mut room = self
+            .registry
+            .clients()
+            .iter()
+            .flat_map(|c| [c.named, c.holds])
+            .all(|set| Bytes::append(bytes, &set.to_le_bytes()));
         for Entry { name: [a, b, c], interface, owner } in self.registry.names() {
             let words = [a, b, c, u64::from(interface) | u64::from(owner) << 32];
             room &= Bytes::append(bytes, words.map(u64::to_le_bytes).as_flattened());
@@ -67,7 +75,10 @@ impl Handover for State {
         if take_over(&mut self.registry).is_none() || !names.len().is_multiple_of(32) {
             return Err(errno::EINVAL);
         }
-        let clients = sets.as_chunks().0.iter().map(|set| u128::from_le_bytes(*set));
+        let clients = sets.as_chunks::<32>().0.iter().map(|sets| {
+            let mut sets = sets.as_chunks().0.iter().map(|set| u128::from_le_bytes(*set));
+            Client { named: sets.next().unwrap_or(0), holds: sets.next().unwrap_or(0) }
+        });
         let names = names.as_chunks::<32>().0.iter().map(|entry| {
             let mut words = entry.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
             let [a, b, c, rest] = core::array::from_fn(|_| words.next().unwrap_or(0));
@@ -113,8 +124,41 @@ fn asid(word: u64) -> u16 {
     u16::try_from(word).unwrap_or(u16::MAX)
 }
 
+/// Where a capability decides, its manager is asked without the lock.
 extern "C" fn lookup(client: u64, a: u64, b: u64, c: u64) -> i64 {
-    request(|r| r.lookup(asid(client), [a, b, c]).map(u64::from))
+    let mut wants = None;
+    let found = request(|r| {
+        let found = r.lookup(asid(client), [a, b, c]);
+        if let Err(Error::Wants(rule, interface)) = found {
+            wants = Some((rule, interface));
+        }
+        found.map(u64::from)
+    });
+    match wants {
+        Some((rule, interface)) if holds(client, rule) => interface.into(),
+        _ => found,
+    }
+}
+
+/// The right that a capability for a rule gives: there is only this one.
+const OPEN: u64 = 1;
+/// As calls of the capability manager carry it.
+const TRANSFERABLE: u64 = 1 << 16;
+
+fn holds(client: u64, rule: u16) -> bool {
+    HOLDS.bound() && HOLDS.call([client, capability::NAME.into(), rule.into(), OPEN]) == Ok(1)
+}
+
+/// For first holders: a capability to open this name, and whatever else its rule is about. Their name for it.
+extern "C" fn capability(client: u64, a: u64, b: u64, c: u64) -> i64 {
+    let rule = request(|r| r.first_holder(asid(client), [a, b, c]).map(u64::from));
+    if rule < 0 {
+        return rule;
+    }
+    if holds(client, rule as u16) {
+        return -errno::EEXIST;
+    }
+    GRANT.call([client, capability::NAME.into(), rule as u64, OPEN | TRANSFERABLE]).unwrap_or(-errno::EIO)
 }
 
 extern "C" fn register(owner: u64, a: u64, b: u64, c: u64, interface: u64) -> i64 {

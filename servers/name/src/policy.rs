@@ -4,7 +4,8 @@
 //! order. Two sets, intersected, leave the rules that match the whole question; the lowest bit is the first
 //! of them.
 
-use pebble_boot::Rule;
+use crate::registry::Client;
+use pebble_boot::{Rule, Verdict};
 
 /// A set of rules is one 128-bit word.
 pub const MAX_RULES: usize = 128;
@@ -34,7 +35,7 @@ pub(crate) fn check(rules: &[Rule]) -> Result<(), RuleError> {
         return Err(RuleError::TooMany(rules.len()));
     }
     let well_formed = |pattern: &str| !pattern.strip_suffix('*').unwrap_or(pattern).contains('*');
-    match rules.iter().position(|r| !well_formed(&r.client) || !well_formed(&r.interface)) {
+    match rules.iter().position(|r| [&r.client, &r.interface, &r.holders].iter().any(|p| !well_formed(p))) {
         Some(at) => Err(RuleError::Star(at)),
         None => Ok(()),
     }
@@ -44,21 +45,44 @@ fn select(rules: &[Rule], chosen: impl Fn(&Rule) -> bool) -> RuleSet {
     rules.iter().enumerate().filter(|(_, rule)| chosen(rule)).fold(0, |set, (i, _)| set | 1 << i)
 }
 
-pub(crate) fn of_client(rules: &[Rule], name: &str) -> RuleSet {
-    select(rules, |rule| matches(&rule.client, name))
+pub(crate) fn of_client(rules: &[Rule], name: &str) -> Client {
+    Client {
+        named: select(rules, |rule| matches(&rule.client, name)),
+        holds: select(rules, |rule| !rule.holders.is_empty() && matches(&rule.holders, name)),
+    }
 }
 
 pub(crate) fn of_interface(rules: &[Rule], name: &str) -> RuleSet {
     select(rules, |rule| matches(&rule.interface, name))
 }
 
-pub(crate) fn refusing(rules: &[Rule]) -> RuleSet {
-    select(rules, |rule| !rule.allow)
+/// Rules that do not simply allow: those that refuse, those that want a capability.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Strict {
+    refusing: RuleSet,
+    wanting: RuleSet,
 }
 
-/// Whether the first rule that both sides satisfy is one that refuses.
-pub(crate) fn refused(client: RuleSet, interface: RuleSet, refusing: RuleSet) -> bool {
+impl Strict {
+    pub(crate) const NONE: Strict = Strict { refusing: 0, wanting: 0 };
+
+    pub(crate) fn of(rules: &[Rule]) -> Strict {
+        Strict {
+            refusing: select(rules, |rule| rule.verdict == Verdict::Refuse),
+            wanting: select(rules, |rule| rule.verdict == Verdict::Capability),
+        }
+    }
+}
+
+/// What the first rule says that both sides satisfy; for one that wants a capability its position.
+pub(crate) fn verdict(client: RuleSet, interface: RuleSet, strict: Strict) -> (Verdict, u16) {
     let both = client & interface;
     let first = both & both.wrapping_neg();
-    first & refusing != 0
+    if first & strict.refusing != 0 {
+        (Verdict::Refuse, 0)
+    } else if first & strict.wanting != 0 {
+        (Verdict::Capability, first.trailing_zeros() as u16)
+    } else {
+        (Verdict::Allow, 0)
+    }
 }

@@ -3,7 +3,7 @@
 use pebble_abi::errno;
 use pebble_abi::link::{NAMELEN, pack, unpack};
 use pebble_abi::map::MAX_DOMAINS;
-use pebble_boot::Rule;
+use pebble_boot::{Rule, Verdict};
 
 use crate::policy::{self, RuleError, RuleSet};
 
@@ -32,6 +32,8 @@ pub enum Error {
     Unknown,
     /// The policy refuses it to this caller.
     Refused,
+    /// The policy allows it to whoever holds a capability for the rule at this position; the interface.
+    Wants(u16, u32),
     /// There is no such domain number.
     NoDomain,
 }
@@ -44,7 +46,7 @@ impl Error {
             Error::Full => errno::ENOSPC,
             Error::TooMany => errno::EAGAIN,
             Error::Unknown => errno::ENOENT,
-            Error::Refused => errno::EACCES,
+            Error::Refused | Error::Wants(..) => errno::EACCES,
             Error::NoDomain => errno::ESRCH,
         }
     }
@@ -71,6 +73,17 @@ struct Slot {
 
 const EMPTY: Slot = Slot { name: [0; 3], rules: 0, interface: 0, owner: 0, next: 0, used: false };
 
+/// What the rules say of a domain, by its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Client {
+    /// Rules that speak of it.
+    pub named: RuleSet,
+    /// Rules whose capability it can have first.
+    pub holds: RuleSet,
+}
+
+const STRANGER: Client = Client { named: 0, holds: 0 };
+
 pub struct Registry<'a> {
     slots: [Slot; CAPACITY],
     /// First slot of each chain, plus one.
@@ -80,10 +93,10 @@ pub struct Registry<'a> {
     /// Slots from here on were never used.
     fresh: u16,
     owned: [u16; MAX_DOMAINS],
-    clients: [RuleSet; MAX_DOMAINS],
+    clients: [Client; MAX_DOMAINS],
     /// What a domain satisfies that was not introduced: the rules for everybody.
-    nameless: RuleSet,
-    refusing: RuleSet,
+    nameless: Client,
+    strict: policy::Strict,
     /// Optional, because an empty slice is not all zero.
     rules: Option<&'a [Rule]>,
 }
@@ -103,9 +116,9 @@ impl<'a> Registry<'a> {
             free: 0,
             fresh: 0,
             owned: [0; MAX_DOMAINS],
-            clients: [0; MAX_DOMAINS],
-            nameless: 0,
-            refusing: 0,
+            clients: [STRANGER; MAX_DOMAINS],
+            nameless: STRANGER,
+            strict: policy::Strict::NONE,
             rules: None,
         }
     }
@@ -117,7 +130,7 @@ impl<'a> Registry<'a> {
     }
 
     /// What the rules say of each domain, by number; the same rules say the same of it in a successor.
-    pub fn clients(&self) -> &[RuleSet; MAX_DOMAINS] {
+    pub fn clients(&self) -> &[Client; MAX_DOMAINS] {
         &self.clients
     }
 
@@ -126,7 +139,7 @@ impl<'a> Registry<'a> {
     pub fn restore(
         &mut self,
         names: impl Iterator<Item = Entry>,
-        clients: impl Iterator<Item = RuleSet>,
+        clients: impl Iterator<Item = Client>,
     ) -> Result<(), Error> {
         self.slots.iter_mut().for_each(|slot| *slot = EMPTY);
         self.heads.fill(0);
@@ -144,7 +157,7 @@ impl<'a> Registry<'a> {
     pub fn policy(&mut self, rules: &'a [Rule]) -> Result<(), RuleError> {
         policy::check(rules)?;
         self.rules = Some(rules);
-        self.refusing = policy::refusing(rules);
+        self.strict = policy::Strict::of(rules);
         self.nameless = policy::of_client(rules, "");
         self.clients = [self.nameless; MAX_DOMAINS];
         for slot in &mut self.slots {
@@ -204,11 +217,18 @@ impl<'a> Registry<'a> {
             return Err(missing(name));
         };
         let slot = &self.slots[at];
-        if policy::refused(client, slot.rules, self.refusing) {
-            Err(Error::Refused)
-        } else {
-            Ok(slot.interface)
+        match policy::verdict(client.named, slot.rules, self.strict) {
+            (Verdict::Allow, _) => Ok(slot.interface),
+            (Verdict::Refuse, _) => Err(Error::Refused),
+            (Verdict::Capability, rule) => Err(Error::Wants(rule, slot.interface)),
         }
+    }
+
+    /// The rule for which `client` can have a first capability, to open `name`.
+    pub fn first_holder(&self, client: u16, name: Name) -> Result<u16, Error> {
+        let Err(Error::Wants(rule, _)) = self.lookup(client, name) else { return Err(Error::Unknown) };
+        let holds = self.clients.get(usize::from(client)).map_or(0, |c| c.holds);
+        if holds >> rule & 1 == 1 { Ok(rule) } else { Err(Error::Refused) }
     }
 
     /// Takes back one name of domain `owner`.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pebble_abi::link::{pack, unpack};
-use pebble_boot::Rule;
+use pebble_boot::{Rule, Verdict};
 use pebble_name::{CAPACITY, Error, MAX_PER_DOMAIN, MAX_RULES, Name, Registry, RuleError, matches};
 use proptest::prelude::*;
 
@@ -18,7 +18,8 @@ fn text(name: Name) -> String {
 }
 
 fn rule(client: &str, interface: &str, allow: bool) -> Rule {
-    Rule { client: client.into(), interface: interface.into(), allow }
+    let verdict = if allow { Verdict::Allow } else { Verdict::Refuse };
+    Rule { client: client.into(), interface: interface.into(), verdict, ..Rule::default() }
 }
 
 #[test]
@@ -149,7 +150,7 @@ proptest! {
                     let verdict = rules.iter().find(|r| matches(&r.client, who) && matches(&r.interface, &n));
                     let expect = match model.get(&n) {
                         None => Err(Error::Unknown),
-                        Some(_) if verdict.is_some_and(|r| !r.allow) => Err(Error::Refused),
+                        Some(_) if verdict.is_some_and(|r| r.verdict == Verdict::Refuse) => Err(Error::Refused),
                         Some((_, interface)) => Ok(*interface),
                     };
                     prop_assert_eq!(registry.lookup(asid, name(&n)), expect);
@@ -222,4 +223,41 @@ fn a_successor_knows_every_name() {
         assert_eq!(new.lookup(client, name(text)), old.lookup(client, name(text)), "{client} {text}");
     }
     assert_eq!(new.gone(1), 1);
+}
+
+#[test]
+fn a_rule_may_want_a_capability() {
+    let capability = Rule {
+        client: "*".into(),
+        interface: "a.*".into(),
+        verdict: Verdict::Capability,
+        holders: "sh*".into(),
+    };
+    let rules = [rule("root", "*", true), capability, rule("*", "a.*", false)];
+    let mut registry = Registry::new();
+    registry.policy(&rules).unwrap();
+    for (asid, called) in [(1, "root"), (2, "shell"), (3, "cat")] {
+        registry.domain(asid, called).unwrap();
+    }
+    registry.register(1, name("a.b"), 7).unwrap();
+    registry.register(1, name("b.b"), 8).unwrap();
+    assert_eq!(registry.lookup(1, name("a.b")), Ok(7));
+    for asid in [2, 3, 4] {
+        assert_eq!(registry.lookup(asid, name("a.b")), Err(Error::Wants(1, 7)));
+        assert_eq!(registry.lookup(asid, name("b.b")), Ok(8));
+    }
+    assert_eq!(registry.first_holder(1, name("a.b")), Err(Error::Unknown), "it needs none");
+    assert_eq!(registry.first_holder(2, name("a.b")), Ok(1));
+    assert_eq!(registry.first_holder(2, name("b.b")), Err(Error::Unknown));
+    assert_eq!(registry.first_holder(3, name("a.b")), Err(Error::Refused));
+    assert_eq!(registry.first_holder(9999, name("a.b")), Err(Error::Unknown));
+    let mut new = Registry::new();
+    new.policy(&rules).unwrap();
+    new.restore(registry.names(), registry.clients().iter().copied()).unwrap();
+    assert_eq!(
+        (new.first_holder(2, name("a.b")), new.lookup(3, name("a.b"))),
+        (Ok(1), Err(Error::Wants(1, 7)))
+    );
+    registry.gone(2);
+    assert_eq!(registry.first_holder(2, name("a.b")), Err(Error::Refused));
 }

@@ -25,6 +25,7 @@ use pebble::window::{self, CODE, SHARED_DATA, TABLES, THREADS};
 use pebble_boot::BootInfo;
 use pebble_portal::Spec;
 use pebble_portal_manager::frames::Current;
+use pebble_portal_manager::manager::MAX_PORTALS;
 use pebble_portal_manager::succession::NOBODY;
 use pebble_portal_manager::{Goal, Machine, Manager};
 
@@ -82,6 +83,7 @@ pebble::export!("pm.register_for", "npiiiii", register_for: fn(u64, u64, u64, u6
 pebble::export!("pm.holder", "npi", holder: fn(u64));
 pebble::export!("pm.busy", "npi", busy: fn(u64));
 pebble::export!("pm.role", "npi", role: fn(u64));
+pebble::export!("pm.limit", "npii", limit: fn(u64, u64));
 pebble::export!("pm.unwind", "npii", unwind: fn(u64, u64));
 pebble::export!("pm.count", "npii", count: fn(u64, u64));
 pebble::export_wide!("pm.portal_info", "npii>4", portal_info);
@@ -420,6 +422,15 @@ extern "C" fn unwind(tid: u64, place: u64) -> i64 {
         let _ = portal::call_once(index.into(), []);
     }
     outcome
+}
+
+/// So many portals the domain may have besides those that it has now.
+extern "C" fn limit(asid: u64, portals: u64) -> i64 {
+    request(|m, _| {
+        let domain = m.domain(asid)?;
+        domain.most = (portals as usize).saturating_add(domain.open).min(MAX_PORTALS);
+        Ok(0)
+    })
 }
 
 extern "C" fn count(asid: u64, on: u64) -> i64 {

@@ -74,6 +74,8 @@ pub struct Domain {
     /// Lowest index that may be free.
     pub hint: usize,
     pub open: usize,
+    /// Most portals that it may have; 0: as many as any.
+    pub most: usize,
     /// Stacks in its queue.
     pub stacks: u16,
     pub counting: bool,

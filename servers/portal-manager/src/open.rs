@@ -26,7 +26,8 @@ impl Manager {
         if domain.controller != 0 {
             return Err(errno::EPERM);
         }
-        if domain.open + count > MAX_PORTALS {
+        let most = if domain.most == 0 { MAX_PORTALS } else { domain.most };
+        if domain.open + count > most {
             return Err(errno::EMFILE);
         }
         let free = |n: usize| domain.slots.get(n).is_none_or(|s| s.goal == Goal::Free);

@@ -112,6 +112,8 @@ pub struct Image<'a> {
     pub segments: Vec<Segment<'a>>,
     pub imports: Vec<Import<'a>>,
     pub exports: Vec<Export<'a>>,
+    /// Its manifest, if it brings one.
+    pub manifest: Option<&'a [u8]>,
 }
 
 impl<'a> Image<'a> {
@@ -126,7 +128,8 @@ impl<'a> Image<'a> {
         let imports = imports(header, data, &segments)?;
         let exports = exports(header, data, &segments)?;
         let float = header.e_flags(LE).0 & elf::EF_RISCV_FLOAT_ABI != 0;
-        Ok(Image { entry, float, segments, imports, exports })
+        let manifest = manifest(header, data)?;
+        Ok(Image { entry, float, segments, imports, exports, manifest })
     }
 
     /// First address after the image: where the heap begins.
@@ -210,6 +213,17 @@ fn segment<'a>(p: &ProgramHeader64<LE>, data: &'a [u8], at: u64) -> Result<Segme
     }
     let bytes = p.data(LE, data).map_err(|()| file(at, "a segment that reaches beyond the file"))?;
     Ok(Segment { address, pages: size.div_ceil(PAGE), bytes, size, write, execute })
+}
+
+/// The text of the manifest's section.
+fn manifest<'a>(header: &FileHeader64<LE>, data: &'a [u8]) -> Result<Option<&'a [u8]>, Problem> {
+    let sections =
+        header.sections(LE, data).map_err(|_| file(40, "the section headers lie outside the file"))?;
+    let Some((_, section)) = sections.section_by_name(LE, link::MANIFEST.as_bytes()) else { return Ok(None) };
+    let bytes = section
+        .data(LE, data)
+        .map_err(|_| file(section.sh_offset(LE), "the manifest lies outside the file"))?;
+    Ok(Some(bytes))
 }
 
 /// Records of one section, as they will be in memory: their address and bytes.

@@ -25,7 +25,7 @@ pub fn fork(parent: u16, handler: u64, sp: u64) -> Result<u16, Errno> {
         table.gathered(parent).map(|(plan, _)| *plan).ok_or(errno::ESRCH)?
     };
     let (float, priority) = services::traits(parent)?;
-    let child = services::create(float, priority)?;
+    let child = services::create(float, priority, &plan.limits)?;
     TABLE.lock().create(parent, child, plan, console());
     let build = || {
         services::name(child, table::name(&plan.path))?;

@@ -4,6 +4,7 @@
 //! fault. Nothing here can touch memory or portal tables; the VM manager and the portal manager are asked.
 //!
 //! * [`elf`]: is this file a program, and what does it want? It trusts no byte of it.
+//! * [`manifest`]: how much of the machine a program may have.
 //! * [`startup`]: the arguments and standard files that are gathered before a program starts.
 //! * [`table`]: who lives, whose child it is, who waits for it; pure state machine.
 //! * [`fault`]: a fault in words, and the exit status that it gives.
@@ -21,6 +22,7 @@ extern crate alloc;
 
 pub mod elf;
 pub mod fault;
+pub mod manifest;
 pub mod startup;
 pub mod table;
 

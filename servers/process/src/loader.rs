@@ -20,6 +20,7 @@ use pebble::sync::Lock;
 use pebble::window::{LOADER, fence_i};
 use pebble_process::elf::{Image, Problem, Segment};
 use pebble_process::fault::Printable;
+use pebble_process::manifest::{self, Limits, Mistake};
 use pebble_process::startup::{self, Path};
 use pebble_process::table::{self, Plan, State};
 use pebble_process::{FILE_LIMIT, FIRST_PRIORITY, PAGE_LIMIT, PRIORITY};
@@ -44,6 +45,7 @@ pub enum Why {
     Export(String, Errno),
     /// In the place of a component: an interface that this one has is missing, or its portals cannot be made.
     Incomplete(Errno),
+    Manifest(Mistake),
     /// It does not understand, or want, the state of the component in use.
     State(Errno),
 }
@@ -55,6 +57,7 @@ impl fmt::Display for Refusal {
             Why::File(problem) => write!(f, "not a program: {problem}"),
             Why::Import(name, error) => write!(f, "import {}: {}", Text(name), errno::text(*error)),
             Why::Export(name, error) => write!(f, "export {}: {}", Printable(name), errno::text(*error)),
+            Why::Manifest(mistake) => write!(f, "{mistake}"),
             Why::Incomplete(errno::ENOENT) => {
                 write!(f, "an interface of the component in use is missing, or has another specification")
             }
@@ -79,6 +82,7 @@ impl fmt::Display for Text<'_> {
 pub fn refuse(path: &Path, why: Why) -> Errno {
     let error = match &why {
         Why::File(problem) => problem.errno(),
+        Why::Manifest(_) => errno::ENOEXEC,
         Why::Import(_, error) | Why::Export(_, error) | Why::Incomplete(error) | Why::State(error) => *error,
     };
     let mut refusals = REFUSALS.lock();
@@ -141,11 +145,22 @@ pub fn spawn(parent: u16, path: Path) -> Result<u16, Errno> {
     TABLE.lock().prepare(parent)?;
     let data = read(&path)?;
     let image = Image::parse(&data, PAGE_LIMIT).map_err(|problem| refuse(&path, Why::File(problem)))?;
+    let limits = limits(&path, &image)?;
     let priority = if TABLE.lock().is_boot(parent) { FIRST_PRIORITY } else { PRIORITY };
-    let child = services::create(image.float, priority)?;
-    let plan = Plan { path, entry: image.entry, end: image.end() };
+    let child = services::create(image.float, limits.priority.unwrap_or(priority), &limits)?;
+    let plan = Plan { path, entry: image.entry, end: image.end(), limits };
     TABLE.lock().create(parent, child, plan, console());
-    finish(child, State::Suspended, build(child, &path, &image, control))
+    finish(child, State::Suspended, build(child, &plan, &image, control))
+}
+
+/// What the file's manifest says, or that beside it.
+fn limits(path: &Path, image: &Image) -> Result<Limits, Errno> {
+    let beside = match image.manifest {
+        Some(_) => None,
+        None => startup::with_ending(path, ".toml").and_then(|path| read(&path).ok()),
+    };
+    let bytes = image.manifest.or(beside.as_deref()).unwrap_or_default();
+    manifest::parse(bytes).map_err(|mistake| refuse(path, Why::Manifest(mistake)))
 }
 
 /// The child is made, or goes.
@@ -161,7 +176,8 @@ pub fn finish(child: u16, state: State, made: Result<(), Errno>) -> Result<u16, 
 }
 
 /// `control`: what a controlled domain starts is controlled as it is.
-fn build(child: u16, path: &Path, image: &Image, control: Option<(u16, u64)>) -> Result<(), Errno> {
+fn build(child: u16, plan: &Plan, image: &Image, control: Option<(u16, u64)>) -> Result<(), Errno> {
+    let path = &plan.path;
     services::name(child, table::name(path))?;
     for segment in &image.segments {
         load(child, segment)?;
@@ -172,6 +188,7 @@ fn build(child: u16, path: &Path, image: &Image, control: Option<(u16, u64)>) ->
         None => services::fill_table(child)?,
         Some((controller, handler)) => services::control(child, controller, handler)?,
     };
+    services::limit(child, plan.limits.portals)?;
     import(child, path, image, services::open_for)?;
     image.exports.iter().try_for_each(|export| {
         let registered = services::register(child, export.name, export.spec, export.entry);
@@ -187,8 +204,14 @@ pub fn import(
     open: impl Fn(u16, &str) -> Result<u64, Errno>,
 ) -> Result<(), Errno> {
     for import in &image.imports {
-        let index = open(child, import.name)
-            .map_err(|error| refuse(path, Why::Import(link::pack(import.name).unwrap_or_default(), error)))?;
+        let optional = import.name.strip_prefix(link::OPTIONAL);
+        let index = match (optional, open(child, optional.unwrap_or(import.name))) {
+            (_, Ok(index)) => index,
+            (Some(_), Err(errno::ENOENT)) => 0,
+            (_, Err(error)) => {
+                return Err(refuse(path, Why::Import(link::pack(import.name).unwrap_or_default(), error)));
+            }
+        };
         let page = import.slot / PAGE * PAGE;
         services::with_pages(child, page, 1, || LOADER.write(import.slot - page, index))?;
     }

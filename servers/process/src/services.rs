@@ -4,7 +4,7 @@ use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
 use pebble::link::Import;
 use pebble_boot::Grant;
-use pebble_process::{PAGE_LIMIT, THREAD_LIMIT};
+use pebble_process::manifest::Limits;
 
 pebble::import! {
     DOMAIN_CREATE = "vm.domain_create";
@@ -25,6 +25,7 @@ pebble::import! {
     FORK = "vm.fork";
     THREAD_FORK = "vm.thread_fork";
     OPEN_FOR = "pm.open_for";
+    LIMIT = "pm.limit";
     RETIRE = "pm.retire";
     RECLAIM = "pm.reclaim";
     NAME = "name.domain";
@@ -34,6 +35,7 @@ pebble::import! {
     CONSOLE_GONE = "console.gone";
     PIPE_GONE = "pipe.gone";
     CLOCK_GONE = "clock.gone";
+    CAPABILITIES_GONE = "?cap.forget";
     HOLDER = "pm.holder";
     ADOPT = "pm.adopt";
     IMPORT = "pm.import";
@@ -62,8 +64,13 @@ fn ask(service: &Import, p: [u64; 5]) -> Result<u64, Errno> {
 
 // --- making ------------------------------------------------------------------------------------
 
-pub fn create(float: bool, priority: u64) -> Result<u16, Errno> {
-    ask(&DOMAIN_CREATE, [float.into(), PAGE_LIMIT, priority, THREAD_LIMIT, 0]).map(|d| d as u16)
+pub fn create(float: bool, priority: u64, limits: &Limits) -> Result<u16, Errno> {
+    ask(&DOMAIN_CREATE, [float.into(), limits.pages, priority, limits.threads, 0]).map(|d| d as u16)
+}
+
+/// So many portals it may open.
+pub fn limit(domain: u16, portals: u64) -> Result<u64, Errno> {
+    ask(&LIMIT, [domain.into(), portals, 0, 0, 0])
 }
 
 /// Its name in the name server's rules.
@@ -281,7 +288,10 @@ pub fn withdraw(domain: u16) {
 }
 
 fn gone(domain: u16) {
-    for server in [&FILE_GONE, &CONSOLE_GONE, &PIPE_GONE, &CLOCK_GONE] {
+    for server in [&FILE_GONE, &CONSOLE_GONE, &PIPE_GONE, &CLOCK_GONE, &CAPABILITIES_GONE]
+        .into_iter()
+        .filter(|server| server.bound())
+    {
         let _ = ask(server, [domain.into(), 0, 0, 0, 0]);
     }
 }

@@ -56,6 +56,14 @@ impl Gathered {
     }
 }
 
+/// The path with something appended, if that is short enough.
+pub fn with_ending(path: &Path, ending: &str) -> Option<Path> {
+    let mut bytes = [0; link::PATHLEN];
+    let len = link::unpack(path, &mut bytes);
+    let name = core::str::from_utf8(&bytes[..len]).ok()?;
+    link::pack(&alloc::format!("{name}{ending}"))
+}
+
 /// Up to eight bytes, the missing ones zero.
 pub fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))

@@ -28,6 +28,7 @@
 //! of the image cannot be killed, but they can exit and fault. Children die with their parent.
 
 use crate::fault;
+use crate::manifest::Limits;
 use crate::startup::{Gathered, Path};
 use alloc::vec::Vec;
 use pebble_abi::errno;
@@ -90,6 +91,7 @@ pub struct Plan {
     pub entry: u64,
     /// Of the image: where the heap begins.
     pub end: u64,
+    pub limits: Limits,
 }
 
 impl Program {

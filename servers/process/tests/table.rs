@@ -31,7 +31,7 @@ impl World {
         self.table.prepare(parent)?;
         let child = (1..).find(|n| !self.used.contains(n)).unwrap();
         self.used.insert(child);
-        let plan = Plan { path: path("/bin/prog"), entry: 0x10000, end: 0x20000 };
+        let plan = Plan { path: path("/bin/prog"), entry: 0x10000, end: 0x20000, ..Plan::default() };
         self.table.create(parent, child, plan, path("/dev/console"));
         Ok(child)
     }

@@ -7,7 +7,7 @@ use crate::space::USER_RW;
 use crate::{BOOT_LIMIT, Common, Domain, Machine, State, Vm};
 use core::marker::PhantomData;
 use pebble_abi::{errno, map, scheduler};
-use pebble_boot::{CommonCode, Portal, Thread};
+use pebble_boot::{CommonCode, Portal, Thread, Verdict};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -32,8 +32,8 @@ struct BootDomain<'a> {
 type Interface<'a> = (&'a str, u16, u64, &'a str);
 /// Number, name, initial value, owner, interruptible.
 type Semaphore<'a> = (u16, &'a str, i64, u16, bool);
-/// Client, interface, allowed.
-type Rule<'a> = (&'a str, &'a str, bool);
+/// Client, interface, verdict, first holders.
+type Rule<'a> = (&'a str, &'a str, Verdict, &'a str);
 
 /// What follows the lists.
 #[derive(Deserialize)]

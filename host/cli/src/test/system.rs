@@ -68,6 +68,8 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::slow("replace.load", |context| replace::load(context, 100, 1800)),
     SystemTest::new("fault.ranges", pages_come_from_their_handlers),
     SystemTest::new("guard.open", exporters_decide_who_opens),
+    SystemTest::new("load.limits", manifests_limit_programs),
+    SystemTest::new("capability.names", names_are_opened_by_capability),
     SystemTest::new("replace.c", replace::c_client),
     SystemTest::new("replace.refused", replace::refused),
     SystemTest::new("restart.quick", |context| replace::restart(context, 50, 120)),
@@ -267,6 +269,27 @@ fn pages_come_from_their_handlers(context: &mut Context) -> Result<()> {
 fn exporters_decide_who_opens(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
     let reply = guest.run_line("hostile guards 2", LIMIT * 10)?;
+    let last = reply.output.lines().last().unwrap_or_default();
+    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
+    Ok(())
+}
+
+/// Manifests in the file and beside it; a wrong one is refused with its line.
+fn manifests_limit_programs(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    for (line, wanted) in [("limited limits 700 5 30", ""), ("modest", " 4 threads, ")] {
+        let reply = guest.run_line(line, LIMIT)?;
+        ensure!(reply.status == 0 && reply.output.contains(wanted), "{}: {}", reply.status, reply.output);
+    }
+    let reply = guest.run_line("mistaken policy", LIMIT)?;
+    let wanted = "bin/mistaken: manifest, line 2: threads is a number from 1 to 32";
+    ensure!(reply.status != 0 && reply.output.contains(wanted), "{}", reply.output);
+    Ok(())
+}
+
+fn names_are_opened_by_capability(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("secret")?;
+    let reply = guest.run_line("hostile secrets 20", LIMIT * 4)?;
     let last = reply.output.lines().last().unwrap_or_default();
     ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
     Ok(())

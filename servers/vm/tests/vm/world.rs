@@ -209,7 +209,7 @@ fn image(fake: &mut Fake) -> BootInfo {
         owner: 300,
         interruptible: true,
     });
-    info.rules.push(Rule { client: "*".into(), interface: "vm.*".into(), allow: true });
+    info.rules.push(Rule { client: "*".into(), interface: "vm.*".into(), ..Rule::default() });
     info.image_end = next;
     info
 }
