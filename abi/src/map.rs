@@ -93,12 +93,12 @@ pub const NUCLEUS_MAX: u64 = 0x8000;
 /// Data that generated code touches: read and write. Semaphores, then stack queues.
 pub const KDATA_VA: u64 = NUCLEUS_VA + 0x1_0000;
 pub const SEMAPHORES_OFF: u64 = 0;
-/// Heads of stack queues, 8 bytes a domain: address of the first free [descriptor](STACK_DESC_OFF), or 0.
+/// Heads of stack queues, 8 bytes a domain: address of the first free [descriptor](STACK_DESC_OFF), or of one of two ends.
 pub const STACK_QUEUES_OFF: u64 = SEMAPHORES_OFF + MAX_SEMAPHORES as u64 * 8;
 /// Call counters of portals recompiled with one, 8 bytes each.
 pub const COUNTERS_OFF: u64 = STACK_QUEUES_OFF + MAX_DOMAINS as u64 * 8;
 pub const MAX_COUNTERS: usize = 256;
-/// Stack descriptors, 16 bytes: next descriptor (or 0), initial stack pointer.
+/// Stack descriptors, 16 bytes: next descriptor (or an end), initial stack pointer.
 pub const STACK_DESC_OFF: u64 = COUNTERS_OFF + MAX_COUNTERS as u64 * 8;
 /// The scheduler's own state, which stays where it is when another instance takes over; generated code does not touch it.
 pub const SCHEDULER_OFF: u64 = (STACK_DESC_OFF + MAX_STACKS as u64 * 16).next_multiple_of(PAGE);
@@ -122,6 +122,12 @@ pub const fn semaphore_va(id: usize) -> u64 {
 pub const fn stack_queue_va(asid: u16) -> u64 {
     KDATA_VA + STACK_QUEUES_OFF + asid as u64 * 8
 }
+/// End of a stack queue: the word of domain 0, which is no domain. A portal reads the word behind the head, whether that is a descriptor or
+/// an end, and takes the head unless the word is below this address: both ends hold such a word.
+pub const STACKS_END: u64 = stack_queue_va(0);
+/// End of a stack queue for which somebody waits: semaphore 0, which is nobody's. It is below the other end, so the last descriptor is not taken.
+pub const STACKS_WANTED: u64 = semaphore_va(0);
+const _: () = assert!(STACKS_END.is_multiple_of(PAGE) && STACKS_WANTED < STACKS_END);
 pub const fn stack_desc_va(desc: usize) -> u64 {
     KDATA_VA + STACK_DESC_OFF + desc as u64 * 16
 }

@@ -103,7 +103,7 @@ pub enum Shape {
     Interrupt,
     /// Full save, then the callee: cause, value, address, domain, thread, `t0`.
     Exception,
-    /// Full save, then the callee: `a0` the thread; afterwards the `ecall` is repeated.
+    /// Full save, then the callee: `a0` the domain that has no stack, or place for a window; afterwards the `ecall` is repeated.
     NoStack,
 }
 
@@ -214,6 +214,8 @@ pub enum Op {
     },
     /// Arguments of an exception handler.
     Cause,
+    /// First argument: the domain that a portal has found without a stack, which it has left in the register of fault addresses.
+    Lacking,
     /// The callee returns to the gate.
     Gate,
     /// Zero these registers.
@@ -479,7 +481,7 @@ fn trap(shape: Shape, c: &Connection, put: &mut impl FnMut(Op)) {
         put(Op::FloatOff);
     }
     match shape {
-        Shape::NoStack => put(Op::Supply { to: 0, arg: Arg::Thread, value: 0 }),
+        Shape::NoStack => put(Op::Lacking),
         Shape::Exception => put(Op::Cause),
         _ => {}
     }

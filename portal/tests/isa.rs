@@ -229,6 +229,7 @@ fn encoded(o: &mut Operands, at: usize) -> Vec<(u32, String)> {
         (encode::beq(a, b, distance), registers("beq", a, b, &target)),
         (encode::bne(a, b, distance), registers("bne", a, b, &target)),
         (encode::blt(a, b, distance), registers("blt", a, b, &target)),
+        (encode::bltu(a, b, distance), registers("bltu", a, b, &target)),
         (encode::bge(a, b, distance), registers("bge", a, b, &target)),
         (encode::csrrw(a, csr, b), control("csrrw")),
         (encode::csrrs(a, csr, b), control("csrrs")),
@@ -261,6 +262,8 @@ fn encoder_agrees_with_llvm() {
         }
     }
     for (i, theirs) in common::disassemble(&words).into_iter().enumerate() {
+        // LLVM has a name of its own for one word.
+        let theirs = theirs.replace("unimp", "csrrw zero, cycle, zero");
         assert_eq!(texts[i], theirs, "{:#010x}", words[i]);
     }
     for name in expected {

@@ -75,6 +75,9 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
     let shared = lay_nucleus(&mut memory, &artifacts.nucleus)?;
     let mut domains = Vec::new();
     let mut descriptors = 0;
+    for asid in 1..map::MAX_DOMAINS as u64 {
+        memory.write_word(shared.data + map::STACK_QUEUES_OFF + asid * 8, map::STACKS_END);
+    }
     for (n, component) in manifest.component.iter().enumerate() {
         let elf = artifacts.components.get(&component.name).ok_or_else(|| BuildError::Component {
             name: component.name.clone(),

@@ -178,9 +178,8 @@ impl Emitter<'_> {
             }
             Op::SaveAll { float } => self.save_all(float),
             Op::CheckStack(queue) => {
-                let low = self.high(T2, queue);
-                self.put(ld(T3, T2, low));
-                self.wait(T3);
+                self.find_stack(queue);
+                self.wait_unless_found();
             }
             Op::CheckWindow { lent, keep } => self.check_window(lent, keep),
             Op::CheckSlots { first, second } => self.check_slots(first, second),
@@ -188,13 +187,11 @@ impl Emitter<'_> {
             Op::CloseWindow { lent, word, fence } => self.close_window(lent, word, fence),
             Op::Translate { from, letter } => self.translate(from, letter),
             Op::TakeStack { queue, word, after_save, checked } => {
-                let low = self.high(T2, queue);
-                self.put(ld(T3, T2, low));
+                let low = self.find_stack(queue);
                 if !checked {
                     self.after_save = after_save;
-                    self.wait(T3);
+                    self.wait_unless_found();
                 }
-                self.put(ld(T4, T3, 0));
                 self.put(sd(T4, T2, low));
                 self.put(ld(SP, T3, 8));
                 self.save(T3, word);
@@ -241,6 +238,7 @@ impl Emitter<'_> {
             Op::Supply { to, arg, value } => self.supply(A0 + to, arg, value),
             Op::Interrupted { float } => self.interrupted(float),
             Op::Cause => self.cause(),
+            Op::Lacking => self.put(csrrs(A0, csr::STVAL, ZERO)),
             Op::Gate => self.put(lui(RA, (map::GATE_VA >> 12) as u32)),
             Op::Scrub(set) => self.scrub(set),
             Op::Leave => self.put(sret()),
@@ -513,24 +511,41 @@ impl Emitter<'_> {
         self.put(csrrw(T1, csr::SSCRATCH, T1));
     }
 
+    /// Head of the stack queue, and the word behind it.
+    fn find_stack(&mut self, queue: u64) -> i32 {
+        let low = self.high(T2, queue);
+        self.put(ld(T3, T2, low));
+        self.put(ld(T4, T3, 0));
+        low
+    }
+
+    /// Waits and calls again if the queue is at an end, or its last stack is for whoever waits (`map::STACKS_END`, which `t2` is).
+    fn wait_unless_found(&mut self) {
+        self.full |= self.waits.try_push(self.here()).is_err();
+        self.put(bltu(T4, T2, 0));
+    }
+
     /// Waits and calls again if this register is 0.
     fn wait(&mut self, reg: Reg) {
         self.full |= self.waits.try_push(self.here()).is_err();
         self.put(beq(reg, ZERO, 0));
     }
 
-    /// Into the common code that waits, with nothing of the nucleus in registers that it hands to the user.
+    /// Into the common code that waits, which finds the callee's number in `stval`, with nothing of the nucleus in registers that it hands
+    /// to the user.
     fn join_waits(&mut self) {
         let Some(last) = self.waits.last().copied() else { return };
         let dirty = self.written_before(last);
         for i in 0..self.waits.len() {
             self.join(self.waits[i]);
         }
+        self.put(addi(T2, ZERO, i32::from(self.c.callee.asid)));
+        self.put(csrrw(ZERO, csr::STVAL, T2));
         if self.after_save {
-            self.restore(&[T2, T3], self.c.caller.float);
-        } else if self.refusals.is_empty() {
-            // `t3` is 0: hence the branch.
-            self.scrub(1 << T1 | 1 << T2);
+            self.restore(&[T2, T3, T4], self.c.caller.float);
+        } else if self.refusals.is_empty() && self.shape != Shape::Call {
+            // What the fast way writes it has not.
+            self.scrub(1 << T1 | 1 << T2 | 1 << T3 | 1 << T4);
         } else {
             self.scrub(dirty);
         }

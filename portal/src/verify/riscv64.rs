@@ -288,6 +288,7 @@ impl Verifier<'_> {
                 Some(Value(Kind::Pool, at as i32))
             }
             Kind::Const => self.load_shared(s, offset as u64),
+            Kind::Head if !self.returning && imm == 0 => Some(Value(Kind::HeadNext, 0)),
             Kind::Desc if !self.returning => match imm {
                 0 => Some(Value(Kind::DescNext, 0)),
                 8 => Some(Value(Kind::DescStack, 0)),
@@ -403,6 +404,7 @@ impl Verifier<'_> {
             csr::SEPC => s.sepc,
             csr::SATP => s.satp,
             csr::FCSR if s.float => s.fcsr,
+            csr::STVAL if s.did(done::TOLD) => UNKNOWN,
             csr::SCAUSE | csr::STVAL | csr::TIME => csr_value(number),
             _ => return Err(Reason::ControlRegister),
         })
@@ -428,6 +430,9 @@ impl Verifier<'_> {
             csr::FCSR if s.float && (value == ZERO || value == csr_value(csr::FCSR)) => s.fcsr = value,
             csr::STIMECMP if self.shape == Shape::Short(Short::SetTimer) && value == own(reg::A1) => {
                 s.done |= done::EFFECT;
+            }
+            csr::STVAL if s.leads == sys::NO_STACK as i32 && self.is(value, self.c.callee.asid.into()) => {
+                s.done |= done::TOLD;
             }
             _ => return Err(Reason::ControlRegister),
         }

@@ -332,7 +332,7 @@ impl Manager {
     fn take_stacks(&mut self, machine: &mut impl Machine, asid: u16) {
         let queue = map::stack_queue_va(asid) - map::KDATA_VA;
         let mut desc = machine.data(queue);
-        machine.set_data(queue, 0);
+        machine.set_data(queue, map::STACKS_END);
         let first = map::stack_desc_va(0);
         while (first..map::stack_desc_va(map::MAX_STACKS)).contains(&desc) {
             self.free_descs.push(((desc - first) / 16) as u16);

@@ -284,6 +284,8 @@ pub fn kill(domain: u16) {
 pub fn withdraw(domain: u16) {
     let _ = ask(&ABORT, [domain.into(), 0, 0, 0, 0]);
     let _ = ask(&RETIRE, [domain.into(), 0, 0, 0, 0]);
+    // Who has come meanwhile, to wait for a stack of the domain's, calls again and finds the portal closed.
+    let _ = ask(&ABORT, [domain.into(), 0, 0, 0, 0]);
     gone(domain);
 }
 

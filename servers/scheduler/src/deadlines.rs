@@ -84,6 +84,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             later,
             exited,
             any_exited,
+            stacks,
         } = self;
         Scheduler {
             alarm,
@@ -108,6 +109,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             later,
             exited,
             any_exited,
+            stacks,
         }
     }
 

@@ -4,7 +4,7 @@ use pebble::abi::{self, errno, handover as ask, map, sys};
 use pebble::link::More;
 use pebble::portal::{self, time};
 use pebble::window;
-use pebble_scheduler::{BootSemaphore, BootThread, Decision, FORMAT, STAY, ThreadState, Words};
+use pebble_scheduler::{BootSemaphore, BootThread, Decision, FORMAT, STAY, Stacks, ThreadState, Words};
 
 pebble::import! {
     SWITCH = "nucleus.switch";
@@ -16,7 +16,7 @@ pebble::export_switching!("scheduler.p", "nmca", p);
 pebble::export_switching!("scheduler.v", "nmc", v);
 pebble::export_switching!("scheduler.tick", "nm", tick);
 pebble::export_switching!("scheduler.irq", "nmi", irq);
-pebble::export_switching!("scheduler.stack_wait", "nm", stack_wait);
+pebble::export_switching!("scheduler.stack_wait", "nmi", stack_wait);
 pebble::export_switching!("scheduler.thread_start", "nmiii", thread_start);
 pebble::export_switching!("scheduler.thread_exit", "nm", thread_exit);
 pebble::export_switching!("scheduler.priority", "nmii", priority);
@@ -33,9 +33,6 @@ pebble::export_wide!("scheduler.thread_info", "nmi>4", thread_info);
 pebble::component!(main);
 
 type Scheduler = pebble_scheduler::Scheduler<EDF>;
-
-/// How long a call waits before it looks again for a free stack of its callee.
-const STACK_RETRY: u64 = map::TIME_HZ / 1000;
 
 fn main() -> i64 {
     let _ = (SWITCH.bound(), SET_TIMER.bound());
@@ -75,11 +72,28 @@ fn state<R>(work: impl FnOnce(&mut Scheduler, &Words, u64) -> R) -> R {
 fn enter(entry: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision) -> Decision {
     state(|scheduler, words, now| {
         let decision = entry(scheduler, words, now);
+        if scheduler.wants_attention() {
+            return serve(scheduler, decision, now);
+        }
         if let Some(at) = scheduler.timer(now) {
             set_timer(at);
         }
         decision
     })
+}
+
+#[cold]
+#[inline(never)]
+fn serve(scheduler: &mut Scheduler, decision: Decision, now: u64) -> Decision {
+    let decision = scheduler.serve(stacks(), decision, now);
+    if let Some(at) = scheduler.timer_to_serve(now) {
+        set_timer(at);
+    }
+    decision
+}
+
+fn stacks() -> Stacks<'static> {
+    Stacks { heads: window::stack_queues(), descriptors: window::stack_descriptors() }
 }
 
 #[inline(always)]
@@ -122,8 +136,8 @@ extern "C" fn sleep(caller: u64, until: u64) -> Decision {
     enter(|s, _, now| s.sleep(until, caller, now))
 }
 
-extern "C" fn stack_wait() -> Decision {
-    enter(|s, _, now| s.sleep(now + STACK_RETRY, 0, now))
+extern "C" fn stack_wait(domain: u64) -> Decision {
+    enter(|s, _, now| s.stack_wait(stacks(), domain, now))
 }
 
 extern "C" fn p(semaphore: u64, caller: u64) -> Decision {
@@ -175,7 +189,7 @@ extern "C" fn priority(tid: u64, priority: u64) -> Decision {
 }
 
 extern "C" fn domain_abort(asid: u64) -> Decision {
-    enter(|s, words, now| s.domain_abort(words, asid, now))
+    enter(|s, words, now| s.domain_abort(words, stacks(), asid, now))
 }
 
 extern "C" fn thread_abort(tid: u64, any: u64) -> Decision {
@@ -226,7 +240,7 @@ extern "C" fn sem_info(semaphore: u64, _: u64, _: u64, _: u64, _: u64, _: u64, m
     })
 }
 
-/// State (with the semaphore in bits 8 and up), priority and home, ticks run, switches.
+/// State (with the semaphore, or the domain, in bits 8 and up), priority and home, ticks run, switches.
 extern "C" fn thread_info(tid: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     state(|s, _, now| match s.thread_info(tid, now) {
         Some(info) => {
@@ -237,6 +251,7 @@ extern "C" fn thread_info(tid: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more
                 ThreadState::Sleeping => 3,
                 ThreadState::Waiting(semaphore) => 4 | u64::from(semaphore) << 8,
                 ThreadState::Exited => 5,
+                ThreadState::Stack(domain) => 6 | u64::from(domain) << 8,
             };
             *more =
                 [state, u64::from(info.priority) | u64::from(info.home) << 8, info.ran, info.switches.into()];

@@ -20,7 +20,7 @@
 //! Inside, priorities are *levels*, 0 the most urgent, so that the lowest set bit is what is looked for.
 //!
 //! **Invariants**, at the end of every entry:
-//! * a thread that is not free is in one place: a ready queue, one semaphore's queue, the sleepers, or the exited queue;
+//! * a thread that is not free is in one place: a ready queue, one semaphore's or domain's queue, the sleepers, or the exited queue;
 //! * the running thread is the head of `current`, the ready queue of the most urgent level, `top`; what `queues` says of that level
 //!   is out of date (inside the method proper, `queues` is right and `current` out of date);
 //! * a ready bit is set if and only if its level has a ready thread, and some level has: the last ready thread may not wait;
@@ -43,14 +43,14 @@
 //! |---|---|---|
 //! | `scheduler.yield` | – | [`quick_yield(now)`](Scheduler::quick_yield), [`yield_now(now)`](Scheduler::yield_now) |
 //! | `scheduler.sleep` | caller's domain; until | [`sleep(until, caller, now)`](Scheduler::sleep) |
-//! | `scheduler.stack_wait` | – | `sleep`, for a while, with no caller's domain (0) |
+//! | `scheduler.stack_wait` | domain | [`stack_wait(stacks, domain, now)`](Scheduler::stack_wait) |
 //! | `scheduler.p` | semaphore; caller's domain | [`quick_p`](Scheduler::quick_p), [`p(words, sem, caller, now)`](Scheduler::p) |
 //! | `scheduler.v`, `scheduler.irq` | semaphore | [`quick_v`](Scheduler::quick_v), [`v(words, sem, now)`](Scheduler::v) |
 //! | `scheduler.tick` | – | [`quick_tick`](Scheduler::quick_tick), [`tick(now)`](Scheduler::tick) |
 //! | `scheduler.thread_start` | thread, priority, home | [`thread_start(tid, priority, home, now)`](Scheduler::thread_start) |
 //! | `scheduler.thread_exit` | – | [`thread_exit(words, now)`](Scheduler::thread_exit) |
 //! | `scheduler.priority` | thread, priority | [`set_priority(tid, priority, now)`](Scheduler::set_priority) |
-//! | `scheduler.domain_abort` | domain | [`domain_abort(words, asid, now)`](Scheduler::domain_abort) |
+//! | `scheduler.domain_abort` | domain | [`domain_abort(words, stacks, asid, now)`](Scheduler::domain_abort) |
 //! | `scheduler.thread_abort` | thread | [`thread_abort(words, tid, now)`](Scheduler::thread_abort) |
 //! | `scheduler.deadline` | ticks from now | [`deadline(ticks, now)`](Scheduler::deadline) |
 //! | `scheduler.takeover` | format | [`adopt(words, format, now)`](Scheduler::adopt) |
@@ -61,7 +61,8 @@
 //! | `scheduler.reap` | – | [`reap()`](Scheduler::reap): thread or -1 |
 //!
 //! Where a quick method gives up, the component tries the late one (`late_yield`, `late_p`, `late_v`) before the method proper.
-//! After a late one and after `quick_tick` it silences the timer. After each method proper that returns a [`Decision`] the component asks [`timer(now)`](Scheduler::timer) and programs the
+//! After a late one and after `quick_tick` it silences the timer. After each method proper that returns a [`Decision`] the component asks [`serve`](Scheduler::serve), if that is
+//! [wanted](Scheduler::wants_attention), then [`timer(now)`](Scheduler::timer) (or [`timer_to_serve`](Scheduler::timer_to_serve)), and programs the
 //! timer if the answer is a time; then it returns `value` if `thread` is [`STAY`] (negative as a signed
 //! word), and invokes the switch portal with both words otherwise.
 //!
@@ -74,6 +75,7 @@ pub mod queue;
 mod quick;
 mod semaphores;
 mod sleepers;
+mod stacks;
 mod threads;
 
 use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -85,6 +87,7 @@ use sleepers::{Heap, Sleepers};
 pub use deadlines::MAX_DEADLINE;
 pub use semaphores::{BootSemaphore, FREED, SemInfo};
 pub use sleepers::{LATEST, NEVER};
+pub use stacks::{LOOK, Stacks};
 pub use threads::{BootThread, ThreadInfo, ThreadState};
 
 /// Priorities are `0..PRIORITIES`, the highest number most urgent.
@@ -119,6 +122,8 @@ enum Place {
     Ready,
     /// In the queue of this semaphore.
     Waiting(usize),
+    /// In the queue for a stack of this domain.
+    Stack(u8),
     Sleeping,
     Exited,
     Free,
@@ -130,6 +135,9 @@ const NOBODY: u8 = 0;
 const SLEEPING: u16 = u16::MAX;
 const EXITED: u16 = u16::MAX - 1;
 const FREE: u16 = u16::MAX - 2;
+/// The first of those for the stacks of each domain.
+const STACKS: u16 = 1 << 15;
+const LAST_STACKS: u16 = STACKS + u8::MAX as u16;
 
 /// What hot paths touch of the running thread alone. The size makes the index a shift.
 #[derive(Clone, Copy)]
@@ -169,7 +177,7 @@ pub struct Scheduler<const EDF: bool = false> {
     top: u8,
     /// The timer is set to end a slice.
     slicing: bool,
-    /// Threads with a `result`, and threads that are doomed. While there are any, the alarm is 0.
+    /// Threads with a `result`, threads that are doomed, that wait for a stack, or have one kept. While there are any, the alarm is 0.
     attention: u16,
     /// A semaphore to tell about exited threads; out of range for none.
     reaper: u16,
@@ -191,6 +199,7 @@ pub struct Scheduler<const EDF: bool = false> {
     /// Threads that have exited, if `any_exited`.
     exited: Queue,
     any_exited: bool,
+    stacks: stacks::Waiters,
 }
 
 impl<const EDF: bool> Default for Scheduler<EDF> {
@@ -227,6 +236,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             later: [0; MAX_THREADS],
             exited: Queue::of(0),
             any_exited: false,
+            stacks: stacks::Waiters::zero(),
         }
     }
 
@@ -270,7 +280,13 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// until it has passed: a tick for nothing costs less than a change at each switch.
     #[inline(always)]
     pub fn timer(&mut self, now: u64) -> Option<u64> {
-        let mut want = self.sleepers.due();
+        self.timer_before(NEVER, now)
+    }
+
+    /// The same, and no later than `look`.
+    #[inline(always)]
+    fn timer_before(&mut self, look: u64, now: u64) -> Option<u64> {
+        let mut want = self.sleepers.due().min(look);
         self.slicing = !self.current.is_single();
         if self.slicing {
             // In the past if the slice is used up.
@@ -418,6 +434,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             SLEEPING => Place::Sleeping,
             EXITED => Place::Exited,
             FREE => Place::Free,
+            sem @ STACKS..=LAST_STACKS => Place::Stack(sem as u8),
             sem => Place::Waiting(sem as usize % MAX_SEMAPHORES),
         }
     }

@@ -75,7 +75,10 @@ impl Table {
         for (id, (sem, word)) in self.all.iter_mut().zip(words).enumerate().rev() {
             if !sem.in_use() {
                 word.store(FREED, Relaxed);
-                sem.free = core::mem::replace(&mut self.free, id as u16);
+                // The first is nobody's: its word marks stack queues (`map::STACKS_WANTED`).
+                if id > 0 {
+                    sem.free = core::mem::replace(&mut self.free, id as u16);
+                }
             }
         }
         Ok(())

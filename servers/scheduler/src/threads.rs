@@ -20,6 +20,8 @@ pub enum ThreadState {
     Exited,
     /// On this semaphore.
     Waiting(u16),
+    /// For a stack of this domain.
+    Stack(u16),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,18 +208,24 @@ impl<const EDF: bool> Scheduler<EDF> {
                 self.unqueue(words, sem, t);
                 self.enqueue(words, sem, t);
             }
+            Place::Stack(domain) => {
+                self.unqueue_for_stack(domain, t);
+                self.queue_for_stack(domain, t);
+            }
             Place::Sleeping | Place::Exited | Place::Free => {}
         }
     }
 
-    /// The domain is dying. Every wait or sleep called from it ends now with `-EINTR`, and so does every sleep
+    /// The domain is dying, or dead and its portals are closed. Every wait or sleep called from it ends now with `-EINTR`, and so does every sleep
     /// and interruptible wait of a thread whose home it is; such a thread may begin no other, and is raised
-    /// to the caller's priority, so that it finds its way out soon. 0, or `-EINVAL`: no such domain.
-    pub fn domain_abort(&mut self, words: &Words, asid: u64, now: u64) -> Decision {
+    /// to the caller's priority, so that it finds its way out soon. Who waits for a stack of the domain's calls again.
+    /// 0, or `-EINVAL`: no such domain.
+    pub fn domain_abort(&mut self, words: &Words, stacks: Stacks, asid: u64, now: u64) -> Decision {
         let me = self.begin();
         let Ok(asid) = u8::try_from(asid) else { return self.decide(me, -EINVAL, now) };
         let level = self.level[me as usize];
         self.wake(now);
+        self.abandon_stacks(stacks, asid);
         for t in 0..=u8::MAX {
             let (at_home, called) = (self.records[t as usize].home == asid, self.caller[t as usize] == asid);
             if !at_home && !called {
@@ -259,6 +267,11 @@ impl<const EDF: bool> Scheduler<EDF> {
                 self.unqueue(words, sem, t);
             }
             Place::Sleeping => self.sleepers.remove(&mut self.later, t),
+            // It calls again, from where it is.
+            Place::Stack(domain) => {
+                self.unqueue_for_stack(domain, t);
+                return self.make_ready(t);
+            }
             _ => return,
         }
         self.set_result(t, INTERRUPTED);
@@ -274,6 +287,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             Place::Ready if runs => ThreadState::Running,
             Place::Ready => ThreadState::Ready,
             Place::Waiting(sem) => ThreadState::Waiting(sem as u16),
+            Place::Stack(domain) => ThreadState::Stack(domain.into()),
             Place::Sleeping => ThreadState::Sleeping,
             Place::Exited => ThreadState::Exited,
             Place::Free => ThreadState::Free,

@@ -50,6 +50,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("shell.tour", the_shell_shows_the_system),
     SystemTest::new("shell.errors", errors_say_what_is_wrong),
     SystemTest::new("fault.report", a_fault_is_reported_and_contained),
+    SystemTest::new("stack.queue", stacks_come_in_turn),
     SystemTest::new("vm.alone", the_vm_manager_serves_a_component_directly),
     SystemTest::slow("capability.model", a_million_steps_agree_with_the_model),
     SystemTest::new("interpose.tools", interpose::the_tools_show_and_change_calls),
@@ -193,6 +194,17 @@ fn errors_say_what_is_wrong(context: &mut Context) -> Result<()> {
             reply.output
         );
     }
+    Ok(())
+}
+
+/// More callers than stacks: by turns, and nobody is left behind when the callee dies.
+fn stacks_come_in_turn(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    let reply = guest.run_line("queue", LIMIT)?;
+    let wanted = |late| format!("queue: 200 passes, 0 failed, {late} out of turn; 8 told of the end");
+    // Whom the emulator's host keeps from calling again for too long loses a turn.
+    let in_turn = (0..5).any(|late| reply.output.contains(&wanted(late)));
+    ensure!(reply.status == 0 && in_turn, "{:?}", reply.output);
     Ok(())
 }
 

@@ -131,6 +131,9 @@ pub fn beq(rs1: Reg, rs2: Reg, offset: i32) -> u32 {
 pub fn bne(rs1: Reg, rs2: Reg, offset: i32) -> u32 {
     b_type(1, rs1, rs2, offset)
 }
+pub fn bltu(rs1: Reg, rs2: Reg, offset: i32) -> u32 {
+    b_type(6, rs1, rs2, offset)
+}
 pub fn blt(rs1: Reg, rs2: Reg, offset: i32) -> u32 {
     b_type(4, rs1, rs2, offset)
 }

@@ -69,7 +69,7 @@ impl Verifier<'_> {
             }
             (Shape::None | Shape::ThreadEnd, EXCEPTION, 0) => registers(s, Kind::Own, !gp, 0),
             (_, EXCEPTION, 0) if self.is_call => self.give_up(s),
-            (_, Value(Kind::TableEntry, NO_STACK), 0) if self.queue.is_some() => {
+            (_, Value(Kind::TableEntry, NO_STACK), 0) if self.queue.is_some() && s.did(done::TOLD) => {
                 if self.is_trap {
                     registers(s, Kind::Own, !gp, 0)
                 } else if self.is_call {
@@ -85,7 +85,7 @@ impl Verifier<'_> {
     /// A call that cannot be: what comes next keeps all registers for the user, so the nucleus leaves nothing in them.
     fn give_up(&self, s: &State) -> Result<(), Reason> {
         let plain = self.windows.is_empty() && self.templates.is_empty();
-        let scratch = if plain { reg::SCRATCH } else { reg::WINDOW_SCRATCH };
+        let scratch = if plain { reg::STACK_SCRATCH } else { reg::WINDOW_SCRATCH };
         registers(s, Kind::Own, !(s.zero() & scratch | 1 << reg::GP), 0)
     }
 
@@ -100,7 +100,7 @@ impl Verifier<'_> {
             && s.satp == csr_value(csr::SATP)
             && s.sepc == csr_value(csr::SEPC)
             && s.sie.is_none()
-            && s.done & !(done::ROOM | done::COUNTED) == 0
+            && s.done & !(done::ROOM | done::COUNTED | done::TOLD) == 0
             && s.taken == [0; 2]
             && s.moves == [0; 2]
             && self.float_untouched(s, self.c.caller.float)
@@ -307,7 +307,7 @@ impl Verifier<'_> {
         let passed = match self.shape {
             Shape::Interrupt => prescribed(s, &exception[..1])?,
             Shape::Exception => prescribed(s, &exception)?,
-            Shape::NoStack => prescribed(s, &exception[4..5])?,
+            Shape::NoStack => prescribed(s, &exception[1..2])?,
             _ => self.specified(s)?,
         };
         let preserved = if self.hides() { 0 } else { reg::PRESERVED };

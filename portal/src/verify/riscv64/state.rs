@@ -15,6 +15,8 @@ pub(super) mod done {
     pub const EFFECT: u16 = 64;
     /// Known to have been entered by an interrupt.
     pub const INTERRUPT: u16 = 128;
+    /// `stval` is the callee's number, for whoever waits.
+    pub const TOLD: u16 = 256;
 }
 
 /// A set of frame words.

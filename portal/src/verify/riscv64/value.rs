@@ -62,8 +62,9 @@ pub(super) enum Kind {
     SemRead,
     SemFree,
     SemNext,
-    /// Head of the stack queue, perhaps 0; a descriptor; its two words.
+    /// Head of the stack queue, perhaps an end of it, and the word there; a descriptor; its two words.
     Head,
+    HeadNext,
     Desc,
     DescNext,
     DescStack,
@@ -167,11 +168,15 @@ pub(super) mod reg {
     pub const GP: usize = 3;
     pub const T0: usize = 5;
     pub const T1: usize = 6;
+    /// Where a stack's descriptor is.
+    pub const T3: u8 = 28;
     pub const A0: usize = 10;
     pub const A1: usize = 11;
     pub const A2: usize = 12;
     /// `t1`-`t3`, in which portal code computes.
     pub const SCRATCH: u32 = 3 << 6 | 1 << 28;
+    /// Of a call whose callee has no stack.
+    pub const STACK_SCRATCH: u32 = SCRATCH | 1 << 29;
     /// And where there are windows or templates: `t1`-`t6`, `a0`, `a6`, `a7`.
     pub const WINDOW_SCRATCH: u32 = 3 << 6 | 15 << 28 | 1 << 10 | 3 << 16;
     pub const TEMPORARY: u32 = 7 << 5 | 15 << 28;

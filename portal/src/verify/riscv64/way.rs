@@ -121,6 +121,10 @@ impl Verifier<'_> {
         s.set(b.x, b.value);
         s.done |= b.done;
         s.known |= b.test.known;
+        // The head that was read is a stack.
+        if b.test.known == fact::STACK && s.get(reg::T3) == Value(Kind::Head, 0) {
+            s.set(reg::T3, Value(Kind::Desc, 0));
+        }
         Ok(at + 4)
     }
 
@@ -146,10 +150,9 @@ impl Verifier<'_> {
             (Cond::Eq, Value(Kind::LastQuarter, _), ZERO) if self.c.caller.trusted => {
                 known(rs1, UNKNOWN, done::ROOM)
             }
-            (Cond::Eq, Value(Kind::Head, _), ZERO) => {
-                let test = Test { known: fact::STACK, leads: sys::NO_STACK, ..test };
-                let else_zero = self.windows.is_empty() && self.templates.is_empty();
-                Some(Branch { target, x: rs1, value: Value(Kind::Desc, 0), done: 0, else_zero, test })
+            (Cond::Ltu, Value(Kind::HeadNext, _), _) if self.is(b, map::STACKS_END) => {
+                let value = Value(Kind::DescNext, 0);
+                other(Test { value, known: fact::STACK, leads: sys::NO_STACK, ..test })
             }
             (Cond::Ge, cause, ZERO) if self.shape == Shape::Interrupt && cause == csr_value(csr::SCAUSE) => {
                 known(rs1, cause, done::INTERRUPT)

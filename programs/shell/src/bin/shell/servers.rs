@@ -161,6 +161,7 @@ pub fn threads() -> Result<Vec<Thread>, Failure> {
             2 => "running",
             3 => "asleep",
             4 => "waiting",
+            6 => "queued",
             _ => "exited",
         };
         let (priority, home) = (who as u8, (who >> 8) as u16);
