@@ -28,6 +28,7 @@ pebble::export!("process.stdio", "npaiiii", stdio: fn(u64, u64, u64, u64, u64));
 pebble::export!("process.start", "npai", start: fn(u64, u64));
 pebble::export!("process.wait", "npai", wait: fn(u64, u64));
 pebble::export!("process.kill", "npai", kill: fn(u64, u64));
+pebble::export!("process.share", "npaii", share: fn(u64, u64, u64));
 pebble::export!("process.exit", "npai", exit: fn(u64, u64));
 pebble::export!("process.replace", "npiiiii", replace: fn(u64, u64, u64, u64, u64));
 pebble::export!("process.keep", "npiii", keep: fn(u64, u64, u64));
@@ -146,6 +147,13 @@ fn wait_for(bell: usize) -> table::Outcome {
 fn bell() -> Result<usize, Errno> {
     let free = BELLS.lock().pop();
     free.map_or_else(|| api::sem_create(0), Ok)
+}
+
+extern "C" fn share(caller: u64, domain: u64, percent: u64) -> i64 {
+    let caller = asker(caller);
+    let domain = u16::try_from(domain).map_err(|_| errno::ESRCH);
+    let may = domain.and_then(|domain| TABLE.lock().may_share(caller, domain).map(|()| domain));
+    answer(may.and_then(|domain| services::share(domain, percent)))
 }
 
 extern "C" fn kill(caller: u64, domain: u64) -> i64 {

@@ -31,6 +31,7 @@ pebble::import! {
     NAME = "name.domain";
     ABORT = "scheduler.domain_abort";
     REAP = "scheduler.reap";
+    SHARE = "scheduler.share";
     FILE_GONE = "file.gone";
     CONSOLE_GONE = "console.gone";
     PIPE_GONE = "pipe.gone";
@@ -273,6 +274,11 @@ pub fn next_fault() -> Option<FaultRecord> {
         }
         _ => None,
     }
+}
+
+/// So many percent of the processor, at most.
+pub fn share(domain: u16, percent: u64) -> Result<u64, Errno> {
+    ask(&SHARE, [domain.into(), percent, 0, 0, 0])
 }
 
 /// Its threads run no further; its memory is free.

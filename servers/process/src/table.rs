@@ -322,13 +322,20 @@ impl Table {
     }
 
     pub fn kill(&mut self, caller: u16, domain: u16) -> Result<(), i64> {
-        let target = self.find(domain).ok_or(errno::ESRCH)?;
-        let may = self.find(caller).is_some_and(|p| p.boot) || self.descends(domain, caller);
-        if target.boot || !may {
-            return Err(errno::EPERM);
-        }
+        self.may_rule(caller, domain)?;
         self.doom(domain, fault::KILLED);
         Ok(())
+    }
+
+    /// Whether `caller` may set the domain's share of the processor: as for `kill`, but nobody their own.
+    pub fn may_share(&self, caller: u16, domain: u16) -> Result<(), i64> {
+        if caller == domain { Err(errno::EPERM) } else { self.may_rule(caller, domain) }
+    }
+
+    fn may_rule(&self, caller: u16, domain: u16) -> Result<(), i64> {
+        let target = self.find(domain).ok_or(errno::ESRCH)?;
+        let may = self.find(caller).is_some_and(|p| p.boot) || self.descends(domain, caller);
+        if target.boot || !may { Err(errno::EPERM) } else { Ok(()) }
     }
 
     /// Is it that domain, or a descendant of it?

@@ -85,6 +85,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             exited,
             any_exited,
             stacks,
+            shares,
         } = self;
         Scheduler {
             alarm,
@@ -110,6 +111,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             exited,
             any_exited,
             stacks,
+            shares,
         }
     }
 

@@ -23,6 +23,7 @@ pebble::export_switching!("scheduler.priority", "nmii", priority);
 pebble::export_switching!("scheduler.domain_abort", "nmi", domain_abort);
 pebble::export_switching!("scheduler.thread_abort", "nmii", thread_abort);
 pebble::export_switching!("scheduler.deadline", "nmi", deadline);
+pebble::export_switching!("scheduler.share", "nmii", share);
 pebble::export_switching!("scheduler.sem_free", "nmi", sem_free);
 pebble::export_wide!("scheduler.handover", "nmiii>4", handover);
 pebble::export_switching!("scheduler.takeover", "nmiiiii", takeover);
@@ -200,6 +201,10 @@ extern "C" fn deadline(ticks: u64) -> Decision {
     enter(|s, words, now| s.deadline(words, ticks, now))
 }
 
+extern "C" fn share(domain: u64, percent: u64) -> Decision {
+    enter(|s, _, now| s.share(domain, percent, now))
+}
+
 /// The state lies where every instance finds it: there is nothing to hand over but the number of its form.
 extern "C" fn handover(what: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: &mut More) -> i64 {
     match what {
@@ -252,6 +257,7 @@ extern "C" fn thread_info(tid: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more
                 ThreadState::Waiting(semaphore) => 4 | u64::from(semaphore) << 8,
                 ThreadState::Exited => 5,
                 ThreadState::Stack(domain) => 6 | u64::from(domain) << 8,
+                ThreadState::Held => 7,
             };
             *more =
                 [state, u64::from(info.priority) | u64::from(info.home) << 8, info.ran, info.switches.into()];

@@ -20,7 +20,7 @@
 //! Inside, priorities are *levels*, 0 the most urgent, so that the lowest set bit is what is looked for.
 //!
 //! **Invariants**, at the end of every entry:
-//! * a thread that is not free is in one place: a ready queue, one semaphore's or domain's queue, the sleepers, or the exited queue;
+//! * a thread that is not free is in one place: a ready queue, one semaphore's or domain's queue, the sleepers, those held, or the exited queue;
 //! * the running thread is the head of `current`, the ready queue of the most urgent level, `top`; what `queues` says of that level
 //!   is out of date (inside the method proper, `queues` is right and `current` out of date);
 //! * a ready bit is set if and only if its level has a ready thread, and some level has: the last ready thread may not wait;
@@ -53,6 +53,7 @@
 //! | `scheduler.domain_abort` | domain | [`domain_abort(words, stacks, asid, now)`](Scheduler::domain_abort) |
 //! | `scheduler.thread_abort` | thread | [`thread_abort(words, tid, now)`](Scheduler::thread_abort) |
 //! | `scheduler.deadline` | ticks from now | [`deadline(ticks, now)`](Scheduler::deadline) |
+//! | `scheduler.share` | domain, percent | [`share(domain, percent, now)`](Scheduler::share) |
 //! | `scheduler.takeover` | format | [`adopt(words, format, now)`](Scheduler::adopt) |
 //! | `scheduler.sem_alloc` | initial, owner, interruptible | [`sem_alloc(words, ..)`](Scheduler::sem_alloc): number or error |
 //! | `scheduler.sem_free` | semaphore | [`sem_free(words, sem, now)`](Scheduler::sem_free) |
@@ -74,6 +75,7 @@ mod deadlines;
 pub mod queue;
 mod quick;
 mod semaphores;
+mod shares;
 mod sleepers;
 mod stacks;
 mod threads;
@@ -86,6 +88,7 @@ use sleepers::{Heap, Sleepers};
 
 pub use deadlines::MAX_DEADLINE;
 pub use semaphores::{BootSemaphore, FREED, SemInfo};
+pub use shares::PERIOD;
 pub use sleepers::{LATEST, NEVER};
 pub use stacks::{LOOK, Stacks};
 pub use threads::{BootThread, ThreadInfo, ThreadState};
@@ -95,7 +98,7 @@ pub const PRIORITIES: usize = 32;
 /// Ticks that a thread may run while others of its priority are ready: 10 ms.
 pub const SLICE: u64 = TIME_HZ / 100;
 /// The form of the state. Whoever changes the fields of [`Scheduler`] gives it another number.
-pub const FORMAT: u64 = 2;
+pub const FORMAT: u64 = 3;
 /// [`Decision::thread`]: the caller goes on.
 pub const STAY: u64 = u64::MAX;
 
@@ -125,6 +128,8 @@ enum Place {
     /// In the queue for a stack of this domain.
     Stack(u8),
     Sleeping,
+    /// Not to run before its home's share of the next period.
+    Held,
     Exited,
     Free,
 }
@@ -135,6 +140,7 @@ const NOBODY: u8 = 0;
 const SLEEPING: u16 = u16::MAX;
 const EXITED: u16 = u16::MAX - 1;
 const FREE: u16 = u16::MAX - 2;
+const HELD: u16 = u16::MAX - 3;
 /// The first of those for the stacks of each domain.
 const STACKS: u16 = 1 << 15;
 const LAST_STACKS: u16 = STACKS + u8::MAX as u16;
@@ -177,7 +183,7 @@ pub struct Scheduler<const EDF: bool = false> {
     top: u8,
     /// The timer is set to end a slice.
     slicing: bool,
-    /// Threads with a `result`, threads that are doomed, that wait for a stack, or have one kept. While there are any, the alarm is 0.
+    /// Threads with a `result`, threads that are doomed, that wait for a stack, or have one kept; shares. While there are any, the alarm is 0.
     attention: u16,
     /// A semaphore to tell about exited threads; out of range for none.
     reaper: u16,
@@ -200,6 +206,7 @@ pub struct Scheduler<const EDF: bool = false> {
     exited: Queue,
     any_exited: bool,
     stacks: stacks::Waiters,
+    shares: shares::Shares,
 }
 
 impl<const EDF: bool> Default for Scheduler<EDF> {
@@ -237,6 +244,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             exited: Queue::of(0),
             any_exited: false,
             stacks: stacks::Waiters::zero(),
+            shares: shares::Shares::zero(),
         }
     }
 
@@ -434,6 +442,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             SLEEPING => Place::Sleeping,
             EXITED => Place::Exited,
             FREE => Place::Free,
+            HELD => Place::Held,
             sem @ STACKS..=LAST_STACKS => Place::Stack(sem as u8),
             sem => Place::Waiting(sem as usize % MAX_SEMAPHORES),
         }

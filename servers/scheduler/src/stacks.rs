@@ -176,16 +176,17 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.attention != 0
     }
 
-    /// What has been decided, with stacks in view. Then comes [`timer_to_serve`](Self::timer_to_serve).
+    /// What has been decided, with stacks and shares in view. Then comes [`timer_to_serve`](Self::timer_to_serve).
     pub fn serve(&mut self, stacks: Stacks, decision: Decision, now: u64) -> Decision {
         let t = self.begin();
+        self.charge(now);
         self.keep_again(stacks, now);
         self.keep_for_waiters(stacks);
         self.mark(stacks);
         if now >= self.stacks.look {
             self.stacks.look = now.wrapping_add(LOOK);
         }
-        self.select();
+        self.select_allowed();
         let next = self.current.head;
         let decision = if next == t { decision } else { self.instead(t, decision, now) };
         self.offer(stacks, next, now);
@@ -195,7 +196,8 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// [`timer`](Self::timer) after `serve`.
     pub fn timer_to_serve(&mut self, now: u64) -> Option<u64> {
-        self.timer_before(if self.stacks.anybody() { self.stacks.look } else { NEVER }, now)
+        let look = if self.stacks.anybody() { self.stacks.look } else { NEVER };
+        self.timer_before(look.min(self.share_ends(now)), now)
     }
 
     /// The current thread runs instead of `t`, which was about to, or to go on.

@@ -22,6 +22,8 @@ pub enum ThreadState {
     Waiting(u16),
     /// For a stack of this domain.
     Stack(u16),
+    /// Its home has used up its share.
+    Held,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +214,7 @@ impl<const EDF: bool> Scheduler<EDF> {
                 self.unqueue_for_stack(domain, t);
                 self.queue_for_stack(domain, t);
             }
-            Place::Sleeping | Place::Exited | Place::Free => {}
+            Place::Sleeping | Place::Held | Place::Exited | Place::Free => {}
         }
     }
 
@@ -226,6 +228,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         let level = self.level[me as usize];
         self.wake(now);
         self.abandon_stacks(stacks, asid);
+        self.end_share(asid);
         for t in 0..=u8::MAX {
             let (at_home, called) = (self.records[t as usize].home == asid, self.caller[t as usize] == asid);
             if !at_home && !called {
@@ -289,6 +292,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             Place::Waiting(sem) => ThreadState::Waiting(sem as u16),
             Place::Stack(domain) => ThreadState::Stack(domain.into()),
             Place::Sleeping => ThreadState::Sleeping,
+            Place::Held => ThreadState::Held,
             Place::Exited => ThreadState::Exited,
             Place::Free => ThreadState::Free,
         };

@@ -51,6 +51,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("shell.errors", errors_say_what_is_wrong),
     SystemTest::new("fault.report", a_fault_is_reported_and_contained),
     SystemTest::new("stack.queue", stacks_come_in_turn),
+    SystemTest::new("cpu.share", a_share_of_the_processor_holds),
     SystemTest::new("vm.alone", the_vm_manager_serves_a_component_directly),
     SystemTest::slow("capability.model", a_million_steps_agree_with_the_model),
     SystemTest::new("interpose.tools", interpose::the_tools_show_and_change_calls),
@@ -194,6 +195,20 @@ fn errors_say_what_is_wrong(context: &mut Context) -> Result<()> {
             reply.output
         );
     }
+    Ok(())
+}
+
+/// A program that never pauses gets what it may, though nobody else wants to run.
+fn a_share_of_the_processor_holds(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    for (percent, most) in [(20, 25), (60, 65)] {
+        let printed = output(&mut guest, &format!("share {percent} hog"))?;
+        let ran = printed.split_whitespace().rev().nth(1).and_then(|n| n.parse::<u32>().ok());
+        ensure!(ran.is_some_and(|ran| (1..=most).contains(&ran)), "share {percent}: {printed:?}");
+    }
+    // Nobody may set another's, or its own.
+    let reply = guest.run_line("share 101 hog", LIMIT)?;
+    ensure!(reply.status == 2, "{:?}", reply.output);
     Ok(())
 }
 

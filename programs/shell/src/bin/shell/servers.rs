@@ -162,6 +162,7 @@ pub fn threads() -> Result<Vec<Thread>, Failure> {
             3 => "asleep",
             4 => "waiting",
             6 => "queued",
+            7 => "held",
             _ => "exited",
         };
         let (priority, home) = (who as u8, (who >> 8) as u16);
