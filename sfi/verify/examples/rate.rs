@@ -1,4 +1,5 @@
 //! How fast the verifier is: `rate MODULE...` judges each module again and again, and prints MB of text a second.
+//! `RATE_ROUNDS=n` judges it n times only: under callgrind, the difference of two counts is what one verdict takes.
 
 use pebble_sfi_verify::{Level, Module, Summary, scratch_words, site, verify};
 use std::time::Instant;
@@ -56,7 +57,8 @@ fn main() {
         };
         let mut scratch = vec![0; scratch_words(module.text.len())];
         let mut best: Option<(f64, Summary)> = None;
-        for _ in 0..(64 << 20) / module.text.len().max(1) + 8 {
+        let rounds = std::env::var("RATE_ROUNDS").ok().and_then(|n| n.parse().ok());
+        for _ in 0..rounds.unwrap_or((64 << 20) / module.text.len().max(1) + 8) {
             let begin = Instant::now();
             match verify(&module, &mut scratch) {
                 Ok(summary) => {
@@ -72,6 +74,9 @@ fn main() {
         if let Some((time, summary)) = best {
             let rate = module.text.len() as f64 / 1e6 / time;
             println!("{path}: {} bytes, {rate:.0} MB/s, {summary:?}", module.text.len());
+            if rounds.is_some() {
+                continue; // for those who count instructions
+            }
             let begin = Instant::now();
             let sites = (module.text_at..module.text_at + module.text.len() as u32)
                 .filter(|at| site(&module, &scratch, *at).is_some())

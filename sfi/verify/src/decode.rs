@@ -410,19 +410,20 @@ fn legacy_rules(insn: &Insn, rex: u8, one: bool) -> Result<(), Rule> {
     // a 16-bit branch would leave the segment on some processors; REX says nothing there but for push and pop
     if attr & D64 != 0 {
         let rex_ok = if attr & OPREG != 0 { rex & !0x41 == 0 } else { rex == 0 };
-        if prefix != 0 || !rex_ok {
+        let jecxz = insn.op == 0xe3 && one && prefix == P_67;
+        if prefix != 0 && !jecxz || !rex_ok {
             return Err(Rule::Prefix);
         }
     }
     Ok(())
 }
 
-/// Lock, gs and the 32-bit address size belong to a memory operand.
+/// Lock, gs and the 32-bit address size belong to a memory operand; the last also to `jecxz`, the only branch with a prefix.
 fn memory_prefix_rules(insn: &Insn) -> Result<(), Rule> {
     let p = insn.prefix;
     let lock = p & P_LOCK == 0 || insn.mem && insn.attr & (LOCK | ST) == LOCK | ST;
     let gs = p & P_GS == 0 || insn.mem && insn.attr & (LD | ST) != 0;
-    let short = p & P_67 == 0 || p & P_GS != 0 && insn.base != RIP;
+    let short = p & P_67 == 0 || p & P_GS != 0 && insn.base != RIP || insn.class == class::BRANCH;
     if lock && gs && short { Ok(()) } else { Err(Rule::Prefix) }
 }
 

@@ -135,7 +135,7 @@ const ROWS: &[Row] = &[
     (ONE, N, 0x8b, 0x8b, RRM | OPS | c(class::MOVE)),
     (ONE, N, 0x8d, 0x8d, M | GREG | WREG | NOREG | OPS | c(class::LEA)), (ONE, N, 0x90, 0x90, OPS | c(class::NOP)),
     (ONE, N, 0x91, 0x97, OPREG | GRM | WRM | WAX | OPS | NOZX), (ONE, N, 0x98, 0x98, WAX | OPS),
-    (ONE, N, 0x99, 0x99, WDX | OPS), (ONE, N, 0x9b, 0x9b, c(class::X87)), (ONE, N, 0xa4, 0xa4, BB | c(class::STRING)),
+    (ONE, N, 0x99, 0x99, WDX | OPS), (ONE, N, 0x9b, 0x9b, c(class::X87)), (ONE, N, 0x9e, 0x9e, D64), (ONE, N, 0x9f, 0x9f, WAX | NOZX | D64), (ONE, N, 0xa4, 0xa4, BB | c(class::STRING)),
     (ONE, N, 0xa5, 0xa5, OPS | c(class::STRING)), (ONE, N, 0xa6, 0xa6, BB | c(class::STRING)),
     (ONE, N, 0xa7, 0xa7, OPS | c(class::STRING)), (ONE, N, 0xa8, 0xa8, IMM8 | BB), (ONE, N, 0xa9, 0xa9, IMMZ | OPS),
     (ONE, N, 0xaa, 0xaa, BB | c(class::STRING)), (ONE, N, 0xab, 0xab, OPS | c(class::STRING)),
@@ -152,7 +152,8 @@ const ROWS: &[Row] = &[
     (ONE, N, 0xd2, 0xd2, M | LD | ST | GRM | WRM | BB | ext(0xbf)),
     (ONE, N, 0xd3, 0xd3, M | LD | ST | GRM | WRM | OPS | ext(0xbf)),
     // x87: the operands of 0xd8..=0xdf are found by `x87`
-    (ONE, N, 0xd8, 0xdf, M | c(class::X87)), (ONE, N, 0xe8, 0xe8, IMMZ | D64 | c(class::CALL)),
+    (ONE, N, 0xd8, 0xdf, M | c(class::X87)), (ONE, N, 0xe3, 0xe3, IMM8 | D64 | c(class::BRANCH)),
+    (ONE, N, 0xe8, 0xe8, IMMZ | D64 | c(class::CALL)),
     (ONE, N, 0xe9, 0xe9, IMMZ | D64 | c(class::JUMP)), (ONE, N, 0xeb, 0xeb, IMM8 | D64 | c(class::JUMP)),
     (ONE, N, 0xf5, 0xf5, 0), (ONE, N, 0xf8, 0xf9, 0),
     // group 3: `test` has an immediate, `not` and `neg` write their operand, the rest ax and dx

@@ -362,6 +362,11 @@ impl<'a> Machine<'a> {
                     other => Err(format!("returns to {other:?}")),
                 };
             }
+            Jecxz | Jrcxz => {
+                let zero = self.read(if insn.mnemonic() == Jecxz { Register::ECX } else { Register::RCX }) == 0;
+                self.rip = if zero { target } else { next };
+                return Ok(None);
+            }
             _ if insn.is_jcc_short_or_near() => {
                 self.rip = if self.rng.next() >> 40 & 1 == 0 { target } else { next };
                 return Ok(None);

@@ -95,3 +95,11 @@ main:
     movq %xmm0, %rcx
     shldl %cl, %eax, %ecx
     ud2
+    lahf
+    sahf
+    jecxz main
+    jrcxz main
+    .byte 0x67, 0xe3, 0x02
+    .byte 0xe3, 0x02
+    bswapq %rcx
+    notl %ecx
