@@ -31,10 +31,72 @@ fn every_shorter_file_is_refused_with_its_byte() {
     assert_eq!(error.as_deref(), Some("not a module: byte 0x0: the file is too short"));
 }
 
+/// Offsets, sizes and counts that are far too large, equal, or lead back to where they stand.
+const FAR: [u64; 8] = [!0, !7, 1 << 63, 1 << 32, 0xffff_ffff, 0xffff, 0, 64];
+
+/// A file that was never a module: noise, noise behind a good header, or tables that are huge or contain themselves.
+fn senseless(module: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut file = module.to_vec();
+    let word = |at: usize| u64::from_le_bytes(module[at..at + 8].try_into().expect("eight bytes")) as usize;
+    let (programs, sections) = (word(32), word(40));
+    let kind = random.below(4);
+    match kind {
+        0 => file.truncate(random.below(4096)),
+        1 => {}
+        // a table's place: far away, in the header, in itself, in the other table
+        2 => {
+            let to =
+                [FAR[random.below(8)], programs as u64, sections as u64, random.below(module.len()) as u64];
+            let at = [32, 40, sections + 64 * random.below(12) + 24][random.below(3)];
+            file[at..at + 8].copy_from_slice(&to[random.below(4)].to_le_bytes());
+        }
+        // any field of any header: its own place, or what no file has
+        _ => {
+            let header = if random.below(2) == 0 {
+                programs + 56 * random.below(4)
+            } else {
+                sections + 64 * random.below(12)
+            };
+            let at = (header + 4 * random.below(16)).min(module.len() - 8);
+            let to = if random.below(2) == 0 { at as u64 } else { FAR[random.below(8)] };
+            let bytes = if random.below(2) == 0 { 4 } else { 8 };
+            file[at..at + bytes].copy_from_slice(&to.to_le_bytes()[..bytes]);
+        }
+    }
+    if kind < 2 {
+        let from = (random.below(3) * 32).min(file.len());
+        file[from..].fill_with(|| random.below(256) as u8);
+    }
+    file
+}
+
+/// As many cases as the changed files, and the same word for the whole of it.
+#[test]
+fn senseless_files_are_refused_with_byte_and_reason() {
+    let files = [common::build("basic", 1), common::build("jumps", 2)];
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut refused = 0;
+    for case in 0..cases() {
+        let file = senseless(&files[case % 2], &mut random);
+        if let Err(error) = Image::parse(&file) {
+            refused += 1;
+            assert!(
+                !error.reason.is_empty() && error.to_string().contains(&format!("{:#x}", error.offset)),
+                "{error}"
+            );
+        }
+    }
+    assert!(refused * 2 > cases(), "{refused}");
+}
+
 /// The whole of it takes `PEBBLE_FUZZ=1000000`.
+fn cases() -> usize {
+    std::env::var("PEBBLE_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(50_000)
+}
+
 #[test]
 fn changed_files_never_panic() {
-    let cases = std::env::var("PEBBLE_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(50_000);
+    let cases = cases();
     let files = [common::build("basic", 1), common::build("jumps", 2)];
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let (mut accepted, mut refused) = (0, 0);

@@ -363,7 +363,8 @@ impl<'a> Machine<'a> {
                 };
             }
             Jecxz | Jrcxz => {
-                let zero = self.read(if insn.mnemonic() == Jecxz { Register::ECX } else { Register::RCX }) == 0;
+                let zero =
+                    self.read(if insn.mnemonic() == Jecxz { Register::ECX } else { Register::RCX }) == 0;
                 self.rip = if zero { target } else { next };
                 return Ok(None);
             }
