@@ -97,8 +97,8 @@ main:
     ud2
     lahf
     sahf
-    jecxz main
-    jrcxz main
+1:  jecxz 1b
+2:  jrcxz 2b
     .byte 0x67, 0xe3, 0x02
     .byte 0xe3, 0x02
     bswapq %rcx

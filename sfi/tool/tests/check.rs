@@ -1,0 +1,60 @@
+//! Level `check`: a module is accepted, and the instruction that leaves the segment is named with file and line.
+
+use pebble_sfi_runtime::{CallError, Imports, Instance, Module};
+use std::path::Path;
+use std::process::Command;
+
+/// The flags are dead where `store` writes, and live where `between` does: both forms of the comparison.
+const SOURCE: &str = r#"#include <pebble_plugin.h>
+PBL_EXPORT(store, "smi");
+PBL_EXPORT(between, "smii");
+long values[4];
+void store(long *to) {
+    long *p = to ? to : values;
+    *p = 7;
+}
+long between(long *to, long limit) {
+    long below;
+    __asm__ volatile("cmpq %3, %2\n\t"
+                     "movq %2, (%1)\n\t"
+                     "setl %b0" : "=&q"(below) : "r"(to), "r"(3L), "r"(limit) : "cc", "memory");
+    return below & 1;
+}
+"#;
+
+#[test]
+fn the_offending_instruction_is_named() {
+    let source = std::env::temp_dir().join(format!("pebble-sfi-check-{}.c", std::process::id()));
+    std::fs::write(&source, SOURCE).expect("the source");
+    let out = source.with_extension("pbl");
+    let status = Command::new(env!("CARGO_BIN_EXE_pebble-sfi"))
+        .args(["cc", "-g", "-O1", "-nostdlib", "-fpbl-level=check", "-isystem"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../libc/include"))
+        .arg(&source)
+        .arg("-o")
+        .arg(&out)
+        .status()
+        .expect("pebble-sfi");
+    assert!(status.success());
+    let module =
+        Module::load("check", std::fs::read(&out).expect("the module")).unwrap_or_else(|e| panic!("{e}"));
+    let linked = Imports::new().link(&module).expect("linked");
+    let instance = Instance::new(&linked).expect("an instance");
+    let mut outside = 0u64;
+    let to = &raw mut outside as u64;
+    instance.portal("store", "smi").unwrap().call(&[0]).expect("an own address");
+    for (name, spec, arguments, line) in
+        [("store", "smi", &[to][..], 7), ("between", "smii", &[to, 5][..], 11)]
+    {
+        match instance.portal(name, spec).unwrap().call(arguments) {
+            Err(CallError::Fault(fault)) => {
+                let place = format!("{}:{line}", source.file_name().unwrap().to_string_lossy());
+                assert!(fault.to_string().contains(&place), "{fault}, not at {place}");
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+        instance.reset().expect("reset");
+    }
+    assert_eq!(outside, 0);
+    let _ = (std::fs::remove_file(source), std::fs::remove_file(out));
+}
