@@ -63,9 +63,7 @@ impl Insn {
         let plain = self.mem && self.prefix & (P_GS | P_67) == 0 && self.index == NONE;
         (plain && self.base < NONE && !self.has(VSIB)).then_some(self.base)
     }
-}
 
-impl Insn {
     /// The general registers that it writes, but for push, pop and string instructions.
     #[inline(always)]
     pub fn written(&self) -> u16 {
@@ -264,57 +262,34 @@ fn decode_window(w: &Window, insn: &mut Insn) -> Result<(), Rule> {
     Ok(())
 }
 
-/// Length and attributes alone, for the first pass, with few branches. For what `decode` accepts the length is the same; the second
-/// pass notices where it is not.
+/// Length and attributes alone, for the first pass: usual encodings (no prefix but REX, or gs with the 32-bit address size) with few
+/// branches, all others by `decode`. For what `decode` accepts the length is the same; the second pass notices where it is not.
 #[inline(always)]
 pub fn skim(text: &[u8], at: usize) -> (usize, Attr) {
-    let Some(w) = text.get(at..).and_then(|rest| rest.first_chunk::<WINDOW>()) else {
-        let mut insn = Insn::default();
-        return match decode_into(text, at, &mut insn) {
-            Ok(()) => (insn.len as usize, insn.attr),
-            Err(_) => (0, 0),
-        };
-    };
-    let (mut p, mut next, mut prefix) = (0, byte(w, 0), 0);
-    while PREFIX[next as usize] != 0 && p < 15 {
-        prefix |= PREFIX[next as usize];
-        p += 1;
-        next = byte(w, p);
+    let Some(w) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) else { return skim_any(text, at) };
+    let mut bytes = u64::from_le_bytes(*w);
+    let short = bytes as u16 == 0x6765;
+    bytes = if short { bytes >> 16 } else { bytes };
+    let (rex, wide) = (bytes as u8 & 0xf0 == 0x40, bytes as u8 & 0xf8 == 0x48);
+    bytes = if rex { bytes >> 8 } else { bytes };
+    let two = bytes as u8 == 0x0f;
+    bytes = if two { bytes >> 8 } else { bytes };
+    let rows = if two { &TABLE.rest[0][0] } else { &TABLE.one };
+    let attr = rows[bytes as u8 as usize];
+    let kind = attr & IMM_MASK;
+    if attr == 0 || class_of(attr) == class::UNARY || kind == IMMV && wide {
+        return skim_any(text, at);
     }
-    let is_rex = next & 0xf0 == 0x40;
-    let mut wide = is_rex && next & 8 != 0;
-    p += is_rex as usize;
-    next = byte(w, p);
-    p += 1;
-    let mut attr = TABLE.one[next as usize];
-    if next == 0x0f {
-        let second = byte(w, p);
-        let (space, skip) = match second {
-            0x38 => (1, 1),
-            0x3a => (2, 1),
-            _ => (0, 0),
-        };
-        p += skip;
-        let pp = if prefix & (P_F3 | P_F2) == 0 { prefix & P_66 } else { 2 + (prefix >> 4 & 1) } as usize;
-        attr = TABLE.rest[space][pp][byte(w, p) as usize];
-        p += 1;
-    } else if next & 0xfe == 0xc4 {
-        let long = (next == 0xc4) as usize;
-        let map = if long != 0 { byte(w, p) & 3 } else { 1 };
-        let last = byte(w, p + long);
-        wide = long != 0 && last & 0x80 != 0;
-        p += 2 + long;
-        attr = TABLE.rest[2 + map as usize][(last & 3) as usize][byte(w, p - 1) as usize];
-    }
-    let modrm = byte(w, p);
-    let has_modrm = attr & MODRM != 0;
-    let far = modrm & 0xc7 == 4 && byte(w, p + 1) & 7 == 5;
-    p += if has_modrm { OPERAND_BYTES[modrm as usize] as usize + 4 * far as usize } else { 0 };
-    let test = has_modrm && class_of(attr) == class::UNARY && modrm & 0x38 == 0;
-    let kind = if test { if attr & BYTE_RM != 0 { IMM8 } else { IMMZ } } else { attr & IMM_MASK };
-    let short = attr & OPS != 0 && prefix & P_66 != 0;
-    p += IMM_BYTES[(kind >> 1) as usize & 3][if wide { 2 } else { short as usize }] as usize;
-    (p, attr)
+    let far = bytes >> 8 & 0x07c7 == 0x0504; // SIB without a base: 4 bytes more than ModRM says
+    let operands = OPERAND_BYTES[(bytes >> 8) as u8 as usize] as usize + 4 * far as usize;
+    let opcode = 1 + 2 * short as usize + rex as usize + two as usize;
+    let immediate = IMM_BYTES[(kind >> 1) as usize & 3][0] as usize;
+    (opcode + if attr & MODRM != 0 { operands } else { 0 } + immediate, attr)
+}
+
+#[inline(never)]
+fn skim_any(text: &[u8], at: usize) -> (usize, Attr) {
+    decode(text, at).map_or((0, 0), |insn| (insn.len as usize, insn.attr))
 }
 
 /// Bytes of an immediate by kind, for 32, 16 and 64 bits.
