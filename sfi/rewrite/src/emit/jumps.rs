@@ -11,6 +11,9 @@ use crate::tables::Jump;
 /// The bits of a function's address that are kept: they lead to a slot, or to where nothing is executable.
 const MASK: &str = "$__pbl_ftab_mask";
 
+/// Registers for a jump through a table, best first.
+const DEAD: [u8; 14] = [11, 10, 9, 8, 7, 6, 1, 2, 0, 3, 12, 13, 14, 15];
+
 impl Emitter<'_> {
     /// Calls and jumps that are not through tables.
     pub(super) fn transfer(&self, insn: &Insn, scope: &mut Scope) -> Result<(), Kind> {
@@ -73,6 +76,15 @@ impl Emitter<'_> {
         scope.lines.push(text);
     }
 
+    /// The address that an entry leads to, in place of its number: (register for the table, register of the number).
+    fn table_entry(&self, table: &str, entries: usize, (y, number): (u8, u8), scope: &mut Scope) {
+        let (y, wide, narrow) = (operand::r64(y), operand::r64(number), operand::r32(number));
+        scope.line(format!("andl\t${}, {narrow}", entries - 1));
+        scope.line(format!("leaq\t{table}(%rip), {y}"));
+        scope.line(format!("movslq\t({y},{wide},4), {wide}"));
+        scope.line(format!("addq\t{y}, {wide}"));
+    }
+
     /// Jumps through tables.
     pub(super) fn table_jump(
         &self,
@@ -82,42 +94,43 @@ impl Emitter<'_> {
         scope: &mut Scope,
     ) -> Result<(), Kind> {
         let Some(Operand::Star(o)) = insn.args.first() else { return Err(Kind::JumpTable(insn.to_string())) };
-        let number = match (jump, &**o) {
-            (Jump::Switch { .. }, Operand::Gpr(g)) => g.num,
-            (Jump::Labels { index, .. }, _) if self.live.regs[i] & 1 << index == 0 => *index,
-            _ => scope.scratch(),
+        // Nothing comes after the jump but what its targets want: also the registers of its operand are free.
+        let wanted = self.live.regs[i] | self.bases.kept.get(&i).copied().unwrap_or(0);
+        let dead = |taken: u16| DEAD.into_iter().find(|r| (wanted | taken) & 1 << r == 0);
+        let full = || Kind::Unsupported {
+            what: insn.to_string(),
+            hint: "all registers are live at this jump; compile the function with fewer variables live, or without computed goto",
+        };
+        let number = match jump {
+            Jump::Switch { .. } => o.gpr().map(|g| g.num).ok_or_else(|| Kind::JumpTable(insn.to_string()))?,
+            Jump::Labels { index, .. } if wanted & 1 << index == 0 => *index,
+            Jump::Labels { index, .. } => dead(1 << index).ok_or_else(full)?,
+            Jump::Computed => dead(0).ok_or_else(full)?,
         };
         let (wide, narrow) = (operand::r64(number), operand::r32(number));
-        match jump {
+        let other = dead(1 << number);
+        let entries = match jump {
             Jump::Switch { table, base } => {
                 // Without a free register, the compiler's own: it holds the same address.
-                let y = operand::r64(scope.free().unwrap_or(*base));
+                let y = other.unwrap_or(*base);
                 let entries = self.tables.relative[table].len().next_power_of_two();
-                scope.line(format!("andl\t${}, {narrow}", entries - 1));
-                scope.line(format!("leaq\t{table}(%rip), {y}"));
-                scope.line(format!("movslq\t({y},{wide},4), {wide}"));
-                scope.line(format!("addq\t{y}, {wide}"));
+                self.table_entry(table, entries, (y, number), scope);
+                None
             }
             Jump::Labels { table, index, base } => {
+                let labels = &self.tables.absolute[table];
                 let same = self.converted.contains(table);
-                let y = if same { scope.free().unwrap_or(*base) } else { scope.scratch() };
-                let y = operand::r64(y);
-                let entries = self.tables.absolute[table].len().next_power_of_two();
-                let name = if same { table.clone() } else { format!(".Lpbl_jt{i}") };
+                let y = other.or(same.then_some(*base)).ok_or_else(full)?;
                 if number != *index {
                     scope.line(format!("movl\t{}, {narrow}", operand::r32(*index)));
                 }
-                scope.line(format!("andl\t${}, {narrow}", entries - 1));
-                scope.line(format!("leaq\t{name}(%rip), {y}"));
-                scope.line(format!("movslq\t({y},{wide},4), {wide}"));
-                scope.line(format!("addq\t{y}, {wide}"));
-                if !same {
-                    let labels = &self.tables.absolute[table];
-                    self.table_beside(&name, labels, scope);
-                }
+                let name = if same { table.clone() } else { format!(".Lpbl_jt{i}") };
+                self.table_entry(&name, labels.len().next_power_of_two(), (y, number), scope);
+                (!same).then_some((name, labels))
             }
             Jump::Computed => {
                 match &**o {
+                    Operand::Gpr(g) if g.num == number => {}
                     Operand::Gpr(g) => scope.line(format!("movl\t{}, {narrow}", operand::r32(g.num))),
                     Operand::Mem(m) => {
                         let (m, region) = scope.translate(m, insn)?;
@@ -126,18 +139,19 @@ impl Emitter<'_> {
                     }
                     _ => return Err(Kind::JumpTable(insn.to_string())),
                 }
+                if !scope.borrowed.is_empty() {
+                    return Err(full());
+                }
                 let (name, labels) = &self.label_tables[&self.layout.owner[i]];
-                let y = operand::r64(scope.scratch());
+                let y = operand::r64(other.ok_or_else(full)?);
                 scope.line(format!("andl\t${}, {narrow}", 8 * labels.len().next_power_of_two() - 8));
                 scope.line(format!("leaq\t{name}(%rip), {y}"));
                 scope.line(format!("addq\t{y}, {wide}"));
+                None
             }
-        }
-        if !scope.borrowed.is_empty() {
-            return Err(Kind::Unsupported {
-                what: insn.to_string(),
-                hint: "no register is free at this jump",
-            });
+        };
+        if let Some((name, labels)) = entries {
+            self.table_beside(&name, labels, scope);
         }
         scope.line(format!("jmp\t*{wide}"));
         Ok(())
