@@ -12,9 +12,9 @@ use crate::compile::{self, Compiler};
 use crate::manifest::{self, Program};
 use crate::measure::{self, Subject};
 use crate::place::Place;
-use crate::row::Row;
 use crate::side::{self, Built, Side};
 use crate::{count, crossing, figure, real, report, size, source, table};
+use pebble_rows::Row;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -57,11 +57,11 @@ struct Measure {
     /// Write the rows as JSON to this file; `-`: to standard output, and the tables to standard error
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
-    /// Where to write the figures
-    #[arg(long, value_name = "DIRECTORY", default_value = "target/sfi/figures")]
+    /// Where to write the figures, and the tables
+    #[arg(long, value_name = "DIRECTORY", default_value = "target/bench/sfi")]
     svg: PathBuf,
-    /// Measure only these programs
-    #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
+    /// Measure only these: programs, `calls` (crossings and instances), `verify` (the verifier's speed), or rows by their ids
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     only: Vec<String>,
     /// Measure only these sides, and native
     #[arg(long, value_name = "SIDE", value_delimiter = ',')]
@@ -72,9 +72,35 @@ struct Measure {
     /// Leave out the count of instructions
     #[arg(long)]
     no_count: bool,
-    /// Leave out calls, verification and instances
-    #[arg(long)]
-    no_calls: bool,
+}
+
+/// What `--only` leaves.
+struct Wanted {
+    programs: Vec<Program>,
+    calls: bool,
+    verify: bool,
+}
+
+const CALLS: [&str; 3] = ["calls", "sfi.call", "sfi.instance"];
+const VERIFY: [&str; 2] = ["verify", "sfi.verify"];
+
+impl Wanted {
+    fn new(place: &Place, only: &[String]) -> Result<Wanted> {
+        if only.is_empty() {
+            return Ok(Wanted { programs: manifest::load(&place.root, &[])?, calls: true, verify: true });
+        }
+        let begins = |word: &str, names: &[&str]| names.iter().any(|name| word.starts_with(name));
+        let (calls, rest): (Vec<&String>, Vec<&String>) = only.iter().partition(|w| begins(w, &CALLS));
+        let (verify, rest): (Vec<&String>, Vec<&String>) = rest.into_iter().partition(|w| begins(w, &VERIFY));
+        // A program's row ends with its name.
+        let name = |word: &String| match word.starts_with("sfi.") {
+            true => word.rsplit('.').next().unwrap_or_default().to_string(),
+            false => word.clone(),
+        };
+        let names: Vec<String> = rest.into_iter().map(name).collect();
+        let programs = if names.is_empty() { Vec::new() } else { manifest::load(&place.root, &names)? };
+        Ok(Wanted { programs, calls: !calls.is_empty(), verify: !verify.is_empty() })
+    }
 }
 
 /// Everything that `--json` tells.
@@ -165,7 +191,11 @@ fn measure_all(place: &Place, options: &Measure) -> Result<()> {
         |side: &Side| *side == Side::Native || options.sides.is_empty() || options.sides.contains(side);
     let sides: Vec<Side> = side::ALL.into_iter().filter(wanted).collect();
     let mut missing = Vec::new();
-    let subjects = build_all(place, &manifest::load(&place.root, &options.only)?, &sides, &mut missing)?;
+    let wanted = Wanted::new(place, &options.only)?;
+    let subjects = match wanted.programs.is_empty() {
+        true => Vec::new(),
+        false => build_all(place, &wanted.programs, &sides, &mut missing)?,
+    };
     let all = measure::measure(&subjects, options.repeat, |n| {
         note(&format!("repetition {n} of {}", options.repeat))
     })?;
@@ -174,6 +204,9 @@ fn measure_all(place: &Place, options: &Measure) -> Result<()> {
         let confined = || subject.sides.iter().filter(|b| b.side == Side::Native || b.side.confined());
         let code = confined().map(|b| Ok((b.side, size::objects(&b.code)?))).collect::<Result<_>>()?;
         let mut instructions = Vec::new();
+        if !options.no_count {
+            note(&format!("counting instructions of {}", subject.program.name));
+        }
         for built in confined().filter(|_| !options.no_count) {
             match count::count(built) {
                 Ok(n) => instructions.push((built.side, n)),
@@ -185,21 +218,32 @@ fn measure_all(place: &Place, options: &Measure) -> Result<()> {
         results.push(report::Result { program: subject.program, times, code, instructions });
     }
     let mut rows = report::rows(&results);
-    let mut text = table::overheads(&results, options.repeat);
-    if !options.no_calls {
-        let (calls, reasons) = crossing::measure(place);
+    let mut text = String::new();
+    if !results.is_empty() {
+        text += &table::overheads(&results, options.repeat);
+    }
+    if wanted.calls {
+        note("measuring calls");
+        let (calls, reasons) = crossing::calls(place);
         missing.extend(reasons);
-        if !calls.is_empty() {
-            text += &format!("\n{}", table::crossings(&calls));
-        }
         rows.extend(calls);
     }
+    if wanted.verify {
+        note("measuring the verifier");
+        let (verification, reasons) = crossing::verification(place);
+        missing.extend(reasons);
+        rows.extend(verification);
+    }
+    text += &table::crossings(&rows);
+    text += &table::break_even(&rows);
     for reason in missing {
         text += &format!("not measured: {reason}\n");
     }
-    let figures = figure::write(&options.svg, &results, &rows)?;
+    let mut files = figure::write(&options.svg, &results, &rows)?;
+    fs::write(options.svg.join("tables.txt"), &text)?;
+    files.push("tables.txt".into());
     tell(place, options, &text, rows)?;
-    note(&format!("{}: {}", place.shown(&options.svg), figures.join(", ")));
+    note(&format!("{}: {}", place.shown(&options.svg), files.join(", ")));
     Ok(())
 }
 

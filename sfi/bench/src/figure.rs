@@ -11,8 +11,8 @@ use plotters::prelude::*;
 
 use crate::paper;
 use crate::report;
-use crate::row::{Row, median, percent};
 use crate::side::Side;
+use pebble_rows::{Row, median, percent};
 
 const OURS: RGBColor = RGBColor(38, 98, 168);
 const THEIRS: RGBColor = RGBColor(205, 140, 60);
@@ -33,7 +33,21 @@ pub fn write(directory: &Path, results: &[report::Result], rows: &[Row]) -> Resu
         written.push(name.to_string());
         Ok(())
     };
-    draw("table1.svg", &|path| bars(path, results))?;
+    if !results.is_empty() {
+        draw("table1.svg", &|path| bars(path, results))?;
+    }
+    let crossings = [
+        ("no registers saved", "sfi.call.sm"),
+        ("integer registers saved", "sfi.call.np"),
+        ("floating point too", "sfi.call.fp"),
+        ("C call", "sfi.call.c"),
+        ("pipe", "sfi.call.pipe"),
+    ];
+    if of("sfi.call.sm").is_some() {
+        draw("table2.svg", &|path| {
+            costs(path, &crossings.map(|(name, id)| (name, of(id).map(|ns| ns / 1000.0))))
+        })?;
+    }
     draw("figure5.svg", &|path| break_even(path, "everything is confined", 1.0, overhead, &|tc| 1.0 - tc))?;
     draw("figure6.svg", &|path| {
         break_even(path, "half of all time in confined code", 0.5, overhead, &|_| 0.5)
@@ -135,9 +149,45 @@ impl Opaque for RGBAColor {
     }
 }
 
-/// Table 1 as bars: each program on every side.
+/// Table 2 as bars on a logarithmic scale, in microseconds.
+fn costs(path: &Path, ours: &[(&str, Option<f64>); 5]) -> Draw {
+    const ROW: i32 = 46;
+    const LEFT: i32 = 170;
+    // From a nanosecond to a millisecond.
+    let length = |us: f64| ((us * 1000.0).max(1.0).log10() / 6.0 * 480.0) as i32 + 1;
+    let area = SVGBackend::new(path, (760, (50 + ROW * ours.len() as i32) as u32)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let font = ("sans-serif", 12).into_font();
+    let alpha = RGBColor(225, 190, 140);
+    for (i, (name, colour)) in
+        [("ours", OURS), ("1993: DEC-MIPS", THEIRS), ("DEC-ALPHA", alpha)].into_iter().enumerate()
+    {
+        let x = LEFT + i as i32 * 140;
+        area.draw(&Rectangle::new([(x, 10), (x + 12, 22)], colour.filled()))?;
+        area.draw(&Text::new(name, (x + 18, 10), font.clone()))?;
+    }
+    for (i, (name, own)) in ours.iter().enumerate() {
+        let y = 36 + ROW * i as i32;
+        area.draw(&Text::new(name.to_string(), (10, y + 12), font.clone()))?;
+        let bars =
+            [(*own, OURS), (Some(paper::MIPS_CROSSING[i]), THEIRS), (Some(paper::ALPHA_CROSSING[i]), alpha)];
+        for (j, (us, colour)) in bars.into_iter().enumerate() {
+            let (Some(us), y) = (us, y + 13 * j as i32) else { continue };
+            area.draw(&Rectangle::new([(LEFT, y), (LEFT + length(us), y + 11)], colour.filled()))?;
+            area.draw(&Text::new(
+                format!("{us:.4} us"),
+                (LEFT + length(us) + 4, y),
+                ("sans-serif", 10).into_font(),
+            ))?;
+        }
+    }
+    area.present()?;
+    Ok(())
+}
+
+/// Table 1 as bars: each program on every side, and the paper's program that it is like.
 fn bars(path: &Path, results: &[report::Result]) -> Draw {
-    const ROW: i32 = 40;
+    const ROW: i32 = 60;
     const LEFT: i32 = 100;
     const SIDES: [(Side, RGBColor); 4] = [
         (Side::Write, OURS),
@@ -150,10 +200,24 @@ fn bars(path: &Path, results: &[report::Result]) -> Draw {
     area.fill(&WHITE)?;
     let font = ("sans-serif", 12).into_font();
     for (i, (side, colour)) in SIDES.iter().enumerate() {
-        let x = LEFT + i as i32 * 120;
+        let x = LEFT + i as i32 * 100;
         area.draw(&Rectangle::new([(x, 10), (x + 12, 22)], colour.filled()))?;
         area.draw(&Text::new(side.name(), (x + 18, 10), font.clone()))?;
     }
+    let papers = [(0, THEIRS, "1993: write"), (1, RGBColor(225, 190, 140), "1993: full")];
+    for (i, colour, name) in papers {
+        let x = LEFT + (SIDES.len() as i32 + i) * 100;
+        area.draw(&Rectangle::new([(x, 10), (x + 12, 22)], colour.filled()))?;
+        area.draw(&Text::new(name, (x + 18, 10), font.clone()))?;
+    }
+    let bar = |from: (i32, i32), value: f64, colour: RGBColor| -> Draw {
+        let (x, y) = from;
+        let width = (value.clamp(-20.0, 110.0) * 5.0) as i32;
+        let (from, to) = (x + width.min(0), x + width.max(1));
+        area.draw(&Rectangle::new([(from, y), (to, y + 7)], colour.filled()))?;
+        area.draw(&Text::new(format!("{value:+.1}"), (to + 4, y - 2), ("sans-serif", 9).into_font()))?;
+        Ok(())
+    };
     for (i, result) in results.iter().enumerate() {
         let y = 40 + ROW * i as i32;
         area.draw(&Text::new(result.program.name.clone(), (10, y + 10), font.clone()))?;
@@ -162,11 +226,12 @@ fn bars(path: &Path, results: &[report::Result]) -> Draw {
             if ratios.is_empty() {
                 continue;
             }
-            let value = percent(median(&ratios));
-            let (y, width) = (y + 8 * j as i32, (value.clamp(-20.0, 110.0) * 5.0) as i32);
-            let (from, to) = (LEFT + width.min(0), LEFT + width.max(1));
-            area.draw(&Rectangle::new([(from, y), (to, y + 7)], colour.filled()))?;
-            area.draw(&Text::new(format!("{value:+.1}"), (to + 4, y - 2), ("sans-serif", 9).into_font()))?;
+            bar((LEFT, y + 8 * j as i32), percent(median(&ratios)), *colour)?;
+        }
+        let line = result.program.paper.as_deref().and_then(paper::find);
+        for (j, colour, _) in papers.iter().filter(|_| line.is_some()) {
+            let value = line.map_or(0.0, |line| line.mips[*j as usize]);
+            bar((LEFT, y + 8 * (SIDES.len() as i32 + j)), value, *colour)?;
         }
     }
     area.present()?;

@@ -2,7 +2,7 @@
 //!
 //! * [`manifest`] which programs, [`source`] and [`debian`] where their sources come from, [`real`] projects built as they are
 //! * [`compile`], [`libc`], [`wasm`] and [`side`] what is made of them
-//! * [`measure`] time, [`count`] instructions, [`size`] code, [`crossing`] calls, as [`row`]s
+//! * [`measure`] time, [`count`] instructions, [`size`] code, [`crossing`] calls, as rows of `pebble-rows`
 //! * [`report`], [`table`] and [`figure`] what is told of it, [`paper`] what it is compared with
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,6 @@ mod paper;
 mod place;
 mod real;
 mod report;
-mod row;
 mod side;
 mod size;
 mod source;

@@ -13,8 +13,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::unistd::Pid;
 
 use crate::manifest::Program;
-use crate::row::{geometric_mean, median};
 use crate::side::{Built, Side};
+use pebble_rows::{geometric_mean, median};
 
 /// A program on the sides that it could be built for; the first is native.
 pub struct Subject {

@@ -3,8 +3,8 @@
 use crate::manifest::Program;
 use crate::measure::{self, Times};
 use crate::paper;
-use crate::row::{Row, geometric_mean, percent};
 use crate::side::Side;
+use pebble_rows::{Row, geometric_mean, percent};
 
 /// What was measured of a program.
 pub struct Result {

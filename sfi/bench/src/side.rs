@@ -78,10 +78,7 @@ impl Side {
                 let file = wasm::translated(place, sources, program)?;
                 (vec![file.clone().into()], file)
             }
-            Side::Wasmtime => {
-                let (wasmtime, file) = wasm::compiled(place, sources, program)?;
-                (vec![wasmtime.into(), "run".into(), file.clone().into()], file)
-            }
+            Side::Wasmtime => wasm::compiled(place, sources, program)?,
         };
         Ok(Built { side: self, command, code })
     }

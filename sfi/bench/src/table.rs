@@ -5,8 +5,8 @@ use std::fmt::Write;
 use crate::measure;
 use crate::paper;
 use crate::report::Result;
-use crate::row::{Row, geometric_mean, median, percent, spread};
 use crate::side::Side;
+use pebble_rows::{Row, geometric_mean, median, percent, spread};
 
 const SIDES: [Side; 4] = [Side::Write, Side::Full, Side::Wasm2c, Side::Wasmtime];
 const WIDTH: usize = 12;
@@ -97,18 +97,49 @@ pub fn overheads(results: &[Result], repetitions: u32) -> String {
     out
 }
 
-/// Table 2 with a line of ours, then every row.
+/// The figure of a row, if it was measured.
+fn figure(rows: &[Row], id: &str) -> Option<f64> {
+    rows.iter().find(|row| row.id == id).map(|row| row.p50)
+}
+
+/// Table 2 with lines of ours; calls by way, specification and number of words; then every other row. Empty without such rows.
 pub fn crossings(rows: &[Row]) -> String {
+    let mut out = String::new();
+    if figure(rows, "sfi.call.sm").is_some() {
+        out += &table_2(rows);
+        out += &by_words(rows);
+    }
+    let alone = |row: &&Row| {
+        let group = row.id.split('.').nth(1).unwrap_or_default();
+        let cell = ["in", "out", "across", "full"].contains(&row.id.split('.').nth(2).unwrap_or_default());
+        matches!(group, "call" | "instance" | "verify") && !cell
+    };
+    for row in rows.iter().filter(alone) {
+        let paper = row.paper.map_or(String::new(), |paper| format!("   (1993: {paper:.1})"));
+        let Row { id, min, p50, p99, unit, .. } = row;
+        let _ = writeln!(out, "{id:28} {p50:>10.2} {unit:16} least {min:>9.2}, 99 % {p99:>9.2}{paper}");
+    }
+    out
+}
+
+fn table_2(rows: &[Row]) -> String {
     let mut out = format!(
-        "{:12} {:>12} {:>12} {:>12} {:>12} {:>12}   microseconds\n",
+        "\n{:12} {:>12} {:>12} {:>12} {:>12} {:>12}   microseconds\n",
         "crossing", "caller saves", "integer", "and float", "C call", "pipe"
     );
-    let ours = ["sfi.call.sm", "sfi.call.np", "sfi.call.nf", "sfi.call.c", "sfi.call.pipe"];
-    let ours = ours.map(|id| rows.iter().find(|row| row.id == id).map(|row| row.p50 / 1000.0));
+    let ours = |ids: [&str; 5]| ids.map(|id| figure(rows, id).map(|ns| ns / 1000.0));
+    let full = [
+        "sfi.call.full.in.sm.0",
+        "sfi.call.full.in.np.0",
+        "sfi.call.full.in.nf.0",
+        "sfi.call.c",
+        "sfi.call.pipe",
+    ];
     let lines = [
         ("DEC-MIPS", paper::MIPS_CROSSING.map(Some)),
         ("DEC-ALPHA", paper::ALPHA_CROSSING.map(Some)),
-        ("ours", ours),
+        ("ours, write", ours(["sfi.call.sm", "sfi.call.np", "sfi.call.fp", "sfi.call.c", "sfi.call.pipe"])),
+        ("ours, full", ours(full)),
     ];
     for (name, figures) in lines {
         let _ = write!(out, "{name:12}");
@@ -117,9 +148,114 @@ pub fn crossings(rows: &[Row]) -> String {
         }
         out.push('\n');
     }
+    out
+}
+
+/// Nanoseconds of calls with 0 to 6 words.
+fn by_words(rows: &[Row]) -> String {
+    let mut out = format!("\n{:18}", "ns, by words");
+    (0..=6).for_each(|words| out += &format!(" {words:>7}"));
     out.push('\n');
-    for row in rows {
-        let _ = writeln!(out, "{:28} {:>10.2} {}", row.id, row.p50, row.unit);
+    for level in ["", "full."] {
+        for way in ["in", "out", "across"] {
+            for spec in ["sm", "sf", "np", "nf"] {
+                let cells: Vec<Option<f64>> = (0..=6)
+                    .map(|words| figure(rows, &format!("sfi.call.{level}{way}.{spec}.{words}")))
+                    .collect();
+                if cells.iter().all(Option::is_none) {
+                    continue;
+                }
+                let _ = write!(out, "{:18}", format!("{level}{way} {spec}"));
+                for cell in cells {
+                    let _ = write!(out, " {:>7}", cell.map_or("-".into(), |ns| format!("{ns:.2}")));
+                }
+                out.push('\n');
+            }
+        }
+    }
+    out.push('\n');
+    out
+}
+
+/// Figures 5 to 7 as tables: how cheap crossing must be, relative to another mechanism, for fault domains to win at a share of time spent
+/// crossing; and that share by the number of crossings.
+pub fn break_even(rows: &[Row]) -> String {
+    const SHARES: [f64; 7] = [2.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0];
+    let mut out = String::new();
+    let overheads = [
+        ("1993, write", Some(paper::AVERAGE[0])),
+        ("ours, write", figure(rows, "sfi.overhead.write")),
+        ("ours, full", figure(rows, "sfi.overhead.full")),
+    ];
+    if overheads[1].1.is_some() {
+        for (number, what, half) in
+            [(5, "all other time confined", false), (6, "half of all time confined", true)]
+        {
+            let _ = write!(
+                out,
+                "\nFigure {number}, {what}: crossing may cost, % of the other mechanism's\n{:22}",
+                "% of time crossing"
+            );
+            SHARES.iter().for_each(|share| out += &format!(" {share:>7.0}"));
+            out.push('\n');
+            for (name, overhead) in overheads {
+                let Some(h) = overhead else { continue };
+                let _ = write!(out, "{:22}", format!("{name} ({h:+.1} %)"));
+                for share in SHARES {
+                    let confined = if half { 50.0 } else { 100.0 - share };
+                    let _ = write!(out, " {:>7.1}", 100.0 - h.max(0.0) * confined / share);
+                }
+                out.push('\n');
+            }
+        }
+    }
+    let costs = [
+        ("1993: a pipe", Some(paper::MIPS_CROSSING[4])),
+        ("1993: fault domain", Some(paper::MIPS_CROSSING[0])),
+        ("a pipe", figure(rows, "sfi.call.pipe").map(|ns| ns / 1000.0)),
+        ("Wasmtime", figure(rows, "sfi.call.wasmtime.null").map(|ns| ns / 1000.0)),
+        ("ours, sm", figure(rows, "sfi.call.sm").map(|ns| ns / 1000.0)),
+    ];
+    if costs[4].1.is_some() {
+        let _ = write!(out, "\nFigure 7: % of time spent crossing\n{:22}", "crossings a ms");
+        let counts = [1.0, 10.0, 100.0, 1000.0, 10_000.0, 100_000.0];
+        counts.iter().for_each(|count| out += &format!(" {count:>7.0}"));
+        out.push('\n');
+        for (name, cost) in costs {
+            let Some(us) = cost else { continue };
+            let _ = write!(out, "{name:22}");
+            for count in counts {
+                let share = count * us / 10.0;
+                let _ = write!(out, " {:>7}", if share > 100.0 { "-".into() } else { format!("{share:.3}") });
+            }
+            out.push('\n');
+        }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_have_our_figures_beside_the_papers() {
+        let row = |id: &str, value: f64| Row::of(id, "ns", &[value]);
+        let rows = [
+            row("sfi.call.sm", 2.5),
+            row("sfi.call.in.sm.6", 3.25),
+            row("sfi.overhead.write", 1.0),
+            row("sfi.verify.mb_s", 200.0),
+        ];
+        let text = crossings(&rows) + &break_even(&rows);
+        let line = |begin: &str| {
+            text.lines().find(|line| line.starts_with(begin)).unwrap_or_else(|| panic!("{begin}: {text}"))
+        };
+        assert!(line("DEC-MIPS").contains("1.1100") && line("ours, write").contains("0.0025"));
+        assert!(line("in sm").ends_with("3.25") && line("sfi.verify").contains("200.00"));
+        // The paper's example: at 10 % crossing 61.3 %, and ours with its 1 %.
+        assert!(line("1993, write").contains("61.3") && text.contains("91.0"), "{text}");
+        assert!(line("ours, sm").contains("0.025"));
+        assert_eq!(crossings(&[]) + &break_even(&[]), "");
+    }
 }

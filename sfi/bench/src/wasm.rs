@@ -3,6 +3,7 @@
 //! Both get what is best for them: bulk memory, conversions that do not trap, guard pages instead of bounds checks; Wasmtime
 //! gets vector instructions too, which Debian's wasm2c cannot translate.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -44,46 +45,67 @@ fn module(place: &Place, sources: &Sources, program: &Program, simd: bool) -> Re
 pub fn translated(place: &Place, sources: &Sources, program: &Program) -> Result<PathBuf> {
     let module = module(place, sources, program, false)?;
     let directory = place.target.join("wasm2c").join(&program.name);
-    let executable = directory.join(&program.name);
-    let host = place.root.join(HOME).join("wasm/host.c");
-    if newer(&executable, &[&module, &host]) {
-        return Ok(executable);
+    translate(
+        place,
+        &module,
+        "program",
+        &place.root.join(HOME).join("wasm/host.c"),
+        &directory.join(&program.name),
+    )
+}
+
+/// What measures calls into a module of wasm2c's.
+pub fn translated_calls(place: &Place) -> Result<PathBuf> {
+    let executable = place.target.join("wasm2c/calls/calls");
+    translate(place, &calls(place)?, "calls", &place.root.join(HOME).join("wasm/calls.c"), &executable)
+}
+
+/// The module whose calls are measured.
+pub fn calls(place: &Place) -> Result<PathBuf> {
+    let module = place.target.join("calls.wasm");
+    let text = place.root.join(HOME).join("wasm/calls.wat");
+    if !newer(&module, &[&text]) {
+        compile::run(Command::new("wat2wasm").arg(text).arg("-o").arg(&module))?;
     }
-    fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
+    Ok(module)
+}
+
+/// A module and its host in C, by way of wasm2c, as a program.
+fn translate(place: &Place, module: &Path, name: &str, host: &Path, executable: &Path) -> Result<PathBuf> {
+    if newer(executable, &[module, host]) {
+        return Ok(executable.to_path_buf());
+    }
+    let directory = executable.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    let source = format!("{name}.c");
     let mut translate = Command::new("wasm2c");
-    translate.arg(&module).args(["--module-name", "program", "-o"]).arg(directory.join("program.c"));
+    translate.arg(module).args(["--module-name", name, "-o"]).arg(directory.join(&source));
     compile::run(&mut translate)?;
     let native = native(place)?;
-    let mut build = compile::command(&native.compile);
-    build.current_dir(&directory).args([
-        "-w",
-        "-c",
-        "-I.",
-        "-I/usr/include/wabt",
-        "-I",
-        RUNTIME,
-        "program.c",
-    ]);
     // Its header is Debian's, among headers of another C library.
     fs::copy("/usr/include/wasm-rt.h", directory.join("wasm-rt.h"))
         .context("wabt is not installed (Debian: wabt)")?;
-    build.arg(&host).arg(Path::new(RUNTIME).join("wasm-rt-impl.c"));
-    compile::run(&mut build)?;
+    for (source, object) in [
+        (Path::new(&source), "module.o"),
+        (host, "host.o"),
+        (&Path::new(RUNTIME).join("wasm-rt-impl.c"), "runtime.o"),
+    ] {
+        let mut one = compile::command(&native.compile);
+        one.current_dir(directory).args(["-w", "-c", "-I.", "-I/usr/include/wabt", "-I", RUNTIME]);
+        compile::run(one.arg(source).arg("-o").arg(object))?;
+    }
     let mut link = compile::command(&native.link);
-    link.args(["program.o", "host.o", "wasm-rt-impl.o"].map(|name| directory.join(name)));
-    compile::run(link.args(&native.libraries).arg("-o").arg(&executable))?;
-    Ok(executable)
+    link.args(["module.o", "host.o", "runtime.o"].map(|name| directory.join(name)));
+    compile::run(link.args(&native.libraries).arg("-o").arg(executable))?;
+    Ok(executable.to_path_buf())
 }
 
-/// A module of machine code, and Wasmtime to run it.
-pub fn compiled(place: &Place, sources: &Sources, program: &Program) -> Result<(PathBuf, PathBuf)> {
-    let wasmtime = wasmtime(place)?;
+/// What runs a module by Wasmtime, which compiles it when it is first run, and the module.
+pub fn compiled(place: &Place, sources: &Sources, program: &Program) -> Result<(Vec<OsString>, PathBuf)> {
     let module = module(place, sources, program, true)?;
-    let code = module.with_extension("cwasm");
-    if !newer(&code, &[&module, &wasmtime]) {
-        compile::run(Command::new(&wasmtime).arg("compile").arg(&module).arg(&code))?;
-    }
-    Ok((wasmtime, code))
+    let cache = place.target.join("wasmtime-cache");
+    let command = vec![wasmtime(place)?.into(), "run".into(), cache.into(), module.clone().into()];
+    Ok((command, module))
 }
 
 /// Wasmtime with the little around it that the bench needs, built on first use.

@@ -1,38 +1,67 @@
-//! What crossings cost: nanoseconds, medians of alternating runs.
+//! What crossings cost: lines `ID SAMPLE SAMPLE ...`, nanoseconds (of instances microseconds), in alternating runs on one processor.
+//!
+//! `C`, `pipe`, `futex`; `null`, a call into a domain through `sm` without words or result; `WAY.SPEC.WORDS`, where a way is `in`, `out`
+//! (to a function of the process) or `across` (to another domain), at level `write`; `full.WAY.SPEC.WORDS` at level `full`. Ways out and across
+//! are measured by code in the domain that does nothing else.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use pebble_sfi_runtime::{Imports, Instance, Module, Outcome};
+use pebble_sfi_runtime::{Imports, Instance, Linked, Module, Outcome, Portal};
 use std::hint::black_box;
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
+
+const CALLS: u64 = 200_000;
+const SAMPLES: usize = 21;
+const WORDS: usize = 6;
+const SPECS: [&str; 4] = ["sm", "sf", "np", "nf"];
+
+extern "C" fn null() {}
 
 extern "C" fn nothing(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64) -> Outcome {
     Outcome { value: 0, status: 0 }
 }
 
-#[inline(never)]
-fn calls(f: extern "C" fn(u64, u64, u64, u64, u64, u64) -> Outcome, n: u64) -> f64 {
-    let start = Instant::now();
-    for i in 0..n {
-        black_box(f(i, 2, 3, 4, 5, 6));
+/// Time of the processor for this process, in nanoseconds: what else runs does not count. Both ends of a pipe are on one processor, so this is
+/// the time of a round trip too.
+struct Clock(f64);
+
+impl Clock {
+    fn now() -> f64 {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: a whole structure.
+        unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+        time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
     }
-    start.elapsed().as_nanos() as f64 / n as f64
+
+    fn start() -> Clock {
+        Clock(Clock::now())
+    }
+
+    fn per_call(&self, n: u64) -> f64 {
+        (Clock::now() - self.0) / n as f64
+    }
 }
 
 #[inline(never)]
 fn null_calls(f: extern "C" fn(), n: u64) -> f64 {
-    let start = Instant::now();
+    let start = Clock::start();
     for _ in 0..n {
         f();
     }
-    start.elapsed().as_nanos() as f64 / n as f64
+    start.per_call(n)
 }
 
-extern "C" fn null() {}
+#[inline(never)]
+fn calls(f: extern "C" fn(u64, u64, u64, u64, u64, u64) -> Outcome, n: u64) -> f64 {
+    let start = Clock::start();
+    for i in 0..n {
+        black_box(f(i, 2, 3, 4, 5, 6));
+    }
+    start.per_call(n)
+}
 
 fn pin(cpu: usize) {
     // SAFETY: a whole set of processors.
@@ -51,12 +80,12 @@ fn pipe_round_trip(n: u64) -> f64 {
         while a.0.read_exact(&mut byte).is_ok() && b.1.write_all(&byte).is_ok() {}
     });
     let mut byte = [0];
-    let start = Instant::now();
+    let start = Clock::start();
     for _ in 0..n {
         a.1.write_all(&[1]).unwrap();
         b.0.read_exact(&mut byte).unwrap();
     }
-    let took = start.elapsed().as_nanos() as f64 / n as f64;
+    let took = start.per_call(n);
     drop((a.1, b.0));
     thread.join().unwrap();
     took
@@ -86,97 +115,130 @@ fn futex_hand_off(n: u64) -> f64 {
             futex(&other, libc::FUTEX_WAKE, 1);
         }
     });
-    let start = Instant::now();
+    let start = Clock::start();
     for _ in 0..n {
         word.store(1, Ordering::Release);
         futex(&word, libc::FUTEX_WAKE, 1);
         wait(&word, 0);
     }
-    let took = start.elapsed().as_nanos() as f64 / n as f64;
+    let took = start.per_call(n);
     word.store(9, Ordering::Release);
     futex(&word, libc::FUTEX_WAKE, 1);
     thread.join().unwrap();
     took
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+/// A row, and what takes one sample of it.
+type Measurement = (String, Box<dyn Fn() -> f64>);
+
+fn row(id: impl Into<String>, act: impl Fn() -> f64 + 'static) -> Measurement {
+    (id.into(), Box::new(act))
+}
+
+fn linked(level: u32, spec: &str) -> Arc<Linked> {
+    let mut imports = Imports::new();
+    imports.lenient = true;
+    // SAFETY: takes anything and returns.
+    unsafe { imports.function("host0", spec, null as *const (), 0).unwrap() };
+    let module = Module::load("basic", common::build("basic", level)).unwrap_or_else(|e| panic!("{e}"));
+    imports.link(&module).unwrap()
+}
+
+/// Calls in, out and across with each specification and number of words.
+fn ways(level: u32, prefix: &str, rows: &mut Vec<Measurement>) {
+    for spec in SPECS {
+        for words in 0..=WORDS {
+            let spec_with_words = format!("{spec}{}", "i".repeat(words));
+            let id = |way: &str| format!("{prefix}{way}.{spec}.{words}");
+            let linked = linked(level, &spec_with_words);
+            let callee = Instance::new(&linked).unwrap();
+            let into = callee.portal("null", &spec_with_words).unwrap();
+            rows.push(row(id("in"), move || calls(black_box(into.entry()), CALLS)));
+            let repeat = |portal: &Portal| {
+                let start = Clock::start();
+                portal.call(&[CALLS]).unwrap();
+                start.per_call(CALLS)
+            };
+            let out = callee.portal("repeat", "smi").unwrap();
+            rows.push(row(id("out"), move || repeat(&out)));
+            let caller = Instance::new(&linked).unwrap();
+            caller.connect("host0", &callee, "null", &spec_with_words).unwrap();
+            let across = caller.portal("repeat", "smi").unwrap();
+            rows.push(row(id("across"), move || repeat(&across)));
+        }
+    }
+}
+
+fn instances(linked: &Arc<Linked>) {
+    let (mut made, mut called, mut gone) = (vec![], vec![], vec![]);
+    let us = |start: &Clock| start.per_call(1000);
+    for _ in 0..2000 {
+        let start = Clock::start();
+        let i = Instance::new(linked).unwrap();
+        made.push(us(&start));
+        let p = i.portal("null", "sm").unwrap();
+        p.call(&[]).unwrap();
+        called.push(us(&start));
+        let start = Clock::start();
+        drop((p, i));
+        gone.push(us(&start));
+    }
+    tell("instance", &made);
+    tell("instance.called", &called);
+    tell("instance.destroyed", &gone);
+    let mut attached = vec![];
+    let mut many = vec![];
+    for _ in 0..2000 {
+        let start = Clock::start();
+        let i = Instance::new(linked).unwrap();
+        i.attach().unwrap();
+        attached.push(us(&start));
+        many.push(i);
+    }
+    tell("instance.attached", &attached);
+}
+
+fn tell(id: &str, samples: &[f64]) {
+    let samples: Vec<String> = samples.iter().map(|sample| format!("{sample:.3}")).collect();
+    println!("{id} {}", samples.join(" "));
 }
 
 fn main() {
     pin(0);
-    const N: u64 = 1_000_000;
-    let linked = common::basic(1);
-    let full = common::basic(2);
-    let (a, b, f) =
-        (Instance::new(&linked).unwrap(), Instance::new(&linked).unwrap(), Instance::new(&full).unwrap());
-    let mut quick = Imports::new();
-    quick.lenient = true;
-    // SAFETY: takes anything and returns.
-    unsafe { quick.function("host0", "sm", nothing as *const (), 0).unwrap() };
-    let module = Module::load("basic", common::build("basic", 1)).unwrap();
-    let host = Instance::new(&quick.link(&module).unwrap()).unwrap();
-    a.connect("host0", &b, "null", "sm").unwrap();
-    let portal = |i: &Instance, name: &str, spec: &str| i.portal(name, spec).unwrap();
-    let portals = [
-        ("sm, 0 words", portal(&a, "null", "sm")),
-        ("sm, 6 words", portal(&a, "null", "smiiiiii")),
-        ("sp", portal(&a, "null", "sp")),
-        ("sf", portal(&a, "null", "sf")),
-        ("nm", portal(&a, "null", "nm")),
-        ("np", portal(&a, "null", "np")),
-        ("nf", portal(&a, "null", "nf")),
-        ("sm, level full", portal(&f, "null", "sm")),
-        ("sm, callback (with the call in)", portal(&host, "callback", "sm")),
-        ("sm, to another domain (with the call in)", portal(&a, "callback", "sm")),
+    let plain = linked(1, "sm");
+    let instance = Instance::new(&plain).unwrap();
+    let portal = instance.portal("null", "sm").unwrap();
+    // SAFETY: portal code keeps the C convention; its results are ignored. The portal is dropped last.
+    let f = unsafe { std::mem::transmute::<*const (), extern "C" fn()>(portal.address() as *const ()) };
+    let pointer: extern "C" fn(u64, u64, u64, u64, u64, u64) -> Outcome = nothing;
+    let mut rows = vec![
+        row("c", || null_calls(black_box(null), CALLS)),
+        row("null", move || null_calls(black_box(f), CALLS)),
+        row("c.6", move || calls(black_box(pointer), CALLS)),
+        row("pipe", || pipe_round_trip(2000)),
+        row("futex", || futex_hand_off(2000)),
     ];
-    let pointer = black_box(nothing as extern "C" fn(u64, u64, u64, u64, u64, u64) -> Outcome);
-    let mut rows: Vec<(String, Vec<f64>)> = vec![("C call through a pointer".into(), vec![])];
-    rows.push(("C call through a pointer, no words".into(), vec![]));
-    rows.push(("sm, no words, no result".into(), vec![]));
-    rows.extend(portals.iter().map(|(name, _)| (name.to_string(), vec![])));
-    for _ in 0..21 {
-        rows[0].1.push(calls(pointer, N));
-        rows[1].1.push(null_calls(black_box(null), N));
-        // SAFETY: portal code keeps the C convention; its results are ignored.
-        let f =
-            unsafe { std::mem::transmute::<*const (), extern "C" fn()>(portals[0].1.address() as *const ()) };
-        rows[2].1.push(null_calls(black_box(f), N));
-        for (row, (_, portal)) in rows[3..].iter_mut().zip(&portals) {
-            row.1.push(calls(black_box(portal.entry()), N));
+    ways(1, "", &mut rows);
+    ways(2, "full.", &mut rows);
+    // Only those that begin so, if any are named.
+    let only: Vec<String> = std::env::args().skip(1).collect();
+    let wanted = |id: &str| only.is_empty() || only.iter().any(|begin| id.starts_with(begin.as_str()));
+    rows.retain(|(id, _)| wanted(id));
+    // The first round makes stacks, and does not count.
+    let mut samples = vec![vec![]; rows.len()];
+    for round in 0..=SAMPLES {
+        for ((_, act), samples) in rows.iter().zip(&mut samples) {
+            let sample = act();
+            if round > 0 {
+                samples.push(sample);
+            }
         }
     }
-    let rounds = |f: &dyn Fn(u64) -> f64| (0..5).map(|_| f(20_000)).collect();
-    rows.push(("pipe round trip, same core".into(), rounds(&pipe_round_trip)));
-    rows.push(("futex hand-off round trip, same core".into(), rounds(&futex_hand_off)));
-    let c = median(rows[0].1.clone());
-    for (name, values) in rows {
-        let ns = median(values);
-        println!("{name:45} {ns:9.2} ns  {:7.2} x", ns / c);
+    for ((id, _), samples) in rows.iter().zip(&samples) {
+        tell(id, samples);
     }
-    let mut made = vec![];
-    let mut called = vec![];
-    let mut gone = vec![];
-    for _ in 0..2000 {
-        let start = Instant::now();
-        let i = Instance::new(&linked).unwrap();
-        made.push(start.elapsed().as_nanos() as f64 / 1000.0);
-        let p = i.portal("null", "sm").unwrap();
-        p.call(&[]).unwrap();
-        called.push(start.elapsed().as_nanos() as f64 / 1000.0);
-        let start = Instant::now();
-        drop((p, i));
-        gone.push(start.elapsed().as_nanos() as f64 / 1000.0);
+    if wanted("instance") {
+        instances(&plain);
     }
-    println!("instance made                                 {:9.2} us", median(made));
-    println!("instance made, portal opened, first call back {:9.2} us", median(called));
-    println!("instance destroyed                            {:9.2} us", median(gone));
-    let start = Instant::now();
-    let many: Vec<Instance> = (0..2000).map(|_| Instance::new(&linked).unwrap()).collect();
-    many.iter().for_each(|i| i.attach().unwrap());
-    println!(
-        "instance made and attached, 2000 alive        {:9.2} us",
-        start.elapsed().as_nanos() as f64 / 2e6
-    );
+    drop((rows, portal));
 }

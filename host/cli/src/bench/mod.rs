@@ -21,7 +21,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use pebble_image::Report;
 use pebble_qemu::{Exit, Machine};
-use serde::{Deserialize, Serialize};
+pub use pebble_rows::Row;
+use serde::Serialize;
 
 use crate::tools::Tools;
 use crate::{build, ui};
@@ -75,37 +76,6 @@ enum Other {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-}
-
-/// One operation's cost.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
-    pub id: String,
-    pub unit: String,
-    pub n: u64,
-    pub min: f64,
-    pub mean: f64,
-    pub p50: f64,
-    pub p99: f64,
-    pub max: f64,
-    /// The papers' figure, in cycles of their middle board, or bytes.
-    #[serde(default)]
-    pub paper: Option<u64>,
-}
-
-impl Row {
-    /// A figure that is known, not measured.
-    fn exact(id: String, unit: &str, value: u64) -> Self {
-        let [min, mean, p50, p99, max] = [value as f64; 5];
-        Row { id, unit: unit.into(), n: 1, min, mean, p50, p99, max, paper: None }
-    }
-
-    /// How many times the other this one is, median by median, to two digits.
-    fn ratio(&self, id: &str, other: &Row) -> Self {
-        let ratio = (self.p50 / other.p50 * 100.0).round() / 100.0;
-        let [min, mean, p50, p99, max] = [ratio; 5];
-        Row { id: id.into(), unit: "times".into(), n: 1, min, mean, p50, p99, max, paper: None }
-    }
 }
 
 /// Everything that `--json` tells.
@@ -168,7 +138,7 @@ pub fn measure(tools: &Tools, only: Option<&str>) -> Result<Vec<Row>> {
     let mut rows: Vec<Row> =
         rows.into_values().filter(|row| only.is_none_or(|p| row.id.contains(p))).collect();
     for row in &mut rows {
-        row.paper = papers::figure(&row.id);
+        row.paper = papers::figure(&row.id).map(|figure| figure as f64);
     }
     rows.sort_by_key(|row| papers::rank(&row.id));
     ensure!(!rows.is_empty(), "no row has {:?} in its id", only.unwrap_or_default());

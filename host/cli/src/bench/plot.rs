@@ -48,9 +48,9 @@ fn draw(path: &Path, rows: &[Row]) -> Result<(), Box<dyn std::error::Error>> {
         area.draw(&text(row.id.clone(), MARGIN, y + 3))?;
         area.draw(&rectangle(OURS, left, y + 3, length(row.mean), 8))?;
         if let Some(paper) = row.paper {
-            area.draw(&rectangle(THEIRS, left, y + 11, length(paper as f64), 5))?;
+            area.draw(&rectangle(THEIRS, left, y + 11, length(paper), 5))?;
         }
-        let end = length(row.mean.max(row.paper.unwrap_or(0) as f64));
+        let end = length(row.mean.max(row.paper.unwrap_or(0.0)));
         area.draw(&text(format!("{:.0}", row.mean), left + end + 5, y + 2))?;
     }
     area.present()?;
@@ -69,7 +69,7 @@ mod tests {
     fn every_row_is_in_the_picture() {
         let path = std::env::temp_dir().join(format!("pebble-plot-{}.svg", std::process::id()));
         let ours = Row::exact("boot.prompt".into(), "instructions", 900_000);
-        let both = Row { paper: Some(46), ..Row::exact("portal.short_circuit".into(), "instructions", 17) };
+        let both = Row { paper: Some(46.0), ..Row::exact("portal.short_circuit".into(), "instructions", 17) };
         write(&path, &[ours, both]).unwrap();
         let svg = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();

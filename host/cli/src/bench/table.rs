@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn a_row_shows_the_papers_figure_and_its_budget() {
         let mut row = Row::exact("yield.2".into(), "instructions", 150);
-        row.paper = Some(429);
+        row.paper = Some(429.0);
         let budgets: Budgets = toml::from_str("'yield.2' = 149").unwrap();
         let table = render(&[row], &budgets, false);
         let line = table.lines().nth(1).unwrap();

@@ -5,20 +5,22 @@ use std::time::Instant;
 
 use wasmtime::{Engine, Instance, Linker, Module, Result, Store};
 
-const CALLS: u32 = 2_000_000;
-const INSTANCES: u32 = 2_000;
-/// Every figure is the least of so many repetitions: what disturbs only adds.
-const REPETITIONS: u32 = 7;
+/// So few that a sample is rarely interrupted by another program.
+const CALLS: u32 = 50_000;
+const INSTANCES: u32 = 100;
+const SAMPLES: u32 = 41;
 
-/// Nanoseconds of one of `n` operations, at best.
-fn least(n: u32, mut act: impl FnMut() -> Result<()>) -> Result<f64> {
-    let mut best = f64::MAX;
-    for _ in 0..REPETITIONS {
+/// Prints nanoseconds of one of `n` operations, sample by sample.
+fn sample(name: &str, n: u32, mut act: impl FnMut() -> Result<()>) -> Result<()> {
+    act()?;
+    print!("{name}");
+    for _ in 0..SAMPLES {
         let start = Instant::now();
         act()?;
-        best = best.min(start.elapsed().as_secs_f64() * 1e9 / f64::from(n));
+        print!(" {:.3}", start.elapsed().as_secs_f64() * 1e9 / f64::from(n));
     }
-    Ok(best)
+    println!();
+    Ok(())
 }
 
 /// In `bytes`: `null` does nothing, `add` takes and returns words, `back` calls the host so often.
@@ -31,29 +33,24 @@ pub fn measure(engine: &Engine, bytes: &[u8]) -> Result<()> {
     let null = instance.get_typed_func::<(), ()>(&mut store, "null")?;
     let add = instance.get_typed_func::<(i64, i64, i64, i64, i64, i64), i64>(&mut store, "add")?;
     let back = instance.get_typed_func::<i32, ()>(&mut store, "back")?;
-    let nothing = least(CALLS, || {
+    sample("wasmtime.null", CALLS, || {
         for _ in 0..CALLS {
             null.call(&mut store, ())?;
         }
         Ok(())
     })?;
-    println!("null {nothing:.3}");
-    let six = least(CALLS, || {
+    sample("wasmtime.6", CALLS, || {
         for i in 0..CALLS {
             black_box(add.call(&mut store, (i.into(), 1, 2, 3, 4, 5))?);
         }
         Ok(())
     })?;
-    println!("six {six:.3}");
-    let outward = least(CALLS, || back.call(&mut store, CALLS as i32))?;
-    println!("back {outward:.3}");
-    let fresh = least(INSTANCES, || {
+    sample("wasmtime.back", CALLS, || back.call(&mut store, CALLS as i32))?;
+    sample("wasmtime.instance", INSTANCES, || {
         for _ in 0..INSTANCES {
             let mut store = Store::new(engine, ());
             black_box::<Instance>(linker.instantiate(&mut store, &module)?);
         }
         Ok(())
-    })?;
-    println!("instance {fresh:.0}");
-    Ok(())
+    })
 }

@@ -1,7 +1,8 @@
-//! Wasmtime as the bench runs it: modules are compiled beforehand, and get arguments and standard output, nothing else.
+//! Wasmtime as the bench runs it: modules get arguments and standard output, nothing else. They are compiled when they are first run, and
+//! kept in Wasmtime's own cache.
 //!
-//! `compile IN OUT`, `run FILE ARGUMENTS`, `calls FILE`: a typed call's and an instance's cost, as lines `NAME NANOSECONDS`.
-#![deny(unsafe_code)]
+//! `run CACHE FILE ARGUMENTS`; `calls FILE`: what calls and instances cost, as lines `NAME SAMPLE SAMPLE ...`, in nanoseconds.
+#![forbid(unsafe_code)]
 
 mod calls;
 mod wasi;
@@ -11,7 +12,7 @@ use std::fs;
 use std::process::ExitCode;
 
 use wasmtime::error::Context;
-use wasmtime::{Config, Engine, Error, Linker, Module, OptLevel, Result, Store};
+use wasmtime::{Cache, CacheConfig, Config, Engine, Error, Linker, Module, OptLevel, Result, Store};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -25,28 +26,28 @@ fn main() -> ExitCode {
 }
 
 /// Cranelift's best: optimised for speed, guard pages instead of bounds checks, SIMD.
-fn engine() -> Result<Engine> {
+fn engine(cache: Option<&str>) -> Result<Engine> {
     let mut config = Config::new();
     config.cranelift_opt_level(OptLevel::Speed).wasm_simd(true).wasm_bulk_memory(true);
+    if let Some(directory) = cache {
+        let mut place = CacheConfig::new();
+        place.with_directory(directory);
+        config.cache(Some(Cache::new(place)?));
+    }
     Engine::new(&config)
 }
 
 fn act(arguments: &[&str]) -> Result<ExitCode> {
     match arguments {
-        ["compile", from, to] => {
-            let bytes = fs::read(from).with_context(|| from.to_string())?;
-            fs::write(to, engine()?.precompile_module(&bytes)?).with_context(|| to.to_string())?;
-            Ok(ExitCode::SUCCESS)
-        }
-        ["run", file, rest @ ..] => run(file, rest),
-        ["calls", file] => calls::measure(&engine()?, &fs::read(file)?).map(|()| ExitCode::SUCCESS),
-        _ => Err(Error::msg("usage: compile IN OUT | run FILE ARGUMENTS | calls FILE")),
+        ["run", cache, file, rest @ ..] => run(cache, file, rest),
+        ["calls", file] => calls::measure(&engine(None)?, &fs::read(file)?).map(|()| ExitCode::SUCCESS),
+        _ => Err(Error::msg("usage: run CACHE FILE ARGUMENTS | calls FILE")),
     }
 }
 
-fn run(file: &str, arguments: &[&str]) -> Result<ExitCode> {
-    let engine = engine()?;
-    let module = load(&engine, file)?;
+fn run(cache: &str, file: &str, arguments: &[&str]) -> Result<ExitCode> {
+    let engine = engine(Some(cache))?;
+    let module = Module::from_file(&engine, file).with_context(|| file.to_string())?;
     let mut linker = Linker::new(&engine);
     wasi::define(&mut linker)?;
     let arguments = [file].iter().chain(arguments).map(|a| a.to_string()).collect();
@@ -58,12 +59,4 @@ fn run(file: &str, arguments: &[&str]) -> Result<ExitCode> {
         (Err(_), Some(status)) => Ok(ExitCode::from(status as u8)),
         (Err(error), None) => Err(error),
     }
-}
-
-/// A module that `compile` has made.
-#[expect(unsafe_code)]
-fn load(engine: &Engine, file: &str) -> Result<Module> {
-    // SAFETY: the file is our own `compile`'s output, in a directory that only the bench writes.
-    let module = unsafe { Module::deserialize_file(engine, file) };
-    module.with_context(|| file.to_string())
 }

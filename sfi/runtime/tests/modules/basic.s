@@ -38,6 +38,7 @@ export dirty
 export vectors
 export every_vector
 export reveal
+export repeat
 import host0
 import host1
 
@@ -188,6 +189,19 @@ function every_vector
 function reveal
   call *%gs:0x10100
   jmp every_vector$code
+
+# So many calls of an import.
+function repeat
+  pushq %rbx
+  pushq %r12
+  movq %rdi, %rbx
+1:
+  call *%gs:0x10100
+  decq %rbx
+  jnz 1b
+  popq %r12
+  popq %rbx
+  ret
 
 .data
 counter: .quad 41

@@ -1,11 +1,12 @@
-//! The rows of `--json`, of the same form as the other benches'.
+//! The rows of every bench, as `--json` tells them: one figure each, with its distribution and what a paper says.
+#![forbid(unsafe_code)]
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// One figure with its distribution over the repetitions.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// One operation's cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     pub id: String,
     pub unit: String,
@@ -15,15 +16,28 @@ pub struct Row {
     pub p50: f64,
     pub p99: f64,
     pub max: f64,
-    /// The 1993 paper's figure, on its DEC-MIPS, in the same unit.
+    /// A paper's figure: cycles of the middle board of 1999, or bytes; for fault domains that of 1993, on its DEC-MIPS, in the row's unit.
+    #[serde(default)]
     pub paper: Option<f64>,
 }
 
 impl Row {
+    /// A figure that is known, not measured.
+    pub fn exact(id: String, unit: &str, value: u64) -> Self {
+        let [min, mean, p50, p99, max] = [value as f64; 5];
+        Row { id, unit: unit.into(), n: 1, min, mean, p50, p99, max, paper: None }
+    }
+
+    /// How many times the other this one is, median by median, to two digits.
+    pub fn ratio(&self, id: &str, other: &Row) -> Self {
+        let ratio = (self.p50 / other.p50 * 100.0).round() / 100.0;
+        let [min, mean, p50, p99, max] = [ratio; 5];
+        Row { id: id.into(), unit: "times".into(), n: 1, min, mean, p50, p99, max, paper: None }
+    }
+
     /// Of a figure's repetitions, of which there must be one.
     pub fn of(id: impl fmt::Display, unit: &str, samples: &[f64]) -> Self {
-        let mut sorted = samples.to_vec();
-        sorted.sort_by(f64::total_cmp);
+        let sorted = sorted(samples);
         let at = |share: f64| sorted[((sorted.len() - 1) as f64 * share).round() as usize];
         Row {
             id: id.to_string(),
@@ -44,10 +58,15 @@ impl Row {
     }
 }
 
-/// The middle of sorted or unsorted samples.
-pub fn median(samples: &[f64]) -> f64 {
+fn sorted(samples: &[f64]) -> Vec<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+/// The middle of sorted or unsorted samples.
+pub fn median(samples: &[f64]) -> f64 {
+    let sorted = sorted(samples);
     match sorted.len() {
         0 => f64::NAN,
         n if n % 2 == 1 => sorted[n / 2],
@@ -57,8 +76,7 @@ pub fn median(samples: &[f64]) -> f64 {
 
 /// Half the distance between the quartiles: how far a sample is from the median, as a rule.
 pub fn spread(samples: &[f64]) -> f64 {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    let sorted = sorted(samples);
     let at = |share: f64| sorted[((sorted.len() - 1) as f64 * share).round() as usize];
     if sorted.is_empty() { f64::NAN } else { (at(0.75) - at(0.25)) / 2.0 }
 }
