@@ -196,9 +196,8 @@ fn measure_all(place: &Place, options: &Measure) -> Result<()> {
         true => Vec::new(),
         false => build_all(place, &wanted.programs, &sides, &mut missing)?,
     };
-    let all = measure::measure(&subjects, options.repeat, |n| {
-        note(&format!("repetition {n} of {}", options.repeat))
-    })?;
+    let repeat = if subjects.is_empty() { 0 } else { options.repeat };
+    let all = measure::measure(&subjects, repeat, |n| note(&format!("repetition {n} of {repeat}")))?;
     let mut results = Vec::new();
     for (subject, times) in subjects.into_iter().zip(all) {
         let confined = || subject.sides.iter().filter(|b| b.side == Side::Native || b.side.confined());

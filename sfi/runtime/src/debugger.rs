@@ -1,9 +1,10 @@
 //! Names for debuggers and profilers: GDB's JIT interface and perf's map file.
 //!
 //! GDB reads a list of ELF files from the process, at a symbol it knows, when a function it knows is called. An instance's file is
-//! its module's with the addresses moved to the segment. Both cost memory and time for each instance, so they are asked for:
+//! its module's with the addresses moved to the segment, those of the debug information too. Both cost memory and time for each instance, so they are asked for:
 //! `PEBBLE_SFI_DEBUG=1` in the environment, or [`name_instances`].
 
+use crate::dwarf;
 use crate::instance::{Shared, lock};
 use std::io::Write;
 use std::ptr::{null, null_mut};
@@ -76,7 +77,10 @@ pub fn name(shared: &Shared) -> Option<Named> {
         return None;
     }
     perf(shared);
-    let file = moved(&shared.module.bytes, shared.base)?;
+    let mut file = moved(&shared.module.bytes, shared.base)?;
+    if let Some(sections) = dwarf::moved(&shared.module.bytes, shared.base) {
+        file = dwarf::replace(file, sections)?;
+    }
     let entry =
         Entry { next: null_mut(), previous: null_mut(), file: file.as_ptr(), bytes: file.len() as u64 };
     let entry = Box::into_raw(Box::new(entry));

@@ -11,6 +11,7 @@ mod arena;
 mod capi;
 mod deadline;
 mod debugger;
+mod dwarf;
 mod elf;
 mod error;
 mod fault;

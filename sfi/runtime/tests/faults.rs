@@ -3,7 +3,7 @@
 mod common;
 
 use common::{basic, instance};
-use pebble_sfi_runtime::{CallError, Cause, Fault, Instance, Linked, Portal, Region};
+use pebble_sfi_runtime::{CallError, Cause, Fault, Imports, Instance, Linked, Module, Portal, Region};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Sender;
@@ -326,4 +326,27 @@ fn a_bus_error_is_the_domains() {
     std::fs::OpenOptions::new().write(true).open(file).unwrap().set_len(0).unwrap();
     let fault = fault(&load, &[region.address()]);
     assert_eq!((fault.cause, fault.signal), (Cause::Memory, libc::SIGBUS), "{fault}");
+}
+
+/// A panic does not unwind over a domain's frames: it ends the process.
+#[test]
+fn a_panic_under_a_domain_aborts() {
+    if std::env::var_os("PEBBLE_PANIC").is_none() {
+        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+        alone.args(["--exact", "a_panic_under_a_domain_aborts", "--nocapture"]).env("PEBBLE_PANIC", "1");
+        let output = alone.output().unwrap();
+        use std::os::unix::process::ExitStatusExt;
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
+        assert!(said.contains("on purpose") && !said.contains("went on"), "{said}");
+        return;
+    }
+    let module = Module::load("basic", common::build("basic", 1)).unwrap();
+    let mut imports = Imports::new();
+    imports.lenient = true;
+    imports.closure("host0", |_, _| panic!("on purpose"));
+    let i = Instance::new(&imports.link(&module).unwrap()).unwrap();
+    let callback = i.portal("callback", "smii").unwrap();
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| callback.call(&[1, 2])));
+    panic!("it went on: {}", caught.is_ok());
 }

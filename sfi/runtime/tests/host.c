@@ -1,5 +1,6 @@
 /* A C program that uses fault domains; its argument is a module. */
 #include "pebble_host.h"
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,31 @@ static uint64_t host0(uint64_t constant, pbl_caller caller, uint64_t a, uint64_t
             return 1; \
         } \
     } while (0)
+
+static jmp_buf out;
+
+static uint64_t leaves(void) { longjmp(out, 1); }
+
+/* A jump of the process's over a domain's frames does not go unnoticed: the call stays outstanding, and everything else works. */
+static int jumps_over(const char *file) {
+    pbl_imports *imports = pbl_imports_new();
+    CHECK(pbl_imports_add(imports, "host0", "sm", (void *)leaves, 0) == 0);
+    pbl_imports_be_lenient(imports);
+    pbl_module *module = pbl_module_open(file, imports);
+    pbl_instance *left = pbl_instance_new(module), *other = pbl_instance_new(module);
+    pbl_portal *callback = pbl_portal_open(left, "callback", "sm"), *add = pbl_portal_open(left, "add", "smii");
+    pbl_portal *elsewhere = pbl_portal_open(other, "add", "smii");
+    CHECK(callback && add && elsewhere);
+    for (volatile int i = 0; i < 10; i++)
+        if (!setjmp(out)) {
+            pbl_call(callback, 0);
+            CHECK(!"it comes back");
+        }
+    CHECK(pbl_call(elsewhere, 1, 2).value == 3 && pbl_call(add, 40, 2).value == 42);
+    CHECK(pbl_instance_reset(other) == 0);
+    CHECK(pbl_instance_reset(left) < 0 && strstr(pbl_error(), "longjmp left it unfinished"));
+    return 0;
+}
 
 int main(int argc, char **argv) {
     CHECK(argc == 2);
@@ -56,6 +82,8 @@ int main(int argc, char **argv) {
     pbl_instance_free(plugin);
     pbl_module_free(module);
     pbl_imports_free(imports);
+    if (jumps_over(argv[1]))
+        return 1;
     puts("all is well");
     return 0;
 }
