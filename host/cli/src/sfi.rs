@@ -103,12 +103,13 @@ fn newer(path: &Path, since: SystemTime) -> bool {
     fs::metadata(path).and_then(|m| m.modified()).is_ok_and(|changed| changed > since)
 }
 
-/// The C library that a compilation needs, built if it is not there.
+/// The C library that a compilation needs, built if it is not there, or older than its sources here.
 fn ensure_library(tools: &Tools, tool: &Path, arguments: &[OsString]) -> Result<()> {
     let level = std::env::var("PEBBLE_SFI_LEVEL").unwrap_or_default();
     let given = arguments.iter().rev().filter_map(|a| a.to_str()?.strip_prefix("-fpbl-level=")).next();
     let level = if given.unwrap_or(&level) == "write" { "write" } else { "full" };
-    if library(tools).join(level).join("install/lib/libc.a").exists() {
+    let made = fs::metadata(library(tools).join(level).join("install/lib/libc.a")).and_then(|m| m.modified());
+    if made.is_ok_and(|made| !newer(&tools.root.join("sfi/libc"), made)) {
         return Ok(());
     }
     let alone =

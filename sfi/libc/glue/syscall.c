@@ -5,7 +5,9 @@
     X(read, 3) X(write, 3) X(readv, 3) X(writev, 3) X(open, 3) X(close, 1) X(lseek, 3) X(fstat, 2) X(newfstatat, 4)  \
     X(ioctl, 3) X(mmap, 6) X(munmap, 2) X(mremap, 5) X(madvise, 3) X(brk, 1) X(clock_gettime, 2) X(exit_group, 1)    \
     X(unlink, 1) X(rename, 2) X(ftruncate, 2) X(fsync, 1) X(getcwd, 2) X(access, 2) X(pread64, 4) X(pwrite64, 4)     \
-    X(getpid, 0) X(fcntl, 3) X(mkdir, 2) X(rmdir, 1) X(stat, 2) X(lstat, 2) X(getrandom, 3) X(nanosleep, 2)
+    X(getpid, 0) X(fcntl, 3) X(mkdir, 2) X(rmdir, 1) X(stat, 2) X(lstat, 2) X(getrandom, 3) X(nanosleep, 2) \
+    X(socket, 3) X(connect, 3) X(bind, 3) X(listen, 2) X(accept, 3) X(accept4, 4) X(getsockname, 3) X(getpeername, 3) \
+    X(sendto, 6) X(recvfrom, 6) X(setsockopt, 5) X(getsockopt, 5) X(shutdown, 2) X(poll, 3)
 #define DECLARE(n, k) long pbl_sys_##n(long, long, long, long, long, long);
 CALLS(DECLARE)
 __attribute__((visibility("hidden"))) long __pbl_syscall(long n, long a, long b, long c, long d, long e, long f) {

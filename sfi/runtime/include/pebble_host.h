@@ -162,7 +162,8 @@ void pbl_policy_free(pbl_policy *);
 int pbl_policy_directory(pbl_policy *, const char *name, const char *path, int writable);
 void pbl_policy_standard_files(pbl_policy *);
 void pbl_policy_memory(pbl_policy *, uint64_t bytes);
-void pbl_policy_allow(pbl_policy *, const char *what);
+/* "sleep"; "connect=HOST:PORT" and "listen=HOST:PORT", for stream sockets, with port 0 for every port. */
+int pbl_policy_allow(pbl_policy *, const char *what);
 
 /* A process with signal handlers of its own for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP, installed later than these, hands faults to this first: 1 if it
  * was a domain's. With pbl_leave_handlers_alone before the first instance no handler is installed at all. */

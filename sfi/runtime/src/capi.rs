@@ -442,10 +442,10 @@ pub extern "C" fn pbl_policy_memory(policy: &mut Arc<Policy>, bytes: u64) {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pbl_policy_allow(policy: &mut Arc<Policy>, what: *const c_char) {
+pub unsafe extern "C" fn pbl_policy_allow(policy: &mut Arc<Policy>, what: *const c_char) -> c_int {
     // SAFETY: the header's contract.
     let what = unsafe { text(what) };
-    change(policy, |p| Ok(p.allow(what)));
+    change(policy, |p| p.allow(what))
 }
 
 #[unsafe(no_mangle)]

@@ -21,6 +21,7 @@ mod instance;
 mod layout;
 mod longjmp;
 mod module;
+mod net;
 mod os;
 mod policy;
 mod portal;

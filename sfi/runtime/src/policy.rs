@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
@@ -20,6 +21,9 @@ pub struct Policy {
     pub(crate) standard: [bool; 3],
     pub(crate) memory: u64,
     pub(crate) allowed: HashSet<String>,
+    /// Addresses that it may connect to, and those that it may listen on; port 0 stands for every port.
+    pub(crate) connects: Vec<SocketAddr>,
+    pub(crate) listens: Vec<SocketAddr>,
     pub(crate) environment: Vec<CString>,
     /// What `getcwd` says.
     pub(crate) current: String,
@@ -34,6 +38,8 @@ impl Default for Policy {
             standard: [false; 3],
             memory: 1 << 30,
             allowed: HashSet::new(),
+            connects: Vec::new(),
+            listens: Vec::new(),
             environment: Vec::new(),
             current: "/".into(),
             fence: false,
@@ -76,10 +82,23 @@ impl Policy {
         self
     }
 
-    /// Something that is off otherwise: `sleep`.
-    pub fn allow(mut self, what: &str) -> Policy {
-        self.allowed.insert(what.into());
-        self
+    /// Something that is off otherwise: `sleep`; `connect=HOST:PORT` or `listen=HOST:PORT`, for stream sockets with every address that the host
+    /// has now, and port 0 for every port.
+    pub fn allow(mut self, what: &str) -> io::Result<Policy> {
+        match what.split_once('=') {
+            Some(("connect", to)) => self.connects.extend(to.to_socket_addrs()?),
+            Some(("listen", on)) => self.listens.extend(on.to_socket_addrs()?),
+            None if what == "sleep" => drop(self.allowed.insert(what.into())),
+            _ => {
+                let text = format!("there is sleep, connect=HOST:PORT and listen=HOST:PORT, not {what:?}");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+            }
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn allows(&self, what: &str) -> bool {
+        self.allowed.contains(what)
     }
 
     /// A program is run behind a seccomp filter too.

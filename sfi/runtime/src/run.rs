@@ -68,7 +68,7 @@ pub fn run_module(
     instance.grant(&policy, start.end);
     let portal = instance.portal("_start", "smi")?;
     if policy.fence {
-        crate::fence::raise()?;
+        crate::fence::raise(policy.has_network())?;
     }
     let called = match time {
         Some(time) => portal.call_within(time, &[start.at]),

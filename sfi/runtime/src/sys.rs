@@ -37,7 +37,7 @@ enum File {
 }
 
 impl File {
-    fn fd(&self) -> RawFd {
+    pub(crate) fn fd(&self) -> RawFd {
         match self {
             File::Standard(fd) => *fd,
             File::Own(file) => file.as_raw_fd(),
@@ -45,7 +45,7 @@ impl File {
     }
 }
 
-type Answer = Result<i64, i32>;
+pub(crate) type Answer = Result<i64, i32>;
 
 const MOST_FILES: usize = 256;
 const MOST_BYTES: u64 = 1 << 30;
@@ -110,7 +110,10 @@ impl Imports {
             "ftruncate" SYS_ftruncate "fsync" SYS_fsync "fdatasync" SYS_fdatasync "getcwd" SYS_getcwd
             "pread64" SYS_pread64 "pwrite64" SYS_pwrite64 "getdents64" SYS_getdents64 "dup" SYS_dup
             "fcntl" SYS_fcntl "getpid" SYS_getpid "getrandom" SYS_getrandom "uname" SYS_uname "tkill" SYS_tkill
-            "kill" SYS_kill
+            "kill" SYS_kill "socket" SYS_socket "connect" SYS_connect "bind" SYS_bind "listen" SYS_listen
+            "accept" SYS_accept "accept4" SYS_accept4 "getsockname" SYS_getsockname "getpeername" SYS_getpeername
+            "sendto" SYS_sendto "recvfrom" SYS_recvfrom "setsockopt" SYS_setsockopt "getsockopt" SYS_getsockopt
+            "shutdown" SYS_shutdown "poll" SYS_poll
         );
         for (name, entry) in names {
             // SAFETY: the function takes six words of any value.
@@ -121,36 +124,40 @@ impl Imports {
     }
 }
 
-struct Call<'a> {
-    shared: &'a Shared,
+pub(crate) struct Call<'a> {
+    pub(crate) shared: &'a Shared,
     resources: &'a Resources,
-    a: u64,
-    b: u64,
-    c: u64,
-    d: u64,
-    e: u64,
+    pub(crate) a: u64,
+    pub(crate) b: u64,
+    pub(crate) c: u64,
+    pub(crate) d: u64,
+    pub(crate) e: u64,
     f: u64,
 }
 
 /// Result of a system call of ours.
-fn result(value: c_long) -> Answer {
+pub(crate) fn result(value: c_long) -> Answer {
     if value < 0 { Err(errno()) } else { Ok(value) }
 }
 
 impl Call<'_> {
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.resources.policy
+    }
+
     /// A range of the segment, as an address for the kernel.
-    fn range(&self, at: u64, bytes: u64) -> Result<u64, i32> {
+    pub(crate) fn range(&self, at: u64, bytes: u64) -> Result<u64, i32> {
         let offset = at.wrapping_sub(self.shared.base);
         let end = offset.checked_add(bytes).filter(|end| *end <= DATA_STACKS_END);
         if offset < CONTEXT || bytes > MOST_BYTES || end.is_none() { Err(libc::EFAULT) } else { Ok(at) }
     }
 
-    fn fd(&self, number: u64) -> Result<RawFd, i32> {
+    pub(crate) fn fd(&self, number: u64) -> Result<RawFd, i32> {
         let state = lock(&self.resources.state);
         state.files.get(number as usize).and_then(Option::as_ref).map(File::fd).ok_or(libc::EBADF)
     }
 
-    fn keep(&self, file: OwnedFd) -> Answer {
+    pub(crate) fn keep(&self, file: OwnedFd) -> Answer {
         let mut state = lock(&self.resources.state);
         let place = state.files.iter().position(Option::is_none).unwrap_or(state.files.len());
         if place == MOST_FILES {
@@ -180,7 +187,7 @@ impl Call<'_> {
         Err(libc::ENAMETOOLONG)
     }
 
-    fn put(&self, at: u64, bytes: &[u8]) -> Answer {
+    pub(crate) fn put(&self, at: u64, bytes: &[u8]) -> Answer {
         self.range(at, bytes.len() as u64)?;
         self.shared.write(at, bytes).map_err(|_| libc::EFAULT)?;
         Ok(0)
@@ -285,8 +292,8 @@ impl Call<'_> {
                 let words = [now.as_secs(), u64::from(now.subsec_micros())];
                 self.put(a, &[words[0].to_le_bytes(), words[1].to_le_bytes()].concat())
             }
-            libc::SYS_nanosleep if self.resources.policy.allowed.contains("sleep") => self.sleep(a),
-            libc::SYS_clock_nanosleep if self.resources.policy.allowed.contains("sleep") => self.sleep(c),
+            libc::SYS_nanosleep if self.policy().allows("sleep") => self.sleep(a),
+            libc::SYS_clock_nanosleep if self.policy().allows("sleep") => self.sleep(c),
             libc::SYS_getrandom => {
                 let at = self.range(a, b)?;
                 // SAFETY: as for `read`.
@@ -315,7 +322,7 @@ impl Call<'_> {
                 self.shared.poison(Cause::Abort);
                 Ok(0)
             }
-            _ => Err(libc::ENOSYS),
+            _ => self.network(number).unwrap_or(Err(libc::ENOSYS)),
         }
     }
 

@@ -8,10 +8,12 @@ pub const USAGE: &str = "usage: pebble sfi run [OPTIONS] FILE ARGUMENTS
   --dir [NAME=]PATH[:ro]  the files below PATH, which the program knows as NAME (default: PATH itself, and relative paths if
                           the current directory is in it); `:ro`: it cannot change them
   --allow sleep           it may wait
+  --allow connect=HOST:PORT, --allow listen=HOST:PORT
+                          it may use stream sockets to, or on, this address; port 0: every port
   --env NAME[=VALUE]      a variable; without a value, ours
   --memory MIB            at most so much memory (default 1024)
   --time MILLISECONDS     ends it after so long
-  --fence                 a seccomp filter around it as well";
+  --seccomp               a seccomp filter around it as well";
 /// Nothing was run, or the program died: unlike most exit codes of programs.
 const DIED: u8 = 125;
 
@@ -29,7 +31,7 @@ pub fn command(args: &[String]) -> Result<u8, String> {
         if option == "--" {
             break;
         }
-        if option == "--fence" {
+        if option == "--seccomp" {
             policy = policy.fence();
             continue;
         }
@@ -44,8 +46,7 @@ pub fn command(args: &[String]) -> Result<u8, String> {
         let number = || value.parse::<u64>().map_err(|_| format!("{name}: {value:?} is no number"));
         policy = match name {
             "--dir" => directory(policy, &value)?,
-            "--allow" if value == "sleep" => policy.allow(&value),
-            "--allow" => return Err(format!("--allow: there is only `sleep`, not {value:?}")),
+            "--allow" => policy.allow(&value).map_err(|e| format!("--allow {value}: {e}"))?,
             "--memory" => policy.memory(number()? << 20),
             "--env" if value.contains('=') => policy.variable(&value),
             "--env" => match std::env::var(&value) {

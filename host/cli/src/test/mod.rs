@@ -1,7 +1,7 @@
 //! `pebble test`: everything that must hold, in groups.
 //!
 //! `format`; `host.NAME`, the unit and property tests of a package; `system.NAME`, systems in the emulator;
-//! `sfi-attack`, `sfi-fault`, `sfi-tour`, `sfi-stubs`, `sfi-real`, what fault domains withstand; `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it.
+//! `sfi-attack`, `sfi-fault`, `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-real`, what fault domains withstand; `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it.
 
 mod context;
 mod documents;
@@ -80,11 +80,18 @@ pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
     let format = options.selects("format");
     let filter = options.filter.as_deref().unwrap_or_default();
     let real = options.selects(sfi::REAL) && !options.quick;
-    let count = usize::from(real) + packages.len() + systems().count() + budgets.len() + usize::from(format);
+    let policy = options.selects(sfi::POLICY) && !options.quick;
+    let count = usize::from(real)
+        + usize::from(policy)
+        + packages.len()
+        + systems().count()
+        + budgets.len()
+        + usize::from(format);
     ensure!(count > 0, "no group of tests has {filter:?} in its name");
     if options.list {
         let hosts = packages.iter().flat_map(host::groups).filter(|group| options.selects(group));
-        let names = hosts.chain(real.then(|| sfi::REAL.into())).chain(systems().map(|test| test.group()));
+        let own = policy.then(|| sfi::POLICY.into()).into_iter().chain(real.then(|| sfi::REAL.into()));
+        let names = hosts.chain(own).chain(systems().map(|test| test.group()));
         let names = format.then(|| "format".into()).into_iter().chain(names);
         names.chain(budgets.iter().map(|(id, _)| group(id))).for_each(|name| println!("{name}"));
         return Ok(0);
@@ -97,6 +104,9 @@ pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
     }
     if !packages.is_empty() {
         tally.add(host::run(tools, &packages, |group| options.selects(group), options.quick));
+    }
+    if policy {
+        tally.run(sfi::POLICY, || sfi::programs_do_what_their_policy_allows(tools));
     }
     if real {
         tally.run(sfi::REAL, || sfi::existing_projects_say_the_same(tools));

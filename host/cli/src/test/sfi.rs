@@ -1,6 +1,11 @@
-//! Existing projects in fault domains: built with their own builds by `CC='pebble sfi cc'`, they must say what they say natively.
+//! Fault domains from their user's side: existing projects, built by `CC='pebble sfi cc'`, say what they say natively; a program can do what its
+//! policy allows, and nothing else.
 
-use std::process::Stdio;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
@@ -8,6 +13,7 @@ use crate::tools::{Tools, program};
 use crate::{sfi, ui};
 
 pub const REAL: &str = "sfi-real";
+pub const POLICY: &str = "sfi-policy";
 
 /// zlib, bzip2, Lua, SQLite, as `bench/sfi/real.toml` has them. Their sources come from the registries: without a network this fails,
 /// and says what could not be had.
@@ -19,5 +25,86 @@ pub fn existing_projects_say_the_same(tools: &Tools) -> Result<()> {
     let said = String::from_utf8_lossy(&output.stdout);
     said.lines().for_each(|line| ui::note(&format!("         {line}")));
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(())
+}
+
+/// What `policy.c` says under each policy: options, what it tries, and the answer.
+pub fn programs_do_what_their_policy_allows(tools: &Tools) -> Result<()> {
+    let place = tools.target().join("sfi/policy");
+    fs::create_dir_all(place.join("files"))?;
+    fs::write(place.join("files/here"), "text")?;
+    let module = place.join("policy.pbl");
+    let source = tools.root.join("sfi/tool/tests/programs/policy.c");
+    let pebble = || Command::new(tools.root.join("pebble"));
+    let mut cc = pebble();
+    cc.args(["sfi", "cc", "-O2"]).arg(source).arg("-o").arg(&module);
+    let status = cc.status().with_context(|| program(&cc))?;
+    ensure!(status.success(), "pebble sfi cc: {status}");
+
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port().to_string();
+    std::thread::spawn(move || listener.incoming().flatten().try_for_each(answer));
+    let (to, on) = (format!("connect=127.0.0.1:{port}"), "listen=127.0.0.1:0".to_string());
+    let files = place.join("files").display().to_string();
+    let (read_write, read_only) = (format!("/data={files}"), format!("/data={files}:ro"));
+    let cases: &[(&[&str], &[&str], &str)] = &[
+        (&[], &["read", "/data/here"], "No such file or directory"),
+        (&["--dir", &read_only], &["read", "/data/here"], "ok"),
+        (&["--dir", &read_only], &["write", "/data/here"], "Permission denied"),
+        (&["--dir", &read_write], &["write", "/data/new"], "ok"),
+        (&["--dir", &read_write], &["read", "/data/../policy.pbl"], "Cross-device link"),
+        (&["--dir", &read_write, "--seccomp"], &["write", "/data/new"], "ok"),
+        (&[], &["connect", &port], "Permission denied"),
+        (&["--allow", &on], &["connect", &port], "Permission denied"),
+        (&["--allow", &to], &["connect", &port], "pong"),
+        (&["--allow", &to, "--seccomp"], &["connect", &port], "pong"),
+        (&["--allow", &to], &["connect", "1"], "Permission denied"),
+        (&["--allow", &to], &["listen", "0"], "Permission denied"),
+        (&["--allow", &on], &["listen", "0"], "ok"),
+        (&["--allow", &to], &["datagram"], "Protocol not supported"),
+        (&["--allow", &to], &["local"], "Address family not supported by protocol"),
+        (&[], &["sleep"], "Function not implemented"),
+        (&["--allow", "sleep"], &["sleep"], "ok"),
+        (&[], &["clock"], "ok"),
+        (&["--seccomp"], &["clock"], "ok"),
+        (&["--memory", "64"], &["memory", "128"], "Out of memory"),
+        (&["--memory", "256"], &["memory", "128"], "ok"),
+        (&[], &["process"], "Function not implemented"),
+        (&[], &["thread"], "Function not implemented"),
+        (&[], &["variable", "HOME"], "No error information"),
+        (&["--env", "HOME=/data"], &["variable", "HOME"], "ok"),
+    ];
+    for (options, arguments, wanted) in cases {
+        let mut run = pebble();
+        run.args(["sfi", "run"]).args(*options).arg(&module).args(*arguments).stdin(Stdio::null());
+        let output = run.output().with_context(|| program(&run))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let what = format!("{options:?} {arguments:?}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(said.trim() == *wanted, "{what}: {:?}, not {wanted:?} {}", said.trim(), errors.trim());
+        ensure!(output.status.success() == matches!(*wanted, "ok" | "pong"), "{what}: {}", output.status);
+    }
+    bad_options_are_named(tools, &module)
+}
+
+/// Says `pong` to a `ping`.
+fn answer(mut client: std::net::TcpStream) -> Option<()> {
+    let mut word = [0; 4];
+    client.read_exact(&mut word).ok()?;
+    client.write_all(if &word == b"ping" { b"pong" } else { b"what" }).ok()
+}
+
+fn bad_options_are_named(tools: &Tools, module: &Path) -> Result<()> {
+    for (options, wanted) in [
+        (["--allow", "everything"], "there is sleep, connect=HOST:PORT and listen=HOST:PORT"),
+        (["--allow", "connect=nowhere"], "--allow connect=nowhere: "),
+        (["--dir", "/nowhere"], "--dir /nowhere: "),
+        (["--memory", "much"], "is no number"),
+    ] {
+        let mut run = Command::new(tools.root.join("pebble"));
+        let output = run.args(["sfi", "run"]).args(options).arg(module).output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(!output.status.success() && said.contains(wanted), "{options:?}: {said}");
+    }
     Ok(())
 }

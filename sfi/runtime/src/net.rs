@@ -1,0 +1,213 @@
+//! Sockets of a domain: stream sockets over the Internet protocols, to and from the addresses that the policy names.
+//!
+//! An address comes out of the domain's memory once, is compared as it is, and goes to the kernel from ours. A socket can do what its
+//! descriptor's file functions do (read, write, close), and what is listed here; options are few and harmless.
+
+use crate::policy::Policy;
+use crate::sys::{Answer, Call, result};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// Bytes of the kernel's largest address that is understood here: `sockaddr_in6`.
+const LARGEST: usize = 28;
+const MOST_POLLED: u64 = 64;
+
+/// `sockaddr_in` or `sockaddr_in6`, as the kernel has it.
+fn decode(bytes: &[u8]) -> Option<SocketAddr> {
+    let family = i32::from(u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?));
+    let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
+    let ip = match family {
+        libc::AF_INET => IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(bytes.get(4..8)?).ok()?)),
+        libc::AF_INET6 => IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(bytes.get(8..24)?).ok()?)),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+/// A policy's list has the address; port 0 in it stands for every port.
+fn among(list: &[SocketAddr], address: SocketAddr) -> bool {
+    list.iter().any(|a| a.ip() == address.ip() && (a.port() == address.port() || a.port() == 0))
+}
+
+impl Policy {
+    pub(crate) fn has_network(&self) -> bool {
+        !self.connects.is_empty() || !self.listens.is_empty()
+    }
+}
+
+impl Call<'_> {
+    /// What a call about sockets answers; `None` if the call is not about sockets.
+    pub(crate) fn network(&self, number: libc::c_long) -> Option<Answer> {
+        let (a, b, c) = (self.a, self.b, self.c);
+        Some(match number {
+            libc::SYS_socket => self.socket(a as i32, b as i32, c as i32),
+            libc::SYS_connect => self.aim(number, &self.policy().connects),
+            libc::SYS_bind => self.aim(number, &self.policy().listens),
+            libc::SYS_listen | libc::SYS_shutdown => self.fd(a).and_then(|fd| {
+                // SAFETY: numbers only.
+                result(unsafe { libc::syscall(number, fd, b) })
+            }),
+            libc::SYS_accept => self.accept(0),
+            libc::SYS_accept4 => self.accept(self.d as i32 & libc::SOCK_NONBLOCK),
+            libc::SYS_getsockname | libc::SYS_getpeername => self.name(number),
+            libc::SYS_sendto | libc::SYS_recvfrom => self.transfer(number),
+            libc::SYS_setsockopt | libc::SYS_getsockopt => self.option(number),
+            libc::SYS_poll => self.poll(),
+            _ => return None,
+        })
+    }
+
+    fn socket(&self, family: i32, kind: i32, protocol: i32) -> Answer {
+        if !self.policy().has_network() {
+            return Err(libc::EACCES);
+        }
+        let plain = kind & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
+        if !matches!(family, libc::AF_INET | libc::AF_INET6) {
+            return Err(libc::EAFNOSUPPORT);
+        }
+        if plain != libc::SOCK_STREAM || !matches!(protocol, 0 | libc::IPPROTO_TCP) {
+            return Err(libc::EPROTONOSUPPORT);
+        }
+        // SAFETY: numbers only.
+        let fd = result(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) }.into())?;
+        // SAFETY: a descriptor that is nobody else's.
+        self.keep(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    }
+
+    /// To an address of the list: `connect`, `bind`.
+    fn aim(&self, number: libc::c_long, allowed: &[SocketAddr]) -> Answer {
+        let fd = self.fd(self.a)?;
+        let mut bytes = [0; LARGEST];
+        let length = (self.c as usize).min(LARGEST);
+        self.shared.read(self.b, &mut bytes[..length]).map_err(|_| libc::EFAULT)?;
+        let address = decode(&bytes[..length]).ok_or(libc::EAFNOSUPPORT)?;
+        if !among(allowed, address) {
+            return Err(libc::EACCES);
+        }
+        // SAFETY: a descriptor of the domain's, and an address of ours of this length.
+        result(unsafe { libc::syscall(number, fd, bytes.as_ptr(), length) })
+    }
+
+    fn accept(&self, flags: i32) -> Answer {
+        let fd = self.fd(self.a)?;
+        let (mut bytes, mut length) = ([0u8; LARGEST], LARGEST as libc::socklen_t);
+        // SAFETY: writes an address of ours, of at most this length.
+        let made =
+            unsafe { libc::accept4(fd, bytes.as_mut_ptr().cast(), &mut length, flags | libc::SOCK_CLOEXEC) };
+        let made = result(made.into())?;
+        // SAFETY: a descriptor that is nobody else's.
+        let kept = self.keep(unsafe { OwnedFd::from_raw_fd(made as i32) })?;
+        self.tell(&bytes, length)?;
+        Ok(kept)
+    }
+
+    fn name(&self, number: libc::c_long) -> Answer {
+        let fd = self.fd(self.a)?;
+        let (mut bytes, mut length) = ([0u8; LARGEST], LARGEST as libc::socklen_t);
+        // SAFETY: writes an address of ours, of at most this length.
+        result(unsafe { libc::syscall(number, fd, bytes.as_mut_ptr(), &raw mut length) })?;
+        self.tell(&bytes, length)
+    }
+
+    /// An address to where the domain wants it, as the second and third words say, if it does.
+    fn tell(&self, bytes: &[u8; LARGEST], length: libc::socklen_t) -> Answer {
+        if self.b == 0 {
+            return Ok(0);
+        }
+        let mut room = [0; 4];
+        self.shared.read(self.c, &mut room).map_err(|_| libc::EFAULT)?;
+        let most = (u32::from_le_bytes(room) as usize).min(length as usize).min(LARGEST);
+        self.put(self.b, &bytes[..most])?;
+        self.put(self.c, &length.to_le_bytes())
+    }
+
+    /// `send` and `recv`: over a connection, so without an address.
+    fn transfer(&self, number: libc::c_long) -> Answer {
+        let (fd, at) = (self.fd(self.a)?, self.range(self.b, self.c)?);
+        if self.e != 0 {
+            return Err(libc::EISCONN);
+        }
+        let flags =
+            self.d as i32 & (libc::MSG_PEEK | libc::MSG_WAITALL | libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+        let flags = if number == libc::SYS_sendto { flags | libc::MSG_NOSIGNAL } else { flags };
+        // SAFETY: a descriptor of the domain's and a range of its segment; the kernel checks what is mapped how.
+        result(unsafe { libc::syscall(number, fd, at, self.c, flags, 0, 0) })
+    }
+
+    /// Options whose value is an integer, and which concern the socket alone.
+    fn option(&self, number: libc::c_long) -> Answer {
+        let fd = self.fd(self.a)?;
+        let (level, option) = (self.b as i32, self.c as i32);
+        let set = number == libc::SYS_setsockopt;
+        match (level, option) {
+            (libc::SOL_SOCKET, libc::SO_REUSEADDR | libc::SO_KEEPALIVE)
+            | (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {}
+            (libc::SOL_SOCKET, libc::SO_ERROR | libc::SO_TYPE) if !set => {}
+            _ => return Err(libc::ENOPROTOOPT),
+        }
+        let (mut value, mut length) = ([0u8; 4], 4 as libc::socklen_t);
+        if set {
+            if self.e < 4 {
+                return Err(libc::EINVAL);
+            }
+            self.shared.read(self.d, &mut value).map_err(|_| libc::EFAULT)?;
+            // SAFETY: four bytes of ours.
+            return result(
+                unsafe { libc::setsockopt(fd, level, option, value.as_ptr().cast(), length) }.into(),
+            );
+        }
+        // SAFETY: as above.
+        result(
+            unsafe { libc::getsockopt(fd, level, option, value.as_mut_ptr().cast(), &mut length) }.into(),
+        )?;
+        self.put(self.d, &value)?;
+        self.put(self.e, &length.to_le_bytes())
+    }
+
+    /// With the domain's numbers of files.
+    fn poll(&self) -> Answer {
+        if self.b > MOST_POLLED {
+            return Err(libc::EINVAL);
+        }
+        let mut bytes = vec![0; self.b as usize * 8];
+        self.shared.read(self.a, &mut bytes).map_err(|_| libc::EFAULT)?;
+        let one = |entry: &[u8]| {
+            let number = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
+            // What is negative is passed over; what the domain has not got is bad.
+            let fd = if number < 0 { Ok(-1) } else { self.fd(number as u64) };
+            fd.map(|fd| libc::pollfd { fd, events: i16::from_le_bytes([entry[4], entry[5]]), revents: 0 })
+        };
+        let mut files = bytes.chunks_exact(8).map(one).collect::<Result<Vec<_>, _>>()?;
+        // Waiting is a right of its own, but for sockets.
+        let may = self.policy().has_network() || self.policy().allows("sleep");
+        let time = if may { self.c as i32 } else { 0 };
+        // SAFETY: so many whole structures of ours.
+        let ready =
+            result(unsafe { libc::poll(files.as_mut_ptr(), files.len() as libc::nfds_t, time) }.into())?;
+        for (entry, file) in bytes.chunks_exact_mut(8).zip(&files) {
+            entry[6..8].copy_from_slice(&file.revents.to_le_bytes());
+        }
+        self.put(self.a, &bytes)?;
+        Ok(ready)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_compared_whole() {
+        let v4 = [2, 0, 0x1f, 0x90, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+        let here: SocketAddr = "127.0.0.1:8080".parse().unwrap();
+        assert_eq!(decode(&v4), Some(here));
+        assert_eq!((decode(&v4[..7]), decode(&[1, 0, 0, 0, 0, 0, 0, 0]), decode(&[])), (None, None, None));
+        let mut v6 = [0; LARGEST];
+        (v6[0], v6[3], v6[23]) = (10, 80, 1);
+        assert_eq!(decode(&v6), Some("[::1]:80".parse().unwrap()));
+        let any_port: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let other: SocketAddr = "127.0.0.2:8080".parse().unwrap();
+        assert!(among(&[here], here) && among(&[any_port], here));
+        assert!(!among(&[here], any_port) && !among(&[here, any_port], other) && !among(&[], here));
+    }
+}
