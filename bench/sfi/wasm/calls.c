@@ -38,8 +38,6 @@ static void six(void) {
         f(&instance, i, 1, 2, 3, 4, 5);
 }
 
-static void back(void) { Z_callsZ_back(&instance, CALLS); }
-
 static void instances(void) {
     for (int i = 0; i < INSTANCES; i++) {
         Z_calls_instance_t fresh;
@@ -65,7 +63,6 @@ int main(void) {
     Z_calls_instantiate(&instance, &host);
     sample("null", CALLS, null);
     sample("6", CALLS, six);
-    sample("back", CALLS, back);
     sample("instance", INSTANCES, instances);
     return 0;
 }

@@ -19,7 +19,7 @@ use crate::wasm;
 type Samples = BTreeMap<String, Vec<f64>>;
 
 /// Rows and the name that their samples have. `sf` and `nf` save floating point too, as the paper's third column.
-const NAMED: [(&str, &str); 12] = [
+const NAMED: [(&str, &str); 11] = [
     ("sfi.call.sm", "null"),
     ("sfi.call.np", "in.np.0"),
     ("sfi.call.fp", "in.nf.0"),
@@ -31,7 +31,6 @@ const NAMED: [(&str, &str); 12] = [
     ("sfi.call.wasmtime.back", "wasmtime.back"),
     ("sfi.call.wasm2c.null", "wasm2c.null"),
     ("sfi.call.wasm2c.6", "wasm2c.6"),
-    ("sfi.call.wasm2c.back", "wasm2c.back"),
 ];
 
 /// Ratios to the null call, which is `sm`: what is divided by what.
