@@ -121,6 +121,8 @@ impl<'a> Emitter<'a> {
         let mut record_labels: BTreeMap<usize, String> = BTreeMap::new();
         let mut tables_done: HashSet<usize> = HashSet::new();
         let mut in_converted = false;
+        // Where in the text the last record's label is.
+        let mut recorded = 0;
         for i in 0..self.program.items.len() {
             let item = &self.program.items[i];
             match &item.body {
@@ -146,8 +148,14 @@ impl<'a> Emitter<'a> {
                         }
                         continue;
                     };
-                    if needed.contains(&i) {
+                    // An address has one record, though instructions that became nothing lie there, too.
+                    let silent = |l: &str| {
+                        l.ends_with(':') || l.trim().starts_with(".loc") || l.trim().starts_with(".cfi")
+                    };
+                    let same = self.out[recorded..].lines().all(silent);
+                    if needed.contains(&i) && !(same && recorded != 0) {
                         let label = format!(".Lpbl_f{i}");
+                        recorded = self.out.len();
                         self.push(format!("{label}:"));
                         record_labels.insert(i, label);
                     }
