@@ -47,6 +47,8 @@ pub trait Machine {
     /// Word of the nucleus data (stack queues, descriptors, counters) at this offset.
     fn data(&self, offset: u64) -> u64;
     fn set_data(&mut self, offset: u64, word: u64);
+    /// Stores `new` there if the word is `old`, in one step even against portal code; whether it did.
+    fn exchange_data(&mut self, offset: u64, old: u64, new: u64) -> bool;
     /// A fresh page of the arena.
     fn grow_code(&mut self, page: u32) -> Result<(), i64>;
     /// A fresh page of a domain's table.

@@ -170,6 +170,10 @@ impl Machine for Real {
         SHARED_DATA.write(offset, word);
     }
 
+    fn exchange_data(&mut self, offset: u64, old: u64, new: u64) -> bool {
+        SHARED_DATA.exchange(offset, old, new)
+    }
+
     fn grow_code(&mut self, page: u32) -> Result<(), i64> {
         answer(&CODE_PAGE, [page.into(), 0, 0, 0, 0]).map(|_| ())
     }

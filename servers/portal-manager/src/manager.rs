@@ -323,10 +323,16 @@ impl Manager {
         };
         let (at, queue) =
             (map::stack_desc_va(desc.into()) - map::KDATA_VA, map::stack_queue_va(asid) - map::KDATA_VA);
-        machine.set_data(at, machine.data(queue));
         machine.set_data(at + 8, top);
-        machine.set_data(queue, map::stack_desc_va(desc.into()));
-        Ok(())
+        // Portal code takes and gives stacks of a living domain, and the scheduler turns the end of its queue, between any two steps here. The
+        // head alone tells: what lies behind the one that is linked to, is reached through it; an empty queue's head is its end.
+        loop {
+            let head = machine.data(queue);
+            machine.set_data(at, head);
+            if machine.exchange_data(queue, head, map::stack_desc_va(desc.into())) {
+                return Ok(());
+            }
+        }
     }
 
     fn take_stacks(&mut self, machine: &mut impl Machine, asid: u16) {

@@ -27,6 +27,8 @@ pub struct Fake {
     pub code_pages: u32,
     pub freed: Vec<u16>,
     pub stacks: u64,
+    /// What other threads do before each of the next stores to `data`, the last first.
+    pub meanwhile: Vec<fn(&mut BTreeMap<u64, u64>)>,
     /// Requests to other servers fail after so many.
     pub patience: u32,
 }
@@ -47,6 +49,7 @@ impl Fake {
             code_pages: 1,
             freed: vec![],
             stacks: 0,
+            meanwhile: vec![],
             patience: u32::MAX,
         }
     }
@@ -58,6 +61,12 @@ impl Fake {
     pub fn ask(&mut self) -> Result<(), i64> {
         self.patience = self.patience.checked_sub(1).ok_or(errno::ENOMEM)?;
         Ok(())
+    }
+
+    fn others(&mut self) {
+        if let Some(act) = self.meanwhile.pop() {
+            act(&mut self.data);
+        }
     }
 
     /// Thread 9 is in a call through the portal whose code begins here.
@@ -105,7 +114,16 @@ impl Machine for Fake {
         self.data.get(&offset).copied().unwrap_or(0)
     }
     fn set_data(&mut self, offset: u64, word: u64) {
+        self.others();
         self.data.insert(offset, word);
+    }
+    fn exchange_data(&mut self, offset: u64, old: u64, new: u64) -> bool {
+        self.others();
+        let is = self.data(offset) == old;
+        if is {
+            self.data.insert(offset, new);
+        }
+        is
     }
     fn grow_code(&mut self, page: u32) -> Result<(), i64> {
         self.ask()?;
