@@ -22,6 +22,7 @@ pub struct Service {
 pub static BUFFER: Service = Service::new("vm.buffer");
 pub static BUFFER_FREE: Service = Service::new("vm.buffer_free");
 pub static WINDOW_CLOSE: Service = Service::new("vm.window_close");
+pub static WINDOW_CLAIM: Service = Service::new("vm.window_claim");
 pub static WINDOW_MOVE: Service = Service::new("vm.window_move");
 pub static PLACE: Service = Service::new("vm.place");
 
@@ -189,6 +190,12 @@ impl Window {
             return Ok(());
         }
         self.write(offset, &word.to_le_bytes())
+    }
+
+    /// What has moved here is this domain's alone: who was lent it before does not see it any more, and what he has written since is in it.
+    /// Whoever believes what he reads there, or writes what is secret, claims it first.
+    pub fn claim(&self) -> Result<(), Errno> {
+        WINDOW_CLAIM.ask([self.base, 0]).map(|_| ())
     }
 
     /// Ends an `o` window, or gives back a page or buffer that has moved here.

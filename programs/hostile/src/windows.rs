@@ -15,6 +15,7 @@ use pebble::process::Child;
 
 const PAGE: u64 = map::PAGE;
 const MILLISECOND: u64 = 10_000;
+const SECRET: u64 = 0x5ec2e7;
 
 /// What a kind needs: its name, what the caller ends with, and what it does with the server's name.
 struct Kind {
@@ -38,6 +39,7 @@ const HOSTILE: &[Kind] = &[
     Kind { name: "dies", ends: 7, act: |to| meanwhile(to, exits) },
     Kind { name: "shrinks", ends: 0, act: |to| meanwhile(to, shrinks) },
     Kind { name: "tears", ends: 0, act: |to| meanwhile(to, tears) },
+    Kind { name: "spies", ends: 0, act: spies },
 ];
 
 const LENT: &[Kind] = &[
@@ -110,6 +112,21 @@ extern "C" fn slow(address: u64) -> i64 {
     i64::from(read(address) == -1 && write(address) == -1)
 }
 
+/// Takes what moves here for its own, and writes there what nobody else is to see.
+extern "C" fn claim(address: u64) -> i64 {
+    keep(address);
+    let claimed = Window::page(address).and_then(|w| w.claim().and_then(|()| w.set_word(0, SECRET)));
+    claimed.map_or(-1, |()| 0)
+}
+
+/// Looks at a window late, and writes to it.
+extern "C" fn spy(address: u64) -> i64 {
+    let _ = api::hrsleep(time() + 5 * MILLISECOND);
+    let seen = read(address);
+    write(address);
+    seen
+}
+
 extern "C" fn give(to: u64) -> i64 {
     let words = [KEPT.load(Relaxed), to];
     match api::portal_open("vm.window_move").map(|index| (index, call(index, words))) {
@@ -127,7 +144,7 @@ extern "C" fn ready() -> i64 {
 
 pub fn borrow(name: &str) -> i64 {
     type Entry = extern "C" fn(u64) -> i64;
-    let entries: [(&str, &str, Entry); 10] = [
+    let entries: [(&str, &str, Entry); 12] = [
         ("w", "npw", read),
         ("set", "npw", write),
         ("r", "npr", read),
@@ -136,6 +153,8 @@ pub fn borrow(name: &str) -> i64 {
         ("keep", "npw", keep),
         ("slow", "npw", slow),
         ("t", "npt", keep),
+        ("claim", "npt", claim),
+        ("spy", "npw", spy),
         ("g", "npg", give),
         ("rw", "smw", write),
     ];
@@ -245,16 +264,27 @@ static TORN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// The server holds the window while a second thread takes the page away.
 fn meanwhile(to: &str, act: extern "C" fn(u64)) -> Result<bool, i64> {
+    let answer = torn(to, "t", "slow", act)?;
+    // The server saw no fault, and serves on.
+    Ok(answer == Ok(0) && ask(to, "w", page())? == Ok(0x0707_0707_0707_0707))
+}
+
+/// Who was lent a page sees nothing of what its new owner writes there, and changes nothing.
+fn spies(to: &str) -> Result<bool, i64> {
+    let seen = torn(to, "claim", "spy", tears)?;
+    Ok(seen.is_ok_and(|word| word != SECRET as i64) && ask(to, "look", 0)? == Ok(SECRET as i64))
+}
+
+/// A page is lent to `holds`, and meanwhile `act` takes it away, perhaps to `takes`: what `holds` answers.
+fn torn(to: &str, takes: &str, holds: &str, act: extern "C" fn(u64)) -> Result<Result<i64, Broken>, i64> {
     let end = api::sbrk(0)?;
     let mine = end.next_multiple_of(PAGE);
     api::sbrk((mine + PAGE - end) as i64)?;
-    TORN[0].store(portal(to, "t")?, Relaxed);
+    TORN[0].store(portal(to, takes)?, Relaxed);
     TORN[1].store(mine as usize, Relaxed);
-    let index = portal(to, "slow")?;
+    let index = portal(to, holds)?;
     api::thread_create(act, mine, 0)?;
-    let answer = call(index, [mine]);
-    // The server saw no fault, and serves on.
-    Ok(answer == Ok(0) && ask(to, "w", page())? == Ok(0x0707_0707_0707_0707))
+    Ok(call(index, [mine]))
 }
 
 fn pause() {
@@ -305,5 +335,6 @@ fn moved(to: &str) -> Result<bool, i64> {
     let place = buffer::place(1)?;
     let gone = ask(to, "t", mine)? == Ok(0) && refused(to, "w", &[mine])?;
     let back = ask(to, "g", place.address())? == Ok(0);
-    Ok(gone && back && place.window().word(8) == Ok(0x0707_0707_0707_0707))
+    let claimed = place.window().claim().is_ok();
+    Ok(gone && back && claimed && place.window().word(8) == Ok(0x0707_0707_0707_0707))
 }

@@ -6,6 +6,7 @@
 //! A domain's own buffers lie in the lower places, what comes from others arrives in the upper ones. A single page arrives in a slot, or in a *place*
 //! that its owner has asked for as the goal of a `g` call.
 
+use crate::frames::Frames;
 use crate::slots::{DESC_HELD, PLACES, PLACES_VA, SHUT, place_words};
 use crate::space::{SPAN, USER_R, USER_RW, leaf_slot};
 use crate::{Answer, Machine, Vm};
@@ -187,6 +188,58 @@ impl<M: Machine> Vm<M> {
             return Err(errno::EFAULT);
         }
         Ok((word, entry))
+    }
+
+    /// A page or a buffer of the domain's own is nobody else's: whoever was lent it before it moved here, or after, sees it no more. Portal
+    /// code cannot know of them, since it counts no lendings; here all slots are looked at, as for pages that are free.
+    pub fn window_claim(&mut self, asid: u64, address: u64) -> Answer {
+        let asid = self.alive(asid)?;
+        let buffer = address >= map::BUFFERS_VA;
+        let address = if buffer { address } else { address & !(PAGE - 1) };
+        if self.is_goal(asid, address) {
+            return Err(errno::EPERM);
+        }
+        let (word, entry) = if buffer {
+            let word = self.word(asid, self.at(asid, address)?);
+            (word, self.machine.read(word))
+        } else {
+            self.own_page(asid, address)?
+        };
+        if entry & PTE_V == 0 || entry & PTE_MARKS != 0 {
+            return Err(errno::EFAULT);
+        }
+        // Foreign for so long: its own threads use it, but cannot let it move; and `turn` leaves it alone.
+        if !self.machine.exchange(word, entry, entry | PTE_MARKS) {
+            return Err(errno::EAGAIN);
+        }
+        let twin = if buffer { self.machine.read(word + 8) } else { 0 };
+        if buffer {
+            self.machine.write(word + 8, twin | PTE_MARKS);
+        }
+        self.each_page(entry, twin, |frames, pa| frames.give(pa));
+        self.revoke();
+        self.each_page(entry, twin, |frames, pa| frames.take_back(pa));
+        if buffer {
+            self.machine.write(word + 8, twin);
+        }
+        self.swap(word, entry);
+        Ok(0)
+    }
+
+    /// The pages behind a word: of a buffer, which has a twin, its tables too.
+    fn each_page(&mut self, entry: u64, twin: u64, act: fn(&mut Frames, u64)) {
+        act(&mut self.frames, map::pte_pa(entry));
+        if twin & PTE_V == 0 {
+            return;
+        }
+        act(&mut self.frames, map::pte_pa(twin));
+        let table = map::pte_pa(entry);
+        for at in (table..table + PAGE).step_by(8) {
+            let page = self.machine.read(at);
+            if page & PTE_V != 0 {
+                act(&mut self.frames, map::pte_pa(page));
+            }
+        }
     }
 
     /// The word of an empty place of a domain, or of an empty slot that a `g` call waits to be filled.

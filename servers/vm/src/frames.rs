@@ -87,6 +87,14 @@ impl Frames {
             self.loose = true;
         }
     }
+
+    /// A page that has just been given back is in use again: it was nobody's for as long as windows over it were searched.
+    pub fn take_back(&mut self, pa: u64) {
+        let n = (pa.wrapping_sub(RAM_PA) / PAGE) as usize;
+        debug_assert!(!self.in_use(pa) && !self.loose, "{pa:#x} is in use, or may still be seen");
+        self.used[n / 64] |= 1 << (n % 64);
+        self.free -= 1;
+    }
 }
 
 impl Default for Frames {

@@ -45,6 +45,7 @@ pebble::export!("vm.space", "npai", space: fn(u64, u64));
 pebble::export!("vm.buffer", "npai", buffer: fn(u64, u64));
 pebble::export!("vm.buffer_free", "npai", buffer_free: fn(u64, u64));
 pebble::export!("vm.window_close", "npai", window_close: fn(u64, u64));
+pebble::export!("vm.window_claim", "npai", window_claim: fn(u64, u64));
 pebble::export!("vm.window_move", "npaii", window_move: fn(u64, u64, u64));
 pebble::export!("vm.place", "npai", place: fn(u64, u64));
 pebble::export!("vm.range_set", "npiiii", range_set: fn(u64, u64, u64, u64));
@@ -253,6 +254,10 @@ extern "C" fn buffer_free(asid: u64, address: u64) -> i64 {
 
 extern "C" fn window_close(asid: u64, address: u64) -> i64 {
     word(vm().window_close(asid, address))
+}
+
+extern "C" fn window_claim(asid: u64, address: u64) -> i64 {
+    word(vm().window_claim(asid, address))
 }
 
 extern "C" fn window_move(asid: u64, from: u64, to: u64) -> i64 {

@@ -208,7 +208,8 @@ impl<M: Machine> Vm<M> {
 
     fn turn(&mut self, word: u64, to: u64) -> bool {
         let entry = self.machine.read(word);
-        if entry & PTE_V == 0 || self.frames.in_use(map::pte_pa(entry)) {
+        // Foreign: its owner's, who claims it.
+        if entry & PTE_V == 0 || entry & PTE_MARKS == PTE_MARKS || self.frames.in_use(map::pte_pa(entry)) {
             return false;
         }
         // What is marked as somebody else's is never given back as one's own.

@@ -1,5 +1,6 @@
 //! The VM manager over a fake machine.
 
+mod claim;
 mod model;
 mod portals;
 mod scenes;

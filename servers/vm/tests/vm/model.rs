@@ -31,7 +31,7 @@ fn domain() -> impl Strategy<Value = u64> {
 type Step = (u8, u64, u64, u64, u64);
 
 fn step() -> impl Strategy<Value = Step> {
-    (0u8..80, domain(), number(), number(), number())
+    (0u8..84, domain(), number(), number(), number())
 }
 
 fn apply(w: &mut World, (what, d, a, b, c): Step) {
@@ -102,6 +102,11 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
             let letter = b"wrotg"[(c % 5) as usize];
             let at = buffer(if a % 3 == 0 { a } else { 0 });
             w.lend(d as u16, (4 + b % 5) as u16, letter, at, 2 + b % 2);
+        }
+        80..82 => {
+            let at = [slot(a), buffer(a), a][(b % 3) as usize];
+            let page = w.page_of(d, a).unwrap_or(a);
+            _ = w.vm.window_claim(d, if what == 80 { at } else { page });
         }
         _ => {
             if !w.calls.is_empty() {

@@ -7,10 +7,10 @@ use pebble_abi::map::{self, PAGE};
 use pebble_vm::{Machine, Outcome};
 
 const IMAGE: u64 = map::IMAGE_VA;
-const HEAP: u64 = IMAGE + 2 * PAGE;
-const MARKS: u64 = 3 << 8;
+pub const HEAP: u64 = IMAGE + 2 * PAGE;
+pub const MARKS: u64 = 3 << 8;
 
-fn program(w: &mut World) -> u16 {
+pub fn program(w: &mut World) -> u16 {
     let asid = w.vm.domain_create(0, 400, 12, 8).unwrap();
     w.vm.map(asid, IMAGE, 2, 10).unwrap();
     w.vm.heap(asid, HEAP).unwrap();
@@ -19,7 +19,7 @@ fn program(w: &mut World) -> u16 {
     asid as u16
 }
 
-fn two(w: &mut World) -> (u16, u16) {
+pub fn two(w: &mut World) -> (u16, u16) {
     (program(w), program(w))
 }
 
@@ -27,12 +27,12 @@ fn pages(w: &World, asid: u16) -> u64 {
     w.vm.domain_info(asid.into()).unwrap().1[1]
 }
 
-fn pa(entry: u64) -> u64 {
+pub fn pa(entry: u64) -> u64 {
     entry >> 10 << 12
 }
 
 /// The word of a one-page slot or place.
-fn word(w: &World, asid: u16, va: u64) -> u64 {
+pub fn word(w: &World, asid: u16, va: u64) -> u64 {
     pa(w.vm.machine.read(w.l1[&asid] + (va >> 21 & 511) * 8)) + (va >> 12 & 511) * 8
 }
 
