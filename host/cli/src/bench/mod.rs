@@ -38,6 +38,8 @@ const LINES: &[&str] = &[
     "measure open portal.open.program",
     "count measure open portal.open.sandboxed",
     "measure fork domain_fork",
+    "replacement trivial replace.trivial",
+    "replacement scheduler replace.scheduler",
 ];
 /// What a row is so many times of another, in a row of its own.
 const RATIOS: &[(&str, &str, &str)] = &[
