@@ -95,7 +95,8 @@ fn waits() -> Result<(), Errno> {
 }
 
 fn scheduler() -> Result<Samples, Errno> {
-    let arrived = api::sem_create(0).and_then(|arrived| api::sem_publish(arrived, ARRIVED).map(|_| arrived))?;
+    let arrived =
+        api::sem_create(0).and_then(|arrived| api::sem_publish(arrived, ARRIVED).map(|_| arrived))?;
     let mut programs = Vec::new();
     for _ in 0..PROGRAMS {
         programs.push(Child::run("/bin/replacement", &["replacement", "waits"])?);
