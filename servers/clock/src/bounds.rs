@@ -46,18 +46,25 @@ impl Bounds {
         Bounds { all: [Bound { until: 0, thread: 0, level: 0, late: 0 }; MAX_BOUNDS] }
     }
 
-    /// One more. Those of the same thread at the same place or above were left behind, and go.
-    pub fn add(&mut self, bound: Bound) -> Result<(), i64> {
+    /// One more. Those of the same thread at the same place or above were left behind, and go. Its number: how many the thread has below it.
+    pub fn add(&mut self, bound: Bound) -> Result<u64, i64> {
         self.forget(|b| b.thread == bound.thread && b.level & 0xffff >= bound.level & 0xffff);
         let free = self.all.iter_mut().find(|b| b.until == 0).ok_or(errno::EAGAIN)?;
         *free = Bound { until: bound.until.max(1), ..bound };
-        Ok(())
+        Ok(self.below(&bound))
     }
 
-    /// The thread is back. Who had the call when the time was over, or 0; `None`: it had no such bound.
-    pub fn remove(&mut self, thread: u64, level: u64) -> Option<u64> {
-        let found = self.all.iter_mut().find(|b| b.until != 0 && b.thread == thread && b.level == level);
-        found.map(|bound| core::mem::take(bound).late)
+    /// The thread is back. Who had the call when the time was over, or 0; `None`: the domain has no bound of that number in this thread.
+    pub fn remove(&mut self, thread: u64, domain: u64, number: u64) -> Option<u64> {
+        let own = |b: &&Bound| b.thread == thread && b.level >> 16 == domain;
+        let found = self.all().filter(own).find(|b| self.below(b) == number).copied()?;
+        self.forget(|b| *b == found);
+        Some(found.late)
+    }
+
+    /// How many bounds the same domain has further down in the same thread: that, and no place, is what it is told.
+    fn below(&self, bound: &Bound) -> u64 {
+        self.all().filter(|b| b.level >> 16 == bound.level >> 16 && bound.is_above(b)).count() as u64
     }
 
     /// A domain is gone, with all calls that it was making.
@@ -144,7 +151,13 @@ mod tests {
                 // Times are all different, so that it is known which is first.
                 let until = time * 1000 + thread * 10 + level + 1;
                 match op {
-                    0 => prop_assert_eq!(bounds.remove(thread, level), model.remove(&(thread, level)).map(|v| v.1)),
+                    0 => {
+                        let below = model.keys().filter(|(t, l)| *t == thread && *l < level).count() as u64;
+                        let number = if model.contains_key(&(thread, level)) { below } else { 99 };
+                        let late = model.remove(&(thread, level)).map(|v| v.1);
+                        prop_assert_eq!(bounds.remove(thread, 1, number), None, "all are domain 0's");
+                        prop_assert_eq!(bounds.remove(thread, 0, number), late);
+                    }
                     1 => {
                         let next = 1_000_000 + until;
                         let found = bounds.due(until, next);
@@ -162,7 +175,8 @@ mod tests {
                     }
                     _ => {
                         model.retain(|(t, l), _| *t != thread || *l < level);
-                        prop_assert_eq!(bounds.add(Bound { until, thread, level, late: 0 }), Ok(()));
+                        let below = model.keys().filter(|(t, _)| *t == thread).count() as u64;
+                        prop_assert_eq!(bounds.add(Bound { until, thread, level, late: 0 }), Ok(below));
                         model.insert((thread, level), (until, 0));
                     }
                 }
@@ -180,9 +194,9 @@ mod tests {
     fn a_full_table_and_a_bad_state_are_refused() {
         let mut bounds = Bounds::new();
         let bound = |thread| Bound { until: 9, thread, level: 1 | 7 << 16, late: 0 };
-        (0..MAX_BOUNDS as u64).for_each(|t| bounds.add(bound(t)).unwrap());
+        (0..MAX_BOUNDS as u64).for_each(|t| assert_eq!(bounds.add(bound(t)), Ok(0)));
         assert_eq!(bounds.add(bound(99)), Err(errno::EAGAIN));
-        assert_eq!(bounds.add(bound(0)), Ok(()));
+        assert_eq!(bounds.add(bound(0)), Ok(0));
         assert_eq!(bounds.load(&[0; 23]), Err(errno::EINVAL));
         assert_eq!(bounds.load(&[0; (MAX_BOUNDS + 1) * BOUND_BYTES]), Err(errno::EINVAL));
         assert_eq!(bounds.all().count(), MAX_BOUNDS);

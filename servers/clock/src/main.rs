@@ -89,10 +89,10 @@ extern "C" fn bound(domain: u64, thread: u64, ticks: u64, float: u64) -> i64 {
     let until = portal::time().saturating_add(ticks);
     let level = level(top, domain, float != 0);
     let mut clock = CLOCK.lock();
-    let made = clock.bounds.add(Bound { until, thread, level, late: 0 });
-    if let Err(error) = made {
-        return -error;
-    }
+    let number = match clock.bounds.add(Bound { until, thread, level, late: 0 }) {
+        Ok(number) => number,
+        Err(error) => return -error,
+    };
     if until < clock.wakes {
         if core::mem::replace(&mut clock.wakes, until) == NEVER {
             let _ = api::sem_post(BELL.load(Ordering::Acquire));
@@ -101,15 +101,12 @@ extern "C" fn bound(domain: u64, thread: u64, ticks: u64, float: u64) -> i64 {
             let _ = ABORT.call([KEEPER.load(Ordering::Acquire), 0]);
         }
     }
-    level as i64
+    number as i64
 }
 
 /// 0, or who had the call when its time was over; `-ENOENT`: no such bound.
-extern "C" fn unbound(domain: u64, thread: u64, level: u64) -> i64 {
-    if level >> 16 != domain {
-        return -errno::EINVAL;
-    }
-    CLOCK.lock().bounds.remove(thread, level).map_or(-errno::ENOENT, |late| late as i64)
+extern "C" fn unbound(domain: u64, thread: u64, number: u64) -> i64 {
+    CLOCK.lock().bounds.remove(thread, domain, number).map_or(-errno::ENOENT, |late| late as i64)
 }
 
 extern "C" fn gone(domain: u64) -> i64 {
