@@ -184,6 +184,14 @@ fn names() {
     let _ = api::portal_close(list, 1);
 }
 
+/// What the clock tells of limits within each other.
+fn limits() {
+    let [bound, unbound] = ["clock.bound", "clock.unbound"].map(|name| api::portal_open(name).unwrap_or(0));
+    let float = u64::from(cfg!(target_feature = "d"));
+    let first = call(bound, [100_000_000, float]);
+    println!("limits: {first:?} {:?} {:?}", call(unbound, [0]), call(unbound, [0]));
+}
+
 fn main() -> i64 {
     // The standard output's portals are opened by this.
     println!("probe {:?}", io::args().collect::<alloc::vec::Vec<_>>());
@@ -201,6 +209,7 @@ fn main() -> i64 {
     own();
     files();
     processes();
+    limits();
     table("last");
     println!("control: {:?}", call(sys::SYS_CONTROL, [99, 0, 0, 0]).map_err(|b| b.0));
     println!("children: {:?}", call(sys::SYS_PROCESS, [7, 0, 0, 0]).map_err(|b| b.0));
