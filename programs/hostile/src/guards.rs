@@ -29,12 +29,7 @@ pub fn all(judge: &mut Judge, rounds: u32) {
         with_policy(judge);
         foreign(judge);
     };
-    round(judge);
-    round(judge);
-    let before = judge.resources();
-    (0..rounds).for_each(|_| round(judge));
-    let after = judge.settled(before);
-    judge.check("nothing leaks", before == after, || format!("before {before:?}, after {after:?}"));
+    judge.steadily(rounds, round);
 }
 
 fn fresh(what: &str) -> String {

@@ -12,6 +12,8 @@ use pebble::println;
 use pebble::process::Child;
 
 const MILLISECOND: u64 = 10_000;
+/// Rounds before anything is counted.
+const WARM_UP: u32 = 2;
 
 /// What must be the same before and after: free pages, domains, threads; portals, code bytes, semaphores, interfaces.
 pub type Resources = [u64; 7];
@@ -27,15 +29,11 @@ pub fn all(rounds: u32) -> i64 {
     let (Ok(vm), Ok(pm)) = (api::portal_open("vm.stats"), api::portal_open("pm.stats")) else { return 1 };
     let mut judge = Judge { vm, pm, passed: 0, failed: 0 };
     judge.registers();
-    // What servers keep for good after a first use (stacks, tables, heap) is not a leak.
-    judge.round(false);
-    judge.round(false);
-    let before = judge.resources();
-    for _ in 0..rounds {
-        judge.round(true);
-    }
-    let after = judge.settled(before);
-    judge.check("nothing leaks", before == after, || format!("before {before:?}, after {after:?}"));
+    let mut warm = 0;
+    judge.steadily(rounds, |judge| {
+        warm += 1;
+        judge.round(warm > WARM_UP);
+    });
     println!("hostile: {} passed, {} failed", judge.passed, judge.failed);
     i64::from(judge.failed != 0)
 }
@@ -79,6 +77,15 @@ impl Judge {
         let ([free, _, domains, threads], [portals, code, semaphores, interfaces]) =
             (words(self.vm), words(self.pm));
         [free, domains, threads, portals, code, semaphores, interfaces]
+    }
+
+    /// So many rounds, and nothing is lost. What servers keep for good after a first use (stacks, tables, heap) is not.
+    pub fn steadily(&mut self, rounds: u32, mut round: impl FnMut(&mut Judge)) {
+        (0..WARM_UP).for_each(|_| round(self));
+        let before = self.resources();
+        (0..rounds).for_each(|_| round(self));
+        let after = self.settled(before);
+        self.check("nothing leaks", before == after, || format!("before {before:?}, after {after:?}"));
     }
 
     /// Burials take a moment.

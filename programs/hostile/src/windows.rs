@@ -53,12 +53,7 @@ const LENT: &[Kind] = &[
 pub fn all(judge: &mut Judge, which: &str, rounds: u32) {
     let kinds = if which == "lent" { LENT } else { HOSTILE };
     let round = |judge: &mut Judge| kinds.iter().for_each(|kind| one(judge, kind));
-    round(judge);
-    round(judge);
-    let before = judge.resources();
-    (0..rounds).for_each(|_| round(judge));
-    let after = judge.settled(before);
-    judge.check("nothing leaks", before == after, || format!("before {before:?}, after {after:?}"));
+    judge.steadily(rounds, round);
 }
 
 fn one(judge: &mut Judge, kind: &Kind) {
