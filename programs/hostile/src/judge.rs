@@ -13,7 +13,7 @@ use pebble::process::Child;
 
 const MILLISECOND: u64 = 10_000;
 /// Rounds before anything is counted.
-const WARM_UP: u32 = 2;
+pub const WARM_UP: u32 = 2;
 
 /// What must be the same before and after: free pages, domains, threads; portals, code bytes, semaphores, interfaces.
 pub type Resources = [u64; 7];

@@ -55,7 +55,7 @@ pub fn all(judge: &mut Judge, rounds: u32) {
     judge.check("the first holder", own > 0 && ask() == -errno::EEXIST, || format!("{own}"));
     judge.check("the first holder opens", try_it() == 77, || format!("{}", try_it()));
     let used = || call_wide(count, [0; 5]).map_or(0, |(_, [used, ..])| used);
-    stranger(judge, own, revoke);
+    (0..crate::judge::WARM_UP).for_each(|_| stranger(judge, own, revoke));
     let (before, resources) = (used(), judge.resources());
     (0..rounds).for_each(|_| stranger(judge, own, revoke));
     let after = judge.settled(resources);

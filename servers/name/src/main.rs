@@ -26,7 +26,7 @@ pebble::import! {
     HOLDS = "?cap.holds";
     GRANT = "?cap.grant";
 }
-pebble::export!("name.lookup", "npiiii", lookup: fn(u64, u64, u64, u64));
+pebble::export!("name.lookup", "npiiiii", lookup: fn(u64, u64, u64, u64, u64));
 pebble::export!("name.capability", "npaiii", capability: fn(u64, u64, u64, u64));
 pebble::export!("name.register", "npiiiii", register: fn(u64, u64, u64, u64, u64));
 pebble::export!("name.withdraw", "npi", withdraw: fn(u64));
@@ -124,8 +124,9 @@ fn asid(word: u64) -> u16 {
     u16::try_from(word).unwrap_or(u16::MAX)
 }
 
-/// Where a capability decides, its manager is asked without the lock.
-extern "C" fn lookup(client: u64, a: u64, b: u64, c: u64) -> i64 {
+/// Where a capability decides, its manager is asked without the lock. Whose: that of the domain for which the portal is opened, which is not
+/// the client when this is a controller that opens on behalf.
+extern "C" fn lookup(client: u64, a: u64, b: u64, c: u64, holder: u64) -> i64 {
     let mut wants = None;
     let found = request(|r| {
         let found = r.lookup(asid(client), [a, b, c]);
@@ -135,7 +136,7 @@ extern "C" fn lookup(client: u64, a: u64, b: u64, c: u64) -> i64 {
         found.map(u64::from)
     });
     match wants {
-        Some((rule, interface)) if holds(client, rule) => interface.into(),
+        Some((rule, interface)) if holds(holder, rule) => interface.into(),
         _ => found,
     }
 }

@@ -69,9 +69,9 @@ fn find(
     tidy(m, machine)?;
     let opening = who(m, machine)?;
     let [first, second] = opening.names;
-    let interface = answer(&LOOKUP, [first, a, b, c, 0])?;
+    let interface = answer(&LOOKUP, [first, a, b, c, opening.subject])?;
     if second != first {
-        answer(&LOOKUP, [second, a, b, c, 0])?;
+        answer(&LOOKUP, [second, a, b, c, opening.subject])?;
     }
     Ok((opening, interface as u16))
 }
