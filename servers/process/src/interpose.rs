@@ -29,6 +29,7 @@ pub fn fork(parent: u16, handler: u64, sp: u64) -> Result<u16, Errno> {
     TABLE.lock().create(parent, child, plan, console());
     let build = || {
         services::name(child, table::name(&plan.path))?;
+        services::keep_share(child, &plan.limits)?;
         services::copy_memory(parent, child, sp)?;
         services::control(child, parent, handler).map(|_| ())
     };

@@ -189,6 +189,7 @@ fn build(child: u16, plan: &Plan, image: &Image, control: Option<(u16, u64)>) ->
         Some((controller, handler)) => services::control(child, controller, handler)?,
     };
     services::limit(child, plan.limits.portals)?;
+    services::keep_share(child, &plan.limits)?;
     import(child, path, image, services::open_for)?;
     image.exports.iter().try_for_each(|export| {
         let registered = services::register(child, export.name, export.spec, export.entry);

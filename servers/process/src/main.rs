@@ -152,8 +152,8 @@ fn bell() -> Result<usize, Errno> {
 extern "C" fn share(caller: u64, domain: u64, percent: u64) -> i64 {
     let caller = asker(caller);
     let domain = u16::try_from(domain).map_err(|_| errno::ESRCH);
-    let may = domain.and_then(|domain| TABLE.lock().may_share(caller, domain).map(|()| domain));
-    answer(may.and_then(|domain| services::share(domain, percent)))
+    let most = |domain| TABLE.lock().may_share(caller, domain, percent).map(|percent| (domain, percent));
+    answer(domain.and_then(most).and_then(|(domain, percent)| services::share(domain, percent)))
 }
 
 extern "C" fn kill(caller: u64, domain: u64) -> i64 {

@@ -13,6 +13,9 @@ pub const LIMIT: usize = 4096;
 /// Portals that any domain may have.
 pub const PORTAL_LIMIT: u64 = 1024;
 
+/// All of the processor, in percent.
+pub const WHOLE: u64 = 100;
+
 /// What a program may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -21,6 +24,8 @@ pub struct Limits {
     /// Besides those that every domain is born with.
     pub portals: u64,
     pub priority: Option<u64>,
+    /// Percent of the processor.
+    pub cpu: u64,
 }
 
 impl Default for Limits {
@@ -30,6 +35,7 @@ impl Default for Limits {
             threads: THREAD_LIMIT,
             portals: PORTAL_LIMIT - sys::FIRST_FREE as u64,
             priority: None,
+            cpu: WHOLE,
         }
     }
 }
@@ -74,11 +80,12 @@ impl fmt::Display for Mistake {
 type Key = (&'static str, u64, u64, fn(&mut Limits, u64));
 
 /// Keys, the numbers that they take, what they set.
-const KEYS: [Key; 4] = [
+const KEYS: [Key; 5] = [
     ("pages", 1, PAGE_LIMIT, |limits, n| limits.pages = n),
     ("threads", 1, THREAD_LIMIT, |limits, n| limits.threads = n),
     ("portals", 0, PORTAL_LIMIT - sys::FIRST_FREE as u64, |limits, n| limits.portals = n),
     ("priority", 1, PRIORITY, |limits, n| limits.priority = Some(n)),
+    ("cpu", 1, WHOLE, |limits, n| limits.cpu = n),
 ];
 
 pub fn parse(bytes: &[u8]) -> Result<Limits, Mistake> {
@@ -119,15 +126,19 @@ mod tests {
     #[test]
     fn limits_are_read() {
         let limits =
-            parse(b"# small\npages = 100\n\n threads=2 # two\nportals = 5\npriority = 3\n\0\0").unwrap();
-        assert_eq!(limits, Limits { pages: 100, threads: 2, portals: 5, priority: Some(3) });
+            parse(b"# small\npages = 100\n\n threads=2 # two\nportals = 5\npriority = 3\ncpu = 40\n\0\0")
+                .unwrap();
+        assert_eq!(limits, Limits { pages: 100, threads: 2, portals: 5, priority: Some(3), cpu: 40 });
         assert_eq!(parse(b""), Ok(Limits::default()));
     }
 
     #[test]
     fn mistakes_name_the_line() {
         for (text, says) in [
-            ("pages = 1\npagse = 2", "manifest, line 2: no such key: use pages, threads, portals, priority"),
+            (
+                "pages = 1\npagse = 2",
+                "manifest, line 2: no such key: use pages, threads, portals, priority, cpu",
+            ),
             ("\npages", "manifest, line 2: not of the form 'key = number'"),
             ("pages = 0", "manifest, line 1: pages is a number from 1 to 4096"),
             ("pages = 4097", "manifest, line 1: pages is a number from 1 to 4096"),

@@ -4,7 +4,7 @@ use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
 use pebble::link::Import;
 use pebble_boot::Grant;
-use pebble_process::manifest::Limits;
+use pebble_process::manifest::{Limits, WHOLE};
 
 pebble::import! {
     DOMAIN_CREATE = "vm.domain_create";
@@ -274,6 +274,11 @@ pub fn next_fault() -> Option<FaultRecord> {
         }
         _ => None,
     }
+}
+
+/// Its manifest's share of the processor, if that is not the whole.
+pub fn keep_share(domain: u16, limits: &Limits) -> Result<(), Errno> {
+    if limits.cpu == WHOLE { Ok(()) } else { share(domain, limits.cpu).map(|_| ()) }
 }
 
 /// So many percent of the processor, at most.

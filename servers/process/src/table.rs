@@ -28,7 +28,7 @@
 //! of the image cannot be killed, but they can exit and fault. Children die with their parent.
 
 use crate::fault;
-use crate::manifest::Limits;
+use crate::manifest::{Limits, WHOLE};
 use crate::startup::{Gathered, Path};
 use alloc::vec::Vec;
 use pebble_abi::errno;
@@ -327,9 +327,21 @@ impl Table {
         Ok(())
     }
 
-    /// Whether `caller` may set the domain's share of the processor: as for `kill`, but nobody their own.
-    pub fn may_share(&self, caller: u16, domain: u16) -> Result<(), i64> {
-        if caller == domain { Err(errno::EPERM) } else { self.may_rule(caller, domain) }
+    /// Whether `caller` may set the domain's share of the processor: as for `kill`, but nobody their own. What it gets when `percent` is asked
+    /// for (0: the whole): not more than its manifest says.
+    pub fn may_share(&self, caller: u16, domain: u16, percent: u64) -> Result<u64, i64> {
+        if caller == domain {
+            return Err(errno::EPERM);
+        }
+        self.may_rule(caller, domain)?;
+        let most = self.find(domain).map_or(WHOLE, |p| p.plan.limits.cpu);
+        Ok(if percent == 0 {
+            most
+        } else if percent > WHOLE {
+            percent
+        } else {
+            percent.min(most)
+        })
     }
 
     fn may_rule(&self, caller: u16, domain: u16) -> Result<(), i64> {

@@ -201,10 +201,17 @@ fn errors_say_what_is_wrong(context: &mut Context) -> Result<()> {
 /// A program that never pauses gets what it may, though nobody else wants to run.
 fn a_share_of_the_processor_holds(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
-    for (percent, most) in [(20, 25), (60, 65)] {
-        let printed = output(&mut guest, &format!("share {percent} hog"))?;
+    // By who starts it, by its manifest, by both: the lesser counts.
+    for (line, most) in [
+        ("share 20 hog", 25),
+        ("share 60 hog", 65),
+        ("lazy", 35),
+        ("share 60 lazy", 35),
+        ("share 10 lazy", 15),
+    ] {
+        let printed = output(&mut guest, line)?;
         let ran = printed.split_whitespace().rev().nth(1).and_then(|n| n.parse::<u32>().ok());
-        ensure!(ran.is_some_and(|ran| (1..=most).contains(&ran)), "share {percent}: {printed:?}");
+        ensure!(ran.is_some_and(|ran| (1..=most).contains(&ran)), "{line}: {printed:?}");
     }
     // Nobody may set another's, or its own.
     let reply = guest.run_line("share 101 hog", LIMIT)?;
@@ -216,10 +223,9 @@ fn a_share_of_the_processor_holds(context: &mut Context) -> Result<()> {
 fn stacks_come_in_turn(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
     let reply = guest.run_line("queue", LIMIT)?;
-    let wanted = |late| format!("queue: 200 passes, 0 failed, {late} out of turn; 8 told of the end");
-    // Whom the emulator's host keeps from calling again for too long loses a turn.
-    let in_turn = (0..5).any(|late| reply.output.contains(&wanted(late)));
-    ensure!(reply.status == 0 && in_turn, "{:?}", reply.output);
+    // How many were out of turn is not asked: whom the emulator's host keeps from calling again for too long loses one.
+    let told = reply.output.split("queue: 200 passes, 0 failed, ").nth(1).unwrap_or_default();
+    ensure!(reply.status == 0 && told.contains("; 8 told of the end"), "{:?}", reply.output);
     Ok(())
 }
 
