@@ -343,7 +343,9 @@ fn a_million_steps_agree_with_the_model(context: &mut Context) -> Result<()> {
 fn two_measurements_are_the_same(context: &mut Context) -> Result<()> {
     let [first, second] = [context.measure()?, context.measure()?];
     for (a, b) in first.iter().zip(&second) {
-        let same = if bench::is_typed(&a.id) { a.p50 == b.p50 } else { a == b };
+        // What is typed at a prompt comes when the host lets it come, and finds the servers' tables in one state or another.
+        let near = (a.p50 - b.p50).abs() <= a.p50 / 100.0;
+        let same = if bench::is_typed(&a.id) { near } else { a == b };
         ensure!(same, "{}: {a:?}, then {b:?}", a.id);
     }
     ensure!(first.len() == second.len() && first.len() > 40, "{} rows, then {}", first.len(), second.len());
