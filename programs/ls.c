@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pebble.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -25,9 +26,11 @@ static int list(const char *path) {
     }
     if (fd < 0)
         return fail(path);
-    while ((count = read(fd, buffer, sizeof buffer)) > 0)
-        fwrite(buffer, 1, (size_t)count, stdout);
-    int failed = count < 0 ? fail(path) : 0;
+    /* One call each: an error behind the first bytes would otherwise be seen by nobody. */
+    while ((count = read(fd, buffer, IO_BYTES)) > 0)
+        if (fwrite(buffer, 1, (size_t)count, stdout) != (size_t)count || fflush(stdout) != 0)
+            break;
+    int failed = count == 0 ? 0 : fail(count < 0 ? path : "standard output");
     close(fd);
     return failed;
 }

@@ -11,8 +11,10 @@ pub const NOTICE: u64 = 1;
 /// `p1`: child in bits 16 and up, index in bits 32 and up; `p2`: first 8 letters (0: remove the stub); `p3`: constant;
 /// `p4`: handler, further results in bits 32 and up, letters 9 to 11 in bits 40 and up.
 pub const CREATE_CHILD: u64 = 2;
-/// → index of the caller's first portal on behalf; made at the first time.
+/// `p2`: where the caller's own portals shall begin, 0: behind these → index of the caller's first portal on behalf; made at the first time.
 pub const BEHALF_INDEX: u64 = 3;
+/// For `p2`: behind all that children which are controllers themselves can have.
+pub const APART: u64 = 2560;
 
 /// `p2`: index of P on a semaphore that gets a V whenever a thread is unwound in the caller, its call's time being over; 0: none.
 pub const WATCH: u64 = 4;
@@ -24,6 +26,12 @@ pub const FAULT_RANGE: u64 = 6;
 
 /// Who may open the caller's own interface `p2`, the name server's rules apart; `p1`: one of [`guard`] in bits 16 and up, `p3`: its word.
 pub const GUARD: u64 = 7;
+
+/// The template of an argument letter is registered, in the steps of [`crate::template`]; → 0, or an error, and then what is wrong with the code
+/// ([`crate::template::TemplateError::word`]) or 0. -EACCES: the system's manifest gives the letter to somebody else.
+pub const TEMPLATE: u64 = 8;
+/// `p2`: index of a portal of the caller's own → 0; the name of the interface behind it in three words, whoever stands in between.
+pub const NAME: u64 = 9;
 
 /// Ways to guard an interface.
 pub mod guard {

@@ -35,5 +35,6 @@ errnos! {
     ENOSPC = 28, "no space left";
     EPIPE = 32, "nobody reads the pipe";
     ENAMETOOLONG = 91, "name too long";
+    ENOPROTOOPT = 109, "no template is registered for a letter of the specification";
     ENOSYS = 88, "not implemented";
 }

@@ -27,4 +27,5 @@ pub mod map;
 pub mod scheduler;
 pub mod status;
 pub mod sys;
+pub mod template;
 pub mod thread;

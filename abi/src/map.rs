@@ -47,6 +47,8 @@ pub const PM_CODE_VA: u64 = 0x1800_0000;
 pub const SHARED_DATA_VA: u64 = 0x1870_0000;
 /// Capability manager: the capability table, read and write.
 pub const CAPABILITY_TABLE_VA: u64 = 0x1840_0000;
+/// Components that may register templates: the private data of each letter, a page each ([`template_data_va`]), read and write.
+pub const TEMPLATE_DATA_VA: u64 = 0x1842_0000;
 /// Portal manager: all thread blocks, read and write.
 pub const PM_THREADS_VA: u64 = 0x1860_0000;
 /// Portal manager: portal tables of all domains, `asid * TABLE_BYTES` apart, read and write.
@@ -106,6 +108,8 @@ pub const SCHEDULER_BYTES: u64 = 5 * PAGE;
 pub const KDATA_BYTES: u64 = SCHEDULER_OFF + SCHEDULER_BYTES;
 /// The capability table ([`crate::capability`]), in systems that have a capability manager: read and write.
 pub const CAPABILITIES_VA: u64 = NUCLEUS_VA + 0x4_0000;
+/// Private data of the letters `A` to `Z`, a page each, those that the image gives to somebody: read and write.
+pub const TEMPLATES_VA: u64 = NUCLEUS_VA + 0x6_0000;
 /// Thread blocks, a page each: read and write.
 pub const THREADS_VA: u64 = NUCLEUS_VA + 0x10_0000;
 /// Portal code arena: read and execute.
@@ -130,6 +134,14 @@ pub const STACKS_WANTED: u64 = semaphore_va(0);
 const _: () = assert!(STACKS_END.is_multiple_of(PAGE) && STACKS_WANTED < STACKS_END);
 pub const fn stack_desc_va(desc: usize) -> u64 {
     KDATA_VA + STACK_DESC_OFF + desc as u64 * 16
+}
+/// Where portal code finds the private data of a letter from `A` to `Z`.
+pub const fn template_va(letter: u8) -> u64 {
+    TEMPLATES_VA + (letter - b'A') as u64 * PAGE
+}
+/// Where the component that may register the letter finds it.
+pub const fn template_data_va(letter: u8) -> u64 {
+    TEMPLATE_DATA_VA + (letter - b'A') as u64 * PAGE
 }
 pub const fn counter_va(counter: usize) -> u64 {
     KDATA_VA + COUNTERS_OFF + counter as u64 * 8
@@ -158,6 +170,9 @@ pub const PTE_BORROWED: u64 = 1 << 8;
 pub const PTE_OPEN: u64 = 2 << 8;
 /// Device registers, boot information, grants: never lent.
 pub const PTE_FOREIGN: u64 = 3 << 8;
+
+/// Not valid, and not empty: in a slot, a `g` call waits for a page or buffer there, which may come by another `g` call.
+pub const PTE_WAITS: u64 = 4;
 
 // --- the window control page of a domain that receives windows (one page, direct address) -------
 

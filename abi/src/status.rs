@@ -15,6 +15,11 @@ pub const TIMEOUT: u64 = 6;
 /// A capability that the caller (the named domain) does not have, or may not pass.
 pub const CAPABILITY: u64 = 7;
 
+/// The template of that letter has refused the caller's word; the domain is the caller. From `A` to `Z`.
+pub const fn letter(letter: u8) -> u64 {
+    letter as u64
+}
+
 /// The status of a portal that led to a dead domain.
 pub const fn dead(asid: u16) -> u64 {
     DEAD | (asid as u64) << 16

@@ -31,7 +31,7 @@ static long entry(void *function) {
 
 /* Before there is a child: it may call at once. */
 static int prepare(void) {
-    __pebble_behalf = (int)__checked(portal_call(SYS_CONTROL, CONTROL_BEHALF_INDEX));
+    __pebble_behalf = (int)__checked(portal_call(SYS_CONTROL, CONTROL_BEHALF_INDEX, 0L));
     return __pebble_behalf > 0;
 }
 

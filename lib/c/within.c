@@ -17,17 +17,13 @@ static int opened(int *portal, const char *name) {
 long __invoke_portal_within(unsigned long ticks, int index, long p1, long p2, long p3, long p4, long p5) {
     if (!opened(&bound, "clock.bound") || !opened(&unbound, "clock.unbound"))
         return -1;
-#ifdef __riscv_float_abi_double
-    long place = __checked(REPEATED(portal_call(bound, ticks, 1L)));
-#else
-    long place = __checked(REPEATED(portal_call(bound, ticks, 0L)));
-#endif
-    if (place < 0)
+    long number = __checked(REPEATED(portal_call(bound, ticks)));
+    if (number < 0)
         return -1;
     long value = invoke_portal(index, p1, p2, p3, p4, p5);
     struct portal_result late;
     do /* a clock that is being replaced must hear of it all the same */
-        late = portal_call(unbound, place);
+        late = portal_call(unbound, number);
     while (portal_status_code(late.status) == PORTAL_MOVED);
     if (portal_status() == 0 && value == -EINTR && late.status == 0 && late.value > 0)
         return __portal_done(-1, PORTAL_TIMEOUT | (unsigned long)late.value << 16);

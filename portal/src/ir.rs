@@ -42,7 +42,7 @@ pub struct Domain {
 
 /// One connection: who calls whom, with what compiled in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Connection {
+pub struct Connection<'a> {
     pub caller: Domain,
     pub callee: Domain,
     /// Entry point in the callee.
@@ -58,10 +58,10 @@ pub struct Connection {
     /// The domain for which the caller calls, and which `a` tells; 0: for itself.
     pub subject: u16,
     /// All registered templates; the letters of the specification choose among them.
-    pub templates: &'static [Template],
+    pub templates: &'a [Template],
 }
 
-impl Connection {
+impl Connection<'_> {
     /// What `a` tells the callee.
     pub const fn told(&self) -> u16 {
         if self.subject != 0 { self.subject } else { self.caller.asid }
@@ -328,7 +328,7 @@ fn frame(spec: &Spec, c: &Connection) -> Frame {
     let float = take(keeps_float(spec, c), FLOAT_PRESERVED_WORDS);
     let desc = take(spec.stack == Stack::New && !c.callee.exclusive, 1);
     let mut windows = [0; MAX_WINDOWS];
-    for (place, lent) in windows.iter_mut().zip(window::lent(spec)) {
+    for (place, lent) in windows.iter_mut().zip(window::lent(spec, c)) {
         *place = take(true, lent.frame_words()).unwrap_or(0);
     }
     Frame { words: f.words + 1, stack, preserved, float, desc, windows }
@@ -398,7 +398,7 @@ fn call(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
     if !c.callee.exclusive {
         put(Op::Room { reserve: c.caller.trusted });
     }
-    window::check(spec, &f.windows, put);
+    window::check(spec, c, &f.windows, put);
     put(Op::SaveReturn(0));
     let kept = [f.stack.map(Op::SaveStack), f.preserved.map(Op::SavePreserved), f.float.map(Op::SaveFloat)];
     kept.into_iter().flatten().for_each(&mut *put);
@@ -414,7 +414,7 @@ fn call(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
     } else if spec.stack == Stack::New {
         put(Op::FixedStack(c.callee.fixed_stack));
     }
-    window::open(spec, &f.windows, put);
+    window::open(spec, c, &f.windows, put);
     put(Op::Push(f.words));
     if masks {
         put(Op::Mask);
@@ -437,7 +437,7 @@ fn call(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
     let give = |word| Op::GiveStack { queue, word };
     let kept = [f.stack.map(Op::LoadStack), f.preserved.map(Op::LoadPreserved), f.desc.map(give)];
     kept.into_iter().flatten().for_each(&mut *put);
-    window::close(spec, &f.windows, put);
+    window::close(spec, c, &f.windows, put);
     match (c.caller.float, c.callee.float) {
         (true, false) => put(Op::FloatOn),
         (false, true) => put(Op::FloatOff),

@@ -11,6 +11,10 @@
 //!   So one comparison finds the thread's stack and proves `gs`.
 //! * `record::TOP` is where the innermost call into the stack pushed its frame. Frame, downwards: the host's stack pointer; across, the caller's
 //!   return stack pointer too; the address behind the call, in portal code, whose upper half is zero when no call is outstanding.
+//! * A thread's *inside* word, thread-local behind the current mark, is 0 while portals may be called: not in portal code, nor in a domain, nor
+//!   in the runtime. A portal in takes it first, so a signal handler that has interrupted any of these is refused with [`REENTERED`]; and
+//!   what the portal then does with the current mark, `gs` and the stacks is its own. While the word is taken, the current mark says which
+//!   instance the thread is in or about to enter, before the portal asks whether its stack there is alive: who ends stacks looks at both.
 //! * Behind the call comes [`STATUS_BYTES`] of code that zero the status: a fault's way back begins after it, with a status.
 
 use crate::spec::{SpecErrorKind, Stack, State};
@@ -22,6 +26,17 @@ pub const STACK_BYTES: u32 = 1 << 22;
 
 /// Length of the instruction that zeroes the status.
 pub const STATUS_BYTES: u64 = 2;
+
+/// Status of a portal that is called where none may be.
+pub const REENTERED: u32 = 4;
+
+/// From the current mark to the inside word, and what portals put there. The runtime has values of its own.
+pub const INSIDE: i32 = 8;
+pub const TAKEN: u32 = 1;
+
+/// A thread's own stack is all but used up if it is less than this, a power of two, above [`record::STACK_LIMIT`].
+pub const STACK_ROOM: u64 = 1 << STACK_ROOM_SHIFT;
+pub const STACK_ROOM_SHIFT: u8 = 16;
 
 /// The words at the end of a return stack, as offsets from the start of its last [`record::BYTES`].
 pub mod record {
@@ -49,8 +64,10 @@ pub mod record {
     /// Data stack's top while nobody is in it, and its lowest byte.
     pub const DATA_BOTTOM: i32 = 80;
     pub const DATA_LIMIT: i32 = 88;
-    /// Next stack of the same thread and instance.
-    pub const SIBLING: i32 = 96;
+    /// For the runtime: address of the thread's current mark and inside word.
+    pub const WORDS: i32 = 96;
+    /// Of the thread's own stack.
+    pub const STACK_LIMIT: i32 = 104;
 
     /// Distance of a field from the mark.
     pub const fn from_mark(field: i32) -> i32 {
@@ -161,6 +178,11 @@ pub const PRESERVED: [u8; 5] = [3, 12, 13, 14, 15];
 /// One step of a portal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
+    /// Takes the inside word, or refuses the call.
+    Claim,
+    /// Takes it back behind a function of the process.
+    Reclaim,
+    Release,
     /// The thread's current stack, which must be the callee's.
     Current,
     /// The stack under this call, from the stack pointer, with room on it.
@@ -187,6 +209,8 @@ pub enum Op {
     Lend,
     /// Onto the callee's stacks.
     Enter,
+    /// The process's stack has room for a function, or the domain faults.
+    Room,
     /// Callee's instance into `gs`.
     Base,
     /// Onto the process's stack.
@@ -232,8 +256,14 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
     let control = c.control && c.way != Way::Out;
     let fresh = door.stack == Stack::New && c.way != Way::Out;
     match c.way {
-        Way::In => put(Op::Current),
-        Way::Out => put(Op::Own),
+        Way::In => {
+            put(Op::Claim);
+            put(Op::Current);
+        }
+        Way::Out => {
+            put(Op::Own);
+            put(Op::Room);
+        }
         Way::Across => {
             put(Op::Own);
             put(Op::Linked(c.link));
@@ -267,9 +297,13 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
         put(Op::ScrubVectors);
         put(Op::Scrub { keep: carries(door) });
     }
+    if c.way == Way::Out {
+        put(Op::Release);
+    }
     put(Op::Call);
     put(Op::Return);
     if c.way == Way::Out {
+        put(Op::Reclaim);
         if door.lends() {
             put(Op::GiveBack);
         }
@@ -292,6 +326,9 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
         }
         if control {
             put(Op::LoadControl);
+        }
+        if c.way == Way::In {
+            put(Op::Release);
         }
         put(Op::Restore(kept));
     }

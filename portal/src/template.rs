@@ -14,11 +14,9 @@ pub mod capability;
 
 use crate::isa::riscv64::decode::{Alu, Insn, Width, decode};
 use arrayvec::ArrayVec;
-use core::fmt;
 use pebble_abi::map;
+pub use pebble_abi::template::{MAX_WORDS as MAX_TEMPLATE_WORDS, TemplateError, TemplateErrorKind};
 
-/// Most instructions of a template.
-pub const MAX_TEMPLATE_WORDS: usize = 32;
 /// Largest private data, as a power of two.
 pub const MAX_DATA_BITS: u8 = 16;
 
@@ -41,57 +39,6 @@ pub struct Template {
     pub data_bits: u8,
     pub words: ArrayVec<u32, MAX_TEMPLATE_WORDS>,
 }
-
-/// What is wrong with a template, and at which instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TemplateError {
-    pub at: usize,
-    pub kind: TemplateErrorKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TemplateErrorKind {
-    Letter,
-    Data,
-    Length,
-    Instruction,
-    Register(u8),
-    Branch,
-    Access,
-}
-
-impl fmt::Display for TemplateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use TemplateErrorKind::*;
-        match self.kind {
-            Letter => return write!(f, "the letter is neither 'k' nor from 'A' to 'Z'"),
-            Data => {
-                return write!(
-                    f,
-                    "the private data is not 8 bytes to 64 KiB, aligned to its size, in the supervisor's half"
-                );
-            }
-            Length => return write!(f, "the code has no instruction, or more than {MAX_TEMPLATE_WORDS}"),
-            _ => write!(f, "instruction {}: ", self.at)?,
-        }
-        match self.kind {
-            Register(x) => {
-                write!(f, "register x{x} may not be used so: read t2-t6 and a0, write t2, t4-t6 and a0")
-            }
-            Branch => write!(
-                f,
-                "branches go forward, at most to just behind the last instruction, where the call is refused"
-            ),
-            Access => write!(
-                f,
-                "loads and stores are double words at the base plus a constant, or plus an index that shifts have masked, within the private data"
-            ),
-            _ => write!(f, "only loads, stores, branches and arithmetic have a place in a template"),
-        }
-    }
-}
-
-impl core::error::Error for TemplateError {}
 
 /// What is known of a register. An index is below `2^high` and a multiple of `2^low`.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -99,6 +99,14 @@ pub fn new(tools: &Tools, options: &Options) -> Result<()> {
     for path in [programs.join(name), programs.join(format!("{name}.c"))] {
         ensure!(!path.exists(), "{} exists", tools.shown(&path));
     }
+    let system = tools.manifest(crate::DEFAULT_SYSTEM)?;
+    let there = std::fs::read_to_string(&system)?;
+    for path in [format!("bin/{name}"), format!("bin/{name}-client"), format!("components/{name}")] {
+        ensure!(
+            !there.contains(&format!("\"{path}\"")),
+            "the system has a file {path} already: choose another name"
+        );
+    }
     let fill = |text: &str| text.replace("{{crate}}", &name.replace('-', "_")).replace("{{name}}", name);
     let additions = [
         (tools.manifest(crate::DEFAULT_SYSTEM)?, fill(template.manifest)),

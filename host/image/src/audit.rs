@@ -126,6 +126,7 @@ fn granted(va: u64, grants: &[Grant]) -> bool {
         Grant::Threads => within(map::PM_THREADS_VA, map::MAX_THREADS as u64 * PAGE),
         Grant::BootInfo => within(map::BOOTINFO_VA, map::BOOTINFO_MAX),
         Grant::Capabilities => within(map::CAPABILITY_TABLE_VA, capability::TABLE_BYTES),
+        Grant::Template(letter) => within(map::template_data_va(*letter), PAGE),
         Grant::Archive => within(map::ARCHIVE_VA, map::PHYS_VA - map::ARCHIVE_VA),
     })
 }

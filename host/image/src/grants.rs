@@ -40,7 +40,7 @@ pub fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: 
                 }
                 Grant::Threads => {
                     for tid in 0..map::MAX_THREADS as u16 {
-                        let entry = memory.read_word(shared.l0[0] + (map::thread_va(tid) >> 12 & 511) * 8);
+                        let entry = memory.read_word(shared.l0[0] + nucleus_slot(map::thread_va(tid)));
                         if entry & PTE_V != 0 {
                             memory.map(
                                 d.root,
@@ -58,22 +58,31 @@ pub fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: 
                     }
                 }
                 Grant::Capabilities => grant_capabilities(memory, shared, d),
+                Grant::Template(letter) => {
+                    let page = memory.pages(1);
+                    let slot = shared.l0[0] + nucleus_slot(map::template_va(*letter));
+                    memory.write_word(slot, map::pte(page, memory::NUCLEUS_RW));
+                    memory.map(d.root, map::template_data_va(*letter), page, memory::FOREIGN_RW);
+                }
                 Grant::BootInfo => {}
             }
         }
     }
 }
 
-/// Where the level-0 table names the page at this offset of the capability table.
-const fn capability_slot(at: u64) -> u64 {
-    (map::CAPABILITIES_VA + at >> 12 & 511) * 8
+/// Where the nucleus's first level-0 table names the page at this address.
+const fn nucleus_slot(va: u64) -> u64 {
+    (va >> 12 & 511) * 8
 }
 
 /// The capability table, all nodes free, for portal code and one server.
 fn grant_capabilities(memory: &mut Memory, shared: &Shared, d: &Domain) {
     let table = memory.pages((capability::TABLE_BYTES / PAGE) as usize);
     for at in (0..capability::TABLE_BYTES).step_by(PAGE as usize) {
-        memory.write_word(shared.l0[0] + capability_slot(at), map::pte(table + at, memory::NUCLEUS_RW));
+        memory.write_word(
+            shared.l0[0] + nucleus_slot(map::CAPABILITIES_VA + at),
+            map::pte(table + at, memory::NUCLEUS_RW),
+        );
         memory.map(d.root, map::CAPABILITY_TABLE_VA + at, table + at, memory::FOREIGN_RW);
     }
     for node in 0..capability::NODES as u64 {
@@ -107,8 +116,12 @@ pub fn recorded(
                 Grant::SharedData => put(map::SHARED_DATA_VA, shared.data, map::KDATA_BYTES, true),
                 Grant::Archive => put(map::ARCHIVE_VA, archive, archive_len, false),
                 Grant::Capabilities => {
-                    let table = memory.read_word(shared.l0[0] + capability_slot(0));
+                    let table = memory.read_word(shared.l0[0] + nucleus_slot(map::CAPABILITIES_VA));
                     put(map::CAPABILITY_TABLE_VA, map::pte_pa(table), capability::TABLE_BYTES, true);
+                }
+                Grant::Template(letter) => {
+                    let page = memory.read_word(shared.l0[0] + nucleus_slot(map::template_va(*letter)));
+                    put(map::template_data_va(*letter), map::pte_pa(page), PAGE, true);
                 }
                 _ => {}
             }

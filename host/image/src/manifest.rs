@@ -65,6 +65,9 @@ pub struct Component {
     pub devices: Vec<Device>,
     #[serde(default)]
     pub grants: Vec<Grant>,
+    /// Argument letters, `A` to `Z`, whose templates it may register: it is trusted with code that runs in other domains' calls.
+    #[serde(default)]
+    pub templates: Vec<char>,
     /// Interfaces of the system portals that it has, of those in `abi::sys`; all, if not said. The nucleus's own are always there.
     pub system: Option<Vec<String>>,
     /// Imports to be bound to other interfaces than they name.
@@ -103,6 +106,8 @@ pub enum Grant {
     Archive,
     /// The capability table.
     Capabilities,
+    /// The private data of an argument letter, given by `templates`.
+    Template(u8),
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -186,11 +191,16 @@ pub enum ManifestError {
         component: String,
         what: &'static str,
     },
+    /// Two files of the archive have this path.
+    Twice(String),
 }
 
 impl fmt::Display for ManifestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            ManifestError::Twice(path) => {
+                write!(f, "file '{path}': the path is used twice; give one of them another name")
+            }
             ManifestError::Read { path, error } => write!(f, "cannot read {}: {error}", path.display()),
             ManifestError::Included { path, error } => write!(f, "in {}: {error}", path.display()),
             ManifestError::Circle(path) => write!(f, "{} includes itself", path.display()),
@@ -208,7 +218,7 @@ const MAX_INCLUDES: usize = 8;
 impl Manifest {
     /// The manifest at `path`, with what it includes.
     pub fn load(path: &Path) -> Result<Manifest, ManifestError> {
-        let manifest = Self::load_nested(path, 0)?;
+        let mut manifest = Self::load_nested(path, 0)?;
         manifest.check()?;
         Ok(manifest)
     }
@@ -234,16 +244,21 @@ impl Manifest {
 
     /// A manifest that includes nothing.
     pub fn parse(text: &str) -> Result<Manifest, ManifestError> {
-        let manifest: Manifest = toml::from_str(text).map_err(ManifestError::Syntax)?;
+        let mut manifest: Manifest = toml::from_str(text).map_err(ManifestError::Syntax)?;
         manifest.check()?;
         Ok(manifest)
     }
 
-    fn check(&self) -> Result<(), ManifestError> {
+    fn check(&mut self) -> Result<(), ManifestError> {
         let mut seen = std::collections::BTreeSet::new();
-        for c in &self.component {
+        if let Some(file) = self.file.iter().find(|file| !seen.insert(file.path.clone())) {
+            return Err(ManifestError::Twice(file.path.clone()));
+        }
+        seen.clear();
+        let mut letters = std::collections::BTreeSet::new();
+        for c in &mut self.component {
             let fail = |what| ManifestError::Rule { component: c.name.clone(), what };
-            if !seen.insert(&c.name) {
+            if !seen.insert(c.name.clone()) {
                 return Err(fail("the name is used twice"));
             }
             if c.priority > 31 {
@@ -261,6 +276,18 @@ impl Manifest {
                 > pebble_abi::map::STACKS_PER_DOMAIN
             {
                 return Err(fail("too many stacks"));
+            }
+            if c.grants.iter().any(|g| matches!(g, Grant::Template(_))) {
+                return Err(fail("letters are given by templates, not by grants"));
+            }
+            for letter in &c.templates {
+                if !letter.is_ascii_uppercase() {
+                    return Err(fail("templates are for the letters A to Z, such as [\"T\"]"));
+                }
+                if !letters.insert(*letter) {
+                    return Err(fail("templates: another component has that letter"));
+                }
+                c.grants.push(Grant::Template(*letter as u8));
             }
         }
         Ok(())

@@ -180,12 +180,12 @@ impl<'a> Portals<'a> {
         let bounce = common(self, "bounce", "sm", Shape::Bounce, &none)?.0;
         code.get_thread_id = common(self, "get_thread_id", "sm", Shape::Short(Short::ThreadId), &none)?.0;
         code.hrtime = common(self, "hrtime", "sm", Shape::Short(Short::Time), &none)?.0;
-        let scheduler = |p: &Self, name: &str| -> Result<Connection, BuildError> {
+        let scheduler = |p: &Self, name: &str| -> Result<Connection<'static>, BuildError> {
             let i = &p.interfaces[p.required(name)?];
             let callee = p.domains[i.asid as usize - 1].portal_view();
             Ok(Connection { callee, entry: i.entry, ..Default::default() })
         };
-        let to = |p: &Self, name: &str, float: bool| -> Result<Connection, BuildError> {
+        let to = |p: &Self, name: &str, float: bool| -> Result<Connection<'static>, BuildError> {
             let mut c = scheduler(p, name)?;
             c.caller.float = float;
             Ok(c)

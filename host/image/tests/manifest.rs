@@ -26,6 +26,12 @@ fn a_name_is_needed_and_used_once() {
 }
 
 #[test]
+fn two_files_cannot_have_one_path() {
+    let file = "[[file]]\npath = \"bin/hello\"\nlines = 1\n";
+    refused(&format!("{ONE}{file}{file}"), "file 'bin/hello': the path is used twice");
+}
+
+#[test]
 fn unknown_words_are_named() {
     refused(&format!("{ONE}colour = 1\n"), "unknown field `colour`");
     refused(&format!("{ONE}grants = [\"everything\"]\n"), "unknown variant `everything`");
@@ -37,6 +43,21 @@ fn numbers_have_bounds() {
     refused(&format!("{ONE}stack_pages = 0\n"), "stack_pages must be 1 to 15");
     refused(&format!("{ONE}stack_pages = 16\n"), "stack_pages must be 1 to 15");
     refused(&format!("{ONE}stacks = 33\n"), "too many stacks");
+}
+
+#[test]
+fn a_letter_is_one_components() {
+    assert!(Manifest::parse(&format!("{ONE}templates = [\"T\", \"Z\"]\n")).is_ok());
+    refused(
+        &format!(
+            "{ONE}templates = [\"T\"]\n[[component]]\nname = \"b\"\npackage = \"p\"\ntemplates = [\"T\"]\n"
+        ),
+        "another component has that letter",
+    );
+    for letter in ["k", "t", "é", "1"] {
+        refused(&format!("{ONE}templates = [\"{letter}\"]\n"), "templates are for the letters A to Z");
+    }
+    refused(&format!("{ONE}grants = [{{ template = 84 }}]\n"), "letters are given by templates");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::api::Errno;
 use crate::portal::{Broken, call, call_wide};
 use core::arch::naked_asm;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use pebble_abi::control::{BEHALF_INDEX, CREATE_CHILD, NOTICE, NOTIFY, PLACE};
+use pebble_abi::control::{APART, BEHALF_INDEX, CREATE_CHILD, NAME, NOTICE, NOTIFY, PLACE};
 use pebble_abi::{errno, link, sys};
 
 /// What a portal, or a handler for it, answers.
@@ -172,7 +172,16 @@ fn answer(result: Result<i64, Broken>) -> Result<u64, Errno> {
 
 /// Before there is a child: it may call at once. By itself for who cares at which indices the portals on behalf lie.
 pub fn prepare() -> Result<(), Errno> {
-    let first = answer(call(sys::SYS_CONTROL, [BEHALF_INDEX, 0, 0, 0]))?;
+    prepare_from(0)
+}
+
+/// As [`prepare`]; what this domain opens from now on has indices out of the reach of children that are controllers, too.
+pub fn prepare_apart() -> Result<(), Errno> {
+    prepare_from(APART)
+}
+
+fn prepare_from(own: u64) -> Result<(), Errno> {
+    let first = answer(call(sys::SYS_CONTROL, [BEHALF_INDEX, own, 0, 0]))?;
     BEHALF.store(first as usize, Ordering::Relaxed);
     Ok(())
 }
@@ -246,6 +255,15 @@ extern "C" fn copy(handler: u64, sp: u64) -> i64 {
 pub fn control(child: u16, handler: Entry) -> Result<(), Errno> {
     prepare()?;
     answer(call(sys::SYS_PROCESS, [child.into(), handler as usize as u64, 0, 0])).map(|_| ())
+}
+
+/// The name of the interface behind one of this domain's own portals; a controller's children have what it has.
+pub fn name(index: usize) -> Result<[u64; 3], Errno> {
+    match call_wide(sys::SYS_CONTROL, [NAME, index as u64, 0, 0, 0]) {
+        Ok((0, [a, b, c, _])) => Ok([a, b, c]),
+        Ok((error, _)) => Err(-error),
+        Err(_) => Err(errno::EIO),
+    }
 }
 
 /// A stub at an index of a child, whatever was there; an empty specification takes it away.

@@ -2,6 +2,7 @@
 //!
 //! Its lock needs no semaphore, since servers allocate before, and while, semaphores are made: who finds it taken sleeps a little.
 
+use crate::process::Lazy;
 use crate::{api, portal};
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
@@ -17,18 +18,26 @@ const PATIENCE: u64 = 500;
 
 struct Allocator {
     taken: AtomicBool,
-    heap: UnsafeCell<Heap>,
+    heap: UnsafeCell<Counted>,
+}
+
+struct Counted {
+    heap: Heap,
+    /// Allocations that nobody has freed yet.
+    live: u64,
 }
 
 #[global_allocator]
-static ALLOCATOR: Allocator =
-    Allocator { taken: AtomicBool::new(false), heap: UnsafeCell::new(Heap::empty()) };
+static ALLOCATOR: Allocator = Allocator {
+    taken: AtomicBool::new(false),
+    heap: UnsafeCell::new(Counted { heap: Heap::empty(), live: 0 }),
+};
 
 // SAFETY: the heap is reached only through `with`.
 unsafe impl Sync for Allocator {}
 
 impl Allocator {
-    fn with<R>(&self, work: impl FnOnce(&mut Heap) -> R) -> R {
+    fn with<R>(&self, work: impl FnOnce(&mut Counted) -> R) -> R {
         while self.taken.swap(true, Ordering::Acquire) {
             let _ = api::hrsleep(portal::time() + PATIENCE);
         }
@@ -53,12 +62,58 @@ pub(crate) fn with_page<R>(work: impl FnOnce(u64) -> Result<R, api::Errno>) -> R
     })
 }
 
+/// Allocations that nobody has freed yet, their bytes, and the bytes of the heap, which does not shrink: a leak shows in the first, a peak
+/// that has passed only in the last.
+pub fn usage() -> [u64; 3] {
+    ALLOCATOR.with(|counted| [counted.live, counted.heap.used() as u64, counted.heap.size() as u64])
+}
+
+static TOLD: [(&str, Lazy); 7] = [
+    ("portal-manager", Lazy::new("heap.portal-manager")),
+    ("name", Lazy::new("heap.name")),
+    ("console", Lazy::new("heap.console")),
+    ("file", Lazy::new("heap.file")),
+    ("pipe", Lazy::new("heap.pipe")),
+    ("process", Lazy::new("heap.process")),
+    ("capability", Lazy::new("heap.capability")),
+];
+
+/// What servers tell of their heaps, by name; those that are not in this system are left out.
+pub fn told() -> impl Iterator<Item = (&'static str, [u64; 3])> {
+    TOLD.iter().filter_map(|(name, service)| match portal::call_wide(service.index().ok()?, [0; 5]) {
+        Ok((0, [live, bytes, size, _])) => Some((*name, [live, bytes, size])),
+        _ => None,
+    })
+}
+
+/// Exports the server's [`usage`](crate::heap::usage) under this name, for `mem --live`.
+#[macro_export]
+macro_rules! tell_heap {
+    ($name:literal) => {
+        $crate::export_wide!($name, "np>4", heap_usage);
+        extern "C" fn heap_usage(
+            _: u64,
+            _: u64,
+            _: u64,
+            _: u64,
+            _: u64,
+            _: u64,
+            more: &mut $crate::link::More,
+        ) -> i64 {
+            let [live, bytes, size] = $crate::heap::usage();
+            *more = [live, bytes, size, 0];
+            0
+        }
+    };
+}
+
 // SAFETY: all state is behind `with`; memory comes from `sbrk`, which never hands out a byte twice.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        self.with(|heap| {
+        self.with(|Counted { heap, live }| {
             loop {
                 if let Ok(block) = heap.allocate_first_fit(layout) {
+                    *live += 1;
                     return block.as_ptr();
                 }
                 let grow = (layout.size() + layout.align() + 64).next_multiple_of(GROW);
@@ -73,8 +128,11 @@ unsafe impl GlobalAlloc for Allocator {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if let Some(block) = NonNull::new(block) {
-            // SAFETY: the caller got `block` from `alloc` with this layout.
-            self.with(|heap| unsafe { heap.deallocate(block, layout) });
+            self.with(|Counted { heap, live }| {
+                *live -= 1;
+                // SAFETY: the caller got `block` from `alloc` with this layout.
+                unsafe { heap.deallocate(block, layout) }
+            });
         }
     }
 }

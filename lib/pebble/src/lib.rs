@@ -9,6 +9,7 @@
 //! * [`handover`] replacing a server while it is called
 //! * [`io`] open files, standard input and output, [`print!`]
 //! * [`mmio`] device registers granted by the manifest
+//! * [`template`] code of one's own for an argument letter
 //! * [`buffer`] memory that is lent and given through windows
 //!
 //! On a host only the parts without machine code exist, so that servers' logic is tested there.
@@ -48,6 +49,8 @@ pub mod process;
 mod start;
 #[cfg(target_os = "none")]
 pub mod sync;
+#[cfg(target_os = "none")]
+pub mod template;
 #[cfg(target_os = "none")]
 pub mod window;
 #[cfg(target_os = "none")]

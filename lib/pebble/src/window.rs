@@ -25,6 +25,11 @@ pub const TABLES: Window =
     Window { base: map::PM_TABLES_VA, len: map::MAX_DOMAINS as u64 * map::TABLE_BYTES };
 /// The capability table.
 pub const CAPABILITIES: Window = Window { base: map::CAPABILITY_TABLE_VA, len: capability::TABLE_BYTES };
+/// The private data of an argument letter, `A` to `Z`, for the component to which the system's manifest gives it.
+pub const fn template_data(letter: u8) -> Window {
+    assert!(letter.is_ascii_uppercase(), "letters of templates are A to Z");
+    Window { base: map::template_data_va(letter), len: map::PAGE }
+}
 /// Pages of a domain under construction.
 pub const LOADER: Window = Window { base: map::LOADER_VA, len: 0x100_0000 };
 pub const BOOTINFO: Window = Window { base: map::BOOTINFO_VA, len: map::BOOTINFO_MAX };

@@ -35,15 +35,14 @@ fn opened(place: &AtomicUsize, name: &str) -> Option<usize> {
 pub fn call_within(ticks: u64, index: usize, p: [u64; 5]) -> Result<i64, Broken> {
     let (bound, unbound) =
         opened(&BOUND, "clock.bound").zip(opened(&UNBOUND, "clock.unbound")).ok_or(Broken(status::CLOSED))?;
-    let float = cfg!(target_feature = "d");
-    let place = match call(bound, [ticks, float.into()])? {
-        place @ 0.. => place as u64,
+    let number = match call(bound, [ticks])? {
+        number @ 0.. => number as u64,
         _ => return Err(Broken(status::CLOSED)),
     };
     let result = call(index, p);
     // A clock that is being replaced must hear of it all the same: what comes next is not bounded.
     let late = loop {
-        match call(unbound, [place]) {
+        match call(unbound, [number]) {
             Err(broken) if broken.moved() => {}
             late => break late,
         }

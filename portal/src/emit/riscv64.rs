@@ -14,6 +14,7 @@ use crate::{Code, CompileError};
 use arrayvec::ArrayVec;
 use pebble_abi::{map, sys, thread};
 
+mod stack;
 mod template;
 mod window;
 
@@ -41,7 +42,7 @@ const FLOAT_PRESERVED: [Reg; 12] = [8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27
 
 struct Emitter<'a> {
     code: &'a mut Code,
-    c: &'a Connection,
+    c: &'a Connection<'a>,
     shape: Shape,
     /// Constants of the call leg, and where it loads them: the loads have the offset in the pool until its place is known.
     pool: ArrayVec<u64, 8>,
@@ -59,6 +60,8 @@ struct Emitter<'a> {
     /// Registers hold what the next window needs too; the template's base this address.
     ready: bool,
     base: Option<u64>,
+    /// A register holds what a slot does for which `g` waits.
+    awaited: bool,
     /// Where an interrupt's entry finds that there was none.
     no_interrupt: Option<(usize, bool)>,
     /// Bytes from the bottom of the frame to `t1`.
@@ -368,14 +371,6 @@ impl Emitter<'_> {
         self.load(T1, base + thread::trap_word(T1 as usize) as u8);
     }
 
-    fn give_stack(&mut self, queue: u64, word: u8) {
-        self.load(T3, word);
-        let low = self.high(T2, queue);
-        self.put(ld(T4, T2, low));
-        self.put(sd(T4, T3, 0));
-        self.put(sd(T3, T2, low));
-    }
-
     fn thread_id(&mut self, rd: Reg, top: Reg) {
         self.put(srli(rd, top, 12));
         self.put(andi(rd, rd, map::MAX_THREADS as i32 - 1));
@@ -511,55 +506,6 @@ impl Emitter<'_> {
         self.put(csrrw(T1, csr::SSCRATCH, T1));
     }
 
-    /// Head of the stack queue, and the word behind it.
-    fn find_stack(&mut self, queue: u64) -> i32 {
-        let low = self.high(T2, queue);
-        self.put(ld(T3, T2, low));
-        self.put(ld(T4, T3, 0));
-        low
-    }
-
-    /// Waits and calls again if the queue is at an end, or its last stack is for whoever waits (`map::STACKS_END`, which `t2` is).
-    fn wait_unless_found(&mut self) {
-        self.full |= self.waits.try_push(self.here()).is_err();
-        self.put(bltu(T4, T2, 0));
-    }
-
-    /// Waits and calls again if this register is 0.
-    fn wait(&mut self, reg: Reg) {
-        self.full |= self.waits.try_push(self.here()).is_err();
-        self.put(beq(reg, ZERO, 0));
-    }
-
-    /// Into the common code that waits, which finds the callee's number in `stval`, with nothing of the nucleus in registers that it hands
-    /// to the user.
-    fn join_waits(&mut self) {
-        let Some(last) = self.waits.last().copied() else { return };
-        let dirty = self.written_before(last);
-        for i in 0..self.waits.len() {
-            self.join(self.waits[i]);
-        }
-        self.put(addi(T2, ZERO, i32::from(self.c.callee.asid)));
-        self.put(csrrw(ZERO, csr::STVAL, T2));
-        if self.after_save {
-            self.restore(&[T2, T3, T4], self.c.caller.float);
-        } else if self.refusals.is_empty() && self.shape != Shape::Call {
-            // What the fast way writes it has not.
-            self.scrub(1 << T1 | 1 << T2 | 1 << T3 | 1 << T4);
-        } else {
-            self.scrub(dirty);
-        }
-        self.put(ld(GP, ZERO, sys::NO_STACK as i32 * 8));
-        self.put(jalr(ZERO, GP, 0));
-    }
-
-    /// Registers that the code before this instruction writes.
-    fn written_before(&self, end: usize) -> u32 {
-        let writes = |word: &&u32| !matches!(**word & 0x7f, 0x23 | 0x27 | 0x63);
-        let words = self.code.words.iter().take(end);
-        words.filter(writes).fold(0, |set, word| set | 1 << (word >> 7 & 31)) & !1
-    }
-
     /// One way out for every status.
     fn join_refusals(&mut self) {
         while let Some((_, code)) = self.refusals.first().copied() {
@@ -601,6 +547,7 @@ pub fn emit(spec: &Spec, shape: Shape, c: &Connection, code: &mut Code) -> Resul
         refusals,
         first: None,
         ready: false,
+        awaited: false,
         base: None,
         no_interrupt: None,
         bias: 0,

@@ -4,7 +4,10 @@
 //! `rax`, which carries no argument, what is needed for a moment. On the return leg `rax` and `rdx` are the results.
 
 use crate::isa::x86_64::encode::*;
-use crate::sfi::{ARGS, Code, Crossing, Door, Op, PRESERVED, STACK_BYTES, Way, record, steps};
+use crate::sfi::{
+    ARGS, Code, Crossing, Door, INSIDE, Op, PRESERVED, REENTERED, STACK_BYTES, STACK_ROOM_SHIFT, TAKEN, Way,
+    record, steps,
+};
 
 /// Not even with all arguments in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,9 @@ struct Emitter<'a> {
     site: usize,
     /// Branches to the place where the runtime finds a stack.
     no_stack: [Option<usize>; 3],
+    /// Branch of a call that is refused, and of one for which the process's stack has no room.
+    refused: Option<usize>,
+    no_room: Option<usize>,
     /// Branch of a lending that failed.
     not_lent: Option<usize>,
     /// Places that need the constant.
@@ -79,7 +85,22 @@ impl Emitter<'_> {
 
     fn op(&mut self, op: Op) {
         let across = self.c.way == Way::Across;
+        let inside = self.c.current + INSIDE;
         match op {
+            Op::Claim => {
+                self.a.compare_fs32(inside, 0);
+                self.refused = Some(self.a.jump_not_equal());
+                self.a.store_fs32(inside, TAKEN);
+            }
+            Op::Reclaim => self.a.store_fs32(inside, TAKEN),
+            Op::Release => self.a.store_fs32(inside, 0),
+            Op::Room => {
+                self.a.load(R10, R11, field(record::TOP));
+                self.a.load(RAX, R10, -8);
+                self.a.subtract(RAX, R11, field(record::STACK_LIMIT));
+                self.a.shr(RAX, STACK_ROOM_SHIFT);
+                self.no_room = Some(self.a.jump_equal());
+            }
             Op::Current => {
                 self.a.load_fs(R11, self.c.current);
                 self.a.compare32(R11, field(record::SLOT), self.c.callee_slot);
@@ -98,7 +119,8 @@ impl Emitter<'_> {
                 self.a.load(R10, R10, i32::from(link) * 8);
                 self.a.test(R10);
                 self.no_stack();
-                // The callee may have been reset since.
+                // Who resets the callee sees this, or the comparison sees that.
+                self.a.store_fs(self.c.current, R10);
                 self.a.compare32(R10, field(record::SLOT), self.c.callee_slot);
                 let hole = self.a.jump_not_equal();
                 self.note_no_stack(hole);
@@ -163,13 +185,8 @@ impl Emitter<'_> {
                 self.a.store(RAX, -8, RSP);
                 self.a.lea(RSP, RAX, -8);
             }
-            Op::Base => {
-                self.a.load(R10, R10, field(record::HOME));
-                self.base(RAX, self.c.callee_slot);
-                self.a.store_fs(self.c.current, R10);
-            }
+            Op::Base => self.base(RAX, self.c.callee_slot),
             Op::Surface => {
-                self.a.load(R10, R11, field(record::TOP));
                 self.a.store(R11, field(record::TOP), RSP);
                 self.a.load(RSP, R10, -8);
                 self.a.and(RSP, -16);
@@ -334,8 +351,19 @@ impl Emitter<'_> {
         self.a.store(R11, field(record::DATA), RCX);
     }
 
-    /// The way to the runtime, which comes back to the start, and the constants.
+    /// Calls that come to nothing; the way to the runtime, which comes back to the start; the constants.
     fn end(&mut self) {
+        let here = self.a.here();
+        if let Some(hole) = self.refused {
+            self.a.aim(hole, here);
+            self.a.zero(RAX);
+            self.a.mov32(RDX, REENTERED);
+            self.a.ret();
+        }
+        if let Some(hole) = self.no_room {
+            self.a.aim(hole, here);
+            self.a.ud2();
+        }
         let here = self.a.here();
         let holes = self.no_stack;
         for hole in holes.into_iter().flatten() {
@@ -370,6 +398,8 @@ pub fn emit(door: &Door, c: &Crossing) -> Result<Code, EmitError> {
         door,
         site: 0,
         no_stack: [None; 3],
+        refused: None,
+        no_room: None,
         not_lent: None,
         pool: [(0, None); 8],
         callee: R11,

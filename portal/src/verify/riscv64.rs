@@ -53,7 +53,7 @@ struct Verifier<'a> {
     words: &'a [u32],
     spec: &'a Spec,
     shape: Shape,
-    c: &'a Connection,
+    c: &'a Connection<'a>,
     /// A call that pushes its own frame; one that saves everything.
     is_call: bool,
     is_trap: bool,
@@ -70,7 +70,7 @@ struct Verifier<'a> {
     pool: Option<(usize, usize)>,
     windows: ArrayVec<Lent, MAX_WINDOWS>,
     /// With the caller's word that each takes.
-    templates: ArrayVec<(u8, &'static Template), MAX_TEMPLATES>,
+    templates: ArrayVec<(u8, &'a Template), MAX_TEMPLATES>,
     /// Ways out of a refused call that were read: first offset, status code.
     refusals: ArrayVec<(usize, u16), 3>,
 }
@@ -149,7 +149,7 @@ pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Resul
 impl Verifier<'_> {
     /// What the specification asks for can be had in this connection.
     fn lendable(&mut self) -> Result<(), Reason> {
-        self.windows.extend(lent(self.spec));
+        self.windows.extend(lent(self.spec, self.c));
         for (from, letter) in self.spec.templates() {
             let template = self.c.templates.iter().find(|t| t.letter == letter).ok_or(Reason::Template)?;
             template.check().map_err(|_| Reason::Template)?;

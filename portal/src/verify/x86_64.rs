@@ -15,7 +15,7 @@
 mod exit;
 
 use crate::isa::x86_64::decode::{Insn, Memory, decode};
-use crate::sfi::{Crossing, Door, PRESERVED, STACK_BYTES, Way, record};
+use crate::sfi::{Crossing, Door, INSIDE, PRESERVED, STACK_BYTES, STACK_ROOM_SHIFT, TAKEN, Way, record};
 use crate::spec::{Stack, State as Kept};
 use arrayvec::ArrayVec;
 use core::fmt;
@@ -35,6 +35,8 @@ pub enum Reason {
     Pool,
     Memory,
     SegmentBase,
+    Inside,
+    Room,
     Call,
     Frame,
     DataStack,
@@ -104,6 +106,9 @@ enum Val {
     High,
     Time,
     Controls,
+    /// The process's stack pointer above its limit, and whether that is enough.
+    Above,
+    Room,
 }
 
 /// What the last comparison asked.
@@ -114,6 +119,8 @@ enum Asked {
     Null,
     Lent,
     Current,
+    Inside,
+    Room,
 }
 
 #[derive(Clone)]
@@ -127,7 +134,11 @@ struct Path {
     gs: Option<Way>,
     /// What the current mark was set to.
     current: Option<Mark>,
-    /// `gs` has been written, and the current mark not yet.
+    /// What the inside word is known to be: 0, or [`TAKEN`].
+    inside: Option<u32>,
+    /// The process's stack is known to have room.
+    room: bool,
+    /// On the way back `gs` has been written, and the current mark not yet.
     stale: bool,
     /// The thread's home in the callee is not one of an instance that is gone.
     alive: bool,
@@ -175,6 +186,8 @@ pub fn verify(code: &[u8], pool_at: usize, door: &Door, c: &Crossing) -> Result<
         asked: Asked::Nothing,
         gs: if c.way == Way::In { None } else { Some(Way::Out) },
         current: None,
+        inside: if c.way == Way::In { None } else { Some(TAKEN) },
+        room: false,
         stale: false,
         alive: false,
         called: false,
@@ -204,6 +217,7 @@ impl Checker<'_> {
             path.at = next;
             match insn {
                 Insn::Return => return self.leave(&path).map_err(refuse),
+                Insn::Undefined => return self.fault(&path).map_err(refuse),
                 Insn::JumpMemory { at: to } => return self.jump(&path, to).map_err(refuse),
                 Insn::Jump { to } => path.at = self.forward(next, to).map_err(refuse)?,
                 Insn::Branch { equal, to } => {
@@ -230,6 +244,8 @@ impl Checker<'_> {
         let same = equal == taken;
         match core::mem::replace(&mut path.asked, Asked::Nothing) {
             Asked::Nothing => return Err(Reason::Branch),
+            Asked::Inside => path.inside = same.then_some(0),
+            Asked::Room => path.room = !same,
             Asked::Slot if same && self.c.way == Way::In => path.gs = Some(Way::In),
             Asked::Slot if same => path.alive = true,
             Asked::Current if same => (path.gs, path.current) = (Some(Way::Out), None),
@@ -279,7 +295,10 @@ impl Checker<'_> {
 
     fn load(&self, path: &Path, memory: Memory) -> Checked<Val> {
         match memory {
-            Memory::Thread(disp) if disp == self.c.current && self.c.way == Way::In => {
+            // Not before it is out of reach of signal handlers.
+            Memory::Thread(disp)
+                if disp == self.c.current && self.c.way == Way::In && path.inside == Some(TAKEN) =>
+            {
                 Ok(Val::Mark(Mark::Current))
             }
             Memory::Base { base, disp } => {
@@ -315,6 +334,10 @@ impl Checker<'_> {
     fn store(&self, path: &mut Path, memory: Memory, val: Val) -> Checked<()> {
         match memory {
             Memory::Thread(disp) if disp == self.c.current => {
+                let twice = path.current.is_some() && !path.called;
+                if path.inside != Some(TAKEN) || twice {
+                    return Err(Reason::Inside);
+                }
                 path.current = Some(self.mark(val).ok_or(Reason::Memory)?);
                 path.stale = false;
                 Ok(())
@@ -365,6 +388,9 @@ impl Checker<'_> {
             Insn::StoreConstant { to: Memory::Base { base, disp: -4 }, value: 0 } if base as usize == RSP => {
                 self.clear(path)?
             }
+            Insn::StoreConstant { to: Memory::Thread(disp), value } if disp == self.c.current + INSIDE => {
+                self.inside(path, value)?
+            }
             Insn::Address { to, of: Memory::Base { base, disp } } => {
                 let place = self.place(path.regs[base as usize], disp).ok_or(Reason::StackPointer)?;
                 path.regs[to as usize] = Val::At(place.0, place.1);
@@ -377,10 +403,28 @@ impl Checker<'_> {
                 path.asked =
                     if path.regs[reg as usize] == Val::LendStatus { Asked::Lent } else { Asked::Null };
             }
+            Insn::CompareConstant { at: Memory::Thread(disp), value: 0 }
+                if disp == self.c.current + INSIDE && self.c.way == Way::In && path.inside.is_none() =>
+            {
+                path.asked = Asked::Inside;
+            }
+            Insn::Subtract { from, what } => {
+                let limit = self.load(path, what)? == Val::Field(Mark::Own, record::STACK_LIMIT);
+                if !limit || path.regs[from as usize] != Val::At(Where::Process, 0) {
+                    return Err(Reason::Room);
+                }
+                path.regs[from as usize] = Val::Above;
+            }
+            Insn::ShiftRight { reg, by: STACK_ROOM_SHIFT } if path.regs[reg as usize] == Val::Above => {
+                path.regs[reg as usize] = Val::Room;
+                path.asked = Asked::Room;
+            }
             Insn::CompareConstant { at, value } => {
                 let mark = if self.c.way == Way::In { Mark::Current } else { Mark::Linked };
                 let slot = self.load(path, at)? == Val::Field(mark, record::SLOT);
-                if !slot || value != self.c.callee_slot {
+                // Whoever ends this stack must be able to see that somebody is about to use it.
+                let seen = self.c.way == Way::In || path.current == Some(Mark::Linked);
+                if !slot || !seen || value != self.c.callee_slot {
                     return Err(Reason::SegmentBase);
                 }
                 path.asked = Asked::Slot;
@@ -430,7 +474,7 @@ impl Checker<'_> {
                 };
             }
             Insn::SegmentBase { reg } => {
-                path.stale = true;
+                path.stale = path.called;
                 path.gs = Some(match path.regs[reg as usize] {
                     Val::Const(base) if base == u64::from(self.c.callee_slot) << 32 && !path.called => {
                         Way::In
@@ -471,6 +515,20 @@ impl Checker<'_> {
         path.vectors == if self.c.wide { 0xffff | UPPERS } else { 0xffff }
     }
 
+    /// The inside word is set.
+    fn inside(&self, path: &mut Path, value: u32) -> Checked<()> {
+        let right = match (self.c.way, value) {
+            (Way::In, TAKEN) => path.inside == Some(0) && !path.called,
+            // All that the thread has in common with who resets the callee is done by then.
+            (Way::In, 0) => path.inside == Some(TAKEN) && self.returned(path),
+            (Way::Out, 0) => !path.called,
+            (Way::Out, TAKEN) => path.called && path.inside == Some(0),
+            _ => false,
+        };
+        path.inside = Some(value);
+        if right { Ok(()) } else { Err(Reason::Inside) }
+    }
+
     /// The marker of an outstanding call, at the word below the frame.
     fn clear(&self, path: &mut Path) -> Checked<()> {
         match path.regs[RSP] {
@@ -490,7 +548,7 @@ impl Checker<'_> {
             let described = path.regs[7] == Val::Const(self.c.description) && path.regs[6] == path.regs[RSP];
             let aligned = matches!(path.regs[RSP], Val::At(Where::Caller, at) if self.c.way == Way::In && (at - 8) % 16 == 0)
                 || matches!(path.regs[RSP], Val::At(Where::Process, at) if at % 16 == 0);
-            if !described || !aligned {
+            if !described || !aligned || path.inside != Some(TAKEN) {
                 return Err(Reason::Call);
             }
             scrubbed(path);

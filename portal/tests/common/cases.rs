@@ -1,6 +1,6 @@
 //! One portal of every shape, with a name each.
 
-use pebble_abi::map;
+use pebble_abi::{map, status};
 use pebble_portal::isa::riscv64::encode::{add, addi, beq, ld, slli, srli};
 use pebble_portal::{Code, Connection, Domain, Shape, Short, Spec, Target, Template, compile, template};
 use std::sync::LazyLock;
@@ -10,11 +10,11 @@ pub struct Case {
     pub name: String,
     pub spec: Spec,
     pub shape: Shape,
-    pub connection: Connection,
+    pub connection: Connection<'static>,
 }
 
 impl Case {
-    pub fn new(name: &str, spec: &str, shape: Shape, connection: Connection) -> Self {
+    pub fn new(name: &str, spec: &str, shape: Shape, connection: Connection<'static>) -> Self {
         let spec = Spec::parse(spec).expect("a good specification");
         Case { name: name.into(), spec, shape, connection }
     }
@@ -37,15 +37,19 @@ pub fn lender(asid: u16, float: bool) -> Domain {
     Domain { l1: page(0), windows: page(1), ..domain(asid, float, false) }
 }
 
-/// The capability manager's, and one that replaces a word by another of its page.
+/// As a component registers it.
+pub fn registered(letter: u8, words: &[u32]) -> Template {
+    let (status, data) = (status::letter(letter) as u16, map::template_va(letter));
+    Template { letter, status, data, data_bits: 12, words: words.iter().copied().collect() }
+}
+
+/// The capability manager's, the rate limiter's, and one that replaces a word by another of its page.
 pub fn templates() -> &'static [Template] {
-    static ALL: LazyLock<[Template; 2]> = LazyLock::new(|| {
-        let words =
+    static ALL: LazyLock<[Template; 3]> = LazyLock::new(|| {
+        let table =
             [slli(7, 7, 55), srli(7, 7, 52), add(31, 7, 28), ld(7, 31, 0), beq(7, 0, 8), addi(7, 7, 1)];
-        let data = map::NUCLEUS_VA + 0x8_0000;
-        let words = words.into_iter().collect();
-        let table = Template { letter: b'T', status: 9, data, data_bits: 12, words };
-        [template::capability::template(), table]
+        let rate = registered(pebble_rate::LETTER, &pebble_rate::code());
+        [template::capability::template(), rate, registered(b'L', &table)]
     });
     &*ALL
 }
@@ -53,7 +57,7 @@ pub fn templates() -> &'static [Template] {
 pub fn window_cases() -> Vec<Case> {
     let plain = connect(lender(5, false), lender(7, false));
     let plain = Connection { templates: templates(), ..plain };
-    let call = |name: &str, spec: &str, c: Connection| Case::new(name, spec, Shape::Call, c);
+    let call = |name: &str, spec: &str, c: Connection<'static>| Case::new(name, spec, Shape::Call, c);
     let mut cases = Vec::new();
     for spec in [
         "smw",
@@ -95,6 +99,11 @@ pub fn window_cases() -> Vec<Case> {
         "npkw",
         "nmTwg4k",
         "npT",
+        "smT",
+        "npiTi>4",
+        "npTL",
+        "nmLwg4k",
+        "npL",
         "npciwkt300>3",
     ] {
         let name = spec.replace('>', "-");
@@ -102,6 +111,11 @@ pub fn window_cases() -> Vec<Case> {
     }
     let server = connect(Domain { trusted: true, ..lender(5, false) }, lender(7, false));
     cases.push(call("window-from-server", "npw", server));
+    let stub = Connection { keeps_status: true, ..plain };
+    for spec in ["nm=o", "nm=o16", "nm=oo", "nm=o16w16", "nm=oTo9", "nm=g", "nm=w"] {
+        let name = spec.replace('=', "eq");
+        cases.push(call(&format!("stub-{name}"), spec, stub));
+    }
     cases.push(call("window-counted", "npgr", Connection { counter: Some(3), ..plain }));
     for (caller, callee) in [(true, false), (false, true), (true, true)] {
         let c = connect(lender(5, caller), lender(7, callee));
@@ -113,7 +127,7 @@ pub fn window_cases() -> Vec<Case> {
     cases
 }
 
-pub fn connect(caller: Domain, callee: Domain) -> Connection {
+pub fn connect(caller: Domain, callee: Domain) -> Connection<'static> {
     let entry = map::IMAGE_VA + 0x1234;
     Connection {
         caller,
@@ -131,7 +145,7 @@ pub fn all() -> Vec<Case> {
     let plain = connect(domain(5, false, false), domain(7, false, false));
     let scheduler = connect(domain(5, false, false), domain(1, false, true));
     let tail = connect(domain(2, false, true), domain(1, false, true));
-    let call = |name: &str, spec: &str, c: Connection| Case::new(name, spec, Shape::Call, c);
+    let call = |name: &str, spec: &str, c: Connection<'static>| Case::new(name, spec, Shape::Call, c);
     let mut cases = Vec::new();
     for spec in ["sm", "smiiii", "nm", "nmiiii", "sp", "spiiii", "np", "npiiii", "sf", "nf", "nfiiii"] {
         cases.push(call(&format!("call-{spec}"), spec, plain));

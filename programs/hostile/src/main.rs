@@ -4,14 +4,16 @@
 //! each kind both ways, checks that the system answers as it must, and that nothing is lost: pages, portals, code,
 //! semaphores and domains are counted before and after; `hostile windows` does so for memory that is lent, `hostile late`
 //! for calls with a time limit, `hostile pages` for faults that others answer,
+//! `hostile files` for broken and hostile program files,
 //! `hostile guards` for exporters that decide who opens them, `hostile secrets`
-//! for names that are opened by capability. Its last line is `hostile: N passed, N failed`.
+//! for names that are opened by capability, `hostile templates` for argument letters. Its last line is `hostile: N passed, N failed`.
 #![no_std]
 #![no_main]
 #![cfg_attr(not(feature = "component"), forbid(unsafe_code))]
 
 extern crate alloc;
 
+mod files;
 mod guards;
 mod judge;
 mod kinds;
@@ -19,6 +21,7 @@ mod late;
 mod limits;
 mod pages;
 mod secrets;
+mod templates;
 mod windows;
 
 use alloc::string::String;
@@ -46,11 +49,17 @@ fn main() -> i64 {
         "pages" => judge::pages(word(2).parse().unwrap_or(1)),
         "pager" => pages::serve(word(2), word(3)),
         "touch" => pages::touch(word(2), [word(3), word(4)]),
+        "files" => judge::files(word(2).parse().unwrap_or(1)),
+        "files-write" => files::leave(),
+        "files-remove" => files::take_away(),
         "guards" => judge::guards(word(2).parse().unwrap_or(1)),
         "keeper" => guards::keep(word(2), word(3), word(4)),
         "policy" => guards::decide(word(2), word(3)),
         "open" => guards::open(word(2)),
         "secrets" => judge::secrets(word(2).parse().unwrap_or(1)),
+        "templates" => judge::templates(word(2).parse().unwrap_or(1)),
+        "peek" => templates::peek(word(2)),
+        "token" => templates::spend(word(2), word(3).parse().unwrap_or(0)),
         "wait" => secrets::wait(word(2)),
         "limits" => {
             let number = |n| word(n).parse().unwrap_or(0);
@@ -66,7 +75,7 @@ fn main() -> i64 {
 
 fn usage() -> i64 {
     eprintln!(
-        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile guards [ROUNDS] | hostile secrets [ROUNDS]"
+        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile guards [ROUNDS] | hostile files [ROUNDS] | hostile secrets [ROUNDS] | hostile templates [ROUNDS]"
     );
     for kind in kinds::ALL {
         eprintln!("  {:<16} {}", kind.name, kind.what);

@@ -47,6 +47,10 @@ const LENT: &[Kind] = &[
     Kind { name: "long", ends: 0, act: long },
     Kind { name: "given", ends: 0, act: given },
     Kind { name: "moved", ends: 0, act: moved },
+    Kind { name: "large", ends: 0, act: large },
+    Kind { name: "stingy", ends: 0, act: stingy },
+    Kind { name: "open", ends: 0, act: open },
+    Kind { name: "often", ends: 0, act: often },
 ];
 
 /// `which`: `hostile` or `lent`.
@@ -101,6 +105,10 @@ extern "C" fn touch_kept() -> i64 {
     write(KEPT.load(Relaxed))
 }
 
+extern "C" fn close_kept() -> i64 {
+    Window::page(KEPT.load(Relaxed)).and_then(Window::close).map_or(-1, |()| 0)
+}
+
 /// Long enough for the caller's second thread.
 extern "C" fn slow(address: u64) -> i64 {
     let _ = api::hrsleep(time() + 5 * MILLISECOND);
@@ -133,13 +141,17 @@ extern "C" fn give(to: u64) -> i64 {
     }
 }
 
+extern "C" fn give_nothing(_: u64) -> i64 {
+    0
+}
+
 extern "C" fn ready() -> i64 {
     0
 }
 
 pub fn borrow(name: &str) -> i64 {
     type Entry = extern "C" fn(u64) -> i64;
-    let entries: [(&str, &str, Entry); 12] = [
+    let entries: [(&str, &str, Entry); 18] = [
         ("w", "npw", read),
         ("set", "npw", write),
         ("r", "npr", read),
@@ -151,6 +163,12 @@ pub fn borrow(name: &str) -> i64 {
         ("claim", "npt", claim),
         ("spy", "npw", spy),
         ("g", "npg", give),
+        ("t16", "npt16", keep),
+        ("g16", "npg16", give),
+        ("g0", "npg", give_nothing),
+        ("g0.16", "npg16", give_nothing),
+        ("o", "npo", keep),
+        ("o16", "npo16", keep),
         ("rw", "smw", write),
     ];
     let offer =
@@ -160,8 +178,8 @@ pub fn borrow(name: &str) -> i64 {
             return 98;
         }
     }
-    let plain: [(&str, extern "C" fn() -> i64); 3] =
-        [("late", touch_kept), ("look", look_kept), ("ready", ready)];
+    let plain: [(&str, extern "C" fn() -> i64); 4] =
+        [("late", touch_kept), ("look", look_kept), ("close", close_kept), ("ready", ready)];
     for (what, entry) in plain {
         if offer(what, "np", entry as usize as u64).is_err() {
             return 98;
@@ -332,4 +350,60 @@ fn moved(to: &str) -> Result<bool, i64> {
     let back = ask(to, "g", place.address())? == Ok(0);
     let claimed = place.window().claim().is_ok();
     Ok(gone && back && claimed && place.window().word(8) == Ok(0x0707_0707_0707_0707))
+}
+
+/// The same with a buffer.
+fn large(to: &str) -> Result<bool, i64> {
+    let own = Buffer::new(16)?;
+    let (at, last) = (own.address(), 16 * PAGE as usize - 8);
+    own.window().set_word(last, 77)?;
+    let gone = ask(to, "t16", at)? == Ok(0) && refused(to, "w16", &[at])?;
+    own.gone();
+    let place = buffer::place(16)?;
+    let back = ask(to, "g16", place.address())? == Ok(0);
+    Ok(gone && back && place.window().word(last) == Ok(77) && place.window().set_word(0, 78).is_ok())
+}
+
+/// Who gives nothing is named; the place is empty, and there for the next.
+fn stingy(to: &str) -> Result<bool, i64> {
+    let place = buffer::place(1)?;
+    let named = |answer: Result<i64, Broken>| {
+        answer.is_err_and(|Broken(s)| {
+            status::code(s) == status::WINDOW && ![0, api::get_asid()].contains(&status::domain(s))
+        })
+    };
+    let named = (0..3)
+        .try_fold(true, |all, _| Ok::<_, i64>(all && named(ask(to, "g0", place.address())?)))?
+        && named(ask(to, "g0.16", buffer::place(16)?.address())?);
+    let elsewhere = refused(to, "g0", &[map::WINDOWS_VA, map::WINDOWS_VA + PAGE, map::BUFFERS_VA, page()])?
+        && refused(to, "g0.16", &[map::BUFFERS_VA + 8 * map::BUFFER_STRIDE, map::WINDOWS_VA])?;
+    let gone = ask(to, "t", page())? == Ok(0);
+    let back = ask(to, "g", place.address())? == Ok(0);
+    Ok(named && elsewhere && gone && back && place.window().word(8) == Ok(0x0707_0707_0707_0707))
+}
+
+/// What is open is shared after the call, both ways, until the server closes it; a page, and a buffer.
+fn open(to: &str) -> Result<bool, i64> {
+    let bytes = vec![7u8; 2 * PAGE as usize].leak();
+    let at = (bytes.as_ptr() as u64).next_multiple_of(PAGE) - bytes.as_ptr() as u64;
+    let word = &mut bytes[at as usize..][..8];
+    let mut good = ask(to, "o", word.as_ptr() as u64)? == Ok(0);
+    word.copy_from_slice(&99u64.to_le_bytes());
+    good &= ask(to, "look", 0)? == Ok(99) && ask(to, "late", 0)? == Ok(0);
+    good &= *word == 42u64.to_le_bytes() && ask(to, "close", 0)? == Ok(0);
+    let own = Buffer::new(16)?;
+    good &= ask(to, "o16", own.address())? == Ok(0) && own.window().set_word(0, 98).is_ok();
+    good &= ask(to, "look", 0)? == Ok(98) && ask(to, "late", 0)? == Ok(0) && own.window().word(0) == Ok(42);
+    Ok(good
+        && ask(to, "close", 0)? == Ok(0)
+        && refused(to, "o16", &[own.address() + PAGE, word.as_ptr() as u64])?)
+}
+
+/// Nobody on the way keeps a slot: there are 110 of them, and 8 for buffers.
+fn often(to: &str) -> Result<bool, i64> {
+    let (mine, own) = (page(), Buffer::new(16)?);
+    let [page, long, close] = ["o", "o16", "close"].map(|what| portal(to, what));
+    let (page, long, close) = (page?, long?, close?);
+    let opened = |index, at| call(index, [at]) == Ok(0) && call(close, []) == Ok(0);
+    Ok((0..130).all(|n| opened(page, mine) && (n % 8 > 0 || opened(long, own.address()))))
 }

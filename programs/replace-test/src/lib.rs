@@ -17,6 +17,8 @@ pub const MARKS: [u8; CLIENTS] = *b"!$%&*+^~";
 pub enum Job {
     /// Replace every server so many times.
     Load,
+    /// Replace the scheduler so many times, and back.
+    Schedulers,
     /// Successors that are to be refused.
     Refused,
     /// A component that is killed and comes back.
@@ -26,8 +28,13 @@ pub enum Job {
 }
 
 impl Job {
-    const ALL: [(&'static str, Job); 4] =
-        [("load", Job::Load), ("refused", Job::Refused), ("restart", Job::Restart), ("policy", Job::Policy)];
+    const ALL: [(&'static str, Job); 5] = [
+        ("load", Job::Load),
+        ("schedulers", Job::Schedulers),
+        ("refused", Job::Refused),
+        ("restart", Job::Restart),
+        ("policy", Job::Policy),
+    ];
 
     pub fn parse(word: &str) -> Option<Job> {
         Job::ALL.iter().find(|(name, _)| *name == word).map(|(_, job)| *job)

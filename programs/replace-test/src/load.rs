@@ -1,22 +1,27 @@
 //! Servers are replaced while clients call them, or keep their places because their successors are refused.
 
-use crate::{COUNT, Judge, Slack, replace, resources};
+use crate::{COUNT, Judge, MILLISECOND, replace, rest};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 use pebble::abi::errno;
+use pebble::portal::time;
 
 /// Who is replaced, and by what, in even rounds and in odd ones.
-const SERVERS: [(&str, [&str; 2]); 7] = [
+const SERVERS: [(&str, [&str; 2]); 8] = [
     ("counter", ["components/counter-2"; 2]),
     ("console", ["components/console"; 2]),
     ("clock", ["components/clock"; 2]),
     ("file", ["components/file"; 2]),
+    ("pipe", ["components/pipe"; 2]),
     ("name", ["components/name"; 2]),
     ("irq", ["components/irq"; 2]),
     ("scheduler", ["components/scheduler-edf", "components/scheduler"]),
 ];
+
+/// Calls of several kinds that every client makes between two replacements, at least.
+const TURNS: u64 = 3;
 
 /// All of them, so many times, under clients; how often that succeeded, and what the clients tell.
 fn rounds(judge: &mut Judge, rounds: u64) -> (u64, Vec<[u64; 2]>) {
@@ -29,6 +34,7 @@ fn rounds(judge: &mut Judge, rounds: u64) -> (u64, Vec<[u64; 2]>) {
                 format!("round {round}, {server}: {}", errno::text(made.err().unwrap_or(0)))
             });
             done += u64::from(made.is_ok());
+            judge.let_call(TURNS);
         }
     }
     let told = judge.stop(&clients);
@@ -45,13 +51,13 @@ fn rounds(judge: &mut Judge, rounds: u64) -> (u64, Vec<[u64; 2]>) {
 pub fn load(judge: &mut Judge, times: u64) {
     // What servers keep for good after a first use (heap, stacks, tables) is not a leak; and the counter gets its newer format.
     let (_, first) = rounds(judge, 2);
-    let before = resources();
+    let before = rest();
     let (done, told) = rounds(judge, times);
     if times % 2 == 1 {
         let back = replace("scheduler", "components/scheduler");
         judge.check(back.is_ok(), || format!("scheduler: {back:?}"));
     }
-    judge.compare(before, Slack::Schedulers);
+    judge.compare(before);
     let calls: u64 = told.iter().map(|[calls, _]| calls).sum();
     let mut marks = String::new();
     for ([_, early], [_, late]) in first.iter().zip(&told) {
@@ -59,6 +65,29 @@ pub fn load(judge: &mut Judge, times: u64) {
     }
     let failed = judge.failures;
     judge.say(&format!("\nreplaced: {done} times, {calls} calls counted, {failed} failed; marks{marks}"));
+}
+
+/// The scheduler makes room for the other one and comes back, so many times, with nobody else to wake whom waits: of neither anything stays,
+/// that of the image not excepted.
+pub fn schedulers(judge: &mut Judge, times: u64) {
+    let (mut before, mut done, mut longest) = ([0; 8], 0, 0);
+    for round in 0..=times {
+        for file in ["components/scheduler-edf", "components/scheduler"] {
+            let begun = time();
+            let made = replace("scheduler", file);
+            judge.check(made.is_ok(), || format!("round {round}, {file}: {made:?}"));
+            (done, longest) = (done + 1, longest.max(time() - begun));
+        }
+        if round == 0 {
+            // That of the image is gone; what servers keep for good after a first use is not a leak.
+            before = rest();
+        }
+    }
+    judge.compare(before);
+    // One that waited for the old one to be left would take as long as it is waited for, 2 seconds.
+    judge.check(longest < 1000 * MILLISECOND, || format!("a replacement took {longest} ticks"));
+    let failed = judge.failures;
+    judge.say(&format!("\nschedulers: {done} replaced, {failed} failed"));
 }
 
 /// Successors that must not come into office, and what is answered. The second needs the counter to be of the second version.
@@ -82,7 +111,7 @@ fn refusals(judge: &mut Judge) {
 pub fn refused(judge: &mut Judge, times: u64) {
     rounds(judge, 2);
     refusals(judge);
-    let before = resources();
+    let before = rest();
     let clients = judge.start(None);
     (0..times).for_each(|_| refusals(judge));
     let told = judge.stop(&clients);
@@ -90,7 +119,7 @@ pub fn refused(judge: &mut Judge, times: u64) {
         let counted = COUNT.call([client.0.into()]);
         judge.check(counted == Ok(*calls as i64), || format!("{calls} calls, the counter says {counted:?}"));
     }
-    judge.compare(before, Slack::Schedulers);
+    judge.compare(before);
     let failed = judge.failures;
     judge.say(&format!("\nrefused: {} successors, {failed} failed", times as usize * REFUSED.len()));
 }

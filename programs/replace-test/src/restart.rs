@@ -1,6 +1,6 @@
 //! Components that die, and what the supervisor does about it.
 
-use crate::{Judge, MILLISECOND, Slack, pause, resources};
+use crate::{Judge, MILLISECOND, pause, rest};
 use alloc::format;
 use pebble::abi::status;
 use pebble::link::Import;
@@ -66,11 +66,11 @@ pub fn restart(judge: &mut Judge, times: u64) {
     // What servers keep for good is grown by then.
     deaths(judge, 50);
     judge.stop(&clients);
-    let before = resources();
+    let before = rest();
     let clients = judge.start(Some("restart"));
     let back = deaths(judge, times);
     let told = judge.stop(&clients);
-    judge.compare(before, Slack::Heaps);
+    judge.compare(before);
     let (calls, seen) = told.iter().fold((0, 0), |(a, b), [calls, dead]| (a + calls, b + dead));
     let failed = judge.failures;
     judge.say(&format!("\nrestarted: {back} times, {calls} calls, {seen} named the dead, {failed} failed"));

@@ -51,6 +51,15 @@ pub fn ps<'a>(processes: impl IntoIterator<Item = Process<'a>>) -> String {
     table.render()
 }
 
+/// Heaps of servers: live allocations, their bytes, bytes of the heap.
+pub fn heaps<'a>(heaps: impl IntoIterator<Item = (&'a str, [u64; 3])>) -> String {
+    let mut table = Table::new([("ALLOCATIONS", Right), ("BYTES", Right), ("HEAP", Right), ("NAME", Left)]);
+    for (name, [live, used, size]) in heaps {
+        table.row([live.to_string(), used.to_string(), bytes(size), name.into()]);
+    }
+    table.render()
+}
+
 /// An entry of a portal table.
 #[derive(Clone, Debug, Default)]
 pub struct Portal<'a> {

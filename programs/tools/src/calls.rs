@@ -1,7 +1,8 @@
-//! What a call means: the interface behind an index, learnt from the calls that open portals, and its words.
+//! What a call means: the interface behind an index, and its words.
 //!
 //! A controller sees every call of a program, those by which it opens portals too; so it needs no right to look into the portal manager, and works
-//! within other controllers. What a server puts into the program's table without being asked by name has no name here.
+//! within other controllers. What got into the program's table otherwise (the loader's work, or a server's) is asked for when it is first called,
+//! since the controller has the same portals itself.
 
 use alloc::format;
 use alloc::string::String;
@@ -32,7 +33,7 @@ pub struct Portals {
     elsewhere: fn(usize) -> u64,
 }
 
-/// For portals that were not opened by name.
+/// For portals of which nothing is known.
 pub const NAMELESS: &str = "?";
 
 impl Portals {
@@ -122,7 +123,8 @@ impl Portals {
         }
     }
 
-    fn set(&mut self, index: usize, name: String) {
+    /// Another interface is behind an index from now on.
+    pub fn set(&mut self, index: usize, name: String) {
         self.drop(index);
         self.now.push(Portal { index, name, calls: 0 });
     }

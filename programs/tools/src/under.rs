@@ -1,26 +1,21 @@
 //! Running a program under control, for tools that see each of its calls.
 //!
 //! **Problem.** The program must not be able to tell. The tables of a controller and of its child share their indices, so whatever
-//! the controller opens for itself leaves a gap in the child's numbering, and a stub.
+//! the controller has opened for itself would be a gap in the child's numbering.
 //!
-//! **Strategy.** [`prepare`] takes the low indices, opens behind them all that the tool needs until its end, and gives the low ones back:
-//! they are the program's, as if there were no controller. [`run`] takes away the stubs for the tool's own portals. And
-//! in the list of processes a program under control does not see the tool: its parent is the tool's parent.
+//! **Strategy.** [`prepare`] makes the tool a controller, whose own portals have indices that no program reaches; then it
+//! opens all that the tool needs until its end. And in the list of processes a program under control does not see the tool: its parent is the tool's parent.
 
-use crate::calls::{Portals, Words};
+use crate::calls::{self, Portals, Words};
 use alloc::format;
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use pebble::api::{self, Errno};
 use pebble::control::{self, Answer, Entry};
 use pebble::portal::call_wide;
 use pebble::process::{self, Child};
 use pebble::sync::Lock;
-use pebble_abi::{errno, sys};
-
-/// Indices that are left to the program.
-const LOW: usize = 128;
+use pebble_abi::errno;
 
 /// Its portals. Never held in a call.
 pub static PORTALS: Lock<Portals> = Lock::new(Portals::new());
@@ -30,20 +25,11 @@ static LINES: Lock<()> = Lock::new(());
 static SELF: AtomicUsize = AtomicUsize::new(0);
 static PARENT: AtomicUsize = AtomicUsize::new(0);
 
-/// The tool's own portals: they lie above all that it has taken and given back.
-pub struct Ready {
-    own: core::ops::Range<usize>,
-}
-
 /// Opens what a tool needs; `more` opens what this one needs besides.
-pub fn prepare<T>(more: impl FnOnce() -> Result<T, Errno>) -> Result<(Ready, T), Errno> {
-    let mut low = Vec::new();
-    for _ in 0..LOW {
-        low.push(api::portal_open("vm.stats")?);
-    }
+pub fn prepare<T>(more: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    control::prepare_apart()?;
     // Memory now: a heap that grows later would do it in the midst of a call.
     process::prepare()?;
-    control::prepare()?;
     let _ = pebble::io::standard(2);
     PORTALS.prepare();
     PORTALS.lock().set_behalf(control::behalf());
@@ -55,23 +41,32 @@ pub fn prepare<T>(more: impl FnOnce() -> Result<T, Errno>) -> Result<(Ready, T),
     if let Ok((_, [_, _, state, _])) = call_wide(list, [asid as u64, 0, 0, 0, 0]) {
         PARENT.store((state >> 16) as usize & 0xffff, Relaxed);
     }
-    let first = low.iter().max().map_or(sys::FIRST_FREE, |last| last + 1);
-    for index in low {
-        api::portal_close(index, 1)?;
+    Ok(more)
+}
+
+/// Why a tool's program did not run: what could not be had, and what to do about it.
+pub struct Failure {
+    what: String,
+    error: Errno,
+}
+
+impl Failure {
+    pub fn new(what: impl Into<String>, error: Errno) -> Self {
+        Failure { what: what.into(), error }
     }
-    Ok((Ready { own: first..list + 1 }, more))
+}
+
+impl From<Errno> for Failure {
+    fn from(error: Errno) -> Self {
+        Failure::new(errno::text(error), error)
+    }
 }
 
 /// Runs a program with the tool's own standard files: its domain, and its exit status. `started` learns the domain before it runs.
-pub fn run(
-    ready: &Ready,
-    arguments: &[String],
-    handler: Entry,
-    started: impl FnOnce(u16),
-) -> Result<i64, Errno> {
+pub fn run(arguments: &[String], handler: Entry, started: impl FnOnce(u16)) -> Result<i64, Failure> {
     let name = arguments.first().ok_or(errno::EINVAL)?;
     let path = if name.contains('/') { name.clone() } else { format!("/bin/{name}") };
-    let child = Child::load(&path)?;
+    let child = Child::load(&path).map_err(|error| not_loaded(&path, error))?;
     let make = || {
         for argument in arguments {
             child.argument(argument)?;
@@ -80,30 +75,56 @@ pub fn run(
             child.stdio(n, &pebble::io::standard_path(n))?;
         }
         control::control(child.0, handler)?;
-        for index in ready.own.clone() {
-            control::create_child(child.0, index, "", 0, handler)?;
-        }
         started(child.0);
         child.start()
     };
     if let Err(error) = make() {
         let _ = child.kill();
         let _ = child.wait();
-        return Err(error);
+        return Err(Failure::new(format!("{path}: {}", errno::text(error)), error));
     }
-    child.wait()
+    child.wait().map_err(Failure::from)
 }
 
-/// The interface behind an index.
+fn not_loaded(path: &str, error: Errno) -> Failure {
+    let what = match error {
+        errno::ENOENT => format!("{path}: no such program; 'ls /bin' lists those that there are"),
+        _ => format!("{path}: {}", errno::text(error)),
+    };
+    Failure::new(what, error)
+}
+
+/// The interface behind an index. Never asked while the portals are held: that is a call.
 pub fn name(index: usize) -> String {
-    PORTALS.lock().name(index).into()
+    let known = String::from(PORTALS.lock().name(index));
+    if known != calls::NAMELESS {
+        return known;
+    }
+    let Ok(words) = control::name(index) else { return known };
+    let name = calls::text(&words);
+    PORTALS.lock().set(index, name.clone());
+    name
 }
 
 /// Goes on with a call, and learns from it.
 pub fn pass(index: usize, name: &str, p: Words) -> Answer {
-    let answer = if name == "process.list" { list(index, p) } else { control::pass(index, p) };
+    let answer = match name {
+        "process.list" => list(index, p),
+        "vm.stats" => stats(index, p),
+        _ => control::pass(index, p),
+    };
     if answer.status == 0 {
         PORTALS.lock().learn(index, &p, answer.value);
+    }
+    answer
+}
+
+/// Without the tool, which is a domain with one thread of its own.
+fn stats(index: usize, p: Words) -> Answer {
+    let mut answer = control::pass(index, p);
+    if answer.value == 0 {
+        let [_, _, domains, threads, ..] = &mut answer.more;
+        (*domains, *threads) = (domains.saturating_sub(1), threads.saturating_sub(1));
     }
     answer
 }
@@ -131,11 +152,11 @@ pub fn say(text: &str) {
 }
 
 /// How a tool ends: with the status of its program, or a word on why that did not run.
-pub fn end(tool: &str, result: Result<i64, Errno>) -> i64 {
+pub fn end(tool: &str, result: Result<i64, Failure>) -> i64 {
     match result {
         Ok(status) => status,
-        Err(error) => {
-            say(&format!("{tool}: {}\n", errno::text(error)));
+        Err(Failure { what, error }) => {
+            say(&format!("{tool}: {what}\n"));
             if error == errno::ENOENT { 127 } else { 126 }
         }
     }

@@ -23,6 +23,7 @@ pebble::export!("cap.holds", "npiiii", holds: fn(u64, u64, u64, u64));
 pebble::export!("cap.grant", "npiiii", grant: fn(u64, u64, u64, u64));
 pebble::export!("cap.forget", "npi", forget: fn(u64));
 pebble::export_wide!("cap.count", "np>4", count);
+pebble::tell_heap!("heap.capability");
 pebble::component!(main);
 
 /// No thread of its own.

@@ -14,17 +14,17 @@ use pebble::mmio::Mmio;
 use pebble::portal;
 use pebble::sync::Lock;
 use pebble_clock::bounds::{BOUND_BYTES, FORMAT, MAX_BOUNDS};
-use pebble_clock::{Bound, Bounds, TIME_HIGH, TIME_LOW, combine, level, nanoseconds};
+use pebble_clock::{Bound, Bounds, TIME_HIGH, TIME_LOW, combine, nanoseconds};
 
 pebble::import! {
-    TOP = "nucleus.top";
+    PLACE = "pm.place";
     UNWIND = "pm.unwind";
     ABORT = "scheduler.thread_abort";
 }
 pebble::export!("clock.nanoseconds", "np", uptime);
 pebble::export!("clock.wall", "np", wall);
-pebble::export!("clock.bound", "npadii", bound: fn(u64, u64, u64, u64));
-pebble::export!("clock.unbound", "npadi", unbound: fn(u64, u64, u64));
+pebble::export!("clock.bound", "npdi", bound: fn(u64, u64));
+pebble::export!("clock.unbound", "npdi", unbound: fn(u64, u64));
 pebble::export!("clock.gone", "npi", gone: fn(u64));
 pebble::replaceable!(CLOCK: Clock, Fixed::new(), "clock.handover", "clock.takeover");
 pebble::component!(main);
@@ -69,12 +69,15 @@ fn main() -> i64 {
 impl Clock {
     /// Ends what is late. When to look again.
     fn end_late(&mut self) -> u64 {
-        let now = portal::time();
+        let (now, own) = (portal::time(), u64::from(api::get_asid()));
         while let Some(bound) = self.bounds.due(now, now + AGAIN) {
-            // An error: the thread is not in that call; it may be on its way back, or not yet there.
-            if let Ok(ended @ 1..) = UNWIND.call([bound.thread, bound.level]) {
-                self.bounds.ended(bound, ended as u64 & 0xffff);
-                let _ = ABORT.call([bound.thread, ended as u64 >> 16]);
+            // An error: the thread is not in that call. Nor is it while it is here, on its way back or not yet there.
+            match UNWIND.call([bound.thread, bound.level]) {
+                Ok(ended @ 1..) if ended as u64 & 0xffff != own => {
+                    self.bounds.ended(bound, ended as u64 & 0xffff);
+                    let _ = ABORT.call([bound.thread, ended as u64 >> 16]);
+                }
+                _ => {}
             }
         }
         self.bounds.first().unwrap_or(NEVER)
@@ -84,10 +87,21 @@ impl Clock {
 /// A time before which the keeper, on its way to sleep, must look again.
 static SOONER: AtomicU64 = AtomicU64::new(u64::MAX);
 
-extern "C" fn bound(domain: u64, thread: u64, ticks: u64, float: u64) -> i64 {
-    let top = TOP.call([]).unwrap_or(0) as u64;
+/// Where the caller stands, and who it is, whoever passes its calls on: offset of the invocation stack's top word, domain << 16.
+fn place() -> Result<u64, Errno> {
+    match PLACE.call([]) {
+        Ok(place @ 1..) => Ok(place as u64),
+        Ok(error) => Err(-error),
+        Err(_) => Err(errno::EIO),
+    }
+}
+
+extern "C" fn bound(thread: u64, ticks: u64) -> i64 {
+    let level = match place() {
+        Ok(level) => level,
+        Err(error) => return -error,
+    };
     let until = portal::time().saturating_add(ticks);
-    let level = level(top, domain, float != 0);
     let mut clock = CLOCK.lock();
     let number = match clock.bounds.add(Bound { until, thread, level, late: 0 }) {
         Ok(number) => number,
@@ -105,7 +119,8 @@ extern "C" fn bound(domain: u64, thread: u64, ticks: u64, float: u64) -> i64 {
 }
 
 /// 0, or who had the call when its time was over; `-ENOENT`: no such bound.
-extern "C" fn unbound(domain: u64, thread: u64, number: u64) -> i64 {
+extern "C" fn unbound(thread: u64, number: u64) -> i64 {
+    let domain = place().unwrap_or_default() >> 16;
     CLOCK.lock().bounds.remove(thread, domain, number).map_or(-errno::ENOENT, |late| late as i64)
 }
 

@@ -33,6 +33,7 @@ pebble::export!("console.close", "npc", close: fn(u64));
 pebble::export!("console.open", "npaiiiii", open: fn(u64, u64, u64, u64, u64, u64));
 pebble::export!("console.gone", "npi", gone: fn(u64));
 pebble::replaceable!(CONSOLE: Served, Vec::new(), "console.handover", "console.takeover");
+pebble::tell_heap!("heap.console");
 pebble::component!(main);
 
 /// The UART's registers, which lie byte by byte on this board.

@@ -25,6 +25,7 @@ pebble::export!("file.create", "npaiiiii", create: fn(u64, u64, u64, u64, u64, u
 pebble::export!("file.remove", "npiiiii", remove: fn(u64, u64, u64, u64, u64));
 pebble::export!("file.gone", "npi", gone: fn(u64));
 pebble::replaceable!(FILES: Served, Vec::new(), "file.handover", "file.takeover");
+pebble::tell_heap!("heap.file");
 pebble::component!(main);
 
 /// No thread of its own.

@@ -34,6 +34,7 @@ pebble::export!("name.pass", "npii", pass: fn(u64, u64));
 pebble::export!("name.domain", "npiii", domain: fn(u64, u64, u64));
 pebble::export_wide!("name.list", "npi>4", list);
 pebble::replaceable!(STATE: State, Vec::new(), "name.handover", "name.takeover");
+pebble::tell_heap!("heap.name");
 pebble::component!(main);
 
 /// No thread of its own.

@@ -38,6 +38,7 @@ mod pipes;
 mod ring;
 mod token;
 
+pub use pipes::state::FORMAT;
 pub use pipes::{BLOCK, Error, PIPES, PIPES_PER_DOMAIN, Pipes, QUEUES, Queue, Read, Side, Wake, Write};
 pub use ring::{RING_BYTES, Ring};
 pub use token::{PATH_BYTES, Tokens, parse_path, path};

@@ -7,14 +7,19 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
+use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use pebble::abi::errno;
 use pebble::api::{self, Errno};
+use pebble::handover::{Bytes, Handover};
 use pebble::io::FilePortals;
 use pebble::link::More;
 use pebble::portal;
 use pebble::sync::{Guard, Lock, Queued};
-use pebble_pipe::{Error, Pipes, QUEUES, Queue, Read, Side, Wake, Write, parse_path};
+use pebble_pipe::{Error, FORMAT, PIPES as MOST, Pipes, QUEUES, Queue, Read, Side, Wake, Write, parse_path};
 
 // The four portals of an end, in the order of `sys::FILE_READ` and its fellows.
 pebble::export_wide!("pipe.read", "npci>4", read);
@@ -25,6 +30,8 @@ pebble::export!("pipe.create", "npa", create: fn(u64));
 pebble::export!("pipe.open", "npaiiiii", open: fn(u64, u64, u64, u64, u64, u64));
 pebble::export!("pipe.abandon", "npaii", abandon: fn(u64, u64, u64));
 pebble::export!("pipe.gone", "npi", gone: fn(u64));
+pebble::replaceable!(PIPES: State, Vec::new(), "pipe.handover", "pipe.takeover");
+pebble::tell_heap!("heap.pipe");
 pebble::component!(main);
 
 /// No thread of its own.
@@ -32,7 +39,50 @@ fn main() -> i64 {
     0
 }
 
-static PIPES: Lock<Pipes> = Lock::new(Pipes::new());
+struct State(Pipes);
+
+impl Deref for State {
+    type Target = Pipes;
+    #[inline(always)]
+    fn deref(&self) -> &Pipes {
+        &self.0
+    }
+}
+
+impl DerefMut for State {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Pipes {
+        &mut self.0
+    }
+}
+
+/// A bit for each place of a pipe whose semaphores are made, then the pipes: a successor has semaphores where its predecessor had.
+impl Handover for State {
+    type Bytes = Vec<u8>;
+
+    fn save(&self, _: u64, bytes: &mut Vec<u8>) -> Result<u64, Errno> {
+        let made = (0..MOST as u64).filter(|n| Queue::of(*n).into_iter().all(|queue| semaphore(queue) != 0));
+        let made = made.fold(0u64, |made, n| made | 1 << n);
+        let saved =
+            Bytes::append(bytes, &made.to_le_bytes()) && self.0.save(|part| Bytes::append(bytes, part));
+        if saved { Ok(FORMAT) } else { Err(errno::ENOMEM) }
+    }
+
+    fn wake(&mut self) {
+        self.0.dismiss(&mut signal);
+    }
+
+    fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), Errno> {
+        let (made, rest) = bytes.split_first_chunk().ok_or(errno::EINVAL)?;
+        let made = u64::from_le_bytes(*made);
+        self.0.load(format, rest)?;
+        PIPES.prepare();
+        let mut places = (0..MOST as u64).filter(|n| made >> n & 1 == 1);
+        places.try_for_each(|n| Queue::of(n).into_iter().try_for_each(prepare))
+    }
+}
+
+static PIPES: Lock<State> = Lock::new(State(Pipes::new()));
 /// Indices of P; 0: not made yet.
 static SEMAPHORES: [AtomicUsize; QUEUES] = [const { AtomicUsize::new(0) }; QUEUES];
 /// Indices of V, which are one more: an addition on the shortest way.
@@ -114,7 +164,7 @@ fn passed_on(count: i64, word: u64) -> (i64, u64) {
 
 #[cold]
 #[inline(never)]
-fn read_in_turn(control: u64, max: u64, queued: Queued<Pipes>) -> (i64, u64) {
+fn read_in_turn(control: u64, max: u64, queued: Queued<State>) -> (i64, u64) {
     queued.wait().read_word(control, max)
 }
 
@@ -171,7 +221,7 @@ fn written(count: u64, wake: Wake, pass_on: bool) -> i64 {
 
 #[cold]
 #[inline(never)]
-fn write_in_turn(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64, queued: Queued<Pipes>) -> i64 {
+fn write_in_turn(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64, queued: Queued<State>) -> i64 {
     drop(queued.wait());
     write_any(control, count, a, b, c, d, false)
 }
@@ -213,14 +263,16 @@ fn answer(outcome: Result<(), Error>) -> i64 {
 
 extern "C" fn create(creator: u64) -> i64 {
     PIPES.prepare();
-    let token = match PIPES.lock().create(creator as u16, portal::time()) {
+    // Until it has its semaphores: whoever is handed the pipes finds it whole, or not at all.
+    let mut pipes = PIPES.lock();
+    let token = match pipes.create(creator as u16, portal::time()) {
         Ok(token) => token,
         Err(error) => return -error.errno(),
     };
     match Queue::of(token).into_iter().try_for_each(prepare) {
         Ok(()) => token as i64,
         Err(error) => {
-            let _ = PIPES.lock().abandon(creator as u16, token, &Side::BOTH, &mut signal);
+            let _ = pipes.abandon(creator as u16, token, &Side::BOTH, &mut signal);
             -error
         }
     }
@@ -230,13 +282,15 @@ static PORTALS: FilePortals = FilePortals::new("pipe.read");
 
 extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     let Some((token, side)) = parse_path([a, b, c, d, e]) else { return -errno::ENOENT };
-    let control = match PIPES.lock().open(client as u16, token, side) {
+    // Until it has its portals: an end that nobody holds would never be closed.
+    let mut pipes = PIPES.lock();
+    let control = match pipes.open(client as u16, token, side) {
         Ok(control) => control,
         Err(error) => return -error.errno(),
     };
     PORTALS.create(control).map_or_else(
         |error| {
-            let _ = PIPES.lock().close(control, &mut signal);
+            let _ = pipes.close(control, &mut signal);
             -error
         },
         |index| index as i64,

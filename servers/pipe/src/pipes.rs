@@ -20,6 +20,8 @@ use pebble_abi::map::MAX_DOMAINS;
 use crate::ring::Ring;
 use crate::token::Tokens;
 
+pub mod state;
+
 /// Pipes at once.
 pub const PIPES: usize = 64;
 /// Of these, created by one domain.

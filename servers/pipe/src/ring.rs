@@ -20,6 +20,18 @@ pub struct Ring {
     got: usize,
 }
 
+/// Up to 8 bytes of a ring.
+pub(crate) struct Chunk {
+    bytes: [u8; 8],
+    count: usize,
+}
+
+impl Chunk {
+    pub(crate) fn get(&self) -> &[u8] {
+        &self.bytes[..self.count]
+    }
+}
+
 impl Default for Ring {
     fn default() -> Self {
         Self::new()
@@ -108,6 +120,18 @@ impl Ring {
         }
         self.got = self.put;
         Some((count, self.words[0] & low_bytes(count)))
+    }
+
+    /// What there is, in pieces of at most 8 bytes.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = Chunk> {
+        (self.got..self.put).step_by(8).map(|at| {
+            let count = (self.put - at).min(8);
+            let bytes = core::array::from_fn(|n| {
+                let (word, shift) = place(at + n);
+                if n < count { (self.words[word] >> shift) as u8 } else { 0 }
+            });
+            Chunk { bytes, count }
+        })
     }
 
     pub fn clear(&mut self) {

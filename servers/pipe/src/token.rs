@@ -26,6 +26,14 @@ impl Tokens {
         Tokens { key: [0; 2], counter: 0 }
     }
 
+    pub(crate) fn save(&self) -> [u64; 3] {
+        [self.key[0], self.key[1], self.counter]
+    }
+
+    pub(crate) fn load(&mut self, [a, b, counter]: [u64; 3]) {
+        *self = Tokens { key: [a, b], counter };
+    }
+
     /// Mixes what is hard to know from outside into the key.
     pub fn stir(&mut self, entropy: u64) {
         self.key = [siphash(self.key, entropy), siphash([self.key[1], self.key[0]], !entropy)];

@@ -5,20 +5,22 @@ use crate::{
     RANGE_SET, Real, SBRK, THREAD_CREATE, answer, current, do_register, do_sem_create, name, request, spec,
     tidy,
 };
-use pebble::abi::link::unpack;
-use pebble::abi::{control as op, errno, map, sys};
+use pebble::abi::link::pack;
+use pebble::abi::{control as op, errno, map, sys, template};
 use pebble::api::Errno;
 use pebble::link::More;
 use pebble_portal_manager::control::Subject;
 use pebble_portal_manager::frames::Current;
+use pebble_portal_manager::letters::Refused;
 use pebble_portal_manager::{Machine, Manager};
 
-/// A domain without a table, or one that the process server has made and not started, becomes the child of a controller.
-pub extern "C" fn control_new(child: u64, controller: u64, handler: u64) -> i64 {
+/// A domain without a table, or one that the process server has made and not started, becomes the child of a controller; `copy`: with all that
+/// this one has.
+pub extern "C" fn control_new(child: u64, controller: u64, handler: u64, copy: u64) -> i64 {
     request(|m, machine| {
         tidy(m, machine)?;
         let view = if m.domain(child).is_ok() { None } else { Some(crate::view(child)?) };
-        m.control(machine, controller, child, handler, view).map(|()| 0)
+        m.control(machine, controller, (child, copy != 0), handler, view).map(|()| 0)
     })
 }
 
@@ -73,7 +75,7 @@ fn operate(
             m.create_child(machine, asid, p1 >> 16 & 0xffff, p1 >> 32, stub).map(|()| 0)
         }
         op::BEHALF_INDEX => {
-            m.domain(asid)?;
+            m.own_from(asid, p2)?;
             m.behalf_for(machine, who.domain).map(u64::from)
         }
         op::WATCH => {
@@ -102,9 +104,45 @@ fn operate(
             }
             .map(|()| 0)
         }
+        op::TEMPLATE => {
+            tidy(m, machine)?;
+            register_template(m, machine, asid, [p1, p2, p3, p4]).or_else(|refused| match refused {
+                Refused::Errno(error) => Err(error),
+                Refused::Code(error) => {
+                    more[0] = error.word();
+                    Err(errno::EINVAL)
+                }
+            })
+        }
+        op::NAME => {
+            let [a, b, c] = pack::<3>(m.name_of(who.domain, who.caller, p2)?).unwrap_or_default();
+            *more = [a, b, c, 0];
+            Ok(0)
+        }
         op::UNWOUND => m.unwound(asid).map(u64::from),
         _ => Err(errno::EINVAL),
     }
+}
+
+/// A step of a registration.
+fn register_template(
+    m: &mut Manager,
+    machine: &mut Real,
+    asid: u64,
+    [p1, p2, p3, p4]: [u64; 4],
+) -> Result<u64, Refused> {
+    let word = p1 >> 32;
+    match p1 >> 16 & 0xffff {
+        template::BEGIN => m.begin_template(asid, word)?,
+        template::FILL => {
+            let pairs = [p2, p3, p4].map(|pair| [pair as u32, (pair >> 32) as u32]);
+            let count = usize::try_from(word).unwrap_or(usize::MAX);
+            m.fill_template(asid, pairs.as_flattened().get(..count).ok_or(errno::EINVAL)?)?;
+        }
+        template::COMMIT => m.commit_template(machine, asid)?,
+        _ => return Err(Refused::Errno(errno::EINVAL)),
+    }
+    Ok(0)
 }
 
 /// The text of what is behind an index, in two words: letters for the caller's words and the results. Zero: nothing.
@@ -115,6 +153,12 @@ fn seen(m: &Manager, asid: u16, index: u16) -> [u64; 2] {
         words[n / 8] |= u64::from(letter) << (n % 8 * 8);
     }
     words
+}
+
+/// Who has called the server that asks: a controller only if it does not pass on what its child calls.
+pub fn client_of(m: &mut Manager, machine: &Real, client: u64) -> Result<u64, i64> {
+    let controls = m.domain(client)?.behalf != 0;
+    Ok(if controls { m.subject(machine, current()?, 0, false).origin.into() } else { client })
 }
 
 /// A portal in the table of the outermost controller, with stubs down to the subject.
@@ -152,7 +196,7 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
                 Ok(0)
             }
             sys::SYS_PORTAL_REGISTER => do_register(m, machine, subject, [a, b, c, d, e]),
-            sys::SYS_SEM_CREATE => do_sem_create(m, machine, caller, a, b),
+            sys::SYS_SEM_CREATE => do_sem_create(m, machine, caller, subject, [a, b]),
             sys::SYS_SEM_OPEN => {
                 let mut bytes = [0; 24];
                 let id = m.published(name([a, b, c], &mut bytes)?)?;
@@ -173,13 +217,11 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
                 m.serving = 0;
                 m.create(machine, subject, who.origin.into(), a, b, c).map(u64::from)
             }
-            sys::SYS_PORTAL_REMOVE => m.close(machine, who.origin.into(), a, b, Some(subject)).map(|()| 0),
+            sys::SYS_PORTAL_REMOVE => m.remove(machine, subject, who.origin.into(), a, b).map(|()| 0),
             sys::SYS_PORTAL_CLOSE => m.close_for(machine, who, a, b).map(|()| 0),
             sys::SYS_INTERFACE => {
                 let mut bytes = [0; 24];
-                let len = unpack(&[a, b, c], &mut bytes);
-                let name = core::str::from_utf8(&bytes[..len]).map_err(|_| errno::EINVAL)?;
-                m.own_interface(subject, name).map(u64::from)
+                m.own_interface(subject, name([a, b, c], &mut bytes)?).map(u64::from)
             }
             sys::SYS_CONTROL => operate(m, machine, current, who, [a, b, c, d], more),
             _ => Err(errno::ENOSYS),

@@ -18,6 +18,8 @@
 use crate::Machine;
 use crate::frames::{self, Current};
 use crate::manager::{Goal, Interface, Manager, STACKS, Slot};
+use crate::open::FIRST_OWN;
+use crate::unwind::Leg;
 use arrayvec::ArrayVec;
 use pebble_abi::control::{BEHALF, BEHALF_PM};
 use pebble_abi::{errno, map, sys};
@@ -35,7 +37,7 @@ const SERVED: u16 = 24;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     pub domain: u16,
-    /// Who called the subject, or 0.
+    /// Who called the subject, whoever passed that on; or 0.
     pub origin: u16,
     /// Of the thread's frame by which the subject left.
     pub base: u64,
@@ -52,7 +54,7 @@ fn stub(original: &Spec) -> Result<Spec, i64> {
 }
 
 impl Manager {
-    fn on_behalf(&self, asid: u16, index: u16) -> bool {
+    pub(crate) fn on_behalf(&self, asid: u16, index: u16) -> bool {
         let first = self.domains[asid as usize % map::MAX_DOMAINS].behalf;
         first > 0 && (first..first + BEHALF.len() as u16).contains(&index)
     }
@@ -61,19 +63,26 @@ impl Manager {
     /// serves a child acts for it.
     pub fn subject(&self, machine: &impl Machine, current: Current, skip: usize, lax: bool) -> Subject {
         let mut subject = Subject::default();
-        let (mut depth, mut further) = (0, true);
+        let (mut depth, mut further, mut client) = (0, true, None::<Leg>);
         frames::any(machine, current.tid, current, self.code.thread_end, |f| {
             depth += 1;
             if depth <= skip {
                 return false;
+            }
+            if let Some(above) = client {
+                // Who passes the call on is not who made it.
+                client = self.passes(f, above).then(|| Leg::of(f));
+                subject.origin = client.map_or(subject.origin, |leg| leg.domain);
+                return client.is_none();
             }
             let first = depth == skip + 1;
             let child = self.domains.get(f.caller as usize).is_some_and(|d| d.controller == f.callee);
             if first {
                 subject.caller = f.caller;
             } else if !further || !child || f.callee != subject.domain {
-                subject.origin = if f.callee == subject.domain { f.caller } else { 0 };
-                return true;
+                client = (f.callee == subject.domain).then(|| Leg::of(f));
+                subject.origin = client.map_or(0, |leg| leg.domain);
+                return client.is_none();
             }
             (subject.domain, subject.base) = (f.caller, f.base);
             further = lax || self.on_behalf(f.caller, f.index);
@@ -135,6 +144,23 @@ impl Manager {
         Some(spec)
     }
 
+    /// The name of what is behind an entry that a domain holds: it learns what it may call anyway. If it is controlled, `holder`, its outermost
+    /// controller, has the portal itself.
+    pub fn name_of(&self, asid: u16, holder: u16, index: u64) -> Result<&str, i64> {
+        let index =
+            usize::try_from(index).ok().filter(|n| self.seen(asid, *n).is_some()).ok_or(errno::EBADF)?;
+        let slot = self.domains[usize::from(holder)].slots.get(index).ok_or(errno::ENOENT)?;
+        match slot.goal {
+            Goal::Interface(i) => {
+                let name = self.interfaces.get(usize::from(i)).map(|i| i.name.as_str());
+                name.filter(|name| !name.is_empty()).ok_or(errno::ENOENT)
+            }
+            Goal::Wait(_) => Ok("semaphore.p"),
+            Goal::Signal(_) => Ok("semaphore.v"),
+            Goal::Free | Goal::Common | Goal::Closed(_) => Err(errno::ENOENT),
+        }
+    }
+
     /// An entry of a controlled domain, whatever was there before.
     fn put(
         &mut self,
@@ -166,12 +192,13 @@ impl Manager {
         }
     }
 
-    /// A new domain becomes the child of its controller: a stub for each of the controller's portals. `view`: it has no table yet.
+    /// A new domain becomes the child of its controller: a stub for each portal that it would be born with; a `copy` has one for each of the
+    /// controller's. `view`: it has no table yet.
     pub fn control(
         &mut self,
         machine: &mut impl Machine,
         controller: u64,
-        child: u64,
+        (child, copy): (u64, bool),
         handler: u64,
         view: Option<pebble_portal::Domain>,
     ) -> Result<(), i64> {
@@ -209,7 +236,9 @@ impl Manager {
         (domain.served, domain.serves) = (0, 1);
         // A controlled domain's entries are its controller's business alone: nothing is for a subject.
         let serving = core::mem::take(&mut self.serving);
-        let mirrored = (sys::SYS_GET_ASID..self.domains[controller as usize].slots.len())
+        let end = if copy { self.domains[controller as usize].slots.len() } else { sys::FIRST_FREE };
+        let mirrored = (sys::SYS_GET_ASID..end)
+            .filter(|index| self.domains[controller as usize].slots[*index].goal != Goal::Free)
             .filter(|index| {
                 !self.on_behalf(controller, *index as u16) && !self.is_for_other(controller, *index)
             })
@@ -235,11 +264,24 @@ impl Manager {
     /// they would tell it what it is.
     pub fn behalf_for(&mut self, machine: &mut impl Machine, controller: u16) -> Result<u16, i64> {
         let first = self.behalf(machine, controller)?;
+        let own = &mut self.domains[controller as usize].own;
+        *own = (*own).max(FIRST_OWN);
         let indices = usize::from(first)..usize::from(first) + BEHALF.len();
         let serving = core::mem::take(&mut self.serving);
         let made = self.replicate(machine, controller, indices);
         self.serving = serving;
         made.map(|()| first)
+    }
+
+    /// Where a controller's own portals shall lie, if that is behind all that its children can have; 0: at the first such place.
+    pub fn own_from(&mut self, asid: u64, first: u64) -> Result<(), i64> {
+        let domain = self.domain(asid)?;
+        match usize::try_from(first) {
+            Ok(0) => {}
+            Ok(first @ FIRST_OWN..map::TABLE_ENTRIES) => domain.own = first,
+            _ => return Err(errno::EINVAL),
+        }
+        Ok(())
     }
 
     /// The stub for an entry of the controller.
@@ -267,14 +309,13 @@ impl Manager {
             goals.push((Goal::Interface(interface), *index as u64));
         }
         let serving = core::mem::take(&mut self.serving);
-        let made = self.find(machine, controller, goals.len()).and_then(|first| {
+        let made = self.room(machine, controller, goals.len(), FIRST_OWN).and_then(|first| {
+            self.domains[controller as usize].behalf = first as u16;
             self.fill(machine, controller, first, &goals)?;
             Ok(first as u16)
         });
         self.serving = serving;
-        let first = made?;
-        self.domains[controller as usize].behalf = first;
-        Ok(first)
+        made.inspect_err(|_| self.domains[controller as usize].behalf = 0)
     }
 
     /// `more` threads more may enter the handlers of a controller, and of its controllers.
@@ -405,6 +446,32 @@ impl Manager {
             }
         }
         Ok(())
+    }
+
+    /// A server takes portals away from a client; from a controlled one as if that had closed them.
+    pub fn remove(
+        &mut self,
+        machine: &mut impl Machine,
+        server: u64,
+        client: u64,
+        first: u64,
+        count: u64,
+    ) -> Result<(), i64> {
+        self.domain(client)?;
+        let (domain, caller) = (client as u16, self.outermost(client as u16));
+        if domain == caller {
+            return self.close(machine, client, first, count, Some(server));
+        }
+        let theirs = |index: &u64| {
+            let slot = self.domains[usize::from(caller)].slots.get(*index as usize);
+            slot.is_some_and(|s| s.subject == domain && self.leads_to(s.goal, server as u16))
+        };
+        let end =
+            first.checked_add(count).filter(|end| *end <= map::TABLE_ENTRIES as u64).ok_or(errno::EBADF)?;
+        if !(first..end).all(|index| theirs(&index)) {
+            return Err(errno::EBADF);
+        }
+        self.close_for(machine, Subject { domain, caller, ..Subject::default() }, first, count)
     }
 
     /// What the outermost controller has opened for a domain goes.

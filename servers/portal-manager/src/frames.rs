@@ -28,6 +28,26 @@ pub struct Current {
     pub top: u64,
 }
 
+/// Offset of the word at this address in the thread's block, if it may be a frame's top word, and the word.
+fn word(machine: &impl Machine, tid: u16, top: u64) -> Option<(u64, u64)> {
+    let offset = top.wrapping_sub(map::thread_va(tid));
+    let fits = (thread::FRAMES..map::PAGE).contains(&offset) && offset.is_multiple_of(8);
+    fits.then(|| (offset, machine.thread_word(tid, offset)))
+}
+
+/// The frame with this top word; `None` if it does not look like one.
+fn frame(machine: &impl Machine, (offset, ret): (u64, u64)) -> Option<Frame> {
+    let code = ret.wrapping_sub(map::CODE_VA);
+    if !(8..map::CODE_BYTES).contains(&code) || !code.is_multiple_of(8) {
+        return None;
+    }
+    let word = machine.code_word(code - 8);
+    let size = (word & 0xffff) * 8;
+    let base = (offset + 8).wrapping_sub(size);
+    let (caller, callee, index) = ((word >> 16) as u16, (word >> 32) as u16, (word >> 48) as u16);
+    (size != 0).then_some(Frame { code, base, top: offset, caller, callee, index })
+}
+
 /// Calls `visit` for every frame of a thread, the bottom (the thread's end) not included, until it returns true.
 /// Returns whether it did. Anything that does not look like a frame ends the walk as if it had: nothing is freed on a doubt.
 pub fn any(
@@ -40,26 +60,24 @@ pub fn any(
     let block = map::thread_va(tid);
     let mut top = if tid == current.tid { current.top } else { machine.thread_word(tid, thread::SAVED_TOP) };
     loop {
-        let offset = top.wrapping_sub(block);
-        if !(thread::FRAMES..map::PAGE).contains(&offset) || !offset.is_multiple_of(8) {
-            return true;
-        }
-        let ret = machine.thread_word(tid, offset);
-        if ret == thread_end {
+        let Some(word) = word(machine, tid, top) else { return true };
+        if word.1 == thread_end {
             return false;
         }
-        let code = ret.wrapping_sub(map::CODE_VA);
-        if !(8..map::CODE_BYTES).contains(&code) || !code.is_multiple_of(8) {
-            return true;
+        match frame(machine, word) {
+            Some(frame) if !visit(frame) => top = block.wrapping_add(frame.base).wrapping_sub(8),
+            _ => return true,
         }
-        let word = machine.code_word(code - 8);
-        let size = (word & 0xffff) * 8;
-        let (caller, callee) = ((word >> 16) as u16, (word >> 32) as u16);
-        let base = (offset + 8).wrapping_sub(size);
-        let index = (word >> 48) as u16;
-        if size == 0 || visit(Frame { code, base, top: offset, caller, callee, index }) {
-            return true;
-        }
-        top = top.wrapping_sub(size);
     }
+}
+
+/// Where a thread that does not run waits, or was interrupted: only exclusive domains switch threads, and they call nobody, so theirs is
+/// the frame on top.
+pub fn waits(machine: &impl Machine, tid: u16) -> Option<Frame> {
+    frame(machine, word(machine, tid, machine.thread_word(tid, thread::SAVED_TOP))?)
+}
+
+/// The portal behind the frame names another callee from now on, to whoever reads stacks: its return code does not look at it.
+pub fn rename(machine: &mut impl Machine, frame: Frame, callee: u16) {
+    machine.set_code(frame.code - 4, &[u32::from(callee) | u32::from(frame.index) << 16]);
 }

@@ -21,10 +21,12 @@ pub mod arena;
 pub mod control;
 pub mod frames;
 pub mod guards;
+pub mod letters;
 pub mod manager;
 pub mod notify;
 pub mod open;
 pub mod ranges;
+pub mod slots;
 pub mod succession;
 pub mod unwind;
 
@@ -51,7 +53,7 @@ pub trait Machine {
     fn exchange_data(&mut self, offset: u64, old: u64, new: u64) -> bool;
     /// A fresh page of the arena.
     fn grow_code(&mut self, page: u32) -> Result<(), i64>;
-    /// A fresh page of a domain's table.
+    /// A fresh page of a domain's table, whose entries lead nowhere.
     fn grow_table(&mut self, asid: u16, page: u32) -> Result<(), i64>;
     /// A fresh stack of a domain for its queue: initial stack pointer.
     fn stack(&mut self, asid: u16) -> Result<u64, i64>;

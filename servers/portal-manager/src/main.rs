@@ -12,7 +12,7 @@ mod opening;
 extern crate alloc;
 
 use alloc::vec::Vec;
-use behalf::{control, control_new, on_behalf, subject};
+use behalf::{client_of, control, control_new, on_behalf, subject};
 use opening::Opening;
 use pebble::abi::call::MAX_RESULTS;
 use pebble::abi::link::{pack, unpack};
@@ -66,7 +66,7 @@ pebble::export!("pm.domain_attach", "npi", domain_attach: fn(u64));
 pebble::export!("pm.open_for", "npiiii", open_for: fn(u64, u64, u64, u64));
 pebble::export!("pm.retire", "npi", retire: fn(u64));
 pebble::export!("pm.reclaim", "npi", reclaim: fn(u64));
-pebble::export!("pm.control_new", "npiii", control_new: fn(u64, u64, u64));
+pebble::export!("pm.control_new", "npiiii", control_new: fn(u64, u64, u64, u64));
 pebble::export_wide!("pm.control", "npaiiii>4", control);
 pebble::export_wide!("pm.behalf", "npciiiii>4", on_behalf);
 pebble::export_wide!("pm.subject", "np>4", subject);
@@ -85,10 +85,12 @@ pebble::export!("pm.busy", "npi", busy: fn(u64));
 pebble::export!("pm.role", "npi", role: fn(u64));
 pebble::export!("pm.limit", "npii", limit: fn(u64, u64));
 pebble::export!("pm.unwind", "npii", unwind: fn(u64, u64));
+pebble::export!("pm.place", "np", place);
 pebble::export!("pm.count", "npii", count: fn(u64, u64));
 pebble::export_wide!("pm.portal_info", "npii>4", portal_info);
 pebble::export_wide!("pm.interface_info", "npi>4", interface_info);
 pebble::export_wide!("pm.stats", "np>4", stats);
+pebble::tell_heap!("heap.portal-manager");
 pebble::component!(main);
 
 fn main() -> i64 {
@@ -320,16 +322,16 @@ extern "C" fn interface(asid: u64, a: u64, b: u64, c: u64) -> i64 {
 extern "C" fn create(server: u64, client: u64, interface: u64, count: u64, constant: u64) -> i64 {
     request(|m, machine| {
         tidy(m, machine)?;
-        if m.domain(client)?.behalf != 0 {
-            let subject = m.subject(machine, current()?, 1, true);
-            m.serving = if subject.caller == subject.domain { 0 } else { subject.domain };
-        }
+        let client = client_of(m, machine, client)?;
         m.create(machine, server, client, interface, count, constant).map(u64::from)
     })
 }
 
 extern "C" fn remove(server: u64, client: u64, first: u64, count: u64) -> i64 {
-    request(|m, machine| m.close(machine, client, first, count, Some(server)).map(|()| 0))
+    request(|m, machine| {
+        let client = client_of(m, machine, client)?;
+        m.remove(machine, server, client, first, count).map(|()| 0)
+    })
 }
 
 extern "C" fn close(asid: u64, first: u64, count: u64) -> i64 {
@@ -337,24 +339,25 @@ extern "C" fn close(asid: u64, first: u64, count: u64) -> i64 {
 }
 
 extern "C" fn sem_create(asid: u64, initial: u64, patient: u64) -> i64 {
-    request(|m, machine| do_sem_create(m, machine, asid, initial, patient))
+    request(|m, machine| do_sem_create(m, machine, asid, asid, [initial, patient]))
 }
 
+/// P and V in the table of `asid`.
 fn do_sem_create(
     m: &mut Manager,
     machine: &mut Real,
     asid: u64,
-    initial: u64,
-    patient: u64,
+    owner: u64,
+    [initial, patient]: [u64; 2],
 ) -> Result<u64, i64> {
     tidy(m, machine)?;
     // So far from the end of a word that no V can reach it.
     if initial > i32::MAX as u64 {
         return Err(errno::EINVAL);
     }
-    m.domain(asid)?;
-    let id = answer(&SEM_ALLOC, [initial, asid, u64::from(patient == 0), 0, 0])? as u16;
-    m.own_semaphore(asid, id);
+    m.domain(owner)?;
+    let id = answer(&SEM_ALLOC, [initial, owner, u64::from(patient == 0), 0, 0])? as u16;
+    m.own_semaphore(owner, id);
     let index = m.semaphore(machine, asid, id);
     if index.is_err() {
         m.own_semaphore(0, id);
@@ -412,6 +415,11 @@ extern "C" fn reclaim(asid: u64) -> i64 {
     })
 }
 
+/// For the clock: where the call that it was given was made, and by whom.
+extern "C" fn place() -> i64 {
+    request(|m, machine| m.place_of_call(machine, current()?))
+}
+
 /// `place`: offset of the invocation stack's top word below the call, the domain that has made it << 16. → who had the call, 1 << 16 if
 /// the thread's wait may be cut short whatever it is for.
 extern "C" fn unwind(tid: u64, place: u64) -> i64 {
@@ -428,11 +436,10 @@ extern "C" fn unwind(tid: u64, place: u64) -> i64 {
     outcome
 }
 
-/// So many portals the domain may have besides those that it has now.
+/// So many portals the domain may have besides those that it was born with.
 extern "C" fn limit(asid: u64, portals: u64) -> i64 {
     request(|m, _| {
-        let domain = m.domain(asid)?;
-        domain.most = (portals as usize).saturating_add(domain.open).min(MAX_PORTALS);
+        m.domain(asid)?.most = Some((portals as usize).min(MAX_PORTALS));
         Ok(0)
     })
 }
@@ -496,7 +503,8 @@ extern "C" fn prepare(asid: u64) -> i64 {
 extern "C" fn commit(asid: u64) -> i64 {
     let mut interfaces = Vec::new();
     let outcome = request(|m, machine| {
-        interfaces = m.commit(machine, asid)?;
+        let current = survey(machine)?;
+        interfaces = m.commit(machine, asid, current)?;
         Ok(0)
     });
     pass(&interfaces, asid as u16);

@@ -4,15 +4,16 @@ use crate::Machine;
 use crate::arena::{Arena, Run};
 use crate::frames::{self, Current};
 use crate::guards::Guard;
+use crate::letters::Letters;
 use crate::ranges::Handled;
+use crate::slots::Slots;
 use crate::succession::{NOBODY, Role, Successor};
 use crate::unwind::Watch;
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use pebble_abi::{errno, map, sys};
 use pebble_boot::{BootInfo, CommonCode};
-use pebble_portal::{Spec, Template, template};
+use pebble_portal::Spec;
 
 /// Most portals of one domain.
 pub const MAX_PORTALS: usize = 1024;
@@ -68,14 +69,16 @@ pub struct Domain {
     /// The component that it is, whatever its number: that of the image's first domain for it; 0: none.
     pub role: u16,
     pub view: pebble_portal::Domain,
-    pub slots: Vec<Slot>,
+    pub slots: Slots,
     /// Pages of its table beyond the first.
     pub pages: u8,
     /// Lowest index that may be free.
     pub hint: usize,
     pub open: usize,
-    /// Most portals that it may have; 0: as many as any.
-    pub most: usize,
+    /// Portals that it has got since its birth, whoever's table they are in.
+    pub held: usize,
+    /// Most of them that it may have; `None`: as many as any.
+    pub most: Option<usize>,
     /// Stacks in its queue.
     pub stacks: u16,
     pub counting: bool,
@@ -84,6 +87,8 @@ pub struct Domain {
     pub handler: u64,
     /// Index of the portals on behalf, in the table of the outermost controller and so in those of all below; 0: none.
     pub behalf: u16,
+    /// Where portals of its own begin, once it has, or is about to have, children of its own; 0 before.
+    pub own: usize,
     /// Threads of domains that it controls: so many stacks its handlers may need.
     pub served: u16,
     /// Its own threads, if it is controlled: what its controllers count.
@@ -128,8 +133,8 @@ pub struct Manager {
     pub serving: u16,
     /// Entries of tables that the request at work has changed: domain, index.
     pub(crate) changes: Vec<(u16, u16)>,
-    /// Templates of argument letters: `k`, where the image has a capability table.
-    pub(crate) templates: &'static [Template],
+    /// Templates of argument letters.
+    pub(crate) letters: Letters,
     /// Where threads go on that were sent to their domain's `notify` first: thread, frame, address.
     pub(crate) detours: Vec<(u16, u64, u64)>,
     /// Ranges of addresses whose faults somebody answers.
@@ -137,16 +142,6 @@ pub struct Manager {
     pub(crate) guards: Vec<Guard>,
     /// Somebody's policy is being asked.
     pub asking: bool,
-}
-
-/// Letters that portals of this image may have. By the grant, not by a name that anybody could register: where there is no table,
-/// portal code must not look for one.
-fn templates(info: &BootInfo) -> &'static [Template] {
-    if info.grants.iter().any(|grant| grant.va == map::CAPABILITY_TABLE_VA) {
-        Box::leak(Box::new([template::capability::template()]))
-    } else {
-        &[]
-    }
 }
 
 impl Manager {
@@ -159,7 +154,8 @@ impl Manager {
             domain.alive = true;
             domain.image = true;
             domain.role = d.asid;
-            domain.stacks = STACKS as u16;
+            let threads = info.threads.iter().filter(|t| t.asid == d.asid).count() + usize::from(d.exclusive);
+            domain.stacks = u16::from(d.stack_slots).saturating_sub(threads as u16);
             domain.view = pebble_portal::Domain {
                 asid: d.asid,
                 satp: map::satp(d.asid, d.root),
@@ -220,7 +216,7 @@ impl Manager {
             closed: info.code.none,
             serving: 0,
             changes: Vec::new(),
-            templates: templates(info),
+            letters: Letters::new(info),
             detours: Vec::new(),
             handled: Vec::new(),
             guards: Vec::new(),
@@ -308,7 +304,7 @@ impl Manager {
     /// The interface goes, before anybody could open it (its name was refused).
     pub fn unregister(&mut self, interface: u16) {
         if let Some(i) = self.interfaces.get_mut(interface as usize) {
-            i.asid = 0;
+            (i.asid, i.name) = (0, String::new());
         }
     }
 
@@ -370,14 +366,18 @@ impl Manager {
 
     /// Frees what is in limbo and mentioned by no thread's invocation stack.
     pub fn sweep(&mut self, machine: &impl Machine, current: Current) {
-        let mut rest = Vec::new();
-        for run in core::mem::take(&mut self.limbo) {
-            let end = self.code.thread_end;
+        // Its memory stays for the next.
+        let mut limbo = core::mem::take(&mut self.limbo);
+        let end = self.code.thread_end;
+        limbo.retain(|run| {
             let mut threads = machine.threads();
             let used = threads.any(|tid| frames::any(machine, tid, current, end, |f| run.contains(f.code)));
-            if used { rest.push(run) } else { self.arena.give(run) }
-        }
-        self.limbo = rest;
+            if !used {
+                self.arena.give(*run);
+            }
+            used
+        });
+        self.limbo = limbo;
     }
 
     /// A domain died: nobody can reach it any more, and nothing of it is found again, but the interfaces that wait for a successor:
@@ -391,8 +391,9 @@ impl Manager {
         self.abandon(machine, asid.into());
         let vacant = self.vacate_role(machine, asid);
         self.drop_guards(machine, asid);
+        self.drop_draft(asid);
         for i in self.interfaces.iter_mut().filter(|i| i.asid == asid) {
-            i.name.clear();
+            i.name = String::new();
         }
         for other in 1..map::MAX_DOMAINS {
             if other == asid as usize || !self.domains[other].alive {
@@ -417,7 +418,7 @@ impl Manager {
         Ok(vacant)
     }
 
-    fn leads_to(&self, goal: Goal, asid: u16) -> bool {
+    pub(crate) fn leads_to(&self, goal: Goal, asid: u16) -> bool {
         match goal {
             Goal::Interface(i) => self.interfaces.get(i as usize).is_some_and(|i| i.asid == asid),
             Goal::Wait(s) | Goal::Signal(s) => self.semaphores.get(s as usize) == Some(&asid),
@@ -439,8 +440,8 @@ impl Manager {
         {
             return Err(errno::EAGAIN);
         }
-        for slot in core::mem::take(&mut self.domains[n].slots) {
-            self.discard(slot);
+        for slot in core::mem::take(&mut self.domains[n].slots).iter() {
+            self.discard(*slot);
         }
         self.take_stacks(machine, id);
         self.domains[n] = Domain::default();
@@ -464,15 +465,11 @@ impl Manager {
 impl Domain {
     /// Entries below the first free index belong to the system.
     pub(crate) fn reserve(&mut self) {
-        self.slots.resize(sys::FIRST_FREE, Slot { goal: Goal::Common, ..Slot::default() });
+        (0..sys::FIRST_FREE).for_each(|index| self.slots.at(index).goal = Goal::Common);
         self.hint = sys::FIRST_FREE;
     }
 
     pub(crate) fn slot(&mut self, index: u16) -> &mut Slot {
-        let index = index as usize;
-        if self.slots.len() <= index {
-            self.slots.resize(index + 1, Slot::default());
-        }
-        &mut self.slots[index]
+        self.slots.at(index.into())
     }
 }

@@ -44,7 +44,9 @@ impl Manager {
 
     /// Sends the thread on its detours.
     pub fn announce(&mut self, machine: &mut impl Machine, current: Current) {
-        for (asid, index) in core::mem::take(&mut self.changes) {
+        // Its memory stays for the next.
+        let mut changes = core::mem::take(&mut self.changes);
+        for (asid, index) in changes.drain(..) {
             let told = self.detour(machine, current, asid);
             let notices = &mut self.domains[asid as usize].notices;
             let tid = if told { current.tid } else { UNMADE };
@@ -54,6 +56,7 @@ impl Manager {
             }
             notices.push((tid, index));
         }
+        self.changes = changes;
     }
 
     /// The innermost frame of the domain leads to its `notify`. Whether there is one.

@@ -2,11 +2,12 @@
 
 use crate::Machine;
 use crate::arena::{Run, Take};
-use crate::manager::{Goal, MAX_PORTALS, Manager, Slot};
+use crate::manager::{Domain, Goal, MAX_PORTALS, Manager, Slot};
 use crate::succession::NOBODY;
+use alloc::vec::Vec;
 use pebble_abi::{errno, map, status, sys};
-use pebble_portal::spec::{Arg, Spec, Stack, Window};
-use pebble_portal::{Code, Connection, Shape, Short, Target, compile_into, ir, verify};
+use pebble_portal::spec::{Spec, Stack, Window};
+use pebble_portal::{Code, CompileError, Connection, Shape, Short, Target, compile_into, ir, verify};
 
 /// For portals whose shape ignores the specification.
 pub(crate) fn plain() -> Spec {
@@ -18,40 +19,52 @@ pub(crate) fn plain() -> Spec {
     }
 }
 
+/// Where a controller's own portals begin.
+pub(crate) const FIRST_OWN: usize = sys::FIRST_FREE + MAX_PORTALS;
+
 impl Manager {
-    /// `count` consecutive free slots; the table grows as needed.
+    /// `count` consecutive free slots for the subject, or the domain itself; the table grows as needed.
     pub(crate) fn find(&mut self, machine: &mut impl Machine, asid: u16, count: usize) -> Result<usize, i64> {
-        let domain = &mut self.domains[asid as usize];
         // Its portals are made by whoever controls it.
-        if domain.controller != 0 {
+        if self.domains[asid as usize].controller != 0 {
             return Err(errno::EPERM);
         }
-        let most = if domain.most == 0 { MAX_PORTALS } else { domain.most };
-        if domain.open + count > most {
+        let owner = &self.domains[usize::from(if self.serving != 0 { self.serving } else { asid })];
+        if owner.held + count > owner.most.unwrap_or(MAX_PORTALS) {
             return Err(errno::EMFILE);
         }
+        let own = owner.own;
+        self.room(machine, asid, count, own)
+    }
+
+    /// Free slots, whatever the domain may have. A controller's own lie from `own` on, behind all that its children can get.
+    pub(crate) fn room(
+        &mut self,
+        machine: &mut impl Machine,
+        asid: u16,
+        count: usize,
+        own: usize,
+    ) -> Result<usize, i64> {
+        let domain = &mut self.domains[asid as usize];
         let free = |n: usize| domain.slots.get(n).is_none_or(|s| s.goal == Goal::Free);
-        let first = (domain.hint..map::TABLE_ENTRIES - count)
-            .find(|n| (*n..n + count).all(free))
-            .ok_or(errno::EMFILE)?;
+        let from = if own == 0 { domain.hint } else { own };
+        let first =
+            (from..map::TABLE_ENTRIES - count).find(|n| (*n..n + count).all(free)).ok_or(errno::EMFILE)?;
         // What was skipped is too short for this many; single portals still fit there.
-        if count == 1 {
+        if count == 1 && own == 0 {
             domain.hint = first + 1;
         }
         self.grow(machine, asid, first + count)?;
         Ok(first)
     }
 
-    /// The table has pages up to this index.
+    /// The table has pages up to this index, and the heap has room.
     pub(crate) fn grow(&mut self, machine: &mut impl Machine, asid: u16, end: usize) -> Result<(), i64> {
         let domain = &mut self.domains[asid as usize];
+        domain.slots.reserve(end)?;
         while end.div_ceil(map::TABLE_ENTRIES_PER_PAGE) > usize::from(domain.pages) + 1 {
             let page = u32::from(domain.pages) + 1;
             machine.grow_table(asid, page)?;
-            for entry in 0..map::TABLE_ENTRIES_PER_PAGE {
-                let index = page as usize * map::TABLE_ENTRIES_PER_PAGE + entry;
-                machine.set_table(asid, index as u16, self.code.none);
-            }
             domain.pages += 1;
         }
         Ok(())
@@ -82,7 +95,10 @@ impl Manager {
         c: &Connection,
     ) -> Result<Run, i64> {
         let mut code = Code::default();
-        compile_into(spec, shape, c, Target::Riscv64, &mut code).map_err(|_| errno::EINVAL)?;
+        compile_into(spec, shape, c, Target::Riscv64, &mut code).map_err(|error| match error {
+            CompileError::NoTemplate { .. } => errno::ENOPROTOOPT,
+            _ => errno::EINVAL,
+        })?;
         verify::verify(&code.words, spec, shape, c, Target::Riscv64).map_err(|_| errno::EINVAL)?;
         self.place(machine, &code.words)
     }
@@ -96,12 +112,13 @@ impl Manager {
         slot: &Slot,
     ) -> Result<Run, i64> {
         let caller = self.domains[asid as usize].view;
+        let templates = self.letters.registered.clone();
         let mut c = Connection {
             caller,
             index,
             constant: slot.constant,
             counter: slot.counter,
-            templates: self.templates,
+            templates: &templates,
             ..Connection::default()
         };
         let (interface, shape) = match slot.goal {
@@ -134,10 +151,8 @@ impl Manager {
         }
         // A controller answers for the portal that a stub stands for, and can feign errors only to its own child.
         c.keeps_status = stub && shape == Shape::Call;
-        // What was opened for a controlled domain tells that one's number, except to the clock, which looks for the caller in the
-        // thread's frames.
-        let looks = self.domains[callee as usize].role != 0 && spec.args.contains(&Arg::Thread);
-        c.subject = if shape == Shape::Call && !looks { slot.subject } else { 0 };
+        // What was opened for a controlled domain tells that one's number.
+        c.subject = if shape == Shape::Call { slot.subject } else { 0 };
         self.make(machine, &spec, shape, &c)
     }
 
@@ -197,6 +212,9 @@ impl Manager {
             }
             *self.domains[asid as usize].slot(index) = slot;
             self.domains[asid as usize].open += 1;
+            if let Some(owner) = self.owner(asid, index, subject) {
+                owner.held += 1;
+            }
             machine.set_table(asid, index, map::CODE_VA + u64::from(slot.run.at));
             self.changed(asid, index);
         }
@@ -210,13 +228,24 @@ impl Manager {
     pub(crate) fn vacate(&mut self, machine: &mut impl Machine, asid: u16, first: usize, count: usize) {
         for index in first..first + count {
             machine.set_table(asid, index as u16, self.closed);
-            let slot = core::mem::take(self.domains[asid as usize].slot(index as u16));
+            let slot = self.domains[asid as usize].slots.take(index);
             self.discard(slot);
+            if let Some(owner) = self.owner(asid, index as u16, slot.subject) {
+                owner.held = owner.held.saturating_sub(1);
+            }
             self.changed(asid, index as u16);
             let domain = &mut self.domains[asid as usize];
             domain.open -= 1;
             domain.hint = domain.hint.min(index).max(sys::FIRST_FREE);
         }
+    }
+
+    /// To whom a portal counts: the subject, or the table's own domain. Not what all are born with; nor stubs.
+    fn owner(&mut self, asid: u16, index: u16, subject: u16) -> Option<&mut Domain> {
+        let born = usize::from(index) < sys::FIRST_FREE || self.on_behalf(asid, index);
+        let stub = self.domains[usize::from(asid)].controller != 0;
+        let owner = if subject != 0 { subject } else { asid };
+        (!born && !stub).then(|| &mut self.domains[usize::from(owner)])
     }
 
     /// A portal for `asid` to an interface.
@@ -239,6 +268,10 @@ impl Manager {
     ) -> Result<u16, i64> {
         self.domain(server)?;
         self.domain(client)?;
+        let (controlled, client) = (client as u16, u64::from(self.outermost(client as u16)));
+        if u64::from(controlled) != client {
+            self.serving = controlled;
+        }
         if !(1..=8).contains(&count) || interface > 1024 {
             return Err(errno::EINVAL);
         }
@@ -321,29 +354,30 @@ impl Manager {
                 return Err(errno::EBADF);
             }
         }
-        // Semaphores that the domain made go with its own P portal.
-        for index in first..first + count {
-            if let Goal::Wait(id) = self.domains[asid as usize].slots[index].goal
-                && self.semaphores.get(id as usize) == Some(&(asid as u16))
-            {
-                self.drop_semaphore(machine, asid as u16, id);
-            }
-        }
+        // Semaphores that the domain, or the subject, made go with its own P portal.
+        let own = (first..first + count).filter_map(|index| {
+            let Slot { goal: Goal::Wait(id), subject, .. } = self.domains[asid as usize].slots[index] else {
+                return None;
+            };
+            let owner = if subject != 0 { subject } else { asid as u16 };
+            (self.semaphores.get(usize::from(id)) == Some(&owner)).then_some((owner, id))
+        });
+        let own: Vec<_> = own.collect();
         self.vacate(machine, asid as u16, first, count);
+        for (owner, id) in own {
+            self.drop_semaphore(machine, owner, id);
+        }
         Ok(())
     }
 
-    /// A semaphore ends: portals of other domains to it answer CLOSED.
+    /// A semaphore ends: portals to it that are left, its owner's too, answer CLOSED. Its number may soon be somebody else's.
     fn drop_semaphore(&mut self, machine: &mut impl Machine, owner: u16, id: u16) {
         self.semaphores[id as usize] = 0;
         self.published.retain(|(_, s)| *s != id);
         for asid in 1..map::MAX_DOMAINS {
             for index in 0..self.domains[asid].slots.len() {
                 let goal = self.domains[asid].slots[index].goal;
-                if asid != owner as usize
-                    && self.domains[asid].alive
-                    && (goal == Goal::Wait(id) || goal == Goal::Signal(id))
-                {
+                if self.domains[asid].alive && (goal == Goal::Wait(id) || goal == Goal::Signal(id)) {
                     self.entomb(machine, asid as u16, index as u16, owner);
                 }
             }

@@ -14,9 +14,9 @@ use pebble_portal_manager::guards::Admission;
 pub struct Opening {
     /// Whom the name server is asked about.
     pub names: [u64; 2],
-    /// In whose table the portal is, and so who calls through it.
+    /// In whose table the portal is.
     pub opener: u64,
-    /// Who gets it: the opener, or a domain below, by a stub.
+    /// Who gets it, and whom the exporter's policy is about: the opener, or a domain below, by a stub.
     pub subject: u64,
 }
 
@@ -27,19 +27,19 @@ pub fn open(who: impl Fn(&mut Manager, &mut Real) -> Result<Opening, Errno>, nam
     let mut asks = None;
     let outcome = request(|m, machine| {
         let (opening, interface) = find(m, machine, &who, name)?;
-        match m.admission(opening.opener as u16, interface)? {
+        match m.admission(opening.subject as u16, interface)? {
             Admission::Granted => finish(m, machine, opening, interface),
             Admission::Asks(_) if m.asking => Err(errno::EBUSY),
             Admission::Asks(index) => {
                 m.asking = true;
-                asks = Some((opening.opener, interface, index));
+                asks = Some((opening.subject, interface, index));
                 Ok(0)
             }
         }
     });
-    let Some((opener, interface, index)) = asks else { return outcome };
+    let Some((subject, interface, index)) = asks else { return outcome };
     within::bind(BOUND.index(), UNBOUND.index());
-    let verdict = within::call_within(LIMIT, index.into(), [opener, interface.into(), 0, 0, 0]);
+    let verdict = within::call_within(LIMIT, index.into(), [subject, interface.into(), 0, 0, 0]);
     let asked = Admission::Asks(index);
     let mut done = false;
     request(|m, machine| {
@@ -51,8 +51,8 @@ pub fn open(who: impl Fn(&mut Manager, &mut Real) -> Result<Opening, Errno>, nam
             _ => return Err(errno::EACCES),
         }
         let (opening, found) = find(m, machine, &who, name)?;
-        match m.admission(opening.opener as u16, found)? {
-            admission if found != interface || opening.opener != opener || admission != asked => {
+        match m.admission(opening.subject as u16, found)? {
+            admission if found != interface || opening.subject != subject || admission != asked => {
                 Err(errno::EAGAIN)
             }
             _ => finish(m, machine, opening, found),

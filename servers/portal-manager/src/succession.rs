@@ -10,6 +10,7 @@
 //! * until `commit` nothing of the old domain is changed, and `abandon` takes back everything;
 //! * every interface of the role has an offer of the same name and specification, or nothing is prepared;
 //! * the old code stays until no invocation stack mentions it, as after every closing;
+//! * whoever waits in an exclusive domain waits, after a commit, in its successor;
 //! * a role that is kept while nobody has it (its component died) keeps its names; portals into it answer CLOSED with the dead domain's number;
 //! * a successor has no portal of a kind that the role never had, except by the name server's policy.
 
@@ -49,6 +50,8 @@ pub struct Role {
     may: Vec<Goal>,
     /// It imports `nucleus.top`.
     top: bool,
+    /// Stacks in its queue: so many calls may wait in it at once, in every instance.
+    stacks: u16,
 }
 
 struct Offer {
@@ -59,11 +62,11 @@ struct Offer {
 
 /// A domain on its way into a role.
 pub struct Successor {
-    role: u16,
-    asid: u16,
+    pub(crate) role: u16,
+    pub(crate) asid: u16,
     offers: Vec<Offer>,
     /// Interfaces with their entries in the new domain; clients' slots with their new code. Both empty until prepared.
-    entries: Vec<(u16, u64)>,
+    pub(crate) entries: Vec<(u16, u64)>,
     portals: Vec<(u16, u16, Slot)>,
     /// Unlisted interfaces, for those who help it into its role.
     reached: Vec<u16>,
@@ -80,11 +83,15 @@ impl Manager {
     fn record(&mut self, machine: &impl Machine, asid: u16) {
         let d = &self.domains[asid as usize];
         let number = d.role;
-        let (system, others) = d.slots.split_at(d.slots.len().min(sys::FIRST_FREE));
-        let system = (0u16..).zip(system).filter(|(_, s)| s.goal != Goal::Free);
+        let system = (0u16..).zip(d.slots.iter().take(sys::FIRST_FREE)).filter(|(_, s)| s.goal != Goal::Free);
         let system = system.map(|(index, s)| (index, s.goal, machine.table(asid, index)));
         let system = system.filter(|(.., word)| *word != self.code.none).collect();
-        let may = others.iter().map(|s| s.goal).filter(|g| matches!(g, Goal::Interface(_) | Goal::Wait(_)));
+        let may = d
+            .slots
+            .iter()
+            .skip(sys::FIRST_FREE)
+            .map(|s| s.goal)
+            .filter(|g| matches!(g, Goal::Interface(_) | Goal::Wait(_)));
         let kept = self.roles.iter().any(|r| r.number == number && r.kept);
         let (trusted, exclusive) = (d.view.trusted, d.view.exclusive);
         let mut may: Vec<Goal> = may.collect();
@@ -95,16 +102,19 @@ impl Manager {
             }
         }
         // Of the nucleus's portals only this one is imported at an index that is not fixed.
-        let top = others.iter().any(|s| s.goal == Goal::Common)
+        let top = d.slots.iter().skip(sys::FIRST_FREE).any(|s| s.goal == Goal::Common)
             || self.roles.iter().any(|r| r.number == number && r.top);
         // Code of the nucleus that the image made for this component alone is the role's from now on: it stays when the domain goes.
-        for (index, slot) in self.domains[asid as usize].slots.iter_mut().enumerate().take(sys::FIRST_FREE) {
+        let end = d.slots.len().min(sys::FIRST_FREE);
+        for index in 0..end {
+            let slot = self.domains[asid as usize].slot(index as u16);
             if slot.goal == Goal::Common && index != sys::SYS_GET_ASID {
                 slot.run = Run::default();
             }
         }
         self.roles.retain(|r| r.number != number);
-        self.roles.push(Role { number, trusted, exclusive, kept, system, may, top });
+        let stacks = self.domains[asid as usize].stacks;
+        self.roles.push(Role { number, trusted, exclusive, kept, system, may, top, stacks });
     }
 
     /// Whether the names of a role stay reserved when its domain dies.
@@ -163,10 +173,10 @@ impl Manager {
     }
 
     /// Slots of living domains with such a goal.
-    fn clients(&self, wanted: impl Fn(Goal) -> bool) -> Vec<(u16, u16)> {
+    pub(crate) fn clients(&self, wanted: impl Fn(Goal) -> bool) -> Vec<(u16, u16)> {
         let mut found = Vec::new();
         for (asid, domain) in (0u16..).zip(&self.domains).filter(|(_, d)| d.alive) {
-            let slots = (0u16..).zip(&domain.slots).filter(|(_, s)| wanted(s.goal));
+            let slots = (0u16..).zip(domain.slots.iter()).filter(|(_, s)| wanted(s.goal));
             found.extend(slots.map(|(index, _)| (asid, index)));
         }
         found
@@ -378,7 +388,8 @@ impl Manager {
         }
         let needs_stacks = |n: &(u16, u64)| self.interfaces[n.0 as usize].spec.stack == Stack::New;
         if !self.domains[new as usize].view.exclusive && entries.iter().any(needs_stacks) {
-            self.provide_stacks(machine, new)?;
+            let stacks = self.roles.iter().find(|r| r.number == role).map_or(0, |r| r.stacks);
+            self.stacks(machine, new, stacks.max(1))?;
         }
         // For the time of compiling, the interfaces are the successor's.
         let before: Vec<(u16, u64)> = entries.iter().map(|(n, entry)| self.aim(*n, new, *entry)).collect();
@@ -418,7 +429,7 @@ impl Manager {
     }
 
     /// New code for all these slots, or none.
-    fn build_all(
+    pub(crate) fn build_all(
         &mut self,
         machine: &mut impl Machine,
         slots: &[(u16, u16)],
@@ -492,7 +503,12 @@ impl Manager {
 
     /// The successor has the role: the old domain's interfaces and clients are its own. Portals opened since `prepare` are
     /// compiled now. Returns the interfaces.
-    pub fn commit(&mut self, machine: &mut impl Machine, asid: u64) -> Result<Vec<u16>, i64> {
+    pub fn commit(
+        &mut self,
+        machine: &mut impl Machine,
+        asid: u64,
+        current: Current,
+    ) -> Result<Vec<u16>, i64> {
         let at = self.successors.iter().position(|s| u64::from(s.asid) == asid && !s.entries.is_empty());
         let prepared = self.successors[at.ok_or(errno::ESRCH)?].entries.clone();
         let common = self.common_code(machine, &prepared, asid as u16)?;
@@ -528,8 +544,23 @@ impl Manager {
         self.domains[new as usize].role = role;
         if let Some(old) = old {
             self.domains[old as usize].role = 0;
+            self.inherit_waits(machine, old, new, current);
         }
         Ok(goals)
+    }
+
+    /// Threads that wait in an exclusive domain never come back to it: another instance wakes them, and they go on behind its return code. So
+    /// their stacks name the successor from now on, and nothing keeps the old domain. No table leads there any more: none can follow.
+    fn inherit_waits(&mut self, machine: &mut impl Machine, old: u16, new: u16, current: Current) {
+        if !self.domains[old as usize].view.exclusive {
+            return;
+        }
+        let others: Vec<u16> = machine.threads().filter(|tid| *tid != current.tid).collect();
+        for tid in others {
+            if let Some(frame) = frames::waits(machine, tid).filter(|frame| frame.callee == old) {
+                frames::rename(machine, frame, new);
+            }
+        }
     }
 
     /// The successor will not have the role: what was compiled for it goes.

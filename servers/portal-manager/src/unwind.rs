@@ -12,10 +12,12 @@
 //! * only the bounded call ends: its frame stands right above the place that the clock has noted, was pushed by the domain that asked, and is not
 //!   itself changed;
 //! * the thread does not run meanwhile: whoever asks is more urgent than any thread with a bound, and nothing here waits;
-//! * a domain of the image is not unwound.
+//! * a domain of the image is not unwound;
+//! * nor is a controller that passes a call on: its leg is its child's, and the call that it makes is the one that ends. While a controller of
+//!   whoever asked is at something of its own, nothing ends.
 
 use crate::Machine;
-use crate::frames::{self, Current};
+use crate::frames::{self, Current, Frame};
 use crate::manager::{Goal, Manager};
 use alloc::vec::Vec;
 use pebble_abi::{errno, map, status, thread};
@@ -42,12 +44,75 @@ pub struct Watch {
     threads: Vec<u16>,
 }
 
-/// A place where the thread would go on: offset in the thread block, domain.
-type Place = (u64, u16);
+/// A frame, and whose it is: of a trap, the domain that was interrupted.
+#[derive(Clone, Copy)]
+pub(crate) struct Leg {
+    frame: Frame,
+    pub domain: u16,
+    /// The portal that it called or, of a trap, was about to call.
+    index: u16,
+}
+
+impl Leg {
+    /// Of a call.
+    pub fn of(frame: Frame) -> Leg {
+        Leg { frame, domain: frame.caller, index: frame.index }
+    }
+}
 
 impl Manager {
+    /// For whom the call is that the thread's second frame from the top made, and where it was made: the offset of the invocation stack's top word,
+    /// domain << 16. Not a controller that passes it on.
+    pub fn place_of_call(&self, machine: &impl Machine, current: Current) -> Result<u64, i64> {
+        let (mut place, mut asked) = (None::<Leg>, false);
+        frames::any(machine, current.tid, current, self.code.thread_end, |frame| {
+            let goes_on = place.is_none_or(|above| self.passes(frame, above));
+            if goes_on && core::mem::replace(&mut asked, true) {
+                place = Some(Leg::of(frame));
+            }
+            !goes_on
+        });
+        let Leg { frame, domain, .. } = place.ok_or(errno::ESRCH)?;
+        Ok((frame.base - 8) | u64::from(domain) << 16)
+    }
+
+    /// `above` is what a controller does for its child, which has come in by `below`.
+    fn serves(&self, below: Frame, above: Leg) -> bool {
+        let child = self.domains.get(usize::from(below.caller));
+        above.domain == below.callee && child.is_some_and(|d| d.controller == below.callee)
+    }
+
+    /// And is the call that the child has made.
+    pub(crate) fn passes(&self, below: Frame, above: Leg) -> bool {
+        let same = above.index == below.index || self.on_behalf(above.domain, above.index);
+        same && self.serves(below, above)
+    }
+
+    /// Whether one domain is controlled by another, at whatever depth.
+    fn is_below(&self, mut asid: u16, controller: u16) -> bool {
+        while asid != 0 && asid != controller {
+            asid = self.domains.get(usize::from(asid)).map_or(0, |d| d.controller);
+        }
+        asid == controller
+    }
+
+    /// The legs of a thread above `level`, the topmost first; the last is that of the call made from there.
+    fn legs(&self, machine: &impl Machine, current: Current, tid: u16, level: u64) -> Vec<Leg> {
+        let mut legs = Vec::new();
+        frames::any(machine, tid, current, self.code.thread_end, |frame| {
+            let mut leg = Leg::of(frame);
+            if frame.caller == 0 {
+                leg.domain = self.trapped(machine, tid, frame.top);
+                leg.index = self.about_to_call(machine, tid, frame).unwrap_or_default();
+            }
+            legs.push(leg);
+            frame.base <= level + 8
+        });
+        legs
+    }
+
     /// Ends what `tid` does above `level`, the offset of an invocation stack's top word, in a call that `caller` has made from there.
-    /// -ENOENT: there is no such call.
+    /// -ENOENT: there is no such call, or a controller is not done with it.
     pub fn unwind(
         &mut self,
         machine: &mut impl Machine,
@@ -59,35 +124,39 @@ impl Manager {
         if tid == current.tid || usize::from(tid) >= map::MAX_THREADS {
             return Err(errno::EINVAL);
         }
-        let mut ended = Ended::default();
-        let (mut places, mut bounded, mut top) = (Vec::<Place>::new(), None, true);
-        frames::any(machine, tid, current, self.code.thread_end, |f| {
-            let trap = f.caller == 0;
-            let domain = if trap { self.trapped(machine, tid, f.top) } else { f.caller };
-            if core::mem::take(&mut top) {
-                ended.cut = self.waits(f.callee) && (f.base == level + 8 || !self.of_image(domain));
-            }
-            if f.base <= level + 8 {
-                bounded = (f.base == level + 8 && domain == caller).then_some(f);
-                return true;
-            }
-            if !self.of_image(domain) {
-                places.push((if trap { pc(f.top) } else { f.base }, domain));
-            }
-            false
+        let legs = self.legs(machine, current, tid, level);
+        let made = legs.last().filter(|leg| leg.frame.base == level + 8 && leg.domain == caller);
+        made.ok_or(errno::ENOENT)?;
+        // From each leg to the one above it.
+        let steps = |n: &usize| (legs[*n].frame, legs[n - 1]);
+        let bounded = (1..legs.len()).rev().find(|n| {
+            let (below, above) = steps(n);
+            !self.passes(below, above)
         });
-        let frame = bounded.ok_or(errno::ENOENT)?;
+        let bounded = bounded.unwrap_or(0);
+        let Leg { frame, domain, .. } = legs[bounded];
+        let waiting = (1..=bounded).any(|n| {
+            let (below, above) = steps(&n);
+            self.serves(below, above) && !self.passes(below, above) && self.is_below(caller, above.domain)
+        });
+        if waiting {
+            return Err(errno::ENOENT);
+        }
+        let mut ended = Ended { callee: frame.callee, ..Ended::default() };
+        ended.cut = self.waits(legs[0].frame.callee) && (bounded == 0 || !self.of_image(legs[0].domain));
         if frame.caller == 0 {
-            ended.callee = self.unbegun(machine, tid, frame, caller)?;
+            ended.callee = self.unbegun(machine, tid, frame, domain)?;
             return Ok(ended);
         }
-        for (place, domain) in places {
-            if machine.thread_word(tid, place) != map::GATE_UNWIND {
+        for n in (1..=bounded).rev() {
+            let (below, above) = steps(&n);
+            let place = if above.frame.caller == 0 { pc(above.frame.top) } else { above.frame.base };
+            let passing = self.of_image(above.domain) || self.passes(below, above);
+            if !passing && machine.thread_word(tid, place) != map::GATE_UNWIND {
                 machine.set_thread_word(tid, place, map::GATE_UNWIND);
-                ended.told.extend(self.note(domain, tid));
+                ended.told.extend(self.note(above.domain, tid));
             }
         }
-        ended.callee = frame.callee;
         Ok(ended)
     }
 
@@ -145,21 +214,21 @@ impl Manager {
         (machine.thread_word(tid, word(top, thread::TRAP_SATP)) >> 44) as u16
     }
 
-    /// The call waits for a stack of its callee, and would be made again: it is answered here. One to a server of the image is not: its stacks
-    /// come free, and it may be the one by which the caller says that it is back.
-    fn unbegun(
-        &self,
-        machine: &mut impl Machine,
-        tid: u16,
-        frame: frames::Frame,
-        caller: u16,
-    ) -> Result<u16, i64> {
-        let register = |x: usize| word(frame.top, thread::trap_word(x));
+    /// The index by which a thread that waits for a stack of its callee will call; none: it waits for none.
+    fn about_to_call(&self, machine: &impl Machine, tid: u16, frame: Frame) -> Option<u16> {
         let waits =
             self.interfaces.iter().any(|i| i.asid == frame.callee && i.name == "scheduler.stack_wait");
-        let index = machine.thread_word(tid, register(T0)) as usize % map::TABLE_ENTRIES;
-        let goal = self.domains[usize::from(caller)].slots.get(index).map(|slot| slot.goal);
-        let (true, Some(Goal::Interface(interface))) = (waits, goal) else { return Err(errno::ENOENT) };
+        let index = machine.thread_word(tid, word(frame.top, thread::trap_word(T0)));
+        waits.then_some(index as u16 % map::TABLE_ENTRIES as u16)
+    }
+
+    /// The call waits for a stack of its callee, and would be made again: it is answered here. One to a server of the image is not: its stacks
+    /// come free, and it may be the one by which the caller says that it is back.
+    fn unbegun(&self, machine: &mut impl Machine, tid: u16, frame: Frame, caller: u16) -> Result<u16, i64> {
+        let register = |x: usize| word(frame.top, thread::trap_word(x));
+        let index = self.about_to_call(machine, tid, frame).ok_or(errno::ENOENT)?;
+        let goal = self.domains[usize::from(caller)].slots.get(usize::from(index)).map(|slot| slot.goal);
+        let Some(Goal::Interface(interface)) = goal else { return Err(errno::ENOENT) };
         let callee = self.interfaces.get(usize::from(interface)).map_or(0, |i| i.asid);
         if self.of_image(callee) {
             return Err(errno::ENOENT);

@@ -6,6 +6,7 @@ use common::{CLIENTS, CURRENT, Fake, check, system, view};
 use pebble_abi::control::BEHALF;
 use pebble_abi::{errno, map, sys, thread};
 use pebble_portal::Spec;
+use pebble_portal_manager::control::Subject;
 use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::{Goal, Manager};
 use proptest::prelude::*;
@@ -20,7 +21,7 @@ const NOTIFY: u64 = 0x1_1000;
 
 /// A new child of a controller.
 fn fork(m: &mut Manager, machine: &mut Fake, parent: u16, child: u16) -> Result<(), i64> {
-    m.control(machine, parent.into(), child.into(), HANDLER, Some(view(child)))
+    m.control(machine, parent.into(), (child.into(), true), HANDLER, Some(view(child)))
 }
 
 /// Pushes frames of calls through these portals, outermost first: (domain, index).
@@ -104,9 +105,83 @@ fn a_controlled_domain_opens_nothing_itself() {
     let (mut m, mut machine) = system();
     fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
     assert_eq!(m.open(&mut machine, CHILD.into(), 3), Err(errno::EPERM));
-    assert_eq!(m.create(&mut machine, 2, CHILD.into(), 2, 1, 0), Err(errno::EPERM));
     assert_eq!(m.semaphore(&mut machine, CHILD.into(), 90), Err(errno::EPERM));
     check_stubs(&m);
+}
+
+#[test]
+fn what_a_server_gives_a_controlled_client_is_a_stub_and_goes_when_it_is_taken() {
+    let (mut m, mut machine) = system();
+    fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
+    fork(&mut m, &mut machine, CHILD, 21).expect("a child's child");
+    let index = m.create(&mut machine, 2, 21, 2, 2, 7).expect("two portals");
+    m.serving = 0;
+    let held = |m: &Manager| [PARENT, 21].map(|asid| m.seen(asid, index.into()).is_some());
+    assert_eq!(held(&m), [true; 2]);
+    check_stubs(&m);
+    for (server, client) in [(4, 21), (2, CHILD.into())] {
+        assert_eq!(m.remove(&mut machine, server, client, index.into(), 2), Err(errno::EBADF));
+    }
+    assert_eq!(m.remove(&mut machine, 2, 21, index.into(), 3), Err(errno::EBADF));
+    assert_eq!(m.remove(&mut machine, 2, 21, u64::MAX, 2), Err(errno::EBADF));
+    m.remove(&mut machine, 2, 21, index.into(), 2).expect("its own");
+    assert_eq!(held(&m), [false; 2]);
+    check(&m, &machine);
+}
+
+#[test]
+fn a_client_is_who_made_the_call_and_not_who_passed_it_on() {
+    let (mut m, mut machine) = system();
+    fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
+    let passed = m.create(&mut machine, 2, CHILD.into(), 2, 1, 7).expect("a portal");
+    m.serving = 0;
+    let own = m.open(&mut machine, PARENT.into(), 3).expect("a portal");
+    let served = m.open(&mut machine, 2, 3).expect("a portal");
+    for (index, client) in [(passed, CHILD), (own, PARENT)] {
+        let mut stack = Stack::new();
+        stack.call(&m, &mut machine, CHILD, passed);
+        stack.call(&m, &mut machine, PARENT, index);
+        stack.call(&m, &mut machine, 2, served);
+        let who = m.subject(&machine, stack.top(), 0, false);
+        assert_eq!((who.domain, who.origin), (2, client));
+    }
+}
+
+#[test]
+fn a_child_has_the_indices_and_the_limit_that_it_would_have_alone() {
+    let (mut m, mut machine) = system();
+    m.control(&mut machine, PARENT.into(), (CHILD.into(), false), HANDLER, Some(view(CHILD)))
+        .expect("a child");
+    let own = m.open(&mut machine, PARENT.into(), 3).expect("the parent's own");
+    assert!(m.seen(CHILD, own.into()).is_none());
+    m.domains[CHILD as usize].most = Some(3);
+    let mut opens = |m: &mut Manager| m.open_below(&mut machine, CHILD.into(), 2);
+    let first = sys::FIRST_FREE as u16;
+    let opened = [(); 4].map(|()| opens(&mut m));
+    assert_eq!(opened, [Ok(first), Ok(first + 1), Ok(first + 2), Err(errno::EMFILE)]);
+    m.serving = 0;
+    assert_eq!(m.open(&mut machine, PARENT.into(), 3), Ok(own + 1), "another's limit");
+    let subject = Subject { domain: CHILD, caller: PARENT, ..Subject::default() };
+    m.close_for(&mut machine, subject, u64::from(first) + 1, 1).expect("closed");
+    assert_eq!(m.open_below(&mut machine, CHILD.into(), 2), Ok(first + 1));
+    check_stubs(&m);
+    check(&m, &machine);
+}
+
+#[test]
+fn a_domain_learns_the_names_of_what_it_holds_and_no_others() {
+    let (mut m, mut machine) = system();
+    fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
+    let index = m.open_below(&mut machine, CHILD.into(), 2).expect("a portal");
+    m.serving = 0;
+    let own = m.open(&mut machine, PARENT.into(), 3).expect("a portal");
+    let stranger = m.open(&mut machine, 4, 3).expect("a portal");
+    assert_eq!(m.name_of(CHILD, PARENT, index.into()), Ok("server.read"));
+    assert_eq!(m.name_of(PARENT, PARENT, own.into()), Ok("server.write"));
+    assert_eq!(m.name_of(4, 4, stranger.into()), Ok("server.write"));
+    for index in [own.into(), u64::from(index) + 1, 4095, 4096, u64::MAX] {
+        assert_eq!(m.name_of(CHILD, PARENT, index), Err(errno::EBADF));
+    }
 }
 
 #[test]
@@ -281,7 +356,7 @@ fn nothing_is_left_of_a_child() {
         m.thread(&mut machine, CHILD).expect("a thread");
         m.serving = CHILD;
         m.open(&mut machine, PARENT.into(), 2).expect("a portal");
-        m.own_semaphore(PARENT.into(), 100 + round);
+        m.own_semaphore(CHILD.into(), 100 + round);
         m.semaphore(&mut machine, PARENT.into(), 100 + round).expect("P and V");
         m.serving = 0;
         m.retire(&mut machine, CHILD.into()).expect("it lives");
@@ -298,7 +373,7 @@ fn a_dead_controllers_children_reach_nobody() {
     m.retire(&mut machine, PARENT.into()).expect("it lives");
     let closed = |s: &pebble_portal_manager::Slot| s.run.len == 0 || s.goal == Goal::Closed(PARENT);
     assert!(m.domains[CHILD as usize].slots.iter().skip(3).all(closed));
-    assert!(m.control(&mut machine, PARENT.into(), 30, HANDLER, Some(view(30))).is_err());
+    assert!(m.control(&mut machine, PARENT.into(), (30, true), HANDLER, Some(view(30))).is_err());
 }
 
 #[test]

@@ -156,11 +156,14 @@ fn a_dead_semaphores_portals_are_closed_everywhere() {
     manager.own_semaphore(3, 80);
     let own = manager.semaphore(&mut machine, 3, 80).expect("P and V");
     let other = manager.semaphore(&mut machine, 4, 80).expect("P and V");
-    manager.close(&mut machine, 3, own.into(), 2, None).expect("closed");
+    manager.close(&mut machine, 3, own.into(), 1, None).expect("closed");
     assert_eq!(machine.freed, [80]);
-    for n in [other, other + 1] {
-        assert_eq!(manager.domains[4].slots[n as usize].goal, Goal::Closed(3));
+    // Its V, too: the number may soon be that of somebody else's semaphore.
+    for (asid, n) in [(4, other), (4, other + 1), (3, own + 1)] {
+        assert_eq!(manager.domains[asid].slots[n as usize].goal, Goal::Closed(3));
     }
+    manager.close(&mut machine, 3, u64::from(own) + 1, 1, None).expect("what is left");
+    check(&manager, &machine);
 }
 
 #[test]
@@ -204,7 +207,7 @@ fn a_successor_takes_over_every_portal() {
     assert_eq!(changed, 0, "prepared, and somebody has noticed");
     // Opened between the two.
     let late = manager.open(&mut machine, 5, 3).expect("a portal");
-    manager.commit(&mut machine, 7).expect("prepared");
+    manager.commit(&mut machine, 7, CURRENT).expect("prepared");
     assert_eq!(callee(&machine, run(&manager)), Some(7));
     assert_eq!(manager.domains[4].slots[index as usize].constant, 5);
     assert!(machine.tables[&(5, late)] > 0 && manager.interfaces[3].asid == 7);
@@ -217,13 +220,49 @@ fn a_successor_takes_over_every_portal() {
 }
 
 #[test]
+fn who_waits_in_a_scheduler_waits_in_its_successor() {
+    let (mut manager, mut machine) = system();
+    let index = manager.open(&mut machine, 4, 5).expect("a portal to scheduler.yield");
+    let run = manager.domains[4].slots[index as usize].run;
+    let names = |machine: &Fake, at: u64| machine.code_word_at(u64::from(run.at) + at - 8);
+    let ret = (8..u64::from(run.len))
+        .step_by(8)
+        .find(|at| names(&machine, *at) >> 16 & 0xffff_ffff == u64::from(SCHEDULER) << 16 | 4)
+        .expect("a return leg");
+    let before = names(&machine, ret);
+    machine.enter(map::CODE_VA + u64::from(run.at), ret);
+    // One after the other; the thread is never woken.
+    for (old, new) in [(SCHEDULER, 7), (7, 8)] {
+        manager.adopt(&mut machine, SCHEDULER.into(), view(new)).expect("the role is there");
+        for (name, spec) in [("scheduler.p", "nmca"), ("scheduler.v", "nmc"), ("scheduler.yield", "nm")] {
+            manager
+                .offer(new.into(), name, Spec::parse(spec).expect("a specification"), 0x2_0000)
+                .expect("it is its name");
+        }
+        manager.prepare_successor(&mut machine, new.into()).expect("it offers everything");
+        manager.commit(&mut machine, new.into(), CURRENT).expect("prepared");
+        assert!(!manager.busy(&machine, old.into(), CURRENT), "{old}");
+        assert!(manager.busy(&machine, new.into(), CURRENT), "{new}");
+        manager.retire(&mut machine, old.into()).expect("it lives");
+        manager.reclaim(&mut machine, old.into(), CURRENT).expect("nobody depends on it");
+    }
+    // Of its code nothing else has changed, and it is there until the thread has left.
+    assert_eq!(names(&machine, ret), before & !(0xffff << 32) | 8 << 32);
+    let used = manager.stats()[1];
+    machine.leave();
+    manager.sweep(&machine, CURRENT);
+    assert!(manager.stats()[1] < used);
+    check(&manager, &machine);
+}
+
+#[test]
 fn an_incomplete_successor_changes_nothing() {
     let (mut manager, mut machine) = system();
     manager.create(&mut machine, SERVER.into(), 4, 2, 2, 5).expect("two portals");
     let used = manager.stats();
     let before = machine.tables.clone();
     assert_eq!(successor(&mut manager, &mut machine, &["server.write"]), Err(errno::ENOENT));
-    assert_eq!(manager.commit(&mut machine, 7), Err(errno::ESRCH), "not prepared");
+    assert_eq!(manager.commit(&mut machine, 7, CURRENT), Err(errno::ESRCH), "not prepared");
     manager.abandon(&mut machine, 7);
     manager.retire(&mut machine, 7).expect("it lives");
     manager.reclaim(&mut machine, 7, CURRENT).expect("nobody is in it");
@@ -245,7 +284,7 @@ fn a_kept_role_waits_for_its_successor() {
     assert_eq!(manager.register(&mut machine, 3, "server.read", spec.clone(), 0x1_0000), Err(errno::EEXIST));
     assert_eq!(manager.register(&mut machine, 3, "server.evil", spec, 0x1_0000), Err(errno::EACCES));
     successor(&mut manager, &mut machine, &[]).expect("it offers everything");
-    manager.commit(&mut machine, 7).expect("prepared");
+    manager.commit(&mut machine, 7, CURRENT).expect("prepared");
     assert_eq!(callee(&machine, manager.domains[4].slots[index as usize].run), Some(7));
     check(&manager, &machine);
     // It dies too, and nobody shall follow.

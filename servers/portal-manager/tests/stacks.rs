@@ -4,6 +4,7 @@ mod common;
 
 use common::*;
 use pebble_abi::map;
+use pebble_portal::Spec;
 use std::collections::BTreeMap;
 
 type Data = BTreeMap<u64, u64>;
@@ -59,7 +60,8 @@ fn a_stack_is_added_while_others_come_and_go() {
         (0..3).flat_map(|n| acts.iter().flat_map(move |a| (0..4).map(move |b| (n, a, b))))
     {
         let (mut m, mut machine) = system();
-        m.control(&mut machine, PARENT.into(), CHILD.into(), 0x1_2000, Some(view(CHILD))).expect("a child");
+        m.control(&mut machine, PARENT.into(), (CHILD.into(), true), 0x1_2000, Some(view(CHILD)))
+            .expect("a child");
         machine.data.insert(QUEUE, map::STACKS_END);
         let had: Vec<u64> = (0..count).map(|n| map::stack_desc_va(500 + n)).collect();
         for stack in &had {
@@ -81,5 +83,25 @@ fn a_stack_is_added_while_others_come_and_go() {
         let marked = acts.iter().any(|act| std::ptr::fn_addr_eq(*act, mark as fn(&mut Data)));
         assert_eq!(end == map::STACKS_WANTED, marked, "{context}");
         assert!(marked || end == map::STACKS_END, "{context}");
+    }
+}
+
+/// As many calls may wait in a successor as in its predecessor: with fewer stacks those that wait for an event would keep out
+/// who brings it.
+#[test]
+fn a_successor_has_as_many_stacks() {
+    for stacks in [1, 7, 16] {
+        let (mut manager, mut machine) = system();
+        manager.domains[usize::from(SERVER)].stacks = stacks;
+        manager.adopt(&mut machine, SERVER.into(), view(7)).expect("a successor");
+        for (name, spec) in
+            [("server.read", "npci>4"), ("server.write", "npciiiii"), ("server.trusted", "smii")]
+        {
+            let spec = Spec::parse(spec).expect("a good specification");
+            manager.offer(7, name, spec, 0x2_0000).expect("the same");
+        }
+        manager.prepare_successor(&mut machine, 7).expect("prepared");
+        assert_eq!(manager.domains[7].stacks, stacks);
+        assert_eq!(machine.stacks, u64::from(stacks));
     }
 }

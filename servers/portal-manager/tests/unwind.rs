@@ -33,8 +33,13 @@ impl Stack {
 
     /// A frame of so many words; offset of its lowest.
     fn push(&mut self, words: u64, caller: u16, callee: u16) -> u64 {
+        self.call(words, caller, callee, 0)
+    }
+
+    /// Of a call by that portal.
+    fn call(&mut self, words: u64, caller: u16, callee: u16, index: u64) -> u64 {
         self.code += 16;
-        let description = words | u64::from(caller) << 16 | u64::from(callee) << 32;
+        let description = words | u64::from(caller) << 16 | u64::from(callee) << 32 | index << 48;
         self.machine.code[self.code as usize / 4 - 2] = description as u32;
         self.machine.code[self.code as usize / 4 - 1] = (description >> 32) as u32;
         let base = self.top + 8;
@@ -77,6 +82,71 @@ fn what_programs_do_above_the_call_ends_and_servers_finish() {
     let wait = s.push(3, SERVER, SCHEDULER);
     assert_eq!(s.end(), Ok((CALLEE, false)), "the server waits: for it the wait counts");
     assert_eq!([call, inner, wait].map(|at| s.read(at)), [UNTOUCHED, map::GATE_UNWIND, UNTOUCHED]);
+}
+
+/// Between the caller and everything else, and between the callee and everything else.
+const CONTROLLERS: [u16; 2] = [5, 20];
+
+fn controlled() -> Stack {
+    let mut s = Stack::new();
+    for (domain, controller) in [CALLER, CALLEE].into_iter().zip(CONTROLLERS) {
+        s.manager.domains[domain as usize].controller = controller;
+        s.manager.domains[controller as usize].image = false;
+    }
+    s
+}
+
+#[test]
+fn the_call_that_a_controller_passes_on_ends_and_the_controller_goes_on() {
+    let [own, other] = CONTROLLERS;
+    let mut s = controlled();
+    let legs = [s.call(3, CALLER, own, 44), s.call(3, own, SCHEDULER, 44)];
+    assert_eq!(s.end(), Ok((SCHEDULER, true)), "as if the caller waited itself");
+    assert_eq!(legs.map(|at| s.read(at)), [UNTOUCHED; 2]);
+    let mut s = controlled();
+    let legs = [
+        s.call(3, CALLER, own, 44),
+        s.call(17, own, CALLEE, 44),
+        s.call(3, CALLEE, other, 50),
+        s.call(3, other, SCHEDULER, 50),
+    ];
+    assert_eq!(s.end(), Ok((CALLEE, true)));
+    assert_eq!(legs.map(|at| s.read(at)), [UNTOUCHED, UNTOUCHED, map::GATE_UNWIND, UNTOUCHED]);
+}
+
+#[test]
+fn nothing_ends_while_the_callers_controller_is_at_something_of_its_own() {
+    let [own, other] = CONTROLLERS;
+    let mut s = controlled();
+    let legs = [s.call(3, CALLER, own, 44), s.call(3, own, SCHEDULER, 45)];
+    assert_eq!(s.end(), Err(errno::ENOENT));
+    assert_eq!(legs.map(|at| s.read(at)), [UNTOUCHED; 2]);
+    let mut s = controlled();
+    s.call(3, CALLER, own, 44);
+    let pc = s.trap(own, SERVER, false);
+    assert_eq!((s.end(), s.read(pc)), (Err(errno::ENOENT), UNTOUCHED));
+    // The callee's is as much a stranger as the callee.
+    let mut s = controlled();
+    let legs =
+        [s.call(17, CALLER, CALLEE, 44), s.call(3, CALLEE, other, 50), s.call(3, other, SCHEDULER, 51)];
+    assert_eq!(s.end(), Ok((CALLEE, true)));
+    assert_eq!(legs.map(|at| s.read(at)), [UNTOUCHED, map::GATE_UNWIND, map::GATE_UNWIND]);
+}
+
+#[test]
+fn a_limit_is_whose_call_the_controller_passes_on() {
+    let own = CONTROLLERS[0];
+    for (index, domain) in [(44, CALLER), (45, own)] {
+        let mut s = controlled();
+        let caller = s.call(3, CALLER, own, 44);
+        let passed = s.call(17, own, SERVER, index);
+        s.call(17, SERVER, MANAGER, 60);
+        let current =
+            pebble_portal_manager::frames::Current { tid: THREAD, top: map::thread_va(THREAD) + s.top };
+        let at = if domain == CALLER { caller } else { passed };
+        let place = s.manager.place_of_call(&s.machine, current);
+        assert_eq!(place, Ok((at - 8) | u64::from(domain) << 16));
+    }
 }
 
 #[test]

@@ -31,7 +31,8 @@ pub fn fork(parent: u16, handler: u64, sp: u64) -> Result<u16, Errno> {
         services::name(child, table::name(&plan.path))?;
         services::keep_share(child, &plan.limits)?;
         services::copy_memory(parent, child, sp)?;
-        services::control(child, parent, handler).map(|_| ())
+        services::control(child, parent, handler, true)?;
+        services::limit(child, plan.limits.portals).map(|_| ())
     };
     finish(child, State::Suspended, build())
 }
@@ -54,7 +55,7 @@ pub fn control(parent: u16, child: u16, handler: u64) -> Result<u16, Errno> {
     let _loading = LOADING.lock();
     let plan = TABLE.lock().control(parent, child)?;
     let build = || {
-        services::control(child, parent, handler)?;
+        services::control(child, parent, handler, false)?;
         let data = read(&plan.path)?;
         let image = Image::parse(&data, PAGE_LIMIT).map_err(|problem| problem.errno())?;
         import(child, &plan.path, &image, services::open_for)

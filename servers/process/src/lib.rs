@@ -23,6 +23,7 @@ extern crate alloc;
 pub mod elf;
 pub mod fault;
 pub mod manifest;
+pub mod samples;
 pub mod startup;
 pub mod table;
 

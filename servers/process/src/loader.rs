@@ -48,6 +48,8 @@ pub enum Why {
     Manifest(Mistake),
     /// It does not understand, or want, the state of the component in use.
     State(Errno),
+    /// The component in use hands nothing over.
+    Stays,
 }
 
 impl fmt::Display for Refusal {
@@ -63,6 +65,7 @@ impl fmt::Display for Refusal {
             }
             Why::Incomplete(error) => write!(f, "portals of the clients: {}", errno::text(*error)),
             Why::State(error) => write!(f, "the state of the component in use: {}", errno::text(*error)),
+            Why::Stays => write!(f, "the component in use cannot be replaced while it runs"),
         }
     }
 }
@@ -83,6 +86,7 @@ pub fn refuse(path: &Path, why: Why) -> Errno {
     let error = match &why {
         Why::File(problem) => problem.errno(),
         Why::Manifest(_) => errno::ENOEXEC,
+        Why::Stays => errno::ENOSYS,
         Why::Import(_, error) | Why::Export(_, error) | Why::Incomplete(error) | Why::State(error) => *error,
     };
     let mut refusals = REFUSALS.lock();
@@ -186,7 +190,7 @@ fn build(child: u16, plan: &Plan, image: &Image, control: Option<(u16, u64)>) ->
     services::heap(child, image.end())?;
     match control {
         None => services::fill_table(child)?,
-        Some((controller, handler)) => services::control(child, controller, handler)?,
+        Some((controller, handler)) => services::control(child, controller, handler, false)?,
     };
     services::limit(child, plan.limits.portals)?;
     services::keep_share(child, &plan.limits)?;

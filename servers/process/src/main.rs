@@ -36,6 +36,7 @@ pebble::export_wide!("process.fallen", "np>4", fallen);
 pebble::export!("process.control", "npaiiii", control: fn(u64, u64, u64, u64, u64));
 pebble::export!("process.behalf", "npciiiii", on_behalf: fn(u64, u64, u64, u64, u64, u64));
 pebble::export_wide!("process.list", "npi>4", list);
+pebble::tell_heap!("heap.process");
 pebble::component!(main);
 
 static TABLE: Lock<Table> = Lock::new(Table::new());

@@ -131,9 +131,9 @@ pub fn subject() -> Result<Subject, Errno> {
     }
 }
 
-/// All portals of a domain that does not run lead to the handler in its controller.
-pub fn control(domain: u16, controller: u16, handler: u64) -> Result<u64, Errno> {
-    ask(&CONTROL, [domain.into(), controller.into(), handler, 0, 0])
+/// All portals of a domain that does not run lead to the handler in its controller; `copy`: it has as many.
+pub fn control(domain: u16, controller: u16, handler: u64, copy: bool) -> Result<u64, Errno> {
+    ask(&CONTROL, [domain.into(), controller.into(), handler, copy.into(), 0])
 }
 
 /// The child gets a copy of the parent's memory, of its stacks only that in which `sp` points.

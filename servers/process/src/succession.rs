@@ -170,7 +170,8 @@ impl Drop for Door {
 }
 
 fn hand_over(old: u16, new: u16, part: &Part, path: &Path, entry: u64) -> Result<(), Errno> {
-    let from = Door(services::open_own(&own_name(&part.name, "self.handover")?)?);
+    let from = services::open_own(&own_name(&part.name, "self.handover")?);
+    let from = Door(from.map_err(|_| loader::refuse(path, Why::Stays))?);
     let into = Door(services::reach(new, &own_name(&part.name, "self.takeover")?)?);
     into.ask([ask::PREPARE, 0, 0, 0, 0])?;
     if part.thread {

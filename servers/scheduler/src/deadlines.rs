@@ -61,57 +61,15 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// The same state under another discipline, which has yet to [`adopt`](Self::adopt) it: the form is the same, so in the component the
     /// successor finds it where it is.
     pub fn with_discipline<const OTHER: bool>(self) -> Scheduler<OTHER> {
-        let Self {
-            alarm,
-            since,
-            armed,
-            sleepers,
-            ready,
-            current,
-            top,
-            slicing,
-            attention,
-            reaper,
-            queues,
-            links,
-            level,
-            caller,
-            tails,
-            records,
-            result,
-            doomed,
-            semaphores,
-            later,
-            exited,
-            any_exited,
-            stacks,
-            shares,
-        } = self;
-        Scheduler {
-            alarm,
-            since,
-            armed,
-            sleepers,
-            ready,
-            current,
-            top,
-            slicing,
-            attention,
-            reaper,
-            queues,
-            links,
-            level,
-            caller,
-            tails,
-            records,
-            result,
-            doomed,
-            semaphores,
-            later,
-            exited,
-            any_exited,
-            stacks,
-            shares,
+        macro_rules! fields {
+            ($($field:ident)*) => {{
+                let Self { $($field),* } = self;
+                Scheduler { $($field),* }
+            }};
+        }
+        fields! {
+            alarm since armed sleepers ready current top slicing attention reaper queues links
+            level caller tails records result doomed semaphores later exited any_exited stacks shares
         }
     }
 

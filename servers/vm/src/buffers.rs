@@ -11,7 +11,7 @@ use crate::slots::{DESC_HELD, PLACES, PLACES_VA, SHUT, place_words};
 use crate::space::{SPAN, USER_R, USER_RW, leaf_slot};
 use crate::{Answer, Machine, Vm};
 use pebble_abi::errno;
-use pebble_abi::map::{self, PAGE, PTE_BORROWED, PTE_MARKS, PTE_U, PTE_V, PTE_X};
+use pebble_abi::map::{self, PAGE, PTE_BORROWED, PTE_MARKS, PTE_OPEN, PTE_U, PTE_V, PTE_WAITS, PTE_X};
 
 /// Tables of a buffer.
 const TABLES: u64 = 2;
@@ -118,10 +118,13 @@ impl<M: Machine> Vm<M> {
         let at = self.at(asid, address)?;
         let word = self.word(asid, at);
         let entry = self.machine.read(word);
-        if entry & PTE_MARKS == PTE_BORROWED || entry == SHUT {
+        let opened = entry & PTE_MARKS == PTE_OPEN && self.is_goal(asid, address);
+        if entry & PTE_MARKS == PTE_BORROWED || opened || entry == SHUT {
             // The call that lent it ends it.
             return Err(errno::EPERM);
         }
+        // The call that waits here goes on waiting.
+        let entry = if entry == PTE_WAITS { 0 } else { entry };
         let alone = entry != 0 && !self.is_goal(asid, address);
         let shut = if let At::Buffer(_) = at { SHUT } else { 0 };
         if entry != 0 {
@@ -155,7 +158,7 @@ impl<M: Machine> Vm<M> {
         if address < map::BUFFERS_VA { Err(errno::EFAULT) } else { self.window_close(asid, address) }
     }
 
-    /// Whether the address is that of a slot which a `g` call holds until it returns.
+    /// Whether the address is that of a slot which a call holds until it returns: `g`, to be filled, or a stub's `o`.
     pub(crate) fn is_goal(&self, asid: u16, address: u64) -> bool {
         self.desc(asid, address).is_some_and(|desc| self.machine.read(desc + DESC_HELD) != 0)
     }
@@ -242,15 +245,16 @@ impl<M: Machine> Vm<M> {
         }
     }
 
-    /// The word of an empty place of a domain, or of an empty slot that a `g` call waits to be filled.
-    fn goal(&self, asid: u16, address: u64) -> Result<u64, i64> {
+    /// The word of an empty place of a domain, or of an empty slot that a `g` call waits to be filled; and what is in it.
+    fn goal(&self, asid: u16, address: u64) -> Result<(u64, u64), i64> {
         let at = self.at(asid, address)?;
         let given = self.given(asid, at).is_some_and(|(bits, bit)| self.machine.read(bits) & bit != 0);
         let word = self.word(asid, at);
         if !given && !self.is_goal(asid, address) {
             return Err(errno::EINVAL);
         }
-        if self.machine.read(word) == 0 { Ok(word) } else { Err(errno::EEXIST) }
+        let entry = self.machine.read(word);
+        if matches!(entry, 0 | PTE_WAITS) { Ok((word, entry)) } else { Err(errno::EEXIST) }
     }
 
     /// A page or a buffer of the domain's own moves to an empty place, or slot that waits for it.
@@ -260,7 +264,7 @@ impl<M: Machine> Vm<M> {
         if buffer != (to >= map::BUFFERS_VA) {
             return Err(errno::EINVAL);
         }
-        let goal = self.goal(asid, to)?;
+        let (goal, empty) = self.goal(asid, to)?;
         let (word, entry) = if buffer {
             let word = self.word(asid, self.at(asid, from)?);
             (word, self.machine.read(word))
@@ -275,7 +279,7 @@ impl<M: Machine> Vm<M> {
             return Err(errno::EAGAIN);
         }
         // From here on it is in nobody's hands but these.
-        if !self.machine.exchange(goal, 0, if buffer { SHUT } else { entry }) {
+        if !self.machine.exchange(goal, empty, if buffer { SHUT } else { entry }) {
             if !self.machine.exchange(word, if buffer { SHUT } else { 0 }, entry) {
                 self.give(asid, map::pte_pa(entry));
                 self.revoke();

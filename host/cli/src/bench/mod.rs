@@ -149,7 +149,7 @@ pub fn measure(tools: &Tools, only: Option<&str>) -> Result<Vec<Row>> {
 
 /// Whether somebody types for this row: then ticks of the timer come at other times in each run, and only the median is the same.
 pub fn is_typed(id: &str) -> bool {
-    LINES.iter().any(|line| line.rsplit(' ').next() == Some(id))
+    id == "boot.prompt" || LINES.iter().any(|line| line.rsplit(' ').next() == Some(id))
 }
 
 /// What programs say of themselves, and how much dearer some are than others.
@@ -175,13 +175,16 @@ fn programs(tools: &Tools) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Instructions from reset to the prompt of the default system, which its shell has noted.
+/// Instructions from reset to the prompt of the default system, which its shell has noted. The question is typed before the guest has
+/// looked: one that waits for input, with such a clock, waits until the end of time.
 fn boot(tools: &Tools) -> Result<Row> {
     let image = build::system(tools, crate::DEFAULT_SYSTEM)?.image;
     let mut guest = Machine::new(tools.qemu()?).counting().start(&image)?;
-    guest.enter_script(crate::run::BOOT_LIMIT)?;
-    let reply = guest.run_line("boot", crate::run::BOOT_LIMIT)?;
-    let count = reply.output.split_whitespace().find_map(|word| word.parse().ok());
+    // The first byte may go to the firmware.
+    guest.send(b"\nboot\n");
+    let said = guest.expect(" instructions", crate::run::BOOT_LIMIT)?;
+    let said = String::from_utf8_lossy(&said);
+    let count = said.split_whitespace().rev().find_map(|word| word.parse().ok());
     Ok(Row::exact(
         "boot.prompt".into(),
         "instructions",

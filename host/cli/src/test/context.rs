@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
@@ -15,15 +16,18 @@ use crate::tools::Tools;
 /// For one command that a test runs.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
+/// The image of each system that a test asked for, or why there is none. Tests that run side by side build one at a time.
+#[derive(Default)]
+pub struct Images(Mutex<BTreeMap<String, Result<PathBuf, String>>>);
+
 pub struct Context<'a> {
     tools: &'a Tools,
-    /// The image of each system that a test asked for, or why there is none.
-    images: BTreeMap<String, Result<PathBuf, String>>,
+    images: &'a Images,
 }
 
 impl<'a> Context<'a> {
-    pub fn new(tools: &'a Tools) -> Self {
-        Context { tools, images: BTreeMap::new() }
+    pub fn new(tools: &'a Tools, images: &'a Images) -> Self {
+        Context { tools, images }
     }
 
     pub fn tools(&self) -> &'a Tools {
@@ -34,7 +38,8 @@ impl<'a> Context<'a> {
     pub fn image(&mut self, system: &str) -> Result<PathBuf> {
         let build =
             || build::system(self.tools, system).map(|built| built.image).map_err(|e| format!("{e:#}"));
-        let image = self.images.entry(system.into()).or_insert_with(build);
+        let mut images = self.images.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let image = images.entry(system.into()).or_insert_with(build);
         image.clone().map_err(|error| anyhow!("{error}"))
     }
 
@@ -47,6 +52,14 @@ impl<'a> Context<'a> {
     pub fn start(&mut self, system: &str) -> Result<Guest> {
         let image = self.image(system)?;
         Ok(Machine::new(self.tools.qemu()?).start(&image)?)
+    }
+
+    /// A guest as `run --count` starts it, in script mode.
+    pub fn shell_counting(&mut self, system: &str) -> Result<Guest> {
+        let image = self.image(system)?;
+        let mut guest = Machine::new(self.tools.qemu()?).counting_with_input().start(&image)?;
+        guest.enter_script(BOOT_LIMIT)?;
+        Ok(guest)
     }
 
     /// A guest whose shell waits for a person.

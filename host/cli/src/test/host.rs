@@ -8,24 +8,26 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::Tally;
+use super::{Options, Tally, side_by_side};
 use crate::build::{Artifact, cargo_artifacts};
 use crate::tools::Tools;
 use crate::ui;
 
 /// Random cases of tests with `--quick`: of proptest's, and of those that count for themselves.
-const QUICK: [(&str, &str); 4] = [
+const QUICK: [(&str, &str); 5] = [
     ("PROPTEST_CASES", "32"),
     ("PEBBLE_FUZZ", "2000"),
     ("PEBBLE_FAULTS", "1000"),
+    ("PEBBLE_ROUNDS", "100"),
     ("DECODER_ROUNDS", "20000"),
 ];
 
 /// Test programs that are a group of their own: package, program, group.
-const OWN: [(&str, &str, &str); 5] = [
+const OWN: [(&str, &str, &str); 6] = [
     ("pebble-sfi-verify", "corpus", "sfi-attack.refused"),
     ("pebble-sfi", "attacks", "sfi-attack.contained"),
-    ("pebble-sfi-runtime", "faults", "sfi-fault"),
+    ("pebble-sfi-runtime", "faults", "sfi-fault.reported"),
+    ("pebble-sfi-runtime", "shared", "sfi-fault.shared"),
     ("pebble-sfi", "tour", "sfi-tour"),
     ("pebble-sfi", "stubs", "sfi-stubs"),
 ];
@@ -66,7 +68,7 @@ pub fn packages(tools: &Tools, selects: impl Fn(&str) -> bool) -> Result<Vec<Pac
 }
 
 /// Builds the tests of these packages together, then runs the selected ones group by group.
-pub fn run(tools: &Tools, packages: &[Package], selects: impl Fn(&str) -> bool, quick: bool) -> Tally {
+pub fn run(tools: &Tools, packages: &[Package], options: &Options) -> Tally {
     let mut tally = Tally::default();
     let mut programs = BTreeMap::<String, Vec<Artifact>>::new();
     tally.run("host.build", || {
@@ -79,15 +81,16 @@ pub fn run(tools: &Tools, packages: &[Package], selects: impl Fn(&str) -> bool, 
         cargo_artifacts(&mut cargo, |artifact| {
             if artifact.profile.test && artifact.executable.is_some() {
                 let group = group(artifact.package(), &artifact.target.name);
-                if selects(&group) {
+                if options.selects(&group) {
                     programs.entry(group).or_default().push(artifact);
                 }
             }
         })
     });
-    for (group, programs) in programs {
-        tally.add(run_group(tools, &group, &programs, quick));
-    }
+    let groups: Vec<_> = programs.into_iter().collect();
+    tally.add(side_by_side(options.workers(), &groups, |(group, programs)| {
+        run_group(tools, group, programs, options.quick)
+    }));
     tally
 }
 

@@ -1,7 +1,7 @@
 //! `pebble test`: everything that must hold, in groups.
 //!
 //! `format`; `host.NAME`, the unit and property tests of a package; `system.NAME`, systems in the emulator;
-//! `sfi-attack`, `sfi-fault`, `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-real`, what fault domains withstand; `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it.
+//! `sfi-attack`, `sfi-fault`, `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-real`, what fault domains withstand; `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it.
 
 mod context;
 mod documents;
@@ -11,6 +11,9 @@ mod replace;
 mod sfi;
 mod system;
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
@@ -31,6 +34,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Groups that run side by side: with `--quick` one for each core. Otherwise each has the machine to itself, since some look at the clock.
+    fn workers(&self) -> usize {
+        if self.quick { thread::available_parallelism().map_or(1, usize::from) } else { 1 }
+    }
+
     fn selects(&self, group: &str) -> bool {
         self.filter.as_ref().is_none_or(|filter| group.contains(filter.as_str()))
     }
@@ -67,6 +75,19 @@ impl Tally {
     }
 }
 
+/// Does all jobs, so many at a time, begun in their order.
+fn side_by_side<T: Sync>(workers: usize, jobs: &[T], work: impl Fn(&T) -> Tally + Sync) -> Tally {
+    let (next, tally) = (AtomicUsize::new(0), Mutex::new(Tally::default()));
+    let worker = || {
+        while let Some(job) = jobs.get(next.fetch_add(1, Relaxed)) {
+            let counted = work(job);
+            tally.lock().unwrap_or_else(PoisonError::into_inner).add(counted);
+        }
+    };
+    thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(worker))));
+    tally.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
 pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
     let packages = host::packages(tools, |name| options.selects(name))?;
     let runs = |test: &&system::SystemTest| options.selects(&test.group()) && !(options.quick && test.slow);
@@ -79,18 +100,12 @@ pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
     };
     let format = options.selects("format");
     let filter = options.filter.as_deref().unwrap_or_default();
-    let real = options.selects(sfi::REAL) && !options.quick;
-    let policy = options.selects(sfi::POLICY) && !options.quick;
-    let count = usize::from(real)
-        + usize::from(policy)
-        + packages.len()
-        + systems().count()
-        + budgets.len()
-        + usize::from(format);
+    let domains = || sfi::GROUPS.into_iter().filter(|(group, _)| options.selects(group) && !options.quick);
+    let count = domains().count() + packages.len() + systems().count() + budgets.len() + usize::from(format);
     ensure!(count > 0, "no group of tests has {filter:?} in its name");
     if options.list {
         let hosts = packages.iter().flat_map(host::groups).filter(|group| options.selects(group));
-        let own = policy.then(|| sfi::POLICY.into()).into_iter().chain(real.then(|| sfi::REAL.into()));
+        let own = domains().map(|(group, _)| group.into());
         let names = hosts.chain(own).chain(systems().map(|test| test.group()));
         let names = format.then(|| "format".into()).into_iter().chain(names);
         names.chain(budgets.iter().map(|(id, _)| group(id))).for_each(|name| println!("{name}"));
@@ -103,18 +118,18 @@ pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
             .run("format", || run_quietly(tools.cargo_fmt().args(["--all", "--check"]), "cargo fmt --check"));
     }
     if !packages.is_empty() {
-        tally.add(host::run(tools, &packages, |group| options.selects(group), options.quick));
+        tally.add(host::run(tools, &packages, options));
     }
-    if policy {
-        tally.run(sfi::POLICY, || sfi::programs_do_what_their_policy_allows(tools));
+    for (group, test) in domains() {
+        tally.run(group, || test(tools));
     }
-    if real {
-        tally.run(sfi::REAL, || sfi::existing_projects_say_the_same(tools));
-    }
-    let mut context = context::Context::new(tools);
-    for test in systems() {
-        tally.run(&test.group(), || test.run(&mut context));
-    }
+    let images = context::Images::default();
+    let systems: Vec<_> = systems().collect();
+    tally.add(side_by_side(options.workers(), &systems, |test| {
+        let mut tally = Tally::default();
+        tally.run(&test.group(), || test.run(&mut context::Context::new(tools, &images)));
+        tally
+    }));
     if !budgets.is_empty() {
         tally.add(check_budgets(tools, &budgets));
     }

@@ -25,7 +25,7 @@ fn judge(context: &mut Context, line: &str, limit: u64, says: &str) -> Result<(S
 /// Every server is replaced so many times; no mark that a client has written is lost, or there twice.
 pub fn load(context: &mut Context, times: u64, limit: u64) -> Result<()> {
     let (before, last) = judge(context, &format!("load {times}"), limit, "replaced: ")?;
-    ensure!(last.contains(&format!("replaced: {} times, ", times * 7)), "{last}");
+    ensure!(last.contains(&format!("replaced: {} times, ", times * 8)), "{last}");
     let written: Vec<usize> = last
         .split_once("marks")
         .map_or("", |(_, marks)| marks)
@@ -67,6 +67,22 @@ pub fn c_client(context: &mut Context) -> Result<()> {
         std::thread::sleep(Duration::from_secs(1));
     }
     ensure!(ended(&shown) && !shown.contains("FAILED"), "{shown}");
+    Ok(())
+}
+
+/// After rounds of one scheduler and the other, none is there but the one in charge, and as many pages are free as before.
+pub fn schedulers(context: &mut Context) -> Result<()> {
+    let (before, last) = judge(context, "schedulers 10", 60, "schedulers: ")?;
+    ensure!(last == "schedulers: 22 replaced, 0 failed", "{last}; {before}");
+    let mut guest = context.shell("replace")?;
+    for _ in 0..3 {
+        for file in ["edf", "default"] {
+            super::context::output(&mut guest, &format!("replace scheduler {file}"))?;
+        }
+    }
+    let listed = super::context::output(&mut guest, "ps")?;
+    let schedulers: Vec<&str> = listed.lines().filter(|line| line.contains("scheduler")).collect();
+    ensure!(schedulers.len() == 1 && schedulers[0].contains("alive"), "{schedulers:?}");
     Ok(())
 }
 

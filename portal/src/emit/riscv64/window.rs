@@ -22,6 +22,8 @@ const CONTROL: Reg = T5;
 const SLOT: Reg = T6;
 
 const MARKS: i32 = PTE_MARKS as i32;
+/// Neither the domain's own nor open to it: a window that ends with its call, or foreign.
+const BORROWED: i32 = PTE_BORROWED as i32;
 /// A leaf that user mode may write; that it may read.
 const WRITABLE: i32 = (PTE_V | PTE_R | PTE_W | PTE_U) as i32;
 const READABLE: i32 = (PTE_V | PTE_R | PTE_U) as i32;
@@ -29,18 +31,19 @@ const READABLE: i32 = (PTE_V | PTE_R | PTE_U) as i32;
 const POINTER: i32 = 0x3ff;
 const DESC_VA: i32 = 8;
 const DESC_ENTRY: i32 = 16;
-/// Not zero while a `g` call holds the slot.
+/// Not zero while a `g` call holds the slot, or a stub has opened something there.
 const DESC_HELD: i32 = 24;
 /// Of a read-only twin's table entry, behind the buffer's.
 const TWIN: i32 = 8;
-/// Places of single pages: the upper half of the slot table. Of buffers: the lower half.
-const PAGE_PLACES: u64 = map::WINDOWS_VA + 0x10_0000;
-const BUFFER_PLACES: u64 = map::BUFFERS as u64 / 2 * map::BUFFER_STRIDE;
+const WAITS: i32 = map::PTE_WAITS as i32;
+/// Bits that tell places of single pages (set) from slots, and slots of buffers (set) from places: of an address, and of the address of
+/// its entry.
+const SIDES: [(u32, u32); 2] = [(20, 11), (25, 7)];
 
 // Address ranges that one shift and one comparison tell.
 const _: () = assert!(map::BUFFERS_VA == 7 << 26 && map::STACKS_VA == 8 << 26 && map::USER_END == 1 << 30);
-const _: () = assert!(BUFFER_PLACES == 1 << 25 && map::BUFFER_STRIDE == 1 << 22);
-const _: () = assert!(map::IMAGE_VA == 1 << 16 && PAGE_PLACES.is_multiple_of(1 << 20));
+const _: () = assert!(map::BUFFERS == 16 && map::BUFFER_STRIDE == 1 << 22);
+const _: () = assert!(map::IMAGE_VA == 1 << 16 && map::WINDOWS_VA.is_multiple_of(1 << 21));
 
 const fn queue(long: bool) -> i32 {
     if long { WINDOW_BUFFERS as i32 } else { WINDOW_PAGES as i32 }
@@ -107,7 +110,7 @@ impl Emitter<'_> {
         let at = if lent.is_long() && lent.window != Window::Get { found } else { T2 };
         self.put(add(at, T2, T3));
         if lent.is_long() {
-            return self.check_buffer(lent, at, own, keep);
+            return self.check_buffer(lent, (at, from), own, keep);
         }
         self.put(ld(T3, T2, 0));
         self.demand(T3, if own { POINTER } else { 0xff }, PTE_V as i32);
@@ -130,7 +133,7 @@ impl Emitter<'_> {
             }
             Window::Open => {
                 self.put(ld(found, T2, 0));
-                self.demand(found, MARKS | WRITABLE, WRITABLE);
+                self.demand(found, BORROWED | WRITABLE, WRITABLE);
             }
             Window::Tear => {
                 self.put(ld(T2, found, 0));
@@ -138,6 +141,7 @@ impl Emitter<'_> {
             }
             Window::Get => {
                 self.put(ld(T3, T2, 0));
+                self.unlike_goal(lent, T3, from, SIDES[0].0, T4);
                 self.refuse_unless_zero(T3);
                 self.save(T2, keep);
             }
@@ -159,9 +163,8 @@ impl Emitter<'_> {
     fn check_range(&mut self, lent: Lent, from: Reg) {
         match lent.window {
             _ if lent.is_long() => {
-                let shift = if lent.window == Window::Get { 25 } else { 26 };
-                self.put(srli(T2, from, shift));
-                self.put(addi(T2, T2, -((map::BUFFERS_VA >> shift) as i32)));
+                self.put(srli(T2, from, 26));
+                self.put(addi(T2, T2, -((map::BUFFERS_VA >> 26) as i32)));
                 self.refuse_unless_zero(T2);
                 self.put(slli(T2, from, 64 - map::BUFFER_STRIDE.trailing_zeros()));
                 self.refuse_unless_zero(T2);
@@ -178,23 +181,38 @@ impl Emitter<'_> {
                 self.refuse_window(bge(T2, ZERO, 0));
             }
             Window::Get => {
-                self.put(srli(T2, from, 20));
-                self.put(addi(T2, T2, -((PAGE_PLACES >> 20) as i32)));
+                self.put(srli(T2, from, 21));
+                self.put(addi(T2, T2, -((map::WINDOWS_VA >> 21) as i32)));
                 self.refuse_unless_zero(T2);
             }
         }
     }
 
-    /// `at`: address of the buffer's entry in the caller's level-1 table.
-    fn check_buffer(&mut self, lent: Lent, at: Reg, own: bool, keep: u8) {
+    /// The entry becomes 0 if it is what the goal of a `g` call must hold: nothing, in a place; in a slot, that another such call waits. `bit`
+    /// of `address` tells which; `side` is scratch.
+    fn unlike_goal(&mut self, lent: Lent, entry: Reg, address: Reg, bit: u32, side: Reg) {
+        self.put(srli(side, address, bit - WAITS.trailing_zeros()));
+        self.put(andi(side, side, WAITS));
+        if lent.is_long() {
+            self.put(xor(entry, entry, side));
+        } else {
+            self.put(addi(side, side, -WAITS));
+            self.put(add(entry, entry, side));
+        }
+    }
+
+    /// `at`: address of the buffer's entry in the caller's level-1 table; `from`: the word with its address.
+    fn check_buffer(&mut self, lent: Lent, (at, from): (Reg, Reg), own: bool, keep: u8) {
         if lent.window == Window::Get {
             self.put(ld(T3, at, 0));
+            self.unlike_goal(lent, T3, from, SIDES[1].0, T4);
             self.refuse_unless_zero(T3);
             return self.save(at, keep);
         }
         let reads = lent.window == Window::Read;
         self.put(ld(T3, at, if reads { TWIN } else { 0 }));
-        self.demand(T3, if own { POINTER } else { 0xff }, PTE_V as i32);
+        let open = if lent.window == Window::Open { POINTER & !(PTE_OPEN as i32) } else { POINTER };
+        self.demand(T3, if own { open } else { 0xff }, PTE_V as i32);
         self.follow(T3, T3);
         let base = self.table_end(lent, T3);
         let rights = if reads { READABLE } else { WRITABLE };
@@ -236,12 +254,17 @@ impl Emitter<'_> {
         }
         self.put(ld(T2, SLOT, 0));
         self.put(sd(T2, CONTROL, queue(lent.is_long())));
-        match lent.window {
-            Window::Get => self.put(sd(SLOT, SLOT, DESC_HELD)),
-            _ => {
-                self.put(ld(T2, SLOT, DESC_ENTRY));
-                self.show(lent, fence);
+        if lent.holds() {
+            self.put(sd(SLOT, SLOT, DESC_HELD));
+        }
+        self.put(ld(T2, SLOT, DESC_ENTRY));
+        if lent.window == Window::Get {
+            if !core::mem::replace(&mut self.awaited, true) {
+                self.put(addi(T3, ZERO, WAITS));
             }
+            self.put(sd(T3, T2, 0));
+        } else {
+            self.show(lent, fence);
         }
         if lent.is_long() || lent.window == Window::Get {
             self.put(ld(from, SLOT, DESC_VA));
@@ -252,7 +275,7 @@ impl Emitter<'_> {
             self.put(add(from, from, T2));
         }
         match lent.window {
-            Window::Open => {}
+            Window::Open if lent.frame_words() == 0 => {}
             Window::Tear => self.moved(lent, 1),
             _ => self.save(SLOT, word),
         }
@@ -321,6 +344,9 @@ impl Emitter<'_> {
         let kept = match lent.window {
             Window::Get => self.get(lent, word + 1),
             _ => {
+                if lent.holds() {
+                    self.put(sd(ZERO, T5, DESC_HELD));
+                }
                 self.put(ld(T2, T5, DESC_ENTRY));
                 self.put(sd(ZERO, T2, 0));
                 if lent.is_long() {
@@ -359,6 +385,7 @@ impl Emitter<'_> {
         self.put(ld(T3, T6, 0));
         self.load(T2, keep);
         self.put(ld(T4, T2, 0));
+        self.unlike_goal(lent, T4, T2, SIDES[usize::from(lent.is_long())].1, T0);
         let (mask, wanted) =
             if lent.is_long() { (POINTER, PTE_V as i32) } else { (MARKS | WRITABLE, WRITABLE) };
         self.put(andi(T0, T3, mask));
@@ -389,8 +416,10 @@ impl Emitter<'_> {
         self.put(bne(A1, ZERO, 0));
         self.constant(A1, status);
         self.join(blamed);
+        self.put(andi(T0, T3, !WAITS));
         let kept = self.here();
-        self.put(bne(T3, ZERO, 0));
+        self.put(bne(T0, ZERO, 0));
+        self.put(sd(ZERO, T6, 0));
         let nothing = self.here();
         self.put(beq(ZERO, ZERO, 0));
         self.join(good);

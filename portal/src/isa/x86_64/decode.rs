@@ -89,6 +89,14 @@ pub enum Insn {
         reg: u8,
         by: u8,
     },
+    ShiftRight {
+        reg: u8,
+        by: u8,
+    },
+    Subtract {
+        from: u8,
+        what: Memory,
+    },
     /// Taken if equal (or not).
     Branch {
         equal: bool,
@@ -127,6 +135,7 @@ pub enum Insn {
     EmptyRegisters,
     Time,
     Return,
+    Undefined,
     Trap,
 }
 
@@ -242,7 +251,7 @@ pub fn decode(code: &[u8], at: usize) -> Option<(Insn, usize)> {
 fn one_byte(r: &mut Reader, byte: u8, rex: u8, thread: bool) -> Option<Insn> {
     let wide = rex & 8 != 0;
     let low = byte & 7 | (rex & 1) << 3;
-    if thread && !matches!(byte, 0x8b | 0x89 | 0x39) {
+    if thread && !matches!(byte, 0x8b | 0x89 | 0x39 | 0x81 | 0xc7) {
         return None;
     }
     Some(match byte {
@@ -267,7 +276,7 @@ fn one_byte(r: &mut Reader, byte: u8, rex: u8, thread: bool) -> Option<Insn> {
                 _ => return None,
             }
         }
-        0x8b | 0x89 | 0x39 | 0x85 | 0x31 | 0x09 | 0x8d => {
+        0x8b | 0x89 | 0x39 | 0x85 | 0x31 | 0x09 | 0x8d | 0x2b => {
             let o = r.operand(rex, thread, 0)?;
             match (byte, o.memory) {
                 (0x8b, Ok(from)) => Insn::Load { to: o.reg, from, wide },
@@ -277,12 +286,13 @@ fn one_byte(r: &mut Reader, byte: u8, rex: u8, thread: bool) -> Option<Insn> {
                 (0x85, Err(reg)) if wide && reg == o.reg => Insn::Test { reg },
                 (0x31, Err(reg)) if !wide && reg == o.reg => Insn::Zero { reg },
                 (0x09, Err(to)) if wide => Insn::OrRegister { to, from: o.reg },
+                (0x2b, Ok(what)) if wide => Insn::Subtract { from: o.reg, what },
                 (0x8d, Ok(of)) if wide => Insn::Address { to: o.reg, of },
                 _ => return None,
             }
         }
         0x81 | 0x83 => {
-            let o = r.operand(rex, false, if byte == 0x81 { 4 } else { 1 })?;
+            let o = r.operand(rex, thread, if byte == 0x81 { 4 } else { 1 })?;
             let value = if byte == 0x81 { r.i32()? } else { i32::from(r.byte()? as i8) };
             match (o.reg, o.memory) {
                 (7, Ok(at)) if !wide && byte == 0x81 => Insn::CompareConstant { at, value: value as u32 },
@@ -296,11 +306,12 @@ fn one_byte(r: &mut Reader, byte: u8, rex: u8, thread: bool) -> Option<Insn> {
             let by = r.byte()?;
             match (o.reg, o.memory) {
                 (4, Err(reg)) if wide => Insn::ShiftLeft { reg, by },
+                (5, Err(reg)) if wide => Insn::ShiftRight { reg, by },
                 _ => return None,
             }
         }
         0xc7 if !wide => {
-            let o = r.operand(rex, false, 4)?;
+            let o = r.operand(rex, thread, 4)?;
             let value = r.i32()? as u32;
             match (o.reg, o.memory) {
                 (0, Ok(to)) => Insn::StoreConstant { to, value },
@@ -328,6 +339,7 @@ fn two_bytes(r: &mut Reader, rex: u8) -> Option<Insn> {
             let distance = r.i32()?;
             Insn::Branch { equal: byte == 0x84, to: r.at as i64 + i64::from(distance) }
         }
+        0x0b if rex == 0 => Insn::Undefined,
         0x31 if rex == 0 => Insn::Time,
         0x77 if rex == 0 => Insn::EmptyRegisters,
         0x57 => {
@@ -395,6 +407,8 @@ impl fmt::Display for Insn {
             Insn::And { reg, value } => write!(f, "and {}, {value:#x}", name(reg)),
             Insn::OrRegister { to, from } => write!(f, "or {}, {}", name(to), name(from)),
             Insn::ShiftLeft { reg, by } => write!(f, "shl {}, {by}", name(reg)),
+            Insn::ShiftRight { reg, by } => write!(f, "shr {}, {by}", name(reg)),
+            Insn::Subtract { from, what } => write!(f, "sub {}, {what}", name(from)),
             Insn::Branch { equal, to } => write!(f, "{} {to:#x}", if equal { "je" } else { "jne" }),
             Insn::Jump { to } => write!(f, "jmp {to:#x}"),
             Insn::JumpMemory { at } => write!(f, "jmp {at}"),
@@ -410,6 +424,7 @@ impl fmt::Display for Insn {
             Insn::EmptyRegisters => f.write_str("emms"),
             Insn::Time => f.write_str("rdtsc"),
             Insn::Return => f.write_str("ret"),
+            Insn::Undefined => f.write_str("ud2"),
             Insn::Trap => f.write_str("int3"),
         }
     }

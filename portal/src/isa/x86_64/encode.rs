@@ -176,6 +176,28 @@ impl<const N: usize> Asm<'_, N> {
         self.put(&[0x39, 0x04 | (with & 7) << 3, 0x25]);
         self.put(&disp.to_le_bytes());
     }
+    /// `cmpl $imm, %fs:disp` and `movl $imm, %fs:disp`.
+    pub fn compare_fs32(&mut self, disp: i32, imm: u32) {
+        self.put(&[0x64, 0x81, 0x3c, 0x25]);
+        self.put(&disp.to_le_bytes());
+        self.put(&imm.to_le_bytes());
+    }
+    pub fn store_fs32(&mut self, disp: i32, imm: u32) {
+        self.put(&[0x64, 0xc7, 0x04, 0x25]);
+        self.put(&disp.to_le_bytes());
+        self.put(&imm.to_le_bytes());
+    }
+    /// `subq disp(base), from`.
+    pub fn subtract(&mut self, from: Reg, base: Reg, disp: i32) {
+        self.access(true, &[0x2b], from, base, disp);
+    }
+    pub fn shr(&mut self, reg: Reg, by: u8) {
+        self.rex(true, 0, reg);
+        self.put(&[0xc1, 0xe8 | reg & 7, by]);
+    }
+    pub fn ud2(&mut self) {
+        self.put(&[0x0f, 0x0b]);
+    }
     pub fn wrgsbase(&mut self, from: Reg) {
         self.put(&[0xf3]);
         self.rex(true, 0, from);

@@ -4,7 +4,7 @@
 //! The queue's head is read anew after each change; a descriptor that leads to an old head is not given back.
 
 use super::way::Test;
-use super::window::fact;
+use super::window::{WAITS, fact};
 use super::*;
 use crate::ir::Lent;
 use crate::spec::Window;
@@ -91,7 +91,7 @@ impl Verifier<'_> {
             Kind::Slot if self.returning && n / 2 == queue as i32 => {
                 let (w, lent) = self.window_of(n).ok_or(Reason::Window)?;
                 let empty = if lent.window == Window::Get && !s.knows(fact::of(w, fact::GOOD)) {
-                    fact::NOTHING
+                    fact::NOTHING | at(fact::CLEARED, 0)
                 } else {
                     all(lent, fact::CLEARED)
                 };
@@ -169,11 +169,13 @@ impl Verifier<'_> {
         let did = match (kind, imm) {
             _ if imm == 8 && lent.pages == 1 => None,
             (Kind::SlotEntry, 0 | 8) if !self.returning => {
-                let fits = taken() && self.tested(s, w) && shows(lent, imm, value, w);
+                let waits = get && imm == 0 && value == Value(Kind::Const, WAITS as i32);
+                let fits = taken() && (waits || self.tested(s, w) && shows(lent, imm, value, w));
                 fits.then_some(at(fact::SHOWN, imm))
             }
             (Kind::SlotEntry, 0 | 8) => {
-                let fits = value == ZERO && (!get || s.knows(fact::of(w, fact::GOOD)));
+                let nothing = imm == 0 && s.knows(fact::of(w, fact::NOTHING));
+                let fits = value == ZERO && (!get || nothing || s.knows(fact::of(w, fact::GOOD)));
                 fits.then_some(at(fact::CLEARED, imm))
             }
             // What is torn is in the slot before it is gone from here.
@@ -186,7 +188,7 @@ impl Verifier<'_> {
                 let fits = get && value == given && s.knows(fact::of(w, fact::GOOD));
                 fits.then_some(at(fact::MOVED, imm))
             }
-            (Kind::Slot, 24) if get => {
+            (Kind::Slot, 24) if lent.holds() => {
                 let fits = if self.returning { value == ZERO } else { value == base && taken() };
                 fits.then_some(fact::HELD)
             }
@@ -219,8 +221,8 @@ impl Verifier<'_> {
                 value => value == own(reg::A0 + usize::from(lent.from)),
             };
             let cleared = s.knows(fact::of(n, all(lent, fact::CLEARED)));
-            let empty = cleared || s.knows(fact::of(n, fact::NOTHING));
-            if empty && (if long { rs1 == 0 } else { rs1 != 0 && page }) {
+            let nothing = s.knows(fact::of(n, fact::NOTHING | at(fact::CLEARED, 0)));
+            if (cleared || nothing) && (if long { rs1 == 0 } else { rs1 != 0 && page }) {
                 did |= fact::of(n, fact::FLUSHED);
             }
         }
@@ -234,9 +236,9 @@ impl Verifier<'_> {
         for n in 0..self.windows.len() as i32 {
             let lent = self.windows[n as usize];
             let must = match lent.window {
-                Window::Get => fact::EMPTY | fact::HELD,
+                Window::Get => fact::EMPTY | fact::HELD | at(fact::SHOWN, 0),
                 Window::Tear => all(lent, fact::SHOWN | fact::CLEARED) | fact::FLUSHED,
-                _ => all(lent, fact::SHOWN),
+                _ => all(lent, fact::SHOWN) | if lent.holds() { fact::HELD } else { 0 },
             };
             taken[usize::from(lent.pages > 1)] += 1;
             by += if lent.window == Window::Tear { charge(lent) } else { 0 };
@@ -257,7 +259,9 @@ impl Verifier<'_> {
             let knows = |facts| s.knows(fact::of(n, facts));
             let back = fact::FLUSHED | fact::GIVEN;
             let closed = match lent.window {
-                Window::Open | Window::Tear => true,
+                Window::Tear => true,
+                Window::Open if !lent.stub => true,
+                Window::Open => knows(all(lent, fact::CLEARED) | fact::HELD | back),
                 Window::Write | Window::Read => knows(all(lent, fact::CLEARED) | back),
                 Window::Get => {
                     let good = knows(fact::GOOD);
@@ -266,7 +270,7 @@ impl Verifier<'_> {
                     let settled = if good {
                         knows(all(lent, fact::CLEARED | fact::MOVED) | back)
                     } else {
-                        knows(fact::NOTHING | back) || knows(fact::KEPT)
+                        knows(fact::NOTHING | at(fact::CLEARED, 0) | back) || knows(fact::KEPT)
                     };
                     settled && knows(fact::HELD)
                 }

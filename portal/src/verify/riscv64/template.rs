@@ -4,9 +4,9 @@ use super::way::Ways;
 use super::*;
 use crate::template::{BASE, CALLEE, CALLER, INOUT, SCRATCH, Template, refuses};
 
-impl Verifier<'_> {
+impl<'a> Verifier<'a> {
     /// The next template, if it begins here.
-    pub(super) fn begins(&self, word: u32, s: &State) -> Option<&'static Template> {
+    pub(super) fn begins(&self, word: u32, s: &State) -> Option<&'a Template> {
         let (from, template) = *self.templates.get(s.translated)?;
         let promised = s.get(INOUT) == own(reg::A0 + usize::from(from))
             && self.is(s.get(BASE), template.data)

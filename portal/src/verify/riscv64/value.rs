@@ -117,6 +117,13 @@ pub(super) enum Kind {
     Place,
     Given,
     GivenTwin,
+    /// Which side of the slots a goal is on, and what its entry is beside what it must be; what is in the slot but that it waits.
+    Sides,
+    Side,
+    OtherSide,
+    Occupied,
+    Unfit,
+    Rest,
     Bad,
     BadPointer,
     // Of a slot: descriptor, the next, the slot's address, the address of its entry; the queue's head.

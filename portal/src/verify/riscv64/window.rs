@@ -10,7 +10,7 @@ use super::way::Test;
 use super::*;
 use crate::ir::Lent;
 use crate::spec::Window;
-use pebble_abi::map::{PTE_BORROWED, PTE_MARKS, PTE_OPEN, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X};
+use pebble_abi::map::{PTE_BORROWED, PTE_MARKS, PTE_OPEN, PTE_R, PTE_U, PTE_V, PTE_W, PTE_WAITS, PTE_X};
 
 /// What is known, as bits of [`State::known`]: those of a window, shifted by [`fact::of`], and those of slots.
 pub(super) mod fact {
@@ -22,14 +22,14 @@ pub(super) mod fact {
     pub const LENDABLE: u64 = 1 << 3;
     /// The entry behind a buffer's last is empty.
     pub const END: u64 = 1 << 4;
-    /// The place that `g` gives to is empty.
+    /// The goal of `g` is empty, or a slot that waits.
     pub const EMPTY: u64 = 1 << 5;
     /// Shown in the slot: entry, twin.
     pub const SHOWN: u64 = 3 << 6;
     /// The caller's entry and twin are cleared; at the return, those in the slot.
     pub const CLEARED: u64 = 3 << 8;
     pub const FLUSHED: u64 = 1 << 10;
-    /// The descriptor says that a `g` call holds the slot; at the return, that none does.
+    /// The descriptor says that a call holds the slot; at the return, that none does.
     pub const HELD: u64 = 1 << 11;
     /// At the return: the slot's descriptor leads to the queue's head; it is the head.
     pub const LINKED: u64 = 1 << 12;
@@ -58,6 +58,9 @@ pub(super) mod fact {
     pub const BLAMED: u64 = 1 << 46;
 }
 
+/// What a slot holds for which a `g` call waits.
+pub(super) const WAITS: i64 = PTE_WAITS as i64;
+
 const fn is_long(lent: Lent) -> bool {
     lent.pages > 1
 }
@@ -70,8 +73,7 @@ const fn demands_own(lent: Lent) -> bool {
 /// The word shifted by the first must be the second: the region in which such a window lies.
 const fn region(lent: Lent) -> (i64, i64) {
     match (is_long(lent), lent.window) {
-        (true, Window::Get) => (25, 0x1c00_0000 >> 25),
-        (false, Window::Get) => (20, 0x1b10_0000 >> 20),
+        (false, Window::Get) => (21, 0x1b00_0000 >> 21),
         _ => (26, 0x1c00_0000 >> 26),
     }
 }
@@ -86,13 +88,19 @@ const fn rights(lent: Lent) -> (i64, i64) {
         (true, _) => (writes, writes),
         (false, Window::Read) => (reads | marks, reads | marks),
         (false, Window::Write) => (writes | marks, writes | marks),
+        // What is open to it, it may open to others.
+        (false, Window::Open) => (writes | PTE_BORROWED as i64, writes),
         (false, _) => (writes | marks, writes),
     }
 }
 
 /// Flags of the entry of the level above: none but V, and for what is lent on, whatever mark.
 const fn pointer_mask(lent: Lent) -> i64 {
-    if demands_own(lent) { 0x3ff } else { 0xff }
+    match (demands_own(lent), lent.window) {
+        (true, Window::Open) if is_long(lent) => 0x3ff & !(PTE_OPEN as i64),
+        (true, _) => 0x3ff,
+        _ => 0xff,
+    }
 }
 
 /// What is left of an entry before it is marked, and its mark.
@@ -132,6 +140,13 @@ impl Verifier<'_> {
         let next = match (kind, op, imm) {
             (Kind::Region, Alu::Add, _) if imm == -base => Kind::Beyond,
             (Kind::TableIndex, Alu::Sll, 3) => Kind::TableOffset,
+            (Kind::Region, Alu::Sll, 3) if region(lent).0 == 21 => Kind::TableOffset,
+            // Of a goal, or of the address of its entry, the bit that tells slots from places.
+            (Kind::Leaf, Alu::Srl, 9) if !long => Kind::Sides,
+            (Kind::TableWord, Alu::Srl, 5) if long => Kind::Sides,
+            (Kind::Sides, Alu::And, WAITS) => Kind::Side,
+            (Kind::Side, Alu::Add, _) if imm == -WAITS && !long => Kind::OtherSide,
+            (Kind::Given, Alu::And, _) if imm == !WAITS => Kind::Rest,
             (Kind::Page, Alu::And, 511) => Kind::LeafIndex,
             (Kind::LeafIndex, Alu::Sll, 3) => Kind::LeafOffset,
             (Kind::InPageHigh, Alu::Srl, 52) => Kind::InPage,
@@ -188,8 +203,16 @@ impl Verifier<'_> {
             }
             (Alu::Add, Kind::LeafOffset, Kind::Table) if n == m => Kind::Leaf,
             (Alu::Add, Kind::InPage, Kind::SlotAddress) if self.slot_of(n) == Some(m) => Kind::Address,
-            (Alu::Or, Kind::Low, Kind::Place) if n == m && !self.windows_long(n) => Kind::Bad,
-            (Alu::Or, Kind::FlagsTest, Kind::Place) if n == m => Kind::BadPointer,
+            (Alu::Add, Kind::Entry, Kind::OtherSide) | (Alu::Xor, Kind::Pointer, Kind::Side)
+                if n == m && self.gets(n) =>
+            {
+                Kind::Occupied
+            }
+            (Alu::Add, Kind::Place, Kind::OtherSide) | (Alu::Xor, Kind::Place, Kind::Side) if n == m => {
+                Kind::Unfit
+            }
+            (Alu::Or, Kind::Low, Kind::Unfit) if n == m && !self.windows_long(n) => Kind::Bad,
+            (Alu::Or, Kind::FlagsTest, Kind::Unfit) if n == m => Kind::BadPointer,
             (Alu::Or, Kind::Low, Kind::Behind) if n == m => Kind::Bad,
             _ => return UNKNOWN,
         };
@@ -202,6 +225,10 @@ impl Verifier<'_> {
             [a, b] => a.window == Window::Tear && b.window == Window::Tear && is_long(*a) == is_long(*b),
             _ => false,
         }
+    }
+
+    fn gets(&self, n: i32) -> bool {
+        self.window(n).is_some_and(|lent| lent.window == Window::Get)
     }
 
     pub(super) fn windows_long(&self, n: i32) -> bool {
@@ -270,7 +297,7 @@ impl Verifier<'_> {
                 (Kind::BadPointer, Cond::Ne) => splits(fact::POINTER, fact::BAD),
                 (Kind::Bad, Cond::Eq) => splits(fact::BAD, fact::GOOD),
                 (Kind::Low, Cond::Eq) if lent.pages == 512 => splits(fact::BAD, fact::GOOD),
-                (Kind::Given, Cond::Ne) if s.knows(fact::of(n, fact::BAD)) => {
+                (Kind::Rest, Cond::Ne) if s.knows(fact::of(n, fact::BAD)) => {
                     splits(fact::NOTHING, fact::KEPT)
                 }
                 _ => None,
@@ -288,7 +315,7 @@ impl Verifier<'_> {
             (Kind::Low, Cond::Ne) => refuses(fact::LENDABLE),
             (Kind::Apart, Cond::Eq) => Some(Test { known: fact::APART, refuses: true, ..Test::new(value) }),
             (Kind::Behind, Cond::Ne) => refuses(fact::END),
-            (Kind::Entry | Kind::Pointer, Cond::Ne) if get => refuses(fact::EMPTY),
+            (Kind::Occupied, Cond::Ne) if get => refuses(fact::EMPTY),
             _ => None,
         }
     }
@@ -310,6 +337,8 @@ fn part(lent: Lent, op: Alu, imm: i64) -> Kind {
         (Alu::Srl, 30) if shown_page && !own_page => Kind::Far,
         (Alu::Srl, 16) if own_page => Kind::AboveImage,
         (Alu::Srl, _) if imm == region(lent).0 && (own_page || !shown_page) => Kind::Region,
+        (Alu::Srl, 18) if !is_long(lent) && lent.window == Window::Get => Kind::Sides,
+        (Alu::Srl, 23) if is_long(lent) && lent.window == Window::Get => Kind::Sides,
         (Alu::Sll, 42) if is_long(lent) => Kind::Crooked,
         (Alu::Srl, 21) => Kind::TableIndex,
         (Alu::Srl, 12) if !is_long(lent) => Kind::Page,

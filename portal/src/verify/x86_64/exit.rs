@@ -2,7 +2,7 @@
 
 use super::{Checked, Checker, Mark, Path, RBP, RSP, Reason, Val, Where};
 use crate::isa::x86_64::decode::Memory;
-use crate::sfi::{ARGS, Door, PRESERVED, Way, record};
+use crate::sfi::{ARGS, Door, PRESERVED, REENTERED, TAKEN, Way, record};
 use crate::spec::{Stack, State as Kept};
 
 impl Checker<'_> {
@@ -27,9 +27,7 @@ impl Checker<'_> {
                 if path.regs[RSP] != Val::At(Where::Callee, -16) || !host || !caller(word(-16)) {
                     return Err(Reason::Frame);
                 }
-                let home = if callee == Mark::Fresh { Mark::CalleeHome } else { Mark::Linked };
-                let right = path.current == Some(home) || path.current == Some(Mark::CalleeHome);
-                if path.gs != Some(Way::In) || !right || path.stale || !path.alive {
+                if path.gs != Some(Way::In) || path.current != Some(Mark::Linked) || !path.alive {
                     return Err(Reason::SegmentBase);
                 }
                 self.published(path)?;
@@ -38,8 +36,14 @@ impl Checker<'_> {
                 if !matches!(path.regs[RSP], Val::At(Where::Process, at) if at % 16 == 0) {
                     return Err(Reason::StackPointer);
                 }
+                if !path.room {
+                    return Err(Reason::Room);
+                }
                 self.published(path)?;
             }
+        }
+        if path.inside != Some(if self.c.way == Way::Out { 0 } else { TAKEN }) {
+            return Err(Reason::Inside);
         }
         if self.c.way != Way::Out && path.regs[RBP] != Val::Field(callee, record::DATA) {
             return Err(Reason::DataStack);
@@ -101,8 +105,44 @@ impl Checker<'_> {
         Ok(())
     }
 
+    /// The stack that was taken is in the queue, what was lent is given back, and the frame is gone.
+    pub(super) fn returned(&self, path: &Path) -> bool {
+        let queued = |v: &((Mark, i32), Val)| v.0.1 == record::QUEUE && self.mark(v.1) == Some(Mark::Fresh);
+        let fresh = self.door.stack == Stack::New && self.c.way != Way::Out;
+        (!self.door.lends() || path.given_back)
+            && (!path.called || path.cleared)
+            && (path.called || path.lent == Some(false))
+            && (!fresh || path.fields.iter().any(queued))
+    }
+
+    /// A call that may not be made: nothing has happened but for the status.
+    fn refused(&self, path: &Path) -> Checked<()> {
+        let same = PRESERVED.into_iter().chain([RBP as u8]).all(|r| path.regs[r as usize] == Val::Initial(r));
+        let quiet = path.regs[RSP] == Val::At(Where::Caller, 0)
+            && path.words.is_empty()
+            && path.fields.is_empty()
+            && path.current.is_none();
+        let told = path.regs[0] == Val::Const(0) && path.regs[2] == Val::Const(REENTERED.into());
+        if same && quiet && told { Ok(()) } else { Err(Reason::Changed) }
+    }
+
+    /// A fault on the account of the domain that calls out: as if the portal had not begun.
+    pub(super) fn fault(&self, path: &Path) -> Checked<()> {
+        let quiet = path.regs[RSP] == Val::At(Where::Caller, 0)
+            && path.fields.is_empty()
+            && path.current.is_none()
+            && path.inside == Some(TAKEN);
+        if self.c.way == Way::Out && !path.called && quiet { Ok(()) } else { Err(Reason::Changed) }
+    }
+
     /// All that must hold where the caller goes on.
     pub(super) fn leave(&self, path: &Path) -> Checked<()> {
+        if self.c.way == Way::In && path.inside.is_none() {
+            return self.refused(path);
+        }
+        if path.inside != Some(if self.c.way == Way::In { 0 } else { TAKEN }) {
+            return Err(Reason::Inside);
+        }
         let (way, full) = (self.c.way, self.door.state == Kept::Full);
         let failed = path.lent == Some(false);
         if !path.called && !failed {
@@ -192,8 +232,12 @@ impl Checker<'_> {
             .chain(PRESERVED)
             .chain([RBP as u8])
             .all(|r| path.regs[r as usize] == Val::Initial(r));
-        let quiet =
-            path.regs[RSP] == Val::At(Where::Caller, 0) && path.fields.is_empty() && path.current.is_none();
+        // Across, the runtime makes the caller's home current again.
+        let current = path.current.is_none() || path.current == Some(Mark::Linked);
+        let quiet = path.regs[RSP] == Val::At(Where::Caller, 0)
+            && path.fields.is_empty()
+            && current
+            && path.inside == Some(TAKEN);
         if told && same && quiet && path.regs[10] == Val::Start { Ok(()) } else { Err(Reason::Changed) }
     }
 }

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pebble::abi::{link, map, sys};
 use pebble::portal::{call, call_wide, time};
 use pebble::process::Child;
-use pebble::{api, io, println};
+use pebble::{api, call_within, io, println};
 
 pebble::program!(main);
 
@@ -187,12 +187,44 @@ fn names() {
 /// What the clock tells of limits within each other.
 fn limits() {
     let [bound, unbound] = ["clock.bound", "clock.unbound"].map(|name| api::portal_open(name).unwrap_or(0));
-    let float = u64::from(cfg!(target_feature = "d"));
-    let first = call(bound, [100_000_000, float]);
+    let first = call(bound, [100_000_000]);
     println!("limits: {first:?} {:?} {:?}", call(unbound, [0]), call(unbound, [0]));
+    let (Ok(none), Ok(some)) = (api::sem_create(0), api::sem_create(9)) else { return };
+    let far = time() + (1 << 40);
+    // What ends, and whose fault that was.
+    let ended = [
+        call_within(10_000, none, [0; 5]),
+        call_within(0, none, [0; 5]),
+        call_within(10_000, sys::SYS_HRSLEEP, [far, 0, 0, 0, 0]),
+        call_within(u64::MAX, some, [0; 5]),
+        call_within(0, some, [0; 5]),
+        call_within(10_000, sys::SYS_SBRK, [0; 5]).map(|end| i64::from(end > 0)),
+    ];
+    println!("limited: {ended:x?}");
+    println!("closed {:?}", [bound, unbound].map(|index| api::portal_close(index, 1)));
+    println!("closed {:?}", [none, some].map(|index| api::portal_close(index, 2)));
+}
+
+/// As many portals as it gets.
+fn full() {
+    let (mut last, mut count) = (0, 0);
+    let refused = loop {
+        match api::portal_open("vm.stats") {
+            Ok(index) => (last, count) = (index, count + 1),
+            Err(error) => break error,
+        }
+    };
+    println!("{count} portals, the last at {last}, then {refused}");
+    println!("semaphore {:?}, file {:?}", api::sem_create(0), io::open("/bin"));
+    println!("closed {:?}, semaphore {:?}", api::portal_close(last, 1), api::sem_create(0));
+    println!("one more {:?} {:?}", api::portal_open("vm.stats"), api::portal_open("vm.stats"));
 }
 
 fn main() -> i64 {
+    if io::args().nth(1).is_some_and(|what| what == "full") {
+        full();
+        return 7;
+    }
     // The standard output's portals are opened by this.
     println!("probe {:?}", io::args().collect::<alloc::vec::Vec<_>>());
     table("born");

@@ -20,6 +20,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use pebble::abi::link::pack;
 use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
+use pebble::heap;
 use pebble::io::{self, File};
 use pebble::portal::time;
 use pebble::process::Child;
@@ -71,6 +72,7 @@ fn work_on(job: u64, rounds: u64) -> bool {
     let mut judge = Judge { console, failures: 0 };
     match job {
         Job::Load => load::load(&mut judge, rounds),
+        Job::Schedulers => load::schedulers(&mut judge, rounds),
         Job::Refused => load::refused(&mut judge, rounds),
         Job::Restart => restart::restart(&mut judge, rounds),
         Job::Policy => restart::policy(&mut judge),
@@ -118,37 +120,43 @@ fn pause(ticks: u64) {
     let _ = api::hrsleep(time() + ticks);
 }
 
-/// Free pages, domains, threads; portals, code bytes, semaphores, interfaces.
-type Resources = [u64; 7];
+/// Free pages, domains, threads; portals, code bytes, semaphores, interfaces; what servers have allocated and not freed.
+type Resources = [u64; 8];
 
 fn resources() -> Resources {
+    // First, since the first time it opens portals.
+    let live = heap::told().map(|(_, [live, ..])| live).sum();
     let words = |import: &pebble::link::Import| import.call_wide([]).map_or([0; 4], |(_, more)| more);
     let ([free, _, domains, threads], [portals, code, semaphores, interfaces]) = (words(&VM), words(&PM));
-    [free, domains, threads, portals, code, semaphores, interfaces]
+    [free, domains, threads, portals, code, semaphores, interfaces, live]
 }
 
-/// What may be more than before.
-#[derive(Clone, Copy)]
-enum Slack {
-    /// Heaps of servers grow by a few pages more when they have much to do at once; what is lost with every death would be more.
-    Heaps,
-    /// A thread that has waited all the time does so in the scheduler that was in charge when it began: that domain and the portal code on
-    /// the thread's stack stay until it is woken. How many such there are, before and after, is a matter of timing.
-    Schedulers,
+/// Pages by which heaps of servers may have grown: by a few when they have much to do at once. What is lost with every round would be more.
+const HEAPS: u64 = 8;
+
+/// A thread that waits goes on behind the code of the portal through which it began to, however often that has been compiled anew since: the
+/// largest such portal.
+const CODE: u64 = 512;
+
+fn same(before: Resources, after: Resources) -> bool {
+    let [free, _, threads, _, code, ..] = after;
+    before[1..4] == after[1..4]
+        && before[5..] == after[5..]
+        && before[0].saturating_sub(free) <= HEAPS
+        && code.abs_diff(before[4]) <= CODE * threads
 }
 
-impl Slack {
-    fn allows(self, before: Resources, after: Resources) -> bool {
-        let [free, domains, threads, portals, code, semaphores, interfaces] = after;
-        let extra = match self {
-            Slack::Heaps => return before[1..] == after[1..] && before[0].saturating_sub(free) <= 8,
-            Slack::Schedulers => 3,
-        };
-        let same = [threads, semaphores, interfaces] == [before[2], before[5], before[6]];
-        let near = |now: u64, then: u64, each: u64| now.abs_diff(then) <= extra * each;
-        let tables = near(free, before[0], 16) && near(domains, before[1], 1);
-        same && tables && near(portals, before[3], 24) && near(code, before[4], 4096)
+/// What there is when nobody is being buried any more.
+fn rest() -> Resources {
+    let mut seen = resources();
+    for _ in 0..50 {
+        pause(30 * MILLISECOND);
+        let before = core::mem::replace(&mut seen, resources());
+        if seen == before {
+            break;
+        }
     }
+    seen
 }
 
 pub struct Judge {
@@ -183,12 +191,18 @@ impl Judge {
                 Err(error) => self.check(false, || format!("client {n}: {}", errno::text(error))),
             }
         }
-        let ready = (0..2000).any(|_| {
-            pause(MILLISECOND);
-            TICKS.iter().all(|t| t.load(SeqCst) > 0)
-        });
-        self.check(ready, || "not every client calls".into());
+        self.let_call(1);
         children
+    }
+
+    /// Waits until each client has gone on for so many turns.
+    fn let_call(&mut self, turns: u64) {
+        let before: Vec<u64> = TICKS.iter().map(|t| t.load(SeqCst)).collect();
+        let all = (0..20_000).any(|_| {
+            pause(MILLISECOND / 10);
+            TICKS.iter().zip(&before).all(|(now, before)| now.load(SeqCst) >= before + turns)
+        });
+        self.check(all, || "not every client calls".into());
     }
 
     /// Stops them; what they report: calls, and marks or deaths.
@@ -209,10 +223,10 @@ impl Judge {
         told
     }
 
-    /// Nothing is lost, but what `slack` says; burials take a moment.
-    fn compare(&mut self, before: Resources, slack: Slack) {
+    /// Nothing is lost; burials take a moment.
+    fn compare(&mut self, before: Resources) {
         let settled = (0..200).any(|_| {
-            let same = slack.allows(before, resources());
+            let same = same(before, resources());
             if !same {
                 pause(5 * MILLISECOND);
             }

@@ -7,6 +7,7 @@ extern crate alloc;
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use pebble::abi::{errno, status};
 use pebble::api::{self, Errno};
 use pebble::io::{self, File};
@@ -38,12 +39,16 @@ const WAITED: u64 = 16;
 const WROTE: u64 = 32;
 const SLEPT: u64 = 64;
 const WORKED: u64 = 128;
+const PIPED: u64 = 256;
 
 struct Client {
     number: u64,
     console: File,
     own: usize,
     shared: usize,
+    /// The reading end of the pipe into which this program's second thread writes, and how much has come.
+    pipe: Option<File>,
+    piped: u64,
     adds: u64,
     last: u64,
     sum: Option<u64>,
@@ -62,6 +67,8 @@ fn main() -> i64 {
             console: io::open("/dev/console")?,
             own: api::sem_create(0)?,
             shared: api::sem_open("judge.sem")?,
+            pipe: None,
+            piped: 0,
             adds: 0,
             last: 0,
             sum: None,
@@ -76,7 +83,12 @@ fn main() -> i64 {
         client.run(Client::survive);
     } else {
         let _ = FORGET.call([]);
+        client.pipe = match pipe() {
+            Ok(end) => Some(end),
+            Err(_) => return 4,
+        };
         client.run(Client::work);
+        client.end_pipe();
     }
     let Client { number, adds, written, dead, failures, failed, .. } = client;
     let counted = if words.len() > 2 { dead } else { written };
@@ -121,6 +133,7 @@ impl Client {
             7 => self.read(),
             9 => self.write(),
             13 => self.sleep(),
+            15 => self.pipe(),
             _ => {}
         }
     }
@@ -171,6 +184,33 @@ impl Client {
         self.check(WROTE, good);
     }
 
+    /// More than a pipe holds: the writer waits in between, and often this reader does.
+    fn pipe(&mut self) {
+        let until = self.piped + 1000;
+        while self.piped < until && self.receive() {}
+        self.check(PIPED, self.piped >= until);
+    }
+
+    /// Each byte is the one after the last; false at the end, and where one is not.
+    fn receive(&mut self) -> bool {
+        let Some(end) = &self.pipe else { return false };
+        let mut bytes = [0; 32];
+        let most = 1 + self.piped as usize % 32;
+        let Ok(count @ 1..) = end.read(&mut bytes[..most]) else { return false };
+        let from = self.piped;
+        let good = (from..).zip(&bytes[..count]).all(|(n, byte)| *byte == nth(n));
+        self.piped += count as u64;
+        good
+    }
+
+    /// What was written comes, and then the end.
+    fn end_pipe(&mut self) {
+        ENOUGH.store(true, SeqCst);
+        while self.receive() {}
+        let sent = SENT.load(SeqCst);
+        self.check(PIPED, ENDED.load(SeqCst) && sent == self.piped && sent > 0);
+    }
+
     fn sleep(&mut self) {
         let until = time() + 100;
         let slept = api::hrsleep(until);
@@ -193,6 +233,51 @@ impl Client {
             }
         }
     }
+}
+
+/// Bytes that the second thread has written; that it is to stop; that it has, and without an error.
+static SENT: AtomicU64 = AtomicU64::new(0);
+static ENOUGH: AtomicBool = AtomicBool::new(false);
+static ENDED: AtomicBool = AtomicBool::new(false);
+static TOKEN: AtomicU64 = AtomicU64::new(0);
+
+/// The n-th byte in the pipe.
+fn nth(n: u64) -> u8 {
+    (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+fn end_of(token: u64, side: &str) -> Result<File, Errno> {
+    io::open(&alloc::format!("/pipe/{token:016x}/{side}"))
+}
+
+/// A pipe with a thread that writes; its reading end.
+fn pipe() -> Result<File, Errno> {
+    let create = api::portal_open("pipe.create")?;
+    let token = call(create, []).map_err(|_| errno::EIO)?;
+    if token < 0 {
+        return Err(-token);
+    }
+    api::portal_close(create, 1)?;
+    TOKEN.store(token as u64, SeqCst);
+    let end = end_of(token as u64, "r")?;
+    api::thread_create(writes, 0, 0)?;
+    Ok(end)
+}
+
+/// Pieces of all lengths, each whole.
+extern "C" fn writes(_: u64) {
+    let Ok(end) = end_of(TOKEN.load(SeqCst), "w") else { return };
+    let mut good = true;
+    while good && !ENOUGH.load(SeqCst) {
+        let from = SENT.load(SeqCst);
+        let bytes: [u8; 32] = core::array::from_fn(|n| nth(from + n as u64));
+        let count = 1 + (from / 7) as usize % 32;
+        // Before it is written: whoever reads the end has seen it.
+        SENT.store(from + count as u64, SeqCst);
+        good = end.write(&bytes[..count]).is_ok();
+    }
+    ENDED.store(good, SeqCst);
+    end.close();
 }
 
 fn call_import(import: &Import) -> Result<i64, Broken> {

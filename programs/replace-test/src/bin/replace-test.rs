@@ -25,6 +25,6 @@ fn main() -> i64 {
 }
 
 fn usage() -> i64 {
-    eprintln!("usage: replace-test load|refused|restart|policy ROUNDS");
+    eprintln!("usage: replace-test load|schedulers|refused|restart|policy ROUNDS");
     2
 }

@@ -31,11 +31,8 @@ fn take(index: usize) -> u64 {
 }
 
 fn count(index: usize, p: [u64; 5]) -> Answer {
-    let name = {
-        let mut portals = under::PORTALS.lock();
-        portals.count(index, 1);
-        String::from(portals.name(index))
-    };
+    let name = under::name(index);
+    under::PORTALS.lock().count(index, 1);
     under::pass(index, &name, p)
 }
 
@@ -45,8 +42,7 @@ fn main() -> i64 {
         return under::usage("count PROGRAM [ARGUMENT...]");
     }
     under::PORTALS.lock().set_elsewhere(take);
-    let result =
-        under::prepare(|| Ok(())).and_then(|(ready, ())| under::run(&ready, &arguments, entry, |_| ()));
+    let result = under::prepare(|| Ok(())).and_then(|()| under::run(&arguments, entry, |_| ()));
     if result.is_ok() {
         let table = {
             let mut portals = under::PORTALS.lock();

@@ -41,8 +41,7 @@ fn main() -> i64 {
     };
     WHICH.store(which, Relaxed);
     ERROR.store(error as u64, Relaxed);
-    let result =
-        under::prepare(|| Ok(())).and_then(|(ready, ())| under::run(&ready, &arguments[1..], entry, |_| ()));
+    let result = under::prepare(|| Ok(())).and_then(|()| under::run(&arguments[1..], entry, |_| ()));
     let made = CALLS.load(Relaxed);
     if result.is_ok() && made < which {
         under::say(&format!("faultinject: only {made} calls were made\n"));

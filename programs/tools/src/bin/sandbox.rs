@@ -62,6 +62,6 @@ fn main() -> i64 {
         REFUSED.prepare();
         Ok(())
     });
-    let result = prepared.and_then(|(ready, ())| under::run(&ready, &arguments[1..], entry, |_| ()));
+    let result = prepared.and_then(|()| under::run(&arguments[1..], entry, |_| ()));
     under::end("sandbox", result)
 }

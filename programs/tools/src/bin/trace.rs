@@ -15,6 +15,7 @@ use pebble::control::Answer;
 use pebble::sync::Lock;
 use pebble::{api, io, portal};
 use pebble_tools::timeline::{Event, Timeline};
+use pebble_tools::under::Failure;
 use pebble_tools::{calls, rules, under};
 
 pebble::program!(main);
@@ -47,6 +48,14 @@ fn trace(index: usize, p: [u64; 5]) -> Answer {
     if ends { under::pass(index, "", p) } else { answer }
 }
 
+/// The file for the timeline.
+fn make(path: &str) -> Result<io::File, Failure> {
+    io::create(path).map_err(|error| {
+        let what = errno::text(error);
+        Failure::new(format!("--json {path}: {what}; files can be made as /ram/NAME only"), error)
+    })
+}
+
 fn main() -> i64 {
     let mut arguments: Vec<String> = io::args().skip(1).collect();
     let mut path = None;
@@ -60,13 +69,13 @@ fn main() -> i64 {
     KEEP.store(path.is_some(), Relaxed);
     let prepared = under::prepare(|| {
         TIMELINE.prepare();
-        path.as_deref().map(io::create).transpose()
+        path.as_deref().map(make).transpose()
     });
-    let (ready, file) = match prepared {
-        Ok(prepared) => prepared,
-        Err(error) => return under::end("trace", Err(error)),
+    let file = match prepared {
+        Ok(file) => file,
+        Err(failure) => return under::end("trace", Err(failure)),
     };
-    let result = under::run(&ready, &arguments, entry, |child| DOMAIN.store(child, Relaxed));
+    let result = under::run(&arguments, entry, |child| DOMAIN.store(child, Relaxed));
     if let Some(file) = file {
         let timeline = TIMELINE.lock();
         let json = timeline.json(&arguments[0], DOMAIN.load(Relaxed));

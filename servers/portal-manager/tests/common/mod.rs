@@ -2,8 +2,9 @@
 
 #![allow(dead_code)]
 
+use pebble_abi::control::BEHALF;
 use pebble_abi::{errno, map, sys, thread};
-use pebble_boot::{BootInfo, CommonCode, Domain, Interface, Portal};
+use pebble_boot::{BootInfo, CommonCode, Domain, Grant, Interface, Portal};
 use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::{Goal, Machine, Manager};
 use std::collections::BTreeMap;
@@ -131,8 +132,13 @@ impl Machine for Fake {
         self.code_pages += 1;
         Ok(())
     }
-    fn grow_table(&mut self, _: u16, _: u32) -> Result<(), i64> {
-        self.ask()
+    fn grow_table(&mut self, asid: u16, page: u32) -> Result<(), i64> {
+        self.ask()?;
+        // Fresh: who had the number before had another table.
+        let page = page as usize;
+        self.tables
+            .retain(|(a, index), _| *a != asid || usize::from(*index) / map::TABLE_ENTRIES_PER_PAGE != page);
+        Ok(())
     }
     fn stack(&mut self, asid: u16) -> Result<u64, i64> {
         self.ask()?;
@@ -209,6 +215,7 @@ pub fn system() -> (Manager, Fake) {
         },
         portals: CLIENTS.iter().flat_map(|asid| BIRTH.map(|index| birth(*asid, index))).collect(),
         code_used: CODE_USED,
+        grants: vec![Grant { asid: SERVER, va: map::template_data_va(b'Z'), ..Grant::default() }],
         ..BootInfo::default()
     };
     let mut machine = Fake::new();
@@ -217,8 +224,26 @@ pub fn system() -> (Manager, Fake) {
     (manager, machine)
 }
 
+/// What each living domain holds is what has been counted.
+fn check_counts(manager: &Manager) {
+    let mut held = BTreeMap::<u16, usize>::new();
+    for (asid, domain) in manager.domains.iter().enumerate().filter(|(_, d)| d.alive && d.controller == 0) {
+        let system = usize::from(domain.behalf)..usize::from(domain.behalf) + BEHALF.len();
+        let own = |index: &usize| domain.behalf == 0 || !system.contains(index);
+        for slot in (sys::FIRST_FREE..domain.slots.len()).filter(own).map(|index| &domain.slots[index]) {
+            let owner = if slot.subject != 0 { slot.subject } else { asid as u16 };
+            *held.entry(owner).or_default() += usize::from(slot.goal != Goal::Free);
+        }
+    }
+    for (asid, domain) in manager.domains.iter().enumerate().filter(|(_, d)| d.alive) {
+        let held = held.get(&(asid as u16)).copied().unwrap_or(0);
+        assert_eq!(domain.held, held, "portals of {asid}, whose controller is {}", domain.controller);
+    }
+}
+
 /// Every table word leads where the slot says.
 pub fn check(manager: &Manager, machine: &Fake) {
+    check_counts(manager);
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for asid in 1..map::MAX_DOMAINS as u16 {
         for (index, slot) in manager.domains[asid as usize].slots.iter().enumerate().skip(sys::FIRST_FREE) {

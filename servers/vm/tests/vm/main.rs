@@ -1,8 +1,10 @@
 //! The VM manager over a fake machine.
 
 mod claim;
+mod forks;
 mod model;
 mod portals;
+mod ranges;
 mod scenes;
 mod windows;
 mod world;

@@ -93,13 +93,14 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
             }
         }
         65..74 => {
-            let letter = b"wrotgwrot"[usize::from(what) - 65];
+            let letter = b"wrotgwOoO"[usize::from(what) - 65];
             let place = map::WINDOWS_VA + (256 + a % 4) * PAGE;
-            let at = if letter == b'g' { place } else { w.page_of(d, a).unwrap_or(a) };
+            let goal = if b.is_multiple_of(2) { place } else { slot(a) };
+            let at = if letter == b'g' { goal } else { w.page_of(d, a).unwrap_or(a) };
             w.lend(d as u16, (4 + c % 5) as u16, letter, at, 1);
         }
         74..77 => {
-            let letter = b"wrotg"[(c % 5) as usize];
+            let letter = b"wrotgO"[(c % 6) as usize];
             let at = buffer(if a % 3 == 0 { a } else { 0 });
             w.lend(d as u16, (4 + b % 5) as u16, letter, at, 2 + b % 2);
         }

@@ -12,6 +12,7 @@ const LEAF: u64 = 14;
 pub const BORROWED: u64 = 1 << 8;
 pub const OPEN: u64 = 2 << 8;
 const MARKS: u64 = 3 << 8;
+const WAITS: u64 = 4;
 const PLACES: u64 = map::WINDOWS_VA + 256 * PAGE;
 
 /// A call with a window that has not returned.
@@ -25,6 +26,8 @@ pub struct Lent {
     /// Where the callee sees it.
     pub at: u64,
     goal: u64,
+    /// What the goal holds until it is filled.
+    empty: u64,
 }
 
 fn low(direct: u64) -> u64 {
@@ -77,7 +80,10 @@ impl World {
         let control = *self.control.get(&callee)?;
         let (word, above) = self.find(caller, va, long)?;
         let entry = self.get(word);
-        let own = entry & MARKS == 0 && above == 0 && !(map::STACKS_VA..map::USER_END).contains(&va);
+        // `O`: a stub's `o`. What is open to the caller, it may open to others.
+        let open = matches!(letter, b'o' | b'O');
+        let marks = if open { BORROWED } else { MARKS };
+        let own = entry & marks == 0 && above == 0 && !(map::STACKS_VA..map::USER_END).contains(&va);
         let lendable = entry & V != 0
             && entry & MARKS != MARKS
             && if long {
@@ -92,9 +98,14 @@ impl World {
             };
         let allowed = match letter {
             b'w' | b'r' => lendable,
-            b'o' | b't' => lendable && own && (long || va < map::BUFFERS_VA),
-            _ if long => entry == 0 && va < map::BUFFERS_VA + 8 * map::BUFFER_STRIDE,
-            _ => entry == 0 && (PLACES..PLACES + 64 * PAGE).contains(&va),
+            b'o' | b'O' | b't' => lendable && own && (long || va < map::BUFFERS_VA),
+            // Into a place, or into a slot of the caller's for which a call waits.
+            _ if long => entry == if va < map::BUFFERS_VA + 8 * map::BUFFER_STRIDE { 0 } else { WAITS },
+            _ => {
+                (map::WINDOWS_VA..map::BUFFERS_VA).contains(&va)
+                    && entry == if va < PLACES { WAITS } else { 0 }
+                    && va < PLACES + 64 * PAGE
+            }
         };
         if !allowed {
             return None;
@@ -112,6 +123,10 @@ impl World {
             b'r' if long => self.put(slot, self.get(word + 8) & !MARKS | BORROWED),
             b'r' => self.put(slot, plain & !(W | 128) | BORROWED),
             b'o' => self.put(slot, plain | OPEN),
+            b'O' => {
+                self.put(slot, plain | OPEN);
+                self.put(desc + 24, 1);
+            }
             b't' => {
                 self.put(slot, entry);
                 self.put(word, 0);
@@ -126,11 +141,14 @@ impl World {
                 self.moved(caller, count.wrapping_neg());
                 self.forget(caller, va, long);
             }
-            _ => self.put(desc + 24, 1),
+            _ => {
+                self.put(desc + 24, 1);
+                self.put(slot, WAITS);
+            }
         }
         let goal = if letter == b'g' { word } else { 0 };
-        let lent = Lent { caller, callee, letter, long, desc, at, goal };
-        if matches!(letter, b'w' | b'r' | b'g') {
+        let lent = Lent { caller, callee, letter, long, desc, at, goal, empty: entry };
+        if matches!(letter, b'w' | b'r' | b'g' | b'O') {
             self.calls.push(lent);
         }
         Some(lent)
@@ -142,10 +160,13 @@ impl World {
         let slot = low(self.get(lent.desc + 16));
         let entry = self.get(slot);
         let mut good = true;
-        if lent.letter == b'g' {
-            good = entry & V != 0 && entry & MARKS == 0 && self.get(lent.goal) == 0;
+        if lent.letter == b'O' {
             self.put(lent.desc + 24, 0);
-            if !good && entry != 0 {
+        }
+        if lent.letter == b'g' {
+            good = entry & V != 0 && entry & MARKS == 0 && self.get(lent.goal) == lent.empty;
+            self.put(lent.desc + 24, 0);
+            if !good && entry != 0 && entry != WAITS {
                 // The page stays with the callee, in a slot that does not go back.
                 return false;
             }

@@ -1,10 +1,10 @@
-//! Windows, buffers, ranges and forks, one promise at a time. The other side is the portal code of [`crate::portals`].
+//! Windows and buffers, one promise at a time. The other side is the portal code of [`crate::portals`].
 
 use crate::portals::{BORROWED, OPEN};
 use crate::world::*;
 use pebble_abi::errno;
 use pebble_abi::map::{self, PAGE};
-use pebble_vm::{Machine, Outcome};
+use pebble_vm::Machine;
 
 const IMAGE: u64 = map::IMAGE_VA;
 pub const HEAP: u64 = IMAGE + 2 * PAGE;
@@ -23,7 +23,7 @@ pub fn two(w: &mut World) -> (u16, u16) {
     (program(w), program(w))
 }
 
-fn pages(w: &World, asid: u16) -> u64 {
+pub fn pages(w: &World, asid: u16) -> u64 {
     w.vm.domain_info(asid.into()).unwrap().1[1]
 }
 
@@ -304,6 +304,37 @@ fn a_mapping_that_fails_half_way_leaves_nothing_behind() {
     w.check();
 }
 
+/// What a stub has opened to a controller is opened on, and ends when the stub's call does, not before.
+#[test]
+fn what_is_open_is_opened_on_and_a_stubs_ends_with_its_call() {
+    let mut w = World::new();
+    let (a, b) = two(&mut w);
+    let c = program(&mut w);
+    let page = pa(w.view(a)[&HEAP]);
+    let stub = w.lend(a, b, b'O', HEAP, 1).unwrap();
+    let open = w.lend(b, c, b'o', stub.at, 1).expect("opened on");
+    assert_eq!(pa(w.view(c)[&open.at]), page);
+    assert_eq!(w.lend(b, c, b't', stub.at, 1).map(|l| l.at), None, "it is not its own");
+    assert_eq!(w.vm.window_close(b.into(), stub.at), Err(errno::EPERM), "the call has the slot");
+    assert_eq!(w.vm.window_move(b.into(), HEAP, stub.at), Err(errno::EEXIST), "nothing is waited for");
+    w.check();
+    assert!(w.give_back(0));
+    assert!(!w.view(b).contains_key(&stub.at), "gone with the call");
+    assert_eq!(pa(w.view(c)[&open.at]), page, "open still");
+    w.vm.window_close(c.into(), open.at).unwrap();
+    w.check();
+    // What is lent for a call alone is never opened.
+    let lent = w.lend(a, b, b'w', HEAP, 1).unwrap();
+    assert_eq!(w.lend(b, c, b'o', lent.at, 1).map(|l| l.at), None);
+    // Its owner's death takes it from all.
+    assert!(w.give_back(0));
+    let stub = w.lend(a, b, b'O', HEAP, 1).unwrap();
+    let open = w.lend(b, c, b'o', stub.at, 1).unwrap();
+    w.vm.domain_kill(a.into()).unwrap();
+    w.check();
+    assert_ne!(pa(w.view(c)[&open.at]), page, "shows the sink");
+}
+
 #[test]
 fn a_g_call_moves_what_the_callee_puts_into_its_slot() {
     let mut w = World::new();
@@ -333,6 +364,39 @@ fn a_g_call_moves_what_the_callee_puts_into_its_slot() {
     w.vm.window_close(a.into(), place).unwrap();
     assert_eq!(w.vm.window_close(a.into(), place), Err(errno::EINVAL));
     assert_eq!(pages(&w, a), before_a);
+    w.check();
+}
+
+/// What a `g` call waits for in a slot may come by another, through as many hands as there are.
+#[test]
+fn a_slot_that_waits_is_a_goal() {
+    let mut w = World::new();
+    let (a, b) = two(&mut w);
+    let c = program(&mut w);
+    let place = w.vm.place(a.into(), 1).unwrap();
+    let outer = w.lend(a, b, b'g', place, 1).unwrap();
+    assert_eq!(w.lend(b, c, b'g', outer.at + PAGE, 1).map(|l| l.at), None, "nobody waits there");
+    let inner = w.lend(b, c, b'g', outer.at, 1).expect("waits");
+    let page = pa(w.view(c)[&HEAP]);
+    w.vm.window_move(c.into(), HEAP, inner.at).unwrap();
+    w.check();
+    let before = [a, b, c].map(|d| pages(&w, d));
+    assert!(w.give_back(1));
+    w.check();
+    assert_eq!(pa(w.view(b)[&outer.at]), page);
+    assert_eq!(w.lend(b, c, b'g', outer.at, 1).map(|l| l.at), None, "filled");
+    assert!(w.give_back(0));
+    w.check();
+    assert_eq!(pa(w.view(a)[&place]), page);
+    assert_eq!([a, b, c].map(|d| pages(&w, d)), [before[0] + 1, before[1], before[2] - 1]);
+    // The slot is nobody's goal once its call has returned: what comes late stays where it is.
+    w.vm.window_close(a.into(), place).unwrap();
+    w.lend(a, b, b'g', place, 1).unwrap();
+    let late = w.lend(b, c, b'g', outer.at, 1).unwrap();
+    assert!(!w.give_back(0), "nothing was given");
+    w.vm.window_move(c.into(), HEAP + PAGE, late.at).unwrap();
+    assert!(!w.give_back(0));
+    assert!(w.view(c).contains_key(&late.at) && !w.view(b).contains_key(&outer.at));
     w.check();
 }
 
@@ -393,190 +457,6 @@ fn the_dead_keep_slots_for_the_living_until_they_are_forgotten() {
 }
 
 #[test]
-fn handlers_answer_for_their_ranges_alone() {
-    let mut w = World::new();
-    let (a, b) = two(&mut w);
-    let c = program(&mut w);
-    let at = IMAGE + 100 * PAGE;
-    let who = u64::from(b) | 77 << 16;
-    assert_eq!(w.vm.range_set(a.into(), at + 1, 4, who), Err(errno::EINVAL));
-    assert_eq!(w.vm.range_set(a.into(), map::HEAP_END, 1, who), Err(errno::EINVAL));
-    assert_eq!(w.vm.range_set(a.into(), at, 4, u64::from(a) | 77 << 16), Err(errno::EINVAL), "itself");
-    assert_eq!(
-        w.vm.range_set(a.into(), at, 4, u64::from(b) | 3 << 16),
-        Err(errno::EINVAL),
-        "a system portal"
-    );
-    assert_eq!(w.vm.range_set(a.into(), at, 4, 99 | 77 << 16), Err(errno::ESRCH));
-    w.vm.range_set(a.into(), at, 4, who).unwrap();
-    assert_eq!(w.vm.range_set(a.into(), at + 3 * PAGE, 1, who), Err(errno::EEXIST));
-    w.vm.range_set(a.into(), at + 4 * PAGE, 1, u64::from(c) | 78 << 16).unwrap();
-    assert_eq!(w.vm.provide(b.into(), a.into(), at, HEAP, 6), Err(errno::EPERM), "nobody asks");
-
-    let Outcome::Ask(ask) = w.vm.fault(15, at + 2 * PAGE + 8, IMAGE, a.into(), 3, 0) else { panic!() };
-    assert_eq!((ask.index, ask.asid, ask.address, ask.cause), (77, a, at + 2 * PAGE + 8, 15));
-    assert_eq!(w.vm.range_set(a.into(), at, 0, 0), Err(errno::EAGAIN), "it is asked");
-    let target = at + 2 * PAGE;
-    for (who, whom, to, from, flags, error) in [
-        (c, a, target, HEAP, 6, errno::EPERM),
-        (b, c, target, HEAP, 6, errno::EPERM),
-        (b, a, at + 4 * PAGE, HEAP, 6, errno::EPERM),
-        (b, a, target + 8, HEAP, 6, errno::EINVAL),
-        (b, a, target, HEAP, 14, errno::EINVAL),
-        (b, a, target, HEAP + 8, 6, errno::EFAULT),
-        (b, a, target, IMAGE, 2, errno::EFAULT),
-    ] {
-        assert_eq!(w.vm.provide(who.into(), whom.into(), to, from, flags), Err(error), "{error} {to:#x}");
-    }
-    let [before_a, before_b] = [a, b].map(|d| pages(&w, d));
-    let page = pa(w.view(b)[&HEAP]);
-    w.vm.provide(b.into(), a.into(), target, HEAP, 6).unwrap();
-    assert_eq!(w.vm.provide(b.into(), a.into(), target, HEAP + PAGE, 6), Err(errno::EEXIST));
-    assert_eq!((pages(&w, a), pages(&w, b)), (before_a + 1, before_b - 1));
-    assert_eq!(pa(w.view(a)[&target]), page);
-    w.check();
-    assert_eq!(w.vm.answered(&ask, true, IMAGE, 3), Outcome::Settled);
-    assert_eq!(w.vm.fault(15, target, IMAGE, a.into(), 3, 0), Outcome::Settled, "it is there");
-    assert_eq!(
-        w.vm.provide(b.into(), a.into(), at, HEAP + PAGE, 6),
-        Err(errno::EPERM),
-        "it is not asked now"
-    );
-    assert_eq!(w.vm.range_set(a.into(), at, 0, 0), Ok(77));
-    assert_eq!(w.vm.range_set(a.into(), at, 0, 0), Err(errno::ENOENT));
-
-    // Not beyond its limit.
-    let small = w.vm.domain_create(0, 5 + 2 + 1, 12, 8).unwrap();
-    w.vm.range_set(small, at, 4, who).unwrap();
-    let Outcome::Ask(ask) = w.vm.fault(13, at, IMAGE, small, 3, 0) else { panic!() };
-    assert_eq!(w.vm.provide(b.into(), small, at, HEAP + PAGE, 6), Ok(0));
-    assert_eq!(w.vm.provide(b.into(), small, at + PAGE, HEAP + 2 * PAGE, 6), Err(errno::ENOMEM));
-    assert_eq!(w.vm.answered(&ask, true, IMAGE, 3), Outcome::Settled);
-    w.check();
-
-    // Read-only is not enough for a write.
-    let Outcome::Ask(ask) = w.vm.fault(15, at + 4 * PAGE, IMAGE + 2, a.into(), 9, 0) else { panic!() };
-    w.vm.provide(c.into(), a.into(), at + 4 * PAGE, HEAP, 2).unwrap();
-    assert_eq!(w.vm.answered(&ask, true, IMAGE + 2, 9), Outcome::Died);
-    let (asid, fault) = w.vm.fault_next().unwrap();
-    assert_eq!((asid, fault.cause, fault.value, fault.thread), (a, 15, at + 4 * PAGE, 9));
-    w.check();
-}
-
-#[test]
-fn few_handlers_are_asked_at_once_and_none_that_is_dead() {
-    let mut w = World::new();
-    let (a, b) = two(&mut w);
-    let at = IMAGE + 100 * PAGE;
-    for n in 0..8 {
-        w.vm.range_set(a.into(), at + n * PAGE, 1, u64::from(b) | 77 << 16).unwrap();
-    }
-    assert_eq!(w.vm.range_set(a.into(), at + 8 * PAGE, 1, u64::from(b) | 77 << 16), Err(errno::EAGAIN));
-    let ask = |w: &mut World, n: u64| w.vm.fault(13, at + n * PAGE, IMAGE, a.into(), 1, 0);
-    let Outcome::Ask(first) = ask(&mut w, 0) else { panic!() };
-    let Outcome::Ask(second) = ask(&mut w, 1) else { panic!() };
-    assert_eq!(ask(&mut w, 2), Outcome::Later);
-    w.vm.domain_kill(b.into()).unwrap();
-    w.check();
-    assert_eq!(w.vm.answered(&first, false, IMAGE, 1), Outcome::Died);
-    assert_eq!(w.vm.answered(&second, false, IMAGE, 1), Outcome::Settled, "dead already");
-    w.vm.domain_free(a.into()).unwrap();
-    let (c, d) = two(&mut w);
-    w.vm.range_set(c.into(), at, 1, u64::from(d) | 77 << 16).unwrap();
-    w.vm.domain_kill(d.into()).unwrap();
-    assert_eq!(w.vm.fault(13, at, IMAGE, c.into(), 1, 0), Outcome::Died, "nobody answers");
-    w.check();
-}
-
-#[test]
-fn a_fork_has_copies_at_the_same_addresses() {
-    let mut w = World::new();
-    let a = program(&mut w);
-    let start = w.vm.thread_create(a.into(), 12, IMAGE, 0, 0).unwrap();
-    let top = map::stack_top(a, 0);
-    let b = w.vm.domain_create(0, 400, 12, 8).unwrap();
-    for (va, value) in [(IMAGE, 11), (HEAP + 8, 22), (top - 16, 33)] {
-        let page = pa(w.view(a)[&(va & !(PAGE - 1))]);
-        w.vm.machine.write(page + va % PAGE, value);
-    }
-    let fork = |w: &mut World, parent: u64, child: u64, sp: u64| {
-        let mut from = 0;
-        loop {
-            match w.vm.fork(parent, child, sp, from) {
-                Ok(0) => return Ok(0),
-                Ok(next) => from = next,
-                Err(error) => return Err(error),
-            }
-        }
-    };
-    assert_eq!(w.vm.fork(a.into(), a.into(), top, 0), Err(errno::EINVAL));
-    assert_eq!(w.vm.fork(SERVER, b, top, 0), Err(errno::EPERM));
-    fork(&mut w, a.into(), b, top - 64).unwrap();
-    w.check();
-    let (parent, child) = (w.view(a), w.view(b as u16));
-    for (va, entry) in parent.range(map::STARTUP_VA..) {
-        let copy = child[va];
-        assert_eq!(copy & 0x3ff, entry & 0x3ff);
-        assert!((0..512).all(|n| {
-            let [one, two] = [*entry, copy].map(|e| w.vm.machine.read(pa(e) + n * 8));
-            one == two
-        }));
-    }
-    assert_eq!(w.vm.sbrk(b, 0), w.vm.sbrk(a.into(), 0));
-    assert_eq!(w.vm.thread_fork(b, IMAGE, top + 16, 5), Err(errno::EINVAL));
-    assert_eq!(w.vm.thread_fork(b, IMAGE, top - 8, 5), Err(errno::EINVAL));
-    let thread = w.vm.thread_fork(b, IMAGE + 4, top - 64, 5).unwrap();
-    assert_eq!((thread.home, thread.priority), (b as u16, 12));
-    assert_eq!(w.vm.thread_fork(b, IMAGE, top - 64, 5), Err(errno::EINVAL), "one");
-    w.check();
-    w.vm.thread_free(thread.tid.into()).unwrap();
-    w.check();
-    assert!(w.view(b as u16).contains_key(&(top - PAGE)), "further threads may use it");
-    let thread = w.vm.thread_fork(b, IMAGE + 4, top - 64, 5).unwrap();
-    // Its stack is its own, whoever shares with whom; and a stack overflow is one.
-    assert_eq!(w.vm.share_stacks(b, SERVER), Err(errno::EPERM));
-    w.vm.share_stacks(a.into(), b).unwrap();
-    w.check();
-    w.vm.domain_kill(a.into()).unwrap();
-    w.check();
-    assert!(w.view(b as u16).contains_key(&(top - PAGE)));
-    // A fork of the fork, which may have the number of the first.
-    w.vm.thread_free(start.tid.into()).unwrap();
-    w.vm.domain_free(a.into()).unwrap();
-    let c = w.vm.domain_create(0, 400, 12, 8).unwrap();
-    assert_eq!(c, u64::from(a));
-    fork(&mut w, b, c, top - 64).unwrap();
-    w.check();
-    w.vm.thread_fork(c, IMAGE, top - 64, 0).unwrap();
-    let stack = w.vm.stack(c, 2).unwrap();
-    assert_ne!(stack, top, "the copied stack is in use");
-    assert_eq!(w.vm.fault(15, map::stacks_of(c as u16) + 8, IMAGE, b, 1, 0), Outcome::Died);
-    assert_eq!(w.vm.fault_next().unwrap().1.cause, pebble_vm::STACK_OVERFLOW);
-    w.vm.thread_free(thread.tid.into()).unwrap();
-    w.vm.domain_free(b).unwrap();
-    w.check();
-}
-
-#[test]
-fn a_fork_that_cannot_be_leaves_a_domain_that_can_die() {
-    let mut w = World::new();
-    let a = program(&mut w);
-    w.vm.stack(a.into(), 2).unwrap();
-    let top = map::stack_top(a, 0);
-    let b = w.vm.domain_create(0, 8, 12, 8).unwrap();
-    assert_eq!(w.vm.fork(a.into(), b, top, 0), Err(errno::ENOMEM));
-    w.check();
-    w.vm.domain_kill(b).unwrap();
-    w.vm.domain_free(b).unwrap();
-    w.check();
-    let b = w.vm.domain_create(0, 400, 12, 8).unwrap();
-    assert_eq!(w.vm.fork(a.into(), b, map::stack_top(4, 0), 0), Err(errno::EPERM), "somebody else's stack");
-    let b = w.vm.domain_create(0, 400, 12, 8).unwrap();
-    assert_eq!(w.vm.fork(a.into(), b, HEAP, 0), Err(errno::EFAULT), "no stack");
-    w.check();
-}
-
-#[test]
 fn open_windows_are_closed_by_who_has_them() {
     let mut w = World::new();
     let (a, b) = two(&mut w);
@@ -590,25 +470,4 @@ fn open_windows_are_closed_by_who_has_them() {
     w.check();
     w.give_back(0);
     w.check();
-}
-
-#[test]
-fn what_is_foreign_is_neither_copied_nor_given_back() {
-    let mut w = World::new();
-    let a = program(&mut w);
-    w.vm.stack(a.into(), 2).unwrap();
-    w.vm.map_foreign(a.into(), map::BOOTINFO_VA, map::LOAD_PA, 1 << 16 | 2).unwrap();
-    w.vm.map_foreign(a.into(), map::DEVICE_VA, 0x1000_0000, 1 << 16 | 6).unwrap();
-    w.check();
-    let b = w.vm.domain_create(0, 400, 12, 8).unwrap();
-    assert_eq!(w.vm.fork(a.into(), b, map::stack_top(a, 0), 0), Ok(0));
-    let child = w.view(b as u16);
-    assert!(child.contains_key(&HEAP) && !child.contains_key(&map::BOOTINFO_VA));
-    w.check();
-    for asid in [u64::from(a), b] {
-        w.vm.domain_kill(asid).unwrap();
-        w.check();
-        w.vm.domain_free(asid).unwrap();
-        w.check();
-    }
 }

@@ -108,7 +108,12 @@ fn fixed_name(index: u64) -> &'static str {
     }
 }
 
-pub fn mem(_: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
+pub fn mem(_: &mut Shell, arguments: &[String], out: File) -> Result<i64, String> {
+    match arguments {
+        [] => {}
+        [live] if live == "--live" => return print(out, &format::heaps(pebble::heap::told())),
+        _ => return usage(),
+    }
     let ([free, all, domains, threads], [portals, code, semaphores, interfaces]) =
         servers::totals().map_err(reason)?;
     let (free, used, all) = (free * PAGE, (all - free.min(all)) * PAGE, all * PAGE);

@@ -1,0 +1,72 @@
+//! Files that are no programs, and programs that want what they cannot have.
+//!
+//! `hostile files [ROUNDS]` writes each of [`pebble_process::samples`] to `/ram`, tries to start it, and prints what the process server must
+//! have said of it on the console, as a line `wanted ...`. `hostile files-write` leaves those that are no programs there, as `/ram/broken0` and so on,
+//! for whoever wants to try them elsewhere; `hostile files-remove` removes them.
+
+use crate::judge::Judge;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use pebble::abi::errno;
+use pebble::abi::link::pack;
+use pebble::api::Errno;
+use pebble::io;
+use pebble::println;
+use pebble::process::{Child, Lazy};
+use pebble_process::samples::{broken, good, refused};
+
+static REMOVE: Lazy = Lazy::new("file.remove");
+
+pub fn all(judge: &mut Judge, rounds: u32) {
+    let files = broken().into_iter().map(|(file, problem)| {
+        let says = format!("not a program: {problem}");
+        (file, problem.errno(), says)
+    });
+    let files: Vec<_> = files.chain(refused()).collect();
+    judge.steadily(rounds, |judge| {
+        for (n, (file, error, says)) in files.iter().enumerate() {
+            let path = format!("/ram/file{n}");
+            let started = with_file(&path, file, || Child::load(&path).map(|child| child.0));
+            judge.check(&path, started == Err(*error), || format!("{started:?}, {says}"));
+            println!("wanted process: {path}: {says}");
+        }
+        // The one that all were made of starts, and ends with its first instruction, which is none.
+        let path = "/ram/good";
+        let ended = with_file(path, &good(), || Child::run(path, &[path]).and_then(|child| child.wait()));
+        judge.check(path, matches!(ended, Ok(129..137)), || format!("{ended:?}"));
+    });
+}
+
+fn with_file<R>(path: &str, bytes: &[u8], work: impl FnOnce() -> Result<R, Errno>) -> Result<R, Errno> {
+    write(path, bytes)?;
+    let result = work();
+    remove(path)?;
+    result
+}
+
+fn write(path: &str, bytes: &[u8]) -> Result<(), Errno> {
+    let file = io::create(path)?;
+    let written = file.write(bytes);
+    file.close();
+    written.map(|_| ())
+}
+
+fn remove(path: &str) -> Result<(), Errno> {
+    REMOVE.call(pack::<5>(path).ok_or(errno::ENAMETOOLONG)?).map(|_| ())
+}
+
+pub fn leave() -> i64 {
+    each(|path, bytes| write(path, bytes))
+}
+
+pub fn take_away() -> i64 {
+    each(|path, _| remove(path))
+}
+
+fn each(work: impl Fn(&str, &[u8]) -> Result<(), Errno>) -> i64 {
+    let path = |n: usize| -> String { format!("/ram/broken{n}") };
+    let failed = broken().iter().enumerate().filter(|(n, (file, _))| work(&path(*n), file).is_err()).count();
+    println!("{} files", broken().len());
+    i64::from(failed != 0)
+}

@@ -1,0 +1,117 @@
+//! What is known of a portal table's entries, by index.
+//!
+//! Problem: a table may have portals at its begin and, far behind, those of a controller's own; and a hundred domains may have such tables.
+//! Strategy: entries lie in chunks, and a chunk in which nothing ever was takes no memory.
+//!
+//! Invariants: what lies in a missing chunk is free, and a chunk whose last portal goes goes too; only [`Slots::at`] and writing by an index make one, and before that
+//! [`Slots::reserve`] sees to it that the heap has room to spare.
+
+use crate::arena::Run;
+use crate::manager::{Goal, Slot};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
+use pebble_abi::errno;
+
+const CHUNK: usize = 32;
+/// Bytes that must be left for what else a request takes: names, specifications, lists.
+const SPARE: usize = 64 << 10;
+
+static FREE: Slot =
+    Slot { goal: Goal::Free, run: Run { at: 0, len: 0 }, constant: 0, counter: None, subject: 0 };
+
+#[derive(Default)]
+pub struct Slots {
+    chunks: Vec<Option<Box<[Slot; CHUNK]>>>,
+    len: usize,
+}
+
+impl Slots {
+    /// Behind the last entry that was ever used.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn get(&self, index: usize) -> Option<&Slot> {
+        (index < self.len).then(|| &self[index])
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Slot> {
+        (0..self.len).map(|index| &self[index])
+    }
+
+    /// Room for entries up to `end`, and some to spare: -EAGAIN before the heap is at its end, for afterwards it is too late to say so.
+    pub fn reserve(&self, end: usize) -> Result<(), i64> {
+        let last = end.saturating_sub(1) / CHUNK;
+        if self.chunks.get(last).is_some_and(Option::is_some) {
+            return Ok(());
+        }
+        Vec::<u8>::new().try_reserve_exact(SPARE).map_err(|_| errno::EAGAIN)
+    }
+
+    pub fn at(&mut self, index: usize) -> &mut Slot {
+        self.len = self.len.max(index + 1);
+        let chunk = index / CHUNK;
+        if self.chunks.len() <= chunk {
+            self.chunks.resize_with(chunk + 1, || None);
+        }
+        &mut self.chunks[chunk].get_or_insert_with(|| Box::new([FREE; CHUNK]))[index % CHUNK]
+    }
+
+    /// What was there; free from now on. The last of a chunk takes it along.
+    pub fn take(&mut self, index: usize) -> Slot {
+        let Some(place) = self.chunks.get_mut(index / CHUNK) else { return FREE };
+        let Some(chunk) = place else { return FREE };
+        let taken = core::mem::take(&mut chunk[index % CHUNK]);
+        if chunk.iter().all(|slot| slot.goal == Goal::Free) {
+            *place = None;
+        }
+        taken
+    }
+}
+
+impl Index<usize> for Slots {
+    type Output = Slot;
+
+    fn index(&self, index: usize) -> &Slot {
+        match self.chunks.get(index / CHUNK) {
+            Some(Some(chunk)) => &chunk[index % CHUNK],
+            _ => &FREE,
+        }
+    }
+}
+
+impl IndexMut<usize> for Slots {
+    fn index_mut(&mut self, index: usize) -> &mut Slot {
+        self.at(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_far_apart_takes_little() {
+        let mut slots = Slots::default();
+        assert!(slots.is_empty() && slots.get(0).is_none());
+        slots.at(40).constant = 7;
+        slots[2560].constant = 8;
+        assert_eq!((slots.len(), slots.chunks.iter().flatten().count()), (2561, 2));
+        assert_eq!((slots[40].constant, slots[41].goal, slots[1000].goal), (7, Goal::Free, Goal::Free));
+        assert_eq!(slots.iter().map(|slot| slot.constant).sum::<u64>(), 15);
+        assert!(slots.get(2561).is_none());
+        slots[41].goal = Goal::Common;
+        slots[2560].goal = Goal::Common;
+        assert_eq!(slots.take(2560).constant, 8);
+        assert_eq!((slots.take(2560).constant, slots.take(9999).goal), (0, Goal::Free));
+        assert_eq!(
+            (slots.len(), slots[41].goal, slots.chunks.iter().flatten().count()),
+            (2561, Goal::Common, 1)
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! Program files for tests, here and on the machine: a good one, and one for each thing that can be wrong, with what must be said of it.
+//!
+//! All are made of the good one, by a few bytes that are changed or by a cut.
+
+use crate::PAGE_LIMIT;
+use crate::elf::Problem;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use pebble_abi::errno;
+use pebble_abi::link::{EXPORT_BYTES, EXPORT_ENTRY, EXPORTS, IMPORTS, MANIFEST, NAMELEN};
+use pebble_abi::map::{HEAP_END, IMAGE_VA, PAGE};
+
+pub const TEXT: u64 = IMAGE_VA;
+pub const DATA: u64 = IMAGE_VA + 2 * PAGE;
+/// Where things are in the file.
+pub const PHDRS: usize = 64;
+pub const TEXT_AT: usize = 0x200;
+pub const DATA_AT: usize = 0x300;
+const SYMBOLS_AT: usize = 0x400;
+const STRINGS_AT: usize = 0x500;
+pub const SHDRS: usize = 0x600;
+
+pub fn put(file: &mut [u8], at: usize, bytes: &[u8]) {
+    file[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+pub fn put64(file: &mut [u8], at: usize, values: &[u64]) {
+    for (n, value) in values.iter().enumerate() {
+        put(file, at + n * 8, &value.to_le_bytes());
+    }
+}
+
+/// `n`-th program header: type, flags, offset, address, bytes in the file and in memory.
+fn program(file: &mut [u8], n: usize, kind: u32, flags: u32, [offset, address, filesz, memsz]: [u64; 4]) {
+    let at = PHDRS + n * 56;
+    put(file, at, &kind.to_le_bytes());
+    put(file, at + 4, &flags.to_le_bytes());
+    put64(file, at + 8, &[offset, address, address, filesz, memsz, PAGE]);
+}
+
+/// `n`-th section header: name's offset, type, flags, address, offset, size, linked section, entry size.
+fn section(file: &mut [u8], n: usize, [name, kind, flags, address, offset, size, link, entry]: [u64; 8]) {
+    let at = SHDRS + n * 64;
+    put(file, at, &(name as u32).to_le_bytes());
+    put(file, at + 4, &(kind as u32).to_le_bytes());
+    put64(file, at + 8, &[flags, address, offset, size]);
+    put(file, at + 40, &(link as u32).to_le_bytes());
+    put64(file, at + 48, &[8, entry]);
+}
+
+fn names() -> String {
+    format!("\0.text\0{IMPORTS}\0{EXPORTS}\0.symtab\0.strtab\0main\0loop\0{MANIFEST}\0")
+}
+
+/// Where a name begins among the names.
+fn name(text: &str) -> u64 {
+    names().find(&format!("\0{text}\0")).map_or(0, |at| at as u64 + 1)
+}
+
+/// Text (256 bytes, the first instruction of which is none), an empty segment, data (64 bytes with one import record, 2 pages in memory).
+pub fn good() -> Vec<u8> {
+    let mut f = vec![0; SHDRS + 6 * 64];
+    put(&mut f, 0, b"\x7fELF\x02\x01\x01");
+    put(&mut f, 16, &[2, 0, 243, 0, 1, 0, 0, 0]);
+    put64(&mut f, 24, &[TEXT + 0x10, PHDRS as u64, SHDRS as u64]);
+    put(&mut f, 48, &[5, 0, 0, 0, 64, 0, 56, 0, 3, 0, 64, 0, 6, 0, 5, 0]);
+    program(&mut f, 0, 1, 5, [TEXT_AT as u64, TEXT, 256, 256]);
+    program(&mut f, 1, 1, 4, [0, IMAGE_VA + PAGE, 0, 0]);
+    program(&mut f, 2, 1, 6, [DATA_AT as u64, DATA, 64, 2 * PAGE]);
+    put(&mut f, DATA_AT + 16, b"clock.wall");
+    let names = names();
+    put(&mut f, STRINGS_AT, names.as_bytes());
+    let size = names.len() as u64;
+    section(&mut f, 1, [name(".text"), 1, 6, TEXT, TEXT_AT as u64, 256, 0, 0]);
+    section(&mut f, 2, [name(IMPORTS), 1, 3, DATA + 16, DATA_AT as u64 + 16, 32, 0, 0]);
+    section(&mut f, 3, [name(EXPORTS), 1, 2, DATA, DATA_AT as u64, 0, 0, 0]);
+    section(&mut f, 4, [name(".symtab"), 2, 0, 0, SYMBOLS_AT as u64, 72, 5, 24]);
+    section(&mut f, 5, [name(".strtab"), 3, 0, 0, STRINGS_AT as u64, size, 0, 0]);
+    for (n, (text, value, size)) in
+        [("main", TEXT + 0x10, 0x20u64), ("loop", TEXT + 0x40, 0)].into_iter().enumerate()
+    {
+        let at = SYMBOLS_AT + (n + 1) * 24;
+        put(&mut f, at, &(name(text) as u32).to_le_bytes());
+        put(&mut f, at + 4, &[0x12, 0, 1, 0]);
+        put64(&mut f, at + 8, &[value, size]);
+    }
+    f
+}
+
+/// An export record where the import was.
+pub fn server() -> Vec<u8> {
+    let mut f = good();
+    put64(&mut f, SHDRS + 2 * 64 + 32, &[0]);
+    put64(&mut f, SHDRS + 3 * 64 + 32, &[EXPORT_BYTES as u64]);
+    put(&mut f, DATA_AT, &[0; EXPORT_BYTES]);
+    put(&mut f, DATA_AT, b"shop.open");
+    put(&mut f, DATA_AT + NAMELEN, b"npaii>2");
+    put64(&mut f, DATA_AT + EXPORT_ENTRY, &[TEXT + 0x40, 7]);
+    f
+}
+
+/// With a manifest where the symbols were.
+fn with_manifest(text: &[u8]) -> Vec<u8> {
+    let mut f = good();
+    put(&mut f, SYMBOLS_AT, text);
+    section(&mut f, 4, [name(MANIFEST), 1, 0, 0, SYMBOLS_AT as u64, text.len() as u64, 0, 0]);
+    f
+}
+
+/// Word of a program header.
+const fn field(n: usize, word: usize) -> usize {
+    PHDRS + n * 56 + word * 8
+}
+
+/// Files that are no programs, and why not.
+pub fn broken() -> Vec<(Vec<u8>, Problem)> {
+    let file = |offset, what| Problem::File { offset, what };
+    let memory = |address, what| Problem::Memory { address, what };
+    let no_header = file(0, "no 64-bit ELF header");
+    let no_programs = file(32, "the program headers lie outside the file");
+    let no_sections = file(40, "the section headers lie outside the file");
+    let no_entry = |address| memory(address, "the entry lies in no executable segment");
+    let outside = |address| memory(address, "a segment outside the range of images");
+    let no_records = |address| memory(address, "no whole import or export records");
+    let beyond = |n| file(field(n, 0) as u64, "a segment that reaches beyond the file");
+    let changed: &[(usize, &[u8], Problem)] = &[
+        (0, b"\x7fELG", no_header),
+        (4, &[1], no_header),
+        (5, &[2], file(5, "not little-endian")),
+        (16, &[3], file(16, "not an executable with fixed addresses")),
+        (18, &[62], file(18, "not for RISC-V")),
+        (24, &[0; 8], no_entry(0)),
+        (24, &[0xff; 8], no_entry(u64::MAX)),
+        (24, &[0x11], no_entry(TEXT + 0x11)),
+        (24, &DATA.to_le_bytes(), no_entry(DATA)),
+        (24, &(TEXT + 0x100).to_le_bytes(), no_entry(TEXT + 0x100)),
+        (32, &[0xff; 8], no_programs),
+        (56, &[0xf0, 0xff], no_programs),
+        (40, &[0xff; 8], no_sections),
+        (48, &[7], file(48, "needs quad-precision floating point")),
+        (field(1, 0), &[3], file(PHDRS as u64 + 56, "needs a dynamic linker")),
+        (field(1, 0), &[2], file(PHDRS as u64 + 56, "needs a dynamic linker")),
+        (field(0, 0) + 4, &[7], memory(TEXT, "a segment that is writable and executable")),
+        (field(0, 2), &[8], memory(TEXT + 8, "a segment that does not begin with a page")),
+        (field(2, 2), &TEXT.to_le_bytes(), memory(TEXT, "two segments share a page")),
+        (field(2, 2), &HEAP_END.to_le_bytes(), outside(HEAP_END)),
+        (field(2, 2), &(IMAGE_VA - PAGE).to_le_bytes(), outside(IMAGE_VA - PAGE)),
+        (field(2, 2), &PAGE.wrapping_neg().to_le_bytes(), outside(PAGE.wrapping_neg())),
+        (field(2, 5), &[0xff; 8], outside(DATA)),
+        (field(2, 5), &DATA.wrapping_neg().to_le_bytes(), outside(DATA)),
+        (field(2, 5), &(PAGE * PAGE_LIMIT).to_le_bytes(), memory(DATA, "the program needs too many pages")),
+        (field(2, 4), &[0xff, 0xff], memory(DATA, "a segment with more bytes in the file than in memory")),
+        (field(2, 1), &[0xff; 8], beyond(2)),
+        (field(0, 1), &(SHDRS as u64 + 6 * 64).to_le_bytes(), beyond(0)),
+        (SHDRS + 3 * 64 + 32, &[64], no_records(DATA)),
+        // What stands there is the end of an import record.
+        (SHDRS + 3 * 64 + 32, &[56], memory(DATA, "an export's name is no text")),
+        (SHDRS + 2 * 64 + 32, &[33], no_records(DATA + 16)),
+        (SHDRS + 2 * 64 + 16, &[12], no_records(DATA + 12)),
+        (SHDRS + 2 * 64 + 33, &[0x80], memory(DATA + 16, "too many imports or exports")),
+        (
+            SHDRS + 2 * 64 + 16,
+            &(DATA + PAGE * 2 - 16).to_le_bytes(),
+            memory(DATA + PAGE * 2 - 16, "import or export records outside the segments"),
+        ),
+        (
+            SHDRS + 2 * 64 + 16,
+            &(DATA + 48).to_le_bytes(),
+            memory(DATA + 48, "import or export records without names"),
+        ),
+        (DATA_AT + 16, &[0xff], memory(DATA + 16, "an import's name is no text")),
+        (DATA_AT + 16, &[0], memory(DATA + 16, "an import's name is no text")),
+    ];
+    let changed = changed.iter().map(|(at, bytes, problem)| (good(), *at, *bytes, *problem));
+    let export = |what| memory(DATA, what);
+    let exports: &[(usize, &[u8], Problem)] = &[
+        (EXPORT_ENTRY, &DATA.to_le_bytes(), export("an export's entry lies in no executable segment")),
+        (EXPORT_ENTRY, &[0xff; 8], export("an export's entry lies in no executable segment")),
+        (NAMELEN, &[0xff; 8], export("an export's specification is no text")),
+        (0, &[0; 8], export("an export's name is no text")),
+    ];
+    let exports = exports.iter().map(|(at, bytes, problem)| (server(), DATA_AT + at, *bytes, *problem));
+    let mut files: Vec<_> = changed
+        .chain(exports)
+        .map(|(mut f, at, bytes, problem)| {
+            put(&mut f, at, bytes);
+            (f, problem)
+        })
+        .collect();
+    for (length, problem) in [
+        (0, no_header),
+        (63, no_header),
+        (100, no_programs),
+        (TEXT_AT + 10, beyond(0)),
+        (DATA_AT + 10, beyond(2)),
+        (SHDRS + 10, no_sections),
+    ] {
+        files.push((good()[..length].to_vec(), problem));
+    }
+    let mut far = with_manifest(b"pages = 5");
+    put64(&mut far, SHDRS + 4 * 64 + 24, &[u64::MAX - 4]);
+    files.push((far, file(u64::MAX - 4, "the manifest lies outside the file")));
+    files
+}
+
+/// Programs that want what they cannot have: the error, and what is said.
+pub fn refused() -> Vec<(Vec<u8>, i64, String)> {
+    let mut files = Vec::new();
+    for (text, says) in [
+        (&b"pages = 0"[..], "line 1: pages is a number from 1 to 4096"),
+        (b"\npages", "line 2: not of the form 'key = number'"),
+        (b"pages = 5\npages = 5", "line 2: pages is there twice"),
+        (b"cpu = 101", "line 1: cpu is a number from 1 to 100"),
+        (b"pages = 9\n\xff\xfe", "line 2: no text"),
+    ] {
+        files.push((with_manifest(text), errno::ENOEXEC, format!("manifest, {says}")));
+    }
+    for (import, error) in [("no.such.name", errno::ENOENT), ("vm.map", errno::EACCES)] {
+        let mut f = good();
+        put(&mut f, DATA_AT + 16, &[0; NAMELEN]);
+        put(&mut f, DATA_AT + 16, import.as_bytes());
+        files.push((f, error, format!("import {import}: {}", errno::text(error))));
+    }
+    for (at, bytes, export, error) in [
+        (0, "file.open", "file.open", errno::EEXIST),
+        (0, "file.evil", "file.evil", errno::EACCES),
+        (NAMELEN, "zz", "shop.open", errno::EINVAL),
+    ] {
+        let mut f = server();
+        put(&mut f, DATA_AT + at, bytes.as_bytes());
+        files.push((f, error, format!("export {export}: {}", errno::text(error))));
+    }
+    files
+}
