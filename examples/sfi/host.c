@@ -6,8 +6,11 @@
 /* What the last call of this thread died of. */
 static void tell(const char *what) {
     pbl_fault fault;
-    if (pbl_fault_take(&fault))
-        printf("%s: cause %u in %s at %s:%u\n", what, fault.cause, fault.function, strrchr(fault.file, '/') + 1, fault.line);
+    if (pbl_fault_take(&fault)) {
+        /* Without debug information (cc -g) the file is empty. */
+        const char *slash = strrchr(fault.file, '/');
+        printf("%s: cause %u in %s at %s:%u\n", what, fault.cause, fault.function, slash ? slash + 1 : fault.file, fault.line);
+    }
 }
 
 int main(int argc, char **argv) {

@@ -38,3 +38,10 @@ OPTIMIZE_GLOBS = internal/*.c malloc/*.c string/*.c
 MALLOC_DIR = mallocng
 EOF
 make -k -j"${JOBS:-2}" lib/libc.a lib/crt1.o install-headers install-libs SHARED_LIBS= >build.log 2>&1 || { tail -30 build.log; exit 1; }
+
+# The C++ runtime, if the system has the headers of libstdc++.
+if [ -e /usr/include/c++ ]; then
+    mkdir -p root; ln -s "$out" "root/$level"
+    PEBBLE_SFI_LIBC=$out/root "$tool" c++ -fpbl-level="$level" -O2 -c "$glue/cxx.cc" -o cxx.o
+    "$tool" ar rcs install/lib/libstdc++.a cxx.o
+fi

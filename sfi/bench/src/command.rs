@@ -69,6 +69,9 @@ struct Measure {
     /// How often every program is run on every side
     #[arg(long, value_name = "TIMES", default_value_t = 11)]
     repeat: u32,
+    /// Run fault domains with the segment elsewhere than at address zero, as all instances of a process but the first have it
+    #[arg(long)]
+    elsewhere: bool,
     /// Leave out the count of instructions
     #[arg(long)]
     no_count: bool,
@@ -192,10 +195,15 @@ fn measure_all(place: &Place, options: &Measure) -> Result<()> {
     let sides: Vec<Side> = side::ALL.into_iter().filter(wanted).collect();
     let mut missing = Vec::new();
     let wanted = Wanted::new(place, &options.only)?;
-    let subjects = match wanted.programs.is_empty() {
+    let mut subjects = match wanted.programs.is_empty() {
         true => Vec::new(),
         false => build_all(place, &wanted.programs, &sides, &mut missing)?,
     };
+    if options.elsewhere {
+        for subject in &mut subjects {
+            subject.sides = subject.sides.drain(..).map(Built::elsewhere).collect();
+        }
+    }
     let repeat = if subjects.is_empty() { 0 } else { options.repeat };
     let all = measure::measure(&subjects, repeat, |n| note(&format!("repetition {n} of {repeat}")))?;
     let mut results = Vec::new();

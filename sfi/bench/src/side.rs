@@ -43,6 +43,16 @@ pub struct Built {
     pub code: PathBuf,
 }
 
+impl Built {
+    /// A fault domain with its segment elsewhere than at address zero.
+    pub fn elsewhere(mut self) -> Built {
+        if self.side.confined() {
+            self.command.insert(self.command.len() - 1, "--elsewhere".into());
+        }
+        self
+    }
+}
+
 impl Side {
     pub fn name(self) -> &'static str {
         match self {

@@ -16,6 +16,8 @@ const SCRATCH: [u8; 9] = [11, 10, 9, 8, 7, 6, 1, 2, 0];
 pub const BASE: &str = "%gs:0x10000";
 /// The slot that holds the moving stack pointer, relative to `rbp` at entry.
 pub const SLOT: i64 = -8;
+/// The slot that holds a frame pointer at no known place: below the alignment's padding or the hole of a saved register.
+pub const FRAME_SLOT: i64 = -16;
 /// Low bits of a data stack region.
 const REGION: u32 = 0x7f_ffff;
 
@@ -101,12 +103,13 @@ impl Scope<'_> {
         Mem::based(x - 8 - self.delta(), RBP)
     }
 
-    /// `rsp` or the frame pointer as a base: where it points, if that is known.
-    fn frame_base(&self, num: u8, insn: &Insn) -> Result<Option<i64>, Kind> {
+    /// `rsp` or the frame pointer as a base: where it points, or the slot where that is to be found.
+    fn frame_base(&self, num: u8, insn: &Insn) -> Result<Result<i64, i64>, Kind> {
         match (num, self.state.sp, self.state.fp) {
-            (RSP, Place::At(o), _) => Ok(Some(o)),
-            (RSP, Place::Dynamic, _) => Ok(None),
-            (_, _, Frame::At(c)) => Ok(Some(c)),
+            (RSP, Place::At(o), _) => Ok(Ok(o)),
+            (RSP, Place::Dynamic, _) => Ok(Err(SLOT)),
+            (_, _, Frame::At(c)) => Ok(Ok(c)),
+            (_, _, Frame::Dynamic) => Ok(Err(FRAME_SLOT)),
             _ => Err(Kind::StackRegister(insn.to_string())),
         }
     }
@@ -116,7 +119,9 @@ impl Scope<'_> {
         let mut m = m.clone();
         match m.segment.as_deref() {
             Some("%fs") => return self.thread_local(&m, insn).map(|m| (m, Region::Done)),
-            Some("%gs") => return Err(Kind::Forbidden(insn.to_string())),
+            Some("%gs") => {
+                return Err(Kind::Forbidden(insn.to_string(), "gs is the runtime's; use plain addresses"));
+            }
             _ => m.segment = None,
         }
         if m.index_gpr() == Some(RBP) && m.scale == 1 {
@@ -131,15 +136,15 @@ impl Scope<'_> {
         let Some(base @ (RSP | RBP)) = m.base_gpr() else { return Ok((m, Region::Pointer)) };
         let Some(d) = m.number() else { return Err(Kind::StackRegister(insn.to_string())) };
         match self.frame_base(base, insn)? {
-            Some(o) => {
+            Ok(o) => {
                 let frame = self.frame_mem(o + d);
                 m.disp = frame.disp;
                 m.base = frame.base;
                 Ok((m.clone(), if m.index.is_none() { Region::Frame } else { Region::Pointer }))
             }
-            None => {
+            Err(slot) => {
                 let r = self.scratch_beside(insn);
-                self.line(format!("movq\t{SLOT}(%rbp), {}", operand::r64(r)));
+                self.line(format!("movq\t{slot}(%rbp), {}", operand::r64(r)));
                 m.base = Some(AddrReg::Gpr(Gpr { num: r, width: Width::B64 }));
                 Ok((m, Region::Pointer))
             }

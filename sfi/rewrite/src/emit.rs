@@ -13,7 +13,7 @@ use crate::isa;
 use crate::operand::{self, Operand};
 use crate::parse::{Body, Insn, Program};
 use crate::records::{self, LabelFacts};
-use crate::stack::{Action, Layout, State};
+use crate::stack::{Action, Layout, Place, State};
 use crate::symbols;
 use crate::tables::{Jump, Tables};
 use crate::{Level, Options};
@@ -99,7 +99,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn error(&self, i: usize, kind: Kind) -> Error {
-        Error { file: self.file.into(), line: self.program.items[i].line, kind }
+        Error::new(self.file, self.program.items[i].line, kind)
     }
 
     fn push(&mut self, text: impl AsRef<str>) {
@@ -134,6 +134,9 @@ impl<'a> Emitter<'a> {
                     let name =
                         if self.flow.functions.contains(name) { symbols::code(name) } else { name.clone() };
                     self.push(format!("{name}:"));
+                }
+                Body::Directive(d) if symbols::is_data(d) && self.program.sections[item.section].exec => {
+                    return Err(self.error(i, Kind::Data(d.clone())));
                 }
                 Body::Directive(d) => self.directive(i, d),
                 Body::Insn(insn) => {
@@ -268,8 +271,8 @@ impl<'a> Emitter<'a> {
     }
 
     fn insn(&self, i: usize, insn: &Insn, state: &State) -> Result<Vec<String>, Kind> {
-        if isa::forbidden(insn) {
-            return Err(Kind::Forbidden(insn.to_string()));
+        if let Some(hint) = isa::forbidden(insn) {
+            return Err(Kind::Forbidden(insn.to_string(), hint));
         }
         let function = &self.layout.functions[self.layout.owner[i]];
         let e = isa::effects(insn);
@@ -308,6 +311,12 @@ impl<'a> Emitter<'a> {
                 return Ok(scope.lines);
             }
             "ret" => {
+                // Where it returns to is on a stack of its own: no other place can be pushed or pointed to.
+                let back = state.sp == Place::At(0) || state.sp == Place::Dynamic && function.realigned;
+                if !back || !insn.args.is_empty() {
+                    let hint = "rsp is not where it was at the function's entry; a return address cannot be pushed or set: jump or call instead";
+                    return Err(Kind::Unsupported { what: insn.to_string(), hint });
+                }
                 self.cross(i, &mut scope);
                 scope.line("retq");
                 return Ok(scope.lines);

@@ -5,8 +5,10 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     Syntax(String),
-    /// An instruction that no fault domain may contain.
-    Forbidden(String),
+    /// An instruction that no fault domain may contain, and what to do about it.
+    Forbidden(String, &'static str),
+    /// Bytes among the code.
+    Data(String),
     /// An instruction or pattern the rewriter has no translation for.
     Unsupported {
         what: String,
@@ -26,17 +28,43 @@ pub enum Kind {
 pub struct Error {
     pub file: String,
     pub line: usize,
+    /// File and line of the source, if the assembly tells.
+    pub source: Option<(String, usize)>,
     pub kind: Kind,
+}
+
+impl Error {
+    pub fn new(file: &str, line: usize, kind: Kind) -> Error {
+        Error { file: file.into(), line, source: None, kind }
+    }
+
+    /// Looks for the source's line in the assembly: the last `.loc` before it, and the `.file` that it names.
+    pub(crate) fn with_source(mut self, text: &str) -> Error {
+        let before = || text.lines().take(self.line).map(str::trim);
+        let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();
+        let loc = before().filter(|line| line.starts_with(".loc")).last().map(words);
+        let Some([_, number, line, ..]) = loc.as_deref() else { return self };
+        let named = |line: &&str| line.starts_with(".file") && words(line).get(1) == Some(number);
+        // Directory and name, or the name alone.
+        let name = text.lines().map(str::trim).find(named).and_then(|line| line.split('"').nth_back(1));
+        self.source = name.map(Into::into).zip(line.parse().ok());
+        self
+    }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: ", self.file, self.line)?;
+        match &self.source {
+            Some((file, line)) => write!(f, "{file}:{line}: (line {} of {}) ", self.line, self.file)?,
+            None => write!(f, "{}:{}: ", self.file, self.line)?,
+        }
         match &self.kind {
             Kind::Syntax(t) => write!(f, "cannot read `{t}`; is this AT&T assembly?"),
-            Kind::Forbidden(t) => {
-                write!(f, "`{t}` is not allowed in a fault domain; call an import of the runtime instead")
-            }
+            Kind::Forbidden(t, hint) => write!(f, "`{t}` is not allowed in a fault domain; {hint}"),
+            Kind::Data(t) => write!(
+                f,
+                "`{t}` puts bytes among the code, which nobody could confine; write the instruction itself, or place data in .rodata"
+            ),
             Kind::Unsupported { what, hint } => write!(f, "no confined form of `{what}`; {hint}"),
             Kind::StackConflict(t) => {
                 write!(

@@ -382,42 +382,45 @@ pub fn ends_block(insn: &Insn) -> bool {
 }
 
 /// Instructions that no module may contain.
-pub fn forbidden(insn: &Insn) -> bool {
-    matches!(
-        insn.op.as_str(),
-        "syscall"
-            | "sysenter"
-            | "int"
-            | "sysret"
-            | "iret"
-            | "iretq"
-            | "wrgsbase"
-            | "wrfsbase"
-            | "rdgsbase"
-            | "rdfsbase"
-            | "wrmsr"
-            | "rdmsr"
-            | "std"
-            | "popf"
-            | "popfq"
-            | "pushf"
-            | "pushfq"
-            | "in"
-            | "out"
-            | "cli"
-            | "sti"
-            | "enter"
-            | "lcall"
-            | "ljmp"
-            | "lret"
-            | "swapgs"
-            | "wrpkru"
-            | "xrstor"
-            | "into"
-            | "xlat"
-            | "xlatb"
-            | "maskmovdqu"
-            | "maskmovq"
-            | "vmaskmovdqu"
-    )
+pub fn forbidden(insn: &Insn) -> Option<&'static str> {
+    const CALLS: &str = "call an import of the runtime instead; the C library does so for system calls";
+    const WIDE: &str =
+        "only AVX2 and less is: compile with -mno-avx512f, or with -march=x86-64-v3 instead of -march=native";
+    Some(match insn.op.as_str() {
+        "syscall" | "sysenter" | "int" | "sysret" | "iret" | "iretq" | "into" => CALLS,
+        "wrgsbase" | "wrfsbase" | "rdgsbase" | "rdfsbase" | "swapgs" => {
+            "the segment registers are the runtime's; for thread-local variables use _Thread_local"
+        }
+        "wrmsr" | "rdmsr" | "in" | "out" | "cli" | "sti" => {
+            "no process may use it; let the host do it behind an import"
+        }
+        "std" | "popf" | "popfq" | "pushf" | "pushfq" => {
+            "the direction flag must stay clear; count down in a loop, and use conditional instructions for other flags"
+        }
+        "wrpkru" | "rdpkru" | "xrstor" | "xrstors" | "xsave" | "xsavec" | "fxrstor" | "fxsave" => {
+            "state that the runtime relies on; save what you need by single instructions"
+        }
+        "enter" | "lcall" | "ljmp" | "lret" => "use the plain forms of call, jmp and ret",
+        "xlat" | "xlatb" | "maskmovdqu" | "maskmovq" | "vmaskmovdqu" => {
+            "its address is implicit; use a load or store with an operand"
+        }
+        "xbegin" | "xend" | "xabort" | "xtest" => "transactions are not; use atomics or a lock",
+        _ if insn.args.iter().any(|a| matches!(a.to_string().as_str(), "%fs" | "%gs")) => {
+            "the segment registers are the runtime's; for thread-local variables use _Thread_local"
+        }
+        _ if wide(insn) => WIDE,
+        _ => return None,
+    })
+}
+
+/// AVX-512: its registers, masks, roundings.
+fn wide(insn: &Insn) -> bool {
+    let text = insn.to_string();
+    let upper = |name: &str| {
+        text.match_indices(name).any(|(at, _)| {
+            let digits: String = text[at + name.len()..].chars().take_while(char::is_ascii_digit).collect();
+            digits.parse::<u32>().is_ok_and(|n| n > 15)
+        })
+    };
+    text.contains("%zmm") || text.contains('{') || text.contains("%k") || upper("%xmm") || upper("%ymm")
 }

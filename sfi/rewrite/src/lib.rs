@@ -47,16 +47,22 @@ pub struct Options {
     pub stack: bool,
     /// Small constant changes of the stack pointer are not checked.
     pub elide: bool,
+    /// The compiler's own mask of a table's index serves as the sandbox's.
+    pub mask: bool,
 }
 
 impl Options {
     pub fn new(level: Level) -> Options {
-        Options { level, base: true, merge: true, guard: true, stack: true, elide: true }
+        Options { level, base: true, merge: true, guard: true, stack: true, elide: true, mask: true }
     }
 }
 
 /// Assembly in, confined assembly out. `file` is for messages.
 pub fn rewrite(text: &str, file: &str, options: &Options) -> Result<String, Error> {
+    confined(text, file, options).map_err(|error| error.with_source(text))
+}
+
+fn confined(text: &str, file: &str, options: &Options) -> Result<String, Error> {
     let program = parse::parse(text, file)?;
     let flow = flow::Flow::build(&program);
     let tables = tables::find(&program, &flow);

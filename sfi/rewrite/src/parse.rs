@@ -232,11 +232,8 @@ pub fn parse(text: &str, file: &str) -> Result<Program, Error> {
                 };
                 Body::Directive(text)
             } else {
-                let mut insn = parse_insn(rest).ok_or_else(|| Error {
-                    file: file.into(),
-                    line: line_no,
-                    kind: Kind::Syntax(rest.into()),
-                })?;
+                let mut insn =
+                    parse_insn(rest).ok_or_else(|| Error::new(file, line_no, Kind::Syntax(rest.into())))?;
                 resolve_numeric(&mut insn, &numeric);
                 // `rep; movsb`: compilers print a prefix as a statement of its own.
                 if let Some(Item { body: Body::Insn(prefix), .. }) = items.last()

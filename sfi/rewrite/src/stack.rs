@@ -28,6 +28,8 @@ pub enum Frame {
     Entry,
     /// `rbp` is a frame pointer.
     At(i64),
+    /// It was set up when the place was dynamic (gcc, for alloca beside over-aligned locals), and is in a slot of its own.
+    Dynamic,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +86,8 @@ pub enum Action {
 #[derive(Debug, Default, Clone)]
 pub struct Function {
     pub dynamic: bool,
+    /// It has had a frame pointer at no known place, and so comes back to where it began by way of a register.
+    pub realigned: bool,
     pub has_call: bool,
     pub has_data: bool,
     pub lowest: i64,
@@ -152,7 +156,10 @@ fn step(insn: &Insn, s: &State) -> Result<(State, Action), Kind> {
     let last = insn.args.last();
     match (stem, insn.args.as_slice()) {
         ("push", [Operand::Gpr(g)]) => {
-            let Place::At(o) = s.sp else { return Ok((t, Action::Push)) };
+            let Place::At(o) = s.sp else {
+                let mistaken = g.num == RBP && s.fp != Frame::Entry;
+                return if mistaken { Err(misuse()) } else { Ok((t, Action::Push)) };
+            };
             t.sp = Place::At(o - 8);
             if g.num == RBP {
                 if s.fp == Frame::Entry && s.bare() && s.fp_saved.is_none() {
@@ -179,7 +186,12 @@ fn step(insn: &Insn, s: &State) -> Result<(State, Action), Kind> {
             return Ok((t, Action::Push));
         }
         ("pop", [Operand::Gpr(g)]) => {
-            let Place::At(o) = s.sp else { return Ok((t, Action::Pop)) };
+            let Place::At(o) = s.sp else {
+                if g.num == RBP && std::mem::replace(&mut t.fp, Frame::Entry) != Frame::Dynamic {
+                    return Err(misuse());
+                }
+                return Ok((t, Action::Pop));
+            };
             let new = Place::At(o + 8);
             if g.num == RBP {
                 if s.fp_saved == Some(o) {
@@ -204,18 +216,29 @@ fn step(insn: &Insn, s: &State) -> Result<(State, Action), Kind> {
             return Ok((t, Action::Pop));
         }
         ("leave", []) => {
+            t.fp = Frame::Entry;
+            if s.fp == Frame::Dynamic {
+                t.sp = Place::Dynamic;
+                return Ok((t, Action::MoveDynamic));
+            }
             let Frame::At(c) = s.fp else { return Err(misuse()) };
             to_sp(&mut t, Place::At(c + 8));
-            t.fp = Frame::Entry;
             t.fp_saved = None;
             return Ok((t, Action::Move));
         }
         ("mov", [Operand::Gpr(a), Operand::Gpr(b)]) if a.num == RSP && b.num == RBP => {
-            let Place::At(o) = s.sp else { return Err(misuse()) };
+            let Place::At(o) = s.sp else {
+                t.fp = Frame::Dynamic;
+                return Ok((t, Action::MoveDynamic));
+            };
             t.fp = Frame::At(o);
             return Ok((t, Action::Virtual));
         }
         ("mov", [Operand::Gpr(a), Operand::Gpr(b)]) if a.num == RBP && b.num == RSP => {
+            if s.fp == Frame::Dynamic {
+                t.sp = Place::Dynamic;
+                return Ok((t, Action::MoveDynamic));
+            }
             let Frame::At(c) = s.fp else { return Err(misuse()) };
             to_sp(&mut t, Place::At(c));
             return Ok((t, Action::Move));
@@ -339,13 +362,12 @@ fn attempt(
         let mut work = vec![first];
         while let Some(i) = work.pop() {
             let Body::Insn(insn) = &program.items[i].body else { continue };
-            let at = |kind: Kind| Error { file: file.into(), line: program.items[i].line, kind };
+            let at = |kind: Kind| Error::new(file, program.items[i].line, kind);
             let state = layout.states[i].clone().expect("queued with a state");
             let (after, action) = step(insn, &state).map_err(at)?;
             let f = &mut layout.functions[id];
-            if after.sp == Place::Dynamic {
-                f.dynamic = true;
-            }
+            f.dynamic |= after.sp == Place::Dynamic;
+            f.realigned |= after.fp == Frame::Dynamic;
             if let Place::At(o) = after.sp {
                 f.lowest = f.lowest.min(o);
             }
@@ -397,11 +419,11 @@ fn attempt(
                                     at = came_from[k];
                                 }
                             }
-                            return Err(Error {
-                                file: file.into(),
-                                line: program.items[s].line,
-                                kind: Kind::StackConflict(format!("{:?}", program.items[s].body)),
-                            });
+                            return Err(Error::new(
+                                file,
+                                program.items[s].line,
+                                Kind::StackConflict(format!("{:?}", program.items[s].body)),
+                            ));
                         };
                         let written = old.written | after.written;
                         if sp != old.sp || written != old.written {

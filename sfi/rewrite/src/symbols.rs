@@ -126,7 +126,7 @@ pub fn slot_section(function: &str, section: &Section) -> String {
 /// The section directive of the label records that belong to a code section.
 pub fn facts_section(section: &Section, symbol: &str) -> String {
     match group(section) {
-        Some(g) => format!("\t.section\t.pbl.facts,\"Go\",@progbits,{g},{symbol}"),
+        Some(g) => format!("\t.section\t.pbl.facts,\"Go\",@progbits,{symbol},{g}"),
         None => format!("\t.section\t.pbl.facts,\"o\",@progbits,{symbol}"),
     }
 }
@@ -142,4 +142,14 @@ pub fn untyped<'p>(program: &'p Program, flow: &Flow, i: usize) -> Option<(usize
             .then_some((k, l.as_str()))
     });
     labels.find(|_| program.sections[section].exec)
+}
+
+/// Puts bytes of its own where it stands.
+pub fn is_data(directive: &str) -> bool {
+    const DATA: [&str; 21] = [
+        ".byte", ".short", ".long", ".quad", ".octa", ".2byte", ".4byte", ".8byte", ".word", ".value",
+        ".int", ".hword", ".ascii", ".asciz", ".string", ".float", ".single", ".double", ".incbin",
+        ".uleb128", ".sleb128",
+    ];
+    directive.split_whitespace().next().is_some_and(|word| DATA.contains(&word))
 }

@@ -117,6 +117,31 @@ fn each_optimisation_can_be_switched_off() {
     assert!(with(|o| o.stack = false, frame).contains("movl\t%edi, %gs:4(%ebp)"));
     assert!(!with(|_| {}, frame).contains("movb\t$0, (%rbp)"));
     assert!(with(|o| o.elide = false, frame).contains("movb\t$0, (%rbp)"));
+    assert_eq!(count(&with(|_| {}, DISPATCH), "andl\t$1, %ecx"), 1);
+    assert!(with(|o| o.mask = false, DISPATCH).contains("andl\t$1, %ecx\n\tandl\t$1, %ecx\n"));
+}
+
+/// A computed goto through a table of two labels, with a mask of the compiler's.
+const DISPATCH: &str = "\tleaq .LT(%rip), %r8\n\tmovl %edi, %ecx\n\tandl $1, %ecx\n\tjmpq *(%r8,%rcx,8)\n\
+    .La:\n\tret\n.Lb:\n\tret\n\t.section .rodata\n.LT:\n\t.quad .La\n\t.quad .Lb\n\t.text";
+
+#[test]
+fn a_mask_of_the_compilers_serves_only_as_it_stands() {
+    let sequence = "andl\t$1, %ecx\n\tleaq\t.LT(%rip), %r11\n\tmovslq\t(%r11,%rcx,4), %rcx\n";
+    let t = out(Level::Full, DISPATCH);
+    assert!(t.contains(sequence) && count(&t, "and") == 1, "{t}");
+    // Another mask, another register, a label or an instruction between: ours as well.
+    for (from, to) in [
+        ("andl $1, %ecx", "andl $3, %ecx"),
+        ("andl $1, %ecx", "andl $1, %edx"),
+        ("andl $1, %ecx", "andw $1, %cx"),
+        ("andl $1, %ecx", "andl $1, %ecx\n\tincl %edx"),
+        ("andl $1, %ecx", "jne .Lc\n\tandl $1, %ecx\n.Lc:"),
+    ] {
+        let t = out(Level::Full, &DISPATCH.replace(from, to));
+        assert!(t.contains(sequence), "{t}");
+        assert!(count(&t, "and") == 2, "{t}");
+    }
 }
 
 #[test]
@@ -141,4 +166,34 @@ fn code_without_a_type_is_refused_with_what_to_do() {
     let text = "\t.text\n\t.globl g\ng:\n\tmovl $1, %eax\n\tret\n";
     let e = rewrite(text, "t.s", &Options::new(Level::Full)).expect_err("refused").to_string();
     assert!(e.starts_with("t.s:3: `g` is code") && e.contains(".type g, @function"), "{e}");
+}
+
+/// What the verifier would refuse when the module is loaded is refused here, with the place and what to do.
+#[test]
+fn what_no_module_may_contain_is_named() {
+    for (body, said) in [
+        (
+            "\twrgsbase %rax",
+            "t.s:5: `wrgsbase\t%rax` is not allowed in a fault domain; the segment registers",
+        ),
+        ("\tnop\n\tvaddps %zmm1, %zmm2, %zmm3", "t.s:6: `vaddps\t%zmm1, %zmm2, %zmm3` is not allowed"),
+        ("\tvmovdqu64 (%rdi), %ymm17", "compile with -mno-avx512f, or with -march=x86-64-v3"),
+        ("\tvmovdqu32 (%rdi), %xmm2{%k1}{z}", "-mno-avx512f"),
+        ("\tkmovd %k1, %eax", "-mno-avx512f"),
+        ("\tsyscall", "call an import of the runtime"),
+        ("\tmovl %fs, %eax", "not allowed"),
+        ("\tnop\n\t.byte 0x0f, 0x05", "t.s:6: `.byte 0x0f, 0x05` puts bytes among the code"),
+        ("\t.quad 7", "place data in .rodata"),
+        ("\tmovq (%rdi), %rsp\n\tret", "t.s:6: no confined form of `ret`; rsp is not where it was"),
+        ("\tmovq %rdi, %rsp\n\tret", "a return address cannot be pushed"),
+        ("\tpushq %rdi\n\tret", "a return address cannot be pushed"),
+        ("\tret $8", "a return address cannot be pushed"),
+    ] {
+        let error = refused(body);
+        assert!(error.contains(said), "{body}: {error}");
+    }
+    let located = refused(
+        "\t.file 1 \"/src\" \"dir/name.c\"\n\t.loc 1 41 3\n\tnop\n\t.loc 1 42 3\n\tsyscall\n\t.loc 1 43 3",
+    );
+    assert!(located.starts_with("dir/name.c:42: (line 9 of t.s) `syscall`"), "{located}");
 }

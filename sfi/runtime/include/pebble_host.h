@@ -9,10 +9,10 @@
  *     pbl_instance *plugin = pbl_instance_new(module);
  *     pbl_portal *add = pbl_portal_open(plugin, "add", "smii");
  *     pbl_outcome sum = pbl_call(add, 1, 2);
- *     if (sum.status) puts(pbl_error());
+ *     if (sum.status) puts(pbl_why(sum));
  *
- * Functions that return a pointer return NULL on failure, those that return int a negative number; pbl_error() says why.
- * All functions may be called by any thread; pbl_error() and faults are the calling thread's. A portal keeps its instance, an instance its module.
+ * Functions that return a pointer return NULL on failure, those that return int a negative number; pbl_error() says why. Of a call pbl_why() does.
+ * All functions may be called by any thread (what is freed is nobody's any more: by the last that uses it); pbl_error() and faults are the calling thread's. A portal keeps its instance, an instance its module.
  */
 #ifndef PEBBLE_HOST_H
 #define PEBBLE_HOST_H
@@ -41,7 +41,8 @@ enum {
     PBL_OK = 0,
     PBL_FAULT = 1,    /* the module did something wrong, or ran out of time: see pbl_fault_take */
     PBL_NO_STACK = 2, /* no stack for this thread in the instance */
-    PBL_NOT_LENT = 3  /* a window could not be lent */
+    PBL_NOT_LENT = 3, /* a window could not be lent */
+    PBL_REENTERED = 4 /* called by a signal handler that has interrupted a domain, a portal or this library on its thread */
 };
 
 enum pbl_cause {
@@ -55,7 +56,8 @@ enum pbl_cause {
     PBL_CAUSE_IMPORT,
     PBL_CAUSE_LONGJMP,
     PBL_CAUSE_EXIT,
-    PBL_CAUSE_ABORT
+    PBL_CAUSE_ABORT,
+    PBL_CAUSE_NESTING
 };
 
 /* Why the last call of this thread did not end by itself. */
@@ -71,6 +73,8 @@ typedef struct {
     uint64_t offset;     /* in the function */
     char file[256];
     char text[512];      /* all this in one line */
+    int32_t status;      /* what it has called exit with, for PBL_CAUSE_EXIT */
+    uint32_t rest;
 } pbl_fault;
 
 /* The last error of this thread, never NULL. */
@@ -94,7 +98,7 @@ void pbl_module_free(pbl_module *);
 pbl_instance *pbl_instance_new(pbl_module *);
 /* The instance goes when its portals have gone too. */
 void pbl_instance_free(pbl_instance *);
-/* As new; no call may be outstanding. Portals stay. */
+/* As new; no call may be outstanding. Portals stay. What other threads want of it meanwhile waits. */
 int pbl_instance_reset(pbl_instance *);
 /* Ends every call in it, from any thread. */
 void pbl_instance_cancel(pbl_instance *);
@@ -104,6 +108,7 @@ uint64_t pbl_instance_base(const pbl_instance *);
 /* Copies between the process and the instance; -1 if the memory is not the instance's. */
 int pbl_instance_read(const pbl_instance *, uint64_t at, void *to, size_t bytes);
 int pbl_instance_write(const pbl_instance *, uint64_t at, const void *from, size_t bytes);
+/* Once. Without it the instance has memory, clock and random numbers, as a new policy gives. */
 int pbl_instance_grant(pbl_instance *, const pbl_policy *);
 /* Lets an import of one instance lead directly to an export of another. */
 int pbl_instance_connect(pbl_instance *, const char *import, pbl_instance *to, const char *export_name, const char *spec);
@@ -138,6 +143,8 @@ pbl_entry pbl_portal_entry(const pbl_portal *);
 /* Ends with PBL_FAULT after so many microseconds. */
 pbl_outcome pbl_call_within(const pbl_portal *, uint64_t microseconds, const uint64_t *words, size_t count);
 
+/* Why the call that this thread has just made has no value, in one line; what the fault was can still be taken. */
+const char *pbl_why(pbl_outcome);
 /* 1 and the fault of this thread's last call, once; or 0. */
 int pbl_fault_take(pbl_fault *);
 
@@ -169,6 +176,11 @@ int pbl_policy_allow(pbl_policy *, const char *what);
  * was a domain's. With pbl_leave_handlers_alone before the first instance no handler is installed at all. */
 int pbl_handle_signal(int signal, void *siginfo, void *ucontext);
 void pbl_leave_handlers_alone(void);
+
+/* Before the first instance: the first one's segment is to lie at address zero, where its accesses cost nothing more than a process's own.
+ * It takes the lowest 4 GiB of the address space, so that null pointers of the process's own lead into it from offset 0x10000 on. If the
+ * process uses some of the lowest 12 GiB itself, nothing changes. */
+void pbl_segment_at_zero(void);
 
 #ifdef __cplusplus
 }

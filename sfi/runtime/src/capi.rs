@@ -11,6 +11,7 @@ use crate::module::Module;
 use crate::policy::Policy;
 use crate::portal::{Entry, Outcome, Portal};
 use crate::region::Region;
+use crate::slots;
 use crate::stage::Lent;
 use crate::thread::status;
 use crate::window::Extent;
@@ -323,6 +324,18 @@ pub unsafe extern "C" fn pbl_call_within(
     portal.entry()(word(0), word(1), word(2), word(3), word(4), word(5))
 }
 
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_why(outcome: Outcome) -> *const c_char {
+    match outcome.status {
+        status::OK => fail("the call has its value"),
+        status::NO_STACK => fail(CallError::NoStack),
+        status::NOT_LENT => fail(CallError::NotLent),
+        status::REENTERED => fail(CallError::Reentered),
+        _ => fault::with_fault(|fault| fail(fault)).unwrap_or_else(|| fail("a fault that has been taken")),
+    }
+    pbl_error()
+}
+
 /// `pbl_fault`.
 #[repr(C)]
 pub struct CFault {
@@ -337,6 +350,8 @@ pub struct CFault {
     offset: u64,
     file: [u8; 256],
     text: [u8; 512],
+    status: i32,
+    _rest: u32,
 }
 
 /// As much as fits, with a NUL.
@@ -367,6 +382,8 @@ pub unsafe extern "C" fn pbl_fault_take(to: *mut CFault) -> c_int {
         offset: offset.into(),
         file: copied(&file),
         text: copied(&text),
+        status: fault.status.unwrap_or(0),
+        _rest: 0,
     };
     // SAFETY: the header's contract: room for one, or NULL.
     if let Some(to) = unsafe { to.as_mut() } {
@@ -459,6 +476,12 @@ pub extern "C" fn pbl_leave_handlers_alone() {
     fault::leave_handlers_alone();
 }
 
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_segment_at_zero() {
+    slots::segment_at_zero();
+}
+
 // The header's numbers are the crate's.
-const _: () = assert!(status::FAULT == 1 && status::NO_STACK == 2 && status::NOT_LENT == 3);
-const _: () = assert!(size_of::<CFault>() == 40 + 128 + 128 + 256 + 512);
+const _: () =
+    assert!(status::FAULT == 1 && status::NO_STACK == 2 && status::NOT_LENT == 3 && status::REENTERED == 4);
+const _: () = assert!(size_of::<CFault>() == 40 + 128 + 128 + 256 + 512 + 8);

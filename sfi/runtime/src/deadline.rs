@@ -1,4 +1,6 @@
 //! Deadlines of calls: one thread that sleeps until the next, and poisons the instance whose time is over.
+//!
+//! Another thread may reset the instance before the call has got in at all: so it is poisoned again while the call lasts.
 
 use crate::fault::Cause;
 use crate::instance::{Shared, lock};
@@ -16,6 +18,9 @@ struct Calls {
 
 static CALLS: Mutex<Option<Calls>> = Mutex::new(None);
 static CHANGED: Condvar = Condvar::new();
+
+/// After so long a call that has not ended is ended once more.
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// While it lives, the clock runs.
 pub struct Armed((Instant, u64));
@@ -39,8 +44,9 @@ pub fn arm(shared: &Arc<Shared>, time: Duration) -> Armed {
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        if let Some(calls) = lock(&CALLS).as_mut() {
-            calls.next.remove(&self.0);
+        let Some(calls) = &mut *lock(&CALLS) else { return };
+        if calls.next.remove(&self.0).is_none() {
+            calls.next.retain(|(_, number), _| *number != self.0.1);
         }
     }
 }
@@ -53,11 +59,12 @@ fn watch() {
         match next {
             Some(key) if key.0 <= now => {
                 // Under the lock: a call that ends now waits for its instance to be poisoned, not the next one.
-                if let Some(shared) =
-                    guard.as_mut().and_then(|calls| calls.next.remove(&key)).and_then(|w| w.upgrade())
-                {
+                let Some(calls) = &mut *guard else { continue };
+                let Some(shared) = calls.next.remove(&key) else { continue };
+                if let Some(shared) = shared.upgrade() {
                     shared.poison(Cause::Deadline);
                 }
+                calls.next.insert((now + AGAIN, key.1), shared);
             }
             Some(key) => {
                 guard = CHANGED.wait_timeout(guard, key.0 - now).unwrap_or_else(|e| e.into_inner()).0

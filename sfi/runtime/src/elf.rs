@@ -218,14 +218,21 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Text, read-only data, data, in this order; the latter two may be missing.
-fn segments(file: Bytes) -> Result<[Segment; 3]> {
+/// Whether a file that begins so can be a module: what is told apart before the rest is read.
+pub fn header(begin: &[u8]) -> Result<()> {
+    let file = Bytes(begin);
     if file.slice(0, 7, "the file is too short")? != [0x7f, b'E', b'L', b'F', 2, 1, 1] {
         return bad(0, "not a little-endian 64-bit ELF file");
     }
     if file.u16(16)? != 3 || file.u16(18)? != 62 {
         return bad(16, "not a position-independent x86-64 file");
     }
+    Ok(())
+}
+
+/// Text, read-only data, data, in this order; the latter two may be missing.
+fn segments(file: Bytes) -> Result<[Segment; 3]> {
+    header(file.0)?;
     let (at, size, count) = (file.u64(32)?, file.u16(54)?, file.u16(56)?);
     if u64::from(size) != PHDR || count > MAX_SEGMENTS {
         return bad(54, "impossible size or number of program headers");

@@ -51,6 +51,9 @@ impl From<Malformed> for LoadError {
     }
 }
 
+/// What a signal handler is told.
+pub(crate) const REENTERED: &str = "this thread is in a fault domain or in its runtime: a signal handler that interrupted it can neither call portals nor reset instances";
+
 /// Everything after loading.
 #[derive(Debug)]
 pub enum Error {
@@ -72,10 +75,13 @@ pub enum Error {
     NoImport(Vec<String>),
     /// A call into the instance is outstanding (or was abandoned by `longjmp`).
     Busy,
+    /// A signal handler asks, which has interrupted a domain, a portal or this runtime on its thread.
+    Reentered,
     /// The memory does not belong to the instance, or to no region.
     OutOfBounds,
     /// No room in the window area, or the place is taken.
     NoWindow,
+    EmptyRegion,
     /// The argument (from 0) is no window, or what counts its bytes is no word.
     NoExtent(usize),
     /// This process is a child of the one that made the instances; it may call them, and make no more.
@@ -103,8 +109,10 @@ impl fmt::Display for Error {
             Error::Busy => {
                 write!(f, "a call into the instance is outstanding, or longjmp left it unfinished")
             }
+            Error::Reentered => write!(f, "{REENTERED}"),
             Error::OutOfBounds => write!(f, "the memory is not the instance's, or belongs to no region"),
             Error::NoWindow => write!(f, "no room for this window or shared region"),
+            Error::EmptyRegion => write!(f, "a region has one byte at least"),
             Error::NoExtent(argument) => {
                 let n = argument + 1;
                 write!(

@@ -45,6 +45,8 @@ pub enum Cause {
     Exit,
     /// It has ended itself, by `abort` or a signal to itself.
     Abort,
+    /// Calls between process and domains are nested so deep that the thread's own stack is nearly used up.
+    Nesting,
 }
 
 impl Cause {
@@ -62,8 +64,15 @@ impl Cause {
             LongJump,
             Exit,
             Abort,
+            Nesting,
         ];
         all.into_iter().find(|cause| *cause as u32 == number)
+    }
+
+    /// Nobody's mistake, or nobody's alone: whoever else is in the instance is told the same.
+    fn ends_all(self) -> bool {
+        use Cause::*;
+        matches!(self, Deadline | Cancelled | Exit | Abort | Nesting)
     }
 
     pub const fn text(self) -> &'static str {
@@ -79,16 +88,20 @@ impl Cause {
             Cause::LongJump => "longjmp to a place that is not on the stack",
             Cause::Exit => "it has exited",
             Cause::Abort => "it has aborted",
+            Cause::Nesting => "calls between process and domain nested too deep for the thread's own stack",
         }
     }
 }
 
 /// What the signal handler writes down.
+#[derive(Clone, Copy)]
 pub struct Report {
     cause: Cause,
     signal: i32,
     address: u64,
     rip: u64,
+    /// The word that the return stack pointer names.
+    word: u64,
     registers: [u64; 16],
     /// Lives, since the call that faulted keeps its instance.
     shared: *const Shared,
@@ -109,7 +122,12 @@ pub struct Fault {
     pub registers: [u64; 16],
     /// Base of the segment.
     pub base: u64,
+    /// None if it was executing outside the module's code.
     pub function: Option<(String, u32)>,
+    /// If it was, after a call or jump that went astray: where that returns to.
+    pub from: Option<u64>,
+    /// What it has called `exit` with.
+    pub status: Option<i32>,
 }
 
 impl Fault {
@@ -119,9 +137,18 @@ impl Fault {
     }
 }
 
+/// The function around an address of the module's code.
+fn function(module: &Module, at: u64) -> Option<(&str, u32)> {
+    let at = u32::try_from(at).ok().filter(|at| module.text.contains(at))?;
+    module.function(at)
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (instance {}): {}", self.module.name, self.instance, self.cause.text())?;
+        if let Some(status) = self.status {
+            write!(f, " with status {status}")?;
+        }
         if matches!(self.cause, Cause::Memory | Cause::DataStack | Cause::ReturnStack) {
             write!(f, " at {:#x}", self.address)?;
             if self.address.wrapping_sub(self.base) < SEGMENT {
@@ -134,6 +161,15 @@ impl fmt::Display for Fault {
         }
         if let Some((file, line)) = self.line() {
             write!(f, " at {file}:{line}")?;
+        }
+        if let Some(from) = self.from {
+            write!(f, ", outside any function; the call or jump that led there returns to {from:#x}")?;
+            if let Some((name, offset)) = function(&self.module, from) {
+                write!(f, " in {name}+{offset:#x}")?;
+            }
+            if let Some((file, line)) = report::line(&self.module.bytes, from - 1) {
+                write!(f, " at {file}:{line}")?;
+            }
         }
         Ok(())
     }
@@ -151,6 +187,8 @@ pub enum CallError {
     Fault(Box<Fault>),
     NoStack,
     NotLent,
+    /// By a signal handler that has interrupted a domain, a portal or this runtime on its thread.
+    Reentered,
     Words {
         wanted: usize,
         given: usize,
@@ -166,6 +204,7 @@ impl fmt::Display for CallError {
         match self {
             CallError::Fault(fault) => fault.fmt(f),
             CallError::NoStack => write!(f, "no stack for this thread in the instance"),
+            CallError::Reentered => f.write_str(crate::error::REENTERED),
             CallError::NotLent => write!(f, "a window or capability could not be lent"),
             CallError::Lengths => {
                 write!(f, "slices that share a count must have one length, which it can hold")
@@ -180,15 +219,27 @@ impl std::error::Error for CallError {}
 
 /// The last fault of this thread's calls, once.
 pub fn take_fault() -> Option<Fault> {
-    let report = thread::with(|thread| thread.report.get_mut().take())??;
+    thread::with(|thread| thread.report.get_mut().take().map(describe))?
+}
+
+/// The same, which stays to be taken.
+pub(crate) fn with_fault<R>(f: impl FnOnce(Fault) -> R) -> Option<R> {
+    let report = thread::with(|thread| *thread.report.get_mut())??;
+    Some(f(describe(report)))
+}
+
+fn describe(report: Report) -> Fault {
     // SAFETY: the call that faulted went through a portal, which the caller still holds.
     let shared = unsafe { &*report.shared };
     let module = shared.module.clone();
     let at = report.rip.wrapping_sub(shared.base);
     // Past the return stack a fault in portal code is the domain's: it is where the portal was called.
-    let function =
-        u32::try_from(at).ok().and_then(|at| module.function(at)).map(|(name, at)| (name.to_string(), at));
-    Some(Fault {
+    let place = function(&module, at).map(|(name, at)| (name.to_string(), at));
+    // Padding between functions is no function's either.
+    let astray = place.is_none() || report.signal == libc::SIGTRAP;
+    let from = report.word.wrapping_sub(shared.base);
+    let from = Some(from).filter(|from| astray && function(&module, *from).is_some());
+    Fault {
         cause: report.cause,
         signal: report.signal,
         instance: shared.number,
@@ -197,8 +248,10 @@ pub fn take_fault() -> Option<Fault> {
         address: report.address,
         registers: report.registers,
         base: shared.base,
-        function,
-    })
+        function: place,
+        from,
+        status: shared.resources.exit_code().filter(|_| report.cause == Cause::Exit),
+    }
 }
 
 /// What confined code can raise. The linker fills gaps with `int3`, and a wild call may lead there: hence SIGTRAP.
@@ -295,11 +348,7 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
             let guard = mark.0 - (RETURN_STACK - 1);
             let limit = mark.get(record::DATA_LIMIT);
             match instance.poisoned() {
-                Some(cause @ (Cause::Deadline | Cause::Cancelled | Cause::Exit | Cause::Abort))
-                    if address == rip =>
-                {
-                    cause
-                }
+                Some(cause) if address == rip && cause.ends_all() => cause,
                 _ if address.wrapping_sub(guard) < PAGE => Cause::ReturnStack,
                 _ if address.wrapping_sub(limit - PAGE) < PAGE => Cause::DataStack,
                 _ => Cause::Memory,
@@ -327,7 +376,8 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
         libc::REG_R15,
     ];
     let registers = ORDER.map(|r| gregs[r as usize] as u64);
-    let report = Report { cause, signal, address, rip: at, registers, shared };
+    let word = mark.peek(rsp).unwrap_or(0);
+    let report = Report { cause, signal, address, rip: at, word, registers, shared };
     let thread = mark.get(record::THREAD) as *const Thread;
     // SAFETY: the record names the block of the thread that owns the stack, which is this one; nothing on it reads the report
     // while it is in the domain. A report that nobody fetched is only numbers, so replacing it drops nothing.

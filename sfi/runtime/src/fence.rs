@@ -6,7 +6,8 @@
 use crate::error::{Error, system};
 
 /// Calls of the runtime itself, of Rust's library on its behalf, and of the process's end.
-const ALLOWED: [libc::c_long; 57] = [
+const ALLOWED: [libc::c_long; 58] = [
+    libc::SYS_membarrier,
     libc::SYS_read,
     libc::SYS_write,
     libc::SYS_readv,

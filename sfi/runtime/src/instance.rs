@@ -13,36 +13,78 @@ use crate::portal::Portal;
 use crate::record::{self as stacks, Given, Mark};
 use crate::slots::{self, Slots};
 use crate::sys::Resources;
-use crate::thread::MAX_LINKS;
+use crate::thread::{Inside, MAX_LINKS};
 use crate::window::{Extent, Windows};
 use pebble_portal::sfi::record;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 /// What an instance is to portals, threads and the signal handler. It lives as long as a portal leads to it.
 pub struct Shared {
+    /// For threads, which outlive it or not.
+    pub me: Weak<Shared>,
     pub number: u32,
     pub slot: u32,
     /// Of the segment.
     pub base: u64,
     pub module: Arc<Module>,
     pub linked: Arc<Linked>,
-    /// 0, or why no call gets in any more: a [`Cause`].
+    /// 0, or why no call gets in any more: a [`Cause`], or [`RESETTING`].
     state: AtomicU32,
+    /// Threads that are changing the state and the text's rights with it.
+    poisoning: AtomicU32,
+    /// Held while stacks are made and while all are ended.
     given: Mutex<Out>,
     links: Mutex<Vec<Portal>>,
-    /// What it may use of the process, if it may use anything.
-    pub resources: OnceLock<Resources>,
+    /// What it may use of the process.
+    pub resources: Resources,
     pub windows: Mutex<Windows>,
     named: OnceLock<Named>,
 }
 
+const RESETTING: u32 = u32::MAX;
+
+/// The stacks that an instance has given out.
 #[derive(Default)]
-struct Out {
-    stacks: Vec<Given>,
+pub struct Out {
+    pub stacks: Vec<Given>,
     unused_data: Vec<u32>,
     made_data: u32,
+}
+
+impl Out {
+    pub fn take_data_stack(&mut self) -> Result<u32, Error> {
+        if let Some(index) = self.unused_data.pop() {
+            return Ok(index);
+        }
+        if self.made_data == MAX_DATA_STACKS {
+            return Err(Error::NoStack);
+        }
+        self.made_data += 1;
+        Ok(self.made_data - 1)
+    }
+
+    /// No thread is in any of the stacks, nor will be. To portals they are dead from now on; those that had found them alive are waited for.
+    fn close(&self, base: u64) -> Result<(), Error> {
+        self.stacks.iter().for_each(|given| given.mark.kill());
+        os::barrier().map_err(system("waiting for other threads"))?;
+        let patience = Instant::now() + Duration::from_secs(1);
+        loop {
+            // In this order: a thread that is not on its way any more has its frame where the next line looks.
+            let moving = self.stacks.iter().any(|given| given.mark.moving());
+            let busy = self.stacks.iter().any(|given| given.mark.busy());
+            if busy || (moving && Instant::now() > patience) {
+                self.stacks.iter().for_each(|given| given.mark.revive(base));
+                return Err(Error::Busy);
+            }
+            if !moving {
+                return Ok(());
+            }
+            std::thread::yield_now();
+        }
+    }
 }
 
 /// A fault domain with a module in it. Cheap to clone; gone when the last clone and the last portal are.
@@ -63,16 +105,19 @@ impl Instance {
         let slots = slots::slots()?;
         let slot = slots.take()?;
         let module = linked.module.clone();
-        let shared = Arc::new(Shared {
+        let resources = Resources::new(module.end());
+        let shared = Arc::new_cyclic(|me| Shared {
+            me: me.clone(),
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             slot,
             base: slots.segment(slot),
             module,
             linked: linked.clone(),
             state: AtomicU32::new(0),
+            poisoning: AtomicU32::new(0),
             given: Mutex::default(),
             links: Mutex::default(),
-            resources: OnceLock::new(),
+            resources,
             windows: Mutex::default(),
             named: OnceLock::new(),
         });
@@ -139,27 +184,30 @@ impl Instance {
         self.shared.poisoned()
     }
 
-    /// Memory, stacks and heap as when it was new. Portals stay; no call may be outstanding.
+    /// Memory, stacks and heap as when it was new. Portals stay; no call may be outstanding. Calls of other threads that come meanwhile wait,
+    /// as does another reset; a cancellation that comes meanwhile holds.
     pub fn reset(&self) -> Result<(), Error> {
+        let _inside = Inside::enter().ok_or(Error::Reentered)?;
         let slots = slots::slots()?;
-        if self.busy() {
-            return Err(Error::Busy);
+        let mut out = self.shared.stacks();
+        out.close(self.shared.base)?;
+        let before = self.shared.state.swap(RESETTING, Ordering::SeqCst);
+        while self.shared.poisoning.load(Ordering::SeqCst) != 0 {
+            std::thread::yield_now();
         }
-        self.shared.unmap(slots)?;
-        if let Some(resources) = self.shared.resources.get() {
-            resources.reset(self.shared.module.end());
+        let made = self.shared.renew(slots, &mut out);
+        let after = if made.is_ok() { 0 } else { before.max(Cause::Cancelled as u32) };
+        let state = &self.shared.state;
+        let swapped = state.compare_exchange(RESETTING, after, Ordering::SeqCst, Ordering::SeqCst);
+        if after != 0 || swapped.is_err() {
+            self.shared.forbid_text();
         }
-        self.shared.map(slots)?;
-        for portal in lock(&self.shared.links).iter() {
-            slots.set_context(self.shared.slot, TABLE + u64::from(portal.index()) * 8, portal.address());
-        }
-        self.shared.state.store(0, Ordering::Release);
-        Ok(())
+        made
     }
 
     /// Whether a call into it is outstanding on some thread.
     pub fn busy(&self) -> bool {
-        lock(&self.shared.given).stacks.iter().any(|given| given.mark.busy())
+        self.shared.stacks().stacks.iter().any(|given| given.mark.busy())
     }
 
     /// Makes the calling thread's stack, which its first call would make otherwise.
@@ -167,15 +215,15 @@ impl Instance {
         crate::thread::attach_to(&self.shared).map(drop)
     }
 
-    /// Lets it use what the policy allows, once. Its memory begins at an offset, behind the module.
+    /// Lets it use what the policy allows, once; before that it has memory, clock and random numbers. Its memory begins at an offset, behind
+    /// the module.
     pub fn grant(&self, policy: &Arc<Policy>, begin: u64) {
-        let begin = begin.max(self.shared.module.end());
-        self.shared.resources.get_or_init(|| Resources::new(policy, begin));
+        self.shared.resources.grant(policy, begin.max(self.shared.module.end()));
     }
 
     /// What it has called `exit` with.
     pub fn exit_code(&self) -> Option<i32> {
-        self.shared.resources.get()?.exit_code()
+        self.shared.resources.exit_code()
     }
 
     pub fn read(&self, at: u64, to: &mut [u8]) -> Result<(), Error> {
@@ -218,10 +266,25 @@ impl Shared {
         self.module.map(self.base).map_err(system("mapping a module"))
     }
 
+    /// The stacks it has given out. Whoever waits here is no portal's caller to those who wait for threads on their way.
+    pub fn stacks(&self) -> MutexGuard<'_, Out> {
+        lock(&self.given)
+    }
+
+    /// Nobody is in it.
+    fn renew(&self, slots: &Slots, out: &mut Out) -> Result<(), Error> {
+        self.unmap(slots, out)?;
+        self.resources.reset(self.module.end());
+        self.map(slots)?;
+        for portal in lock(&self.links).iter() {
+            slots.set_context(self.slot, TABLE + u64::from(portal.index()) * 8, portal.address());
+        }
+        Ok(())
+    }
+
     /// Empties the segment; records of its stacks are dead, so their threads come to `attach` again.
-    fn unmap(&self, slots: &Slots) -> Result<(), Error> {
-        let mut given = lock(&self.given);
-        for stack in std::mem::take(&mut *given).stacks {
+    fn unmap(&self, slots: &Slots, out: &mut Out) -> Result<(), Error> {
+        for stack in std::mem::take(out).stacks {
             let home = stack.mark.get(record::HOME) == stack.mark.0;
             match home {
                 true => {
@@ -231,24 +294,10 @@ impl Shared {
                 false => stacks::give_return_stack(slots, self.slot, stack.mark),
             }
         }
-        lock(&self.windows).clear();
-        os::vacate(self.base, SEGMENT).map_err(system("emptying a segment"))
-    }
-
-    pub fn take_data_stack(&self) -> Result<u32, Error> {
-        let mut given = lock(&self.given);
-        if let Some(index) = given.unused_data.pop() {
-            return Ok(index);
-        }
-        if given.made_data == MAX_DATA_STACKS {
-            return Err(Error::NoStack);
-        }
-        given.made_data += 1;
-        Ok(given.made_data - 1)
-    }
-
-    pub fn give_out(&self, stack: Given) {
-        lock(&self.given).stacks.push(stack);
+        let mut windows = lock(&self.windows);
+        windows.clear();
+        // The null guard is empty anyhow, and of a segment at zero not everybody's to map.
+        os::vacate(self.base + CONTEXT, SEGMENT - CONTEXT).map_err(system("emptying a segment"))
     }
 
     /// The instance that its link leads to.
@@ -259,11 +308,20 @@ impl Shared {
     /// From the handler and from other threads: the code is gone, so whoever is in it, or comes back to it, faults.
     /// Whether this was the first reason.
     pub fn poison(&self, cause: Cause) -> bool {
-        let first = self.state.compare_exchange(0, cause as u32, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        self.poisoning.fetch_add(1, Ordering::SeqCst);
+        let to = |state| (state == 0 || state == RESETTING).then_some(cause as u32);
+        let first = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, to).is_ok();
+        if first {
+            self.forbid_text();
+        }
+        self.poisoning.fetch_sub(1, Ordering::SeqCst);
+        first
+    }
+
+    fn forbid_text(&self) {
         let text = self.module.text_pages();
         // Pages that exist can lose rights; there is no other way to fail.
         let _ = os::protect(self.base + text.start, text.end - text.start, os::PROT_NONE);
-        first
     }
 
     pub fn poisoned(&self) -> Option<Cause> {
@@ -312,25 +370,21 @@ impl Drop for Shared {
     fn drop(&mut self) {
         if let Some(slots) = slots::existing() {
             slots.settle(self.slot, std::ptr::null_mut());
-            let _ = self.unmap(slots);
+            let _ = self.unmap(slots, &mut self.stacks());
             slots.give(self.slot);
         }
     }
 }
 
-/// A thread ends: its stacks in the slot are nobody's any more.
-pub(crate) fn forget_thread(slots: &Slots, slot: u32, home: Mark) {
-    let shared = slots.instance(slot);
-    let alive = home.slot() != stacks::DEAD && !shared.is_null();
-    if alive {
-        // SAFETY: the record is not dead, so the instance is not gone; its owner keeps it while a thread that uses it ends.
-        let shared = unsafe { &*shared };
-        let mut given = lock(&shared.given);
+/// A thread ends: its stacks in the slot are nobody's any more. The instance, unless it is gone, or going on another thread.
+pub(crate) fn forget_thread(slots: &Slots, slot: u32, home: Mark, instance: Option<Arc<Shared>>) {
+    if let Some(shared) = instance {
+        let mut given = shared.stacks();
         let (mine, others) = given.stacks.iter().partition(|g: &&Given| g.mark.get(record::HOME) == home.0);
         let mine: Vec<Given> = mine;
         given.stacks = others;
         for stack in mine {
-            let begin = stacks::data_stack_end(shared, stack.data) - DATA_STACK;
+            let begin = stacks::data_stack_end(&shared, stack.data) - DATA_STACK;
             let _ = os::vacate(begin, DATA_STACK);
             given.unused_data.push(stack.data);
             if stack.mark != home {

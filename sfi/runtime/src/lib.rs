@@ -48,9 +48,12 @@ pub use module::Module;
 pub use policy::Policy;
 pub use portal::{Entry, Outcome, Portal};
 pub use region::Region;
+pub use report::line as source_line;
 pub use run::{RunError, run, run_module};
+pub use slots::segment_at_zero;
 pub use stage::{Lent, Plain};
 pub use thread::status;
+pub use verdict::to_verify;
 pub use window::Extent;
 
 /// Instances alive, for those who watch for leaks.

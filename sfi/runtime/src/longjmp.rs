@@ -18,6 +18,7 @@ struct Builtin {
     missing: u64,
     setjmp: u64,
     longjmp: u64,
+    longjmp_bytes: u64,
 }
 
 static BUILTIN: OnceLock<Builtin> = OnceLock::new();
@@ -32,6 +33,7 @@ global_asm!(
     // A store through gs with a 32-bit address stays in the segment whatever the buffer's address is.
     "pebble_sfi_setjmp:",
     "movq %rbx, %gs:(%edi)",
+    "movq %rbp, %gs:8(%edi)",
     "movq %r12, %gs:16(%edi)",
     "movq %r13, %gs:24(%edi)",
     "movq %r14, %gs:32(%edi)",
@@ -116,6 +118,7 @@ fn make() -> Result<&'static Builtin, Error> {
             missing: arena::fixed(&UD2)?,
             setjmp: arena::fixed(&setjmp)?,
             longjmp: arena::fixed(&longjmp)?,
+            longjmp_bytes: longjmp.len() as u64,
         };
         let _ = BUILTIN.set(made);
     }
@@ -140,7 +143,8 @@ pub fn builtin(name: &str) -> Result<u64, Error> {
 pub fn cause(rip: u64) -> Cause {
     match BUILTIN.get() {
         Some(b) if b.missing == rip => Cause::Import,
-        _ => Cause::LongJump,
+        Some(b) if rip.wrapping_sub(b.longjmp) < b.longjmp_bytes => Cause::LongJump,
+        _ => Cause::Nesting,
     }
 }
 
@@ -169,9 +173,14 @@ fn find(shared: &Shared, mark: Mark, buffer: u64, mut rsp: u64, mut rbp: u64) ->
         shared.module.verdict.site(&shared.module, at)
     };
     let wish = site(word(7))?;
-    let Rbp::Delta(delta) = wish.rbp else { return None };
+    // Words that must be there still: all, or all but the `rbp` that was pushed last, for the call alone.
+    let (delta, words) = match wish.rbp {
+        Rbp::Delta(delta) => (delta, wish.depth),
+        Rbp::Pushed { word, delta } if word + 1 == wish.depth => (delta, word),
+        Rbp::Pushed { .. } => return None,
+    };
     let wanted = word(6).checked_add(u64::from(wish.depth) * 8)?;
-    let mask = (1u64 << (u32::from(wish.depth.min(15)) * 4)) - 1;
+    let mask = (1u64 << (u32::from(words.min(15)) * 4)) - 1;
     // Each step goes up the stack, which ends at a return address that is no site of the module.
     loop {
         let here = site(mark.peek(rsp)?)?;
@@ -182,9 +191,14 @@ fn find(shared: &Shared, mark: Mark, buffer: u64, mut rsp: u64, mut rbp: u64) ->
                 .peek(return_word.checked_sub((u64::from(word) + 1) * 8)?)?
                 .wrapping_sub(i64::from(delta) as u64),
         };
-        let known = here.depth >= wish.depth && (u64::from(here.slots) ^ u64::from(wish.slots)) & mask == 0;
+        let known = here.depth >= words && (u64::from(here.slots) ^ u64::from(wish.slots)) & mask == 0;
         if here.entry == wish.entry && return_word == wanted && known {
-            let rbp = entry.wrapping_add(i64::from(delta) as u64);
+            let mut rbp = entry.wrapping_add(i64::from(delta) as u64);
+            if words < wish.depth {
+                // It is pushed again, and `rbp` is wherever in the segment the buffer says.
+                mark.poke(word(6), rbp);
+                rbp = shared.base | u64::from(word(1) as u32);
+            }
             return Some([word(0), rbp, word(2), word(3), word(4), word(5), word(6), word(7)]);
         }
         (rsp, rbp) = (return_word, entry);

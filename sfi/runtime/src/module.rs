@@ -1,14 +1,21 @@
 //! A module: a file that has been parsed and verified, its code sealed, ready for any number of instances.
 
-use crate::elf::{Export, Image, Import, Level, Symbol, Tls};
-use crate::error::{Error, LoadError};
+use crate::elf::{self, Export, Image, Import, Level, Symbol, Tls};
+use crate::error::{Error, LoadError, Malformed};
 use crate::layout::*;
 use crate::os;
 use crate::verdict::{self, Verdict};
+use std::fs::File;
+use std::io::Read;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Of an ELF file.
+const HEADER: u64 = 64;
+/// As much as an image may have, and as much again for symbols and debug information.
+const MAX_FILE: u64 = 2 * MODULE_END;
 
 /// Addresses are segment offsets.
 pub struct Module {
@@ -35,8 +42,25 @@ pub struct Module {
 
 impl Module {
     pub fn open(path: &Path) -> Result<Arc<Module>, LoadError> {
-        let bytes = std::fs::read(path).map_err(LoadError::Read)?;
-        Module::load(&path.display().to_string(), bytes)
+        Module::load(&path.display().to_string(), Module::read(path)?)
+    }
+
+    /// The bytes of a file that may be a module. Its begin and its size are judged first: what is anything else, or endless, is
+    /// not read.
+    pub fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
+        let mut file = File::open(path).map_err(LoadError::Read)?;
+        let mut bytes = Vec::new();
+        file.by_ref().take(HEADER).read_to_end(&mut bytes).map_err(LoadError::Read)?;
+        elf::header(&bytes)?;
+        let size = file.metadata().map_err(LoadError::Read)?.len();
+        if size <= MAX_FILE {
+            file.take(MAX_FILE).read_to_end(&mut bytes).map_err(LoadError::Read)?;
+        }
+        if size.max(bytes.len() as u64) > MAX_FILE {
+            let reason = "the file is larger than any module; take out debug information";
+            return Err(Malformed { offset: MAX_FILE, reason }.into());
+        }
+        Ok(bytes)
     }
 
     /// Parses, verifies, seals. `name` is what faults call it.

@@ -19,12 +19,42 @@ pub fn reserve(bytes: u64) -> io::Result<u64> {
     checked(unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, PROT_NONE, flags, -1, 0) })
 }
 
+/// The same at this address, if nothing is there.
+pub fn reserve_at(at: u64, bytes: u64) -> io::Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    // SAFETY: existing mappings are not replaced; a kernel that does not know the flag (before 4.17) chooses the place.
+    let got = checked(unsafe { libc::mmap(at as *mut _, bytes as usize, PROT_NONE, flags, -1, 0) })?;
+    if got != at {
+        unmap(got, bytes);
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(())
+}
+
 fn fixed(at: u64, bytes: u64, prot: i32, flags: i32, fd: i32, offset: u64) -> io::Result<()> {
     // SAFETY: callers name a range of the reservation that no Rust object lives in (layout.rs); what was there is discarded.
     let r = unsafe {
         libc::mmap(at as *mut _, bytes as usize, prot, flags | libc::MAP_FIXED, fd, offset as libc::off_t)
     };
     checked(r).map(drop)
+}
+
+/// Every other running thread of the process has seen what this one wrote before, or will show what it wrote before it looked.
+pub fn barrier() -> io::Result<()> {
+    membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+}
+
+/// Before the first [`barrier`].
+pub fn register_for_barriers() -> io::Result<()> {
+    membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+}
+
+fn membarrier(command: libc::c_int) -> io::Result<()> {
+    // SAFETY: numbers only.
+    match unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Zeroed memory at a place of the reservation.
@@ -60,7 +90,7 @@ pub fn anywhere(bytes: u64, prot: i32, file: &OwnedFd) -> io::Result<u64> {
     })
 }
 
-/// Undoes [`anywhere`] or [`reserve`].
+/// Undoes [`anywhere`], [`reserve`] or [`reserve_at`].
 pub fn unmap(at: u64, bytes: u64) {
     // SAFETY: callers own the mapping and keep no reference into it.
     unsafe { libc::munmap(at as *mut _, bytes as usize) };

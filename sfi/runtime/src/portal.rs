@@ -142,6 +142,7 @@ impl Portal {
         match outcome.status {
             status::OK => Ok(outcome.value),
             status::NO_STACK => Err(CallError::NoStack),
+            status::REENTERED => Err(CallError::Reentered),
             status::NOT_LENT => Err(CallError::NotLent),
             _ => Err(take_fault().map_or(CallError::NoStack, |fault| CallError::Fault(Box::new(fault)))),
         }

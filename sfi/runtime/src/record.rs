@@ -9,7 +9,7 @@ use crate::instance::Shared;
 use crate::layout::*;
 use crate::os;
 use crate::slots::{self, Slots};
-use crate::thread::Thread;
+use crate::thread::{self, Thread, Words};
 use pebble_portal::sfi::record;
 
 /// No segment base has this upper half: nothing equals a dead record.
@@ -39,7 +39,24 @@ impl Mark {
     }
 
     pub fn kill(self) {
-        self.set(record::SLOT, u64::from(DEAD));
+        self.set_slot(DEAD);
+    }
+
+    pub fn revive(self, base: u64) {
+        self.set_slot((base >> 32) as u32);
+    }
+
+    /// The thread's number beside it stays.
+    fn set_slot(self, upper: u32) {
+        // SAFETY: as in `get`; portals read these four bytes whenever they like.
+        unsafe { self.word(record::SLOT).cast::<u32>().write_volatile(upper) }
+    }
+
+    /// The thread of this stack is on its way in or out.
+    pub fn moving(self) -> bool {
+        // SAFETY: the words are the thread's, which cannot end without the lock of the instance's stacks, held by whoever asks.
+        let words = unsafe { &*(self.get(record::WORDS) as *const Words) };
+        words.moving(Mark(self.get(record::HOME)))
     }
 
     /// A word of the return stack itself.
@@ -151,7 +168,8 @@ pub fn furnish(mark: Mark, shared: &Shared, thread: &Thread, home: Mark, data_to
         (record::DOMAIN, shared as *const Shared as u64),
         (record::THREAD, thread as *const Thread as u64),
         (record::INSTANCE, shared as *const Shared as u64),
-        (record::SIBLING, 0),
+        (record::WORDS, thread::words() as *const Words as u64),
+        (record::STACK_LIMIT, thread.stack_limit),
         (record::SLOT, shared.base >> 32 | u64::from(thread.number) << 32),
     ];
     words.into_iter().for_each(|(field, value)| mark.set(field, value));

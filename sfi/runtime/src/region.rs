@@ -37,6 +37,9 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 impl Region {
     pub fn new(bytes: usize) -> Result<Region, Error> {
+        if bytes == 0 {
+            return Err(Error::EmptyRegion);
+        }
         let bytes = page_up(bytes.max(1) as u64);
         if bytes > WINDOWS_END - SHARED {
             return Err(Error::NoWindow);
@@ -89,9 +92,10 @@ impl Region {
             *offset = take_place(self.pages.bytes).ok_or(Error::NoWindow)?;
         }
         let prot = if writable { os::PROT_READ | os::PROT_WRITE } else { os::PROT_READ };
+        let mut windows = lock(&with.shared.windows);
         os::shared(with.base() + *offset, self.pages.bytes, prot, &self.pages.file, 0)
             .map_err(system("sharing a region"))?;
-        lock(&with.shared.windows).keep(self.pages.clone());
+        windows.keep(self.pages.clone());
         Ok(*offset)
     }
 }

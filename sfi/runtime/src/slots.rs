@@ -2,6 +2,8 @@
 //!
 //! Problem: guard zones must stay empty whatever the process maps, and the signal handler must know at once whose address it
 //! was. Strategy: one inaccessible mapping made once, indexed by shifting; a table of pointers to the instances in it.
+//! A process may ask for the reservation to begin at the bottom of its address space: then the first slot's segment lies at address
+//! zero, where a processor adds a segment base at no cost.
 //! A slot's return stacks outlive the instances in it: a thread's current mark points into one of them, and the comparison that
 //! finds it out of date must not fault. They are marked dead instead, and used again by the same thread.
 
@@ -10,7 +12,7 @@ use crate::instance::Shared;
 use crate::layout::*;
 use crate::os;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 /// What a slot keeps whoever is in it.
@@ -23,7 +25,8 @@ pub struct Slot {
 }
 
 pub struct Slots {
-    pub begin: u64,
+    /// Of the first slot; 4 GiB below zero where its segment lies at zero.
+    begin: u64,
     pub count: usize,
     free: Mutex<Vec<u32>>,
     pub slots: Vec<Mutex<Slot>>,
@@ -35,24 +38,57 @@ pub struct Slots {
 }
 
 static SLOTS: OnceLock<Slots> = OnceLock::new();
+static AT_ZERO: AtomicBool = AtomicBool::new(false);
+
+/// From now on (before the first instance) the first slot's segment is to lie at address zero: its accesses are quicker. If the
+/// process uses the lowest 12 GiB itself, all slots lie elsewhere.
+pub fn segment_at_zero() {
+    AT_ZERO.store(true, Ordering::Relaxed);
+}
 
 /// Bit of AT_HWCAP2: user mode may use the FSGSBASE instructions.
 const HWCAP2_FSGSBASE: u64 = 2;
+
+/// As many slots as there is room for, where the kernel likes: their begin and number.
+fn anywhere() -> Result<(u64, usize), Error> {
+    let mut count = MAX_SLOTS;
+    loop {
+        match os::reserve((count as u64 + 1) * SLOT) {
+            Ok(at) => return Ok((at.next_multiple_of(SLOT), count)),
+            Err(_) if count > 16 => count /= 2,
+            Err(e) => return Err(system("reserving address space")(e)),
+        }
+    }
+}
+
+/// The same from the bottom of the address space, if all of the first slot is free there.
+fn lowest() -> Option<(u64, usize)> {
+    let from = CONTEXT;
+    // Below, the kernel lets nobody map some pages: they are a guard already.
+    let null_guard = (0..from).step_by(PAGE as usize).find_map(|at| match os::reserve_at(at, from - at) {
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => None,
+        other => Some(other.map(|()| at)),
+    });
+    let null_guard = null_guard.unwrap_or(Ok(from)).ok()?;
+    let mut counts = std::iter::successors(Some(MAX_SLOTS), |n| Some(n / 2)).take_while(|n| *n > 0);
+    let count = counts.find(|n| os::reserve_at(from, *n as u64 * SLOT - GUARD - from).is_ok());
+    if count.is_none() && null_guard < from {
+        os::unmap(null_guard, from - null_guard);
+    }
+    Some((0u64.wrapping_sub(GUARD), count?))
+}
 
 fn make() -> Result<Slots, Error> {
     // SAFETY: reads the auxiliary vector.
     if unsafe { libc::getauxval(libc::AT_HWCAP2) } & HWCAP2_FSGSBASE == 0 {
         return Err(Error::NoSegmentBase);
     }
-    let mut count = MAX_SLOTS;
-    let at = loop {
-        match os::reserve((count as u64 + 1) * SLOT) {
-            Ok(at) => break at,
-            Err(_) if count > 16 => count /= 2,
-            Err(e) => return Err(system("reserving address space")(e)),
-        }
+    os::register_for_barriers().map_err(system("asking the kernel for barriers (membarrier)"))?;
+    let at_zero = if AT_ZERO.load(Ordering::Relaxed) { lowest() } else { None };
+    let (begin, count) = match at_zero {
+        Some(place) => place,
+        None => anywhere()?,
     };
-    let begin = at.next_multiple_of(SLOT);
     let bytes = count as u64 * CONTEXT_BYTES;
     let contexts = os::memory_file(c"pebble-sfi-contexts", bytes).map_err(system("making context pages"))?;
     let contexts_at = os::anywhere(bytes, os::PROT_READ | os::PROT_WRITE, &contexts)
@@ -104,13 +140,15 @@ impl Slots {
 
     /// Base of a slot's segment.
     pub fn segment(&self, slot: u32) -> u64 {
-        self.begin + u64::from(slot) * SLOT + GUARD
+        self.begin.wrapping_add(u64::from(slot) * SLOT + GUARD)
     }
 
     /// The slot whose stretch holds the address.
     pub fn slot_of(&self, address: u64) -> Option<u32> {
-        let slot = address.checked_sub(self.begin)? >> SLOT_SHIFT;
-        (slot < self.count as u64).then_some(slot as u32)
+        let slot = address.wrapping_sub(self.begin) >> SLOT_SHIFT;
+        // Below a segment at zero lies the other end of the address space.
+        let end = self.begin.wrapping_add(self.count as u64 * SLOT);
+        (slot < self.count as u64 && address < end).then_some(slot as u32)
     }
 
     /// The slot of a segment by the base's upper half.
@@ -151,5 +189,30 @@ impl Slots {
         let word = (self.contexts_at + u64::from(slot) * CONTEXT_BYTES + at) as *mut u64;
         // SAFETY: inside the mapping made in `make`, aligned, and never unmapped; domains only read it, whenever they like.
         unsafe { word.write_volatile(value) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bottom_is_taken_whole_or_not_at_all() {
+        // The process's own pages: in the segment, behind it, where the return stacks are.
+        for own in [0x40_0000, SEGMENT, RETURN_STACKS] {
+            os::reserve_at(own, PAGE).unwrap();
+            assert_eq!(lowest(), None, "{own:#x}");
+            os::unmap(own, PAGE);
+        }
+        // Nothing was kept.
+        os::reserve_at(CONTEXT, RETURN_STACKS).unwrap();
+        os::unmap(CONTEXT, RETURN_STACKS);
+        let (begin, count) = lowest().unwrap();
+        assert_eq!(begin.wrapping_add(GUARD), 0);
+        let end = begin.wrapping_add(count as u64 * SLOT);
+        for at in [CONTEXT, SEGMENT, RETURN_STACKS, end - PAGE] {
+            assert!(os::reserve_at(at, PAGE).is_err(), "{at:#x}");
+        }
+        os::unmap(CONTEXT, end - CONTEXT);
     }
 }

@@ -19,6 +19,10 @@ impl Space {
         Space { begin, brk: begin, taken: BTreeMap::new(), limit, used: 0 }
     }
 
+    pub fn untouched(&self) -> bool {
+        self.used == 0 && self.brk == self.begin
+    }
+
     pub fn begin(&self) -> u64 {
         self.begin
     }

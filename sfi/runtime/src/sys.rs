@@ -16,18 +16,29 @@ use crate::space::Space;
 use crate::thread;
 use libc::c_long;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 /// What one instance has of the process's resources.
 pub struct Resources {
-    policy: Arc<Policy>,
+    /// [`UNASKED`] until one is granted.
+    policy: OnceLock<Arc<Policy>>,
     state: Mutex<State>,
 }
+
+/// What needs no policy: memory, clock, random numbers, and to end itself.
+static UNASKED: LazyLock<Policy> = LazyLock::new(Policy::default);
 
 struct State {
     space: Space,
     files: Vec<Option<File>>,
     exit: Option<i32>,
+}
+
+impl State {
+    fn new(policy: &Policy, begin: u64) -> State {
+        let files = (0..3).map(|fd| policy.standard[fd as usize].then_some(File::Standard(fd))).collect();
+        State { space: Space::new(begin, policy.memory), files, exit: None }
+    }
 }
 
 enum File {
@@ -52,16 +63,29 @@ const MOST_BYTES: u64 = 1 << 30;
 
 impl Resources {
     /// `begin`: offset from which on memory may be given out.
-    pub fn new(policy: &Arc<Policy>, begin: u64) -> Resources {
-        let files = (0..3).map(|fd| policy.standard[fd as usize].then_some(File::Standard(fd))).collect();
-        let space = Space::new(begin, policy.memory);
-        Resources { policy: policy.clone(), state: Mutex::new(State { space, files, exit: None }) }
+    pub fn new(begin: u64) -> Resources {
+        Resources { policy: OnceLock::new(), state: Mutex::new(State::new(&UNASKED, begin)) }
+    }
+
+    fn policy(&self) -> &Policy {
+        self.policy.get().map_or(&UNASKED, |policy| policy)
+    }
+
+    /// Once. What it has been given before stays its own.
+    pub fn grant(&self, policy: &Arc<Policy>, begin: u64) {
+        let mut state = lock(&self.state);
+        if self.policy.set(policy.clone()).is_ok() {
+            let fresh = State::new(policy, begin);
+            match state.space.untouched() {
+                true => *state = fresh,
+                false => (state.files, state.space.limit) = (fresh.files, fresh.space.limit),
+            }
+        }
     }
 
     /// As at the begin: no memory, no files but the standard ones.
     pub fn reset(&self, begin: u64) {
-        *lock(&self.state) =
-            Resources::new(&self.policy, begin).state.into_inner().unwrap_or_else(|e| e.into_inner());
+        *lock(&self.state) = State::new(self.policy(), begin);
     }
 
     pub fn exit_code(&self) -> Option<i32> {
@@ -81,8 +105,10 @@ extern "C" fn numbered(number: i64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i
 
 fn answer(number: i64, words: [u64; 6]) -> i64 {
     let none = -i64::from(libc::ENOSYS);
+    // A signal handler's call could ask for the same locks.
+    let _inside = thread::Inside::enter();
     let Some(shared) = thread::caller() else { return none };
-    let Some(resources) = shared.resources.get() else { return none };
+    let resources = &shared.resources;
     let [a, b, c, d, e, f] = words;
     match (Call { shared, resources, a, b, c, d, e, f }).answer(number) {
         Ok(value) => value,
@@ -97,7 +123,7 @@ macro_rules! names {
 }
 
 impl Imports {
-    /// System calls, for instances that have been given resources by [`crate::Instance::grant`].
+    /// System calls. What they may reach is given by [`crate::Instance::grant`]; without it memory, clock and random numbers.
     pub fn system_calls(&mut self) -> Result<(), Error> {
         let names = names!(
             "read" SYS_read "write" SYS_write "readv" SYS_readv "writev" SYS_writev "open" SYS_open
@@ -142,7 +168,7 @@ pub(crate) fn result(value: c_long) -> Answer {
 
 impl Call<'_> {
     pub(crate) fn policy(&self) -> &Policy {
-        &self.resources.policy
+        self.resources.policy()
     }
 
     /// A range of the segment, as an address for the kernel.
@@ -249,7 +275,7 @@ impl Call<'_> {
             libc::SYS_mkdirat => self.at(a).and_then(|()| self.make_directory(b, c)),
             libc::SYS_rename => self.rename(a, b),
             libc::SYS_getcwd => {
-                let name = [self.resources.policy.current.as_bytes(), b"\0"].concat();
+                let name = [self.policy().current.as_bytes(), b"\0"].concat();
                 if name.len() as u64 > b {
                     return Err(libc::ERANGE);
                 }
@@ -333,7 +359,7 @@ impl Call<'_> {
 
     fn open(&self, path: u64, flags: u64, mode: u64) -> Answer {
         let path = self.path(path)?;
-        let (directory, rest) = self.resources.policy.find(&path).ok_or(libc::ENOENT)?;
+        let (directory, rest) = self.policy().find(&path).ok_or(libc::ENOENT)?;
         let flags = flags as i32 & !(libc::O_DIRECT | libc::O_PATH | libc::O_ASYNC);
         self.keep(directory.open(rest, flags, mode as u32)?)
     }
@@ -346,20 +372,20 @@ impl Call<'_> {
 
     fn stat_path(&self, path: u64, to: u64, flags: i32) -> Answer {
         let path = self.path(path)?;
-        let (directory, rest) = self.resources.policy.find(&path).ok_or(libc::ENOENT)?;
+        let (directory, rest) = self.policy().find(&path).ok_or(libc::ENOENT)?;
         let file = directory.open(rest, libc::O_PATH | flags, 0)?;
         self.stat(file.as_raw_fd(), to)
     }
 
     fn reach(&self, path: u64) -> Answer {
         let path = self.path(path)?;
-        let (directory, rest) = self.resources.policy.find(&path).ok_or(libc::ENOENT)?;
+        let (directory, rest) = self.policy().find(&path).ok_or(libc::ENOENT)?;
         directory.open(rest, libc::O_PATH, 0).map(|_| 0)
     }
 
     fn remove(&self, path: u64, flags: i32) -> Answer {
         let path = self.path(path)?;
-        let (directory, rest) = self.resources.policy.find(&path).ok_or(libc::ENOENT)?;
+        let (directory, rest) = self.policy().find(&path).ok_or(libc::ENOENT)?;
         if !directory.writable {
             return Err(libc::EACCES);
         }
@@ -371,7 +397,7 @@ impl Call<'_> {
 
     fn make_directory(&self, path: u64, mode: u64) -> Answer {
         let path = self.path(path)?;
-        let (directory, rest) = self.resources.policy.find(&path).ok_or(libc::ENOENT)?;
+        let (directory, rest) = self.policy().find(&path).ok_or(libc::ENOENT)?;
         if !directory.writable {
             return Err(libc::EACCES);
         }
@@ -383,7 +409,7 @@ impl Call<'_> {
 
     fn rename(&self, from: u64, to: u64) -> Answer {
         let (from, to) = (self.path(from)?, self.path(to)?);
-        let policy = &self.resources.policy;
+        let policy = self.policy();
         let (old, old_rest) = policy.find(&from).ok_or(libc::ENOENT)?;
         let (new, new_rest) = policy.find(&to).ok_or(libc::ENOENT)?;
         if !old.writable || !new.writable {

@@ -4,6 +4,9 @@
 //! initial-exec model, whose offset from `fs` is the same for every thread and is compiled into portals: the *current* mark, of
 //! the thread's home in the instance whose base is in `gs`. A portal that finds another one there comes here, once.
 //!
+//! Behind it lies the *inside* word. A signal handler may interrupt portals, domains and this module, where no portal can be called:
+//! stacks and `gs` are in somebody's hands. So portals take the word, and this module holds it by [`Inside`]; handlers are refused.
+//!
 //! Attaching is implicit: the first call into an instance makes the thread's stacks in it; they go when the thread ends or the
 //! instance is destroyed. An attached thread has an alternate signal stack, its own if that is big enough.
 
@@ -13,11 +16,12 @@ use crate::instance::Shared;
 use crate::layout::*;
 use crate::record::{self as stacks, Given, Mark};
 use crate::slots;
-use pebble_portal::sfi::record;
+use pebble_portal::sfi::{INSIDE, REENTERED, STACK_ROOM, TAKEN, record};
 use std::arch::{asm, global_asm};
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::Weak;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 /// Instances that one instance can have direct portals into.
 pub const MAX_LINKS: usize = 32;
@@ -31,6 +35,8 @@ pub mod status {
     pub const NO_STACK: u64 = 2;
     /// A window or a capability could not be lent.
     pub const NOT_LENT: u64 = 3;
+    /// Called by a signal handler that has interrupted a domain, a portal or the runtime on this thread.
+    pub const REENTERED: u64 = super::REENTERED as u64;
 }
 
 // The mark of a record that is dead for ever, so that the first comparison of a new thread fails, and the two ways here from portals.
@@ -42,8 +48,8 @@ global_asm!(
     ".section .tdata.pebble_sfi,\"awT\",@progbits",
     ".balign 8",
     ".type pebble_sfi_current,@object",
-    "pebble_sfi_current: .quad pebble_sfi_nowhere + 127",
-    ".size pebble_sfi_current, 8",
+    "pebble_sfi_current: .quad pebble_sfi_nowhere + 127, 0",
+    ".size pebble_sfi_current, 16",
     ".text",
     ".balign 16",
     "pebble_sfi_current_offset:",
@@ -121,6 +127,58 @@ fn current() -> Mark {
     Mark(mark)
 }
 
+/// The current mark and the inside word of a thread, for whoever ends its stacks. Only that thread writes them.
+#[repr(C)]
+pub struct Words {
+    current: AtomicU64,
+    inside: AtomicU32,
+}
+
+/// The runtime is at work on this thread.
+const HELD: u32 = 2;
+
+pub fn words() -> &'static Words {
+    let thread: u64;
+    // SAFETY: the first word of a thread's block is its own address.
+    unsafe { asm!("mov {0}, fs:[0]", out(reg) thread, options(readonly, nostack)) };
+    // SAFETY: both words lie there, aligned, as long as the thread lives; the reference stays on it or is used while it waits.
+    unsafe { &*(thread.wrapping_add_signed(pebble_sfi_current_offset()) as *const Words) }
+}
+
+const _: () = assert!(std::mem::offset_of!(Words, inside) == INSIDE as usize);
+
+impl Words {
+    /// The thread is in portal code or a domain, whose stack this is or will be if the portal finds it alive.
+    pub fn moving(&self, home: Mark) -> bool {
+        self.inside.load(Ordering::SeqCst) == TAKEN && self.current.load(Ordering::SeqCst) == home.0
+    }
+}
+
+/// While it lives, no portal can be called on this thread: signal handlers would find what is held here half done.
+pub struct Inside(u32);
+
+impl Inside {
+    /// None if the thread is in a domain or the runtime already: the caller is a signal handler.
+    pub fn enter() -> Option<Inside> {
+        let free = words().inside.load(Ordering::Relaxed) == 0;
+        free.then(|| Inside::take(0))
+    }
+
+    /// In place of the portal that has come here.
+    fn take(after: u32) -> Inside {
+        words().inside.store(HELD, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        Inside(after)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst);
+        words().inside.store(self.0, Ordering::Release);
+    }
+}
+
 /// Makes the home current, with its instance in `gs`.
 fn enter(home: Mark, base: u64) {
     // SAFETY: nothing but fault domains uses `gs` in a process on x86-64 Linux; `base` is a segment.
@@ -144,18 +202,24 @@ pub struct Thread {
     /// Written by the signal handler, fetched after the call.
     pub report: UnsafeCell<Option<Report>>,
     signal_stack: Option<Vec<u8>>,
+    /// What portals out compare the stack pointer with.
+    pub stack_limit: u64,
 }
 
 struct Home {
     mark: Mark,
+    instance: Weak<Shared>,
     links: Box<[u64; MAX_LINKS]>,
 }
 
 /// Its destructor runs when the thread ends. Boxed, since records point to the thread.
-struct Own(UnsafeCell<Option<Box<Thread>>>);
+struct Own {
+    thread: UnsafeCell<Option<Box<Thread>>>,
+    used: Cell<bool>,
+}
 
 thread_local! {
-    static OWN: Own = const { Own(UnsafeCell::new(None)) };
+    static OWN: Own = const { Own { thread: UnsafeCell::new(None), used: Cell::new(false) } };
 }
 
 static NUMBERS: AtomicU32 = AtomicU32::new(1);
@@ -172,6 +236,7 @@ impl Thread {
             homes: HashMap::new(),
             report: UnsafeCell::new(None),
             signal_stack: None,
+            stack_limit: stack_limit(),
         });
         thread.ensure_signal_stack();
         thread
@@ -197,40 +262,48 @@ impl Thread {
         self.homes.get(&slot).map_or(0, |home| home.links.as_ptr() as u64)
     }
 
-    /// The thread's home in an instance, made if there is none.
+    /// The thread's home in an instance, made if there is none. Whoever resets the instance is waited for.
     fn home(&mut self, shared: &Shared) -> Result<Mark, Error> {
         let slots = slots::slots()?;
+        let mut out = shared.stacks();
         let (slot, upper) = (shared.slot, (shared.base >> 32) as u32);
         let mark = match self.homes.get_mut(&slot) {
             Some(home) if home.mark.slot() == upper => return Ok(home.mark),
             // Of an instance that is gone: the return stack is still this thread's.
             Some(home) => {
                 home.links.fill(0);
+                home.instance = shared.me.clone();
                 home.mark
             }
             None => {
                 let mark = stacks::take_return_stack(slots, slot)?;
-                self.homes.insert(slot, Home { mark, links: Box::new([0; MAX_LINKS]) });
+                let home = Home { mark, instance: shared.me.clone(), links: Box::new([0; MAX_LINKS]) };
+                self.homes.insert(slot, home);
                 mark
             }
         };
-        let data = shared.take_data_stack()?;
+        let data = out.take_data_stack()?;
         let limit = stacks::data_stack_end(shared, data) - DATA_STACK + PAGE;
         let top = stacks::make_data_stack(shared, data)?;
         stacks::furnish(mark, shared, self, mark, top, limit);
-        shared.give_out(Given { mark, data });
+        out.stacks.push(Given { mark, data });
         Ok(mark)
     }
 
     /// One more stack into the home's queue.
     fn queue(&self, shared: &Shared, home: Mark) -> Result<(), Error> {
         let slots = slots::slots()?;
+        let mut out = shared.stacks();
+        if home.slot() == stacks::DEAD {
+            // Somebody has reset the instance just now: the portal will find it out.
+            return Ok(());
+        }
         let mark = stacks::take_return_stack(slots, shared.slot)?;
-        let data = shared.take_data_stack()?;
+        let data = out.take_data_stack()?;
         let limit = stacks::data_stack_end(shared, data) - DATA_STACK + PAGE;
         let top = stacks::make_data_stack(shared, data)?;
         stacks::furnish(mark, shared, self, home, top, limit);
-        shared.give_out(Given { mark, data });
+        out.stacks.push(Given { mark, data });
         mark.set(record::QUEUE, home.get(record::QUEUE));
         home.set(record::QUEUE, mark.0);
         Ok(())
@@ -239,11 +312,12 @@ impl Thread {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        let Some(mut thread) = self.0.get_mut().take() else { return };
+        let Some(mut thread) = self.thread.get_mut().take() else { return };
+        let _inside = Inside::take(0);
         leave();
         if let Ok(slots) = slots::slots() {
             for (slot, home) in thread.homes.drain() {
-                crate::instance::forget_thread(slots, slot, home.mark);
+                crate::instance::forget_thread(slots, slot, home.mark, home.instance.upgrade());
             }
         }
         if thread.signal_stack.is_some() {
@@ -254,18 +328,42 @@ impl Drop for Own {
     }
 }
 
-/// Runs `f` with this thread's block, which is made at the first use.
+/// From where on the thread's own stack is too short for a function of the process: [`STACK_ROOM`] above its end, or a quarter of a stack that is
+/// smaller than four times that. Portals compare without a sign from here on, so other stacks, of signals or coroutines, are no matter of theirs.
+fn stack_limit() -> u64 {
+    // SAFETY: asks about this thread; the attributes are whole, and destroyed once.
+    let (low, size) = unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return 0;
+        }
+        let (mut low, mut size, mut guard) = (std::ptr::null_mut(), 0, 0);
+        libc::pthread_attr_getstack(&attributes, &mut low, &mut size);
+        libc::pthread_attr_getguardsize(&attributes, &mut guard);
+        libc::pthread_attr_destroy(&mut attributes);
+        (low as u64 + guard as u64, size as u64)
+    };
+    (low + STACK_ROOM.min(size / 4)).saturating_sub(STACK_ROOM)
+}
+
+/// Runs `f` with this thread's block, which is made at the first use. Not for a signal handler that has interrupted this.
 pub fn with<R>(f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
-    OWN.try_with(|own| {
-        // SAFETY: thread-local, and `f` calls nothing that comes back here: only this module and `call` use it.
-        let thread = unsafe { &mut *own.0.get() };
-        f(thread.get_or_insert_with(Thread::new))
-    })
-    .ok()
+    let run = |own: &Own| {
+        if own.used.replace(true) {
+            return None;
+        }
+        // SAFETY: thread-local, and `used` says that nobody else has it.
+        let thread = unsafe { &mut *own.thread.get() };
+        let result = f(thread.get_or_insert_with(Thread::new));
+        own.used.set(false);
+        Some(result)
+    };
+    OWN.try_with(run).ok()?
 }
 
 /// Makes the thread's stack in the instance before its first call.
 pub fn attach_to(shared: &Shared) -> Result<Mark, Error> {
+    let _inside = Inside::enter().ok_or(Error::Reentered)?;
     let home = with(|thread| thread.home(shared)).ok_or(Error::NoStack)??;
     enter(home, shared.base);
     Ok(home)
@@ -273,6 +371,7 @@ pub fn attach_to(shared: &Shared) -> Result<Mark, Error> {
 
 /// From a portal whose thread has another instance's mark, or no stack in its queue.
 extern "C" fn attach(upper: u32) -> u64 {
+    let _inside = Inside::take(0);
     let Some(shared) = instance(upper) else { return status::NO_STACK };
     let was = current();
     let entered = with(|thread| {
@@ -294,6 +393,9 @@ extern "C" fn attach(upper: u32) -> u64 {
 /// From a portal between two instances: the thread has no home in the callee, or none that lives, or its queue is empty.
 extern "C" fn link(own: u64, link: u32) -> u64 {
     let own = Mark(own);
+    let _inside = Inside::take(TAKEN);
+    // The portal has said that it is about to be in the callee; it is not, and who resets that must not wait for it.
+    words().current.store(own.get(record::HOME), Ordering::SeqCst);
     let Some(caller) = instance(own.slot()) else { return status::NO_STACK };
     let Some(callee) = caller.linked(link) else { return status::NO_STACK };
     let linked = with(|thread| {

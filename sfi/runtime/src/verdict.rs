@@ -36,11 +36,9 @@ fn place(file: &[u8], part: &[u8]) -> Range<usize> {
     if part.is_empty() { 0..0 } else { at..at + part.len() }
 }
 
-/// `image` is what was found in `file`.
-pub fn verify(file: &[u8], image: &Image) -> Result<Verdict, LoadError> {
-    let exports: Vec<u32> = image.exports.iter().map(|e| e.entry).collect();
-    let mut scratch = vec![0; verifier::scratch_words(image.text_bytes.len())];
-    let module = verifier::Module {
+/// What the verifier is asked about an image; `exports` are its entries.
+pub fn to_verify<'a>(image: &'a Image, exports: &'a [u32]) -> verifier::Module<'a> {
+    verifier::Module {
         level: level(image.level),
         text: image.text_bytes,
         text_at: image.text.start,
@@ -49,9 +47,16 @@ pub fn verify(file: &[u8], image: &Image) -> Result<Verdict, LoadError> {
         rodata_at: image.rodata.start,
         data: image.data.clone(),
         facts: image.facts,
-        exports: &exports,
+        exports,
         imports: image.imports.len() as u32,
-    };
+    }
+}
+
+/// `image` is what was found in `file`.
+pub fn verify(file: &[u8], image: &Image) -> Result<Verdict, LoadError> {
+    let exports: Vec<u32> = image.exports.iter().map(|e| e.entry).collect();
+    let mut scratch = vec![0; verifier::scratch_words(image.text_bytes.len())];
+    let module = to_verify(image, &exports);
     let summary = verifier::verify(&module, &mut scratch).map_err(|r| LoadError::Refused(r.to_string()))?;
     scratch.truncate(summary.scratch_used(image.text_bytes.len()));
     scratch.shrink_to_fit();

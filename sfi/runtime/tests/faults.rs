@@ -350,3 +350,24 @@ fn a_panic_under_a_domain_aborts() {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| callback.call(&[1, 2])));
     panic!("it went on: {}", caught.is_ok());
 }
+
+/// A call that leads nowhere is reported with the place that it would have returned to.
+#[test]
+fn a_wild_call_is_reported_with_its_caller() {
+    let i = instance();
+    for to in [0u64, 0x18, 0x2_0038] {
+        let fault = fault(&i.portal("wild", "smi").unwrap(), &[to]);
+        let text = fault.to_string();
+        if to < 0x2_0000 {
+            assert_eq!((fault.at, &fault.function), (to, &None), "{text}");
+            assert!(
+                text.contains("outside any function; the call or jump that led there returns to 0x"),
+                "{text}"
+            );
+            assert!(text.contains(" in wild+0x") && text.contains("basic.s:"), "{text}");
+        } else {
+            assert_eq!(fault.from, None, "an unused slot is in the code: {text}");
+        }
+        i.reset().unwrap();
+    }
+}

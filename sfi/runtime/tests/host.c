@@ -45,6 +45,7 @@ static int jumps_over(const char *file) {
 
 int main(int argc, char **argv) {
     CHECK(argc == 2);
+    pbl_segment_at_zero();
     pbl_imports *imports = pbl_imports_new();
     CHECK(pbl_module_open("/nowhere", imports) == NULL && strstr(pbl_error(), "cannot read"));
     CHECK(pbl_module_open(argv[1], imports) == NULL && strstr(pbl_error(), "host0"));
@@ -54,7 +55,7 @@ int main(int argc, char **argv) {
     pbl_module *module = pbl_module_open(argv[1], imports);
     CHECK(module);
     pbl_instance *plugin = pbl_instance_new(module);
-    CHECK(plugin);
+    CHECK(plugin && pbl_instance_base(plugin) == 0);
     pbl_portal *add = pbl_portal_open(plugin, "add", "smii"), *store = pbl_portal_open(plugin, "store", "npii");
     pbl_portal *callback = pbl_portal_open(plugin, "callback", "smii"), *spin = pbl_portal_open(plugin, "spin", NULL);
     CHECK(add && store && callback && spin);
@@ -63,8 +64,11 @@ int main(int argc, char **argv) {
     pbl_outcome (*typed)(int, long) = (pbl_outcome(*)(int, long))pbl_portal_entry(add);
     CHECK(typed(1, 2).value == 3);
     CHECK(pbl_call(callback, 1, 2).value == 1004);
-    CHECK(pbl_call(store, 16, 1).status == PBL_FAULT);
+    pbl_outcome stored = pbl_call(store, 16, 1);
+    CHECK(stored.status == PBL_FAULT);
+    CHECK(strstr(pbl_why(stored), "in store+0x0 at ") && !strcmp(pbl_why(stored), pbl_error()));
     pbl_fault fault;
+    CHECK(pbl_region_new(0) == NULL && strstr(pbl_error(), "one byte at least"));
     CHECK(pbl_fault_take(&fault) && !pbl_fault_take(NULL));
     CHECK(fault.cause == PBL_CAUSE_MEMORY && fault.address == pbl_instance_base(plugin) + 16);
     CHECK(!strcmp(fault.function, "store") && strstr(fault.file, "basic.s") && fault.line > 0);

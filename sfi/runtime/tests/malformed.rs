@@ -31,6 +31,28 @@ fn every_shorter_file_is_refused_with_its_byte() {
     assert_eq!(error.as_deref(), Some("not a module: byte 0x0: the file is too short"));
 }
 
+/// A file that is endless, or larger than any module, is refused by its begin or its size: reading it would never end, or fill memory.
+#[test]
+fn what_cannot_be_a_module_is_not_read() {
+    let refused = |path: &std::path::Path| Module::open(path).err().expect("no module").to_string();
+    let elf = "not a module: byte 0x0: not a little-endian 64-bit ELF file";
+    assert_eq!(refused("/dev/zero".as_ref()), elf);
+    let path = std::env::temp_dir().join(format!("pebble-sfi-large-{}", std::process::id()));
+    let large = |begin: &[u8]| {
+        std::fs::write(&path, begin).expect("a file");
+        let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the file");
+        file.set_len(5 << 30).expect("a file with a hole");
+        refused(&path)
+    };
+    assert_eq!(large(b""), elf);
+    let file = common::build("basic", 1);
+    assert!(large(&file).contains("byte 0x100000000: the file is larger than any module"));
+    std::fs::write(&path, &file).expect("a file");
+    let read = Module::read(&path).expect("a module");
+    std::fs::remove_file(&path).expect("the file");
+    assert!(read == file);
+}
+
 /// Offsets, sizes and counts that are far too large, equal, or lead back to where they stand.
 const FAR: [u64; 8] = [!0, !7, 1 << 63, 1 << 32, 0xffff_ffff, 0xffff, 0, 64];
 

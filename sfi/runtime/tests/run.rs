@@ -2,7 +2,8 @@
 
 mod common;
 
-use pebble_sfi_runtime::{Imports, Module, Policy, run_module};
+use pebble_sfi_runtime::{CallError, Cause, Fault, Imports, Instance, Module, Policy, Portal, run_module};
+use std::sync::Arc;
 use std::time::Duration;
 
 static FILE: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
@@ -41,4 +42,41 @@ fn files_only_where_the_policy_says() {
     assert_eq!(run(Policy::default(), "/data/file"), -libc::ENOENT);
     assert!(!place.join("outside").exists());
     std::fs::remove_dir_all(place).unwrap();
+}
+
+fn ended(portal: &Portal, words: &[u64]) -> Fault {
+    match portal.call_within(Duration::from_secs(10), words) {
+        Err(CallError::Fault(fault)) => *fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Memory and an end need no policy; files do. A policy that comes later leaves what is there.
+#[test]
+fn without_a_policy() {
+    let module = Module::load("ends", common::build("ends", 1)).unwrap_or_else(|e| panic!("{e}"));
+    let mut imports = Imports::new();
+    imports.system_calls().unwrap();
+    let i = Instance::new(&imports.link(&module).unwrap()).unwrap();
+    let take = i.portal("take", "smi").unwrap();
+    let place = take.call(&[1 << 20]).unwrap();
+    let mut word = [0; 8];
+    i.read(place, &mut word).unwrap();
+    assert_eq!(u64::from_le_bytes(word), 7);
+    let (leave, abort) = (i.portal("leave", "smi").unwrap(), i.portal("abort", "sm").unwrap());
+    for status in [0, 3, 255] {
+        let fault = ended(&leave, &[status as u64]);
+        assert_eq!((fault.cause, fault.status, i.exit_code()), (Cause::Exit, Some(status), Some(status)));
+        assert!(fault.to_string().contains(&format!("exited with status {status},")), "{fault}");
+        i.reset().unwrap();
+    }
+    let fault = ended(&abort, &[]);
+    assert_eq!((fault.cause, fault.status), (Cause::Abort, None));
+    i.reset().unwrap();
+    let none = -i64::from(libc::ENOENT);
+    assert_eq!(i.portal("open", "smi").unwrap().call(&[take.call(&[4096]).unwrap()]).unwrap() as i64, none);
+
+    i.grant(&Arc::new(Policy::default().memory(2 << 20)), 0);
+    i.read(take.call(&[1 << 20]).unwrap(), &mut word).unwrap();
+    assert_eq!(take.call(&[1 << 20]).unwrap() as i64, -i64::from(libc::ENOMEM));
 }

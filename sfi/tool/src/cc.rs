@@ -8,7 +8,7 @@ use crate::ld;
 use crate::library::{self, Library};
 use pebble_sfi_rewrite::{Level, Options, rewrite};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 
 #[derive(Debug)]
 pub enum Error {
@@ -18,6 +18,7 @@ pub enum Error {
     Link(ld::Error),
     Argument(String),
     SeveralOutputs,
+    NoExceptions(String),
 }
 
 impl std::fmt::Display for Error {
@@ -28,6 +29,11 @@ impl std::fmt::Display for Error {
             Error::Rewrite(e) => write!(f, "{e}"),
             Error::Link(e) => write!(f, "{e}"),
             Error::Argument(a) => write!(f, "`{a}`: a value is missing or unknown"),
+            Error::NoExceptions(flag) => write!(
+                f,
+                "{flag}: C++ in fault domains has neither exceptions nor run-time types (throw, try, dynamic_cast, typeid); \
+                 leave the flag out, and return errors instead"
+            ),
             Error::SeveralOutputs => {
                 write!(f, "-o names one file, but there are several sources; leave it out")
             }
@@ -156,6 +162,9 @@ impl Driver {
                     d.mode = Mode::Pass;
                     d.flags.push(a.clone());
                 }
+                "-fexceptions" | "-frtti" | "-fcxx-exceptions" if cxx => {
+                    return Err(Error::NoExceptions(a.clone()));
+                }
                 "-shared" | "-static" | "-pie" | "-no-pie" | "-rdynamic" | "-s" | "-pthread"
                 | "-static-pie" => {}
                 "-nostdlib" | "-nostartfiles" | "-nodefaultlibs" => d.library = false,
@@ -223,6 +232,7 @@ impl Driver {
             "-fpbl-no-guard" => o.guard = false,
             "-fpbl-no-stack" => o.stack = false,
             "-fpbl-no-elide" => o.elide = false,
+            "-fpbl-no-mask" => o.mask = false,
             _ => match flag.strip_prefix("-fpbl-level=").and_then(level) {
                 Some(l) => o.level = l,
                 None => return Err(Error::Argument(flag.into())),
@@ -275,7 +285,7 @@ impl Driver {
 
     fn header_flags(&self) -> Result<Vec<String>, Error> {
         let mut flags = match Library::find(self.options.level).filter(|_| self.headers) {
-            Some(library) => library.headers(self.compiler)?,
+            Some(library) => library.headers(self.compiler, self.cxx)?,
             None => Vec::new(),
         };
         if let Ok(ours) = std::env::var("PEBBLE_SFI_INCLUDE") {
@@ -330,7 +340,7 @@ impl Driver {
             args.extend(self.link.iter().cloned());
             let library = Library::find(self.options.level).filter(|_| self.library);
             if let Some(library) = &library {
-                let (first, last) = library.around(program);
+                let (first, last) = library.around(program, self.cxx);
                 args = [first, args, last].concat();
             }
             let output = self.output.clone().unwrap_or_else(|| "a.out".into());
@@ -346,6 +356,7 @@ impl Driver {
         let lower = language.unwrap_or_else(|| file.rsplit('.').next().unwrap_or("")).to_string();
         let plain_assembly = matches!(lower.as_str(), "s" | "assembler");
         let preprocess = matches!(lower.as_str(), "S" | "sx" | "assembler-with-cpp");
+        let mut again = None;
         if plain_assembly {
             std::fs::copy(file, &raw).map_err(|e| Error::Io(file.into(), e))?;
         } else {
@@ -370,16 +381,22 @@ impl Driver {
             }
             c.arg(if preprocess { "-E" } else { "-S" }).arg(file).arg("-o").arg(&raw);
             run(&mut c)?;
+            again = (!preprocess).then_some(c);
         }
         let text = encoding::read(&raw)?;
         let name = if plain_assembly || preprocess { file.to_string() } else { format!("{file} (assembly)") };
-        let confined = rewrite(&text.text, &name, &self.options).map_err(|e| {
+        let rewritten = rewrite(&text.text, &name, &self.options).or_else(|e| {
             // The assembly that the message speaks of.
             if let Ok(keep) = std::env::var("PEBBLE_SFI_KEEP") {
                 let _ = std::fs::copy(&raw, keep);
             }
-            Error::Rewrite(e)
-        })?;
+            // Once more with line numbers, for the message; what it says of code is the same.
+            let Some(mut with_lines) = again.filter(|_| e.source.is_none()) else { return Err(e) };
+            let compiled = with_lines.arg("-g1").stderr(Stdio::null()).status().is_ok_and(|s| s.success());
+            let text = compiled.then(|| encoding::read(&raw).ok()).flatten();
+            Err(text.and_then(|text| rewrite(&text.text, &name, &self.options).err()).unwrap_or(e))
+        });
+        let confined = rewritten.map_err(Error::Rewrite)?;
         if self.mode == Mode::Assembly {
             return encoding::write(output, text.like(&confined));
         }

@@ -1,7 +1,8 @@
 //! `pebble sfi verify`: what the runtime would say of a file, and how fast the verifier says it.
 
-use pebble_sfi_runtime::{Image, Level, LoadError, Module};
+use pebble_sfi_runtime::{Image, Level, LoadError, Module, source_line, to_verify};
 use pebble_sfi_verify as verifier;
+use std::path::Path;
 use std::time::Instant;
 
 /// Text that is judged for the measurement, in bytes.
@@ -14,7 +15,15 @@ pub fn command(files: &[String]) -> Result<(), String> {
     }
     let mut refused = 0;
     for file in files {
-        let bytes = std::fs::read(file).map_err(|e| format!("{file}: {e}"))?;
+        let bytes = match Module::read(Path::new(file)) {
+            Ok(bytes) => bytes,
+            Err(LoadError::Read(e)) => return Err(format!("{file}: {e}")),
+            Err(error) => {
+                refused += 1;
+                println!("{file}: refused: {error}");
+                continue;
+            }
+        };
         match Module::load(file, bytes.clone()) {
             Ok(module) => {
                 let level = if module.level == Level::Write { "write" } else { "full" };
@@ -43,18 +52,7 @@ pub fn command(files: &[String]) -> Result<(), String> {
 fn rate(file: &[u8]) -> f64 {
     let Ok(image) = Image::parse(file) else { return 0.0 };
     let exports: Vec<u32> = image.exports.iter().map(|e| e.entry).collect();
-    let module = verifier::Module {
-        level: if image.level == Level::Write { verifier::Level::Write } else { verifier::Level::Full },
-        text: image.text_bytes,
-        text_at: image.text.start,
-        ftab_size: image.ftab_bytes,
-        rodata: image.rodata_bytes,
-        rodata_at: image.rodata.start,
-        data: image.data.clone(),
-        facts: image.facts,
-        exports: &exports,
-        imports: image.imports.len() as u32,
-    };
+    let module = to_verify(&image, &exports);
     let mut scratch = vec![0; verifier::scratch_words(image.text_bytes.len())];
     let mut best = f64::INFINITY;
     for _ in 0..(ENOUGH / image.text_bytes.len().max(1)).clamp(3, 1000) {
@@ -67,11 +65,25 @@ fn rate(file: &[u8]) -> f64 {
     image.text_bytes.len() as f64 / 1e6 / best
 }
 
-/// ` (function+offset)` for the address that a refusal begins with.
+/// What the runtime would say of a module that has just been linked, if it would refuse it.
+pub fn refusal(file: &[u8]) -> Option<String> {
+    let image = Image::parse(file).map_err(|e| e.to_string());
+    let judged = image.and_then(|image| {
+        let exports: Vec<u32> = image.exports.iter().map(|e| e.entry).collect();
+        let mut scratch = vec![0; verifier::scratch_words(image.text_bytes.len())];
+        let verdict = verifier::verify(&to_verify(&image, &exports), &mut scratch);
+        verdict.map(drop).map_err(|e| e.to_string())
+    });
+    judged.err().map(|why| format!("{why}{}", place(file, &why)))
+}
+
+/// ` (in function+offset at file:line)` for the address that a refusal begins with.
 fn place(file: &[u8], why: &str) -> String {
     let address =
         why.split(':').next().and_then(|a| u32::from_str_radix(a.trim_start_matches("0x"), 16).ok());
     let (Some(at), Ok(image)) = (address, Image::parse(file)) else { return String::new() };
+    let line =
+        source_line(file, at.into()).map_or(String::new(), |(file, line)| format!(" at {file}:{line}"));
     let symbol = image.symbols.iter().filter(|s| s.at <= at).max_by_key(|s| s.at);
-    symbol.map_or(String::new(), |s| format!(" (in {}+{:#x})", s.name, at - s.at))
+    symbol.map_or(String::new(), |s| format!(" (in {}+{:#x}{line})", s.name, at - s.at))
 }

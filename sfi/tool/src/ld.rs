@@ -17,6 +17,8 @@ pub enum Error {
     NoExport(String),
     Undefined(Vec<String>),
     Argument(String),
+    /// By the verifier, as it would be when it is loaded.
+    Refused(String),
 }
 
 impl std::fmt::Display for Error {
@@ -28,6 +30,7 @@ impl std::fmt::Display for Error {
             Error::NoExport(name) => write!(f, "export `{name}`: no object file defines this function"),
             Error::Undefined(names) => write!(f, "undefined: {}", names.join(", ")),
             Error::Argument(a) => write!(f, "`{a}` needs a value"),
+            Error::Refused(why) => write!(f, "the verifier refuses the module: {why}"),
         }
     }
 }
@@ -266,9 +269,11 @@ pub fn link(job: &Job) -> Result<(), Error> {
         + pass.imports.iter().map(|n| 8 + n.len() + 1).sum::<usize>();
     let (mut elf, _) = pass.link(true)?;
     let header = header(&pass, &elf)?;
-    let at = elf.section(".pbl.module")?.offset;
-    elf.bytes[at..at + header.len()].copy_from_slice(&header);
+    elf.patch(".pbl.module", &header)?;
     sort_facts(&mut elf);
+    if let Some(why) = crate::judge::refusal(&elf.bytes) {
+        return Err(Error::Refused(why));
+    }
     io(&job.output, std::fs::write(&job.output, &elf.bytes))
 }
 
@@ -316,11 +321,6 @@ fn header(pass: &Pass, elf: &Elf) -> Result<Vec<u8>, Error> {
 
 /// Sections come in the order of their code, but not with certainty.
 fn sort_facts(elf: &mut Elf) {
-    let Ok(s) = elf.section(".pbl.facts") else { return };
-    let (at, end) = (s.offset, s.offset + s.size);
-    let mut records: Vec<[u8; 20]> = elf.bytes[at..end].as_chunks::<20>().0.to_vec();
+    let records = elf.contents_mut(".pbl.facts").as_chunks_mut::<20>().0;
     records.sort_by_key(|r| u32::from_le_bytes([r[0], r[1], r[2], r[3]]));
-    for (to, r) in elf.bytes[at..end].as_chunks_mut::<20>().0.iter_mut().zip(records) {
-        *to = r;
-    }
 }

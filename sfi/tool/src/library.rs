@@ -23,25 +23,44 @@ impl Library {
         install.join("lib/libc.a").exists().then_some(Library { install })
     }
 
-    /// Its headers instead of the host's; the compiler's own stay.
-    pub fn headers(&self, compiler: Compiler) -> Result<Vec<String>, Error> {
+    /// Its headers instead of the host's, for C++ behind those of libstdc++; the compiler's own stay.
+    pub fn headers(&self, compiler: Compiler, cxx: bool) -> Result<Vec<String>, Error> {
         let include = |directory: &Path| ["-isystem".to_string(), directory.display().to_string()];
-        let own = include(&self.install.join("include"));
+        let mut own = if cxx { cxx_headers() } else { Vec::new() };
+        own.extend(include(&self.install.join("include")));
         if compiler == Compiler::Clang {
-            return Ok([vec!["-nostdlibinc".to_string()], own.to_vec()].concat());
+            return Ok([vec!["-nostdlibinc".to_string()], own].concat());
         }
         let asked = Command::new("gcc").arg("-print-file-name=include").output();
         let asked = asked.map_err(|e| Error::Io("gcc".into(), e))?;
         let theirs = PathBuf::from(String::from_utf8_lossy(&asked.stdout).trim());
-        Ok([vec!["-nostdinc".to_string()], own.to_vec(), include(&theirs).to_vec()].concat())
+        Ok([vec!["-nostdinc".to_string()], own, include(&theirs).to_vec()].concat())
     }
 
     /// What a link of these files needs, before and after them: a program its beginning too.
-    pub fn around(&self, program: bool) -> (Vec<String>, Vec<String>) {
+    pub fn around(&self, program: bool, cxx: bool) -> (Vec<String>, Vec<String>) {
         let file = |name: &str| self.install.join("lib").join(name).display().to_string();
         let first = if program { vec![file("crt1.o")] } else { Vec::new() };
-        (first, vec![format!("-L{}", self.install.join("lib").display()), file("libc.a")])
+        let runtime = (cxx && Path::new(&file(CXX)).exists()).then(|| file(CXX));
+        let place = format!("-L{}", self.install.join("lib").display());
+        (first, [Some(place), runtime, Some(file("libc.a"))].into_iter().flatten().collect())
     }
+}
+
+/// `sfi/libc/glue/cxx.cc`.
+const CXX: &str = "libstdc++.a";
+
+/// The newest libstdc++ of the system, told what it would otherwise ask glibc's headers.
+fn cxx_headers() -> Vec<String> {
+    let versions = std::fs::read_dir("/usr/include/c++").into_iter().flatten().flatten();
+    let newest = versions.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).max();
+    let Some(version) = newest else { return Vec::new() };
+    let told =
+        ["-nostdinc++", "-D__GLIBC_PREREQ(a,b)=0", "-D__locale_t=locale_t", "-D_GLIBCXX_EXTERN_TEMPLATE=0"];
+    let places =
+        ["/usr/include/c++", "/usr/include/x86_64-linux-gnu/c++"].map(|at| format!("{at}/{version}"));
+    let places = places.into_iter().flat_map(|place| ["-isystem".to_string(), place]);
+    told.map(String::from).into_iter().chain(places).collect()
 }
 
 /// Is there a `main` in one of these object files? Then they are a program, and not a library of functions to be called.

@@ -1,6 +1,6 @@
 //! `pebble sfi run`: a command-line program in a fault domain, with what its user grants it and nothing else.
 
-use pebble_sfi_runtime::{Policy, RunError, run};
+use pebble_sfi_runtime::{Policy, RunError, run, segment_at_zero};
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ pub const USAGE: &str = "usage: pebble sfi run [OPTIONS] FILE ARGUMENTS
   --env NAME[=VALUE]      a variable; without a value, ours
   --memory MIB            at most so much memory (default 1024)
   --time MILLISECONDS     ends it after so long
-  --seccomp               a seccomp filter around it as well";
+  --seccomp               a seccomp filter around it as well
+  --elsewhere             its segment is not at address zero, but where that of a second instance would be";
 /// Nothing was run, or the program died: unlike most exit codes of programs.
 const DIED: u8 = 125;
 
@@ -25,6 +26,7 @@ pub fn command(args: &[String]) -> Result<u8, String> {
     }
     let mut policy = Policy::program();
     let mut time = None;
+    let mut elsewhere = false;
     let mut at = 0;
     while let Some(option) = args.get(at).filter(|a| a.starts_with("--")) {
         at += 1;
@@ -33,6 +35,10 @@ pub fn command(args: &[String]) -> Result<u8, String> {
         }
         if option == "--seccomp" {
             policy = policy.fence();
+            continue;
+        }
+        if option == "--elsewhere" {
+            elsewhere = true;
             continue;
         }
         let (name, value) = match option.split_once('=') {
@@ -62,6 +68,10 @@ pub fn command(args: &[String]) -> Result<u8, String> {
     }
     let program = &args[at..];
     let file = program.first().ok_or(USAGE)?;
+    // Nobody else wants the bottom of this process's address space.
+    if !elsewhere {
+        segment_at_zero();
+    }
     match run(file.as_ref(), program, policy, time) {
         // As the kernel reports it: the low byte.
         Ok(code) => Ok(code as u8),

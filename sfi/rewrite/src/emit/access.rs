@@ -76,7 +76,12 @@ impl Emitter<'_> {
                 let d = match (isa::stem(insn), out.args.get(1).and_then(Operand::gpr)) {
                     ("mov", Some(d)) => return scope.thread_pointer(insn, d.num),
                     (_, Some(_)) => scope.scratch_beside(insn),
-                    _ => return Err(Kind::Forbidden(insn.to_string())),
+                    _ => {
+                        return Err(Kind::Forbidden(
+                            insn.to_string(),
+                            "use thread-local variables by their names",
+                        ));
+                    }
                 };
                 scope.thread_pointer(insn, d)?;
                 out.args[at] = Operand::Gpr(Gpr { num: d, width: Width::B64 });

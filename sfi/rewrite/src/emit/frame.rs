@@ -1,7 +1,7 @@
 //! Instructions that move the compiler's stack pointer, or use it as a value: on the data stack.
 
 use super::Emitter;
-use crate::confine::{SLOT, Scope};
+use crate::confine::{FRAME_SLOT, SLOT, Scope};
 use crate::error::Kind;
 use crate::isa::{self, Access};
 use crate::operand::{self, Mem, Operand, RBP, RSP};
@@ -18,7 +18,7 @@ impl Emitter<'_> {
             ("pop", Place::At(o)) => Place::At(o + 8),
             ("leave", _) => match state.fp {
                 Frame::At(c) => Place::At(c + 8),
-                Frame::Entry => Place::Dynamic,
+                _ => Place::Dynamic,
             },
             ("add", Place::At(o)) => insn.args[0].imm().map_or(Place::Dynamic, |d| Place::At(o + d)),
             ("sub", Place::At(o)) => insn.args[0].imm().map_or(Place::Dynamic, |d| Place::At(o - d)),
@@ -76,7 +76,10 @@ impl Emitter<'_> {
                 let r = scope.scratch_beside(insn);
                 let (wide, narrow) = (operand::r64(r), operand::r32(r));
                 scope.line(format!("movq\t{SLOT}(%rbp), {wide}"));
-                scope.line(format!("movq\t%gs:({narrow}), {}", insn.args[0]));
+                // A frame pointer's word holds nothing.
+                if !insn.args[0].is_reg(RBP) {
+                    scope.line(format!("movq\t%gs:({narrow}), {}", insn.args[0]));
+                }
                 scope.line(format!("leaq\t8({wide}), {wide}"));
                 scope.line(format!("movq\t{wide}, {SLOT}(%rbp)"));
             }
@@ -143,6 +146,8 @@ impl Emitter<'_> {
                 scope.line(format!("movq\t{m}, {}", operand::r64(r)));
                 Ok(operand::r64(r))
             }
+            // The caller's frame pointer: nobody asks for it.
+            Operand::Gpr(g) if g.num == RBP && scope.state.fp == Frame::Entry => Ok("$0".into()),
             Operand::Gpr(g) if g.num == RSP || g.num == RBP => {
                 let r = scope.scratch_beside(insn);
                 self.stack_value(g.num, r, insn, scope)?;
@@ -158,6 +163,10 @@ impl Emitter<'_> {
             (RSP, Place::At(o), _) => Some(o),
             (RSP, Place::Dynamic, _) => None,
             (_, _, Frame::At(c)) => Some(c),
+            (_, _, Frame::Dynamic) => {
+                scope.line(format!("movq\t{FRAME_SLOT}(%rbp), {}", operand::r64(to)));
+                return Ok(());
+            }
             _ => return Err(Kind::StackRegister(insn.to_string())),
         };
         match place {
@@ -173,6 +182,18 @@ impl Emitter<'_> {
     fn move_dynamic(&self, insn: &Insn, scope: &mut Scope) -> Result<(), Kind> {
         let slot = format!("{SLOT}(%rbp)");
         match (isa::stem(insn), insn.args.as_slice()) {
+            ("mov", [Operand::Gpr(from), Operand::Gpr(to)]) if from.num == RBP || to.num == RBP => {
+                let r = scope.scratch_beside(insn);
+                self.stack_value(from.num, r, insn, scope)?;
+                let slot = if to.num == RBP { FRAME_SLOT } else { SLOT };
+                scope.line(format!("movq\t{}, {slot}(%rbp)", operand::r64(r)));
+            }
+            ("leave", []) => {
+                let r = operand::r64(scope.scratch_beside(insn));
+                scope.line(format!("movq\t{FRAME_SLOT}(%rbp), {r}"));
+                scope.line(format!("leaq\t8({r}), {r}"));
+                scope.line(format!("movq\t{r}, {slot}"));
+            }
             ("mov", [Operand::Gpr(g), _]) => scope.line(format!("movq\t{g}, {slot}")),
             ("mov", [Operand::Mem(m), _]) => {
                 let (m, region) = scope.translate(m, insn)?;

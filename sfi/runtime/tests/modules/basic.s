@@ -22,11 +22,13 @@ export six
 export keep
 export load
 export store
+export below
 export divide
 export crash
 export spin
 export recurse
 export deep
+export wild
 export callback
 export missing
 export count
@@ -81,6 +83,13 @@ function store
   xorl %eax, %eax
   ret
 
+# Just below the segment: in its guard zone.
+function below
+  movq %gs:0x10000, %rax
+  movl %edi, %edi
+  movq %rsi, -8(%rax,%rdi)
+  ret
+
 function divide
   movq %rdi, %rax
   xorl %edx, %edx
@@ -117,6 +126,16 @@ function deep
   movq $0, (%rbp)
   call deep$code
   addq $4096, %rbp
+  ret
+
+# A call through a pointer that is none.
+function wild
+  pushq %rbx
+  movq %rdi, %rbx
+  andl $(0x20000 + 64 - 8), %ebx
+  addq %gs:0x10000, %rbx
+  call *%rbx
+  popq %rbx
   ret
 
 function callback

@@ -7,12 +7,10 @@ __attribute__((noinline)) long vla(int n) { long s = 0; for (int i = 1; i < n; i
 __attribute__((noinline)) long aligned(long a, long b, long c, long d, long e, long f, long g) {
     __attribute__((aligned(64))) char x[128]; fill(x, 128, a + g); t_out((long)x & 63); return total(x, 128) + b + c + d + e + f * g;
 }
-#ifndef NO_BOTH
 __attribute__((noinline)) long both(long n, long b, long c, long d, long e, long f, long g) {
     __attribute__((aligned(32))) char x[64]; char *p = __builtin_alloca(n); fill(x, 64, 1); fill(p, n, 2);
     t_out((long)x & 31); return total(x, 64) + total(p, n) + b + c + d + e + f * g;
 }
-#endif
 __attribute__((noinline)) long large(int n) { char x[100000]; fill(x, sizeof x, n); return total(x, 777) + x[99999]; }
 __attribute__((noinline)) long ten(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j) { return a + b * 2 + c + d + e + f + g * 3 + h + i * 5 + j; }
 __attribute__((noinline)) long vargs(long n) { char *p = __builtin_alloca(n); fill(p, n, 1); return ten(p[0], p[1], 3, 4, 5, 6, p[2], 8, total(p, n), 10); }
@@ -27,9 +25,7 @@ __attribute__((noinline)) long jump(long a, long b) {
 }
 int t_main(void) {
     t_out(al(10)); t_out(al(1000)); t_out(vla(20)); t_out(aligned(1, 2, 3, 4, 5, 6, 7));
-#ifndef NO_BOTH
     t_out(both(33, 2, 3, 4, 5, 6, 7));
-#endif
     t_out(large(3)); t_out(vargs(50)); t_out(cond(6)); t_out(cond(7)); t_out(jump(100, 11));
     return 1;
 }
