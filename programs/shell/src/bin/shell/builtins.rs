@@ -3,9 +3,9 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use pebble::abi::{errno, map::TIME_HZ, sys};
+use pebble::abi::{errno, sys};
 use pebble::api;
-use pebble::io::File;
+use pebble::io::{self, File};
 use pebble::portal::{instructions, timed_call};
 
 use crate::{Shell, complain, jobs, look, servers};
@@ -24,7 +24,7 @@ const fn builtin(name: &'static str, usage: &'static str, help: &'static str, ru
     Builtin { name, usage, help, run }
 }
 
-static ALL: [Builtin; 13] = [
+static ALL: [Builtin; 12] = [
     builtin("bench", "", "what a few operations cost, in instructions", bench),
     builtin("boot", "", "instructions from reset to the first prompt", boot),
     builtin(
@@ -35,7 +35,7 @@ static ALL: [Builtin; 13] = [
     ),
     builtin("help", "", "this list", help),
     builtin("kill", "DOMAIN", "ends a program, by number or name", kill),
-    builtin("mem", "", "memory and portals in use", look::mem),
+    builtin("mem", "[--live]", "memory and portals in use; what servers hold in their heaps", look::mem),
     builtin("names", "", "interfaces and the domains that export them", look::names),
     builtin(
         "portals",
@@ -50,7 +50,6 @@ static ALL: [Builtin; 13] = [
         "puts a new version in the place of a server while it is called; FILE is a path, or X for /components/SERVER-X",
         replace,
     ),
-    builtin("sleep", "SECONDS", "does nothing for a while", sleep),
     builtin("status", "", "exit status of the last command", status),
     builtin("top", "", "who uses the processor, every second until a key is pressed", look::top),
 ];
@@ -141,26 +140,25 @@ fn replace(_: &mut Shell, arguments: &[String], out: File) -> Result<i64, String
         "default" => format!("components/{server}"),
         version => format!("components/{server}-{version}"),
     };
-    let domain = servers::replace(server, &path).map_err(|failure| format!("{server}: {failure}"))?;
+    let domain = servers::replace(server, &path).map_err(|failure| refusal(server, &path, &failure))?;
     print(out, &format!("{server} is domain {domain} now\n"))
 }
 
-/// Seconds with a fraction, as ticks.
-fn ticks(text: &str) -> Option<u64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if !fraction.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
+/// Why a server has not been replaced. What is wrong with a file the process server says on the console.
+fn refusal(server: &str, path: &str, failure: &servers::Failure) -> String {
+    let missing = || io::open(path).map(File::close).is_err();
+    match failure.error {
+        errno::ESRCH => format!("{server}: no such component; 'ps' lists those that there are"),
+        errno::ENOENT if missing() => {
+            format!("{path}: no such file; 'ls /components' lists what comes with the system")
+        }
+        errno::ENOENT | errno::EACCES | errno::EINVAL | errno::ENOEXEC | errno::EEXIST | errno::ENOSYS => {
+            format!(
+                "{path} is refused, as 'process: {path}: ...' says on the console; {server} goes on as it was"
+            )
+        }
+        _ => format!("{server}: {failure}"),
     }
-    let parts = fraction.bytes().zip(core::iter::successors(Some(TIME_HZ / 10), |scale| Some(scale / 10)));
-    let parts: u64 = parts.map(|(digit, scale)| u64::from(digit - b'0') * scale).sum();
-    whole.parse::<u32>().ok().map(|whole| u64::from(whole) * TIME_HZ + parts)
-}
-
-fn sleep(_: &mut Shell, arguments: &[String], _: File) -> Result<i64, String> {
-    let [argument] = arguments else { return usage() };
-    let Some(ticks) = ticks(argument) else { return usage() };
-    // The status of what a Ctrl-C ends.
-    Ok(if jobs::pause(ticks) { 137 } else { 0 })
 }
 
 /// The least of a thousand runs each; `./pebble bench` measures more, and in a system of its own.
