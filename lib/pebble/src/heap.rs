@@ -86,6 +86,11 @@ pub fn told() -> impl Iterator<Item = (&'static str, [u64; 3])> {
     })
 }
 
+/// Of all servers that tell: allocations that nobody has freed yet, and the pages of their heaps.
+pub fn told_in_all() -> [u64; 2] {
+    told().fold([0; 2], |[all, pages], (_, [live, _, size])| [all + live, pages + size.div_ceil(PAGE)])
+}
+
 /// Exports the server's [`usage`](crate::heap::usage) under this name, for `mem --live`.
 #[macro_export]
 macro_rules! tell_heap {

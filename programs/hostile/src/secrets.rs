@@ -55,10 +55,8 @@ pub fn all(judge: &mut Judge, rounds: u32) {
     judge.check("the first holder", own > 0 && ask() == -errno::EEXIST, || format!("{own}"));
     judge.check("the first holder opens", try_it() == 77, || format!("{}", try_it()));
     let used = || call_wide(count, [0; 5]).map_or(0, |(_, [used, ..])| used);
-    (0..crate::judge::WARM_UP).for_each(|_| stranger(judge, own, revoke));
-    let (before, resources) = (used(), judge.rest());
-    (0..rounds).for_each(|_| stranger(judge, own, revoke));
-    judge.nothing_leaks(resources);
+    let before = used();
+    judge.steadily(rounds, |judge| stranger(judge, own, revoke));
     judge.check("the dead hold nothing", used() == before, || format!("{before} nodes, then {}", used()));
 }
 

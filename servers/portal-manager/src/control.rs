@@ -113,7 +113,7 @@ impl Manager {
     /// Forgets handlers that no stub leads to.
     pub(crate) fn drop_handlers(&mut self) {
         for n in 0..self.interfaces.len() {
-            let stubs = |d: &crate::Domain| d.slots.iter().any(|s| s.goal == Goal::Interface(n as u16));
+            let stubs = |d: &crate::Domain| d.slots.used().any(|(_, s)| s.goal == Goal::Interface(n as u16));
             let i = &self.interfaces[n];
             if i.asid != 0 && i.name.is_empty() && !self.domains.iter().any(stubs) {
                 self.interfaces[n].asid = 0;
@@ -172,7 +172,7 @@ impl Manager {
         let controller = self.domains[child as usize].controller;
         let goal = match stub {
             Some((entry, spec, constant)) => {
-                self.grow(machine, child, index + 1)?;
+                self.grow(machine, child, index..index + 1)?;
                 let plain = spec.results == 0 && spec.caller_words() == 0 && index >= sys::FIRST_FREE;
                 let entry = if plain { entry } else { entry + FULL };
                 Some((Goal::Interface(self.handler(controller, entry, spec)?), constant))

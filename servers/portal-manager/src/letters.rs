@@ -116,7 +116,10 @@ impl Manager {
         match self.build_all(machine, &slots) {
             Ok(made) => made.into_iter().for_each(|(client, index, slot)| {
                 machine.set_table(client, index, map::CODE_VA + u64::from(slot.run.at));
-                let old = core::mem::replace(self.domains[usize::from(client)].slot(index), slot);
+                let old = core::mem::replace(
+                    &mut self.domains[usize::from(client)].slots[usize::from(index)],
+                    slot,
+                );
                 self.discard(Slot { counter: None, ..old });
             }),
             Err(error) => {

@@ -553,9 +553,9 @@ extern "C" fn portal_info(asid: u64, from: u64, _: u64, _: u64, _: u64, _: u64, 
     request(|m, machine| {
         let domain = m.domain(asid)?;
         let start = usize::try_from(from).unwrap_or(usize::MAX);
-        let used = domain.slots.iter().enumerate().skip(start).find(|(n, s)| {
+        let used = domain.slots.used().skip_while(|(n, _)| *n < start).find(|(n, s)| {
             let common = [sys::SYS_GET_THREAD_ID, sys::SYS_HRTIME].contains(n);
-            s.goal != Goal::Free && (s.run.len > 0 || common)
+            s.run.len > 0 || common
         });
         let (index, slot) = used.map(|(n, s)| (n, *s)).ok_or(errno::ENOENT)?;
         let calls =

@@ -187,7 +187,7 @@ impl Manager {
                 Some("scheduler.v") => Goal::Signal(p.constant as u16),
                 Some(_) => Goal::Interface(p.interface),
             };
-            *domain.slot(p.index) = Slot { goal, run, constant: p.constant, ..Slot::default() };
+            domain.slots[usize::from(p.index)] = Slot { goal, run, constant: p.constant, ..Slot::default() };
             domain.open += 1;
         }
         let system = sys::ALL
@@ -395,15 +395,9 @@ impl Manager {
         for i in self.interfaces.iter_mut().filter(|i| i.asid == asid) {
             i.name = String::new();
         }
-        for other in 1..map::MAX_DOMAINS {
-            if other == asid as usize || !self.domains[other].alive {
-                continue;
-            }
-            for index in 0..self.domains[other].slots.len() {
-                if self.leads_to(self.domains[other].slots[index].goal, asid) {
-                    self.entomb(machine, other as u16, index as u16, asid);
-                }
-            }
+        let clients = self.clients(|goal| self.leads_to(goal, asid));
+        for (other, index) in clients.into_iter().filter(|(other, _)| *other != asid) {
+            self.entomb(machine, other, index, asid);
         }
         for i in self.interfaces.iter_mut().filter(|i| i.asid == asid) {
             i.asid = 0;
@@ -440,7 +434,7 @@ impl Manager {
         {
             return Err(errno::EAGAIN);
         }
-        for slot in core::mem::take(&mut self.domains[n].slots).iter() {
+        for (_, slot) in core::mem::take(&mut self.domains[n].slots).used() {
             self.discard(*slot);
         }
         self.take_stacks(machine, id);
@@ -465,11 +459,7 @@ impl Manager {
 impl Domain {
     /// Entries below the first free index belong to the system.
     pub(crate) fn reserve(&mut self) {
-        (0..sys::FIRST_FREE).for_each(|index| self.slots.at(index).goal = Goal::Common);
+        (0..sys::FIRST_FREE).for_each(|index| self.slots[index].goal = Goal::Common);
         self.hint = sys::FIRST_FREE;
-    }
-
-    pub(crate) fn slot(&mut self, index: u16) -> &mut Slot {
-        self.slots.at(index.into())
     }
 }

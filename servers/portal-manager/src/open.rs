@@ -5,6 +5,7 @@ use crate::arena::{Run, Take};
 use crate::manager::{Domain, Goal, MAX_PORTALS, Manager, Slot};
 use crate::succession::NOBODY;
 use alloc::vec::Vec;
+use core::ops::Range;
 use pebble_abi::{errno, map, status, sys};
 use pebble_portal::spec::{Spec, Stack, Window};
 use pebble_portal::{Code, CompileError, Connection, Shape, Short, Target, compile_into, ir, verify};
@@ -54,15 +55,20 @@ impl Manager {
         if count == 1 && own == 0 {
             domain.hint = first + 1;
         }
-        self.grow(machine, asid, first + count)?;
+        self.grow(machine, asid, first..first + count)?;
         Ok(first)
     }
 
-    /// The table has pages up to this index, and the heap has room.
-    pub(crate) fn grow(&mut self, machine: &mut impl Machine, asid: u16, end: usize) -> Result<(), i64> {
+    /// The table has pages for these entries, and the heap has room.
+    pub(crate) fn grow(
+        &mut self,
+        machine: &mut impl Machine,
+        asid: u16,
+        entries: Range<usize>,
+    ) -> Result<(), i64> {
         let domain = &mut self.domains[asid as usize];
-        domain.slots.reserve(end)?;
-        while end.div_ceil(map::TABLE_ENTRIES_PER_PAGE) > usize::from(domain.pages) + 1 {
+        domain.slots.reserve(entries.clone())?;
+        while entries.end.div_ceil(map::TABLE_ENTRIES_PER_PAGE) > usize::from(domain.pages) + 1 {
             let page = u32::from(domain.pages) + 1;
             machine.grow_table(asid, page)?;
             domain.pages += 1;
@@ -210,7 +216,7 @@ impl Manager {
                     return Err(error);
                 }
             }
-            *self.domains[asid as usize].slot(index) = slot;
+            self.domains[asid as usize].slots[usize::from(index)] = slot;
             self.domains[asid as usize].open += 1;
             if let Some(owner) = self.owner(asid, index, subject) {
                 owner.held += 1;
@@ -374,13 +380,8 @@ impl Manager {
     fn drop_semaphore(&mut self, machine: &mut impl Machine, owner: u16, id: u16) {
         self.semaphores[id as usize] = 0;
         self.published.retain(|(_, s)| *s != id);
-        for asid in 1..map::MAX_DOMAINS {
-            for index in 0..self.domains[asid].slots.len() {
-                let goal = self.domains[asid].slots[index].goal;
-                if self.domains[asid].alive && (goal == Goal::Wait(id) || goal == Goal::Signal(id)) {
-                    self.entomb(machine, asid as u16, index as u16, owner);
-                }
-            }
+        for (asid, index) in self.clients(|goal| goal == Goal::Wait(id) || goal == Goal::Signal(id)) {
+            self.entomb(machine, asid, index, owner);
         }
         machine.free_semaphore(id);
     }
@@ -460,7 +461,7 @@ impl Manager {
         let own = Connection { caller: view, ..Connection::default() };
         let identity = Short::Constant { value: view.asid.into(), status: 0 };
         let run = self.make(machine, &plain(), Shape::Short(identity), &own)?;
-        *self.domains[view.asid as usize].slot(sys::SYS_GET_ASID as u16) =
+        self.domains[view.asid as usize].slots[sys::SYS_GET_ASID] =
             Slot { goal: Goal::Common, run, ..Slot::default() };
         machine.set_table(view.asid, sys::SYS_GET_ASID as u16, map::CODE_VA + u64::from(run.at));
         Ok(())

@@ -3,14 +3,14 @@
 //! Problem: a table may have portals at its begin and, far behind, those of a controller's own; and a hundred domains may have such tables.
 //! Strategy: entries lie in chunks, and a chunk in which nothing ever was takes no memory.
 //!
-//! Invariants: what lies in a missing chunk is free, and a chunk whose last portal goes goes too; only [`Slots::at`] and writing by an index make one, and before that
+//! Invariants: what lies in a missing chunk is free, and a chunk whose last portal goes goes too; only writing by an index makes one, and before that
 //! [`Slots::reserve`] sees to it that the heap has room to spare.
 
 use crate::arena::Run;
 use crate::manager::{Goal, Slot};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::ops::{Index, IndexMut};
+use core::ops::{Index, IndexMut, Range};
 use pebble_abi::errno;
 
 const CHUNK: usize = 32;
@@ -40,26 +40,20 @@ impl Slots {
         (index < self.len).then(|| &self[index])
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Slot> {
-        (0..self.len).map(|index| &self[index])
+    /// What is not free, with its index, in order.
+    pub fn used(&self) -> impl Iterator<Item = (usize, &Slot)> {
+        let chunks = self.chunks.iter().enumerate().filter_map(|(n, chunk)| Some((n, chunk.as_deref()?)));
+        let slots = chunks.flat_map(|(n, chunk)| (n * CHUNK..).zip(chunk));
+        slots.filter(|(_, slot)| slot.goal != Goal::Free)
     }
 
-    /// Room for entries up to `end`, and some to spare: -EAGAIN before the heap is at its end, for afterwards it is too late to say so.
-    pub fn reserve(&self, end: usize) -> Result<(), i64> {
-        let last = end.saturating_sub(1) / CHUNK;
-        if self.chunks.get(last).is_some_and(Option::is_some) {
+    /// Room for the entries `range`, and some to spare: -EAGAIN before the heap is at its end, for afterwards it is too late to say so.
+    pub fn reserve(&self, range: Range<usize>) -> Result<(), i64> {
+        let mut chunks = range.start / CHUNK..range.end.div_ceil(CHUNK);
+        if chunks.all(|n| self.chunks.get(n).is_some_and(Option::is_some)) {
             return Ok(());
         }
         Vec::<u8>::new().try_reserve_exact(SPARE).map_err(|_| errno::EAGAIN)
-    }
-
-    pub fn at(&mut self, index: usize) -> &mut Slot {
-        self.len = self.len.max(index + 1);
-        let chunk = index / CHUNK;
-        if self.chunks.len() <= chunk {
-            self.chunks.resize_with(chunk + 1, || None);
-        }
-        &mut self.chunks[chunk].get_or_insert_with(|| Box::new([FREE; CHUNK]))[index % CHUNK]
     }
 
     /// What was there; free from now on. The last of a chunk takes it along.
@@ -87,7 +81,12 @@ impl Index<usize> for Slots {
 
 impl IndexMut<usize> for Slots {
     fn index_mut(&mut self, index: usize) -> &mut Slot {
-        self.at(index)
+        self.len = self.len.max(index + 1);
+        let chunk = index / CHUNK;
+        if self.chunks.len() <= chunk {
+            self.chunks.resize_with(chunk + 1, || None);
+        }
+        &mut self.chunks[chunk].get_or_insert_with(|| Box::new([FREE; CHUNK]))[index % CHUNK]
     }
 }
 
@@ -99,14 +98,14 @@ mod tests {
     fn what_is_far_apart_takes_little() {
         let mut slots = Slots::default();
         assert!(slots.is_empty() && slots.get(0).is_none());
-        slots.at(40).constant = 7;
+        slots[40].constant = 7;
         slots[2560].constant = 8;
         assert_eq!((slots.len(), slots.chunks.iter().flatten().count()), (2561, 2));
         assert_eq!((slots[40].constant, slots[41].goal, slots[1000].goal), (7, Goal::Free, Goal::Free));
-        assert_eq!(slots.iter().map(|slot| slot.constant).sum::<u64>(), 15);
         assert!(slots.get(2561).is_none());
         slots[41].goal = Goal::Common;
         slots[2560].goal = Goal::Common;
+        assert_eq!(slots.used().map(|(index, _)| index).collect::<Vec<_>>(), [41, 2560]);
         assert_eq!(slots.take(2560).constant, 8);
         assert_eq!((slots.take(2560).constant, slots.take(9999).goal), (0, Goal::Free));
         assert_eq!(

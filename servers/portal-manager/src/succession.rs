@@ -83,18 +83,15 @@ impl Manager {
     fn record(&mut self, machine: &impl Machine, asid: u16) {
         let d = &self.domains[asid as usize];
         let number = d.role;
-        let system = (0u16..).zip(d.slots.iter().take(sys::FIRST_FREE)).filter(|(_, s)| s.goal != Goal::Free);
-        let system = system.map(|(index, s)| (index, s.goal, machine.table(asid, index)));
+        let system = d.slots.used().take_while(|(index, _)| *index < sys::FIRST_FREE);
+        let system = system.map(|(index, s)| (index as u16, s.goal, machine.table(asid, index as u16)));
         let system = system.filter(|(.., word)| *word != self.code.none).collect();
-        let may = d
-            .slots
-            .iter()
-            .skip(sys::FIRST_FREE)
-            .map(|s| s.goal)
-            .filter(|g| matches!(g, Goal::Interface(_) | Goal::Wait(_)));
+        let own = d.slots.used().skip_while(|(index, _)| *index < sys::FIRST_FREE).map(|(_, s)| s.goal);
+        let own: Vec<Goal> = own.collect();
         let kept = self.roles.iter().any(|r| r.number == number && r.kept);
         let (trusted, exclusive) = (d.view.trusted, d.view.exclusive);
-        let mut may: Vec<Goal> = may.collect();
+        let may = own.iter().filter(|g| matches!(g, Goal::Interface(_) | Goal::Wait(_)));
+        let mut may: Vec<Goal> = may.copied().collect();
         // What the last one opened while it ran is no more the role's than the stranger's; what the role ever imported stays.
         for goal in self.roles.iter().filter(|r| r.number == number).flat_map(|r| &r.may) {
             if !may.contains(goal) {
@@ -102,12 +99,11 @@ impl Manager {
             }
         }
         // Of the nucleus's portals only this one is imported at an index that is not fixed.
-        let top = d.slots.iter().skip(sys::FIRST_FREE).any(|s| s.goal == Goal::Common)
-            || self.roles.iter().any(|r| r.number == number && r.top);
+        let top = own.contains(&Goal::Common) || self.roles.iter().any(|r| r.number == number && r.top);
         // Code of the nucleus that the image made for this component alone is the role's from now on: it stays when the domain goes.
         let end = d.slots.len().min(sys::FIRST_FREE);
         for index in 0..end {
-            let slot = self.domains[asid as usize].slot(index as u16);
+            let slot = &mut self.domains[asid as usize].slots[index];
             if slot.goal == Goal::Common && index != sys::SYS_GET_ASID {
                 slot.run = Run::default();
             }
@@ -176,8 +172,8 @@ impl Manager {
     pub(crate) fn clients(&self, wanted: impl Fn(Goal) -> bool) -> Vec<(u16, u16)> {
         let mut found = Vec::new();
         for (asid, domain) in (0u16..).zip(&self.domains).filter(|(_, d)| d.alive) {
-            let slots = (0u16..).zip(domain.slots.iter()).filter(|(_, s)| wanted(s.goal));
-            found.extend(slots.map(|(index, _)| (asid, index)));
+            let slots = domain.slots.used().filter(|(_, s)| wanted(s.goal));
+            found.extend(slots.map(|(index, _)| (asid, index as u16)));
         }
         found
     }
@@ -312,7 +308,7 @@ impl Manager {
         let index = self.find(machine, asid, 1)?;
         let c = Connection { caller: self.domains[asid as usize].view, ..Connection::default() };
         let run = self.make(machine, &crate::open::plain(), Shape::Short(Short::Top), &c)?;
-        *self.domains[asid as usize].slot(index as u16) = Slot { goal: Goal::Common, run, ..Slot::default() };
+        self.domains[asid as usize].slots[index] = Slot { goal: Goal::Common, run, ..Slot::default() };
         self.domains[asid as usize].open += 1;
         machine.set_table(asid, index as u16, map::CODE_VA + u64::from(run.at));
         Ok(index as u16)

@@ -39,7 +39,7 @@ pub enum Outcome {
     Settled,
     /// It is dead, and there is news for the process server.
     Died,
-    /// A handler is to be asked, the lock released, and what it says told to [`Vm::answered`].
+    /// A handler is to be asked, the lock released, and [`Vm::answered`] told.
     Ask(Ask),
     /// Too many are being asked: the thread may fault again.
     Later,
@@ -80,10 +80,11 @@ impl<M: Machine> Vm<M> {
         self.die(asid, Fault { cause, thread: thread as u8, value, address })
     }
 
-    /// What a handler has said: whether it has done its part. Only a page that is there now saves the domain.
-    pub fn answered(&mut self, ask: &Ask, done: bool, address: u64, thread: u64) -> Outcome {
+    /// A handler has been asked. Whatever it says, a page that is there now saves the domain, and nothing else: of two handlers that are asked
+    /// about one page for two threads, the second can provide none.
+    pub fn answered(&mut self, ask: &Ask, address: u64, thread: u64) -> Outcome {
         self.asked(ask);
-        if self.alive(ask.asid.into()).is_err() || done && self.reachable(ask.asid, ask.cause, ask.address) {
+        if self.alive(ask.asid.into()).is_err() || self.reachable(ask.asid, ask.cause, ask.address) {
             return Outcome::Settled;
         }
         let fault = Fault { cause: ask.cause as u8, thread: thread as u8, value: ask.address, address };

@@ -138,8 +138,8 @@ const PATIENCE: u64 = map::TIME_HZ / 1000;
 extern "C" fn fault(cause: u64, value: u64, address: u64, asid: u64, thread: u64, t0: u64) -> i64 {
     let mut outcome = vm().fault(cause, value, address, asid, thread, t0);
     if let Outcome::Ask(ask) = outcome {
-        let answer = pebble::portal::call(ask.index.into(), [asid, ask.address, cause]);
-        outcome = vm().answered(&ask, answer == Ok(0), address, thread);
+        let _ = pebble::portal::call(ask.index.into(), [asid, ask.address, cause]);
+        outcome = vm().answered(&ask, address, thread);
     }
     if outcome == Outcome::Later {
         let _ = pebble::api::hrsleep(pebble::portal::time() + PATIENCE);

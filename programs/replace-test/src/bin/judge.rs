@@ -120,19 +120,19 @@ fn pause(ticks: u64) {
     let _ = api::hrsleep(time() + ticks);
 }
 
-/// Free pages, domains, threads; portals, code bytes, semaphores, interfaces; what servers have allocated and not freed.
+/// Pages that are free or in servers' heaps, domains, threads; portals, code bytes, semaphores, interfaces; what servers have allocated and not freed.
 type Resources = [u64; 8];
 
 fn resources() -> Resources {
     // First, since the first time it opens portals.
-    let live = heap::told().map(|(_, [live, ..])| live).sum();
+    let [live, heaps] = heap::told_in_all();
     let words = |import: &pebble::link::Import| import.call_wide([]).map_or([0; 4], |(_, more)| more);
     let ([free, _, domains, threads], [portals, code, semaphores, interfaces]) = (words(&VM), words(&PM));
-    [free, domains, threads, portals, code, semaphores, interfaces, live]
+    [free + heaps, domains, threads, portals, code, semaphores, interfaces, live]
 }
 
-/// Pages by which heaps of servers may have grown: by a few when they have much to do at once. What is lost with every round would be more.
-const HEAPS: u64 = 8;
+/// Pages that servers may keep for good after a peak: tables, stacks. There are many more rounds than this: what is lost in each is more.
+const KEPT: u64 = 8;
 
 /// A thread that waits goes on behind the code of the portal through which it began to, however often that has been compiled anew since: the
 /// largest such portal.
@@ -142,7 +142,7 @@ fn same(before: Resources, after: Resources) -> bool {
     let [free, _, threads, _, code, ..] = after;
     before[1..4] == after[1..4]
         && before[5..] == after[5..]
-        && before[0].saturating_sub(free) <= HEAPS
+        && before[0].saturating_sub(free) <= KEPT
         && code.abs_diff(before[4]) <= CODE * threads
 }
 

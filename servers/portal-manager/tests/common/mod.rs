@@ -246,7 +246,8 @@ pub fn check(manager: &Manager, machine: &Fake) {
     check_counts(manager);
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for asid in 1..map::MAX_DOMAINS as u16 {
-        for (index, slot) in manager.domains[asid as usize].slots.iter().enumerate().skip(sys::FIRST_FREE) {
+        let slots = &manager.domains[asid as usize].slots;
+        for (index, slot) in (sys::FIRST_FREE..slots.len()).map(|index| (index, &slots[index])) {
             let word = machine.tables.get(&(asid, index as u16)).copied();
             if slot.goal == Goal::Free {
                 assert!(

@@ -83,7 +83,7 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
             if let Some(ask) = asked {
                 let from = w.page_of(c, a).unwrap_or(a);
                 let _ = w.vm.provide(c, ask.asid.into(), ask.address, from, 6);
-                w.vm.answered(&ask, b % 2 == 0, 0, 0);
+                w.vm.answered(&ask, 0, 0);
             }
         }
         63..65 => {
@@ -165,7 +165,7 @@ fn furnish(w: &mut World) {
 /// Kills, frees, forgets all programs.
 fn bury(w: &mut World) {
     for ask in core::mem::take(&mut w.asks) {
-        w.vm.answered(&ask, false, 0, 0);
+        w.vm.answered(&ask, 0, 0);
     }
     for asid in 5..256 {
         let _ = w.vm.domain_kill(asid);

@@ -46,12 +46,14 @@ fn handlers_answer_for_their_ranges_alone() {
     }
     let [before_a, before_b] = [a, b].map(|d| pages(&w, d));
     let page = pa(w.view(b)[&HEAP]);
+    let Outcome::Ask(again) = w.vm.fault(13, target, IMAGE, a.into(), 4, 0) else { panic!() };
     w.vm.provide(b.into(), a.into(), target, HEAP, 6).unwrap();
     assert_eq!(w.vm.provide(b.into(), a.into(), target, HEAP + PAGE, 6), Err(errno::EEXIST));
     assert_eq!((pages(&w, a), pages(&w, b)), (before_a + 1, before_b - 1));
     assert_eq!(pa(w.view(a)[&target]), page);
     w.check();
-    assert_eq!(w.vm.answered(&ask, true, IMAGE, 3), Outcome::Settled);
+    assert_eq!(w.vm.answered(&ask, IMAGE, 3), Outcome::Settled);
+    assert_eq!(w.vm.answered(&again, IMAGE, 4), Outcome::Settled, "another thread's handler was quicker");
     assert_eq!(w.vm.fault(15, target, IMAGE, a.into(), 3, 0), Outcome::Settled, "it is there");
     assert_eq!(
         w.vm.provide(b.into(), a.into(), at, HEAP + PAGE, 6),
@@ -67,13 +69,13 @@ fn handlers_answer_for_their_ranges_alone() {
     let Outcome::Ask(ask) = w.vm.fault(13, at, IMAGE, small, 3, 0) else { panic!() };
     assert_eq!(w.vm.provide(b.into(), small, at, HEAP + PAGE, 6), Ok(0));
     assert_eq!(w.vm.provide(b.into(), small, at + PAGE, HEAP + 2 * PAGE, 6), Err(errno::ENOMEM));
-    assert_eq!(w.vm.answered(&ask, true, IMAGE, 3), Outcome::Settled);
+    assert_eq!(w.vm.answered(&ask, IMAGE, 3), Outcome::Settled);
     w.check();
 
     // Read-only is not enough for a write.
     let Outcome::Ask(ask) = w.vm.fault(15, at + 4 * PAGE, IMAGE + 2, a.into(), 9, 0) else { panic!() };
     w.vm.provide(c.into(), a.into(), at + 4 * PAGE, HEAP, 2).unwrap();
-    assert_eq!(w.vm.answered(&ask, true, IMAGE + 2, 9), Outcome::Died);
+    assert_eq!(w.vm.answered(&ask, IMAGE + 2, 9), Outcome::Died);
     let (asid, fault) = w.vm.fault_next().unwrap();
     assert_eq!((asid, fault.cause, fault.value, fault.thread), (a, 15, at + 4 * PAGE, 9));
     w.check();
@@ -94,8 +96,8 @@ fn few_handlers_are_asked_at_once_and_none_that_is_dead() {
     assert_eq!(ask(&mut w, 2), Outcome::Later);
     w.vm.domain_kill(b.into()).unwrap();
     w.check();
-    assert_eq!(w.vm.answered(&first, false, IMAGE, 1), Outcome::Died);
-    assert_eq!(w.vm.answered(&second, false, IMAGE, 1), Outcome::Settled, "dead already");
+    assert_eq!(w.vm.answered(&first, IMAGE, 1), Outcome::Died);
+    assert_eq!(w.vm.answered(&second, IMAGE, 1), Outcome::Settled, "dead already");
     w.vm.domain_free(a.into()).unwrap();
     let (c, d) = two(&mut w);
     w.vm.range_set(c.into(), at, 1, u64::from(d) | 77 << 16).unwrap();
