@@ -55,6 +55,8 @@ pub fn all(judge: &mut Judge, rounds: u32) {
     judge.check("the first holder", own > 0 && ask() == -errno::EEXIST, || format!("{own}"));
     judge.check("the first holder opens", try_it() == 77, || format!("{}", try_it()));
     let used = || call_wide(count, [0; 5]).map_or(0, |(_, [used, ..])| used);
+    // Under a tool one node more is in use from the first stranger on, however many come.
+    stranger(judge, own, revoke);
     let before = used();
     judge.steadily(rounds, |judge| stranger(judge, own, revoke));
     judge.check("the dead hold nothing", used() == before, || format!("{before} nodes, then {}", used()));
