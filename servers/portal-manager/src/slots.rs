@@ -42,9 +42,16 @@ impl Slots {
 
     /// What is not free, with its index, in order.
     pub fn used(&self) -> impl Iterator<Item = (usize, &Slot)> {
-        let chunks = self.chunks.iter().enumerate().filter_map(|(n, chunk)| Some((n, chunk.as_deref()?)));
-        let slots = chunks.flat_map(|(n, chunk)| (n * CHUNK..).zip(chunk));
-        slots.filter(|(_, slot)| slot.goal != Goal::Free)
+        (0..self.len).map(|index| (index, &self[index])).filter(|(_, slot)| slot.goal != Goal::Free)
+    }
+
+    /// The same for who looks through the tables of all domains: nothing is asked of what no chunk has.
+    pub fn each_used(&self, mut visit: impl FnMut(usize, &Slot)) {
+        for (n, chunk) in self.chunks.iter().enumerate().filter_map(|(n, chunk)| Some((n, chunk.as_deref()?)))
+        {
+            let slots = (n * CHUNK..).zip(chunk).filter(|(_, slot)| slot.goal != Goal::Free);
+            slots.for_each(|(index, slot)| visit(index, slot));
+        }
     }
 
     /// Room for the entries `range`, and some to spare: -EAGAIN before the heap is at its end, for afterwards it is too late to say so.

@@ -172,8 +172,11 @@ impl Manager {
     pub(crate) fn clients(&self, wanted: impl Fn(Goal) -> bool) -> Vec<(u16, u16)> {
         let mut found = Vec::new();
         for (asid, domain) in (0u16..).zip(&self.domains).filter(|(_, d)| d.alive) {
-            let slots = domain.slots.used().filter(|(_, s)| wanted(s.goal));
-            found.extend(slots.map(|(index, _)| (asid, index as u16)));
+            domain.slots.each_used(|index, slot| {
+                if wanted(slot.goal) {
+                    found.push((asid, index as u16));
+                }
+            });
         }
         found
     }
