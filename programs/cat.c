@@ -4,17 +4,37 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Whether all was written. */
+static int put(const char *bytes, size_t count) {
+    while (count > 0) {
+        ssize_t written = write(STDOUT_FILENO, bytes, count);
+        if (written <= 0)
+            return 0;
+        bytes += written;
+        count -= (size_t)written;
+    }
+    return 1;
+}
+
 /* 0; 1 if the input failed, 2 if the output did. */
 static int copy(int from) {
     static char buffer[4096];
+    size_t kept = 0;
     ssize_t count;
-    while ((count = read(from, buffer, sizeof buffer)) > 0)
-        for (ssize_t done = 0; done < count;) {
-            ssize_t written = write(STDOUT_FILENO, buffer + done, (size_t)(count - done));
-            if (written <= 0)
-                return 2;
-            done += written;
-        }
+    while ((count = read(from, buffer + kept, sizeof buffer - kept)) > 0) {
+        size_t all = kept + (size_t)count, lines = all;
+        /* When there is more, as a full buffer says, the last line waits for its end: two cats do not tear each other's lines. */
+        while (all == sizeof buffer && lines > 0 && buffer[lines - 1] != '\n')
+            lines--;
+        if (lines == 0)
+            lines = all;
+        if (!put(buffer, lines))
+            return 2;
+        kept = all - lines;
+        memmove(buffer, buffer + lines, kept);
+    }
+    if (!put(buffer, kept))
+        return 2;
     return count < 0;
 }
 

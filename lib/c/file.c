@@ -142,7 +142,9 @@ ssize_t write(int fd, const void *buffer, size_t size) {
         size_t chunk = size - done < IO_BYTES ? size - done : IO_BYTES;
         long w[IO_BYTES / sizeof(long)] = {0};
         memcpy(w, (const char *)buffer + done, chunk);
-        long count = __checked(REPEATED(portal_call(portal + FILE_WRITE, chunk, w[0], w[1], w[2], w[3])));
+        /* What is left, this call's bytes among it: the console keeps together what was written together. */
+        long left = (long)(size - done);
+        long count = __checked(REPEATED(portal_call(portal + FILE_WRITE, left, w[0], w[1], w[2], w[3])));
         if (count < 0)
             return done ? (ssize_t)done : -1;
         if (count == 0)

@@ -1,6 +1,7 @@
 //! Open files, standard input and output.
 //!
-//! Bytes travel in registers, `call::IO_BYTES` a call: nothing is shared with the server. Paths choose the server:
+//! Bytes travel in registers, `call::IO_BYTES` a call: nothing is shared with the server. A write says with each call how many are left, by
+//! which the console keeps together what was written together. Paths choose the server:
 //! `/dev/console`, `/pipe/...`, everything else the file server. Standard files are opened at first use, by the paths in the
 //! program's start-up page; a server has none and writes nowhere.
 
@@ -85,7 +86,7 @@ impl File {
         while !rest.is_empty() {
             let count = rest.len().min(IO_BYTES);
             let [a, b, c, d] = bytes_to_words(&rest[..count]);
-            match call_once(self.0 + sys::FILE_WRITE, [count as u64, a, b, c, d]) {
+            match call_once(self.0 + sys::FILE_WRITE, [rest.len() as u64, a, b, c, d]) {
                 // The words need not be kept for this: they are made again.
                 Err(broken) if broken.moved() && pause() => {}
                 Ok(done) if done > 0 => rest = &rest[(done as usize).min(count)..],
@@ -220,17 +221,22 @@ fn standard_text(n: usize, path: &mut [u8; PATHLEN]) -> &str {
     core::str::from_utf8(&path[..len]).unwrap_or_default()
 }
 
-/// Standard output, gathered into register-sized pieces.
+/// Text for standard file 1 or 2, gathered into lines: each is written at once.
 struct Output {
+    standard: usize,
     bytes: [u8; 256],
     len: usize,
 }
 
-static OUTPUT: Lock<Output> = Lock::new(Output { bytes: [0; 256], len: 0 });
+static OUTPUT: Lock<Output> = Lock::new(Output::new(1));
 
 impl Output {
+    const fn new(standard: usize) -> Self {
+        Output { standard, bytes: [0; 256], len: 0 }
+    }
+
     fn flush(&mut self) {
-        if let Ok(file) = standard(1) {
+        if let Ok(file) = standard(self.standard) {
             let _ = file.write(&self.bytes[..self.len]);
         }
         self.len = 0;
@@ -253,14 +259,6 @@ impl fmt::Write for Output {
     }
 }
 
-struct Unbuffered(File);
-
-impl fmt::Write for Unbuffered {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.write(text.as_bytes()).map_err(|_| fmt::Error)
-    }
-}
-
 pub fn flush() {
     if is_program() {
         OUTPUT.lock().flush();
@@ -274,9 +272,9 @@ pub fn print(args: fmt::Arguments) {
 
 #[doc(hidden)]
 pub fn eprint(args: fmt::Arguments) {
-    if let Ok(file) = standard(2) {
-        let _ = fmt::Write::write_fmt(&mut Unbuffered(file), args);
-    }
+    let mut output = Output::new(2);
+    let _ = fmt::Write::write_fmt(&mut output, args);
+    output.flush();
 }
 
 pub(crate) fn panic_message(info: &core::panic::PanicInfo) {

@@ -5,20 +5,21 @@
 //!   UART's interrupts; it goes by the state alone, so no event is forgotten between two operations.
 //! * A waiter is counted, under the lock, before it sleeps, and counted out before its V; one that gives up
 //!   after that leaves a V too many, which wakes somebody for nothing.
-//! * Only bytes that a Ctrl-C throws away are ever dropped.
+//! * Only bytes that a Ctrl-C throws away are ever dropped, and those of a write whose domain dies in the midst of it.
 
 use pebble_abi::call::IO_BYTES;
 use pebble_abi::errno;
 use pebble_abi::link::pack;
 
+use crate::gather::{Gather, MOST_SENT};
 use crate::line::{ECHO_BYTES, Effect, LineDiscipline};
 use crate::ring::Ring;
 use crate::uart::{FIFO_BYTES, Registers, Uart16550};
 
 /// Bytes typed ahead.
-pub const INPUT_BYTES: usize = 4096;
+pub const INPUT_BYTES: usize = 2048;
 /// Bytes on their way out.
-pub const OUTPUT_BYTES: usize = 1024;
+pub const OUTPUT_BYTES: usize = 2048;
 
 /// The paths that can be opened.
 pub const CONSOLE: &str = "/dev/console";
@@ -27,6 +28,8 @@ pub const CONTROL: &str = "/dev/console/ctl";
 const CTRL_C: u8 = 3;
 /// In the control word, beside the domain: it is the control file.
 const IS_CONTROL: u64 = 1 << 16;
+/// The control word's number of the open file begins there: two programs below one controller are one domain here.
+const NUMBER_SHIFT: u32 = 32;
 
 /// Who waits for what; the number of the component's semaphore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +77,9 @@ pub struct Console<R> {
     /// Domain that has the control file open, or 0.
     pub(crate) controller: u16,
     pub(crate) interrupted: bool,
+    /// Text files opened so far.
+    pub(crate) opened: u32,
+    pub(crate) gather: Gather,
     waiting: [u16; QUEUES],
 }
 
@@ -89,6 +95,8 @@ impl<R: Registers> Console<R> {
             silent: false,
             controller: 0,
             interrupted: false,
+            opened: 0,
+            gather: Gather::new(),
             waiting: [0; QUEUES],
         }
     }
@@ -102,7 +110,8 @@ impl<R: Registers> Console<R> {
     /// Opens the console, or its control file, for domain `asid`; returns the control word.
     pub fn open(&mut self, asid: u16, path: [u64; 5]) -> Result<u64, i64> {
         if Some(path) == pack(CONSOLE) {
-            Ok(u64::from(asid))
+            self.opened = self.opened.wrapping_add(1);
+            Ok(u64::from(asid) | u64::from(self.opened) << NUMBER_SHIFT)
         } else if Some(path) == pack(CONTROL) {
             if self.controller != 0 {
                 return Err(errno::EPERM);
@@ -147,7 +156,7 @@ impl<R: Registers> Console<R> {
         read
     }
 
-    /// Writes all of `count` bytes, or blocks; to the control file: `rawon`, `rawoff`, `echoon` or `echooff`.
+    /// Takes the first 32 of `count` bytes, or blocks; those of one write come out together. To the control file: `rawon`, `rawoff`, `echoon` or `echooff`.
     pub fn write(
         &mut self,
         control: u64,
@@ -155,12 +164,9 @@ impl<R: Registers> Console<R> {
         words: [u64; 4],
         wake: &mut impl FnMut(Queue, u16),
     ) -> Write {
-        if count > IO_BYTES as u64 {
-            return Write::Failed(errno::EINVAL);
-        }
-        let count = count as usize;
+        let taken = count.min(IO_BYTES as u64) as usize;
         let bytes = words.map(u64::to_le_bytes);
-        let bytes = &bytes.as_flattened()[..count];
+        let bytes = &bytes.as_flattened()[..taken];
         if control & IS_CONTROL != 0 {
             if self.controller != control as u16 {
                 return Write::Failed(errno::EBADF);
@@ -172,14 +178,15 @@ impl<R: Registers> Console<R> {
                 b"echooff" => self.silent = true,
                 _ => return Write::Failed(errno::EINVAL),
             }
-        } else if self.output.room() < count {
+        } else if self.output.room() < MOST_SENT {
             self.waiting[Queue::Output as usize] += 1;
             return Write::Block(Queue::Output);
         } else {
-            bytes.iter().for_each(|byte| put(&mut self.output, *byte));
+            let Console { gather, output, .. } = self;
+            gather.write(control, count, bytes, &mut |byte| put(output, byte));
         }
         self.settle(wake);
-        Write::Done(count)
+        Write::Done(taken)
     }
 
     /// A wait in `queue` was cut short.
@@ -190,12 +197,17 @@ impl<R: Registers> Console<R> {
 
     pub fn close(&mut self, control: u64, wake: &mut impl FnMut(Queue, u16)) {
         if control & IS_CONTROL != 0 {
-            self.gone(control as u16, wake);
+            self.release(control as u16, wake);
         }
     }
 
-    /// The domain is dead: takes the control file from it.
+    /// The domain is dead: drops what it had begun to write, and takes the control file from it.
     pub fn gone(&mut self, asid: u16, wake: &mut impl FnMut(Queue, u16)) {
+        self.gather.forget(|file| file as u16 == asid);
+        self.release(asid, wake);
+    }
+
+    fn release(&mut self, asid: u16, wake: &mut impl FnMut(Queue, u16)) {
         if self.controller == asid {
             self.controller = 0;
             self.silent = false;
@@ -285,7 +297,7 @@ impl<R: Registers> Console<R> {
             self.wake_all(Queue::Interrupt, wake);
         }
         self.transmit();
-        if self.output.room() >= IO_BYTES {
+        if self.output.room() >= MOST_SENT {
             self.wake_all(Queue::Output, wake);
         }
         self.uart.interrupts(self.input.room() >= FIFO_BYTES, !self.output.is_empty());

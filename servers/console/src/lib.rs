@@ -9,6 +9,8 @@
 //! Nothing is lost at any speed: when the input ring is full, the driver leaves bytes in the UART, whose flow
 //! control holds the sender; when there is no room for an echo, the discipline takes no byte.
 //!
+//! What is written in one go comes out in one go, though it takes several calls: `gather`.
+//!
 //! All of it is [`Console`], under the one lock of the component. Operations never wait: they say `Block` and
 //! count the caller among the waiters of a [`Queue`]; the component gives up the lock, does P on the
 //! semaphore of that queue, and tries again. They call `wake` with the number of V that a queue's semaphore
@@ -36,12 +38,14 @@
 #![forbid(unsafe_code)]
 
 mod console;
+mod gather;
 mod line;
 mod ring;
 mod state;
 mod uart;
 
 pub use console::{CONSOLE, CONTROL, Console, INPUT_BYTES, OUTPUT_BYTES, QUEUES, Queue, Read, Write};
+pub use gather::{LINE_ROOM, MOST_SENT, PLACES};
 pub use line::{ECHO_BYTES, Effect, LINE_BYTES, LineDiscipline};
 pub use ring::Ring;
 pub use state::FORMAT;

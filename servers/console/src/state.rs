@@ -1,17 +1,19 @@
-//! The console's state as bytes, for a successor: format 1.
+//! The console's state as bytes, for a successor: format 2.
 //!
-//! Flags, controller, read part of the line, lengths of line, input and output (16 bits each, little-endian), then the bytes of the three. Waiters are not
-//! part of it: they repeat their calls.
+//! Flags, controller, read part of the line, lengths of line, input and output (16 bits each, little-endian), files opened (32 bits), then the bytes of the three; then each write that has
+//! not come to its end: file, bytes left to come, length (64 bits each), bytes. Waiters are not part of it: they repeat their calls.
 
 use crate::console::{Console, QUEUES, Queue};
+use crate::gather::Gather;
 use crate::line::LineDiscipline;
 use crate::ring::Ring;
 use crate::uart::Registers;
 use pebble_abi::errno;
 
-pub const FORMAT: u64 = 1;
+pub const FORMAT: u64 = 2;
 
-const HEADER: usize = 12;
+const HEADER: usize = 16;
+const PART_HEADER: usize = 24;
 
 impl<R: Registers> Console<R> {
     /// Writes the state; false when there is no room for it.
@@ -23,23 +25,30 @@ impl<R: Registers> Console<R> {
         let [a, b, c] = lengths;
         let header = [flags, self.controller, read as u16, a, b, c].map(u16::to_le_bytes);
         let bytes = self.input.bytes().chain(self.output.bytes());
-        put(header.as_flattened()) && put(line) && bytes.map(|byte| [byte]).all(|byte| put(&byte))
+        put(header.as_flattened())
+            && put(&self.opened.to_le_bytes())
+            && put(line)
+            && bytes.map(|byte| [byte]).all(|byte| put(&byte))
+            && self.gather.parts().all(|part| {
+                let words = [part.control, part.left, part.bytes.len() as u64].map(u64::to_le_bytes);
+                put(words.as_flattened()) && part.bytes.bytes().all(|byte| put(&[byte]))
+            })
     }
 
-    /// Becomes what a predecessor has saved, or stays as it is.
+    /// Becomes what a predecessor has saved, or stays as it is, but for writes that were not at their end.
     pub fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), i64> {
         let (header, rest) =
             bytes.split_at_checked(HEADER).filter(|_| format == FORMAT).ok_or(errno::EINVAL)?;
         let word = |n: usize| u16::from_le_bytes([header[2 * n], header[2 * n + 1]]);
         let flag = |n: u32| word(0) >> n & 1 == 1;
         let (line, rest) = rest.split_at_checked(word(3).into()).ok_or(errno::EINVAL)?;
-        let (input, output) = rest.split_at_checked(word(4).into()).ok_or(errno::EINVAL)?;
-        if output.len() != usize::from(word(5)) {
-            return Err(errno::EINVAL);
-        }
+        let (input, rest) = rest.split_at_checked(word(4).into()).ok_or(errno::EINVAL)?;
+        let (output, parts) = rest.split_at_checked(word(5).into()).ok_or(errno::EINVAL)?;
         let line = LineDiscipline::load((line, word(2).into(), flag(4), flag(5))).ok_or(errno::EINVAL)?;
         let (input, output) = (filled(input)?, filled(output)?);
+        gather(&mut self.gather, parts).ok_or(errno::EINVAL)?;
         (self.line, self.input, self.output, self.controller) = (line, input, output, word(1));
+        self.opened = u32::from(word(7)) << 16 | u32::from(word(6));
         (self.raw, self.silent, self.returned, self.interrupted) = (flag(0), flag(1), flag(2), flag(3));
         Ok(())
     }
@@ -56,4 +65,19 @@ impl<R: Registers> Console<R> {
 fn filled<const N: usize>(bytes: &[u8]) -> Result<Ring<N>, i64> {
     let mut ring = Ring::new();
     if bytes.iter().all(|byte| ring.push(*byte)) { Ok(ring) } else { Err(errno::EINVAL) }
+}
+
+/// The writes that were not at their end.
+fn gather(into: &mut Gather, mut rest: &[u8]) -> Option<()> {
+    into.forget(|_| true);
+    while !rest.is_empty() {
+        let (header, more) = rest.split_first_chunk::<PART_HEADER>()?;
+        let word =
+            |at: usize| header[at..at + 8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let (bytes, more) = more.split_at_checked(word(16) as usize)?;
+        let part = into.restore(word(0), word(8))?;
+        bytes.iter().all(|byte| part.push(*byte)).then_some(())?;
+        rest = more;
+    }
+    Some(())
 }

@@ -101,11 +101,16 @@ impl Bench {
     }
 
     fn write(&mut self, control: u64, text: &[u8]) -> Write {
+        self.write_of(control, text.len(), text)
+    }
+
+    /// The next bytes of a write that has so many left.
+    fn write_of(&mut self, control: u64, left: usize, text: &[u8]) -> Write {
         let mut all = [0; 32];
         all[..text.len()].copy_from_slice(text);
         let words = core::array::from_fn(|i| u64::from_le_bytes(*all[i * 8..].first_chunk().unwrap()));
         let Bench { console, tokens } = self;
-        console.write(control, text.len() as u64, words, &mut |q, n| tokens[q as usize] += u32::from(n))
+        console.write(control, left as u64, words, &mut |q, n| tokens[q as usize] += u32::from(n))
     }
 
     /// Types, with the driver and the line at full speed.
@@ -213,12 +218,84 @@ fn a_full_ring_holds_the_sender() {
 fn hostile_words() {
     let mut b = Bench::new();
     let c = b.open(1, CONSOLE);
-    assert_eq!(b.console.write(c, 33, [0; 4], &mut |_, _| {}), Write::Failed(EINVAL));
-    assert_eq!(b.console.write(c, u64::MAX, [0; 4], &mut |_, _| {}), Write::Failed(EINVAL));
+    for left in [33, u64::MAX, u64::MAX, 0] {
+        // No more than the words can hold, and nothing is kept for ever.
+        let taken = left.min(32) as usize;
+        assert_eq!(b.console.write(c, left, [0x7878_7878_7878_7878; 4], &mut |_, _| {}), Write::Done(taken));
+    }
+    assert_eq!(b.screen(), "x".repeat(96));
     assert_eq!(b.read(c, 0), Ok(vec![]));
     for path in ["", "/", "/dev/consol", "/dev/console/", "/dev/console/x"] {
         assert_eq!(b.console.open(1, pack(path).unwrap()), Err(ENOENT));
     }
+}
+
+/// A long write, as the libraries make it.
+fn pieces(text: &str) -> impl Iterator<Item = (usize, &[u8])> {
+    text.as_bytes().chunks(32).scan(text.len(), |left, piece| {
+        let before = *left;
+        *left -= piece.len();
+        Some((before, piece))
+    })
+}
+
+#[test]
+fn what_is_written_together_comes_out_together() {
+    let mut b = Bench::new();
+    // The same domain twice: programs below one controller.
+    let files = [b.open(1, CONSOLE), b.open(1, CONSOLE), b.open(2, CONSOLE)];
+    let lines = ["a".repeat(99) + "\n", "b".repeat(99) + "\n", "c".repeat(99) + "\n"];
+    let mut writers: Vec<_> = lines.iter().map(|line| pieces(line)).collect();
+    for _ in 0..4 {
+        for (file, writer) in files.iter().zip(&mut writers) {
+            let (left, piece) = writer.next().unwrap();
+            assert_eq!(b.write_of(*file, left, piece), Write::Done(piece.len()));
+        }
+    }
+    assert_eq!(b.screen().replace('\r', ""), lines.concat());
+    // A prompt does not wait, whoever is in the midst of a line.
+    b.write_of(files[0], 40, &[b'd'; 32]);
+    b.write(files[1], b"> ");
+    assert_eq!(b.screen(), "> ");
+    b.write_of(files[0], 8, b"ddddddd\n");
+    assert_eq!(b.screen(), "d".repeat(39) + "\r\n");
+}
+
+#[test]
+fn lines_of_a_long_write_are_whole() {
+    let mut b = Bench::new();
+    let (long, other) = (b.open(1, CONSOLE), b.open(2, CONSOLE));
+    let text = ("e".repeat(69) + "\n").repeat(20);
+    for (left, piece) in pieces(&text) {
+        b.write_of(long, left, piece);
+        b.write(other, b"-\n");
+        b.run();
+    }
+    let screen = b.screen().replace('\r', "");
+    assert!(screen.lines().all(|line| line == "-" || line == "e".repeat(69)), "{screen}");
+    assert_eq!(screen.matches('e').count(), 69 * 20);
+}
+
+#[test]
+fn writers_who_do_not_go_on_hold_up_nobody() {
+    let mut b = Bench::new();
+    let lazy: Vec<u64> = (0..2 * PLACES as u16).map(|n| b.open(100 + n, CONSOLE)).collect();
+    for file in &lazy {
+        assert_eq!(b.write_of(*file, 1000, &[b'f'; 32]), Write::Done(32));
+    }
+    let whole = b.open(1, CONSOLE);
+    for (left, piece) in pieces(&("g".repeat(99) + "\n")) {
+        b.write_of(whole, left, piece);
+    }
+    let screen = b.screen();
+    assert!(screen.contains(&("g".repeat(99) + "\r\n")), "{screen}");
+    // Those who were first gave up their places, with what they had written; what the dead had is dropped.
+    assert_eq!(screen.matches('f').count(), 32 * (PLACES + 1));
+    (0..2 * PLACES as u16).for_each(|n| b.console.gone(100 + n, &mut |_, _| {}));
+    // Another write of the same file: what was kept of the one before goes first.
+    b.write_of(whole, 100, &[b'h'; 32]);
+    b.write_of(whole, 3, b"ij\n");
+    assert_eq!(b.screen(), "h".repeat(32) + "ij\r\n");
 }
 
 proptest! {
@@ -324,6 +401,7 @@ proptest! {
         typed in proptest::collection::vec(any::<u8>(), 0..300),
         written in 0u64..30,
         read in 0u64..40,
+        kept in proptest::collection::vec(1u64..400, 0..20),
         raw: bool,
     ) {
         let mut old = Console::new(Fake::default());
@@ -341,6 +419,13 @@ proptest! {
         }
         old.read(file, read, wake);
         old.write(file, written, [0x6161_6161_6161_6161; 4], wake);
+        for (at, kept) in kept.iter().enumerate() {
+            let (control, mut left) = (u64::from(SHELL) | (at as u64 + 2) << 32, kept + 1000);
+            while left > 1000 {
+                old.write(control, left, [0x6262_6262_6262_6262; 4], wake);
+                left -= 32;
+            }
+        }
         let mut saved = Vec::<u8>::new();
         let done = old.save(|part| { saved.extend(part); true });
         prop_assert!(done);
@@ -352,6 +437,8 @@ proptest! {
         let done = new.save(|part| { again.extend(part); true });
         prop_assert!(done);
         prop_assert_eq!(&again, &saved);
+        let next = old.open(1, pack(CONSOLE).unwrap());
+        prop_assert_eq!(new.open(1, pack(CONSOLE).unwrap()), next, "no two files are one");
         for max in [1, 7, 32, 32] {
             prop_assert_eq!(new.read(file, max, wake), old.read(file, max, wake));
         }

@@ -106,8 +106,6 @@ pub enum Write {
 pub enum Error {
     /// The end was closed, or it is one of the other side.
     NotOpen,
-    /// A write of more than 32 bytes.
-    TooLong,
     /// No reader is left, or none can come.
     NoReader,
     /// No pipe has this token, or its creator has abandoned it.
@@ -122,7 +120,6 @@ impl Error {
     pub const fn errno(self) -> i64 {
         match self {
             Error::NotOpen => errno::EBADF,
-            Error::TooLong => errno::EINVAL,
             Error::NoReader => errno::EPIPE,
             Error::NoPipe => errno::ENOENT,
             Error::NotCreator => errno::EPERM,
@@ -283,14 +280,11 @@ impl Pipes {
         Read::Data { count, words, wake }
     }
 
-    /// Puts in all of `count` bytes, or blocks.
+    /// Puts in the first 32 of `count` bytes, or blocks.
     #[inline]
     pub fn write(&mut self, control: u64, count: u64, words: [u64; 4]) -> Write {
         let Some(at) = self.end(control, Side::Write) else { return Write::Failed(Error::NotOpen) };
-        if count > IO_BYTES as u64 {
-            return Write::Failed(Error::TooLong);
-        }
-        let count = count as usize;
+        let count = count.min(IO_BYTES as u64) as usize;
         let pipe = &mut self.pipes[at];
         if pipe.ended(Side::Read) {
             return Write::Failed(Error::NoReader);

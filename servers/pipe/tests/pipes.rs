@@ -83,8 +83,10 @@ fn a_writer_without_readers() {
 fn hostile_words() {
     let mut pipes = Pipes::new();
     let (token, r, w) = pair(&mut pipes);
-    assert_eq!(pipes.write(w, 33, [0; 4]), Write::Failed(Error::TooLong));
-    assert_eq!(pipes.write(w, u64::MAX, [0; 4]), Write::Failed(Error::TooLong));
+    for left in [33, u64::MAX] {
+        // No more than the words can hold.
+        assert!(matches!(pipes.write(w, left, [0; 4]), Write::Done { count: 32, .. }));
+    }
     assert_eq!(pipes.write(r, 1, [0; 4]), Write::Failed(Error::NotOpen));
     assert_eq!(pipes.read(w, 1), Read::Failed(Error::NotOpen));
     assert_eq!(pipes.open(2, token ^ 1 << 40, Side::Read), Err(Error::NoPipe));

@@ -47,6 +47,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("pipe.three-programs", a_pipeline_of_three_programs),
     SystemTest::new("pipe.100k", a_hundred_thousand_bytes_through_three_domains),
     SystemTest::new("console.paste", a_paste_of_64_kib_loses_nothing),
+    SystemTest::new("console.lines", lines_of_several_writers_are_whole),
     SystemTest::new("console.receive", a_file_comes_over_the_console),
     SystemTest::new("shell.tour", the_shell_shows_the_system),
     SystemTest::new("shell.errors", errors_say_what_is_wrong),
@@ -146,6 +147,28 @@ fn a_paste_of_64_kib_loses_nothing(context: &mut Context) -> Result<()> {
     let last = shown.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let counts: Vec<&str> = last.split_whitespace().collect();
     ensure!(counts == ["4096", "8192", "65536"], "wc printed {last:?}");
+    Ok(())
+}
+
+/// Each writes all it has as fast as it can: alone, each below tools of its own, and all below the same eight.
+fn lines_of_several_writers_are_whole(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    let deep = format!("{}chorus", "count sandbox --allow * ".repeat(4));
+    for line in ["chorus", "chorus count sandbox --allow * count", &deep] {
+        let reply = guest.run_line(line, LIMIT * 2)?;
+        for voice in ["a", "b", "c", "r"] {
+            let wanted = voice.repeat(99);
+            let whole = reply.output.lines().filter(|line| *line == wanted).count();
+            ensure!(whole == 100, "{line}: {whole} whole lines of {voice}: {}", reply.output);
+        }
+    }
+    // Two copies of a text: whoever was torn has a line that is not in it.
+    let text = output(&mut guest, "cat share/long")?;
+    let both = output(&mut guest, "cat share/long & cat share/long ; sleep 2")?;
+    let strange =
+        both.lines().find(|line| !line.starts_with("[1] ") && !text.lines().any(|own| own == *line));
+    ensure!(strange.is_none(), "{strange:?} is not in the text");
+    ensure!(both.lines().count() == 2 * text.lines().count() + 1, "{} lines", both.lines().count());
     Ok(())
 }
 
