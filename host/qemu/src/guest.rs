@@ -13,6 +13,8 @@ use crate::{Error, Exit};
 const GRACE: Duration = Duration::from_secs(2);
 /// How long an emulator whose console is closed may take to end.
 const CLOSING: Duration = Duration::from_secs(10);
+/// How long it may take until there is another shell.
+const ANOTHER_SHELL: Duration = Duration::from_secs(60);
 
 /// A running system. It is killed when this is dropped.
 pub struct Guest {
@@ -64,7 +66,7 @@ impl Guest {
         Ok(boot)
     }
 
-    /// Runs one line in script mode.
+    /// Runs one line in script mode. When the shell dies of it, the next line goes to the shell that takes its place.
     pub fn run_line(&mut self, line: &str, limit: Duration) -> Result<Reply, Error> {
         let mut output = Vec::new();
         match self.run_line_into(line, Some(limit), &mut output)? {
@@ -116,7 +118,8 @@ impl Guest {
         let mut newlines = Newlines::default();
         loop {
             let piece = script::next_piece(&self.console.pending);
-            let (Piece::Output(len) | Piece::Status { output: len, .. }) = piece;
+            let (Piece::Output(len) | Piece::Status { output: len, .. } | Piece::Died { output: len, .. }) =
+                piece;
             output.write_all(&newlines.convert(&self.console.pending[..len]))?;
             output.flush()?;
             if let Piece::Status { end, status, .. } = piece {
@@ -125,6 +128,11 @@ impl Guest {
                 return Ok(End::Status(status));
             }
             self.console.pending.drain(..len);
+            if let Piece::Died { status, .. } = piece {
+                output.write_all(newlines.finish())?;
+                self.enter_script(ANOTHER_SHELL)?;
+                return Ok(End::Status(status));
+            }
             match self.more(until, limit, &format!("the end of {line:?}")) {
                 Err(Error::Ended { exit, .. }) => {
                     output.write_all(newlines.finish())?;

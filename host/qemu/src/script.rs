@@ -2,6 +2,8 @@
 //!
 //! The line `\x01script` turns prompt, echo and editing off; the shell answers `\x1eready\x1e` and from then on ends
 //! the output of each command with `\x1e<status>\x1e`, both on a line end. The byte 0x1e is ASCII's record separator.
+//!
+//! A shell that dies says nothing: `init` does, and starts another, which waits for a person again.
 
 /// What the shell prints when it waits for a person.
 pub const PROMPT: &str = "pebble> ";
@@ -25,14 +27,25 @@ pub enum Piece {
     Output(usize),
     /// A status after so many bytes of output, ending at the second position.
     Status { output: usize, end: usize, status: i32 },
+    /// The shell has died with this status, as so many bytes of output say at their end.
+    Died { output: usize, status: i32 },
 }
 
 const MARK: u8 = 0x1e;
 /// Longest status marker: the two marks, ten digits and a sign, the line end.
 const LONGEST: usize = 15;
 
-/// Looks for the next marker. Bytes that may be the start of one are not output yet.
+/// Looks for what comes next. Bytes that may be the start of a marker, or of the news that the shell has died, are not output yet.
 pub fn next_piece(bytes: &[u8]) -> Piece {
+    let (told, died) = death(bytes);
+    match (next_marker(&bytes[..told]), died) {
+        // Who dies has not ended its line, and perhaps not its marker.
+        (Piece::Output(_), Some((output, status))) => Piece::Died { output, status },
+        (piece, _) => piece,
+    }
+}
+
+fn next_marker(bytes: &[u8]) -> Piece {
     let mut from = 0;
     while let Some(at) = bytes[from..].iter().position(|b| *b == MARK).map(|at| from + at) {
         match parse(&bytes[at..]) {
@@ -42,6 +55,31 @@ pub fn next_piece(bytes: &[u8]) -> Piece {
         }
     }
     Piece::Output(bytes.len())
+}
+
+/// What `init` says, before and behind the status.
+const DIED: &[u8] = b"init: the shell died with status ";
+const ANOTHER: &[u8] = b"; starting another\r\n";
+
+/// Where init says so, or may be about to, or the end; where that ends, and the status.
+fn death(bytes: &[u8]) -> (usize, Option<(usize, i32)>) {
+    for (at, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == DIED[0]) {
+        let Some(rest) = begins(&bytes[at..], DIED) else { continue };
+        let digits = rest.iter().take(3).take_while(|b| b.is_ascii_digit()).count();
+        let (status, rest) = rest.split_at(digits);
+        let Some(rest) = begins(rest, ANOTHER) else { continue };
+        let status = std::str::from_utf8(status).ok().and_then(|text| text.parse().ok());
+        let end = bytes.len() - rest.len();
+        let whole = end - at == DIED.len() + digits + ANOTHER.len();
+        return (at, status.filter(|_| whole).map(|status| (end, status)));
+    }
+    (bytes.len(), None)
+}
+
+/// What follows `text`, of which the end may be missing.
+fn begins<'a>(bytes: &'a [u8], text: &[u8]) -> Option<&'a [u8]> {
+    let known = text.len().min(bytes.len());
+    (bytes[..known] == text[..known]).then(|| &bytes[known..])
 }
 
 enum Marker {
@@ -118,6 +156,21 @@ mod tests {
         assert_eq!(next_piece(b"\x1e123456789012345"), Piece::Output(16));
         let piece = next_piece(b"\x1e\x1e0\x1e\n");
         assert_eq!(piece, Piece::Status { output: 1, end: 5, status: 0 });
+    }
+
+    #[test]
+    fn finds_the_death_of_the_shell() {
+        let told = b"abc init: the shell died with status 137; starting another\r\n";
+        for end in 0..told.len() {
+            assert_eq!(next_piece(&told[..end]), Piece::Output(end.min(4)), "{end}");
+        }
+        let piece = next_piece(&[&told[..], b"Pebble\r\npebble> "].concat());
+        assert_eq!(piece, Piece::Died { output: told.len(), status: 137 });
+        assert_eq!(next_piece(b"init: the shell died with status x"), Piece::Output(34));
+        assert_eq!(
+            next_piece(b"init: in it\r\n\x1e0\x1e\n"),
+            Piece::Status { output: 13, end: 17, status: 0 }
+        );
     }
 
     #[test]

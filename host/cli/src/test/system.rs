@@ -50,6 +50,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("console.lines", lines_of_several_writers_are_whole),
     SystemTest::new("console.receive", a_file_comes_over_the_console),
     SystemTest::new("shell.tour", the_shell_shows_the_system),
+    SystemTest::new("shell.dies", a_script_outlives_its_shell),
     SystemTest::new("shell.errors", errors_say_what_is_wrong),
     SystemTest::new("fault.report", a_fault_is_reported_and_contained),
     SystemTest::new("stack.queue", stacks_come_in_turn),
@@ -219,6 +220,18 @@ fn the_shell_shows_the_system(context: &mut Context) -> Result<()> {
     let writes = printed.lines().filter(|l| l.contains("console.write")).filter_map(calls).max();
     ensure!(writes > Some(10), "console.write was called {writes:?} times: {printed}");
     output(&mut guest, "portals --no-count shell")?;
+    Ok(())
+}
+
+/// Its line has the status with which it died; the next is for the shell that takes its place.
+fn a_script_outlives_its_shell(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    for line in ["kill shell", "hostile do loop | kill shell"] {
+        let reply = guest.run_line(line, LIMIT)?;
+        let told = "init: the shell died with status 137; starting another\n";
+        ensure!(reply.status == 137 && reply.output.ends_with(told), "{line}: {reply:?}");
+        ensure!(output(&mut guest, "echo still here")? == "still here\n", "the next shell is another");
+    }
     Ok(())
 }
 
