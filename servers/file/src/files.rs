@@ -62,6 +62,7 @@ impl<'a> Files<'a> {
         let path = text(&path, &mut bytes)?;
         let inner = path.trim_start_matches("./").trim_matches('/');
         let node = match self.ram.find(inner) {
+            Some(_) if path.ends_with('/') => return Err(-errno::ENOTDIR),
             Some(at) => Node::Ram(at as u16),
             None if inner == PREFIX.trim_matches('/') => Node::RamDirectory,
             None => Node::Archive(u16::try_from(self.archive.lookup(path)?).map_err(|_| -errno::ENOMEM)?),

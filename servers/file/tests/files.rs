@@ -235,6 +235,7 @@ fn files_in_memory_are_written_read_and_removed() {
         assert_eq!(files.write(note, chunk.len() as u64, words), chunk.len() as i64);
     }
     let reader = files.open(2, path("ram/note")).unwrap();
+    assert_eq!(files.open(2, path("ram/note/")), Err(-ENOTDIR));
     let mut seen = Vec::<u8>::new();
     loop {
         match files.read(reader, 32) {

@@ -48,8 +48,6 @@ pub enum Why {
     Manifest(Mistake),
     /// It does not understand, or want, the state of the component in use.
     State(Errno),
-    /// The component in use hands nothing over.
-    Stays,
 }
 
 impl fmt::Display for Refusal {
@@ -65,7 +63,6 @@ impl fmt::Display for Refusal {
             }
             Why::Incomplete(error) => write!(f, "portals of the clients: {}", errno::text(*error)),
             Why::State(error) => write!(f, "the state of the component in use: {}", errno::text(*error)),
-            Why::Stays => write!(f, "the component in use cannot be replaced while it runs"),
         }
     }
 }
@@ -86,7 +83,6 @@ pub fn refuse(path: &Path, why: Why) -> Errno {
     let error = match &why {
         Why::File(problem) => problem.errno(),
         Why::Manifest(_) => errno::ENOEXEC,
-        Why::Stays => errno::ENOSYS,
         Why::Import(_, error) | Why::Export(_, error) | Why::Incomplete(error) | Why::State(error) => *error,
     };
     let mut refusals = REFUSALS.lock();

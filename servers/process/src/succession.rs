@@ -80,22 +80,24 @@ pub fn next_fallen() -> Result<(u16, Path), Errno> {
     components::part(role).map(|part| (domain, part.name))
 }
 
-/// The component with this name gets a new instance from this file. Returns the new domain.
+/// The component with this name gets a new instance from this file. Returns the new domain, or `ENOSYS` when the old one hands nothing over.
 pub fn replace(name: Path, path: Path) -> Result<u16, Errno> {
     let _loading = LOADING.lock();
     let part = components::part(components::role(&name)?)?;
     let old = services::holder(part.role)?;
+    let old = old.map(|old| leaving(&part).map(|door| (old, door))).transpose()?;
     let data = loader::read(&path)?;
     let image = Image::parse(&data, PAGES).map_err(|problem| loader::refuse(&path, Why::File(problem)))?;
     let new = services::create_component(image.float, part.priority)?;
     TABLE.lock().boot(new, part.name);
-    let made = build(new, &part, &path, &image).and_then(|()| match old {
-        Some(old) => hand_over(old, new, &part, &path, image.entry),
+    let made = build(new, &part, &path, &image).and_then(|()| match &old {
+        Some((old, from)) => hand_over(*old, from, new, &part, &path, image.entry),
         None => revive(new, &part, image.entry),
     });
     match made {
         Ok(()) => {
-            if let Some(old) = old {
+            if let Some((old, from)) = old {
+                drop(from);
                 retire(old);
             }
             Ok(new)
@@ -169,9 +171,13 @@ impl Drop for Door {
     }
 }
 
-fn hand_over(old: u16, new: u16, part: &Part, path: &Path, entry: u64) -> Result<(), Errno> {
-    let from = services::open_own(&own_name(&part.name, "self.handover")?);
-    let from = Door(from.map_err(|_| loader::refuse(path, Why::Stays))?);
+/// The old instance's side of the hand-over.
+fn leaving(part: &Part) -> Result<Door, Errno> {
+    let door = own_name(&part.name, "self.handover").and_then(|name| services::open_own(&name));
+    door.map(Door).map_err(|_| errno::ENOSYS)
+}
+
+fn hand_over(old: u16, from: &Door, new: u16, part: &Part, path: &Path, entry: u64) -> Result<(), Errno> {
     let into = Door(services::reach(new, &own_name(&part.name, "self.takeover")?)?);
     into.ask([ask::PREPARE, 0, 0, 0, 0])?;
     if part.thread {
@@ -179,8 +185,8 @@ fn hand_over(old: u16, new: u16, part: &Part, path: &Path, entry: u64) -> Result
         (0..PATIENCE).find(|_| into.ask([ask::WAITS, 0, 0, 0, 0]) == Ok(1) || !nap()).ok_or(errno::EAGAIN)?;
     }
     services::let_leave(old)?;
-    let (format, length) = leave(&from)?;
-    let taken = pour(&from, &into, length).and_then(|()| into.ask([ask::FINISH, format, length, 0, 0]));
+    let (format, length) = leave(from)?;
+    let taken = pour(from, &into, length).and_then(|()| into.ask([ask::FINISH, format, length, 0, 0]));
     let taken = taken.map_err(|error| loader::refuse(path, Why::State(error)));
     if let Err(error) = taken.and_then(|_| services::commit(new)) {
         let _ = from.ask([ask::RESUME, 0, 0, 0, 0]);

@@ -242,6 +242,26 @@ fn errors_say_what_is_wrong(context: &mut Context) -> Result<()> {
         ("cat /nowhere", 1, "nowhere"),
         ("echo 'open", 2, "column"),
         ("kill 250", 1, ""),
+        ("replace interrupt-dispatcher default", 0, "interrupt-dispatcher is domain"),
+        ("replace interrupt-dispat components/irq", 0, "interrupt-dispat is domain"),
+        ("replace irq default", 0, "irq is domain"),
+        ("replace shell bin/shell", 1, "shell is a program, which has no hand-over"),
+        ("replace process default", 1, "process has no hand-over: it cannot be replaced"),
+        ("replace vm components/console", 1, "vm has no hand-over: it cannot be replaced"),
+        ("replace 7 components/console", 1, "7: components go by their names"),
+        (
+            "replace no-component-of-this-name components/console",
+            1,
+            "no-component-of-this-name: no such component",
+        ),
+        ("replace '' components/console", 1, "the server's name is empty"),
+        ("replace console ''", 1, "\"\" is no file"),
+        ("replace console //", 1, "\"//\" is no file"),
+        ("replace console /components/", 1, "components/ is a directory"),
+        ("replace console ./etc", 1, "./etc is a directory"),
+        ("replace console 1234567890123456", 1, "components/console-1234567890123456 is too long a path: 24"),
+        ("replace console none", 1, "components/console-none: no such file"),
+        ("replace console", 2, "usage: replace SERVER FILE"),
     ] {
         let reply = guest.run_line(line, LIMIT)?;
         ensure!(

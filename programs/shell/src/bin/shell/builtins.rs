@@ -135,24 +135,59 @@ fn kill(_: &mut Shell, arguments: &[String], _: File) -> Result<i64, String> {
 
 fn replace(_: &mut Shell, arguments: &[String], out: File) -> Result<i64, String> {
     let [server, file] = arguments else { return usage() };
-    let path = match file.as_str() {
-        file if file.contains('/') => String::from(file.trim_start_matches('/')),
+    let path = successor(server, file)?;
+    let domain = servers::replace(server, &path).map_err(|failure| refusal(server, &path, &failure))?;
+    print(out, &format!("{server} is domain {domain} now\n"))
+}
+
+/// The file that is meant, if it can be one.
+fn successor(server: &str, file: &str) -> Result<String, String> {
+    if server.is_empty() {
+        return Err("the server's name is empty; 'ps' lists those that there are".into());
+    }
+    // It has the longest name, and its files a short one.
+    let server = if is_dispatcher(server) { "irq" } else { server };
+    let path = match file.trim_matches('/') {
+        "" => return Err(format!("{file:?} is no file; 'ls /components' lists what comes with the system")),
+        _ if file.contains('/') => String::from(file.trim_start_matches('/')),
         "default" => format!("components/{server}"),
         version => format!("components/{server}-{version}"),
     };
-    let domain = servers::replace(server, &path).map_err(|failure| refusal(server, &path, &failure))?;
-    print(out, &format!("{server} is domain {domain} now\n"))
+    if path.len() > servers::REPLACEMENT_PATH {
+        let most = servers::REPLACEMENT_PATH;
+        return Err(format!("{path} is too long a path: {most} characters at most, without the first slash"));
+    }
+    // Only directories have a path that ends in a slash.
+    match io::open(&format!("{}/", path.trim_end_matches('/'))) {
+        Ok(directory) => {
+            directory.close();
+            Err(format!("{path} is a directory, not a component's file"))
+        }
+        Err(_) => Ok(path),
+    }
+}
+
+/// Whole, or as much of it as `ps` shows.
+fn is_dispatcher(server: &str) -> bool {
+    server.len() >= 16 && "interrupt-dispatcher".starts_with(server)
 }
 
 /// Why a server has not been replaced. What is wrong with a file the process server says on the console.
 fn refusal(server: &str, path: &str, failure: &servers::Failure) -> String {
     let missing = || io::open(path).map(File::close).is_err();
     match failure.error {
+        errno::ESRCH if server.parse::<u16>().is_ok() => {
+            format!("{server}: components go by their names, which 'ps' shows")
+        }
+        errno::ESRCH if domain(server).is_ok() => {
+            format!("{server} is a program, which has no hand-over; end it with 'kill', and start the other")
+        }
         errno::ESRCH => format!("{server}: no such component; 'ps' lists those that there are"),
+        errno::ENOSYS => format!("{server} has no hand-over: it cannot be replaced while it runs"),
         errno::ENOENT if missing() => {
             format!("{path}: no such file; 'ls /components' lists what comes with the system")
         }
-        errno::ENOENT | errno::EACCES | errno::EINVAL | errno::ENOEXEC | errno::EEXIST | errno::ENOSYS => {
+        errno::ENOENT | errno::EACCES | errno::EINVAL | errno::ENOEXEC | errno::EEXIST => {
             format!(
                 "{path} is refused, as 'process: {path}: ...' says on the console; {server} goes on as it was"
             )

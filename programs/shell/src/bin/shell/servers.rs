@@ -96,10 +96,16 @@ pub fn abandon(pipe: u64, sides: u64) {
 
 static REPLACE: Service = Service::new("process.replace");
 
+/// The process server tells components apart by so many letters.
+const COMPONENT_LETTERS: usize = 16;
+/// Longest path of a file for [`replace`].
+pub const REPLACEMENT_PATH: usize = 24;
+
 /// Another instance, out of this file, in the place of a server: its domain.
 pub fn replace(server: &str, path: &str) -> Result<u64, Failure> {
     let failure = |error| REPLACE.failure(error);
-    let [a, b] = pack::<2>(server).ok_or_else(|| failure(errno::ENAMETOOLONG))?;
+    let known = server.get(..COMPONENT_LETTERS).unwrap_or(server);
+    let [a, b] = pack::<2>(known).ok_or_else(|| failure(errno::ENAMETOOLONG))?;
     let [c, d, e] = pack::<3>(path).ok_or_else(|| failure(errno::ENAMETOOLONG))?;
     REPLACE.portal.call([a, b, c, d, e]).map_err(failure)
 }
