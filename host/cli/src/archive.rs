@@ -55,6 +55,6 @@ mod tests {
         let contents = |path| read.contents(read.lookup(path).unwrap()).unwrap();
         assert_eq!(contents("/bin/wc"), Contents::File(b"program"));
         assert_eq!(contents("motd"), Contents::File(b""));
-        assert_eq!(contents("/"), Contents::Directory("bin/\nmotd\n"));
+        assert_eq!(contents("/"), Contents::Directory("bin/\nmotd\nram/\n"));
     }
 }

@@ -1,8 +1,8 @@
 //! The archive as a tree of files and directories.
 //!
 //! Strategy: a list of nodes sorted by normal path (no `/` at either end, none doubled); the root's path is
-//! empty. Directories that the archive does not list, but whose files it does, are there as well. The text of
-//! a directory is made when the archive is read, so that to read it is the same as to read a file.
+//! empty. Directories that the archive does not list, but whose files it does, are there as well, and that of the files
+//! in memory. The text of a directory is made when the archive is read, so that to read it is the same as to read a file.
 //!
 //! Invariants: paths are distinct; each but the root has its parent in the list, and that is a directory.
 
@@ -14,6 +14,7 @@ use pebble_abi::errno;
 use pebble_abi::link::PATHLEN;
 
 use crate::newc::Records;
+use crate::ram::PREFIX;
 
 /// What is wrong with an archive, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +114,11 @@ impl<'a> Archive<'a> {
                 }
             }
             archive.insert(path, record.data);
+        }
+        // What is in it is not the archive's, but who looks for it should find it.
+        let memory = PREFIX.trim_end_matches('/');
+        if archive.find(memory).is_none() {
+            archive.insert(memory, None);
         }
         archive.list();
         Ok(archive)

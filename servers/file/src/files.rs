@@ -188,7 +188,7 @@ impl<'a> Files<'a> {
 }
 
 /// Format of what [`Files::save`] writes.
-pub const FORMAT: u64 = 1;
+pub const FORMAT: u64 = 2;
 
 impl Files<'_> {
     /// Open files, and those in memory, for a successor with the same archive.
