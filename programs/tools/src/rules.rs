@@ -1,5 +1,6 @@
 //! What the tools' arguments say: which interfaces are allowed, where paths lead, which call fails.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use pebble_abi::{errno, link};
@@ -9,9 +10,37 @@ pub const ENDS: [&str; 2] = ["process.exit", "scheduler.thread_exit"];
 
 /// Names with commas between them; `*` at the end of one stands for any rest.
 pub fn allows(list: &str, name: &str) -> bool {
-    list.split(',').map(str::trim).any(|pattern| match pattern.strip_suffix('*') {
+    patterns(list).any(|pattern| matches(pattern, name))
+}
+
+pub fn patterns(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim)
+}
+
+pub fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
         Some(start) => name.starts_with(start),
         None => pattern == name,
+    }
+}
+
+/// What is wrong with the first pattern that can match nothing, whatever interfaces there will be.
+pub fn mistake(list: &str) -> Option<String> {
+    patterns(list).find_map(|pattern| {
+        let start = pattern.strip_suffix('*').unwrap_or(pattern);
+        let known = |c: &char| matches!(c, 'a'..='z' | '0'..='9' | '.' | '-' | '_');
+        let what = match start.chars().find(|c| !known(c)) {
+            _ if pattern.is_empty() => {
+                "a name is missing; process.exit alone allows nothing but the end".into()
+            }
+            Some('*') => "* stands at the end of a name, for any rest, and nowhere else".into(),
+            Some(c) => format!("{c:?} is in no interface's name: those have a-z, 0-9, '.', '-' and '_'"),
+            None if start.len() > link::NAMELEN => {
+                format!("longer than any name: {} characters", link::NAMELEN)
+            }
+            None => return None,
+        };
+        Some(format!("--allow {pattern:?}: {what}"))
     })
 }
 

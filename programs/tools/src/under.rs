@@ -9,13 +9,14 @@
 use crate::calls::{self, Portals, Words};
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use pebble::api::{self, Errno};
 use pebble::control::{self, Answer, Entry};
 use pebble::portal::call_wide;
 use pebble::process::{self, Child};
 use pebble::sync::Lock;
-use pebble_abi::errno;
+use pebble_abi::{errno, sys};
 
 /// Its portals. Never held in a call.
 pub static PORTALS: Lock<Portals> = Lock::new(Portals::new());
@@ -92,6 +93,19 @@ fn not_loaded(path: &str, error: Errno) -> Failure {
         _ => format!("{path}: {}", errno::text(error)),
     };
     Failure::new(what, error)
+}
+
+/// All interfaces that there are; of those without a name in the name server, what each program is born with.
+pub fn interfaces() -> Result<Vec<String>, Errno> {
+    let list = api::portal_open("name.list")?;
+    let mut names: Vec<String> = sys::ALL.iter().map(|(_, _, name, _)| String::from(*name)).collect();
+    let mut from = 0;
+    while let Ok((0.., [a, b, c, owner])) = call_wide(list, [from, 0, 0, 0, 0]) {
+        names.push(calls::text(&[a, b, c]));
+        from = owner >> 16;
+    }
+    let _ = api::portal_close(list, 1);
+    Ok(names)
 }
 
 /// The interface behind an index. Never asked while the portals are held: that is a call.

@@ -2,7 +2,7 @@
 
 use pebble_abi::{link, sys};
 use pebble_tools::calls::{Portals, answer, call};
-use pebble_tools::rules::{allows, fault, inside};
+use pebble_tools::rules::{allows, fault, inside, mistake};
 use pebble_tools::timeline::{Event, MAX, Timeline};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -87,6 +87,21 @@ fn rules_are_read() {
     assert!(allows("console.*,process.exit", "console.open"));
     assert!(!allows("console.*,process.exit", "process.exits"));
     assert!(!allows("", "vm.sbrk") && allows("*", "vm.sbrk"));
+    for right in ["*", "console.*, process.exit", "no-such.thing_2", &"x".repeat(24)] {
+        assert_eq!(mistake(right), None);
+    }
+    for (wrong, wanted) in [
+        ("", "--allow \"\": a name is missing"),
+        ("console.*,", "--allow \"\": a name is missing"),
+        ("*x*", "--allow \"*x*\": * stands at the end"),
+        ("file.*,vm.**", "--allow \"vm.**\": * stands at the end"),
+        ("File.open", "'F' is in no interface's name"),
+        ("a b", "' ' is in no interface's name"),
+        (&"x".repeat(25), "longer than any name: 24 characters"),
+    ] {
+        let told = mistake(wrong).unwrap_or_default();
+        assert!(told.contains(wanted), "{wrong}: {told}");
+    }
     assert_eq!(fault("3"), Some((3, 5)));
     assert_eq!(fault("3:EACCES"), Some((3, 13)));
     assert_eq!(fault("3:28"), Some((3, 28)));

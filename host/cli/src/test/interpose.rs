@@ -33,6 +33,13 @@ pub fn the_tools_show_and_change_calls(context: &mut Context) -> Result<()> {
         ("count", 2, &["usage: count PROGRAM"]),
         ("trace --json hello", 2, &["usage: trace"]),
         ("sandbox hello", 2, &["usage: sandbox"]),
+        ("sandbox --allow , hello", 2, &["sandbox: --allow \"\": a name is missing"]),
+        ("sandbox --allow console.*,*x* hello", 2, &["sandbox: --allow \"*x*\": * stands at the end"]),
+        (
+            "sandbox --allow nosuch.thing,console.*,nucleus.* hello",
+            0,
+            &["sandbox: --allow nosuch.thing: there is no such interface now; 'names' lists", "Hello"],
+        ),
         ("faultinject x hello", 2, &["usage: faultinject"]),
         ("count nothing", 127, &["count: /bin/nothing: no such program; 'ls /bin' lists"]),
         ("chroot /nowhere hello", 127, &["chroot: /nowhere: no such directory; 'ls /' lists"]),

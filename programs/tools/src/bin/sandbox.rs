@@ -49,6 +49,17 @@ fn check(index: usize, p: [u64; 5]) -> Answer {
     (-errno::EACCES).into()
 }
 
+/// Says which names are nobody's, now: an interface may still come.
+fn warn(allowed: &str) {
+    let Ok(names) = under::interfaces() else { return };
+    let nobody = |pattern: &&str| !names.iter().any(|name| rules::matches(pattern, name));
+    for pattern in rules::patterns(allowed).filter(nobody) {
+        under::say(&format!(
+            "sandbox: --allow {pattern}: there is no such interface now; 'names' lists those that there are\n"
+        ));
+    }
+}
+
 fn main() -> i64 {
     let mut arguments: Vec<String> = pebble::io::args().skip(1).collect();
     if arguments.len() < 3 || arguments[0] != "--allow" {
@@ -56,10 +67,16 @@ fn main() -> i64 {
             "sandbox --allow NAME[,NAME...] PROGRAM [ARGUMENT...], where file.* names all that begin so",
         );
     }
-    *ALLOWED.lock() = arguments.remove(1);
+    let allowed = arguments.remove(1);
+    if let Some(mistake) = rules::mistake(&allowed) {
+        under::say(&format!("sandbox: {mistake}\n"));
+        return 2;
+    }
+    *ALLOWED.lock() = allowed.clone();
     let prepared = under::prepare(|| {
         ALLOWED.prepare();
         REFUSED.prepare();
+        warn(&allowed);
         Ok(())
     });
     let result = prepared.and_then(|()| under::run(&arguments[1..], entry, |_| ()));
