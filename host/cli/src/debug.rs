@@ -2,18 +2,33 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::process::{Command, Stdio};
 
 use anyhow::Result;
 use pebble_qemu::Machine;
 
 use crate::build::{self, NUCLEUS};
-use crate::tools::{Tools, in_path};
+use crate::tools::Tools;
 use crate::ui;
+
+/// Under one of these names there may be a gdb for RISC-V; on Debian and Ubuntu plain `gdb` is for the host alone.
+const DEBUGGERS: [&str; 3] = ["gdb-multiarch", "riscv64-unknown-elf-gdb", "gdb"];
+const ARCHITECTURE: &str = "riscv:rv64";
+
+/// Whether the gdb of this name is there, and for the board.
+fn knows_the_board(gdb: &str) -> bool {
+    let set = format!("set architecture {ARCHITECTURE}");
+    let asked = Command::new(gdb)
+        .args(["--batch", "-nx", "-ex", &set, "-ex", "show architecture"])
+        .stdin(Stdio::null())
+        .output();
+    asked.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains(ARCHITECTURE))
+}
 
 pub fn debug(tools: &Tools, system: &str) -> Result<()> {
     let built = build::system(tools, system)?;
     let script = built.image.with_extension("gdb");
-    let mut commands = String::from("set architecture riscv:rv64\nset confirm off\n");
+    let mut commands = format!("set architecture {ARCHITECTURE}\nset confirm off\n");
     if let Some(nucleus) = built.symbols.get(NUCLEUS) {
         writeln!(commands, "file {}", nucleus.display())?;
     }
@@ -26,14 +41,27 @@ pub fn debug(tools: &Tools, system: &str) -> Result<()> {
     commands.push_str("target remote :1234\n");
     fs::write(&script, commands)?;
 
-    let gdb =
-        ["gdb-multiarch", "riscv64-unknown-elf-gdb", "gdb"].into_iter().find(|name| in_path(name).is_some());
+    let gdb = DEBUGGERS.into_iter().find(|name| knows_the_board(name));
+    if gdb.is_none() {
+        ui::note("there is no gdb for RISC-V here; on Debian and Ubuntu: apt-get install gdb-multiarch");
+    }
     ui::note("the system waits; in another terminal, type:");
-    ui::note(&format!("  {} -x {}", gdb.unwrap_or("gdb-multiarch"), tools.shown(&script)));
+    ui::note(&format!("  {} -x {}", gdb.unwrap_or(DEBUGGERS[0]), tools.shown(&script)));
     ui::note("components share addresses: only_NAME, such as only_shell, leaves the symbols of one of them");
     ui::note("Ctrl-A X leaves the emulator");
     let mut machine = Machine::new(tools.qemu()?);
     machine.debug = true;
     machine.interact(&built.image)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_debugger_is_proposed_that_says_it_knows_the_board() {
+        // `echo` says what it is told to set; `true` nothing.
+        assert_eq!(["no-such-gdb", "true", "echo"].map(knows_the_board), [false, false, true]);
+    }
 }
