@@ -169,6 +169,8 @@ pub enum Op {
     CheckSlots {
         first: bool,
         second: Option<bool>,
+        /// The call, instead of waiting.
+        refuse: bool,
     },
     /// Take a slot, its descriptor into the frame, show in it what is lent; the caller's word becomes the address there.
     OpenWindow {

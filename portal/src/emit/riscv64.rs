@@ -185,7 +185,7 @@ impl Emitter<'_> {
                 self.wait_unless_found();
             }
             Op::CheckWindow { lent, keep } => self.check_window(lent, keep),
-            Op::CheckSlots { first, second } => self.check_slots(first, second),
+            Op::CheckSlots { first, second, refuse } => self.check_slots(first, second, refuse),
             Op::OpenWindow { lent, word, found, fence } => self.open_window(lent, word, found, fence),
             Op::CloseWindow { lent, word, fence } => self.close_window(lent, word, fence),
             Op::Translate { from, letter } => self.translate(from, letter),

@@ -37,6 +37,11 @@ impl Lent {
         matches!(self.window, Window::Get) || self.stub && matches!(self.window, Window::Open)
     }
 
+    /// It keeps its slot when the call returns, until the callee gives it up.
+    pub const fn stays(self) -> bool {
+        matches!(self.window, Window::Tear) || !self.stub && matches!(self.window, Window::Open)
+    }
+
     /// The slot's descriptor, where the return leg needs it; for `g` also where the pages go.
     pub const fn frame_words(self) -> u8 {
         match self.window {
@@ -59,7 +64,9 @@ pub(super) fn check(spec: &Spec, c: &Connection, frame: &[u8; MAX_WINDOWS], put:
     }
     let mut long = lent(spec, c).map(Lent::is_long);
     if let Some(first) = long.next() {
-        put(Op::CheckSlots { first, second: long.next() });
+        // Calls that end give slots back; for a window that outlives its call there may never be one.
+        let refuse = lent(spec, c).any(Lent::stays);
+        put(Op::CheckSlots { first, second: long.next(), refuse });
     }
 }
 

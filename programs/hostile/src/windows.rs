@@ -16,6 +16,9 @@ use pebble::process::Child;
 const PAGE: u64 = map::PAGE;
 const MILLISECOND: u64 = 10_000;
 const SECRET: u64 = 0x5ec2e7;
+/// Windows that a domain can have, of a page and of a buffer.
+const SLOTS: usize = 110;
+const LONG_SLOTS: usize = 8;
 
 /// What a kind needs: its name, what the caller ends with, and what it does with the server's name.
 struct Kind {
@@ -51,6 +54,7 @@ const LENT: &[Kind] = &[
     Kind { name: "stingy", ends: 0, act: stingy },
     Kind { name: "open", ends: 0, act: open },
     Kind { name: "often", ends: 0, act: often },
+    Kind { name: "full", ends: 0, act: full },
 ];
 
 /// `which`: `hostile` or `lent`.
@@ -406,4 +410,17 @@ fn often(to: &str) -> Result<bool, i64> {
     let (page, long, close) = (page?, long?, close?);
     let opened = |index, at| call(index, [at]) == Ok(0) && call(close, []) == Ok(0);
     Ok((0..130).all(|n| opened(page, mine) && (n % 8 > 0 || opened(long, own.address()))))
+}
+
+/// Whose callee keeps all it is given is told so when there is no slot left, and keeps the page; a slot given up is there for the next.
+fn full(to: &str) -> Result<bool, i64> {
+    let (mine, own) = (page(), Buffer::new(16)?);
+    let fill = |what: &str, at: u64, most: usize| -> Result<bool, i64> {
+        let index = portal(to, what)?;
+        let opened = (0..=most).take_while(|_| call(index, [at]) == Ok(0)).count();
+        Ok(opened == most && is_refusal(call(index, [at])))
+    };
+    let filled = fill("o", mine, SLOTS)? && refused(to, "t", &[mine])? && ask(to, "close", 0)? == Ok(0);
+    let again = ask(to, "w", mine)?.is_ok() && fill("o", mine, 1)?;
+    Ok(filled && again && fill("o16", own.address(), LONG_SLOTS)? && refused(to, "t16", &[own.address()])?)
 }

@@ -233,14 +233,18 @@ impl Emitter<'_> {
         2047
     }
 
-    pub(super) fn check_slots(&mut self, first: bool, second: Option<bool>) {
+    pub(super) fn check_slots(&mut self, first: bool, second: Option<bool>, refuse: bool) {
+        let unless = |e: &mut Self, slot| match refuse {
+            true => e.refuse_window(beq(slot, ZERO, 0)),
+            false => e.wait(slot),
+        };
         self.constant(CONTROL, self.c.callee.windows);
         self.put(ld(SLOT, CONTROL, queue(first)));
-        self.wait(SLOT);
+        unless(self, SLOT);
         if let Some(second) = second {
             // The next in the same queue, or the first of the other.
             self.put(if second == first { ld(T4, SLOT, 0) } else { ld(T4, CONTROL, queue(second)) });
-            self.wait(T4);
+            unless(self, T4);
         }
     }
 

@@ -146,7 +146,12 @@ impl Verifier<'_> {
         // What opens the second window reads the queue again.
         let first = kind == Kind::SlotHead && self.slot_of(0) == Some(n * 2);
         let value = if first { Value(Kind::Slot, n * 2) } else { UNKNOWN };
-        Some(Test { known: fact << (2 * queue), leads: sys::NO_STACK, ..Test::new(value) })
+        let test = Test { known: fact << (2 * queue), ..Test::new(value) };
+        // Where a window outlives its call nobody may ever give a slot back.
+        Some(match self.windows.iter().any(|lent| lent.stays()) {
+            true => Test { refuses: true, ..test },
+            false => Test { leads: sys::NO_STACK, ..test },
+        })
     }
 
     /// Stores to page table entries and descriptors.
