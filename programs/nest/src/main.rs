@@ -1,6 +1,6 @@
 //! Controllers within controllers: `nest N` makes a chain of N copies, each of which passes on what the next one calls;
 //! the innermost does what programs do. `nest under PROGRAM ..` runs a program under control and counts its calls. `nest forks N` makes so
-//! many copies one after the other, each of which ends at once, with a status of its own.
+//! many copies one after the other, each of which ends at once, with a status of its own. `nest threads N` does the same with threads.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -11,7 +11,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use pebble::abi::{errno, map::TIME_HZ, sys};
 use pebble::control::{self, Answer};
+use pebble::portal::time;
 use pebble::process::Child;
 use pebble::{api, io, println};
 
@@ -88,7 +90,7 @@ fn level(now: u64, last: u64) -> i64 {
             status.unwrap_or(99)
         }
         Err(error) => {
-            println!("level {now}: fork: {}", pebble::abi::errno::text(error));
+            println!("level {now}: fork: {}", errno::text(error));
             1
         }
     }
@@ -103,10 +105,40 @@ fn forks(count: u64) -> Result<(), String> {
                 Ok(ended) if ended == status => {}
                 other => return Err(format!("copy {n} ended with {other:?}, not {status}")),
             },
-            Err(error) => return Err(format!("copy {n}: {}", pebble::abi::errno::text(error))),
+            Err(error) => return Err(format!("copy {n}: {}", errno::text(error))),
         }
     }
     Ok(())
+}
+
+/// Half of them return from their function, the others ask to end.
+fn threads(count: u64) -> Result<(), String> {
+    extern "C" fn ends(semaphore: u64) {
+        let _ = api::sem_post((semaphore >> 1) as usize);
+        if semaphore & 1 == 1 {
+            let _ = pebble::portal::call(sys::SYS_THREAD_EXIT, []);
+        }
+    }
+    let failed = |n, error| format!("thread {n}: {}", errno::text(error));
+    let semaphore = api::sem_create(0).map_err(|error| failed(0, error))?;
+    for n in 0..count {
+        let made = api::thread_create(ends, (semaphore as u64) << 1 | n & 1, 0);
+        made.and_then(|_| api::sem_wait(semaphore)).map_err(|error| failed(n, error))?;
+        // It has yet to end.
+        let _ = api::hrsleep(time() + TIME_HZ / 1000);
+    }
+    Ok(())
+}
+
+/// What comes of a job of this program itself.
+fn told(outcome: Result<(), String>) -> i64 {
+    outcome.map_or_else(
+        |what| {
+            println!("{what}");
+            1
+        },
+        |()| 0,
+    )
 }
 
 fn under(arguments: &[&str]) -> i64 {
@@ -125,7 +157,7 @@ fn under(arguments: &[&str]) -> i64 {
             0
         }
         Err(error) => {
-            println!("{}: {}", arguments[0], pebble::abi::errno::text(error));
+            println!("{}: {}", arguments[0], errno::text(error));
             1
         }
     }
@@ -136,13 +168,8 @@ fn main() -> i64 {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.get(1..) {
         Some(["under", rest @ ..]) if !rest.is_empty() => under(rest),
-        Some(["forks", count]) => match forks(count.parse().unwrap_or(1)) {
-            Ok(()) => 0,
-            Err(what) => {
-                println!("{what}");
-                1
-            }
-        },
+        Some(["forks", count]) => told(forks(count.parse().unwrap_or(1))),
+        Some(["threads", count]) => told(threads(count.parse().unwrap_or(1))),
         Some([depth]) => level(0, depth.parse().unwrap_or(1)),
         _ => 2,
     }

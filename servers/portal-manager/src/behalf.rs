@@ -191,7 +191,6 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
             }
             sys::SYS_THREAD_EXIT => {
                 // By its return from this call: so everything that it holds on the way is given back.
-                m.unserve(who.domain, 1);
                 machine.set_thread_word(current.tid, who.base, map::GATE_VA);
                 Ok(0)
             }

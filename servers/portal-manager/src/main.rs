@@ -84,6 +84,7 @@ pebble::export!("pm.holder", "npi", holder: fn(u64));
 pebble::export!("pm.busy", "npi", busy: fn(u64));
 pebble::export!("pm.role", "npi", role: fn(u64));
 pebble::export!("pm.limit", "npii", limit: fn(u64, u64));
+pebble::export!("pm.thread_gone", "npi", thread_gone: fn(u64));
 pebble::export!("pm.unwind", "npii", unwind: fn(u64, u64));
 pebble::export!("pm.place", "np", place);
 pebble::export!("pm.count", "npii", count: fn(u64, u64));
@@ -440,6 +441,15 @@ extern "C" fn unwind(tid: u64, place: u64) -> i64 {
 extern "C" fn limit(asid: u64, portals: u64) -> i64 {
     request(|m, _| {
         m.domain(asid)?.most = Some((portals as usize).min(MAX_PORTALS));
+        Ok(0)
+    })
+}
+
+/// One of the domain's threads has ended, whichever way: its controllers need a stack less for it.
+extern "C" fn thread_gone(asid: u64) -> i64 {
+    request(|m, _| {
+        m.domain(asid)?;
+        m.unserve(asid as u16, 1);
         Ok(0)
     })
 }

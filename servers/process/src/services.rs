@@ -26,6 +26,7 @@ pebble::import! {
     THREAD_FORK = "vm.thread_fork";
     OPEN_FOR = "pm.open_for";
     LIMIT = "pm.limit";
+    THREAD_GONE = "pm.thread_gone";
     RETIRE = "pm.retire";
     RECLAIM = "pm.reclaim";
     NAME = "name.domain";
@@ -329,8 +330,10 @@ pub fn free(domain: u16) {
 /// Waits for a thread to exit and frees it.
 pub fn reap() {
     let _ = api::sem_wait(REAPER.index());
-    if let Ok(thread) = ask(&REAP, [0; 5]) {
-        let _ = ask(&THREAD_FREE, [thread, 0, 0, 0, 0]);
+    let freed = ask(&REAP, [0; 5]).and_then(|thread| ask(&THREAD_FREE, [thread, 0, 0, 0, 0]));
+    if let Ok(home) = freed {
+        // Who returns from its first function comes past no controller: none has seen it end.
+        let _ = ask(&THREAD_GONE, [home, 0, 0, 0, 0]);
     }
 }
 

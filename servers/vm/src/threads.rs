@@ -154,6 +154,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// A thread that has exited, or never started: its number and block may be used again, its stack too if its home lives.
+    /// Answers with its home.
     pub fn thread_free(&mut self, tid: u64) -> Answer {
         let n = usize::try_from(tid).ok().filter(|n| *n < map::MAX_THREADS).ok_or(errno::ESRCH)?;
         let Thread { home, slot, .. } = self.threads[n];
@@ -167,7 +168,7 @@ impl<M: Machine> Vm<M> {
         let d = self.domain_mut(home);
         d.threads = d.threads.saturating_sub(1);
         self.charge_more(home, -1);
-        Ok(0)
+        Ok(home.into())
     }
 
     /// Which threads have a block, by number.

@@ -241,6 +241,17 @@ pub fn a_hundred_forks_in_a_row(context: &mut Context) -> Result<()> {
     without_leak(&mut guest, forks)
 }
 
+/// However they end, their controllers' stacks serve the next ones.
+pub fn a_hundred_threads_in_a_row(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell(SYSTEM)?;
+    for tools in ["", "count ", &"chroot / ".repeat(8)] {
+        let line = format!("{tools}nest threads 100");
+        let reply = guest.run_line(&line, LIMIT * 4)?;
+        ensure!(reply.status == 0, "{line:?} ended with {}: {}", reply.status, reply.output);
+    }
+    Ok(())
+}
+
 /// Who has the portal manager keep as much as he may is told when that is all; everybody else goes on.
 pub fn burrows_and_many_tools_have_an_end(context: &mut Context) -> Result<()> {
     let mut guest = context.shell(SYSTEM)?;

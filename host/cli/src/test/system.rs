@@ -65,6 +65,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::slow("interpose.windows", interpose::windows_pass_through),
     SystemTest::new("interpose.c", interpose::a_sandbox_in_c),
     SystemTest::new("interpose.burrow", interpose::burrows_and_many_tools_have_an_end),
+    SystemTest::new("interpose.threads", interpose::a_hundred_threads_in_a_row),
     SystemTest::new("interpose.forks", interpose::a_hundred_forks_in_a_row),
     SystemTest::slow("interpose.escape", interpose::nobody_escapes_and_nothing_leaks),
     SystemTest::new("hostile.once", |context| hostile(context, 1)),
