@@ -364,6 +364,9 @@ fn arguments(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
     }
 }
 
+/// Words that [`Op::Surface`] pushes; the last is the mark of the caller's stack.
+pub const SURFACED: i32 = 4;
+
 /// Most bytes of one portal.
 pub const MAX_BYTES: usize = 1024;
 
@@ -375,4 +378,6 @@ pub struct Code {
     pub site: u16,
     /// The constants.
     pub pool_at: u16,
+    /// Words that are pushed, at the call, on the stack of the process or, across, of the caller: for debuggers.
+    pub pushed: u16,
 }

@@ -5,8 +5,8 @@
 
 use crate::isa::x86_64::encode::*;
 use crate::sfi::{
-    ARGS, Code, Crossing, Door, INSIDE, Op, PRESERVED, REENTERED, STACK_BYTES, STACK_ROOM_SHIFT, TAKEN, Way,
-    record, steps,
+    ARGS, Code, Crossing, Door, INSIDE, Op, PRESERVED, REENTERED, STACK_BYTES, STACK_ROOM_SHIFT, SURFACED,
+    TAKEN, Way, record, steps,
 };
 
 /// Not even with all arguments in registers.
@@ -53,8 +53,10 @@ struct Emitter<'a> {
     /// Places that need the constant.
     pool: [(u64, Option<usize>); 8],
     callee: Reg,
-    /// Words pushed on the process's stack on the way in.
+    /// Words pushed on the process's stack, or the caller's on the way across.
     pushed: i32,
+    /// What the words before the array of lent ones take so that the runtime is called on an aligned stack.
+    padding: i32,
 }
 
 /// Bytes for the words that are lent, the mark, and what must not be lost.
@@ -147,6 +149,7 @@ impl Emitter<'_> {
                 self.a.push_memory(R11, field(record::DATA));
                 self.a.store(R11, field(record::TOP), RSP);
                 self.a.store(R11, field(record::DATA), RBP);
+                self.pushed += 2;
             }
             Op::KeepControl => {
                 self.a.lea(RSP, RSP, -8);
@@ -195,6 +198,7 @@ impl Emitter<'_> {
                 self.a.push(R11);
                 self.a.push(R11);
                 self.a.store(R11, field(record::DATA), RBP);
+                self.pushed += SURFACED;
             }
             Op::Scrub { keep } => {
                 for reg in (0..16u8).filter(|r| *r != RSP && *r != RBP && keep >> r & 1 == 0) {
@@ -282,13 +286,10 @@ impl Emitter<'_> {
         }
     }
 
-    /// What the words before the array take so that the runtime is called on an aligned stack.
-    fn padding(&self) -> i32 {
-        if self.c.way == Way::In && self.pushed % 2 == 0 { 8 } else { 0 }
-    }
-
     fn lend(&mut self) {
-        self.a.lea(RSP, RSP, -LENT - self.padding());
+        self.padding = if self.c.way == Way::In && self.pushed % 2 == 0 { 8 } else { 0 };
+        self.pushed += (LENT + self.padding) / 8;
+        self.a.lea(RSP, RSP, -LENT - self.padding);
         for (reg, at) in ARGS.into_iter().zip((0..).step_by(8)) {
             self.a.store(RSP, at, reg);
         }
@@ -329,7 +330,7 @@ impl Emitter<'_> {
         self.runtime(self.c.give_back);
         self.a.load(RAX, RSP, 48);
         self.a.load(RDX, RSP, 56);
-        self.a.lea(RSP, RSP, LENT + self.padding());
+        self.a.lea(RSP, RSP, LENT + self.padding);
     }
 
     fn dive(&mut self) {
@@ -404,6 +405,7 @@ pub fn emit(door: &Door, c: &Crossing) -> Result<Code, EmitError> {
         pool: [(0, None); 8],
         callee: R11,
         pushed: 0,
+        padding: 0,
     };
     steps(door, c, &mut |op| e.op(op));
     e.end();
@@ -413,10 +415,10 @@ pub fn emit(door: &Door, c: &Crossing) -> Result<Code, EmitError> {
         e.a.aim(hole, here);
         e.a.put(&value.to_le_bytes());
     }
-    let (site, overflow) = (e.site, e.a.overflow);
+    let (site, overflow, pushed) = (e.site, e.a.overflow, e.pushed);
     if overflow {
         return Err(EmitError::TooLong);
     }
-    (code.site, code.pool_at) = (site as u16, pool_at as u16);
+    (code.site, code.pool_at, code.pushed) = (site as u16, pool_at as u16, pushed as u16);
     Ok(code)
 }

@@ -4,6 +4,7 @@ mod access;
 mod detour;
 mod frame;
 mod jumps;
+mod unwind;
 
 use crate::base::{Bases, Finder};
 use crate::confine::Scope;
@@ -37,8 +38,9 @@ pub struct Emitter<'a> {
     /// Tables of labels that become tables of offsets, under the same name.
     converted: BTreeSet<String>,
     bases: Bases,
-    /// Code that conditional branches make a detour through, by section.
-    detours: Vec<(usize, String)>,
+    /// Code that conditional branches make a detour through, by section, and the branch.
+    detours: Vec<(usize, usize, String)>,
+    unwind: unwind::Unwind,
     out: String,
 }
 
@@ -69,7 +71,8 @@ impl<'a> Emitter<'a> {
             converted: BTreeSet::new(),
             bases: Bases::default(),
             detours: Vec::new(),
-            out: String::new(),
+            unwind: unwind::Unwind::default(),
+            out: String::from(unwind::SECTION),
         };
         let mut computed: Vec<usize> =
             tables.jumps.iter().filter(|(_, j)| matches!(j, Jump::Computed)).map(|(i, _)| *i).collect();
@@ -103,8 +106,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn push(&mut self, text: impl AsRef<str>) {
-        self.out.push_str(text.as_ref());
-        self.out.push('\n');
+        self.unwind.copy(text.as_ref(), &mut self.out);
     }
 
     pub fn run(mut self) -> Result<String, Error> {
@@ -138,7 +140,10 @@ impl<'a> Emitter<'a> {
                 Body::Directive(d) if symbols::is_data(d) && self.program.sections[item.section].exec => {
                     return Err(self.error(i, Kind::Data(d.clone())));
                 }
-                Body::Directive(d) => self.directive(i, d),
+                Body::Directive(d) => {
+                    self.unwind.directive(d, &mut self.out);
+                    self.directive(i, d);
+                }
                 Body::Insn(insn) => {
                     let Some(state) = &self.layout.states[i] else {
                         // Nobody gets here.
@@ -162,6 +167,7 @@ impl<'a> Emitter<'a> {
                         self.push(format!("{label}:"));
                         record_labels.insert(i, label);
                     }
+                    self.unwind_before(i);
                     let lines = self.insn(i, insn, state).map_err(|k| self.error(i, k))?;
                     for l in lines {
                         self.push(l);
@@ -189,6 +195,7 @@ impl<'a> Emitter<'a> {
                 }
             }
         }
+        self.unwind.end(&mut self.out);
         for table in self.converted.clone() {
             let labels = &self.tables.absolute[&table];
             let mut text = format!("\t.section\t.rodata,\"a\",@progbits\n\t.balign\t4\n{table}:");

@@ -2,7 +2,13 @@
 
 use pebble_sfi_rewrite::{Level, Options, rewrite};
 
+/// Without what is told debuggers.
 fn out(level: Level, body: &str) -> String {
+    let told = |line: &&str| !line.starts_with("\t.cfi_");
+    whole(level, body).lines().filter(told).map(|line| format!("{line}\n")).collect()
+}
+
+fn whole(level: Level, body: &str) -> String {
     let text = format!("\t.text\n\t.globl f\n\t.type f,@function\nf:\n{body}\n\t.size f, .-f\n");
     rewrite(&text, "t.s", &Options::new(level)).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
@@ -34,6 +40,33 @@ fn frame_slots_move_to_the_data_stack_and_saves_stay() {
     // rsp at entry - 40 is rbp at entry - 48; the slot at rsp at entry - 20 is 20 above it.
     assert!(t.contains("leaq\t-48(%rbp), %rbp") && t.contains("movl\t%edi, 20(%rbp)"), "{t}");
     assert!(t.contains("call\tg$code") && t.contains("leaq\t48(%rbp), %rbp"), "{t}");
+}
+
+#[test]
+fn debuggers_are_told_of_every_move() {
+    let body = "\tpushq %rbx\n\tsubq $16, %rsp\n\tmovq %rdi, (%rsp)\n\tmovq %rdi, %rbx\n\tcall g\n\taddq $16, %rsp\n\tpopq %rbx\n\tret";
+    let t = whole(Level::Full, body);
+    // The data stack pointer's escape: DW_CFA_val_expression of rbp is DW_OP_breg6 32.
+    let wanted = [
+        ".cfi_startproc",
+        "pushq\t%rbx",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset %rbx, -16",
+        "leaq\t-32(%rbp), %rbp",
+        ".cfi_escape 0x16, 6, 2, 118, 32",
+        "call\tg$code",
+        "leaq\t32(%rbp), %rbp",
+        ".cfi_same_value %rbp",
+        "popq\t%rbx",
+        ".cfi_def_cfa_offset 8",
+        ".cfi_same_value %rbx",
+        "retq",
+        ".cfi_endproc",
+    ];
+    let mut rest = t.as_str();
+    for part in wanted {
+        rest = rest.split_once(part).unwrap_or_else(|| panic!("{part} is missing: {t}")).1;
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! Portals that say the same are one portal: code is found again by what it was compiled from, and counted.
 
+use crate::debugger::{self, Named};
 use crate::error::{Error, system};
 use crate::os;
 use pebble_portal::emit::x86_64::emit;
@@ -18,6 +19,9 @@ const LINE: usize = 64;
 /// All that a portal was compiled from.
 type Key = (Vec<u8>, [u64; 12]);
 
+/// What a portal was compiled from, its lines, and what a debugger knows of it.
+type Owner = (Key, usize, Option<Named>);
+
 #[derive(Default)]
 struct Arena {
     /// Where it is written.
@@ -26,7 +30,7 @@ struct Arena {
     /// Free pieces by their length in lines.
     free: HashMap<usize, Vec<u64>>,
     portals: HashMap<Key, (u64, usize)>,
-    owners: HashMap<u64, (Key, usize)>,
+    owners: HashMap<u64, Owner>,
 }
 
 static ARENA: Mutex<Option<Arena>> = Mutex::new(None);
@@ -119,14 +123,15 @@ pub fn portal(door: &Door, c: &Crossing) -> Result<u64, Error> {
     verify(&code.bytes, code.pool_at.into(), door, c)?;
     let at = arena.place(&code.bytes)?;
     arena.portals.insert(key.clone(), (at, 1));
-    arena.owners.insert(at, (key, code.bytes.len().div_ceil(LINE)));
+    let named = debugger::name_portal(at, door, c, &code);
+    arena.owners.insert(at, (key, code.bytes.len().div_ceil(LINE), named));
     Ok(at)
 }
 
 pub fn release(at: u64) {
     let mut guard = ARENA.lock().unwrap_or_else(|e| e.into_inner());
     let Some(arena) = guard.as_mut() else { return };
-    let Some((key, lines)) = arena.owners.get(&at) else { return };
+    let Some((key, lines, _)) = arena.owners.get(&at) else { return };
     if let Some((_, users)) = arena.portals.get_mut(key) {
         *users -= 1;
         if *users > 0 {

@@ -6,6 +6,8 @@
 
 use crate::dwarf;
 use crate::instance::{Shared, lock};
+use crate::unwind;
+use pebble_portal::sfi::{Code, Crossing, Door};
 use std::io::Write;
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
@@ -60,7 +62,7 @@ fn wanted() -> bool {
     WANTED.load(Ordering::Relaxed) == 2
 }
 
-/// An instance that GDB knows.
+/// An instance or a portal that GDB knows.
 pub struct Named {
     entry: *mut Entry,
     _file: Vec<u8>,
@@ -81,6 +83,16 @@ pub fn name(shared: &Shared) -> Option<Named> {
     if let Some(sections) = dwarf::moved(&shared.module.bytes, shared.base) {
         file = dwarf::replace(file, sections)?;
     }
+    Some(register(file))
+}
+
+/// Makes a portal's code known, and how it is unwound, if that is wanted.
+pub fn name_portal(at: u64, door: &Door, crossing: &Crossing, code: &Code) -> Option<Named> {
+    let frames = || unwind::frames(at, door, crossing, code);
+    wanted().then(|| register(unwind::object("pebble_portal", at, code.bytes.len() as u64, &frames())))
+}
+
+fn register(file: Vec<u8>) -> Named {
     let entry =
         Entry { next: null_mut(), previous: null_mut(), file: file.as_ptr(), bytes: file.len() as u64 };
     let entry = Box::into_raw(Box::new(entry));
@@ -95,7 +107,7 @@ pub fn name(shared: &Shared) -> Option<Named> {
         ((*list).first, (*list).relevant, (*list).action) = (entry, entry, REGISTER);
     }
     __jit_debug_register_code();
-    Some(Named { entry, _file: file })
+    Named { entry, _file: file }
 }
 
 impl Drop for Named {

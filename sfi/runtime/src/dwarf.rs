@@ -12,6 +12,14 @@ pub type Moved = Vec<(&'static str, Vec<u8>)>;
 
 pub fn moved(file: &[u8], base: u64) -> Option<Moved> {
     let object = object::File::parse(file).ok()?;
+    let mut all = moved_lines(&object, base).unwrap_or_default();
+    let frames = object.section_by_name(FRAMES).and_then(|s| s.data().ok()).unwrap_or_default();
+    all.extend(moved_frames(frames.to_vec(), base).map(|data| (FRAMES, data)));
+    Some(all)
+}
+
+/// All but call frame information.
+fn moved_lines(object: &object::File, base: u64) -> Option<Moved> {
     let load = |id: gimli::SectionId| -> Result<_, gimli::Error> {
         let data = object.section_by_name(id.name()).and_then(|s| s.data().ok()).unwrap_or_default();
         Ok(EndianSlice::new(data, LittleEndian))
@@ -29,6 +37,25 @@ pub fn moved(file: &[u8], base: u64) -> Option<Moved> {
         Ok::<(), gimli::write::Error>(())
     });
     kept.ok().map(|()| all)
+}
+
+const FRAMES: &str = ".debug_frame";
+
+/// Call frame information, whose only addresses are where each function begins. None if it is not of the form that the linker leaves.
+fn moved_frames(mut data: Vec<u8>, base: u64) -> Option<Vec<u8>> {
+    let mut at = 0;
+    while at < data.len() {
+        let word = |at: usize| Some(u32::from_le_bytes(data.get(at..at + 4)?.try_into().ok()?));
+        let (length, what) = (word(at)?, word(at + 4)?);
+        let place = at + 8..at + 16;
+        at = at.checked_add(4 + length as usize)?;
+        // Neither what functions have in common, nor functions that the linker has left out.
+        let begin = u64::from_le_bytes(data.get(place.clone())?.try_into().ok()?);
+        if what != u32::MAX && begin != 0 {
+            data.get_mut(place)?.copy_from_slice(&begin.wrapping_add(base).to_le_bytes());
+        }
+    }
+    Some(data)
 }
 
 /// An ELF file's bytes with these sections instead of all debug information that it had.

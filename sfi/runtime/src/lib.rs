@@ -34,6 +34,7 @@ mod space;
 mod stage;
 mod sys;
 mod thread;
+mod unwind;
 mod verdict;
 mod window;
 

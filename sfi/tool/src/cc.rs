@@ -276,11 +276,24 @@ impl Driver {
                 "-fno-ipa-ra",
                 "-fno-crossjumping",
             ]);
+            // Nor does it take its marks for variables whose place changes.
+            f.extend(
+                self.debug_flag()
+                    .map(|version| [version, "-gno-variable-location-views"])
+                    .into_iter()
+                    .flatten(),
+            );
         }
         if self.level0 {
             f.push("-fno-jump-tables");
         }
         f
+    }
+
+    /// For gcc and for the assembler behind it: clang's does not take gcc's names of files in the fifth version of DWARF.
+    fn debug_flag(&self) -> Option<&'static str> {
+        let asked = self.flags.iter().rfind(|f| f.starts_with("-g")).is_some_and(|f| f != "-g0");
+        (self.compiler == Compiler::Gcc && asked).then_some("-gdwarf-4")
     }
 
     fn header_flags(&self) -> Result<Vec<String>, Error> {
@@ -402,7 +415,13 @@ impl Driver {
         }
         let ready = temp.with_extension("pbl.s");
         encoding::write(&ready, text.like(&confined))?;
-        run(Command::new("clang-19").args(["-c", "-x", "assembler"]).arg(&ready).arg("-o").arg(output))
+        let mut assembler = Command::new("clang-19");
+        run(assembler
+            .args(["-c", "-x", "assembler"])
+            .args(self.debug_flag())
+            .arg(&ready)
+            .arg("-o")
+            .arg(output))
     }
 }
 

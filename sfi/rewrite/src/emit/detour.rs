@@ -39,15 +39,16 @@ impl Emitter<'_> {
             text.push_str(&format!("{}\n", enter(*r).join("\n")));
         }
         text.push_str(&format!("\tjmp\t{}", self.branch_name(target)));
-        self.detours.push((self.program.items[i].section, text));
+        self.detours.push((self.program.items[i].section, i, text));
     }
 
     /// Where no code runs on: a place for the detours of this section.
     pub(super) fn detours(&mut self, section: usize) {
-        let (here, others) = std::mem::take(&mut self.detours).into_iter().partition(|(s, _)| *s == section);
+        let (here, others) = std::mem::take(&mut self.detours).into_iter().partition(|(s, ..)| *s == section);
         self.detours = others;
-        let here: Vec<(usize, String)> = here;
-        for (_, text) in here {
+        let here: Vec<(usize, usize, String)> = here;
+        for (_, branch, text) in here {
+            self.unwind_before(branch);
             self.push(text);
         }
     }
