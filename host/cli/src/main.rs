@@ -113,7 +113,7 @@ fn dispatch(command: Command) -> Result<u8> {
         Command::Inspect(options) => inspect::inspect(&tools, &options)?,
         Command::Debug { system } => debug::debug(&tools, &system)?,
         Command::Encode { file } => encode(&file)?,
-        Command::Sfi(options) => sfi::sfi(&tools, &options)?,
+        Command::Sfi(options) => return sfi::sfi(&tools, &options),
         Command::Doc { out } => doc::doc(&tools, &out)?,
     }
     Ok(0)

@@ -20,28 +20,43 @@ const BENCH: &str = "pebble-sfi-bench";
 const SOURCES: [&str; 8] =
     ["sfi/tool", "sfi/rewrite", "sfi/runtime", "sfi/verify", "portal", "abi", "Cargo.toml", "Cargo.lock"];
 const TOOLS: [&str; 10] = ["cc", "c++", "rustc", "ar", "ranlib", "ld", "disas", "verify", "run", "stubs"];
+const COMMANDS: &str = "\
+Commands:
+  cc, c++, rustc    compile and link confined code, with the options of the compiler
+  ld, ar, ranlib    the other tools of a project's build
+  disas FILE        disassembles a module
+  verify FILE...    says whether modules are accepted, or which rule is broken where
+  run [OPTIONS] FILE ARGUMENTS...
+                    runs a program in a fault domain: `run --help` tells its options
+  stubs HEADER      typed bindings for a host, in C and in Rust: `stubs --help` tells how
+  flags             what a C host is compiled with: cc host.c $(./pebble sfi flags)
+  libc              builds the C library of fault domains
+  bench             as ./pebble bench sfi
+  help              this list";
 
 #[derive(clap::Args)]
+#[command(after_help = COMMANDS, override_usage = "./pebble sfi <COMMAND> [ARGUMENTS]...")]
 pub struct Options {
-    /// cc, c++, rustc, ar, ranlib, ld, disas: the tools of a project's build. verify FILE... run [OPTIONS] FILE ARGUMENTS...
-    /// stubs HEADER: typed bindings for a host, in C and in Rust, from the header of a module.
-    /// flags: what a C host is compiled with. libc: builds the C library. bench: as `./pebble bench sfi`
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    /// One of those below, and what it takes
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     arguments: Vec<OsString>,
 }
 
 /// Hands over to the tool; comes back for the few commands that are done here.
-pub fn sfi(tools: &Tools, options: &Options) -> Result<()> {
-    let command = options.arguments[0].to_string_lossy();
+pub fn sfi(tools: &Tools, options: &Options) -> Result<u8> {
+    let Some(command) = options.arguments.first().map(|command| command.to_string_lossy()) else {
+        eprintln!("usage: ./pebble sfi COMMAND [ARGUMENTS]...\n\n{COMMANDS}");
+        return Ok(2);
+    };
     match &*command {
+        "help" => println!("usage: ./pebble sfi COMMAND [ARGUMENTS]...\n\n{COMMANDS}"),
         "libc" => {
             let library = library(tools);
             make_library(tools, &tool(tools)?, &["write", "full"])?;
             ui::done(&tools.shown(&library));
-            Ok(())
         }
-        "flags" => flags(tools),
-        "bench" => bench(tools, &options.arguments[1..]),
+        "flags" => flags(tools)?,
+        "bench" => bench(tools, &options.arguments[1..])?,
         name if TOOLS.contains(&name) => {
             let tool = tool(tools)?;
             if matches!(name, "cc" | "c++") {
@@ -50,10 +65,11 @@ pub fn sfi(tools: &Tools, options: &Options) -> Result<()> {
             let mut command = Command::new(tool);
             command.args(&options.arguments).env("PEBBLE_SFI_LIBC", library(tools));
             command.env("PEBBLE_SFI_INCLUDE", tools.root.join("sfi/libc/include"));
-            Err(command.exec()).with_context(|| program(&command))
+            return Err(command.exec()).with_context(|| program(&command));
         }
-        _ => bail!("there is no `sfi {command}`; there are {}, flags, libc, bench", TOOLS.join(", ")),
+        _ => bail!("there is no `sfi {command}`; there are {}, flags, libc, bench, help", TOOLS.join(", ")),
     }
+    Ok(0)
 }
 
 /// `pebble bench sfi`.

@@ -14,12 +14,31 @@ use crate::{sfi, ui};
 
 type Test = fn(&Tools) -> Result<()>;
 
-/// Not with `--quick`: they want the C library.
-pub const GROUPS: [(&str, Test); 3] = [
+/// Not with `--quick`: most want the C library.
+pub const GROUPS: [(&str, Test); 4] = [
+    ("sfi-help", commands_are_listed),
     ("sfi-policy", programs_do_what_their_policy_allows),
     ("sfi-cxx", cxx_programs_say_the_same),
     ("sfi-real", existing_projects_say_the_same),
 ];
+
+/// `pebble sfi` alone is a mistake, `pebble sfi help` a question; both have the same answer.
+fn commands_are_listed(tools: &Tools) -> Result<()> {
+    for (arguments, code) in [(&["sfi"][..], 2), (&["sfi", "help"], 0)] {
+        let output = Command::new(tools.root.join("pebble")).args(arguments).output()?;
+        let (said, other) =
+            if code == 0 { (&output.stdout, &output.stderr) } else { (&output.stderr, &output.stdout) };
+        let said = String::from_utf8_lossy(said);
+        let listed = ["cc, c++", "verify FILE", "stubs HEADER", "libc", "bench"]
+            .iter()
+            .all(|name| said.contains(name));
+        ensure!(
+            output.status.code() == Some(code) && listed && other.is_empty(),
+            "{arguments:?}: {output:?}"
+        );
+    }
+    Ok(())
+}
 
 /// zlib, bzip2, Lua, SQLite, as `bench/sfi/real.toml` has them. Their sources come from the registries: without a network this fails,
 /// and says what could not be had.
