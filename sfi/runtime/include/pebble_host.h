@@ -95,7 +95,9 @@ pbl_module *pbl_module_open(const char *path, const pbl_imports *);
 pbl_module *pbl_module_load(const char *name, const void *bytes, size_t length, const pbl_imports *);
 void pbl_module_free(pbl_module *);
 
+/* A fresh one. Constructors of the module's global objects have run (so they do after a reset); they may take ten seconds, or so many microseconds. */
 pbl_instance *pbl_instance_new(pbl_module *);
+pbl_instance *pbl_instance_new_within(pbl_module *, uint64_t microseconds);
 /* The instance goes when its portals have gone too. */
 void pbl_instance_free(pbl_instance *);
 /* As new; no call may be outstanding. Portals stay. What other threads want of it meanwhile waits. */

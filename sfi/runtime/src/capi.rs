@@ -143,6 +143,11 @@ pub extern "C" fn pbl_instance_new(module: &Arc<Linked>) -> *mut Instance {
 }
 
 #[unsafe(no_mangle)]
+pub extern "C" fn pbl_instance_new_within(module: &Arc<Linked>, us: u64) -> *mut Instance {
+    boxed(Instance::new_within(module, Duration::from_micros(us)))
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_instance_free(instance: *mut Instance) {
     // SAFETY: the header's contract.
     unsafe { free(instance) }

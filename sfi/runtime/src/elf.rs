@@ -59,6 +59,8 @@ struct Segment {
 struct Section<'a> {
     /// In the file.
     at: u64,
+    /// In memory.
+    address: u64,
     bytes: &'a [u8],
 }
 
@@ -126,6 +128,8 @@ pub struct Image<'a> {
     pub data_bytes: &'a [u8],
     /// Words that become base + addend: place and addend.
     pub relocations: Vec<(u32, u32)>,
+    /// Slots of the functions that run before all others, in order; none in programs, which run their own.
+    pub constructors: Vec<u32>,
 }
 
 const PHDR: u64 = 56;
@@ -136,6 +140,8 @@ const PT_LOAD: u32 = 1;
 const PT_INTERP: u32 = 3;
 const SHT_NOBITS: u32 = 8;
 const R_X86_64_RELATIVE: u64 = 8;
+/// What programs export.
+const START: &str = "_start";
 const MAGIC: u32 = 0x4d4c_4250;
 
 impl<'a> Image<'a> {
@@ -192,6 +198,11 @@ impl<'a> Image<'a> {
             let most = s.file.end.saturating_sub(from);
             file.slice(from, (range.len() as u64).min(most), "the file ends in this segment")
         };
+        let relocations = relocations(sections.rela, &variables, length(data))?;
+        let constructors = match exports.iter().any(|export| export.name == START) {
+            true => Vec::new(),
+            false => constructors(sections.constructors, &relocations, ftab..ftab + ftab_bytes)?,
+        };
         Ok(Image {
             level,
             ftab,
@@ -199,7 +210,8 @@ impl<'a> Image<'a> {
             text_bytes: bytes(text, &code)?,
             rodata_bytes: bytes(rodata, &constants)?,
             data_bytes: bytes(data, &variables)?,
-            relocations: relocations(sections.rela, &variables, length(data))?,
+            relocations,
+            constructors,
             symbols: symbols(sections.symbols, sections.strings)?,
             facts: sections.facts.map_or(&[], |s| s.bytes),
             header: header.bytes,
@@ -288,6 +300,7 @@ struct Sections<'a> {
     rela: Option<Section<'a>>,
     symbols: Option<Section<'a>>,
     strings: Option<Section<'a>>,
+    constructors: Option<Section<'a>>,
 }
 
 impl<'a> Sections<'a> {
@@ -305,7 +318,7 @@ impl<'a> Sections<'a> {
                 bytes = 0;
             }
             let bytes = file.slice(from, bytes, "a section beyond the end of the file")?;
-            Ok(Section { at: from, bytes })
+            Ok(Section { at: from, address: file.u64(header + 16)?, bytes })
         };
         let names = section(names)?;
         let mut out = Sections::default();
@@ -317,6 +330,7 @@ impl<'a> Sections<'a> {
                 ".rela.dyn" => &mut out.rela,
                 ".symtab" => &mut out.symbols,
                 ".strtab" => &mut out.strings,
+                ".init_array" => &mut out.constructors,
                 _ => continue,
             };
             if place.is_some() {
@@ -361,7 +375,7 @@ fn tls(word: &impl Fn(u64) -> Result<u32>, header: u64, rodata: &Segment, data: 
 fn names(h: Bytes, header: u64, code: &Range<u32>) -> Result<(Vec<Export>, Vec<Import>)> {
     let here = |e: Malformed| Malformed { offset: header + e.offset, ..e };
     let word = |at: u64| h.u32(at).map_err(here);
-    let whole = Section { at: header, bytes: h.0 };
+    let whole = Section { at: header, address: 0, bytes: h.0 };
     let (exports, imports) = (u64::from(word(56)?), u64::from(word(60)?));
     let size = 64 + exports * 16 + imports * 8;
     h.slice(64, size - 64, "more exports and imports than the section holds").map_err(here)?;
@@ -406,6 +420,19 @@ fn relocations(rela: Option<Section>, data: &Range<u32>, in_file: u64) -> Result
         out.push((place, addend));
     }
     Ok(out)
+}
+
+/// The functions whose addresses the section holds, as slots: every slot is a function's entry, whatever else the module says.
+fn constructors(section: Option<Section>, relocations: &[(u32, u32)], ftab: Range<u32>) -> Result<Vec<u32>> {
+    let Some(section) = section else { return Ok(Vec::new()) };
+    let words = section.address..section.address.saturating_add(section.bytes.len() as u64);
+    let inside = relocations.iter().filter(|(place, _)| words.contains(&u64::from(*place)));
+    let mut found: Vec<(u32, u32)> = inside.copied().collect();
+    found.sort_unstable();
+    if found.iter().any(|(_, slot)| !ftab.contains(slot) || slot % 8 != 0) {
+        return bad(section.at, "a constructor is a slot of the table of functions");
+    }
+    Ok(found.into_iter().map(|(_, slot)| slot).collect())
 }
 
 /// Functions, sorted by address, for those who explain a fault.

@@ -1,5 +1,6 @@
 //! One error type a boundary: loading, making instances and portals. What a domain does wrong is a [`crate::Fault`].
 
+use crate::fault::CallError;
 use pebble_portal::SpecError;
 use pebble_portal::emit::x86_64::EmitError;
 use pebble_portal::verify::x86_64::Refusal;
@@ -84,6 +85,8 @@ pub enum Error {
     EmptyRegion,
     /// The argument (from 0) is no window, or what counts its bytes is no word.
     NoExtent(usize),
+    /// A constructor of the module has not come to its end.
+    Constructor(Box<CallError>),
     /// This process is a child of the one that made the instances; it may call them, and make no more.
     Forked,
     /// The processor or the kernel cannot set segment bases from user mode.
@@ -118,6 +121,12 @@ impl fmt::Display for Error {
                 write!(
                     f,
                     "a length is given for argument {n}, which is no window (w r o), or counts with no word (i c)"
+                )
+            }
+            Error::Constructor(why) => {
+                write!(
+                    f,
+                    "a constructor of the module's (a global object, or a function with that attribute) did not end well: {why}"
                 )
             }
             Error::Forked => {

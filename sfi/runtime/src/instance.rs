@@ -7,6 +7,7 @@ use crate::fault::{self, CallError, Cause};
 use crate::imports::Linked;
 use crate::layout::*;
 use crate::module::Module;
+use crate::opening::{self, Closed, Opening};
 use crate::os;
 use crate::policy::Policy;
 use crate::portal::Portal;
@@ -42,6 +43,9 @@ pub struct Shared {
     pub resources: Resources,
     pub windows: Mutex<Windows>,
     named: OnceLock<Named>,
+    pub opening: Opening,
+    /// For the constructors.
+    time: Duration,
 }
 
 const RESETTING: u32 = u32::MAX;
@@ -100,7 +104,13 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Instance {
+    /// A fresh one, whose constructors have run: those of global objects, if the module is no program. They may take ten seconds.
     pub fn new(linked: &Arc<Linked>) -> Result<Instance, Error> {
+        Instance::new_within(linked, opening::TIME)
+    }
+
+    /// The same with another limit for constructors, which holds for those of a reset as well.
+    pub fn new_within(linked: &Arc<Linked>, time: Duration) -> Result<Instance, Error> {
         fault::install()?;
         let slots = slots::slots()?;
         let slot = slots.take()?;
@@ -120,6 +130,8 @@ impl Instance {
             resources,
             windows: Mutex::default(),
             named: OnceLock::new(),
+            opening: Opening::default(),
+            time,
         });
         // From here on dropping it gives the slot back.
         shared.map(slots)?;
@@ -127,6 +139,7 @@ impl Instance {
         if let Some(named) = debugger::name(&shared) {
             let _ = shared.named.set(named);
         }
+        opening::construct(&shared, time)?;
         Ok(Instance { shared })
     }
 
@@ -184,17 +197,26 @@ impl Instance {
         self.shared.poisoned()
     }
 
-    /// Memory, stacks and heap as when it was new. Portals stay; no call may be outstanding. Calls of other threads that come meanwhile wait,
+    /// Memory, stacks and heap as when it was new, and constructors have run once more. Portals stay; no call may be outstanding. Calls of other threads that come meanwhile wait,
     /// as does another reset; a cancellation that comes meanwhile holds.
     pub fn reset(&self) -> Result<(), Error> {
+        let closed = self.begin_reset()?;
+        let made = opening::construct(&self.shared, self.shared.time);
+        drop(closed);
+        made
+    }
+
+    /// All of a reset but constructors: until the answer is dropped, other threads wait for those.
+    fn begin_reset(&self) -> Result<Closed<'_>, Error> {
         let _inside = Inside::enter().ok_or(Error::Reentered)?;
         let slots = slots::slots()?;
-        let mut out = self.shared.stacks();
+        let mut out = self.shared.open_stacks();
         out.close(self.shared.base)?;
         let before = self.shared.state.swap(RESETTING, Ordering::SeqCst);
         while self.shared.poisoning.load(Ordering::SeqCst) != 0 {
             std::thread::yield_now();
         }
+        let closed = self.shared.opening.close();
         let made = self.shared.renew(slots, &mut out);
         let after = if made.is_ok() { 0 } else { before.max(Cause::Cancelled as u32) };
         let state = &self.shared.state;
@@ -202,7 +224,7 @@ impl Instance {
         if after != 0 || swapped.is_err() {
             self.shared.forbid_text();
         }
-        made
+        made.map(|()| closed)
     }
 
     /// Whether a call into it is outstanding on some thread.

@@ -22,6 +22,7 @@ mod layout;
 mod longjmp;
 mod module;
 mod net;
+mod opening;
 mod os;
 mod policy;
 mod portal;

@@ -35,6 +35,8 @@ pub struct Module {
     pub imports: Vec<Import>,
     pub symbols: Vec<Symbol>,
     relocations: Vec<(u32, u32)>,
+    /// Slots of what runs before anything else of a fresh instance.
+    pub constructors: Vec<u32>,
     pub verdict: Verdict,
     /// The file itself, for debug information and for the verifier's answers about return sites.
     pub bytes: Arc<[u8]>,
@@ -99,6 +101,7 @@ impl Module {
             imports: image.imports,
             symbols: image.symbols,
             relocations: image.relocations,
+            constructors: image.constructors,
             verdict,
             bytes: bytes.clone(),
         };

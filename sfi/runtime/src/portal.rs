@@ -38,26 +38,30 @@ pub(crate) fn wide_vectors() -> bool {
 
 impl Portal {
     fn crossing(callee: &Shared, export: &str, spec: &str) -> Result<(Door, Crossing), Error> {
-        crate::slots::slots()?;
         let export = callee.module.export(export)?;
         let spec = match (spec, export.spec.as_str()) {
             ("", "") => "smiiiiii",
             ("", own) => own,
             (given, _) => given,
         };
+        Portal::crossing_to(callee, export.entry, spec)
+    }
+
+    fn crossing_to(callee: &Shared, entry: u32, spec: &str) -> Result<(Door, Crossing), Error> {
+        crate::slots::slots()?;
         let (current, no_stack, _) = ways_in();
         let verdict = &callee.module.verdict;
         let crossing = Crossing {
             way: Way::In,
             caller_slot: 0,
             callee_slot: (callee.base >> 32) as u32,
-            entry: callee.base + u64::from(export.entry),
+            entry: callee.base + u64::from(entry),
             current,
             no_stack,
             lend: window::lend_in as *const () as u64,
             give_back: window::give_back_in as *const () as u64,
             description: 0,
-            touched: verdict.touched_by(export.entry),
+            touched: verdict.touched_by(entry),
             control: verdict.control,
             x87: verdict.x87,
             hide: callee.module.level == Level::Full,
@@ -85,6 +89,13 @@ impl Portal {
         crossing.description = description.as_deref().map_or(0, |d| std::ptr::from_ref(d) as u64);
         let code = Code(arena::portal(&door, &crossing)?);
         Ok(Portal { code, callee: callee.clone(), _description: description, index: 0, words })
+    }
+
+    /// To a slot of the module's table of functions, for a constructor: three words, as C libraries pass them.
+    pub(crate) fn into_slot(callee: &Arc<Shared>, slot: u32) -> Result<Portal, Error> {
+        let (door, crossing) = Portal::crossing_to(callee, slot, "smiii")?;
+        let code = Code(arena::portal(&door, &crossing)?);
+        Ok(Portal { code, callee: callee.clone(), _description: None, index: 0, words: 3 })
     }
 
     pub(crate) fn between(

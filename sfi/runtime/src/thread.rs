@@ -265,7 +265,7 @@ impl Thread {
     /// The thread's home in an instance, made if there is none. Whoever resets the instance is waited for.
     fn home(&mut self, shared: &Shared) -> Result<Mark, Error> {
         let slots = slots::slots()?;
-        let mut out = shared.stacks();
+        let mut out = shared.open_stacks();
         let (slot, upper) = (shared.slot, (shared.base >> 32) as u32);
         let mark = match self.homes.get_mut(&slot) {
             Some(home) if home.mark.slot() == upper => return Ok(home.mark),
