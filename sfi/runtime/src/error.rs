@@ -89,7 +89,7 @@ pub enum Error {
     Constructor(Box<CallError>),
     /// This process is a child of the one that made the instances; it may call them, and make no more.
     Forked,
-    /// The processor or the kernel cannot set segment bases from user mode.
+    /// More than one instance, where segment bases cannot be set from user mode.
     NoSegmentBase,
 }
 
@@ -133,7 +133,10 @@ impl fmt::Display for Error {
                 write!(f, "a forked child cannot make instances or portals: its parent shares their tables")
             }
             Error::NoSegmentBase => {
-                write!(f, "fault domains need the FSGSBASE instructions (Linux 5.9, Ivy Bridge)")
+                write!(
+                    f,
+                    "a second instance needs the FSGSBASE instructions (Linux 5.9, Ivy Bridge); without them a process has one at a time"
+                )
             }
         }
     }

@@ -49,9 +49,20 @@ pub fn segment_at_zero() {
 /// Bit of AT_HWCAP2: user mode may use the FSGSBASE instructions.
 const HWCAP2_FSGSBASE: u64 = 2;
 
+/// Whether code outside the kernel can set segment bases. Portals do so where a thread may be in several instances; without it, a process
+/// has one slot, and the kernel sets the base when a thread first comes.
+pub fn sets_bases() -> bool {
+    // SAFETY: reads the auxiliary vector.
+    unsafe { libc::getauxval(libc::AT_HWCAP2) & HWCAP2_FSGSBASE != 0 }
+}
+
+fn most_slots() -> usize {
+    if sets_bases() { MAX_SLOTS } else { 1 }
+}
+
 /// As many slots as there is room for, where the kernel likes: their begin and number.
 fn anywhere() -> Result<(u64, usize), Error> {
-    let mut count = MAX_SLOTS;
+    let mut count = most_slots();
     loop {
         match os::reserve((count as u64 + 1) * SLOT) {
             Ok(at) => return Ok((at.next_multiple_of(SLOT), count)),
@@ -70,7 +81,7 @@ fn lowest() -> Option<(u64, usize)> {
         other => Some(other.map(|()| at)),
     });
     let null_guard = null_guard.unwrap_or(Ok(from)).ok()?;
-    let mut counts = std::iter::successors(Some(MAX_SLOTS), |n| Some(n / 2)).take_while(|n| *n > 0);
+    let mut counts = std::iter::successors(Some(most_slots()), |n| Some(n / 2)).take_while(|n| *n > 0);
     let count = counts.find(|n| os::reserve_at(from, *n as u64 * SLOT - GUARD - from).is_ok());
     if count.is_none() && null_guard < from {
         os::unmap(null_guard, from - null_guard);
@@ -79,10 +90,6 @@ fn lowest() -> Option<(u64, usize)> {
 }
 
 fn make() -> Result<Slots, Error> {
-    // SAFETY: reads the auxiliary vector.
-    if unsafe { libc::getauxval(libc::AT_HWCAP2) } & HWCAP2_FSGSBASE == 0 {
-        return Err(Error::NoSegmentBase);
-    }
     os::register_for_barriers().map_err(system("asking the kernel for barriers (membarrier)"))?;
     let at_zero = if AT_ZERO.load(Ordering::Relaxed) { lowest() } else { None };
     let (begin, count) = match at_zero {
@@ -127,7 +134,8 @@ pub fn existing() -> Option<&'static Slots> {
 
 impl Slots {
     pub fn take(&self) -> Result<u32, Error> {
-        self.free.lock().unwrap_or_else(|e| e.into_inner()).pop().ok_or(Error::NoSlot)
+        let none = if sets_bases() { Error::NoSlot } else { Error::NoSegmentBase };
+        self.free.lock().unwrap_or_else(|e| e.into_inner()).pop().ok_or(none)
     }
 
     pub fn give(&self, slot: u32) {

@@ -181,10 +181,15 @@ impl Drop for Inside {
 
 /// Makes the home current, with its instance in `gs`.
 fn enter(home: Mark, base: u64) {
+    const ARCH_SET_GS: i32 = 0x1001;
     // SAFETY: nothing but fault domains uses `gs` in a process on x86-64 Linux; `base` is a segment.
     unsafe {
-        asm!("wrgsbase {base}", "mov fs:[{at}], {mark}", base = in(reg) base, mark = in(reg) home.0,
-             at = in(reg) pebble_sfi_current_offset());
+        if slots::sets_bases() {
+            asm!("wrgsbase {base}", base = in(reg) base);
+        } else {
+            libc::syscall(libc::SYS_arch_prctl, ARCH_SET_GS, base);
+        }
+        asm!("mov fs:[{at}], {mark}", mark = in(reg) home.0, at = in(reg) pebble_sfi_current_offset());
     }
 }
 
