@@ -328,8 +328,8 @@ impl<'a> Emitter<'a> {
                 scope.line("retq");
                 return Ok(scope.lines);
             }
-            // Compilers and libraries stop with it; so does `ud2`, with a better signal.
-            "hlt" => {
+            // Compilers and libraries stop with these; so does `ud2`, with a better signal, and verified.
+            "hlt" | "ud1" => {
                 scope.line("ud2");
                 return Ok(scope.lines);
             }

@@ -42,6 +42,7 @@ pub fn stem(insn: &Insn) -> &str {
         "addq" | "add" => "add",
         "subq" | "sub" => "sub",
         "andq" | "and" => "and",
+        "ud1l" | "ud1q" | "ud1w" => "ud1",
         _ => op,
     }
 }

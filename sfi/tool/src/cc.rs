@@ -6,6 +6,7 @@
 use crate::encoding;
 use crate::ld;
 use crate::library::{self, Library};
+use crate::refused;
 use pebble_sfi_rewrite::{Level, Options, rewrite};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -19,6 +20,9 @@ pub enum Error {
     Argument(String),
     SeveralOutputs,
     NoExceptions(String),
+    /// An option, and why not.
+    Refused(String, &'static str),
+    NoInput,
 }
 
 impl std::fmt::Display for Error {
@@ -34,6 +38,8 @@ impl std::fmt::Display for Error {
                 "{flag}: C++ in fault domains has neither exceptions nor run-time types (throw, try, dynamic_cast, typeid); \
                  leave the flag out, and return errors instead"
             ),
+            Error::Refused(option, why) => write!(f, "{option}: {why}"),
+            Error::NoInput => write!(f, "no input files"),
             Error::SeveralOutputs => {
                 write!(f, "-o names one file, but there are several sources; leave it out")
             }
@@ -72,6 +78,7 @@ pub struct Driver {
     link: Vec<String>,
     exports: Vec<(String, String)>,
     level0: bool,
+    sanitizers: Vec<String>,
     deps: bool,
     dep_file: bool,
     dep_target: bool,
@@ -102,6 +109,8 @@ const VALUED: [&str; 18] = [
     "-Xassembler",
 ];
 const LINK_VALUED: [&str; 5] = ["-L", "-l", "-T", "-u", "-Xlinker"];
+
+const STRIP: [&str; 7] = ["-s", "-S", "-x", "-X", "--strip-all", "--strip-debug", "--discard-all"];
 
 pub fn level(name: &str) -> Option<Level> {
     Some(match name {
@@ -134,12 +143,14 @@ impl Driver {
             link: Vec::new(),
             exports: Vec::new(),
             level0: true,
+            sanitizers: Vec::new(),
             deps: false,
             dep_file: false,
             dep_target: false,
             headers: true,
             library: true,
         };
+        let args = expanded(args)?;
         let mut language = None;
         let mut it = args.iter();
         while let Some(a) = it.next() {
@@ -148,7 +159,11 @@ impl Driver {
                 "-o" => d.output = Some(value()?.into()),
                 "-x" => language = Some(value()?).filter(|l| l != "none"),
                 "--compiler" => {
-                    d.compiler = if value()?.contains("gcc") { Compiler::Gcc } else { Compiler::Clang }
+                    d.compiler = match value()? {
+                        name if name.contains("gcc") => Compiler::Gcc,
+                        name if name.contains("clang") => Compiler::Clang,
+                        name => return Err(Error::Argument(format!("--compiler {name}"))),
+                    }
                 }
                 "--export" => {
                     let v = value()?;
@@ -158,12 +173,16 @@ impl Driver {
                 }
                 "-c" => d.mode = Mode::Object,
                 "-S" => d.mode = Mode::Assembly,
-                "-E" | "-M" | "-MM" | "--version" | "-v" | "-dumpmachine" | "-dumpversion" | "-###" => {
+                "-E" | "-M" | "-MM" | "-fsyntax-only" | "--help" | "--version" | "-v" | "-dumpmachine"
+                | "-dumpversion" | "-###" => {
                     d.mode = Mode::Pass;
                     d.flags.push(a.clone());
                 }
                 "-fexceptions" | "-frtti" | "-fcxx-exceptions" if cxx => {
                     return Err(Error::NoExceptions(a.clone()));
+                }
+                _ if refused::reason(a).is_some() => {
+                    return Err(Error::Refused(a.clone(), refused::reason(a).unwrap_or_default()));
                 }
                 "-shared" | "-static" | "-pie" | "-no-pie" | "-rdynamic" | "-s" | "-pthread"
                 | "-static-pie" => {}
@@ -181,16 +200,31 @@ impl Driver {
                     d.dep_file |= a == "-MF";
                     d.dep_target |= a == "-MT" || a == "-MQ";
                     let v = value()?;
+                    if let Some(why) = refused::target(&v).filter(|_| a == "-target") {
+                        return Err(Error::Refused(format!("{a} {v}"), why));
+                    }
                     d.flags.extend([a.clone(), v]);
                 }
                 _ if LINK_VALUED.contains(&a.as_str()) => {
                     let v = value()?;
-                    if a == "-Xlinker" { d.link.push(v) } else { d.link.extend([a.clone(), v]) }
+                    if a == "-Xlinker" {
+                        d.link.extend(Some(v).filter(|v| !STRIP.contains(&v.as_str())))
+                    } else {
+                        d.link.extend([a.clone(), v])
+                    }
                 }
                 _ if a.starts_with("-Wl,") => d.linker_flags(&a[4..]),
                 _ if a.starts_with("-L") || a.starts_with("-l") => d.link.push(a.clone()),
-                _ if a.starts_with("-flto") || a.starts_with("-fsanitize") || a.starts_with("-fuse-ld") => {}
+                _ if a.starts_with("-fsanitize") || a.starts_with("-fno-sanitize") => {
+                    d.sanitizers.push(a.clone())
+                }
+                _ if a.starts_with("-flto") || a.starts_with("-fuse-ld") => {}
+                _ if a.starts_with("-o") => d.output = Some(a[2..].into()),
+                _ if a.starts_with("-x") => language = Some(a[2..].to_string()).filter(|l| l != "none"),
                 _ if a.starts_with('-') && a.len() > 1 => {
+                    if let Some(why) = a.strip_prefix("--target=").and_then(refused::target) {
+                        return Err(Error::Refused(a.clone(), why));
+                    }
                     d.deps |= a == "-MD" || a == "-MMD";
                     if a.starts_with("-O") {
                         d.level0 = a == "-O0";
@@ -202,6 +236,14 @@ impl Driver {
                 _ => d.inputs.push((a.clone(), language.clone())),
             }
         }
+        if let Some((option, why)) = refused::sanitizer(&d.sanitizers) {
+            return Err(Error::Refused(option, why));
+        }
+        if d.sanitizers.iter().any(|o| o.starts_with("-fsanitize=")) && d.compiler == Compiler::Clang {
+            // It puts marks before functions, among the code.
+            d.sanitizers.push("-fno-sanitize=function".into());
+        }
+        d.flags.append(&mut d.sanitizers);
         Ok(d)
     }
 
@@ -213,6 +255,8 @@ impl Driver {
                 "-soname" | "-h" | "-rpath" | "--version-script" | "-z" => {
                     parts.next();
                 }
+                // Symbols are wanted for the module's header and for diagnostics.
+                _ if STRIP.contains(&p) => {}
                 _ if p.starts_with("-soname=")
                     || p.starts_with("-rpath")
                     || p.starts_with("--version-script")
@@ -308,6 +352,9 @@ impl Driver {
     }
 
     pub fn run(&self) -> Result<(), Error> {
+        if self.mode != Mode::Pass && self.inputs.is_empty() && self.link.is_empty() {
+            return Err(Error::NoInput);
+        }
         let sources: Vec<_> = self.inputs.iter().filter(|(f, l)| l.is_some() || is_source(f)).collect();
         if self.mode == Mode::Pass || sources.is_empty() && self.mode != Mode::Link {
             let mut c = Command::new(self.program());
@@ -382,11 +429,19 @@ impl Driver {
                 c.arg("-D__PBL__=1");
             }
             if self.deps {
+                // Of a compilation that is linked at once the object is nobody's.
+                let made = match (self.mode, &self.output) {
+                    (Mode::Link, Some(made)) => made.clone(),
+                    (Mode::Link, None) => {
+                        Path::new(file).with_extension("o").file_name().unwrap_or_default().into()
+                    }
+                    _ => output.to_path_buf(),
+                };
                 if !self.dep_file {
-                    c.arg("-MF").arg(output.with_extension("d"));
+                    c.arg("-MF").arg(made.with_extension("d"));
                 }
                 if !self.dep_target {
-                    c.arg("-MT").arg(output);
+                    c.arg("-MT").arg(made);
                 }
             }
             if let Some(l) = language {
@@ -410,6 +465,9 @@ impl Driver {
             Err(text.and_then(|text| rewrite(&text.text, &name, &self.options).err()).unwrap_or(e))
         });
         let confined = rewritten.map_err(Error::Rewrite)?;
+        if self.mode == Mode::Assembly && output == Path::new("-") {
+            return encoding::write(Path::new("/dev/stdout"), text.like(&confined));
+        }
         if self.mode == Mode::Assembly {
             return encoding::write(output, text.like(&confined));
         }
@@ -423,6 +481,39 @@ impl Driver {
             .arg("-o")
             .arg(output))
     }
+}
+
+/// The arguments, with those that response files (`@FILE`) hold in their place: words, in quotes or with `\\` before what would end them.
+fn expanded(args: &[String]) -> Result<Vec<String>, Error> {
+    let mut out = Vec::new();
+    for arg in args {
+        // A file that cannot be read is an argument like others, as for gcc.
+        match arg.strip_prefix('@').map(std::fs::read_to_string) {
+            Some(Ok(text)) => out.extend(words(&text).ok_or_else(|| Error::Argument(arg.clone()))?),
+            _ => out.push(arg.clone()),
+        }
+    }
+    Ok(out)
+}
+
+/// None if a quotation does not end.
+fn words(text: &str) -> Option<Vec<String>> {
+    let (mut out, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (c, quote) {
+            ('\\', _) if quote != Some('\'') => word.get_or_insert_default().extend(chars.next()),
+            ('"' | '\'', None) => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (_, Some(end)) if c == end => quote = None,
+            (_, None) if c.is_whitespace() => out.extend(word.take()),
+            _ => word.get_or_insert_default().push(c),
+        }
+    }
+    out.extend(word);
+    quote.is_none().then_some(out)
 }
 
 fn is_source(file: &str) -> bool {

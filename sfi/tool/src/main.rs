@@ -8,6 +8,7 @@ mod encoding;
 mod judge;
 mod ld;
 mod library;
+mod refused;
 mod run;
 mod rustc;
 mod stubs;

@@ -1,0 +1,152 @@
+//! Options as builds of existing projects pass them: each does what it says, or is refused in one line that says why; and what is refused leaves no file
+//! that `make` would take for made.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+struct Place(PathBuf);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let place = std::env::temp_dir().join(format!("pebble-sfi options {name} {}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&place);
+        std::fs::create_dir_all(place.join("a b")).unwrap();
+        std::fs::write(place.join("f.c"), "int g(int);\nint f(int n) { return n * g(n); }\n").unwrap();
+        std::fs::write(place.join("a b/g h.c"), "int g(int n) { return n + 1; }\n").unwrap();
+        Place(place)
+    }
+
+    /// Without the C library, with the text as its input.
+    fn cc(&self, arguments: &[&str], input: &str) -> Output {
+        let mut cc = Command::new(env!("CARGO_BIN_EXE_pebble-sfi"));
+        cc.current_dir(&self.0)
+            .arg("cc")
+            .args(arguments)
+            .env_remove("PEBBLE_SFI_LIBC")
+            .env_remove("PEBBLE_CC");
+        cc.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut running = cc.spawn().unwrap();
+        let _ = running.stdin.take().unwrap().write_all(input.as_bytes());
+        running.wait_with_output().unwrap()
+    }
+
+    fn has(&self, file: &str) -> bool {
+        self.0.join(file).exists()
+    }
+}
+
+#[test]
+fn options_do_what_they_say() {
+    let place = Place::new("said");
+    std::fs::write(place.0.join("words"), "-O2 'a b/g h.c' \"f.c\"\n-o resp\\ onse.pbl --export f").unwrap();
+    // Arguments, input, and the files that they make.
+    let cases: [(&[&str], &str, &[&str]); 25] = [
+        (&["-O3", "-march=x86-64-v3", "-flto", "-c", "f.c", "-o", "1.o"], "", &["1.o"]),
+        (&["-fPIC", "-fcf-protection", "-fno-plt", "-static", "-pie", "-c", "f.c"], "", &["f.o"]),
+        (&["-g", "-ftrapv", "f.c", "a b/g h.c", "--export", "f", "-o", "2.pbl"], "", &["2.pbl"]),
+        (
+            &[
+                "-fsanitize=undefined",
+                "-fsanitize-trap=all",
+                "--export",
+                "f",
+                "f.c",
+                "a b/g h.c",
+                "-o",
+                "3.pbl",
+            ],
+            "",
+            &["3.pbl"],
+        ),
+        (&["-fno-sanitize=all", "-c", "f.c", "-o3.o"], "", &["3.o"]),
+        (&["@words"], "", &["resp onse.pbl"]),
+        (&["-x", "c", "-c", "-", "-o", "4.o"], "int x;", &["4.o"]),
+        (&["-xc", "-c", "-", "-o", "a b/5 6.o"], "int x;", &["a b/5 6.o"]),
+        (&["-E", "f.c", "-o", "7.i"], "", &["7.i"]),
+        (&["-E", "-"], "int x;", &[]),
+        (&["-S", "f.c"], "", &["f.s"]),
+        (&["-S", "f.c", "-o", "-"], "", &[]),
+        (&["-M", "f.c"], "", &[]),
+        (&["-MM", "-MF", "8.d", "f.c"], "", &["8.d"]),
+        (&["-MD", "-c", "f.c", "-o", "9.o"], "", &["9.o", "9.d"]),
+        (&["-MMD", "-MP", "--export", "f", "f.c", "-o", "10.pbl"], "", &["10.pbl", "10.d"]),
+        (&["-MMD", "-MF", "11.dep", "-MT", "x", "-c", "a b/g h.c"], "", &["11.dep", "g h.o"]),
+        (&["-c", "f.c", "a b/g h.c"], "", &["f.o", "g h.o"]),
+        (&["-c", "f.c", "-o", "/dev/null"], "", &[]),
+        (&["f.c", "--export", "f", "-o", "/dev/null"], "", &[]),
+        (&["-fsyntax-only", "f.c"], "", &[]),
+        (&["f.c", "-Wl,-s", "-Xlinker", "-s", "-s", "--export", "f", "-o", "12.pbl"], "", &["12.pbl"]),
+        (&["--help"], "", &[]),
+        (&["--version"], "", &[]),
+        (&["-dumpmachine"], "", &[]),
+    ];
+    for (arguments, input, files) in cases {
+        let output = place.cc(arguments, input);
+        assert!(output.status.success() && output.stderr.is_empty(), "{arguments:?}: {output:?}");
+        files.iter().for_each(|file| assert!(place.has(file), "{arguments:?}: {file}"));
+        let says = ["-E", "-M", "--help", "--version", "-dumpmachine"].contains(&arguments[0])
+            || arguments.contains(&"-");
+        assert_eq!(!output.stdout.is_empty(), says && files.is_empty(), "{arguments:?}: {output:?}");
+        files.iter().for_each(|file| std::fs::remove_file(place.0.join(file)).unwrap());
+        assert!(!place.has("a.out") && !place.has("-"), "{arguments:?}");
+    }
+    let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).unwrap());
+    assert!(place.cc(&["f.c", "--export", "f", "-o", "13.pbl"], "").status.success());
+    assert!(mode(&place.0.join("13.pbl")) & 0o100 != 0, "configure looks for an executable file");
+    assert_eq!(mode(Path::new("/dev/null")) & 0o777, 0o666);
+}
+
+#[test]
+fn what_cannot_be_had_is_refused_in_one_line() {
+    let place = Place::new("refused");
+    let cases: [(&[&str], &str); 19] = [
+        (&["-m32", "f.c"], "-m32: confined code is x86-64"),
+        (&["-mx32", "f.c"], "-mx32: confined code is x86-64"),
+        (&["--target=aarch64-linux-gnu", "f.c"], "confined code is x86-64"),
+        (&["-target", "i386-linux-gnu", "f.c"], "confined code is x86-64"),
+        (&["-pg", "f.c"], "-pg: its counters"),
+        (&["--coverage", "f.c"], "counters"),
+        (&["-fprofile-generate", "f.c"], "counters"),
+        (&["-fsanitize=address", "f.c"], "-fsanitize=address: sanitizers need a runtime"),
+        (&["-fsanitize=undefined", "-c", "f.c"], "-fsanitize-trap"),
+        (&["-mcmodel=large", "f.c"], "less than 2 GiB"),
+        (&["-fsplit-stack", "f.c"], "guard page"),
+        (&["-fpatchable-function-entry=2", "f.c"], "verified"),
+        (&["-mretpoline", "f.c"], "indirect jumps"),
+        (&["-emit-llvm", "-c", "f.c"], "machine code"),
+        (&["--compiler", "tcc", "f.c"], "tcc"),
+        (&["-c", "f.c", "a b/g h.c", "-o", "a.out"], "several sources"),
+        (&["-o", "a.out"], "no input files"),
+        (&["-c"], "no input files"),
+        (&["f.c", "--export", "missing"], "no object file defines"),
+    ];
+    for (arguments, why) in cases {
+        let output = place.cc(arguments, "");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+        assert!(said.lines().count() == 1 && said.contains(why), "{arguments:?}: {said}");
+        assert!(!place.has("a.out"), "{arguments:?}");
+    }
+    // A response file whose quotation does not end.
+    std::fs::write(place.0.join("open"), "-c 'f.c").unwrap();
+    assert!(String::from_utf8_lossy(&place.cc(&["@open"], "").stderr).contains("@open"));
+}
+
+/// Found by the verifier when everything is linked already.
+#[test]
+fn what_the_verifier_refuses_is_not_written() {
+    let place = Place::new("verified");
+    // An instruction that is passed on as it is, and not on the verifier's list.
+    std::fs::write(place.0.join("bad.s"), "\t.globl f\n\t.type f,@function\nf:\n\trdpmc\n\tret\n").unwrap();
+    std::fs::write(place.0.join("bad.pbl"), "from before").unwrap();
+    let output = place.cc(&["bad.s", "--export", "f", "-o", "bad.pbl"], "");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the verifier refuses"), "{output:?}");
+    assert_eq!(std::fs::read(place.0.join("bad.pbl")).unwrap(), b"from before", "{output:?}");
+}
