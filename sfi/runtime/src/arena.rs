@@ -4,6 +4,7 @@
 
 use crate::debugger::{self, Named};
 use crate::error::{Error, system};
+use crate::layout::page_up;
 use crate::os;
 use pebble_portal::emit::x86_64::emit;
 use pebble_portal::sfi::{Crossing, Door};
@@ -23,7 +24,7 @@ type Key = (Vec<u8>, [u64; 12]);
 type Owner = (Key, usize, Option<Named>);
 
 #[derive(Default)]
-struct Arena {
+pub struct Arena {
     /// Where it is written.
     writable: u64,
     used: u64,
@@ -70,9 +71,20 @@ impl Arena {
     fn new() -> std::io::Result<Arena> {
         let file = os::memory_file(c"pebble-sfi-portals", BYTES)?;
         let writable = os::anywhere(BYTES, os::PROT_READ | os::PROT_WRITE, &file)?;
-        let begin = os::anywhere(BYTES, os::PROT_READ | os::PROT_EXEC, &file)?;
+        let begin = os::anywhere(BYTES, os::PROT_READ | os::PROT_EXEC, &file)
+            .inspect_err(|_| os::unmap(writable, BYTES))?;
         BEGIN.store(begin, Ordering::Release);
         Ok(Arena { writable, ..Arena::default() })
+    }
+
+    /// For a forked child: the code as it is now, in pages that are not the parent's.
+    pub fn own(&mut self) -> std::io::Result<()> {
+        os::own(
+            BEGIN.load(Ordering::Acquire),
+            page_up(self.used),
+            self.writable,
+            os::PROT_READ | os::PROT_EXEC,
+        )
     }
 
     /// Copies code to a free place.
@@ -97,8 +109,15 @@ impl Arena {
     }
 }
 
+pub type Held = MutexGuard<'static, Option<Arena>>;
+
+/// Nobody makes or ends portals.
+pub fn hold() -> Held {
+    ARENA.lock().unwrap_or_else(|e| e.into_inner())
+}
+
 fn arena() -> Result<MutexGuard<'static, Option<Arena>>, Error> {
-    let mut guard = ARENA.lock().unwrap_or_else(|e| e.into_inner());
+    let mut guard = hold();
     if guard.is_none() {
         *guard = Some(Arena::new().map_err(system("making the area of portal code"))?);
     }
@@ -129,7 +148,7 @@ pub fn portal(door: &Door, c: &Crossing) -> Result<u64, Error> {
 }
 
 pub fn release(at: u64) {
-    let mut guard = ARENA.lock().unwrap_or_else(|e| e.into_inner());
+    let mut guard = hold();
     let Some(arena) = guard.as_mut() else { return };
     let Some((key, lines, _)) = arena.owners.get(&at) else { return };
     if let Some((_, users)) = arena.portals.get_mut(key) {

@@ -333,7 +333,7 @@ pub unsafe extern "C" fn pbl_call_within(
 pub extern "C" fn pbl_why(outcome: Outcome) -> *const c_char {
     match outcome.status {
         status::OK => fail("the call has its value"),
-        status::NO_STACK => fail(CallError::NoStack),
+        status::NO_STACK => fail(CallError::no_stack()),
         status::NOT_LENT => fail(CallError::NotLent),
         status::REENTERED => fail(CallError::Reentered),
         _ => fault::with_fault(|fault| fail(fault)).unwrap_or_else(|| fail("a fault that has been taken")),

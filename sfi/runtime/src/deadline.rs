@@ -5,11 +5,11 @@
 use crate::fault::Cause;
 use crate::instance::{Shared, lock};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 #[derive(Default)]
-struct Calls {
+pub struct Calls {
     /// By time, then by number, so that no two are the same.
     next: BTreeMap<(Instant, u64), Weak<Shared>>,
     number: u64,
@@ -18,6 +18,13 @@ struct Calls {
 
 static CALLS: Mutex<Option<Calls>> = Mutex::new(None);
 static CHANGED: Condvar = Condvar::new();
+
+pub type Held = MutexGuard<'static, Option<Calls>>;
+
+/// Nobody arms, and the clock waits.
+pub fn hold() -> Held {
+    lock(&CALLS)
+}
 
 /// After so long a call that has not ended is ended once more.
 const AGAIN: Duration = Duration::from_millis(10);

@@ -1,6 +1,8 @@
 //! One error type a boundary: loading, making instances and portals. What a domain does wrong is a [`crate::Fault`].
 
 use crate::fault::CallError;
+use crate::layout::MAX_DATA_STACKS;
+use crate::thread::MAX_LINKS;
 use pebble_portal::SpecError;
 use pebble_portal::emit::x86_64::EmitError;
 use pebble_portal::verify::x86_64::Refusal;
@@ -39,8 +41,19 @@ impl fmt::Display for LoadError {
             LoadError::Read(e) => write!(f, "cannot read the module: {e}"),
             LoadError::Malformed(e) => write!(f, "not a module: {e}"),
             LoadError::Refused(why) => write!(f, "refused by the verifier: {why}"),
-            LoadError::System(e) => write!(f, "no memory for the module: {e}"),
+            LoadError::System(e) => write!(f, "no memory for the module: {e}{}", remedy(e)),
         }
+    }
+}
+
+/// What to do about an error of the kernel's.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::ENOMEM) => {
+            "; let the process have more (ulimit -v, vm.overcommit_memory, vm.max_map_count)"
+        }
+        Some(libc::EMFILE | libc::ENFILE) => "; let the process have more open files (ulimit -n)",
+        _ => "",
     }
 }
 
@@ -66,6 +79,8 @@ pub enum Error {
     NoSlot,
     /// More threads or nested stacks in one instance than it has room for.
     NoStack,
+    /// More connections to other instances.
+    NoLink,
     /// More portals than the code area holds.
     NoCode,
     Spec(SpecError),
@@ -96,9 +111,14 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::System { doing, error } => write!(f, "{doing}: {error}"),
+            Error::System { doing, error } => write!(f, "{doing}: {error}{}", remedy(error)),
             Error::NoSlot => write!(f, "too many instances: no slot of address space is left"),
-            Error::NoStack => write!(f, "too many threads or stacks in this instance"),
+            Error::NoStack => write!(
+                f,
+                "an instance has room for {MAX_DATA_STACKS} stacks, one for each thread that has called it and lives, and one more if by a \
+                 portal that begins with n; let fewer threads call it, or make more instances"
+            ),
+            Error::NoLink => write!(f, "an instance is connected to at most {MAX_LINKS} exports of others"),
             Error::NoCode => write!(f, "too many portals: the code area is full"),
             Error::Spec(e) => write!(f, "portal specification: {e}"),
             Error::Portal(e) => write!(f, "portal: {e}"),
@@ -130,7 +150,11 @@ impl fmt::Display for Error {
                 )
             }
             Error::Forked => {
-                write!(f, "a forked child cannot make instances or portals: its parent shares their tables")
+                write!(
+                    f,
+                    "a forked child can neither make nor reset instances, nor open portals or come in with a new thread: its parent shares \
+                     their tables; start another program (exec) for that"
+                )
             }
             Error::NoSegmentBase => {
                 write!(

@@ -185,7 +185,8 @@ impl fmt::Debug for Fault {
 #[derive(Clone, Debug)]
 pub enum CallError {
     Fault(Box<Fault>),
-    NoStack,
+    /// No stack for this thread in the instance, and why.
+    NoStack(String),
     NotLent,
     /// By a signal handler that has interrupted a domain, a portal or this runtime on its thread.
     Reentered,
@@ -203,9 +204,12 @@ impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CallError::Fault(fault) => fault.fmt(f),
-            CallError::NoStack => write!(f, "no stack for this thread in the instance"),
+            CallError::NoStack(why) => write!(f, "no stack for this thread in the instance: {why}"),
             CallError::Reentered => f.write_str(crate::error::REENTERED),
-            CallError::NotLent => write!(f, "a window or capability could not be lent"),
+            CallError::NotLent => f.write_str(
+                "a window or capability could not be lent: all of a window's memory must be one region's (Region, Lent; pbl_region_new, pbl_lend), \
+                 and the kernel must have memory for it",
+            ),
             CallError::Lengths => {
                 write!(f, "slices that share a count must have one length, which it can hold")
             }
@@ -216,6 +220,13 @@ impl fmt::Display for CallError {
 }
 
 impl std::error::Error for CallError {}
+
+impl CallError {
+    /// Of the call that this thread has just made.
+    pub(crate) fn no_stack() -> CallError {
+        CallError::NoStack(thread::with(|thread| thread.refusal.clone()).unwrap_or_default())
+    }
+}
 
 /// The last fault of this thread's calls, once.
 pub fn take_fault() -> Option<Fault> {

@@ -178,7 +178,7 @@ impl Instance {
         let index = index.ok_or_else(|| Error::NoImport(vec![import.into()]))?;
         let mut links = lock(&self.shared.links);
         if links.len() == MAX_LINKS {
-            return Err(Error::NoStack);
+            return Err(Error::NoLink);
         }
         let portal =
             Portal::between(&self.shared, &to.shared, export, spec, links.len() as u16, index as u16)?;
@@ -276,15 +276,19 @@ impl Instance {
 }
 
 impl Shared {
+    /// What is mapped of its context pages.
+    pub fn context_bytes(&self) -> u64 {
+        page_up(TABLE + self.linked.table.len() as u64 * 8)
+    }
+
     fn map(&self, slots: &Slots) -> Result<(), Error> {
         let table = &self.linked.table;
-        let bytes = page_up(TABLE + table.len() as u64 * 8);
         slots.set_context(self.slot, 0, self.base);
         slots.set_context(self.slot, 8, self.base + DATA_STACKS_END);
         for (at, portal) in (TABLE..).step_by(8).zip(table) {
             slots.set_context(self.slot, at, *portal);
         }
-        slots.map_context(self.slot, bytes).map_err(system("mapping a context page"))?;
+        slots.map_context(self.slot, self.context_bytes()).map_err(system("mapping a context page"))?;
         self.module.map(self.base).map_err(system("mapping a module"))
     }
 

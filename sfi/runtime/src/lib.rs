@@ -16,6 +16,7 @@ mod elf;
 mod error;
 mod fault;
 mod fence;
+mod fork;
 mod imports;
 mod instance;
 mod layout;

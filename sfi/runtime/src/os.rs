@@ -82,6 +82,17 @@ pub fn copied(at: u64, bytes: u64, prot: i32, file: &OwnedFd, offset: u64) -> io
     fixed(at, bytes, prot, libc::MAP_PRIVATE | libc::MAP_NORESERVE, file.as_raw_fd(), offset)
 }
 
+/// Puts a copy of the bytes at `from`, which others share, in the place of a mapping of the same bytes; in a forked child, before it does anything else.
+pub fn own(at: u64, bytes: u64, from: u64, prot: i32) -> io::Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    anonymous(at, bytes, PROT_READ | PROT_WRITE)?;
+    // SAFETY: the pages have just been mapped, and nobody runs but this thread; the others are a mapping that is as long, elsewhere.
+    unsafe { std::ptr::copy_nonoverlapping(from as *const u8, at as *mut u8, bytes as usize) };
+    protect(at, bytes, prot)
+}
+
 /// A mapping of the file where the kernel likes.
 pub fn anywhere(bytes: u64, prot: i32, file: &OwnedFd) -> io::Result<u64> {
     // SAFETY: the kernel chooses the place; no existing mapping changes.

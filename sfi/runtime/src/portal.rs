@@ -152,10 +152,12 @@ impl Portal {
         let outcome = self.entry()(word(0), word(1), word(2), word(3), word(4), word(5));
         match outcome.status {
             status::OK => Ok(outcome.value),
-            status::NO_STACK => Err(CallError::NoStack),
+            status::NO_STACK => Err(CallError::no_stack()),
             status::REENTERED => Err(CallError::Reentered),
             status::NOT_LENT => Err(CallError::NotLent),
-            _ => Err(take_fault().map_or(CallError::NoStack, |fault| CallError::Fault(Box::new(fault)))),
+            _ => {
+                Err(take_fault().map_or_else(CallError::no_stack, |fault| CallError::Fault(Box::new(fault))))
+            }
         }
     }
 

@@ -8,6 +8,7 @@
 //! finds it out of date must not fault. They are marked dead instead, and used again by the same thread.
 
 use crate::error::{Error, system};
+use crate::fork;
 use crate::instance::Shared;
 use crate::layout::*;
 use crate::os;
@@ -66,8 +67,12 @@ fn anywhere() -> Result<(u64, usize), Error> {
     loop {
         match os::reserve((count as u64 + 1) * SLOT) {
             Ok(at) => return Ok((at.next_multiple_of(SLOT), count)),
-            Err(_) if count > 16 => count /= 2,
-            Err(e) => return Err(system("reserving address space")(e)),
+            Err(_) if count > 1 => count /= 2,
+            Err(e) => {
+                return Err(system("reserving 32 GiB of address space, the least that one instance takes")(
+                    e,
+                ));
+            }
         }
     }
 }
@@ -90,16 +95,15 @@ fn lowest() -> Option<(u64, usize)> {
 }
 
 fn make() -> Result<Slots, Error> {
+    fork::prepare().map_err(system("preparing for forks"))?;
     os::register_for_barriers().map_err(system("asking the kernel for barriers (membarrier)"))?;
-    let at_zero = if AT_ZERO.load(Ordering::Relaxed) { lowest() } else { None };
-    let (begin, count) = match at_zero {
-        Some(place) => place,
-        None => anywhere()?,
-    };
-    let bytes = count as u64 * CONTEXT_BYTES;
+    // Last of all, since it is the largest: what is made before it is given back if there is no room.
+    let bytes = most_slots() as u64 * CONTEXT_BYTES;
     let contexts = os::memory_file(c"pebble-sfi-contexts", bytes).map_err(system("making context pages"))?;
     let contexts_at = os::anywhere(bytes, os::PROT_READ | os::PROT_WRITE, &contexts)
         .map_err(system("mapping context pages"))?;
+    let at_zero = if AT_ZERO.load(Ordering::Relaxed) { lowest() } else { None };
+    let (begin, count) = at_zero.map_or_else(anywhere, Ok).inspect_err(|_| os::unmap(contexts_at, bytes))?;
     Ok(Slots {
         begin,
         count,
@@ -189,6 +193,17 @@ impl Slots {
     pub fn map_context(&self, slot: u32, bytes: u64) -> std::io::Result<()> {
         let offset = u64::from(slot) * CONTEXT_BYTES;
         os::shared(self.segment(slot) + CONTEXT, bytes, os::PROT_READ, &self.contexts, offset)
+    }
+
+    /// For a forked child: context pages as they are now, which are not the parent's.
+    pub fn own(&self) -> std::io::Result<()> {
+        for slot in 0..self.count as u32 {
+            // SAFETY: null, or an instance, which no other thread can end: there is none.
+            let Some(instance) = (unsafe { self.instance(slot).as_ref() }) else { continue };
+            let from = self.contexts_at + u64::from(slot) * CONTEXT_BYTES;
+            os::own(self.segment(slot) + CONTEXT, instance.context_bytes(), from, os::PROT_READ)?;
+        }
+        Ok(())
     }
 
     /// A word of the slot's context page.

@@ -207,6 +207,8 @@ pub struct Thread {
     /// Written by the signal handler, fetched after the call.
     pub report: UnsafeCell<Option<Report>>,
     signal_stack: Option<Vec<u8>>,
+    /// Why it has last been refused a stack.
+    pub refusal: String,
     /// What portals out compare the stack pointer with.
     pub stack_limit: u64,
 }
@@ -241,6 +243,7 @@ impl Thread {
             homes: HashMap::new(),
             report: UnsafeCell::new(None),
             signal_stack: None,
+            refusal: String::new(),
             stack_limit: stack_limit(),
         });
         thread.ensure_signal_stack();
@@ -391,8 +394,15 @@ extern "C" fn attach(upper: u32) -> u64 {
             enter(home, shared.base);
             status::OK
         }
-        _ => status::NO_STACK,
+        refused => no_stack(refused),
     }
+}
+
+/// Keeps the reason for whoever asks.
+fn no_stack<T>(refused: Option<Result<T, Error>>) -> u64 {
+    let Some(Err(error)) = refused else { return status::NO_STACK };
+    with(|thread| thread.refusal = error.to_string());
+    status::NO_STACK
 }
 
 /// From a portal between two instances: the thread has no home in the callee, or none that lives, or its queue is empty.
@@ -413,7 +423,7 @@ extern "C" fn link(own: u64, link: u32) -> u64 {
         }
         Ok::<_, Error>(())
     });
-    if let Some(Ok(())) = linked { status::OK } else { status::NO_STACK }
+    if let Some(Ok(())) = linked { status::OK } else { no_stack(linked) }
 }
 
 /// The instance that has called the function of the process that is running: portals out leave its home current.

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{basic, instance};
-use pebble_sfi_runtime::{CallError, Error, Imports, Instance, Module, Portal};
+use pebble_sfi_runtime::{CallError, Cause, Error, Imports, Instance, Module, Portal};
+use std::time::Duration;
 
 #[test]
 fn arguments_and_results() {
@@ -186,6 +187,52 @@ fn a_forked_child_makes_no_instances() {
                 let mut status = 0;
                 libc::waitpid(child, &mut status, 0);
                 assert_eq!(status, 0);
+            }
+        }
+    }
+}
+
+/// Portal code and context pages of the parent's may change: the child has its own, and a clock.
+#[test]
+fn a_forked_child_keeps_what_it_has_inherited() {
+    let (time, short) = (Duration::from_secs(10), Duration::from_millis(20));
+    let linked = basic(1);
+    let i = Instance::new(&linked).unwrap();
+    let open = |name, spec| i.portal(name, spec).unwrap();
+    let (add, callback, spin) = (open("add", "smii"), open("callback", "smii"), open("spin", "sm"));
+    // The parent's clock runs.
+    add.call_within(time, &[1, 2]).unwrap();
+    let mut pipe = [0; 2];
+    // SAFETY: as above; the child waits for the parent's byte, and not for ever.
+    unsafe {
+        assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
+        match libc::fork() {
+            0 => {
+                libc::alarm(20);
+                libc::read(pipe[0], [0u8].as_mut_ptr().cast(), 1);
+                let fault = |called| match called {
+                    Err(CallError::Fault(fault)) => Some(fault.cause),
+                    _ => None,
+                };
+                let steps = [
+                    add.call(&[1, 2]).ok() == Some(3),
+                    callback.call(&[1, 2]).ok() == Some(1004),
+                    fault(spin.call_within(short, &[])) == Some(Cause::Deadline),
+                    fault(add.call(&[1, 2])) == Some(Cause::Deadline),
+                ];
+                libc::_exit(steps.iter().position(|right| !right).map_or(0, |step| step as i32 + 1));
+            }
+            child => {
+                drop((add, callback, spin, i));
+                // In the same places: another instance, whose imports lead elsewhere, and portals to other functions.
+                let other = Instance::new(&basic(1)).unwrap();
+                let portals = ["null", "count", "six"].map(|name| other.portal(name, "smii").unwrap());
+                assert_eq!(libc::write(pipe[1], [0u8].as_ptr().cast(), 1), 1);
+                let mut status = 0;
+                libc::waitpid(child, &mut status, 0);
+                assert_eq!(status >> 8, 0, "the child's step that went wrong, from 1");
+                assert_eq!(status, 0);
+                drop(portals);
             }
         }
     }

@@ -205,3 +205,32 @@ fn callbacks_without_end() {
     // A small stack too.
     std::thread::Builder::new().stack_size(256 << 10).spawn(run).unwrap().join().unwrap();
 }
+
+/// More threads than an instance has stacks: each has its answer, or is told how many there are; and those that end make room.
+#[test]
+fn hundreds_of_threads_call_one_instance() {
+    let instance = common::instance();
+    for round in 0..3 {
+        let (all, served) = (std::sync::Barrier::new(300), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            let thread = |n| {
+                let (all, served, instance) = (&all, &served, &instance);
+                scope.spawn(move || {
+                    let portal = instance.portal("add", "smii").expect("a portal");
+                    match portal.call(&[n, 1]) {
+                        Ok(value) => {
+                            assert_eq!(value, n + 1);
+                            served.fetch_add(1, Ordering::SeqCst);
+                        }
+                        Err(error) => assert!(error.to_string().contains("room for 127 stacks"), "{error}"),
+                    }
+                    all.wait();
+                })
+            };
+            // To their very end, at which they give their stacks back.
+            let threads: Vec<_> = (0..300).map(thread).collect();
+            threads.into_iter().for_each(|thread| thread.join().expect("a thread"));
+        });
+        assert_eq!(served.load(Ordering::SeqCst), 127, "round {round}");
+    }
+}
