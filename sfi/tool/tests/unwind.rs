@@ -73,6 +73,8 @@ fn a_backtrace_goes_on_to_the_host() {
             .arg(place.0.join("plugin.pbl")));
         let direct = [&inner[..], &["main"]].concat();
         assert_eq!(frames(&place.0, &libraries, "enter"), direct, "{compiler} {options}");
+        let astray = ["??", "call", "astray", PORTAL, "outer", "main"];
+        assert_eq!(frames(&place.0, &libraries, "astray"), astray, "{compiler} {options}");
         let nested = [&inner[..], &["called_back", PORTAL, "out", PORTAL, "outer", "main"]].concat();
         assert_eq!(frames(&place.0, &libraries, "out"), nested, "{compiler} {options}");
     }

@@ -1,7 +1,6 @@
-/* host PLUGIN enter|out: two frames of its own, then the plugin's. */
+/* host PLUGIN enter|out|astray: two frames of its own, then the plugin's. */
 #include <pebble_host.h>
 #include <stdio.h>
-#include <string.h>
 
 static pbl_portal *enter;
 
@@ -20,10 +19,10 @@ int main(int argc, char **argv) {
     pbl_module *module = argc > 2 ? pbl_module_open(argv[1], imports) : NULL;
     pbl_instance *plugin = module ? pbl_instance_new(module) : NULL;
     enter = plugin ? pbl_portal_open(plugin, "enter", NULL) : NULL;
-    pbl_portal *out = plugin ? pbl_portal_open(plugin, "out", NULL) : NULL;
-    if (!enter || !out) {
+    pbl_portal *named = plugin ? pbl_portal_open(plugin, argv[2], NULL) : NULL;
+    if (!enter || !named) {
         fprintf(stderr, "%s\n", pbl_error());
         return 1;
     }
-    return outer(strcmp(argv[2], "out") ? enter : out) == 0;
+    return outer(named) == 0;
 }

@@ -52,3 +52,13 @@ PBL_EXPORT(out, "npi")
 word out(word where) {
     return pbl_host(where) + 1;
 }
+
+/* A call that leads nowhere. */
+FUNCTION call(word (*function)(word)) {
+    return function(1) + 1;
+}
+
+PBL_EXPORT(astray, "smi")
+word astray(word where) {
+    return call((word (*)(word))where) + 1;
+}
