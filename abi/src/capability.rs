@@ -23,8 +23,19 @@ pub const ROOT: u64 = 1;
 
 /// Kinds below this belong to the image's servers.
 pub const FIRST_USER_KIND: u16 = 256;
-/// The right to open an interface: the object is its number.
+/// What a rule of the system wants to be shown: the object is the rule's position. An interface has one right, to open it.
 pub const NAME: u16 = 1;
+pub const OPEN: u16 = 1;
+/// A file: [`READ`] its bytes, its directory's names, or run it; [`WRITE`]: make, change and remove it.
+pub const FILE: u16 = 2;
+pub const READ: u16 = 1;
+pub const WRITE: u16 = 2;
+/// A device: see [`REGISTERS`] and [`INTERRUPT`].
+pub const DEVICE: u16 = 3;
+pub const REGISTERS: u16 = 1;
+pub const INTERRUPT: u16 = 2;
+/// All rights of a file, or of a device.
+pub const ALL: u16 = 3;
 
 pub const fn token(kind: u16, rights: u16, object: u32) -> u64 {
     object as u64 | (rights as u64) << 32 | (kind as u64) << 48

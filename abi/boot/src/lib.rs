@@ -5,9 +5,12 @@
 
 extern crate alloc;
 
+pub mod rules;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 use pebble_abi::scheduler;
+pub use rules::{About, Rule, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// The whole message.
@@ -136,27 +139,6 @@ pub struct Semaphore {
     pub owner: u16,
     /// A wait on it may be cut short when the waiting thread's domain dies.
     pub interruptible: bool,
-}
-
-/// "Domains whose name matches `client` may open interfaces whose name matches `interface`": first match decides.
-/// A `*` at the end matches any rest. Without a match: allowed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rule {
-    pub client: String,
-    pub interface: String,
-    pub verdict: Verdict,
-    /// Of a rule that wants a capability: domains named so can have a first one. Empty: nobody.
-    pub holders: String,
-}
-
-/// What a rule says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verdict {
-    #[default]
-    Allow,
-    Refuse,
-    /// Allowed to whoever holds a capability of kind `NAME` for the rule's position.
-    Capability,
 }
 
 impl BootInfo {

@@ -111,20 +111,7 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
         portals: portals.placed.clone(),
         threads: threads.clone(),
         semaphores: portals.semaphores.clone(),
-        rules: manifest
-            .rule
-            .iter()
-            .map(|r| boot::Rule {
-                client: r.client.clone(),
-                interface: r.interface.clone(),
-                holders: r.holders.clone(),
-                verdict: match r.allow {
-                    manifest::Allow::Yes => boot::Verdict::Allow,
-                    manifest::Allow::No => boot::Verdict::Refuse,
-                    manifest::Allow::Capability => boot::Verdict::Capability,
-                },
-            })
-            .collect(),
+        rules: manifest.rule.iter().map(|rule| rule.get_ref().0.clone()).collect(),
         code: portals.code,
         image_end: u64::MAX >> 1,
         ram_end: map::RAM_PA + map::RAM_BYTES,

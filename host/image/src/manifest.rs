@@ -1,9 +1,11 @@
 //! System manifests (`systems/*.toml`): which components, with which rights.
 
+use pebble_boot::{self as boot, rules};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use toml::Spanned;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,7 +21,7 @@ pub struct Manifest {
     #[serde(default)]
     pub semaphore: Vec<Semaphore>,
     #[serde(default)]
-    pub rule: Vec<Rule>,
+    pub rule: Vec<Spanned<Rule>>,
     /// Files of the archive.
     #[serde(default)]
     pub file: Vec<File>,
@@ -120,15 +122,88 @@ pub struct Semaphore {
     pub interruptible: bool,
 }
 
+/// Whom it speaks of, what it is about, what it says.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "RuleText")]
+pub struct Rule(pub boot::Rule);
+
+/// As it is written.
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
-    pub client: String,
-    pub interface: String,
-    pub allow: Allow,
+struct RuleText {
+    client: Pattern,
+    interface: Option<Pattern>,
+    file: Option<PathPattern>,
+    allow: Allow,
     /// With `allow = "capability"`: clients named so can have the first one.
     #[serde(default)]
-    pub holders: String,
+    holders: Pattern,
+}
+
+impl TryFrom<RuleText> for Rule {
+    type Error = &'static str;
+
+    fn try_from(text: RuleText) -> Result<Self, Self::Error> {
+        let about = match (text.interface, text.file) {
+            (Some(Pattern(name)), None) => boot::About::Interface(name),
+            (None, Some(PathPattern(path))) => boot::About::File(path),
+            _ => return Err("a rule is about one thing: give it interface = \"..\" or file = \"..\""),
+        };
+        let verdict = match text.allow {
+            Allow::Yes => boot::Verdict::Allow,
+            Allow::No => boot::Verdict::Refuse,
+            Allow::Capability => boot::Verdict::Capability,
+        };
+        if verdict != boot::Verdict::Capability && !text.holders.0.is_empty() {
+            return Err("holders are who can have the first capability: only with allow = \"capability\"");
+        }
+        Ok(Rule(boot::Rule { client: text.client.0, about, verdict, holders: text.holders.0 }))
+    }
+}
+
+/// A name, or the start of one with `*` behind it.
+#[derive(Default, Deserialize)]
+#[serde(try_from = "String")]
+struct Pattern(String);
+
+impl TryFrom<String> for Pattern {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if rules::well_formed(&text) {
+            Ok(Pattern(text))
+        } else {
+            Err(format!("\"{text}\": a * stands for any rest, so it can only be the last character"))
+        }
+    }
+}
+
+/// A path as rules see it: one that is spelled otherwise would never match.
+#[derive(Deserialize)]
+#[serde(try_from = "Pattern")]
+struct PathPattern(String);
+
+impl TryFrom<Pattern> for PathPattern {
+    type Error = String;
+
+    fn try_from(Pattern(text): Pattern) -> Result<Self, String> {
+        let fixed = text.strip_suffix('*').unwrap_or(&text);
+        let whole = text.len() == fixed.len();
+        let mut parts: Vec<&str> = fixed.split('/').skip(1).collect();
+        // The last is the start of any name, or says that a directory is meant.
+        let last = parts.pop().unwrap_or_default();
+        let never = |part: &str| matches!(part, "." | "..");
+        let what = if !fixed.starts_with('/') {
+            "must start with /"
+        } else if parts.iter().any(|part| part.is_empty() || never(part)) || whole && never(last) {
+            "must have no empty part, and no . or .. in it"
+        } else if fixed.len() > pebble_abi::link::PATHLEN + 1 {
+            "is longer than any path"
+        } else {
+            return Ok(PathPattern(text));
+        };
+        Err(format!("file = \"{text}\": a path in a rule {what}"))
+    }
 }
 
 /// `true`, `false`, or `"capability"`: to those who hold one.
@@ -187,9 +262,15 @@ pub enum ManifestError {
     },
     /// Manifests include each other in a circle.
     Circle(PathBuf),
-    Rule {
+    Component {
         component: String,
         what: &'static str,
+    },
+    /// In the text.
+    At {
+        line: usize,
+        column: usize,
+        what: String,
     },
     /// Two files of the archive have this path.
     Twice(String),
@@ -205,7 +286,8 @@ impl fmt::Display for ManifestError {
             ManifestError::Included { path, error } => write!(f, "in {}: {error}", path.display()),
             ManifestError::Circle(path) => write!(f, "{} includes itself", path.display()),
             ManifestError::Syntax(error) => write!(f, "{error}"),
-            ManifestError::Rule { component, what } => write!(f, "component '{component}': {what}"),
+            ManifestError::At { line, column, what } => write!(f, "line {line}, column {column}: {what}"),
+            ManifestError::Component { component, what } => write!(f, "component '{component}': {what}"),
         }
     }
 }
@@ -230,6 +312,7 @@ impl Manifest {
         let text = std::fs::read_to_string(path)
             .map_err(|error| ManifestError::Read { path: path.into(), error })?;
         let mut manifest: Manifest = toml::from_str(&text).map_err(ManifestError::Syntax)?;
+        let own = manifest.rule.len();
         if let Some(include) = manifest.include.take() {
             let base = path.with_file_name(include);
             let base = Self::load_nested(&base, depth + 1)
@@ -239,14 +322,35 @@ impl Manifest {
             manifest.rule.splice(0..0, base.rule);
             manifest.file.splice(0..0, base.file);
         }
+        manifest.check_rules(&text, manifest.rule.len() - own)?;
         Ok(manifest)
     }
 
     /// A manifest that includes nothing.
     pub fn parse(text: &str) -> Result<Manifest, ManifestError> {
         let mut manifest: Manifest = toml::from_str(text).map_err(ManifestError::Syntax)?;
+        manifest.check_rules(text, 0)?;
         manifest.check()?;
         Ok(manifest)
+    }
+
+    /// The rules from `first` on, which are in this text, want nothing that the system has not.
+    fn check_rules(&self, text: &str, first: usize) -> Result<(), ManifestError> {
+        let tokens = self.component.iter().any(|c| c.grants.contains(&Grant::Capabilities));
+        for (n, rule) in self.rule.iter().enumerate().skip(first) {
+            let what = if n >= rules::MAX_RULES {
+                format!("a system has at most {} rules", rules::MAX_RULES)
+            } else if rule.get_ref().0.verdict == boot::Verdict::Capability && !tokens {
+                "allow = \"capability\": the system has no capability manager; see systems/secret.toml".into()
+            } else {
+                continue;
+            };
+            let before = &text[..rule.span().start];
+            let line = before.matches('\n').count() + 1;
+            let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+            return Err(ManifestError::At { line, column, what });
+        }
+        Ok(())
     }
 
     fn check(&mut self) -> Result<(), ManifestError> {
@@ -257,7 +361,7 @@ impl Manifest {
         seen.clear();
         let mut letters = std::collections::BTreeSet::new();
         for c in &mut self.component {
-            let fail = |what| ManifestError::Rule { component: c.name.clone(), what };
+            let fail = |what| ManifestError::Component { component: c.name.clone(), what };
             if !seen.insert(c.name.clone()) {
                 return Err(fail("the name is used twice"));
             }

@@ -89,3 +89,51 @@ fn includes_come_first_and_never_in_circles() {
     assert!(lost.contains("cannot read") && lost.contains("nowhere.toml"), "{lost}");
     std::fs::remove_dir_all(&dir).expect("removed");
 }
+
+/// A rule at line 9.
+fn rule(words: &str) -> String {
+    format!("{ONE}grants = [\"capabilities\"]\n\n# A comment.\n[[rule]]\nclient = \"*\"\n{words}\n")
+}
+
+#[test]
+fn a_rule_is_about_one_thing() {
+    for words in
+        ["interface = \"a.*\"\nallow = true", "file = \"/etc/*\"\nallow = \"capability\"\nholders = \"a*\""]
+    {
+        Manifest::parse(&rule(words)).expect(words);
+    }
+    refused(&rule("allow = true"), "a rule is about one thing");
+    refused(&rule("interface = \"a\"\nfile = \"/b\"\nallow = true"), "a rule is about one thing");
+    refused(&rule("file = \"/b\"\nallow = \"perhaps\""), "must be true, false or \"capability\"");
+    refused(&rule("file = \"/b\"\nallow = true\nholders = \"a\""), "only with allow = \"capability\"");
+    refused(&rule("file = \"/b\"\nallow = true\ncolour = 1"), "unknown field `colour`");
+}
+
+#[test]
+fn paths_in_rules_are_spelled_as_rules_see_them() {
+    for path in ["/", "/*", "/etc/secret*", "/vault/*", "/vault/", "/etc/.*", "/a..b/..c"] {
+        Manifest::parse(&rule(&format!("file = \"{path}\"\nallow = false"))).expect(path);
+    }
+    for path in ["//etc", "/etc//x", "/etc/./x", "/etc/../x", "/etc/..", "/.", "/x//*"] {
+        refused(&rule(&format!("file = \"{path}\"\nallow = false")), "no empty part, and no . or ..");
+    }
+    for path in ["", "*", "etc/x", "./etc"] {
+        refused(&rule(&format!("file = \"{path}\"\nallow = false")), "must start with /");
+    }
+    let star = "file = \"/e*c\"\nallow = false";
+    refused(&rule(star), "a * stands for any rest");
+    refused(&rule(star), "line 10, column 8");
+    refused(&rule(&format!("file = \"/{}\"\nallow = false", "x".repeat(41))), "longer than any path");
+}
+
+/// What only the whole manifest tells is told with the place all the same, also from an included file.
+#[test]
+fn rules_want_what_there_is() {
+    let wants = "\n[[rule]]\nclient = \"*\"\nfile = \"/x\"\nallow = \"capability\"\n";
+    refused(
+        &format!("{ONE}{wants}"),
+        "line 6, column 1: allow = \"capability\": the system has no capability manager",
+    );
+    let many = "[[rule]]\nclient = \"*\"\nfile = \"/x\"\nallow = true\n".repeat(129);
+    refused(&format!("name = \"x\"\n{many}"), "line 514, column 1: a system has at most 128 rules");
+}

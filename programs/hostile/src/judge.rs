@@ -74,6 +74,11 @@ pub fn secrets(rounds: u32) -> i64 {
     with_judge(|judge| crate::secrets::all(judge, rounds))
 }
 
+/// Files by capability: `paths.rs`.
+pub fn paths(rounds: u32) -> i64 {
+    with_judge(|judge| crate::paths::all(judge, rounds))
+}
+
 /// Argument letters: `templates.rs`.
 pub fn templates(rounds: u32) -> i64 {
     with_judge(|judge| crate::templates::all(judge, rounds))

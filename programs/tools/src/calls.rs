@@ -188,9 +188,8 @@ fn words(name: &str) -> Option<&'static [Word]> {
         "pm.create" => &[Number, Number, Hex],
         "pm.sem_publish" => &[Number, Text(3)],
         "pm.control" | "process.control" => &[Hex, Hex, Hex, Hex],
-        "file.open" | "file.create" | "file.remove" | "console.open" | "pipe.open" | "process.spawn" => {
-            &[Text(5)]
-        }
+        "file.open" | "file.create" | "file.remove" | "file.capability" | "console.open" | "pipe.open"
+        | "process.spawn" => &[Text(5)],
         "process.argument" => &[Hex, Bytes(16)],
         "process.stdio" => &[Hex, Text(3)],
         _ => match name.rsplit('.').next()? {

@@ -14,6 +14,7 @@ use pebble_abi::errno;
 use pebble_abi::link::PATHLEN;
 
 use crate::newc::Records;
+use crate::path::Path;
 use crate::ram::PREFIX;
 
 /// What is wrong with an archive, and where.
@@ -127,7 +128,7 @@ impl<'a> Archive<'a> {
     /// Finds a path as a client spells it, from the root; `.` and `..` are followed, a `/` at the end asks
     /// for a directory. Returns the number of the node.
     pub fn lookup(&self, path: &str) -> Result<usize, i64> {
-        let mut normal = Path { bytes: [0; PATHLEN], len: 0 };
+        let mut normal = Path::ROOT;
         for component in path.split('/') {
             // Before each component, an empty one at the end included, there must be a directory.
             let here = self.find(normal.as_str()).ok_or(-errno::ENOENT)?;
@@ -147,6 +148,11 @@ impl<'a> Archive<'a> {
     pub fn contents(&self, node: usize) -> Option<Contents<'_>> {
         let node = self.nodes.get(node)?;
         Some(node.data.map_or(Contents::Directory(&node.listing), Contents::File))
+    }
+
+    /// Whether this normal path is that of a directory.
+    pub fn is_directory(&self, path: &str) -> bool {
+        self.find(path).is_some_and(|at| self.nodes[at].data.is_none())
     }
 
     fn find(&self, path: &str) -> Option<usize> {
@@ -185,32 +191,5 @@ fn normal(path: &str) -> Option<&str> {
         "" | "." => Some(""),
         _ if path.split('/').any(|c| matches!(c, "" | "." | "..")) => None,
         _ => Some(path),
-    }
-}
-
-/// A normal path under construction, no longer than a call can carry.
-struct Path {
-    bytes: [u8; PATHLEN],
-    len: usize,
-}
-
-impl Path {
-    fn as_str(&self) -> &str {
-        core::str::from_utf8(&self.bytes[..self.len]).unwrap_or("")
-    }
-
-    fn enter(&mut self, name: &str) -> Option<()> {
-        let start = self.len + usize::from(self.len != 0);
-        let end = start + name.len();
-        self.bytes.get_mut(start..end)?.copy_from_slice(name.as_bytes());
-        if start != 0 {
-            self.bytes[start - 1] = b'/';
-        }
-        self.len = end;
-        Some(())
-    }
-
-    fn leave(&mut self) {
-        self.len = self.as_str().rfind('/').unwrap_or(0);
     }
 }

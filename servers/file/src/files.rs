@@ -4,17 +4,22 @@
 //! * A control word names an entry by index and generation; entries are reused, generations are not, so the
 //!   portals of a closed file answer `EBADF` even while another domain uses the entry.
 //! * `place` never lies behind the end of the file when it is used.
+//! * What may be done with an open file was decided when it was opened, and stays so.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use pebble_abi::call::IO_BYTES;
+use pebble_abi::capability::{READ, WRITE};
 use pebble_abi::errno;
 use pebble_abi::link::{PATHLEN, unpack};
 
 use serde::{Deserialize, Serialize};
 
+use pebble_boot::rules::{Patterns, RuleSet};
+
 use crate::archive::Archive;
+use crate::path::places;
 use crate::ram::{PREFIX, Ram};
 
 /// Files open at once.
@@ -32,6 +37,8 @@ struct Open {
     generation: u32,
     /// 0: closed.
     asid: u16,
+    /// `READ`, `WRITE`.
+    rights: u16,
     node: Node,
     place: usize,
 }
@@ -48,16 +55,48 @@ pub struct Files<'a> {
     archive: Archive<'a>,
     open: Vec<Open>,
     ram: Ram,
+    rules: Patterns,
 }
 
 impl<'a> Files<'a> {
     pub fn new(archive: Archive<'a>) -> Self {
-        let closed = Open { generation: 0, asid: 0, node: Node::RamDirectory, place: 0 };
-        Files { archive, open: vec![closed; FILES], ram: Ram::default() }
+        let closed = Open { generation: 0, asid: 0, rights: 0, node: Node::RamDirectory, place: 0 };
+        Files { archive, open: vec![closed; FILES], ram: Ram::default(), rules: Patterns::default() }
+    }
+
+    /// The same files, some of them under rules.
+    pub fn under(self, rules: Patterns) -> Self {
+        Files { rules, ..self }
+    }
+
+    /// The sets of rules about the places that a path leaves by `..`, and last about where it leads; none, if no rule is about any of them.
+    pub fn guarded(&self, path: [u64; 5]) -> Vec<RuleSet> {
+        let (mut sets, mut bytes) = (Vec::new(), [0; PATHLEN]);
+        if self.rules.is_empty() {
+            return sets;
+        }
+        let Ok(path) = text(&path, &mut bytes) else { return sets };
+        places(path, |place| sets.push(self.about(place)));
+        if sets.iter().all(|set| *set == 0) {
+            sets.clear();
+        }
+        sets
+    }
+
+    /// The rules about a normal path. They see it with a `/` in front, and a directory with one behind.
+    fn about(&self, place: &str) -> RuleSet {
+        let (mut seen, mut len) = ([0; PATHLEN + 2], 0);
+        let directory = place == PREFIX.trim_matches('/') || self.archive.is_directory(place);
+        let end = if directory && !place.is_empty() { "/" } else { "" };
+        for part in ["/", place, end] {
+            seen[len..len + part.len()].copy_from_slice(part.as_bytes());
+            len += part.len();
+        }
+        core::str::from_utf8(&seen[..len]).map_or(0, |seen| self.rules.about(seen))
     }
 
     /// Opens the file or directory for domain `asid` and returns the control word.
-    pub fn open(&mut self, asid: u16, path: [u64; 5]) -> Result<u64, i64> {
+    pub fn open(&mut self, asid: u16, path: [u64; 5], rights: u16) -> Result<u64, i64> {
         let mut bytes = [0; PATHLEN];
         let path = text(&path, &mut bytes)?;
         let inner = path.trim_start_matches("./").trim_matches('/');
@@ -67,20 +106,26 @@ impl<'a> Files<'a> {
             None if inner == PREFIX.trim_matches('/') => Node::RamDirectory,
             None => Node::Archive(u16::try_from(self.archive.lookup(path)?).map_err(|_| -errno::ENOMEM)?),
         };
-        self.enter(asid, node)
+        self.enter(asid, node, rights)
     }
 
     /// An empty file under `ram/`, open.
-    pub fn create(&mut self, asid: u16, path: [u64; 5]) -> Result<u64, i64> {
+    pub fn create(&mut self, asid: u16, path: [u64; 5], rights: u16) -> Result<u64, i64> {
+        if rights & WRITE == 0 {
+            return Err(-errno::EACCES);
+        }
         let mut bytes = [0; PATHLEN];
         let path = text(&path, &mut bytes)?.trim_start_matches('/');
         self.room(asid)?;
         let at = self.ram.create(path)?;
-        self.enter(asid, Node::Ram(at as u16))
+        self.enter(asid, Node::Ram(at as u16), rights)
     }
 
     /// A file under `ram/` goes; who has it open finds it empty.
-    pub fn remove(&mut self, path: [u64; 5]) -> Result<(), i64> {
+    pub fn remove(&mut self, path: [u64; 5], rights: u16) -> Result<(), i64> {
+        if rights & WRITE == 0 {
+            return Err(-errno::EACCES);
+        }
         let mut bytes = [0; PATHLEN];
         let path = text(&path, &mut bytes)?.trim_start_matches('/');
         let at = self.ram.find(path).ok_or(-errno::ENOENT)?;
@@ -99,10 +144,10 @@ impl<'a> Files<'a> {
         self.open.iter().position(|open| open.asid == 0).ok_or(-errno::EAGAIN)
     }
 
-    fn enter(&mut self, asid: u16, node: Node) -> Result<u64, i64> {
+    fn enter(&mut self, asid: u16, node: Node, rights: u16) -> Result<u64, i64> {
         let index = self.room(asid)?;
         let generation = self.open[index].generation.wrapping_add(1);
-        self.open[index] = Open { generation, asid, node, place: 0 };
+        self.open[index] = Open { generation, asid, rights, node, place: 0 };
         Ok(u64::from(generation) << 16 | index as u64)
     }
 
@@ -110,6 +155,9 @@ impl<'a> Files<'a> {
     /// are otherwise zero.
     pub fn read(&mut self, control: u64, max: u64) -> (i64, [u64; 4]) {
         let Some((open, bytes)) = self.file(control) else { return (-errno::EBADF, [0; 4]) };
+        if open.rights & READ == 0 {
+            return (-errno::EACCES, [0; 4]);
+        }
         let rest = &bytes[open.place..];
         let rest = &rest[..rest.len().min(max.min(IO_BYTES as u64) as usize)];
         open.place += rest.len();
@@ -122,7 +170,11 @@ impl<'a> Files<'a> {
         if self.file(control).is_none() {
             return -errno::EBADF;
         }
-        let Open { node: Node::Ram(at), place, .. } = self.open[index] else { return -errno::EPERM };
+        let Open { node, place, rights, .. } = self.open[index];
+        if rights & WRITE == 0 {
+            return -errno::EACCES;
+        }
+        let Node::Ram(at) = node else { return -errno::EPERM };
         let count = count.min(IO_BYTES as u64) as usize;
         let bytes = words.map(u64::to_le_bytes);
         // What somebody else has cut short is written to from its end on.

@@ -7,9 +7,13 @@
 //! | interface | operation |
 //! |---|---|
 //! | `file.open` (caller, path) | [`Files::open`]; the control word goes into `pm.create`; when that fails: [`Files::close`] |
-//! | `file.create` (caller, path), `file.remove` (path) | [`Files::create`], [`Files::remove`]: under `ram/` |
+//! | `file.create`, `file.remove` (caller, path) | [`Files::create`], [`Files::remove`]: under `ram/` |
+//! | `file.capability` (caller, path) | a first capability, from the name server |
 //! | `file.gone` (process server: domain) | [`Files::gone`] |
 //! | the four portals of an open file | [`Files::read`], [`Files::write`], [`Files::seek`], [`Files::close`] |
+//!
+//! What the rules of the system say about files is asked of the name server where [`Files::guarded`] says that a path may be theirs: before
+//! it is looked up, so that a refusal says nothing of what is there.
 //!
 //! A successor takes over with [`Files::save`] and [`Files::load`].
 //!
@@ -27,6 +31,7 @@ extern crate alloc;
 mod archive;
 mod files;
 mod newc;
+mod path;
 mod ram;
 
 pub use archive::{Archive, ArchiveError, Contents, Problem};

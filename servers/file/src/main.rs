@@ -6,15 +6,22 @@
 extern crate alloc;
 
 use alloc::vec::Vec;
-use pebble::abi::{errno, map};
+use pebble::abi::{capability, errno, map};
 use pebble::api::Errno;
 use pebble::handover::Handover;
 use pebble::io::FilePortals;
-use pebble::link::More;
+use pebble::link::{Import, More};
 use pebble::sync::Lock;
 use pebble::window;
-use pebble_file::{Archive, ArchiveError, FORMAT, Files, length};
+use pebble_boot::BootInfo;
+use pebble_boot::rules::{Patterns, RuleSet};
+use pebble_file::{Archive, FORMAT, Files, length};
 
+pebble::import! {
+    WHOSE = "pm.whose";
+    RIGHTS = "name.rights";
+    FIRST = "name.first";
+}
 // The four portals of an open file, in the order of `sys::FILE_READ` and its fellows.
 pebble::export_wide!("file.read", "npci>4", read);
 pebble::export!("file.write", "npciiiii", write: fn(u64, u64, u64, u64, u64, u64));
@@ -22,7 +29,8 @@ pebble::export!("file.seek", "npcii", seek: fn(u64, u64, u64));
 pebble::export!("file.close", "npc", close: fn(u64));
 pebble::export!("file.open", "npaiiiii", open: fn(u64, u64, u64, u64, u64, u64));
 pebble::export!("file.create", "npaiiiii", create: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("file.remove", "npiiiii", remove: fn(u64, u64, u64, u64, u64));
+pebble::export!("file.remove", "npaiiiii", remove: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("file.capability", "npaiiiii", capability: fn(u64, u64, u64, u64, u64, u64));
 pebble::export!("file.gone", "npi", gone: fn(u64));
 pebble::replaceable!(FILES: Served, Vec::new(), "file.handover", "file.takeover");
 pebble::tell_heap!("heap.file");
@@ -38,13 +46,13 @@ const ARCHIVE_MAX: usize = (map::PHYS_VA - map::ARCHIVE_VA) as usize;
 
 static FILES: Lock<Served> = Lock::new(Served(None));
 
-/// `None`: nobody has asked yet, or there is no sound archive.
+/// `None`: nobody has asked yet, or there is no sound archive, or no telling which rules there are.
 struct Served(Option<Files<'static>>);
 
 impl Served {
     fn files(&mut self) -> Result<&mut Files<'static>, Errno> {
         if self.0.is_none() {
-            self.0 = load().ok();
+            self.0 = load();
         }
         self.0.as_mut().ok_or(errno::EIO)
     }
@@ -72,9 +80,11 @@ fn request<R>(work: impl FnOnce(&mut Files<'static>) -> R) -> Result<R, Errno> {
 }
 
 #[cold]
-fn load() -> Result<Files<'static>, ArchiveError> {
-    let len = length(window::archive, ARCHIVE_MAX)?;
-    Ok(Files::new(Archive::parse(window::archive(len))?))
+fn load() -> Option<Files<'static>> {
+    let len = length(window::archive, ARCHIVE_MAX).ok()?;
+    let rules = BootInfo::decode(window::boot_info()).ok()?.rules;
+    let files = Files::new(Archive::parse(window::archive(len)).ok()?);
+    Some(files.under(Patterns::of(&rules, capability::FILE)))
 }
 
 /// The word that goes back.
@@ -104,19 +114,64 @@ extern "C" fn close(control: u64) -> i64 {
 
 static PORTALS: FilePortals = FilePortals::new("file.read");
 
-type Opening = fn(&mut Files<'static>, u16, [u64; 5]) -> Result<u64, Errno>;
+type Words = [u64; 5];
+type Opening = fn(&mut Files<'static>, u16, Words, u16) -> Result<u64, Errno>;
+
+/// A request about a path, with the rights that whoever makes it has there. Most paths no rule is about; of the others the name server is asked,
+/// without the lock: what a rule says of a path does not change.
+fn with_rights(path: Words, work: impl Fn(&mut Files<'static>, u16) -> Result<u64, Errno>) -> i64 {
+    let mut sets = Vec::new();
+    let outcome = request(|files| {
+        sets = files.guarded(path);
+        if sets.is_empty() { work(files, capability::ALL) } else { Ok(0) }
+    });
+    let outcome = if sets.is_empty() {
+        outcome
+    } else {
+        rights(&sets).and_then(|rights| request(|files| work(files, rights)))
+    };
+    answer(outcome.map(|done| done.map_or_else(|error| error, |value| value as i64)))
+}
+
+/// At the last of these places, if there are some at each.
+fn rights(sets: &[RuleSet]) -> Result<u16, Errno> {
+    let mut rights = capability::ALL;
+    for set in sets {
+        rights = if *set == 0 { capability::ALL } else { ask(&RIGHTS, whose()?, *set)? as u16 };
+        if rights == 0 {
+            return Err(errno::EACCES);
+        }
+    }
+    Ok(rights)
+}
+
+/// Who has called, and whom the call is for, as the name server wants to be told.
+fn whose() -> Result<u64, Errno> {
+    match WHOSE.call([]) {
+        Ok(who @ 1..) => Ok(who as u64 >> 16 | (who as u64 & 0xffff) << 16),
+        _ => Err(errno::EIO),
+    }
+}
+
+/// The name server about rules that are about a file.
+fn ask(question: &Import, who: u64, about: RuleSet) -> Result<u64, Errno> {
+    match question.call([who | u64::from(capability::FILE) << 32, about as u64, (about >> 64) as u64]) {
+        Ok(value) if value >= 0 => Ok(value as u64),
+        Ok(error) => Err(-error),
+        Err(_) => Err(errno::EIO),
+    }
+}
 
 /// Four portals to what `how` opens, in the client's table.
-fn portals(how: Opening, client: u64, path: [u64; 5]) -> i64 {
+fn portals(how: Opening, client: u64, path: Words) -> i64 {
     FILES.prepare();
-    let control = match request(|files| how(files, client as u16, path)) {
-        Ok(Ok(control)) => control,
-        Ok(Err(error)) => return error,
-        Err(error) => return -error,
-    };
-    PORTALS.create(control).map_or_else(
+    let control = with_rights(path, |files, rights| how(files, client as u16, path, rights));
+    if control < 0 {
+        return control;
+    }
+    PORTALS.create(control as u64).map_or_else(
         |error| {
-            close(control);
+            close(control as u64);
             -error
         },
         |index| index as i64,
@@ -131,9 +186,16 @@ extern "C" fn create(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64
     portals(Files::create, client, [a, b, c, d, e])
 }
 
-extern "C" fn remove(a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
-    let removed = request(|files| files.remove([a, b, c, d, e]));
-    answer(removed.map(|done| done.map_or_else(|error| error, |()| 0)))
+extern "C" fn remove(_: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    let path = [a, b, c, d, e];
+    with_rights(path, |files, rights| files.remove(path, rights).map(|()| 0))
+}
+
+/// For first holders: a capability for the file there, and whatever else its rule is about. Their name for it.
+extern "C" fn capability(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    let about = request(|files| files.guarded([a, b, c, d, e]).pop().filter(|set| *set != 0));
+    let about = about.and_then(|about| about.ok_or(errno::ENOENT));
+    answer(about.and_then(|about| ask(&FIRST, client << 16, about)).map(|name| name as i64))
 }
 
 /// The domain is dead.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use pebble_abi::capability::{ALL, FILE as KIND, READ, WRITE};
 use pebble_abi::errno::*;
 use pebble_abi::link::pack;
+use pebble_boot::rules::{About, Patterns, Rule, matches};
 use pebble_file::*;
 use proptest::prelude::*;
 
@@ -101,7 +103,7 @@ fn paths_lead_to_contents() {
 fn seek_stays_inside() {
     let bytes = sample();
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
-    let f = files.open(1, pack("/readme").unwrap()).unwrap();
+    let f = files.open(1, pack("/readme").unwrap(), ALL).unwrap();
     assert_eq!(files.seek(f, -2i64 as u64, SEEK_END), 5);
     assert_eq!(files.seek(f, 3, SEEK_CUR), -EINVAL);
     assert_eq!(files.seek(f, -6i64 as u64, SEEK_CUR), -EINVAL);
@@ -122,16 +124,16 @@ fn domains_are_limited_and_cleaned_up() {
     let bytes = sample();
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
     let path = pack("/readme").unwrap();
-    let opened: Vec<u64> = (0..FILES_PER_DOMAIN).map(|_| files.open(1, path).unwrap()).collect();
-    assert_eq!(files.open(1, path), Err(-EAGAIN));
-    assert!(files.open(2, path).is_ok());
+    let opened: Vec<u64> = (0..FILES_PER_DOMAIN).map(|_| files.open(1, path, ALL).unwrap()).collect();
+    assert_eq!(files.open(1, path, ALL), Err(-EAGAIN));
+    assert!(files.open(2, path, ALL).is_ok());
     files.gone(1);
     assert_eq!(files.in_use(), 1);
-    let again = files.open(3, path).unwrap();
+    let again = files.open(3, path, ALL).unwrap();
     assert!(!opened.contains(&again));
     assert_eq!(files.read(opened[0], 1).0, -EBADF);
-    assert_eq!(files.open(1, [0; 5]), Err(-ENOENT));
-    assert_eq!(files.open(1, [u64::MAX; 5]), Err(-ENOENT));
+    assert_eq!(files.open(1, [0; 5], ALL), Err(-ENOENT));
+    assert_eq!(files.open(1, [u64::MAX; 5], ALL), Err(-ENOENT));
 }
 
 fn tree() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
@@ -153,7 +155,7 @@ proptest! {
         let bytes = archive(&entries);
         let mut files = Files::new(Archive::parse(&bytes).unwrap());
         for (path, data) in &tree {
-            let f = files.open(1, pack(path).unwrap()).unwrap();
+            let f = files.open(1, pack(path).unwrap(), ALL).unwrap();
             let mut got: Vec<u8> = Vec::new();
             loop {
                 let (count, words) = files.read(f, max);
@@ -192,7 +194,7 @@ proptest! {
         bytes.truncate(cut);
         if let Ok(archive) = Archive::parse(&bytes) {
             let mut files = Files::new(archive);
-            let _ = files.open(1, words);
+            let _ = files.open(1, words, ALL);
             files.read(words[0], words[1]);
             files.seek(words[0], words[1], words[2] % 4);
             files.close(words[0]);
@@ -223,10 +225,10 @@ fn files_in_memory_are_written_read_and_removed() {
     let bytes = sample();
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
     let path = |text: &str| pack::<5>(text).unwrap();
-    assert_eq!(files.open(1, path("/ram/note")), Err(-ENOENT));
-    assert_eq!(files.create(1, path("/etc/note")), Err(-EPERM));
-    assert_eq!(files.create(1, path("ram/a/b")), Err(-EINVAL));
-    let note = files.create(1, path("/ram/note")).unwrap();
+    assert_eq!(files.open(1, path("/ram/note"), ALL), Err(-ENOENT));
+    assert_eq!(files.create(1, path("/etc/note"), ALL), Err(-EPERM));
+    assert_eq!(files.create(1, path("ram/a/b"), ALL), Err(-EINVAL));
+    let note = files.create(1, path("/ram/note"), ALL).unwrap();
     let text: Vec<u8> = (0..1000u32).map(|n| n as u8).collect();
     for chunk in text.chunks(32) {
         let mut whole = [0; 32];
@@ -234,8 +236,8 @@ fn files_in_memory_are_written_read_and_removed() {
         let words = std::array::from_fn(|n| u64::from_le_bytes(*whole[n * 8..].first_chunk().unwrap()));
         assert_eq!(files.write(note, chunk.len() as u64, words), chunk.len() as i64);
     }
-    let reader = files.open(2, path("ram/note")).unwrap();
-    assert_eq!(files.open(2, path("ram/note/")), Err(-ENOTDIR));
+    let reader = files.open(2, path("ram/note"), ALL).unwrap();
+    assert_eq!(files.open(2, path("ram/note/"), ALL), Err(-ENOTDIR));
     let mut seen = Vec::<u8>::new();
     loop {
         match files.read(reader, 32) {
@@ -244,15 +246,15 @@ fn files_in_memory_are_written_read_and_removed() {
         }
     }
     assert_eq!(seen, text);
-    let directory = files.open(2, path("/ram")).unwrap();
+    let directory = files.open(2, path("/ram"), ALL).unwrap();
     assert_eq!(files.read(directory, 32).0, 5);
     // Made anew it is empty, and who reads it starts where it ends.
-    files.create(3, path("ram/note")).unwrap();
+    files.create(3, path("ram/note"), ALL).unwrap();
     assert_eq!(files.read(reader, 32).0, 0);
-    assert_eq!(files.remove(path("/ram/note")), Ok(()));
+    assert_eq!(files.remove(path("/ram/note"), ALL), Ok(()));
     assert_eq!(files.write(note, 1, [65, 0, 0, 0]), -EBADF);
     assert_eq!(files.read(reader, 32).0, 0);
-    assert_eq!(files.remove(path("/ram/note")), Err(-ENOENT));
+    assert_eq!(files.remove(path("/ram/note"), ALL), Err(-ENOENT));
 }
 
 #[test]
@@ -261,13 +263,13 @@ fn memory_for_files_has_limits() {
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
     let path = |n: usize| pack::<5>(&format!("ram/{n}")).unwrap();
     for n in 0..RAM_FILES {
-        let file = files.create(1 + n as u16 / 8, path(n)).unwrap();
+        let file = files.create(1 + n as u16 / 8, path(n), ALL).unwrap();
         assert_eq!(files.close(file), 0);
     }
-    assert_eq!(files.create(1, path(RAM_FILES)), Err(-ENOSPC));
-    files.remove(path(3)).unwrap();
-    assert!(files.create(1, path(RAM_FILES)).is_ok());
-    let big = files.create(1, path(0)).unwrap();
+    assert_eq!(files.create(1, path(RAM_FILES), ALL), Err(-ENOSPC));
+    files.remove(path(3), ALL).unwrap();
+    assert!(files.create(1, path(RAM_FILES), ALL).is_ok());
+    let big = files.create(1, path(0), ALL).unwrap();
     let full = (0..).find(|_| files.write(big, 32, [0; 4]) != 32).unwrap();
     assert_eq!(full, RAM_FILE_MAX / 32);
     assert_eq!(files.write(big, 32, [0; 4]), -ENOSPC);
@@ -278,9 +280,9 @@ fn a_successor_goes_on_where_the_old_one_stopped() {
     let bytes = sample();
     let mut old = Files::new(Archive::parse(&bytes).unwrap());
     let path = |text: &str| pack::<5>(text).unwrap();
-    let readme = old.open(1, path("/readme")).unwrap();
+    let readme = old.open(1, path("/readme"), ALL).unwrap();
     assert_eq!(old.read(readme, 3).0, 3);
-    let note = old.create(2, path("/ram/note")).unwrap();
+    let note = old.create(2, path("/ram/note"), ALL).unwrap();
     assert_eq!(old.write(note, 5, [0x6f6c_6c65_68, 0, 0, 0]), 5);
     let saved = old.save().unwrap();
     let mut new = Files::new(Archive::parse(&bytes).unwrap());
@@ -289,7 +291,93 @@ fn a_successor_goes_on_where_the_old_one_stopped() {
     assert_eq!(new.load(FORMAT, &saved), Ok(()));
     assert_eq!(new.read(readme, 32), old.read(readme, 32));
     assert_eq!(new.write(note, 1, [0x21, 0, 0, 0]), 1);
-    let reader = new.open(3, path("/ram/note")).unwrap();
+    let reader = new.open(3, path("/ram/note"), ALL).unwrap();
     assert_eq!(new.read(reader, 32), (6, [0x216f_6c6c_6568, 0, 0, 0]));
     assert_eq!(new.in_use(), 3);
+}
+
+fn guarded<'a>(bytes: &'a [u8], patterns: &[&str]) -> Files<'a> {
+    let rule = |pattern: &&str| Rule { about: About::File((*pattern).into()), ..Rule::default() };
+    let rules: Vec<Rule> = patterns.iter().map(rule).collect();
+    Files::new(Archive::parse(bytes).unwrap()).under(Patterns::of(&rules, KIND))
+}
+
+#[test]
+fn rules_see_where_a_path_leads() {
+    let bytes = sample();
+    let files = guarded(&bytes, &["/etc/a/*", "/readme", "/ram/x*"]);
+    let sets = |path: &str| files.guarded(pack(path).unwrap());
+    for path in ["/readme", "readme", "//readme/", "/./bin/../readme/.", "/../readme"] {
+        assert_eq!(sets(path).last(), Some(&2), "{path}");
+    }
+    // A directory ends in `/`: what is about all that is in it is about its listing.
+    for path in ["/etc/a", "etc/a/", "etc//a/b", "/etc/a/b/..", "/etc/a/none"] {
+        assert_eq!(sets(path).last(), Some(&1), "{path}");
+    }
+    assert_eq!(sets("ram//./xyz"), [4]);
+    for path in ["/", "/etc", "/etc/a.txt", "/etc/ab", "/readme2", "/ram", "/ram/y", ""] {
+        assert_eq!(sets(path), [0; 0], "{path}");
+    }
+    // What is on the way is not to be learnt by turning back.
+    assert_eq!(sets("/etc/a/b/../../../bin"), [1, 1, 0, 0]);
+    assert_eq!(sets("/readme/../bin"), [2, 0]);
+}
+
+#[test]
+fn an_open_file_keeps_its_rights() {
+    let bytes = sample();
+    let mut files = Files::new(Archive::parse(&bytes).unwrap());
+    let note = pack("/ram/note").unwrap();
+    assert_eq!(files.create(1, note, READ), Err(-EACCES));
+    let writer = files.create(1, note, WRITE).unwrap();
+    assert_eq!(files.write(writer, 1, [65, 0, 0, 0]), 1);
+    assert_eq!(files.read(writer, 1).0, -EACCES);
+    let reader = files.open(1, note, READ).unwrap();
+    assert_eq!(files.write(reader, 1, [65, 0, 0, 0]), -EACCES);
+    assert_eq!(files.read(reader, 9), (1, [65, 0, 0, 0]));
+    assert_eq!(files.remove(note, READ), Err(-EACCES));
+    let saved = files.save().unwrap();
+    let mut new = Files::new(Archive::parse(&bytes).unwrap());
+    new.load(FORMAT, &saved).unwrap();
+    assert_eq!((new.read(writer, 1).0, new.write(reader, 1, [0; 4])), (-EACCES, -EACCES));
+    assert_eq!(files.remove(note, WRITE), Ok(()));
+}
+
+/// A spelling of a path: components with what means nothing between.
+fn spelling() -> impl Strategy<Value = String> {
+    prop::collection::vec("[a-b]{1,2}|\\.|\\.\\.|", 0..8).prop_map(|parts| parts.join("/"))
+}
+
+proptest! {
+    /// Whatever the spelling, what opens is what the rules have been asked about, and nothing opens that they have not.
+    #[test]
+    fn no_spelling_gets_round_a_rule(tree in tree(), path in spelling(), pattern in "/([a-b]{1,2}/?){0,2}\\*?") {
+        // That one leads nowhere.
+        prop_assume!(!path.is_empty());
+        let entries: Vec<_> = tree.iter().map(|(p, d)| (p.as_str(), FILE, d.as_slice())).collect();
+        let bytes = archive(&entries);
+        let archive = Archive::parse(&bytes).unwrap();
+        let mut files = guarded(&bytes, &[pattern.as_str()]);
+        let about = files.guarded(pack(&path).unwrap()).pop().unwrap_or(0) == 1;
+        // By the textbook: a stack of names.
+        let mut names: Vec<&str> = Vec::new();
+        for part in path.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    names.pop();
+                }
+                name => names.push(name),
+            }
+        }
+        let normal = names.join("/");
+        let directory = normal.is_empty() || tree.keys().any(|p| p.starts_with(&format!("{normal}/")));
+        let seen = if directory && !normal.is_empty() { format!("/{normal}/") } else { format!("/{normal}") };
+        prop_assert_eq!(about, matches(&pattern, &seen), "{} as {}", path, seen);
+        // And that is what it leads to.
+        if let Ok(node) = archive.lookup(&path) {
+            prop_assert_eq!(archive.lookup(&normal), Ok(node));
+            prop_assert!(files.open(1, pack(&path).unwrap(), ALL).is_ok());
+        }
+    }
 }

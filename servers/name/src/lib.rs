@@ -1,9 +1,9 @@
 //! The name server: which interface has which name, and which domain may open it.
 //!
 //! Strategy: the names are a chained hash table over fixed arrays, so a look-up reads one short chain and
-//! compares three words. The policy is answered by one AND: each interface keeps the set of rules whose
-//! interface pattern matches its name, each domain the set of rules whose client pattern matches the domain's
-//! name; the lowest common element is the first rule that matches both, and it decides.
+//! compares three words. The policy ([`pebble_boot::rules`]) is answered by one AND: each interface keeps the set of rules that are
+//! about it, each domain the set of rules that speak of it; the first rule in both decides. Of files and devices their servers
+//! know the first set, and ask.
 //!
 //! Invariants:
 //! * A name belongs to at most one interface; it is free again once its domain has withdrawn it or died.
@@ -17,6 +17,7 @@
 //! | `name.lookup` (portal manager) | [`Registry::lookup`] |
 //! | `name.register` (portal manager) | [`Registry::register`] |
 //! | `name.withdraw` (portal manager: a dead domain) | [`Registry::gone`] |
+//! | `name.rights`, `name.first` (servers of files and devices) | [`Registry::says`], [`Registry::first`] |
 //! | `name.list` (all) | [`Registry::list`] |
 //! | `name.domain` (process server, at birth) | [`Registry::domain`] |
 //!
@@ -26,8 +27,6 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-mod policy;
 mod registry;
 
-pub use policy::{MAX_RULES, RuleError, RuleSet, matches};
-pub use registry::{CAPACITY, Client, Entry, Error, MAX_PER_DOMAIN, Name, Registry};
+pub use registry::{CAPACITY, Entry, Error, MAX_PER_DOMAIN, Name, Registry};

@@ -18,8 +18,9 @@ use pebble::handover::{Bytes, Handover};
 use pebble::link::More;
 use pebble::sync::Lock;
 use pebble::window;
-use pebble_boot::BootInfo;
-use pebble_name::{Client, Entry, Error, Registry};
+use pebble_boot::rules::{Client, RuleSet};
+use pebble_boot::{BootInfo, Verdict};
+use pebble_name::{Entry, Error, Registry};
 
 pebble::import! {
     LOCK = "semaphore.name";
@@ -28,6 +29,8 @@ pebble::import! {
 }
 pebble::export!("name.lookup", "npiiiii", lookup: fn(u64, u64, u64, u64, u64));
 pebble::export!("name.capability", "npaiii", capability: fn(u64, u64, u64, u64));
+pebble::export!("name.rights", "npiii", rights: fn(u64, u64, u64));
+pebble::export!("name.first", "npiii", first: fn(u64, u64, u64));
 pebble::export!("name.register", "npiiiii", register: fn(u64, u64, u64, u64, u64));
 pebble::export!("name.withdraw", "npi", withdraw: fn(u64));
 pebble::export!("name.pass", "npii", pass: fn(u64, u64));
@@ -137,30 +140,72 @@ extern "C" fn lookup(client: u64, a: u64, b: u64, c: u64, holder: u64) -> i64 {
         found.map(u64::from)
     });
     match wants {
-        Some((rule, interface)) if holds(holder, rule) => interface.into(),
+        Some((rule, interface)) if holds(holder, capability::NAME, rule, capability::OPEN) => {
+            interface.into()
+        }
         _ => found,
     }
 }
 
-/// The right that a capability for a rule gives: there is only this one.
-const OPEN: u64 = 1;
 /// As calls of the capability manager carry it.
 const TRANSFERABLE: u64 = 1 << 16;
 
-fn holds(client: u64, rule: u16) -> bool {
-    HOLDS.bound() && HOLDS.call([client, capability::NAME.into(), rule.into(), OPEN]) == Ok(1)
+fn holds(client: u64, kind: u16, rule: u16, right: u16) -> bool {
+    HOLDS.bound() && HOLDS.call([client, kind.into(), rule.into(), right.into()]) == Ok(1)
+}
+
+/// A first capability, if the rule was found: its holder's name for it.
+fn grant(client: u64, kind: u16, rule: i64, rights: u16) -> i64 {
+    if rule < 0 {
+        return rule;
+    }
+    if (0..16).map(|n| rights & 1 << n).any(|right| right != 0 && holds(client, kind, rule as u16, right)) {
+        return -errno::EEXIST;
+    }
+    let strength = u64::from(rights) | TRANSFERABLE;
+    GRANT.call([client, kind.into(), rule as u64, strength]).unwrap_or(-errno::EIO)
 }
 
 /// For first holders: a capability to open this name, and whatever else its rule is about. Their name for it.
 extern "C" fn capability(client: u64, a: u64, b: u64, c: u64) -> i64 {
     let rule = request(|r| r.first_holder(asid(client), [a, b, c]).map(u64::from));
-    if rule < 0 {
-        return rule;
+    grant(client, capability::NAME, rule, capability::OPEN)
+}
+
+/// A set of rules out of its words.
+fn set(low: u64, high: u64) -> RuleSet {
+    u128::from(low) | u128::from(high) << 64
+}
+
+/// For servers of what rules are about, by kind in bits 32 to 47: the rights at what this set is about, of the domain in bits 16 to 31; that in
+/// bits 0 to 15, through which it calls, has no fewer by the rules, and needs no capabilities. 0: none.
+extern "C" fn rights(who: u64, low: u64, high: u64) -> i64 {
+    let (caller, subject, kind) = (who & 0xffff, who >> 16 & 0xffff, (who >> 32) as u16);
+    let mut rights = capability::ALL;
+    for client in [caller, subject] {
+        let mut said = (Verdict::Refuse, 0);
+        let known = request(|r| r.says(asid(client), set(low, high)).map(|says| said = says).map(|()| 0));
+        rights &= match said {
+            _ if known < 0 => return known,
+            (Verdict::Allow, _) => capability::ALL,
+            (Verdict::Refuse, _) => 0,
+            (Verdict::Capability, rule) => {
+                let held = [1, 2].map(|right| if holds(subject, kind, rule, right) { right } else { 0 });
+                held[0] | held[1]
+            }
+        };
+        if caller == subject {
+            break;
+        }
     }
-    if holds(client, rule as u16) {
-        return -errno::EEXIST;
-    }
-    GRANT.call([client, capability::NAME.into(), rule as u64, OPEN | TRANSFERABLE]).unwrap_or(-errno::EIO)
+    rights.into()
+}
+
+/// For the same: a first capability for a domain, given as for [`rights`], with all rights.
+extern "C" fn first(who: u64, low: u64, high: u64) -> i64 {
+    let client = who >> 16 & 0xffff;
+    let rule = request(|r| r.first(asid(client), set(low, high)).map(u64::from));
+    grant(client, (who >> 32) as u16, rule, capability::ALL)
 }
 
 extern "C" fn register(owner: u64, a: u64, b: u64, c: u64, interface: u64) -> i64 {

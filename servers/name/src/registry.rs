@@ -1,11 +1,9 @@
 //! The table of names. See the head of the crate for strategy and invariants.
 
-use pebble_abi::errno;
 use pebble_abi::link::{NAMELEN, pack, unpack};
 use pebble_abi::map::MAX_DOMAINS;
-use pebble_boot::{Rule, Verdict};
-
-use crate::policy::{self, RuleError, RuleSet};
+use pebble_abi::{capability, errno};
+use pebble_boot::rules::{self, Client, Rule, RuleError, RuleSet, Strict, Verdict};
 
 /// Interfaces that can be registered at once.
 pub const CAPACITY: usize = 256;
@@ -73,15 +71,6 @@ struct Slot {
 
 const EMPTY: Slot = Slot { name: [0; 3], rules: 0, interface: 0, owner: 0, next: 0, used: false };
 
-/// What the rules say of a domain, by its name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Client {
-    /// Rules that speak of it.
-    pub named: RuleSet,
-    /// Rules whose capability it can have first.
-    pub holds: RuleSet,
-}
-
 const STRANGER: Client = Client { named: 0, holds: 0 };
 
 pub struct Registry<'a> {
@@ -96,7 +85,7 @@ pub struct Registry<'a> {
     clients: [Client; MAX_DOMAINS],
     /// What a domain satisfies that was not introduced: the rules for everybody.
     nameless: Client,
-    strict: policy::Strict,
+    strict: Strict,
     /// Optional, because an empty slice is not all zero.
     rules: Option<&'a [Rule]>,
 }
@@ -118,7 +107,7 @@ impl<'a> Registry<'a> {
             owned: [0; MAX_DOMAINS],
             clients: [STRANGER; MAX_DOMAINS],
             nameless: STRANGER,
-            strict: policy::Strict::NONE,
+            strict: Strict::NONE,
             rules: None,
         }
     }
@@ -155,13 +144,13 @@ impl<'a> Registry<'a> {
 
     /// Puts the rules in force. Domains must be introduced (again) afterwards.
     pub fn policy(&mut self, rules: &'a [Rule]) -> Result<(), RuleError> {
-        policy::check(rules)?;
+        rules::check(rules)?;
         self.rules = Some(rules);
-        self.strict = policy::Strict::of(rules);
-        self.nameless = policy::of_client(rules, "");
+        self.strict = Strict::of(rules);
+        self.nameless = rules::of_client(rules, "");
         self.clients = [self.nameless; MAX_DOMAINS];
         for slot in &mut self.slots {
-            slot.rules = with_text(slot.name, |name| policy::of_interface(rules, name));
+            slot.rules = with_text(slot.name, |name| rules::about(rules, capability::NAME, name));
         }
         Ok(())
     }
@@ -169,7 +158,7 @@ impl<'a> Registry<'a> {
     /// Says what the domain is called, for rules that speak of it.
     pub fn domain(&mut self, asid: u16, name: &str) -> Result<(), Error> {
         *self.clients.get_mut(usize::from(asid)).ok_or(Error::NoDomain)? =
-            policy::of_client(self.rules.unwrap_or_default(), name);
+            rules::of_client(self.rules.unwrap_or_default(), name);
         Ok(())
     }
 
@@ -203,7 +192,8 @@ impl<'a> Registry<'a> {
             }
         };
         let head = &mut self.heads[bucket(name)];
-        let rules = with_text(name, |text| policy::of_interface(self.rules.unwrap_or_default(), text));
+        let about = |text: &str| rules::about(self.rules.unwrap_or_default(), capability::NAME, text);
+        let rules = with_text(name, about);
         self.slots[at] = Slot { name, rules, interface, owner, next: *head, used: true };
         *head = at as u16 + 1;
         self.owned[usize::from(owner)] += 1;
@@ -212,12 +202,12 @@ impl<'a> Registry<'a> {
 
     /// The interface called `name`, if the policy lets domain `client` open it.
     pub fn lookup(&self, client: u16, name: Name) -> Result<u32, Error> {
-        let client = *self.clients.get(usize::from(client)).ok_or(Error::NoDomain)?;
+        let client = self.client(client)?;
         let Some(at) = self.find(name) else {
             return Err(missing(name));
         };
         let slot = &self.slots[at];
-        match policy::verdict(client.named, slot.rules, self.strict) {
+        match self.strict.verdict(client.named, slot.rules) {
             (Verdict::Allow, _) => Ok(slot.interface),
             (Verdict::Refuse, _) => Err(Error::Refused),
             (Verdict::Capability, rule) => Err(Error::Wants(rule, slot.interface)),
@@ -226,9 +216,26 @@ impl<'a> Registry<'a> {
 
     /// The rule for which `client` can have a first capability, to open `name`.
     pub fn first_holder(&self, client: u16, name: Name) -> Result<u16, Error> {
-        let Err(Error::Wants(rule, _)) = self.lookup(client, name) else { return Err(Error::Unknown) };
-        let holds = self.clients.get(usize::from(client)).map_or(0, |c| c.holds);
-        if holds >> rule & 1 == 1 { Ok(rule) } else { Err(Error::Refused) }
+        self.find(name).ok_or(Error::Unknown).and_then(|at| self.first(client, self.slots[at].rules))
+    }
+
+    fn client(&self, asid: u16) -> Result<Client, Error> {
+        self.clients.get(usize::from(asid)).copied().ok_or(Error::NoDomain)
+    }
+
+    /// What the rules say to a domain that asks for something which these rules are about; of one that wants a capability its position.
+    pub fn says(&self, client: u16, about: RuleSet) -> Result<(Verdict, u16), Error> {
+        Ok(self.strict.verdict(self.client(client)?.named, about))
+    }
+
+    /// The rule about this for which `client` can have a first capability.
+    pub fn first(&self, client: u16, about: RuleSet) -> Result<u16, Error> {
+        let holds = self.client(client).map_or(0, |c| c.holds);
+        match self.says(client, about) {
+            Ok((Verdict::Capability, rule)) if holds >> rule & 1 == 1 => Ok(rule),
+            Ok((Verdict::Capability, _)) => Err(Error::Refused),
+            _ => Err(Error::Unknown),
+        }
     }
 
     /// Takes back one name of domain `owner`.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use pebble_abi::capability;
 use pebble_abi::link::{pack, unpack};
-use pebble_boot::{Rule, Verdict};
-use pebble_name::{CAPACITY, Error, MAX_PER_DOMAIN, MAX_RULES, Name, Registry, RuleError, matches};
+use pebble_boot::rules::{About, MAX_RULES, Patterns, Rule, RuleError, Verdict, about, matches};
+use pebble_name::{CAPACITY, Error, MAX_PER_DOMAIN, Name, Registry};
 use proptest::prelude::*;
 
 fn name(text: &str) -> Name {
@@ -19,7 +20,7 @@ fn text(name: Name) -> String {
 
 fn rule(client: &str, interface: &str, allow: bool) -> Rule {
     let verdict = if allow { Verdict::Allow } else { Verdict::Refuse };
-    Rule { client: client.into(), interface: interface.into(), verdict, ..Rule::default() }
+    Rule { client: client.into(), about: About::Interface(interface.into()), verdict, ..Rule::default() }
 }
 
 #[test]
@@ -147,7 +148,7 @@ proptest! {
                 Op::Lookup(asid, n) => {
                     let who = client[usize::from(asid)];
                     registry.domain(asid, who).unwrap();
-                    let verdict = rules.iter().find(|r| matches(&r.client, who) && matches(&r.interface, &n));
+                    let verdict = rules.iter().find(|r| matches(&r.client, who) && matches(r.about.pattern(), &n));
                     let expect = match model.get(&n) {
                         None => Err(Error::Unknown),
                         Some(_) if verdict.is_some_and(|r| r.verdict == Verdict::Refuse) => Err(Error::Refused),
@@ -229,7 +230,7 @@ fn a_successor_knows_every_name() {
 fn a_rule_may_want_a_capability() {
     let capability = Rule {
         client: "*".into(),
-        interface: "a.*".into(),
+        about: About::Interface("a.*".into()),
         verdict: Verdict::Capability,
         holders: "sh*".into(),
     };
@@ -260,4 +261,39 @@ fn a_rule_may_want_a_capability() {
     );
     registry.gone(2);
     assert_eq!(registry.first_holder(2, name("a.b")), Err(Error::Refused));
+}
+
+/// A question of another server: rules of all kinds have one numbering, and only the set that is asked about counts.
+#[test]
+fn others_ask_about_sets_of_rules() {
+    let file = |client: &str, path: &str, verdict| Rule {
+        client: client.into(),
+        about: About::File(path.into()),
+        verdict,
+        holders: "sh*".into(),
+    };
+    let rules = [
+        rule("*", "*", false),
+        file("root", "/*", Verdict::Allow),
+        file("*", "/etc/*", Verdict::Capability),
+        file("*", "/dev/*", Verdict::Refuse),
+    ];
+    let mut registry = Registry::new();
+    registry.policy(&rules).unwrap();
+    for (asid, called) in [(1, "root"), (2, "shell"), (3, "cat")] {
+        registry.domain(asid, called).unwrap();
+    }
+    let about = |path| about(&rules, capability::FILE, path);
+    assert_eq!((about("/etc/x"), about("/dev/x"), about("/bin/x"), about("etc/x")), (0b110, 0b1010, 0b10, 0));
+    assert_eq!(Patterns::of(&rules, capability::FILE).about("/etc/x"), 0b110);
+    assert!(Patterns::of(&rules, capability::DEVICE).is_empty());
+    assert_eq!(registry.says(1, about("/etc/x")), Ok((Verdict::Allow, 0)));
+    assert_eq!(registry.says(2, about("/etc/x")), Ok((Verdict::Capability, 2)));
+    assert_eq!(registry.says(3, about("/dev/x")), Ok((Verdict::Refuse, 0)));
+    assert_eq!(registry.says(3, about("/bin/x")), Ok((Verdict::Allow, 0)));
+    assert_eq!(registry.says(9999, about("/etc/x")), Err(Error::NoDomain));
+    assert_eq!(registry.first(2, about("/etc/x")), Ok(2));
+    assert_eq!(registry.first(3, about("/etc/x")), Err(Error::Refused));
+    assert_eq!(registry.first(1, about("/etc/x")), Err(Error::Unknown), "it needs none");
+    assert_eq!(registry.first(2, about("/bin/x")), Err(Error::Unknown));
 }

@@ -38,6 +38,14 @@ pub extern "C" fn subject(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: 
     })
 }
 
+/// For servers that ask the name server about rules: whom the call is for that they were given, and in bits 16 and up who made it.
+pub extern "C" fn whose() -> i64 {
+    request(|m, machine| {
+        let who = m.whose(machine, current()?);
+        Ok(u64::from(who.domain) | u64::from(who.caller) << 16)
+    })
+}
+
 pub extern "C" fn control(asid: u64, p1: u64, p2: u64, p3: u64, p4: u64, _: u64, more: &mut More) -> i64 {
     request(|m, machine| {
         let current = current()?;

@@ -91,6 +91,18 @@ impl Manager {
         subject
     }
 
+    /// Whom the call is for that the caller was given, as far down as controllers serve children, and who made it. What the process server does
+    /// for somebody is that one's.
+    pub fn whose(&self, machine: &impl Machine, current: Current) -> Subject {
+        let direct = self.subject(machine, current, 1, true);
+        let deputed = if direct.caller == self.process {
+            self.subject(machine, current, 2, true)
+        } else {
+            Subject::default()
+        };
+        if deputed.domain != 0 { deputed } else { direct }
+    }
+
     /// The number of a controller's handler as an interface that has no name.
     fn handler(&mut self, asid: u16, entry: u64, spec: Spec) -> Result<u16, i64> {
         if entry == 0 || entry >= map::USER_END {

@@ -12,7 +12,7 @@ mod opening;
 extern crate alloc;
 
 use alloc::vec::Vec;
-use behalf::{client_of, control, control_new, on_behalf, subject};
+use behalf::{client_of, control, control_new, on_behalf, subject, whose};
 use opening::Opening;
 use pebble::abi::call::MAX_RESULTS;
 use pebble::abi::link::{pack, unpack};
@@ -70,6 +70,7 @@ pebble::export!("pm.control_new", "npiiii", control_new: fn(u64, u64, u64, u64))
 pebble::export_wide!("pm.control", "npaiiii>4", control);
 pebble::export_wide!("pm.behalf", "npciiiii>4", on_behalf);
 pebble::export_wide!("pm.subject", "np>4", subject);
+pebble::export!("pm.whose", "np", whose);
 pebble::export!("pm.adopt", "npii", adopt: fn(u64, u64));
 pebble::export!("pm.import", "npiiii", import: fn(u64, u64, u64, u64));
 pebble::export!("pm.offer", "npiiiii", offer: fn(u64, u64, u64, u64, u64));

@@ -129,6 +129,8 @@ pub struct Manager {
     pub(crate) boot_semaphores: Vec<(String, u16)>,
     /// Common code that answers -EBADF: where closed portals lead.
     pub(crate) closed: u64,
+    /// The process server's domain, which is never another; 0: the system has none.
+    pub(crate) process: u16,
     /// The controlled domain for which the request at work was made, or 0.
     pub serving: u16,
     /// Entries of tables that the request at work has changed: domain, index.
@@ -214,6 +216,7 @@ impl Manager {
             common_runs: Vec::new(),
             boot_semaphores: info.semaphores.iter().map(|s| (s.name.clone(), s.id)).collect(),
             closed: info.code.none,
+            process: info.process,
             serving: 0,
             changes: Vec::new(),
             letters: Letters::new(info),

@@ -32,8 +32,8 @@ struct BootDomain<'a> {
 type Interface<'a> = (&'a str, u16, u64, &'a str);
 /// Number, name, initial value, owner, interruptible.
 type Semaphore<'a> = (u16, &'a str, i64, u16, bool);
-/// Client, interface, verdict, first holders.
-type Rule<'a> = (&'a str, &'a str, Verdict, &'a str);
+/// Client, kind and pattern of what it is about, verdict, first holders.
+type Rule<'a> = (&'a str, (u32, &'a str), Verdict, &'a str);
 
 /// What follows the lists.
 #[derive(Deserialize)]

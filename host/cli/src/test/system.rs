@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use pebble_qemu::{Exit, PROMPT};
+use pebble_qemu::{Exit, Guest, PROMPT};
 
 use super::context::{Context, LIMIT, output};
 use super::documents;
@@ -81,6 +81,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("template.letters", components_register_letters),
     SystemTest::new("load.hostile", files_that_are_no_programs),
     SystemTest::slow("capability.names", names_are_opened_by_capability),
+    SystemTest::slow("capability.files", files_are_opened_by_capability),
     SystemTest::new("replace.schedulers", replace::schedulers),
     SystemTest::new("replace.c", replace::c_client),
     SystemTest::new("replace.refused", replace::refused),
@@ -441,13 +442,42 @@ fn files_that_are_no_programs(context: &mut Context) -> Result<()> {
 
 fn names_are_opened_by_capability(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("secret")?;
-    // Alone, and below controllers: capabilities are then the subject's, and `k` goes through stubs.
-    for tools in ["", "count ", &"chroot / ".repeat(8)] {
-        let reply = guest.run_line(&format!("{tools}hostile secrets 10"), LIMIT * 4)?;
+    by_capability(&mut guest, "secrets")
+}
+
+/// Alone, and below controllers: capabilities are then the subject's, and `k` goes through stubs.
+fn by_capability(guest: &mut Guest, which: &str) -> Result<()> {
+    let deep = "chroot / ".repeat(8);
+    for tools in ["", "count ", "sandbox --allow * ", &deep] {
+        let reply = guest.run_line(&format!("{tools}hostile {which} 3"), LIMIT * 6)?;
         let told = reply.output.lines().find(|line| line.starts_with("hostile: ")).unwrap_or_default();
         ensure!(told.ends_with(", 0 failed"), "under {tools:?}: {}", reply.output);
     }
     Ok(())
+}
+
+/// As a program may want them, and as a hostile one does; a tool changes where a path begins, not whether it may be opened.
+fn files_are_opened_by_capability(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("secret")?;
+    for line in [
+        "cat /etc/secret",
+        "cat etc//secret",
+        "count cat /etc/secret",
+        "chroot /etc cat /secret",
+        "chroot /etc cat ../secret",
+        "chroot /vault cat run",
+        "ls /vault",
+        "/vault/run",
+        "count cat /etc/uncounted",
+    ] {
+        let reply = guest.run_line(line, LIMIT)?;
+        let told = ["Permission denied", "policy refuses it"].iter().any(|text| reply.output.contains(text));
+        ensure!(reply.status != 0 && told, "{line}: {}, {}", reply.status, reply.output);
+    }
+    output(&mut guest, "cat /etc/uncounted")?;
+    let listed = output(&mut guest, "ls /etc")?;
+    ensure!(listed.contains("secret") && listed.contains("supervisor"), "{listed}");
+    by_capability(&mut guest, "paths")
 }
 
 /// The history that the host test runs, with a domain for each actor and portal code that passes.

@@ -2,7 +2,7 @@
 
 use crate::portals::Lent;
 use pebble_abi::map::{self, PAGE};
-use pebble_boot::{BootInfo, CommonCode, Domain, Interface, Portal, Rule, Semaphore, Thread};
+use pebble_boot::{About, BootInfo, CommonCode, Domain, Interface, Portal, Rule, Semaphore, Thread};
 use pebble_vm::{Ask, Machine, Vm};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -209,7 +209,8 @@ fn image(fake: &mut Fake) -> BootInfo {
         owner: 300,
         interruptible: true,
     });
-    info.rules.push(Rule { client: "*".into(), interface: "vm.*".into(), ..Rule::default() });
+    let about = About::Interface("vm.*".into());
+    info.rules.push(Rule { client: "*".into(), about, ..Rule::default() });
     info.image_end = next;
     info
 }
