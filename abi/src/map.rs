@@ -39,6 +39,11 @@ pub const ARCHIVE_VA: u64 = 0x0900_0000;
 pub const HEAP_END: u64 = 0x0800_0000;
 /// Device registers granted by the manifest are mapped here, one after the other, page by page.
 pub const DEVICE_VA: u64 = 0x1e_0000;
+/// Registers of the devices that programs ask the device server for ([`DEVICES_END`]); each device has its own place, the same in all domains.
+pub const DEVICES_VA: u64 = 0x0880_0000;
+pub const DEVICES_END: u64 = ARCHIVE_VA;
+/// So many a system can have.
+pub const MAX_DEVICES: usize = 8;
 /// VM manager: all physical memory, read and write.
 pub const PHYS_VA: u64 = 0x1000_0000;
 /// Portal manager: portal code arena, read and write.

@@ -18,10 +18,12 @@ use serde::{Deserialize, Serialize};
 pub struct BootInfo {
     pub domains: Vec<Domain>,
     pub interfaces: Vec<Interface>,
+    pub rules: Vec<Rule>,
+    /// Devices that programs can have.
+    pub devices: Vec<Device>,
     pub portals: Vec<Portal>,
     pub threads: Vec<Thread>,
     pub semaphores: Vec<Semaphore>,
-    pub rules: Vec<Rule>,
     pub code: CommonCode,
     /// Page-aligned physical end of what the image occupies; free memory starts here.
     pub image_end: u64,
@@ -42,6 +44,24 @@ pub struct BootInfo {
     pub kernel_pte: u64,
     /// What components have mapped that is not their own.
     pub grants: Vec<Grant>,
+}
+
+/// What a [`BootInfo`] begins with: all that servers read that deal with rules.
+#[derive(Deserialize)]
+pub struct Policy {
+    pub domains: Vec<Domain>,
+    pub interfaces: Vec<Interface>,
+    pub rules: Vec<Rule>,
+    pub devices: Vec<Device>,
+}
+
+/// A device of the manifest's: registers at a physical address, page-aligned; source of its interrupt, or 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    pub name: String,
+    pub at: u64,
+    pub bytes: u64,
+    pub irq: u16,
 }
 
 /// Pages of a device, or of the image, that a component has by its manifest.
@@ -156,12 +176,17 @@ impl BootInfo {
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Self, postcard::Error> {
-        let word = |n: usize| {
-            let raw = bytes.get(n * 8..n * 8 + 8).and_then(|b| b.try_into().ok());
-            raw.map(|b| u64::from_le_bytes(b) as usize).ok_or(postcard::Error::DeserializeUnexpectedEnd)
-        };
-        let start = (scheduler::FIRST + word(1)? + word(2)?) * 8;
-        let body = bytes.get(start..start + word(0)?).ok_or(postcard::Error::DeserializeUnexpectedEnd)?;
-        postcard::from_bytes(body)
+        beginning(bytes)
     }
+}
+
+/// The message, or what it begins with.
+pub fn beginning<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, postcard::Error> {
+    let word = |n: usize| {
+        let raw = bytes.get(n * 8..n * 8 + 8).and_then(|b| b.try_into().ok());
+        raw.map(|b| u64::from_le_bytes(b) as usize).ok_or(postcard::Error::DeserializeUnexpectedEnd)
+    };
+    let start = (scheduler::FIRST + word(1)? + word(2)?) * 8;
+    let body = bytes.get(start..start + word(0)?).ok_or(postcard::Error::DeserializeUnexpectedEnd)?;
+    postcard::from_bytes(body)
 }

@@ -123,6 +123,7 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
         gate: shared.gate,
         dead_l1: shared.dead_l1,
         kernel_pte: map::pte(shared.l1, PTE_V),
+        devices: manifest.device.iter().map(|device| boot_device(device.get_ref())).collect(),
         grants: grants::recorded(&memory, &shared, &domains, archive, artifacts.archive.len() as u64),
     };
     lay_boot_info(&mut memory, &domains, info)?;
@@ -340,6 +341,10 @@ fn lay_boot_info(memory: &mut Memory, domains: &[Domain], mut info: BootInfo) ->
     info.image_end = memory.end();
     memory.write(at, &encode(&info)?);
     Ok(())
+}
+
+fn boot_device(d: &manifest::NamedDevice) -> boot::Device {
+    boot::Device { name: d.name.clone(), at: d.at, bytes: d.len, irq: d.irq }
 }
 
 fn boot_domain(d: &Domain) -> boot::Domain {

@@ -1,5 +1,8 @@
 //! System manifests (`systems/*.toml`): which components, with which rights.
 
+use pebble_abi::capability;
+use pebble_abi::link::NAMELEN;
+use pebble_abi::map::{self, PAGE};
 use pebble_boot::{self as boot, rules};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,6 +28,9 @@ pub struct Manifest {
     /// Files of the archive.
     #[serde(default)]
     pub file: Vec<File>,
+    /// Devices that programs can have, where rules let them.
+    #[serde(default)]
+    pub device: Vec<Spanned<NamedDevice>>,
 }
 
 /// A component that is in the image from the start: one domain.
@@ -88,6 +94,18 @@ pub struct Device {
     pub len: u64,
 }
 
+/// A device that no component has to itself.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedDevice {
+    pub name: String,
+    pub at: u64,
+    pub len: u64,
+    /// Source of its interrupt; 0: it has none.
+    #[serde(default)]
+    pub irq: u16,
+}
+
 /// Memory that a trusted server has beyond its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -134,6 +152,7 @@ struct RuleText {
     client: Pattern,
     interface: Option<Pattern>,
     file: Option<PathPattern>,
+    device: Option<Pattern>,
     allow: Allow,
     /// With `allow = "capability"`: clients named so can have the first one.
     #[serde(default)]
@@ -144,10 +163,15 @@ impl TryFrom<RuleText> for Rule {
     type Error = &'static str;
 
     fn try_from(text: RuleText) -> Result<Self, Self::Error> {
-        let about = match (text.interface, text.file) {
-            (Some(Pattern(name)), None) => boot::About::Interface(name),
-            (None, Some(PathPattern(path))) => boot::About::File(path),
-            _ => return Err("a rule is about one thing: give it interface = \"..\" or file = \"..\""),
+        let about = match (text.interface, text.file, text.device) {
+            (Some(Pattern(name)), None, None) => boot::About::Interface(name),
+            (None, Some(PathPattern(path)), None) => boot::About::File(path),
+            (None, None, Some(Pattern(name))) => boot::About::Device(name),
+            _ => {
+                return Err(
+                    "a rule is about one thing: interface = \"..\", file = \"..\" or device = \"..\"",
+                );
+            }
         };
         let verdict = match text.allow {
             Allow::Yes => boot::Verdict::Allow,
@@ -297,6 +321,14 @@ impl std::error::Error for ManifestError {}
 /// Manifests may include one another so deep.
 const MAX_INCLUDES: usize = 8;
 
+/// A mistake at this place of the text.
+fn at<T>(text: &str, place: &Spanned<T>, what: String) -> ManifestError {
+    let before = &text[..place.span().start];
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+    ManifestError::At { line, column, what }
+}
+
 impl Manifest {
     /// The manifest at `path`, with what it includes.
     pub fn load(path: &Path) -> Result<Manifest, ManifestError> {
@@ -312,7 +344,7 @@ impl Manifest {
         let text = std::fs::read_to_string(path)
             .map_err(|error| ManifestError::Read { path: path.into(), error })?;
         let mut manifest: Manifest = toml::from_str(&text).map_err(ManifestError::Syntax)?;
-        let own = manifest.rule.len();
+        let own = (manifest.rule.len(), manifest.device.len());
         if let Some(include) = manifest.include.take() {
             let base = path.with_file_name(include);
             let base = Self::load_nested(&base, depth + 1)
@@ -321,14 +353,17 @@ impl Manifest {
             manifest.semaphore.splice(0..0, base.semaphore);
             manifest.rule.splice(0..0, base.rule);
             manifest.file.splice(0..0, base.file);
+            manifest.device.splice(0..0, base.device);
         }
-        manifest.check_rules(&text, manifest.rule.len() - own)?;
+        manifest.check_devices(&text, manifest.device.len() - own.1)?;
+        manifest.check_rules(&text, manifest.rule.len() - own.0)?;
         Ok(manifest)
     }
 
     /// A manifest that includes nothing.
     pub fn parse(text: &str) -> Result<Manifest, ManifestError> {
         let mut manifest: Manifest = toml::from_str(text).map_err(ManifestError::Syntax)?;
+        manifest.check_devices(text, 0)?;
         manifest.check_rules(text, 0)?;
         manifest.check()?;
         Ok(manifest)
@@ -342,13 +377,64 @@ impl Manifest {
                 format!("a system has at most {} rules", rules::MAX_RULES)
             } else if rule.get_ref().0.verdict == boot::Verdict::Capability && !tokens {
                 "allow = \"capability\": the system has no capability manager; see systems/secret.toml".into()
+            } else if let boot::About::Device(pattern) = &rule.get_ref().0.about
+                && !self.device.iter().any(|d| rules::matches(pattern, &d.get_ref().name))
+            {
+                format!("device = \"{pattern}\": the system has no such [[device]]")
             } else {
                 continue;
             };
-            let before = &text[..rule.span().start];
-            let line = before.matches('\n').count() + 1;
-            let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-            return Err(ManifestError::At { line, column, what });
+            return Err(at(text, rule, what));
+        }
+        Ok(())
+    }
+
+    /// The devices from `first` on, which are in this text, can be given to programs, and somebody is meant to have them.
+    fn check_devices(&self, text: &str, first: usize) -> Result<(), ManifestError> {
+        let mut pages = 0;
+        for (n, spanned) in self.device.iter().enumerate() {
+            let device = spanned.get_ref();
+            pages += device.len.div_ceil(PAGE).min(u64::from(u16::MAX));
+            let others = || self.device[..n].iter().map(Spanned::get_ref);
+            let ram = map::RAM_PA..map::RAM_PA + map::RAM_BYTES;
+            let about = |rule: &boot::Rule| {
+                rule.client == "*"
+                    && rule.about.kind() == capability::DEVICE
+                    && rules::matches(rule.about.pattern(), &device.name)
+            };
+            let irq = format!("irq{}", device.irq);
+            let what = if device.name.is_empty() || device.name.len() > NAMELEN {
+                "its name must have 1 to 24 letters"
+            } else if others().any(|other| other.name == device.name) {
+                "the name is used twice"
+            } else if n >= map::MAX_DEVICES {
+                "a system has at most 8 devices"
+            } else if device.len == 0
+                || device.at % PAGE != 0
+                || pages * PAGE > map::DEVICES_END - map::DEVICES_VA
+            {
+                "at must be a multiple of 4096, len at least 1, and that of all together at most 8 MiB"
+            } else if device
+                .at
+                .checked_add(device.len)
+                .is_none_or(|end| device.at < ram.end && end > ram.start)
+            {
+                "this is memory, not a device"
+            } else if device.irq >= map::SEM_IRQS {
+                "irq must be below 64"
+            } else if device.irq != 0
+                && (others().any(|other| other.irq == device.irq)
+                    || self.semaphore.iter().any(|s| s.name == irq))
+            {
+                "another driver has this irq"
+            } else if !self.rule.iter().any(|rule| about(&rule.get_ref().0)) {
+                "no rule with client = \"*\" says who can have it"
+            } else {
+                continue;
+            };
+            if n >= first {
+                return Err(at(text, spanned, format!("device '{}': {what}", device.name)));
+            }
         }
         Ok(())
     }

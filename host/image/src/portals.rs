@@ -73,6 +73,16 @@ impl<'a> Portals<'a> {
                 interruptible: s.interruptible,
             });
         }
+        // Of devices that programs can have: the device server waits there for whoever drives them.
+        for (n, device) in manifest.device.iter().map(|d| d.get_ref()).enumerate().filter(|(_, d)| d.irq != 0)
+        {
+            semaphores.push(boot::Semaphore {
+                id: device.irq,
+                name: format!("device{n}"),
+                interruptible: true,
+                ..Default::default()
+            });
+        }
         Ok(Portals {
             shared,
             domains,

@@ -137,3 +137,30 @@ fn rules_want_what_there_is() {
     let many = "[[rule]]\nclient = \"*\"\nfile = \"/x\"\nallow = true\n".repeat(129);
     refused(&format!("name = \"x\"\n{many}"), "line 514, column 1: a system has at most 128 rules");
 }
+
+#[test]
+fn devices_are_given_by_rules() {
+    let rule = "\n[[rule]]\nclient = \"*\"\ndevice = \"rtc\"\nallow = false\n";
+    let device = |words: &str| format!("{ONE}\n[[device]]\nname = \"rtc\"\n{words}\n{rule}");
+    let good = "at = 0x101000\nlen = 0x24\nirq = 11";
+    Manifest::parse(&device(good)).expect("a device");
+    let lone = device(good).replace(rule, "");
+    refused(&lone, "line 6, column 1: device 'rtc': no rule with client = \"*\" says who can have it");
+    refused(&format!("{ONE}{rule}"), "line 6, column 1: device = \"rtc\": the system has no such [[device]]");
+    refused(&device("at = 0x101004\nlen = 4"), "device 'rtc': at must be a multiple of 4096");
+    refused(&device("at = 0x101000\nlen = 0"), "len at least 1");
+    refused(&device("at = 0x101000\nlen = 0x800001"), "at most 8 MiB");
+    refused(&device("at = 0x80000000\nlen = 4"), "this is memory, not a device");
+    refused(&device("at = 0x7ffff000\nlen = 0x1001"), "this is memory, not a device");
+    refused(&device("at = 0x101000\nlen = 4\nirq = 64"), "irq must be below 64");
+    let taken = "at = 0x101000\nlen = 4\nirq = 10\n[[semaphore]]\nname = \"irq10\"";
+    refused(&device(taken), "another driver has this irq");
+    refused(
+        &device(&format!("{good}\n[[device]]\nname = \"rtc\"\nat = 0\nlen = 1")),
+        "the name is used twice",
+    );
+    refused(
+        &device(&format!("{good}\n[[device]]\nname = \"x\"\nat = 0\nlen = 1\nirq = 11")),
+        "another driver has this irq",
+    );
+}

@@ -8,7 +8,8 @@
 //! * [`fault`] pages that others provide when they are touched
 //! * [`handover`] replacing a server while it is called
 //! * [`io`] open files, standard input and output, [`print!`]
-//! * [`mmio`] device registers granted by the manifest
+//! * [`mmio`] device registers granted by the manifest, [`device`] those that a program asks for
+//! * [`policy`] what the system's rules say, for servers of what they are about
 //! * [`template`] code of one's own for an argument letter
 //! * [`buffer`] memory that is lent and given through windows
 //!
@@ -30,6 +31,8 @@ pub mod buffer;
 #[cfg(target_os = "none")]
 pub mod control;
 #[cfg(target_os = "none")]
+pub mod device;
+#[cfg(target_os = "none")]
 pub mod fault;
 #[cfg(target_os = "none")]
 pub mod handover;
@@ -41,6 +44,8 @@ pub mod io;
 pub mod link;
 #[cfg(target_os = "none")]
 pub mod mmio;
+#[cfg(target_os = "none")]
+pub mod policy;
 #[cfg(target_os = "none")]
 pub mod portal;
 #[cfg(target_os = "none")]

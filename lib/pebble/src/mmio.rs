@@ -2,7 +2,7 @@
 
 use pebble_abi::map;
 
-/// Registers of a device that the manifest granted: the `n`-th mapping, page by page from `map::DEVICE_VA`.
+/// Registers of a device that the manifest granted: the `n`-th mapping, page by page from `map::DEVICE_VA`; or that a program was given.
 #[derive(Clone, Copy)]
 pub struct Mmio {
     base: usize,
@@ -13,6 +13,12 @@ impl Mmio {
     /// `page`: pages before it; `len`: its bytes.
     pub const fn new(page: usize, len: usize) -> Self {
         Mmio { base: map::DEVICE_VA as usize + page * map::PAGE as usize, len }
+    }
+
+    /// Registers that the device server has mapped; none, if they are not where it maps them.
+    pub(crate) fn granted(address: u64, bytes: u64) -> Option<Self> {
+        let inside = address >= map::DEVICES_VA && bytes <= map::DEVICES_END.saturating_sub(address);
+        inside.then_some(Mmio { base: address as usize, len: bytes as usize })
     }
 
     fn at(&self, offset: usize, size: usize) -> usize {

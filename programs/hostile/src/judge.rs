@@ -79,6 +79,11 @@ pub fn paths(rounds: u32) -> i64 {
     with_judge(|judge| crate::paths::all(judge, rounds))
 }
 
+/// Devices by capability: `devices.rs`.
+pub fn devices(rounds: u32) -> i64 {
+    with_judge(|judge| crate::devices::all(judge, rounds))
+}
+
 /// Argument letters: `templates.rs`.
 pub fn templates(rounds: u32) -> i64 {
     with_judge(|judge| crate::templates::all(judge, rounds))
@@ -146,6 +151,11 @@ impl Judge {
             self.failed += 1;
             println!("FAILED {what}: {}", otherwise());
         }
+    }
+
+    /// An answer.
+    pub fn same(&mut self, what: &str, said: i64, wanted: i64) {
+        self.check(what, said == wanted, || format!("{said}, not {wanted}"));
     }
 
     fn round(&mut self) {

@@ -6,13 +6,14 @@
 //! for calls with a time limit, `hostile pages` for faults that others answer,
 //! `hostile files` for broken and hostile program files,
 //! `hostile guards` for exporters that decide who opens them, `hostile secrets`
-//! for names and `hostile paths` for files that are opened by capability, `hostile templates` for argument letters. Its last line is `hostile: N passed, N failed`.
+//! for names `hostile paths` for files and `hostile devices` for devices that are had by capability, `hostile templates` for argument letters. Its last line is `hostile: N passed, N failed`.
 #![no_std]
 #![no_main]
 #![cfg_attr(not(feature = "component"), forbid(unsafe_code))]
 
 extern crate alloc;
 
+mod devices;
 mod files;
 mod guards;
 mod judge;
@@ -23,6 +24,7 @@ mod pages;
 mod paths;
 mod secrets;
 mod templates;
+mod tokens;
 mod windows;
 
 use alloc::string::String;
@@ -63,6 +65,8 @@ fn main() -> i64 {
         "token" => templates::spend(word(2), word(3).parse().unwrap_or(0)),
         "paths" => judge::paths(word(2).parse().unwrap_or(1)),
         "wait-paths" => paths::wait(word(2)),
+        "devices" => judge::devices(word(2).parse().unwrap_or(1)),
+        "drive" => devices::wait(word(2)),
         "wait" => secrets::wait(word(2)),
         "limits" => {
             let number = |n| word(n).parse().unwrap_or(0);
@@ -78,7 +82,7 @@ fn main() -> i64 {
 
 fn usage() -> i64 {
     eprintln!(
-        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile guards [ROUNDS] | hostile files [ROUNDS] | hostile secrets [ROUNDS] | hostile paths [ROUNDS] | hostile templates [ROUNDS]"
+        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile guards [ROUNDS] | hostile files [ROUNDS] | hostile secrets [ROUNDS] | hostile paths [ROUNDS] | hostile devices [ROUNDS] | hostile templates [ROUNDS]"
     );
     for kind in kinds::ALL {
         eprintln!("  {:<16} {}", kind.name, kind.what);

@@ -10,10 +10,10 @@ use pebble::abi::{capability, errno, map};
 use pebble::api::Errno;
 use pebble::handover::Handover;
 use pebble::io::FilePortals;
-use pebble::link::{Import, More};
+use pebble::link::More;
 use pebble::sync::Lock;
-use pebble::window;
-use pebble_boot::BootInfo;
+use pebble::{policy, window};
+use pebble_boot::Policy;
 use pebble_boot::rules::{Patterns, RuleSet};
 use pebble_file::{Archive, FORMAT, Files, length};
 
@@ -82,7 +82,7 @@ fn request<R>(work: impl FnOnce(&mut Files<'static>) -> R) -> Result<R, Errno> {
 #[cold]
 fn load() -> Option<Files<'static>> {
     let len = length(window::archive, ARCHIVE_MAX).ok()?;
-    let rules = BootInfo::decode(window::boot_info()).ok()?.rules;
+    let Policy { rules, .. } = pebble_boot::beginning(window::boot_info()).ok()?;
     let files = Files::new(Archive::parse(window::archive(len)).ok()?);
     Some(files.under(Patterns::of(&rules, capability::FILE)))
 }
@@ -135,31 +135,17 @@ fn with_rights(path: Words, work: impl Fn(&mut Files<'static>, u16) -> Result<u6
 
 /// At the last of these places, if there are some at each.
 fn rights(sets: &[RuleSet]) -> Result<u16, Errno> {
-    let mut rights = capability::ALL;
+    let (who, mut rights) = (policy::whose(&WHOSE)?, capability::ALL);
     for set in sets {
-        rights = if *set == 0 { capability::ALL } else { ask(&RIGHTS, whose()?, *set)? as u16 };
+        rights = match set {
+            0 => capability::ALL,
+            _ => policy::rights(&RIGHTS, who, capability::FILE, *set)?,
+        };
         if rights == 0 {
             return Err(errno::EACCES);
         }
     }
     Ok(rights)
-}
-
-/// Who has called, and whom the call is for, as the name server wants to be told.
-fn whose() -> Result<u64, Errno> {
-    match WHOSE.call([]) {
-        Ok(who @ 1..) => Ok(who as u64 >> 16 | (who as u64 & 0xffff) << 16),
-        _ => Err(errno::EIO),
-    }
-}
-
-/// The name server about rules that are about a file.
-fn ask(question: &Import, who: u64, about: RuleSet) -> Result<u64, Errno> {
-    match question.call([who | u64::from(capability::FILE) << 32, about as u64, (about >> 64) as u64]) {
-        Ok(value) if value >= 0 => Ok(value as u64),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
 }
 
 /// Four portals to what `how` opens, in the client's table.
@@ -195,7 +181,11 @@ extern "C" fn remove(_: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
 extern "C" fn capability(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     let about = request(|files| files.guarded([a, b, c, d, e]).pop().filter(|set| *set != 0));
     let about = about.and_then(|about| about.ok_or(errno::ENOENT));
-    answer(about.and_then(|about| ask(&FIRST, client << 16, about)).map(|name| name as i64))
+    answer(
+        about
+            .and_then(|about| policy::first(&FIRST, client, capability::FILE, about))
+            .map(|name| name as i64),
+    )
 }
 
 /// The domain is dead.

@@ -38,6 +38,7 @@ pebble::import! {
     PIPE_GONE = "pipe.gone";
     CLOCK_GONE = "clock.gone";
     CAPABILITIES_GONE = "?cap.forget";
+    DEVICE_GONE = "?device.gone";
     HOLDER = "pm.holder";
     ADOPT = "pm.adopt";
     IMPORT = "pm.import";
@@ -302,7 +303,7 @@ pub fn withdraw(domain: u16) {
 }
 
 fn gone(domain: u16) {
-    for server in [&FILE_GONE, &CONSOLE_GONE, &PIPE_GONE, &CLOCK_GONE, &CAPABILITIES_GONE]
+    for server in [&FILE_GONE, &CONSOLE_GONE, &PIPE_GONE, &CLOCK_GONE, &CAPABILITIES_GONE, &DEVICE_GONE]
         .into_iter()
         .filter(|server| server.bound())
     {

@@ -35,6 +35,9 @@ type Semaphore<'a> = (u16, &'a str, i64, u16, bool);
 /// Client, kind and pattern of what it is about, verdict, first holders.
 type Rule<'a> = (&'a str, (u32, &'a str), Verdict, &'a str);
 
+/// Name, address, bytes, interrupt.
+type Device<'a> = (&'a str, u64, u64, u16);
+
 /// What follows the lists.
 #[derive(Deserialize)]
 struct Rest {
@@ -94,6 +97,8 @@ impl<M: Machine> Vm<M> {
             self.adopt(&d)?;
         }
         let rest = List::<Interface>::new(domains.skip()?)?.skip()?;
+        let rest = List::<Rule>::new(rest)?.skip()?;
+        let rest = List::<Device>::new(rest)?.skip()?;
         let rest = List::<Portal>::new(rest)?.skip()?;
         let mut threads = List::<Thread>::new(rest)?;
         while let Some(t) = threads.next()? {
@@ -103,7 +108,6 @@ impl<M: Machine> Vm<M> {
             (home.threads, home.pages) = (home.threads + 1, home.pages + 1);
         }
         let rest = List::<Semaphore>::new(threads.skip()?)?.skip()?;
-        let rest = List::<Rule>::new(rest)?.skip()?;
         let (rest, _) = postcard::take_from_bytes::<Rest>(rest).map_err(|_| errno::EIO)?;
         self.process = rest.process;
         self.frames.adopt(rest.image_end, rest.ram_end);

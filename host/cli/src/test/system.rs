@@ -82,6 +82,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("load.hostile", files_that_are_no_programs),
     SystemTest::slow("capability.names", names_are_opened_by_capability),
     SystemTest::slow("capability.files", files_are_opened_by_capability),
+    SystemTest::slow("capability.devices", devices_are_driven_by_capability),
     SystemTest::new("replace.schedulers", replace::schedulers),
     SystemTest::new("replace.c", replace::c_client),
     SystemTest::new("replace.refused", replace::refused),
@@ -478,6 +479,12 @@ fn files_are_opened_by_capability(context: &mut Context) -> Result<()> {
     let listed = output(&mut guest, "ls /etc")?;
     ensure!(listed.contains("secret") && listed.contains("supervisor"), "{listed}");
     by_capability(&mut guest, "paths")
+}
+
+/// A supervisor and drivers of the clock's alarm, which die with interrupts that they have not acknowledged.
+fn devices_are_driven_by_capability(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("secret")?;
+    by_capability(&mut guest, "devices")
 }
 
 /// The history that the host test runs, with a domain for each actor and portal code that passes.

@@ -211,6 +211,7 @@ fn image(fake: &mut Fake) -> BootInfo {
     });
     let about = About::Interface("vm.*".into());
     info.rules.push(Rule { client: "*".into(), about, ..Rule::default() });
+    info.devices.push(pebble_boot::Device { name: "rtc".into(), at: 0x10_1000, bytes: 4096, irq: 11 });
     info.image_end = next;
     info
 }

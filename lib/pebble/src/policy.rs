@@ -1,0 +1,39 @@
+//! For servers of what the system's rules are about, files and devices: asking the name server, which knows of whom the rules speak.
+//!
+//! A server imports `pm.whose`, `name.rights` and `name.first`, and asks without its own lock.
+
+use crate::api::Errno;
+use crate::link::Import;
+use pebble_abi::errno;
+
+fn ask(question: &Import, who: u64, kind: u16, about: u128) -> Result<u64, Errno> {
+    match question.call([who | u64::from(kind) << 32, about as u64, (about >> 64) as u64]) {
+        Ok(value) if value >= 0 => Ok(value as u64),
+        Ok(error) => Err(-error),
+        Err(_) => Err(errno::EIO),
+    }
+}
+
+/// Whom the call is for that the server was given, and who made it.
+#[derive(Clone, Copy)]
+pub struct Who {
+    pub subject: u64,
+    pub caller: u64,
+}
+
+pub fn whose(whose: &Import) -> Result<Who, Errno> {
+    match whose.call([]) {
+        Ok(who @ 1..) => Ok(Who { subject: who as u64 & 0xffff, caller: who as u64 >> 16 }),
+        _ => Err(errno::EIO),
+    }
+}
+
+/// The rights at what this set of rules is about.
+pub fn rights(rights: &Import, who: Who, kind: u16, about: u128) -> Result<u16, Errno> {
+    ask(rights, who.caller | who.subject << 16, kind, about).map(|rights| rights as u16)
+}
+
+/// A first capability for a domain: its name for it. -ENOENT: no rule wants one.
+pub fn first(first: &Import, client: u64, kind: u16, about: u128) -> Result<u64, Errno> {
+    ask(first, client << 16, kind, about)
+}

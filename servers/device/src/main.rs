@@ -1,0 +1,149 @@
+//! The device server's component: entries around [`Devices`], one lock.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use pebble::abi::capability::{DEVICE, INTERRUPT, REGISTERS};
+use pebble::abi::link::{NAMELEN, unpack};
+use pebble::abi::map::{PAGE, PTE_R, PTE_W};
+use pebble::abi::{errno, map};
+use pebble::api::{self, Errno};
+use pebble::link::{Import, More};
+use pebble::policy::{self, Who};
+use pebble::sync::Lock;
+use pebble::window;
+use pebble_device::Devices;
+
+pebble::import! {
+    MAP_FOREIGN = "vm.map_foreign";
+    ENABLE = "irq.enable";
+    ACK = "irq.ack";
+    WHOSE = "pm.whose";
+    RIGHTS = "name.rights";
+    FIRST = "name.first";
+    // Of the first devices of the manifest, those that have an interrupt: made by the image builder.
+    IRQ0 = "?semaphore.device0";
+    IRQ1 = "?semaphore.device1";
+    IRQ2 = "?semaphore.device2";
+    IRQ3 = "?semaphore.device3";
+    IRQ4 = "?semaphore.device4";
+    IRQ5 = "?semaphore.device5";
+    IRQ6 = "?semaphore.device6";
+    IRQ7 = "?semaphore.device7";
+}
+// The portals of an interrupt, in this order.
+pebble::export!("device.wait", "npc", wait: fn(u64));
+pebble::export!("device.ack", "npc", ack: fn(u64));
+pebble::export_wide!("device.registers", "npaiii>4", registers);
+pebble::export!("device.interrupt", "npaiii", interrupt: fn(u64, u64, u64, u64));
+pebble::export!("device.capability", "npaiii", capability: fn(u64, u64, u64, u64));
+pebble::export!("device.gone", "npi", gone: fn(u64));
+pebble::tell_heap!("heap.device");
+pebble::component!(main);
+
+/// No thread of its own.
+fn main() -> i64 {
+    0
+}
+
+static IRQS: [&Import; map::MAX_DEVICES] = [&IRQ0, &IRQ1, &IRQ2, &IRQ3, &IRQ4, &IRQ5, &IRQ6, &IRQ7];
+
+static DEVICES: Lock<Option<Devices>> = Lock::new(None);
+
+/// One request, after reading the boot information at the first.
+fn request<R>(work: impl FnOnce(&mut Devices) -> Result<R, Errno>) -> Result<R, Errno> {
+    let mut devices = DEVICES.lock();
+    if devices.is_none() {
+        let policy = pebble_boot::beginning(window::boot_info()).map_err(|_| errno::EIO)?;
+        *devices = Some(Devices::new(policy));
+    }
+    devices.as_mut().ok_or(errno::EIO).and_then(work)
+}
+
+fn word(outcome: Result<u64, Errno>) -> i64 {
+    outcome.map_or_else(|error| -error, |value| value as i64)
+}
+
+fn ask<const N: usize>(service: &Import, p: [u64; N]) -> Result<u64, Errno> {
+    match service.call(p) {
+        Ok(value) if value >= 0 => Ok(value as u64),
+        Ok(error) => Err(-error),
+        Err(_) => Err(errno::EIO),
+    }
+}
+
+/// The device of that name, if the client has this right to it. It is the client who gets it: a controller that calls for itself shows what it
+/// holds itself, whomever it serves meanwhile.
+fn device(client: u64, name: [u64; 3], right: u16) -> Result<usize, Errno> {
+    let mut bytes = [0; NAMELEN];
+    let len = unpack(&name, &mut bytes);
+    let name = core::str::from_utf8(&bytes[..len]).unwrap_or("");
+    let (at, about) = request(|devices| devices.find(name))?;
+    let who = Who { subject: client, ..policy::whose(&WHOSE)? };
+    let rights = policy::rights(&RIGHTS, who, DEVICE, about)?;
+    if rights & right == 0 { Err(errno::EACCES) } else { Ok(at) }
+}
+
+/// Address and bytes of the registers, in the caller.
+extern "C" fn registers(client: u64, a: u64, b: u64, c: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    let mapped = device(client, [a, b, c], REGISTERS).and_then(|at| {
+        let registers = request(|devices| devices.registers(at))?;
+        let pages = registers.bytes.div_ceil(PAGE) << 16 | PTE_R | PTE_W;
+        match ask(&MAP_FOREIGN, [client, registers.va, registers.pa, pages]) {
+            // Nothing else is ever mapped there: it has them.
+            Ok(_) | Err(errno::EEXIST) => Ok(registers),
+            Err(error) => Err(error),
+        }
+    });
+    word(mapped.map(|registers| {
+        *more = [registers.va, registers.bytes, 0, 0];
+        0
+    }))
+}
+
+/// Two portals, to wait and to acknowledge, in the caller's table.
+extern "C" fn interrupt(client: u64, a: u64, b: u64, c: u64) -> i64 {
+    word(device(client, [a, b, c], INTERRUPT).and_then(|at| {
+        let source = request(|devices| {
+            devices.claim(at, client as u16)?;
+            devices.source(at)
+        })?;
+        let wait = api::own_interface("device.wait");
+        let made = wait.and_then(|wait| api::portal_create(wait, 2, at as u64));
+        let index = made.or_else(|error| request(|devices| devices.release(at).and(Err(error))))?;
+        ask(&ENABLE, [source])?;
+        Ok(index as u64)
+    }))
+}
+
+extern "C" fn capability(client: u64, a: u64, b: u64, c: u64) -> i64 {
+    let mut bytes = [0; NAMELEN];
+    let len = unpack(&[a, b, c], &mut bytes);
+    let name = core::str::from_utf8(&bytes[..len]).unwrap_or("");
+    let about = request(|devices| devices.find(name));
+    word(about.and_then(|(_, about)| policy::first(&FIRST, client, DEVICE, about)))
+}
+
+/// Until the next interrupt; cut short when the caller's domain dies.
+extern "C" fn wait(at: u64) -> i64 {
+    match IRQS.get(at as usize).filter(|irq| irq.bound()) {
+        Some(irq) => word(api::sem_wait(irq.index())),
+        None => -errno::EBADF,
+    }
+}
+
+extern "C" fn ack(at: u64) -> i64 {
+    word(request(|devices| devices.source(at as usize)).and_then(|source| ask(&ACK, [source])))
+}
+
+/// The domain is dead.
+extern "C" fn gone(domain: u64) -> i64 {
+    let sources = request(|devices| Ok(devices.gone(domain as u16))).unwrap_or_default();
+    for source in sources {
+        // Or it would be silent for the next driver.
+        let _ = ask(&ACK, [source]);
+    }
+    0
+}
