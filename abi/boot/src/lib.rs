@@ -46,13 +46,12 @@ pub struct BootInfo {
     pub grants: Vec<Grant>,
 }
 
-/// What a [`BootInfo`] begins with: all that servers read that deal with rules.
+/// What a [`BootInfo`] begins with: all that servers read that deal with rules. Devices follow.
 #[derive(Deserialize)]
 pub struct Policy {
     pub domains: Vec<Domain>,
     pub interfaces: Vec<Interface>,
     pub rules: Vec<Rule>,
-    pub devices: Vec<Device>,
 }
 
 /// A device of the manifest's: registers at a physical address, page-aligned; source of its interrupt, or 0.

@@ -50,7 +50,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    pub fn new(policy: Policy) -> Self {
+    pub fn new((policy, devices): (Policy, Vec<Device>)) -> Self {
         let mut va = map::DEVICES_VA;
         let mut place = |device: &Device| {
             let here = va;
@@ -59,7 +59,7 @@ impl Devices {
         };
         let known = |device| Known { va: place(&device), device, driver: 0 };
         Devices {
-            devices: policy.devices.into_iter().map(known).collect(),
+            devices: devices.into_iter().map(known).collect(),
             rules: Patterns::of(&policy.rules, pebble_abi::capability::DEVICE),
         }
     }

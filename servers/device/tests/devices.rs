@@ -9,7 +9,7 @@ use pebble_device::{Devices, Registers};
 fn devices() -> Devices {
     let device = |name: &str, at, bytes, irq| Device { name: name.into(), at, bytes, irq };
     let rule = |about| Rule { about, ..Rule::default() };
-    Devices::new(Policy {
+    let policy = Policy {
         domains: Vec::new(),
         interfaces: Vec::new(),
         rules: vec![
@@ -18,8 +18,8 @@ fn devices() -> Devices {
             rule(About::File("/*".into())),
             rule(About::Device("*".into())),
         ],
-        devices: vec![device("rtc", 0x10_1000, 0x24, 11), device("rom", 0x1000, 2 * PAGE + 1, 0)],
-    })
+    };
+    Devices::new((policy, vec![device("rtc", 0x10_1000, 0x24, 11), device("rom", 0x1000, 2 * PAGE + 1, 0)]))
 }
 
 #[test]

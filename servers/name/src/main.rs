@@ -109,7 +109,7 @@ fn request(work: impl FnOnce(&mut Registry<'static>) -> Result<u64, Error>) -> i
 
 #[cold]
 fn take_over(registry: &mut Registry<'static>) -> Option<()> {
-    let Policy { domains, interfaces, rules, .. } = pebble_boot::beginning(window::boot_info()).ok()?;
+    let Policy { domains, interfaces, rules } = pebble_boot::beginning(window::boot_info()).ok()?;
     registry.policy(Box::leak(rules.into_boxed_slice())).ok()?;
     for domain in domains {
         registry.domain(domain.asid, &domain.name).ok()?;
