@@ -107,13 +107,11 @@ pub fn all(judge: &mut Judge, rounds: u32) {
     judge.check("the first holder", own > 0 && ask() == -errno::EEXIST, || format!("{own}"));
     let seen = [look(), look()];
     judge.check("the first holder", seen == [1; 2], || format!("{seen:?}"));
-    // So that its portal is there when portals are counted.
-    used();
     let own = own as u64;
-    (0..crate::judge::WARM_UP).for_each(|_| drivers(judge, own));
-    let (resources, before) = (judge.rest(), used());
-    (0..rounds).for_each(|_| drivers(judge, own));
-    judge.nothing_leaks(resources);
+    drivers(judge, own);
+    judge.rest();
+    let before = used();
+    judge.steadily(rounds, |judge| drivers(judge, own));
     judge.rest();
     judge.same("the dead hold nothing", used() as i64, before as i64);
 }
