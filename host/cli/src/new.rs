@@ -4,6 +4,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
+use pebble_image::Manifest;
 
 use crate::tools::Tools;
 use crate::ui;
@@ -100,18 +101,15 @@ pub fn new(tools: &Tools, options: &Options) -> Result<()> {
         ensure!(!path.exists(), "{} exists", tools.shown(&path));
     }
     let system = tools.manifest(crate::DEFAULT_SYSTEM)?;
-    let there = std::fs::read_to_string(&system)?;
+    let files = Manifest::load(&system).with_context(|| tools.shown(&system))?.file;
     for path in [format!("bin/{name}"), format!("bin/{name}-client"), format!("components/{name}")] {
         ensure!(
-            !there.contains(&format!("\"{path}\"")),
+            files.iter().all(|file| file.path != path),
             "the system has a file {path} already: choose another name"
         );
     }
     let fill = |text: &str| text.replace("{{crate}}", &name.replace('-', "_")).replace("{{name}}", name);
-    let additions = [
-        (tools.manifest(crate::DEFAULT_SYSTEM)?, fill(template.manifest)),
-        (tools.root.join(POLICY), fill(template.policy)),
-    ];
+    let additions = [(system, fill(template.manifest)), (tools.root.join(POLICY), fill(template.policy))];
     for (path, text) in template.files {
         let path = programs.join(fill(path));
         fs::create_dir_all(path.parent().context("no directory")?)?;
