@@ -120,6 +120,7 @@ pub struct Image<'a> {
     pub imports: Vec<Import>,
     pub symbols: Vec<Symbol>,
     pub facts: &'a [u8],
+    pub labels: &'a [u8],
     /// The whole `.pbl.module`, as the verifier wants it.
     pub header: &'a [u8],
     /// The bytes of text, read-only data and initialized data.
@@ -214,6 +215,7 @@ impl<'a> Image<'a> {
             constructors,
             symbols: symbols(sections.symbols, sections.strings)?,
             facts: sections.facts.map_or(&[], |s| s.bytes),
+            labels: sections.labels.map_or(&[], |s| s.bytes),
             header: header.bytes,
             text: code,
             rodata: constants,
@@ -297,6 +299,7 @@ fn segments(file: Bytes) -> Result<[Segment; 3]> {
 struct Sections<'a> {
     module: Option<Section<'a>>,
     facts: Option<Section<'a>>,
+    labels: Option<Section<'a>>,
     rela: Option<Section<'a>>,
     symbols: Option<Section<'a>>,
     strings: Option<Section<'a>>,
@@ -327,6 +330,7 @@ impl<'a> Sections<'a> {
             let place = match text(names, name)? {
                 ".pbl.module" => &mut out.module,
                 ".pbl.facts" => &mut out.facts,
+                ".pbl.labels" => &mut out.labels,
                 ".rela.dyn" => &mut out.rela,
                 ".symtab" => &mut out.symbols,
                 ".strtab" => &mut out.strings,

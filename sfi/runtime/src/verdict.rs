@@ -17,6 +17,7 @@ pub struct Verdict {
     text: Range<usize>,
     rodata: Range<usize>,
     facts: Range<usize>,
+    labels: Range<usize>,
     exports: Vec<u32>,
     ftab_bytes: u32,
 }
@@ -47,6 +48,7 @@ pub fn to_verify<'a>(image: &'a Image, exports: &'a [u32]) -> verifier::Module<'
         rodata_at: image.rodata.start,
         data: image.data.clone(),
         facts: image.facts,
+        labels: image.labels,
         exports,
         imports: image.imports.len() as u32,
     }
@@ -67,6 +69,7 @@ pub fn verify(file: &[u8], image: &Image) -> Result<Verdict, LoadError> {
         text: place(file, image.text_bytes),
         rodata: place(file, image.rodata_bytes),
         facts: place(file, image.facts),
+        labels: place(file, image.labels),
         ftab_bytes: image.ftab_bytes,
         exports,
     })
@@ -91,6 +94,7 @@ impl Verdict {
             rodata_at: module.rodata_begin(),
             data: module.data_range(),
             facts: part(&self.facts),
+            labels: part(&self.labels),
             exports: &self.exports,
             imports: module.imports.len() as u32,
         };

@@ -65,6 +65,14 @@ fn rate(file: &[u8]) -> f64 {
     image.text_bytes.len() as f64 / 1e6 / best
 }
 
+/// Puts in where branches lead, which the verifier must be told.
+pub fn label(file: Vec<u8>) -> Result<Vec<u8>, String> {
+    let image = Image::parse(&file).map_err(|e| e.to_string())?;
+    let exports: Vec<u32> = image.exports.iter().map(|e| e.entry).collect();
+    let labels = pebble_sfi_labels::find(&to_verify(&image, &exports));
+    pebble_sfi_labels::attach(file, &labels).ok_or_else(|| "there is no section .pbl.labels".into())
+}
+
 /// What the runtime would say of a module that has just been linked, if it would refuse it.
 pub fn refusal(file: &[u8]) -> Option<String> {
     let image = Image::parse(file).map_err(|e| e.to_string());

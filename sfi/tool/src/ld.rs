@@ -107,6 +107,7 @@ SECTIONS {{
   __pbl_end = .; PROVIDE(_end = .); PROVIDE(end = .);
   .pbl.export 0 : {{ KEEP(*(.pbl.export)) }}
   .pbl.facts 0 : {{ *(.pbl.facts) }}
+  .pbl.labels 0 : {{ KEEP(*(.pbl.labels)) }}
   .pbl.module 0 : {{ KEEP(*(.pbl.module)) }}
   /DISCARD/ : {{ *(.eh_frame .eh_frame.*) *(.note.GNU-stack) *(.note.gnu.property) *(.gcc_except_table*) *(.interp) }}
 }}
@@ -140,6 +141,7 @@ fn imports_object(dir: &Path, imports: &BTreeSet<String>, module: usize) -> Resu
         ));
     }
     text.push_str(&format!("\t.section .pbl.module,\"\",@progbits\n\t.zero {module}\n"));
+    text.push_str("\t.section .pbl.labels,\"\",@progbits\n\t.zero 1\n");
     let source = dir.join("imports.s");
     let object = dir.join("imports.o");
     io(&source, std::fs::write(&source, text))?;
@@ -289,12 +291,13 @@ pub fn link(job: &Job) -> Result<(), Error> {
     let header = header(&pass, &elf)?;
     elf.patch(".pbl.module", &header)?;
     sort_facts(&mut elf);
-    if let Some(why) = crate::judge::refusal(&elf.bytes) {
+    let file = crate::judge::label(elf.bytes).map_err(Error::Refused)?;
+    if let Some(why) = crate::judge::refusal(&file) {
         return Err(Error::Refused(why));
     }
     // It may be executed, as far as `make` and `configure` can see: the linker's own file has the right.
     let made = pass.output();
-    io(&made, std::fs::write(&made, &elf.bytes))?;
+    io(&made, std::fs::write(&made, &file))?;
     io(&job.output, std::fs::copy(&made, &job.output)).map(drop)
 }
 

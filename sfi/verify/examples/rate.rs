@@ -42,6 +42,7 @@ fn main() {
             &[]
         };
         let facts = section(&elf, ".pbl.facts").map_or(&[][..], |(at, size, _)| &elf[at..at + size]);
+        let labels = section(&elf, ".pbl.labels").map_or(&[][..], |(at, size, _)| &elf[at..at + size]);
         let exports: Vec<u32> = (0..word(56)).map(|i| word(64 + 16 * i + 4) as u32).collect();
         let module = Module {
             level: if head[6] == 1 { Level::Write } else { Level::Full },
@@ -52,6 +53,7 @@ fn main() {
             rodata_at: word(24) as u32,
             data: word(32) as u32..word(36) as u32,
             facts,
+            labels,
             exports: &exports,
             imports: word(60) as u32,
         };

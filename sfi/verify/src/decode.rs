@@ -65,7 +65,6 @@ impl Insn {
     }
 
     /// The general registers that it writes, but for push, pop and string instructions.
-    #[inline(always)]
     pub fn written(&self) -> u16 {
         let a = self.attr;
         let reg = ((a & WREG != 0) as u16) << self.reg;
@@ -75,13 +74,11 @@ impl Insn {
     }
 
     /// Whether these are written with zeroes above a 32-bit result.
-    #[inline(always)]
     pub fn zero_extends(&self) -> bool {
         self.size == 4 && self.attr & NOZX == 0
     }
 
     /// Whether it names `rsp` as operand or as part of an address.
-    #[inline(always)]
     pub fn names_rsp(&self) -> bool {
         let a = self.attr;
         let reg = self.reg == RSP && a & (GREG | WREG) != 0;
@@ -91,43 +88,25 @@ impl Insn {
     }
 }
 
-const fn prefix_table() -> [u8; 256] {
+static PREFIX: [u8; 256] = {
     let mut t = [0; 256];
-    t[0x66] = P_66;
-    t[0x67] = P_67;
-    t[0x65] = P_GS;
-    t[0xf3] = P_F3;
-    t[0xf2] = P_F2;
-    t[0xf0] = P_LOCK;
-    t[0x2e] = P_CS;
+    (t[0x66], t[0x67], t[0x65], t[0x2e]) = (P_66, P_67, P_GS, P_CS);
+    (t[0xf3], t[0xf2], t[0xf0]) = (P_F3, P_F2, P_LOCK);
     t
-}
-static PREFIX: [u8; 256] = prefix_table();
+};
 
 /// Long enough for any fields that 15 bytes of prefixes and opcode can be followed by.
-const WINDOW: usize = 32;
+pub const WINDOW: usize = 32;
 type Window = [u8; WINDOW];
 
 /// Decodes the instruction at `text[at..]` into `insn`: in place, since moving it costs more than finding it.
 #[inline(always)]
-pub fn decode_into(text: &[u8], at: usize, insn: &mut Insn) -> Result<(), Rule> {
-    match text.get(at..).and_then(|rest| rest.first_chunk::<WINDOW>()) {
-        Some(window) => decode_window(window, insn),
-        None => decode_last(text, at, insn),
+pub fn decode(text: &[u8], at: usize, insn: &mut Insn) -> Result<(), Rule> {
+    let rest = text.get(at..).unwrap_or_default();
+    if let Some(window) = rest.first_chunk() {
+        return decode_window(window, insn);
     }
-}
-
-pub fn decode(text: &[u8], at: usize) -> Result<Insn, Rule> {
-    let mut insn = Insn::default();
-    decode_into(text, at, &mut insn)?;
-    Ok(insn)
-}
-
-#[cold]
-#[inline(never)]
-fn decode_last(text: &[u8], at: usize, insn: &mut Insn) -> Result<(), Rule> {
     let mut window = [0; WINDOW];
-    let rest = text.get(at..).unwrap_or(&[]);
     window.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
     decode_window(&window, insn)?;
     if insn.len as usize > rest.len() { Err(Rule::Truncated) } else { Ok(()) }
@@ -230,16 +209,11 @@ fn decode_window(w: &Window, insn: &mut Insn) -> Result<(), Rule> {
     } else if attr & OPREG != 0 {
         insn.rm = op & 7 | (rex & 1) << 3;
     }
-    if attr & (BYTE_REG | BYTE_RM) != 0 && rex == 0 {
-        if attr & BYTE_REG != 0 && insn.reg & 4 != 0 {
-            insn.reg &= 3;
-        }
-        if insn.rm & 4 != 0 {
-            insn.rm &= 3;
-        }
-    }
+    // without REX bytes above the fourth are high halves
+    let whole = |reg: u8, kind| if rex == 0 && attr & kind != 0 && reg & 4 != 0 { reg & 3 } else { reg };
+    (insn.reg, insn.rm) = (whole(insn.reg, BYTE_REG), whole(insn.rm, BYTE_RM));
     if attr & SPLIT != 0 {
-        split(insn, rex, vex != 0)?;
+        rare(insn, rex, vex != 0)?;
     } else if vex != 0 && insn.mem && vvvv != 0 && op & 0xfe == 0x10 {
         return Err(Rule::Instruction); // the scalar moves have a third operand only between registers
     }
@@ -262,50 +236,8 @@ fn decode_window(w: &Window, insn: &mut Insn) -> Result<(), Rule> {
     Ok(())
 }
 
-/// Length and attributes alone, for the first pass: usual encodings (no prefix but REX, or gs with the 32-bit address size) with few
-/// branches, all others by `decode`. For what `decode` accepts the length is the same; the second pass notices where it is not.
-#[inline(always)]
-pub fn skim(text: &[u8], at: usize) -> (usize, Attr) {
-    let Some(w) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) else { return skim_any(text, at) };
-    let mut bytes = u64::from_le_bytes(*w);
-    let short = bytes as u16 == 0x6765;
-    bytes = if short { bytes >> 16 } else { bytes };
-    let (rex, wide) = (bytes as u8 & 0xf0 == 0x40, bytes as u8 & 0xf8 == 0x48);
-    bytes = if rex { bytes >> 8 } else { bytes };
-    let two = bytes as u8 == 0x0f;
-    bytes = if two { bytes >> 8 } else { bytes };
-    let rows = if two { &TABLE.rest[0][0] } else { &TABLE.one };
-    let attr = rows[bytes as u8 as usize];
-    let kind = attr & IMM_MASK;
-    if attr == 0 || class_of(attr) == class::UNARY || kind == IMMV && wide {
-        return skim_any(text, at);
-    }
-    let far = bytes >> 8 & 0x07c7 == 0x0504; // SIB without a base: 4 bytes more than ModRM says
-    let operands = OPERAND_BYTES[(bytes >> 8) as u8 as usize] as usize + 4 * far as usize;
-    let opcode = 1 + 2 * short as usize + rex as usize + two as usize;
-    let immediate = IMM_BYTES[(kind >> 1) as usize & 3][0] as usize;
-    (opcode + if attr & MODRM != 0 { operands } else { 0 } + immediate, attr)
-}
-
-#[inline(never)]
-fn skim_any(text: &[u8], at: usize) -> (usize, Attr) {
-    decode(text, at).map_or((0, 0), |insn| (insn.len as usize, insn.attr))
-}
-
 /// Bytes of an immediate by kind, for 32, 16 and 64 bits.
 const IMM_BYTES: [[u8; 3]; 4] = [[0; 3], [1; 3], [4, 2, 4], [4, 2, 8]];
-/// Bytes of ModRM, SIB and displacement, by ModRM alone.
-static OPERAND_BYTES: [u8; 256] = {
-    let mut t = [1; 256];
-    let mut i = 0;
-    while i < 0xc0 {
-        let (mode, rm) = (i >> 6, i & 7);
-        t[i] += (rm == 4) as u8;
-        t[i] += if mode == 1 { 1 } else { 4 * (mode == 2 || rm == 5) as u8 };
-        i += 1;
-    }
-    t
-};
 
 /// ModRM, SIB and displacement; gives the position behind them.
 #[inline(always)]
@@ -365,32 +297,18 @@ fn vex_rules(attr: Attr, vex: u8, vvvv: u8, rex: u8) -> Result<(), Rule> {
 
 /// Prefixes before an opcode without VEX: 66, F2 and F3 have chosen the row of the longer opcodes already.
 fn legacy_rules(insn: &Insn, rex: u8, one: bool) -> Result<(), Rule> {
-    let (attr, prefix) = (insn.attr, insn.prefix);
-    let both = P_F3 | P_F2;
-    let rep = prefix & both;
-    if rep == both || rep != 0 && prefix & P_LOCK != 0 {
-        return Err(Rule::Prefix);
-    }
-    if one {
-        let scan = matches!(insn.op, 0xa6 | 0xa7 | 0xae | 0xaf);
-        let string = insn.class == class::STRING && (rep == P_F3 || scan);
-        let pause = insn.op == 0x90 && rep == P_F3 && rex == 0 && prefix == P_F3;
-        if rep != 0 && !string && !pause {
-            return Err(Rule::Prefix);
-        }
-    }
-    if prefix & P_66 != 0 && attr & OPS == 0 && (one || rep != 0) {
-        return Err(Rule::Prefix);
-    }
-    // a 16-bit branch would leave the segment on some processors; REX says nothing there but for push and pop
-    if attr & D64 != 0 {
-        let rex_ok = if attr & OPREG != 0 { rex & !0x41 == 0 } else { rex == 0 };
-        let jecxz = insn.op == 0xe3 && one && prefix == P_67;
-        if prefix != 0 && !jecxz || !rex_ok {
-            return Err(Rule::Prefix);
-        }
-    }
-    Ok(())
+    let Insn { attr, prefix, op, .. } = *insn;
+    let rep = prefix & (P_F3 | P_F2);
+    let string = insn.class == class::STRING && (rep == P_F3 || matches!(op, 0xa6 | 0xa7 | 0xae | 0xaf));
+    let pause = op == 0x90 && prefix == P_F3 && rex == 0;
+    let jecxz = op == 0xe3 && one && prefix == P_67;
+    let wrong = rep == P_F3 | P_F2
+        || rep != 0 && prefix & P_LOCK != 0
+        || rep != 0 && one && !string && !pause
+        || prefix & P_66 != 0 && attr & OPS == 0 && (one || rep != 0)
+        // a 16-bit branch would leave the segment on some processors; REX says nothing there but for push and pop
+        || attr & D64 != 0 && (prefix != 0 && !jecxz || rex & if attr & OPREG != 0 { !0x41 } else { !0 } != 0);
+    if wrong { Err(Rule::Prefix) } else { Ok(()) }
 }
 
 /// Lock, gs and the 32-bit address size belong to a memory operand; the last also to `jecxz`, the only branch with a prefix.
@@ -403,25 +321,14 @@ fn memory_prefix_rules(insn: &Insn) -> Result<(), Rule> {
 }
 
 /// Opcodes whose operands ModRM.reg or the register form decides.
-#[inline(always)]
-fn split(insn: &mut Insn, rex: u8, vex: bool) -> Result<(), Rule> {
+fn rare(insn: &mut Insn, rex: u8, vex: bool) -> Result<(), Rule> {
+    if insn.attr & MODRM == 0 {
+        insn.ext = insn.op >> 3 & 7;
+    }
+    insn.attr = split(insn.attr, insn.ext);
+    insn.class = class_of(insn.attr);
     match insn.class {
-        class::ALU_IMM if insn.attr & MODRM == 0 => insn.ext = insn.op >> 3 & 7,
-        class::ALU_IMM if insn.ext == 7 => insn.attr &= !(ST | WRM | LOCK), // cmp
-        class::BITS if insn.ext == 4 => insn.attr &= !(ST | WRM | LOCK),    // bt
-        class::UNARY => match insn.ext {
-            0 => insn.attr |= LD | if insn.has(BYTE_RM) { IMM8 } else { IMMZ },
-            2 | 3 => insn.attr |= LD | ST | WRM | LOCK,
-            _ => insn.attr |= LD | WAX | WDX,
-        },
-        class::INDIRECT => match insn.ext {
-            0 | 1 => {
-                insn.attr |= ST | WRM;
-                insn.class = class::INC_DEC;
-            }
-            _ if insn.prefix & !P_GS != 0 || rex & 8 != 0 => return Err(Rule::Prefix),
-            _ => insn.attr &= !LOCK,
-        },
+        class::INDIRECT if insn.prefix & !P_GS != 0 || rex & 8 != 0 => return Err(Rule::Prefix),
         class::NOP if insn.op == 0x90 => {
             if insn.prefix & P_F3 == 0 && rex != 0 || insn.prefix & !(P_F3 | P_66) != 0 {
                 return Err(Rule::Prefix);
@@ -483,8 +390,6 @@ fn x87(insn: &mut Insn) -> Result<(), Rule> {
 }
 
 /// The long no-operations of assemblers: 66 several times, a cs override, then `0F 1F /0` with a memory operand; or `66 .. 90`.
-#[cold]
-#[inline(never)]
 fn padding(w: &Window, insn: &mut Insn) -> Result<(), Rule> {
     let mut p = 0;
     while byte(w, p) == 0x66 && p < 15 {

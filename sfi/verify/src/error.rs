@@ -44,6 +44,7 @@ rules! {
     Target: "the branch does not lead to an instruction of the text";
     Label: "the branch or fall-through arrives with another depth or delta, or with fewer saved slots";
     Facts: "the branch or fall-through arrives without a fact that the label's record promises";
+    Hint: "the labels section leads out of the text, or into an instruction; link the module again";
     Record: "the facts section is not sorted, not at instructions, or a record is malformed";
     Callee: "the call, export or slot does not lead to a function entry";
     Indirect: "an indirect jump or call without the full sequence right before it";

@@ -1,21 +1,18 @@
-//! The first pass: where instructions start, and where branches lead.
+//! Where branches may lead.
 //!
-//! Problem: facts must be dropped at labels, and a backward branch makes a label of code that has been passed. Strategy: one sweep
-//! over the text decodes every instruction and marks its start and the targets of its branch, jump table or slot table in
-//! two bit maps; then labels are numbered by counting bits, so that each has one word of scratch and none is searched for.
+//! Problem: facts must be dropped at labels, and a backward branch makes a label of code that has been passed; but to read the code twice
+//! takes twice the time. Strategy: the module says where its labels are (the section `.pbl.labels`). It is not believed: whatever a
+//! branch, table, call, slot or export leads to must be among them, and the pass over the code finds each at an instruction. A label
+//! too many only loses facts. They are kept in a bit map and numbered by counting bits, so that none is searched for.
 //!
-//! Invariants kept: every label lies on an instruction; tables are read within a budget that is linear in the module's size.
+//! Invariants kept: the section is read once, and tables within a budget, so both are linear in the module's size.
 
-use crate::decode::{Insn, decode, decode_into, skim};
 use crate::memory::in_rodata;
-use crate::sequence::Seq;
 use crate::state::Word;
-use crate::table::{IMM_MASK, IMM8, class, class_of};
 use crate::{Module, Refusal, Rule};
 
-/// Bit maps over the text, and a word for each label.
+/// A bit map over the text, and a word for each label.
 pub struct Labels<S> {
-    pub starts: S,
     pub marks: S,
     /// Number of labels before each block of 64 bytes.
     pub ranks: S,
@@ -29,28 +26,36 @@ pub const fn blocks(text_len: usize) -> usize {
 impl<'s> Labels<&'s [u64]> {
     pub fn of(scratch: &'s [u64], text_len: usize) -> Option<Self> {
         let n = blocks(text_len);
-        let (starts, rest) = scratch.split_at_checked(n)?;
-        let (marks, rest) = rest.split_at_checked(n)?;
+        let (marks, rest) = scratch.split_at_checked(n)?;
         let (ranks, words) = rest.split_at_checked(n)?;
-        Some(Labels { starts, marks, ranks, words })
+        Some(Labels { marks, ranks, words })
     }
 }
 
 impl<'s> Labels<&'s mut [u64]> {
-    pub fn of_mut(scratch: &'s mut [u64], text_len: usize) -> Option<Self> {
-        let n = blocks(text_len);
-        let (starts, rest) = scratch.split_at_mut_checked(n)?;
-        let (marks, rest) = rest.split_at_mut_checked(n)?;
-        let (ranks, words) = rest.split_at_mut_checked(n)?;
-        starts.fill(0);
+    /// Reads the section: each byte is the distance from the last label, or from the begin of the text, to the next; 255 only leads on.
+    pub fn read(scratch: &'s mut [u64], module: &Module<'_>) -> Result<(Self, usize), Refusal> {
+        let no_room = Refusal { at: module.text_at, rule: Rule::Layout };
+        let (marks, rest) = scratch.split_at_mut_checked(blocks(module.text.len())).ok_or(no_room)?;
+        let (ranks, words) = rest.split_at_mut_checked(marks.len()).ok_or(no_room)?;
         marks.fill(0);
-        Some(Labels { starts, marks, ranks, words })
-    }
-
-    fn mark(&mut self, offset: usize) {
-        if let Some(block) = self.marks.get_mut(offset / 64) {
-            *block |= 1 << (offset % 64);
+        let mut at = 0;
+        for distance in module.labels {
+            at += *distance as usize;
+            if at >= module.text.len() {
+                return Err(Refusal { at: module.text_at.saturating_add(at as u32), rule: Rule::Hint });
+            }
+            if let Some(block) = marks.get_mut(at / 64) {
+                *block |= ((*distance != 255) as u64) << (at % 64);
+            }
         }
+        let mut total = 0;
+        for (marks, rank) in marks.iter().zip(ranks.iter_mut()) {
+            *rank = total as u64;
+            total += marks.count_ones() as usize;
+        }
+        words.get_mut(..total).ok_or(no_room)?.fill(0);
+        Ok((Labels { marks, ranks, words }, total))
     }
 
     pub fn set_word(&mut self, rank: usize, word: Word) {
@@ -61,10 +66,6 @@ impl<'s> Labels<&'s mut [u64]> {
 }
 
 impl<S: core::ops::Deref<Target = [u64]>> Labels<S> {
-    pub fn is_start(&self, offset: usize) -> bool {
-        self.starts.get(offset / 64).is_some_and(|block| block >> (offset % 64) & 1 != 0)
-    }
-
     /// The number of a label.
     #[inline]
     pub fn rank(&self, offset: usize) -> Option<usize> {
@@ -103,9 +104,17 @@ impl<S: core::ops::Deref<Target = [u64]>> Labels<S> {
     }
 }
 
+/// Where an indirect jump may lead: by distances in read-only data, or to slots of 8 bytes in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Targets {
+    pub at: u32,
+    pub count: u32,
+    pub slots: bool,
+}
+
 /// Jump tables that were read lately, so that many jumps through one table cost little; and what reading may still cost.
 pub struct Tables<K> {
-    lately: [Option<(u32, u32, K)>; 16],
+    lately: [Option<(Targets, K)>; 16],
     budget: usize,
 }
 
@@ -115,13 +124,13 @@ impl<K: Copy + PartialEq> Tables<K> {
     }
 
     /// Whether a table must be read, in this context. An error if too much has been read.
-    pub fn fresh(&mut self, at: u32, count: u32, key: K) -> Result<bool, Rule> {
-        let place = (at >> 2 ^ at >> 6) as usize % 16;
-        if self.lately[place] == Some((at, count, key)) {
+    pub fn fresh(&mut self, table: Targets, key: K) -> Result<bool, Rule> {
+        let place = (table.at >> 2 ^ table.at >> 6) as usize % 16;
+        if self.lately[place] == Some((table, key)) {
             return Ok(false);
         }
-        self.budget = self.budget.checked_sub(count as usize).ok_or(Rule::Table)?;
-        self.lately[place] = Some((at, count, key));
+        self.budget = self.budget.checked_sub(table.count as usize).ok_or(Rule::Table)?;
+        self.lately[place] = Some((table, key));
         Ok(true)
     }
 }
@@ -132,149 +141,25 @@ pub fn offset(module: &Module<'_>, address: u32) -> Option<usize> {
     (offset < module.text.len()).then_some(offset)
 }
 
-/// Calls `visit` with the offset in the text that each entry of a jump table leads to.
-pub fn entries(
+/// Calls `visit` with the offset in the text of each target.
+pub fn targets(
     module: &Module<'_>,
-    at: u32,
-    count: u32,
+    table: Targets,
     mut visit: impl FnMut(usize) -> Result<(), Rule>,
 ) -> Result<(), Rule> {
-    let bytes = in_rodata(module, at, count).ok_or(Rule::Table)?;
-    for entry in bytes.chunks_exact(4) {
-        let distance = entry.first_chunk::<4>().map_or(0, |b| u32::from_le_bytes(*b));
-        visit(offset(module, at.wrapping_add(distance)).ok_or(Rule::Table)?)?;
+    let Targets { at, count, slots } = table;
+    if slots {
+        let bytes = count.checked_mul(8).ok_or(Rule::Table)?;
+        let first = offset(module, at).ok_or(Rule::Table)?;
+        let inside = at % bytes == 0 && first + bytes as usize <= module.text.len();
+        return if inside {
+            (0..count as usize).try_for_each(|i| visit(first + 8 * i))
+        } else {
+            Err(Rule::Table)
+        };
+    }
+    for entry in in_rodata(module, at, count).ok_or(Rule::Table)?.as_chunks::<4>().0 {
+        visit(offset(module, at.wrapping_add(u32::from_le_bytes(*entry))).ok_or(Rule::Table)?)?;
     }
     Ok(())
-}
-
-/// The same for slots in the text.
-pub fn slots(
-    module: &Module<'_>,
-    at: u32,
-    count: u32,
-    mut visit: impl FnMut(usize) -> Result<(), Rule>,
-) -> Result<(), Rule> {
-    let bytes = count.checked_mul(8).ok_or(Rule::Table)?;
-    let first = offset(module, at).ok_or(Rule::Table)?;
-    if at % bytes != 0 || first + bytes as usize > module.text.len() {
-        return Err(Rule::Table);
-    }
-    (0..count as usize).try_for_each(|i| visit(first + 8 * i))
-}
-
-/// Follows the last instructions again: do they end in an indirect jump whose targets become labels?
-#[cold]
-fn mark_indirect(
-    module: &Module<'_>,
-    ftab_mask: u32,
-    labels: &mut Labels<&mut [u64]>,
-    tables: &mut Tables<()>,
-    lately: &[usize; 5],
-) -> Result<(), Rule> {
-    let mut seq = Seq::None;
-    let mut insn = Insn::default();
-    for at in lately {
-        if insn.class == class::INDIRECT {
-            seq = Seq::None;
-        }
-        decode_into(module.text, *at, &mut insn)?;
-        if insn.class != class::INDIRECT {
-            seq = seq.after(&insn, (module.text_at + *at as u32).wrapping_add(insn.len as u32), ftab_mask);
-        }
-    }
-    if insn.mem || insn.ext != 4 || seq.ready() != Some(insn.rm) {
-        return Ok(()); // the second pass judges
-    }
-    let mark = |to: usize| {
-        labels.mark(to);
-        Ok(())
-    };
-    match seq {
-        Seq::Table { at, count, .. } if tables.fresh(at, count, ())? => entries(module, at, count, mark),
-        Seq::Slots { at, count, .. } if tables.fresh(at, count, ())? => slots(module, at, count, mark),
-        _ => Ok(()),
-    }
-}
-
-/// Fills the bit maps and numbers the labels; gives the number of instructions and of labels.
-pub fn find(
-    module: &Module<'_>,
-    ftab_mask: u32,
-    labels: &mut Labels<&mut [u64]>,
-) -> Result<(u32, usize), Refusal> {
-    let text = module.text;
-    let mut tables = Tables::new(module);
-    let mut lately = [0; 5];
-    let (mut at, mut count) = (0, 0u32);
-    while at < text.len() {
-        let refuse = |rule| Refusal { at: module.text_at + at as u32, rule };
-        let (len, attr) = skim(text, at);
-        if attr == 0 || len == 0 {
-            // the second pass would refuse it; so that it is refused for the right reason:
-            return Err(refuse(decode(text, at).err().unwrap_or(Rule::Instruction)));
-        }
-        if let Some(block) = labels.starts.get_mut(at / 64) {
-            *block |= 1 << (at % 64);
-        }
-        lately = [lately[1], lately[2], lately[3], lately[4], at];
-        let class = class_of(attr);
-        if matches!(class, class::BRANCH | class::JUMP | class::CALL) {
-            // the distance is the instruction's end
-            let bytes = if attr & IMM_MASK == IMM8 { 1 } else { 4 };
-            let end = text.get(at..at + len).unwrap_or_default();
-            let distance = match (bytes, end.last_chunk::<4>(), end.last()) {
-                (1, _, Some(byte)) => *byte as i8 as i32,
-                (_, Some(word), _) => i32::from_le_bytes(*word),
-                _ => return Err(refuse(Rule::Truncated)),
-            };
-            let next = module.text_at + (at + len) as u32;
-            let to = offset(module, next.wrapping_add(distance as u32));
-            labels.mark(to.ok_or(refuse(Rule::Target))?);
-        } else if class == class::INDIRECT {
-            mark_indirect(module, ftab_mask, labels, &mut tables, &lately).map_err(refuse)?;
-        }
-        at += len;
-        count += 1;
-    }
-    for to in (0..module.ftab_size as usize).step_by(8) {
-        labels.mark(to);
-    }
-    for export in module.exports {
-        let to = offset(module, *export).ok_or(Refusal { at: *export, rule: Rule::Callee })?;
-        labels.mark(to);
-    }
-    Ok((count, number(module, labels)?))
-}
-
-fn number(module: &Module<'_>, labels: &mut Labels<&mut [u64]>) -> Result<usize, Refusal> {
-    let mut total = 0;
-    for (i, marks) in labels.marks.iter().enumerate() {
-        let stray = marks & !labels.starts[i];
-        if stray != 0 {
-            let target = i * 64 + stray.trailing_zeros() as usize;
-            return Err(astray(module, target));
-        }
-        labels.ranks[i] = total as u64;
-        total += marks.count_ones() as usize;
-    }
-    match labels.words.get_mut(..total) {
-        Some(words) => words.fill(0),
-        None => return Err(Refusal { at: module.text_at, rule: Rule::Layout }),
-    }
-    Ok(total)
-}
-
-/// Blames the first direct branch into the middle of an instruction; without one a table, slot or export.
-#[cold]
-fn astray(module: &Module<'_>, target: usize) -> Refusal {
-    let mut at = 0;
-    while let Ok(insn) = decode(module.text, at) {
-        let next = at as u32 + insn.len as u32;
-        let direct = matches!(insn.class, class::BRANCH | class::JUMP | class::CALL);
-        if direct && next.wrapping_add(insn.imm as u32) as usize == target {
-            return Refusal { at: module.text_at + at as u32, rule: Rule::Target };
-        }
-        at = next as usize;
-    }
-    Refusal { at: module.text_at + target as u32, rule: Rule::Target }
 }

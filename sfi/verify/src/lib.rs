@@ -2,10 +2,11 @@
 //!
 //! Problem: a module is untrusted bytes, made by tools that are not trusted either, and runs unchecked once it is accepted. So
 //! the bytes themselves must show that they write and jump only in their own segment (and, at level full, read only there).
-//! Strategy: an allow-list decoder (`table`, `decode`); one linear pass that finds instruction starts and labels (`labels`);
-//! a second one that carries a small abstract state from instruction to instruction and meets it at labels (`state`,
-//! `step`, `memory`, `sequence`, `pass`). Nothing is searched, nothing is iterated, every table is read within a
-//! budget, so the time is linear in the size whatever the input. The contract is `docs/src/fault-domains.md`.
+//! Strategy: an allow-list decoder (`table`, `decode`), a list of labels that the module brings and that is checked (`labels`), and
+//! one linear pass that carries a small abstract state from instruction to instruction and meets it at labels (`state`, `step`,
+//! `memory`, `sequence`, `pass`); most instructions go through it by a shorter way (`plain`). Nothing is searched, nothing is
+//! iterated, every table is read within a budget, so the time is linear in the size whatever the input. The contract is
+//! `docs/src/fault-domains.md`.
 //!
 //! Invariants kept: no allocation, no unsafe code, no panic on any input; what no rule allows is refused;
 //! the scratch words hold nothing that is believed before this crate has written it.
@@ -21,18 +22,25 @@
 #[doc(hidden)]
 pub mod decode;
 mod error;
-mod labels;
+#[doc(hidden)]
+pub mod labels;
 mod memory;
 mod pass;
-mod sequence;
+#[doc(hidden)]
+pub mod plain;
+#[doc(hidden)]
+pub mod sequence;
 mod site;
-mod state;
-mod step;
+#[doc(hidden)]
+pub mod state;
+#[doc(hidden)]
+pub mod step;
 #[doc(hidden)]
 pub mod table;
 
 pub use error::{Refusal, Rule};
-pub use site::{Rbp, Site};
+pub use pass::verify;
+pub use site::{Rbp, Site, find as site};
 
 use core::ops::Range;
 
@@ -61,6 +69,8 @@ pub struct Module<'a> {
     pub data: Range<u32>,
     /// The section `.pbl.facts`: 20 bytes a record.
     pub facts: &'a [u8],
+    /// The section `.pbl.labels`.
+    pub labels: &'a [u8],
     /// Code addresses of the exports, in any order.
     pub exports: &'a [u32],
     /// Number of imports.
@@ -82,26 +92,14 @@ pub struct Summary {
 }
 
 /// Words of scratch that are enough for any text of this length. Most are never touched: memory that is
-/// mapped lazily costs about one and a half bytes per byte of text.
+/// mapped lazily costs less than half a byte per byte of text.
 pub const fn scratch_words(text_len: usize) -> usize {
-    3 * (text_len / 64 + 1) + text_len
-}
-
-/// Accepts or refuses a module. The scratch may hold anything before; `scratch_words` says how much is always enough. After
-/// acceptance `site` needs what is left in it: keep its first `Summary::scratch_used` words, or lose backtraces.
-pub fn verify(module: &Module<'_>, scratch: &mut [u64]) -> Result<Summary, Refusal> {
-    pass::verify(module, scratch)
+    2 * (text_len / 64 + 1) + text_len
 }
 
 impl Summary {
     /// How many words of the scratch `site` needs.
     pub const fn scratch_used(&self, text_len: usize) -> usize {
-        3 * (text_len / 64 + 1) + self.labels as usize
+        2 * (text_len / 64 + 1) + self.labels as usize
     }
-}
-
-/// What the code around a return site knows: for walks of the return stack. The module must have been accepted and
-/// `scratch` be as `verify` left it. `None` if no call ends at `address`.
-pub fn site(module: &Module<'_>, scratch: &[u64], address: u32) -> Option<Site> {
-    site::find(module, scratch, address)
 }

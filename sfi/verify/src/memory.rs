@@ -8,7 +8,7 @@
 
 use crate::decode::{Insn, NONE, P_67, P_GS, RBP, RIP};
 use crate::sequence::BASE_WORD;
-use crate::state::State;
+use crate::state::{BASE, State, ZX};
 use crate::table::{LD, ST, VSIB, class};
 use crate::{Level, Module, Rule};
 
@@ -70,9 +70,7 @@ fn near(state: &mut State, insn: &Insn) -> bool {
 
 /// `disp(%base,%index)`: one the base, the other less than 4 GiB.
 pub fn base_and_index(state: &State, insn: &Insn) -> bool {
-    let pair = |base: u8, offset: u8| {
-        state.facts.base >> (base & 15) & 1 != 0 && state.facts.zx >> (offset & 15) & 1 != 0
-    };
+    let pair = |base: u8, offset: u8| state.knows(BASE, base) && state.knows(ZX, offset);
     insn.scale == 0 && (pair(insn.base, insn.index) || pair(insn.index, insn.base))
 }
 

@@ -1,27 +1,32 @@
-//! The second pass: the state from instruction to instruction, and its meets at labels.
+//! The pass over the code: the state from instruction to instruction, and its meets at labels.
 //!
-//! Problem: a state must hold on every way to an instruction, but the code is read once. Strategy: a label's state is met from the
+//! Problem: a state must hold on every way to an instruction, but the code is read once. Strategy: between labels the way is one, and most
+//! of it `plain`. A label's state is met from the
 //! fall-through and all branches from earlier addresses (or given by a record); once the pass has come by, it is
 //! fixed, and branches from later addresses must arrive with no less.
 //!
 //! Invariants kept: whatever may arrive at a label (branch, table, call, slot, export) has been compared with its word; no
 //! fact survives at a label but those of its record, and those are demanded of every arrival.
 
-use crate::decode::{Insn, decode_into};
-use crate::labels::{Labels, Tables, entries, find, offset, slots};
-use crate::state::{Facts, LABEL_SLACK, PRESERVED, Pending, State, Word, saved};
-use crate::step::{Flow, step};
+use crate::decode::{Insn, decode};
+use crate::labels::{Labels, Tables, offset, targets};
+use crate::plain::{confines, plain};
+use crate::state::{BASE, GROUPS, LABEL_SLACK, PRESERVED, Pending, SEG, State, Word, ZX, saved};
+use crate::step::{Flow, brief, step};
 use crate::table::class;
-use crate::{Module, Refusal, Rule, Summary};
+use crate::{Level, Module, Refusal, Rule, Summary};
 
 pub const RECORD: usize = 20;
+
+/// What gaps are filled with.
+const INT3: u8 = 0xcc;
 
 /// One record of the facts section.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     pub address: u32,
     pub word: Word,
-    pub facts: Facts,
+    pub facts: u64,
 }
 
 pub fn record(module: &Module<'_>, index: u32) -> Option<Record> {
@@ -35,9 +40,9 @@ pub fn record(module: &Module<'_>, index: u32) -> Option<Record> {
         let kind = slots >> (4 * i) & 15;
         kind <= 5 && (kind == 0 || i < depth)
     });
-    let facts = Facts { seg: u16_at(12), zx: u16_at(14), base: u16_at(16) };
-    let stacks = (facts.seg | facts.zx | facts.base) & 0x30 != 0;
-    if !nibbles_ok || !(-(1 << 30) + 1..=0).contains(&delta) || stacks || u16_at(18) != 0 {
+    let facts = (u16_at(12) as u64) << SEG | (u16_at(14) as u64) << ZX | (u16_at(16) as u64) << BASE;
+    let stacks = facts & (0x30 * GROUPS);
+    if !nibbles_ok || !(-(1 << 30) + 1..=0).contains(&delta) || stacks != 0 || u16_at(18) != 0 {
         return None;
     }
     Some(Record { address: u32_at(0), word: Word::of(slots, delta), facts })
@@ -67,15 +72,15 @@ struct Pass<'m, 's> {
     changes: u16,
 }
 
+/// Accepts or refuses a module. The scratch may hold anything before; `scratch_words` says how much is always enough. After
+/// acceptance `site` needs what is left in it: keep its first `Summary::scratch_used` words, or lose backtraces.
 pub fn verify(module: &Module<'_>, scratch: &mut [u64]) -> Result<Summary, Refusal> {
-    let refuse = |rule| Refusal { at: module.text_at, rule };
-    let ftab_mask = layout(module).map_err(refuse)?;
-    let mut labels = Labels::of_mut(scratch, module.text.len()).ok_or(refuse(Rule::Layout))?;
-    let (instructions, count) = find(module, ftab_mask, &mut labels)?;
+    let ftab_mask = layout(module).map_err(|rule| Refusal { at: module.text_at, rule })?;
+    let (labels, count) = Labels::read(scratch, module)?;
     let mut pass = Pass { module, labels, tables: Tables::new(module), changes: 0 };
     pass.records()?;
     pass.entries()?;
-    let state = pass.run(ftab_mask)?;
+    let (state, instructions) = pass.run(ftab_mask)?;
     Ok(Summary {
         changes: pass.changes,
         x87: state.x87,
@@ -94,7 +99,7 @@ impl Pass<'_, '_> {
             let record = record(self.module, index).ok_or(Refusal { at, rule: Rule::Record })?;
             let refusal = Refusal { at: record.address, rule: Rule::Record };
             let offset = offset(self.module, record.address).ok_or(refusal)?;
-            if record.address <= last || !self.labels.is_start(offset) {
+            if record.address <= last {
                 return Err(refusal);
             }
             last = record.address;
@@ -119,23 +124,40 @@ impl Pass<'_, '_> {
         Ok(())
     }
 
-    fn run(&mut self, ftab_mask: u32) -> Result<State, Refusal> {
+    /// From the begin of the text to its end; gives the last state and the number of instructions.
+    fn run(&mut self, ftab_mask: u32) -> Result<(State, u32), Refusal> {
         let module = self.module;
         let text = module.text;
-        let mut state = State::new(Word::entry(), Facts::default());
+        let mut state = State::new(Word::entry(), 0);
         let mut insn = Insn::default();
-        let mut live = false;
+        let confined = confines(module.level == Level::Full);
+        let (mut live, mut count, mut at) = (false, 0, 0);
         let mut next_record = 0;
         let mut record_at = self.record_offset(next_record);
         let mut label_at = self.labels.next(0).unwrap_or(usize::MAX);
-        let mut at = 0;
         while at < text.len() {
+            let stop = label_at.min(record_at);
+            if live && state.calm() {
+                while at < stop {
+                    let Some(window) = text.get(at..).and_then(|rest| rest.first_chunk()) else { break };
+                    let len = plain(window, &mut state.known, confined);
+                    if len == 0 {
+                        break;
+                    }
+                    at += len;
+                    count += 1;
+                }
+            }
+            while !live && at < stop && text.get(at) == Some(&INT3) {
+                at += 1;
+                count += 1;
+            }
+            if at > stop || at == text.len() {
+                break;
+            }
             let here = module.text_at + at as u32;
             let refuse = |rule| Refusal { at: here, rule };
-            if at > label_at || at > record_at {
-                return Err(refuse(Rule::Instruction)); // the first pass saw other instructions
-            }
-            if at == label_at || at == record_at {
+            if at == stop {
                 let index = (at == record_at).then_some(next_record);
                 self.meet(at, &mut state, live, index).map_err(refuse)?;
                 live = true;
@@ -147,30 +169,41 @@ impl Pass<'_, '_> {
                     label_at = self.labels.next(at + 1).unwrap_or(usize::MAX);
                 }
             }
-            decode_into(text, at, &mut insn).map_err(refuse)?;
-            if !live {
-                // no way leads here, not even from outside: padding, or a function that nobody calls
-                if matches!(insn.class, class::NOP | class::TRAP) {
-                    at += insn.len as usize;
-                    continue;
+            count += 1;
+            let window = text.get(at..).and_then(|rest| rest.first_chunk());
+            let brief =
+                window.filter(|_| live && state.calm()).and_then(|window| brief(&mut state, window, here));
+            let (len, flow) = match brief {
+                Some(done) => done.map_err(refuse)?,
+                None => {
+                    decode(text, at, &mut insn).map_err(refuse)?;
+                    if !live {
+                        // no way leads here, not even from outside: padding, or a function that nobody calls
+                        if matches!(insn.class, class::NOP | class::TRAP) {
+                            at += insn.len as usize;
+                            continue;
+                        }
+                        state.reset(Word::entry(), 0);
+                        live = true;
+                    }
+                    (insn.len as u32, step(module, ftab_mask, &mut state, &insn, here).map_err(refuse)?)
                 }
-                state.reset(Word::entry(), Facts::default());
-                live = true;
-            }
-            let flow = step(module, ftab_mask, &mut state, &insn, here).map_err(refuse)?;
+            };
             if flow != Flow::Next {
                 live = self.follow(flow, at, &state).map_err(refuse)?;
             }
-            at += insn.len as usize;
+            at += len as usize;
         }
-        let missed = label_at.min(record_at);
-        if missed != usize::MAX {
-            return Err(Refusal { at: module.text_at + missed as u32, rule: Rule::Instruction });
+        // a label or record that no instruction has begun at
+        if record_at < at || label_at < at {
+            let (missed, rule) =
+                if label_at < record_at { (label_at, Rule::Hint) } else { (record_at, Rule::Record) };
+            return Err(Refusal { at: module.text_at + missed as u32, rule });
         }
         if live {
             return Err(Refusal { at: module.text_at + at as u32, rule: Rule::FallsOff });
         }
-        Ok(state)
+        Ok((state, count))
     }
 
     fn record_offset(&self, index: u32) -> usize {
@@ -179,12 +212,12 @@ impl Pass<'_, '_> {
 
     /// Arrives at a label or record by falling through (if `live`), and takes its state.
     fn meet(&mut self, at: usize, state: &mut State, live: bool, index: Option<u32>) -> Result<(), Rule> {
-        if live && state.pending == Pending::AddBase {
+        if live && (state.dynamic || state.pending == Pending::AddBase) {
             return Err(Rule::Dynamic);
         }
         let rank = self.labels.rank(at);
         if live {
-            let facts = state.facts;
+            let facts = state.known;
             match (rank, index) {
                 (Some(rank), _) => self.forward(rank, state, facts)?,
                 (None, Some(index)) => self.fixed(index, state, facts)?,
@@ -202,7 +235,7 @@ impl Pass<'_, '_> {
                 word = Word::entry();
                 self.labels.set_word(rank, word);
             }
-            state.reset(word, Facts::default());
+            state.reset(word, 0);
         }
         Ok(())
     }
@@ -212,47 +245,35 @@ impl Pass<'_, '_> {
         match flow {
             Flow::Next => Ok(true),
             Flow::Trap => Ok(false),
-            Flow::Branch(to) => {
-                self.arrive(to, at, state, state.facts)?;
-                Ok(true)
-            }
-            Flow::Jump(to) => {
-                self.arrive(to, at, state, state.facts)?;
-                Ok(false)
+            Flow::Branch(to) | Flow::Jump(to) => {
+                let to = offset(self.module, to).ok_or(Rule::Target)?;
+                self.arrive_at(to, at, state, state.known)?;
+                Ok(matches!(flow, Flow::Branch(_)))
             }
             Flow::Call(to) => {
                 self.call(offset(self.module, to).ok_or(Rule::Target)?, at)?;
                 Ok(true)
             }
             Flow::Leave => {
-                self.changes |= PRESERVED & !state.intact;
+                self.changes |= PRESERVED & !state.intact();
                 Ok(false)
             }
-            Flow::Table { at: table, count } => {
-                if self.tables.fresh(table, count, (state.word(), state.intact))? {
+            Flow::Table(table) => {
+                if self.tables.fresh(table, (state.word(), state.intact()))? {
                     let module = self.module;
-                    entries(module, table, count, |to| self.arrive_at(to, at, state, Facts::default()))?;
-                }
-                Ok(false)
-            }
-            Flow::Slots { at: table, count } => {
-                if self.tables.fresh(table, count, (state.word(), state.intact))? {
-                    let module = self.module;
-                    slots(module, table, count, |to| self.arrive_at(to, at, state, Facts::default()))?;
+                    targets(module, table, |to| self.arrive_at(to, at, state, 0))?;
                 }
                 Ok(false)
             }
         }
     }
 
-    fn arrive(&mut self, to: u32, from: usize, state: &State, facts: Facts) -> Result<(), Rule> {
-        let to = offset(self.module, to).ok_or(Rule::Target)?;
-        self.arrive_at(to, from, state, facts)
-    }
-
     #[inline]
-    fn arrive_at(&mut self, to: usize, from: usize, state: &State, facts: Facts) -> Result<(), Rule> {
+    fn arrive_at(&mut self, to: usize, from: usize, state: &State, facts: u64) -> Result<(), Rule> {
         let rank = self.labels.rank(to).ok_or(Rule::Target)?;
+        if state.dynamic {
+            return Err(Rule::Dynamic);
+        }
         if to > from {
             return self.forward(rank, state, facts);
         }
@@ -260,19 +281,13 @@ impl Pass<'_, '_> {
         if let Some(index) = word.fixed() {
             return self.fixed(index, state, facts);
         }
-        if state.dynamic {
-            return Err(Rule::Dynamic);
-        }
         self.lost(word.slots(), state);
         if word.is_set() && word.admits(state.word()) { Ok(()) } else { Err(Rule::Label) }
     }
 
     /// Arrives at a label that the pass has not come to yet.
     #[inline]
-    fn forward(&mut self, rank: usize, state: &State, facts: Facts) -> Result<(), Rule> {
-        if state.dynamic {
-            return Err(Rule::Dynamic);
-        }
+    fn forward(&mut self, rank: usize, state: &State, facts: u64) -> Result<(), Rule> {
         let word = self.labels.word(rank);
         if let Some(index) = word.fixed() {
             return self.fixed(index, state, facts);
@@ -289,25 +304,20 @@ impl Pass<'_, '_> {
     }
 
     /// Arrives where a record rules.
-    fn fixed(&mut self, index: u32, state: &State, facts: Facts) -> Result<(), Rule> {
-        if state.dynamic {
-            return Err(Rule::Dynamic);
-        }
+    fn fixed(&mut self, index: u32, state: &State, facts: u64) -> Result<(), Rule> {
         let record = record(self.module, index).ok_or(Rule::Record)?;
         if !record.word.admits(state.word()) {
             return Err(Rule::Label);
         }
         self.lost(record.word.slots(), state);
         let near = |reg: u8| state.slack[reg as usize & 15] <= LABEL_SLACK;
-        let seg = record.facts.seg;
-        let short = (0..16u8).any(|reg| seg >> reg & 1 != 0 && !near(reg));
-        let missing = seg & !facts.seg | record.facts.zx & !facts.zx | record.facts.base & !facts.base;
-        if short || missing != 0 { Err(Rule::Facts) } else { Ok(()) }
+        let far = (0..16u8).any(|reg| record.facts >> (SEG + reg as u32) & 1 != 0 && !near(reg));
+        if far || record.facts & !facts != 0 { Err(Rule::Facts) } else { Ok(()) }
     }
 
     /// At a label a preserved register is intact unless it is saved there: whoever arrives otherwise has lost it.
     fn lost(&mut self, slots: u32, state: &State) {
-        let missing = PRESERVED & !state.intact;
+        let missing = PRESERVED & !state.intact();
         if missing != 0 {
             self.changes |= missing & !saved(slots);
         }
@@ -319,7 +329,7 @@ impl Pass<'_, '_> {
         let word = self.labels.word(rank);
         if let Some(index) = word.fixed() {
             let record = record(self.module, index).ok_or(Rule::Record)?;
-            if record.facts != Facts::default() || !record.word.admits(Word::entry()) {
+            if record.facts != 0 || !record.word.admits(Word::entry()) {
                 return Err(Rule::Callee);
             }
         } else if word.is_set() {

@@ -7,45 +7,23 @@
 //! Invariants kept: a value of `Slot`, `Table` or `Slots` means that the register is exactly what the sequence computes.
 
 use crate::decode::{Insn, P_67, P_GS, RBP, RIP, RSP};
+use crate::labels::Targets;
 use crate::table::class;
 
 pub const BASE_WORD: i32 = 0x1_0000;
 
+/// What the register is that is masked, then the table's address, then the entry.
+#[rustfmt::skip]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seq {
     None,
-    Masked {
-        x: u8,
-        mask: u32,
-    },
-    Index {
-        x: u8,
-        mask: u32,
-        y: u8,
-        at: u32,
-    },
-    Loaded {
-        y: u8,
-        z: u8,
-        at: u32,
-        count: u32,
-    },
+    Masked { x: u8, mask: u32 },
+    Index { x: u8, mask: u32, y: u8, at: u32 },
+    Loaded { y: u8, z: u8, at: u32, count: u32 },
     /// Ready: the register leads to the ftab or below,
-    Slot {
-        x: u8,
-    },
-    /// to the targets of a table of 32-bit distances in read-only data,
-    Table {
-        z: u8,
-        at: u32,
-        count: u32,
-    },
-    /// or to one of the 8-byte slots in the text.
-    Slots {
-        x: u8,
-        at: u32,
-        count: u32,
-    },
+    Slot { x: u8 },
+    /// or to one of a table's targets.
+    Table { z: u8, table: Targets },
 }
 
 impl Seq {
@@ -89,9 +67,11 @@ impl Seq {
                 if !bytes.is_power_of_two() || bytes > 1 << 31 {
                     return Seq::None;
                 }
-                Seq::Slots { x, at, count: (bytes / 8) as u32 }
+                Seq::Table { z: x, table: Targets { at, count: (bytes / 8) as u32, slots: true } }
             }
-            Seq::Loaded { y, z, at, count } if adds(i, y, z) => Seq::Table { z, at, count },
+            Seq::Loaded { y, z, at, count } if adds(i, y, z) => {
+                Seq::Table { z, table: Targets { at, count, slots: false } }
+            }
             _ => Seq::None,
         }
     }
@@ -109,8 +89,7 @@ impl Seq {
     /// The register that is ready for an indirect branch.
     pub fn ready(self) -> Option<u8> {
         match self {
-            Seq::Slot { x } | Seq::Slots { x, .. } => Some(x),
-            Seq::Table { z, .. } => Some(z),
+            Seq::Slot { x: reg } | Seq::Table { z: reg, .. } => Some(reg),
             _ => None,
         }
     }

@@ -5,10 +5,10 @@
 //!
 //! Invariants kept: the same decoder, step and records as in the accepting pass, so the answer is what it accepted.
 
-use crate::decode::decode;
+use crate::decode::{Insn, decode};
 use crate::labels::{Labels, offset};
 use crate::pass::{RECORD, layout, record};
-use crate::state::{Facts, State, Word};
+use crate::state::{State, Word};
 use crate::step::{Flow, step};
 use crate::table::class;
 use crate::{Module, Rule};
@@ -33,6 +33,8 @@ pub struct Site {
     pub slots: u32,
 }
 
+/// What the code around a return site knows: for walks of the return stack. The module must have been accepted and
+/// `scratch` be as `verify` left it. `None` if no call ends at `address`.
 pub fn find(module: &Module<'_>, scratch: &[u64], address: u32) -> Option<Site> {
     let ftab_mask = layout(module).ok()?;
     let labels = Labels::of(scratch, module.text.len())?;
@@ -59,9 +61,9 @@ fn replay(
     let word = labels.rank(from).map_or(Word::UNKNOWN, |rank| labels.word(rank));
     let mut next_record = first_record(module, module.text_at + from as u32);
     let word = if word.is_set() && word.fixed().is_none() { word } else { Word::entry() };
-    let mut state = State::new(word, Facts::default());
+    let mut state = State::new(word, 0);
     let mut at = from;
-    let mut live = true;
+    let (mut live, mut insn) = (true, Insn::default());
     loop {
         let here = module.text_at + at as u32;
         if let Some(record) = record(module, next_record).filter(|record| record.address == here) {
@@ -69,13 +71,13 @@ fn replay(
             next_record += 1;
             live = true;
         }
-        let insn = decode(module.text, at)?;
+        decode(module.text, at, &mut insn)?;
         at += insn.len as usize;
         if !live && matches!(insn.class, class::NOP | class::TRAP) {
             continue;
         }
         if !live {
-            state.reset(Word::entry(), Facts::default());
+            state.reset(Word::entry(), 0);
         }
         let flow = step(module, ftab_mask, &mut state, &insn, here)?;
         let next = module.text_at + at as u32;

@@ -12,6 +12,13 @@ use crate::sequence::Seq;
 
 /// rbx and r12 to r15, which functions preserve; `rbp` has its own rules.
 pub const PRESERVED: u16 = 0xf008;
+/// What is known of the registers: three facts, and of preserved ones whether they hold their values at entry; bit n of a group is register n.
+pub const ZX: u32 = 0;
+pub const BASE: u32 = 16;
+pub const SEG: u32 = 32;
+pub const INTACT: u32 = 48;
+pub const GROUPS: u64 = 0x0001_0001_0001_0001;
+pub const FACTS: u64 = (1 << INTACT) - 1;
 pub const MAX_DEPTH: u32 = 15;
 /// How many pushed words are remembered.
 const SLOTS: u32 = 7;
@@ -21,14 +28,6 @@ const MIN_DELTA: i64 = -(1 << 30) + 1;
 const UNTOUCHED: i64 = -4096;
 pub const MAX_SLACK: u32 = 1 << 30;
 pub const LABEL_SLACK: u32 = 1 << 16;
-
-/// Facts about registers, bit n for register n.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
-    pub zx: u16,
-    pub base: u16,
-    pub seg: u16,
-}
 
 /// What the next instruction must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +39,7 @@ pub enum Pending {
     AddBase,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct State {
     /// Saved slots in nibbles, depth in the highest: as in a record.
     pub slots: u32,
@@ -49,13 +48,9 @@ pub struct State {
     pub pending: Pending,
     /// The word that a pushed `rbp` is in, and its delta.
     pub pushed_rbp: Option<(u8, i32)>,
-    /// Preserved registers that hold their values at entry.
-    pub intact: u16,
-    pub facts: Facts,
+    pub known: u64,
     pub slack: [u32; 16],
     pub seq: Seq,
-    /// `seq` is not `None`.
-    pub following: bool,
     pub x87: bool,
     pub fp_control: bool,
 }
@@ -137,65 +132,71 @@ pub fn saved(slots: u32) -> u16 {
 }
 
 impl State {
-    pub fn new(word: Word, facts: Facts) -> State {
-        State {
-            slots: word.slots(),
-            delta: word.delta(),
+    pub fn new(word: Word, facts: u64) -> State {
+        let mut state = State {
+            slots: 0,
+            delta: 0,
             dynamic: false,
             pending: Pending::Nothing,
             pushed_rbp: None,
-            intact: PRESERVED & !saved(word.slots()),
-            facts,
+            known: 0,
             slack: [LABEL_SLACK; 16],
             seq: Seq::None,
-            following: false,
             x87: false,
             fp_control: false,
-        }
+        };
+        state.reset(word, facts);
+        state
     }
 
     /// The same state object at a label.
-    pub fn reset(&mut self, word: Word, facts: Facts) {
+    pub fn reset(&mut self, word: Word, facts: u64) {
         self.slots = word.slots();
         self.delta = word.delta();
         self.dynamic = false;
         self.pushed_rbp = None;
-        self.intact = PRESERVED & !saved(word.slots());
-        self.facts = facts;
-        if facts.seg != 0 {
+        self.known = facts | ((PRESERVED & !saved(word.slots())) as u64) << INTACT;
+        if facts >> SEG != 0 {
             self.slack = [LABEL_SLACK; 16];
         }
         self.seq = Seq::None;
-        self.following = false;
     }
 
+    /// No instruction but an ordinary one is waited for.
+    pub fn calm(&self) -> bool {
+        self.pending == Pending::Nothing && matches!(self.seq, Seq::None)
+    }
     pub fn word(&self) -> Word {
         Word::of(self.slots, self.delta)
     }
     pub fn depth(&self) -> u32 {
         self.slots >> 28
     }
+    pub fn intact(&self) -> u16 {
+        (self.known >> INTACT) as u16
+    }
+    /// Whether this is known of the register.
+    pub fn knows(&self, group: u32, reg: u8) -> bool {
+        self.known >> (group | reg as u32 & 15) & 1 != 0
+    }
+    pub fn learn(&mut self, group: u32, reg: u8) {
+        self.known |= 1 << (group | reg as u32 & 15);
+    }
 
     /// Forgets what was known of the registers; those written by a 32-bit operation are zero-extended.
     #[inline(always)]
     pub fn write(&mut self, regs: u16, zero_extended: bool) {
-        self.facts.zx = self.facts.zx & !regs | if zero_extended { regs } else { 0 };
-        self.facts.base &= !regs;
-        self.facts.seg &= !regs;
-        self.intact &= !regs;
-    }
-
-    pub fn forget(&mut self) {
-        self.facts = Facts::default();
+        self.known &= !(regs as u64 * GROUPS);
+        self.known |= if zero_extended { regs as u64 } else { 0 };
     }
 
     /// `to` is in segment, but for so much; an unbounded fact is none.
     pub fn set_segment(&mut self, to: u8, slack: u64) {
         if slack <= MAX_SLACK as u64 {
-            self.facts.seg |= 1 << (to & 15);
+            self.learn(SEG, to);
             self.slack[(to & 15) as usize] = slack as u32;
         } else {
-            self.facts.seg &= !(1 << (to & 15));
+            self.known &= !(1 << (SEG | to as u32 & 15));
         }
     }
 
@@ -204,7 +205,7 @@ impl State {
         if reg == RBP {
             return Some(0);
         }
-        (self.facts.seg >> (reg & 15) & 1 != 0).then_some(self.slack[(reg & 15) as usize])
+        self.knows(SEG, reg).then_some(self.slack[(reg & 15) as usize])
     }
 
     pub fn push(&mut self, reg: u8) -> Result<(), Rule> {
@@ -212,7 +213,7 @@ impl State {
         if depth == MAX_DEPTH {
             return Err(Rule::Depth);
         }
-        if self.intact >> reg & 1 != 0 && depth < SLOTS {
+        if self.knows(INTACT, reg) && depth < SLOTS {
             self.slots |= kind_of(reg) << (4 * depth);
         }
         if reg == RBP && !self.dynamic {
@@ -245,7 +246,7 @@ impl State {
         }
         self.write(1 << reg, false);
         if held != 0 && held == kind_of(reg) {
-            self.intact |= 1 << reg;
+            self.learn(INTACT, reg);
         }
         Ok(())
     }
@@ -269,16 +270,16 @@ impl State {
     /// Copies the facts of `from`: `movq`, or with a distance `leaq`.
     pub fn copy(&mut self, from: u8, to: u8, distance: u64) {
         let slack = self.segment(from).map(|slack| slack as u64 + distance);
-        let (zx, base) = (self.facts.zx >> from & 1, self.facts.base >> from & 1);
-        let intact = self.intact;
+        let groups = if distance != 0 {
+            0
+        } else if from == to {
+            GROUPS
+        } else {
+            1 << ZX | 1 << BASE
+        };
+        let copied = self.known >> from & groups & !(1 << SEG);
         self.write(1 << to, false);
-        if distance == 0 {
-            self.facts.zx |= zx << to;
-            self.facts.base |= base << to;
-            if from == to {
-                self.intact = intact;
-            }
-        }
+        self.known |= copied << to;
         if let Some(slack) = slack {
             self.set_segment(to, slack);
         }

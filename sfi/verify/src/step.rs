@@ -7,9 +7,10 @@
 //! Invariants kept: a register that an instruction may write loses its facts unless a rule here says otherwise; `rsp` is never
 //! named; `rbp` changes only in `data_stack_pointer` and by `pop`.
 
-use crate::decode::{Insn, NONE, P_GS, RBP, RIP};
+use crate::decode::{Insn, NONE, P_GS, RBP, RIP, RSP, WINDOW};
+use crate::labels::Targets;
 use crate::sequence::{BASE_WORD, Seq, adds_base};
-use crate::state::{Pending, State};
+use crate::state::{BASE, FACTS, Pending, State, ZX};
 use crate::table::{LD, ST, class};
 use crate::{Level, Module, Rule, memory};
 
@@ -22,16 +23,8 @@ pub enum Flow {
     Jump(u32),
     /// To the function entry, and back.
     Call(u32),
-    /// To a label of the table in read-only data.
-    Table {
-        at: u32,
-        count: u32,
-    },
-    /// To a slot in the text.
-    Slots {
-        at: u32,
-        count: u32,
-    },
+    /// To one of a table's targets.
+    Table(Targets),
     /// Out of the function.
     Leave,
     Trap,
@@ -63,9 +56,9 @@ pub fn step(
     if insn.mem && insn.has(LD | ST) && insn.class != class::INDIRECT {
         memory::check(module, state, insn, next)?;
     }
-    let mut seq = Seq::None;
-    if state.following || Seq::starts(insn) {
-        seq = advance(state, insn, next, ftab_mask);
+    let seq = state.seq;
+    if !matches!(seq, Seq::None) || Seq::starts(insn) {
+        state.seq = seq.after(insn, next, ftab_mask);
     }
     let regs = insn.written();
     if regs & 1 << RBP != 0 {
@@ -91,7 +84,7 @@ pub fn step(
         class::BRANCH => Ok(Flow::Branch(next.wrapping_add(insn.imm as u32))),
         class::JUMP => Ok(Flow::Jump(next.wrapping_add(insn.imm as u32))),
         class::CALL => {
-            state.forget();
+            state.known &= !FACTS;
             Ok(Flow::Call(next.wrapping_add(insn.imm as u32)))
         }
         class::INDIRECT => indirect(module, state, insn, seq),
@@ -106,13 +99,31 @@ pub fn step(
     }
 }
 
-/// Follows a sequence; gives what it was before. Apart, as copying it each time is slow.
-#[cold]
-fn advance(state: &mut State, insn: &Insn, next: u32, ftab_mask: u32) -> Seq {
-    let seq = state.seq;
-    state.seq = seq.after(insn, next, ftab_mask);
-    state.following = state.seq != Seq::None;
-    seq
+/// The short instructions of which every function is full: direct branches and calls, `push`, `pop`, `ret`. Their lengths and what
+/// `step` would say of them, in a calm state; `None` for all others.
+#[inline(always)]
+pub fn brief(state: &mut State, w: &[u8; WINDOW], at: u32) -> Option<Result<(u32, Flow), Rule>> {
+    let long =
+        |from: usize| w.get(from..).and_then(|rest| rest.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b));
+    let far = |len: u32, distance: u32| at.wrapping_add(len).wrapping_add(distance);
+    let near = w[1] as i8 as u32;
+    let (op, high) = if w[0] == 0x41 { (w[1], 8) } else { (w[0], 0) };
+    let reg = op & 7 | high;
+    let len = 1 + (high >> 3) as u32;
+    Some(match (op, high) {
+        (0x70..=0x7f, 0) => Ok((2, Flow::Branch(far(2, near)))),
+        (0x0f, 0) if w[1] & 0xf0 == 0x80 => Ok((6, Flow::Branch(far(6, long(2))))),
+        (0xeb, 0) => Ok((2, Flow::Jump(far(2, near)))),
+        (0xe9, 0) => Ok((5, Flow::Jump(far(5, long(1))))),
+        (0xe8, 0) => {
+            state.known &= !FACTS;
+            Ok((5, Flow::Call(far(5, long(1)))))
+        }
+        (0x50..=0x57, _) if reg != RSP => state.push(reg).map(|()| (len, Flow::Next)),
+        (0x58..=0x5f, _) if reg != RSP => state.pop(reg).map(|()| (len, Flow::Next)),
+        (0xc3, 0) => leave(state).map(|()| (1, Flow::Leave)),
+        _ => return None,
+    })
 }
 
 /// Both stacks are as they were at entry.
@@ -158,7 +169,7 @@ fn move64(state: &mut State, insn: &Insn, regs: u16) {
     }
     state.write(regs, false);
     if insn.op == 0x8b && insn.gs_absolute() && insn.disp == BASE_WORD {
-        state.facts.base |= regs;
+        state.learn(BASE, insn.reg);
     }
 }
 
@@ -186,7 +197,7 @@ fn lea64(module: &Module<'_>, state: &mut State, insn: &Insn, next: u32) {
 fn add64(state: &mut State, insn: &Insn, regs: u16) {
     let by = match (insn.class, insn.ext) {
         (class::ALU, _) => {
-            let pointer = adds_base(insn) && state.facts.zx >> insn.reg & 1 != 0;
+            let pointer = adds_base(insn) && state.knows(ZX, insn.reg);
             state.write(regs, false);
             if pointer {
                 state.set_segment(insn.reg, 0);
@@ -243,16 +254,14 @@ fn indirect(module: &Module<'_>, state: &mut State, insn: &Insn, seq: Seq) -> Re
     } else if seq.ready() != Some(insn.rm) {
         return Err(Rule::Indirect);
     } else if !call {
-        match seq {
-            Seq::Table { at, count, .. } => return Ok(Flow::Table { at, count }),
-            Seq::Slots { at, count, .. } => return Ok(Flow::Slots { at, count }),
-            _ => {}
+        if let Seq::Table { table, .. } = seq {
+            return Ok(Flow::Table(table));
         }
     } else if !matches!(seq, Seq::Slot { .. }) {
         return Err(Rule::Indirect);
     }
     if call {
-        state.forget();
+        state.known &= !FACTS;
         return Ok(Flow::Next);
     }
     leave(state)?;

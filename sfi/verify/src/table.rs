@@ -49,6 +49,8 @@ pub const NOL1: Attr = 1 << 24;
 pub const NOW0: Attr = 1 << 25;
 pub const W1: Attr = 1 << 26;
 pub const VSIB: Attr = 1 << 27;
+/// Attributes that only VEX asks for.
+pub const VEX_ONLY: Attr = VVVV | NOL0 | NOL1 | NOW0 | W1 | VEX;
 /// Only in the table's rows: the same instruction exists with VEX.
 const VEX: Attr = 1 << 28;
 /// The opcode's low three bits name the register.
@@ -62,7 +64,7 @@ const fn ext(mask: u8) -> Attr {
 pub const EXT_SHIFT: u32 = 32;
 /// REX.W is not needed for 64 bits, and not permitted.
 pub const D64: Attr = 1 << 40;
-/// ModRM.reg or the register form decides what the operands are: `decode::split`.
+/// ModRM.reg or the register form decides what the operands are: `decode::rare`.
 pub const SPLIT: Attr = 1 << 41;
 const CLASS_SHIFT: u32 = 48;
 
@@ -70,16 +72,32 @@ const CLASS_SHIFT: u32 = 48;
 #[rustfmt::skip]
 pub mod class {
     // 0: no more than its operands
-    pub const ALU: u8 = 1; pub const ALU_IMM: u8 = 2; pub const MOVE: u8 = 3; pub const MOVE_IMM: u8 = 4;
-    pub const LEA: u8 = 5; pub const PUSH: u8 = 6; pub const POP: u8 = 7; pub const CALL: u8 = 8;
-    pub const JUMP: u8 = 9; pub const BRANCH: u8 = 10; pub const INDIRECT: u8 = 11; pub const RETURN: u8 = 12;
-    pub const TRAP: u8 = 13; pub const NOP: u8 = 14; pub const STRING: u8 = 15; pub const UNARY: u8 = 16;
-    pub const X87: u8 = 17; pub const FP_CONTROL: u8 = 18; pub const FENCE: u8 = 19;
-    pub const INC_DEC: u8 = 21; pub const ENDBR: u8 = 22; pub const PREFETCH: u8 = 23;
-    pub const MASKED: u8 = 24; pub const BITS: u8 = 25; pub const MOVE_SX: u8 = 20;
+    pub const ALU: u8 = 1; pub const MOVE: u8 = 2; pub const MOVE_IMM: u8 = 3; pub const LEA: u8 = 4;
+    pub const MOVE_SX: u8 = 5; pub const PREFETCH: u8 = 6;
+    // more than the row says, from here ...
+    pub const ALU_IMM: u8 = 7; pub const UNARY: u8 = 8; pub const BITS: u8 = 9; pub const NOP: u8 = 10;
+    pub const INC_DEC: u8 = 11; pub const INDIRECT: u8 = 12;
+    // (never plain, from here)
+    pub const X87: u8 = 13; pub const FENCE: u8 = 14; pub const ENDBR: u8 = 15;
+    // ... to here
+    pub const FP_CONTROL: u8 = 16; pub const PUSH: u8 = 17; pub const POP: u8 = 18; pub const CALL: u8 = 19;
+    pub const JUMP: u8 = 20; pub const BRANCH: u8 = 21; pub const RETURN: u8 = 22; pub const TRAP: u8 = 23;
+    pub const STRING: u8 = 24; pub const MASKED: u8 = 25;
 }
 const fn c(class: u8) -> Attr {
     (class as Attr) << CLASS_SHIFT
+}
+/// What ModRM.reg makes of an opcode.
+pub const fn split(attr: Attr, ext: u8) -> Attr {
+    match (class_of(attr), ext) {
+        (class::ALU_IMM, 7) | (class::BITS, 4) => attr & !(ST | WRM | LOCK), // cmp, bt
+        (class::UNARY, 0) => attr | LD | if attr & BYTE_RM != 0 { IMM8 } else { IMMZ },
+        (class::UNARY, 2 | 3) => attr | LD | ST | WRM | LOCK,
+        (class::UNARY, _) => attr | LD | WAX | WDX,
+        (class::INDIRECT, 0 | 1) => attr & !c(255) | ST | WRM | c(class::INC_DEC),
+        (class::INDIRECT, _) => attr & !LOCK,
+        _ => attr,
+    }
 }
 pub const fn class_of(attr: Attr) -> u8 {
     (attr >> CLASS_SHIFT) as u8
@@ -257,19 +275,7 @@ const ROWS: &[Row] = &[
 
 const fn fill(table: &mut Table, row: Row) {
     let (space, prefixes, first, last, attr) = row;
-    let class = class_of(attr);
-    let split = matches!(
-        class,
-        class::ALU_IMM
-            | class::BITS
-            | class::UNARY
-            | class::INDIRECT
-            | class::NOP
-            | class::ENDBR
-            | class::FENCE
-            | class::X87
-    );
-    let split = if split { SPLIT } else { 0 };
+    let split = if matches!(class_of(attr), class::ALU_IMM..=class::ENDBR) { SPLIT } else { 0 };
     let mut op = first as usize;
     while op <= last as usize {
         let mut p = 0;

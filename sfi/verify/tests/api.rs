@@ -4,7 +4,7 @@ mod common;
 
 use common::emulator::Rng;
 use common::{assemble, scratch_dir};
-use pebble_sfi_verify::{Rbp, Rule, scratch_words, site, verify};
+use pebble_sfi_verify::{Rbp, Refusal, Rule, scratch_words, site, verify};
 
 const SITES: &str = "
 main:
@@ -70,6 +70,7 @@ fn senseless_input_is_refused() {
         let len = 64 + rng.below(200);
         broken.text = (0..len).map(|_| rng.next() as u8).collect();
         broken.facts = (0..rng.below(4) * 20 + rng.below(2)).map(|_| rng.next() as u8).collect();
+        broken.labels = (0..rng.below(8)).map(|_| rng.next() as u8).collect();
         match rng.below(6) {
             0 => broken.text_at = rng.next() as u32,
             1 => broken.ftab_size = rng.next() as u32,
@@ -80,6 +81,63 @@ fn senseless_input_is_refused() {
         }
         assert!(verify(&broken.module(), &mut scratch).is_err());
     }
+}
+
+/// What the labels section leads to, as offsets in the text; and back.
+fn labels(section: &[u8]) -> Vec<usize> {
+    let mut at = 0;
+    let step = |distance: &u8| {
+        at += *distance as usize;
+        (*distance != 255).then_some(at)
+    };
+    section.iter().filter_map(step).collect()
+}
+
+fn section(labels: &[usize]) -> Vec<u8> {
+    let mut last = 0;
+    let step = |at: &usize| {
+        let distance = *at - std::mem::replace(&mut last, *at);
+        [vec![255; distance / 255], vec![(distance % 255) as u8]].concat()
+    };
+    labels.iter().flat_map(step).collect()
+}
+
+#[test]
+fn labels_are_not_believed() {
+    let mut built = assemble(&scratch_dir("api"), "labels", SITES);
+    let honest = labels(&built.labels);
+    assert!(built.verify().is_ok() && section(&honest) == built.labels && honest.len() > 8);
+    for missing in 0..honest.len() {
+        let fewer: Vec<usize> =
+            honest.iter().enumerate().filter(|(i, _)| *i != missing).map(|(_, at)| *at).collect();
+        built.labels = section(&fewer);
+        let rule = built.verify().unwrap_err().rule;
+        assert!(matches!(rule, Rule::Target | Rule::Callee), "{:#x}: {rule:?}", honest[missing]);
+    }
+    let (mut astray, mut harmless) = (0, 0);
+    for more in 0..built.text.len() {
+        let mut labels = honest.clone();
+        labels.push(more);
+        labels.sort();
+        labels.dedup();
+        built.labels = section(&labels);
+        match built.verify() {
+            Ok(_) => harmless += 1,
+            Err(refusal) if refusal.rule == Rule::Hint => {
+                assert_eq!(refusal.at as usize, built.text_at as usize + more);
+                astray += 1;
+            }
+            // `rbp` is dynamic there, or has been pushed
+            Err(Refusal { rule, .. }) => {
+                assert!(matches!(rule, Rule::Dynamic | Rule::DataStackPointer), "{more:#x}: {rule:?}")
+            }
+        }
+    }
+    assert!(astray > 20 && harmless > 20, "{astray} {harmless}");
+    built.labels = vec![255; 1000];
+    assert_eq!(built.verify().unwrap_err().rule, Rule::Hint);
+    built.labels.clear();
+    assert!(built.verify().is_err());
 }
 
 /// Many jumps through many large tables would take quadratic time: refused.

@@ -86,6 +86,21 @@ fn mutate(built: &mut Built, pool: &[Vec<u8>], cache: &mut Cache, rng: &mut Rng)
             _ => built.level = if rng.below(2) == 0 { Level::Full } else { Level::Write },
         }
     }
+    // mostly the labels of what it is now; else those of what it was, or lies
+    match rng.below(12) {
+        0 => {}
+        1 => {
+            built.relabel();
+            let at = rng.below(built.labels.len());
+            built.labels[at] = built.labels[at].wrapping_add(rng.next() as u8 % 16).wrapping_sub(8);
+        }
+        2 => {
+            built.relabel();
+            let at = rng.below(built.labels.len());
+            built.labels.insert(at, rng.below(8) as u8);
+        }
+        _ => built.relabel(),
+    }
 }
 
 /// A new record, with facts as they might be.

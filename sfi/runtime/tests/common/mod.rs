@@ -1,7 +1,7 @@
 //! Modules for tests: hand-written confined assembly, assembled and linked by LLVM's tools.
 #![allow(dead_code)]
 
-use pebble_sfi_runtime::{Imports, Instance, Linked, Module};
+use pebble_sfi_runtime::{Image, Imports, Instance, Linked, Module, to_verify};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -31,7 +31,10 @@ pub fn build(name: &str, level: u32) -> Vec<u8> {
         .arg(&file));
     let bytes = std::fs::read(&file).expect("the module");
     let _ = (std::fs::remove_file(object), std::fs::remove_file(file));
-    bytes
+    let image = Image::parse(&bytes).unwrap_or_else(|e| panic!("{e}"));
+    let exports: Vec<u32> = image.exports.iter().map(|e| e.entry).collect();
+    let labels = pebble_sfi_labels::find(&to_verify(&image, &exports));
+    pebble_sfi_labels::attach(bytes, &labels).expect("a section of labels")
 }
 
 /// `basic` with a host function that adds its two words and 1000.

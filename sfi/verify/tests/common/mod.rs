@@ -3,7 +3,8 @@
 
 pub mod emulator;
 
-use pebble_sfi_verify::{Level, Module, Refusal, Summary, scratch_words, verify};
+use pebble_sfi_verify::decode::Insn;
+use pebble_sfi_verify::{Level, Module, Refusal, Rule, Summary, scratch_words, verify};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,6 +19,7 @@ pub struct Built {
     pub rodata_at: u32,
     pub data: std::ops::Range<u32>,
     pub facts: Vec<u8>,
+    pub labels: Vec<u8>,
     pub exports: Vec<u32>,
     pub imports: u32,
     pub symbols: HashMap<String, u32>,
@@ -34,9 +36,15 @@ impl Built {
             rodata_at: self.rodata_at,
             data: self.data.clone(),
             facts: &self.facts,
+            labels: &self.labels,
             exports: &self.exports,
             imports: self.imports,
         }
+    }
+
+    /// Finds the labels, as the linking step does.
+    pub fn relabel(&mut self) {
+        self.labels = pebble_sfi_labels::find(&self.module());
     }
 
     pub fn verify(&self) -> Result<Summary, Refusal> {
@@ -55,6 +63,12 @@ SECTIONS {
   .pbl.facts 0 : { KEEP(*(.pbl.facts)) }
   /DISCARD/ : { *(.comment) *(.note*) *(.eh_frame*) }
 }";
+
+/// The instruction at `text[at..]`.
+pub fn decode(text: &[u8], at: usize) -> Result<Insn, Rule> {
+    let mut insn = Insn::default();
+    pebble_sfi_verify::decode::decode(text, at, &mut insn).map(|()| insn)
+}
 
 pub const PRELUDE: &str = include_str!("prelude.s");
 
@@ -92,6 +106,7 @@ pub fn assemble(dir: &Path, name: &str, source: &str) -> Built {
     built.level = if source.contains("# level full") { Level::Full } else { Level::Write };
     built.imports = 4;
     built.exports.extend(built.symbols.get("main"));
+    built.relabel();
     built
 }
 
@@ -110,6 +125,7 @@ fn read(elf: &[u8]) -> Built {
         rodata_at: 0,
         data: 0..0,
         facts: vec![],
+        labels: vec![],
         exports: vec![],
         imports: 0,
         symbols: HashMap::new(),
@@ -154,5 +170,6 @@ pub fn module_file(path: &Path) -> Built {
     built.data = word(32)..word(36);
     built.exports = (0..word(56) as usize).map(|i| word(64 + 16 * i + 4)).collect();
     built.imports = word(60);
+    built.relabel();
     built
 }
