@@ -168,6 +168,7 @@ impl Pass<'_, '_> {
                 if at == label_at {
                     label_at = self.labels.next(at + 1).unwrap_or(usize::MAX);
                 }
+                continue;
             }
             count += 1;
             let window = text.get(at..).and_then(|rest| rest.first_chunk());

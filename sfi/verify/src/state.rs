@@ -22,7 +22,6 @@ pub const FACTS: u64 = (1 << INTACT) - 1;
 pub const MAX_DEPTH: u32 = 15;
 /// How many pushed words are remembered.
 const SLOTS: u32 = 7;
-const SLOT_BITS: u32 = 0x0fff_ffff;
 const MIN_DELTA: i64 = -(1 << 30) + 1;
 /// What may stay untouched below `rbp`: with at most 4 MiB of return stack the sum is at most 2 GiB.
 const UNTOUCHED: i64 = -4096;
@@ -123,12 +122,8 @@ pub fn kind_of(reg: u8) -> u32 {
 /// The registers whose values at entry are on the return stack: they may hold anything.
 pub fn saved(slots: u32) -> u16 {
     const REGS: [u16; 8] = [0, 1 << 3, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 0, 0];
-    let (mut words, mut regs) = (slots & SLOT_BITS, 0);
-    while words != 0 {
-        regs |= REGS[words as usize & 7];
-        words >>= 4;
-    }
-    regs
+    // all of them: nobody could predict how many there are
+    (0..SLOTS).fold(0, |regs, word| regs | REGS[(slots >> (4 * word) & 7) as usize])
 }
 
 impl State {
