@@ -41,10 +41,10 @@ rules! {
     Context: "gs without the 32-bit address size reads only the two words of the context page";
     Import: "this is not the portal-table entry of an import";
     String: "a string instruction needs the fact in-segment of rdi (at full of rsi too) and no override";
-    Target: "the branch does not lead to an instruction of the text";
+    Target: "the branch does not lead to an instruction of the text, or not to one of the labels section";
     Label: "the branch or fall-through arrives with another depth or delta, or with fewer saved slots";
     Facts: "the branch or fall-through arrives without a fact that the label's record promises";
-    Hint: "the labels section leads out of the text, or into an instruction; link the module again";
+    Hint: "the labels section is missing, leads out of the text, or into an instruction; link the module again";
     Record: "the facts section is not sorted, not at instructions, or a record is malformed";
     Callee: "the call, export or slot does not lead to a function entry";
     Indirect: "an indirect jump or call without the full sequence right before it";

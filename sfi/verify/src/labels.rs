@@ -38,6 +38,9 @@ impl<'s> Labels<&'s mut [u64]> {
         let no_room = Refusal { at: module.text_at, rule: Rule::Layout };
         let (marks, rest) = scratch.split_at_mut_checked(blocks(module.text.len())).ok_or(no_room)?;
         let (ranks, words) = rest.split_at_mut_checked(marks.len()).ok_or(no_room)?;
+        if module.labels.is_empty() {
+            return Err(Refusal { at: module.text_at, rule: Rule::Hint }); // the first slot is one
+        }
         marks.fill(0);
         let mut at = 0;
         for distance in module.labels {
