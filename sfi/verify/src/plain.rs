@@ -5,8 +5,8 @@
 //! the crate is compiled: for each kind of opcode and each ModRM, which registers are written, how long the rest is, and which prefixes
 //! it needs or must not have. One branch asks whether all is as it must be; what is not plain goes to `decode` and `step`.
 //!
-//! Invariants kept: what is plain, `decode` and `step` accept with the same length and the same state after it: this is a shorter way to
-//! their answer, never to another one (`tests/plain.rs` compares them).
+//! Invariants kept: what is plain, `decode` and `step` accept with the same length and the same state after it, or one that knows more (of
+//! `lea` with a displacement of 0): this is a shorter way to their answer, never to another one (`tests/plain.rs` compares them).
 
 use crate::decode::WINDOW;
 use crate::state::{BASE, GROUPS, SEG};

@@ -7,6 +7,7 @@ use common::emulator::Rng;
 use pebble_sfi_verify::plain::{confines, plain};
 use pebble_sfi_verify::state::{BASE, Pending, SEG, State, Word, ZX};
 use pebble_sfi_verify::step::{Flow, brief, step};
+use pebble_sfi_verify::table::class;
 use pebble_sfi_verify::{Level, Module};
 
 const AT: u32 = 0x3_0000;
@@ -67,6 +68,11 @@ fn compare(bytes: &[u8; 32], rng: &mut Rng) -> bool {
     match done {
         Ok(done) => {
             assert_eq!(Some(done), judged, "{level:?} {bytes:02x?} {before:?}");
+            // `lea` with a displacement of 0 is a copy, which only the long way sees.
+            if decode(bytes, 0).is_ok_and(|insn| insn.class == class::LEA && insn.disp == 0) {
+                assert_eq!(short.known & !full.known, 0, "{level:?} {bytes:02x?} {before:?}");
+                short.known = full.known;
+            }
             assert_eq!(short, full, "{level:?} {bytes:02x?} {before:?}");
             assert_eq!(full.pending, Pending::Nothing);
         }
