@@ -113,6 +113,7 @@ pub fn refused(judge: &mut Judge, times: u64) {
     refusals(judge);
     let before = rest();
     let clients = judge.start(None);
+    judge.let_call(TURNS);
     (0..times).for_each(|_| refusals(judge));
     let told = judge.stop(&clients);
     for (client, [calls, _]) in clients.iter().zip(&told) {

@@ -302,6 +302,14 @@ pub fn withdraw(domain: u16) {
     gone(domain);
 }
 
+/// Its threads have had time enough to find their way out: one that somebody does not let go is no more urgent now than the domain was.
+pub fn calm(domain: u16) {
+    if let Ok((_, [_, _, _, flags])) = DOMAIN_INFO.call_wide([domain.into(), 0, 0, 0, 0]) {
+        let priority = flags >> 8 & 0xff;
+        let _ = ask(&ABORT, [u64::from(domain) | (priority + 1) << 16, 0, 0, 0, 0]);
+    }
+}
+
 fn gone(domain: u16) {
     for server in [&FILE_GONE, &CONSOLE_GONE, &PIPE_GONE, &CLOCK_GONE, &CAPABILITIES_GONE, &DEVICE_GONE]
         .into_iter()

@@ -2,7 +2,8 @@
 //!
 //! It looks at everything there is to do, again and again, until nothing is left; then it waits for the semaphore that whoever
 //! makes work signals. Between two looks at the dying it lets their threads run: they were raised to its own priority, so a
-//! yield is enough when they have only to find their way out.
+//! yield is enough when they have only to find their way out. One that is in a stranger's server may never come out: soon it is no more urgent
+//! than its domain was.
 
 use crate::loader;
 use crate::services::{self, FaultRecord};
@@ -61,6 +62,8 @@ fn look_after_the_dying() -> Option<u32> {
             }
         } else if services::reclaim(domain) {
             TABLE.lock().buried(domain);
+        } else if looks == EAGER {
+            services::calm(domain);
         }
         after = domain;
         youngest = Some(youngest.map_or(looks, |fewest: u32| fewest.min(looks)));

@@ -189,8 +189,12 @@ extern "C" fn priority(tid: u64, priority: u64) -> Decision {
     enter(|s, words, now| s.set_priority(words, tid, priority, now))
 }
 
-extern "C" fn domain_abort(asid: u64) -> Decision {
-    enter(|s, words, now| s.domain_abort(words, stacks(), asid, now))
+/// A domain; a priority plus 1 in bits 16 and up asks for the calm after it.
+extern "C" fn domain_abort(domain: u64) -> Decision {
+    enter(|s, words, now| match domain >> 16 {
+        0 => s.domain_abort(words, stacks(), domain, now),
+        calm => s.domain_calm(words, domain & 0xffff, calm - 1, now),
+    })
 }
 
 extern "C" fn thread_abort(tid: u64, any: u64) -> Decision {

@@ -51,6 +51,7 @@
 //! | `scheduler.thread_exit` | – | [`thread_exit(words, now)`](Scheduler::thread_exit) |
 //! | `scheduler.priority` | thread, priority | [`set_priority(tid, priority, now)`](Scheduler::set_priority) |
 //! | `scheduler.domain_abort` | domain | [`domain_abort(words, stacks, asid, now)`](Scheduler::domain_abort) |
+//! | | with a priority plus 1 in bits 16 and up | [`domain_calm(words, asid, priority, now)`](Scheduler::domain_calm) |
 //! | `scheduler.thread_abort` | thread | [`thread_abort(words, tid, now)`](Scheduler::thread_abort) |
 //! | `scheduler.deadline` | ticks from now | [`deadline(ticks, now)`](Scheduler::deadline) |
 //! | `scheduler.share` | domain, percent | [`share(domain, percent, now)`](Scheduler::share) |

@@ -248,6 +248,20 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.decide(me, 0, now)
     }
 
+    /// The dying domain's threads have had their turn at the priority of [`domain_abort`](Self::domain_abort)'s caller. One that is still
+    /// somewhere, in the server of somebody who does not let it go, has this priority from now on. 0, or `-EINVAL`: no such domain or priority.
+    pub fn domain_calm(&mut self, words: &Words, asid: u64, priority: u64, now: u64) -> Decision {
+        let me = self.begin();
+        let (Ok(asid), 0..32) = (u8::try_from(asid), priority) else { return self.decide(me, -EINVAL, now) };
+        for t in 0..=u8::MAX {
+            let there = !matches!(self.place(t), Place::Free | Place::Exited);
+            if there && self.doomed[t as usize] && self.records[t as usize].home == asid {
+                self.rebase(words, t, (PRIORITIES - 1) as u8 - priority as u8);
+            }
+        }
+        self.decide(me, 0, now)
+    }
+
     /// Ends the sleep or wait of one thread with `-EINTR`, if it has not ended meanwhile, and is interruptible or `any` wait may be.
     /// 0 whether there was any, or `-ESRCH`: no such thread.
     pub fn thread_abort(&mut self, words: &Words, tid: u64, any: bool, now: u64) -> Decision {

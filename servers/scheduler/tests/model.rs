@@ -45,6 +45,7 @@ enum Op {
         priority: u64,
     },
     Abort(u64),
+    Calm(u64, u64),
     ThreadAbort(u64, bool),
     Alloc {
         initial: i64,
@@ -76,6 +77,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Reap),
         5 => (tid(), priority()).prop_map(|(tid, priority)| Op::Priority { tid, priority }),
         1 => prop_oneof![20 => 1..4u64, 1 => Just(256)].prop_map(Op::Abort),
+        2 => (1..4u64, 0..33u64).prop_map(|(asid, priority)| Op::Calm(asid, priority)),
         2 => (tid(), any::<bool>()).prop_map(|(tid, all)| Op::ThreadAbort(tid, all)),
         1 => (-1..3i64, prop_oneof![9 => 1..4u64, 1 => Just(999)], any::<bool>())
             .prop_map(|(initial, owner, interruptible)| Op::Alloc { initial, owner, interruptible }),
@@ -204,6 +206,10 @@ impl Pair {
                 let decision = self.long(|real, words| real.domain_abort(words, stacks(), asid, now));
                 self.model.assert_nothing_blocked(asid);
                 Some(decision)
+            }
+            Op::Calm(asid, priority) => {
+                self.model.calm(asid, priority, now);
+                Some(self.long(|real, words| real.domain_calm(words, asid, priority, now)))
             }
             Op::ThreadAbort(tid, all) => {
                 self.model.thread_abort(tid, all, now);

@@ -68,6 +68,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("interpose.threads", interpose::a_hundred_threads_in_a_row),
     SystemTest::new("interpose.forks", interpose::a_hundred_forks_in_a_row),
     SystemTest::slow("interpose.escape", interpose::nobody_escapes_and_nothing_leaks),
+    SystemTest::new("hostile.stuck", a_dead_clients_thread_in_a_server_that_keeps_it),
     SystemTest::new("hostile.once", |context| hostile(context, 1)),
     SystemTest::slow("hostile.thousand", |context| hostile(context, 16)),
     SystemTest::new("window.lent", |context| windows(context, "lent")),
@@ -326,6 +327,25 @@ fn a_fault_is_reported_and_contained(context: &mut Context) -> Result<()> {
         ensure!(line.contains(wanted) && line.contains("(hostile)"), "{kind}: {:?}", reply.output);
     }
     output(&mut guest, "echo still here")?;
+    Ok(())
+}
+
+/// Its thread is no more urgent than it was: everybody else goes on, and all is well when the server is killed.
+fn a_dead_clients_thread_in_a_server_that_keeps_it(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    for how in ["spin", "nap"] {
+        let started = output(&mut guest, &format!("stuck serve {how} &"))?;
+        ensure!(started.contains("started"), "{started}");
+        output(&mut guest, "sleep 0.3")?;
+        for _ in 0..2 {
+            let said = output(&mut guest, "stuck call")?;
+            ensure!(said.contains("leaves a thread behind"), "{how}: {said}");
+            let alive = output(&mut guest, "echo on")?;
+            ensure!(alive == "on\n", "{how}: {alive:?}");
+        }
+        guest.run_line("kill stuck", LIMIT)?;
+        guest.run_line("sleep 0.1", LIMIT)?;
+    }
     Ok(())
 }
 

@@ -282,6 +282,17 @@ impl Model {
         self.decide(now);
     }
 
+    pub fn calm(&mut self, asid: u64, priority: u64, now: u64) {
+        let (Ok(asid), 0..32) = (u8::try_from(asid), priority) else { return self.fail(EINVAL, now) };
+        for tid in 0..256 {
+            let doomed = |t: &&Thread| t.state != State::Exited && t.doomed && t.home == asid;
+            if self.threads.get(&tid).filter(doomed).is_some() {
+                self.change_priority(tid, priority as u8);
+            }
+        }
+        self.decide(now);
+    }
+
     pub fn abort(&mut self, asid: u64, now: u64) {
         let Ok(asid) = u8::try_from(asid) else { return self.fail(EINVAL, now) };
         let priority = self.priority(self.running);
