@@ -87,7 +87,7 @@ pub fn schedulers(context: &mut Context) -> Result<()> {
 }
 
 pub fn refused(context: &mut Context) -> Result<()> {
-    let (before, _) = judge(context, "refused 3", 120, "refused: 18 successors, 0 failed")?;
+    let (before, _) = judge(context, "refused 6", 240, "refused: 36 successors, 0 failed")?;
     for wanted in [
         "process: components/counter-bad: the state of the component in use: invalid argument",
         "process: components/counter: the state of the component in use: invalid argument",

@@ -41,6 +41,7 @@ impl SystemTest {
 /// Every system test, in the order in which they run.
 pub const ALL: &[SystemTest] = &[
     SystemTest::new("boot.prompt", boots_to_a_prompt),
+    SystemTest::new("boot.files", a_hundred_files_in_no_order),
     SystemTest::new("boot.fast", the_prompt_comes_within_ten_seconds),
     SystemTest::new("boot.count", twenty_starts_with_a_clock_that_counts),
     SystemTest::new("image.audit", no_image_has_a_hole_in_its_walls),
@@ -99,6 +100,13 @@ fn boots_to_a_prompt(context: &mut Context) -> Result<()> {
     guest.send(b"exit\n");
     let exit = guest.wait_exit(LIMIT)?;
     ensure!(exit == Exit::PoweredOff, "{exit}");
+    Ok(())
+}
+
+fn a_hundred_files_in_no_order(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("files")?;
+    let counted = output(&mut guest, "ls /share | wc -l")?;
+    ensure!(counted.trim() == "100", "{counted}");
     Ok(())
 }
 
