@@ -25,6 +25,10 @@ static void enter(void *portal) {
 
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "serve") == 0) {
+        /* Somebody else's name; a program that is refused has lost nothing. */
+        for (int n = 0; n < 40; n++)
+            if (portal_register("clock.nanoseconds", "npi", nap) >= 0)
+                return 1;
         portal_register("stuck.here", "npi", strcmp(argv[2], "spin") == 0 ? spin : nap);
         thread_exit();
     }

@@ -108,25 +108,36 @@ static int parse_spec(const char *spec, long *letters, long *results) {
     return rest[1] >= '1' && rest[1] <= '0' + MAX_RESULTS && rest[2] == 0;
 }
 
+/* An entry of its own for a function, or ENTRIES: there is none left. */
+static int claim(void *function) {
+    for (int entry = 0; entry < ENTRIES; entry++) {
+        void *none = NULL;
+        if (__atomic_compare_exchange_n(
+                &__pebble_functions[entry], &none, function, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return entry;
+    }
+    return ENTRIES;
+}
+
 int portal_register(const char *name, const char *spec, void *function) {
-    static int used;
     long n[3], letters, results;
     if (!__pack(name, n, 3))
         return -1;
-    if (!parse_spec(spec, &letters, &results)) {
+    if (function == NULL || !parse_spec(spec, &letters, &results)) {
         errno = EINVAL;
         return -1;
     }
-    int entry = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
-    if (entry >= ENTRIES) {
-        __atomic_fetch_sub(&used, 1, __ATOMIC_RELAXED);
+    int entry = claim(function);
+    if (entry == ENTRIES) {
         errno = ENOSPC;
         return -1;
     }
-    __pebble_functions[entry] = function;
     long address = (long)__pebble_entries + entry * 8;
-    return (int)__checked(
+    long made = __checked(
         portal_call(SYS_PORTAL_REGISTER, n[0], n[1], n[2], letters, address | results << 32));
+    if (made < 0)
+        __pebble_functions[entry] = NULL;
+    return (int)made;
 }
 
 int portal_create(int interface, int count, long constant) {
