@@ -225,14 +225,18 @@ impl Judge {
     }
 
     /// Nothing is lost; burials take a moment.
-    fn compare(&mut self, before: Resources) {
-        let settled = (0..200).any(|_| {
+    fn settles(&self, before: Resources) -> bool {
+        (0..200).any(|_| {
             let same = same(before, resources());
             if !same {
                 pause(5 * MILLISECOND);
             }
             same
-        });
+        })
+    }
+
+    fn compare(&mut self, before: Resources) {
+        let settled = self.settles(before);
         self.check(settled, || format!("leaks: before {before:?}, after {:?}", resources()));
     }
 }
