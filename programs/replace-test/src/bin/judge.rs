@@ -133,7 +133,7 @@ fn resources() -> Resources {
 
 /// Pages that servers may keep for good after a peak: a stack has three, and one more is made when more callers than ever are in a server at
 /// once. A page lost with each death, successor or refusal is more in all but the shortest of these tests.
-const KEPT: u64 = 24;
+const KEPT: u64 = 8;
 
 /// A thread that waits goes on behind the code of the portal through which it began to, however often that has been compiled anew since: the
 /// largest such portal.
