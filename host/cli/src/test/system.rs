@@ -478,7 +478,7 @@ fn names_are_opened_by_capability(context: &mut Context) -> Result<()> {
 fn by_capability(guest: &mut Guest, which: &str) -> Result<()> {
     let deep = "chroot / ".repeat(8);
     for tools in ["", "count ", "sandbox --allow * ", &deep] {
-        let reply = guest.run_line(&format!("{tools}hostile {which} 3"), LIMIT * 6)?;
+        let reply = guest.run_line(&format!("{tools}hostile {which} 10"), LIMIT * 12)?;
         let told = reply.output.lines().find(|line| line.starts_with("hostile: ")).unwrap_or_default();
         ensure!(told.ends_with(", 0 failed"), "under {tools:?}: {}", reply.output);
     }
