@@ -8,6 +8,8 @@
 
 mod behalf;
 mod opening;
+mod succeed;
+mod tell;
 
 extern crate alloc;
 
@@ -15,10 +17,10 @@ use alloc::vec::Vec;
 use behalf::{client_of, control, control_new, on_behalf, subject, whose};
 use opening::Opening;
 use pebble::abi::call::MAX_RESULTS;
-use pebble::abi::link::{pack, unpack};
-use pebble::abi::{errno, map, sys};
+use pebble::abi::link::unpack;
+use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
-use pebble::link::{Import, More};
+use pebble::link::Import;
 use pebble::portal;
 use pebble::sync::{Guard, Lock};
 use pebble::window::{self, CODE, SHARED_DATA, TABLES, THREADS};
@@ -27,7 +29,12 @@ use pebble_portal::Spec;
 use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::manager::MAX_PORTALS;
 use pebble_portal_manager::succession::NOBODY;
-use pebble_portal_manager::{Goal, Machine, Manager};
+use pebble_portal_manager::{Machine, Manager};
+use succeed::{
+    abandon, adopt, busy, commit, holder, import, keep_role, let_leave, offer, pass, prepare, reach,
+    register_for, role,
+};
+use tell::{count, interface_info, portal_info, stats};
 
 pebble::import! {
     TOP = "nucleus.top";
@@ -451,160 +458,6 @@ extern "C" fn thread_gone(asid: u64) -> i64 {
     request(|m, _| {
         m.domain(asid)?;
         m.unserve(asid as u16, 1);
-        Ok(0)
-    })
-}
-
-extern "C" fn count(asid: u64, on: u64) -> i64 {
-    request(|m, machine| {
-        tidy(m, machine)?;
-        m.count(machine, asid, on != 0).map(|()| 0)
-    })
-}
-
-extern "C" fn adopt(role: u64, asid: u64) -> i64 {
-    request(|m, machine| view(asid).and_then(|view| m.adopt(machine, role, view)).map(|()| 0))
-}
-
-/// A portal of the role, or what the domain may open anyway.
-extern "C" fn import(asid: u64, a: u64, b: u64, c: u64) -> i64 {
-    let held = request(|m, machine| {
-        let mut bytes = [0; 24];
-        m.import(machine, asid, name([a, b, c], &mut bytes)?).map(u64::from)
-    });
-    if held == -errno::EACCES { open(asid, a, b, c) } else { held }
-}
-
-/// `entry`: bits 32 to 34 further result words, 40 and up the domain.
-extern "C" fn offer(a: u64, b: u64, c: u64, first: u64, entry: u64) -> i64 {
-    request(|m, _| {
-        let mut bytes = [0; 24];
-        let spec = self::spec(first, entry & 0xff_ffff_ffff)?;
-        m.offer(entry >> 40, name([a, b, c], &mut bytes)?, spec, entry & 0xffff_ffff).map(|()| 0)
-    })
-}
-
-/// The caller's portal to what a successor offers.
-extern "C" fn reach(caller: u64, asid: u64, a: u64, b: u64, c: u64) -> i64 {
-    request(|m, machine| {
-        let mut bytes = [0; 24];
-        m.reach(machine, caller, asid, name([a, b, c], &mut bytes)?).map(u64::from)
-    })
-}
-
-extern "C" fn let_leave(asid: u64) -> i64 {
-    request(|m, machine| m.let_leave(machine, asid).map(|()| 0))
-}
-
-extern "C" fn register_for(a: u64, b: u64, c: u64, spec: u64, entry: u64) -> i64 {
-    register(entry >> 40, a, b, c, spec, entry & 0xff_ffff_ffff)
-}
-
-extern "C" fn holder(role: u64) -> i64 {
-    request(|m, _| Ok(m.holder(role as u16).unwrap_or(0).into()))
-}
-
-extern "C" fn prepare(asid: u64) -> i64 {
-    request(|m, machine| {
-        tidy(m, machine)?;
-        m.prepare_successor(machine, asid).map(|()| 0)
-    })
-}
-
-extern "C" fn commit(asid: u64) -> i64 {
-    let mut interfaces = Vec::new();
-    let outcome = request(|m, machine| {
-        let current = survey(machine)?;
-        interfaces = m.commit(machine, asid, current)?;
-        Ok(0)
-    });
-    pass(&interfaces, asid as u16);
-    outcome
-}
-
-/// Tells the name server whose these interfaces are now. Without the lock: it may be the one that is being replaced.
-fn pass(interfaces: &[u16], owner: u16) {
-    for interface in interfaces {
-        let _ = PASS.call([u64::from(*interface), owner.into()]);
-    }
-}
-
-extern "C" fn busy(asid: u64) -> i64 {
-    request(|m, machine| {
-        let current = survey(machine)?;
-        Ok(m.busy(machine, asid, current).into())
-    })
-}
-
-extern "C" fn abandon(asid: u64) -> i64 {
-    request(|m, machine| {
-        m.abandon(machine, asid);
-        Ok(0)
-    })
-}
-
-extern "C" fn keep_role(role: u64, keep: u64) -> i64 {
-    request(|m, machine| m.keep_role(machine, role, keep != 0).map(|()| 0))
-}
-
-/// The role of a domain; 0: none.
-extern "C" fn role(asid: u64) -> i64 {
-    request(|m, _| m.domain(asid).map(|d| d.role.into()))
-}
-
-/// The text of a specification in one word; its first eight characters.
-fn spec_word(spec: &Spec) -> u64 {
-    spec.letters()
-        .take(8)
-        .zip((0..).step_by(8))
-        .fold(0, |word, (letter, shift)| word | u64::from(letter) << shift)
-}
-
-extern "C" fn portal_info(asid: u64, from: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
-    request(|m, machine| {
-        let domain = m.domain(asid)?;
-        let start = usize::try_from(from).unwrap_or(usize::MAX);
-        let used = domain.slots.used().skip_while(|(n, _)| *n < start).find(|(n, s)| {
-            let common = [sys::SYS_GET_THREAD_ID, sys::SYS_HRTIME].contains(n);
-            s.run.len > 0 || common
-        });
-        let (index, slot) = used.map(|(n, s)| (n, *s)).ok_or(errno::ENOENT)?;
-        let calls =
-            slot.counter.map_or(u64::MAX, |c| machine.data(map::counter_va(c.into()) - map::KDATA_VA));
-        let slow = |name: &str| m.interfaces.iter().position(|i| i.name == name).unwrap_or(usize::MAX) as u16;
-        // The interface that the portal leads to, and the number by which it is told.
-        let (leads, shown) = match slot.goal {
-            Goal::Interface(i) => (i, i),
-            Goal::Wait(_) => (slow("scheduler.p"), 0xfffe),
-            Goal::Signal(_) => (slow("scheduler.v"), 0xfffd),
-            Goal::Closed(_) => (u16::MAX, 0xfffc),
-            _ => (u16::MAX, u16::MAX),
-        };
-        let interface = u64::from(shown);
-        let led = m.interfaces.get(leads as usize);
-        let spec = led.map_or(0, |i| spec_word(&i.spec));
-        let target = if let Goal::Closed(dead) = slot.goal { dead } else { led.map_or(0, |i| i.asid) };
-        *more =
-            [interface | u64::from(target) << 16 | u64::from(slot.run.len) << 32, spec, calls, slot.constant];
-        Ok(index as u64)
-    })
-}
-
-extern "C" fn interface_info(interface: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
-    request(|m, _| {
-        let i = usize::try_from(interface).ok().and_then(|n| m.interfaces.get(n)).filter(|i| i.asid != 0);
-        let i = i.ok_or(errno::ENOENT)?;
-        let [a, b, c] = pack::<3>(&i.name).unwrap_or_default();
-        *more = [a, b, c, spec_word(&i.spec)];
-        Ok(i.asid.into())
-    })
-}
-
-extern "C" fn stats(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
-    request(|m, machine| {
-        let current = survey(machine)?;
-        m.sweep(machine, current);
-        *more = m.stats();
         Ok(0)
     })
 }

@@ -1,0 +1,95 @@
+//! The entries of succession: what the process server asks for when one component takes another's place.
+
+use crate::{PASS, name, open, register, request, survey, tidy, view};
+use alloc::vec::Vec;
+use pebble::abi::errno;
+
+pub extern "C" fn adopt(role: u64, asid: u64) -> i64 {
+    request(|m, machine| view(asid).and_then(|view| m.adopt(machine, role, view)).map(|()| 0))
+}
+
+/// A portal of the role, or what the domain may open anyway.
+pub extern "C" fn import(asid: u64, a: u64, b: u64, c: u64) -> i64 {
+    let held = request(|m, machine| {
+        let mut bytes = [0; 24];
+        m.import(machine, asid, name([a, b, c], &mut bytes)?).map(u64::from)
+    });
+    if held == -errno::EACCES { open(asid, a, b, c) } else { held }
+}
+
+/// `entry`: bits 32 to 34 further result words, 40 and up the domain.
+pub extern "C" fn offer(a: u64, b: u64, c: u64, first: u64, entry: u64) -> i64 {
+    request(|m, _| {
+        let mut bytes = [0; 24];
+        let spec = crate::spec(first, entry & 0xff_ffff_ffff)?;
+        m.offer(entry >> 40, name([a, b, c], &mut bytes)?, spec, entry & 0xffff_ffff).map(|()| 0)
+    })
+}
+
+/// The caller's portal to what a successor offers.
+pub extern "C" fn reach(caller: u64, asid: u64, a: u64, b: u64, c: u64) -> i64 {
+    request(|m, machine| {
+        let mut bytes = [0; 24];
+        m.reach(machine, caller, asid, name([a, b, c], &mut bytes)?).map(u64::from)
+    })
+}
+
+pub extern "C" fn let_leave(asid: u64) -> i64 {
+    request(|m, machine| m.let_leave(machine, asid).map(|()| 0))
+}
+
+pub extern "C" fn register_for(a: u64, b: u64, c: u64, spec: u64, entry: u64) -> i64 {
+    register(entry >> 40, a, b, c, spec, entry & 0xff_ffff_ffff)
+}
+
+pub extern "C" fn holder(role: u64) -> i64 {
+    request(|m, _| Ok(m.holder(role as u16).unwrap_or(0).into()))
+}
+
+pub extern "C" fn prepare(asid: u64) -> i64 {
+    request(|m, machine| {
+        tidy(m, machine)?;
+        m.prepare_successor(machine, asid).map(|()| 0)
+    })
+}
+
+pub extern "C" fn commit(asid: u64) -> i64 {
+    let mut interfaces = Vec::new();
+    let outcome = request(|m, machine| {
+        let current = survey(machine)?;
+        interfaces = m.commit(machine, asid, current)?;
+        Ok(0)
+    });
+    pass(&interfaces, asid as u16);
+    outcome
+}
+
+/// Tells the name server whose these interfaces are now. Without the lock: it may be the one that is being replaced.
+pub fn pass(interfaces: &[u16], owner: u16) {
+    for interface in interfaces {
+        let _ = PASS.call([u64::from(*interface), owner.into()]);
+    }
+}
+
+pub extern "C" fn busy(asid: u64) -> i64 {
+    request(|m, machine| {
+        let current = survey(machine)?;
+        Ok(m.busy(machine, asid, current).into())
+    })
+}
+
+pub extern "C" fn abandon(asid: u64) -> i64 {
+    request(|m, machine| {
+        m.abandon(machine, asid);
+        Ok(0)
+    })
+}
+
+pub extern "C" fn keep_role(role: u64, keep: u64) -> i64 {
+    request(|m, machine| m.keep_role(machine, role, keep != 0).map(|()| 0))
+}
+
+/// The role of a domain; 0: none.
+pub extern "C" fn role(asid: u64) -> i64 {
+    request(|m, _| m.domain(asid).map(|d| d.role.into()))
+}
