@@ -14,7 +14,7 @@ use pebble::api::Errno;
 use pebble::io;
 use pebble::println;
 use pebble::process::{Child, Lazy};
-use pebble_process::samples::{broken, good, refused};
+use pebble_process::samples::{broken, good, refused, wanting};
 
 static REMOVE: Lazy = Lazy::new("file.remove");
 
@@ -31,11 +31,29 @@ pub fn all(judge: &mut Judge, rounds: u32) {
             judge.check(&path, started == Err(*error), || format!("{started:?}, {says}"));
             println!("wanted process: {path}: {says}");
         }
+        pretend(judge);
         // The one that all were made of starts, and ends with its first instruction, which is none.
         let path = "/ram/good";
         let ended = with_file(path, &good(), || Child::run(path, &[path]).and_then(|child| child.wait()));
         judge.check(path, matches!(ended, Ok(129..137)), || format!("{ended:?}"));
     });
+}
+
+/// Files called as what the rules trust, and started by paths of which some do not look like theirs.
+fn pretend(judge: &mut Judge) {
+    for (name, import, spellings) in [
+        ("process", "vm.map_foreign", ["/ram/process", "ram//process", "/bin/.././ram/process"]),
+        ("shell", "process.replace", ["/ram/shell", "../ram/shell", "/ram/../ram/shell"]),
+        ("supervisor", "process.keep", ["/ram/supervisor", "./ram/supervisor", "//bin/..//ram//supervisor"]),
+    ] {
+        let (file, error, says) = wanting((import, errno::EACCES));
+        for path in spellings {
+            let started =
+                with_file(&format!("/ram/{name}"), &file, || Child::load(path).map(|child| child.0));
+            judge.check(path, started == Err(error), || format!("{started:?}, {says}"));
+            println!("wanted process: {path}: {says}");
+        }
+    }
 }
 
 fn with_file<R>(path: &str, bytes: &[u8], work: impl FnOnce() -> Result<R, Errno>) -> Result<R, Errno> {

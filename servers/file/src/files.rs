@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use pebble_boot::rules::{Patterns, RuleSet};
 
 use crate::archive::Archive;
-use crate::path::places;
+use crate::path::{normal, places};
 use crate::ram::{PREFIX, Ram};
 
 /// Files open at once.
@@ -99,11 +99,11 @@ impl<'a> Files<'a> {
     pub fn open(&mut self, asid: u16, path: [u64; 5], rights: u16) -> Result<u64, i64> {
         let mut bytes = [0; PATHLEN];
         let path = text(&path, &mut bytes)?;
-        let inner = path.trim_start_matches("./").trim_matches('/');
-        let node = match self.ram.find(inner) {
-            Some(_) if path.ends_with('/') => return Err(-errno::ENOTDIR),
+        let place = normal(path);
+        let node = match self.ram.find(place.as_str()) {
+            Some(_) if means_directory(path) => return Err(-errno::ENOTDIR),
             Some(at) => Node::Ram(at as u16),
-            None if inner == PREFIX.trim_matches('/') => Node::RamDirectory,
+            None if place.as_str() == PREFIX.trim_matches('/') => Node::RamDirectory,
             None => Node::Archive(u16::try_from(self.archive.lookup(path)?).map_err(|_| -errno::ENOMEM)?),
         };
         self.enter(asid, node, rights)
@@ -115,9 +115,12 @@ impl<'a> Files<'a> {
             return Err(-errno::EACCES);
         }
         let mut bytes = [0; PATHLEN];
-        let path = text(&path, &mut bytes)?.trim_start_matches('/');
+        let path = text(&path, &mut bytes)?;
+        if means_directory(path) {
+            return Err(-errno::EINVAL);
+        }
         self.room(asid)?;
-        let at = self.ram.create(path)?;
+        let at = self.ram.create(normal(path).as_str())?;
         self.enter(asid, Node::Ram(at as u16), rights)
     }
 
@@ -127,9 +130,13 @@ impl<'a> Files<'a> {
             return Err(-errno::EACCES);
         }
         let mut bytes = [0; PATHLEN];
-        let path = text(&path, &mut bytes)?.trim_start_matches('/');
-        let at = self.ram.find(path).ok_or(-errno::ENOENT)?;
-        self.ram.remove(path)?;
+        let path = text(&path, &mut bytes)?;
+        if means_directory(path) {
+            return Err(-errno::ENOTDIR);
+        }
+        let place = normal(path);
+        let at = self.ram.find(place.as_str()).ok_or(-errno::ENOENT)?;
+        self.ram.remove(place.as_str())?;
         for open in self.open.iter_mut().filter(|open| open.node == Node::Ram(at as u16)) {
             (open.node, open.place) = (Node::Ram(u16::MAX), 0);
         }
@@ -270,6 +277,11 @@ impl Files<'_> {
 fn text<'b>(words: &[u64; 5], bytes: &'b mut [u8; PATHLEN]) -> Result<&'b str, i64> {
     let len = unpack(words, bytes);
     core::str::from_utf8(&bytes[..len]).ok().filter(|path| !path.is_empty()).ok_or(-errno::ENOENT)
+}
+
+/// Whether the path can only be that of a directory.
+fn means_directory(path: &str) -> bool {
+    matches!(path.rsplit('/').next(), Some("" | "." | ".."))
 }
 
 /// Up to 32 bytes as words.

@@ -37,12 +37,22 @@ impl Path {
 /// Calls `visit` with each place that the path leaves by `..`, and last with where it leads: normal paths. Who may not know what is at a
 /// place may not learn it on the way through, either.
 pub fn places(path: &str, mut visit: impl FnMut(&str)) {
+    let end = walk(path, &mut visit);
+    visit(end.as_str());
+}
+
+/// Where the path leads.
+pub fn normal(path: &str) -> Path {
+    walk(path, |_| {})
+}
+
+fn walk(path: &str, mut leaves: impl FnMut(&str)) -> Path {
     let mut place = Path::ROOT;
     for component in path.split('/') {
         match component {
             "" | "." => {}
             ".." => {
-                visit(place.as_str());
+                leaves(place.as_str());
                 place.leave();
             }
             // No part of a path that fits is too long.
@@ -51,5 +61,5 @@ pub fn places(path: &str, mut visit: impl FnMut(&str)) {
             }
         }
     }
-    visit(place.as_str());
+    place
 }

@@ -11,7 +11,8 @@ use pebble::abi::errno;
 use pebble::api::Errno;
 use pebble_process::PAGE_LIMIT;
 use pebble_process::elf::Image;
-use pebble_process::table::{self, State};
+use pebble_process::startup;
+use pebble_process::table::State;
 
 /// A copy of the caller's memory and of the stack in which `sp` points, without a thread.
 pub fn fork(parent: u16, handler: u64, sp: u64) -> Result<u16, Errno> {
@@ -28,7 +29,7 @@ pub fn fork(parent: u16, handler: u64, sp: u64) -> Result<u16, Errno> {
     let child = services::create(float, priority, &plan.limits)?;
     TABLE.lock().create(parent, child, plan, console());
     let build = || {
-        services::name(child, table::name(&plan.path))?;
+        services::name(child, startup::name_for_rules(&plan.path))?;
         services::keep_share(child, &plan.limits)?;
         services::copy_memory(parent, child, sp)?;
         services::control(child, parent, handler, true)?;

@@ -22,7 +22,7 @@ use pebble_process::elf::{Image, Problem, Segment};
 use pebble_process::fault::Printable;
 use pebble_process::manifest::{self, Limits, Mistake};
 use pebble_process::startup::{self, Path};
-use pebble_process::table::{self, Plan, State};
+use pebble_process::table::{Plan, State};
 use pebble_process::{FILE_LIMIT, FIRST_PRIORITY, PAGE_LIMIT, PRIORITY};
 
 /// Whoever holds it may create domains and use the window.
@@ -178,7 +178,7 @@ pub fn finish(child: u16, state: State, made: Result<(), Errno>) -> Result<u16, 
 /// `control`: what a controlled domain starts is controlled as it is.
 fn build(child: u16, plan: &Plan, image: &Image, control: Option<(u16, u64)>) -> Result<(), Errno> {
     let path = &plan.path;
-    services::name(child, table::name(path))?;
+    services::name(child, startup::name_for_rules(path))?;
     for segment in &image.segments {
         load(child, segment)?;
     }

@@ -20,6 +20,7 @@ use pebble::abi::{errno, sys};
 use pebble::api::{self, Errno};
 use pebble::link::More;
 use pebble::sync::Lock;
+use pebble_process::startup;
 use pebble_process::table::{self, Farewell, Table};
 
 pebble::export!("process.spawn", "npaiiiii", spawn: fn(u64, u64, u64, u64, u64, u64));
@@ -205,7 +206,7 @@ extern "C" fn list(from: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut
     let table = TABLE.lock();
     match table.list(from) {
         Some(entry) => {
-            let [a, b] = table::name(&entry.path);
+            let [a, b] = startup::name(&entry.path);
             *more = [a, b, entry.state.number() | u64::from(entry.parent) << 16, table.faults()];
             entry.domain.into()
         }

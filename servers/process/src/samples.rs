@@ -205,6 +205,14 @@ pub fn broken() -> Vec<(Vec<u8>, Problem)> {
     files
 }
 
+/// A program with this import, the error that it gets, and what is said.
+pub fn wanting((import, error): (&str, i64)) -> (Vec<u8>, i64, String) {
+    let mut f = good();
+    put(&mut f, DATA_AT + 16, &[0; NAMELEN]);
+    put(&mut f, DATA_AT + 16, import.as_bytes());
+    (f, error, format!("import {import}: {}", errno::text(error)))
+}
+
 /// Programs that want what they cannot have: the error, and what is said.
 pub fn refused() -> Vec<(Vec<u8>, i64, String)> {
     let mut files = Vec::new();
@@ -217,12 +225,7 @@ pub fn refused() -> Vec<(Vec<u8>, i64, String)> {
     ] {
         files.push((with_manifest(text), errno::ENOEXEC, format!("manifest, {says}")));
     }
-    for (import, error) in [("no.such.name", errno::ENOENT), ("vm.map", errno::EACCES)] {
-        let mut f = good();
-        put(&mut f, DATA_AT + 16, &[0; NAMELEN]);
-        put(&mut f, DATA_AT + 16, import.as_bytes());
-        files.push((f, error, format!("import {import}: {}", errno::text(error))));
-    }
+    files.extend([("no.such.name", errno::ENOENT), ("vm.map", errno::EACCES)].map(wanting));
     for (at, bytes, export, error) in [
         (0, "file.open", "file.open", errno::EEXIST),
         (0, "file.evil", "file.evil", errno::EACCES),

@@ -1,4 +1,4 @@
-//! What a program finds in its start-up page (`pebble_abi::link::Startup`).
+//! What a program finds in its start-up page (`pebble_abi::link::Startup`), and what it is called.
 
 use alloc::vec::Vec;
 use pebble_abi::call::IO_BYTES;
@@ -76,4 +76,44 @@ pub fn path(text: &str) -> Path {
         *to = word(bytes);
     }
     path
+}
+
+/// The last part of a path, in the two words of a name.
+pub fn name(path: &Path) -> [u64; 2] {
+    with_parts(path, |_, last| words(last))
+}
+
+/// What the rules of the system call the program of this file: its name, with `ram/` before it if its file is one that programs make. Else
+/// whoever can write a file would be whom the rules trust.
+pub fn name_for_rules(path: &Path) -> [u64; 2] {
+    with_parts(
+        path,
+        |first, last| if first == b"ram" { words(&[b"ram/", last].concat()) } else { words(last) },
+    )
+}
+
+/// Calls `work` with where a path leads, its first part, and how it ends.
+fn with_parts<R>(path: &Path, work: impl FnOnce(&[u8], &[u8]) -> R) -> R {
+    let mut bytes = [0; link::PATHLEN];
+    let len = link::unpack(path, &mut bytes);
+    let (mut first, mut last, mut depth) = (&[][..], &[][..], 0_usize);
+    for part in bytes[..len].split(|b| *b == b'/') {
+        last = part;
+        match part {
+            b"" | b"." => {}
+            b".." => depth = depth.saturating_sub(1),
+            part => {
+                if depth == 0 {
+                    first = part;
+                }
+                depth += 1;
+            }
+        }
+    }
+    work(first, last)
+}
+
+/// As much of it as two words hold.
+fn words(name: &[u8]) -> [u64; 2] {
+    core::array::from_fn(|n| word(name.chunks(8).nth(n).unwrap_or_default()))
 }

@@ -22,8 +22,7 @@ use pebble::api::{self, Errno};
 use pebble::portal;
 use pebble::sync::Lock;
 use pebble_process::elf::Image;
-use pebble_process::startup::Path;
-use pebble_process::table;
+use pebble_process::startup::{self, Path};
 
 /// Pages that a component may have, at first.
 const PAGES: u64 = 4096;
@@ -112,7 +111,7 @@ pub fn replace(name: Path, path: Path) -> Result<u16, Errno> {
 
 /// Loads and connects; nobody but the portal manager knows of it yet.
 fn build(new: u16, part: &Part, path: &Path, image: &Image) -> Result<(), Errno> {
-    services::name(new, table::name(&part.name))?;
+    services::name(new, startup::name(&part.name))?;
     for segment in &image.segments {
         loader::load(new, segment)?;
     }
@@ -138,7 +137,7 @@ fn own_name(component: &Path, name: &str) -> Result<[u64; 3], Errno> {
     let Some(method) = name.strip_prefix("self.") else {
         return link::pack::<3>(name).ok_or(errno::ENAMETOOLONG);
     };
-    let [a, b] = table::name(component);
+    let [a, b] = startup::name(component);
     let mut bytes = [0; link::NAMELEN];
     let len = link::unpack(&[a, b], &mut bytes);
     let own = core::str::from_utf8(&bytes[..len]).unwrap_or_default();

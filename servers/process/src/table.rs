@@ -464,13 +464,3 @@ impl Table {
         self.faults
     }
 }
-
-/// The last part of a path, in the two words of a name.
-pub fn name(path: &Path) -> [u64; 2] {
-    let mut bytes = [0; pebble_abi::link::PATHLEN];
-    let len = pebble_abi::link::unpack(path, &mut bytes);
-    let bytes = &bytes[..len];
-    let start = bytes.iter().rposition(|b| *b == b'/').map_or(0, |slash| slash + 1);
-    let part = |n: usize| crate::startup::word(bytes[start..].chunks(8).nth(n).unwrap_or_default());
-    [part(0), part(1)]
-}

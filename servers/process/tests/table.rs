@@ -2,7 +2,7 @@
 
 use pebble_abi::errno::*;
 use pebble_process::fault::KILLED;
-use pebble_process::startup::path;
+use pebble_process::startup::{name, path};
 use pebble_process::table::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

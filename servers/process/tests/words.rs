@@ -3,7 +3,7 @@
 use pebble_abi::errno::{E2BIG, EINVAL};
 use pebble_abi::link::Startup;
 use pebble_process::fault::{Fault, INVOCATION_STACK, KILLED, NOT_HELD, Printable, USER_STACK, status};
-use pebble_process::startup::{Gathered, path};
+use pebble_process::startup::{Gathered, name_for_rules, path};
 
 /// The page that the words make.
 fn page(gathered: &Gathered) -> Vec<u8> {
@@ -120,4 +120,32 @@ fn statuses_tell_faults_from_kills() {
 fn names_of_strangers_do_nothing_to_the_terminal() {
     assert_eq!(Printable("a\x1b[2Jb\n").to_string(), "a?[2Jb?");
     assert_eq!(Printable("x".repeat(100)).to_string(), "x".repeat(80) + "...");
+}
+
+#[test]
+fn who_can_write_a_file_is_not_whom_the_rules_trust() {
+    let called = |text: &str| {
+        let name = name_for_rules(&path(text)).map(u64::to_le_bytes).concat();
+        String::from_utf8(name).unwrap().trim_end_matches('\0').to_string()
+    };
+    for (path, name) in [
+        ("/bin/shell", "shell"),
+        ("bin//shell", "shell"),
+        ("/ram/../bin/shell", "shell"),
+        ("/a/ram/shell", "shell"),
+        ("/ramp/shell", "shell"),
+        ("/bin/sixteen-letters-and-more", "sixteen-letters-"),
+        ("/ram/shell", "ram/shell"),
+        ("ram/shell", "ram/shell"),
+        ("//ram///shell", "ram/shell"),
+        ("./ram/./shell", "ram/shell"),
+        ("../../ram/shell", "ram/shell"),
+        ("/bin/../ram/shell", "ram/shell"),
+        ("/a/b/../../ram/shell", "ram/shell"),
+        ("/ram/sixteen-letters-and-more", "ram/sixteen-lett"),
+        ("/ram/shell/", "ram/"),
+        ("", ""),
+    ] {
+        assert_eq!(called(path), name, "{path}");
+    }
 }
