@@ -93,8 +93,11 @@ pub fn parse(bytes: &[u8]) -> Result<Limits, Mistake> {
     if bytes.len() > LIMIT {
         return Err(mistake(1, What::TooLong));
     }
-    // Sections may end in zeroes, as strings in C do.
+    // Sections may end in zeroes, as strings in C do; but nothing else is no manifest.
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
+    if end == 0 && bytes.len() > 1 {
+        return Err(mistake(1, What::NoText));
+    }
     let text = core::str::from_utf8(&bytes[..end]).map_err(|error| {
         mistake(1 + bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count(), What::NoText)
     })?;
@@ -146,6 +149,7 @@ mod tests {
             ("threads = two", "manifest, line 1: threads is a number from 1 to 32"),
             ("threads = -1", "manifest, line 1: threads is a number from 1 to 32"),
             ("pages = 5\npages = 5", "manifest, line 2: pages is there twice"),
+            ("\0\0\0\0", "manifest, line 1: no text"),
         ] {
             assert_eq!(parse(text.as_bytes()).unwrap_err().to_string(), says);
         }
