@@ -3,7 +3,8 @@
 //! `PEBBLE_SFI_LIBC` names the directory where `pebble sfi libc` has put it, with a directory for each level. Without it the
 //! tool chain is freestanding: that is how the library itself is compiled.
 
-use crate::cc::{Compiler, Error};
+use crate::arguments::Compiler;
+use crate::cc::Error;
 use crate::elf::Elf;
 use pebble_sfi_rewrite::Level;
 use std::path::{Path, PathBuf};

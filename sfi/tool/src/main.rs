@@ -2,6 +2,7 @@
 //! judges and runs its products.
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod cc;
 mod elf;
 mod encoding;
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let compile = |cxx| cc::Driver::parse(rest, cxx).and_then(|d| d.run()).map_err(|e| e.to_string());
+    let compile = |cxx| arguments::Request::parse(rest, cxx).and_then(|d| d.run()).map_err(|e| e.to_string());
     let result = match command.as_str() {
         "cc" => compile(false),
         "c++" => compile(true),

@@ -3,6 +3,7 @@
 //! Code of precompiled crates that is not inlined (generic code is) would stay outside: such functions show up as imports
 //! of the module. Building `core` itself with this command avoids that.
 
+use crate::arguments;
 use crate::cc::{self, Error};
 use pebble_sfi_rewrite::{Level, Options, rewrite};
 use std::path::PathBuf;
@@ -32,7 +33,7 @@ pub fn run(args: &[String]) -> Result<(), Error> {
         match a.as_str() {
             "-o" => output = Some(PathBuf::from(it.next().ok_or_else(|| Error::Argument(a.clone()))?)),
             _ if a.starts_with("-fpbl-level=") => {
-                options.level = cc::level(&a[12..]).ok_or_else(|| Error::Argument(a.clone()))?;
+                options.level = arguments::level(&a[12..]).ok_or_else(|| Error::Argument(a.clone()))?;
             }
             _ => rest.push(a.clone()),
         }
