@@ -329,15 +329,14 @@ fn rare(insn: &mut Insn, rex: u8, vex: bool) -> Result<(), Rule> {
     insn.class = class_of(insn.attr);
     match insn.class {
         class::INDIRECT if insn.prefix & !P_GS != 0 || rex & 8 != 0 => return Err(Rule::Prefix),
-        class::NOP if insn.op == 0x90 => {
-            if insn.prefix & P_F3 == 0 && rex != 0 || insn.prefix & !(P_F3 | P_66) != 0 {
-                return Err(Rule::Prefix);
-            }
+        class::NOP
+            if insn.op == 0x90
+                && (insn.prefix & P_F3 == 0 && rex != 0 || insn.prefix & !(P_F3 | P_66) != 0) =>
+        {
+            return Err(Rule::Prefix);
         }
-        class::ENDBR => {
-            if insn.ext != 7 || insn.rm != 2 || rex != 0 || insn.prefix != P_F3 {
-                return Err(Rule::Instruction);
-            }
+        class::ENDBR if insn.ext != 7 || insn.rm != 2 || rex != 0 || insn.prefix != P_F3 => {
+            return Err(Rule::Instruction);
         }
         class::FENCE => match (insn.mem, insn.ext) {
             (true, 2) => {

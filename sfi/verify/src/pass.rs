@@ -11,8 +11,8 @@
 use crate::decode::{Insn, decode};
 use crate::labels::{Labels, Tables, offset, targets};
 use crate::plain::{confines, plain};
-use crate::state::{BASE, GROUPS, LABEL_SLACK, PRESERVED, Pending, SEG, State, Word, ZX, saved};
-use crate::step::{Flow, brief, step};
+use crate::state::{BASE, GROUPS, LABEL_SLACK, PRESERVED, Pending, SEG, State, Word, ZX};
+use crate::step::{Flow, brief, is_brief, step};
 use crate::table::class;
 use crate::{Level, Module, Refusal, Rule, Summary};
 
@@ -140,6 +140,9 @@ impl Pass<'_, '_> {
             if live && state.calm() {
                 while at < stop {
                     let Some(window) = text.get(at..).and_then(|rest| rest.first_chunk()) else { break };
+                    if is_brief(window) {
+                        break;
+                    }
                     let len = plain(window, &mut state.known, confined);
                     if len == 0 {
                         break;
@@ -196,15 +199,13 @@ impl Pass<'_, '_> {
             at += len as usize;
         }
         // a label or record that no instruction has begun at
-        if record_at < at || label_at < at {
-            let (missed, rule) =
-                if label_at < record_at { (label_at, Rule::Hint) } else { (record_at, Rule::Record) };
-            return Err(Refusal { at: module.text_at + missed as u32, rule });
+        let missed = if label_at < record_at { (label_at, Rule::Hint) } else { (record_at, Rule::Record) };
+        let (last, rule) = if missed.0 < at { missed } else { (at, Rule::FallsOff) };
+        if last < at || live {
+            Err(Refusal { at: module.text_at + last as u32, rule })
+        } else {
+            Ok((state, count))
         }
-        if live {
-            return Err(Refusal { at: module.text_at + at as u32, rule: Rule::FallsOff });
-        }
-        Ok((state, count))
     }
 
     fn record_offset(&self, index: u32) -> usize {
@@ -297,7 +298,7 @@ impl Pass<'_, '_> {
         if word.is_set() {
             met = word.meet(met).ok_or(Rule::Label)?;
             // saved no more on all ways: some way that came before may have changed it
-            self.changes |= saved(word.slots()) & !saved(met.slots());
+            self.changes |= state.saved_in(word.slots()) & !state.saved_in(met.slots());
         }
         self.labels.set_word(rank, met);
         self.lost(met.slots(), state);
@@ -320,7 +321,7 @@ impl Pass<'_, '_> {
     fn lost(&mut self, slots: u32, state: &State) {
         let missing = PRESERVED & !state.intact();
         if missing != 0 {
-            self.changes |= missing & !saved(slots);
+            self.changes |= missing & !state.saved_in(slots);
         }
     }
 

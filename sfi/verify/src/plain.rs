@@ -56,7 +56,8 @@ const ZEROES: u32 = 54;
 const COPIES: u32 = 55;
 const SIB: u32 = 56;
 const BARE: u64 = 1;
-const STACK: u64 = 2;
+const NO_INDEX: u64 = 2;
+const RSP_R12: u64 = 4;
 
 const fn when(yes: bool, bits: u64) -> u64 {
     if yes { bits } else { 0 }
@@ -73,6 +74,7 @@ const fn shape(attr: Attr, op: u64, modrm: u64, short: bool) -> u64 {
     }
     let rm = if has { modrm & 7 } else { op & 7 };
     let (named, written) = (attr & (GRM | WRM) != 0 && !mem, attr & WRM != 0 && !mem);
+    let named_reg = attr & (GREG | WREG) != 0;
     let implicit = attr >> IMPLICIT_SHIFT & 15;
     let (sib, at_rip) = (mem && rm == 4, mem && mode == 0 && rm == 5);
     let access = mem && attr & (LD | ST) != 0;
@@ -82,13 +84,13 @@ const fn shape(attr: Attr, op: u64, modrm: u64, short: bool) -> u64 {
     let adds = class == class::ALU_IMM && (ext == 0 || ext == 5) || class == class::INC_DEC;
     let moves = class == class::MOVE && !mem;
     let starts = class == class::ALU_IMM && ext == 4 && !mem && attr & BYTE_REG == 0; // `andl`: a sequence
-    let needs = when(ext == 4 && attr & (GREG | WREG) != 0 || ext == 5 && attr & WREG != 0, R) // rsp, rbp
+    let needs = when(ext == 4 && named_reg || ext == 5 && attr & WREG != 0, R) // rsp, rbp
         | when(rm == 4 && named || rm == 5 && written, B)
-        | when(attr & BYTE_REG != 0 && ext > 3 || attr & BYTE_RM != 0 && !mem && rm > 3, REX) // ah ...
+        | when(attr & BYTE_REG != 0 && named_reg && ext > 3 || attr & BYTE_RM != 0 && !mem && rm > 3, REX) // ah ...
         | when(access, confined)
         | when(lea && sib, NO_BASE)
         | when(starts, W);
-    let wide = short || attr & IMM_MASK == IMMV || lea && (at_rip || mode == 0 && !sib) || moves && ext == rm;
+    let wide = short || attr & IMM_MASK == IMMV || lea && (at_rip || mode == 0 && !sib);
     let not = when(wide, W) | when(implicit != 0, R) | when(!access, GS);
     let z = if short { 2 } else { 4 };
     let immediate = [0, 1, z, z][(attr & IMM_MASK) as usize >> 1];
@@ -102,7 +104,7 @@ const fn shape(attr: Attr, op: u64, modrm: u64, short: bool) -> u64 {
         | (has as u64 + sib as u64 + disp + immediate) << LEN
         | when(attr & (NOZX | BYTE_REG) == 0 && !short, 1 << ZEROES)
         | when(moves, 1 << COPIES)
-        | when(sib, if mode == 0 { BARE | STACK } else { STACK }) << SIB
+        | when(sib, NO_INDEX | RSP_R12 | if mode == 0 { BARE } else { 0 }) << SIB
 }
 
 const SHAPES: usize = 0x8000;
@@ -153,12 +155,12 @@ static TABLES: Shapes = {
     t
 };
 
-/// Without an index or with the base `rsp` or `r12`; without a base, if ModRM has no displacement.
+/// Without an index, with the base `rsp` or `r12`, without a base if ModRM has no displacement: not plain unless confined by `gs`, and `r12`.
 static SIBS: [u8; 256] = {
     let mut t = [0; 256];
     let mut i = 0;
     while i < 256 {
-        t[i] = if i & 7 == 4 || i & 0x38 == 0x20 { STACK } else { (i & 7 == 5) as u64 * BARE } as u8;
+        t[i] = (when(i & 7 == 4, RSP_R12) | when(i & 0x38 == 0x20, NO_INDEX) | when(i & 7 == 5, BARE)) as u8;
         i += 1;
     }
     t
@@ -188,7 +190,7 @@ pub fn plain(w: &[u8; WINDOW], known: &mut u64, confines: u64) -> usize {
     let kind = TABLES.kinds[(sum & (7 * ROW)) as usize | bytes as u8 as usize];
     let at = kind as u16 as usize + (kind >> 16 & (bytes >> 8) as u32) as usize;
     let shape = TABLES.shapes[at % SHAPES];
-    let sib = SIBS[(bytes >> 16) as u8 as usize] as u64;
+    let sib = SIBS[(bytes >> 16) as u8 as usize] as u64 & !(gs * (NO_INDEX | (has & B) * RSP_R12));
     let regs = (shape & REGS) << (has << 2 & 8) | (shape >> RM & REGS) << (has << 3 & 8);
     let (written, from) = (regs & 0xffff, regs >> FROM);
     let pointers = facts >> SEG | facts >> BASE | 1 << 5;

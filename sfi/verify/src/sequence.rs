@@ -14,8 +14,9 @@ pub const BASE_WORD: i32 = 0x1_0000;
 
 /// What the register is that is masked, then the table's address, then the entry.
 #[rustfmt::skip]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Seq {
+    #[default]
     None,
     Masked { x: u8, mask: u32 },
     Index { x: u8, mask: u32, y: u8, at: u32 },

@@ -29,8 +29,9 @@ pub const MAX_SLACK: u32 = 1 << 30;
 pub const LABEL_SLACK: u32 = 1 << 16;
 
 /// What the next instruction must be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pending {
+    #[default]
     Nothing,
     /// a load or store at `(%rbp)`
     Touch,
@@ -38,10 +39,12 @@ pub enum Pending {
     AddBase,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
     /// Saved slots in nibbles, depth in the highest: as in a record.
     pub slots: u32,
+    /// The registers that they hold.
+    pub saved: u16,
     pub delta: i32,
     pub dynamic: bool,
     pub pending: Pending,
@@ -128,33 +131,28 @@ pub fn saved(slots: u32) -> u16 {
 
 impl State {
     pub fn new(word: Word, facts: u64) -> State {
-        let mut state = State {
-            slots: 0,
-            delta: 0,
-            dynamic: false,
-            pending: Pending::Nothing,
-            pushed_rbp: None,
-            known: 0,
-            slack: [LABEL_SLACK; 16],
-            seq: Seq::None,
-            x87: false,
-            fp_control: false,
-        };
+        let mut state = State { slack: [LABEL_SLACK; 16], ..State::default() };
         state.reset(word, facts);
         state
     }
 
     /// The same state object at a label.
     pub fn reset(&mut self, word: Word, facts: u64) {
+        self.saved = self.saved_in(word.slots());
         self.slots = word.slots();
         self.delta = word.delta();
         self.dynamic = false;
         self.pushed_rbp = None;
-        self.known = facts | ((PRESERVED & !saved(word.slots())) as u64) << INTACT;
+        self.known = facts | ((PRESERVED & !self.saved) as u64) << INTACT;
         if facts >> SEG != 0 {
             self.slack = [LABEL_SLACK; 16];
         }
         self.seq = Seq::None;
+    }
+
+    /// As [`saved`], which takes long.
+    pub fn saved_in(&self, slots: u32) -> u16 {
+        if slots == self.slots { self.saved } else { saved(slots) }
     }
 
     /// No instruction but an ordinary one is waited for.
@@ -210,6 +208,7 @@ impl State {
         }
         if self.knows(INTACT, reg) && depth < SLOTS {
             self.slots |= kind_of(reg) << (4 * depth);
+            self.saved |= 1 << reg & PRESERVED;
         }
         if reg == RBP && !self.dynamic {
             self.pushed_rbp = Some((depth as u8, self.delta));
@@ -228,11 +227,9 @@ impl State {
         if depth < SLOTS {
             held = self.slots >> (4 * depth) & 15;
             self.slots &= !(15 << (4 * depth));
+            self.saved = saved(self.slots);
         }
-        let pushed = self.pushed_rbp.filter(|(word, _)| *word as u32 == depth);
-        if pushed.is_some() {
-            self.pushed_rbp = None;
-        }
+        let pushed = self.pushed_rbp.take_if(|(word, _)| *word as u32 == depth);
         if reg == RBP {
             let (_, delta) = pushed.ok_or(Rule::DataStackPointer)?;
             self.delta = delta;
@@ -265,14 +262,8 @@ impl State {
     /// Copies the facts of `from`: `movq`, or with a distance `leaq`.
     pub fn copy(&mut self, from: u8, to: u8, distance: u64) {
         let slack = self.segment(from).map(|slack| slack as u64 + distance);
-        let groups = if distance != 0 {
-            0
-        } else if from == to {
-            GROUPS
-        } else {
-            1 << ZX | 1 << BASE
-        };
-        let copied = self.known >> from & groups & !(1 << SEG);
+        let groups = if distance != 0 || from == to { 0 } else { 1 << ZX | 1 << BASE };
+        let copied = self.known >> from & groups;
         self.write(1 << to, false);
         self.known |= copied << to;
         if let Some(slack) = slack {

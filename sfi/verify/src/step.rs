@@ -99,6 +99,12 @@ pub fn step(
     }
 }
 
+/// Whether the first byte is one of `brief`'s.
+#[inline(always)]
+pub fn is_brief(w: &[u8; WINDOW]) -> bool {
+    matches!(w[0], 0x50..=0x5f | 0x70..=0x7f | 0xc3 | 0xe8 | 0xe9 | 0xeb)
+}
+
 /// The short instructions of which every function is full: direct branches and calls, `push`, `pop`, `ret`. Their lengths and what
 /// `step` would say of them, in a calm state; `None` for all others.
 #[inline(always)]

@@ -5,7 +5,7 @@ mod common;
 use common::decode;
 use common::emulator::Rng;
 use pebble_sfi_verify::plain::{confines, plain};
-use pebble_sfi_verify::state::{BASE, Pending, SEG, State, Word, ZX};
+use pebble_sfi_verify::state::{BASE, Pending, SEG, State, Word, ZX, saved};
 use pebble_sfi_verify::step::{Flow, brief, step};
 use pebble_sfi_verify::table::class;
 use pebble_sfi_verify::{Level, Module};
@@ -75,6 +75,7 @@ fn compare(bytes: &[u8; 32], rng: &mut Rng) -> bool {
             }
             assert_eq!(short, full, "{level:?} {bytes:02x?} {before:?}");
             assert_eq!(full.pending, Pending::Nothing);
+            assert_eq!(full.saved, saved(full.slots), "{bytes:02x?} {before:?}");
         }
         Err(rule) => assert_eq!(judged, None, "{rule:?} {bytes:02x?} {before:?}"),
     }
