@@ -53,6 +53,7 @@ static inline void *__startup(unsigned long address) {
 struct __lock {
     int users;      /* that hold it or want it */
     int sem;        /* made when two first meet; 0 until then */
+    int turns;      /* given to waiters while there is no semaphore, and not taken yet */
     void *owner;    /* its thread-local block */
     int depth;
 };

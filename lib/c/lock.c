@@ -1,7 +1,9 @@
 /*
  * The locks that the C library takes around malloc, exit handlers and every stream. A lock costs one atomic
- * instruction until two threads meet at it; only then does it get a semaphore. Every lock is recursive. The
- * preserved errno matters here: taking a lock must not change it.
+ * instruction until two threads meet at it; only then does it get a semaphore. A program that has used up its portals
+ * gets none: then who releases the lock counts a turn, and waiters look for one every millisecond. Whoever makes the
+ * semaphore looks for a turn afterwards, and whoever counts a turn for the semaphore, so none is left lying.
+ * Every lock is recursive. The preserved errno matters here: taking a lock must not change it.
  */
 #include "internal.h"
 
@@ -9,20 +11,50 @@
 
 struct __lock __lock___libc_recursive_mutex;
 
+/* The semaphore; 0 if there is none and none can be had now. */
 static int semaphore(struct __lock *lock) {
-    int sem = __atomic_load_n(&lock->sem, __ATOMIC_ACQUIRE);
-    while (sem == 0) {
-        long made = portal_call(SYS_SEM_CREATE, 0).value;
-        if (made < 0) { /* none left for now */
-            portal_call(SYS_HRSLEEP, portal_call(SYS_HRTIME).value + TIME_HZ / 1000);
-            sem = __atomic_load_n(&lock->sem, __ATOMIC_ACQUIRE);
-        } else if (__atomic_compare_exchange_n(&lock->sem, &sem, (int)made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            sem = (int)made;
-        } else {
-            portal_call(SYS_PORTAL_CLOSE, made, 2);
-        }
-    }
+    int sem = __atomic_load_n(&lock->sem, __ATOMIC_SEQ_CST);
+    if (sem != 0)
+        return sem;
+    long made = portal_call(SYS_SEM_CREATE, 0).value;
+    if (made < 0)
+        return __atomic_load_n(&lock->sem, __ATOMIC_SEQ_CST);
+    if (__atomic_compare_exchange_n(&lock->sem, &sem, (int)made, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        return (int)made;
+    portal_call(SYS_PORTAL_CLOSE, made, 2);
     return sem;
+}
+
+static int take_turn(struct __lock *lock) {
+    int turns = __atomic_load_n(&lock->turns, __ATOMIC_SEQ_CST);
+    while (turns > 0)
+        if (__atomic_compare_exchange_n(&lock->turns, &turns, turns - 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            return 1;
+    return 0;
+}
+
+static void wait_for_turn(struct __lock *lock) {
+    for (;;) {
+        int sem = semaphore(lock);
+        if (take_turn(lock))
+            return;
+        if (sem != 0) {
+            portal_call(sem);
+            return;
+        }
+        portal_call(SYS_HRSLEEP, portal_call(SYS_HRTIME).value + TIME_HZ / 1000);
+    }
+}
+
+static void give_turn(struct __lock *lock) {
+    int sem = __atomic_load_n(&lock->sem, __ATOMIC_SEQ_CST);
+    if (sem == 0) {
+        __atomic_fetch_add(&lock->turns, 1, __ATOMIC_SEQ_CST);
+        sem = __atomic_load_n(&lock->sem, __ATOMIC_SEQ_CST);
+        if (sem == 0 || !take_turn(lock))
+            return;
+    }
+    portal_call(sem + 1);
 }
 
 void __retarget_lock_acquire_recursive(struct __lock *lock) {
@@ -34,7 +66,7 @@ void __retarget_lock_acquire_recursive(struct __lock *lock) {
         return;
     }
     if (__atomic_fetch_add(&lock->users, 1, __ATOMIC_ACQUIRE) > 0)
-        portal_call(semaphore(lock));
+        wait_for_turn(lock);
     lock->owner = self;
     lock->depth = 1;
 }
@@ -56,7 +88,7 @@ void __retarget_lock_release_recursive(struct __lock *lock) {
         return;
     lock->owner = NULL;
     if (__atomic_fetch_sub(&lock->users, 1, __ATOMIC_RELEASE) > 1)
-        portal_call(semaphore(lock) + 1);
+        give_turn(lock);
 }
 
 void __retarget_lock_init_recursive(_LOCK_T *lock) { *lock = calloc(1, sizeof **lock); }

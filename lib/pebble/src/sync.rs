@@ -3,6 +3,9 @@
 //! [`Lock`] counts who holds or wants it in one atomic word; a semaphore of the scheduler is made, and P and V are called,
 //! only when two threads meet. [`Exclusive`] is for domains that run with interrupts off.
 //!
+//! Where no semaphore can be had, since the program has used up its portals, whoever gives the lock up counts a turn, and those who wait look
+//! for one now and then. Who makes the semaphore looks for a turn afterwards, and who counts a turn for the semaphore: none is left lying.
+//!
 //! A lock can be *closed*, when the server is replaced ([`crate::handover`]): a bit below the count, so that whoever comes
 //! finds the word not to be 0, as if somebody had the lock, and looks closer. The count alone decides whose turn it is.
 
@@ -17,6 +20,8 @@ pub struct Lock<T> {
     wanted: AtomicUsize,
     /// Index of the P portal; 0 until two threads first meet.
     semaphore: AtomicUsize,
+    /// Given to those who wait while there is no semaphore, and not taken yet.
+    turns: AtomicUsize,
     value: UnsafeCell<T>,
 }
 
@@ -34,7 +39,8 @@ const MAKING: usize = usize::MAX;
 
 impl<T> Lock<T> {
     pub const fn new(value: T) -> Self {
-        Lock { wanted: AtomicUsize::new(0), semaphore: AtomicUsize::new(0), value: UnsafeCell::new(value) }
+        let [wanted, semaphore, turns] = [const { AtomicUsize::new(0) }; 3];
+        Lock { wanted, semaphore, turns, value: UnsafeCell::new(value) }
     }
 
     /// Uses a semaphore that exists already (P at `index`, V behind it; no units) instead of making one: for servers
@@ -48,23 +54,23 @@ impl<T> Lock<T> {
         self.semaphore();
     }
 
+    /// `None`: it is being made, or none can be had now.
     #[cold]
-    fn semaphore(&self) -> usize {
-        loop {
-            match self.semaphore.compare_exchange(0, MAKING, Ordering::Acquire, Ordering::Acquire) {
-                Ok(_) => {
-                    // Nobody's death cuts a wait for a lock short: its holder goes on, and so will they.
-                    let index = api::sem_create_patient(0).unwrap_or(0);
-                    self.semaphore.store(index, Ordering::Release);
-                    if index != 0 {
-                        return index;
-                    }
-                }
-                Err(MAKING) => {}
-                Err(index) => return index,
+    fn semaphore(&self) -> Option<usize> {
+        match self.semaphore.compare_exchange(0, MAKING, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => {
+                // Nobody's death cuts a wait for a lock short: its holder goes on, and so will they.
+                let index = api::sem_create_patient(0).ok();
+                self.semaphore.store(index.unwrap_or(0), Ordering::SeqCst);
+                index
             }
-            let _ = api::hrsleep(portal::time() + 1000);
+            Err(MAKING) => None,
+            Err(index) => Some(index),
         }
+    }
+
+    fn take_turn(&self) -> bool {
+        self.turns.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |turns| turns.checked_sub(1)).is_ok()
     }
 
     #[inline]
@@ -111,7 +117,15 @@ impl<T> Lock<T> {
     /// Lets the next one in: what [`Guard::release`] has left to do.
     #[cold]
     pub fn pass_on(&self) {
-        let _ = portal::call_once(self.semaphore() + 1, []);
+        let made =
+            || Some(self.semaphore.load(Ordering::SeqCst)).filter(|index| !matches!(*index, 0 | MAKING));
+        let give_turn = || {
+            self.turns.fetch_add(1, Ordering::SeqCst);
+            made().filter(|_| self.take_turn())
+        };
+        if let Some(index) = made().or_else(give_turn) {
+            let _ = portal::call_once(index + 1, []);
+        }
     }
 }
 
@@ -138,9 +152,17 @@ impl<'a, T> Queued<'a, T> {
     /// The lock, open or closed.
     #[cold]
     fn turn(self) -> Guard<'a, T> {
-        if self.before >= ONE {
-            let index = self.lock.semaphore();
-            while portal::call_once(index, []) != Ok(0) {}
+        let mut waits = self.before >= ONE;
+        while waits {
+            let semaphore = self.lock.semaphore();
+            if self.lock.take_turn() {
+                break;
+            }
+            if let Some(index) = semaphore {
+                waits = portal::call_once(index, []) != Ok(0);
+            } else {
+                let _ = api::hrsleep(portal::time() + 1000);
+            }
         }
         Guard { lock: self.lock }
     }

@@ -5,6 +5,7 @@
 //! semaphores and domains are counted before and after; `hostile windows` does so for memory that is lent, `hostile late`
 //! for calls with a time limit, `hostile pages` for faults that others answer,
 //! `hostile files` for broken and hostile program files,
+//! `hostile crowd` is of threads at locks without portals left,
 //! `hostile guards` for exporters that decide who opens them, `hostile secrets`
 //! for names `hostile paths` for files and `hostile devices` for devices that are had by capability, `hostile templates` for argument letters. Its last line is `hostile: N passed, N failed`.
 #![no_std]
@@ -13,6 +14,7 @@
 
 extern crate alloc;
 
+mod crowd;
 mod devices;
 mod files;
 mod guards;
@@ -72,6 +74,7 @@ fn main() -> i64 {
             let number = |n| word(n).parse().unwrap_or(0);
             limits::all(number(2), number(3), number(4))
         }
+        "crowd" => crowd::meet(),
         "late" => judge::late(word(2).parse().unwrap_or(1)),
         "slow" => late::serve(word(2)),
         "relay" => late::serve_through(word(2), word(3)),
