@@ -136,6 +136,8 @@ fn foreign(judge: &mut Judge) {
         (own, Guard::Ask(pebble::abi::sys::SYS_GET_ASID), errno::EBADF),
         (own, Guard::Ask(pebble::abi::sys::SYS_YIELD), errno::EINVAL),
         (own, Guard::Ask(pebble::abi::sys::SYS_FILE_OPEN), errno::EINVAL),
+        // It would do that for the portal manager.
+        (own, Guard::Ask(pebble::abi::sys::SYS_EXIT), errno::EINVAL),
     ] {
         let answer = api::portal_guard(interface, guard);
         judge.check("no guard", answer == Err(error), || format!("{interface} {guard:?}: {answer:?}"));

@@ -60,6 +60,7 @@ kinds! {
     "portals", End::Status(7), "opens portals without end", portals;
     "memory", End::Status(7), "takes memory without end", memory;
     "semaphore-storm", End::Status(7), "makes semaphores without end", semaphores;
+    "semaphore-names", End::Status(7), "gives a semaphore names without end", names;
     "policy", End::Status(7), "opens what only servers may", policy;
     "interfaces", End::Status(7), "registers interfaces without end", interfaces;
     "exit", End::Status(7), "exits, with calls in progress", || api::exit(7);
@@ -131,6 +132,13 @@ fn memory() {
 
 fn semaphores() {
     while api::sem_create(1).is_ok() {}
+    api::exit(7);
+}
+
+fn names() {
+    let semaphore = api::sem_create(1).unwrap_or(0);
+    let name = |n: u32| own_name(&alloc::format!("{n}"));
+    while (0..).try_for_each(|n| api::sem_publish(semaphore, &name(n)).map(|_| ())).is_ok() {}
     api::exit(7);
 }
 

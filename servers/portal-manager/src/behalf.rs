@@ -87,7 +87,7 @@ fn operate(
             m.behalf_for(machine, who.domain).map(u64::from)
         }
         op::WATCH => {
-            let semaphore = if p2 == 0 { None } else { Some(m.semaphore_at(who.caller.into(), p2)?) };
+            let semaphore = if p2 == 0 { None } else { Some(m.semaphore_of(who, p2)?) };
             m.watch(machine, asid, semaphore).map(|()| 0)
         }
         op::FAULT_RANGE if p3 == 0 => {
@@ -210,12 +210,7 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
                 m.semaphore(machine, caller, id).map(u64::from)
             }
             sys::SYS_SEM_PUBLISH => {
-                // What the subject does not hold may be its controller's.
-                let held = usize::try_from(a).is_ok_and(|index| m.seen(who.domain, index).is_some());
-                if !held {
-                    return Err(errno::EBADF);
-                }
-                let id = m.semaphore_at(caller, a)?;
+                let id = m.semaphore_of(who, a)?;
                 let mut bytes = [0; 24];
                 m.publish(name([b, c, d], &mut bytes)?, id).map(|()| 0)
             }

@@ -20,6 +20,7 @@ use crate::frames::{self, Current};
 use crate::manager::{Goal, Interface, Manager, STACKS, Slot};
 use crate::open::FIRST_OWN;
 use crate::unwind::Leg;
+use alloc::vec::Vec;
 use arrayvec::ArrayVec;
 use pebble_abi::control::{BEHALF, BEHALF_PM};
 use pebble_abi::{errno, map, sys};
@@ -156,11 +157,29 @@ impl Manager {
         Some(spec)
     }
 
+    /// An index at which the domain has something: whatever lies there in its controller's table, it may name no other.
+    pub(crate) fn held(&self, asid: u16, index: u64) -> Result<usize, i64> {
+        usize::try_from(index).ok().filter(|n| self.seen(asid, *n).is_some()).ok_or(errno::EBADF)
+    }
+
+    /// The semaphore whose P the subject has at this index; its outermost controller has the portal itself.
+    pub fn semaphore_of(&mut self, subject: Subject, index: u64) -> Result<u16, i64> {
+        self.held(subject.domain, index)?;
+        self.semaphore_at(subject.caller.into(), index)
+    }
+
+    /// Portals of a server of the image are its own, whomever the request is for.
+    pub(crate) fn for_itself<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let serving = core::mem::take(&mut self.serving);
+        let done = work(self);
+        self.serving = serving;
+        done
+    }
+
     /// The name of what is behind an entry that a domain holds: it learns what it may call anyway. If it is controlled, `holder`, its outermost
     /// controller, has the portal itself.
     pub fn name_of(&self, asid: u16, holder: u16, index: u64) -> Result<&str, i64> {
-        let index =
-            usize::try_from(index).ok().filter(|n| self.seen(asid, *n).is_some()).ok_or(errno::EBADF)?;
+        let index = self.held(asid, index)?;
         let slot = self.domains[usize::from(holder)].slots.get(index).ok_or(errno::ENOENT)?;
         match slot.goal {
             Goal::Interface(i) => {
@@ -246,19 +265,15 @@ impl Manager {
         let domain = &mut self.domains[child as usize];
         (domain.controller, domain.handler, domain.behalf) = (controller, handler, behalf);
         (domain.served, domain.serves) = (0, 1);
-        // A controlled domain's entries are its controller's business alone: nothing is for a subject.
-        let serving = core::mem::take(&mut self.serving);
         let end = if copy { self.domains[controller as usize].slots.len() } else { sys::FIRST_FREE };
         let mirrored = (sys::SYS_GET_ASID..end)
             .filter(|index| self.domains[controller as usize].slots[*index].goal != Goal::Free)
             .filter(|index| {
                 !self.on_behalf(controller, *index as u16) && !self.is_for_other(controller, *index)
             })
-            .collect::<alloc::vec::Vec<_>>()
-            .into_iter()
-            .try_for_each(|index| self.mirror(machine, child, index));
-        self.serving = serving;
-        mirrored
+            .collect::<Vec<_>>();
+        // A controlled domain's entries are its controller's business alone: nothing is for a subject.
+        self.for_itself(|m| mirrored.into_iter().try_for_each(|index| m.mirror(machine, child, index)))
     }
 
     /// Whether an entry was made for a domain below this one: that one's alone, and no business of its siblings.
@@ -279,10 +294,7 @@ impl Manager {
         let own = &mut self.domains[controller as usize].own;
         *own = (*own).max(FIRST_OWN);
         let indices = usize::from(first)..usize::from(first) + BEHALF.len();
-        let serving = core::mem::take(&mut self.serving);
-        let made = self.replicate(machine, controller, indices);
-        self.serving = serving;
-        made.map(|()| first)
+        self.for_itself(|m| m.replicate(machine, controller, indices)).map(|()| first)
     }
 
     /// Where a controller's own portals shall lie, if that is behind all that its children can have; 0: at the first such place.
@@ -320,13 +332,12 @@ impl Manager {
             let interface = if n < BEHALF_PM { manager } else { process };
             goals.push((Goal::Interface(interface), *index as u64));
         }
-        let serving = core::mem::take(&mut self.serving);
-        let made = self.room(machine, controller, goals.len(), FIRST_OWN).and_then(|first| {
-            self.domains[controller as usize].behalf = first as u16;
-            self.fill(machine, controller, first, &goals)?;
+        let made = self.for_itself(|m| {
+            let first = m.room(machine, controller, goals.len(), FIRST_OWN)?;
+            m.domains[controller as usize].behalf = first as u16;
+            m.fill(machine, controller, first, &goals)?;
             Ok(first as u16)
         });
-        self.serving = serving;
         made.inspect_err(|_| self.domains[controller as usize].behalf = 0)
     }
 
@@ -500,9 +511,13 @@ impl Manager {
         }
     }
 
-    /// A domain dies: its controllers keep nothing for it, its children reach nobody.
+    /// A domain dies: its controllers keep nothing for it, nor for those below it, which reach nobody from now on.
     pub(crate) fn release(&mut self, machine: &mut impl Machine, asid: u16) {
-        self.close_opened_for(machine, asid);
+        let family =
+            (1..map::MAX_DOMAINS as u16).filter(|below| self.is_below(*below, asid)).collect::<Vec<_>>();
+        for below in family {
+            self.close_opened_for(machine, below);
+        }
         self.unserve(asid, u16::MAX);
         let domain = &mut self.domains[asid as usize];
         domain.notify = 0;

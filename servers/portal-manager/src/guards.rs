@@ -5,7 +5,8 @@
 //! see it call. Portals that are open stay.
 //!
 //! **Invariants:** without an answer that says yes nothing is opened; who asks holds no lock, and asks with a time limit; one is asked at a
-//! time, so that a policy that does not answer keeps one of the portal manager's stacks, never the last.
+//! time, so that a policy that does not answer keeps one of the portal manager's stacks, never the last; the portal manager asks nobody who would
+//! do for it what the exporter may not ask for: servers of the image, which trust it, are not told who asks.
 
 use crate::Machine;
 use crate::manager::{Goal, Manager};
@@ -106,7 +107,7 @@ impl Manager {
         Ok(())
     }
 
-    /// The portal at an index of `holder`, the exporter or its outermost controller, is asked.
+    /// The portal at an index of the exporter is asked; `holder`, the exporter or its outermost controller, has it.
     pub fn guard_by_asking(
         &mut self,
         machine: &mut impl Machine,
@@ -115,16 +116,22 @@ impl Manager {
         (holder, index): (u16, u64),
     ) -> Result<(), i64> {
         let interface = self.owned(asid, interface)?;
-        let slot = usize::try_from(index).ok().and_then(|n| self.domains[usize::from(holder)].slots.get(n));
+        let index = self.held(asid as u16, index)?;
+        let slot = self.domains[usize::from(holder)].slots.get(index);
         let Some(Goal::Interface(policy)) = slot.map(|s| s.goal) else { return Err(errno::EBADF) };
         let i = self.interfaces.get(usize::from(policy)).filter(|i| i.asid != 0).ok_or(errno::EBADF)?;
-        let plain = |arg: &Arg| matches!(arg, Arg::Word | Arg::Domain | Arg::Thread | Arg::Time);
+        let trusting = self.domains[usize::from(i.asid)].image;
+        let plain = |arg: &Arg| match arg {
+            Arg::Word | Arg::Time => true,
+            Arg::Domain | Arg::Thread => !trusting,
+            _ => false,
+        };
         let callable = i.spec.stack == Stack::New && i.spec.state >= State::Partial && !i.name.is_empty();
         if !callable || !i.spec.args.iter().all(plain) || i.spec.caller_words() > WORDS {
             return Err(errno::EINVAL);
         }
         let own = self.own()?;
-        let index = self.open(machine, own.into(), policy)?;
+        let index = self.for_itself(|m| m.open(machine, own.into(), policy))?;
         self.unguard(machine, interface);
         self.guards.push(Guard { interface, way: Way::Asks(index) });
         Ok(())

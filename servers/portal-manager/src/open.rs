@@ -20,6 +20,8 @@ pub(crate) fn plain() -> Spec {
     }
 }
 
+/// Most names of one semaphore.
+pub const NAMES: usize = 4;
 /// Where a controller's own portals begin.
 pub(crate) const FIRST_OWN: usize = sys::FIRST_FREE + MAX_PORTALS;
 
@@ -324,6 +326,9 @@ impl Manager {
     pub fn publish(&mut self, name: &str, id: u16) -> Result<(), i64> {
         if name.is_empty() || self.published.iter().any(|(n, _)| n == name) {
             return Err(errno::EEXIST);
+        }
+        if self.published.iter().filter(|(_, published)| *published == id).count() >= NAMES {
+            return Err(errno::EAGAIN);
         }
         self.published.push((name.into(), id));
         Ok(())

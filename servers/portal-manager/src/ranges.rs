@@ -34,10 +34,10 @@ impl Manager {
             .ok_or(errno::ENOSYS)
     }
 
-    /// The interface behind a portal of `holder`, if it can be a handler for `asid`.
+    /// The interface behind a portal that `asid` has, in `holder`'s table, if it can be a handler for it.
     fn handler_at(&self, holder: u16, asid: u16, index: u64) -> Result<u16, i64> {
-        let slots = &self.domains[usize::from(holder)].slots;
-        let slot = usize::try_from(index).ok().and_then(|n| slots.get(n)).ok_or(errno::EBADF)?;
+        let index = self.held(asid, index)?;
+        let slot = self.domains[usize::from(holder)].slots.get(index).ok_or(errno::EBADF)?;
         let Goal::Interface(interface) = slot.goal else { return Err(errno::EBADF) };
         let i =
             self.interfaces.get(usize::from(interface)).filter(|i| !i.name.is_empty()).ok_or(errno::EBADF)?;
@@ -66,7 +66,7 @@ impl Manager {
         let vm = self.vm()?;
         let interface = self.handler_at(holder, asid, index)?;
         let handler = self.interfaces[usize::from(interface)].asid;
-        let index = self.open(machine, vm.into(), interface)?;
+        let index = self.for_itself(|m| m.open(machine, vm.into(), interface))?;
         if let Err(error) = set(machine, handler, index) {
             self.vacate(machine, vm, index.into(), 1);
             return Err(error);

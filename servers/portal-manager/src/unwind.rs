@@ -89,7 +89,7 @@ impl Manager {
     }
 
     /// Whether one domain is controlled by another, at whatever depth.
-    fn is_below(&self, mut asid: u16, controller: u16) -> bool {
+    pub(crate) fn is_below(&self, mut asid: u16, controller: u16) -> bool {
         while asid != 0 && asid != controller {
             asid = self.domains.get(usize::from(asid)).map_or(0, |d| d.controller);
         }
@@ -183,7 +183,7 @@ impl Manager {
         self.domain(asid)?;
         let own = self.own()?;
         let index = match semaphore {
-            Some(id) => self.semaphore(machine, own.into(), id)?,
+            Some(id) => self.for_itself(|m| m.semaphore(machine, own.into(), id))?,
             None => 0,
         };
         let watch =
