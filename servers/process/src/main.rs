@@ -31,7 +31,7 @@ pebble::export!("process.wait", "npai", wait: fn(u64, u64));
 pebble::export!("process.kill", "npai", kill: fn(u64, u64));
 pebble::export!("process.share", "npaii", share: fn(u64, u64, u64));
 pebble::export!("process.exit", "npai", exit: fn(u64, u64));
-pebble::export!("process.replace", "npiiiii", replace: fn(u64, u64, u64, u64, u64));
+pebble::export!("process.replace", "npaiiiii", replace: fn(u64, u64, u64, u64, u64, u64));
 pebble::export!("process.keep", "npiii", keep: fn(u64, u64, u64));
 pebble::export_wide!("process.fallen", "np>4", fallen);
 pebble::export!("process.control", "npaiiii", control: fn(u64, u64, u64, u64, u64));
@@ -228,6 +228,7 @@ extern "C" fn fallen(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut 
 }
 
 /// A component's name in two words, a path in three: the new domain.
-extern "C" fn replace(a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
-    answer(succession::replace([a, b, 0, 0, 0], [c, d, e, 0, 0]))
+extern "C" fn replace(caller: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    let allowed = TABLE.lock().may_replace(caller as u16);
+    answer(allowed.and_then(|()| succession::replace([a, b, 0, 0, 0], [c, d, e, 0, 0])))
 }

@@ -414,3 +414,13 @@ proptest! {
         play(steps);
     }
 }
+
+/// Whatever the rules say of its name: who has started it tells it what to do.
+#[test]
+fn components_are_replaced_for_components_and_for_what_they_start() {
+    let mut w = World::new();
+    let first = w.run(INIT);
+    let second = w.run(first);
+    assert_eq!([INIT, SERVER, first].map(|domain| w.table.may_replace(domain)), [Ok(()); 3]);
+    assert_eq!([second, 99].map(|domain| w.table.may_replace(domain)), [Err(EPERM); 2]);
+}

@@ -257,6 +257,7 @@ fn errors_say_what_is_wrong(context: &mut Context) -> Result<()> {
         ("replace interrupt-dispatcher default", 0, "interrupt-dispatcher is domain"),
         ("replace interrupt-dispat components/irq", 0, "interrupt-dispat is domain"),
         ("replace irq default", 0, "irq is domain"),
+        ("echo replace clock default | shell", 1, "replace: only the shell that the system has started may"),
         ("replace shell bin/shell", 1, "shell is a program, which has no hand-over"),
         ("replace process default", 1, "process has no hand-over: it cannot be replaced"),
         ("replace vm components/console", 1, "vm has no hand-over: it cannot be replaced"),

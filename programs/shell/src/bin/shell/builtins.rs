@@ -183,6 +183,10 @@ fn refusal(server: &str, path: &str, failure: &servers::Failure) -> String {
             format!("{server} is a program, which has no hand-over; end it with 'kill', and start the other")
         }
         errno::ESRCH => format!("{server}: no such component; 'ps' lists those that there are"),
+        errno::EPERM => {
+            "only the shell that the system has started may: not one that a program has, or another shell"
+                .into()
+        }
         errno::ENOSYS => format!("{server} has no hand-over: it cannot be replaced while it runs"),
         errno::ENOENT if missing() => {
             format!("{path}: no such file; 'ls /components' lists what comes with the system")
