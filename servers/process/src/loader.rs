@@ -4,9 +4,9 @@
 //! wrong after that moment is undone by the undertaker, like any other death. No number is used again under the loader's feet:
 //! only the loader creates domains.
 
-use crate::TABLE;
 use crate::components::console;
 use crate::services::{self, WINDOW_PAGES};
+use crate::{TABLE, end_if_idle};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -248,10 +248,14 @@ pub fn start(caller: u16, child: u16) -> Result<(), Errno> {
     launched
 }
 
-/// A child that may run already is no longer the loader's. Doomed meanwhile: it may even have run and ended.
+/// A child that may run already is no longer the loader's. Doomed meanwhile: it may even have run and ended, or have no thread any more; who frees
+/// threads has not looked at one that was the loader's.
 pub fn let_go(child: u16, state: State) {
-    if TABLE.lock().release(child, state).is_err() {
-        services::signal();
+    let released = TABLE.lock().release(child, state);
+    match released {
+        Ok(()) if state == State::Running => end_if_idle(child),
+        Ok(()) => {}
+        Err(_) => services::signal(),
     }
 }
 

@@ -64,18 +64,22 @@ fn main() -> i64 {
     undertaker::run()
 }
 
-/// The second: frees exited threads.
-/// A program whose last thread has exited has ended, unless it offers something.
+/// A running program whose last thread has exited has ended, unless it offers something.
+fn end_if_idle(domain: u16) {
+    if !services::active(domain) && TABLE.lock().exit(domain, 0).is_ok() {
+        services::signal();
+    }
+}
+
 fn end_idle() {
     let mut from = 0;
     while let Some(domain) = { TABLE.lock().running(from) } {
-        if !services::active(domain) && TABLE.lock().exit(domain, 0).is_ok() {
-            services::signal();
-        }
+        end_if_idle(domain);
         from = domain + 1;
     }
 }
 
+/// The second: frees exited threads.
 extern "C" fn reaper(_: u64) {
     loop {
         services::reap();
