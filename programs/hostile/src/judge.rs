@@ -69,6 +69,11 @@ pub fn files(rounds: u32) -> i64 {
     with_judge(|judge| crate::files::all(judge, rounds))
 }
 
+/// No memory for files: `fill.rs`.
+pub fn fill() -> i64 {
+    with_judge(crate::fill::all)
+}
+
 /// Names by capability: `secrets.rs`.
 pub fn secrets(rounds: u32) -> i64 {
     with_judge(|judge| crate::secrets::all(judge, rounds))

@@ -14,6 +14,7 @@ use pebble_abi::capability::{READ, WRITE};
 use pebble_abi::errno;
 use pebble_abi::link::{PATHLEN, unpack};
 
+use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
 
 use pebble_boot::rules::{Patterns, RuleSet};
@@ -252,7 +253,8 @@ pub const FORMAT: u64 = 2;
 impl Files<'_> {
     /// Open files, and those in memory, for a successor with the same archive.
     pub fn save(&self) -> Result<Vec<u8>, i64> {
-        postcard::to_allocvec(&(&self.open, &self.ram)).map_err(|_| errno::ENOMEM)
+        postcard::serialize_with_flavor(&(&self.open, &self.ram), Growing(Vec::new()))
+            .map_err(|_| errno::ENOMEM)
     }
 
     /// What a predecessor has saved; nothing changes if it makes no sense.
@@ -270,6 +272,27 @@ impl Files<'_> {
         }
         (self.open, self.ram) = (open, ram);
         Ok(())
+    }
+}
+
+/// Bytes of a state that may be larger than what memory is left.
+struct Growing(Vec<u8>);
+
+impl Flavor for Growing {
+    type Output = Vec<u8>;
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.try_extend(&[byte])
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.try_reserve(bytes.len()).map_err(|_| postcard::Error::SerializeBufferFull)?;
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
     }
 }
 

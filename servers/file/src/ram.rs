@@ -1,5 +1,7 @@
 //! Files in memory, under `ram/`: made by [`Ram::create`], gone when the system stops. A place for what comes in over the console and for
 //! what programs leave each other; not deep, since it has no directories of its own.
+//!
+//! Invariant: whatever a program asks for, memory that is not there is an error and changes nothing.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -46,16 +48,20 @@ impl Ram {
             self.empty(at);
             return Ok(at);
         }
-        let file = File { path: path.into(), bytes: Vec::new() };
-        let at = match self.files.iter().position(Option::is_none) {
-            Some(at) => at,
-            None if self.files.len() < RAM_FILES => {
-                self.files.push(None);
-                self.files.len() - 1
-            }
-            None => return Err(-errno::ENOSPC),
-        };
-        self.files[at] = Some(file);
+        let at = self.files.iter().position(Option::is_none).unwrap_or(self.files.len());
+        if at == RAM_FILES {
+            return Err(-errno::ENOSPC);
+        }
+        let room = |_| -errno::ENOMEM;
+        let mut own = String::new();
+        own.try_reserve_exact(path.len()).map_err(room)?;
+        own.push_str(path);
+        self.listing.try_reserve(name.len() + 1).map_err(room)?;
+        if at == self.files.len() {
+            self.files.try_reserve(1).map_err(room)?;
+            self.files.push(None);
+        }
+        self.files[at] = Some(File { path: own, bytes: Vec::new() });
         self.list();
         Ok(at)
     }
@@ -98,10 +104,17 @@ impl Ram {
         Ok(())
     }
 
+    /// Whoever makes a file has made room for its line.
     fn list(&mut self) {
-        let mut names: Vec<&str> = self.files.iter().flatten().map(|f| &f.path[PREFIX.len()..]).collect();
-        names.sort_unstable();
-        self.listing = names.iter().flat_map(|name| [*name, "\n"]).collect();
+        let name = |at: u8| self.files[usize::from(at)].as_ref().map_or("", |f| &f.path[PREFIX.len()..]);
+        let mut order: [u8; RAM_FILES] = core::array::from_fn(|at| at as u8);
+        let order = &mut order[..self.files.len()];
+        order.sort_unstable_by_key(|at| name(*at));
+        self.listing.clear();
+        for name in order.iter().map(|at| name(*at)).filter(|name| !name.is_empty()) {
+            self.listing.push_str(name);
+            self.listing.push('\n');
+        }
     }
 
     /// The names, one a line.

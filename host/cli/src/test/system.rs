@@ -82,6 +82,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("load.limits", manifests_limit_programs),
     SystemTest::new("template.letters", components_register_letters),
     SystemTest::new("load.hostile", files_that_are_no_programs),
+    SystemTest::slow("load.full", files_that_take_all_memory),
     SystemTest::slow("capability.names", names_are_opened_by_capability),
     SystemTest::slow("capability.files", files_are_opened_by_capability),
     SystemTest::slow("capability.devices", devices_are_driven_by_capability),
@@ -444,6 +445,16 @@ fn components_register_letters(context: &mut Context) -> Result<()> {
     let reply = guest.run_line("hostile templates 3", LIMIT * 10)?;
     let last = reply.output.lines().last().unwrap_or_default();
     ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
+    Ok(())
+}
+
+/// The file server says that there is no more memory, and goes on.
+fn files_that_take_all_memory(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    let reply = guest.run_line("hostile fill", LIMIT * 4)?;
+    let last = reply.output.lines().last().unwrap_or_default();
+    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
+    ensure!(output(&mut guest, "echo hello | cat")? == "hello\n", "programs start");
     Ok(())
 }
 
