@@ -97,7 +97,8 @@ pub enum Shape {
     LeaveWith,
     /// Bottom of the invocation stack: goes on through the table entry `THREAD_END` of the thread's domain.
     ThreadEnd,
-    /// That entry: enters the callee (the scheduler's `thread_exit`) for good.
+    /// That entry: enters the callee (the scheduler's `thread_exit`) for good. It begins at its third instruction; who names the index in a call,
+    /// be it in the midst of somebody else's, raises the domain's exception.
     ThreadExit,
     /// Full save, then the callee: `a0` the cause.
     Interrupt,
@@ -292,6 +293,8 @@ pub mod regs {
 }
 
 pub const MAX_OPS: usize = 48;
+/// Bytes of [`Op::Raise`]: behind it begins what only a thread's end comes to.
+pub const RAISED: i32 = 8;
 
 /// The two legs. Without a return leg `ret` is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -382,7 +385,7 @@ pub fn steps(spec: &Spec, shape: Shape, c: &Connection, put: &mut impl FnMut(Op)
         // It is reached as a return leg only, at its first or its second instruction.
         Shape::ThreadEnd => [Op::Raise, Op::Return, Op::EndThread].into_iter().for_each(&mut *put),
         Shape::ThreadExit => {
-            [Op::Top, Op::FloatOff, Op::Mask].into_iter().for_each(&mut *put);
+            [Op::Raise, Op::Top, Op::FloatOff, Op::Mask].into_iter().for_each(&mut *put);
             enter_exclusive(spec, c, put);
         }
         Shape::Interrupt | Shape::Exception | Shape::NoStack => trap(shape, c, put),

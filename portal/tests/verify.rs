@@ -367,8 +367,10 @@ fn every_shape_is_accepted() {
 #[test]
 fn inserting_nothing_is_accepted() {
     for p in Portal::all() {
+        // What a thread's end comes to is the third instruction.
+        let first = if p.case.shape == Shape::ThreadExit { 2 } else { 0 };
         // The second instruction of the return leg is its error entry.
-        for i in (0..p.call).chain(p.ret + 2..p.code.words.len()).filter(|i| !p.in_template(*i)) {
+        for i in (first..p.call).chain(p.ret + 2..p.code.words.len()).filter(|i| !p.in_template(*i)) {
             assert!(accepted(&p.case, &p.insert(i, [NOP, NOP])), "{} at {:#x}", p.case.name, i * 4);
         }
     }

@@ -304,7 +304,7 @@ impl Emitter<'_> {
             Op::Raise => self.raise(),
             Op::EndThread => {
                 self.put(ld(GP, ZERO, sys::THREAD_END as i32 * 8));
-                self.put(jalr(ZERO, GP, 0));
+                self.put(jalr(ZERO, GP, ir::RAISED));
             }
             Op::Bounce(code) => self.bounce(code),
         }

@@ -19,7 +19,7 @@ mod way;
 mod window;
 
 use super::{Reason, Refusal};
-use crate::ir::{Lent, lent};
+use crate::ir::{self, Lent, lent};
 use crate::isa::riscv64::decode::{
     Alu, Cond, CsrOp, Insn, adds, branches, clears, decode, loads_double, loads_upper, stores_double,
     writes_csr,
@@ -105,9 +105,15 @@ pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Resul
     if is_call {
         v.lendable().map_err(|reason| Refusal { at: 0, reason })?;
     }
-    // A thread ends in whatever domain it likes.
-    let float = c.caller.float || shape == Shape::ThreadExit;
-    let call_end = v.leg(0, &mut State::new(Kind::Own, 0, float), 0)?;
+    let mut call_end = v.leg(0, &mut State::new(Kind::Own, 0, c.caller.float), 0)?;
+    if shape == Shape::ThreadExit {
+        // Whoever names the entry comes no further; a thread's end comes in behind.
+        if call_end != ir::RAISED as usize {
+            return Err(Refusal { at: 0, reason: Reason::Jump });
+        }
+        // It ends in whatever domain it likes.
+        call_end = v.leg(call_end, &mut State::new(Kind::Own, 0, true), 0)?;
+    }
     let pool_at = (call_end + 7) & !7;
     let thread_end = shape == Shape::ThreadEnd;
     if thread_end {

@@ -216,7 +216,7 @@ pub fn all() -> Vec<Case> {
     }
     cases.extend(window_cases());
     cases.push(Case::new("thread-end", "sm", Shape::ThreadEnd, Connection::default()));
-    cases.push(Case::new("thread-exit", "nmd", Shape::ThreadExit, scheduler));
+    cases.push(Case::new("thread-exit", "nmb", Shape::ThreadExit, scheduler));
     for float in [false, true] {
         let handled = connect(domain(0, float, false), domain(3, false, false));
         let dispatched = connect(domain(0, float, false), domain(2, false, true));

@@ -83,7 +83,7 @@ fn with_policy(judge: &mut Judge) {
         judge_opens(judge, "a dead policy", name, Err(errno::EACCES), errno::EACCES);
     });
     let _ = ready.map(|index| api::portal_close(index, 1));
-    for kind in ["loop", "sleep", "wait", "yield-loop", "null"] {
+    for kind in ["loop", "sleep", "wait", "yield-loop", "null", "thread-exit", "thread-end"] {
         let policy = fresh("policy");
         let Ok(child) = Child::run("/bin/hostile", &["hostile", "serve", kind, &policy]) else { return };
         let ready = judge.await_portal(&policy);

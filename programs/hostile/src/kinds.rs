@@ -1,6 +1,6 @@
 //! What hostile components do.
 
-use pebble::abi::map;
+use pebble::abi::{map, sys};
 use pebble::api;
 use pebble::attack;
 use pebble::portal::call;
@@ -63,6 +63,8 @@ kinds! {
     "semaphore-names", End::Status(7), "gives a semaphore names without end", names;
     "policy", End::Status(7), "opens what only servers may", policy;
     "interfaces", End::Status(7), "registers interfaces without end", interfaces;
+    "thread-exit", End::Status(0), "ends the thread that it runs in, whoever's it is", thread_exit;
+    "thread-end", End::Fault, "invokes the entry by which threads end", || invoke(sys::THREAD_END);
     "exit", End::Status(7), "exits, with calls in progress", || api::exit(7);
     "thread-fault", End::Fault, "faults in a second thread", || { let _ = api::thread_create(second, 0, 0); loop { api::yield_now() } };
 }
@@ -79,6 +81,12 @@ pub fn misbehave(kind: &Kind) -> i64 {
 
 fn invoke(index: usize) {
     let _ = call(index, [0; 5]);
+}
+
+/// As a server it is refused; its caller shall hear of it.
+fn thread_exit() {
+    let _ = call(sys::SYS_THREAD_EXIT, []);
+    attack::store(16, 1);
 }
 
 extern "C" fn second(_: u64) {

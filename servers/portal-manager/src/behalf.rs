@@ -197,6 +197,8 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
                 let made = answer(&THREAD_CREATE, [subject, current.tid.into(), a, b, c]);
                 made.inspect_err(|_| m.unserve(who.domain, 1))
             }
+            // The thread is whoever's call the subject serves.
+            sys::SYS_THREAD_EXIT if who.origin != 0 => Err(errno::EPERM),
             sys::SYS_THREAD_EXIT => {
                 // By its return from this call: so everything that it holds on the way is given back.
                 machine.set_thread_word(current.tid, who.base, map::GATE_VA);

@@ -18,7 +18,7 @@ pebble::export_switching!("scheduler.tick", "nm", tick);
 pebble::export_switching!("scheduler.irq", "nmi", irq);
 pebble::export_switching!("scheduler.stack_wait", "nmi", stack_wait);
 pebble::export_switching!("scheduler.thread_start", "nmiii", thread_start);
-pebble::export_switching!("scheduler.thread_exit", "nm", thread_exit);
+pebble::export_switching!("scheduler.thread_exit", "nmb", thread_exit);
 pebble::export_switching!("scheduler.priority", "nmii", priority);
 pebble::export_switching!("scheduler.domain_abort", "nmi", domain_abort);
 pebble::export_switching!("scheduler.thread_abort", "nmii", thread_abort);
@@ -181,8 +181,8 @@ extern "C" fn thread_start(tid: u64, priority: u64, home: u64) -> Decision {
     enter(|s, _, now| s.thread_start(tid, priority, home, now))
 }
 
-extern "C" fn thread_exit() -> Decision {
-    enter(|s, words, now| s.thread_exit(words, now))
+extern "C" fn thread_exit(client: u64) -> Decision {
+    enter(|s, words, now| s.thread_exit(words, client, now))
 }
 
 extern "C" fn priority(tid: u64, priority: u64) -> Decision {

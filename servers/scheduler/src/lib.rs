@@ -48,7 +48,7 @@
 //! | `scheduler.v`, `scheduler.irq` | semaphore | [`quick_v`](Scheduler::quick_v), [`v(words, sem, now)`](Scheduler::v) |
 //! | `scheduler.tick` | – | [`quick_tick`](Scheduler::quick_tick), [`tick(now)`](Scheduler::tick) |
 //! | `scheduler.thread_start` | thread, priority, home | [`thread_start(tid, priority, home, now)`](Scheduler::thread_start) |
-//! | `scheduler.thread_exit` | – | [`thread_exit(words, now)`](Scheduler::thread_exit) |
+//! | `scheduler.thread_exit` | domain that is being served, or 0 | [`thread_exit(words, client, now)`](Scheduler::thread_exit) |
 //! | `scheduler.priority` | thread, priority | [`set_priority(tid, priority, now)`](Scheduler::set_priority) |
 //! | `scheduler.domain_abort` | domain | [`domain_abort(words, stacks, asid, now)`](Scheduler::domain_abort) |
 //! | | with a priority plus 1 in bits 16 and up | [`domain_calm(words, asid, priority, now)`](Scheduler::domain_calm) |

@@ -145,10 +145,11 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.decide(me, error, now)
     }
 
-    /// The running thread ends, and the reaper hears of it. Returns only to the last ready thread (`-EPERM`).
-    pub fn thread_exit(&mut self, words: &Words, now: u64) -> Decision {
+    /// The running thread ends, and the reaper hears of it. Returns only to the last ready thread, and to who serves a `client`'s call, which must
+    /// come to its end: the thread is the client's (`-EPERM`).
+    pub fn thread_exit(&mut self, words: &Words, client: u64, now: u64) -> Decision {
         let me = self.begin();
-        if self.is_last() {
+        if client != 0 || self.is_last() {
             return self.decide(me, -EPERM, now);
         }
         self.leave_ready(me, self.level[me as usize]);

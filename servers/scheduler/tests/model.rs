@@ -191,7 +191,7 @@ impl Pair {
             }
             Op::Exit => {
                 self.model.exit(now);
-                Some(self.long(|real, words| real.thread_exit(words, now)))
+                Some(self.long(|real, words| real.thread_exit(words, 0, now)))
             }
             Op::Reap => {
                 assert_eq!(self.real.reap().map(usize::from), self.model.reap());
@@ -485,8 +485,8 @@ fn the_first_entry_after_boot_decides_anew() {
     assert_eq!(real.v(&words, 0, 1), Decision { thread: 1, value: 0 });
     assert_eq!(real.timer(1), Some(1 + SLICE));
     // What thread 0 was to return has been kept for it; it is the only one left at last.
-    assert_eq!(real.thread_exit(&words, 2), Decision { thread: 2, value: 0 });
-    assert_eq!(real.thread_exit(&words, 3), Decision { thread: 0, value: -EINVAL });
+    assert_eq!(real.thread_exit(&words, 0, 2), Decision { thread: 2, value: 0 });
+    assert_eq!(real.thread_exit(&words, 0, 3), Decision { thread: 0, value: -EINVAL });
     assert_eq!(real.set_priority(&words, 2, 1, 4).value, -ESRCH);
     assert_eq!((real.reap(), real.reap(), real.reap()), (Some(1), Some(2), None));
 }

@@ -116,7 +116,8 @@ impl<M: Machine> Vm<M> {
     fn held(&self, asid: u16, index: u64) -> bool {
         let Some(page) = self.page(asid, map::TABLE_VA + index * 8) else { return false };
         let word = self.machine.read(page + index * 8 % PAGE);
-        index > sys::INTERRUPT as u64 && self.common().is_ok_and(|c| word != c.code.none)
+        let nucleus = index <= sys::INTERRUPT as u64 || index == sys::THREAD_END as u64;
+        !nucleus && self.common().is_ok_and(|c| word != c.code.none)
     }
 
     /// Whether the address, which is not mapped, belongs to a stack that the domain runs on.

@@ -10,6 +10,7 @@ use crate::spec::{Arg, Stack, State as Kept, Window};
 const EXCEPTION: Value = Value(Kind::TableEntry, sys::EXCEPTION as i32);
 const NO_STACK: i32 = sys::NO_STACK as i32;
 const THREAD_END: i32 = sys::THREAD_END as i32;
+const RAISED: i64 = ir::RAISED as i64;
 
 impl Verifier<'_> {
     /// `sret`.
@@ -56,7 +57,9 @@ impl Verifier<'_> {
                 registers(s, Kind::Own, !(gp | 1 << reg::T1 | 3 << reg::A0), 0)
             }
             (Shape::Interrupt, EXCEPTION, 0) => registers(s, Kind::Own, !gp, 0),
-            (Shape::ThreadEnd, Value(Kind::TableEntry, THREAD_END), 0) => registers(s, Kind::Own, !gp, 0),
+            (Shape::ThreadEnd, Value(Kind::TableEntry, THREAD_END), RAISED) => {
+                registers(s, Kind::Own, !gp, 0)
+            }
             (Shape::Switch, Value(Kind::ReturnCode, 1), 0) => {
                 if s.block != (1 << (1 + reg::IN_BLOCK.len())) - 1
                     || s.regs.get(reg::T1) != Value(Kind::NextTop, 0)
@@ -67,7 +70,9 @@ impl Verifier<'_> {
                 registers(s, Kind::NextRegister, reg::PRESERVED, 0)?;
                 registers(s, Kind::Own, !(reg::PRESERVED | reg::SCRATCH | gp | 1 << reg::A0), 0)
             }
-            (Shape::None | Shape::ThreadEnd, EXCEPTION, 0) => registers(s, Kind::Own, !gp, 0),
+            (Shape::None | Shape::ThreadEnd | Shape::ThreadExit, EXCEPTION, 0) => {
+                registers(s, Kind::Own, !gp, 0)
+            }
             (_, EXCEPTION, 0) if self.is_call => self.give_up(s),
             (_, Value(Kind::TableEntry, NO_STACK), 0) if self.queue.is_some() && s.did(done::TOLD) => {
                 if self.is_trap {
