@@ -13,7 +13,7 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-use object::elf::{self, FileHeader64, ProgramHeader64};
+use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{LittleEndian as LE, SectionIndex};
 use pebble_abi::map::{HEAP_END, IMAGE_VA, PAGE};
@@ -21,6 +21,8 @@ use pebble_abi::{errno, link};
 
 /// Most segments of a program.
 pub const MAX_SEGMENTS: usize = 16;
+/// Most sections of a file.
+pub const MAX_SECTIONS: usize = 4096;
 /// Most imports, and most exports, of a program.
 pub const MAX_IMPORTS: usize = 256;
 pub const MAX_EXPORTS: usize = 64;
@@ -215,11 +217,33 @@ fn segment<'a>(p: &ProgramHeader64<LE>, data: &'a [u8], at: u64) -> Result<Segme
     Ok(Segment { address, pages: size.div_ceil(PAGE), bytes, size, write, execute })
 }
 
+/// The section of this name. As much of a section's own name is looked at: to find its end would be to read the whole file for each, if there is
+/// none, while everybody else waits for the loader.
+fn named<'a>(
+    header: &FileHeader64<LE>,
+    data: &'a [u8],
+    name: &str,
+) -> Result<Option<&'a SectionHeader64<LE>>, Problem> {
+    let outside = file(40, "the section headers lie outside the file");
+    let sections = header.section_headers(LE, data).map_err(|_| outside)?;
+    if sections.len() > MAX_SECTIONS {
+        return Err(file(60, "too many sections"));
+    }
+    if sections.is_empty() {
+        return Ok(None);
+    }
+    let names = header.shstrndx(LE, data).ok().and_then(|at| sections.get(at as usize)).ok_or(outside)?;
+    let names = names.data(LE, data).map_err(|_| outside)?;
+    let called = |s: &&SectionHeader64<LE>| {
+        let rest = names.get(s.sh_name(LE) as usize..).and_then(|own| own.strip_prefix(name.as_bytes()));
+        rest.is_some_and(|rest| rest.first() == Some(&0))
+    };
+    Ok(sections.iter().find(called))
+}
+
 /// The text of the manifest's section.
 fn manifest<'a>(header: &FileHeader64<LE>, data: &'a [u8]) -> Result<Option<&'a [u8]>, Problem> {
-    let sections =
-        header.sections(LE, data).map_err(|_| file(40, "the section headers lie outside the file"))?;
-    let Some((_, section)) = sections.section_by_name(LE, link::MANIFEST.as_bytes()) else { return Ok(None) };
+    let Some(section) = named(header, data, link::MANIFEST)? else { return Ok(None) };
     let bytes = section
         .data(LE, data)
         .map_err(|_| file(section.sh_offset(LE), "the manifest lies outside the file"))?;
@@ -235,9 +259,7 @@ fn records<'a>(
     record: usize,
     most: usize,
 ) -> Result<(u64, &'a [u8]), Problem> {
-    let sections =
-        header.sections(LE, data).map_err(|_| file(40, "the section headers lie outside the file"))?;
-    let Some((_, section)) = sections.section_by_name(LE, section.as_bytes()) else { return Ok((0, &[])) };
+    let Some(section) = named(header, data, section)? else { return Ok((0, &[])) };
     let (address, size) = (section.sh_addr(LE), section.sh_size(LE));
     let fail = |what| Err(Problem::Memory { address, what });
     if size % record as u64 != 0 || address % 8 != 0 {

@@ -2,8 +2,8 @@
 
 use pebble_abi::link::NAMELEN;
 use pebble_abi::map::{HEAP_END, IMAGE_VA, PAGE};
-use pebble_process::elf::{Image, Import, Problem, symbol};
-use pebble_process::samples::{DATA, SHDRS, TEXT, broken, good, put64, refused, server};
+use pebble_process::elf::{Image, Import, MAX_SECTIONS, Problem, symbol};
+use pebble_process::samples::{DATA, SHDRS, TEXT, broken, good, put, put64, refused, server};
 use proptest::prelude::*;
 
 const LIMIT: u64 = pebble_process::PAGE_LIMIT;
@@ -38,6 +38,17 @@ fn each_fault_of_a_file_is_named_with_its_place() {
     }
     let shown = Problem::Memory { address: 0x1000, what: "two segments share a page" }.to_string();
     assert_eq!(shown, "address 0x1000: two segments share a page");
+}
+
+#[test]
+fn a_file_has_so_many_sections_at_most() {
+    for (count, problem) in [(MAX_SECTIONS, None), (MAX_SECTIONS + 1, Some("too many sections"))] {
+        let mut f = good();
+        f.resize(SHDRS + count * 64, 0);
+        put(&mut f, 60, &(count as u16).to_le_bytes());
+        let refused = Image::parse(&f, LIMIT).err();
+        assert_eq!(refused, problem.map(|what| Problem::File { offset: 60, what }));
+    }
 }
 
 #[test]
