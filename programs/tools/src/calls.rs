@@ -92,7 +92,7 @@ impl Portals {
             }
             "pm.close" => {
                 for index in p[0]..p[0].saturating_add(p[1].min(4096)) {
-                    self.drop(index as usize);
+                    self.forget(index as usize);
                 }
             }
             "file.open" | "file.create" | "console.open" | "pipe.open" => {
@@ -105,7 +105,8 @@ impl Portals {
         }
     }
 
-    fn drop(&mut self, index: usize) {
+    /// What is behind the index from now on is not known.
+    pub fn forget(&mut self, index: usize) {
         self.gather(index);
         if let Some(at) = self.now.iter().position(|p| p.index == index) {
             let portal = self.now.swap_remove(at);
@@ -125,7 +126,7 @@ impl Portals {
 
     /// Another interface is behind an index from now on.
     pub fn set(&mut self, index: usize, name: String) {
-        self.drop(index);
+        self.forget(index);
         self.now.push(Portal { index, name, calls: 0 });
     }
 

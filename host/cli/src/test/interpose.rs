@@ -68,6 +68,12 @@ pub fn the_tools_show_and_change_calls(context: &mut Context) -> Result<()> {
             1,
             &["refused clock.nanoseconds()", "clock.nanoseconds answers: false"],
         ),
+        // Also where another program has left an index with a name.
+        (
+            "echo 'hello ; nest-import' | sandbox --allow file.*,console.*,pipe.*,process.*,pm.open,pm.close,pm.sem_create,pm.interface,vm.sbrk,vm.thread_create,scheduler.*,nucleus.* shell",
+            1,
+            &["refused vm.stats()", "vm.stats answers: false", "clock.nanoseconds answers: false"],
+        ),
     ] {
         let reply = guest.run_line(line, LIMIT)?;
         ensure!(reply.status == status, "{line:?} ended with {}: {}", reply.status, reply.output);
