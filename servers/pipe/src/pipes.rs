@@ -26,6 +26,8 @@ pub mod state;
 pub const PIPES: usize = 64;
 /// Of these, created by one domain.
 pub const PIPES_PER_DOMAIN: u8 = 16;
+/// Wrong tokens that one domain may come with: times of creation can be guessed well enough to try the rest.
+const GUESSES: u8 = 64;
 const ENDS: usize = 256;
 const ENDS_PER_DOMAIN: u8 = 48;
 /// Semaphores that the component must have.
@@ -110,8 +112,6 @@ pub enum Error {
     NoReader,
     /// No pipe has this token, or its creator has abandoned it.
     NoPipe,
-    /// The caller did not create the pipe.
-    NotCreator,
     /// This domain, or all together, have as many pipes or ends as there can be.
     Limit,
 }
@@ -122,7 +122,6 @@ impl Error {
             Error::NotOpen => errno::EBADF,
             Error::NoReader => errno::EPIPE,
             Error::NoPipe => errno::ENOENT,
-            Error::NotCreator => errno::EPERM,
             Error::Limit => errno::EAGAIN,
         }
     }
@@ -199,6 +198,8 @@ pub struct Pipes {
     /// By domain.
     created: [u8; MAX_DOMAINS],
     opened: [u8; MAX_DOMAINS],
+    /// How often each has come with a token that is no pipe's.
+    missed: [u8; MAX_DOMAINS],
     tokens: Tokens,
 }
 
@@ -215,6 +216,7 @@ impl Pipes {
             ends: [End { control: 0, asid: 0, pipe: 0 }; ENDS],
             created: [0; MAX_DOMAINS],
             opened: [0; MAX_DOMAINS],
+            missed: [0; MAX_DOMAINS],
             tokens: Tokens::new(),
         }
     }
@@ -247,7 +249,12 @@ impl Pipes {
 
     /// Opens one end for domain `asid`; returns the control word.
     pub fn open(&mut self, asid: u16, token: u64, side: Side) -> Result<u64, Error> {
-        let at = self.find(token)?;
+        let found = self.find(token);
+        let missed = self.missed.get_mut(usize::from(asid)).ok_or(Error::Limit)?;
+        if *missed >= GUESSES {
+            return Err(Error::NoPipe);
+        }
+        let at = found.inspect_err(|_| *missed += 1)?;
         if self.pipes[at].abandoned[side as usize] {
             return Err(Error::NoPipe);
         }
@@ -351,8 +358,9 @@ impl Pipes {
         wake: &mut impl FnMut(Wake),
     ) -> Result<(), Error> {
         let at = self.find(token)?;
+        // Others need not learn that it is one.
         if self.pipes[at].creator != asid {
-            return Err(Error::NotCreator);
+            return Err(Error::NoPipe);
         }
         for side in sides {
             self.pipes[at].abandoned[*side as usize] = true;
@@ -363,6 +371,9 @@ impl Pipes {
 
     /// The domain is dead: closes its ends and abandons its pipes.
     pub fn gone(&mut self, asid: u16, wake: &mut impl FnMut(Wake)) {
+        if let Some(missed) = self.missed.get_mut(usize::from(asid)) {
+            *missed = 0;
+        }
         for index in 0..ENDS {
             if self.ends[index].asid == asid && self.ends[index].is_open() {
                 self.close_end(index, wake);

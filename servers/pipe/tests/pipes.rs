@@ -48,6 +48,26 @@ fn data_then_end() {
     assert_eq!(pipes.close(r, &mut |_| {}), Err(Error::NotOpen));
 }
 
+/// It knows when it has made the first pipe, to a few ticks, so it knows the key; and about when somebody else has made the next.
+#[test]
+fn who_guesses_tokens_gets_nowhere() {
+    let mut pipes = Pipes::new();
+    let own = pipes.create(5, 1_000_123).unwrap();
+    let made = (1_000_000..1_000_400).find(|at| Pipes::new().create(5, *at) == Ok(own)).unwrap();
+    let others = pipes.create(1, 2_034_567).unwrap();
+    let guessed = (2_034_000..2_035_000).find_map(|at| {
+        let mut same = Pipes::new();
+        same.create(5, made).unwrap();
+        pipes.open(5, same.create(1, at).unwrap(), Side::Read).ok()
+    });
+    assert_eq!(guessed, None, "another's pipe");
+    assert_eq!(pipes.open(5, others, Side::Read), Err(Error::NoPipe), "it has no guess left");
+    // Others open it, and so does who has the number next.
+    assert!(pipes.open(6, others, Side::Read).is_ok());
+    pipes.gone(5, &mut |_| {});
+    assert!(pipes.open(5, others, Side::Read).is_ok());
+}
+
 #[test]
 fn a_reader_waits_for_the_first_writer() {
     let mut pipes = Pipes::new();
@@ -91,7 +111,7 @@ fn hostile_words() {
     assert_eq!(pipes.read(w, 1), Read::Failed(Error::NotOpen));
     assert_eq!(pipes.open(2, token ^ 1 << 40, Side::Read), Err(Error::NoPipe));
     assert_eq!(pipes.open(2, 0, Side::Read), Err(Error::NoPipe));
-    assert_eq!(pipes.abandon(2, token, &Side::BOTH, &mut |_| {}), Err(Error::NotCreator));
+    assert_eq!(pipes.abandon(2, token, &Side::BOTH, &mut |_| {}), Err(Error::NoPipe));
     assert_eq!(pipes.create(1000, 0), Err(Error::Limit));
     assert_eq!(pipes.open(1000, token, Side::Read), Err(Error::Limit));
 }
