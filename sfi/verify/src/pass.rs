@@ -260,6 +260,8 @@ impl Pass<'_, '_> {
                 self.changes |= PRESERVED & !state.intact();
                 Ok(false)
             }
+            // Here rather than at each target: what has been read lately is not read again.
+            Flow::Table(_) if state.dynamic => Err(Rule::Dynamic),
             Flow::Table(table) => {
                 if self.tables.fresh(table, (state.word(), state.intact()))? {
                     let module = self.module;
