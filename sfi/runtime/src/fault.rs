@@ -353,7 +353,10 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     let address = unsafe { info.si_addr() } as u64;
     let cause = match signal {
         libc::SIGFPE => Cause::Arithmetic,
-        libc::SIGILL if !confined => crate::longjmp::cause(rip),
+        libc::SIGILL if !confined => {
+            let ended = instance.poisoned().filter(|cause| cause.ends_all());
+            ended.unwrap_or_else(|| crate::longjmp::cause(rip))
+        }
         libc::SIGILL | libc::SIGTRAP => Cause::Instruction,
         _ => {
             let guard = mark.0 - (RETURN_STACK - 1);

@@ -9,7 +9,6 @@ use crate::error::Error;
 use crate::fault::Cause;
 use crate::instance::Shared;
 use crate::record::Mark;
-use crate::verdict::Rbp;
 use pebble_portal::sfi::{STACK_BYTES, record};
 use std::arch::global_asm;
 use std::sync::OnceLock;
@@ -174,33 +173,37 @@ fn find(shared: &Shared, mark: Mark, buffer: u64, mut rsp: u64, mut rbp: u64) ->
     };
     let wish = site(word(7))?;
     // Words that must be there still: all, or all but the `rbp` that was pushed last, for the call alone.
-    let (delta, words) = match wish.rbp {
-        Rbp::Delta(delta) => (delta, wish.depth),
-        Rbp::Pushed { word, delta } if word + 1 == wish.depth => (delta, word),
-        Rbp::Pushed { .. } => return None,
+    let words = match wish.pushed {
+        Some((word, _)) if word + 1 == wish.depth => word,
+        _ => wish.depth,
     };
     let wanted = word(6).checked_add(u64::from(wish.depth) * 8)?;
     let mask = (1u64 << (u32::from(words.min(15)) * 4)) - 1;
-    // Each step goes up the stack, which ends at a return address that is no site of the module.
-    loop {
+    // Each step goes up the stack, which ends at a return address that is no site of the module. It may be long, and each step too:
+    // whoever ends the call ends the walk.
+    while shared.poisoned().is_none() {
         let here = site(mark.peek(rsp)?)?;
         let return_word = rsp + 8 + u64::from(here.depth) * 8;
-        let entry = match here.rbp {
-            Rbp::Delta(delta) => rbp.wrapping_sub(i64::from(delta) as u64),
-            Rbp::Pushed { word, delta } => mark
-                .peek(return_word.checked_sub((u64::from(word) + 1) * 8)?)?
-                .wrapping_sub(i64::from(delta) as u64),
+        let place = |word: u8| return_word - (u64::from(word) + 1) * 8;
+        let (held, delta) = match (here.delta, here.pushed) {
+            (Some(delta), _) => (rbp, delta),
+            (None, Some((word, delta))) => (mark.peek(place(word))?, delta),
+            // The function has thrown it away, and can never return.
+            (None, None) => return None,
         };
+        let entry = held.wrapping_sub(i64::from(delta) as u64);
         let known = here.depth >= words && (u64::from(here.slots) ^ u64::from(wish.slots)) & mask == 0;
         if here.entry == wish.entry && return_word == wanted && known {
-            let mut rbp = entry.wrapping_add(i64::from(delta) as u64);
-            if words < wish.depth {
-                // It is pushed again, and `rbp` is wherever in the segment the buffer says.
-                mark.poke(word(6), rbp);
-                rbp = shared.base | u64::from(word(1) as u32);
+            let at = |delta: i32| entry.wrapping_add(i64::from(delta) as u64);
+            // The code will pop it, and the word may hold anything by now.
+            if let Some((word, delta)) = wish.pushed {
+                mark.poke(place(word), at(delta));
             }
+            // A dynamic one is wherever in the segment the buffer says.
+            let rbp = wish.delta.map_or(shared.base | u64::from(word(1) as u32), at);
             return Some([word(0), rbp, word(2), word(3), word(4), word(5), word(6), word(7)]);
         }
         (rsp, rbp) = (return_word, entry);
     }
+    None
 }

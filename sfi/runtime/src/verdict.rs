@@ -22,7 +22,7 @@ pub struct Verdict {
     ftab_bytes: u32,
 }
 
-pub use verifier::{Rbp, Site};
+pub use verifier::Site;
 
 fn level(level: Level) -> verifier::Level {
     match level {

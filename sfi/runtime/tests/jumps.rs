@@ -3,12 +3,17 @@
 mod common;
 
 use pebble_sfi_runtime::{CallError, Cause, Imports, Instance, Module};
+use std::time::Duration;
+
+fn jumps(level: u32) -> Instance {
+    let module = Module::load("jumps", common::build("jumps", level)).unwrap_or_else(|e| panic!("{e}"));
+    Instance::new(&Imports::new().link(&module).unwrap()).unwrap()
+}
 
 #[test]
 fn jumps_go_where_they_may() {
     for level in [1, 2] {
-        let module = Module::load("jumps", common::build("jumps", level)).unwrap_or_else(|e| panic!("{e}"));
-        let i = Instance::new(&Imports::new().link(&module).unwrap()).unwrap();
+        let i = jumps(level);
         for spec in ["sm", "np"] {
             let attempt = i.portal("attempt", &format!("{spec}i")).unwrap();
             for deep in [0, 1, 2, 100, 5000] {
@@ -25,5 +30,34 @@ fn jumps_go_where_they_may() {
                 i.reset().unwrap();
             }
         }
+    }
+}
+
+#[test]
+fn a_pushed_data_stack_pointer_is_what_it_was() {
+    let i = jumps(1);
+    // The word below the address is what the domain stores to if it gets its way.
+    let own = [5u64, 6];
+    let word = std::ptr::from_ref(&own[1]) as u64;
+    assert_eq!(i.portal("swapped", "smi").unwrap().call(&[word]).unwrap(), 0);
+    assert_eq!(std::hint::black_box(own), [5, 6]);
+}
+
+#[test]
+fn a_data_stack_pointer_that_is_lost_ends_the_walk() {
+    let i = jumps(1);
+    match i.portal("lost", "sm").unwrap().call(&[]) {
+        Err(CallError::Fault(fault)) => assert_eq!(fault.cause, Cause::LongJump),
+        other => panic!("{other:x?}"),
+    }
+}
+
+#[test]
+fn a_long_walk_ends_with_the_deadline() {
+    let i = jumps(1);
+    let far = i.portal("far", "smi").unwrap();
+    match far.call_within(Duration::from_millis(500), &[10_000]) {
+        Err(CallError::Fault(fault)) => assert_eq!(fault.cause, Cause::Deadline, "{fault}"),
+        other => panic!("{other:?}"),
     }
 }

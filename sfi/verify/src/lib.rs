@@ -40,7 +40,7 @@ pub mod table;
 
 pub use error::{Refusal, Rule};
 pub use pass::verify;
-pub use site::{Rbp, Site, find as site};
+pub use site::{Site, find as site};
 
 use core::ops::Range;
 

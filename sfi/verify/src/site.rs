@@ -13,22 +13,16 @@ use crate::step::{Flow, step};
 use crate::table::class;
 use crate::{Module, Rule};
 
-/// What `rbp` is at a return site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rbp {
-    /// So far from its value at the function's entry.
-    Delta(i32),
-    /// Unknown; word `word` of the return stack holds a pushed `rbp`, which was `delta` from its value at entry.
-    Pushed { word: u8, delta: i32 },
-}
-
 /// A return site: the function pushed `depth` words since its entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     /// The nearest function entry at or before the site.
     pub entry: u32,
     pub depth: u8,
-    pub rbp: Rbp,
+    /// How far `rbp` is from its value at the function's entry; none where it is dynamic.
+    pub delta: Option<i32>,
+    /// The word of the return stack that the code takes for a pushed `rbp`, and how far that was from the same.
+    pub pushed: Option<(u8, i32)>,
     /// Nibble i: what the word pushed i-th holds, as in the facts section.
     pub slots: u32,
 }
@@ -41,13 +35,10 @@ pub fn find(module: &Module<'_>, scratch: &[u64], address: u32) -> Option<Site> 
     let site = offset(module, address.checked_sub(1)?)?;
     let from = labels.last(site)?;
     let state = replay(module, &labels, ftab_mask, from, address).ok()??;
-    let rbp = match state.pushed_rbp {
-        Some((word, delta)) if state.dynamic => Rbp::Pushed { word, delta },
-        _ => Rbp::Delta(state.delta),
-    };
+    let delta = (!state.dynamic).then_some(state.delta);
     let entry = module.text_at + called(&labels, from)? as u32;
-    let depth = state.depth();
-    Some(Site { entry, depth: depth as u8, rbp, slots: state.slots & 0x0fff_ffff })
+    let (depth, slots) = (state.depth() as u8, state.slots & 0x0fff_ffff);
+    Some(Site { entry, depth, delta, pushed: state.pushed_rbp, slots })
 }
 
 /// The state before `address`, if the instruction there follows a call.

@@ -4,7 +4,7 @@ mod common;
 
 use common::emulator::Rng;
 use common::{assemble, scratch_dir};
-use pebble_sfi_verify::{Rbp, Refusal, Rule, scratch_words, site, verify};
+use pebble_sfi_verify::{Refusal, Rule, scratch_words, site, verify};
 
 const SITES: &str = "
 main:
@@ -17,6 +17,9 @@ static_site:
     decl %ebx
     jne 1b
     push %rbp
+    leaq -16(%rbp), %rbp
+    call other
+pushed_site:
     movl %eax, %ebp
     addq %gs:0x10000, %rbp
     call *%gs:0x10108
@@ -30,7 +33,15 @@ no_site:
 other:
     fldz
     xorl %r13d, %r13d
-    ret";
+    ret
+lost:
+    push %rbp
+    movl %eax, %ebp
+    addq %gs:0x10000, %rbp
+    pop %rax
+    call other
+lost_site:
+    ud2";
 
 #[test]
 fn return_sites() {
@@ -43,9 +54,13 @@ fn return_sites() {
     let at = |name: &str| site(&module, &scratch, built.symbols[name]);
     let first = at("static_site").unwrap();
     assert_eq!((first.entry, first.depth, first.slots), (built.symbols["main"], 2, 0x21));
-    assert_eq!(first.rbp, Rbp::Delta(-64));
+    assert_eq!((first.delta, first.pushed), (Some(-64), None));
     let second = at("dynamic_site").unwrap();
-    assert_eq!((second.depth, second.rbp), (3, Rbp::Pushed { word: 2, delta: -64 }));
+    assert_eq!((second.depth, second.delta, second.pushed), (3, None, Some((2, -64))));
+    let third = at("pushed_site").unwrap();
+    assert_eq!((third.depth, third.delta, third.pushed), (3, Some(-80), Some((2, -64))));
+    let fourth = at("lost_site").unwrap();
+    assert_eq!((fourth.depth, fourth.delta, fourth.pushed), (0, None, None));
     assert_eq!(at("no_site"), None);
     assert_eq!(site(&module, &scratch, 0), None);
     assert_eq!(site(&module, &scratch, !0), None);

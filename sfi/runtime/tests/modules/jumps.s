@@ -20,6 +20,9 @@ unused
 export attempt
 export forged
 export gone
+export swapped
+export lost
+export far
 import_as set, pbl_setjmp
 import_as jump, pbl_longjmp
 
@@ -84,6 +87,68 @@ function inner
   call *%gs:0x10100
   ret
 
+# At the setjmp the data stack pointer is on the return stack; when it comes back, something else is there: what `rdi` says.
+function swapped
+  movq %rdi, kept(%rip)
+  pushq %rbp
+  leaq buffer(%rip), %rdi
+  call *%gs:0x10100
+  testl %eax, %eax
+  je 1f
+  popq %rbp
+  movq $77, -8(%rbp)
+  xorl %eax, %eax
+  ret
+1:
+  popq %rax
+  movq kept(%rip), %rax
+  pushq %rax
+  leaq buffer(%rip), %rdi
+  movl $1, %esi
+  call *%gs:0x10108
+  ud2
+
+# Jumps back over a function that has thrown the data stack pointer away. How far it is from what it was at the setjmp.
+function lost
+  subq $64, %rbp
+  movq %rbp, kept(%rip)
+  leaq buffer(%rip), %rdi
+  call *%gs:0x10100
+  testl %eax, %eax
+  jne 1f
+  call stray$code
+  ud2
+1:
+  movq %rbp, %rax
+  subq kept(%rip), %rax
+  addq $64, %rbp
+  ret
+function stray
+  pushq %rbp
+  movl $0x12345678, %ebp
+  addq %gs:0x10000, %rbp
+  popq %rax
+  leaq buffer(%rip), %rdi
+  movl $1, %esi
+  call *%gs:0x10108
+  ud2
+
+# A long walk for nothing: `rdi` frames of a function with much code and no label before its return site.
+function far
+  decq %rdi
+  js 1f
+  .rept 20000
+  movl %eax, %eax
+  .endr
+  call far$code
+  ret
+1:
+  call inner$code
+  leaq buffer(%rip), %rdi
+  movl $1, %esi
+  call *%gs:0x10108
+  ud2
+
 set$code:
   jmp *%gs:0x10100
 jump$code:
@@ -91,3 +156,4 @@ jump$code:
 
 .bss
 buffer: .zero 64
+kept: .zero 8
