@@ -88,7 +88,7 @@ impl Space {
     /// Moves the break; the old and new end of its pages.
     pub fn set_brk(&mut self, to: u64) -> Option<(u64, u64)> {
         let (old, new) = (self.brk.next_multiple_of(PAGE), to.checked_next_multiple_of(PAGE)?);
-        if to < self.begin || new + PAGE > self.lowest_taken() {
+        if to < self.begin || new.checked_add(PAGE)? > self.lowest_taken() {
             return None;
         }
         let used = (self.used + new).checked_sub(old)?;
@@ -97,5 +97,22 @@ impl Space {
         }
         (self.brk, self.used) = (to, used);
         Some((old, new))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_break_at_the_end_of_the_address_space_is_refused() {
+        let mut space = Space::new(0x4_0000, 1 << 30);
+        assert!(space.take(1 << 20).is_some());
+        for to in [u64::MAX, u64::MAX - PAGE + 1, u64::MAX - PAGE, u64::MAX - 2 * PAGE + 1] {
+            assert_eq!(space.set_brk(to), None, "{to:#x}");
+        }
+        // What is given out afterwards still lies above the break.
+        assert_eq!((space.brk, space.used), (0x4_0000, 1 << 20));
+        assert_eq!(space.take(1 << 20), Some(MODULE_END - (2 << 20)));
     }
 }

@@ -517,7 +517,7 @@ impl Call<'_> {
     fn remap(&self) -> Answer {
         let (base, page) = (self.shared.base, |n: u64| n.checked_next_multiple_of(PAGE).ok_or(libc::ENOMEM));
         let (at, old, new) = (self.a.wrapping_sub(base), page(self.b)?, page(self.c)?);
-        if !at.is_multiple_of(PAGE) || at >= MODULE_END || old == 0 || new == 0 {
+        if !at.is_multiple_of(PAGE) || at >= MODULE_END || old == 0 || old > MODULE_END || new == 0 {
             return Err(libc::EINVAL);
         }
         if new <= old {
