@@ -4,7 +4,7 @@
 //! descriptor's file functions do (read, write, close), and what is listed here; options are few and harmless.
 
 use crate::policy::Policy;
-use crate::sys::{Answer, Call, result};
+use crate::sys::{Answer, Call, File, result};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{FromRawFd, OwnedFd};
 
@@ -29,6 +29,14 @@ fn among(list: &[SocketAddr], address: SocketAddr) -> bool {
     list.iter().any(|a| a.ip() == address.ip() && (a.port() == address.port() || a.port() == 0))
 }
 
+/// A socket's own address, or its peer's, as the kernel has it.
+fn address(number: libc::c_long, socket: &File) -> Result<([u8; LARGEST], libc::socklen_t), i32> {
+    let (mut bytes, mut length) = ([0u8; LARGEST], LARGEST as libc::socklen_t);
+    // SAFETY: writes an address of ours, of at most this length.
+    result(unsafe { libc::syscall(number, socket.fd(), bytes.as_mut_ptr(), &raw mut length) })?;
+    Ok((bytes, length))
+}
+
 impl Policy {
     pub(crate) fn has_network(&self) -> bool {
         !self.connects.is_empty() || !self.listens.is_empty()
@@ -43,9 +51,10 @@ impl Call<'_> {
             libc::SYS_socket => self.socket(a as i32, b as i32, c as i32),
             libc::SYS_connect => self.aim(number, &self.policy().connects),
             libc::SYS_bind => self.aim(number, &self.policy().listens),
-            libc::SYS_listen | libc::SYS_shutdown => self.fd(a).and_then(|fd| {
+            libc::SYS_listen => self.listen(),
+            libc::SYS_shutdown => self.file(a).and_then(|file| {
                 // SAFETY: numbers only.
-                result(unsafe { libc::syscall(number, fd, b) })
+                result(unsafe { libc::syscall(number, file.fd(), b) })
             }),
             libc::SYS_accept => self.accept(0),
             libc::SYS_accept4 => self.accept(self.d as i32 & libc::SOCK_NONBLOCK),
@@ -76,7 +85,7 @@ impl Call<'_> {
 
     /// To an address of the list: `connect`, `bind`.
     fn aim(&self, number: libc::c_long, allowed: &[SocketAddr]) -> Answer {
-        let fd = self.fd(self.a)?;
+        let file = self.file(self.a)?;
         let mut bytes = [0; LARGEST];
         let length = (self.c as usize).min(LARGEST);
         self.shared.read(self.b, &mut bytes[..length]).map_err(|_| libc::EFAULT)?;
@@ -85,15 +94,28 @@ impl Call<'_> {
             return Err(libc::EACCES);
         }
         // SAFETY: a descriptor of the domain's, and an address of ours of this length.
-        result(unsafe { libc::syscall(number, fd, bytes.as_ptr(), length) })
+        result(unsafe { libc::syscall(number, file.fd(), bytes.as_ptr(), length) })
+    }
+
+    /// Only where it could have been bound to: an unbound socket the kernel would bind to every interface.
+    fn listen(&self) -> Answer {
+        let file = self.file(self.a)?;
+        let (bytes, length) = address(libc::SYS_getsockname, &file)?;
+        let bound = decode(&bytes[..LARGEST.min(length as usize)]).ok_or(libc::EAFNOSUPPORT)?;
+        if bound.port() == 0 || !among(&self.policy().listens, bound) {
+            return Err(libc::EACCES);
+        }
+        // SAFETY: numbers only.
+        result(unsafe { libc::syscall(libc::SYS_listen, file.fd(), self.b) })
     }
 
     fn accept(&self, flags: i32) -> Answer {
-        let fd = self.fd(self.a)?;
+        let file = self.file(self.a)?;
         let (mut bytes, mut length) = ([0u8; LARGEST], LARGEST as libc::socklen_t);
         // SAFETY: writes an address of ours, of at most this length.
-        let made =
-            unsafe { libc::accept4(fd, bytes.as_mut_ptr().cast(), &mut length, flags | libc::SOCK_CLOEXEC) };
+        let made = unsafe {
+            libc::accept4(file.fd(), bytes.as_mut_ptr().cast(), &mut length, flags | libc::SOCK_CLOEXEC)
+        };
         let made = result(made.into())?;
         // SAFETY: a descriptor that is nobody else's.
         let kept = self.keep(unsafe { OwnedFd::from_raw_fd(made as i32) })?;
@@ -102,10 +124,7 @@ impl Call<'_> {
     }
 
     fn name(&self, number: libc::c_long) -> Answer {
-        let fd = self.fd(self.a)?;
-        let (mut bytes, mut length) = ([0u8; LARGEST], LARGEST as libc::socklen_t);
-        // SAFETY: writes an address of ours, of at most this length.
-        result(unsafe { libc::syscall(number, fd, bytes.as_mut_ptr(), &raw mut length) })?;
+        let (bytes, length) = address(number, &self.file(self.a)?)?;
         self.tell(&bytes, length)
     }
 
@@ -123,7 +142,7 @@ impl Call<'_> {
 
     /// `send` and `recv`: over a connection, so without an address.
     fn transfer(&self, number: libc::c_long) -> Answer {
-        let (fd, at) = (self.fd(self.a)?, self.range(self.b, self.c)?);
+        let (file, at) = (self.file(self.a)?, self.range(self.b, self.c)?);
         if self.e != 0 {
             return Err(libc::EISCONN);
         }
@@ -131,12 +150,12 @@ impl Call<'_> {
             self.d as i32 & (libc::MSG_PEEK | libc::MSG_WAITALL | libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
         let flags = if number == libc::SYS_sendto { flags | libc::MSG_NOSIGNAL } else { flags };
         // SAFETY: a descriptor of the domain's and a range of its segment; the kernel checks what is mapped how.
-        result(unsafe { libc::syscall(number, fd, at, self.c, flags, 0, 0) })
+        result(unsafe { libc::syscall(number, file.fd(), at, self.c, flags, 0, 0) })
     }
 
     /// Options whose value is an integer, and which concern the socket alone.
     fn option(&self, number: libc::c_long) -> Answer {
-        let fd = self.fd(self.a)?;
+        let file = self.file(self.a)?;
         let (level, option) = (self.b as i32, self.c as i32);
         let set = number == libc::SYS_setsockopt;
         match (level, option) {
@@ -153,12 +172,13 @@ impl Call<'_> {
             self.shared.read(self.d, &mut value).map_err(|_| libc::EFAULT)?;
             // SAFETY: four bytes of ours.
             return result(
-                unsafe { libc::setsockopt(fd, level, option, value.as_ptr().cast(), length) }.into(),
+                unsafe { libc::setsockopt(file.fd(), level, option, value.as_ptr().cast(), length) }.into(),
             );
         }
         // SAFETY: as above.
         result(
-            unsafe { libc::getsockopt(fd, level, option, value.as_mut_ptr().cast(), &mut length) }.into(),
+            unsafe { libc::getsockopt(file.fd(), level, option, value.as_mut_ptr().cast(), &mut length) }
+                .into(),
         )?;
         self.put(self.d, &value)?;
         self.put(self.e, &length.to_le_bytes())
@@ -171,20 +191,25 @@ impl Call<'_> {
         }
         let mut bytes = vec![0; self.b as usize * 8];
         self.shared.read(self.a, &mut bytes).map_err(|_| libc::EFAULT)?;
-        let one = |entry: &[u8]| {
+        let file = |entry: &[u8]| {
             let number = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
             // What is negative is passed over; what the domain has not got is bad.
-            let fd = if number < 0 { Ok(-1) } else { self.fd(number as u64) };
-            fd.map(|fd| libc::pollfd { fd, events: i16::from_le_bytes([entry[4], entry[5]]), revents: 0 })
+            u64::try_from(number).ok().map(|number| self.file(number)).transpose()
         };
-        let mut files = bytes.chunks_exact(8).map(one).collect::<Result<Vec<_>, _>>()?;
+        let files = bytes.chunks_exact(8).map(file).collect::<Result<Vec<_>, _>>()?;
+        let one = |(entry, file): (&[u8], &Option<File>)| libc::pollfd {
+            fd: file.as_ref().map_or(-1, File::fd),
+            events: i16::from_le_bytes([entry[4], entry[5]]),
+            revents: 0,
+        };
+        let mut polled: Vec<_> = bytes.chunks_exact(8).zip(&files).map(one).collect();
         // Waiting is a right of its own, but for sockets.
         let may = self.policy().has_network() || self.policy().allows("sleep");
         let time = if may { self.c as i32 } else { 0 };
         // SAFETY: so many whole structures of ours.
         let ready =
-            result(unsafe { libc::poll(files.as_mut_ptr(), files.len() as libc::nfds_t, time) }.into())?;
-        for (entry, file) in bytes.chunks_exact_mut(8).zip(&files) {
+            result(unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, time) }.into())?;
+        for (entry, file) in bytes.chunks_exact_mut(8).zip(&polled) {
             entry[6..8].copy_from_slice(&file.revents.to_le_bytes());
         }
         self.put(self.a, &bytes)?;

@@ -41,10 +41,12 @@ impl State {
     }
 }
 
-enum File {
+/// Whoever uses it has a share in it: a number that another thread of the domain closes meanwhile may be another file of the process's.
+#[derive(Clone)]
+pub(crate) enum File {
     /// 0, 1 or 2 of the process.
     Standard(RawFd),
-    Own(OwnedFd),
+    Own(Arc<OwnedFd>),
 }
 
 impl File {
@@ -178,9 +180,9 @@ impl Call<'_> {
         if offset < CONTEXT || bytes > MOST_BYTES || end.is_none() { Err(libc::EFAULT) } else { Ok(at) }
     }
 
-    pub(crate) fn fd(&self, number: u64) -> Result<RawFd, i32> {
+    pub(crate) fn file(&self, number: u64) -> Result<File, i32> {
         let state = lock(&self.resources.state);
-        state.files.get(number as usize).and_then(Option::as_ref).map(File::fd).ok_or(libc::EBADF)
+        state.files.get(number as usize).cloned().flatten().ok_or(libc::EBADF)
     }
 
     pub(crate) fn keep(&self, file: OwnedFd) -> Answer {
@@ -192,7 +194,7 @@ impl Call<'_> {
         if place == state.files.len() {
             state.files.push(None);
         }
-        state.files[place] = Some(File::Own(file));
+        state.files[place] = Some(File::Own(Arc::new(file)));
         Ok(place as i64)
     }
 
@@ -223,20 +225,20 @@ impl Call<'_> {
         let (a, b, c, d) = (self.a, self.b, self.c, self.d);
         match number {
             libc::SYS_read | libc::SYS_write => {
-                let (fd, at) = (self.fd(a)?, self.range(b, c)?);
+                let (file, at) = (self.file(a)?, self.range(b, c)?);
                 // SAFETY: a descriptor of the domain's, a range of its segment; the kernel checks what is mapped how.
-                result(unsafe { libc::syscall(number, fd, at, c) })
+                result(unsafe { libc::syscall(number, file.fd(), at, c) })
             }
             libc::SYS_pread64 | libc::SYS_pwrite64 => {
-                let (fd, at) = (self.fd(a)?, self.range(b, c)?);
+                let (file, at) = (self.file(a)?, self.range(b, c)?);
                 // SAFETY: as for `read`.
-                result(unsafe { libc::syscall(number, fd, at, c, d) })
+                result(unsafe { libc::syscall(number, file.fd(), at, c, d) })
             }
             libc::SYS_readv | libc::SYS_writev => self.vector(number),
             libc::SYS_lseek | libc::SYS_ftruncate | libc::SYS_fsync | libc::SYS_fdatasync => {
-                let fd = self.fd(a)?;
+                let file = self.file(a)?;
                 // SAFETY: numbers only.
-                result(unsafe { libc::syscall(number, fd, b, c) })
+                result(unsafe { libc::syscall(number, file.fd(), b, c) })
             }
             libc::SYS_open => self.open(self.a, self.b, self.c),
             libc::SYS_openat => self.at(a).and_then(|()| self.open(b, c, d)),
@@ -245,22 +247,23 @@ impl Call<'_> {
                 state.files.get_mut(a as usize).and_then(Option::take).map(|_| 0).ok_or(libc::EBADF)
             }
             libc::SYS_dup => {
+                let file = self.file(a)?;
                 // SAFETY: a descriptor that stays open over the call; the new one is nobody else's.
                 let file = unsafe {
-                    match libc::fcntl(self.fd(a)?, libc::F_DUPFD_CLOEXEC, 3) {
+                    match libc::fcntl(file.fd(), libc::F_DUPFD_CLOEXEC, 3) {
                         -1 => return Err(errno()),
                         fd => OwnedFd::from_raw_fd(fd),
                     }
                 };
                 self.keep(file)
             }
-            libc::SYS_fstat => self.stat(self.fd(a)?, b),
+            libc::SYS_fstat => self.stat(self.file(a)?.fd(), b),
             libc::SYS_stat | libc::SYS_lstat => {
                 let follow = if number == libc::SYS_lstat { libc::O_NOFOLLOW } else { 0 };
                 self.stat_path(a, b, follow)
             }
-            libc::SYS_newfstatat => match (d as i32 & libc::AT_EMPTY_PATH != 0, self.fd(a)) {
-                (true, Ok(fd)) => self.stat(fd, c),
+            libc::SYS_newfstatat => match (d as i32 & libc::AT_EMPTY_PATH != 0, self.file(a)) {
+                (true, Ok(file)) => self.stat(file.fd(), c),
                 _ => {
                     let follow = if d as i32 & libc::AT_SYMLINK_NOFOLLOW != 0 { libc::O_NOFOLLOW } else { 0 };
                     self.at(a).and_then(|()| self.stat_path(b, c, follow))
@@ -282,23 +285,23 @@ impl Call<'_> {
                 self.put(a, &name).map(|_| name.len() as i64)
             }
             libc::SYS_fcntl => match b as i32 {
-                libc::F_GETFD | libc::F_SETFD | libc::F_SETLK | libc::F_SETLKW => self.fd(a).map(|_| 0),
+                libc::F_GETFD | libc::F_SETFD | libc::F_SETLK | libc::F_SETLKW => self.file(a).map(|_| 0),
                 libc::F_GETLK => {
                     // l_type = F_UNLCK: nobody else has a lock.
-                    self.fd(a).and_then(|_| self.put(c, &2u16.to_le_bytes()))
+                    self.file(a).and_then(|_| self.put(c, &2u16.to_le_bytes()))
                 }
                 libc::F_GETFL => {
-                    let fd = self.fd(a)?;
+                    let file = self.file(a)?;
                     // SAFETY: asks for flags.
-                    result(unsafe { libc::fcntl(fd, libc::F_GETFL) }.into())
+                    result(unsafe { libc::fcntl(file.fd(), libc::F_GETFL) }.into())
                 }
                 _ => Err(libc::EINVAL),
             },
-            libc::SYS_ioctl => self.fd(a).and(Err(libc::ENOTTY)),
+            libc::SYS_ioctl => self.file(a).and(Err(libc::ENOTTY)),
             libc::SYS_getdents64 => {
-                let (fd, at) = (self.fd(a)?, self.range(b, c)?);
+                let (file, at) = (self.file(a)?, self.range(b, c)?);
                 // SAFETY: as for `read`.
-                result(unsafe { libc::syscall(number, fd, at, c) })
+                result(unsafe { libc::syscall(number, file.fd(), at, c) })
             }
             libc::SYS_brk => self.brk(),
             libc::SYS_mmap => self.map(),
@@ -483,17 +486,23 @@ impl Call<'_> {
         if flags & libc::MAP_FIXED != 0 || prot & os::PROT_EXEC != 0 {
             return Err(libc::ENOTSUP);
         }
-        let file = if flags & libc::MAP_ANONYMOUS == 0 { Some(self.fd(self.e)?) } else { None };
+        let file = if flags & libc::MAP_ANONYMOUS == 0 { Some(self.file(self.e)?) } else { None };
         if file.is_some() && flags & libc::MAP_PRIVATE == 0 {
             return Err(libc::ENOTSUP);
         }
         let bytes = self.b.checked_next_multiple_of(PAGE).ok_or(libc::ENOMEM)?;
         let at = self.room(&mut lock(&self.resources.state), bytes)?;
         let mut done = 0;
-        while let Some(file) = file.filter(|_| done < self.b) {
+        while let Some(file) = file.as_ref().filter(|_| done < self.b) {
             // SAFETY: a descriptor of the domain's, and memory of its segment that has just been mapped.
             let n = unsafe {
-                libc::syscall(libc::SYS_pread64, file, at + done, self.b - done, self.f.wrapping_add(done))
+                libc::syscall(
+                    libc::SYS_pread64,
+                    file.fd(),
+                    at + done,
+                    self.b - done,
+                    self.f.wrapping_add(done),
+                )
             };
             if n <= 0 {
                 break;

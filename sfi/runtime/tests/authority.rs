@@ -3,6 +3,8 @@
 mod common;
 
 use pebble_sfi_runtime::{Imports, Instance, Module, Policy, Portal};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 struct Domain {
@@ -47,4 +49,60 @@ fn lengths_are_compared_before_they_are_added() {
     let mut found = [0; 4];
     domain.instance.read(at, &mut found).unwrap();
     assert_eq!(&found, b"kept");
+}
+
+const NO: i64 = -(libc::EACCES as i64);
+
+#[test]
+fn only_what_may_listen_listens() {
+    let socket = [libc::AF_INET as u64, libc::SOCK_STREAM as u64, 0, 0, 0];
+    // A socket without an address gets one of the kernel's choice when it listens, on every interface.
+    for right in ["connect=127.0.0.1:0", "listen=127.0.0.1:0"] {
+        let domain = Domain::new(Policy::default().allow(right).unwrap());
+        let fd = domain.ask(libc::SYS_socket, socket) as u64;
+        assert_eq!(domain.ask(libc::SYS_listen, [fd, 1, 0, 0, 0]), NO, "{right}");
+    }
+    let domain = Domain::new(Policy::default().allow("listen=127.0.0.1:0").unwrap());
+    let fd = domain.ask(libc::SYS_socket, socket) as u64;
+    let address = domain.memory(4096, &[2, 0, 0, 0, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(domain.ask(libc::SYS_bind, [fd, address, 16, 0, 0]), 0);
+    assert_eq!(domain.ask(libc::SYS_listen, [fd, 1, 0, 0, 0]), 0);
+}
+
+#[test]
+fn a_file_closed_meanwhile_is_not_another_one() {
+    const LONG: u64 = 64 << 20;
+    let dir = std::env::temp_dir().join(format!("pebble-sfi-authority-{}", std::process::id()));
+    std::fs::create_dir_all(dir.join("own")).unwrap();
+    let long = File::create(dir.join("own/long")).unwrap();
+    long.set_len(LONG).unwrap();
+    long.write_all_at(b"begin", 0).unwrap();
+    let secret = File::create(dir.join("secret")).unwrap();
+    secret.write_all_at(b"secret", LONG).unwrap();
+
+    let policy = Policy::default().directory("/own", &dir.join("own"), false).unwrap();
+    let domain = Domain::new(policy);
+    let path = domain.memory(4096, b"/own/long\0");
+    let fd = domain.ask(libc::SYS_open, [path, 0, 0, 0, 0]) as u64;
+    // Where the mapping is going to be: right below the last one.
+    let bytes = LONG + 4096;
+    let place = path - bytes;
+    let mut found = [0; 6];
+    std::thread::scope(|scope| {
+        // The file is read to its end, and then asked for more.
+        let reader = scope.spawn(|| domain.ask(libc::SYS_mmap, [0, bytes, 3, libc::MAP_PRIVATE as u64, fd]));
+        while !reader.is_finished() {
+            if domain.instance.read(place, &mut found[..5]).is_ok() && &found[..5] == b"begin" {
+                assert_eq!(domain.ask(libc::SYS_close, [fd, 0, 0, 0, 0]), 0);
+                break;
+            }
+        }
+        // The process opens something else, which gets a number that is free.
+        let secrets: Vec<_> = (0..4).map(|_| File::open(dir.join("secret")).unwrap()).collect();
+        assert_eq!(reader.join().unwrap() as u64, place);
+        drop(secrets);
+    });
+    domain.instance.read(place + LONG, &mut found).unwrap();
+    std::fs::remove_dir_all(&dir).unwrap();
+    assert_eq!(found, [0; 6], "{}", String::from_utf8_lossy(&found));
 }
