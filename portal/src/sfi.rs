@@ -75,6 +75,10 @@ pub mod record {
     }
 }
 
+/// Controls of floating point as a process starts: all exceptions masked, rounding to the nearest.
+pub const PLAIN_MXCSR: u32 = 0x1f80;
+pub const PLAIN_CONTROL: u16 = 0x37f;
+
 /// Most arguments: the registers of the System V convention.
 pub const MAX_ARGS: usize = 6;
 
@@ -159,8 +163,11 @@ pub struct Crossing {
     pub touched: u16,
     /// The callee's code may change rounding modes and masks of floating point.
     pub control: bool,
-    /// It has x87 instructions: the register stack may not be empty after a call.
+    /// It has x87 instructions: the register stack may not be empty after a call, and an exception may wait.
     pub x87: bool,
+    /// The same of the caller's code, if it is a domain's: the callee finds [`PLAIN_MXCSR`] and [`PLAIN_CONTROL`], no register in use.
+    pub caller_control: bool,
+    pub caller_x87: bool,
     /// What goes into a domain in a register is an argument or a result, and nothing else: the others are zeroed, vectors too.
     pub hide: bool,
     /// Vector registers are 256 bits wide.
@@ -196,6 +203,7 @@ pub enum Op {
     /// The caller's place on its return stack becomes its top.
     Publish,
     KeepControl,
+    PlainControl,
     /// Callee's argument `to` is the caller's word `from`.
     Move {
         to: u8,
@@ -253,7 +261,7 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
     let scrubs = full || c.hide;
     let every: u16 = PRESERVED.iter().map(|r| 1 << r).sum();
     let kept = if scrubs { every } else { c.touched & every };
-    let control = c.control && c.way != Way::Out;
+    let control = c.control && c.way != Way::Out || c.caller_control;
     let fresh = door.stack == Stack::New && c.way != Way::Out;
     match c.way {
         Way::In => {
@@ -276,12 +284,19 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
         put(Op::Surface);
     } else {
         put(Op::Keep(kept));
-        if control {
-            put(Op::KeepControl);
-        }
-        if c.way == Way::Across {
-            put(Op::Publish);
-        }
+    }
+    if control {
+        put(Op::KeepControl);
+    }
+    if c.caller_x87 {
+        // First of all: an exception that waits would come with the next load of the controls.
+        put(Op::EmptyX87);
+    }
+    if c.caller_control {
+        put(Op::PlainControl);
+    }
+    if c.way == Way::Across {
+        put(Op::Publish);
     }
     arguments(door, c, put);
     if door.lends() {
@@ -306,6 +321,9 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
         put(Op::Reclaim);
         if door.lends() {
             put(Op::GiveBack);
+        }
+        if control {
+            put(Op::LoadControl);
         }
         put(Op::Dive);
     } else {

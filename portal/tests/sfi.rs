@@ -23,6 +23,8 @@ fn crossing(way: Way) -> Crossing {
         touched: 1 << 3 | 0xf << 12,
         control: false,
         x87: false,
+        caller_control: false,
+        caller_x87: false,
         hide: way == Way::Out,
         wide: way != Way::Out,
         link: 3,
@@ -47,7 +49,16 @@ fn cases() -> Vec<(String, Door, Crossing)> {
             }
             let file = format!("{name}-{}", spec.replace('=', "x"));
             out.push((file, door.clone(), crossing(way)));
-            let all = Crossing { control: true, x87: true, hide: true, wide: true, ..crossing(way) };
+            let domain = way != Way::In;
+            let all = Crossing {
+                control: true,
+                x87: true,
+                caller_control: domain,
+                caller_x87: domain,
+                hide: true,
+                wide: true,
+                ..crossing(way)
+            };
             out.push((format!("{name}-{}-hide", spec.replace('=', "x")), door, all));
         }
     }

@@ -5,8 +5,8 @@
 
 use crate::isa::x86_64::encode::*;
 use crate::sfi::{
-    ARGS, Code, Crossing, Door, INSIDE, Op, PRESERVED, REENTERED, STACK_BYTES, STACK_ROOM_SHIFT, SURFACED,
-    TAKEN, Way, record, steps,
+    ARGS, Code, Crossing, Door, INSIDE, Op, PLAIN_CONTROL, PLAIN_MXCSR, PRESERVED, REENTERED, STACK_BYTES,
+    STACK_ROOM_SHIFT, SURFACED, TAKEN, Way, record, steps,
 };
 
 /// Not even with all arguments in registers.
@@ -152,15 +152,21 @@ impl Emitter<'_> {
                 self.pushed += 2;
             }
             Op::KeepControl => {
-                self.a.lea(RSP, RSP, -8);
+                self.a.lea(RSP, RSP, -self.controls());
                 self.a.stmxcsr(RSP, 0);
                 self.a.fnstcw(RSP, 4);
-                self.pushed += 1;
+                self.pushed += self.controls() / 8;
+            }
+            Op::PlainControl => {
+                let hole = self.a.ldmxcsr_pool();
+                self.pooled(PLAIN_MXCSR.into(), hole);
+                let hole = self.a.fldcw_pool();
+                self.pooled(PLAIN_CONTROL.into(), hole);
             }
             Op::LoadControl => {
                 self.a.ldmxcsr(RSP, 0);
                 self.a.fldcw(RSP, 4);
-                self.a.lea(RSP, RSP, 8);
+                self.a.lea(RSP, RSP, self.controls());
             }
             Op::Move { to, from } => {
                 if let (Some(to), Some(from)) = (ARGS.get(to as usize), ARGS.get(from as usize)) {
@@ -258,6 +264,11 @@ impl Emitter<'_> {
             }
             Op::Leave => self.a.ret(),
         }
+    }
+
+    /// Bytes for the controls of floating point; a function of the process wants an aligned stack.
+    fn controls(&self) -> i32 {
+        if self.c.way == Way::Out { 16 } else { 8 }
     }
 
     fn base(&mut self, by: Reg, slot: u32) {

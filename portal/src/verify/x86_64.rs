@@ -15,7 +15,10 @@
 mod exit;
 
 use crate::isa::x86_64::decode::{Insn, Memory, decode};
-use crate::sfi::{Crossing, Door, INSIDE, PRESERVED, STACK_BYTES, STACK_ROOM_SHIFT, TAKEN, Way, record};
+use crate::sfi::{
+    Crossing, Door, INSIDE, PLAIN_CONTROL, PLAIN_MXCSR, PRESERVED, STACK_BYTES, STACK_ROOM_SHIFT, TAKEN, Way,
+    record,
+};
 use crate::spec::{Stack, State as Kept};
 use arrayvec::ArrayVec;
 use core::fmt;
@@ -151,6 +154,9 @@ struct Path {
     exceptions: bool,
     emptied: bool,
     controls: bool,
+    /// The controls have been stored; and those of a process's start loaded, of vectors and of x87.
+    kept: bool,
+    plain: [bool; 2],
 }
 
 struct Checker<'a> {
@@ -198,6 +204,8 @@ pub fn verify(code: &[u8], pool_at: usize, door: &Door, c: &Crossing) -> Result<
         exceptions: false,
         emptied: false,
         controls: false,
+        kept: false,
+        plain: [false; 2],
     };
     Checker { code, pool_at, door, c, steps: 0 }.walk(path)
 }
@@ -494,7 +502,17 @@ impl Checker<'_> {
             Insn::StoreMxcsr { to: at @ Memory::Base { base, disp: 0 } } if base as usize == RSP => {
                 self.store(path, at, Val::Controls)?
             }
-            Insn::StoreControl { to: Memory::Base { base, disp: 4 } } if base as usize == RSP => {}
+            Insn::StoreControl { to: Memory::Base { base, disp: 4 } } if base as usize == RSP => {
+                path.kept = path.plain == [false; 2]
+            }
+            Insn::LoadMxcsr { from: from @ Memory::Code(_) } => {
+                path.plain[0] = path.kept && self.pool(from)? == PLAIN_MXCSR.into()
+            }
+            // With an exception that waits it would be a fault, on nobody's account.
+            Insn::LoadControl { from: from @ Memory::Code(_) } => {
+                let quiet = !self.c.caller_x87 || path.exceptions;
+                path.plain[1] = path.kept && quiet && self.pool(from)? == PLAIN_CONTROL.into()
+            }
             Insn::LoadMxcsr { from } if self.load(path, from)? == Val::Controls => path.controls = true,
             Insn::LoadControl { from: Memory::Base { base, disp: 4 } } if base as usize == RSP => {
                 if self.load(path, Memory::Base { base, disp: 0 })? != Val::Controls {
@@ -571,6 +589,7 @@ impl Checker<'_> {
         }
         self.entry(path)?;
         path.called = true;
+        (path.exceptions, path.emptied) = (false, false);
         path.vectors = 0;
         scrubbed(path);
         (path.regs[0], path.regs[2]) = (Val::Result(0), Val::Result(2));

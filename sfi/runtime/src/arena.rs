@@ -49,7 +49,9 @@ fn key(door: &Door, c: &Crossing) -> Key {
         | u64::from(c.hide) << 1
         | u64::from(c.wide) << 2
         | u64::from(c.x87) << 3
-        | (c.way as u64) << 4;
+        | (c.way as u64) << 4
+        | u64::from(c.caller_control) << 6
+        | u64::from(c.caller_x87) << 7;
     let numbers = [
         flags | u64::from(c.touched) << 16 | u64::from(c.link) << 32 | u64::from(c.index) << 48,
         u64::from(c.caller_slot) | u64::from(c.callee_slot) << 32,

@@ -148,6 +148,8 @@ impl Imports {
                 touched: 0,
                 control: false,
                 x87: false,
+                caller_control: module.verdict.control,
+                caller_x87: module.verdict.x87,
                 hide: module.level == Level::Full,
                 wide: crate::portal::wide_vectors(),
                 link: 0,

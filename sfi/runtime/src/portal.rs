@@ -64,6 +64,8 @@ impl Portal {
             touched: verdict.touched_by(entry),
             control: verdict.control,
             x87: verdict.x87,
+            caller_control: false,
+            caller_x87: false,
             hide: callee.module.level == Level::Full,
             wide: wide_vectors(),
             link: 0,
@@ -114,6 +116,8 @@ impl Portal {
             no_stack: ways_in().2,
             caller: caller.number,
             hide: crossing.hide || full,
+            caller_control: caller.module.verdict.control,
+            caller_x87: caller.module.verdict.x87,
             // Its stacks keep the caller's registers for the way back from a fault.
             link,
             index,

@@ -10,7 +10,7 @@ use std::ops::Range;
 pub struct Verdict {
     /// Some instruction can change rounding modes or exception masks.
     pub control: bool,
-    /// There are x87 instructions.
+    /// There are x87 instructions, or some that unmask what has been flagged before: an exception may wait.
     pub x87: bool,
     scratch: Vec<u64>,
     /// Parts of the file.
@@ -64,7 +64,7 @@ pub fn verify(file: &[u8], image: &Image) -> Result<Verdict, LoadError> {
     scratch.shrink_to_fit();
     Ok(Verdict {
         control: summary.fp_control,
-        x87: summary.x87,
+        x87: summary.x87 || summary.fp_control,
         scratch,
         text: place(file, image.text_bytes),
         rodata: place(file, image.rodata_bytes),

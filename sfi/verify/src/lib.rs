@@ -14,7 +14,7 @@
 //! What the embedder owes, beyond the contract's memory map:
 //! * bytes, ranges and records are those that will be mapped, and cannot change afterwards; read-only data is never writable;
 //! * `Summary::x87` and `Summary::fp_control` say that the x87 state or the rounding and exception controls may be
-//!   different after a call: the portal restores them. `std` and `popf` do not exist: the direction flag stays 0;
+//!   different after a call, and where the code calls out: portals restore them. `std` and `popf` do not exist: the direction flag stays 0;
 //! * `int3` and `ud2` end the call; a signal handler believes no register of confined code but `rsp` and `rip`.
 #![no_std]
 #![forbid(unsafe_code)]

@@ -251,6 +251,14 @@ impl<const N: usize> Asm<'_, N> {
         self.put(&[0x8b, 0x05 | (to & 7) << 3]);
         self.hole()
     }
+    pub fn ldmxcsr_pool(&mut self) -> usize {
+        self.put(&[0x0f, 0xae, 0x15]);
+        self.hole()
+    }
+    pub fn fldcw_pool(&mut self) -> usize {
+        self.put(&[0xd9, 0x2d]);
+        self.hole()
+    }
     /// `leaq start(%rip), reg`.
     pub fn lea_here(&mut self, to: Reg) -> usize {
         self.rex(true, to, 0);

@@ -48,6 +48,12 @@ impl Checker<'_> {
         if self.c.way != Way::Out && path.regs[RBP] != Val::Field(callee, record::DATA) {
             return Err(Reason::DataStack);
         }
+        if self.c.caller_control && path.plain != [true; 2] {
+            return Err(Reason::Control);
+        }
+        if self.c.caller_x87 && !(path.exceptions && path.emptied) {
+            return Err(Reason::Control);
+        }
         self.arguments(path)?;
         if (self.door.state == Kept::Full || self.c.hide) && self.c.way != Way::Out {
             if !self.scrubbed(path) {
@@ -192,7 +198,7 @@ impl Checker<'_> {
         if fresh && !path.fields.iter().any(queued) {
             return Err(Reason::Queue);
         }
-        if self.c.control && way != Way::Out && !path.controls {
+        if (self.c.control && way != Way::Out || self.c.caller_control) && !path.controls {
             return Err(Reason::Control);
         }
         if self.c.x87 && way != Way::Out && path.called && !(path.exceptions && path.emptied) {
