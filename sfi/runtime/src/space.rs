@@ -3,11 +3,15 @@
 use crate::layout::{MODULE_END, PAGE};
 use std::collections::BTreeMap;
 
+/// Pieces between holes, at most: each is two mappings of the process, which has some ten thousands, and cannot do without.
+const MOST: usize = 2048;
+
 /// Offsets in the segment. `brk` grows from below, mappings are taken from above.
 #[derive(Debug)]
 pub struct Space {
     begin: u64,
     pub brk: u64,
+    /// Begins and ends; no two of them touch.
     taken: BTreeMap<u64, u64>,
     /// Bytes that may be mapped, and those that are.
     pub limit: u64,
@@ -47,14 +51,23 @@ impl Space {
             top = *begin;
         }
         let at = found.or_else(|| (top >= floor + bytes).then(|| top - bytes))?;
-        self.taken.insert(at, at + bytes);
         self.used += bytes;
+        // It lies below another piece, or the end, and may fill the hole.
+        let end = self.taken.remove(&(at + bytes)).unwrap_or(at + bytes);
+        match self.taken.range_mut(..at).next_back() {
+            Some((_, below)) if *below == at => *below = end,
+            _ => drop(self.taken.insert(at, end)),
+        }
         Some(at)
     }
 
-    /// Gives a range back; what of it was not taken is ignored. The ranges that were.
-    pub fn give(&mut self, at: u64, bytes: u64) -> Vec<(u64, u64)> {
+    /// Gives a range back; what of it was not taken is ignored. The ranges that were; none if there would be too many pieces.
+    pub fn give(&mut self, at: u64, bytes: u64) -> Option<Vec<(u64, u64)>> {
         let end = at.saturating_add(bytes);
+        let within = self.taken.range(..at).next_back().is_some_and(|(_, e)| *e > end);
+        if within && self.taken.len() >= MOST {
+            return None;
+        }
         let hit: Vec<(u64, u64)> =
             self.taken.range(..end).filter(|(_, e)| **e > at).map(|(b, e)| (*b, *e)).collect();
         let mut out = Vec::new();
@@ -70,7 +83,7 @@ impl Space {
             self.used -= to - from;
             out.push((from, to));
         }
-        out
+        Some(out)
     }
 
     /// All of the range is taken.
@@ -114,5 +127,20 @@ mod tests {
         // What is given out afterwards still lies above the break.
         assert_eq!((space.brk, space.used), (0x4_0000, 1 << 20));
         assert_eq!(space.take(1 << 20), Some(MODULE_END - (2 << 20)));
+    }
+
+    #[test]
+    fn pieces_that_touch_are_one() {
+        let mut space = Space::new(0x4_0000, 1 << 30);
+        let [a, b, c] = [0; 3].map(|_| space.take(PAGE).unwrap());
+        assert_eq!((a, b, c), (MODULE_END - PAGE, MODULE_END - 2 * PAGE, MODULE_END - 3 * PAGE));
+        assert_eq!(space.taken, BTreeMap::from([(c, MODULE_END)]));
+        assert_eq!(space.give(b, PAGE), Some(vec![(b, a)]));
+        assert_eq!(space.taken, BTreeMap::from([(c, b), (a, MODULE_END)]));
+        assert!(!space.holds(c, 2 * PAGE) && space.holds(a, PAGE));
+        assert_eq!((space.take(PAGE), space.used), (Some(b), 3 * PAGE));
+        assert_eq!(space.taken, BTreeMap::from([(c, MODULE_END)]));
+        assert_eq!(space.give(0, MODULE_END), Some(vec![(c, MODULE_END)]));
+        assert!(space.untouched());
     }
 }

@@ -51,6 +51,34 @@ fn lengths_are_compared_before_they_are_added() {
     assert_eq!(&found, b"kept");
 }
 
+#[test]
+fn holes_in_memory_are_counted() {
+    const PAGES: u64 = 40_000;
+    let mappings = || std::fs::read_to_string("/proc/self/maps").unwrap().lines().count();
+    let before = mappings();
+    let domain = Domain::new(Policy::default());
+    let at = domain.memory(PAGES * 4096, b"kept");
+    let give = |page| domain.ask(libc::SYS_munmap, [at + page * 4096, 4096, 0, 0, 0]);
+    let refused = (1..PAGES).step_by(2).filter(|page| give(*page) == -i64::from(libc::ENOMEM)).count();
+    // A process has 65,530 mappings, and needs some itself.
+    assert!(mappings() < before + 5000, "{} after {before}", mappings());
+    assert!(refused > 10_000, "{refused}");
+    // What joins others is taken and given as before.
+    let more = domain.memory(4096, b"more");
+    assert_eq!(domain.ask(libc::SYS_munmap, [more, 4096, 0, 0, 0]), 0);
+    assert_eq!(domain.ask(libc::SYS_munmap, [at, PAGES * 4096, 0, 0, 0]), 0);
+}
+
+#[test]
+fn clocks_are_the_systems() {
+    let domain = Domain::new(Policy::default());
+    let to = domain.memory(4096, &[]);
+    assert_eq!(domain.ask(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as u64, to, 0, 0, 0]), 0);
+    // How much of a processor this process has used, by its number.
+    let clock = (!(std::process::id() as i32) << 3 | 2) as u64;
+    assert_eq!(domain.ask(libc::SYS_clock_gettime, [clock, to, 0, 0, 0]), -i64::from(libc::EINVAL));
+}
+
 const NO: i64 = -(libc::EACCES as i64);
 
 #[test]
