@@ -38,6 +38,7 @@ mod sys;
 mod thread;
 mod unwind;
 mod verdict;
+mod wait;
 mod window;
 
 pub use debugger::name_instances;

@@ -5,12 +5,17 @@
 
 use crate::policy::Policy;
 use crate::sys::{Answer, Call, File, result};
+use crate::wait;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes of the kernel's largest address that is understood here: `sockaddr_in6`.
 const LARGEST: usize = 28;
 const MOST_POLLED: u64 = 64;
+/// Of every socket: the domain's waiting is this runtime's.
+const FLAGS: i32 = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
 
 /// `sockaddr_in` or `sockaddr_in6`, as the kernel has it.
 fn decode(bytes: &[u8]) -> Option<SocketAddr> {
@@ -78,9 +83,10 @@ impl Call<'_> {
             return Err(libc::EPROTONOSUPPORT);
         }
         // SAFETY: numbers only.
-        let fd = result(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) }.into())?;
+        let fd = result(unsafe { libc::socket(family, plain | FLAGS, protocol) }.into())?;
         // SAFETY: a descriptor that is nobody else's.
-        self.keep(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+        let socket = Arc::new(unsafe { OwnedFd::from_raw_fd(fd as i32) });
+        self.keep(File::Socket(socket, kind & libc::SOCK_NONBLOCK != 0))
     }
 
     /// To an address of the list: `connect`, `bind`.
@@ -94,7 +100,10 @@ impl Call<'_> {
             return Err(libc::EACCES);
         }
         // SAFETY: a descriptor of the domain's, and an address of ours of this length.
-        result(unsafe { libc::syscall(number, file.fd(), bytes.as_ptr(), length) })
+        match result(unsafe { libc::syscall(number, file.fd(), bytes.as_ptr(), length) }) {
+            Err(libc::EINPROGRESS) if file.waits() => self.connected(&file),
+            other => other,
+        }
     }
 
     /// Only where it could have been bound to: an unbound socket the kernel would bind to every interface.
@@ -112,13 +121,14 @@ impl Call<'_> {
     fn accept(&self, flags: i32) -> Answer {
         let file = self.file(self.a)?;
         let (mut bytes, mut length) = ([0u8; LARGEST], LARGEST as libc::socklen_t);
-        // SAFETY: writes an address of ours, of at most this length.
-        let made = unsafe {
-            libc::accept4(file.fd(), bytes.as_mut_ptr().cast(), &mut length, flags | libc::SOCK_CLOEXEC)
-        };
-        let made = result(made.into())?;
+        let (to, room) = (bytes.as_mut_ptr(), &raw mut length);
+        let made = self.patiently(&file, libc::POLLIN, None, |_| {
+            // SAFETY: writes an address of ours, of at most this length.
+            result(unsafe { libc::accept4(file.fd(), to.cast(), room, FLAGS) }.into())
+        })?;
         // SAFETY: a descriptor that is nobody else's.
-        let kept = self.keep(unsafe { OwnedFd::from_raw_fd(made as i32) })?;
+        let socket = Arc::new(unsafe { OwnedFd::from_raw_fd(made as i32) });
+        let kept = self.keep(File::Socket(socket, flags & libc::SOCK_NONBLOCK != 0))?;
         self.tell(&bytes, length)?;
         Ok(kept)
     }
@@ -148,9 +158,18 @@ impl Call<'_> {
         }
         let flags =
             self.d as i32 & (libc::MSG_PEEK | libc::MSG_WAITALL | libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
-        let flags = if number == libc::SYS_sendto { flags | libc::MSG_NOSIGNAL } else { flags };
-        // SAFETY: a descriptor of the domain's and a range of its segment; the kernel checks what is mapped how.
-        result(unsafe { libc::syscall(number, file.fd(), at, self.c, flags, 0, 0) })
+        let sends = number == libc::SYS_sendto;
+        let (events, flags) =
+            if sends { (libc::POLLOUT, flags | libc::MSG_NOSIGNAL) } else { (libc::POLLIN, flags) };
+        let some = |done: u64| {
+            // SAFETY: a descriptor of the domain's and a range of its segment; the kernel checks what is mapped how.
+            result(unsafe { libc::syscall(number, file.fd(), at + done, self.c - done, flags, 0, 0) })
+        };
+        if flags & libc::MSG_DONTWAIT != 0 {
+            return some(0);
+        }
+        let all = sends || flags & (libc::MSG_WAITALL | libc::MSG_PEEK) == libc::MSG_WAITALL;
+        self.patiently(&file, events, all.then_some(self.c), some)
     }
 
     /// Options whose value is an integer, and which concern the socket alone.
@@ -205,10 +224,8 @@ impl Call<'_> {
         let mut polled: Vec<_> = bytes.chunks_exact(8).zip(&files).map(one).collect();
         // Waiting is a right of its own, but for sockets.
         let may = self.policy().has_network() || self.policy().allows("sleep");
-        let time = if may { self.c as i32 } else { 0 };
-        // SAFETY: so many whole structures of ours.
-        let ready =
-            result(unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, time) }.into())?;
+        let time = u64::try_from(if may { self.c as i32 } else { 0 }).ok().map(Duration::from_millis);
+        let ready = wait::poll(self.shared, &mut polled, time)?;
         for (entry, file) in bytes.chunks_exact_mut(8).zip(&polled) {
             entry[6..8].copy_from_slice(&file.revents.to_le_bytes());
         }

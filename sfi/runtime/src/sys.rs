@@ -47,14 +47,21 @@ pub(crate) enum File {
     /// 0, 1 or 2 of the process.
     Standard(RawFd),
     Own(Arc<OwnedFd>),
+    /// Non-blocking to the kernel; whether it is to the domain.
+    Socket(Arc<OwnedFd>, bool),
 }
 
 impl File {
     pub(crate) fn fd(&self) -> RawFd {
         match self {
             File::Standard(fd) => *fd,
-            File::Own(file) => file.as_raw_fd(),
+            File::Own(file) | File::Socket(file, _) => file.as_raw_fd(),
         }
+    }
+
+    /// The domain takes it for blocking, the kernel does not.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self, File::Socket(_, false))
     }
 }
 
@@ -185,7 +192,7 @@ impl Call<'_> {
         state.files.get(number as usize).cloned().flatten().ok_or(libc::EBADF)
     }
 
-    pub(crate) fn keep(&self, file: OwnedFd) -> Answer {
+    pub(crate) fn keep(&self, file: File) -> Answer {
         let mut state = lock(&self.resources.state);
         let place = state.files.iter().position(Option::is_none).unwrap_or(state.files.len());
         if place == MOST_FILES {
@@ -194,7 +201,7 @@ impl Call<'_> {
         if place == state.files.len() {
             state.files.push(None);
         }
-        state.files[place] = Some(File::Own(Arc::new(file)));
+        state.files[place] = Some(file);
         Ok(place as i64)
     }
 
@@ -226,8 +233,12 @@ impl Call<'_> {
         match number {
             libc::SYS_read | libc::SYS_write => {
                 let (file, at) = (self.file(a)?, self.range(b, c)?);
-                // SAFETY: a descriptor of the domain's, a range of its segment; the kernel checks what is mapped how.
-                result(unsafe { libc::syscall(number, file.fd(), at, c) })
+                let reads = number == libc::SYS_read;
+                let (events, whole) = if reads { (libc::POLLIN, None) } else { (libc::POLLOUT, Some(c)) };
+                self.patiently(&file, events, whole, |done| {
+                    // SAFETY: a descriptor of the domain's, a range of its segment; the kernel checks what is mapped how.
+                    result(unsafe { libc::syscall(number, file.fd(), at + done, c - done) })
+                })
             }
             libc::SYS_pread64 | libc::SYS_pwrite64 => {
                 let (file, at) = (self.file(a)?, self.range(b, c)?);
@@ -249,13 +260,16 @@ impl Call<'_> {
             libc::SYS_dup => {
                 let file = self.file(a)?;
                 // SAFETY: a descriptor that stays open over the call; the new one is nobody else's.
-                let file = unsafe {
+                let new = unsafe {
                     match libc::fcntl(file.fd(), libc::F_DUPFD_CLOEXEC, 3) {
                         -1 => return Err(errno()),
-                        fd => OwnedFd::from_raw_fd(fd),
+                        fd => Arc::new(OwnedFd::from_raw_fd(fd)),
                     }
                 };
-                self.keep(file)
+                self.keep(match file {
+                    File::Socket(_, apart) => File::Socket(new, apart),
+                    _ => File::Own(new),
+                })
             }
             libc::SYS_fstat => self.stat(self.file(a)?.fd(), b),
             libc::SYS_stat | libc::SYS_lstat => {
@@ -293,7 +307,8 @@ impl Call<'_> {
                 libc::F_GETFL => {
                     let file = self.file(a)?;
                     // SAFETY: asks for flags.
-                    result(unsafe { libc::fcntl(file.fd(), libc::F_GETFL) }.into())
+                    let flags = result(unsafe { libc::fcntl(file.fd(), libc::F_GETFL) }.into())?;
+                    Ok(if file.waits() { flags & !i64::from(libc::O_NONBLOCK) } else { flags })
                 }
                 _ => Err(libc::EINVAL),
             },
@@ -370,7 +385,7 @@ impl Call<'_> {
         let path = self.path(path)?;
         let (directory, rest) = self.policy().find(&path).ok_or(libc::ENOENT)?;
         let flags = flags as i32 & !(libc::O_DIRECT | libc::O_PATH | libc::O_ASYNC);
-        self.keep(directory.open(rest, flags, mode as u32)?)
+        self.keep(File::Own(Arc::new(directory.open(rest, flags, mode as u32)?)))
     }
 
     fn stat(&self, fd: RawFd, to: u64) -> Answer {
@@ -457,14 +472,6 @@ impl Call<'_> {
             }
         }
         Ok(total)
-    }
-
-    fn sleep(&self, at: u64) -> Answer {
-        let mut bytes = [0; 16];
-        self.shared.read(at, &mut bytes).map_err(|_| libc::EFAULT)?;
-        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
-        std::thread::sleep(std::time::Duration::new(word(0).min(1 << 32), (word(8) as u32).min(999_999_999)));
-        Ok(0)
     }
 
     fn brk(&self) -> Answer {

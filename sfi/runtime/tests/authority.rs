@@ -2,10 +2,12 @@
 
 mod common;
 
-use pebble_sfi_runtime::{Imports, Instance, Module, Policy, Portal};
+use pebble_sfi_runtime::{CallError, Cause, Imports, Instance, Module, Policy, Portal};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 struct Domain {
     instance: Instance,
@@ -77,6 +79,60 @@ fn clocks_are_the_systems() {
     // How much of a processor this process has used, by its number.
     let clock = (!(std::process::id() as i32) << 3 | 2) as u64;
     assert_eq!(domain.ask(libc::SYS_clock_gettime, [clock, to, 0, 0, 0]), -i64::from(libc::EINVAL));
+}
+
+#[test]
+fn whatever_waits_ends_with_the_deadline() {
+    let socket = [libc::AF_INET as u64, libc::SOCK_STREAM as u64, 0, 0, 0];
+    let address = &[2, 0, 0, 0, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    let policy = || {
+        let policy = Policy::default().allow("sleep").unwrap().allow("listen=127.0.0.1:0").unwrap();
+        policy.allow("connect=127.0.0.1:0").unwrap()
+    };
+    // A listening socket, and one that is connected to it.
+    let sockets = move |domain: &Domain, at: u64| {
+        let [own, other] = [0; 2].map(|_| domain.ask(libc::SYS_socket, socket) as u64);
+        domain.instance.write(at, address).unwrap();
+        assert_eq!(domain.ask(libc::SYS_bind, [own, at, 16, 0, 0]), 0);
+        assert_eq!(domain.ask(libc::SYS_listen, [own, 1, 0, 0, 0]), 0);
+        domain.instance.write(at + 16, &16u32.to_le_bytes()).unwrap();
+        assert_eq!(domain.ask(libc::SYS_getsockname, [own, at, at + 16, 0, 0]), 0);
+        assert_eq!(domain.ask(libc::SYS_connect, [other, at, 16, 0, 0]), 0);
+        [own, other]
+    };
+    type Words = fn([u64; 2], u64) -> (libc::c_long, [u64; 5]);
+    let waits: [(&str, Words); 6] = [
+        ("nanosleep", |_, at| (libc::SYS_nanosleep, [at + 32, 0, 0, 0, 0])),
+        ("poll", |_, at| (libc::SYS_poll, [at, 0, !0, 0, 0])),
+        ("read", |[_, other], at| (libc::SYS_read, [other, at, 1, 0, 0])),
+        ("recvfrom", |[_, other], at| (libc::SYS_recvfrom, [other, at, 1, 0, 0])),
+        // More than the other end takes in unread.
+        ("write", |[_, other], at| (libc::SYS_write, [other, at, 64 << 20, 0, 0])),
+        // The first one is there already.
+        ("accept", |[own, _], _| (libc::SYS_accept, [own, 0, 0, 0, 0])),
+    ];
+    for (name, words) in waits {
+        let (done, wait) = channel();
+        std::thread::spawn(move || {
+            let domain = Domain::new(policy());
+            let at = domain.memory(64 << 20, &[]);
+            let sockets = sockets(&domain, at);
+            if name == "accept" {
+                assert!(domain.ask(libc::SYS_accept, [sockets[0], 0, 0, 0, 0]) > 0);
+            }
+            domain.instance.write(at + 32, &1_000_000u64.to_le_bytes()).unwrap();
+            let (number, [a, b, c, d, e]) = words(sockets, at);
+            let words = [number as u64, a, b, c, d, e];
+            let _ = done.send(domain.portal.call_within(Duration::from_millis(100), &words));
+        });
+        match wait.recv_timeout(Duration::from_secs(20)) {
+            Ok(Err(CallError::Fault(fault))) => assert_eq!(fault.cause, Cause::Deadline, "{name}"),
+            // The jump to the import was the last that it did.
+            Ok(Ok(answer)) if name == "write" => assert!((1..64 << 20).contains(&answer), "{answer}"),
+            Ok(Ok(answer)) => assert_eq!(answer as i64, -i64::from(libc::EINTR), "{name}"),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
 }
 
 const NO: i64 = -(libc::EACCES as i64);

@@ -1,0 +1,105 @@
+//! Waiting on a domain's behalf: for time, for sockets, for the standard input.
+//!
+//! Problem: a call ends with its deadline or a cancellation because the domain's code loses its rights, which does not wake who waits in the kernel.
+//! Strategy: nobody waits there for long. Sockets are non-blocking to the kernel, whatever the domain has asked for, and between short waits
+//! the instance's state is looked at.
+
+use crate::instance::Shared;
+use crate::sys::{Answer, Call, File, result};
+use std::time::{Duration, Instant};
+
+/// As long as a call outlasts its end at most.
+const PIECE: Duration = Duration::from_millis(10);
+
+/// Until `done` says so, or the time is over, or the call is: `EINTR`. It is asked to wait for a piece of the time.
+fn pieces(
+    shared: &Shared,
+    time: Option<Duration>,
+    mut done: impl FnMut(Duration) -> Result<bool, i32>,
+) -> Result<(), i32> {
+    let begin = Instant::now();
+    loop {
+        let left = time.map_or(PIECE, |time| time.saturating_sub(begin.elapsed()));
+        if done(left.min(PIECE))? || left.is_zero() {
+            return Ok(());
+        }
+        if shared.poisoned().is_some() {
+            return Err(libc::EINTR);
+        }
+    }
+}
+
+/// What is ready of these files, within a time or whenever it is; how many.
+pub(crate) fn poll(shared: &Shared, files: &mut [libc::pollfd], time: Option<Duration>) -> Answer {
+    let mut ready = 0;
+    pieces(shared, time, |piece| {
+        let piece = piece.as_micros().div_ceil(1000) as libc::c_int;
+        // SAFETY: so many whole structures of the caller's.
+        let asked = unsafe { libc::poll(files.as_mut_ptr(), files.len() as libc::nfds_t, piece) };
+        ready = result(asked.into())?;
+        Ok(ready > 0)
+    })?;
+    Ok(ready)
+}
+
+impl Call<'_> {
+    fn ready(&self, file: &File, events: i16) -> Result<(), i32> {
+        let mut one = [libc::pollfd { fd: file.fd(), events, revents: 0 }];
+        poll(self.shared, &mut one, None).map(drop)
+    }
+
+    /// What a blocking file would answer. `attempt` moves bytes from an offset on; `whole` says how many there must be in the end.
+    pub(crate) fn patiently(
+        &self,
+        file: &File,
+        events: i16,
+        whole: Option<u64>,
+        attempt: impl Fn(u64) -> Answer,
+    ) -> Answer {
+        if matches!(file, File::Standard(0)) && events == libc::POLLIN {
+            self.ready(file, events)?;
+        }
+        let mut done = 0;
+        loop {
+            let moved = match attempt(done) {
+                Err(libc::EAGAIN) if file.waits() => self.ready(file, events).map(|()| None),
+                other => other.map(Some),
+            };
+            match moved {
+                Ok(None) => {}
+                Ok(Some(n)) => {
+                    done += n as u64;
+                    if n <= 0 || !file.waits() || whole.is_none_or(|whole| done >= whole) {
+                        return Ok(done as i64);
+                    }
+                }
+                Err(_) if done > 0 => return Ok(done as i64),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// A connection that has been begun: what has become of it.
+    pub(crate) fn connected(&self, file: &File) -> Answer {
+        self.ready(file, libc::POLLOUT)?;
+        let (mut error, mut length) = (0i32, 4 as libc::socklen_t);
+        // SAFETY: four bytes of ours.
+        result(unsafe {
+            let to = (&raw mut error).cast();
+            libc::getsockopt(file.fd(), libc::SOL_SOCKET, libc::SO_ERROR, to, &mut length).into()
+        })?;
+        if error == 0 { Ok(0) } else { Err(error) }
+    }
+
+    pub(crate) fn sleep(&self, at: u64) -> Answer {
+        let mut bytes = [0; 16];
+        self.shared.read(at, &mut bytes).map_err(|_| libc::EFAULT)?;
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
+        let time = Duration::new(word(0).min(1 << 32), (word(8) as u32).min(999_999_999));
+        pieces(self.shared, Some(time), |piece| {
+            std::thread::sleep(piece);
+            Ok(false)
+        })?;
+        Ok(0)
+    }
+}
