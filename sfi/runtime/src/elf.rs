@@ -190,7 +190,8 @@ impl<'a> Image<'a> {
             return wrong(16, "text does not begin with the table of functions");
         }
         let tls = tls(&word, header.at, rodata, data)?;
-        let (exports, imports) = names(h, header.at, &code)?;
+        let mut all = Names(4 * file.0.len() as u64);
+        let (exports, imports) = names(h, header.at, &code, &mut all)?;
         let bytes = |s: &Segment, range: &Range<u32>| {
             if range.is_empty() {
                 return Ok(&[][..]);
@@ -213,7 +214,7 @@ impl<'a> Image<'a> {
             data_bytes: bytes(data, &variables)?,
             relocations,
             constructors,
-            symbols: symbols(sections.symbols, sections.strings)?,
+            symbols: symbols(sections.symbols, sections.strings, &mut all)?,
             facts: sections.facts.map_or(&[], |s| s.bytes),
             labels: sections.labels.map_or(&[], |s| s.bytes),
             header: header.bytes,
@@ -357,6 +358,20 @@ fn text<'a>(section: Section<'a>, at: u32) -> Result<&'a str> {
     std::str::from_utf8(&most[..end]).map_err(|_| Malformed { offset, reason: "a name that is not UTF-8" })
 }
 
+/// How long names may be together: they can share their bytes, so a short file could have long ones without end.
+struct Names(u64);
+
+impl Names {
+    fn own(&mut self, section: Section, at: u32) -> Result<String> {
+        let name = text(section, at)?;
+        match self.0.checked_sub(name.len() as u64) {
+            Some(left) => self.0 = left,
+            None => return bad(section.at, "names that are much longer together than the file"),
+        }
+        Ok(name.into())
+    }
+}
+
 fn tls(word: &impl Fn(u64) -> Result<u32>, header: u64, rodata: &Segment, data: &Segment) -> Result<Tls> {
     let tls = Tls { at: word(40)?, file_bytes: word(44)?, bytes: word(48)?, align: word(52)? };
     if tls.bytes == 0 {
@@ -376,7 +391,7 @@ fn tls(word: &impl Fn(u64) -> Result<u32>, header: u64, rodata: &Segment, data: 
     Ok(tls)
 }
 
-fn names(h: Bytes, header: u64, code: &Range<u32>) -> Result<(Vec<Export>, Vec<Import>)> {
+fn names(h: Bytes, header: u64, code: &Range<u32>, all: &mut Names) -> Result<(Vec<Export>, Vec<Import>)> {
     let here = |e: Malformed| Malformed { offset: header + e.offset, ..e };
     let word = |at: u64| h.u32(at).map_err(here);
     let whole = Section { at: header, address: 0, bytes: h.0 };
@@ -392,11 +407,11 @@ fn names(h: Bytes, header: u64, code: &Range<u32>) -> Result<(Vec<Export>, Vec<I
         if !code.contains(&entry) {
             return bad(header + at + 4, "an export outside the text");
         }
-        let (name, spec) = (text(whole, word(at)?)?, text(whole, word(at + 8)?)?);
-        out.0.push(Export { name: name.into(), entry, spec: spec.into() });
+        let (name, spec) = (all.own(whole, word(at)?)?, all.own(whole, word(at + 8)?)?);
+        out.0.push(Export { name, entry, spec });
     }
     for at in (0..imports).map(|i| 64 + exports * 16 + i * 8) {
-        out.1.push(Import { name: text(whole, word(at)?)?.into(), slot: word(at + 4)? });
+        out.1.push(Import { name: all.own(whole, word(at)?)?, slot: word(at + 4)? });
     }
     Ok(out)
 }
@@ -440,7 +455,7 @@ fn constructors(section: Option<Section>, relocations: &[(u32, u32)], ftab: Rang
 }
 
 /// Functions, sorted by address, for those who explain a fault.
-fn symbols(table: Option<Section>, strings: Option<Section>) -> Result<Vec<Symbol>> {
+fn symbols(table: Option<Section>, strings: Option<Section>, all: &mut Names) -> Result<Vec<Symbol>> {
     let (Some(table), Some(strings)) = (table, strings) else { return Ok(Vec::new()) };
     if table.bytes.len() % 24 != 0 {
         return bad(table.at, "symbols of an impossible length");
@@ -452,9 +467,9 @@ fn symbols(table: Option<Section>, strings: Option<Section>) -> Result<Vec<Symbo
         let (value, size) = (bytes.u64(at + 8)?, bytes.u64(at + 16)?);
         let function = matches!(info & 15, 0 | 2) && section != 0;
         let (Ok(value), Ok(size)) = (u32::try_from(value), u32::try_from(size)) else { continue };
-        let name = text(strings, bytes.u32(at)?)?;
+        let name = all.own(strings, bytes.u32(at)?)?;
         if function && !name.is_empty() && u64::from(value) >= MODULE && !name.starts_with(".L") {
-            let name = name.strip_suffix("$code").unwrap_or(name);
+            let name = name.strip_suffix("$code").unwrap_or(&name);
             out.push(Symbol { name: name.into(), at: value, size });
         }
     }

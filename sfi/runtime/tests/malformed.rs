@@ -53,6 +53,42 @@ fn what_cannot_be_a_module_is_not_read() {
     assert!(read == file);
 }
 
+/// The module with other contents of a section.
+fn with_section(file: &[u8], name: &str, contents: &[u8]) -> Vec<u8> {
+    let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().expect("eight bytes")) as usize;
+    let (headers, count, names) = (word(40), file[60] as usize, file[62] as usize);
+    let texts = &file[word(headers + 64 * names + 24)..];
+    let named =
+        |header: usize| texts[word(header) & 0xffff_ffff..].starts_with(format!("{name}\0").as_bytes());
+    let header = (0..count).map(|i| headers + 64 * i).find(|header| named(*header)).expect("the section");
+    let mut out = [file, contents].concat();
+    out[header + 24..header + 32].copy_from_slice(&(file.len() as u64).to_le_bytes());
+    out[header + 32..header + 40].copy_from_slice(&(contents.len() as u64).to_le_bytes());
+    out
+}
+
+/// Thousands of names may be one, which is stored once.
+#[test]
+fn names_are_not_much_longer_than_their_file() {
+    let file = common::build("basic", 1);
+    let long = [b"\0", &[b'x'; 4000][..], b"\0"].concat();
+    let count = 20_000u32;
+    // Name, kind, section, a place in text, a size.
+    let symbol = [&1u32.to_le_bytes()[..], &[2, 0, 1, 0], &0x2_0040u64.to_le_bytes(), &8u64.to_le_bytes()];
+    let symbols = with_section(&file, ".strtab", &long);
+    let symbols = with_section(&symbols, ".symtab", &symbol.concat().repeat(count as usize));
+    let reason = |file: &[u8]| Image::parse(file).err().map(|error| error.reason);
+    assert_eq!(reason(&symbols), Some("names that are much longer together than the file"));
+    // Exports with the name, each of the first slot, and without a specification.
+    let header = file.windows(4).position(|four| four == 0x4d4c_4250u32.to_le_bytes()).expect("a header");
+    let texts = 64 + 16 * count;
+    let export = [texts + 1, 0x2_0000, texts, 0].map(u32::to_le_bytes).concat();
+    let mut exports = [&file[header..header + 64], &export.repeat(count as usize), &long].concat();
+    exports[56..64].copy_from_slice(&u64::from(count).to_le_bytes());
+    let exports = with_section(&file, ".pbl.module", &exports);
+    assert_eq!(reason(&exports), Some("names that are much longer together than the file"));
+}
+
 /// Offsets, sizes and counts that are far too large, equal, or lead back to where they stand.
 const FAR: [u64; 8] = [!0, !7, 1 << 63, 1 << 32, 0xffff_ffff, 0xffff, 0, 64];
 
