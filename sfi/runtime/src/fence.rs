@@ -6,7 +6,7 @@
 use crate::error::{Error, system};
 
 /// Calls of the runtime itself, of Rust's library on its behalf, and of the process's end.
-const ALLOWED: [libc::c_long; 58] = [
+const ALLOWED: [libc::c_long; 59] = [
     libc::SYS_membarrier,
     libc::SYS_read,
     libc::SYS_write,
@@ -19,6 +19,7 @@ const ALLOWED: [libc::c_long; 58] = [
     libc::SYS_fstat,
     libc::SYS_newfstatat,
     libc::SYS_openat2,
+    libc::SYS_fstatfs,
     libc::SYS_unlinkat,
     libc::SYS_mkdirat,
     libc::SYS_renameat,

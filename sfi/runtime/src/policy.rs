@@ -155,7 +155,11 @@ impl Directory {
             libc::syscall(libc::SYS_openat2, self.file.as_raw_fd(), path.as_ptr(), &how, size_of::<How>())
         };
         // SAFETY: a descriptor that is nobody else's.
-        if fd < 0 { Err(errno()) } else { Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) }) }
+        let file = if fd < 0 { Err(errno()) } else { Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) }) }?;
+        if flags & libc::O_PATH == 0 && is_of_processes(&file)? {
+            return Err(libc::EACCES);
+        }
+        Ok(file)
     }
 
     /// The directory of the last component of a path, and that component.
@@ -172,6 +176,18 @@ impl Directory {
             )?,
             name,
         ))
+    }
+}
+
+/// Whether it lies in procfs: there processes have their own memory as a file, this one too.
+fn is_of_processes(file: &OwnedFd) -> Result<bool, i32> {
+    // SAFETY: writes a whole structure of ours, for a descriptor of ours.
+    unsafe {
+        let mut system: libc::statfs = std::mem::zeroed();
+        match libc::fstatfs(file.as_raw_fd(), &mut system) {
+            0 => Ok(system.f_type == libc::PROC_SUPER_MAGIC),
+            _ => Err(errno()),
+        }
     }
 }
 

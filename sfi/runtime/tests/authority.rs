@@ -82,6 +82,20 @@ fn clocks_are_the_systems() {
 }
 
 #[test]
+fn the_processs_own_memory_is_no_file() {
+    for (path, name) in
+        [("/proc", "/own/self/mem"), ("/", "/own/proc/self/mem"), ("/", "/own/proc/self/environ")]
+    {
+        let domain = Domain::new(Policy::default().directory("/own", path.as_ref(), true).unwrap());
+        let at = domain.memory(4096, format!("{name}\0").as_bytes());
+        for flags in [libc::O_RDONLY, libc::O_RDWR] {
+            let answer = domain.ask(libc::SYS_open, [at, flags as u64, 0, 0, 0]);
+            assert_eq!(answer, NO, "{name}, {flags}");
+        }
+    }
+}
+
+#[test]
 fn whatever_waits_ends_with_the_deadline() {
     let socket = [libc::AF_INET as u64, libc::SOCK_STREAM as u64, 0, 0, 0];
     let address = &[2, 0, 0, 0, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
