@@ -175,7 +175,8 @@ void pbl_policy_memory(pbl_policy *, uint64_t bytes);
 int pbl_policy_allow(pbl_policy *, const char *what);
 
 /* A process with signal handlers of its own for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP, installed later than these, hands faults to this first: 1 if it
- * was a domain's. With pbl_leave_handlers_alone before the first instance no handler is installed at all. */
+ * was a domain's. With pbl_leave_handlers_alone before the first instance no handler is installed at all.
+ * Handlers for other signals want SA_ONSTACK: without it they run on the stack of the domain that they interrupt, on which the module may have left too little. */
 int pbl_handle_signal(int signal, void *siginfo, void *ucontext);
 void pbl_leave_handlers_alone(void);
 
