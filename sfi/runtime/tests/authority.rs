@@ -96,6 +96,23 @@ fn the_processs_own_memory_is_no_file() {
 }
 
 #[test]
+fn pieces_of_a_vector_end_with_the_deadline() {
+    const PIECE: u64 = 32 << 20;
+    let domain = Domain::new(Policy::default().directory("/own", "/dev".as_ref(), false).unwrap());
+    let at = domain.memory(PIECE + 4096, b"/own/zero\0");
+    let fd = domain.ask(libc::SYS_open, [at, 0, 0, 0, 0]) as u64;
+    let pieces: Vec<u8> = [at + 4096, PIECE].map(u64::to_le_bytes).concat().repeat(64);
+    domain.instance.write(at, &pieces).unwrap();
+    let words = [libc::SYS_readv as u64, fd, at, 64, 0, 0];
+    // All of it takes much longer than one piece.
+    match domain.portal.call_within(Duration::from_millis(1), &words) {
+        Ok(read) => assert!(read < 64 * PIECE, "{read}"),
+        // It did not even begin.
+        Err(error) => assert!(matches!(&error, CallError::Fault(f) if f.cause == Cause::Deadline), "{error}"),
+    }
+}
+
+#[test]
 fn whatever_waits_ends_with_the_deadline() {
     let socket = [libc::AF_INET as u64, libc::SOCK_STREAM as u64, 0, 0, 0];
     let address = &[2, 0, 0, 0, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
