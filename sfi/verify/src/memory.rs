@@ -60,9 +60,8 @@ fn near(state: &mut State, insn: &Insn) -> bool {
     if slack as u64 + distance as u64 > REACH {
         return false;
     }
-    let certain = !matches!(insn.class, class::PREFETCH | class::MASKED);
     let proven = distance as u64 + ACCESS;
-    if certain && proven < slack as u64 {
+    if certain(insn) && proven < slack as u64 {
         state.set_segment(insn.base, proven);
     }
     true
@@ -86,8 +85,12 @@ pub fn in_rodata<'a>(module: &Module<'a>, at: u32, count: u32) -> Option<&'a [u8
     module.rodata.get(from..from.checked_add(size)?)
 }
 
+/// Whether it accesses its operand whatever happens: of x87 no manual says so where an exception is unmasked.
+fn certain(insn: &Insn) -> bool {
+    !matches!(insn.class, class::PREFETCH | class::MASKED | class::X87 | class::FP_CONTROL)
+}
+
 /// `rbp` went down far: this instruction must fault if it left its stack.
 pub fn touches(insn: &Insn) -> bool {
-    let certain = !matches!(insn.class, class::PREFETCH | class::MASKED);
-    certain && insn.has(LD | ST) && insn.plain_base() == Some(RBP) && insn.disp == 0
+    certain(insn) && insn.has(LD | ST) && insn.plain_base() == Some(RBP) && insn.disp == 0
 }
