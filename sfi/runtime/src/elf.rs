@@ -355,7 +355,12 @@ fn text<'a>(section: Section<'a>, at: u32) -> Result<&'a str> {
     let Some(end) = most.iter().position(|b| *b == 0) else {
         return bad(offset, "a name without an end");
     };
-    std::str::from_utf8(&most[..end]).map_err(|_| Malformed { offset, reason: "a name that is not UTF-8" })
+    match std::str::from_utf8(&most[..end]) {
+        // It may be printed.
+        Ok(name) if name.contains(char::is_control) => bad(offset, "a name with control characters"),
+        Ok(name) => Ok(name),
+        Err(_) => bad(offset, "a name that is not UTF-8"),
+    }
 }
 
 /// How long names may be together: they can share their bytes, so a short file could have long ones without end.

@@ -85,6 +85,9 @@ fn path<'a>(header: &LineProgramHeader<Slice<'a>>, file: u64, texts: &Texts<'a>)
     let mut path = String::new();
     for part in directories.into_iter().flatten().chain([file.path_name()]) {
         let part = text(part).filter(|part| part.len() <= MOST_NAMED)?.to_string_lossy();
+        if part.contains(char::is_control) {
+            return None;
+        }
         match part.starts_with('/') {
             true => path.clear(),
             false if !path.is_empty() => path.push('/'),

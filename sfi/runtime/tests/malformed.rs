@@ -67,6 +67,19 @@ fn with_section(file: &[u8], name: &str, contents: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Names are printed, in the lines that say what a fault was.
+#[test]
+fn names_are_one_line() {
+    let file = common::build("basic", 1);
+    let at = file.windows(5).rposition(|five| five == b"\0add\0").expect("a name");
+    for byte in [b'\n', b'\x1b', 0x7f] {
+        let mut file = file.clone();
+        file[at + 2] = byte;
+        let reason = Image::parse(&file).err().map(|error| error.reason);
+        assert_eq!(reason, Some("a name with control characters"), "{byte:#x}");
+    }
+}
+
 /// Thousands of names may be one, which is stored once.
 #[test]
 fn names_are_not_much_longer_than_their_file() {
