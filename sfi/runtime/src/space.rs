@@ -3,7 +3,8 @@
 use crate::layout::{MODULE_END, PAGE};
 use std::collections::BTreeMap;
 
-/// Pieces between holes, at most: each is two mappings of the process, which has some ten thousands, and cannot do without.
+/// Pieces between holes at most, and moves of one to another place: each is two mappings of the process, which has some ten thousands, and
+/// cannot do without.
 const MOST: usize = 2048;
 
 /// Offsets in the segment. `brk` grows from below, mappings are taken from above.
@@ -16,11 +17,12 @@ pub struct Space {
     /// Bytes that may be mapped, and those that are.
     pub limit: u64,
     pub used: u64,
+    moves: usize,
 }
 
 impl Space {
     pub fn new(begin: u64, limit: u64) -> Space {
-        Space { begin, brk: begin, taken: BTreeMap::new(), limit, used: 0 }
+        Space { begin, brk: begin, taken: BTreeMap::new(), limit, used: 0, moves: 0 }
     }
 
     pub fn untouched(&self) -> bool {
@@ -84,6 +86,12 @@ impl Space {
             out.push((from, to));
         }
         Some(out)
+    }
+
+    /// Pages may move: where they come to they never are one mapping with their neighbours.
+    pub fn may_move(&mut self) -> bool {
+        self.moves += 1;
+        self.moves <= MOST
     }
 
     /// All of the range is taken.

@@ -554,6 +554,10 @@ impl Call<'_> {
         if !state.space.holds(at, old) {
             return Err(libc::EFAULT);
         }
+        // Then the domain copies.
+        if !state.space.may_move() {
+            return Err(libc::ENOMEM);
+        }
         let to = self.room(&mut state, new)?;
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
         // SAFETY: both ranges are memory that this space has given to the domain; the old one stays mapped, empty.

@@ -65,6 +65,14 @@ fn holes_in_memory_are_counted() {
     // A process has 65,530 mappings, and needs some itself.
     assert!(mappings() < before + 5000, "{} after {before}", mappings());
     assert!(refused > 10_000, "{refused}");
+    // Pages that have moved do not become one mapping with their neighbours.
+    let moves = (0..20_000).map(|_| {
+        let page = domain.memory(4096, &[]);
+        domain.ask(libc::SYS_mremap, [page, 4096, 8192, libc::MREMAP_MAYMOVE as u64, 0])
+    });
+    let refused = moves.filter(|at| *at == -i64::from(libc::ENOMEM)).count();
+    assert!(mappings() < before + 10_000, "{} after {before}", mappings());
+    assert!(refused > 10_000, "{refused}");
     // What joins others is taken and given as before.
     let more = domain.memory(4096, b"more");
     assert_eq!(domain.ask(libc::SYS_munmap, [more, 4096, 0, 0, 0]), 0);
