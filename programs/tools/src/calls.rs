@@ -3,12 +3,16 @@
 //! A controller sees every call of a program, those by which it opens portals too; so it needs no right to look into the portal manager, and works
 //! within other controllers. What got into the program's table otherwise (the loader's work, or a server's) is asked for when it is first called,
 //! since the controller has the same portals itself.
+//!
+//! Nobody tells it of a program that dies, whose indices others get: so a name is asked for again when an index may have come to lead elsewhere.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
+use core::ops::Range;
 use pebble_abi::control::BEHALF;
+use pebble_abi::map::TABLE_ENTRIES;
 use pebble_abi::{errno, link, status, sys};
 
 /// Words of a call.
@@ -20,6 +24,8 @@ pub struct Portal {
     pub index: usize,
     pub name: String,
     pub calls: u64,
+    /// Another may have come there.
+    pub doubtful: bool,
 }
 
 /// The portals of a program.
@@ -32,6 +38,9 @@ pub struct Portals {
     /// Calls of an index that were counted elsewhere; they are no longer, once told.
     elsewhere: fn(usize) -> u64,
 }
+
+/// Most portals that a server makes at once.
+const MADE: usize = 8;
 
 /// For portals of which nothing is known.
 pub const NAMELESS: &str = "?";
@@ -61,7 +70,7 @@ impl Portals {
 
     /// The interface behind an index.
     pub fn name(&self, index: usize) -> &str {
-        let opened = self.now.iter().find(|p| p.index == index).map(|p| p.name.as_str());
+        let opened = self.now.iter().find(|p| p.index == index && !p.doubtful).map(|p| p.name.as_str());
         let on_behalf = index.checked_sub(self.behalf).filter(|_| self.behalf > 0);
         let index = on_behalf.and_then(|place| BEHALF.get(place)).copied().unwrap_or(index);
         let born = || sys::ALL.iter().find(|(i, ..)| *i == index).map(|(_, _, name, _)| *name);
@@ -73,7 +82,7 @@ impl Portals {
         if let Some(portal) = self.now.iter_mut().find(|p| p.index == index) {
             portal.calls += calls;
         } else {
-            self.now.push(Portal { index, name: self.name(index).into(), calls });
+            self.now.push(Portal { index, name: self.name(index).into(), calls, doubtful: false });
         }
     }
 
@@ -101,12 +110,22 @@ impl Portals {
                     self.set(made + n, format!("{server}.{what}"));
                 }
             }
+            // The loader has opened what the new program imports, perhaps where one that is dead had something else.
+            "process.spawn" | "process.control" => self.doubt(sys::FIRST_FREE..TABLE_ENTRIES),
+            // So may a server have done, which then says where.
+            name if words(name).is_none() && (sys::FIRST_FREE..TABLE_ENTRIES).contains(&made) => {
+                self.doubt(made..made + MADE);
+            }
             _ => {}
         }
     }
 
-    /// What is behind the index from now on is not known.
-    pub fn forget(&mut self, index: usize) {
+    /// What is behind these must be asked for.
+    fn doubt(&mut self, indices: Range<usize>) {
+        self.now.iter_mut().filter(|p| indices.contains(&p.index)).for_each(|p| p.doubtful = true);
+    }
+
+    fn forget(&mut self, index: usize) {
         self.gather(index);
         if let Some(at) = self.now.iter().position(|p| p.index == index) {
             let portal = self.now.swap_remove(at);
@@ -124,10 +143,14 @@ impl Portals {
         }
     }
 
-    /// Another interface is behind an index from now on.
+    /// This interface is behind an index from now on.
     pub fn set(&mut self, index: usize, name: String) {
+        if let Some(same) = self.now.iter_mut().find(|p| p.index == index && p.doubtful && p.name == name) {
+            same.doubtful = false;
+            return;
+        }
         self.forget(index);
-        self.now.push(Portal { index, name, calls: 0 });
+        self.now.push(Portal { index, name, calls: 0, doubtful: false });
     }
 
     /// Index, interface and calls of everything that was called, by index; and the sum.

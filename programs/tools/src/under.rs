@@ -4,7 +4,7 @@
 //! the controller has opened for itself would be a gap in the child's numbering.
 //!
 //! **Strategy.** [`prepare`] makes the tool a controller, whose own portals have indices that no program reaches; then it
-//! opens all that the tool needs until its end. It is told of each index that changes, and forgets the name that it had. And in the list of processes a program under control does not see the tool: its parent is the tool's parent.
+//! opens all that the tool needs until its end. And in the list of processes a program under control does not see the tool: its parent is the tool's parent.
 
 use crate::calls::{self, Portals, Words};
 use alloc::format;
@@ -42,14 +42,7 @@ pub fn prepare<T>(more: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failur
     if let Ok((_, [_, _, state, _])) = call_wide(list, [asid as u64, 0, 0, 0, 0]) {
         PARENT.store((state >> 16) as usize & 0xffff, Relaxed);
     }
-    control::notify(Some(changed))?;
     Ok(more)
-}
-
-/// Whatever was at that index, the program has it no more: what comes there without a call that tells its name, by the loader or for somebody
-/// else's program, must not have the old one.
-fn changed(index: usize, _: &str) {
-    PORTALS.lock().forget(index);
 }
 
 /// Why a tool's program did not run: what could not be had, and what to do about it.

@@ -40,6 +40,35 @@ fn names_are_learnt_from_the_calls_that_open() {
     assert_eq!(portals.name(51), "vm.stats");
 }
 
+/// A name that is left behind would be taken for that of the next.
+#[test]
+fn names_are_doubted_where_something_else_may_be() {
+    let mut portals = Portals::new();
+    let named = |portals: &mut Portals| {
+        portals.learn(sys::SYS_FILE_OPEN, &words("/bin"), 50);
+        portals.set(70, "shop.open".into());
+    };
+    let spawn = pebble_abi::sys::SYS_PROCESS;
+    named(&mut portals);
+    portals.learn(spawn, &[0; 5], 20);
+    assert_eq!([50, 53, 70].map(|index| portals.name(index).to_string()), ["?"; 3]);
+    assert_eq!(portals.name(sys::SYS_FILE_OPEN), "file.open");
+    named(&mut portals);
+    portals.learn(70, &[0; 5], 52);
+    assert_eq!([50, 51].map(|index| portals.name(index).to_string()), ["file.read", "file.write"]);
+    assert_eq!([52, 53].map(|index| portals.name(index).to_string()), ["?"; 2]);
+    named(&mut portals);
+    portals.learn(50, &[32, 0, 0, 0, 0], 51);
+    assert_eq!(portals.name(51), "file.write", "so many bytes were read");
+    // What was counted meanwhile is not lost.
+    portals.learn(spawn, &[0; 5], 20);
+    portals.count(50, 3);
+    portals.set(50, "file.read".into());
+    portals.count(50, 1);
+    let table = portals.table();
+    assert!(table.lines().any(|line| line.split_whitespace().eq(["50", "file.read", "4"])), "{table}");
+}
+
 #[test]
 fn an_index_with_two_interfaces_has_two_lines() {
     let mut portals = Portals::new();

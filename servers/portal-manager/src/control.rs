@@ -513,10 +513,11 @@ impl Manager {
 
     /// A domain dies: its controllers keep nothing for it, nor for those below it, which reach nobody from now on.
     pub(crate) fn release(&mut self, machine: &mut impl Machine, asid: u16) {
-        let family =
-            (1..map::MAX_DOMAINS as u16).filter(|below| self.is_below(*below, asid)).collect::<Vec<_>>();
-        for below in family {
-            self.close_opened_for(machine, below);
+        // Who neither controls nor is controlled has none.
+        if self.domains[usize::from(asid)].behalf != 0 {
+            let below = |other: &u16| self.is_below(*other, asid);
+            let family = (1..map::MAX_DOMAINS as u16).filter(below).collect::<Vec<_>>();
+            family.into_iter().for_each(|other| self.close_opened_for(machine, other));
         }
         self.unserve(asid, u16::MAX);
         let domain = &mut self.domains[asid as usize];
