@@ -54,6 +54,11 @@ pub fn late(rounds: u32) -> i64 {
     with_judge(|judge| crate::late::all(judge, rounds))
 }
 
+/// A server that calls itself: `late.rs`.
+pub fn dive(name: &str) -> i64 {
+    with_judge(|judge| crate::late::dive(judge, name))
+}
+
 /// Faults by address range: `pages.rs`.
 pub fn pages(rounds: u32) -> i64 {
     with_judge(|judge| crate::pages::all(judge, rounds))

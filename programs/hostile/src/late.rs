@@ -274,4 +274,40 @@ pub fn serve_through(name: &str, inner: &str) -> i64 {
     }
 }
 
+/// Calls itself, until it has no stack left.
+extern "C" fn descend() -> i64 {
+    call(INNER.load(Relaxed) as usize, [0; 5]).unwrap_or(-1)
+}
+
+extern "C" fn who() -> i64 {
+    api::get_asid().into()
+}
+
+pub fn serve_deep(name: &str) -> i64 {
+    let offered = offer(name, "np", descend as extern "C" fn() -> i64 as usize as u64)
+        && offer(&format!("{name}.who"), "np", who as extern "C" fn() -> i64 as usize as u64);
+    let Ok(index) = api::portal_open(name) else { return 98 };
+    INNER.store(index as u64, Relaxed);
+    while offered {
+        let _ = api::hrsleep(u64::MAX >> 1);
+    }
+    98
+}
+
+/// Calls a server that calls itself, which somebody else has started, perhaps under tools.
+pub fn dive(judge: &mut Judge, name: &str) {
+    let portals = ["", ".who"].map(|end| judge.await_portal(&format!("{name}{end}")));
+    let [Some(deep), Some(who)] = portals else {
+        return judge.check("a server", false, || format!("{name} did not come up"));
+    };
+    let server = call(who, [0; 5]).unwrap_or_default() as u16;
+    // Long enough for it to have come to the bottom, and not to be at something of its controller's.
+    for n in 0..CALLS {
+        let answer = call_within(100 * MILLISECOND, deep, [0; 5]);
+        judge.check("calls itself", late(answer, Child(server)), || format!("call {n}: {answer:?}"));
+        let answer = call(who, [0; 5]);
+        judge.check("stacks are free again", answer == Ok(server.into()), || format!("{answer:?}"));
+    }
+}
+
 const _: () = assert!(MILLISECOND == map::TIME_HZ / 1000);

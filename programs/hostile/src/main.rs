@@ -79,6 +79,8 @@ fn main() -> i64 {
         "crowd" => crowd::meet(),
         "late" => judge::late(word(2).parse().unwrap_or(1)),
         "slow" => late::serve(word(2)),
+        "deep" => late::serve_deep(word(2)),
+        "dive" => judge::dive(word(2)),
         "relay" => late::serve_through(word(2), word(3)),
         "judge" => judge::all(word(2).parse().unwrap_or(1)),
         _ => usage(),

@@ -12,7 +12,8 @@
 //! * only the bounded call ends: its frame stands right above the place that the clock has noted, was pushed by the domain that asked, and is not
 //!   itself changed;
 //! * the thread does not run meanwhile: whoever asks is more urgent than any thread with a bound, and nothing here waits;
-//! * a domain of the image is not unwound;
+//! * a domain of the image is not unwound; its call that has yet to begin, for want of a stack of a program, is answered: this thread may hold
+//!   all of these stacks;
 //! * nor is a controller that passes a call on: its leg is its child's, and the call that it makes is the one that ends. While a controller of
 //!   whoever asked is at something of its own, nothing ends.
 
@@ -150,9 +151,16 @@ impl Manager {
         }
         for n in (1..=bounded).rev() {
             let (below, above) = steps(&n);
-            let place = if above.frame.caller == 0 { pc(above.frame.top) } else { above.frame.base };
-            let passing = self.of_image(above.domain) || self.passes(below, above);
-            if !passing && machine.thread_word(tid, place) != map::GATE_UNWIND {
+            let trapped = above.frame.caller == 0;
+            if self.of_image(above.domain) || self.passes(below, above) {
+                // It goes on; but no stack comes free while this thread holds them all. -ENOENT: it does not wait for one.
+                if trapped {
+                    let _ = self.unbegun(machine, tid, above.frame, above.domain);
+                }
+                continue;
+            }
+            let place = if trapped { pc(above.frame.top) } else { above.frame.base };
+            if machine.thread_word(tid, place) != map::GATE_UNWIND {
                 machine.set_thread_word(tid, place, map::GATE_UNWIND);
                 ended.told.extend(self.note(above.domain, tid));
             }

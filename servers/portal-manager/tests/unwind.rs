@@ -198,14 +198,34 @@ fn no_other_call_ends() {
     assert_eq!(s.manager.unwind(&mut s.machine, CURRENT, CURRENT.tid, LEVEL, CALLER), Err(errno::EINVAL));
 }
 
-/// It waits for a stack of its callee: it is answered, unless the callee is of the image.
-#[test]
-fn a_call_that_has_not_begun_ends_in_its_caller() {
-    for (callee, ends) in [(CALLEE, true), (SERVER, false)] {
-        let mut s = Stack::new();
+/// What a thread that waits for a stack finds when it runs again.
+struct Wait {
+    pc: u64,
+    registers: [u64; 4],
+}
+
+impl Wait {
+    fn answered(callee: u16) -> [u64; 3] {
+        [BACK, u64::MAX, status::TIMEOUT | u64::from(callee) << 16]
+    }
+
+    /// The program counter, and the two results.
+    fn read(&self, s: &Stack) -> [u64; 3] {
+        [self.pc, self.registers[2], self.registers[3]].map(|at| s.read(at))
+    }
+}
+
+impl Stack {
+    /// A portal of `caller`'s to an interface of `callee`'s.
+    fn portal(&mut self, caller: u16, callee: u16) -> u16 {
         let spec = pebble_portal::Spec::parse("npi").expect("a specification");
-        let target = s.manager.register(&mut s.machine, callee.into(), "x", spec, 0x1_0000).expect("offered");
-        let index = s.manager.open(&mut s.machine, CALLER.into(), target).expect("a portal");
+        let target =
+            self.manager.register(&mut self.machine, callee.into(), "x", spec, 0x1_0000).expect("offered");
+        self.manager.open(&mut self.machine, caller.into(), target).expect("a portal")
+    }
+
+    /// The domain is about to call by that portal, and waits for a stack.
+    fn wait(&mut self, domain: u16, index: u16) -> Wait {
         let stack_wait = pebble_portal_manager::Interface {
             name: "scheduler.stack_wait".into(),
             asid: SCHEDULER,
@@ -213,21 +233,53 @@ fn a_call_that_has_not_begun_ends_in_its_caller() {
             spec: pebble_portal::Spec::parse("nm").expect("a specification"),
             role: 0,
         };
-        s.manager.interfaces.push(stack_wait);
-        let pc = s.trap(CALLER, SCHEDULER, false);
-        let registers = [1, 5, 10, 11].map(|x| s.word(thread::trap_word(x)));
+        self.manager.interfaces.push(stack_wait);
+        let pc = self.trap(domain, SCHEDULER, false);
+        let registers = [1, 5, 10, 11].map(|x| self.word(thread::trap_word(x)));
         for (at, word) in registers.into_iter().zip([BACK, index.into(), 1, 2]) {
-            s.machine.threads.insert((THREAD, at), word);
+            self.machine.threads.insert((THREAD, at), word);
         }
+        Wait { pc, registers }
+    }
+}
+
+/// It waits for a stack of its callee: it is answered, unless the callee is of the image.
+#[test]
+fn a_call_that_has_not_begun_ends_in_its_caller() {
+    for (callee, ends) in [(CALLEE, true), (SERVER, false)] {
+        let mut s = Stack::new();
+        let index = s.portal(CALLER, callee);
+        let wait = s.wait(CALLER, index);
         if ends {
             assert_eq!(s.end(), Ok((callee, true)));
-            let status = status::TIMEOUT | u64::from(callee) << 16;
-            assert_eq!(registers.map(|at| s.read(at)), [BACK, index.into(), u64::MAX, status]);
-            assert_eq!(s.read(pc), BACK);
+            assert_eq!(wait.read(&s), Wait::answered(callee));
+            assert_eq!(s.read(wait.registers[1]), index.into());
         } else {
             assert_eq!(s.end(), Err(errno::ENOENT));
-            assert_eq!(s.read(pc), UNTOUCHED);
+            assert_eq!(wait.read(&s), [UNTOUCHED, 1, 2]);
         }
+    }
+}
+
+/// A callee that calls itself has all of its stacks in this thread. Who is not unwound gets an answer; who is needs none.
+#[test]
+fn a_call_for_which_the_thread_itself_holds_the_stacks_ends() {
+    let controller = CONTROLLERS[0];
+    for (waiting, passes, answered) in
+        [(controller, true, true), (SERVER, false, true), (controller, false, false)]
+    {
+        let mut s = Stack::new();
+        let index = s.portal(waiting, CALLEE);
+        s.manager.domains[CALLEE as usize].controller = controller;
+        s.manager.domains[controller as usize].image = false;
+        s.call(17, CALLER, CALLEE, 44);
+        let by = if passes { index } else { index + 1 };
+        let inner = s.call(17, CALLEE, waiting, by.into());
+        let wait = s.wait(waiting, index);
+        assert_eq!(s.end(), Ok((CALLEE, waiting != SERVER)));
+        assert_eq!(s.read(inner), map::GATE_UNWIND);
+        let other = [map::GATE_UNWIND, 1, 2];
+        assert_eq!(wait.read(&s), if answered { Wait::answered(CALLEE) } else { other });
     }
 }
 

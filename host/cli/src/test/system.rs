@@ -75,6 +75,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("window.lent", |context| windows(context, "lent")),
     SystemTest::new("window.hostile", |context| windows(context, "hostile")),
     SystemTest::new("timeout.calls", calls_whose_time_is_over),
+    SystemTest::new("timeout.recursion", interpose::a_server_that_calls_itself),
     SystemTest::new("replace.quick", |context| replace::load(context, 5, 180)),
     SystemTest::slow("replace.load", |context| replace::load(context, 100, 1800)),
     SystemTest::slow("fault.ranges", pages_come_from_their_handlers),
