@@ -18,6 +18,10 @@ pub const VALID: u64 = 1 << 16;
 pub const TRANSFER: u64 = 1 << 17;
 pub const ONCE: u64 = 1 << 18;
 
+/// The same as calls carry them, in `rights | flags << 16`: it can be passed on; it is gone once used or passed on.
+pub const FLAG_TRANSFER: u64 = 1;
+pub const FLAG_ONCE: u64 = 2;
+
 /// Parent of a root.
 pub const ROOT: u64 = 1;
 

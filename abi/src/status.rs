@@ -15,6 +15,17 @@ pub const TIMEOUT: u64 = 6;
 /// A capability that the caller (the named domain) does not have, or may not pass.
 pub const CAPABILITY: u64 = 7;
 
+/// All codes: name in `pebble.h`, number, meaning.
+pub const ALL: [(&str, u64, &str); 7] = [
+    ("PORTAL_DEAD", DEAD, "the domain died while it had the call"),
+    ("PORTAL_CLOSED", CLOSED, "closed, or the interface withdrawn; the domain is the one it led to"),
+    ("PORTAL_INTERRUPTED", INTERRUPTED, "the caller's domain is being removed"),
+    ("PORTAL_MOVED", MOVED, "the server is being replaced; the call did not take place"),
+    ("PORTAL_WINDOW", WINDOW, "the caller may not lend this memory, or the callee did not give it back"),
+    ("PORTAL_TIMEOUT", TIMEOUT, "the call's time was over while the domain had it"),
+    ("PORTAL_CAPABILITY", CAPABILITY, "the caller does not have this capability, or may not pass it"),
+];
+
 /// The template of that letter has refused the caller's word; the domain is the caller. From `A` to `Z`.
 pub const fn letter(letter: u8) -> u64 {
     letter as u64

@@ -16,8 +16,12 @@ const unsigned char __pebble_places[FIRST_FREE] = {BEHALF_PLACES};
 
 static void (*notify)(int asid, int index, const char *spec);
 
-/* The entry for stubs that shall call this function; 0 if there are too many. */
+/* The entry for stubs that shall call this function; 0, with errno, for a null pointer or if there are too many. */
 static long entry(void *function) {
+    if (function == NULL) {
+        errno = EINVAL;
+        return 0;
+    }
     for (int n = 0; n < HANDLERS; n++) {
         void *none = NULL;
         if (__pebble_handlers[n] == function ||

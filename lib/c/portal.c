@@ -56,17 +56,29 @@ int __pack(const char *name, long words[], size_t count) {
     return 1;
 }
 
+/* The end of a sentence that begins "domain N". */
+static const char *became(int code) {
+    switch (code) {
+    case PORTAL_DEAD: return "died in the call";
+    case PORTAL_CLOSED: return "has closed this portal";
+    case PORTAL_INTERRUPTED: return "interrupted the wait";
+    case PORTAL_MOVED: return "is being replaced";
+    case PORTAL_WINDOW: return "may not lend this memory, or did not give it back";
+    case PORTAL_TIMEOUT: return "had the call when its time was over";
+    case PORTAL_CAPABILITY: return "does not have this capability, or may not pass it";
+    default: return "failed";
+    }
+}
+
 void portal_perror(const char *what) {
     unsigned long status = portal_status();
-    int domain = portal_status_domain(status);
-    switch (portal_status_code(status)) {
-    case 0: perror(what); break;
-    case PORTAL_DEAD: fprintf(stderr, "%s: domain %d died\n", what, domain); break;
-    case PORTAL_CLOSED: fprintf(stderr, "%s: portal to domain %d is closed\n", what, domain); break;
-    case PORTAL_INTERRUPTED: fprintf(stderr, "%s: interrupted in domain %d\n", what, domain); break;
-    case PORTAL_TIMEOUT: fprintf(stderr, "%s: domain %d had the call when its time was over\n", what, domain); break;
-    default: fprintf(stderr, "%s: transport error %#lx\n", what, status);
-    }
+    int domain = portal_status_domain(status), code = portal_status_code(status);
+    if (code == 0)
+        perror(what);
+    else if (code >= 'A' && code <= 'Z')
+        fprintf(stderr, "%s: domain %d: letter %c refused the word\n", what, domain, code);
+    else
+        fprintf(stderr, "%s: domain %d %s\n", what, domain, became(code));
 }
 
 int portal_open(const char *name) {

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use pebble_abi::{call, control, errno, link, map, status, sys};
+use pebble_abi::{call, capability, control, errno, link, map, status, sys};
 
 const TEMPLATE: &str = include_str!("../../../lib/c/pebble.h.in");
 
@@ -30,6 +30,9 @@ fn constants() -> String {
     for (index, name, interface, meaning) in sys::ALL {
         define(&mut out, name, *index as u64, &format!("{interface}: {meaning}"));
     }
+    for (name, code, meaning) in status::ALL {
+        define(&mut out, name, code, &format!("status: {meaning}"));
+    }
     for (name, value, meaning) in [
         ("NPORTALS", map::TABLE_ENTRIES, "entries of a portal table"),
         ("FIRST_FREE", sys::FIRST_FREE, "first index for imports and opened portals"),
@@ -43,19 +46,6 @@ fn constants() -> String {
         ("FILE_SEEK", sys::FILE_SEEK, ""),
         ("FILE_CLOSE", sys::FILE_CLOSE, ""),
         ("FILE_PORTALS", sys::FILE_PORTALS, ""),
-        ("PORTAL_DEAD", status::DEAD as usize, "status: the domain died while it had the call"),
-        ("PORTAL_CLOSED", status::CLOSED as usize, "status: closed, or the interface withdrawn"),
-        ("PORTAL_INTERRUPTED", status::INTERRUPTED as usize, "status: the caller's domain is being removed"),
-        (
-            "PORTAL_MOVED",
-            status::MOVED as usize,
-            "status: the server is being replaced; the call did not take place",
-        ),
-        (
-            "PORTAL_TIMEOUT",
-            status::TIMEOUT as usize,
-            "status: the call's time was over while the domain had it",
-        ),
         ("CONTROL_NOTIFY", control::NOTIFY as usize, "operations of SYS_CONTROL"),
         ("CONTROL_NOTICE", control::NOTICE as usize, ""),
         ("CONTROL_CREATE_CHILD", control::CREATE_CHILD as usize, ""),
@@ -68,6 +58,12 @@ fn constants() -> String {
         ("GUARD_ASK", control::guard::ASK as usize, ""),
         ("CONTROL_WATCH", control::WATCH as usize, ""),
         ("CONTROL_UNWOUND", control::UNWOUND as usize, ""),
+        (
+            "CAP_TRANSFER",
+            capability::FLAG_TRANSFER as usize,
+            "flags of a capability, passed as rights | flags << 16: can be passed on",
+        ),
+        ("CAP_ONCE", capability::FLAG_ONCE as usize, "gone once it has been used or passed on"),
         ("TIME_HZ", map::TIME_HZ as usize, "ticks of hrtime in a second"),
         ("IMAGE_VA", map::IMAGE_VA as usize, "where components are linked"),
         ("STACK_SLOT", map::STACK_SLOT as usize, "size and alignment of a stack"),
@@ -109,6 +105,9 @@ mod tests {
         let text = header();
         for (index, name, ..) in sys::ALL {
             assert!(text.contains(&format!("#define {name} {index} ")), "{name}");
+        }
+        for (name, code, _) in status::ALL {
+            assert!(text.contains(&format!("#define {name} {code} ")), "{name}");
         }
         for (name, number, _) in errno::ALL {
             assert!(text.contains(&format!("_Static_assert({name} == {number},")), "{name}");

@@ -20,7 +20,13 @@ impl fmt::Display for Broken {
             status::CLOSED => "has closed this portal",
             status::INTERRUPTED => "interrupted the wait",
             status::MOVED => "is being replaced",
+            status::WINDOW => "may not lend this memory, or did not give it back",
             status::TIMEOUT => "had the call when its time was over",
+            status::CAPABILITY => "does not have this capability, or may not pass it",
+            letter @ 0x41..=0x5a => {
+                let letter = letter as u8 as char;
+                return write!(f, "domain {}: letter {letter} refused the word", status::domain(self.0));
+            }
             _ => "failed",
         };
         write!(f, "domain {} {what}", status::domain(self.0))

@@ -17,8 +17,8 @@ extern crate alloc;
 pub mod model;
 
 use pebble_abi::capability::{
-    FIRST_USER_KIND, HOLDER, NEXT, NODE_BYTES, NODES, ONCE, PARENT, ROOT, TOKEN, TRANSFER, VALID, token,
-    token_parts,
+    FIRST_USER_KIND, FLAG_ONCE, FLAG_TRANSFER, HOLDER, NEXT, NODE_BYTES, NODES, ONCE, PARENT, ROOT, TOKEN,
+    TRANSFER, VALID, token, token_parts,
 };
 use pebble_abi::errno;
 
@@ -39,13 +39,16 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// As calls carry them: bit 0 transferable, bit 1 use-once.
+    /// As calls carry them.
     pub fn from_bits(bits: u64) -> Result<Self, i64> {
-        if bits > 3 { Err(errno::EINVAL) } else { Ok(Flags { transfer: bits & 1 != 0, once: bits & 2 != 0 }) }
+        if bits & !(FLAG_TRANSFER | FLAG_ONCE) != 0 {
+            return Err(errno::EINVAL);
+        }
+        Ok(Flags { transfer: bits & FLAG_TRANSFER != 0, once: bits & FLAG_ONCE != 0 })
     }
 
     pub fn bits(self) -> u64 {
-        u64::from(self.transfer) | u64::from(self.once) << 1
+        u64::from(self.transfer) * FLAG_TRANSFER | u64::from(self.once) * FLAG_ONCE
     }
 }
 

@@ -80,6 +80,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::slow("replace.load", |context| replace::load(context, 100, 1800)),
     SystemTest::slow("fault.ranges", pages_come_from_their_handlers),
     SystemTest::slow("guard.open", exporters_decide_who_opens),
+    SystemTest::new("call.refused", refused_calls_say_why),
     SystemTest::new("load.limits", manifests_limit_programs),
     SystemTest::new("template.letters", components_register_letters),
     SystemTest::new("load.hostile", files_that_are_no_programs),
@@ -418,6 +419,19 @@ fn exporters_decide_who_opens(context: &mut Context) -> Result<()> {
     let reply = guest.run_line("hostile guards 2", LIMIT * 10)?;
     let last = reply.output.lines().last().unwrap_or_default();
     ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
+    Ok(())
+}
+
+/// What a C program is told of calls that are refused.
+fn refused_calls_say_why(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    let reply = guest.run_line("refused", LIMIT)?;
+    let domain = reply.output.split_whitespace().nth(2).unwrap_or_default();
+    let wanted = format!(
+        "window: domain {domain} may not lend this memory, or did not give it back\n\
+         fork: Invalid argument\ncontrol: Invalid argument\n"
+    );
+    ensure!(reply.status == 0 && reply.output == wanted, "{reply:?}");
     Ok(())
 }
 
