@@ -46,6 +46,8 @@ pub enum Why {
     /// In the place of a component: an interface that this one has is missing, or its portals cannot be made.
     Incomplete(Errno),
     Manifest(Mistake),
+    /// The manifest's pages are too few for it to begin.
+    Pages(u64),
     /// It does not understand, or want, the state of the component in use.
     State(Errno),
 }
@@ -58,6 +60,7 @@ impl fmt::Display for Refusal {
             Why::Import(name, error) => write!(f, "import {}: {}", Text(name), errno::text(*error)),
             Why::Export(name, error) => write!(f, "export {}: {}", Printable(name), errno::text(*error)),
             Why::Manifest(mistake) => write!(f, "{mistake}"),
+            Why::Pages(pages) => write!(f, "manifest: pages = {pages} is not enough to start it"),
             Why::Incomplete(errno::ENOENT) => {
                 write!(f, "an interface of the component in use is missing, or has another specification")
             }
@@ -82,7 +85,7 @@ impl fmt::Display for Text<'_> {
 pub fn refuse(path: &Path, why: Why) -> Errno {
     let error = match &why {
         Why::File(problem) => problem.errno(),
-        Why::Manifest(_) => errno::ENOEXEC,
+        Why::Manifest(_) | Why::Pages(_) => errno::ENOEXEC,
         Why::Import(_, error) | Why::Export(_, error) | Why::Incomplete(error) | Why::State(error) => *error,
     };
     let mut refusals = REFUSALS.lock();
@@ -147,10 +150,23 @@ pub fn spawn(parent: u16, path: Path) -> Result<u16, Errno> {
     let image = Image::parse(&data, PAGE_LIMIT).map_err(|problem| refuse(&path, Why::File(problem)))?;
     let limits = limits(&path, &image)?;
     let priority = if TABLE.lock().is_boot(parent) { FIRST_PRIORITY } else { PRIORITY };
-    let child = services::create(image.float, limits.priority.unwrap_or(priority), &limits)?;
     let plan = Plan { path, entry: image.entry, end: image.end(), limits };
+    let child = services::create(image.float, limits.priority.unwrap_or(priority), &limits)
+        .map_err(|error| too_small(&plan, error))?;
     TABLE.lock().create(parent, child, plan, console());
-    finish(child, State::Suspended, build(child, &plan, &image, control))
+    let built = build(child, &plan, &image, control).map_err(|error| too_small(&plan, error));
+    finish(child, State::Suspended, built)
+}
+
+/// Out of memory, while the machine has more than any program may: it is the manifest that gives too little.
+fn too_small(plan: &Plan, error: Errno) -> Errno {
+    let pages = plan.limits.pages;
+    let limited = error == errno::ENOMEM && pages < PAGE_LIMIT;
+    if limited && services::free_pages().is_ok_and(|free| free > PAGE_LIMIT) {
+        refuse(&plan.path, Why::Pages(pages))
+    } else {
+        error
+    }
 }
 
 /// What the file's manifest says, or that beside it.
@@ -240,7 +256,10 @@ pub fn load(child: u16, segment: &Segment) -> Result<(), Errno> {
 pub fn start(caller: u16, child: u16) -> Result<(), Errno> {
     let _loading = LOADING.lock();
     TABLE.lock().start(caller, child)?;
-    let launched = launch(child);
+    let launched = launch(child).map_err(|error| {
+        let plan = TABLE.lock().gathered(child).map(|(plan, _)| *plan);
+        plan.map_or(error, |plan| too_small(&plan, error))
+    });
     if launched.is_ok() {
         TABLE.lock().forget_arguments(child);
     }

@@ -18,6 +18,7 @@ pebble::import! {
     DOMAIN_FREE = "vm.domain_free";
     THREAD_FREE = "vm.thread_free";
     FAULT_NEXT = "vm.fault_next";
+    STATS = "vm.stats";
     INTERFACE_INFO = "pm.interface_info";
     DOMAIN_ATTACH = "pm.domain_attach";
     CONTROL = "pm.control_new";
@@ -69,6 +70,14 @@ fn ask(service: &Import, p: [u64; 5]) -> Result<u64, Errno> {
 
 pub fn create(float: bool, priority: u64, limits: &Limits) -> Result<u16, Errno> {
     ask(&DOMAIN_CREATE, [float.into(), limits.pages, priority, limits.threads, 0]).map(|d| d as u16)
+}
+
+/// Pages that the machine has left.
+pub fn free_pages() -> Result<u64, Errno> {
+    match STATS.call_wide([0; 5]) {
+        Ok((0, [free, ..])) => Ok(free),
+        _ => Err(errno::EIO),
+    }
 }
 
 /// So many portals it may open.

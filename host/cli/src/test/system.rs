@@ -451,6 +451,9 @@ fn manifests_limit_programs(context: &mut Context) -> Result<()> {
     let reply = guest.run_line("mistaken policy", LIMIT)?;
     let wanted = "bin/mistaken: manifest, line 2: threads is a number from 1 to 32";
     ensure!(reply.status != 0 && reply.output.contains(wanted), "{}", reply.output);
+    let reply = guest.run_line("tiny ; sleep 1", LIMIT)?;
+    let wanted = "bin/tiny: manifest: pages = 3 is not enough to start it";
+    ensure!(reply.output.contains(wanted), "{}", reply.output);
     Ok(())
 }
 
