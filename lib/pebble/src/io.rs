@@ -38,12 +38,23 @@ pub fn open(path: &str) -> Result<File, Errno> {
 /// An empty file under `/ram/`.
 pub fn create(path: &str) -> Result<File, Errno> {
     static CREATE: AtomicUsize = AtomicUsize::new(0);
+    at_path(&CREATE, "file.create", path).map(File)
+}
+
+/// Removes a file under `/ram/`.
+pub fn remove(path: &str) -> Result<(), Errno> {
+    static REMOVE: AtomicUsize = AtomicUsize::new(0);
+    at_path(&REMOVE, "file.remove", path).map(|_| ())
+}
+
+/// Calls an interface that takes a path; its portal is opened at first use.
+fn at_path(portal: &AtomicUsize, name: &str, path: &str) -> Result<usize, Errno> {
     let words = pack::<5>(path).ok_or(errno::ENAMETOOLONG)?;
-    if CREATE.load(Ordering::Relaxed) == 0 {
-        CREATE.store(crate::api::portal_open("file.create")?, Ordering::Relaxed);
+    if portal.load(Ordering::Relaxed) == 0 {
+        portal.store(crate::api::portal_open(name)?, Ordering::Relaxed);
     }
-    match call(CREATE.load(Ordering::Relaxed), words) {
-        Ok(index) if index >= 0 => Ok(File(index as usize)),
+    match call(portal.load(Ordering::Relaxed), words) {
+        Ok(answer) if answer >= 0 => Ok(answer as usize),
         Ok(error) => Err(-error),
         Err(_) => Err(errno::EIO),
     }

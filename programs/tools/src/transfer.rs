@@ -53,11 +53,14 @@ impl fmt::Display for TransferError {
     }
 }
 
-/// Decodes line after line.
+/// Decodes line after line. After one that is wrong it still takes those up to the last, or they would go to whoever reads next.
 #[derive(Default)]
 pub struct Receiver {
-    pub bytes: Vec<u8>,
+    bytes: Vec<u8>,
     line: usize,
+    /// The first thing that was wrong.
+    wrong: Option<TransferError>,
+    ended: bool,
 }
 
 /// Most bytes of a file.
@@ -65,12 +68,34 @@ pub const MAX: usize = 8 << 20;
 
 impl Receiver {
     /// Takes a line, without its end; true if it was the last.
-    pub fn line(&mut self, text: &str) -> Result<bool, TransferError> {
+    pub fn line(&mut self, text: &str) -> bool {
         self.line += 1;
         let text = text.trim();
-        if let Some(end) = text.strip_prefix('=') {
-            return self.end(end).map(|()| true);
+        let end = text.strip_prefix('=');
+        self.ended = end.is_some();
+        if self.wrong.is_none() {
+            let taken = match end {
+                Some(end) => self.end(end),
+                None => self.decode(text),
+            };
+            self.wrong = taken.err();
         }
+        if self.wrong.is_some() {
+            self.bytes = Vec::new();
+        }
+        self.ended
+    }
+
+    /// All bytes that were sent, or what was wrong first.
+    pub fn finish(self) -> Result<Vec<u8>, TransferError> {
+        match self.wrong {
+            Some(error) => Err(error),
+            None if self.ended => Ok(self.bytes),
+            None => Err(TransferError::Unfinished),
+        }
+    }
+
+    fn decode(&mut self, text: &str) -> Result<(), TransferError> {
         let line = self.line;
         let (mut bits, mut count) = (0u32, 0);
         for (at, c) in text.trim_end_matches('=').bytes().enumerate() {
@@ -84,7 +109,7 @@ impl Receiver {
         if count >= 6 {
             return Err(TransferError::Partial { line });
         }
-        if self.bytes.len() > MAX { Err(TransferError::TooLong) } else { Ok(false) }
+        if self.bytes.len() > MAX { Err(TransferError::TooLong) } else { Ok(()) }
     }
 
     fn end(&mut self, text: &str) -> Result<(), TransferError> {

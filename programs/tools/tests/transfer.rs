@@ -12,11 +12,11 @@ fn lines(bytes: &[u8]) -> Vec<String> {
 fn receive(lines: &[String]) -> Result<Vec<u8>, TransferError> {
     let mut receiver = Receiver::default();
     for line in lines {
-        if receiver.line(line)? {
-            return Ok(receiver.bytes);
+        if receiver.line(line) {
+            break;
         }
     }
-    Err(TransferError::Unfinished)
+    receiver.finish()
 }
 
 #[test]
@@ -24,6 +24,17 @@ fn known_values() {
     assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
     assert_eq!(lines(b"Pebble"), vec!["UGViYmxl".to_string(), format!("= 6 {}", crc32(b"Pebble"))]);
     assert_eq!(lines(b"a")[0], "YQ==");
+}
+
+/// All lines up to the last are taken, and the first mistake is told.
+#[test]
+fn a_bad_line_does_not_end_it() {
+    let mut receiver = Receiver::default();
+    assert!(
+        !receiver.line("UGVi") && !receiver.line("!") && !receiver.line("?Ymxl") && receiver.line("= 6 1")
+    );
+    assert_eq!(receiver.finish(), Err(TransferError::Character { line: 2, column: 1 }));
+    assert_eq!(receive(&["UGVi".into()]), Err(TransferError::Unfinished));
 }
 
 proptest! {

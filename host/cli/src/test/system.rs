@@ -207,6 +207,19 @@ fn a_file_comes_over_the_console(context: &mut Context) -> Result<()> {
     guest.send(b"receive /ram/text\n");
     guest.send(damaged.as_bytes());
     guest.expect("the checksum is", LIMIT)?;
+    guest.expect(PROMPT, LIMIT)?;
+    // Nothing of an upload with a bad line is taken for commands, and nothing of it stays.
+    guest.send(b"receive /ram/text\n");
+    guest.send(lines.replacen('b', "!", 1).as_bytes());
+    guest.send(b"ls /ram\n");
+    guest.expect("no base64 character", LIMIT)?;
+    let shown = guest.expect(PROMPT, LIMIT)?;
+    let listed = guest.expect(PROMPT, LIMIT)?;
+    let after = String::from_utf8_lossy(&[shown, listed].concat()).into_owned();
+    ensure!(!after.contains("no such command") && !after.contains("text\r"), "{after:?}");
+    // Where no file can be made, nothing is waited for.
+    guest.send(b"receive /etc/text\n");
+    guest.expect("receive: /etc/text: not permitted", LIMIT)?;
     Ok(())
 }
 

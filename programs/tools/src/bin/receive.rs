@@ -1,10 +1,12 @@
 //! `receive FILE`: a file over the console, into memory: lines of base64 and a last line `= BYTES CHECKSUM`, as `./pebble encode` prints them.
+//! If what came is not what was sent there is no file afterwards.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use pebble::abi::errno;
@@ -19,29 +21,45 @@ fn main() -> i64 {
         pebble::eprintln!("usage: receive FILE, where FILE is /ram/NAME");
         return 2;
     };
-    let bytes = match io::standard(0).map_err(|_| TransferError::Unfinished).and_then(|input| receive(&input))
-    {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            pebble::eprintln!("receive: {error}");
-            return 1;
+    match receive(path) {
+        Ok(bytes) => {
+            pebble::println!("{path}: {bytes} bytes");
+            0
         }
-    };
-    if let Err(error) = store(path, &bytes) {
-        pebble::eprintln!("receive: {path}: {}", errno::text(error));
-        return 1;
+        Err(reason) => {
+            pebble::eprintln!("receive: {reason}");
+            1
+        }
     }
-    pebble::println!("{path}: {} bytes", bytes.len());
-    0
 }
 
-fn receive(input: &File) -> Result<Vec<u8>, TransferError> {
+/// Bytes of the file, which is made first: who may not make it should know before anything is sent.
+fn receive(path: &str) -> Result<usize, String> {
+    let refused = |error| format!("{path}: {}", errno::text(error));
+    let file = io::create(path).map_err(refused)?;
+    let came = io::standard(0).map_err(|_| TransferError::Unfinished).and_then(|input| upload(&input));
+    let written = match &came {
+        Ok(bytes) => file.write(bytes).map_err(refused),
+        Err(error) => Err(format!("{error}")),
+    };
+    file.close();
+    match (came, written) {
+        (Ok(bytes), Ok(())) => Ok(bytes.len()),
+        (_, written) => {
+            let _ = io::remove(path);
+            written.map(|()| 0)
+        }
+    }
+}
+
+/// What comes up to the last line, or to the end of the input.
+fn upload(input: &File) -> Result<Vec<u8>, TransferError> {
     let mut receiver = Receiver::default();
     let mut line = Vec::new();
     let mut piece = [0; 32];
     loop {
         let count = match input.read(&mut piece) {
-            Ok(0) | Err(_) => return Err(TransferError::Unfinished),
+            Ok(0) | Err(_) => return receiver.finish(),
             Ok(count) => count,
         };
         for byte in &piece[..count] {
@@ -49,17 +67,10 @@ fn receive(input: &File) -> Result<Vec<u8>, TransferError> {
                 line.push(*byte);
                 continue;
             }
-            if receiver.line(&String::from_utf8_lossy(&line))? {
-                return Ok(receiver.bytes);
+            if receiver.line(&String::from_utf8_lossy(&line)) {
+                return receiver.finish();
             }
             line.clear();
         }
     }
-}
-
-fn store(path: &str, bytes: &[u8]) -> Result<(), i64> {
-    let file = io::create(path)?;
-    let written = file.write(bytes);
-    file.close();
-    written
 }
