@@ -64,8 +64,11 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// Runs it; its status.
 pub fn run(shell: &mut Shell, builtin: &Builtin, arguments: &[String], out: File) -> i64 {
-    (builtin.run)(shell, arguments, out).unwrap_or_else(|reason| {
+    let fits = !builtin.usage.is_empty() || arguments.is_empty();
+    let outcome = if fits { (builtin.run)(shell, arguments, out) } else { usage() };
+    outcome.unwrap_or_else(|reason| {
         match reason.as_str() {
+            "" if builtin.usage.is_empty() => complain(format_args!("usage: {}", builtin.name)),
             "" => complain(format_args!("usage: {} {}", builtin.name, builtin.usage)),
             _ => complain(format_args!("{}: {reason}", builtin.name)),
         }

@@ -169,6 +169,10 @@ fn program(name: &str) -> String {
 
 /// Makes the program of a command, ready to be started.
 fn load(command: &Command, stage: &mut Stage) {
+    if command[0].is_empty() {
+        stage.status = Some(NOT_FOUND);
+        return complain(format_args!("a command's name cannot be empty"));
+    }
     let files = [
         stage.input.map_or_else(|| standard_path(0), |pipe| end_path(pipe, 'r')),
         stage.output.map_or_else(|| standard_path(1), |pipe| end_path(pipe, 'w')),

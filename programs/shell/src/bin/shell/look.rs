@@ -137,10 +137,7 @@ extern "C" fn await_key(input: u64) {
     KEY.store(true, Ordering::Relaxed);
 }
 
-pub fn top(shell: &mut Shell, arguments: &[String], out: File) -> Result<i64, String> {
-    if !arguments.is_empty() {
-        return usage();
-    }
+pub fn top(shell: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
     let mut before = (servers::threads().map_err(reason)?, portal::time());
     let live = shell.terminal.mode == Mode::Edit && out == shell.terminal.output();
     if !live {
