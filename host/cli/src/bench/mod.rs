@@ -65,9 +65,9 @@ pub struct Options {
     /// Where to write the plot
     #[arg(long, value_name = "FILE", default_value = "target/bench.svg")]
     svg: PathBuf,
-    /// Report only rows whose id contains this
-    #[arg(long, value_name = "PATTERN")]
-    only: Option<String>,
+    /// Report only rows whose id contains this, or one of these: PATTERN,PATTERN
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    only: Vec<String>,
 }
 
 #[derive(clap::Subcommand)]
@@ -93,7 +93,7 @@ pub fn bench(tools: &Tools, options: &Options) -> Result<()> {
     if let Some(Other::Sfi { arguments }) = &options.of {
         return crate::sfi::bench(tools, arguments);
     }
-    let rows = measure(tools, options.only.as_deref())?;
+    let rows = measure(tools, &options.only)?;
     let budgets = budget::load(tools)?;
     let table = table::render(&rows, &budgets, io::IsTerminal::is_terminal(&io::stdout()));
     let to_stdout = options.json.as_ref().is_some_and(|file| file.as_os_str() == "-");
@@ -119,8 +119,8 @@ pub fn bench(tools: &Tools, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs the measurements; rows in the order of the papers' table, then of their ids.
-pub fn measure(tools: &Tools, only: Option<&str>) -> Result<Vec<Row>> {
+/// Runs the measurements; rows whose ids contain one of the patterns (without any: all), in the order of the papers' table, then of their ids.
+pub fn measure(tools: &Tools, only: &[String]) -> Result<Vec<Row>> {
     let built = build::system(tools, SYSTEM)?;
     let mut rows: BTreeMap<String, Row> =
         sizes(&build::system(tools, CORE)?.report).into_iter().map(|row| (row.id.clone(), row)).collect();
@@ -137,13 +137,13 @@ pub fn measure(tools: &Tools, only: Option<&str>) -> Result<Vec<Row>> {
     let boot = boot(tools)?;
     rows.insert(boot.id.clone(), boot);
 
-    let mut rows: Vec<Row> =
-        rows.into_values().filter(|row| only.is_none_or(|p| row.id.contains(p))).collect();
+    let wanted = |row: &Row| only.is_empty() || only.iter().any(|pattern| row.id.contains(pattern));
+    let mut rows: Vec<Row> = rows.into_values().filter(wanted).collect();
     for row in &mut rows {
         row.paper = papers::figure(&row.id).map(|figure| figure as f64);
     }
     rows.sort_by_key(|row| papers::rank(&row.id));
-    ensure!(!rows.is_empty(), "no row has {:?} in its id", only.unwrap_or_default());
+    ensure!(!rows.is_empty(), "no row has {} in its id", only.join(" or "));
     Ok(rows)
 }
 

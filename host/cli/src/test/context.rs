@@ -45,7 +45,7 @@ impl<'a> Context<'a> {
 
     /// All rows of `pebble bench`.
     pub fn measure(&self) -> Result<Vec<bench::Row>> {
-        bench::measure(self.tools, None)
+        bench::measure(self.tools, &[])
     }
 
     /// A guest from reset.

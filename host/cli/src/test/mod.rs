@@ -146,7 +146,7 @@ fn check_budgets(tools: &Tools, budgets: &[(String, bench::budget::Budget)]) -> 
     let mut tally = Tally::default();
     let mut rows = Vec::new();
     tally.run("budget.measure", || {
-        rows = bench::measure(tools, None)?;
+        rows = bench::measure(tools, &[])?;
         Ok(())
     });
     for (id, budget) in budgets {
