@@ -433,6 +433,24 @@ impl Manager {
         Ok(())
     }
 
+    /// The opposite: they go, from `lowest` up to the outermost controller's child.
+    pub(crate) fn retract(
+        &mut self,
+        machine: &mut impl Machine,
+        lowest: u16,
+        indices: core::ops::Range<usize>,
+    ) {
+        let mut asid = lowest;
+        while self.domains[asid as usize].controller != 0 {
+            for index in indices.clone() {
+                if self.seen(asid, index).is_some() {
+                    self.vacate(machine, asid, index, 1);
+                }
+            }
+            asid = self.domains[asid as usize].controller;
+        }
+    }
+
     /// The outermost controller of a domain: itself, if nobody controls it.
     pub fn outermost(&self, mut asid: u16) -> u16 {
         while self.domains[asid as usize].controller != 0 {
@@ -441,7 +459,8 @@ impl Manager {
         asid
     }
 
-    /// Closes for a subject: what the outermost controller opened for it, everywhere; what it has been given, in its own table.
+    /// Closes for a subject: what the outermost controller opened for it, or for a domain below it, from there down to the subject; what it
+    /// has been given, in its own table.
     pub fn close_for(
         &mut self,
         machine: &mut impl Machine,
@@ -459,13 +478,13 @@ impl Manager {
         if !(first..end).all(|index| held(self, subject.domain, index)) {
             return Err(errno::EBADF);
         }
-        for index in first..end {
-            let outer = self.domains[subject.caller as usize].slots.get(index as usize).map(|s| s.subject);
-            if outer == Some(subject.domain) {
-                self.close(machine, subject.caller.into(), index, 1, None)?;
-            }
-            if held(self, subject.domain, index) {
-                self.vacate(machine, subject.domain, index as usize, 1);
+        for index in first as usize..end as usize {
+            let outer = self.domains[subject.caller as usize].slots.get(index).map_or(0, |s| s.subject);
+            if self.is_below(outer, subject.domain) {
+                self.close(machine, subject.caller.into(), index as u64, 1, None)?;
+                self.retract(machine, subject.domain, index..index + 1);
+            } else {
+                self.vacate(machine, subject.domain, index, 1);
             }
         }
         Ok(())
@@ -497,9 +516,9 @@ impl Manager {
         self.close_for(machine, Subject { domain, caller, ..Subject::default() }, first, count)
     }
 
-    /// What the outermost controller has opened for a domain goes.
+    /// What the outermost controller has opened for a domain goes, down to that one's controller.
     fn close_opened_for(&mut self, machine: &mut impl Machine, asid: u16) {
-        let outermost = self.outermost(asid);
+        let (outermost, controller) = (self.outermost(asid), self.domains[asid as usize].controller);
         if outermost == asid {
             return;
         }
@@ -507,6 +526,7 @@ impl Manager {
             let Slot { goal, subject, .. } = self.domains[outermost as usize].slots[index];
             if subject == asid && goal != Goal::Free {
                 let _ = self.close(machine, outermost.into(), index as u64, 1, None);
+                self.retract(machine, controller, index..index + 1);
             }
         }
     }
@@ -520,6 +540,7 @@ impl Manager {
             family.into_iter().for_each(|other| self.close_opened_for(machine, other));
         }
         self.unserve(asid, u16::MAX);
+        self.detours.retain(|d| d.asid != asid);
         let domain = &mut self.domains[asid as usize];
         domain.notify = 0;
         domain.notices.clear();

@@ -5,6 +5,7 @@ use crate::arena::{Arena, Run};
 use crate::frames::{self, Current};
 use crate::guards::Guard;
 use crate::letters::Letters;
+use crate::notify::Detour;
 use crate::ranges::Handled;
 use crate::slots::Slots;
 use crate::succession::{NOBODY, Role, Successor};
@@ -137,8 +138,7 @@ pub struct Manager {
     pub(crate) changes: Vec<(u16, u16)>,
     /// Templates of argument letters.
     pub(crate) letters: Letters,
-    /// Where threads go on that were sent to their domain's `notify` first: thread, frame, address.
-    pub(crate) detours: Vec<(u16, u64, u64)>,
+    pub(crate) detours: Vec<Detour>,
     /// Ranges of addresses whose faults somebody answers.
     pub(crate) handled: Vec<Handled>,
     pub(crate) guards: Vec<Guard>,

@@ -6,10 +6,11 @@
 //! **Strategy.** Nobody is called. The thread's frame by which the controller left is given another address to return to: the
 //! controller's own, which asks for the changes ([`Manager::notice`]), tells its function of each, and goes on at the address that it
 //! is given at last. So a detour costs neither frames nor stacks, runs when all servers have returned, and a
-//! controller that dawdles in it keeps nobody but itself.
+//! controller that dawdles in it keeps nobody but itself. What the function changes, by the first line that it prints for example, is
+//! told when it has returned: the calls that it makes return to it without a detour.
 //!
 //! **Invariants:** a detour is kept for a frame that exists, or is dropped when the thread's next one is made; a domain
-//! learns only of its own table, and can send astray only itself.
+//! learns only of its own table, and can send astray only itself; a thread has at most one detour for each place in its stack.
 
 use crate::Machine;
 use crate::frames::{self, Current};
@@ -18,6 +19,24 @@ use pebble_abi::{errno, map};
 
 /// Changes that a domain may be told of later; the oldest are forgotten.
 const NOTICES: usize = 256;
+
+/// A thread that goes to its domain's `notify` first.
+pub(crate) struct Detour {
+    tid: u16,
+    pub asid: u16,
+    /// Of the frame by which it left the domain; calls made from the detour have theirs in the same place.
+    base: u64,
+    /// Where it goes on.
+    from: u64,
+    /// The function is being told of changes.
+    telling: bool,
+}
+
+impl Detour {
+    pub(crate) fn is(&self, tid: u16, base: u64) -> bool {
+        (self.tid, self.base) == (tid, base)
+    }
+}
 
 impl Manager {
     /// Where the domain goes on after calls that change its table; 0: where it was.
@@ -67,25 +86,26 @@ impl Manager {
             base.is_some()
         });
         let (Some(base), to) = (base, self.domains[asid as usize].notify) else { return false };
-        let top = current.top - map::thread_va(current.tid);
-        let from = machine.thread_word(current.tid, base);
-        if from != to || !self.detours.iter().any(|d| (d.0, d.1) == (current.tid, base)) {
-            self.detours.retain(|(tid, at, _)| *tid != current.tid || *at < top && *at != base);
-            self.detours.push((current.tid, base, from));
-            machine.set_thread_word(current.tid, base, to);
+        let Current { tid, top } = current;
+        let top = top - map::thread_va(tid);
+        let from = machine.thread_word(tid, base);
+        let known = self.detours.iter().find(|d| d.is(tid, base) && d.asid == asid);
+        if !known.is_some_and(|d| d.telling || from == to) {
+            self.detours.retain(|d| d.tid != tid || d.base < top && d.base != base);
+            self.detours.push(Detour { tid, asid, base, from, telling: false });
+            machine.set_thread_word(tid, base, to);
         }
         true
     }
 
     /// The next change for the domain whose frame is at `base`: its index; or where the thread goes on.
     pub fn notice(&mut self, asid: u16, tid: u16, base: u64) -> Result<u16, u64> {
+        let detour = self.detours.iter().position(|d| d.is(tid, base) && d.asid == asid);
         let notices = &mut self.domains[asid as usize].notices;
         if let Some(n) = notices.iter().position(|(t, _)| *t == tid || *t == UNMADE) {
+            detour.into_iter().for_each(|n| self.detours[n].telling = true);
             return Ok(notices.remove(n).1);
         }
-        match self.detours.iter().position(|d| (d.0, d.1) == (tid, base)) {
-            Some(n) => Err(self.detours.swap_remove(n).2),
-            None => Err(0),
-        }
+        detour.map_or(Err(0), |n| Err(self.detours.swap_remove(n).from))
     }
 }

@@ -227,8 +227,11 @@ impl Manager {
             self.changed(asid, index);
         }
         if subject != 0 {
-            let mirrored = self.replicate(machine, subject, first..first + goals.len());
-            return mirrored.inspect_err(|_| self.vacate(machine, asid, first, goals.len()));
+            let indices = first..first + goals.len();
+            return self.replicate(machine, subject, indices.clone()).inspect_err(|_| {
+                self.vacate(machine, asid, first, goals.len());
+                self.retract(machine, subject, indices);
+            });
         }
         Ok(())
     }

@@ -162,6 +162,7 @@ impl Manager {
             let place = if trapped { pc(above.frame.top) } else { above.frame.base };
             if machine.thread_word(tid, place) != map::GATE_UNWIND {
                 machine.set_thread_word(tid, place, map::GATE_UNWIND);
+                self.detours.retain(|d| !d.is(tid, above.frame.base));
                 ended.told.extend(self.note(above.domain, tid));
             }
         }

@@ -320,6 +320,92 @@ fn a_change_sends_the_thread_round_by_its_domain_once() {
     assert_eq!(m.notice(PARENT, TID, base), Err(0), "once");
 }
 
+/// What a domain has been told: index, and whether there is a portal now.
+fn told(m: &mut Manager, machine: &mut Fake, asid: u16) -> Vec<(u16, bool)> {
+    m.announce(machine, CURRENT);
+    core::iter::from_fn(|| m.notice(asid, TID, 0).ok())
+        .collect::<Vec<_>>()
+        .into_iter()
+        .map(|index| (index, m.seen(asid, index.into()).is_some()))
+        .collect()
+}
+
+#[test]
+fn every_level_is_told_of_what_opens_and_closes_for_a_domain_below() {
+    let (mut m, mut machine) = system();
+    let levels = [PARENT, CHILD, 21, 22];
+    for pair in levels.windows(2) {
+        fork(&mut m, &mut machine, pair[0], pair[1]).expect("one level more");
+    }
+    levels.iter().for_each(|asid| m.set_notify((*asid).into(), NOTIFY).expect("an address"));
+    let who = |domain| Subject { domain, caller: PARENT, ..Subject::default() };
+    let all_told = |m: &mut Manager, machine: &mut Fake, what: &[(u16, bool)], said: &str| {
+        for asid in levels {
+            assert_eq!(told(m, machine, asid), what, "{asid}, {said}");
+        }
+    };
+    for round in 0..2 {
+        let index = m.open_below(&mut machine, 22, 2).expect("a portal");
+        all_told(&mut m, &mut machine, &[(index, true)], &format!("opened, round {round}"));
+        m.close_for(&mut machine, who(22), index.into(), 1).expect("its own");
+        all_told(&mut m, &mut machine, &[(index, false)], &format!("closed, round {round}"));
+    }
+    m.serving = 22;
+    let pair = m.semaphore(&mut machine, PARENT.into(), 100).expect("P and V");
+    m.serving = 0;
+    all_told(&mut m, &mut machine, &[(pair, true), (pair + 1, true)], "a semaphore");
+    m.close_for(&mut machine, who(22), pair.into(), 2).expect("its own");
+    all_told(&mut m, &mut machine, &[(pair, false), (pair + 1, false)], "a semaphore closed");
+    let given = m.create(&mut machine, 2, 22, 2, 2, 7).expect("two portals");
+    all_told(&mut m, &mut machine, &[(given, true), (given + 1, true)], "given");
+    m.remove(&mut machine, 2, 22, given.into(), 2).expect("its server takes them");
+    all_told(&mut m, &mut machine, &[(given, false), (given + 1, false)], "taken");
+    // Who controls may close it, too: what is below keeps a stub that leads to nothing.
+    let index = m.open_below(&mut machine, 22, 2).expect("a portal");
+    all_told(&mut m, &mut machine, &[(index, true)], "opened");
+    m.close_for(&mut machine, who(21), index.into(), 1).expect("it is seen there");
+    for (asid, left) in [(PARENT, false), (CHILD, false), (21, false), (22, true)] {
+        assert_eq!(m.seen(asid, index.into()).is_some(), left, "{asid}");
+        assert_eq!(told(&mut m, &mut machine, asid).len(), usize::from(!left), "{asid}");
+    }
+    // And what dies leaves nothing behind.
+    let index = m.open_below(&mut machine, 22, 3).expect("a portal");
+    levels.iter().for_each(|asid| drop(told(&mut m, &mut machine, *asid)));
+    m.retire(&mut machine, 22).expect("it lives");
+    for asid in [PARENT, CHILD, 21] {
+        assert_eq!(told(&mut m, &mut machine, asid), [(index, false)], "{asid}, after a death");
+    }
+    check(&m, &machine);
+}
+
+#[test]
+fn what_changes_while_a_change_is_told_is_told_afterwards() {
+    let (mut m, mut machine) = system();
+    let opener = m.open(&mut machine, PARENT.into(), 2).expect("a portal");
+    m.set_notify(PARENT.into(), NOTIFY).expect("an address");
+    let mut stack = Stack::new();
+    stack.call(&m, &mut machine, PARENT, opener);
+    let base = thread::FRAMES + 8;
+    let before = machine.threads[&(TID, base)];
+    let first = m.open(&mut machine, PARENT.into(), 2).expect("a portal");
+    m.announce(&mut machine, stack.top());
+    assert_eq!(m.notice(PARENT, TID, base), Ok(first));
+    // The function, which runs now where the call has returned, makes calls of its own: they return to it.
+    let inner = before + 64;
+    machine.threads.insert((TID, base), inner);
+    let [second, third] = [2, 3].map(|i| m.open(&mut machine, PARENT.into(), i).expect("a portal"));
+    m.announce(&mut machine, stack.top());
+    assert_eq!(machine.threads[&(TID, base)], inner);
+    assert_eq!(m.notice(PARENT, TID, base), Ok(second));
+    assert_eq!(m.notice(PARENT, TID, base), Ok(third));
+    assert_eq!(m.notice(PARENT, TID, base), Err(before));
+    // It is over: the next change is told at once.
+    let fourth = m.open(&mut machine, PARENT.into(), 2).expect("a portal");
+    m.announce(&mut machine, stack.top());
+    assert_eq!(machine.threads[&(TID, base)], NOTIFY);
+    assert_eq!(m.notice(PARENT, TID, base), Ok(fourth));
+}
+
 #[test]
 fn a_child_closes_its_own_and_not_its_parents() {
     let (mut m, mut machine) = system();

@@ -231,6 +231,30 @@ pub fn bad_calls_answer_the_same_under_tools(context: &mut Context) -> Result<()
     Ok(())
 }
 
+/// Changes of the table that a child of a child makes are told at each level, the second opening of an index as the first; what a
+/// controller changes while it is told, standard output for what it prints, it is told afterwards.
+pub fn every_controller_is_told_of_each_change(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell(SYSTEM)?;
+    let plain = output_of(&mut guest, "notices")?;
+    let own = ["+40", "+41", "+42", "+43", "+44"];
+    let round = ["+45", "+46", "+47", "-45", "-46", "-47"];
+    let file = ["+45", "+46", "+47", "+48", "-45", "-46", "-47", "-48"];
+    let wanted = [&round.repeat(3)[..], &file].concat();
+    for level in 0..3 {
+        let at = |line: &&String| line.len() - line.trim_start().len() == 2 * level;
+        let lines = plain.iter().filter(at).filter_map(|line| line.split_whitespace().next());
+        // Portals on behalf lie far behind.
+        let told: Vec<&str> = lines.filter(|word| word.len() == 3).collect();
+        let wanted = if level == 0 { [&own[..], &wanted].concat() } else { wanted.clone() };
+        ensure!(told == wanted, "level {level} was told {told:?} and not {wanted:?}");
+    }
+    for tools in ["count ", "sandbox --allow * ", "chroot / ", "count count "] {
+        let under = output_of(&mut guest, &format!("{tools}notices"))?;
+        ensure!(under.starts_with(&plain), "alone: {plain:#?}\nunder {tools}: {under:#?}");
+    }
+    Ok(())
+}
+
 /// The lines of a program that ends with 3; faults are told with the threads' numbers.
 fn output_of(guest: &mut Guest, line: &str) -> Result<Vec<String>> {
     let reply = guest.run_line(line, LIMIT * 4)?;

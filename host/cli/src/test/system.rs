@@ -62,6 +62,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("interpose.transparent", interpose::a_program_cannot_tell),
     SystemTest::new("interpose.deep", interpose::eight_controllers_within_each_other),
     SystemTest::new("interpose.bad-calls", interpose::bad_calls_answer_the_same_under_tools),
+    SystemTest::new("interpose.notices", interpose::every_controller_is_told_of_each_change),
     SystemTest::new("interpose.limits", interpose::limits_are_the_same_under_tools),
     SystemTest::slow("interpose.windows", interpose::windows_pass_through),
     SystemTest::new("interpose.c", interpose::a_sandbox_in_c),
