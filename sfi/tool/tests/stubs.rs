@@ -170,3 +170,25 @@ fn the_rest_of_a_header_is_skipped() {
     }
     assert!(tool(&["stubs", "--help"]).status.success());
 }
+
+/// Names that are words of C++: the bindings compile in both languages.
+#[test]
+fn words_of_cxx_are_names() {
+    let place = Place::new("words");
+    let header = place.file("words.h");
+    let text = "int new(int class, const char *this PBL_STRING);\nunsigned delete(const int *template PBL_R(typename), int typename);\n\
+                int catch(int *operator PBL_O(2));\n";
+    std::fs::write(&header, text).unwrap();
+    let made = place.file("words_stubs.h");
+    assert!(tool(&["stubs", &header, "--c", &made]).status.success());
+    let include = examples().join("../../sfi/runtime/include").display().to_string();
+    for (compiler, language) in [("clang-19", "c"), ("clang++-19", "c++")] {
+        let check = ["-Wall", "-Werror", "-fsyntax-only", "-Wno-unused-function", "-x", language];
+        run(Command::new(compiler).args(check).args(["-I", &include, &made]));
+    }
+    let said = std::fs::read_to_string(&made).unwrap();
+    assert!(
+        said.contains("words_new(") && said.contains("int32_t class_") && said.contains("\"new\""),
+        "{said}"
+    );
+}

@@ -3,6 +3,80 @@
 use super::model::{Answer, Argument, Count, Function, Interface, Kind, Type};
 use std::fmt::Write;
 
+/// C++'s, which C's headers may use as names; a host in C++ includes the bindings too.
+const KEYWORDS: [&str; 65] = [
+    "alignas",
+    "alignof",
+    "and",
+    "and_eq",
+    "asm",
+    "bitand",
+    "bitor",
+    "bool",
+    "catch",
+    "char16_t",
+    "char32_t",
+    "char8_t",
+    "class",
+    "co_await",
+    "co_return",
+    "co_yield",
+    "compl",
+    "concept",
+    "const_cast",
+    "consteval",
+    "constexpr",
+    "constinit",
+    "decltype",
+    "delete",
+    "dynamic_cast",
+    "explicit",
+    "export",
+    "false",
+    "friend",
+    "inline",
+    "mutable",
+    "namespace",
+    "new",
+    "noexcept",
+    "not",
+    "not_eq",
+    "nullptr",
+    "operator",
+    "or",
+    "or_eq",
+    "private",
+    "protected",
+    "public",
+    "reinterpret_cast",
+    "requires",
+    "restrict",
+    "static_assert",
+    "static_cast",
+    "template",
+    "this",
+    "thread_local",
+    "throw",
+    "true",
+    "try",
+    "typeid",
+    "typename",
+    "using",
+    "virtual",
+    "wchar_t",
+    "xor",
+    "xor_eq",
+    "_Bool",
+    "typeof",
+    "register",
+    "auto",
+];
+
+/// A name that C and C++ both take.
+fn own(name: &str) -> String {
+    if KEYWORDS.contains(&name) { format!("{name}_") } else { name.into() }
+}
+
 fn c_type(of: Type) -> String {
     let sign = |signed: bool| if signed { "" } else { "u" };
     match of {
@@ -20,7 +94,7 @@ fn c_type(of: Type) -> String {
 fn parameter(a: &Argument) -> String {
     let constant = if a.constant && a.kind != Kind::Word { "const " } else { "" };
     let pointer = if a.kind == Kind::Word { " " } else { " *" };
-    format!("{constant}{}{pointer}{}", c_type(a.of), a.name)
+    format!("{constant}{}{pointer}{}", c_type(a.of), own(&a.name))
 }
 
 fn extent(number: usize, a: &Argument) -> String {
@@ -35,12 +109,12 @@ fn extent(number: usize, a: &Argument) -> String {
 
 fn opening(f: &Function) -> String {
     let extents: Vec<String> = f.windows().map(|(number, a)| extent(number, a)).collect();
-    let (name, spec) = (&f.name, f.spec());
+    let (name, spec, portal) = (&f.name, f.spec(), own(&f.name));
     if extents.is_empty() {
-        return format!("    stubs_->{name} = pbl_portal_open(instance_, \"{name}\", \"{spec}\");\n");
+        return format!("    stubs_->{portal} = pbl_portal_open(instance_, \"{name}\", \"{spec}\");\n");
     }
     format!(
-        "    static const pbl_extent {name}_[] = {{{}}};\n    stubs_->{name} = pbl_portal_open_over(instance_, \"{name}\", \"{spec}\", {name}_, {});\n",
+        "    static const pbl_extent {name}_[] = {{{}}};\n    stubs_->{portal} = pbl_portal_open_over(instance_, \"{name}\", \"{spec}\", {name}_, {});\n",
         extents.join(", "),
         extents.len()
     )
@@ -57,7 +131,7 @@ pub fn bindings(i: &Interface) -> String {
          typedef struct {{\n    pbl_instance *instance;\n"
     );
     for f in &i.functions {
-        let _ = writeln!(out, "    pbl_portal *{};", f.name);
+        let _ = writeln!(out, "    pbl_portal *{};", own(&f.name));
     }
     let _ = write!(
         out,
@@ -65,7 +139,7 @@ pub fn bindings(i: &Interface) -> String {
          static inline void {name}_unbind({name}_stubs *stubs_) {{\n"
     );
     for f in &i.functions {
-        let _ = writeln!(out, "    pbl_portal_free(stubs_->{});", f.name);
+        let _ = writeln!(out, "    pbl_portal_free(stubs_->{});", own(&f.name));
     }
     let _ = write!(
         out,
@@ -74,7 +148,7 @@ pub fn bindings(i: &Interface) -> String {
          static inline int {name}_bind({name}_stubs *stubs_, pbl_instance *instance_) {{\n    memset(stubs_, 0, sizeof *stubs_);\n    stubs_->instance = instance_;\n"
     );
     for f in &i.functions {
-        let _ = write!(out, "{}    if (!stubs_->{})\n        goto failed_;\n", opening(f), f.name);
+        let _ = write!(out, "{}    if (!stubs_->{})\n        goto failed_;\n", opening(f), own(&f.name));
     }
     let _ = write!(out, "    return 0;\nfailed_:\n    {name}_unbind(stubs_);\n    return -1;\n}}\n");
     for f in &i.functions {
@@ -105,21 +179,26 @@ fn function(name: &str, f: &Function) -> String {
         }
         let bytes = match a.kind {
             Kind::Window { count: Count::Argument(n), .. } => {
-                format!("(size_t){} * {}", f.arguments[n].name, a.of.bytes())
+                format!("(size_t){} * {}", own(&f.arguments[n].name), a.of.bytes())
             }
             Kind::Window { count: Count::Fixed(n), .. } => n.saturating_mul(a.of.bytes()).to_string(),
-            _ => format!("{0} ? strlen({0}) + 1 : 1", a.name),
+            _ => format!("{0} ? strlen({0}) + 1 : 1", own(&a.name)),
         };
         let writable = u8::from(matches!(a.kind, Kind::Window { letter: 'w', .. }));
-        let _ = writeln!(out, "    pbl_lent *{0}_lent_ = pbl_lend({0}, {bytes}, {writable});", a.name);
+        let _ = writeln!(
+            out,
+            "    pbl_lent *{0}_lent_ = pbl_lend({1}, {bytes}, {writable});",
+            a.name,
+            own(&a.name)
+        );
         ready.push(format!("{}_lent_", a.name));
     }
     let words = f.arguments.iter().map(|a| match a.kind {
-        Kind::Window { letter: 'o', .. } => format!("(uintptr_t){}", a.name),
-        Kind::Word => a.name.clone(),
+        Kind::Window { letter: 'o', .. } => format!("(uintptr_t){}", own(&a.name)),
+        Kind::Word => own(&a.name),
         _ => format!("pbl_lent_word({}_lent_)", a.name),
     });
-    let call: Vec<String> = [format!("stubs_->{}", f.name)].into_iter().chain(words).collect();
+    let call: Vec<String> = [format!("stubs_->{}", own(&f.name))].into_iter().chain(words).collect();
     if !ready.is_empty() {
         let _ = write!(out, "    if ({})\n    ", ready.join(" && "));
     }
