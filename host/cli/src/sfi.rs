@@ -17,8 +17,17 @@ const PACKAGE: &str = "pebble-sfi";
 const RUNTIME: &str = "pebble-sfi-runtime";
 const BENCH: &str = "pebble-sfi-bench";
 /// What `pebble-sfi` is made from.
-const SOURCES: [&str; 8] =
-    ["sfi/tool", "sfi/rewrite", "sfi/runtime", "sfi/verify", "portal", "abi", "Cargo.toml", "Cargo.lock"];
+const SOURCES: [&str; 9] = [
+    "sfi/tool",
+    "sfi/rewrite",
+    "sfi/labels",
+    "sfi/runtime",
+    "sfi/verify",
+    "portal",
+    "abi",
+    "Cargo.toml",
+    "Cargo.lock",
+];
 const TOOLS: [&str; 10] = ["cc", "c++", "rustc", "ar", "ranlib", "ld", "disas", "verify", "run", "stubs"];
 const COMMANDS: &str = "\
 Commands:
@@ -62,8 +71,14 @@ pub fn sfi(tools: &Tools, options: &Options) -> Result<u8> {
             if matches!(name, "cc" | "c++") {
                 ensure_library(tools, &tool, &options.arguments[1..])?;
             }
+            if name == "rustc" {
+                ensure_rust(tools, &tool, &options.arguments[1..])?;
+            }
             let mut command = Command::new(tool);
             command.args(&options.arguments).env("PEBBLE_SFI_LIBC", library(tools));
+            command
+                .env("PEBBLE_SFI_RUST", tools.target().join("sfi/rust"))
+                .env("PEBBLE_RUSTC", tools.rustc());
             command.env("PEBBLE_SFI_INCLUDE", tools.root.join("sfi/libc/include"));
             return Err(command.exec()).with_context(|| program(&command));
         }
@@ -121,9 +136,7 @@ fn newer(path: &Path, since: SystemTime) -> bool {
 
 /// The C library that a compilation needs, built if it is not there, or older than its sources here.
 fn ensure_library(tools: &Tools, tool: &Path, arguments: &[OsString]) -> Result<()> {
-    let level = std::env::var("PEBBLE_SFI_LEVEL").unwrap_or_default();
-    let given = arguments.iter().rev().filter_map(|a| a.to_str()?.strip_prefix("-fpbl-level=")).next();
-    let level = if given.unwrap_or(&level) == "write" { "write" } else { "full" };
+    let level = level(arguments);
     let made = fs::metadata(library(tools).join(level).join("install/lib/libc.a")).and_then(|m| m.modified());
     if made.is_ok_and(|made| !newer(&tools.root.join("sfi/libc"), made)) {
         return Ok(());
@@ -134,6 +147,26 @@ fn ensure_library(tools: &Tools, tool: &Path, arguments: &[OsString]) -> Result<
         return Ok(());
     }
     make_library(tools, tool, &[level])
+}
+
+/// The level whose libraries a command line wants.
+fn level(arguments: &[OsString]) -> &'static str {
+    let otherwise = std::env::var("PEBBLE_SFI_LEVEL").unwrap_or_default();
+    let given = arguments.iter().rev().filter_map(|a| a.to_str()?.strip_prefix("-fpbl-level=")).next();
+    if given.unwrap_or(&otherwise) == "write" { "write" } else { "full" }
+}
+
+/// Rust's `core` and `alloc`, and the C library for what they call, unless the command only asks the compiler something.
+fn ensure_rust(tools: &Tools, tool: &Path, arguments: &[OsString]) -> Result<()> {
+    if !arguments.iter().any(|a| a.as_encoded_bytes().ends_with(b".rs") || a == "-") {
+        return Ok(());
+    }
+    ensure_library(tools, tool, arguments)?;
+    let mut command = Command::new("sh");
+    command.arg(tools.root.join("sfi/rust/make.sh")).arg(tools.target().join("sfi"));
+    let status = command.arg(tool).arg(tools.rustc()).arg(level(arguments)).status();
+    ensure!(status.with_context(|| program(&command))?.success(), "there is no core for fault domains");
+    Ok(())
 }
 
 fn make_library(tools: &Tools, tool: &Path, levels: &[&str]) -> Result<()> {

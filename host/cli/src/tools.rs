@@ -39,6 +39,10 @@ impl Tools {
         self.root.join("target")
     }
 
+    pub fn rustc(&self) -> &Path {
+        &self.rustc
+    }
+
     /// A path as the user would name it.
     pub fn shown(&self, path: &Path) -> String {
         let here = env::current_dir().unwrap_or_default();

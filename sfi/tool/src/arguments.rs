@@ -4,6 +4,7 @@
 //! compiler's; the rest are inputs.
 
 use crate::cc::Error;
+use crate::ld;
 use crate::refused;
 use pebble_sfi_rewrite::{Level, Options};
 use std::path::PathBuf;
@@ -106,10 +107,6 @@ impl Request {
 
     /// Without arguments: what the environment says.
     fn new(cxx: bool) -> Result<Request, Error> {
-        let start = match std::env::var("PEBBLE_SFI_LEVEL") {
-            Ok(n) => level(&n).ok_or_else(|| Error::Argument(format!("PEBBLE_SFI_LEVEL={n}")))?,
-            Err(_) => Level::Full,
-        };
         let compiler = match std::env::var("PEBBLE_CC") {
             Ok(n) if n.contains("gcc") => Compiler::Gcc,
             _ => Compiler::Clang,
@@ -118,7 +115,7 @@ impl Request {
             cxx,
             compiler,
             mode: Mode::Link,
-            options: Options::new(start),
+            options: Options::new(start_level()?),
             output: None,
             inputs: Vec::new(),
             flags: Vec::new(),
@@ -147,17 +144,13 @@ impl Request {
                     name => return Err(Error::Argument(format!("--compiler {name}"))),
                 }
             }
-            "--export" => {
-                let v = value(a, rest)?;
-                let (name, spec) = v.split_once('=').unwrap_or((&v, ""));
-                self.exports.push((name.into(), spec.into()));
-            }
+            "--export" => self.exports.push(ld::export(&value(a, rest)?)),
             "-c" => self.mode = Mode::Object,
             "-S" => self.mode = Mode::Assembly,
             "-E" | "-M" | "-MM" | "-fsyntax-only" | "--help" | "--version" | "-v" | "-dumpmachine"
             | "-dumpversion" | "-###" => self.pass(a),
             _ if a.starts_with("-print-") || a.starts_with("--print-") => self.pass(a),
-            _ if a.starts_with("-fpbl-") => self.own_flag(a)?,
+            _ if a.starts_with("-fpbl-") => own_flag(&mut self.options, a)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -260,23 +253,38 @@ impl Request {
             }
         }
     }
+}
 
-    fn own_flag(&mut self, flag: &str) -> Result<(), Error> {
-        let o = &mut self.options;
-        match flag {
-            "-fpbl-no-base" => o.base = false,
-            "-fpbl-no-merge" => o.merge = false,
-            "-fpbl-no-guard" => o.guard = false,
-            "-fpbl-no-stack" => o.stack = false,
-            "-fpbl-no-elide" => o.elide = false,
-            "-fpbl-no-mask" => o.mask = false,
-            _ => match flag.strip_prefix("-fpbl-level=").and_then(level) {
-                Some(l) => o.level = l,
-                None => return Err(Error::Argument(flag.into())),
-            },
-        }
-        Ok(())
+/// Where a command line begins: what the environment says.
+pub fn start_level() -> Result<Level, Error> {
+    match std::env::var("PEBBLE_SFI_LEVEL") {
+        Ok(n) => level(&n).ok_or_else(|| Error::Argument(format!("PEBBLE_SFI_LEVEL={n}"))),
+        Err(_) => Ok(Level::Full),
     }
+}
+
+/// The options that are ours, in every language.
+pub const OWN_FLAGS: &str = "\
+  -fpbl-level=write|full|check
+                    what is confined: stores and jumps; loads too (default, or PEBBLE_SFI_LEVEL); or each access is compared
+                    with where it would be unconfined, and traps if that is elsewhere: for finding bugs
+  -fpbl-no-base, -fpbl-no-merge, -fpbl-no-guard, -fpbl-no-stack, -fpbl-no-elide, -fpbl-no-mask
+                    without one optimisation, to measure what it saves";
+
+pub fn own_flag(options: &mut Options, flag: &str) -> Result<(), Error> {
+    match flag {
+        "-fpbl-no-base" => options.base = false,
+        "-fpbl-no-merge" => options.merge = false,
+        "-fpbl-no-guard" => options.guard = false,
+        "-fpbl-no-stack" => options.stack = false,
+        "-fpbl-no-elide" => options.elide = false,
+        "-fpbl-no-mask" => options.mask = false,
+        _ => match flag.strip_prefix("-fpbl-level=").and_then(level) {
+            Some(level) => options.level = level,
+            None => return Err(Error::OwnFlag(flag.into())),
+        },
+    }
+    Ok(())
 }
 
 /// The arguments, with those that response files (`@FILE`) hold in their place: words, in quotes or with `\\` before what would end them.

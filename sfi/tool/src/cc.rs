@@ -3,7 +3,7 @@
 //! Each source is compiled to assembly by the stock compiler with the flags that the rewriter relies on, rewritten, and
 //! assembled. Everything that makes no code (preprocessing, dependency lists, version questions) goes to the compiler as it is.
 
-use crate::arguments::{Compiler, Mode, Request};
+use crate::arguments::{Compiler, Mode, OWN_FLAGS, Request};
 use crate::encoding;
 use crate::ld;
 use crate::library::{self, Library};
@@ -23,6 +23,8 @@ pub enum Error {
     /// An option, and why not.
     Refused(String, &'static str),
     NoInput,
+    /// One of `-fpbl-`, which there is not.
+    OwnFlag(String),
 }
 
 impl std::fmt::Display for Error {
@@ -39,6 +41,7 @@ impl std::fmt::Display for Error {
                  leave the flag out, and return errors instead"
             ),
             Error::Refused(option, why) => write!(f, "{option}: {why}"),
+            Error::OwnFlag(flag) => write!(f, "there is no {flag}; there are\n{OWN_FLAGS}"),
             Error::NoInput => write!(f, "no input files"),
             Error::SeveralOutputs => {
                 write!(f, "-o names one file, but there are several sources; leave it out")

@@ -16,6 +16,8 @@ pub enum Error {
     Elf(elf::Error),
     NoExport(String),
     Undefined(Vec<String>),
+    /// Functions of Rust crates, demangled.
+    Crates(Vec<String>),
     Argument(String),
     /// By the verifier, as it would be when it is loaded.
     Refused(String),
@@ -29,6 +31,12 @@ impl std::fmt::Display for Error {
             Error::Elf(e) => write!(f, "linked module: {e}"),
             Error::NoExport(name) => write!(f, "export `{name}`: no object file defines this function"),
             Error::Undefined(names) => write!(f, "undefined: {}", names.join(", ")),
+            Error::Crates(names) => write!(
+                f,
+                "functions of Rust crates that are not linked: {}; link with `pebble sfi rustc FILE.rs -o FILE.pbl`, which adds core \
+                 and alloc, and give it the confined objects of other crates",
+                names.join(", ")
+            ),
             Error::Argument(a) => write!(f, "`{a}` needs a value"),
             Error::Refused(why) => write!(f, "the verifier refuses the module: {why}"),
         }
@@ -50,6 +58,12 @@ pub struct Job {
     pub full: bool,
     /// A program with its C library: nobody provides what it does not define itself, but for the runtime's `pbl_` functions.
     pub whole: bool,
+}
+
+/// `NAME=SPEC`, or a name with the default specification.
+pub fn export(text: &str) -> (String, String) {
+    let (name, spec) = text.split_once('=').unwrap_or((text, ""));
+    (name.into(), spec.into())
 }
 
 const FIRST: u64 = 0x2_0000;
@@ -235,6 +249,21 @@ fn undefined(messages: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// A name as rustc makes them, with or without its hash; no process provides such a function.
+fn is_rust(name: &str) -> bool {
+    let hash = name.strip_suffix('E').and_then(|n| n.get(n.len().checked_sub(19)?..));
+    let old = |h: &str| h.starts_with("17h") && h[3..].bytes().all(|b| b.is_ascii_hexdigit());
+    name.starts_with("_R") || name.starts_with("_ZN") && hash.is_some_and(old)
+}
+
+/// As they are if there is no tool for it.
+fn demangled(names: Vec<String>) -> Vec<String> {
+    let said = Command::new("llvm-cxxfilt-19").args(&names).output();
+    let text = said.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+    let lines: Vec<String> = text.lines().map(String::from).collect();
+    if lines.len() == names.len() { lines } else { names }
+}
+
 fn symbol(symbols: &[(String, u64)], name: &str) -> Option<u64> {
     symbols.iter().find(|(n, _)| n == name).map(|(_, v)| *v)
 }
@@ -244,10 +273,7 @@ fn asked(elf: &Elf) -> Vec<(String, String)> {
     elf.contents(".pbl.export")
         .split(|b| *b == 0)
         .filter(|s| !s.is_empty())
-        .map(|s| {
-            let s = String::from_utf8_lossy(s).into_owned();
-            s.split_once('=').map_or((s.clone(), String::new()), |(n, p)| (n.into(), p.into()))
-        })
+        .map(|s| export(&String::from_utf8_lossy(s)))
         .collect()
 }
 
@@ -278,6 +304,10 @@ pub fn link(job: &Job) -> Result<(), Error> {
         return Err(Error::NoExport(name.clone()));
     }
     let strange: Vec<_> = pass.imports.iter().filter(|n| !n.starts_with("pbl_")).cloned().collect();
+    let crates: Vec<_> = strange.iter().filter(|n| is_rust(n)).cloned().collect();
+    if !crates.is_empty() {
+        return Err(Error::Crates(demangled(crates)));
+    }
     if job.whole && !strange.is_empty() {
         return Err(Error::Undefined(strange));
     }

@@ -20,7 +20,7 @@ const USAGE: &str = "usage: pebble sfi cc|c++|rustc|ld|ar|ranlib|disas|verify|ru
   cc, c++   as clang-19 (or gcc: --compiler gcc); -fpbl-level=write|full|check; to measure what
             each optimisation saves: -fpbl-no-base, -no-merge, -no-guard, -no-stack, -no-elide, -no-mask (docs: fault domains)
             --export NAME[=SPEC] makes a function an entry point of the module
-  rustc     a no_std crate to a confined object: -o FILE, -fpbl-level=..., rustc's options
+  rustc     a no_std crate to a module (-o FILE.pbl), or to a confined object (-c, or -o FILE.o); --export, -fpbl-level=..., rustc's options
   ld        links confined objects into a module: -o FILE, --export NAME[=SPEC], --level write|full, lld's options
   ar        as llvm-ar-19, and ranlib as llvm-ranlib-19
   disas     disassembles a module
@@ -35,12 +35,7 @@ fn ld_command(args: &[String]) -> Result<(), String> {
         let mut value = || it.next().cloned().ok_or_else(|| ld::Error::Argument(a.clone()).to_string());
         match a.as_str() {
             "-o" => job.output = value()?.into(),
-            "--export" => {
-                let v = value()?;
-                job.exports.push(
-                    v.split_once('=').map_or((v.clone(), String::new()), |(n, s)| (n.into(), s.into())),
-                );
-            }
+            "--export" => job.exports.push(ld::export(&value()?)),
             "--level" => job.full = value()? != "write",
             _ => job.args.push(a.clone()),
         }

@@ -150,3 +150,39 @@ fn what_the_verifier_refuses_is_not_written() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("the verifier refuses"), "{output:?}");
     assert_eq!(std::fs::read(place.0.join("bad.pbl")).unwrap(), b"from before", "{output:?}");
 }
+
+/// Whoever links the object of a crate alone is told what is missing.
+#[test]
+fn rust_without_its_core_is_refused() {
+    let place = Place::new("crates");
+    let text = "#![no_std]\n#[panic_handler]\nfn p(_: &core::panic::PanicInfo) -> ! {\n    loop {}\n}\n\
+                #[no_mangle]\npub extern \"C\" fn f(n: usize) -> u8 {\n    b\"abc\"[n]\n}\n";
+    std::fs::write(place.0.join("f.rs"), text).unwrap();
+    let sfi = |arguments: &[&str]| {
+        let mut sfi = Command::new(env!("CARGO_BIN_EXE_pebble-sfi"));
+        sfi.current_dir(&place.0).args(arguments).env_remove("PEBBLE_SFI_LIBC").env_remove("PEBBLE_SFI_RUST");
+        sfi.output().unwrap()
+    };
+    let made = sfi(&["rustc", "-O", "--crate-type", "lib", "-fpbl-no-merge", "f.rs"]);
+    assert!(made.status.success() && place.has("f.o"), "{made:?}");
+    let whole = ["rustc", "-O", "--crate-type", "cdylib", "f.rs", "--export", "f"];
+    for link in [&["ld", "f.o", "--export", "f", "-o", "f.pbl"][..], &whole] {
+        let said = sfi(link);
+        let text = String::from_utf8_lossy(&said.stderr);
+        let told =
+            text.contains("core::panicking::panic_bounds_check") && text.contains("pebble sfi rustc FILE.rs");
+        assert!(said.status.code() == Some(1) && told && !place.has("f.pbl"), "{text}");
+    }
+    for (question, answer) in [("-vV", "release: "), ("--version", "rustc "), ("--print=cfg", "unix")] {
+        let said = sfi(&["rustc", question]);
+        assert!(said.status.success() && String::from_utf8_lossy(&said.stdout).contains(answer), "{said:?}");
+    }
+    for (compiler, source) in [("rustc", "f.rs"), ("cc", "f.c")] {
+        let said = sfi(&[compiler, "-fpbl-nonsense", source]);
+        let text = String::from_utf8_lossy(&said.stderr);
+        assert!(
+            text.contains("no -fpbl-nonsense") && text.contains("-fpbl-level=write|full|check"),
+            "{text}"
+        );
+    }
+}

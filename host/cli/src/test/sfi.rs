@@ -15,10 +15,11 @@ use crate::{sfi, ui};
 type Test = fn(&Tools) -> Result<()>;
 
 /// Not with `--quick`: most want the C library.
-pub const GROUPS: [(&str, Test); 4] = [
+pub const GROUPS: [(&str, Test); 5] = [
     ("sfi-help", commands_are_listed),
     ("sfi-policy", programs_do_what_their_policy_allows),
     ("sfi-cxx", cxx_programs_say_the_same),
+    ("sfi-rust", rust_has_its_core),
     ("sfi-real", existing_projects_say_the_same),
 ];
 
@@ -100,6 +101,66 @@ fn cxx_programs_say_the_same(tools: &Tools) -> Result<()> {
         )?;
         let errors = String::from_utf8_lossy(&errors);
         ensure!(code != Some(0) && errors.contains(hint), "{options:?}: {errors}");
+    }
+    Ok(())
+}
+
+/// The example's plugin in Rust, under the example's host; and a program that wants `alloc`. Both want code of `core`.
+fn rust_has_its_core(tools: &Tools) -> Result<()> {
+    let place = tools.target().join("sfi/rust-tests");
+    fs::create_dir_all(&place)?;
+    let pebble = || Command::new(tools.root.join("pebble"));
+    let said = |command: &mut Command| -> Result<_> {
+        let output = command.stdin(Stdio::null()).output().with_context(|| program(command))?;
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok((String::from_utf8_lossy(&output.stdout).into_owned(), output.status.code(), errors))
+    };
+    let build = |source: &str, options: &[&str], made: &Path| -> Result<()> {
+        let mut rustc = pebble();
+        rustc
+            .args(["sfi", "rustc", "--edition", "2024"])
+            .args(options)
+            .arg(tools.root.join(source))
+            .arg("-o")
+            .arg(made);
+        let (_, code, errors) = said(&mut rustc)?;
+        ensure!(code == Some(0) && made.exists(), "{}: {errors}", program(&rustc));
+        Ok(())
+    };
+    let (host, plugin, words) = (place.join("host"), place.join("plugin.pbl"), place.join("words.pbl"));
+    let flags = said(pebble().args(["sfi", "flags"]))?.0;
+    let mut cc = Command::new("cc");
+    let (_, code, errors) = said(
+        cc.arg(tools.root.join("examples/sfi/host.c")).args(flags.split_whitespace()).arg("-o").arg(&host),
+    )?;
+    ensure!(code == Some(0), "{}: {errors}", program(&cc));
+    for options in [&["-O", "-g", "--crate-type", "cdylib"][..], &["-g", "--crate-type", "lib"]] {
+        build("examples/sfi/plugin.rs", options, &plugin)?;
+        let (lines, code, _) = said(Command::new(&host).arg(&plugin))?;
+        let wanted = [
+            "sum of squares: 385",
+            "a pixel: 150",
+            "crash survived: cause ",
+            "poisoned: yes",
+            "hang survived: cause 6 in ",
+        ];
+        let as_wanted = lines.lines().zip(wanted).all(|(line, wanted)| line.starts_with(wanted));
+        ensure!(
+            code == Some(0) && as_wanted && lines.ends_with("as good as new: 385\n"),
+            "{options:?}: {lines}"
+        );
+    }
+    for options in [&["-O"][..], &["-O", "-fpbl-level=check"], &["-O", "-fpbl-level=write"], &[]] {
+        build("sfi/tool/tests/programs/words.rs", options, &words)?;
+        let (lines, code, errors) = said(pebble().args(["sfi", "run"]).arg(&words))?;
+        let wanted = [
+            "[\"brown\", \"fox\", \"quick\", \"the\"] {\"brown\": 5, \"fox\": 3, \"quick\": 5, \"the\": 3} 3.143",
+            "48611766702991209066196372490252601636",
+            "panicked at ",
+            "index out of bounds: the len is 3 but the index is 7",
+        ];
+        let as_wanted = lines.lines().zip(wanted).filter(|(line, wanted)| line.starts_with(wanted)).count();
+        ensure!(code == Some(125) && as_wanted == wanted.len(), "{options:?}: {code:?} {lines} {errors}");
     }
     Ok(())
 }
