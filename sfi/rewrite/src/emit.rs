@@ -278,9 +278,6 @@ impl<'a> Emitter<'a> {
     }
 
     fn insn(&self, i: usize, insn: &Insn, state: &State) -> Result<Vec<String>, Kind> {
-        if let Some(hint) = isa::forbidden(insn) {
-            return Err(Kind::Forbidden(insn.to_string(), hint));
-        }
         let function = &self.layout.functions[self.layout.owner[i]];
         let e = isa::effects(insn);
         let named = insn.args.iter().filter_map(Operand::gpr).fold(0, |m, g| m | 1u16 << g.num);

@@ -385,17 +385,22 @@ pub fn ends_block(insn: &Insn) -> bool {
 /// Instructions that no module may contain.
 pub fn forbidden(insn: &Insn) -> Option<&'static str> {
     const CALLS: &str = "call an import of the runtime instead; the C library does so for system calls";
+    const SEGMENTS: &str =
+        "the segment registers are the runtime's; for thread-local variables use _Thread_local";
     const WIDE: &str =
         "only AVX2 and less is: compile with -mno-avx512f, or with -march=x86-64-v3 instead of -march=native";
+    // With the size's suffix or without.
+    let base = insn.op.strip_suffix(['l', 'q']).unwrap_or(&insn.op);
+    if matches!(base, "wrgsbase" | "wrfsbase" | "rdgsbase" | "rdfsbase") {
+        return Some(SEGMENTS);
+    }
     Some(match insn.op.as_str() {
         "syscall" | "sysenter" | "int" | "sysret" | "iret" | "iretq" | "into" => CALLS,
-        "wrgsbase" | "wrfsbase" | "rdgsbase" | "rdfsbase" | "swapgs" => {
-            "the segment registers are the runtime's; for thread-local variables use _Thread_local"
-        }
+        "swapgs" => SEGMENTS,
         "wrmsr" | "rdmsr" | "in" | "out" | "cli" | "sti" => {
             "no process may use it; let the host do it behind an import"
         }
-        "std" | "popf" | "popfq" | "pushf" | "pushfq" => {
+        "std" | "popf" | "popfq" | "popfw" | "pushf" | "pushfq" | "pushfw" => {
             "the direction flag must stay clear; count down in a loop, and use conditional instructions for other flags"
         }
         "wrpkru" | "rdpkru" | "xrstor" | "xrstors" | "xsave" | "xsavec" | "fxrstor" | "fxsave" => {
@@ -406,9 +411,7 @@ pub fn forbidden(insn: &Insn) -> Option<&'static str> {
             "its address is implicit; use a load or store with an operand"
         }
         "xbegin" | "xend" | "xabort" | "xtest" => "transactions are not; use atomics or a lock",
-        _ if insn.args.iter().any(|a| matches!(a.to_string().as_str(), "%fs" | "%gs")) => {
-            "the segment registers are the runtime's; for thread-local variables use _Thread_local"
-        }
+        _ if insn.args.iter().any(|a| matches!(a.to_string().as_str(), "%fs" | "%gs")) => SEGMENTS,
         _ if wide(insn) => WIDE,
         _ => return None,
     })

@@ -64,6 +64,14 @@ pub fn rewrite(text: &str, file: &str, options: &Options) -> Result<String, Erro
 
 fn confined(text: &str, file: &str, options: &Options) -> Result<String, Error> {
     let program = parse::parse(text, file)?;
+    // First of all: what is wrong with the stack may only follow from such an instruction.
+    for item in &program.items {
+        if let parse::Body::Insn(insn) = &item.body
+            && let Some(hint) = isa::forbidden(insn)
+        {
+            return Err(Error::new(file, item.line, error::Kind::Forbidden(insn.to_string(), hint)));
+        }
+    }
     let flow = flow::Flow::build(&program);
     let tables = tables::find(&program, &flow);
     let layout = stack::analyse(&program, &flow, &tables.targets, file)?;

@@ -8,10 +8,18 @@ use std::time::Instant;
 /// Text that is judged for the measurement, in bytes.
 const ENOUGH: usize = 64 << 20;
 
+pub const USAGE: &str = "usage: pebble sfi verify FILE...
+  says of each module whether the runtime would accept it, or which rule is broken where, and how fast that was found;
+  exit code 1 if one is refused";
+
 /// Judges each file; one that is refused makes the command fail.
 pub fn command(files: &[String]) -> Result<(), String> {
+    if files.iter().any(|a| a == "--help" || a == "-h") {
+        println!("{USAGE}");
+        return Ok(());
+    }
     if files.is_empty() {
-        return Err("usage: pebble sfi verify FILE...".into());
+        return Err(USAGE.into());
     }
     let mut refused = 0;
     for file in files {

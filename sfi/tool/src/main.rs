@@ -29,6 +29,16 @@ const USAGE: &str = "usage: pebble sfi cc|c++|rustc|ld|ar|ranlib|disas|verify|ru
   stubs     typed bindings for the host, in C and in Rust, from a module's header: `stubs --help` tells how";
 
 fn ld_command(args: &[String]) -> Result<(), String> {
+    let is = |names: &[&str]| args.iter().any(|a| names.contains(&a.as_str()));
+    let input = |a: &String| !a.starts_with('-') || a.starts_with("-l");
+    // libtool and configure look for the linker's name.
+    if is(&["--help", "--version"]) || is(&["-v", "-V"]) && !args.iter().any(input) {
+        return forward("ld.lld-19", args);
+    }
+    if is(&["-r", "-i", "--relocatable"]) {
+        let instead = "put the objects in an archive (pebble sfi ar), or give them all to the last link";
+        return Err(format!("-r: confined objects are not merged; {instead}"));
+    }
     let mut job = ld::Job { full: true, output: "a.out".into(), ..ld::Job::default() };
     let mut it = args.iter();
     while let Some(a) = it.next() {
@@ -39,6 +49,9 @@ fn ld_command(args: &[String]) -> Result<(), String> {
             "--level" => job.full = value()? != "write",
             _ => job.args.push(a.clone()),
         }
+    }
+    if !job.args.iter().any(input) {
+        return Err("no input files".into());
     }
     ld::link(&job).map_err(|e| e.to_string())
 }

@@ -186,3 +186,27 @@ fn rust_without_its_core_is_refused() {
         );
     }
 }
+
+#[test]
+fn the_linker_says_who_it_is_and_what_it_lacks() {
+    let place = Place::new("linker");
+    for (arguments, code, wanted) in [
+        (&["ld", "--version"][..], 0, "(compatible with GNU linkers)"),
+        (&["ld", "-v"], 0, "(compatible with GNU linkers)"),
+        (&["ld", "--help"], 0, "--gc-sections"),
+        (&["verify", "--help"], 0, "usage: pebble sfi verify"),
+        (&["ld"], 1, "no input files"),
+        (&["ld", "-o", "x.pbl"], 1, "no input files"),
+        (&["ld", "-r", "f.o"], 1, "archive"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_pebble-sfi"))
+            .current_dir(&place.0)
+            .args(arguments)
+            .output()
+            .unwrap();
+        let said = if code == 0 { &output.stdout } else { &output.stderr };
+        let said = String::from_utf8_lossy(said);
+        assert!(output.status.code() == Some(code) && said.contains(wanted), "{arguments:?}: {output:?}");
+        assert!(!place.has("a.out") && !place.has("x.pbl"));
+    }
+}
