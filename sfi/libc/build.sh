@@ -4,7 +4,7 @@
 # keeps everything that knows the processor in one place.
 set -eu
 musl=$(realpath "$1"); out=$2; tool=$(realpath "$3"); level=${4:-full}
-glue=$(dirname "$(realpath "$0")")/glue
+here=$(dirname "$(realpath "$0")"); glue=$here/glue
 rm -rf "$out"; mkdir -p "$out"; out=$(realpath "$out")
 cp -r "$musl/." "$out/"; cd "$out"
 cp -r arch/x86_64 arch/pebble
@@ -39,9 +39,13 @@ MALLOC_DIR = mallocng
 EOF
 make -k -j"${JOBS:-2}" lib/libc.a lib/crt1.o install-headers install-libs SHARED_LIBS= >build.log 2>&1 || { tail -30 build.log; exit 1; }
 
-# The C++ runtime, if the system has the headers of libstdc++.
+# The C++ runtime, if the system has the headers of libstdc++: what lies in front of those, and what they call.
 if [ -e /usr/include/c++ ]; then
+    front=install/include/c++
     mkdir -p root; ln -s "$out" "root/$level"
-    PEBBLE_SFI_LIBC=$out/root "$tool" c++ -fpbl-level="$level" -O2 -c "$glue/cxx.cc" -o cxx.o
-    "$tool" ar rcs install/lib/libstdc++.a cxx.o
+    cp -r "$here/cxx" "$front"; sh "$here/cxx-fronts.sh" "$front"
+    for file in cxx cxx_library; do
+        PEBBLE_SFI_LIBC=$out/root "$tool" c++ -fpbl-level="$level" -std=c++17 -O2 -c "$glue/$file.cc" -o "$file.o"
+    done
+    "$tool" ar rcs install/lib/libstdc++.a cxx.o cxx_library.o
 fi

@@ -44,7 +44,7 @@ fi
 for level in "$@"; do
     out=$place/libc/$level
     # What it is made from, so that whoever waited for the lock does not make it again.
-    made=$(cat "$here/build.sh" "$here"/glue/* "$tool" | sha256sum)
+    made=$(cat "$here"/build.sh "$here"/cxx-fronts.sh "$here"/cxx/bits/* "$here"/glue/* "$tool" | sha256sum)
     if [ "$(cat "$out/made" 2>/dev/null)" = "$made" ]; then
         touch "$out/install/lib/libc.a"
         continue

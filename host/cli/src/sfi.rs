@@ -105,7 +105,7 @@ fn flags(tools: &Tools) -> Result<()> {
 }
 
 /// Where the C library of each level is.
-fn library(tools: &Tools) -> PathBuf {
+pub fn library(tools: &Tools) -> PathBuf {
     tools.target().join("sfi/libc")
 }
 

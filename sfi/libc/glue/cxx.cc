@@ -1,6 +1,6 @@
 /* What C++ programs need beside headers, without exceptions and run-time types: memory, static variables, and those parts of Debian's
  * libstdc++ that its templates (vector, string, map, list, unordered_map, function, ...) call out of line. What would be thrown ends the
- * domain with a message. Streams and locales are not among them. */
+ * domain with a message. Streams and locales are not among them. The rest is in `cxx_library.cc`. */
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
@@ -93,6 +93,7 @@ void __throw_runtime_error(const char *s) { thrown(s); }
 void __throw_range_error(const char *s) { thrown(s); }
 void __throw_overflow_error(const char *s) { thrown(s); }
 void __throw_underflow_error(const char *s) { thrown(s); }
+void __throw_system_error(int number) { thrown(strerror(number)); }
 void __throw_out_of_range_fmt(const char *format, ...) {
     char text[256];
     va_list list;

@@ -27,7 +27,7 @@ impl Library {
     /// Its headers instead of the host's, for C++ behind those of libstdc++; the compiler's own stay.
     pub fn headers(&self, compiler: Compiler, cxx: bool) -> Result<Vec<String>, Error> {
         let include = |directory: &Path| ["-isystem".to_string(), directory.display().to_string()];
-        let mut own = if cxx { cxx_headers() } else { Vec::new() };
+        let mut own = if cxx { self.cxx_headers() } else { Vec::new() };
         own.extend(include(&self.install.join("include")));
         if compiler == Compiler::Clang {
             return Ok([vec!["-nostdlibinc".to_string()], own].concat());
@@ -36,6 +36,24 @@ impl Library {
         let asked = asked.map_err(|e| Error::Io("gcc".into(), e))?;
         let theirs = PathBuf::from(String::from_utf8_lossy(&asked.stdout).trim());
         Ok([vec!["-nostdinc".to_string()], own, include(&theirs).to_vec()].concat())
+    }
+
+    /// The newest libstdc++ of the system, told what it would otherwise ask glibc's headers, and ours (`sfi/libc/cxx`) in front.
+    fn cxx_headers(&self) -> Vec<String> {
+        let versions = std::fs::read_dir("/usr/include/c++").into_iter().flatten().flatten();
+        let newest = versions.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).max();
+        let Some(version) = newest else { return Vec::new() };
+        let told = [
+            "-nostdinc++",
+            "-D__GLIBC_PREREQ(a,b)=0",
+            "-D__locale_t=locale_t",
+            "-D_GLIBCXX_EXTERN_TEMPLATE=0",
+        ];
+        let theirs =
+            ["/usr/include/c++", "/usr/include/x86_64-linux-gnu/c++"].map(|at| format!("{at}/{version}"));
+        let front = self.install.join("include/c++").display().to_string();
+        let places = [front].into_iter().chain(theirs).flat_map(|place| ["-isystem".to_string(), place]);
+        told.map(String::from).into_iter().chain(places).collect()
     }
 
     /// What a link of these files needs, before and after them: a program its beginning too.
@@ -50,19 +68,6 @@ impl Library {
 
 /// `sfi/libc/glue/cxx.cc`.
 const CXX: &str = "libstdc++.a";
-
-/// The newest libstdc++ of the system, told what it would otherwise ask glibc's headers.
-fn cxx_headers() -> Vec<String> {
-    let versions = std::fs::read_dir("/usr/include/c++").into_iter().flatten().flatten();
-    let newest = versions.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).max();
-    let Some(version) = newest else { return Vec::new() };
-    let told =
-        ["-nostdinc++", "-D__GLIBC_PREREQ(a,b)=0", "-D__locale_t=locale_t", "-D_GLIBCXX_EXTERN_TEMPLATE=0"];
-    let places =
-        ["/usr/include/c++", "/usr/include/x86_64-linux-gnu/c++"].map(|at| format!("{at}/{version}"));
-    let places = places.into_iter().flat_map(|place| ["-isystem".to_string(), place]);
-    told.map(String::from).into_iter().chain(places).collect()
-}
 
 /// Is there a `main` in one of these object files? Then they are a program, and not a library of functions to be called.
 pub fn is_program(files: &[String]) -> bool {

@@ -4,6 +4,7 @@
 //! `sfi-attack`, `sfi-fault`, `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-real`, what fault domains withstand; `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it.
 
 mod context;
+mod cxx;
 mod documents;
 mod host;
 mod interpose;

@@ -18,7 +18,7 @@ type Test = fn(&Tools) -> Result<()>;
 pub const GROUPS: [(&str, Test); 5] = [
     ("sfi-help", commands_are_listed),
     ("sfi-policy", programs_do_what_their_policy_allows),
-    ("sfi-cxx", cxx_programs_say_the_same),
+    ("sfi-cxx", super::cxx::programs_and_headers),
     ("sfi-rust", rust_has_its_core),
     ("sfi-real", existing_projects_say_the_same),
 ];
@@ -51,57 +51,6 @@ fn existing_projects_say_the_same(tools: &Tools) -> Result<()> {
     let said = String::from_utf8_lossy(&output.stdout);
     said.lines().for_each(|line| ui::note(&format!("         {line}")));
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
-    Ok(())
-}
-
-/// `library.cc`, natively and confined: the same output and the same exit code; and what C++ has not got is said when it is compiled.
-fn cxx_programs_say_the_same(tools: &Tools) -> Result<()> {
-    let place = tools.target().join("sfi/cxx");
-    fs::create_dir_all(&place)?;
-    let source = tools.root.join("sfi/tool/tests/programs/library.cc");
-    let said = |command: &mut Command| -> Result<_> {
-        let output = command.stdin(Stdio::null()).output().with_context(|| program(command))?;
-        Ok((String::from_utf8_lossy(&output.stdout).into_owned(), output.status.code(), output.stderr))
-    };
-    let build = |command: &mut Command| -> Result<()> {
-        let (_, code, errors) = said(command)?;
-        ensure!(code == Some(0), "{}: {}", program(command), String::from_utf8_lossy(&errors));
-        Ok(())
-    };
-    let (native, module) = (place.join("native"), place.join("library.pbl"));
-    build(Command::new("clang++-19").args(["-O1", "-w"]).arg(&source).arg("-o").arg(&native))?;
-    let wanted = said(&mut Command::new(&native))?;
-    ensure!(wanted.0.lines().count() > 20 && wanted.1 == Some(7), "{wanted:?}");
-    let pebble = || Command::new(tools.root.join("pebble"));
-    let cases = [
-        ("clang", "write", "-O2"),
-        ("clang", "full", "-O2"),
-        ("clang", "full", "-O0"),
-        ("gcc", "full", "-O2"),
-        ("gcc", "full", "-O0"),
-    ];
-    for (compiler, level, optimise) in cases {
-        let level = format!("-fpbl-level={level}");
-        let options = ["sfi", "c++", "--compiler", compiler, &level, optimise, "-w"];
-        build(pebble().args(options).arg(&source).arg("-o").arg(&module))?;
-        let got = said(pebble().args(["sfi", "run"]).arg(&module))?;
-        ensure!(
-            (&got.0, got.1) == (&wanted.0, wanted.1),
-            "{compiler} {level} {optimise}: {got:?}, not {wanted:?}"
-        );
-    }
-    fs::write(place.join("throws.cc"), "int main() { throw 1; }\n")?;
-    for (options, hint) in [
-        (&["-O1"][..], "exceptions"),
-        (&["-fexceptions"], "return errors instead"),
-        (&["-frtti"], "return errors instead"),
-    ] {
-        let (_, code, errors) = said(
-            pebble().args(["sfi", "c++"]).args(options).arg(place.join("throws.cc")).arg("-o").arg(&module),
-        )?;
-        let errors = String::from_utf8_lossy(&errors);
-        ensure!(code != Some(0) && errors.contains(hint), "{options:?}: {errors}");
-    }
     Ok(())
 }
 
