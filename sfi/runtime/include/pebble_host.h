@@ -57,10 +57,12 @@ enum pbl_cause {
     PBL_CAUSE_LONGJMP,
     PBL_CAUSE_EXIT,
     PBL_CAUSE_ABORT,
-    PBL_CAUSE_NESTING
+    PBL_CAUSE_NESTING,
+    PBL_CAUSE_CHECK
 };
 
-/* Why the last call of this thread did not end by itself. */
+/* Why the last call of this thread did not end by itself. If the instance was poisoned before (pbl_instance_poisoned), that is the cause, the
+ * text says "poisoned by an earlier fault", and the function is the one that was to be called: it has not run. */
 typedef struct {
     uint32_t cause;
     int32_t signal;
@@ -77,7 +79,7 @@ typedef struct {
     uint32_t rest;
 } pbl_fault;
 
-/* The last error of this thread, never NULL. */
+/* The last error of this thread, never NULL. The text is the thread's own: valid until the thread's next call that fails, pbl_why or pbl_fault_take, or its end. */
 const char *pbl_error(void);
 
 /* Functions for modules to import. `function` gets one argument for each letter of `spec`, `c` being `constant`, `a` the caller, a pbl_caller. */
@@ -100,7 +102,8 @@ pbl_instance *pbl_instance_new(pbl_module *);
 pbl_instance *pbl_instance_new_within(pbl_module *, uint64_t microseconds);
 /* The instance goes when its portals have gone too. */
 void pbl_instance_free(pbl_instance *);
-/* As new; no call may be outstanding. Portals stay. What other threads want of it meanwhile waits. */
+/* As new; no call may be outstanding. Portals stay; shared regions are gone from its segment (pbl_region_share again). What other threads want of it
+ * meanwhile waits. */
 int pbl_instance_reset(pbl_instance *);
 /* Ends every call in it, from any thread. */
 void pbl_instance_cancel(pbl_instance *);
@@ -145,7 +148,7 @@ pbl_entry pbl_portal_entry(const pbl_portal *);
 /* Ends with PBL_FAULT after so many microseconds. */
 pbl_outcome pbl_call_within(const pbl_portal *, uint64_t microseconds, const uint64_t *words, size_t count);
 
-/* Why the call that this thread has just made has no value, in one line; what the fault was can still be taken. */
+/* Why the call that this thread has just made has no value, in one line, valid as long as that of pbl_error; what the fault was can still be taken. */
 const char *pbl_why(pbl_outcome);
 /* 1 and the fault of this thread's last call, once; or 0. */
 int pbl_fault_take(pbl_fault *);
@@ -173,6 +176,17 @@ void pbl_policy_standard_files(pbl_policy *);
 void pbl_policy_memory(pbl_policy *, uint64_t bytes);
 /* "sleep"; "connect=HOST:PORT" and "listen=HOST:PORT", for stream sockets, with port 0 for every port. */
 int pbl_policy_allow(pbl_policy *, const char *what);
+/* For programs (pbl_run): a variable of the environment, "NAME=VALUE", one more with each call; and a seccomp filter around the thread that runs them and those
+ * that it starts, which stays when the program has ended. */
+int pbl_policy_variable(pbl_policy *, const char *variable);
+void pbl_policy_fence(pbl_policy *);
+
+/* Runs a program (a module with main) to its end, in an instance of its own. The arguments begin with its name, and NULL is behind the last; 0 microseconds
+ * are no limit. What it has exited with, or -1 if it has not, with pbl_error(). */
+int pbl_run(const char *path, const char *const *arguments, const pbl_policy *, uint64_t microseconds);
+
+/* From now on instances are made known to gdb and perf (/tmp/perf-PID.map, which stays when the process has ended), as with PEBBLE_SFI_DEBUG=1. */
+void pbl_name_instances(void);
 
 /* A process with signal handlers of its own for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP, installed later than these, hands faults to this first: 1 if it
  * was a domain's. With pbl_leave_handlers_alone before the first instance no handler is installed at all.

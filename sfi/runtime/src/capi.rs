@@ -11,6 +11,7 @@ use crate::module::Module;
 use crate::policy::Policy;
 use crate::portal::{Entry, Outcome, Portal};
 use crate::region::Region;
+use crate::run::run;
 use crate::slots;
 use crate::stage::Lent;
 use crate::thread::status;
@@ -324,9 +325,13 @@ pub unsafe extern "C" fn pbl_call_within(
 ) -> Outcome {
     // SAFETY: the header's contract: so many words.
     let words = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(words, count) } };
-    let _armed = crate::deadline::arm(portal.callee(), Duration::from_micros(us));
+    let armed = crate::deadline::arm(portal.callee(), Duration::from_micros(us));
     let word = |i: usize| words.get(i).copied().unwrap_or(0);
-    portal.entry()(word(0), word(1), word(2), word(3), word(4), word(5))
+    let outcome = portal.entry()(word(0), word(1), word(2), word(3), word(4), word(5));
+    if outcome.status == status::FAULT && armed.passed() {
+        fault::in_time();
+    }
+    outcome
 }
 
 #[unsafe(no_mangle)]
@@ -430,6 +435,45 @@ pub extern "C" fn pbl_policy_new() -> *mut Arc<Policy> {
 pub unsafe extern "C" fn pbl_policy_free(policy: *mut Arc<Policy>) {
     // SAFETY: the header's contract.
     unsafe { free(policy) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_policy_fence(policy: &mut Arc<Policy>) {
+    change(policy, |p| Ok(p.fence()));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_policy_variable(policy: &mut Arc<Policy>, variable: *const c_char) -> c_int {
+    // SAFETY: the header's contract.
+    let variable = unsafe { text(variable) };
+    change(policy, |p| Ok(p.variable(variable)))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_run(
+    file: *const c_char,
+    arguments: *const *const c_char,
+    policy: &Arc<Policy>,
+    us: u64,
+) -> c_int {
+    let mut words = Vec::new();
+    // SAFETY: the header's contract: texts, and NULL behind the last.
+    let file = unsafe {
+        while !(*arguments.add(words.len())).is_null() {
+            words.push(text(*arguments.add(words.len())).to_string());
+        }
+        text(file)
+    };
+    let time = (us != 0).then(|| Duration::from_micros(us));
+    run(Path::new(file), &words, policy.clone(), time).unwrap_or_else(|error| {
+        fail(error);
+        -1
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_name_instances() {
+    crate::debugger::name_instances();
 }
 
 /// Changes a policy that no instance has yet.

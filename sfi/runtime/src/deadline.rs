@@ -49,6 +49,13 @@ pub fn arm(shared: &Arc<Shared>, time: Duration) -> Armed {
     Armed(key)
 }
 
+impl Armed {
+    /// The time is over, and the instance has been told.
+    pub fn passed(&self) -> bool {
+        lock(&CALLS).as_ref().is_some_and(|calls| !calls.next.contains_key(&self.0))
+    }
+}
+
 impl Drop for Armed {
     fn drop(&mut self) {
         let Some(calls) = &mut *lock(&CALLS) else { return };

@@ -47,6 +47,8 @@ pub enum Cause {
     Abort,
     /// Calls between process and domains are nested so deep that the thread's own stack is nearly used up.
     Nesting,
+    /// A comparison of level `check` has found an address outside.
+    Check,
 }
 
 impl Cause {
@@ -65,6 +67,7 @@ impl Cause {
             Exit,
             Abort,
             Nesting,
+            Check,
         ];
         all.into_iter().find(|cause| *cause as u32 == number)
     }
@@ -89,6 +92,7 @@ impl Cause {
             Cause::Exit => "it has exited",
             Cause::Abort => "it has aborted",
             Cause::Nesting => "calls between process and domain nested too deep for the thread's own stack",
+            Cause::Check => "segment matching failed: the address of the next access lies outside the domain",
         }
     }
 }
@@ -102,6 +106,8 @@ pub struct Report {
     rip: u64,
     /// The word that the return stack pointer names.
     word: u64,
+    /// The code had lost its rights before the function was entered.
+    barred: bool,
     registers: [u64; 16],
     /// Lives, since the call that faulted keeps its instance.
     shared: *const Shared,
@@ -128,6 +134,8 @@ pub struct Fault {
     pub from: Option<u64>,
     /// What it has called `exit` with.
     pub status: Option<i32>,
+    /// The instance was poisoned before, for this cause: `function` has not run.
+    pub earlier: bool,
 }
 
 impl Fault {
@@ -145,9 +153,14 @@ fn function(module: &Module, at: u64) -> Option<(&str, u32)> {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (instance {}): {}", self.module.name, self.instance, self.cause.text())?;
+        let earlier = if self.earlier { "poisoned by an earlier fault: " } else { "" };
+        write!(f, "{} (instance {}): {earlier}{}", self.module.name, self.instance, self.cause.text())?;
         if let Some(status) = self.status {
             write!(f, " with status {status}")?;
+        }
+        if self.earlier {
+            let name = self.function.as_ref().map_or("the function", |(name, _)| name);
+            return write!(f, "; {name} has not run, reset the instance first");
         }
         if matches!(self.cause, Cause::Memory | Cause::DataStack | Cause::ReturnStack) {
             write!(f, " at {:#x}", self.address)?;
@@ -239,6 +252,11 @@ pub(crate) fn with_fault<R>(f: impl FnOnce(Fault) -> R) -> Option<R> {
     Some(f(describe(report)))
 }
 
+/// The code was barred in time for the call itself: it is this call's fault.
+pub(crate) fn in_time() {
+    thread::with(|thread| thread.report.get_mut().iter_mut().for_each(|report| report.barred = false));
+}
+
 fn describe(report: Report) -> Fault {
     // SAFETY: the call that faulted went through a portal, which the caller still holds.
     let shared = unsafe { &*report.shared };
@@ -250,6 +268,7 @@ fn describe(report: Report) -> Fault {
     let astray = place.is_none() || report.signal == libc::SIGTRAP;
     let from = report.word.wrapping_sub(shared.base);
     let from = Some(from).filter(|from| astray && function(&module, *from).is_some());
+    let earlier = report.barred && place.as_ref().is_some_and(|(_, offset)| *offset == 0);
     Fault {
         cause: report.cause,
         signal: report.signal,
@@ -262,6 +281,7 @@ fn describe(report: Report) -> Fault {
         function: place,
         from,
         status: shared.resources.exit_code().filter(|_| report.cause == Cause::Exit),
+        earlier,
     }
 }
 
@@ -351,18 +371,23 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     let Some((resume, site)) = mark.frame(mark.get(record::TOP)) else { return false };
     // SAFETY: the fields of a fault's information are there for these signals.
     let address = unsafe { info.si_addr() } as u64;
+    let word = mark.peek(rsp).unwrap_or(0);
+    let poisoned = instance.poisoned();
+    // On the stack is only the way back into the portal: the function's first instruction could not be fetched.
+    let barred = poisoned.is_some() && address == rip && arena::contains(word);
     let cause = match signal {
         libc::SIGFPE => Cause::Arithmetic,
         libc::SIGILL if !confined => {
             let ended = instance.poisoned().filter(|cause| cause.ends_all());
             ended.unwrap_or_else(|| crate::longjmp::cause(rip))
         }
+        libc::SIGILL if is_check(&instance.module, rip - instance.base) => Cause::Check,
         libc::SIGILL | libc::SIGTRAP => Cause::Instruction,
         _ => {
             let guard = mark.0 - (RETURN_STACK - 1);
             let limit = mark.get(record::DATA_LIMIT);
-            match instance.poisoned() {
-                Some(cause) if address == rip && cause.ends_all() => cause,
+            match poisoned {
+                Some(cause) if barred || address == rip && cause.ends_all() => cause,
                 _ if address.wrapping_sub(guard) < PAGE => Cause::ReturnStack,
                 _ if address.wrapping_sub(limit - PAGE) < PAGE => Cause::DataStack,
                 _ => Cause::Memory,
@@ -370,7 +395,7 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
         }
     };
     // In portal code the domain is where it called the portal from.
-    let at = if confined { rip } else { mark.peek(rsp).unwrap_or(rip) };
+    let at = if confined { rip } else { called_from(word) };
     const ORDER: [i32; 16] = [
         libc::REG_RAX,
         libc::REG_RCX,
@@ -390,8 +415,7 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
         libc::REG_R15,
     ];
     let registers = ORDER.map(|r| gregs[r as usize] as u64);
-    let word = mark.peek(rsp).unwrap_or(0);
-    let report = Report { cause, signal, address, rip: at, word, registers, shared };
+    let report = Report { cause, signal, address, rip: at, word, barred, registers, shared };
     let thread = mark.get(record::THREAD) as *const Thread;
     // SAFETY: the record names the block of the thread that owns the stack, which is this one; nothing on it reads the report
     // while it is in the domain. A report that nobody fetched is only numbers, so replacing it drops nothing.
@@ -413,6 +437,39 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
         float.mxcsr &= !0x3f;
     }
     true
+}
+
+/// Where a domain called a portal, by the word on its return stack. A function that the process has called and that ends in a jump to
+/// an import leaves only the process's portal there: then it is that function, which the portal's call names.
+fn called_from(word: u64) -> u64 {
+    const CALL: [u8; 2] = [0xff, 0x15];
+    if !arena::contains(word) || !arena::contains(word - 6) {
+        return word;
+    }
+    // SAFETY: portal code stays mapped and readable; the word is behind a call in it, whose constant lies in the same portal.
+    unsafe {
+        if ((word - 6) as *const [u8; 2]).read() != CALL {
+            return word;
+        }
+        let away = ((word - 4) as *const i32).read_unaligned();
+        (word.wrapping_add_signed(away.into()) as *const u64).read_unaligned()
+    }
+}
+
+/// Is it the `ud2` of level `check`, as `sfi/rewrite` writes its two comparisons? What is behind it gives their register back.
+fn is_check(module: &Module, at: u64) -> bool {
+    // shr $32, %rcx (%r11); je; ud2; pop. jecxz; ud2; pop %rcx.
+    const FORMS: [(&[u8], usize); 3] = [
+        (b"\x48\xc1\xe9\x20\x74\x02\x0f\x0b\x59", 6),
+        (b"\x49\xc1\xeb\x20\x74\x02\x0f\x0b\x41\x5b", 6),
+        (b"\x67\xe3\x02\x0f\x0b\x59", 3),
+    ];
+    let around = |(form, before): (&[u8], usize)| {
+        let code =
+            at.checked_sub(before as u64).and_then(|from| module.verdict.code(module, from, form.len()));
+        code == Some(form)
+    };
+    FORMS.into_iter().any(around)
 }
 
 /// To the handler that was there before, as the kernel would have called it, but for the stack.

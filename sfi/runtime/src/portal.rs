@@ -167,7 +167,11 @@ impl Portal {
 
     /// [`Portal::call`] that ends after a time: then the instance is poisoned, and the call comes back with a fault.
     pub fn call_within(&self, time: std::time::Duration, words: &[u64]) -> Result<u64, CallError> {
-        let _armed = crate::deadline::arm(&self.callee, time);
-        self.call(words)
+        let armed = crate::deadline::arm(&self.callee, time);
+        let mut done = self.call(words);
+        if let Err(CallError::Fault(fault)) = &mut done {
+            fault.earlier &= !armed.passed();
+        }
+        done
     }
 }

@@ -44,7 +44,7 @@ impl From<Error> for RunError {
 pub fn run(
     file: &Path,
     arguments: &[String],
-    policy: Policy,
+    policy: impl Into<Arc<Policy>>,
     time: Option<Duration>,
 ) -> Result<i32, RunError> {
     let module = Module::open(file).map_err(RunError::Load)?;
@@ -59,11 +59,11 @@ pub fn run_module(
     module: &Arc<Module>,
     imports: &Imports,
     arguments: &[String],
-    policy: Policy,
+    policy: impl Into<Arc<Policy>>,
     time: Option<Duration>,
 ) -> Result<i32, RunError> {
     let instance = Instance::new(&imports.link(module)?)?;
-    let policy = Arc::new(policy);
+    let policy = policy.into();
     let start = first_words(&instance, arguments, &policy)?;
     instance.grant(&policy, start.end);
     let portal = instance.portal("_start", "smi")?;

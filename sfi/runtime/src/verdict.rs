@@ -82,6 +82,12 @@ impl Verdict {
         1 << 3 | 0xf << 12
     }
 
+    /// Code at an address of the module, which is `self`'s.
+    pub fn code<'a>(&self, module: &'a Module, at: u64, bytes: usize) -> Option<&'a [u8]> {
+        let from = at.checked_sub(module.text.start.into())? as usize;
+        module.bytes.get(self.text.clone())?.get(from..from.checked_add(bytes)?)
+    }
+
     /// What the code knows around a return site of the module, which is `self`'s.
     pub fn site(&self, module: &Module, at: u32) -> Option<Site> {
         let part = |range: &Range<usize>| module.bytes.get(range.clone()).unwrap_or_default();

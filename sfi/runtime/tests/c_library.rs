@@ -14,6 +14,10 @@ fn a_c_program_uses_it() {
     let place = std::env::temp_dir().join(format!("pebble-sfi-host-{}", std::process::id()));
     let module = place.with_extension("pbl");
     std::fs::write(&module, common::build("basic", 1)).expect("the module");
+    let files = place.with_extension("files");
+    std::fs::create_dir_all(&files).expect("a directory");
+    let program = files.join("program.pbl");
+    std::fs::write(&program, common::build("program", 1)).expect("the program");
     for (compiler, language) in [("clang-19", "c"), ("clang++-19", "c++")] {
         let options = ["-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type", "-x", language];
         let status = Command::new(compiler)
@@ -25,9 +29,14 @@ fn a_c_program_uses_it() {
             .status()
             .expect(compiler);
         assert!(status.success(), "{compiler}: {status}");
-        let run =
-            Command::new(&place).arg(&module).env("LD_LIBRARY_PATH", deps).output().expect("the program");
+        let run = Command::new(&place)
+            .args([&module, &program, &files])
+            .env("LD_LIBRARY_PATH", deps)
+            .output()
+            .expect("the host");
         assert_eq!(String::from_utf8_lossy(&run.stdout), "all is well\n", "{run:?}");
+        assert_eq!(std::fs::read(files.join("variable")).expect("what it has written"), b"text");
+        std::fs::remove_file(files.join("variable")).expect("a file");
     }
-    let _ = (std::fs::remove_file(place), std::fs::remove_file(module));
+    let _ = (std::fs::remove_file(place), std::fs::remove_file(module), std::fs::remove_dir_all(files));
 }

@@ -4,6 +4,7 @@ mod common;
 
 use common::{basic, instance};
 use pebble_sfi_runtime::{CallError, Cause, Fault, Imports, Instance, Linked, Module, Portal, Region};
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Sender;
@@ -19,7 +20,7 @@ fn fault(portal: &Portal, words: &[u64]) -> Fault {
 #[test]
 fn each_kind_is_named() {
     let i = instance();
-    let cases: [(&str, &[u64], Cause, &str); 9] = [
+    let cases: [(&str, &[u64], Cause, &str); 10] = [
         ("load", &[0x7000_0000, 0], Cause::Memory, "load+0x0"),
         ("store", &[0x100, 1], Cause::Memory, "store+0x0"),
         ("store", &[0x2_0000, 1], Cause::Memory, "store+0x0"),
@@ -28,6 +29,7 @@ fn each_kind_is_named() {
         ("recurse", &[0, 0], Cause::ReturnStack, "recurse+0x"),
         ("deep", &[0, 0], Cause::DataStack, "deep+0x7"),
         ("missing", &[0, 0], Cause::Import, "missing+0x5"),
+        ("ends_in_import", &[0, 0], Cause::Import, "ends_in_import+0x0"),
         ("store", &[0xFFFF_FFF8, 1], Cause::Memory, "store+0x0"),
     ];
     for spec in ["smii", "npii", "nfii"] {
@@ -41,7 +43,9 @@ fn each_kind_is_named() {
                 assert_eq!(fault.address, i.base() + words[0]);
             }
             assert_eq!(i.poisoned(), Some(cause));
-            assert!(portal.call(words).is_err(), "poisoned");
+            let again = crate::fault(&i.portal("divide", spec).unwrap(), &[8, 2]);
+            let wanted = format!("poisoned by an earlier fault: {}; divide has not run, reset", cause.text());
+            assert!(again.earlier && again.cause == cause && again.to_string().contains(&wanted), "{again}");
             i.reset().unwrap();
             let add = i.portal("add", spec).unwrap();
             assert_eq!(add.call(&[1, 2]).unwrap(), 3);
@@ -93,6 +97,7 @@ fn deadline_ends_a_loop() {
             Err(CallError::Fault(fault)) => {
                 assert_eq!(fault.cause, Cause::Deadline);
                 assert_eq!(fault.function.as_ref().map(|f| f.0.as_str()), Some("spin"));
+                assert!(!fault.earlier, "{fault}");
             }
             other => panic!("{other:?}"),
         }
@@ -219,6 +224,13 @@ fn own_handlers_are_called() {
     assert_eq!((OUTSIDE.load(Ordering::Relaxed), RAISED.load(Ordering::Relaxed)), (1, OTHERS.len() as u32));
 }
 
+/// What has been reported as it must be: crashes, time-outs, cancellations.
+static REPORTED: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
+
+fn reported(kind: usize) {
+    REPORTED[kind].fetch_add(1, Ordering::Relaxed);
+}
+
 /// One fault of each kind in turn, and what must be said of it.
 fn one_fault(i: &Instance, t: u64, n: u64, cancel: &Sender<Instance>) {
     let spec = if n % 2 == 0 { "sm" } else { "np" };
@@ -227,6 +239,8 @@ fn one_fault(i: &Instance, t: u64, n: u64, cancel: &Sender<Instance>) {
         let fault = fault(&portal(name, &"ii"[..words.len()]), words);
         let function = fault.function.as_ref().map(|f| f.0.as_str());
         assert_eq!((fault.cause, function, fault.instance), (cause, Some(name), i.number()), "{fault}");
+        assert!(i.module().text.contains(&(fault.at as u32)), "{fault}");
+        reported(0);
         fault
     };
     // What spins keeps a processor until it is ended: less often.
@@ -244,19 +258,25 @@ fn one_fault(i: &Instance, t: u64, n: u64, cancel: &Sender<Instance>) {
             cancel.send(i.clone()).unwrap();
             // It may come before the call begins: then there is no function yet.
             assert_eq!(fault(&portal("spin", ""), &[]).cause, Cause::Cancelled);
+            reported(2);
         }
         _ => match portal("spin", "").call_within(Duration::from_micros(300), &[]) {
             Err(CallError::Fault(fault)) => {
                 let function = fault.function.map(|f| f.0);
                 assert_eq!((fault.cause, function), (Cause::Deadline, Some("spin".into())));
+                assert!(i.module().text.contains(&(fault.at as u32)));
+                reported(1);
             }
             other => panic!("{other:?}"),
         },
     }
 }
 
-/// So many faults on eight threads, each in an instance of its own; a ninth cancels.
-fn faults_on_threads(linked: &Arc<Linked>, count: u64) {
+const THREADS: u64 = 8;
+
+/// So many faults on eight threads, each in an instance of its own; a ninth cancels. How many of each kind were reported.
+fn faults_on_threads(linked: &Arc<Linked>, count: u64) -> [u32; 3] {
+    REPORTED.iter().for_each(|reported| reported.store(0, Ordering::Relaxed));
     let (cancel, cancelled) = std::sync::mpsc::channel::<Instance>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -265,11 +285,11 @@ fn faults_on_threads(linked: &Arc<Linked>, count: u64) {
                 instance.cancel();
             }
         });
-        for t in 0..8u64 {
+        for t in 0..THREADS {
             let cancel = cancel.clone();
             scope.spawn(move || {
                 let i = Instance::new(linked).unwrap();
-                for n in 0..count / 8 {
+                for n in 0..count / THREADS {
                     one_fault(&i, t, n, &cancel);
                     i.reset().unwrap();
                     assert_eq!(i.portal("add", "smii").unwrap().call(&[t, n]).unwrap(), t + n);
@@ -278,6 +298,7 @@ fn faults_on_threads(linked: &Arc<Linked>, count: u64) {
         }
         drop(cancel);
     });
+    REPORTED.each_ref().map(|reported| reported.load(Ordering::Relaxed))
 }
 
 /// Ten thousand crashes, time-outs and cancellations on eight threads of one process, each reported with its place; nothing leaks, and the process's
@@ -291,6 +312,8 @@ fn ten_thousand_faults() {
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        // What it has counted.
+        let _ = std::io::stderr().write_all(&output.stderr);
         return;
     }
     install_own();
@@ -299,7 +322,7 @@ fn ten_thousand_faults() {
     let before = measure();
     // Fewer when there is no time.
     let count = std::env::var("PEBBLE_FAULTS").ok().and_then(|n| n.parse::<u64>().ok()).unwrap_or(10_000);
-    faults_on_threads(&linked, count);
+    let [crashes, ended, cancelled] = faults_on_threads(&linked, count);
     let after = measure();
     assert!(
         after.0 <= before.0 + 40 && after.1 == before.1 && after.2 <= before.2 + 2000,
@@ -307,6 +330,18 @@ fn ten_thousand_faults() {
     );
     assert_eq!(pebble_sfi_runtime::instances(), 0);
     own_handlers_are_called();
+    assert_eq!(u64::from(crashes + ended + cancelled), count / THREADS * THREADS);
+    let _ = writeln!(
+        std::io::stderr(),
+        "note: {crashes} crashes and {ended} time-outs reported with function and address, {cancelled} cancellations, on {THREADS} threads; \
+         before and after: {} and {} mappings, {} and {} open files, {} and {} resident pages",
+        before.0,
+        after.0,
+        before.1,
+        after.1,
+        before.2,
+        after.2
+    );
 }
 
 /// Memory that a domain was lent can go, as a file that somebody shortens.

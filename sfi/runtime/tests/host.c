@@ -1,9 +1,12 @@
-/* A C program that uses fault domains; its argument is a module. */
+/* A C program that uses fault domains; its arguments are a module, a program that writes a file, and a directory. */
 #include "pebble_host.h"
+#include <errno.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static uint64_t host0(uint64_t constant, pbl_caller caller, uint64_t a, uint64_t b) {
     (void)caller;
@@ -43,8 +46,41 @@ static int jumps_over(const char *file) {
     return 0;
 }
 
+/* The program opens the second word that it is given, and writes the third's first four bytes: without arguments these are its variables. */
+static int runs(const char *program, const char *directory) {
+    const char *none[] = {NULL};
+    pbl_policy *policy = pbl_policy_new();
+    CHECK(pbl_policy_directory(policy, "/data", directory, 1) == 0);
+    CHECK(pbl_policy_variable(policy, "/data/variable") == 0 && pbl_policy_variable(policy, "text") == 0);
+    CHECK(pbl_run(program, none, policy, 10000000) == 4);
+    pbl_policy_fence(policy);
+    int before = socket(AF_UNIX, SOCK_STREAM, 0);
+    CHECK(before >= 0);
+    CHECK(pbl_run(program, none, policy, 0) == 4);
+    CHECK(socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EPERM);
+    CHECK(pbl_run("/nowhere", none, policy, 0) == -1 && strstr(pbl_error(), "cannot read"));
+    pbl_policy_free(policy);
+    return 0;
+}
+
+/* perf's file has the functions of instances from then on. */
+static int is_named(pbl_module *module) {
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+    unlink(path); /* Of a process that had this number before. */
+    pbl_name_instances();
+    pbl_instance_free(pbl_instance_new(module));
+    FILE *map = fopen(path, "r");
+    CHECK(map);
+    text[fread(text, 1, sizeof text - 1, map)] = 0;
+    fclose(map);
+    unlink(path);
+    CHECK(strstr(text, "`add\n"));
+    return 0;
+}
+
 int main(int argc, char **argv) {
-    CHECK(argc == 2);
+    CHECK(argc == 4);
     pbl_segment_at_zero();
     pbl_imports *imports = pbl_imports_new();
     CHECK(pbl_module_open("/nowhere", imports) == NULL && strstr(pbl_error(), "cannot read"));
@@ -74,7 +110,9 @@ int main(int argc, char **argv) {
     CHECK(!strcmp(fault.function, "store") && strstr(fault.file, "basic.s") && fault.line > 0);
     CHECK(pbl_instance_poisoned(plugin) == PBL_CAUSE_MEMORY && pbl_instance_reset(plugin) == 0);
     CHECK(pbl_call_within(spin, 10000, NULL, 0).status == PBL_FAULT);
-    CHECK(pbl_fault_take(&fault) && fault.cause == PBL_CAUSE_DEADLINE);
+    CHECK(pbl_fault_take(&fault) && fault.cause == PBL_CAUSE_DEADLINE && !strstr(fault.text, "earlier"));
+    CHECK(pbl_call(add, 40, 2).status == PBL_FAULT && pbl_fault_take(&fault) && fault.cause == PBL_CAUSE_DEADLINE);
+    CHECK(strstr(fault.text, "poisoned by an earlier fault: deadline passed; add has not run"));
     CHECK(pbl_instance_reset(plugin) == 0);
     pbl_region *region = pbl_region_new(4096);
     pbl_portal *lent = pbl_portal_open(plugin, "store", "smwi");
@@ -84,9 +122,11 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 5; i++) pbl_portal_free(open[i]);
     pbl_region_free(region);
     pbl_instance_free(plugin);
+    if (is_named(module))
+        return 1;
     pbl_module_free(module);
     pbl_imports_free(imports);
-    if (jumps_over(argv[1]))
+    if (jumps_over(argv[1]) || runs(argv[2], argv[3]))
         return 1;
     puts("all is well");
     return 0;

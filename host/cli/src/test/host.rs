@@ -97,12 +97,13 @@ pub fn run(tools: &Tools, packages: &[Package], options: &Options) -> Tally {
 fn run_group(tools: &Tools, group: &str, programs: &[Artifact], quick: bool) -> Tally {
     let start = Instant::now();
     let mut tally = Tally::default();
-    let mut said = String::new();
+    let (mut said, mut notes) = (String::new(), Vec::new());
     for program in programs {
         match run_program(tools, program, quick) {
-            Ok((counts, output)) => {
+            Ok((counts, output, found)) => {
                 tally.add(counts);
                 said.push_str(&output);
+                notes.extend(found);
             }
             Err(error) => {
                 tally.failed += 1;
@@ -118,14 +119,20 @@ fn run_group(tools: &Tools, group: &str, programs: &[Artifact], quick: bool) -> 
     );
     match (tally.failed, tally.passed) {
         (0, 0) => {}
-        (0, _) => ui::passed(&line),
+        (0, _) => {
+            ui::passed(&line);
+            notes.iter().for_each(|note| ui::note(&format!("         {note}")));
+        }
         _ => ui::failed(&format!("{line}\n{said}")),
     }
     tally
 }
 
-/// Runs one test program; returns its counts, and its output if a test failed.
-fn run_program(tools: &Tools, artifact: &Artifact, quick: bool) -> Result<(Tally, String)> {
+/// What a test has counted is told by a line that begins so, on standard error.
+const NOTE: &str = "note: ";
+
+/// Runs one test program; returns its counts, its output if a test failed, and what its tests have noted.
+fn run_program(tools: &Tools, artifact: &Artifact, quick: bool) -> Result<(Tally, String, Vec<String>)> {
     let program = artifact.executable.clone().unwrap_or_default();
     let dir = artifact.manifest_path.parent().map_or_else(|| tools.root.clone(), PathBuf::from);
     let mut command = Command::new(&program);
@@ -135,13 +142,15 @@ fn run_program(tools: &Tools, artifact: &Artifact, quick: bool) -> Result<(Tally
     }
     let output = command.output().with_context(|| program.display().to_string())?;
     let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
     let mut tally = counts(&said);
     if output.status.success() {
-        return Ok((tally, String::new()));
+        let notes = errors.lines().filter_map(|line| line.strip_prefix(NOTE)).map(String::from);
+        return Ok((tally, String::new(), notes.collect()));
     }
     // A program that died before its summary counts as one failure.
     tally.failed = tally.failed.max(1);
-    Ok((tally, format!("{said}{}", String::from_utf8_lossy(&output.stderr))))
+    Ok((tally, format!("{said}{errors}"), Vec::new()))
 }
 
 /// Adds up the lines `test result: ok. 3 passed; 0 failed; ...`.
