@@ -47,13 +47,11 @@ pub struct Options {
     pub stack: bool,
     /// Small constant changes of the stack pointer are not checked.
     pub elide: bool,
-    /// The compiler's own mask of a table's index serves as the sandbox's.
-    pub mask: bool,
 }
 
 impl Options {
     pub fn new(level: Level) -> Options {
-        Options { level, base: true, merge: true, guard: true, stack: true, elide: true, mask: true }
+        Options { level, base: true, merge: true, guard: true, stack: true, elide: true }
     }
 }
 

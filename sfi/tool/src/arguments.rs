@@ -268,7 +268,7 @@ pub const OWN_FLAGS: &str = "\
   -fpbl-level=write|full|check
                     what is confined: stores and jumps; loads too (default, or PEBBLE_SFI_LEVEL); or each access is compared
                     with where it would be unconfined, and traps if that is elsewhere: for finding bugs
-  -fpbl-no-base, -fpbl-no-merge, -fpbl-no-guard, -fpbl-no-stack, -fpbl-no-elide, -fpbl-no-mask
+  -fpbl-no-base, -fpbl-no-merge, -fpbl-no-guard, -fpbl-no-stack, -fpbl-no-elide
                     without one optimisation, to measure what it saves";
 
 pub fn own_flag(options: &mut Options, flag: &str) -> Result<(), Error> {
@@ -278,7 +278,6 @@ pub fn own_flag(options: &mut Options, flag: &str) -> Result<(), Error> {
         "-fpbl-no-guard" => options.guard = false,
         "-fpbl-no-stack" => options.stack = false,
         "-fpbl-no-elide" => options.elide = false,
-        "-fpbl-no-mask" => options.mask = false,
         _ => match flag.strip_prefix("-fpbl-level=").and_then(level) {
             Some(level) => options.level = level,
             None => return Err(Error::OwnFlag(flag.into())),

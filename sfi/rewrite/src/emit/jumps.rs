@@ -4,8 +4,8 @@ use super::Emitter;
 use crate::confine::{BASE, SLOT, Scope};
 use crate::error::Kind;
 use crate::isa::{self, Access};
-use crate::operand::{self, Gpr, Operand, R11, Width};
-use crate::parse::{Body, Insn};
+use crate::operand::{self, Operand, R11};
+use crate::parse::Insn;
 use crate::tables::Jump;
 
 /// The bits of a function's address that are kept: they lead to a slot, or to where nothing is executable.
@@ -86,33 +86,10 @@ impl Emitter<'_> {
         scope.lines.push(text);
     }
 
-    /// Does the instruction right before this one leave a number below `entries` in the register, as the sequence wants it?
-    fn is_masked(&self, i: usize, number: u8, entries: usize) -> bool {
-        let Some(Body::Insn(above)) = i.checked_sub(1).map(|k| &self.program.items[k].body) else {
-            return false;
-        };
-        let ours = above.args.last().and_then(Operand::gpr) == Some(Gpr { num: number, width: Width::B32 });
-        let mask = above.args.first().and_then(Operand::imm) == Some(entries as i64 - 1);
-        self.options.mask
-            && matches!(above.op.as_str(), "and" | "andl")
-            && above.prefixes.is_empty()
-            && ours
-            && mask
-    }
-
     /// The address that an entry leads to, in place of its number: (register for the table, register of the number).
-    fn table_entry(
-        &self,
-        table: &str,
-        entries: usize,
-        (y, number): (u8, u8),
-        masked: bool,
-        scope: &mut Scope,
-    ) {
+    fn table_entry(&self, table: &str, entries: usize, (y, number): (u8, u8), scope: &mut Scope) {
         let (y, wide, narrow) = (operand::r64(y), operand::r64(number), operand::r32(number));
-        if !masked {
-            scope.line(format!("andl\t${}, {narrow}", entries - 1));
-        }
+        scope.line(format!("andl\t${}, {narrow}", entries - 1));
         scope.line(format!("leaq\t{table}(%rip), {y}"));
         scope.line(format!("movslq\t({y},{wide},4), {wide}"));
         scope.line(format!("addq\t{y}, {wide}"));
@@ -147,7 +124,7 @@ impl Emitter<'_> {
                 // Without a free register, the compiler's own: it holds the same address.
                 let y = other.unwrap_or(*base);
                 let entries = self.tables.relative[table].len().next_power_of_two();
-                self.table_entry(table, entries, (y, number), false, scope);
+                self.table_entry(table, entries, (y, number), scope);
                 None
             }
             Jump::Labels { table, index, base } => {
@@ -159,8 +136,7 @@ impl Emitter<'_> {
                 }
                 let name = if same { table.clone() } else { format!(".Lpbl_jt{i}") };
                 let entries = labels.len().next_power_of_two();
-                let masked = number == *index && self.is_masked(i, number, entries);
-                self.table_entry(&name, entries, (y, number), masked, scope);
+                self.table_entry(&name, entries, (y, number), scope);
                 (!same).then_some((name, labels))
             }
             Jump::Computed => {
