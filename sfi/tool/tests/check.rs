@@ -1,6 +1,6 @@
 //! Level `check`: a module is accepted, and the instruction that leaves the segment is named with file and line.
 
-use pebble_sfi_runtime::{CallError, Imports, Instance, Module};
+use pebble_sfi_runtime::{CallError, Cause, Imports, Instance, Module};
 use std::path::Path;
 use std::process::Command;
 
@@ -8,6 +8,8 @@ use std::process::Command;
 const SOURCE: &str = r#"#include <pebble_plugin.h>
 PBL_EXPORT(store, "smi");
 PBL_EXPORT(between, "smii");
+PBL_EXPORT(trap, "sm");
+void trap(void) { __builtin_trap(); }
 long values[4];
 void store(long *to) {
     long *p = to ? to : values;
@@ -44,16 +46,21 @@ fn the_offending_instruction_is_named() {
     let to = &raw mut outside as u64;
     instance.portal("store", "smi").unwrap().call(&[0]).expect("an own address");
     for (name, spec, arguments, line) in
-        [("store", "smi", &[to][..], 7), ("between", "smii", &[to, 5][..], 11)]
+        [("store", "smi", &[to][..], 9), ("between", "smii", &[to, 5][..], 13)]
     {
         match instance.portal(name, spec).unwrap().call(arguments) {
             Err(CallError::Fault(fault)) => {
                 let place = format!("{}:{line}", source.file_name().unwrap().to_string_lossy());
                 assert!(fault.to_string().contains(&place), "{fault}, not at {place}");
+                assert_eq!(fault.cause, Cause::Check, "{fault}");
             }
             other => panic!("{name}: {other:?}"),
         }
         instance.reset().expect("reset");
+    }
+    match instance.portal("trap", "sm").unwrap().call(&[]) {
+        Err(CallError::Fault(fault)) => assert_eq!(fault.cause, Cause::Instruction, "{fault}"),
+        other => panic!("{other:?}"),
     }
     assert_eq!(outside, 0);
     let _ = (std::fs::remove_file(source), std::fs::remove_file(out));
