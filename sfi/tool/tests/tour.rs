@@ -1,5 +1,7 @@
 //! The example in `examples/sfi`: a plugin, and a host in C that calls it and survives it; and what gdb and perf are told of both.
 
+mod map;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -102,11 +104,8 @@ fn gdb_and_perf_know_the_plugins_code() {
     assert!(frame.contains("crash (") && frame.contains(&format!("plugin.c:{here}")), "{frame}\n{output:?}");
     assert!(said.contains("*(volatile int *)where = 42;"), "the source: {said}");
     // perf's map: begin and length in hexadecimal, and the name.
-    let pid =
-        said.lines().find_map(|line| line.split_once("process ")?.1.split_once(')')?.0.parse::<u32>().ok());
-    let map = PathBuf::from(format!("/tmp/perf-{}.map", pid.unwrap_or_else(|| panic!("{output:?}"))));
-    let text = std::fs::read_to_string(&map).expect("perf's map");
+    let map = map::Map::of(&said).unwrap_or_else(|| panic!("{output:?}"));
+    let text = std::fs::read_to_string(&map.0).expect("perf's map");
     let known = |name: &str| text.lines().any(|line| line.ends_with(&format!("`{name}")));
     assert!(known("crash") && known("sum_of_squares"), "{text}");
-    let _ = std::fs::remove_file(map);
 }

@@ -1,5 +1,7 @@
 //! What gdb's `bt` shows at a fault: every function of the module that has been called, and the host's, through portals in both directions.
 
+mod map;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -43,6 +45,8 @@ fn frames(place: &Path, libraries: &Path, which: &str) -> Vec<String> {
     gdb.env("PEBBLE_SFI_DEBUG", "1").env("LD_LIBRARY_PATH", libraries);
     let output = gdb.output().expect("gdb (Debian: gdb)");
     let said = String::from_utf8_lossy(&output.stdout);
+    let map = map::Map::of(&said).unwrap_or_else(|| panic!("{output:?}"));
+    assert!(map.0.exists(), "{}", map.0.display());
     let lines = said.lines().filter(|line| line.starts_with('#'));
     let found: Vec<String> = lines.map(name).collect();
     assert!(!found.is_empty(), "{output:?}");
