@@ -7,7 +7,9 @@ use crate::instance::Instance;
 use crate::layout::PAGE;
 use crate::module::Module;
 use crate::policy::Policy;
+use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +45,7 @@ impl From<Error> for RunError {
 /// Runs the program in `file` under the policy; `arguments` begin with its name. Its exit code.
 pub fn run(
     file: &Path,
-    arguments: &[String],
+    arguments: &[impl AsRef<OsStr>],
     policy: impl Into<Arc<Policy>>,
     time: Option<Duration>,
 ) -> Result<i32, RunError> {
@@ -58,7 +60,7 @@ pub fn run(
 pub fn run_module(
     module: &Arc<Module>,
     imports: &Imports,
-    arguments: &[String],
+    arguments: &[impl AsRef<OsStr>],
     policy: impl Into<Arc<Policy>>,
     time: Option<Duration>,
 ) -> Result<i32, RunError> {
@@ -90,11 +92,15 @@ struct Start {
 }
 
 /// The block that a C library finds at its start: count, arguments, environment, auxiliary vector, and the strings.
-fn first_words(instance: &Instance, arguments: &[String], policy: &Policy) -> Result<Start, Error> {
+fn first_words(
+    instance: &Instance,
+    arguments: &[impl AsRef<OsStr>],
+    policy: &Policy,
+) -> Result<Start, Error> {
     const AT_PAGESZ: u64 = 6;
     const AT_RANDOM: u64 = 25;
     let strings = |texts: Vec<&[u8]>| texts.into_iter().map(|t| [t, b"\0"].concat()).collect::<Vec<_>>();
-    let arguments = strings(arguments.iter().map(String::as_bytes).collect());
+    let arguments = strings(arguments.iter().map(|a| a.as_ref().as_bytes()).collect());
     let environment = strings(policy.environment.iter().map(|v| v.as_bytes()).collect());
     let words = 1 + arguments.len() + 1 + environment.len() + 1 + 6;
     let mut random = [0u8; 16];

@@ -14,6 +14,7 @@ mod run;
 mod rustc;
 mod stubs;
 
+use std::ffi::OsString;
 use std::process::{Command, ExitCode};
 
 const USAGE: &str = "usage: pebble sfi cc|c++|rustc|ld|ar|ranlib|disas|verify|run|stubs ARGUMENTS
@@ -63,7 +64,25 @@ fn forward(program: &str, args: &[String]) -> Result<(), String> {
 }
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    let given: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if given.first().is_some_and(|command| command == "run") {
+        return match run::command(&given[1..]) {
+            Ok(code) => ExitCode::from(code),
+            Err(e) => {
+                eprintln!("pebble sfi run: {e}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    // What these pass on to compilers and linkers are names in messages and in assembly.
+    let args: Result<Vec<String>, OsString> = given.into_iter().map(OsString::into_string).collect();
+    let args = match args {
+        Ok(args) => args,
+        Err(argument) => {
+            eprintln!("pebble sfi: {argument:?} is not UTF-8; rename the file");
+            return ExitCode::from(2);
+        }
+    };
     let Some((command, rest)) = args.split_first() else {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
@@ -82,10 +101,6 @@ fn main() -> ExitCode {
             println!("{USAGE}");
             Ok(())
         }
-        "run" => match run::command(rest) {
-            Ok(code) => return ExitCode::from(code),
-            Err(e) => Err(e),
-        },
         "disas" => {
             let mut a: Vec<String> = ["-d", "--no-show-raw-insn", "-j", ".text"].map(String::from).into();
             a.extend(rest.iter().cloned());

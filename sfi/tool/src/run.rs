@@ -1,6 +1,7 @@
 //! `pebble sfi run`: a command-line program in a fault domain, with what its user grants it and nothing else.
 
 use pebble_sfi_runtime::{Policy, RunError, run, segment_at_zero};
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,8 +19,12 @@ pub const USAGE: &str = "usage: pebble sfi run [OPTIONS] FILE ARGUMENTS
 /// Nothing was run, or the program died: unlike most exit codes of programs.
 const DIED: u8 = 125;
 
-/// The exit code of the program.
-pub fn command(args: &[String]) -> Result<u8, String> {
+fn text(argument: &OsString) -> Result<&str, String> {
+    argument.to_str().ok_or_else(|| format!("{argument:?} is not UTF-8, as options must be"))
+}
+
+/// The exit code of the program, which gets its arguments as they are.
+pub fn command(args: &[OsString]) -> Result<u8, String> {
     if args.first().is_some_and(|a| a == "--help" || a == "-h") {
         println!("{USAGE}");
         return Ok(0);
@@ -28,7 +33,8 @@ pub fn command(args: &[String]) -> Result<u8, String> {
     let mut time = None;
     let mut elsewhere = false;
     let mut at = 0;
-    while let Some(option) = args.get(at).filter(|a| a.starts_with("--")) {
+    while let Some(option) = args.get(at).filter(|a| a.as_encoded_bytes().starts_with(b"--")) {
+        let option = text(option)?;
         at += 1;
         if option == "--" {
             break;
@@ -46,7 +52,7 @@ pub fn command(args: &[String]) -> Result<u8, String> {
             None => {
                 at += 1;
                 let value = args.get(at - 1).ok_or_else(|| format!("{option} needs a value\n{USAGE}"))?;
-                (option.as_str(), value.clone())
+                (option, text(value)?.to_string())
             }
         };
         let number = || value.parse::<u64>().map_err(|_| format!("{name}: {value:?} is no number"));
@@ -72,10 +78,10 @@ pub fn command(args: &[String]) -> Result<u8, String> {
     if !elsewhere {
         segment_at_zero();
     }
-    match run(file.as_ref(), program, policy, time) {
+    match run(Path::new(file), program, policy, time) {
         // As the kernel reports it: the low byte.
         Ok(code) => Ok(code as u8),
-        Err(RunError::Load(error)) => Err(format!("{file}: {error}")),
+        Err(RunError::Load(error)) => Err(format!("{}: {error}", Path::new(file).display())),
         Err(error) => {
             eprintln!("pebble sfi run: {error}");
             Ok(DIED)

@@ -210,3 +210,14 @@ fn the_linker_says_who_it_is_and_what_it_lacks() {
         assert!(!place.has("a.out") && !place.has("x.pbl"));
     }
 }
+
+#[test]
+fn arguments_need_not_be_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = std::ffi::OsStr::from_bytes(b"f\xff.c");
+    for (command, code, wanted) in [("cc", 2, "is not UTF-8"), ("run", 1, "No such file")] {
+        let output = Command::new(env!("CARGO_BIN_EXE_pebble-sfi")).arg(command).arg(bytes).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(code) && said.contains(wanted), "{command}: {output:?}");
+    }
+}
