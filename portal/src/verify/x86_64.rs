@@ -13,6 +13,9 @@
 //! * back at the caller each preserved register, both stack pointers, `gs` and the record are as before.
 
 mod exit;
+mod refusal;
+
+pub use refusal::{Reason, Refusal};
 
 use crate::isa::x86_64::decode::{Insn, Memory, decode};
 use crate::sfi::{
@@ -21,49 +24,6 @@ use crate::sfi::{
 };
 use crate::spec::{Stack, State as Kept};
 use arrayvec::ArrayVec;
-use core::fmt;
-
-/// Why a portal is refused, at which byte of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    pub at: usize,
-    pub reason: Reason,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    NotAllowed,
-    Branch,
-    Endless,
-    Pool,
-    Memory,
-    SegmentBase,
-    Inside,
-    Room,
-    Call,
-    Frame,
-    DataStack,
-    Argument(u8),
-    Hidden(u8),
-    Vectors,
-    Status,
-    Outstanding,
-    StackPointer,
-    Preserved(u8),
-    Result,
-    Record,
-    Queue,
-    Control,
-    Changed,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "offset {:#x}: {:?}", self.at, self.reason)
-    }
-}
-
-impl core::error::Error for Refusal {}
 
 /// Whose stack a mark names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

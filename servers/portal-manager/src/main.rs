@@ -32,7 +32,7 @@ use pebble_portal_manager::succession::NOBODY;
 use pebble_portal_manager::{Machine, Manager};
 use succeed::{
     abandon, adopt, busy, commit, holder, import, keep_role, let_leave, offer, pass, prepare, reach,
-    register_for, role,
+    register_for,
 };
 use tell::{count, interface_info, portal_info, stats};
 
@@ -90,7 +90,6 @@ pebble::export!("pm.let_leave", "npi", let_leave: fn(u64));
 pebble::export!("pm.register_for", "npiiiii", register_for: fn(u64, u64, u64, u64, u64));
 pebble::export!("pm.holder", "npi", holder: fn(u64));
 pebble::export!("pm.busy", "npi", busy: fn(u64));
-pebble::export!("pm.role", "npi", role: fn(u64));
 pebble::export!("pm.limit", "npii", limit: fn(u64, u64));
 pebble::export!("pm.thread_gone", "npi", thread_gone: fn(u64));
 pebble::export!("pm.unwind", "npii", unwind: fn(u64, u64));

@@ -88,8 +88,3 @@ pub extern "C" fn abandon(asid: u64) -> i64 {
 pub extern "C" fn keep_role(role: u64, keep: u64) -> i64 {
     request(|m, machine| m.keep_role(machine, role, keep != 0).map(|()| 0))
 }
-
-/// The role of a domain; 0: none.
-pub extern "C" fn role(asid: u64) -> i64 {
-    request(|m, _| m.domain(asid).map(|d| d.role.into()))
-}
