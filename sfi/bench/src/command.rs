@@ -161,6 +161,7 @@ fn list(place: &Place) -> Result<()> {
 
 fn check(place: &Place, programs: &[String]) -> Result<()> {
     let sources = source::fetch(place)?;
+    place.renew_tool()?;
     let mut wrong = 0;
     for program in manifest::load(&place.root, programs)? {
         let mut expected: Option<String> = None;
@@ -262,6 +263,10 @@ fn build_all(
     missing: &mut Vec<String>,
 ) -> Result<Vec<Subject>> {
     let sources = source::fetch(place)?;
+    if sides.iter().any(|side| side.confined()) {
+        note("building the tool and its C library, where they have changed");
+        place.renew_tool()?;
+    }
     let mut subjects = Vec::new();
     for program in programs {
         note(&format!("building {}", program.name));

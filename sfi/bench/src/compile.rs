@@ -23,6 +23,8 @@ pub struct Compiler {
     pub link: Vec<String>,
     /// And what follows them.
     pub libraries: Vec<String>,
+    /// Files that change with the compiler, where its commands do not.
+    pub made_from: Vec<PathBuf>,
 }
 
 impl Compiler {
@@ -31,7 +33,7 @@ impl Compiler {
         let command = words(cc);
         let mut compile = command.clone();
         compile.push("-O2".into());
-        Compiler { compile, link: command, libraries: vec!["-lm".into()] }
+        Compiler { compile, link: command, libraries: vec!["-lm".into()], made_from: vec![] }
     }
 }
 
@@ -122,6 +124,7 @@ fn fingerprint(place: &Place, program: &Program, compiler: &Compiler, units: &Un
         ours.extend(entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "h")));
     }
     ours.sort();
+    ours.extend_from_slice(&compiler.made_from);
     for file in ours {
         fs::read(&file).unwrap_or_default().hash(&mut hasher);
     }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use crate::compile;
+
 pub struct Place {
     /// The repository.
     pub root: PathBuf,
@@ -32,12 +34,19 @@ impl Place {
         })
     }
 
-    /// The command that stands for `pebble sfi`: PEBBLE_SFI names another.
-    pub fn tool(&self) -> Result<String> {
-        match env::var("PEBBLE_SFI") {
-            Ok(tool) => Ok(tool),
-            Err(_) => Ok(format!("{} sfi", self.root.join("pebble").display())),
-        }
+    /// The command of `pebble sfi`.
+    pub fn tool(&self) -> String {
+        format!("{} sfi", self.root.join("pebble").display())
+    }
+
+    /// Makes the tool and the C library of each level from their sources as they are now.
+    pub fn renew_tool(&self) -> Result<()> {
+        compile::run(&mut compile::command(&compile::words(&format!("{} libc", self.tool())))).map(drop)
+    }
+
+    /// What the tool and the C library of a level were made from.
+    pub fn tool_is_of(&self, level: &str) -> PathBuf {
+        self.target.join("libc").join(level).join("made")
     }
 
     /// A path as the user would name it.

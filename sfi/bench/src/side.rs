@@ -77,9 +77,10 @@ impl Side {
                 (vec![file.clone().into()], file)
             }
             Side::Write | Side::Full => {
-                let tool = place.tool()?;
-                let cc = format!("{tool} cc -fpbl-level={}", self.name());
-                let file = compile::build(place, sources, program, &Compiler::plain(&cc), &directory)?;
+                let tool = place.tool();
+                let mut cc = Compiler::plain(&format!("{tool} cc -fpbl-level={}", self.name()));
+                cc.made_from.push(place.tool_is_of(self.name()));
+                let file = compile::build(place, sources, program, &cc, &directory)?;
                 let mut command: Vec<OsString> = words(&tool).into_iter().map(OsString::from).collect();
                 command.extend(["run".into(), file.clone().into()]);
                 (command, file)
@@ -110,5 +111,6 @@ pub fn native(place: &Place) -> Result<Compiler> {
         )),
         link,
         libraries: vec![file("libc.a"), runtime],
+        made_from: vec![],
     })
 }

@@ -36,6 +36,7 @@ fn module(place: &Place, sources: &Sources, program: &Program, simd: bool) -> Re
         )),
         link: words(&format!("{CLANG} --target={TARGET} -O2 {STACK}")),
         libraries: words("-lm -lwasi-emulated-signal -lwasi-emulated-process-clocks"),
+        made_from: vec![],
     };
     let directory = place.target.join(if simd { "wasm-simd" } else { "wasm" });
     compile::build(place, sources, program, &compiler, &directory)
