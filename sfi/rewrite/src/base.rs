@@ -70,12 +70,6 @@ pub struct Finder<'a> {
     out: Bases,
 }
 
-/// All registers that an instruction reads or writes.
-fn touched(insn: &Insn) -> u16 {
-    let e = isa::effects(insn);
-    insn.args.iter().filter_map(Operand::gpr).fold(e.uses | e.defs, |m, g| m | 1u16 << g.num)
-}
-
 fn pick(from: &[u8], busy: u16) -> Option<u8> {
     from.iter().copied().find(|r| busy & 1 << r == 0)
 }
@@ -214,13 +208,13 @@ impl<'a> Finder<'a> {
             if !stays {
                 return None;
             }
-            named |= touched(insn);
-            busy |= self.live.regs[*i] | touched(insn);
+            named |= isa::touched(insn);
+            busy |= self.live.regs[*i] | isa::touched(insn);
         }
         let (after, before) = self.entries(l, &body)?;
         for s in &before {
             let Body::Insn(insn) = &self.program.items[*s].body else { return None };
-            busy |= self.live.regs[*s] | touched(insn);
+            busy |= self.live.regs[*s] | isa::touched(insn);
         }
         let free = pick(&CANDIDATES, busy).map(|number| Register { number, borrowed: false });
         let room = saves.len() < 7;
@@ -278,7 +272,7 @@ impl<'a> Finder<'a> {
             if uses && let Some(r) = self.overwritten(insn, busy | kept | pointer) {
                 best = Some((r, users.len() + 1));
             }
-            busy |= touched(insn) | kept;
+            busy |= isa::touched(insn) | kept;
             if uses {
                 users.push(*j);
                 if let Some(r) = pick(&CANDIDATES, busy | self.live.regs[*j]) {

@@ -38,6 +38,8 @@ pub struct Emitter<'a> {
     /// Tables of labels that become tables of offsets, under the same name.
     converted: BTreeSet<String>,
     bases: Bases,
+    /// Instructions whose result nobody needs.
+    idle: HashSet<usize>,
     /// Code that conditional branches make a detour through, by section, and the branch.
     detours: Vec<(usize, usize, String)>,
     unwind: unwind::Unwind,
@@ -70,6 +72,7 @@ impl<'a> Emitter<'a> {
             slots: HashMap::new(),
             converted: BTreeSet::new(),
             bases: Bases::default(),
+            idle: HashSet::new(),
             detours: Vec::new(),
             unwind: unwind::Unwind::default(),
             out: String::from(unwind::SECTION),
@@ -116,6 +119,7 @@ impl<'a> Emitter<'a> {
             let merge = self.options.merge;
             self.bases = Finder::new(program, flow, self.layout, self.live, tables, &targets, merge).run();
         }
+        self.idle = self.idle_addresses();
         let mut needed = records::needed(self.program, self.flow, self.layout, &targets);
         if !self.bases.register.is_empty() {
             needed.extend(self.bases.register.keys().filter(|i| targets.contains_key(i)));
@@ -295,7 +299,7 @@ impl<'a> Emitter<'a> {
             self.table_jump(i, insn, jump, &mut scope)?;
             return Ok(scope.lines);
         }
-        if self.tables.sums.contains(&i) {
+        if self.tables.sums.contains(&i) || self.idle.contains(&i) {
             return Ok(scope.lines);
         }
         if let Some((x, d)) = self.tables.loads.get(&i) {

@@ -378,6 +378,12 @@ fn harmless(op: &str) -> bool {
 }
 
 /// Instructions that never go on to the next one.
+/// All registers that an instruction reads or writes.
+pub fn touched(insn: &Insn) -> u16 {
+    let e = effects(insn);
+    insn.args.iter().filter_map(Operand::gpr).fold(e.uses | e.defs, |m, g| m | 1u16 << g.num)
+}
+
 pub fn ends_block(insn: &Insn) -> bool {
     matches!(stem(insn), "jmp" | "ret" | "ud2" | "hlt" | "ud1")
 }

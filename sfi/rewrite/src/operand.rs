@@ -58,6 +58,10 @@ pub fn r32(num: u8) -> String {
     format!("%{}", NAMES32[usize::from(num)])
 }
 
+pub fn r8(num: u8) -> String {
+    format!("%{}", NAMES8[usize::from(num)])
+}
+
 impl Gpr {
     pub fn parse(name: &str) -> Option<Gpr> {
         for (table, width) in [

@@ -4,13 +4,22 @@ use pebble_sfi_rewrite::{Level, Options, rewrite};
 
 /// Without what is told debuggers.
 fn out(level: Level, body: &str) -> String {
-    let told = |line: &&str| !line.starts_with("\t.cfi_");
-    whole(level, body).lines().filter(told).map(|line| format!("{line}\n")).collect()
+    untold(&whole(&Options::new(level), body))
 }
 
-fn whole(level: Level, body: &str) -> String {
+/// At level `full`, with the base in a register.
+fn with_base(body: &str) -> String {
+    untold(&whole(&Options { base: true, ..Options::new(Level::Full) }, body))
+}
+
+fn untold(text: &str) -> String {
+    let told = |line: &&str| !line.starts_with("\t.cfi_");
+    text.lines().filter(told).map(|line| format!("{line}\n")).collect()
+}
+
+fn whole(options: &Options, body: &str) -> String {
     let text = format!("\t.text\n\t.globl f\n\t.type f,@function\nf:\n{body}\n\t.size f, .-f\n");
-    rewrite(&text, "t.s", &Options::new(level)).unwrap_or_else(|e| panic!("{e}\n{text}"))
+    rewrite(&text, "t.s", options).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
 fn refused(body: &str) -> String {
@@ -45,7 +54,7 @@ fn frame_slots_move_to_the_data_stack_and_saves_stay() {
 #[test]
 fn debuggers_are_told_of_every_move() {
     let body = "\tpushq %rbx\n\tsubq $16, %rsp\n\tmovq %rdi, (%rsp)\n\tmovq %rdi, %rbx\n\tcall g\n\taddq $16, %rsp\n\tpopq %rbx\n\tret";
-    let t = whole(Level::Full, body);
+    let t = whole(&Options::new(Level::Full), body);
     // The data stack pointer's escape: DW_CFA_val_expression of rbp is DW_OP_breg6 32.
     let wanted = [
         ".cfi_startproc",
@@ -80,6 +89,33 @@ fn indirect_calls_go_through_the_ftab() {
     let t = out(Level::Write, "\tsubq $8, %rsp\n\tcall *%rax\n\taddq $8, %rsp\n\tret");
     let want = "movl\t%eax, %r11d\n\tandl\t$__pbl_ftab_mask, %r11d\n\taddq\t%gs:0x10000, %r11\n\tcall\t*%r11";
     assert!(t.contains(want), "{t}");
+}
+
+/// A jump through a table of labels with so many entries, after `mask`.
+fn computed_goto(mask: &str, entries: usize) -> String {
+    let quads = "\t.quad .L1\n".repeat(entries);
+    let table = format!("\t.section .data.rel.ro,\"aw\",@progbits\nT:\n{quads}\t.text\n");
+    out(Level::Write, &format!("{mask}\tleaq T(%rip), %rcx\n\tjmpq *(%rcx,%rsi,8)\n.L1:\n\tret\n{table}"))
+}
+
+#[test]
+fn a_table_is_addressed_and_its_number_masked_once() {
+    let t = computed_goto("\tandl $7, %esi\n", 8);
+    let jump = "leaq\tT(%rip), %rcx\n\tmovslq\t(%rcx,%rsi,4), %rsi\n\taddq\t%rcx, %rsi\n\tjmp\t*%rsi\n";
+    assert!(t.contains(&format!("f$code:\n\tandl\t$7, %esi\n\t{jump}")), "{t}");
+    // A mask that lets more through, or leaves holes, or is of another register, is no mask; nor is one that a branch avoids.
+    for mask in [
+        "\tandl $15, %esi\n",
+        "\tandl $5, %esi\n",
+        "\tandl $7, %edx\n",
+        "\tandl $7, %esi\n.L2:\n\tcmpl $1, %edx\n\tje .L2\n",
+    ] {
+        assert!(computed_goto(mask, 8).contains(&format!("andl\t$7, %esi\n\t{jump}")), "{mask}");
+    }
+    assert!(computed_goto("", 200).contains(&format!("movzbl\t%sil, %esi\n\t{jump}")));
+    // Where the address is used before the jump, it stays.
+    let used = computed_goto("\tleaq T(%rip), %rcx\n\tmovq %rcx, %rax\n", 8);
+    assert_eq!(used.matches("leaq\tT(%rip), %rcx").count(), 2, "{used}");
 }
 
 #[test]
@@ -122,7 +158,7 @@ fn count(text: &str, part: &str) -> usize {
 
 #[test]
 fn chained_loads_are_relative_to_a_hoisted_base() {
-    let t = out(Level::Full, CHASE);
+    let t = with_base(CHASE);
     assert!(t.contains("movq\t%gs:0x10000, %r11\n\tjmp\t.L2"), "{t}");
     assert!(t.contains("movl\t%edi, %r10d\n\tmovl\t(%r11,%r10), %eax\n\tandl\t4(%r11,%r10), %eax"), "{t}");
     // Both labels of the loop promise the base, and no others do.
@@ -130,13 +166,13 @@ fn chained_loads_are_relative_to_a_hoisted_base() {
     assert!(!t.contains("%gs:("), "{t}");
     // Loads that nothing waits for are not worth a register.
     let plain = CHASE.replace("movq 16(%rdi), %rdi", "leaq 16(%rdi), %rdi");
-    assert!(!out(Level::Full, &plain).contains("0x10000"));
+    assert!(!with_base(&plain).contains("0x10000"));
 }
 
 #[test]
 fn each_optimisation_can_be_switched_off() {
     let with = |change: fn(&mut Options), body: &str| {
-        let mut options = Options::new(Level::Full);
+        let mut options = Options { base: true, ..Options::new(Level::Full) };
         change(&mut options);
         let text = format!("\t.text\n\t.type f,@function\nf:\n{body}\n");
         rewrite(&text, "t.s", &options).unwrap_or_else(|e| panic!("{e}"))
@@ -160,7 +196,7 @@ fn a_base_register_is_borrowed_where_none_is_free() {
     for r in used {
         body += &format!("\taddq %{r}, %rax\n");
     }
-    let t = out(Level::Full, &(body + "\tret"));
+    let t = with_base(&(body + "\tret"));
     assert!(t.contains("pushq\t%r11\n\tmovq\t%gs:0x10000, %r11\n\tjmp\t.L2"), "{t}");
     // It is given back on both ways out: behind the loop, and by a detour for the branch.
     assert!(t.contains("\tje\t.Lpbl_x") && t.contains("\tjne\t.L1\n\tpopq\t%r11\n.L3:"), "{t}");

@@ -268,11 +268,14 @@ pub const OWN_FLAGS: &str = "\
   -fpbl-level=write|full|check
                     what is confined: stores and jumps; loads too (default, or PEBBLE_SFI_LEVEL); or each access is compared
                     with where it would be unconfined, and traps if that is elsewhere: for finding bugs
-  -fpbl-no-base, -fpbl-no-merge, -fpbl-no-guard, -fpbl-no-stack, -fpbl-no-elide
+  -fpbl-base        keeps the segment base in a register in loops that chase pointers: for processors on which a segment base
+                    that is not zero makes loads slow; -fpbl-no-merge: such loads do not share copies of a pointer
+  -fpbl-no-guard, -fpbl-no-stack, -fpbl-no-elide
                     without one optimisation, to measure what it saves";
 
 pub fn own_flag(options: &mut Options, flag: &str) -> Result<(), Error> {
     match flag {
+        "-fpbl-base" => options.base = true,
         "-fpbl-no-base" => options.base = false,
         "-fpbl-no-merge" => options.merge = false,
         "-fpbl-no-guard" => options.guard = false,

@@ -18,8 +18,8 @@ use std::ffi::OsString;
 use std::process::{Command, ExitCode};
 
 const USAGE: &str = "usage: pebble sfi cc|c++|rustc|ld|ar|ranlib|disas|verify|run|stubs ARGUMENTS
-  cc, c++   as clang-19 (or gcc: --compiler gcc); -fpbl-level=write|full|check; to measure what
-            each optimisation saves: -fpbl-no-base, -no-merge, -no-guard, -no-stack, -no-elide (docs: fault domains)
+  cc, c++   as clang-19 (or gcc: --compiler gcc); -fpbl-level=write|full|check; -fpbl-base, and
+            to measure what optimisations save: -fpbl-no-merge, -no-guard, -no-stack, -no-elide (docs: fault domains)
             --export NAME[=SPEC] makes a function an entry point of the module
   rustc     a no_std crate to a module (-o FILE.pbl), or to a confined object (-c, or -o FILE.o); --export, -fpbl-level=..., rustc's options
   ld        links confined objects into a module: -o FILE, --export NAME[=SPEC], --level write|full, lld's options

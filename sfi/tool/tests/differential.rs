@@ -69,14 +69,16 @@ fn differential(tag: &str, native: &str, compiler: &str) {
             let flags = [o];
             let expected = bench.native(native, &flags, &source);
             assert!(expected.lines().count() > lines, "{program} prints too little to prove anything");
-            for level in LEVELS {
-                let module = bench.module(compiler, level, &flags, &source);
-                assert_eq!(bench.confined(&module), expected, "{program} {compiler} {o} {level}");
+            for (level, flags) in
+                LEVELS.map(|level| (level, &flags[..])).into_iter().chain([("full", &[o, "-fpbl-base"][..])])
+            {
+                let module = bench.module(compiler, level, flags, &source);
+                assert_eq!(bench.confined(&module), expected, "{program} {compiler} {flags:?} {level}");
                 cases += 1;
             }
         }
     }
-    assert_eq!(cases, PROGRAMS.len() * OPTIMISE.len() * LEVELS.len());
+    assert_eq!(cases, PROGRAMS.len() * OPTIMISE.len() * (LEVELS.len() + 1));
 }
 
 #[test]

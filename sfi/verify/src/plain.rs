@@ -83,7 +83,8 @@ const fn shape(attr: Attr, op: u64, modrm: u64, short: bool) -> u64 {
     let lea = class == class::LEA;
     let adds = class == class::ALU_IMM && (ext == 0 || ext == 5) || class == class::INC_DEC;
     let moves = class == class::MOVE && !mem;
-    let starts = class == class::ALU_IMM && ext == 4 && !mem && attr & BYTE_REG == 0; // `andl`: a sequence
+    let masks = class == class::ALU_IMM && ext == 4 && attr & BYTE_REG == 0 || class == class::MOVE_ZX;
+    let starts = masks && !mem; // `andl`, `movzbl`: a sequence
     let needs = when(ext == 4 && named_reg || ext == 5 && attr & WREG != 0, R) // rsp, rbp
         | when(rm == 4 && named || rm == 5 && written, B)
         | when(attr & BYTE_REG != 0 && named_reg && ext > 3 || attr & BYTE_RM != 0 && !mem && rm > 3, REX) // ah ...

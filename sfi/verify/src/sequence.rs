@@ -1,7 +1,7 @@
 //! The contiguous sequences that may end in an indirect call or jump.
 //!
 //! Problem: the target of an indirect branch must be known to be one of a set of labels, whatever the registers hold before.
-//! Strategy: each sequence starts with a masking `andl` and is followed instruction by instruction; anything else, and any label,
+//! Strategy: each sequence starts with a masking `andl`, or `movzbl`, and is followed instruction by instruction; anything else, and any label,
 //! falls back to `None`. The first pass follows it to find labels, the second to accept the branch.
 //!
 //! Invariants kept: a value of `Slot`, `Table` or `Slots` means that the register is exactly what the sequence computes.
@@ -28,10 +28,11 @@ pub enum Seq {
 }
 
 impl Seq {
-    /// `andl $mask,%reg`
+    /// `andl $mask,%reg`, `movzbl %from,%reg`
     #[inline(always)]
     pub fn starts(insn: &Insn) -> bool {
-        insn.class == class::ALU_IMM && insn.ext == 4 && insn.size == 4 && !insn.mem
+        let masks = insn.class == class::ALU_IMM && insn.ext == 4 || insn.class == class::MOVE_ZX;
+        masks && insn.size == 4 && !insn.mem
     }
 
     /// The sequence after `insn`, whose successor lies at `next`.
@@ -97,7 +98,8 @@ impl Seq {
 }
 
 fn start(i: &Insn) -> Seq {
-    if i.rm == RSP || i.rm == RBP { Seq::None } else { Seq::Masked { x: i.rm, mask: i.imm as u32 } }
+    let (x, mask) = if i.class == class::MOVE_ZX { (i.reg, 255) } else { (i.rm, i.imm as u32) };
+    if x == RSP || x == RBP { Seq::None } else { Seq::Masked { x, mask } }
 }
 
 /// `addq %gs:0x10000,%reg`

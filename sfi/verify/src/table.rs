@@ -73,16 +73,16 @@ const CLASS_SHIFT: u32 = 48;
 pub mod class {
     // 0: no more than its operands
     pub const ALU: u8 = 1; pub const MOVE: u8 = 2; pub const MOVE_IMM: u8 = 3; pub const LEA: u8 = 4;
-    pub const MOVE_SX: u8 = 5; pub const PREFETCH: u8 = 6;
+    pub const MOVE_SX: u8 = 5; pub const MOVE_ZX: u8 = 6; pub const PREFETCH: u8 = 7;
     // more than the row says, from here ...
-    pub const ALU_IMM: u8 = 7; pub const UNARY: u8 = 8; pub const BITS: u8 = 9; pub const NOP: u8 = 10;
-    pub const INC_DEC: u8 = 11; pub const INDIRECT: u8 = 12;
+    pub const ALU_IMM: u8 = 8; pub const UNARY: u8 = 9; pub const BITS: u8 = 10; pub const NOP: u8 = 11;
+    pub const INC_DEC: u8 = 12; pub const INDIRECT: u8 = 13;
     // (never plain, from here)
-    pub const X87: u8 = 13; pub const FENCE: u8 = 14; pub const ENDBR: u8 = 15;
+    pub const X87: u8 = 14; pub const FENCE: u8 = 15; pub const ENDBR: u8 = 16;
     // ... to here
-    pub const FP_CONTROL: u8 = 16; pub const PUSH: u8 = 17; pub const POP: u8 = 18; pub const CALL: u8 = 19;
-    pub const JUMP: u8 = 20; pub const BRANCH: u8 = 21; pub const RETURN: u8 = 22; pub const TRAP: u8 = 23;
-    pub const STRING: u8 = 24; pub const MASKED: u8 = 25;
+    pub const FP_CONTROL: u8 = 17; pub const PUSH: u8 = 18; pub const POP: u8 = 19; pub const CALL: u8 = 20;
+    pub const JUMP: u8 = 21; pub const BRANCH: u8 = 22; pub const RETURN: u8 = 23; pub const TRAP: u8 = 24;
+    pub const STRING: u8 = 25; pub const MASKED: u8 = 26;
 }
 const fn c(class: u8) -> Attr {
     (class as Attr) << CLASS_SHIFT
@@ -196,7 +196,7 @@ const ROWS: &[Row] = &[
     (E0F, N | P66, 0xac, 0xac, RMR | IMM8 | OPS | NOZX), (E0F, N | P66, 0xad, 0xad, RMR | OPS | NOZX),
     (E0F, N, 0xae, 0xae, M | c(class::FENCE)), (E0F, N | P66, 0xaf, 0xaf, RRM | OPS),
     (E0F, N, 0xb0, 0xb0, RMR | WAX | BB | LOCK | NOZX), (E0F, N | P66, 0xb1, 0xb1, RMR | WAX | OPS | LOCK | NOZX),
-    (E0F, N | P66, 0xb6, 0xb6, RRM | BYTE_RM | OPS), (E0F, N | P66, 0xb7, 0xb7, RRM | OPS),
+    (E0F, N | P66, 0xb6, 0xb6, RRM | BYTE_RM | OPS | c(class::MOVE_ZX)), (E0F, N | P66, 0xb7, 0xb7, RRM | OPS),
     (E0F, N | P66, 0xbe, 0xbe, RRM | BYTE_RM | OPS), (E0F, N | P66, 0xbf, 0xbf, RRM | OPS),
     (E0F, F3, 0xb8, 0xb8, RRM | OPS), (E0F, N | P66 | F3, 0xbc, 0xbd, RRM | OPS | NOZX),
     (E0F, N, 0xc0, 0xc0, RMR | WREG | BB | LOCK), (E0F, N | P66, 0xc1, 0xc1, RMR | WREG | OPS | LOCK | NOZX),

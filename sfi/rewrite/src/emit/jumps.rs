@@ -4,9 +4,10 @@ use super::Emitter;
 use crate::confine::{BASE, SLOT, Scope};
 use crate::error::Kind;
 use crate::isa::{self, Access};
-use crate::operand::{self, Operand, R11};
-use crate::parse::Insn;
+use crate::operand::{self, Operand, R11, Width};
+use crate::parse::{Body, Insn};
 use crate::tables::Jump;
+use std::collections::HashSet;
 
 /// The bits of a function's address that are kept: they lead to a slot, or to where nothing is executable.
 const MASK: &str = "$__pbl_ftab_mask";
@@ -76,6 +77,58 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// What is done right before an instruction, from it upwards: up to where other ways arrive or leave.
+    fn before(&self, i: usize) -> impl Iterator<Item = (usize, &Insn)> {
+        let section = self.program.items[i].section;
+        let up = (0..i).rev().map(|j| (j, &self.program.items[j]));
+        let near =
+            up.take_while(move |(_, item)| item.section == section && !matches!(item.body, Body::Label(_)));
+        let insns = near.filter_map(|(j, item)| match &item.body {
+            Body::Insn(insn) => Some((j, insn)),
+            _ => None,
+        });
+        insns.take_while(|(_, insn)| {
+            !isa::ends_block(insn) && !isa::is_jcc(&insn.op) && isa::stem(insn) != "call"
+        })
+    }
+
+    /// The compiler's register for the address of a table, and the table: the jump's sequence loads it again.
+    fn address<'j>(&self, i: usize, jump: &'j Jump) -> Option<(u8, &'j str)> {
+        let (register, table) = match jump {
+            Jump::Switch { base, table } => (*base, table),
+            Jump::Labels { base, table, .. } if self.converted.contains(table) => (*base, table),
+            _ => return None,
+        };
+        let kept = self.bases.kept.get(&i).copied().unwrap_or(0);
+        (kept & 1 << register == 0).then_some((register, table))
+    }
+
+    /// The compiler's own loads of tables' addresses right before jumps.
+    pub(super) fn idle_addresses(&self) -> HashSet<usize> {
+        let load = |(i, jump): (&usize, &Jump)| {
+            let (register, table) = self.address(*i, jump)?;
+            let gone = |j: &usize| self.tables.sums.contains(j) || self.tables.loads.contains_key(j);
+            let mut above = self.before(*i).filter(|(j, _)| !gone(j));
+            let (j, insn) = above.find(|(_, insn)| isa::touched(insn) & 1 << register != 0)?;
+            let same =
+                insn.op == "leaq" && isa::memory(insn).is_some_and(|(_, m)| m.is_rip() && m.disp == table);
+            same.then_some(j)
+        };
+        self.tables.jumps.iter().filter_map(load).collect()
+    }
+
+    /// Has the number of a table's entry just been masked?
+    fn masked(&self, i: usize, number: u8, entries: usize) -> bool {
+        let mut above = self.before(i).filter(|(j, _)| !self.idle.contains(j));
+        above.next().is_some_and(|(j, insn)| {
+            let mask = insn.args.first().and_then(Operand::imm).and_then(|k| usize::try_from(k).ok());
+            let to =
+                insn.args.get(1).and_then(Operand::gpr).filter(|g| g.num == number && g.width == Width::B32);
+            let fits = mask.is_some_and(|k| k < entries && (k + 1).is_power_of_two());
+            insn.op == "andl" && to.is_some() && fits && !self.bases.enter_after.contains_key(&j)
+        })
+    }
+
     /// A table of offsets in the read-only data, from the middle of the code.
     fn table_beside(&self, name: &str, labels: &[String], scope: &mut Scope) {
         let mut text = format!("\t.pushsection\t.rodata,\"a\",@progbits\n\t.balign\t4\n{name}:");
@@ -86,10 +139,26 @@ impl Emitter<'_> {
         scope.lines.push(text);
     }
 
-    /// The address that an entry leads to, in place of its number: (register for the table, register of the number).
-    fn table_entry(&self, table: &str, entries: usize, (y, number): (u8, u8), scope: &mut Scope) {
-        let (y, wide, narrow) = (operand::r64(y), operand::r64(number), operand::r32(number));
-        scope.line(format!("andl\t${}, {narrow}", entries - 1));
+    /// The address that an entry leads to: registers for the table and the address, and that of the entry's number.
+    fn table_entry(
+        &self,
+        i: usize,
+        table: &str,
+        entries: usize,
+        (y, to, number): (u8, u8, u8),
+        scope: &mut Scope,
+    ) {
+        let (y, wide, narrow) = (operand::r64(y), operand::r64(to), operand::r32(to));
+        if to == number && self.masked(i, number, entries) {
+            // The compiler's mask starts the sequence.
+        } else if entries == 256 {
+            scope.line(format!("movzbl\t{}, {narrow}", operand::r8(number)));
+        } else {
+            if to != number {
+                scope.line(format!("movl\t{}, {narrow}", operand::r32(number)));
+            }
+            scope.line(format!("andl\t${}, {narrow}", entries - 1));
+        }
         scope.line(format!("leaq\t{table}(%rip), {y}"));
         scope.line(format!("movslq\t({y},{wide},4), {wide}"));
         scope.line(format!("addq\t{y}, {wide}"));
@@ -119,24 +188,21 @@ impl Emitter<'_> {
         };
         let (wide, narrow) = (operand::r64(number), operand::r32(number));
         let other = dead(1 << number);
+        let own = self.address(i, jump).map(|(register, _)| register).filter(|r| *r != number);
         let entries = match jump {
-            Jump::Switch { table, base } => {
-                // Without a free register, the compiler's own: it holds the same address.
-                let y = other.unwrap_or(*base);
+            Jump::Switch { table, .. } => {
+                let y = own.or(other).ok_or_else(full)?;
                 let entries = self.tables.relative[table].len().next_power_of_two();
-                self.table_entry(table, entries, (y, number), scope);
+                self.table_entry(i, table, entries, (y, number, number), scope);
                 None
             }
-            Jump::Labels { table, index, base } => {
+            Jump::Labels { table, index, .. } => {
                 let labels = &self.tables.absolute[table];
                 let same = self.converted.contains(table);
-                let y = other.or(same.then_some(*base)).ok_or_else(full)?;
-                if number != *index {
-                    scope.line(format!("movl\t{}, {narrow}", operand::r32(*index)));
-                }
+                let y = own.or(other).ok_or_else(full)?;
                 let name = if same { table.clone() } else { format!(".Lpbl_jt{i}") };
                 let entries = labels.len().next_power_of_two();
-                self.table_entry(&name, entries, (y, number), scope);
+                self.table_entry(i, &name, entries, (y, number, *index), scope);
                 (!same).then_some((name, labels))
             }
             Jump::Computed => {

@@ -1,0 +1,14 @@
+# fail Indirect bad
+# another register is the index
+main:
+    movzbl %al, %ecx
+    leaq table(%rip), %r11
+    movslq (%r11,%rax,4), %rax
+    addq %r11, %rax
+bad:
+    jmp *%rax
+1:  ret
+.section .rodata
+table: .rept 256
+    .long 1b-table
+.endr
