@@ -119,6 +119,20 @@ fn a_table_is_addressed_and_its_number_masked_once() {
 }
 
 #[test]
+fn a_register_that_a_switch_has_given_up_is_left_alone() {
+    let switch = |between: &str| {
+        let load = "\tleaq T(%rip), %rcx\n\tmovslq (%rcx,%rsi,4), %rsi\n\taddq %rcx, %rsi\n";
+        let table = "\t.section .rodata\nT:\n\t.long .L1-T\n\t.long .L1-T\n\t.text\n";
+        let after = "\tjmpq *%rsi\n.L1:\n\tmovl %ecx, %eax\n\tret\n";
+        out(Level::Write, &format!("{load}{between}{after}{table}"))
+    };
+    assert!(switch("").contains("f$code:\n\tandl\t$1, %esi\n\tleaq\tT(%rip), %rcx\n\tmovslq"));
+    let t = switch("\tmovl $5, %ecx\n");
+    let written = t.find("movl\t$5, %ecx").unwrap_or_else(|| panic!("{t}"));
+    assert!(!t[written..].contains(", %rcx"), "{t}");
+}
+
+#[test]
 fn string_stores_are_brought_into_the_segment() {
     let t = out(Level::Write, "\trep\n\tstosq\n\tret");
     assert!(t.contains("movl\t%edi, %edi\n\taddq\t%gs:0x10000, %rdi\n\trep stosq"), "{t}");

@@ -92,7 +92,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// The compiler's register for the address of a table, and the table: the jump's sequence loads it again.
+    /// The compiler's register for the address of a table, and the table, if it is still there at the jump: the sequence loads it again.
     fn address<'j>(&self, i: usize, jump: &'j Jump) -> Option<(u8, &'j str)> {
         let (register, table) = match jump {
             Jump::Switch { base, table } => (*base, table),
@@ -100,7 +100,21 @@ impl Emitter<'_> {
             _ => return None,
         };
         let kept = self.bases.kept.get(&i).copied().unwrap_or(0);
-        (kept & 1 << register == 0).then_some((register, table))
+        let there = matches!(jump, Jump::Labels { .. }) || self.unwritten_since_load(i, register);
+        (there && kept & 1 << register == 0).then_some((register, table))
+    }
+
+    /// Has nothing written a register since the compiler loaded the entry for a jump?
+    fn unwritten_since_load(&self, i: usize, register: u8) -> bool {
+        for (j, insn) in self.before(i) {
+            if self.tables.loads.contains_key(&j) {
+                return true;
+            }
+            if !self.tables.sums.contains(&j) && isa::may_write(insn) & 1 << register != 0 {
+                return false;
+            }
+        }
+        false
     }
 
     /// The compiler's own loads of tables' addresses right before jumps.
