@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::tools::{Tools, program, run_quietly};
 use crate::ui;
@@ -41,7 +41,13 @@ Commands:
   flags             what a C host is compiled with: cc host.c $(./pebble sfi flags)
   libc              builds the C library of fault domains
   bench             as ./pebble bench sfi
-  help              this list";
+  help [COMMAND]    this list, or what a command takes";
+const FLAGS: &str = "\
+usage: ./pebble sfi flags
+  builds the runtime as a library, and prints what a C host is compiled with: cc host.c $(./pebble sfi flags)";
+const LIBC: &str = "\
+usage: ./pebble sfi libc
+  builds the C library of fault domains at each level; the compilers build the one that they need, if it is not there";
 
 #[derive(clap::Args)]
 #[command(after_help = COMMANDS, override_usage = "./pebble sfi <COMMAND> [ARGUMENTS]...")]
@@ -51,40 +57,71 @@ pub struct Options {
     arguments: Vec<OsString>,
 }
 
-/// Hands over to the tool; comes back for the few commands that are done here.
+/// `pebble sfi`, alone a mistake.
 pub fn sfi(tools: &Tools, options: &Options) -> Result<u8> {
-    let Some(command) = options.arguments.first().map(|command| command.to_string_lossy()) else {
-        eprintln!("usage: ./pebble sfi COMMAND [ARGUMENTS]...\n\n{COMMANDS}");
-        return Ok(2);
-    };
-    match &*command {
-        "help" => println!("usage: ./pebble sfi COMMAND [ARGUMENTS]...\n\n{COMMANDS}"),
-        "libc" => {
-            let library = library(tools);
+    match options.arguments.split_first() {
+        Some((command, rest)) => dispatch(tools, command, rest),
+        None => {
+            eprintln!("usage: ./pebble sfi COMMAND [ARGUMENTS]...\n\n{COMMANDS}");
+            Ok(2)
+        }
+    }
+}
+
+/// Hands over to the tool; comes back for the few commands that are done here.
+fn dispatch(tools: &Tools, command: &OsString, arguments: &[OsString]) -> Result<u8> {
+    let name = command.to_string_lossy();
+    match (&*name, arguments) {
+        ("help", []) => println!("usage: ./pebble sfi COMMAND [ARGUMENTS]...\n\n{COMMANDS}"),
+        ("help", [of]) if of == "help" || asks(of) => return dispatch(tools, command, &[]),
+        ("help", [of]) => return dispatch(tools, of, &["--help".into()]),
+        ("flags", []) => flags(tools)?,
+        ("flags", [help]) if asks(help) => println!("{FLAGS}"),
+        ("libc", []) => {
             make_library(tools, &tool(tools)?, &["write", "full"])?;
-            ui::done(&tools.shown(&library));
+            ui::done(&tools.shown(&library(tools)));
         }
-        "flags" => flags(tools)?,
-        "bench" => bench(tools, &options.arguments[1..])?,
-        name if TOOLS.contains(&name) => {
-            let tool = tool(tools)?;
-            if matches!(name, "cc" | "c++") {
-                ensure_library(tools, &tool, &options.arguments[1..])?;
-            }
-            if name == "rustc" {
-                ensure_rust(tools, &tool, &options.arguments[1..])?;
-            }
-            let mut command = Command::new(tool);
-            command.args(&options.arguments).env("PEBBLE_SFI_LIBC", library(tools));
-            command
-                .env("PEBBLE_SFI_RUST", tools.target().join("sfi/rust"))
-                .env("PEBBLE_RUSTC", tools.rustc());
-            command.env("PEBBLE_SFI_INCLUDE", tools.root.join("sfi/libc/include"));
-            return Err(command.exec()).with_context(|| program(&command));
+        ("libc", [help]) if asks(help) => println!("{LIBC}"),
+        ("help" | "flags" | "libc", _) => return Ok(no_such_argument(&name, arguments)),
+        ("bench", _) => bench(tools, arguments)?,
+        (name, _) if TOOLS.contains(&name) => hand_over(tools, command, arguments)?,
+        _ => {
+            ui::error(&format!(
+                "there is no `sfi {name}`; there are {}, flags, libc, bench, help",
+                TOOLS.join(", ")
+            ));
+            return Ok(2);
         }
-        _ => bail!("there is no `sfi {command}`; there are {}, flags, libc, bench, help", TOOLS.join(", ")),
     }
     Ok(0)
+}
+
+fn asks(argument: &OsString) -> bool {
+    argument == "--help" || argument == "-h"
+}
+
+/// Says what there is instead; the exit code.
+fn no_such_argument(command: &str, arguments: &[OsString]) -> u8 {
+    let given = arguments.join(" ".as_ref());
+    let takes = if command == "help" { "one command, or nothing" } else { "nothing but --help" };
+    ui::error(&format!("`sfi {command}` takes {takes}, not {:?}", given.to_string_lossy()));
+    2
+}
+
+/// The program takes the place of this one.
+fn hand_over(tools: &Tools, name: &OsString, arguments: &[OsString]) -> Result<()> {
+    let tool = tool(tools)?;
+    if name == "cc" || name == "c++" {
+        ensure_library(tools, &tool, arguments)?;
+    }
+    if name == "rustc" {
+        ensure_rust(tools, &tool, arguments)?;
+    }
+    let mut command = Command::new(tool);
+    command.arg(name).args(arguments).env("PEBBLE_SFI_LIBC", library(tools));
+    command.env("PEBBLE_SFI_RUST", tools.target().join("sfi/rust")).env("PEBBLE_RUSTC", tools.rustc());
+    command.env("PEBBLE_SFI_INCLUDE", tools.root.join("sfi/libc/include"));
+    Err(command.exec()).with_context(|| program(&command))
 }
 
 /// `pebble bench sfi`.
@@ -141,9 +178,8 @@ fn ensure_library(tools: &Tools, tool: &Path, arguments: &[OsString]) -> Result<
     if made.is_ok_and(|made| !newer(&tools.root.join("sfi/libc"), made)) {
         return Ok(());
     }
-    let alone =
-        |a: &OsString| a == "-ffreestanding" || a == "-nostdlib" || a == "-nostdinc" || a == "--version";
-    if arguments.iter().any(alone) {
+    const ALONE: [&str; 5] = ["-ffreestanding", "-nostdlib", "-nostdinc", "--version", "--help"];
+    if arguments.iter().any(|a| ALONE.iter().any(|alone| a == alone)) {
         return Ok(());
     }
     make_library(tools, tool, &[level])

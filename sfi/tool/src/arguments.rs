@@ -264,8 +264,7 @@ pub fn start_level() -> Result<Level, Error> {
 }
 
 /// The options that are ours, in every language.
-pub const OWN_FLAGS: &str = "\
-  -fpbl-level=write|full|check
+pub const OWN_FLAGS: &str = "  -fpbl-level=write|full|check
                     what is confined: stores and jumps; loads too (default, or PEBBLE_SFI_LEVEL); or each access is compared
                     with where it would be unconfined, and traps if that is elsewhere: for finding bugs
   -fpbl-base        keeps the segment base in a register in loops that chase pointers: for processors on which a segment base

@@ -14,7 +14,9 @@ mod run;
 mod rustc;
 mod stubs;
 
+use arguments::OWN_FLAGS;
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::{Command, ExitCode};
 
 const USAGE: &str = "usage: pebble sfi cc|c++|rustc|ld|ar|ranlib|disas|verify|run|stubs ARGUMENTS
@@ -55,6 +57,23 @@ fn ld_command(args: &[String]) -> Result<(), String> {
         return Err("no input files".into());
     }
     ld::link(&job).map_err(|e| e.to_string())
+}
+
+/// What the help of the stock tool behind a command does not say.
+fn own_options(command: &str) -> Option<String> {
+    const EXPORT: &str = "  --export NAME[=SPEC]
+                    makes a function an entry point of the module, with this portal specification";
+    let options = match command {
+        "cc" | "c++" => format!(
+            "{OWN_FLAGS}\n  --compiler gcc    instead of clang 19, as PEBBLE_CC=gcc says for a whole build\n{EXPORT}"
+        ),
+        "rustc" => format!("{OWN_FLAGS}\n{EXPORT}"),
+        "ld" => {
+            format!("  --level write|full\n                    what the module is verified for\n{EXPORT}")
+        }
+        _ => return None,
+    };
+    Some(format!("Pebble's own options (docs: fault domains):\n{options}"))
 }
 
 /// Runs another tool with our arguments.
@@ -112,7 +131,13 @@ fn main() -> ExitCode {
         }
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            if let Some(options) = own_options(command).filter(|_| rest.iter().any(|a| a == "--help")) {
+                // Whoever reads no more has seen enough.
+                let _ = writeln!(std::io::stdout(), "\n{options}");
+            }
+            ExitCode::SUCCESS
+        }
         Err(e) => {
             eprintln!("pebble sfi {command}: {e}");
             ExitCode::FAILURE

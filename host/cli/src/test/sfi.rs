@@ -16,15 +16,15 @@ type Test = fn(&Tools) -> Result<()>;
 
 /// Not with `--quick`: most want the C library.
 pub const GROUPS: [(&str, Test); 5] = [
-    ("sfi-help", commands_are_listed),
+    ("sfi-help", commands_are_explained),
     ("sfi-policy", programs_do_what_their_policy_allows),
     ("sfi-cxx", super::cxx::programs_and_headers),
     ("sfi-rust", rust_has_its_core),
     ("sfi-real", existing_projects_say_the_same),
 ];
 
-/// `pebble sfi` alone is a mistake, `pebble sfi help` a question; both have the same answer.
-fn commands_are_listed(tools: &Tools) -> Result<()> {
+/// `pebble sfi` alone is a mistake, `pebble sfi help` a question; both have the same answer. Each command tells what it takes.
+fn commands_are_explained(tools: &Tools) -> Result<()> {
     for (arguments, code) in [(&["sfi"][..], 2), (&["sfi", "help"], 0)] {
         let output = Command::new(tools.root.join("pebble")).args(arguments).output()?;
         let (said, other) =
@@ -35,6 +35,54 @@ fn commands_are_listed(tools: &Tools) -> Result<()> {
             .all(|name| said.contains(name));
         ensure!(
             output.status.code() == Some(code) && listed && other.is_empty(),
+            "{arguments:?}: {output:?}"
+        );
+    }
+    each_command_has_help(tools)?;
+    wrong_usage_is_told(tools)
+}
+
+fn each_command_has_help(tools: &Tools) -> Result<()> {
+    let own = ["-fpbl-level=write|full|check", "--export NAME[=SPEC]"];
+    for (command, wanted) in [
+        ("cc", &["USAGE: clang", "--compiler gcc", own[0], own[1]][..]),
+        ("c++", &["USAGE: clang", "--compiler gcc", own[0], own[1]]),
+        ("rustc", &["Usage: rustc", own[0], own[1]]),
+        ("ld", &["USAGE: ld.lld", "supported targets: elf", "--level write|full", own[1]]),
+        ("ar", &["USAGE: llvm-ar"]),
+        ("ranlib", &["USAGE: llvm-ranlib"]),
+        ("disas", &["USAGE: llvm-objdump"]),
+        ("verify", &["usage: pebble sfi verify FILE"]),
+        ("run", &["usage: pebble sfi run", "--allow sleep"]),
+        ("stubs", &["usage: pebble sfi stubs HEADER", "PBL_PORTAL"]),
+        ("flags", &["usage: ./pebble sfi flags", "cc host.c"]),
+        ("libc", &["usage: ./pebble sfi libc"]),
+        ("bench", &["Usage: pebble-sfi-bench"]),
+        ("help", &["help [COMMAND]"]),
+    ] {
+        for arguments in [["sfi", "help", command], ["sfi", command, "--help"]] {
+            let output = Command::new(tools.root.join("pebble")).args(arguments).output()?;
+            let said = String::from_utf8_lossy(&output.stdout);
+            let missing = wanted.iter().find(|text| !said.contains(**text));
+            ensure!(output.status.success() && missing.is_none(), "{arguments:?} lacks {missing:?}: {said}");
+        }
+    }
+    Ok(())
+}
+
+fn wrong_usage_is_told(tools: &Tools) -> Result<()> {
+    for (arguments, wanted) in [
+        (&["sfi", "flags", "x"][..], "`sfi flags` takes nothing but --help, not \"x\""),
+        (&["sfi", "libc", "full", "x"], "`sfi libc` takes nothing but --help, not \"full x\""),
+        (&["sfi", "help", "cc", "x"], "`sfi help` takes one command"),
+        (&["sfi", "help", "x"], "there is no `sfi x`; there are cc, c++,"),
+        (&["sfi", "x"], "there is no `sfi x`; there are cc, c++,"),
+    ] {
+        let output = Command::new(tools.root.join("pebble")).args(arguments).output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let one_line = said.lines().count() == 1 && output.stdout.is_empty();
+        ensure!(
+            output.status.code() == Some(2) && one_line && said.contains(wanted),
             "{arguments:?}: {output:?}"
         );
     }
