@@ -269,3 +269,22 @@ fn thousands_of_instances() {
         assert_eq!(i.portal("add", "smii").unwrap().call(&[n as u64, 1]).unwrap(), n as u64 + 1);
     }
 }
+
+/// What is only reserved is not writable: kernels that lend no memory which they have not got (`vm.overcommit_memory=2`) count the rest.
+#[test]
+fn a_slot_counts_for_its_stacks_and_its_image() {
+    let instance = instance();
+    instance.portal("add", "npii").unwrap().call(&[1, 2]).unwrap();
+    let begin = instance.base() - (4 << 30);
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let writable = maps.lines().filter_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let (from, to) = range.split_once('-')?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        let inside = (begin..begin + (16 << 30)).contains(&number(from)?);
+        (inside && rest.starts_with("rw")).then_some(number(to)? - number(from)?)
+    });
+    // Two stacks; return stacks of those who had the slot before are kept.
+    let bytes = writable.sum::<u64>();
+    assert!((23 << 20..1 << 30).contains(&bytes), "{bytes} bytes");
+}
