@@ -12,6 +12,7 @@ cp "$glue"/*_arch.h arch/pebble/
 rm -f src/env/__init_tls.c
 mkdir -p src/env src/math/pebble src/string/pebble src/pbl
 cp "$glue/tls.c" src/env/__init_tls.c
+cp "$glue/libc.c" src/internal/libc.c
 cp "$glue/syscall.c" "$glue/builtins.c" src/pbl/
 cp src/math/x86_64/* src/math/pebble/
 rm -f src/math/pebble/exp2l.s src/math/pebble/expl.s src/math/pebble/expm1l.s # these call local labels

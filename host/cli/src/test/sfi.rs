@@ -15,8 +15,9 @@ use crate::{sfi, ui};
 type Test = fn(&Tools) -> Result<()>;
 
 /// Not with `--quick`: most want the C library.
-pub const GROUPS: [(&str, Test); 5] = [
+pub const GROUPS: [(&str, Test); 6] = [
     ("sfi-help", commands_are_explained),
+    ("sfi-library", functions_have_a_library),
     ("sfi-policy", programs_do_what_their_policy_allows),
     ("sfi-cxx", super::cxx::programs_and_headers),
     ("sfi-rust", rust_has_its_core),
@@ -85,6 +86,33 @@ fn wrong_usage_is_told(tools: &Tools) -> Result<()> {
             output.status.code() == Some(2) && one_line && said.contains(wanted),
             "{arguments:?}: {output:?}"
         );
+    }
+    Ok(())
+}
+
+/// A module of functions, which has no `_start`, uses what of the C library wants setting up: memory, the locale, files in memory.
+fn functions_have_a_library(tools: &Tools) -> Result<()> {
+    let place = tools.target().join("sfi/library");
+    fs::create_dir_all(&place)?;
+    let programs = tools.root.join("sfi/tool/tests/programs");
+    let pebble = || Command::new(tools.root.join("pebble"));
+    let made = |command: &mut Command| -> Result<String> {
+        let output = command.stdin(Stdio::null()).output().with_context(|| program(command))?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{}: {errors}", program(command));
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (host, module) = (place.join("host"), place.join("functions.pbl"));
+    let flags = made(pebble().args(["sfi", "flags"]))?;
+    let mut cc = Command::new("cc");
+    cc.arg(programs.join("functions_host.c")).args(flags.split_whitespace()).arg("-o").arg(&host);
+    made(&mut cc)?;
+    for level in ["full", "write"] {
+        let mut cc = pebble();
+        cc.args(["sfi", "cc", "-O1", "-fno-builtin"]).arg(format!("-fpbl-level={level}"));
+        made(cc.arg(programs.join("functions.c")).arg("-o").arg(&module))?;
+        let said = made(Command::new(&host).arg(&module))?;
+        ensure!(said == "6\n6\n6\n", "{level}: {said}");
     }
     Ok(())
 }
