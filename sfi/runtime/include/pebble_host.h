@@ -69,7 +69,7 @@ typedef struct {
     uint32_t instance;
     uint32_t line;       /* 0 if there is no debug information */
     uint64_t at;         /* where it was executing: an address of the module's file */
-    uint64_t address;    /* what it touched */
+    uint64_t address;    /* what it touched; for PBL_CAUSE_CHECK, what it would have */
     char module[128];
     char function[128];
     uint64_t offset;     /* in the function */

@@ -10,6 +10,7 @@
 //! records point to. Deadlines and cancellations use no signal of their own: the instance's code loses its rights, and whoever is in it faults.
 
 use crate::arena;
+use crate::check;
 use crate::error::{Error, system};
 use crate::instance::Shared;
 use crate::layout::*;
@@ -122,7 +123,7 @@ pub struct Fault {
     pub module: Arc<Module>,
     /// Where it was executing, as an offset in the segment: the file's own addresses.
     pub at: u64,
-    /// What it touched, for memory and stacks.
+    /// What it touched, for memory and stacks; what it would have touched, for a failed comparison.
     pub address: u64,
     /// General registers by number.
     pub registers: [u64; 16],
@@ -161,6 +162,9 @@ impl fmt::Display for Fault {
         if self.earlier {
             let name = self.function.as_ref().map_or("the function", |(name, _)| name);
             return write!(f, "; {name} has not run, reset the instance first");
+        }
+        if self.cause == Cause::Check {
+            write!(f, ": {:#x}", self.address)?;
         }
         if matches!(self.cause, Cause::Memory | Cause::DataStack | Cause::ReturnStack) {
             write!(f, " at {:#x}", self.address)?;
@@ -375,13 +379,16 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     let poisoned = instance.poisoned();
     // On the stack is only the way back into the portal: the function's first instruction could not be fetched.
     let barred = poisoned.is_some() && address == rip && arena::contains(word);
+    let registers = general(gregs);
+    let refused = Some(rip.wrapping_sub(instance.base)).filter(|_| signal == libc::SIGILL && confined);
+    let refused = refused.and_then(|at| check::refused(&instance.module, at, instance.base, &registers));
     let cause = match signal {
         libc::SIGFPE => Cause::Arithmetic,
         libc::SIGILL if !confined => {
             let ended = instance.poisoned().filter(|cause| cause.ends_all());
             ended.unwrap_or_else(|| crate::longjmp::cause(rip))
         }
-        libc::SIGILL if is_check(&instance.module, rip - instance.base) => Cause::Check,
+        libc::SIGILL if refused.is_some() => Cause::Check,
         libc::SIGILL | libc::SIGTRAP => Cause::Instruction,
         _ => {
             let guard = mark.0 - (RETURN_STACK - 1);
@@ -396,25 +403,7 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     };
     // In portal code the domain is where it called the portal from.
     let at = if confined { rip } else { called_from(word) };
-    const ORDER: [i32; 16] = [
-        libc::REG_RAX,
-        libc::REG_RCX,
-        libc::REG_RDX,
-        libc::REG_RBX,
-        libc::REG_RSP,
-        libc::REG_RBP,
-        libc::REG_RSI,
-        libc::REG_RDI,
-        libc::REG_R8,
-        libc::REG_R9,
-        libc::REG_R10,
-        libc::REG_R11,
-        libc::REG_R12,
-        libc::REG_R13,
-        libc::REG_R14,
-        libc::REG_R15,
-    ];
-    let registers = ORDER.map(|r| gregs[r as usize] as u64);
+    let address = refused.unwrap_or(address);
     let report = Report { cause, signal, address, rip: at, word, barred, registers, shared };
     let thread = mark.get(record::THREAD) as *const Thread;
     // SAFETY: the record names the block of the thread that owns the stack, which is this one; nothing on it reads the report
@@ -439,6 +428,29 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     true
 }
 
+/// The general registers by number.
+fn general(gregs: &[libc::greg_t]) -> [u64; 16] {
+    const ORDER: [i32; 16] = [
+        libc::REG_RAX,
+        libc::REG_RCX,
+        libc::REG_RDX,
+        libc::REG_RBX,
+        libc::REG_RSP,
+        libc::REG_RBP,
+        libc::REG_RSI,
+        libc::REG_RDI,
+        libc::REG_R8,
+        libc::REG_R9,
+        libc::REG_R10,
+        libc::REG_R11,
+        libc::REG_R12,
+        libc::REG_R13,
+        libc::REG_R14,
+        libc::REG_R15,
+    ];
+    ORDER.map(|r| gregs[r as usize] as u64)
+}
+
 /// Where a domain called a portal, by the word on its return stack. A function that the process has called and that ends in a jump to
 /// an import leaves only the process's portal there: then it is that function, which the portal's call names.
 fn called_from(word: u64) -> u64 {
@@ -454,22 +466,6 @@ fn called_from(word: u64) -> u64 {
         let away = ((word - 4) as *const i32).read_unaligned();
         (word.wrapping_add_signed(away.into()) as *const u64).read_unaligned()
     }
-}
-
-/// Is it the `ud2` of level `check`, as `sfi/rewrite` writes its two comparisons? What is behind it gives their register back.
-fn is_check(module: &Module, at: u64) -> bool {
-    // shr $32, %rcx (%r11); je; ud2; pop. jecxz; ud2; pop %rcx.
-    const FORMS: [(&[u8], usize); 3] = [
-        (b"\x48\xc1\xe9\x20\x74\x02\x0f\x0b\x59", 6),
-        (b"\x49\xc1\xeb\x20\x74\x02\x0f\x0b\x41\x5b", 6),
-        (b"\x67\xe3\x02\x0f\x0b\x59", 3),
-    ];
-    let around = |(form, before): (&[u8], usize)| {
-        let code =
-            at.checked_sub(before as u64).and_then(|from| module.verdict.code(module, from, form.len()));
-        code == Some(form)
-    };
-    FORMS.into_iter().any(around)
 }
 
 /// To the handler that was there before, as the kernel would have called it, but for the stack.

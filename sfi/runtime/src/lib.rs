@@ -9,6 +9,7 @@
 
 mod arena;
 mod capi;
+mod check;
 mod deadline;
 mod debugger;
 mod dwarf;

@@ -1,10 +1,10 @@
-//! Level `check`: a module is accepted, and the instruction that leaves the segment is named with file and line.
+//! Level `check`: a module is accepted, and the instruction that leaves the segment is named with file and line, and the address that it wanted.
 
 use pebble_sfi_runtime::{CallError, Cause, Imports, Instance, Module};
 use std::path::Path;
 use std::process::Command;
 
-/// The flags are dead where `store` writes, and live where `between` does: both forms of the comparison.
+/// The flags are dead where `store` and `counted` write, and live where `between` does: all forms of the comparison.
 const SOURCE: &str = r#"#include <pebble_plugin.h>
 PBL_EXPORT(store, "smi");
 PBL_EXPORT(between, "smii");
@@ -21,6 +21,10 @@ long between(long *to, long limit) {
                      "movq %2, (%1)\n\t"
                      "setl %b0" : "=&q"(below) : "r"(to), "r"(3L), "r"(limit) : "cc", "memory");
     return below & 1;
+}
+PBL_EXPORT(counted, "smi");
+void counted(long *to) {
+    __asm__ volatile("movq $7, -8(%%rax,%0)" : : "c"(to), "a"(0L) : "memory");
 }
 "#;
 
@@ -45,14 +49,26 @@ fn the_offending_instruction_is_named() {
     let mut outside = 0u64;
     let to = &raw mut outside as u64;
     instance.portal("store", "smi").unwrap().call(&[0]).expect("an own address");
-    for (name, spec, arguments, line) in
-        [("store", "smi", &[to][..], 9), ("between", "smii", &[to, 5][..], 13)]
-    {
+    let (strange, above) = (0xfedc_ba98_7654_3210, instance.base() + (1 << 32));
+    for (name, spec, arguments, line, address) in [
+        ("store", "smi", &[to][..], 9, to),
+        ("store", "smi", &[strange], 9, strange),
+        ("store", "smi", &[above], 9, above),
+        ("between", "smii", &[to, 5], 13, to),
+        ("between", "smii", &[strange, 5], 13, strange),
+        ("between", "smii", &[above + 0x123, 5], 13, above + 0x123),
+        ("counted", "smi", &[to], 20, to - 8),
+        ("counted", "smi", &[strange], 20, strange - 8),
+    ] {
         match instance.portal(name, spec).unwrap().call(arguments) {
             Err(CallError::Fault(fault)) => {
                 let place = format!("{}:{line}", source.file_name().unwrap().to_string_lossy());
                 assert!(fault.to_string().contains(&place), "{fault}, not at {place}");
-                assert_eq!(fault.cause, Cause::Check, "{fault}");
+                assert_eq!((fault.cause, fault.address), (Cause::Check, address), "{fault}");
+                assert!(
+                    fault.to_string().contains(&format!("outside the domain: {address:#x}, ")),
+                    "{fault}"
+                );
             }
             other => panic!("{name}: {other:?}"),
         }

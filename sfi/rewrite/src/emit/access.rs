@@ -120,15 +120,17 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Segment matching: traps where the pointer's upper half is not the segment's. Live flags are not touched.
+    /// Segment matching: traps where the pointer's upper half is not the segment's, which `bswap` brings to where 32 bits are compared. Live flags are
+    /// not touched. All of the address is in the register at the trap: the runtime reads it there (`sfi/runtime/src/check.rs`).
     fn check(&self, m: &Mem, scope: &mut Scope) {
         if !scope.flags_busy {
             let r = if m.regs() & 1 << RCX == 0 { RCX } else { R11 };
-            let wide = operand::r64(r);
+            let (wide, narrow) = (operand::r64(r), operand::r32(r));
             scope.line(format!("pushq\t{wide}"));
             scope.line(format!("leaq\t{m}, {wide}"));
             scope.line(format!("subq\t{BASE}, {wide}"));
-            scope.line(format!("shrq\t$32, {wide}"));
+            scope.line(format!("bswapq\t{wide}"));
+            scope.line(format!("testl\t{narrow}, {narrow}"));
             scope.line("je\t1f\n\tud2\n1:");
             scope.line(format!("popq\t{wide}"));
             return;
@@ -143,7 +145,7 @@ impl Emitter<'_> {
         scope.line(format!("movq\t{BASE}, {wide}"));
         scope.line(format!("bswapq\t{wide}"));
         scope.line(format!("notl\t{narrow}"));
-        scope.line(format!("leal\t1(%rcx,{wide}), %ecx"));
+        scope.line(format!("leaq\t1(%rcx,{wide}), %rcx"));
         scope.line("jecxz\t1f\n\tud2\n1:");
         scope.line("popq\t%rcx");
         scope.line(format!("popq\t{wide}"));

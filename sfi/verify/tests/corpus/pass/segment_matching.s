@@ -5,7 +5,8 @@ main:
     pushq %rcx
     leaq 8(%rax), %rcx
     subq %gs:0x10000, %rcx
-    shrq $32, %rcx
+    bswapq %rcx
+    testl %ecx, %ecx
     je 1f
     ud2
 1:  popq %rcx
@@ -18,7 +19,7 @@ main:
     movq %gs:0x10000, %r11
     bswapq %r11
     notl %r11d
-    leal 1(%rcx,%r11), %ecx
+    leaq 1(%rcx,%r11), %rcx
     jecxz 2f
     ud2
 2:  popq %rcx
