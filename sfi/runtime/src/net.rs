@@ -86,7 +86,7 @@ impl Call<'_> {
         let fd = result(unsafe { libc::socket(family, plain | FLAGS, protocol) }.into())?;
         // SAFETY: a descriptor that is nobody else's.
         let socket = Arc::new(unsafe { OwnedFd::from_raw_fd(fd as i32) });
-        self.keep(File::Socket(socket, kind & libc::SOCK_NONBLOCK != 0))
+        self.keep(File::Stream(socket, kind & libc::SOCK_NONBLOCK != 0))
     }
 
     /// To an address of the list: `connect`, `bind`.
@@ -122,13 +122,13 @@ impl Call<'_> {
         let file = self.file(self.a)?;
         let (mut bytes, mut length) = ([0u8; LARGEST], LARGEST as libc::socklen_t);
         let (to, room) = (bytes.as_mut_ptr(), &raw mut length);
-        let made = self.patiently(&file, libc::POLLIN, None, |_| {
+        let made = self.patiently(&file, libc::POLLIN, None, |_, _| {
             // SAFETY: writes an address of ours, of at most this length.
             result(unsafe { libc::accept4(file.fd(), to.cast(), room, FLAGS) }.into())
         })?;
         // SAFETY: a descriptor that is nobody else's.
         let socket = Arc::new(unsafe { OwnedFd::from_raw_fd(made as i32) });
-        let kept = self.keep(File::Socket(socket, flags & libc::SOCK_NONBLOCK != 0))?;
+        let kept = self.keep(File::Stream(socket, flags & libc::SOCK_NONBLOCK != 0))?;
         self.tell(&bytes, length)?;
         Ok(kept)
     }
@@ -161,12 +161,14 @@ impl Call<'_> {
         let sends = number == libc::SYS_sendto;
         let (events, flags) =
             if sends { (libc::POLLOUT, flags | libc::MSG_NOSIGNAL) } else { (libc::POLLIN, flags) };
-        let some = |done: u64| {
+        // A socket may be a standard file.
+        let ours = flags | libc::MSG_DONTWAIT;
+        let some = |done: u64, _| {
             // SAFETY: a descriptor of the domain's and a range of its segment; the kernel checks what is mapped how.
-            result(unsafe { libc::syscall(number, file.fd(), at + done, self.c - done, flags, 0, 0) })
+            result(unsafe { libc::syscall(number, file.fd(), at + done, self.c - done, ours, 0, 0) })
         };
         if flags & libc::MSG_DONTWAIT != 0 {
-            return some(0);
+            return some(0, 0);
         }
         let all = sends || flags & (libc::MSG_WAITALL | libc::MSG_PEEK) == libc::MSG_WAITALL;
         self.patiently(&file, events, all.then_some(self.c), some)

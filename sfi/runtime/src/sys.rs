@@ -14,8 +14,9 @@ use crate::os;
 use crate::policy::{Policy, errno};
 use crate::space::Space;
 use crate::thread;
+use crate::wait;
 use libc::c_long;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 /// What one instance has of the process's resources.
@@ -47,21 +48,21 @@ pub(crate) enum File {
     /// 0, 1 or 2 of the process.
     Standard(RawFd),
     Own(Arc<OwnedFd>),
-    /// Non-blocking to the kernel; whether it is to the domain.
-    Socket(Arc<OwnedFd>, bool),
+    /// A socket, or what else is no disk's: non-blocking to the kernel; whether it is to the domain.
+    Stream(Arc<OwnedFd>, bool),
 }
 
 impl File {
     pub(crate) fn fd(&self) -> RawFd {
         match self {
             File::Standard(fd) => *fd,
-            File::Own(file) | File::Socket(file, _) => file.as_raw_fd(),
+            File::Own(file) | File::Stream(file, _) => file.as_raw_fd(),
         }
     }
 
-    /// The domain takes it for blocking, the kernel does not.
+    /// The domain takes it for blocking, whatever it is to the kernel: `wait` does the waiting.
     pub(crate) fn waits(&self) -> bool {
-        matches!(self, File::Socket(_, false))
+        matches!(self, File::Stream(_, false) | File::Standard(_))
     }
 }
 
@@ -235,9 +236,9 @@ impl Call<'_> {
                 let (file, at) = (self.file(a)?, self.range(b, c)?);
                 let reads = number == libc::SYS_read;
                 let (events, whole) = if reads { (libc::POLLIN, None) } else { (libc::POLLOUT, Some(c)) };
-                self.patiently(&file, events, whole, |done| {
+                self.patiently(&file, events, whole, |done, most| {
                     // SAFETY: a descriptor of the domain's, a range of its segment; the kernel checks what is mapped how.
-                    result(unsafe { libc::syscall(number, file.fd(), at + done, c - done) })
+                    result(unsafe { libc::syscall(number, file.fd(), at + done, (c - done).min(most)) })
                 })
             }
             libc::SYS_pread64 | libc::SYS_pwrite64 => {
@@ -257,20 +258,8 @@ impl Call<'_> {
                 let mut state = lock(&self.resources.state);
                 state.files.get_mut(a as usize).and_then(Option::take).map(|_| 0).ok_or(libc::EBADF)
             }
-            libc::SYS_dup => {
-                let file = self.file(a)?;
-                // SAFETY: a descriptor that stays open over the call; the new one is nobody else's.
-                let new = unsafe {
-                    match libc::fcntl(file.fd(), libc::F_DUPFD_CLOEXEC, 3) {
-                        -1 => return Err(errno()),
-                        fd => Arc::new(OwnedFd::from_raw_fd(fd)),
-                    }
-                };
-                self.keep(match file {
-                    File::Socket(_, apart) => File::Socket(new, apart),
-                    _ => File::Own(new),
-                })
-            }
+            // The same file in the kernel as well, as after `dup`.
+            libc::SYS_dup => self.keep(self.file(a)?),
             libc::SYS_fstat => self.stat(self.file(a)?.fd(), b),
             libc::SYS_stat | libc::SYS_lstat => {
                 let follow = if number == libc::SYS_lstat { libc::O_NOFOLLOW } else { 0 };
@@ -308,7 +297,8 @@ impl Call<'_> {
                     let file = self.file(a)?;
                     // SAFETY: asks for flags.
                     let flags = result(unsafe { libc::fcntl(file.fd(), libc::F_GETFL) }.into())?;
-                    Ok(if file.waits() { flags & !i64::from(libc::O_NONBLOCK) } else { flags })
+                    let asked = matches!(file, File::Stream(_, true));
+                    Ok(if asked { flags } else { flags & !i64::from(libc::O_NONBLOCK) })
                 }
                 _ => Err(libc::EINVAL),
             },
@@ -385,7 +375,16 @@ impl Call<'_> {
         let path = self.path(path)?;
         let (directory, rest) = self.policy().find(&path).ok_or(libc::ENOENT)?;
         let flags = flags as i32 & !(libc::O_DIRECT | libc::O_PATH | libc::O_ASYNC);
-        self.keep(File::Own(Arc::new(directory.open(rest, flags, mode as u32)?)))
+        let file = Arc::new(directory.open(rest, flags | libc::O_NONBLOCK, mode as u32)?);
+        if !wait::is_stream(file.as_raw_fd()) {
+            return self.keep(File::Own(file));
+        }
+        let file = File::Stream(file, flags & libc::O_NONBLOCK != 0);
+        // A FIFO has no end before somebody has opened it for writing.
+        if file.waits() && flags & libc::O_ACCMODE == libc::O_RDONLY {
+            self.ready(&file, libc::POLLIN)?;
+        }
+        self.keep(file)
     }
 
     fn stat(&self, fd: RawFd, to: u64) -> Answer {

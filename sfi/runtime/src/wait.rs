@@ -1,15 +1,42 @@
-//! Waiting on a domain's behalf: for time, for sockets, for the standard input.
+//! Waiting on a domain's behalf: for time, for sockets, for the standard files.
 //!
 //! Problem: a call ends with its deadline or a cancellation because the domain's code loses its rights, which does not wake who waits in the kernel.
-//! Strategy: nobody waits there for long. Sockets are non-blocking to the kernel, whatever the domain has asked for, and between short waits
-//! the instance's state is looked at.
+//! Strategy: nobody waits there for long. Sockets, and FIFOs and devices that the domain opens, are non-blocking to the kernel, whatever the domain has asked for, and between short waits
+//! the instance's state is looked at. Standard files are the process's, so they stay as they are: one thread at a time asks whether there is something,
+//! and takes no more than that. Only another process, or the host itself, can be faster in between.
 
-use crate::instance::Shared;
+use crate::instance::{Shared, lock};
 use crate::sys::{Answer, Call, File, result};
+use std::os::fd::RawFd;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// As long as a call outlasts its end at most.
 const PIECE: Duration = Duration::from_millis(10);
+
+/// What a pipe that is ready takes at once.
+const READY: u64 = libc::PIPE_BUF as u64;
+
+/// Reading does not wait for more than there is, but zeroes without end are much.
+const MOST_READ: u64 = 1 << 20;
+
+/// Held between the question whether a standard file is ready and what is done then.
+static STANDARD: Mutex<()> = Mutex::new(());
+
+/// For who forks: the child has it free.
+pub fn hold() -> MutexGuard<'static, ()> {
+    lock(&STANDARD)
+}
+
+/// Pipes, terminals, sockets: what one may have to wait for.
+pub(crate) fn is_stream(fd: RawFd) -> bool {
+    // SAFETY: the kernel writes a whole structure of ours, or says that there is no such file.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        libc::fstat(fd, &mut stat) == 0
+            && matches!(stat.st_mode & libc::S_IFMT, libc::S_IFIFO | libc::S_IFCHR | libc::S_IFSOCK)
+    }
+}
 
 /// Until `done` says so, or the time is over, or the call is: `EINTR`. It is asked to wait for a piece of the time.
 fn pieces(
@@ -43,39 +70,54 @@ pub(crate) fn poll(shared: &Shared, files: &mut [libc::pollfd], time: Option<Dur
 }
 
 impl Call<'_> {
-    fn ready(&self, file: &File, events: i16) -> Result<(), i32> {
+    pub(crate) fn ready(&self, file: &File, events: i16) -> Result<(), i32> {
         let mut one = [libc::pollfd { fd: file.fd(), events, revents: 0 }];
         poll(self.shared, &mut one, None).map(drop)
     }
 
-    /// What a blocking file would answer. `attempt` moves bytes from an offset on; `whole` says how many there must be in the end.
+    /// What a blocking file would answer. `attempt` moves bytes from an offset on, so many at most; `whole` says how many there must be in the end.
     pub(crate) fn patiently(
         &self,
         file: &File,
         events: i16,
         whole: Option<u64>,
-        attempt: impl Fn(u64) -> Answer,
+        attempt: impl Fn(u64, u64) -> Answer,
     ) -> Answer {
-        if matches!(file, File::Standard(0)) && events == libc::POLLIN {
-            self.ready(file, events)?;
-        }
+        let alone = matches!(file, File::Standard(fd) if is_stream(*fd));
         let mut done = 0;
         loop {
-            let moved = match attempt(done) {
-                Err(libc::EAGAIN) if file.waits() => self.ready(file, events).map(|()| None),
-                other => other.map(Some),
+            let moved = if alone {
+                self.alone(file, events, |most| attempt(done, most))
+            } else {
+                attempt(done, u64::MAX)
             };
-            match moved {
-                Ok(None) => {}
-                Ok(Some(n)) => {
+            let error = match moved {
+                Ok(n) => {
                     done += n as u64;
-                    if n <= 0 || !file.waits() || whole.is_none_or(|whole| done >= whole) {
+                    let all = n <= 0 || !file.waits() || whole.is_none_or(|whole| done >= whole);
+                    // Who is always ready would keep us beyond the end.
+                    if all || self.shared.poisoned().is_some() {
                         return Ok(done as i64);
                     }
+                    continue;
                 }
-                Err(_) if done > 0 => return Ok(done as i64),
-                Err(error) => return Err(error),
-            }
+                Err(libc::EAGAIN) if file.waits() => match self.ready(file, events) {
+                    Ok(()) => continue,
+                    Err(error) => error,
+                },
+                Err(error) => error,
+            };
+            return if done > 0 { Ok(done as i64) } else { Err(error) };
+        }
+    }
+
+    /// Of a standard file, if there is something now; `EAGAIN` otherwise.
+    fn alone(&self, file: &File, events: i16, attempt: impl Fn(u64) -> Answer) -> Answer {
+        let _alone = hold();
+        let mut one = [libc::pollfd { fd: file.fd(), events, revents: 0 }];
+        match poll(self.shared, &mut one, Some(Duration::ZERO))? {
+            0 => Err(libc::EAGAIN),
+            _ => attempt(if events == libc::POLLOUT { READY } else { MOST_READ }),
         }
     }
 

@@ -174,6 +174,37 @@ fn whatever_waits_ends_with_the_deadline() {
     }
 }
 
+#[test]
+fn who_opens_a_fifo_waits_no_longer_than_others() {
+    let place = std::env::temp_dir().join(format!("pebble-sfi-fifo-{}", std::process::id()));
+    std::fs::create_dir_all(&place).unwrap();
+    let (path, status) =
+        (place.join("fifo"), std::process::Command::new("mkfifo").arg(place.join("fifo")).status());
+    assert!(status.unwrap().success());
+    let (done, wait) = channel();
+    let policy = Policy::default().directory("/own", &place, true).unwrap();
+    std::thread::spawn(move || {
+        let domain = Domain::new(policy);
+        let at = domain.memory(4096, b"/own/fifo\0");
+        // Nobody writes, nobody reads, and then somebody has written before it is asked again.
+        let open = |flags: i32| [libc::SYS_open as u64, at, flags as u64, 0, 0, 0];
+        let early = domain.portal.call_within(Duration::from_millis(50), &open(libc::O_RDONLY));
+        let poisoned = domain.instance.poisoned().is_some();
+        domain.instance.reset().unwrap();
+        let at = domain.memory(4096, b"/own/fifo\0");
+        let alone = domain.ask(libc::SYS_open, [at, libc::O_WRONLY as u64, 0, 0, 0]);
+        let writer = std::thread::spawn(move || std::fs::write(path, b"text"));
+        let fd = domain.ask(libc::SYS_open, [at, 0, 0, 0, 0]);
+        let read = domain.ask(libc::SYS_read, [fd as u64, at, 100, 0, 0]);
+        let end = domain.ask(libc::SYS_read, [fd as u64, at, 100, 0, 0]);
+        writer.join().unwrap().unwrap();
+        let _ = done.send((early.is_err() || poisoned, alone, read, end));
+    });
+    let told = wait.recv_timeout(Duration::from_secs(20)).expect("it is back");
+    assert_eq!(told, (true, -i64::from(libc::ENXIO), 4, 0));
+    std::fs::remove_dir_all(place).unwrap();
+}
+
 const NO: i64 = -(libc::EACCES as i64);
 
 #[test]
