@@ -92,11 +92,12 @@ impl<'a> Emitter<'a> {
             }
             e.label_tables.insert(owner, (name, labels));
         }
-        // Where other computed gotos read labels out of a table, it has to stay.
+        // Where the program reads labels out of a table itself, it has to stay.
         for (i, jump) in &tables.jumps {
             if let Jump::Labels { table, .. } = jump
                 && layout.states[*i].is_some()
                 && !e.label_tables.contains_key(&layout.owner[*i])
+                && !tables.data.contains(table)
             {
                 e.converted.insert(table.clone());
             }
@@ -224,7 +225,8 @@ impl<'a> Emitter<'a> {
     fn directive(&mut self, i: usize, text: &str) {
         let flow = self.flow;
         if let Some(mut line) = symbols::directive(text, &self.functions, &|n| flow.labels.contains_key(n)) {
-            if !self.slots.is_empty() && (text.starts_with(".quad") || text.starts_with(".8byte")) {
+            let section = &self.program.sections[self.program.items[i].section];
+            if !self.slots.is_empty() && symbols::is_data(text) && section.allocated() {
                 line = self.slotted(&line);
             }
             self.push(line);
@@ -238,12 +240,17 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Labels in data are those of their slots.
+    /// Labels in data are those of their slots, and so are distances between them.
     fn slotted(&self, line: &str) -> String {
         let (head, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line, ""));
-        let values: Vec<&str> =
-            rest.split(',').map(|v| self.slots.get(v.trim()).map_or(v.trim(), String::as_str)).collect();
-        format!("\t{head}\t{}", values.join(", "))
+        let slot = |name: &str| self.slots.get(name.trim());
+        let value = |v: &str| match (slot(v), v.split_once('-').map(|(a, b)| (slot(a), slot(b)))) {
+            (Some(address), _) => Some(address.clone()),
+            (_, Some((Some(a), Some(b)))) => Some(format!("{a}-{b}")),
+            _ => None,
+        };
+        let values: Vec<String> = rest.split(',').map(|v| value(v).unwrap_or_else(|| v.into())).collect();
+        format!("\t{head}\t{}", values.join(","))
     }
 
     fn label_table(&mut self, owner: usize) {

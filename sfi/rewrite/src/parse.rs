@@ -45,9 +45,23 @@ pub struct Item {
 
 #[derive(Clone, Debug)]
 pub struct Section {
+    pub name: String,
     /// What follows the name in the directive.
     pub rest: String,
     pub exec: bool,
+}
+
+impl Section {
+    /// Is it there when the code runs? What debuggers are told is not.
+    pub fn allocated(&self) -> bool {
+        let flags = self.rest.split(',').next().unwrap_or("");
+        if flags.is_empty() { !self.name.starts_with(".debug") } else { flags.contains('a') }
+    }
+
+    /// Can its words be other ones when the code runs?
+    pub fn writable(&self) -> bool {
+        !(self.name.starts_with(".rodata") || self.name.starts_with(".data.rel.ro"))
+    }
 }
 
 #[derive(Debug)]
@@ -164,7 +178,7 @@ impl Sections {
         let exec = name.starts_with(".text") || rest.split(',').next().is_some_and(|f| f.contains('x'));
         let list = &mut self.list;
         let index = *self.by_key.entry(key).or_insert_with(|| {
-            list.push(Section { rest: rest.trim().into(), exec });
+            list.push(Section { name: name.into(), rest: rest.trim().into(), exec });
             list.len() - 1
         });
         self.previous = self.current;

@@ -6,16 +6,17 @@
 
 use crate::flow::Flow;
 use crate::isa;
-use crate::operand::{AddrReg, Mem, Operand};
+use crate::operand::{AddrReg, Mem, Operand, RAX};
 use crate::parse::{Body, Insn, Program};
-use std::collections::{HashMap, HashSet};
+use crate::symbols;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What a jump through a table becomes.
 #[derive(Debug, Clone)]
 pub enum Jump {
     /// `jmp *%reg` where the register holds the index by now; the table is padded in place.
-    /// `base` is the register that the compiler keeps the table's address in.
-    Switch { table: String, base: u8 },
+    /// `base` is the register that the compiler keeps the table's address in, if it is there at the jump.
+    Switch { table: String, base: Option<u8> },
     /// `jmp *(base,index,8)` with a constant table of labels.
     /// `base` is the register that the compiler keeps the table's address in.
     Labels { table: String, index: u8, base: u8 },
@@ -39,62 +40,96 @@ pub struct Tables {
     pub sums: HashSet<usize>,
     /// Last item of each switch table, where padding goes.
     pub last_entry: HashMap<usize, String>,
+    /// Labels of code that data name, wherever: a computed goto may lead there.
+    pub named: HashSet<String>,
+    /// Tables of labels that are not only jumped through.
+    pub data: HashSet<String>,
+}
+
+/// The names in an expression.
+fn names(expression: &str) -> impl Iterator<Item = &str> {
+    expression.split(['+', '-', '(', ')', ' ', '\t']).filter(|t| !t.is_empty())
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Val {
     Unknown,
     Table(String),
-    Entry(String, usize),
-    Target(String, usize, usize),
+    /// An entry of the table, by these loads; what it leads to, by these sums.
+    Entry(String, BTreeSet<usize>),
+    Target(String, BTreeSet<usize>, BTreeSet<usize>),
+}
+
+impl Val {
+    /// What holds where both ways meet.
+    fn meet(&self, other: &Val) -> Val {
+        match (self, other) {
+            (a, b) if a == b => a.clone(),
+            (Val::Entry(a, x), Val::Entry(b, y)) if a == b => Val::Entry(a.clone(), x | y),
+            (Val::Target(a, x, s), Val::Target(b, y, t)) if a == b => Val::Target(a.clone(), x | y, s | t),
+            _ => Val::Unknown,
+        }
+    }
 }
 
 fn collect(program: &Program, flow: &Flow, out: &mut Tables) {
-    let mut current: Vec<(usize, String)> = Vec::new();
+    let code = |t: &str| {
+        let at = flow.labels.get(t).filter(|_| flow.is_local_label(t));
+        at.is_some_and(|l| program.sections[program.items[*l].section].exec)
+    };
+    let mut current: Option<(usize, String)> = None;
     for (i, item) in program.items.iter().enumerate() {
+        let section = &program.sections[item.section];
         match &item.body {
-            Body::Label(l) => current.push((item.section, l.clone())),
-            Body::Insn(_) => current.clear(),
-            Body::Directive(d) => {
+            Body::Label(l) => current = Some((item.section, l.clone())),
+            Body::Insn(_) => current = None,
+            Body::Directive(d) if symbols::is_data(d) || d.starts_with(".zero") || d.starts_with(".skip") => {
                 let (word, rest) = d.split_once(char::is_whitespace).unwrap_or((d, ""));
-                let Some((section, label)) = current.last().cloned() else { continue };
-                match word {
-                    ".long" | ".4byte" if section == item.section => {
-                        for e in rest.split(',') {
-                            match e.trim().split_once('-') {
-                                Some((t, b)) if b.trim() == label && flow.is_local_label(t.trim()) => {
-                                    out.relative.entry(label.clone()).or_default().push(t.trim().into());
-                                    out.last_entry.retain(|_, l| *l != label);
-                                    out.last_entry.insert(i, label.clone());
-                                }
-                                _ => current.clear(),
-                            }
-                        }
+                let owner = current.clone().filter(|(section, _)| *section == item.section);
+                let own = owner.as_ref().map_or("", |(_, label)| label);
+                for e in rest.split(',').map(str::trim) {
+                    let entry =
+                        e.split_once('-').filter(|(t, b)| b.trim() == own && flow.is_local_label(t.trim()));
+                    if let (".long" | ".4byte", Some((t, _))) = (word, entry) {
+                        out.relative.entry(own.into()).or_default().push(t.trim().into());
+                        out.last_entry.retain(|_, l| *l != own);
+                        out.last_entry.insert(i, own.into());
+                        continue;
                     }
-                    ".quad" | ".8byte" if section == item.section => {
-                        for e in rest.split(',') {
-                            let t = e.trim();
-                            let is_code = flow
-                                .labels
-                                .get(t)
-                                .is_some_and(|l| program.sections[program.items[*l].section].exec);
-                            if is_code && flow.is_local_label(t) {
-                                out.absolute.entry(label.clone()).or_default().push(t.into());
-                            } else {
-                                out.absolute.remove(&label);
-                                current.clear();
-                                break;
-                            }
-                        }
+                    if section.allocated() {
+                        out.named.extend(names(e).filter(|t| code(t)).map(String::from));
+                        out.data.extend(names(e).filter(|t| flow.labels.contains_key(*t)).map(String::from));
                     }
-                    ".byte" | ".zero" | ".ascii" | ".asciz" | ".string" | ".short" | ".value" => {
-                        current.clear()
+                    let label = matches!(word, ".quad" | ".8byte") && code(e) && !section.writable();
+                    if label && current.is_some() && !own.is_empty() {
+                        out.absolute.entry(own.into()).or_default().push(e.into());
+                    } else {
+                        out.absolute.remove(own);
+                        current = None;
                     }
-                    _ => {}
                 }
             }
+            _ => {}
         }
     }
+}
+
+/// Tables whose address the instruction does something else with than to copy it or to jump.
+fn used(insn: &Insn, flow: &Flow, regs: &[Val; 16]) -> Vec<String> {
+    let leaves = isa::direct_target(insn).is_some_and(|t| !flow.is_local_label(t));
+    let uses = match isa::stem(insn) {
+        "mov" if insn.args.iter().all(|o| o.gpr().is_some()) => 0,
+        "jmp" if isa::direct_target(insn).is_none() => 0,
+        "ret" => 1 << RAX,
+        "call" => isa::ARGUMENTS | isa::effects(insn).uses,
+        _ if leaves => isa::ARGUMENTS,
+        _ => isa::effects(insn).uses,
+    };
+    let table = |r: usize| match &regs[r] {
+        Val::Table(t) if uses & 1 << r != 0 => Some(t.clone()),
+        _ => None,
+    };
+    (0..16).filter_map(table).collect()
 }
 
 fn step(insn: &Insn, at: usize, regs: &mut [Val; 16], tables: &Tables) {
@@ -118,14 +153,14 @@ fn step(insn: &Insn, at: usize, regs: &mut [Val; 16], tables: &Tables) {
             if let Val::Table(t) = &regs[usize::from(b.num)]
                 && tables.relative.contains_key(t)
             {
-                set = Some((d.num, Val::Entry(t.clone(), at)));
+                set = Some((d.num, Val::Entry(t.clone(), BTreeSet::from([at]))));
             }
         }
         ("add", [s, Operand::Gpr(d)]) => {
             if let (Val::Table(a), Val::Entry(b, l)) = (read(s, regs), regs[usize::from(d.num)].clone())
                 && a == b
             {
-                set = Some((d.num, Val::Target(a, l, at)));
+                set = Some((d.num, Val::Target(a, l, BTreeSet::from([at]))));
             }
         }
         ("call", _) => {
@@ -154,19 +189,19 @@ pub fn find(program: &Program, flow: &Flow) -> Tables {
     let mut tables = Tables::default();
     collect(program, flow, &mut tables);
     let n = program.items.len();
-    let mut taken: HashSet<String> = HashSet::new();
-    for t in tables.absolute.values().flatten() {
-        taken.insert(t.clone());
-    }
+    let mut taken = tables.named.clone();
     for item in &program.items {
         if let Body::Insn(insn) = &item.body
             && let Some((_, m)) = isa::memory(insn)
-            && isa::stem(insn) == "lea"
             && m.is_rip()
-            && flow.is_local_label(&m.disp)
-            && flow.labels.get(&m.disp).is_some_and(|l| program.sections[program.items[*l].section].exec)
         {
-            taken.insert(m.disp.clone());
+            let address = isa::stem(insn) == "lea" && flow.is_local_label(&m.disp);
+            let exec = |l: &usize| program.sections[program.items[*l].section].exec;
+            if address && flow.labels.get(&m.disp).is_some_and(exec) {
+                taken.insert(m.disp.clone());
+            } else if !address {
+                tables.data.extend(names(&m.disp).map(String::from));
+            }
         }
     }
     // Whose labels: the function that stands before a label in its section.
@@ -189,6 +224,8 @@ pub fn find(program: &Program, flow: &Flow) -> Tables {
     };
     const NOTHING: [Val; 16] = [const { Val::Unknown }; 16];
     let mut input: Vec<Option<[Val; 16]>> = vec![None; n];
+    // Which loads and sums feed a jump.
+    let mut through: HashMap<usize, (BTreeSet<usize>, BTreeSet<usize>)> = HashMap::new();
     // Twice: tables found in the first round give edges for the second.
     for _ in 0..2 {
         let mut work: Vec<usize> = flow.entries.iter().filter_map(|e| flow.next[*e]).collect();
@@ -204,9 +241,13 @@ pub fn find(program: &Program, flow: &Flow) -> Tables {
             {
                 let found = match &**o {
                     Operand::Gpr(g) => match &regs[usize::from(g.num)] {
-                        Val::Target(t, l, s) => {
-                            Some((Jump::Switch { table: t.clone(), base: 0 }, Some((*l, *s))))
-                        }
+                        Val::Target(t, loads, sums) => Some(Jump::Switch {
+                            table: t.clone(),
+                            base: table_register(program, loads, t, &regs),
+                        })
+                        .inspect(|_| {
+                            through.insert(i, (loads.clone(), sums.clone()));
+                        }),
                         _ => None,
                     },
                     Operand::Mem(Mem {
@@ -217,32 +258,24 @@ pub fn find(program: &Program, flow: &Flow) -> Tables {
                         ..
                     }) if disp.is_empty() => match &regs[usize::from(b.num)] {
                         Val::Table(t) if tables.absolute.contains_key(t) => {
-                            Some((Jump::Labels { table: t.clone(), index: x.num, base: b.num }, None))
+                            Some(Jump::Labels { table: t.clone(), index: x.num, base: b.num })
                         }
                         _ => None,
                     },
                     _ => None,
                 };
                 match found {
-                    Some((Jump::Switch { table, mut base }, Some((load, sum)))) => {
-                        if let Body::Insn(l) = &program.items[load].body
-                            && let Some((_, m)) = isa::memory(l)
-                            && let (Some(x), Some(d)) = (m.index_gpr(), l.args[1].gpr())
-                        {
-                            tables.loads.insert(load, (x, d.num));
-                            base = m.base_gpr().unwrap_or(d.num);
-                        }
-                        tables.sums.insert(sum);
-                        tables.targets.insert(i, tables.relative[&table].clone());
-                        tables.jumps.insert(i, Jump::Switch { table, base });
-                    }
-                    Some((jump, _)) => {
-                        if let Jump::Labels { table, .. } = &jump {
-                            tables.targets.insert(i, tables.absolute[table].clone());
-                        }
+                    Some(jump) => {
+                        let targets = match &jump {
+                            Jump::Switch { table, .. } => &tables.relative[table],
+                            Jump::Labels { table, .. } => &tables.absolute[table],
+                            Jump::Computed => &Vec::new(),
+                        };
+                        tables.targets.insert(i, targets.clone());
                         tables.jumps.insert(i, jump);
                     }
                     None => {
+                        through.remove(&i);
                         let labels = taken_in(i);
                         if labels.is_empty() {
                             tables.jumps.remove(&i);
@@ -254,6 +287,7 @@ pub fn find(program: &Program, flow: &Flow) -> Tables {
                     }
                 }
             }
+            tables.data.extend(used(insn, flow, &regs));
             step(insn, i, &mut regs, &tables);
             for s in flow.successors(program, i, &tables.targets) {
                 match &mut input[s] {
@@ -264,10 +298,14 @@ pub fn find(program: &Program, flow: &Flow) -> Tables {
                     Some(old) => {
                         let mut changed = false;
                         for r in 0..16 {
-                            if old[r] != regs[r] && old[r] != Val::Unknown {
-                                old[r] = Val::Unknown;
-                                changed = true;
+                            let met = old[r].meet(&regs[r]);
+                            if let (Val::Table(a), Val::Table(b)) = (&old[r], &regs[r])
+                                && a != b
+                            {
+                                tables.data.extend([a.clone(), b.clone()]);
                             }
+                            changed |= met != old[r];
+                            old[r] = met;
                         }
                         if changed {
                             work.push(s);
@@ -277,5 +315,23 @@ pub fn find(program: &Program, flow: &Flow) -> Tables {
             }
         }
     }
+    for (loads, sums) in through.values() {
+        tables.sums.extend(sums);
+        for load in loads {
+            if let Body::Insn(l) = &program.items[*load].body
+                && let Some((_, m)) = isa::memory(l)
+                && let (Some(x), Some(d)) = (m.index_gpr(), l.args[1].gpr())
+            {
+                tables.loads.insert(*load, (x, d.num));
+            }
+        }
+    }
     tables
+}
+
+/// The register that the entry was loaded by, if it still holds the table's address.
+fn table_register(program: &Program, loads: &BTreeSet<usize>, table: &str, regs: &[Val; 16]) -> Option<u8> {
+    let Body::Insn(load) = &program.items[*loads.first()?].body else { return None };
+    let base = isa::memory(load).and_then(|(_, m)| m.base_gpr())?;
+    (regs[usize::from(base)] == Val::Table(table.into())).then_some(base)
 }

@@ -258,3 +258,28 @@ fn what_no_module_may_contain_is_named() {
     );
     assert!(located.starts_with("dir/name.c:42: (line 9 of t.s) `syscall`"), "{located}");
 }
+
+/// A switch of four cases on `rdi`, between what is before the load of the entry and the jump.
+fn switched(before: &str, after: &str) -> String {
+    let load = "\tmovslq (%rdx,%rdi,4), %rax\n";
+    let cases = ".La:\tleal 1(%rdx), %eax\n\tret\n.Lb:\tleal 2(%rdx), %eax\n\tret\n";
+    let table =
+        "\t.section .rodata\n.LT:\t.long .La-.LT\n\t.long .Lb-.LT\n\t.long .Lb-.LT\n\t.long .La-.LT\n\t.text";
+    format!("\tleaq .LT(%rip), %rdx\n{before}{load}{after}\tjmp *%rax\n{cases}{table}")
+}
+
+#[test]
+fn a_table_s_register_may_hold_something_else_at_the_jump() {
+    let same = out(Level::Full, &switched("", "\taddq %rdx, %rax\n"));
+    assert!(same.contains("leaq\t.LT(%rip), %rdx\n\tmovslq\t(%rdx,%rax,4), %rax"), "{same}");
+    let other = out(Level::Full, &switched("", "\taddq %rdx, %rax\n\tmovl $77, %edx\n"));
+    assert!(!other.contains("movslq\t(%rdx,"), "{other}");
+}
+
+#[test]
+fn two_loads_may_feed_one_jump() {
+    let twice = "\ttestl %esi, %esi\n\tje .L1\n\tmovslq (%rdx,%rcx,4), %rax\n\tjmp .L2\n.L1:\n";
+    let t = out(Level::Full, &switched(twice, ".L2:\taddq %rdx, %rax\n"));
+    let indices = t.contains("movl\t%ecx, %eax") && t.contains("movl\t%edi, %eax");
+    assert!(indices && t.matches("movslq").count() == 1, "{t}");
+}

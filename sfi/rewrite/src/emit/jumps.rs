@@ -95,7 +95,7 @@ impl Emitter<'_> {
     /// The compiler's register for the address of a table, and the table, if it is still there at the jump: the sequence loads it again.
     fn address<'j>(&self, i: usize, jump: &'j Jump) -> Option<(u8, &'j str)> {
         let (register, table) = match jump {
-            Jump::Switch { base, table } => (*base, table),
+            Jump::Switch { base, table } => ((*base)?, table),
             Jump::Labels { base, table, .. } if self.converted.contains(table) => (*base, table),
             _ => return None,
         };

@@ -1,4 +1,5 @@
-/* Switch tables dense and sparse, nested; computed gotos with constant and computed tables. */
+/* Switch tables dense and sparse, nested; computed gotos with constant and computed tables, with tables that change, have holes, hold
+ * distances or more than labels, and are read. */
 #include "t.h"
 __attribute__((noinline)) long sw(unsigned x, long *p) {
     switch (x) { case 0: return p[1]; case 1: p[0] += 3; break; case 2: return ~p[2]; case 3: p[1] ^= 77; break;
@@ -33,6 +34,34 @@ __attribute__((noinline)) int chars(const char *s) {
         case 'f': v = -v; break; case 'g': t_out(v); break; default: v += 1000; }
     return v;
 }
+__attribute__((noinline)) int patched(int i, int patch) {
+    static void *t[] = {&&a, &&b, &&c, &&d};
+    if (patch) t[2] = &&d;
+    goto *t[i];
+a: return 10; b: return 11; c: return 12; d: return 13;
+}
+__attribute__((noinline)) int holes(int i) {
+    static void *const t[8] = {[0] = &&a, [5] = &&b, [7] = &&c};
+    goto *t[i];
+a: return 20; b: return 21; c: return 22;
+}
+__attribute__((noinline)) int distances(int i) {
+    static const int t[] = {&&b - &&a, &&a - &&a, &&c - &&a, &&d - &&a};
+    goto *(&&a + t[i]);
+a: return 30; b: return 31; c: return 32; d: return 33;
+}
+__attribute__((noinline)) long operations(int i) {
+    static const struct { void *label; long n; } t[] = {{&&a, 100}, {&&b, 200}, {&&c, 300}, {&&a, 400}};
+    long n = t[i].n;
+    goto *t[i].label;
+a: return n + 1; b: return n + 2; c: return n + 3;
+}
+__attribute__((noinline)) long compared(int i, int j) {
+    static void *const t[] = {&&a, &&b, &&c, &&a, &&d};
+    long r = t[i] == t[j] ? 1000 : 0;
+    goto *t[i];
+a: return r + 1; b: return r + 2; c: return r + 3; d: return r + 4;
+}
 int t_main(void) {
     long p[3] = {10, 20, 30};
     for (unsigned i = 0; i < 12; i++) t_out(sw(i, p));
@@ -41,5 +70,9 @@ int t_main(void) {
     t_out(interp(prog));
     for (int i = 0; i < 3; i++) t_out(dyn(i));
     t_out(chars("abcdeeegffabezde"));
+    for (int k = 0; k < 3; k++) for (int i = 0; i < 4; i++) t_out(patched(i, k == 1));
+    t_out(holes(0)); t_out(holes(5)); t_out(holes(7));
+    for (int i = 0; i < 4; i++) { t_out(distances(i)); t_out(operations(i)); }
+    for (int i = 0; i < 25; i++) t_out(compared(i / 5, i % 5));
     return 7;
 }
