@@ -8,7 +8,7 @@ main:
     jmp *%rax
 1:  movzbl %ah, %edx
     leaq table(%rip), %rcx
-    movslq (%rcx,%rdx,4), %rcx
+    movslq (%rcx,%rdx,4), %rdx
     ret
 .section .rodata
 table: .rept 256
