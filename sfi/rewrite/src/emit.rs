@@ -40,6 +40,8 @@ pub struct Emitter<'a> {
     bases: Bases,
     /// Instructions whose result nobody needs.
     idle: HashSet<usize>,
+    /// Jumps through tables that push registers.
+    lent: HashMap<usize, jumps::Lent>,
     /// Code that conditional branches make a detour through, by section, and the branch.
     detours: Vec<(usize, usize, String)>,
     unwind: unwind::Unwind,
@@ -73,6 +75,7 @@ impl<'a> Emitter<'a> {
             converted: BTreeSet::new(),
             bases: Bases::default(),
             idle: HashSet::new(),
+            lent: HashMap::new(),
             detours: Vec::new(),
             unwind: unwind::Unwind::default(),
             out: String::from(unwind::SECTION),
@@ -120,6 +123,7 @@ impl<'a> Emitter<'a> {
             let merge = self.options.merge;
             self.bases = Finder::new(program, flow, self.layout, self.live, tables, &targets, merge).run();
         }
+        self.lent = self.lending();
         self.idle = self.idle_addresses();
         let mut needed = records::needed(self.program, self.flow, self.layout, &targets);
         if !self.bases.register.is_empty() {
@@ -189,18 +193,19 @@ impl<'a> Emitter<'a> {
                         self.push("\tud2");
                     }
                     self.detour(i, insn);
+                    self.ways(i);
                     if stops || isa::ends_block(insn) {
                         self.detours(item.section);
                     }
-                    if matches!(self.tables.jumps.get(&i), Some(Jump::Computed))
-                        && tables_done.insert(self.layout.owner[i])
-                    {
-                        self.label_table(self.layout.owner[i]);
+                    if self.by_slots(i) && tables_done.insert(self.layout.owner[i]) {
+                        let (name, labels) = self.label_tables[&self.layout.owner[i]].clone();
+                        self.slot_table(&name, &labels, |k| Some(format!("{name}_{k}")));
                     }
                 }
             }
         }
         self.unwind.end(&mut self.out);
+        self.addresses(&tables_done);
         for table in self.converted.clone() {
             let labels = &self.tables.absolute[&table];
             let mut text = format!("\t.section\t.rodata,\"a\",@progbits\n\t.balign\t4\n{table}:");
@@ -253,16 +258,31 @@ impl<'a> Emitter<'a> {
         format!("\t{head}\t{}", values.join(","))
     }
 
-    fn label_table(&mut self, owner: usize) {
-        let (name, labels) = self.label_tables[&owner].clone();
+    /// Slots that lead to labels; `named` names them.
+    fn slot_table(&mut self, name: &str, labels: &[String], named: impl Fn(usize) -> Option<String>) {
         let slots = labels.len().next_power_of_two();
         self.push(format!("\t.balign\t{}, 0xcc", slots * 8));
         self.push(format!("{name}:"));
         for (k, l) in labels.iter().enumerate() {
-            self.push(format!("{name}_{k}:\n\tjmp\t{l}\n\t.balign\t8, 0xcc"));
+            let name = named(k).map(|name| format!("{name}:\n")).unwrap_or_default();
+            self.push(format!("{name}\tjmp\t{l}\n\t.balign\t8, 0xcc"));
         }
         for _ in labels.len()..slots {
             self.push("\tud2\n\t.balign\t8, 0xcc");
+        }
+    }
+
+    /// Where all jumps of a function go by tables of their own, its labels' slots are no more than their addresses.
+    fn addresses(&mut self, done: &HashSet<usize>) {
+        let tables = self.label_tables.iter().filter(|(owner, _)| !done.contains(owner));
+        let mut tables: Vec<(usize, (String, Vec<String>))> = tables.map(|(o, t)| (*o, t.clone())).collect();
+        tables.sort();
+        for (_, (name, labels)) in tables {
+            let slots = labels.len().next_power_of_two();
+            self.push(format!("\t.text\n\t.balign\t{}, 0xcc\n{name}:", slots * 8));
+            for k in 0..labels.len() {
+                self.push(format!("{name}_{k}:\n\tud2\n\t.balign\t8, 0xcc"));
+            }
         }
     }
 

@@ -283,3 +283,17 @@ fn two_loads_may_feed_one_jump() {
     let indices = t.contains("movl\t%ecx, %eax") && t.contains("movl\t%edi, %eax");
     assert!(indices && t.matches("movslq").count() == 1, "{t}");
 }
+
+#[test]
+fn a_jump_with_all_registers_live_lends_some() {
+    let registers = ["rcx", "rsi", "rdi", "r8", "r9", "r10", "r11"];
+    let sum: String = registers.iter().map(|r| format!("\taddq %{r}, %rax\n")).collect();
+    let table = "\t.section .data.rel.ro,\"aw\",@progbits\nT:\n\t.quad .L1\n\t.quad .L2\n\t.text\n";
+    let jump = "\tjmp *(%rdx,%rax,8)\n";
+    let t = out(
+        Level::Full,
+        &format!("\tleaq T(%rip), %rdx\n{jump}.L1:\n{jump}.L2:\n\tmovq %rdx, %rax\n{sum}\tret\n{table}"),
+    );
+    let way = "\tpopq\t%r11\n\tjmp\t.L1\n";
+    assert!(t.matches("pushq\t%r11").count() == 2 && t.matches(way).count() == 1, "{t}");
+}

@@ -7,7 +7,7 @@ use crate::isa::{self, Access};
 use crate::operand::{self, Operand, R11, Width};
 use crate::parse::{Body, Insn};
 use crate::tables::Jump;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The bits of a function's address that are kept: they lead to a slot, or to where nothing is executable.
 const MASK: &str = "$__pbl_ftab_mask";
@@ -16,6 +16,30 @@ const RETURNS_TWICE: [&str; 5] = ["setjmp", "_setjmp", "__setjmp", "sigsetjmp", 
 
 /// Registers for a jump through a table, best first.
 const DEAD: [u8; 14] = [11, 10, 9, 8, 7, 6, 1, 2, 0, 3, 12, 13, 14, 15];
+
+/// The registers of a jump's sequence: of the entry's number and of the table's address. Where none is free, some are lent for it: pushed before
+/// it, and popped on the way to each target.
+pub(super) struct Chosen {
+    number: u8,
+    table: u8,
+    lent: Vec<u8>,
+}
+
+/// What a jump has pushed, whose table and ways it uses, and where those lead.
+#[derive(Clone)]
+pub(super) struct Lent {
+    registers: Vec<u8>,
+    by: usize,
+    labels: Vec<String>,
+}
+
+/// A jump's own table, and a way to a target of it.
+fn own_table(i: usize) -> String {
+    format!(".Lpbl_jt{i}")
+}
+fn way(i: usize, k: usize) -> String {
+    format!(".Lpbl_w{i}_{k}")
+}
 
 impl Emitter<'_> {
     /// Calls and jumps that are not through tables.
@@ -117,10 +141,94 @@ impl Emitter<'_> {
         false
     }
 
+    /// The registers of a jump's sequence.
+    pub(super) fn choose(&self, i: usize, insn: &Insn, jump: &Jump) -> Option<Chosen> {
+        let Some(Operand::Star(o)) = insn.args.first() else { return None };
+        // Nothing comes after the jump but what its targets want: also the registers of its operand are free.
+        let kept = self.bases.kept.get(&i).copied().unwrap_or(0);
+        let wanted = self.live.regs[i] | kept;
+        let mut lent = Vec::new();
+        let take = |taken: u16, lent: &mut Vec<u8>| {
+            let find = |busy: u16| DEAD.into_iter().find(|r| (busy | taken) & 1 << r == 0);
+            find(wanted).or_else(|| {
+                lent.push(find(kept)?);
+                lent.last().copied()
+            })
+        };
+        let number = match jump {
+            Jump::Switch { .. } => o.gpr().map(|g| g.num)?,
+            Jump::Labels { index, .. } if wanted & 1 << index == 0 => *index,
+            Jump::Labels { index, .. } => take(1 << index, &mut lent)?,
+            Jump::Computed => take(0, &mut lent)?,
+        };
+        let own = self.address(i, jump).map(|(register, _)| register).filter(|r| *r != number);
+        let table = match own {
+            // What is lent goes by a table of the jump's own.
+            Some(r) if lent.is_empty() || wanted & 1 << r == 0 => r,
+            _ => take(1 << number, &mut lent)?,
+        };
+        Some(Chosen { number, table, lent })
+    }
+
+    /// The jumps that push registers. Those that push the same, on the way to the same, share tables and ways: those of the first.
+    pub(super) fn lending(&self) -> HashMap<usize, Lent> {
+        let mut jumps: Vec<(&usize, &Jump)> = self.tables.jumps.iter().collect();
+        jumps.sort_by_key(|(i, _)| **i);
+        let mut first = HashMap::new();
+        let mut out = HashMap::new();
+        for (i, jump) in jumps {
+            let Body::Insn(insn) = &self.program.items[*i].body else { continue };
+            let registers = self.choose(*i, insn, jump).map_or(Vec::new(), |chosen| chosen.lent);
+            if registers.is_empty() || self.layout.states[*i].is_none() {
+                continue;
+            }
+            let table = match jump {
+                Jump::Switch { table, .. } | Jump::Labels { table, .. } => table.as_str(),
+                Jump::Computed => "",
+            };
+            let by = *first.entry((self.layout.owner[*i], table, registers.clone())).or_insert(*i);
+            let mut labels = Vec::new();
+            for l in &self.tables.targets[i] {
+                if !labels.contains(l) {
+                    labels.push(l.clone());
+                }
+            }
+            out.insert(*i, Lent { registers, by, labels });
+        }
+        out
+    }
+
+    /// Is it a jump to the slots of its function's labels?
+    pub(super) fn by_slots(&self, i: usize) -> bool {
+        matches!(self.tables.jumps.get(&i), Some(Jump::Computed)) && !self.lent.contains_key(&i)
+    }
+
+    /// Behind a jump that has pushed registers: the ways to its targets, which pop them.
+    pub(super) fn ways(&mut self, i: usize) {
+        let Some(Lent { registers, labels, .. }) = self.lent.get(&i).filter(|l| l.by == i).cloned() else {
+            return;
+        };
+        if matches!(self.tables.jumps[&i], Jump::Computed) {
+            let ways: Vec<String> = (0..labels.len()).map(|k| way(i, k)).collect();
+            self.slot_table(&own_table(i), &ways, |_| None);
+        }
+        for (k, label) in labels.iter().enumerate() {
+            self.unwind_with(i, &registers);
+            self.push(format!("{}:", way(i, k)));
+            for r in registers.iter().rev() {
+                self.push(format!("\tpopq\t{}", operand::r64(*r)));
+            }
+            self.push(format!("\tjmp\t{label}"));
+        }
+    }
+
     /// The compiler's own loads of tables' addresses right before jumps.
     pub(super) fn idle_addresses(&self) -> HashSet<usize> {
         let load = |(i, jump): (&usize, &Jump)| {
             let (register, table) = self.address(*i, jump)?;
+            if self.lent.contains_key(i) {
+                return None;
+            }
             let gone = |j: &usize| self.tables.sums.contains(j) || self.tables.loads.contains_key(j);
             let mut above = self.before(*i).filter(|(j, _)| !gone(j));
             let (j, insn) = above.find(|(_, insn)| isa::touched(insn) & 1 << register != 0)?;
@@ -163,7 +271,7 @@ impl Emitter<'_> {
         scope: &mut Scope,
     ) {
         let (y, wide, narrow) = (operand::r64(y), operand::r64(to), operand::r32(to));
-        if to == number && self.masked(i, number, entries) {
+        if to == number && !self.lent.contains_key(&i) && self.masked(i, number, entries) {
             // The compiler's mask starts the sequence.
         } else if entries == 256 {
             scope.line(format!("movzbl\t{}, {narrow}", operand::r8(number)));
@@ -187,37 +295,35 @@ impl Emitter<'_> {
         scope: &mut Scope,
     ) -> Result<(), Kind> {
         let Some(Operand::Star(o)) = insn.args.first() else { return Err(Kind::JumpTable(insn.to_string())) };
-        // Nothing comes after the jump but what its targets want: also the registers of its operand are free.
-        let wanted = self.live.regs[i] | self.bases.kept.get(&i).copied().unwrap_or(0);
-        let dead = |taken: u16| DEAD.into_iter().find(|r| (wanted | taken) & 1 << r == 0);
         let full = || Kind::Unsupported {
             what: insn.to_string(),
             hint: "all registers are live at this jump; compile the function with fewer variables live, or without computed goto",
         };
-        let number = match jump {
-            Jump::Switch { .. } => o.gpr().map(|g| g.num).ok_or_else(|| Kind::JumpTable(insn.to_string()))?,
-            Jump::Labels { index, .. } if wanted & 1 << index == 0 => *index,
-            Jump::Labels { index, .. } => dead(1 << index).ok_or_else(full)?,
-            Jump::Computed => dead(0).ok_or_else(full)?,
-        };
+        let Chosen { number, table: y, lent } = self.choose(i, insn, jump).ok_or_else(full)?;
         let (wide, narrow) = (operand::r64(number), operand::r32(number));
-        let other = dead(1 << number);
-        let own = self.address(i, jump).map(|(register, _)| register).filter(|r| *r != number);
-        let entries = match jump {
+        for r in &lent {
+            scope.line(format!("pushq\t{}", operand::r64(*r)));
+        }
+        let ways = self.lent.get(&i);
+        // The table's entries, or those of a table of the jump's own, on the ways.
+        let entries = |labels: &[String]| -> Vec<String> {
+            let place = |l: &String| ways.and_then(|w| w.labels.iter().position(|w| w == l));
+            labels.iter().map(|l| place(l).map_or_else(|| l.clone(), |k| way(i, k))).collect()
+        };
+        let by = ways.map_or(i, |w| w.by);
+        let own = match jump {
             Jump::Switch { table, .. } => {
-                let y = own.or(other).ok_or_else(full)?;
-                let entries = self.tables.relative[table].len().next_power_of_two();
-                self.table_entry(i, table, entries, (y, number, number), scope);
-                None
+                let labels = &self.tables.relative[table];
+                let name = if ways.is_none() { table.clone() } else { own_table(by) };
+                self.table_entry(i, &name, labels.len().next_power_of_two(), (y, number, number), scope);
+                ways.is_some().then(|| (name, entries(labels)))
             }
             Jump::Labels { table, index, .. } => {
                 let labels = &self.tables.absolute[table];
-                let same = self.converted.contains(table);
-                let y = own.or(other).ok_or_else(full)?;
-                let name = if same { table.clone() } else { format!(".Lpbl_jt{i}") };
-                let entries = labels.len().next_power_of_two();
-                self.table_entry(i, &name, entries, (y, number, *index), scope);
-                (!same).then_some((name, labels))
+                let same = self.converted.contains(table) && ways.is_none();
+                let name = if same { table.clone() } else { own_table(by) };
+                self.table_entry(i, &name, labels.len().next_power_of_two(), (y, number, *index), scope);
+                (!same).then(|| (name, entries(labels)))
             }
             Jump::Computed => {
                 match &**o {
@@ -234,15 +340,16 @@ impl Emitter<'_> {
                     return Err(full());
                 }
                 let (name, labels) = &self.label_tables[&self.layout.owner[i]];
-                let y = operand::r64(other.ok_or_else(full)?);
+                let name = if ways.is_none() { name.clone() } else { own_table(by) };
+                let y = operand::r64(y);
                 scope.line(format!("andl\t${}, {narrow}", 8 * labels.len().next_power_of_two() - 8));
                 scope.line(format!("leaq\t{name}(%rip), {y}"));
                 scope.line(format!("addq\t{y}, {wide}"));
                 None
             }
         };
-        if let Some((name, labels)) = entries {
-            self.table_beside(&name, labels, scope);
+        if let Some((name, labels)) = own.filter(|_| by == i) {
+            self.table_beside(&name, &labels, scope);
         }
         scope.line(format!("jmp\t*{wide}"));
         Ok(())

@@ -143,13 +143,19 @@ fn signed(mut value: i64) -> Vec<u8> {
 impl Emitter<'_> {
     /// What the analysis knows before an instruction of the program.
     pub(super) fn unwind_before(&mut self, i: usize) {
+        self.unwind_with(i, &[]);
+    }
+
+    /// The same, with registers pushed besides.
+    pub(super) fn unwind_with(&mut self, i: usize, lent: &[u8]) {
         let Some(state) = &self.layout.states[i] else { return };
         if !self.program.sections[self.program.items[i].section].exec {
             return;
         }
         let saved = |r: u8| state.saves.iter().any(|(_, s)| *s == r);
         let borrowed = self.bases.register.get(&i).filter(|r| r.borrowed).map(|r| r.number);
-        let borrowed = borrowed.map(|r| Some(r).filter(|r| isa::CALLEE_SAVED & 1 << r != 0 && !saved(*r)));
+        let borrowed = borrowed.iter().chain(lent);
+        let borrowed = borrowed.map(|r| Some(*r).filter(|r| isa::CALLEE_SAVED & 1 << r != 0 && !saved(*r)));
         let pushed = state.saves.iter().map(|(_, r)| Some(*r)).chain(borrowed).collect();
         let delta = self.layout.functions[self.layout.owner[i]].delta(state);
         self.unwind.set(Stacks { pushed, delta }, &mut self.out);

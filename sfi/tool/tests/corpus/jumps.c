@@ -62,6 +62,19 @@ __attribute__((noinline)) long compared(int i, int j) {
     goto *t[i];
 a: return r + 1; b: return r + 2; c: return r + 3; d: return r + 4;
 }
+/* More values than registers, all of them wanted wherever a jump leads. */
+__attribute__((noinline)) long many(const unsigned char *c, long a, long b, long d, long e, long f) {
+    static void *const t[] = {&&l0, &&l1, &&l2, &&l3, &&end};
+    void *changing[] = {&&l0, &&l1, &&l2, &&l3, &&end};
+    long g = a ^ b, h = b ^ d, i = d + e, j = e - f, k = f * a, l = a - d, m = b - e, n = a + f;
+    unsigned op = *c++;
+    goto *t[op];
+l0: a += b * op; d ^= e; f += n; op = *c++; goto *t[op];
+l1: g += h - op; i ^= j; k += l; op = *c++; goto *changing[op];
+l2: m += n + op; b ^= a; h += k; op = *c++; goto *t[op];
+l3: e += g ^ op; l ^= m; n += d; op = *c++; goto *changing[op];
+end: return a + 3 * b + 5 * d + 7 * e + 9 * f + 11 * g + 13 * h + 15 * i + 17 * j + 19 * k + 21 * l + 23 * m + 25 * n + op;
+}
 int t_main(void) {
     long p[3] = {10, 20, 30};
     for (unsigned i = 0; i < 12; i++) t_out(sw(i, p));
@@ -74,5 +87,7 @@ int t_main(void) {
     t_out(holes(0)); t_out(holes(5)); t_out(holes(7));
     for (int i = 0; i < 4; i++) { t_out(distances(i)); t_out(operations(i)); }
     for (int i = 0; i < 25; i++) t_out(compared(i / 5, i % 5));
+    static const unsigned char path[] = {0, 1, 2, 3, 3, 2, 1, 0, 2, 0, 3, 1, 1, 3, 2, 2, 0, 0, 4};
+    t_out(many(path, 1, 20, 300, 4000, 50000));
     return 7;
 }
