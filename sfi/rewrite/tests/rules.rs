@@ -133,6 +133,18 @@ fn a_register_that_a_switch_has_given_up_is_left_alone() {
 }
 
 #[test]
+fn the_number_of_an_entry_outlives_a_jump_that_is_made_again() {
+    let load = "\tleaq T(%rip), %rcx\n\tmovslq (%rcx,%rsi,4), %rsi\n\taddq %rcx, %rsi\n.L1:\n\tdecl %edi\n\tje .L2\n\tjmpq *%rsi\n";
+    let table = "\t.section .rodata\nT:\n\t.long .L1-T\n\t.long .L2-T\n\t.text\n";
+    let t = out(Level::Write, &format!("{load}.L2:\n\tret\n{table}"));
+    assert!(t.contains("movl\t%esi, %r11d\n\tandl\t$1, %r11d") && t.contains("jmp\t*%r11"), "{t}");
+    // Loaded right before the jump it does not: who returns may only seem to want it.
+    let load = "\tleaq T(%rip), %rcx\n\tmovslq (%rcx,%rax,4), %rax\n\taddq %rcx, %rax\n\tjmpq *%rax\n.L1:\n";
+    let t = out(Level::Write, &format!("{load}.L2:\n\tret\n{table}"));
+    assert!(t.contains("andl\t$1, %eax") && t.contains("jmp\t*%rax"), "{t}");
+}
+
+#[test]
 fn string_stores_are_brought_into_the_segment() {
     let t = out(Level::Write, "\trep\n\tstosq\n\tret");
     assert!(t.contains("movl\t%edi, %edi\n\taddq\t%gs:0x10000, %rdi\n\trep stosq"), "{t}");

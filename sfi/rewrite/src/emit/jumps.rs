@@ -155,11 +155,17 @@ impl Emitter<'_> {
                 lent.last().copied()
             })
         };
-        let number = match jump {
-            Jump::Switch { .. } => o.gpr().map(|g| g.num)?,
-            Jump::Labels { index, .. } if wanted & 1 << index == 0 => *index,
-            Jump::Labels { index, .. } => take(1 << index, &mut lent)?,
-            Jump::Computed => take(0, &mut lent)?,
+        // What the compiler has loaded for this jump alone nobody reads again, though it may look so: `ret` may return it.
+        let loaded = |(j, _)| self.tables.loads.contains_key(&j);
+        let alone = matches!(jump, Jump::Switch { .. }) && self.before(i).any(loaded);
+        let index = match jump {
+            Jump::Switch { .. } => Some(o.gpr()?.num),
+            Jump::Labels { index, .. } => Some(*index),
+            Jump::Computed => None,
+        };
+        let number = match index {
+            Some(r) if wanted & 1 << r == 0 || alone => r,
+            _ => take(index.map_or(0, |r| 1 << r), &mut lent)?,
         };
         let own = self.address(i, jump).map(|(register, _)| register).filter(|r| *r != number);
         let table = match own {
@@ -315,7 +321,8 @@ impl Emitter<'_> {
             Jump::Switch { table, .. } => {
                 let labels = &self.tables.relative[table];
                 let name = if ways.is_none() { table.clone() } else { own_table(by) };
-                self.table_entry(i, &name, labels.len().next_power_of_two(), (y, number, number), scope);
+                let index = o.gpr().map_or(number, |g| g.num);
+                self.table_entry(i, &name, labels.len().next_power_of_two(), (y, number, index), scope);
                 ways.is_some().then(|| (name, entries(labels)))
             }
             Jump::Labels { table, index, .. } => {
