@@ -326,7 +326,13 @@ impl<'a> Emitter<'a> {
             self.table_jump(i, insn, jump, &mut scope)?;
             return Ok(scope.lines);
         }
-        if self.tables.sums.contains(&i) || self.idle.contains(&i) {
+        if self.idle.contains(&i) {
+            return Ok(scope.lines);
+        }
+        if let Some(sum) = self.tables.sums.get(&i) {
+            if let Some((from, to)) = sum {
+                scope.line(format!("movl\t{}, {}", operand::r32(*from), operand::r32(*to)));
+            }
             return Ok(scope.lines);
         }
         if let Some((x, d)) = self.tables.loads.get(&i) {

@@ -36,8 +36,8 @@ pub struct Tables {
     pub targets: HashMap<usize, Vec<String>>,
     /// Loads of entries: the index register and the destination. They become moves.
     pub loads: HashMap<usize, (u8, u8)>,
-    /// Sums that go away.
-    pub sums: HashSet<usize>,
+    /// Sums of the table's address and the entry. They go away, or become moves where the sum is not in the entry's register.
+    pub sums: HashMap<usize, Option<(u8, u8)>>,
     /// Last item of each switch table, where padding goes.
     pub last_entry: HashMap<usize, String>,
     /// Labels of code that data name, wherever: a computed goto may lead there.
@@ -157,7 +157,8 @@ fn step(insn: &Insn, at: usize, regs: &mut [Val; 16], tables: &Tables) {
             }
         }
         ("add", [s, Operand::Gpr(d)]) => {
-            if let (Val::Table(a), Val::Entry(b, l)) = (read(s, regs), regs[usize::from(d.num)].clone())
+            let (one, other) = (read(s, regs), regs[usize::from(d.num)].clone());
+            if let (Val::Table(a), Val::Entry(b, l)) | (Val::Entry(b, l), Val::Table(a)) = (one, other)
                 && a == b
             {
                 set = Some((d.num, Val::Target(a, l, BTreeSet::from([at]))));
@@ -316,7 +317,15 @@ pub fn find(program: &Program, flow: &Flow) -> Tables {
         }
     }
     for (loads, sums) in through.values() {
-        tables.sums.extend(sums);
+        for sum in sums {
+            let Body::Insn(add) = &program.items[*sum].body else { continue };
+            let of = |o: &Operand| o.gpr().map(|g| g.num);
+            let entry = |r: &(u8, u8)| {
+                input[*sum].as_ref().is_some_and(|regs| matches!(regs[usize::from(r.0)], Val::Entry(..)))
+            };
+            let moved = of(&add.args[0]).zip(of(&add.args[1])).filter(entry);
+            tables.sums.insert(*sum, moved);
+        }
         for load in loads {
             if let Body::Insn(l) = &program.items[*load].body
                 && let Some((_, m)) = isa::memory(l)

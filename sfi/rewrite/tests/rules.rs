@@ -309,3 +309,12 @@ fn a_jump_with_all_registers_live_lends_some() {
     let way = "\tpopq\t%r11\n\tjmp\t.L1\n";
     assert!(t.matches("pushq\t%r11").count() == 2 && t.matches(way).count() == 1, "{t}");
 }
+
+#[test]
+fn a_switch_may_be_worked_out_once_and_either_way() {
+    let t = out(
+        Level::Full,
+        &switched("", "\taddq %rax, %rdx\n\tmovq %rdx, %rax\n.L3:\n").replace(".Lb:", ".Lb:\tjmp .L3\n"),
+    );
+    assert!(t.contains("movl\t%eax, %edx") && !t.contains("jmp\t*%rax") && !t.contains("jmp\t*%rdx"), "{t}");
+}

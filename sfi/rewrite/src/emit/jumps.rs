@@ -134,7 +134,7 @@ impl Emitter<'_> {
             if self.tables.loads.contains_key(&j) {
                 return true;
             }
-            if !self.tables.sums.contains(&j) && isa::may_write(insn) & 1 << register != 0 {
+            if !self.tables.sums.contains_key(&j) && isa::may_write(insn) & 1 << register != 0 {
                 return false;
             }
         }
@@ -235,7 +235,9 @@ impl Emitter<'_> {
             if self.lent.contains_key(i) {
                 return None;
             }
-            let gone = |j: &usize| self.tables.sums.contains(j) || self.tables.loads.contains_key(j);
+            let gone = |j: &usize| {
+                matches!(self.tables.sums.get(j), Some(None)) || self.tables.loads.contains_key(j)
+            };
             let mut above = self.before(*i).filter(|(j, _)| !gone(j));
             let (j, insn) = above.find(|(_, insn)| isa::touched(insn) & 1 << register != 0)?;
             let same =
