@@ -91,6 +91,8 @@ impl Request {
                 "-mtune-ctrl=^prologue_using_move,^epilogue_using_move",
                 "-fno-ipa-ra",
                 "-fno-crossjumping",
+                // Where a switch leads cannot be followed through memory, where it is kept if it is worked out before a loop.
+                "-fno-move-loop-invariants",
             ]);
             // Nor does it take its marks for variables whose place changes.
             f.extend(
