@@ -62,7 +62,8 @@ enum pbl_cause {
 };
 
 /* Why the last call of this thread did not end by itself. If the instance was poisoned before (pbl_instance_poisoned), that is the cause, the
- * text says "poisoned by an earlier fault", and the function is the one that was to be called: it has not run. */
+ * text says "poisoned by an earlier fault", and the function is the one that was to be called: it has not run. If a call
+ * nested in this one, or on another thread, poisoned it meanwhile, that is the cause, and the text says "in another call". */
 typedef struct {
     uint32_t cause;
     int32_t signal;

@@ -109,6 +109,8 @@ pub struct Report {
     word: u64,
     /// The code had lost its rights before the function was entered.
     barred: bool,
+    /// The code has lost its rights meanwhile.
+    withdrawn: bool,
     registers: [u64; 16],
     /// Lives, since the call that faulted keeps its instance.
     shared: *const Shared,
@@ -137,6 +139,8 @@ pub struct Fault {
     pub status: Option<i32>,
     /// The instance was poisoned before, for this cause: `function` has not run.
     pub earlier: bool,
+    /// Another call in the instance, nested in this one or on another thread, had this fault, and has ended this one.
+    pub by_another: bool,
 }
 
 impl Fault {
@@ -163,16 +167,18 @@ impl fmt::Display for Fault {
             let name = self.function.as_ref().map_or("the function", |(name, _)| name);
             return write!(f, "; {name} has not run, reset the instance first");
         }
-        if self.cause == Cause::Check {
+        if self.by_another {
+            f.write_str(", in another call; this one was")?;
+        } else if self.cause == Cause::Check {
             write!(f, ": {:#x}", self.address)?;
-        }
-        if matches!(self.cause, Cause::Memory | Cause::DataStack | Cause::ReturnStack) {
+        } else if matches!(self.cause, Cause::Memory | Cause::DataStack | Cause::ReturnStack) {
             write!(f, " at {:#x}", self.address)?;
             if self.address.wrapping_sub(self.base) < SEGMENT {
                 write!(f, " (segment + {:#x})", self.address - self.base)?;
             }
         }
-        write!(f, ", executing {:#x}", self.at)?;
+        let comma = if self.by_another { "" } else { "," };
+        write!(f, "{comma} executing {:#x}", self.at)?;
         if let Some((name, offset)) = &self.function {
             write!(f, " in {name}+{offset:#x}")?;
         }
@@ -273,6 +279,7 @@ fn describe(report: Report) -> Fault {
     let from = report.word.wrapping_sub(shared.base);
     let from = Some(from).filter(|from| astray && function(&module, *from).is_some());
     let earlier = report.barred && place.as_ref().is_some_and(|(_, offset)| *offset == 0);
+    let by_another = report.withdrawn && !earlier && !report.cause.ends_all();
     Fault {
         cause: report.cause,
         signal: report.signal,
@@ -286,6 +293,7 @@ fn describe(report: Report) -> Fault {
         from,
         status: shared.resources.exit_code().filter(|_| report.cause == Cause::Exit),
         earlier,
+        by_another,
     }
 }
 
@@ -379,6 +387,8 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     let poisoned = instance.poisoned();
     // On the stack is only the way back into the portal: the function's first instruction could not be fetched.
     let barred = poisoned.is_some() && address == rip && arena::contains(word);
+    let text = instance.module.text_pages();
+    let withdrawn = poisoned.is_some() && address == rip && text.contains(&rip.wrapping_sub(instance.base));
     let registers = general(gregs);
     let refused = Some(rip.wrapping_sub(instance.base)).filter(|_| signal == libc::SIGILL && confined);
     let refused = refused.and_then(|at| check::refused(&instance.module, at, instance.base, &registers));
@@ -394,7 +404,7 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
             let guard = mark.0 - (RETURN_STACK - 1);
             let limit = mark.get(record::DATA_LIMIT);
             match poisoned {
-                Some(cause) if barred || address == rip && cause.ends_all() => cause,
+                Some(cause) if barred || withdrawn || address == rip && cause.ends_all() => cause,
                 _ if address.wrapping_sub(guard) < PAGE => Cause::ReturnStack,
                 _ if address.wrapping_sub(limit - PAGE) < PAGE => Cause::DataStack,
                 _ => Cause::Memory,
@@ -404,7 +414,7 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     // In portal code the domain is where it called the portal from.
     let at = if confined { rip } else { called_from(word) };
     let address = refused.unwrap_or(address);
-    let report = Report { cause, signal, address, rip: at, word, barred, registers, shared };
+    let report = Report { cause, signal, address, rip: at, word, barred, withdrawn, registers, shared };
     let thread = mark.get(record::THREAD) as *const Thread;
     // SAFETY: the record names the block of the thread that owns the stack, which is this one; nothing on it reads the report
     // while it is in the domain. A report that nobody fetched is only numbers, so replacing it drops nothing.

@@ -137,6 +137,17 @@ fn a_fault_names_the_guilty_one() {
     assert!(!a.busy() && !b.busy());
 }
 
+#[test]
+fn a_call_that_another_ends_says_so() {
+    let i = instance();
+    i.connect("host0", &i, "store", "smii").unwrap();
+    let outer = fault(&i.portal("callback", "smii").unwrap(), &[0x100, 1]);
+    let text = outer.to_string();
+    assert!(outer.by_another && !outer.earlier && outer.cause == Cause::Memory, "{text}");
+    assert!(text.contains("without the right to it, in another call; this one was executing 0x"), "{text}");
+    assert!(text.contains(" in callback+0x") && !text.contains("segment +"), "{text}");
+}
+
 static OUTSIDE: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn own_handler(_: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
