@@ -117,11 +117,15 @@ fn collect(program: &Program, flow: &Flow, out: &mut Tables) {
 /// Tables whose address the instruction does something else with than to copy it or to jump.
 fn used(insn: &Insn, flow: &Flow, regs: &[Val; 16]) -> Vec<String> {
     let leaves = isa::direct_target(insn).is_some_and(|t| !flow.is_local_label(t));
+    let through = isa::memory(insn).map_or(0, |(_, m)| m.regs());
     let uses = match isa::stem(insn) {
-        "mov" if insn.args.iter().all(|o| o.gpr().is_some()) => 0,
+        // Of what they write they read nothing, be it a part of a register.
+        "mov" if insn.args.last().is_some_and(|o| o.gpr().is_some()) => through,
+        op if op.starts_with("set") => through,
         "jmp" if isa::direct_target(insn).is_none() => 0,
         "ret" => 1 << RAX,
-        "call" => isa::ARGUMENTS | isa::effects(insn).uses,
+        // In rax there is no more than a count.
+        "call" => (isa::ARGUMENTS | isa::effects(insn).uses) & !(1 << RAX),
         _ if leaves => isa::ARGUMENTS,
         _ => isa::effects(insn).uses,
     };

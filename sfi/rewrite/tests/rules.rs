@@ -113,6 +113,12 @@ fn a_table_is_addressed_and_its_number_masked_once() {
         assert!(computed_goto(mask, 8).contains(&format!("andl\t$7, %esi\n\t{jump}")), "{mask}");
     }
     assert!(computed_goto("", 200).contains(&format!("movzbl\t%sil, %esi\n\t{jump}")));
+    // A part of a register that is written afterwards, and a call, say nothing of the address that was in it.
+    let after = "\tandl $7, %esi\n\tleaq T(%rip), %rax\n\tjmpq *(%rax,%rsi,8)\n.L1:\n\tsete %al\n\tmovb 1(%rdi), %al\n\tcall g\n\tret\n";
+    let quads = "\t.quad .L1\n".repeat(8);
+    let t =
+        out(Level::Write, &format!("{after}\t.section .data.rel.ro,\"aw\",@progbits\nT:\n{quads}\t.text\n"));
+    assert!(t.contains("leaq\tT(%rip), %rax\n\tmovslq"), "{t}");
     // Where the address is used before the jump, it stays.
     let used = computed_goto("\tleaq T(%rip), %rcx\n\tmovq %rcx, %rax\n", 8);
     assert_eq!(used.matches("leaq\tT(%rip), %rcx").count(), 2, "{used}");
