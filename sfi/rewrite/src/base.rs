@@ -1,7 +1,7 @@
-//! Loops that chase pointers keep the segment base in a register.
+//! Loops that chase pointers keep the segment base in a register, where that is asked for.
 //!
-//! A segment-relative load takes two cycles longer than a plain one; a zero-extending copy into another register (which the
-//! processor only renames) and a load relative to the base take none. So a loop without calls, in which loads feed
+//! Unless the segment is at zero, a segment-relative load takes one or two cycles longer than a plain one; a zero-extending copy into
+//! another register (which the processor only renames) and a load relative to the base take none, or one. So a loop without calls, in which loads feed
 //! addresses, gets the base on every way into it, and its labels get records that say so. The base's register is one that nobody
 //! needs there, or one that the loop does not name: it is pushed on the way in and popped on every way out.
 //!

@@ -168,7 +168,7 @@ impl fmt::Display for Fault {
             return write!(f, "; {name} has not run, reset the instance first");
         }
         if self.by_another {
-            f.write_str(", in another call; this one was")?;
+            f.write_str(", in another call, which has ended this one")?;
         } else if self.cause == Cause::Check {
             write!(f, ": {:#x}", self.address)?;
         } else if matches!(self.cause, Cause::Memory | Cause::DataStack | Cause::ReturnStack) {
@@ -177,8 +177,7 @@ impl fmt::Display for Fault {
                 write!(f, " (segment + {:#x})", self.address - self.base)?;
             }
         }
-        let comma = if self.by_another { "" } else { "," };
-        write!(f, "{comma} executing {:#x}", self.at)?;
+        write!(f, ", executing {:#x}", self.at)?;
         if let Some((name, offset)) = &self.function {
             write!(f, " in {name}+{offset:#x}")?;
         }

@@ -144,7 +144,10 @@ fn a_call_that_another_ends_says_so() {
     let outer = fault(&i.portal("callback", "smii").unwrap(), &[0x100, 1]);
     let text = outer.to_string();
     assert!(outer.by_another && !outer.earlier && outer.cause == Cause::Memory, "{text}");
-    assert!(text.contains("without the right to it, in another call; this one was executing 0x"), "{text}");
+    assert!(
+        text.contains("without the right to it, in another call, which has ended this one, executing 0x"),
+        "{text}"
+    );
     assert!(text.contains(" in callback+0x") && !text.contains("segment +"), "{text}");
 }
 

@@ -124,21 +124,7 @@ impl Emitter<'_> {
             _ => return None,
         };
         let kept = self.bases.kept.get(&i).copied().unwrap_or(0);
-        let there = matches!(jump, Jump::Labels { .. }) || self.unwritten_since_load(i, register);
-        (there && kept & 1 << register == 0).then_some((register, table))
-    }
-
-    /// Has nothing written a register since the compiler loaded the entry for a jump?
-    fn unwritten_since_load(&self, i: usize, register: u8) -> bool {
-        for (j, insn) in self.before(i) {
-            if self.tables.loads.contains_key(&j) {
-                return true;
-            }
-            if !self.tables.sums.contains_key(&j) && isa::may_write(insn) & 1 << register != 0 {
-                return false;
-            }
-        }
-        false
+        (kept & 1 << register == 0).then_some((register, table))
     }
 
     /// The registers of a jump's sequence.
