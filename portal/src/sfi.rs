@@ -68,6 +68,8 @@ pub mod record {
     pub const WORDS: i32 = 96;
     /// Of the thread's own stack.
     pub const STACK_LIMIT: i32 = 104;
+    /// For the runtime, at home: the last stack that was made for the thread's part of the queue; elsewhere the one before it.
+    pub const SIBLING: i32 = 112;
 
     /// Distance of a field from the mark.
     pub const fn from_mark(field: i32) -> i32 {
@@ -380,6 +382,12 @@ fn arguments(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
         };
         put(Op::Supply { to, letter: *letter, value });
     }
+}
+
+/// From the stack pointer that [`Op::Publish`] has published to the portal's return address, in bytes: two words of the record, the controls of
+/// floating point if they are kept, the preserved registers and the frame pointer.
+pub const fn published_to_return(control: bool) -> u64 {
+    8 * (2 + control as u64 + PRESERVED.len() as u64 + 1)
 }
 
 /// Words that [`Op::Surface`] pushes; the last is the mark of the caller's stack.

@@ -42,7 +42,8 @@ enum {
     PBL_FAULT = 1,    /* the module did something wrong, or ran out of time: see pbl_fault_take */
     PBL_NO_STACK = 2, /* no stack for this thread in the instance */
     PBL_NOT_LENT = 3, /* a window could not be lent */
-    PBL_REENTERED = 4 /* called by a signal handler that has interrupted a domain, a portal or this library on its thread */
+    PBL_REENTERED = 4, /* called by a signal handler that has interrupted a domain, a portal or this library on its thread */
+    PBL_NO_CLOCK = 5  /* there is a deadline, and no thread could be started to watch it: nothing has run */
 };
 
 enum pbl_cause {
@@ -63,7 +64,8 @@ enum pbl_cause {
 
 /* Why the last call of this thread did not end by itself. If the instance was poisoned before (pbl_instance_poisoned), that is the cause, the
  * text says "poisoned by an earlier fault", and the function is the one that was to be called: it has not run. If a call
- * nested in this one, or on another thread, poisoned it meanwhile, that is the cause, and the text says "in another call". */
+ * nested in this one, or on another thread, poisoned it meanwhile, that is the cause, and the text says "in another call". If a deadline
+ * or a cancellation has ended the call while it was in another instance, that is the one named, with the place in it (pbl_instance_number says which). */
 typedef struct {
     uint32_t cause;
     int32_t signal;
@@ -106,8 +108,11 @@ void pbl_instance_free(pbl_instance *);
 /* As new; no call may be outstanding. Portals stay; shared regions are gone from its segment (pbl_region_share again). What other threads want of it
  * meanwhile waits. */
 int pbl_instance_reset(pbl_instance *);
-/* Ends every call in it, from any thread. */
+/* Ends every call in it, from any thread. A call that waits for one into another instance comes back too: that instance has 10 ms of processor time to
+ * answer, and is ended (poisoned) like this one if it does not. */
 void pbl_instance_cancel(pbl_instance *);
+/* As faults name it. */
+uint32_t pbl_instance_number(const pbl_instance *);
 /* 0, or the cause for which no call gets in until it is reset. */
 int pbl_instance_poisoned(const pbl_instance *);
 uint64_t pbl_instance_base(const pbl_instance *);
@@ -120,6 +125,7 @@ int pbl_instance_grant(pbl_instance *, const pbl_policy *);
 int pbl_instance_connect(pbl_instance *, const char *import, pbl_instance *to, const char *export_name, const char *spec);
 
 /* For functions that a module calls. */
+uint32_t pbl_caller_number(pbl_caller);
 int pbl_caller_read(pbl_caller, uint64_t at, void *to, size_t bytes);
 int pbl_caller_write(pbl_caller, uint64_t at, const void *from, size_t bytes);
 
@@ -146,8 +152,15 @@ pbl_entry pbl_portal_entry(const pbl_portal *);
 #define PBL_CALL6(p, a, b, c, d, e, f, ...) \
     (pbl_portal_entry(p)((uint64_t)(a), (uint64_t)(b), (uint64_t)(c), (uint64_t)(d), (uint64_t)(e), (uint64_t)(f)))
 #define pbl_call(...) PBL_CALL6(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
-/* Ends with PBL_FAULT after so many microseconds. */
+/* Ends with PBL_FAULT after so many microseconds; wherever it is then, as with pbl_instance_cancel. */
 pbl_outcome pbl_call_within(const pbl_portal *, uint64_t microseconds, const uint64_t *words, size_t count);
+/* How long a call may take, in microseconds; 0 is no limit. Processor time is the calling thread's: it does not count while others have the processor, nor while the
+ * call waits. With both, what is over first ends the call. */
+typedef struct {
+    uint64_t clock_us;
+    uint64_t processor_us;
+} pbl_limit;
+pbl_outcome pbl_call_limited(const pbl_portal *, pbl_limit, const uint64_t *words, size_t count);
 
 /* Why the call that this thread has just made has no value, in one line, valid as long as that of pbl_error; what the fault was can still be taken. */
 const char *pbl_why(pbl_outcome);

@@ -3,6 +3,7 @@
 //! Every function takes pointers that this library gave out (or NULL where the header says so) and NUL-terminated texts; none unwinds.
 #![allow(clippy::missing_safety_doc)]
 
+use crate::deadline::Limit;
 use crate::error::{Error, LoadError};
 use crate::fault::{self, CallError};
 use crate::imports::{Imports, Linked};
@@ -170,6 +171,16 @@ pub extern "C" fn pbl_instance_poisoned(instance: &Instance) -> c_int {
 }
 
 #[unsafe(no_mangle)]
+pub extern "C" fn pbl_instance_number(instance: &Instance) -> u32 {
+    instance.number()
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_caller_number(caller: &Shared) -> u32 {
+    caller.number
+}
+
+#[unsafe(no_mangle)]
 pub extern "C" fn pbl_instance_base(instance: &Instance) -> u64 {
     instance.base()
 }
@@ -325,13 +336,28 @@ pub unsafe extern "C" fn pbl_call_within(
 ) -> Outcome {
     // SAFETY: the header's contract: so many words.
     let words = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(words, count) } };
-    let armed = crate::deadline::arm(portal.callee(), Duration::from_micros(us));
-    let word = |i: usize| words.get(i).copied().unwrap_or(0);
-    let outcome = portal.entry()(word(0), word(1), word(2), word(3), word(4), word(5));
-    if outcome.status == status::FAULT && armed.passed() {
-        fault::in_time();
-    }
-    outcome
+    portal.pass_within(Limit::clock(Duration::from_micros(us)), words)
+}
+
+/// `pbl_limit`: microseconds, 0 for none.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CLimit {
+    clock: u64,
+    processor: u64,
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbl_call_limited(
+    portal: &Portal,
+    limit: CLimit,
+    words: *const u64,
+    count: usize,
+) -> Outcome {
+    // SAFETY: the header's contract: so many words.
+    let words = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(words, count) } };
+    let time = |us: u64| (us != 0).then(|| Duration::from_micros(us));
+    portal.pass_within(Limit { clock: time(limit.clock), processor: time(limit.processor) }, words)
 }
 
 #[unsafe(no_mangle)]
@@ -341,6 +367,7 @@ pub extern "C" fn pbl_why(outcome: Outcome) -> *const c_char {
         status::NO_STACK => fail(CallError::no_stack()),
         status::NOT_LENT => fail(CallError::NotLent),
         status::REENTERED => fail(CallError::Reentered),
+        status::NO_CLOCK => fail(CallError::NoClock),
         _ => fault::with_fault(|fault| fail(fault)).unwrap_or_else(|| fail("a fault that has been taken")),
     }
     pbl_error()
@@ -531,6 +558,11 @@ pub extern "C" fn pbl_segment_at_zero() {
 }
 
 // The header's numbers are the crate's.
-const _: () =
-    assert!(status::FAULT == 1 && status::NO_STACK == 2 && status::NOT_LENT == 3 && status::REENTERED == 4);
+const _: () = assert!(
+    status::FAULT == 1
+        && status::NO_STACK == 2
+        && status::NOT_LENT == 3
+        && status::REENTERED == 4
+        && status::NO_CLOCK == 5
+);
 const _: () = assert!(size_of::<CFault>() == 40 + 128 + 128 + 256 + 512 + 8);

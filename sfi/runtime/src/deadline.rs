@@ -1,17 +1,121 @@
-//! Deadlines of calls: one thread that sleeps until the next, and poisons the instance whose time is over.
+//! Deadlines of calls: one thread that sleeps until the next, and ends the calls of the instance whose time is over.
 //!
-//! Another thread may reset the instance before the call has got in at all: so it is poisoned again while the call lasts.
+//! Time is the clock's, or what the processor has given the calling thread: on a busy machine the former ends calls that have hardly begun, and only
+//! the former ends one that waits. A thread cannot have more of the processor than time passes, so its clock is looked at when the rest of
+//! its limit could be used up.
+//!
+//! Another thread may reset the instance before the call has got in at all: so it is ended again while the call lasts. The call may be in
+//! another domain: [`crate::ending`] finds it there.
 
+use crate::ending::Hunt;
 use crate::fault::Cause;
 use crate::instance::{Shared, lock};
-use std::collections::BTreeMap;
+use crate::thread::Clock;
+use std::collections::{BTreeSet, HashMap};
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
+/// How long a call may take. A [`Duration`] is one by the clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limit {
+    pub clock: Option<Duration>,
+    /// Processor time of the calling thread. A call that waits uses none.
+    pub processor: Option<Duration>,
+}
+
+impl Limit {
+    pub const fn clock(time: Duration) -> Limit {
+        Limit { clock: Some(time), processor: None }
+    }
+
+    pub const fn processor(time: Duration) -> Limit {
+        Limit { clock: None, processor: Some(time) }
+    }
+
+    /// Whichever is over first.
+    pub const fn or_clock(self, time: Duration) -> Limit {
+        Limit { clock: Some(time), ..self }
+    }
+
+    pub const fn is_none(self) -> bool {
+        self.clock.is_none() && self.processor.is_none()
+    }
+}
+
+impl From<Duration> for Limit {
+    fn from(time: Duration) -> Limit {
+        Limit::clock(time)
+    }
+}
+
+/// After so long a call that has not ended is ended once more, and looked for.
+const AGAIN: Duration = Duration::from_millis(10);
+/// The same while it is in another domain; and between two looks at a thread's own clock.
+const SOON: Duration = Duration::from_millis(1);
+
+struct Call {
+    shared: Weak<Shared>,
+    /// None if it is over already: a cancellation.
+    end: Option<End>,
+    hunt: Option<Hunt>,
+    /// The next look.
+    when: Instant,
+}
+
+struct End {
+    clock: Option<Instant>,
+    processor: Option<(Clock, Duration)>,
+}
+
+impl End {
+    fn new(limit: Limit) -> End {
+        let own = Clock::own();
+        End {
+            clock: limit.clock.and_then(|time| Instant::now().checked_add(time)),
+            processor: limit.processor.map(|time| (own, own.now().saturating_add(time))),
+        }
+    }
+
+    /// When to look; none if it is over.
+    fn next(&self, now: Instant) -> Option<Instant> {
+        const LONG: Duration = Duration::from_secs(1 << 30);
+        let mut next = now + LONG;
+        if let Some(end) = self.clock {
+            next = next.min(Some(end).filter(|end| *end > now)?);
+        }
+        if let Some((clock, end)) = self.processor {
+            let left = end.checked_sub(clock.now()).filter(|left| !left.is_zero())?;
+            next = next.min(now + left.clamp(SOON, LONG));
+        }
+        Some(next)
+    }
+}
+
+impl Call {
+    /// When to look again; none if there is nothing to look for. What is kept is dropped when nothing is held.
+    fn look(&mut self, now: Instant, kept: &mut Vec<Arc<Shared>>) -> Option<Instant> {
+        let shared = self.shared.upgrade()?;
+        if let Some(end) = &self.end {
+            if let Some(when) = end.next(now).filter(|_| self.hunt.is_none()) {
+                kept.push(shared);
+                return Some(when);
+            }
+            shared.end(Cause::Deadline);
+        }
+        let seen = self.hunt.get_or_insert_default().look(&shared);
+        let wanted = self.end.is_some() || seen.outstanding && shared.ended().is_some();
+        kept.push(shared);
+        kept.extend(seen.kept);
+        wanted.then(|| now + if seen.elsewhere { SOON } else { AGAIN })
+    }
+}
+
 #[derive(Default)]
 pub struct Calls {
-    /// By time, then by number, so that no two are the same.
-    next: BTreeMap<(Instant, u64), Weak<Shared>>,
+    calls: HashMap<u64, Call>,
+    /// By time, then by number.
+    next: BTreeSet<(Instant, u64)>,
     number: u64,
     running: bool,
 }
@@ -26,42 +130,76 @@ pub fn hold() -> Held {
     lock(&CALLS)
 }
 
-/// After so long a call that has not ended is ended once more.
-const AGAIN: Duration = Duration::from_millis(10);
-
 /// While it lives, the clock runs.
-pub struct Armed((Instant, u64));
+pub struct Armed(u64);
 
-pub fn arm(shared: &Arc<Shared>, time: Duration) -> Armed {
-    let mut guard = lock(&CALLS);
-    let calls = guard.get_or_insert_with(Calls::default);
-    calls.number += 1;
-    let end = Instant::now() + time;
-    let key = (end, calls.number);
-    let first = calls.next.keys().next().is_none_or(|next| key < *next);
-    calls.next.insert(key, Arc::downgrade(shared));
-    if !calls.running {
-        calls.running = std::thread::Builder::new().name("pebble-sfi-clock".into()).spawn(watch).is_ok();
+/// From now on.
+pub fn arm(shared: &Arc<Shared>, limit: Limit) -> io::Result<Armed> {
+    let end = End::new(limit);
+    let now = Instant::now();
+    let when = end.next(now).unwrap_or(now);
+    add(lock(&CALLS), Call { shared: Arc::downgrade(shared), end: Some(end), hunt: None, when }).map(Armed)
+}
+
+/// The calls of an instance are to end, which has been poisoned: sees to those that are in other domains.
+pub fn hunt(shared: &Arc<Shared>) {
+    let outstanding = shared.stacks_now().is_none_or(|out| out.stacks.iter().any(|given| given.mark.busy()));
+    if !outstanding {
+        return;
     }
+    // A signal handler may have interrupted who has the lock.
+    let free = || CALLS.try_lock().ok().or_else(|| (std::thread::yield_now(), None).1);
+    if let Some(guard) = (0..1000).find_map(|_| free()) {
+        let hunt = Some(Hunt::default());
+        let call = Call { shared: Arc::downgrade(shared), end: None, hunt, when: Instant::now() };
+        // Without a clock those come back when they do.
+        let _ = add(guard, call);
+    }
+}
+
+fn add(mut guard: Held, call: Call) -> io::Result<u64> {
+    let calls = guard.get_or_insert_with(Calls::default);
+    if !calls.running {
+        std::thread::Builder::new().name("pebble-sfi-clock".into()).spawn(watch)?;
+        calls.running = true;
+    }
+    calls.number += 1;
+    let number = calls.number;
+    let first = calls.next.first().is_none_or(|next| call.when < next.0);
+    calls.next.insert((call.when, number));
+    calls.calls.insert(number, call);
     if first {
         CHANGED.notify_one();
     }
-    Armed(key)
+    Ok(number)
+}
+
+impl Calls {
+    fn remove(&mut self, number: u64) -> Option<Call> {
+        let call = self.calls.remove(&number)?;
+        self.next.remove(&(call.when, number));
+        Some(call)
+    }
 }
 
 impl Armed {
-    /// The time is over, and the instance has been told.
-    pub fn passed(&self) -> bool {
-        lock(&CALLS).as_ref().is_some_and(|calls| !calls.next.contains_key(&self.0))
+    /// Stops the clock. Whether the time was over, and the instance has been told.
+    pub fn passed(self) -> bool {
+        self.stop()
+    }
+
+    fn stop(&self) -> bool {
+        // What goes, goes when the lock is free.
+        let call = lock(&CALLS).as_mut().and_then(|calls| calls.remove(self.0));
+        let Some(mut hunt) = call.and_then(|call| call.hunt) else { return false };
+        hunt.give_up();
+        true
     }
 }
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        let Some(calls) = &mut *lock(&CALLS) else { return };
-        if calls.next.remove(&self.0).is_none() {
-            calls.next.retain(|(_, number), _| *number != self.0.1);
-        }
+        self.stop();
     }
 }
 
@@ -69,19 +207,29 @@ fn watch() {
     let mut guard = lock(&CALLS);
     loop {
         let now = Instant::now();
-        let next = guard.as_ref().and_then(|calls| calls.next.keys().next().copied());
-        match next {
-            Some(key) if key.0 <= now => {
+        let first = guard.as_ref().and_then(|calls| calls.next.first().copied());
+        match first {
+            Some((when, number)) if when <= now => {
                 // Under the lock: a call that ends now waits for its instance to be poisoned, not the next one.
-                let Some(calls) = &mut *guard else { continue };
-                let Some(shared) = calls.next.remove(&key) else { continue };
-                if let Some(shared) = shared.upgrade() {
-                    shared.poison(Cause::Deadline);
+                let mut kept = Vec::new();
+                if let Some(calls) = &mut *guard
+                    && let Some(mut call) = calls.remove(number)
+                {
+                    match call.look(now, &mut kept) {
+                        Some(when) => {
+                            call.when = when;
+                            calls.next.insert((when, number));
+                            calls.calls.insert(number, call);
+                        }
+                        None => kept.extend(call.hunt.iter_mut().flat_map(Hunt::give_up)),
+                    }
                 }
-                calls.next.insert((now + AGAIN, key.1), shared);
+                drop(guard);
+                drop(kept);
+                guard = lock(&CALLS);
             }
-            Some(key) => {
-                guard = CHANGED.wait_timeout(guard, key.0 - now).unwrap_or_else(|e| e.into_inner()).0
+            Some((when, _)) => {
+                guard = CHANGED.wait_timeout(guard, when - now).unwrap_or_else(|e| e.into_inner()).0
             }
             None => guard = CHANGED.wait(guard).unwrap_or_else(|e| e.into_inner()),
         }

@@ -11,6 +11,7 @@
 
 use crate::arena;
 use crate::check;
+use crate::ending;
 use crate::error::{Error, system};
 use crate::instance::Shared;
 use crate::layout::*;
@@ -19,7 +20,7 @@ use crate::record::Mark;
 use crate::report;
 use crate::slots;
 use crate::thread::{self, Thread, status};
-use pebble_portal::sfi::{STATUS_BYTES, record};
+use pebble_portal::sfi::{STATUS_BYTES, published_to_return, record};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -111,9 +112,14 @@ pub struct Report {
     barred: bool,
     /// The code has lost its rights meanwhile.
     withdrawn: bool,
+    /// The call has ended for one further out, whose report this is too.
+    cut: bool,
+    /// The call had come back.
+    returned: bool,
     registers: [u64; 16],
-    /// Lives, since the call that faulted keeps its instance.
-    shared: *const Shared,
+    /// The instance, by its slot and number: it may have gone when somebody asks.
+    slot: u32,
+    instance: u32,
 }
 
 /// A fault of a domain, for people.
@@ -141,6 +147,8 @@ pub struct Fault {
     pub earlier: bool,
     /// Another call in the instance, nested in this one or on another thread, had this fault, and has ended this one.
     pub by_another: bool,
+    /// The time was over when the call had come back, but nobody had been told: `at` and `function` are those of nothing.
+    pub returned: bool,
 }
 
 impl Fault {
@@ -162,6 +170,9 @@ impl fmt::Display for Fault {
         write!(f, "{} (instance {}): {earlier}{}", self.module.name, self.instance, self.cause.text())?;
         if let Some(status) = self.status {
             write!(f, " with status {status}")?;
+        }
+        if self.returned {
+            return f.write_str(", as the call came back");
         }
         if self.earlier {
             let name = self.function.as_ref().map_or("the function", |(name, _)| name);
@@ -212,6 +223,8 @@ pub enum CallError {
     NotLent,
     /// By a signal handler that has interrupted a domain, a portal or this runtime on its thread.
     Reentered,
+    /// There is a deadline, and no thread could be started to watch it. Nothing has run.
+    NoClock,
     Words {
         wanted: usize,
         given: usize,
@@ -228,6 +241,9 @@ impl fmt::Display for CallError {
             CallError::Fault(fault) => fault.fmt(f),
             CallError::NoStack(why) => write!(f, "no stack for this thread in the instance: {why}"),
             CallError::Reentered => f.write_str(crate::error::REENTERED),
+            CallError::NoClock => f.write_str(
+                "the thread that watches deadlines could not be started: let the process have one more (ulimit -u), or call without a limit",
+            ),
             CallError::NotLent => f.write_str(
                 "a window or capability could not be lent: all of a window's memory must be one region's (Region, Lent; pbl_region_new, pbl_lend), \
                  and the kernel must have memory for it",
@@ -252,13 +268,32 @@ impl CallError {
 
 /// The last fault of this thread's calls, once.
 pub fn take_fault() -> Option<Fault> {
-    thread::with(|thread| thread.report.get_mut().take().map(describe))?
+    thread::with(|thread| thread.report.get_mut().take())??.describe()
 }
 
 /// The same, which stays to be taken.
 pub(crate) fn with_fault<R>(f: impl FnOnce(Fault) -> R) -> Option<R> {
     let report = thread::with(|thread| *thread.report.get_mut())??;
-    Some(f(describe(report)))
+    report.describe().map(f)
+}
+
+/// The call of this thread's that has come back has been ended by its deadline all the same.
+pub(crate) fn too_late(shared: &Shared) {
+    let report = Report {
+        cause: Cause::Deadline,
+        signal: 0,
+        address: 0,
+        rip: shared.base,
+        word: shared.base,
+        barred: false,
+        withdrawn: false,
+        cut: false,
+        returned: true,
+        registers: [0; 16],
+        slot: shared.slot,
+        instance: shared.number,
+    };
+    thread::with(|thread| *thread.report.get_mut() = Some(report));
 }
 
 /// The code was barred in time for the call itself: it is this call's fault.
@@ -266,33 +301,40 @@ pub(crate) fn in_time() {
     thread::with(|thread| thread.report.get_mut().iter_mut().for_each(|report| report.barred = false));
 }
 
-fn describe(report: Report) -> Fault {
-    // SAFETY: the call that faulted went through a portal, which the caller still holds.
-    let shared = unsafe { &*report.shared };
-    let module = shared.module.clone();
-    let at = report.rip.wrapping_sub(shared.base);
-    // Past the return stack a fault in portal code is the domain's: it is where the portal was called.
-    let place = function(&module, at).map(|(name, at)| (name.to_string(), at));
-    // Padding between functions is no function's either.
-    let astray = place.is_none() || report.signal == libc::SIGTRAP;
-    let from = report.word.wrapping_sub(shared.base);
-    let from = Some(from).filter(|from| astray && function(&module, *from).is_some());
-    let earlier = report.barred && place.as_ref().is_some_and(|(_, offset)| *offset == 0);
-    let by_another = report.withdrawn && !earlier && !report.cause.ends_all();
-    Fault {
-        cause: report.cause,
-        signal: report.signal,
-        instance: shared.number,
-        module,
-        at,
-        address: report.address,
-        registers: report.registers,
-        base: shared.base,
-        function: place,
-        from,
-        status: shared.resources.exit_code().filter(|_| report.cause == Cause::Exit),
-        earlier,
-        by_another,
+impl Report {
+    /// None if the instance has gone.
+    fn describe(self) -> Option<Fault> {
+        let slots = slots::existing()?;
+        let pinned = slots::pin();
+        // SAFETY: null, or an instance, which stays while it is pinned.
+        let shared = unsafe { slots.instance(self.slot).as_ref() }.filter(|s| s.number == self.instance)?;
+        let (base, module, status) = (shared.base, shared.module.clone(), shared.resources.exit_code());
+        drop(pinned);
+        let at = self.rip.wrapping_sub(base);
+        // Past the return stack a fault in portal code is the domain's: it is where the portal was called.
+        let place = function(&module, at).map(|(name, at)| (name.to_string(), at));
+        // Padding between functions is no function's either.
+        let astray = place.is_none() || self.signal == libc::SIGTRAP;
+        let from = self.word.wrapping_sub(base);
+        let from = Some(from).filter(|from| astray && function(&module, *from).is_some());
+        let earlier = self.barred && place.as_ref().is_some_and(|(_, offset)| *offset == 0);
+        let by_another = self.withdrawn && !earlier && !self.cause.ends_all();
+        Some(Fault {
+            cause: self.cause,
+            signal: self.signal,
+            instance: self.instance,
+            module,
+            at,
+            address: self.address,
+            registers: self.registers,
+            base,
+            function: place,
+            from,
+            status: status.filter(|_| self.cause == Cause::Exit),
+            earlier,
+            by_another,
+            returned: self.returned,
+        })
     }
 }
 
@@ -387,10 +429,18 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     // On the stack is only the way back into the portal: the function's first instruction could not be fetched.
     let barred = poisoned.is_some() && address == rip && arena::contains(word);
     let text = instance.module.text_pages();
-    let withdrawn = poisoned.is_some() && address == rip && text.contains(&rip.wrapping_sub(instance.base));
+    let code = text.contains(&rip.wrapping_sub(instance.base));
+    let withdrawn = poisoned.is_some() && address == rip && code;
     let registers = general(gregs);
     let refused = Some(rip.wrapping_sub(instance.base)).filter(|_| signal == libc::SIGILL && confined);
     let refused = refused.and_then(|at| check::refused(&instance.module, at, instance.base, &registers));
+    // Sound code can be executed: somebody asks who is in it.
+    let fetched =
+        signal == libc::SIGSEGV && address == rip && code && gregs[libc::REG_ERR as usize] & WRITE == 0;
+    if fetched && poisoned.is_none() {
+        ending::answer(instance, mark);
+        return true;
+    }
     let cause = match signal {
         libc::SIGFPE => Cause::Arithmetic,
         libc::SIGILL if !confined => {
@@ -413,14 +463,35 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     // In portal code the domain is where it called the portal from.
     let at = if confined { rip } else { called_from(word) };
     let address = refused.unwrap_or(address);
-    let report = Report { cause, signal, address, rip: at, word, barred, withdrawn, registers, shared };
-    let thread = mark.get(record::THREAD) as *const Thread;
-    // SAFETY: the record names the block of the thread that owns the stack, which is this one; nothing on it reads the report
-    // while it is in the domain. A report that nobody fetched is only numbers, so replacing it drops nothing.
-    unsafe { (*thread).report.get().write(Some(report)) };
+    let cut = (withdrawn || barred) && matches!(cause, Cause::Deadline | Cause::Cancelled);
+    let (slot, instance_number) = (instance.slot, instance.number);
+    let report = Report {
+        cause,
+        signal,
+        address,
+        rip: at,
+        word,
+        barred,
+        withdrawn,
+        cut,
+        returned: false,
+        registers,
+        slot,
+        instance: instance_number,
+    };
     instance.poison(cause);
+    pass_on_to_callers(mark);
     // The call is over, whatever `busy` is asked meanwhile.
     mark.poke(resume - 8, 0);
+    // SAFETY: the record names the block of the thread that owns the stack, which is this one; nothing on it uses the block while it is in
+    // the domain. A report that nobody fetched is only numbers, so replacing it drops nothing.
+    unsafe {
+        let thread = mark.get(record::THREAD) as *const Thread;
+        let place = &mut *(*thread).report.get();
+        // Of a call that ends with all that it waits for, the innermost place is told.
+        let kept = place.filter(|inner| cut && inner.cut && inner.cause == cause).unwrap_or(report);
+        *place = Some(Report { cut: cut && (*thread).ended().is_some(), ..kept });
+    }
     gregs[libc::REG_RSP as usize] = resume as i64;
     gregs[libc::REG_RIP as usize] = (site + STATUS_BYTES) as i64;
     gregs[libc::REG_RAX as usize] = 0;
@@ -435,6 +506,22 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
         float.mxcsr &= !0x3f;
     }
     true
+}
+
+/// In the error code of a page fault: the access was a write.
+const WRITE: libc::greg_t = 2;
+
+/// A function that ends in a jump to a portal has left: what that portal says is its caller's, whose portal must not take it for the function's result.
+/// So the fault of a call goes on to the innermost caller that has not left, or to the process.
+fn pass_on_to_callers(mut mark: Mark) {
+    let mut top = mark.get(record::TOP);
+    while let Some((caller, published, next)) = mark.caller(top) {
+        let verdict = |mark: Mark| mark.instance().module.verdict.control;
+        let to = published + published_to_return(verdict(mark) || verdict(caller));
+        let Some(word) = caller.peek(to).filter(|word| arena::contains(*word)) else { return };
+        caller.poke(to, word + STATUS_BYTES);
+        (mark, top) = (caller, next);
+    }
 }
 
 /// The general registers by number.

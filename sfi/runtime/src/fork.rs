@@ -9,7 +9,7 @@ use crate::{arena, deadline, slots, wait};
 use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard};
 
-type Held = (arena::Held, deadline::Held, MutexGuard<'static, ()>);
+type Held = (arena::Held, deadline::Held, MutexGuard<'static, ()>, MutexGuard<'static, ()>);
 
 thread_local! {
     static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
@@ -20,7 +20,7 @@ fn put(held: Option<Held>) -> Option<Held> {
 }
 
 extern "C" fn before() {
-    put(Some((arena::hold(), deadline::hold(), wait::hold())));
+    put(Some((arena::hold(), deadline::hold(), wait::hold(), slots::pin())));
 }
 
 extern "C" fn in_parent() {
@@ -28,7 +28,7 @@ extern "C" fn in_parent() {
 }
 
 extern "C" fn in_child() {
-    let Some((mut arena, mut calls, _standard)) = put(None) else { return };
+    let Some((mut arena, mut calls, _standard, _pinned)) = put(None) else { return };
     *calls = None;
     // A child that is to become another program needs none of this: without memory all stays as it was.
     if let Some(arena) = &mut *arena {

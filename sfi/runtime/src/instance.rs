@@ -1,6 +1,7 @@
 //! An instance: a segment with a module in it, and the portals that lead there.
 
 use crate::arena;
+use crate::deadline;
 use crate::debugger::{self, Named};
 use crate::error::{Error, system};
 use crate::fault::{self, CallError, Cause};
@@ -19,7 +20,7 @@ use crate::window::{Extent, Windows};
 use pebble_portal::sfi::record;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
 /// What an instance is to portals, threads and the signal handler. It lives as long as a portal leads to it.
@@ -32,8 +33,10 @@ pub struct Shared {
     pub base: u64,
     pub module: Arc<Module>,
     pub linked: Arc<Linked>,
-    /// 0, or why no call gets in any more: a [`Cause`], or [`RESETTING`].
+    /// 0, or why no call gets in any more: a [`Cause`], or [`RESETTING`]; or [`ASKED`].
     state: AtomicU32,
+    /// 0, or the [`Cause`] for which somebody wants every call in it ended, with all that those calls wait for.
+    ended: AtomicU32,
     /// Threads that are changing the state and the text's rights with it.
     poisoning: AtomicU32,
     /// Held while stacks are made and while all are ended.
@@ -49,6 +52,8 @@ pub struct Shared {
 }
 
 const RESETTING: u32 = u32::MAX;
+/// Nothing is wrong with it, but its code cannot be executed for a moment: see [`crate::ending`].
+const ASKED: u32 = u32::MAX - 1;
 
 /// The stacks that an instance has given out.
 #[derive(Default)]
@@ -124,6 +129,7 @@ impl Instance {
             module,
             linked: linked.clone(),
             state: AtomicU32::new(0),
+            ended: AtomicU32::new(0),
             poisoning: AtomicU32::new(0),
             given: Mutex::default(),
             links: Mutex::default(),
@@ -187,9 +193,11 @@ impl Instance {
         Ok(())
     }
 
-    /// Ends every call in the instance, from any thread: each comes back with a fault, as do later ones, until [`Instance::reset`].
+    /// Ends every call in the instance, from any thread: each comes back with a fault, as do later ones, until [`Instance::reset`]. A call that
+    /// waits for one into another domain comes back too: that domain has 10 ms of processor time to answer, and is ended like this one if it does not.
     pub fn cancel(&self) {
-        self.shared.poison(Cause::Cancelled);
+        self.shared.end(Cause::Cancelled);
+        deadline::hunt(&self.shared);
     }
 
     /// Why no call gets in any more.
@@ -213,17 +221,17 @@ impl Instance {
         let mut out = self.shared.open_stacks();
         out.close(self.shared.base)?;
         let before = self.shared.state.swap(RESETTING, Ordering::SeqCst);
+        self.shared.ended.store(0, Ordering::SeqCst);
         while self.shared.poisoning.load(Ordering::SeqCst) != 0 {
             std::thread::yield_now();
         }
         let closed = self.shared.opening.close();
         let made = self.shared.renew(slots, &mut out);
-        let after = if made.is_ok() { 0 } else { before.max(Cause::Cancelled as u32) };
+        let before = Cause::from_number(before).unwrap_or(Cause::Cancelled);
+        let after = if made.is_ok() { 0 } else { before as u32 };
         let state = &self.shared.state;
-        let swapped = state.compare_exchange(RESETTING, after, Ordering::SeqCst, Ordering::SeqCst);
-        if after != 0 || swapped.is_err() {
-            self.shared.forbid_text();
-        }
+        let _ = state.compare_exchange(RESETTING, after, Ordering::SeqCst, Ordering::SeqCst);
+        self.shared.settle();
         made.map(|()| closed)
     }
 
@@ -297,6 +305,15 @@ impl Shared {
         lock(&self.given)
     }
 
+    /// The same for who cannot wait.
+    pub fn stacks_now(&self) -> Option<MutexGuard<'_, Out>> {
+        match self.given.try_lock() {
+            Ok(stacks) => Some(stacks),
+            Err(TryLockError::Poisoned(stacks)) => Some(stacks.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// Nobody is in it.
     fn renew(&self, slots: &Slots, out: &mut Out) -> Result<(), Error> {
         self.unmap(slots, out)?;
@@ -334,20 +351,61 @@ impl Shared {
     /// From the handler and from other threads: the code is gone, so whoever is in it, or comes back to it, faults.
     /// Whether this was the first reason.
     pub fn poison(&self, cause: Cause) -> bool {
-        self.poisoning.fetch_add(1, Ordering::SeqCst);
-        let to = |state| (state == 0 || state == RESETTING).then_some(cause as u32);
-        let first = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, to).is_ok();
-        if first {
-            self.forbid_text();
-        }
-        self.poisoning.fetch_sub(1, Ordering::SeqCst);
-        first
+        self.change(|state| matches!(state, 0 | RESETTING | ASKED).then_some(cause as u32))
     }
 
-    fn forbid_text(&self) {
+    /// Poisons it, and says that the calls in it are to end wherever they are.
+    pub fn end(&self, cause: Cause) {
+        self.ended.store(cause as u32, Ordering::SeqCst);
+        self.poison(cause);
+    }
+
+    pub fn ended(&self) -> Option<Cause> {
+        Cause::from_number(self.ended.load(Ordering::SeqCst))
+    }
+
+    /// From now on whoever executes its code comes to [`crate::ending::answer`]. Whether this is so.
+    pub fn ask(&self) -> bool {
+        self.change(|state| (state == 0).then_some(ASKED));
+        self.is_asked()
+    }
+
+    pub fn is_asked(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == ASKED
+    }
+
+    pub fn let_go(&self) {
+        self.change(|state| (state == ASKED).then_some(0));
+    }
+
+    /// Whether the state has changed, and the text's rights with it.
+    fn change(&self, to: impl Fn(u32) -> Option<u32>) -> bool {
+        self.poisoning.fetch_add(1, Ordering::SeqCst);
+        let changed = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, to).is_ok();
+        if changed {
+            self.settle();
+        }
+        self.poisoning.fetch_sub(1, Ordering::SeqCst);
+        changed
+    }
+
+    /// Gives the text the rights that the state says. Whoever changes the state does so; the last to change rights has seen the last state.
+    fn settle(&self) {
         let text = self.module.text_pages();
-        // Pages that exist can lose rights; there is no other way to fail.
-        let _ = os::protect(self.base + text.start, text.end - text.start, os::PROT_NONE);
+        loop {
+            let state = self.state.load(Ordering::SeqCst);
+            let rights = match state {
+                RESETTING => return,
+                0 => os::PROT_READ | os::PROT_EXEC,
+                ASKED => os::PROT_READ,
+                _ => os::PROT_NONE,
+            };
+            // Pages that exist can change rights; there is no other way to fail.
+            let _ = os::protect(self.base + text.start, text.end - text.start, rights);
+            if self.state.load(Ordering::SeqCst) == state {
+                return;
+            }
+        }
     }
 
     pub fn poisoned(&self) -> Option<Cause> {
@@ -395,7 +453,9 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         if let Some(slots) = slots::existing() {
+            let pinned = slots::pin();
             slots.settle(self.slot, std::ptr::null_mut());
+            drop(pinned);
             let _ = self.unmap(slots, &mut self.stacks());
             slots.give(self.slot);
         }

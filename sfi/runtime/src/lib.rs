@@ -14,6 +14,7 @@ mod deadline;
 mod debugger;
 mod dwarf;
 mod elf;
+mod ending;
 mod error;
 mod fault;
 mod fence;
@@ -42,6 +43,7 @@ mod verdict;
 mod wait;
 mod window;
 
+pub use deadline::Limit;
 pub use debugger::name_instances;
 pub use elf::{Export, Image, Import, Level, Symbol};
 pub use error::{Error, LoadError, Malformed};

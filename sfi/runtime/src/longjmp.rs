@@ -181,7 +181,7 @@ fn find(shared: &Shared, mark: Mark, buffer: u64, mut rsp: u64, mut rbp: u64) ->
     let mask = (1u64 << (u32::from(words.min(15)) * 4)) - 1;
     // Each step goes up the stack, which ends at a return address that is no site of the module. It may be long, and each step too:
     // whoever ends the call ends the walk.
-    while shared.poisoned().is_none() {
+    while !crate::ending::over(shared) {
         let here = site(mark.peek(rsp)?)?;
         let return_word = rsp + 8 + u64::from(here.depth) * 8;
         let place = |word: u8| return_word - (u64::from(word) + 1) * 8;

@@ -1,9 +1,10 @@
 //! Portals into an instance and between two, and calls through them.
 
 use crate::arena;
+use crate::deadline::{self, Limit};
 use crate::elf::Level;
 use crate::error::Error;
-use crate::fault::{CallError, take_fault};
+use crate::fault::{self, CallError, take_fault};
 use crate::instance::{Code, Shared};
 use crate::thread::{status, ways_in};
 use crate::window::{self, Description, Extent};
@@ -152,26 +153,57 @@ impl Portal {
         if words.len() != self.words {
             return Err(CallError::Words { wanted: self.words, given: words.len() });
         }
+        Portal::answer(self.pass(words))
+    }
+
+    fn pass(&self, words: &[u64]) -> Outcome {
         let word = |i: usize| words.get(i).copied().unwrap_or(0);
-        let outcome = self.entry()(word(0), word(1), word(2), word(3), word(4), word(5));
+        self.entry()(word(0), word(1), word(2), word(3), word(4), word(5))
+    }
+
+    fn answer(outcome: Outcome) -> Result<u64, CallError> {
         match outcome.status {
             status::OK => Ok(outcome.value),
             status::NO_STACK => Err(CallError::no_stack()),
             status::REENTERED => Err(CallError::Reentered),
             status::NOT_LENT => Err(CallError::NotLent),
+            status::NO_CLOCK => Err(CallError::NoClock),
             _ => {
                 Err(take_fault().map_or_else(CallError::no_stack, |fault| CallError::Fault(Box::new(fault))))
             }
         }
     }
 
-    /// [`Portal::call`] that ends after a time: then the instance is poisoned, and the call comes back with a fault.
-    pub fn call_within(&self, time: std::time::Duration, words: &[u64]) -> Result<u64, CallError> {
-        let armed = crate::deadline::arm(&self.callee, time);
-        let mut done = self.call(words);
-        if let Err(CallError::Fault(fault)) = &mut done {
-            fault.earlier &= !armed.passed();
+    /// [`Portal::call`] that ends after a time, a [`Limit`]: then the instance is poisoned, and the call comes back with a fault. If it is in
+    /// another domain at that time, that has 10 ms of processor time to come back before it is ended in the same way.
+    pub fn call_within(&self, limit: impl Into<Limit>, words: &[u64]) -> Result<u64, CallError> {
+        if words.len() != self.words {
+            return Err(CallError::Words { wanted: self.words, given: words.len() });
         }
-        done
+        Portal::answer(self.pass_within(limit.into(), words))
+    }
+
+    /// The words are as many as the portal takes.
+    pub(crate) fn pass_within(&self, limit: Limit, words: &[u64]) -> Outcome {
+        if limit.is_none() {
+            return self.pass(words);
+        }
+        let Ok(armed) = deadline::arm(&self.callee, limit) else {
+            return Outcome { value: 0, status: status::NO_CLOCK };
+        };
+        let outcome = self.pass(words);
+        let passed = armed.passed();
+        match outcome.status {
+            // The instance is poisoned: the next call would be told, and so is this one.
+            status::OK if passed => {
+                fault::too_late(&self.callee);
+                Outcome { value: 0, status: status::FAULT }
+            }
+            status::FAULT if passed => {
+                fault::in_time();
+                outcome
+            }
+            _ => outcome,
+        }
     }
 }

@@ -87,10 +87,37 @@ impl Mark {
         arena::contains(site).then_some((top - 16, site))
     }
 
+    /// Who made the call that entered at `top`, if a domain did: its stack, the stack pointer that it has published, and where the call into
+    /// that stack entered. Called in the signal handler too.
+    pub fn caller(self, top: u64) -> Option<(Mark, u64, u64)> {
+        let published = self.peek(top.checked_sub(16)?)?;
+        slots::existing()?.return_stack(published)?;
+        let caller = Mark(published | (RETURN_STACK - 1));
+        Some((caller, published, caller.peek(published + 8)?))
+    }
+
     /// A call into this stack has not come back.
     pub fn busy(self) -> bool {
         let bottom = self.get(record::BOTTOM);
         self.frame(bottom).is_some() || self.get(record::TOP) != bottom
+    }
+
+    /// A call into this home has not come back, or into a stack of the thread's part of the queue. Called in the signal handler too.
+    pub fn outstanding(self) -> bool {
+        let mut mark = self;
+        while !mark.busy() {
+            mark = match mark.get(record::SIBLING) {
+                0 => return false,
+                next => Mark(next),
+            };
+        }
+        true
+    }
+
+    /// The instance of a stack with an outstanding call.
+    pub fn instance(self) -> &'static Shared {
+        // SAFETY: whoever asks has seen a call into the stack that has not come back, and that keeps the instance.
+        unsafe { &*(self.get(record::INSTANCE) as *const Shared) }
     }
 }
 
@@ -170,6 +197,7 @@ pub fn furnish(mark: Mark, shared: &Shared, thread: &Thread, home: Mark, data_to
         (record::INSTANCE, shared as *const Shared as u64),
         (record::WORDS, thread::words() as *const Words as u64),
         (record::STACK_LIMIT, thread.stack_limit),
+        (record::SIBLING, 0),
         (record::SLOT, shared.base >> 32 | u64::from(thread.number) << 32),
     ];
     words.into_iter().for_each(|(field, value)| mark.set(field, value));

@@ -14,7 +14,7 @@ use crate::layout::*;
 use crate::os;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 /// What a slot keeps whoever is in it.
 #[derive(Default)]
@@ -129,6 +129,12 @@ pub fn slots() -> Result<&'static Slots, Error> {
         let _ = SLOTS.set(made);
     }
     SLOTS.get().ok_or(Error::NoSlot)
+}
+
+/// While it is held, no instance that [`Slots::instance`] has named goes.
+pub fn pin() -> MutexGuard<'static, ()> {
+    static PINNED: Mutex<()> = Mutex::new(());
+    PINNED.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// For the signal handler: no lock, and nothing is made.

@@ -5,6 +5,7 @@
 //! them, and the kernel's own checks (`EFAULT`, read-only pages) hold for what is not mapped or is code.
 //! Every call is answered by a number: a result, or a negated errno.
 
+use crate::ending::over;
 use crate::error::Error;
 use crate::fault::Cause;
 use crate::imports::Imports;
@@ -463,7 +464,7 @@ impl Call<'_> {
                 Ok(n) => {
                     total += n;
                     // One piece may take long enough.
-                    if (n as u64) < word(8) || self.shared.poisoned().is_some() {
+                    if (n as u64) < word(8) || over(self.shared) {
                         break;
                     }
                 }

@@ -11,7 +11,7 @@
 //! instance is destroyed. An attached thread has an alternate signal stack, its own if that is big enough.
 
 use crate::error::Error;
-use crate::fault::Report;
+use crate::fault::{Cause, Report};
 use crate::instance::Shared;
 use crate::layout::*;
 use crate::record::{self as stacks, Given, Mark};
@@ -22,6 +22,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::collections::HashMap;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence};
+use std::time::Duration;
 
 /// Instances that one instance can have direct portals into.
 pub const MAX_LINKS: usize = 32;
@@ -37,6 +38,8 @@ pub mod status {
     pub const NOT_LENT: u64 = 3;
     /// Called by a signal handler that has interrupted a domain, a portal or the runtime on this thread.
     pub const REENTERED: u64 = super::REENTERED as u64;
+    /// The thread that watches deadlines could not be started: nothing has run.
+    pub const NO_CLOCK: u64 = 5;
 }
 
 // The mark of a record that is dead for ever, so that the first comparison of a new thread fails, and the two ways here from portals.
@@ -148,6 +151,12 @@ pub fn words() -> &'static Words {
 const _: () = assert!(std::mem::offset_of!(Words, inside) == INSIDE as usize);
 
 impl Words {
+    /// The home whose instance the thread is in, or has its system call done for, or is about to enter; none in functions of the process.
+    pub fn within(&self) -> Option<Mark> {
+        let inside = self.inside.load(Ordering::SeqCst) != 0;
+        inside.then(|| Mark(self.current.load(Ordering::SeqCst)))
+    }
+
     /// The thread is in portal code or a domain, whose stack this is or will be if the portal finds it alive.
     pub fn moving(&self, home: Mark) -> bool {
         self.inside.load(Ordering::SeqCst) == TAKEN && self.current.load(Ordering::SeqCst) == home.0
@@ -211,6 +220,28 @@ pub struct Thread {
     pub refusal: String,
     /// What portals out compare the stack pointer with.
     pub stack_limit: u64,
+    /// The processor time that it has had, for whoever ends its calls.
+    pub clock: Clock,
+}
+
+/// A clock of the processor time that one thread has had. It can be read while that lives.
+#[derive(Clone, Copy)]
+pub struct Clock(libc::clockid_t);
+
+impl Clock {
+    pub fn own() -> Clock {
+        let mut clock = libc::CLOCK_THREAD_CPUTIME_ID;
+        // SAFETY: asks for this thread's clock.
+        unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut clock) };
+        Clock(clock)
+    }
+
+    pub fn now(self) -> Duration {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: writes a structure of ours; a clock that has gone is an error, and no time.
+        unsafe { libc::clock_gettime(self.0, &mut time) };
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
 }
 
 struct Home {
@@ -245,6 +276,7 @@ impl Thread {
             signal_stack: None,
             refusal: String::new(),
             stack_limit: stack_limit(),
+            clock: Clock::own(),
         });
         thread.ensure_signal_stack();
         thread
@@ -263,6 +295,13 @@ impl Thread {
             let new = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: SIGNAL_STACK };
             libc::sigaltstack(&new, std::ptr::null_mut());
         }
+    }
+
+    /// Why somebody wants a call of this thread's ended that has not come back: then whatever it executes in a domain is a part of that call.
+    /// Called in the signal handler too.
+    pub fn ended(&self) -> Option<Cause> {
+        let outstanding = self.homes.values().filter(|home| home.mark.outstanding());
+        outstanding.filter_map(|home| home.mark.instance().ended()).next()
     }
 
     /// Table of the thread's homes in the instances that the one in `slot` calls.
@@ -312,8 +351,10 @@ impl Thread {
         let top = stacks::make_data_stack(shared, data)?;
         stacks::furnish(mark, shared, self, home, top, limit);
         out.stacks.push(Given { mark, data });
-        mark.set(record::QUEUE, home.get(record::QUEUE));
-        home.set(record::QUEUE, mark.0);
+        for list in [record::QUEUE, record::SIBLING] {
+            mark.set(list, home.get(list));
+            home.set(list, mark.0);
+        }
         Ok(())
     }
 }

@@ -5,6 +5,7 @@
 //! the instance's state is looked at. Standard files are the process's, so they stay as they are: one thread at a time asks whether there is something,
 //! and takes no more than that. Only another process, or the host itself, can be faster in between.
 
+use crate::ending::over;
 use crate::instance::{Shared, lock};
 use crate::sys::{Answer, Call, File, result};
 use std::os::fd::RawFd;
@@ -50,7 +51,7 @@ fn pieces(
         if done(left.min(PIECE))? || left.is_zero() {
             return Ok(());
         }
-        if shared.poisoned().is_some() {
+        if over(shared) {
             return Err(libc::EINTR);
         }
     }
@@ -96,7 +97,7 @@ impl Call<'_> {
                     done += n as u64;
                     let all = n <= 0 || !file.waits() || whole.is_none_or(|whole| done >= whole);
                     // Who is always ready would keep us beyond the end.
-                    if all || self.shared.poisoned().is_some() {
+                    if all || over(self.shared) {
                         return Ok(done as i64);
                     }
                     continue;

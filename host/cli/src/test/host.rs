@@ -23,11 +23,12 @@ const QUICK: [(&str, &str); 5] = [
 ];
 
 /// Test programs that are a group of their own: package, program, group.
-const OWN: [(&str, &str, &str); 6] = [
+const OWN: [(&str, &str, &str); 7] = [
     ("pebble-sfi-verify", "corpus", "sfi-attack.refused"),
     ("pebble-sfi", "attacks", "sfi-attack.contained"),
     ("pebble-sfi-runtime", "faults", "sfi-fault.reported"),
     ("pebble-sfi-runtime", "shared", "sfi-fault.shared"),
+    ("pebble-sfi-runtime", "ending", "sfi-fault.ended"),
     ("pebble-sfi", "tour", "sfi-tour"),
     ("pebble-sfi", "stubs", "sfi-stubs"),
 ];
