@@ -31,8 +31,10 @@ errnos! {
     ENOTDIR = 20, "not a directory";
     EISDIR = 21, "is a directory";
     EINVAL = 22, "invalid argument";
-    EMFILE = 24, "portal table full";
+    ENFILE = 23, "too many open files in the system";
+    EMFILE = 24, "too many open files or portals";
     ENOSPC = 28, "no space left";
+    EROFS = 30, "read-only";
     EPIPE = 32, "nobody reads the pipe";
     ENAMETOOLONG = 91, "name too long";
     ENOPROTOOPT = 109, "no template is registered for a letter of the specification";

@@ -76,5 +76,15 @@ pub const FILE_WRITE: usize = 1;
 pub const FILE_SEEK: usize = 2;
 pub const FILE_CLOSE: usize = 3;
 pub const FILE_PORTALS: usize = 4;
+/// `whence` of a seek in a file of the file server, beside 0 to 2: what it is, as the `ABOUT` bits with its size above them; cuts it off at
+/// the offset.
+pub const SEEK_ABOUT: u64 = 3;
+pub const SEEK_CUT: u64 = 4;
+pub const ABOUT_DIRECTORY: u64 = 1;
+/// The caller may write to it, or make files in it.
+pub const ABOUT_WRITABLE: u64 = 2;
+pub const ABOUT_SIZE: u64 = 4;
+/// Beside the count of a write: at the file's end, wherever that is by then.
+pub const WRITE_APPEND: u64 = 1 << 62;
 /// Specifications of the four: read(max) -> count + 4 words; write(count, 4 words); seek(offset, whence); close().
 pub const FILE_SPECS: [&str; 4] = ["npci>4", "npciiiii", "npcii", "npc"];

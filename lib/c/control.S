@@ -117,6 +117,8 @@ broken:
     .globl invoke_portal
     .type invoke_portal, @function
 invoke_portal:
+    srli t1, a0, 12             /* no index: what a function returned that failed */
+    bnez t1, bad_index
     ld t1, CONTROL_MODE(tp)
     addi sp, sp, -16
     sd ra, 8(sp)
@@ -195,7 +197,14 @@ invoke_portal:
     addi sp, sp, 16
     bnez a1, 6b
     ret
+bad_index:
+    li a0, -1
+    li a1, PORTAL_CLOSED
+    tail __portal_done
     .size invoke_portal, . - invoke_portal
+    .if NPORTALS - (1 << 12)
+    .error "invoke_portal counts on this"
+    .endif
 
 /* A call that changed this domain's table resumes here: each change is told, then it goes on as if it had just returned. */
     .section .text.__pebble_detour, "ax"

@@ -1,26 +1,40 @@
 /*
  * Files: a descriptor is the index of the first of the file's four portals. Descriptors 0, 1 and 2, below any
  * index that a file can have, stand for the paths in the start-up page, which are opened when they are first used.
+ *
+ * What a descriptor may be used for is kept here, by its index, for a server does not know how the file was opened, and to invoke a
+ * portal that the domain does not hold is a fault: whatever open did not return, or close has taken back, is EBADF.
  */
 #include "internal.h"
 
 #include <string.h>
 #include <sys/lock.h>
+#include <sys/stat.h>
 
 #define CONSOLE "/dev/console"
 #define PIPE "/pipe/"
 
-enum { UNUSED, OPEN, CLOSED };
+/* What is known of an open file. 0: it is not open. */
+enum {
+    OPEN = 1,
+    STREAM = 2, /* not the file server's: reads can wait, and return what the first call brings */
+    TERMINAL = 4,
+    READS = 8,
+    WRITES = 16,
+    APPENDS = 32,
+};
+static unsigned char files[NPORTALS];
+
+enum { UNUSED, READY, CLOSED };
 static struct {
     int state, portal;
 } standard[3];
 static struct __lock lock;
 
-/* Open files whose reads can wait: read returns what the first call brings. A bit for each portal index. */
-static unsigned char streams[NPORTALS / 8];
-/* Descriptors that open returned and close has not taken back: any other is refused here, since to invoke a portal that
-   the domain does not hold is a fault. */
-static unsigned char opened[NPORTALS / 8];
+static int fail(int error) {
+    errno = error;
+    return -1;
+}
 
 static int starts_with(const char *path, const char *prefix) {
     return strncmp(path, prefix, strlen(prefix)) == 0;
@@ -34,57 +48,105 @@ static const char *standard_path(int fd, char path[PATHLEN + 1]) {
     return path;
 }
 
-static int open_path(const char *path) {
+/* A call about a path: to a portal that all have, or to one that is opened by its name when it is first wanted. */
+static int call_path(int portal, const char *path) {
     long p[5];
-    if (*path == 0) {
-        errno = ENOENT;
-        return -1;
-    }
+    if (path == NULL)
+        return fail(EFAULT);
+    if (*path == 0)
+        return fail(ENOENT);
     if (!__pack(path, p, 5))
         return -1;
-    int server = starts_with(path, CONSOLE) ? SYS_CONSOLE_OPEN
-                 : starts_with(path, PIPE)  ? SYS_PIPE_OPEN
-                                            : SYS_FILE_OPEN;
-    int first = (int)__checked(REPEATED(portal_call(server, p[0], p[1], p[2], p[3], p[4])));
+    return (int)__checked(REPEATED(portal_call(portal, p[0], p[1], p[2], p[3], p[4])));
+}
+
+static int call_named(int *portal, const char *name, const char *path) {
+    return __opened(portal, name) ? call_path(*portal, path) : -1;
+}
+
+/* Closes the file's portals at the server, and gives them back whatever it says. */
+static long give_back(int first) {
+    long result = __checked(REPEATED(portal_call(first + FILE_CLOSE)));
+    portal_call(SYS_PORTAL_CLOSE, first, FILE_PORTALS);
+    return result;
+}
+
+/* Of the file server. Where a file is made, it is by one call, so of two programs that want to make it one does. */
+static int open_file(const char *path, int flags) {
+    static int make;
+    for (;;) {
+        int first = -1;
+        if ((flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL)) {
+            first = call_path(SYS_FILE_OPEN, path);
+            if (first >= 0 || errno != ENOENT || !(flags & O_CREAT))
+                return first;
+        }
+        first = call_named(&make, "file.make", path);
+        if (first >= 0 || errno != EEXIST || flags & O_EXCL)
+            return first;
+    }
+}
+
+/* What is wanted beyond reading: the server says at once if it cannot be. */
+static int prepare(int first, int flags) {
+    if ((flags & O_ACCMODE) == O_RDONLY)
+        return 0;
+    if (flags & O_TRUNC)
+        return (int)__checked(REPEATED(portal_call(first + FILE_SEEK, 0L, (long)SEEK_CUT)));
+    return (int)__checked(REPEATED(portal_call(first + FILE_WRITE, 0L)));
+}
+
+static int open_path(const char *path, int flags) {
+    int kind = path == NULL ? 0 : starts_with(path, CONSOLE) ? STREAM | TERMINAL : starts_with(path, PIPE) ? STREAM : 0;
+    int first = kind & TERMINAL ? call_path(SYS_CONSOLE_OPEN, path)
+                : kind & STREAM ? call_path(SYS_PIPE_OPEN, path)
+                                : open_file(path, flags);
     if (first < 0)
         return -1;
-    unsigned char bit = (unsigned char)(1 << first % 8);
-    unsigned char *byte = &streams[first % NPORTALS / 8];
-    if (server == SYS_FILE_OPEN)
-        __atomic_fetch_and(byte, (unsigned char)~bit, __ATOMIC_RELAXED);
-    else
-        __atomic_fetch_or(byte, bit, __ATOMIC_RELAXED);
-    __atomic_fetch_or(&opened[first % NPORTALS / 8], bit, __ATOMIC_RELAXED);
+    if (!(kind & STREAM) && prepare(first, flags) < 0) {
+        int error = errno;
+        give_back(first);
+        return fail(error);
+    }
+    int access = flags & O_ACCMODE;
+    kind |= OPEN | (access != O_WRONLY ? READS : 0) | (access != O_RDONLY ? WRITES : 0) | (flags & O_APPEND ? APPENDS : 0);
+    __atomic_store_n(&files[first], (unsigned char)kind, __ATOMIC_RELAXED);
     return first;
 }
 
 /* First portal of a descriptor, or -1 and errno. */
 static int portal_of(int fd) {
     int portal = -1;
-    if (fd >= FIRST_FREE && fd <= NPORTALS - FILE_PORTALS && opened[fd / 8] >> fd % 8 & 1)
+    if (fd >= FIRST_FREE && fd <= NPORTALS - FILE_PORTALS && files[fd] != 0)
         return fd;
-    if (fd < 0 || fd > 2) {
-        errno = EBADF;
-        return -1;
-    }
+    if (fd < 0 || fd > 2)
+        return fail(EBADF);
     __retarget_lock_acquire(&lock);
     if (standard[fd].state == UNUSED) {
         char path[PATHLEN + 1];
-        standard[fd].portal = open_path(standard_path(fd, path));
+        standard[fd].portal = open_path(standard_path(fd, path), O_RDWR);
         if (standard[fd].portal >= 0)
-            standard[fd].state = OPEN;
+            standard[fd].state = READY;
     } else if (standard[fd].state == CLOSED) {
         errno = EBADF;
     }
-    if (standard[fd].state == OPEN)
+    if (standard[fd].state == READY)
         portal = standard[fd].portal;
     __retarget_lock_release(&lock);
     return portal;
 }
 
-int open(const char *path, int flags, ...) {
-    (void)flags; /* the file's server refuses what it cannot do */
-    return open_path(path);
+/* The same, for a file that may be used so. */
+static int portal_for(int fd, int use) {
+    int portal = portal_of(fd);
+    return portal < 0 || files[portal] & use ? portal : fail(EBADF);
+}
+
+int open(const char *path, int flags, ...) { return open_path(path, flags); }
+
+int creat(const char *path, mode_t mode) {
+    (void)mode;
+    return open(path, O_WRONLY | O_CREAT | O_TRUNC);
 }
 
 int close(int fd) {
@@ -97,28 +159,20 @@ int close(int fd) {
         __retarget_lock_release(&lock);
         if (state == UNUSED)
             return 0;
-        if (state == CLOSED) {
-            errno = EBADF;
-            return -1;
-        }
+        if (state == CLOSED)
+            return fail(EBADF);
     } else if ((portal = portal_of(fd)) < 0) {
         return -1;
     }
-    unsigned char bit = (unsigned char)(1 << portal % 8);
-    if (!(__atomic_fetch_and(&opened[portal / 8], (unsigned char)~bit, __ATOMIC_RELAXED) & bit)) {
-        errno = EBADF; /* another thread was quicker */
-        return -1;
-    }
-    long result = __checked(REPEATED(portal_call(portal + FILE_CLOSE)));
-    portal_call(SYS_PORTAL_CLOSE, portal, FILE_PORTALS); /* the portals go back whatever the server said */
-    return result < 0 ? -1 : 0;
+    if (__atomic_exchange_n(&files[portal], 0, __ATOMIC_RELAXED) == 0)
+        return fail(EBADF); /* another thread was quicker */
+    return give_back(portal) < 0 ? -1 : 0;
 }
 
 ssize_t read(int fd, void *buffer, size_t size) {
-    int portal = portal_of(fd);
+    int portal = portal_for(fd, READS);
     if (portal < 0)
         return -1;
-    int stream = streams[portal / 8] >> portal % 8 & 1;
     size_t done = 0, chunk, got;
     do {
         long words[MAX_RESULTS];
@@ -129,21 +183,22 @@ ssize_t read(int fd, void *buffer, size_t size) {
         got = (size_t)count < chunk ? (size_t)count : chunk;
         memcpy((char *)buffer + done, words, got);
         done += got;
-    } while (got == chunk && done < size && !stream);
+    } while (got == chunk && done < size && !(files[portal] & STREAM));
     return (ssize_t)done;
 }
 
 ssize_t write(int fd, const void *buffer, size_t size) {
-    int portal = portal_of(fd);
+    int portal = portal_for(fd, WRITES);
     if (portal < 0)
         return -1;
+    long append = (files[portal] & (APPENDS | STREAM)) == APPENDS ? (long)WRITE_APPEND : 0;
     size_t done = 0;
     while (done < size) {
         size_t chunk = size - done < IO_BYTES ? size - done : IO_BYTES;
         long w[IO_BYTES / sizeof(long)] = {0};
         memcpy(w, (const char *)buffer + done, chunk);
         /* What is left, this call's bytes among it: the console keeps together what was written together. */
-        long left = (long)(size - done);
+        long left = (long)(size - done) | append;
         long count = __checked(REPEATED(portal_call(portal + FILE_WRITE, left, w[0], w[1], w[2], w[3])));
         if (count < 0)
             return done ? (ssize_t)done : -1;
@@ -156,15 +211,87 @@ ssize_t write(int fd, const void *buffer, size_t size) {
 
 off_t lseek(int fd, off_t offset, int whence) {
     int portal = portal_of(fd);
-    return portal < 0 ? -1 : __checked(REPEATED(portal_call(portal + FILE_SEEK, offset, whence)));
+    if (portal < 0)
+        return -1;
+    if (files[portal] & STREAM)
+        return fail(ESPIPE);
+    if (whence != SEEK_SET && whence != SEEK_CUR && whence != SEEK_END)
+        return fail(EINVAL);
+    return __checked(REPEATED(portal_call(portal + FILE_SEEK, offset, whence)));
 }
 
 off_t seek(int fd, off_t offset, int whence) { return lseek(fd, offset, whence); }
 
+/* Files only grow by being written to. */
+int ftruncate(int fd, off_t length) {
+    struct stat about;
+    int portal = portal_for(fd, WRITES);
+    if (portal < 0 || fstat(fd, &about) < 0)
+        return -1;
+    if (!S_ISREG(about.st_mode) || length < 0 || length > about.st_size)
+        return fail(EINVAL);
+    return __checked(REPEATED(portal_call(portal + FILE_SEEK, length, (long)SEEK_CUT))) < 0 ? -1 : 0;
+}
+
 int isatty(int fd) {
     char path[PATHLEN + 1];
-    if (fd >= 0 && fd <= 2 && standard[fd].state != CLOSED && starts_with(standard_path(fd, path), CONSOLE))
-        return 1;
-    errno = ENOTTY;
+    int terminal = fd >= 0 && fd <= 2 ? standard[fd].state != CLOSED && starts_with(standard_path(fd, path), CONSOLE)
+                                      : portal_of(fd) >= 0 && files[fd] & TERMINAL;
+    return terminal ? 1 : (fail(ENOTTY), 0);
+}
+
+/* There are no owners and no dates. Every file can be a program. */
+static int describe(int portal, struct stat *about) {
+    *about = (struct stat){.st_nlink = 1, .st_blksize = IO_BYTES};
+    if (files[portal] & STREAM) {
+        about->st_mode = files[portal] & TERMINAL ? S_IFCHR | 0666 : S_IFIFO | 0600;
+        return 0;
+    }
+    long answer = __checked(REPEATED(portal_call(portal + FILE_SEEK, 0L, (long)SEEK_ABOUT)));
+    if (answer < 0)
+        return -1;
+    about->st_mode = (answer & ABOUT_DIRECTORY ? S_IFDIR : S_IFREG) | (answer & ABOUT_WRITABLE ? 0777 : 0555);
+    about->st_size = answer / ABOUT_SIZE;
+    about->st_blocks = (about->st_size + 511) / 512;
     return 0;
+}
+
+int fstat(int fd, struct stat *about) {
+    int portal = portal_of(fd);
+    return portal < 0 ? -1 : describe(portal, about);
+}
+
+int stat(const char *path, struct stat *about) {
+    int first = open_path(path, O_RDONLY);
+    if (first < 0)
+        return -1;
+    int result = describe(first, about), error = errno;
+    close(first);
+    errno = error;
+    return result;
+}
+
+int access(const char *path, int mode) {
+    struct stat about;
+    if (stat(path, &about) < 0)
+        return -1;
+    return mode & W_OK && !(about.st_mode & S_IWUSR) ? fail(EROFS) : 0;
+}
+
+/* Who has the file open finds it empty. */
+int unlink(const char *path) {
+    static int remove;
+    return call_named(&remove, "file.remove", path) < 0 ? -1 : 0;
+}
+
+/* Two paths are more than a call carries. From the second call on, the file has the new name alone; whose name it was is gone. */
+int rename(const char *from, const char *to) {
+    static int leave, enter;
+    int result = -1;
+    __retarget_lock_acquire(&lock);
+    errno = EAGAIN; /* as long as a server that was replaced between the two does not know the first */
+    for (int tries = 10; tries > 0 && result < 0 && errno == EAGAIN; tries--)
+        result = call_named(&leave, "file.rename", from) < 0 ? -1 : call_named(&enter, "file.rename_to", to);
+    __retarget_lock_release(&lock);
+    return result < 0 ? -1 : 0;
 }

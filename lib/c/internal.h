@@ -23,7 +23,8 @@
 /* Records the transport status; the value, or -1 and errno if the call failed. */
 long __portal_done(long value, unsigned long status);
 
-/* For servers that answer with a negative error number: that becomes errno, too. */
+/* For servers that answer with a negative error number: that becomes errno, too. portal_status() is set by
+   calls that did not take place alone. */
 long __checked(struct portal_result result);
 
 /* After a call with this transport status, not 0: shall it be repeated? So it is, after a pause, if the server is being replaced
@@ -39,6 +40,9 @@ int __moved(unsigned long status);
         while (result_.status != 0 && __moved(result_.status));                                                  \
         result_;                                                                                                 \
     })
+
+/* Opens a portal by name when it is first wanted; 0 and errno if that fails. */
+int __opened(int *portal, const char *name);
 
 /* The words in which calls pass a name; false, with errno, if it does not fit. */
 int __pack(const char *name, long words[], size_t count);

@@ -44,6 +44,8 @@ portal_call_results:
     .globl invoke_portal_results
     .type invoke_portal_results, @function
 invoke_portal_results:
+    srli t1, a1, 12
+    bnez t1, 4f
     addi sp, sp, -80
     sd ra, 72(sp)
     sd a0, 0(sp)
@@ -73,6 +75,9 @@ invoke_portal_results:
     li a0, -1
     ld a1, 64(sp)
     j 2b
+4:  li a0, -1                   /* no index: what a function returned that failed */
+    li a1, PORTAL_CLOSED
+    tail __portal_done
     .size invoke_portal_results, . - invoke_portal_results
 
 /* What fork keeps of a thread, on its stack: ra, s0-s11, tp, then fs0-fs11. */

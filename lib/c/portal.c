@@ -17,17 +17,21 @@ static unsigned long *last_status(void) {
 
 unsigned long portal_status(void) { return *last_status(); }
 
+static int errno_of(unsigned long status) {
+    switch (portal_status_code(status)) {
+    case PORTAL_DEAD: return EPIPE;
+    case PORTAL_CLOSED: return EBADF;
+    case PORTAL_INTERRUPTED: return EINTR;
+    case PORTAL_TIMEOUT: return ETIMEDOUT;
+    default: return EIO;
+    }
+}
+
 long __portal_done(long value, unsigned long status) {
     *last_status() = status;
     if (status == 0)
         return value;
-    switch (portal_status_code(status)) {
-    case PORTAL_DEAD: errno = EPIPE; break;
-    case PORTAL_CLOSED: errno = EBADF; break;
-    case PORTAL_INTERRUPTED: errno = EINTR; break;
-    case PORTAL_TIMEOUT: errno = ETIMEDOUT; break;
-    default: errno = EIO;
-    }
+    errno = errno_of(status);
     return -1;
 }
 
@@ -37,12 +41,23 @@ int __moved(unsigned long status) {
 }
 
 long __checked(struct portal_result result) {
-    long value = __portal_done(result.value, result.status);
-    if (result.status == 0 && value < 0) {
-        errno = (int)-value;
-        return -1;
+    if (result.status == 0 && result.value >= 0)
+        return result.value;
+    errno = result.status == 0 ? (int)-result.value : errno_of(result.status);
+    /* What a handler returns with is the status of its invoke_portal, whatever it calls besides. */
+    if (result.status != 0 && *(long *)((char *)__builtin_thread_pointer() + CONTROL_MODE) == 0)
+        *last_status() = result.status;
+    return -1;
+}
+
+int __opened(int *portal, const char *name) {
+    if (*portal == 0) {
+        int index = portal_open(name);
+        if (index < 0)
+            return 0;
+        *portal = index;
     }
-    return value;
+    return 1;
 }
 
 int __pack(const char *name, long words[], size_t count) {
@@ -73,8 +88,8 @@ static const char *became(int code) {
 void portal_perror(const char *what) {
     unsigned long status = portal_status();
     int domain = portal_status_domain(status), code = portal_status_code(status);
-    if (code == 0)
-        perror(what);
+    if (code == 0 || domain == 0 || errno != errno_of(status))
+        perror(what); /* it is about something else */
     else if (code >= 'A' && code <= 'Z')
         fprintf(stderr, "%s: domain %d: letter %c refused the word\n", what, domain, code);
     else

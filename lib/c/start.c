@@ -1,10 +1,8 @@
-/* From the first instruction to main, and out again; memory and time for the C library. */
+/* From the first instruction to main, and out again; memory for the C library. */
 #include "internal.h"
 
 #include <signal.h>
 #include <string.h>
-#include <sys/time.h>
-#include <time.h>
 
 void __libc_init_array(void);
 int main(int argc, char **argv);
@@ -43,25 +41,3 @@ int kill(pid_t pid, int signal) {
     errno = EPERM;
     return -1;
 }
-
-long hrtime(void) { return portal_call(SYS_HRTIME).value; }
-
-int hrsleep(long until) { return __checked(portal_call(SYS_HRSLEEP, until)) < 0 ? -1 : 0; }
-
-int msleep(unsigned milliseconds) { return hrsleep(hrtime() + milliseconds * (TIME_HZ / 1000L)); }
-
-int usleep(useconds_t microseconds) { return hrsleep(hrtime() + microseconds * (TIME_HZ / 1000000L)); }
-
-unsigned sleep(unsigned seconds) { return hrsleep(hrtime() + seconds * (long)TIME_HZ) < 0 ? seconds : 0; }
-
-/* There is no calendar: time starts at power-on. */
-int gettimeofday(struct timeval *now, void *zone) {
-    (void)zone;
-    long ticks = hrtime();
-    now->tv_sec = ticks / TIME_HZ;
-    now->tv_usec = ticks % TIME_HZ / (TIME_HZ / 1000000L);
-    return 0;
-}
-
-/* Elapsed, not used, time. */
-clock_t clock(void) { return (clock_t)(hrtime() * CLOCKS_PER_SEC / TIME_HZ); }

@@ -75,9 +75,18 @@ void __fork_copy(const struct image *image, unsigned long *to) {
 
 int sem_create(int value) { return (int)__checked(portal_call(SYS_SEM_CREATE, value)); }
 
-int sem_wait(int sem) { return __checked(portal_call(sem)) < 0 ? -1 : 0; }
+/* P or V; to call what is no index, as that of a semaphore that could not be made, would be a fault. */
+static int operate(int sem, int portal) {
+    if (sem < 0 || portal >= NPORTALS) {
+        errno = EBADF;
+        return -1;
+    }
+    return __checked(portal_call(portal)) < 0 ? -1 : 0;
+}
 
-int sem_post(int sem) { return __checked(portal_call(sem + 1)) < 0 ? -1 : 0; }
+int sem_wait(int sem) { return operate(sem, sem); }
+
+int sem_post(int sem) { return operate(sem, sem + 1); }
 
 int sem_close(int sem) { return portal_close_many(sem, 2); }
 

@@ -3,19 +3,9 @@
 
 static int bound, unbound;
 
-static int opened(int *portal, const char *name) {
-    if (*portal == 0) {
-        int index = portal_open(name);
-        if (index < 0)
-            return 0;
-        *portal = index;
-    }
-    return 1;
-}
-
 /* invoke_portal_within of the header: there it takes any integers, as all calls do. */
 long __invoke_portal_within(unsigned long ticks, int index, long p1, long p2, long p3, long p4, long p5) {
-    if (!opened(&bound, "clock.bound") || !opened(&unbound, "clock.unbound"))
+    if (!__opened(&bound, "clock.bound") || !__opened(&unbound, "clock.unbound"))
         return -1;
     long number = __checked(REPEATED(portal_call(bound, ticks)));
     if (number < 0)

@@ -104,7 +104,7 @@ impl Portals {
                     self.forget(index as usize);
                 }
             }
-            "file.open" | "file.create" | "console.open" | "pipe.open" => {
+            "file.open" | "file.create" | "file.make" | "console.open" | "pipe.open" => {
                 let server = String::from(name.split('.').next().unwrap_or_default());
                 for (n, what) in ["read", "write", "seek", "close"].into_iter().enumerate() {
                     self.set(made + n, format!("{server}.{what}"));
@@ -212,8 +212,8 @@ fn words(name: &str) -> Option<&'static [Word]> {
         "pm.create" => &[Number, Number, Hex],
         "pm.sem_publish" => &[Number, Text(3)],
         "pm.control" | "process.control" => &[Hex, Hex, Hex, Hex],
-        "file.open" | "file.create" | "file.remove" | "file.capability" | "console.open" | "pipe.open"
-        | "process.spawn" => &[Text(5)],
+        "file.open" | "file.create" | "file.make" | "file.remove" | "file.rename" | "file.rename_to"
+        | "file.capability" | "console.open" | "pipe.open" | "process.spawn" => &[Text(5)],
         "process.argument" => &[Hex, Bytes(16)],
         "process.stdio" => &[Hex, Text(3)],
         _ => match name.rsplit('.').next()? {

@@ -13,14 +13,15 @@ use pebble_abi::call::IO_BYTES;
 use pebble_abi::capability::{READ, WRITE};
 use pebble_abi::errno;
 use pebble_abi::link::{PATHLEN, unpack};
+use pebble_abi::sys::{ABOUT_DIRECTORY, ABOUT_SIZE, ABOUT_WRITABLE, SEEK_ABOUT, SEEK_CUT, WRITE_APPEND};
 
 use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
 
 use pebble_boot::rules::{Patterns, RuleSet};
 
-use crate::archive::Archive;
-use crate::path::{normal, places};
+use crate::archive::{Archive, Contents};
+use crate::path::{Path, normal, places};
 use crate::ram::{PREFIX, Ram};
 
 /// Files open at once.
@@ -57,12 +58,20 @@ pub struct Files<'a> {
     open: Vec<Open>,
     ram: Ram,
     rules: Patterns,
+    /// Domains that have said which file shall get another path, and not yet which.
+    renaming: Vec<(u16, u16)>,
 }
 
 impl<'a> Files<'a> {
     pub fn new(archive: Archive<'a>) -> Self {
         let closed = Open { generation: 0, asid: 0, rights: 0, node: Node::RamDirectory, place: 0 };
-        Files { archive, open: vec![closed; FILES], ram: Ram::default(), rules: Patterns::default() }
+        Files {
+            archive,
+            open: vec![closed; FILES],
+            ram: Ram::default(),
+            rules: Patterns::default(),
+            renaming: Vec::new(),
+        }
     }
 
     /// The same files, some of them under rules.
@@ -125,8 +134,31 @@ impl<'a> Files<'a> {
         self.enter(asid, Node::Ram(at as u16), rights)
     }
 
-    /// A file under `ram/` goes; who has it open finds it empty.
-    pub fn remove(&mut self, path: [u64; 5], rights: u16) -> Result<(), i64> {
+    /// A new file under `ram/`, open: there was none of that path.
+    pub fn make(&mut self, asid: u16, path: [u64; 5], rights: u16) -> Result<u64, i64> {
+        let mut bytes = [0; PATHLEN];
+        let text = text(&path, &mut bytes)?;
+        let place = normal(text);
+        let exists = self.ram.find(place.as_str()).is_some() || self.archive.lookup(text).is_ok();
+        if exists || place.as_str() == PREFIX.trim_matches('/') {
+            return Err(-errno::EEXIST);
+        }
+        self.create(asid, path, rights)
+    }
+
+    /// The file whose path the domain's next [`rename_to`](Self::rename_to) changes.
+    pub fn rename(&mut self, asid: u16, path: [u64; 5], rights: u16) -> Result<(), i64> {
+        let (_, at) = self.writable(path, rights)?;
+        self.renaming.retain(|(who, _)| *who != asid);
+        self.renaming.try_reserve(1).map_err(|_| -errno::ENOMEM)?;
+        self.renaming.push((asid, at));
+        Ok(())
+    }
+
+    /// The other path. `-EAGAIN`: which file it was about is not known here, or it is gone; begin again.
+    pub fn rename_to(&mut self, asid: u16, path: [u64; 5], rights: u16) -> Result<(), i64> {
+        let entry = self.renaming.iter().position(|(who, _)| *who == asid).ok_or(-errno::EAGAIN)?;
+        let (_, at) = self.renaming.swap_remove(entry);
         if rights & WRITE == 0 {
             return Err(-errno::EACCES);
         }
@@ -136,20 +168,54 @@ impl<'a> Files<'a> {
             return Err(-errno::ENOTDIR);
         }
         let place = normal(path);
-        let at = self.ram.find(place.as_str()).ok_or(-errno::ENOENT)?;
-        self.ram.remove(place.as_str())?;
-        for open in self.open.iter_mut().filter(|open| open.node == Node::Ram(at as u16)) {
+        let other = self.ram.find(place.as_str()).map(|other| other as u16).filter(|other| *other != at);
+        self.ram.rename(at.into(), place.as_str())?;
+        if let Some(other) = other {
+            self.forget(other);
+        }
+        Ok(())
+    }
+
+    /// The file under `ram/` of this path, which may be changed: normal path and number.
+    fn writable(&self, path: [u64; 5], rights: u16) -> Result<(Path, u16), i64> {
+        if rights & WRITE == 0 {
+            return Err(-errno::EACCES);
+        }
+        let mut bytes = [0; PATHLEN];
+        let path = text(&path, &mut bytes)?;
+        if means_directory(path) {
+            return Err(-errno::ENOTDIR);
+        }
+        let place = normal(path);
+        match self.ram.find(place.as_str()) {
+            Some(at) => Ok((place, at as u16)),
+            None if self.archive.lookup(path).is_ok() => Err(-errno::EROFS),
+            None => Err(-errno::ENOENT),
+        }
+    }
+
+    /// A file under `ram/` is no more.
+    fn forget(&mut self, at: u16) {
+        for open in self.open.iter_mut().filter(|open| open.node == Node::Ram(at)) {
             (open.node, open.place) = (Node::Ram(u16::MAX), 0);
         }
+        self.renaming.retain(|(_, file)| *file != at);
+    }
+
+    /// A file under `ram/` goes; who has it open finds it empty.
+    pub fn remove(&mut self, path: [u64; 5], rights: u16) -> Result<(), i64> {
+        let (place, at) = self.writable(path, rights)?;
+        self.ram.remove(place.as_str())?;
+        self.forget(at);
         Ok(())
     }
 
     /// A free entry for the domain, within its limit.
     fn room(&self, asid: u16) -> Result<usize, i64> {
         if asid == 0 || self.open.iter().filter(|open| open.asid == asid).count() >= FILES_PER_DOMAIN {
-            return Err(-errno::EAGAIN);
+            return Err(-errno::EMFILE);
         }
-        self.open.iter().position(|open| open.asid == 0).ok_or(-errno::EAGAIN)
+        self.open.iter().position(|open| open.asid == 0).ok_or(-errno::ENFILE)
     }
 
     fn enter(&mut self, asid: u16, node: Node, rights: u16) -> Result<u64, i64> {
@@ -172,22 +238,23 @@ impl<'a> Files<'a> {
         (rest.len() as i64, words(rest))
     }
 
-    /// Up to 32 bytes at the current place of a file under `ram/`; the archive is read-only.
+    /// Up to 32 bytes at the current place of a file under `ram/`, or at its end ([`WRITE_APPEND`]); the archive is read-only.
     pub fn write(&mut self, control: u64, count: u64, words: [u64; 4]) -> i64 {
         let index = (control & 0xffff) as usize;
         if self.file(control).is_none() {
             return -errno::EBADF;
         }
         let Open { node, place, rights, .. } = self.open[index];
-        if rights & WRITE == 0 {
-            return -errno::EACCES;
-        }
-        let Node::Ram(at) = node else { return -errno::EPERM };
-        let count = count.min(IO_BYTES as u64) as usize;
+        let at = match self.ram_of(node, rights) {
+            Ok(at) => at,
+            Err(error) => return error,
+        };
+        let place = if count & WRITE_APPEND != 0 { usize::MAX } else { place };
+        let count = (count & !WRITE_APPEND).min(IO_BYTES as u64) as usize;
         let bytes = words.map(u64::to_le_bytes);
         // What somebody else has cut short is written to from its end on.
-        let place = place.min(self.ram.bytes(at.into()).len());
-        match self.ram.write(at.into(), place, &bytes.as_flattened()[..count]) {
+        let place = place.min(self.ram.bytes(at).len());
+        match self.ram.write(at, place, &bytes.as_flattened()[..count]) {
             Ok(()) => {
                 self.open[index].place = place + count;
                 count as i64
@@ -196,11 +263,52 @@ impl<'a> Files<'a> {
         }
     }
 
+    /// The file in memory behind a node that is to be written.
+    fn ram_of(&self, node: Node, rights: u16) -> Result<usize, i64> {
+        match node {
+            _ if rights & WRITE == 0 => Err(-errno::EACCES),
+            Node::Ram(at) => Ok(at.into()),
+            Node::RamDirectory => Err(-errno::EISDIR),
+            Node::Archive(at) => match self.archive.contents(at.into()) {
+                Some(Contents::Directory(_)) => Err(-errno::EISDIR),
+                _ => Err(-errno::EROFS),
+            },
+        }
+    }
+
+    /// What it is and how large, in one word ([`SEEK_ABOUT`]).
+    fn about_open(&self, open: Open, size: usize) -> i64 {
+        let (directory, ram) = match open.node {
+            Node::Archive(at) => {
+                (matches!(self.archive.contents(at.into()), Some(Contents::Directory(_))), false)
+            }
+            Node::Ram(_) => (false, true),
+            Node::RamDirectory => (true, true),
+        };
+        let writable = ram && open.rights & WRITE != 0;
+        let bits = if directory { ABOUT_DIRECTORY } else { 0 } | if writable { ABOUT_WRITABLE } else { 0 };
+        (bits | size as u64 * ABOUT_SIZE) as i64
+    }
+
     /// Moves to `offset` from the start, from here or from the end, and returns the new place; not before the
-    /// start nor behind the end.
+    /// start nor behind the end. [`SEEK_ABOUT`] and [`SEEK_CUT`] move nowhere.
     pub fn seek(&mut self, control: u64, offset: u64, whence: u64) -> i64 {
         let Some((open, bytes)) = self.file(control) else { return -errno::EBADF };
         let from = match whence {
+            SEEK_ABOUT => {
+                let (open, size) = (*open, bytes.len());
+                return self.about_open(open, size);
+            }
+            SEEK_CUT => {
+                let open = *open;
+                return self.ram_of(open.node, open.rights).map_or_else(
+                    |error| error,
+                    |at| {
+                        self.ram.cut(at, offset as usize);
+                        0
+                    },
+                );
+            }
             SEEK_SET => 0,
             SEEK_CUR => open.place,
             SEEK_END => bytes.len(),
@@ -226,6 +334,7 @@ impl<'a> Files<'a> {
         for open in self.open.iter_mut().filter(|open| open.asid == asid) {
             open.asid = 0;
         }
+        self.renaming.retain(|(who, _)| *who != asid);
     }
 
     /// Files open now.

@@ -7,7 +7,8 @@
 //! | interface | operation |
 //! |---|---|
 //! | `file.open` (caller, path) | [`Files::open`]; the control word goes into `pm.create`; when that fails: [`Files::close`] |
-//! | `file.create`, `file.remove` (caller, path) | [`Files::create`], [`Files::remove`]: under `ram/` |
+//! | `file.create`, `file.make`, `file.remove` (caller, path) | [`Files::create`], [`Files::make`], [`Files::remove`]: under `ram/` |
+//! | `file.rename`, then `file.rename_to` (caller, path) | [`Files::rename`], [`Files::rename_to`]: two paths are more than a call carries |
 //! | `file.capability` (caller, path) | a first capability, from the name server |
 //! | `file.gone` (process server: domain) | [`Files::gone`] |
 //! | the four portals of an open file | [`Files::read`], [`Files::write`], [`Files::seek`], [`Files::close`] |

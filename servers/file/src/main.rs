@@ -29,6 +29,9 @@ pebble::export!("file.seek", "npcii", seek: fn(u64, u64, u64));
 pebble::export!("file.close", "npc", close: fn(u64));
 pebble::export!("file.open", "npaiiiii", open: fn(u64, u64, u64, u64, u64, u64));
 pebble::export!("file.create", "npaiiiii", create: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("file.make", "npaiiiii", make: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("file.rename", "npaiiiii", rename: fn(u64, u64, u64, u64, u64, u64));
+pebble::export!("file.rename_to", "npaiiiii", rename_to: fn(u64, u64, u64, u64, u64, u64));
 pebble::export!("file.remove", "npaiiiii", remove: fn(u64, u64, u64, u64, u64, u64));
 pebble::export!("file.capability", "npaiiiii", capability: fn(u64, u64, u64, u64, u64, u64));
 pebble::export!("file.gone", "npi", gone: fn(u64));
@@ -170,6 +173,22 @@ extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
 
 extern "C" fn create(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     portals(Files::create, client, [a, b, c, d, e])
+}
+
+extern "C" fn make(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    portals(Files::make, client, [a, b, c, d, e])
+}
+
+extern "C" fn rename(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    with_rights([a, b, c, d, e], |files, rights| {
+        files.rename(client as u16, [a, b, c, d, e], rights).map(|()| 0)
+    })
+}
+
+extern "C" fn rename_to(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    with_rights([a, b, c, d, e], |files, rights| {
+        files.rename_to(client as u16, [a, b, c, d, e], rights).map(|()| 0)
+    })
 }
 
 extern "C" fn remove(_: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {

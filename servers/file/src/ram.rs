@@ -40,25 +40,18 @@ impl Ram {
 
     /// An empty file of that path; one that exists loses its bytes.
     pub fn create(&mut self, path: &str) -> Result<usize, i64> {
-        let name = path.strip_prefix(PREFIX).ok_or(-errno::EPERM)?;
-        if name.is_empty() || name.contains('/') || name == "." || name == ".." {
-            return Err(-errno::EINVAL);
-        }
+        let name = name(path)?;
         if let Some(at) = self.find(path) {
-            self.empty(at);
+            self.cut(at, 0);
             return Ok(at);
         }
         let at = self.files.iter().position(Option::is_none).unwrap_or(self.files.len());
         if at == RAM_FILES {
             return Err(-errno::ENOSPC);
         }
-        let room = |_| -errno::ENOMEM;
-        let mut own = String::new();
-        own.try_reserve_exact(path.len()).map_err(room)?;
-        own.push_str(path);
-        self.listing.try_reserve(name.len() + 1).map_err(room)?;
+        let own = self.room(path, name)?;
         if at == self.files.len() {
-            self.files.try_reserve(1).map_err(room)?;
+            self.files.try_reserve(1).map_err(|_| -errno::ENOMEM)?;
             self.files.push(None);
         }
         self.files[at] = Some(File { path: own, bytes: Vec::new() });
@@ -66,16 +59,42 @@ impl Ram {
         Ok(at)
     }
 
-    fn empty(&mut self, at: usize) {
+    /// The path in memory of its own, and memory for its line in the listing.
+    fn room(&mut self, path: &str, name: &str) -> Result<String, i64> {
+        let mut own = String::new();
+        own.try_reserve_exact(path.len()).map_err(|_| -errno::ENOMEM)?;
+        own.push_str(path);
+        self.listing.try_reserve(name.len() + 1).map_err(|_| -errno::ENOMEM)?;
+        Ok(own)
+    }
+
+    /// Another path for a file, in place of the file that has it, if there is one.
+    pub fn rename(&mut self, at: usize, path: &str) -> Result<(), i64> {
+        let own = self.room(path, name(path)?)?;
+        if let Some(other) = self.find(path).filter(|other| *other != at) {
+            self.cut(other, 0);
+            self.files[other] = None;
+        }
+        let file = self.files.get_mut(at).and_then(Option::as_mut).ok_or(-errno::ENOENT)?;
+        file.path = own;
+        self.list();
+        Ok(())
+    }
+
+    /// Nothing stays of the file behind its first `len` bytes.
+    pub fn cut(&mut self, at: usize, len: usize) {
         if let Some(Some(file)) = self.files.get_mut(at) {
-            self.size -= file.bytes.len();
-            file.bytes = Vec::new();
+            self.size -= file.bytes.len().saturating_sub(len);
+            match len {
+                0 => file.bytes = Vec::new(),
+                _ => file.bytes.truncate(len),
+            }
         }
     }
 
     pub fn remove(&mut self, path: &str) -> Result<(), i64> {
         let at = self.find(path).ok_or(-errno::ENOENT)?;
-        self.empty(at);
+        self.cut(at, 0);
         self.files[at] = None;
         self.list();
         Ok(())
@@ -120,5 +139,15 @@ impl Ram {
     /// The names, one a line.
     pub fn listing(&self) -> &str {
         &self.listing
+    }
+}
+
+/// What a file of this path is called here.
+fn name(path: &str) -> Result<&str, i64> {
+    let name = path.strip_prefix(PREFIX).ok_or(-errno::EROFS)?;
+    if name.is_empty() || name.contains('/') || name == "." || name == ".." {
+        Err(-errno::EINVAL)
+    } else {
+        Ok(name)
     }
 }

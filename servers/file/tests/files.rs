@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pebble_abi::capability::{ALL, FILE as KIND, READ, WRITE};
 use pebble_abi::errno::*;
 use pebble_abi::link::pack;
+use pebble_abi::sys::{ABOUT_DIRECTORY, ABOUT_SIZE, ABOUT_WRITABLE, SEEK_ABOUT, SEEK_CUT, WRITE_APPEND};
 use pebble_boot::rules::{About, Patterns, Rule, matches};
 use pebble_file::*;
 use proptest::prelude::*;
@@ -109,10 +110,11 @@ fn seek_stays_inside() {
     assert_eq!(files.seek(f, -6i64 as u64, SEEK_CUR), -EINVAL);
     assert_eq!(files.seek(f, i64::MIN as u64, SEEK_SET), -EINVAL);
     assert_eq!(files.seek(f, i64::MAX as u64, SEEK_END), -EINVAL);
-    assert_eq!(files.seek(f, 0, 3), -EINVAL);
+    assert_eq!(files.seek(f, 0, 5), -EINVAL);
+    assert_eq!(files.seek(f, 0, SEEK_CUT), -EROFS);
     assert_eq!(files.read(f, 32), (2, [u64::from_le_bytes(*b"e\n\0\0\0\0\0\0"), 0, 0, 0]));
     assert_eq!(files.read(f, 32), (0, [0; 4]));
-    assert_eq!(files.write(f, 1, [0; 4]), -EPERM);
+    assert_eq!(files.write(f, 1, [0; 4]), -EROFS);
     assert_eq!(files.close(f), 0);
     for result in [files.read(f, 1).0, files.write(f, 1, [0; 4]), files.seek(f, 0, 0), files.close(f)] {
         assert_eq!(result, -EBADF);
@@ -125,7 +127,7 @@ fn domains_are_limited_and_cleaned_up() {
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
     let path = pack("/readme").unwrap();
     let opened: Vec<u64> = (0..FILES_PER_DOMAIN).map(|_| files.open(1, path, ALL).unwrap()).collect();
-    assert_eq!(files.open(1, path, ALL), Err(-EAGAIN));
+    assert_eq!(files.open(1, path, ALL), Err(-EMFILE));
     assert!(files.open(2, path, ALL).is_ok());
     files.gone(1);
     assert_eq!(files.in_use(), 1);
@@ -226,7 +228,7 @@ fn files_in_memory_are_written_read_and_removed() {
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
     let path = |text: &str| pack::<5>(text).unwrap();
     assert_eq!(files.open(1, path("/ram/note"), ALL), Err(-ENOENT));
-    assert_eq!(files.create(1, path("/etc/note"), ALL), Err(-EPERM));
+    assert_eq!(files.create(1, path("/etc/note"), ALL), Err(-EROFS));
     assert_eq!(files.create(1, path("ram/a/b"), ALL), Err(-EINVAL));
     let note = files.create(1, path("/ram/note"), ALL).unwrap();
     let text: Vec<u8> = (0..1000u32).map(|n| n as u8).collect();
@@ -385,4 +387,64 @@ proptest! {
             prop_assert!(files.open(1, pack(&path).unwrap(), ALL).is_ok());
         }
     }
+}
+
+/// What `open`, `rename` and `stat` of the C library stand on.
+#[test]
+fn files_are_made_once_renamed_cut_and_appended_to() {
+    let bytes = sample();
+    let mut files = Files::new(Archive::parse(&bytes).unwrap());
+    let path = |text: &str| pack::<5>(text).unwrap();
+    let word = |text: &[u8; 8]| [u64::from_le_bytes(*text), 0, 0, 0];
+    let a = files.make(1, path("/ram/a"), ALL).unwrap();
+    for there in ["/ram/a", "/readme", "/ram", "/etc"] {
+        assert_eq!(files.make(1, path(there), ALL), Err(-EEXIST), "{there}");
+    }
+    assert_eq!(files.make(1, path("/ram/b"), READ), Err(-EACCES));
+    assert_eq!(files.write(a, 8, word(b"12345678")), 8);
+    assert_eq!(files.seek(a, 2, SEEK_SET), 2);
+    assert_eq!(files.write(a, 2 | WRITE_APPEND, word(b"9a\0\0\0\0\0\0")), 2);
+    assert_eq!(files.seek(a, 0, SEEK_CUR), 10);
+    assert_eq!(files.seek(a, 0, SEEK_ABOUT) as u64, 10 * ABOUT_SIZE + ABOUT_WRITABLE);
+    assert_eq!(files.seek(a, 3, SEEK_CUT), 0);
+    assert_eq!(files.seek(a, u64::MAX, SEEK_CUT), 0, "nothing is behind it");
+    assert_eq!(files.seek(a, 0, SEEK_END), 3);
+    for (directory, bits) in [("/ram", ABOUT_WRITABLE), ("/etc", 0)] {
+        let opened = files.open(1, path(directory), ALL).unwrap();
+        let about = files.seek(opened, 0, SEEK_ABOUT) as u64;
+        assert_eq!(about % ABOUT_SIZE, bits | ABOUT_DIRECTORY, "{directory}");
+        assert_eq!(files.write(opened, 0, [0; 4]), -EISDIR, "{directory}");
+    }
+    // Who has the file open keeps it; whose place it takes finds nothing more.
+    let b = files.create(2, path("/ram/b"), ALL).unwrap();
+    files.write(b, 8, word(b"goes now"));
+    assert_eq!(files.rename_to(1, path("/ram/c"), ALL), Err(-EAGAIN), "nothing was named");
+    for (from, error) in [("/ram/none", ENOENT), ("/readme", EROFS), ("/ram/", ENOTDIR)] {
+        assert_eq!(files.rename(1, path(from), ALL), Err(-error), "{from}");
+    }
+    assert_eq!(files.rename(1, path("/ram/a"), READ), Err(-EACCES));
+    assert_eq!(files.rename(1, path("/ram/a"), ALL), Ok(()));
+    assert_eq!(files.rename_to(2, path("/ram/c"), ALL), Err(-EAGAIN), "another domain's");
+    assert_eq!(files.rename_to(1, path("/ram/b"), READ), Err(-EACCES));
+    assert_eq!(files.rename_to(1, path("/ram/b"), ALL), Err(-EAGAIN), "asked for once");
+    for (to, outcome) in [("/etc/b", Err(-EROFS)), ("/ram/b/", Err(-ENOTDIR)), ("/ram/b", Ok(()))] {
+        assert_eq!(files.rename(1, path("/ram/a"), ALL), Ok(()));
+        assert_eq!(files.rename_to(1, path(to), ALL), outcome, "{to}");
+    }
+    assert_eq!(files.open(1, path("/ram/a"), ALL), Err(-ENOENT));
+    assert_eq!(files.read(b, 32), (0, [0; 4]));
+    files.seek(a, 0, SEEK_SET);
+    assert_eq!(files.read(a, 32), (3, word(b"123\0\0\0\0\0")));
+    // To itself; and a file that goes meanwhile is not another that took its number.
+    assert_eq!(files.rename(1, path("/ram/b"), ALL), Ok(()));
+    assert_eq!(files.rename_to(1, path("/ram/b"), ALL), Ok(()));
+    assert_eq!(files.rename(1, path("/ram/b"), ALL), Ok(()));
+    assert_eq!(files.remove(path("/ram/b"), ALL), Ok(()));
+    files.create(3, path("/ram/other"), ALL).unwrap();
+    assert_eq!(files.rename_to(1, path("/ram/mine"), ALL), Err(-EAGAIN));
+    assert!(files.open(3, path("/ram/other"), ALL).is_ok());
+    // All that a domain had named goes with it.
+    assert_eq!(files.rename(3, path("/ram/other"), ALL), Ok(()));
+    files.gone(3);
+    assert_eq!(files.rename_to(3, path("/ram/more"), ALL), Err(-EAGAIN));
 }

@@ -44,11 +44,7 @@ pub fn the_tools_show_and_change_calls(context: &mut Context) -> Result<()> {
         ("count nothing", 127, &["count: /bin/nothing: no such program; 'ls /bin' lists"]),
         ("chroot /nowhere hello", 127, &["chroot: /nowhere: no such directory; 'ls /' lists"]),
         ("chroot /bin/hello hello", 126, &["chroot: /bin/hello: not a directory"]),
-        (
-            "trace --json /nowhere hello",
-            126,
-            &["--json /nowhere: not permitted; files can be made as /ram/NAME"],
-        ),
+        ("trace --json /nowhere hello", 126, &["--json /nowhere: read-only; files can be made as /ram/NAME"]),
         ("replace nobody components/console", 1, &["nobody: no such component; 'ps' lists"]),
         ("replace console components/none", 1, &["components/none: no such file; 'ls /components' lists"]),
         (

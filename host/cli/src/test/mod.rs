@@ -1,13 +1,15 @@
 //! `pebble test`: everything that must hold, in groups.
 //!
 //! `format`; `host.NAME`, the unit and property tests of a package; `system.NAME`, systems in the emulator;
-//! `sfi-attack`, `sfi-fault`, `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-real`, what fault domains withstand; `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it.
+//! `system.c.NAME`, the C library of components; `sfi-attack`, `sfi-fault`, `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-real`, what fault domains withstand; `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it, or of which it is a
+//! part between dots, if it has only one or two letters (`c`).
 
 mod context;
 mod cxx;
 mod documents;
 mod host;
 mod interpose;
+mod libc;
 mod replace;
 mod sfi;
 mod system;
@@ -40,8 +42,12 @@ impl Options {
         if self.quick { thread::available_parallelism().map_or(1, usize::from) } else { 1 }
     }
 
+    /// A letter or two are in many names: they mean a part of the name between dots.
     fn selects(&self, group: &str) -> bool {
-        self.filter.as_ref().is_none_or(|filter| group.contains(filter.as_str()))
+        self.filter.as_ref().is_none_or(|filter| match filter.len() {
+            0..=2 => group.split('.').any(|part| part == filter),
+            _ => group.contains(filter.as_str()),
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use pebble_qemu::{Exit, Guest, PROMPT};
 use super::context::{Context, LIMIT, output};
 use super::documents;
 use super::interpose;
+use super::libc;
 use super::replace;
 use crate::bench;
 
@@ -89,6 +90,10 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::slow("capability.names", names_are_opened_by_capability),
     SystemTest::slow("capability.files", files_are_opened_by_capability),
     SystemTest::slow("capability.devices", devices_are_driven_by_capability),
+    SystemTest::new("c.streams", libc::streams),
+    SystemTest::new("c.files", |context| libc::group(context, "files")),
+    SystemTest::new("c.time", |context| libc::group(context, "time")),
+    SystemTest::new("c.errors", |context| libc::group(context, "errors")),
     SystemTest::new("replace.schedulers", replace::schedulers),
     SystemTest::new("replace.c", replace::c_client),
     SystemTest::new("replace.refused", replace::refused),
@@ -220,7 +225,7 @@ fn a_file_comes_over_the_console(context: &mut Context) -> Result<()> {
     ensure!(!after.contains("no such command") && !after.contains("text\r"), "{after:?}");
     // Where no file can be made, nothing is waited for.
     guest.send(b"receive /etc/text\n");
-    guest.expect("receive: /etc/text: not permitted", LIMIT)?;
+    guest.expect("receive: /etc/text: read-only", LIMIT)?;
     Ok(())
 }
 

@@ -23,7 +23,16 @@ pebble::handler!(entry = redirect);
 static DIRECTORY: Lock<String> = Lock::new(String::new());
 
 /// Whose words are a path of the file server.
-const PATHS: [&str; 5] = ["file.open", "file.create", "file.remove", "file.capability", "process.spawn"];
+const PATHS: [&str; 8] = [
+    "file.open",
+    "file.create",
+    "file.make",
+    "file.remove",
+    "file.rename",
+    "file.rename_to",
+    "file.capability",
+    "process.spawn",
+];
 
 fn redirect(index: usize, p: [u64; 5]) -> Answer {
     let name = under::name(index);

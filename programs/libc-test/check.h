@@ -1,0 +1,19 @@
+/* What the tests of the C library share: a check that says where it failed, on the channel that the tests do not close. */
+#include <pebble.h>
+#include <stdbool.h>
+
+void checked(bool holds, const char *file, int line, const char *what);
+/* Says something where standard output may be closed. */
+void say(const char *text);
+
+#define CHECK(condition) checked(condition, __FILE_NAME__, __LINE__, #condition)
+/* Fails with this error. */
+#define FAILS(call, error) (errno = 0, CHECK((call) < 0 && errno == (error)))
+#define SAME(text, wanted) checked(strcmp(text, wanted) == 0, __FILE_NAME__, __LINE__, text)
+
+void test_streams(void);
+void test_files(void);
+void test_time(void);
+void test_errors(void);
+void test_formats(void);
+void test_memory(void);

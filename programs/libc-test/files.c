@@ -1,0 +1,91 @@
+/* open and its kin: what is made, cut, appended to, refused; what files are. */
+#include "check.h"
+#include <sys/stat.h>
+
+static long size(const char *path) {
+    struct stat about;
+    return stat(path, &about) < 0 ? -1 : (long)about.st_size;
+}
+
+static void put(const char *path, int flags, const char *text) {
+    int fd = open(path, flags, 0666);
+    CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && close(fd) == 0);
+}
+
+static void opened(void) {
+    unlink("/ram/f");
+    FAILS(open("/ram/f", O_RDONLY), ENOENT);
+    FAILS(open("/ram/f", O_WRONLY | O_TRUNC), ENOENT);
+    FAILS(open("", O_RDONLY), ENOENT);
+    FAILS(open(NULL, O_RDONLY), EFAULT);
+    put("/ram/f", O_WRONLY | O_CREAT, "0123456789");
+    put("/ram/f", O_WRONLY | O_CREAT, "ab");
+    CHECK(size("/ram/f") == 10);
+    put("/ram/f", O_WRONLY | O_APPEND, "a line that does not fit into one call of the server");
+    CHECK(size("/ram/f") == 62);
+    FAILS(open("/ram/f", O_RDWR | O_CREAT | O_EXCL), EEXIST);
+    FAILS(open("/etc/supervisor", O_WRONLY | O_CREAT | O_EXCL), EEXIST);
+    FAILS(open("/etc/supervisor", O_WRONLY), EROFS);
+    FAILS(open("/etc/supervisor", O_RDWR | O_TRUNC), EROFS);
+    FAILS(open("/etc/none", O_WRONLY | O_CREAT), EROFS);
+    FAILS(open("/ram", O_WRONLY), EISDIR);
+    FAILS(open("/etc", O_RDWR), EISDIR);
+    int fd = open("/ram/f", O_RDONLY);
+    char c;
+    FAILS(write(fd, "x", 1), EBADF);
+    CHECK(read(fd, &c, 1) == 1 && c == 'a' && close(fd) == 0);
+    fd = open("/ram/f", O_WRONLY);
+    FAILS(read(fd, &c, 1), EBADF);
+    FAILS(lseek(fd, 0, 4), EINVAL);
+    CHECK(close(fd) == 0);
+    fd = open("/ram/f", O_RDWR | O_APPEND | O_TRUNC);
+    CHECK(write(fd, "end", 3) == 3 && lseek(fd, 0, SEEK_SET) == 0 && write(fd, "s", 1) == 1 && size("/ram/f") == 4);
+    CHECK(ftruncate(fd, 2) == 0 && size("/ram/f") == 2);
+    FAILS(ftruncate(fd, 3), EINVAL);
+    close(fd);
+    FAILS(close(fd), EBADF);
+    put("/ram/f", O_WRONLY | O_CREAT | O_TRUNC, "");
+    CHECK(size("/ram/f") == 0);
+}
+
+static void moved(void) {
+    put("/ram/from", O_WRONLY | O_CREAT | O_TRUNC, "moved");
+    put("/ram/to", O_WRONLY | O_CREAT | O_TRUNC, "in the way");
+    CHECK(rename("/ram/from", "/ram/to") == 0 && size("/ram/to") == 5);
+    FAILS(open("/ram/from", O_RDONLY), ENOENT);
+    FAILS(rename("/ram/from", "/ram/to"), ENOENT);
+    FAILS(rename("/ram/to", "/etc/to"), EROFS);
+    FAILS(rename("/etc/supervisor", "/ram/x"), EROFS);
+    CHECK(rename("/ram/to", "/ram/to") == 0 && remove("/ram/to") == 0);
+    FAILS(unlink("/ram/to"), ENOENT);
+    FAILS(unlink("/etc/supervisor"), EROFS);
+    FAILS(unlink("/ram"), EROFS);
+}
+
+static void described(void) {
+    struct stat about;
+    put("/ram/f", O_WRONLY | O_CREAT | O_TRUNC, "12345");
+    CHECK(stat("/ram/f", &about) == 0 && S_ISREG(about.st_mode) && about.st_size == 5 && about.st_mode & S_IWUSR);
+    CHECK(stat("/etc/supervisor", &about) == 0 && S_ISREG(about.st_mode) && !(about.st_mode & S_IWUSR) && about.st_size > 0);
+    CHECK(stat("/etc", &about) == 0 && S_ISDIR(about.st_mode));
+    CHECK(stat("/ram/", &about) == 0 && S_ISDIR(about.st_mode));
+    FAILS(stat("/ram/none", &about), ENOENT);
+    FAILS(fstat(3, &about), EBADF);
+    int fd = open("/dev/console", O_RDWR);
+    CHECK(fstat(fd, &about) == 0 && S_ISCHR(about.st_mode) && isatty(fd) == 1);
+    FAILS(lseek(fd, 0, SEEK_SET), ESPIPE);
+    close(fd);
+    CHECK(isatty(fd) == 0);
+    fd = open("/ram/f", O_RDONLY);
+    CHECK(isatty(fd) == 0 && lseek(fd, 2, SEEK_SET) == 2 && fstat(fd, &about) == 0 && lseek(fd, 0, SEEK_CUR) == 2);
+    close(fd);
+    CHECK(access("/ram/f", R_OK | W_OK | X_OK) == 0 && access("/etc/supervisor", R_OK) == 0);
+    FAILS(access("/etc/supervisor", W_OK), EROFS);
+    FAILS(access("/none", F_OK), ENOENT);
+}
+
+void test_files(void) {
+    opened();
+    moved();
+    described();
+}

@@ -1,0 +1,59 @@
+/*
+ * libc-test GROUP: holds the C library of components against the standard, where ported programs have met it. `filter` is what a filter does
+ * that is careful about its end: it copies, closes its streams, and then needs memory; `spin N` is a chain of N calls that do not return.
+ */
+#include "check.h"
+
+static int checks, failed, channel;
+
+void say(const char *text) { write(channel, text, strlen(text)); }
+
+void checked(bool holds, const char *file, int line, const char *what) {
+    char text[200];
+    checks++;
+    if (holds)
+        return;
+    failed++;
+    snprintf(text, sizeof text, "%s:%d: %s (errno %d)\n", file, line, what, errno);
+    say(text);
+}
+
+/* As minigzip and mawk end. */
+static int filter(void) {
+    int c;
+    while ((c = getchar()) != EOF)
+        putchar(c);
+    if (fclose(stdout) != 0 || fclose(stdin) != 0)
+        return 1;
+    char *blocks[64];
+    for (int i = 0; i < 64; i++) {
+        blocks[i] = malloc(512);
+        memset(blocks[i], 0x5a, 512);
+    }
+    for (int i = 0; i < 64; i++)
+        free(blocks[i]);
+    printf("not to be seen");
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    void (*test)(void);
+} groups[] = {
+    {"streams", test_streams}, {"files", test_files},     {"time", test_time},
+    {"errors", test_errors},   {"formats", test_formats}, {"memory", test_memory},
+};
+
+int main(int argc, char **argv) {
+    const char *name = argc > 1 ? argv[1] : "";
+    if (strcmp(name, "filter") == 0)
+        return filter();
+    channel = open("/dev/console", O_WRONLY);
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        if (strcmp(name, groups[i].name) == 0)
+            groups[i].test();
+    char text[64];
+    snprintf(text, sizeof text, "libc-test: %d checks, %d failed\n", checks, failed);
+    say(text);
+    return failed > 0 || checks == 0;
+}
