@@ -3,6 +3,7 @@
 //! An address comes out of the domain's memory once, is compared as it is, and goes to the kernel from ours. A socket can do what its
 //! descriptor's file functions do (read, write, close), and what is listed here; options are few and harmless.
 
+use crate::pieces::PIECE;
 use crate::policy::Policy;
 use crate::sys::{Answer, Call, File, result};
 use crate::wait;
@@ -122,7 +123,7 @@ impl Call<'_> {
         let file = self.file(self.a)?;
         let (mut bytes, mut length) = ([0u8; LARGEST], LARGEST as libc::socklen_t);
         let (to, room) = (bytes.as_mut_ptr(), &raw mut length);
-        let made = self.patiently(&file, libc::POLLIN, None, |_, _| {
+        let made = self.asked(&file, libc::POLLIN, || {
             // SAFETY: writes an address of ours, of at most this length.
             result(unsafe { libc::accept4(file.fd(), to.cast(), room, FLAGS) }.into())
         })?;
@@ -163,15 +164,18 @@ impl Call<'_> {
             if sends { (libc::POLLOUT, flags | libc::MSG_NOSIGNAL) } else { (libc::POLLIN, flags) };
         // A socket may be a standard file.
         let ours = flags | libc::MSG_DONTWAIT;
-        let some = |done: u64, _| {
+        let some = |done: u64, most: u64| {
             // SAFETY: a descriptor of the domain's and a range of its segment; the kernel checks what is mapped how.
-            result(unsafe { libc::syscall(number, file.fd(), at + done, self.c - done, ours, 0, 0) })
+            result(unsafe { libc::syscall(number, file.fd(), at + done, most, ours, 0, 0) })
         };
         if flags & libc::MSG_DONTWAIT != 0 {
-            return some(0, 0);
+            return some(0, self.c.min(PIECE));
         }
-        let all = sends || flags & (libc::MSG_WAITALL | libc::MSG_PEEK) == libc::MSG_WAITALL;
-        self.patiently(&file, events, all.then_some(self.c), some)
+        let peeks = flags & libc::MSG_PEEK != 0;
+        let all = sends || flags & libc::MSG_WAITALL != 0 && !peeks;
+        // What is only looked at stays, so there is one piece.
+        let bytes = if peeks { self.c.min(PIECE) } else { self.c };
+        self.patiently(&file, events, bytes, all, some)
     }
 
     /// Options whose value is an integer, and which concern the socket alone.

@@ -12,6 +12,7 @@ use crate::imports::Imports;
 use crate::instance::{Shared, lock};
 use crate::layout::*;
 use crate::os;
+use crate::pieces::{self, MEMORY, PIECE};
 use crate::policy::{Policy, errno};
 use crate::space::Space;
 use crate::thread;
@@ -129,30 +130,37 @@ fn answer(number: i64, words: [u64; 6]) -> i64 {
 
 macro_rules! names {
     ($($name:literal $number:ident)*) => {
-        [$(($name, named::<{ libc::$number }> as *const ())),*]
+        [$(($name, libc::$number, named::<{ libc::$number }> as *const ())),*]
     };
+}
+
+/// What the C library imports as `pbl_sys_NAME`: name, Linux's number, entry.
+const NAMES: [(&str, c_long, *const ()); 58] = names!(
+    "read" SYS_read "write" SYS_write "readv" SYS_readv "writev" SYS_writev "open" SYS_open
+    "openat" SYS_openat "close" SYS_close "lseek" SYS_lseek "fstat" SYS_fstat "newfstatat" SYS_newfstatat
+    "stat" SYS_stat "lstat" SYS_lstat "ioctl" SYS_ioctl "mmap" SYS_mmap "munmap" SYS_munmap
+    "mremap" SYS_mremap "madvise" SYS_madvise "mprotect" SYS_mprotect "brk" SYS_brk
+    "clock_gettime" SYS_clock_gettime "clock_getres" SYS_clock_getres "gettimeofday" SYS_gettimeofday
+    "nanosleep" SYS_nanosleep "clock_nanosleep" SYS_clock_nanosleep "exit_group" SYS_exit_group
+    "unlink" SYS_unlink "rename" SYS_rename "mkdir" SYS_mkdir "rmdir" SYS_rmdir "access" SYS_access
+    "ftruncate" SYS_ftruncate "fsync" SYS_fsync "fdatasync" SYS_fdatasync "getcwd" SYS_getcwd
+    "pread64" SYS_pread64 "pwrite64" SYS_pwrite64 "getdents64" SYS_getdents64 "dup" SYS_dup
+    "fcntl" SYS_fcntl "getpid" SYS_getpid "getrandom" SYS_getrandom "uname" SYS_uname "tkill" SYS_tkill
+    "kill" SYS_kill "socket" SYS_socket "connect" SYS_connect "bind" SYS_bind "listen" SYS_listen
+    "accept" SYS_accept "accept4" SYS_accept4 "getsockname" SYS_getsockname "getpeername" SYS_getpeername
+    "sendto" SYS_sendto "recvfrom" SYS_recvfrom "setsockopt" SYS_setsockopt "getsockopt" SYS_getsockopt
+    "shutdown" SYS_shutdown "poll" SYS_poll
+);
+
+/// The system calls that a domain may import one by one: their names and Linux's numbers.
+pub fn system_calls() -> Vec<(&'static str, i64)> {
+    NAMES.iter().map(|(name, number, _)| (*name, *number)).collect()
 }
 
 impl Imports {
     /// System calls. What they may reach is given by [`crate::Instance::grant`]; without it memory, clock and random numbers.
     pub fn system_calls(&mut self) -> Result<(), Error> {
-        let names = names!(
-            "read" SYS_read "write" SYS_write "readv" SYS_readv "writev" SYS_writev "open" SYS_open
-            "openat" SYS_openat "close" SYS_close "lseek" SYS_lseek "fstat" SYS_fstat "newfstatat" SYS_newfstatat
-            "stat" SYS_stat "lstat" SYS_lstat "ioctl" SYS_ioctl "mmap" SYS_mmap "munmap" SYS_munmap
-            "mremap" SYS_mremap "madvise" SYS_madvise "mprotect" SYS_mprotect "brk" SYS_brk
-            "clock_gettime" SYS_clock_gettime "clock_getres" SYS_clock_getres "gettimeofday" SYS_gettimeofday
-            "nanosleep" SYS_nanosleep "clock_nanosleep" SYS_clock_nanosleep "exit_group" SYS_exit_group
-            "unlink" SYS_unlink "rename" SYS_rename "mkdir" SYS_mkdir "rmdir" SYS_rmdir "access" SYS_access
-            "ftruncate" SYS_ftruncate "fsync" SYS_fsync "fdatasync" SYS_fdatasync "getcwd" SYS_getcwd
-            "pread64" SYS_pread64 "pwrite64" SYS_pwrite64 "getdents64" SYS_getdents64 "dup" SYS_dup
-            "fcntl" SYS_fcntl "getpid" SYS_getpid "getrandom" SYS_getrandom "uname" SYS_uname "tkill" SYS_tkill
-            "kill" SYS_kill "socket" SYS_socket "connect" SYS_connect "bind" SYS_bind "listen" SYS_listen
-            "accept" SYS_accept "accept4" SYS_accept4 "getsockname" SYS_getsockname "getpeername" SYS_getpeername
-            "sendto" SYS_sendto "recvfrom" SYS_recvfrom "setsockopt" SYS_setsockopt "getsockopt" SYS_getsockopt
-            "shutdown" SYS_shutdown "poll" SYS_poll
-        );
-        for (name, entry) in names {
+        for (name, _, entry) in NAMES {
             // SAFETY: the function takes six words of any value.
             unsafe { self.function(&format!("pbl_sys_{name}"), "smiiiiii", entry, 0) }?;
         }
@@ -236,28 +244,31 @@ impl Call<'_> {
             libc::SYS_read | libc::SYS_write => {
                 let (file, at) = (self.file(a)?, self.range(b, c)?);
                 let reads = number == libc::SYS_read;
-                let (events, whole) = if reads { (libc::POLLIN, None) } else { (libc::POLLOUT, Some(c)) };
-                self.patiently(&file, events, whole, |done, most| {
+                let events = if reads { libc::POLLIN } else { libc::POLLOUT };
+                self.patiently(&file, events, c, !reads, |done, most| {
                     // SAFETY: a descriptor of the domain's, a range of its segment; the kernel checks what is mapped how.
-                    result(unsafe { libc::syscall(number, file.fd(), at + done, (c - done).min(most)) })
+                    result(unsafe { libc::syscall(number, file.fd(), at + done, most) })
                 })
             }
             libc::SYS_pread64 | libc::SYS_pwrite64 => {
                 let (file, at) = (self.file(a)?, self.range(b, c)?);
-                // SAFETY: as for `read`.
-                result(unsafe { libc::syscall(number, file.fd(), at, c, d) })
+                self.in_pieces(c, |done, most| {
+                    // SAFETY: as for `read`.
+                    result(unsafe { libc::syscall(number, file.fd(), at + done, most, d.wrapping_add(done)) })
+                })
             }
             libc::SYS_readv | libc::SYS_writev => self.vector(number),
             libc::SYS_lseek | libc::SYS_ftruncate | libc::SYS_fsync | libc::SYS_fdatasync => {
-                let file = self.file(a)?;
-                // SAFETY: numbers only.
-                result(unsafe { libc::syscall(number, file.fd(), b, c) })
+                self.whole_file(number)
             }
             libc::SYS_open => self.open(self.a, self.b, self.c),
             libc::SYS_openat => self.at(a).and_then(|()| self.open(b, c, d)),
             libc::SYS_close => {
                 let mut state = lock(&self.resources.state);
-                state.files.get_mut(a as usize).and_then(Option::take).map(|_| 0).ok_or(libc::EBADF)
+                let file = state.files.get_mut(a as usize).and_then(Option::take).ok_or(libc::EBADF)?;
+                drop(state);
+                pieces::close(file);
+                Ok(0)
             }
             // The same file in the kernel as well, as after `dup`.
             libc::SYS_dup => self.keep(self.file(a)?),
@@ -307,7 +318,7 @@ impl Call<'_> {
             libc::SYS_getdents64 => {
                 let (file, at) = (self.file(a)?, self.range(b, c)?);
                 // SAFETY: as for `read`.
-                result(unsafe { libc::syscall(number, file.fd(), at, c) })
+                result(unsafe { libc::syscall(number, file.fd(), at, c.min(PIECE)) })
             }
             libc::SYS_brk => self.brk(),
             libc::SYS_mmap => self.map(),
@@ -337,8 +348,10 @@ impl Call<'_> {
             libc::SYS_clock_nanosleep if self.policy().allows("sleep") => self.sleep(c),
             libc::SYS_getrandom => {
                 let at = self.range(a, b)?;
-                // SAFETY: as for `read`.
-                result(unsafe { libc::syscall(number, at, b, 0) })
+                self.in_pieces(b, |done, most| {
+                    // SAFETY: as for `read`.
+                    result(unsafe { libc::syscall(number, at + done, most, 0) })
+                })
             }
             libc::SYS_getpid | libc::SYS_gettid | libc::SYS_set_tid_address => Ok(1),
             libc::SYS_getuid | libc::SYS_geteuid | libc::SYS_getgid | libc::SYS_getegid => Ok(1000),
@@ -376,7 +389,15 @@ impl Call<'_> {
         let path = self.path(path)?;
         let (directory, rest) = self.policy().find(&path).ok_or(libc::ENOENT)?;
         let flags = flags as i32 & !(libc::O_DIRECT | libc::O_PATH | libc::O_ASYNC);
-        let file = Arc::new(directory.open(rest, flags | libc::O_NONBLOCK, mode as u32)?);
+        let large =
+            flags & libc::O_TRUNC != 0 && pieces::is_large_file(directory.open(rest, libc::O_PATH, 0));
+        let (policy, path) = (self.resources.policy.get().cloned(), path.clone());
+        let open = move || {
+            let found = policy.as_ref().and_then(|policy| policy.find(&path));
+            let (directory, rest) = found.ok_or(libc::ENOENT)?;
+            directory.open(rest, flags | libc::O_NONBLOCK, mode as u32)
+        };
+        let file = Arc::new(self.errand_if(large, open)?);
         if !wait::is_stream(file.as_raw_fd()) {
             return self.keep(File::Own(file));
         }
@@ -415,8 +436,11 @@ impl Call<'_> {
         }
         let (parent, name) = directory.parent(rest)?;
         let name = std::ffi::CString::new(name).map_err(|_| libc::EINVAL)?;
-        // SAFETY: a descriptor and a C string of ours; the name is one component.
-        result(unsafe { libc::unlinkat(parent.as_raw_fd(), name.as_ptr(), flags) }.into())
+        let large = pieces::is_large_file(directory.open(rest, libc::O_PATH | libc::O_NOFOLLOW, 0));
+        self.errand_if(large, move || {
+            // SAFETY: a descriptor and a C string of ours; the name is one component.
+            result(unsafe { libc::unlinkat(parent.as_raw_fd(), name.as_ptr(), flags) }.into())
+        })
     }
 
     fn make_directory(&self, path: u64, mode: u64) -> Answer {
@@ -439,14 +463,16 @@ impl Call<'_> {
         if !old.writable || !new.writable {
             return Err(libc::EACCES);
         }
+        // What is replaced goes.
+        let large = pieces::is_large_file(new.open(new_rest, libc::O_PATH | libc::O_NOFOLLOW, 0));
         let ((old, old_name), (new, new_name)) = (old.parent(old_rest)?, new.parent(new_rest)?);
         let text = |name: &str| std::ffi::CString::new(name).map_err(|_| libc::EINVAL);
         let (old_name, new_name) = (text(old_name)?, text(new_name)?);
-        // SAFETY: as in `remove`.
-        result(
-            unsafe { libc::renameat(old.as_raw_fd(), old_name.as_ptr(), new.as_raw_fd(), new_name.as_ptr()) }
-                .into(),
-        )
+        self.errand_if(large, move || {
+            let (old, new) = (old.as_raw_fd(), new.as_raw_fd());
+            // SAFETY: as in `remove`.
+            result(unsafe { libc::renameat(old, old_name.as_ptr(), new, new_name.as_ptr()) }.into())
+        })
     }
 
     fn vector(&self, number: c_long) -> Answer {
@@ -476,22 +502,34 @@ impl Call<'_> {
     }
 
     fn brk(&self) -> Answer {
-        let mut state = lock(&self.resources.state);
         let base = self.shared.base;
-        if let Some(to) = self.a.checked_sub(base).filter(|to| *to >= state.space.begin()) {
-            let before = state.space.brk;
-            if let Some((old, new)) = state.space.set_brk(to) {
-                let done = match new >= old {
-                    true if new == old => Ok(()),
-                    true => os::anonymous(base + old, new - old, os::PROT_READ | os::PROT_WRITE),
-                    false => os::vacate(base + new, old - new),
-                };
-                if done.is_err() {
-                    state.space.set_brk(before);
-                }
+        loop {
+            let mut state = lock(&self.resources.state);
+            let (brk, begin) = (state.space.brk, state.space.begin());
+            let Some(to) = self.a.checked_sub(base).filter(|to| *to >= begin) else {
+                return Ok((base + brk) as i64);
+            };
+            // Far down, in steps.
+            let next = to.max(brk.saturating_sub(MEMORY));
+            self.move_brk(&mut state, next);
+            if next == to || state.space.brk != next || over(self.shared) {
+                return Ok((base + state.space.brk) as i64);
             }
         }
-        Ok((base + state.space.brk) as i64)
+    }
+
+    fn move_brk(&self, state: &mut State, to: u64) {
+        let (base, before) = (self.shared.base, state.space.brk);
+        if let Some((old, new)) = state.space.set_brk(to) {
+            let done = match new >= old {
+                true if new == old => Ok(()),
+                true => os::anonymous(base + old, new - old, os::PROT_READ | os::PROT_WRITE),
+                false => os::vacate(base + new, old - new),
+            };
+            if done.is_err() {
+                state.space.set_brk(before);
+            }
+        }
     }
 
     /// Private memory; of a file, a copy.
@@ -506,22 +544,14 @@ impl Call<'_> {
         }
         let bytes = self.b.checked_next_multiple_of(PAGE).ok_or(libc::ENOMEM)?;
         let at = self.room(&mut lock(&self.resources.state), bytes)?;
-        let mut done = 0;
-        while let Some(file) = file.as_ref().filter(|_| done < self.b) {
-            // SAFETY: a descriptor of the domain's, and memory of its segment that has just been mapped.
-            let n = unsafe {
-                libc::syscall(
-                    libc::SYS_pread64,
-                    file.fd(),
-                    at + done,
-                    self.b - done,
-                    self.f.wrapping_add(done),
-                )
+        if let Some(file) = file {
+            let read = |done: u64, most: u64| {
+                let from = self.f.wrapping_add(done);
+                // SAFETY: a descriptor of the domain's, and memory of its segment that has just been mapped.
+                result(unsafe { libc::syscall(libc::SYS_pread64, file.fd(), at + done, most, from) })
             };
-            if n <= 0 {
-                break;
-            }
-            done += n as u64;
+            // What is not there is zero.
+            let _ = self.in_pieces(self.b, read);
         }
         Ok(at as i64)
     }
@@ -581,10 +611,13 @@ impl Call<'_> {
             return Ok(0);
         }
         let bytes = bytes.checked_next_multiple_of(PAGE).ok_or(libc::EINVAL)?;
-        let mut state = lock(&self.resources.state);
-        for (from, to) in state.space.give(offset, bytes).ok_or(libc::ENOMEM)? {
-            let _ = os::vacate(self.shared.base + from, to - from);
-        }
+        self.downwards(offset, offset.saturating_add(bytes).min(MODULE_END), |from, to| {
+            let mut state = lock(&self.resources.state);
+            for (from, to) in state.space.give(from, to - from).ok_or(libc::ENOMEM)? {
+                let _ = os::vacate(self.shared.base + from, to - from);
+            }
+            Ok(())
+        })?;
         Ok(0)
     }
 }

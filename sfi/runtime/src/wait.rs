@@ -7,19 +7,17 @@
 
 use crate::ending::over;
 use crate::instance::{Shared, lock};
+use crate::pieces::PIECE;
 use crate::sys::{Answer, Call, File, result};
 use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// As long as a call outlasts its end at most.
-const PIECE: Duration = Duration::from_millis(10);
+const MOMENT: Duration = Duration::from_millis(10);
 
 /// What a pipe that is ready takes at once.
 const READY: u64 = libc::PIPE_BUF as u64;
-
-/// Reading does not wait for more than there is, but zeroes without end are much.
-const MOST_READ: u64 = 1 << 20;
 
 /// Held between the question whether a standard file is ready and what is done then.
 static STANDARD: Mutex<()> = Mutex::new(());
@@ -40,15 +38,15 @@ pub(crate) fn is_stream(fd: RawFd) -> bool {
 }
 
 /// Until `done` says so, or the time is over, or the call is: `EINTR`. It is asked to wait for a piece of the time.
-fn pieces(
+pub(crate) fn until(
     shared: &Shared,
     time: Option<Duration>,
     mut done: impl FnMut(Duration) -> Result<bool, i32>,
 ) -> Result<(), i32> {
     let begin = Instant::now();
     loop {
-        let left = time.map_or(PIECE, |time| time.saturating_sub(begin.elapsed()));
-        if done(left.min(PIECE))? || left.is_zero() {
+        let left = time.map_or(MOMENT, |time| time.saturating_sub(begin.elapsed()));
+        if done(left.min(MOMENT))? || left.is_zero() {
             return Ok(());
         }
         if over(shared) {
@@ -60,7 +58,7 @@ fn pieces(
 /// What is ready of these files, within a time or whenever it is; how many.
 pub(crate) fn poll(shared: &Shared, files: &mut [libc::pollfd], time: Option<Duration>) -> Answer {
     let mut ready = 0;
-    pieces(shared, time, |piece| {
+    until(shared, time, |piece| {
         let piece = piece.as_micros().div_ceil(1000) as libc::c_int;
         // SAFETY: so many whole structures of the caller's.
         let asked = unsafe { libc::poll(files.as_mut_ptr(), files.len() as libc::nfds_t, piece) };
@@ -76,33 +74,44 @@ impl Call<'_> {
         poll(self.shared, &mut one, None).map(drop)
     }
 
-    /// What a blocking file would answer. `attempt` moves bytes from an offset on, so many at most; `whole` says how many there must be in the end.
+    /// What a blocking file would answer to a question that moves no bytes.
+    pub(crate) fn asked(&self, file: &File, events: i16, attempt: impl Fn() -> Answer) -> Answer {
+        loop {
+            match attempt() {
+                Err(libc::EAGAIN) if file.waits() => self.ready(file, events)?,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// The same of so many bytes: what there is, or if `whole` says so, all. `attempt` moves bytes from an offset on, so many at most.
     pub(crate) fn patiently(
         &self,
         file: &File,
         events: i16,
-        whole: Option<u64>,
+        bytes: u64,
+        whole: bool,
         attempt: impl Fn(u64, u64) -> Answer,
     ) -> Answer {
         let alone = matches!(file, File::Standard(fd) if is_stream(*fd));
+        let piece = if alone && events == libc::POLLOUT { READY } else { PIECE };
         let mut done = 0;
         loop {
-            let moved = if alone {
-                self.alone(file, events, |most| attempt(done, most))
-            } else {
-                attempt(done, u64::MAX)
-            };
+            let most = (bytes - done).min(piece);
+            let moved =
+                if alone { self.alone(file, events, || attempt(done, most)) } else { attempt(done, most) };
             let error = match moved {
                 Ok(n) => {
                     done += n as u64;
-                    let all = n <= 0 || !file.waits() || whole.is_none_or(|whole| done >= whole);
+                    // A whole piece: there may be more.
+                    let more = n > 0 && done < bytes && (n as u64 == most || whole && file.waits());
                     // Who is always ready would keep us beyond the end.
-                    if all || over(self.shared) {
+                    if !more || over(self.shared) {
                         return Ok(done as i64);
                     }
                     continue;
                 }
-                Err(libc::EAGAIN) if file.waits() => match self.ready(file, events) {
+                Err(libc::EAGAIN) if file.waits() && (whole || done == 0) => match self.ready(file, events) {
                     Ok(()) => continue,
                     Err(error) => error,
                 },
@@ -113,12 +122,12 @@ impl Call<'_> {
     }
 
     /// Of a standard file, if there is something now; `EAGAIN` otherwise.
-    fn alone(&self, file: &File, events: i16, attempt: impl Fn(u64) -> Answer) -> Answer {
+    fn alone(&self, file: &File, events: i16, attempt: impl Fn() -> Answer) -> Answer {
         let _alone = hold();
         let mut one = [libc::pollfd { fd: file.fd(), events, revents: 0 }];
         match poll(self.shared, &mut one, Some(Duration::ZERO))? {
             0 => Err(libc::EAGAIN),
-            _ => attempt(if events == libc::POLLOUT { READY } else { MOST_READ }),
+            _ => attempt(),
         }
     }
 
@@ -139,7 +148,7 @@ impl Call<'_> {
         self.shared.read(at, &mut bytes).map_err(|_| libc::EFAULT)?;
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
         let time = Duration::new(word(0).min(1 << 32), (word(8) as u32).min(999_999_999));
-        pieces(self.shared, Some(time), |piece| {
+        until(self.shared, Some(time), |piece| {
             std::thread::sleep(piece);
             Ok(false)
         })?;
