@@ -35,7 +35,7 @@ impl Built {
 
 /// Where the image of a manifest goes.
 pub fn image_path(tools: &Tools, manifest: &Path) -> PathBuf {
-    tools.target().join("image").join(manifest.file_stem().unwrap_or_default()).with_extension("elf")
+    tools.target().join("image").join(tools.system_name(manifest) + ".elf")
 }
 
 /// Builds the named system.
@@ -57,7 +57,7 @@ pub fn system(tools: &Tools, name: &str) -> Result<Built> {
         components.insert(component.name.clone(), read(elf)?);
         symbols.insert(component.name.clone(), elf.to_path_buf());
     }
-    let archive = archive(tools, &manifest, &programs, &mut symbols)?;
+    let archive = archive(tools, &tools.system_name(&path), &manifest, &programs, &mut symbols)?;
     let nucleus = programs.elf(NUCLEUS_PACKAGE, None)?;
     symbols.insert(NUCLEUS.into(), nucleus.to_path_buf());
 
@@ -75,6 +75,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 /// The file archive: programs without what only a debugger needs, and plain files.
 fn archive(
     tools: &Tools,
+    system: &str,
     manifest: &Manifest,
     programs: &Programs,
     symbols: &mut BTreeMap<String, PathBuf>,
@@ -91,10 +92,10 @@ fn archive(
             (Some(package), None, None) => programs.elf(package, file.binary.as_deref())?.to_path_buf(),
             (None, Some(source), None) => {
                 if compiler.is_none() {
-                    compiler = Some(c::Compiler::new(tools)?);
+                    compiler = Some(c::Compiler::new(tools, system)?);
                 }
                 let compiler = compiler.as_ref().context("no compiler")?;
-                compiler.build(&tools.root.join(source))?
+                compiler.build(&tools.root.join(source), &file.path)?
             }
             (None, None, Some(from)) => {
                 archive.add(&file.path, &read(&tools.root.join(from))?);
@@ -103,21 +104,20 @@ fn archive(
             _ => bail!("file {:?} of the manifest needs one of: package, c, from, lines", file.path),
         };
         let name = Path::new(&file.path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        archive.add(&file.path, &stripped(tools, &name, &elf)?);
+        archive.add(&file.path, &stripped(tools, &Path::new(system).join(&file.path), &elf)?);
         symbols.insert(name, elf);
     }
     Ok(archive.finish())
 }
 
 /// A program with its symbol table, for fault reports, but without the rest of its debugging information.
-fn stripped(tools: &Tools, name: &str, elf: &Path) -> Result<Vec<u8>> {
-    let dir = tools.target().join("stripped");
-    fs::create_dir_all(&dir)?;
-    let out = dir.join(name);
+fn stripped(tools: &Tools, name: &Path, elf: &Path) -> Result<Vec<u8>> {
+    let out = tools.target().join("stripped").join(name);
+    fs::create_dir_all(out.parent().context("no directory")?)?;
     let mut objcopy = Command::new(tools.llvm("llvm-objcopy")?);
     run_quietly(
         objcopy.args(["--strip-debug", "--discard-locals"]).args([elf, &out]),
-        &format!("stripping {name}"),
+        &format!("stripping {}", name.display()),
     )?;
     read(&out)
 }
@@ -146,6 +146,7 @@ impl Programs {
             programs.insert((package, artifact.target.name), elf);
         })
         .context("the components do not build")?;
+        one_each(&programs)?;
         Ok(Programs(programs))
     }
 
@@ -160,6 +161,19 @@ impl Programs {
             _ => bail!("package {package} has several binaries: the manifest must name one"),
         }
     }
+}
+
+/// Cargo lays all binaries of one name into one file, whosever they are.
+fn one_each(programs: &BTreeMap<(String, String), PathBuf>) -> Result<()> {
+    let mut owners = BTreeMap::new();
+    for ((package, binary), elf) in programs {
+        if let Some(other) = owners.insert(elf, package) {
+            bail!(
+                "packages {other} and {package} both have a binary {binary}: give one of them another name"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// What cargo says about a thing that it has built.
@@ -259,6 +273,18 @@ mod tests {
             "pebble-scheduler"
         );
         assert_eq!(artifact("path+file:///src/lib/pebble#0.1.0").package(), "pebble");
+    }
+
+    #[test]
+    fn two_binaries_of_one_name_are_refused() {
+        let program =
+            |package: &str, elf: &str| ((package.to_string(), "tool".to_string()), PathBuf::from(elf));
+        assert!(one_each(&BTreeMap::from([program("a", "out/tool"), program("b", "out/b/tool")])).is_ok());
+        let refused = one_each(&BTreeMap::from([program("a", "out/tool"), program("b", "out/tool")]));
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            "packages a and b both have a binary tool: give one of them another name"
+        );
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! Builds components written in C. How is said in `lib/c/flags.toml`, explained in `lib/c/README.md`.
+//!
+//! What is built for a file of a system's archive lies in `target/c/systems/SYSTEM/FILE`: no other component has that name, whatever its
+//! source is called. It is made anew when contents, flags or compiler differ ([`stamp`]).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use crate::tools::{Tools, program, run_quietly};
-use crate::ui;
+use crate::{stamp, ui};
 
 /// The command lines, with `{name}` where a value goes.
 #[derive(Deserialize)]
@@ -24,19 +26,20 @@ struct Flags {
     libs: Vec<String>,
 }
 
-/// Builds C components; the runtime that all share is compiled once.
+/// Builds the C components of a system; the runtime that all share is compiled once.
 pub struct Compiler<'a> {
     tools: &'a Tools,
     flags: Flags,
     include: PathBuf,
     libgcc: String,
     runtime: Vec<PathBuf>,
-    /// Nothing that is older than this is up to date.
-    newest: SystemTime,
+    /// Where components go.
+    out: PathBuf,
 }
 
 impl<'a> Compiler<'a> {
-    pub fn new(tools: &'a Tools) -> Result<Self> {
+    /// For the system of this name ([`Tools::system_name`]).
+    pub fn new(tools: &'a Tools, system: &str) -> Result<Self> {
         let lib = tools.root.join("lib/c");
         let path = lib.join("flags.toml");
         let text = fs::read_to_string(&path).with_context(|| tools.shown(&path))?;
@@ -44,56 +47,57 @@ impl<'a> Compiler<'a> {
         let include = tools.target().join("c/include");
         write_if_changed(&include.join("pebble.h"), pebble_header::header().as_bytes())?;
         let libgcc = path_from(&flags.libgcc)?;
-        let newest = newest(&lib)?.max(newest(&include)?);
-        let mut compiler = Compiler { tools, flags, include, libgcc, runtime: Vec::new(), newest };
+        let all = tools.target().join("c");
+        let out = all.join("systems").join(system);
+        let mut compiler = Compiler { tools, flags, include, libgcc, runtime: Vec::new(), out };
         for source in compiler.flags.runtime.clone() {
             let source = PathBuf::from(compiler.fill(&source));
-            let object = compiler.compile(&source, "runtime", compiler.newest, true)?;
+            let object = compiler.compile(&source, &all.join("runtime"), true)?;
             compiler.runtime.push(object);
         }
         Ok(compiler)
     }
 
-    /// Builds the component whose source is this file, or all `.c` and `.S` files in this directory.
-    pub fn build(&self, source: &Path) -> Result<PathBuf> {
-        let name = source.file_stem().and_then(|name| name.to_str()).context("no name")?;
+    /// Builds the component at this path of the archive, whose source is this file, or all `.c` and `.S` files in this directory.
+    pub fn build(&self, source: &Path, path: &str) -> Result<PathBuf> {
         let sources = if source.is_dir() { sources_in(source)? } else { vec![source.to_path_buf()] };
         ensure!(!sources.is_empty(), "{} has no C source", self.tools.shown(source));
-        let newest = self.newest.max(newest(source)?);
-        let objects: Result<Vec<_>> = sources.iter().map(|s| self.compile(s, name, newest, false)).collect();
-        let elf = self.out(name).join(name);
-        if is_older(&elf, newest) {
-            self.link(&objects?, &elf)?;
-            ui::progress("built", &format!("{name} ({} with symbols)", ui::bytes(fs::metadata(&elf)?.len())));
+        let dir = self.out.join(path.trim_start_matches('/'));
+        let objects: Result<Vec<_>> = sources.iter().map(|s| self.compile(s, &dir, false)).collect();
+        let name = dir.file_name().context("no name")?;
+        let elf = dir.join(name);
+        if self.link(&objects?, &elf)? {
+            let size = ui::bytes(fs::metadata(&elf)?.len());
+            ui::progress("built", &format!("{} ({size} with symbols)", name.to_string_lossy()));
         }
         Ok(elf)
     }
 
-    fn out(&self, name: &str) -> PathBuf {
-        self.tools.target().join("c").join(name)
-    }
-
-    fn compile(&self, source: &Path, name: &str, newest: SystemTime, strict: bool) -> Result<PathBuf> {
-        let dir = self.out(name);
-        let file = source.file_name().context("no name")?;
-        let object = dir.join(format!("{}.o", file.to_string_lossy()));
-        if !is_older(&object, newest) {
-            return Ok(object);
-        }
-        fs::create_dir_all(&dir)?;
+    /// The object of a source, in this directory.
+    fn compile(&self, source: &Path, dir: &Path, strict: bool) -> Result<PathBuf> {
+        let file = source.file_name().context("no name")?.to_string_lossy();
+        let (object, rule) = (dir.join(format!("{file}.o")), dir.join(format!("{file}.d")));
         let mut clang = Command::new(self.tools.llvm("clang")?);
         clang.args(self.flags.cc.iter().map(|flag| self.fill(flag)));
         if strict {
             clang.args(&self.flags.strict);
         }
-        clang.arg("-c").arg(source).arg("-o").arg(&object);
+        clang.args(["-MD", "-MF"]).arg(&rule).arg("-c").arg(source).arg("-o").arg(&object);
+        if stamp::is_fresh(&object, &clang) {
+            return Ok(object);
+        }
+        fs::create_dir_all(dir)?;
+        stamp::withdraw(&object)?;
         // The compiler's warnings are for the author: always shown.
         let status = clang.status().with_context(|| program(&clang))?;
         ensure!(status.success(), "{} does not compile", self.tools.shown(source));
+        let rule = fs::read_to_string(&rule).with_context(|| self.tools.shown(&rule))?;
+        stamp::set(&object, &clang, &stamp::dependencies(&rule))?;
         Ok(object)
     }
 
-    fn link(&self, objects: &[PathBuf], elf: &Path) -> Result<()> {
+    /// Whether there was anything to link.
+    fn link(&self, objects: &[PathBuf], elf: &Path) -> Result<bool> {
         let mut lld = Command::new(self.tools.llvm("ld.lld")?);
         lld.args(self.flags.ld.iter().map(|flag| self.fill(flag))).args(objects);
         for lib in &self.flags.libs {
@@ -102,7 +106,20 @@ impl<'a> Compiler<'a> {
                 _ => lld.arg(self.fill(lib)),
             };
         }
-        run_quietly(lld.arg("-o").arg(elf), &format!("linking {}", self.tools.shown(elf)))
+        lld.arg("-o").arg(elf);
+        if stamp::is_fresh(elf, &lld) {
+            return Ok(false);
+        }
+        // Objects, libraries and the linker's script are those arguments that are files.
+        let files = lld
+            .get_args()
+            .map(PathBuf::from)
+            .filter(|path| path != elf && path.is_file())
+            .collect::<Vec<_>>();
+        stamp::withdraw(elf)?;
+        run_quietly(&mut lld, &format!("linking {}", self.tools.shown(elf)))?;
+        stamp::set(elf, &lld, &files)?;
+        Ok(true)
     }
 
     fn fill(&self, flag: &str) -> String {
@@ -135,20 +152,4 @@ fn sources_in(dir: &Path) -> Result<Vec<PathBuf>> {
     files.retain(|path| path.extension().is_some_and(|e| e == "c" || e == "S"));
     files.sort();
     Ok(files)
-}
-
-/// When this file, or any file in this directory, was changed last.
-fn newest(path: &Path) -> Result<SystemTime> {
-    let shown = || path.display().to_string();
-    let mut newest = fs::metadata(path).and_then(|m| m.modified()).with_context(shown)?;
-    if path.is_dir() {
-        for entry in fs::read_dir(path).with_context(shown)? {
-            newest = newest.max(entry?.metadata()?.modified()?);
-        }
-    }
-    Ok(newest)
-}
-
-fn is_older(path: &Path, than: SystemTime) -> bool {
-    fs::metadata(path).and_then(|m| m.modified()).map_or(true, |time| time < than)
 }

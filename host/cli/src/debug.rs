@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use pebble_qemu::Machine;
 
 use crate::build::{self, NUCLEUS};
@@ -25,7 +26,17 @@ fn knows_the_board(gdb: &str) -> bool {
     asked.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains(ARCHITECTURE))
 }
 
-pub fn debug(tools: &Tools, system: &str) -> Result<()> {
+#[derive(clap::Args)]
+pub struct Options {
+    /// Name of a manifest in systems/, or a path to one
+    #[arg(default_value = crate::DEFAULT_SYSTEM)]
+    system: String,
+    /// TCP port of this machine on which gdb is awaited
+    #[arg(long, default_value_t = 1234)]
+    port: u16,
+}
+
+pub fn debug(tools: &Tools, Options { system, port }: &Options) -> Result<u8> {
     let built = build::system(tools, system)?;
     let script = built.image.with_extension("gdb");
     let mut commands = format!("set architecture {ARCHITECTURE}\nset confirm off\n");
@@ -38,9 +49,15 @@ pub fn debug(tools: &Tools, system: &str) -> Result<()> {
         let only = name.replace('-', "_");
         writeln!(commands, "define only_{only}\n  symbol-file\n  file {}\nend", elf.display())?;
     }
-    commands.push_str("target remote :1234\n");
+    writeln!(commands, "target remote 127.0.0.1:{port}")?;
     fs::write(&script, commands)?;
 
+    // Before anybody is told to attach there, to a system that somebody else has started.
+    drop(TcpListener::bind(("127.0.0.1", *port)).with_context(|| {
+        format!(
+            "port {port} is taken, perhaps by another `./pebble debug`: end that, or name a port with --port"
+        )
+    })?);
     let gdb = DEBUGGERS.into_iter().find(|name| knows_the_board(name));
     if gdb.is_none() {
         ui::note("there is no gdb for RISC-V here; on Debian and Ubuntu: apt-get install gdb-multiarch");
@@ -50,9 +67,8 @@ pub fn debug(tools: &Tools, system: &str) -> Result<()> {
     ui::note("components share addresses: only_NAME, such as only_shell, leaves the symbols of one of them");
     ui::note("Ctrl-A X leaves the emulator");
     let mut machine = Machine::new(tools.qemu()?);
-    machine.debug = true;
-    machine.interact(&built.image)?;
-    Ok(())
+    machine.debug = Some(*port);
+    crate::run::finish(machine.interact(&built.image)?, 0)
 }
 
 #[cfg(test)]

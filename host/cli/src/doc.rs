@@ -1,11 +1,12 @@
 //! `pebble doc`: the book in `docs/`, as web pages.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{ChildStderr, Command, Stdio};
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 
-use crate::tools::{Tools, in_path, run_quietly};
+use crate::tools::{Tools, in_path, program, run_quietly};
 use crate::ui;
 
 const MDBOOK_VERSION: &str = "0.5.4";
@@ -26,7 +27,10 @@ fn mdbook(tools: &Tools) -> Result<PathBuf> {
     if let Some(found) = in_path("mdbook").or_else(|| own.exists().then(|| own.clone())) {
         return Ok(found);
     }
-    ui::progress("building", &format!("mdbook {MDBOOK_VERSION} (once; some minutes)"));
+    ui::progress(
+        "building",
+        &format!("mdbook {MDBOOK_VERSION}, once: the system has no package of it (a mdbook in PATH will do)"),
+    );
     let mut install = tools.cargo("install");
     install.args([
         "mdbook",
@@ -37,7 +41,32 @@ fn mdbook(tools: &Tools) -> Result<PathBuf> {
         "--features",
         "search",
     ]);
-    install.arg("--root").arg(&root);
-    run_quietly(&mut install, "building mdbook")?;
-    Ok(own)
+    // The book is small: a quick build is worth more than quick code.
+    install.arg("--debug").env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_DEV_INCREMENTAL", "false");
+    install.arg("--root").arg(&root).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = install.spawn().with_context(|| program(&install))?;
+    let said = child.stderr.take().map(tell_crates).unwrap_or_default();
+    if child.wait()?.success() {
+        return Ok(own);
+    }
+    eprint!("{said}");
+    bail!(
+        "building mdbook failed; `cargo install mdbook` somewhere in PATH, or a package of it, will do instead"
+    )
+}
+
+/// A line for every tenth crate that is compiled; returns all that cargo says.
+fn tell_crates(stderr: ChildStderr) -> String {
+    let (mut said, mut crates) = (String::new(), 0);
+    for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+        if let Some(name) = line.trim_start().strip_prefix("Compiling ") {
+            crates += 1;
+            if crates % 10 == 0 || name.starts_with("mdbook v") {
+                ui::progress("building", &format!("crate {crates}: {name}"));
+            }
+        }
+        said.push_str(&line);
+        said.push('\n');
+    }
+    said
 }

@@ -17,6 +17,7 @@ mod inspect;
 mod new;
 mod run;
 mod sfi;
+mod stamp;
 mod test;
 mod tools;
 mod ui;
@@ -63,11 +64,7 @@ enum Command {
     /// Show what an image holds: domains, portals, sizes
     Inspect(inspect::Options),
     /// Run a system that waits for gdb
-    Debug {
-        /// Name of a manifest in systems/, or a path to one
-        #[arg(default_value = DEFAULT_SYSTEM)]
-        system: String,
-    },
+    Debug(debug::Options),
     /// Print a file as the program `receive` takes it over the console
     Encode {
         /// Any file
@@ -104,14 +101,14 @@ fn dispatch(command: Command) -> Result<u8> {
     match command {
         Command::Run(options) => return run::run(&tools, &options),
         Command::Test(options) => return test::test(&tools, &options),
-        Command::Bench(options) => bench::bench(&tools, &options)?,
+        Command::Bench(options) => return bench::bench(&tools, &options),
         Command::Build { system } => {
             let built = build::system(&tools, &system)?;
             ui::done(&format!("{} ({})", tools.shown(&built.image), ui::bytes(built.bytes()?)));
         }
         Command::New(options) => new::new(&tools, &options)?,
         Command::Inspect(options) => inspect::inspect(&tools, &options)?,
-        Command::Debug { system } => debug::debug(&tools, &system)?,
+        Command::Debug(options) => return debug::debug(&tools, &options),
         Command::Encode { file } => encode(&file)?,
         Command::Sfi(options) => return sfi::sfi(&tools, &options),
         Command::Doc { out } => doc::doc(&tools, &out)?,

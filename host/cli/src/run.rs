@@ -62,7 +62,7 @@ pub fn run(tools: &Tools, options: &Options) -> Result<u8> {
 }
 
 /// The exit status: that of the last command, unless the system did not end well.
-fn finish(exit: Exit, status: i32) -> Result<u8> {
+pub fn finish(exit: Exit, status: i32) -> Result<u8> {
     match exit {
         Exit::PoweredOff if status == 0 => Ok(0),
         Exit::PoweredOff => Ok(u8::try_from(status).unwrap_or(1)),

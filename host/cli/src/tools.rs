@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -118,6 +119,18 @@ impl Tools {
         let names = self.systems();
         let known = if names.is_empty() { "none".into() } else { names.join(", ") };
         bail!("there is no system {system:?}; known: {known}")
+    }
+
+    /// What the products of a system are called: as its manifest, with a number that tells where that is unless it is in `systems/`.
+    pub fn system_name(&self, manifest: &Path) -> String {
+        let name = manifest.file_stem().unwrap_or_default().to_string_lossy();
+        let whole = manifest.canonicalize().unwrap_or_else(|_| manifest.into());
+        if whole.parent() == Some(&self.root.join("systems")) {
+            return name.into_owned();
+        }
+        let mut hasher = DefaultHasher::new();
+        whole.hash(&mut hasher);
+        format!("{name}-{:08x}", hasher.finish() as u32)
     }
 
     /// Names of the manifests in `systems/`.

@@ -1,11 +1,18 @@
 //! The emulated board: QEMU's `virt` with one rv64 hart, 128 MiB, and the firmware that QEMU brings.
+//!
+//! An emulator does not outlive who started it, however that one ends: `setpriv` asks the kernel for a signal at its parent's death. On a
+//! terminal that is SIGTERM, so that QEMU restores the terminal; otherwise SIGKILL, since a wedged emulator may ignore anything gentler.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use crate::{Error, Exit, Guest};
+
+/// Runs a program that gets a signal when its parent dies.
+const LEASH: &str = "/usr/bin/setpriv";
 
 /// How the guest's clock runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,15 +31,15 @@ pub enum Counting {
 pub struct Machine {
     pub qemu: PathBuf,
     pub counting: Counting,
-    /// Wait for gdb on TCP port 1234 before the first instruction.
-    pub debug: bool,
+    /// Wait for gdb on this TCP port of the local host before the first instruction.
+    pub debug: Option<u16>,
     /// Further arguments for QEMU.
     pub extra: Vec<OsString>,
 }
 
 impl Machine {
     pub fn new(qemu: impl Into<PathBuf>) -> Self {
-        Machine { qemu: qemu.into(), counting: Counting::default(), debug: false, extra: Vec::new() }
+        Machine { qemu: qemu.into(), counting: Counting::default(), debug: None, extra: Vec::new() }
     }
 
     /// The same, with a clock that counts instructions.
@@ -49,7 +56,7 @@ impl Machine {
 
     /// The emulator's command line, without the choice of a console.
     fn command(&self, image: &Path) -> Command {
-        let mut command = Command::new(&self.qemu);
+        let mut command = self.on_a_leash();
         command.args("-M virt -m 128M -smp 1 -bios default -no-reboot".split(' '));
         match self.counting {
             Counting::WallClock => {}
@@ -60,10 +67,21 @@ impl Machine {
                 command.args(["-icount", "shift=0"]);
             }
         }
-        if self.debug {
-            command.args(["-s", "-S"]);
+        if let Some(port) = self.debug {
+            command.args(["-S", "-gdb", &format!("tcp:127.0.0.1:{port}")]);
         }
         command.args(&self.extra).arg("-kernel").arg(image);
+        command
+    }
+
+    /// The emulator, which the kernel ends with this process where `setpriv` (util-linux) is there to ask for it.
+    fn on_a_leash(&self) -> Command {
+        let signal = if std::io::stdin().is_terminal() { "TERM" } else { "KILL" };
+        if !self.qemu.is_file() || !Path::new(LEASH).is_file() {
+            return Command::new(&self.qemu);
+        }
+        let mut command = Command::new(LEASH);
+        command.args(["--pdeathsig", signal, "--"]).arg(&self.qemu);
         command
     }
 

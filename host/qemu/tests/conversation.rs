@@ -104,3 +104,42 @@ fn what_is_sent_arrives_whole() {
     let seen = guest.expect("300000", SOON).unwrap();
     assert!(seen.iter().all(u8::is_ascii_whitespace));
 }
+
+/// Set for the copy of this test program that starts a guest and is killed.
+const DOOMED: &str = "PEBBLE_QEMU_DOOMED";
+
+#[test]
+fn a_guest_does_not_outlive_who_started_it() {
+    let pid_file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("guest-pid");
+    if std::env::var_os(DOOMED).is_some() {
+        // Ignores what it can ignore.
+        let body = format!(
+            "trap '' TERM INT HUP\necho $$ >{0}.new; mv {0}.new {0}\nwhile sleep 0.1; do :; done",
+            pid_file.display()
+        );
+        let _guest = guest("orphan", &body);
+        std::thread::sleep(Duration::from_secs(60));
+        return;
+    }
+    let _ = std::fs::remove_file(&pid_file);
+    let mut doomed = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_guest_does_not_outlive_who_started_it"])
+        .env(DOOMED, "1")
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let until = std::time::Instant::now() + Duration::from_secs(50);
+    let soon = |what: &dyn Fn() -> bool| {
+        while !what() && std::time::Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        what()
+    };
+    assert!(soon(&|| pid_file.exists()));
+    let process = PathBuf::from("/proc").join(std::fs::read_to_string(&pid_file).unwrap().trim());
+    assert!(process.exists());
+    doomed.kill().unwrap();
+    doomed.wait().unwrap();
+    let gone = || std::fs::read_to_string(process.join("stat")).map_or(true, |stat| stat.contains(") Z "));
+    assert!(soon(&gone), "the guest is still there");
+}

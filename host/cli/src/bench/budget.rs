@@ -56,6 +56,11 @@ impl Budget {
         }
     }
 
+    /// The row that it is held against.
+    pub fn of(&self) -> Option<String> {
+        self.limits().of
+    }
+
     /// In few words, for the table.
     pub fn shown(&self) -> String {
         let limits = self.limits();

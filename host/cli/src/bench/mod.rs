@@ -3,14 +3,15 @@
 //! The system `bench` measures as soon as it is up, prints a line `@bench {json}` for each row and `@bench end`, and
 //! powers off: without input from outside, two runs print the same. Programs that measure themselves ([`PROGRAMS`]) are started from the
 //! shell of a system of their own, as a user would. The host adds the sizes, which it knows from the image, and the papers'
-//! figures; budgets are in `bench/budgets.toml`.
+//! figures; budgets are in `bench/budgets.toml`. Which rows there are is known beforehand ([`catalogue`]): who asks for some waits for no others, and
+//! one that does not exist is refused before anything is measured.
 
 pub mod budget;
+mod catalogue;
 mod papers;
 mod plot;
 mod table;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
@@ -24,6 +25,7 @@ use pebble_qemu::{Exit, Machine};
 pub use pebble_rows::Row;
 use serde::Serialize;
 
+use self::catalogue::Catalogue;
 use crate::tools::Tools;
 use crate::{build, ui};
 
@@ -46,6 +48,8 @@ const RATIOS: &[(&str, &str, &str)] = &[
     ("sandbox.ratio1", "sandbox.count1", "sandbox.plain"),
     ("sandbox.ratio2", "sandbox.count2", "sandbox.plain"),
 ];
+/// The row of the default system's start.
+const BOOT: &str = "boot.prompt";
 /// The system whose size is measured.
 const CORE: &str = "core";
 const PAGE: u64 = pebble_abi::map::PAGE;
@@ -65,7 +69,7 @@ pub struct Options {
     /// Where to write the plot
     #[arg(long, value_name = "FILE", default_value = "target/bench.svg")]
     svg: PathBuf,
-    /// Report only rows whose id contains this, or one of these: PATTERN,PATTERN
+    /// Measure only rows whose id contains this, or one of these: PATTERN,PATTERN
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -89,9 +93,13 @@ struct Output<'a> {
     rows: &'a [Row],
 }
 
-pub fn bench(tools: &Tools, options: &Options) -> Result<()> {
+pub fn bench(tools: &Tools, options: &Options) -> Result<u8> {
     if let Some(Other::Sfi { arguments }) = &options.of {
-        return crate::sfi::bench(tools, arguments);
+        return crate::sfi::bench(tools, arguments).map(|()| 0);
+    }
+    if let Some(unknown) = Catalogue::load(tools)?.unknown(&options.only) {
+        ui::error(&unknown);
+        return Ok(2);
     }
     let rows = measure(tools, &options.only)?;
     let budgets = budget::load(tools)?;
@@ -116,29 +124,28 @@ pub fn bench(tools: &Tools, options: &Options) -> Result<()> {
     fs::create_dir_all(options.svg.parent().unwrap_or(&options.svg))?;
     plot::write(&options.svg, &rows)?;
     ui::done(&tools.shown(&options.svg));
-    Ok(())
+    Ok(0)
 }
 
-/// Runs the measurements; rows whose ids contain one of the patterns (without any: all), in the order of the papers' table, then of their ids.
+/// Measures the rows whose ids contain one of the patterns (without any: all); in the order of the papers' table, then of their ids.
 pub fn measure(tools: &Tools, only: &[String]) -> Result<Vec<Row>> {
-    let built = build::system(tools, SYSTEM)?;
-    let mut rows: BTreeMap<String, Row> =
-        sizes(&build::system(tools, CORE)?.report).into_iter().map(|row| (row.id.clone(), row)).collect();
-
-    let machine = Machine::new(tools.qemu()?).counting();
-    let mut sink = Rows::default();
-    let exit = machine.start(&built.image)?.run_to_end(LIMIT, &mut sink)?;
-    ensure!(exit == Exit::PoweredOff, "{exit}");
-    if let Some(error) = sink.error {
-        bail!(error);
+    let catalogue = Catalogue::load(tools)?;
+    let wanted = |id: &str| only.is_empty() || only.iter().any(|pattern| id.contains(pattern));
+    let mut rows = Vec::new();
+    if catalogue.sizes().any(wanted) {
+        rows.extend(sizes(&build::system(tools, CORE)?.report));
     }
-    ensure!(sink.ended, "the guest stopped before the last row");
-    rows.extend(sink.rows.into_iter().chain(programs(tools)?).map(|row| (row.id.clone(), row)));
-    let boot = boot(tools)?;
-    rows.insert(boot.id.clone(), boot);
-
-    let wanted = |row: &Row| only.is_empty() || only.iter().any(|pattern| row.id.contains(pattern));
-    let mut rows: Vec<Row> = rows.into_values().filter(wanted).collect();
+    if let Some(last) = catalogue.system.iter().rfind(|id| wanted(id)) {
+        rows.extend(system(tools, (!only.is_empty()).then_some(last))?);
+    }
+    rows.extend(programs(tools, &wanted)?);
+    if wanted(BOOT) {
+        rows.push(boot(tools)?);
+    }
+    if only.is_empty() {
+        catalogue.check(&rows)?;
+    }
+    rows.retain(|row| wanted(&row.id));
     for row in &mut rows {
         row.paper = papers::figure(&row.id).map(|figure| figure as f64);
     }
@@ -147,18 +154,40 @@ pub fn measure(tools: &Tools, only: &[String]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// What the measuring system prints, all of it or up to the row of this id.
+fn system(tools: &Tools, last: Option<&String>) -> Result<Vec<Row>> {
+    let image = build::system(tools, SYSTEM)?.image;
+    let mut guest = Machine::new(tools.qemu()?).counting().start(&image)?;
+    let mut sink = Rows { last: last.cloned(), ..Rows::default() };
+    match guest.run_to_end(LIMIT, &mut sink) {
+        Err(pebble_qemu::Error::Io(_)) if sink.ended && last.is_some() => {}
+        exit => ensure!(exit? == Exit::PoweredOff, "the guest that measures did not power off"),
+    }
+    if let Some(error) = sink.error {
+        bail!(error);
+    }
+    ensure!(sink.ended, "the guest stopped before the last row");
+    Ok(sink.rows)
+}
+
 /// Whether somebody types for this row: then ticks of the timer come at other times in each run, and only the median is the same.
 pub fn is_typed(id: &str) -> bool {
-    id == "boot.prompt" || LINES.iter().any(|line| line.rsplit(' ').next() == Some(id))
+    id == BOOT || LINES.iter().any(|line| row_of(line) == id)
 }
 
 /// What programs say of themselves, and how much dearer some are than others.
-fn programs(tools: &Tools) -> Result<Vec<Row>> {
+fn programs(tools: &Tools, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Row>> {
+    let ratios = || RATIOS.iter().filter(|(id, ..)| wanted(id));
+    let needed = |id: &str| wanted(id) || ratios().any(|(_, of, to)| id == *of || id == *to);
+    let lines: Vec<_> = LINES.iter().filter(|line| needed(row_of(line))).collect();
+    if lines.is_empty() {
+        return Ok(Vec::new());
+    }
     let image = build::system(tools, PROGRAMS)?.image;
     let mut guest = Machine::new(tools.qemu()?).counting_with_input().start(&image)?;
     guest.enter_script(crate::run::BOOT_LIMIT)?;
     let mut sink = Rows::default();
-    for line in LINES {
+    for line in lines {
         let reply = guest.run_line(line, LIMIT)?;
         ensure!(reply.status == 0, "{line:?} ended with {}: {}", reply.status, reply.output);
         writeln!(sink, "{}", reply.output)?;
@@ -167,12 +196,17 @@ fn programs(tools: &Tools) -> Result<Vec<Row>> {
         bail!(error);
     }
     let mut rows = sink.rows;
-    for (id, of, to) in RATIOS {
+    for (id, of, to) in ratios() {
         let row = |id: &str| rows.iter().find(|row| row.id == id).with_context(|| format!("no row {id}"));
         let ratio = row(of)?.ratio(id, row(to)?);
         rows.push(ratio);
     }
     Ok(rows)
+}
+
+/// The row that a line measures: its last word.
+fn row_of(line: &str) -> &str {
+    line.rsplit(' ').next().unwrap_or(line)
 }
 
 /// Instructions from reset to the prompt of the default system, which its shell has noted. The question is typed before the guest has
@@ -185,11 +219,7 @@ fn boot(tools: &Tools) -> Result<Row> {
     let said = guest.expect(" instructions", crate::run::BOOT_LIMIT)?;
     let said = String::from_utf8_lossy(&said);
     let count = said.split_whitespace().rev().find_map(|word| word.parse().ok());
-    Ok(Row::exact(
-        "boot.prompt".into(),
-        "instructions",
-        count.context("the shell did not say when it was ready")?,
-    ))
+    Ok(Row::exact(BOOT.into(), "instructions", count.context("the shell did not say when it was ready")?))
 }
 
 /// What the image of the essential system knows: the nucleus's code and constants, each essential server's code and data, and the resident
@@ -211,6 +241,8 @@ fn sizes(report: &Report) -> Vec<Row> {
 struct Rows {
     line: Vec<u8>,
     rows: Vec<Row>,
+    /// The row after which nobody wants more.
+    last: Option<String>,
     ended: bool,
     error: Option<String>,
 }
@@ -232,6 +264,7 @@ impl Rows {
         match serde_json::from_str::<Row>(json) {
             Ok(row) => {
                 ui::progress("measured", &row.id);
+                self.ended |= self.last.as_ref() == Some(&row.id);
                 self.rows.push(row);
             }
             Err(error) => self.error = Some(format!("a row of the guest is malformed: {error}: {json}")),
@@ -246,6 +279,10 @@ impl Write for Rows {
                 b'\n' => self.take(),
                 _ => self.line.push(*byte),
             }
+        }
+        if self.ended && self.last.is_some() {
+            // Ends the guest.
+            return Err(io::ErrorKind::BrokenPipe.into());
         }
         Ok(bytes.len())
     }

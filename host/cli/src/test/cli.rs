@@ -1,0 +1,239 @@
+//! Tests of the tool itself: what it builds, starts, refuses and leaves behind.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::tools::Tools;
+
+type Test = fn(&Tools) -> Result<()>;
+
+/// Every group of its own.
+pub const GROUPS: [(&str, Test); 5] = [
+    ("cli.products", products_are_those_of_their_sources),
+    ("cli.leash", no_emulator_outlives_the_tool),
+    ("cli.port", a_taken_port_is_refused),
+    ("cli.uncounted", counts_are_shown_only_where_the_emulator_counts),
+    ("cli.rows", only_the_rows_that_are_asked_for_are_measured),
+];
+
+/// Longer than anything here takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn pebble(tools: &Tools, arguments: &[&str]) -> Command {
+    let mut command = Command::new(tools.root.join("pebble"));
+    command.args(arguments);
+    command
+}
+
+/// What `pebble run SYSTEM` says to these lines.
+fn run(tools: &Tools, system: &str, lines: &str) -> Result<Output> {
+    let mut command = pebble(tools, &["run", system, "--timeout", "60"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    child.stdin.take().context("no standard input")?.write_all(lines.as_bytes())?;
+    Ok(child.wait_with_output()?)
+}
+
+/// A fresh directory in `target/`.
+fn directory(tools: &Tools, name: &str) -> Result<PathBuf> {
+    let dir = tools.target().join("tmp").join(name);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir)?;
+    Ok(dir)
+}
+
+/// Programs of one base name, in two systems and in one; and changes that leave a file's time as it was.
+fn products_are_those_of_their_sources(tools: &Tools) -> Result<()> {
+    let dir = directory(tools, "products")?;
+    let says = |word: &str| {
+        format!("#include <stdio.h>\n#include \"more.h\"\nint main(void) {{ puts(\"{word}\" MORE); }}\n")
+    };
+    for (place, word) in [("one", "first"), ("two", "second")] {
+        fs::create_dir(dir.join(place))?;
+        fs::write(dir.join(place).join("cat.c"), says(word))?;
+        fs::write(dir.join(place).join("more.h"), "#define MORE \"\"\n")?;
+    }
+    // Our own `cat` beside two others, of another name in the archive, and of the same in another directory.
+    let source = |place: &str| dir.join(place).join("cat.c").display().to_string();
+    let include = tools.root.join("systems/default.toml");
+    let manifest = format!(
+        "name = \"products\"\ninclude = \"{}\"\n[[file]]\npath = \"bin/first\"\nc = \"{}\"\n[[file]]\npath = \"etc/cat\"\nc = \"{}\"\n",
+        include.display(),
+        source("one"),
+        source("two"),
+    );
+    let path = dir.join("default.toml");
+    fs::write(&path, manifest)?;
+    let path = path.display().to_string();
+
+    let plain = "echo real | cat\n";
+    for (system, lines, expected) in [
+        ("default", plain, "real\n"),
+        (&*path, "first\n/etc/cat\necho real | cat\n", "first\nsecond\nreal\n"),
+        ("default", plain, "real\n"),
+    ] {
+        said(&run(tools, system, lines)?, expected).with_context(|| system.to_string())?;
+    }
+    // A header, and a source, with the time that they had.
+    rewrite(&dir.join("one/more.h"), "#define MORE \"!\"\n")?;
+    said(&run(tools, &path, "first\n/etc/cat\n")?, "first!\nsecond\n").context("another header")?;
+    rewrite(&dir.join("two/cat.c"), &says("third!"))?;
+    said(&run(tools, &path, "first\n/etc/cat\n")?, "first!\nthird!\n").context("another source")
+}
+
+fn said(output: &Output, expected: &str) -> Result<()> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    ensure!(
+        text == expected,
+        "{text:?} instead of {expected:?}; {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(())
+}
+
+fn rewrite(file: &Path, text: &str) -> Result<()> {
+    let then: SystemTime = fs::metadata(file)?.modified()?;
+    fs::write(file, text)?;
+    Ok(fs::File::options().append(true).open(file)?.set_modified(then)?)
+}
+
+/// Whatever ends the tool ends the emulator.
+fn no_emulator_outlives_the_tool(tools: &Tools) -> Result<()> {
+    ended(tools, &["build"], "")?;
+    let port = free_port()?.to_string();
+    let debug = ["debug", "--port", &port];
+    for (arguments, signal) in [
+        (&["run"][..], "TERM"),
+        (&["run"], "INT"),
+        (&["run"], "HUP"),
+        (&["run"], "KILL"),
+        (&debug, "TERM"),
+        (&debug, "KILL"),
+    ] {
+        outlives(tools, arguments, signal).with_context(|| format!("{arguments:?}, SIG{signal}"))?;
+    }
+    Ok(())
+}
+
+fn outlives(tools: &Tools, arguments: &[&str], signal: &str) -> Result<()> {
+    let mut command = pebble(tools, arguments);
+    let mut tool = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let emulator = until(|| emulator_of(tool.id()));
+    let outcome = kill(tool.id(), signal);
+    tool.wait()?;
+    outcome?;
+    let emulator = emulator.context("the tool has started no emulator")?;
+    let gone = until(|| (!is_emulator(emulator)).then_some(()));
+    if gone.is_none() {
+        kill(emulator, "KILL")?;
+    }
+    gone.context("the emulator goes on")
+}
+
+fn kill(process: u32, signal: &str) -> Result<()> {
+    let status = Command::new("/bin/sh").args(["-c", &format!("kill -{signal} {process}")]).status()?;
+    ensure!(status.success(), "kill: {status}");
+    Ok(())
+}
+
+fn until<T>(what: impl Fn() -> Option<T>) -> Option<T> {
+    let end = Instant::now() + LIMIT;
+    loop {
+        match what() {
+            None if Instant::now() < end => std::thread::sleep(Duration::from_millis(20)),
+            found => return found,
+        }
+    }
+}
+
+/// A process's child that runs QEMU.
+fn emulator_of(parent: u32) -> Option<u32> {
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    numbers.find(|process| parent_of(*process) == Some(parent) && is_emulator(*process))
+}
+
+fn parent_of(process: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// A living one: a dead one's command line is empty.
+fn is_emulator(process: u32) -> bool {
+    fs::read_to_string(format!("/proc/{process}/cmdline"))
+        .is_ok_and(|line| line.starts_with("qemu") || line.contains("/qemu"))
+        && fs::read_to_string(format!("/proc/{process}/comm")).is_ok_and(|name| name.starts_with("qemu"))
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+/// The tool's end: status and what it said on standard error, which must have `words` in it.
+fn ended(tools: &Tools, arguments: &[&str], words: &str) -> Result<i32> {
+    let output = pebble(tools, arguments).stdin(Stdio::null()).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(said.contains(words), "{arguments:?}: {said}");
+    output.status.code().context("killed")
+}
+
+fn a_taken_port_is_refused(tools: &Tools) -> Result<()> {
+    let taken = TcpListener::bind(("127.0.0.1", 0))?;
+    let port = taken.local_addr()?.port().to_string();
+    let status = ended(tools, &["debug", "--port", &port], &format!("port {port} is taken"))?;
+    ensure!(status == 1, "status {status}");
+    // And one that is free is gdb's.
+    drop(taken);
+    let mut command = pebble(tools, &["debug", "--port", &port]);
+    let mut tool = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let answers = until(|| std::net::TcpStream::connect(("127.0.0.1", port.parse().ok()?)).ok());
+    let ended = end(&mut tool);
+    ensure!(answers.is_some(), "nobody listens on port {port}");
+    ended
+}
+
+fn end(tool: &mut Child) -> Result<()> {
+    tool.kill()?;
+    tool.wait()?;
+    Ok(())
+}
+
+fn counts_are_shown_only_where_the_emulator_counts(tools: &Tools) -> Result<()> {
+    for line in ["boot", "bench"] {
+        let plain = run(tools, "default", &format!("{line}\n"))?;
+        let text = String::from_utf8_lossy(&plain.stdout).into_owned();
+        ensure!(plain.status.code() == Some(1) && text.contains("only with --count"), "{line}: {text}");
+    }
+    let mut command = pebble(tools, &["run", "--count"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    child.stdin.take().context("no standard input")?.write_all(b"boot\n")?;
+    let mut text = String::new();
+    BufReader::new(child.stdout.take().context("no standard output")?).read_line(&mut text)?;
+    child.wait()?;
+    let count: Option<u64> = text.split_whitespace().nth(2).and_then(|word| word.parse().ok());
+    // Some ten million; a count of nanoseconds since the host started is far beyond.
+    ensure!(count.is_some_and(|n| (100_000..10_000_000_000).contains(&n)), "{text:?}");
+    Ok(())
+}
+
+fn only_the_rows_that_are_asked_for_are_measured(tools: &Tools) -> Result<()> {
+    let status =
+        ended(tools, &["bench", "--only", "yield.2,no.such.row"], "no row has \"no.such.row\" in its id")?;
+    ensure!(status == 2, "status {status}");
+    let svg = tools.target().join("tmp/only.svg");
+    let output = pebble(tools, &["bench", "--only", "portal.short_circuit", "--svg"])
+        .arg(svg)
+        .stdin(Stdio::null())
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let measured: Vec<_> = said.lines().filter_map(|line| line.trim().strip_prefix("measured ")).collect();
+    ensure!(output.status.success() && measured == ["portal.short_circuit"], "{said}");
+    Ok(())
+}
