@@ -316,7 +316,7 @@ impl Shared {
 
     /// Nobody is in it.
     fn renew(&self, slots: &Slots, out: &mut Out) -> Result<(), Error> {
-        self.unmap(slots, out)?;
+        self.unmap(slots, out, false)?;
         self.resources.reset(self.module.end());
         self.map(slots)?;
         for portal in lock(&self.links).iter() {
@@ -325,11 +325,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Empties the segment; records of its stacks are dead, so their threads come to `attach` again.
-    fn unmap(&self, slots: &Slots, out: &mut Out) -> Result<(), Error> {
+    /// Empties the segment; records of its stacks are dead, so their threads come to `attach` again. `last`: in another instance, if at all.
+    fn unmap(&self, slots: &Slots, out: &mut Out, last: bool) -> Result<(), Error> {
         for stack in std::mem::take(out).stacks {
             let home = stack.mark.get(record::HOME) == stack.mark.0;
             match home {
+                true if last => stacks::retire(slots, self.slot, stack.mark),
                 true => {
                     stack.mark.kill();
                     stacks::shrink(stack.mark);
@@ -456,7 +457,7 @@ impl Drop for Shared {
             let pinned = slots::pin();
             slots.settle(self.slot, std::ptr::null_mut());
             drop(pinned);
-            let _ = self.unmap(slots, &mut self.stacks());
+            let _ = self.unmap(slots, &mut self.stacks(), true);
             slots.give(self.slot);
         }
     }
@@ -477,8 +478,9 @@ pub(crate) fn forget_thread(slots: &Slots, slot: u32, home: Mark, instance: Opti
                 stacks::give_return_stack(slots, slot, stack.mark);
             }
         }
+        stacks::retire(slots, slot, home);
     }
-    stacks::give_return_stack(slots, slot, home);
+    stacks::give_place(slots, slot, home);
 }
 
 /// Portal code that goes when its last user does.

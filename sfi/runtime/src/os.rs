@@ -138,6 +138,19 @@ pub fn memory_file(name: &std::ffi::CStr, bytes: u64) -> io::Result<OwnedFd> {
     }
 }
 
+/// Whether the process may make files of this length; the kernel ends one that tries and may not.
+pub fn may_be_as_long(bytes: u64) -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: writes a structure of ours.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) == 0 && limit.rlim_cur >= bytes }
+}
+
+pub fn write_at(file: &OwnedFd, at: u64, bytes: &[u8]) -> io::Result<()> {
+    // SAFETY: a descriptor of ours and a live slice.
+    let n = unsafe { libc::pwrite(file.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), at as libc::off_t) };
+    if n == bytes.len() as isize { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// No write, no change of size, no further seal, for ever.
 pub fn seal(file: &OwnedFd) -> io::Result<()> {
     let seals = libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;

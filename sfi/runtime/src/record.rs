@@ -132,30 +132,51 @@ pub struct Given {
 pub fn take_return_stack(slots: &Slots, slot: u32) -> Result<Mark, Error> {
     let place = slots.slots.get(slot as usize).ok_or(Error::NoSlot)?;
     let mut place = place.lock().unwrap_or_else(|e| e.into_inner());
-    if let Some(stack) = place.unused.pop() {
-        return Ok(Mark(slots.mark(slot, stack)));
+    let stack = match place.unused.last() {
+        Some(stack) => *stack,
+        None if place.made == MAX_STACKS => return Err(Error::NoStack),
+        None => place.made,
+    };
+    let mark = Mark(slots.mark(slot, stack));
+    map_return_stack(mark)?;
+    if place.unused.pop().is_none() {
+        place.made += 1;
     }
-    if place.made == MAX_STACKS {
-        return Err(Error::NoStack);
-    }
-    let mark = slots.mark(slot, place.made);
-    let begin = mark - (RETURN_STACK - 1) + PAGE;
-    os::stack(begin, RETURN_STACK - PAGE).map_err(system("making a return stack"))?;
-    place.made += 1;
-    Ok(Mark(mark))
+    Ok(mark)
 }
 
-/// Gives a return stack back to its slot; its memory but for the record's page to the system.
-pub fn give_return_stack(slots: &Slots, slot: u32, mark: Mark) {
+/// Makes a return stack of a place that is its user's; what was there is gone.
+pub fn map_return_stack(mark: Mark) -> Result<(), Error> {
+    let guard = mark.0 - (RETURN_STACK - 1);
+    let made = os::stack(guard + PAGE, RETURN_STACK - PAGE).and_then(|()| os::vacate(guard, PAGE));
+    made.map_err(system("making a return stack"))?;
+    // Its thread's current mark may be here already, and a zero would be a segment's.
     mark.kill();
-    shrink(mark);
+    Ok(())
+}
+
+/// Gives a return stack back to its slot, dead.
+pub fn give_return_stack(slots: &Slots, slot: u32, mark: Mark) {
+    retire(slots, slot, mark);
+    give_place(slots, slot, mark);
+}
+
+/// The place of a return stack that is dead, or that whoever ends the instance in the slot has still to retire, before the slot has another.
+pub fn give_place(slots: &Slots, slot: u32, mark: Mark) {
     if let Some(place) = slots.slots.get(slot as usize) {
-        let stack = (mark.0 - slots.segment(slot) - RETURN_STACKS) / RETURN_STACK;
-        place.lock().unwrap_or_else(|e| e.into_inner()).unused.push(stack as u32);
+        place.lock().unwrap_or_else(|e| e.into_inner()).unused.push(slots.stack(slot, mark.0));
     }
 }
 
-/// What lies below the pages near the record is not kept once its user has gone.
+/// Nobody comes to this stack any more, but for the comparison that finds its record dead.
+pub fn retire(slots: &Slots, slot: u32, mark: Mark) {
+    if !slots.retire(slot, mark.0) {
+        mark.kill();
+        shrink(mark);
+    }
+}
+
+/// What lies below the pages near the record is not kept while its user's instance is reset.
 pub fn shrink(mark: Mark) {
     let begin = mark.0 - (RETURN_STACK - 1) + PAGE;
     os::discard(begin, RETURN_STACK - 2 * PAGE);

@@ -5,13 +5,15 @@
 //! A process may ask for the reservation to begin at the bottom of its address space: then the first slot's segment lies at address
 //! zero, where a processor adds a segment base at no cost.
 //! A slot's return stacks outlive the instances in it: a thread's current mark points into one of them, and the comparison that
-//! finds it out of date must not fault. They are marked dead instead, and used again by the same thread.
+//! finds it out of date must not fault. So their places stay that thread's until it ends, with a dead record in each; and all of a slot's dead
+//! stacks are one mapping, of a file that holds nothing else, so that mappings are as many as instances and threads that are alive.
 
 use crate::error::{Error, system};
 use crate::fork;
 use crate::instance::Shared;
 use crate::layout::*;
 use crate::os;
+use pebble_portal::sfi::record;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -19,7 +21,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 /// What a slot keeps whoever is in it.
 #[derive(Default)]
 pub struct Slot {
-    /// Return stacks that are mapped and nobody's.
+    /// Return stacks that are nobody's, and dead.
     pub unused: Vec<u32>,
     /// Return stacks ever made.
     pub made: u32,
@@ -35,6 +37,8 @@ pub struct Slots {
     /// Context pages of all slots: domains read them in their segments, the runtime writes them here.
     contexts: OwnedFd,
     contexts_at: u64,
+    /// As long as the return stacks of a slot, with a dead record at the end of each that has been used. None if files may not be so long.
+    dead: Option<OwnedFd>,
     process: u32,
 }
 
@@ -112,6 +116,9 @@ fn make() -> Result<Slots, Error> {
         instances: (0..count).map(|_| AtomicPtr::default()).collect(),
         contexts,
         contexts_at,
+        dead: os::may_be_as_long(SLOT - GUARD - RETURN_STACKS)
+            .then(|| os::memory_file(c"pebble-sfi-dead", SLOT - GUARD - RETURN_STACKS).ok())
+            .flatten(),
         process: std::process::id(),
     })
 }
@@ -188,6 +195,20 @@ impl Slots {
     /// Mark of a return stack: the address of its last byte.
     pub fn mark(&self, slot: u32, stack: u32) -> u64 {
         self.segment(slot) + RETURN_STACKS + (u64::from(stack) + 1) * RETURN_STACK - 1
+    }
+
+    /// Number of a return stack of a slot, by its mark.
+    pub fn stack(&self, slot: u32, mark: u64) -> u32 {
+        ((mark - self.segment(slot) - RETURN_STACKS) / RETURN_STACK) as u32
+    }
+
+    /// Puts a dead record, and no memory, in the place of a return stack that nobody is in nor will be. Whether this could be done.
+    pub fn retire(&self, slot: u32, mark: u64) -> bool {
+        let Some(dead) = &self.dead else { return false };
+        let at = u64::from(self.stack(slot, mark)) * RETURN_STACK;
+        let field = at + RETURN_STACK - (record::BYTES - record::SLOT) as u64;
+        os::write_at(dead, field, &u64::MAX.to_le_bytes()).is_ok()
+            && os::shared(mark - (RETURN_STACK - 1), RETURN_STACK, os::PROT_READ, dead, at).is_ok()
     }
 
     /// Whether an address lies in return stacks, and in which slot.

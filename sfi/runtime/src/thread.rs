@@ -316,8 +316,11 @@ impl Thread {
         let (slot, upper) = (shared.slot, (shared.base >> 32) as u32);
         let mark = match self.homes.get_mut(&slot) {
             Some(home) if home.mark.slot() == upper => return Ok(home.mark),
-            // Of an instance that is gone: the return stack is still this thread's.
+            // Of an instance that has been reset, or has gone: the return stack's place is still this thread's.
             Some(home) => {
+                if !home.instance.ptr_eq(&shared.me) {
+                    stacks::map_return_stack(home.mark)?;
+                }
                 home.links.fill(0);
                 home.instance = shared.me.clone();
                 home.mark

@@ -19,6 +19,8 @@ fn alone(test: &str) -> bool {
     let output = own.args(["--exact", test, "--nocapture"]).env("PEBBLE_ALONE", "1").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "signal {:?}: {said}", output.status.signal());
+    // What it has counted.
+    said.lines().filter(|line| line.starts_with("note: ")).for_each(|line| eprintln!("{line}"));
     false
 }
 
@@ -233,4 +235,54 @@ fn hundreds_of_threads_call_one_instance() {
         });
         assert_eq!(served.load(Ordering::SeqCst), 127, "round {round}");
     }
+}
+
+fn mappings() -> usize {
+    std::fs::read_to_string("/proc/self/maps").unwrap().lines().count()
+}
+
+/// A host that lives long and reloads its modules: what its threads have been in does not stay with them.
+#[test]
+fn mappings_are_of_what_is_alive() {
+    if !alone("mappings_are_of_what_is_alive") {
+        return;
+    }
+    const THREADS: usize = 64;
+    let linked = basic(1);
+    let turn = std::sync::Barrier::new(THREADS + 1);
+    let counts = std::thread::scope(|scope| {
+        let thread = |t: usize| {
+            for round in 0..30 {
+                // Who makes one first gets the first slot.
+                std::thread::sleep(Duration::from_micros(((t * 7 + round * 13) % THREADS) as u64 * 20));
+                let own = Instance::new(&linked).unwrap();
+                for spec in ["smii", "npii"] {
+                    assert_eq!(own.portal("add", spec).unwrap().call(&[1, 2]).unwrap(), 3);
+                }
+                turn.wait();
+                turn.wait();
+                drop(own);
+                turn.wait();
+                turn.wait();
+            }
+        };
+        for t in 0..THREADS {
+            scope.spawn(move || thread(t));
+        }
+        let one = |_| {
+            turn.wait();
+            let during = mappings();
+            turn.wait();
+            turn.wait();
+            let after = mappings();
+            turn.wait();
+            (during, after)
+        };
+        (0..30).map(one).collect::<Vec<_>>()
+    });
+    let [(first, _), .., (last, after)] = counts[..] else { panic!("{counts:?}") };
+    assert!(last < first + 4 * THREADS && after < last, "{counts:?}");
+    eprintln!(
+        "note: mappings with {THREADS} threads in an instance each: {first}, after 30 reloads {last}, without instances {after}"
+    );
 }
