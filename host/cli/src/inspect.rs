@@ -12,23 +12,32 @@ use pebble_image::report::PortalReport;
 
 use crate::build::image_path;
 use crate::tools::{Tools, run_quietly};
-use crate::ui;
+use crate::{trusted, ui};
 
 #[derive(clap::Args)]
 pub struct Options {
     /// The image, such as target/image/default.elf, or the name of a system that has been built
-    image: PathBuf,
+    #[arg(required_unless_present = "trusted")]
+    image: Option<PathBuf>,
+    /// Show what the walls rest on instead: each piece, its lines, what it could do, and what checks it
+    #[arg(long, conflicts_with = "portal")]
+    trusted: bool,
     /// Disassemble this portal: the interface's name, or DOMAIN:INDEX
     #[arg(long, value_name = "NAME|DOMAIN:INDEX")]
     portal: Option<String>,
 }
 
 pub fn inspect(tools: &Tools, options: &Options) -> Result<()> {
-    let image = find(tools, &options.image);
+    let Some(image) = &options.image else {
+        let text = trusted::show(tools, &trusted::built(tools)?)?;
+        return Ok(std::io::stdout().write_all(text.as_bytes())?);
+    };
+    let image = find(tools, image);
     let bytes = fs::read(&image).with_context(|| format!("no image {}", tools.shown(&image)))?;
     let report = pebble_image::read_report(&bytes);
     let report = report.with_context(|| format!("{} is not an image of Pebble", tools.shown(&image)))?;
     let text = match &options.portal {
+        _ if options.trusted => trusted::show(tools, &report)?,
         None => overview(&report)?,
         Some(which) => portal(tools, &report, which)?,
     };

@@ -20,6 +20,7 @@ mod sfi;
 mod stamp;
 mod test;
 mod tools;
+mod trusted;
 mod ui;
 
 use std::path::PathBuf;
