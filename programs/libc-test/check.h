@@ -17,3 +17,4 @@ void test_time(void);
 void test_errors(void);
 void test_formats(void);
 void test_memory(void);
+void cost_of_memory(void);

@@ -1,6 +1,6 @@
 /*
  * libc-test GROUP: holds the C library of components against the standard, where ported programs have met it. `filter` is what a filter does
- * that is careful about its end: it copies, closes its streams, and then needs memory; `spin N` is a chain of N calls that do not return.
+ * that is careful about its end: it copies, closes its streams, and then needs memory; `free-twice` is a mistake.
  */
 #include "check.h"
 
@@ -42,12 +42,20 @@ static const struct {
 } groups[] = {
     {"streams", test_streams}, {"files", test_files},     {"time", test_time},
     {"errors", test_errors},   {"formats", test_formats}, {"memory", test_memory},
+    {"cost", cost_of_memory},
 };
 
 int main(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "";
     if (strcmp(name, "filter") == 0)
         return filter();
+    if (strcmp(name, "free-twice") == 0) {
+        void *volatile block = malloc(100), *volatile next = malloc(100);
+        free(block);
+        free(block);
+        free(next);
+        return 0;
+    }
     channel = open("/dev/console", O_WRONLY);
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         if (strcmp(name, groups[i].name) == 0)

@@ -10,6 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
+use crate::build::cargo_artifacts;
 use crate::tools::{Tools, program, run_quietly};
 use crate::{stamp, ui};
 
@@ -18,6 +19,7 @@ use crate::{stamp, ui};
 struct Flags {
     picolibc: String,
     libgcc: Vec<String>,
+    rust_target: String,
     cc: Vec<String>,
     /// Further ones for our own runtime.
     strict: Vec<String>,
@@ -32,6 +34,7 @@ pub struct Compiler<'a> {
     flags: Flags,
     include: PathBuf,
     libgcc: String,
+    malloc: PathBuf,
     runtime: Vec<PathBuf>,
     /// Where components go.
     out: PathBuf,
@@ -47,9 +50,10 @@ impl<'a> Compiler<'a> {
         let include = tools.target().join("c/include");
         write_if_changed(&include.join("pebble.h"), pebble_header::header().as_bytes())?;
         let libgcc = path_from(&flags.libgcc)?;
+        let malloc = heap(tools, &flags.rust_target)?;
         let all = tools.target().join("c");
         let out = all.join("systems").join(system);
-        let mut compiler = Compiler { tools, flags, include, libgcc, runtime: Vec::new(), out };
+        let mut compiler = Compiler { tools, flags, include, libgcc, malloc, runtime: Vec::new(), out };
         for source in compiler.flags.runtime.clone() {
             let source = PathBuf::from(compiler.fill(&source));
             let object = compiler.compile(&source, &all.join("runtime"), true)?;
@@ -127,7 +131,15 @@ impl<'a> Compiler<'a> {
             .replace("{include}", &self.include.to_string_lossy())
             .replace("{picolibc}", &self.flags.picolibc)
             .replace("{libgcc}", &self.libgcc)
+            .replace("{malloc}", &self.malloc.to_string_lossy())
     }
+}
+
+/// The archive with the heap of C components, which is written in Rust.
+fn heap(tools: &Tools, target: &str) -> Result<PathBuf> {
+    let mut cargo = tools.cross_cargo_for(target)?;
+    cargo_artifacts(cargo.args(["-p", "pebble-malloc"]), |_| ()).context("lib/c/malloc does not build")?;
+    Ok(tools.target().join(target).join("release/libpebble_malloc.a"))
 }
 
 /// What a command prints.

@@ -74,10 +74,15 @@ impl Tools {
 
     /// Cargo for components: builds the core library too, and links with LLVM's linker.
     pub fn cross_cargo(&self) -> Result<Command> {
+        self.cross_cargo_for(TARGET)
+    }
+
+    /// The same for what is linked with C.
+    pub fn cross_cargo_for(&self, target: &str) -> Result<Command> {
         let linker_dir = self.linker_dir()?;
         let mut command = self.cargo("build");
         command.env("RUSTC_BOOTSTRAP", "1").env("PATH", path_with(&linker_dir));
-        command.args(["--release", "--target", TARGET]);
+        command.args(["--release", "--target", target]);
         command.args(["-Z", "build-std=core,alloc,compiler_builtins"]);
         command.args(["-Z", "build-std-features=compiler-builtins-mem"]);
         Ok(command)

@@ -1,6 +1,6 @@
 //! The C library of components, held against the standard by `programs/libc-test`.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use super::context::{Context, LIMIT, output};
 
@@ -24,5 +24,34 @@ pub fn streams(context: &mut Context) -> Result<()> {
     }
     let filtered = output(&mut guest, "echo hi | libc-test filter | libc-test filter | cat")?;
     ensure!(filtered == "hi\n", "{filtered:?}");
+    Ok(())
+}
+
+/// The heap is sound, and a block that is freed twice ends the program, not somebody else's data.
+pub fn memory(context: &mut Context) -> Result<()> {
+    group(context, "memory")?;
+    let mut guest = context.shell("libc")?;
+    let reply = guest.run_line("libc-test free-twice", LIMIT)?;
+    ensure!(reply.status != 0 && reply.output.contains("free: not a block"), "{}", reply.output);
+    Ok(())
+}
+
+/// Instructions for each block of 40,000, and for each page by which a block of 4 MiB grows; what the system does to provide a fresh page is
+/// not the heap's.
+pub fn memory_cost(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell_counting("libc")?;
+    let said = guest.run_line("libc-test cost", LIMIT * 4)?.output;
+    for (what, most) in [
+        ("malloc", 300),
+        ("free-every-second", 300),
+        ("free-the-rest", 300),
+        ("grow", 300),
+        ("grow-fresh", 2000),
+    ] {
+        let cost =
+            said.lines().find_map(|line| line.strip_prefix(what)?.split_whitespace().next()?.parse().ok());
+        let cost: u64 = cost.with_context(|| format!("{what}: {said}"))?;
+        ensure!(cost <= most, "{what}: {cost} instructions, more than {most}: {said}");
+    }
     Ok(())
 }

@@ -93,6 +93,8 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("c.streams", libc::streams),
     SystemTest::new("c.files", |context| libc::group(context, "files")),
     SystemTest::new("c.time", |context| libc::group(context, "time")),
+    SystemTest::new("c.memory", libc::memory),
+    SystemTest::new("c.memory.cost", libc::memory_cost),
     SystemTest::new("c.errors", |context| libc::group(context, "errors")),
     SystemTest::new("replace.schedulers", replace::schedulers),
     SystemTest::new("replace.c", replace::c_client),
