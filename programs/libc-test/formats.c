@@ -1,2 +1,71 @@
+/* Formats with long double, alone and among others: nothing eats the argument behind it. */
 #include "check.h"
-void test_formats(void) {}
+#include <math.h>
+#include <stdarg.h>
+
+static const struct {
+    unsigned long high, low;
+    const char *format, *wanted;
+} quads[] = {
+#include "quads.h"
+};
+
+static void prints(const char *wanted, const char *format, ...) {
+    static char text[12000];
+    va_list arguments;
+    va_start(arguments, format);
+    int count = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    SAME(text, wanted);
+    CHECK(count == (int)strlen(wanted));
+}
+
+static void printed(void) {
+    for (size_t i = 0; i < sizeof quads / sizeof *quads; i++) {
+        union {
+            unsigned long words[2];
+            long double value;
+        } bits = {.words = {quads[i].low, quads[i].high}};
+        prints(quads[i].wanted, quads[i].format, bits.value);
+    }
+    prints("1 2.500000 3 four 5.5 6", "%d %Lf %ld %s %g %c", 1, 2.5L, 3L, "four", 5.5, '6');
+    prints("0.3333333333333333333333333333333333", "%.34Lf", 1 / 3.0L);
+    prints("inf -INF  nan 7", "%Lf %LF %4Lg %d", HUGE_VALL, -HUGE_VALL, (long double)NAN, 7);
+    prints("0x1p+0 0x1.8p-1 -0X1.ABCP+10 0x1.9p+3", "%La %La %LA %.1La", 1.0L, 0.75L, -0x1.abcp10L, 12.5L);
+    prints("0x1.921fb54442d18469898cc51701b8p+1|0x0p+0|0x0001.00p+4", "%La|%La|%0#12.2La", 3.14159265358979323846264338327950288L, 0.0L, 16.0L);
+    prints("  +1.5|-2.50   |100%|ab", "%+*.1Lf|%-*.*Lf|%d%%|%.*s", 6, 1.5L, 8, 2, -2.5L, 100, 2, "abc");
+    prints("1e+10 10000000000 0.0001 1e-05", "%Lg %.11Lg %Lg %Lg", 1e10L, 1e10L, 0.0001L, 0.00001L);
+    prints("3:1.0:18446744073709551615:hhd -1", "%u:%.1Lf:%lu:%s %hhd", 3u, 1.0L, ~0ul, "hhd", -1);
+    int before = 0;
+    char text[40];
+    CHECK(sprintf(text, "%Lf%n%d", 1.0L, &before, 42) == 10 && before == 8);
+    size_t room = 4;
+    CHECK(snprintf(text, *(volatile size_t *)&room, "%Lf", 123456.0L) == 13);
+    SAME(text, "123");
+    /* The largest and the smallest there are. */
+    static char largest[5000];
+    CHECK(sprintf(largest, "%.0Lf", __LDBL_MAX__) == 4933 && strncmp(largest, "11897314953572317650857593266280070", 35) == 0);
+    prints("6.475175119438025110924438958227646552e-4966", "%.36Le", __LDBL_DENORM_MIN__);
+}
+
+static void scanned(void) {
+    long double a = 0, b = 0;
+    double d = 0;
+    int i = 0, j = 0, n = 0;
+    char word[10];
+    CHECK(sscanf("1.5 7", "%Lf %d", &a, &i) == 2 && a == 1.5L && i == 7);
+    CHECK(sscanf("x=-2.5e3,rest", "x=%Lg,%9s", &a, word) == 2 && a == -2500 && strcmp(word, "rest") == 0);
+    CHECK(sscanf("1 2.5 3 4.25", "%d %lf%n %*d %Le", &i, &d, &n, &b) == 3 && i == 1 && d == 2.5 && n == 5 && b == 4.25L);
+    CHECK(sscanf("0x1.8p1 inf nan", "%La %Lf%Lf", &a, &b, &a) == 3 && b == HUGE_VALL && isnan(a));
+    CHECK(sscanf("123456", "%3Lf%d%n", &a, &i, &n) == 2 && a == 123 && i == 456 && n == 6);
+    CHECK(sscanf("7 abc 9", "%d %Lf %d", &i, &a, &j) == 1 && i == 7);
+    CHECK(sscanf("", "%Lf", &a) == EOF && sscanf("  ", "%d %Lf", &i, &a) == EOF);
+    CHECK(sscanf("5", "%d%Lf", &i, &a) == 1);
+    CHECK(sscanf("[]ab] 1", "[%[]ab]] %Lf", word, &a) == 1 || strcmp(word, "]ab]") == 0);
+    CHECK(sscanf("0.1", "%Lf", &a) == 1 && fabsl(a - 0.1L) < 1e-33L);
+}
+
+void test_formats(void) {
+    printed();
+    scanned();
+}
