@@ -37,6 +37,9 @@ pub const IMAGE_VA: u64 = 0x1_0000;
 pub const ARCHIVE_VA: u64 = 0x0900_0000;
 /// First address after image and heap.
 pub const HEAP_END: u64 = 0x0800_0000;
+/// Where the heap of a server begins that holds what others give it (`large_heap` in its manifest): other components' heaps follow their image and
+/// end at [`BOOTINFO_VA`], within the page table that they have anyway.
+pub const LARGE_HEAP_VA: u64 = 0x20_0000;
 /// Device registers granted by the manifest are mapped here, one after the other, page by page.
 pub const DEVICE_VA: u64 = 0x1e_0000;
 /// Registers of the devices that programs ask the device server for ([`DEVICES_END`]); each device has its own place, the same in all domains.

@@ -4,12 +4,13 @@
  */
 #include "decimal.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 #define LIMB 1000000000u
 #define MANTISSA 112 /* binary places of the mantissa */
+#define BIAS 16383
+#define INFINITE 0x7fff /* exponent of what is no number, or without end */
 #define LEFT 560     /* limbs of the largest number, and some */
 #define RIGHT 1840   /* of the smallest one's fraction */
 
@@ -26,9 +27,8 @@ static void prepend(struct decimal *d, uint32_t limb) {
     d->count++, d->point++;
 }
 
-/* By 2^shift, at most 29. */
-static void multiply(struct decimal *d, int shift) {
-    uint64_t carry = 0;
+/* By 2^shift, at most 29, and more to it. */
+static void multiply(struct decimal *d, int shift, uint64_t carry) {
     for (int i = d->first + d->count - 1; i >= d->first; i--) {
         carry += (uint64_t)d->limb[i] << shift;
         d->limb[i] = (uint32_t)(carry % LIMB);
@@ -52,15 +52,29 @@ static void divide(struct decimal *d, int shift) {
         d->first++, d->count--, d->point--;
 }
 
+/* The number as mantissa * 2^exponent, the mantissa with 113 bits unless the number is 0: by its bits, for arithmetic with long double is
+   software, and large. */
+static unsigned __int128 parts(long double value, int *exponent) {
+    unsigned __int128 bits;
+    memcpy(&bits, &value, sizeof bits);
+    const unsigned __int128 one = (unsigned __int128)1 << MANTISSA;
+    int biased = (int)(bits >> MANTISSA) & INFINITE;
+    unsigned __int128 mantissa = (bits & (one - 1)) | (biased != 0 ? one : 0);
+    for (biased += biased == 0; mantissa != 0 && mantissa < one; biased--)
+        mantissa <<= 1;
+    *exponent = biased - BIAS - MANTISSA;
+    return mantissa;
+}
+
 static void convert(struct decimal *d, long double value) {
     int exponent;
-    unsigned __int128 mantissa = (unsigned __int128)ldexpl(frexpl(value, &exponent), MANTISSA + 1);
-    exponent -= MANTISSA + 1;
+    unsigned __int128 mantissa = parts(value, &exponent);
     *d = (struct decimal){.first = LEFT + 4};
-    for (; mantissa != 0; mantissa /= LIMB)
-        prepend(d, (uint32_t)(mantissa % LIMB));
+    prepend(d, 0);
+    for (int shift = 4 * 29; (shift -= 29) >= 0;)
+        multiply(d, 29, (uint64_t)(mantissa >> shift) & ((1u << 29) - 1));
     for (int left = exponent; left > 0; left -= 29)
-        multiply(d, left < 29 ? left : 29);
+        multiply(d, left < 29 ? left : 29, 0);
     for (int left = -exponent; left > 0; left -= 9)
         divide(d, left < 9 ? left : 9);
 }
@@ -167,8 +181,8 @@ static void decimal(struct decimal_out *out, const struct decimal *exact, char l
 
 static void hexadecimal(struct decimal_out *out, long double value, int precision) {
     int exponent, places = MANTISSA / 4;
-    unsigned __int128 mantissa = (unsigned __int128)ldexpl(frexpl(value, &exponent), MANTISSA + 1);
-    exponent = value == 0 ? 0 : exponent - 1;
+    unsigned __int128 mantissa = parts(value, &exponent);
+    exponent = mantissa == 0 ? 0 : exponent + MANTISSA;
     if (precision >= 0 && precision < places) {
         int cut = (places - precision) * 4;
         unsigned __int128 one = (unsigned __int128)1 << cut, rest = mantissa & (one - 1);
@@ -177,7 +191,7 @@ static void hexadecimal(struct decimal_out *out, long double value, int precisio
         places = precision;
     }
     while (precision < 0 && places > 0 && mantissa % 16 == 0)
-        mantissa /= 16, places--;
+        mantissa >>= 4, places--;
     for (int n = places; n >= 0; n--) {
         put_text(out, (char[]){"0123456789abcdef"[(unsigned)(mantissa >> n * 4) & 15], 0});
         if (n == places && (places > 0 || precision > 0 || out->alternate))
@@ -188,13 +202,18 @@ static void hexadecimal(struct decimal_out *out, long double value, int precisio
     put_exponent(out, 'p', exponent, exponent == 0);
 }
 
+int __decimal_finite(long double value) {
+    int exponent;
+    parts(value, &exponent);
+    return exponent < INFINITE - BIAS - MANTISSA;
+}
+
 void __decimal(struct decimal_out *out, long double value, char letter, int precision) {
     out->count = 0;
-    value = fabsl(value);
-    if (isnan(value)) {
-        put_text(out, "nan");
-    } else if (isinf(value)) {
-        put_text(out, "inf");
+    int exponent;
+    unsigned __int128 mantissa = parts(value, &exponent);
+    if (exponent == INFINITE - BIAS - MANTISSA) {
+        put_text(out, mantissa << (128 - MANTISSA) != 0 ? "nan" : "inf");
     } else if (letter == 'a') {
         hexadecimal(out, value, precision);
     } else {

@@ -12,7 +12,6 @@
 
 #include <ctype.h>
 #include <limits.h>
-#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -110,10 +109,10 @@ static int plain(FILE *file, const struct conversion *c, va_list *arguments) {
 /* One of long double. */
 static int quad(FILE *file, const struct conversion *c, long double value) {
     int upper = isupper((unsigned char)c->letter), left = strchr(c->flags, '-') != NULL;
-    const char *sign = signbit(value) ? "-" : strchr(c->flags, '+') ? "+" : strchr(c->flags, ' ') ? " " : "";
+    const char *sign = __builtin_signbit(value) ? "-" : strchr(c->flags, '+') ? "+" : strchr(c->flags, ' ') ? " " : "";
     struct decimal_out out = {.alternate = strchr(c->flags, '#') != NULL, .upper = upper};
-    int zeros = !left && strchr(c->flags, '0') != NULL && isfinite(value);
-    int hexadecimal = isfinite(value) && tolower((unsigned char)c->letter) == 'a';
+    int zeros = !left && strchr(c->flags, '0') != NULL && __decimal_finite(value);
+    int hexadecimal = __decimal_finite(value) && tolower((unsigned char)c->letter) == 'a';
     __decimal(&out, value, (char)tolower((unsigned char)c->letter), c->precision); /* counts only: there is no file */
     int length = out.count + (int)strlen(sign) + (hexadecimal ? 2 : 0);
     int padding = c->width > length ? c->width - length : 0;

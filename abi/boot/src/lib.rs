@@ -113,7 +113,7 @@ pub struct Domain {
     pub pages: u32,
     /// Stack slots in use in its stack range.
     pub stack_slots: u8,
-    /// End of its image: where its heap starts.
+    /// Where its heap starts: the end of its image, or `pebble_abi::map::LARGE_HEAP_VA`.
     pub heap: u64,
     /// Its death stops the system.
     pub essential: bool,

@@ -359,7 +359,7 @@ fn boot_domain(d: &Domain) -> boot::Domain {
         priority: d.manifest.priority,
         pages: d.pages,
         stack_slots: d.stack_slots,
-        heap: d.elf.end(),
+        heap: if d.manifest.large_heap { map::LARGE_HEAP_VA } else { d.elf.end() },
         essential: d.manifest.essential,
         server: d.manifest.server,
     }

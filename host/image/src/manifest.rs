@@ -76,6 +76,9 @@ pub struct Component {
     /// Argument letters, `A` to `Z`, whose templates it may register: it is trusted with code that runs in other domains' calls.
     #[serde(default)]
     pub templates: Vec<char>,
+    /// Its heap may grow beyond the first 2 MiB: for servers that hold what others give them.
+    #[serde(default)]
+    pub large_heap: bool,
     /// Interfaces of the system portals that it has, of those in `abi::sys`; all, if not said. The nucleus's own are always there.
     pub system: Option<Vec<String>>,
     /// Imports to be bound to other interfaces than they name.

@@ -176,7 +176,8 @@ impl<M: Machine> Vm<M> {
         self.drain(asid);
         self.revoke();
         let d = self.domain_mut(asid);
-        (d.slots, d.heap, d.brk) = (0, 0, 0);
+        // Where the heap began tells what else the domain owns, to whom it may yet be given back.
+        (d.slots, d.brk) = (0, d.heap);
         Ok(())
     }
 

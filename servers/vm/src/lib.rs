@@ -4,7 +4,8 @@
 //! memory. Strategy: the page tables are the only record of who owns which page. A domain owns exactly
 //! * its root, its level-1 table, its portal table, and the level-0 tables under its level-1 table (but those of other domains' stacks);
 //! * every page mapped in its *image range* and in its own stack range. The image range ends at `HEAP_END`, for a domain of the image at
-//!   `BOOTINFO_VA`, where such a domain may have boot information and device registers.
+//!   `BOOTINFO_VA`, where such a domain may have boot information and device registers, unless its heap begins behind these: they are marked as
+//!   somebody else's.
 //!
 //! So death is one walk. Everything else that it may have mapped (devices, boot information, the windows of trusted servers, stacks
 //! shared by `s` portals) belongs to somebody else.
@@ -240,7 +241,12 @@ impl<M: Machine> Vm<M> {
 
     /// Where all that is mapped belongs to the domain: its image, its heap.
     fn image_range(&self, asid: u16) -> Range<u64> {
-        map::STARTUP_VA..if self.domain(asid).boot { map::BOOTINFO_VA } else { map::HEAP_END }
+        let d = self.domain(asid);
+        map::STARTUP_VA..if d.boot && u64::from(d.heap) < map::LARGE_HEAP_VA {
+            map::BOOTINFO_VA
+        } else {
+            map::HEAP_END
+        }
     }
 
     /// Blocks of threads that nobody has: as good as free pages.

@@ -55,3 +55,15 @@ pub fn memory_cost(context: &mut Context) -> Result<()> {
     }
     Ok(())
 }
+
+/// A program of 2.6 MB starts from the image's archive, and from where another program has put it.
+pub fn large_programs(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("libc")?;
+    let first = guest.run_line("large", LIMIT * 4)?;
+    ensure!(first.output == "all there\n", "{}", first.output);
+    let copied = guest.run_line("libc-test copy /bin/large /ram/large", LIMIT * 6)?;
+    ensure!(copied.status == 0, "{}", copied.output);
+    let second = guest.run_line("/ram/large", LIMIT * 4)?;
+    ensure!(second.output == "all there\n", "{}", second.output);
+    Ok(())
+}

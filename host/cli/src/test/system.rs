@@ -96,6 +96,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("c.memory", libc::memory),
     SystemTest::new("c.memory.cost", libc::memory_cost),
     SystemTest::new("c.formats", |context| libc::group(context, "formats")),
+    SystemTest::new("c.large", libc::large_programs),
     SystemTest::new("c.errors", |context| libc::group(context, "errors")),
     SystemTest::new("replace.schedulers", replace::schedulers),
     SystemTest::new("replace.c", replace::c_client),

@@ -53,6 +53,26 @@ fn only_the_image_range_can_be_mapped() {
     w.check();
 }
 
+/// Of a server that holds what others give it: as long as there is memory, and it goes with the server.
+#[test]
+fn a_large_heap_goes_on_behind_the_first_two_megabytes() {
+    let mut w = World::new();
+    let [free, ..] = w.vm.stats();
+    let small = map::BOOTINFO_VA - map::IMAGE_VA;
+    assert_eq!(w.vm.sbrk(SERVER, small as i64), Err(errno::ENOMEM), "boot information is there");
+    assert_eq!(w.vm.sbrk(PROCESS, 4 << 20), Ok(map::LARGE_HEAP_VA));
+    w.check();
+    assert_eq!(w.vm.sbrk(PROCESS, -(1 << 20)), Ok(map::LARGE_HEAP_VA + (4 << 20)));
+    assert_eq!(w.vm.sbrk(PROCESS, map::HEAP_END as i64), Err(errno::ENOMEM));
+    w.check();
+    let [less, ..] = w.vm.stats();
+    assert!(free - less >= 3 * 256, "{free}, then {less}");
+    w.vm.domain_kill(PROCESS).unwrap();
+    w.vm.domain_free(PROCESS).unwrap();
+    w.check();
+    assert!(w.vm.stats()[0] >= free, "nothing is left of it");
+}
+
 #[test]
 fn the_heap_moves_byte_by_byte_and_page_by_page() {
     let mut w = World::new();

@@ -184,7 +184,7 @@ fn image(fake: &mut Fake) -> BootInfo {
             priority: 20,
             pages: 11,
             stack_slots: 2,
-            heap: map::IMAGE_VA + 4 * PAGE,
+            heap: if asid == PROCESS as u16 { map::LARGE_HEAP_VA } else { map::IMAGE_VA + 4 * PAGE },
             essential: asid <= 2,
             ..Domain::default()
         });
@@ -319,7 +319,8 @@ impl World {
                     && va & 0x20_0000 == 0
                     && !lent.contains(&(va >> 21 << 21));
                 let table = va < 0x8000;
-                let end = if self.boot.contains(&asid) { 0x1c_0000 } else { 0x800_0000 };
+                let small = self.boot.contains(&asid) && u64::from(asid) != PROCESS;
+                let end = if small { 0x1c_0000 } else { 0x800_0000 };
                 assert_eq!(table, entry & U == 0, "supervisor page at {va:#x}");
                 if table && pa != self.empty
                     || windows
