@@ -79,11 +79,14 @@ pub fn name(shared: &Shared) -> Option<Named> {
         return None;
     }
     perf(shared);
-    let mut file = moved(&shared.module.bytes, shared.base)?;
-    if let Some(sections) = dwarf::moved(&shared.module.bytes, shared.base) {
-        file = dwarf::replace(file, sections)?;
-    }
-    Some(register(file))
+    Some(register(moved_file(&shared.module.bytes, shared.base)?))
+}
+
+/// A module's file as a debugger wants it of an instance at `base`: with symbols and debug information where they are in the process. None if it is no ELF file.
+pub fn moved_file(file: &[u8], base: u64) -> Option<Vec<u8>> {
+    let mut out = moved(file, base)?;
+    dwarf::move_in(file, &mut out, base);
+    Some(out)
 }
 
 /// Makes a portal's code known, and how it is unwound, if that is wanted.

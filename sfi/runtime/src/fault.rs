@@ -149,12 +149,18 @@ pub struct Fault {
     pub by_another: bool,
     /// The time was over when the call had come back, but nobody had been told: `at` and `function` are those of nothing.
     pub returned: bool,
+    /// File and line of `at` and `from`, once somebody has asked: to look for them costs more than to describe the rest.
+    lines: Arc<[OnceLock<Option<(String, u32)>>; 2]>,
 }
 
 impl Fault {
     /// File and line, if the module has debug information.
     pub fn line(&self) -> Option<(String, u32)> {
-        report::line(&self.module.bytes, self.at)
+        self.line_of(0, self.at)
+    }
+
+    fn line_of(&self, place: usize, at: u64) -> Option<(String, u32)> {
+        self.lines.get(place)?.get_or_init(|| report::line(&self.module.bytes, at)).clone()
     }
 }
 
@@ -200,7 +206,7 @@ impl fmt::Display for Fault {
             if let Some((name, offset)) = function(&self.module, from) {
                 write!(f, " in {name}+{offset:#x}")?;
             }
-            if let Some((file, line)) = report::line(&self.module.bytes, from - 1) {
+            if let Some((file, line)) = self.line_of(1, from - 1) {
                 write!(f, " at {file}:{line}")?;
             }
         }
@@ -334,6 +340,7 @@ impl Report {
             earlier,
             by_another,
             returned: self.returned,
+            lines: Arc::default(),
         })
     }
 }

@@ -22,6 +22,7 @@ mod fork;
 mod imports;
 mod instance;
 mod layout;
+mod lines;
 mod longjmp;
 mod module;
 mod net;
@@ -45,7 +46,7 @@ mod wait;
 mod window;
 
 pub use deadline::Limit;
-pub use debugger::name_instances;
+pub use debugger::{moved_file, name_instances};
 pub use elf::{Export, Image, Import, Level, Symbol};
 pub use error::{Error, LoadError, Malformed};
 pub use fault::{CallError, Cause, Fault, handle, leave_handlers_alone, take_fault};

@@ -1,8 +1,10 @@
 //! File and line of an address, from the module's own debug information. Never in the signal handler.
 //!
-//! Problem: the information is the module's too, and most ways to read it let a few bytes stand for as much memory and time as they like. Strategy: line
-//! programs alone, each read once, in the order of their section, with no more kept than the row before.
+//! Problem: the information is the module's too, as much as a file can hold, and most ways to read it let a few bytes stand for as much memory and time as they
+//! like; but a fault is described within the time of a call. Strategy: line programs alone, the likely ones first by the address that each
+//! begins with, and no more than so many programs and so many of their steps for one question, whatever there is.
 
+use crate::lines::{Program, Row, Step};
 use gimli::{
     AttributeValue, DebugLine, DebugLineOffset, DebugLineStr, DebugStr, EndianSlice, LineProgramHeader,
 };
@@ -10,8 +12,12 @@ use gimli::{LittleEndian, Section};
 use object::{Object, ObjectSection};
 
 /// Bytes of a program's lists of directories and files, and of one name: what is longer is left out.
-const MOST_LISTED: u64 = 1 << 20;
+const MOST_LISTED: u64 = 1 << 18;
 const MOST_NAMED: usize = 4096;
+/// Programs that are looked at, steps of them that are taken, and steps in which a program must set its first address.
+const MOST_PROGRAMS: usize = 1 << 14;
+const MOST_STEPS: usize = 1 << 18;
+const FIRST_STEPS: usize = 8;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
@@ -26,47 +32,50 @@ pub fn line(file: &[u8], at: u64) -> Option<(String, u32)> {
     let object = object::File::parse(file).ok()?;
     let section = |name: &str| object.section_by_name(name).and_then(|s| s.data().ok()).unwrap_or_default();
     let slice = |id: gimli::SectionId| EndianSlice::new(section(id.name()), LittleEndian);
+    let lines = section(DebugLine::<Slice>::section_name());
+    let (program, row) = find(lines, at)?;
     let texts = Texts {
         lines: slice(gimli::SectionId::DebugLineStr).into(),
         all: slice(gimli::SectionId::DebugStr).into(),
     };
-    let mut rest = section(DebugLine::<Slice>::section_name());
-    while let Some((program, listed)) = first(rest) {
-        if listed <= MOST_LISTED
-            && let Some(found) = find(program, at, &texts)
-        {
+    let whole = lines.get(program.begin..program.end)?;
+    let read = DebugLine::new(whole, LittleEndian).program(DebugLineOffset(0), 8, None, None).ok()?;
+    Some((path(read.header(), row.file, &texts)?, u32::try_from(row.line).ok().filter(|line| *line > 0)?))
+}
+
+/// The program that knows the address, and its row.
+fn find(section: &[u8], at: u64) -> Option<(Program<'_>, Row)> {
+    let mut programs = Vec::new();
+    let mut begin = 0;
+    while programs.len() < MOST_PROGRAMS
+        && let Some((end, program)) = Program::at(section, begin)
+    {
+        begin = end;
+        let Some(program) = program.filter(|program| program.listed <= MOST_LISTED) else { continue };
+        let first = program.steps().take(FIRST_STEPS).find_map(|step| match step {
+            Step::Address(_, address) => Some(address),
+            _ => None,
+        });
+        // How far below, and those that say nothing or lie above behind all others.
+        programs.push((first.filter(|first| *first <= at).map_or(u64::MAX, |first| at - first), program));
+    }
+    programs.sort_by_key(|(below, _)| *below);
+    let mut steps = MOST_STEPS;
+    programs.into_iter().find_map(|(_, program)| {
+        let row = row(&program, at, &mut steps)?;
+        Some((program, row))
+    })
+}
+
+fn row(program: &Program, at: u64, steps: &mut usize) -> Option<Row> {
+    let mut before: Option<Row> = None;
+    for step in program.steps() {
+        *steps = steps.checked_sub(1)?;
+        let Step::Row(row) = step else { continue };
+        if let Some(found) = before.filter(|before| (before.address..row.address).contains(&at)) {
             return Some(found);
         }
-        rest = &rest[program.len()..];
-    }
-    None
-}
-
-/// The first program of a section, and how long its lists are.
-fn first(section: &[u8]) -> Option<(&[u8], u64)> {
-    let number = |at: usize, bytes: usize| {
-        let bytes = section.get(at..at + bytes)?;
-        Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
-    };
-    let (begin, size) = if number(0, 4)? == u64::from(u32::MAX) { (12, 8) } else { (4, 4) };
-    let length = usize::try_from(number(begin - size, size)?).ok()?;
-    let program = section.get(..begin.checked_add(length)?)?;
-    // Version 5 has two bytes more before the length of what is listed.
-    let at = begin + if number(begin, 2)? < 5 { 2 } else { 4 };
-    Some((program, number(at, size)?))
-}
-
-fn find<'a>(program: &'a [u8], at: u64, texts: &Texts<'a>) -> Option<(String, u32)> {
-    let program = DebugLine::new(program, LittleEndian).program(DebugLineOffset(0), 8, None, None).ok()?;
-    let mut rows = program.rows();
-    let mut before: Option<(u64, u64, u32)> = None;
-    while let Some((header, row)) = rows.next_row().ok()? {
-        if let Some((_, file, line)) = before.filter(|(from, ..)| (*from..row.address()).contains(&at)) {
-            return Some((path(header, file, texts)?, line));
-        }
-        let line = row.line().and_then(|line| u32::try_from(line.get()).ok());
-        let known = line.filter(|_| !row.end_sequence());
-        before = known.map(|line| (row.address(), row.file_index(), line));
+        before = Some(row).filter(|row| !row.end_sequence);
     }
     None
 }

@@ -1,7 +1,10 @@
 //! Files and lines come from debug information, which is the module's: reading it costs what its size says, and no more.
 
-use pebble_sfi_runtime::source_line;
+mod common;
+
+use pebble_sfi_runtime::{CallError, Fault, Imports, Instance, Module, moved_file, source_line};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// An object file with these debug sections.
 fn assembled(name: &str, source: &str) -> Vec<u8> {
@@ -104,4 +107,139 @@ fn a_line_costs_what_its_file_is_long() {
         let more = most_memory() - before;
         assert!(more < 64 << 10, "{name}: {more} KiB for {} KiB", file.len() >> 10);
     }
+}
+
+/// Processor time of this thread.
+fn used() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes a structure of ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// What the fault of a module with this debug information costs to be told, and the module's size.
+fn told(name: &str, source: &str) -> (Duration, usize) {
+    let path = std::env::temp_dir().join(format!("pebble-sfi-told-{name}-{}.s", std::process::id()));
+    std::fs::write(&path, format!(".include \"basic.s\"\n{source}")).unwrap();
+    let file = common::build_from(&path, name, 1, &[]);
+    std::fs::remove_file(path).unwrap();
+    let bytes = file.len();
+    let module = Module::load(name, file).unwrap_or_else(|e| panic!("{e}"));
+    let mut imports = Imports::new();
+    imports.lenient = true;
+    let i = Instance::new(&imports.link(&module).unwrap()).unwrap();
+    let wild = i.portal("wild", "smi").unwrap();
+    let fault: Box<Fault> = match wild.call(&[0x18]) {
+        Err(CallError::Fault(fault)) => fault,
+        other => panic!("{other:?}"),
+    };
+    let before = used();
+    for _ in 0..10 {
+        assert!(fault.to_string().contains(" in wild+0x"), "{fault}");
+        fault.line();
+    }
+    (used() - before, bytes)
+}
+
+/// Debug information of 50 MB, of each kind that takes long in its own way.
+#[test]
+fn a_fault_is_told_in_time() {
+    const MUCH: u32 = 50_000_000;
+    let many = ".section .debug_line,\"\",@progbits
+        .rept 1000000
+        .long 9f - 1f
+        1: .short 4
+        .long 3f - 2f
+        2: .byte 1, 1, 1, -5, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0
+        3: .byte 0, 9, 2
+        .quad 0x20000
+        .byte 0, 1, 1
+        9:
+        .endr
+        ";
+    let advances = program(1, 8, 1).replace(".fill 1, 1, 0x40", &format!(".fill {}, 2, 0x0002", MUCH / 2));
+    let skips = program(1, 8, 1).replace(".fill 1, 1, 0x40", &format!(".fill {}, 2, 0x0100", MUCH / 2));
+    for (name, source) in [
+        ("rows", program(1, 8, MUCH)),
+        ("many", many.to_string()),
+        ("advances", advances),
+        ("skips", skips),
+        ("files", program(MUCH / 5, 8, 1)),
+        ("name", program(1, MUCH, 1)),
+    ] {
+        let (took, bytes) = told(name, &source);
+        assert!(bytes > 40_000_000 && took < Duration::from_millis(50), "{name}, {bytes} bytes: {took:?}");
+    }
+}
+
+/// Numbers without an end that are always the same.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % end
+    }
+}
+
+/// Debug information is the module's: no byte of it ends the process, whoever reads it.
+#[test]
+fn changed_debug_information_harms_nobody() {
+    let count: usize = std::env::var("PEBBLE_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(100_000);
+    let source = "int variable = 3; static int *other = &variable; struct s { int a; char b[4]; } some;
+        static int add(int a) { int c[4] = { a, 1, 2, 3 }; return c[a & 3] + *other; }
+        int first(int a) { for (int i = 0; i < a; i++) { int k = add(i); if (k > 3) a -= k; } return a; }
+        __attribute__((section(\".text.second\"))) int second(int a) { return first(a) + some.a; }";
+    let files = ["-gdwarf-5", "-gdwarf-4"].map(|version| {
+        let out = std::env::temp_dir().join(format!("pebble-sfi-changed{version}-{}", std::process::id()));
+        let mut clang = Command::new("clang-19");
+        clang.args(["-x", "c", "-", "-O1", version, "-gdwarf-aranges", "-nostdlib"]);
+        clang.args(["-fuse-ld=lld-19", "-shared", "-fPIC", "-o"]).arg(&out).stdin(Stdio::piped());
+        let mut clang = clang.spawn().unwrap();
+        std::io::Write::write_all(&mut clang.stdin.take().unwrap(), source.as_bytes()).unwrap();
+        assert!(clang.wait().unwrap().success());
+        let bytes = std::fs::read(&out).unwrap();
+        std::fs::remove_file(out).unwrap();
+        bytes
+    });
+    let mut numbers = Numbers(1);
+    for file in files {
+        const BASE: u64 = 0x7000_0000_0000;
+        let debug: Vec<_> = debug_sections(&file);
+        assert!(debug.len() >= 4, "{debug:?}");
+        let known = (0..0x4000).filter_map(|at| source_line(&file, at)).count();
+        assert!(known > 20, "{known} lines");
+        let moved = moved_file(&file, BASE).unwrap();
+        let there =
+            (0..0x4000).filter(|at| source_line(&moved, BASE + at) == source_line(&file, *at)).count();
+        assert_eq!(there, 0x4000);
+        let mut changed = file.clone();
+        for _ in 0..count / 2 {
+            let mut was = Vec::new();
+            for _ in 0..1 + numbers.below(4) {
+                let section = &debug[numbers.below(debug.len())];
+                let at = section.start + numbers.below(section.len());
+                was.push((at, changed[at]));
+                const LIKELY: [u8; 8] = [0, 1, 2, 0x7f, 0x80, 0xff, 0xfe, 9];
+                changed[at] = match numbers.below(3) {
+                    0 => LIKELY[numbers.below(8)],
+                    1 => changed[at] ^ 1 << numbers.below(8),
+                    _ => numbers.below(256) as u8,
+                };
+            }
+            let moved = moved_file(&changed, BASE).expect("an ELF file");
+            assert_eq!(moved.len(), file.len());
+            source_line(&changed, 0x1000 + numbers.below(0x1000) as u64);
+            was.into_iter().rev().for_each(|(at, byte)| changed[at] = byte);
+        }
+    }
+}
+
+/// Where in the file they are.
+fn debug_sections(file: &[u8]) -> Vec<std::ops::Range<usize>> {
+    use object::{Object, ObjectSection};
+    let object = object::File::parse(file).unwrap();
+    let debug = object.sections().filter(|s| s.name().is_ok_and(|name| name.starts_with(".debug_")));
+    let place = debug.filter_map(|s| s.file_range()).filter(|(_, bytes)| *bytes > 0);
+    place.map(|(at, bytes)| at as usize..(at + bytes) as usize).collect()
 }

@@ -23,13 +23,14 @@ const QUICK: [(&str, &str); 5] = [
 ];
 
 /// Test programs that are a group of their own: package, program, group.
-const OWN: [(&str, &str, &str); 8] = [
+const OWN: [(&str, &str, &str); 9] = [
     ("pebble-sfi-verify", "corpus", "sfi-attack.refused"),
     ("pebble-sfi", "attacks", "sfi-attack.contained"),
     ("pebble-sfi-runtime", "faults", "sfi-fault.reported"),
     ("pebble-sfi-runtime", "shared", "sfi-fault.shared"),
     ("pebble-sfi-runtime", "ending", "sfi-fault.ended"),
     ("pebble-sfi-runtime", "lasting", "sfi-fault.lasting"),
+    ("pebble-sfi-runtime", "lines", "sfi-fault.lines"),
     ("pebble-sfi", "tour", "sfi-tour"),
     ("pebble-sfi", "stubs", "sfi-stubs"),
 ];

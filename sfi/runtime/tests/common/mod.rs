@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use pebble_sfi_runtime::{Image, Imports, Instance, Linked, Module, to_verify};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -11,16 +11,26 @@ fn run(command: &mut Command) {
     assert!(status.success(), "{command:?}: {status}");
 }
 
+fn modules() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/modules")
+}
+
 /// The file of `tests/modules/NAME.s` at a level (1 or 2).
 pub fn build(name: &str, level: u32) -> Vec<u8> {
-    let modules = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/modules");
+    build_from(&modules().join(format!("{name}.s")), name, level, &["-g"])
+}
+
+/// The same of another source file, which may include those.
+pub fn build_from(source: &Path, name: &str, level: u32, options: &[&str]) -> Vec<u8> {
+    let modules = modules();
     let thread = format!("{:?}", std::thread::current().id());
     let out = std::env::temp_dir().join(format!("pebble-sfi-{name}-{level}-{}-{thread}", std::process::id()));
     let (object, file) = (out.with_extension("o"), out.with_extension("pbl"));
     run(Command::new("clang-19")
-        .args(["-c", "-x", "assembler", "-g", &format!("-Wa,-defsym,LEVEL={level}"), "-I"])
+        .args(["-c", "-x", "assembler", &format!("-Wa,-defsym,LEVEL={level}"), "-I"])
         .arg(&modules)
-        .arg(modules.join(format!("{name}.s")))
+        .args(options)
+        .arg(source)
         .arg("-o")
         .arg(&object));
     run(Command::new("ld.lld-19")
