@@ -6,6 +6,7 @@
 use crate::deadline::Limit;
 use crate::error::{Error, LoadError};
 use crate::fault::{self, CallError};
+use crate::guard::{Failed, PANICKED, guard};
 use crate::imports::{Imports, Linked};
 use crate::instance::{Instance, Shared};
 use crate::module::Module;
@@ -53,6 +54,14 @@ fn number(done: Result<(), impl std::fmt::Display>) -> c_int {
     )
 }
 
+/// Every function's body, but for the signal handler's, which runs nothing that could panic.
+fn guarded<T: Failed>(body: impl FnOnce() -> T) -> T {
+    guard(body).unwrap_or_else(|| {
+        let _ = guard(|| fail(PANICKED.to_string_lossy()));
+        T::failed()
+    })
+}
+
 /// A text of the caller's; NULL is empty.
 unsafe fn text<'a>(text: *const c_char) -> &'a str {
     if text.is_null() {
@@ -72,18 +81,20 @@ unsafe fn free<T>(made: *mut T) {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_error() -> *const c_char {
-    ERROR.with(|e| e.borrow().as_ptr())
+    guarded(|| ERROR.with(|e| e.borrow().as_ptr()))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_imports_new() -> *mut Imports {
-    Box::into_raw(Box::default())
+    guarded(|| Box::into_raw(Box::default()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_imports_free(imports: *mut Imports) {
-    // SAFETY: as for every function here, the header's contract.
-    unsafe { free(imports) }
+    guarded(|| {
+        // SAFETY: as for every function here, the header's contract.
+        unsafe { free(imports) }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -94,18 +105,22 @@ pub unsafe extern "C" fn pbl_imports_add(
     function: *const c_void,
     constant: u64,
 ) -> c_int {
-    // SAFETY: the header's contract.
-    number(unsafe { imports.function(text(name), text(spec), function.cast(), constant) })
+    guarded(|| {
+        // SAFETY: the header's contract.
+        number(unsafe { imports.function(text(name), text(spec), function.cast(), constant) })
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_imports_add_system_calls(imports: &mut Imports) -> c_int {
-    number(imports.system_calls())
+    guarded(|| number(imports.system_calls()))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_imports_be_lenient(imports: &mut Imports) {
-    imports.lenient = true;
+    guarded(|| {
+        imports.lenient = true;
+    })
 }
 
 fn link(module: Result<Arc<Module>, LoadError>, imports: Option<&Imports>) -> *mut Arc<Linked> {
@@ -117,8 +132,10 @@ fn link(module: Result<Arc<Module>, LoadError>, imports: Option<&Imports>) -> *m
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_module_open(path: *const c_char, imports: Option<&Imports>) -> *mut Arc<Linked> {
-    // SAFETY: the header's contract.
-    link(Module::open(Path::new(unsafe { text(path) })), imports)
+    guarded(|| {
+        // SAFETY: the header's contract.
+        link(Module::open(Path::new(unsafe { text(path) })), imports)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -128,61 +145,69 @@ pub unsafe extern "C" fn pbl_module_load(
     length: usize,
     imports: Option<&Imports>,
 ) -> *mut Arc<Linked> {
-    // SAFETY: the header's contract: `length` bytes.
-    let (name, bytes) = unsafe { (text(name), std::slice::from_raw_parts(bytes, length)) };
-    link(Module::load(name, bytes.to_vec()), imports)
+    guarded(|| {
+        // SAFETY: the header's contract: `length` bytes.
+        let (name, bytes) = unsafe { (text(name), std::slice::from_raw_parts(bytes, length)) };
+        link(Module::load(name, bytes.to_vec()), imports)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_module_free(module: *mut Arc<Linked>) {
-    // SAFETY: the header's contract.
-    unsafe { free(module) }
+    guarded(|| {
+        // SAFETY: the header's contract.
+        unsafe { free(module) }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_instance_new(module: &Arc<Linked>) -> *mut Instance {
-    boxed(Instance::new(module))
+    guarded(|| boxed(Instance::new(module)))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_instance_new_within(module: &Arc<Linked>, us: u64) -> *mut Instance {
-    boxed(Instance::new_within(module, Duration::from_micros(us)))
+    guarded(|| boxed(Instance::new_within(module, Duration::from_micros(us))))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_instance_free(instance: *mut Instance) {
-    // SAFETY: the header's contract.
-    unsafe { free(instance) }
+    guarded(|| {
+        // SAFETY: the header's contract.
+        unsafe { free(instance) }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_instance_reset(instance: &Instance) -> c_int {
-    number(instance.reset())
+    guarded(|| number(instance.reset()))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_instance_cancel(instance: &Instance) {
-    instance.cancel();
+    guarded(|| {
+        instance.cancel();
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_instance_poisoned(instance: &Instance) -> c_int {
-    instance.poisoned().map_or(0, |cause| cause as c_int)
+    guarded(|| instance.poisoned().map_or(0, |cause| cause as c_int))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_instance_number(instance: &Instance) -> u32 {
-    instance.number()
+    guarded(|| instance.number())
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_caller_number(caller: &Shared) -> u32 {
-    caller.number
+    guarded(|| caller.number)
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_instance_base(instance: &Instance) -> u64 {
-    instance.base()
+    guarded(|| instance.base())
 }
 
 unsafe fn read(shared: &Shared, at: u64, to: *mut u8, bytes: usize) -> c_int {
@@ -197,32 +222,42 @@ unsafe fn write(shared: &Shared, at: u64, from: *const u8, bytes: usize) -> c_in
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_instance_read(i: &Instance, at: u64, to: *mut u8, bytes: usize) -> c_int {
-    // SAFETY: the header's contract.
-    unsafe { read(&i.shared, at, to, bytes) }
+    guarded(|| {
+        // SAFETY: the header's contract.
+        unsafe { read(&i.shared, at, to, bytes) }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_instance_write(i: &Instance, at: u64, from: *const u8, bytes: usize) -> c_int {
-    // SAFETY: the header's contract.
-    unsafe { write(&i.shared, at, from, bytes) }
+    guarded(|| {
+        // SAFETY: the header's contract.
+        unsafe { write(&i.shared, at, from, bytes) }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_caller_read(caller: &Shared, at: u64, to: *mut u8, bytes: usize) -> c_int {
-    // SAFETY: the header's contract.
-    unsafe { read(caller, at, to, bytes) }
+    guarded(|| {
+        // SAFETY: the header's contract.
+        unsafe { read(caller, at, to, bytes) }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_caller_write(caller: &Shared, at: u64, from: *const u8, bytes: usize) -> c_int {
-    // SAFETY: the header's contract.
-    unsafe { write(caller, at, from, bytes) }
+    guarded(|| {
+        // SAFETY: the header's contract.
+        unsafe { write(caller, at, from, bytes) }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_instance_grant(instance: &Instance, policy: &Arc<Policy>) -> c_int {
-    instance.grant(policy, 0);
-    0
+    guarded(|| {
+        instance.grant(policy, 0);
+        0
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -233,8 +268,10 @@ pub unsafe extern "C" fn pbl_instance_connect(
     export: *const c_char,
     spec: *const c_char,
 ) -> c_int {
-    // SAFETY: the header's contract.
-    unsafe { number(instance.connect(text(import), to, text(export), text(spec))) }
+    guarded(|| {
+        // SAFETY: the header's contract.
+        unsafe { number(instance.connect(text(import), to, text(export), text(spec))) }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -243,8 +280,10 @@ pub unsafe extern "C" fn pbl_portal_open(
     name: *const c_char,
     spec: *const c_char,
 ) -> *mut Portal {
-    // SAFETY: the header's contract.
-    boxed(unsafe { i.portal(text(name), text(spec)) })
+    guarded(|| {
+        // SAFETY: the header's contract.
+        boxed(unsafe { i.portal(text(name), text(spec)) })
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -254,8 +293,10 @@ pub unsafe extern "C" fn pbl_portal_open_with(
     spec: *const c_char,
     constant: u64,
 ) -> *mut Portal {
-    // SAFETY: the header's contract.
-    boxed(unsafe { i.portal_with(text(name), text(spec), constant) })
+    guarded(|| {
+        // SAFETY: the header's contract.
+        boxed(unsafe { i.portal_with(text(name), text(spec), constant) })
+    })
 }
 
 /// `pbl_extent`.
@@ -277,54 +318,64 @@ pub unsafe extern "C" fn pbl_portal_open_over(
     extents: *const CExtent,
     count: usize,
 ) -> *mut Portal {
-    // SAFETY: the header's contract: so many extents.
-    let extents = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(extents, count) } };
-    let extent = |e: &CExtent| match e.count {
-        BYTES => Extent::bytes(e.argument as usize, e.size),
-        TEXT => Extent::text(e.argument as usize),
-        by => Extent::counted(e.argument as usize, by as usize, e.size),
-    };
-    let extents: Vec<Extent> = extents.iter().map(extent).collect();
-    // SAFETY: the header's contract.
-    boxed(unsafe { i.portal_over(text(name), text(spec), &extents) })
+    guarded(|| {
+        // SAFETY: the header's contract: so many extents.
+        let extents = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(extents, count) } };
+        let extent = |e: &CExtent| match e.count {
+            BYTES => Extent::bytes(e.argument as usize, e.size),
+            TEXT => Extent::text(e.argument as usize),
+            by => Extent::counted(e.argument as usize, by as usize, e.size),
+        };
+        let extents: Vec<Extent> = extents.iter().map(extent).collect();
+        // SAFETY: the header's contract.
+        boxed(unsafe { i.portal_over(text(name), text(spec), &extents) })
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_lend(memory: *mut u8, bytes: usize, writable: c_int) -> *mut Lent<'static> {
-    // SAFETY: the header's contract: so many bytes until `pbl_lent_end`.
-    boxed(unsafe { Lent::raw(memory, bytes, writable != 0) })
+    guarded(|| {
+        // SAFETY: the header's contract: so many bytes until `pbl_lent_end`.
+        boxed(unsafe { Lent::raw(memory, bytes, writable != 0) })
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_lent_word(lent: Option<&Lent>) -> u64 {
-    lent.map_or(0, Lent::word)
+    guarded(|| lent.map_or(0, Lent::word))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_lent_end(lent: *mut Lent<'static>) {
-    // SAFETY: the header's contract.
-    unsafe { free(lent) }
+    guarded(|| {
+        // SAFETY: the header's contract.
+        unsafe { free(lent) }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_instance_text(i: &Instance, at: u64, to: *mut u8, room: usize) -> c_int {
-    let copy = |found: CString| {
-        let bytes = found.as_bytes_with_nul();
-        // SAFETY: the header's contract: `room` bytes, and the text is found within so many.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
-    };
-    number(i.text(at, room).map(copy))
+    guarded(|| {
+        let copy = |found: CString| {
+            let bytes = found.as_bytes_with_nul();
+            // SAFETY: the header's contract: `room` bytes, and the text is found within so many.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        };
+        number(i.text(at, room).map(copy))
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_portal_free(portal: *mut Portal) {
-    // SAFETY: the header's contract.
-    unsafe { free(portal) }
+    guarded(|| {
+        // SAFETY: the header's contract.
+        unsafe { free(portal) }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_portal_entry(portal: &Portal) -> Entry {
-    portal.entry()
+    guarded(|| portal.entry())
 }
 
 #[unsafe(no_mangle)]
@@ -334,9 +385,11 @@ pub unsafe extern "C" fn pbl_call_within(
     words: *const u64,
     count: usize,
 ) -> Outcome {
-    // SAFETY: the header's contract: so many words.
-    let words = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(words, count) } };
-    portal.pass_within(Limit::clock(Duration::from_micros(us)), words)
+    guarded(|| {
+        // SAFETY: the header's contract: so many words.
+        let words = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(words, count) } };
+        portal.pass_within(Limit::clock(Duration::from_micros(us)), words)
+    })
 }
 
 /// `pbl_limit`: microseconds, 0 for none.
@@ -354,23 +407,29 @@ pub unsafe extern "C" fn pbl_call_limited(
     words: *const u64,
     count: usize,
 ) -> Outcome {
-    // SAFETY: the header's contract: so many words.
-    let words = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(words, count) } };
-    let time = |us: u64| (us != 0).then(|| Duration::from_micros(us));
-    portal.pass_within(Limit { clock: time(limit.clock), processor: time(limit.processor) }, words)
+    guarded(|| {
+        // SAFETY: the header's contract: so many words.
+        let words = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(words, count) } };
+        let time = |us: u64| (us != 0).then(|| Duration::from_micros(us));
+        portal.pass_within(Limit { clock: time(limit.clock), processor: time(limit.processor) }, words)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_why(outcome: Outcome) -> *const c_char {
-    match outcome.status {
-        status::OK => fail("the call has its value"),
-        status::NO_STACK => fail(CallError::no_stack()),
-        status::NOT_LENT => fail(CallError::NotLent),
-        status::REENTERED => fail(CallError::Reentered),
-        status::NO_CLOCK => fail(CallError::NoClock),
-        _ => fault::with_fault(|fault| fail(fault)).unwrap_or_else(|| fail("a fault that has been taken")),
-    }
-    pbl_error()
+    guarded(|| {
+        match outcome.status {
+            status::OK => fail("the call has its value"),
+            status::NO_STACK => fail(CallError::no_stack()),
+            status::NOT_LENT => fail(CallError::NotLent),
+            status::REENTERED => fail(CallError::Reentered),
+            status::NO_CLOCK => fail(CallError::NoClock),
+            _ => {
+                fault::with_fault(|fault| fail(fault)).unwrap_or_else(|| fail("a fault that has been taken"))
+            }
+        }
+        pbl_error()
+    })
 }
 
 /// `pbl_fault`.
@@ -402,78 +461,90 @@ fn copied<const N: usize>(text: &str) -> [u8; N] {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_fault_take(to: *mut CFault) -> c_int {
-    let Some(fault) = fault::take_fault() else { return 0 };
-    let (file, line) = fault.line().unwrap_or_default();
-    let (function, offset) = fault.function.clone().unwrap_or_default();
-    let text = CallError::Fault(Box::new(fault.clone())).to_string();
-    fail(&text);
-    let made = CFault {
-        cause: fault.cause as u32,
-        signal: fault.signal,
-        instance: fault.instance,
-        line,
-        at: fault.at,
-        address: fault.address,
-        module: copied(&fault.module.name),
-        function: copied(&function),
-        offset: offset.into(),
-        file: copied(&file),
-        text: copied(&text),
-        status: fault.status.unwrap_or(0),
-        _rest: 0,
-    };
-    // SAFETY: the header's contract: room for one, or NULL.
-    if let Some(to) = unsafe { to.as_mut() } {
-        *to = made;
-    }
-    1
+    guarded(|| {
+        let Some(fault) = fault::take_fault() else { return 0 };
+        let (file, line) = fault.line().unwrap_or_default();
+        let (function, offset) = fault.function.clone().unwrap_or_default();
+        let text = CallError::Fault(Box::new(fault.clone())).to_string();
+        fail(&text);
+        let made = CFault {
+            cause: fault.cause as u32,
+            signal: fault.signal,
+            instance: fault.instance,
+            line,
+            at: fault.at,
+            address: fault.address,
+            module: copied(&fault.module.name),
+            function: copied(&function),
+            offset: offset.into(),
+            file: copied(&file),
+            text: copied(&text),
+            status: fault.status.unwrap_or(0),
+            _rest: 0,
+        };
+        // SAFETY: the header's contract: room for one, or NULL.
+        if let Some(to) = unsafe { to.as_mut() } {
+            *to = made;
+        }
+        1
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_region_new(bytes: usize) -> *mut Region {
-    boxed(Region::new(bytes))
+    guarded(|| boxed(Region::new(bytes)))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_region_free(region: *mut Region) {
-    // SAFETY: the header's contract.
-    unsafe { free(region) }
+    guarded(|| {
+        // SAFETY: the header's contract.
+        unsafe { free(region) }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_region_address(region: &Region) -> *mut c_void {
-    region.address() as *mut c_void
+    guarded(|| region.address() as *mut c_void)
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_region_share(region: &Region, instance: &Instance, writable: c_int) -> u64 {
-    region.share(instance, writable != 0).unwrap_or_else(|error| {
-        fail(error);
-        0
+    guarded(|| {
+        region.share(instance, writable != 0).unwrap_or_else(|error| {
+            fail(error);
+            0
+        })
     })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_policy_new() -> *mut Arc<Policy> {
-    Box::into_raw(Box::default())
+    guarded(|| Box::into_raw(Box::default()))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_policy_free(policy: *mut Arc<Policy>) {
-    // SAFETY: the header's contract.
-    unsafe { free(policy) }
+    guarded(|| {
+        // SAFETY: the header's contract.
+        unsafe { free(policy) }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_policy_fence(policy: &mut Arc<Policy>) {
-    change(policy, |p| Ok(p.fence()));
+    guarded(|| {
+        change(policy, |p| Ok(p.fence()));
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_policy_variable(policy: &mut Arc<Policy>, variable: *const c_char) -> c_int {
-    // SAFETY: the header's contract.
-    let variable = unsafe { text(variable) };
-    change(policy, |p| Ok(p.variable(variable)))
+    guarded(|| {
+        // SAFETY: the header's contract.
+        let variable = unsafe { text(variable) };
+        change(policy, |p| Ok(p.variable(variable)))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -483,24 +554,28 @@ pub unsafe extern "C" fn pbl_run(
     policy: &Arc<Policy>,
     us: u64,
 ) -> c_int {
-    let mut words = Vec::new();
-    // SAFETY: the header's contract: texts, and NULL behind the last.
-    let file = unsafe {
-        while !(*arguments.add(words.len())).is_null() {
-            words.push(text(*arguments.add(words.len())).to_string());
-        }
-        text(file)
-    };
-    let time = (us != 0).then(|| Duration::from_micros(us));
-    run(Path::new(file), &words, policy.clone(), time).unwrap_or_else(|error| {
-        fail(error);
-        -1
+    guarded(|| {
+        let mut words = Vec::new();
+        // SAFETY: the header's contract: texts, and NULL behind the last.
+        let file = unsafe {
+            while !(*arguments.add(words.len())).is_null() {
+                words.push(text(*arguments.add(words.len())).to_string());
+            }
+            text(file)
+        };
+        let time = (us != 0).then(|| Duration::from_micros(us));
+        run(Path::new(file), &words, policy.clone(), time).unwrap_or_else(|error| {
+            fail(error);
+            -1
+        })
     })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_name_instances() {
-    crate::debugger::name_instances();
+    guarded(|| {
+        crate::debugger::name_instances();
+    })
 }
 
 /// Changes a policy that no instance has yet.
@@ -519,26 +594,34 @@ pub unsafe extern "C" fn pbl_policy_directory(
     path: *const c_char,
     writable: c_int,
 ) -> c_int {
-    // SAFETY: the header's contract.
-    let (name, path) = unsafe { (text(name), text(path)) };
-    change(policy, |p| p.directory(name, Path::new(path), writable != 0))
+    guarded(|| {
+        // SAFETY: the header's contract.
+        let (name, path) = unsafe { (text(name), text(path)) };
+        change(policy, |p| p.directory(name, Path::new(path), writable != 0))
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_policy_standard_files(policy: &mut Arc<Policy>) {
-    change(policy, |p| Ok(Policy { standard: [true; 3], ..p }));
+    guarded(|| {
+        change(policy, |p| Ok(Policy { standard: [true; 3], ..p }));
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_policy_memory(policy: &mut Arc<Policy>, bytes: u64) {
-    change(policy, |p| Ok(p.memory(bytes)));
+    guarded(|| {
+        change(policy, |p| Ok(p.memory(bytes)));
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbl_policy_allow(policy: &mut Arc<Policy>, what: *const c_char) -> c_int {
-    // SAFETY: the header's contract.
-    let what = unsafe { text(what) };
-    change(policy, |p| p.allow(what))
+    guarded(|| {
+        // SAFETY: the header's contract.
+        let what = unsafe { text(what) };
+        change(policy, |p| p.allow(what))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -549,12 +632,16 @@ pub unsafe extern "C" fn pbl_handle_signal(signal: c_int, info: *mut c_void, con
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_leave_handlers_alone() {
-    fault::leave_handlers_alone();
+    guarded(|| {
+        fault::leave_handlers_alone();
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_segment_at_zero() {
-    slots::segment_at_zero();
+    guarded(|| {
+        slots::segment_at_zero();
+    })
 }
 
 // The header's numbers are the crate's.

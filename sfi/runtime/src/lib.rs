@@ -19,6 +19,7 @@ mod error;
 mod fault;
 mod fence;
 mod fork;
+mod guard;
 mod imports;
 mod instance;
 mod layout;

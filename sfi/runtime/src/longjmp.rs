@@ -7,6 +7,7 @@
 use crate::arena;
 use crate::error::Error;
 use crate::fault::Cause;
+use crate::guard::guard;
 use crate::instance::Shared;
 use crate::record::Mark;
 use pebble_portal::sfi::{STACK_BYTES, record};
@@ -152,13 +153,13 @@ extern "C" fn jump(buffer: u64, value: u32, rsp: u64, rbp: u64, mark: u64, out: 
     let mark = Mark(mark);
     // SAFETY: the record's instance is kept by the call that entered it.
     let shared: &Shared = unsafe { &*(mark.get(record::INSTANCE) as *const Shared) };
-    match find(shared, mark, buffer, rsp, rbp) {
-        Some(found) => {
+    match guard(|| find(shared, mark, buffer, rsp, rbp)) {
+        Some(Some(found)) => {
             out[..8].copy_from_slice(&found);
             out[8] = u64::from(value.max(1));
             1
         }
-        None => 0,
+        _ => 0,
     }
 }
 

@@ -8,6 +8,7 @@
 use crate::ending::over;
 use crate::error::Error;
 use crate::fault::Cause;
+use crate::guard::guard;
 use crate::imports::Imports;
 use crate::instance::{Shared, lock};
 use crate::layout::*;
@@ -122,9 +123,10 @@ fn answer(number: i64, words: [u64; 6]) -> i64 {
     let Some(shared) = thread::caller() else { return none };
     let resources = &shared.resources;
     let [a, b, c, d, e, f] = words;
-    match (Call { shared, resources, a, b, c, d, e, f }).answer(number) {
-        Ok(value) => value,
-        Err(error) => -i64::from(error),
+    match guard(|| (Call { shared, resources, a, b, c, d, e, f }).answer(number)) {
+        Some(Ok(value)) => value,
+        Some(Err(error)) => -i64::from(error),
+        None => -i64::from(libc::EIO),
     }
 }
 

@@ -12,6 +12,7 @@
 
 use crate::error::Error;
 use crate::fault::{Cause, Report};
+use crate::guard::guard;
 use crate::instance::Shared;
 use crate::layout::*;
 use crate::record::{self as stacks, Given, Mark};
@@ -423,6 +424,10 @@ pub fn attach_to(shared: &Shared) -> Result<Mark, Error> {
 
 /// From a portal whose thread has another instance's mark, or no stack in its queue.
 extern "C" fn attach(upper: u32) -> u64 {
+    guard(|| attached(upper)).unwrap_or(status::NO_STACK)
+}
+
+fn attached(upper: u32) -> u64 {
     let _inside = Inside::take(0);
     let Some(shared) = instance(upper) else { return status::NO_STACK };
     let was = current();
@@ -451,6 +456,10 @@ fn no_stack<T>(refused: Option<Result<T, Error>>) -> u64 {
 
 /// From a portal between two instances: the thread has no home in the callee, or none that lives, or its queue is empty.
 extern "C" fn link(own: u64, link: u32) -> u64 {
+    guard(|| linked(own, link)).unwrap_or(status::NO_STACK)
+}
+
+fn linked(own: u64, link: u32) -> u64 {
     let own = Mark(own);
     let _inside = Inside::take(TAKEN);
     // The portal has said that it is about to be in the callee; it is not, and who resets that must not wait for it.

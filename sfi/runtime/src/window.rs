@@ -7,6 +7,7 @@
 //! Out of a domain: a function of the process gets a copy of the page, since no pointer into a segment stays valid by itself.
 
 use crate::error::Error;
+use crate::guard::guard;
 use crate::instance::{Shared, lock};
 use crate::layout::*;
 use crate::os;
@@ -221,6 +222,10 @@ static FILLING: std::sync::Mutex<Vec<Filling>> = std::sync::Mutex::new(Vec::new(
 
 /// From a portal: makes addresses of the callee's out of the caller's words. A status.
 pub extern "C" fn lend_in(d: &Description, words: &mut [u64; 8]) -> u64 {
+    guard(|| lent_in(d, words)).unwrap_or(status::NOT_LENT)
+}
+
+fn lent_in(d: &Description, words: &mut [u64; 8]) -> u64 {
     let callee = &*d.callee;
     let mut windows = lock(&callee.windows);
     for (i, letter) in d.letters.iter().enumerate() {
@@ -280,6 +285,10 @@ fn filled(page: u64) -> Option<Filling> {
 
 /// From a portal, after the call.
 pub extern "C" fn give_back_in(d: &Description, words: &mut [u64; 8]) {
+    let _ = guard(|| given_back_in(d, words));
+}
+
+fn given_back_in(d: &Description, words: &mut [u64; 8]) {
     let callee = &*d.callee;
     let mut windows = lock(&callee.windows);
     for (i, letter) in d.letters.iter().enumerate().filter(|(i, _)| words[*i] != 0) {
@@ -320,6 +329,10 @@ fn caller_of(words: &[u64; 8]) -> &'static Shared {
 }
 
 pub extern "C" fn lend_out(d: &Letters, words: &mut [u64; 8]) -> u64 {
+    guard(|| lent_out(d, words)).unwrap_or(status::NOT_LENT)
+}
+
+fn lent_out(d: &Letters, words: &mut [u64; 8]) -> u64 {
     let caller = caller_of(words);
     for (i, letter) in d.0.iter().enumerate() {
         let lent = match letter {
@@ -345,6 +358,10 @@ fn copy_page(caller: &'static Shared, address: u64) -> Option<u64> {
 }
 
 pub extern "C" fn give_back_out(d: &Letters, words: &mut [u64; 8]) {
+    let _ = guard(|| given_back_out(d, words));
+}
+
+fn given_back_out(d: &Letters, words: &mut [u64; 8]) {
     take_back(&d.0, words, true);
 }
 
