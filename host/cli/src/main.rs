@@ -13,6 +13,7 @@ mod build;
 mod c;
 mod debug;
 mod doc;
+mod fuzz;
 mod inspect;
 mod new;
 mod run;
@@ -52,6 +53,8 @@ enum Command {
     Run(run::Options),
     /// Run the tests: format, host tests, systems in the emulator, budgets
     Test(test::Options),
+    /// Try for as long as you like what the tests try for a while
+    Fuzz(fuzz::Options),
     /// Measure what operations cost, in guest instructions
     Bench(bench::Options),
     /// Build a system's image
@@ -103,6 +106,7 @@ fn dispatch(command: Command) -> Result<u8> {
         Command::Run(options) => return run::run(&tools, &options),
         Command::Test(options) => return test::test(&tools, &options),
         Command::Bench(options) => return bench::bench(&tools, &options),
+        Command::Fuzz(options) => fuzz::fuzz(&tools, &options)?,
         Command::Build { system } => {
             let built = build::system(&tools, &system)?;
             ui::done(&format!("{} ({})", tools.shown(&built.image), ui::bytes(built.bytes()?)));

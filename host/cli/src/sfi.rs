@@ -78,7 +78,7 @@ fn dispatch(tools: &Tools, command: &OsString, arguments: &[OsString]) -> Result
         ("flags", []) => flags(tools)?,
         ("flags", [help]) if asks(help) => println!("{FLAGS}"),
         ("libc", []) => {
-            make_library(tools, &tool(tools)?, &["write", "full"])?;
+            libraries(tools)?;
             ui::done(&tools.shown(&library(tools)));
         }
         ("libc", [help]) if asks(help) => println!("{LIBC}"),
@@ -203,6 +203,11 @@ fn ensure_rust(tools: &Tools, tool: &Path, arguments: &[OsString]) -> Result<()>
     let status = command.arg(tool).arg(tools.rustc()).arg(level(arguments)).status();
     ensure!(status.with_context(|| program(&command))?.success(), "there is no core for fault domains");
     Ok(())
+}
+
+/// The tool, and the C library of each level.
+pub fn libraries(tools: &Tools) -> Result<()> {
+    make_library(tools, &tool(tools)?, &["write", "full"])
 }
 
 fn make_library(tools: &Tools, tool: &Path, levels: &[&str]) -> Result<()> {

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod command;
-mod compile;
+pub mod compile;
 mod count;
 mod crossing;
 mod debian;
@@ -16,7 +16,7 @@ mod libc;
 mod manifest;
 mod measure;
 mod paper;
-mod place;
+pub mod place;
 mod real;
 mod report;
 mod side;

@@ -200,3 +200,22 @@ int __popcountti2(tu x) { return __popcountdi2((uint64_t)x) + __popcountdi2((uin
 int __paritydi2(uint64_t x) { return __popcountdi2(x) & 1; }
 int __paritysi2(uint32_t x) { return __popcountdi2(x) & 1; }
 int __parityti2(tu x) { return __popcountti2(x) & 1; }
+
+/* Leading bits that are the sign's, besides it; the lowest bit that is set; zeroes above and below, for whoever calls them by name. */
+int __clrsbsi2(int32_t x) { return x == 0 || x == -1 ? 31 : __builtin_clz((uint32_t)(x < 0 ? ~x : x)) - 1; }
+int __clrsbdi2(int64_t x) { return x == 0 || x == -1 ? 63 : __builtin_clzll((uint64_t)(x < 0 ? ~x : x)) - 1; }
+int __clrsbti2(ti x) {
+    tu a = x < 0 ? ~(tu)x : (tu)x;
+    return a == 0 ? 127 : a >> 64 ? __builtin_clzll((uint64_t)(a >> 64)) - 1 : 63 + __builtin_clzll((uint64_t)a);
+}
+int __ffsdi2(int64_t x) { return x ? __builtin_ctzll((uint64_t)x) + 1 : 0; }
+int __ffsti2(ti x) { return (uint64_t)x ? __ffsdi2((int64_t)x) : x ? 64 + __ffsdi2((int64_t)((tu)x >> 64)) : 0; }
+
+/* Sums, differences, products and negations that must fit (-ftrapv). */
+#define TRAPPING(type, mode)                                                                                           \
+    type __addv##mode##3(type a, type b) { type r; if (__builtin_add_overflow(a, b, &r)) __builtin_trap(); return r; } \
+    type __subv##mode##3(type a, type b) { type r; if (__builtin_sub_overflow(a, b, &r)) __builtin_trap(); return r; } \
+    type __mulv##mode##3(type a, type b) { type r; if (__builtin_mul_overflow(a, b, &r)) __builtin_trap(); return r; } \
+    type __negv##mode##2(type a) { type r; if (__builtin_sub_overflow((type)0, a, &r)) __builtin_trap(); return r; }
+TRAPPING(int32_t, si)
+TRAPPING(int64_t, di)

@@ -7,10 +7,8 @@ use crate::error::Kind;
 use crate::isa::{self, Access};
 use crate::operand::{self, AddrReg, Gpr, Mem, RAX, RBP, RSP, Width};
 use crate::parse::Insn;
+use crate::scratch::Scratch;
 use crate::stack::{Frame, Function, Place, State};
-
-/// Registers that may serve as scratch, best first.
-const SCRATCH: [u8; 9] = [11, 10, 9, 8, 7, 6, 1, 2, 0];
 
 /// Segment base, as a memory operand.
 pub const BASE: &str = "%gs:0x10000";
@@ -37,61 +35,46 @@ pub enum Region {
 pub struct Scope<'a> {
     pub state: &'a State,
     pub function: &'a Function,
-    /// Registers that must not be used as scratch.
-    pub busy: u16,
+    /// What may be used meanwhile.
+    pub scratch: Scratch,
     pub flags_busy: bool,
     pub lines: Vec<String>,
-    /// Registers pushed for want of scratch, to be popped after the instruction.
-    pub borrowed: Vec<u8>,
+    /// Registers pushed for want of free ones, to be popped after the instruction.
+    lent: Vec<u8>,
 }
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
+    pub fn new(state: &'a State, function: &'a Function, scratch: Scratch, flags_busy: bool) -> Scope<'a> {
+        Scope { state, function, scratch, flags_busy, lines: Vec::new(), lent: Vec::new() }
+    }
+
     pub fn line(&mut self, text: impl AsRef<str>) {
         self.lines.push(format!("\t{}", text.as_ref()));
     }
 
-    /// A register that nobody needs.
-    pub fn free(&mut self) -> Option<u8> {
-        let r = SCRATCH.iter().copied().find(|r| self.busy & 1 << r == 0)?;
-        self.busy |= 1 << r;
-        Some(r)
+    /// A register to use until the instruction is done; lent by the program if none is free.
+    pub fn take(&mut self) -> Result<u8, Kind> {
+        let taken = self.scratch.take()?;
+        if taken.lent {
+            self.line(format!("pushq\t{}", operand::r64(taken.number)));
+            self.lent.push(taken.number);
+        }
+        Ok(taken.number)
     }
 
-    /// A register to use; borrowed from the program if none is free.
-    pub fn scratch(&mut self) -> u8 {
-        if let Some(r) = self.free() {
-            return r;
-        }
-        // All are live: keep one on the return stack meanwhile.
-        let named = self.borrowed.iter().fold(0u16, |m, r| m | 1 << r);
-        let r = *SCRATCH.iter().find(|r| named & 1 << **r == 0).unwrap_or(&11);
-        self.line(format!("pushq\t{}", operand::r64(r)));
-        self.borrowed.push(r);
-        r
-    }
-
-    /// As [`Scope::scratch`], but not one that the instruction names.
-    pub fn scratch_beside(&mut self, insn: &Insn) -> u8 {
-        if let Some(r) = self.free() {
-            return r;
-        }
-        let e = isa::effects(insn);
-        let mut named = e.uses | e.defs | self.borrowed.iter().fold(0u16, |m, r| m | 1 << r);
-        named |= insn.args.iter().filter_map(|a| a.gpr()).fold(0, |m, g| m | 1 << g.num);
-        match SCRATCH.iter().copied().find(|r| named & 1 << r == 0) {
-            Some(r) => {
-                self.line(format!("pushq\t{}", operand::r64(r)));
-                self.borrowed.push(r);
-                r
-            }
-            None => self.scratch(),
-        }
-    }
-
+    /// The program has its registers back: nothing that was taken may be used any more.
     pub fn give_back(&mut self) {
-        while let Some(r) = self.borrowed.pop() {
+        while let Some(r) = self.lent.pop() {
             self.line(format!("popq\t{}", operand::r64(r)));
         }
+    }
+
+    /// Puts the stack pointer, which is at a known place, into its slot.
+    pub fn keep_place(&mut self, place: i64) -> Result<(), Kind> {
+        let r = operand::r64(self.take()?);
+        self.line(format!("leaq\t{}(%rbp), {r}", place - 8));
+        self.line(format!("movq\t{r}, {SLOT}(%rbp)"));
+        Ok(())
     }
 
     pub fn delta(&self) -> i64 {
@@ -118,7 +101,7 @@ impl Scope<'_> {
     pub fn translate(&mut self, m: &Mem, insn: &Insn) -> Result<(Mem, Region), Kind> {
         let mut m = m.clone();
         match m.segment.as_deref() {
-            Some("%fs") => return self.thread_local(&m, insn).map(|m| (m, Region::Done)),
+            Some("%fs") => return self.thread_local(&m).map(|m| (m, Region::Done)),
             Some("%gs") => {
                 return Err(Kind::Forbidden(insn.to_string(), "gs is the runtime's; use plain addresses"));
             }
@@ -137,13 +120,17 @@ impl Scope<'_> {
         let Some(d) = m.number() else { return Err(Kind::StackRegister(insn.to_string())) };
         match self.frame_base(base, insn)? {
             Ok(o) => {
+                let own = (0..8).contains(&(o + d)) || self.state.fp_saved == Some(o + d);
+                if own && m.index.is_none() && isa::access(insn) != Access::None && !isa::is_fence(insn) {
+                    return Err(Kind::ReturnStack(insn.to_string()));
+                }
                 let frame = self.frame_mem(o + d);
                 m.disp = frame.disp;
                 m.base = frame.base;
                 Ok((m.clone(), if m.index.is_none() { Region::Frame } else { Region::Pointer }))
             }
             Err(slot) => {
-                let r = self.scratch_beside(insn);
+                let r = self.take()?;
                 self.line(format!("movq\t{slot}(%rbp), {}", operand::r64(r)));
                 m.base = Some(AddrReg::Gpr(Gpr { num: r, width: Width::B64 }));
                 Ok((m, Region::Pointer))
@@ -151,21 +138,15 @@ impl Scope<'_> {
         }
     }
 
-    /// The last byte of the thread's data stack region, as an offset in the segment, in a register.
-    fn region_end(&mut self, insn: &Insn, r: u8) -> Result<(), Kind> {
+    /// The last byte of the thread's data stack region, as an offset in the segment, in a register: not rax where the flags are live, which
+    /// only rax can carry.
+    fn region_end(&mut self, r: u8) {
         let name = operand::r32(r);
         if !self.flags_busy {
             self.line(format!("movl\t%ebp, {name}"));
             self.line(format!("orl\t${REGION:#x}, {name}"));
-            return Ok(());
+            return;
         }
-        if r == RAX {
-            return Err(Kind::Unsupported {
-                what: insn.to_string(),
-                hint: "copy the thread-local variable to a local one first",
-            });
-        }
-        // The flags are live and only rax can carry them.
         for l in ["pushq\t%rax", "lahf", "seto\t%al"] {
             self.line(l);
         }
@@ -174,13 +155,19 @@ impl Scope<'_> {
         for l in ["addb\t$127, %al", "sahf", "popq\t%rax"] {
             self.line(l);
         }
-        Ok(())
+    }
+
+    fn take_beside_flags(&mut self) -> Result<u8, Kind> {
+        if self.flags_busy {
+            self.scratch.claim(1 << RAX);
+        }
+        self.take()
     }
 
     /// `%fs:…`: the thread pointer is the end of the region.
-    fn thread_local(&mut self, m: &Mem, insn: &Insn) -> Result<Mem, Kind> {
-        let r = self.scratch_beside(insn);
-        self.region_end(insn, r)?;
+    fn thread_local(&mut self, m: &Mem) -> Result<Mem, Kind> {
+        let r = self.take_beside_flags()?;
+        self.region_end(r);
         let end = AddrReg::Gpr(Gpr { num: r, width: Width::B64 });
         let mut out = m.clone();
         out.disp = if m.disp.is_empty() { "1".into() } else { format!("{}+1", m.disp) };
@@ -200,20 +187,21 @@ impl Scope<'_> {
     }
 
     /// The thread pointer itself.
-    pub fn thread_pointer(&mut self, insn: &Insn, r: u8) -> Result<(), Kind> {
-        self.region_end(insn, r)?;
-        let b = self.scratch_beside(insn);
-        let (r, b) = (operand::r64(r), operand::r64(b));
-        self.line(format!("movq\t{BASE}, {b}"));
-        self.line(format!("leaq\t1({b},{r}), {r}"));
+    pub fn thread_pointer(&mut self, to: u8) -> Result<(), Kind> {
+        let end = if self.flags_busy && to == RAX { self.take_beside_flags()? } else { to };
+        self.region_end(end);
+        let base = self.take()?;
+        let (end, base, to) = (operand::r64(end), operand::r64(base), operand::r64(to));
+        self.line(format!("movq\t{BASE}, {base}"));
+        self.line(format!("leaq\t1({base},{end}), {to}"));
         Ok(())
     }
 
     /// Brings a register into the segment, in place.
-    pub fn sandbox(&mut self, r: u8, insn: &Insn) {
+    pub fn sandbox(&mut self, r: u8) -> Result<(), Kind> {
         let (wide, narrow) = (operand::r64(r), operand::r32(r));
         if self.flags_busy {
-            let b = self.scratch_beside(insn);
+            let b = self.take()?;
             let b = operand::r64(b);
             self.line(format!("movq\t{BASE}, {b}"));
             self.line(format!("movl\t{narrow}, {narrow}"));
@@ -222,6 +210,7 @@ impl Scope<'_> {
             self.line(format!("movl\t{narrow}, {narrow}"));
             self.line(format!("addq\t{BASE}, {wide}"));
         }
+        Ok(())
     }
 }
 

@@ -3,22 +3,22 @@
 mod access;
 mod detour;
 mod frame;
+mod insn;
 mod jumps;
 mod unwind;
 
 use crate::base::{Bases, Finder};
-use crate::confine::Scope;
 use crate::error::{Error, Kind};
 use crate::flow::{Flow, Liveness};
 use crate::isa;
-use crate::operand::{self, Operand};
-use crate::parse::{Body, Insn, Program};
+use crate::operand;
+use crate::parse::{Body, Program};
 use crate::records::{self, LabelFacts};
-use crate::stack::{Action, Layout, Place, State};
+use crate::stack::Layout;
 use crate::symbols;
 use crate::tables::{Jump, Tables};
 use crate::{Level, Options};
-use detour::{detour_label, enter};
+use detour::enter;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 pub struct Emitter<'a> {
@@ -306,91 +306,5 @@ impl<'a> Emitter<'a> {
     /// What a direct branch names.
     fn branch_name(&self, target: &str) -> String {
         if self.flow.is_local_label(target) { target.into() } else { symbols::code(target) }
-    }
-
-    fn insn(&self, i: usize, insn: &Insn, state: &State) -> Result<Vec<String>, Kind> {
-        let function = &self.layout.functions[self.layout.owner[i]];
-        let e = isa::effects(insn);
-        let named = insn.args.iter().filter_map(Operand::gpr).fold(0, |m, g| m | 1u16 << g.num);
-        let mut scope = Scope {
-            state,
-            function,
-            busy: self.live.regs[i] | e.uses | e.defs | named,
-            flags_busy: e.reads_flags || (self.live.flags[i] && !e.kills_flags),
-            lines: Vec::new(),
-            borrowed: Vec::new(),
-        };
-        scope.busy |= self.bases.kept.get(&i).copied().unwrap_or(0);
-        let action = &self.layout.actions[i];
-        if let Some(jump) = self.tables.jumps.get(&i) {
-            self.table_jump(i, insn, jump, &mut scope)?;
-            return Ok(scope.lines);
-        }
-        if self.idle.contains(&i) {
-            return Ok(scope.lines);
-        }
-        if let Some(sum) = self.tables.sums.get(&i) {
-            if let Some((from, to)) = sum {
-                scope.line(format!("movl\t{}, {}", operand::r32(*from), operand::r32(*to)));
-            }
-            return Ok(scope.lines);
-        }
-        if let Some((x, d)) = self.tables.loads.get(&i) {
-            // A table may be addressed from before its start.
-            let bias = isa::memory(insn).and_then(|(_, m)| m.number()).unwrap_or(0) / 4;
-            if bias != 0 {
-                scope.line(format!("leal\t{bias}({}), {}", operand::r64(*x), operand::r32(*d)));
-            } else if x != d {
-                scope.line(format!("movl\t{}, {}", operand::r32(*x), operand::r32(*d)));
-            }
-            return Ok(scope.lines);
-        }
-        match isa::stem(insn) {
-            "call" | "jmp" => {
-                self.cross(i, &mut scope);
-                self.transfer(insn, &mut scope)?;
-                return Ok(scope.lines);
-            }
-            "ret" => {
-                // Where it returns to is on a stack of its own: no other place can be pushed or pointed to.
-                let back = state.sp == Place::At(0) || state.sp == Place::Dynamic && function.realigned;
-                if !back || !insn.args.is_empty() {
-                    let hint = "rsp is not where it was at the function's entry; a return address cannot be pushed or set: jump or call instead";
-                    return Err(Kind::Unsupported { what: insn.to_string(), hint });
-                }
-                self.cross(i, &mut scope);
-                scope.line("retq");
-                return Ok(scope.lines);
-            }
-            // Compilers and libraries stop with these; so does `ud2`, with a better signal, and verified.
-            "hlt" | "ud1" => {
-                scope.line("ud2");
-                return Ok(scope.lines);
-            }
-            op if isa::is_jcc(op) => {
-                let t = isa::direct_target(insn).ok_or_else(|| Kind::Syntax(insn.to_string()))?;
-                let detour = self.has_detour(i).then(|| detour_label(i));
-                if let (Some(r), None) = (self.bases.enter_by.get(&i), &detour) {
-                    scope.lines.extend(enter(*r));
-                }
-                scope.line(format!("{op}\t{}", detour.unwrap_or_else(|| self.branch_name(t))));
-                return Ok(scope.lines);
-            }
-            _ => {}
-        }
-        match action {
-            Action::None => match self.bases.loads.get(&i) {
-                Some(load) => self.load_by_base(insn, load, &mut scope),
-                None => self.plain(insn, &mut scope)?,
-            },
-            Action::Reload | Action::Virtual => {}
-            Action::Save(r) => scope.line(format!("pushq\t{}", operand::r64(*r))),
-            Action::Restore(r) => scope.line(format!("popq\t{}", operand::r64(*r))),
-            Action::Push | Action::Skip | Action::Pop | Action::Move | Action::MoveDynamic => {
-                self.stack_move(i, insn, action, &mut scope)?;
-            }
-        }
-        scope.give_back();
-        Ok(scope.lines)
     }
 }

@@ -22,6 +22,12 @@ pub enum Kind {
     Untyped(String),
     /// An indirect jump whose targets cannot be found.
     JumpTable(String),
+    /// Code that is made when it runs.
+    Trampoline(String),
+    /// An access to what lies on the return stack.
+    ReturnStack(String),
+    /// More registers are in use than there are.
+    NoRegister,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +88,19 @@ impl fmt::Display for Error {
             ),
             Kind::JumpTable(t) => {
                 write!(f, "`{t}`: the targets of this jump are not known; compile with -fno-jump-tables")
+            }
+            Kind::Trampoline(t) => write!(
+                f,
+                "`{t}` makes code on the stack, as gcc does where the address of a nested function is taken, and code that is made later is never run; \
+                 make it a function of its own, and pass it what it needs"
+            ),
+            Kind::ReturnStack(t) => write!(
+                f,
+                "`{t}`: return addresses and the frame pointers of callers are where no code can read or write them; \
+                 do without __builtin_return_address, and __builtin_frame_address of more than 0"
+            ),
+            Kind::NoRegister => {
+                write!(f, "this instruction leaves no register free; write it with fewer operands")
             }
         }
     }

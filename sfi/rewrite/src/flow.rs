@@ -3,8 +3,10 @@
 //! It is not cut into functions: gcc moves cold parts to other sections, and a part belongs to whoever reaches it.
 
 use crate::isa;
-use crate::operand::{Operand, RAX};
+use crate::operand::{Operand, R10, R11, RAX, RDX};
 use crate::parse::{Body, Insn, Program};
+use crate::stack::{Function, Layout};
+use crate::symbols;
 use std::collections::{HashMap, HashSet};
 
 #[derive(Debug)]
@@ -29,13 +31,8 @@ impl Flow {
                 Body::Label(name) => {
                     labels.insert(name.clone(), i);
                 }
-                Body::Directive(d) => {
-                    if let Some(rest) = d.strip_prefix(".type") {
-                        let (name, kind) = rest.split_once(',').unwrap_or((rest, ""));
-                        if kind.contains("function") && !name.trim().ends_with(".cold") {
-                            functions.insert(name.trim().to_string());
-                        }
-                    }
+                body @ Body::Directive(_) => {
+                    functions.extend(symbols::function(body).filter(|name| !name.ends_with(".cold")));
                 }
                 Body::Insn(_) => {}
             }
@@ -100,34 +97,55 @@ pub struct Liveness {
     pub flags: Vec<bool>,
 }
 
-/// Argument registers of a call. `rax` (number of vector arguments) and `r10` (static chain) are set right before
-/// the calls that want them; elsewhere they are nobody's.
-fn arguments(program: &Program, call: usize) -> u16 {
-    const SELDOM: u16 = 1 << RAX | 1 << 10;
-    let mut set = 0;
-    for item in program.items[..call].iter().rev() {
-        let Body::Insn(insn) = &item.body else {
-            if matches!(item.body, Body::Label(_)) {
-                break;
+/// Number of vector arguments, and the chain of gcc's nested functions: set for the calls that want them; elsewhere they are nobody's.
+const SELDOM: u16 = 1 << RAX | 1 << R10;
+
+/// Which of those have been written, on some way, since the last call.
+fn set_since_call(program: &Program, succ: &[Vec<usize>]) -> Vec<u16> {
+    let mut set = vec![0u16; program.items.len()];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for (i, item) in program.items.iter().enumerate() {
+            let Body::Insn(insn) = &item.body else { continue };
+            let out = match isa::stem(insn) {
+                "call" => 0,
+                _ => set[i] | isa::may_write(insn) & SELDOM,
+            };
+            for s in &succ[i] {
+                changed |= out & !set[*s] != 0;
+                set[*s] |= out;
             }
-            continue;
-        };
-        if matches!(isa::stem(insn), "call" | "jmp" | "ret") || isa::is_jcc(&insn.op) {
-            break;
         }
-        let e = isa::effects(insn);
-        set |= e.defs | insn.args.last().and_then(Operand::gpr).map_or(0, |g| 1 << g.num);
     }
-    isa::ARGUMENTS & !SELDOM | set & SELDOM
+    set
 }
 
-fn transfer(insn: &Insn, arguments: u16, local: bool, out: u16, flags: bool) -> (u16, bool) {
+/// What a function keeps that saves more registers than the usual convention asks for (`preserve_most` and the like): those, and what it never touches.
+/// `r11` is nobody's in all conventions.
+fn kept(program: &Program, layout: &Layout) -> Vec<u16> {
+    let mut written = vec![1 << R11; layout.functions.len()];
+    for (i, item) in program.items.iter().enumerate() {
+        if let (Body::Insn(insn), Some(_)) = (&item.body, &layout.states[i]) {
+            written[layout.owner[i]] |= match isa::stem(insn) {
+                "call" => isa::CALLER_SAVED,
+                _ => isa::may_write(insn),
+            };
+        }
+    }
+    let more = |saved: u16| saved & isa::CALLER_SAVED & !(1 << RAX) != 0;
+    let kept = |(written, f): (&u16, &Function)| if more(f.saved) { !written | f.saved } else { 0 };
+    written.iter().zip(&layout.functions).map(kept).collect()
+}
+
+fn transfer(insn: &Insn, arguments: u16, kept: u16, local: bool, out: u16, flags: bool) -> (u16, bool) {
     match isa::stem(insn) {
+        // What is read behind a call and was not written there is a result, or the callee is one that keeps it.
         "call" => {
             let e = isa::effects(insn);
-            return ((out & !isa::CALLER_SAVED) | arguments | e.uses, false);
+            return ((out & !(1 << R11)) | arguments | e.uses, false);
         }
-        "ret" => return (isa::CALLEE_SAVED | 1 << RAX | 1 << crate::operand::RDX, false),
+        "ret" => return (isa::CALLEE_SAVED | 1 << RAX | 1 << RDX | kept, false),
         "ud2" | "hlt" => return (0, false),
         _ => {}
     }
@@ -136,27 +154,25 @@ fn transfer(insn: &Insn, arguments: u16, local: bool, out: u16, flags: bool) -> 
     let mut live_flags = (flags && !e.kills_flags) || e.reads_flags;
     // A jump out of the function is a call and a return.
     if !local && (isa::stem(insn) == "jmp" || isa::is_jcc(&insn.op)) {
-        regs |= arguments | isa::CALLEE_SAVED;
+        regs |= isa::ARGUMENTS | isa::CALLEE_SAVED | kept;
         live_flags |= isa::is_jcc(&insn.op);
     }
     (regs, live_flags)
 }
 
 impl Liveness {
-    pub fn compute(program: &Program, flow: &Flow, table: &HashMap<usize, Vec<String>>) -> Liveness {
+    pub fn compute(
+        program: &Program,
+        flow: &Flow,
+        table: &HashMap<usize, Vec<String>>,
+        layout: &Layout,
+    ) -> Liveness {
         let n = program.items.len();
+        let succ: Vec<Vec<usize>> = (0..n).map(|i| flow.successors(program, i, table)).collect();
+        let (set, kept) = (set_since_call(program, &succ), kept(program, layout));
         let mut regs_in = vec![0u16; n];
         let mut flags_in = vec![false; n];
         let mut live = Liveness { regs: vec![0; n], flags: vec![false; n] };
-        let succ: Vec<Vec<usize>> = (0..n).map(|i| flow.successors(program, i, table)).collect();
-        let arguments: Vec<u16> = (0..n)
-            .map(|i| match &program.items[i].body {
-                Body::Insn(insn) if matches!(isa::stem(insn), "call" | "jmp") || isa::is_jcc(&insn.op) => {
-                    arguments(program, i)
-                }
-                _ => 0,
-            })
-            .collect();
         let mut changed = true;
         while changed {
             changed = false;
@@ -164,10 +180,15 @@ impl Liveness {
                 let Body::Insn(insn) = &program.items[i].body else { continue };
                 let out = succ[i].iter().fold(0, |m, s| m | regs_in[*s]);
                 let flags = succ[i].iter().any(|s| flags_in[*s]);
+                let target = isa::direct_target(insn);
                 let local = table.contains_key(&i)
-                    || isa::direct_target(insn).is_some_and(|t| flow.is_local_label(t))
+                    || target.is_some_and(|t| flow.is_local_label(t))
                     || !matches!(insn.args.first(), Some(Operand::Star(_) | Operand::Mem(_)));
-                let (r, f) = transfer(insn, arguments[i], local, out, flags);
+                // A function of this file shows what it reads.
+                let own = target.and_then(|t| flow.functions.get(t)).and_then(|t| flow.at_label(t));
+                let arguments = isa::ARGUMENTS & !SELDOM | SELDOM & (set[i] | own.map_or(0, |t| regs_in[t]));
+                let kept = kept.get(layout.owner[i]).copied().unwrap_or(0);
+                let (r, f) = transfer(insn, arguments, kept, local, out, flags);
                 live.regs[i] = out;
                 live.flags[i] = flags;
                 if r != regs_in[i] || f != flags_in[i] {

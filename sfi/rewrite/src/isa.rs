@@ -200,6 +200,12 @@ pub fn access_is_certain(insn: &Insn) -> bool {
     !(op.starts_with("prefetch") || op.contains("mask") || op.contains("gather"))
 }
 
+/// gcc's fence: a locked access to the top of the stack that changes nothing.
+pub fn is_fence(insn: &Insn) -> bool {
+    let nothing = insn.args.first().and_then(Operand::imm) == Some(0);
+    insn.prefixes.iter().any(|p| p == "lock") && insn.op.starts_with("or") && nothing
+}
+
 fn writes_last_only(insn: &Insn) -> bool {
     let op = insn.op.as_str();
     let n = insn.args.len();

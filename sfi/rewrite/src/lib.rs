@@ -13,9 +13,11 @@ mod emit;
 pub mod error;
 mod flow;
 mod isa;
+mod normal;
 mod operand;
 mod parse;
 mod records;
+mod scratch;
 mod stack;
 mod symbols;
 mod tables;
@@ -62,7 +64,8 @@ pub fn rewrite(text: &str, file: &str, options: &Options) -> Result<String, Erro
 }
 
 fn confined(text: &str, file: &str, options: &Options) -> Result<String, Error> {
-    let program = parse::parse(text, file)?;
+    let mut program = parse::parse(text, file)?;
+    normal::normalise(&mut program);
     // First of all: what is wrong with the stack may only follow from such an instruction.
     for item in &program.items {
         if let parse::Body::Insn(insn) = &item.body
@@ -71,9 +74,12 @@ fn confined(text: &str, file: &str, options: &Options) -> Result<String, Error> 
             return Err(Error::new(file, item.line, error::Kind::Forbidden(insn.to_string(), hint)));
         }
     }
+    if let Some((line, text)) = symbols::trampoline(&program) {
+        return Err(Error::new(file, line, error::Kind::Trampoline(text)));
+    }
     let flow = flow::Flow::build(&program);
     let tables = tables::find(&program, &flow);
     let layout = stack::analyse(&program, &flow, &tables.targets, file)?;
-    let live = flow::Liveness::compute(&program, &flow, &tables.targets);
+    let live = flow::Liveness::compute(&program, &flow, &tables.targets, &layout);
     emit::Emitter::new(&program, &flow, &tables, &layout, &live, options, file).run()
 }

@@ -14,6 +14,7 @@ pub const RSP: u8 = 4;
 pub const RBP: u8 = 5;
 pub const RSI: u8 = 6;
 pub const RDI: u8 = 7;
+pub const R10: u8 = 10;
 pub const R11: u8 = 11;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -91,6 +91,8 @@ pub struct Function {
     pub has_call: bool,
     pub has_data: bool,
     pub lowest: i64,
+    /// Registers pushed before anybody has written them: to be kept, perhaps.
+    pub saved: u16,
 }
 
 impl Function {
@@ -129,6 +131,11 @@ fn touches_stack(insn: &Insn, s: &State) -> Option<i64> {
         (Some(RBP), _, Frame::At(c)) => Some(c + d),
         _ => None,
     }
+}
+
+/// The state after the instruction.
+pub fn after(insn: &Insn, s: &State) -> Result<State, Kind> {
+    step(insn, s).map(|(state, _)| state)
 }
 
 /// The state after the instruction, and what it is.
@@ -383,6 +390,9 @@ fn attempt(
                 }
                 _ => false,
             };
+            if let (Action::Push, [Operand::Gpr(g)]) = (&action, insn.args.as_slice()) {
+                f.saved |= 1 << g.num & !state.written;
+            }
             layout.actions[i] = action;
             if noreturn.contains(&i) {
                 continue;

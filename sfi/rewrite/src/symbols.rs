@@ -144,6 +144,34 @@ pub fn untyped<'p>(program: &'p Program, flow: &Flow, i: usize) -> Option<(usize
     labels.find(|_| program.sections[section].exec)
 }
 
+/// Where gcc writes code on the stack, for a nested function whose address is taken: it asks for a stack that can be executed then.
+pub fn trampoline(program: &Program) -> Option<(usize, String)> {
+    // `jmp *%r11 ; nop`, the end of it.
+    const JUMP: &str = "$-1864106167";
+    let asks = |body: &Body| matches!(body, Body::Directive(d) if d.contains(".note.GNU-stack") && d.contains("\"x\""));
+    let asked = program.items.iter().find(|item| asks(&item.body))?;
+    let last =
+        |body: &Body| matches!(body, Body::Insn(insn) if insn.args.iter().any(|o| o.to_string() == JUMP));
+    let written = program.items.iter().find(|item| last(&item.body)).unwrap_or(asked);
+    let text = match &written.body {
+        Body::Insn(insn) => insn.to_string(),
+        Body::Label(text) | Body::Directive(text) => text.clone(),
+    };
+    Some((written.line, text))
+}
+
+/// The function, or the cold part of one, that a directive declares.
+pub fn function(body: &Body) -> Option<String> {
+    let Body::Directive(text) = body else { return None };
+    let (name, kind) = text.strip_prefix(".type")?.split_once(',')?;
+    kind.contains("function").then(|| name.trim().to_string())
+}
+
+/// The names in an expression.
+pub fn names(expression: &str) -> impl Iterator<Item = &str> {
+    expression.split(['+', '-', '(', ')', ' ', '\t']).filter(|t| !t.is_empty())
+}
+
 /// Puts bytes of its own where it stands.
 pub fn is_data(directive: &str) -> bool {
     const DATA: [&str; 21] = [

@@ -8,7 +8,7 @@ use crate::flow::Flow;
 use crate::isa;
 use crate::operand::{AddrReg, Mem, Operand, RAX};
 use crate::parse::{Body, Insn, Program};
-use crate::symbols;
+use crate::symbols::{self, names};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What a jump through a table becomes.
@@ -44,11 +44,6 @@ pub struct Tables {
     pub named: HashSet<String>,
     /// Tables of labels that are not only jumped through.
     pub data: HashSet<String>,
-}
-
-/// The names in an expression.
-fn names(expression: &str) -> impl Iterator<Item = &str> {
-    expression.split(['+', '-', '(', ')', ' ', '\t']).filter(|t| !t.is_empty())
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

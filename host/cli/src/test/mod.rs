@@ -1,7 +1,7 @@
 //! `pebble test`: everything that must hold, in groups.
 //!
 //! `format`; `host.NAME`, the unit and property tests of a package; `system.NAME`, systems in the emulator;
-//! `system.c.NAME`, the C library of components; `sfi-attack`, `sfi-fault`, `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-real`, what fault domains withstand; `cli.NAME`, the tool itself; `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it, or of which it is a
+//! `system.c.NAME`, the C library of components; `sfi-attack`, `sfi-fault`, `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-same`, `sfi-real`, what fault domains withstand; `cli.NAME`, the tool itself; `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it, or of which it is a
 //! part between dots, if it has only one or two letters (`c`).
 
 mod cli;

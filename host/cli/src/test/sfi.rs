@@ -10,17 +10,18 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::tools::{Tools, program};
-use crate::{sfi, ui};
+use crate::{fuzz, sfi, ui};
 
 type Test = fn(&Tools) -> Result<()>;
 
 /// Not with `--quick`: most want the C library.
-pub const GROUPS: [(&str, Test); 6] = [
+pub const GROUPS: [(&str, Test); 7] = [
     ("sfi-help", commands_are_explained),
     ("sfi-library", functions_have_a_library),
     ("sfi-policy", programs_do_what_their_policy_allows),
     ("sfi-cxx", super::cxx::programs_and_headers),
     ("sfi-rust", rust_has_its_core),
+    ("sfi-same", confined_code_computes_what_native_code_does),
     ("sfi-real", existing_projects_say_the_same),
 ];
 
@@ -115,6 +116,12 @@ fn functions_have_a_library(tools: &Tools) -> Result<()> {
         ensure!(said == "6\n6\n6\n", "{level}: {said}");
     }
     Ok(())
+}
+
+/// Random programs and GCC's torture suite, over both compilers, all optimisations, levels and options.
+fn confined_code_computes_what_native_code_does(tools: &Tools) -> Result<()> {
+    fuzz::same(tools, &["csmith", "1000"])?;
+    fuzz::same(tools, &["torture"])
 }
 
 /// zlib, bzip2, Lua, SQLite, as `bench/sfi/real.toml` has them. Their sources come from the registries: without a network this fails,

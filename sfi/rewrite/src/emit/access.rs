@@ -61,7 +61,7 @@ impl Emitter<'_> {
                 {
                     return self.stack_value(g.num, d.num, insn, scope);
                 }
-                let r = scope.scratch_beside(insn);
+                let r = scope.take()?;
                 self.stack_value(g.num, r, insn, scope)?;
                 out.args[k] = Operand::Gpr(Gpr { num: r, width: g.width });
             }
@@ -74,8 +74,8 @@ impl Emitter<'_> {
                 && m.index.is_none()
             {
                 let d = match (isa::stem(insn), out.args.get(1).and_then(Operand::gpr)) {
-                    ("mov", Some(d)) => return scope.thread_pointer(insn, d.num),
-                    (_, Some(_)) => scope.scratch_beside(insn),
+                    ("mov", Some(d)) => return scope.thread_pointer(d.num),
+                    (_, Some(_)) => scope.take()?,
                     _ => {
                         return Err(Kind::Forbidden(
                             insn.to_string(),
@@ -83,7 +83,7 @@ impl Emitter<'_> {
                         ));
                     }
                 };
-                scope.thread_pointer(insn, d)?;
+                scope.thread_pointer(d)?;
                 out.args[at] = Operand::Gpr(Gpr { num: d, width: Width::B64 });
                 scope.line(out.to_string());
                 return Ok(());
@@ -154,10 +154,10 @@ impl Emitter<'_> {
     fn string(&self, insn: &Insn, scope: &mut Scope) -> Result<(), Kind> {
         let (source, dest, writes) = isa::string_shape(&insn.op);
         if dest && (writes || self.loads()) {
-            scope.sandbox(RDI, insn);
+            scope.sandbox(RDI)?;
         }
         if source && self.loads() {
-            scope.sandbox(RSI, insn);
+            scope.sandbox(RSI)?;
         }
         let prefixes: Vec<&str> = insn.prefixes.iter().map(String::as_str).collect();
         let op = if insn.op.len() == 4 { return Err(Kind::Syntax(insn.to_string())) } else { &insn.op };

@@ -6,56 +6,13 @@ use crate::error::Kind;
 use crate::isa::{self, Access};
 use crate::operand::{self, Mem, Operand, RBP, RSP};
 use crate::parse::Insn;
-use crate::stack::{Action, Frame, Place, State};
+use crate::stack::{self, Action, Frame, Place};
 
 impl Emitter<'_> {
-    /// The state after a stack instruction, as the analysis computed it for the next one.
-    fn after(&self, insn: &Insn, state: &State, action: &Action) -> State {
-        let mut t = state.clone();
-        let shift = match (isa::stem(insn), state.sp) {
-            (_, Place::Dynamic) if *action != Action::Move => return t,
-            ("push", Place::At(o)) => Place::At(o - 8),
-            ("pop", Place::At(o)) => Place::At(o + 8),
-            ("leave", _) => match state.fp {
-                Frame::At(c) => Place::At(c + 8),
-                _ => Place::Dynamic,
-            },
-            ("add", Place::At(o)) => insn.args[0].imm().map_or(Place::Dynamic, |d| Place::At(o + d)),
-            ("sub", Place::At(o)) => insn.args[0].imm().map_or(Place::Dynamic, |d| Place::At(o - d)),
-            ("mov", _) => match state.fp {
-                Frame::At(c) if insn.args[0].is_reg(RBP) => Place::At(c),
-                _ => Place::Dynamic,
-            },
-            ("lea", _) => {
-                let m = isa::memory(insn).map(|(_, m)| m.clone()).unwrap_or_default();
-                match (m.base_gpr(), m.index_gpr(), m.number(), state.sp, state.fp) {
-                    (Some(RSP), None, Some(d), Place::At(o), _) => Place::At(o + d),
-                    (Some(RBP), None, Some(d), _, Frame::At(c)) => Place::At(c + d),
-                    _ => Place::Dynamic,
-                }
-            }
-            _ => Place::Dynamic,
-        };
-        t.sp = shift;
-        if let Place::At(o) = shift {
-            t.saves.retain(|(x, _)| *x >= o);
-            if isa::stem(insn) == "leave" || t.fp_saved.is_some_and(|x| x < o) {
-                t.fp_saved = None;
-            }
-        }
-        t
-    }
-
-    pub(super) fn stack_move(
-        &self,
-        i: usize,
-        insn: &Insn,
-        action: &Action,
-        scope: &mut Scope,
-    ) -> Result<(), Kind> {
+    pub(super) fn stack_move(&self, insn: &Insn, action: &Action, scope: &mut Scope) -> Result<(), Kind> {
         let state = scope.state;
         let function = scope.function;
-        let after = self.after(insn, state, action);
+        let after = stack::after(insn, state)?;
         let (before_delta, after_delta) = (function.delta(state), function.delta(&after));
         let move_rbp = |scope: &mut Scope| {
             if before_delta != after_delta {
@@ -65,7 +22,7 @@ impl Emitter<'_> {
         match action {
             Action::Push if state.sp == Place::Dynamic => {
                 let value = self.value(insn, scope)?;
-                let r = scope.scratch_beside(insn);
+                let r = scope.take()?;
                 let (wide, narrow) = (operand::r64(r), operand::r32(r));
                 scope.line(format!("movq\t{SLOT}(%rbp), {wide}"));
                 scope.line(format!("leaq\t-8({wide}), {wide}"));
@@ -73,7 +30,7 @@ impl Emitter<'_> {
                 scope.line(format!("movq\t{value}, %gs:({narrow})"));
             }
             Action::Pop if state.sp == Place::Dynamic => {
-                let r = scope.scratch_beside(insn);
+                let r = scope.take()?;
                 let (wide, narrow) = (operand::r64(r), operand::r32(r));
                 scope.line(format!("movq\t{SLOT}(%rbp), {wide}"));
                 // A frame pointer's word holds nothing.
@@ -127,10 +84,7 @@ impl Emitter<'_> {
             if let Place::At(o) = after.sp
                 && !after.bare()
             {
-                scope.busy |= self.live.regs[i];
-                let r = scope.scratch_beside(insn);
-                scope.line(format!("leaq\t{}(%rbp), {}", o - 8, operand::r64(r)));
-                scope.line(format!("movq\t{}, {SLOT}(%rbp)", operand::r64(r)));
+                scope.keep_place(o)?;
             }
         }
         Ok(())
@@ -142,14 +96,14 @@ impl Emitter<'_> {
             Operand::Mem(m) => {
                 let (m, region) = scope.translate(m, insn)?;
                 let m = self.confined(m, region, Access::Load);
-                let r = scope.scratch_beside(insn);
+                let r = scope.take()?;
                 scope.line(format!("movq\t{m}, {}", operand::r64(r)));
                 Ok(operand::r64(r))
             }
             // The caller's frame pointer: nobody asks for it.
             Operand::Gpr(g) if g.num == RBP && scope.state.fp == Frame::Entry => Ok("$0".into()),
             Operand::Gpr(g) if g.num == RSP || g.num == RBP => {
-                let r = scope.scratch_beside(insn);
+                let r = scope.take()?;
                 self.stack_value(g.num, r, insn, scope)?;
                 Ok(operand::r64(r))
             }
@@ -183,13 +137,13 @@ impl Emitter<'_> {
         let slot = format!("{SLOT}(%rbp)");
         match (isa::stem(insn), insn.args.as_slice()) {
             ("mov", [Operand::Gpr(from), Operand::Gpr(to)]) if from.num == RBP || to.num == RBP => {
-                let r = scope.scratch_beside(insn);
+                let r = scope.take()?;
                 self.stack_value(from.num, r, insn, scope)?;
                 let slot = if to.num == RBP { FRAME_SLOT } else { SLOT };
                 scope.line(format!("movq\t{}, {slot}(%rbp)", operand::r64(r)));
             }
             ("leave", []) => {
-                let r = operand::r64(scope.scratch_beside(insn));
+                let r = operand::r64(scope.take()?);
                 scope.line(format!("movq\t{FRAME_SLOT}(%rbp), {r}"));
                 scope.line(format!("leaq\t8({r}), {r}"));
                 scope.line(format!("movq\t{r}, {slot}"));
@@ -198,18 +152,18 @@ impl Emitter<'_> {
             ("mov", [Operand::Mem(m), _]) => {
                 let (m, region) = scope.translate(m, insn)?;
                 let m = self.confined(m, region, Access::Load);
-                let r = scope.scratch_beside(insn);
+                let r = scope.take()?;
                 scope.line(format!("movq\t{m}, {}", operand::r64(r)));
                 scope.line(format!("movq\t{}, {slot}", operand::r64(r)));
             }
             ("lea", [Operand::Mem(m), _]) => {
-                let r = scope.scratch_beside(insn);
+                let r = scope.take()?;
                 let (m, _) = scope.translate(m, insn)?;
                 scope.line(format!("leaq\t{m}, {}", operand::r64(r)));
                 scope.line(format!("movq\t{}, {slot}", operand::r64(r)));
             }
             ("add" | "sub" | "and", [source, _]) => {
-                let r = scope.scratch_beside(insn);
+                let r = scope.take()?;
                 self.stack_value(RSP, r, insn, scope)?;
                 let source = match source {
                     Operand::Mem(m) => {

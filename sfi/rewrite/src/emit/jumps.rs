@@ -6,6 +6,7 @@ use crate::error::Kind;
 use crate::isa::{self, Access};
 use crate::operand::{self, Operand, R11, Width};
 use crate::parse::{Body, Insn};
+use crate::scratch::{Scratch, Taken};
 use crate::tables::Jump;
 use std::collections::{HashMap, HashSet};
 
@@ -13,9 +14,6 @@ use std::collections::{HashMap, HashSet};
 const MASK: &str = "$__pbl_ftab_mask";
 
 const RETURNS_TWICE: [&str; 5] = ["setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp"];
-
-/// Registers for a jump through a table, best first.
-const DEAD: [u8; 14] = [11, 10, 9, 8, 7, 6, 1, 2, 0, 3, 12, 13, 14, 15];
 
 /// The registers of a jump's sequence: of the entry's number and of the table's address. Where none is free, some are lent for it: pushed before
 /// it, and popped on the way to each target.
@@ -65,11 +63,11 @@ impl Emitter<'_> {
                     Operand::Gpr(g) if g.num == R11 => {}
                     Operand::Gpr(g) => scope.line(format!("movl\t{}, %r11d", operand::r32(g.num))),
                     Operand::Mem(m) => {
-                        // At a call, r11 is nobody's.
-                        scope.busy &= !(1 << R11) | m.regs();
                         let (m, region) = scope.translate(m, insn)?;
                         let m = self.confined(m, region, Access::Load);
+                        // At a call, r11 is nobody's.
                         scope.line(format!("movl\t{m}, %r11d"));
+                        scope.give_back();
                     }
                     _ => return Err(Kind::Syntax(insn.to_string())),
                 }
@@ -133,14 +131,7 @@ impl Emitter<'_> {
         // Nothing comes after the jump but what its targets want: also the registers of its operand are free.
         let kept = self.bases.kept.get(&i).copied().unwrap_or(0);
         let wanted = self.live.regs[i] | kept;
-        let mut lent = Vec::new();
-        let take = |taken: u16, lent: &mut Vec<u8>| {
-            let find = |busy: u16| DEAD.into_iter().find(|r| (busy | taken) & 1 << r == 0);
-            find(wanted).or_else(|| {
-                lent.push(find(kept)?);
-                lent.last().copied()
-            })
-        };
+        let mut registers = Scratch::new(kept, wanted);
         // What the compiler has loaded for this jump alone nobody reads again, though it may look so: `ret` may return it.
         let loaded = |(j, _)| self.tables.loads.contains_key(&j);
         let alone = matches!(jump, Jump::Switch { .. }) && self.before(i).any(loaded);
@@ -149,16 +140,20 @@ impl Emitter<'_> {
             Jump::Labels { index, .. } => Some(*index),
             Jump::Computed => None,
         };
+        registers.claim(index.map_or(0, |r| 1 << r));
         let number = match index {
-            Some(r) if wanted & 1 << r == 0 || alone => r,
-            _ => take(index.map_or(0, |r| 1 << r), &mut lent)?,
+            Some(number) if wanted & 1 << number == 0 || alone => Taken { number, lent: false },
+            _ => registers.take().ok()?,
         };
-        let own = self.address(i, jump).map(|(register, _)| register).filter(|r| *r != number);
+        let own = self.address(i, jump).map(|(register, _)| register).filter(|r| *r != number.number);
+        // What is lent goes by a table of the jump's own.
+        let own = own.filter(|r| !number.lent || wanted & 1 << r == 0);
         let table = match own {
-            // What is lent goes by a table of the jump's own.
-            Some(r) if lent.is_empty() || wanted & 1 << r == 0 => r,
-            _ => take(1 << number, &mut lent)?,
+            Some(number) => Taken { number, lent: false },
+            None => registers.take().ok()?,
         };
+        let lent = [number, table].iter().filter(|taken| taken.lent).map(|taken| taken.number).collect();
+        let (number, table) = (number.number, table.number);
         Some(Chosen { number, table, lent })
     }
 
@@ -298,6 +293,7 @@ impl Emitter<'_> {
         for r in &lent {
             scope.line(format!("pushq\t{}", operand::r64(*r)));
         }
+        scope.scratch.claim(1 << number | 1 << y);
         let ways = self.lent.get(&i);
         // The table's entries, or those of a table of the jump's own, on the ways.
         let entries = |labels: &[String]| -> Vec<String> {
@@ -331,9 +327,7 @@ impl Emitter<'_> {
                     }
                     _ => return Err(Kind::JumpTable(insn.to_string())),
                 }
-                if !scope.borrowed.is_empty() {
-                    return Err(full());
-                }
+                scope.give_back();
                 let (name, labels) = &self.label_tables[&self.layout.owner[i]];
                 let name = if ways.is_none() { name.clone() } else { own_table(by) };
                 let y = operand::r64(y);

@@ -1,0 +1,115 @@
+//! The execution tests of GCC's torture suite, out of Debian's package of GCC's sources. Each judges itself: it aborts, or ends with 0.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use pebble_sfi_bench::compile;
+
+use crate::Place;
+use crate::batch::Program;
+
+const PACKAGE: &str = "gcc-12-source";
+const ARCHIVE: &str = "usr/src/gcc-12/gcc-12.2.0-dfsg.tar.xz";
+const SHA256: &str = "SUM";
+const TESTS: &str = "gcc-12.2.0/gcc/testsuite/gcc.c-torture/execute";
+
+/// What old C needs of both compilers.
+const OPTIONS: [&str; 7] = [
+    "-std=gnu90",
+    "-Wno-error",
+    "-Wno-implicit-function-declaration",
+    "-Wno-implicit-int",
+    "-Wno-int-conversion",
+    "-Wno-return-type",
+    "-fno-common",
+];
+
+/// Tests of what fault domains do not have, and what is said of them: a refusal's text, or the end.
+pub const OUTSIDE: &[(&str, &str)] = &[
+    // Nested functions whose address is taken: code on the stack.
+    ("20000822-1.c", "make it a function of its own"),
+    // Nested functions, and `__builtin_longjmp`, that jump out: into a frame of another function.
+    ("920428-2.c", "uses rsp or rbp for something other than the stack"),
+    ("920501-7.c", "uses rsp or rbp for something other than the stack"),
+    ("pr64242.c", "uses rsp or rbp for something other than the stack"),
+    ("pr84521.c", "uses rsp or rbp for something other than the stack"),
+    // Return addresses.
+    ("eeprof-1.c", "do without __builtin_return_address"),
+    ("pr17377.c", "do without __builtin_return_address"),
+    // A signal's handler.
+    ("20101011-1.c", "arithmetic trap"),
+    // A file that nobody has granted.
+    ("fprintf-2.c", "fopen for writing"),
+    ("printf-2.c", "fopen for writing"),
+    ("user-printf.c", "fopen for writing"),
+    // What it does is not defined: clang makes nothing of it, and what happens to follow returns.
+    ("921202-1.c", "illegal instruction"),
+    ("pr79286.c", "illegal instruction"),
+];
+
+/// All tests, in the order of their names.
+pub fn programs(place: &Place) -> Result<Vec<Program>> {
+    let directory = fetch(place)?;
+    let mut sources = Vec::new();
+    for part in [directory.clone(), directory.join("ieee")] {
+        for entry in fs::read_dir(&part).with_context(|| part.display().to_string())? {
+            sources.extend(Some(entry?.path()).filter(|path| path.extension().is_some_and(|e| e == "c")));
+        }
+    }
+    sources.sort();
+    sources.into_iter().map(|source| program(&directory, source)).collect()
+}
+
+fn program(directory: &Path, source: PathBuf) -> Result<Program> {
+    let text = String::from_utf8_lossy(&fs::read(&source)?).into_owned();
+    let name = source.strip_prefix(directory).unwrap_or(&source).display().to_string();
+    let mut options: Vec<String> = OPTIONS.map(String::from).into();
+    if name.starts_with("ieee/") {
+        options.push("-fsigned-zeros".into());
+    }
+    options.extend(asked(&text));
+    let outside = OUTSIDE.iter().find(|(test, _)| *test == name).map(|(_, said)| *said);
+    Ok(Program { name, source, options, outside })
+}
+
+/// The options that a test asks for, wherever it runs.
+fn asked(text: &str) -> Vec<String> {
+    let lines =
+        text.lines().filter(|line| line.contains("dg-options") || line.contains("dg-additional-options"));
+    let everywhere = lines.filter(|line| !line.contains("target"));
+    let words = everywhere.filter_map(|line| line.split('"').nth(1));
+    words
+        .flat_map(str::split_whitespace)
+        .filter(|o| !o.starts_with("-W") && !o.starts_with("-O"))
+        .map(String::from)
+        .collect()
+}
+
+/// Where the tests are, fetched if they are not there.
+fn fetch(place: &Place) -> Result<PathBuf> {
+    let home = place.target.join("torture");
+    let tests = home.join(TESTS);
+    if tests.exists() {
+        return Ok(tests);
+    }
+    let parts = home.join("parts");
+    fs::create_dir_all(&parts)?;
+    let run = |program: &str, arguments: &[&str]| {
+        compile::run(Command::new(program).current_dir(&parts).args(arguments))
+    };
+    run("apt-get", &["-q", "download", PACKAGE])
+        .context("the torture suite is in Debian's package gcc-12-source; try `apt-get update`")?;
+    run("sh", &["-c", &format!("dpkg-deb --fsys-tarfile {PACKAGE}_*.deb | tar -xf - ./{ARCHIVE}")])?;
+    let sum = run("sha256sum", &[ARCHIVE])?;
+    ensure!(sum.starts_with(SHA256), "{ARCHIVE}: not the file that was expected");
+    let new = parts.join("new");
+    fs::create_dir_all(&new)?;
+    run("tar", &["-xf", ARCHIVE, "-C", "new", "--wildcards", &format!("{TESTS}/*")])?;
+    // What is there, is there as a whole; the archive is large.
+    fs::create_dir_all(tests.parent().unwrap_or(&home))?;
+    fs::rename(new.join(TESTS), &tests)?;
+    fs::remove_dir_all(&parts)?;
+    Ok(tests)
+}
