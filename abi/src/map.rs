@@ -172,7 +172,7 @@ pub const PTE_D: u64 = 128;
 
 /// Software bits of a user leaf: whose page is it? Neither: the domain's own.
 pub const PTE_MARKS: u64 = 3 << 8;
-/// A window, until the call returns: may be lent on.
+/// A window, until the call returns: may be lent on by the thread whose call it is.
 pub const PTE_BORROWED: u64 = 1 << 8;
 /// An open window: shared until either side ends it. May be lent on.
 pub const PTE_OPEN: u64 = 2 << 8;
@@ -184,18 +184,29 @@ pub const PTE_WAITS: u64 = 4;
 
 // --- the window control page of a domain that receives windows (one page, direct address) -------
 
-/// Head of the queue of free one-page slots: direct address of a [slot descriptor](WINDOW_DESC), or 0.
+/// In a domain's root, a word that hardware never follows, and ignores while its lowest bit is clear: the control page's direct address, or 0.
+pub const ROOT_WINDOWS: u64 = 8;
+/// Head of the queue of free one-page slots: direct address of a [slot descriptor](WINDOW_PAGE_DESC), or 0.
 pub const WINDOW_PAGES: u64 = 0;
 /// The same of buffer slots.
 pub const WINDOW_BUFFERS: u64 = 8;
 /// Pages that torn windows have moved into the domain, minus those that they have moved out.
 pub const WINDOW_MOVED: u64 = 16;
-/// First slot descriptor: next (or 0), the slot's address in the domain, direct address of its page table entry (buffer: of its level-1 entry), a spare word.
-pub const WINDOW_DESC: u64 = 0x40;
+/// Descriptors of the buffer slots, behind them those of the one-page slots: next (or 0), the slot's address in the domain, direct address of
+/// its page table entry (buffer: of its level-1 entry), [holder](WINDOW_HOLDER).
+pub const WINDOW_BUFFER_DESC: u64 = 0x40;
+pub const WINDOW_PAGE_DESC: u64 = WINDOW_BUFFER_DESC + BUFFERS as u64 / 2 * WINDOW_DESC_BYTES;
 pub const WINDOW_DESC_BYTES: u64 = 32;
+/// Word of a descriptor: its own address while a call holds the slot though what is there looks like its domain's to close or to fill (`g`, a
+/// stub's `o`); of what is borrowed (`w`, `r`), an address in the block of the thread whose call has brought it. Of other slots it tells nothing.
+pub const WINDOW_HOLDER: u64 = 24;
 
 pub const fn satp(asid: u16, root_pa: u64) -> u64 {
     SATP_SV39 | (asid as u64) << 44 | root_pa >> 12
+}
+/// Where portal code finds the root of the page tables that this register value names.
+pub const fn root_va(satp: u64) -> u64 {
+    direct((satp & 0xfff_ffff_ffff) << 12)
 }
 /// A leaf or table entry for the page at `pa`.
 pub const fn pte(pa: u64, flags: u64) -> u64 {

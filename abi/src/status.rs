@@ -15,8 +15,11 @@ pub const TIMEOUT: u64 = 6;
 /// A capability that the caller (the named domain) does not have, or may not pass.
 pub const CAPABILITY: u64 = 7;
 
+/// The thread's invocation stack had no room for the call, which the named domain, a server of the image, has tried to make.
+pub const FULL: u64 = 8;
+
 /// All codes: name in `pebble.h`, number, meaning.
-pub const ALL: [(&str, u64, &str); 7] = [
+pub const ALL: [(&str, u64, &str); 8] = [
     ("PORTAL_DEAD", DEAD, "the domain died while it had the call"),
     ("PORTAL_CLOSED", CLOSED, "closed, or the interface withdrawn; the domain is the one it led to"),
     ("PORTAL_INTERRUPTED", INTERRUPTED, "the caller's domain is being removed"),
@@ -24,6 +27,7 @@ pub const ALL: [(&str, u64, &str); 7] = [
     ("PORTAL_WINDOW", WINDOW, "the caller may not lend this memory, or the callee did not give it back"),
     ("PORTAL_TIMEOUT", TIMEOUT, "the call's time was over while the domain had it"),
     ("PORTAL_CAPABILITY", CAPABILITY, "the caller does not have this capability, or may not pass it"),
+    ("PORTAL_FULL", FULL, "the thread has too many calls in progress for a server to make another"),
 ];
 
 /// The template of that letter has refused the caller's word; the domain is the caller. From `A` to `Z`.

@@ -7,8 +7,9 @@
 //! `map::TABLE_VA` by the domain's own page table. The stack used for interrupts is that of the interrupt
 //! dispatcher, which runs with interrupts off, so one serves all threads.
 //!
-//! A portal refuses to push once the top is at or above [`INVOCATION_LIMIT`]. The largest frames
-//! (a call, an exception, an interrupt, in this order, one on the other) fit between [`INVOCATION_RESERVE`] and the end of the page.
+//! A program's portal raises an exception, and pushes nothing, once the top is at or above [`INVOCATION_LIMIT`]; a server's refuses the call with
+//! status `FULL` once it is at or above [`INVOCATION_RESERVE`]. The largest frames (a call, an exception, an interrupt, in this order, one on the
+//! other) fit between that and the end of the page: `portal/tests/depth.rs` adds them up.
 
 /// Saved address of the invocation stack's top word, while the thread does not run.
 pub const SAVED_TOP: u64 = 0;

@@ -32,7 +32,8 @@ pub struct Domain {
     /// Initial stack pointer, if exclusive.
     pub fixed_stack: u64,
     /// Of the image: its calls may use the reserve of the invocation stack, so that a program that has filled its
-    /// own part cannot make a server fail. Never together with `float`, whose frames are too long for it.
+    /// own part cannot make a server fail; and what does not fit there either is refused, so that none dies of it. Never together with `float`,
+    /// whose frames are too long for it.
     pub trusted: bool,
     /// Direct address (`map::direct`) of its level-1 page table: for portals by which it lends pages.
     pub l1: u64,
@@ -139,7 +140,7 @@ pub enum Op {
     TrySignal(u64),
     /// Find the invocation stack.
     Top,
-    /// Raise the domain's exception if the invocation stack is full.
+    /// Raise the domain's exception if the invocation stack is full; of a server of the image (`reserve`) refuse the call if the reserve is.
     Room {
         reserve: bool,
     },

@@ -56,7 +56,8 @@ pub struct Component {
     /// Its portals keep floating-point state even if its code was compiled without.
     #[serde(default)]
     pub float: bool,
-    /// Its calls may use the reserve of the invocation stack: for servers, which must work for a client that has filled its part.
+    /// Its calls may use the reserve of the invocation stack, and are refused where that is full: for servers that call others for their clients,
+    /// which must work, and live on, for a client that has filled its part.
     #[serde(default)]
     pub server: bool,
     /// Has a thread of its own, which runs its entry point.

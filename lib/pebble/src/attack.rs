@@ -46,6 +46,46 @@ pub fn sret() {
     unsafe { asm!("sret", options(noreturn)) }
 }
 
+/// One instruction that user mode may not execute, or that does not exist.
+#[derive(Clone, Copy)]
+pub enum Bad {
+    Zero,
+    Ones,
+    Breakpoint,
+    MachineReturn,
+    WaitForInterrupt,
+    Fence,
+    ReadMachine,
+    WriteCounter,
+    Float,
+    Vector,
+}
+
+pub fn execute(bad: Bad) {
+    // SAFETY: as in `load`.
+    unsafe {
+        match bad {
+            Bad::Zero => asm!(".4byte 0"),
+            Bad::Ones => asm!(".4byte 0xffffffff"),
+            Bad::Breakpoint => asm!("ebreak"),
+            Bad::MachineReturn => asm!(".4byte 0x30200073"),
+            Bad::WaitForInterrupt => asm!("wfi"),
+            Bad::Fence => asm!("sfence.vma"),
+            Bad::ReadMachine => asm!("csrr {0}, 0x300", out(reg) _),
+            Bad::WriteCounter => asm!("csrw 0xc00, zero"),
+            // fadd.d f0, f0, f0; vsetvli zero, zero, e64, m1
+            Bad::Float => asm!(".4byte 0x02007053"),
+            Bad::Vector => asm!(".4byte 0x01807057"),
+        }
+    }
+}
+
+/// Adds nothing to a word, in one step.
+pub fn add_atomically(address: u64) {
+    // SAFETY: as in `load`.
+    unsafe { asm!("amoadd.w zero, zero, ({0})", in(reg) address) }
+}
+
 /// Recursion without end.
 pub fn overflow_stack() {
     // SAFETY: as in `load`.

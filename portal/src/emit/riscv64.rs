@@ -12,7 +12,7 @@ use crate::isa::riscv64::encode::*;
 use crate::spec::{Arg, Spec};
 use crate::{Code, CompileError};
 use arrayvec::ArrayVec;
-use pebble_abi::{map, sys, thread};
+use pebble_abi::{map, status, sys, thread};
 
 mod stack;
 mod template;
@@ -28,6 +28,8 @@ pub const fn frame_word(words: u8, c: &Connection) -> u64 {
     words as u64 | (c.caller.asid as u64) << 16 | (c.callee.asid as u64) << 32 | (c.index as u64) << 48
 }
 
+// What `Op::Room` tells by two bits.
+const _: () = assert!(thread::INVOCATION_RESERVE == 3 << 10 && map::PAGE == 4 << 10);
 // What `Op::Bounce` shifts out of `satp` leaves no bit of the page number.
 const _: () = assert!(map::RAM_PA + map::RAM_BYTES <= 1 << 40);
 
@@ -49,7 +51,7 @@ struct Emitter<'a> {
     loads: ArrayVec<usize, 12>,
     /// Where the call leg computes the return code's address.
     push: Option<usize>,
-    /// Where it branches to the domain's exception entry; to the common code that waits for a stack or slot, after a trap's save or not.
+    /// Where a program's branches to its exception entry; to the common code that waits for a stack or slot, after a trap's save or not.
     no_room: Option<usize>,
     waits: ArrayVec<usize, 3>,
     after_save: bool,
@@ -162,8 +164,7 @@ impl Emitter<'_> {
                 self.put(slli(T2, T1, 52));
                 self.put(srli(T2, T2, 62));
                 self.put(addi(T2, T2, -3));
-                self.no_room = Some(self.here());
-                self.put(beq(T2, ZERO, 0));
+                self.refuse(beq(T2, ZERO, 0), status::FULL);
             }
             Op::SaveReturn(word) => self.save(RA, word),
             Op::SaveStack(word) => self.save(SP, word),
@@ -454,8 +455,7 @@ impl Emitter<'_> {
     fn end_call_leg(&mut self, returns: bool) {
         if let Some(branch) = self.no_room {
             self.join(branch);
-            // The branch of a trusted caller found `t2` to be zero.
-            self.scrub(if self.c.caller.trusted { 1 << T1 } else { 1 << T1 | 1 << T2 });
+            self.scrub(1 << T1 | 1 << T2);
             self.raise();
         }
         self.ready = false;

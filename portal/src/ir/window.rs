@@ -37,6 +37,11 @@ impl Lent {
         matches!(self.window, Window::Get) || self.stub && matches!(self.window, Window::Open)
     }
 
+    /// What the callee gets by it is lent until the call returns, and to be lent on by the calling thread alone.
+    pub const fn is_borrowed(self) -> bool {
+        matches!(self.window, Window::Write | Window::Read)
+    }
+
     /// It keeps its slot when the call returns, until the callee gives it up.
     pub const fn stays(self) -> bool {
         matches!(self.window, Window::Tear) || !self.stub && matches!(self.window, Window::Open)

@@ -6,7 +6,8 @@
 //! the call leg stored.
 //!
 //! * No joins: what a branch leads to lies behind the exit that falling through comes to, and nothing else leads there.
-//!   So it is read at once, with a copy of the state, and what it did is forgotten.
+//!   So it is read at once, with a copy of the state, and what it did is forgotten. But for one kind of branch, which skips tests: what they
+//!   leave in registers is forgotten, and nothing else may have changed.
 //! * Frame words are written once, by the call leg, and stay what they are once the frame is pushed.
 //! * What exits demand is in [`exit`].
 
@@ -72,7 +73,7 @@ struct Verifier<'a> {
     /// With the caller's word that each takes.
     templates: ArrayVec<(u8, &'a Template), MAX_TEMPLATES>,
     /// Ways out of a refused call that were read: first offset, status code.
-    refusals: ArrayVec<(usize, u16), 3>,
+    refusals: ArrayVec<(usize, u16), 4>,
 }
 
 pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Result<(), Refusal> {
@@ -175,15 +176,31 @@ impl Verifier<'_> {
 
     /// Reads the code from offset `at` to the exit that straight execution comes to, and the ways that branch off it,
     /// which must lie behind that exit without a gap. Returns the offset behind the last.
-    fn leg(&mut self, mut at: usize, s: &mut State, depth: usize) -> Result<usize, Refusal> {
+    fn leg(&mut self, at: usize, s: &mut State, depth: usize) -> Result<usize, Refusal> {
         let mut ways = Ways::default();
+        let exit = self.straight(at, usize::MAX, s, depth, &mut ways)?;
+        ways.behind(exit.ok_or(Refusal { at, reason: Reason::Endless })?)
+    }
+
+    /// Reads the code from offset `at` to the exit that straight execution comes to, whose end it returns, or to `end`.
+    fn straight(
+        &mut self,
+        mut at: usize,
+        end: usize,
+        s: &mut State,
+        depth: usize,
+        ways: &mut Ways,
+    ) -> Result<Option<usize>, Refusal> {
         let words = self.words;
         while let Some(&word) = words.get(at / 4) {
             let fail = |reason| Refusal { at, reason };
+            if at >= end {
+                return if at == end { Ok(None) } else { Err(fail(Reason::Branch)) };
+            }
             if s.translated < self.templates.len()
                 && let Some(template) = self.begins(word, s)
             {
-                at = self.template(at, template, s, &mut ways)?;
+                at = self.template(at, template, s, ways)?;
                 continue;
             }
             if let Some(rd) = clears(word) {
@@ -204,10 +221,10 @@ impl Verifier<'_> {
             } else if let Some((rd, upper)) = loads_upper(word) {
                 s.set(rd, Value(Kind::Const, upper as i32));
             } else if branches(word) {
-                at = self.fork(at, word, s, depth, &mut ways)?;
+                at = self.fork(at, word, s, depth, ways)?;
                 continue;
             } else if self.step(word, s).map_err(fail)? {
-                return ways.behind(at + 4);
+                return Ok(Some(at + 4));
             }
             at += 4;
         }

@@ -64,6 +64,11 @@ pub fn pages(rounds: u32) -> i64 {
     with_judge(|judge| crate::pages::all(judge, rounds))
 }
 
+/// Full invocation stacks: `depth.rs`.
+pub fn depth(rounds: u32) -> i64 {
+    with_judge(|judge| crate::depth::all(judge, rounds))
+}
+
 /// Who may open: `guards.rs`.
 pub fn guards(rounds: u32) -> i64 {
     with_judge(|judge| crate::guards::all(judge, rounds))

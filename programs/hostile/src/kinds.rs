@@ -2,7 +2,7 @@
 
 use pebble::abi::{map, sys};
 use pebble::api;
-use pebble::attack;
+use pebble::attack::{self, Bad};
 use pebble::portal::call;
 use pebble::sync::Lock;
 
@@ -42,6 +42,21 @@ kinds! {
     "device", End::Fault, "writes the console's registers", || attack::store(map::DEVICE_VA, 0);
     "other-stack", End::Fault, "reads another domain's stack", || attack::load(map::stack_top(1, 0) - 8);
     "misaligned", End::Fault, "jumps to an address outside all memory", || attack::jump(0xffff_ffff_0000_0000);
+    "zero", End::Fault, "executes zeroes", || attack::execute(Bad::Zero);
+    "ones", End::Fault, "executes what is no instruction", || attack::execute(Bad::Ones);
+    "breakpoint", End::Fault, "stops for a debugger that is not there", || attack::execute(Bad::Breakpoint);
+    "machine-return", End::Fault, "returns from the firmware", || attack::execute(Bad::MachineReturn);
+    "wait-instruction", End::Fault, "waits for an interrupt", || attack::execute(Bad::WaitForInterrupt);
+    "fence", End::Fault, "has translations forgotten", || attack::execute(Bad::Fence);
+    "machine-register", End::Fault, "reads a register of the firmware", || attack::execute(Bad::ReadMachine);
+    "counter", End::Fault, "sets a counter", || attack::execute(Bad::WriteCounter);
+    "float", End::Fault, "computes with registers that it has not", || attack::execute(Bad::Float);
+    "vector", End::Fault, "computes with registers that nobody has", || attack::execute(Bad::Vector);
+    "atomic", End::Fault, "changes a word of the nucleus in one step", || attack::add_atomically(map::KDATA_VA);
+    "atomic-misaligned", End::Fault, "changes in one step what is no word", || attack::add_atomically(&raw const MISALIGNED as u64 + 1);
+    "across", End::Fault, "reads a word of which it has half", || attack::load(map::STARTUP_VA + map::PAGE - 4);
+    "exception-entry", End::Fault, "invokes the entry for exceptions", || invoke(sys::EXCEPTION);
+    "interrupt-entry", End::Fault, "invokes the entry for interrupts", || invoke(sys::INTERRUPT);
     "privileged", End::Fault, "writes a privileged register", attack::privileged;
     "sret", End::Fault, "executes a privileged return", attack::sret;
     "portal-code", End::Fault, "jumps into portal code", || attack::jump(map::CODE_VA);
@@ -62,6 +77,7 @@ kinds! {
     "semaphore-storm", End::Status(7), "makes semaphores without end", semaphores;
     "semaphore-names", End::Status(7), "gives a semaphore names without end", names;
     "policy", End::Status(7), "opens what only servers may", policy;
+    "specifications", End::Status(7), "registers and opens the longest specifications", specifications;
     "interfaces", End::Status(7), "registers interfaces without end", interfaces;
     "thread-exit", End::Status(0), "ends the thread that it runs in, whoever's it is", thread_exit;
     "thread-end", End::Fault, "invokes the entry by which threads end", || invoke(sys::THREAD_END);
@@ -78,6 +94,9 @@ pub fn misbehave(kind: &Kind) -> i64 {
     // It should not have come so far.
     99
 }
+
+/// An atomic access crosses no word's end.
+static MISALIGNED: [u64; 2] = [0; 2];
 
 fn invoke(index: usize) {
     let _ = call(index, [0; 5]);
@@ -175,6 +194,23 @@ fn policy() {
     ] {
         if api::portal_open(name).is_ok() {
             api::exit(1);
+        }
+    }
+    api::exit(7);
+}
+
+/// Compiling and verifying them must fit the portal manager's stack.
+fn specifications() {
+    for (n, spec) in ["nfg2g512", "nfw2r512", "sfo16t16", "nft9t512", "nfgo512h", "spcdah=b", "nfiwriii"]
+        .iter()
+        .enumerate()
+    {
+        let name = own_name(&alloc::format!("s{n}"));
+        for results in [0, 6] {
+            let _ = api::portal_register(&alloc::format!("{name}.{results}"), spec, map::IMAGE_VA, results);
+            if let Ok(index) = api::portal_open(&alloc::format!("{name}.{results}")) {
+                let _ = api::portal_close(index, 1);
+            }
         }
     }
     api::exit(7);

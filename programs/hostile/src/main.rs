@@ -4,6 +4,7 @@
 //! each kind both ways, checks that the system answers as it must, and that nothing is lost: pages, portals, code,
 //! semaphores and domains are counted before and after; `hostile windows` does so for memory that is lent, `hostile late`
 //! for calls with a time limit, `hostile pages` for faults that others answer,
+//! `hostile depth` for full invocation stacks,
 //! `hostile files` for broken and hostile program files, `hostile fill` for files that take all memory,
 //! `hostile crowd` is of threads at locks without portals left,
 //! `hostile guards` for exporters that decide who opens them, `hostile secrets`
@@ -15,6 +16,7 @@
 extern crate alloc;
 
 mod crowd;
+mod depth;
 mod devices;
 mod files;
 mod fill;
@@ -53,6 +55,7 @@ fn main() -> i64 {
         "borrow" => windows::borrow(word(2)),
         "lend" => windows::lend(word(2), word(3)),
         "pages" => judge::pages(word(2).parse().unwrap_or(1)),
+        "depth" => judge::depth(word(2).parse().unwrap_or(1)),
         "pager" => pages::serve(word(2), word(3)),
         "touch" => pages::touch(word(2), [word(3), word(4)]),
         "files" => judge::files(word(2).parse().unwrap_or(1)),
@@ -89,7 +92,7 @@ fn main() -> i64 {
 
 fn usage() -> i64 {
     eprintln!(
-        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile guards [ROUNDS] | hostile files [ROUNDS] | hostile fill | hostile secrets [ROUNDS] | hostile paths [ROUNDS] | hostile devices [ROUNDS] | hostile templates [ROUNDS]"
+        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile depth [ROUNDS] | hostile guards [ROUNDS] | hostile files [ROUNDS] | hostile fill | hostile secrets [ROUNDS] | hostile paths [ROUNDS] | hostile devices [ROUNDS] | hostile templates [ROUNDS]"
     );
     for kind in kinds::ALL {
         eprintln!("  {:<16} {}", kind.name, kind.what);

@@ -5,6 +5,7 @@
 
 use crate::judge::Judge;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use pebble::abi::{map, status};
@@ -12,6 +13,7 @@ use pebble::api;
 use pebble::buffer::{self, Buffer, Window};
 use pebble::portal::{Broken, call, time};
 use pebble::process::Child;
+use pebble::{attack, println};
 
 const PAGE: u64 = map::PAGE;
 const MILLISECOND: u64 = 10_000;
@@ -43,10 +45,12 @@ const HOSTILE: &[Kind] = &[
     Kind { name: "shrinks", ends: 0, act: |to| meanwhile(to, shrinks) },
     Kind { name: "tears", ends: 0, act: |to| meanwhile(to, tears) },
     Kind { name: "spies", ends: 0, act: spies },
+    Kind { name: "accomplice", ends: 0, act: accomplice },
 ];
 
 const LENT: &[Kind] = &[
     Kind { name: "lent", ends: 0, act: lent },
+    Kind { name: "lent on", ends: 0, act: lent_on },
     Kind { name: "long", ends: 0, act: long },
     Kind { name: "given", ends: 0, act: given },
     Kind { name: "moved", ends: 0, act: moved },
@@ -109,6 +113,55 @@ extern "C" fn touch_kept() -> i64 {
     write(KEPT.load(Relaxed))
 }
 
+/// Of what the callee lends on: where, and through which portal; what came of it.
+static ON: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+static CAME: AtomicU64 = AtomicU64::new(0);
+
+/// Lends on what it is lent, in the same call: what the next domain answers.
+extern "C" fn pass_on(address: u64) -> i64 {
+    call(ON[1].load(Relaxed) as usize, [address]).unwrap_or(-1)
+}
+
+/// Leaves that to another thread, whose call lasts longer than this one.
+extern "C" fn pass_aside(address: u64) -> i64 {
+    CAME.store(0, Relaxed);
+    ON[0].store(address, Relaxed);
+    let _ = api::thread_create(lend_aside, 0, 0);
+    pause();
+    pause();
+    0
+}
+
+/// One page of a buffer.
+extern "C" fn pass_aside_page(address: u64) -> i64 {
+    pass_aside(address + 3 * PAGE)
+}
+
+extern "C" fn lend_aside(_: u64) {
+    let status = match call(ON[1].load(Relaxed) as usize, [ON[0].load(Relaxed)]) {
+        Ok(seen) => seen as u64,
+        Err(Broken(status)) => status,
+    };
+    CAME.store(status, Relaxed);
+}
+
+/// Status of the call that the other thread has made, or what the accomplice has seen.
+extern "C" fn came() -> i64 {
+    CAME.load(Relaxed) as i64
+}
+
+/// The portal by which this server lends on: the number of another, and of one of its interfaces.
+extern "C" fn accomplice_is(asid: u64, serial: u64, which: u64) -> i64 {
+    let what = ["w", "spy", "spy16", "spy"][which as usize % 4];
+    match api::portal_open(&format!("b{asid}.{serial}.{what}")) {
+        Ok(index) => {
+            ON[1].store(index as u64, Relaxed);
+            0
+        }
+        Err(error) => -error,
+    }
+}
+
 extern "C" fn close_kept() -> i64 {
     Window::page(KEPT.load(Relaxed)).and_then(Window::close).map_or(-1, |()| 0)
 }
@@ -155,7 +208,13 @@ extern "C" fn ready() -> i64 {
 
 pub fn borrow(name: &str) -> i64 {
     type Entry = extern "C" fn(u64) -> i64;
-    let entries: [(&str, &str, Entry); 18] = [
+    let entries: [(&str, &str, Entry); 24] = [
+        ("on", "npw", pass_on),
+        ("on.r", "npr", pass_on),
+        ("aside", "npw", pass_aside),
+        ("aside16", "npw16", pass_aside),
+        ("asideg", "npw16", pass_aside_page),
+        ("spy16", "npw16", spy),
         ("w", "npw", read),
         ("set", "npw", write),
         ("r", "npr", read),
@@ -182,8 +241,12 @@ pub fn borrow(name: &str) -> i64 {
             return 98;
         }
     }
-    let plain: [(&str, extern "C" fn() -> i64); 4] =
-        [("late", touch_kept), ("look", look_kept), ("close", close_kept), ("ready", ready)];
+    type Accomplice = extern "C" fn(u64, u64, u64) -> i64;
+    if offer("accomplice", "npiii", accomplice_is as Accomplice as usize as u64).is_err() {
+        return 98;
+    }
+    let plain: [(&str, extern "C" fn() -> i64); 5] =
+        [("late", touch_kept), ("look", look_kept), ("close", close_kept), ("came", came), ("ready", ready)];
     for (what, entry) in plain {
         if offer(what, "np", entry as usize as u64).is_err() {
             return 98;
@@ -302,6 +365,69 @@ fn torn(to: &str, takes: &str, holds: &str, act: extern "C" fn(u64)) -> Result<R
     let index = portal(to, holds)?;
     api::thread_create(act, mine, 0)?;
     Ok(call(index, [mine]))
+}
+
+/// Another server, and the first told to lend on to that: the `which`-th way.
+struct Accomplice {
+    child: Child,
+    name: String,
+}
+
+impl Accomplice {
+    fn new() -> Result<Self, i64> {
+        static SERIAL: AtomicU64 = AtomicU64::new(0);
+        let name = format!("b{}.{}", api::get_asid(), SERIAL.fetch_add(1, Relaxed));
+        let child = Child::run("/bin/hostile", &["hostile", "borrow", &name])?;
+        let ready = || api::portal_open(&format!("{name}.ready")).inspect_err(|_| pause());
+        (0..1000).find_map(|_| ready().ok()).ok_or(98)?;
+        Ok(Accomplice { child, name })
+    }
+
+    fn of(&self, to: &str, which: u64) -> Result<bool, i64> {
+        let serial = self.name.rsplit('.').next().and_then(|n| n.parse().ok()).ok_or(97)?;
+        let words = [api::get_asid().into(), serial, which];
+        Ok(call(portal(to, "accomplice")?, words) == Ok(0))
+    }
+}
+
+impl Drop for Accomplice {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The thread that was lent something lends it on, to read or to write as it may itself, through as many as there are.
+fn lent_on(to: &str) -> Result<bool, i64> {
+    let other = Accomplice::new()?;
+    let mine = page();
+    let good = other.of(to, 0)? && ask(to, "on", mine)? == Ok(0x0707_0707_0707_0707);
+    // What it may only read it cannot lend to somebody who writes.
+    Ok(good && ask(to, "on.r", mine)? == Ok(-1) && ask(to, "on", mine)?.is_ok())
+}
+
+/// A borrower's second thread lends on, to an accomplice that keeps the call until ours has ended: a page, a buffer, a page of a buffer. It sees
+/// nothing of what is written afterwards, and changes nothing.
+fn accomplice(to: &str) -> Result<bool, i64> {
+    let other = Accomplice::new()?;
+    let own = Buffer::new(16)?;
+    let mine = page();
+    let mut good = true;
+    for (which, what, address) in
+        [(1, "aside", mine), (2, "aside16", own.address()), (3, "asideg", own.address())]
+    {
+        good &= other.of(to, which)? && ask(to, what, address)? == Ok(0);
+        let at = if which == 3 { address + 3 * PAGE } else { address };
+        attack::store(at, SECRET);
+        // It has looked and written by now, if it could.
+        (0..8).for_each(|_| pause());
+        let (came, word) = (ask(to, "came", 0)?.map_err(|_| 5)? as u64, attack::read(at));
+        if status::code(came) != status::WINDOW || word != SECRET {
+            println!("{what}: the accomplice's call came to {came:#x}; the word is {word:#x}");
+            good = false;
+        }
+    }
+    Ok(good)
 }
 
 fn pause() {

@@ -7,7 +7,7 @@
 //! that its owner has asked for as the goal of a `g` call.
 
 use crate::frames::Frames;
-use crate::slots::{DESC_HELD, PLACES, PLACES_VA, SHUT, place_words};
+use crate::slots::{PLACES, PLACES_VA, SHUT, place_words};
 use crate::space::{SPAN, USER_R, USER_RW, leaf_slot};
 use crate::{Answer, Machine, Vm};
 use pebble_abi::errno;
@@ -160,7 +160,7 @@ impl<M: Machine> Vm<M> {
 
     /// Whether the address is that of a slot which a call holds until it returns: `g`, to be filled, or a stub's `o`.
     pub(crate) fn is_goal(&self, asid: u16, address: u64) -> bool {
-        self.desc(asid, address).is_some_and(|desc| self.machine.read(desc + DESC_HELD) != 0)
+        self.desc(asid, address).is_some_and(|desc| self.held_slot(desc))
     }
 
     /// Gives a slot back to its queue that has lost what moved into it; not one that a call will give back, or that is in the queue.
@@ -168,9 +168,7 @@ impl<M: Machine> Vm<M> {
     pub(crate) fn recover(&mut self, asid: u16, address: u64, word: u64, alone: bool) -> bool {
         let Some(desc) = self.desc(asid, address) else { return false };
         let lost = alone
-            || self.look(|vm| {
-                vm.machine.read(word) == 0 && vm.machine.read(desc + DESC_HELD) == 0 && !vm.queued(asid, desc)
-            });
+            || self.look(|vm| vm.machine.read(word) == 0 && !vm.held_slot(desc) && !vm.queued(asid, desc));
         if lost {
             self.push(asid, desc);
         }

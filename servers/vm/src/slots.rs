@@ -18,18 +18,15 @@ use core::ops::Range;
 use pebble_abi::errno;
 use pebble_abi::map::{self, PAGE, PTE_MARKS, PTE_OPEN, PTE_V};
 
-/// A word of the root that the hardware never follows, and ignores while its lowest bit is clear: the control page.
-const CONTROL: u64 = 8;
 /// Words of the control page that portal code does not touch: places given out by [`Vm::place`], one bit each: pages, buffers.
 pub(crate) const PLACES: [u64; 2] = [0x18, 0x20];
 /// Records of ranges with fault handlers, at the end of the control page.
 pub(crate) const RANGES: u64 = 0xf00;
-/// Of a descriptor: address in the domain, direct address of the page table word, whether a `g` call holds the slot.
+/// Of a descriptor: address in the domain, direct address of the page table word.
 const DESC_VA: u64 = 8;
 const DESC_PTE: u64 = 16;
-pub(crate) const DESC_HELD: u64 = 24;
 /// One-page slots.
-pub(crate) const SLOTS: u64 = (RANGES - map::WINDOW_DESC) / map::WINDOW_DESC_BYTES - UPPER;
+pub(crate) const SLOTS: u64 = (RANGES - map::WINDOW_PAGE_DESC) / map::WINDOW_DESC_BYTES;
 /// Buffer slots: the upper half of the buffer places. The lower is for the domain's own.
 const UPPER: u64 = map::BUFFERS as u64 / 2;
 /// One-page places lie in the upper half of the slot table.
@@ -65,7 +62,8 @@ impl<M: Machine> Vm<M> {
 
     pub(crate) fn control(&self, asid: u16) -> Option<u64> {
         let d = self.domain(asid);
-        (d.state != State::Free).then(|| self.machine.read(d.root() + CONTROL)).filter(|pa| *pa != 0)
+        let word = (d.state != State::Free).then(|| self.machine.read(d.root() + map::ROOT_WINDOWS));
+        word.filter(|direct| *direct != 0).map(physical)
     }
 
     pub(crate) fn make_control(&mut self, asid: u16) -> Answer {
@@ -76,23 +74,27 @@ impl<M: Machine> Vm<M> {
         let l0 = self.make_l0(asid, map::WINDOWS_VA)?;
         let control = self.take(asid)?;
         let l1 = self.domain(asid).l1();
-        for n in (0..SLOTS + UPPER).rev() {
-            let desc = control + map::WINDOW_DESC + n * map::WINDOW_DESC_BYTES;
-            let (queue, va, word) = if n < SLOTS {
-                let va = map::WINDOWS_VA + n * PAGE;
-                (map::WINDOW_PAGES, va, leaf_slot(l0, va))
-            } else {
-                let place = n - SLOTS + UPPER;
-                (map::WINDOW_BUFFERS, map::BUFFERS_VA + place * map::BUFFER_STRIDE, place_words(l1, place)[0])
-            };
-            self.machine.write(desc, self.machine.read(control + queue));
-            self.machine.write(desc + DESC_VA, va);
-            self.machine.write(desc + DESC_PTE, map::direct(word));
-            self.machine.write(control + queue, map::direct(desc));
+        for n in (0..SLOTS).rev() {
+            let va = map::WINDOWS_VA + n * PAGE;
+            self.make_slot(control, map::WINDOW_PAGES, page_desc(control, n), va, leaf_slot(l0, va));
+        }
+        for n in (0..UPPER).rev() {
+            let place = n + UPPER;
+            let va = map::BUFFERS_VA + place * map::BUFFER_STRIDE;
+            let word = place_words(l1, place)[0];
+            self.make_slot(control, map::WINDOW_BUFFERS, buffer_desc(control, n), va, word);
         }
         let root = self.domain(asid).root();
-        self.machine.write(root + CONTROL, control);
+        self.machine.write(root + map::ROOT_WINDOWS, map::direct(control));
         Ok(control)
+    }
+
+    /// A free slot at the head of its queue.
+    fn make_slot(&mut self, control: u64, queue: u64, desc: u64, va: u64, word: u64) {
+        self.machine.write(desc, self.machine.read(control + queue));
+        self.machine.write(desc + DESC_VA, va);
+        self.machine.write(desc + DESC_PTE, map::direct(word));
+        self.machine.write(control + queue, map::direct(desc));
     }
 
     /// The one-page slots' and places' page table words.
@@ -100,17 +102,22 @@ impl<M: Machine> Vm<M> {
         self.l0(asid, map::WINDOWS_VA).map_or(0..0, |l0| l0..l0 + PAGE)
     }
 
-    /// The number of a slot with a descriptor, buffers behind pages.
+    /// The descriptor of the slot at an address.
     pub(crate) fn desc(&self, asid: u16, va: u64) -> Option<u64> {
         let upper = map::BUFFERS_VA + UPPER * map::BUFFER_STRIDE;
-        let n = if (map::WINDOWS_VA..map::WINDOWS_VA + SLOTS * PAGE).contains(&va) {
-            (va - map::WINDOWS_VA) / PAGE
+        let control = self.control(asid)?;
+        if (map::WINDOWS_VA..map::WINDOWS_VA + SLOTS * PAGE).contains(&va) {
+            Some(page_desc(control, (va - map::WINDOWS_VA) / PAGE))
         } else if (upper..map::STACKS_VA).contains(&va) {
-            SLOTS + (va - upper) / map::BUFFER_STRIDE
+            Some(buffer_desc(control, (va - upper) / map::BUFFER_STRIDE))
         } else {
-            return None;
-        };
-        self.control(asid).map(|c| c + map::WINDOW_DESC + n * map::WINDOW_DESC_BYTES)
+            None
+        }
+    }
+
+    /// Whether a call holds the slot with this descriptor, whatever is there.
+    pub(crate) fn held_slot(&self, desc: u64) -> bool {
+        self.machine.read(desc + map::WINDOW_HOLDER) == map::direct(desc)
     }
 
     /// Takes what a page table word holds, and puts `new` there.
@@ -124,8 +131,7 @@ impl<M: Machine> Vm<M> {
     }
 
     fn queue(control: u64, desc: u64) -> u64 {
-        let buffer = desc >= control + map::WINDOW_DESC + SLOTS * map::WINDOW_DESC_BYTES;
-        control + if buffer { map::WINDOW_BUFFERS } else { map::WINDOW_PAGES }
+        control + if desc < page_desc(control, 0) { map::WINDOW_BUFFERS } else { map::WINDOW_PAGES }
     }
 
     /// Gives a slot back to its queue.
@@ -160,7 +166,7 @@ impl<M: Machine> Vm<M> {
             if at == 0 || at == map::direct(desc) {
                 break;
             }
-            at = self.machine.read(at & 0xffff_ffff);
+            at = self.machine.read(physical(at));
         }
         at == map::direct(desc)
     }
@@ -238,7 +244,7 @@ impl<M: Machine> Vm<M> {
             if last {
                 let root = self.domain(asid).root();
                 self.give(asid, self.slot_words(asid).start);
-                self.machine.write(root + CONTROL, 0);
+                self.machine.write(root + map::ROOT_WINDOWS, 0);
                 self.give(asid, control);
             }
         }
@@ -261,6 +267,20 @@ impl<M: Machine> Vm<M> {
             self.give(asid, map::pte_pa(twin));
         }
     }
+}
+
+fn page_desc(control: u64, n: u64) -> u64 {
+    control + map::WINDOW_PAGE_DESC + n * map::WINDOW_DESC_BYTES
+}
+
+/// `n`: from the first upper place on.
+fn buffer_desc(control: u64, n: u64) -> u64 {
+    control + map::WINDOW_BUFFER_DESC + n * map::WINDOW_DESC_BYTES
+}
+
+/// The inverse of `map::direct`.
+fn physical(direct: u64) -> u64 {
+    direct & 0xffff_ffff
 }
 
 const _: () = assert!(SLOTS == 110);

@@ -74,6 +74,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("hostile.stuck", a_dead_clients_thread_in_a_server_that_keeps_it),
     SystemTest::new("hostile.once", |context| hostile(context, 1)),
     SystemTest::slow("hostile.thousand", |context| hostile(context, 16)),
+    SystemTest::slow("hostile.depth", full_invocation_stacks),
     SystemTest::new("window.lent", |context| windows(context, "lent")),
     SystemTest::new("window.hostile", |context| windows(context, "hostile")),
     SystemTest::new("timeout.calls", calls_whose_time_is_over),
@@ -403,6 +404,15 @@ fn hostile(context: &mut Context, rounds: u32) -> Result<()> {
     let last = lines().last().unwrap_or_default();
     ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{last:?}");
     output(&mut guest, "echo still here")?;
+    Ok(())
+}
+
+/// The thread's program dies of it, or is refused; the judge in the guest counts what is lost.
+fn full_invocation_stacks(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    let reply = guest.run_line("hostile depth 1", LIMIT * 20)?;
+    let told = reply.output.lines().filter(|l| !l.starts_with("fault: ")).collect::<Vec<_>>().join("; ");
+    ensure!(told.ends_with(", 0 failed"), "{told}");
     Ok(())
 }
 

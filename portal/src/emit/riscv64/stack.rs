@@ -47,7 +47,7 @@ impl Emitter<'_> {
         self.put(csrrw(ZERO, csr::STVAL, T2));
         if self.after_save {
             self.restore(&[T2, T3, T4], self.c.caller.float);
-        } else if self.refusals.is_empty() && self.shape != Shape::Call {
+        } else if self.shape != Shape::Call {
             // What the fast way writes it has not.
             self.scrub(1 << T1 | 1 << T2 | 1 << T3 | 1 << T4);
         } else {

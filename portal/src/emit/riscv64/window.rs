@@ -5,6 +5,10 @@
 //! to be shown, or, where the caller's entry itself changes or a buffer's two are needed, its address; `t5` the callee's control page, `t6` its first
 //! descriptor; `t2`-`t4` are scratch, in the return leg also `t0`.
 //!
+//! What the caller has borrowed itself it may lend on for as long as it has it, and the thread that has brought it is the only one of which
+//! that is known: its calls end in order. So the slot's descriptor names that thread, and another's call is refused ([`Emitter::check_holder`]).
+//! A page of the caller's own costs one branch over all that.
+//!
 //! Every check branches to the way out that [`Emitter::refusal`] makes behind the leg.
 
 use super::*;
@@ -14,7 +18,6 @@ use pebble_abi::map::{
     PTE_BORROWED, PTE_MARKS, PTE_OPEN, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X, WINDOW_BUFFERS, WINDOW_MOVED,
     WINDOW_PAGES,
 };
-use pebble_abi::status;
 
 /// What becomes of the first and of the second window, until they are opened.
 const FOUND: [Reg; 2] = [A6, A7];
@@ -31,16 +34,18 @@ const READABLE: i32 = (PTE_V | PTE_R | PTE_U) as i32;
 const POINTER: i32 = 0x3ff;
 const DESC_VA: i32 = 8;
 const DESC_ENTRY: i32 = 16;
-/// Not zero while a `g` call holds the slot, or a stub has opened something there.
-const DESC_HELD: i32 = 24;
+const DESC_HOLDER: i32 = map::WINDOW_HOLDER as i32;
 /// Of a read-only twin's table entry, behind the buffer's.
 const TWIN: i32 = 8;
+/// Slots of single pages, rounded up to a power of two: what bits of an address tell them apart.
+const PAGE_SLOTS: i32 = 128;
 const WAITS: i32 = map::PTE_WAITS as i32;
 /// Bits that tell places of single pages (set) from slots, and slots of buffers (set) from places: of an address, and of the address of
 /// its entry.
 const SIDES: [(u32, u32); 2] = [(20, 11), (25, 7)];
 
 // Address ranges that one shift and one comparison tell.
+const _: () = assert!(map::WINDOWS_VA.is_multiple_of(PAGE_SLOTS as u64 * map::PAGE));
 const _: () = assert!(map::BUFFERS_VA == 7 << 26 && map::STACKS_VA == 8 << 26 && map::USER_END == 1 << 30);
 const _: () = assert!(map::BUFFERS == 16 && map::BUFFER_STRIDE == 1 << 22);
 const _: () = assert!(map::IMAGE_VA == 1 << 16 && map::WINDOWS_VA.is_multiple_of(1 << 21));
@@ -97,7 +102,6 @@ impl Emitter<'_> {
 
     pub(super) fn check_window(&mut self, lent: Lent, keep: u8) {
         let (from, found) = (A0 + lent.from, FOUND[usize::from(lent.n)]);
-        let own = !matches!(lent.window, Window::Write | Window::Read);
         self.check_range(lent, from);
         if let Some(other) = self.torn_before(lent) {
             self.put(xor(T2, A0 + other, from));
@@ -110,10 +114,10 @@ impl Emitter<'_> {
         let at = if lent.is_long() && lent.window != Window::Get { found } else { T2 };
         self.put(add(at, T2, T3));
         if lent.is_long() {
-            return self.check_buffer(lent, (at, from), own, keep);
+            return self.check_buffer(lent, (at, from), keep);
         }
         self.put(ld(T3, T2, 0));
-        self.demand(T3, if own { POINTER } else { 0xff }, PTE_V as i32);
+        self.check_table(lent, from);
         self.follow(T3, T3);
         self.put(srli(T2, from, 12));
         self.put(andi(T2, T2, 511));
@@ -123,13 +127,8 @@ impl Emitter<'_> {
         match lent.window {
             Window::Write | Window::Read => {
                 self.put(ld(found, T2, 0));
-                let mask = MARKS | if lent.window == Window::Write { WRITABLE } else { READABLE };
-                self.put(andi(T4, found, mask));
-                // All bits: foreign. Otherwise the rights are there if the difference is in the marks alone.
-                self.put(addi(T4, T4, -mask));
-                self.refuse_window(beq(T4, ZERO, 0));
-                self.put(andi(T4, T4, 0xff));
-                self.refuse_unless_zero(T4);
+                let rights = if lent.window == Window::Write { WRITABLE } else { READABLE };
+                self.check_borrowed(found, rights, rights, (from, false));
             }
             Window::Open => {
                 self.put(ld(found, T2, 0));
@@ -150,6 +149,46 @@ impl Emitter<'_> {
             self.put(andi(found, found, !stripped(lent)));
             self.put(ori(found, found, mark(lent.window)));
         }
+    }
+
+    /// The level-1 entry, in `t3`, names a table, whose pages are the caller's to lend so.
+    fn check_table(&mut self, lent: Lent, from: Reg) {
+        match lent.window {
+            Window::Write | Window::Read => self.check_borrowed(T3, 0xff, PTE_V as i32, (from, true)),
+            Window::Open if lent.is_long() => self.demand(T3, POINTER & !(PTE_OPEN as i32), PTE_V as i32),
+            _ => self.demand(T3, POINTER, PTE_V as i32),
+        }
+    }
+
+    /// Refuses an entry whose bits in `flags` are not `wanted`, that is foreign, or that another thread has borrowed. `place`: register of
+    /// the address, whether it is looked up as a buffer's.
+    fn check_borrowed(&mut self, entry: Reg, flags: i32, wanted: i32, place: (Reg, bool)) {
+        self.put(andi(T4, entry, flags | BORROWED));
+        self.put(addi(T4, T4, -wanted));
+        let own = self.here();
+        self.put(beq(T4, ZERO, 0));
+        self.demand(entry, flags | MARKS, wanted | BORROWED);
+        self.check_holder(place);
+        self.join(own);
+    }
+
+    /// Refuses the call unless the running thread holds the slot at this address.
+    fn check_holder(&mut self, (from, buffer): (Reg, bool)) {
+        let (shift, slots, first) = if buffer {
+            (map::BUFFER_STRIDE.trailing_zeros(), map::BUFFERS as i32 / 2, map::WINDOW_BUFFER_DESC)
+        } else {
+            (map::PAGE.trailing_zeros(), PAGE_SLOTS, map::WINDOW_PAGE_DESC)
+        };
+        self.put(srli(T2, from, shift));
+        self.put(andi(T2, T2, slots - 1));
+        self.put(slli(T2, T2, map::WINDOW_DESC_BYTES.trailing_zeros()));
+        self.constant(T4, map::root_va(self.c.caller.satp));
+        self.put(ld(T4, T4, map::ROOT_WINDOWS as i32));
+        self.put(add(T2, T2, T4));
+        self.put(ld(T2, T2, first as i32 + DESC_HOLDER));
+        self.put(xor(T2, T2, T1));
+        self.put(srli(T2, T2, map::PAGE.trailing_zeros()));
+        self.refuse_unless_zero(T2);
     }
 
     /// The word of a first window that tears away, if this one might tear the same.
@@ -202,7 +241,7 @@ impl Emitter<'_> {
     }
 
     /// `at`: address of the buffer's entry in the caller's level-1 table; `from`: the word with its address.
-    fn check_buffer(&mut self, lent: Lent, (at, from): (Reg, Reg), own: bool, keep: u8) {
+    fn check_buffer(&mut self, lent: Lent, (at, from): (Reg, Reg), keep: u8) {
         if lent.window == Window::Get {
             self.put(ld(T3, at, 0));
             self.unlike_goal(lent, T3, from, SIDES[1].0, T4);
@@ -211,8 +250,7 @@ impl Emitter<'_> {
         }
         let reads = lent.window == Window::Read;
         self.put(ld(T3, at, if reads { TWIN } else { 0 }));
-        let open = if lent.window == Window::Open { POINTER & !(PTE_OPEN as i32) } else { POINTER };
-        self.demand(T3, if own { open } else { 0xff }, PTE_V as i32);
+        self.check_table(lent, from);
         self.follow(T3, T3);
         let base = self.table_end(lent, T3);
         let rights = if reads { READABLE } else { WRITABLE };
@@ -259,7 +297,9 @@ impl Emitter<'_> {
         self.put(ld(T2, SLOT, 0));
         self.put(sd(T2, CONTROL, queue(lent.is_long())));
         if lent.holds() {
-            self.put(sd(SLOT, SLOT, DESC_HELD));
+            self.put(sd(SLOT, SLOT, DESC_HOLDER));
+        } else if lent.is_borrowed() {
+            self.put(sd(T1, SLOT, DESC_HOLDER));
         }
         self.put(ld(T2, SLOT, DESC_ENTRY));
         if lent.window == Window::Get {
@@ -349,7 +389,7 @@ impl Emitter<'_> {
             Window::Get => self.get(lent, word + 1),
             _ => {
                 if lent.holds() {
-                    self.put(sd(ZERO, T5, DESC_HELD));
+                    self.put(sd(ZERO, T5, DESC_HOLDER));
                 }
                 self.put(ld(T2, T5, DESC_ENTRY));
                 self.put(sd(ZERO, T2, 0));
@@ -384,7 +424,7 @@ impl Emitter<'_> {
     /// Moves what the callee has put into the slot to where the caller wants it; `t5` is the descriptor. Returns the branch
     /// that is taken if something else is there: then the callee keeps it, and the slot.
     fn get(&mut self, lent: Lent, keep: u8) -> Option<usize> {
-        self.put(sd(ZERO, T5, DESC_HELD));
+        self.put(sd(ZERO, T5, DESC_HOLDER));
         self.put(ld(T6, T5, DESC_ENTRY));
         self.put(ld(T3, T6, 0));
         self.load(T2, keep);

@@ -73,7 +73,8 @@ impl Verifier<'_> {
             (Shape::None | Shape::ThreadEnd | Shape::ThreadExit, EXCEPTION, 0) => {
                 registers(s, Kind::Own, !gp, 0)
             }
-            (_, EXCEPTION, 0) if self.is_call => self.give_up(s),
+            // What a server cannot call is refused.
+            (_, EXCEPTION, 0) if self.is_call && !self.c.caller.trusted => self.give_up(s),
             (_, Value(Kind::TableEntry, NO_STACK), 0) if self.queue.is_some() && s.did(done::TOLD) => {
                 if self.is_trap {
                     registers(s, Kind::Own, !gp, 0)

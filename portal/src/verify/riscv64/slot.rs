@@ -9,6 +9,9 @@ use super::*;
 use crate::ir::Lent;
 use crate::spec::Window;
 use pebble_abi::map::{WINDOW_BUFFERS, WINDOW_MOVED, WINDOW_PAGES};
+use pebble_abi::status;
+
+const HOLDER: i64 = map::WINDOW_HOLDER as i64;
 
 /// Which of two words: a page table entry, and behind it a twin's.
 const WORD: u64 = 1 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 12 | 1 << 14 | 1 << 16 | 1 << 18;
@@ -56,6 +59,9 @@ impl Verifier<'_> {
     pub(super) fn control_load(&self, s: &State, address: u64) -> Option<Value> {
         if let Some(side) = self.count_at(address) {
             return Some(Value(Kind::Moved, side as i32 | i32::from(s.moves[side]) << 1));
+        }
+        if address == map::root_va(self.c.caller.satp) + map::ROOT_WINDOWS && !self.windows.is_empty() {
+            return (!self.returning).then_some(Value(Kind::Control, 0));
         }
         let queue = self.queue_at(address)?;
         if self.returning {
@@ -149,7 +155,7 @@ impl Verifier<'_> {
         let test = Test { known: fact << (2 * queue), ..Test::new(value) };
         // Where a window outlives its call nobody may ever give a slot back.
         Some(match self.windows.iter().any(|lent| lent.stays()) {
-            true => Test { refuses: true, ..test },
+            true => Test { refuses: status::WINDOW as u16, ..test },
             false => Test { leads: sys::NO_STACK, ..test },
         })
     }
@@ -193,7 +199,7 @@ impl Verifier<'_> {
                 let fits = get && value == given && s.knows(fact::of(w, fact::GOOD));
                 fits.then_some(at(fact::MOVED, imm))
             }
-            (Kind::Slot, 24) if lent.holds() => {
+            (Kind::Slot, HOLDER) if lent.holds() => {
                 let fits = if self.returning { value == ZERO } else { value == base && taken() };
                 fits.then_some(fact::HELD)
             }
@@ -201,6 +207,9 @@ impl Verifier<'_> {
                 let queue = n / 2;
                 let head = queue | i32::from(s.given[queue as usize]) << 1;
                 (value == Value(Kind::SlotHead, head)).then_some(fact::LINKED)
+            }
+            (Kind::Slot, HOLDER) if lent.is_borrowed() && !self.returning => {
+                (value == Value(Kind::Top, 0) && taken()).then_some(fact::HELD)
             }
             _ => None,
         };
@@ -243,7 +252,8 @@ impl Verifier<'_> {
             let must = match lent.window {
                 Window::Get => fact::EMPTY | fact::HELD | at(fact::SHOWN, 0),
                 Window::Tear => all(lent, fact::SHOWN | fact::CLEARED) | fact::FLUSHED,
-                _ => all(lent, fact::SHOWN) | if lent.holds() { fact::HELD } else { 0 },
+                _ if lent.holds() || lent.is_borrowed() => all(lent, fact::SHOWN) | fact::HELD,
+                _ => all(lent, fact::SHOWN),
             };
             taken[usize::from(lent.pages > 1)] += 1;
             by += if lent.window == Window::Tear { charge(lent) } else { 0 };
@@ -286,7 +296,7 @@ impl Verifier<'_> {
         }
         self.check_moved(s, by)?;
         let status = s.regs.get(reg::A1);
-        let blames = pebble_abi::status::WINDOW | u64::from(self.c.callee.asid) << 16;
+        let blames = status::WINDOW | u64::from(self.c.callee.asid) << 16;
         // The callee is blamed where it has not given, unless somebody is to blame already.
         let fits = if status == Value(Kind::Status, 0) {
             !bad || s.knows(fact::BLAMED)

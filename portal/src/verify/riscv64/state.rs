@@ -44,7 +44,7 @@ impl Words {
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) struct State {
     pub(super) regs: Values<32>,
     /// What the registers held at first.
@@ -142,6 +142,12 @@ impl State {
 
     pub(super) fn touched(&self) -> u32 {
         self.marks as u32 | self.zero()
+    }
+
+    /// Whether this is the other state, but for registers and what tests have shown.
+    pub(super) fn differs_in_registers_alone(&self, other: &State) -> bool {
+        let State { regs, marks, known, .. } = *other;
+        State { regs, marks, known, ..*self } == *other
     }
 
     pub(super) fn knows(&self, facts: u64) -> bool {

@@ -105,9 +105,20 @@ pub(super) enum Kind {
     Number,
     NumberHigh,
     Bits,
-    Test,
-    NotForeign,
     Low,
+    /// Of a window, and the second bit of the number: of the leaf (0), or of the level-1 entry (1). Its flags with both marks; what is wrong
+    /// with these for something borrowed; of the slot where it is shown, number and distance of the descriptor; the caller's control page; what
+    /// is so far from it; the descriptor's holder, beside the running thread's top; beside the running thread.
+    Marked,
+    Stranger,
+    BufferPlace,
+    HolderIndex,
+    HolderOffset,
+    Control,
+    HolderBase,
+    Holder,
+    OtherTop,
+    OtherThread,
     /// A buffer's last leaf, and the one behind it.
     Last,
     Behind,
@@ -143,7 +154,7 @@ pub(super) enum Kind {
 pub(super) struct Value(pub Kind, pub i32);
 
 /// A row of values.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) struct Values<const N: usize>([Value; N]);
 
 impl<const N: usize> Values<N> {

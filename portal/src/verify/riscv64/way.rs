@@ -2,8 +2,8 @@
 //!
 //! In the call leg a branch leads to a slow way behind the leg's exit, to which nothing else leads but branches of the same
 //! kind. Each is read at once with a copy of the state; the way out of a refused call, to which many branches lead, is read once, with nothing known but
-//! what every one of them guarantees. In the return leg, where `g` has to choose, a branch skips code, and all that follows is
-//! read for both ways.
+//! what every one of them guarantees. One kind alone skips code of the leg itself ([`Verifier::unless_borrowed`]). In the return leg, where `g` has
+//! to choose, a branch skips code, and all that follows is read for both ways.
 
 use super::window::fact;
 use super::*;
@@ -15,15 +15,19 @@ pub(super) struct Test {
     pub(super) value: Value,
     pub(super) known: u64,
     pub(super) taken: u64,
-    /// It leads back to the caller.
-    pub(super) refuses: bool,
+    /// It leads back to the caller, with this status code; 0: it does not.
+    pub(super) refuses: u16,
     /// It leads on by this table entry; 0: by none.
     pub(super) leads: usize,
 }
 
 impl Test {
     pub(super) const fn new(value: Value) -> Self {
-        Test { value, known: 0, taken: 0, refuses: false, leads: 0 }
+        Test { value, known: 0, taken: 0, refuses: 0, leads: 0 }
+    }
+
+    pub(super) const fn refusing(value: Value, code: u64) -> Self {
+        Test { refuses: code as u16, ..Test::new(value) }
     }
 }
 
@@ -49,7 +53,7 @@ pub(super) struct Ways {
 /// No room, no stack or slot, and one refusal for each status.
 const MAX_WAYS: usize = 5;
 /// Branches on the way to an instruction, all taken: semaphore, then room or stack; the choices of two `g`.
-const MAX_DEPTH: usize = 2;
+pub(super) const MAX_DEPTH: usize = 2;
 const MAX_CHOICES: usize = 10;
 
 impl Ways {
@@ -94,10 +98,12 @@ impl Verifier<'_> {
         if self.returning && (cond, rs1, rs2) == (Cond::Eq, 0, 0) && !self.windows.is_empty() {
             return Ok(target);
         }
+        if depth < MAX_DEPTH && rs2 == 0 && self.unless_borrowed(at, (cond, rs1, target), s, ways)? {
+            return Ok(target);
+        }
         let b = self.branch(s, cond, (rs1, rs2), target).ok_or(fail(Reason::Branch))?;
-        if b.test.refuses {
-            self.refuse(s, target, status::WINDOW as u16, ways)
-                .map_err(|r| r.unwrap_or(fail(Reason::Branch)))?;
+        if b.test.refuses != 0 {
+            self.refuse(s, target, b.test.refuses, ways).map_err(|r| r.unwrap_or(fail(Reason::Branch)))?;
         } else {
             if depth == if self.returning { MAX_CHOICES } else { MAX_DEPTH } {
                 return Err(fail(Reason::Branch));
@@ -148,7 +154,8 @@ impl Verifier<'_> {
         match (cond, a, b) {
             (Cond::Lt, Value(Kind::Limit, _), ZERO) => known(rs1, UNKNOWN, done::ROOM),
             (Cond::Eq, Value(Kind::LastQuarter, _), ZERO) if self.c.caller.trusted => {
-                known(rs1, UNKNOWN, done::ROOM)
+                let test = Test::refusing(UNKNOWN, status::FULL);
+                Some(Branch { target, x: rs1, value: UNKNOWN, done: done::ROOM, else_zero: false, test })
             }
             (Cond::Ltu, Value(Kind::HeadNext, _), _) if self.is(b, map::STACKS_END) => {
                 let value = Value(Kind::DescNext, 0);

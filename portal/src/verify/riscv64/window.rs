@@ -3,14 +3,16 @@
 //! The number in a [`Value`] of these kinds is the window's. An address becomes that of a table entry only once the tests have shown
 //! that the word lies where such a window may lie, and that the level above is a table; an entry is fit to be shown only once it was tested for
 //! rights and marks. The tests are branches to the way out, so what they teach holds from there on ([`fact`]).
-//! Slots and what is stored where: [`super::slot`].
+//! What is borrowed is lent on by the thread that has it alone: a branch over the instructions that look after that is taken for what is not
+//! borrowed, and both ways come to the same ([`Verifier::unless_borrowed`]). Slots and what is stored where: [`super::slot`].
 
 use super::slot::at;
-use super::way::Test;
+use super::way::{MAX_DEPTH, Test};
 use super::*;
 use crate::ir::Lent;
 use crate::spec::Window;
 use pebble_abi::map::{PTE_BORROWED, PTE_MARKS, PTE_OPEN, PTE_R, PTE_U, PTE_V, PTE_W, PTE_WAITS, PTE_X};
+use pebble_abi::status;
 
 /// What is known, as bits of [`State::known`]: those of a window, shifted by [`fact::of`], and those of slots.
 pub(super) mod fact {
@@ -51,6 +53,13 @@ pub(super) mod fact {
     /// A first, a second free slot is there: of pages, shifted by two for buffers.
     pub const FIRST: u64 = 1 << 40;
     pub const SECOND: u64 = 1 << 41;
+    /// The leaf, the level-1 entry is one that the caller has borrowed; the running thread holds the slot of a page, of a buffer.
+    pub const fn borrowed(of: i32) -> u64 {
+        1 << (48 + of)
+    }
+    pub const fn held(of: i32) -> u64 {
+        1 << (52 + of)
+    }
     /// There is a free stack.
     pub const STACK: u64 = 1 << 44;
     /// The status is 0; it is not.
@@ -61,13 +70,11 @@ pub(super) mod fact {
 /// What a slot holds for which a `g` call waits.
 pub(super) const WAITS: i64 = PTE_WAITS as i64;
 
+const MARKS: i64 = PTE_MARKS as i64;
+const BORROWED: i64 = PTE_BORROWED as i64;
+
 const fn is_long(lent: Lent) -> bool {
     lent.pages > 1
-}
-
-/// Only what is the domain's own.
-const fn demands_own(lent: Lent) -> bool {
-    !matches!(lent.window, Window::Write | Window::Read)
 }
 
 /// The word shifted by the first must be the second: the region in which such a window lies.
@@ -78,29 +85,37 @@ const fn region(lent: Lent) -> (i64, i64) {
     }
 }
 
-/// Bits of an entry that the test looks at, and what they must be; with both equal, also without a mark that is not foreign.
+/// Bits of an entry that the test looks at, and what they must be. Of `w` and `r`, of what is not borrowed.
 const fn rights(lent: Lent) -> (i64, i64) {
     let reads = (PTE_V | PTE_R | PTE_U) as i64;
     let writes = reads | PTE_W as i64;
-    let marks = PTE_MARKS as i64;
     match (is_long(lent), lent.window) {
         (true, Window::Read) => (reads, reads),
         (true, _) => (writes, writes),
-        (false, Window::Read) => (reads | marks, reads | marks),
-        (false, Window::Write) => (writes | marks, writes | marks),
+        (false, Window::Read) => (reads | BORROWED, reads),
         // What is open to it, it may open to others.
-        (false, Window::Open) => (writes | PTE_BORROWED as i64, writes),
-        (false, _) => (writes | marks, writes),
+        (false, Window::Write | Window::Open) => (writes | BORROWED, writes),
+        (false, _) => (writes | MARKS, writes),
     }
 }
 
-/// Flags of the entry of the level above: none but V, and for what is lent on, whatever mark.
+/// Flags of the entry of the level above: none but V, and the mark of what is open where that may be lent.
 const fn pointer_mask(lent: Lent) -> i64 {
-    match (demands_own(lent), lent.window) {
-        (true, Window::Open) if is_long(lent) => 0x3ff & !(PTE_OPEN as i64),
-        (true, _) => 0x3ff,
-        _ => 0xff,
+    match lent.window {
+        Window::Open if !is_long(lent) => 0x3ff,
+        Window::Open | Window::Write | Window::Read => 0x3ff & !(PTE_OPEN as i64),
+        _ => 0x3ff,
     }
+}
+
+/// Whether a window's level-1 entry is meant, and a buffer's slot; not its leaf, and a page's slot.
+const fn is_upper(n: i32) -> bool {
+    n >> 1 == 1
+}
+
+/// A window, and its leaf (0) or its level-1 entry (1).
+const fn at_level(n: i32, level: i32) -> i32 {
+    n & 1 | level << 1
 }
 
 /// What is left of an entry before it is marked, and its mark.
@@ -133,7 +148,12 @@ impl Verifier<'_> {
         if kind == Kind::Moved {
             return self.moved_imm(op, value, imm);
         }
-        let Some(lent) = self.window(n) else { return UNKNOWN };
+        let Some(lent) = self.window(n & 1) else { return UNKNOWN };
+        if lent.is_borrowed()
+            && let Some(value) = borrowed_imm(lent, op, value, imm)
+        {
+            return value;
+        }
         let knows = |facts| s.knows(fact::of(n, facts));
         let ((_, base), (mask, wanted), (rest, mark)) = (region(lent), rights(lent), marking(lent));
         let long = is_long(lent);
@@ -161,14 +181,7 @@ impl Verifier<'_> {
             (Kind::Entry, Alu::And, _) if imm == mask && !long => Kind::Bits,
             (Kind::Given, Alu::And, _) if imm == mask && !long => Kind::Bits,
             (Kind::Last, Alu::And, _) if imm == mask => Kind::Bits,
-            (Kind::Bits, Alu::Add, _) if imm == -wanted => {
-                if mask == wanted && !long {
-                    Kind::Test
-                } else {
-                    Kind::Low
-                }
-            }
-            (Kind::NotForeign, Alu::And, 0xff) => Kind::Low,
+            (Kind::Bits, Alu::Add, _) if imm == -wanted => Kind::Low,
             (Kind::Entry | Kind::Pointer | Kind::Twin, Alu::And, _) if imm == rest => match kind {
                 Kind::Entry => Kind::Bare,
                 Kind::Pointer => Kind::BarePointer,
@@ -202,6 +215,8 @@ impl Verifier<'_> {
                 Kind::TableWord
             }
             (Alu::Add, Kind::LeafOffset, Kind::Table) if n == m => Kind::Leaf,
+            (Alu::Add, Kind::HolderOffset, Kind::Control) => Kind::HolderBase,
+            (Alu::Xor, Kind::Holder, Kind::Top) => Kind::OtherTop,
             (Alu::Add, Kind::InPage, Kind::SlotAddress) if self.slot_of(n) == Some(m) => Kind::Address,
             (Alu::Add, Kind::Entry, Kind::OtherSide) | (Alu::Xor, Kind::Pointer, Kind::Side)
                 if n == m && self.gets(n) =>
@@ -241,6 +256,12 @@ impl Verifier<'_> {
         let Value(kind, n) = base;
         if matches!(kind, Kind::Slot | Kind::SlotEntry) {
             return self.slot_load(s, base, imm);
+        }
+        if kind == Kind::HolderBase {
+            let first = if is_upper(n) { map::WINDOW_BUFFER_DESC } else { map::WINDOW_PAGE_DESC } as i64;
+            // Only slots hold what is borrowed, and they have descriptors.
+            let there = imm == first + map::WINDOW_HOLDER as i64 && s.knows(fact::borrowed(n));
+            return there.then_some(Value(Kind::Holder, n));
         }
         let lent = self.window(n)?;
         let (long, reads) = (is_long(lent), lent.window == Window::Read);
@@ -285,10 +306,16 @@ impl Verifier<'_> {
         if matches!(kind, Kind::SlotHead | Kind::SlotNext) {
             return self.slot_branch(cond, value);
         }
+        if matches!(kind, Kind::Stranger | Kind::OtherThread) && cond == Cond::Ne && !self.returning {
+            let known = if kind == Kind::Stranger { fact::borrowed(n) } else { fact::held(n) };
+            return Some(Test { known, ..Test::refusing(value, status::WINDOW) });
+        }
         let lent = self.window(n)?;
         let own_page = !is_long(lent) && matches!(lent.window, Window::Open | Window::Tear);
         let get = lent.window == Window::Get;
-        let refuses = |facts| Some(Test { known: fact::of(n, facts), refuses: true, ..Test::new(value) });
+        let refuses =
+            |facts| Some(Test { known: fact::of(n, facts), ..Test::refusing(value, status::WINDOW) });
+        let owned = !lent.is_borrowed();
         let splits = |known: u64, taken: u64| {
             Some(Test { known: fact::of(n, known), taken: fact::of(n, taken), ..Test::new(value) })
         };
@@ -308,16 +335,52 @@ impl Verifier<'_> {
             (Kind::Beyond, Cond::Ne) if !own_page => refuses(fact::RANGE),
             (Kind::Beyond, Cond::Ge) if own_page => refuses(fact::RANGE),
             (Kind::Crooked, Cond::Ne) | (Kind::AboveImage, Cond::Eq) => refuses(fact::START),
-            (Kind::FlagsTest, Cond::Ne) => refuses(fact::POINTER),
-            (Kind::Test, Cond::Eq) => {
-                Some(Test { value: Value(Kind::NotForeign, n), refuses: true, ..Test::new(value) })
+            (Kind::FlagsTest, Cond::Ne) if owned => refuses(fact::POINTER),
+            (Kind::Low, Cond::Ne) if owned || is_long(lent) => refuses(fact::LENDABLE),
+            (Kind::Apart, Cond::Eq) => {
+                Some(Test { known: fact::APART, ..Test::refusing(value, status::WINDOW) })
             }
-            (Kind::Low, Cond::Ne) => refuses(fact::LENDABLE),
-            (Kind::Apart, Cond::Eq) => Some(Test { known: fact::APART, refuses: true, ..Test::new(value) }),
             (Kind::Behind, Cond::Ne) => refuses(fact::END),
             (Kind::Occupied, Cond::Ne) if get => refuses(fact::EMPTY),
             _ => None,
         }
+    }
+
+    /// A branch over what is done for something borrowed alone: reads that, and leaves what both ways have in common. The branch is taken for
+    /// what is fit to be lent by any thread; whoever comes through must have found that it is borrowed, and by the running thread.
+    #[inline(never)]
+    pub(super) fn unless_borrowed(
+        &mut self,
+        at: usize,
+        (cond, x, target): (Cond, u8, usize),
+        s: &mut State,
+        ways: &mut Ways,
+    ) -> Result<bool, Refusal> {
+        let Value(kind, n) = s.get(x);
+        let (level, fact) = match kind {
+            Kind::FlagsTest => (1, fact::POINTER),
+            Kind::Low => (0, fact::LENDABLE),
+            _ => return Ok(false),
+        };
+        let skips = cond == Cond::Eq && !self.returning;
+        if !skips || !self.window(n).is_some_and(|lent| lent.is_borrowed() && (level == 1 || !is_long(lent)))
+        {
+            return Ok(false);
+        }
+        let mut through = *s;
+        let left = self.straight(at + 4, target, &mut through, MAX_DEPTH, ways)?.is_some();
+        let this = at_level(n, level);
+        let found = through.knows(fact::borrowed(this) | fact::held(this));
+        if left || !found || !through.differs_in_registers_alone(s) {
+            return Err(Refusal { at, reason: Reason::Branch });
+        }
+        for x in 1..32 {
+            if through.get(x) != s.get(x) {
+                s.set(x, UNKNOWN);
+            }
+        }
+        s.known |= fact::of(n, fact);
+        Ok(true)
     }
 
     /// Whether the tests have shown all that must be true of what is lent.
@@ -342,7 +405,29 @@ fn part(lent: Lent, op: Alu, imm: i64) -> Kind {
         (Alu::Sll, 42) if is_long(lent) => Kind::Crooked,
         (Alu::Srl, 21) => Kind::TableIndex,
         (Alu::Srl, 12) if !is_long(lent) => Kind::Page,
+        (Alu::Srl, 22) if lent.is_borrowed() => Kind::BufferPlace,
         (Alu::Sll, 52) if shown_page => Kind::InPageHigh,
         _ => Kind::Unknown,
     }
+}
+
+/// The computations for something borrowed: is it, and which descriptor tells by whom.
+fn borrowed_imm(lent: Lent, op: Alu, Value(kind, n): Value, imm: i64) -> Option<Value> {
+    let (mask, wanted) = rights(lent);
+    let value = match (kind, op, imm) {
+        (Kind::Pointer, Alu::And, 0x3ff) => Value(Kind::Marked, at_level(n, 1)),
+        (Kind::Entry, Alu::And, _) if imm == mask | MARKS && !is_long(lent) => {
+            Value(Kind::Marked, at_level(n, 0))
+        }
+        (Kind::Marked, Alu::Add, _) => {
+            let wanted = if is_upper(n) { PTE_V as i64 } else { wanted };
+            (imm == -(wanted | BORROWED)).then_some(Value(Kind::Stranger, n))?
+        }
+        (Kind::Page, Alu::And, 127) => Value(Kind::HolderIndex, at_level(n, 0)),
+        (Kind::BufferPlace, Alu::And, 7) => Value(Kind::HolderIndex, at_level(n, 1)),
+        (Kind::HolderIndex, Alu::Sll, 5) => Value(Kind::HolderOffset, n),
+        (Kind::OtherTop, Alu::Srl, 12) => Value(Kind::OtherThread, n),
+        _ => return None,
+    };
+    Some(value)
 }

@@ -97,11 +97,13 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
             let place = map::WINDOWS_VA + (256 + a % 4) * PAGE;
             let goal = if b.is_multiple_of(2) { place } else { slot(a) };
             let at = if letter == b'g' { goal } else { w.page_of(d, a).unwrap_or(a) };
+            w.thread = b % 3;
             w.lend(d as u16, (4 + c % 5) as u16, letter, at, 1);
         }
         74..77 => {
             let letter = b"wrotgO"[(c % 6) as usize];
             let at = buffer(if a % 3 == 0 { a } else { 0 });
+            w.thread = a % 3;
             w.lend(d as u16, (4 + b % 5) as u16, letter, at, 2 + b % 2);
         }
         80..82 => {
@@ -111,7 +113,9 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
         }
         _ => {
             if !w.calls.is_empty() {
-                let n = a as usize % w.calls.len();
+                // A thread's calls end in order.
+                let thread = w.calls[a as usize % w.calls.len()].thread;
+                let n = w.last_of(thread).unwrap_or(0);
                 let lent = w.calls[n];
                 // A callee that means well has put something there.
                 if let Some(page) = w.page_of(lent.callee.into(), b) {
@@ -175,7 +179,7 @@ fn bury(w: &mut World) {
     }
     // As long as threads may return, nobody is forgotten.
     while !w.calls.is_empty() {
-        w.give_back(0);
+        w.give_back(w.calls.len() - 1);
         w.check();
     }
     for asid in 5..256 {

@@ -20,14 +20,30 @@ const PLACES: u64 = map::WINDOWS_VA + 256 * PAGE;
 pub struct Lent {
     pub caller: u16,
     pub callee: u16,
+    /// Whose call it is.
+    pub thread: u64,
     letter: u8,
     long: bool,
     desc: u64,
-    /// Where the callee sees it.
+    /// Where the callee sees it; what the caller said, and whether the caller had borrowed that.
     pub at: u64,
+    from: u64,
+    on: bool,
     goal: u64,
     /// What the goal holds until it is filled.
     empty: u64,
+}
+
+impl Lent {
+    fn borrows(&self) -> bool {
+        matches!(self.letter, b'w' | b'r')
+    }
+
+    /// Whether the callee has this address by it.
+    fn covers(&self, va: u64) -> bool {
+        let bytes = if self.long { map::BUFFER_STRIDE } else { PAGE };
+        (self.at..self.at + bytes).contains(&va)
+    }
 }
 
 fn low(direct: u64) -> u64 {
@@ -54,6 +70,31 @@ impl World {
         let entry = self.get(word);
         (va < map::USER_END && entry & V != 0 && entry & LEAF == 0)
             .then(|| ((entry >> 10 << 12) + (va >> 12 & 511) * 8, entry & MARKS))
+    }
+
+    /// Whether the thread that makes the call has itself brought here what it lends on.
+    fn holds(&self, asid: u16, va: u64) -> bool {
+        let slot = if va < map::BUFFERS_VA {
+            0x140 + (va - map::WINDOWS_VA) / PAGE * 32
+        } else {
+            0x40 + ((va - map::BUFFERS_VA) / map::BUFFER_STRIDE - 8) * 32
+        };
+        self.get(self.control[&asid] + slot + 24) == map::thread_va(self.thread as u16)
+    }
+
+    /// The last call of a thread, which ends first.
+    pub fn last_of(&self, thread: u64) -> Option<usize> {
+        self.calls.iter().rposition(|l| l.thread == thread)
+    }
+
+    /// What is borrowed is lent on only within the call that has brought it.
+    pub fn check_loans(&self) {
+        for (n, lent) in self.calls.iter().enumerate().filter(|(_, l)| l.borrows()) {
+            let on = |l: &&Lent| l.callee == lent.caller && l.borrows() && l.covers(lent.from);
+            let outer = self.calls[..n].iter().rfind(on);
+            assert_eq!(outer.is_some(), lent.on, "{lent:?} outlives {outer:?}");
+            assert!(outer.is_none_or(|l| l.thread == lent.thread), "{lent:?} of another thread");
+        }
     }
 
     fn moved(&mut self, asid: u16, pages: u64) {
@@ -84,8 +125,11 @@ impl World {
         let open = matches!(letter, b'o' | b'O');
         let marks = if open { BORROWED } else { MARKS };
         let own = entry & marks == 0 && above == 0 && !(map::STACKS_VA..map::USER_END).contains(&va);
+        let borrowed = [entry & MARKS, above].contains(&BORROWED);
         let lendable = entry & V != 0
             && entry & MARKS != MARKS
+            && above != MARKS
+            && (!borrowed || self.holds(caller, va))
             && if long {
                 let table = entry >> 10 << 12;
                 let last = (pages - 1) * 8;
@@ -118,6 +162,9 @@ impl World {
         let (at, slot) = (self.get(desc + 8), low(self.get(desc + 16)));
         self.put(queue, self.get(desc));
         let plain = entry & !(MARKS | if long { 0 } else { X });
+        if matches!(letter, b'w' | b'r') {
+            self.put(desc + 24, map::thread_va(self.thread as u16));
+        }
         match letter {
             b'w' => self.put(slot, plain | BORROWED),
             b'r' if long => self.put(slot, self.get(word + 8) & !MARKS | BORROWED),
@@ -125,7 +172,7 @@ impl World {
             b'o' => self.put(slot, plain | OPEN),
             b'O' => {
                 self.put(slot, plain | OPEN);
-                self.put(desc + 24, 1);
+                self.put(desc + 24, map::direct(desc));
             }
             b't' => {
                 self.put(slot, entry);
@@ -142,12 +189,13 @@ impl World {
                 self.forget(caller, va, long);
             }
             _ => {
-                self.put(desc + 24, 1);
+                self.put(desc + 24, map::direct(desc));
                 self.put(slot, WAITS);
             }
         }
         let goal = if letter == b'g' { word } else { 0 };
-        let lent = Lent { caller, callee, letter, long, desc, at, goal, empty: entry };
+        let (thread, on) = (self.thread, borrowed);
+        let lent = Lent { caller, callee, thread, letter, long, desc, at, from: va, on, goal, empty: entry };
         if matches!(letter, b'w' | b'r' | b'g' | b'O') {
             self.calls.push(lent);
         }
@@ -203,7 +251,7 @@ impl World {
                     assert!(seen.insert(at), "a slot is queued twice");
                     let desc = low(at);
                     assert!(desc > *control && desc < control + 0xf00);
-                    assert!(self.get(desc + 24) == 0, "a queued slot is held");
+                    assert!(self.get(desc + 24) != at, "a queued slot is held");
                     let word = self.get(low(self.get(desc + 16)));
                     assert!(word == 0 || word == 2, "a queued slot is in use: {word:#x}");
                     at = self.get(desc);

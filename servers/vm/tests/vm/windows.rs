@@ -54,7 +54,7 @@ fn only_the_portal_manager_learns_where_tables_are() {
     let read = |at: u64| w.vm.machine.read(at & 0xffff_ffff);
     let mut desc = read(control + map::WINDOW_PAGES);
     for n in 0..110 {
-        assert_eq!(desc, control + map::WINDOW_DESC + n * map::WINDOW_DESC_BYTES);
+        assert_eq!(desc, control + map::WINDOW_PAGE_DESC + n * map::WINDOW_DESC_BYTES);
         assert_eq!(read(desc + 8), map::WINDOWS_VA + n * PAGE);
         assert_eq!(read(desc + 16), map::direct(word(&w, a, map::WINDOWS_VA + n * PAGE)));
         desc = read(desc);
@@ -63,6 +63,7 @@ fn only_the_portal_manager_learns_where_tables_are() {
     let mut desc = read(control + map::WINDOW_BUFFERS);
     for n in 8..16 {
         let va = map::BUFFERS_VA + n * map::BUFFER_STRIDE;
+        assert_eq!(desc, control + map::WINDOW_BUFFER_DESC + (n - 8) * map::WINDOW_DESC_BYTES);
         assert_eq!((read(desc + 8), read(desc + 16)), (va, map::direct(w.l1[&a] + (va >> 21) * 8)));
         desc = read(desc);
     }
@@ -470,4 +471,36 @@ fn open_windows_are_closed_by_who_has_them() {
     w.check();
     w.give_back(0);
     w.check();
+}
+
+/// Of a page, of a buffer, and of a page in a buffer.
+#[test]
+fn what_is_borrowed_is_lent_on_by_its_thread_alone() {
+    let mut w = World::new();
+    let (a, b) = two(&mut w);
+    let c = program(&mut w);
+    let at = w.vm.buffer(a.into(), 3).unwrap();
+    let lent = w.lend(a, b, b'w', HEAP, 1).unwrap();
+    let long = w.lend(a, b, b'w', at, 3).unwrap();
+    w.thread = 1;
+    assert!(w.lend(b, c, b'w', lent.at, 1).is_none() && w.lend(b, c, b'r', lent.at, 1).is_none());
+    assert!(w.lend(b, c, b'w', long.at, 3).is_none() && w.lend(b, c, b'r', long.at + PAGE, 1).is_none());
+    let other = w.lend(a, b, b'w', HEAP, 1).unwrap();
+    let on = w.lend(b, c, b'w', other.at, 1).unwrap();
+    assert_eq!(pa(w.view(c)[&on.at]), pa(w.view(a)[&HEAP]));
+    w.thread = 0;
+    w.check();
+    for (from, pages) in [(lent.at, 1), (long.at, 3), (long.at + PAGE, 1)] {
+        assert!(w.lend(b, c, b'r', from, pages).is_some(), "{from:#x}");
+        w.check();
+    }
+    while !w.calls.is_empty() {
+        w.give_back(w.calls.len() - 1);
+        w.check();
+    }
+    // Where a slot has been borrowed by one and is borrowed by the other, the other counts.
+    w.thread = 1;
+    let lent = w.lend(a, b, b'w', HEAP, 1).unwrap();
+    w.thread = 0;
+    assert!(w.lend(b, c, b'w', lent.at, 1).is_none());
 }

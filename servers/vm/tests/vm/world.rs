@@ -119,8 +119,9 @@ pub struct World {
     pub l1: BTreeMap<u16, u64>,
     /// Window control pages, known to portals even of dead domains.
     pub control: BTreeMap<u16, u64>,
-    /// Calls with windows that have not returned.
+    /// Calls with windows that have not returned, and the thread that makes the next.
     pub calls: Vec<Lent>,
+    pub thread: u64,
     /// Handlers that have not answered.
     pub asks: Vec<Ask>,
     /// Domains of the image.
@@ -237,6 +238,7 @@ impl World {
             l1: BTreeMap::new(),
             control: BTreeMap::new(),
             calls: Vec::new(),
+            thread: 0,
             asks: Vec::new(),
             bits: [0; 4],
             boot: (1..5).collect(),
@@ -391,6 +393,7 @@ impl World {
         assert_eq!(owned.len() + self.fixed.len() + free as usize, all as usize, "pages lost or found");
         self.windows(&owned);
         self.check_queues();
+        self.check_loans();
         for (asid, l1) in &self.l1 {
             let (leaves, tables) = self.vm.machine.walk(*l1);
             let window = |va: &u64| (WINDOWS..0x2000_0000).contains(va);
