@@ -4,7 +4,7 @@
 #include <time.h>
 #define CALLS(X)                                                                                                  \
     X(read, 3) X(write, 3) X(readv, 3) X(writev, 3) X(open, 3) X(close, 1) X(lseek, 3) X(fstat, 2) X(newfstatat, 4)  \
-    X(ioctl, 3) X(mmap, 6) X(munmap, 2) X(mremap, 5) X(madvise, 3) X(brk, 1) X(clock_gettime, 2) X(exit_group, 1)    \
+    X(ioctl, 3) X(mmap, 6) X(munmap, 2) X(mremap, 5) X(mprotect, 3) X(madvise, 3) X(brk, 1) X(clock_gettime, 2) X(exit_group, 1)    \
     X(unlink, 1) X(rename, 2) X(ftruncate, 2) X(fsync, 1) X(getcwd, 2) X(access, 2) X(pread64, 4) X(pwrite64, 4)     \
     X(getpid, 0) X(fcntl, 3) X(mkdir, 2) X(rmdir, 1) X(stat, 2) X(lstat, 2) X(getrandom, 3) X(nanosleep, 2) \
     X(socket, 3) X(connect, 3) X(bind, 3) X(listen, 2) X(accept, 3) X(accept4, 4) X(getsockname, 3) X(getpeername, 3) \
@@ -39,7 +39,7 @@ __attribute__((visibility("hidden"))) long __pbl_syscall(long n, long a, long b,
     case SYS_exit: return pbl_sys_exit_group(a, 0, 0, 0, 0, 0);
     case SYS_clock_nanosleep: return b & TIMER_ABSTIME ? sleep_until(a, (const void *)c) : pbl_sys_nanosleep(c, d, 0, 0, 0, 0);
     case SYS_set_tid_address: case SYS_gettid: return 1;
-    case SYS_rt_sigprocmask: case SYS_rt_sigaction: case SYS_futex: case SYS_membarrier: case SYS_mprotect: return 0;
+    case SYS_rt_sigprocmask: case SYS_rt_sigaction: case SYS_futex: case SYS_membarrier: return 0;
     default: return -ENOSYS;
     }
 }

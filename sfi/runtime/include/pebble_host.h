@@ -59,7 +59,8 @@ enum pbl_cause {
     PBL_CAUSE_EXIT,
     PBL_CAUSE_ABORT,
     PBL_CAUSE_NESTING,
-    PBL_CAUSE_CHECK
+    PBL_CAUSE_CHECK,
+    PBL_CAUSE_LIMIT
 };
 
 /* Why the last call of this thread did not end by itself. If the instance was poisoned before (pbl_instance_poisoned), that is the cause, the
@@ -119,7 +120,8 @@ uint64_t pbl_instance_base(const pbl_instance *);
 /* Copies between the process and the instance; -1 if the memory is not the instance's. */
 int pbl_instance_read(const pbl_instance *, uint64_t at, void *to, size_t bytes);
 int pbl_instance_write(const pbl_instance *, uint64_t at, const void *from, size_t bytes);
-/* Once. Without it the instance has memory, clock and random numbers, as a new policy gives. */
+/* Once. Without it the instance has memory, clock and random numbers, as a new policy gives. -1 if it has more memory already than the policy allows:
+ * then no call gets in any more (PBL_CAUSE_LIMIT). */
 int pbl_instance_grant(pbl_instance *, const pbl_policy *);
 /* Lets an import of one instance lead directly to an export of another. */
 int pbl_instance_connect(pbl_instance *, const char *import, pbl_instance *to, const char *export_name, const char *spec);
@@ -187,6 +189,7 @@ pbl_policy *pbl_policy_new(void);
 void pbl_policy_free(pbl_policy *);
 int pbl_policy_directory(pbl_policy *, const char *name, const char *path, int writable);
 void pbl_policy_standard_files(pbl_policy *);
+/* All that an instance may have: image, stacks (12 MiB each), heap, mappings; 2 GiB if nothing is said. */
 void pbl_policy_memory(pbl_policy *, uint64_t bytes);
 /* "sleep"; "connect=HOST:PORT" and "listen=HOST:PORT", for stream sockets, with port 0 for every port. */
 int pbl_policy_allow(pbl_policy *, const char *what);

@@ -254,10 +254,7 @@ pub unsafe extern "C" fn pbl_caller_write(caller: &Shared, at: u64, from: *const
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pbl_instance_grant(instance: &Instance, policy: &Arc<Policy>) -> c_int {
-    guarded(|| {
-        instance.grant(policy, 0);
-        0
-    })
+    guarded(|| number(instance.granted(policy, 0)))
 }
 
 #[unsafe(no_mangle)]

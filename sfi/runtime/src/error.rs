@@ -1,7 +1,7 @@
 //! One error type a boundary: loading, making instances and portals. What a domain does wrong is a [`crate::Fault`].
 
 use crate::fault::CallError;
-use crate::layout::MAX_DATA_STACKS;
+use crate::layout::{DATA_STACK, MAX_DATA_STACKS, RETURN_STACK};
 use crate::thread::MAX_LINKS;
 use pebble_portal::SpecError;
 use pebble_portal::emit::x86_64::EmitError;
@@ -104,6 +104,12 @@ pub enum Error {
     Constructor(Box<CallError>),
     /// This process is a child of the one that made the instances; it may call them, and make no more.
     Forked,
+    /// The instance has so many bytes, wants so many more, and may have so many.
+    Memory {
+        has: u64,
+        wants: u64,
+        limit: u64,
+    },
     /// More than one instance, where segment bases cannot be set from user mode.
     NoSegmentBase,
 }
@@ -156,6 +162,19 @@ impl fmt::Display for Error {
                      their tables; start another program (exec) for that"
                 )
             }
+            Error::Memory { has, wants, limit } => {
+                let kib = |bytes: &u64| bytes.div_ceil(1024);
+                write!(
+                    f,
+                    "the instance may have {} KiB of memory, and has {} with its image, stacks ({STACK_KIB} KiB each), heap and mappings",
+                    limit / 1024,
+                    kib(has)
+                )?;
+                if *wants > 0 {
+                    write!(f, ", and needs {} more", kib(wants))?;
+                }
+                write!(f, "; let its policy give it more (--memory, Policy::memory, pbl_policy_memory)")
+            }
             Error::NoSegmentBase => {
                 write!(
                     f,
@@ -185,6 +204,8 @@ impl From<EmitError> for Error {
         Error::Portal(e)
     }
 }
+
+const STACK_KIB: u64 = (DATA_STACK + RETURN_STACK) / 1024;
 
 pub fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Error {
     move |error| Error::System { doing, error }

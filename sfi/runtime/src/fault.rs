@@ -51,6 +51,8 @@ pub enum Cause {
     Nesting,
     /// A comparison of level `check` has found an address outside.
     Check,
+    /// It has more memory than its policy allows.
+    Limit,
 }
 
 impl Cause {
@@ -70,6 +72,7 @@ impl Cause {
             Abort,
             Nesting,
             Check,
+            Limit,
         ];
         all.into_iter().find(|cause| *cause as u32 == number)
     }
@@ -77,7 +80,7 @@ impl Cause {
     /// Nobody's mistake, or nobody's alone: whoever else is in the instance is told the same.
     fn ends_all(self) -> bool {
         use Cause::*;
-        matches!(self, Deadline | Cancelled | Exit | Abort | Nesting)
+        matches!(self, Deadline | Cancelled | Exit | Abort | Nesting | Limit)
     }
 
     pub const fn text(self) -> &'static str {
@@ -95,6 +98,7 @@ impl Cause {
             Cause::Abort => "it has aborted",
             Cause::Nesting => "calls between process and domain nested too deep for the thread's own stack",
             Cause::Check => "segment matching failed: the address of the next access lies outside the domain",
+            Cause::Limit => "its image, stacks and heap are more memory than its policy allows",
         }
     }
 }

@@ -55,6 +55,9 @@ const RESETTING: u32 = u32::MAX;
 /// Nothing is wrong with it, but its code cannot be executed for a moment: see [`crate::ending`].
 const ASKED: u32 = u32::MAX - 1;
 
+/// Bytes of a stack, which is two.
+const STACK: u64 = DATA_STACK + RETURN_STACK;
+
 /// The stacks that an instance has given out.
 #[derive(Default)]
 pub struct Out {
@@ -64,15 +67,21 @@ pub struct Out {
 }
 
 impl Out {
-    pub fn take_data_stack(&mut self) -> Result<u32, Error> {
-        if let Some(index) = self.unused_data.pop() {
-            return Ok(index);
-        }
-        if self.made_data == MAX_DATA_STACKS {
+    /// Room for a data stack; with its return stack it counts as the instance's memory.
+    pub fn take_data_stack(&mut self, resources: &Resources) -> Result<u32, Error> {
+        if self.unused_data.is_empty() && self.made_data == MAX_DATA_STACKS {
             return Err(Error::NoStack);
         }
-        self.made_data += 1;
-        Ok(self.made_data - 1)
+        resources.charge(STACK)?;
+        Ok(self.unused_data.pop().unwrap_or_else(|| {
+            self.made_data += 1;
+            self.made_data - 1
+        }))
+    }
+
+    pub fn give_data_stack(&mut self, resources: &Resources, index: u32) {
+        self.unused_data.push(index);
+        resources.release(STACK);
     }
 
     /// No thread is in any of the stacks, nor will be. To portals they are dead from now on; those that had found them alive are waited for.
@@ -120,7 +129,7 @@ impl Instance {
         let slots = slots::slots()?;
         let slot = slots.take()?;
         let module = linked.module.clone();
-        let resources = Resources::new(module.end());
+        let resources = Resources::new(&module);
         let shared = Arc::new_cyclic(|me| Shared {
             me: me.clone(),
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
@@ -246,9 +255,17 @@ impl Instance {
     }
 
     /// Lets it use what the policy allows, once; before that it has memory, clock and random numbers. Its memory begins at an offset, behind
-    /// the module.
+    /// the module. If it has more memory than the policy allows, no call gets in any more: [`Cause::Limit`].
     pub fn grant(&self, policy: &Arc<Policy>, begin: u64) {
-        self.shared.resources.grant(policy, begin.max(self.shared.module.end()));
+        let _ = self.granted(policy, begin);
+    }
+
+    pub(crate) fn granted(&self, policy: &Arc<Policy>, begin: u64) -> Result<(), Error> {
+        let fits = self.shared.resources.grant(policy, begin.max(self.shared.module.end()));
+        if fits.is_err() {
+            self.shared.poison(Cause::Limit);
+        }
+        fits
     }
 
     /// What it has called `exit` with.
@@ -317,7 +334,7 @@ impl Shared {
     /// Nobody is in it.
     fn renew(&self, slots: &Slots, out: &mut Out) -> Result<(), Error> {
         self.unmap(slots, out, false)?;
-        self.resources.reset(self.module.end());
+        self.resources.reset(self.module.end())?;
         self.map(slots)?;
         for portal in lock(&self.links).iter() {
             slots.set_context(self.slot, TABLE + u64::from(portal.index()) * 8, portal.address());
@@ -473,7 +490,7 @@ pub(crate) fn forget_thread(slots: &Slots, slot: u32, home: Mark, instance: Opti
         for stack in mine {
             let begin = stacks::data_stack_end(&shared, stack.data) - DATA_STACK;
             let _ = os::vacate(begin, DATA_STACK);
-            given.unused_data.push(stack.data);
+            given.give_data_stack(&shared.resources, stack.data);
             if stack.mark != home {
                 stacks::give_return_stack(slots, slot, stack.mark);
             }

@@ -25,6 +25,7 @@ mod instance;
 mod layout;
 mod lines;
 mod longjmp;
+mod memory;
 mod module;
 mod net;
 mod opening;

@@ -130,6 +130,12 @@ impl Module {
         page_up(u64::from(self.data.end.max(self.rodata.end).max(self.text.end)))
     }
 
+    /// Bytes of all pages of the image.
+    pub fn bytes_mapped(&self) -> u64 {
+        let parts = [&self.text, &self.rodata, &self.data];
+        parts.into_iter().map(|part| page_up(u64::from(part.end)).saturating_sub(u64::from(part.start))).sum()
+    }
+
     pub fn data_range(&self) -> Range<u32> {
         self.data.clone()
     }

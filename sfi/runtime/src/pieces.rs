@@ -56,7 +56,7 @@ fn stat(fd: RawFd) -> Option<libc::stat> {
     // SAFETY: the kernel writes a whole structure of ours, or says that it cannot.
     unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
-        (libc::fstat(fd, &mut stat) == 0).then_some(stat)
+        (libc::syscall(libc::SYS_fstat, fd, &mut stat) == 0).then_some(stat)
     }
 }
 

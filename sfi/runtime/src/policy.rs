@@ -36,7 +36,7 @@ impl Default for Policy {
         Policy {
             directories: Vec::new(),
             standard: [false; 3],
-            memory: 1 << 30,
+            memory: 2 << 30,
             allowed: HashSet::new(),
             connects: Vec::new(),
             listens: Vec::new(),
@@ -77,6 +77,7 @@ impl Policy {
         self
     }
 
+    /// All that an instance may have: image, stacks, heap, mappings; 2 GiB if nothing is said.
     pub fn memory(mut self, bytes: u64) -> Policy {
         self.memory = bytes;
         self

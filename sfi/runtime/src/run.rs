@@ -67,7 +67,7 @@ pub fn run_module(
     let instance = Instance::new(&imports.link(module)?)?;
     let policy = policy.into();
     let start = first_words(&instance, arguments, &policy)?;
-    instance.grant(&policy, start.end);
+    instance.granted(&policy, start.end)?;
     let portal = instance.portal("_start", "smi")?;
     if policy.fence {
         crate::fence::raise(policy.has_network())?;

@@ -12,8 +12,8 @@ use crate::guard::guard;
 use crate::imports::Imports;
 use crate::instance::{Shared, lock};
 use crate::layout::*;
-use crate::os;
-use crate::pieces::{self, MEMORY, PIECE};
+use crate::module::Module;
+use crate::pieces::{self, PIECE};
 use crate::policy::{Policy, errno};
 use crate::space::Space;
 use crate::thread;
@@ -26,22 +26,25 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 pub struct Resources {
     /// [`UNASKED`] until one is granted.
     policy: OnceLock<Arc<Policy>>,
-    state: Mutex<State>,
+    pub(crate) state: Mutex<State>,
+    /// Bytes of the module's image.
+    image: u64,
 }
 
 /// What needs no policy: memory, clock, random numbers, and to end itself.
 static UNASKED: LazyLock<Policy> = LazyLock::new(Policy::default);
 
-struct State {
-    space: Space,
+pub(crate) struct State {
+    pub(crate) space: Space,
     files: Vec<Option<File>>,
     exit: Option<i32>,
 }
 
 impl State {
-    fn new(policy: &Policy, begin: u64) -> State {
+    /// `has`: bytes of memory that count already.
+    fn new(policy: &Policy, begin: u64, has: u64) -> State {
         let files = (0..3).map(|fd| policy.standard[fd as usize].then_some(File::Standard(fd))).collect();
-        State { space: Space::new(begin, policy.memory), files, exit: None }
+        State { space: Space::new(begin, policy.memory, has), files, exit: None }
     }
 }
 
@@ -75,30 +78,48 @@ const MOST_FILES: usize = 256;
 const MOST_BYTES: u64 = 1 << 30;
 
 impl Resources {
-    /// `begin`: offset from which on memory may be given out.
-    pub fn new(begin: u64) -> Resources {
-        Resources { policy: OnceLock::new(), state: Mutex::new(State::new(&UNASKED, begin)) }
+    /// Memory may be given out from the module's end on.
+    pub fn new(module: &Module) -> Resources {
+        let image = module.bytes_mapped();
+        let state = Mutex::new(State::new(&UNASKED, module.end(), image));
+        Resources { policy: OnceLock::new(), state, image }
     }
 
     fn policy(&self) -> &Policy {
         self.policy.get().map_or(&UNASKED, |policy| policy)
     }
 
-    /// Once. What it has been given before stays its own.
-    pub fn grant(&self, policy: &Arc<Policy>, begin: u64) {
+    /// Once. What it has been given before stays its own, and counts; it is an error if that is too much. What lies between the module's end
+    /// and `begin` is memory of the domain's too.
+    pub fn grant(&self, policy: &Arc<Policy>, begin: u64) -> Result<(), Error> {
         let mut state = lock(&self.state);
         if self.policy.set(policy.clone()).is_ok() {
-            let fresh = State::new(policy, begin);
+            let fresh = State::new(policy, begin, state.space.used + (begin - state.space.begin()));
             match state.space.untouched() {
                 true => *state = fresh,
                 false => (state.files, state.space.limit) = (fresh.files, fresh.space.limit),
             }
         }
+        if state.space.used > state.space.limit { Err(state.space.too_much(0)) } else { Ok(()) }
     }
 
-    /// As at the begin: no memory, no files but the standard ones.
-    pub fn reset(&self, begin: u64) {
-        *lock(&self.state) = State::new(self.policy(), begin);
+    /// As at the begin: nothing but the module, no files but the standard ones.
+    pub fn reset(&self, begin: u64) -> Result<(), Error> {
+        let fresh = State::new(self.policy(), begin, self.image);
+        let space = &fresh.space;
+        let fits = if space.used > space.limit { Err(space.too_much(0)) } else { Ok(()) };
+        *lock(&self.state) = fresh;
+        fits
+    }
+
+    /// Counts memory of the instance's that it has not asked for itself.
+    pub fn charge(&self, bytes: u64) -> Result<(), Error> {
+        let space = &mut lock(&self.state).space;
+        if space.charge(bytes) { Ok(()) } else { Err(space.too_much(bytes)) }
+    }
+
+    pub fn release(&self, bytes: u64) {
+        lock(&self.state).space.release(bytes);
     }
 
     pub fn exit_code(&self) -> Option<i32> {
@@ -173,13 +194,13 @@ impl Imports {
 
 pub(crate) struct Call<'a> {
     pub(crate) shared: &'a Shared,
-    resources: &'a Resources,
+    pub(crate) resources: &'a Resources,
     pub(crate) a: u64,
     pub(crate) b: u64,
     pub(crate) c: u64,
     pub(crate) d: u64,
     pub(crate) e: u64,
-    f: u64,
+    pub(crate) f: u64,
 }
 
 /// Result of a system call of ours.
@@ -326,8 +347,8 @@ impl Call<'_> {
             libc::SYS_mmap => self.map(),
             libc::SYS_munmap => self.unmap(a, b),
             libc::SYS_mremap => self.remap(),
-            libc::SYS_mprotect => Ok(0),
-            libc::SYS_madvise => Ok(0),
+            libc::SYS_mprotect => self.protect(),
+            libc::SYS_madvise => self.advise(),
             // Other numbers are clocks of single processes, or of files.
             libc::SYS_clock_gettime | libc::SYS_clock_getres
                 if !(0..=libc::CLOCK_TAI).contains(&(a as i32)) =>
@@ -501,125 +522,5 @@ impl Call<'_> {
             }
         }
         Ok(total)
-    }
-
-    fn brk(&self) -> Answer {
-        let base = self.shared.base;
-        loop {
-            let mut state = lock(&self.resources.state);
-            let (brk, begin) = (state.space.brk, state.space.begin());
-            let Some(to) = self.a.checked_sub(base).filter(|to| *to >= begin) else {
-                return Ok((base + brk) as i64);
-            };
-            // Far down, in steps.
-            let next = to.max(brk.saturating_sub(MEMORY));
-            self.move_brk(&mut state, next);
-            if next == to || state.space.brk != next || over(self.shared) {
-                return Ok((base + state.space.brk) as i64);
-            }
-        }
-    }
-
-    fn move_brk(&self, state: &mut State, to: u64) {
-        let (base, before) = (self.shared.base, state.space.brk);
-        if let Some((old, new)) = state.space.set_brk(to) {
-            let done = match new >= old {
-                true if new == old => Ok(()),
-                true => os::anonymous(base + old, new - old, os::PROT_READ | os::PROT_WRITE),
-                false => os::vacate(base + new, old - new),
-            };
-            if done.is_err() {
-                state.space.set_brk(before);
-            }
-        }
-    }
-
-    /// Private memory; of a file, a copy.
-    fn map(&self) -> Answer {
-        let (flags, prot) = (self.d as i32, self.c as i32);
-        if flags & libc::MAP_FIXED != 0 || prot & os::PROT_EXEC != 0 {
-            return Err(libc::ENOTSUP);
-        }
-        let file = if flags & libc::MAP_ANONYMOUS == 0 { Some(self.file(self.e)?) } else { None };
-        if file.is_some() && flags & libc::MAP_PRIVATE == 0 {
-            return Err(libc::ENOTSUP);
-        }
-        let bytes = self.b.checked_next_multiple_of(PAGE).ok_or(libc::ENOMEM)?;
-        let at = self.room(&mut lock(&self.resources.state), bytes)?;
-        if let Some(file) = file {
-            let read = |done: u64, most: u64| {
-                let from = self.f.wrapping_add(done);
-                // SAFETY: a descriptor of the domain's, and memory of its segment that has just been mapped.
-                result(unsafe { libc::syscall(libc::SYS_pread64, file.fd(), at + done, most, from) })
-            };
-            // What is not there is zero.
-            let _ = self.in_pieces(self.b, read);
-        }
-        Ok(at as i64)
-    }
-
-    /// New memory: its address.
-    fn room(&self, state: &mut State, bytes: u64) -> Result<u64, i32> {
-        let at = state.space.take(bytes).ok_or(libc::ENOMEM)?;
-        if os::anonymous(self.shared.base + at, bytes, os::PROT_READ | os::PROT_WRITE).is_err() {
-            state.space.give(at, bytes);
-            return Err(libc::ENOMEM);
-        }
-        Ok(self.shared.base + at)
-    }
-
-    /// Larger memory is other memory, to which the pages move.
-    fn remap(&self) -> Answer {
-        let (base, page) = (self.shared.base, |n: u64| n.checked_next_multiple_of(PAGE).ok_or(libc::ENOMEM));
-        let (at, old, new) = (self.a.wrapping_sub(base), page(self.b)?, page(self.c)?);
-        if !at.is_multiple_of(PAGE) || at >= MODULE_END || old == 0 || old > MODULE_END || new == 0 {
-            return Err(libc::EINVAL);
-        }
-        if new <= old {
-            self.unmap(self.a + new, old - new)?;
-            return Ok(self.a as i64);
-        }
-        if self.d as i32 & libc::MREMAP_MAYMOVE == 0 {
-            return Err(libc::ENOMEM);
-        }
-        let mut state = lock(&self.resources.state);
-        if !state.space.holds(at, old) {
-            return Err(libc::EFAULT);
-        }
-        // Then the domain copies.
-        if !state.space.may_move() {
-            return Err(libc::ENOMEM);
-        }
-        let to = self.room(&mut state, new)?;
-        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
-        // SAFETY: both ranges are memory that this space has given to the domain; the old one stays mapped, empty.
-        let moved = unsafe { libc::mremap(self.a as *mut _, old as usize, old as usize, flags, to) };
-        if moved == libc::MAP_FAILED {
-            return Err(libc::ENOMEM);
-        }
-        // Empty by now; where it would be a hole too many it stays the domain's.
-        for (from, end) in state.space.give(at, old).unwrap_or_default() {
-            let _ = os::vacate(base + from, end - from);
-        }
-        Ok(to as i64)
-    }
-
-    fn unmap(&self, at: u64, bytes: u64) -> Answer {
-        let offset = at.wrapping_sub(self.shared.base);
-        if !offset.is_multiple_of(PAGE) || offset >= MODULE_END {
-            return Err(libc::EINVAL);
-        }
-        if bytes == 0 {
-            return Ok(0);
-        }
-        let bytes = bytes.checked_next_multiple_of(PAGE).ok_or(libc::EINVAL)?;
-        self.downwards(offset, offset.saturating_add(bytes).min(MODULE_END), |from, to| {
-            let mut state = lock(&self.resources.state);
-            for (from, to) in state.space.give(from, to - from).ok_or(libc::ENOMEM)? {
-                let _ = os::vacate(self.shared.base + from, to - from);
-            }
-            Ok(())
-        })?;
-        Ok(0)
     }
 }

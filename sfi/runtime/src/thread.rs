@@ -13,7 +13,7 @@
 use crate::error::Error;
 use crate::fault::{Cause, Report};
 use crate::guard::guard;
-use crate::instance::Shared;
+use crate::instance::{Out, Shared};
 use crate::layout::*;
 use crate::record::{self as stacks, Given, Mark};
 use crate::slots;
@@ -333,12 +333,19 @@ impl Thread {
                 mark
             }
         };
-        let data = out.take_data_stack()?;
-        let limit = stacks::data_stack_end(shared, data) - DATA_STACK + PAGE;
-        let top = stacks::make_data_stack(shared, data)?;
-        stacks::furnish(mark, shared, self, mark, top, limit);
-        out.stacks.push(Given { mark, data });
+        self.give_stack(shared, &mut out, mark, mark)?;
         Ok(mark)
+    }
+
+    /// Makes the data stack that belongs to a return stack; both are the instance's then.
+    fn give_stack(&self, shared: &Shared, out: &mut Out, mark: Mark, home: Mark) -> Result<(), Error> {
+        let data = out.take_data_stack(&shared.resources)?;
+        let limit = stacks::data_stack_end(shared, data) - DATA_STACK + PAGE;
+        let top = stacks::make_data_stack(shared, data)
+            .inspect_err(|_| out.give_data_stack(&shared.resources, data))?;
+        stacks::furnish(mark, shared, self, home, top, limit);
+        out.stacks.push(Given { mark, data });
+        Ok(())
     }
 
     /// One more stack into the home's queue.
@@ -350,11 +357,8 @@ impl Thread {
             return Ok(());
         }
         let mark = stacks::take_return_stack(slots, shared.slot)?;
-        let data = out.take_data_stack()?;
-        let limit = stacks::data_stack_end(shared, data) - DATA_STACK + PAGE;
-        let top = stacks::make_data_stack(shared, data)?;
-        stacks::furnish(mark, shared, self, home, top, limit);
-        out.stacks.push(Given { mark, data });
+        self.give_stack(shared, &mut out, mark, home)
+            .inspect_err(|_| stacks::give_return_stack(slots, shared.slot, mark))?;
         for list in [record::QUEUE, record::SIBLING] {
             mark.set(list, home.get(list));
             home.set(list, mark.0);
@@ -431,9 +435,11 @@ fn attached(upper: u32) -> u64 {
     let _inside = Inside::take(0);
     let Some(shared) = instance(upper) else { return status::NO_STACK };
     let was = current();
+    // A dead one, after a reset, may be made anew in the same place: that is what was missing, and no stack in its queue.
+    let lived = was.slot() == upper;
     let entered = with(|thread| {
         let home = thread.home(shared)?;
-        if home == was && home.get(record::QUEUE) == 0 {
+        if lived && home == was && home.get(record::QUEUE) == 0 {
             thread.queue(shared, home)?;
         }
         Ok::<_, Error>(home)
@@ -467,11 +473,13 @@ fn linked(own: u64, link: u32) -> u64 {
     let Some(caller) = instance(own.slot()) else { return status::NO_STACK };
     let Some(callee) = caller.linked(link) else { return status::NO_STACK };
     let linked = with(|thread| {
+        let alive = |home: &Home| home.mark.slot() == (callee.base >> 32) as u32;
+        let lived = thread.homes.get(&callee.slot).is_some_and(alive);
         let home = thread.home(&callee)?;
         let place = thread.homes.get_mut(&caller.slot).and_then(|h| h.links.get_mut(link as usize));
         let place = place.ok_or(Error::NoStack)?;
         let was = std::mem::replace(place, home.0);
-        if was == home.0 && home.get(record::QUEUE) == 0 {
+        if lived && was == home.0 && home.get(record::QUEUE) == 0 {
             thread.queue(&callee, home)?;
         }
         Ok::<_, Error>(())

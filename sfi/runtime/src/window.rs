@@ -35,8 +35,9 @@ struct Window {
 pub struct Windows {
     /// By their offsets in the segment. A page between windows stays empty.
     windows: BTreeMap<u64, Window>,
-    /// Offsets of pages that were given away by `t`, or are being filled by `g`.
+    /// How many places for pages of the domain's own there have been: those given away by `t`, or being filled by `g`; and places that are free again.
     made: u64,
+    unused: Vec<u64>,
     shared: Vec<Arc<Pages>>,
     objects: Vec<u64>,
 }
@@ -123,15 +124,28 @@ impl Windows {
         }
     }
 
-    /// A fresh page of the domain's own.
-    fn make(&mut self, base: u64) -> Option<u64> {
-        let at = OWN + self.made * PAGE;
+    /// A fresh page of the domain's own, which counts as its memory.
+    fn make(&mut self, callee: &Shared) -> Option<u64> {
+        let at = self.unused.last().copied().unwrap_or(OWN + self.made * PAGE);
         if at + PAGE > OWN + (WINDOWS_END - WINDOWS) / 4 {
             return None;
         }
-        os::anonymous(base + at, PAGE, os::PROT_READ | os::PROT_WRITE).ok()?;
-        self.made += 1;
-        Some(base + at)
+        callee.resources.charge(PAGE).ok()?;
+        if os::anonymous(callee.base + at, PAGE, os::PROT_READ | os::PROT_WRITE).is_err() {
+            callee.resources.release(PAGE);
+            return None;
+        }
+        if self.unused.pop().is_none() {
+            self.made += 1;
+        }
+        Some(callee.base + at)
+    }
+
+    fn unmake(&mut self, callee: &Shared, page: u64) {
+        if os::vacate(page, PAGE).is_ok() {
+            self.unused.push(page - callee.base);
+            callee.resources.release(PAGE);
+        }
     }
 
     fn name(&mut self, object: u64) -> u64 {
@@ -235,10 +249,10 @@ fn lent_in(d: &Description, words: &mut [u64; 8]) -> u64 {
                 let (writable, open) = (*letter != b'r', *letter == b'o');
                 windows.lend(callee.base, Loan { address: word, bytes, writable, open })
             }),
-            b't' => windows.make(callee.base).filter(|page| move_page(callee, word, *page)),
-            b'g' => windows
-                .make(callee.base)
-                .inspect(|page| lock(&FILLING).push(Filling { page: *page, to: word })),
+            b't' => windows.make(callee).filter(|page| move_page(callee, word, *page)),
+            b'g' => {
+                windows.make(callee).inspect(|page| lock(&FILLING).push(Filling { page: *page, to: word }))
+            }
             b'k' => Some(windows.name(word)),
             _ => continue,
         };
@@ -269,7 +283,7 @@ fn undo(callee: &Shared, windows: &mut Windows, letters: &[u8], words: &mut [u64
     for (i, letter) in letters.iter().enumerate() {
         match letter {
             b'w' | b'r' => windows.give_back(callee.base, words[i]),
-            b'g' => drop(filled(words[i])),
+            b'g' if filled(words[i]).is_some() => windows.unmake(callee, words[i]),
             _ => {}
         }
     }
@@ -303,7 +317,7 @@ fn given_back_in(d: &Description, words: &mut [u64; 8]) {
                     // SAFETY: a page of the region, which `pages` keeps.
                     unsafe { std::ptr::copy(bytes.as_ptr(), (pages.at + page) as *mut u8, bytes.len()) };
                 }
-                let _ = os::vacate(words[i], PAGE);
+                windows.unmake(callee, words[i]);
             }
             _ => {}
         }

@@ -76,7 +76,8 @@ fn without_a_policy() {
     let none = -i64::from(libc::ENOENT);
     assert_eq!(i.portal("open", "smi").unwrap().call(&[take.call(&[4096]).unwrap()]).unwrap() as i64, none);
 
-    i.grant(&Arc::new(Policy::default().memory(2 << 20)), 0);
+    // A stack is 12 MiB.
+    i.grant(&Arc::new(Policy::default().memory(14 << 20)), 0);
     i.read(take.call(&[1 << 20]).unwrap(), &mut word).unwrap();
     assert_eq!(take.call(&[1 << 20]).unwrap() as i64, -i64::from(libc::ENOMEM));
 }

@@ -12,7 +12,7 @@ pub const USAGE: &str = "usage: pebble sfi run [OPTIONS] FILE ARGUMENTS
   --allow connect=HOST:PORT, --allow listen=HOST:PORT
                           it may use stream sockets to, or on, this address; port 0: every port
   --env NAME[=VALUE]      a variable; without a value, ours
-  --memory MIB            at most so much memory (default 1024)
+  --memory MIB            at most so much memory, with image, heap and stacks of 12 MiB (default 2048)
   --time MILLISECONDS     ends it after so long
   --seccomp               a seccomp filter around it as well
   --elsewhere             its segment is not at address zero, but where that of a second instance would be";
