@@ -193,8 +193,9 @@ void pbl_policy_standard_files(pbl_policy *);
 void pbl_policy_memory(pbl_policy *, uint64_t bytes);
 /* "sleep"; "connect=HOST:PORT" and "listen=HOST:PORT", for stream sockets, with port 0 for every port. */
 int pbl_policy_allow(pbl_policy *, const char *what);
-/* For programs (pbl_run): a variable of the environment, "NAME=VALUE", one more with each call; and a seccomp filter around the thread that runs them and those
- * that it starts, which stays when the program has ended. */
+/* For programs (pbl_run): a variable of the environment, "NAME=VALUE", one more with each call; and a second fence (Landlock and seccomp) around the thread
+ * that runs them and those that it starts, which stays when the program has ended. It is a wall if the process has no other thread by then; without
+ * Landlock a policy with directories or single ports cannot be fenced. */
 int pbl_policy_variable(pbl_policy *, const char *variable);
 void pbl_policy_fence(pbl_policy *);
 

@@ -25,7 +25,7 @@ type Owner = (Key, usize, Option<Named>);
 
 #[derive(Default)]
 pub struct Arena {
-    /// Where it is written.
+    /// Where it is written; 0 when nobody may write it any more.
     writable: u64,
     used: u64,
     /// Free pieces by their length in lines.
@@ -91,6 +91,9 @@ impl Arena {
 
     /// Copies code to a free place.
     fn place(&mut self, code: &[u8]) -> Result<u64, Error> {
+        if self.writable == 0 {
+            return Err(Error::Fenced);
+        }
         let lines = code.len().div_ceil(LINE);
         let bytes = (lines * LINE) as u64;
         let at = match self.free.get_mut(&lines).and_then(Vec::pop) {
@@ -147,6 +150,14 @@ pub fn portal(door: &Door, c: &Crossing) -> Result<u64, Error> {
     let named = debugger::name_portal(at, door, c, &code);
     arena.owners.insert(at, (key, code.bytes.len().div_ceil(LINE), named));
     Ok(at)
+}
+
+/// No more code, for ever: nothing of the process's is executable and can be written.
+pub fn close() {
+    if let Some(arena) = hold().as_mut().filter(|arena| arena.writable != 0) {
+        os::unmap(arena.writable, BYTES);
+        arena.writable = 0;
+    }
 }
 
 pub fn release(at: u64) {

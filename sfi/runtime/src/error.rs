@@ -104,6 +104,10 @@ pub enum Error {
     Constructor(Box<CallError>),
     /// This process is a child of the one that made the instances; it may call them, and make no more.
     Forked,
+    /// The second fence cannot be a wall for this.
+    NoLandlock(&'static str),
+    /// Behind the second fence nothing more becomes executable.
+    Fenced,
     /// The instance has so many bytes, wants so many more, and may have so many.
     Memory {
         has: u64,
@@ -162,6 +166,15 @@ impl fmt::Display for Error {
                      their tables; start another program (exec) for that"
                 )
             }
+            Error::NoLandlock(who) => write!(
+                f,
+                "{who} cannot be fenced: this kernel has no Landlock, or an old one (files want Linux 5.13, ports 6.7, and \"landlock\" in \
+                 /sys/kernel/security/lsm); run it without the second fence, or in a container"
+            ),
+            Error::Fenced => write!(
+                f,
+                "the process is behind the second fence, where no portal can be made any more: make instances and portals before"
+            ),
             Error::Memory { has, wants, limit } => {
                 let kib = |bytes: &u64| bytes.div_ceil(1024);
                 write!(

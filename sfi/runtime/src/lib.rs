@@ -56,6 +56,7 @@ pub use fence::raise as raise_fence;
 pub use imports::{Caller, Imports, Linked};
 pub use instance::Instance;
 pub use module::Module;
+pub use os::forget_files;
 pub use policy::Policy;
 pub use portal::{Entry, Outcome, Portal};
 pub use region::Region;

@@ -70,7 +70,9 @@ pub fn run_module(
     instance.granted(&policy, start.end)?;
     let portal = instance.portal("_start", "smi")?;
     if policy.fence {
-        crate::fence::raise(policy.has_network())?;
+        // Behind it this thread could not learn how large its stack is.
+        instance.attach()?;
+        crate::fence::raise(&policy)?;
     }
     let called = match time {
         Some(time) => portal.call_within(time, &[start.at]),

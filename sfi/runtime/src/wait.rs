@@ -32,7 +32,7 @@ pub(crate) fn is_stream(fd: RawFd) -> bool {
     // SAFETY: the kernel writes a whole structure of ours, or says that there is no such file.
     unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
-        libc::fstat(fd, &mut stat) == 0
+        libc::syscall(libc::SYS_fstat, fd, &mut stat) == 0
             && matches!(stat.st_mode & libc::S_IFMT, libc::S_IFIFO | libc::S_IFCHR | libc::S_IFSOCK)
     }
 }

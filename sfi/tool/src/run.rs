@@ -1,6 +1,6 @@
 //! `pebble sfi run`: a command-line program in a fault domain, with what its user grants it and nothing else.
 
-use pebble_sfi_runtime::{Policy, RunError, run, segment_at_zero};
+use pebble_sfi_runtime::{Policy, RunError, forget_files, run, segment_at_zero};
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub const USAGE: &str = "usage: pebble sfi run [OPTIONS] FILE ARGUMENTS
   --env NAME[=VALUE]      a variable; without a value, ours
   --memory MIB            at most so much memory, with image, heap and stacks of 12 MiB (default 2048)
   --time MILLISECONDS     ends it after so long
-  --seccomp               a seccomp filter around it as well
+  --seccomp               a second fence around it: Landlock and a seccomp filter
   --elsewhere             its segment is not at address zero, but where that of a second instance would be";
 /// Nothing was run, or the program died: unlike most exit codes of programs.
 const DIED: u8 = 125;
@@ -28,6 +28,10 @@ pub fn command(args: &[OsString]) -> Result<u8, String> {
     if args.first().is_some_and(|a| a == "--help" || a == "-h") {
         println!("{USAGE}");
         return Ok(0);
+    }
+    if args.iter().any(|a| a == "--seccomp") {
+        // Before anything is opened: who breaks out finds no file that was not given.
+        forget_files();
     }
     let mut policy = Policy::program();
     let mut time = None;

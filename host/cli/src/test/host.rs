@@ -23,7 +23,7 @@ const QUICK: [(&str, &str); 5] = [
 ];
 
 /// Test programs that are a group of their own: package, program, group.
-const OWN: [(&str, &str, &str); 9] = [
+const OWN: [(&str, &str, &str); 10] = [
     ("pebble-sfi-verify", "corpus", "sfi-attack.refused"),
     ("pebble-sfi", "attacks", "sfi-attack.contained"),
     ("pebble-sfi-runtime", "faults", "sfi-fault.reported"),
@@ -31,6 +31,7 @@ const OWN: [(&str, &str, &str); 9] = [
     ("pebble-sfi-runtime", "ending", "sfi-fault.ended"),
     ("pebble-sfi-runtime", "lasting", "sfi-fault.lasting"),
     ("pebble-sfi-runtime", "lines", "sfi-fault.lines"),
+    ("pebble-sfi-runtime", "fence", "sfi-policy.fence"),
     ("pebble-sfi", "tour", "sfi-tour"),
     ("pebble-sfi", "stubs", "sfi-stubs"),
 ];
