@@ -21,8 +21,9 @@ int main(int argc, char **argv) {
         return 1;
     }
     pbl_instance *plugin = pbl_instance_new(module);
+    /* The plugin asks for words alone here; what it gets of ours, `w`, we say ourselves. */
     pbl_portal *sum = pbl_portal_open(plugin, "sum_of_squares", NULL);
-    pbl_portal *brighten = pbl_portal_open(plugin, "brighten", NULL);
+    pbl_portal *brighten = pbl_portal_open(plugin, "brighten", "smwii");
     pbl_portal *crash = pbl_portal_open(plugin, "crash", NULL);
     pbl_portal *hang = pbl_portal_open(plugin, "hang", NULL);
     if (!sum || !brighten || !crash || !hang) {

@@ -167,7 +167,7 @@ pub struct Crossing {
     pub control: bool,
     /// It has x87 instructions: the register stack may not be empty after a call, and an exception may wait.
     pub x87: bool,
-    /// The same of the caller's code, if it is a domain's: the callee finds [`PLAIN_MXCSR`] and [`PLAIN_CONTROL`], no register in use.
+    /// The same of the caller, a domain, or the process where it must not be seen how it rounds: the callee finds [`PLAIN_MXCSR`] and [`PLAIN_CONTROL`], no register in use.
     pub caller_control: bool,
     pub caller_x87: bool,
     /// What goes into a domain in a register is an argument or a result, and nothing else: the others are zeroed, vectors too.
@@ -231,6 +231,8 @@ pub enum Op {
     ScrubVectors,
     /// No x87 register in use, no exception pending.
     EmptyX87,
+    /// Nothing is left in x87 registers that are not in use: the sign of one can be told (`fxam`).
+    ZeroX87,
     Call,
     /// The return leg: the status is zero. Its error entry is behind this step.
     Return,
@@ -290,9 +292,13 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
     if control {
         put(Op::KeepControl);
     }
-    if c.caller_x87 {
+    let zero = c.hide && c.x87 && c.way != Way::Out;
+    if c.caller_x87 || zero {
         // First of all: an exception that waits would come with the next load of the controls.
         put(Op::EmptyX87);
+    }
+    if zero {
+        put(Op::ZeroX87);
     }
     if c.caller_control {
         put(Op::PlainControl);
@@ -324,6 +330,10 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
         if door.lends() {
             put(Op::GiveBack);
         }
+        if c.hide && c.caller_x87 {
+            put(Op::EmptyX87);
+            put(Op::ZeroX87);
+        }
         if control {
             put(Op::LoadControl);
         }
@@ -333,6 +343,9 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
         put(Op::Back);
         if c.x87 {
             put(Op::EmptyX87);
+        }
+        if c.x87 && c.hide && c.caller_x87 && c.way == Way::Across {
+            put(Op::ZeroX87);
         }
         if fresh {
             put(Op::GiveStack);

@@ -222,6 +222,11 @@ impl Emitter<'_> {
                 self.a.fnclex();
                 self.a.emms();
             }
+            Op::ZeroX87 => {
+                (0..8).for_each(|_| self.a.fldz());
+                self.a.fxam();
+                self.a.emms();
+            }
             Op::Call => {
                 let hole = self.a.call_pool();
                 self.pooled(self.c.entry, hole);

@@ -113,6 +113,10 @@ struct Path {
     vectors: u32,
     exceptions: bool,
     emptied: bool,
+    /// Zeros pushed since then; whether the condition codes say so, and the registers are empty again.
+    zeros: u8,
+    examined: bool,
+    zeroed: bool,
     controls: bool,
     /// The controls have been stored; and those of a process's start loaded, of vectors and of x87.
     kept: bool,
@@ -163,6 +167,9 @@ pub fn verify(code: &[u8], pool_at: usize, door: &Door, c: &Crossing) -> Result<
         vectors: 0,
         exceptions: false,
         emptied: false,
+        zeros: 0,
+        examined: false,
+        zeroed: false,
         controls: false,
         kept: false,
         plain: [false; 2],
@@ -458,7 +465,12 @@ impl Checker<'_> {
             Insn::ZeroUppers if self.c.wide => path.vectors |= UPPERS,
             Insn::ZeroVector { reg } => path.vectors |= 1 << reg,
             Insn::ClearExceptions => path.exceptions = true,
-            Insn::EmptyRegisters => path.emptied = true,
+            Insn::EmptyRegisters => {
+                path.zeroed = path.examined;
+                (path.emptied, path.zeros, path.examined) = (true, 0, false);
+            }
+            Insn::PushZero if path.emptied && path.zeros < 8 => path.zeros += 1,
+            Insn::Examine if path.zeros == 8 => path.examined = true,
             Insn::StoreMxcsr { to: at @ Memory::Base { base, disp: 0 } } if base as usize == RSP => {
                 self.store(path, at, Val::Controls)?
             }
@@ -549,7 +561,7 @@ impl Checker<'_> {
         }
         self.entry(path)?;
         path.called = true;
-        (path.exceptions, path.emptied) = (false, false);
+        (path.exceptions, path.emptied, path.zeroed) = (false, false, false);
         path.vectors = 0;
         scrubbed(path);
         (path.regs[0], path.regs[2]) = (Val::Result(0), Val::Result(2));

@@ -429,6 +429,14 @@ pub fn forbidden(insn: &Insn) -> Option<&'static str> {
     })
 }
 
+/// A clock of the processor's, by which one can tell what others have left in its caches.
+pub fn timer(insn: &Insn) -> Option<&'static str> {
+    let reads = matches!(insn.op.as_str(), "rdtsc" | "rdtscp" | "rdpru");
+    reads.then_some(
+        "it reads a clock, and -fpbl-no-timer says that nothing does; ask the C library for the time",
+    )
+}
+
 /// AVX-512: its registers, masks, roundings.
 fn wide(insn: &Insn) -> bool {
     let text = insn.to_string();

@@ -50,11 +50,13 @@ pub struct Options {
     pub stack: bool,
     /// Small constant changes of the stack pointer are not checked.
     pub elide: bool,
+    /// Instructions that read a clock of the processor's are refused.
+    pub no_timer: bool,
 }
 
 impl Options {
     pub fn new(level: Level) -> Options {
-        Options { level, base: false, merge: true, guard: true, stack: true, elide: true }
+        Options { level, base: false, merge: true, guard: true, stack: true, elide: true, no_timer: false }
     }
 }
 
@@ -69,7 +71,7 @@ fn confined(text: &str, file: &str, options: &Options) -> Result<String, Error> 
     // First of all: what is wrong with the stack may only follow from such an instruction.
     for item in &program.items {
         if let parse::Body::Insn(insn) = &item.body
-            && let Some(hint) = isa::forbidden(insn)
+            && let Some(hint) = isa::forbidden(insn).or_else(|| isa::timer(insn).filter(|_| options.no_timer))
         {
             return Err(Error::new(file, item.line, error::Kind::Forbidden(insn.to_string(), hint)));
         }

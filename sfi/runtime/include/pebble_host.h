@@ -95,6 +95,10 @@ int pbl_imports_add(pbl_imports *, const char *name, const char *spec, const voi
 int pbl_imports_add_system_calls(pbl_imports *);
 /* Calls of imports that nobody provides become faults, instead of errors of pbl_module_open. */
 void pbl_imports_be_lenient(pbl_imports *);
+/* Modules of level write, which can read all of the process's memory, are refused; so are modules with instructions that read a clock of the
+ * processor's (cc -fpbl-no-timer makes them without). */
+void pbl_imports_demand_full(pbl_imports *);
+void pbl_imports_demand_no_timer(pbl_imports *);
 
 /* Parses, verifies, links. */
 pbl_module *pbl_module_open(const char *path, const pbl_imports *);
@@ -131,7 +135,8 @@ uint32_t pbl_caller_number(pbl_caller);
 int pbl_caller_read(pbl_caller, uint64_t at, void *to, size_t bytes);
 int pbl_caller_write(pbl_caller, uint64_t at, const void *from, size_t bytes);
 
-/* A door to an exported function, by a portal specification ("" or NULL: the module's own). */
+/* A door to an exported function, by a portal specification ("" or NULL: the module's own, if only words cross by that: a module cannot ask itself
+ * for memory of the host's, objects or identities). */
 pbl_portal *pbl_portal_open(pbl_instance *, const char *name, const char *spec);
 pbl_portal *pbl_portal_open_with(pbl_instance *, const char *name, const char *spec, uint64_t constant);
 

@@ -1,11 +1,15 @@
 //! Where portal code lies: one area of the process that is executable here and writable elsewhere.
 //!
+//! Domains can read its addresses, in their portal tables. It lies beside the slots, so they learn from it where fault domains are, and nothing of
+//! where the process's libraries, stack and heap are.
+//!
 //! Portals that say the same are one portal: code is found again by what it was compiled from, and counted.
 
 use crate::debugger::{self, Named};
 use crate::error::{Error, system};
-use crate::layout::page_up;
+use crate::layout::{CODE, page_up};
 use crate::os;
+use crate::slots;
 use pebble_portal::emit::x86_64::emit;
 use pebble_portal::sfi::{Crossing, Door};
 use pebble_portal::verify::x86_64::verify;
@@ -13,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-const BYTES: u64 = 64 << 20;
+const BYTES: u64 = CODE;
 /// Portals begin at cache lines.
 const LINE: usize = 64;
 
@@ -70,10 +74,10 @@ fn key(door: &Door, c: &Crossing) -> Key {
 }
 
 impl Arena {
-    fn new() -> std::io::Result<Arena> {
+    fn new(begin: u64) -> std::io::Result<Arena> {
         let file = os::memory_file(c"pebble-sfi-portals", BYTES)?;
         let writable = os::anywhere(BYTES, os::PROT_READ | os::PROT_WRITE, &file)?;
-        let begin = os::anywhere(BYTES, os::PROT_READ | os::PROT_EXEC, &file)
+        os::shared(begin, BYTES, os::PROT_READ | os::PROT_EXEC, &file, 0)
             .inspect_err(|_| os::unmap(writable, BYTES))?;
         BEGIN.store(begin, Ordering::Release);
         Ok(Arena { writable, ..Arena::default() })
@@ -124,7 +128,8 @@ pub fn hold() -> Held {
 fn arena() -> Result<MutexGuard<'static, Option<Arena>>, Error> {
     let mut guard = hold();
     if guard.is_none() {
-        *guard = Some(Arena::new().map_err(system("making the area of portal code"))?);
+        let begin = slots::existing().ok_or(Error::NoSlot)?.code;
+        *guard = Some(Arena::new(begin).map_err(system("making the area of portal code"))?);
     }
     Ok(guard)
 }

@@ -123,6 +123,16 @@ pub extern "C" fn pbl_imports_be_lenient(imports: &mut Imports) {
     })
 }
 
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_imports_demand_full(imports: &mut Imports) {
+    guarded(|| imports.full = true);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pbl_imports_demand_no_timer(imports: &mut Imports) {
+    guarded(|| imports.no_timer = true);
+}
+
 fn link(module: Result<Arc<Module>, LoadError>, imports: Option<&Imports>) -> *mut Arc<Linked> {
     match module {
         Ok(module) => boxed(imports.unwrap_or(&Imports::new()).link(&module)),

@@ -88,6 +88,13 @@ pub enum Error {
     /// The portal verifier does not accept what the compiler has made.
     Refused(Refusal),
     NoExport(String),
+    /// The module's own specification asks for something of the host's, which has given none itself: the letter, and its place.
+    Consent {
+        export: String,
+        spec: String,
+        letter: char,
+        at: usize,
+    },
     NoImport(Vec<String>),
     /// A call into the instance is outstanding (or was abandoned by `longjmp`).
     Busy,
@@ -104,6 +111,9 @@ pub enum Error {
     Constructor(Box<CallError>),
     /// This process is a child of the one that made the instances; it may call them, and make no more.
     Forked,
+    /// The host demands level `full`; or no timer, and there is one here.
+    NotFull,
+    Timer(u32),
     /// The second fence cannot be a wall for this.
     NoLandlock(&'static str),
     /// Behind the second fence nothing more becomes executable.
@@ -135,6 +145,12 @@ impl fmt::Display for Error {
             Error::Refused(e) => {
                 write!(f, "the portal verifier refused a portal, which is a mistake of the compiler: {e}")
             }
+            Error::Consent { export, spec, letter, at } => write!(
+                f,
+                "'{export}' asks for \"{spec}\", of which letter {} ('{letter}') gives it something of the host's; a host that agrees passes the \
+                 specification itself when it opens the portal",
+                at + 1
+            ),
             Error::NoExport(name) => write!(f, "the module does not export '{name}'"),
             Error::NoImport(names) => {
                 write!(f, "nobody provides what the module imports: {}", names.join(", "))
@@ -164,6 +180,17 @@ impl fmt::Display for Error {
                     f,
                     "a forked child can neither make nor reset instances, nor open portals or come in with a new thread: its parent shares \
                      their tables; start another program (exec) for that"
+                )
+            }
+            Error::NotFull => write!(
+                f,
+                "the module is of level write, whose code can read all of the process's memory, and level full is demanded; compile it \
+                 with -fpbl-level=full"
+            ),
+            Error::Timer(at) => {
+                write!(
+                    f,
+                    "the module reads a clock of the processor's at {at:#x} (rdtsc), and none is demanded; compile it with -fpbl-no-timer"
                 )
             }
             Error::NoLandlock(who) => write!(

@@ -58,6 +58,10 @@ pub struct Imports {
     functions: HashMap<String, Provided>,
     /// Imports that nobody provides become faults when they are called, not errors when they are linked.
     pub lenient: bool,
+    /// Only modules of level `full` get them: others read all of the process's memory.
+    pub full: bool,
+    /// Only modules without an instruction that reads a clock of the processor's get them.
+    pub no_timer: bool,
 }
 
 /// A module with everything that it imports.
@@ -115,6 +119,12 @@ impl Imports {
     }
 
     pub fn link(&self, module: &Arc<Module>) -> Result<Arc<Linked>, Error> {
+        if self.full && module.level != Level::Full {
+            return Err(Error::NotFull);
+        }
+        if let Some(at) = module.verdict.timer.filter(|_| self.no_timer) {
+            return Err(Error::Timer(at));
+        }
         crate::slots::slots()?;
         let (current, no_stack, _) = ways_in();
         let mut linked = Linked {

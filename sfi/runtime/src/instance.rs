@@ -171,7 +171,8 @@ impl Instance {
         &self.shared.module
     }
 
-    /// A portal to an exported function, by its specification or, with an empty one, by the module's own.
+    /// A portal to an exported function, by its specification or, with an empty one, by the module's own if only words cross by that: what else the
+    /// caller gives, it says.
     pub fn portal(&self, export: &str, spec: &str) -> Result<Portal, Error> {
         Portal::into_domain(&self.shared, export, spec, 0, &[])
     }

@@ -13,6 +13,8 @@ pub const SEGMENT: u64 = 4 << 30;
 pub const RETURN_STACKS: u64 = 8 << 30;
 pub const RETURN_STACK: u64 = STACK_BYTES as u64;
 pub const MAX_STACKS: u32 = ((SLOT - GUARD - RETURN_STACKS) / RETURN_STACK) as u32;
+/// Where portal code lies: behind the last slot, as far from it as a segment's guard.
+pub const CODE: u64 = 64 << 20;
 /// Most slots, if the address space has them.
 pub const MAX_SLOTS: usize = 4096;
 

@@ -28,6 +28,7 @@ pub struct Policy {
     /// What `getcwd` says.
     pub(crate) current: String,
     pub(crate) fence: bool,
+    pub(crate) no_timer: bool,
 }
 
 impl Default for Policy {
@@ -43,6 +44,7 @@ impl Default for Policy {
             environment: Vec::new(),
             current: "/".into(),
             fence: false,
+            no_timer: false,
         }
     }
 }
@@ -100,6 +102,12 @@ impl Policy {
 
     pub(crate) fn allows(&self, what: &str) -> bool {
         self.allowed.contains(what)
+    }
+
+    /// A program is run only if no instruction of it reads a clock of the processor's.
+    pub fn no_timer(mut self) -> Policy {
+        self.no_timer = true;
+        self
     }
 
     /// A program is run behind a seccomp filter too.

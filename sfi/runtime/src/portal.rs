@@ -37,12 +37,24 @@ pub(crate) fn wide_vectors() -> bool {
     std::arch::is_x86_feature_detected!("avx")
 }
 
+/// Letters by which something of the caller's is lent, moved, named or told.
+const GIVES: &str = "wrotgkadh";
+
+/// A module's own specification, if its caller gives away nothing but words by it: a stranger only asks.
+fn harmless<'a>(export: &str, spec: &'a str) -> Result<&'a str, Error> {
+    let asks = spec.char_indices().skip(2).find(|(_, letter)| GIVES.contains(*letter));
+    match asks {
+        None => Ok(spec),
+        Some((at, letter)) => Err(Error::Consent { export: export.into(), spec: spec.into(), letter, at }),
+    }
+}
+
 impl Portal {
     fn crossing(callee: &Shared, export: &str, spec: &str) -> Result<(Door, Crossing), Error> {
         let export = callee.module.export(export)?;
         let spec = match (spec, export.spec.as_str()) {
             ("", "") => "smiiiiii",
-            ("", own) => own,
+            ("", own) => harmless(&export.name, own)?,
             (given, _) => given,
         };
         Portal::crossing_to(callee, export.entry, spec)
@@ -65,7 +77,7 @@ impl Portal {
             touched: verdict.touched_by(entry),
             control: verdict.control,
             x87: verdict.x87,
-            caller_control: false,
+            caller_control: callee.module.level == Level::Full && verdict.float,
             caller_x87: false,
             hide: callee.module.level == Level::Full,
             wide: wide_vectors(),
@@ -117,7 +129,7 @@ impl Portal {
             no_stack: ways_in().2,
             caller: caller.number,
             hide: crossing.hide || full,
-            caller_control: caller.module.verdict.control,
+            caller_control: crossing.caller_control || caller.module.verdict.control,
             caller_x87: caller.module.verdict.x87,
             // Its stacks keep the caller's registers for the way back from a fault.
             link,

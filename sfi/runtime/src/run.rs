@@ -49,9 +49,11 @@ pub fn run(
     policy: impl Into<Arc<Policy>>,
     time: Option<Duration>,
 ) -> Result<i32, RunError> {
+    let policy = policy.into();
     let module = Module::open(file).map_err(RunError::Load)?;
     let mut imports = Imports::new();
     imports.lenient = true;
+    imports.no_timer = policy.no_timer;
     imports.system_calls()?;
     run_module(&module, &imports, arguments, policy, time)
 }

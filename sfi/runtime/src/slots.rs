@@ -30,6 +30,8 @@ pub struct Slot {
 pub struct Slots {
     /// Of the first slot; 4 GiB below zero where its segment lies at zero.
     begin: u64,
+    /// Of the area for portal code.
+    pub code: u64,
     pub count: usize,
     free: Mutex<Vec<u32>>,
     pub slots: Vec<Mutex<Slot>>,
@@ -65,12 +67,20 @@ fn most_slots() -> usize {
     if sets_bases() { MAX_SLOTS } else { 1 }
 }
 
-/// As many slots as there is room for, where the kernel likes: their begin and number.
-fn anywhere() -> Result<(u64, usize), Error> {
+/// As many slots as there is room for: their begin, the place for portal code, and their number. Domains know where they are; so that it tells them
+/// nothing of where the kernel has put the process's libraries, stack and heap, they are put where a random number says.
+fn anywhere() -> Result<(u64, u64, usize), Error> {
     let mut count = most_slots();
     loop {
-        match os::reserve((count as u64 + 1) * SLOT) {
-            Ok(at) => return Ok((at.next_multiple_of(SLOT), count)),
+        let bytes = (count as u64 + 1) * SLOT;
+        match somewhere(bytes).map_or_else(|| os::reserve(bytes), Ok) {
+            Ok(at) => {
+                let begin = at.next_multiple_of(SLOT);
+                let end = begin + count as u64 * SLOT;
+                // What is left of one slot lies behind them or before them.
+                let behind = at + bytes - end >= GUARD + CODE;
+                return Ok((begin, if behind { end + GUARD } else { at }, count));
+            }
             Err(_) if count > 1 => count /= 2,
             Err(e) => {
                 return Err(system("reserving 32 GiB of address space, the least that one instance takes")(
@@ -81,8 +91,24 @@ fn anywhere() -> Result<(u64, usize), Error> {
     }
 }
 
+/// New address space in the lower half, in which the kernel puts nothing of a process's own unless it is asked to; none if there is no room.
+fn somewhere(bytes: u64) -> Option<u64> {
+    const TRIES: usize = 16;
+    let places = HALF.end.checked_sub(HALF.start + bytes)? / SLOT;
+    (0..TRIES).find_map(|_| {
+        let mut random = [0; 8];
+        // SAFETY: writes eight bytes of ours.
+        let got = unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
+        let at = HALF.start + u64::from_le_bytes(random) % (places + 1) * SLOT;
+        (got == 8 && os::reserve_at(at, bytes).is_ok()).then_some(at)
+    })
+}
+
+/// Below position-independent programs.
+const HALF: std::ops::Range<u64> = 1 << 40..84 << 40;
+
 /// The same from the bottom of the address space, if all of the first slot is free there.
-fn lowest() -> Option<(u64, usize)> {
+fn lowest() -> Option<(u64, u64, usize)> {
     let from = CONTEXT;
     // Below, the kernel lets nobody map some pages: they are a guard already.
     let null_guard = (0..from).step_by(PAGE as usize).find_map(|at| match os::reserve_at(at, from - at) {
@@ -91,11 +117,12 @@ fn lowest() -> Option<(u64, usize)> {
     });
     let null_guard = null_guard.unwrap_or(Ok(from)).ok()?;
     let mut counts = std::iter::successors(Some(most_slots()), |n| Some(n / 2)).take_while(|n| *n > 0);
-    let count = counts.find(|n| os::reserve_at(from, *n as u64 * SLOT - GUARD - from).is_ok());
+    let count = counts.find(|n| os::reserve_at(from, *n as u64 * SLOT + CODE - from).is_ok());
     if count.is_none() && null_guard < from {
         os::unmap(null_guard, from - null_guard);
     }
-    Some((0u64.wrapping_sub(GUARD), count?))
+    let count = count?;
+    Some((0u64.wrapping_sub(GUARD), count as u64 * SLOT, count))
 }
 
 fn make() -> Result<Slots, Error> {
@@ -107,9 +134,11 @@ fn make() -> Result<Slots, Error> {
     let contexts_at = os::anywhere(bytes, os::PROT_READ | os::PROT_WRITE, &contexts)
         .map_err(system("mapping context pages"))?;
     let at_zero = if AT_ZERO.load(Ordering::Relaxed) { lowest() } else { None };
-    let (begin, count) = at_zero.map_or_else(anywhere, Ok).inspect_err(|_| os::unmap(contexts_at, bytes))?;
+    let (begin, code, count) =
+        at_zero.map_or_else(anywhere, Ok).inspect_err(|_| os::unmap(contexts_at, bytes))?;
     Ok(Slots {
         begin,
+        code,
         count,
         free: Mutex::new((0..count as u32).rev().collect()),
         slots: (0..count).map(|_| Mutex::default()).collect(),
@@ -257,12 +286,13 @@ mod tests {
         // Nothing was kept.
         os::reserve_at(CONTEXT, RETURN_STACKS).unwrap();
         os::unmap(CONTEXT, RETURN_STACKS);
-        let (begin, count) = lowest().unwrap();
+        let (begin, code, count) = lowest().unwrap();
         assert_eq!(begin.wrapping_add(GUARD), 0);
         let end = begin.wrapping_add(count as u64 * SLOT);
-        for at in [CONTEXT, SEGMENT, RETURN_STACKS, end - PAGE] {
+        assert_eq!(code, end + GUARD);
+        for at in [CONTEXT, SEGMENT, RETURN_STACKS, end - PAGE, code, code + CODE - PAGE] {
             assert!(os::reserve_at(at, PAGE).is_err(), "{at:#x}");
         }
-        os::unmap(CONTEXT, end - CONTEXT);
+        os::unmap(CONTEXT, code + CODE - CONTEXT);
     }
 }

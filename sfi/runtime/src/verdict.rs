@@ -12,6 +12,10 @@ pub struct Verdict {
     pub control: bool,
     /// There are x87 instructions, or some that unmask what has been flagged before: an exception may wait.
     pub x87: bool,
+    /// Some result may depend on how the process rounds.
+    pub float: bool,
+    /// Where the first instruction is that reads a clock of the processor's.
+    pub timer: Option<u32>,
     scratch: Vec<u64>,
     /// Parts of the file.
     text: Range<usize>,
@@ -65,6 +69,8 @@ pub fn verify(file: &[u8], image: &Image) -> Result<Verdict, LoadError> {
     Ok(Verdict {
         control: summary.fp_control,
         x87: summary.x87 || summary.fp_control,
+        float: summary.float || summary.x87 || summary.fp_control,
+        timer: summary.timer,
         scratch,
         text: place(file, image.text_bytes),
         rodata: place(file, image.rodata_bytes),

@@ -270,7 +270,8 @@ pub const OWN_FLAGS: &str = "  -fpbl-level=write|full|check
   -fpbl-base        keeps the segment base in a register in loops that chase pointers: for processors on which a segment base
                     that is not zero makes loads slow; -fpbl-no-merge: such loads do not share copies of a pointer
   -fpbl-no-guard, -fpbl-no-stack, -fpbl-no-elide
-                    without one optimisation, to measure what it saves";
+                    without one optimisation, to measure what it saves
+  -fpbl-no-timer    refuses what reads a clock of the processor's (rdtsc, rdtscp, rdpru), which hosts may demand";
 
 pub fn own_flag(options: &mut Options, flag: &str) -> Result<(), Error> {
     match flag {
@@ -280,6 +281,8 @@ pub fn own_flag(options: &mut Options, flag: &str) -> Result<(), Error> {
         "-fpbl-no-guard" => options.guard = false,
         "-fpbl-no-stack" => options.stack = false,
         "-fpbl-no-elide" => options.elide = false,
+        "-fpbl-no-timer" => options.no_timer = true,
+        "-fpbl-timer" => options.no_timer = false,
         _ => match flag.strip_prefix("-fpbl-level=").and_then(level) {
             Some(level) => options.level = level,
             None => return Err(Error::OwnFlag(flag.into())),

@@ -180,7 +180,14 @@ impl Request {
             let output = self.output.clone().unwrap_or_else(|| "a.out".into());
             let full = self.options.level != Level::Write;
             let whole = program && library.is_some();
-            ld::link(&ld::Job { args, output, exports: self.exports.clone(), full, whole })?;
+            ld::link(&ld::Job {
+                args,
+                output,
+                exports: self.exports.clone(),
+                full,
+                whole,
+                no_timer: self.options.no_timer,
+            })?;
         }
         Ok(())
     }

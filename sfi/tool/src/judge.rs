@@ -36,8 +36,9 @@ pub fn command(files: &[String]) -> Result<(), String> {
             Ok(module) => {
                 let level = if module.level == Level::Write { "write" } else { "full" };
                 let text = module.text.len();
+                let timer = if module.verdict.timer.is_some() { "; reads a timer" } else { "" };
                 println!(
-                    "{file}: accepted at level {level}: {text} bytes of code, {} exports, {} imports, {:.0} MB/s",
+                    "{file}: accepted at level {level}: {text} bytes of code, {} exports, {} imports, {:.0} MB/s{timer}",
                     module.exports.len(),
                     module.imports.len(),
                     rate(&bytes)
@@ -82,13 +83,18 @@ pub fn label(file: Vec<u8>) -> Result<Vec<u8>, String> {
 }
 
 /// What the runtime would say of a module that has just been linked, if it would refuse it.
-pub fn refusal(file: &[u8]) -> Option<String> {
+pub fn refusal(file: &[u8], no_timer: bool) -> Option<String> {
     let image = Image::parse(file).map_err(|e| e.to_string());
     let judged = image.and_then(|image| {
         let exports: Vec<u32> = image.exports.iter().map(|e| e.entry).collect();
         let mut scratch = vec![0; verifier::scratch_words(image.text_bytes.len())];
         let verdict = verifier::verify(&to_verify(&image, &exports), &mut scratch);
-        verdict.map(drop).map_err(|e| e.to_string())
+        match verdict.map_err(|e| e.to_string())?.timer.filter(|_| no_timer) {
+            Some(at) => Err(format!(
+                "{at:#x}: it reads a clock of the processor's, and -fpbl-no-timer says that nothing does"
+            )),
+            None => Ok(()),
+        }
     });
     judged.err().map(|why| format!("{why}{}", place(file, &why)))
 }

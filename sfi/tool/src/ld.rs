@@ -58,6 +58,8 @@ pub struct Job {
     pub full: bool,
     /// A program with its C library: nobody provides what it does not define itself, but for the runtime's `pbl_` functions.
     pub whole: bool,
+    /// No instruction of the module may read a clock of the processor's.
+    pub no_timer: bool,
 }
 
 /// `NAME=SPEC`, or a name with the default specification.
@@ -322,7 +324,7 @@ pub fn link(job: &Job) -> Result<(), Error> {
     elf.patch(".pbl.module", &header)?;
     sort_facts(&mut elf);
     let file = crate::judge::label(elf.bytes).map_err(Error::Refused)?;
-    if let Some(why) = crate::judge::refusal(&file) {
+    if let Some(why) = crate::judge::refusal(&file, job.no_timer) {
         return Err(Error::Refused(why));
     }
     // It may be executed, as far as `make` and `configure` can see: the linker's own file has the right.

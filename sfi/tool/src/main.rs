@@ -50,6 +50,7 @@ fn ld_command(args: &[String]) -> Result<(), String> {
             "-o" => job.output = value()?.into(),
             "--export" => job.exports.push(ld::export(&value()?)),
             "--level" => job.full = value()? != "write",
+            "--no-timer" => job.no_timer = true,
             _ => job.args.push(a.clone()),
         }
     }
@@ -69,7 +70,10 @@ fn own_options(command: &str) -> Option<String> {
         ),
         "rustc" => format!("{OWN_FLAGS}\n{EXPORT}"),
         "ld" => {
-            format!("  --level write|full\n                    what the module is verified for\n{EXPORT}")
+            format!(
+                "  --level write|full\n                    what the module is verified for\n  --no-timer        refuses a module that \
+                 reads a clock of the processor's\n{EXPORT}"
+            )
         }
         _ => return None,
     };

@@ -15,6 +15,7 @@ pub const USAGE: &str = "usage: pebble sfi run [OPTIONS] FILE ARGUMENTS
   --memory MIB            at most so much memory, with image, heap and stacks of 12 MiB (default 2048)
   --time MILLISECONDS     ends it after so long
   --seccomp               a second fence around it: Landlock and a seccomp filter
+  --no-timer              refuses a program that reads a clock of the processor's (-fpbl-no-timer makes it without)
   --elsewhere             its segment is not at address zero, but where that of a second instance would be";
 /// Nothing was run, or the program died: unlike most exit codes of programs.
 const DIED: u8 = 125;
@@ -45,6 +46,10 @@ pub fn command(args: &[OsString]) -> Result<u8, String> {
         }
         if option == "--seccomp" {
             policy = policy.fence();
+            continue;
+        }
+        if option == "--no-timer" {
+            policy = policy.no_timer();
             continue;
         }
         if option == "--elsewhere" {

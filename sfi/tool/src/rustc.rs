@@ -170,7 +170,14 @@ impl Request {
         }
         let full = self.options.level != Level::Write;
         let whole = program && library.is_some();
-        Ok(ld::link(&ld::Job { args, output, exports: self.exports, full, whole })?)
+        Ok(ld::link(&ld::Job {
+            args,
+            output,
+            exports: self.exports,
+            full,
+            whole,
+            no_timer: self.options.no_timer,
+        })?)
     }
 }
 

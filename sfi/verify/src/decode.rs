@@ -343,7 +343,7 @@ fn rare(insn: &mut Insn, rex: u8, vex: bool) -> Result<(), Rule> {
                 insn.attr |= LD;
                 insn.class = class::FP_CONTROL;
             }
-            (true, 3) => insn.attr |= ST,
+            (true, 3) => insn.attr |= ST | FLOAT,
             (false, 5..=7) if insn.rm == 0 && !vex && insn.prefix == 0 && rex == 0 => {}
             _ => return Err(Rule::Instruction),
         },

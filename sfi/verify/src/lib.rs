@@ -87,6 +87,10 @@ pub struct Summary {
     pub x87: bool,
     /// There is an `ldmxcsr` or `fldcw`: rounding, masks and flush modes may be different after a call.
     pub fp_control: bool,
+    /// Some result may depend on how vectors' arithmetic rounds, or is its control word.
+    pub float: bool,
+    /// Where the first instruction is that reads a clock of the processor's.
+    pub timer: Option<u32>,
     pub instructions: u32,
     pub labels: u32,
 }

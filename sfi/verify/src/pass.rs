@@ -10,10 +10,10 @@
 
 use crate::decode::{Insn, decode};
 use crate::labels::{Labels, Tables, offset, targets};
-use crate::plain::{confines, plain};
+use crate::plain::{ROUNDS, confines, plain_of};
 use crate::state::{BASE, GROUPS, LABEL_SLACK, PRESERVED, Pending, SEG, State, Word, ZX};
 use crate::step::{Flow, brief, is_brief, step};
-use crate::table::class;
+use crate::table::{FLOAT, class};
 use crate::{Level, Module, Refusal, Rule, Summary};
 
 pub const RECORD: usize = 20;
@@ -70,6 +70,10 @@ struct Pass<'m, 's> {
     tables: Tables<(Word, u16)>,
     /// Preserved registers that some return, jump or label was not reached with.
     changes: u16,
+    /// Shapes of plain instructions, for what they have in common.
+    seen: u64,
+    float: bool,
+    timer: Option<u32>,
 }
 
 /// Accepts or refuses a module. The scratch may hold anything before; `scratch_words` says how much is always enough. After
@@ -77,7 +81,8 @@ struct Pass<'m, 's> {
 pub fn verify(module: &Module<'_>, scratch: &mut [u64]) -> Result<Summary, Refusal> {
     let ftab_mask = layout(module).map_err(|rule| Refusal { at: module.text_at, rule })?;
     let (labels, count) = Labels::read(scratch, module)?;
-    let mut pass = Pass { module, labels, tables: Tables::new(module), changes: 0 };
+    let mut pass =
+        Pass { module, labels, tables: Tables::new(module), changes: 0, seen: 0, float: false, timer: None };
     pass.records()?;
     pass.entries()?;
     let (state, instructions) = pass.run(ftab_mask)?;
@@ -85,6 +90,8 @@ pub fn verify(module: &Module<'_>, scratch: &mut [u64]) -> Result<Summary, Refus
         changes: pass.changes,
         x87: state.x87,
         fp_control: state.fp_control,
+        float: pass.float || pass.seen & ROUNDS != 0,
+        timer: pass.timer,
         instructions,
         labels: count as u32,
     })
@@ -143,7 +150,7 @@ impl Pass<'_, '_> {
                     if is_brief(window) {
                         break;
                     }
-                    let len = plain(window, &mut state.known, confined);
+                    let len = plain_of(window, &mut state.known, confined, &mut self.seen);
                     if len == 0 {
                         break;
                     }
@@ -181,6 +188,10 @@ impl Pass<'_, '_> {
                 Some(done) => done.map_err(refuse)?,
                 None => {
                     decode(text, at, &mut insn).map_err(refuse)?;
+                    self.float |= insn.attr & FLOAT != 0;
+                    if insn.class == class::TIMER {
+                        self.timer.get_or_insert(here);
+                    }
                     if !live {
                         // no way leads here, not even from outside: padding, or a function that nobody calls
                         if matches!(insn.class, class::NOP | class::TRAP) {

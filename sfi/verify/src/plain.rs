@@ -55,6 +55,8 @@ const LEN: u32 = 50;
 const ZEROES: u32 = 54;
 const COPIES: u32 = 55;
 const SIB: u32 = 56;
+/// Of a shape: the result depends on how the process rounds.
+pub const ROUNDS: u64 = 1 << 63;
 const BARE: u64 = 1;
 const NO_INDEX: u64 = 2;
 const RSP_R12: u64 = 4;
@@ -105,6 +107,7 @@ const fn shape(attr: Attr, op: u64, modrm: u64, short: bool) -> u64 {
         | (has as u64 + sib as u64 + disp + immediate) << LEN
         | when(attr & (NOZX | BYTE_REG) == 0 && !short, 1 << ZEROES)
         | when(moves, 1 << COPIES)
+        | when(attr & FLOAT != 0, ROUNDS)
         | when(sib, NO_INDEX | RSP_R12 | if mode == 0 { BARE } else { 0 }) << SIB
 }
 
@@ -175,6 +178,12 @@ pub const fn confines(full: bool) -> u64 {
 /// The length of a plain instruction, and in `known` what is after it; 0 if it is not plain.
 #[inline(always)]
 pub fn plain(w: &[u8; WINDOW], known: &mut u64, confines: u64) -> usize {
+    plain_of(w, known, confines, &mut 0)
+}
+
+/// The same; `seen` gathers what is to be known of the whole, such as [`ROUNDS`], of plain instructions and others.
+#[inline(always)]
+pub fn plain_of(w: &[u8; WINDOW], known: &mut u64, confines: u64, seen: &mut u64) -> usize {
     let facts = *known;
     let mut bytes = w.first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
     let gs = (bytes as u16 == 0x6765) as u64;
@@ -191,6 +200,7 @@ pub fn plain(w: &[u8; WINDOW], known: &mut u64, confines: u64) -> usize {
     let kind = TABLES.kinds[(sum & (7 * ROW)) as usize | bytes as u8 as usize];
     let at = kind as u16 as usize + (kind >> 16 & (bytes >> 8) as u32) as usize;
     let shape = TABLES.shapes[at % SHAPES];
+    *seen |= shape;
     let sib = SIBS[(bytes >> 16) as u8 as usize] as u64 & !(gs * (NO_INDEX | (has & B) * RSP_R12));
     let regs = (shape & REGS) << (has << 2 & 8) | (shape >> RM & REGS) << (has << 3 & 8);
     let (written, from) = (regs & 0xffff, regs >> FROM);

@@ -66,6 +66,8 @@ pub const EXT_SHIFT: u32 = 32;
 pub const D64: Attr = 1 << 40;
 /// ModRM.reg or the register form decides what the operands are: `decode::rare`.
 pub const SPLIT: Attr = 1 << 41;
+/// The result depends on how the process rounds, or tells it.
+pub const FLOAT: Attr = 1 << 42;
 const CLASS_SHIFT: u32 = 48;
 
 /// What an instruction is to the state machine, beyond its operands.
@@ -82,7 +84,7 @@ pub mod class {
     // ... to here
     pub const FP_CONTROL: u8 = 17; pub const PUSH: u8 = 18; pub const POP: u8 = 19; pub const CALL: u8 = 20;
     pub const JUMP: u8 = 21; pub const BRANCH: u8 = 22; pub const RETURN: u8 = 23; pub const TRAP: u8 = 24;
-    pub const STRING: u8 = 25; pub const MASKED: u8 = 26;
+    pub const STRING: u8 = 25; pub const MASKED: u8 = 26; pub const TIMER: u8 = 27;
 }
 const fn c(class: u8) -> Attr {
     (class as Attr) << CLASS_SHIFT
@@ -183,7 +185,7 @@ const ROWS: &[Row] = &[
     (E0F, N, 0x0b, 0x0b, D64 | c(class::TRAP)), (E0F, N, 0x0d, 0x0d, M | LD | NOREG | ext(6) | c(class::PREFETCH)),
     (E0F, N, 0x18, 0x18, M | LD | NOREG | ext(0xf) | c(class::PREFETCH)),
     (E0F, F3, 0x1e, 0x1e, M | NOMEM | c(class::ENDBR)),
-    (E0F, N | P66, 0x1f, 0x1f, M | NOREG | OPS | ext(1) | c(class::NOP)), (E0F, N, 0x31, 0x31, WAX | WDX),
+    (E0F, N | P66, 0x1f, 0x1f, M | NOREG | OPS | ext(1) | c(class::NOP)), (E0F, N, 0x31, 0x31, WAX | WDX | c(class::TIMER)),
     (E0F, N | P66, 0x40, 0x4f, RRM | OPS), (E0F, N, 0x80, 0x8f, IMMZ | D64 | c(class::BRANCH)),
     (E0F, N, 0x90, 0x9f, M | ST | GRM | WRM | BB | ext(1)), (E0F, N, 0xa2, 0xa2, WAX | WBX | WCX | WDX),
     // with a memory operand and a register index these four reach any address
@@ -273,11 +275,24 @@ const ROWS: &[Row] = &[
     (V3A, P66, 0x46, 0x46, M | LD | VVVV | IMM8 | NOL0), (V3A, P66, 0x4a, 0x4c, M | LD | VVVV | IMM8),
 ];
 
+/// Opcodes of vectors that convert, round, compare or compute numbers with a point; a few more do no harm.
+const fn floats(space: usize, op: u8) -> bool {
+    match space {
+        E0F | V0F => {
+            matches!(op, 0x2a | 0x2c..=0x2f | 0x51..=0x53 | 0x58..=0x5f | 0x7c | 0x7d | 0xc2 | 0xd0 | 0xe6)
+        }
+        E38 | V38 => matches!(op, 0x13 | 0x96..=0xbf),
+        E3A | V3A => matches!(op, 0x08..=0x0b | 0x1d | 0x40 | 0x41),
+        _ => false,
+    }
+}
+
 const fn fill(table: &mut Table, row: Row) {
     let (space, prefixes, first, last, attr) = row;
     let split = if matches!(class_of(attr), class::ALU_IMM..=class::ENDBR) { SPLIT } else { 0 };
     let mut op = first as usize;
     while op <= last as usize {
+        let attr = attr | if floats(space, op as u8) { FLOAT } else { 0 };
         let mut p = 0;
         while p < 4 {
             if prefixes & 1 << p != 0 {

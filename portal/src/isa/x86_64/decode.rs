@@ -133,6 +133,9 @@ pub enum Insn {
     ZeroUppers,
     ClearExceptions,
     EmptyRegisters,
+    /// Zero onto the x87 stack; the class of its top into the condition codes.
+    PushZero,
+    Examine,
     Time,
     Return,
     Undefined,
@@ -268,6 +271,10 @@ fn one_byte(r: &mut Reader, byte: u8, rex: u8, thread: bool) -> Option<Insn> {
         }
         0xc5 if rex == 0 && r.byte()? == 0xf8 && r.byte()? == 0x77 => Insn::ZeroUppers,
         0xdb if rex == 0 && r.byte()? == 0xe2 => Insn::ClearExceptions,
+        0xd9 if rex == 0 && matches!(r.code.get(r.at), Some(0xee | 0xe5)) => match r.byte()? {
+            0xee => Insn::PushZero,
+            _ => Insn::Examine,
+        },
         0xd9 if rex & 8 == 0 => {
             let o = r.operand(rex, false, 0)?;
             match (o.reg, o.memory) {
@@ -422,6 +429,8 @@ impl fmt::Display for Insn {
             Insn::ZeroUppers => f.write_str("vzeroupper"),
             Insn::ClearExceptions => f.write_str("fnclex"),
             Insn::EmptyRegisters => f.write_str("emms"),
+            Insn::PushZero => f.write_str("fldz"),
+            Insn::Examine => f.write_str("fxam"),
             Insn::Time => f.write_str("rdtsc"),
             Insn::Return => f.write_str("ret"),
             Insn::Undefined => f.write_str("ud2"),

@@ -224,6 +224,12 @@ impl<const N: usize> Asm<'_, N> {
     pub fn emms(&mut self) {
         self.put(&[0x0f, 0x77]);
     }
+    pub fn fldz(&mut self) {
+        self.put(&[0xd9, 0xee]);
+    }
+    pub fn fxam(&mut self) {
+        self.put(&[0xd9, 0xe5]);
+    }
     pub fn stmxcsr(&mut self, base: Reg, disp: i32) {
         self.access(false, &[0x0f, 0xae], 3, base, disp);
     }

@@ -54,6 +54,9 @@ impl Checker<'_> {
         if self.c.caller_x87 && !(path.exceptions && path.emptied) {
             return Err(Reason::Control);
         }
+        if self.c.hide && self.c.x87 && self.c.way != Way::Out && !(path.exceptions && path.zeroed) {
+            return Err(Reason::Control);
+        }
         self.arguments(path)?;
         if (self.door.state == Kept::Full || self.c.hide) && self.c.way != Way::Out {
             if !self.scrubbed(path) {
@@ -202,6 +205,10 @@ impl Checker<'_> {
             return Err(Reason::Control);
         }
         if self.c.x87 && way != Way::Out && path.called && !(path.exceptions && path.emptied) {
+            return Err(Reason::Control);
+        }
+        let left = self.c.hide && self.c.caller_x87 && (way == Way::Out || way == Way::Across && self.c.x87);
+        if left && path.called && !(path.exceptions && path.zeroed) {
             return Err(Reason::Control);
         }
         if full || (self.c.hide && way != Way::In) {

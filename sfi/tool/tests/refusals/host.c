@@ -67,7 +67,7 @@ static const char *all(const char *path) {
     pbl_instance *plugin = module ? pbl_instance_new(module) : NULL;
     pbl_portal *sum = plugin ? pbl_portal_open(plugin, "sum_of_squares", "npi") : NULL;
     pbl_portal *crash = sum ? pbl_portal_open(plugin, "crash", NULL) : NULL;
-    pbl_portal *brighten = crash ? pbl_portal_open(plugin, "brighten", NULL) : NULL;
+    pbl_portal *brighten = crash ? pbl_portal_open(plugin, "brighten", "smwii") : NULL;
     pbl_region *region = brighten ? pbl_region_new(5000) : NULL;
     pbl_lent *lent = region ? pbl_lend(picture, sizeof picture, 1) : NULL;
     if (!lent) {
