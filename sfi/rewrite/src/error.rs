@@ -80,7 +80,7 @@ impl fmt::Display for Error {
             }
             Kind::StackRegister(t) => write!(
                 f,
-                "`{t}` uses rsp or rbp for something other than the stack; compile with -fno-omit-frame-pointer"
+                "`{t}` uses rsp or rbp for something other than the stack; compile with -fno-omit-frame-pointer, and for jumps out of a function use setjmp and longjmp"
             ),
             Kind::Untyped(t) => write!(
                 f,

@@ -41,7 +41,7 @@ fn alias(directive: &str) -> Option<(&str, &str)> {
     Some((a.trim(), b.trim()))
 }
 
-/// Names that this file declares weak and does not define.
+/// Names that this file declares weak and does not define, and its own names for others' (`weakref`).
 pub fn weak_undefined(program: &Program, flow: &Flow) -> HashSet<String> {
     let mut weak = HashSet::new();
     for item in &program.items {
@@ -50,6 +50,11 @@ pub fn weak_undefined(program: &Program, flow: &Flow) -> HashSet<String> {
             && rest.starts_with(char::is_whitespace)
         {
             weak.extend(rest.split(',').map(|n| n.trim().to_string()));
+        }
+        if let Body::Directive(d) = &item.body
+            && let Some((name, _)) = d.strip_prefix(".weakref").and_then(|rest| rest.split_once(','))
+        {
+            weak.insert(name.trim().to_string());
         }
     }
     for item in &program.items {

@@ -109,6 +109,12 @@ fn what_cannot_work_is_refused() {
 }
 
 #[test]
+fn another_name_for_a_weak_function_is_called_by_its_address() {
+    let t = out("\tcall g\n\tret\n\t.weakref g,h");
+    assert!(t.contains("movq\tg@GOTPCREL(%rip), %r11") && !t.contains("g$code"), "{t}");
+}
+
+#[test]
 fn a_fence_is_no_access() {
     let t = out("\tlock orq $0, (%rsp)\n\tret");
     assert!(t.contains("lock orq\t$0, -8(%rbp)"), "{t}");

@@ -80,6 +80,8 @@ impl Request {
             "-fno-stack-clash-protection",
             "-ftls-model=local-exec",
             "-ffunction-sections",
+            // Whatever the machine has, and -march=native says.
+            "-mno-avx512f",
             "-D__PBL__=1",
         ];
         if self.cxx {
@@ -115,14 +117,13 @@ impl Request {
     }
 
     fn header_flags(&self) -> Result<Vec<String>, Error> {
-        let mut flags = match Library::find(self.options.level).filter(|_| self.headers) {
+        let library = match Library::find(self.options.level).filter(|_| self.headers) {
             Some(library) => library.headers(self.compiler, self.cxx)?,
             None => Vec::new(),
         };
-        if let Ok(ours) = std::env::var("PEBBLE_SFI_INCLUDE") {
-            flags.extend(["-isystem".into(), ours]);
-        }
-        Ok(flags)
+        // Ours in front, since they look at what the compiler's own are asked for.
+        let ours = std::env::var("PEBBLE_SFI_INCLUDE").ok().map(|ours| ["-isystem".to_string(), ours]);
+        Ok(ours.into_iter().flatten().chain(library).collect())
     }
 
     pub fn run(&self) -> Result<(), Error> {

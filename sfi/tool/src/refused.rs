@@ -3,10 +3,13 @@
 
 const ALONE: &str = "confined code is x86-64 code with 64-bit pointers; leave it out";
 const COUNTS: &str = "its counters need a runtime that fault domains have not got; use perf, which knows the functions with PEBBLE_SFI_DEBUG=1";
+const WIDE: &str = "code for AVX-512 cannot be confined; leave it out, or ask for -march=x86-64-v3";
 const JUMPS: &str = "indirect jumps are made anew, and confined; leave it out";
 
 /// Beginnings of options, and why not.
-const REFUSED: [(&str, &str); 18] = [
+const REFUSED: [(&str, &str); 20] = [
+    ("-mavx512", WIDE),
+    ("-mavx10", WIDE),
     ("-m32", ALONE),
     ("-mx32", ALONE),
     ("-m16", ALONE),

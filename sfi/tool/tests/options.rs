@@ -106,7 +106,9 @@ fn options_do_what_they_say() {
 #[test]
 fn what_cannot_be_had_is_refused_in_one_line() {
     let place = Place::new("refused");
-    let cases: [(&[&str], &str); 19] = [
+    let cases: [(&[&str], &str); 21] = [
+        (&["-mavx512f", "-c", "f.c"], "-mavx512f: code for AVX-512 cannot be confined"),
+        (&["--compiler", "gcc", "-mavx512vl", "-c", "f.c"], "ask for -march=x86-64-v3"),
         (&["-m32", "f.c"], "-m32: confined code is x86-64"),
         (&["-mx32", "f.c"], "-mx32: confined code is x86-64"),
         (&["--target=aarch64-linux-gnu", "f.c"], "confined code is x86-64"),
@@ -137,6 +139,24 @@ fn what_cannot_be_had_is_refused_in_one_line() {
     // A response file whose quotation does not end.
     std::fs::write(place.0.join("open"), "-c 'f.c").unwrap();
     assert!(String::from_utf8_lossy(&place.cc(&["@open"], "").stderr).contains("@open"));
+}
+
+/// What a `configure` asks is refused where its code is, be it never used, and where the machine has it.
+#[test]
+fn there_is_no_avx512_to_be_found() {
+    let place = Place::new("wide");
+    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../libc/include");
+    let asked = "#pragma GCC target(\"avx512f\")\n#include <immintrin.h>\n#ifndef __AVX512F__\n#error none\n#endif\nint main(void) { return 0; }\n";
+    let plain = "#include <immintrin.h>\n#ifdef __AVX512F__\n#error some\n#endif\n__m256i f(__m256i a) { return _mm256_add_epi32(a, a); }\n";
+    for compiler in ["clang", "gcc"] {
+        let options = ["--compiler", compiler, "-O1", "-isystem", include, "-c", "-xc", "-", "-o", "probe.o"];
+        let said = place.cc(&options, asked);
+        assert!(!said.status.success() && !place.has("probe.o"), "{compiler}: {said:?}");
+        let options = [&options[..], &["-march=skylake-avx512"]].concat();
+        let said = place.cc(&options, plain);
+        assert!(said.status.success(), "{compiler}: {said:?}");
+        let _ = std::fs::remove_file(place.0.join("probe.o"));
+    }
 }
 
 /// Found by the verifier when everything is linked already.
