@@ -23,9 +23,11 @@ const QUICK: [(&str, &str); 5] = [
 ];
 
 /// Test programs that are a group of their own: package, program, group.
-const OWN: [(&str, &str, &str); 10] = [
+const OWN: [(&str, &str, &str); 12] = [
     ("pebble-sfi-verify", "corpus", "sfi-attack.refused"),
     ("pebble-sfi", "attacks", "sfi-attack.contained"),
+    ("pebble-sfi-runtime", "hidden", "sfi-attack.hidden"),
+    ("pebble-sfi-runtime", "limits", "sfi-attack.limits"),
     ("pebble-sfi-runtime", "faults", "sfi-fault.reported"),
     ("pebble-sfi-runtime", "shared", "sfi-fault.shared"),
     ("pebble-sfi-runtime", "ending", "sfi-fault.ended"),
