@@ -51,7 +51,8 @@ pub const MAX_DEVICES: usize = 8;
 pub const PHYS_VA: u64 = 0x1000_0000;
 /// Portal manager: portal code arena, read and write.
 pub const PM_CODE_VA: u64 = 0x1800_0000;
-/// Portal manager and scheduler: the nucleus data pages (semaphores, stack queues), read and write.
+/// Portal manager: the nucleus data pages (semaphores, stack queues), read and write. Scheduler: the semaphores and its own state, read and write;
+/// the heads of stack queues, read-only.
 pub const SHARED_DATA_VA: u64 = 0x1870_0000;
 /// Capability manager: the capability table, read and write.
 pub const CAPABILITY_TABLE_VA: u64 = 0x1840_0000;
@@ -103,17 +104,27 @@ pub const NUCLEUS_MAX: u64 = 0x8000;
 /// Data that generated code touches: read and write. Semaphores, then stack queues.
 pub const KDATA_VA: u64 = NUCLEUS_VA + 0x1_0000;
 pub const SEMAPHORES_OFF: u64 = 0;
-/// Heads of stack queues, 8 bytes a domain: address of the first free [descriptor](STACK_DESC_OFF), or of one of two ends.
-pub const STACK_QUEUES_OFF: u64 = SEMAPHORES_OFF + MAX_SEMAPHORES as u64 * 8;
+/// Heads of the lists of stacks that are kept, 8 bytes a domain: address of the first descriptor, or [`STACKS_END`]. What is kept for those who
+/// wait is not in the domain's queue. From here on to the scheduler's state only portal code and the portal manager write.
+pub const STACKS_KEPT_OFF: u64 = SEMAPHORES_OFF + MAX_SEMAPHORES as u64 * 8;
 /// Call counters of portals recompiled with one, 8 bytes each.
-pub const COUNTERS_OFF: u64 = STACK_QUEUES_OFF + MAX_DOMAINS as u64 * 8;
+pub const COUNTERS_OFF: u64 = STACKS_KEPT_OFF + MAX_DOMAINS as u64 * 8;
 pub const MAX_COUNTERS: usize = 256;
+/// Heads of stack queues, 8 bytes a domain: address of the first free [descriptor](STACK_DESC_OFF), or of one of two ends. The scheduler
+/// reads this page.
+pub const STACK_QUEUES_OFF: u64 = COUNTERS_OFF + MAX_COUNTERS as u64 * 8;
 /// Stack descriptors, 16 bytes: next descriptor (or an end), initial stack pointer.
-pub const STACK_DESC_OFF: u64 = COUNTERS_OFF + MAX_COUNTERS as u64 * 8;
+pub const STACK_DESC_OFF: u64 = STACK_QUEUES_OFF + MAX_DOMAINS as u64 * 8;
 /// The scheduler's own state, which stays where it is when another instance takes over; generated code does not touch it.
 pub const SCHEDULER_OFF: u64 = (STACK_DESC_OFF + MAX_STACKS as u64 * 16).next_multiple_of(PAGE);
-pub const SCHEDULER_BYTES: u64 = 5 * PAGE;
+pub const SCHEDULER_BYTES: u64 = 6 * PAGE;
 pub const KDATA_BYTES: u64 = SCHEDULER_OFF + SCHEDULER_BYTES;
+/// What the scheduler has mapped of it: offset, bytes, and whether it may write there.
+pub const SCHEDULING: [(u64, u64, bool); 3] = [
+    (SEMAPHORES_OFF, MAX_SEMAPHORES as u64 * 8, true),
+    (STACK_QUEUES_OFF, PAGE, false),
+    (SCHEDULER_OFF, SCHEDULER_BYTES, true),
+];
 /// The capability table ([`crate::capability`]), in systems that have a capability manager: read and write.
 pub const CAPABILITIES_VA: u64 = NUCLEUS_VA + 0x4_0000;
 /// Private data of the letters `A` to `Z`, a page each, those that the image gives to somebody: read and write.
@@ -135,11 +146,15 @@ pub const fn stack_queue_va(asid: u16) -> u64 {
     KDATA_VA + STACK_QUEUES_OFF + asid as u64 * 8
 }
 /// End of a stack queue: the word of domain 0, which is no domain. A portal reads the word behind the head, whether that is a descriptor or
-/// an end, and takes the head unless the word is below this address: both ends hold such a word.
+/// an end, and takes the head unless the word is below this address: both ends hold 0.
 pub const STACKS_END: u64 = stack_queue_va(0);
-/// End of a stack queue for which somebody waits: semaphore 0, which is nobody's. It is below the other end, so the last descriptor is not taken.
-pub const STACKS_WANTED: u64 = semaphore_va(0);
+/// End of a stack queue for which somebody waits: domain 0's word of what is kept. It is below the other end, so the last descriptor is not taken.
+pub const STACKS_WANTED: u64 = stacks_kept_va(0);
 const _: () = assert!(STACKS_END.is_multiple_of(PAGE) && STACKS_WANTED < STACKS_END);
+const _: () = assert!(STACKS_WANTED.is_multiple_of(PAGE));
+pub const fn stacks_kept_va(asid: u16) -> u64 {
+    KDATA_VA + STACKS_KEPT_OFF + asid as u64 * 8
+}
 pub const fn stack_desc_va(desc: usize) -> u64 {
     KDATA_VA + STACK_DESC_OFF + desc as u64 * 16
 }

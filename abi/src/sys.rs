@@ -48,12 +48,18 @@ pub const NUCLEUS_FLUSH: usize = 26;
 pub const NUCLEUS_IDLE: usize = 27;
 pub const SCHEDULER_TICK: usize = 28;
 pub const SCHEDULER_IRQ: usize = 29;
+pub const NUCLEUS_STACK_KEEP: usize = 36;
+pub const NUCLEUS_STACK_OFFER: usize = 37;
+pub const NUCLEUS_STACK_RELEASE: usize = 38;
 /// Index and interface of those.
-pub const FIXED: [(usize, &str); 6] = [
+pub const FIXED: [(usize, &str); 9] = [
     (NUCLEUS_SWITCH, "nucleus.switch"),
     (NUCLEUS_SET_TIMER, "nucleus.set_timer"),
     (NUCLEUS_FLUSH, "nucleus.flush"),
     (NUCLEUS_IDLE, "nucleus.idle"),
+    (NUCLEUS_STACK_KEEP, "nucleus.stack_keep"),
+    (NUCLEUS_STACK_OFFER, "nucleus.stack_offer"),
+    (NUCLEUS_STACK_RELEASE, "nucleus.stack_release"),
     (SCHEDULER_TICK, "scheduler.tick"),
     (SCHEDULER_IRQ, "scheduler.irq"),
 ];

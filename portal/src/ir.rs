@@ -125,8 +125,22 @@ pub enum Short {
     SetTimer,
     /// `p1`: domain whose translations are dropped.
     Flush,
+    /// `p1`: domain, modulo their number. Returns whether it has moved a stack.
+    Stacks(Stacks),
     /// Waits for an interrupt. Only for a caller that runs with interrupts on: with `sie` clear nothing ends the wait.
     Idle,
+}
+
+/// What the scheduler may have done to the stack queue of a domain. It names no stack and no address: each stays in the queue of its domain, or
+/// among those kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stacks {
+    /// The first in the queue is kept. A queue that is empty then gets the end that makes callers wait (`map::STACKS_WANTED`).
+    Keep,
+    /// The first of those kept is in the queue, for whoever calls next: behind it comes the plain end, unless there are others.
+    Offer,
+    /// If the queue is empty, and callers wait: it gets all that are kept, and the plain end.
+    Release,
 }
 
 /// One step, two words at most. Frame words count from the lowest word of the frame being pushed or popped.
@@ -263,6 +277,8 @@ pub enum Op {
     SetTimer,
     Flush,
     Idle,
+    /// Does it, and sets the first result.
+    Stacks(Stacks),
     /// Back to the caller of a short-circuit portal.
     Resume,
 
@@ -533,6 +549,7 @@ fn short_circuit(short: Short, put: &mut impl FnMut(Op)) {
             });
             put(constant(0, 0));
         }
+        Short::Stacks(what) => put(Op::Stacks(what)),
     }
     put(constant(1, status));
     put(Op::Resume);

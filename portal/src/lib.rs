@@ -18,7 +18,7 @@ pub mod verify;
 
 use arrayvec::ArrayVec;
 use core::fmt;
-pub use ir::{Connection, Domain, Shape, Short};
+pub use ir::{Connection, Domain, Shape, Short, Stacks};
 pub use spec::{Spec, SpecError};
 pub use template::Template;
 

@@ -230,6 +230,7 @@ fn encoded(o: &mut Operands, at: usize) -> Vec<(u32, String)> {
         (encode::bne(a, b, distance), registers("bne", a, b, &target)),
         (encode::blt(a, b, distance), registers("blt", a, b, &target)),
         (encode::bltu(a, b, distance), registers("bltu", a, b, &target)),
+        (encode::bgeu(a, b, distance), registers("bgeu", a, b, &target)),
         (encode::bge(a, b, distance), registers("bge", a, b, &target)),
         (encode::csrrw(a, csr, b), control("csrrw")),
         (encode::csrrs(a, csr, b), control("csrrs")),

@@ -8,7 +8,7 @@ mod common;
 use common::Rng;
 use common::cases::{self, Case};
 use pebble_portal::isa::riscv64::decode::{Alu, CsrOp, Insn, decode};
-use pebble_portal::{Code, Connection, Domain, Shape, Target, verify};
+use pebble_portal::{Code, Connection, Domain, Shape, Short, Target, verify};
 use proptest::prelude::*;
 
 const NOP: u32 = 0x13;
@@ -47,7 +47,7 @@ fn connection() -> impl Strategy<Value = Connection<'static>> {
     };
     let domains = (1u16..128, 128u16..256).prop_flat_map(move |(a, b)| (domain(a), domain(b)));
     let constant = prop_oneof![any::<u64>(), any::<i32>().prop_map(|v| v as u64), (0..4096u64)];
-    (domains, 0x1_0000..0x4000_0000u64, 0..4096u16, constant, prop::option::of(0..512u16)).prop_map(
+    (domains, 0x1_0000..0x4000_0000u64, 0..4096u16, constant, prop::option::of(0..256u16)).prop_map(
         |((caller, callee), entry, index, constant, counter)| {
             let entry = entry & !1;
             // Exclusive domains call no others.
@@ -366,7 +366,9 @@ fn every_shape_is_accepted() {
 /// The other mutants are refused for what they do, not for where it is: with `nop`s in the same places all is well.
 #[test]
 fn inserting_nothing_is_accepted() {
-    for p in Portal::all() {
+    // Those that are read word by word have no such places.
+    let derived = |p: &Portal| !matches!(p.case.shape, Shape::Short(Short::Stacks(_)));
+    for p in Portal::all().filter(derived) {
         // What a thread's end comes to is the third instruction.
         let first = if p.case.shape == Shape::ThreadExit { 2 } else { 0 };
         // The second instruction of the return leg is its error entry.

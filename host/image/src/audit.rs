@@ -92,6 +92,11 @@ pub fn audit(image: &[u8], report: &Report) -> Vec<String> {
             if leaf.flags & PTE_MARKS != if foreign { PTE_FOREIGN } else { 0 } {
                 say("its mark does not tell whose it is");
             }
+            let aims =
+                leaf.flags & PTE_W != 0 && holds_stacks(leaf.va) && d.grants.contains(&Grant::Scheduling);
+            if user && granted && aims {
+                say("who decides which thread runs could aim its stack");
+            }
             if !user || granted {
                 continue;
             }
@@ -115,6 +120,12 @@ fn direct(va: u64) -> bool {
     (map::DIRECT_VA..map::DIRECT_VA + map::RAM_BYTES).contains(&va)
 }
 
+/// Whether the page there holds stack descriptors, or what leads to them.
+fn holds_stacks(va: u64) -> bool {
+    let queues = map::STACKS_KEPT_OFF..map::SCHEDULER_OFF;
+    queues.contains(&va.wrapping_sub(map::SHARED_DATA_VA))
+}
+
 /// Whether this address is where a grant maps what is not the domain's own.
 fn granted(va: u64, grants: &[Grant]) -> bool {
     let within = |start: u64, len: u64| (start..start + len).contains(&va);
@@ -122,6 +133,9 @@ fn granted(va: u64, grants: &[Grant]) -> bool {
         Grant::Physical => within(map::PHYS_VA, map::RAM_BYTES),
         Grant::Code => within(map::PM_CODE_VA, map::CODE_BYTES),
         Grant::SharedData => within(map::SHARED_DATA_VA, map::KDATA_BYTES),
+        Grant::Scheduling => {
+            map::SCHEDULING.iter().any(|(at, bytes, _)| within(map::SHARED_DATA_VA + at, *bytes))
+        }
         Grant::Tables => within(map::PM_TABLES_VA, map::MAX_DOMAINS as u64 * map::TABLE_BYTES),
         Grant::Threads => within(map::PM_THREADS_VA, map::MAX_THREADS as u64 * PAGE),
         Grant::BootInfo => within(map::BOOTINFO_VA, map::BOOTINFO_MAX),

@@ -77,6 +77,7 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
     let mut descriptors = 0;
     for asid in 1..map::MAX_DOMAINS as u64 {
         memory.write_word(shared.data + map::STACK_QUEUES_OFF + asid * 8, map::STACKS_END);
+        memory.write_word(shared.data + map::STACKS_KEPT_OFF + asid * 8, map::STACKS_END);
     }
     for (n, component) in manifest.component.iter().enumerate() {
         let elf = artifacts.components.get(&component.name).ok_or_else(|| BuildError::Component {

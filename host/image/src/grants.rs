@@ -32,6 +32,14 @@ pub fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: 
                         memory.map(d.root, map::SHARED_DATA_VA + at, shared.data + at, memory::FOREIGN_RW);
                     }
                 }
+                Grant::Scheduling => {
+                    for (from, bytes, write) in map::SCHEDULING {
+                        let flags = if write { memory::FOREIGN_RW } else { memory::FOREIGN_R };
+                        for at in (from..from + bytes).step_by(PAGE as usize) {
+                            memory.map(d.root, map::SHARED_DATA_VA + at, shared.data + at, flags);
+                        }
+                    }
+                }
                 Grant::Tables => {
                     for other in domains {
                         let at = map::PM_TABLES_VA + u64::from(other.asid) * map::TABLE_BYTES;
@@ -114,6 +122,9 @@ pub fn recorded(
         for grant in &d.manifest.grants {
             match grant {
                 Grant::SharedData => put(map::SHARED_DATA_VA, shared.data, map::KDATA_BYTES, true),
+                Grant::Scheduling => map::SCHEDULING.iter().for_each(|(at, bytes, write)| {
+                    put(map::SHARED_DATA_VA + at, shared.data + at, *bytes, *write);
+                }),
                 Grant::Archive => put(map::ARCHIVE_VA, archive, archive_len, false),
                 Grant::Capabilities => {
                     let table = memory.read_word(shared.l0[0] + nucleus_slot(map::CAPABILITIES_VA));

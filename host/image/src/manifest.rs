@@ -120,6 +120,8 @@ pub enum Grant {
     Code,
     /// Semaphores, stack queues, counters.
     SharedData,
+    /// The scheduler's part of it (`map::SCHEDULING`).
+    Scheduling,
     /// All portal tables.
     Tables,
     /// All thread blocks.

@@ -10,7 +10,7 @@ use pebble_abi::map::{self, PAGE};
 use pebble_abi::sys;
 use pebble_boot::{self as boot, CommonCode, Interface};
 use pebble_portal::verify::verify;
-use pebble_portal::{Connection, Shape, Short, Spec, Target, compile};
+use pebble_portal::{Connection, Shape, Short, Spec, Stacks, Target, compile};
 
 pub struct Portals<'a> {
     shared: &'a Shared,
@@ -306,6 +306,9 @@ impl<'a> Portals<'a> {
             "nucleus.top" => Goal::Short(Short::Top),
             "nucleus.flush" => Goal::Short(Short::Flush),
             "nucleus.idle" => Goal::Short(Short::Idle),
+            "nucleus.stack_keep" => Goal::Short(Short::Stacks(Stacks::Keep)),
+            "nucleus.stack_offer" => Goal::Short(Short::Stacks(Stacks::Offer)),
+            "nucleus.stack_release" => Goal::Short(Short::Stacks(Stacks::Release)),
             "nucleus.switch" => Goal::Switch,
             _ => match name.strip_prefix("semaphore.") {
                 Some(name) => Goal::Semaphore(self.semaphores.iter().find(|s| s.name == name)?.id),

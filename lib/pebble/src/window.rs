@@ -108,16 +108,10 @@ pub fn semaphore_words() -> &'static [core::sync::atomic::AtomicI64; map::MAX_SE
     unsafe { &*((map::SHARED_DATA_VA + map::SEMAPHORES_OFF) as *const _) }
 }
 
-/// Heads of the stack queues, shared with generated code (scheduler).
-pub fn stack_queues() -> &'static [core::sync::atomic::AtomicU64; map::MAX_DOMAINS] {
-    // SAFETY: mapped read-write for good; everybody who touches them does so atomically.
-    unsafe { &*((map::SHARED_DATA_VA + map::STACK_QUEUES_OFF) as *const _) }
-}
-
-/// The stack descriptors: next one's address, initial stack pointer (scheduler).
-pub fn stack_descriptors() -> &'static [[core::sync::atomic::AtomicU64; 2]; map::MAX_STACKS] {
-    // SAFETY: as above.
-    unsafe { &*((map::SHARED_DATA_VA + map::STACK_DESC_OFF) as *const _) }
+/// The head of a domain's stack queue (scheduler): an address, or one of the two ends.
+#[inline(always)]
+pub fn stack_queue(domain: u8) -> u64 {
+    SHARED_DATA.read(map::STACK_QUEUES_OFF + u64::from(domain) * 8)
 }
 
 const SCHEDULER_STATE: u64 = map::SHARED_DATA_VA + map::SCHEDULER_OFF;

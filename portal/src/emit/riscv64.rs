@@ -291,6 +291,7 @@ impl Emitter<'_> {
             Op::SetTimer => self.put(csrrw(ZERO, csr::STIMECMP, A1)),
             Op::Flush => self.put(sfence_vma(ZERO, A1)),
             Op::Idle => self.put(wfi()),
+            Op::Stacks(what) => self.stacks(what),
             Op::Resume => {
                 self.put(csrrw(ZERO, csr::SEPC, RA));
                 self.put(addi(GP, ZERO, 0));

@@ -9,10 +9,12 @@
 //!   So it is read at once, with a copy of the state, and what it did is forgotten. But for one kind of branch, which skips tests: what they
 //!   leave in registers is forgotten, and nothing else may have changed.
 //! * Frame words are written once, by the call leg, and stay what they are once the frame is pushed.
+//! * The scheduler's steps with stack queues are read word by word, in [`stacks`].
 //! * What exits demand is in [`exit`].
 
 mod exit;
 mod slot;
+mod stacks;
 mod state;
 mod template;
 mod value;
@@ -77,6 +79,9 @@ struct Verifier<'a> {
 }
 
 pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Result<(), Refusal> {
+    if let Shape::Short(Short::Stacks(what)) = shape {
+        return stacks::check(words, what);
+    }
     let queue = (!c.callee.exclusive).then(|| map::stack_queue_va(c.callee.asid));
     let is_call = matches!(shape, Shape::Call | Shape::Wait(_) | Shape::Signal(_));
     let is_trap = matches!(shape, Shape::Interrupt | Shape::Exception | Shape::NoStack);

@@ -2,7 +2,9 @@
 
 use pebble_abi::{map, status};
 use pebble_portal::isa::riscv64::encode::{add, addi, beq, ld, slli, srli};
-use pebble_portal::{Code, Connection, Domain, Shape, Short, Spec, Target, Template, compile, template};
+use pebble_portal::{
+    Code, Connection, Domain, Shape, Short, Spec, Stacks, Target, Template, compile, template,
+};
 use std::sync::LazyLock;
 
 #[derive(Clone, Debug)]
@@ -185,7 +187,7 @@ pub fn all() -> Vec<Case> {
         Shape::Signal(17),
         Connection { constant: 17, ..scheduler },
     ));
-    let counted = Connection { constant: 17, counter: Some(300), ..scheduler };
+    let counted = Connection { constant: 17, counter: Some(255), ..scheduler };
     cases.push(Case::new("semaphore-p-counted", "nmcda", Shape::Wait(17), counted));
     cases.push(Case::new("semaphore-p-queue", "npci", Shape::Wait(1000), plain));
     cases.push(Case::new("tail", "nmd", Shape::Tail, tail));
@@ -200,6 +202,9 @@ pub fn all() -> Vec<Case> {
         ("timer", Short::SetTimer),
         ("flush", Short::Flush),
         ("idle", Short::Idle),
+        ("stack-keep", Short::Stacks(Stacks::Keep)),
+        ("stack-offer", Short::Stacks(Stacks::Offer)),
+        ("stack-release", Short::Stacks(Stacks::Release)),
     ] {
         cases.push(Case::new(&format!("short-{name}"), "sm", Shape::Short(short), plain));
     }

@@ -1,17 +1,15 @@
 //! Interrupt latency, as the embedded paper measures it (Bruno et al. 1999, "Interrupt latency"): a thread sleeps until random
 //! absolute times; latency is when it runs minus when it should have run, while another thread loads the system.
 //!
-//! The `time` counter moves every 100 instructions; the moment of its change, on the instruction counter, is found once, so the
-//! latency is exact to the instruction.
+//! The moment when the clock moves, on the instruction counter, is found once, so the latency is exact to the instruction.
 
+use crate::calibrate::{PER_TICK, calibrate};
 use crate::{Bench, STOP};
 use core::sync::atomic::Ordering::Relaxed;
 use pebble::api;
 use pebble::portal::{call, instructions, time};
 use pebble_bench::{Job, Load, ROUNDS};
 
-/// Instructions per tick of the board's clock under `-icount shift=0`.
-const PER_TICK: u64 = 100;
 /// Bounds of the random delay, in ticks.
 const DELAY: (u64, u64) = (60, 400);
 
@@ -45,19 +43,4 @@ pub fn all(bench: &Bench) {
         bench.join(workers);
         bench.emit(id, samples);
     }
-}
-
-/// Instruction count at tick 0, modulo 2^64: the least seen difference, since reading comes after the change.
-fn calibrate() -> u64 {
-    (0..2000)
-        .map(|_| {
-            let ticks = time();
-            let mut now = time();
-            while now == ticks {
-                now = time();
-            }
-            instructions().wrapping_sub(now * PER_TICK) as i64
-        })
-        .min()
-        .unwrap_or(0) as u64
 }

@@ -5,6 +5,7 @@
 
 extern crate alloc;
 
+mod calibrate;
 mod latency;
 mod windows;
 

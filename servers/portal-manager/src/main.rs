@@ -209,7 +209,8 @@ impl Machine for Real {
     }
 
     fn free_semaphore(&mut self, id: u16) {
-        let _ = SEM_FREE.call([id.into(), 0, 0, 0, 0]);
+        // One waiter a call.
+        while SEM_FREE.call([id.into(), 0, 0, 0, 0]) == Ok(1) {}
     }
 }
 

@@ -335,13 +335,15 @@ impl Manager {
     }
 
     fn take_stacks(&mut self, machine: &mut impl Machine, asid: u16) {
-        let queue = map::stack_queue_va(asid) - map::KDATA_VA;
-        let mut desc = machine.data(queue);
-        machine.set_data(queue, map::STACKS_END);
         let first = map::stack_desc_va(0);
-        while (first..map::stack_desc_va(map::MAX_STACKS)).contains(&desc) {
-            self.free_descs.push(((desc - first) / 16) as u16);
-            desc = machine.data(desc - map::KDATA_VA);
+        // The scheduler may have kept some for callers that are gone.
+        for list in [map::stack_queue_va(asid), map::stacks_kept_va(asid)] {
+            let mut desc = machine.data(list - map::KDATA_VA);
+            machine.set_data(list - map::KDATA_VA, map::STACKS_END);
+            while (first..map::stack_desc_va(map::MAX_STACKS)).contains(&desc) {
+                self.free_descs.push(((desc - first) / 16) as u16);
+                desc = machine.data(desc - map::KDATA_VA);
+            }
         }
     }
 

@@ -297,6 +297,14 @@ pub fn share(domain: u16, percent: u64) -> Result<u64, Errno> {
     ask(&SHARE, [domain.into(), percent, 0, 0, 0])
 }
 
+/// The scheduler lets go of a domain's threads, a few a call.
+fn abort(what: u64) {
+    let mut from = 0;
+    while let Ok(next @ 1..) = ask(&ABORT, [what | from << 32, 0, 0, 0, 0]) {
+        from = next;
+    }
+}
+
 /// Its threads run no further; its memory is free.
 pub fn kill(domain: u16) {
     let _ = ask(&DOMAIN_KILL, [domain.into(), 0, 0, 0, 0]);
@@ -304,10 +312,10 @@ pub fn kill(domain: u16) {
 
 /// Its threads find their way out, its portals and names answer nobody, and the servers let go of what it had.
 pub fn withdraw(domain: u16) {
-    let _ = ask(&ABORT, [domain.into(), 0, 0, 0, 0]);
+    abort(domain.into());
     let _ = ask(&RETIRE, [domain.into(), 0, 0, 0, 0]);
     // Who has come meanwhile, to wait for a stack of the domain's, calls again and finds the portal closed.
-    let _ = ask(&ABORT, [domain.into(), 0, 0, 0, 0]);
+    abort(domain.into());
     gone(domain);
 }
 
@@ -315,7 +323,7 @@ pub fn withdraw(domain: u16) {
 pub fn calm(domain: u16) {
     if let Ok((_, [_, _, _, flags])) = DOMAIN_INFO.call_wide([domain.into(), 0, 0, 0, 0]) {
         let priority = flags >> 8 & 0xff;
-        let _ = ask(&ABORT, [u64::from(domain) | (priority + 1) << 16, 0, 0, 0, 0]);
+        abort(u64::from(domain) | (priority + 1) << 16);
     }
 }
 

@@ -10,6 +10,32 @@
 //! way out). Without them `level` is `base`, and what threads declare is kept for a successor.
 
 use crate::*;
+use pebble_abi::errno::EAGAIN;
+
+/// Threads that may have declared a deadline at one time, all together and those of one home: so many are in order at level 0.
+pub const MAX_HURRIED: usize = 24;
+pub const MAX_HURRIED_AT_HOME: usize = 8;
+/// Threads that one entry moves to where they belong.
+const MOVES: usize = 2;
+
+/// Who has declared a deadline, in no order.
+#[repr(C)]
+pub(crate) struct Hurried {
+    threads: [u8; MAX_HURRIED],
+    count: u8,
+    /// The first so many have yet to get to the place that this discipline gives them.
+    misplaced: u8,
+}
+
+impl Hurried {
+    pub(crate) const fn zero() -> Self {
+        Hurried { threads: [0; MAX_HURRIED], count: 0, misplaced: 0 }
+    }
+
+    fn all(&self) -> &[u8] {
+        &self.threads[..usize::from(self.count).min(MAX_HURRIED)]
+    }
+}
 
 /// The latest deadline, in ticks from now: ten seconds.
 pub const MAX_DEADLINE: u64 = 10 * TIME_HZ;
@@ -33,25 +59,61 @@ impl<const EDF: bool> Scheduler<EDF> {
         if EDF && record.deadline != 0 { 0 } else { record.base }
     }
 
-    /// The calling thread wants to be done so many ticks from now; 0: it takes back what it has said. 0, or `-EINVAL`: too far away.
+    /// The calling thread wants to be done so many ticks from now; 0: it takes back what it has said. 0; `-EINVAL`: too far away; `-EAGAIN`: too many
+    /// have declared one, of all ([`MAX_HURRIED`]) or of its home's.
     pub fn deadline(&mut self, words: &Words, ticks: u64, now: u64) -> Decision {
         let me = self.begin();
         if ticks > MAX_DEADLINE {
             return self.decide(me, -EINVAL, now);
         }
-        self.records[me as usize].deadline = if ticks == 0 { 0 } else { now.wrapping_add(ticks) };
+        if ticks == 0 {
+            self.forget_deadline(me);
+        } else if self.records[me as usize].deadline != 0 || self.hurry(me) {
+            self.records[me as usize].deadline = now.wrapping_add(ticks);
+        } else {
+            return self.decide(me, -EAGAIN, now);
+        }
         self.relevel(words, me, self.proper_level(me));
         self.decide(me, 0, now)
     }
 
-    /// Ready threads whose deadline has passed go back among their peers.
+    /// One more has a deadline, if that may be.
+    fn hurry(&mut self, t: u8) -> bool {
+        let home = |t: u8| self.records[t as usize].home;
+        let of_home = self.hurried.all().iter().filter(|other| home(**other) == home(t)).count();
+        let count = usize::from(self.hurried.count);
+        let may = count < MAX_HURRIED && of_home < MAX_HURRIED_AT_HOME;
+        if may {
+            self.hurried.threads[count] = t;
+            self.hurried.count += 1;
+        }
+        may
+    }
+
+    /// The thread has no deadline any longer.
+    pub(crate) fn forget_deadline(&mut self, t: u8) {
+        if core::mem::take(&mut self.records[t as usize].deadline) == 0 {
+            return;
+        }
+        if let Some(at) = self.hurried.all().iter().position(|other| *other == t) {
+            let hurried = &mut self.hurried;
+            hurried.count -= 1;
+            hurried.threads[at] = hurried.threads[usize::from(hurried.count)];
+            if hurried.misplaced > hurried.count {
+                hurried.misplaced = hurried.count;
+                self.attention -= u16::from(hurried.count == 0);
+            }
+        }
+    }
+
+    /// Ready threads whose deadline has passed go back among their peers, a few an entry.
     pub(crate) fn forget_missed(&mut self, now: u64) {
-        while self.ready & 1 != 0 {
+        for _ in 0..MOVES {
             let t = self.queues[0].head;
-            if self.due(t) > now {
+            if self.ready & 1 == 0 || self.due(t) > now {
                 break;
             }
-            self.records[t as usize].deadline = 0;
+            self.forget_deadline(t);
             self.leave_ready(t, 0);
             self.level[t as usize] = self.records[t as usize].base;
             self.place_ready(t, false);
@@ -69,24 +131,36 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
         fields! {
             alarm since armed sleepers ready current top slicing attention reaper queues links
-            level caller tails records result doomed semaphores later exited any_exited stacks shares
+            caller tails records level groups result doomed semaphores later exited any_exited stacks shares hurried
         }
     }
 
-    /// Goes on from what another instance has left, or leaves it: everybody gets to the place that this discipline gives them.
+    /// Goes on from what another instance has left, or leaves it: everybody gets to the place that this discipline gives them, a few an entry.
     /// 0, or `-EINVAL`: in another form.
     pub fn adopt(&mut self, words: &Words, format: u64, now: u64) -> Decision {
         let me = self.begin();
         if format != FORMAT {
             return self.decide(me, -EINVAL, now);
         }
-        for t in 0..=u8::MAX {
+        let before = core::mem::replace(&mut self.hurried.misplaced, self.hurried.count);
+        self.attention += u16::from(before == 0 && self.hurried.count > 0);
+        self.settle_in(words);
+        self.decide(me, 0, now)
+    }
+
+    /// Puts some threads where they belong that another discipline has put elsewhere.
+    pub(crate) fn settle_in(&mut self, words: &Words) {
+        for _ in 0..MOVES {
+            let Some(rest) = self.hurried.misplaced.checked_sub(1) else { return };
+            self.hurried.misplaced = rest;
+            self.attention -= u16::from(rest == 0);
+            let t = self.hurried.threads[usize::from(rest)];
             let level = self.proper_level(t);
-            let moves = level != self.level[t as usize] || EDF && level == 0;
-            if moves && !matches!(self.place(t), Place::Free | Place::Exited) {
+            if (level != self.level[t as usize] || EDF && level == 0)
+                && !matches!(self.place(t), Place::Free | Place::Exited)
+            {
                 self.relevel(words, t, level);
             }
         }
-        self.decide(me, 0, now)
     }
 }

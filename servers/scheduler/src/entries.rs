@@ -9,6 +9,9 @@ use pebble_scheduler::{BootSemaphore, BootThread, Decision, FORMAT, STAY, Stacks
 pebble::import! {
     SWITCH = "nucleus.switch";
     SET_TIMER = "nucleus.set_timer";
+    STACK_KEEP = "nucleus.stack_keep";
+    STACK_OFFER = "nucleus.stack_offer";
+    STACK_RELEASE = "nucleus.stack_release";
 }
 pebble::export_switching!("scheduler.yield", "nm", yield_now);
 pebble::export_switching!("scheduler.sleep", "nmai", sleep);
@@ -37,6 +40,7 @@ type Scheduler = pebble_scheduler::Scheduler<EDF>;
 
 fn main() -> i64 {
     let _ = (SWITCH.bound(), SET_TIMER.bound());
+    let _ = (STACK_KEEP.bound(), STACK_OFFER.bound(), STACK_RELEASE.bound());
     0
 }
 
@@ -74,7 +78,7 @@ fn enter(entry: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision) -> Decisio
     state(|scheduler, words, now| {
         let decision = entry(scheduler, words, now);
         if scheduler.wants_attention() {
-            return serve(scheduler, decision, now);
+            return serve(scheduler, words, decision, now);
         }
         if let Some(at) = scheduler.timer(now) {
             set_timer(at);
@@ -85,16 +89,31 @@ fn enter(entry: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision) -> Decisio
 
 #[cold]
 #[inline(never)]
-fn serve(scheduler: &mut Scheduler, decision: Decision, now: u64) -> Decision {
-    let decision = scheduler.serve(stacks(), decision, now);
+fn serve(scheduler: &mut Scheduler, words: &Words, decision: Decision, now: u64) -> Decision {
+    let decision = scheduler.serve(words, &Queues, decision, now);
     if let Some(at) = scheduler.timer_to_serve(now) {
         set_timer(at);
     }
     decision
 }
 
-fn stacks() -> Stacks<'static> {
-    Stacks { heads: window::stack_queues(), descriptors: window::stack_descriptors() }
+/// The stack queues, of which only portal code changes anything.
+struct Queues;
+
+impl Stacks for Queues {
+    #[inline(always)]
+    fn head(&self, domain: u8) -> u64 {
+        window::stack_queue(domain)
+    }
+    fn keep(&self, domain: u8) -> bool {
+        portal::call_once(sys::NUCLEUS_STACK_KEEP, [domain.into(), 0, 0, 0, 0]) == Ok(1)
+    }
+    fn offer(&self, domain: u8) -> bool {
+        portal::call_once(sys::NUCLEUS_STACK_OFFER, [domain.into(), 0, 0, 0, 0]) == Ok(1)
+    }
+    fn release(&self, domain: u8) -> bool {
+        portal::call_once(sys::NUCLEUS_STACK_RELEASE, [domain.into(), 0, 0, 0, 0]) == Ok(1)
+    }
 }
 
 #[inline(always)]
@@ -108,13 +127,27 @@ fn quick(entry: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>) ->
     window::scheduler_state::<Scheduler>().with(|scheduler| entry(scheduler, window::semaphore_words(), time()))
 }
 
-/// The late way of an entry, or else the long one.
+/// What is done when the quick way has given up: the quick way once more, if it was for nothing but waits for stacks; the late one; or else the
+/// long one.
 #[inline(always)]
-fn late(
+fn otherwise(
+    again: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>,
     late: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>,
     long: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision,
 ) -> Decision {
-    if quick(late).is_some() { silence() } else { enter(long) }
+    let calm = window::scheduler_state::<Scheduler>().with(|scheduler| {
+        if !scheduler.calm(&Queues) {
+            return None;
+        }
+        let decision = again(scheduler, window::semaphore_words(), time());
+        scheduler.alarm_again();
+        decision
+    });
+    match calm {
+        Some(decision) => decision,
+        None if quick(late).is_some() => silence(),
+        None => enter(long),
+    }
 }
 
 /// Silences the timer, and lets the thread run that has become the running one.
@@ -130,7 +163,11 @@ extern "C" fn yield_now() -> Decision {
 
 #[cold]
 extern "C" fn long_yield() -> Decision {
-    late(|s, _, now| s.late_yield(now), |s, _, now| s.yield_now(now))
+    otherwise(
+        |s, _, now| s.quick_yield(now),
+        |s, _, now| s.late_yield(now),
+        |s, _, now| s.yield_now(now),
+    )
 }
 
 extern "C" fn sleep(caller: u64, until: u64) -> Decision {
@@ -138,7 +175,7 @@ extern "C" fn sleep(caller: u64, until: u64) -> Decision {
 }
 
 extern "C" fn stack_wait(domain: u64) -> Decision {
-    enter(|s, _, now| s.stack_wait(stacks(), domain, now))
+    enter(|s, _, now| s.stack_wait(&Queues, domain, now))
 }
 
 extern "C" fn p(semaphore: u64, caller: u64) -> Decision {
@@ -148,7 +185,8 @@ extern "C" fn p(semaphore: u64, caller: u64) -> Decision {
 
 #[cold]
 extern "C" fn long_p(semaphore: u64, caller: u64) -> Decision {
-    late(
+    otherwise(
+        |s, words, now| s.quick_p(words, semaphore, caller, now),
         |s, words, now| s.late_p(words, semaphore, caller, now),
         |s, words, now| s.p(words, semaphore, caller, now),
     )
@@ -160,7 +198,11 @@ extern "C" fn v(semaphore: u64) -> Decision {
 
 #[cold]
 extern "C" fn long_v(semaphore: u64) -> Decision {
-    late(|s, words, now| s.late_v(words, semaphore, now), |s, words, now| s.v(words, semaphore, now))
+    otherwise(
+        |s, words, now| s.quick_v(words, semaphore, now),
+        |s, words, now| s.late_v(words, semaphore, now),
+        |s, words, now| s.v(words, semaphore, now),
+    )
 }
 
 /// A device: its semaphore has the number of its source.
@@ -189,11 +231,12 @@ extern "C" fn priority(tid: u64, priority: u64) -> Decision {
     enter(|s, words, now| s.set_priority(words, tid, priority, now))
 }
 
-/// A domain; a priority plus 1 in bits 16 and up asks for the calm after it.
+/// A domain; a priority plus 1 in bits 16 and up asks for the calm after it; in bits 32 and up the thread to begin with. Returns where to go on.
 extern "C" fn domain_abort(domain: u64) -> Decision {
-    enter(|s, words, now| match domain >> 16 {
-        0 => s.domain_abort(words, stacks(), domain, now),
-        calm => s.domain_calm(words, domain & 0xffff, calm - 1, now),
+    let (asid, calm, from) = (domain & 0xffff, domain >> 16 & 0xffff, domain >> 32);
+    enter(|s, words, now| match calm {
+        0 => s.domain_abort(words, asid, from, now),
+        calm => s.domain_calm(words, asid, calm - 1, from, now),
     })
 }
 

@@ -5,7 +5,7 @@
 //!
 //! **Strategy.** This crate is pure logic over flat arrays indexed by thread; it switches nothing itself. Each
 //! entry returns a [`Decision`]: go on with the caller, or invoke the switch portal. Every queue is a
-//! [`Queue`]: singly linked, known by its ends, linked through one byte a thread. The running
+//! [`Queue`]: known by its ends, linked through a byte a thread each way. The running
 //! thread stays in the ready queue of its level, as the head; that queue, `current`, is kept apart from those of the other
 //! levels. Hence "yield" is three stores, and a preempted thread is where it should be: at the head. A bitmap of ready
 //! levels finds the next one when a queue runs empty. Sleepers are a heap, but for the first.
@@ -16,6 +16,11 @@
 //! quick method sees by one comparison, of the time with the *alarm*: the time when the first sleeper is due, or 0 when
 //! something else wants attention: a result to deliver, a thread whose home is dying, the boot. When nothing but one sleeper is
 //! due, a *late* method does the quick one's work and lets the sleeper run.
+//!
+//! **Bounds.** No entry walks over threads, semaphores or domains. The only loops are over the groups of a line (as many as there are
+//! levels), the height of the sleepers' heap, the few threads with deadlines, and a fixed number of steps of work that is rare: sleepers
+//! that are due ([`WAKES`]), threads held for their share, an abort ([`domain_abort`](Scheduler::domain_abort)), the end of a semaphore. What is
+//! left of such work is done at the following entries, or when the caller asks again; interrupts come between.
 //!
 //! Inside, priorities are *levels*, 0 the most urgent, so that the lowest set bit is what is looked for.
 //!
@@ -84,10 +89,10 @@ mod threads;
 use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use pebble_abi::errno::{EINTR, EINVAL, EPERM};
 use pebble_abi::map::{MAX_DOMAINS, MAX_SEMAPHORES, MAX_THREADS, TIME_HZ};
-use queue::{Links, Queue};
+use queue::{Groups, Links, Queue};
 use sleepers::{Heap, Sleepers};
 
-pub use deadlines::MAX_DEADLINE;
+pub use deadlines::{MAX_DEADLINE, MAX_HURRIED, MAX_HURRIED_AT_HOME};
 pub use semaphores::{BootSemaphore, FREED, SemInfo};
 pub use shares::PERIOD;
 pub use sleepers::{LATEST, NEVER};
@@ -98,8 +103,10 @@ pub use threads::{BootThread, ThreadInfo, ThreadState};
 pub const PRIORITIES: usize = 32;
 /// Ticks that a thread may run while others of its priority are ready: 10 ms.
 pub const SLICE: u64 = TIME_HZ / 100;
+/// Sleepers that one entry wakes; if more are due, the timer ticks again at once.
+pub const WAKES: usize = 2;
 /// The form of the state. Whoever changes the fields of [`Scheduler`] gives it another number.
-pub const FORMAT: u64 = 3;
+pub const FORMAT: u64 = 4;
 /// [`Decision::thread`]: the caller goes on.
 pub const STAY: u64 = u64::MAX;
 
@@ -184,21 +191,24 @@ pub struct Scheduler<const EDF: bool = false> {
     top: u8,
     /// The timer is set to end a slice.
     slicing: bool,
-    /// Threads with a `result`, threads that are doomed, that wait for a stack, or have one kept; shares. While there are any, the alarm is 0.
+    /// Threads with a `result`, threads that are doomed, that inherit a stack or were offered one; shares; threads that are held, or to be put
+    /// in their place; semaphores that end. While there are any, or anybody waits for a stack, the alarm is 0.
     attention: u16,
     /// A semaphore to tell about exited threads; out of range for none.
     reaper: u16,
     /// Ready threads of the other levels.
     queues: [Queue; PRIORITIES],
     links: Links,
-    level: [u8; MAX_THREADS],
     /// The domain whose call waits or sleeps; [`NOBODY`] while the thread is ready, for 0 is no domain.
     caller: [u8; MAX_THREADS],
     /// Last waiter of each semaphore that has one; its link leads to the first, unless it is alone.
     tails: [u8; MAX_SEMAPHORES],
     records: [Record; MAX_THREADS],
-    /// What its pending call will return: 0 or a negative error.
-    result: [i8; MAX_THREADS],
+    level: [u8; MAX_THREADS],
+    /// Of threads that wait for semaphores.
+    groups: Groups,
+    /// What its pending call will return, unless 0.
+    result: [i16; MAX_THREADS],
     /// Its home was aborted: it may not begin an interruptible wait.
     doomed: [bool; MAX_THREADS],
     semaphores: semaphores::Table,
@@ -208,6 +218,7 @@ pub struct Scheduler<const EDF: bool = false> {
     any_exited: bool,
     stacks: stacks::Waiters,
     shares: shares::Shares,
+    hurried: deadlines::Hurried,
 }
 
 impl<const EDF: bool> Default for Scheduler<EDF> {
@@ -233,19 +244,21 @@ impl<const EDF: bool> Scheduler<EDF> {
             attention: 0,
             reaper: 0,
             queues: [Queue::of(0); PRIORITIES],
-            links: [0; MAX_THREADS],
+            links: Links::new(),
             level: [0; MAX_THREADS],
+            groups: [0; MAX_THREADS],
             caller: [0; MAX_THREADS],
             tails: [0; MAX_SEMAPHORES],
             records: [record; MAX_THREADS],
             result: [0; MAX_THREADS],
             doomed: [false; MAX_THREADS],
             semaphores: semaphores::Table::zero(),
-            later: [0; MAX_THREADS],
+            later: Heap::new(),
             exited: Queue::of(0),
             any_exited: false,
             stacks: stacks::Waiters::zero(),
             shares: shares::Shares::zero(),
+            hurried: deadlines::Hurried::zero(),
         }
     }
 
@@ -324,7 +337,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// The end of each: wakes the sleepers that are due, and lets the most urgent thread run instead of `me`, whose call
     /// returns `value`.
     fn decide(&mut self, me: u8, value: i64, now: u64) -> Decision {
-        self.set_result(me, value as i8);
+        self.set_result(me, value as i16);
         self.wake(now);
         self.select();
         let t = self.current.head;
@@ -339,15 +352,23 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
         let result = core::mem::take(&mut self.result[t as usize]);
         self.attention -= u16::from(result != 0);
-        self.alarm = if self.attention == 0 { self.sleepers.due() } else { 0 };
+        self.set_alarm();
         decision.value = result.into();
         decision
     }
 
-    /// Makes every sleeper ready that is due.
+    #[inline(always)]
+    fn set_alarm(&mut self) {
+        self.alarm = if self.wants_attention() { 0 } else { self.sleepers.due() };
+    }
+
+    /// Makes sleepers ready that are due, the earliest first.
     #[inline(always)]
     fn wake(&mut self, now: u64) {
-        while now >= self.sleepers.due() {
+        for _ in 0..WAKES {
+            if now < self.sleepers.due() {
+                break;
+            }
             let t = self.sleepers.pop(&mut self.later);
             self.make_ready(t);
         }
@@ -377,7 +398,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     }
 
     /// The pending call of `t` will return this; 0 changes nothing.
-    fn set_result(&mut self, t: u8, value: i8) {
+    fn set_result(&mut self, t: u8, value: i16) {
         if value != 0 {
             self.attention += u16::from(self.result[t as usize] == 0);
             self.result[t as usize] = value;
@@ -405,9 +426,9 @@ impl<const EDF: bool> Scheduler<EDF> {
         if self.ready >> (level % 32) & 1 == 0 {
             *queue = Queue::of(t);
             self.ready |= 1 << (level % 32);
-        } else if EDF && level == 0 {
+        } else if EDF && level == 0 && (due != NEVER || in_front) {
             let records = &self.records;
-            queue.insert_before(&mut self.links, t, |other| {
+            queue.insert_where(&mut self.links, t, |other| {
                 let others = records[other as usize].due();
                 others > due || in_front && others == due
             });
@@ -469,7 +490,7 @@ fn add(word: &AtomicI64, amount: i64) {
 }
 
 /// Errors in the form in which a thread keeps them.
-const INTERRUPTED: i8 = -(EINTR as i8);
-const INVALID: i8 = -(EINVAL as i8);
+const INTERRUPTED: i16 = -(EINTR as i16);
+const INVALID: i16 = -(EINVAL as i16);
 /// The caller goes on.
 const GO_ON: Decision = Decision { thread: STAY, value: 0 };

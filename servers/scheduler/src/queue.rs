@@ -1,24 +1,53 @@
 //! Queues of threads.
 //!
-//! **Problem.** Threads queue in a thousand places, each in one at a time; all operations of the hot paths must
-//! take a few instructions, and none may allocate.
+//! **Problem.** Threads queue in a thousand places, each in one at a time; every operation must take a few instructions, however many
+//! wait, and none may allocate.
 //!
-//! **Strategy.** A queue is singly linked and known by its ends, so that appending, taking the head and putting
-//! at the head are O(1). One array of links, a byte a thread, serves all queues. Removal from the middle walks;
-//! only aborts and changes of priority do it.
+//! **Strategy.** A queue is known by its ends, and linked both ways through bytes of one table that serves all queues. Where the
+//! more urgent go first, those of one level stand together, a *group*: its first member and its last know each other, so whoever comes
+//! finds the end of its group by going from group to group, of which there are no more than levels.
 //!
 //! **Invariant.** A thread is in at most one queue; from a queue's head, links lead through all of its members to
-//! the tail, whose own link means nothing. A queue is never empty: whoever keeps it knows whether there is one.
-//! Operations that are told a member trust it: whoever calls them has checked the thread's place.
+//! the tail, and back; what precedes the head and what follows the tail means nothing. A queue is never empty: whoever keeps it knows
+//! whether there is one. Operations that are told a member trust it: whoever calls them has checked the thread's place. The level of a thread
+//! does not change while it is in an ordered queue.
 
-/// `links[t]` is the thread after `t` in the queue that holds it.
-pub type Links = [u8; 256];
+/// A byte for each thread.
+type Bytes = [u8; 256];
+
+/// Who is before and behind each thread in the queue that holds it.
+#[repr(C)]
+pub struct Links {
+    pub next: Bytes,
+    prev: Bytes,
+}
+
+/// The other end of the group of which the thread is one end.
+pub type Groups = Bytes;
 
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Queue {
     pub head: u8,
     pub tail: u8,
+}
+
+impl Links {
+    pub const fn new() -> Self {
+        Links { next: [0; 256], prev: [0; 256] }
+    }
+
+    #[inline(always)]
+    fn join(&mut self, before: u8, behind: u8) {
+        self.next[before as usize] = behind;
+        self.prev[behind as usize] = before;
+    }
+}
+
+impl Default for Links {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Queue {
@@ -36,83 +65,193 @@ impl Queue {
 
     #[inline(always)]
     pub fn push_back(&mut self, links: &mut Links, t: u8) {
-        links[self.tail as usize] = t;
+        links.join(self.tail, t);
         self.tail = t;
     }
 
     #[inline(always)]
     pub fn push_front(&mut self, links: &mut Links, t: u8) {
-        links[t as usize] = self.head;
+        links.join(t, self.head);
         self.head = t;
-    }
-
-    /// Puts `t` behind all whose level is at most its own.
-    #[inline(always)]
-    pub fn insert(&mut self, links: &mut Links, level: &[u8; 256], t: u8) {
-        if level[self.tail as usize] <= level[t as usize] {
-            self.push_back(links, t);
-        } else {
-            self.insert_before_tail(links, level, t);
-        }
-    }
-
-    /// Puts `t` before the first member that is less urgent; the tail is one.
-    #[cold]
-    fn insert_before_tail(&mut self, links: &mut Links, level: &[u8; 256], t: u8) {
-        if level[self.head as usize] > level[t as usize] {
-            return self.push_front(links, t);
-        }
-        let mut before = self.head;
-        while level[links[before as usize] as usize] <= level[t as usize] {
-            before = links[before as usize];
-        }
-        links[t as usize] = links[before as usize];
-        links[before as usize] = t;
-    }
-
-    /// Puts `t` before the first member of which `goes_before` is true, or behind all.
-    pub fn insert_before(&mut self, links: &mut Links, t: u8, goes_before: impl Fn(u8) -> bool) {
-        if goes_before(self.head) {
-            return self.push_front(links, t);
-        }
-        let mut before = self.head;
-        while before != self.tail && !goes_before(links[before as usize]) {
-            before = links[before as usize];
-        }
-        if before == self.tail {
-            return self.push_back(links, t);
-        }
-        links[t as usize] = links[before as usize];
-        links[before as usize] = t;
     }
 
     /// Takes the head out; it is not the only member.
     #[inline(always)]
     pub fn drop_head(&mut self, links: &Links) {
-        self.head = links[self.head as usize];
+        self.head = links.next[self.head as usize];
     }
 
     /// Takes a member out, wherever it is; it is not the only one.
     pub fn remove(&mut self, links: &mut Links, t: u8) {
+        let (before, behind) = (links.prev[t as usize], links.next[t as usize]);
         if t == self.head {
-            return self.drop_head(links);
-        }
-        let mut before = self.head;
-        while links[before as usize] != t {
-            before = links[before as usize];
-        }
-        links[before as usize] = links[t as usize];
-        if t == self.tail {
+            self.head = behind;
+        } else if t == self.tail {
             self.tail = before;
+        } else {
+            links.join(before, behind);
         }
     }
 
-    /// Number of members; walks.
-    pub fn len(self, links: &Links) -> usize {
-        let (mut at, mut n) = (self.head, 1);
-        while at != self.tail {
-            (at, n) = (links[at as usize], n + 1);
+    /// Puts `t` before a member.
+    fn insert_before(&mut self, links: &mut Links, t: u8, member: u8) {
+        if member == self.head {
+            return self.push_front(links, t);
         }
-        n
+        links.join(links.prev[member as usize], t);
+        links.join(t, member);
+    }
+
+    /// Puts `t` before the first member of which `goes_before` is true, or behind all. Walks: for queues that are kept short.
+    pub fn insert_where(&mut self, links: &mut Links, t: u8, goes_before: impl Fn(u8) -> bool) {
+        let mut member = self.head;
+        while !goes_before(member) {
+            if member == self.tail {
+                return self.push_back(links, t);
+            }
+            member = links.next[member as usize];
+        }
+        self.insert_before(links, t, member);
+    }
+}
+
+/// A queue in order of levels, the lowest first.
+pub struct Line<'a> {
+    pub queue: &'a mut Queue,
+    pub links: &'a mut Links,
+    pub groups: &'a mut Groups,
+    pub level: &'a [u8; 256],
+}
+
+impl Line<'_> {
+    fn level(&self, t: u8) -> u8 {
+        self.level[t as usize]
+    }
+
+    fn pair(&mut self, first: u8, last: u8) {
+        self.groups[first as usize] = last;
+        self.groups[last as usize] = first;
+    }
+
+    /// The first member of the first group whose level is at least that, unless all are below.
+    fn find(&mut self, level: u8) -> Option<u8> {
+        if self.queue.is_single() {
+            self.pair(self.queue.head, self.queue.head);
+        }
+        let tail = self.queue.tail;
+        if self.level(tail) <= level {
+            return (self.level(tail) == level).then(|| self.groups[tail as usize]);
+        }
+        let mut first = self.queue.head;
+        while self.level(first) < level {
+            first = self.links.next[self.groups[first as usize] as usize];
+        }
+        Some(first)
+    }
+
+    /// Puts `t` behind all whose level is at most its own.
+    pub fn insert(&mut self, t: u8) {
+        let level = self.level(t);
+        match self.find(level) {
+            Some(first) if self.level(first) == level => {
+                let last = self.groups[first as usize];
+                if last == self.queue.tail {
+                    self.queue.push_back(self.links, t);
+                } else {
+                    let behind = self.links.next[last as usize];
+                    self.links.join(last, t);
+                    self.links.join(t, behind);
+                }
+                return self.pair(first, t);
+            }
+            Some(first) => self.queue.insert_before(self.links, t, first),
+            None => self.queue.push_back(self.links, t),
+        }
+        self.pair(t, t);
+    }
+
+    /// Puts `t` before all whose level is at least its own.
+    pub fn insert_first(&mut self, t: u8) {
+        let level = self.level(t);
+        let Some(first) = self.find(level) else {
+            self.queue.push_back(self.links, t);
+            return self.pair(t, t);
+        };
+        let last = if self.level(first) == level { self.groups[first as usize] } else { t };
+        self.queue.insert_before(self.links, t, first);
+        self.pair(t, last);
+    }
+
+    /// Takes a member out; it is not the only one.
+    pub fn remove(&mut self, t: u8) {
+        let (before, behind) = (self.links.prev[t as usize], self.links.next[t as usize]);
+        let other = self.groups[t as usize];
+        let is_first = t == self.queue.head || self.level(before) != self.level(t);
+        let is_last = t == self.queue.tail || self.level(behind) != self.level(t);
+        match (is_first, is_last) {
+            (true, false) => self.pair(behind, other),
+            (false, true) => self.pair(other, before),
+            _ => {}
+        }
+        self.queue.remove(self.links, t);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    fn members(queue: Option<Queue>, links: &Links) -> Vec<u8> {
+        let Some(queue) = queue else { return Vec::new() };
+        let mut all = Vec::from([queue.head]);
+        while *all.last().unwrap() != queue.tail {
+            let last = *all.last().unwrap();
+            all.push(links.next[last as usize]);
+            assert_eq!(links.prev[*all.last().unwrap() as usize], last);
+        }
+        all
+    }
+
+    proptest! {
+        /// Against a plain list.
+        #[test]
+        fn lines_are_in_order(ops in prop::collection::vec((0..4u8, any::<u8>(), 0..5u8), 1..400)) {
+            let (mut links, mut groups, mut level) = (Links::new(), [0; 256], [0; 256]);
+            let (mut queue, mut model) = (None::<Queue>, Vec::<u8>::new());
+            for (op, t, l) in ops {
+                let there = model.iter().position(|other| *other == t);
+                match (there, queue.as_mut()) {
+                    (Some(at), Some(queue)) if model.len() > 1 => {
+                        Line { queue, links: &mut links, groups: &mut groups, level: &level }.remove(t);
+                        model.remove(at);
+                    }
+                    (Some(_), _) => {
+                        (queue, model) = (None, Vec::new());
+                    }
+                    (None, None) => {
+                        level[t as usize] = l;
+                        queue = Some(Queue::of(t));
+                        model.push(t);
+                    }
+                    (None, Some(queue)) => {
+                        level[t as usize] = l;
+                        let mut line =
+                            Line { queue, links: &mut links, groups: &mut groups, level: &level };
+                        let front = op == 0;
+                        if front { line.insert_first(t) } else { line.insert(t) }
+                        let behind = |other: &u8| {
+                            let other = level[*other as usize];
+                            if front { other >= l } else { other > l }
+                        };
+                        let at = model.iter().position(behind).unwrap_or(model.len());
+                        model.insert(at, t);
+                    }
+                }
+                prop_assert_eq!(members(queue, &links), model.clone());
+            }
+        }
     }
 }

@@ -73,7 +73,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             return None;
         }
         let me = self.current.head;
-        let mut next = self.links[me as usize];
+        let mut next = self.links.next[me as usize];
         if self.current.is_single() {
             let rest = self.ready & self.ready.wrapping_sub(1);
             let top = rest.trailing_zeros() as u8;
@@ -143,10 +143,11 @@ impl<const EDF: bool> Scheduler<EDF> {
             return None;
         }
         let t = self.tails[sem as usize];
-        if EDF && self.level[t as usize] == 0 {
+        let level = self.usual_level(t);
+        if EDF && level == 0 {
             return None;
         }
-        Some((word, t, self.level[t as usize]))
+        Some((word, t, level))
     }
 
     /// As [`tick`](Self::tick), for the only sleeper, when it is more urgent than the running thread.
@@ -167,8 +168,14 @@ impl<const EDF: bool> Scheduler<EDF> {
             return None;
         }
         let t = self.sleepers.only()?;
-        let level = self.level[t as usize];
+        let level = self.usual_level(t);
         (level < self.top && !(EDF && level == 0)).then_some((t, level))
+    }
+
+    /// The thread's level, when all is as usual: without deadlines it is `base`, which is nearer.
+    #[inline(always)]
+    fn usual_level(&self, t: u8) -> u8 {
+        if EDF { self.level[t as usize] } else { self.records[t as usize].base }
     }
 
     #[inline(always)]

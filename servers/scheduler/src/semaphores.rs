@@ -3,6 +3,7 @@
 //! The words are shared with the hybrid portals of P and V, which finish alone when the word is positive
 //! (P) or not negative (V). What comes here re-checks: nothing has been promised yet.
 
+use crate::queue::Line;
 use crate::*;
 use pebble_abi::errno::EAGAIN;
 
@@ -11,6 +12,8 @@ use pebble_abi::errno::EAGAIN;
 pub const FREED: i64 = i64::MIN;
 const NONE: u16 = u16::MAX;
 const IN_USE: u16 = u16::MAX - 1;
+/// Being freed: it is in use for nobody, but has waiters.
+const ENDING: u16 = u16::MAX - 2;
 
 /// A semaphore of the image; its word holds its initial value already.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +35,7 @@ pub struct SemInfo {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Semaphore {
-    /// The next free one (or `NONE`) while it is free; else `IN_USE`.
+    /// The next free one (or `NONE`) while it is free; else `IN_USE` or `ENDING`.
     free: u16,
     owner: u8,
     pub(crate) interruptible: bool,
@@ -75,7 +78,7 @@ impl Table {
         for (id, (sem, word)) in self.all.iter_mut().zip(words).enumerate().rev() {
             if !sem.in_use() {
                 word.store(FREED, Relaxed);
-                // The first is nobody's: its word marks stack queues (`map::STACKS_WANTED`).
+                // 0 is the number of none.
                 if id > 0 {
                     sem.free = core::mem::replace(&mut self.free, id as u16);
                 }
@@ -138,7 +141,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         match words[sem].load(Relaxed) {
             0.. | FREED => None,
             -1 => Some(Queue::of(tail)),
-            _ => Some(Queue { head: self.links[tail as usize], tail }),
+            _ => Some(Queue { head: self.links.next[tail as usize], tail }),
         }
     }
 
@@ -147,7 +150,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         let mut queue = Queue::of(t);
         if let Some(waiters) = self.waiters(words, sem) {
             queue = waiters;
-            queue.insert(&mut self.links, &self.level, t);
+            let (links, groups, level) = (&mut self.links, &mut self.groups, &self.level);
+            Line { queue: &mut queue, links, groups, level }.insert(t);
         }
         self.keep(sem, queue);
         add(&words[sem], -1);
@@ -156,7 +160,8 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// One waiter less.
     pub(crate) fn unqueue(&mut self, words: &Words, sem: usize, t: u8) {
         if let Some(mut queue) = self.waiters(words, sem).filter(|queue| !queue.is_single()) {
-            queue.remove(&mut self.links, t);
+            let (links, groups, level) = (&mut self.links, &mut self.groups, &self.level);
+            Line { queue: &mut queue, links, groups, level }.remove(t);
             self.keep(sem, queue);
         }
         add(&words[sem], 1);
@@ -164,7 +169,7 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     fn keep(&mut self, sem: usize, queue: Queue) {
         self.tails[sem] = queue.tail;
-        self.links[queue.tail as usize] = queue.head;
+        self.links.next[queue.tail as usize] = queue.head;
     }
 
     /// A new semaphore: its number, or `-EAGAIN` when all are in use, or `-EINVAL` for a negative value or an
@@ -179,27 +184,41 @@ impl<const EDF: bool> Scheduler<EDF> {
         id.into()
     }
 
-    /// Ends a semaphore. Its waiters wake and get `-EINVAL`, as will every later P and V.
-    /// 0, `-EINVAL`: no such semaphore, `-EPERM`: it is the reaper's.
+    /// Ends a semaphore. Its waiters wake and get `-EINVAL`, as will every P and V from now on; one waiter a call, so this is to be called until
+    /// it returns 0. 1: there are others; `-EINVAL`: no such semaphore, `-EPERM`: it is the reaper's.
     pub fn sem_free(&mut self, words: &Words, sem: u64, now: u64) -> Decision {
         let me = self.begin();
-        let error = self.free(words, sem as usize).err().unwrap_or(0);
-        self.decide(me, error, now)
+        let answer = self.free(words, sem as usize).map_or_else(|error| error, i64::from);
+        self.decide(me, answer, now)
     }
 
-    fn free(&mut self, words: &Words, sem: usize) -> Result<(), i64> {
-        self.semaphores.all.get(sem).filter(|sem| sem.in_use()).ok_or(-EINVAL)?;
+    /// Whether it is to be called again.
+    fn free(&mut self, words: &Words, sem: usize) -> Result<bool, i64> {
+        let semaphore = self.semaphores.all.get_mut(sem).ok_or(-EINVAL)?;
         if sem == self.reaper as usize {
             return Err(-EPERM);
         }
-        while let Some(waiters) = self.waiters(words, sem) {
+        match semaphore.free {
+            IN_USE => {
+                semaphore.free = ENDING;
+                // No quick method looks whether it is in use.
+                self.attention += 1;
+            }
+            ENDING => {}
+            _ => return Err(-EINVAL),
+        }
+        if let Some(waiters) = self.waiters(words, sem) {
             self.unqueue(words, sem, waiters.head);
             self.set_result(waiters.head, INVALID);
             self.make_ready(waiters.head);
+            if self.waiters(words, sem).is_some() {
+                return Ok(true);
+            }
         }
         words[sem].store(FREED, Relaxed);
         self.semaphores.all[sem].free = core::mem::replace(&mut self.semaphores.free, sem as u16);
-        Ok(())
+        self.attention -= 1;
+        Ok(false)
     }
 
     /// `None`: no such semaphore.
@@ -209,7 +228,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         Some(SemInfo {
             value: words[id].load(Relaxed),
             owner: sem.owner.into(),
-            waiters: self.waiters(words, id).map_or(0, |queue| queue.len(&self.links)),
+            waiters: words[id].load(Relaxed).min(0).unsigned_abs() as usize,
         })
     }
 }

@@ -5,40 +5,78 @@
 //! any share the alarm is 0, so every entry comes past [`Scheduler::serve`], and the timer is set to when the running thread's share ends:
 //! a system without shares pays nothing.
 //!
-//! **Invariants:** each share counts in `attention`, as long as it lasts; held threads belong to domains with a share; a thread that is to die is
-//! not held. A domain's share ends with [`domain_abort`](Scheduler::domain_abort).
+//! **Invariants:** each share counts in `attention`, as long as it lasts, and so does each held thread; a thread that is to die is
+//! not held, nor one for longer than a period and the time that it takes to let go of the others, a few an entry. A domain's share ends with
+//! [`domain_abort`](Scheduler::domain_abort).
 
 use crate::*;
 
 /// Ticks of a period: as long as a slice, since a held thread may have what others wait for.
 pub const PERIOD: u64 = SLICE;
 
+/// Held threads that one entry lets go, and threads that one entry holds: whoever is selected then runs, until the timer ticks at once.
+const STEPS: u16 = 2;
+
 /// All zero without shares.
 #[repr(C)]
 pub(crate) struct Shares {
     /// Percent of each domain; 0: no share, it may run without end.
     percent: [u8; MAX_DOMAINS],
-    /// Ticks run in this period.
+    /// Ticks run and not paid for, up to the period that `paid` says.
     used: [u32; MAX_DOMAINS],
+    paid: [u32; MAX_DOMAINS],
     /// Domains with a share.
     count: u16,
     /// Who runs since when and is not charged yet.
     running: u8,
     since: u64,
-    /// End of the period.
+    /// Number and end of the period.
+    period: u32,
     end: u64,
+    /// Held threads, the first held first; how many; of how many the period is over.
+    held: Queue,
+    holds: u16,
+    over: u16,
 }
 
 impl Shares {
     pub(crate) const fn zero() -> Self {
-        Shares { percent: [0; MAX_DOMAINS], used: [0; MAX_DOMAINS], count: 0, running: 0, since: 0, end: 0 }
+        Shares {
+            percent: [0; MAX_DOMAINS],
+            used: [0; MAX_DOMAINS],
+            paid: [0; MAX_DOMAINS],
+            count: 0,
+            running: 0,
+            since: 0,
+            period: 0,
+            end: 0,
+            held: Queue::of(0),
+            holds: 0,
+            over: 0,
+        }
+    }
+
+    fn share(&self, domain: u8) -> u64 {
+        PERIOD * u64::from(self.percent[domain as usize]) / 100
+    }
+
+    /// Pays for what it has used with the shares of the periods that are over. Who has run for longer than it may, with interrupts off, owes the rest.
+    fn used(&mut self, domain: u8) -> u64 {
+        let d = domain as usize;
+        let periods = self.period.wrapping_sub(core::mem::replace(&mut self.paid[d], self.period));
+        let paid = self.share(domain).saturating_mul(periods.into());
+        self.used[d] = u64::from(self.used[d]).saturating_sub(paid) as u32;
+        self.used[d].into()
     }
 
     /// Ticks that a domain has left in this period, if it has a share.
-    fn left(&self, domain: u8) -> Option<u64> {
-        let percent = u64::from(self.percent[domain as usize]);
-        let left = (PERIOD * percent / 100).saturating_sub(self.used[domain as usize].into());
-        (percent != 0).then_some(left)
+    fn left(&mut self, domain: u8) -> Option<u64> {
+        let left = self.share(domain).saturating_sub(self.used(domain));
+        (self.percent[domain as usize] != 0).then_some(left)
+    }
+
+    fn any(&self) -> bool {
+        self.count != 0 || self.holds != 0
     }
 }
 
@@ -59,9 +97,10 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     fn set_share(&mut self, domain: u8, percent: u8, me: u8, now: u64) {
         let shares = &mut self.shares;
+        let _ = shares.used(domain);
         let before = core::mem::replace(&mut shares.percent[domain as usize], percent);
         if before == 0 && percent != 0 {
-            if shares.count == 0 {
+            if !shares.any() {
                 (shares.running, shares.since, shares.end) = (me, now, now.wrapping_add(PERIOD));
             }
             shares.count += 1;
@@ -70,7 +109,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         } else if before != 0 && percent == 0 {
             shares.count -= 1;
             self.attention -= 1;
-            self.let_go(|home| home == domain);
+            // Those of others are held again when their turn comes.
+            shares.over = shares.holds;
         }
     }
 
@@ -79,56 +119,84 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.set_share(domain, 0, 0, 0);
     }
 
-    /// Held threads of such homes are ready again.
-    fn let_go(&mut self, which: impl Fn(u8) -> bool) {
-        for t in 0..=u8::MAX {
-            if self.place(t) == Place::Held && which(self.records[t as usize].home) {
-                self.make_ready(t);
-            }
+    /// Threads whose period of being held is over are ready again.
+    pub(crate) fn let_go(&mut self) {
+        for _ in 0..self.shares.over.min(STEPS) {
+            self.release(self.shares.held.head);
         }
+    }
+
+    /// A held thread is ready again.
+    pub(crate) fn release(&mut self, t: u8) {
+        let shares = &mut self.shares;
+        shares.holds -= 1;
+        shares.over = shares.over.saturating_sub(1);
+        self.attention -= 1;
+        if shares.holds > 0 {
+            shares.held.remove(&mut self.links, t);
+        }
+        self.make_ready(t);
+    }
+
+    fn hold(&mut self, t: u8) {
+        self.leave_ready(t, self.level[t as usize]);
+        self.set_place(t, HELD, self.records[t as usize].home.into());
+        // What was kept for it would lie idle.
+        self.disinherit(t);
+        let shares = &mut self.shares;
+        if shares.holds == 0 {
+            shares.held = Queue::of(t);
+        } else {
+            shares.held.push_back(&mut self.links, t);
+        }
+        shares.holds += 1;
+        self.attention += 1;
     }
 
     /// Charges whoever has run, ends the period when it is over.
     pub(crate) fn charge(&mut self, now: u64) {
-        if self.shares.count == 0 {
+        let shares = &mut self.shares;
+        if !shares.any() {
             return;
         }
-        let home = self.records[self.shares.running as usize].home;
-        let ran = now.wrapping_sub(self.shares.since) as u32;
-        let used = &mut self.shares.used[home as usize];
-        *used = used.saturating_add(ran);
-        self.shares.since = now;
-        if now >= self.shares.end {
-            self.shares.end = now.wrapping_add(PERIOD);
-            // Who has run for longer than it may, with interrupts off, owes the rest.
-            for (used, percent) in self.shares.used.iter_mut().zip(&self.shares.percent) {
-                *used = used.saturating_sub((PERIOD * u64::from(*percent) / 100) as u32);
-            }
-            self.let_go(|_| true);
+        let home = self.records[shares.running as usize].home;
+        let ran = now.wrapping_sub(shares.since) as u32;
+        let _ = shares.used(home);
+        shares.used[home as usize] = shares.used[home as usize].saturating_add(ran);
+        shares.since = now;
+        if now >= shares.end {
+            shares.end = now.wrapping_add(PERIOD);
+            shares.period = shares.period.wrapping_add(1);
+            shares.over = shares.holds;
         }
     }
 
     /// Makes the most urgent thread current that may run.
     pub(crate) fn select_allowed(&mut self) {
         self.select();
-        while self.shares.count != 0 && !self.is_last() {
+        for _ in 0..STEPS {
             let t = self.current.head;
             let home = self.records[t as usize].home;
+            if self.shares.count == 0 || self.is_last() {
+                break;
+            }
             if self.doomed[t as usize] || self.shares.left(home) != Some(0) {
                 break;
             }
             self.begin();
-            self.leave_ready(t, self.level[t as usize]);
-            self.set_place(t, HELD, home.into());
+            self.hold(t);
             self.select();
         }
         self.shares.running = self.current.head;
     }
 
     /// When the running thread must stop, or held ones go on.
-    pub(crate) fn share_ends(&self, now: u64) -> u64 {
-        if self.shares.count == 0 {
+    pub(crate) fn share_ends(&mut self, now: u64) -> u64 {
+        if !self.shares.any() {
             return NEVER;
+        }
+        if self.shares.over > 0 {
+            return now;
         }
         let home = self.records[self.current.head as usize].home;
         let left = self.shares.left(home).map_or(NEVER, |left| now.wrapping_add(left.max(1)));

@@ -2,7 +2,7 @@
 //!
 //! **Strategy.** The first is kept apart: mostly there is no other. The others are a binary heap in a static array. A key is
 //! the time and the thread in one word, so an entry is moved by one store, compared by one instruction, and equal times have a
-//! fixed order.
+//! fixed order. The heap knows where each thread is, so none is looked for.
 //!
 //! **Invariant.** No key is smaller than its parent, nor than the first; each thread has at most one; without sleepers the first key
 //! is larger than all others, so nobody is due, "never". Masks replace bounds checks: indices are below `others`, which is
@@ -18,8 +18,30 @@ pub const LATEST: u64 = NEVER >> 9;
 /// No key: the only one with its sign bit set, which is what makes it due at [`NEVER`].
 const UNUSED: u64 = u64::MAX;
 
-/// Where the others are: the array lies elsewhere, like the links of a queue.
-pub type Heap = [u64; MAX_THREADS];
+/// Where the others are: it lies elsewhere, like the links of a queue.
+#[repr(C)]
+pub struct Heap {
+    keys: [u64; MAX_THREADS],
+    /// The place of each thread's key.
+    places: [u8; MAX_THREADS],
+}
+
+impl Heap {
+    pub const fn new() -> Self {
+        Heap { keys: [0; MAX_THREADS], places: [0; MAX_THREADS] }
+    }
+
+    fn put(&mut self, at: usize, key: u64) {
+        self.keys[at & MASK] = key;
+        self.places[key as u8 as usize] = at as u8;
+    }
+}
+
+impl Default for Heap {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 #[repr(C)]
 pub struct Sleepers {
@@ -72,17 +94,20 @@ impl Sleepers {
         let t = self.first as u8;
         self.first = UNUSED;
         if self.others > 0 {
-            self.first = heap[0];
+            self.first = heap.keys[0];
             self.fill(heap, 0);
         }
         t
     }
 
-    /// Takes `t` out, wherever it is.
+    /// Takes `t` out, wherever it is, if it is there.
     pub fn remove(&mut self, heap: &mut Heap, t: u8) {
         if self.first != UNUSED && self.first as u8 == t {
             self.pop(heap);
-        } else if let Some(at) = heap.iter().take(self.others).position(|key| *key as u8 == t) {
+            return;
+        }
+        let at = usize::from(heap.places[t as usize]);
+        if at < self.others && heap.keys[at] as u8 == t {
             self.fill(heap, at);
         }
     }
@@ -92,7 +117,7 @@ impl Sleepers {
         self.others -= 1;
         if at < self.others {
             // One of the two moves it, or neither.
-            let last = heap[self.others & MASK];
+            let last = heap.keys[self.others & MASK];
             let at = rise(heap, at, last);
             sink(heap, self.others, at, last);
         }
@@ -103,13 +128,14 @@ impl Sleepers {
 fn rise(heap: &mut Heap, mut at: usize, key: u64) -> usize {
     while at > 0 {
         let parent = (at - 1) / 2;
-        if heap[parent & MASK] < key {
+        let above = heap.keys[parent & MASK];
+        if above < key {
             break;
         }
-        heap[at & MASK] = heap[parent & MASK];
+        heap.put(at, above);
         at = parent;
     }
-    heap[at & MASK] = key;
+    heap.put(at, key);
     at
 }
 
@@ -120,16 +146,17 @@ fn sink(heap: &mut Heap, len: usize, mut at: usize, key: u64) {
         if child >= len {
             break;
         }
-        if child + 1 < len && heap[(child + 1) & MASK] < heap[child & MASK] {
+        if child + 1 < len && heap.keys[(child + 1) & MASK] < heap.keys[child & MASK] {
             child += 1;
         }
-        if key < heap[child & MASK] {
+        let below = heap.keys[child & MASK];
+        if key < below {
             break;
         }
-        heap[at & MASK] = heap[child & MASK];
+        heap.put(at, below);
         at = child;
     }
-    heap[at & MASK] = key;
+    heap.put(at, key);
 }
 
 #[cfg(test)]
@@ -142,7 +169,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_earliest_comes_first(ops in prop::collection::vec((0..6u8, 0..100u64, any::<u8>()), 1..600)) {
-            let (mut sleepers, mut heap, mut model) = (Sleepers::new(), [0; MAX_THREADS], BTreeSet::new());
+            let (mut sleepers, mut heap, mut model) = (Sleepers::new(), Heap::new(), BTreeSet::new());
             for (op, until, t) in ops {
                 let known = model.iter().find(|(_, other)| *other == t).copied();
                 match (op, known) {

@@ -1,122 +1,160 @@
 //! Stacks: who calls a domain whose stack queue is empty waits here, and gets the next stack in turn.
 //!
 //! **Problem.** Portal code takes stacks from a queue, and gives them back, by plain loads and stores, and nobody is told: a test in the
-//! return leg would cost every call. **Strategy.** A queue for which somebody waits has another *end* (`map::STACKS_WANTED`), with which portal code
-//! does not take the last stack there: it comes here instead. While anybody waits, the alarm is 0, so every entry comes past
-//! [`Scheduler::serve`], and so does the timer every [`LOOK`]: whatever stack has come back by then is taken out of its queue and *kept* for
-//! the first waiter, which becomes ready. It is *offered*, put back into the queue with the plain end, at the moment that its
-//! thread begins to run, whose first act is to call again. An interrupt that comes before that act finds the stack still there, and keeps
-//! it again. So nobody overtakes; but what is kept for somebody who has yet to run goes to a more urgent one who comes.
+//! return leg would cost every call. And the scheduler must not have a hand on what portal code follows to a stack.
 //!
-//! **Order:** priority, then arrival. **Invariants:**
-//! * a thread that waits is in the queue of one domain, whose bit is set; one that is not ready has nothing kept or offered;
-//! * each waiter, each stack kept or offered, and each marked queue counts in `attention`;
-//! * a domain's kept stacks are in its queue again when [`domain_abort`](Scheduler::domain_abort) returns, and its waiters are ready. So this
-//!   is called once more when the portals into a dead domain are closed: nobody comes after it.
+//! **Strategy.** Three short-circuit portals ([`Stacks`]) move the stacks of one domain between its queue and those *kept* for who waits; they
+//! name no stack, so none can be aimed or given to another domain. The queue of a *wanted* domain has another end (`map::STACKS_WANTED`), with
+//! which portal code does not take the last stack there: it comes here instead. Wanted domains stand in a ring. Each entry *looks* at the one
+//! whose turn it is, and so does the timer every [`LOOK`] at a few: what has come back is kept, and the first waiter becomes ready, as the *heir*. When
+//! it begins to run the stack is *offered*: put back, with the plain end, for its first act is to call again. An interrupt that
+//! comes before that act finds the stack still there, and keeps it again. So nobody overtakes; but an heir who has yet to run stands back for
+//! a waiter that is more urgent.
+//!
+//! While nobody inherits, and nothing has come back where this entry looks, all goes the quick way ([`calm`](Scheduler::calm)).
+//!
+//! **Order:** priority, then arrival; who had to stand back is the first of its priority. **Invariants:**
+//! * a thread that waits is in the line of one domain, which is in the ring; one that inherits is ready, and the only heir of its domain;
+//! * a domain leaves the ring when nobody waits for it, and what was kept is back in its queue;
+//! * each heir, and an offer, counts in `attention`;
+//! * nobody waits for a domain when the last piece of [`domain_abort`](Scheduler::domain_abort) returns, and it is out of the ring. So this is
+//!   called once more when the portals into a dead domain are closed: nobody comes after it. What was kept the portal manager finds.
 
 use crate::*;
-use core::sync::atomic::AtomicU64;
-use pebble_abi::map::{self, MAX_STACKS};
+use pebble_abi::map;
 
-/// The stack queues' heads and the descriptors, shared with generated code. Relaxed atomics: plain loads and stores.
-#[derive(Clone, Copy)]
-pub struct Stacks<'a> {
-    pub heads: &'a [AtomicU64; MAX_DOMAINS],
-    pub descriptors: &'a [[AtomicU64; 2]; MAX_STACKS],
+/// What can be done to the stack queue of a domain; see `pebble_portal::Stacks`.
+pub trait Stacks {
+    /// The head of the queue: a stack, or an end.
+    fn head(&self, domain: u8) -> u64;
+    /// Keeps the first in the queue; whether there was one. An empty queue is marked: callers come here.
+    fn keep(&self, domain: u8) -> bool;
+    /// Puts one that is kept into the queue, for whoever calls next.
+    fn offer(&self, domain: u8) -> bool;
+    /// Puts all that are kept back, if the queue is empty and marked; whether it was.
+    fn release(&self, domain: u8) -> bool;
 }
 
-/// Ticks between two looks at the queues for which somebody waits: a millisecond.
+/// Ticks between two looks at the domains for which somebody waits: a millisecond.
 pub const LOOK: u64 = TIME_HZ / 1000;
+/// Domains at which the timer looks.
+const AT_A_TIME: usize = 3;
+/// Stacks of a domain that one look may keep.
+const TAKES: usize = 2;
 /// Who was interrupted within so many ticks of beginning to run may not have called yet.
 const AT_ONCE: u64 = LOOK / 10;
-/// Of what is kept: it was offered before, and its thread may have had it and be done with it.
-const AGAIN: u16 = 1 << 15;
 
-impl Stacks<'_> {
-    /// Number of the first descriptor in the queue.
-    fn first(&self, domain: u8) -> Option<u16> {
-        Self::number(self.heads[domain as usize].load(Relaxed))
-    }
-
-    fn number(address: u64) -> Option<u16> {
-        let offset = address.checked_sub(map::stack_desc_va(0))?;
-        u16::try_from(offset / 16).ok().filter(|n| usize::from(*n) < MAX_STACKS)
-    }
-
-    fn set_end(&self, domain: u8, end: u64) {
-        let mut word = &self.heads[domain as usize];
-        while let Some(stack) = Self::number(word.load(Relaxed)) {
-            word = &self.descriptors[usize::from(stack)][0];
-        }
-        word.store(end, Relaxed);
-    }
-
-    /// Out of the queue.
-    fn take(&self, domain: u8) -> Option<u16> {
-        let first = self.first(domain)?;
-        let next = self.descriptors[usize::from(first)][0].load(Relaxed);
-        self.heads[domain as usize].store(next, Relaxed);
-        Some(first)
-    }
-
-    fn put(&self, domain: u8, stack: u16) {
-        let head = &self.heads[domain as usize];
-        self.descriptors[usize::from(stack) % MAX_STACKS][0].store(head.load(Relaxed), Relaxed);
-        head.store(map::stack_desc_va(stack.into()), Relaxed);
-    }
+/// A wanted domain.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Demand {
+    line: Queue,
+    /// Members of the line.
+    waiters: u8,
+    /// Stacks that are kept.
+    kept: u8,
+    /// For whom one of them is, if `inherited`.
+    heir: u8,
+    inherited: bool,
+    /// It was offered to the heir before, who may have had it and be done with it.
+    again: bool,
+    /// It is in the ring, behind one domain and before another.
+    wanted: bool,
+    before: u8,
+    behind: u8,
 }
 
-/// The state of it all; all zero when nobody waits. Stacks are numbers of descriptors, plus one.
+/// The state of it all; all zero when nobody waits.
 #[repr(C)]
 pub(crate) struct Waiters {
-    /// When to look again, while anybody waits.
+    /// When to look again, while any domain is wanted.
     look: u64,
-    /// Bit of each domain for whose stacks somebody waits; who.
-    wanted: [u64; MAX_DOMAINS / 64],
-    queues: [Queue; MAX_DOMAINS],
-    /// Bit of each domain whose queue has the end that says so.
-    marked: [u64; MAX_DOMAINS / 64],
-    /// When a waiter came; the next number.
-    arrival: [u32; MAX_THREADS],
-    arrivals: u32,
-    /// What is kept for a ready thread, and of which domain.
-    kept: [u16; MAX_THREADS],
-    domain: [u8; MAX_THREADS],
-    /// What the running thread was offered when it began to run.
-    offered: u16,
+    /// Wanted domains; the one at which the next entry looks.
+    count: u8,
+    turn: u8,
+    demands: [Demand; MAX_DOMAINS],
+    groups: queue::Groups,
+    /// Of which domain a ready thread is the heir; 0: of none.
+    inherits: [u8; MAX_THREADS],
+    /// Of which domain a stack was offered to the running thread when it began to run, the head of the queue then; 0: of none.
+    offered: u8,
     to: u8,
+    head: u64,
     since: u64,
 }
 
 impl Waiters {
     pub(crate) const fn zero() -> Self {
+        let demand = Demand {
+            line: Queue::of(0),
+            waiters: 0,
+            kept: 0,
+            heir: 0,
+            inherited: false,
+            again: false,
+            wanted: false,
+            before: 0,
+            behind: 0,
+        };
         Waiters {
             look: 0,
-            wanted: [0; MAX_DOMAINS / 64],
-            queues: [Queue::of(0); MAX_DOMAINS],
-            marked: [0; MAX_DOMAINS / 64],
-            arrival: [0; MAX_THREADS],
-            arrivals: 0,
-            kept: [0; MAX_THREADS],
-            domain: [0; MAX_THREADS],
+            count: 0,
+            turn: 0,
+            demands: [demand; MAX_DOMAINS],
+            groups: [0; MAX_THREADS],
+            inherits: [0; MAX_THREADS],
             offered: 0,
             to: 0,
+            head: 0,
             since: 0,
         }
     }
 
-    fn anybody(&self) -> bool {
-        self.wanted != [0; MAX_DOMAINS / 64]
+    pub(crate) const fn any(&self) -> bool {
+        self.count != 0
     }
 
-    fn is_wanted(&self, domain: u8) -> bool {
-        self.wanted[domain as usize / 64] >> (domain % 64) & 1 == 1
+    /// Into the ring, where the next look comes to it.
+    fn want(&mut self, domain: u8) {
+        let (turn, d) = (self.turn, usize::from(domain));
+        if !self.demands[d].wanted {
+            let (before, behind) = if self.count == 0 {
+                (domain, domain)
+            } else {
+                (self.demands[usize::from(turn)].before, turn)
+            };
+            self.demands[d] = Demand { wanted: true, before, behind, ..self.demands[d] };
+            self.demands[usize::from(before)].behind = domain;
+            self.demands[usize::from(behind)].before = domain;
+            self.count += 1;
+        }
+        self.turn = domain;
+    }
+
+    /// Out of the ring.
+    fn leave(&mut self, domain: u8) {
+        let Demand { before, behind, .. } = self.demands[usize::from(domain)];
+        self.demands[usize::from(domain)].wanted = false;
+        self.demands[usize::from(before)].behind = behind;
+        self.demands[usize::from(behind)].before = before;
+        if self.turn == domain {
+            self.turn = behind;
+        }
+        self.count -= 1;
+    }
+
+    /// The domain whose turn it is; the turn passes on.
+    #[inline(always)]
+    fn next(&mut self) -> u8 {
+        let domain = self.turn;
+        self.turn = self.demands[usize::from(domain)].behind;
+        domain
     }
 }
 
 impl<const EDF: bool> Scheduler<EDF> {
     /// The running thread has found no stack in the queue of `domain`; it calls again when it goes on.
-    pub fn stack_wait(&mut self, stacks: Stacks, domain: u64, now: u64) -> Decision {
+    pub fn stack_wait(&mut self, stacks: &impl Stacks, domain: u64, now: u64) -> Decision {
         let me = self.begin();
         let domain = domain as u8;
         if self.is_last() {
@@ -124,80 +162,111 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
         self.leave_ready(me, self.level[me as usize]);
         let home = self.records[me as usize].home;
-        let there = stacks.first(domain).is_some() && !self.stacks.is_wanted(domain);
-        if there || domain == 0 {
-            // It lacks something else: a place for a window.
+        if domain == 0 || self.lacks_no_stack(stacks, domain, me) {
             self.set_place(me, SLEEPING, home.into());
             self.sleepers.push(&mut self.later, now.wrapping_add(LOOK), me);
         } else {
             self.set_place(me, STACKS | u16::from(domain), home.into());
-            if !self.stacks.anybody() {
+            if !self.stacks.any() {
                 self.stacks.look = now.wrapping_add(LOOK);
             }
-            self.stacks.arrival[me as usize] = self.stacks.arrivals;
-            self.stacks.arrivals = self.stacks.arrivals.wrapping_add(1);
             self.queue_for_stack(domain, me);
+            self.stacks.want(domain);
         }
         self.decide(me, 0, now)
     }
 
-    /// Behind those that are as urgent and came before.
-    pub(crate) fn queue_for_stack(&mut self, domain: u8, t: u8) {
-        self.attention += 1;
-        let Waiters { wanted, queues, arrival, .. } = &mut self.stacks;
-        let bit = 1 << (domain % 64);
-        let wanted = &mut wanted[domain as usize / 64];
-        if *wanted & bit == 0 {
-            *wanted |= bit;
-            queues[domain as usize] = Queue::of(t);
-            return;
+    /// It lacks something else: a place for a window.
+    fn lacks_no_stack(&self, stacks: &impl Stacks, domain: u8, me: u8) -> bool {
+        let waiting = &self.stacks;
+        let offered = waiting.offered == domain && waiting.to == me;
+        let head = stacks.head(domain);
+        if offered {
+            head == waiting.head
+        } else {
+            head > map::STACKS_END && !waiting.demands[usize::from(domain)].wanted
         }
-        let (level, now) = (&self.level, arrival[t as usize]);
-        queues[domain as usize].insert_before(&mut self.links, t, |other| {
-            let earlier = (now.wrapping_sub(arrival[other as usize]) as i32) < 0;
-            let (mine, others) = (level[t as usize], level[other as usize]);
-            others > mine || others == mine && earlier
-        });
+    }
+
+    fn line(&mut self, domain: u8) -> queue::Line<'_> {
+        let queue = &mut self.stacks.demands[usize::from(domain)].line;
+        queue::Line { queue, links: &mut self.links, groups: &mut self.stacks.groups, level: &self.level }
+    }
+
+    /// Behind those that are as urgent.
+    pub(crate) fn queue_for_stack(&mut self, domain: u8, t: u8) {
+        if self.another_waits(domain, t) {
+            self.line(domain).insert(t);
+        }
+    }
+
+    /// One waiter more; whether there are others.
+    fn another_waits(&mut self, domain: u8, t: u8) -> bool {
+        let demand = &mut self.stacks.demands[usize::from(domain)];
+        demand.waiters += 1;
+        if demand.waiters == 1 {
+            demand.line = Queue::of(t);
+        }
+        demand.waiters > 1
     }
 
     pub(crate) fn unqueue_for_stack(&mut self, domain: u8, t: u8) {
-        self.attention -= 1;
-        let queue = &mut self.stacks.queues[domain as usize];
-        if queue.is_single() {
-            self.stacks.wanted[domain as usize / 64] &= !(1 << (domain % 64));
-        } else {
-            queue.remove(&mut self.links, t);
+        let demand = &mut self.stacks.demands[usize::from(domain)];
+        demand.waiters -= 1;
+        if demand.waiters > 0 {
+            self.line(domain).remove(t);
         }
     }
 
     /// Must [`serve`](Self::serve) follow what was decided?
     #[inline(always)]
     pub const fn wants_attention(&self) -> bool {
-        self.attention != 0
+        self.attention != 0 || self.stacks.any()
+    }
+
+    /// Is all as usual, but that some wait for stacks, of which none has come back to the domain at which this entry looks? Then a quick method
+    /// may be tried, until [`alarm_again`](Self::alarm_again).
+    pub fn calm(&mut self, stacks: &impl Stacks) -> bool {
+        if self.attention != 0 || !self.stacks.any() {
+            return false;
+        }
+        let domain = self.stacks.turn;
+        let Demand { waiters, kept, .. } = self.stacks.demands[usize::from(domain)];
+        if waiters == 0 || kept != 0 || stacks.head(domain) != map::STACKS_WANTED {
+            return false;
+        }
+        let _ = self.stacks.next();
+        self.alarm = self.sleepers.due().min(self.stacks.look);
+        true
+    }
+
+    /// After [`calm`](Self::calm).
+    #[inline(always)]
+    pub fn alarm_again(&mut self) {
+        self.alarm = 0;
     }
 
     /// What has been decided, with stacks and shares in view. Then comes [`timer_to_serve`](Self::timer_to_serve).
-    pub fn serve(&mut self, stacks: Stacks, decision: Decision, now: u64) -> Decision {
+    pub fn serve(&mut self, words: &Words, stacks: &impl Stacks, decision: Decision, now: u64) -> Decision {
         let t = self.begin();
         self.charge(now);
         self.keep_again(stacks, now);
-        self.keep_for_waiters(stacks);
-        self.mark(stacks);
-        if now >= self.stacks.look {
-            self.stacks.look = now.wrapping_add(LOOK);
-        }
+        self.look(stacks, now);
+        self.let_go();
+        self.settle_in(words);
         self.select_allowed();
         let next = self.current.head;
         let decision = if next == t { decision } else { self.instead(t, decision, now) };
         self.offer(stacks, next, now);
-        self.alarm = if self.attention == 0 { self.sleepers.due() } else { 0 };
+        self.set_alarm();
         decision
     }
 
     /// [`timer`](Self::timer) after `serve`.
     pub fn timer_to_serve(&mut self, now: u64) -> Option<u64> {
-        let look = if self.stacks.anybody() { self.stacks.look } else { NEVER };
-        self.timer_before(look.min(self.share_ends(now)), now)
+        let look = if self.stacks.any() { self.stacks.look } else { NEVER };
+        let look = look.min(self.share_ends(now));
+        self.timer_before(look, now)
     }
 
     /// The current thread runs instead of `t`, which was about to, or to go on.
@@ -207,7 +276,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         } else {
             self.stop(t, now);
         }
-        self.set_result(t, value as i8);
+        self.set_result(t, value as i16);
         let next = self.current.head;
         let result = core::mem::take(&mut self.result[next as usize]);
         self.attention -= u16::from(result != 0);
@@ -215,110 +284,117 @@ impl<const EDF: bool> Scheduler<EDF> {
     }
 
     /// What was offered to a thread that has been interrupted at once is kept for it again.
-    fn keep_again(&mut self, stacks: Stacks, now: u64) {
-        let (offered, to) = (core::mem::take(&mut self.stacks.offered), self.stacks.to);
-        if offered == 0 {
+    fn keep_again(&mut self, stacks: &impl Stacks, now: u64) {
+        let (domain, to) = (core::mem::take(&mut self.stacks.offered), self.stacks.to);
+        if domain == 0 {
             return;
         }
-        let domain = self.stacks.domain[to as usize];
-        let untouched = stacks.first(domain) == Some(offered - 1) && self.place(to) == Place::Ready;
-        if untouched && now.wrapping_sub(self.stacks.since) <= AT_ONCE {
-            let _ = stacks.take(domain);
-            self.stacks.kept[to as usize] = offered | AGAIN;
-        } else {
-            self.attention -= 1;
-        }
-    }
-
-    /// Every stack that has come back goes to whoever waits for it.
-    fn keep_for_waiters(&mut self, stacks: Stacks) {
-        for part in 0..MAX_DOMAINS / 64 {
-            let mut rest = self.stacks.wanted[part];
-            while rest != 0 {
-                let domain = (part * 64) as u8 + rest.trailing_zeros() as u8;
-                rest &= rest - 1;
-                while self.stacks.is_wanted(domain)
-                    && let Some(stack) =
-                        stacks.take(domain).map(|n| n + 1).or_else(|| self.from_less_urgent(domain))
-                {
-                    let t = self.first_to_go(domain);
-                    self.attention += 1;
-                    self.stacks.domain[t as usize] = domain;
-                    self.stacks.kept[t as usize] = stack;
-                }
-            }
-        }
-    }
-
-    /// What is kept for a thread that has yet to run, and is less urgent than the first that waits. That thread waits again, where it was; or, if
-    /// it has run, finds out whether it must.
-    fn from_less_urgent(&mut self, domain: u8) -> Option<u16> {
-        let first = self.level[self.stacks.queues[domain as usize].head as usize];
-        let has = |t: &u8| {
-            self.stacks.kept[*t as usize] != 0
-                && self.stacks.domain[*t as usize] == domain
-                && self.level[*t as usize] > first
-        };
-        let t = (0..=u8::MAX).filter(has).max_by_key(|t| self.level[*t as usize])?;
         self.attention -= 1;
-        let stack = core::mem::take(&mut self.stacks.kept[t as usize]);
-        if stack & AGAIN == 0 {
+        let untouched = stacks.head(domain) == self.stacks.head && self.place(to) == Place::Ready;
+        if untouched && now.wrapping_sub(self.stacks.since) <= AT_ONCE && stacks.keep(domain) {
+            self.stacks.demands[usize::from(domain)].kept += 1;
+            self.bequeath(domain, to, true);
+        }
+    }
+
+    /// Looks at the domain whose turn it is, or at a few when it is time.
+    fn look(&mut self, stacks: &impl Stacks, now: u64) {
+        let mut looks = 1;
+        if now >= self.stacks.look {
+            self.stacks.look = now.wrapping_add(LOOK);
+            looks = AT_A_TIME;
+        }
+        for _ in 0..looks.min(self.stacks.count.into()) {
+            let domain = self.stacks.next();
+            self.look_at(stacks, domain);
+        }
+    }
+
+    /// What has come back is kept, and goes to whoever waits for it.
+    fn look_at(&mut self, stacks: &impl Stacks, domain: u8) {
+        for _ in 0..TAKES {
+            if !stacks.keep(domain) {
+                break;
+            }
+            self.stacks.demands[usize::from(domain)].kept += 1;
+        }
+        let demand = self.stacks.demands[usize::from(domain)];
+        if demand.waiters == 0 {
+            if !demand.inherited && stacks.release(domain) {
+                self.stacks.demands[usize::from(domain)].kept = 0;
+                self.stacks.leave(domain);
+            }
+            return;
+        }
+        let first = demand.line.head;
+        let more_urgent = self.level[demand.heir as usize] > self.level[first as usize];
+        if demand.kept == 0 || demand.inherited && !more_urgent {
+            return;
+        }
+        if demand.inherited {
+            self.stand_back(domain);
+        }
+        self.unqueue_for_stack(domain, first);
+        self.make_ready(first);
+        self.bequeath(domain, first, false);
+    }
+
+    /// A stack of the domain is for this thread, which is ready.
+    fn bequeath(&mut self, domain: u8, heir: u8, again: bool) {
+        let demand = &mut self.stacks.demands[usize::from(domain)];
+        (demand.heir, demand.inherited, demand.again) = (heir, true, again);
+        self.stacks.inherits[heir as usize] = domain;
+        self.attention += 1;
+    }
+
+    /// The heir has yet to run: it waits again, before all that are as urgent; or, if it has run, finds out whether it must.
+    fn stand_back(&mut self, domain: u8) {
+        let Demand { heir: t, again, .. } = self.stacks.demands[usize::from(domain)];
+        self.disinherit(t);
+        if !again {
             self.leave_ready(t, self.level[t as usize]);
             self.set_place(t, STACKS | u16::from(domain), self.records[t as usize].home.into());
-            self.queue_for_stack(domain, t);
-        }
-        Some(stack & !AGAIN)
-    }
-
-    /// The queues for which somebody waits, and no others, have the end that says so.
-    fn mark(&mut self, stacks: Stacks) {
-        for part in 0..MAX_DOMAINS / 64 {
-            let mut rest = self.stacks.wanted[part] ^ self.stacks.marked[part];
-            while rest != 0 {
-                let domain = (part * 64) as u8 + rest.trailing_zeros() as u8;
-                rest &= rest - 1;
-                self.set_mark(stacks, domain, self.stacks.is_wanted(domain));
+            if self.another_waits(domain, t) {
+                self.line(domain).insert_first(t);
             }
         }
     }
 
-    fn set_mark(&mut self, stacks: Stacks, domain: u8, wanted: bool) {
-        let (marked, bit) = (&mut self.stacks.marked[domain as usize / 64], 1 << (domain % 64));
-        if (*marked & bit != 0) != wanted {
-            *marked ^= bit;
-            self.attention = if wanted { self.attention + 1 } else { self.attention - 1 };
-            stacks.set_end(domain, if wanted { map::STACKS_WANTED } else { map::STACKS_END });
+    /// If the thread is an heir, it is none any longer. What was kept for it goes to another.
+    pub(crate) fn disinherit(&mut self, t: u8) -> u8 {
+        let domain = core::mem::take(&mut self.stacks.inherits[t as usize]);
+        if domain != 0 {
+            self.stacks.demands[usize::from(domain)].inherited = false;
+            self.attention -= 1;
+        }
+        domain
+    }
+
+    /// The thread begins to run: it finds what was kept for it.
+    fn offer(&mut self, stacks: &impl Stacks, t: u8, now: u64) {
+        let domain = self.disinherit(t);
+        if domain != 0 && stacks.offer(domain) {
+            let demand = &mut self.stacks.demands[usize::from(domain)];
+            demand.kept = demand.kept.saturating_sub(1);
+            let head = stacks.head(domain);
+            (self.stacks.offered, self.stacks.to, self.stacks.head, self.stacks.since) =
+                (domain, t, head, now);
+            self.attention += 1;
         }
     }
 
-    /// The first to wait becomes ready.
-    fn first_to_go(&mut self, domain: u8) -> u8 {
-        let t = self.stacks.queues[domain as usize].head;
-        self.unqueue_for_stack(domain, t);
-        self.make_ready(t);
-        t
-    }
-
-    fn offer(&mut self, stacks: Stacks, t: u8, now: u64) {
-        let stack = core::mem::take(&mut self.stacks.kept[t as usize]) & !AGAIN;
-        if stack != 0 {
-            let domain = self.stacks.domain[t as usize];
-            stacks.put(domain, stack - 1);
-            self.set_mark(stacks, domain, false);
-            (self.stacks.offered, self.stacks.to, self.stacks.since) = (stack, t, now);
+    /// The domain is dying, and nobody waits for it any longer.
+    pub(crate) fn abandon_stacks(&mut self, domain: u8) {
+        let Demand { waiters, heir, inherited, wanted, .. } = self.stacks.demands[usize::from(domain)];
+        if waiters > 0 {
+            return;
         }
-    }
-
-    /// Nothing of the domain is kept, and nobody waits for it.
-    pub(crate) fn abandon_stacks(&mut self, stacks: Stacks, domain: u8) {
-        for t in 0..MAX_THREADS {
-            if self.stacks.kept[t] != 0 && self.stacks.domain[t] == domain {
-                stacks.put(domain, (core::mem::take(&mut self.stacks.kept[t]) & !AGAIN) - 1);
-                self.attention -= 1;
-            }
+        if inherited {
+            self.disinherit(heir);
         }
-        while self.stacks.is_wanted(domain) {
-            self.first_to_go(domain);
+        self.stacks.demands[usize::from(domain)].kept = 0;
+        if wanted {
+            self.stacks.leave(domain);
         }
     }
 }

@@ -3,6 +3,9 @@
 use crate::*;
 use pebble_abi::errno::{EEXIST, ESRCH};
 
+/// Threads at which one part of an abort looks.
+const AT_A_TIME: usize = 32;
+
 /// A thread of the image, ready to run.
 #[derive(Clone, Copy, Debug)]
 pub struct BootThread {
@@ -155,6 +158,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.leave_ready(me, self.level[me as usize]);
         self.set_place(me, EXITED, u64::MAX);
         self.attention -= u16::from(core::mem::take(&mut self.doomed[me as usize]));
+        self.forget_deadline(me);
         if self.any_exited {
             self.exited.push_back(&mut self.links, me);
         } else {
@@ -201,66 +205,90 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// Changes the level of a thread, and its place in the queue that it is in.
     pub(crate) fn relevel(&mut self, words: &Words, t: u8, level: u8) {
-        let old = core::mem::replace(&mut self.level[t as usize], level);
+        let old = self.level[t as usize];
         match self.place(t) {
             Place::Ready => {
                 self.leave_ready(t, old);
+                self.level[t as usize] = level;
                 self.place_ready(t, t == self.current.head);
             }
             Place::Waiting(sem) => {
                 self.unqueue(words, sem, t);
+                self.level[t as usize] = level;
                 self.enqueue(words, sem, t);
             }
             Place::Stack(domain) => {
                 self.unqueue_for_stack(domain, t);
+                self.level[t as usize] = level;
                 self.queue_for_stack(domain, t);
             }
-            Place::Sleeping | Place::Held | Place::Exited | Place::Free => {}
+            Place::Sleeping | Place::Held | Place::Exited | Place::Free => self.level[t as usize] = level,
         }
     }
 
     /// The domain is dying, or dead and its portals are closed. Every wait or sleep called from it ends now with `-EINTR`, and so does every sleep
     /// and interruptible wait of a thread whose home it is; such a thread may begin no other, and is raised
     /// to the caller's priority, so that it finds its way out soon. Who waits for a stack of the domain's calls again.
-    /// 0, or `-EINVAL`: no such domain.
-    pub fn domain_abort(&mut self, words: &Words, stacks: Stacks, asid: u64, now: u64) -> Decision {
+    ///
+    /// It is done thread by thread, and this call does a part, beginning at thread `from`. It returns where the next call is to begin;
+    /// 0: all is done; `-EINVAL`: no such domain.
+    pub fn domain_abort(&mut self, words: &Words, asid: u64, from: u64, now: u64) -> Decision {
         let me = self.begin();
         let Ok(asid) = u8::try_from(asid) else { return self.decide(me, -EINVAL, now) };
         let level = self.level[me as usize];
         self.wake(now);
-        self.abandon_stacks(stacks, asid);
-        self.end_share(asid);
-        for t in 0..=u8::MAX {
-            let (at_home, called) = (self.records[t as usize].home == asid, self.caller[t as usize] == asid);
-            if !at_home && !called {
-                continue;
+        if from == 0 {
+            self.end_share(asid);
+        }
+        let next = self.some_threads(from, |s, t| s.abort(words, t, asid, level));
+        if next == 0 {
+            self.abandon_stacks(asid);
+        }
+        self.decide(me, next, now)
+    }
+
+    /// Whether there was anything to do.
+    fn abort(&mut self, words: &Words, t: u8, asid: u8, level: u8) -> bool {
+        let (at_home, called) = (self.records[t as usize].home == asid, self.caller[t as usize] == asid);
+        let waits = self.records[t as usize].sem == STACKS | u16::from(asid);
+        if !at_home && !called && !waits || matches!(self.place(t), Place::Free | Place::Exited) {
+            return false;
+        }
+        if at_home {
+            self.attention += u16::from(!core::mem::replace(&mut self.doomed[t as usize], true));
+            if self.records[t as usize].base > level {
+                self.rebase(words, t, level);
             }
-            if matches!(self.place(t), Place::Free | Place::Exited) {
-                continue;
-            }
-            if at_home {
-                self.attention += u16::from(!core::mem::replace(&mut self.doomed[t as usize], true));
-                if self.records[t as usize].base > level {
-                    self.rebase(words, t, level);
-                }
-            }
+        }
+        if at_home || called || self.place(t) == Place::Stack(asid) {
             self.cut_short(words, t, called);
         }
-        self.decide(me, 0, now)
+        true
+    }
+
+    /// Does it for threads from this one on, until something was done for one, or for [`AT_A_TIME`]. Where to go on; 0: that was the last.
+    fn some_threads(&mut self, from: u64, mut work: impl FnMut(&mut Self, u8) -> bool) -> i64 {
+        let from = from.min(MAX_THREADS as u64) as usize;
+        let end = (from + AT_A_TIME).min(MAX_THREADS);
+        let last = (from..end).find(|t| work(self, *t as u8)).unwrap_or(end.max(1) - 1);
+        (last as i64 + 1) % MAX_THREADS as i64
     }
 
     /// The dying domain's threads have had their turn at the priority of [`domain_abort`](Self::domain_abort)'s caller. One that is still
-    /// somewhere, in the server of somebody who does not let it go, has this priority from now on. 0, or `-EINVAL`: no such domain or priority.
-    pub fn domain_calm(&mut self, words: &Words, asid: u64, priority: u64, now: u64) -> Decision {
+    /// somewhere, in the server of somebody who does not let it go, has this priority from now on. In parts, as that; `-EINVAL`: no such domain
+    /// or priority.
+    pub fn domain_calm(&mut self, words: &Words, asid: u64, priority: u64, from: u64, now: u64) -> Decision {
         let me = self.begin();
         let (Ok(asid), 0..32) = (u8::try_from(asid), priority) else { return self.decide(me, -EINVAL, now) };
-        for t in 0..=u8::MAX {
-            let there = !matches!(self.place(t), Place::Free | Place::Exited);
-            if there && self.doomed[t as usize] && self.records[t as usize].home == asid {
-                self.rebase(words, t, (PRIORITIES - 1) as u8 - priority as u8);
+        let next = self.some_threads(from, |s, t| {
+            let there = !matches!(s.place(t), Place::Free | Place::Exited);
+            let wanted = there && s.doomed[t as usize] && s.records[t as usize].home == asid;
+            if wanted {
+                s.rebase(words, t, (PRIORITIES - 1) as u8 - priority as u8);
             }
-        }
-        self.decide(me, 0, now)
+            wanted
+        });
+        self.decide(me, next, now)
     }
 
     /// Ends the sleep or wait of one thread with `-EINTR`, if it has not ended meanwhile, and is interruptible or `any` wait may be.
@@ -285,6 +313,7 @@ impl<const EDF: bool> Scheduler<EDF> {
                 self.unqueue(words, sem, t);
             }
             Place::Sleeping => self.sleepers.remove(&mut self.later, t),
+            Place::Held => return self.release(t),
             // It calls again, from where it is.
             Place::Stack(domain) => {
                 self.unqueue_for_stack(domain, t);

@@ -3,7 +3,7 @@
 //! The model of the discipline: the ready thread with the earliest deadline runs; without any, the most urgent. Random histories, played by
 //! instances of both kinds in turn, are compared with it after every step.
 
-use pebble_abi::errno::EINVAL;
+use pebble_abi::errno::{EAGAIN, EINVAL};
 use pebble_scheduler::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -11,6 +11,23 @@ use std::sync::atomic::AtomicI64;
 
 type Priorities = Scheduler<false>;
 type Deadlines = Scheduler<true>;
+
+struct NoStacks;
+
+impl Stacks for NoStacks {
+    fn head(&self, _: u8) -> u64 {
+        0
+    }
+    fn keep(&self, _: u8) -> bool {
+        false
+    }
+    fn offer(&self, _: u8) -> bool {
+        false
+    }
+    fn release(&self, _: u8) -> bool {
+        false
+    }
+}
 
 fn words() -> Box<Words> {
     Box::new([const { AtomicI64::new(0) }; 1024])
@@ -65,6 +82,33 @@ fn a_successor_of_the_other_discipline_goes_on() {
     let mut edf = Box::new(priorities.with_discipline::<true>());
     assert_eq!(edf.adopt(&words, FORMAT, 5).thread, 1);
     assert_eq!(edf.thread_info(1, 5).unwrap().priority, 5);
+}
+
+/// Those in order at level 0 are few, whoever declares.
+#[test]
+fn deadlines_run_out_for_a_home_and_for_all() {
+    let words = words();
+    let mut real = booted(&words);
+    for tid in 8..48 {
+        real.thread_start(tid, 5, 2 + tid / 10, 0);
+    }
+    // Each that has declared one waits, so that the next can.
+    let mut answers = Vec::new();
+    assert_ne!(real.p(&words, 0, 1, 1).thread, STAY);
+    for now in 2..43 {
+        let me = running(&real);
+        if me < 8 {
+            real.p(&words, 0, 1, now);
+            continue;
+        }
+        let home = real.thread_info(me, now).unwrap().home;
+        answers.push((home, real.deadline(&words, 5000, now).value));
+        real.p(&words, 0, 1, now);
+    }
+    let of = |home| answers.iter().filter(|(h, answer)| *h == home && *answer == 0).count();
+    assert!((2..7).all(|home| of(home) <= MAX_HURRIED_AT_HOME), "{answers:?}");
+    assert_eq!((2..7).map(of).sum::<usize>(), MAX_HURRIED, "{answers:?}");
+    assert!(answers.iter().all(|(_, answer)| [0, -EAGAIN].contains(answer)));
 }
 
 /// Between taking over and the commit the old instance may still be called: what it does not know of must not keep the timer busy.
@@ -182,7 +226,13 @@ proptest! {
             }
             let edf = matches!(real, Either::Deadlines(_));
             // The timer is set to the earliest of what is due, so a tick comes in time.
-            ask!(&mut real, |s| s.tick(now));
+            // What is done a few at a time is done when nothing is left of it.
+            for _ in 0..8 {
+                ask!(&mut real, |s| {
+                    let decision = s.tick(now);
+                    s.serve(&words, &NoStacks, decision, now)
+                });
+            }
             let info = |tid| ask!(&real, |s| s.thread_info(tid, now)).unwrap();
             if edf {
                 let ready = |tid: u64| matches!(info(tid).state, ThreadState::Ready | ThreadState::Running);

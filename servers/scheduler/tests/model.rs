@@ -11,7 +11,7 @@ use pebble_abi::errno::{EINVAL, ESRCH};
 use pebble_scheduler::*;
 use proptest::prelude::*;
 use reference::{Model, State};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -86,10 +86,21 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 /// No domain has stacks here: see `stacks.rs`.
-fn stacks() -> Stacks<'static> {
-    static HEADS: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
-    static DESCRIPTORS: [[AtomicU64; 2]; 512] = [const { [const { AtomicU64::new(0) }; 2] }; 512];
-    Stacks { heads: &HEADS, descriptors: &DESCRIPTORS }
+struct NoStacks;
+
+impl Stacks for NoStacks {
+    fn head(&self, _: u8) -> u64 {
+        0
+    }
+    fn keep(&self, _: u8) -> bool {
+        false
+    }
+    fn offer(&self, _: u8) -> bool {
+        false
+    }
+    fn release(&self, _: u8) -> bool {
+        false
+    }
 }
 
 struct Pair {
@@ -202,14 +213,19 @@ impl Pair {
                 Some(self.long(|real, words| real.set_priority(words, tid, priority, now)))
             }
             Op::Abort(asid) => {
-                self.model.abort(asid, now);
-                let decision = self.long(|real, words| real.domain_abort(words, stacks(), asid, now));
+                self.parts(
+                    |model, from| model.abort(asid, from, now),
+                    |real, words, from| real.domain_abort(words, asid, from, now),
+                );
                 self.model.assert_nothing_blocked(asid);
-                Some(decision)
+                None
             }
             Op::Calm(asid, priority) => {
-                self.model.calm(asid, priority, now);
-                Some(self.long(|real, words| real.domain_calm(words, asid, priority, now)))
+                self.parts(
+                    |model, from| model.calm(asid, priority, from, now),
+                    |real, words, from| real.domain_calm(words, asid, priority, from, now),
+                );
+                None
             }
             Op::ThreadAbort(tid, all) => {
                 self.model.thread_abort(tid, all, now);
@@ -244,12 +260,34 @@ impl Pair {
         self.check();
     }
 
+    /// What is done in parts, to its end.
+    fn parts(
+        &mut self,
+        mut model: impl FnMut(&mut Model, usize) -> usize,
+        mut part: impl FnMut(&mut Scheduler, &Words, u64) -> Decision,
+    ) {
+        let mut from = 0;
+        loop {
+            let before = self.model.running;
+            let next = model(&mut self.model, from);
+            let decision = self.long(|real, words| part(real, words, from as u64));
+            let value = self.model.answer.take().unwrap();
+            let thread = if self.model.running == before { STAY } else { self.model.running as u64 };
+            assert_eq!(decision, Decision { thread, value });
+            self.check();
+            from = next;
+            if from == 0 {
+                return;
+            }
+        }
+    }
+
     /// A method proper, after which the timer is set.
     fn long(&mut self, entry: impl FnOnce(&mut Scheduler, &Words) -> Decision) -> Decision {
         let mut decision = entry(&mut self.real, &self.words);
         let now = self.now;
         let timer = if self.real.wants_attention() {
-            decision = self.real.serve(stacks(), decision, now);
+            decision = self.real.serve(&self.words, &NoStacks, decision, now);
             self.real.timer_to_serve(now)
         } else {
             self.real.timer(now)
@@ -320,8 +358,12 @@ impl Pair {
                 assert_eq!((info, word), (None, FREED), "semaphore {sem}");
                 continue;
             };
-            let info = info.unwrap();
             let waiters = expected.waiters.len();
+            if expected.ending {
+                assert_eq!((info, word), (None, expected.value), "semaphore {sem}");
+                continue;
+            }
+            let info = info.unwrap();
             assert_eq!((word, info.value), (expected.value, expected.value), "semaphore {sem}");
             assert_eq!((info.waiters, info.owner), (waiters, expected.owner.into()), "semaphore {sem}");
             assert!(if word < 0 { -word == waiters as i64 } else { waiters == 0 }, "semaphore {sem}");

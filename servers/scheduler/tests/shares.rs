@@ -2,7 +2,7 @@
 
 use pebble_scheduler::*;
 use proptest::prelude::*;
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::AtomicI64;
 
 /// Domains of the threads: 0 is the idle one, 1 and 2 are of domain 2, 3 and 4 of domain 3, 5 of domain 4.
 const HOMES: [u16; 6] = [1, 2, 2, 3, 3, 4];
@@ -15,10 +15,21 @@ struct World {
     timer: u64,
 }
 
-fn stacks() -> Stacks<'static> {
-    static HEADS: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
-    static DESCRIPTORS: [[AtomicU64; 2]; 512] = [const { [const { AtomicU64::new(0) }; 2] }; 512];
-    Stacks { heads: &HEADS, descriptors: &DESCRIPTORS }
+struct NoStacks;
+
+impl Stacks for NoStacks {
+    fn head(&self, _: u8) -> u64 {
+        0
+    }
+    fn keep(&self, _: u8) -> bool {
+        false
+    }
+    fn offer(&self, _: u8) -> bool {
+        false
+    }
+    fn release(&self, _: u8) -> bool {
+        false
+    }
 }
 
 impl World {
@@ -35,7 +46,7 @@ impl World {
         let now = self.now;
         let mut decision = entry(&mut self.real, &self.words, now);
         let timer = if self.real.wants_attention() {
-            decision = self.real.serve(stacks(), decision, now);
+            decision = self.real.serve(&self.words, &NoStacks, decision, now);
             self.real.timer_to_serve(now)
         } else {
             self.real.timer(now)
@@ -103,10 +114,14 @@ fn a_domain_that_dies_is_not_held() {
     world.share(2, 1);
     world.advance(PERIOD / 2);
     assert_eq!(world.real.thread_info(1, world.now).unwrap().state, ThreadState::Held);
-    world.enter(|s, words, now| s.domain_abort(words, stacks(), 2, now));
-    assert_eq!(world.running(), 1);
+    for from in (0..6).chain([255]) {
+        world.enter(|s, words, now| s.domain_abort(words, 2, from, now));
+    }
+    // Both of its threads, now as urgent as one another.
+    assert!([1, 2].contains(&world.running()));
+    let before = world.ran(2);
     world.advance(3 * PERIOD);
-    assert_eq!(world.running(), 1);
+    assert_eq!(world.ran(2) - before, 3 * PERIOD);
 }
 
 #[derive(Clone, Debug)]

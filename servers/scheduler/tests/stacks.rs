@@ -7,8 +7,9 @@
 use pebble_abi::map;
 use pebble_scheduler::*;
 use proptest::prelude::*;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicI64;
 
 /// Domains that are called, and how many stacks each has.
 const CALLEES: [(u8, u16); 2] = [(7, 1), (130, 3)];
@@ -17,20 +18,82 @@ const THREADS: u64 = 9;
 /// Home of all threads.
 const HOME: u16 = 2;
 
+/// The stacks of one domain; the first of each list last.
+#[derive(Clone, Debug, Default)]
+struct Lists {
+    queue: Vec<u64>,
+    /// The end of the queue is the one that makes callers wait.
+    marked: bool,
+    kept: Vec<u64>,
+}
+
+/// Those of all domains, and what the nucleus does with them.
+#[derive(Default)]
+struct Queues(RefCell<BTreeMap<u8, Lists>>);
+
+impl Queues {
+    fn of<R>(&self, domain: u8, work: impl FnOnce(&mut Lists) -> R) -> R {
+        work(self.0.borrow_mut().entry(domain).or_default())
+    }
+
+    fn give(&self, domain: u8, stack: u64) {
+        self.of(domain, |lists| lists.queue.push(stack));
+    }
+
+    /// As portal code does it.
+    fn take(&self, domain: u8) -> Option<u64> {
+        self.of(domain, |lists| if lists.queue.len() == 1 && lists.marked { None } else { lists.queue.pop() })
+    }
+}
+
+impl Stacks for Queues {
+    fn head(&self, domain: u8) -> u64 {
+        self.of(domain, |lists| {
+            let end = if lists.marked { map::STACKS_WANTED } else { map::STACKS_END };
+            lists.queue.last().copied().unwrap_or(end)
+        })
+    }
+    fn keep(&self, domain: u8) -> bool {
+        self.of(domain, |lists| {
+            let stack = lists.queue.pop();
+            lists.kept.extend(stack);
+            lists.marked |= lists.queue.is_empty();
+            stack.is_some()
+        })
+    }
+    fn offer(&self, domain: u8) -> bool {
+        self.of(domain, |lists| {
+            let stack = lists.kept.pop();
+            lists.marked &= stack.is_none() || !lists.queue.is_empty();
+            lists.queue.extend(stack);
+            stack.is_some()
+        })
+    }
+    fn release(&self, domain: u8) -> bool {
+        self.of(domain, |lists| {
+            let done = lists.queue.is_empty() && lists.marked;
+            if done {
+                lists.queue.append(&mut lists.kept);
+                lists.marked = false;
+            }
+            done
+        })
+    }
+}
+
 struct World<const EDF: bool> {
     real: Box<Scheduler<EDF>>,
     words: Box<Words>,
-    heads: Box<[AtomicU64; 256]>,
-    descriptors: Box<[[AtomicU64; 2]; 512]>,
+    queues: Queues,
     now: u64,
     timer: u64,
     /// Stacks that each thread has, the last one last.
     held: BTreeMap<u64, Vec<(u8, u64)>>,
     /// Calls that wait, or are about to be made again; when they were first made.
-    calls: BTreeMap<u64, (u8, u64)>,
+    calls: BTreeMap<u64, (u8, i64)>,
     /// Who was let go by an abort, and so may find nothing.
     torn: Vec<u64>,
-    made: u64,
+    made: i64,
 }
 
 impl<const EDF: bool> World<EDF> {
@@ -47,8 +110,7 @@ impl<const EDF: bool> World<EDF> {
         let world = World {
             real,
             words,
-            heads: Box::new([const { AtomicU64::new(map::STACKS_END) }; 256]),
-            descriptors: Box::new([const { [const { AtomicU64::new(0) }; 2] }; 512]),
+            queues: Queues::default(),
             now: 1,
             timer: NEVER,
             held: BTreeMap::new(),
@@ -59,31 +121,11 @@ impl<const EDF: bool> World<EDF> {
         let mut next = 0;
         for (domain, count) in CALLEES {
             for _ in 0..count {
-                world.give(domain, map::stack_desc_va(next));
+                world.queues.give(domain, map::stack_desc_va(next));
                 next += 1;
             }
         }
         world
-    }
-
-    fn give(&self, domain: u8, stack: u64) {
-        let head = &self.heads[domain as usize];
-        let next = &self.descriptors[(stack - map::stack_desc_va(0)) as usize / 16][0];
-        next.store(head.swap(stack, Relaxed), Relaxed);
-    }
-
-    /// As portal code does it.
-    fn take(&self, domain: u8) -> Option<u64> {
-        let head = self.heads[domain as usize].load(Relaxed);
-        let next = match head {
-            map::STACKS_END | map::STACKS_WANTED => 0,
-            stack => self.descriptors[(stack - map::stack_desc_va(0)) as usize / 16][0].load(Relaxed),
-        };
-        if next < map::STACKS_END {
-            return None;
-        }
-        self.heads[domain as usize].store(next, Relaxed);
-        Some(head)
     }
 
     fn running(&self) -> u64 {
@@ -111,13 +153,12 @@ impl<const EDF: bool> World<EDF> {
     }
 
     /// An entry of the component. `orderly`: it changes no order, and tears nobody away.
-    fn enter(&mut self, orderly: bool, entry: impl FnOnce(&mut Scheduler<EDF>, &Words, Stacks) -> Decision) {
+    fn enter(&mut self, orderly: bool, entry: impl FnOnce(&mut Scheduler<EDF>, &Words, &Queues) -> Decision) {
         let before = CALLEES.map(|(domain, _)| (domain, self.line(domain)));
         let now = self.now;
-        let stacks = Stacks { heads: &self.heads, descriptors: &self.descriptors };
-        let mut decision = entry(&mut self.real, &self.words, stacks);
+        let mut decision = entry(&mut self.real, &self.words, &self.queues);
         let timer = if self.real.wants_attention() {
-            decision = self.real.serve(stacks, decision, now);
+            decision = self.real.serve(&self.words, &self.queues, decision, now);
             self.real.timer_to_serve(now)
         } else {
             self.real.timer(now)
@@ -141,7 +182,7 @@ impl<const EDF: bool> World<EDF> {
     fn call_again(&mut self) {
         let me = self.running();
         let Some((domain, _)) = self.calls.get(&me).copied() else { return };
-        match self.take(domain) {
+        match self.queues.take(domain) {
             Some(stack) => {
                 self.held.entry(me).or_default().push((domain, stack));
                 self.calls.remove(&me);
@@ -179,11 +220,21 @@ impl<const EDF: bool> World<EDF> {
             Op::AtOnce => self.tick(),
             Op::Preempt => {
                 let now = self.now;
+                self.change(1);
                 self.enter(false, |s, words, _| s.set_priority(words, 1, 9, now));
                 self.enter(false, |s, words, _| s.set_priority(words, 1, 6, now));
                 self.torn.extend(self.calls.keys());
             }
             _ => self.act(op),
+        }
+    }
+
+    /// The thread's priority changes. If it waits it goes behind its new peers; one that was let go, and has to stand back, is before them.
+    fn change(&mut self, t: u64) {
+        let waits = matches!(self.state(t), ThreadState::Stack(_));
+        self.made += 1;
+        if let Some((_, when)) = self.calls.get_mut(&t) {
+            *when = if waits { self.made } else { -self.made };
         }
     }
 
@@ -196,7 +247,7 @@ impl<const EDF: bool> World<EDF> {
             // No domain calls itself, and the second not the first: or all stacks could be with those who wait for another.
             Op::Call(n) if me != 0 && self.deepest(me) < CALLEES[n].0 => {
                 let domain = CALLEES[n].0;
-                match self.take(domain) {
+                match self.queues.take(domain) {
                     Some(stack) => self.held.entry(me).or_default().push((domain, stack)),
                     None => {
                         self.made += 1;
@@ -207,13 +258,19 @@ impl<const EDF: bool> World<EDF> {
             }
             Op::Return => {
                 if let Some((domain, stack)) = self.held.entry(me).or_default().pop() {
-                    self.give(domain, stack);
+                    self.queues.give(domain, stack);
                 }
             }
-            Op::Yield => match self.real.quick_yield(now) {
-                Some(_) => {}
-                None => self.enter(true, |s, _, _| s.yield_now(now)),
-            },
+            Op::Yield => {
+                let mut quick = self.real.quick_yield(now);
+                if quick.is_none() && self.real.calm(&self.queues) {
+                    quick = self.real.quick_yield(now);
+                    self.real.alarm_again();
+                }
+                if quick.is_none() {
+                    self.enter(true, |s, _, _| s.yield_now(now));
+                }
+            }
             Op::Sleep(ticks) if me != 0 => self.enter(true, |s, _, _| s.sleep(now + ticks, 2, now)),
             Op::Advance(ticks) => {
                 self.now += ticks;
@@ -222,22 +279,25 @@ impl<const EDF: bool> World<EDF> {
                 }
             }
             Op::Priority(t, priority) => {
+                self.change(t);
                 self.enter(false, |s, words, _| s.set_priority(words, t, priority, now));
                 self.torn.extend(self.calls.keys());
             }
             Op::Abort(t) => self.enter(false, |s, words, _| s.thread_abort(words, t, false, now)),
             Op::Gone(n) => {
                 let domain = CALLEES[n].0.into();
-                self.enter(false, |s, words, stacks| s.domain_abort(words, stacks, domain, now));
-                assert_eq!(self.line(CALLEES[n].0), []);
-                // Nothing is kept: what is not held is in the queue.
-                let mut there = Vec::new();
-                while let Some(stack) = self.take(CALLEES[n].0) {
-                    there.push(stack);
+                for from in (0..THREADS).chain([255]) {
+                    self.enter(false, |s, words, _| s.domain_abort(words, domain, from, now));
                 }
+                assert_eq!(self.line(CALLEES[n].0), []);
+                // What is not held is in one of the lists. The portal manager puts them in order when the domain's number is used again.
                 let held = self.held.values().flatten().filter(|(d, _)| *d == CALLEES[n].0).count();
-                assert_eq!(there.len() + held, usize::from(CALLEES[n].1));
-                there.into_iter().rev().for_each(|stack| self.give(CALLEES[n].0, stack));
+                let there = self.queues.of(CALLEES[n].0, |lists| {
+                    lists.queue.append(&mut lists.kept);
+                    lists.marked = false;
+                    lists.queue.len()
+                });
+                assert_eq!(there + held, usize::from(CALLEES[n].1));
                 // So even who was to have one may find that somebody else was faster.
                 self.torn.extend(self.calls.keys());
             }
@@ -256,9 +316,9 @@ impl<const EDF: bool> World<EDF> {
         }
         assert!(self.calls.is_empty(), "{:?} wait for ever", self.calls);
         for (domain, count) in CALLEES {
-            let there = (0..count).filter(|_| self.take(domain).is_some()).count();
+            let there = (0..count).filter(|_| self.queues.take(domain).is_some()).count();
             assert_eq!(there, usize::from(count), "stacks of {domain}");
-            assert_eq!(self.take(domain), None);
+            assert_eq!(self.queues.take(domain), None);
         }
     }
 }

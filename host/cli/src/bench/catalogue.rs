@@ -17,6 +17,8 @@ use crate::tools::Tools;
 pub struct Catalogue {
     /// Printed by the system `bench`, in this order.
     pub system: Vec<String>,
+    /// Printed by the system `load`.
+    pub load: Vec<String>,
     /// Of the system `core`.
     size: Vec<String>,
 }
@@ -34,7 +36,13 @@ impl Catalogue {
 
     fn all(&self) -> impl Iterator<Item = &str> {
         let programs = LINES.iter().map(|line| row_of(line)).chain(RATIOS.iter().map(|(id, ..)| *id));
-        self.system.iter().map(String::as_str).chain(self.sizes()).chain(programs).chain([BOOT])
+        self.system
+            .iter()
+            .chain(&self.load)
+            .map(String::as_str)
+            .chain(self.sizes())
+            .chain(programs)
+            .chain([BOOT])
     }
 
     /// What to tell who asks for rows that are none.

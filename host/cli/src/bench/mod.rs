@@ -31,6 +31,8 @@ use crate::{build, ui};
 
 /// The manifest of the system that measures.
 const SYSTEM: &str = "bench";
+/// The one that measures under hostile load.
+const LOAD: &str = "load";
 /// The system whose shell runs programs that measure themselves, and what it is told to run. Under `count` it is the same program.
 const PROGRAMS: &str = "bench-programs";
 const LINES: &[&str] = &[
@@ -135,8 +137,10 @@ pub fn measure(tools: &Tools, only: &[String]) -> Result<Vec<Row>> {
     if catalogue.sizes().any(wanted) {
         rows.extend(sizes(&build::system(tools, CORE)?.report));
     }
-    if let Some(last) = catalogue.system.iter().rfind(|id| wanted(id)) {
-        rows.extend(system(tools, (!only.is_empty()).then_some(last))?);
+    for (name, printed) in [(SYSTEM, &catalogue.system), (LOAD, &catalogue.load)] {
+        if let Some(last) = printed.iter().rfind(|id| wanted(id)) {
+            rows.extend(system(tools, name, (!only.is_empty()).then_some(last))?);
+        }
     }
     rows.extend(programs(tools, &wanted)?);
     if wanted(BOOT) {
@@ -154,9 +158,9 @@ pub fn measure(tools: &Tools, only: &[String]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// What the measuring system prints, all of it or up to the row of this id.
-fn system(tools: &Tools, last: Option<&String>) -> Result<Vec<Row>> {
-    let image = build::system(tools, SYSTEM)?.image;
+/// What a measuring system prints, all of it or up to the row of this id.
+fn system(tools: &Tools, name: &str, last: Option<&String>) -> Result<Vec<Row>> {
+    let image = build::system(tools, name)?.image;
     let mut guest = Machine::new(tools.qemu()?).counting().start(&image)?;
     let mut sink = Rows { last: last.cloned(), ..Rows::default() };
     match guest.run_to_end(LIMIT, &mut sink) {

@@ -5,6 +5,7 @@
 //! leg, which undoes what was saved and asks for the call to be made again ([`Emitter::join_waits`]).
 
 use super::*;
+use crate::ir::Stacks;
 
 impl Emitter<'_> {
     pub(super) fn give_stack(&mut self, queue: u64, word: u8) {
@@ -21,6 +22,55 @@ impl Emitter<'_> {
         self.put(ld(T3, T2, low));
         self.put(ld(T4, T3, 0));
         low
+    }
+
+    /// One step of the scheduler's with the stacks of the domain in `a1`: `t1` and `t2` are the addresses of the queue's head and of what is kept,
+    /// `t3` and `t4` the two ends, `t5` and `t6` stacks.
+    pub(super) fn stacks(&mut self, what: Stacks) {
+        self.put(andi(T1, A0 + 1, map::MAX_DOMAINS as i32 - 1));
+        self.put(slli(T1, T1, 3));
+        self.high(T3, map::STACKS_END);
+        self.high(T4, map::STACKS_WANTED);
+        self.put(add(T2, T1, T4));
+        self.put(add(T1, T1, T3));
+        self.put(addi(A0, ZERO, 0));
+        let body: &[u32] = match what {
+            Stacks::Keep => &[
+                ld(T5, T1, 0),
+                bgeu(T3, T5, 28),
+                ld(T6, T5, 0),
+                sd(T6, T1, 0),
+                ld(T6, T2, 0),
+                sd(T6, T5, 0),
+                sd(T5, T2, 0),
+                addi(A0, ZERO, 1),
+                ld(T5, T1, 0),
+                bne(T5, T3, 8),
+                sd(T4, T1, 0),
+            ],
+            Stacks::Offer => &[
+                ld(T5, T2, 0),
+                bgeu(T3, T5, 36),
+                ld(T6, T5, 0),
+                sd(T6, T2, 0),
+                ld(T6, T1, 0),
+                bne(T6, T4, 8),
+                addi(T6, T3, 0),
+                sd(T6, T5, 0),
+                sd(T5, T1, 0),
+                addi(A0, ZERO, 1),
+            ],
+            Stacks::Release => &[
+                ld(T5, T1, 0),
+                bne(T5, T4, 20),
+                ld(T6, T2, 0),
+                sd(T6, T1, 0),
+                sd(T3, T2, 0),
+                addi(A0, ZERO, 1),
+            ],
+        };
+        body.iter().for_each(|word| self.put(*word));
+        self.scrub(0b11 << T1 | 0b1111 << T3);
     }
 
     /// Waits and calls again if the queue is at an end, or its last stack is for whoever waits (`map::STACKS_END`, which `t2` is).

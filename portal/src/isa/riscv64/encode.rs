@@ -134,6 +134,9 @@ pub fn bne(rs1: Reg, rs2: Reg, offset: i32) -> u32 {
 pub fn bltu(rs1: Reg, rs2: Reg, offset: i32) -> u32 {
     b_type(6, rs1, rs2, offset)
 }
+pub fn bgeu(rs1: Reg, rs2: Reg, offset: i32) -> u32 {
+    b_type(7, rs1, rs2, offset)
+}
 pub fn blt(rs1: Reg, rs2: Reg, offset: i32) -> u32 {
     b_type(4, rs1, rs2, offset)
 }

@@ -171,6 +171,8 @@ impl Verifier<'_> {
             Short::SetTimer | Short::Flush | Short::Idle => {
                 s.did(done::EFFECT) && value == ZERO && status == ZERO
             }
+            // Read elsewhere.
+            Short::Stacks(_) => false,
         };
         if done { self.resume_caller(s) } else { Err(Reason::Effect) }
     }

@@ -1,7 +1,7 @@
 //! The model: what the scheduler is meant to do, said as plainly as possible.
 
 use pebble_abi::errno::*;
-use pebble_scheduler::{LATEST, NEVER, SLICE};
+use pebble_scheduler::{LATEST, NEVER, SLICE, WAKES};
 use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +30,13 @@ pub struct Semaphore {
     pub value: i64,
     pub waiters: Vec<usize>,
     pub owner: u8,
+    /// Being freed: nobody finds it, but some wait for it.
+    pub ending: bool,
     interruptible: bool,
 }
+
+/// Threads at which one part of an abort looks.
+const PART: usize = 32;
 
 pub struct Model {
     pub threads: BTreeMap<usize, Thread>,
@@ -69,7 +74,7 @@ impl Model {
     }
 
     pub fn add_semaphore(&mut self, id: usize, value: i64, owner: u8, interruptible: bool) {
-        let semaphore = Semaphore { value, waiters: Vec::new(), owner, interruptible };
+        let semaphore = Semaphore { value, waiters: Vec::new(), owner, ending: false, interruptible };
         assert!(self.semaphores.insert(id, semaphore).is_none(), "semaphore {id} given twice");
     }
 
@@ -132,7 +137,7 @@ impl Model {
     fn wake_due(&mut self, now: u64) {
         let mut due: Vec<_> = self.sleepers().into_iter().filter(|(until, _)| *until <= now).collect();
         due.sort();
-        due.into_iter().for_each(|(_, tid)| self.make_ready(tid));
+        due.into_iter().take(WAKES).for_each(|(_, tid)| self.make_ready(tid));
     }
 
     fn sleepers(&self) -> Vec<(u64, usize)> {
@@ -175,7 +180,9 @@ impl Model {
     pub fn p(&mut self, sem: u64, caller: u8, now: u64) {
         let me = self.running;
         let doomed = self.threads[&me].doomed;
-        let Some(semaphore) = self.semaphore(sem) else { return self.fail(EINVAL, now) };
+        let Some(semaphore) = self.semaphore(sem).filter(|sem| !sem.ending) else {
+            return self.fail(EINVAL, now);
+        };
         if semaphore.value > 0 {
             semaphore.value -= 1;
         } else if doomed && semaphore.interruptible {
@@ -195,7 +202,7 @@ impl Model {
     }
 
     fn signal(&mut self, sem: usize) -> Result<(), i64> {
-        let semaphore = self.semaphores.get_mut(&sem).ok_or(EINVAL)?;
+        let semaphore = self.semaphores.get_mut(&sem).filter(|sem| !sem.ending).ok_or(EINVAL)?;
         semaphore.value += 1;
         if !semaphore.waiters.is_empty() {
             let tid = semaphore.waiters.remove(0);
@@ -282,49 +289,76 @@ impl Model {
         self.decide(now);
     }
 
-    pub fn calm(&mut self, asid: u64, priority: u64, now: u64) {
-        let (Ok(asid), 0..32) = (u8::try_from(asid), priority) else { return self.fail(EINVAL, now) };
-        for tid in 0..256 {
-            let doomed = |t: &&Thread| t.state != State::Exited && t.doomed && t.home == asid;
-            if self.threads.get(&tid).filter(doomed).is_some() {
-                self.change_priority(tid, priority as u8);
-            }
-        }
-        self.decide(now);
+    /// Does it for the first thread from this one on that it concerns, if there is one among the next few. Where to go on; 0: that was the last.
+    fn part(&mut self, from: usize, mut work: impl FnMut(&mut Self, usize) -> bool) -> usize {
+        let end = (from + PART).min(256);
+        let last = (from..end).find(|tid| self.threads.contains_key(tid) && work(self, *tid));
+        last.map_or(end, |tid| tid + 1) % 256
     }
 
-    pub fn abort(&mut self, asid: u64, now: u64) {
-        let Ok(asid) = u8::try_from(asid) else { return self.fail(EINVAL, now) };
+    /// The answer, too.
+    fn goes_on(&mut self, next: usize, now: u64) -> usize {
+        let me = self.running;
+        self.thread(me).result = next as i64;
+        self.decide(now);
+        next
+    }
+
+    pub fn calm(&mut self, asid: u64, priority: u64, from: usize, now: u64) -> usize {
+        let (Ok(asid), 0..32) = (u8::try_from(asid), priority) else {
+            self.fail(EINVAL, now);
+            return 0;
+        };
+        let next = self.part(from, |model, tid| {
+            let thread = &model.threads[&tid];
+            let wanted = thread.state != State::Exited && thread.doomed && thread.home == asid;
+            if wanted {
+                model.change_priority(tid, priority as u8);
+            }
+            wanted
+        });
+        self.goes_on(next, now)
+    }
+
+    pub fn abort(&mut self, asid: u64, from: usize, now: u64) -> usize {
+        let Ok(asid) = u8::try_from(asid) else {
+            self.fail(EINVAL, now);
+            return 0;
+        };
         let priority = self.priority(self.running);
         self.wake_due(now);
-        for tid in 0..256 {
-            let Some(thread) = self.threads.get_mut(&tid).filter(|t| t.state != State::Exited) else {
-                continue;
-            };
-            if thread.home == asid {
-                thread.doomed = true;
-                if thread.priority < priority {
-                    self.change_priority(tid, priority);
-                }
-            }
-            let thread = &self.threads[&tid];
-            let (at_home, called) = (thread.home == asid, thread.caller == asid);
-            match thread.state {
-                State::Waiting(sem) => {
-                    let semaphore = self.semaphores.get_mut(&sem).unwrap();
-                    if !(called || at_home && semaphore.interruptible) {
-                        continue;
-                    }
-                    semaphore.waiters.retain(|t| *t != tid);
-                    semaphore.value += 1;
-                }
-                State::Sleeping(_) if called || at_home => {}
-                _ => continue,
-            }
-            self.thread(tid).result = -EINTR;
-            self.make_ready(tid);
+        let next = self.part(from, |model, tid| model.abort_one(asid, tid, priority));
+        self.goes_on(next, now)
+    }
+
+    fn abort_one(&mut self, asid: u8, tid: usize, priority: u8) -> bool {
+        let thread = self.thread(tid);
+        let blocked = matches!(thread.state, State::Waiting(_) | State::Sleeping(_));
+        let (at_home, called) = (thread.home == asid, thread.caller == asid && blocked);
+        if thread.state == State::Exited || !at_home && !called {
+            return false;
         }
-        self.decide(now);
+        if at_home {
+            thread.doomed = true;
+            if thread.priority < priority {
+                self.change_priority(tid, priority);
+            }
+        }
+        match self.threads[&tid].state {
+            State::Waiting(sem) => {
+                let semaphore = self.semaphores.get_mut(&sem).unwrap();
+                if !(called || at_home && semaphore.interruptible) {
+                    return true;
+                }
+                semaphore.waiters.retain(|t| *t != tid);
+                semaphore.value += 1;
+            }
+            State::Sleeping(_) => {}
+            _ => return true,
+        }
+        self.thread(tid).result = -EINTR;
+        self.make_ready(tid);
+        true
     }
 
     pub fn thread_abort(&mut self, tid: u64, any: bool, now: u64) {
@@ -369,10 +403,21 @@ impl Model {
         if sem == self.reaper {
             return self.fail(EPERM, now);
         }
-        for tid in self.semaphores.remove(&sem).unwrap().waiters {
+        let semaphore = self.semaphores.get_mut(&sem).unwrap();
+        semaphore.ending = true;
+        if !semaphore.waiters.is_empty() {
+            let tid = semaphore.waiters.remove(0);
+            semaphore.value += 1;
+            let others = !semaphore.waiters.is_empty();
             self.thread(tid).result = -EINVAL;
             self.make_ready(tid);
+            if others {
+                let me = self.running;
+                self.thread(me).result = 1;
+                return self.decide(now);
+            }
         }
+        self.semaphores.remove(&sem);
         self.decide(now);
     }
 
