@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use crate::batch::{Batch, Side};
 
 /// Processor time (seconds) that a program may take natively; confined it gets twenty times as much. The clock decides nothing.
-const SECONDS: u32 = 2;
+const SECONDS: u32 = 1;
 
 /// What a program printed and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

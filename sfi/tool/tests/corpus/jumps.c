@@ -75,7 +75,29 @@ l2: m += n + op; b ^= a; h += k; op = *c++; goto *t[op];
 l3: e += g ^ op; l ^= m; n += d; op = *c++; goto *changing[op];
 end: return a + 3 * b + 5 * d + 7 * e + 9 * f + 11 * g + 13 * h + 15 * i + 17 * j + 19 * k + 21 * l + 23 * m + 25 * n + op;
 }
+/* A default, and a hole, that cannot be reached: the table leads to the end of the function for them, at another depth than the next one begins with. */
+__attribute__((noinline)) long never(int i, long a, long b) {
+    long keep[4];
+    keep[0] = a, keep[1] = b, keep[2] = a ^ b, keep[3] = a + b;
+    t_out(keep[i & 3]);
+    switch (i) {
+    case 0: t_out(a); return keep[1] + 1; case 1: t_out(b); return keep[2] * 3; case 2: return keep[0] - keep[3]; case 3: t_out(a * b); return 5;
+    case 5: return keep[3] ^ 99; case 6: t_out(a - b); return keep[1] * a; case 7: return keep[2] + 17; default: __builtin_unreachable();
+    }
+}
+__attribute__((noinline)) long after(long a) { return a * 7 + 1; }
+/* A nested call with words on the stack, in a frame whose size is not known. */
+__attribute__((noinline)) long eight(long a, long b, long c, long d, long e, long f, long g, long h) { return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h; }
+__attribute__((noinline)) long pushed(int n, long *p) {
+    volatile char room[n];
+    room[0] = (char)n;
+    return eight(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]) + room[0];
+}
 int t_main(void) {
+    for (int i = 0; i < 8; i++) if (i != 4) t_out(never(i, 100 + i, 7));
+    t_out(after(3));
+    static long words[8] = {1, 20, 300, 4000, 50000, 600000, 7000000, 80000000};
+    for (int n = 1; n < 100; n += 33) t_out(pushed(n, words));
     long p[3] = {10, 20, 30};
     for (unsigned i = 0; i < 12; i++) t_out(sw(i, p));
     t_out(sw(-1, p));
