@@ -196,12 +196,9 @@ impl Verifier<'_> {
         depth: usize,
         ways: &mut Ways,
     ) -> Result<Option<usize>, Refusal> {
-        let words = self.words;
+        let words = self.words.get(..end / 4).unwrap_or(self.words);
         while let Some(&word) = words.get(at / 4) {
             let fail = |reason| Refusal { at, reason };
-            if at >= end {
-                return if at == end { Ok(None) } else { Err(fail(Reason::Branch)) };
-            }
             if s.translated < self.templates.len()
                 && let Some(template) = self.begins(word, s)
             {
@@ -233,7 +230,7 @@ impl Verifier<'_> {
             }
             at += 4;
         }
-        Err(Refusal { at, reason: Reason::Endless })
+        if at == end { Ok(None) } else { Err(Refusal { at, reason: Reason::Endless }) }
     }
 
     /// One of the rarer instructions; true if the leg is left here.
