@@ -38,5 +38,7 @@ errnos! {
     EPIPE = 32, "nobody reads the pipe";
     ENAMETOOLONG = 91, "name too long";
     ENOPROTOOPT = 109, "no template is registered for a letter of the specification";
+    EPROTO = 71, "the interface has another specification than expected";
+    EPROTOTYPE = 107, "the interface asks for what the opener does not give";
     ENOSYS = 88, "not implemented";
 }

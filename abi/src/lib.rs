@@ -7,7 +7,7 @@
 //! * [`thread`] the thread block and its invocation stack
 //! * [`call`] the calling convention of a portal
 //! * [`sys`] the portals that every domain has, with their fixed indices
-//! * [`control`] interposition
+//! * [`control`] interposition, [`consent`] what the opener of a portal gives
 //! * [`link`] the records by which a component says what it exports and imports
 //! * [`capability`] the capability table
 //! * [`scheduler`] what the scheduler is told at boot
@@ -19,6 +19,7 @@
 
 pub mod call;
 pub mod capability;
+pub mod consent;
 pub mod control;
 pub mod errno;
 pub mod handover;

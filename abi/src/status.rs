@@ -17,9 +17,12 @@ pub const CAPABILITY: u64 = 7;
 
 /// The thread's invocation stack had no room for the call, which the named domain, a server of the image, has tried to make.
 pub const FULL: u64 = 8;
+/// Not of a call: a portal has not been opened, since the named domain asks for a letter that the opener does not give.
+/// Bits 32 to 47: who does not give it, 48 and up: the letter.
+pub const CONSENT: u64 = 9;
 
 /// All codes: name in `pebble.h`, number, meaning.
-pub const ALL: [(&str, u64, &str); 8] = [
+pub const ALL: [(&str, u64, &str); 9] = [
     ("PORTAL_DEAD", DEAD, "the domain died while it had the call"),
     ("PORTAL_CLOSED", CLOSED, "closed, or the interface withdrawn; the domain is the one it led to"),
     ("PORTAL_INTERRUPTED", INTERRUPTED, "the caller's domain is being removed"),
@@ -28,11 +31,22 @@ pub const ALL: [(&str, u64, &str); 8] = [
     ("PORTAL_TIMEOUT", TIMEOUT, "the call's time was over while the domain had it"),
     ("PORTAL_CAPABILITY", CAPABILITY, "the caller does not have this capability, or may not pass it"),
     ("PORTAL_FULL", FULL, "the thread has too many calls in progress for a server to make another"),
+    ("PORTAL_CONSENT", CONSENT, "not opened: the domain asks for a letter that the opener does not give"),
 ];
 
 /// The template of that letter has refused the caller's word; the domain is the caller. From `A` to `Z`.
 pub const fn letter(letter: u8) -> u64 {
     letter as u64
+}
+
+/// Why a portal has not been opened.
+pub const fn refused(letter: u8, exporter: u16, opener: u16) -> u64 {
+    CONSENT | (exporter as u64) << 16 | (opener as u64) << 32 | (letter as u64) << 48
+}
+
+/// Of [`CONSENT`]: the letter, and who does not give it.
+pub const fn missing(status: u64) -> (char, u16) {
+    ((status >> 48) as u8 as char, (status >> 32) as u16)
 }
 
 /// The status of a portal that led to a dead domain.

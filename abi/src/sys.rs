@@ -24,7 +24,7 @@ portals! {
     SYS_THREAD_CREATE = 8, "vm.thread_create", "p1: entry, p2: argument, p3: priority or 0; returns the thread";
     SYS_SBRK = 9, "vm.sbrk", "p1: bytes; returns the old end of the heap";
     SYS_EXIT = 10, "process.exit", "p1: status; ends the domain";
-    SYS_PORTAL_OPEN = 11, "pm.open", "p1..p3: name; returns the index";
+    SYS_PORTAL_OPEN = 11, "pm.open", "p1..p3: name, p4: letters that the opener gives beyond what any stranger may have (a set of `consent::Letters`); returns the index, and the specification in two words; or an error, and status CONSENT in a word";
     SYS_PORTAL_REGISTER = 12, "pm.register", "p1..p3: name, p4: first 8 characters of the specification, p5: entry | result words << 32";
     SYS_SEM_CREATE = 13, "pm.sem_create", "p1: initial value, p2: 1 if waits are not cut short by the death of the waiting domain; returns the index of P, V follows it";
     SYS_PORTAL_CREATE = 14, "pm.create", "p1: first interface, p2: count, p3: constant; portals into the caller, put into the table of the domain that called it";

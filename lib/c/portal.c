@@ -1,6 +1,7 @@
 /* Portals by name, and what became of a call. */
 #include "internal.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ static int errno_of(unsigned long status) {
     case PORTAL_DEAD: return EPIPE;
     case PORTAL_CLOSED: return EBADF;
     case PORTAL_INTERRUPTED: return EINTR;
+    case PORTAL_CONSENT: return EPROTOTYPE;
     case PORTAL_TIMEOUT: return ETIMEDOUT;
     default: return EIO;
     }
@@ -40,13 +42,18 @@ int __moved(unsigned long status) {
            portal_call(SYS_HRSLEEP, portal_call(SYS_HRTIME).value + TIME_HZ / 10000).value == 0;
 }
 
+/* What a handler returns with is the status of its invoke_portal, whatever it calls besides. */
+static void failed(unsigned long status) {
+    if (*(long *)((char *)__builtin_thread_pointer() + CONTROL_MODE) == 0)
+        *last_status() = status;
+}
+
 long __checked(struct portal_result result) {
     if (result.status == 0 && result.value >= 0)
         return result.value;
     errno = result.status == 0 ? (int)-result.value : errno_of(result.status);
-    /* What a handler returns with is the status of its invoke_portal, whatever it calls besides. */
-    if (result.status != 0 && *(long *)((char *)__builtin_thread_pointer() + CONTROL_MODE) == 0)
-        *last_status() = result.status;
+    if (result.status != 0)
+        failed(result.status);
     return -1;
 }
 
@@ -90,22 +97,56 @@ void portal_perror(const char *what) {
     int domain = portal_status_domain(status), code = portal_status_code(status);
     if (code == 0 || domain == 0 || errno != errno_of(status))
         perror(what); /* it is about something else */
+    else if (code == PORTAL_CONSENT)
+        fprintf(stderr, "%s: domain %d asks for the letter %c, which domain %d does not give\n", what, domain,
+                (int)(status >> 48), (int)(status >> 32 & 0xffff));
     else if (code >= 'A' && code <= 'Z')
         fprintf(stderr, "%s: domain %d: letter %c refused the word\n", what, domain, code);
     else
         fprintf(stderr, "%s: domain %d %s\n", what, domain, became(code));
 }
 
-int portal_open(const char *name) {
-    long n[3];
+int portal_open(const char *name) { return portal_open_with(name, "", NULL); }
+
+/* A set of letters, as pm.open takes it: a bit for each from 'A' on. */
+static long letter_set(const char *letters) {
+    unsigned long set = 0;
+    for (; *letters != 0; letters++)
+        if (isalpha((unsigned char)*letters))
+            set |= 1UL << (*letters - 'A');
+    return (long)set;
+}
+
+int portal_open_with(const char *name, const char *letters, char spec[SPECLEN + 1]) {
+    long n[3], results[MAX_RESULTS];
     if (!__pack(name, n, 3))
         return -1;
     for (int patience = 1000; patience > 0; patience--) {
-        int index = (int)__checked(portal_call(SYS_PORTAL_OPEN, n[0], n[1], n[2]));
-        if (index >= 0 || errno != EBUSY)
+        int index =
+            (int)__checked(portal_call_results(results, SYS_PORTAL_OPEN, n[0], n[1], n[2], letter_set(letters)));
+        if (index >= 0) {
+            if (spec != NULL) {
+                memcpy(spec, results, SPECLEN);
+                spec[SPECLEN] = 0;
+            }
             return index;
+        }
+        if (errno == EPROTOTYPE)
+            failed((unsigned long)results[0]);
+        if (errno != EBUSY)
+            return -1;
         msleep(1); /* an exporter's policy is being asked; one at a time */
     }
+    return -1;
+}
+
+int portal_open_as(const char *name, const char *spec) {
+    char its[SPECLEN + 1];
+    int index = portal_open_with(name, spec, its);
+    if (index < 0 || strcmp(its, spec) == 0)
+        return index;
+    portal_close(index);
+    errno = EPROTO;
     return -1;
 }
 

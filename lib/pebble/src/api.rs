@@ -1,6 +1,8 @@
 //! The portals that every domain has (`pebble_abi::sys`), typed.
 
-use crate::portal::{Broken, call, call_once, time};
+use crate::portal::{Broken, call, call_once, call_wide, time};
+use core::fmt;
+use pebble_abi::consent::Letters;
 use pebble_abi::{control, errno, link, map, sys};
 
 /// What a service answered: its error number (positive).
@@ -56,17 +58,108 @@ fn name_words(name: &str) -> Result<[u64; 3], Errno> {
     link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)
 }
 
-/// A portal to what is offered under that name.
+/// A portal to what is offered under that name, if it takes no more than any stranger may have: `n`, `p`, `f`, words, and what the portal
+/// supplies; or if the image's manifest answers for the interface. What takes more is opened by [`portal_open_as`].
 pub fn portal_open(name: &str) -> Result<usize, Errno> {
+    Ok(portal_open_with(name, Letters::NONE)?.index)
+}
+
+/// A portal to what is offered under that name with this very specification, whose letters are given.
+pub fn portal_open_as(name: &str, spec: &str) -> Result<usize, NotOpened> {
+    let opened = portal_open_with(name, Letters::of(spec))?;
+    if opened.spec.as_str() == spec {
+        return Ok(opened.index);
+    }
+    let _ = portal_close(opened.index, 1);
+    Err(NotOpened::Other(opened.spec))
+}
+
+/// A portal to what is offered under that name, which may take these letters besides what any stranger may have.
+pub fn portal_open_with(name: &str, given: Letters) -> Result<Opened, NotOpened> {
     let [a, b, c] = name_words(name)?;
     for _ in 0..PATIENCE {
-        match answer(call(sys::SYS_PORTAL_OPEN, [a, b, c])) {
+        match call_wide(sys::SYS_PORTAL_OPEN, [a, b, c, given.word()]) {
+            Ok((index @ 0.., [first, rest, ..])) => {
+                return Ok(Opened { index: index as usize, spec: SpecText::new([first, rest]) });
+            }
             // An exporter's policy is being asked; one at a time.
-            Err(errno::EBUSY) => drop(hrsleep(time() + map::TIME_HZ / 1000)),
-            opened => return opened.map(|i| i as usize),
+            Ok((error, _)) if -error == errno::EBUSY => drop(hrsleep(time() + map::TIME_HZ / 1000)),
+            Ok((error, [why, ..])) if -error == errno::EPROTOTYPE => {
+                return Err(NotOpened::Refused(Broken(why)));
+            }
+            Ok((error, _)) => return Err(NotOpened::Errno(-error)),
+            Err(_) => return Err(NotOpened::Errno(errno::EIO)),
         }
     }
-    Err(errno::EBUSY)
+    Err(NotOpened::Errno(errno::EBUSY))
+}
+
+/// An open portal, and the specification that its exporter has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    pub index: usize,
+    pub spec: SpecText,
+}
+
+/// The text of a specification.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SpecText {
+    bytes: [u8; link::SPECLEN],
+    len: usize,
+}
+
+impl SpecText {
+    fn new(words: [u64; 2]) -> Self {
+        let mut bytes = [0; link::SPECLEN];
+        let len = link::unpack(&words, &mut bytes);
+        SpecText { bytes, len }
+    }
+
+    pub fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for SpecText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+/// Why there is no portal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotOpened {
+    Errno(Errno),
+    /// The exporter asks for a letter that is not given: status `CONSENT`, which names letter and domains.
+    Refused(Broken),
+    /// The interface has this specification, not the one that was expected.
+    Other(SpecText),
+}
+
+impl fmt::Display for NotOpened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotOpened::Errno(error) => f.write_str(errno::text(*error)),
+            NotOpened::Refused(why) => why.fmt(f),
+            NotOpened::Other(spec) => write!(f, "{}: {}", errno::text(errno::EPROTO), spec.as_str()),
+        }
+    }
+}
+
+impl From<Errno> for NotOpened {
+    fn from(error: Errno) -> Self {
+        NotOpened::Errno(error)
+    }
+}
+
+impl From<NotOpened> for Errno {
+    fn from(why: NotOpened) -> Self {
+        match why {
+            NotOpened::Errno(error) => error,
+            NotOpened::Refused(_) => errno::EPROTOTYPE,
+            NotOpened::Other(_) => errno::EPROTO,
+        }
+    }
 }
 
 /// How often an open is tried while others' are being decided, with a millisecond in between.

@@ -134,6 +134,43 @@ pub fn nonsense() {
     }
 }
 
+/// An entry that overwrites what is above it on the stack that it runs on, as far as there is any, and returns.
+#[unsafe(naked)]
+pub extern "C" fn smash() -> i64 {
+    naked_asm!(
+        "mv t1, sp",
+        "li t2, 512",
+        "1: sd zero, 0(t1)",
+        "addi t1, t1, 8",
+        "addi t2, t2, -1",
+        "bnez t2, 1b",
+        "li a0, 0",
+        "ret",
+    )
+}
+
+/// An entry that returns with nonsense in every register that it has to preserve.
+#[unsafe(naked)]
+pub extern "C" fn spoil() -> i64 {
+    naked_asm!(
+        "li s0, 1",
+        "li s1, 1",
+        "li s2, 1",
+        "li s3, 1",
+        "li s4, 1",
+        "li s5, 1",
+        "li s6, 1",
+        "li s7, 1",
+        "li s8, 1",
+        "li s9, 1",
+        "li s10, 1",
+        "li s11, 1",
+        "li tp, 1",
+        "li a0, 0",
+        "ret",
+    )
+}
+
 /// Registers that a component may look at after a portal has brought a thread in: all but `x0`, `ra`, `sp` and `a0`.
 const LOOKED_AT: u32 = !(1 | 1 << 1 | 1 << 2 | 1 << 10);
 

@@ -8,10 +8,11 @@
 //! copied in, looked at in private memory, and copied out. All of it lies between `map::WINDOWS_VA` and the stacks, where no Rust object
 //! ever is; so whatever address somebody claims to have lent, using it can fault, but not break this component's own memory.
 
+use crate::api;
 use crate::api::Errno;
 use crate::portal;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use pebble_abi::{errno, link, map, sys};
+use pebble_abi::{errno, map};
 
 /// A service of the VM manager: its portal is opened by name at first use. Components of the image, which import it, bind it instead.
 pub struct Service {
@@ -43,8 +44,7 @@ impl Service {
             Err(_) => Err(errno::EIO),
         };
         if self.index.load(Ordering::Relaxed) == 0 {
-            let name = link::pack::<3>(self.name).ok_or(errno::ENAMETOOLONG)?;
-            self.bind(answer(portal::call(sys::SYS_PORTAL_OPEN, name))? as usize);
+            self.bind(api::portal_open(self.name)?);
         }
         answer(portal::call(self.index.load(Ordering::Relaxed), p))
     }

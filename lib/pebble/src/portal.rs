@@ -23,6 +23,13 @@ impl fmt::Display for Broken {
             status::WINDOW => "may not lend this memory, or did not give it back",
             status::TIMEOUT => "had the call when its time was over",
             status::CAPABILITY => "does not have this capability, or may not pass it",
+            status::CONSENT => {
+                let ((letter, opener), exporter) = (status::missing(self.0), status::domain(self.0));
+                return write!(
+                    f,
+                    "domain {exporter} asks for the letter {letter}, which domain {opener} does not give"
+                );
+            }
             letter @ 0x41..=0x5a => {
                 let letter = letter as u8 as char;
                 return write!(f, "domain {}: letter {letter} refused the word", status::domain(self.0));

@@ -128,7 +128,7 @@ impl Driver {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
         let name = format!("d{}.{}", api::get_asid(), SERIAL.fetch_add(1, Relaxed));
         let child = Child::run("/bin/stranger", &["stranger", "drive", &name]).ok()?;
-        let open = |end: &str| judge.await_portal(&format!("{name}{end}")).unwrap_or(0);
+        let open = |end: &str| judge.await_given(&format!("{name}{end}"), "k").unwrap_or(0);
         Some(Driver { child, calls: CALLS.map(|(end, _)| open(end)), take: open("") })
     }
 

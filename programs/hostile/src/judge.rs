@@ -4,6 +4,7 @@ use crate::kinds::{ALL, End, Kind};
 use alloc::format;
 use alloc::string::String;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use pebble::abi::consent::Letters;
 use pebble::abi::{status, sys};
 use pebble::api;
 use pebble::attack;
@@ -67,6 +68,11 @@ pub fn pages(rounds: u32) -> i64 {
 /// Full invocation stacks: `depth.rs`.
 pub fn depth(rounds: u32) -> i64 {
     with_judge(|judge| crate::depth::all(judge, rounds))
+}
+
+/// What opening gives away: `consent.rs`.
+pub fn consent(rounds: u32) -> i64 {
+    with_judge(|judge| crate::consent::all(judge, rounds))
 }
 
 /// Who may open: `guards.rs`.
@@ -205,9 +211,14 @@ impl Judge {
     }
 
     pub fn await_portal(&self, name: &str) -> Option<usize> {
+        self.await_given(name, "")
+    }
+
+    /// A portal that may take these letters.
+    pub fn await_given(&self, name: &str, letters: &str) -> Option<usize> {
         (0..1000).find_map(|_| {
             let _ = api::hrsleep(time() + MILLISECOND / 5);
-            api::portal_open(name).ok()
+            api::portal_open_with(name, Letters::of(letters)).ok().map(|opened| opened.index)
         })
     }
 

@@ -45,7 +45,7 @@ fn server<const N: usize>(
     ends: [&str; N],
 ) -> Option<(Child, [usize; N])> {
     let child = Child::run("/bin/hostile", arguments).ok();
-    let portals = ends.map(|end| judge.await_portal(&format!("{name}{end}")).unwrap_or(0));
+    let portals = ends.map(|end| judge.await_given(&format!("{name}{end}"), "w").unwrap_or(0));
     let good = child.filter(|_| portals.iter().all(|index| *index != 0));
     judge.check("a server", good.is_some(), || format!("{arguments:?} did not come up"));
     good.map(|child| (child, portals))

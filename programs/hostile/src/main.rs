@@ -7,6 +7,7 @@
 //! `hostile depth` for full invocation stacks,
 //! `hostile files` for broken and hostile program files, `hostile fill` for files that take all memory,
 //! `hostile crowd` is of threads at locks without portals left,
+//! `hostile consent` for exporters that ask for what nobody gave them,
 //! `hostile guards` for exporters that decide who opens them, `hostile secrets`
 //! for names `hostile paths` for files and `hostile devices` for devices that are had by capability, `hostile templates` for argument letters. Its last line is `hostile: N passed, N failed`.
 #![no_std]
@@ -15,6 +16,7 @@
 
 extern crate alloc;
 
+mod consent;
 mod crowd;
 mod depth;
 mod devices;
@@ -66,6 +68,10 @@ fn main() -> i64 {
         "keeper" => guards::keep(word(2), word(3), word(4)),
         "policy" => guards::decide(word(2), word(3)),
         "open" => guards::open(word(2)),
+        "consent" => judge::consent(word(2).parse().unwrap_or(1)),
+        "ask" => consent::ask(word(2)),
+        "lead" => consent::lead(word(2), word(3)),
+        "accomplice" => consent::conspire(word(2), word(3)),
         "secrets" => judge::secrets(word(2).parse().unwrap_or(1)),
         "templates" => judge::templates(word(2).parse().unwrap_or(1)),
         "peek" => templates::peek(word(2)),
@@ -92,7 +98,7 @@ fn main() -> i64 {
 
 fn usage() -> i64 {
     eprintln!(
-        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile depth [ROUNDS] | hostile guards [ROUNDS] | hostile files [ROUNDS] | hostile fill | hostile secrets [ROUNDS] | hostile paths [ROUNDS] | hostile devices [ROUNDS] | hostile templates [ROUNDS]"
+        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile depth [ROUNDS] | hostile consent [ROUNDS] | hostile guards [ROUNDS] | hostile files [ROUNDS] | hostile fill | hostile secrets [ROUNDS] | hostile paths [ROUNDS] | hostile devices [ROUNDS] | hostile templates [ROUNDS]"
     );
     for kind in kinds::ALL {
         eprintln!("  {:<16} {}", kind.name, kind.what);

@@ -199,7 +199,7 @@ impl Stranger {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
         let name = format!("p{}.{}", api::get_asid(), SERIAL.fetch_add(1, Relaxed));
         let child = Child::run("/bin/stranger", &["stranger", "wait-paths", &name]).ok()?;
-        let open = |end: &str| judge.await_portal(&format!("{name}{end}")).unwrap_or(0);
+        let open = |end: &str| judge.await_given(&format!("{name}{end}"), "k").unwrap_or(0);
         let calls = CALLS.map(|(end, _)| open(end));
         Some(Stranger { child, calls, again: open(".again"), take: open("") })
     }

@@ -68,7 +68,8 @@ fn stranger(judge: &mut Judge, own: i64, revoke: usize) {
     let Ok(child) = Child::run("/bin/stranger", &["stranger", "wait", &name]) else {
         return judge.check("a stranger", false, || "did not start".into());
     };
-    let portals = ["", ".try", ".ask"].map(|end| judge.await_portal(&format!("{name}{end}")).unwrap_or(0));
+    let portals =
+        ["", ".try", ".ask"].map(|end| judge.await_given(&format!("{name}{end}"), "k").unwrap_or(0));
     let [take, tries, asks] = portals;
     let says = |index| call(index, [0; 5]).unwrap_or(-999);
     judge.check("a stranger", says(tries) == -errno::EACCES, || format!("without: {}", says(tries)));

@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use pebble::abi::consent::Letters;
 use pebble::abi::{map, status};
 use pebble::api;
 use pebble::buffer::{self, Buffer, Window};
@@ -269,7 +270,7 @@ pub fn lend(kind: &str, name: &str) -> i64 {
 }
 
 fn portal(to: &str, what: &str) -> Result<usize, i64> {
-    api::portal_open(&format!("{to}.{what}"))
+    Ok(api::portal_open_with(&format!("{to}.{what}"), Letters::of("smwrotg"))?.index)
 }
 
 fn ask(to: &str, what: &str, address: u64) -> Result<Result<i64, Broken>, i64> {

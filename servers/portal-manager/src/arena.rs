@@ -12,6 +12,9 @@ const UNIT: u32 = 64;
 pub struct Run {
     pub at: u32,
     pub len: u32,
+    /// The portal's code lets `guest` run on stacks of `host`; both 0: nobody.
+    pub host: u16,
+    pub guest: u16,
 }
 
 impl Run {
@@ -58,10 +61,10 @@ impl Arena {
             if self.free[n].len == len {
                 self.free.remove(n);
             } else {
-                self.free[n] = Run { at: at + len, len: self.free[n].len - len };
+                self.free[n] = Run { at: at + len, len: self.free[n].len - len, ..Run::default() };
             }
             self.used += len;
-            return Take::Run(Run { at, len });
+            return Take::Run(Run { at, len, ..Run::default() });
         }
         if u64::from(self.top) + u64::from(len) > CODE_BYTES {
             return Take::Full;
@@ -72,7 +75,7 @@ impl Arena {
         let at = self.top;
         self.top += len;
         self.used += len;
-        Take::Run(Run { at, len })
+        Take::Run(Run { at, len, ..Run::default() })
     }
 
     /// The page asked for by [`Take::Page`] exists now.

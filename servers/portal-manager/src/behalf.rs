@@ -9,6 +9,7 @@ use pebble::abi::link::pack;
 use pebble::abi::{control as op, errno, map, sys, template};
 use pebble::api::Errno;
 use pebble::link::More;
+use pebble_portal_manager::consent::text;
 use pebble_portal_manager::control::Subject;
 use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::letters::Refused;
@@ -153,14 +154,9 @@ fn register_template(
     Ok(0)
 }
 
-/// The text of what is behind an index, in two words: letters for the caller's words and the results. Zero: nothing.
+/// The text of what is behind an index: letters for the caller's words and the results. Zero: nothing.
 fn seen(m: &Manager, asid: u16, index: u16) -> [u64; 2] {
-    let mut words = [0; 2];
-    let seen = m.seen(asid, index.into());
-    for (n, letter) in seen.iter().flat_map(|spec| spec.letters()).take(16).enumerate() {
-        words[n / 8] |= u64::from(letter) << (n % 8 * 8);
-    }
-    words
+    m.seen(asid, index.into()).map_or([0; 2], |spec| text(&spec))
 }
 
 /// Who has called the server that asks: a controller only if it does not pass on what its child calls.
@@ -179,7 +175,7 @@ fn opens(m: &mut Manager, machine: &mut Real) -> Result<Opening, Errno> {
 
 pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, more: &mut More) -> i64 {
     if index as usize == sys::SYS_PORTAL_OPEN {
-        return opening::open(opens, [a, b, c]);
+        return opening::open(opens, [a, b, c], d, more);
     }
     request(|m, machine| {
         let current = current()?;
@@ -222,7 +218,10 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
                 m.create(machine, subject, who.origin.into(), a, b, c).map(u64::from)
             }
             sys::SYS_PORTAL_REMOVE => m.remove(machine, subject, who.origin.into(), a, b).map(|()| 0),
-            sys::SYS_PORTAL_CLOSE => m.close_for(machine, who, a, b).map(|()| 0),
+            sys::SYS_PORTAL_CLOSE => {
+                m.close_for(machine, who, a, b)?;
+                tidy(m, machine).map(|()| 0)
+            }
             sys::SYS_INTERFACE => {
                 let mut bytes = [0; 24];
                 m.own_interface(subject, name([a, b, c], &mut bytes)?).map(u64::from)

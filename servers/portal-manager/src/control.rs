@@ -22,6 +22,7 @@ use crate::open::FIRST_OWN;
 use crate::unwind::Leg;
 use alloc::vec::Vec;
 use arrayvec::ArrayVec;
+use pebble_abi::consent::Letters;
 use pebble_abi::control::{BEHALF, BEHALF_PM};
 use pebble_abi::{errno, map, sys};
 use pebble_portal::Spec;
@@ -120,7 +121,15 @@ impl Manager {
         if self.interfaces.iter().filter(|i| mine(i)).count() >= KINDS {
             return Err(errno::EAGAIN);
         }
-        self.add_interface(Interface { name: Default::default(), asid, entry, spec, role: 0 })
+        self.add_interface(Interface {
+            name: Default::default(),
+            asid,
+            entry,
+            spec,
+            role: 0,
+            vouched: false,
+            text: [0; 2],
+        })
     }
 
     /// Forgets handlers that no stub leads to.
@@ -404,14 +413,23 @@ impl Manager {
         if stub.as_ref().is_some_and(|(_, spec, _)| spec.stack != Stack::New) {
             return Err(errno::EINVAL);
         }
+        if let Some((_, spec, _)) = &stub {
+            self.asks_no_more(controller as u16, child as u16, index as usize, spec)?;
+        }
         self.put(machine, child as u16, index as usize, stub)
     }
 
     /// A portal for a controlled domain that the loader opens: a real one in the outermost controller's table, stubs below.
-    pub fn open_below(&mut self, machine: &mut impl Machine, child: u64, interface: u16) -> Result<u16, i64> {
+    pub fn open_below(
+        &mut self,
+        machine: &mut impl Machine,
+        child: u64,
+        interface: u16,
+        given: Letters,
+    ) -> Result<u16, i64> {
         self.domain(child)?;
         self.serving = child as u16;
-        self.open(machine, self.outermost(child as u16).into(), interface)
+        self.open_with(machine, self.outermost(child as u16).into(), interface, given)
     }
 
     /// Stubs for entries of the outermost controller, from its child down to `subject`.

@@ -10,6 +10,7 @@
 //! * a table word is the address of common code, of verified code of that very slot, or of `none`; it is written last when a portal
 //!   is opened and first when one is closed;
 //! * code that a suspended thread may return through is not reused: it waits in limbo until no invocation stack mentions it;
+//! * a portal takes of its opener what that, or the image's manifest, has given, and of nobody else;
 //! * a portal into a dead domain answers CLOSED with its name, and keeps no reference to what that domain had;
 //! * a failed request changes nothing.
 #![no_std]
@@ -18,6 +19,7 @@
 extern crate alloc;
 
 pub mod arena;
+pub mod consent;
 pub mod control;
 pub mod frames;
 pub mod guards;
@@ -27,6 +29,7 @@ pub mod notify;
 pub mod open;
 pub mod ranges;
 pub mod slots;
+pub mod stacks;
 pub mod succession;
 pub mod unwind;
 
@@ -57,8 +60,9 @@ pub trait Machine {
     fn grow_table(&mut self, asid: u16, page: u32) -> Result<(), i64>;
     /// A fresh stack of a domain for its queue: initial stack pointer.
     fn stack(&mut self, asid: u16) -> Result<u64, i64>;
-    /// The callee of an `s` portal sees the caller's stacks.
-    fn share_stacks(&mut self, owner: u16, other: u16) -> Result<(), i64>;
+    /// `guest` sees the stacks of `host`, and no longer.
+    fn share_stacks(&mut self, host: u16, guest: u16) -> Result<(), i64>;
+    fn unshare_stacks(&mut self, host: u16, guest: u16);
     /// Direct addresses for portals with windows: of a domain's level-1 table, of its window control page.
     fn space(&mut self, asid: u16) -> Result<u64, i64>;
     fn windows(&mut self, asid: u16) -> Result<u64, i64>;

@@ -17,10 +17,11 @@ use alloc::vec::Vec;
 use behalf::{client_of, control, control_new, on_behalf, subject, whose};
 use opening::Opening;
 use pebble::abi::call::MAX_RESULTS;
+use pebble::abi::consent::Letters;
 use pebble::abi::link::unpack;
 use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
-use pebble::link::Import;
+use pebble::link::{Import, More};
 use pebble::portal;
 use pebble::sync::{Guard, Lock};
 use pebble::window::{self, CODE, SHARED_DATA, TABLES, THREADS};
@@ -49,6 +50,7 @@ pebble::import! {
     STACK = "vm.stack";
     DEAD_ENTRY = "vm.dead_entry";
     SHARE_STACKS = "vm.share_stacks";
+    UNSHARE_STACKS = "vm.unshare_stacks";
     THREAD_BITS = "vm.thread_bits";
     SEM_ALLOC = "scheduler.sem_alloc";
     SEM_FREE = "scheduler.sem_free";
@@ -60,7 +62,7 @@ pebble::import! {
     SBRK = "vm.sbrk_for";
     THREAD_CREATE = "vm.thread_create_for";
 }
-pebble::export!("pm.open", "npaiii", open: fn(u64, u64, u64, u64));
+pebble::export_wide!("pm.open", "npaiiii>2", open);
 pebble::export!("pm.register", "npaiiiii", register: fn(u64, u64, u64, u64, u64, u64));
 pebble::export!("pm.interface", "npaiii", interface: fn(u64, u64, u64, u64));
 pebble::export!("pm.create", "npabiii", create: fn(u64, u64, u64, u64, u64));
@@ -70,7 +72,7 @@ pebble::export!("pm.sem_create", "npaii", sem_create: fn(u64, u64, u64));
 pebble::export!("pm.sem_publish", "npaiiii", sem_publish: fn(u64, u64, u64, u64, u64));
 pebble::export!("pm.sem_open", "npaiii", sem_open: fn(u64, u64, u64, u64));
 pebble::export!("pm.domain_attach", "npi", domain_attach: fn(u64));
-pebble::export!("pm.open_for", "npiiii", open_for: fn(u64, u64, u64, u64));
+pebble::export_wide!("pm.open_for", "npiiii>2", open_for);
 pebble::export!("pm.retire", "npi", retire: fn(u64));
 pebble::export!("pm.reclaim", "npi", reclaim: fn(u64));
 pebble::export!("pm.control_new", "npiiii", control_new: fn(u64, u64, u64, u64));
@@ -196,8 +198,13 @@ impl Machine for Real {
         answer(&STACK, [asid.into(), STACK_PAGES, 0, 0, 0])
     }
 
-    fn share_stacks(&mut self, owner: u16, other: u16) -> Result<(), i64> {
-        answer(&SHARE_STACKS, [owner.into(), other.into(), 0, 0, 0]).map(|_| ())
+    fn share_stacks(&mut self, host: u16, guest: u16) -> Result<(), i64> {
+        answer(&SHARE_STACKS, [host.into(), guest.into(), 0, 0, 0]).map(|_| ())
+    }
+
+    fn unshare_stacks(&mut self, host: u16, guest: u16) {
+        // Of the dead the VM manager has taken them already.
+        let _ = UNSHARE_STACKS.call([host.into(), guest.into(), 0, 0, 0]);
     }
 
     fn space(&mut self, asid: u16) -> Result<u64, i64> {
@@ -236,7 +243,7 @@ fn request(mut work: impl FnMut(&mut Manager, &mut Real) -> Result<u64, i64>) ->
         let outcome = manager().and_then(|mut guard| match guard.as_mut() {
             Some(manager) => {
                 let machine = &mut Real { bits: [0; 4] };
-                manager.serving = 0;
+                (manager.serving, manager.refused) = (0, 0);
                 let answer = work(manager, machine);
                 if manager.news() {
                     manager.announce(machine, current()?);
@@ -282,18 +289,19 @@ fn name<'a>(words: [u64; 3], bytes: &'a mut [u8; 24]) -> Result<&'a str, i64> {
     core::str::from_utf8(&bytes[..len]).ok().filter(|n| !n.is_empty()).ok_or(errno::EINVAL)
 }
 
-extern "C" fn open(asid: u64, a: u64, b: u64, c: u64) -> i64 {
-    opening::open(|_, _| Ok(Opening { names: [asid, asid], opener: asid, subject: asid }), [a, b, c])
+extern "C" fn open(asid: u64, a: u64, b: u64, c: u64, given: u64, _: u64, more: &mut More) -> i64 {
+    let itself = Opening { names: [asid, asid], opener: asid, subject: asid };
+    opening::open(|_, _| Ok(itself), [a, b, c], given, more)
 }
 
 /// The loader opens what a program imports. Its outermost controller must be allowed to, too: it is who calls.
-extern "C" fn open_for(asid: u64, a: u64, b: u64, c: u64) -> i64 {
+extern "C" fn open_for(asid: u64, a: u64, b: u64, c: u64, _: u64, _: u64, more: &mut More) -> i64 {
     let who = |m: &mut Manager, _: &mut Real| {
         m.domain(asid)?;
         let opener = m.outermost(asid as u16).into();
         Ok(Opening { names: [asid, opener], opener, subject: asid })
     };
-    opening::open(who, [a, b, c])
+    opening::open(who, [a, b, c], Letters::NONE.word(), more)
 }
 
 extern "C" fn register(asid: u64, a: u64, b: u64, c: u64, spec: u64, entry: u64) -> i64 {
@@ -339,12 +347,16 @@ extern "C" fn create(server: u64, client: u64, interface: u64, count: u64, const
 extern "C" fn remove(server: u64, client: u64, first: u64, count: u64) -> i64 {
     request(|m, machine| {
         let client = client_of(m, machine, client)?;
-        m.remove(machine, server, client, first, count).map(|()| 0)
+        m.remove(machine, server, client, first, count)?;
+        tidy(m, machine).map(|()| 0)
     })
 }
 
 extern "C" fn close(asid: u64, first: u64, count: u64) -> i64 {
-    request(|m, machine| m.close(machine, asid, first, count, None).map(|()| 0))
+    request(|m, machine| {
+        m.close(machine, asid, first, count, None)?;
+        tidy(m, machine).map(|()| 0)
+    })
 }
 
 extern "C" fn sem_create(asid: u64, initial: u64, patient: u64) -> i64 {

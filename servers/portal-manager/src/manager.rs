@@ -2,6 +2,7 @@
 
 use crate::Machine;
 use crate::arena::{Arena, Run};
+use crate::consent::text;
 use crate::frames::{self, Current};
 use crate::guards::Guard;
 use crate::letters::Letters;
@@ -15,6 +16,7 @@ use alloc::vec::Vec;
 use pebble_abi::{errno, map, sys};
 use pebble_boot::{BootInfo, CommonCode};
 use pebble_portal::Spec;
+use pebble_portal::spec::Stack;
 
 /// Most portals of one domain.
 pub const MAX_PORTALS: usize = 1024;
@@ -60,6 +62,10 @@ pub struct Interface {
     pub spec: Spec,
     /// Of an interface without an owner: the role that it belongs to.
     pub role: u16,
+    /// The image's manifest answers for its letters: whoever may open it gives them.
+    pub vouched: bool,
+    /// The specification as calls pass it; made when the interface is.
+    pub text: [u64; 2],
 }
 
 #[derive(Default)]
@@ -99,7 +105,7 @@ pub struct Domain {
     /// Changes that it has not been told of: the thread that made them (or [`UNMADE`]), index.
     pub(crate) notices: Vec<(u16, u16)>,
     pub watch: Watch,
-    /// Domains that see its stacks, for `s` portals: a bit each.
+    /// Domains that see its stacks: a bit each.
     pub(crate) shown: [u64; map::MAX_DOMAINS / 64],
 }
 
@@ -109,7 +115,7 @@ pub struct Manager {
     pub code: CommonCode,
     pub(crate) arena: Arena,
     /// Code that some thread may still return through.
-    limbo: Vec<Run>,
+    pub(crate) limbo: Vec<Run>,
     /// Owner of each semaphore made here; 0: not ours.
     pub(crate) semaphores: Vec<u16>,
     /// Published semaphores: name, semaphore, owner.
@@ -134,6 +140,8 @@ pub struct Manager {
     pub(crate) process: u16,
     /// The controlled domain for which the request at work was made, or 0.
     pub serving: u16,
+    /// Why the request at work opened nothing: a status of [`pebble_abi::status::CONSENT`], or 0.
+    pub refused: u64,
     /// Entries of tables that the request at work has changed: domain, index.
     pub(crate) changes: Vec<(u16, u16)>,
     /// Templates of argument letters.
@@ -174,14 +182,28 @@ impl Manager {
         let mut interfaces = Vec::new();
         for i in &info.interfaces {
             let spec = Spec::parse(&i.spec).map_err(|_| errno::EINVAL)?;
-            interfaces.push(Interface { name: i.name.clone(), asid: i.asid, entry: i.entry, spec, role: 0 });
+            let text = text(&spec);
+            interfaces.push(Interface {
+                name: i.name.clone(),
+                asid: i.asid,
+                entry: i.entry,
+                spec,
+                role: 0,
+                vouched: true,
+                text,
+            });
         }
         for p in &info.portals {
             let domain = domains.get_mut(p.asid as usize).ok_or(errno::EINVAL)?;
             let run = if p.len == 0 {
                 Run::default()
             } else {
-                Run { at: (p.code - map::CODE_VA) as u32, len: p.len.next_multiple_of(8) }
+                let len = p.len.next_multiple_of(8);
+                let called = interfaces.get(p.interface as usize);
+                let shared =
+                    called.filter(|i: &&Interface| i.spec.stack == Stack::Shared && i.asid != p.asid);
+                let (host, guest) = shared.map_or((0, 0), |i| (p.asid, i.asid));
+                Run { at: (p.code - map::CODE_VA) as u32, len, host, guest }
             };
             let goal = match interfaces.get(p.interface as usize).map(|i| i.name.as_str()) {
                 None => Goal::Common,
@@ -198,7 +220,7 @@ impl Manager {
                 Some((*index as u16, interfaces.iter().position(|i| i.name == *name)? as u16))
             })
             .collect();
-        Ok(Manager {
+        let mut manager = Manager {
             domains,
             interfaces,
             code: info.code,
@@ -218,13 +240,16 @@ impl Manager {
             closed: info.code.none,
             process: info.process,
             serving: 0,
+            refused: 0,
             changes: Vec::new(),
             letters: Letters::new(info),
             detours: Vec::new(),
             handled: Vec::new(),
             guards: Vec::new(),
             asking: false,
-        })
+        };
+        manager.find_shown();
+        Ok(manager)
     }
 
     pub fn domain(&mut self, asid: u64) -> Result<&mut Domain, i64> {
@@ -252,7 +277,7 @@ impl Manager {
             if entry == 0 || entry >= map::USER_END || domain.view.exclusive {
                 return Err(errno::EINVAL);
             }
-            spec.stack == pebble_portal::spec::Stack::New
+            spec.stack == Stack::New
         };
         let asid = asid as u16;
         if self.interfaces.iter().any(|i| i.asid != 0 && i.name == name) {
@@ -264,7 +289,15 @@ impl Manager {
         if needs_stacks {
             self.stacks(machine, asid, STACKS as u16)?;
         }
-        self.add_interface(Interface { name: name.into(), asid, entry, spec, role: 0 })
+        self.add_interface(Interface {
+            name: name.into(),
+            asid,
+            entry,
+            spec,
+            role: 0,
+            vouched: false,
+            text: [0; 2],
+        })
     }
 
     /// At least so many stacks in a domain's queue.
@@ -282,7 +315,8 @@ impl Manager {
         self.stacks(machine, asid, STACKS as u16)
     }
 
-    pub(crate) fn add_interface(&mut self, interface: Interface) -> Result<u16, i64> {
+    pub(crate) fn add_interface(&mut self, mut interface: Interface) -> Result<u16, i64> {
+        interface.text = text(&interface.spec);
         match self.interfaces.iter().position(|i| i.asid == 0) {
             Some(n) => {
                 self.interfaces[n] = interface;
@@ -364,25 +398,30 @@ impl Manager {
         }
     }
 
-    /// So much is in limbo that it is worth looking through.
+    /// It is worth looking through what is in limbo: there is much, or somebody sees stacks until it has gone.
     pub fn untidy(&self) -> bool {
-        self.limbo.len() >= LIMBO
+        self.limbo.len() >= LIMBO || self.limbo.iter().any(|run| run.host != 0)
     }
 
     /// Frees what is in limbo and mentioned by no thread's invocation stack.
-    pub fn sweep(&mut self, machine: &impl Machine, current: Current) {
+    pub fn sweep(&mut self, machine: &mut impl Machine, current: Current) {
         // Its memory stays for the next.
         let mut limbo = core::mem::take(&mut self.limbo);
         let end = self.code.thread_end;
+        let mut shared = false;
         limbo.retain(|run| {
             let mut threads = machine.threads();
             let used = threads.any(|tid| frames::any(machine, tid, current, end, |f| run.contains(f.code)));
             if !used {
+                shared |= run.host != 0;
                 self.arena.give(*run);
             }
             used
         });
         self.limbo = limbo;
+        if shared {
+            self.hide_stacks(machine);
+        }
     }
 
     /// A domain died: nobody can reach it any more, and nothing of it is found again, but the interfaces that wait for a successor:
@@ -444,9 +483,7 @@ impl Manager {
         }
         self.take_stacks(machine, id);
         self.domains[n] = Domain::default();
-        for domain in &mut self.domains {
-            domain.shown[n / 64] &= !(1 << (n % 64));
-        }
+        self.forget_shown(id);
         self.drop_handlers();
         self.sweep(machine, current);
         Ok(())

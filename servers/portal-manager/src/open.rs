@@ -6,6 +6,7 @@ use crate::manager::{Domain, Goal, MAX_PORTALS, Manager, Slot};
 use crate::succession::NOBODY;
 use alloc::vec::Vec;
 use core::ops::Range;
+use pebble_abi::consent::Letters;
 use pebble_abi::{errno, map, status, sys};
 use pebble_portal::spec::{Spec, Stack, Window};
 use pebble_portal::{Code, CompileError, Connection, Shape, Short, Target, compile_into, ir, verify};
@@ -144,7 +145,8 @@ impl Manager {
             return self.build_vacant(machine, dead, &c);
         }
         let (callee, stub) = (i.asid, i.name.is_empty());
-        let spec = i.spec.clone();
+        let spec = i.seen_from(slot.subject);
+        let needs_stacks = spec.stack != i.spec.stack;
         c.entry = i.entry;
         if spec.windows().next().is_some() {
             self.lend(machine, asid, callee, &spec)?;
@@ -154,14 +156,22 @@ impl Manager {
         // Two exclusive domains share no stack, and keep no frame between them.
         let tail = c.caller.exclusive && c.callee.exclusive && shape == Shape::Call;
         let shape = if tail { Shape::Tail } else { shape };
-        if spec.stack == Stack::Shared && c.callee.asid != asid {
-            self.show_stacks(machine, asid, c.callee.asid)?;
+        let shared = spec.stack == Stack::Shared && callee != asid;
+        if shared {
+            self.show_stacks(machine, asid, callee)?;
+        } else if needs_stacks {
+            self.provide_stacks(machine, callee)?;
         }
         // A controller answers for the portal that a stub stands for, and can feign errors only to its own child.
         c.keeps_status = stub && shape == Shape::Call;
         // What was opened for a controlled domain tells that one's number.
         c.subject = if shape == Shape::Call { slot.subject } else { 0 };
-        self.make(machine, &spec, shape, &c)
+        let made = self.make(machine, &spec, shape, &c);
+        if !shared {
+            return made;
+        }
+        let made = made.inspect_err(|_| self.hide_stacks(machine))?;
+        Ok(Run { host: asid, guest: callee, ..made })
     }
 
     /// What windows need of the two domains: asked for once.
@@ -174,16 +184,6 @@ impl Manager {
             if self.domains[asid as usize].view.windows == 0 {
                 self.domains[asid as usize].view.windows = machine.windows(asid)?;
             }
-        }
-        Ok(())
-    }
-
-    /// Asks the VM manager once for each pair.
-    fn show_stacks(&mut self, machine: &mut impl Machine, owner: u16, other: u16) -> Result<(), i64> {
-        let (word, bit) = (usize::from(other) / 64, 1 << (other % 64));
-        if self.domains[owner as usize].shown[word] & bit == 0 {
-            machine.share_stacks(owner, other)?;
-            self.domains[owner as usize].shown[word] |= bit;
         }
         Ok(())
     }
@@ -259,9 +259,21 @@ impl Manager {
         (!born && !stub).then(|| &mut self.domains[usize::from(owner)])
     }
 
-    /// A portal for `asid` to an interface.
+    /// A portal for `asid` to an interface that takes no more than any stranger may have.
     pub fn open(&mut self, machine: &mut impl Machine, asid: u64, interface: u16) -> Result<u16, i64> {
+        self.open_with(machine, asid, interface, Letters::NONE)
+    }
+
+    /// The same for an opener that gives these letters.
+    pub fn open_with(
+        &mut self,
+        machine: &mut impl Machine,
+        asid: u64,
+        interface: u16,
+        given: Letters,
+    ) -> Result<u16, i64> {
         self.domain(asid)?;
+        self.consents(asid as u16, interface, given)?;
         let first = self.find(machine, asid as u16, 1)?;
         self.fill(machine, asid as u16, first, &[(Goal::Interface(interface), 0)])?;
         Ok(first as u16)
@@ -291,6 +303,8 @@ impl Manager {
             if self.interfaces.get(n as usize).is_none_or(|i| u64::from(i.asid) != server) {
                 return Err(errno::EPERM);
             }
+            // The client is not asked.
+            self.consents(client as u16, n as u16, Letters::NONE)?;
             goals.push((Goal::Interface(n as u16), constant));
         }
         let first = self.find(machine, client as u16, goals.len())?;

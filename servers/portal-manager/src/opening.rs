@@ -3,8 +3,10 @@
 //! An exporter's policy is a stranger: it is asked with a time limit, and without the lock, so what was found before is looked up again.
 
 use crate::{AGAIN, BOUND, LOOKUP, Real, UNBOUND, answer, request, tidy};
+use pebble::abi::consent::Letters;
 use pebble::abi::{errno, map};
 use pebble::api::Errno;
+use pebble::link::More;
 use pebble::within;
 use pebble_portal_manager::Manager;
 use pebble_portal_manager::guards::Admission;
@@ -23,12 +25,19 @@ pub struct Opening {
 /// Ticks that a policy has to answer: 50 ms.
 const LIMIT: u64 = map::TIME_HZ / 20;
 
-pub fn open(who: impl Fn(&mut Manager, &mut Real) -> Result<Opening, Errno>, name: [u64; 3]) -> i64 {
+/// `given`: a set of letters. `more`: the specification, or why nothing was opened.
+pub fn open(
+    who: impl Fn(&mut Manager, &mut Real) -> Result<Opening, Errno>,
+    name: [u64; 3],
+    given: u64,
+    more: &mut More,
+) -> i64 {
+    let Some(given) = Letters::from_word(given) else { return -errno::EINVAL };
     let mut asks = None;
     let outcome = request(|m, machine| {
         let (opening, interface) = find(m, machine, &who, name)?;
         match m.admission(opening.subject as u16, interface)? {
-            Admission::Granted => finish(m, machine, opening, interface),
+            Admission::Granted => finish(m, machine, opening, interface, given, more),
             Admission::Asks(_) if m.asking => Err(errno::EBUSY),
             Admission::Asks(index) => {
                 m.asking = true;
@@ -55,7 +64,7 @@ pub fn open(who: impl Fn(&mut Manager, &mut Real) -> Result<Opening, Errno>, nam
             admission if found != interface || opening.subject != subject || admission != asked => {
                 Err(errno::EAGAIN)
             }
-            _ => finish(m, machine, opening, found),
+            _ => finish(m, machine, opening, found, given, more),
         }
     })
 }
@@ -69,19 +78,33 @@ fn find(
     tidy(m, machine)?;
     let opening = who(m, machine)?;
     let [first, second] = opening.names;
-    let interface = answer(&LOOKUP, [first, a, b, c, opening.subject])?;
+    let interface = answer(&LOOKUP, [first, a, b, c, opening.subject])? as u16;
     if second != first {
         answer(&LOOKUP, [second, a, b, c, opening.subject])?;
     }
-    Ok((opening, interface as u16))
+    // Whose it was may have died, and its number be another's, before the name server has heard of it.
+    if !m.is_named(interface, [a, b, c]) {
+        return Err(errno::ENOENT);
+    }
+    Ok((opening, interface))
 }
 
-fn finish(m: &mut Manager, machine: &mut Real, opening: Opening, interface: u16) -> Result<u64, Errno> {
+fn finish(
+    m: &mut Manager,
+    machine: &mut Real,
+    opening: Opening,
+    interface: u16,
+    given: Letters,
+    more: &mut More,
+) -> Result<u64, Errno> {
     let Opening { opener, subject, .. } = opening;
-    if subject == opener {
-        return m.open(machine, opener, interface).map(u64::from);
-    }
-    m.open_below(machine, subject, interface).map(u64::from)
+    let opened = if subject == opener {
+        m.open_with(machine, opener, interface, given)
+    } else {
+        m.open_below(machine, subject, interface, given)
+    };
+    [more[0], more[1]] = if opened.is_ok() { m.text_of(interface) } else { [m.refused, 0] };
+    opened.map(u64::from)
 }
 
 const _: () = assert!(AGAIN != errno::EBUSY);

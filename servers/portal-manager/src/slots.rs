@@ -17,8 +17,13 @@ const CHUNK: usize = 32;
 /// Bytes that must be left for what else a request takes: names, specifications, lists.
 const SPARE: usize = 64 << 10;
 
-static FREE: Slot =
-    Slot { goal: Goal::Free, run: Run { at: 0, len: 0 }, constant: 0, counter: None, subject: 0 };
+static FREE: Slot = Slot {
+    goal: Goal::Free,
+    run: Run { at: 0, len: 0, host: 0, guest: 0 },
+    constant: 0,
+    counter: None,
+    subject: 0,
+};
 
 #[derive(Default)]
 pub struct Slots {

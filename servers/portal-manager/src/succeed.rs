@@ -14,7 +14,7 @@ pub extern "C" fn import(asid: u64, a: u64, b: u64, c: u64) -> i64 {
         let mut bytes = [0; 24];
         m.import(machine, asid, name([a, b, c], &mut bytes)?).map(u64::from)
     });
-    if held == -errno::EACCES { open(asid, a, b, c) } else { held }
+    if held == -errno::EACCES { open(asid, a, b, c, 0, 0, &mut [0; 4]) } else { held }
 }
 
 /// `entry`: bits 32 to 34 further result words, 40 and up the domain.

@@ -337,14 +337,25 @@ impl Manager {
     ) -> Result<u16, i64> {
         let s = self.successor(successor)?;
         let offer = s.offers.iter().find(|o| o.name == name).ok_or(errno::ENOENT)?;
-        let (spec, entry, owner) = (offer.spec.clone(), offer.entry, s.asid);
+        let (spec, entry, owner, role) = (offer.spec.clone(), offer.entry, s.asid, s.role);
         if spec.stack == Stack::New && !self.domains[owner as usize].view.exclusive {
             self.provide_stacks(machine, owner)?;
         }
-        let unlisted = Interface { name: UNLISTED.into(), asid: owner, entry, spec, role: 0 };
+        // What the role has already, and nothing else, has been vouched for.
+        let holder = self.holder_but(role, owner);
+        let its = |i: &&Interface| holder.map_or(i.asid == NOBODY && i.role == role, |old| i.asid == old);
+        let vouched =
+            self.interfaces.iter().filter(its).any(|i| i.vouched && i.name == name && i.spec == spec);
+        let unlisted =
+            Interface { name: UNLISTED.into(), asid: owner, entry, spec, role: 0, vouched, text: [0; 2] };
         let number = self.add_interface(unlisted)?;
         self.successor(successor)?.reached.push(number);
         self.open(machine, asid, number)
+    }
+
+    /// Portals that are ready for a successor.
+    pub(crate) fn prepared(&self) -> impl Iterator<Item = &Slot> {
+        self.successors.iter().flat_map(|s| s.portals.iter().map(|(.., slot)| slot))
     }
 
     /// Unlisted interfaces made for a successor go; who still has a portal to one is told that it is closed.

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{CLIENTS, CURRENT, Fake, check, system, view};
+use pebble_abi::consent::Letters;
 use pebble_abi::control::BEHALF;
 use pebble_abi::{errno, map, sys, thread};
 use pebble_portal::Spec;
@@ -155,7 +156,7 @@ fn a_child_has_the_indices_and_the_limit_that_it_would_have_alone() {
     let own = m.open(&mut machine, PARENT.into(), 3).expect("the parent's own");
     assert!(m.seen(CHILD, own.into()).is_none());
     m.domains[CHILD as usize].most = Some(3);
-    let mut opens = |m: &mut Manager| m.open_below(&mut machine, CHILD.into(), 2);
+    let mut opens = |m: &mut Manager| m.open_below(&mut machine, CHILD.into(), 2, Letters::NONE);
     let first = sys::FIRST_FREE as u16;
     let opened = [(); 4].map(|()| opens(&mut m));
     assert_eq!(opened, [Ok(first), Ok(first + 1), Ok(first + 2), Err(errno::EMFILE)]);
@@ -163,7 +164,7 @@ fn a_child_has_the_indices_and_the_limit_that_it_would_have_alone() {
     assert_eq!(m.open(&mut machine, PARENT.into(), 3), Ok(own + 1), "another's limit");
     let subject = Subject { domain: CHILD, caller: PARENT, ..Subject::default() };
     m.close_for(&mut machine, subject, u64::from(first) + 1, 1).expect("closed");
-    assert_eq!(m.open_below(&mut machine, CHILD.into(), 2), Ok(first + 1));
+    assert_eq!(m.open_below(&mut machine, CHILD.into(), 2, Letters::NONE), Ok(first + 1));
     check_stubs(&m);
     check(&m, &machine);
 }
@@ -172,7 +173,7 @@ fn a_child_has_the_indices_and_the_limit_that_it_would_have_alone() {
 fn a_domain_learns_the_names_of_what_it_holds_and_no_others() {
     let (mut m, mut machine) = system();
     fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
-    let index = m.open_below(&mut machine, CHILD.into(), 2).expect("a portal");
+    let index = m.open_below(&mut machine, CHILD.into(), 2, Letters::NONE).expect("a portal");
     m.serving = 0;
     let own = m.open(&mut machine, PARENT.into(), 3).expect("a portal");
     let stranger = m.open(&mut machine, 4, 3).expect("a portal");
@@ -345,7 +346,7 @@ fn every_level_is_told_of_what_opens_and_closes_for_a_domain_below() {
         }
     };
     for round in 0..2 {
-        let index = m.open_below(&mut machine, 22, 2).expect("a portal");
+        let index = m.open_below(&mut machine, 22, 2, Letters::NONE).expect("a portal");
         all_told(&mut m, &mut machine, &[(index, true)], &format!("opened, round {round}"));
         m.close_for(&mut machine, who(22), index.into(), 1).expect("its own");
         all_told(&mut m, &mut machine, &[(index, false)], &format!("closed, round {round}"));
@@ -361,7 +362,7 @@ fn every_level_is_told_of_what_opens_and_closes_for_a_domain_below() {
     m.remove(&mut machine, 2, 22, given.into(), 2).expect("its server takes them");
     all_told(&mut m, &mut machine, &[(given, false), (given + 1, false)], "taken");
     // Who controls may close it, too: what is below keeps a stub that leads to nothing.
-    let index = m.open_below(&mut machine, 22, 2).expect("a portal");
+    let index = m.open_below(&mut machine, 22, 2, Letters::NONE).expect("a portal");
     all_told(&mut m, &mut machine, &[(index, true)], "opened");
     m.close_for(&mut machine, who(21), index.into(), 1).expect("it is seen there");
     for (asid, left) in [(PARENT, false), (CHILD, false), (21, false), (22, true)] {
@@ -369,7 +370,7 @@ fn every_level_is_told_of_what_opens_and_closes_for_a_domain_below() {
         assert_eq!(told(&mut m, &mut machine, asid).len(), usize::from(!left), "{asid}");
     }
     // And what dies leaves nothing behind.
-    let index = m.open_below(&mut machine, 22, 3).expect("a portal");
+    let index = m.open_below(&mut machine, 22, 3, Letters::NONE).expect("a portal");
     levels.iter().for_each(|asid| drop(told(&mut m, &mut machine, *asid)));
     m.retire(&mut machine, 22).expect("it lives");
     for asid in [PARENT, CHILD, 21] {
@@ -557,7 +558,7 @@ proptest! {
                     }
                 }
                 Step::Open(d, i) => { let _ = m.open(&mut machine, d.into(), i); }
-                Step::OpenFor(d, i) => { let _ = m.open_below(&mut machine, d.into(), i); }
+                Step::OpenFor(d, i) => { let _ = m.open_below(&mut machine, d.into(), i, Letters::NONE); }
                 Step::Create(d, i, n) => { let _ = m.create(&mut machine, 2, d.into(), i, n, 9); }
                 Step::CloseFor(d, i, n) => {
                     let caller = m.outermost(d);

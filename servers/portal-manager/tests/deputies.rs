@@ -3,6 +3,7 @@
 mod common;
 
 use common::{CURRENT, Fake, MANAGER, SERVER, check, system, view};
+use pebble_abi::consent::Letters;
 use pebble_abi::{errno, map};
 use pebble_portal::Spec;
 use pebble_portal_manager::control::Subject;
@@ -27,7 +28,14 @@ fn programs() -> (Manager, Fake) {
         ("process.list", SERVER, "npi>4"),
     ] {
         let spec = Spec::parse(spec).expect("a specification");
-        m.interfaces.push(Interface { name: name.into(), asid, entry: 0x1_0000, spec, role: 0 });
+        m.interfaces.push(Interface {
+            name: name.into(),
+            asid,
+            entry: 0x1_0000,
+            spec,
+            role: 0,
+            vouched: true,
+        });
     }
     (m, machine)
 }
@@ -155,7 +163,7 @@ fn a_number_that_is_free_again_is_nobodys_in_a_controllers_table() {
     };
     fork(&mut m, &mut machine, PARENT, CHILD);
     fork(&mut m, &mut machine, CHILD, 22);
-    let index = m.open_below(&mut machine, 22, 2).expect("a portal");
+    let index = m.open_below(&mut machine, 22, 2, Letters::NONE).expect("a portal");
     m.serving = 0;
     assert_eq!(m.domains[usize::from(PARENT)].slots[usize::from(index)].subject, 22);
     for dead in [CHILD, 22] {

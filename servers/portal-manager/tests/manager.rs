@@ -96,7 +96,7 @@ fn code_in_use_is_not_reused() {
     machine.enter(code, ret);
     let used = manager.stats()[1];
     manager.close(&mut machine, 3, index.into(), 1, None).expect("closed");
-    manager.sweep(&machine, CURRENT);
+    manager.sweep(&mut machine, CURRENT);
     assert_eq!(manager.stats()[1], used, "freed under a thread that returns through it");
     assert_eq!(manager.reclaim(&mut machine, 3, CURRENT), Err(errno::EINVAL), "it lives");
     manager.retire(&mut machine, 3).expect("it lives");
@@ -121,9 +121,9 @@ fn the_thread_that_asks_counts_too() {
     machine.leave();
     manager.close(&mut machine, 3, index.into(), 1, None).expect("closed");
     let used = manager.stats()[1];
-    manager.sweep(&machine, Current { tid: THREAD, top });
+    manager.sweep(&mut machine, Current { tid: THREAD, top });
     assert_eq!(manager.stats()[1], used);
-    manager.sweep(&machine, CURRENT);
+    manager.sweep(&mut machine, CURRENT);
     assert!(manager.stats()[1] < used);
 }
 
@@ -250,7 +250,7 @@ fn who_waits_in_a_scheduler_waits_in_its_successor() {
     assert_eq!(names(&machine, ret), before & !(0xffff << 32) | 8 << 32);
     let used = manager.stats()[1];
     machine.leave();
-    manager.sweep(&machine, CURRENT);
+    manager.sweep(&mut machine, CURRENT);
     assert!(manager.stats()[1] < used);
     check(&manager, &machine);
 }

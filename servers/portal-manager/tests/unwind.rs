@@ -232,6 +232,8 @@ impl Stack {
             entry: 0x1_0000,
             spec: pebble_portal::Spec::parse("nm").expect("a specification"),
             role: 0,
+            vouched: true,
+            text: [0; 2],
         };
         self.manager.interfaces.push(stack_wait);
         let pc = self.trap(domain, SCHEDULER, false);
@@ -292,6 +294,8 @@ fn a_domain_that_watches_is_told_once_for_each_leg() {
         entry: 0x1_0000,
         spec: pebble_portal::Spec::parse("npii").expect("a specification"),
         role: 0,
+        vouched: true,
+        text: [0; 2],
     };
     s.manager.interfaces.push(own);
     let before = s.manager.stats();

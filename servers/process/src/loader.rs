@@ -13,7 +13,7 @@ use core::fmt;
 use pebble::abi::errno;
 use pebble::abi::map::{PAGE, PTE_R, PTE_W, PTE_X, STARTUP_VA};
 use pebble::abi::{link, sys};
-use pebble::api::Errno;
+use pebble::api::{Errno, NotOpened};
 use pebble::io::File;
 use pebble::portal;
 use pebble::sync::Lock;
@@ -41,7 +41,7 @@ pub struct Refusal {
 
 pub enum Why {
     File(Problem),
-    Import([u64; link::NAMELEN / 8], Errno),
+    Import([u64; link::NAMELEN / 8], NotOpened),
     Export(String, Errno),
     /// In the place of a component: an interface that this one has is missing, or its portals cannot be made.
     Incomplete(Errno),
@@ -57,7 +57,7 @@ impl fmt::Display for Refusal {
         write!(f, "process: {}: ", Text(&self.path))?;
         match &self.why {
             Why::File(problem) => write!(f, "not a program: {problem}"),
-            Why::Import(name, error) => write!(f, "import {}: {}", Text(name), errno::text(*error)),
+            Why::Import(name, error) => write!(f, "import {}: {error}", Text(name)),
             Why::Export(name, error) => write!(f, "export {}: {}", Printable(name), errno::text(*error)),
             Why::Manifest(mistake) => write!(f, "{mistake}"),
             Why::Pages(pages) => write!(f, "manifest: pages = {pages} is not enough to start it"),
@@ -86,7 +86,8 @@ pub fn refuse(path: &Path, why: Why) -> Errno {
     let error = match &why {
         Why::File(problem) => problem.errno(),
         Why::Manifest(_) | Why::Pages(_) => errno::ENOEXEC,
-        Why::Import(_, error) | Why::Export(_, error) | Why::Incomplete(error) | Why::State(error) => *error,
+        Why::Import(_, error) => (*error).into(),
+        Why::Export(_, error) | Why::Incomplete(error) | Why::State(error) => *error,
     };
     let mut refusals = REFUSALS.lock();
     if refusals.len() < REFUSALS_MAX && refusals.try_reserve(1).is_ok() {
@@ -218,13 +219,13 @@ pub fn import(
     child: u16,
     path: &Path,
     image: &Image,
-    open: impl Fn(u16, &str) -> Result<u64, Errno>,
+    open: impl Fn(u16, &str) -> Result<u64, NotOpened>,
 ) -> Result<(), Errno> {
     for import in &image.imports {
         let optional = import.name.strip_prefix(link::OPTIONAL);
         let index = match (optional, open(child, optional.unwrap_or(import.name))) {
             (_, Ok(index)) => index,
-            (Some(_), Err(errno::ENOENT)) => 0,
+            (Some(_), Err(NotOpened::Errno(errno::ENOENT))) => 0,
             (_, Err(error)) => {
                 return Err(refuse(path, Why::Import(link::pack(import.name).unwrap_or_default(), error)));
             }

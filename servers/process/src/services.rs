@@ -1,8 +1,9 @@
 //! What others do for the process server, typed.
 
 use pebble::abi::{errno, map};
-use pebble::api::{self, Errno};
+use pebble::api::{self, Errno, NotOpened};
 use pebble::link::Import;
+use pebble::portal::Broken;
 use pebble_boot::Grant;
 use pebble_process::manifest::{Limits, WHOLE};
 
@@ -112,9 +113,14 @@ pub fn fill_table(domain: u16) -> Result<u64, Errno> {
 }
 
 /// A portal in the domain's table: its index.
-pub fn open_for(domain: u16, name: &str) -> Result<u64, Errno> {
+pub fn open_for(domain: u16, name: &str) -> Result<u64, NotOpened> {
     let [a, b, c] = pebble::abi::link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)?;
-    ask(&OPEN_FOR, [domain.into(), a, b, c, 0])
+    match OPEN_FOR.call_wide([domain.into(), a, b, c, 0]) {
+        Ok((index @ 0.., _)) => Ok(index as u64),
+        Ok((error, [why, ..])) if -error == errno::EPROTOTYPE => Err(NotOpened::Refused(Broken(why))),
+        Ok((error, _)) => Err(NotOpened::Errno(-error)),
+        Err(_) => Err(NotOpened::Errno(errno::EIO)),
+    }
 }
 
 pub fn spawn_thread(domain: u16, entry: u64) -> Result<u64, Errno> {
@@ -215,9 +221,9 @@ pub fn adopt(role: u16, domain: u16) -> Result<u64, Errno> {
 }
 
 /// A portal that the role has, in the successor's table: its index.
-pub fn import(domain: u16, name: &str) -> Result<u64, Errno> {
+pub fn import(domain: u16, name: &str) -> Result<u64, NotOpened> {
     let [a, b, c] = pebble::abi::link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)?;
-    ask(&IMPORT, [domain.into(), a, b, c, 0])
+    Ok(ask(&IMPORT, [domain.into(), a, b, c, 0])?)
 }
 
 pub fn offer(domain: u16, name: [u64; 3], spec: &str, entry: u64) -> Result<u64, Errno> {

@@ -40,6 +40,7 @@ pebble::export!("vm.stack", "npii", stack: fn(u64, u64));
 pebble::export!("vm.code_page", "npai", code_page: fn(u64, u64));
 pebble::export!("vm.table_page", "npaii", table_page: fn(u64, u64, u64));
 pebble::export!("vm.share_stacks", "npii", share_stacks: fn(u64, u64));
+pebble::export!("vm.unshare_stacks", "npii", unshare_stacks: fn(u64, u64));
 pebble::export!("vm.windows", "npai", windows: fn(u64, u64));
 pebble::export!("vm.space", "npai", space: fn(u64, u64));
 pebble::export!("vm.buffer", "npai", buffer: fn(u64, u64));
@@ -234,6 +235,10 @@ extern "C" fn table_page(caller: u64, asid: u64, page: u64) -> i64 {
 
 extern "C" fn share_stacks(owner: u64, other: u64) -> i64 {
     word(vm().share_stacks(owner, other))
+}
+
+extern "C" fn unshare_stacks(host: u64, guest: u64) -> i64 {
+    word(vm().unshare_stacks(host, guest))
 }
 
 extern "C" fn windows(caller: u64, asid: u64) -> i64 {

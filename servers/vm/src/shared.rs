@@ -137,28 +137,27 @@ impl<M: Machine> Vm<M> {
             && self.machine.read(stacks_slot(d.l1(), owner)) & PTE_V != 0
     }
 
-    /// `owner` has an `s` portal into `other`: whose stacks `owner` sees, `other` will see, and whoever sees those of `other`. Ends
-    /// with the life of the domain whose stacks they are.
-    pub fn share_stacks(&mut self, owner: u64, other: u64) -> Answer {
-        let (owner, other) = (self.alive(owner)?, self.alive(other)?);
-        if self.domain(owner).stacks != 0 {
+    /// The stacks of `host` are in the page table of `guest`, until [`unshare_stacks`](Self::unshare_stacks) or the death of either.
+    pub fn share_stacks(&mut self, host: u64, guest: u64) -> Answer {
+        let (host, guest) = (self.alive(host)?, self.alive(guest)?);
+        if self.domain(host).stacks != 0 {
             // Its thread runs where others have their own stacks.
             return Err(errno::EPERM);
         }
-        for from in 1..map::MAX_DOMAINS as u16 {
-            if from != owner && !self.sees_stacks(owner, from) || self.domain(from).state != State::Alive {
-                continue;
-            }
-            let l0 = self.make_l0(from, map::stacks_of(from))?;
-            for to in 1..map::MAX_DOMAINS as u16 {
-                if !self.own_stacks(to, map::stacks_of(from))
-                    && (to == other || self.sees_stacks(to, other))
-                    && !self.sees_stacks(to, from)
-                {
-                    self.machine.write(stacks_slot(self.domain(to).l1(), from), map::pte(l0, PTE_V));
-                    self.machine.flush(to);
-                }
-            }
+        let va = map::stacks_of(host);
+        if !self.own_stacks(guest, va) && !self.sees_stacks(guest, host) {
+            let l0 = self.make_l0(host, va)?;
+            self.machine.write(stacks_slot(self.domain(guest).l1(), host), map::pte(l0, PTE_V));
+            self.machine.flush(guest);
+        }
+        Ok(0)
+    }
+
+    pub fn unshare_stacks(&mut self, host: u64, guest: u64) -> Answer {
+        let (host, guest) = (self.alive(host)?, self.alive(guest)?);
+        if self.sees_stacks(guest, host) {
+            self.machine.write(stacks_slot(self.domain(guest).l1(), host), 0);
+            self.machine.flush(guest);
         }
         Ok(0)
     }

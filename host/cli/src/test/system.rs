@@ -75,6 +75,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("hostile.once", |context| hostile(context, 1)),
     SystemTest::slow("hostile.thousand", |context| hostile(context, 16)),
     SystemTest::slow("hostile.depth", full_invocation_stacks),
+    SystemTest::new("hostile.consent", openers_give_what_they_say),
     SystemTest::new("window.lent", |context| windows(context, "lent")),
     SystemTest::new("window.hostile", |context| windows(context, "hostile")),
     SystemTest::new("timeout.calls", calls_whose_time_is_over),
@@ -413,6 +414,15 @@ fn full_invocation_stacks(context: &mut Context) -> Result<()> {
     let reply = guest.run_line("hostile depth 1", LIMIT * 20)?;
     let told = reply.output.lines().filter(|l| !l.starts_with("fault: ")).collect::<Vec<_>>().join("; ");
     ensure!(told.ends_with(", 0 failed"), "{told}");
+    Ok(())
+}
+
+/// Exporters whose specifications ask for stacks, registers and pages of whoever opens them, and of whoever controls that one.
+fn openers_give_what_they_say(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    let reply = guest.run_line("hostile consent 2", LIMIT * 10)?;
+    let last = reply.output.lines().last().unwrap_or_default();
+    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
     Ok(())
 }
 

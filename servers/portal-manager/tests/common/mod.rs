@@ -7,7 +7,7 @@ use pebble_abi::{errno, map, sys, thread};
 use pebble_boot::{BootInfo, CommonCode, Domain, Grant, Interface, Portal};
 use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::{Goal, Machine, Manager};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub const SCHEDULER: u16 = 1;
 pub const SERVER: u16 = 2;
@@ -28,6 +28,8 @@ pub struct Fake {
     pub code_pages: u32,
     pub freed: Vec<u16>,
     pub stacks: u64,
+    /// Whose stacks whom has been shown.
+    pub shown: BTreeSet<(u16, u16)>,
     /// What other threads do before each of the next stores to `data`, the last first.
     pub meanwhile: Vec<fn(&mut BTreeMap<u64, u64>)>,
     /// Requests to other servers fail after so many.
@@ -50,6 +52,7 @@ impl Fake {
             code_pages: 1,
             freed: vec![],
             stacks: 0,
+            shown: BTreeSet::new(),
             meanwhile: vec![],
             patience: u32::MAX,
         }
@@ -145,8 +148,13 @@ impl Machine for Fake {
         self.stacks += 1;
         Ok(map::stack_top(asid, self.stacks as usize % 32))
     }
-    fn share_stacks(&mut self, _: u16, _: u16) -> Result<(), i64> {
-        self.ask()
+    fn share_stacks(&mut self, host: u16, guest: u16) -> Result<(), i64> {
+        self.ask()?;
+        self.shown.insert((host, guest));
+        Ok(())
+    }
+    fn unshare_stacks(&mut self, host: u16, guest: u16) {
+        self.shown.remove(&(host, guest));
     }
     fn space(&mut self, asid: u16) -> Result<u64, i64> {
         self.ask()?;

@@ -55,6 +55,7 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
         35 => _ = vm.code_page(if b < 9 { PM } else { d }, a),
         36 => _ = vm.table_page(if b < 9 { PM } else { d }, d, a),
         37 => _ = vm.share_stacks(d, a),
+        38 if b < 4 => _ = vm.unshare_stacks(a, d),
         38 => _ = vm.share_stacks(a, d),
         39..41 => _ = vm.domain_kill(d),
         41 => _ = vm.fault(a, b, c, if d == VM || d == PM { 9 } else { d }, a, b),

@@ -258,23 +258,31 @@ fn the_loader_sees_what_it_attached_until_either_loses_it() {
 }
 
 #[test]
-fn stacks_are_shared_along_chains_and_until_death() {
+fn stacks_are_seen_by_whom_they_are_shown_until_they_are_hidden_or_somebody_dies() {
     let mut w = World::new();
     let [a, b, c] = [0; 3].map(|_| program(&mut w));
     let sees = |w: &World, who: u64, whose: u64| {
         w.view(who as u16).contains_key(&(map::stack_top(whose as u16, 0) - PAGE))
     };
-    // b calls c, then a calls b: c runs on stacks of a too.
     w.vm.share_stacks(b, c).unwrap();
     w.vm.share_stacks(a, b).unwrap();
+    assert!(!sees(&w, c, a), "whom b shows its own");
+    w.vm.share_stacks(a, c).unwrap();
+    w.vm.share_stacks(a, c).unwrap();
     let stack = w.vm.stack(a, 2).unwrap();
     w.check();
     assert!(sees(&w, a, a) && sees(&w, b, a) && sees(&w, c, a));
     assert!(!sees(&w, a, b) && !sees(&w, a, c));
+    w.vm.unshare_stacks(a, c).unwrap();
+    w.vm.unshare_stacks(a, c).unwrap();
+    assert!(sees(&w, b, a) && !sees(&w, c, a));
+    w.check();
+    w.vm.share_stacks(a, c).unwrap();
     assert_eq!(w.vm.fault(15, stack - 3 * PAGE, IMAGE, c, 1, 0), Outcome::Died);
     assert_eq!(w.vm.fault_next().unwrap().1.cause, STACK_OVERFLOW, "on somebody else's stack");
     w.vm.domain_kill(a).unwrap();
     assert!(!sees(&w, b, a));
+    assert_eq!(w.vm.unshare_stacks(a, b), Err(errno::ESRCH));
     w.check();
 }
 
