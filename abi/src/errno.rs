@@ -1,4 +1,8 @@
-//! Errors of servers: a negative result word. Numbers as in the C library's `errno.h`.
+//! Errors of servers: a negative result word. Numbers as in the C library's `errno.h`; those from 201 on are our own: which share
+//! ([`crate::share`]) is used up.
+
+/// The first that no C library has.
+pub const OWN: i64 = 201;
 
 macro_rules! errnos {
     ($($name:ident = $value:literal, $text:literal;)*) => {
@@ -41,4 +45,13 @@ errnos! {
     EPROTO = 71, "the interface has another specification than expected";
     EPROTOTYPE = 107, "the interface asks for what the opener does not give";
     ENOSYS = 88, "not implemented";
+    ETIMELIMITS = 201, "no more time limits for this program and what it has started";
+    EINTERFACES = 202, "no more interfaces for this program and what it has started";
+    ESEMAPHORES = 203, "no more semaphores for this program and what it has started";
+    ESTACKS = 204, "no more stacks for this program and what it has started";
+    ECODE = 205, "no more portal code for this program and what it has started";
+    EPROGRAMS = 206, "no more programs for this program and what it has started";
+    EPIPES = 207, "no more pipes for this program and what it has started";
+    EFILES = 208, "no more open files for this program and what it has started";
+    ETHREADS = 209, "no more threads for this program and what it has started";
 }

@@ -10,6 +10,7 @@
 //! * [`control`] interposition, [`consent`] what the opener of a portal gives
 //! * [`link`] the records by which a component says what it exports and imports
 //! * [`capability`] the capability table
+//! * [`share`] who may have how much of what is scarce
 //! * [`scheduler`] what the scheduler is told at boot
 //! * [`status`] transport errors, [`errno`] the errors of servers
 //!
@@ -26,6 +27,7 @@ pub mod handover;
 pub mod link;
 pub mod map;
 pub mod scheduler;
+pub mod share;
 pub mod status;
 pub mod sys;
 pub mod template;

@@ -14,6 +14,8 @@ pub const WINDOW: u64 = 5;
 pub const TIMEOUT: u64 = 6;
 /// A capability that the caller (the named domain) does not have, or may not pass.
 pub const CAPABILITY: u64 = 7;
+/// The call was not made: the family of the caller (the named domain) has as many time limits as it may have ([`crate::share`]). Said by libraries.
+pub const LIMITS: u64 = 10;
 
 /// The thread's invocation stack had no room for the call, which the named domain, a server of the image, has tried to make.
 pub const FULL: u64 = 8;
@@ -22,7 +24,7 @@ pub const FULL: u64 = 8;
 pub const CONSENT: u64 = 9;
 
 /// All codes: name in `pebble.h`, number, meaning.
-pub const ALL: [(&str, u64, &str); 9] = [
+pub const ALL: [(&str, u64, &str); 10] = [
     ("PORTAL_DEAD", DEAD, "the domain died while it had the call"),
     ("PORTAL_CLOSED", CLOSED, "closed, or the interface withdrawn; the domain is the one it led to"),
     ("PORTAL_INTERRUPTED", INTERRUPTED, "the caller's domain is being removed"),
@@ -32,6 +34,7 @@ pub const ALL: [(&str, u64, &str); 9] = [
     ("PORTAL_CAPABILITY", CAPABILITY, "the caller does not have this capability, or may not pass it"),
     ("PORTAL_FULL", FULL, "the thread has too many calls in progress for a server to make another"),
     ("PORTAL_CONSENT", CONSENT, "not opened: the domain asks for a letter that the opener does not give"),
+    ("PORTAL_LIMITS", LIMITS, "not made: the caller has as many time limits as it may have"),
 ];
 
 /// The template of that letter has refused the caller's word; the domain is the caller. From `A` to `Z`.

@@ -53,6 +53,16 @@ static const char *const texts[] = {
     [EILSEQ] = "Not a character of this encoding",
     [EOVERFLOW] = "Value too large for its type",
     [ECANCELED] = "Cancelled",
+    /* Shares of a family of programs (abi/src/share.rs). */
+    [ETIMELIMITS] = "No more time limits for this program and what it has started",
+    [EINTERFACES] = "No more interfaces for this program and what it has started",
+    [ESEMAPHORES] = "No more semaphores for this program and what it has started",
+    [ESTACKS] = "No more stacks for this program and what it has started",
+    [ECODE] = "No more portal code for this program and what it has started",
+    [EPROGRAMS] = "No more programs for this program and what it has started",
+    [EPIPES] = "No more pipes for this program and what it has started",
+    [ETHREADS] = "No more threads for this program and what it has started",
+    [EFILES] = "No more open files for this program and what it has started",
 };
 
 char *_strerror_r(int error, int internal, int *result) {

@@ -22,6 +22,7 @@ impl fmt::Display for Broken {
             status::MOVED => "is being replaced",
             status::WINDOW => "may not lend this memory, or did not give it back",
             status::TIMEOUT => "had the call when its time was over",
+            status::LIMITS => "has as many time limits as it may have",
             status::CAPABILITY => "does not have this capability, or may not pass it",
             status::CONSENT => {
                 let ((letter, opener), exporter) = (status::missing(self.0), status::domain(self.0));

@@ -19,7 +19,7 @@ pub fn bind(bound: usize, unbound: usize) {
 
 /// The call was not made, for want of a clock that keeps its time.
 pub fn no_clock(broken: Broken) -> bool {
-    broken == Broken(status::CLOSED)
+    matches!(status::code(broken.0), status::CLOSED | status::LIMITS)
 }
 
 /// The portal of that name, opened once.
@@ -37,6 +37,9 @@ pub fn call_within(ticks: u64, index: usize, p: [u64; 5]) -> Result<i64, Broken>
         opened(&BOUND, "clock.bound").zip(opened(&UNBOUND, "clock.unbound")).ok_or(Broken(status::CLOSED))?;
     let number = match call(bound, [ticks])? {
         number @ 0.. => number as u64,
+        error if error == -errno::ETIMELIMITS => {
+            return Err(Broken(status::LIMITS | u64::from(api::get_asid()) << 16));
+        }
         _ => return Err(Broken(status::CLOSED)),
     };
     let result = call(index, p);

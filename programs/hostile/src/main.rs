@@ -6,7 +6,7 @@
 //! for calls with a time limit, `hostile pages` for faults that others answer,
 //! `hostile depth` for full invocation stacks,
 //! `hostile files` for broken and hostile program files, `hostile fill` for files that take all memory,
-//! `hostile crowd` is of threads at locks without portals left,
+//! `hostile crowd` is of threads at locks without portals left, `hostile hog` of families that take all that is scarce,
 //! `hostile consent` for exporters that ask for what nobody gave them,
 //! `hostile guards` for exporters that decide who opens them, `hostile secrets`
 //! for names `hostile paths` for files and `hostile devices` for devices that are had by capability, `hostile templates` for argument letters. Its last line is `hostile: N passed, N failed`.
@@ -23,6 +23,7 @@ mod devices;
 mod files;
 mod fill;
 mod guards;
+mod hog;
 mod judge;
 mod kinds;
 mod late;
@@ -86,6 +87,8 @@ fn main() -> i64 {
             limits::all(number(2), number(3), number(4))
         }
         "crowd" => crowd::meet(),
+        "hog" => hog::hog(word(2), word(3).parse().unwrap_or(0)),
+        "want" => hog::want(word(2)),
         "late" => judge::late(word(2).parse().unwrap_or(1)),
         "slow" => late::serve(word(2)),
         "deep" => late::serve_deep(word(2)),

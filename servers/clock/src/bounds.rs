@@ -5,27 +5,35 @@
 //! back, and is looked at again from time to time: a server of the image may have gone on to the next domain that does not return.
 //! The table is small and looked through as a whole: bounds are made for calls that may take long.
 
-use pebble_abi::errno;
+use pebble_abi::{errno, share};
 
 /// Bounds at one time.
-pub const MAX_BOUNDS: usize = 32;
+pub const MAX_BOUNDS: usize = share::TIME_LIMITS.all;
 /// Bytes of a bound in the hand-over format.
 pub const BOUND_BYTES: usize = 32;
 /// Number of that format.
-pub const FORMAT: u64 = 2;
+pub const FORMAT: u64 = 3;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bound {
     /// In ticks; 0: this entry is free.
     pub until: u64,
     pub thread: u64,
-    /// What the portal manager is told: offset of the stack's top word in the thread block, domain << 16.
+    /// What the portal manager is told: offset of the stack's top word in the thread block, domain << 16. And the domain's family << 32.
     pub level: u64,
     /// Who had the call when its time was over; 0: it is not over.
     pub late: u64,
 }
 
 impl Bound {
+    fn domain(&self) -> u64 {
+        self.level >> 16 & 0xffff
+    }
+
+    fn family(&self) -> u64 {
+        self.level >> 32
+    }
+
     fn is_above(&self, other: &Bound) -> bool {
         self.thread == other.thread && self.level & 0xffff > other.level & 0xffff
     }
@@ -49,14 +57,16 @@ impl Bounds {
     /// One more. Those of the same thread at the same place or above were left behind, and go. Its number: how many the thread has below it.
     pub fn add(&mut self, bound: Bound) -> Result<u64, i64> {
         self.forget(|b| b.thread == bound.thread && b.level & 0xffff >= bound.level & 0xffff);
-        let free = self.all.iter_mut().find(|b| b.until == 0).ok_or(errno::EAGAIN)?;
+        let its = self.all().filter(|b| b.family() == bound.family()).count();
+        share::TIME_LIMITS.grant(bound.family() as u16, its, self.all().count(), 1)?;
+        let free = self.all.iter_mut().find(|b| b.until == 0).ok_or(errno::ETIMELIMITS)?;
         *free = Bound { until: bound.until.max(1), ..bound };
         Ok(self.below(&bound))
     }
 
     /// The thread is back. Who had the call when the time was over, or 0; `None`: the domain has no bound of that number in this thread.
     pub fn remove(&mut self, thread: u64, domain: u64, number: u64) -> Option<u64> {
-        let own = |b: &&Bound| b.thread == thread && b.level >> 16 == domain;
+        let own = |b: &&Bound| b.thread == thread && b.domain() == domain;
         let found = self.all().filter(own).find(|b| self.below(b) == number).copied()?;
         self.forget(|b| *b == found);
         Some(found.late)
@@ -64,12 +74,12 @@ impl Bounds {
 
     /// How many bounds the same domain has further down in the same thread: that, and no place, is what it is told.
     fn below(&self, bound: &Bound) -> u64 {
-        self.all().filter(|b| b.level >> 16 == bound.level >> 16 && bound.is_above(b)).count() as u64
+        self.all().filter(|b| b.domain() == bound.domain() && bound.is_above(b)).count() as u64
     }
 
     /// A domain is gone, with all calls that it was making.
     pub fn gone(&mut self, domain: u64) {
-        self.forget(|b| b.level >> 16 == domain);
+        self.forget(|b| b.domain() == domain);
     }
 
     fn forget(&mut self, which: impl Fn(&Bound) -> bool) {
@@ -191,11 +201,31 @@ mod tests {
     }
 
     #[test]
+    fn a_family_leaves_limits_to_others() {
+        let mut bounds = Bounds::new();
+        // Each in a domain of its own.
+        let bound = |family: u64, thread: u64| Bound {
+            until: 9,
+            thread,
+            level: 1 | thread << 16 | family << 32,
+            late: 0,
+        };
+        for thread in 0..share::TIME_LIMITS.family as u64 {
+            assert_eq!(bounds.add(bound(7, thread)), Ok(0));
+        }
+        assert_eq!(bounds.add(bound(7, 99)), Err(errno::ETIMELIMITS));
+        assert_eq!(bounds.add(bound(8, 99)), Ok(0));
+        assert_eq!(bounds.remove(99, 99, 0), Some(0), "found by its domain");
+        bounds.gone(3);
+        assert_eq!(bounds.add(bound(7, 98)), Ok(0));
+    }
+
+    #[test]
     fn a_full_table_and_a_bad_state_are_refused() {
         let mut bounds = Bounds::new();
         let bound = |thread| Bound { until: 9, thread, level: 1 | 7 << 16, late: 0 };
         (0..MAX_BOUNDS as u64).for_each(|t| assert_eq!(bounds.add(bound(t)), Ok(0)));
-        assert_eq!(bounds.add(bound(99)), Err(errno::EAGAIN));
+        assert_eq!(bounds.add(bound(999)), Err(errno::ETIMELIMITS));
         assert_eq!(bounds.add(bound(0)), Ok(0));
         assert_eq!(bounds.load(&[0; 23]), Err(errno::EINVAL));
         assert_eq!(bounds.load(&[0; (MAX_BOUNDS + 1) * BOUND_BYTES]), Err(errno::EINVAL));

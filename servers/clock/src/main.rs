@@ -72,7 +72,7 @@ impl Clock {
         let (now, own) = (portal::time(), u64::from(api::get_asid()));
         while let Some(bound) = self.bounds.due(now, now + AGAIN) {
             // An error: the thread is not in that call. Nor is it while it is here, on its way back or not yet there.
-            match UNWIND.call([bound.thread, bound.level]) {
+            match UNWIND.call([bound.thread, bound.level & 0xffff_ffff]) {
                 Ok(ended @ 1..) if ended as u64 & 0xffff != own => {
                     self.bounds.ended(bound, ended as u64 & 0xffff);
                     let _ = ABORT.call([bound.thread, ended as u64 >> 16]);
@@ -87,7 +87,7 @@ impl Clock {
 /// A time before which the keeper, on its way to sleep, must look again.
 static SOONER: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// Where the caller stands, and who it is, whoever passes its calls on: offset of the invocation stack's top word, domain << 16.
+/// Where the caller stands, and who it is, whoever passes its calls on: offset of the invocation stack's top word, domain << 16, family << 32.
 fn place() -> Result<u64, Errno> {
     match PLACE.call([]) {
         Ok(place @ 1..) => Ok(place as u64),
@@ -120,7 +120,7 @@ extern "C" fn bound(thread: u64, ticks: u64) -> i64 {
 
 /// 0, or who had the call when its time was over; `-ENOENT`: no such bound.
 extern "C" fn unbound(thread: u64, number: u64) -> i64 {
-    let domain = place().unwrap_or_default() >> 16;
+    let domain = place().unwrap_or_default() >> 16 & 0xffff;
     CLOCK.lock().bounds.remove(thread, domain, number).map_or(-errno::ENOENT, |late| late as i64)
 }
 

@@ -11,9 +11,9 @@ use alloc::vec::Vec;
 
 use pebble_abi::call::IO_BYTES;
 use pebble_abi::capability::{READ, WRITE};
-use pebble_abi::errno;
 use pebble_abi::link::{PATHLEN, unpack};
 use pebble_abi::sys::{ABOUT_DIRECTORY, ABOUT_SIZE, ABOUT_WRITABLE, SEEK_ABOUT, SEEK_CUT, WRITE_APPEND};
+use pebble_abi::{errno, share};
 
 use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ use crate::path::{Path, normal, places};
 use crate::ram::{PREFIX, Ram};
 
 /// Files open at once.
-pub const FILES: usize = 512;
+pub const FILES: usize = share::FILES.all;
 /// Of these, by one domain.
 pub const FILES_PER_DOMAIN: usize = 64;
 
@@ -39,10 +39,26 @@ struct Open {
     generation: u32,
     /// 0: closed.
     asid: u16,
+    family: u16,
     /// `READ`, `WRITE`.
     rights: u16,
     node: Node,
     place: usize,
+}
+
+/// Who opens a file.
+#[derive(Clone, Copy)]
+pub struct Client {
+    pub asid: u16,
+    /// With whom it shares what is scarce: see [`share`].
+    pub family: u16,
+}
+
+/// A domain of which no more is known is a family of its own.
+impl From<u16> for Client {
+    fn from(asid: u16) -> Self {
+        Client { asid, family: asid }
+    }
 }
 
 /// What it reads.
@@ -64,7 +80,8 @@ pub struct Files<'a> {
 
 impl<'a> Files<'a> {
     pub fn new(archive: Archive<'a>) -> Self {
-        let closed = Open { generation: 0, asid: 0, rights: 0, node: Node::RamDirectory, place: 0 };
+        let closed =
+            Open { generation: 0, asid: 0, family: 0, rights: 0, node: Node::RamDirectory, place: 0 };
         Files {
             archive,
             open: vec![closed; FILES],
@@ -106,7 +123,7 @@ impl<'a> Files<'a> {
     }
 
     /// Opens the file or directory for domain `asid` and returns the control word.
-    pub fn open(&mut self, asid: u16, path: [u64; 5], rights: u16) -> Result<u64, i64> {
+    pub fn open(&mut self, client: impl Into<Client>, path: [u64; 5], rights: u16) -> Result<u64, i64> {
         let mut bytes = [0; PATHLEN];
         let path = text(&path, &mut bytes)?;
         let place = normal(path);
@@ -116,11 +133,11 @@ impl<'a> Files<'a> {
             None if place.as_str() == PREFIX.trim_matches('/') => Node::RamDirectory,
             None => Node::Archive(u16::try_from(self.archive.lookup(path)?).map_err(|_| -errno::ENOMEM)?),
         };
-        self.enter(asid, node, rights)
+        self.enter(client.into(), node, rights)
     }
 
     /// An empty file under `ram/`, open.
-    pub fn create(&mut self, asid: u16, path: [u64; 5], rights: u16) -> Result<u64, i64> {
+    pub fn create(&mut self, client: impl Into<Client>, path: [u64; 5], rights: u16) -> Result<u64, i64> {
         if rights & WRITE == 0 {
             return Err(-errno::EACCES);
         }
@@ -129,13 +146,14 @@ impl<'a> Files<'a> {
         if means_directory(path) {
             return Err(-errno::EINVAL);
         }
-        self.room(asid)?;
+        let client = client.into();
+        self.room(client)?;
         let at = self.ram.create(normal(path).as_str())?;
-        self.enter(asid, Node::Ram(at as u16), rights)
+        self.enter(client, Node::Ram(at as u16), rights)
     }
 
     /// A new file under `ram/`, open: there was none of that path.
-    pub fn make(&mut self, asid: u16, path: [u64; 5], rights: u16) -> Result<u64, i64> {
+    pub fn make(&mut self, client: impl Into<Client>, path: [u64; 5], rights: u16) -> Result<u64, i64> {
         let mut bytes = [0; PATHLEN];
         let text = text(&path, &mut bytes)?;
         let place = normal(text);
@@ -143,7 +161,7 @@ impl<'a> Files<'a> {
         if exists || place.as_str() == PREFIX.trim_matches('/') {
             return Err(-errno::EEXIST);
         }
-        self.create(asid, path, rights)
+        self.create(client, path, rights)
     }
 
     /// The file whose path the domain's next [`rename_to`](Self::rename_to) changes.
@@ -210,18 +228,22 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// A free entry for the domain, within its limit.
-    fn room(&self, asid: u16) -> Result<usize, i64> {
+    /// A free entry for the domain, within its limit and its family's.
+    fn room(&self, Client { asid, family }: Client) -> Result<usize, i64> {
         if asid == 0 || self.open.iter().filter(|open| open.asid == asid).count() >= FILES_PER_DOMAIN {
             return Err(-errno::EMFILE);
         }
+        let used = || self.open.iter().filter(|open| open.asid != 0);
+        let its = used().filter(|open| open.family == family).count();
+        share::FILES.grant(family, its, used().count(), 1).map_err(|error| -error)?;
         self.open.iter().position(|open| open.asid == 0).ok_or(-errno::ENFILE)
     }
 
-    fn enter(&mut self, asid: u16, node: Node, rights: u16) -> Result<u64, i64> {
-        let index = self.room(asid)?;
+    fn enter(&mut self, client: Client, node: Node, rights: u16) -> Result<u64, i64> {
+        let index = self.room(client)?;
         let generation = self.open[index].generation.wrapping_add(1);
-        self.open[index] = Open { generation, asid, rights, node, place: 0 };
+        self.open[index] =
+            Open { generation, asid: client.asid, family: client.family, rights, node, place: 0 };
         Ok(u64::from(generation) << 16 | index as u64)
     }
 
@@ -357,7 +379,7 @@ impl<'a> Files<'a> {
 }
 
 /// Format of what [`Files::save`] writes.
-pub const FORMAT: u64 = 2;
+pub const FORMAT: u64 = 3;
 
 impl Files<'_> {
     /// Open files, and those in memory, for a successor with the same archive.

@@ -36,6 +36,6 @@ mod path;
 mod ram;
 
 pub use archive::{Archive, ArchiveError, Contents, Problem};
-pub use files::{FILES, FILES_PER_DOMAIN, FORMAT, Files, SEEK_CUR, SEEK_END, SEEK_SET};
+pub use files::{Client, FILES, FILES_PER_DOMAIN, FORMAT, Files, SEEK_CUR, SEEK_END, SEEK_SET};
 pub use newc::length;
 pub use ram::{RAM_FILE_MAX, RAM_FILES, RAM_MAX};

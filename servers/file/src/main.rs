@@ -15,10 +15,11 @@ use pebble::sync::Lock;
 use pebble::{policy, window};
 use pebble_boot::Policy;
 use pebble_boot::rules::{Patterns, RuleSet};
-use pebble_file::{Archive, FORMAT, Files, length};
+use pebble_file::{Archive, Client, FORMAT, Files, length};
 
 pebble::import! {
     WHOSE = "pm.whose";
+    FAMILY = "pm.family";
     RIGHTS = "name.rights";
     FIRST = "name.first";
 }
@@ -118,7 +119,7 @@ extern "C" fn close(control: u64) -> i64 {
 static PORTALS: FilePortals = FilePortals::new("file.read");
 
 type Words = [u64; 5];
-type Opening = fn(&mut Files<'static>, u16, Words, u16) -> Result<u64, Errno>;
+type Opening = fn(&mut Files<'static>, Client, Words, u16) -> Result<u64, Errno>;
 
 /// A request about a path, with the rights that whoever makes it has there. Most paths no rule is about; of the others the name server is asked,
 /// without the lock: what a rule says of a path does not change.
@@ -154,7 +155,9 @@ fn rights(sets: &[RuleSet]) -> Result<u16, Errno> {
 /// Four portals to what `how` opens, in the client's table.
 fn portals(how: Opening, client: u64, path: Words) -> i64 {
     FILES.prepare();
-    let control = with_rights(path, |files, rights| how(files, client as u16, path, rights));
+    let Ok(family @ 0..) = FAMILY.call([client]) else { return -errno::ESRCH };
+    let client = Client { asid: client as u16, family: family as u16 };
+    let control = with_rights(path, |files, rights| how(files, client, path, rights));
     if control < 0 {
         return control;
     }

@@ -6,7 +6,7 @@ use pebble_abi::{capability, errno};
 use pebble_boot::rules::{self, Client, Rule, RuleError, RuleSet, Strict, Verdict};
 
 /// Interfaces that can be registered at once.
-pub const CAPACITY: usize = 256;
+pub const CAPACITY: usize = pebble_abi::share::INTERFACES.all;
 /// Of these by one domain, so that none can use up the table.
 pub const MAX_PER_DOMAIN: u16 = 64;
 const BUCKETS: usize = 256;

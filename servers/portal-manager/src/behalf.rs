@@ -210,7 +210,7 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
             sys::SYS_SEM_PUBLISH => {
                 let id = m.semaphore_of(who, a)?;
                 let mut bytes = [0; 24];
-                m.publish(name([b, c, d], &mut bytes)?, id).map(|()| 0)
+                m.publish(subject, name([b, c, d], &mut bytes)?, id).map(|()| 0)
             }
             sys::SYS_PORTAL_CREATE => {
                 tidy(m, machine)?;

@@ -35,6 +35,11 @@ pub enum Admission {
     Asks(u16),
 }
 
+/// Ticks that a policy may take for nothing: a millisecond.
+const QUICK: u64 = map::TIME_HZ / 1000;
+/// So many times as long as it took, a slow policy's family is left alone: it has a tenth of the time in which policies are asked.
+const REST: u64 = 9;
+
 /// Words that a policy is called with.
 const WORDS: usize = 2;
 
@@ -55,6 +60,26 @@ impl Manager {
             Some(Way::Asks(index)) => Ok(Admission::Asks(*index)),
             _ => Ok(Admission::Granted),
         }
+    }
+
+    /// One policy is asked at a time, so whose policies are slow must not be asked all the time. -EBUSY: the family of this interface's exporter
+    /// rests.
+    pub fn may_ask(&mut self, interface: u16, now: u64) -> Result<(), i64> {
+        self.resting.retain(|(_, until)| *until > now);
+        let family = self.exporter(interface);
+        if self.resting.iter().any(|(resting, _)| *resting == family) { Err(errno::EBUSY) } else { Ok(()) }
+    }
+
+    /// A policy has answered, or not, after so many ticks.
+    pub fn has_asked(&mut self, interface: u16, took: u64, now: u64) {
+        let family = self.exporter(interface);
+        if family != 0 && took > QUICK && self.resting.try_reserve(1).is_ok() {
+            self.resting.push((family, now.saturating_add(took * REST)));
+        }
+    }
+
+    fn exporter(&self, interface: u16) -> u16 {
+        self.interfaces.get(usize::from(interface)).map_or(0, |i| self.family(i.asid))
     }
 
     /// The exporter's own interface, whatever was said of it before.

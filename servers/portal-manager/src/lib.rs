@@ -28,6 +28,7 @@ pub mod manager;
 pub mod notify;
 pub mod open;
 pub mod ranges;
+mod shares;
 pub mod slots;
 pub mod stacks;
 pub mod succession;

@@ -73,6 +73,7 @@ pebble::export!("pm.sem_publish", "npaiiii", sem_publish: fn(u64, u64, u64, u64,
 pebble::export!("pm.sem_open", "npaiii", sem_open: fn(u64, u64, u64, u64));
 pebble::export!("pm.domain_attach", "npi", domain_attach: fn(u64));
 pebble::export_wide!("pm.open_for", "npiiii>2", open_for);
+pebble::export!("pm.family", "npi", family: fn(u64));
 pebble::export!("pm.retire", "npi", retire: fn(u64));
 pebble::export!("pm.reclaim", "npi", reclaim: fn(u64));
 pebble::export!("pm.control_new", "npiiii", control_new: fn(u64, u64, u64, u64));
@@ -92,7 +93,7 @@ pebble::export!("pm.let_leave", "npi", let_leave: fn(u64));
 pebble::export!("pm.register_for", "npiiiii", register_for: fn(u64, u64, u64, u64, u64));
 pebble::export!("pm.holder", "npi", holder: fn(u64));
 pebble::export!("pm.busy", "npi", busy: fn(u64));
-pebble::export!("pm.limit", "npii", limit: fn(u64, u64));
+pebble::export!("pm.limit", "npiii", limit: fn(u64, u64, u64));
 pebble::export!("pm.thread_gone", "npi", thread_gone: fn(u64));
 pebble::export!("pm.unwind", "npii", unwind: fn(u64, u64));
 pebble::export!("pm.place", "np", place);
@@ -377,6 +378,7 @@ fn do_sem_create(
         return Err(errno::EINVAL);
     }
     m.domain(owner)?;
+    m.grant_semaphore(owner)?;
     let id = answer(&SEM_ALLOC, [initial, owner, u64::from(patient == 0), 0, 0])? as u16;
     m.own_semaphore(owner, id);
     let index = m.semaphore(machine, asid, id);
@@ -391,7 +393,7 @@ extern "C" fn sem_publish(asid: u64, index: u64, a: u64, b: u64, c: u64) -> i64 
     request(|m, _| {
         let mut bytes = [0; 24];
         let id = m.semaphore_at(asid, index)?;
-        m.publish(name([a, b, c], &mut bytes)?, id).map(|()| 0)
+        m.publish(asid, name([a, b, c], &mut bytes)?, id).map(|()| 0)
     })
 }
 
@@ -416,6 +418,14 @@ extern "C" fn domain_attach(asid: u64) -> i64 {
     request(|m, machine| m.attach(machine, view(asid)?).map(|()| 0))
 }
 
+/// The family of a domain, for servers that give something away.
+extern "C" fn family(asid: u64) -> i64 {
+    request(|m, _| {
+        m.domain(asid)?;
+        Ok(m.family(asid as u16).into())
+    })
+}
+
 extern "C" fn retire(asid: u64) -> i64 {
     let mut vacant = Vec::new();
     let outcome = request(|m, machine| {
@@ -436,9 +446,12 @@ extern "C" fn reclaim(asid: u64) -> i64 {
     })
 }
 
-/// For the clock: where the call that it was given was made, and by whom.
+/// For the clock: where the call that it was given was made, by whom, and of which family that is.
 extern "C" fn place() -> i64 {
-    request(|m, machine| m.place_of_call(machine, current()?))
+    request(|m, machine| {
+        let place = m.place_of_call(machine, current()?)?;
+        Ok(place | u64::from(m.family((place >> 16) as u16)) << 32)
+    })
 }
 
 /// `place`: offset of the invocation stack's top word below the call, the domain that has made it << 16. → who had the call, 1 << 16 if
@@ -458,8 +471,9 @@ extern "C" fn unwind(tid: u64, place: u64) -> i64 {
 }
 
 /// So many portals the domain may have besides those that it was born with.
-extern "C" fn limit(asid: u64, portals: u64) -> i64 {
+extern "C" fn limit(asid: u64, portals: u64, family: u64) -> i64 {
     request(|m, _| {
+        m.set_family(asid, family)?;
         m.domain(asid)?.most = Some((portals as usize).min(MAX_PORTALS));
         Ok(0)
     })

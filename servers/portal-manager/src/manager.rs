@@ -75,6 +75,8 @@ pub struct Domain {
     pub image: bool,
     /// The component that it is, whatever its number: that of the image's first domain for it; 0: none.
     pub role: u16,
+    /// With whom it shares what is scarce: see [`pebble_abi::share`].
+    pub(crate) family: u16,
     pub view: pebble_portal::Domain,
     pub slots: Slots,
     /// Pages of its table beyond the first.
@@ -152,6 +154,8 @@ pub struct Manager {
     pub(crate) guards: Vec<Guard>,
     /// Somebody's policy is being asked.
     pub asking: bool,
+    /// Families whose policies took long, and until when they are not asked again.
+    pub(crate) resting: Vec<(u16, u64)>,
 }
 
 impl Manager {
@@ -247,6 +251,7 @@ impl Manager {
             handled: Vec::new(),
             guards: Vec::new(),
             asking: false,
+            resting: Vec::new(),
         };
         manager.find_shown();
         Ok(manager)
@@ -286,6 +291,7 @@ impl Manager {
         if self.reserved(asid, name) {
             return Err(errno::EACCES);
         }
+        self.grant_interface(asid)?;
         if needs_stacks {
             self.stacks(machine, asid, STACKS as u16)?;
         }
@@ -303,6 +309,7 @@ impl Manager {
     /// At least so many stacks in a domain's queue.
     pub(crate) fn stacks(&mut self, machine: &mut impl Machine, asid: u16, count: u16) -> Result<(), i64> {
         while self.domains[asid as usize].stacks < count {
+            self.grant_stack(asid)?;
             let top = machine.stack(asid)?;
             self.give_stack(machine, asid, top)?;
             self.domains[asid as usize].stacks += 1;

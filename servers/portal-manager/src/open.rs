@@ -38,6 +38,7 @@ impl Manager {
             return Err(errno::EMFILE);
         }
         let own = owner.own;
+        self.grant_code(if self.serving != 0 { self.serving } else { asid })?;
         self.room(machine, asid, count, own)
     }
 
@@ -340,13 +341,14 @@ impl Manager {
         }
     }
 
-    pub fn publish(&mut self, name: &str, id: u16) -> Result<(), i64> {
+    pub fn publish(&mut self, asid: u64, name: &str, id: u16) -> Result<(), i64> {
         if name.is_empty() || self.published.iter().any(|(n, _)| n == name) {
             return Err(errno::EEXIST);
         }
         if self.published.iter().filter(|(_, published)| *published == id).count() >= NAMES {
             return Err(errno::EAGAIN);
         }
+        self.grant_published(asid as u16)?;
         self.published.push((name.into(), id));
         Ok(())
     }

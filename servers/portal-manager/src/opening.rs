@@ -7,7 +7,7 @@ use pebble::abi::consent::Letters;
 use pebble::abi::{errno, map};
 use pebble::api::Errno;
 use pebble::link::More;
-use pebble::within;
+use pebble::{portal, within};
 use pebble_portal_manager::Manager;
 use pebble_portal_manager::guards::Admission;
 
@@ -40,6 +40,7 @@ pub fn open(
             Admission::Granted => finish(m, machine, opening, interface, given, more),
             Admission::Asks(_) if m.asking => Err(errno::EBUSY),
             Admission::Asks(index) => {
+                m.may_ask(interface, portal::time())?;
                 m.asking = true;
                 asks = Some((opening.subject, interface, index));
                 Ok(0)
@@ -48,12 +49,17 @@ pub fn open(
     });
     let Some((subject, interface, index)) = asks else { return outcome };
     within::bind(BOUND.index(), UNBOUND.index());
+    let since = portal::time();
     let verdict = within::call_within(LIMIT, index.into(), [subject, interface.into(), 0, 0, 0]);
     let asked = Admission::Asks(index);
     let mut done = false;
     request(|m, machine| {
         // Only once, should the request be made again.
-        m.asking &= core::mem::replace(&mut done, true);
+        if !core::mem::replace(&mut done, true) {
+            m.asking = false;
+            let now = portal::time();
+            m.has_asked(interface, now.saturating_sub(since), now);
+        }
         match verdict {
             Ok(1) => {}
             Err(broken) if within::no_clock(broken) => return Err(errno::EBUSY),

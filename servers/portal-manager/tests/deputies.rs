@@ -183,9 +183,9 @@ fn a_semaphore_has_few_names() {
     let (mut m, mut machine) = programs();
     m.own_semaphore(PARENT.into(), 80);
     m.semaphore(&mut machine, PARENT.into(), 80).expect("P and V");
-    let given = (0..100).take_while(|n| m.publish(&format!("name{n}"), 80).is_ok()).count();
+    let given = (0..100).take_while(|n| m.publish(7, &format!("name{n}"), 80).is_ok()).count();
     assert_eq!(given, NAMES);
-    assert_eq!(m.publish("another", 80), Err(errno::EAGAIN));
-    assert_eq!(m.publish("another", 81), Ok(()));
+    assert_eq!(m.publish(7, "another", 80), Err(errno::EAGAIN));
+    assert_eq!(m.publish(7, "another", 81), Ok(()));
     assert_eq!(m.published("name0"), Ok(80));
 }

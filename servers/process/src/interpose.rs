@@ -33,7 +33,8 @@ pub fn fork(parent: u16, handler: u64, sp: u64) -> Result<u16, Errno> {
         services::keep_share(child, &plan.limits)?;
         services::copy_memory(parent, child, sp)?;
         services::control(child, parent, handler, true)?;
-        services::limit(child, plan.limits.portals).map(|_| ())
+        let family = TABLE.lock().family(child);
+        services::limit(child, plan.limits.portals, family).map(|_| ())
     };
     finish(child, State::Suspended, build())
 }

@@ -205,7 +205,8 @@ fn build(child: u16, plan: &Plan, image: &Image, control: Option<(u16, u64)>) ->
         None => services::fill_table(child)?,
         Some((controller, handler)) => services::control(child, controller, handler, false)?,
     };
-    services::limit(child, plan.limits.portals)?;
+    let family = TABLE.lock().family(child);
+    services::limit(child, plan.limits.portals, family)?;
     services::keep_share(child, &plan.limits)?;
     import(child, path, image, services::open_for)?;
     image.exports.iter().try_for_each(|export| {

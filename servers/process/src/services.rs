@@ -55,6 +55,7 @@ pebble::import! {
     REGISTER_FOR = "pm.register_for";
     MAP_FOREIGN = "vm.map_foreign";
     DISCHARGE = "vm.discharge";
+    FAMILY = "vm.family";
     REAPER = "semaphore.reaper";
     WORK = "semaphore.fault";
 }
@@ -81,9 +82,10 @@ pub fn free_pages() -> Result<u64, Errno> {
     }
 }
 
-/// So many portals it may open.
-pub fn limit(domain: u16, portals: u64) -> Result<u64, Errno> {
-    ask(&LIMIT, [domain.into(), portals, 0, 0, 0])
+/// So many portals it may open, and with whom it shares what is scarce.
+pub fn limit(domain: u16, portals: u64, family: u16) -> Result<u64, Errno> {
+    ask(&FAMILY, [domain.into(), family.into(), 0, 0, 0])?;
+    ask(&LIMIT, [domain.into(), portals, family.into(), 0, 0])
 }
 
 /// Its name in the name server's rules.

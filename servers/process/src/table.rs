@@ -33,9 +33,8 @@ use crate::startup::{Gathered, Path};
 use alloc::vec::Vec;
 use pebble_abi::errno;
 use pebble_abi::map::MAX_DOMAINS;
+use pebble_abi::share;
 
-/// So many programs there are at most, unless components of the image, or programs that they started, make more.
-pub const PROGRAMS: usize = 128;
 /// So many threads wait for children at most, likewise: each occupies a stack of this server.
 pub const WAITERS: usize = 12;
 /// So many whoever they belong to: the other stacks are for calls that must always get through, above all `process.kill`.
@@ -169,6 +168,19 @@ impl Table {
         boot(domain) || self.find(domain).is_some_and(|p| boot(p.parent))
     }
 
+    /// With whom a domain shares what is scarce ([`share`]): 0 with the image, otherwise with all whom the same program has started, or their
+    /// children, whose number this is.
+    pub fn family(&self, domain: u16) -> u16 {
+        let mut first = domain;
+        while !self.trusted(first) {
+            match self.find(first).map_or(0, |p| p.parent) {
+                parent if parent == 0 || self.trusted(parent) => return first,
+                parent => first = parent,
+            }
+        }
+        0
+    }
+
     /// The rules say by name who may have components replaced; of programs, those alone that a component has started: any program can start
     /// another, however trusted its name, and tell it what to do.
     pub fn may_replace(&self, caller: u16) -> Result<(), i64> {
@@ -217,8 +229,11 @@ impl Table {
         if self.find(parent).ok_or(errno::ESRCH)?.doom.is_some() {
             return Err(errno::EINTR);
         }
-        if !self.trusted(parent) && self.programs.iter().filter(|p| !p.boot).count() >= PROGRAMS {
-            return Err(errno::EAGAIN);
+        if !self.trusted(parent) {
+            let family = self.family(parent);
+            let programs = || self.programs.iter().filter(|p| !p.boot);
+            let its = programs().filter(|p| self.family(p.domain) == family).count();
+            share::PROGRAMS.grant(family, its, programs().count(), 1)?;
         }
         self.programs.try_reserve(1).map_err(|_| errno::ENOMEM)
     }

@@ -1,6 +1,7 @@
 //! Programs from spawn to burial.
 
 use pebble_abi::errno::*;
+use pebble_abi::share;
 use pebble_process::fault::KILLED;
 use pebble_process::startup::{name, path};
 use pebble_process::table::*;
@@ -254,8 +255,17 @@ fn limits_do_not_bind_the_image_and_what_it_started() {
     let mut w = World::new();
     let shell = w.run(INIT);
     let greedy = w.run(shell);
-    let children: Vec<_> = (2..PROGRAMS).map(|_| w.spawn(greedy).unwrap()).collect();
-    assert_eq!(w.spawn(greedy), Err(EAGAIN));
+    let children: Vec<_> = (1..share::PROGRAMS.family).map(|_| w.spawn(greedy).unwrap()).collect();
+    assert_eq!(w.spawn(greedy), Err(EPROGRAMS));
+    // Nor may its children, whoever's they are.
+    let child = children[0];
+    w.table.release(child, State::Running).ok();
+    assert_eq!(w.spawn(child), Err(EPROGRAMS));
+    let other = w.run(shell);
+    assert!(w.spawn(other).is_ok());
+    assert_eq!((w.table.family(INIT), w.table.family(shell)), (0, 0));
+    assert_eq!((w.table.family(greedy), w.table.family(child)), (greedy, greedy));
+    assert_eq!(w.table.family(other), other);
     for (bell, child) in children.iter().enumerate().take(WAITERS) {
         assert_eq!(w.table.wait(greedy, *child, bell), None);
     }

@@ -141,6 +141,7 @@ impl<M: Machine> Vm<M> {
             float: d.float,
             priority: d.priority,
             thread_limit: map::MAX_THREADS as u16,
+            family: 0,
             slots: (1u64 << d.stack_slots.min(32)).wrapping_sub(1) as u32,
             root: d.root as u32,
             l1: l1 as u32,

@@ -31,6 +31,8 @@ impl<M: Machine> Vm<M> {
             float: float == 1,
             priority: priority as u8,
             thread_limit: threads as u16,
+            // Nobody's but its own, until it is said whose.
+            family: asid,
             limit,
             ..Domain::FREE
         };

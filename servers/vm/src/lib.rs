@@ -45,14 +45,14 @@ pub use threads::Start;
 use core::ops::Range;
 use faults::TOLD;
 use frames::Frames;
-use pebble_abi::{errno, map};
+use pebble_abi::{errno, map, share};
 use pebble_boot::CommonCode;
 use shared::Attachment;
 
 /// Pages that only the image's domains may take.
-pub const RESERVE: usize = 256;
+pub const RESERVE: usize = share::PAGES.reserve;
 /// Threads that only the image's domains may create.
-pub const RESERVE_THREADS: usize = 16;
+pub const RESERVE_THREADS: usize = share::THREADS.reserve;
 /// Page limit of the image's domains.
 pub const BOOT_LIMIT: u32 = 16384;
 /// Pages of a program's first stack, and of the stacks of further threads.
@@ -99,6 +99,8 @@ struct Domain {
     /// Threads whose home it is, and their limit.
     threads: u16,
     thread_limit: u16,
+    /// With whom it shares what is scarce: see [`pebble_abi::share`].
+    family: u16,
     /// Stack slots in use.
     slots: u32,
     /// Root and level-1 table.
@@ -127,6 +129,7 @@ impl Domain {
         stacks: 0,
         threads: 0,
         thread_limit: 0,
+        family: 0,
         slots: 0,
         root: 0,
         l1: 0,
@@ -148,7 +151,7 @@ impl Domain {
 }
 
 // There are many.
-const _: () = assert!(size_of::<Domain>() == 56);
+const _: () = assert!(size_of::<Domain>() == 64);
 
 /// A thread's block stays mapped, and kept for that number, once it exists: its translation is the same in all domains and
 /// could be flushed from none of them alone.

@@ -56,6 +56,7 @@ pebble::export!("vm.thread_fork", "npiiii", thread_fork: fn(u64, u64, u64, u64))
 pebble::export!("vm.map_foreign", "npiiii", map_foreign: fn(u64, u64, u64, u64));
 pebble::export!("vm.dead_entry", "npaii", dead_entry: fn(u64, u64, u64));
 pebble::export!("vm.discharge", "npi", discharge: fn(u64));
+pebble::export!("vm.family", "npii", family: fn(u64, u64));
 pebble::export_wide!("vm.domain_info", "npi>4", domain_info);
 pebble::export_wide!("vm.fault_next", "np>4", fault_next);
 pebble::export_wide!("vm.thread_bits", "npi>4", thread_bits);
@@ -307,6 +308,10 @@ extern "C" fn map_foreign(asid: u64, address: u64, pa: u64, pages: u64) -> i64 {
 
 extern "C" fn dead_entry(caller: u64, index: u64, entry: u64) -> i64 {
     word(vm().dead_entry(caller, index, entry))
+}
+
+extern "C" fn family(asid: u64, family: u64) -> i64 {
+    word(vm().family(asid, family))
 }
 
 extern "C" fn discharge(asid: u64) -> i64 {

@@ -55,6 +55,16 @@ impl<M: Machine> Vm<M> {
         Ok(0)
     }
 
+    /// With whom a program shares what is scarce.
+    pub fn family(&mut self, asid: u64, family: u64) -> Answer {
+        let asid = self.program(asid)?;
+        if family >= map::MAX_DOMAINS as u64 {
+            return Err(errno::EINVAL);
+        }
+        self.domain_mut(asid).family = family as u16;
+        Ok(0)
+    }
+
     /// Another domain is in this one's place: it may be killed like a program.
     pub fn discharge(&mut self, asid: u64) -> Answer {
         let asid = self.alive(asid)?;

@@ -4,10 +4,10 @@
 
 use crate::{Answer, Machine, RESERVE, State, Vm};
 use core::ops::Range;
-use pebble_abi::errno;
 use pebble_abi::map::{
     self, PAGE, PTE_A, PTE_D, PTE_FOREIGN, PTE_G, PTE_MARKS, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X,
 };
+use pebble_abi::{errno, share};
 
 pub const USER_RW: u64 = PTE_V | PTE_U | PTE_A | PTE_D | PTE_R | PTE_W;
 pub const USER_R: u64 = PTE_V | PTE_U | PTE_A | PTE_R;
@@ -61,7 +61,18 @@ impl<M: Machine> Vm<M> {
         let reserve = if d.boot { 0 } else { RESERVE as u64 };
         let allowed = u64::from(d.limit.saturating_sub(self.charge(asid)))
             .min((self.frames.free() as u64).saturating_sub(reserve));
-        if pages <= allowed { Ok(()) } else { Err(errno::ENOMEM) }
+        if pages > allowed { Err(errno::ENOMEM) } else { self.afford_together(d.family, pages) }
+    }
+
+    /// Whether a family may have so many pages more. It is asked only when it could have its share: counting costs a look at every domain.
+    fn afford_together(&self, family: u16, pages: u64) -> Result<(), i64> {
+        let used = share::PAGES.all.saturating_sub(self.frames.free());
+        if family == 0 || used + (pages as usize) < share::PAGES.family {
+            return Ok(());
+        }
+        let its = (1..map::MAX_DOMAINS as u16).filter(|asid| self.domain(*asid).family == family);
+        let its = its.map(|asid| self.charge(asid) as usize).sum();
+        share::PAGES.grant(family, its, 0, pages as usize)
     }
 
     /// A zeroed page for a domain.

@@ -3,7 +3,7 @@
 use crate::space::{NUCLEUS_RW, USER_RW, leaf_slot};
 use crate::{Answer, FIRST_STACK, Machine, RESERVE_THREADS, State, THREAD_STACK, Thread, Vm};
 use pebble_abi::map::{self, PAGE};
-use pebble_abi::{errno, thread};
+use pebble_abi::{errno, share, thread};
 
 /// Slot of a stack that stays until its domain dies.
 pub(crate) const NO_STACK: u8 = 0xff;
@@ -82,6 +82,9 @@ impl<M: Machine> Vm<M> {
         if d.threads >= d.thread_limit || busy + reserve >= map::MAX_THREADS {
             return Err(errno::EAGAIN);
         }
+        let its =
+            self.threads.iter().filter(|t| t.home != 0 && self.domain(t.home).family == d.family).count();
+        share::THREADS.grant(d.family, its, busy, 1)?;
         self.threads.iter().position(|t| t.home == 0).ok_or(errno::EAGAIN)
     }
 

@@ -12,7 +12,7 @@ use crate::batch::Program;
 
 const PACKAGE: &str = "gcc-12-source";
 const ARCHIVE: &str = "usr/src/gcc-12/gcc-12.2.0-dfsg.tar.xz";
-const SHA256: &str = "SUM";
+const SHA256: &str = "50c63ff82919323c25fbbb4a9eae259edc974118a0fb30c905190cb782ec11c2";
 const TESTS: &str = "gcc-12.2.0/gcc/testsuite/gcc.c-torture/execute";
 
 /// What old C needs of both compilers.

@@ -8,6 +8,7 @@ mod cli;
 mod context;
 mod cxx;
 mod documents;
+mod hog;
 mod host;
 mod interpose;
 mod libc;

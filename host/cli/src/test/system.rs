@@ -9,6 +9,7 @@ use pebble_qemu::{Exit, Guest, PROMPT};
 
 use super::context::{Context, LIMIT, output};
 use super::documents;
+use super::hog;
 use super::interpose;
 use super::libc;
 use super::replace;
@@ -76,6 +77,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::slow("hostile.thousand", |context| hostile(context, 16)),
     SystemTest::slow("hostile.depth", full_invocation_stacks),
     SystemTest::new("hostile.consent", openers_give_what_they_say),
+    SystemTest::new("hostile.hog", hog::others_go_on),
     SystemTest::new("window.lent", |context| windows(context, "lent")),
     SystemTest::new("window.hostile", |context| windows(context, "hostile")),
     SystemTest::new("timeout.calls", calls_whose_time_is_over),

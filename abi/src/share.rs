@@ -1,0 +1,86 @@
+//! Fair shares of what is scarce.
+//!
+//! **Problem.** A limit for each domain keeps nobody from taking all: a program starts others, each with a limit of its own. **Strategy.** What is
+//! limited is a *family*: a program that the image, or a shell that the image has started, has started, with all that it has started in turn,
+//! and so on. Its number is that program's domain; 0 is the image itself, with those shells, which has no share but the whole. A family gets so
+//! many at most, and all families together leave a reserve to the image. **Invariants:** spawning brings a family nothing; what is left when a
+//! family has its share is enough for others; the error says what there is no more of.
+//!
+//! The process server knows who has started whom, and tells the portal manager when a domain is attached; other servers ask that (`pm.family`).
+
+use crate::errno;
+
+/// How much of a thing there is, and who may have how much of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    pub all: usize,
+    /// The most that one family may have.
+    pub family: usize,
+    /// Left to the image by all families together.
+    pub reserve: usize,
+    /// What is answered to who asks for more.
+    pub error: i64,
+}
+
+/// Limits of calls in time, in the clock.
+pub const TIME_LIMITS: Share = Share { all: 128, family: 24, reserve: 32, error: errno::ETIMELIMITS };
+/// Names in the name server.
+pub const INTERFACES: Share = Share { all: 512, family: 64, reserve: 64, error: errno::EINTERFACES };
+pub const SEMAPHORES: Share = Share { all: 1024, family: 256, reserve: 128, error: errno::ESEMAPHORES };
+/// Names of semaphores.
+pub const PUBLISHED: Share = Share { all: 256, family: 64, reserve: 32, error: errno::ESEMAPHORES };
+/// Stacks in stack queues.
+pub const STACKS: Share = Share { all: 512, family: 128, reserve: 64, error: errno::ESTACKS };
+/// Bytes of portal code.
+pub const CODE: Share = Share { all: 2 << 20, family: 768 << 10, reserve: 256 << 10, error: errno::ECODE };
+pub const THREADS: Share = Share { all: 256, family: 96, reserve: 16, error: errno::ETHREADS };
+/// Of memory.
+pub const PAGES: Share = Share { all: 32768, family: 16000, reserve: 256, error: errno::ENOMEM };
+pub const PROGRAMS: Share = Share { all: 128, family: 64, reserve: 0, error: errno::EPROGRAMS };
+pub const PIPES: Share = Share { all: 64, family: 24, reserve: 16, error: errno::EPIPES };
+/// Open files.
+pub const FILES: Share = Share { all: 512, family: 160, reserve: 64, error: errno::EFILES };
+
+impl Share {
+    /// May a family that has `its` of the `used` ones have so many more?
+    pub const fn grant(&self, family: u16, its: usize, used: usize, more: usize) -> Result<(), i64> {
+        let most = if family == 0 { self.all } else { self.all - self.reserve };
+        if used + more > most || family != 0 && its + more > self.family {
+            return Err(self.error);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARES: [Share; 11] = [
+        TIME_LIMITS,
+        INTERFACES,
+        SEMAPHORES,
+        PUBLISHED,
+        STACKS,
+        CODE,
+        THREADS,
+        PAGES,
+        PROGRAMS,
+        PIPES,
+        FILES,
+    ];
+
+    #[test]
+    fn a_family_leaves_enough_for_another_and_all_of_them_for_the_image() {
+        for share in SHARES {
+            let Share { all, family, reserve, error } = share;
+            assert!(2 * family + reserve <= all, "{share:?}");
+            assert_eq!(share.grant(7, family - 1, family - 1, 1), Ok(()));
+            assert_eq!(share.grant(7, family, family, 1), Err(error));
+            assert_eq!(share.grant(8, 0, family, family), Ok(()));
+            assert_eq!(share.grant(9, 0, all - reserve, 1), Err(error), "the reserve");
+            assert_eq!(share.grant(0, 0, all - reserve, reserve), Ok(()));
+            assert_eq!(share.grant(0, 0, all, 1), Err(error));
+        }
+    }
+}

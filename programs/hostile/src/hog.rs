@@ -1,0 +1,135 @@
+//! A family that takes all that it can of what is scarce, and others who want a little of it meanwhile.
+//!
+//! `hostile hog WHAT N` starts N children that do the same as it: they take until they are refused, tell how much that was and what they were told,
+//! try again for as long as they live. `hostile want WHAT`, which the shell starts beside them, ends with 0 if it gets its little.
+
+use alloc::format;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use pebble::abi::{errno, status};
+use pebble::api::{self, Errno};
+use pebble::portal::time;
+use pebble::process::Child;
+use pebble::{call_within, io, println};
+
+const MILLISECOND: u64 = 10_000;
+
+/// Something scarce: how to take one more, and how many of it a modest program wants.
+pub struct Scarce {
+    name: &'static str,
+    take: fn(u64) -> Result<(), Errno>,
+    little: u64,
+}
+
+pub const ALL: [Scarce; 7] = [
+    Scarce { name: "interfaces", take: interface, little: 8 },
+    Scarce { name: "semaphores", take: semaphore, little: 16 },
+    Scarce { name: "names", take: name, little: 8 },
+    Scarce { name: "stacks", take: stacks, little: 1 },
+    Scarce { name: "limits", take: limit, little: 4 },
+    Scarce { name: "programs", take: program, little: 4 },
+    Scarce { name: "files", take: file, little: 8 },
+];
+
+extern "C" fn nothing() -> i64 {
+    0
+}
+
+fn interface(n: u64) -> Result<(), Errno> {
+    api::portal_register(&format!("hog{}.{n}", api::get_asid()), "sm", nothing as *const () as u64, 0)
+        .map(|_| ())
+}
+
+fn semaphore(_: u64) -> Result<(), Errno> {
+    api::sem_create(0).map(|_| ())
+}
+
+/// Of one semaphore for each four names, which is as many as it may have.
+fn name(n: u64) -> Result<(), Errno> {
+    static INDEX: AtomicU64 = AtomicU64::new(0);
+    if n.is_multiple_of(4) {
+        INDEX.store(api::sem_create(0)? as u64, SeqCst);
+    }
+    api::sem_publish(INDEX.load(SeqCst) as usize, &format!("hog{}/{n}", api::get_asid())).map(|_| ())
+}
+
+/// Each program gets its stacks with its first interface that needs some: one more is another program's.
+fn stacks(n: u64) -> Result<(), Errno> {
+    match n {
+        0 => {
+            let name = format!("hog{}", api::get_asid());
+            api::portal_register(&name, "np", nothing as *const () as u64, 0).map(|_| ())
+        }
+        _ => Child::run("/bin/hostile", &["hostile", "hog", "stacks", "0"]).map(|_| ()),
+    }
+}
+
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+static LIMITED: AtomicU64 = AtomicU64::new(0);
+
+/// A call that lasts as long as its limit, which nobody lives to see.
+extern "C" fn limited(index: u64) {
+    LIMITED.fetch_add(1, SeqCst);
+    if call_within(u64::MAX >> 2, index as usize, [0; 5])
+        .is_err_and(|broken| status::code(broken.0) == status::LIMITS)
+    {
+        REFUSED.store(1, SeqCst);
+    }
+    LIMITED.fetch_sub(1, SeqCst);
+    let _ = api::hrsleep(u64::MAX >> 1);
+}
+
+fn limit(_: u64) -> Result<(), Errno> {
+    let before = LIMITED.load(SeqCst);
+    api::thread_create(limited, api::sem_create(0)? as u64, 0)?;
+    while LIMITED.load(SeqCst) == before && REFUSED.load(SeqCst) == 0 {
+        api::yield_now();
+    }
+    let _ = api::hrsleep(time() + MILLISECOND);
+    if REFUSED.load(SeqCst) == 0 { Ok(()) } else { Err(errno::ETIMELIMITS) }
+}
+
+fn program(_: u64) -> Result<(), Errno> {
+    Child::load("/bin/echo").map(|_| ())
+}
+
+fn file(_: u64) -> Result<(), Errno> {
+    io::open("/bin/hostile").map(|_| ())
+}
+
+fn find(name: &str) -> Option<&'static Scarce> {
+    ALL.iter().find(|scarce| scarce.name == name)
+}
+
+pub fn hog(what: &str, children: u64) -> i64 {
+    let Some(scarce) = find(what) else { return 2 };
+    let count = format!("{what}");
+    let family: Vec<_> = (0..children)
+        .filter_map(|_| Child::run("/bin/hostile", &["hostile", "hog", &count, "0"]).ok())
+        .collect();
+    let mut taken = 0;
+    let error = loop {
+        match (scarce.take)(taken) {
+            Ok(()) => taken += 1,
+            Err(error) => break error,
+        }
+    };
+    println!("hog of {what}, with {} children: took {taken}, then {}", family.len(), errno::text(error));
+    loop {
+        let _ = api::hrsleep(time() + 20 * MILLISECOND);
+        while (scarce.take)(taken).is_ok() {
+            taken += 1;
+        }
+    }
+}
+
+pub fn want(what: &str) -> i64 {
+    let Some(scarce) = find(what) else { return 2 };
+    match (0..scarce.little).find_map(|n| Some((n, (scarce.take)(n).err()?))) {
+        None => 0,
+        Some((n, error)) => {
+            println!("{what}: had {n} of {}, then {}", scarce.little, errno::text(error));
+            1
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Families and their shares ([`pebble_abi::share`]): who may have more of what the portal manager gives away.
+//!
+//! What a family has is counted when it asks for more, in the tables that are there anyway: nothing is kept in step by hand. Portal code is made
+//! all the time, so its use is looked at only when as much is in use as one family may have.
+
+use crate::manager::Manager;
+use pebble_abi::{
+    errno, map,
+    share::{self, Share},
+};
+
+impl Manager {
+    /// The domain belongs to that family from now on; 0: to the image.
+    pub fn set_family(&mut self, asid: u64, family: u64) -> Result<(), i64> {
+        if family >= map::MAX_DOMAINS as u64 {
+            return Err(errno::EINVAL);
+        }
+        self.domain(asid)?.family = family as u16;
+        Ok(())
+    }
+
+    /// The family of a domain, whoever's.
+    pub fn family(&self, asid: u16) -> u16 {
+        self.domains.get(usize::from(asid)).map_or(0, |d| d.family)
+    }
+
+    /// May the domain's family have so many more of what these have?
+    fn grant(
+        &self,
+        asid: u16,
+        share: &Share,
+        owners: impl Iterator<Item = (u16, usize)>,
+        more: usize,
+    ) -> Result<(), i64> {
+        let family = self.family(asid);
+        let (mut its, mut used) = (0, 0);
+        for (owner, count) in owners {
+            used += count;
+            its += if self.family(owner) == family { count } else { 0 };
+        }
+        share.grant(family, its, used, more)
+    }
+
+    /// One more interface with a name.
+    pub(crate) fn grant_interface(&self, asid: u16) -> Result<(), i64> {
+        let named = self.interfaces.iter().filter(|i| i.asid != 0 && !i.name.is_empty());
+        self.grant(asid, &share::INTERFACES, named.map(|i| (i.asid, 1)), 1)
+    }
+
+    /// One more semaphore, before the scheduler is asked for it.
+    pub fn grant_semaphore(&self, asid: u64) -> Result<(), i64> {
+        let made = self.semaphores.iter().filter(|owner| **owner != 0);
+        self.grant(asid as u16, &share::SEMAPHORES, made.map(|owner| (*owner, 1)), 1)
+    }
+
+    /// One more name for a semaphore.
+    pub(crate) fn grant_published(&self, asid: u16) -> Result<(), i64> {
+        let owner = |id: &u16| self.semaphores.get(usize::from(*id)).copied().unwrap_or(0);
+        self.grant(asid, &share::PUBLISHED, self.published.iter().map(|(_, id)| (owner(id), 1)), 1)
+    }
+
+    /// One more stack in a domain's queue.
+    pub(crate) fn grant_stack(&self, asid: u16) -> Result<(), i64> {
+        let queues = self.domains.iter().zip(0u16..).filter(|(d, _)| d.stacks != 0);
+        self.grant(asid, &share::STACKS, queues.map(|(d, asid)| (asid, d.stacks.into())), 1)
+    }
+
+    /// Another portal in a domain's table, however long its code is.
+    pub(crate) fn grant_code(&self, asid: u16) -> Result<(), i64> {
+        let used = self.arena.used() as usize;
+        if used < share::CODE.family || self.family(asid) == 0 {
+            return Ok(());
+        }
+        let bytes = |asid: u16| {
+            self.domains[usize::from(asid)].slots.used().map(|(_, slot)| slot.run.len as usize).sum::<usize>()
+        };
+        let all = self.domains.iter().zip(0u16..).filter(|(d, _)| d.alive);
+        let its: usize =
+            all.filter(|(d, _)| d.family == self.family(asid)).map(|(_, asid)| bytes(asid)).sum();
+        share::CODE.grant(self.family(asid), its, used, 1)
+    }
+}
