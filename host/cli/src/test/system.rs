@@ -247,7 +247,6 @@ fn the_shell_shows_the_system(context: &mut Context) -> Result<()> {
         ("names", "file.open"),
         ("portals shell", "scheduler.yield"),
         ("mem", "portals"),
-        ("bench", "short-circuit portal"),
         ("top", "console"),
         ("echo 'one  two' \"three\"", "one  two three"),
         ("hello", "Hello"),
