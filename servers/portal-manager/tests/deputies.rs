@@ -35,6 +35,7 @@ fn programs() -> (Manager, Fake) {
             spec,
             role: 0,
             vouched: true,
+            text: [0; 2],
         });
     }
     (m, machine)

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn catalogue() -> Catalogue {
-        toml::from_str("system = [\"yield.2\", \"irq.idle\"]\nsize = [\"size.nucleus\"]").unwrap()
+        toml::from_str("system = [\"yield.2\", \"irq.idle\"]\nload = []\nsize = [\"size.nucleus\"]").unwrap()
     }
 
     #[test]
