@@ -25,12 +25,12 @@ pub struct Share {
 /// Limits of calls in time, in the clock.
 pub const TIME_LIMITS: Share = Share { all: 128, family: 24, reserve: 32, error: errno::ETIMELIMITS };
 /// Names in the name server.
-pub const INTERFACES: Share = Share { all: 320, family: 64, reserve: 48, error: errno::EINTERFACES };
+pub const INTERFACES: Share = Share { all: 512, family: 64, reserve: 64, error: errno::EINTERFACES };
 pub const SEMAPHORES: Share = Share { all: 1024, family: 256, reserve: 128, error: errno::ESEMAPHORES };
 /// Names of semaphores.
 pub const PUBLISHED: Share = Share { all: 256, family: 64, reserve: 32, error: errno::ESEMAPHORES };
 /// Stacks in stack queues.
-pub const STACKS: Share = Share { all: 512, family: 128, reserve: 64, error: errno::ESTACKS };
+pub const STACKS: Share = Share { all: 512, family: 288, reserve: 48, error: errno::ESTACKS };
 /// Bytes of portal code. A program below eight controllers has nine portals for each of its own.
 pub const CODE: Share = Share { all: 2 << 20, family: 1280 << 10, reserve: 256 << 10, error: errno::ECODE };
 pub const THREADS: Share = Share { all: 256, family: 96, reserve: 16, error: errno::ETHREADS };

@@ -154,12 +154,14 @@ extern "C" fn came() -> i64 {
 /// The portal by which this server lends on: the number of another, and of one of its interfaces.
 extern "C" fn accomplice_is(asid: u64, serial: u64, which: u64) -> i64 {
     let what = ["w", "spy", "spy16", "spy"][which as usize % 4];
-    match api::portal_open(&format!("b{asid}.{serial}.{what}")) {
+    match api::portal_open_with(&format!("b{asid}.{serial}.{what}"), Letters::of("wr"))
+        .map(|opened| opened.index)
+    {
         Ok(index) => {
             ON[1].store(index as u64, Relaxed);
             0
         }
-        Err(error) => -error,
+        Err(_) => -pebble::abi::errno::EACCES,
     }
 }
 
