@@ -14,17 +14,19 @@ use crate::tools::Tools;
 use crate::ui;
 
 /// Random cases of tests with `--quick`: of proptest's, and of those that count for themselves.
-const QUICK: [(&str, &str); 5] = [
+const QUICK: [(&str, &str); 6] = [
     ("PROPTEST_CASES", "32"),
     ("PEBBLE_FUZZ", "2000"),
+    ("SECOND_CASES", "20000"),
     ("PEBBLE_FAULTS", "1000"),
     ("PEBBLE_ROUNDS", "100"),
     ("DECODER_ROUNDS", "20000"),
 ];
 
 /// Test programs that are a group of their own: package, program, group.
-const OWN: [(&str, &str, &str); 12] = [
+const OWN: [(&str, &str, &str); 13] = [
     ("pebble-sfi-verify", "corpus", "sfi-attack.refused"),
+    ("pebble-sfi-verify", "second", "sfi-attack.second"),
     ("pebble-sfi", "attacks", "sfi-attack.contained"),
     ("pebble-sfi-runtime", "hidden", "sfi-attack.hidden"),
     ("pebble-sfi-runtime", "limits", "sfi-attack.limits"),

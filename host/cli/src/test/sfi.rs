@@ -135,6 +135,17 @@ fn existing_projects_say_the_same(tools: &Tools) -> Result<()> {
     let said = String::from_utf8_lossy(&output.stdout);
     said.lines().for_each(|line| ui::note(&format!("         {line}")));
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
+    judged_again(tools, &tools.target().join("sfi/real/domain"))
+}
+
+/// Each module below a directory, by the second checker.
+fn judged_again(tools: &Tools, modules: &Path) -> Result<()> {
+    let mut cargo = tools.cargo("run");
+    cargo.args(["--quiet", "--package", "pebble-sfi-second", "--example", "judge", "--"]).arg(modules);
+    let output = cargo.stdin(Stdio::null()).output().with_context(|| program(&cargo))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "{}\n{said}", String::from_utf8_lossy(&output.stderr).trim());
+    ui::note(&format!("         second checker: {}", said.lines().last().unwrap_or_default()));
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod emulator;
+pub mod mutants;
 
 use pebble_sfi_verify::decode::Insn;
 use pebble_sfi_verify::{Level, Module, Refusal, Rule, Summary, scratch_words, verify};
