@@ -30,7 +30,7 @@ int main(void) {
     for (; level < 2; level++) {
         int child = domain_fork(invoke_portal);
         if (child != 0) {
-            long status = portal_call(wait, child).value;
+            long status = invoke_portal(wait, child);
             printf("%*slevel %d: its child ended with %ld\n", 2 * level, "", level, status);
             return status == 3 ? 3 : 1;
         }

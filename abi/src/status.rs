@@ -4,7 +4,7 @@
 pub const DEAD: u64 = 1;
 /// The portal was closed, or its interface withdrawn; the named domain is the one that the portal led to.
 pub const CLOSED: u64 = 2;
-/// A wait inside the call was cut short because the caller's domain is being removed.
+/// A wait for the named domain was cut short: the caller's domain is being removed, or its call's time is over.
 pub const INTERRUPTED: u64 = 3;
 /// The server is being replaced: the call did not take place and is to be repeated (libraries do it by themselves).
 pub const MOVED: u64 = 4;
@@ -23,8 +23,12 @@ pub const FULL: u64 = 8;
 /// Bits 32 to 47: who does not give it, 48 and up: the letter.
 pub const CONSENT: u64 = 9;
 
+/// What was called for is not there yet; the server (the named domain) will wake the calling thread. Libraries park the thread
+/// ([`crate::sys::SYS_PARK`]) and call again.
+pub const WAIT: u64 = 11;
+
 /// All codes: name in `pebble.h`, number, meaning.
-pub const ALL: [(&str, u64, &str); 10] = [
+pub const ALL: [(&str, u64, &str); 11] = [
     ("PORTAL_DEAD", DEAD, "the domain died while it had the call"),
     ("PORTAL_CLOSED", CLOSED, "closed, or the interface withdrawn; the domain is the one it led to"),
     ("PORTAL_INTERRUPTED", INTERRUPTED, "the caller's domain is being removed"),
@@ -35,6 +39,7 @@ pub const ALL: [(&str, u64, &str); 10] = [
     ("PORTAL_FULL", FULL, "the thread has too many calls in progress for a server to make another"),
     ("PORTAL_CONSENT", CONSENT, "not opened: the domain asks for a letter that the opener does not give"),
     ("PORTAL_LIMITS", LIMITS, "not made: the caller has as many time limits as it may have"),
+    ("PORTAL_WAIT", WAIT, "not yet: invoke SYS_PARK, which returns when the server says so, and call again"),
 ];
 
 /// The template of that letter has refused the caller's word; the domain is the caller. From `A` to `Z`.

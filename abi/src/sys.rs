@@ -39,6 +39,7 @@ portals! {
     SYS_THREAD_EXIT = 22, "scheduler.thread_exit", "ends the calling thread";
     SYS_CONTROL = 32, "pm.control", "interposition: p1: operation (abi/src/control.rs)";
     SYS_PROCESS = 33, "process.control", "p1: a suspended child, or 0 for a copy of the caller and of the stack at p3, p2: handler; returns the child, all of whose portals lead there. p2 0: starts the copy, p3: entry, p4: stack pointer";
+    SYS_PARK = 39, "scheduler.park", "waits until the server that has answered PORTAL_WAIT to this thread wakes it; else returns at once";
 }
 
 /// Portals that only trusted components import: at fixed indices, since assembly names them.
@@ -66,6 +67,8 @@ pub const FIXED: [(usize, &str); 9] = [
 
 /// Error return with `MOVED` to whoever called the domain: given to servers that can be replaced.
 pub const LEAVE_MOVED: usize = 30;
+/// Error return with `WAIT`: components of the image have it.
+pub const LEAVE_WAIT: usize = 40;
 /// Where the gate's second stub leads: error return with `TIMEOUT`. Every domain has it, common code.
 pub const UNWIND: usize = 31;
 /// Common code to which others go on through the table: a callee without a free stack; the end of a thread. So both follow when the
@@ -74,7 +77,7 @@ pub const NO_STACK: usize = 34;
 pub const THREAD_END: usize = 35;
 
 /// First index for imports and for portals opened later.
-pub const FIRST_FREE: usize = 40;
+pub const FIRST_FREE: usize = 41;
 
 /// Order of the four portals of an open file.
 pub const FILE_READ: usize = 0;

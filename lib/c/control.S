@@ -157,7 +157,7 @@ invoke_portal:
     ld ra, 8(sp)
     addi sp, sp, 16
 6:  tail __portal_done
-8:  sd a1, 48(sp)               /* moved: once more, with the same words */
+8:  sd a1, 48(sp)               /* not taken place: perhaps once more, with the same words */
     mv a0, a1
     call __moved
     mv t0, a0

@@ -43,13 +43,13 @@ int __domain_fork_frame(unsigned long *frame, void *handler) {
     long to = entry(handler);
     if (to == 0 || !prepare())
         return -1;
-    long child = __checked(portal_call(SYS_PROCESS, 0, to, frame));
-    return child < 0 ? -1 : (int)__checked(portal_call(SYS_PROCESS, child, 0, __domain_fork_start, frame));
+    long child = __checked(REPEATED(portal_call(SYS_PROCESS, 0, to, frame)));
+    return child < 0 ? -1 : (int)__checked(REPEATED(portal_call(SYS_PROCESS, child, 0, __domain_fork_start, frame)));
 }
 
 int __domain_control(int child, unsigned long handler) {
     long to = entry((void *)handler);
-    return to == 0 || !prepare() ? -1 : (int)__checked(portal_call(SYS_PROCESS, child, to));
+    return to == 0 || !prepare() ? -1 : (int)__checked(REPEATED(portal_call(SYS_PROCESS, child, to)));
 }
 
 int fault_range(void *address, size_t pages, int index) {

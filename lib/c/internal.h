@@ -27,11 +27,11 @@ long __portal_done(long value, unsigned long status);
    calls that did not take place alone. */
 long __checked(struct portal_result result);
 
-/* After a call with this transport status, not 0: shall it be repeated? So it is, after a pause, if the server is being replaced
-   and has not begun it. */
+/* After a call with this transport status, not 0: shall it be repeated? So it is if it has not taken place: after a pause if the server is
+   being replaced; once the server has woken this thread if that must wait. */
 int __moved(unsigned long status);
 
-/* A call to a server that can be replaced, until it takes place. */
+/* A call to a server that can be replaced or make its clients wait, until it takes place. */
 #define REPEATED(call)                                                                                           \
     __extension__({                                                                                              \
         struct portal_result result_;                                                                            \

@@ -60,7 +60,7 @@ invoke_portal_results:
 2:  ld ra, 72(sp)
     addi sp, sp, 80
     tail __portal_done
-3:  sd a1, 64(sp)               /* moved: once more, with the same words */
+3:  sd a1, 64(sp)               /* not taken place: perhaps once more, with the same words */
     mv a0, a1
     call __moved
     mv t0, a0

@@ -22,6 +22,7 @@ static int errno_of(unsigned long status) {
     switch (portal_status_code(status)) {
     case PORTAL_DEAD: return EPIPE;
     case PORTAL_CLOSED: return EBADF;
+    case PORTAL_WAIT: /* the wait was cut short */
     case PORTAL_INTERRUPTED: return EINTR;
     case PORTAL_CONSENT: return EPROTOTYPE;
     case PORTAL_TIMEOUT: return ETIMEDOUT;
@@ -38,8 +39,11 @@ long __portal_done(long value, unsigned long status) {
 }
 
 int __moved(unsigned long status) {
-    return portal_status_code(status) == PORTAL_MOVED &&
-           portal_call(SYS_HRSLEEP, portal_call(SYS_HRTIME).value + TIME_HZ / 10000).value == 0;
+    switch (portal_status_code(status)) {
+    case PORTAL_WAIT: return portal_call(SYS_PARK).value == 0;
+    case PORTAL_MOVED: return portal_call(SYS_HRSLEEP, portal_call(SYS_HRTIME).value + TIME_HZ / 10000).value == 0;
+    default: return 0;
+    }
 }
 
 /* What a handler returns with is the status of its invoke_portal, whatever it calls besides. */
@@ -85,6 +89,7 @@ static const char *became(int code) {
     case PORTAL_CLOSED: return "has closed this portal";
     case PORTAL_INTERRUPTED: return "interrupted the wait";
     case PORTAL_MOVED: return "is being replaced";
+    case PORTAL_WAIT: return "has nothing for it yet";
     case PORTAL_WINDOW: return "may not lend this memory, or did not give it back";
     case PORTAL_TIMEOUT: return "had the call when its time was over";
     case PORTAL_CAPABILITY: return "does not have this capability, or may not pass it";

@@ -17,6 +17,10 @@ long __invoke_portal_within(unsigned long ticks, int index, long p1, long p2, lo
     while (portal_status_code(late.status) == PORTAL_MOVED);
     if (portal_status() == 0 && value == -EINTR && late.status == 0 && late.value > 0)
         return __portal_done(-1, PORTAL_TIMEOUT | (unsigned long)late.value << 16);
+    /* Parked until a server would have woken this thread, or waiting for one that was being replaced: that server had the call. */
+    int code = portal_status_code(portal_status());
+    if ((code == PORTAL_WAIT || code == PORTAL_INTERRUPTED || code == PORTAL_MOVED) && late.status == 0 && late.value > 0)
+        return __portal_done(-1, PORTAL_TIMEOUT | (unsigned long)portal_status_domain(portal_status()) << 16);
     return value;
 }
 

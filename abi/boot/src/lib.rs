@@ -92,6 +92,8 @@ pub struct CommonCode {
     pub thread_exit: u64,
     /// Table entry `UNWIND`.
     pub unwound: u64,
+    /// Table entry `LEAVE_WAIT` of the image's components.
+    pub waits: u64,
     pub get_thread_id: u64,
     pub hrtime: u64,
 }

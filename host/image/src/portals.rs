@@ -7,7 +7,7 @@ use crate::manifest::Manifest;
 use crate::memory::{self, Memory};
 use crate::report::PortalReport;
 use pebble_abi::map::{self, PAGE};
-use pebble_abi::sys;
+use pebble_abi::{status, sys};
 use pebble_boot::{self as boot, CommonCode, Interface};
 use pebble_portal::verify::verify;
 use pebble_portal::{Connection, Shape, Short, Spec, Stacks, Target, compile};
@@ -204,6 +204,7 @@ impl<'a> Portals<'a> {
         code.thread_end = common(self, "thread_end", "sm", Shape::ThreadEnd, &none)?.1;
         code.thread_exit = common(self, "thread_exit", "nmb", Shape::ThreadExit, &end)?.0;
         code.unwound = common(self, "unwound", "sm", Shape::Unwound, &none)?.0;
+        code.waits = common(self, "waits", "sm", Shape::Leave(status::WAIT as u16), &none)?.0;
         for float in [false, true] {
             let n = usize::from(float);
             let suffix = if float { ".float" } else { "" };
@@ -250,6 +251,7 @@ impl<'a> Portals<'a> {
             .write_word(d.table + 16, if d.manifest.exclusive { panic } else { self.code.interrupt[float] });
         for (index, at) in [
             (sys::UNWIND, self.code.unwound),
+            (sys::LEAVE_WAIT, self.code.waits),
             (sys::NO_STACK, self.code.no_stack[float]),
             (sys::THREAD_END, self.code.thread_exit),
         ] {

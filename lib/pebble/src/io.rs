@@ -6,7 +6,7 @@
 //! program's start-up page; a server has none and writes nowhere.
 
 use crate::api::Errno;
-use crate::portal::{Broken, Wide, call, call_once, call_wide_once, pause};
+use crate::portal::{Broken, Wide, call, call_once, call_wide_once, repeat};
 use crate::sync::Lock;
 use crate::window::STARTUP;
 use core::fmt;
@@ -77,17 +77,11 @@ impl File {
         Ok(count)
     }
 
-    /// Until the server that is being replaced has a successor.
+    /// When there is something to read, or the server that is being replaced has a successor.
     #[cold]
     #[inline(never)]
-    fn read_again(&self, want: usize, mut broken: Broken) -> Result<Wide, Errno> {
-        while broken.moved() && pause() {
-            match call_wide_once(self.0 + sys::FILE_READ, [want as u64]) {
-                Ok(done) => return Ok(done),
-                Err(again) => broken = again,
-            }
-        }
-        Err(errno::EIO)
+    fn read_again(&self, want: usize, broken: Broken) -> Result<Wide, Errno> {
+        repeat(broken, || call_wide_once(self.0 + sys::FILE_READ, [want as u64])).map_err(Broken::errno)
     }
 
     /// All of it.
@@ -98,10 +92,10 @@ impl File {
             let count = rest.len().min(IO_BYTES);
             let [a, b, c, d] = bytes_to_words(&rest[..count]);
             match call_once(self.0 + sys::FILE_WRITE, [rest.len() as u64, a, b, c, d]) {
-                // The words need not be kept for this: they are made again.
-                Err(broken) if broken.moved() && pause() => {}
                 Ok(done) if done > 0 => rest = &rest[(done as usize).min(count)..],
-                Ok(0) | Err(_) => return Err(errno::EIO),
+                // The words need not be kept for this: they are made again.
+                Err(broken) => broken.await_turn().map_err(Broken::errno)?,
+                Ok(0) => return Err(errno::EIO),
                 Ok(error) => return Err(-error),
             }
         }

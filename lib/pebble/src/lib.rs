@@ -11,6 +11,7 @@
 //! * [`mmio`] device registers granted by the manifest, [`device`] those that a program asks for
 //! * [`policy`] what the system's rules say, for servers of what they are about
 //! * [`template`] code of one's own for an argument letter
+//! * [`wait`] clients that wait for an event in a server
 //! * [`buffer`] memory that is lent and given through windows
 //!
 //! On a host only the parts without machine code exist, so that servers' logic is tested there.
@@ -56,6 +57,7 @@ mod start;
 pub mod sync;
 #[cfg(target_os = "none")]
 pub mod template;
+pub mod wait;
 #[cfg(target_os = "none")]
 pub mod window;
 #[cfg(target_os = "none")]

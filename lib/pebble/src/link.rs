@@ -139,14 +139,14 @@ macro_rules! export_wide {
 #[macro_export]
 #[allow_internal_unsafe]
 macro_rules! import {
-    ($($ident:ident = $name:literal;)*) => { $crate::import!(@each 0; $($ident = $name;)*); };
     (@each $n:expr;) => {};
-    (@each $n:expr; $ident:ident = $name:literal; $($rest:tt)*) => {
+    (@each $n:expr; $vis:vis $ident:ident = $name:literal; $($rest:tt)*) => {
         #[used]
         #[unsafe(link_section = ".pebble.imports")]
-        static $ident: $crate::link::Import = $crate::link::Import::new($name, $n);
+        $vis static $ident: $crate::link::Import = $crate::link::Import::new($name, $n);
         $crate::import!(@each $n + 1; $($rest)*);
     };
+    ($($vis:vis $ident:ident = $name:literal;)*) => { $crate::import!(@each 0; $($vis $ident = $name;)*); };
 }
 
 /// `component!(main)`: `fn main() -> i64` is where the component's first thread starts; its result ends the domain of a

@@ -1,13 +1,14 @@
 //! Calls through portals: the few instructions that put an index and words into registers and execute `ecall`.
 //!
 //! The portal returns to `ra`, so a call is a jump to an `ecall` with no code behind it. A nonzero transport status becomes
-//! [`Broken`]; what the callee answered, errors included, is the value. One status never reaches a caller of [`call`] or [`call_wide`]:
-//! `MOVED`, from a server that is being replaced, says that the call did not take place; it is repeated until it does.
+//! [`Broken`]; what the callee answered, errors included, is the value. Two never reach a caller of [`call`] or [`call_wide`], since they say that
+//! the call did not take place, and it is repeated until it does: `MOVED`, from a server that is being replaced, and `WAIT`, from one that will wake
+//! this thread when there is something to come back for ([`crate::wait`]).
 
 use core::arch::asm;
 use core::fmt;
 use core::mem::MaybeUninit;
-use pebble_abi::{status, sys};
+use pebble_abi::{errno, status, sys};
 
 /// The call did not come back from the callee: transport status of `pebble_abi::status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,7 @@ impl fmt::Display for Broken {
             status::CLOSED => "has closed this portal",
             status::INTERRUPTED => "interrupted the wait",
             status::MOVED => "is being replaced",
+            status::WAIT => "has nothing for it yet",
             status::WINDOW => "may not lend this memory, or did not give it back",
             status::TIMEOUT => "had the call when its time was over",
             status::LIMITS => "has as many time limits as it may have",
@@ -61,9 +63,7 @@ fn word<const N: usize>(p: [u64; N], i: usize) -> MaybeUninit<u64> {
 #[inline]
 pub fn call<const N: usize>(index: usize, p: [u64; N]) -> Result<i64, Broken> {
     match call_once(index, p) {
-        Err(broken) if broken.moved() => {
-            again(index, first(p, 0), first(p, 1), first(p, 2), first(p, 3), first(p, 4))
-        }
+        Err(broken) => again(broken, index, first(p, 0), first(p, 1), first(p, 2), first(p, 3), first(p, 4)),
         result => result,
     }
 }
@@ -76,36 +76,32 @@ fn first<const N: usize>(p: [u64; N], i: usize) -> u64 {
 
 #[cold]
 #[inline(never)]
-fn again(index: usize, a: u64, b: u64, c: u64, d: u64, e: u64) -> Result<i64, Broken> {
-    repeat(|| call_once(index, [a, b, c, d, e]))
+fn again(broken: Broken, index: usize, a: u64, b: u64, c: u64, d: u64, e: u64) -> Result<i64, Broken> {
+    repeat(broken, || call_once(index, [a, b, c, d, e]))
 }
 
 #[cold]
 #[inline(never)]
-fn again_wide(index: usize, a: u64, b: u64, c: u64, d: u64, e: u64) -> Result<Wide, Broken> {
-    repeat(|| call_wide_once(index, [a, b, c, d, e]))
+fn again_wide(broken: Broken, index: usize, a: u64, b: u64, c: u64, d: u64, e: u64) -> Result<Wide, Broken> {
+    repeat(broken, || call_wide_once(index, [a, b, c, d, e]))
 }
 
-/// Repeats a call that a server on the move has not begun. The pause lets less urgent threads finish the replacement; only one that
-/// is cut short, by the death of the calling domain, ends the attempts.
-fn repeat<R>(mut attempt: impl FnMut() -> Result<R, Broken>) -> Result<R, Broken> {
+/// Repeats a call as long as it has not taken place, but can.
+#[cold]
+pub(crate) fn repeat<R>(
+    mut broken: Broken,
+    mut attempt: impl FnMut() -> Result<R, Broken>,
+) -> Result<R, Broken> {
     loop {
-        let paused = pause();
+        broken.await_turn()?;
         match attempt() {
-            Err(broken) if broken.moved() && paused => {}
+            Err(next) => broken = next,
             result => return result,
         }
     }
 }
 
-/// Before a call that was not begun is repeated. False when it is not to be.
-#[cold]
-#[inline(never)]
-pub(crate) fn pause() -> bool {
-    call_once(sys::SYS_HRSLEEP, [time() + PAUSE]) == Ok(0)
-}
-
-/// Ticks: a tenth of a millisecond.
+/// Ticks between attempts at a server that is being replaced: a tenth of a millisecond. It lets less urgent threads finish the replacement.
 const PAUSE: u64 = 1000;
 
 impl Broken {
@@ -114,9 +110,27 @@ impl Broken {
     pub const fn moved(self) -> bool {
         status::code(self.0) == status::MOVED
     }
+
+    /// Waits until the call, which did not take place, can be made again: the server is being replaced, or will wake this thread. An error: it is
+    /// not to be repeated; the wait was cut short by the end of the calling domain, or of the call's time.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn await_turn(self) -> Result<(), Broken> {
+        match status::code(self.0) {
+            status::WAIT if call_once(sys::SYS_PARK, []) == Ok(0) => Ok(()),
+            status::WAIT => Err(Broken(self.0 - status::WAIT + status::INTERRUPTED)),
+            status::MOVED if call_once(sys::SYS_HRSLEEP, [time() + PAUSE]) == Ok(0) => Ok(()),
+            _ => Err(self),
+        }
+    }
+
+    /// What became of the call, as an error number.
+    pub const fn errno(self) -> i64 {
+        if status::code(self.0) == status::INTERRUPTED { errno::EINTR } else { errno::EIO }
+    }
 }
 
-/// As [`call`], but for `MOVED`, which is an error like any other: for callees that are never replaced, or callers that still
+/// As [`call`], but for `MOVED` and `WAIT`, which are errors like any other: for callees that never answer so, or callers that still
 /// have the words.
 #[inline]
 pub fn call_once<const N: usize>(index: usize, p: [u64; N]) -> Result<i64, Broken> {
@@ -141,8 +155,8 @@ pub fn call_once<const N: usize>(index: usize, p: [u64; N]) -> Result<i64, Broke
 #[inline]
 pub fn call_wide<const N: usize>(index: usize, p: [u64; N]) -> Result<Wide, Broken> {
     match call_wide_once(index, p) {
-        Err(broken) if broken.moved() => {
-            again_wide(index, first(p, 0), first(p, 1), first(p, 2), first(p, 3), first(p, 4))
+        Err(broken) => {
+            again_wide(broken, index, first(p, 0), first(p, 1), first(p, 2), first(p, 3), first(p, 4))
         }
         result => result,
     }

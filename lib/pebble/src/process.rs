@@ -1,11 +1,11 @@
 //! Starting other programs: the process server's interfaces, opened at first use.
 
 use crate::api::{self, Errno};
-use crate::portal::{call, time};
+use crate::portal::call;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pebble_abi::call::IO_BYTES;
+use pebble_abi::errno;
 use pebble_abi::link::pack;
-use pebble_abi::{errno, map};
 
 /// A portal opened by name when it is first needed.
 pub struct Lazy {
@@ -33,7 +33,7 @@ impl Lazy {
         match call(self.index()?, p) {
             Ok(value) if value >= 0 => Ok(value as u64),
             Ok(error) => Err(-error),
-            Err(_) => Err(errno::EIO),
+            Err(broken) => Err(broken.errno()),
         }
     }
 }
@@ -89,14 +89,9 @@ impl Child {
         START.call([self.0.into(), 0, 0, 0, 0]).map(|_| ())
     }
 
-    /// Its exit status. Who finds that as many wait as may asks again and again.
+    /// Its exit status.
     pub fn wait(&self) -> Result<i64, Errno> {
-        loop {
-            match WAIT.call([self.0.into(), 0, 0, 0, 0]) {
-                Err(errno::EAGAIN) => api::hrsleep(time() + map::TIME_HZ / 50)?,
-                answer => return answer.map(|status| status as i64),
-            };
-        }
+        WAIT.call([self.0.into(), 0, 0, 0, 0]).map(|status| status as i64)
     }
 
     pub fn kill(&self) -> Result<(), Errno> {

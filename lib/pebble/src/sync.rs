@@ -78,6 +78,12 @@ impl<T> Lock<T> {
         self.enter().unwrap_or_else(Queued::wait)
     }
 
+    /// The lock, if nobody has it or wants it.
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        let free = self.wanted.compare_exchange(0, ONE, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if free { Some(Guard { lock: self }) } else { None }
+    }
+
     /// Takes the lock, or a place in the queue for it. With [`Guard::release`], for entries that contain no call as long as
     /// nobody else wants the lock.
     #[inline]

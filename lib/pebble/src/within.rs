@@ -54,6 +54,10 @@ pub fn call_within(ticks: u64, index: usize, p: [u64; 5]) -> Result<i64, Broken>
         (Ok(value), Ok(late @ 1..)) if value == -errno::EINTR => {
             Err(Broken(status::TIMEOUT | (late as u64) << 16))
         }
+        // Parked, until a server would have woken it; or waiting for one that was being replaced.
+        (Err(Broken(cut)), Ok(1..)) if matches!(status::code(cut), status::INTERRUPTED | status::MOVED) => {
+            Err(Broken(status::TIMEOUT | u64::from(status::domain(cut)) << 16))
+        }
         _ => result,
     }
 }

@@ -6,6 +6,7 @@
 //! for calls with a time limit, `hostile pages` for faults that others answer,
 //! `hostile depth` for full invocation stacks,
 //! `hostile files` for broken and hostile program files, `hostile fill` for files that take all memory,
+//! `hostile block WHAT THREADS` waits for what never comes, `hostile block-and-die` does so again and again,
 //! `hostile crowd` is of threads at locks without portals left, `hostile hog` of families that take all that is scarce,
 //! `hostile consent` for exporters that ask for what nobody gave them,
 //! `hostile guards` for exporters that decide who opens them, `hostile secrets`
@@ -16,6 +17,7 @@
 
 extern crate alloc;
 
+mod blockers;
 mod consent;
 mod crowd;
 mod depth;
@@ -86,6 +88,8 @@ fn main() -> i64 {
             let number = |n| word(n).parse().unwrap_or(0);
             limits::all(number(2), number(3), number(4))
         }
+        "block" => blockers::block(word(2), word(3).parse().unwrap_or(0)),
+        "block-and-die" => blockers::block_and_die(word(2), word(3).parse().unwrap_or(0)),
         "crowd" => crowd::meet(),
         "hog" => hog::hog(word(2), word(3).parse().unwrap_or(0)),
         "want" => hog::want(word(2)),

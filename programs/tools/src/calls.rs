@@ -195,6 +195,7 @@ fn words(name: &str) -> Option<&'static [Word]> {
         | "nucleus.get_thread_id"
         | "nucleus.hrtime"
         | "scheduler.yield"
+        | "scheduler.park"
         | "scheduler.thread_exit"
         | "semaphore.p"
         | "semaphore.v"

@@ -8,6 +8,9 @@ use pebble_abi::{errno, link};
 /// Interfaces by which a program ends: refusing them would keep alive what has nothing more to do.
 pub const ENDS: [&str; 2] = ["process.exit", "scheduler.thread_exit"];
 
+/// What a program waits by for an answer of what it may call: refusing it would make a busy loop of a wait.
+pub const WAITS: &str = "scheduler.park";
+
 /// Names with commas between them; `*` at the end of one stands for any rest.
 pub fn allows(list: &str, name: &str) -> bool {
     patterns(list).any(|pattern| matches(pattern, name))

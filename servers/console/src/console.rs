@@ -3,8 +3,8 @@
 //! Invariants:
 //! * Every operation ends in `settle`, which is the only place that wakes, echoes, transmits and sets the
 //!   UART's interrupts; it goes by the state alone, so no event is forgotten between two operations.
-//! * A waiter is counted, under the lock, before it sleeps, and counted out before its V; one that gives up
-//!   after that leaves a V too many, which wakes somebody for nothing.
+//! * Whoever is told to wait in a queue is noted, under the lock; all of a queue are woken at once, and look again: one that does not come back
+//!   keeps nobody from what is there.
 //! * Only bytes that a Ctrl-C throws away are ever dropped, and those of a write whose domain dies in the midst of it.
 
 use pebble_abi::call::IO_BYTES;
@@ -31,7 +31,7 @@ const IS_CONTROL: u64 = 1 << 16;
 /// The control word's number of the open file begins there: two programs below one controller are one domain here.
 const NUMBER_SHIFT: u32 = 32;
 
-/// Who waits for what; the number of the component's semaphore.
+/// Who waits for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
     /// A line, in cooked mode.
@@ -80,7 +80,8 @@ pub struct Console<R> {
     /// Text files opened so far.
     pub(crate) opened: u32,
     pub(crate) gather: Gather,
-    waiting: [u16; QUEUES],
+    /// Whether anybody waits in each queue.
+    waiting: [bool; QUEUES],
 }
 
 impl<R: Registers> Console<R> {
@@ -97,14 +98,14 @@ impl<R: Registers> Console<R> {
             interrupted: false,
             opened: 0,
             gather: Gather::new(),
-            waiting: [0; QUEUES],
+            waiting: [false; QUEUES],
         }
     }
 
     /// Sets up the UART.
     pub fn init(&mut self) {
         self.uart.init();
-        self.settle(&mut |_, _| {});
+        self.settle(&mut |_| {});
     }
 
     /// Opens the console, or its control file, for domain `asid`; returns the control word.
@@ -125,7 +126,7 @@ impl<R: Registers> Console<R> {
     }
 
     /// Up to `max` bytes, 32 at most; of the control file: one byte per Ctrl-C.
-    pub fn read(&mut self, control: u64, max: u64, wake: &mut impl FnMut(Queue, u16)) -> Read {
+    pub fn read(&mut self, control: u64, max: u64, wake: &mut impl FnMut(Queue)) -> Read {
         let max = max.min(IO_BYTES as u64) as usize;
         let asid = control as u16;
         let (queue, data) = if max == 0 {
@@ -148,7 +149,7 @@ impl<R: Registers> Console<R> {
         let read = match data {
             Some((count, words)) => Read::Data { count, words },
             None => {
-                self.waiting[queue as usize] += 1;
+                self.waiting[queue as usize] = true;
                 Read::Block(queue)
             }
         };
@@ -162,7 +163,7 @@ impl<R: Registers> Console<R> {
         control: u64,
         count: u64,
         words: [u64; 4],
-        wake: &mut impl FnMut(Queue, u16),
+        wake: &mut impl FnMut(Queue),
     ) -> Write {
         let taken = count.min(IO_BYTES as u64) as usize;
         let bytes = words.map(u64::to_le_bytes);
@@ -179,7 +180,7 @@ impl<R: Registers> Console<R> {
                 _ => return Write::Failed(errno::EINVAL),
             }
         } else if self.output.room() < MOST_SENT {
-            self.waiting[Queue::Output as usize] += 1;
+            self.waiting[Queue::Output as usize] = true;
             return Write::Block(Queue::Output);
         } else {
             let Console { gather, output, .. } = self;
@@ -189,25 +190,19 @@ impl<R: Registers> Console<R> {
         Write::Done(taken)
     }
 
-    /// A wait in `queue` was cut short.
-    pub fn give_up(&mut self, queue: Queue) {
-        let waiting = &mut self.waiting[queue as usize];
-        *waiting = waiting.saturating_sub(1);
-    }
-
-    pub fn close(&mut self, control: u64, wake: &mut impl FnMut(Queue, u16)) {
+    pub fn close(&mut self, control: u64, wake: &mut impl FnMut(Queue)) {
         if control & IS_CONTROL != 0 {
             self.release(control as u16, wake);
         }
     }
 
     /// The domain is dead: drops what it had begun to write, and takes the control file from it.
-    pub fn gone(&mut self, asid: u16, wake: &mut impl FnMut(Queue, u16)) {
+    pub fn gone(&mut self, asid: u16, wake: &mut impl FnMut(Queue)) {
         self.gather.forget(|file| file as u16 == asid);
         self.release(asid, wake);
     }
 
-    fn release(&mut self, asid: u16, wake: &mut impl FnMut(Queue, u16)) {
+    fn release(&mut self, asid: u16, wake: &mut impl FnMut(Queue)) {
         if self.controller == asid {
             self.controller = 0;
             self.silent = false;
@@ -218,7 +213,7 @@ impl<R: Registers> Console<R> {
     }
 
     /// The UART has interrupted, or may have: takes what has arrived, sends what can be sent.
-    pub fn service(&mut self, wake: &mut impl FnMut(Queue, u16)) {
+    pub fn service(&mut self, wake: &mut impl FnMut(Queue)) {
         while self.input.room() != 0 {
             match self.uart.receive() {
                 Some(CTRL_C) if !self.raw => {
@@ -253,7 +248,7 @@ impl<R: Registers> Console<R> {
         (count != 0).then_some((count, words))
     }
 
-    fn set_raw(&mut self, raw: bool, wake: &mut impl FnMut(Queue, u16)) {
+    fn set_raw(&mut self, raw: bool, wake: &mut impl FnMut(Queue)) {
         if self.raw != raw {
             self.raw = raw;
             self.wake_all(Queue::Raw, wake);
@@ -281,13 +276,11 @@ impl<R: Registers> Console<R> {
     }
 
     /// Brings everything up to the state: see the head of the file.
-    fn settle(&mut self, wake: &mut impl FnMut(Queue, u16)) {
-        if !self.raw && self.waiting[Queue::Line as usize] != 0 {
+    fn settle(&mut self, wake: &mut impl FnMut(Queue)) {
+        if !self.raw && self.waiting[Queue::Line as usize] {
             self.cook();
             if self.line.ready() {
-                // One reader a line; the semaphore knows who came first.
-                self.waiting[Queue::Line as usize] -= 1;
-                wake(Queue::Line, 1);
+                self.wake_all(Queue::Line, wake);
             }
         }
         if self.raw && !self.input.is_empty() {
@@ -303,10 +296,9 @@ impl<R: Registers> Console<R> {
         self.uart.interrupts(self.input.room() >= FIFO_BYTES, !self.output.is_empty());
     }
 
-    pub(crate) fn wake_all(&mut self, queue: Queue, wake: &mut impl FnMut(Queue, u16)) {
-        match core::mem::take(&mut self.waiting[queue as usize]) {
-            0 => {}
-            count => wake(queue, count),
+    pub(crate) fn wake_all(&mut self, queue: Queue, wake: &mut impl FnMut(Queue)) {
+        if core::mem::take(&mut self.waiting[queue as usize]) {
+            wake(queue);
         }
     }
 

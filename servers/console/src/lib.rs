@@ -12,14 +12,12 @@
 //! What is written in one go comes out in one go, though it takes several calls: `gather`.
 //!
 //! All of it is [`Console`], under the one lock of the component. Operations never wait: they say `Block` and
-//! count the caller among the waiters of a [`Queue`]; the component gives up the lock, does P on the
-//! semaphore of that queue, and tries again. They call `wake` with the number of V that a queue's semaphore
-//! gets. The four semaphores start at 0 and are interruptible.
+//! note that somebody waits in a [`Queue`]; the component puts the thread into that queue, gives up the lock, and ends the call with
+//! status `WAIT`, so that the client waits and calls again (`pebble::wait`). They call `wake` with each queue whose waiters shall look again.
 //!
 //! ```text
-//! read(control, max):  loop { lock; r = console.read(control, max, wake); unlock;
-//!                             Data         => return
-//!                             Block(queue) => P(queue); cut short: lock; console.give_up(queue); unlock; EINTR }
+//! read(control, max):  lock; r = console.read(control, max, wake); Block(queue) => the thread waits in the queue; unlock;
+//!                      Data => return, Block => status WAIT
 //! driver thread:       init; loop { P(device); lock; console.service(wake); unlock; interrupt-dispatcher.ack }
 //! ```
 //!
@@ -33,7 +31,7 @@
 //! to write `rawon` or `rawoff` there sets the mode, `echooff` or `echoon` whether cooked mode echoes (closing it
 //! sets `rawoff` and `echoon`), to read waits for a Ctrl-C.
 //! In raw mode only that domain is served with input; all others wait for cooked mode. Among themselves
-//! readers are served in the order in which they came.
+//! readers that wait look for a line in order of their priority, then in that in which they came.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,6 @@
 //! The console's component: entries around [`Console`], one lock, and the driver's thread.
 //!
-//! V comes after the lock is given up, so who is woken finds it free. The semaphores are made by the driver's thread before
-//! anything else; who reads or writes earlier than that sleeps a little.
+//! Who waits is woken after the lock is given up, and so finds it free.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -9,21 +8,22 @@
 extern crate alloc;
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
 use pebble::handover::{self, Bytes, Handover};
 use pebble::io::FilePortals;
 use pebble::link::More;
 use pebble::mmio::Mmio;
-use pebble::portal;
 use pebble::sync::{Guard, Lock};
+use pebble::wait::{self, Parking};
 use pebble_console::{Console, FORMAT, QUEUES, Queue, Read, Registers, Write};
 
 pebble::import! {
     DEVICE = "semaphore.irq10";
     ENABLE = "irq.enable";
     ACKNOWLEDGE = "irq.ack";
+    WILL_WAKE = "scheduler.will_wake";
+    WAKE = "scheduler.wake";
 }
 // The four portals of an open console, in the order of `sys::FILE_READ` and its fellows.
 pebble::export_wide!("console.read", "npci>4", read);
@@ -49,6 +49,8 @@ impl Registers for Uart {
     }
 }
 
+/// Those that wait, by [`Queue`].
+static PARKING: Parking<QUEUES> = Parking::new(&WILL_WAKE, &WAKE);
 static CONSOLE: Lock<Served> = Lock::new(Served(Console::new(Uart(Mmio::new(0, 0x1000)))));
 
 struct Served(Console<Uart>);
@@ -62,11 +64,7 @@ impl Handover for Served {
 
     /// The driver's thread too: it must not take the successor's interrupts.
     fn wake(&mut self) {
-        self.0.dismiss(&mut |queue, count| {
-            for _ in 0..count {
-                let _ = api::sem_post(SEMAPHORES[queue as usize].load(Ordering::Relaxed));
-            }
-        });
+        self.0.dismiss(&mut |queue| PARKING.wake(queue as usize));
         let _ = api::sem_post(DEVICE.index());
     }
 
@@ -74,20 +72,9 @@ impl Handover for Served {
         self.0.load(format, bytes)
     }
 }
-/// Indices of P.
-static SEMAPHORES: [AtomicUsize; QUEUES] = [const { AtomicUsize::new(0) }; QUEUES];
-static READY: AtomicBool = AtomicBool::new(false);
-
 /// The driver: moves bytes whenever the device says so.
 fn main() -> i64 {
-    for index in &SEMAPHORES {
-        match api::sem_create(0) {
-            Ok(made) => index.store(made, Ordering::Relaxed),
-            Err(error) => panic!("no semaphore: {}", errno::text(error)),
-        }
-    }
     CONSOLE.prepare();
-    READY.store(true, Ordering::Release);
     handover::ready();
     CONSOLE.own().0.init();
     let source = [map::IRQ_UART.into(), 0, 0, 0, 0];
@@ -104,7 +91,7 @@ fn main() -> i64 {
 }
 
 /// What an operation calls to wake the waiters of a queue.
-type Waker<'a> = &'a mut dyn FnMut(Queue, u16);
+type Waker<'a> = &'a mut dyn FnMut(Queue);
 
 /// The device has something to say.
 fn service() {
@@ -116,69 +103,49 @@ fn operate<R>(work: impl FnOnce(&mut Console<Uart>, &mut Waker) -> R) -> R {
     operate_in(CONSOLE.lock(), work)
 }
 
-/// One operation under the lock, then the V that it asked for.
+/// One operation under the lock, then the wake-ups that it asked for.
 fn operate_in<R>(
     mut console: Guard<'_, Served>,
     work: impl FnOnce(&mut Console<Uart>, &mut Waker) -> R,
 ) -> R {
-    let mut wakes = [0; QUEUES];
-    let mut count: Waker = &mut |queue, count| wakes[queue as usize] += count;
-    let result = work(&mut console.0, &mut count);
+    let mut wakes = [false; QUEUES];
+    let mut note: Waker = &mut |queue| wakes[queue as usize] = true;
+    let result = work(&mut console.0, &mut note);
     drop(console);
-    for (semaphore, count) in SEMAPHORES.iter().zip(wakes) {
-        for _ in 0..count {
-            let _ = api::sem_post(semaphore.load(Ordering::Relaxed));
-        }
-    }
+    (0..QUEUES).filter(|queue| wakes[*queue]).for_each(|queue| PARKING.wake(queue));
     result
 }
 
-/// Sleeps in the queue; fails when the thread's domain has died meanwhile.
-fn wait(queue: Queue) -> Result<(), Errno> {
-    if api::sem_wait(SEMAPHORES[queue as usize].load(Ordering::Relaxed)).is_ok() {
-        return Ok(());
-    }
-    CONSOLE.lock().0.give_up(queue);
-    Err(errno::EINTR)
-}
-
-#[inline]
-fn until_ready() {
-    while !READY.load(Ordering::Acquire) {
-        let _ = api::hrsleep(portal::time() + map::TIME_HZ / 1000);
-    }
-}
-
 extern "C" fn read(control: u64, max: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
-    until_ready();
-    loop {
-        match operate(|console, wake| console.read(control, max, wake)) {
-            Read::Data { count, words } => {
-                *more = words;
-                return count as i64;
-            }
-            Read::Block(queue) => {
-                if let Err(error) = wait(queue) {
-                    return -error;
-                }
-            }
-            Read::Failed(error) => return -error,
+    let read = operate(|console, wake| {
+        let read = console.read(control, max, wake);
+        if let Read::Block(queue) = read {
+            PARKING.enter(queue as usize);
         }
+        read
+    });
+    match read {
+        Read::Data { count, words } => {
+            *more = words;
+            count as i64
+        }
+        Read::Block(_) => wait::leave(),
+        Read::Failed(error) => -error,
     }
 }
 
 extern "C" fn write(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
-    until_ready();
-    loop {
-        match operate(|console, wake| console.write(control, count, [a, b, c, d], wake)) {
-            Write::Done(count) => return count as i64,
-            Write::Block(queue) => {
-                if let Err(error) = wait(queue) {
-                    return -error;
-                }
-            }
-            Write::Failed(error) => return -error,
+    let written = operate(|console, wake| {
+        let written = console.write(control, count, [a, b, c, d], wake);
+        if let Write::Block(queue) = written {
+            PARKING.enter(queue as usize);
         }
+        written
+    });
+    match written {
+        Write::Done(count) => count as i64,
+        Write::Block(_) => wait::leave(),
+        Write::Failed(error) => -error,
     }
 }
 

@@ -54,7 +54,7 @@ impl<R: Registers> Console<R> {
     }
 
     /// All waiters, who then repeat their calls elsewhere.
-    pub fn dismiss(&mut self, wake: &mut impl FnMut(Queue, u16)) {
+    pub fn dismiss(&mut self, wake: &mut impl FnMut(Queue)) {
         for queue in [Queue::Line, Queue::Raw, Queue::Interrupt, Queue::Output] {
             self.wake_all(queue, wake);
         }

@@ -66,6 +66,7 @@ impl Registers for Fake {
 
 struct Bench {
     console: Console<Fake>,
+    /// How often the waiters of each queue were woken.
     tokens: [u32; QUEUES],
 }
 
@@ -86,12 +87,12 @@ impl Bench {
 
     fn service(&mut self) {
         let Bench { console, tokens } = self;
-        console.service(&mut |q, n| tokens[q as usize] += u32::from(n));
+        console.service(&mut |q| tokens[q as usize] += 1);
     }
 
     fn read(&mut self, control: u64, max: u64) -> Result<Vec<u8>, Queue> {
         let Bench { console, tokens } = self;
-        match console.read(control, max, &mut |q, n| tokens[q as usize] += u32::from(n)) {
+        match console.read(control, max, &mut |q| tokens[q as usize] += 1) {
             Read::Data { count, words } => {
                 Ok(words.iter().flat_map(|w| w.to_le_bytes()).take(count).collect())
             }
@@ -110,7 +111,7 @@ impl Bench {
         all[..text.len()].copy_from_slice(text);
         let words = core::array::from_fn(|i| u64::from_le_bytes(*all[i * 8..].first_chunk().unwrap()));
         let Bench { console, tokens } = self;
-        console.write(control, left as u64, words, &mut |q, n| tokens[q as usize] += u32::from(n))
+        console.write(control, left as u64, words, &mut |q| tokens[q as usize] += 1)
     }
 
     /// Types, with the driver and the line at full speed.
@@ -192,7 +193,7 @@ fn a_dead_controller_leaves_cooked_mode() {
     b.types("x\r");
     assert_eq!(b.read(other, 32), Err(Queue::Line));
     let Bench { console, tokens } = &mut b;
-    console.gone(SHELL, &mut |q, n| tokens[q as usize] += u32::from(n));
+    console.gone(SHELL, &mut |q| tokens[q as usize] += 1);
     assert_eq!(b.tokens, [1, 0, 0, 0]);
     assert_eq!(b.read(other, 32), Ok(b"x\n".to_vec()));
     b.open(2, CONTROL);
@@ -221,7 +222,7 @@ fn hostile_words() {
     for left in [33, u64::MAX, u64::MAX, 0] {
         // No more than the words can hold, and nothing is kept for ever.
         let taken = left.min(32) as usize;
-        assert_eq!(b.console.write(c, left, [0x7878_7878_7878_7878; 4], &mut |_, _| {}), Write::Done(taken));
+        assert_eq!(b.console.write(c, left, [0x7878_7878_7878_7878; 4], &mut |_| {}), Write::Done(taken));
     }
     assert_eq!(b.screen(), "x".repeat(96));
     assert_eq!(b.read(c, 0), Ok(vec![]));
@@ -291,7 +292,7 @@ fn writers_who_do_not_go_on_hold_up_nobody() {
     assert!(screen.contains(&("g".repeat(99) + "\r\n")), "{screen}");
     // Those who were first gave up their places, with what they had written; what the dead had is dropped.
     assert_eq!(screen.matches('f').count(), 32 * (PLACES + 1));
-    (0..2 * PLACES as u16).for_each(|n| b.console.gone(100 + n, &mut |_, _| {}));
+    (0..2 * PLACES as u16).for_each(|n| b.console.gone(100 + n, &mut |_| {}));
     // Another write of the same file: what was kept of the one before goes first.
     b.write_of(whole, 100, &[b'h'; 32]);
     b.write_of(whole, 3, b"ij\n");
@@ -316,7 +317,7 @@ proptest! {
             b.write(ctl, b"rawon");
         }
         b.uart().sender.extend(text.bytes());
-        let mut threads: Vec<(u64, Option<Queue>, Vec<u8>)> =
+        let mut threads: Vec<(u64, Option<(Queue, u32)>, Vec<u8>)> =
             (0..readers).map(|_| (b.open(SHELL, CONSOLE), None, vec![])).collect();
         let mut idle = 0;
         let (mut got, mut written) = (vec![], vec![]);
@@ -330,15 +331,14 @@ proptest! {
                 turn => {
                     let at = turn % readers;
                     let (control, asleep, pending) = &mut threads[at];
-                    if let Some(queue) = *asleep {
-                        if b.tokens[queue as usize] == 0 {
+                    if let Some((queue, seen)) = *asleep {
+                        if b.tokens[queue as usize] == seen {
                             idle += 1;
                             if idle > 500 {
                                 break;
                             }
                             continue;
                         }
-                        b.tokens[queue as usize] -= 1;
                         *asleep = None;
                     }
                     if pending.is_empty() {
@@ -347,7 +347,7 @@ proptest! {
                                 got.extend(&bytes);
                                 *pending = bytes;
                             }
-                            Err(queue) => *asleep = Some(queue),
+                            Err(queue) => *asleep = Some((queue, b.tokens[queue as usize])),
                         }
                     } else {
                         let out: Vec<u8> = pending.iter().map(|b| b.to_ascii_uppercase()).collect();
@@ -356,7 +356,7 @@ proptest! {
                                 written.extend(&out);
                                 pending.clear();
                             }
-                            Write::Block(queue) => *asleep = Some(queue),
+                            Write::Block(queue) => *asleep = Some((queue, b.tokens[queue as usize])),
                             Write::Failed(error) => panic!("{error}"),
                         }
                     }
@@ -388,7 +388,7 @@ fn without_echo_lines_read_the_same() {
     b.types("secrex\x7ft\n");
     assert_eq!(b.read(c, 32).unwrap(), b"secret\n");
     assert_eq!(b.screen(), "");
-    b.console.close(u64::from(SHELL) | 1 << 16, &mut |_, _| {});
+    b.console.close(u64::from(SHELL) | 1 << 16, &mut |_| {});
     b.types("ls\n");
     assert_eq!(b.read(c, 32).unwrap(), b"ls\n");
     assert_eq!(b.screen(), "ls\r\n");
@@ -406,7 +406,7 @@ proptest! {
     ) {
         let mut old = Console::new(Fake::default());
         old.init();
-        let wake = &mut |_: Queue, _: u16| {};
+        let wake = &mut |_: Queue| {};
         let control = old.open(SHELL, pack(CONTROL).unwrap()).unwrap();
         let file = old.open(SHELL, pack(CONSOLE).unwrap()).unwrap();
         if raw {

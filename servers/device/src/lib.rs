@@ -98,12 +98,17 @@ impl Devices {
         Ok(())
     }
 
-    /// The domain is dead: the sources of interrupts that it had.
-    pub fn gone(&mut self, domain: u16) -> Vec<u64> {
-        let its = self.devices.iter_mut().filter(|d| d.driver == domain && domain != 0);
-        its.map(|d| {
+    /// Who has its interrupt, or 0.
+    pub fn driver(&self, at: usize) -> Result<u16, i64> {
+        self.devices.get(at).map(|known| known.driver).ok_or(errno::EBADF)
+    }
+
+    /// The domain is dead: the positions of devices whose interrupts it had, with the sources.
+    pub fn gone(&mut self, domain: u16) -> Vec<(usize, u64)> {
+        let its = self.devices.iter_mut().enumerate().filter(|(_, d)| d.driver == domain && domain != 0);
+        its.map(|(at, d)| {
             d.driver = 0;
-            d.device.irq.into()
+            (at, d.device.irq.into())
         })
         .collect()
     }

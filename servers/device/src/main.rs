@@ -5,6 +5,7 @@
 
 extern crate alloc;
 
+use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use pebble::abi::capability::{DEVICE, INTERRUPT, REGISTERS};
 use pebble::abi::link::{NAMELEN, unpack};
 use pebble::abi::map::{PAGE, PTE_R, PTE_W};
@@ -13,6 +14,7 @@ use pebble::api::{self, Errno};
 use pebble::link::{Import, More};
 use pebble::policy::{self, Who};
 use pebble::sync::Lock;
+use pebble::wait::{self, Parking};
 use pebble::window;
 use pebble_device::Devices;
 
@@ -32,9 +34,11 @@ pebble::import! {
     IRQ5 = "?semaphore.device5";
     IRQ6 = "?semaphore.device6";
     IRQ7 = "?semaphore.device7";
+    WILL_WAKE = "scheduler.will_wake";
+    WAKE = "scheduler.wake";
 }
 // The portals of an interrupt, in this order.
-pebble::export!("device.wait", "npc", wait: fn(u64));
+pebble::export!("device.wait", "npc", await_interrupt: fn(u64));
 pebble::export!("device.ack", "npc", ack: fn(u64));
 pebble::export_wide!("device.registers", "npaiii>4", registers);
 pebble::export!("device.interrupt", "npaiii", interrupt: fn(u64, u64, u64, u64));
@@ -49,6 +53,11 @@ fn main() -> i64 {
 }
 
 static IRQS: [&Import; map::MAX_DEVICES] = [&IRQ0, &IRQ1, &IRQ2, &IRQ3, &IRQ4, &IRQ5, &IRQ6, &IRQ7];
+
+/// Whether a thread waits here for the device's interrupt; no second one does, so none needs more than one stack of this component's.
+static TAKEN: [AtomicBool; map::MAX_DEVICES] = [const { AtomicBool::new(false) }; map::MAX_DEVICES];
+/// The others, by device.
+static PARKING: Parking<{ map::MAX_DEVICES }> = Parking::new(&WILL_WAKE, &WAKE);
 
 static DEVICES: Lock<Option<Devices>> = Lock::new(None);
 
@@ -126,12 +135,23 @@ extern "C" fn capability(client: u64, a: u64, b: u64, c: u64) -> i64 {
     word(about.and_then(|(_, about)| policy::first(&FIRST, client, DEVICE, about)))
 }
 
-/// Until the next interrupt; cut short when the caller's domain dies.
-extern "C" fn wait(at: u64) -> i64 {
-    match IRQS.get(at as usize).filter(|irq| irq.bound()) {
-        Some(irq) => word(api::sem_wait(irq.index())),
-        None => -errno::EBADF,
+/// Until the next interrupt; cut short when the caller's domain dies, or the driver's.
+extern "C" fn await_interrupt(at: u64) -> i64 {
+    let at = at as usize;
+    let Some(irq) = IRQS.get(at).filter(|irq| irq.bound()) else { return -errno::EBADF };
+    if TAKEN[at].swap(true, SeqCst) {
+        PARKING.enter(at);
+        // Whoever has gone before that wakes nobody.
+        if TAKEN[at].swap(true, SeqCst) {
+            wait::leave();
+        }
     }
+    let driver = request(|devices| devices.driver(at));
+    let heard = api::sem_wait(irq.index());
+    TAKEN[at].store(false, SeqCst);
+    PARKING.wake(at);
+    let still = driver.is_ok() && request(|devices| devices.driver(at)) == driver;
+    word(if still { heard } else { Err(errno::EBADF) })
 }
 
 extern "C" fn ack(at: u64) -> i64 {
@@ -140,8 +160,12 @@ extern "C" fn ack(at: u64) -> i64 {
 
 /// The domain is dead.
 extern "C" fn gone(domain: u64) -> i64 {
-    let sources = request(|devices| Ok(devices.gone(domain as u16))).unwrap_or_default();
-    for source in sources {
+    let devices = request(|devices| Ok(devices.gone(domain as u16))).unwrap_or_default();
+    for (at, source) in devices {
+        // Somebody else's thread may have been in the driver.
+        if TAKEN[at].load(SeqCst) {
+            let _ = api::sem_post(IRQS[at].index());
+        }
         // Or it would be silent for the next driver.
         let _ = ask(&ACK, [source]);
     }

@@ -5,10 +5,14 @@
 //! the lock, does P on the semaphore of that queue, and tries again. An operation that lets waiters go on
 //! hands out a [`Wake`]: so many V on the semaphore of that queue.
 //!
+//! A thread that sleeps here holds a stack of the component, so no more than [`SLEEPERS`] do, which is what makes a pipe quick; all
+//! others are [parked](Pipes::park): they wait in the scheduler, hold nothing, and call again.
+//!
 //! ```text
-//! read(control, max):  loop { lock; r = pipes.read(control, max); unlock;
-//!                             Data { wake, .. } => V(wake.queue) wake.count times; return
-//!                             Block(queue)      => P(queue); cut short: lock; pipes.give_up(queue); unlock; EINTR }
+//! read(control, max):  loop { lock; r = pipes.read(control, max);
+//!                             Data { wake, .. } => unlock; V(wake.queue) wake.count times; return
+//!                             Block(queue), few sleep => unlock; P(queue); cut short: lock; pipes.give_up(queue); unlock; EINTR
+//!                             Block(queue), or else   => pipes.park(queue); unlock; status WAIT }
 //! ```
 //!
 //! Reads and writes of a few bytes, which latency is measured by, are tried by [`Pipes::read_word`] and
@@ -34,11 +38,16 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+/// So many threads sleep in the component at once: fewer than it has stacks by what must always get through.
+pub const SLEEPERS: isize = 8;
+
 mod pipes;
 mod ring;
 mod token;
 
 pub use pipes::state::FORMAT;
-pub use pipes::{BLOCK, Error, PIPES, PIPES_PER_DOMAIN, Pipes, QUEUES, Queue, Read, Side, Wake, Write};
+pub use pipes::{
+    BLOCK, Error, PARKED, PIPES, PIPES_PER_DOMAIN, Pipes, QUEUES, Queue, Read, Side, Wake, Write,
+};
 pub use ring::{RING_BYTES, Ring};
 pub use token::{PATH_BYTES, Tokens, parse_path, path};

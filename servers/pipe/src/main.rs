@@ -1,5 +1,7 @@
 //! The pipe server's component: entries around [`Pipes`], one lock, a semaphore for each queue.
 //!
+//! A thread sleeps here as long as few do ([`SLEEPERS`]), so that the rest of the stacks is never waited for. All others are parked.
+//!
 //! The semaphores of a pipe are made when its place is first used, before anybody can know its token, so that reading and
 //! writing find them there. V comes after the lock is given up, so who is woken finds it free; only the rare
 //! operations that end pipes do it before.
@@ -11,7 +13,7 @@ extern crate alloc;
 
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use pebble::abi::errno;
 use pebble::api::{self, Errno};
 use pebble::handover::{Bytes, Handover};
@@ -19,8 +21,15 @@ use pebble::io::FilePortals;
 use pebble::link::More;
 use pebble::portal;
 use pebble::sync::{Guard, Lock, Queued};
-use pebble_pipe::{Error, FORMAT, PIPES as MOST, Pipes, QUEUES, Queue, Read, Side, Wake, Write, parse_path};
+use pebble::wait::{self, Parking};
+use pebble_pipe::{
+    Error, FORMAT, PARKED, PIPES as MOST, Pipes, QUEUES, Queue, Read, SLEEPERS, Side, Wake, Write, parse_path,
+};
 
+pebble::import! {
+    WILL_WAKE = "scheduler.will_wake";
+    WAKE = "scheduler.wake";
+}
 // The four portals of an end, in the order of `sys::FILE_READ` and its fellows.
 pebble::export_wide!("pipe.read", "npci>4", read);
 pebble::export!("pipe.write", "npciiiii", write: fn(u64, u64, u64, u64, u64, u64));
@@ -83,6 +92,10 @@ impl Handover for State {
 }
 
 static PIPES: Lock<State> = Lock::new(State(Pipes::new()));
+/// Those that wait without a stack of this component's, by queue.
+static PARKING: Parking<QUEUES> = Parking::new(&WILL_WAKE, &WAKE);
+/// So many more threads may sleep here. It falls under the lock alone.
+static BEDS: AtomicIsize = AtomicIsize::new(SLEEPERS);
 /// Indices of P; 0: not made yet.
 static SEMAPHORES: [AtomicUsize; QUEUES] = [const { AtomicUsize::new(0) }; QUEUES];
 /// Indices of V, which are one more: an addition on the shortest way.
@@ -103,15 +116,42 @@ fn prepare(queue: Queue) -> Result<(), Errno> {
 
 #[inline]
 fn signal(wake: Wake) {
-    for _ in 0..wake.count {
+    for _ in 0..wake.count & !PARKED {
         let _ = api::sem_post(semaphore(wake.queue));
+    }
+    if wake.count & PARKED != 0 {
+        PARKING.wake(wake.queue.index());
     }
 }
 
-/// Sleeps in the queue; fails when the thread's domain has died meanwhile.
+/// Whether one more may sleep here; it must then.
 #[inline]
-fn wait(queue: Queue) -> Result<(), Errno> {
-    if api::sem_wait(semaphore(queue)).is_ok() { Ok(()) } else { cut_short(queue) }
+fn may_sleep() -> bool {
+    let free = BEDS.load(Relaxed) > 0;
+    if free {
+        BEDS.fetch_sub(1, Relaxed);
+    }
+    free
+}
+
+/// Sleeps in the queue, or leaves to wait elsewhere; fails when the thread's domain has died meanwhile. The operation has said that it blocks,
+/// under this lock.
+fn block(mut pipes: Guard<State>, queue: Queue) -> Result<(), Errno> {
+    if may_sleep() {
+        drop(pipes);
+        return sleep(queue);
+    }
+    pipes.park(queue);
+    PARKING.enter(queue.index());
+    drop(pipes);
+    wait::leave()
+}
+
+#[inline]
+fn sleep(queue: Queue) -> Result<(), Errno> {
+    let woken = api::sem_wait(semaphore(queue));
+    BEDS.fetch_add(1, Relaxed);
+    if woken.is_ok() { Ok(()) } else { cut_short(queue) }
 }
 
 #[cold]
@@ -131,7 +171,7 @@ extern "C" fn read(control: u64, max: u64, _: u64, _: u64, _: u64, _: u64, more:
                 return count;
             }
             (..0, queue) => {
-                if let Err(error) = wait(Queue::numbered(queue)) {
+                if let Err(error) = sleep(Queue::numbered(queue)) {
                     return -error;
                 }
             }
@@ -148,7 +188,7 @@ extern "C" fn read(control: u64, max: u64, _: u64, _: u64, _: u64, _: u64, more:
 fn read_word(control: u64, max: u64) -> (i64, u64) {
     match PIPES.enter() {
         Ok(mut pipes) => {
-            let (count, word) = pipes.read_word(control, max);
+            let (count, word) = pipes.read_word(control, max, may_sleep);
             if Guard::release(pipes) { passed_on(count, word) } else { (count, word) }
         }
         Err(queued) => read_in_turn(control, max, queued),
@@ -165,20 +205,21 @@ fn passed_on(count: i64, word: u64) -> (i64, u64) {
 #[cold]
 #[inline(never)]
 fn read_in_turn(control: u64, max: u64, queued: Queued<State>) -> (i64, u64) {
-    queued.wait().read_word(control, max)
+    queued.wait().read_word(control, max, may_sleep)
 }
 
 #[inline(never)]
 fn read_any(control: u64, max: u64) -> portal::Wide {
     loop {
-        let outcome = PIPES.lock().read(control, max);
-        match outcome {
+        let mut pipes = PIPES.lock();
+        match pipes.read(control, max) {
             Read::Data { count, words, wake } => {
+                drop(pipes);
                 signal(wake);
                 return (count as i64, words);
             }
             Read::Block(queue) => {
-                if let Err(error) = wait(queue) {
+                if let Err(error) = block(pipes, queue) {
                     return (-error, [0; 4]);
                 }
             }
@@ -232,14 +273,15 @@ fn write_any(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64, pass_on: 
         PIPES.pass_on();
     }
     loop {
-        let outcome = PIPES.lock().write(control, count, [a, b, c, d]);
-        match outcome {
+        let mut pipes = PIPES.lock();
+        match pipes.write(control, count, [a, b, c, d]) {
             Write::Done { count, wake } => {
+                drop(pipes);
                 signal(wake);
                 return count as i64;
             }
             Write::Block(queue) => {
-                if let Err(error) = wait(queue) {
+                if let Err(error) = block(pipes, queue) {
                     return -error;
                 }
             }

@@ -9,6 +9,7 @@
 //! * A waiter is counted in `waiting` of its queue, under the lock, before it sleeps; whoever makes its wait
 //!   pointless takes the whole count and wakes that many. Counted waiters and V together are never fewer than
 //!   the threads that sleep, even when one of them gives up after it was counted out; so no wake-up is lost.
+//! * Of those that wait elsewhere one mark is kept beside the count, taken and told with it.
 //! * Readers wait only while the ring is empty; writers only while it has less room than each of them needs
 //!   (`need`).
 //! * All-zero bytes are a server without pipes.
@@ -69,12 +70,15 @@ impl Queue {
     }
 }
 
-/// V on the semaphore of `queue`, `count` times.
+/// Who sleeps in `queue` gets a V, `count & !PARKED` of them; with [`PARKED`], there are others, who wait elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {
     pub queue: Queue,
     pub count: u16,
 }
+
+/// In a count of waiters: besides them somebody waits who holds no stack of the component.
+pub const PARKED: u16 = 1 << 15;
 
 impl Wake {
     const fn none(pipe: usize, side: Side) -> Self {
@@ -133,7 +137,7 @@ struct Pipe {
     token: u64,
     /// Open ends, by side.
     ends: [u16; 2],
-    /// Threads in each queue.
+    /// Threads that sleep in each queue, and [`PARKED`].
     waiting: [u16; 2],
     /// Whether a side was open at any time.
     had: [bool; 2],
@@ -307,15 +311,15 @@ impl Pipes {
     }
 
     /// The usual small [`read`](Self::read), in few instructions: all there is fits one word and nobody waits to write,
-    /// or there is nothing yet. Two words, which a function returns in registers: count and bytes; [`BLOCK`] and
+    /// or there is nothing yet, and the caller may sleep. Two words, which a function returns in registers: count and bytes; [`BLOCK`] and
     /// the number of the queue; or 0, and nothing is done.
     #[inline]
-    pub fn read_word(&mut self, control: u64, max: u64) -> (i64, u64) {
+    pub fn read_word(&mut self, control: u64, max: u64, may_sleep: impl FnOnce() -> bool) -> (i64, u64) {
         // Any word would do; this one is in its register.
         let nothing = (0, max);
         let Some(at) = self.end(control, Side::Read) else { return nothing };
         let pipe = &mut self.pipes[at];
-        if pipe.ring.is_empty() && max != 0 && pipe.ends[Side::Write as usize] != 0 {
+        if pipe.ring.is_empty() && max != 0 && pipe.ends[Side::Write as usize] != 0 && may_sleep() {
             return (BLOCK, pipe.block(at, Side::Read).index() as u64);
         }
         if pipe.waiting[Side::Write as usize] != 0 {
@@ -337,8 +341,18 @@ impl Pipes {
 
     /// A wait in `queue` was cut short.
     pub fn give_up(&mut self, queue: Queue) {
-        let waiting = &mut self.pipes[queue.index() / 2].waiting[queue.index() % 2];
-        *waiting = waiting.saturating_sub(1);
+        let waiting = self.waiting(queue);
+        *waiting -= u16::from(*waiting & !PARKED != 0);
+    }
+
+    /// The caller that has just been told to block in `queue` does not sleep there, but waits elsewhere.
+    pub fn park(&mut self, queue: Queue) {
+        let waiting = self.waiting(queue);
+        *waiting = (*waiting - 1) | PARKED;
+    }
+
+    fn waiting(&mut self, queue: Queue) -> &mut u16 {
+        &mut self.pipes[queue.index() / 2].waiting[queue.index() % 2]
     }
 
     /// Closes the end. Whoever waits at either side looks again.

@@ -1,5 +1,6 @@
 //! The server as its clients see it: what goes in comes out, nobody sleeps for ever, nothing stays behind.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use pebble_pipe::*;
@@ -208,7 +209,7 @@ proptest! {
             } else {
                 let wake = |outcome| if let Read::Data { wake, .. } = outcome { Some(wake.count) } else { None };
                 let expected = plain.read(r, count);
-                match quick.read_word(r, count) {
+                match quick.read_word(r, count, || word % 2 == 0) {
                     (0, _) => prop_assert_eq!(quick.read(r, count), expected),
                     (BLOCK, queue) => prop_assert_eq!(Read::Block(Queue::numbered(queue)), expected),
                     (n, word) => {
@@ -226,13 +227,13 @@ proptest! {
         pair(&mut pipes);
         pipes.read(control, words[0]);
         pipes.write(control, words[0], words);
-        pipes.read_word(control, words[1]);
+        pipes.read_word(control, words[1], || true);
         pipes.write_word(control, words[1], words[0]);
         let _ = pipes.close(control, &mut |_| {});
         prop_assert_eq!(parse_path(path), None);
     }
 
-    /// Writers and readers in any order of execution, some killed: all bytes of those who live arrive in order, everybody
+    /// Writers and readers in any order of execution, some of which wait elsewhere, some killed: all bytes of those who live arrive in order, everybody
     /// finishes, and nothing is left.
     #[test]
     fn everybody_finishes(
@@ -240,45 +241,62 @@ proptest! {
         readers in prop::collection::vec(1u64..=32, 1..4),
         kill in prop::option::of((0usize..6, 0usize..200)),
         order in prop::collection::vec(0usize..64, 1..60),
+        parks in prop::collection::vec(any::<bool>(), 8),
     ) {
         let mut pipes = Pipes::new();
         let mut tokens = vec![0u32; QUEUES];
         let token = pipes.create(1, 9).unwrap();
-        struct Thread { asid: u16, control: u64, asleep: Option<Queue>, done: bool, job: Job }
+        struct Thread { asid: u16, control: u64, asleep: Option<Queue>, parked: Option<Queue>, done: bool, job: Job }
         enum Job { Write(VecDeque<usize>), Read(u64) }
         let mut threads = vec![];
         for lengths in writers {
             let asid = 2 + threads.len() as u16;
             let control = pipes.open(asid, token, Side::Write).unwrap();
-            threads.push(Thread { asid, control, asleep: None, done: false, job: Job::Write(lengths.into()) });
+            threads.push(Thread { asid, control, asleep: None, parked: None, done: false, job: Job::Write(lengths.into()) });
         }
         for max in readers {
             let asid = 2 + threads.len() as u16;
             let control = pipes.open(asid, token, Side::Read).unwrap();
-            threads.push(Thread { asid, control, asleep: None, done: false, job: Job::Read(max) });
+            threads.push(Thread { asid, control, asleep: None, parked: None, done: false, job: Job::Read(max) });
         }
         let (mut sent, mut received) = (vec![], vec![]);
         let mut next = 0u8;
+        let called = RefCell::new(Vec::new());
         for step in 0.. {
+            // All that wait elsewhere for a queue are woken.
+            for queue in called.borrow_mut().drain(..) {
+                threads.iter_mut().filter(|t| t.parked == Some(queue)).for_each(|t| t.parked = None);
+            }
+            let wake_in = |tokens: &mut Vec<u32>, w: Wake| {
+                tokens[w.queue.index()] += u32::from(w.count & !PARKED);
+                if w.count & PARKED != 0 {
+                    called.borrow_mut().push(w.queue);
+                }
+            };
             if let Some((victim, when)) = kill && step == when {
                 let victim = victim % threads.len();
                 threads[victim].done = true;
                 if let Some(queue) = threads[victim].asleep.take() {
                     pipes.give_up(queue);
                 }
-                pipes.gone(threads[victim].asid, &mut |w| tokens[w.queue.index()] += u32::from(w.count));
+                pipes.gone(threads[victim].asid, &mut |w| wake_in(&mut tokens, w));
+                if !called.borrow().is_empty() {
+                    continue;
+                }
             }
             let ready: Vec<usize> = (0..threads.len())
-                .filter(|i| !threads[*i].done && threads[*i].asleep.is_none_or(|q| tokens[q.index()] > 0))
+                .filter(|i| !threads[*i].done && threads[*i].parked.is_none())
+                .filter(|i| threads[*i].asleep.is_none_or(|q| tokens[q.index()] > 0))
                 .collect();
             if ready.is_empty() {
                 break;
             }
-            let thread = &mut threads[ready[order[step % order.len()] % ready.len()]];
+            let who = ready[order[step % order.len()] % ready.len()];
+            let thread = &mut threads[who];
             if let Some(queue) = thread.asleep.take() {
                 tokens[queue.index()] -= 1;
             }
-            let mut wake = |w: Wake| tokens[w.queue.index()] += u32::from(w.count);
+            let mut wake = |w: Wake| wake_in(&mut tokens, w);
             match &mut thread.job {
                 Job::Write(lengths) => match lengths.front().copied() {
                     None => {
@@ -294,6 +312,10 @@ proptest! {
                                 next = next.wrapping_add(n as u8);
                                 sent.extend(bytes);
                                 lengths.pop_front();
+                            }
+                            Write::Block(queue) if parks[who] => {
+                                pipes.park(queue);
+                                thread.parked = Some(queue);
                             }
                             Write::Block(queue) => thread.asleep = Some(queue),
                             Write::Failed(error) => {
@@ -311,6 +333,10 @@ proptest! {
                     Read::Data { count, words, wake: w } => {
                         wake(w);
                         received.extend(unpack(count, words));
+                    }
+                    Read::Block(queue) if parks[who] => {
+                        pipes.park(queue);
+                        thread.parked = Some(queue);
                     }
                     Read::Block(queue) => thread.asleep = Some(queue),
                     Read::Failed(error) => prop_assert!(false, "{:?}", error),

@@ -5,7 +5,7 @@
 
 use crate::TABLE;
 use crate::components::console;
-use crate::loader::{LOADING, finish, import, let_go, read};
+use crate::loader::{finish, import, let_go, read, turn};
 use crate::services;
 use pebble::abi::errno;
 use pebble::api::Errno;
@@ -16,7 +16,7 @@ use pebble_process::table::State;
 
 /// A copy of the caller's memory and of the stack in which `sp` points, without a thread.
 pub fn fork(parent: u16, handler: u64, sp: u64) -> Result<u16, Errno> {
-    let _loading = LOADING.lock();
+    let _loading = turn();
     let plan = {
         let mut table = TABLE.lock();
         if table.is_boot(parent) {
@@ -41,7 +41,7 @@ pub fn fork(parent: u16, handler: u64, sp: u64) -> Result<u16, Errno> {
 
 /// The copy's thread, on the copied stack. A call by itself, so that the parent can get ready for its child before that runs.
 pub fn start(parent: u16, child: u16, entry: u64, sp: u64) -> Result<u16, Errno> {
-    let _loading = LOADING.lock();
+    let _loading = turn();
     TABLE.lock().control(parent, child)?;
     match services::thread_fork(child, entry, sp) {
         Ok(_) => {
@@ -54,7 +54,7 @@ pub fn start(parent: u16, child: u16, entry: u64, sp: u64) -> Result<u16, Errno>
 
 /// All portals of a child that waits to be started lead to the handler; those that it imports, too.
 pub fn control(parent: u16, child: u16, handler: u64) -> Result<u16, Errno> {
-    let _loading = LOADING.lock();
+    let _loading = turn();
     let plan = TABLE.lock().control(parent, child)?;
     let build = || {
         services::control(child, parent, handler, false)?;

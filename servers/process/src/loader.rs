@@ -16,7 +16,8 @@ use pebble::abi::{link, sys};
 use pebble::api::{Errno, NotOpened};
 use pebble::io::File;
 use pebble::portal;
-use pebble::sync::Lock;
+use pebble::sync::{Guard, Lock};
+use pebble::wait::{Parking, leave};
 use pebble::window::{LOADER, fence_i};
 use pebble_process::elf::{Image, Problem, Segment};
 use pebble_process::fault::Printable;
@@ -26,7 +27,32 @@ use pebble_process::table::{Plan, State};
 use pebble_process::{FILE_LIMIT, FIRST_PRIORITY, PAGE_LIMIT, PRIORITY};
 
 /// Whoever holds it may create domains and use the window.
-pub static LOADING: Lock<()> = Lock::new(());
+static LOADING: Lock<()> = Lock::new(());
+/// Those that wait for it.
+static NEXT: Parking<1> = Parking::new(&services::WILL_WAKE, &services::WAKE);
+
+/// The loader is whoever has this.
+pub struct Turn(Option<Guard<'static, ()>>);
+
+/// The loader, at the beginning of an entry. While somebody else has it, which may be for long, the call ends with status `WAIT`.
+pub fn turn() -> Turn {
+    let taken = LOADING.try_lock().or_else(|| {
+        NEXT.enter(0);
+        // Whoever has given it up before that wakes nobody.
+        LOADING.try_lock()
+    });
+    if taken.is_none() {
+        leave();
+    }
+    Turn(taken)
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0 = None;
+        NEXT.wake(0);
+    }
+}
 
 /// What the undertaker shall print.
 static REFUSALS: Lock<Vec<Refusal>> = Lock::new(Vec::new());
@@ -138,14 +164,13 @@ fn contents(file: &File) -> Result<Vec<u8>, Errno> {
 
 /// Before anybody calls.
 pub fn prepare() {
-    LOADING.prepare();
     REFUSALS.prepare();
 }
 
 /// A new, suspended child.
 pub fn spawn(parent: u16, path: Path) -> Result<u16, Errno> {
+    let _loading = turn();
     let control = services::subject()?.control;
-    let _loading = LOADING.lock();
     TABLE.lock().prepare(parent)?;
     let data = read(&path)?;
     let image = Image::parse(&data, PAGE_LIMIT).map_err(|problem| refuse(&path, Why::File(problem)))?;
@@ -256,7 +281,7 @@ pub fn load(child: u16, segment: &Segment) -> Result<(), Errno> {
 
 /// Fills the start-up page and starts the first thread.
 pub fn start(caller: u16, child: u16) -> Result<(), Errno> {
-    let _loading = LOADING.lock();
+    let _loading = turn();
     TABLE.lock().start(caller, child)?;
     let launched = launch(child).map_err(|error| {
         let plan = TABLE.lock().gathered(child).map(|(plan, _)| *plan);

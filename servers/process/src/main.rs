@@ -1,7 +1,7 @@
 //! The process server's component: entries around the library.
 //!
-//! The table's lock is never held across a call to another server (only semaphores are signalled under it). The loader's lock is
-//! taken before the table's.
+//! The table's lock is never held across a call to another server but the scheduler. The loader's lock is taken before the table's. No
+//! entry waits here for what only others' doing brings: who waits for a child, or for the loader, is parked.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -15,13 +15,15 @@ mod services;
 mod succession;
 mod undertaker;
 
-use alloc::vec::Vec;
+use pebble::abi::map::MAX_DOMAINS;
 use pebble::abi::{errno, sys};
 use pebble::api::{self, Errno};
 use pebble::link::More;
 use pebble::sync::Lock;
+use pebble::wait::{Parking, leave};
 use pebble_process::startup;
-use pebble_process::table::{self, Farewell, Table};
+use pebble_process::table::{Farewell, Table};
+use services::{WAKE, WILL_WAKE};
 
 pebble::export!("process.spawn", "npaiiiii", spawn: fn(u64, u64, u64, u64, u64, u64));
 pebble::export!("process.argument", "npaiiiii", argument: fn(u64, u64, u64, u64, u64, u64));
@@ -42,8 +44,8 @@ pebble::component!(main);
 
 static TABLE: Lock<Table> = Lock::new(Table::new());
 
-/// Semaphores for waits, when nobody waits on them.
-static BELLS: Lock<Vec<usize>> = Lock::new(Vec::new());
+/// Who waits for which child.
+static WAITING: Parking<MAX_DOMAINS> = Parking::new(&WILL_WAKE, &WAKE);
 
 /// Where lines go, and the standard files of programs that a component of the image starts.
 const CONSOLE: &str = "/dev/console";
@@ -51,7 +53,6 @@ const CONSOLE: &str = "/dev/console";
 /// The first thread: the undertaker.
 fn main() -> i64 {
     TABLE.prepare();
-    BELLS.prepare();
     loader::prepare();
     succession::prepare();
     // Nobody shall find the table empty.
@@ -122,37 +123,19 @@ extern "C" fn start(caller: u64, child: u64) -> i64 {
 
 extern "C" fn wait(caller: u64, child: u64) -> i64 {
     let (caller, child) = (asker(caller), child as u16);
-    let outcome = bell().and_then(|bell| {
-        let now = TABLE.lock().wait(caller, child, bell);
-        let outcome = now.unwrap_or_else(|| wait_for(bell));
-        let mut bells = BELLS.lock();
-        if bells.try_reserve(1).is_ok() {
-            bells.push(bell);
-        }
-        outcome
-    });
+    let mut table = TABLE.lock();
+    let Some(outcome) = table.wait(caller, child) else {
+        WAITING.enter(child.into());
+        drop(table);
+        leave()
+    };
+    drop(table);
     answer(outcome.map(|Farewell { status, free }| {
         if free {
             services::free(child);
         }
         status
     }))
-}
-
-/// Waits until the bell rings, or the caller dies.
-fn wait_for(bell: usize) -> table::Outcome {
-    let rung = api::sem_wait(bell).is_ok();
-    let outcome = TABLE.lock().leave(bell);
-    if outcome.is_some() && !rung {
-        // It rang between the two: take the unit, so that it does not ring for the next.
-        let _ = api::sem_wait(bell);
-    }
-    outcome.unwrap_or(Err(errno::EINTR))
-}
-
-fn bell() -> Result<usize, Errno> {
-    let free = BELLS.lock().pop();
-    free.map_or_else(|| api::sem_create(0), Ok)
 }
 
 extern "C" fn share(caller: u64, domain: u64, percent: u64) -> i64 {
@@ -223,7 +206,7 @@ extern "C" fn keep(a: u64, b: u64, keep: u64) -> i64 {
     done(succession::keep([a, b, 0, 0, 0], keep != 0))
 }
 
-/// Waits for a component to die: its domain; its name.
+/// The next component that has died, once there is one: its domain; its name.
 extern "C" fn fallen(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     answer(succession::next_fallen().map(|(domain, name)| {
         *more = [name[0], name[1], 0, 0];

@@ -8,6 +8,8 @@ use pebble_boot::Grant;
 use pebble_process::manifest::{Limits, WHOLE};
 
 pebble::import! {
+    pub WILL_WAKE = "scheduler.will_wake";
+    pub WAKE = "scheduler.wake";
     DOMAIN_CREATE = "vm.domain_create";
     MAP = "vm.map";
     HEAP = "vm.heap";

@@ -10,10 +10,9 @@
 //! * the old domain is buried only when no thread is in a call that it has not answered, or after [`LAST_CALLS`].
 
 use crate::components::{self, Part};
-use crate::loader::{self, LOADING, Why};
+use crate::loader::{self, Why};
 use crate::{TABLE, services};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use pebble::abi::handover as ask;
 use pebble::abi::link;
 use pebble::abi::map::{HEAP_END, TIME_HZ};
@@ -21,6 +20,7 @@ use pebble::abi::{errno, sys};
 use pebble::api::{self, Errno};
 use pebble::portal;
 use pebble::sync::Lock;
+use pebble::wait::{self, Parking};
 use pebble_process::elf::Image;
 use pebble_process::startup::{self, Path};
 
@@ -33,8 +33,8 @@ const LAST_CALLS: u32 = 2000;
 /// Components whose names are kept when they die, by role; those that have died and wait for somebody to care.
 static KEPT: Lock<Vec<u16>> = Lock::new(Vec::new());
 static FALLEN: Lock<Vec<(u16, u16)>> = Lock::new(Vec::new());
-/// Semaphore of those that care; 0: nobody yet.
-static CARE: AtomicUsize = AtomicUsize::new(0);
+/// Those that care.
+static CARE: Parking<1> = Parking::new(&services::WILL_WAKE, &services::WAKE);
 
 pub fn prepare() {
     KEPT.prepare();
@@ -57,22 +57,16 @@ pub fn keep(name: Path, keep: bool) -> Result<(), Errno> {
 pub fn fallen(domain: u16, name: &Path) {
     let Some(role) = components::role(name).ok().filter(|role| KEPT.lock().contains(role)) else { return };
     FALLEN.lock().push((role, domain));
-    let care = CARE.load(Relaxed);
-    if care != 0 {
-        let _ = api::sem_post(care);
-    }
+    CARE.wake(0);
 }
 
-/// Waits for the next component to die: its domain, and its name.
+/// The next component that has died, once there is one: its domain, and its name.
 pub fn next_fallen() -> Result<(u16, Path), Errno> {
-    if CARE.load(Relaxed) == 0 {
-        let waiting = FALLEN.lock().len() as u64;
-        CARE.store(api::sem_create(waiting)?, Relaxed);
-    }
-    api::sem_wait(CARE.load(Relaxed))?;
     let mut fallen = FALLEN.lock();
     if fallen.is_empty() {
-        return Err(errno::EAGAIN);
+        CARE.enter(0);
+        drop(fallen);
+        wait::leave();
     }
     let (role, domain) = fallen.remove(0);
     drop(fallen);
@@ -81,7 +75,7 @@ pub fn next_fallen() -> Result<(u16, Path), Errno> {
 
 /// The component with this name gets a new instance from this file. Returns the new domain, or `ENOSYS` when the old one hands nothing over.
 pub fn replace(name: Path, path: Path) -> Result<u16, Errno> {
-    let _loading = LOADING.lock();
+    let _loading = loader::turn();
     let part = components::part(components::role(&name)?)?;
     let old = services::holder(part.role)?;
     let old = old.map(|old| leaving(&part).map(|door| (old, door))).transpose()?;

@@ -21,7 +21,7 @@
 //! * a domain that is doomed has no living descendant, and its children have no parent;
 //! * a domain's number is free for VM only after it has left the table;
 //! * the status of a child goes to one `wait` of its parent; every `wait` ends when child or caller does;
-//! * nothing is allocated after [`prepare`](Table::prepare) and [`wait`](Table::wait): deaths need no memory.
+//! * nothing is allocated after [`prepare`](Table::prepare): deaths need no memory.
 //!
 //! **Who may do what.** The parent alone sets arguments and standard files, starts and waits. A program may kill itself and its
 //! descendants; a component of the image any program (the name server's rules decide which may open `process.kill`). Components
@@ -35,10 +35,6 @@ use pebble_abi::errno;
 use pebble_abi::map::MAX_DOMAINS;
 use pebble_abi::share;
 
-/// So many threads wait for children at most, likewise: each occupies a stack of this server.
-pub const WAITERS: usize = 12;
-/// So many whoever they belong to: the other stacks are for calls that must always get through, above all `process.kill`.
-pub const WAITERS_MAX: usize = 20;
 /// Looks after a dying domain until its status may be asked for though something still refers to it: about a second.
 pub const PATIENCE: u32 = 1000;
 
@@ -116,15 +112,6 @@ pub struct Farewell {
     pub free: bool,
 }
 
-/// A thread that waits for a child, on semaphore `bell`.
-#[derive(Debug)]
-struct Waiter {
-    bell: usize,
-    caller: u16,
-    child: u16,
-    outcome: Option<Outcome>,
-}
-
 /// What `process.list` tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -137,13 +124,12 @@ pub struct Entry {
 #[derive(Debug, Default)]
 pub struct Table {
     programs: Vec<Program>,
-    waiters: Vec<Waiter>,
     faults: u64,
 }
 
 impl Table {
     pub const fn new() -> Self {
-        Table { programs: Vec::new(), waiters: Vec::new(), faults: 0 }
+        Table { programs: Vec::new(), faults: 0 }
     }
 
     fn position(&self, domain: u16) -> Option<usize> {
@@ -414,8 +400,8 @@ impl Table {
 
     // --- waiting ------------------------------------------------------------------------------
 
-    /// What a wait would bring now; `None`: nothing yet.
-    fn outcome(&mut self, caller: u16, child: u16) -> Option<Outcome> {
+    /// A thread of `caller` asks for the status of its child. `None`: there is none yet; it shall ask again when the wait is [`over`](Self::over).
+    pub fn wait(&mut self, caller: u16, child: u16) -> Option<Outcome> {
         if !self.alive(caller) {
             return Some(Err(errno::EINTR));
         }
@@ -437,37 +423,14 @@ impl Table {
         }
     }
 
-    /// A thread of `caller` asks for the status of its child. `None`: it shall wait for its bell, and then [`leave`](Self::leave).
-    pub fn wait(&mut self, caller: u16, child: u16, bell: usize) -> Option<Outcome> {
-        if let Some(outcome) = self.outcome(caller, child) {
-            return Some(outcome);
-        }
-        if self.waiters.len() >= if self.trusted(caller) { WAITERS_MAX } else { WAITERS } {
-            return Some(Err(errno::EAGAIN));
-        }
-        if self.waiters.try_reserve(1).is_err() {
-            return Some(Err(errno::ENOMEM));
-        }
-        self.waiters.push(Waiter { bell, caller, child, outcome: None });
-        None
-    }
-
-    /// The bell of a waiter whose wait is over; to be rung before anybody else looks into the table.
-    pub fn answer(&mut self) -> Option<usize> {
-        for n in 0..self.waiters.len() {
-            let Waiter { bell, caller, child, outcome: None } = self.waiters[n] else { continue };
-            if let Some(outcome) = self.outcome(caller, child) {
-                self.waiters[n].outcome = Some(outcome);
-                return Some(bell);
-            }
-        }
-        None
-    }
-
-    /// A waiter goes, because its bell rang (there is an outcome), or because its wait was cut short.
-    pub fn leave(&mut self, bell: usize) -> Option<Outcome> {
-        let at = self.waiters.iter().position(|w| w.bell == bell)?;
-        self.waiters.swap_remove(at).outcome
+    /// The child with the lowest number from there on for which no wait would last any longer.
+    pub fn over(&self, from: u16) -> Option<u16> {
+        let over = |p: &&Program| match p.state {
+            State::Dead => true,
+            State::Dying => p.looks > PATIENCE || p.parent == 0,
+            _ => false,
+        };
+        self.programs.iter().filter(over).map(|p| p.domain).filter(|domain| *domain >= from).min()
     }
 
     // --- looking around -----------------------------------------------------------------------

@@ -8,7 +8,7 @@
 use crate::loader;
 use crate::services::{self, FaultRecord};
 use crate::succession;
-use crate::{CONSOLE, TABLE};
+use crate::{CONSOLE, TABLE, WAITING};
 use core::fmt;
 use pebble::abi::link;
 use pebble::abi::map::TIME_HZ;
@@ -72,11 +72,11 @@ fn look_after_the_dying() -> Option<u32> {
 
 /// Wakes whose wait is over, and frees what nobody will ask for.
 fn settle() {
-    let mut table = TABLE.lock();
-    while let Some(bell) = table.answer() {
-        let _ = api::sem_post(bell);
+    let mut from = 0;
+    while let Some(child) = { TABLE.lock().over(from) } {
+        WAITING.wake(child.into());
+        from = child + 1;
     }
-    drop(table);
     loop {
         let Some(domain) = TABLE.lock().unmourned() else { return };
         services::free(domain);

@@ -6,7 +6,7 @@ use pebble_process::fault::KILLED;
 use pebble_process::startup::{name, path};
 use pebble_process::table::*;
 use proptest::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 const INIT: u16 = 1;
 const SERVER: u16 = 2;
@@ -15,8 +15,9 @@ const SERVER: u16 = 2;
 struct World {
     table: Table,
     used: BTreeSet<u16>,
-    /// Bells that rang.
-    rung: Vec<usize>,
+    /// Threads that wait: of whom, for which child; and those that have been woken.
+    waiting: Vec<(u16, u16)>,
+    woken: Vec<(u16, u16)>,
 }
 
 impl World {
@@ -24,7 +25,7 @@ impl World {
         let mut table = Table::new();
         table.boot(INIT, path("init"));
         table.boot(SERVER, path("server"));
-        World { table, used: BTreeSet::from([INIT, SERVER]), rung: Vec::new() }
+        World { table, used: BTreeSet::from([INIT, SERVER]), waiting: Vec::new(), woken: Vec::new() }
     }
 
     /// A child that is being loaded.
@@ -65,8 +66,10 @@ impl World {
                 self.table.buried(domain);
             }
         }
-        while let Some(bell) = self.table.answer() {
-            self.rung.push(bell);
+        let mut from = 0;
+        while let Some(child) = self.table.over(from) {
+            self.woken.extend(self.waiting.extract_if(.., |(_, waits_for)| *waits_for == child));
+            from = child + 1;
         }
         while let Some(domain) = self.table.unmourned() {
             self.free(domain);
@@ -77,10 +80,9 @@ impl World {
         self.table.list(domain.into()).filter(|e| e.domain == domain).map(|e| e.state)
     }
 
-    /// What a waiter does when its bell has rung.
-    fn take(&mut self, bell: usize, child: u16) -> Result<u8, i64> {
-        let outcome = self.table.leave(bell).expect("an outcome");
-        outcome.map(|Farewell { status, free }| {
+    /// A wait that must not block.
+    fn status(&mut self, parent: u16, child: u16) -> Result<u8, i64> {
+        self.table.wait(parent, child).expect("no need to wait").map(|Farewell { status, free }| {
             if free {
                 self.free(child);
             }
@@ -88,14 +90,18 @@ impl World {
         })
     }
 
-    /// A wait that must not block.
-    fn status(&mut self, parent: u16, child: u16) -> Result<u8, i64> {
-        self.table.wait(parent, child, 99).expect("no need to wait").map(|Farewell { status, free }| {
-            if free {
-                self.free(child);
-            }
-            status
-        })
+    /// A wait that must.
+    fn waits(&mut self, parent: u16, child: u16) {
+        assert_eq!(self.table.wait(parent, child), None);
+        self.waiting.push((parent, child));
+    }
+
+    /// What each does that has been woken.
+    fn woken(&mut self) -> Vec<Result<u8, i64>> {
+        std::mem::take(&mut self.woken)
+            .into_iter()
+            .map(|(parent, child)| self.status(parent, child))
+            .collect()
     }
 }
 
@@ -119,15 +125,13 @@ fn the_parent_gets_the_status_once() {
 fn a_waiter_is_woken_when_nothing_is_left_of_the_child() {
     let mut w = World::new();
     let child = w.run(INIT);
-    assert_eq!(w.table.wait(INIT, child, 7), None);
-    assert_eq!(w.table.wait(INIT, child, 8), None);
+    w.waits(INIT, child);
+    w.waits(INIT, child);
     w.table.fault(child, 13).unwrap();
     w.bury(&[]);
-    assert!(w.rung.is_empty());
+    assert!(w.woken.is_empty());
     w.bury(&[]);
-    assert_eq!(w.rung, [7, 8]);
-    assert_eq!(w.take(7, child), Ok(128 + 13));
-    assert_eq!(w.take(8, child), Err(ECHILD));
+    assert_eq!(w.woken(), [Ok(128 + 13), Err(ECHILD)]);
     assert_eq!(w.table.faults(), 1);
 }
 
@@ -135,15 +139,15 @@ fn a_waiter_is_woken_when_nothing_is_left_of_the_child() {
 fn patience_ends_before_a_domain_that_cannot_be_reclaimed() {
     let mut w = World::new();
     let (child, late) = (w.run(INIT), w.run(INIT));
-    assert_eq!(w.table.wait(INIT, child, 7), None);
+    w.waits(INIT, child);
     w.table.exit(child, 1).unwrap();
     w.table.exit(late, 2).unwrap();
     for _ in 0..PATIENCE {
         w.bury(&[child, late]);
-        assert!(w.rung.is_empty());
+        assert!(w.woken.is_empty());
     }
     w.bury(&[child, late]);
-    assert_eq!(w.take(7, child), Ok(1));
+    assert_eq!(w.woken(), [Ok(1)]);
     assert_eq!(w.status(INIT, late), Ok(2));
     assert_eq!(w.status(INIT, late), Err(ECHILD));
     assert!(w.used.contains(&child) && w.used.contains(&late));
@@ -203,14 +207,13 @@ fn descendants_die_with_their_ancestor() {
     w.bury(&[]);
     w.bury(&[]);
     assert_eq!(w.state(dead), Some(State::Dead));
-    assert_eq!(w.table.wait(child, grandchild, 7), None);
+    w.waits(child, grandchild);
     w.table.exit(parent, 3).unwrap();
     assert!([child, grandchild].iter().all(|d| w.state(*d) == Some(State::Dying)));
     assert_eq!(w.table.prepare(child), Err(EINTR));
     w.bury(&[]);
     // The waiter in the domain that dies is let go; the number of the dead one is free.
-    assert_eq!(w.rung, [7]);
-    assert_eq!(w.take(7, grandchild), Err(EINTR));
+    assert_eq!(w.woken(), [Err(EINTR)]);
     assert!(!w.used.contains(&dead));
     w.bury(&[]);
     assert_eq!(w.status(INIT, parent), Ok(3));
@@ -266,15 +269,9 @@ fn limits_do_not_bind_the_image_and_what_it_started() {
     assert_eq!((w.table.family(INIT), w.table.family(shell)), (0, 0));
     assert_eq!((w.table.family(greedy), w.table.family(child)), (greedy, greedy));
     assert_eq!(w.table.family(other), other);
-    for (bell, child) in children.iter().enumerate().take(WAITERS) {
-        assert_eq!(w.table.wait(greedy, *child, bell), None);
-    }
-    assert_eq!(w.table.wait(greedy, children[WAITERS], 99), Some(Err(EAGAIN)));
     assert!(w.spawn(shell).is_ok());
-    for bell in WAITERS..WAITERS_MAX {
-        assert_eq!(w.table.wait(shell, greedy, bell), None);
-    }
-    assert_eq!(w.table.wait(shell, greedy, 99), Some(Err(EAGAIN)));
+    // All of them may be waited for.
+    children.iter().for_each(|child| w.waits(greedy, *child));
 }
 
 #[test]
@@ -320,10 +317,9 @@ fn step() -> impl Strategy<Value = Step> {
 /// Whatever happens in whatever order: numbers are freed once and not too early, every wait ends, and in the end nothing is left.
 fn play(steps: Vec<Step>) {
     let mut w = World::new();
-    let mut waits: BTreeMap<usize, u16> = BTreeMap::new();
     // What the loader has: new ones, and those that are being started and may run already.
     let (mut loading, mut starting) = (BTreeSet::new(), BTreeSet::new());
-    for (bell, step) in steps.into_iter().enumerate() {
+    for step in steps {
         let pick = |n: usize| w.used.iter().copied().filter(|d| *d != SERVER).nth(n);
         let entry = |d: u16| w.table.list(d.into()).filter(|e| e.domain == d);
         match step {
@@ -374,22 +370,16 @@ fn play(steps: Vec<Step>) {
             }
             Step::Wait(n) => {
                 if let Some((d, e)) = pick(n).and_then(|d| Some((d, entry(d)?))) {
-                    match w.table.wait(e.parent, d, bell) {
+                    match w.table.wait(e.parent, d) {
                         Some(Ok(Farewell { free: true, .. })) => w.free(d),
                         Some(_) => {}
-                        None => {
-                            waits.insert(bell, d);
-                        }
+                        None => w.waiting.push((e.parent, d)),
                     }
                 }
             }
             Step::Interrupt(n) => {
-                if let Some((bell, child)) = waits.iter().map(|(b, c)| (*b, *c)).nth(n) {
-                    waits.remove(&bell);
-                    w.rung.retain(|b| *b != bell);
-                    if let Some(Ok(Farewell { free: true, .. })) = w.table.leave(bell) {
-                        w.free(child);
-                    }
+                if n < w.waiting.len() {
+                    w.waiting.swap_remove(n);
                 }
             }
             Step::Bury(stuck) => {
@@ -397,10 +387,7 @@ fn play(steps: Vec<Step>) {
                 w.bury(&stuck);
             }
         }
-        for bell in std::mem::take(&mut w.rung) {
-            let child = waits.remove(&bell).unwrap();
-            let _ = w.take(bell, child);
-        }
+        w.woken();
     }
     for domain in loading.into_iter().chain(starting) {
         let _ = w.table.release(domain, State::Suspended);
@@ -408,11 +395,8 @@ fn play(steps: Vec<Step>) {
     w.table.exit(INIT, 0).unwrap();
     w.bury(&[]);
     w.bury(&[]);
-    for bell in std::mem::take(&mut w.rung) {
-        let child = waits.remove(&bell).unwrap();
-        let _ = w.take(bell, child);
-    }
-    assert!(waits.is_empty());
+    w.woken();
+    assert!(w.waiting.is_empty());
     assert_eq!(w.used, BTreeSet::from([SERVER]));
 }
 

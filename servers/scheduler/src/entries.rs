@@ -25,12 +25,15 @@ pebble::export_switching!("scheduler.thread_exit", "nmb", thread_exit);
 pebble::export_switching!("scheduler.priority", "nmii", priority);
 pebble::export_switching!("scheduler.domain_abort", "nmi", domain_abort);
 pebble::export_switching!("scheduler.thread_abort", "nmii", thread_abort);
+pebble::export_switching!("scheduler.park", "nma", park);
+pebble::export_switching!("scheduler.wake", "nmai", wake);
 pebble::export_switching!("scheduler.deadline", "nmi", deadline);
 pebble::export_switching!("scheduler.share", "nmii", share);
 pebble::export_switching!("scheduler.sem_free", "nmi", sem_free);
 pebble::export_wide!("scheduler.handover", "nmiii>4", handover);
 pebble::export_switching!("scheduler.takeover", "nmiiiii", takeover);
 pebble::export!("scheduler.sem_alloc", "nmiii", sem_alloc: fn(u64, u64, u64));
+pebble::export!("scheduler.will_wake", "nma", will_wake: fn(u64));
 pebble::export!("scheduler.reap", "nm", reap);
 pebble::export_wide!("scheduler.sem_info", "nmi>4", sem_info);
 pebble::export_wide!("scheduler.thread_info", "nmi>4", thread_info);
@@ -244,6 +247,18 @@ extern "C" fn thread_abort(tid: u64, any: u64) -> Decision {
     enter(|s, words, now| s.thread_abort(words, tid, any != 0, now))
 }
 
+extern "C" fn park(caller: u64) -> Decision {
+    enter(|s, _, now| s.park(caller, now))
+}
+
+extern "C" fn wake(server: u64, tid: u64) -> Decision {
+    enter(|s, _, now| s.unpark(server, tid, now))
+}
+
+extern "C" fn will_wake(server: u64) -> i64 {
+    state(|s, _, _| s.will_wake(server))
+}
+
 extern "C" fn deadline(ticks: u64) -> Decision {
     enter(|s, words, now| s.deadline(words, ticks, now))
 }
@@ -305,6 +320,7 @@ extern "C" fn thread_info(tid: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more
                 ThreadState::Exited => 5,
                 ThreadState::Stack(domain) => 6 | u64::from(domain) << 8,
                 ThreadState::Held => 7,
+                ThreadState::Parked => 8,
             };
             *more =
                 [state, u64::from(info.priority) | u64::from(info.home) << 8, info.ran, info.switches.into()];

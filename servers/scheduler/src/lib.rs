@@ -25,7 +25,7 @@
 //! Inside, priorities are *levels*, 0 the most urgent, so that the lowest set bit is what is looked for.
 //!
 //! **Invariants**, at the end of every entry:
-//! * a thread that is not free is in one place: a ready queue, one semaphore's or domain's queue, the sleepers, those held, or the exited queue;
+//! * a thread that is not free is in one place: a ready queue, one semaphore's or domain's queue, the sleepers, those held or parked, or the exited queue;
 //! * the running thread is the head of `current`, the ready queue of the most urgent level, `top`; what `queues` says of that level
 //!   is out of date (inside the method proper, `queues` is right and `current` out of date);
 //! * a ready bit is set if and only if its level has a ready thread, and some level has: the last ready thread may not wait;
@@ -58,6 +58,9 @@
 //! | `scheduler.domain_abort` | domain | [`domain_abort(words, stacks, asid, now)`](Scheduler::domain_abort) |
 //! | | with a priority plus 1 in bits 16 and up | [`domain_calm(words, asid, priority, now)`](Scheduler::domain_calm) |
 //! | `scheduler.thread_abort` | thread | [`thread_abort(words, tid, now)`](Scheduler::thread_abort) |
+//! | `scheduler.will_wake` | caller's domain | [`will_wake(server)`](Scheduler::will_wake): the running thread |
+//! | `scheduler.park` | caller's domain | [`park(caller, now)`](Scheduler::park) |
+//! | `scheduler.wake` | caller's domain; thread | [`unpark(server, tid, now)`](Scheduler::unpark) |
 //! | `scheduler.deadline` | ticks from now | [`deadline(ticks, now)`](Scheduler::deadline) |
 //! | `scheduler.share` | domain, percent | [`share(domain, percent, now)`](Scheduler::share) |
 //! | `scheduler.takeover` | format | [`adopt(words, format, now)`](Scheduler::adopt) |
@@ -78,6 +81,7 @@
 #![forbid(unsafe_code)]
 
 mod deadlines;
+mod park;
 pub mod queue;
 mod quick;
 mod semaphores;
@@ -106,7 +110,7 @@ pub const SLICE: u64 = TIME_HZ / 100;
 /// Sleepers that one entry wakes; if more are due, the timer ticks again at once.
 pub const WAKES: usize = 2;
 /// The form of the state. Whoever changes the fields of [`Scheduler`] gives it another number.
-pub const FORMAT: u64 = 4;
+pub const FORMAT: u64 = 5;
 /// [`Decision::thread`]: the caller goes on.
 pub const STAY: u64 = u64::MAX;
 
@@ -136,6 +140,8 @@ enum Place {
     /// In the queue for a stack of this domain.
     Stack(u8),
     Sleeping,
+    /// Until a server wakes it.
+    Parked,
     /// Not to run before its home's share of the next period.
     Held,
     Exited,
@@ -149,6 +155,7 @@ const SLEEPING: u16 = u16::MAX;
 const EXITED: u16 = u16::MAX - 1;
 const FREE: u16 = u16::MAX - 2;
 const HELD: u16 = u16::MAX - 3;
+const PARKED: u16 = u16::MAX - 4;
 /// The first of those for the stacks of each domain.
 const STACKS: u16 = 1 << 15;
 const LAST_STACKS: u16 = STACKS + u8::MAX as u16;
@@ -219,6 +226,7 @@ pub struct Scheduler<const EDF: bool = false> {
     stacks: stacks::Waiters,
     shares: shares::Shares,
     hurried: deadlines::Hurried,
+    promises: park::Promises,
 }
 
 impl<const EDF: bool> Default for Scheduler<EDF> {
@@ -259,6 +267,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             stacks: stacks::Waiters::zero(),
             shares: shares::Shares::zero(),
             hurried: deadlines::Hurried::zero(),
+            promises: [0; MAX_THREADS],
         }
     }
 
@@ -465,6 +474,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             EXITED => Place::Exited,
             FREE => Place::Free,
             HELD => Place::Held,
+            PARKED => Place::Parked,
             sem @ STACKS..=LAST_STACKS => Place::Stack(sem as u8),
             sem => Place::Waiting(sem as usize % MAX_SEMAPHORES),
         }

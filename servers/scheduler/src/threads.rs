@@ -27,6 +27,8 @@ pub enum ThreadState {
     Stack(u16),
     /// Its home has used up its share.
     Held,
+    /// Until a server wakes it.
+    Parked,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +132,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.level[t as usize] = base;
         self.result[t as usize] = 0;
         self.doomed[t as usize] = false;
+        self.promises[t as usize] = 0;
         self.records[t as usize] =
             Record { ran: 0, slice_end: SLICE, switches: 0, sem: FREE, home, base, deadline: 0 };
         Ok(t)
@@ -222,13 +225,15 @@ impl<const EDF: bool> Scheduler<EDF> {
                 self.level[t as usize] = level;
                 self.queue_for_stack(domain, t);
             }
-            Place::Sleeping | Place::Held | Place::Exited | Place::Free => self.level[t as usize] = level,
+            Place::Sleeping | Place::Parked | Place::Held | Place::Exited | Place::Free => {
+                self.level[t as usize] = level;
+            }
         }
     }
 
     /// The domain is dying, or dead and its portals are closed. Every wait or sleep called from it ends now with `-EINTR`, and so does every sleep
     /// and interruptible wait of a thread whose home it is; such a thread may begin no other, and is raised
-    /// to the caller's priority, so that it finds its way out soon. Who waits for a stack of the domain's calls again.
+    /// to the caller's priority, so that it finds its way out soon. Who waits for a stack of the domain's, or for it to wake them, calls again.
     ///
     /// It is done thread by thread, and this call does a part, beginning at thread `from`. It returns where the next call is to begin;
     /// 0: all is done; `-EINVAL`: no such domain.
@@ -249,10 +254,11 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// Whether there was anything to do.
     fn abort(&mut self, words: &Words, t: u8, asid: u8, level: u8) -> bool {
+        let woken = self.keep_promise(asid, t);
         let (at_home, called) = (self.records[t as usize].home == asid, self.caller[t as usize] == asid);
         let waits = self.records[t as usize].sem == STACKS | u16::from(asid);
         if !at_home && !called && !waits || matches!(self.place(t), Place::Free | Place::Exited) {
-            return false;
+            return woken;
         }
         if at_home {
             self.attention += u16::from(!core::mem::replace(&mut self.doomed[t as usize], true));
@@ -314,6 +320,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             }
             Place::Sleeping => self.sleepers.remove(&mut self.later, t),
             Place::Held => return self.release(t),
+            Place::Parked => self.promises[t as usize] = 0,
             // It calls again, from where it is.
             Place::Stack(domain) => {
                 self.unqueue_for_stack(domain, t);
@@ -337,6 +344,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             Place::Stack(domain) => ThreadState::Stack(domain.into()),
             Place::Sleeping => ThreadState::Sleeping,
             Place::Held => ThreadState::Held,
+            Place::Parked => ThreadState::Parked,
             Place::Exited => ThreadState::Exited,
             Place::Free => ThreadState::Free,
         };

@@ -47,6 +47,9 @@ enum Op {
     Abort(u64),
     Calm(u64, u64),
     ThreadAbort(u64, bool),
+    WillWake(u8),
+    Park(u8),
+    Unpark(u8, u64),
     Alloc {
         initial: i64,
         owner: u64,
@@ -79,6 +82,9 @@ fn op() -> impl Strategy<Value = Op> {
         1 => prop_oneof![20 => 1..4u64, 1 => Just(256)].prop_map(Op::Abort),
         2 => (1..4u64, 0..33u64).prop_map(|(asid, priority)| Op::Calm(asid, priority)),
         2 => (tid(), any::<bool>()).prop_map(|(tid, all)| Op::ThreadAbort(tid, all)),
+        4 => asid().prop_map(Op::WillWake),
+        6 => asid().prop_map(Op::Park),
+        6 => (asid(), tid()).prop_map(|(server, tid)| Op::Unpark(server, tid)),
         1 => (-1..3i64, prop_oneof![9 => 1..4u64, 1 => Just(999)], any::<bool>())
             .prop_map(|(initial, owner, interruptible)| Op::Alloc { initial, owner, interruptible }),
         1 => sem.prop_map(Op::Free),
@@ -220,6 +226,18 @@ impl Pair {
                 self.model.assert_nothing_blocked(asid);
                 None
             }
+            Op::WillWake(server) => {
+                assert_eq!(self.real.will_wake(server.into()), self.model.will_wake(server));
+                None
+            }
+            Op::Park(caller) => {
+                self.model.park(caller, now);
+                Some(self.long(|real, _| real.park(caller.into(), now)))
+            }
+            Op::Unpark(server, tid) => {
+                self.model.unpark(server, tid, now);
+                Some(self.long(|real, _| real.unpark(server.into(), tid, now)))
+            }
             Op::Calm(asid, priority) => {
                 self.parts(
                     |model, from| model.calm(asid, priority, from, now),
@@ -342,6 +360,7 @@ impl Pair {
                 State::Ready => ThreadState::Ready,
                 State::Sleeping(_) => ThreadState::Sleeping,
                 State::Waiting(sem) => ThreadState::Waiting(sem as u16),
+                State::Parked => ThreadState::Parked,
                 State::Exited => ThreadState::Exited,
             };
             let ran = thread.ran + if runs { now - self.model.since } else { 0 };

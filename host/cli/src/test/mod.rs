@@ -4,6 +4,7 @@
 //! `system.c.NAME`, the C library of components; `sfi-attack`, `sfi-fault`, `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-same`, `sfi-real`, what fault domains withstand; `cli.NAME`, the tool itself; `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it, or of which it is a
 //! part between dots, if it has only one or two letters (`c`).
 
+mod blockers;
 mod cli;
 mod context;
 mod cxx;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use pebble_qemu::{Exit, Guest, PROMPT};
 
+use super::blockers;
 use super::context::{Context, LIMIT, output};
 use super::documents;
 use super::hog;
@@ -73,6 +74,13 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("interpose.forks", interpose::a_hundred_forks_in_a_row),
     SystemTest::slow("interpose.escape", interpose::nobody_escapes_and_nothing_leaks),
     SystemTest::new("hostile.stuck", a_dead_clients_thread_in_a_server_that_keeps_it),
+    SystemTest::new("hostile.blockers.console", blockers::console),
+    SystemTest::new("hostile.blockers.pipe", blockers::pipe),
+    SystemTest::new("hostile.blockers.process", blockers::process),
+    SystemTest::new("hostile.blockers.tools", blockers::tools),
+    SystemTest::new("hostile.blockers.gone", blockers::gone),
+    SystemTest::new("hostile.blockers.replaced", blockers::replaced),
+    SystemTest::new("shell.jobs", blockers::jobs),
     SystemTest::new("hostile.once", |context| hostile(context, 1)),
     SystemTest::slow("hostile.thousand", |context| hostile(context, 16)),
     SystemTest::slow("hostile.depth", full_invocation_stacks),

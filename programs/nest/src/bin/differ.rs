@@ -214,12 +214,12 @@ fn controller() {
     let Ok(spawned) = spawned else { return };
     println!(
         "{:?}",
-        [0, 40, 1064, 4095, 4096].map(|index| control::create_child(spawned.0, index, "nm=i", 0, entry))
+        [0, 41, 1065, 4095, 4096].map(|index| control::create_child(spawned.0, index, "nm=i", 0, entry))
     );
     println!("{:?} {:?}", control::control(spawned.0, entry), control::control(spawned.0, entry));
     println!(
         "{:?}",
-        [0, 40, 1064, 4095, 4096].map(|index| control::create_child(spawned.0, index, "nm=i", 0, entry))
+        [0, 41, 1065, 4095, 4096].map(|index| control::create_child(spawned.0, index, "nm=i", 0, entry))
     );
     println!("{:?} {:?}", spawned.argument("echo"), spawned.argument("below controllers"));
     println!("{:?} {:?} after {} calls", spawned.start(), spawned.wait(), CALLS.load(Relaxed));

@@ -37,7 +37,7 @@ const REFUSED: i64 = 7;
 /// Gives up all it has by index, opens again, and looks whether what it gets is real.
 fn close() -> i64 {
     let mut closed = 0;
-    for index in 44..map::TABLE_ENTRIES {
+    for index in sys::FIRST_FREE + sys::FILE_PORTALS..map::TABLE_ENTRIES {
         closed += u32::from(api::portal_close(index, 1).is_ok());
     }
     for index in 0..sys::FIRST_FREE {
@@ -78,7 +78,8 @@ fn forge() -> i64 {
 
 /// Calls through every index, each in a copy of its own, which dies of it or does not.
 fn calls() -> i64 {
-    let gone = |index: usize| (40..44).contains(&index) || index == sys::SYS_HRSLEEP || index == sys::RETURN;
+    let console = sys::FIRST_FREE..sys::FIRST_FREE + sys::FILE_PORTALS;
+    let gone = |index: usize| console.contains(&index) || index == sys::SYS_HRSLEEP || index == sys::RETURN;
     for index in (0..64).chain(160..224).chain(4090..4100).filter(|index| !gone(*index)) {
         match control::fork(through) {
             Ok(0) => {

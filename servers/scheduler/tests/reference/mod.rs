@@ -9,6 +9,7 @@ pub enum State {
     Ready,
     Sleeping(u64),
     Waiting(usize),
+    Parked,
     Exited,
 }
 
@@ -23,6 +24,15 @@ pub struct Thread {
     doomed: bool,
     result: i64,
     slice_end: u64,
+    promise: Promise,
+}
+
+/// What the thread has been told about the next time that it parks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Promise {
+    Nothing,
+    By(u8),
+    Kept,
 }
 
 #[derive(Debug)]
@@ -68,7 +78,9 @@ impl Model {
     pub fn add(&mut self, tid: usize, priority: u8, home: u8) {
         let state = State::Ready;
         let (ran, switches, caller, doomed, result, slice_end) = (0, 0, 0, false, 0, SLICE);
-        let thread = Thread { priority, home, state, ran, switches, caller, doomed, result, slice_end };
+        let promise = Promise::Nothing;
+        let thread =
+            Thread { priority, home, state, ran, switches, caller, doomed, result, slice_end, promise };
         assert!(self.threads.insert(tid, thread).is_none());
         self.ready.push(tid);
     }
@@ -218,6 +230,43 @@ impl Model {
         }
     }
 
+    pub fn will_wake(&mut self, server: u8) -> i64 {
+        let me = self.running;
+        self.thread(me).promise = Promise::By(server);
+        me as i64
+    }
+
+    pub fn park(&mut self, caller: u8, now: u64) {
+        let me = self.running;
+        match self.threads[&me] {
+            Thread { promise: Promise::By(_), doomed: true, .. } => return self.fail(EINTR, now),
+            Thread { promise: Promise::By(_), .. } => _ = self.leave(State::Parked, caller),
+            _ => self.thread(me).promise = Promise::Nothing,
+        }
+        self.decide(now);
+    }
+
+    pub fn unpark(&mut self, server: u8, tid: u64, now: u64) {
+        if self.threads.get(&(tid as usize)).is_some_and(|t| t.state != State::Exited) {
+            self.keep(server, tid as usize);
+        }
+        self.decide(now);
+    }
+
+    /// Whether it was parked.
+    fn keep(&mut self, server: u8, tid: usize) -> bool {
+        let thread = self.thread(tid);
+        if thread.promise != Promise::By(server) {
+            return false;
+        }
+        let parked = thread.state == State::Parked;
+        thread.promise = if parked { Promise::Nothing } else { Promise::Kept };
+        if parked {
+            self.make_ready(tid);
+        }
+        parked
+    }
+
     pub fn tick(&mut self, now: u64) {
         self.wake_due(now);
         let me = self.running;
@@ -273,7 +322,7 @@ impl Model {
                 self.semaphores.get_mut(&sem).unwrap().waiters.retain(|t| *t != tid);
                 self.enqueue(sem, tid);
             }
-            State::Sleeping(_) | State::Exited => {}
+            State::Sleeping(_) | State::Parked | State::Exited => {}
         }
     }
 
@@ -332,11 +381,12 @@ impl Model {
     }
 
     fn abort_one(&mut self, asid: u8, tid: usize, priority: u8) -> bool {
+        let woken = self.keep(asid, tid);
         let thread = self.thread(tid);
-        let blocked = matches!(thread.state, State::Waiting(_) | State::Sleeping(_));
+        let blocked = matches!(thread.state, State::Waiting(_) | State::Sleeping(_) | State::Parked);
         let (at_home, called) = (thread.home == asid, thread.caller == asid && blocked);
         if thread.state == State::Exited || !at_home && !called {
-            return false;
+            return woken;
         }
         if at_home {
             thread.doomed = true;
@@ -354,6 +404,7 @@ impl Model {
                 semaphore.value += 1;
             }
             State::Sleeping(_) => {}
+            State::Parked => self.thread(tid).promise = Promise::Nothing,
             _ => return true,
         }
         self.thread(tid).result = -EINTR;
@@ -374,6 +425,7 @@ impl Model {
                 semaphore.value += 1;
             }
             State::Sleeping(_) => {}
+            State::Parked => self.thread(tid).promise = Promise::Nothing,
             _ => return self.decide(now),
         }
         self.thread(tid).result = -EINTR;
@@ -387,6 +439,10 @@ impl Model {
             let at_home = u64::from(thread.home) == asid;
             match thread.state {
                 State::Sleeping(_) => assert!(!called && !at_home, "{tid} sleeps"),
+                State::Parked => {
+                    assert!(!called && !at_home, "{tid} is parked");
+                    assert_ne!(thread.promise, Promise::By(asid as u8), "nobody will wake {tid}");
+                }
                 State::Waiting(sem) => {
                     assert!(!(called || at_home && self.semaphores[&sem].interruptible), "{tid} waits")
                 }

@@ -2,7 +2,8 @@
 //!
 //! Problem: a program of a pipeline may end without ever having opened its end of a pipe, and the other side must not wait for
 //! it. Strategy: a thread waits for each program; when it has ended, the shell, as creator of the pipes, abandons
-//! the two sides that were this program's. A lone program in the foreground needs no thread.
+//! the two sides that were this program's. A lone program in the foreground needs no thread. A job for which there are not enough pipes or
+//! threads does not start, and says so.
 //!
 //! All jobs are in one table, under one lock: that of the foreground, so that Ctrl-C finds it, and those in the background
 //! until their end has been told.
@@ -85,61 +86,67 @@ pub fn pause(ticks: u64) -> bool {
 /// Runs a job; its status if it is in the foreground.
 pub fn run(shell: &mut Shell, job: &Job) -> i64 {
     INTERRUPTED.store(false, Ordering::Relaxed);
-    // In the background, and in a script, nobody types: a pipe that has ended is the input.
-    let first = usize::from(job.background || shell.terminal.mode == Mode::Script);
-    let Some(pipes) = pipes(job.commands.len() - 1 + first) else { return NOT_RUN };
-    pipes.iter().take(first).for_each(|pipe| servers::abandon(*pipe, WRITING));
+    // In the background, and in a script, nobody types.
+    let typed = !job.background && shell.terminal.mode != Mode::Script;
+    let Some(pipes) = pipes(job.commands.len() - 1) else { return NOT_RUN };
     let end = |n: Option<usize>| n.and_then(|n| pipes.get(n)).copied();
     let builtins: Vec<_> = job.commands.iter().map(|command| builtins::find(&command[0])).collect();
     let mut stages = Vec::new();
     for (n, command) in job.commands.iter().enumerate() {
-        let mut stage = Stage {
-            domain: 0,
-            input: end((n + first).checked_sub(1)),
-            output: end(Some(n + first)),
-            status: None,
-        };
+        let mut stage = Stage { domain: 0, input: end(n.checked_sub(1)), output: end(Some(n)), status: None };
         if builtins[n].is_none() {
-            load(command, &mut stage);
+            load(command, &mut stage, typed);
+        }
+        if stage.domain == 0 {
+            let idle = if stage.status.is_some() { READING | WRITING } else { READING };
+            give_up(&stage, idle);
         }
         stages.push(stage);
     }
-    for (command, stage) in job.commands.iter().zip(&mut stages) {
-        start(command, stage);
-        let idle = if stage.status.is_some() { READING | WRITING } else { READING };
-        if stage.domain == 0 {
-            give_up(stage, idle);
-        }
-    }
-    let programs: Vec<u16> = stages.iter().map(|s| s.domain).filter(|domain| *domain != 0).collect();
+    let domains: Vec<u16> = stages.iter().map(|stage| stage.domain).collect();
     let number = enter(job, stages);
+    let programs: Vec<u64> = domains.iter().filter(|d| **d != 0).map(|d| who(number, *d)).collect();
+    let alone = programs.len() == 1 && !job.background;
+    let watched = if alone { 0 } else { programs.iter().take_while(|program| watched(**program)).count() };
+    let begins = alone || watched == programs.len();
+    if !begins {
+        complain(format_args!("{}: not started: no thread is left to wait for it", job.commands[0][0]));
+        programs.iter().for_each(|program| _ = servers::kill(*program as u16));
+        programs[watched..].iter().for_each(|program| bury(*program));
+    }
+    for (command, domain) in job.commands.iter().zip(&domains).filter(|(_, domain)| begins && **domain != 0) {
+        start(command, number, *domain);
+    }
     if interrupted() {
         interrupt();
     }
-    let mut elsewhere = 0;
-    let mut here = Vec::new();
-    for domain in &programs {
-        let who = (number as u64) << 16 | u64::from(*domain);
-        if (programs.len() == 1 && !job.background) || api::thread_create(watch, who, 0).is_err() {
-            here.push(who);
-        } else {
-            elsewhere += 1;
-        }
-    }
     for (n, builtin) in builtins.iter().enumerate() {
-        if let Some(builtin) = builtin {
+        if let Some(builtin) = builtin.filter(|_| begins) {
             run_builtin(shell, builtin, &job.commands[n], number, n);
         }
     }
-    here.into_iter().for_each(bury);
-    if job.background {
+    if alone {
+        programs.into_iter().for_each(bury);
+    }
+    if job.background && begins {
         shell.terminal.write(format!("[{number}] started\n").as_bytes());
         return 0;
     }
-    for _ in 0..elsewhere {
+    for _ in 0..watched {
         let _ = api::sem_wait(ENDED.load(Ordering::Relaxed));
     }
-    leave(number)
+    let status = leave(number);
+    if begins { status } else { NOT_RUN }
+}
+
+/// A program of a job, in a word.
+fn who(number: usize, domain: u16) -> u64 {
+    (number as u64) << 16 | u64::from(domain)
+}
+
+/// Whether a thread waits for the program from now on.
+fn watched(program: u64) -> bool {
+    api::thread_create(watch, program, 0).is_ok()
 }
 
 /// So many pipes, or none.
@@ -158,6 +165,23 @@ fn pipes(count: usize) -> Option<Vec<u64>> {
     Some(pipes)
 }
 
+/// The input of programs for which nobody types: a pipe that has ended, which this shell keeps open. It is made anew if its server has died.
+fn nothing() -> Result<String, Errno> {
+    static NOTHING: Lock<Option<(u64, File)>> = Lock::new(None);
+    let mut nothing = NOTHING.lock();
+    if let Some((pipe, file)) = *nothing
+        && file.read(&mut [0; 1]) == Ok(0)
+    {
+        return Ok(end_path(pipe, 'r'));
+    }
+    let pipe = servers::pipe().map_err(|failure| failure.error)?;
+    servers::abandon(pipe, WRITING);
+    let path = end_path(pipe, 'r');
+    let file = io::open(&path).inspect_err(|_| servers::abandon(pipe, READING))?;
+    *nothing = Some((pipe, file));
+    Ok(path)
+}
+
 fn end_path(pipe: u64, side: char) -> String {
     format!("/pipe/{pipe:016x}/{side}")
 }
@@ -168,51 +192,46 @@ fn program(name: &str) -> String {
 }
 
 /// Makes the program of a command, ready to be started.
-fn load(command: &Command, stage: &mut Stage) {
+fn load(command: &Command, stage: &mut Stage, typed: bool) {
     if command[0].is_empty() {
         stage.status = Some(NOT_FOUND);
         return complain(format_args!("a command's name cannot be empty"));
     }
-    let files = [
-        stage.input.map_or_else(|| standard_path(0), |pipe| end_path(pipe, 'r')),
-        stage.output.map_or_else(|| standard_path(1), |pipe| end_path(pipe, 'w')),
-        standard_path(2),
-    ];
     let prepare = |child: &Child| {
+        let input = match stage.input {
+            Some(pipe) => end_path(pipe, 'r'),
+            None if typed => standard_path(0),
+            None => nothing()?,
+        };
+        let output = stage.output.map_or_else(|| standard_path(1), |pipe| end_path(pipe, 'w'));
         command.iter().try_for_each(|argument| child.argument(argument))?;
-        files.iter().enumerate().try_for_each(|(n, path)| child.stdio(n, path))
+        [input, output, standard_path(2)].iter().enumerate().try_for_each(|(n, path)| child.stdio(n, path))
     };
-    match Child::load(&program(&command[0])) {
+    let made = Child::load(&program(&command[0])).and_then(|child| {
+        prepare(&child).map(|()| child).inspect_err(|_| {
+            let _ = child.kill();
+            let _ = child.wait();
+        })
+    });
+    match made {
         Err(error) => {
             stage.status = Some(if error == errno::ENOENT { NOT_FOUND } else { NOT_RUN });
             let text = if error == errno::ENOENT { "no such command" } else { errno::text(error) };
             complain(format_args!("{}: {text}", command[0]));
         }
-        Ok(child) => {
-            stage.domain = child.0;
-            if let Err(error) = prepare(&child) {
-                cancel(command, stage, error);
-            }
+        Ok(child) => stage.domain = child.0,
+    }
+}
+
+/// One that cannot be started ends at once; whoever waits for it buries it.
+fn start(command: &Command, number: usize, domain: u16) {
+    if let Err(error) = Child(domain).start() {
+        if !interrupted() {
+            complain(format_args!("{}: {}", command[0], errno::text(error)));
         }
+        finish(number, |stage| stage.domain == domain, NOT_RUN);
+        let _ = servers::kill(domain);
     }
-}
-
-fn start(command: &Command, stage: &mut Stage) {
-    if stage.domain != 0
-        && let Err(error) = Child(stage.domain).start()
-    {
-        cancel(command, stage, error);
-    }
-}
-
-/// Takes back a program that did not get to run.
-fn cancel(command: &Command, stage: &mut Stage, error: Errno) {
-    complain(format_args!("{}: {}", command[0], errno::text(error)));
-    let child = Child(stage.domain);
-    let _ = child.kill();
-    let _ = child.wait();
-    stage.domain = 0;
-    stage.status = Some(NOT_RUN);
 }
 
 /// Nobody will open these sides of the stage's pipes any more.
@@ -253,14 +272,7 @@ extern "C" fn watch(who: u64) {
 
 fn bury(who: u64) {
     let (number, domain) = ((who >> 16) as usize, who as u16);
-    let status = loop {
-        match Child(domain).wait() {
-            Ok(status) => break status,
-            // As many threads wait as the process server can bear.
-            Err(errno::EAGAIN) => _ = api::hrsleep(portal::time() + TIME_HZ / 100),
-            Err(_) => break NOT_RUN,
-        }
-    };
+    let status = Child(domain).wait().unwrap_or(NOT_RUN);
     finish(number, |stage| stage.domain == domain && stage.status.is_none(), status);
 }
 

@@ -166,7 +166,7 @@ pub fn threads() -> Result<Vec<Thread>, Failure> {
             1 => "ready",
             2 => "running",
             3 => "asleep",
-            4 => "waiting",
+            4 | 8 => "waiting",
             6 => "queued",
             7 => "held",
             _ => "exited",

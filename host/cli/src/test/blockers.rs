@@ -1,0 +1,151 @@
+//! Programs that wait in a server with more threads than it has stacks: everybody else goes on, and Ctrl-C and `kill` end them.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use pebble_qemu::{Guest, PROMPT};
+
+use super::context::{Context, LIMIT, output};
+
+/// Types a line at the prompt; what is shown until the next.
+fn types(guest: &mut Guest, line: &str) -> Result<String> {
+    guest.send(format!("{line}\n").as_bytes());
+    let shown = guest.expect(PROMPT, LIMIT).with_context(|| format!("after {line:?}"))?;
+    Ok(String::from_utf8_lossy(&shown).into_owned())
+}
+
+fn shows(guest: &mut Guest, line: &str, wanted: &str) -> Result<()> {
+    let shown = types(guest, line)?;
+    ensure!(shown.contains(wanted), "{line:?} shows no {wanted:?}: {shown:?}");
+    Ok(())
+}
+
+/// What must go on whatever programs do.
+fn all_is_well(guest: &mut Guest) -> Result<()> {
+    shows(guest, "ls", "bin/")?;
+    shows(guest, "ps", "scheduler")?;
+    shows(guest, "echo thr'ou'gh | cat", "through")?;
+    types(guest, "sleep 1000 &")?;
+    types(guest, "kill sleep")?;
+    // Ctrl-C, which may come before the program has begun.
+    guest.send(b"sleep 1000\n");
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(500));
+        guest.send(b"\x03");
+        if guest.expect(PROMPT, Duration::from_secs(3)).is_ok() {
+            return Ok(());
+        }
+    }
+    anyhow::bail!("Ctrl-C does not end sleep: {:?}", guest.take_output())
+}
+
+/// Ends all of this name. One that is dying has it still.
+fn end(guest: &mut Guest, name: &str) -> Result<()> {
+    let mut shown = String::new();
+    for _ in 0..400 {
+        shown = types(guest, "ps")?;
+        if !shown.contains(name) {
+            return Ok(());
+        }
+        types(guest, &format!("kill {name}"))?;
+    }
+    anyhow::bail!("{name} cannot be killed: {shown}")
+}
+
+/// With all of these in the background, everything goes on, and they die when they are told to.
+fn beside(context: &mut Context, blockers: &[&str]) -> Result<()> {
+    let mut guest = context.prompt("test")?;
+    for line in blockers {
+        shows(&mut guest, &format!("{line} &"), "started")?;
+    }
+    types(&mut guest, "sleep 1")?;
+    all_is_well(&mut guest)?;
+    let first = blockers.first().and_then(|line| line.split_whitespace().next()).unwrap_or_default();
+    end(&mut guest, first)?;
+    end(&mut guest, "hostile")?;
+    all_is_well(&mut guest)
+}
+
+/// The console has 4 stacks.
+pub fn console(context: &mut Context) -> Result<()> {
+    beside(context, &["hostile block read 12", "hostile block read 12"])
+}
+
+/// Readers of empty pipes and writers to full ones; the pipe server has 16 stacks.
+pub fn pipe(context: &mut Context) -> Result<()> {
+    beside(context, &["hostile block empty 30", "hostile block full 30"])
+}
+
+/// Threads that wait for a child, and such as load programs: the process server has fewer stacks than either.
+pub fn process(context: &mut Context) -> Result<()> {
+    beside(context, &["hostile block wait 30", "hostile block wait 30", "hostile block load 30"])
+}
+
+/// Below tools, which have stacks of their own.
+pub fn tools(context: &mut Context) -> Result<()> {
+    beside(context, &["count hostile block empty 20", "chroot / hostile block read 20"])
+}
+
+/// Such as come, block and die, and such as are told to wait and stay away: what they were woken for is others'.
+pub fn gone(context: &mut Context) -> Result<()> {
+    let mut guest = context.prompt("test")?;
+    for line in
+        ["hostile block-and-die empty 5000", "hostile block-and-die read 5000", "hostile block away 20"]
+    {
+        shows(&mut guest, &format!("{line} &"), "started")?;
+    }
+    all_is_well(&mut guest)?;
+    // A line goes to whoever reads, though others were told of it first.
+    guest.send(b"cat\n");
+    std::thread::sleep(Duration::from_millis(500));
+    guest.send(b"for whoever reads\n");
+    guest.expect("for whoever reads\r\nfor whoever reads", LIMIT)?;
+    guest.send(b"\x03");
+    guest.expect(PROMPT, LIMIT)?;
+    end(&mut guest, "hostile")
+}
+
+/// Servers are replaced, and killed, under their waiters: these call again.
+pub fn replaced(context: &mut Context) -> Result<()> {
+    let mut guest = context.prompt("test")?;
+    for line in ["hostile block empty 30", "hostile block full 30", "hostile block read 12"] {
+        shows(&mut guest, &format!("{line} &"), "started")?;
+    }
+    types(&mut guest, "sleep 1")?;
+    for _ in 0..3 {
+        for server in ["pipe", "console", "scheduler"] {
+            shows(&mut guest, &format!("replace {server} default"), "is domain")?;
+        }
+        all_is_well(&mut guest)?;
+    }
+    end(&mut guest, "hostile")
+}
+
+/// More jobs in the background than there are pipes, or threads in a program: one that cannot start says so, and all others run.
+pub fn jobs(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    let mut refused = 0;
+    for _ in 0..40 {
+        let reply = guest.run_line("sleep 1000 &", LIMIT)?;
+        let says = reply.output.contains("not started: no thread is left to wait for it");
+        ensure!(if reply.status == 0 { !says } else { says }, "{reply:?}");
+        refused += u32::from(says);
+    }
+    ensure!((1..20).contains(&refused), "{refused} of 40 jobs refused");
+    ensure!(output(&mut guest, "echo still here")? == "still here\n", "a command in the foreground");
+    // One that is dying already has the name still.
+    let ended = |guest: &mut Guest| Ok::<_, anyhow::Error>(!output(guest, "ps")?.contains("sleep"));
+    for _ in 0..400 {
+        guest.run_line("kill sleep", LIMIT)?;
+        if ended(&mut guest)? {
+            break;
+        }
+    }
+    let again =
+        (0..100).any(|_| matches!(guest.run_line("echo back &", LIMIT), Ok(reply) if reply.status == 0));
+    ensure!(again, "what has ended gives back what it had");
+    guest.send(b"exit\n");
+    let exit = guest.wait_exit(LIMIT)?;
+    ensure!(exit == pebble_qemu::Exit::PoweredOff, "{exit}");
+    Ok(())
+}
