@@ -88,9 +88,7 @@ fn nibble(reg: u8) -> u32 {
 /// One record as directives. `borrowed` is a register that is pushed here for the rewriter's own use.
 pub fn record(label: &str, layout: &Layout, i: usize, borrowed: Option<u8>, facts: LabelFacts) -> String {
     let state = layout.states[i].as_ref().expect("records are for reached code");
-    // The value at entry is what it holds only if the function has not pushed it before.
-    let entry = |r: u8| isa::CALLEE_SAVED & 1 << r != 0 && state.saves.iter().all(|(_, s)| *s != r);
-    let extra = borrowed.map(|r| if entry(r) { nibble(r) } else { 0 });
+    let extra = borrowed.map(|r| if state.untouched(r) { nibble(r) } else { 0 });
     let words: Vec<u32> = state.saves.iter().map(|(_, r)| nibble(*r)).chain(extra).collect();
     let mut slots = (words.len() as u32) << 28;
     for (k, word) in words.iter().enumerate().take(7) {

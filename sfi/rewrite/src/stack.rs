@@ -55,6 +55,12 @@ impl State {
         self.sp == Place::At(-8 * words as i64)
     }
 
+    /// Does the register hold what it held at entry, which nobody has pushed? Nothing else may be said of a word that it is pushed to.
+    pub fn untouched(&self, register: u8) -> bool {
+        let preserved = isa::CALLEE_SAVED & !self.written & 1 << register != 0;
+        preserved && self.saves.iter().all(|(_, saved)| *saved != register)
+    }
+
     pub fn save_at(&self, x: i64) -> Option<u8> {
         self.saves.iter().find(|(o, _)| *o == x).map(|(_, r)| *r)
     }
@@ -142,7 +148,6 @@ pub fn after(insn: &Insn, s: &State) -> Result<State, Kind> {
 fn step(insn: &Insn, s: &State) -> Result<(State, Action), Kind> {
     let mut t = s.clone();
     let misuse = || Kind::StackRegister(insn.to_string());
-    let e = isa::effects(insn);
     let stem = isa::stem(insn);
     let to_sp = |t: &mut State, place: Place| {
         t.sp = place;
@@ -299,13 +304,9 @@ fn step(insn: &Insn, s: &State) -> Result<(State, Action), Kind> {
     {
         return Ok((t, Action::Reload));
     }
-    if insn.args.last().and_then(Operand::gpr).is_some() || insn.args.len() < 2 {
-        let named = insn.args.iter().filter_map(Operand::gpr).fold(0, |m, g| m | 1u16 << g.num);
-        t.written |= e.defs | (if insn.args.is_empty() { e.uses } else { named });
-    }
-    if isa::is_string_op(insn) {
-        t.written |= e.uses;
-    }
+    let last_or_only = last.and_then(Operand::gpr).is_some() || insn.args.len() < 2;
+    let named = insn.args.iter().filter_map(Operand::gpr).fold(0, |m, g| m | 1u16 << g.num);
+    t.written |= isa::may_write(insn) | if last_or_only { named } else { 0 };
     Ok((t, Action::None))
 }
 

@@ -237,6 +237,29 @@ fn a_base_register_is_borrowed_where_none_is_free() {
     assert_eq!(count(&t, ", 0x10000000, 0"), 2, "{t}");
 }
 
+/// What a borrowed register holds when it is pushed is said to be the caller's only if nobody has written it, in the records and to debuggers.
+#[test]
+fn a_borrowed_register_that_has_been_written_is_no_preserved_one() {
+    let named = ["rax", "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13"];
+    let all: String = named.iter().map(|r| format!("\taddq %{r}, %rax\n")).collect();
+    let looped = CHASE.replace("\tret", "").replacen(".L1:\n", &format!(".L1:\n{all}"), 1);
+    for (before, slots, told) in [
+        ("", "0x10000004", ".cfi_offset %r14, -16"),
+        ("\tmovq %r14, g(%rip)\n\tmovq %rsi, %r14\n", "0x10000000", ".cfi_def_cfa_offset 16"),
+        ("\txchgq %r14, g(%rip)\n", "0x10000000", ".cfi_def_cfa_offset 16"),
+    ] {
+        let body = format!("{before}{looped}\taddq %r14, %rax\n\taddq %r15, %rax\n\tret");
+        let text = whole(&Options { base: true, ..Options::new(Level::Full) }, &body);
+        assert!(text.contains("pushq\t%r14"), "{text}");
+        assert_eq!(
+            (count(&text, &format!(", {slots}, 0")), text.contains(told)),
+            (2, true),
+            "{before}{text}"
+        );
+        assert_eq!(text.contains(".cfi_offset %r14"), before.is_empty(), "{text}");
+    }
+}
+
 #[test]
 fn code_without_a_type_is_refused_with_what_to_do() {
     let text = "\t.text\n\t.globl g\ng:\n\tmovl $1, %eax\n\tret\n";

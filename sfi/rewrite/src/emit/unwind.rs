@@ -7,7 +7,6 @@
 //! The section is not loaded, and nobody but debuggers believes it.
 
 use super::Emitter;
-use crate::isa;
 use crate::operand::{self, RBP, RBX};
 use std::fmt::Write;
 
@@ -152,10 +151,9 @@ impl Emitter<'_> {
         if !self.program.sections[self.program.items[i].section].exec {
             return;
         }
-        let saved = |r: u8| state.saves.iter().any(|(_, s)| *s == r);
         let borrowed = self.bases.register.get(&i).filter(|r| r.borrowed).map(|r| r.number);
         let borrowed = borrowed.iter().chain(lent);
-        let borrowed = borrowed.map(|r| Some(*r).filter(|r| isa::CALLEE_SAVED & 1 << r != 0 && !saved(*r)));
+        let borrowed = borrowed.map(|r| Some(*r).filter(|r| state.untouched(*r)));
         let pushed = state.saves.iter().map(|(_, r)| Some(*r)).chain(borrowed).collect();
         let delta = self.layout.functions[self.layout.owner[i]].delta(state);
         self.unwind.set(Stacks { pushed, delta }, &mut self.out);
