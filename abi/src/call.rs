@@ -20,3 +20,5 @@ pub const MAX_ARGS: usize = 6;
 pub const MAX_RESULTS: usize = 6;
 /// Bytes that one `read` or `write` call carries in registers (four words).
 pub const IO_BYTES: usize = 32;
+/// The illegal instruction by which a program gives up: a write to a read-only register, with the number of SIGABRT.
+pub const ABORT: u32 = 0xc003_5073;

@@ -23,7 +23,7 @@ pub const NUCLEUS: &str = "nucleus";
 pub struct Built {
     pub image: PathBuf,
     pub report: Report,
-    /// ELF files with symbols: the nucleus, components, programs of the archive.
+    /// ELF files with symbols: the nucleus and components by their names, programs of the archive by their paths.
     pub symbols: BTreeMap<String, PathBuf>,
 }
 
@@ -36,6 +36,18 @@ impl Built {
 /// Where the image of a manifest goes.
 pub fn image_path(tools: &Tools, manifest: &Path) -> PathBuf {
     tools.target().join("image").join(tools.system_name(manifest) + ".elf")
+}
+
+/// Where it is noted which ELF files with symbols an image was made of.
+fn list_path(image: &Path) -> PathBuf {
+    image.with_extension("symbols")
+}
+
+/// The ELF files that an image was made of, by the name of the component or the path of the file; none if that is not known.
+pub fn elfs(image: &Path) -> BTreeMap<String, PathBuf> {
+    let text = fs::read_to_string(list_path(image)).unwrap_or_default();
+    let entry = |line: &str| line.split_once('\t').map(|(name, elf)| (name.into(), PathBuf::from(elf)));
+    text.lines().filter_map(entry).collect()
 }
 
 /// Builds the named system.
@@ -65,6 +77,8 @@ pub fn system(tools: &Tools, name: &str) -> Result<Built> {
     let built = pebble_image::build(&manifest, &artifacts).with_context(|| tools.shown(&path))?;
     let image = image_path(tools, &path);
     c::write_if_changed(&image, &built.elf)?;
+    let list: String = symbols.iter().map(|(name, elf)| format!("{name}\t{}\n", elf.display())).collect();
+    c::write_if_changed(&list_path(&image), list.as_bytes())?;
     Ok(Built { image, report: built.report, symbols })
 }
 
@@ -103,9 +117,8 @@ fn archive(
             }
             _ => bail!("file {:?} of the manifest needs one of: package, c, from, lines", file.path),
         };
-        let name = Path::new(&file.path).file_name().unwrap_or_default().to_string_lossy().into_owned();
         archive.add(&file.path, &stripped(tools, &Path::new(system).join(&file.path), &elf)?);
-        symbols.insert(name, elf);
+        symbols.insert(file.path.trim_start_matches('/').into(), elf);
     }
     Ok(archive.finish())
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::io::stdout;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
@@ -9,6 +10,7 @@ use anyhow::{Context, Result};
 use pebble_qemu::Machine;
 
 use crate::build::{self, NUCLEUS};
+use crate::crash::Keeper;
 use crate::tools::Tools;
 use crate::ui;
 
@@ -46,7 +48,7 @@ pub fn debug(tools: &Tools, Options { system, port }: &Options) -> Result<u8> {
     // Components are linked at the same addresses, each in a domain of its own: `only NAME` picks one.
     for (name, elf) in built.symbols.iter().filter(|(name, _)| *name != NUCLEUS) {
         writeln!(commands, "add-symbol-file {}", elf.display())?;
-        let only = name.replace('-', "_");
+        let only = name.rsplit('/').next().unwrap_or(name).replace('-', "_");
         writeln!(commands, "define only_{only}\n  symbol-file\n  file {}\nend", elf.display())?;
     }
     writeln!(commands, "target remote 127.0.0.1:{port}")?;
@@ -68,7 +70,10 @@ pub fn debug(tools: &Tools, Options { system, port }: &Options) -> Result<u8> {
     ui::note("Ctrl-A X leaves the emulator");
     let mut machine = Machine::new(tools.qemu()?);
     machine.debug = Some(*port);
-    crate::run::finish(machine.interact(&built.image)?, 0)
+    let mut keeper = Keeper::new(tools, &built.image, stdout().lock(), true)?;
+    let exit = machine.interact(&built.image, &mut keeper);
+    keeper.finish();
+    crate::run::finish(exit?, 0)
 }
 
 #[cfg(test)]

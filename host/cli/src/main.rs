@@ -11,6 +11,7 @@ mod archive;
 mod bench;
 mod build;
 mod c;
+mod crash;
 mod debug;
 mod doc;
 mod fuzz;
@@ -67,6 +68,8 @@ enum Command {
     New(new::Options),
     /// Show what an image holds: domains, portals, sizes
     Inspect(inspect::Options),
+    /// Show what a program did when it died: registers, backtrace, portal calls
+    Crash(crash::Options),
     /// Run a system that waits for gdb
     Debug(debug::Options),
     /// Print a file as the program `receive` takes it over the console
@@ -106,6 +109,7 @@ fn dispatch(command: Command) -> Result<u8> {
         Command::Run(options) => return run::run(&tools, &options),
         Command::Test(options) => return test::test(&tools, &options),
         Command::Bench(options) => return bench::bench(&tools, &options),
+        Command::Crash(options) => return crash::crash(&tools, &options),
         Command::Fuzz(options) => fuzz::fuzz(&tools, &options)?,
         Command::Build { system } => {
             let built = build::system(&tools, &system)?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use pebble_qemu::{Exit, Machine};
 
+use crate::crash::Keeper;
 use crate::tools::Tools;
 use crate::{build, ui};
 
@@ -48,7 +49,10 @@ pub fn run(tools: &Tools, options: &Options) -> Result<u8> {
     }
     if stdin().is_terminal() {
         ui::note("Ctrl-A X leaves the emulator");
-        return finish(machine.interact(&image)?, 0);
+        let mut keeper = Keeper::new(tools, &image, stdout().lock(), true)?;
+        let exit = machine.interact(&image, &mut keeper);
+        keeper.finish();
+        return finish(exit?, 0);
     }
     let limit = options.timeout.map(Duration::from_secs);
     let mut guest = machine.start(&image)?;
@@ -57,7 +61,10 @@ pub fn run(tools: &Tools, options: &Options) -> Result<u8> {
         ui::note(&String::from_utf8_lossy(&boot));
     }
     let lines = stdin().lines().map(|line| line.context("standard input"));
-    let (exit, status) = guest.run_stream(lines, limit, &mut stdout().lock())?;
+    let mut keeper = Keeper::new(tools, &image, stdout().lock(), false)?;
+    let outcome = guest.run_stream(lines, limit, &mut keeper);
+    keeper.finish();
+    let (exit, status) = outcome?;
     finish(exit, status)
 }
 

@@ -4,7 +4,7 @@
 //! terminal that is SIGTERM, so that QEMU restores the terminal; otherwise SIGKILL, since a wedged emulator may ignore anything gentler.
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -85,11 +85,18 @@ impl Machine {
         command
     }
 
-    /// Hands the terminal to the guest's console until the emulator ends.
-    pub fn interact(&self, image: &Path) -> Result<Exit, Error> {
+    /// Hands the terminal to the guest's console until the emulator ends. What the console shows goes through `to`.
+    pub fn interact(&self, image: &Path, to: &mut impl Write) -> Result<Exit, Error> {
         let mut command = self.command(image);
-        let status = command.arg("-nographic").status().map_err(|e| self.start_error(e))?;
-        Ok(exit_of(status))
+        let command = command.arg("-nographic").stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| self.start_error(e))?;
+        let mut shown = child.stdout.take().ok_or_else(|| std::io::Error::other("no standard output"))?;
+        let (mut buffer, mut passed) = ([0; 4096], Ok(()));
+        while let Ok(count @ 1..) = shown.read(&mut buffer) {
+            // Whoever read our output has seen enough; the system goes on.
+            passed = passed.and_then(|()| to.write_all(&buffer[..count]).and_then(|()| to.flush()));
+        }
+        Ok(exit_of(child.wait()?))
     }
 
     /// Starts a guest whose console belongs to the caller.

@@ -22,6 +22,12 @@ pub fn store(address: u64, word: u64) {
     unsafe { asm!("sd {0}, 0({1})", in(reg) word, in(reg) address) }
 }
 
+/// Faults with this stack pointer.
+pub fn fault_on_stack(sp: u64) {
+    // SAFETY: as in `load`.
+    unsafe { asm!("mv sp, {0}", "sd zero, 0(zero)", in(reg) sp, options(noreturn)) }
+}
+
 /// Jumps to any address.
 pub fn jump(address: u64) {
     // SAFETY: as in `load`.

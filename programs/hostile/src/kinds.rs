@@ -63,6 +63,13 @@ kinds! {
     "gate", End::Fault, "writes the gate page", || attack::store(map::GATE_VA, 0);
     "bad-index", End::Fault, "invokes an index that it does not hold", || invoke(999);
     "wild-index", End::Fault, "invokes an index beyond the table", || invoke(usize::MAX - 5);
+    "panic", End::Fault, "panics", || panic!("told to");
+    "sp-zero", End::Fault, "faults with a stack pointer of zero", || attack::fault_on_stack(0);
+    "sp-end", End::Fault, "faults with a stack pointer at the end of all addresses", || attack::fault_on_stack(u64::MAX - 7);
+    "sp-nucleus", End::Fault, "faults with a stack pointer into thread blocks", || attack::fault_on_stack(map::thread_va(0));
+    "sp-other", End::Fault, "faults with a stack pointer into another domain's stack", || attack::fault_on_stack(map::stack_top(1, 0) - 512);
+    "sp-device", End::Fault, "faults with a stack pointer into a device", || attack::fault_on_stack(map::DEVICE_VA);
+    "sp-odd", End::Fault, "faults with a stack pointer between two words, at its image's end", || attack::fault_on_stack(map::IMAGE_VA + 0xfff);
     "stack", End::Fault, "overflows its stack", || attack::overflow_stack();
     "invocations", End::Fault, "overflows its invocation stack", || invocations();
     "loop", End::Runs, "loops for ever", || loop { core::hint::spin_loop() };
@@ -189,6 +196,10 @@ fn policy() {
         "file.read",
         "console.read",
         "console.gone",
+        "console.log",
+        "process.log",
+        "vm.dump",
+        "pm.frame",
         "pipe.write",
         "pipe.gone",
     ] {

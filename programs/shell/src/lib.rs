@@ -4,6 +4,7 @@
 //! * [`Editor`] edits a line on a terminal row: history, completion, the keys that fingers know
 //! * [`parse`] turns a line into [`Job`]s: pipelines of commands of words
 //! * [`Table`] lays out columns; [`format`] has the tables of `ps`, `portals`, `names` and `top`
+//! * [`log`] shows what programs have written, and which of them
 //!
 //! The component reads the console in raw mode, gives each byte to [`Editor::feed`], writes what that puts
 //! out, and runs the line that it returns.
@@ -15,6 +16,7 @@ extern crate alloc;
 mod decode;
 mod editor;
 pub mod format;
+pub mod log;
 mod parse;
 mod table;
 

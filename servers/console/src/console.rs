@@ -13,6 +13,7 @@ use pebble_abi::link::pack;
 
 use crate::gather::{Gather, MOST_SENT};
 use crate::line::{ECHO_BYTES, Effect, LineDiscipline};
+use crate::log::Log;
 use crate::ring::Ring;
 use crate::uart::{FIFO_BYTES, Registers, Uart16550};
 
@@ -80,6 +81,7 @@ pub struct Console<R> {
     /// Text files opened so far.
     pub(crate) opened: u32,
     pub(crate) gather: Gather,
+    pub log: Log,
     /// Whether anybody waits in each queue.
     waiting: [bool; QUEUES],
 }
@@ -98,6 +100,7 @@ impl<R: Registers> Console<R> {
             interrupted: false,
             opened: 0,
             gather: Gather::new(),
+            log: Log::new(),
             waiting: [false; QUEUES],
         }
     }
@@ -183,8 +186,14 @@ impl<R: Registers> Console<R> {
             self.waiting[Queue::Output as usize] = true;
             return Write::Block(Queue::Output);
         } else {
-            let Console { gather, output, .. } = self;
-            gather.write(control, count, bytes, &mut |byte| put(output, byte));
+            let Console { gather, output, log, controller, .. } = self;
+            gather.write(control, count, bytes, &mut |file, byte| {
+                // The shell's own words, the log that it shows among them, push nobody's out.
+                if file as u16 != *controller {
+                    log.put(file as u16, byte);
+                }
+                put(output, byte);
+            });
         }
         self.settle(wake);
         Write::Done(taken)
@@ -196,8 +205,9 @@ impl<R: Registers> Console<R> {
         }
     }
 
-    /// The domain is dead: drops what it had begun to write, and takes the control file from it.
-    pub fn gone(&mut self, asid: u16, wake: &mut impl FnMut(Queue)) {
+    /// The domain of this name is dead: drops what it had begun to write, and takes the control file from it.
+    pub fn gone(&mut self, asid: u16, name: [u64; 2], wake: &mut impl FnMut(Queue)) {
+        self.log.gone(asid, name);
         self.gather.forget(|file| file as u16 == asid);
         self.release(asid, wake);
     }

@@ -18,6 +18,9 @@ pub const PLACES: usize = 8;
 /// The most that one call sends: a line that gives its place up, and its own with what the call brings.
 pub const MOST_SENT: usize = 2 * LINE_ROOM + IO_BYTES;
 
+/// Takes a byte, and the control word of the file that it was written to.
+pub type Send<'a> = dyn FnMut(u64, u8) + 'a;
+
 pub struct Part {
     /// Control word of the file, or 0: free.
     pub control: u64,
@@ -38,7 +41,7 @@ impl Gather {
     }
 
     /// A call's bytes, of `left` that the writer has; sends [`MOST_SENT`] bytes at most.
-    pub fn write(&mut self, control: u64, left: u64, bytes: &[u8], send: &mut dyn FnMut(u8)) {
+    pub fn write(&mut self, control: u64, left: u64, bytes: &[u8], send: &mut Send) {
         let last = left == bytes.len() as u64;
         let mut at = self.parts.iter().position(|part| part.control == control);
         if let Some(begun) = at
@@ -49,7 +52,7 @@ impl Gather {
             at = None;
         }
         if last && at.is_none() {
-            return bytes.iter().for_each(|byte| send(*byte));
+            return bytes.iter().for_each(|byte| send(control, *byte));
         }
         let at = at.unwrap_or_else(|| self.place(send));
         let part = &mut self.parts[at];
@@ -62,7 +65,7 @@ impl Gather {
 
     /// Drops what was written to certain files.
     pub fn forget(&mut self, which: impl Fn(u64) -> bool) {
-        self.parts.iter_mut().filter(|part| which(part.control)).for_each(|part| part.end(&mut |_| ()));
+        self.parts.iter_mut().filter(|part| which(part.control)).for_each(|part| part.end(&mut |_, _| ()));
     }
 
     /// What is kept.
@@ -77,7 +80,7 @@ impl Gather {
         Some(&mut part.bytes)
     }
 
-    fn place(&mut self, send: &mut dyn FnMut(u8)) -> usize {
+    fn place(&mut self, send: &mut Send) -> usize {
         self.parts.iter().position(|part| part.control == 0).unwrap_or_else(|| {
             let at = self.next;
             self.next = (at + 1) % PLACES;
@@ -88,7 +91,7 @@ impl Gather {
 }
 
 impl Part {
-    fn add(&mut self, bytes: &[u8], send: &mut dyn FnMut(u8)) {
+    fn add(&mut self, bytes: &[u8], send: &mut Send) {
         if self.bytes.room() < bytes.len() {
             // Whole lines if there are any.
             let mut line = 0;
@@ -105,11 +108,12 @@ impl Part {
     }
 
     /// So many bytes, or all.
-    fn send(&mut self, count: usize, send: &mut dyn FnMut(u8)) {
-        (0..count).map_while(|_| self.bytes.pop()).for_each(send);
+    fn send(&mut self, count: usize, send: &mut Send) {
+        let control = self.control;
+        (0..count).map_while(|_| self.bytes.pop()).for_each(|byte| send(control, byte));
     }
 
-    fn end(&mut self, send: &mut dyn FnMut(u8)) {
+    fn end(&mut self, send: &mut Send) {
         self.send(LINE_ROOM, send);
         self.control = 0;
     }

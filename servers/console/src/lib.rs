@@ -9,6 +9,8 @@
 //! Nothing is lost at any speed: when the input ring is full, the driver leaves bytes in the UART, whose flow
 //! control holds the sender; when there is no room for an echo, the discipline takes no byte.
 //!
+//! What was shown last is kept, by writer, for whoever looks when the program is gone: [`Log`].
+//!
 //! What is written in one go comes out in one go, though it takes several calls: `gather`.
 //!
 //! All of it is [`Console`], under the one lock of the component. Operations never wait: they say `Block` and
@@ -24,7 +26,8 @@
 //! | interface | operation |
 //! |---|---|
 //! | `console.open` (caller, path) | [`Console::open`]; the control word goes into `pm.create` |
-//! | `console.gone` (process server: domain) | [`Console::gone`] |
+//! | `console.gone` (process server: domain, its name in two words) | [`Console::gone`] |
+//! | `console.log` (process server: from which byte) | [`Log::read`] |
 //! | the four portals of an open console | [`Console::read`], [`Console::write`], `EINVAL` (no place to seek), [`Console::close`] |
 //!
 //! `/dev/console` reads lines and writes text. `/dev/console/ctl` belongs to one domain at a time, the shell:
@@ -38,6 +41,7 @@
 mod console;
 mod gather;
 mod line;
+mod log;
 mod ring;
 mod state;
 mod uart;
@@ -45,6 +49,7 @@ mod uart;
 pub use console::{CONSOLE, CONTROL, Console, INPUT_BYTES, OUTPUT_BYTES, QUEUES, Queue, Read, Write};
 pub use gather::{LINE_ROOM, MOST_SENT, PLACES};
 pub use line::{ECHO_BYTES, Effect, LINE_BYTES, LineDiscipline};
+pub use log::Log;
 pub use ring::Ring;
 pub use state::FORMAT;
 pub use uart::{FIFO_BYTES, Registers, Uart16550};

@@ -31,7 +31,8 @@ pebble::export!("console.write", "npciiiii", write: fn(u64, u64, u64, u64, u64, 
 pebble::export!("console.seek", "npcii", seek: fn(u64, u64, u64));
 pebble::export!("console.close", "npc", close: fn(u64));
 pebble::export!("console.open", "npaiiiii", open: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("console.gone", "npi", gone: fn(u64));
+pebble::export!("console.gone", "npiii", gone: fn(u64, u64, u64));
+pebble::export_wide!("console.log", "npi>4", log);
 pebble::replaceable!(CONSOLE: Served, Vec::new(), "console.handover", "console.takeover");
 pebble::tell_heap!("heap.console");
 pebble::component!(main);
@@ -176,7 +177,13 @@ extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
 }
 
 /// The domain is dead.
-extern "C" fn gone(asid: u64) -> i64 {
-    operate(|console, wake| console.gone(asid as u16, wake));
+extern "C" fn gone(asid: u64, a: u64, b: u64) -> i64 {
+    operate(|console, wake| console.gone(asid as u16, [a, b], wake));
     0
+}
+
+extern "C" fn log(from: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    let (end, words) = CONSOLE.lock().0.log.read(from);
+    *more = words;
+    end as i64
 }

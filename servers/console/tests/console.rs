@@ -193,7 +193,7 @@ fn a_dead_controller_leaves_cooked_mode() {
     b.types("x\r");
     assert_eq!(b.read(other, 32), Err(Queue::Line));
     let Bench { console, tokens } = &mut b;
-    console.gone(SHELL, &mut |q| tokens[q as usize] += 1);
+    console.gone(SHELL, [0; 2], &mut |q| tokens[q as usize] += 1);
     assert_eq!(b.tokens, [1, 0, 0, 0]);
     assert_eq!(b.read(other, 32), Ok(b"x\n".to_vec()));
     b.open(2, CONTROL);
@@ -292,7 +292,7 @@ fn writers_who_do_not_go_on_hold_up_nobody() {
     assert!(screen.contains(&("g".repeat(99) + "\r\n")), "{screen}");
     // Those who were first gave up their places, with what they had written; what the dead had is dropped.
     assert_eq!(screen.matches('f').count(), 32 * (PLACES + 1));
-    (0..2 * PLACES as u16).for_each(|n| b.console.gone(100 + n, &mut |_| {}));
+    (0..2 * PLACES as u16).for_each(|n| b.console.gone(100 + n, [0; 2], &mut |_| {}));
     // Another write of the same file: what was kept of the one before goes first.
     b.write_of(whole, 100, &[b'h'; 32]);
     b.write_of(whole, 3, b"ij\n");

@@ -35,13 +35,17 @@ fn word(machine: &impl Machine, tid: u16, top: u64) -> Option<(u64, u64)> {
     fits.then(|| (offset, machine.thread_word(tid, offset)))
 }
 
+/// The word before the return code at this address: words of the frame, caller, callee, index in the caller's table, 16 bits each.
+pub fn description(machine: &impl Machine, ret: u64) -> Option<u64> {
+    let code = ret.wrapping_sub(map::CODE_VA);
+    let fits = (8..map::CODE_BYTES).contains(&code) && code.is_multiple_of(8);
+    fits.then(|| machine.code_word(code - 8))
+}
+
 /// The frame with this top word; `None` if it does not look like one.
 fn frame(machine: &impl Machine, (offset, ret): (u64, u64)) -> Option<Frame> {
-    let code = ret.wrapping_sub(map::CODE_VA);
-    if !(8..map::CODE_BYTES).contains(&code) || !code.is_multiple_of(8) {
-        return None;
-    }
-    let word = machine.code_word(code - 8);
+    let word = description(machine, ret)?;
+    let code = ret - map::CODE_VA;
     let size = (word & 0xffff) * 8;
     let base = (offset + 8).wrapping_sub(size);
     let (caller, callee, index) = ((word >> 16) as u16, (word >> 32) as u16, (word >> 48) as u16);

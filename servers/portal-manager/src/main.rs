@@ -35,7 +35,7 @@ use succeed::{
     abandon, adopt, busy, commit, holder, import, keep_role, let_leave, offer, pass, prepare, reach,
     register_for,
 };
-use tell::{count, interface_info, portal_info, stats};
+use tell::{count, frame, interface_info, portal_info, stats};
 
 pebble::import! {
     TOP = "nucleus.top";
@@ -100,6 +100,7 @@ pebble::export!("pm.place", "np", place);
 pebble::export!("pm.count", "npii", count: fn(u64, u64));
 pebble::export_wide!("pm.portal_info", "npii>4", portal_info);
 pebble::export_wide!("pm.interface_info", "npi>4", interface_info);
+pebble::export!("pm.frame", "npi", frame: fn(u64));
 pebble::export_wide!("pm.stats", "np>4", stats);
 pebble::tell_heap!("heap.portal-manager");
 pebble::component!(main);

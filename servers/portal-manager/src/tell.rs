@@ -5,7 +5,7 @@ use pebble::abi::link::pack;
 use pebble::abi::{errno, map, sys};
 use pebble::link::More;
 use pebble_portal::Spec;
-use pebble_portal_manager::{Goal, Machine};
+use pebble_portal_manager::{Goal, Machine, frames};
 
 /// The text of a specification in one word; its first eight characters.
 fn spec_word(spec: &Spec) -> u64 {
@@ -61,6 +61,11 @@ pub extern "C" fn interface_info(
         *more = [a, b, c, spec_word(&i.spec)];
         Ok(i.asid.into())
     })
+}
+
+/// What kind of frame it is that returns to this address of portal code.
+pub extern "C" fn frame(ret: u64) -> i64 {
+    request(|_, machine| frames::description(machine, ret).ok_or(errno::ENOENT))
 }
 
 pub extern "C" fn stats(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {

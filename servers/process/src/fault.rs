@@ -6,14 +6,22 @@ use core::fmt::{self, Write};
 pub const NOT_HELD: u64 = 64;
 pub const INVOCATION_STACK: u64 = 65;
 pub const USER_STACK: u64 = 66;
+/// The illegal instruction by which a program gives up.
+const ABORT: u64 = pebble_abi::call::ABORT as u64;
 
 /// Exit status of a program that was killed.
 pub const KILLED: u8 = 128 + 9;
 
+/// Exit status of a program that gave up: `abort()`, or a panic.
+pub const ABORTED: u8 = 128 + 6;
+
 /// Exit status of a program that faulted: 128 and the cause. No hardware cause is 9 (a call from supervisor mode), so it is
 /// never mistaken for [`KILLED`].
-pub const fn status(cause: u64) -> u8 {
-    128 | (if cause < 128 { cause } else { 127 }) as u8
+pub const fn status(cause: u64, value: u64) -> u8 {
+    match cause {
+        2 if value == ABORT => ABORTED,
+        _ => 128 | (if cause < 128 { cause } else { 127 }) as u8,
+    }
 }
 
 /// One fault, as the VM manager recorded it, with the names that were found.
@@ -35,6 +43,7 @@ impl fmt::Display for Fault<'_> {
         match cause {
             0 => write!(f, "jump to {value:#x} (misaligned)"),
             1 => write!(f, "jump to {value:#x} (no such memory)"),
+            2 if value == ABORT => write!(f, "aborted"),
             2 => write!(f, "illegal or privileged instruction {value:#x}"),
             3 => write!(f, "breakpoint"),
             4 => write!(f, "load from {value:#x} (misaligned)"),
@@ -61,7 +70,7 @@ impl fmt::Display for Fault<'_> {
 
 /// A function's symbol, without Rust's mangling: the names in it, joined. A full demangler would recurse as deep as a stranger's
 /// symbol tells it to.
-struct Function<'a>(&'a str);
+pub struct Function<'a>(pub &'a str);
 
 impl fmt::Display for Function<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,6 +7,7 @@
 //! * [`manifest`]: how much of the machine a program may have.
 //! * [`startup`]: the arguments and standard files that are gathered before a program starts.
 //! * [`table`]: who lives, whose child it is, who waits for it; pure state machine.
+//! * [`crash`]: what else a dead domain leaves, in words.
 //! * [`fault`]: a fault in words, and the exit status that it gives.
 //!
 //! The component has two threads of its own. The *reaper* frees exited threads. The *undertaker* does everything else that
@@ -20,6 +21,7 @@
 
 extern crate alloc;
 
+pub mod crash;
 pub mod elf;
 pub mod fault;
 pub mod manifest;

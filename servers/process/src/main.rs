@@ -11,6 +11,7 @@ extern crate alloc;
 mod components;
 mod interpose;
 mod loader;
+mod report;
 mod services;
 mod succession;
 mod undertaker;
@@ -39,6 +40,7 @@ pebble::export_wide!("process.fallen", "np>4", fallen);
 pebble::export!("process.control", "npaiiii", control: fn(u64, u64, u64, u64, u64));
 pebble::export!("process.behalf", "npciiiii", on_behalf: fn(u64, u64, u64, u64, u64, u64));
 pebble::export_wide!("process.list", "npi>4", list);
+pebble::export_wide!("process.log", "npai>4", log);
 pebble::tell_heap!("heap.process");
 pebble::component!(main);
 
@@ -199,6 +201,15 @@ extern "C" fn list(from: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut
         }
         None => -errno::ENOENT,
     }
+}
+
+/// The next bytes of the console's log, for whom the image has started: any program can start one whom the rules name, and hear what it reads.
+extern "C" fn log(caller: u64, from: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    let allowed = TABLE.lock().may_replace(caller as u16);
+    answer(allowed.and_then(|()| services::log(from)).map(|(end, words)| {
+        *more = words;
+        end
+    }))
 }
 
 /// A component's name, and whether its clients wait for another one when it dies.

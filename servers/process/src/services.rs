@@ -21,6 +21,10 @@ pebble::import! {
     DOMAIN_FREE = "vm.domain_free";
     THREAD_FREE = "vm.thread_free";
     FAULT_NEXT = "vm.fault_next";
+    DUMP = "vm.dump";
+    FRAME = "pm.frame";
+    PORTAL_INFO = "pm.portal_info";
+    CONSOLE_LOG = "console.log";
     STATS = "vm.stats";
     INTERFACE_INFO = "pm.interface_info";
     DOMAIN_ATTACH = "pm.domain_attach";
@@ -297,6 +301,35 @@ pub fn next_fault() -> Option<FaultRecord> {
     }
 }
 
+/// Four words kept of a domain that has died of a fault, and the offset of the fault's frame.
+pub fn dump(domain: u16, offset: u64) -> Option<(u64, [u64; 4])> {
+    match DUMP.call_wide([domain.into(), offset, 0, 0, 0]) {
+        Ok((top @ 0.., words)) => Some((top as u64, words)),
+        _ => None,
+    }
+}
+
+/// What kind of frame it is that returns to this address: words, caller, callee, index, 16 bits each.
+pub fn frame(address: u64) -> Option<u64> {
+    ask(&FRAME, [address, 0, 0, 0, 0]).ok()
+}
+
+/// The name of the interface that a domain's portal leads to.
+pub fn portal_name(domain: u16, index: u64) -> Option<[u64; 3]> {
+    let (found, [shown, ..]) = PORTAL_INFO.call_wide([domain.into(), index, 0, 0, 0]).ok()?;
+    let (owner, [a, b, c, _]) = INTERFACE_INFO.call_wide([shown & 0xffff, 0, 0, 0, 0]).ok()?;
+    (found as u64 == index && owner > 0).then_some([a, b, c])
+}
+
+/// The next bytes of the console's log, from this one on.
+pub fn log(from: u64) -> Result<(u64, [u64; 4]), Errno> {
+    match CONSOLE_LOG.call_wide([from, 0, 0, 0, 0]) {
+        Ok((end @ 0.., words)) => Ok((end as u64, words)),
+        Ok((error, _)) => Err(-error),
+        Err(_) => Err(errno::EIO),
+    }
+}
+
 /// Its manifest's share of the processor, if that is not the whole.
 pub fn keep_share(domain: u16, limits: &Limits) -> Result<(), Errno> {
     if limits.cpu == WHOLE { Ok(()) } else { share(domain, limits.cpu).map(|_| ()) }
@@ -321,12 +354,12 @@ pub fn kill(domain: u16) {
 }
 
 /// Its threads find their way out, its portals and names answer nobody, and the servers let go of what it had.
-pub fn withdraw(domain: u16) {
+pub fn withdraw(domain: u16, name: [u64; 2]) {
     abort(domain.into());
     let _ = ask(&RETIRE, [domain.into(), 0, 0, 0, 0]);
     // Who has come meanwhile, to wait for a stack of the domain's, calls again and finds the portal closed.
     abort(domain.into());
-    gone(domain);
+    gone(domain, name);
 }
 
 /// Its threads have had time enough to find their way out: one that somebody does not let go is no more urgent now than the domain was.
@@ -337,24 +370,24 @@ pub fn calm(domain: u16) {
     }
 }
 
-fn gone(domain: u16) {
+fn gone(domain: u16, [a, b]: [u64; 2]) {
     for server in [&FILE_GONE, &CONSOLE_GONE, &PIPE_GONE, &CLOCK_GONE, &CAPABILITIES_GONE, &DEVICE_GONE]
         .into_iter()
         .filter(|server| server.bound())
     {
-        let _ = ask(server, [domain.into(), 0, 0, 0, 0]);
+        let _ = ask(server, [domain.into(), a, b, 0, 0]);
     }
 }
 
 /// Tries to free everything but the number of a dead domain: possible when it has no thread and no thread refers to it.
-pub fn reclaim(domain: u16) -> bool {
+pub fn reclaim(domain: u16, name: [u64; 2]) -> bool {
     let threads =
         DOMAIN_INFO.call_wide([domain.into(), 0, 0, 0, 0]).map_or(0, |(_, [_, _, threads, _])| threads);
     if threads > 0 || ask(&RECLAIM, [domain.into(), 0, 0, 0, 0]) == Err(errno::EAGAIN) {
         return false;
     }
     // A thread that was still inside a server may have opened something since the domain was withdrawn.
-    gone(domain);
+    gone(domain, name);
     true
 }
 

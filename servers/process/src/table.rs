@@ -369,9 +369,9 @@ impl Table {
     }
 
     /// A fault ended the domain: its path, and whether it is of the image.
-    pub fn fault(&mut self, domain: u16, cause: u64) -> Option<(Path, bool)> {
+    pub fn fault(&mut self, domain: u16, cause: u64, value: u64) -> Option<(Path, bool)> {
         self.faults += 1;
-        self.doom(domain, fault::status(cause));
+        self.doom(domain, fault::status(cause, value));
         self.find(domain).map(|p| (p.plan.path, p.boot))
     }
 

@@ -6,6 +6,7 @@
 //! than its domain was.
 
 use crate::loader;
+use crate::report::Crash;
 use crate::services::{self, FaultRecord};
 use crate::succession;
 use crate::{CONSOLE, TABLE, WAITING};
@@ -15,8 +16,10 @@ use pebble::abi::map::TIME_HZ;
 use pebble::api;
 use pebble::io::{self, File};
 use pebble::portal;
+use pebble_process::crash::Patience;
 use pebble_process::elf;
 use pebble_process::fault::Fault;
+use pebble_process::startup;
 use pebble_process::table::PATIENCE;
 
 /// Looks at a dying domain before sleeping between them, rather than yielding.
@@ -26,13 +29,13 @@ const PAUSE: u64 = TIME_HZ / 1000;
 const LONG_PAUSE: u64 = TIME_HZ / 100;
 
 pub fn run() -> ! {
-    let mut console = Console(None);
+    let (mut console, mut patience) = (Console(None), Patience::new());
     loop {
         while let Some(refusal) = loader::next_refusal() {
             console.line(format_args!("{refusal}\n"));
         }
         while let Some(record) = services::next_fault() {
-            fault(&mut console, &record);
+            fault(&mut console, &mut patience, &record);
         }
         let youngest = look_after_the_dying();
         settle();
@@ -55,12 +58,12 @@ fn look_after_the_dying() -> Option<u32> {
         // Never freed at the first look: faults that it had before it was killed are read in between.
         if looks == 0 {
             services::kill(domain);
-            services::withdraw(domain);
+            services::withdraw(domain, name_of(domain));
             let component = TABLE.lock().component(domain);
             if let Some(name) = component {
                 succession::fallen(domain, &name);
             }
-        } else if services::reclaim(domain) {
+        } else if services::reclaim(domain, name_of(domain)) {
             TABLE.lock().buried(domain);
         } else if looks == EAGER {
             services::calm(domain);
@@ -68,6 +71,12 @@ fn look_after_the_dying() -> Option<u32> {
         after = domain;
         youngest = Some(youngest.map_or(looks, |fewest: u32| fewest.min(looks)));
     }
+}
+
+/// What it is called, for who keeps what it has said.
+fn name_of(domain: u16) -> [u64; 2] {
+    let entry = TABLE.lock().list(domain.into());
+    entry.map_or([0; 2], |entry| startup::name(&entry.path))
 }
 
 /// Wakes whose wait is over, and frees what nobody will ask for.
@@ -83,9 +92,9 @@ fn settle() {
     }
 }
 
-fn fault(console: &mut Console, record: &FaultRecord) {
+fn fault(console: &mut Console, patience: &mut Patience, record: &FaultRecord) {
     let FaultRecord { domain, cause, value, address, thread } = *record;
-    let known = TABLE.lock().fault(domain, cause);
+    let known = TABLE.lock().fault(domain, cause, value);
     let (path, boot) = known.unwrap_or(([0; 5], true));
     let mut bytes = [0; link::PATHLEN];
     let len = link::unpack(&path, &mut bytes);
@@ -96,13 +105,14 @@ fn fault(console: &mut Console, record: &FaultRecord) {
     let symbol = file.as_deref().and_then(|data| elf::symbol(data, address));
     let fault = Fault { domain, name, thread, cause, value, address, symbol };
     console.line(format_args!("{fault}\n"));
+    Crash { domain, path: &path, file: file.as_deref() }.tell(console, patience);
 }
 
 /// The console, opened when there is first something to say; opened again when it has failed.
-struct Console(Option<File>);
+pub struct Console(Option<File>);
 
 impl Console {
-    fn line(&mut self, line: fmt::Arguments) {
+    pub fn line(&mut self, line: fmt::Arguments) {
         struct Line {
             bytes: [u8; 256],
             len: usize,

@@ -127,7 +127,7 @@ fn a_waiter_is_woken_when_nothing_is_left_of_the_child() {
     let child = w.run(INIT);
     w.waits(INIT, child);
     w.waits(INIT, child);
-    w.table.fault(child, 13).unwrap();
+    w.table.fault(child, 13, 0).unwrap();
     w.bury(&[]);
     assert!(w.woken.is_empty());
     w.bury(&[]);
@@ -190,7 +190,7 @@ fn who_may_do_what() {
 #[test]
 fn a_component_of_the_image_can_end_and_is_forgotten() {
     let mut w = World::new();
-    w.table.fault(SERVER, 5);
+    w.table.fault(SERVER, 5, 0);
     w.bury(&[]);
     w.bury(&[]);
     assert_eq!(w.used, BTreeSet::from([INIT]));
@@ -360,7 +360,7 @@ fn play(steps: Vec<Step>) {
             }
             Step::Fault(n) => {
                 if let Some(d) = pick(n).filter(|d| *d != INIT) {
-                    w.table.fault(d, 2);
+                    w.table.fault(d, 2, 0);
                 }
             }
             Step::Kill(a, b) => {

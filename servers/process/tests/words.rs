@@ -2,6 +2,9 @@
 
 use pebble_abi::errno::{E2BIG, EINVAL};
 use pebble_abi::link::Startup;
+use pebble_abi::thread;
+use pebble_process::crash;
+use pebble_process::elf::{Image, Segment};
 use pebble_process::fault::{Fault, INVOCATION_STACK, KILLED, NOT_HELD, Printable, USER_STACK, status};
 use pebble_process::startup::{Gathered, name_for_rules, path};
 
@@ -106,13 +109,13 @@ fn symbols_of_rust_are_readable() {
 
 #[test]
 fn statuses_tell_faults_from_kills() {
-    assert_eq!(status(13), 141);
-    assert_eq!(status(NOT_HELD), 192);
-    assert_eq!(status(u64::MAX), 255);
+    assert_eq!(status(13, 0), 141);
+    assert_eq!(status(NOT_HELD, 0), 192);
+    assert_eq!(status(u64::MAX, 0), 255);
     assert!(
         [0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 15, 64, 65, 66]
             .iter()
-            .all(|c| status(*c) != KILLED && status(*c) >= 128)
+            .all(|c| status(*c, 0) != KILLED && status(*c, 0) >= 128)
     );
 }
 
@@ -148,4 +151,49 @@ fn who_can_write_a_file_is_not_whom_the_rules_trust() {
     ] {
         assert_eq!(called(path), name, "{path}");
     }
+}
+
+#[test]
+fn registers_have_their_names() {
+    let mut frame = [0; thread::TRAP_WORDS];
+    frame[thread::TRAP_SEPC] = 0x10234;
+    for x in [1, 2, 4, 8, 10, 31] {
+        frame[thread::trap_word(x)] = 0x1000 + x as u64;
+    }
+    let mut named = crash::registers(&frame);
+    let line = crash::Registers(core::array::from_fn(|_| named.next()));
+    assert_eq!(line.to_string(), " pc=10234 ra=1001 sp=1002 tp=1004 s0=1008 a0=100a");
+    assert_eq!(named.collect::<Vec<_>>(), [("t6", 0x101f)]);
+}
+
+#[test]
+fn what_follows_a_call_is_where_a_function_returns_to() {
+    // c.nop; jal ra; c.jalr a0; jalr a0; c.jr ra; c.ebreak
+    let code = [0x01, 0, 0xef, 0, 0, 0, 0x02, 0x95, 0xe7, 0, 0x05, 0, 0x82, 0x80, 0x02, 0x90];
+    let segment = Segment { address: 0x10000, pages: 1, bytes: &code, size: 16, write: false, execute: true };
+    let image = Image {
+        entry: 0x10000,
+        float: false,
+        segments: vec![segment],
+        imports: vec![],
+        exports: vec![],
+        manifest: None,
+    };
+    let code = crash::Code(Some(&image));
+    let found: Vec<u64> = (0xff00..0x10200).filter(|address| code.returns(*address)).collect();
+    assert_eq!(found, [0x10006, 0x10008, 0x1000c]);
+    for address in [0, 1, 0xffff, u64::MAX, u64::MAX - 1, 1 << 63] {
+        assert!(!code.returns(address));
+        let _ = code.telling(address, u64::MAX - address);
+    }
+    let sp = 0x2020_fd00;
+    assert!(code.telling(sp + 8, sp) && !code.telling(sp + 4, sp) && !code.telling(sp - 8, sp));
+    assert!(!code.telling(sp + 0x1_0000, sp));
+}
+
+#[test]
+fn four_crashes_at_once_are_told_and_four_a_second() {
+    let mut patience = crash::Patience::new();
+    let mut told = |now| (0..10).filter(|_| patience.granted(now, 1000)).count();
+    assert_eq!([0, 0, 249, 250, 600, 10_000, 10_100].map(&mut told), [4, 0, 0, 1, 1, 4, 0]);
 }

@@ -92,6 +92,7 @@ impl<M: Machine> Vm<M> {
     }
 
     fn die(&mut self, asid: u16, fault: Fault) -> Outcome {
+        self.keep_dump(asid, fault.thread);
         if self.kill(asid).is_err() {
             return Outcome::Settled;
         }
@@ -132,8 +133,9 @@ impl<M: Machine> Vm<M> {
             || (owner == asid || self.sees_stacks(asid, owner)) && self.domain(owner).slots >> slot & 1 == 1
     }
 
-    /// A domain that died of a fault nobody has asked about yet.
+    /// A domain that died of a fault nobody has asked about yet. What was kept of those told before is gone.
     pub fn fault_next(&mut self) -> Result<(u16, Fault), i64> {
+        self.drop_dumps();
         let asid =
             (1..map::MAX_DOMAINS as u16).find(|n| self.domain(*n).cause != TOLD).ok_or(errno::ENOENT)?;
         let d = self.domain_mut(asid);

@@ -28,6 +28,7 @@ extern crate std;
 mod boot;
 mod buffers;
 mod domains;
+mod dumps;
 mod faults;
 mod fork;
 mod frames;
@@ -43,6 +44,7 @@ pub use ranges::Ask;
 pub use threads::Start;
 
 use core::ops::Range;
+use dumps::{Dumps, NO_DUMPS};
 use faults::TOLD;
 use frames::Frames;
 use pebble_abi::{errno, map, share};
@@ -72,6 +74,8 @@ pub trait Machine {
     fn exchange(&mut self, pa: u64, old: u64, new: u64) -> bool;
     /// A number that changes whenever another thread has run between.
     fn switches(&self) -> u64;
+    /// Address of the calling thread's topmost word on its invocation stack.
+    fn top(&self) -> u64;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,6 +189,7 @@ pub struct Vm<M: Machine> {
     domains: [Domain; map::MAX_DOMAINS],
     threads: [Thread; map::MAX_THREADS],
     attachments: [Option<Attachment>; shared::ATTACHMENTS],
+    dumps: Dumps,
     /// How many fault handlers are being asked.
     asked: u8,
     /// `None` until [`Vm::boot`].
@@ -205,6 +210,7 @@ impl<M: Machine> Vm<M> {
             domains: [Domain::FREE; map::MAX_DOMAINS],
             threads: [Thread { home: 0, slot: 0, block: false }; map::MAX_THREADS],
             attachments: [None; shared::ATTACHMENTS],
+            dumps: NO_DUMPS,
             asked: 0,
             common: None,
             portal_manager: 0,

@@ -15,6 +15,7 @@ use pebble_vm::{Answer, Machine, Outcome, Start, Vm};
 pebble::import! {
     FLUSH = "nucleus.flush";
     IDLE = "nucleus.idle";
+    TOP = "nucleus.top";
     LOCK = "semaphore.vm";
     FAULT = "semaphore.fault";
     THREAD_START = "scheduler.thread_start";
@@ -59,6 +60,7 @@ pebble::export!("vm.discharge", "npi", discharge: fn(u64));
 pebble::export!("vm.family", "npii", family: fn(u64, u64));
 pebble::export_wide!("vm.domain_info", "npi>4", domain_info);
 pebble::export_wide!("vm.fault_next", "np>4", fault_next);
+pebble::export_wide!("vm.dump", "npii>4", dump);
 pebble::export_wide!("vm.thread_bits", "npi>4", thread_bits);
 pebble::export_wide!("vm.stats", "np>4", stats);
 pebble::component!(main);
@@ -111,6 +113,11 @@ impl Machine for Real {
     fn switches(&self) -> u64 {
         let thread = pebble::api::get_thread_id();
         THREAD_INFO.call_wide([thread.into(), 0, 0, 0, 0]).map_or(0, |(_, more)| more[3])
+    }
+
+    #[inline(never)]
+    fn top(&self) -> u64 {
+        TOP.call([0; 5]).map_or(0, |top| top as u64)
     }
 }
 
@@ -333,6 +340,16 @@ extern "C" fn fault_next(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &
         Ok((asid, fault)) => {
             *more = [fault.cause.into(), fault.value, fault.address, fault.thread.into()];
             asid.into()
+        }
+        Err(error) => -error,
+    }
+}
+
+extern "C" fn dump(asid: u64, offset: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    match vm().dump(asid, offset) {
+        Ok((top, words)) => {
+            *more = words;
+            top as i64
         }
         Err(error) => -error,
     }

@@ -14,25 +14,26 @@ use crate::tools::Tools;
 type Test = fn(&Tools) -> Result<()>;
 
 /// Every group of its own.
-pub const GROUPS: [(&str, Test); 5] = [
+pub const GROUPS: [(&str, Test); 6] = [
     ("cli.products", products_are_those_of_their_sources),
     ("cli.leash", no_emulator_outlives_the_tool),
     ("cli.port", a_taken_port_is_refused),
     ("cli.uncounted", counts_are_shown_only_where_the_emulator_counts),
+    ("cli.crash", super::crash::from_the_console_to_functions_and_lines),
     ("cli.rows", only_the_rows_that_are_asked_for_are_measured),
 ];
 
 /// Longer than anything here takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
-fn pebble(tools: &Tools, arguments: &[&str]) -> Command {
+pub fn pebble(tools: &Tools, arguments: &[&str]) -> Command {
     let mut command = Command::new(tools.root.join("pebble"));
     command.args(arguments);
     command
 }
 
 /// What `pebble run SYSTEM` says to these lines.
-fn run(tools: &Tools, system: &str, lines: &str) -> Result<Output> {
+pub fn run(tools: &Tools, system: &str, lines: &str) -> Result<Output> {
     let mut command = pebble(tools, &["run", system, "--timeout", "60"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
@@ -41,7 +42,7 @@ fn run(tools: &Tools, system: &str, lines: &str) -> Result<Output> {
 }
 
 /// A fresh directory in `target/`.
-fn directory(tools: &Tools, name: &str) -> Result<PathBuf> {
+pub fn directory(tools: &Tools, name: &str) -> Result<PathBuf> {
     let dir = tools.target().join("tmp").join(name);
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir)?;

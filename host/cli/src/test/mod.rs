@@ -7,6 +7,7 @@
 mod blockers;
 mod cli;
 mod context;
+mod crash;
 mod cxx;
 mod documents;
 mod hog;

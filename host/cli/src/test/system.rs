@@ -9,6 +9,7 @@ use pebble_qemu::{Exit, Guest, PROMPT};
 
 use super::blockers;
 use super::context::{Context, LIMIT, output};
+use super::crash;
 use super::documents;
 use super::hog;
 use super::interpose;
@@ -81,6 +82,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("hostile.blockers.gone", blockers::gone),
     SystemTest::new("hostile.blockers.replaced", blockers::replaced),
     SystemTest::new("shell.jobs", blockers::jobs),
+    SystemTest::new("hostile.crash", crash::crashes_tell_nothing_else),
     SystemTest::new("hostile.once", |context| hostile(context, 1)),
     SystemTest::slow("hostile.thousand", |context| hostile(context, 16)),
     SystemTest::slow("hostile.depth", full_invocation_stacks),

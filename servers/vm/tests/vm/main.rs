@@ -1,6 +1,7 @@
 //! The VM manager over a fake machine.
 
 mod claim;
+mod dumps;
 mod forks;
 mod model;
 mod portals;

@@ -31,6 +31,8 @@ pub struct Fake {
     tlb: BTreeMap<u16, BTreeMap<u64, u64>>,
     /// How often another thread has run.
     pub switches: Cell<u64>,
+    /// Where the faulting thread's invocation stack ends.
+    pub top: u64,
     /// What portal code does, in another thread, when this word is next read: stores of words.
     pub ambush: RefCell<Option<(u64, Vec<(u64, u64)>)>>,
 }
@@ -69,6 +71,9 @@ impl Machine for Fake {
             self.write(pa, new);
         }
         same
+    }
+    fn top(&self) -> u64 {
+        self.top
     }
     fn switches(&self) -> u64 {
         self.switches.get()
@@ -223,6 +228,7 @@ impl World {
             ram: vec![Cell::new(0); ((RAM_END - map::RAM_PA) / 8) as usize],
             tlb: BTreeMap::new(),
             switches: Cell::new(0),
+            top: 0,
             ambush: RefCell::new(None),
         };
         let info = image(&mut fake);

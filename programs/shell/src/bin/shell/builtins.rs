@@ -24,7 +24,7 @@ const fn builtin(name: &'static str, usage: &'static str, help: &'static str, ru
     Builtin { name, usage, help, run }
 }
 
-static ALL: [Builtin; 12] = [
+static ALL: [Builtin; 13] = [
     builtin("bench", "", "what a few operations cost, in instructions", bench),
     builtin("boot", "", "instructions from reset to the first prompt", boot),
     builtin(
@@ -35,6 +35,12 @@ static ALL: [Builtin; 12] = [
     ),
     builtin("help", "", "this list", help),
     builtin("kill", "DOMAIN", "ends a program, by number or name", kill),
+    builtin(
+        "log",
+        "[DOMAIN]",
+        "what programs have written to the console, also those that are gone",
+        look::log,
+    ),
     builtin("mem", "[--live]", "memory and portals in use; what servers hold in their heaps", look::mem),
     builtin("names", "", "interfaces and the domains that export them", look::names),
     builtin(

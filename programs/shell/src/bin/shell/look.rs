@@ -128,6 +128,15 @@ pub fn mem(_: &mut Shell, arguments: &[String], out: File) -> Result<i64, String
     )
 }
 
+pub fn log(_: &mut Shell, arguments: &[String], out: File) -> Result<i64, String> {
+    if arguments.len() > 1 {
+        return usage();
+    }
+    let (domains, bytes) = (servers::domains().map_err(reason)?, servers::log().map_err(reason)?);
+    let living = |asid: u8| name_of(&domains, asid.into()).into();
+    print(out, &pebble_shell::log::show(&bytes, living, arguments.first().map(String::as_str)))
+}
+
 /// A key was pressed while the table of `top` is shown.
 static KEY: AtomicBool = AtomicBool::new(false);
 

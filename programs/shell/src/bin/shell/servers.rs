@@ -65,6 +65,7 @@ static PIPE_CREATE: Service = Service::new("pipe.create");
 static PIPE_ABANDON: Service = Service::new("pipe.abandon");
 static KILL: Service = Service::new("process.kill");
 static PROCESS_LIST: Service = Service::new("process.list");
+static PROCESS_LOG: Service = Service::new("process.log");
 static DOMAIN_INFO: Service = Service::new("vm.domain_info");
 static THREAD_INFO: Service = Service::new("scheduler.thread_info");
 static NAME_LIST: Service = Service::new("name.list");
@@ -138,6 +139,24 @@ pub fn domains() -> Result<Vec<Domain>, Failure> {
     }
     Ok(domains)
 }
+
+/// The console's log.
+pub fn log() -> Result<Vec<u8>, Failure> {
+    let (mut bytes, mut from) = (Vec::new(), 0);
+    loop {
+        let (end, words) = PROCESS_LOG.wide(from, 0)?;
+        let count = (end >> 48) as usize;
+        // As much as there is; and no more, though others write meanwhile.
+        if count == 0 || bytes.len() >= LOG_MOST {
+            return Ok(bytes);
+        }
+        bytes.extend_from_slice(&words.map(u64::to_le_bytes).as_flattened()[..count.min(32)]);
+        from = end & ((1 << 48) - 1);
+    }
+}
+
+/// Bytes of the log that are looked at.
+const LOG_MOST: usize = 8192;
 
 /// Priority and pages of a domain; none if it is gone.
 pub fn extent(asid: u16) -> Result<Option<(u8, u64)>, Failure> {

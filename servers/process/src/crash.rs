@@ -1,0 +1,148 @@
+//! What a dead domain leaves, in words: lines that a person can read and `pebble crash` decodes.
+//!
+//! Problem: the console has a few lines, and the machine neither unwind tables nor sources. Strategy: registers as they were, and of the stack
+//! only what looks like an address of its code or of itself: enough to unwind with the tables on the host, and nothing of what the program
+//! computed with. Behind `text` stands a number made of the program's code, by which the host knows its file again.
+//!
+//! ```text
+//! crash 14: program bin/deep text 8c7ab9d05a1b44ff
+//! crash 14: pc=10a34 ra=10a50 sp=207feed0 ...
+//! crash 14: call deep.call from domain 13 (bin/client) at 0x10120
+//! crash 14: seems called from second+0x10 first+0x12 main+0x8
+//! crash 14: stack +18:10a62 +20:207fef00 ...
+//! crash 14: end
+//! ```
+//!
+//! Invariant: whatever lies in the copies, the lines are bounded in number and length; nothing is followed, only compared.
+
+use crate::elf::{Image, Segment};
+use core::fmt;
+use pebble_abi::map::{HEAP_END, IMAGE_VA, STACK_SLOT};
+use pebble_abi::thread::{TRAP_SEPC, TRAP_WORDS, trap_word};
+
+/// Lines of each kind, at most; a line of the stack has so many words.
+pub const STACK_WORDS: usize = 64;
+pub const WORDS_A_LINE: usize = 6;
+pub const REGISTERS_A_LINE: usize = 6;
+/// Callers that are named.
+pub const CALLERS: usize = 8;
+/// Frames of the invocation stack that are looked at.
+pub const FRAMES: usize = 16;
+
+/// The words of the fault's frame on the invocation stack.
+pub type Frame = [u64; TRAP_WORDS];
+
+/// Registers by number; the place of the zero register is the program counter's.
+pub const NAMES: [&str; 32] = [
+    "pc", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", "a0", "a1", "a2", "a3", "a4", "a5", "a6",
+    "a7", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "t3", "t4", "t5", "t6",
+];
+
+/// Name and value of a register, `pc` the first; those that are zero are left out.
+pub fn registers(frame: &Frame) -> impl Iterator<Item = (&'static str, u64)> {
+    NAMES.iter().enumerate().filter_map(|(n, name)| {
+        let value = match n {
+            0 => frame[TRAP_SEPC],
+            3 => 0,
+            x => frame[trap_word(x)],
+        };
+        (value != 0).then_some((*name, value))
+    })
+}
+
+pub fn stack_pointer(frame: &Frame) -> u64 {
+    frame[trap_word(2)]
+}
+
+pub fn return_address(frame: &Frame) -> u64 {
+    frame[trap_word(1)]
+}
+
+/// A program's code, by which addresses are judged; of a component of the image there is none.
+pub struct Code<'a>(pub Option<&'a Image<'a>>);
+
+impl Code<'_> {
+    fn executable(&self) -> impl Iterator<Item = &Segment<'_>> {
+        self.0.iter().flat_map(|image| image.segments.iter().filter(|s| s.execute))
+    }
+
+    /// The number that tells this code from another: FNV-1a, 64 bits.
+    pub fn number(&self) -> u64 {
+        let bytes = self.executable().flat_map(|segment| segment.bytes);
+        bytes
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+    }
+
+    /// Whether a function may return to this address: behind a call.
+    pub fn returns(&self, address: u64) -> bool {
+        if self.0.is_none() {
+            return address.is_multiple_of(2) && (IMAGE_VA..HEAP_END).contains(&address);
+        }
+        let before = |bytes: u64| {
+            let segment =
+                self.executable().find(|s| address.wrapping_sub(s.address) < s.bytes.len() as u64)?;
+            let at = (address - segment.address).checked_sub(bytes)? as usize;
+            let code = segment.bytes.get(at..at + bytes as usize)?;
+            Some(code.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte)))
+        };
+        // jal or jalr that leaves its address in ra; c.jalr.
+        let long = before(4).is_some_and(|word| matches!(word & 0xfff, 0xef | 0xe7));
+        let short = before(2).is_some_and(|word| word & 0xf07f == 0x9002 && word & 0xf80 != 0);
+        address.is_multiple_of(2) && (long || short)
+    }
+
+    /// Whether a word of the stack helps to unwind it.
+    pub fn telling(&self, word: u64, sp: u64) -> bool {
+        let same_stack = word > sp && word <= sp | (STACK_SLOT - 1);
+        same_stack && word.is_multiple_of(8) || self.returns(word)
+    }
+}
+
+/// A line of registers.
+pub struct Registers(pub [Option<(&'static str, u64)>; REGISTERS_A_LINE]);
+
+impl fmt::Display for Registers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().flatten().try_for_each(|(name, value)| write!(f, " {name}={value:x}"))
+    }
+}
+
+/// A line of words of the stack, each with its distance from the stack pointer.
+pub struct Words<'a>(pub &'a [(u64, u64)]);
+
+impl fmt::Display for Words<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|(offset, word)| write!(f, " +{offset:x}:{word:x}"))
+    }
+}
+
+/// How many crashes are told in full: a program that dies again and again shall not fill the console.
+pub struct Patience {
+    left: u64,
+    since: u64,
+}
+
+impl Patience {
+    const MOST: u64 = 4;
+
+    pub const fn new() -> Self {
+        Patience { left: Self::MOST, since: 0 }
+    }
+
+    /// Whether this one is, `now` in ticks of which a second has `second`: four at once, and four a second.
+    pub fn granted(&mut self, now: u64, second: u64) -> bool {
+        let more = now.saturating_sub(self.since) * Self::MOST / second;
+        if more > 0 {
+            (self.left, self.since) = (self.left.saturating_add(more).min(Self::MOST), now);
+        }
+        let granted = self.left > 0;
+        self.left -= u64::from(granted);
+        granted
+    }
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self::new()
+    }
+}
