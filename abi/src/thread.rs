@@ -30,12 +30,18 @@ pub const INVOCATION_RESERVE: u64 = 0xc00;
 /// Words 0..=29 hold `x1, x2, x4..=x31` (`x3`, `gp`, belongs to the nucleus).
 pub const TRAP_SEPC: usize = 30;
 pub const TRAP_SATP: usize = 31;
-/// Stack descriptor that the handler's return gives back (exceptions only).
+/// Stack descriptor that the handler's return gives back (exceptions only); of a wait for a stack the cause of the trap that lacks it.
 pub const TRAP_DESC: usize = 32;
+/// That of a portal call.
+pub const CAUSE_CALL: u64 = 8;
 pub const TRAP_RET: usize = 33;
 pub const TRAP_WORDS: usize = 34;
 /// The frame of a domain that uses floating point has `f0`-`f31` and `fcsr` below the words above.
 pub const TRAP_FLOAT_WORDS: usize = 33;
+
+/// Bits of `tp` that are not 0 while the thread is in a section of its domain's code that should not be unwound half-way, since it holds a lock:
+/// libraries count in them. An address of thread-local variables has none of them. The domain is believed for a while, see `servers/clock`.
+pub const SECTION: u64 = 15;
 
 /// Word of a trap frame that holds register `x`; `x0` and `gp` have none.
 pub const fn trap_word(x: usize) -> usize {

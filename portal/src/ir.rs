@@ -232,6 +232,8 @@ pub enum Op {
     },
     /// Arguments of an exception handler.
     Cause,
+    /// What kind of trap it was, into the frame: of a call, or of something else that lacks a stack of its handler.
+    SaveCause(u8),
     /// First argument: the domain that a portal has found without a stack, which it has left in the register of fault addresses.
     Lacking,
     /// The callee returns to the gate.
@@ -503,7 +505,10 @@ fn trap(shape: Shape, c: &Connection, put: &mut impl FnMut(Op)) {
         put(Op::FloatOff);
     }
     match shape {
-        Shape::NoStack => put(Op::Lacking),
+        Shape::NoStack => {
+            put(Op::SaveCause(word));
+            put(Op::Lacking);
+        }
         Shape::Exception => put(Op::Cause),
         _ => {}
     }

@@ -3,6 +3,7 @@
 //! Its lock needs no semaphore, since servers allocate before, and while, semaphores are made: who finds it taken sleeps a little.
 
 use crate::process::Lazy;
+use crate::sync::section;
 use crate::{api, portal};
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
@@ -38,12 +39,14 @@ unsafe impl Sync for Allocator {}
 
 impl Allocator {
     fn with<R>(&self, work: impl FnOnce(&mut Counted) -> R) -> R {
+        section::enter();
         while self.taken.swap(true, Ordering::Acquire) {
             let _ = api::hrsleep(portal::time() + PATIENCE);
         }
         // SAFETY: `taken` was false, so no other thread is here.
         let result = work(unsafe { &mut *self.heap.get() });
         self.taken.store(false, Ordering::Release);
+        section::leave();
         result
     }
 }

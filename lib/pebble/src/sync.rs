@@ -6,6 +6,9 @@
 //! Where no semaphore can be had, since the program has used up its portals, whoever gives the lock up counts a turn, and those who wait look
 //! for one now and then. Who makes the semaphore looks for a turn afterwards, and who counts a turn for the semaphore: none is left lying.
 //!
+//! Who has a lock, or is about to, says so in `tp` ([`section`]): a time limit that is over waits a little for such a thread, so that the lock is
+//! given up before the thread leaves the domain.
+//!
 //! A lock can be *closed*, when the server is replaced ([`crate::handover`]): a bit below the count, so that whoever comes
 //! finds the word not to be 0, as if somebody had the lock, and looks closer. The count alone decides whose turn it is.
 
@@ -13,6 +16,24 @@ use crate::{api, handover, portal};
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// Sections that are not unwound half-way, unless they take long: so many of them the thread is in, one in the other, in the bits `thread::SECTION`
+/// of `tp`, which is 0 when a call comes in.
+pub(crate) mod section {
+    use core::arch::asm;
+
+    #[inline(always)]
+    pub fn enter() {
+        // SAFETY: nothing but this module uses the register's lowest bits.
+        unsafe { asm!("addi tp, tp, 1", options(nostack)) }
+    }
+
+    #[inline(always)]
+    pub fn leave() {
+        // SAFETY: as above; the section has been entered.
+        unsafe { asm!("addi tp, tp, -1", options(nostack)) }
+    }
+}
 
 /// Mutual exclusion among the threads that are in this domain.
 pub struct Lock<T> {
@@ -80,14 +101,19 @@ impl<T> Lock<T> {
 
     /// The lock, if nobody has it or wants it.
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        section::enter();
         let free = self.wanted.compare_exchange(0, ONE, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        if free { Some(Guard { lock: self }) } else { None }
+        if !free {
+            section::leave();
+        }
+        free.then_some(Guard { lock: self })
     }
 
     /// Takes the lock, or a place in the queue for it. With [`Guard::release`], for entries that contain no call as long as
     /// nobody else wants the lock.
     #[inline]
     pub fn enter(&self) -> Result<Guard<'_, T>, Queued<'_, T>> {
+        section::enter();
         match self.wanted.fetch_add(ONE, Ordering::Acquire) {
             0 => Ok(Guard { lock: self }),
             before => Err(Queued { lock: self, before }),
@@ -194,12 +220,15 @@ impl<T> DerefMut for Guard<'_, T> {
 }
 
 impl<T> Guard<'_, T> {
-    /// Gives the lock up; if somebody waits for it, the caller must [`Lock::pass_on`] soon. No method, so that it hides none
-    /// of the value's.
+    /// Gives the lock up; if somebody waits for it, the caller must [`Lock::pass_on`] soon. For components of the image, which are not unwound
+    /// meanwhile. No method, so that it hides none of the value's.
     #[inline]
     #[must_use = "somebody may wait for `pass_on`"]
     pub fn release(guard: Self) -> bool {
-        core::mem::ManuallyDrop::new(guard).lock.wanted.fetch_sub(ONE, Ordering::Release) >= 2 * ONE
+        let waited =
+            core::mem::ManuallyDrop::new(guard).lock.wanted.fetch_sub(ONE, Ordering::Release) >= 2 * ONE;
+        section::leave();
+        waited
     }
 }
 
@@ -209,6 +238,7 @@ impl<T> Drop for Guard<'_, T> {
         if self.lock.wanted.fetch_sub(ONE, Ordering::Release) >= 2 * ONE {
             self.lock.pass_on();
         }
+        section::leave();
     }
 }
 

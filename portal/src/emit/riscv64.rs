@@ -242,6 +242,10 @@ impl Emitter<'_> {
             Op::Supply { to, arg, value } => self.supply(A0 + to, arg, value),
             Op::Interrupted { float } => self.interrupted(float),
             Op::Cause => self.cause(),
+            Op::SaveCause(word) => {
+                self.put(csrrs(T2, csr::SCAUSE, ZERO));
+                self.save(T2, word);
+            }
             Op::Lacking => self.put(csrrs(A0, csr::STVAL, ZERO)),
             Op::Gate => self.put(lui(RA, (map::GATE_VA >> 12) as u32)),
             Op::Scrub(set) => self.scrub(set),

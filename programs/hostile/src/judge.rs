@@ -56,8 +56,8 @@ pub fn late(rounds: u32) -> i64 {
 }
 
 /// A server that calls itself: `late.rs`.
-pub fn dive(name: &str) -> i64 {
-    with_judge(|judge| crate::late::dive(judge, name))
+pub fn dive(name: &str, limits: [u64; 3]) -> i64 {
+    with_judge(|judge| crate::late::dive(judge, name, limits))
 }
 
 /// Faults by address range: `pages.rs`.

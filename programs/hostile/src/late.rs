@@ -294,17 +294,25 @@ pub fn serve_deep(name: &str) -> i64 {
     98
 }
 
-/// Calls a server that calls itself, which somebody else has started, perhaps under tools.
-pub fn dive(judge: &mut Judge, name: &str) {
+/// Calls a server that calls itself, which somebody else has started, perhaps under tools. The limits (`first` ticks, then `step` more each) end
+/// it at the bottom, or wherever it or a controller of its is by then.
+pub fn dive(judge: &mut Judge, name: &str, [first, step, count]: [u64; 3]) {
     let portals = ["", ".who"].map(|end| judge.await_portal(&format!("{name}{end}")));
     let [Some(deep), Some(who)] = portals else {
         return judge.check("a server", false, || format!("{name} did not come up"));
     };
     let server = call(who, [0; 5]).unwrap_or_default() as u16;
-    // Long enough for it to have come to the bottom, and not to be at something of its controller's.
-    for n in 0..CALLS {
-        let answer = call_within(100 * MILLISECOND, deep, [0; 5]);
-        judge.check("calls itself", late(answer, Child(server)), || format!("call {n}: {answer:?}"));
+    for n in 0..count {
+        // Odd instructions, as limits are ticks of a hundred.
+        for _ in 0..n % 50 {
+            core::hint::spin_loop();
+        }
+        let limit = first + n * step;
+        let before = time();
+        let answer = call_within(limit, deep, [0; 5]);
+        let took = time() - before;
+        judge.check("calls itself", late(answer, Child(server)), || format!("after {limit}: {answer:?}"));
+        judge.check("in time", took < limit + 500 * MILLISECOND, || format!("after {limit}: {took} ticks"));
         let answer = call(who, [0; 5]);
         judge.check("stacks are free again", answer == Ok(server.into()), || format!("{answer:?}"));
     }

@@ -96,7 +96,7 @@ fn main() -> i64 {
         "late" => judge::late(word(2).parse().unwrap_or(1)),
         "slow" => late::serve(word(2)),
         "deep" => late::serve_deep(word(2)),
-        "dive" => judge::dive(word(2)),
+        "dive" => judge::dive(word(2), [3, 4, 5].map(|n| word(n).parse().unwrap_or(0))),
         "relay" => late::serve_through(word(2), word(3)),
         "judge" => judge::all(word(2).parse().unwrap_or(1)),
         _ => usage(),

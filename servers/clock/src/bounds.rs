@@ -23,6 +23,8 @@ pub struct Bound {
     pub level: u64,
     /// Who had the call when its time was over; 0: it is not over.
     pub late: u64,
+    /// How often it was waited for a program that is in a section of its own.
+    pub spared: u64,
 }
 
 impl Bound {
@@ -51,7 +53,7 @@ impl Default for Bounds {
 
 impl Bounds {
     pub const fn new() -> Self {
-        Bounds { all: [Bound { until: 0, thread: 0, level: 0, late: 0 }; MAX_BOUNDS] }
+        Bounds { all: [Bound { until: 0, thread: 0, level: 0, late: 0, spared: 0 }; MAX_BOUNDS] }
     }
 
     /// One more. Those of the same thread at the same place or above were left behind, and go. Its number: how many the thread has below it.
@@ -99,6 +101,14 @@ impl Bounds {
         Some(bound)
     }
 
+    /// A program is in a section of its own: the bound is due again then.
+    pub fn spare(&mut self, bound: Bound, next: u64) {
+        let same = |b: &&mut Bound| b.until != 0 && (b.thread, b.level) == (bound.thread, bound.level);
+        if let Some(bound) = self.all.iter_mut().find(same) {
+            (bound.until, bound.spared) = (next, bound.spared + 1);
+        }
+    }
+
     /// A call has been ended, which this domain had.
     pub fn ended(&mut self, bound: Bound, callee: u64) {
         let same = |b: &&mut Bound| b.until != 0 && (b.thread, b.level) == (bound.thread, bound.level);
@@ -125,7 +135,7 @@ impl Bounds {
         for (to, from) in self.all.iter_mut().zip(bytes.chunks(BOUND_BYTES)) {
             let word =
                 |n: usize| from[n * 8..][..8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-            *to = Bound { until: word(0), thread: word(1), level: word(2), late: word(3) };
+            *to = Bound { until: word(0), thread: word(1), level: word(2), late: word(3), spared: 0 };
         }
         Ok(())
     }
@@ -186,7 +196,7 @@ mod tests {
                     _ => {
                         model.retain(|(t, l), _| *t != thread || *l < level);
                         let below = model.keys().filter(|(t, _)| *t == thread).count() as u64;
-                        prop_assert_eq!(bounds.add(Bound { until, thread, level, late: 0 }), Ok(below));
+                        prop_assert_eq!(bounds.add(Bound { until, thread, level, late: 0, spared: 0 }), Ok(below));
                         model.insert((thread, level), (until, 0));
                     }
                 }
@@ -209,6 +219,7 @@ mod tests {
             thread,
             level: 1 | thread << 16 | family << 32,
             late: 0,
+            spared: 0,
         };
         for thread in 0..share::TIME_LIMITS.family as u64 {
             assert_eq!(bounds.add(bound(7, thread)), Ok(0));
@@ -223,7 +234,7 @@ mod tests {
     #[test]
     fn a_full_table_and_a_bad_state_are_refused() {
         let mut bounds = Bounds::new();
-        let bound = |thread| Bound { until: 9, thread, level: 1 | 7 << 16, late: 0 };
+        let bound = |thread| Bound { until: 9, thread, level: 1 | 7 << 16, late: 0, spared: 0 };
         (0..MAX_BOUNDS as u64).for_each(|t| assert_eq!(bounds.add(bound(t)), Ok(0)));
         assert_eq!(bounds.add(bound(999)), Err(errno::ETIMELIMITS));
         assert_eq!(bounds.add(bound(0)), Ok(0));

@@ -36,6 +36,10 @@ const NEVER: u64 = u64::MAX;
 /// A thread that is late is looked at again after so many ticks: ten milliseconds.
 const AGAIN: u64 = map::TIME_HZ / 100;
 
+/// A program that is late, and in a section of its own, is looked at again after so many ticks (a millisecond), so often.
+const SOON: u64 = map::TIME_HZ / 1000;
+const PATIENCE: u64 = 100;
+
 struct Clock {
     bounds: Bounds,
     /// When the keeper wakes; 0: it will look before it sleeps.
@@ -72,11 +76,13 @@ impl Clock {
         let (now, own) = (portal::time(), u64::from(api::get_asid()));
         while let Some(bound) = self.bounds.due(now, now + AGAIN) {
             // An error: the thread is not in that call. Nor is it while it is here, on its way back or not yet there.
-            match UNWIND.call([bound.thread, bound.level & 0xffff_ffff]) {
+            let hurried = u64::from(bound.spared >= PATIENCE) << 32;
+            match UNWIND.call([bound.thread, bound.level & 0xffff_ffff | hurried]) {
                 Ok(ended @ 1..) if ended as u64 & 0xffff != own => {
                     self.bounds.ended(bound, ended as u64 & 0xffff);
                     let _ = ABORT.call([bound.thread, ended as u64 >> 16]);
                 }
+                Ok(error) if error == -errno::EAGAIN => self.bounds.spare(bound, now + SOON),
                 _ => {}
             }
         }
@@ -103,7 +109,7 @@ extern "C" fn bound(thread: u64, ticks: u64) -> i64 {
     };
     let until = portal::time().saturating_add(ticks);
     let mut clock = CLOCK.lock();
-    let number = match clock.bounds.add(Bound { until, thread, level, late: 0 }) {
+    let number = match clock.bounds.add(Bound { until, thread, level, late: 0, spared: 0 }) {
         Ok(number) => number,
         Err(error) => return -error,
     };

@@ -455,13 +455,14 @@ extern "C" fn place() -> i64 {
     })
 }
 
-/// `place`: offset of the invocation stack's top word below the call, the domain that has made it << 16. → who had the call, 1 << 16 if
+/// `place`: offset of the invocation stack's top word below the call, the domain that has made it << 16, 1 << 32: no longer patient. → who had the call, 1 << 16 if
 /// the thread's wait may be cut short whatever it is for.
 extern "C" fn unwind(tid: u64, place: u64) -> i64 {
     let mut told = Vec::new();
     let outcome = request(|m, machine| {
         let current = current()?;
-        let ended = m.unwind(machine, current, tid as u16, place & 0xffff, (place >> 16) as u16)?;
+        let ended =
+            m.unwind(machine, current, tid as u16, place & 0xffff, (place >> 16) as u16, place >> 32 == 0)?;
         told = ended.told;
         Ok(u64::from(ended.callee) | u64::from(ended.cut) << 16)
     });

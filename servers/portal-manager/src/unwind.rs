@@ -14,6 +14,8 @@
 //! * the thread does not run meanwhile: whoever asks is more urgent than any thread with a bound, and nothing here waits;
 //! * a domain of the image is not unwound; its call that has yet to begin, for want of a stack of a program, is answered: this thread may hold
 //!   all of these stacks;
+//! * a program that is in a section which it has marked (`thread::SECTION`: it holds a lock) is given a while to leave it, as long as whoever asks is
+//!   patient;
 //! * nor is a controller that passes a call on: its leg is its child's, and the call that it makes is the one that ends. While a controller of
 //!   whoever asked is at something of its own, nothing ends.
 
@@ -113,7 +115,7 @@ impl Manager {
     }
 
     /// Ends what `tid` does above `level`, the offset of an invocation stack's top word, in a call that `caller` has made from there.
-    /// -ENOENT: there is no such call, or a controller is not done with it.
+    /// -ENOENT: there is no such call, or a controller is not done with it. -EAGAIN, to who is `patient`: a program is in a section that it marks.
     pub fn unwind(
         &mut self,
         machine: &mut impl Machine,
@@ -121,6 +123,7 @@ impl Manager {
         tid: u16,
         level: u64,
         caller: u16,
+        patient: bool,
     ) -> Result<Ended, i64> {
         if tid == current.tid || usize::from(tid) >= map::MAX_THREADS {
             return Err(errno::EINVAL);
@@ -149,10 +152,22 @@ impl Manager {
             ended.callee = self.unbegun(machine, tid, frame, domain)?;
             return Ok(ended);
         }
-        for n in (1..=bounded).rev() {
+        // Whether the domain above each leg is unwound. A controller that passes a call on goes on, but not with registers that one of its own
+        // has left half-way.
+        let mut ends = alloc::vec![false; bounded + 1];
+        for n in 1..=bounded {
             let (below, above) = steps(&n);
+            let upset = ends[n - 1] && !self.keeps_registers(above.frame);
+            ends[n] = !self.of_image(above.domain) && (upset || !self.passes(below, above));
+        }
+        let holds = |n: usize| ends[n] && self.in_section(machine, tid, legs[n - 1].frame, n == 1);
+        if patient && (1..=bounded).any(holds) {
+            return Err(errno::EAGAIN);
+        }
+        for n in (1..=bounded).rev() {
+            let above = legs[n - 1];
             let trapped = above.frame.caller == 0;
-            if self.of_image(above.domain) || self.passes(below, above) {
+            if !ends[n] {
                 // It goes on; but no stack comes free while this thread holds them all. -ENOENT: it does not wait for one.
                 if trapped {
                     let _ = self.unbegun(machine, tid, above.frame, above.domain);
@@ -167,6 +182,27 @@ impl Manager {
             }
         }
         Ok(ended)
+    }
+
+    /// The frame of this call holds the caller's preserved registers (a portal with `p` or `f`).
+    fn keeps_registers(&self, frame: Frame) -> bool {
+        let float = self.domains.get(usize::from(frame.caller)).is_some_and(|d| d.view.float);
+        let more = if float { u64::from(pebble_portal::ir::FLOAT_PRESERVED_WORDS) * 8 } else { 0 };
+        frame.top - frame.base > TP_OF_CALL + more
+    }
+
+    /// The domain that has left by this frame (`last`: the topmost) has said that it holds something.
+    fn in_section(&self, machine: &impl Machine, tid: u16, frame: Frame, last: bool) -> bool {
+        let place = if frame.caller == 0 {
+            word(frame.top, thread::trap_word(TP))
+        } else if self.keeps_registers(frame) {
+            frame.base + TP_OF_CALL
+        } else if last && self.waits(frame.callee) {
+            thread::SAVED_REGS + (thread::SAVED_REGS_COUNT as u64 - 1) * 8
+        } else {
+            return false;
+        };
+        machine.thread_word(tid, place) & thread::SECTION != 0
     }
 
     /// Notes the thread for a domain that wants to know; the index of V on its semaphore.
@@ -223,12 +259,14 @@ impl Manager {
         (machine.thread_word(tid, word(top, thread::TRAP_SATP)) >> 44) as u16
     }
 
-    /// The index by which a thread that waits for a stack of its callee will call; none: it waits for none.
+    /// The index by which a thread that waits for a stack of its callee will call; none: it waits for none. Who waits for a stack of another trap's
+    /// handler, of a page fault's say, is at any instruction of its own, and will not call.
     fn about_to_call(&self, machine: &impl Machine, tid: u16, frame: Frame) -> Option<u16> {
         let waits =
             self.interfaces.iter().any(|i| i.asid == frame.callee && i.name == "scheduler.stack_wait");
         let index = machine.thread_word(tid, word(frame.top, thread::trap_word(T0)));
-        waits.then_some(index as u16 % map::TABLE_ENTRIES as u16)
+        let calls = machine.thread_word(tid, word(frame.top, thread::TRAP_DESC)) == thread::CAUSE_CALL;
+        (waits && calls).then_some(index as u16 % map::TABLE_ENTRIES as u16)
     }
 
     /// The call waits for a stack of its callee, and would be made again: it is answered here. One to a server of the image is not: its stacks
@@ -251,6 +289,9 @@ impl Manager {
 }
 
 const RA: usize = 1;
+const TP: usize = 4;
+/// Where it is in the frame of a call that keeps the preserved registers: behind return address and stack pointer the last of them.
+const TP_OF_CALL: u64 = (1 + pebble_portal::ir::PRESERVED_WORDS as u64) * 8;
 const T0: usize = 5;
 const A0: usize = 10;
 const A1: usize = 11;

@@ -65,7 +65,7 @@ impl Stack {
     }
 
     fn end(&mut self) -> Result<(u16, bool), i64> {
-        let ended = self.manager.unwind(&mut self.machine, CURRENT, THREAD, LEVEL, CALLER);
+        let ended = self.manager.unwind(&mut self.machine, CURRENT, THREAD, LEVEL, CALLER, true);
         ended.map(|e| (e.callee, e.cut))
     }
 
@@ -179,6 +179,57 @@ fn an_interrupted_program_goes_on_at_the_gate_and_a_server_where_it_was() {
     }
 }
 
+/// A controller that passes a call on to its own one, which is at something of its own and leaves it registers half-way, ends too.
+#[test]
+fn no_controller_goes_on_with_registers_that_are_not_its_own() {
+    let [_, other] = CONTROLLERS;
+    const OUTER: u16 = 21;
+    for (words, goes_on) in [(3, false), (17, true)] {
+        let mut s = controlled();
+        s.manager.domains[other as usize].controller = OUTER;
+        s.manager.domains[OUTER as usize].image = false;
+        s.call(17, CALLER, CALLEE, 44);
+        let inner = s.call(3, CALLEE, other, 50);
+        let passed = s.call(words, other, OUTER, 50);
+        let pc = s.trap(OUTER, SCHEDULER, false);
+        assert_eq!(s.end().map(|(callee, _)| callee), Ok(CALLEE));
+        let gate = |at| s.read(at) == map::GATE_UNWIND;
+        assert_eq!([inner, passed, pc].map(gate), [true, !goes_on, true]);
+    }
+}
+
+/// A program that holds something, in whichever way it was left: who is patient changes nothing; a server goes on anyway.
+#[test]
+fn a_section_is_not_unwound_half_way() {
+    // tp counts in its lowest bits, and is an address for some.
+    for (tp, held) in [(0u64, false), (0x1_2340, false), (1, true), (0x1_2342, true)] {
+        for (n, way) in ["trap", "call", "wait"].into_iter().enumerate() {
+            for (domain, program) in [(CALLEE, true), (SERVER, false)] {
+                let mut s = Stack::new();
+                s.push(17, CALLER, domain);
+                let (place, at) = match way {
+                    "trap" => (s.trap(domain, SCHEDULER, false), s.word(thread::trap_word(4))),
+                    "call" => {
+                        let base = s.push(17, domain, SERVER);
+                        s.push(3, SERVER, SCHEDULER);
+                        (base, base + 14 * 8)
+                    }
+                    _ => (s.push(3, domain, SCHEDULER), thread::SAVED_REGS + 12 * 8),
+                };
+                s.machine.threads.insert((THREAD, at), tp);
+                let ended = s.end().map(|(callee, _)| callee);
+                let spared = held && program;
+                assert_eq!(ended, if spared { Err(errno::EAGAIN) } else { Ok(domain) }, "{way} {tp:#x}");
+                let aimed = program && !spared;
+                assert_eq!(s.read(place) == map::GATE_UNWIND, aimed, "{n}");
+                let m = s.manager.unwind(&mut s.machine, CURRENT, THREAD, LEVEL, CALLER, false);
+                assert!(m.is_ok());
+                assert_eq!(s.read(place) == map::GATE_UNWIND, program);
+            }
+        }
+    }
+}
+
 /// Not in a call from there: nothing is changed.
 #[test]
 fn no_other_call_ends() {
@@ -193,9 +244,15 @@ fn no_other_call_ends() {
     let mut s = Stack::new();
     s.push(3, CALLER, CALLEE);
     let above = s.push(17, CALLEE, SERVER);
-    assert_eq!(s.manager.unwind(&mut s.machine, CURRENT, THREAD, LEVEL + 8, CALLER), Err(errno::ENOENT));
+    assert_eq!(
+        s.manager.unwind(&mut s.machine, CURRENT, THREAD, LEVEL + 8, CALLER, true),
+        Err(errno::ENOENT)
+    );
     assert_eq!(s.read(above), UNTOUCHED, "no frame begins there");
-    assert_eq!(s.manager.unwind(&mut s.machine, CURRENT, CURRENT.tid, LEVEL, CALLER), Err(errno::EINVAL));
+    assert_eq!(
+        s.manager.unwind(&mut s.machine, CURRENT, CURRENT.tid, LEVEL, CALLER, true),
+        Err(errno::EINVAL)
+    );
 }
 
 /// What a thread that waits for a stack finds when it runs again.
@@ -226,6 +283,11 @@ impl Stack {
 
     /// The domain is about to call by that portal, and waits for a stack.
     fn wait(&mut self, domain: u16, index: u16) -> Wait {
+        self.wait_after(thread::CAUSE_CALL, domain, index)
+    }
+
+    /// It waits for a stack after a trap of this cause, with this index in `t0`.
+    fn wait_after(&mut self, cause: u64, domain: u16, index: u16) -> Wait {
         let stack_wait = pebble_portal_manager::Interface {
             name: "scheduler.stack_wait".into(),
             asid: SCHEDULER,
@@ -241,6 +303,8 @@ impl Stack {
         for (at, word) in registers.into_iter().zip([BACK, index.into(), 1, 2]) {
             self.machine.threads.insert((THREAD, at), word);
         }
+        let why = self.word(thread::TRAP_DESC);
+        self.machine.threads.insert((THREAD, why), cause);
         Wait { pc, registers }
     }
 }
@@ -261,6 +325,24 @@ fn a_call_that_has_not_begun_ends_in_its_caller() {
             assert_eq!(wait.read(&s), [UNTOUCHED, 1, 2]);
         }
     }
+}
+
+/// A load that faults waits for a stack of the fault's handler: what `t0` holds then is the program's own, and no call that could be answered.
+#[test]
+fn a_page_fault_that_waits_is_no_call() {
+    const LOAD_FAULT: u64 = 13;
+    let mut s = Stack::new();
+    let index = s.portal(CALLER, CALLEE);
+    let wait = s.wait_after(LOAD_FAULT, CALLER, index);
+    assert_eq!(s.end(), Err(errno::ENOENT), "the call has not been made, or is over");
+    assert_eq!(wait.read(&s), [UNTOUCHED, 1, 2]);
+    // In the callee it is unwound as if it computed.
+    let mut s = Stack::new();
+    let index = s.portal(CALLEE, CALLEE);
+    s.push(17, CALLER, CALLEE);
+    let wait = s.wait_after(LOAD_FAULT, CALLEE, index);
+    assert_eq!(s.end().map(|(callee, _)| callee), Ok(CALLEE));
+    assert_eq!(wait.read(&s), [map::GATE_UNWIND, 1, 2]);
 }
 
 /// A callee that calls itself has all of its stacks in this thread. Who is not unwound gets an answer; who is needs none.
@@ -306,7 +388,7 @@ fn a_domain_that_watches_is_told_once_for_each_leg() {
     s.push(17, CALLER, CALLEE);
     s.push(17, CALLEE, SERVER);
     for legs in [2, 0] {
-        let ended = s.manager.unwind(&mut s.machine, CURRENT, THREAD, LEVEL, CALLER).expect("ends");
+        let ended = s.manager.unwind(&mut s.machine, CURRENT, THREAD, LEVEL, CALLER, true).expect("ends");
         assert_eq!((ended.callee, ended.told.len()), (CALLEE, legs), "and not again for the same ones");
     }
     for told in [Ok(THREAD), Ok(THREAD), Err(errno::ENOENT)] {

@@ -180,13 +180,16 @@ pub fn limits_are_the_same_under_tools(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// A server that calls itself until a stack is missing, its own or its controller's: calls with a limit end all the same.
+/// A server that calls itself until a stack is missing, its own or its controller's: calls with a limit end all the same, at the bottom, and
+/// wherever else the limit ends them.
 pub fn a_server_that_calls_itself(context: &mut Context) -> Result<()> {
     let mut guest = context.shell_counting(SYSTEM)?;
     for (n, tools) in ["", "count ", "count count ", &"chroot / ".repeat(8)].iter().enumerate() {
         output(&mut guest, &format!("{tools}hostile deep deep{n} &"))?;
-        let reply = guest.run_line(&format!("hostile dive deep{n}"), LIMIT * 4)?;
-        ensure!(reply.status == 0, "{tools:?}: {}", reply.output);
+        for limits in ["1000000 0 6", "50 3 300", "100 61 330"] {
+            let reply = guest.run_line(&format!("hostile dive deep{n} {limits}"), LIMIT * 4)?;
+            ensure!(reply.status == 0, "{tools:?}, {limits}: {}", reply.output);
+        }
     }
     Ok(())
 }

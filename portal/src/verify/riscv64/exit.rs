@@ -271,6 +271,9 @@ impl Verifier<'_> {
         let empty = if self.queue.is_some() {
             fits &= self.frame.get(desc).0 == Kind::Desc;
             None
+        } else if self.shape == Shape::NoStack {
+            fits &= self.frame.get(desc) == csr_value(csr::SCAUSE);
+            None
         } else {
             Some(desc)
         };
