@@ -2,6 +2,7 @@
  * quotients, powers, bit counts, checked products. Names and meaning are those of compiler-rt and libgcc; quadruple precision
  * (`__float128`) is not among them. */
 #include <complex.h>
+#include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <stdint.h>
@@ -123,6 +124,37 @@ FROM_FLOAT(float, scalbnf, __fixunssfti, __fixsfti)
 FROM_FLOAT(double, scalbn, __fixunsdfti, __fixdfti)
 FROM_FLOAT(long double, scalbnl, __fixunsxfti, __fixxfti)
 
+/* Quotients, as libgcc has them. Of floats, in double: nothing overflows there. Otherwise by the ratio of the divisor's parts (Smith), scaled at the
+   ends of the range, and in another order where the ratio is subnormal (Baudin and Smith). */
+static float factorf(float a, float b, float most) { return 1; }
+static void quotientf(float a, float b, float c, float d, float *re, float *im) {
+    double norm = (double)c * c + (double)d * d;
+    *re = (float)(((double)a * c + (double)b * d) / norm), *im = (float)(((double)b * c - (double)a * d) / norm);
+}
+
+#define QUOTIENT(type, suffix, MAX, MIN, EPSILON)                                                               \
+    /* By the sizes of the dividend's parts, and of the divisor's larger one. */                                \
+    static type factor##suffix(type a, type b, type most) {                                                      \
+        int small = (a < MIN && b < MAX / 2 * EPSILON) || (b < MIN && a < MAX / 2 * EPSILON);                   \
+        if (most >= MAX / 2)                                                                                    \
+            return (type)0.5;                                                                                   \
+        return most < EPSILON || (small && most < MAX / 2 * EPSILON) ? 1 / EPSILON : 1;                         \
+    }                                                                                                           \
+    static void quotient##suffix(type a, type b, type c, type d, type *re, type *im) {                          \
+        int exchanged = fabs##suffix(c) < fabs##suffix(d);                                                      \
+        if (exchanged) {                                                                                        \
+            type x = a, y = c;                                                                                  \
+            a = b, b = x, c = d, d = y;                                                                         \
+        }                                                                                                       \
+        type ratio = d / c, norm = d * ratio + c;                                                               \
+        int normal = fabs##suffix(ratio) > MIN;                                                                 \
+        type product = normal ? a * ratio : d * (a / c);                                                        \
+        *re = (a + (normal ? b * ratio : d * (b / c))) / norm;                                                  \
+        *im = (exchanged ? product - b : b - product) / norm;                                                   \
+    }
+QUOTIENT(double, , DBL_MAX, DBL_MIN, DBL_EPSILON)
+QUOTIENT(long double, l, LDBL_MAX, LDBL_MIN, LDBL_EPSILON)
+
 /* Annex G of the C standard: infinities survive. */
 #define COMPLEX(type, suffix, multiply, divide)                                                                 \
     static type sign_of_##multiply(type x) { return copysign##suffix(isinf(x) ? 1 : 0, x); }                    \
@@ -151,19 +183,17 @@ FROM_FLOAT(long double, scalbnl, __fixunsxfti, __fixxfti)
         return z;                                                                                               \
     }                                                                                                           \
     _Complex type divide(type a, type b, type c, type d) {                                                      \
-        int by = 0;                                                                                             \
-        type logbw = logb##suffix(fmax##suffix(fabs##suffix(c), fabs##suffix(d)));                              \
-        if (isfinite(logbw))                                                                                    \
-            by = (int)logbw, c = scalbn##suffix(c, -by), d = scalbn##suffix(d, -by);                            \
-        type norm = c * c + d * d;                                                                              \
-        type re = scalbn##suffix((a * c + b * d) / norm, -by), im = scalbn##suffix((b * c - a * d) / norm, -by); \
+        type re, im, most = fmax##suffix(fabs##suffix(c), fabs##suffix(d));                                     \
+        type by = factor##suffix(fabs##suffix(a), fabs##suffix(b), most);                                        \
+        a *= by, b *= by, c *= by, d *= by;                                                                     \
+        quotient##suffix(a, b, c, d, &re, &im);                                                                 \
         if (isnan(re) && isnan(im)) {                                                                           \
-            if (norm == 0 && (!isnan(a) || !isnan(b))) {                                                        \
+            if (c == 0 && d == 0 && (!isnan(a) || !isnan(b))) {                                                 \
                 re = copysign##suffix(INFINITY, c) * a, im = copysign##suffix(INFINITY, c) * b;                 \
             } else if ((isinf(a) || isinf(b)) && isfinite(c) && isfinite(d)) {                                  \
                 a = sign_of_##multiply(a), b = sign_of_##multiply(b);                                           \
                 re = INFINITY * (a * c + b * d), im = INFINITY * (b * c - a * d);                               \
-            } else if (isinf(logbw) && logbw > 0 && isfinite(a) && isfinite(b)) {                               \
+            } else if ((isinf(c) || isinf(d)) && isfinite(a) && isfinite(b)) {                                  \
                 c = sign_of_##multiply(c), d = sign_of_##multiply(d);                                           \
                 re = 0 * (a * c + b * d), im = 0 * (b * c - a * d);                                             \
             }                                                                                                   \
