@@ -17,16 +17,27 @@ pub struct Program {
     pub name: String,
     pub source: PathBuf,
     pub options: Vec<String>,
+    /// Nothing of it but `main` is global, and that says what it returns.
+    pub plain: bool,
+    /// What it must print, if that is known: otherwise it judges itself. It ends with 0.
+    pub prints: Option<Vec<u8>>,
     /// What is said of it where it wants what fault domains do not have.
     pub outside: Option<&'static str>,
 }
 
-/// Which side: the compiler itself, or `pebble sfi cc`, by the path of the tool and that of the C library.
+/// Who compiles a batch.
 #[derive(Clone, Debug)]
 pub enum Side {
+    /// clang without optimisation: in the least time, for what a program must print. It may run for [`FIRST_MS`].
+    First,
+    /// The combination's compiler itself.
     Native,
+    /// `pebble sfi cc`, by the path of the tool and that of the C library.
     Confined { tool: PathBuf, library: PathBuf },
 }
+
+/// Processor time (ms) that a program may take at first. Nearly all want 1 or 2, the others hours.
+pub const FIRST_MS: u32 = 100;
 
 pub struct Batch<'a> {
     pub programs: &'a [Program],
@@ -57,11 +68,19 @@ impl Batch<'_> {
         let numbers = || objects.iter().map(|(k, _)| k);
         let declared: String = numbers().map(|k| format!("int main_{k}();\n")).collect();
         let cases: String = numbers().map(|k| format!("case {k}: return main_{k}(1, argv);\n")).collect();
+        let limit = match side {
+            Side::First => {
+                format!("setitimer(ITIMER_PROF, &(struct itimerval){{{{0}}, {{0, {FIRST_MS}000}}}}, 0);")
+            }
+            _ => String::new(),
+        };
         let text = format!(
-            "#include <stdlib.h>\n{declared}int main(int argc, char **argv) {{ switch (atoi(argv[1])) {{ {cases} }} return 99; }}\n"
+            "#include <stdlib.h>\n#include <sys/time.h>\n{declared}\
+             int main(int argc, char **argv) {{ {limit} switch (atoi(argv[1])) {{ {cases} }} return 99; }}\n"
         );
         fs::write(&chosen, text)?;
-        let made = self.place.join(if matches!(side, Side::Native) { "native" } else { "confined.pbl" });
+        let made =
+            self.place.join(if matches!(side, Side::Confined { .. }) { "confined.pbl" } else { "native" });
         let mut link = self.compiler(side);
         link.args(["-w", "-O1"]).arg(&chosen).args(objects.iter().map(|(_, object)| object));
         let linked = output(link.args(["-o".as_ref(), made.as_os_str()]).arg("-lm"))?;
@@ -77,6 +96,7 @@ impl Batch<'_> {
     fn compiler(&self, side: &Side) -> Command {
         let Combination { compiler, level, .. } = self.combination;
         match side {
+            Side::First => Command::new("clang-19"),
             Side::Native => Command::new(self.combination.native()),
             Side::Confined { tool, library } => {
                 let mut cc = Command::new(tool);
@@ -92,21 +112,29 @@ impl Batch<'_> {
         let program = &self.programs[k];
         let object = self.place.join(format!("{k}.o"));
         let mut cc = self.compiler(side);
-        cc.args(["-w", "-c", "-ffp-contract=off", self.combination.optimise]).arg(format!("-Dmain=main_{k}"));
+        cc.args(["-w", "-c", "-ffp-contract=off"]);
+        if program.plain {
+            cc.arg(format!("-Dmain=main_{k}"));
+        }
         match side {
-            Side::Native => cc.args(self.combination.common()),
-            Side::Confined { .. } => cc.args(self.combination.options),
+            Side::First => cc.arg("-O0"),
+            Side::Native => cc.arg(self.combination.optimise).args(self.combination.common()),
+            Side::Confined { .. } => cc.arg(self.combination.optimise).args(self.combination.options),
         };
         cc.args(&program.options).arg(&program.source).arg("-o").arg(&object);
         if let Err(said) = output(&mut cc)? {
             return Ok(Err(said));
         }
-        let mut names = Command::new("llvm-objcopy-19");
-        for name in [format!("main_{k}"), format!("main_{k}$code")] {
-            names.arg("--keep-global-symbol").arg(name);
+        if !program.plain {
+            // Not by the preprocessor: only of `main` the end means 0.
+            let mut rename = Command::new("objcopy");
+            for part in ["", "$code"] {
+                rename.arg(format!("--keep-global-symbol=main_{k}{part}"));
+                rename.arg(format!("--redefine-sym=main{part}=main_{k}{part}"));
+            }
+            let renamed = output(rename.arg(&object))?;
+            ensure!(renamed.is_ok(), "objcopy: {renamed:?}");
         }
-        let localised = output(names.arg(&object))?;
-        ensure!(localised.is_ok(), "llvm-objcopy-19: {localised:?}");
         Ok(Ok(object))
     }
 }

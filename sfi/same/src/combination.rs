@@ -35,6 +35,11 @@ impl Combination {
         }
     }
 
+    /// The same with gcc, where clang will not do: the torture suite uses extensions of C that only gcc has.
+    pub fn with_gcc(self) -> Option<Combination> {
+        (self.compiler != "gcc").then_some(Combination { compiler: "gcc", ..self })
+    }
+
     /// The compiler itself.
     pub fn native(&self) -> &'static str {
         if self.compiler == "gcc" { "gcc" } else { "clang-19" }

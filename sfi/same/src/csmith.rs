@@ -41,9 +41,3 @@ pub fn program(seed: u64) -> Result<Option<String>> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(SIZES.contains(&text.len()).then(|| twist::twisted(&text, twist)))
 }
-
-/// The next `count` programs from a seed on, each with its own seed.
-pub fn programs(first: u64, count: usize) -> impl Iterator<Item = Result<(u64, String)>> {
-    let found = |seed: u64| program(seed).map(|text| text.map(|text| (seed, text))).transpose();
-    (first..).filter_map(found).take(count)
-}
