@@ -23,10 +23,10 @@ pub struct Share {
 }
 
 /// Limits of calls in time, in the clock.
-pub const TIME_LIMITS: Share = Share { all: 128, family: 24, reserve: 32, error: errno::ETIMELIMITS };
+pub const TIME_LIMITS: Share = Share { all: 96, family: 24, reserve: 24, error: errno::ETIMELIMITS };
 /// Names in the name server.
 pub const INTERFACES: Share = Share { all: 512, family: 64, reserve: 64, error: errno::EINTERFACES };
-pub const SEMAPHORES: Share = Share { all: 1024, family: 256, reserve: 128, error: errno::ESEMAPHORES };
+pub const SEMAPHORES: Share = Share { all: 1024, family: 320, reserve: 128, error: errno::ESEMAPHORES };
 /// Names of semaphores.
 pub const PUBLISHED: Share = Share { all: 256, family: 64, reserve: 32, error: errno::ESEMAPHORES };
 /// Stacks in stack queues.

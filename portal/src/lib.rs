@@ -48,6 +48,12 @@ pub struct Code {
 }
 
 impl Code {
+    /// As it was made.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        (self.call_words, self.pool_at, self.ret_at, self.frame_words) = (0, 0, None, 0);
+    }
+
     /// Length in bytes.
     pub fn len(&self) -> usize {
         self.words.len() * 4
@@ -129,6 +135,8 @@ pub fn compile(
 }
 
 /// [`compile`] in place, for those who count instructions: what `code` held is gone, also after an error.
+// The portal manager calls it from deep within a request: its frame is gone before the verifier has one.
+#[inline(never)]
 pub fn compile_into(
     spec: &Spec,
     shape: Shape,

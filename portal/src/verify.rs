@@ -115,8 +115,30 @@ pub fn verify(
     connection: &Connection,
     target: Target,
 ) -> Result<(), Refusal> {
+    verify_in(&mut Room::default(), words, spec, shape, connection, target)
+}
+
+/// The same for whoever has little stack: what the verifier needs much of is in `room`, whatever was there.
+#[inline(never)]
+pub fn verify_in(
+    room: &mut Room,
+    words: &[u32],
+    spec: &Spec,
+    shape: Shape,
+    connection: &Connection,
+    target: Target,
+) -> Result<(), Refusal> {
     match target {
-        Target::Riscv64 => riscv64::verify(words, spec, shape, connection),
+        Target::Riscv64 => riscv64::verify(words, spec, shape, connection, &mut room.0),
         Target::X86_64 => Err(Refusal { at: 0, reason: Reason::NotAllowed }),
+    }
+}
+
+/// What is known while portal code is being read.
+pub struct Room(riscv64::Room);
+
+impl Default for Room {
+    fn default() -> Self {
+        Room(riscv64::Room::new())
     }
 }

@@ -135,8 +135,13 @@ impl Emitter<'_> {
     }
 
     fn scrub(&mut self, set: u32) {
-        for x in (1..32).filter(|x| set >> x & 1 == 1) {
-            self.put(addi(x, ZERO, 0));
+        // Each portal has two or three of these.
+        let (mut left, mut x) = (set >> 1, 1);
+        while left != 0 {
+            if left & 1 == 1 {
+                self.put(addi(x, ZERO, 0));
+            }
+            (left, x) = (left >> 1, x + 1);
         }
     }
 

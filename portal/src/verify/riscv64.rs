@@ -34,7 +34,7 @@ use arrayvec::ArrayVec;
 use pebble_abi::{map, sys, thread};
 use state::{State, Words, done};
 use value::*;
-use way::Ways;
+use way::{MAX_CHOICES, Ways};
 use window::fact;
 
 /// `sie` with timer and external interrupts.
@@ -67,7 +67,6 @@ struct Verifier<'a> {
     queue: Option<u64>,
     /// Frame words may be written.
     pushing: bool,
-    frame: &'a mut Values<MAX_FRAME>,
     pushed: Option<Pushed>,
     /// First and last offset loaded from the pool.
     pool: Option<(usize, usize)>,
@@ -76,16 +75,37 @@ struct Verifier<'a> {
     templates: ArrayVec<(u8, &'a Template), MAX_TEMPLATES>,
     /// Ways out of a refused call that were read: first offset, status code.
     refusals: ArrayVec<(usize, u16), 4>,
+    room: &'a mut Room,
 }
 
-pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Result<(), Refusal> {
+/// What the verifier keeps beside its stack.
+pub(super) struct Room {
+    frame: Values<MAX_FRAME>,
+    /// Ways of the return leg that were chosen against, and are still to be read: first offset, choices so far, what is known there.
+    choices: ArrayVec<(usize, usize, State), MAX_CHOICES>,
+}
+
+impl Room {
+    pub(super) const fn new() -> Self {
+        Room { frame: Values::UNKNOWN, choices: ArrayVec::new_const() }
+    }
+}
+
+pub(super) fn verify(
+    words: &[u32],
+    spec: &Spec,
+    shape: Shape,
+    c: &Connection,
+    room: &mut Room,
+) -> Result<(), Refusal> {
+    room.frame = Values::UNKNOWN;
+    room.choices.clear();
     if let Shape::Short(Short::Stacks(what)) = shape {
         return stacks::check(words, what);
     }
     let queue = (!c.callee.exclusive).then(|| map::stack_queue_va(c.callee.asid));
     let is_call = matches!(shape, Shape::Call | Shape::Wait(_) | Shape::Signal(_));
     let is_trap = matches!(shape, Shape::Interrupt | Shape::Exception | Shape::NoStack);
-    let mut frame = Values::UNKNOWN;
     let mut v = Verifier {
         words,
         spec,
@@ -101,12 +121,12 @@ pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Resul
         counter: c.counter.filter(|_| is_call).map(|id| map::counter_va(usize::from(id))),
         queue,
         pushing: is_call || is_trap,
-        frame: &mut frame,
         pushed: None,
         pool: None,
         windows: ArrayVec::new(),
         templates: ArrayVec::new(),
         refusals: ArrayVec::new(),
+        room,
     };
     if is_call {
         v.lendable().map_err(|reason| Refusal { at: 0, reason })?;
@@ -152,6 +172,12 @@ pub fn verify(words: &[u32], spec: &Spec, shape: Shape, c: &Connection) -> Resul
     }
     let first = if thread_end { ret_at } else { v.after_status(ret_at, &mut start)? };
     let end = v.leg(first, &mut start, 0)?;
+    // One after the other and not one within the other: the portal manager's stacks are short.
+    while let Some((at, depth, mut chosen)) = v.room.choices.pop() {
+        if v.leg(at, &mut chosen, depth)? != end {
+            return Err(Refusal { at, reason: Reason::Branch });
+        }
+    }
     if end != words.len() * 4 {
         return Err(Refusal { at: end, reason: Reason::Unreachable });
     }
@@ -297,7 +323,7 @@ impl Verifier<'_> {
             return Some(Value(Kind::ReturnCode, 0));
         }
         let word = frame_word(offset)?;
-        s.stored.has(word).then(|| self.frame.get(word))
+        s.stored.has(word).then(|| self.room.frame.get(word))
     }
 
     /// Whatever lies outside the frame.
@@ -399,7 +425,7 @@ impl Verifier<'_> {
         if !self.pushing {
             return Err(Reason::Store);
         }
-        self.frame.set(word, value);
+        self.room.frame.set(word, value);
         s.stored.add(word);
         Ok(())
     }

@@ -43,7 +43,7 @@ fn an_interrupt_has_one_driver_until_that_dies() {
     assert_eq!((devices.claim(0, 7), devices.source(0)), (Ok(()), Ok(11)));
     assert_eq!((devices.claim(0, 7), devices.claim(0, 8)), (Err(EBUSY), Err(EBUSY)));
     assert_eq!((devices.gone(8), devices.gone(0)), (vec![], vec![]));
-    assert_eq!((devices.gone(7), devices.gone(7)), (vec![11], vec![]));
+    assert_eq!((devices.gone(7), devices.gone(7)), (vec![(0, 11)], vec![]));
     assert_eq!(devices.claim(0, 8), Ok(()));
     assert_eq!((devices.release(0), devices.gone(8)), (Ok(()), vec![]));
 }

@@ -1,15 +1,14 @@
 //! The name server: which interface has which name, and which domain may open it.
 //!
-//! Strategy: the names are a chained hash table over fixed arrays, so a look-up reads one short chain and
+//! Strategy: the names are a chained hash table over an array that grows, so a look-up reads one short chain and
 //! compares three words. The policy ([`pebble_boot::rules`]) is answered by one AND: each interface keeps the set of rules that are
 //! about it, each domain the set of rules that speak of it; the first rule in both decides. Of files and devices their servers
 //! know the first set, and ask.
 //!
 //! Invariants:
 //! * A name belongs to at most one interface; it is free again once its domain has withdrawn it or died.
-//! * An empty registry is all zero, so it costs no byte of the image.
-//! * `used` slots are exactly those reachable from a chain head; all others hang on the free list or lie at
-//!   and above `fresh`.
+//! * An empty registry is all zero but for its array's address.
+//! * `used` slots are exactly those reachable from a chain head; all others hang on the free list.
 //! * The rules are matched when a name comes up or a domain is introduced, never during a look-up.
 //!
 //! | interface | operation |
@@ -26,6 +25,8 @@
 //! blocks.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
 
 mod registry;
 

@@ -1,5 +1,6 @@
 //! The table of names. See the head of the crate for strategy and invariants.
 
+use alloc::vec::Vec;
 use pebble_abi::link::{NAMELEN, pack, unpack};
 use pebble_abi::map::MAX_DOMAINS;
 use pebble_abi::{capability, errno};
@@ -24,6 +25,8 @@ pub enum Error {
     Taken(u16),
     /// No free entry is left.
     Full,
+    /// No memory is left for another entry.
+    NoMemory,
     /// The domain has registered [`MAX_PER_DOMAIN`] interfaces.
     TooMany,
     /// Nobody registered the name.
@@ -42,6 +45,7 @@ impl Error {
             Error::Empty | Error::BadByte(_) => errno::EINVAL,
             Error::Taken(_) => errno::EEXIST,
             Error::Full => errno::ENOSPC,
+            Error::NoMemory => errno::ENOMEM,
             Error::TooMany => errno::EAGAIN,
             Error::Unknown => errno::ENOENT,
             Error::Refused | Error::Wants(..) => errno::EACCES,
@@ -74,13 +78,12 @@ const EMPTY: Slot = Slot { name: [0; 3], rules: 0, interface: 0, owner: 0, next:
 const STRANGER: Client = Client { named: 0, holds: 0 };
 
 pub struct Registry<'a> {
-    slots: [Slot; CAPACITY],
+    /// As many as were ever in use at once.
+    slots: Vec<Slot>,
     /// First slot of each chain, plus one.
     heads: [u16; BUCKETS],
     /// First slot given back, plus one.
     free: u16,
-    /// Slots from here on were never used.
-    fresh: u16,
     owned: [u16; MAX_DOMAINS],
     clients: [Client; MAX_DOMAINS],
     /// What a domain satisfies that was not introduced: the rules for everybody.
@@ -100,10 +103,9 @@ impl<'a> Registry<'a> {
     /// No name and no rule: everything is allowed.
     pub const fn new() -> Self {
         Registry {
-            slots: [EMPTY; CAPACITY],
+            slots: Vec::new(),
             heads: [0; BUCKETS],
             free: 0,
-            fresh: 0,
             owned: [0; MAX_DOMAINS],
             clients: [STRANGER; MAX_DOMAINS],
             nameless: STRANGER,
@@ -114,7 +116,7 @@ impl<'a> Registry<'a> {
 
     /// Every name with interface and owner, for a successor.
     pub fn names(&self) -> impl Iterator<Item = Entry> + '_ {
-        let used = self.slots[..usize::from(self.fresh)].iter().filter(|s| s.used);
+        let used = self.slots.iter().filter(|s| s.used);
         used.map(|s| Entry { name: s.name, interface: s.interface, owner: s.owner })
     }
 
@@ -130,10 +132,10 @@ impl<'a> Registry<'a> {
         names: impl Iterator<Item = Entry>,
         clients: impl Iterator<Item = Client>,
     ) -> Result<(), Error> {
-        self.slots.iter_mut().for_each(|slot| *slot = EMPTY);
+        self.slots.clear();
         self.heads.fill(0);
         self.owned.fill(0);
-        (self.free, self.fresh) = (0, 0);
+        self.free = 0;
         self.clients.iter_mut().zip(clients).for_each(|(client, set)| *client = set);
         for entry in names {
             // More than a domain may register now are no mistake: it had them.
@@ -180,10 +182,11 @@ impl<'a> Registry<'a> {
             return Err(Error::NoDomain);
         }
         let at = match self.free {
-            0 if usize::from(self.fresh) == CAPACITY => return Err(Error::Full),
+            0 if self.slots.len() == CAPACITY => return Err(Error::Full),
             0 => {
-                self.fresh += 1;
-                usize::from(self.fresh) - 1
+                self.slots.try_reserve(1).map_err(|_| Error::NoMemory)?;
+                self.slots.push(EMPTY);
+                self.slots.len() - 1
             }
             given_back => {
                 let at = usize::from(given_back) - 1;
@@ -254,8 +257,7 @@ impl<'a> Registry<'a> {
             return Err(Error::NoDomain);
         }
         let named = |s: &Slot| s.used && s.interface == interface;
-        let slot =
-            self.slots[..usize::from(self.fresh)].iter_mut().find(|s| named(s)).ok_or(Error::Unknown)?;
+        let slot = self.slots.iter_mut().find(|s| named(s)).ok_or(Error::Unknown)?;
         self.owned[usize::from(slot.owner)] -= 1;
         self.owned[usize::from(owner)] += 1;
         slot.owner = owner;
@@ -267,7 +269,7 @@ impl<'a> Registry<'a> {
         let Some(client) = self.clients.get_mut(usize::from(asid)) else { return 0 };
         *client = self.nameless;
         let mut count = 0;
-        for at in 0..usize::from(self.fresh) {
+        for at in 0..self.slots.len() {
             if self.slots[at].used && self.slots[at].owner == asid {
                 self.remove(at);
                 count += 1;
@@ -278,7 +280,7 @@ impl<'a> Registry<'a> {
 
     /// The first interface at or after position `from`, with its position; ask again from the next one.
     pub fn list(&self, from: usize) -> Option<(usize, Entry)> {
-        let at = (from..usize::from(self.fresh)).find(|&at| self.slots[at].used)?;
+        let at = (from..self.slots.len()).find(|&at| self.slots[at].used)?;
         let Slot { name, interface, owner, .. } = self.slots[at];
         Some((at, Entry { name, interface, owner }))
     }

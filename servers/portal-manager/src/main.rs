@@ -230,12 +230,18 @@ fn manager() -> Result<Guard<'static, Option<Manager>>, i64> {
     MANAGER.use_semaphore(LOCK.index());
     let mut guard = MANAGER.lock();
     if guard.is_none() {
-        let info = BootInfo::decode(window::boot_info()).map_err(|_| errno::EIO)?;
-        let mut fresh = Manager::new(&info)?;
+        let mut fresh = beginning()?;
         fresh.prepare(&mut Real { bits: [0; 4] })?;
         *guard = Some(fresh);
     }
     Ok(guard)
+}
+
+/// What the image builder has laid out. Its frame is gone before anything is compiled.
+#[inline(never)]
+fn beginning() -> Result<Manager, i64> {
+    let info = BootInfo::decode(window::boot_info()).map_err(|_| errno::EIO)?;
+    Manager::new(&info)
 }
 
 /// One request: its result as the word that goes back. Where the name server is being replaced, the request is made anew, the lock given up in

@@ -7,10 +7,12 @@ use crate::frames::{self, Current};
 use crate::guards::Guard;
 use crate::letters::Letters;
 use crate::notify::Detour;
+use crate::open::Draft;
 use crate::ranges::Handled;
 use crate::slots::Slots;
 use crate::succession::{NOBODY, Role, Successor};
 use crate::unwind::Watch;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use pebble_abi::{errno, map, sys};
@@ -156,6 +158,7 @@ pub struct Manager {
     pub asking: bool,
     /// Families whose policies took long, and until when they are not asked again.
     pub(crate) resting: Vec<(u16, u64)>,
+    pub(crate) draft: Option<Box<Draft>>,
 }
 
 impl Manager {
@@ -252,6 +255,7 @@ impl Manager {
             guards: Vec::new(),
             asking: false,
             resting: Vec::new(),
+            draft: Some(Box::default()),
         };
         manager.find_shown();
         Ok(manager)

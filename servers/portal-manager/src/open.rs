@@ -104,13 +104,10 @@ impl Manager {
         shape: Shape,
         c: &Connection,
     ) -> Result<Run, i64> {
-        let mut code = Code::default();
-        compile_into(spec, shape, c, Target::Riscv64, &mut code).map_err(|error| match error {
-            CompileError::NoTemplate { .. } => errno::ENOPROTOOPT,
-            _ => errno::EINVAL,
-        })?;
-        verify::verify(&code.words, spec, shape, c, Target::Riscv64).map_err(|_| errno::EINVAL)?;
-        self.place(machine, &code.words)
+        let mut draft = self.draft.take().ok_or(errno::EBUSY)?;
+        let made = draft.compile(spec, shape, c).and_then(|()| self.place(machine, &draft.code.words));
+        self.draft = Some(draft);
+        made
     }
 
     /// Code for a slot's goal.
@@ -508,5 +505,25 @@ impl Manager {
             self.discard(old);
         }
         Ok(())
+    }
+}
+
+/// Where portals are compiled and verified: a server's stacks are short.
+#[derive(Default)]
+pub(crate) struct Draft {
+    code: Code,
+    room: verify::Room,
+}
+
+impl Draft {
+    /// And verifies.
+    fn compile(&mut self, spec: &Spec, shape: Shape, c: &Connection) -> Result<(), i64> {
+        self.code.clear();
+        compile_into(spec, shape, c, Target::Riscv64, &mut self.code).map_err(|error| match error {
+            CompileError::NoTemplate { .. } => errno::ENOPROTOOPT,
+            _ => errno::EINVAL,
+        })?;
+        let Draft { code, room } = self;
+        verify::verify_in(room, &code.words, spec, shape, c, Target::Riscv64).map_err(|_| errno::EINVAL)
     }
 }

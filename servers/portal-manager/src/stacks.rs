@@ -21,13 +21,11 @@ const DOMAINS: core::ops::Range<u16> = 1..map::MAX_DOMAINS as u16;
 
 impl Manager {
     fn shows(&self, host: u16, guest: u16) -> bool {
-        self.domains[usize::from(host)].shown[usize::from(guest) / 64] >> (guest % 64) & 1 == 1
+        has(&self.domains[usize::from(host)].shown, guest)
     }
 
     fn set_shown(&mut self, host: u16, guest: u16, on: bool) {
-        let (word, bit) = (usize::from(guest) / 64, 1 << (guest % 64));
-        let shown = &mut self.domains[usize::from(host)].shown[word];
-        *shown = if on { *shown | bit } else { *shown & !bit };
+        set(&mut self.domains[usize::from(host)].shown, guest, on);
     }
 
     /// `guest` may be called on stacks of `host`, and so on stacks of whoever calls that; and so may whom it calls on them.
@@ -66,15 +64,17 @@ impl Manager {
 
     /// Pairs that some `s` code connects.
     fn connected(&self) -> Vec<(u16, u16)> {
-        let mut pairs = Vec::new();
+        // Few, and kept in order: a sort would be larger than all else here.
+        let mut pairs: Vec<(u16, u16)> = Vec::new();
+        let mut enter = |pair: (u16, u16)| match pairs.binary_search(&pair) {
+            Err(at) if pair.0 != 0 => pairs.insert(at, pair),
+            _ => {}
+        };
         for domain in self.domains.iter().filter(|d| d.alive) {
-            domain.slots.each_used(|_, slot| pairs.push((slot.run.host, slot.run.guest)));
+            domain.slots.each_used(|_, slot| enter((slot.run.host, slot.run.guest)));
         }
-        pairs.extend(self.limbo.iter().map(|run| (run.host, run.guest)));
-        pairs.extend(self.prepared().map(|slot| (slot.run.host, slot.run.guest)));
-        pairs.retain(|(host, _)| *host != 0);
-        pairs.sort_unstable();
-        pairs.dedup();
+        self.limbo.iter().for_each(|run| enter((run.host, run.guest)));
+        self.prepared().for_each(|slot| enter((slot.run.host, slot.run.guest)));
         pairs
     }
 
@@ -82,15 +82,14 @@ impl Manager {
     pub(crate) fn hide_stacks(&mut self, machine: &mut impl Machine) {
         let pairs = self.connected();
         for host in DOMAINS {
-            if self.domains[usize::from(host)].shown == [0; map::MAX_DOMAINS / 64] {
+            let shown = self.domains[usize::from(host)].shown;
+            if shown == Domains::default() {
                 continue;
             }
             let reached = reached(&pairs, host);
-            for guest in DOMAINS.filter(|guest| !reached.contains(guest)) {
-                if self.shows(host, guest) {
-                    machine.unshare_stacks(host, guest);
-                    self.set_shown(host, guest, false);
-                }
+            for guest in DOMAINS.filter(|guest| has(&shown, *guest) && !has(&reached, *guest)) {
+                machine.unshare_stacks(host, guest);
+                self.set_shown(host, guest, false);
             }
         }
     }
@@ -99,8 +98,13 @@ impl Manager {
     pub(crate) fn find_shown(&mut self) {
         let pairs = self.connected();
         for host in DOMAINS {
-            let reached = reached(&pairs, host);
-            reached.into_iter().filter(|g| *g != host).for_each(|guest| self.set_shown(host, guest, true));
+            let mut reached = reached(&pairs, host);
+            set(&mut reached, host, false);
+            self.domains[usize::from(host)]
+                .shown
+                .iter_mut()
+                .zip(reached)
+                .for_each(|(word, more)| *word |= more);
         }
     }
 
@@ -111,17 +115,30 @@ impl Manager {
     }
 }
 
-/// Who is called on stacks of `host`, however far.
-fn reached(pairs: &[(u16, u16)], host: u16) -> Vec<u16> {
-    let mut reached = alloc::vec![host];
-    let mut at = 0;
-    while let Some(from) = reached.get(at).copied() {
-        for (_, guest) in pairs.iter().filter(|(h, _)| *h == from) {
-            if !reached.contains(guest) {
-                reached.push(*guest);
+/// Who is called on stacks of `host`, however far. `pairs`: in order.
+fn reached(pairs: &[(u16, u16)], host: u16) -> Domains {
+    let mut reached = Domains::default();
+    let mut next = alloc::vec![host];
+    while let Some(from) = next.pop() {
+        let first = pairs.partition_point(|(host, _)| *host < from);
+        for (_, guest) in pairs[first..].iter().take_while(|(host, _)| *host == from) {
+            if !has(&reached, *guest) {
+                set(&mut reached, *guest, true);
+                next.push(*guest);
             }
         }
-        at += 1;
     }
     reached
+}
+
+/// A set of domains.
+type Domains = [u64; map::MAX_DOMAINS / 64];
+
+fn has(domains: &Domains, asid: u16) -> bool {
+    domains[usize::from(asid) / 64] >> (asid % 64) & 1 == 1
+}
+
+fn set(domains: &mut Domains, asid: u16, on: bool) {
+    let (word, bit) = (&mut domains[usize::from(asid) / 64], 1 << (asid % 64));
+    *word = if on { *word | bit } else { *word & !bit };
 }

@@ -140,7 +140,7 @@ impl<M: Machine> Vm<M> {
             essential: d.essential,
             float: d.float,
             priority: d.priority,
-            thread_limit: map::MAX_THREADS as u16,
+            thread_limit: u8::MAX,
             family: 0,
             slots: (1u64 << d.stack_slots.min(32)).wrapping_sub(1) as u32,
             root: d.root as u32,

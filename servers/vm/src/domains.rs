@@ -30,9 +30,9 @@ impl<M: Machine> Vm<M> {
         *self.domain_mut(asid) = Domain {
             float: float == 1,
             priority: priority as u8,
-            thread_limit: threads as u16,
+            thread_limit: threads.min(u8::MAX.into()) as u8,
             // Nobody's but its own, until it is said whose.
-            family: asid,
+            family: asid as u8,
             limit,
             ..Domain::FREE
         };

@@ -102,9 +102,9 @@ struct Domain {
     stacks: u8,
     /// Threads whose home it is, and their limit.
     threads: u16,
-    thread_limit: u16,
+    thread_limit: u8,
     /// With whom it shares what is scarce: see [`pebble_abi::share`].
-    family: u16,
+    family: u8,
     /// Stack slots in use.
     slots: u32,
     /// Root and level-1 table.
@@ -155,7 +155,7 @@ impl Domain {
 }
 
 // There are many.
-const _: () = assert!(size_of::<Domain>() == 64);
+const _: () = assert!(size_of::<Domain>() == 56);
 
 /// A thread's block stays mapped, and kept for that number, once it exists: its translation is the same in all domains and
 /// could be flushed from none of them alone.

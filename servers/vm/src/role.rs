@@ -61,7 +61,7 @@ impl<M: Machine> Vm<M> {
         if family >= map::MAX_DOMAINS as u64 {
             return Err(errno::EINVAL);
         }
-        self.domain_mut(asid).family = family as u16;
+        self.domain_mut(asid).family = family as u8;
         Ok(0)
     }
 

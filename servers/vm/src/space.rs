@@ -65,14 +65,14 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Whether a family may have so many pages more. It is asked only when it could have its share: counting costs a look at every domain.
-    fn afford_together(&self, family: u16, pages: u64) -> Result<(), i64> {
+    fn afford_together(&self, family: u8, pages: u64) -> Result<(), i64> {
         let used = share::PAGES.all.saturating_sub(self.frames.free());
         if family == 0 || used + (pages as usize) < share::PAGES.family {
             return Ok(());
         }
         let its = (1..map::MAX_DOMAINS as u16).filter(|asid| self.domain(*asid).family == family);
         let its = its.map(|asid| self.charge(asid) as usize).sum();
-        share::PAGES.grant(family, its, 0, pages as usize)
+        share::PAGES.grant(family.into(), its, 0, pages as usize)
     }
 
     /// A zeroed page for a domain.

@@ -79,12 +79,12 @@ impl<M: Machine> Vm<M> {
         }
         let reserve = if d.boot { 0 } else { RESERVE_THREADS };
         let busy = self.threads.iter().filter(|t| t.home != 0).count();
-        if d.threads >= d.thread_limit || busy + reserve >= map::MAX_THREADS {
+        if d.threads >= d.thread_limit.into() || busy + reserve >= map::MAX_THREADS {
             return Err(errno::EAGAIN);
         }
         let its =
             self.threads.iter().filter(|t| t.home != 0 && self.domain(t.home).family == d.family).count();
-        share::THREADS.grant(d.family, its, busy, 1)?;
+        share::THREADS.grant(d.family.into(), its, busy, 1)?;
         self.threads.iter().position(|t| t.home == 0).ok_or(errno::EAGAIN)
     }
 

@@ -3,7 +3,7 @@
 //! In the call leg a branch leads to a slow way behind the leg's exit, to which nothing else leads but branches of the same
 //! kind. Each is read at once with a copy of the state; the way out of a refused call, to which many branches lead, is read once, with nothing known but
 //! what every one of them guarantees. One kind alone skips code of the leg itself ([`Verifier::unless_borrowed`]). In the return leg, where `g` has
-//! to choose, a branch skips code, and all that follows is read for both ways.
+//! to choose, a branch skips code, and all that follows is read for both ways: later, with what is known there.
 
 use super::window::fact;
 use super::*;
@@ -42,36 +42,32 @@ struct Branch {
     test: Test,
 }
 
-/// Ways that branched off, and in the return leg the offset behind the leg.
+/// Ways that branched off the call leg: first offset, offset behind.
 #[derive(Default)]
-pub(super) struct Ways {
-    /// First offset, offset behind.
-    slow: ArrayVec<(usize, usize), MAX_WAYS>,
-    end: Option<usize>,
-}
+pub(super) struct Ways(ArrayVec<(usize, usize), MAX_WAYS>);
 
 /// No room, no stack or slot, and one refusal for each status.
 const MAX_WAYS: usize = 5;
 /// Branches on the way to an instruction, all taken: semaphore, then room or stack; the choices of two `g`.
 pub(super) const MAX_DEPTH: usize = 2;
-const MAX_CHOICES: usize = 10;
+pub(super) const MAX_CHOICES: usize = 10;
 
 impl Ways {
     /// The offset behind the ways that follow one another from `at`, if they are all.
     pub(super) fn behind(mut self, mut at: usize) -> Result<usize, Refusal> {
         let fail = |at| Err(Refusal { at, reason: Reason::Unreachable });
-        while !self.slow.is_empty() {
-            let Some(next) = self.slow.iter().position(|(start, _)| *start == at) else { return fail(at) };
-            at = self.slow.swap_remove(next).1;
+        while !self.0.is_empty() {
+            let Some(next) = self.0.iter().position(|(start, _)| *start == at) else { return fail(at) };
+            at = self.0.swap_remove(next).1;
         }
-        if self.end.is_some_and(|end| end != at) { fail(at) } else { Ok(at) }
+        Ok(at)
     }
 
     fn add(&mut self, start: usize, end: usize) -> Result<(), Reason> {
-        match self.slow.iter().find(|way| way.0 == start) {
+        match self.0.iter().find(|way| way.0 == start) {
             Some(way) if way.1 == end => Ok(()),
             Some(_) => Err(Reason::Branch),
-            None => self.slow.try_push((start, end)).map_err(|_| Reason::Branch),
+            None => self.0.try_push((start, end)).map_err(|_| Reason::Branch),
         }
     }
 }
@@ -114,13 +110,11 @@ impl Verifier<'_> {
             if b.else_zero {
                 taken.clear(b.x);
             }
-            let end = self.leg(b.target, &mut taken, depth + 1)?;
             if self.returning {
-                if ways.end.is_some_and(|other| other != end) {
-                    return Err(fail(Reason::Branch));
-                }
-                ways.end = Some(end);
+                let choice = (b.target, depth + 1, taken);
+                self.room.choices.try_push(choice).map_err(|_| fail(Reason::Branch))?;
             } else {
+                let end = self.leg(b.target, &mut taken, depth + 1)?;
                 ways.add(b.target, end).map_err(fail)?;
             }
         }

@@ -121,7 +121,10 @@ fn main() -> i64 {
     let arguments: Vec<String> = io::args().collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     if arguments[..] == ["replacement", "waits"] {
-        return waits().is_err().into();
+        // Who waits for the threads to arrive would wait on without a word.
+        let waits =
+            waits().inspect_err(|&error| pebble::eprintln!("replacement: waits: {}", errno::text(error)));
+        return waits.is_err().into();
     }
     let (samples, id) = match arguments[..] {
         [_, "trivial", id] => (trivial(), id),
