@@ -50,6 +50,10 @@ pub fn registers(frame: &Frame) -> impl Iterator<Item = (&'static str, u64)> {
     })
 }
 
+pub fn program_counter(frame: &Frame) -> u64 {
+    frame[TRAP_SEPC]
+}
+
 pub fn stack_pointer(frame: &Frame) -> u64 {
     frame[trap_word(2)]
 }

@@ -10,8 +10,8 @@ use pebble::abi::thread::TRAP_WORDS;
 use pebble::portal;
 use pebble_process::PAGE_LIMIT;
 use pebble_process::crash::{
-    CALLERS, Code, FRAMES, Frame, Patience, Registers, STACK_WORDS, WORDS_A_LINE, Words, registers,
-    return_address, stack_pointer,
+    CALLERS, Code, FRAMES, Frame, Patience, Registers, STACK_WORDS, WORDS_A_LINE, Words, program_counter,
+    registers, return_address, stack_pointer,
 };
 use pebble_process::elf::{self, Image};
 use pebble_process::fault::{Function, Printable};
@@ -97,8 +97,11 @@ impl Crash<'_> {
         if words.try_reserve(STACK_WORDS).is_err() || callers.try_reserve(CALLERS).is_err() {
             return;
         }
-        if code.returns(return_address(frame)) {
-            callers.push(return_address(frame));
+        let ra = return_address(frame);
+        // Within the function that died it is of a call that has come back.
+        let own = |address| elf::symbol(self.file.unwrap_or_default(), address).map(|(name, _)| name);
+        if code.returns(ra) && own(ra) != own(program_counter(frame)) {
+            callers.push(ra);
         }
         for at in (sp.next_multiple_of(8)..=end).step_by(8) {
             // The stack's first page lies behind the block's.

@@ -40,7 +40,7 @@ pub fn others_go_on(context: &mut Context) -> Result<()> {
             output(&mut guest, "sleep 0.1")?;
             left -= 1;
         }
-        ensure!(left > 0, "{what}: some hog does not die");
+        ensure!(left > 0, "{what}: some hog does not die:\n{}", output(&mut guest, "ps")?);
         output(&mut guest, "sleep 0.5")?;
     }
     output(&mut guest, "echo still here").map(|_| ())

@@ -93,11 +93,12 @@ pub fn print(out: File, text: &str) -> Result<i64, String> {
     Ok(0)
 }
 
-/// The domain that an argument names, by number or by name.
+/// The domain that an argument names, by number or by name: of several of a name one that is alive, if any is.
 pub fn domain(argument: &str) -> Result<u16, String> {
     let domains = servers::domains().map_err(|failure| format!("{failure}"))?;
     let number = argument.parse().unwrap_or(0);
-    let found = domains.iter().find(|d| d.asid == number || d.name == argument);
+    let named = domains.iter().filter(|d| d.asid == number || d.name == argument);
+    let found = named.min_by_key(|d| (d.asid != number, ["dying", "dead"].contains(&d.state)));
     found.map(|d| d.asid).ok_or_else(|| format!("{argument}: no such domain"))
 }
 
