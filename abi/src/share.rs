@@ -38,6 +38,8 @@ pub const THREADS: Share = Share { all: 256, family: 96, reserve: 16, error: err
 pub const PAGES: Share = Share { all: 32768, family: 16000, reserve: 256, error: errno::ENOMEM };
 pub const PROGRAMS: Share = Share { all: 128, family: 64, reserve: 0, error: errno::EPROGRAMS };
 pub const PIPES: Share = Share { all: 64, family: 24, reserve: 16, error: errno::EPIPES };
+/// Open ends of pipes.
+pub const ENDS: Share = Share { all: 256, family: 96, reserve: 64, error: errno::EPIPES };
 /// Open files.
 pub const FILES: Share = Share { all: 512, family: 160, reserve: 64, error: errno::EFILES };
 
@@ -56,7 +58,7 @@ impl Share {
 mod tests {
     use super::*;
 
-    const SHARES: [Share; 11] = [
+    const SHARES: [Share; 12] = [
         TIME_LIMITS,
         INTERFACES,
         SEMAPHORES,
@@ -67,6 +69,7 @@ mod tests {
         PAGES,
         PROGRAMS,
         PIPES,
+        ENDS,
         FILES,
     ];
 

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use pebble::abi::{errno, status};
 use pebble::api::{self, Errno};
-use pebble::portal::time;
+use pebble::portal::{call, time};
 use pebble::process::Child;
 use pebble::{call_within, io, println};
 
@@ -21,7 +21,7 @@ pub struct Scarce {
     little: u64,
 }
 
-pub const ALL: [Scarce; 7] = [
+pub const ALL: [Scarce; 8] = [
     Scarce { name: "interfaces", take: interface, little: 8 },
     Scarce { name: "semaphores", take: semaphore, little: 16 },
     Scarce { name: "names", take: name, little: 8 },
@@ -29,6 +29,7 @@ pub const ALL: [Scarce; 7] = [
     Scarce { name: "limits", take: limit, little: 4 },
     Scarce { name: "programs", take: program, little: 4 },
     Scarce { name: "files", take: file, little: 8 },
+    Scarce { name: "pipes", take: pipe, little: 4 },
 ];
 
 extern "C" fn nothing() -> i64 {
@@ -95,6 +96,18 @@ fn program(_: u64) -> Result<(), Errno> {
 
 fn file(_: u64) -> Result<(), Errno> {
     io::open("/bin/hostile").map(|_| ())
+}
+
+fn pipe(_: u64) -> Result<(), Errno> {
+    static CREATE: AtomicU64 = AtomicU64::new(0);
+    if CREATE.load(SeqCst) == 0 {
+        CREATE.store(api::portal_open("pipe.create")? as u64, SeqCst);
+    }
+    match call(CREATE.load(SeqCst) as usize, []) {
+        Ok(1..) => Ok(()),
+        Ok(error) => Err(-error),
+        Err(_) => Err(errno::EIO),
+    }
 }
 
 fn find(name: &str) -> Option<&'static Scarce> {

@@ -29,6 +29,7 @@ use pebble_pipe::{
 pebble::import! {
     WILL_WAKE = "scheduler.will_wake";
     WAKE = "scheduler.wake";
+    FAMILY = "pm.family";
 }
 // The four portals of an end, in the order of `sys::FILE_READ` and its fellows.
 pebble::export_wide!("pipe.read", "npci>4", read);
@@ -305,8 +306,10 @@ fn answer(outcome: Result<(), Error>) -> i64 {
 
 extern "C" fn create(creator: u64) -> i64 {
     PIPES.prepare();
+    let Ok(family @ 0..) = FAMILY.call([creator]) else { return -errno::ESRCH };
     // Until it has its semaphores: whoever is handed the pipes finds it whole, or not at all.
     let mut pipes = PIPES.lock();
+    pipes.belongs(creator as u16, family as u16);
     let token = match pipes.create(creator as u16, portal::time()) {
         Ok(token) => token,
         Err(error) => return -error.errno(),
@@ -324,8 +327,10 @@ static PORTALS: FilePortals = FilePortals::new("pipe.read");
 
 extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     let Some((token, side)) = parse_path([a, b, c, d, e]) else { return -errno::ENOENT };
+    let Ok(family @ 0..) = FAMILY.call([client]) else { return -errno::ESRCH };
     // Until it has its portals: an end that nobody holds would never be closed.
     let mut pipes = PIPES.lock();
+    pipes.belongs(client as u16, family as u16);
     let control = match pipes.open(client as u16, token, side) {
         Ok(control) => control,
         Err(error) => return -error.errno(),

@@ -17,6 +17,7 @@
 use pebble_abi::call::IO_BYTES;
 use pebble_abi::errno;
 use pebble_abi::map::MAX_DOMAINS;
+use pebble_abi::share::{self, Share};
 
 use crate::ring::Ring;
 use crate::token::Tokens;
@@ -24,12 +25,12 @@ use crate::token::Tokens;
 pub mod state;
 
 /// Pipes at once.
-pub const PIPES: usize = 64;
+pub const PIPES: usize = share::PIPES.all;
 /// Of these, created by one domain.
 pub const PIPES_PER_DOMAIN: u8 = 16;
 /// Wrong tokens that one domain may come with: times of creation can be guessed well enough to try the rest.
 const GUESSES: u8 = 64;
-const ENDS: usize = 256;
+const ENDS: usize = share::ENDS.all;
 const ENDS_PER_DOMAIN: u8 = 48;
 /// Semaphores that the component must have.
 pub const QUEUES: usize = 2 * PIPES;
@@ -118,6 +119,8 @@ pub enum Error {
     NoPipe,
     /// This domain, or all together, have as many pipes or ends as there can be.
     Limit,
+    /// The domain's family has its share, or all families have theirs.
+    Share,
 }
 
 impl Error {
@@ -127,6 +130,7 @@ impl Error {
             Error::NoReader => errno::EPIPE,
             Error::NoPipe => errno::ENOENT,
             Error::Limit => errno::EAGAIN,
+            Error::Share => errno::EPIPES,
         }
     }
 }
@@ -144,6 +148,8 @@ struct Pipe {
     /// Whether its creator has given up a side: nobody opens it from then on.
     abandoned: [bool; 2],
     creator: u16,
+    /// The creator's, which may be long dead.
+    family: u16,
     /// Fewest bytes that a waiting writer has.
     need: u8,
 }
@@ -157,6 +163,7 @@ impl Pipe {
         had: [false; 2],
         abandoned: [false; 2],
         creator: 0,
+        family: 0,
         need: 0,
     };
 
@@ -180,6 +187,8 @@ struct End {
     /// The control word: index, the bit of the side while it is open, generation.
     control: u64,
     asid: u16,
+    /// Of the domain.
+    family: u16,
     pipe: u8,
 }
 
@@ -202,6 +211,8 @@ pub struct Pipes {
     /// By domain.
     created: [u8; MAX_DOMAINS],
     opened: [u8; MAX_DOMAINS],
+    /// With whom each shares ([`pebble_abi::share`]).
+    family: [u16; MAX_DOMAINS],
     /// How often each has come with a token that is no pipe's.
     missed: [u8; MAX_DOMAINS],
     tokens: Tokens,
@@ -217,16 +228,36 @@ impl Pipes {
     pub const fn new() -> Self {
         Pipes {
             pipes: [const { Pipe::FREE }; PIPES],
-            ends: [End { control: 0, asid: 0, pipe: 0 }; ENDS],
+            ends: [End { control: 0, asid: 0, family: 0, pipe: 0 }; ENDS],
             created: [0; MAX_DOMAINS],
             opened: [0; MAX_DOMAINS],
+            family: [0; MAX_DOMAINS],
             missed: [0; MAX_DOMAINS],
             tokens: Tokens::new(),
         }
     }
 
+    /// To be said before the domain creates or opens, whose numbers come again.
+    pub fn belongs(&mut self, asid: u16, family: u16) {
+        if let Some(place) = self.family.get_mut(usize::from(asid)) {
+            *place = family;
+        }
+    }
+
+    /// The family of a domain that may have one more of what these families have.
+    fn grant(&self, asid: u16, share: &Share, having: impl Iterator<Item = u16>) -> Result<u16, Error> {
+        let family = *self.family.get(usize::from(asid)).ok_or(Error::Limit)?;
+        let (mut its, mut used) = (0, 0);
+        for other in having {
+            (its, used) = (its + usize::from(other == family), used + 1);
+        }
+        share.grant(family, its, used, 1).map(|()| family).map_err(|_| Error::Share)
+    }
+
     /// A new pipe of domain `asid`. `entropy`, for instance the time, makes its token harder to guess.
     pub fn create(&mut self, asid: u16, entropy: u64) -> Result<u64, Error> {
+        let made = self.pipes.iter().filter(|p| p.token != 0).map(|p| p.family);
+        let family = self.grant(asid, &share::PIPES, made)?;
         let created = self.created.get_mut(usize::from(asid)).ok_or(Error::Limit)?;
         if *created >= PIPES_PER_DOMAIN {
             return Err(Error::Limit);
@@ -247,7 +278,7 @@ impl Pipes {
         pipe.ends = [0; 2];
         pipe.had = [false; 2];
         pipe.abandoned = [false; 2];
-        pipe.creator = asid;
+        (pipe.creator, pipe.family) = (asid, family);
         Ok(token)
     }
 
@@ -262,6 +293,8 @@ impl Pipes {
         if self.pipes[at].abandoned[side as usize] {
             return Err(Error::NoPipe);
         }
+        let open = self.ends.iter().filter(|e| e.is_open()).map(|e| e.family);
+        let family = self.grant(asid, &share::ENDS, open)?;
         let opened = self.opened.get_mut(usize::from(asid)).ok_or(Error::Limit)?;
         if *opened >= ENDS_PER_DOMAIN {
             return Err(Error::Limit);
@@ -270,7 +303,7 @@ impl Pipes {
         *opened += 1;
         let generation = (self.ends[index].control & !(End::GENERATION - 1)).wrapping_add(End::GENERATION);
         let control = generation | End::bit(side) | index as u64;
-        self.ends[index] = End { control, asid, pipe: at as u8 };
+        self.ends[index] = End { control, asid, family, pipe: at as u8 };
         self.pipes[at].ends[side as usize] += 1;
         self.pipes[at].had[side as usize] = true;
         Ok(control)
@@ -428,7 +461,7 @@ impl Pipes {
     }
 
     fn close_end(&mut self, index: usize, wake: &mut impl FnMut(Wake)) {
-        let End { asid, pipe, control } = self.ends[index];
+        let End { asid, pipe, control, .. } = self.ends[index];
         let side = if control & End::bit(Side::Read) != 0 { Side::Read } else { Side::Write };
         self.ends[index].control &= !End::SIDES;
         self.opened[usize::from(asid)] -= 1;

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
+use pebble_abi::share;
 use pebble_pipe::*;
 use proptest::prelude::*;
 
@@ -115,6 +116,28 @@ fn hostile_words() {
     assert_eq!(pipes.abandon(2, token, &Side::BOTH, &mut |_| {}), Err(Error::NoPipe));
     assert_eq!(pipes.create(1000, 0), Err(Error::Limit));
     assert_eq!(pipes.open(1000, token, Side::Read), Err(Error::Limit));
+}
+
+#[test]
+fn a_family_leaves_pipes_and_ends_to_others() {
+    let mut pipes = Pipes::new();
+    (1..=20).for_each(|asid| pipes.belongs(asid, 1));
+    let mut tokens = Vec::new();
+    for asid in 1..=20 {
+        while let Ok(token) = pipes.create(asid, 0) {
+            tokens.push(token);
+        }
+    }
+    assert_eq!((tokens.len(), pipes.create(20, 0)), (share::PIPES.family, Err(Error::Share)));
+    let mut ends = 0;
+    for (asid, token) in (1..=20).flat_map(|asid| tokens.iter().map(move |token| (asid, *token))) {
+        ends += usize::from(pipes.open(asid, token, Side::Read).is_ok());
+    }
+    assert_eq!((ends, pipes.open(20, tokens[0], Side::Read)), (share::ENDS.family, Err(Error::Share)));
+    // Whoever it has made them with: its number is another's now.
+    pipes.belongs(1, 2);
+    assert!(pipes.create(30, 0).is_ok() && pipes.open(30, tokens[0], Side::Write).is_ok());
+    assert_eq!(pipes.create(2, 0), Err(Error::Share));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use super::context::{Context, LIMIT, output};
 
 /// What is scarce, and what a family is told that has its share of it.
-const SCARCE: [(&str, &str); 7] = [
+const SCARCE: [(&str, &str); 8] = [
     ("interfaces", "no more interfaces for this program and what it has started"),
     ("semaphores", "no more semaphores for this program and what it has started"),
     ("names", "no more semaphores for this program and what it has started"),
@@ -13,6 +13,7 @@ const SCARCE: [(&str, &str); 7] = [
     ("limits", "no more time limits for this program and what it has started"),
     ("programs", "no more programs for this program and what it has started"),
     ("files", "no more open files for this program and what it has started"),
+    ("pipes", "no more pipes for this program and what it has started"),
 ];
 
 /// A hog with six children, each with all that it gets, then one more family of the same kind; a third program gets its little, as does the shell.

@@ -266,15 +266,20 @@ fn main() -> i64 {
     round(true);
     buffers();
     fork();
+    let births = |rounds: usize| {
+        for n in 0..rounds {
+            round(false);
+            if n % 5 == 0 {
+                buffers();
+                fork();
+            }
+        }
+    };
+    // Until the servers' heaps are as large as all this wants them.
+    births(25);
     let before = stats();
     say!("stats {before:?}");
-    for n in 0..125 {
-        round(false);
-        if n % 5 == 0 {
-            buffers();
-            fork();
-        }
-    }
+    births(125);
     say!("stats {:?} after 1000 more", stats());
     expect("pages", stats(), before);
     let died = VICTIM.call([0, 0, 0, 0, 0]);

@@ -1,8 +1,8 @@
-//! The pipes as bytes, for a successor: format 1.
+//! The pipes as bytes, for a successor: format 2.
 //!
 //! Words of 8 bytes, little-endian: the tokens' key and counter, numbers of pipes and of ends. Of each pipe in use its number, flags (bits 8 to
-//! 11), creator (16) and number of bytes (32); its token; its bytes. Of each end that was ever open its number, pipe (16) and domain
-//! (32); its control word, whose generation outlives it. Waiters are not part of it: they repeat their calls. Numbers of ends and of what
+//! 11), creator (16), number of bytes (32) and family (48); its token; its bytes. Of each end that was ever open its number, pipe (16), domain
+//! (32) and family (48); its control word, whose generation outlives it. Waiters are not part of it: they repeat their calls. Numbers of ends and of what
 //! each domain has follow from the rest.
 
 use super::{ENDS, ENDS_PER_DOMAIN, PIPES};
@@ -11,7 +11,7 @@ use crate::ring::RING_BYTES;
 use pebble_abi::errno;
 use pebble_abi::map::MAX_DOMAINS;
 
-pub const FORMAT: u64 = 1;
+pub const FORMAT: u64 = 2;
 
 /// Takes words and bytes from the beginning.
 struct Source<'a>(&'a [u8]);
@@ -42,12 +42,14 @@ impl Pipes {
         let mut words = |words: &[u64]| words.iter().all(|word| put(&word.to_le_bytes()));
         words(&[a, b, c, pipes().count() as u64, ends().count() as u64])
             && ends().all(|(n, e)| {
-                words(&[n as u64 | u64::from(e.pipe) << 16 | u64::from(e.asid) << 32, e.control])
+                let whose = u64::from(e.asid) << 32 | u64::from(e.family) << 48;
+                words(&[n as u64 | u64::from(e.pipe) << 16 | whose, e.control])
             })
             && pipes().all(|(n, p)| {
                 let flags = [p.had[0], p.had[1], p.abandoned[0], p.abandoned[1]];
                 let flags = flags.iter().rev().fold(0, |word, flag| word << 1 | u64::from(*flag));
-                let word = n as u64 | flags << 8 | u64::from(p.creator) << 16 | (p.ring.len() as u64) << 32;
+                let whose = u64::from(p.creator) << 16 | u64::from(p.family) << 48;
+                let word = n as u64 | flags << 8 | whose | (p.ring.len() as u64) << 32;
                 put(&word.to_le_bytes())
                     && put(&p.token.to_le_bytes())
                     && p.ring.chunks().all(|chunk| put(chunk.get()))
@@ -70,12 +72,13 @@ impl Pipes {
 
     fn load_end(&mut self, from: &mut Source) -> Result<(), i64> {
         let (word, control) = (from.word()?, from.word()?);
-        let (index, pipe, asid) = (word as u16, (word >> 16) as u16, (word >> 32) as usize);
+        let (index, pipe, asid) = (word as u16, (word >> 16) as u16, usize::from((word >> 32) as u16));
+        let family = (word >> 48) as u16;
         is(usize::from(index) < ENDS && usize::from(pipe) < PIPES && asid < MAX_DOMAINS)?;
         let end = &mut self.ends[usize::from(index)];
         is(control != 0 && control as usize % ENDS == usize::from(index) && end.control == 0)?;
         is(control & End::SIDES != End::SIDES)?;
-        *end = End { control, asid: asid as u16, pipe: pipe as u8 };
+        *end = End { control, asid: asid as u16, family, pipe: pipe as u8 };
         if end.is_open() {
             let side = if control & End::bit(Side::Read) != 0 { Side::Read } else { Side::Write };
             self.pipes[usize::from(pipe)].ends[side as usize] += 1;
@@ -87,14 +90,15 @@ impl Pipes {
 
     fn load_pipe(&mut self, from: &mut Source) -> Result<(), i64> {
         let (word, token) = (from.word()?, from.word()?);
-        let (index, creator, len) = (word as u8, usize::from((word >> 16) as u16), (word >> 32) as usize);
+        let (index, creator) = (word as u8, usize::from((word >> 16) as u16));
+        let (len, family) = (usize::from((word >> 32) as u16), (word >> 48) as u16);
         is(usize::from(index) < PIPES && creator < MAX_DOMAINS && len <= RING_BYTES)?;
         let pipe = &mut self.pipes[usize::from(index)];
         is(token != 0 && token as usize % PIPES == usize::from(index) && pipe.token == 0)?;
         let flag = |n: u32| word >> (8 + n) & 1 == 1;
         pipe.token = token;
         (pipe.had, pipe.abandoned) = ([flag(0), flag(1)], [flag(2), flag(3)]);
-        pipe.creator = creator as u16;
+        (pipe.creator, pipe.family) = (creator as u16, family);
         for chunk in from.bytes(len)?.chunks(8) {
             let word = chunk.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
             pipe.ring.put([word, 0, 0, 0], chunk.len());
