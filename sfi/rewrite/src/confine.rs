@@ -120,8 +120,8 @@ impl<'a> Scope<'a> {
         let Some(d) = m.number() else { return Err(Kind::StackRegister(insn.to_string())) };
         match self.frame_base(base, insn)? {
             Ok(o) => {
-                let own = (0..8).contains(&(o + d)) || self.state.fp_saved == Some(o + d);
-                if own && m.index.is_none() && isa::access(insn) != Access::None && !isa::is_fence(insn) {
+                let own = m.index.is_none() && self.state.on_return_stack(o + d);
+                if own && isa::access(insn) != Access::None && !isa::is_fence(insn) {
                     return Err(Kind::ReturnStack(insn.to_string()));
                 }
                 let frame = self.frame_mem(o + d);

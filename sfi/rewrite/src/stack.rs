@@ -9,7 +9,7 @@
 
 use crate::error::{Error, Kind};
 use crate::flow::Flow;
-use crate::isa;
+use crate::isa::{self, Access};
 use crate::operand::{Operand, RAX, RBP, RSP};
 use crate::parse::{Body, Insn, Program};
 use std::collections::{HashMap, HashSet};
@@ -59,6 +59,11 @@ impl State {
     pub fn untouched(&self, register: u8) -> bool {
         let preserved = isa::CALLEE_SAVED & !self.written & 1 << register != 0;
         preserved && self.saves.iter().all(|(_, saved)| *saved != register)
+    }
+
+    /// For the compiler its return address, or its caller's frame pointer, is there.
+    pub fn on_return_stack(&self, place: i64) -> bool {
+        (0..8).contains(&place) || self.fp_saved == Some(place)
     }
 
     pub fn save_at(&self, x: i64) -> Option<u8> {
@@ -137,6 +142,14 @@ fn touches_stack(insn: &Insn, s: &State) -> Option<i64> {
         (Some(RBP), _, Frame::At(c)) => Some(c + d),
         _ => None,
     }
+}
+
+/// Would it overwrite what is on the return stack? Compilers write such stores where a loop that they have unrolled would leave an array, which it
+/// never does. So it is a trap, and nothing goes on behind it.
+pub fn overwrites_return(insn: &Insn, s: &State) -> bool {
+    let plain = isa::memory(insn).is_some_and(|(_, m)| m.index.is_none());
+    let store = plain && isa::access(insn) == Access::Store && !isa::is_fence(insn);
+    store && touches_stack(insn, s).is_some_and(|place| s.on_return_stack(place))
 }
 
 /// The state after the instruction.
@@ -395,7 +408,7 @@ fn attempt(
                 f.saved |= 1 << g.num & !state.written;
             }
             layout.actions[i] = action;
-            if noreturn.contains(&i) {
+            if noreturn.contains(&i) || overwrites_return(insn, &state) {
                 continue;
             }
             let is_call = isa::stem(insn) == "call";

@@ -108,6 +108,17 @@ fn what_cannot_work_is_refused() {
     }
 }
 
+/// clang unrolls a loop over an array of 6 by 16: it never comes to these.
+#[test]
+fn a_store_over_the_return_address_is_a_trap() {
+    for store in ["movaps %xmm0, (%rbp)", "movq %rax, 8(%rbp)", "addl $1, 8(%rsp)"] {
+        let frame =
+            format!("\tpushq %rbp\n\tmovq %rsp, %rbp\n\t{store}\n\tmovl $7, %eax\n\tpopq %rbp\n\tret");
+        let t = out(&frame);
+        assert!(t.contains("ud2\n") && !t.contains("$7, %eax"), "{t}");
+    }
+}
+
 #[test]
 fn another_name_for_a_weak_function_is_called_by_its_address() {
     let t = out("\tcall g\n\tret\n\t.weakref g,h");

@@ -73,6 +73,10 @@ impl Emitter<'_> {
             }
             return Ok(());
         }
+        if stack::overwrites_return(insn, scope.state) {
+            scope.line("ud2");
+            return Ok(());
+        }
         match isa::stem(insn) {
             "call" | "jmp" => {
                 self.cross(i, scope);
