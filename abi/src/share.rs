@@ -30,13 +30,13 @@ pub const SEMAPHORES: Share = Share { all: 1024, family: 320, reserve: 128, erro
 /// Names of semaphores.
 pub const PUBLISHED: Share = Share { all: 256, family: 64, reserve: 32, error: errno::ESEMAPHORES };
 /// Stacks in stack queues.
-pub const STACKS: Share = Share { all: 512, family: 288, reserve: 48, error: errno::ESTACKS };
+pub const STACKS: Share = Share { all: 512, family: 176, reserve: 48, error: errno::ESTACKS };
 /// Bytes of portal code. A program below eight controllers has nine portals for each of its own.
 pub const CODE: Share = Share { all: 2 << 20, family: 1280 << 10, reserve: 256 << 10, error: errno::ECODE };
 pub const THREADS: Share = Share { all: 256, family: 96, reserve: 16, error: errno::ETHREADS };
 /// Of memory.
 pub const PAGES: Share = Share { all: 32768, family: 16000, reserve: 256, error: errno::ENOMEM };
-pub const PROGRAMS: Share = Share { all: 128, family: 64, reserve: 0, error: errno::EPROGRAMS };
+pub const PROGRAMS: Share = Share { all: 128, family: 48, reserve: 8, error: errno::EPROGRAMS };
 pub const PIPES: Share = Share { all: 64, family: 24, reserve: 16, error: errno::EPIPES };
 /// Open ends of pipes.
 pub const ENDS: Share = Share { all: 256, family: 96, reserve: 64, error: errno::EPIPES };

@@ -106,7 +106,8 @@ impl<T> Lock<T> {
         if !free {
             section::leave();
         }
-        free.then_some(Guard { lock: self })
+        // A guard that is made is dropped, and gives up a lock that somebody else has: none is made but for who has it.
+        free.then(|| Guard { lock: self })
     }
 
     /// Takes the lock, or a place in the queue for it. With [`Guard::release`], for entries that contain no call as long as

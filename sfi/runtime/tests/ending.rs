@@ -218,8 +218,12 @@ fn no_limit_is_passed_in_silence() {
     a.connect("host0", &b, "add", "smii").unwrap();
     let portal = a.portal("callback", "smii").unwrap();
     let mut ended = 0;
-    for n in 0..2000u64 {
-        let limit = Duration::from_nanos(n * 50);
+    // On a busy machine whoever ends it is late for most.
+    for n in 0..1_000_000u64 {
+        if n >= 2000 && ended > 0 {
+            return;
+        }
+        let limit = Duration::from_nanos(n % 2000 * 50);
         match portal.call_within(limit, &[n, 1]) {
             Ok(value) => assert_eq!((value, a.poisoned()), (n + 2, None)),
             Err(CallError::Fault(fault)) => {
@@ -231,7 +235,7 @@ fn no_limit_is_passed_in_silence() {
             Err(other) => panic!("{other}"),
         }
     }
-    assert!(ended > 0);
+    panic!("none of a million calls was ended");
 }
 
 /// A system call of a domain that has been called ends with the call.
