@@ -3,8 +3,10 @@
 macro_rules! portals {
     ($($name:ident = $index:literal, $iface:literal, $text:literal;)*) => {
         $(#[doc = $text] pub const $name: usize = $index;)*
-        /// Index, C name, interface, meaning.
-        pub const ALL: &[(usize, &str, &str, &str)] = &[$(($index, stringify!($name), $iface, $text)),*];
+        /// Index and interface.
+        pub const ALL: &[(usize, &str)] = &[$(($index, $iface)),*];
+        /// C name and meaning of each, in the same order: apart, since what runs on the machine reads neither.
+        pub const TEXTS: &[(&str, &str)] = &[$((stringify!($name), $text)),*];
     };
 }
 

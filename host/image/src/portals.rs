@@ -261,7 +261,7 @@ impl<'a> Portals<'a> {
         if d.manifest.exclusive {
             return Ok(());
         }
-        for (index, _, name, _) in sys::ALL {
+        for (index, name) in sys::ALL {
             let has = name.starts_with("nucleus.")
                 || d.manifest.system.as_ref().is_none_or(|list| list.iter().any(|n| n == name));
             if let Some(goal) = self.goal(d, name).filter(|_| has) {

@@ -96,7 +96,7 @@ impl<T> Lock<T> {
 
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
-        self.enter().unwrap_or_else(Queued::wait)
+        self.queue().unwrap_or_else(Queued::wait)
     }
 
     /// The lock, if nobody has it or wants it.
@@ -110,10 +110,22 @@ impl<T> Lock<T> {
         free.then(|| Guard { lock: self })
     }
 
-    /// Takes the lock, or a place in the queue for it. With [`Guard::release`], for entries that contain no call as long as
-    /// nobody else wants the lock.
+    /// Takes the lock, or a place in the queue for it, for entries that contain no call as long as nobody else wants the lock. They say
+    /// nothing in `tp`: only components of the image have such, and these are not unwound while they hold a lock.
     #[inline]
-    pub fn enter(&self) -> Result<Guard<'_, T>, Queued<'_, T>> {
+    pub fn enter(&self) -> Result<Quick<'_, T>, Queued<'_, T>> {
+        match self.wanted.fetch_add(ONE, Ordering::Acquire) {
+            0 => Ok(Quick { lock: self }),
+            before => {
+                section::enter();
+                Err(Queued { lock: self, before })
+            }
+        }
+    }
+
+    /// The lock, or a place in the queue for it.
+    #[inline]
+    fn queue(&self) -> Result<Guard<'_, T>, Queued<'_, T>> {
         section::enter();
         match self.wanted.fetch_add(ONE, Ordering::Acquire) {
             0 => Ok(Guard { lock: self }),
@@ -125,7 +137,7 @@ impl<T> Lock<T> {
     /// wait for it to open again.
     pub fn own(&self) -> Guard<'_, T> {
         loop {
-            let guard = self.enter().unwrap_or_else(Queued::turn);
+            let guard = self.queue().unwrap_or_else(Queued::turn);
             if !self.is_closed() {
                 return guard;
             }
@@ -147,7 +159,7 @@ impl<T> Lock<T> {
         self.wanted.load(Ordering::Acquire) & CLOSED != 0
     }
 
-    /// Lets the next one in: what [`Guard::release`] has left to do.
+    /// Lets the next one in: what [`Quick::release`] has left to do.
     #[cold]
     pub fn pass_on(&self) {
         let made =
@@ -220,19 +232,6 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
-impl<T> Guard<'_, T> {
-    /// Gives the lock up; if somebody waits for it, the caller must [`Lock::pass_on`] soon. For components of the image, which are not unwound
-    /// meanwhile. No method, so that it hides none of the value's.
-    #[inline]
-    #[must_use = "somebody may wait for `pass_on`"]
-    pub fn release(guard: Self) -> bool {
-        let waited =
-            core::mem::ManuallyDrop::new(guard).lock.wanted.fetch_sub(ONE, Ordering::Release) >= 2 * ONE;
-        section::leave();
-        waited
-    }
-}
-
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
@@ -240,6 +239,43 @@ impl<T> Drop for Guard<'_, T> {
             self.lock.pass_on();
         }
         section::leave();
+    }
+}
+
+/// What [`Lock::enter`] gives.
+pub struct Quick<'a, T> {
+    lock: &'a Lock<T>,
+}
+
+impl<T> Quick<'_, T> {
+    /// Gives the lock up; if somebody waits for it, the caller must [`Lock::pass_on`] soon. No method, so that it hides none of the value's.
+    #[inline]
+    #[must_use = "somebody may wait for `pass_on`"]
+    pub fn release(quick: Self) -> bool {
+        core::mem::ManuallyDrop::new(quick).lock.wanted.fetch_sub(ONE, Ordering::Release) >= 2 * ONE
+    }
+}
+
+impl<T> Deref for Quick<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: this thread holds the lock.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T> DerefMut for Quick<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: this thread holds the lock.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T> Drop for Quick<'_, T> {
+    fn drop(&mut self) {
+        if self.lock.wanted.fetch_sub(ONE, Ordering::Release) >= 2 * ONE {
+            self.lock.pass_on();
+        }
     }
 }
 

@@ -73,7 +73,7 @@ impl Portals {
         let opened = self.now.iter().find(|p| p.index == index && !p.doubtful).map(|p| p.name.as_str());
         let on_behalf = index.checked_sub(self.behalf).filter(|_| self.behalf > 0);
         let index = on_behalf.and_then(|place| BEHALF.get(place)).copied().unwrap_or(index);
-        let born = || sys::ALL.iter().find(|(i, ..)| *i == index).map(|(_, _, name, _)| *name);
+        let born = || sys::ALL.iter().find(|(i, _)| *i == index).map(|(_, name)| *name);
         opened.or_else(born).unwrap_or(NAMELESS)
     }
 

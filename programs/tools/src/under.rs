@@ -98,7 +98,7 @@ fn not_loaded(path: &str, error: Errno) -> Failure {
 /// All interfaces that there are; of those without a name in the name server, what each program is born with.
 pub fn interfaces() -> Result<Vec<String>, Errno> {
     let list = api::portal_open("name.list")?;
-    let mut names: Vec<String> = sys::ALL.iter().map(|(_, _, name, _)| String::from(*name)).collect();
+    let mut names: Vec<String> = sys::ALL.iter().map(|(_, name)| String::from(*name)).collect();
     let mut from = 0;
     while let Ok((0.., [a, b, c, owner])) = call_wide(list, [from, 0, 0, 0, 0]) {
         names.push(calls::text(&[a, b, c]));

@@ -64,7 +64,6 @@ impl Handover for State {
         let mut room = self
             .registry
             .clients()
-            .iter()
             .flat_map(|c| [c.named, c.holds])
             .all(|set| Bytes::append(bytes, &set.to_le_bytes()));
         for Entry { name: [a, b, c], interface, owner } in self.registry.names() {

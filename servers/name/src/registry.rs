@@ -85,7 +85,8 @@ pub struct Registry<'a> {
     /// First slot given back, plus one.
     free: u16,
     owned: [u16; MAX_DOMAINS],
-    clients: [Client; MAX_DOMAINS],
+    /// By number, as far as any domain was introduced.
+    clients: Vec<Client>,
     /// What a domain satisfies that was not introduced: the rules for everybody.
     nameless: Client,
     strict: Strict,
@@ -107,7 +108,7 @@ impl<'a> Registry<'a> {
             heads: [0; BUCKETS],
             free: 0,
             owned: [0; MAX_DOMAINS],
-            clients: [STRANGER; MAX_DOMAINS],
+            clients: Vec::new(),
             nameless: STRANGER,
             strict: Strict::NONE,
             rules: None,
@@ -121,8 +122,8 @@ impl<'a> Registry<'a> {
     }
 
     /// What the rules say of each domain, by number; the same rules say the same of it in a successor.
-    pub fn clients(&self) -> &[Client; MAX_DOMAINS] {
-        &self.clients
+    pub fn clients(&self) -> impl Iterator<Item = Client> + '_ {
+        (0..MAX_DOMAINS as u16).map(|asid| self.client(asid).unwrap_or(self.nameless))
     }
 
     /// Becomes what a predecessor was; its rules are in force already. In place, since a server's stack is small; after an error it is of no
@@ -136,7 +137,12 @@ impl<'a> Registry<'a> {
         self.heads.fill(0);
         self.owned.fill(0);
         self.free = 0;
-        self.clients.iter_mut().zip(clients).for_each(|(client, set)| *client = set);
+        self.clients.clear();
+        for (asid, client) in clients.take(MAX_DOMAINS).enumerate() {
+            if client != self.nameless {
+                self.introduce(asid, client)?;
+            }
+        }
         for entry in names {
             // More than a domain may register now are no mistake: it had them.
             self.enter(entry.owner, entry.name, entry.interface)?;
@@ -150,7 +156,7 @@ impl<'a> Registry<'a> {
         self.rules = Some(rules);
         self.strict = Strict::of(rules);
         self.nameless = rules::of_client(rules, "");
-        self.clients = [self.nameless; MAX_DOMAINS];
+        self.clients.clear();
         for slot in &mut self.slots {
             slot.rules = with_text(slot.name, |name| rules::about(rules, capability::NAME, name));
         }
@@ -159,8 +165,18 @@ impl<'a> Registry<'a> {
 
     /// Says what the domain is called, for rules that speak of it.
     pub fn domain(&mut self, asid: u16, name: &str) -> Result<(), Error> {
-        *self.clients.get_mut(usize::from(asid)).ok_or(Error::NoDomain)? =
-            rules::of_client(self.rules.unwrap_or_default(), name);
+        self.introduce(usize::from(asid), rules::of_client(self.rules.unwrap_or_default(), name))
+    }
+
+    fn introduce(&mut self, asid: usize, client: Client) -> Result<(), Error> {
+        if asid >= MAX_DOMAINS {
+            return Err(Error::NoDomain);
+        }
+        if let Some(more) = (asid + 1).checked_sub(self.clients.len()) {
+            self.clients.try_reserve(more).map_err(|_| Error::NoMemory)?;
+            self.clients.resize(asid + 1, self.nameless);
+        }
+        self.clients[asid] = client;
         Ok(())
     }
 
@@ -223,7 +239,11 @@ impl<'a> Registry<'a> {
     }
 
     fn client(&self, asid: u16) -> Result<Client, Error> {
-        self.clients.get(usize::from(asid)).copied().ok_or(Error::NoDomain)
+        let asid = usize::from(asid);
+        if asid >= MAX_DOMAINS {
+            return Err(Error::NoDomain);
+        }
+        Ok(self.clients.get(asid).copied().unwrap_or(self.nameless))
     }
 
     /// What the rules say to a domain that asks for something which these rules are about; of one that wants a capability its position.
@@ -266,8 +286,9 @@ impl<'a> Registry<'a> {
 
     /// The domain is dead: forgets it and its interfaces, and says how many there were.
     pub fn gone(&mut self, asid: u16) -> usize {
-        let Some(client) = self.clients.get_mut(usize::from(asid)) else { return 0 };
-        *client = self.nameless;
+        if let Some(client) = self.clients.get_mut(usize::from(asid)) {
+            *client = self.nameless;
+        }
         let mut count = 0;
         for at in 0..self.slots.len() {
             if self.slots[at].used && self.slots[at].owner == asid {

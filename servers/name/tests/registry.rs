@@ -218,7 +218,7 @@ fn a_successor_knows_every_name() {
     let mut new = Registry::new();
     new.policy(&rules).unwrap();
     new.register(9, name("x.y"), 9).unwrap();
-    new.restore(old.names(), old.clients().iter().copied()).unwrap();
+    new.restore(old.names(), old.clients()).unwrap();
     assert!(new.names().eq(old.names()) && new.names().count() == 2);
     for (client, text) in [(3, "a.b"), (4, "a.b"), (3, "a.c"), (4, "d.e"), (3, "x.y")] {
         assert_eq!(new.lookup(client, name(text)), old.lookup(client, name(text)), "{client} {text}");
@@ -254,7 +254,7 @@ fn a_rule_may_want_a_capability() {
     assert_eq!(registry.first_holder(9999, name("a.b")), Err(Error::Unknown));
     let mut new = Registry::new();
     new.policy(&rules).unwrap();
-    new.restore(registry.names(), registry.clients().iter().copied()).unwrap();
+    new.restore(registry.names(), registry.clients()).unwrap();
     assert_eq!(
         (new.first_holder(2, name("a.b")), new.lookup(3, name("a.b"))),
         (Ok(1), Err(Error::Wants(1, 7)))

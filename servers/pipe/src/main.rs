@@ -20,7 +20,7 @@ use pebble::handover::{Bytes, Handover};
 use pebble::io::FilePortals;
 use pebble::link::More;
 use pebble::portal;
-use pebble::sync::{Guard, Lock, Queued};
+use pebble::sync::{Guard, Lock, Queued, Quick};
 use pebble::wait::{self, Parking};
 use pebble_pipe::{
     Error, FORMAT, PARKED, PIPES as MOST, Pipes, QUEUES, Queue, Read, SLEEPERS, Side, Wake, Write, parse_path,
@@ -190,7 +190,7 @@ fn read_word(control: u64, max: u64) -> (i64, u64) {
     match PIPES.enter() {
         Ok(mut pipes) => {
             let (count, word) = pipes.read_word(control, max, may_sleep);
-            if Guard::release(pipes) { passed_on(count, word) } else { (count, word) }
+            if Quick::release(pipes) { passed_on(count, word) } else { (count, word) }
         }
         Err(queued) => read_in_turn(control, max, queued),
     }
@@ -235,7 +235,7 @@ extern "C" fn write(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64) ->
         Err(queued) => return write_in_turn(control, count, a, b, c, d, queued),
     };
     let wake = pipes.write_word(control, count, a);
-    let pass_on = Guard::release(pipes);
+    let pass_on = Quick::release(pipes);
     match wake {
         None => write_any(control, count, a, b, c, d, pass_on),
         Some(wake) if pass_on || wake.count > 1 => written(count, wake, pass_on),

@@ -223,7 +223,7 @@ impl Manager {
         }
         let system = sys::ALL
             .iter()
-            .filter_map(|(index, _, name, _)| {
+            .filter_map(|(index, name)| {
                 Some((*index as u16, interfaces.iter().position(|i| i.name == *name)? as u16))
             })
             .collect();

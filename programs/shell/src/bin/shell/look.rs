@@ -101,8 +101,7 @@ fn fixed_name(index: u64) -> &'static str {
         sys::EXCEPTION => "(exception)",
         sys::INTERRUPT => "(interrupt)",
         index => {
-            let system = sys::ALL.iter().map(|(at, _, name, _)| (*at, *name));
-            let mut named = system.chain(sys::FIXED);
+            let mut named = sys::ALL.iter().copied().chain(sys::FIXED);
             named.find(|(at, _)| *at == index).map_or("", |(_, name)| name)
         }
     }
