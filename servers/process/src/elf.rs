@@ -186,9 +186,9 @@ fn segments<'a>(
                 what: "the program needs too many pages",
             });
         }
-        segments.push(segment);
+        // In its place: they are few, and a sort of the library takes 4 KiB of stack.
+        segments.insert(segments.partition_point(|s| s.address <= segment.address), segment);
     }
-    segments.sort_unstable_by_key(|s| s.address);
     if let Some(pair) = segments.windows(2).find(|pair| pair[0].end() > pair[1].address) {
         return Err(Problem::Memory { address: pair[1].address, what: "two segments share a page" });
     }
@@ -318,9 +318,9 @@ fn exports<'a>(
             return Err(fail("an export's entry lies in no executable segment"));
         }
         let order = word(link::EXPORT_ORDER).map_or(0, u64::from_le_bytes);
-        exports.push(Export { name, spec, entry, order });
+        let place = exports.partition_point(|e: &Export| e.order <= order);
+        exports.insert(place, Export { name, spec, entry, order });
     }
-    exports.sort_by_key(|e| e.order);
     Ok(exports)
 }
 

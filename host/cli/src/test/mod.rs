@@ -16,6 +16,7 @@ mod interpose;
 mod libc;
 mod replace;
 mod sfi;
+mod stack;
 mod system;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -15,6 +15,7 @@ use super::hog;
 use super::interpose;
 use super::libc;
 use super::replace;
+use super::stack;
 use crate::bench;
 
 pub struct SystemTest {
@@ -49,6 +50,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("boot.fast", the_prompt_comes_within_ten_seconds),
     SystemTest::new("boot.count", twenty_starts_with_a_clock_that_counts),
     SystemTest::new("image.audit", no_image_has_a_hole_in_its_walls),
+    SystemTest::new("image.stacks", stack::no_essential_stack_overflows),
     SystemTest::new("pipe.three-programs", a_pipeline_of_three_programs),
     SystemTest::new("pipe.100k", a_hundred_thousand_bytes_through_three_domains),
     SystemTest::new("console.paste", a_paste_of_64_kib_loses_nothing),

@@ -179,6 +179,7 @@ impl Verifier<'_> {
     ) -> Result<(), Option<Refusal>> {
         let kept = reg::PRESERVED | 1 << reg::RA | 1 << reg::SP;
         if self.returning
+            || s.refusing != 0
             || !self.untouched(s)
             || s.touched() & kept != 0
             || s.get(reg::GP as u8) != Value(Kind::Code, 0)
