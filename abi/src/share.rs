@@ -32,7 +32,7 @@ pub const PUBLISHED: Share = Share { all: 256, family: 64, reserve: 32, error: e
 /// Stacks in stack queues.
 pub const STACKS: Share = Share { all: 512, family: 176, reserve: 48, error: errno::ESTACKS };
 /// Bytes of portal code. A program below eight controllers has nine portals for each of its own.
-pub const CODE: Share = Share { all: 2 << 20, family: 1280 << 10, reserve: 256 << 10, error: errno::ECODE };
+pub const CODE: Share = Share { all: 2 << 20, family: 1344 << 10, reserve: 256 << 10, error: errno::ECODE };
 pub const THREADS: Share = Share { all: 256, family: 96, reserve: 16, error: errno::ETHREADS };
 /// Of memory.
 pub const PAGES: Share = Share { all: 32768, family: 16000, reserve: 256, error: errno::ENOMEM };

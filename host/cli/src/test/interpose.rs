@@ -153,8 +153,8 @@ fn probe(guest: &mut Guest, tools: &str) -> Result<String> {
     let end = reply.output.find("children: ").unwrap_or_default();
     let line = reply.output[end..].find('\n').unwrap_or_default();
     ensure!(end > 0, "the probe under {tools:?} did not finish: {}", reply.output);
-    // The teller's death is told by the process server, with its thread's number.
-    let own = reply.output[..end + line].lines().filter(|line| !line.starts_with("fault: "));
+    // The teller's death is told by the process server, with its thread's number and its callers.
+    let own = reply.output[..end + line].lines().filter(|line| !is_of_a_fault(line));
     Ok(own.collect::<Vec<_>>().join("\n"))
 }
 
@@ -254,11 +254,16 @@ pub fn every_controller_is_told_of_each_change(context: &mut Context) -> Result<
     Ok(())
 }
 
+/// What the process server tells of faults is no program's.
+fn is_of_a_fault(line: &str) -> bool {
+    line.starts_with("fault: ") || line.starts_with("crash ")
+}
+
 /// The lines of a program that ends with 3; faults are told with the threads' numbers.
 fn output_of(guest: &mut Guest, line: &str) -> Result<Vec<String>> {
     let reply = guest.run_line(line, LIMIT * 4)?;
     ensure!(reply.status == 3, "{line:?} ended with {}: {}", reply.status, reply.output);
-    Ok(reply.output.lines().filter(|line| !line.starts_with("fault: ")).map(String::from).collect())
+    Ok(reply.output.lines().filter(|line| !is_of_a_fault(line)).map(String::from).collect())
 }
 
 pub fn eight_controllers_within_each_other(context: &mut Context) -> Result<()> {
