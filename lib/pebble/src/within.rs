@@ -17,9 +17,12 @@ pub fn bind(bound: usize, unbound: usize) {
     UNBOUND.store(unbound, Ordering::Relaxed);
 }
 
+/// Of domain 0: any other has closed the portal that was to be called.
+const NO_CLOCK: u64 = status::CLOSED;
+
 /// The call was not made, for want of a clock that keeps its time.
 pub fn no_clock(broken: Broken) -> bool {
-    matches!(status::code(broken.0), status::CLOSED | status::LIMITS)
+    broken.0 == NO_CLOCK || status::code(broken.0) == status::LIMITS
 }
 
 /// The portal of that name, opened once.
@@ -34,13 +37,16 @@ fn opened(place: &AtomicUsize, name: &str) -> Option<usize> {
 /// `CLOSED` of domain 0: there is no clock that would keep the time, or it keeps too many, and the call has not been made.
 pub fn call_within(ticks: u64, index: usize, p: [u64; 5]) -> Result<i64, Broken> {
     let (bound, unbound) =
-        opened(&BOUND, "clock.bound").zip(opened(&UNBOUND, "clock.unbound")).ok_or(Broken(status::CLOSED))?;
-    let number = match call(bound, [ticks])? {
-        number @ 0.. => number as u64,
-        error if error == -errno::ETIMELIMITS => {
+        opened(&BOUND, "clock.bound").zip(opened(&UNBOUND, "clock.unbound")).ok_or(Broken(NO_CLOCK))?;
+    let number = match call(bound, [ticks]) {
+        Ok(number @ 0..) => number as u64,
+        Ok(error) if error == -errno::ETIMELIMITS => {
             return Err(Broken(status::LIMITS | u64::from(api::get_asid()) << 16));
         }
-        _ => return Err(Broken(status::CLOSED)),
+        Err(Broken(gone)) if !matches!(status::code(gone), status::CLOSED | status::DEAD) => {
+            return Err(Broken(gone));
+        }
+        _ => return Err(Broken(NO_CLOCK)),
     };
     let result = call(index, p);
     // A clock that is being replaced must hear of it all the same: what comes next is not bounded.

@@ -59,10 +59,16 @@ fn opens(name: &str) -> Result<i64, Errno> {
     Ok(answer)
 }
 
+/// A family whose policies were slow is not asked for a while: who comes then tries again.
+fn rested<T: PartialEq>(busy: T, mut opens: impl FnMut() -> T) -> T {
+    (0..5).map(|_| opens()).find(|opened| *opened != busy).unwrap_or(busy)
+}
+
 fn judge_opens(judge: &mut Judge, what: &str, name: &str, mine: Result<i64, Errno>, strangers: Errno) {
-    let opened = opens(name);
+    let opened = rested(Err(errno::EBUSY), || opens(name));
     judge.check(what, opened == mine, || format!("opening: {opened:?}"));
-    let stranger = Child::run("/bin/hostile", &["hostile", "open", name]).and_then(|c| c.wait());
+    let run = || Child::run("/bin/hostile", &["hostile", "open", name]).and_then(|c| c.wait());
+    let stranger = rested(Ok(errno::EBUSY), run);
     judge.check(what, stranger == Ok(strangers), || format!("the stranger: {stranger:?}"));
 }
 
@@ -114,7 +120,9 @@ fn crowd(judge: &mut Judge, name: &str) {
     }
     for child in crowd {
         let ended = child.and_then(|c| c.wait());
-        judge.check("all are refused", ended == Ok(errno::EACCES), || format!("{ended:?}"));
+        // The family of whoever does not answer is left alone for a while: not all are patient enough to be refused by the policy.
+        let refused = matches!(ended, Ok(errno::EACCES | errno::EBUSY));
+        judge.check("all are refused", refused, || format!("{ended:?}"));
     }
 }
 
