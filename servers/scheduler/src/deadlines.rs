@@ -130,7 +130,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             }};
         }
         fields! {
-            alarm since armed sleepers ready current top slicing attention reaper queues links
+            alarm since armed sleepers ready current top slicing highest attention reaper queues links
             caller tails records level groups result doomed semaphores later exited any_exited stacks shares hurried promises
         }
     }

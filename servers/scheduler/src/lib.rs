@@ -110,7 +110,7 @@ pub const SLICE: u64 = TIME_HZ / 100;
 /// Sleepers that one entry wakes; if more are due, the timer ticks again at once.
 pub const WAKES: usize = 2;
 /// The form of the state. Whoever changes the fields of [`Scheduler`] gives it another number.
-pub const FORMAT: u64 = 5;
+pub const FORMAT: u64 = 6;
 /// [`Decision::thread`]: the caller goes on.
 pub const STAY: u64 = u64::MAX;
 
@@ -198,6 +198,8 @@ pub struct Scheduler<const EDF: bool = false> {
     top: u8,
     /// The timer is set to end a slice.
     slicing: bool,
+    /// No thread has had a higher number.
+    highest: u8,
     /// Threads with a `result`, threads that are doomed, that inherit a stack or were offered one; shares; threads that are held, or to be put
     /// in their place; semaphores that end. While there are any, or anybody waits for a stack, the alarm is 0.
     attention: u16,
@@ -249,6 +251,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             current: Queue::of(0),
             top: 0,
             slicing: false,
+            highest: 0,
             attention: 0,
             reaper: 0,
             queues: [Queue::of(0); PRIORITIES],

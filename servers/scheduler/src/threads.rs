@@ -4,7 +4,7 @@ use crate::*;
 use pebble_abi::errno::{EEXIST, ESRCH};
 
 /// Threads at which one part of an abort looks.
-const AT_A_TIME: usize = 32;
+const AT_A_TIME: usize = 8;
 
 /// A thread of the image, ready to run.
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +130,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
         let base = (PRIORITIES - 1) as u8 - priority as u8;
         self.level[t as usize] = base;
+        self.highest = self.highest.max(t);
         self.result[t as usize] = 0;
         self.doomed[t as usize] = false;
         self.promises[t as usize] = 0;
@@ -241,7 +242,6 @@ impl<const EDF: bool> Scheduler<EDF> {
         let me = self.begin();
         let Ok(asid) = u8::try_from(asid) else { return self.decide(me, -EINVAL, now) };
         let level = self.level[me as usize];
-        self.wake(now);
         if from == 0 {
             self.end_share(asid);
         }
@@ -274,10 +274,11 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// Does it for threads from this one on, until something was done for one, or for [`AT_A_TIME`]. Where to go on; 0: that was the last.
     fn some_threads(&mut self, from: u64, mut work: impl FnMut(&mut Self, u8) -> bool) -> i64 {
-        let from = from.min(MAX_THREADS as u64) as usize;
-        let end = (from + AT_A_TIME).min(MAX_THREADS);
-        let last = (from..end).find(|t| work(self, *t as u8)).unwrap_or(end.max(1) - 1);
-        (last as i64 + 1) % MAX_THREADS as i64
+        let all = usize::from(self.highest) + 1;
+        let from = from.min(all as u64) as usize;
+        let end = (from + AT_A_TIME).min(all);
+        let next = (from..end).find(|t| work(self, *t as u8)).map_or(end, |t| t + 1);
+        if next < all { next as i64 } else { 0 }
     }
 
     /// The dying domain's threads have had their turn at the priority of [`domain_abort`](Self::domain_abort)'s caller. One that is still

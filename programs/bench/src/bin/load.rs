@@ -4,6 +4,8 @@
 //! was under way, and the way of the timer's interrupt through the scheduler to user level. The least lateness of all is that way alone. Each
 //! sample is the larger of the two parts: that least, and what is left of the lateness, which is at least the path that was under way. `yield.hostile`: two threads that are more urgent than the hogs yield to each other, while somebody waits for a stack of
 //! each of the twelve.
+//! `irqs_off.moving`: the same as the first, while a server is replaced besides, and a program born and killed, time and again (`mover.rs`).
+//! The way is shorter there at times, so what is left of the lateness is an upper bound.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -27,6 +29,8 @@ pebble::import! {
     START = "semaphore.start";
     PRIORITY = "scheduler.priority";
     THREAD_INFO = "scheduler.thread_info";
+    MOVE = "semaphore.move";
+    MOVED = "mover.done";
 }
 pebble::component!(main);
 
@@ -78,11 +82,25 @@ fn main() -> i64 {
     if started && wanted >= HOGS {
         emit(&console, "yield.hostile", yields);
     }
+    moving(&console, offset);
     let _ = console.write(alloc::format!("load: {threads} threads, {wanted} wait for stacks\n").as_bytes());
     let _ = console.write(b"@bench end\n");
     let _ = api::hrsleep(time() + 100_000);
     POWER.write32(0, POWER_OFF);
     0
+}
+
+/// The row is for nothing if nothing has moved meanwhile.
+fn moving(console: &File, offset: u64) {
+    let _ = call(MOVE.index() + 1, []);
+    let _ = api::hrsleep(time() + 100_000);
+    let before = MOVED.call([]);
+    let late = lateness(offset);
+    let after = MOVED.call([]);
+    if matches!((&before, &after), (Ok(before @ 0..), Ok(after)) if *after > before + 2) {
+        return emit(console, "irqs_off.moving", late);
+    }
+    let _ = console.write(alloc::format!("load: moved {before:?} and {after:?}\n").as_bytes());
 }
 
 /// Threads in this state.

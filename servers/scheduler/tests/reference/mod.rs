@@ -46,7 +46,7 @@ pub struct Semaphore {
 }
 
 /// Threads at which one part of an abort looks.
-const PART: usize = 32;
+const PART: usize = 8;
 
 pub struct Model {
     pub threads: BTreeMap<usize, Thread>,
@@ -59,6 +59,8 @@ pub struct Model {
     ready: Vec<usize>,
     exited: VecDeque<usize>,
     reaper: usize,
+    /// No thread has had a higher number.
+    highest: usize,
 }
 
 impl Model {
@@ -72,6 +74,7 @@ impl Model {
             ready: Vec::new(),
             exited: VecDeque::new(),
             reaper,
+            highest: 0,
         }
     }
 
@@ -82,6 +85,7 @@ impl Model {
         let thread =
             Thread { priority, home, state, ran, switches, caller, doomed, result, slice_end, promise };
         assert!(self.threads.insert(tid, thread).is_none());
+        self.highest = self.highest.max(tid);
         self.ready.push(tid);
     }
 
@@ -340,9 +344,11 @@ impl Model {
 
     /// Does it for the first thread from this one on that it concerns, if there is one among the next few. Where to go on; 0: that was the last.
     fn part(&mut self, from: usize, mut work: impl FnMut(&mut Self, usize) -> bool) -> usize {
-        let end = (from + PART).min(256);
+        let all = self.highest + 1;
+        let end = (from + PART).min(all);
         let last = (from..end).find(|tid| self.threads.contains_key(tid) && work(self, *tid));
-        last.map_or(end, |tid| tid + 1) % 256
+        let next = last.map_or(end, |tid| tid + 1);
+        if next < all { next } else { 0 }
     }
 
     /// The answer, too.
