@@ -28,7 +28,8 @@ const SOURCES: [&str; 9] = [
     "Cargo.toml",
     "Cargo.lock",
 ];
-const TOOLS: [&str; 10] = ["cc", "c++", "rustc", "ar", "ranlib", "ld", "disas", "verify", "run", "stubs"];
+const TOOLS: [&str; 11] =
+    ["cc", "c++", "rustc", "ar", "ranlib", "ld", "disas", "verify", "run", "install", "stubs"];
 const COMMANDS: &str = "\
 Commands:
   cc, c++, rustc    compile and link confined code, with the options of the compiler
@@ -37,6 +38,8 @@ Commands:
   verify FILE...    says whether modules are accepted, or which rule is broken where
   run [OPTIONS] FILE ARGUMENTS...
                     runs a program in a fault domain: `run --help` tells its options
+  install [--remove]
+                    lets Linux run modules that are started like other programs
   stubs HEADER      typed bindings for a host, in C and in Rust: `stubs --help` tells how
   flags             what a C host is compiled with: cc host.c $(./pebble sfi flags)
   libc              builds the C library of fault domains

@@ -245,7 +245,8 @@ pub fn header(begin: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Text, read-only data, data, in this order; the latter two may be missing.
+/// Text, read-only data, data, in this order; the latter two may be missing. Behind all three there may be one more that is executable: what a system
+/// runs that takes the file for a program. It is nobody's here: nothing maps or reads it.
 fn segments(file: Bytes) -> Result<[Segment; 3]> {
     header(file.0)?;
     let (at, size, count) = (file.u64(32)?, file.u16(54)?, file.u16(56)?);
@@ -266,6 +267,10 @@ fn segments(file: Bytes) -> Result<[Segment; 3]> {
             continue;
         }
         let flags = file.u32(at + 4)? & 7;
+        if found == 3 && flags == 5 {
+            found = 4;
+            continue;
+        }
         let (offset, begin) = (file.u64(at + 8)?, file.u64(at + 16)?);
         let (bytes, memory) = (file.u64(at + 32)?, file.u64(at + 40)?);
         file.slice(offset, bytes, "a segment beyond the end of the file")?;

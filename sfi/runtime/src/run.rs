@@ -81,8 +81,8 @@ pub fn run_module(
         None => portal.call(&[start.at]),
     };
     match called {
-        // `_start` that comes back has `main`'s value.
-        Ok(value) => Ok(value as i32),
+        // `_start` that comes back has `main`'s value, unless its last act was a jump to `exit`.
+        Ok(value) => Ok(instance.exit_code().unwrap_or(value as i32)),
         Err(CallError::Fault(fault)) if fault.cause == Cause::Exit => Ok(instance.exit_code().unwrap_or(0)),
         Err(CallError::Fault(fault)) => Err(RunError::Fault(fault)),
         Err(error) => Err(RunError::Call(error)),

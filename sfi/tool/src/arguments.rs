@@ -305,7 +305,7 @@ fn expanded(args: &[String]) -> Result<Vec<String>, Error> {
 }
 
 /// None if a quotation does not end.
-fn words(text: &str) -> Option<Vec<String>> {
+pub fn words(text: &str) -> Option<Vec<String>> {
     let (mut out, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = text.chars();
     while let Some(c) = chars.next() {

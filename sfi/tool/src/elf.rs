@@ -113,6 +113,11 @@ impl Elf {
         &mut self.bytes[range]
     }
 
+    /// Puts `bytes` into the header, which is there as soon as the file is parsed.
+    pub fn mark(&mut self, at: usize, bytes: &[u8]) {
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
     /// Puts `bytes` at the begin of a section.
     pub fn patch(&mut self, name: &'static str, bytes: &[u8]) -> Result<(), Error> {
         self.section(name)?;

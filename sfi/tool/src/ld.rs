@@ -69,6 +69,10 @@ pub fn export(text: &str) -> (String, String) {
 }
 
 const FIRST: u64 = 0x2_0000;
+/// What programs export.
+const START: &str = "_start";
+/// Where the ELF header leaves room, and what stands there: so systems know modules among other programs (`pebble sfi install`).
+pub const MARK: (usize, &[u8; 4]) = (9, b"PBLM");
 
 fn io<T>(path: &Path, r: std::io::Result<T>) -> Result<T, Error> {
     r.map_err(|e| Error::Io(path.into(), e))
@@ -76,7 +80,7 @@ fn io<T>(path: &Path, r: std::io::Result<T>) -> Result<T, Error> {
 
 fn script(ftab: u64, size: u64) -> String {
     format!(
-        "PHDRS {{ text PT_LOAD FLAGS(5); ro PT_LOAD FLAGS(4); rw PT_LOAD FLAGS(6); tls PT_TLS FLAGS(4); }}
+        "PHDRS {{ text PT_LOAD FLAGS(5); ro PT_LOAD FLAGS(4); rw PT_LOAD FLAGS(6); native PT_LOAD FLAGS(5); tls PT_TLS FLAGS(4); }}
 __pbl_ftab_mask = ABSOLUTE({mask:#x});
 SECTIONS {{
   . = {ftab:#x};
@@ -121,6 +125,8 @@ SECTIONS {{
   .data : {{ QUAD(0) *(.data .data.*) }} :rw
   .bss : {{ *(.bss .bss.* COMMON) }} :rw
   __pbl_end = .; PROVIDE(_end = .); PROVIDE(end = .);
+  . = ALIGN(4096);
+  .pbl.native : {{ *(.pbl.native) }} :native
   .pbl.export 0 : {{ KEEP(*(.pbl.export)) }}
   .pbl.facts 0 : {{ *(.pbl.facts) }}
   .pbl.labels 0 : {{ KEEP(*(.pbl.labels)) }}
@@ -147,19 +153,27 @@ fn scratch() -> Result<Scratch, Error> {
     Ok(Scratch(dir))
 }
 
-fn imports_object(dir: &Path, imports: &BTreeSet<String>, module: usize) -> Result<PathBuf, Error> {
+/// What the linking step itself adds: slots of imports, room for what describes the module, and what a system runs that takes it for a program.
+fn own_object(pass: &Pass) -> Result<PathBuf, Error> {
     let mut text = String::new();
-    for (i, name) in imports.iter().enumerate() {
+    for (i, name) in pass.imports.iter().enumerate() {
         text.push_str(&format!(
             "\t.section \".pbl.ftab.{name}\",\"ax\",@progbits\n\t.balign 8, 0xcc\n\t.globl \"{name}\", \"{name}$code\"\n\
              \t.type \"{name}\",@function\n\"{name}\":\n\"{name}$code\":\n\tjmp *%gs:{}\n",
             0x10100 + 8 * i
         ));
     }
-    text.push_str(&format!("\t.section .pbl.module,\"\",@progbits\n\t.zero {module}\n"));
+    text.push_str(&format!("\t.section .pbl.module,\"\",@progbits\n\t.zero {}\n", pass.module));
     text.push_str("\t.section .pbl.labels,\"\",@progbits\n\t.zero 1\n");
-    let source = dir.join("imports.s");
-    let object = dir.join("imports.o");
+    let (what, end) = match pass.exports.iter().any(|(name, _)| name == START) {
+        true => (": run it with `pebble sfi run ", "`"),
+        false => (" of functions: a host loads it with pbl_module_open(\\\"", "\\\")"),
+    };
+    text.push_str(include_str!("native.s"));
+    text.push_str(&format!(
+        ".Lwhat:\t.asciz \": this is a Pebble module{what}\"\n.Lend:\t.asciz \"{end}\\n\"\n"
+    ));
+    let (source, object) = (pass.dir.join("own.s"), pass.dir.join("own.o"));
     io(&source, std::fs::write(&source, text))?;
     run(Command::new("clang-19").args(["-c", "-x", "assembler"]).arg(&source).arg("-o").arg(&object))?;
     Ok(object)
@@ -205,7 +219,7 @@ impl Pass<'_> {
     fn link(&self, last: bool) -> Result<(Elf, String), Error> {
         let path = self.dir.join("module.ld");
         io(&path, std::fs::write(&path, script(self.ftab(), self.size)))?;
-        let object = imports_object(self.dir, &self.imports, self.module)?;
+        let object = own_object(self)?;
         // What is refused in the end must not be there for `make`.
         let output = self.output();
         let mut c = Command::new("ld.lld-19");
@@ -226,7 +240,7 @@ impl Pass<'_> {
             "--hash-style=sysv",
             "--build-id=none",
             "-e",
-            "0",
+            "__pbl_native",
         ]);
         // A program starts there; a library has none.
         c.arg("--undefined=_start$code").arg("-T").arg(&path);
@@ -297,8 +311,8 @@ pub fn link(job: &Job) -> Result<(), Error> {
         }
     }
     let has_start = |elf: &Elf| elf.symbols().map(|s| symbol(&s, "_start$code").is_some());
-    if has_start(&elf)? && !pass.exports.iter().any(|(n, _)| n == "_start") {
-        pass.exports.push(("_start".into(), String::new()));
+    if has_start(&elf)? && !pass.exports.iter().any(|(n, _)| n == START) {
+        pass.exports.push((START.into(), String::new()));
     }
     let (elf, messages) = pass.link(false)?;
     pass.imports = undefined(&messages);
@@ -323,6 +337,7 @@ pub fn link(job: &Job) -> Result<(), Error> {
     let header = header(&pass, &elf)?;
     elf.patch(".pbl.module", &header)?;
     sort_facts(&mut elf);
+    elf.mark(MARK.0, MARK.1);
     let file = crate::judge::label(elf.bytes).map_err(Error::Refused)?;
     if let Some(why) = crate::judge::refusal(&file, job.no_timer) {
         return Err(Error::Refused(why));

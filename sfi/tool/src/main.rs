@@ -1,11 +1,12 @@
-//! `pebble sfi cc|c++|rustc|ar|ranlib|ld|disas|verify|run|stubs`: the tool chain of fault domains, in front of stock compilers, and what
-//! judges and runs its products.
+//! `pebble sfi cc|c++|rustc|ar|ranlib|ld|disas|verify|run|install|stubs`: the tool chain of fault domains, in front of stock
+//! compilers, and what judges and runs its products.
 #![forbid(unsafe_code)]
 
 mod arguments;
 mod cc;
 mod elf;
 mod encoding;
+mod install;
 mod judge;
 mod ld;
 mod library;
@@ -19,7 +20,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: pebble sfi cc|c++|rustc|ld|ar|ranlib|disas|verify|run|stubs ARGUMENTS
+const USAGE: &str = "usage: pebble sfi cc|c++|rustc|ld|ar|ranlib|disas|verify|run|install|stubs ARGUMENTS
   cc, c++   as clang-19 (or gcc: --compiler gcc); -fpbl-level=write|full|check; -fpbl-base, and
             to measure what optimisations save: -fpbl-no-merge, -no-guard, -no-stack, -no-elide (docs: fault domains)
             --export NAME[=SPEC] makes a function an entry point of the module
@@ -29,6 +30,7 @@ const USAGE: &str = "usage: pebble sfi cc|c++|rustc|ld|ar|ranlib|disas|verify|ru
   disas     disassembles a module
   verify    says whether modules are accepted, or which rule is broken where
   run       runs a program in a fault domain: `run --help` tells its options
+  install   lets Linux run modules that are started like other programs; --remove undoes it
   stubs     typed bindings for the host, in C and in Rust, from a module's header: `stubs --help` tells how";
 
 fn ld_command(args: &[String]) -> Result<(), String> {
@@ -86,16 +88,24 @@ fn forward(program: &str, args: &[String]) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{program} failed ({status})")) }
 }
 
+fn run_program(arguments: Result<Vec<OsString>, String>) -> ExitCode {
+    match arguments.and_then(|arguments| run::command(&arguments)) {
+        Ok(code) => ExitCode::from(code),
+        Err(e) => {
+            eprintln!("pebble sfi run: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let given: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let given: Vec<OsString> = std::env::args_os().collect();
+    if let Some(arguments) = install::started(&given) {
+        return run_program(arguments);
+    }
+    let given = given.get(1..).unwrap_or_default().to_vec();
     if given.first().is_some_and(|command| command == "run") {
-        return match run::command(&given[1..]) {
-            Ok(code) => ExitCode::from(code),
-            Err(e) => {
-                eprintln!("pebble sfi run: {e}");
-                ExitCode::FAILURE
-            }
-        };
+        return run_program(Ok(given[1..].to_vec()));
     }
     // What these pass on to compilers and linkers are names in messages and in assembly.
     let args: Result<Vec<String>, OsString> = given.into_iter().map(OsString::into_string).collect();
@@ -119,6 +129,7 @@ fn main() -> ExitCode {
         "ar" => forward("llvm-ar-19", rest),
         "ranlib" => forward("llvm-ranlib-19", rest),
         "verify" => judge::command(rest),
+        "install" => install::command(rest),
         "stubs" => stubs::command(rest),
         "--help" | "-h" | "help" => {
             println!("{USAGE}");

@@ -56,6 +56,7 @@ fn each_command_has_help(tools: &Tools) -> Result<()> {
         ("disas", &["USAGE: llvm-objdump"]),
         ("verify", &["usage: pebble sfi verify FILE"]),
         ("run", &["usage: pebble sfi run", "--allow sleep"]),
+        ("install", &["usage: pebble sfi install [--remove]", "PEBBLE_SFI_RUN"]),
         ("stubs", &["usage: pebble sfi stubs HEADER", "PBL_PORTAL"]),
         ("flags", &["usage: ./pebble sfi flags", "cc host.c"]),
         ("libc", &["usage: ./pebble sfi libc"]),
