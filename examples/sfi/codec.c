@@ -61,6 +61,15 @@ const char *describe(int level) {
     return level < 0 ? NULL : "run lengths, 1993";
 }
 
+uint32_t halvings(uint32_t length) {
+    volatile uint32_t left = length, count = 0;
+    ++*calls;
+    while (left != 1)
+        if (left % 2 == 0)
+            left /= 2, count++;
+    return count;
+}
+
 void watch(uint64_t *where) {
     calls = where;
 }

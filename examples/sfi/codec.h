@@ -23,6 +23,9 @@ void mean(const double *samples PBL_R(count), uint32_t count, double *result PBL
 bool knows(const char *format PBL_STRING);
 const char *describe(int level) PBL_STRING;
 
+/* How often a length can be halved until it is 1. With a bug: if it is no power of two, that never ends. */
+uint32_t halvings(uint32_t length);
+
 /* From now on every call counts here. */
 void watch(uint64_t *calls PBL_O(1));
 

@@ -39,6 +39,14 @@ int main(int argc, char **argv) {
     printf("mean: %g, knows runs: %d, waves: %d, describes itself: %s\n", mean, runs, waves, text);
     if (codec_describe(&codec, text, 4, 9) < 0 && codec_describe(&codec, text, sizeof text, -1) < 0)
         printf("no text: %s\n", pbl_error());
+
+    /* From here on each call has so much processor time, which a busy machine does not shorten. */
+    codec.limit.processor_us = 20000;
+    uint32_t halvings;
+    pbl_fault fault;
+    if (codec_halvings(&codec, &halvings, 64) == PBL_OK && codec_halvings(&codec, NULL, 3) == PBL_FAULT && pbl_fault_take(&fault) &&
+        fault.cause == PBL_CAUSE_DEADLINE && fault.instance == pbl_instance_number(instance))
+        printf("halvings: %u, and one call was ended in %s\n", halvings, fault.function);
     printf("calls: %d\n", (int)*(uint64_t *)pbl_region_address(counter));
 
     codec_unbind(&codec);

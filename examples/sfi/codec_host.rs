@@ -5,14 +5,15 @@
 mod codec_stubs;
 
 use codec_stubs::Codec;
-use pebble_sfi_runtime::{CallError, Imports, Instance, Module, Region};
+use pebble_sfi_runtime::{CallError, Cause, Imports, Instance, Limit, Module, Region};
 use std::error::Error;
+use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).ok_or("which module?")?;
     let module = Module::open(path.as_ref())?;
     let instance = Instance::new(&Imports::new().link(&module)?)?;
-    let codec = Codec::try_from(&instance)?;
+    let mut codec = Codec::try_from(&instance)?;
     let counter = Region::new(8)?;
     codec.watch(&counter)?;
 
@@ -39,6 +40,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The bindings of C ask for texts that are too long for the caller; here there is one bad text, asked for twice.
     if let (Err(_), Err(error @ CallError::NoText)) = (codec.describe(-1), codec.describe(-1)) {
         println!("no text: {error}");
+    }
+    // From here on each call has so much processor time, which a busy machine does not shorten.
+    codec.limit = Limit::processor(Duration::from_millis(20));
+    let halvings = codec.halvings(64)?;
+    if let Err(CallError::Fault(fault)) = codec.halvings(3)
+        && (fault.cause, fault.instance) == (Cause::Deadline, instance.number())
+    {
+        println!(
+            "halvings: {halvings}, and one call was ended in {}",
+            fault.function.map_or_else(String::new, |f| f.0)
+        );
     }
     let mut calls = [0; 8];
     counter.read(0, &mut calls)?;

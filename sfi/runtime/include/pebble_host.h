@@ -169,6 +169,15 @@ typedef struct {
 } pbl_limit;
 pbl_outcome pbl_call_limited(const pbl_portal *, pbl_limit, const uint64_t *words, size_t count);
 
+/* pbl_call_by(portal, limit, words...): up to six words; without a limit it is pbl_call. So the bindings call that `pebble sfi stubs` makes. */
+static inline pbl_outcome pbl_call_words(const pbl_portal *portal, pbl_limit limit, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
+    const uint64_t words[6] = {a, b, c, d, e, f};
+    return limit.clock_us | limit.processor_us ? pbl_call_limited(portal, limit, words, 6) : pbl_portal_entry(portal)(a, b, c, d, e, f);
+}
+#define PBL_CALL_BY6(p, limit, a, b, c, d, e, f, ...) \
+    pbl_call_words(p, limit, (uint64_t)(a), (uint64_t)(b), (uint64_t)(c), (uint64_t)(d), (uint64_t)(e), (uint64_t)(f))
+#define pbl_call_by(...) PBL_CALL_BY6(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+
 /* Why the call that this thread has just made has no value, in one line, valid as long as that of pbl_error; what the fault was can still be taken. */
 const char *pbl_why(pbl_outcome);
 /* 1 and the fault of this thread's last call, once; or 0. */
@@ -207,6 +216,7 @@ void pbl_policy_fence(pbl_policy *);
 /* Runs a program (a module with main) to its end, in an instance of its own. The arguments begin with its name, and NULL is behind the last; 0 microseconds
  * are no limit. What it has exited with, or -1 if it has not, with pbl_error(). */
 int pbl_run(const char *path, const char *const *arguments, const pbl_policy *, uint64_t microseconds);
+int pbl_run_limited(const char *path, const char *const *arguments, const pbl_policy *, pbl_limit);
 
 /* From now on instances are made known to gdb and perf (/tmp/perf-PID.map, which stays when the process has ended), as with PEBBLE_SFI_DEBUG=1. */
 void pbl_name_instances(void);

@@ -49,6 +49,13 @@ impl From<Duration> for Limit {
     }
 }
 
+/// Of the clock, or none.
+impl From<Option<Duration>> for Limit {
+    fn from(clock: Option<Duration>) -> Limit {
+        Limit { clock, processor: None }
+    }
+}
+
 /// After so long a call that has not ended is ended once more, and looked for.
 const AGAIN: Duration = Duration::from_millis(10);
 /// The same while it is in another domain; and between two looks at a thread's own clock.

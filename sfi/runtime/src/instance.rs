@@ -4,7 +4,7 @@ use crate::arena;
 use crate::deadline;
 use crate::debugger::{self, Named};
 use crate::error::{Error, system};
-use crate::fault::{self, CallError, Cause};
+use crate::fault::{CallError, Cause};
 use crate::imports::Linked;
 use crate::layout::*;
 use crate::module::Module;
@@ -16,6 +16,7 @@ use crate::record::{self as stacks, Given, Mark};
 use crate::slots::{self, Slots};
 use crate::sys::Resources;
 use crate::thread::{Inside, MAX_LINKS};
+use crate::trap;
 use crate::window::{Extent, Windows};
 use pebble_portal::sfi::record;
 use std::ffi::CString;
@@ -125,7 +126,7 @@ impl Instance {
 
     /// The same with another limit for constructors, which holds for those of a reset as well.
     pub fn new_within(linked: &Arc<Linked>, time: Duration) -> Result<Instance, Error> {
-        fault::install()?;
+        trap::install()?;
         let slots = slots::slots()?;
         let slot = slots.take()?;
         let module = linked.module.clone();

@@ -134,6 +134,15 @@ impl Policy {
     }
 }
 
+impl Policy {
+    /// Whether a path leads to directories that it may use, and is none of them itself: all that is known of it is that it is no link.
+    pub(crate) fn is_above(&self, path: &str) -> bool {
+        let below =
+            |d: &Directory| d.name.strip_prefix(path.trim_end_matches('/')).map(|rest| rest.starts_with('/'));
+        path.starts_with('/') && self.directories.iter().any(|d| below(d) == Some(true))
+    }
+}
+
 /// `open_how` of the kernel.
 #[repr(C)]
 struct How {
@@ -169,6 +178,23 @@ impl Directory {
             return Err(libc::EACCES);
         }
         Ok(file)
+    }
+
+    /// What a symbolic link says, of which as much is read as there is room for.
+    pub(crate) fn link(&self, path: &str, text: &mut [u8]) -> Result<usize, i32> {
+        let link = self.open(path, libc::O_PATH | libc::O_NOFOLLOW, 0)?;
+        if is_of_processes(&link)? {
+            return Err(libc::EACCES);
+        }
+        // SAFETY: a descriptor, an empty C string and a buffer of ours.
+        let read =
+            unsafe { libc::readlinkat(link.as_raw_fd(), c"".as_ptr(), text.as_mut_ptr().cast(), text.len()) };
+        match read {
+            // So the kernel says of an open file that is none.
+            -1 if errno() == libc::ENOENT => Err(libc::EINVAL),
+            -1 => Err(errno()),
+            length => Ok(length as usize),
+        }
     }
 
     /// The directory of the last component of a path, and that component.

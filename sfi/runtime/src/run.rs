@@ -1,5 +1,6 @@
 //! A sandboxed command-line program: `_start` with arguments and environment, until it exits.
 
+use crate::deadline::Limit;
 use crate::error::{Error, LoadError};
 use crate::fault::{CallError, Cause, Fault};
 use crate::imports::Imports;
@@ -12,7 +13,6 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// How a program ended otherwise than by exiting.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub fn run(
     file: &Path,
     arguments: &[impl AsRef<OsStr>],
     policy: impl Into<Arc<Policy>>,
-    time: Option<Duration>,
+    limit: impl Into<Limit>,
 ) -> Result<i32, RunError> {
     let policy = policy.into();
     let module = Module::open(file).map_err(RunError::Load)?;
@@ -55,7 +55,7 @@ pub fn run(
     imports.lenient = true;
     imports.no_timer = policy.no_timer;
     imports.system_calls()?;
-    run_module(&module, &imports, arguments, policy, time)
+    run_module(&module, &imports, arguments, policy, limit)
 }
 
 /// The same for a module that is loaded, with imports of one's own besides `pbl_syscall`.
@@ -64,7 +64,7 @@ pub fn run_module(
     imports: &Imports,
     arguments: &[impl AsRef<OsStr>],
     policy: impl Into<Arc<Policy>>,
-    time: Option<Duration>,
+    limit: impl Into<Limit>,
 ) -> Result<i32, RunError> {
     let instance = Instance::new(&imports.link(module)?)?;
     let policy = policy.into();
@@ -76,11 +76,7 @@ pub fn run_module(
         instance.attach()?;
         crate::fence::raise(&policy)?;
     }
-    let called = match time {
-        Some(time) => portal.call_within(time, &[start.at]),
-        None => portal.call(&[start.at]),
-    };
-    match called {
+    match portal.call_within(limit, &[start.at]) {
         // `_start` that comes back has `main`'s value, unless its last act was a jump to `exit`.
         Ok(value) => Ok(instance.exit_code().unwrap_or(value as i32)),
         Err(CallError::Fault(fault)) if fault.cause == Cause::Exit => Ok(instance.exit_code().unwrap_or(0)),

@@ -158,14 +158,14 @@ macro_rules! names {
 }
 
 /// What the C library imports as `pbl_sys_NAME`: name, Linux's number, entry.
-const NAMES: [(&str, c_long, *const ()); 58] = names!(
+const NAMES: [(&str, c_long, *const ()); 59] = names!(
     "read" SYS_read "write" SYS_write "readv" SYS_readv "writev" SYS_writev "open" SYS_open
     "openat" SYS_openat "close" SYS_close "lseek" SYS_lseek "fstat" SYS_fstat "newfstatat" SYS_newfstatat
     "stat" SYS_stat "lstat" SYS_lstat "ioctl" SYS_ioctl "mmap" SYS_mmap "munmap" SYS_munmap
     "mremap" SYS_mremap "madvise" SYS_madvise "mprotect" SYS_mprotect "brk" SYS_brk
     "clock_gettime" SYS_clock_gettime "clock_getres" SYS_clock_getres "gettimeofday" SYS_gettimeofday
     "nanosleep" SYS_nanosleep "clock_nanosleep" SYS_clock_nanosleep "exit_group" SYS_exit_group
-    "unlink" SYS_unlink "rename" SYS_rename "mkdir" SYS_mkdir "rmdir" SYS_rmdir "access" SYS_access
+    "unlink" SYS_unlink "rename" SYS_rename "mkdir" SYS_mkdir "rmdir" SYS_rmdir "access" SYS_access "readlink" SYS_readlink
     "ftruncate" SYS_ftruncate "fsync" SYS_fsync "fdatasync" SYS_fdatasync "getcwd" SYS_getcwd
     "pread64" SYS_pread64 "pwrite64" SYS_pwrite64 "getdents64" SYS_getdents64 "dup" SYS_dup
     "fcntl" SYS_fcntl "getpid" SYS_getpid "getrandom" SYS_getrandom "uname" SYS_uname "tkill" SYS_tkill
@@ -309,6 +309,8 @@ impl Call<'_> {
             },
             libc::SYS_access => self.reach(a),
             libc::SYS_faccessat => self.at(a).and_then(|()| self.reach(b)),
+            libc::SYS_readlink => self.read_link(a, b, c),
+            libc::SYS_readlinkat => self.at(a).and_then(|()| self.read_link(b, c, d)),
             libc::SYS_unlink => self.remove(a, 0),
             libc::SYS_rmdir => self.remove(a, libc::AT_REMOVEDIR),
             libc::SYS_unlinkat => self.at(a).and_then(|()| self.remove(b, c as i32 & libc::AT_REMOVEDIR)),
@@ -449,6 +451,18 @@ impl Call<'_> {
         let path = self.path(path)?;
         let (directory, rest) = self.policy().find(&path).ok_or(libc::ENOENT)?;
         directory.open(rest, libc::O_PATH, 0).map(|_| 0)
+    }
+
+    fn read_link(&self, path: u64, to: u64, room: u64) -> Answer {
+        let path = self.path(path)?;
+        let policy = self.policy();
+        let Some((directory, rest)) = policy.find(&path) else {
+            return Err(if policy.is_above(&path) { libc::EINVAL } else { libc::ENOENT });
+        };
+        let mut text = [0; PAGE as usize];
+        let length = directory.link(rest, &mut text)?.min(room as usize);
+        self.put(to, &text[..length])?;
+        if length == 0 { Err(libc::EINVAL) } else { Ok(length as i64) }
     }
 
     fn remove(&self, path: u64, flags: i32) -> Answer {

@@ -103,6 +103,45 @@ fn the_processs_own_memory_is_no_file() {
     }
 }
 
+/// The text of a link is read as far as the policy reaches: what lies above its directories is no link, and the process's own are not told.
+#[test]
+fn links_are_read_below_the_policys_directories() {
+    let place = std::env::temp_dir().join(format!("pebble-sfi-links-{}", std::process::id()));
+    std::fs::create_dir_all(place.join("inside")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", place.join("inside/link")).unwrap();
+    std::os::unix::fs::symlink("..", place.join("inside/up")).unwrap();
+    std::os::unix::fs::symlink("secret", place.join("outside")).unwrap();
+    let read = |name: &str, of: &str, to_own_memory: bool| {
+        let policy = Policy::default().directory("/data/own", of.as_ref(), false).unwrap();
+        let domain = Domain::new(policy);
+        let at = domain.memory(4096, format!("{name}\0").as_bytes());
+        let to = if to_own_memory { at + 1024 } else { &raw const domain as u64 };
+        let length = domain.ask(libc::SYS_readlink, [at, to, 6, 0, 0]);
+        let mut text = [0; 6];
+        domain.instance.read(at + 1024, &mut text).unwrap();
+        (length, text)
+    };
+    let own = place.to_str().unwrap().to_string() + "/inside";
+    assert_eq!(read("/data/own/link", &own, true), (6, *b"/etc/p"));
+    let refused = [
+        ("/data/own/up/outside", &own[..], libc::EXDEV),
+        ("/data/own/../outside", &own, libc::EXDEV),
+        ("/data/own/none", &own, libc::ENOENT),
+        ("/data/own", &own, libc::EINVAL),
+        ("/data", &own, libc::EINVAL),
+        ("/", &own, libc::EINVAL),
+        ("/dat", &own, libc::ENOENT),
+        ("/data/ow", &own, libc::ENOENT),
+        ("/data/own/self/exe", "/proc", libc::EACCES),
+        ("/data/own/self", "/proc", libc::EACCES),
+    ];
+    for (name, of, error) in refused {
+        assert_eq!(read(name, of, true), (-i64::from(error), [0; 6]), "{name}");
+    }
+    assert_eq!(read("/data/own/link", &own, false).0, -i64::from(libc::EFAULT));
+    std::fs::remove_dir_all(place).unwrap();
+}
+
 #[test]
 fn pieces_of_a_vector_end_with_the_deadline() {
     const PIECE: u64 = 32 << 20;

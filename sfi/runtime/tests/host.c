@@ -53,6 +53,7 @@ static int runs(const char *program, const char *directory) {
     CHECK(pbl_policy_directory(policy, "/data", directory, 1) == 0);
     CHECK(pbl_policy_variable(policy, "/data/variable") == 0 && pbl_policy_variable(policy, "text") == 0);
     CHECK(pbl_run(program, none, policy, 10000000) == 4);
+    CHECK(pbl_run_limited(program, none, policy, (pbl_limit){0, 10000000}) == 4);
     pbl_policy_fence(policy);
     int before = socket(AF_UNIX, SOCK_STREAM, 0);
     CHECK(before >= 0);
@@ -114,6 +115,10 @@ int main(int argc, char **argv) {
     CHECK(pbl_call(add, 40, 2).status == PBL_FAULT && pbl_fault_take(&fault) && fault.cause == PBL_CAUSE_DEADLINE);
     CHECK(strstr(fault.text, "poisoned by an earlier fault: deadline passed; add has not run"));
     CHECK(pbl_instance_reset(plugin) == 0);
+    pbl_limit none = {0, 0}, processor = {0, 10000};
+    CHECK(pbl_call_by(add, none, 40, 2).value == 42 && pbl_call_by(add, processor, 40, 2).value == 42);
+    CHECK(pbl_call_by(spin, processor).status == PBL_FAULT && pbl_fault_take(&fault) && fault.cause == PBL_CAUSE_DEADLINE);
+    CHECK(fault.instance == pbl_instance_number(plugin) && pbl_instance_reset(plugin) == 0);
     pbl_region *region = pbl_region_new(4096);
     pbl_portal *lent = pbl_portal_open(plugin, "store", "smwi");
     CHECK(region && lent && pbl_call(lent, pbl_region_address(region), 7).status == PBL_OK);

@@ -196,7 +196,7 @@ impl Domain {
                 self.instance.write(at, &one.repeat(64)).unwrap();
                 vec![[at, 64, u64::from(u32::MAX), 0, 0, 0]]
             }
-            "stat" | "lstat" | "newfstatat" | "access" | "mkdir" | "rmdir" => {
+            "stat" | "lstat" | "newfstatat" | "access" | "readlink" | "mkdir" | "rmdir" => {
                 let long = format!("/own/{}", "x/".repeat(2000));
                 let here = libc::AT_FDCWD as u64;
                 match name {

@@ -1,6 +1,6 @@
 //! `pebble sfi run`: a command-line program in a fault domain, with what its user grants it and nothing else.
 
-use pebble_sfi_runtime::{Policy, RunError, forget_files, run, segment_at_zero};
+use pebble_sfi_runtime::{Limit, Policy, RunError, forget_files, run, segment_at_zero};
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
@@ -14,6 +14,8 @@ pub const USAGE: &str = "usage: pebble sfi run [OPTIONS] FILE ARGUMENTS
   --env NAME[=VALUE]      a variable; without a value, ours
   --memory MIB            at most so much memory, with image, heap and stacks of 12 MiB (default 2048)
   --time MILLISECONDS     ends it after so long
+  --processor MILLISECONDS
+                          ends it after so much processor time, which does not pass while it waits
   --seccomp               a second fence around it: Landlock and a seccomp filter
   --no-timer              refuses a program that reads a clock of the processor's (-fpbl-no-timer makes it without)
   --elsewhere             its segment is not at address zero, but where that of a second instance would be";
@@ -35,7 +37,7 @@ pub fn command(args: &[OsString]) -> Result<u8, String> {
         forget_files();
     }
     let mut policy = Policy::program();
-    let mut time = None;
+    let mut limit = Limit::default();
     let mut elsewhere = false;
     let mut at = 0;
     while let Some(option) = args.get(at).filter(|a| a.as_encoded_bytes().starts_with(b"--")) {
@@ -75,7 +77,11 @@ pub fn command(args: &[OsString]) -> Result<u8, String> {
                 Err(_) => policy,
             },
             "--time" => {
-                time = Some(Duration::from_millis(number()?));
+                limit.clock = Some(Duration::from_millis(number()?));
+                policy
+            }
+            "--processor" => {
+                limit.processor = Some(Duration::from_millis(number()?));
                 policy
             }
             _ => return Err(format!("{name} is unknown\n{USAGE}")),
@@ -87,7 +93,7 @@ pub fn command(args: &[OsString]) -> Result<u8, String> {
     if !elsewhere {
         segment_at_zero();
     }
-    match run(Path::new(file), program, policy, time) {
+    match run(Path::new(file), program, policy, limit) {
         // As the kernel reports it: the low byte.
         Ok(code) => Ok(code as u8),
         Err(RunError::Load(error)) => Err(format!("{}: {error}", Path::new(file).display())),

@@ -63,7 +63,8 @@ fn the_examples_bindings_are_what_is_made() {
 const SAID: &str = "packed: 788, unpacked: 100000, the same
 mean: 3, knows runs: 1, waves: 0, describes itself: run lengths, 1993
 no text: the result is no text in the domain's memory
-calls: 10
+halvings: 6, and one call was ended in halvings
+calls: 12
 ";
 
 #[test]
@@ -118,7 +119,8 @@ fn bad_headers_are_refused_with_the_place() {
         ("int f(void) PBL_STRING;", "1:1: PBL_STRING is for a result"),
         ("int f(void) g;", "1:13: g is not understood"),
         ("int f(void);\n\n  int f(void);", "3:7: f is declared on line 1 too"),
-        ("int bind(void);", "1:5: bad_bind is a function of the bindings"),
+        ("int bind(void);", "1:5: bind is a name of the bindings' own"),
+        ("int limit(void);", "1:5: limit is a name of the bindings' own"),
         ("int f(int x_);", "1:7: x_: names that end with _"),
         ("int f(void) {", "1:13: this brace is never closed"),
     ];

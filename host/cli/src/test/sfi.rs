@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -115,6 +116,48 @@ fn functions_have_a_library(tools: &Tools) -> Result<()> {
         made(cc.arg(programs.join("functions.c")).arg("-o").arg(&module))?;
         let said = made(Command::new(&host).arg(&module))?;
         ensure!(said == "6\n6\n6\n", "{level}: {said}");
+    }
+    corners_are_as_they_are_natively(tools, &place)
+}
+
+/// What existing programs look into once: links and real paths, absolute sleeps, `sigsetjmp`, symbols that nobody defines, atomic access to sixteen bytes,
+/// what the processor has; and arithmetic of 128 bits.
+fn corners_are_as_they_are_natively(tools: &Tools, place: &Path) -> Result<()> {
+    let files = place.join("corners");
+    let _ = fs::remove_dir_all(&files);
+    fs::create_dir_all(files.join("sub"))?;
+    fs::write(files.join("file"), "text")?;
+    let links = [
+        ("file", "to-file"),
+        ("sub", "to-sub"),
+        ("../file", "sub/back"),
+        ("../../functions.pbl", "out"),
+        ("loop", "loop"),
+        ("nothing", "nowhere"),
+    ];
+    for (to, name) in links {
+        symlink(to, files.join(name))?;
+    }
+    let source = tools.root.join("sfi/tool/tests/programs/corners.c");
+    let said = |command: &mut Command| -> Result<String> {
+        let output = command.current_dir(&files).output().with_context(|| program(command))?;
+        ensure!(output.status.success(), "{}: {output:?}", program(command));
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    for compiler in ["clang-19", "gcc"] {
+        let (native, module) = (place.join("corners-native"), place.join("corners.pbl"));
+        let options = ["-O2", "-w", "-mcx16"];
+        said(Command::new(compiler).args(options).arg(&source).args(["-latomic", "-o"]).arg(&native))?;
+        let wanted = said(Command::new(&native).arg(&files))?;
+        for level in ["write", "full"] {
+            let mut cc = Command::new(tools.root.join("pebble"));
+            cc.args(["sfi", "cc", "--compiler", compiler]).arg(format!("-fpbl-level={level}"));
+            said(cc.args(options).arg(&source).arg("-o").arg(&module))?;
+            let mut run = Command::new(tools.root.join("pebble"));
+            run.args(["sfi", "run", "--dir", ".", "--allow", "sleep"]).arg(&module).arg(&files);
+            let found = said(&mut run)?;
+            ensure!(found == wanted, "{compiler} at {level}: {found}\nnatively: {wanted}");
+        }
     }
     Ok(())
 }
@@ -264,6 +307,12 @@ fn programs_do_what_their_policy_allows(tools: &Tools) -> Result<()> {
         let errors = String::from_utf8_lossy(&output.stderr);
         ensure!(said.trim() == *wanted, "{what}: {:?}, not {wanted:?} {}", said.trim(), errors.trim());
         ensure!(output.status.success() == matches!(*wanted, "ok" | "pong"), "{what}: {}", output.status);
+    }
+    for limit in ["--time", "--processor"] {
+        let mut run = pebble();
+        let output = run.args(["sfi", "run", limit, "20"]).arg(&module).arg("endless").output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.code() == Some(125) && said.contains("deadline passed"), "{limit}: {output:?}");
     }
     bad_options_are_named(tools, &module)
 }

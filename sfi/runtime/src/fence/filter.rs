@@ -95,6 +95,7 @@ const FILES: &[Line] = &[
     (SYS_openat2, &[]),
     (SYS_fstatfs, &[]),
     (SYS_getdents64, &[]),
+    (SYS_readlinkat, &[]),
     (SYS_unlinkat, &[]),
     (SYS_mkdirat, &[]),
     (SYS_renameat, &[]),

@@ -128,7 +128,7 @@ pub fn bindings(i: &Interface) -> String {
         "/* Made from {header} by `pebble sfi stubs`: change that, not this.\n\
          \x20* Every function returns PBL_OK or why there is no result; results and pbl_error() are as pebble_host.h says. */\n\
          #ifndef {guard}\n#define {guard}\n\n#include <pebble_host.h>\n#include <stdbool.h>\n#include <string.h>\n\n\
-         typedef struct {{\n    pbl_instance *instance;\n"
+         typedef struct {{\n    pbl_instance *instance;\n    pbl_limit limit; /* of each call: none, unless it is set */\n"
     );
     for f in &i.functions {
         let _ = writeln!(out, "    pbl_portal *{};", own(&f.name));
@@ -198,11 +198,12 @@ fn function(name: &str, f: &Function) -> String {
         Kind::Word => own(&a.name),
         _ => format!("pbl_lent_word({}_lent_)", a.name),
     });
-    let call: Vec<String> = [format!("stubs_->{}", own(&f.name))].into_iter().chain(words).collect();
+    let portal = [format!("stubs_->{}", own(&f.name)), "stubs_->limit".into()];
+    let call: Vec<String> = portal.into_iter().chain(words).collect();
     if !ready.is_empty() {
         let _ = write!(out, "    if ({})\n    ", ready.join(" && "));
     }
-    let _ = writeln!(out, "    outcome_ = pbl_call({});", call.join(", "));
+    let _ = writeln!(out, "    outcome_ = pbl_call_by({});", call.join(", "));
     for lent in ready.iter().rev() {
         let _ = writeln!(out, "    pbl_lent_end({lent});");
     }

@@ -123,9 +123,8 @@ impl Interface {
             if let Some(first) = functions[..i].iter().find(|g| g.name == f.name) {
                 return Error::at(f.at, format!("{} is declared on line {} too", f.name, first.at.line));
             }
-            if ["bind", "unbind"].contains(&f.name.as_str()) {
-                let text =
-                    format!("{name}_{} is a function of the bindings: give this one another name", f.name);
+            if ["bind", "unbind", "instance", "limit"].contains(&f.name.as_str()) {
+                let text = format!("{} is a name of the bindings' own: give this one another", f.name);
                 return Error::at(f.at, text);
             }
         }

@@ -92,6 +92,7 @@ pub fn bindings(i: &Interface) -> String {
         ("Extent", lends),
         ("Instance", true),
         ("Lent", copies),
+        ("Limit", true),
         ("Portal", true),
         ("Region", opens),
     ];
@@ -104,7 +105,10 @@ pub fn bindings(i: &Interface) -> String {
         (false, true) => out += "use std::ffi::CString;\n",
         (false, false) => {}
     }
-    let _ = write!(out, "\n/// The functions of `{header}` in an instance.\npub struct {name} {{\n");
+    let _ = write!(
+        out,
+        "\n/// The functions of `{header}` in an instance.\npub struct {name} {{\n    /// Of each call: none, unless it is set.\n    pub limit: Limit,\n"
+    );
     if text {
         out += "    instance_: Instance,\n";
     }
@@ -114,7 +118,7 @@ pub fn bindings(i: &Interface) -> String {
     let _ = write!(
         out,
         "}}\n\nimpl TryFrom<&Instance> for {name} {{\n    type Error = Error;\n\n    /// Opens the portals.\n    \
-         fn try_from(instance: &Instance) -> Result<{name}, Error> {{\n        Ok({name} {{\n"
+         fn try_from(instance: &Instance) -> Result<{name}, Error> {{\n        Ok({name} {{\n            limit: Limit::default(),\n"
     );
     if text {
         out += "            instance_: instance.clone(),\n";
@@ -160,7 +164,7 @@ fn method(f: &Function) -> String {
         };
     }
     let words: Vec<String> = f.arguments.iter().map(word).collect();
-    let call = format!("self.{}.call(&[{}])", own(&f.name), words.join(", "));
+    let call = format!("self.{}.call_within(self.limit, &[{}])", own(&f.name), words.join(", "));
     let _ = match f.answer {
         Answer::Nothing => writeln!(out, "        {call}.map(drop)"),
         Answer::Word(Type::Bool) => writeln!(out, "        {call}.map(|value| value & 0xff != 0)"),

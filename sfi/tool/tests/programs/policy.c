@@ -64,6 +64,8 @@ int main(int argc, char **argv) {
         return said(socket(AF_UNIX, SOCK_STREAM, 0) < 0);
     if (!strcmp(what, "sleep"))
         return said(nanosleep(&pause, NULL));
+    if (!strcmp(what, "endless"))
+        for (volatile long n = 0;; n++) {}
     if (!strcmp(what, "clock"))
         return said(clock_gettime(CLOCK_REALTIME, &now) || now.tv_sec < 1000000000);
     if (!strcmp(what, "memory")) {
