@@ -13,7 +13,8 @@ rm -f src/env/__init_tls.c
 mkdir -p src/env src/math/pebble src/string/pebble src/pbl
 cp "$glue/tls.c" src/env/__init_tls.c
 cp "$glue/libc.c" src/internal/libc.c
-cp "$glue/syscall.c" "$glue/builtins.c" "$glue/cpu.c" "$glue/atomic.c" src/pbl/
+cp "$glue/fenv.c" src/fenv/fenv.c
+cp "$glue/syscall.c" "$glue/builtins.c" "$glue/formats.c" "$glue/cpu.c" "$glue/atomic.c" src/pbl/
 cp src/math/x86_64/* src/math/pebble/
 rm -f src/math/pebble/exp2l.s src/math/pebble/expl.s src/math/pebble/expm1l.s # these call local labels
 cp src/string/x86_64/memcpy.s src/string/x86_64/memset.s src/string/pebble/

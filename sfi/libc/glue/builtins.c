@@ -1,11 +1,18 @@
 /* What compilers call where the processor has no instruction: division and conversion of 128-bit integers, complex products and
- * quotients, powers, bit counts, checked products. Names and meaning are those of compiler-rt and libgcc; quadruple precision
- * (`__float128`) is not among them. */
+ * quotients, powers, bit counts, checked products. Names and meaning are those of compiler-rt and libgcc. */
 #include <complex.h>
 #include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <stdint.h>
+
+/* Those of the header make less of 128 bits. */
+#undef isnan
+#undef isinf
+#undef isfinite
+#define isnan __builtin_isnan
+#define isinf __builtin_isinf
+#define isfinite __builtin_isfinite
 
 typedef __int128 ti;
 typedef unsigned __int128 tu;
@@ -155,6 +162,17 @@ static void quotientf(float a, float b, float c, float d, float *re, float *im) 
 QUOTIENT(double, , DBL_MAX, DBL_MIN, DBL_EPSILON)
 QUOTIENT(long double, l, LDBL_MAX, LDBL_MIN, LDBL_EPSILON)
 
+/* The same type, but each compiler has complex numbers of one name only. */
+#ifdef __clang__
+#define QUAD __float128
+#else
+#define QUAD _Float128
+#endif
+#define fabsq __builtin_fabsf128
+#define copysignq __builtin_copysignf128
+static QUAD fmaxq(QUAD a, QUAD b) { return a > b || b != b ? a : b; }
+QUOTIENT(QUAD, q, 0x1.ffffffffffffffffffffffffffffp16383q, 0x1p-16382q, 0x1p-112q)
+
 /* Annex G of the C standard: infinities survive. */
 #define COMPLEX(type, suffix, multiply, divide)                                                                 \
     static type sign_of_##multiply(type x) { return copysign##suffix(isinf(x) ? 1 : 0, x); }                    \
@@ -205,6 +223,7 @@ QUOTIENT(long double, l, LDBL_MAX, LDBL_MIN, LDBL_EPSILON)
 COMPLEX(float, f, __mulsc3, __divsc3)
 COMPLEX(double, , __muldc3, __divdc3)
 COMPLEX(long double, l, __mulxc3, __divxc3)
+COMPLEX(QUAD, q, __multc3, __divtc3)
 
 #define POWER(type, name)                                       \
     type name(type x, int n) {                                  \
@@ -246,6 +265,8 @@ int __ffsti2(ti x) { return (uint64_t)x ? __ffsdi2((int64_t)x) : x ? 64 + __ffsd
     type __addv##mode##3(type a, type b) { type r; if (__builtin_add_overflow(a, b, &r)) __builtin_trap(); return r; } \
     type __subv##mode##3(type a, type b) { type r; if (__builtin_sub_overflow(a, b, &r)) __builtin_trap(); return r; } \
     type __mulv##mode##3(type a, type b) { type r; if (__builtin_mul_overflow(a, b, &r)) __builtin_trap(); return r; } \
-    type __negv##mode##2(type a) { type r; if (__builtin_sub_overflow((type)0, a, &r)) __builtin_trap(); return r; }
+    type __negv##mode##2(type a) { type r; if (__builtin_sub_overflow((type)0, a, &r)) __builtin_trap(); return r; } \
+    type __absv##mode##2(type a) { return a < 0 ? __negv##mode##2(a) : a; }
 TRAPPING(int32_t, si)
 TRAPPING(int64_t, di)
+TRAPPING(ti, ti)

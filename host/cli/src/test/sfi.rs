@@ -121,7 +121,7 @@ fn functions_have_a_library(tools: &Tools) -> Result<()> {
 }
 
 /// What existing programs look into once: links and real paths, absolute sleeps, `sigsetjmp`, symbols that nobody defines, atomic access to sixteen bytes,
-/// what the processor has; and arithmetic of 128 bits.
+/// what the processor has; floating point of 128 bits.
 fn corners_are_as_they_are_natively(tools: &Tools, place: &Path) -> Result<()> {
     let files = place.join("corners");
     let _ = fs::remove_dir_all(&files);
@@ -138,25 +138,33 @@ fn corners_are_as_they_are_natively(tools: &Tools, place: &Path) -> Result<()> {
     for (to, name) in links {
         symlink(to, files.join(name))?;
     }
-    let source = tools.root.join("sfi/tool/tests/programs/corners.c");
     let said = |command: &mut Command| -> Result<String> {
         let output = command.current_dir(&files).output().with_context(|| program(command))?;
         ensure!(output.status.success(), "{}: {output:?}", program(command));
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    for compiler in ["clang-19", "gcc"] {
+    let sources =
+        ["programs/corners.c", "corpus/formats.c"].map(|file| tools.root.join("sfi/tool/tests").join(file));
+    for (source, compiler) in
+        sources.iter().flat_map(|source| ["clang-19", "gcc"].map(|compiler| (source, compiler)))
+    {
         let (native, module) = (place.join("corners-native"), place.join("corners.pbl"));
         let options = ["-O2", "-w", "-mcx16"];
-        said(Command::new(compiler).args(options).arg(&source).args(["-latomic", "-o"]).arg(&native))?;
+        said(Command::new(compiler).args(options).arg(source).args(["-latomic", "-lm", "-o"]).arg(&native))?;
         let wanted = said(Command::new(&native).arg(&files))?;
         for level in ["write", "full"] {
             let mut cc = Command::new(tools.root.join("pebble"));
             cc.args(["sfi", "cc", "--compiler", compiler]).arg(format!("-fpbl-level={level}"));
-            said(cc.args(options).arg(&source).arg("-o").arg(&module))?;
+            said(cc.args(options).arg(source).arg("-o").arg(&module))?;
             let mut run = Command::new(tools.root.join("pebble"));
             run.args(["sfi", "run", "--dir", ".", "--allow", "sleep"]).arg(&module).arg(&files);
             let found = said(&mut run)?;
-            ensure!(found == wanted, "{compiler} at {level}: {found}\nnatively: {wanted}");
+            let differ = found.lines().zip(wanted.lines()).find(|(found, wanted)| found != wanted);
+            ensure!(
+                found == wanted,
+                "{} with {compiler} at {level}: (confined, natively) {differ:?}",
+                source.display()
+            );
         }
     }
     Ok(())
