@@ -6,6 +6,7 @@
 
 use crate::arguments::words;
 use crate::ld::MARK;
+use std::env::VarError;
 use std::ffi::OsString;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -131,9 +132,13 @@ pub fn started(called: &[OsString]) -> Option<Result<Vec<OsString>, String>> {
     if Path::new(own).file_name()? != NAME {
         return None;
     }
-    let text = match std::env::var(OPTIONS).map_or(Some(Vec::new()), |text| words(&text)) {
-        Some(options) => options,
-        None => return Some(Err(format!("{OPTIONS}: a quotation does not end"))),
+    let options = match std::env::var(OPTIONS) {
+        Ok(text) => words(&text).ok_or(format!("{OPTIONS}: a quotation does not end")),
+        Err(VarError::NotPresent) => Ok(Vec::new()),
+        Err(VarError::NotUnicode(_)) => Err(format!("{OPTIONS} is not UTF-8, as options must be")),
     };
-    Some(Ok(text.into_iter().map(OsString::from).chain(["--".into()]).chain(file.iter().cloned()).collect()))
+    let whole = |options: Vec<String>| {
+        options.into_iter().map(OsString::from).chain(["--".into()]).chain(file.iter().cloned()).collect()
+    };
+    Some(options.map(whole))
 }

@@ -99,7 +99,8 @@ fn what_is_installed_runs_modules_and_is_removed() {
     // Twice, as after an update; a wrong option shows that options are taken.
     let output = inside(&format!(
         "\"$TOOL\" install >/dev/null && \"$TOOL\" install && {program} --first second; echo $?
-         PEBBLE_SFI_RUN='--memory 64 --none' {program}
+         PEBBLE_SFI_RUN='--memory 64 --none' {program}; PEBBLE_SFI_RUN='--dir \"' {program}
+         PEBBLE_SFI_RUN=$(printf '\\377') {program}
          cat /etc/binfmt.d/*; ls /usr/local/bin
          \"$TOOL\" install --remove; \"$TOOL\" install --remove
          ls /etc/binfmt.d /usr/local/bin /proc/sys/fs/binfmt_misc | grep pebble; {program}; echo $?"
@@ -124,7 +125,9 @@ nothing was installed
 "
     );
     assert_eq!(said, wanted, "{}", errors(&output));
-    assert!(errors(&output).contains("--none "), "{}", errors(&output));
+    for wanted in ["--none ", "a quotation does not end", "is not UTF-8"] {
+        assert!(errors(&output).contains(wanted), "{wanted}: {}", errors(&output));
+    }
 }
 
 #[test]
