@@ -12,6 +12,7 @@ mod cxx;
 mod documents;
 mod hog;
 mod host;
+mod hostile;
 mod interpose;
 mod libc;
 mod replace;

@@ -5,13 +5,14 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use pebble_qemu::{Exit, Guest, PROMPT};
+use pebble_qemu::{Exit, PROMPT};
 
 use super::blockers;
 use super::context::{Context, LIMIT, output};
 use super::crash;
 use super::documents;
 use super::hog;
+use super::hostile;
 use super::interpose;
 use super::libc;
 use super::replace;
@@ -76,7 +77,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("interpose.threads", interpose::a_hundred_threads_in_a_row),
     SystemTest::new("interpose.forks", interpose::a_hundred_forks_in_a_row),
     SystemTest::slow("interpose.escape", interpose::nobody_escapes_and_nothing_leaks),
-    SystemTest::new("hostile.stuck", a_dead_clients_thread_in_a_server_that_keeps_it),
+    SystemTest::new("hostile.stuck", hostile::a_dead_clients_thread_in_a_server_that_keeps_it),
     SystemTest::new("hostile.blockers.console", blockers::console),
     SystemTest::new("hostile.blockers.pipe", blockers::pipe),
     SystemTest::new("hostile.blockers.process", blockers::process),
@@ -85,27 +86,27 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("hostile.blockers.replaced", blockers::replaced),
     SystemTest::new("shell.jobs", blockers::jobs),
     SystemTest::new("hostile.crash", crash::crashes_tell_nothing_else),
-    SystemTest::new("hostile.once", |context| hostile(context, 1)),
-    SystemTest::slow("hostile.thousand", |context| hostile(context, 16)),
-    SystemTest::slow("hostile.depth", full_invocation_stacks),
-    SystemTest::new("hostile.consent", openers_give_what_they_say),
+    SystemTest::new("hostile.once", |context| hostile::each_kind(context, 1)),
+    SystemTest::slow("hostile.thousand", |context| hostile::each_kind(context, 16)),
+    SystemTest::slow("hostile.depth", hostile::full_invocation_stacks),
+    SystemTest::new("hostile.consent", hostile::openers_give_what_they_say),
     SystemTest::new("hostile.hog", hog::others_go_on),
-    SystemTest::new("window.lent", |context| windows(context, "lent")),
-    SystemTest::new("window.hostile", |context| windows(context, "hostile")),
-    SystemTest::new("timeout.calls", calls_whose_time_is_over),
+    SystemTest::new("window.lent", |context| hostile::windows(context, "lent")),
+    SystemTest::new("window.hostile", |context| hostile::windows(context, "hostile")),
+    SystemTest::new("timeout.calls", hostile::calls_whose_time_is_over),
     SystemTest::new("timeout.recursion", interpose::a_server_that_calls_itself),
     SystemTest::new("replace.quick", |context| replace::load(context, 5, 180)),
     SystemTest::slow("replace.load", |context| replace::load(context, 100, 1800)),
-    SystemTest::slow("fault.ranges", pages_come_from_their_handlers),
-    SystemTest::slow("guard.open", exporters_decide_who_opens),
+    SystemTest::slow("fault.ranges", hostile::pages_come_from_their_handlers),
+    SystemTest::slow("guard.open", hostile::exporters_decide_who_opens),
     SystemTest::new("call.refused", refused_calls_say_why),
     SystemTest::new("load.limits", manifests_limit_programs),
-    SystemTest::new("template.letters", components_register_letters),
-    SystemTest::new("load.hostile", files_that_are_no_programs),
-    SystemTest::slow("load.full", files_that_take_all_memory),
-    SystemTest::slow("capability.names", names_are_opened_by_capability),
-    SystemTest::slow("capability.files", files_are_opened_by_capability),
-    SystemTest::slow("capability.devices", devices_are_driven_by_capability),
+    SystemTest::new("template.letters", hostile::components_register_letters),
+    SystemTest::new("load.hostile", hostile::files_that_are_no_programs),
+    SystemTest::slow("load.full", hostile::files_that_take_all_memory),
+    SystemTest::slow("capability.names", hostile::names_are_opened_by_capability),
+    SystemTest::slow("capability.files", hostile::files_are_opened_by_capability),
+    SystemTest::slow("capability.devices", hostile::devices_are_driven_by_capability),
     SystemTest::new("c.streams", libc::streams),
     SystemTest::new("c.files", |context| libc::group(context, "files")),
     SystemTest::new("c.time", |context| libc::group(context, "time")),
@@ -383,101 +384,10 @@ fn a_fault_is_reported_and_contained(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Its thread is no more urgent than it was: everybody else goes on, and all is well when the server is killed.
-fn a_dead_clients_thread_in_a_server_that_keeps_it(context: &mut Context) -> Result<()> {
-    let mut guest = context.shell("test")?;
-    for how in ["spin", "nap"] {
-        let started = output(&mut guest, &format!("stuck serve {how} &"))?;
-        ensure!(started.contains("started"), "{started}");
-        output(&mut guest, "sleep 0.3")?;
-        for _ in 0..2 {
-            let said = output(&mut guest, "stuck call")?;
-            ensure!(said.contains("leaves a thread behind"), "{how}: {said}");
-            let alive = output(&mut guest, "echo on")?;
-            ensure!(alive == "on\n", "{how}: {alive:?}");
-        }
-        guest.run_line("kill stuck", LIMIT)?;
-        guest.run_line("sleep 0.1", LIMIT)?;
-    }
-    Ok(())
-}
-
 /// A thousand domains made, faulting and freed, without portal tables or files; the component counts pages itself.
 fn the_vm_manager_serves_a_component_directly(context: &mut Context) -> Result<()> {
     let mut guest = context.start("vm-test")?;
     guest.expect("vm-test: passed", LIMIT * 2)?;
-    Ok(())
-}
-
-/// Each kind of attack, as a program and as a server in a client's call; the judge in the guest counts what is lost.
-fn hostile(context: &mut Context, rounds: u32) -> Result<()> {
-    let mut guest = context.shell("test")?;
-    let reply = guest.run_line(&format!("hostile judge {rounds}"), LIMIT * 30)?;
-    let lines = || reply.output.lines().filter(|l| !l.starts_with("fault: "));
-    ensure!(reply.status == 0, "{}", lines().collect::<Vec<_>>().join("; "));
-    let last = lines().last().unwrap_or_default();
-    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{last:?}");
-    output(&mut guest, "echo still here")?;
-    Ok(())
-}
-
-/// The thread's program dies of it, or is refused; the judge in the guest counts what is lost.
-fn full_invocation_stacks(context: &mut Context) -> Result<()> {
-    let mut guest = context.shell("test")?;
-    let reply = guest.run_line("hostile depth 1", LIMIT * 20)?;
-    let told = reply.output.lines().filter(|l| !l.starts_with("fault: ")).collect::<Vec<_>>().join("; ");
-    ensure!(told.ends_with(", 0 failed"), "{told}");
-    Ok(())
-}
-
-/// Exporters whose specifications ask for stacks, registers and pages of whoever opens them, and of whoever controls that one.
-fn openers_give_what_they_say(context: &mut Context) -> Result<()> {
-    let mut guest = context.shell("test")?;
-    let reply = guest.run_line("hostile consent 2", LIMIT * 10)?;
-    let last = reply.output.lines().last().unwrap_or_default();
-    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
-    Ok(())
-}
-
-/// Memory that is lent, and lent as it must not be; the judge in the guest counts what is lost.
-fn windows(context: &mut Context, which: &str) -> Result<()> {
-    // Some kinds are a matter of milliseconds, which a busy machine must not count.
-    let mut guest = context.shell_counting("test")?;
-    let reply = guest.run_line(&format!("hostile windows {which} 3"), LIMIT * 10)?;
-    let last = reply.output.lines().last().unwrap_or_default();
-    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
-    Ok(())
-}
-
-/// Servers that do not come back, called with a time limit: a thousand calls end; the judge in the guest counts what is lost.
-fn calls_whose_time_is_over(context: &mut Context) -> Result<()> {
-    // The limits are milliseconds, which a busy machine must not count.
-    let mut guest = context.shell_counting("test")?;
-    let reply = guest.run_line("late", LIMIT * 10)?;
-    ensure!(reply.output.trim_end().ends_with("late: 0 failed"), "{reply:?}");
-    let reply = guest.run_line("hostile late 3", LIMIT * 10)?;
-    let last = reply.output.lines().last().unwrap_or_default();
-    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
-    Ok(())
-}
-
-/// Two handlers for two ranges; what nobody answers is a fault like any other.
-fn pages_come_from_their_handlers(context: &mut Context) -> Result<()> {
-    let mut guest = context.shell("test")?;
-    let reply = guest.run_line("hostile pages 3", LIMIT * 10)?;
-    let last = reply.output.lines().last().unwrap_or_default();
-    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
-    let told = |wanted: &str| reply.output.lines().any(|l| l.starts_with("fault: ") && l.contains(wanted));
-    ensure!(told("load from 0x5028000") && told("store to 0x6000000"), "{}", reply.output);
-    Ok(())
-}
-
-/// Lists and policies; policies that loop, sleep and die refuse in time, and hold up nobody else.
-fn exporters_decide_who_opens(context: &mut Context) -> Result<()> {
-    let mut guest = context.shell("test")?;
-    let reply = guest.run_line("hostile guards 2", LIMIT * 10)?;
-    let last = reply.output.lines().last().unwrap_or_default();
-    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
     Ok(())
 }
 
@@ -514,100 +424,6 @@ fn manifests_limit_programs(context: &mut Context) -> Result<()> {
     let wanted = "bin/tiny: manifest: pages = 3 is not enough to start it";
     ensure!(reply.output.contains(wanted), "{}", reply.output);
     Ok(())
-}
-
-/// Good templates and bad ones, unfinished ones, dead components; tokens until there are none.
-fn components_register_letters(context: &mut Context) -> Result<()> {
-    let mut guest = context.shell("template")?;
-    let reply = guest.run_line("hostile templates 3", LIMIT * 10)?;
-    let last = reply.output.lines().last().unwrap_or_default();
-    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
-    Ok(())
-}
-
-/// The file server says that there is no more memory, and goes on.
-fn files_that_take_all_memory(context: &mut Context) -> Result<()> {
-    let mut guest = context.shell("test")?;
-    let reply = guest.run_line("hostile fill", LIMIT * 4)?;
-    let last = reply.output.lines().last().unwrap_or_default();
-    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
-    ensure!(output(&mut guest, "echo hello | cat")? == "hello\n", "programs start");
-    Ok(())
-}
-
-/// Each is refused with what is wrong and where, as a program and in the place of a server, and nothing is left of it.
-fn files_that_are_no_programs(context: &mut Context) -> Result<()> {
-    let mut guest = context.shell("test")?;
-    let reply = guest.run_line("hostile files 1", LIMIT * 10)?;
-    let lines: Vec<&str> = reply.output.lines().collect();
-    let last = lines.last().copied().unwrap_or_default();
-    ensure!(last.starts_with("hostile: ") && last.ends_with(", 0 failed"), "{}", reply.output);
-    let wanted: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("wanted ")).collect();
-    ensure!(wanted.len() >= 3 * 50, "{} files", wanted.len());
-    for line in &wanted {
-        ensure!(lines.contains(line), "nothing says {line:?}");
-    }
-    let written = output(&mut guest, "hostile files-write")?;
-    let count = written.split_whitespace().next().and_then(|n| n.parse::<usize>().ok()).unwrap_or(0);
-    ensure!(count >= 40, "{written}");
-    for n in 0..count {
-        let reply = guest.run_line(&format!("replace console /ram/broken{n}"), LIMIT)?;
-        let says = wanted.iter().find_map(|line| line.strip_prefix(&format!("process: /ram/file{n}: ")));
-        // The shell leaves the first slash out: names have 24 characters there.
-        let wanted = format!("process: ram/broken{n}: {}", says.unwrap_or_default());
-        ensure!(reply.status != 0, "{wanted:?}, and replaced all the same");
-        // What the process server has to say it may say a moment later.
-        let heard = reply.output + &output(&mut guest, "sleep 0")?;
-        ensure!(heard.lines().any(|line| line == wanted), "{wanted:?}, but {heard:?}");
-    }
-    output(&mut guest, "hostile files-remove")?;
-    Ok(())
-}
-
-fn names_are_opened_by_capability(context: &mut Context) -> Result<()> {
-    let mut guest = context.shell("secret")?;
-    by_capability(&mut guest, "secrets")
-}
-
-/// Alone, and below controllers: capabilities are then the subject's, and `k` goes through stubs.
-fn by_capability(guest: &mut Guest, which: &str) -> Result<()> {
-    let deep = "chroot / ".repeat(8);
-    for tools in ["", "count ", "sandbox --allow * ", &deep] {
-        let reply = guest.run_line(&format!("{tools}hostile {which} 10"), LIMIT * 12)?;
-        let told = reply.output.lines().find(|line| line.starts_with("hostile: ")).unwrap_or_default();
-        ensure!(told.ends_with(", 0 failed"), "under {tools:?}: {}", reply.output);
-    }
-    Ok(())
-}
-
-/// As a program may want them, and as a hostile one does; a tool changes where a path begins, not whether it may be opened.
-fn files_are_opened_by_capability(context: &mut Context) -> Result<()> {
-    let mut guest = context.shell("secret")?;
-    for line in [
-        "cat /etc/secret",
-        "cat etc//secret",
-        "count cat /etc/secret",
-        "chroot /etc cat /secret",
-        "chroot /etc cat ../secret",
-        "chroot /vault cat run",
-        "ls /vault",
-        "/vault/run",
-        "count cat /etc/uncounted",
-    ] {
-        let reply = guest.run_line(line, LIMIT)?;
-        let told = ["Permission denied", "policy refuses it"].iter().any(|text| reply.output.contains(text));
-        ensure!(reply.status != 0 && told, "{line}: {}, {}", reply.status, reply.output);
-    }
-    output(&mut guest, "cat /etc/uncounted")?;
-    let listed = output(&mut guest, "ls /etc")?;
-    ensure!(listed.contains("secret") && listed.contains("supervisor"), "{listed}");
-    by_capability(&mut guest, "paths")
-}
-
-/// A supervisor and drivers of the clock's alarm, which die with interrupts that they have not acknowledged.
-fn devices_are_driven_by_capability(context: &mut Context) -> Result<()> {
-    let mut guest = context.shell("secret")?;
-    by_capability(&mut guest, "devices")
 }
 
 /// The history that the host test runs, with a domain for each actor and portal code that passes.
