@@ -1,6 +1,7 @@
 /*
  * The digits of a long double, exactly: the number, mantissa times a power of two, as limbs of nine decimal digits. Every such number ends
- * in decimal, after 16,494 places at most; it is rounded once, to even where it lies in the middle.
+ * in decimal, after 16,494 places at most; it is rounded once, to even where it lies in the middle. There are as many limbs on the stack as
+ * the number needs: some thirty, or 2,400 for the smallest.
  */
 #include "decimal.h"
 
@@ -11,13 +12,11 @@
 #define MANTISSA 112 /* binary places of the mantissa */
 #define BIAS 16383
 #define INFINITE 0x7fff /* exponent of what is no number, or without end */
-#define LEFT 560     /* limbs of the largest number, and some */
-#define RIGHT 1840   /* of the smallest one's fraction */
 
 /* Limbs, most significant first; `point` of them, perhaps fewer than none, stand before the decimal point. */
 struct decimal {
     int first, count, point;
-    uint32_t limb[LEFT + 4 + RIGHT];
+    uint32_t *limb;
 };
 
 static const uint32_t power[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
@@ -66,10 +65,13 @@ static unsigned __int128 parts(long double value, int *exponent) {
     return mantissa;
 }
 
-static void convert(struct decimal *d, long double value) {
-    int exponent;
-    unsigned __int128 mantissa = parts(value, &exponent);
-    *d = (struct decimal){.first = LEFT + 4};
+/* Limbs before the mantissa's, and behind: 29 bits more are at most one more, 9 bits less are one. */
+static int room_before(int exponent) { return (exponent > 0 ? exponent / 29 : 0) + 8; }
+static int room_behind(int exponent) { return (exponent < 0 ? -exponent / 9 : 0) + 2; }
+
+/* Into `room_before` and `room_behind` limbs. */
+static void convert(struct decimal *d, uint32_t *limbs, unsigned __int128 mantissa, int exponent) {
+    *d = (struct decimal){.first = room_before(exponent), .limb = limbs};
     prepend(d, 0);
     for (int shift = 4 * 29; (shift -= 29) >= 0;)
         multiply(d, 29, (uint64_t)(mantissa >> shift) & ((1u << 29) - 1));
@@ -160,22 +162,21 @@ static int last_place(const struct decimal_out *out, const struct decimal *d, in
     return to;
 }
 
-static void decimal(struct decimal_out *out, const struct decimal *exact, char letter, int precision) {
-    struct decimal d = *exact;
+static void decimal(struct decimal_out *out, struct decimal *d, char letter, int precision) {
     if (letter == 'f') {
-        round_to(&d, -precision);
-        int top = magnitude(&d);
-        put_digits(out, &d, top > 0 ? top : 0, -precision, 0);
+        round_to(d, -precision);
+        int top = magnitude(d);
+        put_digits(out, d, top > 0 ? top : 0, -precision, 0);
         return;
     }
     int general = letter == 'g', digits = !general ? precision + 1 : precision > 0 ? precision : 1;
-    round_to(&d, magnitude(&d) - digits + 1);
-    int top = magnitude(&d), to = top - digits + 1;
+    round_to(d, magnitude(d) - digits + 1);
+    int top = magnitude(d), to = top - digits + 1;
     if (general && top >= -4 && top < digits) {
-        put_digits(out, &d, top > 0 ? top : 0, last_place(out, &d, to, 0), 0);
+        put_digits(out, d, top > 0 ? top : 0, last_place(out, d, to, 0), 0);
         return;
     }
-    put_digits(out, &d, top, general ? last_place(out, &d, to, top) : to, top);
+    put_digits(out, d, top, general ? last_place(out, d, to, top) : to, top);
     put_exponent(out, 'e', top, 2);
 }
 
@@ -218,7 +219,8 @@ void __decimal(struct decimal_out *out, long double value, char letter, int prec
         hexadecimal(out, value, precision);
     } else {
         struct decimal exact;
-        convert(&exact, value);
+        uint32_t limbs[room_before(exponent) + room_behind(exponent)];
+        convert(&exact, limbs, mantissa, exponent);
         decimal(out, &exact, letter, precision < 0 ? 6 : precision);
     }
 }

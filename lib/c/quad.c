@@ -1,10 +1,11 @@
 /*
- * printf and scanf with `L`: long double, which has 113 binary digits here. The C library was built without: it takes eight bytes for one,
- * and every argument behind it is wrong. The linker sends calls of vfprintf and vfscanf here (`--wrap`), the C library's own among
- * them.
+ * Numbers in printf and scanf that the C library gets wrong. A long double has 113 binary digits here; the C library was built without:
+ * it takes eight bytes for one, and every argument behind it is wrong. A double it rounds twice, to 17 digits and then to those that are
+ * asked for: 2.675 to two places is 2.68 there, and 2.67 in truth. The linker sends calls of vfprintf and vfscanf here (`--wrap`), the C
+ * library's own among them.
  *
- * A format without `L` goes on as it is. Another is worked off by pieces with one conversion each: a piece of the C library's goes there
- * with the argument that it takes. Digits come from decimal.c.
+ * A format without such a conversion goes on as it is. Another is worked off by pieces with one conversion each: a piece of the C library's
+ * goes there with the argument that it takes. Digits come from decimal.c.
  */
 #include "internal.h"
 
@@ -70,10 +71,13 @@ static int next(const char *format, struct conversion *c) {
     return 1;
 }
 
-static int has_quad(const char *format) {
+/* Is it about a number whose decimal digits are wanted? */
+static int is_decimal(const struct conversion *c) { return c->letter != 0 && strchr("efgEFG", c->letter) != NULL; }
+
+static int has_quad(const char *format, int doubles) {
     struct conversion c;
     for (; next(format, &c); format = c.end)
-        if (c.quad)
+        if (c.quad || (doubles && is_decimal(&c)))
             return 1;
     return 0;
 }
@@ -94,7 +98,7 @@ static int plain(FILE *file, const struct conversion *c, va_list *arguments) {
     int precise = c->precision >= 0;
     snprintf(format, sizeof format, "%%%s*%s%s%c", c->flags, precise ? ".*" : "", c->size, c->letter);
 #define PRINT(value) (precise ? real_printf(file, format, c->width, c->precision, value) : real_printf(file, format, c->width, value))
-    if (strchr("aefgAEFG", c->letter) != NULL) {
+    if (tolower((unsigned char)c->letter) == 'a') {
         double value = va_arg(*arguments, double);
         return PRINT(value);
     }
@@ -106,16 +110,18 @@ static int plain(FILE *file, const struct conversion *c, va_list *arguments) {
     return PRINT(value);
 }
 
-/* One of long double. */
+/* One of ours. */
 static int quad(FILE *file, const struct conversion *c, long double value) {
     int upper = isupper((unsigned char)c->letter), left = strchr(c->flags, '-') != NULL;
     const char *sign = __builtin_signbit(value) ? "-" : strchr(c->flags, '+') ? "+" : strchr(c->flags, ' ') ? " " : "";
     struct decimal_out out = {.alternate = strchr(c->flags, '#') != NULL, .upper = upper};
     int zeros = !left && strchr(c->flags, '0') != NULL && __decimal_finite(value);
     int hexadecimal = __decimal_finite(value) && tolower((unsigned char)c->letter) == 'a';
-    __decimal(&out, value, (char)tolower((unsigned char)c->letter), c->precision); /* counts only: there is no file */
-    int length = out.count + (int)strlen(sign) + (hexadecimal ? 2 : 0);
-    int padding = c->width > length ? c->width - length : 0;
+    int before = (int)strlen(sign) + (hexadecimal ? 2 : 0), padding = 0;
+    if (c->width > before) {
+        __decimal(&out, value, (char)tolower((unsigned char)c->letter), c->precision); /* counts only: there is no file */
+        padding = c->width > before + out.count ? c->width - before - out.count : 0;
+    }
     for (int i = 0; i < padding && !left && !zeros; i++)
         fputc(' ', file);
     fputs(sign, file);
@@ -127,7 +133,7 @@ static int quad(FILE *file, const struct conversion *c, long double value) {
     __decimal(&out, value, (char)tolower((unsigned char)c->letter), c->precision);
     for (int i = 0; i < padding && left; i++)
         fputc(' ', file);
-    return ferror(file) ? -1 : length + padding;
+    return ferror(file) ? -1 : before + out.count + padding;
 }
 
 /* Text with no conversion in it. */
@@ -153,7 +159,7 @@ static void resolve(struct conversion *c, va_list *arguments) {
 }
 
 int __wrap_vfprintf(FILE *file, const char *format, va_list given) {
-    if (!has_quad(format))
+    if (!has_quad(format, 1))
         return __real_vfprintf(file, format, given);
     va_list arguments;
     va_copy(arguments, given);
@@ -164,10 +170,14 @@ int __wrap_vfprintf(FILE *file, const char *format, va_list given) {
             break;
         count += piece;
         resolve(&c, &arguments);
-        if (c.letter == 'n')
+        if (c.letter == 'n') {
             *va_arg(arguments, int *) = count;
-        else if ((piece = c.quad ? quad(file, &c, va_arg(arguments, long double)) : plain(file, &c, &arguments)) >= 0)
-            count += piece;
+            continue;
+        }
+        piece = c.quad           ? quad(file, &c, va_arg(arguments, long double))
+                : is_decimal(&c) ? quad(file, &c, (long double)va_arg(arguments, double))
+                                 : plain(file, &c, &arguments);
+        count += piece < 0 ? 0 : piece;
     }
     va_end(arguments);
     if (piece >= 0)
@@ -266,7 +276,7 @@ static int scan_plain(FILE *file, const char *format, const char *end, void *val
 }
 
 int __wrap_vfscanf(FILE *file, const char *format, va_list given) {
-    if (!has_quad(format))
+    if (!has_quad(format, 0))
         return __real_vfscanf(file, format, given);
     va_list arguments;
     va_copy(arguments, given);

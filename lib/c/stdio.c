@@ -9,31 +9,21 @@
  *  - the list has every stream, so exit and fflush(NULL) write out all that is open, and nothing that is closed.
  * Output is line-buffered on the console and to stderr, else fully buffered.
  */
-#include "internal.h"
+#include "stream.h"
 
-#include <stdio-bufio.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/lock.h>
 
 #define NO_FILE (-1) /* descriptor of a closed stream */
 
-struct stream {
-    struct __file_bufio bufio;
-    struct __lock lock;
-    struct stream *next;
-    char buffer[256];
-};
-
 static int stream_close(FILE *file);
 
-/* The library's own initialiser, but for the close, and the lock that it leaves out. */
+/* The library's own initialiser, but for the functions, and the lock that it leaves out. */
 #define STREAM(self, n, direction, flags, following)                                                             \
     {                                                                                                            \
-        .bufio = {.xfile = FDEV_SETUP_EXT(__bufio_put, __bufio_get, __bufio_flush, stream_close, __bufio_seek,   \
-                                          __bufio_setvbuf, (direction) | __SBUF),                                \
-                  .fd = n, .bflags = flags, .buf = self.buffer, .size = sizeof self.buffer, .read = read,        \
-                  .write = write, .lseek = lseek, .close = close, .lock = &self.lock},                           \
+        .bufio = {.xfile = FDEV_SETUP_EXT(__stream_put, __stream_get, __stream_flush, stream_close,              \
+                                          __stream_seek, __stream_setvbuf, (direction) | __SBUF),                \
+                  .fd = n, .bflags = flags, .buf = self.buffer, .size = sizeof self.buffer,                      \
+                  .lock = &self.lock},                                                                           \
         .next = following,                                                                                       \
     }
 
@@ -73,7 +63,6 @@ static void attach(struct stream *stream, int fd, int direction) {
         bufio->buf = stream->buffer, bufio->size = sizeof stream->buffer;
     bufio->bflags = (uint8_t)((bufio->bflags & __BALL) | (direction & __SWR && isatty(fd) ? __BLBF : 0));
     bufio->fd = fd;
-    bufio->pos = 0;
     bufio->dir = 0;
     bufio->len = bufio->off = 0;
     FILE *file = &bufio->xfile.cfile.file;
@@ -90,7 +79,7 @@ static int detach(struct stream *stream) {
         errno = EBADF;
         return EOF;
     }
-    int result = __bufio_flush(&bufio->xfile.cfile.file) < 0 ? EOF : 0;
+    int result = __stream_flush(&bufio->xfile.cfile.file) < 0 ? EOF : 0;
     if (bufio->bflags & __BALL)
         free(bufio->buf);
     bufio->bflags = 0;
@@ -171,7 +160,7 @@ static int flush_all(void) {
     int result = 0;
     __retarget_lock_acquire(&list);
     for (struct stream *stream = all; stream != NULL; stream = stream->next)
-        if (stream->bufio.fd != NO_FILE && stream->bufio.dir == __SWR && __bufio_flush(&stream->bufio.xfile.cfile.file) < 0)
+        if (stream->bufio.fd != NO_FILE && stream->bufio.dir == __SWR && __stream_flush(&stream->bufio.xfile.cfile.file) < 0)
             result = EOF;
     __retarget_lock_release(&list);
     return result;

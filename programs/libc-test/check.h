@@ -3,13 +3,16 @@
 #include <stdbool.h>
 
 void checked(bool holds, const char *file, int line, const char *what);
+void same(const char *text, const char *wanted, const char *file, int line);
 /* Says something where standard output may be closed. */
 void say(const char *text);
+/* Writes a text to a file that is opened so. */
+void put(const char *path, int flags, const char *text);
 
 #define CHECK(condition) checked(condition, __FILE_NAME__, __LINE__, #condition)
 /* Fails with this error. */
 #define FAILS(call, error) (errno = 0, CHECK((call) < 0 && errno == (error)))
-#define SAME(text, wanted) checked(strcmp(text, wanted) == 0, __FILE_NAME__, __LINE__, text)
+#define SAME(text, wanted) same(text, wanted, __FILE_NAME__, __LINE__)
 
 void test_streams(void);
 void test_files(void);

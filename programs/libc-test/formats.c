@@ -1,4 +1,4 @@
-/* Formats with long double, alone and among others: nothing eats the argument behind it. */
+/* Formats with numbers, alone and among others: each digit is right, and nothing eats the argument behind it. */
 #include "check.h"
 #include <math.h>
 #include <stdarg.h>
@@ -48,6 +48,19 @@ static void printed(void) {
     prints("6.475175119438025110924438958227646552e-4966", "%.36Le", __LDBL_DENORM_MIN__);
 }
 
+/* Rounded once, from what the number is, however many digits are asked for. */
+static void doubles(void) {
+    prints("2.67 1.00 0.12 0.38 2 4 -0", "%.2f %.2f %.2f %.2f %.0f %.0f %.0f", 2.675, 1.005, 0.125, 0.375, 2.5, 3.5, -0.5);
+    prints("0.1000000000000000055511151231257827021181583404541015625|1.5e+00", "%.55f|%.1e", 0.1, 1.45000000000000018);
+    prints("0.1 3.1415926535898 1e+15 9.007199254741e+15 5e-324", "%.14g %.14g %.14g %.14g %.1g", 0.1, M_PI, 1e15, 0x1p53, 0x1p-1074);
+    prints("4.9406564584124654e-324 1.7976931348623157e+308", "%.17g %.17g", 0x1p-1074, __DBL_MAX__);
+    prints("100000 1e+06 0.0001 1e-05 0 -0 1.00000", "%g %g %g %g %g %g %#g", 1e5, 1e6, 1e-4, 1e-5, 0.0, -0.0, 1.0);
+    prints("   inf -INF nan|-0003.50|+2.5     |% 7", "%6f %F %g|%08.2f|%-+9.1f|%% %d", INFINITY, -INFINITY, (double)NAN, -3.5, 2.5, 7);
+    prints("1:2.50:x 3 0x1.8p+0 4", "%d:%.2f:%s %ld %a %c", 1, 2.5, "x", 3L, 1.5, '4');
+    static char largest[400];
+    CHECK(sprintf(largest, "%.0f", __DBL_MAX__) == 309 && strncmp(largest, "17976931348623157081452742373170435679", 38) == 0);
+}
+
 static void scanned(void) {
     long double a = 0, b = 0;
     double d = 0;
@@ -65,7 +78,26 @@ static void scanned(void) {
     CHECK(sscanf("0.1", "%Lf", &a) == 1 && fabsl(a - 0.1L) < 1e-33L);
 }
 
+/* The C library's own lose a carry above 2^20, and digits above 2^64. */
+static void whole_numbers(void) {
+    static const struct {
+        double value, below, above;
+    } numbers[] = {
+        {-4194303.5, -4194304, -4194303}, {4194303.5, 4194303, 4194304}, {0x1.fffffffffffp+40, 0x1.ffffffffffp+40, 0x1p41},
+        {-0x1.00000000001p+33, -0x1.0000000080p+33, -0x1p33}, {0.5, 0, 1}, {-0.25, -1, -0.0}, {-7, -7, -7}, {1e300, 1e300, 1e300},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        volatile double value = numbers[i].value;
+        CHECK(floor(value) == numbers[i].below && ceil(value) == numbers[i].above);
+    }
+    CHECK(signbit(ceil(-0.25)) && signbit(floor(-0.0)) && !signbit(floor(0.25)) && isnan(floor(NAN)) && ceil(-INFINITY) == -INFINITY);
+    volatile double large = -0x1.b4e6p+64, small = -1.75;
+    CHECK(trunc(large) == large && floor(large) == large && trunc(small) == -1 && signbit(trunc(small / 2)));
+}
+
 void test_formats(void) {
     printed();
+    doubles();
+    whole_numbers();
     scanned();
 }

@@ -1,6 +1,7 @@
 /*
  * libc-test GROUP: holds the C library of components against the standard, where ported programs have met it. `filter` is what a filter does
- * that is careful about its end: it copies, closes its streams, and then needs memory; `copy FROM TO` copies; `free-twice` is a mistake.
+ * that is careful about its end: it copies, closes its streams, and then needs memory; `place` asks where in a pipe it is; `copy FROM TO` copies;
+ * `free-twice` is a mistake.
  */
 #include "check.h"
 
@@ -18,6 +19,10 @@ void checked(bool holds, const char *file, int line, const char *what) {
     say(text);
 }
 
+void same(const char *text, const char *wanted, const char *file, int line) {
+    checked(text != NULL && strcmp(text, wanted) == 0, file, line, text == NULL ? "nothing" : text);
+}
+
 /* As minigzip and mawk end. */
 static int filter(void) {
     int c;
@@ -33,6 +38,17 @@ static int filter(void) {
     for (int i = 0; i < 64; i++)
         free(blocks[i]);
     printf("not to be seen");
+    return 0;
+}
+
+/* A pipe has no places: who asks for one loses nothing of what has been read. */
+static int ask_for_a_place(void) {
+    int first = getchar();
+    if (ftell(stdin) != -1 || errno != ESPIPE || fseek(stdin, 0, SEEK_SET) != -1 || setvbuf(stdin, NULL, _IONBF, 0) != 0)
+        return 1;
+    fflush(stdin);
+    for (int c = first; c != EOF; c = getchar())
+        putchar(c);
     return 0;
 }
 
@@ -61,6 +77,8 @@ int main(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "";
     if (strcmp(name, "filter") == 0)
         return filter();
+    if (strcmp(name, "place") == 0)
+        return ask_for_a_place();
     if (strcmp(name, "free-twice") == 0) {
         void *volatile block = malloc(100), *volatile next = malloc(100);
         free(block);

@@ -26,11 +26,56 @@ static void memory_is_sound(void) {
     }
 }
 
+/* Nothing of what is read or written is lost on the way. */
+static void buffers_keep_what_they_have(void) {
+    char line[16];
+    FILE *file = fopen("/ram/stream", "w+");
+    CHECK(fputs("first\nsecond\nthe end", file) >= 0 && ftell(file) == 20 && fseek(file, 0, SEEK_SET) == 0);
+    /* The last line has no newline; a longer one comes in pieces. */
+    SAME(fgets(line, sizeof line, file), "first\n");
+    SAME(fgets(line, 5, file), "seco");
+    SAME(fgets(line, sizeof line, file), "nd\n");
+    SAME(fgets(line, sizeof line, file), "the end");
+    CHECK(feof(file) && !ferror(file) && fgets(line, sizeof line, file) == NULL);
+    /* The end is told again, although there is more by then, until it is asked anew. */
+    put("/ram/stream", O_WRONLY | O_APPEND, "!");
+    CHECK(getc(file) == EOF);
+    clearerr(file);
+    CHECK(getc(file) == '!' && ungetc('?', file) == '?' && ftell(file) == 20 && getc(file) == '?' && ftell(file) == 21);
+    /* From the place where the program is, whatever has been read ahead or put back. */
+    rewind(file);
+    CHECK(getc(file) == 'f' && fseek(file, 4, SEEK_CUR) == 0 && getc(file) == '\n' && ungetc('x', file) == 'x');
+    CHECK(fseek(file, 0, SEEK_CUR) == 0 && getc(file) == '\n');
+    FAILS(fseek(file, -100, SEEK_CUR), EINVAL);
+    CHECK(getc(file) == 's' && fseek(file, 0, SEEK_CUR) == 0 && fputs("EC", file) >= 0 && fseek(file, -3, SEEK_CUR) == 0);
+    SAME(fgets(line, sizeof line, file), "sECond\n");
+    /* From reading to writing, and back, in the middle of a buffer; another buffer in the middle of either. */
+    CHECK(fputs("T", file) >= 0 && setvbuf(file, NULL, _IOFBF, 1000) == 0 && fflush(file) == 0 && getc(file) == 'h');
+    CHECK(setvbuf(file, NULL, _IONBF, 0) == 0 && getc(file) == 'e' && fclose(file) == 0);
+    SAME(contents("/ram/stream"), "first\nsECond\nThe end!");
+    file = fdopen(open("/ram/stream", O_RDWR | O_APPEND), "a+");
+    CHECK(fputs("1", file) >= 0 && ftell(file) == 22 && fseek(file, 1, SEEK_SET) == 0 && getc(file) == 'i' && fclose(file) == 0);
+    int fd = open("/ram/stream", O_RDWR);
+    CHECK(lseek(fd, 6, SEEK_SET) == 6 && (file = fdopen(fd, "r+")) != NULL && getc(file) == 's' && fputs("ec", file) >= 0);
+    CHECK(fseek(file, 6, SEEK_SET) == 0);
+    SAME(fgets(line, sizeof line, file), "second\n");
+    fclose(file);
+    /* What cannot be written, or read, is an error, and no end. */
+    file = fdopen(open("/ram/stream", O_RDONLY), "w");
+    CHECK(fputs("lost", file) >= 0 && fflush(file) == EOF && errno == EBADF && ferror(file) && !feof(file));
+    fclose(file);
+    file = fdopen(open("/ram/stream", O_WRONLY), "r");
+    CHECK(getc(file) == EOF && errno == EBADF && ferror(file) && !feof(file));
+    fclose(file);
+    unlink("/ram/stream");
+}
+
 static void leave_unflushed(void) { fputs("printed by a handler of exit", fopen("/ram/at-exit", "w")); }
 
 void test_streams(void) {
     char own[100];
     atexit(leave_unflushed);
+    buffers_keep_what_they_have();
     /* Closed twice: an error, and no block of memory. */
     FILE *first = fopen("/ram/stream", "w");
     CHECK(first != NULL && fputs("one", first) >= 0 && fclose(first) == 0);

@@ -24,6 +24,8 @@ pub fn streams(context: &mut Context) -> Result<()> {
     }
     let filtered = output(&mut guest, "echo hi | libc-test filter | libc-test filter | cat")?;
     ensure!(filtered == "hi\n", "{filtered:?}");
+    let told = output(&mut guest, "echo all of it | libc-test place | cat")?;
+    ensure!(told == "all of it\n", "{told:?}");
     Ok(())
 }
 

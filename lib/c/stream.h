@@ -1,0 +1,24 @@
+/* What the two halves of the streams share: stdio.c opens and closes them, buffer.c is between them and their descriptors. */
+#ifndef STREAM_H
+#define STREAM_H
+
+#include "internal.h"
+
+#include <stdio-bufio.h>
+#include <stdio.h>
+#include <sys/lock.h>
+
+struct stream {
+    struct __file_bufio bufio; /* its `pos` is not used */
+    struct __lock lock;
+    struct stream *next;
+    char buffer[256];
+};
+
+int __stream_put(char c, FILE *file);
+int __stream_get(FILE *file);
+int __stream_flush(FILE *file);
+off_t __stream_seek(FILE *file, off_t offset, int whence);
+int __stream_setvbuf(FILE *file, char *buffer, int mode, size_t size);
+
+#endif
