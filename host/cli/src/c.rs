@@ -11,8 +11,9 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use crate::build::cargo_artifacts;
+use crate::sources::Sources;
 use crate::tools::{Tools, program, run_quietly};
-use crate::{stamp, ui};
+use crate::{sources, stamp, ui};
 
 /// The command lines, with `{name}` where a value goes.
 #[derive(Deserialize)]
@@ -56,18 +57,17 @@ impl<'a> Compiler<'a> {
         let mut compiler = Compiler { tools, flags, include, libgcc, malloc, runtime: Vec::new(), out };
         for source in compiler.flags.runtime.clone() {
             let source = PathBuf::from(compiler.fill(&source));
-            let object = compiler.compile(&source, &all.join("runtime"), true)?;
+            let object = compiler.compile(&source, &all.join("runtime"), &compiler.flags.strict)?;
             compiler.runtime.push(object);
         }
         Ok(compiler)
     }
 
-    /// Builds the component at this path of the archive, whose source is this file, or all `.c` and `.S` files in this directory.
+    /// Builds the component at this path of the archive, out of a file or a directory ([`sources`]).
     pub fn build(&self, source: &Path, path: &str) -> Result<PathBuf> {
-        let sources = if source.is_dir() { sources_in(source)? } else { vec![source.to_path_buf()] };
-        ensure!(!sources.is_empty(), "{} has no C source", self.tools.shown(source));
+        let Sources { files, options } = sources::find(self.tools, source)?;
         let dir = self.out.join(path.trim_start_matches('/'));
-        let objects: Result<Vec<_>> = sources.iter().map(|s| self.compile(s, &dir, false)).collect();
+        let objects: Result<Vec<_>> = files.iter().map(|file| self.compile(file, &dir, &options)).collect();
         let name = dir.file_name().context("no name")?;
         let elf = dir.join(name);
         if self.link(&objects?, &elf)? {
@@ -77,15 +77,12 @@ impl<'a> Compiler<'a> {
         Ok(elf)
     }
 
-    /// The object of a source, in this directory.
-    fn compile(&self, source: &Path, dir: &Path, strict: bool) -> Result<PathBuf> {
+    /// The object of a source, in this directory, with these options beside those for all.
+    fn compile(&self, source: &Path, dir: &Path, options: &[String]) -> Result<PathBuf> {
         let file = source.file_name().context("no name")?.to_string_lossy();
         let (object, rule) = (dir.join(format!("{file}.o")), dir.join(format!("{file}.d")));
         let mut clang = Command::new(self.tools.llvm("clang")?);
-        clang.args(self.flags.cc.iter().map(|flag| self.fill(flag)));
-        if strict {
-            clang.args(&self.flags.strict);
-        }
+        clang.args(self.flags.cc.iter().map(|flag| self.fill(flag))).args(options);
         clang.args(["-MD", "-MF"]).arg(&rule).arg("-c").arg(source).arg("-o").arg(&object);
         if stamp::is_fresh(&object, &clang) {
             return Ok(object);
@@ -157,11 +154,4 @@ pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<()> {
     }
     fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
     fs::write(path, bytes).with_context(|| path.display().to_string())
-}
-
-fn sources_in(dir: &Path) -> Result<Vec<PathBuf>> {
-    let mut files: Vec<PathBuf> = fs::read_dir(dir)?.flatten().map(|entry| entry.path()).collect();
-    files.retain(|path| path.extension().is_some_and(|e| e == "c" || e == "S"));
-    files.sort();
-    Ok(files)
 }

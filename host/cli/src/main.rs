@@ -19,6 +19,7 @@ mod inspect;
 mod new;
 mod run;
 mod sfi;
+mod sources;
 mod stamp;
 mod test;
 mod tools;

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use pebble_debian::Archive;
 
 use crate::compile;
-use crate::debian::{self, Archive};
 use crate::place::Place;
 use crate::side::CLANG;
 
@@ -59,5 +59,5 @@ fn source(place: &Place) -> Result<PathBuf> {
         directory: "musl-1.2.3".into(),
         sha256: "7d5b0b6062521e4627e099e4c9dc8248d32a30285e959b7eecaa780cf8cfd4a4".into(),
     };
-    debian::unpack(place, &archive, &place.target.join("musl"))
+    pebble_debian::unpack(&place.debian(), &archive, &place.target.join("musl"))
 }

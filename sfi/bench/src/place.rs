@@ -34,6 +34,11 @@ impl Place {
         })
     }
 
+    /// Where archives of Debian's sources stay.
+    pub fn debian(&self) -> PathBuf {
+        self.target.with_file_name("debian")
+    }
+
     /// The command of `pebble sfi`.
     pub fn tool(&self) -> String {
         format!("{} sfi", self.root.join("pebble").display())

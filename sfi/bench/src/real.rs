@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
+use pebble_debian::Archive;
 use serde::Deserialize;
 
 use crate::compile;
-use crate::debian::{self, Archive};
 use crate::manifest::HOME;
 use crate::place::Place;
 use crate::side::CLANG;
@@ -104,7 +104,7 @@ fn build(place: &Place, project: &Project, tools: &Tools, real: &Path) -> Result
     }
     fs::create_dir_all(&directory)?;
     let root = match (&project.debian, &project.package) {
-        (Some(archive), None) => debian::unpack(place, archive, &directory)?,
+        (Some(archive), None) => pebble_debian::unpack(&place.debian(), archive, &directory)?,
         (None, Some(package)) => {
             let from = source::fetch(place)?.directory(package)?.join(&project.directory);
             compile::run(Command::new("cp").arg("-r").arg(from).arg(&directory))?;

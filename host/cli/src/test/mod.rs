@@ -15,6 +15,7 @@ mod host;
 mod hostile;
 mod interpose;
 mod libc;
+mod ported;
 mod replace;
 mod sfi;
 mod stack;

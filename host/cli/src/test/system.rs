@@ -15,6 +15,7 @@ use super::hog;
 use super::hostile;
 use super::interpose;
 use super::libc;
+use super::ported;
 use super::replace;
 use super::stack;
 use crate::bench;
@@ -115,6 +116,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("c.formats", |context| libc::group(context, "formats")),
     SystemTest::new("c.large", libc::large_programs),
     SystemTest::new("c.errors", |context| libc::group(context, "errors")),
+    SystemTest::new("c.real", ported::real_programs),
     SystemTest::new("replace.schedulers", replace::schedulers),
     SystemTest::new("replace.c", replace::c_client),
     SystemTest::new("replace.refused", replace::refused),

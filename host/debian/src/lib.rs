@@ -1,0 +1,131 @@
+//! Sources of others, from Debian's archive.
+//!
+//! **Problem.** Real programs show what made-up ones do not, and their sources are not ours to keep. **Strategy.** `apt-get source`, with
+//! lists of source packages in a directory of our own, so that the system's stay as they are. **Invariants.** Every archive is checked against
+//! its checksum before it is unpacked, and is fetched once; nothing is there that was unpacked in part.
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Archive {
+    /// Name of the source package, and a version if it must be that: `musl`, `musl=1.2.3-1`.
+    pub package: String,
+    pub archive: String,
+    /// The directory in it.
+    pub directory: String,
+    pub sha256: String,
+}
+
+/// The archive's directory, unpacked in `into`; the archive itself stays in `cache`.
+pub fn unpack(cache: &Path, archive: &Archive, into: &Path) -> Result<PathBuf> {
+    let directory = into.join(&archive.directory);
+    if !directory.exists() {
+        let file = fetch(cache, archive)?;
+        let part = into.join("part");
+        remove(&part)?;
+        fs::create_dir_all(&part).with_context(|| part.display().to_string())?;
+        run(Command::new("tar").arg("-xf").arg(file).arg("-C").arg(&part))?;
+        let whole = part.join(&archive.directory);
+        fs::rename(&whole, &directory).with_context(|| whole.display().to_string())?;
+        remove(&part)?;
+    }
+    Ok(directory)
+}
+
+fn remove(directory: &Path) -> Result<()> {
+    match directory.exists() {
+        true => fs::remove_dir_all(directory).with_context(|| directory.display().to_string()),
+        false => Ok(()),
+    }
+}
+
+fn fetch(cache: &Path, archive: &Archive) -> Result<PathBuf> {
+    let file = cache.join(&archive.archive);
+    if !file.exists() {
+        download(cache, &archive.package).with_context(|| {
+            format!("Debian's source package {} cannot be had; is there a network?", archive.package)
+        })?;
+    }
+    ensure!(
+        file.exists(),
+        "Debian's source package {} has no {}: the system's lists are another release's",
+        archive.package,
+        archive.archive
+    );
+    let sum = run(Command::new("sha256sum").arg(&file))?;
+    ensure!(sum.starts_with(&archive.sha256), "{}: not the file that was expected", file.display());
+    Ok(file)
+}
+
+/// All files of a source package, into the cache.
+fn download(cache: &Path, package: &str) -> Result<()> {
+    for part in ["parts", "lists/partial"] {
+        fs::create_dir_all(cache.join(part)).with_context(|| cache.display().to_string())?;
+    }
+    for (i, file) in source_lists().iter().enumerate() {
+        let text = fs::read_to_string(file)?;
+        let extension = file.extension().unwrap_or_default().to_string_lossy();
+        fs::write(cache.join(format!("parts/{i}.{extension}")), sources_only(&text))?;
+    }
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.current_dir(cache).args(["-q", "-o", "Dir::Etc::sourcelist=/dev/null"]);
+        command.arg("-o").arg(format!("Dir::Etc::sourceparts={}/parts", cache.display()));
+        command.arg("-o").arg(format!("Dir::State::lists={}/lists", cache.display()));
+        run(command.args(["-o", "APT::Sandbox::User="]).args(arguments)).map(drop)
+    };
+    apt(&["update"])?;
+    apt(&["source", "--download-only", package])
+}
+
+/// What a command prints; what it complains of, if it fails.
+fn run(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("{command:?}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said: String = said.lines().take(10).map(|line| format!("\n  {line}")).collect();
+        bail!("{:?}: {}{said}", command.get_program(), output.status);
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The system's lists of packages.
+fn source_lists() -> Vec<PathBuf> {
+    let directory = fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten().flatten().map(|e| e.path());
+    let known = |path: &PathBuf| path.extension().is_some_and(|e| e == "list" || e == "sources");
+    let mut files: Vec<PathBuf> = directory.filter(known).collect();
+    files.sort();
+    files.extend([PathBuf::from("/etc/apt/sources.list")].into_iter().filter(|path| Path::exists(path)));
+    files
+}
+
+/// The same list for source packages.
+fn sources_only(text: &str) -> String {
+    let line = |line: &str| match line.strip_prefix("deb ") {
+        Some(rest) => format!("deb-src {rest}\n"),
+        None if line.starts_with("Types:") => "Types: deb-src\n".into(),
+        None => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sources_only;
+
+    #[test]
+    fn lists_become_lists_of_sources() {
+        assert_eq!(
+            sources_only("deb http://mirror x main\n# deb y\n"),
+            "deb-src http://mirror x main\n# deb y\n"
+        );
+        assert_eq!(sources_only("Types: deb\nURIs: z\n"), "Types: deb-src\nURIs: z\n");
+    }
+}
