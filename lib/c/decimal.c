@@ -203,6 +203,20 @@ static void hexadecimal(struct decimal_out *out, long double value, int precisio
     put_exponent(out, 'p', exponent, exponent == 0);
 }
 
+int __decimal_compare(const struct decimal_text *text, unsigned __int128 mantissa, int exponent) {
+    struct decimal d;
+    uint32_t limbs[room_before(exponent) + room_behind(exponent)];
+    convert(&d, limbs, mantissa, exponent);
+    int place = magnitude(&d), order = text->place - place;
+    const char *at = text->first;
+    for (int left = text->count; order == 0 && left > 0; at++)
+        if (*at != '.')
+            order = (*at - '0') - digit(&d, place--), left--;
+    for (int last = (d.point - d.count) * 9; order == 0 && place >= last; place--)
+        order = -digit(&d, place);
+    return order;
+}
+
 int __decimal_finite(long double value) {
     int exponent;
     parts(value, &exponent);

@@ -71,13 +71,17 @@ static int next(const char *format, struct conversion *c) {
     return 1;
 }
 
-/* Is it about a number whose decimal digits are wanted? */
-static int is_decimal(const struct conversion *c) { return c->letter != 0 && strchr("efgEFG", c->letter) != NULL; }
+/* Is it a number with a fraction? A hexadecimal double the C library prints right, and cannot read. */
+static int is_ours(const struct conversion *c, const char *letters) {
+    return c->quad || (c->letter != 0 && strchr(letters, c->letter) != NULL);
+}
+#define PRINTED "efgEFG"
+#define SCANNED "aefgAEFG"
 
-static int has_quad(const char *format, int doubles) {
+static int has_ours(const char *format, const char *letters) {
     struct conversion c;
     for (; next(format, &c); format = c.end)
-        if (c.quad || (doubles && is_decimal(&c)))
+        if (is_ours(&c, letters))
             return 1;
     return 0;
 }
@@ -159,7 +163,7 @@ static void resolve(struct conversion *c, va_list *arguments) {
 }
 
 int __wrap_vfprintf(FILE *file, const char *format, va_list given) {
-    if (!has_quad(format, 1))
+    if (!has_ours(format, PRINTED))
         return __real_vfprintf(file, format, given);
     va_list arguments;
     va_copy(arguments, given);
@@ -174,9 +178,9 @@ int __wrap_vfprintf(FILE *file, const char *format, va_list given) {
             *va_arg(arguments, int *) = count;
             continue;
         }
-        piece = c.quad           ? quad(file, &c, va_arg(arguments, long double))
-                : is_decimal(&c) ? quad(file, &c, (long double)va_arg(arguments, double))
-                                 : plain(file, &c, &arguments);
+        piece = c.quad                  ? quad(file, &c, va_arg(arguments, long double))
+                : is_ours(&c, PRINTED) ? quad(file, &c, (long double)va_arg(arguments, double))
+                                       : plain(file, &c, &arguments);
         count += piece < 0 ? 0 : piece;
     }
     va_end(arguments);
@@ -198,7 +202,7 @@ static int real_scanf(FILE *file, const char *format, ...) {
 /* The characters of a number, as many as could still become one. */
 struct token {
     FILE *file;
-    char text[128];
+    char text[512]; /* the standard wants 509 */
     int length, most;
 };
 
@@ -246,10 +250,19 @@ static int take_number(struct token *t) {
     return found;
 }
 
+static void assign(void *value, const char *size, const char *text) {
+    if (*size == 'L')
+        *(long double *)value = strtold(text, NULL);
+    else if (*size == 'l')
+        *(double *)value = strtod(text, NULL);
+    else
+        *(float *)value = strtof(text, NULL);
+}
+
 /* 1, or 0 for what is no number, or EOF. */
-static int scan_quad(FILE *file, int width, long double *value, int *consumed) {
+static int scan_number(FILE *file, const struct conversion *c, void *value, int *consumed) {
     struct token t = {.file = file};
-    t.most = width > 0 && width < (int)sizeof t.text ? width : (int)sizeof t.text - 1;
+    t.most = c->width > 0 && c->width < (int)sizeof t.text ? c->width : (int)sizeof t.text - 1;
     int blanks = 0, ch;
     while ((ch = fgetc(file)) != EOF && isspace(ch))
         blanks++;
@@ -258,8 +271,9 @@ static int scan_quad(FILE *file, int width, long double *value, int *consumed) {
     ungetc(ch, file);
     int found = take_number(&t);
     *consumed += blanks + t.length;
+    t.text[t.length] = 0;
     if (found && value != NULL)
-        *value = strtold(t.text, NULL);
+        assign(value, c->size, t.text);
     return found;
 }
 
@@ -276,7 +290,7 @@ static int scan_plain(FILE *file, const char *format, const char *end, void *val
 }
 
 int __wrap_vfscanf(FILE *file, const char *format, va_list given) {
-    if (!has_quad(format, 0))
+    if (!has_ours(format, SCANNED))
         return __real_vfscanf(file, format, given);
     va_list arguments;
     va_copy(arguments, given);
@@ -284,12 +298,12 @@ int __wrap_vfscanf(FILE *file, const char *format, va_list given) {
     int assigned = 0, consumed = 0, piece = 1;
     for (; next(format, &c); format = c.end) {
         void *value = c.star ? NULL : va_arg(arguments, void *);
-        if (c.quad || c.letter == 'n') {
+        if (is_ours(&c, SCANNED) || c.letter == 'n') {
             piece = c.start > format ? scan_plain(file, format, c.start, NULL, &consumed) : -2;
             if (piece == -2 && c.letter == 'n')
                 *(int *)value = consumed;
             else if (piece == -2)
-                piece = scan_quad(file, c.width, value, &consumed);
+                piece = scan_number(file, &c, value, &consumed);
         } else {
             piece = scan_plain(file, format, c.end, value, &consumed);
         }

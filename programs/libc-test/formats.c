@@ -63,7 +63,7 @@ static void doubles(void) {
 
 static void scanned(void) {
     long double a = 0, b = 0;
-    double d = 0;
+    double d = 0, e = 0;
     int i = 0, j = 0, n = 0;
     char word[10];
     CHECK(sscanf("1.5 7", "%Lf %d", &a, &i) == 2 && a == 1.5L && i == 7);
@@ -75,7 +75,36 @@ static void scanned(void) {
     CHECK(sscanf("", "%Lf", &a) == EOF && sscanf("  ", "%d %Lf", &i, &a) == EOF);
     CHECK(sscanf("5", "%d%Lf", &i, &a) == 1);
     CHECK(sscanf("[]ab] 1", "[%[]ab]] %Lf", word, &a) == 1 || strcmp(word, "]ab]") == 0);
-    CHECK(sscanf("0.1", "%Lf", &a) == 1 && fabsl(a - 0.1L) < 1e-33L);
+    CHECK(sscanf("0.1", "%Lf", &a) == 1 && a == 0.1L);
+    float f = 0;
+    CHECK(sscanf("0x12.34,7123286235335863874;16777217.1", "%lf,%lg;%f", &d, &e, &f) == 3 && d == 18.203125 && e == 0x1.8b6bfc5c6a7ecp+62 && f == 0x1.000002p24f);
+}
+
+/* Each is the number nearest to the text, to even in the middle; the end is behind what is a number. */
+static void converted(void) {
+    static const struct {
+        const char *text;
+        double value;
+        int length;
+    } numbers[] = {
+        {"7123286235335863874", 0x1.8b6bfc5c6a7ecp+62, 19}, {"0.000010619090923607825676", 0x1.64514be4d25b2p-17, 26}, {"0x12.34", 18.203125, 7},
+        {"0x.8", 0.5, 4}, {"0x1.8p+", 1.5, 5}, {"0x", 0, 1}, {"-0x.", -0.0, 2}, {"infini", INFINITY, 3}, {" -Infinity", -INFINITY, 10}, {"1e", 1, 1},
+        {"9007199254740993", 0x1p53, 16}, {"9007199254740993.0000000000000000000001", 0x1.0000000000001p53, 39}, {"1e400", INFINITY, 5},
+        {"1.00000000000000011102230246251565404236316680908203125", 1, 55}, {"1.00000000000000011102230246251565404236316680908203126", 0x1.0000000000001p0, 55},
+        {"2.4703282292062327208e-324", 0, 26}, {"2.4703282292062327209e-324", 0x1p-1074, 26}, {"0x1.8p-1075", 0x1p-1074, 11}, {"0x1p-1075", 0, 9},
+        {"179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792", INFINITY, 309},
+        {"0x1.fffffffffffff7p1023", __DBL_MAX__, 23}, {"00012e-1x", 1.2, 8}, {".", 0, 0}, {"+", 0, 0}, {"0e99999999999", 0, 13}, {"1e-99999999999", 0, 14},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        char *end;
+        double value = strtod(numbers[i].text, &end);
+        CHECK(memcmp(&value, &numbers[i].value, sizeof value) == 0);
+        CHECK(end == numbers[i].text + numbers[i].length);
+    }
+    CHECK(isnan(strtod("nan(12)", NULL)) && strtof("16777217.00000000000001", NULL) == 0x1.000002p24f && strtof("16777217", NULL) == 0x1p24f);
+    CHECK(strtold("0.1", NULL) == 0.1L && strtold("1e4932", NULL) == 1e4932L && strtold("0x1p-16494", NULL) == __LDBL_DENORM_MIN__);
+    errno = 0;
+    CHECK(strtod("1e308", NULL) == 1e308 && errno == 0 && isinf(strtod("1e309", NULL)) && errno == ERANGE);
 }
 
 /* The C library's own lose a carry above 2^20, and digits above 2^64. */
@@ -100,4 +129,5 @@ void test_formats(void) {
     doubles();
     whole_numbers();
     scanned();
+    converted();
 }
