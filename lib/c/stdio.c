@@ -71,6 +71,12 @@ static void attach(struct stream *stream, int fd, int direction) {
     errno = error; /* isatty's answer is none of the caller's business */
 }
 
+static void forget(struct stream *stream) {
+    if (stream->temporary[0] != 0)
+        unlink(stream->temporary);
+    stream->temporary[0] = 0;
+}
+
 /* Writes out, closes the descriptor, and leaves the stream closed, whatever fails. */
 static int detach(struct stream *stream) {
     struct __file_bufio *bufio = &stream->bufio;
@@ -84,6 +90,7 @@ static int detach(struct stream *stream) {
         free(bufio->buf);
     bufio->bflags = 0;
     attach(stream, NO_FILE, 0);
+    forget(stream);
     return close(fd) < 0 ? EOF : result;
 }
 
@@ -178,4 +185,8 @@ __attribute__((constructor)) static void before_main(void) {
 }
 
 /* After all other destructors: they may print. */
-__attribute__((destructor(101))) static void at_exit(void) { flush_all(); }
+__attribute__((destructor(101))) static void at_exit(void) {
+    flush_all();
+    for (struct stream *stream = all; stream != NULL; stream = stream->next)
+        forget(stream);
+}

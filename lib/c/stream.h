@@ -12,6 +12,7 @@ struct stream {
     struct __file_bufio bufio; /* its `pos` is not used */
     struct __lock lock;
     struct stream *next;
+    char temporary[L_tmpnam]; /* the name of a file that goes when the stream is closed; "": there is none */
     char buffer[256];
 };
 

@@ -29,6 +29,7 @@ static void opened(void) {
     FAILS(open("/etc/supervisor", O_RDWR | O_TRUNC), EROFS);
     FAILS(open("/etc/none", O_WRONLY | O_CREAT), EROFS);
     FAILS(open("/ram", O_WRONLY), EISDIR);
+    FAILS(open("/ram/none/f", O_WRONLY | O_CREAT), ENOENT);
     FAILS(open("/etc", O_RDWR), EISDIR);
     int fd = open("/ram/f", O_RDONLY);
     char c;

@@ -70,12 +70,25 @@ static void buffers_keep_what_they_have(void) {
     unlink("/ram/stream");
 }
 
+/* Files for a while: with names that are free, and gone with the stream. */
+static void temporaries_go(void) {
+    char name[L_tmpnam], line[16];
+    CHECK(tmpnam(name) == name && access(name, F_OK) < 0 && tmpnam(NULL) != NULL);
+    FILE *one = tmpfile(), *two = tmpfile();
+    CHECK(one != NULL && two != NULL && fputs("one", one) >= 0 && fputs("two", two) >= 0 && fseek(one, 0, SEEK_SET) == 0);
+    SAME(fgets(line, sizeof line, one), "one");
+    int fd = fileno(two);
+    CHECK(fd >= 0 && fflush(two) == 0 && lseek(fd, 0, SEEK_END) == 3 && fclose(one) == 0 && fclose(two) == 0);
+    fputs("left", tmpfile());
+}
+
 static void leave_unflushed(void) { fputs("printed by a handler of exit", fopen("/ram/at-exit", "w")); }
 
 void test_streams(void) {
     char own[100];
     atexit(leave_unflushed);
     buffers_keep_what_they_have();
+    temporaries_go();
     /* Closed twice: an error, and no block of memory. */
     FILE *first = fopen("/ram/stream", "w");
     CHECK(first != NULL && fputs("one", first) >= 0 && fclose(first) == 0);

@@ -142,12 +142,12 @@ impl Ram {
     }
 }
 
-/// What a file of this path is called here.
+/// What a file of this path is called here, where there are no directories.
 fn name(path: &str) -> Result<&str, i64> {
     let name = path.strip_prefix(PREFIX).ok_or(-errno::EROFS)?;
-    if name.is_empty() || name.contains('/') || name == "." || name == ".." {
-        Err(-errno::EINVAL)
-    } else {
-        Ok(name)
+    match name {
+        "" | "." | ".." => Err(-errno::EISDIR),
+        _ if name.contains('/') => Err(-errno::ENOENT),
+        _ => Ok(name),
     }
 }

@@ -229,7 +229,7 @@ fn files_in_memory_are_written_read_and_removed() {
     let path = |text: &str| pack::<5>(text).unwrap();
     assert_eq!(files.open(1, path("/ram/note"), ALL), Err(-ENOENT));
     assert_eq!(files.create(1, path("/etc/note"), ALL), Err(-EROFS));
-    assert_eq!(files.create(1, path("ram/a/b"), ALL), Err(-EINVAL));
+    assert_eq!(files.create(1, path("ram/a/b"), ALL), Err(-ENOENT));
     let note = files.create(1, path("/ram/note"), ALL).unwrap();
     let text: Vec<u8> = (0..1000u32).map(|n| n as u8).collect();
     for chunk in text.chunks(32) {
@@ -243,7 +243,7 @@ fn files_in_memory_are_written_read_and_removed() {
     assert_eq!(files.open(2, path("ram/note/."), ALL), Err(-ENOTDIR));
     let spelled = files.open(2, path("/bin/..//./ram//note"), ALL).unwrap();
     assert_eq!(files.close(spelled), 0);
-    assert_eq!(files.create(2, path("/ram/note/"), ALL), Err(-EINVAL));
+    assert_eq!(files.create(2, path("/ram/note/"), ALL), Err(-ENOENT));
     assert_eq!(files.remove(path("/ram/note/"), ALL), Err(-ENOTDIR));
     let mut seen = Vec::<u8>::new();
     loop {

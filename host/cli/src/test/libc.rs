@@ -22,6 +22,8 @@ pub fn streams(context: &mut Context) -> Result<()> {
         let left = output(&mut guest, &format!("cat /ram/{file}"))?;
         ensure!(left.trim_end() == wanted, "/ram/{file}: {left:?}");
     }
+    let left = output(&mut guest, "ls /ram")?;
+    ensure!(left.lines().all(|name| name.len() != 2), "temporary files stay: {left}");
     let filtered = output(&mut guest, "echo hi | libc-test filter | libc-test filter | cat")?;
     ensure!(filtered == "hi\n", "{filtered:?}");
     let told = output(&mut guest, "echo all of it | libc-test place | cat")?;
