@@ -205,6 +205,9 @@ pub const ROOT_WINDOWS: u64 = 8;
 pub const WINDOW_PAGES: u64 = 0;
 /// The same of buffer slots.
 pub const WINDOW_BUFFERS: u64 = 8;
+/// How far behind these are the queues of the slots set apart for calls of which a window stays open: what nobody gives up keeps no other call
+/// waiting.
+pub const WINDOW_APART: u64 = 0x28;
 /// Pages that torn windows have moved into the domain, minus those that they have moved out.
 pub const WINDOW_MOVED: u64 = 16;
 /// Descriptors of the buffer slots, behind them those of the one-page slots: next (or 0), the slot's address in the domain, direct address of

@@ -185,8 +185,8 @@ pub enum Op {
     CheckSlots {
         first: bool,
         second: Option<bool>,
-        /// The call, instead of waiting.
-        refuse: bool,
+        /// Of those that are apart; then the call is refused instead of waiting.
+        apart: bool,
     },
     /// Take a slot, its descriptor into the frame, show in it what is lent; the caller's word becomes the address there.
     OpenWindow {

@@ -191,7 +191,7 @@ impl Emitter<'_> {
                 self.wait_unless_found();
             }
             Op::CheckWindow { lent, keep } => self.check_window(lent, keep),
-            Op::CheckSlots { first, second, refuse } => self.check_slots(first, second, refuse),
+            Op::CheckSlots { first, second, apart } => self.check_slots(first, second, apart),
             Op::OpenWindow { lent, word, found, fence } => self.open_window(lent, word, found, fence),
             Op::CloseWindow { lent, word, fence } => self.close_window(lent, word, fence),
             Op::Translate { from, letter } => self.translate(from, letter),

@@ -19,6 +19,8 @@ pub struct Lent {
     pub pages: u16,
     /// In a stub: what is open ends with the call.
     pub stub: bool,
+    /// Some window of the call stays: all have slots that are set apart for such calls.
+    pub apart: bool,
 }
 
 impl Lent {
@@ -42,11 +44,6 @@ impl Lent {
         matches!(self.window, Window::Write | Window::Read)
     }
 
-    /// It keeps its slot when the call returns, until the callee gives it up.
-    pub const fn stays(self) -> bool {
-        matches!(self.window, Window::Tear) || !self.stub && matches!(self.window, Window::Open)
-    }
-
     /// The slot's descriptor, where the return leg needs it; for `g` also where the pages go.
     pub const fn frame_words(self) -> u8 {
         match self.window {
@@ -60,7 +57,17 @@ impl Lent {
 
 pub fn lent(spec: &Spec, c: &Connection) -> impl Iterator<Item = Lent> {
     let stub = c.keeps_status;
-    (0..).zip(spec.windows()).map(move |(n, (from, window, pages))| Lent { n, from, window, pages, stub })
+    // It keeps its slot when the call returns, until the callee gives it up.
+    let stays = |window: Window| matches!(window, Window::Tear) || !stub && matches!(window, Window::Open);
+    let apart = spec.windows().any(|(_, window, _)| stays(window));
+    (0..).zip(spec.windows()).map(move |(n, (from, window, pages))| Lent {
+        n,
+        from,
+        window,
+        pages,
+        stub,
+        apart,
+    })
 }
 
 pub(super) fn check(spec: &Spec, c: &Connection, frame: &[u8; MAX_WINDOWS], put: &mut impl FnMut(Op)) {
@@ -69,9 +76,8 @@ pub(super) fn check(spec: &Spec, c: &Connection, frame: &[u8; MAX_WINDOWS], put:
     }
     let mut long = lent(spec, c).map(Lent::is_long);
     if let Some(first) = long.next() {
-        // Calls that end give slots back; for a window that outlives its call there may never be one.
-        let refuse = lent(spec, c).any(Lent::stays);
-        put(Op::CheckSlots { first, second: long.next(), refuse });
+        let apart = lent(spec, c).any(|lent| lent.apart);
+        put(Op::CheckSlots { first, second: long.next(), apart });
     }
 }
 

@@ -20,8 +20,8 @@ const PAGE: u64 = map::PAGE;
 const MILLISECOND: u64 = 10_000;
 const SECRET: u64 = 0x5ec2e7;
 /// Windows that a domain can have, of a page and of a buffer.
-const SLOTS: usize = 110;
-const LONG_SLOTS: usize = 8;
+const SLOTS: usize = 40;
+const LONG_SLOTS: usize = 4;
 
 /// What a kind needs: its name, what the caller ends with, and what it does with the server's name.
 struct Kind {
@@ -532,7 +532,7 @@ fn open(to: &str) -> Result<bool, i64> {
         && refused(to, "o16", &[own.address() + PAGE, word.as_ptr() as u64])?)
 }
 
-/// Nobody on the way keeps a slot: there are 110 of them, and 8 for buffers.
+/// Nobody on the way keeps a slot: there are 70 of them and 40, and 4 and 4 for buffers.
 fn often(to: &str) -> Result<bool, i64> {
     let (mine, own) = (page(), Buffer::new(16)?);
     let [page, long, close] = ["o", "o16", "close"].map(|what| portal(to, what));
@@ -541,7 +541,8 @@ fn often(to: &str) -> Result<bool, i64> {
     Ok((0..130).all(|n| opened(page, mine) && (n % 8 > 0 || opened(long, own.address()))))
 }
 
-/// Whose callee keeps all it is given is told so when there is no slot left, and keeps the page; a slot given up is there for the next.
+/// Whose callee keeps all it is given is told so when there is no slot left, and keeps the page; a slot given up is there for the next. Calls whose
+/// windows end with them go on.
 fn full(to: &str) -> Result<bool, i64> {
     let (mine, own) = (page(), Buffer::new(16)?);
     let fill = |what: &str, at: u64, most: usize| -> Result<bool, i64> {
@@ -549,7 +550,10 @@ fn full(to: &str) -> Result<bool, i64> {
         let opened = (0..=most).take_while(|_| call(index, [at]) == Ok(0)).count();
         Ok(opened == most && is_refusal(call(index, [at])))
     };
-    let filled = fill("o", mine, SLOTS)? && refused(to, "t", &[mine])? && ask(to, "close", 0)? == Ok(0);
-    let again = ask(to, "w", mine)?.is_ok() && fill("o", mine, 1)?;
-    Ok(filled && again && fill("o16", own.address(), LONG_SLOTS)? && refused(to, "t16", &[own.address()])?)
+    let ends =
+        || -> Result<bool, i64> { Ok(ask(to, "w", mine)?.is_ok() && ask(to, "w16", own.address())?.is_ok()) };
+    let filled = fill("o", mine, SLOTS)? && refused(to, "t", &[mine])? && ends()?;
+    let again = ask(to, "close", 0)? == Ok(0) && fill("o", mine, 1)?;
+    let long = fill("o16", own.address(), LONG_SLOTS)? && refused(to, "t16", &[own.address()])?;
+    Ok(filled && again && long && ends()?)
 }

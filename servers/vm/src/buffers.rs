@@ -167,10 +167,10 @@ impl<M: Machine> Vm<M> {
     /// `alone`: it was not empty until just now, and no `g` call held it; so it is in nobody's hands, and in no queue, which is long.
     pub(crate) fn recover(&mut self, asid: u16, address: u64, word: u64, alone: bool) -> bool {
         let Some(desc) = self.desc(asid, address) else { return false };
-        let lost = alone
-            || self.look(|vm| vm.machine.read(word) == 0 && !vm.held_slot(desc) && !vm.queued(asid, desc));
+        let lost =
+            alone || self.look(|vm| vm.machine.read(word) == 0 && !vm.held_slot(desc) && !vm.queued(desc));
         if lost {
-            self.push(asid, desc);
+            self.push(desc);
         }
         lost
     }

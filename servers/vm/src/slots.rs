@@ -9,6 +9,9 @@
 //! * [`Vm::revoke`] looks at all slots again and again, until it was not interrupted: then nobody can have passed on, behind its back, a page that
 //!   it was still looking for.
 //!
+//! The first slots of each kind are apart, with queues of their own, for calls of which a window stays open (`o`, `t`): a domain that never gives
+//! them up, or that strangers fill them for, is called with other windows as before.
+//!
 //! Slots over pages that are gone show the *sink*: a page that nobody reads, so that who was lent them does not fault. A buffer's slot shows
 //! a table full of it.
 
@@ -29,6 +32,9 @@ const DESC_PTE: u64 = 16;
 pub(crate) const SLOTS: u64 = (RANGES - map::WINDOW_PAGE_DESC) / map::WINDOW_DESC_BYTES;
 /// Buffer slots: the upper half of the buffer places. The lower is for the domain's own.
 const UPPER: u64 = map::BUFFERS as u64 / 2;
+/// So many slots are apart.
+const APART: u64 = 40;
+const UPPER_APART: u64 = UPPER / 2;
 /// One-page places lie in the upper half of the slot table.
 pub(crate) const PLACES_VA: u64 = map::WINDOWS_VA + 256 * PAGE;
 /// A buffer place that is neither empty nor anything else.
@@ -76,13 +82,13 @@ impl<M: Machine> Vm<M> {
         let l1 = self.domain(asid).l1();
         for n in (0..SLOTS).rev() {
             let va = map::WINDOWS_VA + n * PAGE;
-            self.make_slot(control, map::WINDOW_PAGES, page_desc(control, n), va, leaf_slot(l0, va));
+            self.make_slot(page_desc(control, n), va, leaf_slot(l0, va));
         }
         for n in (0..UPPER).rev() {
             let place = n + UPPER;
             let va = map::BUFFERS_VA + place * map::BUFFER_STRIDE;
             let word = place_words(l1, place)[0];
-            self.make_slot(control, map::WINDOW_BUFFERS, buffer_desc(control, n), va, word);
+            self.make_slot(buffer_desc(control, n), va, word);
         }
         let root = self.domain(asid).root();
         self.machine.write(root + map::ROOT_WINDOWS, map::direct(control));
@@ -90,11 +96,12 @@ impl<M: Machine> Vm<M> {
     }
 
     /// A free slot at the head of its queue.
-    fn make_slot(&mut self, control: u64, queue: u64, desc: u64, va: u64, word: u64) {
-        self.machine.write(desc, self.machine.read(control + queue));
+    fn make_slot(&mut self, desc: u64, va: u64, word: u64) {
+        let queue = Self::queue(desc);
+        self.machine.write(desc, self.machine.read(queue));
         self.machine.write(desc + DESC_VA, va);
         self.machine.write(desc + DESC_PTE, map::direct(word));
-        self.machine.write(control + queue, map::direct(desc));
+        self.machine.write(queue, map::direct(desc));
     }
 
     /// The one-page slots' and places' page table words.
@@ -130,14 +137,20 @@ impl<M: Machine> Vm<M> {
         }
     }
 
-    fn queue(control: u64, desc: u64) -> u64 {
-        control + if desc < page_desc(control, 0) { map::WINDOW_BUFFERS } else { map::WINDOW_PAGES }
+    /// The queue of a slot, which is in the same page as its descriptor.
+    fn queue(desc: u64) -> u64 {
+        desc - desc % PAGE
+            + match desc % PAGE {
+                at if at >= page_desc(0, APART) => map::WINDOW_PAGES,
+                at if at >= page_desc(0, 0) => map::WINDOW_PAGES + map::WINDOW_APART,
+                at if at >= buffer_desc(0, UPPER_APART) => map::WINDOW_BUFFERS,
+                _ => map::WINDOW_BUFFERS + map::WINDOW_APART,
+            }
     }
 
     /// Gives a slot back to its queue.
-    pub(crate) fn push(&mut self, asid: u16, desc: u64) {
-        let Some(control) = self.control(asid) else { return };
-        let queue = Self::queue(control, desc);
+    pub(crate) fn push(&mut self, desc: u64) {
+        let queue = Self::queue(desc);
         loop {
             let head = self.machine.read(queue);
             self.machine.write(desc, head);
@@ -159,9 +172,8 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Whether a slot is in its queue; part of a [`look`](Self::look), so that the queue has an end.
-    pub(crate) fn queued(&self, asid: u16, desc: u64) -> bool {
-        let Some(control) = self.control(asid) else { return false };
-        let mut at = self.machine.read(Self::queue(control, desc));
+    pub(crate) fn queued(&self, desc: u64) -> bool {
+        let mut at = self.machine.read(Self::queue(desc));
         for _ in 0..SLOTS + UPPER {
             if at == 0 || at == map::direct(desc) {
                 break;
@@ -284,3 +296,6 @@ fn physical(direct: u64) -> u64 {
 }
 
 const _: () = assert!(SLOTS == 110);
+const _: () = assert!(
+    map::WINDOW_BUFFERS + map::WINDOW_APART < map::WINDOW_BUFFER_DESC && PLACES[1] < map::WINDOW_APART
+);

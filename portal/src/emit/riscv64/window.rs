@@ -15,8 +15,8 @@ use super::*;
 use crate::ir::Lent;
 use crate::spec::Window;
 use pebble_abi::map::{
-    PTE_BORROWED, PTE_MARKS, PTE_OPEN, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X, WINDOW_BUFFERS, WINDOW_MOVED,
-    WINDOW_PAGES,
+    PTE_BORROWED, PTE_MARKS, PTE_OPEN, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X, WINDOW_APART, WINDOW_BUFFERS,
+    WINDOW_MOVED, WINDOW_PAGES,
 };
 
 /// What becomes of the first and of the second window, until they are opened.
@@ -50,8 +50,9 @@ const _: () = assert!(map::BUFFERS_VA == 7 << 26 && map::STACKS_VA == 8 << 26 &&
 const _: () = assert!(map::BUFFERS == 16 && map::BUFFER_STRIDE == 1 << 22);
 const _: () = assert!(map::IMAGE_VA == 1 << 16 && map::WINDOWS_VA.is_multiple_of(1 << 21));
 
-const fn queue(long: bool) -> i32 {
-    if long { WINDOW_BUFFERS as i32 } else { WINDOW_PAGES as i32 }
+const fn queue(long: bool, apart: bool) -> i32 {
+    let queue = if long { WINDOW_BUFFERS } else { WINDOW_PAGES };
+    (if apart { queue + WINDOW_APART } else { queue }) as i32
 }
 
 /// What the entry in the slot is marked as.
@@ -271,17 +272,18 @@ impl Emitter<'_> {
         2047
     }
 
-    pub(super) fn check_slots(&mut self, first: bool, second: Option<bool>, refuse: bool) {
-        let unless = |e: &mut Self, slot| match refuse {
+    pub(super) fn check_slots(&mut self, first: bool, second: Option<bool>, apart: bool) {
+        // Calls that end give slots back; where windows outlive their calls there may never be one.
+        let unless = |e: &mut Self, slot| match apart {
             true => e.refuse_window(beq(slot, ZERO, 0)),
             false => e.wait(slot),
         };
         self.constant(CONTROL, self.c.callee.windows);
-        self.put(ld(SLOT, CONTROL, queue(first)));
+        self.put(ld(SLOT, CONTROL, queue(first, apart)));
         unless(self, SLOT);
         if let Some(second) = second {
             // The next in the same queue, or the first of the other.
-            self.put(if second == first { ld(T4, SLOT, 0) } else { ld(T4, CONTROL, queue(second)) });
+            self.put(if second == first { ld(T4, SLOT, 0) } else { ld(T4, CONTROL, queue(second, apart)) });
             unless(self, T4);
         }
     }
@@ -292,10 +294,10 @@ impl Emitter<'_> {
             if lent.n == 0 {
                 self.constant(CONTROL, self.c.callee.windows);
             }
-            self.put(ld(SLOT, CONTROL, queue(lent.is_long())));
+            self.put(ld(SLOT, CONTROL, queue(lent.is_long(), lent.apart)));
         }
         self.put(ld(T2, SLOT, 0));
-        self.put(sd(T2, CONTROL, queue(lent.is_long())));
+        self.put(sd(T2, CONTROL, queue(lent.is_long(), lent.apart)));
         if lent.holds() {
             self.put(sd(SLOT, SLOT, DESC_HOLDER));
         } else if lent.is_borrowed() {
@@ -413,9 +415,9 @@ impl Emitter<'_> {
         if !ready {
             self.constant(T4, self.c.callee.windows);
         }
-        self.put(ld(T2, T4, queue(lent.is_long())));
+        self.put(ld(T2, T4, queue(lent.is_long(), lent.apart)));
         self.put(sd(T2, T5, 0));
-        self.put(sd(T5, T4, queue(lent.is_long())));
+        self.put(sd(T5, T4, queue(lent.is_long(), lent.apart)));
         if let Some(branch) = kept {
             self.join(branch);
         }

@@ -8,7 +8,7 @@ use super::window::{WAITS, fact};
 use super::*;
 use crate::ir::Lent;
 use crate::spec::Window;
-use pebble_abi::map::{WINDOW_BUFFERS, WINDOW_MOVED, WINDOW_PAGES};
+use pebble_abi::map::{WINDOW_APART, WINDOW_BUFFERS, WINDOW_MOVED, WINDOW_PAGES};
 use pebble_abi::status;
 
 const HOLDER: i64 = map::WINDOW_HOLDER as i64;
@@ -41,7 +41,8 @@ impl Verifier<'_> {
 
     /// The queue at this address of the callee's control page.
     fn queue_at(&self, address: u64) -> Option<usize> {
-        let control = self.c.callee.windows;
+        let apart = self.windows.iter().any(|lent| lent.apart);
+        let control = self.c.callee.windows + if apart { WINDOW_APART } else { 0 };
         let queue = [WINDOW_PAGES, WINDOW_BUFFERS].iter().position(|q| control + q == address)?;
         (!self.windows.is_empty()).then_some(queue)
     }
@@ -154,7 +155,7 @@ impl Verifier<'_> {
         let value = if first { Value(Kind::Slot, n * 2) } else { UNKNOWN };
         let test = Test { known: fact << (2 * queue), ..Test::new(value) };
         // Where a window outlives its call nobody may ever give a slot back.
-        Some(match self.windows.iter().any(|lent| lent.stays()) {
+        Some(match self.windows.iter().any(|lent| lent.apart) {
             true => Test { refuses: status::WINDOW as u16, ..test },
             false => Test { leads: sys::NO_STACK, ..test },
         })

@@ -154,7 +154,8 @@ impl World {
         if !allowed {
             return None;
         }
-        let queue = control + if long { map::WINDOW_BUFFERS } else { map::WINDOW_PAGES };
+        let apart = if matches!(letter, b'o' | b't') { map::WINDOW_APART } else { 0 };
+        let queue = control + apart + if long { map::WINDOW_BUFFERS } else { map::WINDOW_PAGES };
         let desc = low(self.get(queue));
         if desc == 0 {
             return None;
@@ -244,7 +245,11 @@ impl World {
     /// Every slot in a queue is empty, nobody's, and there once.
     pub fn check_queues(&self) {
         for control in self.control.values() {
-            for queue in [map::WINDOW_PAGES, map::WINDOW_BUFFERS] {
+            for queue in [map::WINDOW_PAGES, map::WINDOW_BUFFERS]
+                .map(|q| [q, q + map::WINDOW_APART])
+                .into_iter()
+                .flatten()
+            {
                 let mut seen = std::collections::BTreeSet::new();
                 let mut at = self.get(control + queue);
                 while at != 0 {
