@@ -54,4 +54,8 @@ errnos! {
     EPIPES = 207, "no more pipes for this program and what it has started";
     EFILES = 208, "no more open files for this program and what it has started";
     ETHREADS = 209, "no more threads for this program and what it has started";
+    EHANDLERS = 210, "no more fault handlers for this program and what it has started";
+    ERAM = 211, "no more room in /ram for this program and what it has started";
+    ECAPABILITIES = 212, "no more capabilities for this program and what it has started";
+    ECOUNTERS = 213, "no more counters of calls for this program and what it has started";
 }

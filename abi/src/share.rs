@@ -37,11 +37,22 @@ pub const THREADS: Share = Share { all: 256, family: 96, reserve: 16, error: err
 /// Of memory.
 pub const PAGES: Share = Share { all: 32768, family: 16000, reserve: 256, error: errno::ENOMEM };
 pub const PROGRAMS: Share = Share { all: 128, family: 48, reserve: 8, error: errno::EPROGRAMS };
-pub const PIPES: Share = Share { all: 64, family: 24, reserve: 16, error: errno::EPIPES };
+pub const PIPES: Share = Share { all: 64, family: 20, reserve: 16, error: errno::EPIPES };
 /// Open ends of pipes.
-pub const ENDS: Share = Share { all: 256, family: 96, reserve: 64, error: errno::EPIPES };
+pub const ENDS: Share = Share { all: 256, family: 80, reserve: 64, error: errno::EPIPES };
 /// Open files.
 pub const FILES: Share = Share { all: 512, family: 160, reserve: 64, error: errno::EFILES };
+/// Files in memory, and their bytes.
+pub const RAM_FILES: Share = Share { all: 64, family: 20, reserve: 16, error: errno::ERAM };
+pub const RAM_BYTES: Share = Share { all: 16 << 20, family: 8 << 20, reserve: 4 << 20, error: errno::ERAM };
+pub const CAPABILITIES: Share = Share { all: 2047, family: 640, reserve: 256, error: errno::ECAPABILITIES };
+/// Portals with a counter of calls.
+pub const COUNTERS: Share = Share { all: 256, family: 80, reserve: 64, error: errno::ECOUNTERS };
+/// Ranges of addresses with fault handlers: each is a portal of the VM manager.
+pub const RANGES: Share = Share { all: 640, family: 192, reserve: 64, error: errno::EHANDLERS };
+/// Fault handlers that are asked at once. A family that has any has two places to itself: its threads take turns at the one, and the other is
+/// for a handler that faults while it is asked.
+pub const HANDLERS: Share = Share { all: 26, family: 2, reserve: 2, error: errno::EHANDLERS };
 
 impl Share {
     /// May a family that has `its` of the `used` ones have so many more?
@@ -58,7 +69,7 @@ impl Share {
 mod tests {
     use super::*;
 
-    const SHARES: [Share; 12] = [
+    const SHARES: [Share; 18] = [
         TIME_LIMITS,
         INTERFACES,
         SEMAPHORES,
@@ -71,6 +82,12 @@ mod tests {
         PIPES,
         ENDS,
         FILES,
+        RAM_FILES,
+        RAM_BYTES,
+        CAPABILITIES,
+        COUNTERS,
+        RANGES,
+        HANDLERS,
     ];
 
     #[test]

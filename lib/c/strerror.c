@@ -63,6 +63,10 @@ static const char *const texts[] = {
     [EPIPES] = "No more pipes for this program and what it has started",
     [ETHREADS] = "No more threads for this program and what it has started",
     [EFILES] = "No more open files for this program and what it has started",
+    [EHANDLERS] = "No more fault handlers for this program and what it has started",
+    [ERAM] = "No more room in /ram for this program and what it has started",
+    [ECAPABILITIES] = "No more capabilities for this program and what it has started",
+    [ECOUNTERS] = "No more counters of calls for this program and what it has started",
 };
 
 char *_strerror_r(int error, int internal, int *result) {

@@ -1,7 +1,7 @@
 //! Files in memory until there is no more of it.
 //!
-//! `hostile fill` leaves the file server without memory, asks it for all that needs some, and takes everything away again: it may refuse, but not
-//! die of it, for nobody brings it back.
+//! `hostile fill N keep` takes what its family may have, from the N-th file on, and leaves it to nobody; the last, `hostile fill N`, finds no room,
+//! asks the file server for all that needs some, and takes everything away: it may refuse, but not die of it, for nobody brings it back.
 
 use crate::judge::Judge;
 use alloc::format;
@@ -33,20 +33,15 @@ fn grow(n: usize) -> Result<(), Errno> {
     Err(refused)
 }
 
-pub fn all(judge: &mut Judge) {
-    let mut made = 0;
-    for n in 0..FILES {
+pub fn all(judge: &mut Judge, first: usize, keep: bool) {
+    for n in first..FILES {
         let refused = grow(n);
-        let known = matches!(refused, Err(errno::ENOMEM | errno::ENOSPC));
+        let known = matches!(refused, Err(errno::ENOMEM | errno::ENOSPC | errno::ERAM));
         judge.check("a file that grows", known, || format!("file {n}: {refused:?}"));
-        made += 1;
-        if !known {
-            break;
-        }
     }
     let listed = io::open("/ram").and_then(|directory| directory.read(&mut [0; 32]));
     judge.check("the directory", listed == Ok(32), || format!("{listed:?}"));
-    for n in 0..made {
+    for n in (0..FILES).filter(|_| !keep) {
         let removed = pack::<5>(&path(n)).map(|words| REMOVE.call(words));
         judge
             .check("removed", matches!(removed, Some(Ok(_) | Err(errno::ENOENT))), || format!("{removed:?}"));

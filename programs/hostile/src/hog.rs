@@ -6,10 +6,12 @@
 use alloc::format;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use pebble::abi::capability::FLAG_TRANSFER;
+use pebble::abi::consent::Letters;
 use pebble::abi::{errno, status};
 use pebble::api::{self, Errno};
 use pebble::portal::{call, time};
-use pebble::process::Child;
+use pebble::process::{Child, Lazy};
 use pebble::{call_within, io, println};
 
 const MILLISECOND: u64 = 10_000;
@@ -21,7 +23,7 @@ pub struct Scarce {
     little: u64,
 }
 
-pub const ALL: [Scarce; 8] = [
+pub const ALL: [Scarce; 13] = [
     Scarce { name: "interfaces", take: interface, little: 8 },
     Scarce { name: "semaphores", take: semaphore, little: 16 },
     Scarce { name: "names", take: name, little: 8 },
@@ -30,6 +32,11 @@ pub const ALL: [Scarce; 8] = [
     Scarce { name: "programs", take: program, little: 4 },
     Scarce { name: "files", take: file, little: 8 },
     Scarce { name: "pipes", take: pipe, little: 4 },
+    Scarce { name: "room", take: room, little: 4 },
+    Scarce { name: "capabilities", take: capability, little: 16 },
+    Scarce { name: "passed", take: pass, little: 4 },
+    Scarce { name: "handlers", take: handler, little: 1 },
+    Scarce { name: "pages", take: pages, little: 1 },
 ];
 
 extern "C" fn nothing() -> i64 {
@@ -45,13 +52,20 @@ fn semaphore(_: u64) -> Result<(), Errno> {
     api::sem_create(0).map(|_| ())
 }
 
+/// A semaphore of its own for each number, however often it is asked for.
+fn numbered(n: u64) -> Result<u64, Errno> {
+    static LAST: [AtomicU64; 2] = [AtomicU64::new(u64::MAX), AtomicU64::new(0)];
+    if LAST[0].load(SeqCst) != n {
+        LAST[1].store(api::sem_create(0)? as u64, SeqCst);
+        LAST[0].store(n, SeqCst);
+    }
+    Ok(LAST[1].load(SeqCst))
+}
+
 /// Of one semaphore for each four names, which is as many as it may have.
 fn name(n: u64) -> Result<(), Errno> {
-    static INDEX: AtomicU64 = AtomicU64::new(0);
-    if n.is_multiple_of(4) {
-        INDEX.store(api::sem_create(0)? as u64, SeqCst);
-    }
-    api::sem_publish(INDEX.load(SeqCst) as usize, &format!("hog{}/{n}", api::get_asid())).map(|_| ())
+    let index = numbered(n / 4)?;
+    api::sem_publish(index as usize, &format!("hog{}/{n}", api::get_asid())).map(|_| ())
 }
 
 /// Each program gets its stacks with its first interface that needs some: one more is another program's.
@@ -80,9 +94,9 @@ extern "C" fn limited(index: u64) {
     let _ = api::hrsleep(u64::MAX >> 1);
 }
 
-fn limit(_: u64) -> Result<(), Errno> {
+fn limit(n: u64) -> Result<(), Errno> {
     let before = LIMITED.load(SeqCst);
-    api::thread_create(limited, api::sem_create(0)? as u64, 0)?;
+    api::thread_create(limited, numbered(n)?, 0)?;
     while LIMITED.load(SeqCst) == before && REFUSED.load(SeqCst) == 0 {
         api::yield_now();
     }
@@ -108,6 +122,54 @@ fn pipe(_: u64) -> Result<(), Errno> {
         Ok(error) => Err(-error),
         Err(_) => Err(errno::EIO),
     }
+}
+
+/// A file in memory, which stays.
+fn room(n: u64) -> Result<(), Errno> {
+    io::create(&format!("/ram/hog{}.{n}", api::get_asid())).map(io::File::close)
+}
+
+static CREATE: Lazy = Lazy::new("cap.create");
+const KIND: u64 = 300;
+const RIGHTS: u64 = 1 | FLAG_TRANSFER << 16;
+
+fn capability(n: u64) -> Result<(), Errno> {
+    CREATE.call([KIND, n & 0xffff, RIGHTS, 0, 0]).map(|_| ())
+}
+
+extern "C" fn keep(_: u64) -> i64 {
+    0
+}
+
+/// One that it passes to itself: portal code makes it.
+fn pass(n: u64) -> Result<(), Errno> {
+    static OWN: AtomicU64 = AtomicU64::new(0);
+    static ROOT: AtomicU64 = AtomicU64::new(0);
+    if n == 0 || ROOT.load(SeqCst) == 0 {
+        ROOT.store(CREATE.call([KIND, 0, RIGHTS, 0, 0])?, SeqCst);
+    }
+    if OWN.load(SeqCst) == 0 {
+        let name = format!("hog{}.k", api::get_asid());
+        api::portal_register(&name, "npk", keep as *const () as u64, 0)?;
+        OWN.store(api::portal_open_with(&name, Letters::of("k"))?.index as u64, SeqCst);
+    }
+    match call(OWN.load(SeqCst) as usize, [ROOT.load(SeqCst)]) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(errno::ECAPABILITIES),
+    }
+}
+
+/// A thread whose fault is never answered.
+fn handler(n: u64) -> Result<(), Errno> {
+    if n == 0 {
+        crate::pages::get_stuck()?;
+    }
+    api::thread_create(crate::pages::fall, n, 0).map(|_| ())
+}
+
+/// Pages from handlers that do answer.
+fn pages(_: u64) -> Result<(), Errno> {
+    if crate::judge::pages_come() == 0 { Ok(()) } else { Err(errno::EIO) }
 }
 
 fn find(name: &str) -> Option<&'static Scarce> {
@@ -142,7 +204,7 @@ pub fn want(what: &str) -> i64 {
         None => 0,
         Some((n, error)) => {
             println!("{what}: had {n} of {}, then {}", scarce.little, errno::text(error));
-            1
+            error
         }
     }
 }

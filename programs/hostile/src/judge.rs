@@ -65,6 +65,11 @@ pub fn pages(rounds: u32) -> i64 {
     with_judge(|judge| crate::pages::all(judge, rounds))
 }
 
+/// Whether any do come.
+pub fn pages_come() -> i64 {
+    with_judge(crate::pages::come)
+}
+
 /// Full invocation stacks: `depth.rs`.
 pub fn depth(rounds: u32) -> i64 {
     with_judge(|judge| crate::depth::all(judge, rounds))
@@ -86,8 +91,8 @@ pub fn files(rounds: u32) -> i64 {
 }
 
 /// No memory for files: `fill.rs`.
-pub fn fill() -> i64 {
-    with_judge(crate::fill::all)
+pub fn fill(first: usize, keep: bool) -> i64 {
+    with_judge(|judge| crate::fill::all(judge, first, keep))
 }
 
 /// Names by capability: `secrets.rs`.

@@ -1,21 +1,25 @@
 //! Pages that come when they are touched: two handlers in domains of their own, and what they do wrong.
 //!
-//! `hostile pages [ROUNDS]` starts the handlers (`hostile pager NAME`) and, for each kind, a program (`hostile touch KIND NAME NAME`) that gives them
-//! ranges of its memory, and judges what it finds there.
+//! `hostile pages [ROUNDS]` starts the handlers (`hostile pager HOW NAME OTHER`) and, for each kind, a program (`hostile touch KIND NAME NAME`) that
+//! gives them ranges of its memory, and judges what it finds there. [`stuck`] keeps whoever asks it.
 
 use crate::judge::Judge;
 use alloc::format;
 use alloc::string::String;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use pebble::abi::errno;
 use pebble::abi::map::PAGE;
+use pebble::api::Errno;
 use pebble::portal::time;
 use pebble::process::Child;
+use pebble::sync::Lock;
 use pebble::{api, attack, fault};
 
 /// In the range of the heap, far above its end.
 const FIRST: u64 = 0x0500_0000;
 const SECOND: u64 = 0x0600_0000;
 const PAGES: u64 = 40;
+const MILLISECOND: u64 = 10_000;
 const FAULT_LOAD: i64 = 128 + 13;
 const FAULT_STORE: i64 = 128 + 15;
 
@@ -36,6 +40,12 @@ const KINDS: &[Kind] = &[
     ("nothing", FAULT_LOAD, |to| wild(to, FIRST + NOTHING * PAGE)),
     ("elsewhere", FAULT_LOAD, |to| wild(to, FIRST + ELSEWHERE * PAGE)),
     ("dies", FAULT_LOAD, |to| wild(to, FIRST + DIES * PAGE)),
+    ("below", 0, |to| {
+        ranges(to)?;
+        let at = FIRST + BELOW * PAGE;
+        Some(attack::read(at) == word(at))
+    }),
+    ("endless", FAULT_LOAD, |to| wild(to, FIRST + ENDLESS * PAGE)),
     ("arguments", 0, arguments),
 ];
 
@@ -44,18 +54,26 @@ const REFUSED: u64 = 32;
 const NOTHING: u64 = 33;
 const ELSEWHERE: u64 = 34;
 const DIES: u64 = 35;
+/// It needs a page of its own first, for which it asks the other handler: that has it, or needs one itself.
+const BELOW: u64 = 36;
+const ENDLESS: u64 = 37;
 
 pub fn all(judge: &mut Judge, rounds: u32) {
     let round = |judge: &mut Judge| KINDS.iter().for_each(|kind| one(judge, kind));
     judge.steadily(rounds, round);
 }
 
+/// Whether pages come from handlers.
+pub fn come(judge: &mut Judge) {
+    one(judge, &KINDS[0]);
+}
+
 fn one(judge: &mut Judge, (kind, status, _): &Kind) {
     static SERIAL: AtomicU64 = AtomicU64::new(0);
     let names: [String; 2] =
         [(); 2].map(|()| format!("p{}.{}", api::get_asid(), SERIAL.fetch_add(1, Relaxed)));
-    let handlers = [("write", &names[0]), ("read", &names[1])]
-        .map(|(how, name)| Child::run("/bin/hostile", &["hostile", "pager", how, name]));
+    let handlers = [("write", &names[0], &names[1]), ("read", &names[1], &names[0])]
+        .map(|(how, name, other)| Child::run("/bin/hostile", &["hostile", "pager", how, name, other]));
     let ready = names.each_ref().map(|name| judge.await_portal(name));
     let ended =
         Child::run("/bin/hostile", &["hostile", "touch", kind, &names[0], &names[1]]).and_then(|c| c.wait());
@@ -168,6 +186,7 @@ fn arguments(to: [usize; 2]) -> Option<bool> {
 // --- a handler ---------------------------------------------------------------------------------
 
 static WRITE: AtomicU64 = AtomicU64::new(0);
+static OTHER: Lock<String> = Lock::new(String::new());
 
 type Handler = extern "C" fn(u64, u64, u64) -> i64;
 
@@ -175,7 +194,9 @@ extern "C" fn page(asid: u64, address: u64, cause: u64) -> i64 {
     let (base, write) = (address / PAGE * PAGE, WRITE.load(Relaxed) != 0);
     let asid = asid as u16;
     let first = word(base).to_le_bytes();
-    match address.wrapping_sub(FIRST) / PAGE {
+    match (address.wrapping_sub(FIRST)) % (SECOND - FIRST) / PAGE {
+        BELOW => need(FIRST),
+        ENDLESS => need(FIRST + ENDLESS * PAGE),
         REFUSED => return -1,
         NOTHING => return 0,
         ELSEWHERE => return fault::provide(asid, address - 8 * PAGE, &first, true).map_or(-1, |()| 0),
@@ -188,12 +209,44 @@ extern "C" fn page(asid: u64, address: u64, cause: u64) -> i64 {
     fault::provide(asid, address, &first, write).map_or(-1, |()| 0)
 }
 
-pub fn serve(how: &str, name: &str) -> i64 {
+/// A page of the handler's own, from the other one.
+fn need(at: u64) {
+    if let Ok(index) = api::portal_open(OTHER.lock().as_str()) {
+        let _ = fault::handle(FIRST, PAGES, index);
+    }
+    attack::load(at);
+}
+
+extern "C" fn stuck(_: u64, _: u64, _: u64) -> i64 {
+    loop {
+        let _ = api::hrsleep(u64::MAX >> 1);
+    }
+}
+
+pub fn serve(how: &str, name: &str, other: &str) -> i64 {
     WRITE.store(u64::from(how == "write"), Relaxed);
-    if api::portal_register(name, "npiii", page as Handler as usize as u64, 0).is_err() {
+    *OTHER.lock() = other.into();
+    let entry: Handler = if how == "stuck" { stuck } else { page };
+    if api::portal_register(name, "npiii", entry as usize as u64, 0).is_err() {
         return 98;
     }
     loop {
         let _ = api::hrsleep(u64::MAX >> 1);
     }
+}
+
+/// Gives this domain a range whose handler does not return.
+pub fn get_stuck() -> Result<(), Errno> {
+    let name = format!("pit{}", api::get_asid());
+    Child::run("/bin/hostile", &["hostile", "pager", "stuck", &name])?;
+    let index = (0..1000).find_map(|_| {
+        let _ = api::hrsleep(time() + MILLISECOND);
+        api::portal_open(&name).ok()
+    });
+    fault::handle(FIRST, PAGES, index.ok_or(errno::ENOENT)?)
+}
+
+/// Touches one of its pages.
+pub extern "C" fn fall(n: u64) {
+    attack::load(FIRST + n % PAGES * PAGE);
 }

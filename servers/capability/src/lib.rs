@@ -3,6 +3,7 @@
 //! Problem: rights must be given on, weakened, and taken back with everything that came of them, while portal code passes
 //! capabilities (letter `k`) without asking anybody. Strategy: one table of nodes, shared with portal code; each node names its holder, its token
 //! and its parent. Portal code only takes free nodes and fills them; everything else happens here. Layout: `docs/src/capability.md`.
+//! Nodes are shared by families ([`shares`]).
 //!
 //! Invariants:
 //! * a token is held by somebody only if a creator made it and every node from it to there was passed on or derived by its holder;
@@ -15,12 +16,14 @@
 extern crate alloc;
 
 pub mod model;
+mod shares;
 
 use pebble_abi::capability::{
     FIRST_USER_KIND, FLAG_ONCE, FLAG_TRANSFER, HOLDER, NEXT, NODE_BYTES, NODES, ONCE, PARENT, ROOT, TOKEN,
     TRANSFER, VALID, token, token_parts,
 };
 use pebble_abi::errno;
+use shares::Shares;
 
 /// The table's memory.
 pub trait Table {
@@ -78,6 +81,9 @@ pub struct Manager<T> {
     /// No node above has ever been used.
     high: usize,
     requests: u32,
+    shares: Shares,
+    /// A free node that is not in the list: what comes back here portal code has not taken before whoever has asked gets one.
+    kept: Option<usize>,
 }
 
 /// A set of nodes.
@@ -95,7 +101,7 @@ impl Set {
 
 impl<T: Table> Manager<T> {
     pub const fn new(table: T) -> Self {
-        Manager { table, high: 0, requests: 0 }
+        Manager { table, high: 0, requests: 0, shares: Shares::NEW, kept: None }
     }
 
     /// The parent of a node that is not free; 0 for a root.
@@ -125,7 +131,7 @@ impl<T: Table> Manager<T> {
             let head = self.table.read(0, NEXT);
             let node = (head / NODE_BYTES) as usize % NODES;
             if node == 0 {
-                return Err(errno::ENOSPC);
+                return self.kept.take().ok_or(errno::ENOSPC);
             }
             // Between these two only portal code can come, which takes: then the head differs.
             let next = self.table.read(node, NEXT);
@@ -140,6 +146,10 @@ impl<T: Table> Manager<T> {
         self.table.write(node, TOKEN, 0);
         self.table.write(node, PARENT, 0);
         self.high = self.high.max(node);
+        if self.kept.is_none() {
+            self.kept = Some(node);
+            return;
+        }
         loop {
             let head = self.table.read(0, NEXT);
             self.table.write(node, NEXT, head);
@@ -151,6 +161,7 @@ impl<T: Table> Manager<T> {
 
     /// The node becomes valid by the last store.
     fn make(&mut self, holder: u16, token: u64, parent: u64, flags: Flags) -> Result<u16, i64> {
+        self.grant_node(holder)?;
         let node = self.take()?;
         self.table.write(node, TOKEN, token);
         self.table.write(node, PARENT, parent);
@@ -301,6 +312,7 @@ impl<T: Table> Manager<T> {
 
     /// A domain has died: what it held is dropped, and the tokens that it made are nobody's.
     pub fn forget(&mut self, asid: u16) {
+        self.shares.forget(asid);
         let mut made = Set([0; _]);
         loop {
             let mut more = false;

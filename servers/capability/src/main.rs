@@ -12,6 +12,7 @@ use pebble_capability::{Flags, Manager, Table};
 
 pebble::import! {
     LOCK = "semaphore.capability";
+    FAMILY = "pm.family";
 }
 pebble::export!("cap.create", "npaiii", create: fn(u64, u64, u64, u64));
 pebble::export!("cap.derive", "npaii", derive: fn(u64, u64, u64));
@@ -55,6 +56,18 @@ fn manager() -> Guard<'static, Manager<Shared>> {
     MANAGER.lock()
 }
 
+/// For who shall hold one more. The portal manager asks this server too: no lock while it is asked.
+fn manager_for(holder: u64) -> Guard<'static, Manager<Shared>> {
+    loop {
+        let mut manager = manager();
+        let Some(asid) = manager.unknown(holder as u16) else { return manager };
+        drop(manager);
+        // Who is dead is nobody's; what it held is about to go.
+        let family = FAMILY.call([asid.into()]).ok().and_then(|family| u16::try_from(family).ok());
+        self::manager().belongs(asid, family.unwrap_or(asid));
+    }
+}
+
 fn word<V: Into<i64>>(outcome: Result<V, i64>) -> i64 {
     outcome.map_or_else(|error| -error, Into::into)
 }
@@ -65,11 +78,11 @@ fn strength(word: u64) -> Result<(u16, Flags), i64> {
 }
 
 extern "C" fn create(maker: u64, kind: u64, object: u64, rights: u64) -> i64 {
-    word(strength(rights).and_then(|(r, f)| manager().create(maker as u16, kind, object, r, f)))
+    word(strength(rights).and_then(|(r, f)| manager_for(maker).create(maker as u16, kind, object, r, f)))
 }
 
 extern "C" fn derive(holder: u64, name: u64, rights: u64) -> i64 {
-    word(strength(rights).and_then(|(r, f)| manager().derive(holder as u16, name, r, f)))
+    word(strength(rights).and_then(|(r, f)| manager_for(holder).derive(holder as u16, name, r, f)))
 }
 
 extern "C" fn look(holder: u64, name: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
@@ -100,7 +113,7 @@ extern "C" fn holds(holder: u64, kind: u64, object: u64, rights: u64) -> i64 {
 }
 
 extern "C" fn grant(holder: u64, kind: u64, object: u64, rights: u64) -> i64 {
-    word(strength(rights).and_then(|(r, f)| manager().grant(holder as u16, kind, object, r, f)))
+    word(strength(rights).and_then(|(r, f)| manager_for(holder).grant(holder as u16, kind, object, r, f)))
 }
 
 extern "C" fn forget(asid: u64) -> i64 {

@@ -2,6 +2,7 @@
 
 use pebble_abi::capability::*;
 use pebble_abi::errno;
+use pebble_abi::share::CAPABILITIES;
 use pebble_capability::model::{Actors, Model};
 use pebble_capability::{Capability, Flags, Manager, Table};
 use proptest::prelude::*;
@@ -127,16 +128,61 @@ fn the_history_of_the_machine() {
 fn a_full_table_says_so_and_recovers() {
     let mut m = Manager::new(Memory::new());
     let flags = Flags { transfer: true, once: false };
+    // The image's.
+    m.belongs(1, 0);
     let root = m.create(1, 256, 1, 7, flags).unwrap();
     for _ in 2..NODES {
         m.derive(1, root.into(), 7, flags).unwrap();
     }
-    assert_eq!(m.derive(1, root.into(), 7, flags), Err(errno::ENOSPC));
+    assert_eq!(m.derive(1, root.into(), 7, flags), Err(errno::ECAPABILITIES));
     assert_eq!(pass(&mut m.table, 1, root.into(), 2), Err(errno::EACCES));
     m.revoke(1, root.into()).unwrap();
     assert_eq!(m.count().used, 1);
     assert_eq!(m.count().free, NODES as u64 - 2);
     m.derive(1, root.into(), 7, flags).unwrap();
+}
+
+#[test]
+fn a_family_leaves_nodes_to_others() {
+    let mut m = Manager::new(Memory::new());
+    let flags = Flags { transfer: true, once: false };
+    // Domains 1 and 2 are a family; 3 and 4 have one each.
+    m.belongs(1, 1);
+    m.belongs(2, 1);
+    let root = u64::from(m.create(1, 256, 1, 7, flags).unwrap());
+    let had = (1..).find(|_| m.derive(1, root, 7, flags).is_err()).unwrap();
+    assert_eq!(had, CAPABILITIES.family);
+    assert_eq!(m.create(2, 256, 1, 7, flags), Err(errno::ECAPABILITIES));
+    assert!(m.create(3, 256, 1, 7, flags).is_ok());
+    // Portal code asks nobody.
+    while pass(&mut m.table, 1, root, 2).is_ok() {}
+    assert_eq!(m.count().free, 0);
+    assert_eq!(m.unknown(4), Some(4));
+    let other = u64::from(m.create(4, 256, 1, 7, flags).unwrap());
+    assert!(pass(&mut m.table, 4, other, 3).is_ok());
+    assert_eq!(m.count().used, CAPABILITIES.family as u64 + 3);
+    assert_eq!(m.create(1, 256, 1, 7, flags), Err(errno::ECAPABILITIES));
+    assert!(m.look(1, root).is_ok(), "what it had first it has");
+    m.revoke(1, root).unwrap();
+    assert!(m.create(2, 256, 1, 7, flags).is_ok());
+    // One that is dead is nobody's, nor is its number.
+    m.forget(1);
+    assert_eq!(m.create(1, 256, 1, 7, flags).map(|name| name > 0), Ok(true));
+}
+
+#[test]
+fn what_portal_code_took_beyond_a_share_comes_back() {
+    let mut m = Manager::new(Memory::new());
+    let flags = Flags { transfer: true, once: false };
+    m.belongs(1, 1);
+    m.belongs(2, 1);
+    let root = m.create(1, 256, 1, 7, flags).unwrap();
+    while pass(&mut m.table, 1, root.into(), 2).is_ok() {}
+    assert_eq!(m.unknown(3), Some(3));
+    m.belongs(3, 3);
+    assert_eq!(m.unknown(3), None);
+    assert!(m.create(3, 256, 1, 7, flags).is_ok());
+    assert_eq!(m.count().used, CAPABILITIES.family as u64 + 1);
 }
 
 #[test]

@@ -148,7 +148,7 @@ impl<'a> Files<'a> {
         }
         let client = client.into();
         self.room(client)?;
-        let at = self.ram.create(normal(path).as_str())?;
+        let at = self.ram.create(normal(path).as_str(), client.family)?;
         self.enter(client, Node::Ram(at as u16), rights)
     }
 
@@ -266,7 +266,7 @@ impl<'a> Files<'a> {
         if self.file(control).is_none() {
             return -errno::EBADF;
         }
-        let Open { node, place, rights, .. } = self.open[index];
+        let Open { node, place, rights, family, .. } = self.open[index];
         let at = match self.ram_of(node, rights) {
             Ok(at) => at,
             Err(error) => return error,
@@ -276,7 +276,7 @@ impl<'a> Files<'a> {
         let bytes = words.map(u64::to_le_bytes);
         // What somebody else has cut short is written to from its end on.
         let place = place.min(self.ram.bytes(at).len());
-        match self.ram.write(at, place, &bytes.as_flattened()[..count]) {
+        match self.ram.write(at, place, &bytes.as_flattened()[..count], family) {
             Ok(()) => {
                 self.open[index].place = place + count;
                 count as i64
@@ -357,6 +357,7 @@ impl<'a> Files<'a> {
             open.asid = 0;
         }
         self.renaming.retain(|(who, _)| *who != asid);
+        self.ram.gone(asid);
     }
 
     /// Files open now.
@@ -379,7 +380,7 @@ impl<'a> Files<'a> {
 }
 
 /// Format of what [`Files::save`] writes.
-pub const FORMAT: u64 = 3;
+pub const FORMAT: u64 = 4;
 
 impl Files<'_> {
     /// Open files, and those in memory, for a successor with the same archive.

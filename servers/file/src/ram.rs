@@ -1,18 +1,21 @@
 //! Files in memory, under `ram/`: made by [`Ram::create`], gone when the system stops. A place for what comes in over the console and for
 //! what programs leave each other; not deep, since it has no directories of its own.
 //!
+//! What there is of files and bytes families share ([`share`]). A file is of the family that has last made or lengthened it, so nobody uses up
+//! what others may have; when that has ended, it is nobody's, and counts against all.
+//!
 //! Invariant: whatever a program asks for, memory that is not there is an error and changes nothing.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use pebble_abi::errno;
+use pebble_abi::{errno, share};
 use serde::{Deserialize, Serialize};
 
 /// Files at once, bytes of one, and of all together.
-pub const RAM_FILES: usize = 64;
+pub const RAM_FILES: usize = share::RAM_FILES.all;
 pub const RAM_FILE_MAX: usize = 8 << 20;
-pub const RAM_MAX: usize = 16 << 20;
+pub const RAM_MAX: usize = share::RAM_BYTES.all;
 
 /// Where they are.
 pub const PREFIX: &str = "ram/";
@@ -20,6 +23,8 @@ pub const PREFIX: &str = "ram/";
 #[derive(Serialize, Deserialize)]
 struct File {
     path: String,
+    /// 0: the image's, or nobody's any more.
+    family: u16,
     bytes: Vec<u8>,
 }
 
@@ -27,8 +32,6 @@ struct File {
 #[derive(Default, Serialize, Deserialize)]
 pub struct Ram {
     files: Vec<Option<File>>,
-    /// Bytes of all files.
-    size: usize,
     /// Text of the directory, made anew when files come and go.
     listing: String,
 }
@@ -38,23 +41,42 @@ impl Ram {
         self.files.iter().position(|f| f.as_ref().is_some_and(|f| f.path == path))
     }
 
+    /// May the family have that file with so many bytes?
+    fn grant(&self, family: u16, at: usize, bytes: usize) -> Result<(), i64> {
+        let (mut its, mut all) = ([0; 2], [0; 2]);
+        for file in self.files.iter().enumerate().filter_map(|(n, f)| f.as_ref().filter(|_| n != at)) {
+            for (n, more) in [1, file.bytes.capacity()].into_iter().enumerate() {
+                all[n] += more;
+                its[n] += if file.family == family { more } else { 0 };
+            }
+        }
+        let file = self.files.get(at).and_then(Option::as_ref);
+        if file.is_none_or(|file| file.family != family) {
+            share::RAM_FILES.grant(family, its[0], all[0], 1).map_err(|error| -error)?;
+        }
+        share::RAM_BYTES.grant(family, its[1], all[1], bytes).map_err(|error| -error)
+    }
+
+    /// A family has ended: what it has left is nobody's.
+    pub fn gone(&mut self, family: u16) {
+        self.files.iter_mut().flatten().filter(|f| f.family == family).for_each(|f| f.family = 0);
+    }
+
     /// An empty file of that path; one that exists loses its bytes.
-    pub fn create(&mut self, path: &str) -> Result<usize, i64> {
+    pub fn create(&mut self, path: &str, family: u16) -> Result<usize, i64> {
         let name = name(path)?;
         if let Some(at) = self.find(path) {
             self.cut(at, 0);
             return Ok(at);
         }
         let at = self.files.iter().position(Option::is_none).unwrap_or(self.files.len());
-        if at == RAM_FILES {
-            return Err(-errno::ENOSPC);
-        }
+        self.grant(family, at, 0)?;
         let own = self.room(path, name)?;
         if at == self.files.len() {
             self.files.try_reserve(1).map_err(|_| -errno::ENOMEM)?;
             self.files.push(None);
         }
-        self.files[at] = Some(File { path: own, bytes: Vec::new() });
+        self.files[at] = Some(File { path: own, family, bytes: Vec::new() });
         self.list();
         Ok(at)
     }
@@ -84,7 +106,6 @@ impl Ram {
     /// Nothing stays of the file behind its first `len` bytes.
     pub fn cut(&mut self, at: usize, len: usize) {
         if let Some(Some(file)) = self.files.get_mut(at) {
-            self.size -= file.bytes.len().saturating_sub(len);
             match len {
                 0 => file.bytes = Vec::new(),
                 _ => file.bytes.truncate(len),
@@ -104,22 +125,30 @@ impl Ram {
         self.files.get(at).and_then(Option::as_ref).map_or(&[], |f| &f.bytes)
     }
 
-    /// Overwrites from `place` on, which is not behind the end, and grows the file as needed.
-    pub fn write(&mut self, at: usize, place: usize, bytes: &[u8]) -> Result<(), i64> {
-        let file = self.files.get_mut(at).and_then(Option::as_mut).ok_or(-errno::EBADF)?;
+    /// Overwrites from `place` on, which is not behind the end, and grows the file as needed: then it is the family's. That has paid for all that
+    /// is reserved, so it is asked seldom.
+    pub fn write(&mut self, at: usize, place: usize, bytes: &[u8], family: u16) -> Result<(), i64> {
+        let file = self.files.get(at).and_then(Option::as_ref).ok_or(-errno::EBADF)?;
+        let (len, capacity) = (file.bytes.len(), file.bytes.capacity());
         let end = place.checked_add(bytes.len()).filter(|end| *end <= RAM_FILE_MAX).ok_or(-errno::ENOSPC)?;
-        let more = end.saturating_sub(file.bytes.len());
-        if place > file.bytes.len() || self.size + more > RAM_MAX {
+        if place > len {
             return Err(-errno::ENOSPC);
         }
-        // Doubling, but never by more than memory can bear to lose.
-        if end > file.bytes.capacity() {
-            let room = file.bytes.len().clamp(4096, 1 << 20).max(more);
-            file.bytes.try_reserve_exact(room).map_err(|_| -errno::ENOMEM)?;
+        let grown = match end {
+            _ if end <= capacity => capacity,
+            // Doubling, but never by more than memory can bear to lose.
+            _ => (len + len.clamp(4096, 1 << 20)).clamp(end, RAM_FILE_MAX),
+        };
+        if end > capacity || end > len && file.family != family {
+            self.grant(family, at, grown)?;
         }
-        file.bytes.resize(file.bytes.len().max(end), 0);
+        let Some(Some(file)) = self.files.get_mut(at) else { return Err(-errno::EBADF) };
+        file.bytes.try_reserve_exact(grown - len).map_err(|_| -errno::ENOMEM)?;
+        if end > len {
+            file.family = family;
+            file.bytes.resize(end, 0);
+        }
         file.bytes[place..end].copy_from_slice(bytes);
-        self.size += more;
         Ok(())
     }
 

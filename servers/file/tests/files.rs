@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pebble_abi::capability::{ALL, FILE as KIND, READ, WRITE};
 use pebble_abi::errno::*;
 use pebble_abi::link::pack;
+use pebble_abi::share;
 use pebble_abi::sys::{ABOUT_DIRECTORY, ABOUT_SIZE, ABOUT_WRITABLE, SEEK_ABOUT, SEEK_CUT, WRITE_APPEND};
 use pebble_boot::rules::{About, Patterns, Rule, matches};
 use pebble_file::*;
@@ -270,16 +271,53 @@ fn memory_for_files_has_limits() {
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
     let path = |n: usize| pack::<5>(&format!("ram/{n}")).unwrap();
     for n in 0..RAM_FILES {
-        let file = files.create(1 + n as u16 / 8, path(n), ALL).unwrap();
+        // The last ones are left to the image.
+        let family = if n < RAM_FILES - share::RAM_FILES.reserve { 1 + n as u16 / 16 } else { 0 };
+        let file = files.create(Client { asid: 9, family }, path(n), ALL).unwrap();
         assert_eq!(files.close(file), 0);
     }
-    assert_eq!(files.create(1, path(RAM_FILES), ALL), Err(-ENOSPC));
+    let image = Client { asid: 9, family: 0 };
+    assert_eq!(files.create(image, path(RAM_FILES), ALL), Err(-ERAM));
     files.remove(path(3), ALL).unwrap();
-    assert!(files.create(1, path(RAM_FILES), ALL).is_ok());
+    assert!(files.create(image, path(RAM_FILES), ALL).is_ok());
     let big = files.create(1, path(0), ALL).unwrap();
     let full = (0..).find(|_| files.write(big, 32, [0; 4]) != 32).unwrap();
     assert_eq!(full, RAM_FILE_MAX / 32);
     assert_eq!(files.write(big, 32, [0; 4]), -ENOSPC);
+}
+
+#[test]
+fn a_family_has_its_share_of_memory() {
+    let bytes = sample();
+    let mut files = Files::new(Archive::parse(&bytes).unwrap());
+    let path = |n: usize| pack::<5>(&format!("ram/{n}")).unwrap();
+    let client = |family| Client { asid: 10 + family, family };
+    let fill = |files: &mut Files, file| (0..).find(|_| files.write(file, 32, [0; 4]) != 32).unwrap() * 32;
+    let [hog, other] = [client(1), client(2)];
+    let big: [u64; 2] = [0, 1].map(|n| files.create(hog, path(n), ALL).unwrap());
+    let filled: usize = big.iter().map(|file| fill(&mut files, *file)).sum();
+    assert!((share::RAM_BYTES.family - 4096..=share::RAM_BYTES.family).contains(&filled), "{filled}");
+    assert_eq!(files.write(big[1], 32, [0; 4]), -ERAM);
+    for n in 2..share::RAM_FILES.family {
+        let file = files.create(hog, path(n), ALL).unwrap();
+        assert_eq!(files.close(file), 0);
+    }
+    assert_eq!(files.create(hog, path(30), ALL), Err(-ERAM));
+    assert!(files.open(hog, path(2), ALL).is_ok());
+    // Others have theirs; whoever makes a file longer has it, with all that is in it.
+    let theirs = files.create(other, path(30), ALL).unwrap();
+    assert_eq!(files.write(theirs, 32, [0; 4]), 32);
+    let longer = files.open(hog, path(30), ALL).unwrap();
+    assert_eq!(files.write(longer, 4, [1; 4]), 4, "as long as it was");
+    assert_eq!(files.write(longer, 32 | WRITE_APPEND, [0; 4]), -ERAM);
+    let small = files.open(other, path(2), ALL).unwrap();
+    assert_eq!(files.write(small, 32, [0; 4]), 32);
+    assert!(files.create(hog, path(31), ALL).is_ok(), "one of its files is another's now");
+    // What is left behind is nobody's, but there.
+    files.gone(hog.asid);
+    files.gone(1);
+    assert!(files.create(client(1), path(32), ALL).is_ok());
+    assert_eq!(files.open(other, path(0), ALL).map(|file| files.seek(file, 0, SEEK_END) > 4 << 20), Ok(true));
 }
 
 #[test]

@@ -97,8 +97,8 @@ fn operate(
         }
         op::FAULT_RANGE => {
             tidy(m, machine)?;
-            m.handle_range(machine, (who.domain, who.caller), p2, p4, |_, handler, index| {
-                answer(&RANGE_SET, [asid, p2, p3, u64::from(handler) | u64::from(index) << 16, 0]).map(|_| ())
+            m.handle_range(machine, (who.domain, who.caller), p2, p4, |_, handler| {
+                answer(&RANGE_SET, [asid, p2, p3, handler, 0]).map(|_| ())
             })?;
             Ok(0)
         }

@@ -392,11 +392,13 @@ impl Manager {
         }
     }
 
-    pub(crate) fn counter(&mut self, machine: &mut impl Machine) -> Option<u16> {
-        let n = self.counters.iter().position(|used| !used)?;
+    /// For one more portal in a domain's table.
+    pub(crate) fn counter(&mut self, machine: &mut impl Machine, asid: u16) -> Result<u16, i64> {
+        self.grant_counter(asid)?;
+        let n = self.counters.iter().position(|used| !used).ok_or(errno::ECOUNTERS)?;
         self.counters[n] = true;
         machine.set_data(map::counter_va(n) - map::KDATA_VA, 0);
-        Some(n as u16)
+        Ok(n as u16)
     }
 
     /// The portal's code may be reused once no thread can return through it.

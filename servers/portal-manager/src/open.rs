@@ -206,7 +206,8 @@ impl Manager {
         let subject = if self.domains[asid as usize].controller == 0 { self.serving } else { 0 };
         for (n, (goal, constant)) in goals.iter().enumerate() {
             let index = (first + n) as u16;
-            let counter = if self.domains[asid as usize].counting { self.counter(machine) } else { None };
+            let counting = self.domains[asid as usize].counting;
+            let counter = counting.then(|| self.counter(machine, asid)).and_then(Result::ok);
             let mut slot = Slot { goal: *goal, run: Run::default(), constant: *constant, counter, subject };
             match self.build(machine, asid, index, &slot) {
                 Ok(run) => slot.run = run,
@@ -488,7 +489,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Recompiles a domain's portals with a call counter each, or without.
+    /// Recompiles a domain's portals with a call counter each, as many as its family may have, or without.
     pub fn count(&mut self, machine: &mut impl Machine, asid: u64, on: bool) -> Result<(), i64> {
         self.domain(asid)?.counting = on;
         for index in 0..self.domains[asid as usize].slots.len() {
@@ -497,7 +498,7 @@ impl Manager {
             if !counted || old.counter.is_some() == on {
                 continue;
             }
-            let counter = if on { self.counter(machine) } else { None };
+            let counter = if on { Some(self.counter(machine, asid as u16)?) } else { None };
             let mut slot = Slot { counter, run: Run::default(), ..old };
             slot.run = self.build(machine, asid as u16, index as u16, &slot)?;
             machine.set_table(asid as u16, index as u16, map::CODE_VA + u64::from(slot.run.at));

@@ -9,12 +9,12 @@
 
 use crate::Machine;
 use crate::manager::{Goal, Manager};
-use pebble_abi::errno;
+use pebble_abi::{errno, share::HANDLERS};
 use pebble_portal::spec::{Arg, Stack, State};
 
 /// A range that somebody answers for.
 pub struct Handled {
-    asid: u16,
+    pub(crate) asid: u16,
     address: u64,
     /// Index of the portal in the VM manager's table.
     index: u16,
@@ -53,21 +53,33 @@ impl Manager {
     }
 
     /// Page faults of `asid` from `address` on go to the interface behind that index of `holder`: its own, or, if it is controlled, its
-    /// outermost controller's. `set` tells the VM manager: handler's domain, index in the VM manager's table.
+    /// outermost controller's. `set` tells the VM manager: handler's domain, index in the VM manager's table << 16, how many stacks that has << 32;
+    /// where these are too few for one more family, it gets two.
     pub fn handle_range<M: Machine>(
         &mut self,
         machine: &mut M,
         (asid, holder): (u16, u16),
         address: u64,
         index: u64,
-        set: impl FnOnce(&mut M, u16, u16) -> Result<(), i64>,
+        set: impl Fn(&mut M, u64) -> Result<(), i64>,
     ) -> Result<(), i64> {
         self.domain(asid.into())?;
+        self.grant_range(asid)?;
         let vm = self.vm()?;
         let interface = self.handler_at(holder, asid, index)?;
         let handler = self.interfaces[usize::from(interface)].asid;
         let index = self.for_itself(|m| m.open(machine, vm.into(), interface))?;
-        if let Err(error) = set(machine, handler, index) {
+        let outcome = loop {
+            let stacks = self.domains[usize::from(vm)].stacks;
+            match set(machine, u64::from(handler) | u64::from(index) << 16 | u64::from(stacks) << 32) {
+                Err(errno::ESTACKS) => {}
+                other => break other,
+            }
+            if self.stacks(machine, vm, stacks + HANDLERS.family as u16).is_err() {
+                break Err(errno::EHANDLERS);
+            }
+        };
+        if let Err(error) = outcome {
             self.vacate(machine, vm, index.into(), 1);
             return Err(error);
         }

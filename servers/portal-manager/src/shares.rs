@@ -3,7 +3,7 @@
 //! What a family has is counted when it asks for more, in the tables that are there anyway: nothing is kept in step by hand. Portal code is made
 //! all the time, so its use is looked at only when as much is in use as one family may have.
 
-use crate::manager::Manager;
+use crate::manager::{Domain, Manager};
 use pebble_abi::{
     errno, map,
     share::{self, Share},
@@ -63,6 +63,18 @@ impl Manager {
     pub(crate) fn grant_stack(&self, asid: u16) -> Result<(), i64> {
         let queues = self.domains.iter().zip(0u16..).filter(|(d, _)| d.stacks != 0);
         self.grant(asid, &share::STACKS, queues.map(|(d, asid)| (asid, d.stacks.into())), 1)
+    }
+
+    /// One more counter, of a portal in a domain's table.
+    pub(crate) fn grant_counter(&self, asid: u16) -> Result<(), i64> {
+        let counted = |d: &Domain| d.slots.used().filter(|(_, slot)| slot.counter.is_some()).count();
+        let tables = self.domains.iter().zip(0u16..).filter(|(d, _)| d.counting);
+        self.grant(asid, &share::COUNTERS, tables.map(|(d, asid)| (asid, counted(d))), 1)
+    }
+
+    /// One more range of addresses with a handler.
+    pub(crate) fn grant_range(&self, asid: u16) -> Result<(), i64> {
+        self.grant(asid, &share::RANGES, self.handled.iter().map(|h| (h.asid, 1)), 1)
     }
 
     /// Another portal in a domain's table, however long its code is.

@@ -114,7 +114,7 @@ fn what_servers_open_for_a_controlled_domain_is_theirs() {
     m.serving = CHILD;
     m.guard_by_asking(&mut machine, CHILD.into(), own.into(), (PARENT, policy)).expect("a policy");
     m.serving = CHILD;
-    m.handle_range(&mut machine, (CHILD, PARENT), 0x1_0000, handler, |_, _, _| Ok(())).expect("a handler");
+    m.handle_range(&mut machine, (CHILD, PARENT), 0x1_0000, handler, |_, _| Ok(())).expect("a handler");
     m.serving = 0;
     assert_eq!(indices(&m, CHILD), had, "it has got what the sibling has");
     for server in [MANAGER, SERVER] {
@@ -139,7 +139,7 @@ fn a_controlled_domain_names_only_what_it_has() {
         m.guard_by_asking(&mut machine, CHILD.into(), own.into(), (PARENT, portal)),
         Err(errno::EBADF)
     );
-    let range = m.handle_range(&mut machine, (CHILD, PARENT), 0x1_0000, portal, |_, _, _| Ok(()));
+    let range = m.handle_range(&mut machine, (CHILD, PARENT), 0x1_0000, portal, |_, _| Ok(()));
     assert_eq!(range, Err(errno::EBADF));
     // Its parent may.
     let own = m

@@ -3,6 +3,7 @@
 mod common;
 
 use common::*;
+use pebble_abi::share::{COUNTERS, RANGES};
 use pebble_abi::{errno, map, thread};
 use pebble_portal::Spec;
 use pebble_portal_manager::frames::Current;
@@ -304,4 +305,69 @@ fn a_successor_imports_what_the_role_had_and_no_more() {
     assert_eq!(manager.import(&mut machine, 7, "scheduler.p"), Err(errno::EACCES));
     assert_eq!(manager.import(&mut machine, 7, "nucleus.switch"), Err(errno::EACCES));
     assert_eq!(manager.import(&mut machine, 3, "scheduler.yield"), Err(errno::ESRCH), "no successor");
+}
+
+#[test]
+fn a_family_leaves_counters_to_others() {
+    let (mut manager, mut machine) = system();
+    for (family, asid) in [3, 4, 5].into_iter().enumerate() {
+        manager.set_family(asid, family as u64 + 1).expect("it lives");
+        for _ in 0..COUNTERS.family {
+            manager.open(&mut machine, asid, 2).expect("a portal");
+        }
+    }
+    assert_eq!(
+        manager.count(&mut machine, 3, true),
+        Err(errno::ECOUNTERS),
+        "those of its birth are counted, too"
+    );
+    let counted = |manager: &Manager, asid: usize| {
+        manager.domains[asid].slots.used().filter(|(_, slot)| slot.counter.is_some()).count()
+    };
+    assert_eq!(counted(&manager, 3), COUNTERS.family);
+    // A portal without a counter is a portal.
+    manager.open(&mut machine, 3, 2).expect("a portal");
+    assert_eq!(manager.count(&mut machine, 4, true), Err(errno::ECOUNTERS));
+    assert_eq!(manager.count(&mut machine, 5, true), Err(errno::ECOUNTERS), "the reserve");
+    assert_eq!(counted(&manager, 4), COUNTERS.family);
+    assert_eq!(counted(&manager, 5), 0);
+    manager.set_family(5, 0).expect("it lives");
+    assert_eq!(manager.count(&mut machine, 5, true), Err(errno::ECOUNTERS), "there are no more");
+    assert_eq!(counted(&manager, 5), COUNTERS.reserve);
+    manager.count(&mut machine, 3, false).expect("without");
+    manager.count(&mut machine, 4, true).expect_err("its share is the same");
+    manager.count(&mut machine, 5, true).expect("those that are back");
+    check(&manager, &machine);
+}
+
+/// Stacks for handlers that the VM manager asks come when it says that they are too few.
+#[test]
+fn the_vm_manager_gets_stacks_for_handlers() {
+    let (mut manager, mut machine) = system();
+    let (npiii, program) = (Spec::parse("npiii").expect("a specification"), 8);
+    manager.attach(&mut machine, view(program)).expect("a program");
+    manager.register(&mut machine, SERVER.into(), "vm.provide", npiii.clone(), 0x1_0000).expect("a name");
+    let offered = manager.register(&mut machine, program.into(), "handler", npiii, 0x1_0000).expect("a name");
+    let handler = manager.open(&mut machine, 3, offered).expect("a portal").into();
+    let before = manager.domains[usize::from(SERVER)].stacks;
+    let told = core::cell::RefCell::new(Vec::new());
+    let few = |_: &mut Fake, who: u64| {
+        told.borrow_mut().push((who as u16, (who >> 32) as u16));
+        if told.borrow().len() < 3 { Err(errno::ESTACKS) } else { Ok(()) }
+    };
+    manager.handle_range(&mut machine, (3, 3), 0x1_0000, handler, few).expect("a handler");
+    let stacks = [0, 2, 4].map(|more| (program, before + more));
+    assert_eq!(*told.borrow(), stacks);
+    assert_eq!(manager.domains[usize::from(SERVER)].stacks, before + 4);
+    // There is an end to ranges, and to stacks.
+    manager.set_family(4, 4).expect("it lives");
+    let others = manager.open(&mut machine, 4, offered).expect("a portal").into();
+    for n in 0..RANGES.family as u64 {
+        manager.handle_range(&mut machine, (4, 4), n << 16, others, |_, _| Ok(())).expect("a range");
+    }
+    let further = manager.handle_range(&mut machine, (4, 4), 1 << 32, others, |_, _| Ok(()));
+    assert_eq!(further, Err(errno::EHANDLERS));
+    let never = |_: &mut Fake, _| Err(errno::ESTACKS);
+    assert_eq!(manager.handle_range(&mut machine, (3, 3), 0x2_0000, handler, never), Err(errno::EHANDLERS));
+    check(&manager, &machine);
 }

@@ -6,6 +6,7 @@ use core::fmt::{self, Write};
 pub const NOT_HELD: u64 = 64;
 pub const INVOCATION_STACK: u64 = 65;
 pub const USER_STACK: u64 = 66;
+pub const HANDLERS: u64 = 67;
 /// The illegal instruction by which a program gives up.
 const ABORT: u64 = pebble_abi::call::ABORT as u64;
 
@@ -56,6 +57,7 @@ impl fmt::Display for Fault<'_> {
             NOT_HELD => write!(f, "invokes portal {}, which it does not hold", value as i64),
             INVOCATION_STACK => write!(f, "invocation stack overflow"),
             USER_STACK => write!(f, "stack overflow, access to {value:#x}"),
+            HANDLERS => write!(f, "access to {value:#x}, below two fault handlers: a third is not asked"),
             _ => write!(f, "cause {cause}, value {value:#x}"),
         }?;
         match symbol {

@@ -2,6 +2,7 @@
 //!
 //! A domain dies of its first fault, so it has at most one record, which it keeps until that is read or the domain is forgotten.
 
+use crate::ranges::Turn;
 use crate::space::leaf_slot;
 use crate::{Ask, Machine, Vm};
 use pebble_abi::map::{self, PAGE, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X};
@@ -11,6 +12,8 @@ use pebble_abi::{errno, sys};
 pub const NOT_HELD: u8 = 64;
 pub const INVOCATION_OVERFLOW: u8 = 65;
 pub const STACK_OVERFLOW: u8 = 66;
+/// In a range, below as many handlers as one thread may have called.
+pub const HANDLERS: u8 = 67;
 
 /// `ecall` from user mode, as the hardware says it.
 const CALL: u64 = 8;
@@ -41,7 +44,7 @@ pub enum Outcome {
     Died,
     /// A handler is to be asked, the lock released, and [`Vm::answered`] told.
     Ask(Ask),
-    /// Too many are being asked: the thread may fault again.
+    /// Others of its family are being asked for: the thread may fault again.
     Later,
 }
 
@@ -66,9 +69,10 @@ impl<M: Machine> Vm<M> {
                     self.machine.flush(asid);
                     return Outcome::Settled;
                 }
-                match self.ask(asid, value, cause) {
-                    Some(Some(ask)) => return Outcome::Ask(ask),
-                    Some(None) => return Outcome::Later,
+                match self.ask(asid, thread as u8, value, cause) {
+                    Some(Turn::Ask(ask)) => return Outcome::Ask(ask),
+                    Some(Turn::Later) => return Outcome::Later,
+                    Some(Turn::Refused) => (HANDLERS, value),
                     None if cause != FETCH_PAGE_FAULT && self.below_stack(asid, value) => {
                         (STACK_OVERFLOW, value)
                     }

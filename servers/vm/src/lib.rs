@@ -39,7 +39,7 @@ mod slots;
 mod space;
 mod threads;
 
-pub use faults::{Fault, INVOCATION_OVERFLOW, NOT_HELD, Outcome, STACK_OVERFLOW};
+pub use faults::{Fault, HANDLERS, INVOCATION_OVERFLOW, NOT_HELD, Outcome, STACK_OVERFLOW};
 pub use ranges::Ask;
 pub use threads::Start;
 
@@ -190,8 +190,7 @@ pub struct Vm<M: Machine> {
     threads: [Thread; map::MAX_THREADS],
     attachments: [Option<Attachment>; shared::ATTACHMENTS],
     dumps: Dumps,
-    /// How many fault handlers are being asked.
-    asked: u8,
+    places: [ranges::Place; share::HANDLERS.all],
     /// `None` until [`Vm::boot`].
     common: Option<Common>,
     /// Domains of the portal manager and of the process server; 0: the system has none.
@@ -211,7 +210,7 @@ impl<M: Machine> Vm<M> {
             threads: [Thread { home: 0, slot: 0, block: false }; map::MAX_THREADS],
             attachments: [None; shared::ATTACHMENTS],
             dumps: NO_DUMPS,
-            asked: 0,
+            places: ranges::NO_PLACES,
             common: None,
             portal_manager: 0,
             process: 0,

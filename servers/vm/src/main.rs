@@ -141,8 +141,8 @@ fn word(answer: Answer) -> i64 {
     }
 }
 
-/// Ticks until a fault that nobody could be asked about is looked at again.
-const PATIENCE: u64 = map::TIME_HZ / 1000;
+/// Ticks until a fault whose handler could not be asked is looked at again: short, since who waits so holds a stack that others need.
+const PATIENCE: u64 = map::TIME_HZ / 10_000;
 
 extern "C" fn fault(cause: u64, value: u64, address: u64, asid: u64, thread: u64, t0: u64) -> i64 {
     let mut outcome = vm().fault(cause, value, address, asid, thread, t0);

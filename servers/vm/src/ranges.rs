@@ -1,21 +1,27 @@
 //! Ranges of a domain's memory whose page faults somebody else answers.
 //!
 //! A range belongs to the faulting domain's control page. Its handler is reached through a portal of this component, which the portal manager
-//! has opened; it is called with no lock held, and meanwhile may [`Vm::provide`] pages of its own. Who waits for a handler holds one of this
-//! component's stacks, and the handler needs another to provide: so few are asked at once, and the others come again.
+//! has opened; it is called with no lock held, and meanwhile may [`Vm::provide`] pages of its own. A range dies with either side. Its record stays
+//! while somebody is being asked.
 //!
-//! A range dies with either side. Its record stays while somebody is being asked.
+//! Who waits for a handler holds one of this component's stacks, for as long as the handler likes. So each family that has ranges has places,
+//! which are such stacks: the portal manager adds them when a family's first range begins. One is for its threads, which take turns and come
+//! again; one for a handler that faults while it is asked. **Invariants:** there are more stacks than places; nobody waits for a place who has
+//! taken [`LEVELS`] of them, so all who wait are waited for by nobody; a family waits for its own handlers alone.
 
 use crate::slots::RANGES;
 use crate::space::{USER_R, USER_RW, leaf_slot, pages_in};
 use crate::{Answer, Machine, Vm};
 use core::ops::Range;
 use pebble_abi::map::{self, PAGE, PTE_R, PTE_V, PTE_W};
+use pebble_abi::share::HANDLERS;
 use pebble_abi::{errno, sys};
 
-/// Handlers asked at once.
-const ASKED: u8 = 2;
-/// A record: first address (0: free), end, handler's domain with the portal's index in bits 16 and up, how many faults it is asked about.
+/// Handlers that one thread may have called, each by a fault in the one before: so many places a family has, one for each.
+const LEVELS: usize = HANDLERS.family;
+/// Stacks of this component that no handler keeps.
+const KEPT: usize = 2;
+/// A record: first address (0: free), end, handler's domain with the portal's index in bits 16 to 31, how many faults it is asked about.
 const END: u64 = 8;
 const WHO: u64 = 16;
 const BUSY: u64 = 24;
@@ -31,6 +37,28 @@ pub struct Ask {
     pub address: u64,
     pub cause: u64,
     record: u64,
+    place: u8,
+}
+
+/// A place at which a handler is being asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The domain that has faulted; 0: nobody has the place.
+    asid: u16,
+    thread: u8,
+    /// How many handlers the thread has called before.
+    level: u8,
+}
+
+pub(crate) const NO_PLACES: [Place; HANDLERS.all] = [Place { asid: 0, thread: 0, level: 0 }; _];
+
+/// What becomes of a fault for which somebody answers.
+pub(crate) enum Turn {
+    Ask(Ask),
+    /// Others of the family have its place.
+    Later,
+    /// The thread has called as many handlers as one may.
+    Refused,
 }
 
 impl<M: Machine> Vm<M> {
@@ -43,8 +71,26 @@ impl<M: Machine> Vm<M> {
         self.records(asid).step_by(RECORD as usize).find(|r| self.machine.read(*r) != 0 && holds(r))
     }
 
-    /// Faults in these pages go through a portal: `who` is its index in bits 16 and up, its handler's domain below. No pages: no longer; the
-    /// portal's index.
+    /// Two places for the family of a domain that gets a range, of a component with so many stacks. `ESTACKS`: with two more.
+    fn grant_places(&self, asid: u16, stacks: usize) -> Result<(), i64> {
+        let family = |asid: u16| usize::from(self.domain(asid).family);
+        let mut has = [false; map::MAX_DOMAINS];
+        for other in 1..map::MAX_DOMAINS as u16 {
+            let ranges = || self.records(other).step_by(RECORD as usize).any(|r| self.machine.read(r) != 0);
+            has[family(other)] |= ranges();
+        }
+        // What has died may have left a thread with a handler.
+        self.places.iter().filter(|p| p.asid != 0).for_each(|p| has[family(p.asid)] = true);
+        if has[family(asid)] {
+            return Ok(());
+        }
+        let used = has.iter().filter(|has| **has).count() * LEVELS;
+        HANDLERS.grant(family(asid) as u16, 0, used, LEVELS)?;
+        if used + LEVELS + KEPT > stacks { Err(errno::ESTACKS) } else { Ok(()) }
+    }
+
+    /// Faults in these pages go through a portal: `who` is its index in bits 16 to 31, its handler's domain below, and above how many stacks this
+    /// component has. No pages: no longer; the portal's index.
     pub fn range_set(&mut self, asid: u64, address: u64, pages: u64, who: u64) -> Answer {
         let asid = self.alive(asid)?;
         if pages == 0 {
@@ -57,6 +103,7 @@ impl<M: Machine> Vm<M> {
             return Ok(self.machine.read(record + WHO) >> 16);
         }
         let range = pages_in(self.image_range(asid), address, pages)?;
+        let (who, stacks) = (who & 0xffff_ffff, who >> 32);
         let index = who >> 16;
         if self.alive(who & 0xffff)? == asid
             || !(sys::FIRST_FREE as u64..map::TABLE_ENTRIES as u64).contains(&index)
@@ -74,30 +121,38 @@ impl<M: Machine> Vm<M> {
             }
         }
         let record = free.ok_or(errno::EAGAIN)?;
+        self.grant_places(asid, stacks as usize)?;
         for (at, word) in [(0, range.start), (END, range.end), (WHO, who), (BUSY, 0)] {
             self.machine.write(record + at, word);
         }
         Ok(0)
     }
 
-    /// Whether somebody answers for this address, and is to be asked now (`Some(None)`: later).
-    pub(crate) fn ask(&mut self, asid: u16, address: u64, cause: u64) -> Option<Option<Ask>> {
+    /// Whether somebody answers for this address, and is to be asked now.
+    pub(crate) fn ask(&mut self, asid: u16, thread: u8, address: u64, cause: u64) -> Option<Turn> {
         let record = self.record(asid, address)?;
         let who = self.machine.read(record + WHO);
         if who == 0 {
             return None;
         }
-        if self.asked >= ASKED {
-            return Some(None);
+        let taken = || self.places.iter().filter(|p| p.asid != 0);
+        let level = taken().filter(|p| p.thread == thread).count();
+        if level >= LEVELS {
+            return Some(Turn::Refused);
         }
-        self.asked += 1;
+        let family = |asid: u16| self.domain(asid).family;
+        if taken().any(|p| usize::from(p.level) == level && family(p.asid) == family(asid)) {
+            return Some(Turn::Later);
+        }
+        let Some(place) = self.places.iter().position(|p| p.asid == 0) else { return Some(Turn::Later) };
+        self.places[place] = Place { asid, thread, level: level as u8 };
         self.machine.write(record + BUSY, self.machine.read(record + BUSY) + 1);
-        Some(Some(Ask { index: (who >> 16) as u16, asid, address, cause, record }))
+        Some(Turn::Ask(Ask { index: (who >> 16) as u16, asid, address, cause, record, place: place as u8 }))
     }
 
     /// A handler has answered, or cannot any more.
     pub(crate) fn asked(&mut self, ask: &Ask) {
-        self.asked -= 1;
+        self.places[usize::from(ask.place)].asid = 0;
         // The domain, dead or not, has kept its control page: the thread that faulted was still in it.
         let busy = self.machine.read(ask.record + BUSY) - 1;
         self.machine.write(ask.record + BUSY, busy);
@@ -158,4 +213,4 @@ impl<M: Machine> Vm<M> {
     }
 }
 
-const _: () = assert!(RECORDS == 8);
+const _: () = assert!(RECORDS == 8 && HANDLERS.all + KEPT < map::STACKS_PER_DOMAIN);

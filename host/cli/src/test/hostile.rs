@@ -75,12 +75,13 @@ pub fn calls_whose_time_is_over(context: &mut Context) -> Result<()> {
     judged(&mut guest, "hostile late 3", LIMIT * 10).map(drop)
 }
 
-/// Two handlers for two ranges; what nobody answers is a fault like any other.
+/// Two handlers for two ranges; what nobody answers is a fault like any other, and so is what a third handler would answer below two.
 pub fn pages_come_from_their_handlers(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
     let said = judged(&mut guest, "hostile pages 3", LIMIT * 10)?;
     let told = |wanted: &str| said.lines().any(|l| l.starts_with("fault: ") && l.contains(wanted));
     ensure!(told("load from 0x5028000") && told("store to 0x6000000"), "{said}");
+    ensure!(told("access to 0x5025000, below two fault handlers"), "{said}");
     Ok(())
 }
 
@@ -99,7 +100,9 @@ pub fn components_register_letters(context: &mut Context) -> Result<()> {
 /// The file server says that there is no more memory, and goes on.
 pub fn files_that_take_all_memory(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
-    judged(&mut guest, "hostile fill", LIMIT * 4)?;
+    for how in ["0 keep", "20 keep", "40"] {
+        judged(&mut guest, &format!("hostile fill {how}"), LIMIT * 4)?;
+    }
     ensure!(output(&mut guest, "echo hello | cat")? == "hello\n", "programs start");
     Ok(())
 }

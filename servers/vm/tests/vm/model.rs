@@ -75,7 +75,7 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
         53 => _ = vm.window_move(d, buffer(a), buffer(b)),
         54 => _ = vm.window_move(d, a, b),
         55 => _ = vm.windows(b % 4, d),
-        56 => _ = vm.range_set(d, a, pages, (4 + c % 5) | 60 << 16),
+        56 => _ = vm.range_set(d, a, pages, (4 + c % 5) | 60 << 16 | (c % 31) << 32),
         57 => _ = vm.range_set(d, a, 0, 0),
         58 => _ = vm.provide(d, 4 + b % 5, a, c, 6),
         59..61 => fork(w, d, 4 + a % 6),
@@ -89,7 +89,7 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
         }
         63..65 => {
             let d = if d % 9 == VM || d % 9 == PM { 5 } else { d % 9 };
-            if let Outcome::Ask(ask) = vm.fault(13, a, 0, d, 0, 0) {
+            if let Outcome::Ask(ask) = vm.fault(13, a, 0, d, b % 16, 0) {
                 w.asks.push(ask);
             }
         }

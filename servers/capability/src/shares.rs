@@ -1,0 +1,98 @@
+//! Families and their shares ([`pebble_abi::share`]) of the table's nodes.
+//!
+//! Problem: a family that makes, derives and passes capabilities among its own takes all nodes, and portal code, which takes them too, asks
+//! nobody. Strategy: what is made here is counted against its holder's family; what portal code has taken beyond a family's share is taken back
+//! when somebody else lacks it. Counting looks at every node, so it is done once in as many requests as no family can exceed its share by.
+//!
+//! Whose family a holder is the portal manager says. It asks this server, so it is asked without the lock: [`Manager::unknown`].
+
+use crate::{Manager, Table};
+use pebble_abi::capability::{HOLDER, NEXT, VALID};
+use pebble_abi::map::MAX_DOMAINS;
+use pebble_abi::share::CAPABILITIES;
+
+pub struct Shares {
+    /// Of each domain, plus 1; 0: not told.
+    families: [u16; MAX_DOMAINS],
+    /// So many nodes may be made before they are counted again.
+    credit: usize,
+}
+
+impl Shares {
+    pub const NEW: Shares = Shares { families: [0; MAX_DOMAINS], credit: CAPABILITIES.family };
+
+    pub fn forget(&mut self, asid: u16) {
+        self.families[usize::from(asid) % MAX_DOMAINS] = 0;
+    }
+}
+
+impl<T: Table> Manager<T> {
+    /// A domain's family, as the portal manager says.
+    pub fn belongs(&mut self, asid: u16, family: u16) {
+        self.shares.families[usize::from(asid) % MAX_DOMAINS] = family + 1;
+    }
+
+    /// A domain whose family must be known before `holder` gets one more.
+    pub fn unknown(&mut self, holder: u16) -> Option<u16> {
+        if !self.counts() {
+            return None;
+        }
+        let holders = self.touched().filter_map(|node| self.holder(node));
+        core::iter::once(holder)
+            .chain(holders)
+            .find(|asid| self.shares.families[usize::from(*asid) % MAX_DOMAINS] == 0)
+    }
+
+    /// Whether nodes are to be counted before another is made: perhaps portal code has taken all.
+    fn counts(&self) -> bool {
+        self.shares.credit == 0 || self.kept.is_none() && self.table.read(0, NEXT) == 0
+    }
+
+    /// Who holds a node that is valid.
+    fn holder(&self, node: usize) -> Option<u16> {
+        let word = self.table.read(node, HOLDER);
+        (word & VALID != 0).then_some(word as u16)
+    }
+
+    /// Who is not known is a family of its own.
+    fn family(&self, asid: u16) -> u16 {
+        self.shares.families[usize::from(asid) % MAX_DOMAINS].checked_sub(1).unwrap_or(asid)
+    }
+
+    /// One more node for a domain.
+    pub(crate) fn grant_node(&mut self, holder: u16) -> Result<(), i64> {
+        if self.counts() {
+            let used = self.grant_family(holder).or_else(|_| {
+                self.take_back();
+                self.grant_family(holder)
+            })?;
+            self.shares.credit = CAPABILITIES.family.saturating_sub(used).max(1);
+        }
+        self.shares.credit -= 1;
+        Ok(())
+    }
+
+    /// How many nodes are in use, if the domain's family may have another.
+    fn grant_family(&mut self, holder: u16) -> Result<usize, i64> {
+        let family = self.family(holder);
+        let used = self.touched().filter(|node| !self.is_free(*node)).count();
+        let its = self.touched().filter_map(|node| self.holder(node));
+        let its = its.filter(|asid| self.family(*asid) == family).count();
+        CAPABILITIES.grant(family, its, used, 1).map(|()| used)
+    }
+
+    /// What families have beyond their share, and tombstones, are free nodes.
+    fn take_back(&mut self) {
+        let mut its = [0usize; MAX_DOMAINS];
+        for node in self.touched() {
+            let Some(family) = self.holder(node).map(|asid| usize::from(self.family(asid))) else { continue };
+            if let Some(its) = its.get_mut(family).filter(|_| family != 0) {
+                *its += 1;
+                if *its > CAPABILITIES.family {
+                    self.table.write(node, HOLDER, 0);
+                }
+            }
+        }
+        self.bury();
+    }
+}
