@@ -23,7 +23,7 @@ pub const TABLE_BYTES: u64 = TABLE_ENTRIES as u64 * 8;
 pub const TABLE_ENTRIES_PER_PAGE: usize = 512;
 /// The gate page (user, read and execute): where a portal's callee returns to.
 pub const GATE_VA: u64 = 0x8000;
-/// Behind it in the same page: returns from the domain with status `TIMEOUT`.
+/// Behind it in the same page: returns from the domain with status `TIMEOUT`, if the call by which it was entered is [late](LATE_CODE_VA).
 pub const GATE_UNWIND: u64 = GATE_VA + 8;
 /// Start-up page of a program (user, read and write): see [`crate::link::Startup`].
 pub const STARTUP_VA: u64 = 0x9000;
@@ -134,6 +134,12 @@ pub const THREADS_VA: u64 = NUCLEUS_VA + 0x10_0000;
 /// Portal code arena: read and execute.
 pub const CODE_VA: u64 = NUCLEUS_VA + 0x20_0000;
 pub const CODE_BYTES: u64 = 0x20_0000;
+/// The same pages once more. A frame whose return code is named by its address here is that of a call whose time is over: the portal manager has
+/// changed its top word, and with the frame that goes. Portal code finds its constants from wherever it runs.
+pub const LATE_CODE_VA: u64 = CODE_VA | LATE;
+/// The bit by which the two differ, and which no address of portal code has otherwise.
+pub const LATE: u64 = 1 << 22;
+const _: () = assert!((CODE_VA | (CODE_BYTES - 1)) & LATE == 0 && LATE >= CODE_BYTES);
 
 /// Where portal code finds the word at a physical address.
 pub const fn direct(pa: u64) -> u64 {

@@ -71,7 +71,8 @@ pub const FIXED: [(usize, &str); 9] = [
 pub const LEAVE_MOVED: usize = 30;
 /// Error return with `WAIT`: components of the image have it.
 pub const LEAVE_WAIT: usize = 40;
-/// Where the gate's second stub leads: error return with `TIMEOUT`. Every domain has it, common code.
+/// Where the gate's second stub leads: error return with `TIMEOUT` from a call whose time is over; of any other it raises the domain's exception.
+/// Every domain has it, common code.
 pub const UNWIND: usize = 31;
 /// Common code to which others go on through the table: a callee without a free stack; the end of a thread. So both follow when the
 /// scheduler is replaced.

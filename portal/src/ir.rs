@@ -90,12 +90,9 @@ pub enum Shape {
     None,
     /// Every entry of a dead domain's table: error return, with `DEAD`, to whoever called the domain.
     Bounce,
-    /// The same with this code (`MOVED`): the domain says so itself.
+    /// The same with this code: the domain says so itself. With `TIMEOUT`, behind the gate's second stub, if the top frame is that of a late
+    /// call (`map::LATE_CODE_VA`); if not, the domain's exception.
     Leave(u16),
-    /// The same with `TIMEOUT`: behind the gate's second stub.
-    Unwound,
-    /// The error return with results and status as the domain has them in its registers: for a controller that answers for a portal.
-    LeaveWith,
     /// Bottom of the invocation stack: goes on through the table entry `THREAD_END` of the thread's domain.
     ThreadEnd,
     /// That entry: enters the callee (the scheduler's `thread_exit`) for good. It begins at its third instruction; who names the index in a call,
@@ -290,8 +287,8 @@ pub enum Op {
     Raise,
     /// A return code that goes on through the table.
     EndThread,
-    /// Error return with this status code, or with what the registers say.
-    Bounce(Option<u16>),
+    /// Error return with this status code; with `TIMEOUT` only from a late call.
+    Bounce(u16),
 }
 
 const _: () = assert!(size_of::<Op>() <= 16);
@@ -398,8 +395,8 @@ pub fn steps(spec: &Spec, shape: Shape, c: &Connection, put: &mut impl FnMut(Op)
         Shape::Switch => put(Op::Switch),
         Shape::Dispatch => put(Op::Dispatch),
         Shape::None => put(Op::Raise),
-        Shape::Bounce | Shape::Leave(_) | Shape::Unwound | Shape::LeaveWith => {
-            put(Op::Bounce(leaves_with(shape)));
+        Shape::Bounce | Shape::Leave(_) => {
+            leaves_with(shape).into_iter().for_each(|code| put(Op::Bounce(code)));
         }
         // It is reached as a return leg only, at its first or its second instruction.
         Shape::ThreadEnd => [Op::Raise, Op::Return, Op::EndThread].into_iter().for_each(&mut *put),
@@ -609,7 +606,6 @@ pub const fn leaves_with(shape: Shape) -> Option<u16> {
     match shape {
         Shape::Bounce => Some(status::DEAD as u16),
         Shape::Leave(code) => Some(code),
-        Shape::Unwound => Some(status::TIMEOUT as u16),
         _ => None,
     }
 }

@@ -7,6 +7,7 @@ mod common;
 
 use common::Rng;
 use common::cases::{self, Case};
+use pebble_abi::status;
 use pebble_portal::isa::riscv64::decode::{Alu, CsrOp, Insn, decode};
 use pebble_portal::{Code, Connection, Domain, Shape, Short, Target, verify};
 use proptest::prelude::*;
@@ -556,6 +557,24 @@ fn nothing_may_be_added() {
                 with_s_imm(with_rs2(with_rs1(0x3023, 6), rng.below(32)), rng.below(80) as i64 * 8 - 80);
             Some(p.insert(i, [store, NOP]))
         });
+    }
+}
+
+/// Whoever says that a call's time is over looks whether it is marked so, and nobody else does.
+#[test]
+fn only_a_late_call_times_out() {
+    let [timeout, moved] = [status::TIMEOUT, status::MOVED]
+        .map(|code| Case::new("leaves", "sm", Shape::Leave(code as u16), Connection::default()));
+    let says = |case: &Case, code: u64| -> Vec<u32> {
+        let set = |w: &u32| match decode(*w) {
+            Some(Insn::AluImm { op: Alu::Or, .. }) => with_i_imm(*w, code as i64),
+            _ => *w,
+        };
+        case.compile().words.iter().map(set).collect()
+    };
+    for (case, own, other) in [(&timeout, status::TIMEOUT, &moved), (&moved, status::MOVED, &timeout)] {
+        assert!(accepted(case, &says(case, own)), "what was compiled");
+        assert!(!accepted(case, &says(other, own)), "{:?} with {own}", other.shape);
     }
 }
 

@@ -161,7 +161,9 @@ fn lay_nucleus(memory: &mut Memory, elf: &[u8]) -> Result<Shared, BuildError> {
         memory.write_word(l1 + slot(map::DIRECT_VA + at), map::pte(map::RAM_PA + at, memory::NUCLEUS_RW));
     }
     memory.write_word(l1 + slot(map::NUCLEUS_VA), map::pte(low, PTE_V));
-    memory.write_word(l1 + slot(map::CODE_VA), map::pte(code, PTE_V));
+    for va in [map::CODE_VA, map::LATE_CODE_VA] {
+        memory.write_word(l1 + slot(va), map::pte(code, PTE_V));
+    }
     let leaf = |va: u64| (va >> 12 & 511) * 8;
     for at in (0..size).step_by(PAGE as usize) {
         memory.write_word(low + leaf(map::NUCLEUS_VA + at), map::pte(text + at, memory::NUCLEUS_RX));

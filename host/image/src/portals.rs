@@ -203,7 +203,7 @@ impl<'a> Portals<'a> {
         let end = scheduler(self, "scheduler.thread_exit")?;
         code.thread_end = common(self, "thread_end", "sm", Shape::ThreadEnd, &none)?.1;
         code.thread_exit = common(self, "thread_exit", "nmb", Shape::ThreadExit, &end)?.0;
-        code.unwound = common(self, "unwound", "sm", Shape::Unwound, &none)?.0;
+        code.unwound = common(self, "unwound", "sm", Shape::Leave(status::TIMEOUT as u16), &none)?.0;
         code.waits = common(self, "waits", "sm", Shape::Leave(status::WAIT as u16), &none)?.0;
         for float in [false, true] {
             let n = usize::from(float);

@@ -51,8 +51,9 @@ struct Emitter<'a> {
     loads: ArrayVec<usize, 12>,
     /// Where the call leg computes the return code's address.
     push: Option<usize>,
-    /// Where a program's branches to its exception entry; to the common code that waits for a stack or slot, after a trap's save or not.
-    no_room: Option<usize>,
+    /// Where it branches to the domain's exception entry, with these registers to be cleared before; to the common code that waits for a stack or
+    /// slot, after a trap's save or not.
+    raises: Option<(usize, u32)>,
     waits: ArrayVec<usize, 3>,
     after_save: bool,
     /// Where it branches back to the caller, with which status code.
@@ -161,7 +162,7 @@ impl Emitter<'_> {
             Op::Top => self.put(csrrs(T1, csr::SSCRATCH, ZERO)),
             Op::Room { reserve: false } => {
                 self.put(slli(T2, T1, 63 - thread::INVOCATION_LIMIT.trailing_zeros()));
-                self.no_room = Some(self.here());
+                self.raises = Some((self.here(), 1 << T1 | 1 << T2));
                 self.put(blt(T2, ZERO, 0));
             }
             Op::Room { reserve: true } => {
@@ -447,25 +448,30 @@ impl Emitter<'_> {
         self.put(jalr(ZERO, GP, 0));
     }
 
-    fn bounce(&mut self, code: Option<u16>) {
+    fn bounce(&mut self, code: u16) {
         self.put(csrrs(T1, csr::SSCRATCH, ZERO));
         self.put(ld(GP, T1, 0));
-        if let Some(code) = code {
-            self.put(csrrs(A1, csr::SATP, ZERO));
-            // The domain's number to bit 16; of the page number, nothing is left.
-            self.put(slli(A1, A1, 4));
-            self.put(srli(A1, A1, 32));
-            self.put(ori(A1, A1, i32::from(code & 0x7ff)));
-            self.put(addi(A0, ZERO, -1));
+        if u64::from(code) == status::TIMEOUT {
+            // The late call's bit to the sign.
+            self.put(slli(GP, GP, map::LATE.leading_zeros()));
+            self.raises = Some((self.here(), 1 << T1));
+            self.put(bge(GP, ZERO, 0));
+            self.put(ld(GP, T1, 0));
         }
+        self.put(csrrs(A1, csr::SATP, ZERO));
+        // The domain's number to bit 16; of the page number, nothing is left.
+        self.put(slli(A1, A1, 4));
+        self.put(srli(A1, A1, 32));
+        self.put(ori(A1, A1, i32::from(code & 0x7ff)));
+        self.put(addi(A0, ZERO, -1));
         self.put(jalr(ZERO, GP, 4));
     }
 
     /// Slow ways out and the pool: all that depends on where the call leg ends.
     fn end_call_leg(&mut self, returns: bool) {
-        if let Some(branch) = self.no_room {
+        if let Some((branch, dirty)) = self.raises {
             self.join(branch);
-            self.scrub(1 << T1 | 1 << T2);
+            self.scrub(dirty);
             self.raise();
         }
         self.ready = false;
@@ -551,7 +557,7 @@ pub fn emit(spec: &Spec, shape: Shape, c: &Connection, code: &mut Code) -> Resul
         pool,
         loads,
         push: None,
-        no_room: None,
+        raises: None,
         waits,
         after_save: false,
         refusals,

@@ -214,8 +214,7 @@ pub fn all() -> Vec<Case> {
         ("none", Shape::None),
         ("bounce", Shape::Bounce),
         ("leave-moved", Shape::Leave(4)),
-        ("unwound", Shape::Unwound),
-        ("leave-with", Shape::LeaveWith),
+        ("leave-timeout", Shape::Leave(6)),
     ] {
         cases.push(Case::new(name, "sm", shape, plain));
     }

@@ -1,8 +1,9 @@
 //! What hostile components do.
 
-use pebble::abi::{map, sys};
+use pebble::abi::{map, status, sys};
 use pebble::api;
 use pebble::attack::{self, Bad};
+use pebble::call_within;
 use pebble::portal::call;
 use pebble::sync::Lock;
 
@@ -88,6 +89,12 @@ kinds! {
     "interfaces", End::Status(7), "registers interfaces without end", interfaces;
     "thread-exit", End::Status(0), "ends the thread that it runs in, whoever's it is", thread_exit;
     "thread-end", End::Fault, "invokes the entry by which threads end", || invoke(sys::THREAD_END);
+    "late-gate", End::Fault, "jumps to where the gate ends calls whose time is over", || attack::jump(map::GATE_UNWIND);
+    "late-index", End::Fault, "invokes the entry that ends calls whose time is over", || invoke(sys::UNWIND);
+    "late-after", End::Fault, "jumps there when a call of its own, into itself, has ended so", late_after;
+    "moved-index", End::Fault, "says that it is being replaced", || invoke(sys::LEAVE_MOVED);
+    "wait-index", End::Fault, "says that it will wake its caller", || invoke(sys::LEAVE_WAIT);
+    "stack-index", End::Runs, "waits for a stack of nobody", || loop { invoke(sys::NO_STACK) };
     "exit", End::Status(7), "exits, with calls in progress", || api::exit(7);
     "thread-fault", End::Fault, "faults in a second thread", || { let _ = api::thread_create(second, 0, 0); loop { api::yield_now() } };
 }
@@ -119,19 +126,37 @@ extern "C" fn second(_: u64) {
     attack::store(16, 1);
 }
 
-/// A portal into the own domain, called from within itself.
+/// A portal into the own domain.
+fn inward(what: &str, spec: &str, entry: extern "C" fn() -> i64) -> Option<usize> {
+    let name = own_name(what);
+    api::portal_register(&name, spec, entry as usize as u64, 0).ok()?;
+    api::portal_open(&name).ok()
+}
+
+/// One that is called from within itself.
 fn invocations() {
     static PORTAL: Lock<usize> = Lock::new(0);
     extern "C" fn again() -> i64 {
         let index = *PORTAL.lock();
         call(index, [0; 5]).unwrap_or(0)
     }
-    let name = own_name("again");
-    if api::portal_register(&name, "sm", again as extern "C" fn() -> i64 as usize as u64, 0).is_ok()
-        && let Ok(index) = api::portal_open(&name)
-    {
+    if let Some(index) = inward("again", "sm", again) {
         *PORTAL.lock() = index;
         again();
+    }
+}
+
+/// What the portal manager has let end is over; nothing of it may be left for the call that this domain is in.
+fn late_after() {
+    extern "C" fn spin() -> i64 {
+        loop {
+            core::hint::spin_loop();
+        }
+    }
+    let index = inward("spin", "np", spin).unwrap_or(0);
+    match call_within(1000, index, [0; 5]) {
+        Err(broken) if status::code(broken.0) == status::TIMEOUT => attack::jump(map::GATE_UNWIND),
+        _ => api::exit(1),
     }
 }
 

@@ -19,12 +19,15 @@ use pebble::within::Watch;
 const MILLISECOND: u64 = 10_000;
 /// More calls than a server has stacks.
 const CALLS: usize = 6;
+/// A limit that is never over.
+const LONG: u64 = 10_000 * MILLISECOND;
 
 pub fn all(judge: &mut Judge, rounds: u32) {
     let round = |judge: &mut Judge| {
         for kind in ALL.iter().filter(|kind| kind.end == End::Runs) {
             stubborn(judge, kind.name);
         }
+        forged(judge);
         slow(judge);
         nested(judge);
         crowded(judge);
@@ -77,6 +80,20 @@ fn stubborn(judge: &mut Judge, kind: &str) {
         judge.check(kind, took < 1000 * MILLISECOND, || format!("it took {took} ticks"));
     }
     end(child, &portals);
+}
+
+/// Below a limit that is not over it says that it is: the caller hears that it has died of that.
+fn forged(judge: &mut Judge) {
+    for kind in ["late-gate", "late-index", "late-after"] {
+        let name = fresh("forged");
+        let Some((child, portals)) = server(judge, &["hostile", "serve", kind, &name], &name, [""]) else {
+            return;
+        };
+        let answer = call_within(LONG, portals[0], [0; 5]);
+        let dead = answer == Err(Broken(status::dead(child.0)));
+        judge.check(kind, dead, || format!("the call returned {answer:?}"));
+        end(child, &portals);
+    }
 }
 
 /// Answers in time or late, whatever is asked; what it is asked without a limit it always answers.
@@ -148,7 +165,6 @@ fn nested(judge: &mut Judge) {
     let Some((relay, through)) = server(judge, &["hostile", "relay", &outer, &inner], &outer, [""]) else {
         return end(callee, &portals);
     };
-    const LONG: u64 = 10_000 * MILLISECOND;
     for _ in 0..CALLS {
         let answer = call_within(MILLISECOND, through[0], [LONG, LONG, 0, 0, 0]);
         judge.check("the outer one ends", late(answer, relay), || format!("{answer:?}"));

@@ -29,27 +29,42 @@ pub struct Current {
 }
 
 /// Offset of the word at this address in the thread's block, if it may be a frame's top word, and the word.
+#[inline(always)]
 fn word(machine: &impl Machine, tid: u16, top: u64) -> Option<(u64, u64)> {
     let offset = top.wrapping_sub(map::thread_va(tid));
     let fits = (thread::FRAMES..map::PAGE).contains(&offset) && offset.is_multiple_of(8);
     fits.then(|| (offset, machine.thread_word(tid, offset)))
 }
 
+/// Offset in the arena of the return code at this address, be it a late call's.
+const fn offset(ret: u64) -> u64 {
+    (ret & !map::LATE).wrapping_sub(map::CODE_VA)
+}
+
 /// The word before the return code at this address: words of the frame, caller, callee, index in the caller's table, 16 bits each.
 pub fn description(machine: &impl Machine, ret: u64) -> Option<u64> {
-    let code = ret.wrapping_sub(map::CODE_VA);
+    let code = offset(ret);
     let fits = (8..map::CODE_BYTES).contains(&code) && code.is_multiple_of(8);
     fits.then(|| machine.code_word(code - 8))
 }
 
 /// The frame with this top word; `None` if it does not look like one.
-fn frame(machine: &impl Machine, (offset, ret): (u64, u64)) -> Option<Frame> {
+#[inline(always)]
+fn frame(machine: &impl Machine, (top, ret): (u64, u64)) -> Option<Frame> {
     let word = description(machine, ret)?;
-    let code = ret - map::CODE_VA;
+    let code = offset(ret);
     let size = (word & 0xffff) * 8;
-    let base = (offset + 8).wrapping_sub(size);
+    let base = (top + 8).wrapping_sub(size);
     let (caller, callee, index) = ((word >> 16) as u16, (word >> 32) as u16, (word >> 48) as u16);
-    (size != 0).then_some(Frame { code, base, top: offset, caller, callee, index })
+    (size != 0).then_some(Frame { code, base, top, caller, callee, index })
+}
+
+/// From now on the call that has pushed the frame may end with `TIMEOUT`, and no other: the mark goes with the frame. False: it has it already.
+pub fn make_late(machine: &mut impl Machine, tid: u16, frame: Frame) -> bool {
+    let ret = map::LATE_CODE_VA + frame.code;
+    let fresh = machine.thread_word(tid, frame.top) != ret;
+    machine.set_thread_word(tid, frame.top, ret);
+    fresh
 }
 
 /// Calls `visit` for every frame of a thread, the bottom (the thread's end) not included, until it returns true.

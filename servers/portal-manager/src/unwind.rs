@@ -5,12 +5,15 @@
 //!
 //! **Strategy.** Nothing is taken apart here: each leg is undone by its own return code. The places at which domains above the call would go on,
 //! return addresses of calls and program counters of traps, are changed to the gate's second stub, which returns from the domain with
-//! status `TIMEOUT`. So the thread, once it runs, falls from leg to leg. What the image's servers do on the way they finish: nobody finds
+//! status `TIMEOUT`. The stub is open to everybody, so each leg that shall end is marked as late in its own frame, which the portal behind the stub
+//! looks at. So the thread, once it runs, falls from leg to leg. What the image's servers do on the way they finish: nobody finds
 //! them half-way, and no lock of theirs stays taken.
 //!
 //! **Invariants:**
-//! * only the bounded call ends: its frame stands right above the place that the clock has noted, was pushed by the domain that asked, and is not
-//!   itself changed;
+//! * only the bounded call ends: its frame stands right above the place that the clock has noted, was pushed by the domain that asked, and leads back
+//!   there;
+//! * a leg ends with `TIMEOUT` only if it is marked, and the mark is in the frame's top word, so it is gone with the frame, however that goes: no
+//!   later call in its place has it, nor one below or above;
 //! * the thread does not run meanwhile: whoever asks is more urgent than any thread with a bound, and nothing here waits;
 //! * a domain of the image is not unwound; its call that has yet to begin, for want of a stack of a program, is answered: this thread may hold
 //!   all of these stacks;
@@ -175,9 +178,9 @@ impl Manager {
                 continue;
             }
             let place = if trapped { pc(above.frame.top) } else { above.frame.base };
-            if machine.thread_word(tid, place) != map::GATE_UNWIND {
-                machine.set_thread_word(tid, place, map::GATE_UNWIND);
-                self.detours.retain(|d| !d.is(tid, above.frame.base));
+            machine.set_thread_word(tid, place, map::GATE_UNWIND);
+            self.detours.retain(|d| !d.is(tid, above.frame.base));
+            if frames::make_late(machine, tid, legs[n].frame) {
                 ended.told.extend(self.note(above.domain, tid));
             }
         }

@@ -367,6 +367,29 @@ fn a_call_for_which_the_thread_itself_holds_the_stacks_ends() {
     }
 }
 
+/// Anybody may jump to the gate's second stub: it ends what is marked.
+#[test]
+fn legs_that_end_are_marked_and_no_others() {
+    let mut s = Stack::new();
+    let mut tops = Vec::new();
+    for (caller, callee) in
+        [(SERVER, CALLER), (CALLER, CALLEE), (CALLEE, SERVER), (SERVER, CALLEE), (CALLEE, SCHEDULER)]
+    {
+        s.push(3, caller, callee);
+        tops.push(s.top);
+    }
+    let level = tops[0];
+    let plain: Vec<u64> = tops.iter().map(|top| s.read(*top)).collect();
+    // And looked at once more, the stack is the same.
+    for _ in 0..2 {
+        let ended = s.manager.unwind(&mut s.machine, CURRENT, THREAD, level, CALLER, true);
+        assert_eq!(ended.map(|e| e.callee), Ok(CALLEE));
+        let changed = tops.iter().zip(&plain).map(|(top, ret)| s.read(*top) - ret);
+        let late = map::LATE_CODE_VA - map::CODE_VA;
+        assert_eq!(changed.collect::<Vec<_>>(), [0, late, 0, late, 0], "the program is in two calls");
+    }
+}
+
 #[test]
 fn a_domain_that_watches_is_told_once_for_each_leg() {
     let mut s = Stack::new();

@@ -121,7 +121,8 @@ impl<M: Machine> Vm<M> {
     fn held(&self, asid: u16, index: u64) -> bool {
         let Some(page) = self.page(asid, map::TABLE_VA + index * 8) else { return false };
         let word = self.machine.read(page + index * 8 % PAGE);
-        let nucleus = index <= sys::INTERRUPT as u64 || index == sys::THREAD_END as u64;
+        let raises = [sys::UNWIND as u64, sys::THREAD_END as u64];
+        let nucleus = index <= sys::INTERRUPT as u64 || raises.contains(&index);
         !nucleus && self.common().is_ok_and(|c| word != c.code.none)
     }
 

@@ -6,6 +6,7 @@
 use super::*;
 use crate::ir;
 use crate::spec::{Arg, Stack, State as Kept, Window};
+use pebble_abi::status;
 
 const EXCEPTION: Value = Value(Kind::TableEntry, sys::EXCEPTION as i32);
 const NO_STACK: i32 = sys::NO_STACK as i32;
@@ -21,13 +22,9 @@ impl Verifier<'_> {
             _ if s.refusing != 0 => self.refuse_caller(s),
             Shape::Short(short) => self.short_circuit(s, short),
             Shape::Wait(_) | Shape::Signal(_) if s.satp == csr_value(csr::SATP) => self.hybrid(s),
-            Shape::Switch
-            | Shape::Dispatch
-            | Shape::None
-            | Shape::Bounce
-            | Shape::Leave(_)
-            | Shape::Unwound
-            | Shape::LeaveWith => Err(Reason::NotAllowed),
+            Shape::Switch | Shape::Dispatch | Shape::None | Shape::Bounce | Shape::Leave(_) => {
+                Err(Reason::NotAllowed)
+            }
             _ => self.enter_callee(s),
         }
     }
@@ -45,16 +42,19 @@ impl Verifier<'_> {
                 expect(s, reg::T1, top)?;
                 registers(s, Kind::Own, !(gp | 1 << reg::T1), 0)
             }
-            (Shape::LeaveWith, Value(Kind::ReturnCode, 0), 4) => {
-                expect(s, reg::T1, top)?;
-                registers(s, Kind::Own, !(gp | 1 << reg::T1), 0)
-            }
             (shape, Value(Kind::ReturnCode, 0), 4) => {
                 let code = ir::leaves_with(shape).ok_or(Reason::Jump)?;
+                if s.did(done::LATE) != (u64::from(code) == status::TIMEOUT) {
+                    return Err(Reason::Jump);
+                }
                 expect(s, reg::T1, top)?;
                 expect(s, reg::A0, Value(Kind::Const, -1))?;
                 expect(s, reg::A1, Value(Kind::Leaving, i32::from(code)))?;
                 registers(s, Kind::Own, !(gp | 1 << reg::T1 | 3 << reg::A0), 0)
+            }
+            // A call that is not late: it was tested, and no address of the nucleus stays.
+            (Shape::Leave(_), EXCEPTION, 0) if s.leads == sys::EXCEPTION as i32 => {
+                registers(s, Kind::Own, !(gp | 1 << reg::T1), 1 << reg::T1)
             }
             (Shape::Interrupt, EXCEPTION, 0) => registers(s, Kind::Own, !gp, 0),
             (Shape::ThreadEnd, Value(Kind::TableEntry, THREAD_END), RAISED) => {
@@ -106,7 +106,7 @@ impl Verifier<'_> {
             && s.satp == csr_value(csr::SATP)
             && s.sepc == csr_value(csr::SEPC)
             && s.sie.is_none()
-            && s.done & !(done::ROOM | done::COUNTED | done::TOLD) == 0
+            && s.done & !(done::ROOM | done::COUNTED | done::TOLD | done::LATE) == 0
             && s.taken == [0; 2]
             && s.moves == [0; 2]
             && self.float_untouched(s, self.c.caller.float)

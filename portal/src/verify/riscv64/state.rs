@@ -17,6 +17,8 @@ pub(super) mod done {
     pub const INTERRUPT: u16 = 128;
     /// `stval` is the callee's number, for whoever waits.
     pub const TOLD: u16 = 256;
+    /// The top frame is known to be that of a late call.
+    pub const LATE: u16 = 512;
 }
 
 /// A set of frame words.

@@ -41,6 +41,8 @@ pub(super) enum Kind {
     NextRegister,
     /// From the top word of the invocation stack: 0 of the running thread, 1 of the next.
     ReturnCode,
+    /// That of the running thread, shifted so that its sign tells whether the call is late.
+    Late,
     /// The word before that code, shifted, and the caller that it names.
     Description,
     DescriptionHigh,
@@ -247,6 +249,7 @@ pub(super) fn alu_imm(op: Alu, value: Value, imm: i64) -> Value {
         Alu::Sll => match (kind, imm) {
             (Kind::Top, 52) if n == 0 => Value(Kind::Limit, 0),
             (Kind::TopPage, 12) => Value(Kind::Block, 0),
+            (Kind::ReturnCode, LATE_SHIFT) if n == 0 => Value(Kind::Late, 0),
             (Kind::NextId, 12) => Value(Kind::NextOffset, 0),
             (Kind::Csr, 4) if n == i32::from(csr::SATP) => Value(Kind::SatpTop, 0),
             (Kind::Description, 32) => Value(Kind::DescriptionHigh, 0),
@@ -272,6 +275,7 @@ pub(super) fn alu_imm(op: Alu, value: Value, imm: i64) -> Value {
 
 // The page number in `satp` has no bit that would reach bit 32 of `Kind::SatpTop`.
 const _: () = assert!(map::RAM_PA + map::RAM_BYTES <= 1 << 40);
+const LATE_SHIFT: i64 = map::LATE.leading_zeros() as i64;
 const THREAD_MASK: i64 = map::MAX_THREADS as i64 - 1;
 
 pub(super) fn add(a: Value, b: Value) -> Value {

@@ -46,7 +46,7 @@ struct Branch {
 #[derive(Default)]
 pub(super) struct Ways(ArrayVec<(usize, usize), MAX_WAYS>);
 
-/// No room, no stack or slot, and one refusal for each status.
+/// No room (or no late call), no stack or slot, and one refusal for each status.
 const MAX_WAYS: usize = 5;
 /// Branches on the way to an instruction, all taken: semaphore, then room or stack; the choices of two `g`.
 pub(super) const MAX_DEPTH: usize = 2;
@@ -150,6 +150,10 @@ impl Verifier<'_> {
             (Cond::Eq, Value(Kind::LastQuarter, _), ZERO) if self.c.caller.trusted => {
                 let test = Test::refusing(UNKNOWN, status::FULL);
                 Some(Branch { target, x: rs1, value: UNKNOWN, done: done::ROOM, else_zero: false, test })
+            }
+            (Cond::Ge, Value(Kind::Late, _), ZERO) if self.shape == Shape::Leave(status::TIMEOUT as u16) => {
+                let test = Test { leads: sys::EXCEPTION, ..Test::new(UNKNOWN) };
+                Some(Branch { target, x: rs1, value: UNKNOWN, done: done::LATE, else_zero: false, test })
             }
             (Cond::Ltu, Value(Kind::HeadNext, _), _) if self.is(b, map::STACKS_END) => {
                 let value = Value(Kind::DescNext, 0);
