@@ -242,6 +242,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         let me = self.begin();
         let Ok(asid) = u8::try_from(asid) else { return self.decide(me, -EINVAL, now) };
         let level = self.level[me as usize];
+        self.wake(now);
         if from == 0 {
             self.end_share(asid);
         }
