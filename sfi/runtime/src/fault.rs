@@ -274,10 +274,10 @@ pub(crate) fn with_fault<R>(f: impl FnOnce(Fault) -> R) -> Option<R> {
     report.describe().map(f)
 }
 
-/// The call of this thread's that has come back has been ended by its deadline all the same.
-pub(crate) fn too_late(shared: &Shared) {
+/// The call of this thread's that has come back has been ended all the same, for this cause.
+pub(crate) fn too_late(shared: &Shared, cause: Cause) {
     let report = Report {
-        cause: Cause::Deadline,
+        cause,
         signal: 0,
         address: 0,
         rip: shared.base,

@@ -4,7 +4,7 @@ use crate::arena;
 use crate::deadline::{self, Limit};
 use crate::elf::Level;
 use crate::error::Error;
-use crate::fault::{self, CallError, take_fault};
+use crate::fault::{self, CallError, Cause, take_fault};
 use crate::instance::{Code, Shared};
 use crate::thread::{status, ways_in};
 use crate::window::{self, Description, Extent};
@@ -170,7 +170,15 @@ impl Portal {
 
     fn pass(&self, words: &[u64]) -> Outcome {
         let word = |i: usize| words.get(i).copied().unwrap_or(0);
-        self.entry()(word(0), word(1), word(2), word(3), word(4), word(5))
+        let outcome = self.entry()(word(0), word(1), word(2), word(3), word(4), word(5));
+        match self.callee.poisoned() {
+            // It has ended itself, and come back nevertheless: its last act was a jump.
+            Some(cause @ (Cause::Exit | Cause::Abort)) if outcome.status == status::OK => {
+                fault::too_late(&self.callee, cause);
+                Outcome { value: 0, status: status::FAULT }
+            }
+            _ => outcome,
+        }
     }
 
     fn answer(outcome: Outcome) -> Result<u64, CallError> {
@@ -208,7 +216,7 @@ impl Portal {
         match outcome.status {
             // The instance is poisoned: the next call would be told, and so is this one.
             status::OK if passed => {
-                fault::too_late(&self.callee);
+                fault::too_late(&self.callee, Cause::Deadline);
                 Outcome { value: 0, status: status::FAULT }
             }
             status::FAULT if passed => {

@@ -63,13 +63,16 @@ fn without_a_policy() {
     let mut word = [0; 8];
     i.read(place, &mut word).unwrap();
     assert_eq!(u64::from_le_bytes(word), 7);
-    let (leave, abort) = (i.portal("leave", "smi").unwrap(), i.portal("abort", "sm").unwrap());
-    for status in [0, 3, 255] {
-        let fault = ended(&leave, &[status as u64]);
+    let [leave, quit] = ["leave", "quit"].map(|name| i.portal(name, "smi").unwrap());
+    let abort = i.portal("abort", "sm").unwrap();
+    for (portal, status) in [(&leave, 0), (&leave, 3), (&leave, 255), (&quit, 0), (&quit, 7)] {
+        let fault = ended(portal, &[status as u64]);
         assert_eq!((fault.cause, fault.status, i.exit_code()), (Cause::Exit, Some(status), Some(status)));
         assert!(fault.to_string().contains(&format!("exited with status {status},")), "{fault}");
         i.reset().unwrap();
     }
+    assert!(matches!(quit.call(&[1]), Err(CallError::Fault(fault)) if fault.status == Some(1)));
+    i.reset().unwrap();
     let fault = ended(&abort, &[]);
     assert_eq!((fault.cause, fault.status), (Cause::Abort, None));
     i.reset().unwrap();
