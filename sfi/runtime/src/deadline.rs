@@ -6,13 +6,19 @@
 //!
 //! Another thread may reset the instance before the call has got in at all: so it is ended again while the call lasts. The call may be in
 //! another domain: [`crate::ending`] finds it there.
+//!
+//! Invariant: nobody who cancels gives up because the lock is taken. A signal handler that has interrupted the thread which has the lock cannot wait
+//! for it, and leaves its word with that thread.
 
 use crate::ending::Hunt;
 use crate::fault::Cause;
 use crate::instance::{Shared, lock};
 use crate::thread::Clock;
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 use std::io;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
@@ -100,6 +106,10 @@ impl End {
 }
 
 impl Call {
+    fn cancelled(shared: Weak<Shared>) -> Call {
+        Call { shared, end: None, hunt: Some(Hunt::default()), when: Instant::now() }
+    }
+
     /// When to look again; none if there is nothing to look for. What is kept is dropped when nothing is held.
     fn look(&mut self, now: Instant, kept: &mut Vec<Arc<Shared>>) -> Option<Instant> {
         let shared = self.shared.upgrade()?;
@@ -130,11 +140,52 @@ pub struct Calls {
 static CALLS: Mutex<Option<Calls>> = Mutex::new(None);
 static CHANGED: Condvar = Condvar::new();
 
-pub type Held = MutexGuard<'static, Option<Calls>>;
+thread_local! {
+    /// This thread has the lock, or is about to have it.
+    static HOLDS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What interrupted such a thread: instances that it has cancelled.
+static LATER: [AtomicPtr<Shared>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
+
+/// The lock. Who gives it up sees to what was left for later.
+pub struct Held(Option<MutexGuard<'static, Option<Calls>>>);
 
 /// Nobody arms, and the clock waits.
 pub fn hold() -> Held {
-    lock(&CALLS)
+    HOLDS.set(true);
+    Held(Some(lock(&CALLS)))
+}
+
+impl Held {
+    /// In a child of the process, which has neither the calls nor the clock.
+    pub fn forget(&mut self) {
+        self.calls().into_iter().for_each(|calls| *calls = None);
+    }
+
+    fn calls(&mut self) -> Option<&mut Option<Calls>> {
+        self.0.as_deref_mut()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        loop {
+            drop(self.0.take());
+            HOLDS.set(false);
+            let Some(shared) = LATER.iter().find_map(taken) else { return };
+            HOLDS.set(true);
+            self.0 = Some(lock(&CALLS));
+            // Without a clock the calls come back when they do.
+            let _ = add(self, Call::cancelled(shared));
+        }
+    }
+}
+
+fn taken(place: &AtomicPtr<Shared>) -> Option<Weak<Shared>> {
+    let shared = place.swap(ptr::null_mut(), SeqCst);
+    // SAFETY: what is there is `Weak::into_raw`'s, and is taken once.
+    (!shared.is_null()).then(|| unsafe { Weak::from_raw(shared) })
 }
 
 /// While it lives, the clock runs.
@@ -145,7 +196,7 @@ pub fn arm(shared: &Arc<Shared>, limit: Limit) -> io::Result<Armed> {
     let end = End::new(limit);
     let now = Instant::now();
     let when = end.next(now).unwrap_or(now);
-    add(lock(&CALLS), Call { shared: Arc::downgrade(shared), end: Some(end), hunt: None, when }).map(Armed)
+    add(&mut hold(), Call { shared: Arc::downgrade(shared), end: Some(end), hunt: None, when }).map(Armed)
 }
 
 /// The calls of an instance are to end, which has been poisoned: sees to those that are in other domains.
@@ -154,18 +205,23 @@ pub fn hunt(shared: &Arc<Shared>) {
     if !outstanding {
         return;
     }
-    // A signal handler may have interrupted who has the lock.
-    let free = || CALLS.try_lock().ok().or_else(|| (std::thread::yield_now(), None).1);
-    if let Some(guard) = (0..1000).find_map(|_| free()) {
-        let hunt = Some(Hunt::default());
-        let call = Call { shared: Arc::downgrade(shared), end: None, hunt, when: Instant::now() };
-        // Without a clock those come back when they do.
-        let _ = add(guard, call);
+    let shared = Arc::downgrade(shared);
+    if !HOLDS.get() {
+        // Without a clock the calls come back when they do.
+        return drop(add(&mut hold(), Call::cancelled(shared)));
+    }
+    let shared = shared.into_raw().cast_mut();
+    let free =
+        |place: &AtomicPtr<Shared>| place.compare_exchange(ptr::null_mut(), shared, SeqCst, SeqCst).is_ok();
+    if !LATER.iter().any(free) {
+        // SAFETY: nobody else has got it.
+        drop(unsafe { Weak::from_raw(shared) });
     }
 }
 
-fn add(mut guard: Held, call: Call) -> io::Result<u64> {
-    let calls = guard.get_or_insert_with(Calls::default);
+fn add(held: &mut Held, call: Call) -> io::Result<u64> {
+    let Some(calls) = held.calls() else { return Err(io::ErrorKind::Other.into()) };
+    let calls = calls.get_or_insert_with(Calls::default);
     if !calls.running {
         std::thread::Builder::new().name("pebble-sfi-clock".into()).spawn(watch)?;
         calls.running = true;
@@ -197,7 +253,7 @@ impl Armed {
 
     fn stop(&self) -> bool {
         // What goes, goes when the lock is free.
-        let call = lock(&CALLS).as_mut().and_then(|calls| calls.remove(self.0));
+        let call = hold().calls().and_then(Option::as_mut).and_then(|calls| calls.remove(self.0));
         let Some(mut hunt) = call.and_then(|call| call.hunt) else { return false };
         hunt.give_up();
         true
@@ -211,6 +267,13 @@ impl Drop for Armed {
 }
 
 fn watch() {
+    // Nothing interrupts it, so it needs not say that it has the lock.
+    // SAFETY: an empty set may be filled; the mask is this thread's.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, ptr::null_mut());
+    }
     let mut guard = lock(&CALLS);
     loop {
         let now = Instant::now();

@@ -29,7 +29,7 @@ extern "C" fn in_parent() {
 
 extern "C" fn in_child() {
     let Some((mut arena, mut calls, _standard, _pinned)) = put(None) else { return };
-    *calls = None;
+    calls.forget();
     // A child that is to become another program needs none of this: without memory all stays as it was.
     if let Some(arena) = &mut *arena {
         let _ = arena.own();

@@ -162,6 +162,34 @@ fn below_a_function_of_the_process() {
     sound_again(&[&a, &b, &c]);
 }
 
+/// A fork holds all locks of the library meanwhile: who cancels waits for them.
+#[test]
+fn cancelled_while_the_process_forks() {
+    let (a, b) = (instance(), instance());
+    a.connect("host0", &b, "spin", "smii").unwrap();
+    let portal = a.portal("callback", "smii").unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::SeqCst) {
+                // SAFETY: the child does nothing but end.
+                unsafe {
+                    match libc::fork() {
+                        0 => libc::_exit(0),
+                        child => libc::waitpid(child, std::ptr::null_mut(), 0),
+                    };
+                }
+            }
+        });
+        for _ in 0..20 {
+            let ended = cancelled_while_in(&a, &b, || fault(portal.call(&[1, 2])));
+            assert_eq!(ended.cause, Cause::Cancelled);
+            sound_again(&[&a, &b]);
+        }
+        over.store(true, Ordering::SeqCst);
+    });
+}
+
 /// A domain that answers at once goes on to do so for others, though an accomplice of the one whose time is over calls it without end.
 #[test]
 fn who_answers_is_spared() {
