@@ -22,6 +22,7 @@ pub fn all(judge: &mut Judge, rounds: u32) {
             ("admit", Ok(5), errno::EACCES),
             ("ask", Ok(5), errno::EACCES),
             ("change", Ok(5), 0),
+            ("grabs", Ok(5), 0),
         ] {
             let own = format!("{}", api::get_asid());
             exporter(judge, way, &own, |judge, name| judge_opens(judge, way, name, mine, strangers));
@@ -168,6 +169,16 @@ extern "C" fn decides(asid: u64, _: u64) -> i64 {
     i64::from(asid == FRIEND.load(Relaxed))
 }
 
+/// Whether whoever asks, the portal manager, gets and loses nothing by it.
+extern "C" fn grabs(_: u64, _: u64) -> i64 {
+    let own = GIFT.load(Relaxed);
+    let given = (0..8).all(|_| api::portal_create(own, 1, 0) == Err(errno::EPERM));
+    let taken = (0..256).all(|index| api::portal_remove(index, 1) == Err(errno::EPERM));
+    i64::from(given && taken)
+}
+
+static GIFT: AtomicU64 = AtomicU64::new(0);
+
 type Policy = extern "C" fn(u64, u64) -> i64;
 
 fn forever() -> i64 {
@@ -194,6 +205,12 @@ pub fn keep(way: &str, name: &str, word: &str) -> i64 {
             "ask" => {
                 let policy = format!("{name}.p");
                 api::portal_register(&policy, "npii", decides as Policy as usize as u64, 0)?;
+                api::portal_guard(own, Guard::Ask(api::portal_open(&policy)?))
+            }
+            "grabs" => {
+                GIFT.store(own.into(), Relaxed);
+                let policy = format!("{name}.p");
+                api::portal_register(&policy, "npii", grabs as Policy as usize as u64, 0)?;
                 api::portal_guard(own, Guard::Ask(api::portal_open(&policy)?))
             }
             _ => api::portal_guard(own, Guard::Ask(api::portal_open(word)?)),

@@ -519,6 +519,7 @@ impl Manager {
     ) -> Result<(), i64> {
         self.domain(client)?;
         let (domain, caller) = (client as u16, self.outermost(client as u16));
+        self.may_change(server as u16, caller)?;
         if domain == caller {
             return self.close(machine, client, first, count, Some(server));
         }

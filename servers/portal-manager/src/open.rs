@@ -278,6 +278,13 @@ impl Manager {
         Ok(first as u16)
     }
 
+    /// A program puts no portal into the table of a component of the image, and takes none out of it: the portal manager that asks a policy, and the VM
+    /// manager that asks a fault handler, are clients too, who know what they have by its index.
+    pub(crate) fn may_change(&self, server: u16, client: u16) -> Result<(), i64> {
+        let image = |asid: u16| self.domains.get(usize::from(asid)).is_some_and(|d| d.image);
+        if image(client) && !image(server) { Err(errno::EPERM) } else { Ok(()) }
+    }
+
     /// Portals for the client of a server to `count` of the server's interfaces, with a constant.
     pub fn create(
         &mut self,
@@ -291,6 +298,7 @@ impl Manager {
         self.domain(server)?;
         self.domain(client)?;
         let (controlled, client) = (client as u16, u64::from(self.outermost(client as u16)));
+        self.may_change(server as u16, client as u16)?;
         if u64::from(controlled) != client {
             self.serving = controlled;
         }

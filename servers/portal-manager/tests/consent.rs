@@ -78,6 +78,21 @@ fn what_a_server_makes_for_its_client_takes_nothing() {
     check(&m, &machine);
 }
 
+/// Whoever is asked by the portal manager, or by the VM manager, is in its call.
+#[test]
+fn a_program_changes_no_table_of_the_image() {
+    let (mut m, mut machine, [_, plain]) = strangers();
+    let made = m.create(&mut machine, SERVER.into(), HOST.into(), TRUSTED.into(), 1, 7).expect("the image's");
+    let own = m.open(&mut machine, SERVER.into(), TRUSTED).expect("a portal");
+    for server in [GUEST, HOST] {
+        let given = m.create(&mut machine, server.into(), SERVER.into(), plain.into(), 1, 7);
+        assert_eq!(given, Err(errno::EPERM));
+        assert_eq!(m.remove(&mut machine, server.into(), SERVER.into(), own.into(), 1), Err(errno::EPERM));
+    }
+    m.remove(&mut machine, SERVER.into(), HOST.into(), made.into(), 1).expect("the image's");
+    check(&m, &machine);
+}
+
 #[test]
 fn stacks_are_seen_as_long_as_a_portal_or_a_call_needs_them() {
     let (mut m, mut machine, [deep, _]) = strangers();
