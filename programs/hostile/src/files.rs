@@ -1,8 +1,8 @@
 //! Files that are no programs, and programs that want what they cannot have.
 //!
 //! `hostile files [ROUNDS]` writes each of [`pebble_process::samples`] to `/ram`, tries to start it, and prints what the process server must
-//! have said of it on the console, as a line `wanted ...`. `hostile files-write` leaves those that are no programs there, as `/ram/broken0` and so on,
-//! for whoever wants to try them elsewhere; `hostile files-remove` removes them.
+//! have said of it on the console, as a line `wanted ...`. `hostile files-write FIRST` leaves some of those that are no programs there, from this one on,
+//! as `/ram/broken0` and so on, for whoever wants to try them elsewhere; `hostile files-remove FIRST` removes them. It prints how many there are.
 
 use crate::judge::Judge;
 use alloc::format;
@@ -74,17 +74,22 @@ fn remove(path: &str) -> Result<(), Errno> {
     REMOVE.call(pack::<5>(path).ok_or(errno::ENAMETOOLONG)?).map(|_| ())
 }
 
-pub fn leave() -> i64 {
-    each(|path, bytes| write(path, bytes))
+/// As many at once as a family may leave there, and fewer.
+const SOME: usize = 16;
+
+pub fn leave(first: usize) -> i64 {
+    each(first, |path, bytes| write(path, bytes))
 }
 
-pub fn take_away() -> i64 {
-    each(|path, _| remove(path))
+pub fn take_away(first: usize) -> i64 {
+    each(first, |path, _| remove(path))
 }
 
-fn each(work: impl Fn(&str, &[u8]) -> Result<(), Errno>) -> i64 {
+fn each(first: usize, work: impl Fn(&str, &[u8]) -> Result<(), Errno>) -> i64 {
     let path = |n: usize| -> String { format!("/ram/broken{n}") };
-    let failed = broken().iter().enumerate().filter(|(n, (file, _))| work(&path(*n), file).is_err()).count();
+    let files = broken();
+    let some = files.iter().enumerate().skip(first).take(SOME);
+    let failed = some.filter(|(n, (file, _))| work(&path(*n), file).is_err()).count();
     println!("{} files", broken().len());
     i64::from(failed != 0)
 }
