@@ -49,6 +49,8 @@ mod wait;
 mod window;
 
 pub use deadline::Limit;
+#[doc(hidden)]
+pub use deadline::hold as hold_deadlines;
 pub use debugger::{moved_file, name_instances};
 pub use elf::{Export, Image, Import, Level, Symbol};
 pub use error::{Error, LoadError, Malformed};
