@@ -34,6 +34,11 @@ pub const REENTERED: u32 = 4;
 pub const INSIDE: i32 = 8;
 pub const TAKEN: u32 = 1;
 
+/// From the current mark to the number of calls between domains that have not come back, and the most that there may be: a call that is to end comes back
+/// leg by leg, each with a signal.
+pub const NESTED: i32 = 12;
+pub const MOST_NESTED: u32 = 1024;
+
 /// A thread's own stack is all but used up if it is less than this, a power of two, above [`record::STACK_LIMIT`].
 pub const STACK_ROOM: u64 = 1 << STACK_ROOM_SHIFT;
 pub const STACK_ROOM_SHIFT: u8 = 16;
@@ -221,6 +226,10 @@ pub enum Op {
     Enter,
     /// The process's stack has room for a function, or the domain faults.
     Room,
+    /// The thread has room for one more call between domains, or the caller faults; it is counted, and no longer.
+    Depth,
+    Nest,
+    Unnest,
     /// Callee's instance into `gs`.
     Base,
     /// Onto the process's stack.
@@ -278,6 +287,7 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
         }
         Way::Across => {
             put(Op::Own);
+            put(Op::Depth);
             put(Op::Linked(c.link));
         }
     }
@@ -305,6 +315,7 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
     }
     if c.way == Way::Across {
         put(Op::Publish);
+        put(Op::Nest);
     }
     arguments(door, c, put);
     if door.lends() {
@@ -355,6 +366,7 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
         }
         if c.way == Way::Across {
             put(Op::Unpublish);
+            put(Op::Unnest);
             put(Op::Regain);
         }
         if control {

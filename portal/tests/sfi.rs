@@ -213,6 +213,7 @@ fn the_decoder_agrees_with_llvm() {
                 "mov32" => "mov".into(),
                 "zero" => "xor".into(),
                 "cmp32" => "cmp".into(),
+                "add32" => "add".into(),
                 _ => word,
             });
             at = next;

@@ -5,8 +5,8 @@
 
 use crate::isa::x86_64::encode::*;
 use crate::sfi::{
-    ARGS, Code, Crossing, Door, INSIDE, Op, PLAIN_CONTROL, PLAIN_MXCSR, PRESERVED, REENTERED, STACK_BYTES,
-    STACK_ROOM_SHIFT, SURFACED, TAKEN, Way, record, steps,
+    ARGS, Code, Crossing, Door, INSIDE, MOST_NESTED, NESTED, Op, PLAIN_CONTROL, PLAIN_MXCSR, PRESERVED,
+    REENTERED, STACK_BYTES, STACK_ROOM_SHIFT, SURFACED, TAKEN, Way, record, steps,
 };
 
 /// Not even with all arguments in registers.
@@ -87,7 +87,7 @@ impl Emitter<'_> {
 
     fn op(&mut self, op: Op) {
         let across = self.c.way == Way::Across;
-        let inside = self.c.current + INSIDE;
+        let (inside, nested) = (self.c.current + INSIDE, self.c.current + NESTED);
         match op {
             Op::Claim => {
                 self.a.compare_fs32(inside, 0);
@@ -103,6 +103,12 @@ impl Emitter<'_> {
                 self.a.shr(RAX, STACK_ROOM_SHIFT);
                 self.no_room = Some(self.a.jump_equal());
             }
+            Op::Depth => {
+                self.a.compare_fs32(nested, MOST_NESTED);
+                self.no_room = Some(self.a.jump_equal());
+            }
+            Op::Nest => self.a.add_fs32(nested, 1),
+            Op::Unnest => self.a.add_fs32(nested, -1),
             Op::Current => {
                 self.a.load_fs(R11, self.c.current);
                 self.a.compare32(R11, field(record::SLOT), self.c.callee_slot);

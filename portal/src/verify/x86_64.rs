@@ -13,16 +13,17 @@
 //! * back at the caller each preserved register, both stack pointers, `gs` and the record are as before.
 
 mod exit;
+mod memory;
 mod refusal;
 
 pub use refusal::{Reason, Refusal};
 
 use crate::isa::x86_64::decode::{Insn, Memory, decode};
 use crate::sfi::{
-    Crossing, Door, INSIDE, PLAIN_CONTROL, PLAIN_MXCSR, PRESERVED, STACK_BYTES, STACK_ROOM_SHIFT, TAKEN, Way,
-    record,
+    Crossing, Door, INSIDE, MOST_NESTED, NESTED, PLAIN_CONTROL, PLAIN_MXCSR, PRESERVED, STACK_BYTES,
+    STACK_ROOM_SHIFT, TAKEN, Way, record,
 };
-use crate::spec::{Stack, State as Kept};
+use crate::spec::State as Kept;
 use arrayvec::ArrayVec;
 
 /// Whose stack a mark names.
@@ -84,6 +85,7 @@ enum Asked {
     Current,
     Inside,
     Room,
+    Depth,
 }
 
 #[derive(Clone)]
@@ -101,6 +103,9 @@ struct Path {
     inside: Option<u32>,
     /// The process's stack is known to have room.
     room: bool,
+    /// There may be one more call between domains; it has been counted.
+    shallow: bool,
+    nested: bool,
     /// On the way back `gs` has been written, and the current mark not yet.
     stale: bool,
     /// The thread's home in the callee is not one of an instance that is gone.
@@ -158,6 +163,8 @@ pub fn verify(code: &[u8], pool_at: usize, door: &Door, c: &Crossing) -> Result<
         current: None,
         inside: if c.way == Way::In { None } else { Some(TAKEN) },
         room: false,
+        shallow: false,
+        nested: false,
         stale: false,
         alive: false,
         called: false,
@@ -221,6 +228,7 @@ impl Checker<'_> {
             Asked::Nothing => return Err(Reason::Branch),
             Asked::Inside => path.inside = same.then_some(0),
             Asked::Room => path.room = !same,
+            Asked::Depth => path.shallow = !same,
             Asked::Slot if same && self.c.way == Way::In => path.gs = Some(Way::In),
             Asked::Slot if same => path.alive = true,
             Asked::Current if same => (path.gs, path.current) = (Some(Way::Out), None),
@@ -238,115 +246,6 @@ impl Checker<'_> {
         let bytes =
             self.code.get(at..at.saturating_add(8)).filter(|_| at >= self.pool_at && at.is_multiple_of(8));
         bytes.and_then(|b| b.try_into().ok()).map(u64::from_le_bytes).ok_or(Reason::Pool)
-    }
-
-    /// The callee's stack: fresh, or the thread's own there.
-    fn callee(&self) -> Mark {
-        match (self.door.stack, self.c.way) {
-            (Stack::New, _) => Mark::Fresh,
-            (_, Way::In) => Mark::Current,
-            _ => Mark::Linked,
-        }
-    }
-
-    fn mark(&self, val: Val) -> Option<Mark> {
-        match val {
-            Val::Mark(mark) => Some(mark),
-            Val::Field(Mark::Own, record::HOME) => Some(Mark::OwnHome),
-            Val::Field(Mark::Fresh | Mark::Linked, record::HOME) => Some(Mark::CalleeHome),
-            Val::Field(Mark::Current | Mark::Linked, record::QUEUE) => Some(Mark::Fresh),
-            _ => None,
-        }
-    }
-
-    fn place(&self, val: Val, disp: i32) -> Option<(Where, i32)> {
-        match val {
-            Val::At(place, at) => Some((place, at + disp)),
-            Val::Field(mark, record::TOP) if mark == self.callee() => Some((Where::Callee, disp)),
-            Val::Field(Mark::Own, record::TOP) => Some((Where::Outer, disp)),
-            _ => None,
-        }
-    }
-
-    fn load(&self, path: &Path, memory: Memory) -> Checked<Val> {
-        match memory {
-            // Not before it is out of reach of signal handlers.
-            Memory::Thread(disp)
-                if disp == self.c.current && self.c.way == Way::In && path.inside == Some(TAKEN) =>
-            {
-                Ok(Val::Mark(Mark::Current))
-            }
-            Memory::Base { base, disp } => {
-                let base = path.regs[base as usize];
-                if base == Val::Links && disp == i32::from(self.c.link) * 8 {
-                    return Ok(Val::Mark(Mark::Linked));
-                }
-                if let Some(mark) = self.mark(base) {
-                    let field = disp + record::BYTES - 1;
-                    if !(0..record::BYTES).contains(&field) {
-                        return Err(Reason::Memory);
-                    }
-                    if mark == Mark::OwnHome && field == record::LINKS {
-                        return Ok(Val::Links);
-                    }
-                    let known = path.fields.iter().rev().find(|(f, _)| *f == (mark, field));
-                    return Ok(known.map_or(Val::Field(mark, field), |(_, val)| *val));
-                }
-                match self.place(base, disp) {
-                    // The frame by which the caller was entered: the process's stack pointer.
-                    Some((Where::Outer, -8)) => Ok(Val::At(Where::Process, 0)),
-                    Some(place) => {
-                        let known = path.words.iter().rev().find(|(p, _)| *p == place);
-                        Ok(known.map_or(Val::Any, |(_, val)| *val))
-                    }
-                    None => Err(Reason::Memory),
-                }
-            }
-            _ => Err(Reason::Memory),
-        }
-    }
-
-    fn store(&self, path: &mut Path, memory: Memory, val: Val) -> Checked<()> {
-        match memory {
-            Memory::Thread(disp) if disp == self.c.current => {
-                let twice = path.current.is_some() && !path.called;
-                if path.inside != Some(TAKEN) || twice {
-                    return Err(Reason::Inside);
-                }
-                path.current = Some(self.mark(val).ok_or(Reason::Memory)?);
-                path.stale = false;
-                Ok(())
-            }
-            Memory::Base { base, disp } => {
-                let base = path.regs[base as usize];
-                if let Some(mark) = self.mark(base) {
-                    let field = disp + record::BYTES - 1;
-                    let allowed = matches!((mark, field), (Mark::Own, record::TOP | record::DATA))
-                        || (field == record::QUEUE && mark != Mark::Own && mark != Mark::OwnHome);
-                    if !allowed {
-                        return Err(Reason::Memory);
-                    }
-                    return path.fields.try_push(((mark, field), val)).map_err(|_| Reason::Memory);
-                }
-                let place = self.place(base, disp).filter(|(place, at)| *place != Where::Outer && *at < 0);
-                let place = place.ok_or(Reason::Memory)?;
-                path.words.try_push((place, val)).map_err(|_| Reason::Memory)
-            }
-            _ => Err(Reason::Memory),
-        }
-    }
-
-    fn push(&self, path: &mut Path, val: Val) -> Checked<()> {
-        let Val::At(place, at) = path.regs[RSP] else { return Err(Reason::StackPointer) };
-        path.regs[RSP] = Val::At(place, at - 8);
-        path.words.try_push(((place, at - 8), val)).map_err(|_| Reason::Memory)
-    }
-
-    fn pop(&self, path: &mut Path) -> Checked<Val> {
-        let val = self.load(path, Memory::Base { base: RSP as u8, disp: 0 })?;
-        let Val::At(place, at) = path.regs[RSP] else { return Err(Reason::StackPointer) };
-        path.regs[RSP] = Val::At(place, at + 8);
-        Ok(val)
     }
 
     fn step(&self, path: &mut Path, insn: Insn) -> Checked<()> {
@@ -382,6 +281,20 @@ impl Checker<'_> {
                 if disp == self.c.current + INSIDE && self.c.way == Way::In && path.inside.is_none() =>
             {
                 path.asked = Asked::Inside;
+            }
+            Insn::CompareConstant { at: Memory::Thread(disp), value: MOST_NESTED }
+                if disp == self.c.current + NESTED && self.c.way == Way::Across && !path.nested =>
+            {
+                path.asked = Asked::Depth;
+            }
+            Insn::AddConstant { to: Memory::Thread(disp), value }
+                if disp == self.c.current + NESTED && path.nested == path.called =>
+            {
+                path.nested = match value {
+                    1 if path.shallow && !path.called => true,
+                    -1 if path.called => false,
+                    _ => return Err(Reason::Depth),
+                }
             }
             Insn::Subtract { from, what } => {
                 let limit = self.load(path, what)? == Val::Field(Mark::Own, record::STACK_LIMIT);

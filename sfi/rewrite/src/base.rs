@@ -203,6 +203,8 @@ impl<'a> Finder<'a> {
                 && !self.out.enter_by.contains_key(i)
                 && self.layout.owner[*i] == owner
                 && isa::stem(insn) != "call"
+                // Neither base nor copies may take what few registers such an instruction can have.
+                && (isa::excluded(insn) == 0 || isa::memory(insn).is_none())
                 && !matches!(insn.args.first(), Some(Operand::Star(_)))
                 && (*i == l.last || !self.flow.crosses_entry(self.program, *i));
             if !stays {

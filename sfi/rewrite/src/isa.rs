@@ -314,7 +314,8 @@ pub fn effects(insn: &Insn) -> Effects {
             e.uses |= cx;
             e.defs |= ax | dx;
         }
-        _ if op.starts_with("cmpxchg") => e.uses |= ax | dx | cx | 1 << RBX,
+        "cmpxchg8b" | "cmpxchg16b" => e.uses |= ax | dx | cx | 1 << RBX,
+        _ if op.starts_with("cmpxchg") => e.uses |= ax,
         _ if op.starts_with("mulx") => e.uses |= dx,
         _ if ["mul", "div", "idiv"].iter().any(|p| op.starts_with(p)) && insn.args.len() == 1 => {
             e.uses |= ax | dx
@@ -383,13 +384,22 @@ fn harmless(op: &str) -> bool {
     ) || op.starts_with('f')
 }
 
-/// Instructions that never go on to the next one.
+/// Registers that cannot be in an instruction that names a high byte: `r8` to `r15`.
+const EXTENDED: u16 = 0xff00;
+
+/// Registers that may not come to stand in the instruction's operands.
+pub fn excluded(insn: &Insn) -> u16 {
+    let high = |a: &Operand| a.gpr().is_some_and(|g| g.width == Width::High);
+    if insn.args.iter().any(high) { EXTENDED } else { 0 }
+}
+
 /// All registers that an instruction reads or writes.
 pub fn touched(insn: &Insn) -> u16 {
     let e = effects(insn);
     insn.args.iter().filter_map(Operand::gpr).fold(e.uses | e.defs, |m, g| m | 1u16 << g.num)
 }
 
+/// Instructions that never go on to the next one.
 pub fn ends_block(insn: &Insn) -> bool {
     matches!(stem(insn), "jmp" | "ret" | "ud2" | "hlt" | "ud1")
 }

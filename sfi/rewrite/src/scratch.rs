@@ -1,8 +1,9 @@
 //! Registers of the rewriter's own, for one instruction of the program.
 //!
 //! Problem: a rewriting step that takes a register for an address, and then one for a value, must not be given the same one, however few the program
-//! leaves free. Strategy: `take` is the only way to a register, and the set of those in use only grows: what the instruction names, what must stay
-//! where it is, and whatever was taken before. A register that the program wants again is lent: pushed first, and popped behind the instruction.
+//! leaves free. Strategy: `take` is the only way to a register, and the set of those in use only grows: what the instruction names, what cannot
+//! stand beside that (`isa::excluded`), what must stay where it is, and whatever was taken before. A register that the program wants again is lent:
+//! pushed first, and popped behind the instruction.
 //!
 //! Invariant: no register is taken twice in a step, nor one that the instruction reads or writes.
 

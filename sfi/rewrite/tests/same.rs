@@ -41,6 +41,52 @@ fn a_pushed_word_and_its_address_are_in_two_registers() {
     }
 }
 
+/// `ah` and its like cannot be in an instruction that names one of `r8` to `r15`.
+fn no_high_byte_is_beside_a_new_register(text: &str) {
+    let words = |l: &str| l.split(|c: char| !c.is_alphanumeric()).map(String::from).collect::<Vec<_>>();
+    for line in text
+        .lines()
+        .map(words)
+        .filter(|l| ["ah", "bh", "ch", "dh"].iter().any(|h| l.contains(&h.to_string())))
+    {
+        let new =
+            |w: &String| w.strip_prefix('r').is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()));
+        assert!(!line.iter().any(new), "{line:?}: {text}");
+    }
+}
+
+#[test]
+fn a_high_byte_and_its_address_are_in_one_instruction() {
+    for byte in ["ah", "bh", "ch", "dh"] {
+        for free in [&[][..], &["r11"], &["rsi"], &["rsi", "r11"]] {
+            for form in [
+                "movb %H, (%rsp)",
+                "addb 8(%rsp,%rsi), %H",
+                "lock cmpxchgb %H, %fs:x@tpoff(%rsi,%rdi)",
+                "testb %H, (%rsp)",
+            ] {
+                let t = dynamic(&format!("\t{}\n", form.replace('H', byte)), free);
+                no_high_byte_is_beside_a_new_register(&t);
+                assert!(t.contains(&format!("%{byte}")), "{t}");
+                assert_eq!(t.matches("pushq\t").count(), t.matches("popq\t").count(), "{t}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_high_byte_is_loaded_in_a_loop_with_the_base() {
+    let text = |load: &str| {
+        format!(
+            "\t.text\n\t.type f,@function\nf:\n\tmovl $3, %esi\n.L1:\n\tmovq (%rdi), %rdi\n\t{load}\n\tdecl %esi\n\tjne .L1\n\tret\n"
+        )
+    };
+    let options = Options { base: true, ..Options::new(Level::Full) };
+    let made = |load: &str| rewrite(&text(load), "t.s", &options).expect("valid");
+    assert!(made("addb 8(%rdi), %al").contains("addb\t8(%r"), "the base is used");
+    no_high_byte_is_beside_a_new_register(&made("addb 8(%rdi), %ah"));
+}
+
 #[test]
 fn a_loop_that_moves_the_stack_pointer_first_knows_where_it_is() {
     let t = out(

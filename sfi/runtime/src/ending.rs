@@ -4,9 +4,12 @@
 //! domain meanwhile. That one may be shared with others, so it must neither be ended without need nor by mistake; and where a thread is
 //! only the thread itself knows for certain. Strategy: the clock looks where the threads with such calls are, and *asks* their domain: its code cannot be
 //! executed for a moment. Who comes to it is in the signal handler, and sees on its own stacks whether it is part of a call that is to end. If it
-//! is, the domain that has been at it longest is poisoned, so that each leg of the call comes back as after a fault; everybody else tries again.
+//! is, the domains that have been at it longest are poisoned, at first one, so that each leg of the call comes back as after a fault; everybody else tries again.
 //!
-//! Invariants: nobody is poisoned but by a thread in the middle of its code, below a call that is to end, and not before that thread has had [`GRACE`] of
+//! A domain that calls poisoned ones without end is never met in its own code: then the thread is asked, at its next fault,
+//! and no longer than until the call has come back or its instance is reset.
+//!
+//! Invariants: nobody is poisoned but by a thread in the middle of its part, below a call that is to end, and not before that thread has had [`GRACE`] of
 //! processor time since (or [`NEXT`] since the last one was poisoned): a domain that answers sooner is none the wiser. Who waits is asked no more than
 //! once at a time, and let go when the thread has gone on.
 
@@ -16,10 +19,11 @@ use crate::record::Mark;
 use crate::slots::{self, Slots};
 use crate::thread::{self, Thread, Words};
 use pebble_portal::sfi::record;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// What a domain that has been called has to come back by itself, and each further one below that.
+/// What a domain that has been called has to come back by itself, and the further ones below that: one, two, four, ...
 const GRACE: Duration = Duration::from_millis(10);
 const NEXT: Duration = Duration::from_millis(1);
 
@@ -66,12 +70,12 @@ impl Hunt {
         for mark in stacks.stacks.iter().map(|given| given.mark).filter(|mark| mark.busy()) {
             seen.outstanding = true;
             // SAFETY: the thread cannot end without the lock of the stacks, which is held.
-            let (words, clock) = unsafe {
+            let (words, clock, asked) = unsafe {
                 let thread = mark.get(record::THREAD) as *const Thread;
-                (mark.get(record::WORDS) as *const Words, (*thread).clock)
+                (mark.get(record::WORDS) as *const Words, (*thread).clock, &(*thread).asked)
             };
             // SAFETY: as above.
-            let Some(domain) = domain(slots, unsafe { &*words }, ended) else { continue };
+            let Some(domain) = domain(slots, unsafe { &*words }) else { continue };
             seen.elsewhere = true;
             let place = self.threads.iter().position(|hunted| hunted.words == words);
             let place = place.unwrap_or_else(|| {
@@ -80,7 +84,14 @@ impl Hunt {
             });
             let (now, hunted) = (clock.now(), &mut self.threads[place]);
             there.push(std::ptr::from_ref(domain));
-            if now >= hunted.due && domain.ask() {
+            if now < hunted.due {
+                continue;
+            }
+            if domain.poisoned().is_some() {
+                // It faults there; perhaps whoever has called it does so again and again.
+                asked.store(true, Ordering::SeqCst);
+                hunted.due = now + NEXT;
+            } else if domain.ask() {
                 hunted.due = now + NEXT;
                 self.asked.push(domain.me.clone());
             }
@@ -107,46 +118,74 @@ impl Hunt {
     }
 }
 
-/// The domain that a thread is in, if that is another one than `ended`, and sound. For who has pinned instances.
-fn domain<'a>(slots: &Slots, words: &Words, ended: &Shared) -> Option<&'a Shared> {
+/// The domain that a thread is in. For who has pinned instances.
+fn domain<'a>(slots: &Slots, words: &Words) -> Option<&'a Shared> {
     let slot = slots.by_base(words.within()?.slot())?;
     // SAFETY: null, or an instance, which stays while it is pinned.
-    let domain = unsafe { slots.instance(slot).as_ref() }?;
-    (domain.number != ended.number && domain.poisoned().is_none()).then_some(domain)
+    unsafe { slots.instance(slot).as_ref() }
 }
 
 /// In the signal handler: the thread, whose innermost call is on this stack, has found the code of its instance without the right to be executed, but not
 /// poisoned.
 pub fn answer(instance: &Shared, mark: Mark) {
-    match to_poison(mark) {
-        Some((domain, cause)) => {
-            domain.poison(cause);
-            instance.let_go();
-        }
-        None if instance.is_asked() => {
-            let moment = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
-            // SAFETY: waits a moment; it may be called in a handler.
-            unsafe { libc::nanosleep(&moment, std::ptr::null_mut()) };
-        }
-        None => {}
+    if poison(mark) {
+        instance.let_go();
+    } else if instance.is_asked() {
+        let moment = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
+        // SAFETY: waits a moment; it may be called in a handler.
+        unsafe { libc::nanosleep(&moment, std::ptr::null_mut()) };
     }
 }
 
-/// If some call of this thread's is to end: the domain that has been in the middle of its part for the longest time, and why.
-fn to_poison(mark: Mark) -> Option<(&'static Shared, Cause)> {
+/// In the signal handler, at a fault on this stack: who calls poisoned domains without end is hardly ever met in its own code.
+pub fn faulted(mark: Mark) {
+    // SAFETY: the record names the block of the thread that owns the stack, which is this one.
+    if unsafe { &*(mark.get(record::THREAD) as *const Thread) }.asked.swap(false, Ordering::SeqCst) {
+        poison(mark);
+    }
+}
+
+/// No call on this stack is to end any more: its thread is not asked, so that a later call that is to end has all its time. For the thread itself, in
+/// the signal handler, or who has the lock of the stacks.
+pub fn settled(mark: Mark) {
+    // SAFETY: the record names the block of the thread that owns the stack, which cannot end meanwhile.
+    unsafe { &*(mark.get(record::THREAD) as *const Thread) }.asked.store(false, Ordering::SeqCst);
+}
+
+/// Poisons the domains that have been at it longest, twice as many as before, so that no length of the chain is a long time. Whether there was one.
+fn poison(mark: Mark) -> bool {
+    let Some(first) = to_poison(mark) else { return false };
+    first.domain.poison(first.cause);
+    for _ in 0..first.poisoned {
+        let Some(next) = to_poison(mark) else { break };
+        next.domain.poison(next.cause);
+    }
+    true
+}
+
+/// The domain that has been in the middle of its part for the longest time, of a call that is to end.
+struct Next {
+    domain: &'static Shared,
+    cause: Cause,
+    /// So many calls are in domains that have been poisoned, beside the one whose time is over.
+    poisoned: usize,
+}
+
+/// If some call of this thread's is to end.
+fn to_poison(mark: Mark) -> Option<Next> {
     // SAFETY: the record names the block of the thread that owns the stack, which is this one, and in a domain: nothing changes the block.
     let cause = unsafe { &*(mark.get(record::THREAD) as *const Thread) }.ended()?;
-    let (mut within, mut outermost) = (None, None);
+    let (mut within, mut outermost, mut poisoned) = (None, None, 0);
     let mut next = Some((mark, mark.get(record::TOP)));
     while let Some((mark, top)) = next {
         let instance = mark.instance();
         match instance.ended() {
             Some(_) => within = outermost,
             None if instance.poisoned().is_none() => outermost = Some(instance),
-            None => {}
+            None => poisoned += 1,
         }
         next = mark.caller(top).map(|(caller, _, top)| (caller, top));
     }
     // If none of these calls is to end, one further out is, below a function of the process.
-    within.or(outermost).map(|domain| (domain, cause))
+    within.or(outermost).map(|domain| Next { domain, cause, poisoned })
 }

@@ -34,7 +34,8 @@ pub enum Cause {
     Exit,
     /// It has ended itself, by `abort` or a signal to itself.
     Abort,
-    /// Calls between process and domains are nested so deep that the thread's own stack is nearly used up.
+    /// Calls between process and domains are nested so deep that the thread's own stack is nearly used up, or calls between domains deeper than
+    /// [`pebble_portal::sfi::MOST_NESTED`].
     Nesting,
     /// A comparison of level `check` has found an address outside.
     Check,
@@ -83,7 +84,7 @@ impl Cause {
             Cause::LongJump => "longjmp to a place that is not on the stack",
             Cause::Exit => "it has exited",
             Cause::Abort => "it has aborted",
-            Cause::Nesting => "calls between process and domain nested too deep for the thread's own stack",
+            Cause::Nesting => "calls out of the domain nested too deep",
             Cause::Check => "segment matching failed: the address of the next access lies outside the domain",
             Cause::Limit => "its image, stacks and heap are more memory than its policy allows",
         }

@@ -3,6 +3,7 @@
 use crate::arena;
 use crate::deadline;
 use crate::debugger::{self, Named};
+use crate::ending;
 use crate::error::{Error, system};
 use crate::fault::{CallError, Cause};
 use crate::imports::Linked;
@@ -99,6 +100,8 @@ impl Out {
                 return Err(Error::Busy);
             }
             if !moving {
+                // Nobody asks for calls in it any more: whoever looks for them has the lock, too.
+                self.stacks.iter().for_each(|given| ending::settled(given.mark));
                 return Ok(());
             }
             std::thread::yield_now();

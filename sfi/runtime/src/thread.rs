@@ -17,7 +17,7 @@ use crate::instance::{Out, Shared};
 use crate::layout::*;
 use crate::record::{self as stacks, Given, Mark};
 use crate::slots;
-use pebble_portal::sfi::{INSIDE, REENTERED, STACK_ROOM, TAKEN, record};
+use pebble_portal::sfi::{INSIDE, NESTED, REENTERED, STACK_ROOM, TAKEN, record};
 use std::arch::{asm, global_asm};
 use std::cell::{Cell, UnsafeCell};
 use std::collections::HashMap;
@@ -136,6 +136,8 @@ fn current() -> Mark {
 pub struct Words {
     current: AtomicU64,
     inside: AtomicU32,
+    /// Written by portals alone: calls between domains that have not come back.
+    _nested: AtomicU32,
 }
 
 /// The runtime is at work on this thread.
@@ -150,6 +152,7 @@ pub fn words() -> &'static Words {
 }
 
 const _: () = assert!(std::mem::offset_of!(Words, inside) == INSIDE as usize);
+const _: () = assert!(std::mem::offset_of!(Words, _nested) == NESTED as usize);
 
 impl Words {
     /// The home whose instance the thread is in, or has its system call done for, or is about to enter; none in functions of the process.
@@ -223,6 +226,8 @@ pub struct Thread {
     pub stack_limit: u64,
     /// The processor time that it has had, for whoever ends its calls.
     pub clock: Clock,
+    /// Its calls that are to end have had their time: [`crate::ending::faulted`].
+    pub asked: AtomicBool,
 }
 
 /// A clock of the processor time that one thread has had. It can be read while that lives.
@@ -278,6 +283,7 @@ impl Thread {
             refusal: String::new(),
             stack_limit: stack_limit(),
             clock: Clock::own(),
+            asked: AtomicBool::new(false),
         });
         thread.ensure_signal_stack();
         thread

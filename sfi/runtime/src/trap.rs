@@ -164,6 +164,7 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
         instance: instance_number,
     };
     instance.poison(cause);
+    ending::faulted(mark);
     pass_on_to_callers(mark);
     // The call is over, whatever `busy` is asked meanwhile.
     mark.poke(resume - 8, 0);
@@ -174,7 +175,11 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
         let place = &mut *(*thread).report.get();
         // Of a call that ends with all that it waits for, the innermost place is told.
         let kept = place.filter(|inner| cut && inner.cut && inner.cause == cause).unwrap_or(report);
-        *place = Some(Report { cut: cut && (*thread).ended().is_some(), ..kept });
+        let ended = (*thread).ended().is_some();
+        *place = Some(Report { cut: cut && ended, ..kept });
+        if !ended {
+            ending::settled(mark);
+        }
     }
     gregs[libc::REG_RSP as usize] = resume as i64;
     gregs[libc::REG_RIP as usize] = (site + STATUS_BYTES) as i64;

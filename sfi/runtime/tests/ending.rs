@@ -15,12 +15,24 @@ const TIME: Duration = Duration::from_millis(30);
 /// What a call may take beyond its limit, of the processor.
 const BEYOND: Duration = Duration::from_millis(50);
 
-/// Processor time of this thread.
-fn used() -> Duration {
+/// Processor time of a thread.
+fn time(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes a structure of ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    unsafe { libc::clock_gettime(clock, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn used() -> Duration {
+    time(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// This thread's, for another one to read.
+fn own_clock() -> libc::clockid_t {
+    let mut clock = libc::CLOCK_THREAD_CPUTIME_ID;
+    // SAFETY: asks for this thread's clock.
+    unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut clock) };
+    clock
 }
 
 fn fault(done: Result<u64, CallError>) -> Fault {
@@ -135,6 +147,70 @@ fn in_a_domain_that_goes_on() {
     let ended = ends_in_time(&a.portal("callback", "smii").unwrap(), &[u64::MAX, 0]);
     assert!([b.number(), c.number()].contains(&ended.instance), "{ended}");
     sound_again(&[&a, &b, &c]);
+}
+
+/// Domains that call each other in a ring, as deep as they can: back once they are told that they cannot, or ever again.
+/// `call` says as well how much processor time it has taken since it was to end.
+fn rings(level: u32, call: impl Fn(&Instance, &Portal) -> (Result<u64, CallError>, Duration)) {
+    let linked = basic(level);
+    for (number, name) in [(2, "callback"), (2, "again"), (8, "again"), (32, "callback"), (32, "again")] {
+        let all: Vec<Instance> = (0..number).map(|_| Instance::new(&linked).unwrap()).collect();
+        for (i, next) in all.iter().cycle().skip(1).take(number).enumerate() {
+            all[i].connect("host0", next, name, "smii").unwrap();
+        }
+        let portal = all[0].portal(name, "smii").unwrap();
+        let (done, more) = call(&all[0], &portal);
+        // Whoever ends it must get the processor several times.
+        assert!(more < 2 * BEYOND, "level {level}, {number} x {name}: {more:?}: {done:?}");
+        if name == "again" {
+            assert!(matches!(done, Err(CallError::Fault(_))), "level {level}, {number}: {done:?}");
+        }
+        sound_again(&all.iter().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn in_a_ring() {
+    for level in [1, 2] {
+        for limit in [Limit::processor(TIME), Limit::clock(TIME)] {
+            rings(level, |_, portal| {
+                let before = used();
+                let done = portal.call_within(limit, &[1, 2]);
+                (done, (used() - before).saturating_sub(TIME))
+            });
+        }
+        rings(level, |first, portal| {
+            let (watched, over) = (own_clock(), AtomicBool::new(false));
+            let start = used();
+            std::thread::scope(|scope| {
+                let canceller = scope.spawn(|| {
+                    while time(watched) < start + TIME && !over.load(Ordering::SeqCst) {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    first.cancel();
+                    time(watched)
+                });
+                let done = portal.call(&[1, 2]);
+                let end = used();
+                over.store(true, Ordering::SeqCst);
+                (done, end.saturating_sub(canceller.join().unwrap()))
+            })
+        });
+    }
+}
+
+/// Each of a hundred domains spins where the call that it has made comes back with an error: none waits for its turn.
+#[test]
+fn in_a_long_chain_that_goes_on() {
+    let linked = basic(2);
+    let all: Vec<Instance> = (0..100).map(|_| Instance::new(&linked).unwrap()).collect();
+    for pair in all.windows(2) {
+        pair[0].connect("host0", &pair[1], "again", "smii").unwrap();
+    }
+    let last = instance();
+    all[99].connect("host0", &last, "spin", "smii").unwrap();
+    ends_in_time(&all[0].portal("again", "smii").unwrap(), &[1, 2]);
+    sound_again(&all.iter().chain([&last]).collect::<Vec<_>>());
 }
 
 static INNER: OnceLock<Portal> = OnceLock::new();

@@ -35,6 +35,11 @@ impl Combination {
         }
     }
 
+    /// Each once.
+    pub fn all() -> impl Iterator<Item = Combination> {
+        (0..210).map(Combination::nth)
+    }
+
     /// The same with gcc, where clang will not do: the torture suite uses extensions of C that only gcc has.
     pub fn with_gcc(self) -> Option<Combination> {
         (self.compiler != "gcc").then_some(Combination { compiler: "gcc", ..self })
@@ -65,9 +70,9 @@ mod tests {
     #[test]
     fn everything_has_its_turn() {
         let mut seen = Vec::new();
-        for n in 0..210 {
-            let text = Combination::nth(n).to_string();
-            assert!(!seen.contains(&text), "{n}: {text}");
+        for combination in Combination::all() {
+            let text = combination.to_string();
+            assert!(!seen.contains(&text), "{text}");
             seen.push(text);
         }
     }

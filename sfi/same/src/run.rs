@@ -2,7 +2,7 @@
 //!
 //! What a program must do is known before it is confined: a test of the torture suite judges itself and ends with 0, and of a random program it is
 //! found out by a first compilation ([`known`]). So the combination's own compiler is only asked about programs that did something else confined:
-//! if it agrees with what was known, there is a difference; if not, the program does not work natively either.
+//! what its code does natively, that must be done confined. A program that fails natively, or does something else each time, shows nothing.
 
 use std::fmt;
 use std::process::{Command, Stdio};
@@ -14,6 +14,12 @@ use crate::batch::{Batch, Program, Side};
 /// Processor time (s) that a program may take. The clock decides nothing.
 const SECONDS: u32 = 20;
 
+/// One in so many may fail natively, of all combinations of a run.
+const UNFIT: usize = 200;
+
+/// How a program ended; or what the compiler or the linker said.
+type Outcome = Result<Ended, String>;
+
 /// What a program printed and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
@@ -24,6 +30,10 @@ pub struct Ended {
 }
 
 impl Ended {
+    fn did(&self, other: &Ended) -> bool {
+        (self.code, &self.said) == (other.code, &other.said)
+    }
+
     fn as_known(&self, program: &Program) -> bool {
         self.code == Some(0) && program.prints.as_ref().is_none_or(|text| *text == self.said)
     }
@@ -41,9 +51,11 @@ impl fmt::Display for Ended {
 pub struct Verdict {
     /// Confined they did what they do natively.
     pub same: usize,
+    /// Seeds of random programs, also of those that are not tried.
+    pub seeds: u64,
     /// Random programs that are not judged: natively they do not end within [`crate::batch::FIRST_MS`].
     pub endless: usize,
-    /// Those that the compiler refuses, or that fail natively, too; and why.
+    /// Those that the compiler refuses, or that fail natively, too, or are unsteady; and why.
     pub unfit: Vec<String>,
     /// Programs of what fault domains do not have, which ended as is said of them.
     pub outside: usize,
@@ -52,27 +64,75 @@ pub struct Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Verdict { same, endless, unfit, outside, differences } = self;
+        let Verdict { same, seeds, endless, unfit, outside, differences } = self;
         let (different, unfit) = (differences.len(), unfit.len());
         write!(
             f,
             "{same} the same, {different} different, {unfit} fail natively, {outside} outside, {endless} endless"
-        )
+        )?;
+        if *seeds > 0 { write!(f, "; {seeds} seeds done") } else { Ok(()) }
     }
 }
 
 impl Verdict {
     pub fn add(&mut self, other: Verdict) {
         self.same += other.same;
+        self.seeds += other.seeds;
         self.endless += other.endless;
         self.unfit.extend(other.unfit);
         self.outside += other.outside;
         self.differences.extend(other.differences);
     }
+
+    /// Nothing is different, and few were not judged: by those nothing is shown.
+    pub fn passes(&self) -> bool {
+        let all = self.same + self.outside + self.differences.len() + self.unfit.len();
+        self.differences.is_empty() && self.same > 0 && self.unfit.len() <= all.div_ceil(UNFIT)
+    }
 }
 
-/// How each program of a batch ends; or what the compiler or the linker said.
-fn outcomes(batch: &Batch, side: &Side) -> Result<Vec<Result<Ended, String>>> {
+/// What is to be said of a program that confined did not do what is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judged {
+    Same,
+    Outside,
+    Different,
+    Unfit,
+}
+
+/// Judges by what the combination's compiler makes of it natively, `again` by another run of that.
+fn judge(
+    program: &Program,
+    confined: &Outcome,
+    native: &Outcome,
+    again: impl FnOnce() -> Result<Outcome>,
+) -> Result<Judged> {
+    let Ok(natively) = native else { return Ok(Judged::Unfit) };
+    if natively.as_known(program) {
+        let said = told(confined);
+        let outside = program.outside.is_some_and(|text| said.contains(text));
+        return Ok(if outside { Judged::Outside } else { Judged::Different });
+    }
+    // A test that judges itself has done so.
+    if program.prints.is_none() || natively.code != Some(0) {
+        return Ok(Judged::Unfit);
+    }
+    if confined.as_ref().is_ok_and(|confined| confined.did(natively)) {
+        return Ok(Judged::Same);
+    }
+    let steady = again()?.is_ok_and(|again| again.did(natively));
+    Ok(if steady { Judged::Different } else { Judged::Unfit })
+}
+
+fn told(outcome: &Outcome) -> String {
+    match outcome {
+        Ok(ended) => ended.to_string(),
+        Err(said) => said.clone(),
+    }
+}
+
+/// How each program of a batch ends.
+fn outcomes(batch: &Batch, side: &Side) -> Result<Vec<Outcome>> {
     let (file, refused) = match batch.build(side)? {
         Ok(built) => built,
         Err(said) if batch.programs.len() < 2 => {
@@ -122,21 +182,25 @@ pub fn compare(batch: &Batch, confined: &Side) -> Result<Verdict> {
     for (k, ended) in outcomes(batch, confined)?.into_iter().enumerate() {
         match ended {
             Ok(ended) if ended.as_known(&batch.programs[k]) => verdict.same += 1,
-            Ok(ended) => doubtful.push((k, ended.to_string())),
-            Err(said) => doubtful.push((k, said)),
+            other => doubtful.push((k, other)),
         }
     }
     let programs: Vec<Program> = doubtful.iter().map(|(k, _)| batch.programs[*k].clone()).collect();
     let natively = outcomes(&Batch { programs: &programs, ..*batch }, &Side::Native)?;
     let mut unfit = Vec::new();
-    for (((k, said), native), program) in doubtful.iter().zip(natively).zip(&programs) {
-        match native {
-            Ok(native) if native.as_known(program) => match program.outside {
-                Some(text) if said.contains(text) => verdict.outside += 1,
-                _ => verdict.differences.push(format!("{}: {said}, natively {native}", batch.what(*k))),
-            },
-            Ok(native) => unfit.push((program.clone(), format!("{}: {native}", batch.what(*k)))),
-            Err(said) => unfit.push((program.clone(), format!("{}: {said}", batch.what(*k)))),
+    for (((k, confined), native), program) in doubtful.iter().zip(natively).zip(&programs) {
+        let again = || {
+            let alone = Batch { programs: std::slice::from_ref(program), ..*batch };
+            Ok(outcomes(&alone, &Side::Native)?.remove(0))
+        };
+        let (what, natively) = (batch.what(*k), told(&native));
+        match judge(program, confined, &native, again)? {
+            Judged::Same => verdict.same += 1,
+            Judged::Outside => verdict.outside += 1,
+            Judged::Different => {
+                verdict.differences.push(format!("{what}: {}, natively {natively}", told(confined)));
+            }
+            Judged::Unfit => unfit.push((program.clone(), format!("{what}: {natively}"))),
         }
     }
     match batch.combination.with_gcc().filter(|_| !unfit.is_empty()) {
@@ -147,4 +211,42 @@ pub fn compare(batch: &Batch, confined: &Side) -> Result<Verdict> {
         None => verdict.unfit = unfit.into_iter().map(|(_, why)| why).collect(),
     }
     Ok(verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(code: i32, said: &str) -> Outcome {
+        Ok(Ended { code: Some(code), said: said.into(), errors: String::new() })
+    }
+
+    /// The judgement of a random program for which clang has printed `1`; the other compiler's code prints something, and something again.
+    fn judged(confined: Outcome, native: Outcome, again: Outcome) -> Judged {
+        let prints = Some(b"1".to_vec());
+        let (source, options) = (Default::default(), Vec::new());
+        let program = Program { name: String::new(), source, options, plain: true, prints, outside: None };
+        judge(&program, &confined, &native, || Ok(again)).expect("nothing runs")
+    }
+
+    #[test]
+    fn the_same_compiler_decides() {
+        let refused = || Err("refused".to_string());
+        assert_eq!(judged(ended(0, "2"), ended(0, "2"), refused()), Judged::Same);
+        assert_eq!(judged(ended(0, "2"), ended(0, "1"), refused()), Judged::Different);
+        assert_eq!(judged(ended(0, "3"), ended(0, "2"), ended(0, "2")), Judged::Different);
+        assert_eq!(judged(refused(), ended(0, "2"), ended(0, "2")), Judged::Different);
+        assert_eq!(judged(ended(0, "3"), ended(0, "2"), ended(0, "4")), Judged::Unfit);
+        assert_eq!(judged(ended(1, "2"), ended(1, "2"), ended(1, "2")), Judged::Unfit);
+        assert_eq!(judged(refused(), refused(), refused()), Judged::Unfit);
+    }
+
+    #[test]
+    fn as_many_may_be_unfit_as_a_run_is_long() {
+        let run = |same, unfit| Verdict { same, unfit: vec![String::new(); unfit], ..Verdict::default() };
+        assert!(run(20_000, 100).passes() && run(995, 5).passes() && run(10, 1).passes());
+        assert!(!run(994, 6).passes() && !run(10, 2).passes() && !run(0, 1).passes());
+        let different = Verdict { differences: vec![String::new()], ..run(1000, 0) };
+        assert!(!different.passes());
+    }
 }

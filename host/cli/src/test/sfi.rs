@@ -170,8 +170,9 @@ fn corners_are_as_they_are_natively(tools: &Tools, place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Random programs and GCC's torture suite, over both compilers, all optimisations, levels and options.
+/// Instructions that name a high byte, random programs and GCC's torture suite, over both compilers, all optimisations, levels and options.
 fn confined_code_computes_what_native_code_does(tools: &Tools) -> Result<()> {
+    fuzz::same(tools, &["bytes"])?;
     fuzz::same(tools, &["csmith", "1000"])?;
     fuzz::same(tools, &["torture"])
 }

@@ -57,6 +57,10 @@ pub enum Insn {
         at: Memory,
         value: u32,
     },
+    AddConstant {
+        to: Memory,
+        value: i32,
+    },
     Compare {
         at: Memory,
         with: u8,
@@ -303,6 +307,7 @@ fn one_byte(r: &mut Reader, byte: u8, rex: u8, thread: bool) -> Option<Insn> {
             let value = if byte == 0x81 { r.i32()? } else { i32::from(r.byte()? as i8) };
             match (o.reg, o.memory) {
                 (7, Ok(at)) if !wide && byte == 0x81 => Insn::CompareConstant { at, value: value as u32 },
+                (0, Ok(to)) if !wide && byte == 0x81 => Insn::AddConstant { to, value },
                 (1, Err(reg)) if wide => Insn::Or { reg, value },
                 (4, Err(reg)) if wide => Insn::And { reg, value },
                 _ => return None,
@@ -405,6 +410,7 @@ impl fmt::Display for Insn {
             Insn::Zero { reg } => write!(f, "zero {}", name(reg)),
             Insn::Test { reg } => write!(f, "test {}", name(reg)),
             Insn::CompareConstant { at, value } => write!(f, "cmp32 {at}, {value:#x}"),
+            Insn::AddConstant { to, value } => write!(f, "add32 {to}, {value}"),
             Insn::Compare { at, with } => write!(f, "cmp {at}, {}", name(with)),
             Insn::Push { reg } => write!(f, "push {}", name(reg)),
             Insn::Pop { reg } => write!(f, "pop {}", name(reg)),

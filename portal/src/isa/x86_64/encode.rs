@@ -187,6 +187,12 @@ impl<const N: usize> Asm<'_, N> {
         self.put(&disp.to_le_bytes());
         self.put(&imm.to_le_bytes());
     }
+    /// `addl $imm, %fs:disp`.
+    pub fn add_fs32(&mut self, disp: i32, imm: i32) {
+        self.put(&[0x64, 0x81, 0x04, 0x25]);
+        self.put(&disp.to_le_bytes());
+        self.put(&imm.to_le_bytes());
+    }
     /// `subq disp(base), from`.
     pub fn subtract(&mut self, from: Reg, base: Reg, disp: i32) {
         self.access(true, &[0x2b], from, base, disp);

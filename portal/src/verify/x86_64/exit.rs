@@ -12,6 +12,9 @@ impl Checker<'_> {
             |at: i32| path.words.iter().rev().find(|(p, _)| *p == (Where::Callee, at)).map(|(_, v)| *v);
         let caller = |val: Option<Val>| matches!(val, Some(Val::At(Where::Caller, _)));
         let callee = self.callee();
+        if path.nested != (self.c.way == Way::Across) {
+            return Err(Reason::Depth);
+        }
         match self.c.way {
             Way::In => {
                 let framed = path.regs[RSP] == Val::At(Where::Callee, -8) && caller(word(-8));
@@ -141,7 +144,11 @@ impl Checker<'_> {
             && path.fields.is_empty()
             && path.current.is_none()
             && path.inside == Some(TAKEN);
-        if self.c.way == Way::Out && !path.called && quiet { Ok(()) } else { Err(Reason::Changed) }
+        if self.c.way != Way::In && !path.called && !path.nested && quiet {
+            Ok(())
+        } else {
+            Err(Reason::Changed)
+        }
     }
 
     /// All that must hold where the caller goes on.
@@ -189,6 +196,9 @@ impl Checker<'_> {
         }
         if self.door.lends() && !path.given_back {
             return Err(Reason::Call);
+        }
+        if path.nested {
+            return Err(Reason::Depth);
         }
         if way != Way::In {
             self.unpublished(path)?;
@@ -250,6 +260,7 @@ impl Checker<'_> {
         let quiet = path.regs[RSP] == Val::At(Where::Caller, 0)
             && path.fields.is_empty()
             && current
+            && !path.nested
             && path.inside == Some(TAKEN);
         if told && same && quiet && path.regs[10] == Val::Start { Ok(()) } else { Err(Reason::Changed) }
     }

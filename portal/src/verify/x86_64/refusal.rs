@@ -19,6 +19,7 @@ pub enum Reason {
     SegmentBase,
     Inside,
     Room,
+    Depth,
     Call,
     Frame,
     DataStack,

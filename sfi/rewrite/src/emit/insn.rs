@@ -30,7 +30,8 @@ impl Emitter<'_> {
 
     fn scope<'s>(&'s self, i: usize, insn: &Insn, state: &'s State) -> Scope<'s> {
         let e = isa::effects(insn);
-        let mut used = isa::touched(insn) | self.bases.kept.get(&i).copied().unwrap_or(0);
+        let mut used =
+            isa::touched(insn) | isa::excluded(insn) | self.bases.kept.get(&i).copied().unwrap_or(0);
         if matches!(isa::stem(insn), "call" | "jmp") && !self.tables.jumps.contains_key(&i) {
             used |= isa::ARGUMENTS;
         }

@@ -42,6 +42,7 @@ export vectors
 export every_vector
 export reveal
 export repeat
+export again
 import host0
 import host1
 
@@ -143,6 +144,12 @@ function callback
   call *%gs:0x10100
   addq $1, %rax
   ret
+
+# Calls on, whatever it is told.
+function again
+1:
+  call *%gs:0x10100
+  jmp 1b
 
 function missing
   call host1$code
