@@ -9,6 +9,8 @@ pub const PAGE: u64 = 4096;
 pub const MAX_DOMAINS: usize = 256;
 pub const MAX_THREADS: usize = 256;
 pub const MAX_SEMAPHORES: usize = 1024;
+/// Semaphores from here on are for locks of the image's components, as long as there are any: their number says so.
+pub const FIRST_LOCK: usize = MAX_SEMAPHORES - 64;
 /// Stack descriptors in all stack queues together.
 pub const MAX_STACKS: usize = 512;
 

@@ -23,6 +23,8 @@ static void unlock(FILE *file) { __retarget_lock_release(&((struct stream *)file
 
 static int failed(struct __file_bufio *bufio) {
     bufio->xfile.cfile.file.flags |= __SERR;
+    if (bufio->fd == 1 || bufio->fd == 2)
+        __lost[bufio->fd] = errno;
     return _FDEV_ERR;
 }
 
@@ -32,8 +34,10 @@ static int write_out(struct __file_bufio *bufio) {
     bufio->len = 0;
     while (done < length) {
         ssize_t written = write(bufio->fd, bufio->buf + done, (size_t)(length - done));
-        if (written <= 0)
+        if (written <= 0) {
+            errno = written < 0 ? errno : EIO;
             return failed(bufio);
+        }
         done += (int)written;
     }
     return 0;
@@ -165,17 +169,4 @@ int __stream_setvbuf(FILE *file, char *buffer, int mode, size_t size) {
     bufio->bflags = (uint8_t)((bufio->bflags & ~__BLBF) | (mode == _IOLBF ? __BLBF : 0));
     unlock(file);
     return result < 0 ? -1 : 0;
-}
-
-/* A line, or what there is of it: nothing only at the end, or if the stream fails. */
-char *fgets(char *line, int size, FILE *file) {
-    int length = 0, c = 0;
-    if (size <= 0)
-        return NULL;
-    while (length < size - 1 && c != '\n' && (c = getc(file)) != EOF)
-        line[length++] = (char)c;
-    if (c == EOF && (length == 0 || !feof(file)))
-        return NULL;
-    line[length] = 0;
-    return line;
 }

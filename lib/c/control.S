@@ -35,6 +35,9 @@ slim\n:
     li t1, 1
     sd t1, CONTROL_MODE(tp)
     sd zero, CONTROL_STATUS(tp)
+    ld t1, CONTROL_TURN(tp)
+    addi t1, t1, 1
+    sd t1, CONTROL_TURN(tp)
     jalr t0
     ld a1, CONTROL_STATUS(tp)
     ld ra, CONTROL_RA(tp)
@@ -81,6 +84,9 @@ full:
     sd a5, CONTROL_WORDS+32(tp)
     li t1, 2
 1:  sd t1, CONTROL_MODE(tp)
+    ld t1, CONTROL_TURN(tp)
+    addi t1, t1, 1
+    sd t1, CONTROL_TURN(tp)
     sd zero, CONTROL_STATUS(tp)
     sd zero, CONTROL_VALUE(tp)
     sd zero, CONTROL_RESULTS(tp)

@@ -25,6 +25,9 @@ tls_block:
     addi sp, tp, -CONTROL_BYTES
     sd zero, CONTROL_MODE(tp)
     sd zero, CONTROL_STATUS(tp)
+    ld t2, CONTROL_TURN(tp)
+    addi t2, t2, 1
+    sd t2, CONTROL_TURN(tp)
     add t1, t1, tp              /* t1: end of the block */
     lui t2, %hi(__tbss_offset)
     addi t2, t2, %lo(__tbss_offset)

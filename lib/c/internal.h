@@ -16,6 +16,7 @@
 #define CONTROL_STATUS (-40)  /* of the last call */
 #define CONTROL_RESULTS (-88) /* six words */
 #define CONTROL_WORDS (-128)  /* five words of the caller */
+#define CONTROL_TURN (-136)   /* which of the calls on this stack it is: other than the last */
 #define STACK_HEAD 16         /* above the block */
 
 #ifndef __ASSEMBLER__
@@ -41,6 +42,9 @@ int __moved(unsigned long status);
         result_;                                                                                                 \
     })
 
+/* What went to standard output (1) or error (2) and was lost: the error number. The program's last word to the process server tells it. */
+extern int __lost[3];
+
 /* Opens a portal by name when it is first wanted; 0 and errno if that fails. */
 int __opened(int *portal, const char *name);
 
@@ -53,14 +57,16 @@ static inline void *__startup(unsigned long address) {
     return (void *)address;
 }
 
-/* The C library's lock (its headers declare the rest). All zero: free. */
+/* The C library's lock (its headers declare the rest). All zero: free. Words of lock.c. */
 struct __lock {
-    int users;      /* that hold it or want it */
-    int sem;        /* made when two first meet; 0 until then */
-    int turns;      /* given to waiters while there is no semaphore, and not taken yet */
-    void *owner;    /* its thread-local block */
+    long owner;
+    long sem;    /* made when two first meet; 0 until then */
+    int waiters; /* since it was last given back */
     int depth;
 };
+
+/* This domain is a copy: the other's threads are not here. */
+void __locks_copied(void);
 
 #endif
 #endif

@@ -144,6 +144,8 @@ __domain_fork:
     .globl __domain_fork_start
     .type __domain_fork_start, @function
 __domain_fork_start:
+    ld tp, 104(sp)
+    call __locks_copied
     each_saved ld, fld
     li a0, 0
     addi sp, sp, FRAME

@@ -10,6 +10,7 @@
 #include "internal.h"
 
 #include "decimal.h"
+#include "stream.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -162,7 +163,7 @@ static void resolve(struct conversion *c, va_list *arguments) {
         c->width = 0;
 }
 
-int __wrap_vfprintf(FILE *file, const char *format, va_list given) {
+static int print(FILE *file, const char *format, va_list given) {
     if (!has_ours(format, PRINTED))
         return __real_vfprintf(file, format, given);
     va_list arguments;
@@ -289,7 +290,7 @@ static int scan_plain(FILE *file, const char *format, const char *end, void *val
     return assigned == 0 && count >= 0 ? -2 : assigned;
 }
 
-int __wrap_vfscanf(FILE *file, const char *format, va_list given) {
+static int scan(FILE *file, const char *format, va_list given) {
     if (!has_ours(format, SCANNED))
         return __real_vfscanf(file, format, given);
     va_list arguments;
@@ -314,3 +315,7 @@ int __wrap_vfscanf(FILE *file, const char *format, va_list given) {
     va_end(arguments);
     return piece == EOF && assigned == 0 ? EOF : assigned;
 }
+
+int __wrap_vfprintf(FILE *file, const char *format, va_list arguments) { return WHOLE(int, file, print(file, format, arguments)); }
+
+int __wrap_vfscanf(FILE *file, const char *format, va_list arguments) { return WHOLE(int, file, scan(file, format, arguments)); }

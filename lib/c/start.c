@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 void __libc_init_array(void);
@@ -21,9 +22,14 @@ __attribute__((noreturn)) void __pebble_start(void) {
     exit(main((int)argc, argv));
 }
 
+int __lost[3];
+
+/* Who has lost what it said has not succeeded. Where it had nobody else to tell why, the process server does. */
 void _exit(int status) {
+    int error = __lost[2] != 0 ? __lost[2] : status == 0 ? __lost[1] : 0;
+    unsigned long word = error != 0 && status == 0 ? EXIT_FAILURE : (unsigned long)status & 0xffffffff;
     for (;;)
-        portal_call(SYS_EXIT, status);
+        portal_call(SYS_EXIT, word | (unsigned long)error << 32);
 }
 
 void *sbrk(ptrdiff_t bytes) { return (void *)__checked(portal_call(SYS_SBRK, bytes)); }

@@ -187,6 +187,10 @@ __attribute__((constructor)) static void before_main(void) {
 /* After all other destructors: they may print. */
 __attribute__((destructor(101))) static void at_exit(void) {
     flush_all();
+    /* What the program has been told of, and has forgiven, is no loss. */
+    for (int n = 1; n <= 2; n++)
+        if (!ferror(n == 1 ? stdout : stderr))
+            __lost[n] = 0;
     for (struct stream *stream = all; stream != NULL; stream = stream->next)
         forget(stream);
 }

@@ -16,6 +16,15 @@ struct stream {
     char buffer[256];
 };
 
+/* One call is one piece: nobody else's characters come in between. */
+#define WHOLE(type, file, call)                                                                                  \
+    __extension__({                                                                                              \
+        flockfile(file);                                                                                         \
+        type result_ = (call);                                                                                   \
+        funlockfile(file);                                                                                       \
+        result_;                                                                                                 \
+    })
+
 int __stream_put(char c, FILE *file);
 int __stream_get(FILE *file);
 int __stream_flush(FILE *file);

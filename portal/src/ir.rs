@@ -10,7 +10,7 @@
 //! caller, and [`Arg::Origin`], which reads the name from the frame by which a domain was entered, is 0 where a
 //! domain serves nobody's call.
 
-use crate::spec::{Arg, MAX_WINDOWS, Spec, Stack, State};
+use crate::spec::{Arg, Spec, Stack, State};
 use crate::template::Template;
 use arrayvec::ArrayVec;
 use pebble_abi::{map, status, thread};
@@ -322,14 +322,14 @@ pub struct Lowered {
 }
 
 /// Which words of a call's frame hold what.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Default)]
 struct Frame {
     words: u8,
     stack: Option<u8>,
     preserved: Option<u8>,
     float: Option<u8>,
     desc: Option<u8>,
-    windows: [u8; MAX_WINDOWS],
+    windows: window::Placed,
 }
 
 pub const PRESERVED_WORDS: u8 = 13;
@@ -348,10 +348,8 @@ fn frame(spec: &Spec, c: &Connection) -> Frame {
     let preserved = take(keeps, PRESERVED_WORDS);
     let float = take(keeps_float(spec, c), FLOAT_PRESERVED_WORDS);
     let desc = take(spec.stack == Stack::New && !c.callee.exclusive, 1);
-    let mut windows = [0; MAX_WINDOWS];
-    for (place, lent) in windows.iter_mut().zip(window::lent(spec, c)) {
-        *place = take(true, lent.frame_words()).unwrap_or(0);
-    }
+    let place = |lent: Lent| (lent, take(true, lent.frame_words()).unwrap_or(0));
+    let windows = window::lent(spec, c).into_iter().map(place).collect();
     Frame { words: f.words + 1, stack, preserved, float, desc, windows }
 }
 
@@ -419,7 +417,7 @@ fn call(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
     if !c.callee.exclusive {
         put(Op::Room { reserve: c.caller.trusted });
     }
-    window::check(spec, c, &f.windows, put);
+    window::check(&f.windows, put);
     put(Op::SaveReturn(0));
     let kept = [f.stack.map(Op::SaveStack), f.preserved.map(Op::SavePreserved), f.float.map(Op::SaveFloat)];
     kept.into_iter().flatten().for_each(&mut *put);
@@ -435,7 +433,7 @@ fn call(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
     } else if spec.stack == Stack::New {
         put(Op::FixedStack(c.callee.fixed_stack));
     }
-    window::open(spec, c, &f.windows, put);
+    window::open(&f.windows, translates, put);
     put(Op::Push(f.words));
     if masks {
         put(Op::Mask);
@@ -458,7 +456,7 @@ fn call(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
     let give = |word| Op::GiveStack { queue, word };
     let kept = [f.stack.map(Op::LoadStack), f.preserved.map(Op::LoadPreserved), f.desc.map(give)];
     kept.into_iter().flatten().for_each(&mut *put);
-    window::close(spec, c, &f.windows, put);
+    window::close(&f.windows, put);
     match (c.caller.float, c.callee.float) {
         (true, false) => put(Op::FloatOn),
         (false, true) => put(Op::FloatOff),

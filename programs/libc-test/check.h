@@ -21,3 +21,9 @@ void test_errors(void);
 void test_formats(void);
 void test_memory(void);
 void cost_of_memory(void);
+void test_threads(void);
+void test_unwound(void);
+int voices(void);
+int serve(void);
+/* Says how many checks there were; the program's status. */
+int sum_up(void);

@@ -1,7 +1,8 @@
 /*
  * libc-test GROUP: holds the C library of components against the standard, where ported programs have met it. `filter` is what a filter does
  * that is careful about its end: it copies, closes its streams, and then needs memory; `place` asks where in a pipe it is; `copy FROM TO` copies;
- * `free-twice` is a mistake.
+ * `free-twice` is a mistake; `voices` are threads that print; `serve` is a
+ * server that `unwound` calls.
  */
 #include "check.h"
 
@@ -70,8 +71,15 @@ static const struct {
 } groups[] = {
     {"streams", test_streams}, {"files", test_files},     {"time", test_time},
     {"errors", test_errors},   {"formats", test_formats}, {"memory", test_memory},
-    {"cost", cost_of_memory},
+    {"cost", cost_of_memory},  {"threads", test_threads}, {"unwound", test_unwound},
 };
+
+int sum_up(void) {
+    char text[64];
+    snprintf(text, sizeof text, "libc-test: %d checks, %d failed\n", checks, failed);
+    say(text);
+    return failed > 0 || checks == 0;
+}
 
 int main(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "";
@@ -79,6 +87,10 @@ int main(int argc, char **argv) {
         return filter();
     if (strcmp(name, "place") == 0)
         return ask_for_a_place();
+    if (strcmp(name, "voices") == 0)
+        return voices();
+    if (strcmp(name, "serve") == 0)
+        return serve();
     if (strcmp(name, "free-twice") == 0) {
         void *volatile block = malloc(100), *volatile next = malloc(100);
         free(block);
@@ -92,8 +104,5 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         if (strcmp(name, groups[i].name) == 0)
             groups[i].test();
-    char text[64];
-    snprintf(text, sizeof text, "libc-test: %d checks, %d failed\n", checks, failed);
-    say(text);
-    return failed > 0 || checks == 0;
+    return sum_up();
 }

@@ -158,8 +158,8 @@ pub struct Semaphore {
     pub name: String,
     pub initial: i64,
     pub owner: u16,
-    /// A wait on it may be cut short when the waiting thread's domain dies.
-    pub interruptible: bool,
+    /// What a wait on it is: the number of a [`scheduler::Wait`].
+    pub wait: u8,
 }
 
 impl BootInfo {
@@ -170,7 +170,11 @@ impl BootInfo {
         let mut words =
             Vec::from([body.len() as u64, self.threads.len() as u64, self.semaphores.len() as u64]);
         words.extend(self.threads.iter().map(|t| scheduler::thread(t.tid, t.priority, t.asid)));
-        words.extend(self.semaphores.iter().map(|s| scheduler::semaphore(s.id, s.owner, s.interruptible)));
+        words.extend(
+            self.semaphores
+                .iter()
+                .map(|s| scheduler::semaphore(s.id, s.owner, scheduler::Wait::of(s.wait.into()))),
+        );
         let mut out: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         out.extend_from_slice(&body);
         Ok(out)

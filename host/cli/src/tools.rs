@@ -14,8 +14,9 @@ use crate::ui;
 
 /// What all system images and components are compiled for; floating point is up to each component's code.
 pub const TARGET: &str = "riscv64imac-unknown-none-elf";
-/// What every processor with `Sstc` has besides (RVA22): smaller and quicker code.
-const FEATURES: &str = "-C target-feature=+zba,+zbb,+zbs";
+/// What every processor with `Sstc` has besides (RVA22): smaller and quicker code. `relax`: the linker makes two instructions of a call one where
+/// the function is near.
+const FEATURES: &str = "-C target-feature=+zba,+zbb,+zbs,+relax";
 /// The LLVM that Debian's packages provide under versioned names.
 const LLVM: &str = "19";
 

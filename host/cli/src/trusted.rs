@@ -28,6 +28,9 @@ struct Piece {
     name: String,
     /// In which domain of the image, or where else.
     runs: String,
+    /// What of it runs elsewhere.
+    #[serde(default)]
+    beside: String,
     sources: Vec<String>,
     /// What the image gives to the domain.
     #[serde(default)]
@@ -62,6 +65,7 @@ pub fn show(tools: &Tools, report: &Report) -> Result<String> {
         } else {
             format!("; granted: {}", piece.grants.join(", "))
         };
+        let beside = if piece.beside.is_empty() { String::new() } else { format!("; {}", piece.beside) };
         let marks = [
             (piece.exclusive, "interrupts off"),
             (piece.devices, "device registers"),
@@ -71,7 +75,7 @@ pub fn show(tools: &Tools, report: &Report) -> Result<String> {
             marks.iter().filter(|(is, _)| *is).map(|(_, mark)| format!("; {mark}")).collect::<String>();
         writeln!(out, "\n{:<26} {}", piece.name, size.join(", "))?;
         for (label, text) in [
-            ("runs in", &format!("{}{place}{marks}", piece.runs)),
+            ("runs in", &format!("{}{place}{marks}{beside}", piece.runs)),
             ("could do", &piece.could),
             ("checked by", &piece.checked),
         ] {

@@ -3,6 +3,7 @@
 use pebble_abi::capability;
 use pebble_abi::link::NAMELEN;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::scheduler::Wait;
 use pebble_boot::{self as boot, rules};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -144,6 +145,19 @@ pub struct Semaphore {
     pub initial: i64,
     #[serde(default)]
     pub interruptible: bool,
+    /// Of a component's lock: while a thread waits, others that are less urgent get turns, for one of them holds it.
+    #[serde(default)]
+    pub lock: bool,
+}
+
+impl Semaphore {
+    pub fn wait(&self) -> Wait {
+        match (self.lock, self.interruptible) {
+            (true, _) => Wait::Lock,
+            (false, true) => Wait::Interruptible,
+            (false, false) => Wait::Patient,
+        }
+    }
 }
 
 /// Whom it speaks of, what it is about, what it says.

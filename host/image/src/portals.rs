@@ -7,6 +7,7 @@ use crate::manifest::Manifest;
 use crate::memory::{self, Memory};
 use crate::report::PortalReport;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::scheduler::Wait;
 use pebble_abi::{status, sys};
 use pebble_boot::{self as boot, CommonCode, Interface};
 use pebble_portal::verify::verify;
@@ -64,13 +65,14 @@ impl<'a> Portals<'a> {
         for (n, s) in manifest.semaphore.iter().enumerate() {
             let irq =
                 s.name.strip_prefix("irq").and_then(|n| n.parse::<u16>().ok()).filter(|n| *n < map::SEM_IRQS);
-            let id = irq.unwrap_or(map::SEM_FIRST + n as u16);
+            let first = if s.lock { map::FIRST_LOCK as u16 } else { map::SEM_FIRST };
+            let id = irq.unwrap_or(first + n as u16);
             semaphores.push(boot::Semaphore {
                 id,
                 name: s.name.clone(),
                 initial: s.initial,
                 owner: 0,
-                interruptible: s.interruptible,
+                wait: s.wait() as u8,
             });
         }
         // Of devices that programs can have: the device server waits there for whoever drives them.
@@ -79,7 +81,7 @@ impl<'a> Portals<'a> {
             semaphores.push(boot::Semaphore {
                 id: device.irq,
                 name: format!("device{n}"),
-                interruptible: true,
+                wait: Wait::Interruptible as u8,
                 ..Default::default()
             });
         }

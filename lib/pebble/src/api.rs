@@ -50,7 +50,7 @@ pub fn sbrk(bytes: i64) -> Result<u64, Errno> {
 /// Ends the domain.
 pub fn exit(status: i64) -> ! {
     loop {
-        let _ = call(sys::SYS_EXIT, [status as u64]);
+        let _ = call(sys::SYS_EXIT, [crate::io::last_word(status)]);
     }
 }
 
@@ -206,7 +206,13 @@ pub fn sem_create(initial: u64) -> Result<usize, Errno> {
     answer(call(sys::SYS_SEM_CREATE, [initial, 0])).map(|i| i as usize)
 }
 
-/// As [`sem_create`], for locks: a wait inside a server goes on even if the thread's own domain has died.
+/// A semaphore without units for a lock, patient as that of [`sem_create_patient`]: while somebody waits on that of a component of the image,
+/// whoever holds the lock gets to run.
+pub fn sem_create_lock() -> Result<usize, Errno> {
+    answer(call(sys::SYS_SEM_CREATE, [0, 2])).map(|i| i as usize)
+}
+
+/// As [`sem_create`]: a wait inside a server goes on even if the thread's own domain has died.
 pub fn sem_create_patient(initial: u64) -> Result<usize, Errno> {
     answer(call(sys::SYS_SEM_CREATE, [initial, 1])).map(|i| i as usize)
 }

@@ -241,10 +241,25 @@ impl Output {
     }
 
     fn flush(&mut self) {
-        if let Ok(file) = standard(self.standard) {
-            let _ = file.write(&self.bytes[..self.len]);
+        let bytes = &self.bytes[..core::mem::take(&mut self.len)];
+        if !bytes.is_empty()
+            && is_program()
+            && let Err(error) = standard(self.standard).and_then(|file| file.write(bytes))
+        {
+            LOST[self.standard].store(error as usize, Ordering::Relaxed);
         }
-        self.len = 0;
+    }
+}
+
+/// What went to standard output (1) or error (2) and was lost: the error number.
+static LOST: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
+
+/// What a program ends with: who has lost what it said has not succeeded, and the process server tells why: it does not know itself.
+pub(crate) fn last_word(status: i64) -> u64 {
+    let [_, out, err] = [0, 1, 2].map(|n: usize| LOST[n].load(Ordering::Relaxed) as u64);
+    match if err != 0 { err } else { out } {
+        0 => status as u64,
+        error => (if status == 0 { 1 } else { status as u64 & 0xff }) | error << 32,
     }
 }
 

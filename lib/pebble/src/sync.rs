@@ -81,7 +81,7 @@ impl<T> Lock<T> {
         match self.semaphore.compare_exchange(0, MAKING, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => {
                 // Nobody's death cuts a wait for a lock short: its holder goes on, and so will they.
-                let index = api::sem_create_patient(0).ok();
+                let index = api::sem_create_lock().ok();
                 self.semaphore.store(index.unwrap_or(0), Ordering::SeqCst);
                 index
             }

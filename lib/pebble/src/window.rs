@@ -70,6 +70,17 @@ impl Window {
         unsafe { (self.at(offset, 4) as *const u32).read_volatile() }
     }
 
+    /// Words one behind the other, each stored in one step.
+    #[inline(never)]
+    pub fn write_words(&self, offset: u64, words: &[u32]) {
+        let Some(last) = words.len().checked_sub(1) else { return };
+        let (first, _) = (self.at(offset, 4) as *mut u32, self.at(offset + last as u64 * 4, 4));
+        for (n, word) in words.iter().enumerate() {
+            // SAFETY: as in `read`, for the first word and the last; the others lie between.
+            unsafe { first.add(n).write_volatile(*word) }
+        }
+    }
+
     pub fn read8(&self, offset: u64) -> u8 {
         // SAFETY: as in `read`.
         unsafe { (self.at(offset, 1) as *const u8).read_volatile() }

@@ -137,12 +137,10 @@ impl Emitter<'_> {
 
     fn scrub(&mut self, set: u32) {
         // Each portal has two or three of these.
-        let (mut left, mut x) = (set >> 1, 1);
+        let mut left = set & !1;
         while left != 0 {
-            if left & 1 == 1 {
-                self.put(addi(x, ZERO, 0));
-            }
-            (left, x) = (left >> 1, x + 1);
+            self.put(addi(left.trailing_zeros() as Reg, ZERO, 0));
+            left &= left - 1;
         }
     }
 

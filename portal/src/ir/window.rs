@@ -7,6 +7,7 @@
 use super::Connection;
 use super::Op;
 use crate::spec::{MAX_WINDOWS, Spec, Window};
+use arrayvec::ArrayVec;
 
 /// One window of a specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,46 +56,53 @@ impl Lent {
     }
 }
 
-pub fn lent(spec: &Spec, c: &Connection) -> impl Iterator<Item = Lent> {
+/// The windows of a call. Asked for once: each look goes through all arguments.
+pub fn lent(spec: &Spec, c: &Connection) -> ArrayVec<Lent, MAX_WINDOWS> {
     let stub = c.keeps_status;
+    // Most have none: nothing is copied then.
+    if spec.windows().next().is_none() {
+        return ArrayVec::new();
+    }
+    let mut all = ArrayVec::new();
+    for (n, (from, window, pages)) in (0..).zip(spec.windows()) {
+        all.push(Lent { n, from, window, pages, stub, apart: false });
+    }
     // It keeps its slot when the call returns, until the callee gives it up.
-    let stays = |window: Window| matches!(window, Window::Tear) || !stub && matches!(window, Window::Open);
-    let apart = spec.windows().any(|(_, window, _)| stays(window));
-    (0..).zip(spec.windows()).map(move |(n, (from, window, pages))| Lent {
-        n,
-        from,
-        window,
-        pages,
-        stub,
-        apart,
-    })
+    let stays = |l: &Lent| matches!(l.window, Window::Tear) || !stub && matches!(l.window, Window::Open);
+    let apart = all.iter().any(stays);
+    all.iter_mut().for_each(|l| l.apart = apart);
+    all
 }
 
-pub(super) fn check(spec: &Spec, c: &Connection, frame: &[u8; MAX_WINDOWS], put: &mut impl FnMut(Op)) {
-    for (lent, word) in lent(spec, c).zip(frame) {
-        put(Op::CheckWindow { lent, keep: *word + 1 });
-    }
-    let mut long = lent(spec, c).map(Lent::is_long);
-    if let Some(first) = long.next() {
-        let apart = lent(spec, c).any(|lent| lent.apart);
-        put(Op::CheckSlots { first, second: long.next(), apart });
-    }
+/// Windows, each with the first word of the frame that is its own.
+pub(super) type Placed = ArrayVec<(Lent, u8), MAX_WINDOWS>;
+
+/// Two of them are so: what they have in common, the first leaves to the second.
+fn twice(windows: &Placed, so: impl Fn(&Lent) -> bool) -> bool {
+    windows.iter().filter(|(lent, _)| so(lent)).count() == 2
 }
 
-pub(super) fn open(spec: &Spec, c: &Connection, frame: &[u8; MAX_WINDOWS], put: &mut impl FnMut(Op)) {
-    let translates = spec.templates().count() > 0;
-    for (lent, word) in lent(spec, c).zip(frame) {
-        let tears = |l: &Lent| l.is_long() && l.window == Window::Tear;
-        let fence = !(lent.n == 0 && super::lent(spec, c).filter(tears).count() == 2);
-        put(Op::OpenWindow { lent, word: *word, found: lent.n == 0 && !translates, fence });
+pub(super) fn check(windows: &Placed, put: &mut impl FnMut(Op)) {
+    for (lent, word) in windows {
+        put(Op::CheckWindow { lent: *lent, keep: *word + 1 });
+    }
+    if let Some((first, _)) = windows.first() {
+        let second = windows.get(1).map(|(lent, _)| lent.is_long());
+        put(Op::CheckSlots { first: first.is_long(), second, apart: first.apart });
     }
 }
 
-pub(super) fn close(spec: &Spec, c: &Connection, frame: &[u8; MAX_WINDOWS], put: &mut impl FnMut(Op)) {
-    for (lent, word) in lent(spec, c).zip(frame).filter(|(lent, _)| lent.frame_words() > 0) {
+pub(super) fn open(windows: &Placed, translates: bool, put: &mut impl FnMut(Op)) {
+    for (lent, word) in windows {
+        let fence = !(lent.n == 0 && twice(windows, |l| l.is_long() && l.window == Window::Tear));
+        put(Op::OpenWindow { lent: *lent, word: *word, found: lent.n == 0 && !translates, fence });
+    }
+}
+
+pub(super) fn close(windows: &Placed, put: &mut impl FnMut(Op)) {
+    for (lent, word) in windows.iter().filter(|(lent, _)| lent.frame_words() > 0) {
         // For buffers all translations of the domain go, so once is enough.
-        let whole = |l: &Lent| l.is_long() && l.frame_words() == 1;
-        let fence = !(lent.n == 0 && super::lent(spec, c).filter(whole).count() == 2);
-        put(Op::CloseWindow { lent, word: *word, fence });
+        let fence = !(lent.n == 0 && twice(windows, |l| l.is_long() && l.frame_words() == 1));
+        put(Op::CloseWindow { lent: *lent, word: *word, fence });
     }
 }

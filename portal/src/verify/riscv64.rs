@@ -80,6 +80,7 @@ struct Verifier<'a> {
 
 /// What the verifier keeps beside its stack.
 pub(super) struct Room {
+    /// Read where [`State::stored`] has the word: what another portal has left says nothing.
     frame: Values<MAX_FRAME>,
     /// Ways of the return leg that were chosen against, and are still to be read: first offset, choices so far, what is known there.
     choices: ArrayVec<(usize, usize, State), MAX_CHOICES>,
@@ -98,7 +99,6 @@ pub(super) fn verify(
     c: &Connection,
     room: &mut Room,
 ) -> Result<(), Refusal> {
-    room.frame = Values::UNKNOWN;
     room.choices.clear();
     if let Shape::Short(Short::Stacks(what)) = shape {
         return stacks::check(words, what);
@@ -187,7 +187,7 @@ pub(super) fn verify(
 impl Verifier<'_> {
     /// What the specification asks for can be had in this connection.
     fn lendable(&mut self) -> Result<(), Reason> {
-        self.windows.extend(lent(self.spec, self.c));
+        self.windows = lent(self.spec, self.c);
         for (from, letter) in self.spec.templates() {
             let template = self.c.templates.iter().find(|t| t.letter == letter).ok_or(Reason::Template)?;
             template.check().map_err(|_| Reason::Template)?;
@@ -322,7 +322,12 @@ impl Verifier<'_> {
         if offset == 0 {
             return Some(Value(Kind::ReturnCode, 0));
         }
-        let word = frame_word(offset)?;
+        self.kept(s, frame_word(offset)?)
+    }
+
+    /// What this frame word holds, if the call leg has written it.
+    #[inline(always)]
+    fn kept(&self, s: &State, word: usize) -> Option<Value> {
         s.stored.has(word).then(|| self.room.frame.get(word))
     }
 

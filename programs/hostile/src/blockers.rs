@@ -49,6 +49,14 @@ extern "C" fn loads(_: u64) {
     }
 }
 
+/// Lets others go on for a moment, and then computes for ever: whatever they hold, they hold it still.
+extern "C" fn ambushes(moment: u64) {
+    let _ = api::hrsleep(time() + 50_000 + moment * 10_000);
+    loop {
+        core::hint::spin_loop();
+    }
+}
+
 /// Is told to wait, and never comes back: what it would have been woken for is others'.
 extern "C" fn stays_away(_: u64) {
     let answer = call_wide_once(FILE.load(Relaxed) as usize + sys::FILE_READ, [32]);
@@ -69,6 +77,37 @@ fn pipe(side: char, both: bool) -> Option<File> {
     end(side)
 }
 
+/// Wants what is typed for others: says itself that it is in front, by every file of the console's that it can open, and for the numbers of all; reads
+/// meanwhile.
+pub fn front() -> i64 {
+    let Ok(file) = io::open("/dev/console") else { return 97 };
+    FILE.store(file.0 as u64, Relaxed);
+    if api::thread_create(steals, 0, 0).is_err() {
+        return 99;
+    }
+    loop {
+        if let Ok(control) = io::open("/dev/console/ctl") {
+            for domain in 1..256 {
+                let _ = control.write(format!("front {domain}").as_bytes());
+            }
+            control.close();
+        }
+        // A child may have the number of whom the shell has just let go.
+        if let Ok(child) = Child::run("/bin/hostile", &["hostile", "block", "read", "1"]) {
+            let _ = api::hrsleep(time() + 200_000);
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+extern "C" fn steals(_: u64) {
+    while let Ok(count) = file().read(&mut [0; 32]) {
+        pebble::println!("front: got {count} bytes");
+    }
+    for_ever()
+}
+
 pub fn block(what: &str, threads: u64) -> i64 {
     let open = |file: Option<File>| file.map(|file| FILE.store(file.0 as u64, Relaxed)).is_some();
     let entry: extern "C" fn(u64) = match what {
@@ -77,6 +116,7 @@ pub fn block(what: &str, threads: u64) -> i64 {
         "empty" if open(pipe('r', true)) => reads,
         "full" if open(pipe('w', true)) => writes,
         "load" => loads,
+        "ambush" => ambushes,
         "wait" => match Child::run("/bin/hostile", &["hostile", "block", "sleep", "0"]) {
             Ok(child) => {
                 CHILD.store(child.0.into(), Relaxed);
@@ -87,7 +127,7 @@ pub fn block(what: &str, threads: u64) -> i64 {
         "sleep" => for_ever(),
         _ => return 98,
     };
-    if !(0..threads).all(|_| api::thread_create(entry, 0, 0).is_ok()) {
+    if !(0..threads).all(|n| api::thread_create(entry, n, 0).is_ok()) {
         return 99;
     }
     for_ever()

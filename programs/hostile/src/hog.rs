@@ -23,7 +23,7 @@ pub struct Scarce {
     little: u64,
 }
 
-pub const ALL: [Scarce; 13] = [
+pub const ALL: [Scarce; 15] = [
     Scarce { name: "interfaces", take: interface, little: 8 },
     Scarce { name: "semaphores", take: semaphore, little: 16 },
     Scarce { name: "names", take: name, little: 8 },
@@ -33,6 +33,8 @@ pub const ALL: [Scarce; 13] = [
     Scarce { name: "files", take: file, little: 8 },
     Scarce { name: "pipes", take: pipe, little: 4 },
     Scarce { name: "room", take: room, little: 4 },
+    Scarce { name: "bytes", take: bytes, little: 256 },
+    Scarce { name: "code", take: code, little: 32 },
     Scarce { name: "capabilities", take: capability, little: 16 },
     Scarce { name: "passed", take: pass, little: 4 },
     Scarce { name: "handlers", take: handler, little: 1 },
@@ -129,6 +131,20 @@ fn room(n: u64) -> Result<(), Errno> {
     io::create(&format!("/ram/hog{}.{n}", api::get_asid())).map(io::File::close)
 }
 
+/// A KiB of a file in memory, which stays.
+fn bytes(n: u64) -> Result<(), Errno> {
+    static FILE: AtomicU64 = AtomicU64::new(0);
+    if n == 0 || FILE.load(SeqCst) == 0 {
+        FILE.store(io::create(&format!("/ram/hog{}", api::get_asid()))?.0 as u64, SeqCst);
+    }
+    io::File(FILE.load(SeqCst) as usize).write(&[1; 1024]).map(|_| ())
+}
+
+/// A portal, for its code.
+fn code(_: u64) -> Result<(), Errno> {
+    api::portal_open("vm.stats").map(|_| ())
+}
+
 static CREATE: Lazy = Lazy::new("cap.create");
 const KIND: u64 = 300;
 const RIGHTS: u64 = 1 | FLAG_TRANSFER << 16;
@@ -178,6 +194,8 @@ fn find(name: &str) -> Option<&'static Scarce> {
 
 pub fn hog(what: &str, children: u64) -> i64 {
     let Some(scarce) = find(what) else { return 2 };
+    // To be able to say so when there is nothing left.
+    let _ = io::standard(1);
     let count = format!("{what}");
     let family: Vec<_> = (0..children)
         .filter_map(|_| Child::run("/bin/hostile", &["hostile", "hog", &count, "0"]).ok())
@@ -196,6 +214,19 @@ pub fn hog(what: &str, children: u64) -> i64 {
             taken += 1;
         }
     }
+}
+
+/// What hogs have left in `/ram` when they end is nobody's, and takes room until somebody removes it.
+pub fn sweep() -> i64 {
+    let Ok(directory) = io::open("/ram") else { return 1 };
+    let (mut text, mut part) = (Vec::new(), [0; 32]);
+    while let Ok(count @ 1..) = directory.read(&mut part) {
+        text.extend_from_slice(&part[..count]);
+    }
+    directory.close();
+    let names = core::str::from_utf8(&text).unwrap_or_default().lines();
+    let mut left = names.filter(|name| name.starts_with("hog"));
+    i64::from(left.any(|name| io::remove(&format!("/ram/{name}")).is_err()))
 }
 
 pub fn want(what: &str) -> i64 {

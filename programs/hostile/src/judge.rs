@@ -65,6 +65,14 @@ pub fn pages(rounds: u32) -> i64 {
     with_judge(|judge| crate::pages::all(judge, rounds))
 }
 
+/// Domains, threads, portals, semaphores and interfaces that there are when all is quiet.
+pub fn count() -> i64 {
+    with_judge(|judge| {
+        let [_, domains, threads, portals, _, semaphores, interfaces, _] = judge.rest();
+        println!("{domains} {threads} {portals} {semaphores} {interfaces}");
+    })
+}
+
 /// Whether any do come.
 pub fn pages_come() -> i64 {
     with_judge(crate::pages::come)
@@ -78,6 +86,11 @@ pub fn depth(rounds: u32) -> i64 {
 /// What opening gives away: `consent.rs`.
 pub fn consent(rounds: u32) -> i64 {
     with_judge(|judge| crate::consent::all(judge, rounds))
+}
+
+/// What others put into one's table: `gifts.rs`.
+pub fn gifts(rounds: u32) -> i64 {
+    with_judge(|judge| crate::gifts::all(judge, rounds))
 }
 
 /// Who may open: `guards.rs`.

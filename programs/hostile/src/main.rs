@@ -9,7 +9,7 @@
 //! `hostile block WHAT THREADS` waits for what never comes, `hostile block-and-die` does so again and again,
 //! `hostile crowd` is of threads at locks without portals left, `hostile hog` of families that take all that is scarce,
 //! `hostile consent` for exporters that ask for what nobody gave them,
-//! `hostile guards` for exporters that decide who opens them, `hostile secrets`
+//! `hostile gifts` for servers that fill their clients' tables, `hostile guards` for exporters that decide who opens them, `hostile secrets`
 //! for names `hostile paths` for files and `hostile devices` for devices that are had by capability, `hostile templates` for argument letters. Its last line is `hostile: N passed, N failed`.
 #![no_std]
 #![no_main]
@@ -24,6 +24,7 @@ mod depth;
 mod devices;
 mod files;
 mod fill;
+mod gifts;
 mod guards;
 mod hog;
 mod judge;
@@ -68,6 +69,10 @@ fn main() -> i64 {
         "files-write" => files::leave(word(2).parse().unwrap_or(0)),
         "files-remove" => files::take_away(word(2).parse().unwrap_or(0)),
         "guards" => judge::guards(word(2).parse().unwrap_or(1)),
+        "count" => judge::count(),
+        "gifts" => judge::gifts(word(2).parse().unwrap_or(1)),
+        "give" => gifts::give(word(2)),
+        "gifted" => gifts::take(word(2)),
         "keeper" => guards::keep(word(2), word(3), word(4)),
         "policy" => guards::decide(word(2), word(3)),
         "open" => guards::open(word(2)),
@@ -90,8 +95,10 @@ fn main() -> i64 {
         }
         "block" => blockers::block(word(2), word(3).parse().unwrap_or(0)),
         "block-and-die" => blockers::block_and_die(word(2), word(3).parse().unwrap_or(0)),
+        "front" => blockers::front(),
         "crowd" => crowd::meet(),
         "hog" => hog::hog(word(2), word(3).parse().unwrap_or(0)),
+        "sweep" => hog::sweep(),
         "want" => hog::want(word(2)),
         "late" => judge::late(word(2).parse().unwrap_or(1)),
         "slow" => late::serve(word(2)),
@@ -105,7 +112,7 @@ fn main() -> i64 {
 
 fn usage() -> i64 {
     eprintln!(
-        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile depth [ROUNDS] | hostile consent [ROUNDS] | hostile guards [ROUNDS] | hostile files [ROUNDS] | hostile fill | hostile secrets [ROUNDS] | hostile paths [ROUNDS] | hostile devices [ROUNDS] | hostile templates [ROUNDS]"
+        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile depth [ROUNDS] | hostile consent [ROUNDS] | hostile gifts [ROUNDS] | hostile guards [ROUNDS] | hostile files [ROUNDS] | hostile fill | hostile secrets [ROUNDS] | hostile paths [ROUNDS] | hostile devices [ROUNDS] | hostile templates [ROUNDS]"
     );
     for kind in kinds::ALL {
         eprintln!("  {:<16} {}", kind.name, kind.what);

@@ -81,18 +81,28 @@ impl<T: Table> Manager<T> {
         CAPABILITIES.grant(family, its, used, 1).map(|()| used)
     }
 
-    /// What families have beyond their share, and tombstones, are free nodes.
+    /// What families have beyond their share, and tombstones, are free nodes. Portal code has not left what is kept for others, so those that have
+    /// more than the least share the rest evenly.
     fn take_back(&mut self) {
-        let mut its = [0usize; MAX_DOMAINS];
+        let mut had = [0usize; MAX_DOMAINS];
+        self.touched().filter_map(|node| self.family_of(node)).for_each(|family| had[family] += 1);
+        let rich = had.iter().filter(|had| **had > CAPABILITIES.least).count().max(1);
+        let most =
+            CAPABILITIES.family.min((CAPABILITIES.all - CAPABILITIES.kept()) / rich).max(CAPABILITIES.least);
+        let mut left = [0usize; MAX_DOMAINS];
         for node in self.touched() {
-            let Some(family) = self.holder(node).map(|asid| usize::from(self.family(asid))) else { continue };
-            if let Some(its) = its.get_mut(family).filter(|_| family != 0) {
-                *its += 1;
-                if *its > CAPABILITIES.family {
-                    self.table.write(node, HOLDER, 0);
-                }
+            let Some(family) = self.family_of(node) else { continue };
+            left[family] += 1;
+            if left[family] > most {
+                self.table.write(node, HOLDER, 0);
             }
         }
         self.bury();
+    }
+
+    /// The family that holds a node, if it is not the image.
+    fn family_of(&self, node: usize) -> Option<usize> {
+        let family = self.holder(node).map(|asid| usize::from(self.family(asid)))?;
+        (1..MAX_DOMAINS).contains(&family).then_some(family)
     }
 }

@@ -186,6 +186,32 @@ fn what_portal_code_took_beyond_a_share_comes_back() {
 }
 
 #[test]
+fn families_that_took_all_share_what_is_not_kept_for_others() {
+    let mut m = Manager::new(Memory::new());
+    let flags = Flags { transfer: true, once: false };
+    for asid in 1..=5 {
+        m.belongs(asid, asid);
+    }
+    let roots: Vec<_> = (1..=3).map(|asid| u64::from(m.create(asid, 256, 1, 7, flags).unwrap())).collect();
+    // Portal code asks nobody, until there is none.
+    for n in 0.. {
+        let asid = 1 + n % 3;
+        if pass(&mut m.table, asid, roots[usize::from(asid) - 1], asid).is_err() {
+            break;
+        }
+    }
+    assert_eq!(m.count().free, 0);
+    for _ in 0..CAPABILITIES.least {
+        assert!(m.create(4, 256, 1, 7, flags).is_ok());
+    }
+    assert!(m.create(5, 256, 1, 7, flags).is_ok());
+    assert!(
+        (1..=3).zip(&roots).all(|(asid, root)| m.look(asid, *root).is_ok()),
+        "what they had first they have"
+    );
+}
+
+#[test]
 fn tombstones_are_buried_when_nodes_run_out() {
     let mut m = Manager::new(Memory::new());
     let once = Flags { transfer: true, once: true };

@@ -5,12 +5,15 @@
 //!   UART's interrupts; it goes by the state alone, so no event is forgotten between two operations.
 //! * Whoever is told to wait in a queue is noted, under the lock; all of a queue are woken at once, and look again: one that does not come back
 //!   keeps nobody from what is there.
+//! * Lines are made and taken for readers of the foreground alone ([`Front`]); all others wait apart, so that none has bytes taken out of the input that
+//!   are for somebody else.
 //! * Only bytes that a Ctrl-C throws away are ever dropped, and those of a write whose domain dies in the midst of it.
 
 use pebble_abi::call::IO_BYTES;
 use pebble_abi::errno;
 use pebble_abi::link::pack;
 
+use crate::front::Front;
 use crate::gather::{Gather, MOST_SENT};
 use crate::line::{ECHO_BYTES, Effect, LineDiscipline};
 use crate::log::Log;
@@ -29,6 +32,8 @@ pub const CONTROL: &str = "/dev/console/ctl";
 const CTRL_C: u8 = 3;
 /// In the control word, beside the domain: it is the control file.
 const IS_CONTROL: u64 = 1 << 16;
+/// In the control word of a text file: the family of who has opened it.
+const FAMILY_SHIFT: u32 = 24;
 /// The control word's number of the open file begins there: two programs below one controller are one domain here.
 const NUMBER_SHIFT: u32 = 32;
 
@@ -42,9 +47,11 @@ pub enum Queue {
     Interrupt,
     /// Room for output.
     Output,
+    /// The foreground.
+    Background,
 }
 
-pub const QUEUES: usize = 4;
+pub const QUEUES: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
@@ -78,6 +85,7 @@ pub struct Console<R> {
     /// Domain that has the control file open, or 0.
     pub(crate) controller: u16,
     pub(crate) interrupted: bool,
+    pub(crate) front: Front,
     /// Text files opened so far.
     pub(crate) opened: u32,
     pub(crate) gather: Gather,
@@ -98,6 +106,7 @@ impl<R: Registers> Console<R> {
             silent: false,
             controller: 0,
             interrupted: false,
+            front: Front::new(),
             opened: 0,
             gather: Gather::new(),
             log: Log::new(),
@@ -111,11 +120,12 @@ impl<R: Registers> Console<R> {
         self.settle(&mut |_| {});
     }
 
-    /// Opens the console, or its control file, for domain `asid`; returns the control word.
-    pub fn open(&mut self, asid: u16, path: [u64; 5]) -> Result<u64, i64> {
+    /// Opens the console, or its control file, for domain `asid` of a family; returns the control word.
+    pub fn open(&mut self, asid: u16, family: u8, path: [u64; 5]) -> Result<u64, i64> {
         if Some(path) == pack(CONSOLE) {
             self.opened = self.opened.wrapping_add(1);
-            Ok(u64::from(asid) | u64::from(self.opened) << NUMBER_SHIFT)
+            let family = u64::from(family) << FAMILY_SHIFT;
+            Ok(u64::from(asid) | family | u64::from(self.opened) << NUMBER_SHIFT)
         } else if Some(path) == pack(CONTROL) {
             if self.controller != 0 {
                 return Err(errno::EPERM);
@@ -142,6 +152,8 @@ impl<R: Registers> Console<R> {
             (Queue::Interrupt, event.then_some((1, [u64::from(CTRL_C), 0, 0, 0])))
         } else if self.raw && self.controller == asid {
             (Queue::Raw, self.read_raw(max))
+        } else if !self.in_front(control) {
+            (Queue::Background, None)
         } else {
             if !self.raw {
                 self.cook();
@@ -160,7 +172,14 @@ impl<R: Registers> Console<R> {
         read
     }
 
-    /// Takes the first 32 of `count` bytes, or blocks; those of one write come out together. To the control file: `rawon`, `rawoff`, `echoon` or `echooff`.
+    /// The shell itself, the jobs that it says, and the image's; and everybody while there is no shell.
+    fn in_front(&self, control: u64) -> bool {
+        let family = (control >> FAMILY_SHIFT) as u8;
+        [0, control as u16].contains(&self.controller) || family == 0 || self.front.has(family)
+    }
+
+    /// Takes the first 32 of `count` bytes, or blocks; those of one write come out together. To the control file: `rawon`, `rawoff`, `echoon`,
+    /// `echooff`, `front N` or `front`.
     pub fn write(
         &mut self,
         control: u64,
@@ -180,6 +199,7 @@ impl<R: Registers> Console<R> {
                 b"rawoff" => self.set_raw(false, wake),
                 b"echoon" => self.silent = false,
                 b"echooff" => self.silent = true,
+                _ if self.front.order(bytes) => self.look_again(wake),
                 _ => return Write::Failed(errno::EINVAL),
             }
         } else if self.output.room() < MOST_SENT {
@@ -209,6 +229,7 @@ impl<R: Registers> Console<R> {
     pub fn gone(&mut self, asid: u16, name: [u64; 2], wake: &mut impl FnMut(Queue)) {
         self.log.gone(asid, name);
         self.gather.forget(|file| file as u16 == asid);
+        self.front.remove(asid as u8);
         self.release(asid, wake);
     }
 
@@ -216,6 +237,8 @@ impl<R: Registers> Console<R> {
         if self.controller == asid {
             self.controller = 0;
             self.silent = false;
+            self.front.clear();
+            self.look_again(wake);
             self.set_raw(false, wake);
             self.wake_all(Queue::Interrupt, wake);
         }
@@ -229,6 +252,7 @@ impl<R: Registers> Console<R> {
                 Some(CTRL_C) if !self.raw => {
                     self.input.clear();
                     self.take(CTRL_C);
+                    self.look_again(wake);
                 }
                 Some(byte) => put(&mut self.input, byte),
                 None => break,
@@ -258,12 +282,20 @@ impl<R: Registers> Console<R> {
         (count != 0).then_some((count, words))
     }
 
+    #[inline(never)]
     fn set_raw(&mut self, raw: bool, wake: &mut impl FnMut(Queue)) {
         if self.raw != raw {
             self.raw = raw;
             self.wake_all(Queue::Raw, wake);
             self.wake_all(Queue::Line, wake);
         }
+    }
+
+    /// Another foreground.
+    #[inline(never)]
+    fn look_again(&mut self, wake: &mut impl FnMut(Queue)) {
+        self.wake_all(Queue::Line, wake);
+        self.wake_all(Queue::Background, wake);
     }
 
     /// Lets the discipline take bytes until a line is ready.
@@ -282,7 +314,11 @@ impl<R: Registers> Console<R> {
         let Console { output, silent, .. } = self;
         // On arrival a Ctrl-C may find no room for its echo; it counts all the same.
         let effect = self.line.take(byte, &mut |byte| _ = !*silent && output.push(byte));
-        self.interrupted |= effect == Effect::Interrupt && self.controller != 0;
+        if effect == Effect::Interrupt && self.controller != 0 {
+            self.interrupted = true;
+            // What runs is about to be ended, and what is typed from now on is not for it.
+            self.front.clear();
+        }
     }
 
     /// Brings everything up to the state: see the head of the file.

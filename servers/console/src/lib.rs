@@ -25,20 +25,22 @@
 //!
 //! | interface | operation |
 //! |---|---|
-//! | `console.open` (caller, path) | [`Console::open`]; the control word goes into `pm.create` |
+//! | `console.open` (caller, path) | [`Console::open`], with the family that the portal manager knows (`pm.family`); the control word goes into `pm.create` |
 //! | `console.gone` (process server: domain, its name in two words) | [`Console::gone`] |
 //! | `console.log` (process server: from which byte) | [`Log::read`] |
 //! | the four portals of an open console | [`Console::read`], [`Console::write`], `EINVAL` (no place to seek), [`Console::close`] |
 //!
 //! `/dev/console` reads lines and writes text. `/dev/console/ctl` belongs to one domain at a time, the shell:
 //! to write `rawon` or `rawoff` there sets the mode, `echooff` or `echoon` whether cooked mode echoes (closing it
-//! sets `rawoff` and `echoon`), to read waits for a Ctrl-C.
-//! In raw mode only that domain is served with input; all others wait for cooked mode. Among themselves
+//! sets `rawoff` and `echoon`), to read waits for a Ctrl-C. `front N` says that the job whose first program is domain N is in the foreground, too,
+//! `front` that none is, which a Ctrl-C says as well.
+//! In raw mode only that domain is served with input, in cooked mode that domain and what it has in the foreground; all others wait. Among themselves
 //! readers that wait look for a line in order of their priority, then in that in which they came.
 #![no_std]
 #![forbid(unsafe_code)]
 
 mod console;
+mod front;
 mod gather;
 mod line;
 mod log;

@@ -26,12 +26,12 @@ pub struct Log {
     /// Who wrote last; 0: nobody.
     writer: u8,
     /// Domains that have written and are not gone.
-    present: [u32; 8],
+    present: [u8; 32],
 }
 
 impl Log {
     pub const fn new() -> Self {
-        Log { bytes: [0; LOG_BYTES], put: 0, marked: 0, writer: 0, present: [0; 8] }
+        Log { bytes: [0; LOG_BYTES], put: 0, marked: 0, writer: 0, present: [0; 32] }
     }
 
     /// A byte that a domain has written.
@@ -40,7 +40,7 @@ impl Log {
         if self.writer != writer || self.put - self.marked >= STRIDE {
             self.marked = self.put;
             self.writer = writer;
-            self.present[usize::from(writer / 32)] |= 1 << (writer % 32);
+            self.present[usize::from(writer / 8)] |= 1 << (writer % 8);
             self.mark(writer);
         }
         self.text(byte);
@@ -48,8 +48,8 @@ impl Log {
 
     /// The domain, which was called so, is gone.
     pub fn gone(&mut self, asid: u16, name: [u64; 2]) {
-        let word = &mut self.present[usize::from(asid as u8 / 32)];
-        let bit = 1 << (asid % 32);
+        let word = &mut self.present[usize::from(asid as u8 / 8)];
+        let bit = 1 << (asid % 8);
         if *word & bit != 0 {
             *word &= !bit;
             self.writer = 0;
@@ -77,6 +77,24 @@ impl Log {
     fn push(&mut self, byte: u8) {
         self.bytes[self.put as usize % LOG_BYTES] = byte;
         self.put += 1;
+    }
+
+    /// For a successor: bytes put, who has written (256 bits), and the bytes that are kept. Who writes next is named again.
+    pub fn save(&self, put: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        let (late, early) = self.bytes.split_at(self.put as usize % LOG_BYTES);
+        let early = if self.put < LOG_BYTES as u64 { &[] } else { early };
+        put(&self.put.to_le_bytes()) && put(&self.present) && put(early) && put(late)
+    }
+
+    /// Becomes what [`save`](Self::save) gave; what is behind it in the bytes. None: it cannot be that.
+    pub fn load<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let (put, bytes) = bytes.split_first_chunk()?;
+        let (present, bytes) = bytes.split_first_chunk()?;
+        (self.put, self.present) = (u64::from_le_bytes(*put), *present);
+        let (kept, rest) = bytes.split_at_checked(self.put.min(LOG_BYTES as u64) as usize)?;
+        self.put -= kept.len() as u64;
+        kept.iter().for_each(|byte| self.push(*byte));
+        Some(rest)
     }
 
     /// The bytes from this one on, or from the oldest if that is gone: where they end, and how many they are ([`COUNT_SHIFT`]).

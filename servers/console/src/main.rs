@@ -20,6 +20,7 @@ use pebble_console::{Console, FORMAT, QUEUES, Queue, Read, Registers, Write};
 
 pebble::import! {
     DEVICE = "semaphore.irq10";
+    FAMILY = "pm.family";
     ENABLE = "irq.enable";
     ACKNOWLEDGE = "irq.ack";
     WILL_WAKE = "scheduler.will_wake";
@@ -60,7 +61,7 @@ impl Handover for Served {
     type Bytes = Vec<u8>;
 
     fn save(&self, _: u64, bytes: &mut Vec<u8>) -> Result<u64, Errno> {
-        if self.0.save(|part| Bytes::append(bytes, part)) { Ok(FORMAT) } else { Err(errno::ENOMEM) }
+        if self.0.save(&mut |part| Bytes::append(bytes, part)) { Ok(FORMAT) } else { Err(errno::ENOMEM) }
     }
 
     /// The driver's thread too: it must not take the successor's interrupts.
@@ -163,7 +164,8 @@ extern "C" fn close(control: u64) -> i64 {
 static PORTALS: FilePortals = FilePortals::new("console.read");
 
 extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
-    let control = match CONSOLE.lock().0.open(client as u16, [a, b, c, d, e]) {
+    let Ok(family @ 0..=255) = FAMILY.call([client, 0, 0, 0, 0]) else { return -errno::ESRCH };
+    let control = match CONSOLE.lock().0.open(client as u16, family as u8, [a, b, c, d, e]) {
         Ok(control) => control,
         Err(error) => return -error,
     };

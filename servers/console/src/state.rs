@@ -1,23 +1,25 @@
-//! The console's state as bytes, for a successor: format 2.
+//! The console's state as bytes, for a successor: format 3.
 //!
-//! Flags, controller, read part of the line, lengths of line, input and output (16 bits each, little-endian), files opened (32 bits), then the bytes of the three; then each write that has
+//! Flags, controller, read part of the line, lengths of line, input and output (16 bits each, little-endian), files opened (32 bits), the foreground (256 bits), the log (see there), then the bytes of the three; then each write that has
 //! not come to its end: file, bytes left to come, length (64 bits each), bytes. Waiters are not part of it: they repeat their calls.
 
 use crate::console::{Console, QUEUES, Queue};
+use crate::front::Front;
 use crate::gather::Gather;
 use crate::line::LineDiscipline;
+use crate::log::Log;
 use crate::ring::Ring;
 use crate::uart::Registers;
 use pebble_abi::errno;
 
-pub const FORMAT: u64 = 2;
+pub const FORMAT: u64 = 3;
 
 const HEADER: usize = 16;
 const PART_HEADER: usize = 24;
 
 impl<R: Registers> Console<R> {
     /// Writes the state; false when there is no room for it.
-    pub fn save(&self, mut put: impl FnMut(&[u8]) -> bool) -> bool {
+    pub fn save(&self, put: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         let (line, read, ready, after_cr) = self.line.save();
         let flags = [self.raw, self.silent, self.returned, self.interrupted, ready, after_cr];
         let flags = flags.iter().rev().fold(0, |word, flag| word << 1 | u16::from(*flag));
@@ -27,6 +29,8 @@ impl<R: Registers> Console<R> {
         let bytes = self.input.bytes().chain(self.output.bytes());
         put(header.as_flattened())
             && put(&self.opened.to_le_bytes())
+            && put(self.front.save())
+            && self.log.save(put)
             && put(line)
             && bytes.map(|byte| [byte]).all(|byte| put(&byte))
             && self.gather.parts().all(|part| {
@@ -41,6 +45,9 @@ impl<R: Registers> Console<R> {
             bytes.split_at_checked(HEADER).filter(|_| format == FORMAT).ok_or(errno::EINVAL)?;
         let word = |n: usize| u16::from_le_bytes([header[2 * n], header[2 * n + 1]]);
         let flag = |n: u32| word(0) >> n & 1 == 1;
+        let (front, rest) = rest.split_first_chunk().ok_or(errno::EINVAL)?;
+        let mut log = Log::new();
+        let rest = log.load(rest).ok_or(errno::EINVAL)?;
         let (line, rest) = rest.split_at_checked(word(3).into()).ok_or(errno::EINVAL)?;
         let (input, rest) = rest.split_at_checked(word(4).into()).ok_or(errno::EINVAL)?;
         let (output, parts) = rest.split_at_checked(word(5).into()).ok_or(errno::EINVAL)?;
@@ -49,16 +56,18 @@ impl<R: Registers> Console<R> {
         gather(&mut self.gather, parts).ok_or(errno::EINVAL)?;
         (self.line, self.input, self.output, self.controller) = (line, input, output, word(1));
         self.opened = u32::from(word(7)) << 16 | u32::from(word(6));
+        self.front = Front::load(*front);
+        self.log = log;
         (self.raw, self.silent, self.returned, self.interrupted) = (flag(0), flag(1), flag(2), flag(3));
         Ok(())
     }
 
     /// All waiters, who then repeat their calls elsewhere.
     pub fn dismiss(&mut self, wake: &mut impl FnMut(Queue)) {
-        for queue in [Queue::Line, Queue::Raw, Queue::Interrupt, Queue::Output] {
+        for queue in [Queue::Line, Queue::Raw, Queue::Interrupt, Queue::Output, Queue::Background] {
             self.wake_all(queue, wake);
         }
-        const { assert!(QUEUES == 4) };
+        const { assert!(QUEUES == 5) };
     }
 }
 

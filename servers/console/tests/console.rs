@@ -82,7 +82,7 @@ impl Bench {
     }
 
     fn open(&mut self, asid: u16, path: &str) -> u64 {
-        self.console.open(asid, pack(path).unwrap()).unwrap()
+        self.console.open(asid, if asid == SHELL { 0 } else { asid as u8 }, pack(path).unwrap()).unwrap()
     }
 
     fn service(&mut self) {
@@ -144,7 +144,7 @@ fn a_line_typed_and_echoed() {
     assert_eq!(b.write(c, b"name?\n"), Write::Done(6));
     assert_eq!(b.read(c, 32), Err(Queue::Line));
     b.types("ix\x7f");
-    assert_eq!(b.tokens, [0; 4]);
+    assert_eq!(b.tokens, [0; QUEUES]);
     b.types("van\r");
     assert_eq!(b.tokens[Queue::Line as usize], 1);
     assert_eq!(b.read(c, 3), Ok(b"iva".to_vec()));
@@ -156,17 +156,18 @@ fn a_line_typed_and_echoed() {
 fn raw_mode_is_the_controllers() {
     let mut b = Bench::new();
     let (shell, ctl, other) = (b.open(SHELL, CONSOLE), b.open(SHELL, CONTROL), b.open(1, CONSOLE));
-    assert_eq!(b.console.open(1, pack(CONTROL).unwrap()), Err(EPERM));
+    assert_eq!(b.console.open(1, 1, pack(CONTROL).unwrap()), Err(EPERM));
+    assert_eq!(b.write(ctl, b"front 1"), Write::Done(7));
     assert_eq!(b.write(ctl, b"rawon"), Write::Done(5));
     assert_eq!(b.read(other, 32), Err(Queue::Line));
     assert_eq!(b.read(shell, 32), Err(Queue::Raw));
     b.types("a\x03\x7f\rnext\r\nlines\n");
-    assert_eq!(b.tokens, [0, 1, 0, 0]);
+    assert_eq!(b.tokens, [0, 1, 0, 0, 0]);
     assert_eq!(b.read(shell, 32), Ok(b"a\x03\x7f\r".to_vec()));
     assert_eq!(b.read(shell, 32), Ok(b"next\r\n".to_vec()));
     assert_eq!(b.screen(), "");
     assert_eq!(b.write(ctl, b"rawoff"), Write::Done(6));
-    assert_eq!(b.tokens, [1, 1, 0, 0]);
+    assert_eq!(b.tokens, [1, 1, 0, 0, 0]);
     assert_eq!(b.read(other, 32), Ok(b"lines\n".to_vec()));
     assert_eq!(b.write(ctl, b"rawoffx"), Write::Failed(EINVAL));
     assert_eq!(b.write(ctl, b""), Write::Failed(EINVAL));
@@ -178,11 +179,57 @@ fn ctrl_c_is_an_event_in_cooked_mode() {
     let (ctl, other) = (b.open(SHELL, CONTROL), b.open(1, CONSOLE));
     assert_eq!(b.read(ctl, 32), Err(Queue::Interrupt));
     b.types("typed ahead\rfor nothing\x03");
-    assert_eq!(b.tokens, [0, 0, 1, 0]);
+    assert_eq!(b.tokens, [0, 0, 1, 0, 0]);
     assert_eq!(b.read(ctl, 32), Ok(vec![3]));
     assert_eq!(b.read(ctl, 32), Err(Queue::Interrupt));
-    assert_eq!(b.read(other, 32), Err(Queue::Line));
+    assert_eq!(b.read(other, 32), Err(Queue::Background));
     assert_eq!(b.screen(), "^C\r\n");
+}
+
+#[test]
+fn the_foreground_alone_reads() {
+    let mut b = Bench::new();
+    let (shell, ctl) = (b.open(SHELL, CONSOLE), b.open(SHELL, CONTROL));
+    let (job, other) = (b.open(20, CONSOLE), b.open(200, CONSOLE));
+    // A domain that the job has started: of its family.
+    let child = b.console.open(21, 20, pack(CONSOLE).unwrap()).unwrap();
+    b.write(ctl, b"front 20");
+    // Who waits in the background has no line made of what is typed.
+    assert_eq!(b.read(other, 32), Err(Queue::Background));
+    b.types("for the job\rand its child\r");
+    assert_eq!(b.screen(), "");
+    assert_eq!(b.read(other, 32), Err(Queue::Background));
+    assert_eq!(b.read(job, 32), Ok(b"for the job\n".to_vec()));
+    assert_eq!(b.read(child, 32), Ok(b"and its child\n".to_vec()));
+    // Nobody but the shell says who is in front, in no words but these.
+    b.write(other, b"front 200");
+    assert_eq!(b.read(other, 32), Err(Queue::Background));
+    for wrong in
+        [&b"front 0"[..], b"front 256", b"front -1", b"front ", b"front x", b"frontier", b"front 1 2"]
+    {
+        assert_eq!(b.write(ctl, wrong), Write::Failed(EINVAL), "{wrong:?}");
+    }
+    // Ctrl-C, the end of the job, and the shell's word end it; that of the shell lets all read.
+    assert_eq!(b.read(job, 32), Err(Queue::Line));
+    b.types("\x03");
+    assert!(b.tokens[Queue::Line as usize] > 0);
+    assert_eq!(b.read(job, 32), Err(Queue::Background));
+    for end in [0, 1] {
+        b.write(ctl, b"front 20");
+        b.write(ctl, b"front 200");
+        assert_eq!(b.read(other, 32), Err(Queue::Line));
+        if end == 0 {
+            b.console.gone(200, [0; 2], &mut |_| {});
+        } else {
+            b.write(ctl, b"front");
+        }
+        assert_eq!(b.read(other, 32), Err(Queue::Background));
+    }
+    assert_eq!(b.read(shell, 32), Err(Queue::Line));
+    b.types("for the shell\r");
+    assert_eq!(b.read(shell, 32), Ok(b"for the shell\n".to_vec()));
+    b.console.gone(SHELL, [0; 2], &mut |_| {});
+    assert_eq!(b.read(other, 32), Err(Queue::Line));
 }
 
 #[test]
@@ -191,10 +238,10 @@ fn a_dead_controller_leaves_cooked_mode() {
     let (ctl, other) = (b.open(SHELL, CONTROL), b.open(1, CONSOLE));
     b.write(ctl, b"rawon");
     b.types("x\r");
-    assert_eq!(b.read(other, 32), Err(Queue::Line));
+    assert_eq!(b.read(other, 32), Err(Queue::Background));
     let Bench { console, tokens } = &mut b;
     console.gone(SHELL, [0; 2], &mut |q| tokens[q as usize] += 1);
-    assert_eq!(b.tokens, [1, 0, 0, 0]);
+    assert_eq!(b.tokens, [0, 0, 0, 0, 1]);
     assert_eq!(b.read(other, 32), Ok(b"x\n".to_vec()));
     b.open(2, CONTROL);
 }
@@ -227,7 +274,7 @@ fn hostile_words() {
     assert_eq!(b.screen(), "x".repeat(96));
     assert_eq!(b.read(c, 0), Ok(vec![]));
     for path in ["", "/", "/dev/consol", "/dev/console/", "/dev/console/x"] {
-        assert_eq!(b.console.open(1, pack(path).unwrap()), Err(ENOENT));
+        assert_eq!(b.console.open(1, 1, pack(path).unwrap()), Err(ENOENT));
     }
 }
 
@@ -402,13 +449,14 @@ proptest! {
         written in 0u64..30,
         read in 0u64..40,
         kept in proptest::collection::vec(1u64..400, 0..20),
+        said in 0u64..250,
         raw: bool,
     ) {
         let mut old = Console::new(Fake::default());
         old.init();
         let wake = &mut |_: Queue| {};
-        let control = old.open(SHELL, pack(CONTROL).unwrap()).unwrap();
-        let file = old.open(SHELL, pack(CONSOLE).unwrap()).unwrap();
+        let control = old.open(SHELL, 0, pack(CONTROL).unwrap()).unwrap();
+        let file = old.open(SHELL, 0, pack(CONSOLE).unwrap()).unwrap();
         if raw {
             old.write(control, 5, [u64::from_le_bytes(*b"rawon\0\0\0"), 0, 0, 0], wake);
         }
@@ -426,19 +474,36 @@ proptest! {
                 left -= 32;
             }
         }
+        old.write(control, 7, [u64::from_le_bytes(*b"front 1\0"), 0, 0, 0], wake);
+        let program = old.open(1, 1, pack(CONSOLE).unwrap()).unwrap();
+        for n in 0..said {
+            old.write(program, 32, [u64::from_le_bytes(*b"log it\n ") + n; 4], wake);
+            if n % 40 == 39 {
+                old.gone(2, [n, 0], wake);
+            }
+            old.registers().shift_out();
+            old.service(wake);
+        }
         let mut saved = Vec::<u8>::new();
-        let done = old.save(|part| { saved.extend(part); true });
+        let done = old.save(&mut |part| { saved.extend(part); true });
         prop_assert!(done);
         let mut new = Console::new(Fake::default());
         prop_assert_eq!(new.load(FORMAT + 1, &saved), Err(EINVAL));
         prop_assert_eq!(new.load(FORMAT, &saved[..saved.len() - 1]), Err(EINVAL));
         prop_assert_eq!(new.load(FORMAT, &saved), Ok(()));
         let mut again = Vec::<u8>::new();
-        let done = new.save(|part| { again.extend(part); true });
+        let done = new.save(&mut |part| { again.extend(part); true });
         prop_assert!(done);
         prop_assert_eq!(&again, &saved);
-        let next = old.open(1, pack(CONSOLE).unwrap());
-        prop_assert_eq!(new.open(1, pack(CONSOLE).unwrap()), next, "no two files are one");
+        let next = old.open(1, 1, pack(CONSOLE).unwrap());
+        prop_assert_eq!(new.open(1, 1, pack(CONSOLE).unwrap()), next, "no two files are one");
+        let (mut from, mut count) = (0, 1);
+        while count > 0 {
+            let (end, words) = old.log.read(from);
+            prop_assert_eq!(new.log.read(from), (end, words));
+            (from, count) = (end & ((1 << 48) - 1), end >> 48);
+        }
+        prop_assert_eq!(new.read(program, 7, wake), old.read(program, 7, wake));
         for max in [1, 7, 32, 32] {
             prop_assert_eq!(new.read(file, max, wake), old.read(file, max, wake));
         }

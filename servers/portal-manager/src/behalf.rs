@@ -20,7 +20,14 @@ use pebble_portal_manager::{Machine, Manager};
 pub extern "C" fn control_new(child: u64, controller: u64, handler: u64, copy: u64) -> i64 {
     request(|m, machine| {
         tidy(m, machine)?;
-        let view = if m.domain(child).is_ok() { None } else { Some(crate::view(child)?) };
+        let view = match m.domain(child) {
+            Ok(_) => None,
+            Err(_) => {
+                let (view, family) = crate::view(child)?;
+                m.set_family(child, family)?;
+                Some(view)
+            }
+        };
         m.control(machine, controller, (child, copy != 0), handler, view).map(|()| 0)
     })
 }

@@ -79,7 +79,9 @@ impl Manager {
     /// `name`: as calls pass it.
     pub fn is_named(&self, interface: u16, name: [u64; 3]) -> bool {
         let i = self.interfaces.get(usize::from(interface)).filter(|i| i.asid != 0);
-        i.is_some_and(|i| pack(&i.name) == Some(name))
+        let its = i.and_then(|i| pack::<3>(&i.name));
+        // Word by word: `==` would compare bytes.
+        its.is_some_and(|its| its.iter().zip(&name).all(|(a, b)| a == b))
     }
 }
 

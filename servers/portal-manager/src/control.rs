@@ -525,7 +525,7 @@ impl Manager {
         }
         let theirs = |index: &u64| {
             let slot = self.domains[usize::from(caller)].slots.get(*index as usize);
-            slot.is_some_and(|s| s.subject == domain && self.leads_to(s.goal, server as u16))
+            slot.is_some_and(|s| s.subject == domain && self.gave(server as u16, s))
         };
         let end =
             first.checked_add(count).filter(|end| *end <= map::TABLE_ENTRIES as u64).ok_or(errno::EBADF)?;

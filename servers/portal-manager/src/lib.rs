@@ -22,6 +22,7 @@ pub mod arena;
 pub mod consent;
 pub mod control;
 pub mod frames;
+pub mod gifts;
 pub mod guards;
 pub mod letters;
 pub mod manager;

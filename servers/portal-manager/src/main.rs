@@ -19,6 +19,7 @@ use opening::Opening;
 use pebble::abi::call::MAX_RESULTS;
 use pebble::abi::consent::Letters;
 use pebble::abi::link::unpack;
+use pebble::abi::scheduler::Wait;
 use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
 use pebble::link::{Import, More};
@@ -93,7 +94,7 @@ pebble::export!("pm.let_leave", "npi", let_leave: fn(u64));
 pebble::export!("pm.register_for", "npiiiii", register_for: fn(u64, u64, u64, u64, u64));
 pebble::export!("pm.holder", "npi", holder: fn(u64));
 pebble::export!("pm.busy", "npi", busy: fn(u64));
-pebble::export!("pm.limit", "npiii", limit: fn(u64, u64, u64));
+pebble::export!("pm.limit", "npii", limit: fn(u64, u64));
 pebble::export!("pm.thread_gone", "npi", thread_gone: fn(u64));
 pebble::export!("pm.unwind", "npii", unwind: fn(u64, u64));
 pebble::export!("pm.place", "np", place);
@@ -153,9 +154,7 @@ impl Machine for Real {
     }
 
     fn set_code(&mut self, offset: u64, words: &[u32]) {
-        for (word, at) in words.iter().zip((offset..).step_by(4)) {
-            CODE.write32(at, *word);
-        }
+        CODE.write_words(offset, words);
         window::fence_i();
     }
 
@@ -225,7 +224,8 @@ impl Machine for Real {
 
 static MANAGER: Lock<Option<Manager>> = Lock::new(None);
 
-/// The manager, under its lock, after taking over from the image builder at first use.
+/// The manager, under its lock, after taking over from the image builder at first use. Its frame is gone before a request has one.
+#[inline(never)]
 fn manager() -> Result<Guard<'static, Option<Manager>>, i64> {
     MANAGER.use_semaphore(LOCK.index());
     let mut guard = MANAGER.lock();
@@ -244,14 +244,23 @@ fn beginning() -> Result<Manager, i64> {
     Manager::new(&info)
 }
 
-/// One request: its result as the word that goes back. Where the name server is being replaced, the request is made anew, the lock given up in
-/// between: who replaces it needs the lock too.
+/// One request: its result as the word that goes back.
 fn request(mut work: impl FnMut(&mut Manager, &mut Real) -> Result<u64, i64>) -> i64 {
+    serve(&mut work)
+}
+
+/// What a request does, whichever it is.
+type Work<'a> = &'a mut dyn FnMut(&mut Manager, &mut Real) -> Result<u64, i64>;
+
+/// Where the name server is being replaced, the request is made anew, the lock given up in between: who replaces it needs the lock too.
+// Once, and not in each of forty entries.
+#[inline(never)]
+fn serve(work: Work) -> i64 {
     loop {
         let outcome = manager().and_then(|mut guard| match guard.as_mut() {
             Some(manager) => {
                 let machine = &mut Real { bits: [0; 4] };
-                (manager.serving, manager.refused) = (0, 0);
+                (manager.serving, manager.giving, manager.refused) = (0, 0, 0);
                 let answer = work(manager, machine);
                 if manager.news() {
                     manager.announce(machine, current()?);
@@ -367,8 +376,8 @@ extern "C" fn close(asid: u64, first: u64, count: u64) -> i64 {
     })
 }
 
-extern "C" fn sem_create(asid: u64, initial: u64, patient: u64) -> i64 {
-    request(|m, machine| do_sem_create(m, machine, asid, asid, [initial, patient]))
+extern "C" fn sem_create(asid: u64, initial: u64, wait: u64) -> i64 {
+    request(|m, machine| do_sem_create(m, machine, asid, asid, [initial, wait]))
 }
 
 /// P and V in the table of `asid`.
@@ -377,7 +386,7 @@ fn do_sem_create(
     machine: &mut Real,
     asid: u64,
     owner: u64,
-    [initial, patient]: [u64; 2],
+    [initial, wait]: [u64; 2],
 ) -> Result<u64, i64> {
     tidy(m, machine)?;
     // So far from the end of a word that no V can reach it.
@@ -386,7 +395,13 @@ fn do_sem_create(
     }
     m.domain(owner)?;
     m.grant_semaphore(owner)?;
-    let id = answer(&SEM_ALLOC, [initial, owner, u64::from(patient == 0), 0, 0])? as u16;
+    // A lock of a program's is its own affair.
+    let wait = match wait {
+        0 => Wait::Interruptible,
+        2 if m.is_image(owner) => Wait::Lock,
+        _ => Wait::Patient,
+    };
+    let id = answer(&SEM_ALLOC, [initial, owner, wait as u64, 0, 0])? as u16;
     m.own_semaphore(owner, id);
     let index = m.semaphore(machine, asid, id);
     if index.is_err() {
@@ -412,17 +427,22 @@ extern "C" fn sem_open(asid: u64, a: u64, b: u64, c: u64) -> i64 {
     })
 }
 
-/// What portal code must know of a living domain.
-fn view(asid: u64) -> Result<pebble_portal::Domain, i64> {
+/// What portal code must know of a living domain, and its family.
+fn view(asid: u64) -> Result<(pebble_portal::Domain, u64), i64> {
     let (state, [satp, _, _, flags]) = DOMAIN_INFO.call_wide([asid, 0, 0, 0, 0]).map_err(|_| errno::EIO)?;
     if state != 1 {
         return Err(errno::ESRCH);
     }
-    Ok(pebble_portal::Domain { asid: asid as u16, satp, float: flags & 1 == 1, ..Default::default() })
+    let view = pebble_portal::Domain { asid: asid as u16, satp, float: flags & 1 == 1, ..Default::default() };
+    Ok((view, flags >> 32))
 }
 
 extern "C" fn domain_attach(asid: u64) -> i64 {
-    request(|m, machine| m.attach(machine, view(asid)?).map(|()| 0))
+    request(|m, machine| {
+        let (view, family) = view(asid)?;
+        m.set_family(asid, family)?;
+        m.attach(machine, view).map(|()| 0)
+    })
 }
 
 /// The family of a domain, for servers that give something away.
@@ -479,9 +499,8 @@ extern "C" fn unwind(tid: u64, place: u64) -> i64 {
 }
 
 /// So many portals the domain may have besides those that it was born with.
-extern "C" fn limit(asid: u64, portals: u64, family: u64) -> i64 {
+extern "C" fn limit(asid: u64, portals: u64) -> i64 {
     request(|m, _| {
-        m.set_family(asid, family)?;
         m.domain(asid)?.most = Some((portals as usize).min(MAX_PORTALS));
         Ok(0)
     })

@@ -53,6 +53,8 @@ pub struct Slot {
     pub counter: Option<u16>,
     /// The controlled domain for which it was opened; 0: for the table's own.
     pub subject: u16,
+    /// The program that has put it there ([`crate::gifts`]); 0: none, it was asked for.
+    pub giver: u16,
 }
 
 pub struct Interface {
@@ -93,6 +95,8 @@ pub struct Domain {
     /// Stacks in its queue.
     pub stacks: u16,
     pub counting: bool,
+    /// It has put portals into tables of others.
+    pub(crate) gives: bool,
     /// The domain that all its portals lead to, and the handler there; 0: not controlled.
     pub controller: u16,
     pub handler: u64,
@@ -144,6 +148,8 @@ pub struct Manager {
     pub(crate) process: u16,
     /// The controlled domain for which the request at work was made, or 0.
     pub serving: u16,
+    /// The program that puts portals into another's table by the request at work, or 0.
+    pub giving: u16,
     /// Why the request at work opened nothing: a status of [`pebble_abi::status::CONSENT`], or 0.
     pub refused: u64,
     /// Entries of tables that the request at work has changed: domain, index.
@@ -247,6 +253,7 @@ impl Manager {
             closed: info.code.none,
             process: info.process,
             serving: 0,
+            giving: 0,
             refused: 0,
             changes: Vec::new(),
             letters: Letters::new(info),
@@ -456,6 +463,7 @@ impl Manager {
         for (other, index) in clients.into_iter().filter(|(other, _)| *other != asid) {
             self.entomb(machine, other, index, asid);
         }
+        self.leave_gifts(asid);
         for i in self.interfaces.iter_mut().filter(|i| i.asid == asid) {
             i.asid = 0;
         }

@@ -2,6 +2,7 @@
 
 use crate::Machine;
 use crate::arena::{Run, Take};
+use crate::gifts::GIFTS;
 use crate::manager::{Domain, Goal, MAX_PORTALS, Manager, Slot};
 use crate::succession::NOBODY;
 use alloc::vec::Vec;
@@ -24,7 +25,7 @@ pub(crate) fn plain() -> Spec {
 /// Most names of one semaphore.
 pub const NAMES: usize = 4;
 /// Where a controller's own portals begin.
-pub(crate) const FIRST_OWN: usize = sys::FIRST_FREE + MAX_PORTALS;
+pub(crate) const FIRST_OWN: usize = sys::FIRST_FREE + MAX_PORTALS + GIFTS;
 
 impl Manager {
     /// `count` consecutive free slots for the subject, or the domain itself; the table grows as needed.
@@ -34,11 +35,12 @@ impl Manager {
             return Err(errno::EPERM);
         }
         let owner = &self.domains[usize::from(if self.serving != 0 { self.serving } else { asid })];
-        if owner.held + count > owner.most.unwrap_or(MAX_PORTALS) {
+        let (own, full) = (owner.own, owner.held + count > owner.most.unwrap_or(MAX_PORTALS));
+        if self.giving != 0 {
+            self.grant_gifts(asid, count)?;
+        } else if full {
             return Err(errno::EMFILE);
         }
-        let own = owner.own;
-        self.grant_code(if self.serving != 0 { self.serving } else { asid })?;
         self.room(machine, asid, count, own)
     }
 
@@ -91,7 +93,7 @@ impl Manager {
                     machine.grow_code(page)?;
                     self.arena.grown();
                 }
-                Take::Full => return Err(errno::EAGAIN),
+                Take::Full => return Err(errno::ECODE),
             }
         }
     }
@@ -204,11 +206,20 @@ impl Manager {
     ) -> Result<(), i64> {
         // Below an outermost controller, which has opened it, a stub is nobody's.
         let subject = if self.domains[asid as usize].controller == 0 { self.serving } else { 0 };
+        let giver = self.giving;
+        self.grant_code(if giver != 0 {
+            giver
+        } else if self.serving != 0 {
+            self.serving
+        } else {
+            asid
+        })?;
         for (n, (goal, constant)) in goals.iter().enumerate() {
             let index = (first + n) as u16;
-            let counting = self.domains[asid as usize].counting;
+            let counting = self.domains[asid as usize].counting && giver == 0;
             let counter = counting.then(|| self.counter(machine, asid)).and_then(Result::ok);
-            let mut slot = Slot { goal: *goal, run: Run::default(), constant: *constant, counter, subject };
+            let mut slot =
+                Slot { goal: *goal, run: Run::default(), constant: *constant, counter, subject, giver };
             match self.build(machine, asid, index, &slot) {
                 Ok(run) => slot.run = run,
                 Err(error) => {
@@ -219,7 +230,7 @@ impl Manager {
             }
             self.domains[asid as usize].slots[usize::from(index)] = slot;
             self.domains[asid as usize].open += 1;
-            if let Some(owner) = self.owner(asid, index, subject) {
+            if let Some(owner) = self.owner(asid, index, &slot) {
                 owner.held += 1;
             }
             machine.set_table(asid, index, map::CODE_VA + u64::from(slot.run.at));
@@ -240,7 +251,7 @@ impl Manager {
             machine.set_table(asid, index as u16, self.closed);
             let slot = self.domains[asid as usize].slots.take(index);
             self.discard(slot);
-            if let Some(owner) = self.owner(asid, index as u16, slot.subject) {
+            if let Some(owner) = self.owner(asid, index as u16, &slot) {
                 owner.held = owner.held.saturating_sub(1);
             }
             self.changed(asid, index as u16);
@@ -250,12 +261,12 @@ impl Manager {
         }
     }
 
-    /// To whom a portal counts: the subject, or the table's own domain. Not what all are born with; nor stubs.
-    fn owner(&mut self, asid: u16, index: u16, subject: u16) -> Option<&mut Domain> {
+    /// To whom a portal counts: the subject, or the table's own domain. Not what all are born with; nor stubs, nor gifts.
+    fn owner(&mut self, asid: u16, index: u16, slot: &Slot) -> Option<&mut Domain> {
         let born = usize::from(index) < sys::FIRST_FREE || self.on_behalf(asid, index);
         let stub = self.domains[usize::from(asid)].controller != 0;
-        let owner = if subject != 0 { subject } else { asid };
-        (!born && !stub).then(|| &mut self.domains[usize::from(owner)])
+        let owner = if slot.subject != 0 { slot.subject } else { asid };
+        (!born && !stub && slot.giver == 0).then(|| &mut self.domains[usize::from(owner)])
     }
 
     /// A portal for `asid` to an interface that takes no more than any stranger may have.
@@ -278,11 +289,15 @@ impl Manager {
         Ok(first as u16)
     }
 
+    /// Is the domain a component of the image?
+    pub fn is_image(&self, asid: u64) -> bool {
+        self.domains.get(asid as usize).is_some_and(|d| d.image)
+    }
+
     /// A program puts no portal into the table of a component of the image, and takes none out of it: the portal manager that asks a policy, and the VM
     /// manager that asks a fault handler, are clients too, who know what they have by its index.
     pub(crate) fn may_change(&self, server: u16, client: u16) -> Result<(), i64> {
-        let image = |asid: u16| self.domains.get(usize::from(asid)).is_some_and(|d| d.image);
-        if image(client) && !image(server) { Err(errno::EPERM) } else { Ok(()) }
+        if self.is_image(client.into()) && !self.is_image(server.into()) { Err(errno::EPERM) } else { Ok(()) }
     }
 
     /// Portals for the client of a server to `count` of the server's interfaces, with a constant.
@@ -314,9 +329,11 @@ impl Manager {
             self.consents(client as u16, n as u16, Letters::NONE)?;
             goals.push((Goal::Interface(n as u16), constant));
         }
-        let first = self.find(machine, client as u16, goals.len())?;
-        self.fill(machine, client as u16, first, &goals)?;
-        Ok(first as u16)
+        self.by(server as u16, |m| {
+            let first = m.find(machine, client as u16, goals.len())?;
+            m.fill(machine, client as u16, first, &goals)?;
+            Ok(first as u16)
+        })
     }
 
     /// P and V of a semaphore, for a domain.
@@ -363,7 +380,7 @@ impl Manager {
         self.published.iter().find(|(n, _)| n == name).map(|(_, id)| *id).ok_or(errno::ENOENT)
     }
 
-    /// Closes portals of `asid`; with `server`, only those that lead there.
+    /// Closes portals of `asid`; with `server`, only those that it has [given](Self::gave).
     pub fn close(
         &mut self,
         machine: &mut impl Machine,
@@ -381,12 +398,8 @@ impl Manager {
             return Err(errno::EBADF);
         }
         for index in first..first + count {
-            let goal = self.domains[asid as usize].slots[index].goal;
-            let target = match goal {
-                Goal::Interface(i) => u64::from(self.interfaces[i as usize].asid),
-                _ => 0,
-            };
-            if goal == Goal::Free || server.is_some_and(|s| s != target) {
+            let slot = &self.domains[asid as usize].slots[index];
+            if slot.goal == Goal::Free || server.is_some_and(|server| !self.gave(server as u16, slot)) {
                 return Err(errno::EBADF);
             }
         }
@@ -419,7 +432,8 @@ impl Manager {
     /// A portal's target died: it answers CLOSED from now on. Without room for that code it leads nowhere.
     pub(crate) fn entomb(&mut self, machine: &mut impl Machine, asid: u16, index: u16, target: u16) {
         let old = self.domains[asid as usize].slots[index as usize];
-        let mut slot = Slot { goal: Goal::Closed(target), subject: old.subject, ..Slot::default() };
+        let mut slot =
+            Slot { goal: Goal::Closed(target), subject: old.subject, giver: old.giver, ..Slot::default() };
         let word = match self.build(machine, asid, index, &slot) {
             Ok(run) => {
                 slot.run = run;

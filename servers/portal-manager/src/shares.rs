@@ -10,12 +10,13 @@ use pebble_abi::{
 };
 
 impl Manager {
-    /// The domain belongs to that family from now on; 0: to the image.
+    /// The domain, which may be about to get its table, belongs to that family from now on; 0: to the image.
     pub fn set_family(&mut self, asid: u64, family: u64) -> Result<(), i64> {
         if family >= map::MAX_DOMAINS as u64 {
             return Err(errno::EINVAL);
         }
-        self.domain(asid)?.family = family as u16;
+        let domain = usize::try_from(asid).ok().and_then(|n| self.domains.get_mut(n)).ok_or(errno::ESRCH)?;
+        domain.family = family as u16;
         Ok(())
     }
 
@@ -83,12 +84,12 @@ impl Manager {
         if used < share::CODE.family || self.family(asid) == 0 {
             return Ok(());
         }
-        let bytes = |asid: u16| {
-            self.domains[usize::from(asid)].slots.used().map(|(_, slot)| slot.run.len as usize).sum::<usize>()
-        };
-        let all = self.domains.iter().zip(0u16..).filter(|(d, _)| d.alive);
-        let its: usize =
-            all.filter(|(d, _)| d.family == self.family(asid)).map(|(_, asid)| bytes(asid)).sum();
-        share::CODE.grant(self.family(asid), its, used, 1)
+        let (family, mut its) = (self.family(asid), 0);
+        for (domain, asid) in self.domains.iter().zip(0u16..).filter(|(d, _)| d.alive) {
+            domain.slots.each_used(|_, slot| {
+                its += if self.family(self.payer(asid, slot)) == family { slot.run.len as usize } else { 0 };
+            });
+        }
+        share::CODE.grant(family, its, used, 1)
     }
 }

@@ -23,6 +23,7 @@ static FREE: Slot = Slot {
     constant: 0,
     counter: None,
     subject: 0,
+    giver: 0,
 };
 
 #[derive(Default)]
@@ -50,12 +51,22 @@ impl Slots {
         (0..self.len).map(|index| (index, &self[index])).filter(|(_, slot)| slot.goal != Goal::Free)
     }
 
-    /// The same for who looks through the tables of all domains: nothing is asked of what no chunk has.
+    /// The same for who looks through the tables of all domains: nothing is asked of what no chunk has. Spelled out, since all else here is
+    /// compiled for size, and nobody can call a server without state while it is replaced and this goes on.
+    #[inline(always)]
     pub fn each_used(&self, mut visit: impl FnMut(usize, &Slot)) {
-        for (n, chunk) in self.chunks.iter().enumerate().filter_map(|(n, chunk)| Some((n, chunk.as_deref()?)))
-        {
-            let slots = (n * CHUNK..).zip(chunk).filter(|(_, slot)| slot.goal != Goal::Free);
-            slots.for_each(|(index, slot)| visit(index, slot));
+        let mut first = 0;
+        for chunk in &self.chunks {
+            if let Some(chunk) = chunk {
+                let mut index = first;
+                for slot in chunk.iter() {
+                    if !matches!(slot.goal, Goal::Free) {
+                        visit(index, slot);
+                    }
+                    index += 1;
+                }
+            }
+            first += CHUNK;
         }
     }
 

@@ -66,9 +66,13 @@ impl Manager {
     fn connected(&self) -> Vec<(u16, u16)> {
         // Few, and kept in order: a sort would be larger than all else here.
         let mut pairs: Vec<(u16, u16)> = Vec::new();
-        let mut enter = |pair: (u16, u16)| match pairs.binary_search(&pair) {
-            Err(at) if pair.0 != 0 => pairs.insert(at, pair),
-            _ => {}
+        let mut enter = |pair: (u16, u16)| {
+            // Hardly any code has one.
+            if pair.0 != 0
+                && let Err(at) = pairs.binary_search(&pair)
+            {
+                pairs.insert(at, pair);
+            }
         };
         for domain in self.domains.iter().filter(|d| d.alive) {
             domain.slots.each_used(|_, slot| enter((slot.run.host, slot.run.guest)));
@@ -83,13 +87,18 @@ impl Manager {
         let pairs = self.connected();
         for host in DOMAINS {
             let shown = self.domains[usize::from(host)].shown;
-            if shown == Domains::default() {
+            if shown.iter().all(|word| *word == 0) {
                 continue;
             }
             let reached = reached(&pairs, host);
-            for guest in DOMAINS.filter(|guest| has(&shown, *guest) && !has(&reached, *guest)) {
-                machine.unshare_stacks(host, guest);
-                self.set_shown(host, guest, false);
+            for (n, (shown, reached)) in (0u16..).zip(shown.iter().zip(reached)) {
+                let mut gone = shown & !reached;
+                while gone != 0 {
+                    let guest = n * 64 + gone.trailing_zeros() as u16;
+                    machine.unshare_stacks(host, guest);
+                    self.set_shown(host, guest, false);
+                    gone &= gone - 1;
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use pebble::abi::errno;
 
 pub extern "C" fn adopt(role: u64, asid: u64) -> i64 {
-    request(|m, machine| view(asid).and_then(|view| m.adopt(machine, role, view)).map(|()| 0))
+    request(|m, machine| view(asid).and_then(|(view, _)| m.adopt(machine, role, view)).map(|()| 0))
 }
 
 /// A portal of the role, or what the domain may open anyway.

@@ -404,7 +404,7 @@ impl Manager {
         // For the time of compiling, the interfaces are the successor's.
         let before: Vec<(u16, u64)> = entries.iter().map(|(n, entry)| self.aim(*n, new, *entry)).collect();
         let goals: Vec<u16> = entries.iter().map(|(n, _)| *n).collect();
-        let slots = self.clients(|goal| self.leads_into(goal, &goals));
+        let slots = self.leading_into(&goals);
         let outcome = self.build_all(machine, &slots);
         for ((n, _), (owner, entry)) in entries.iter().zip(before) {
             self.aim(*n, owner, entry);
@@ -420,14 +420,20 @@ impl Manager {
         self.holder(role).filter(|old| *old != new)
     }
 
-    fn leads_into(&self, goal: Goal, interfaces: &[u16]) -> bool {
-        let slow = |name| self.interfaces.iter().position(|i| i.name == name).map(|n| n as u16);
-        match goal {
+    /// All portals that lead to these interfaces.
+    fn leading_into(&self, interfaces: &[u16]) -> Vec<(u16, u16)> {
+        // Looked up once, and not for each portal.
+        let has = |name| {
+            let named = self.interfaces.iter().position(|i| i.name == name);
+            named.is_some_and(|n| interfaces.contains(&(n as u16)))
+        };
+        let (waits, signals) = (has("scheduler.p"), has("scheduler.v"));
+        self.clients(|goal| match goal {
             Goal::Interface(i) => interfaces.contains(&i),
-            Goal::Wait(_) => slow("scheduler.p").is_some_and(|i| interfaces.contains(&i)),
-            Goal::Signal(_) => slow("scheduler.v").is_some_and(|i| interfaces.contains(&i)),
+            Goal::Wait(_) => waits,
+            Goal::Signal(_) => signals,
             _ => false,
-        }
+        })
     }
 
     /// The interface belongs to this domain from now on; who had it, and its entry there.
@@ -531,7 +537,7 @@ impl Manager {
             self.interfaces[*n as usize].role = 0;
         }
         let goals: Vec<u16> = entries.iter().map(|(n, _)| *n).collect();
-        let mut late = self.clients(|goal| self.leads_into(goal, &goals));
+        let mut late = self.leading_into(&goals);
         for (client, index, slot) in portals {
             let d = &self.domains[client as usize];
             let now = d.slots.get(index as usize).filter(|_| d.alive);

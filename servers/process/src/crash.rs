@@ -77,14 +77,14 @@ impl Code<'_> {
             .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
     }
 
-    /// Whether a function may return to this address: behind a call.
+    /// Whether a function may return to this address: behind a call, which may be the last instruction that there is.
     pub fn returns(&self, address: u64) -> bool {
         if self.0.is_none() {
             return address.is_multiple_of(2) && (IMAGE_VA..HEAP_END).contains(&address);
         }
         let before = |bytes: u64| {
             let segment =
-                self.executable().find(|s| address.wrapping_sub(s.address) < s.bytes.len() as u64)?;
+                self.executable().find(|s| address.wrapping_sub(s.address + 1) < s.bytes.len() as u64)?;
             let at = (address - segment.address).checked_sub(bytes)? as usize;
             let code = segment.bytes.get(at..at + bytes as usize)?;
             Some(code.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte)))

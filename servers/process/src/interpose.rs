@@ -29,12 +29,13 @@ pub fn fork(parent: u16, handler: u64, sp: u64) -> Result<u16, Errno> {
     let child = services::create(float, priority, &plan.limits)?;
     TABLE.lock().create(parent, child, plan, console());
     let build = || {
+        let family = TABLE.lock().family(child);
+        services::family(child, family)?;
         services::name(child, startup::name_for_rules(&plan.path))?;
         services::keep_share(child, &plan.limits)?;
         services::copy_memory(parent, child, sp)?;
         services::control(child, parent, handler, true)?;
-        let family = TABLE.lock().family(child);
-        services::limit(child, plan.limits.portals, family).map(|_| ())
+        services::limit(child, plan.limits.portals).map(|_| ())
     };
     finish(child, State::Suspended, build())
 }

@@ -59,7 +59,7 @@ static REFUSALS: Lock<Vec<Refusal>> = Lock::new(Vec::new());
 /// More than so many that are not printed yet are forgotten.
 const REFUSALS_MAX: usize = 16;
 
-/// Why a file was not started.
+/// What the console is to be told of a program's file: mostly, why it was not started.
 pub struct Refusal {
     path: Path,
     why: Why,
@@ -76,6 +76,8 @@ pub enum Why {
     Pages(u64),
     /// It does not understand, or want, the state of the component in use.
     State(Errno),
+    /// It ran, but nobody heard what it had to say.
+    Unheard(Errno),
 }
 
 impl fmt::Display for Refusal {
@@ -91,6 +93,7 @@ impl fmt::Display for Refusal {
                 write!(f, "an interface of the component in use is missing, or has another specification")
             }
             Why::Incomplete(error) => write!(f, "portals of the clients: {}", errno::text(*error)),
+            Why::Unheard(error) => write!(f, "output lost: {}", errno::text(*error)),
             Why::State(error) => write!(f, "the state of the component in use: {}", errno::text(*error)),
         }
     }
@@ -113,7 +116,7 @@ pub fn refuse(path: &Path, why: Why) -> Errno {
         Why::File(problem) => problem.errno(),
         Why::Manifest(_) | Why::Pages(_) => errno::ENOEXEC,
         Why::Import(_, error) => (*error).into(),
-        Why::Export(_, error) | Why::Incomplete(error) | Why::State(error) => *error,
+        Why::Export(_, error) | Why::Incomplete(error) | Why::State(error) | Why::Unheard(error) => *error,
     };
     let mut refusals = REFUSALS.lock();
     if refusals.len() < REFUSALS_MAX && refusals.try_reserve(1).is_ok() {
@@ -220,6 +223,8 @@ pub fn finish(child: u16, state: State, made: Result<(), Errno>) -> Result<u16, 
 /// `control`: what a controlled domain starts is controlled as it is.
 fn build(child: u16, plan: &Plan, image: &Image, control: Option<(u16, u64)>) -> Result<(), Errno> {
     let path = &plan.path;
+    let family = TABLE.lock().family(child);
+    services::family(child, family)?;
     services::name(child, startup::name_for_rules(path))?;
     for segment in &image.segments {
         load(child, segment)?;
@@ -230,8 +235,7 @@ fn build(child: u16, plan: &Plan, image: &Image, control: Option<(u16, u64)>) ->
         None => services::fill_table(child)?,
         Some((controller, handler)) => services::control(child, controller, handler, false)?,
     };
-    let family = TABLE.lock().family(child);
-    services::limit(child, plan.limits.portals, family)?;
+    services::limit(child, plan.limits.portals)?;
     services::keep_share(child, &plan.limits)?;
     import(child, path, image, services::open_for)?;
     image.exports.iter().try_for_each(|export| {

@@ -16,6 +16,7 @@ mod services;
 mod succession;
 mod undertaker;
 
+use loader::Why;
 use pebble::abi::map::MAX_DOMAINS;
 use pebble::abi::{errno, sys};
 use pebble::api::{self, Errno};
@@ -155,8 +156,16 @@ extern "C" fn kill(caller: u64, domain: u64) -> i64 {
     done(result)
 }
 
-/// The caller's domain is dead when this returns, so that nobody returns.
+/// The caller's domain is dead when this returns, so that nobody returns. An error number in the status's upper half: what it said is lost. Who has stopped
+/// reading a pipe need not be told so.
 extern "C" fn exit(caller: u64, status: u64) -> i64 {
+    let lost = (status >> 32) as i64;
+    if (1..4096).contains(&lost) && lost != errno::EPIPE {
+        let entry = TABLE.lock().list(caller).filter(|entry| u64::from(entry.domain) == caller);
+        if let Some(entry) = entry {
+            loader::refuse(&entry.path, Why::Unheard(lost));
+        }
+    }
     let result = TABLE.lock().exit(caller as u16, status);
     services::signal();
     if result.is_ok() {

@@ -98,9 +98,9 @@ impl Crash<'_> {
             return;
         }
         let ra = return_address(frame);
-        // Within the function that died it is of a call that has come back.
+        // Within the function that died it is of a call that has come back. Behind one that never does there may be another function.
         let own = |address| elf::symbol(self.file.unwrap_or_default(), address).map(|(name, _)| name);
-        if code.returns(ra) && own(ra) != own(program_counter(frame)) {
+        if code.returns(ra) && own(ra - 1) != own(program_counter(frame)) {
             callers.push(ra);
         }
         for at in (sp.next_multiple_of(8)..=end).step_by(8) {

@@ -88,10 +88,14 @@ pub fn free_pages() -> Result<u64, Errno> {
     }
 }
 
-/// So many portals it may open, and with whom it shares what is scarce.
-pub fn limit(domain: u16, portals: u64, family: u16) -> Result<u64, Errno> {
-    ask(&FAMILY, [domain.into(), family.into(), 0, 0, 0])?;
-    ask(&LIMIT, [domain.into(), portals, family.into(), 0, 0])
+/// With whom it shares what is scarce: said before it has any.
+pub fn family(domain: u16, family: u16) -> Result<u64, Errno> {
+    ask(&FAMILY, [domain.into(), family.into(), 0, 0, 0])
+}
+
+/// So many portals it may open.
+pub fn limit(domain: u16, portals: u64) -> Result<u64, Errno> {
+    ask(&LIMIT, [domain.into(), portals, 0, 0, 0])
 }
 
 /// Its name in the name server's rules.

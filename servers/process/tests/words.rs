@@ -182,6 +182,12 @@ fn what_follows_a_call_is_where_a_function_returns_to() {
     let code = crash::Code(Some(&image));
     let found: Vec<u64> = (0xff00..0x10200).filter(|address| code.returns(*address)).collect();
     assert_eq!(found, [0x10006, 0x10008, 0x1000c]);
+    // A call that is the last there is: of a function that never returns.
+    let code = [0x01, 0, 0xef, 0, 0, 0];
+    let last = Segment { address: 0x10000, pages: 1, bytes: &code, size: 6, write: false, execute: true };
+    let ends = Image { segments: vec![last], imports: vec![], exports: vec![], ..image };
+    assert!(crash::Code(Some(&ends)).returns(0x10006));
+    let code = crash::Code(Some(&image));
     for address in [0, 1, 0xffff, u64::MAX, u64::MAX - 1, 1 << 63] {
         assert!(!code.returns(address));
         let _ = code.telling(address, u64::MAX - address);

@@ -56,7 +56,8 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// Where it belongs.
     pub(crate) fn proper_level(&self, t: u8) -> u8 {
         let record = &self.records[t as usize];
-        if EDF && record.deadline != 0 { 0 } else { record.base }
+        let level = if EDF && record.deadline != 0 { 0 } else { record.base };
+        self.lending.level_of(t).map_or(level, |lent| lent.min(level))
     }
 
     /// The calling thread wants to be done so many ticks from now; 0: it takes back what it has said. 0; `-EINVAL`: too far away; `-EAGAIN`: too many
@@ -131,7 +132,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
         fields! {
             alarm since armed sleepers ready current top slicing highest attention reaper queues links
-            caller tails records level groups result doomed semaphores later exited any_exited stacks shares hurried promises
+            caller tails records level groups result doomed semaphores later exited any_exited stacks shares hurried promises lending crowds
         }
     }
 

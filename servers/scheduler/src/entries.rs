@@ -4,7 +4,7 @@ use pebble::abi::{self, errno, handover as ask, map, sys};
 use pebble::link::More;
 use pebble::portal::{self, time};
 use pebble::window;
-use pebble_scheduler::{BootSemaphore, BootThread, Decision, FORMAT, STAY, Stacks, ThreadState, Words};
+use pebble_scheduler::{BootSemaphore, BootThread, Decision, FORMAT, STAY, Stacks, ThreadState, Wait, Words};
 
 pebble::import! {
     SWITCH = "nucleus.switch";
@@ -56,8 +56,8 @@ fn boot(scheduler: &mut Scheduler, words: &Words, now: u64) {
         BootThread { tid, priority, home }
     });
     let semaphores = (first + count..first + count + word(2) as usize).map(|n| {
-        let (id, owner, interruptible) = abi::scheduler::semaphore_parts(word(n));
-        BootSemaphore { id, owner, interruptible }
+        let (id, owner, wait) = abi::scheduler::semaphore_parts(word(n));
+        BootSemaphore { id, owner, wait }
     });
     let (running, _, _) = abi::scheduler::thread_parts(word(first));
     let _ = scheduler.boot(words, threads, semaphores, running, map::SEM_REAPER, now);
@@ -130,7 +130,7 @@ fn quick(entry: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>) ->
     window::scheduler_state::<Scheduler>().with(|scheduler| entry(scheduler, window::semaphore_words(), time()))
 }
 
-/// What is done when the quick way has given up: the quick way once more, if it was for nothing but waits for stacks; the late one; or else the
+/// What is done when the quick way has given up: the late one; the quick way once more, if it was for nothing but waits for stacks; or else the
 /// long one.
 #[inline(always)]
 fn otherwise(
@@ -138,6 +138,10 @@ fn otherwise(
     late: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>,
     long: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision,
 ) -> Decision {
+    // First, since somebody is about to run late. While there are waits for stacks the alarm is 0, and this is one comparison.
+    if quick(late).is_some() {
+        return silence();
+    }
     let calm = window::scheduler_state::<Scheduler>().with(|scheduler| {
         if !scheduler.calm(&Queues) {
             return None;
@@ -146,11 +150,7 @@ fn otherwise(
         scheduler.alarm_again();
         decision
     });
-    match calm {
-        Some(decision) => decision,
-        None if quick(late).is_some() => silence(),
-        None => enter(long),
-    }
+    calm.unwrap_or_else(|| enter(long))
 }
 
 /// Silences the timer, and lets the thread run that has become the running one.
@@ -288,8 +288,8 @@ extern "C" fn sem_free(semaphore: u64) -> Decision {
     enter(|s, words, now| s.sem_free(words, semaphore, now))
 }
 
-extern "C" fn sem_alloc(initial: u64, owner: u64, interruptible: u64) -> i64 {
-    state(|s, words, _| s.sem_alloc(words, initial as i64, owner, interruptible != 0))
+extern "C" fn sem_alloc(initial: u64, owner: u64, wait: u64) -> i64 {
+    state(|s, words, _| s.sem_alloc(words, initial as i64, owner, Wait::of(wait)))
 }
 
 extern "C" fn reap() -> i64 {

@@ -35,8 +35,8 @@
 //! * the timer is due no later than the first sleeper, and within a slice when the running thread has a ready peer.
 //!
 //! **Time slices.** A slice is run time, not real time: it ends at a tick that finds the thread to have run
-//! [`SLICE`] since its last slice ended, however often it was preempted meanwhile. No turn is longer than that
-//! while a peer is ready.
+//! its part of [`SLICE`] since its last slice ended, however often it was preempted meanwhile: threads of a family that compute at the same time
+//! share one ([`crowds`]). No turn is longer than that while a peer is ready.
 //!
 //! **Two disciplines.** `Scheduler<false>` decides by priority, `Scheduler<true>` by deadline first ([`deadlines`]). Both keep the same
 //! state in the same form, [`FORMAT`], in memory that outlives an instance: another one takes over by going on from there
@@ -52,7 +52,7 @@
 //! | `scheduler.p` | semaphore; caller's domain | [`quick_p`](Scheduler::quick_p), [`p(words, sem, caller, now)`](Scheduler::p) |
 //! | `scheduler.v`, `scheduler.irq` | semaphore | [`quick_v`](Scheduler::quick_v), [`v(words, sem, now)`](Scheduler::v) |
 //! | `scheduler.tick` | – | [`quick_tick`](Scheduler::quick_tick), [`tick(now)`](Scheduler::tick) |
-//! | `scheduler.thread_start` | thread, priority, home | [`thread_start(tid, priority, home, now)`](Scheduler::thread_start) |
+//! | `scheduler.thread_start` | thread, priority, home with family << 16 | [`thread_start(tid, priority, home, now)`](Scheduler::thread_start) |
 //! | `scheduler.thread_exit` | domain that is being served, or 0 | [`thread_exit(words, client, now)`](Scheduler::thread_exit) |
 //! | `scheduler.priority` | thread, priority | [`set_priority(tid, priority, now)`](Scheduler::set_priority) |
 //! | `scheduler.domain_abort` | domain | [`domain_abort(words, stacks, asid, now)`](Scheduler::domain_abort) |
@@ -64,7 +64,7 @@
 //! | `scheduler.deadline` | ticks from now | [`deadline(ticks, now)`](Scheduler::deadline) |
 //! | `scheduler.share` | domain, percent | [`share(domain, percent, now)`](Scheduler::share) |
 //! | `scheduler.takeover` | format | [`adopt(words, format, now)`](Scheduler::adopt) |
-//! | `scheduler.sem_alloc` | initial, owner, interruptible | [`sem_alloc(words, ..)`](Scheduler::sem_alloc): number or error |
+//! | `scheduler.sem_alloc` | initial, owner, [`Wait`] | [`sem_alloc(words, ..)`](Scheduler::sem_alloc): number or error |
 //! | `scheduler.sem_free` | semaphore | [`sem_free(words, sem, now)`](Scheduler::sem_free) |
 //! | `scheduler.sem_info` | semaphore | [`sem_info(words, sem)`](Scheduler::sem_info) |
 //! | `scheduler.thread_info` | thread | [`thread_info(tid, now)`](Scheduler::thread_info) |
@@ -80,7 +80,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod crowds;
 mod deadlines;
+mod lending;
 mod park;
 pub mod queue;
 mod quick;
@@ -92,11 +94,14 @@ mod threads;
 
 use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use pebble_abi::errno::{EINTR, EINVAL, EPERM};
-use pebble_abi::map::{MAX_DOMAINS, MAX_SEMAPHORES, MAX_THREADS, TIME_HZ};
+use pebble_abi::map::{FIRST_LOCK, MAX_DOMAINS, MAX_SEMAPHORES, MAX_THREADS, TIME_HZ};
+pub use pebble_abi::scheduler::Wait;
 use queue::{Groups, Links, Queue};
 use sleepers::{Heap, Sleepers};
 
+pub use crowds::SHORTEST;
 pub use deadlines::{MAX_DEADLINE, MAX_HURRIED, MAX_HURRIED_AT_HOME};
+pub use lending::LENT;
 pub use semaphores::{BootSemaphore, FREED, SemInfo};
 pub use shares::PERIOD;
 pub use sleepers::{LATEST, NEVER};
@@ -110,7 +115,7 @@ pub const SLICE: u64 = TIME_HZ / 100;
 /// Sleepers that one entry wakes; if more are due, the timer ticks again at once.
 pub const WAKES: usize = 2;
 /// The form of the state. Whoever changes the fields of [`Scheduler`] gives it another number.
-pub const FORMAT: u64 = 6;
+pub const FORMAT: u64 = 7;
 /// [`Decision::thread`]: the caller goes on.
 pub const STAY: u64 = u64::MAX;
 
@@ -201,7 +206,7 @@ pub struct Scheduler<const EDF: bool = false> {
     /// No thread has had a higher number.
     highest: u8,
     /// Threads with a `result`, threads that are doomed, that inherit a stack or were offered one; shares; threads that are held, or to be put
-    /// in their place; semaphores that end. While there are any, or anybody waits for a stack, the alarm is 0.
+    /// in their place; semaphores that end; who waits for a lock, and a level that is lent. While there are any, or anybody waits for a stack, the alarm is 0.
     attention: u16,
     /// A semaphore to tell about exited threads; out of range for none.
     reaper: u16,
@@ -214,7 +219,7 @@ pub struct Scheduler<const EDF: bool = false> {
     tails: [u8; MAX_SEMAPHORES],
     records: [Record; MAX_THREADS],
     level: [u8; MAX_THREADS],
-    /// Of threads that wait for semaphores.
+    /// Of threads that wait for semaphores or stacks.
     groups: Groups,
     /// What its pending call will return, unless 0.
     result: [i16; MAX_THREADS],
@@ -229,6 +234,8 @@ pub struct Scheduler<const EDF: bool = false> {
     shares: shares::Shares,
     hurried: deadlines::Hurried,
     promises: park::Promises,
+    lending: lending::Lending,
+    crowds: crowds::Crowds,
 }
 
 impl<const EDF: bool> Default for Scheduler<EDF> {
@@ -271,6 +278,8 @@ impl<const EDF: bool> Scheduler<EDF> {
             shares: shares::Shares::zero(),
             hurried: deadlines::Hurried::zero(),
             promises: [0; MAX_THREADS],
+            lending: lending::Lending::zero(),
+            crowds: crowds::Crowds::zero(),
         }
     }
 
@@ -294,6 +303,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.semaphores.clear();
         for thread in threads {
             let t = self.claim(thread.tid.into(), thread.priority.into(), thread.home.into())?;
+            self.records[t as usize].slice_end = SLICE;
             self.place_ready(t, thread.tid == running);
         }
         let Some(t) = self.thread(running.into()) else { return Err(-EINVAL) };

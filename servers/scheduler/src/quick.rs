@@ -68,7 +68,8 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// The running thread leaves `current`, and waits. It, and the head that follows it.
     #[inline(always)]
     fn block(&mut self, words: &Words, sem: u64, caller: u64) -> Option<(u8, u8)> {
-        let word = words.get(sem as usize)?;
+        // Of a lock's, not here: somebody less urgent may hold it.
+        let word = words[..FIRST_LOCK].get(sem as usize)?;
         if word.load(Relaxed) != 0 || EDF && self.top == 0 {
             return None;
         }

@@ -20,7 +20,7 @@ const ENDING: u16 = u16::MAX - 2;
 pub struct BootSemaphore {
     pub id: u16,
     pub owner: u16,
-    pub interruptible: bool,
+    pub wait: Wait,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,30 +38,43 @@ pub(crate) struct Semaphore {
     /// The next free one (or `NONE`) while it is free; else `IN_USE` or `ENDING`.
     free: u16,
     owner: u8,
-    pub(crate) interruptible: bool,
+    wait: Wait,
 }
 
 impl Semaphore {
+    pub(crate) fn interruptible(&self) -> bool {
+        self.wait == Wait::Interruptible
+    }
+
+    fn is_lock(&self) -> bool {
+        self.wait == Wait::Lock
+    }
+
     fn in_use(&self) -> bool {
         self.free == IN_USE
     }
 }
 
+/// In which list it is while it is free.
+fn for_locks(id: usize) -> usize {
+    usize::from(id >= FIRST_LOCK)
+}
+
 #[repr(C)]
 pub(crate) struct Table {
     pub(crate) all: [Semaphore; MAX_SEMAPHORES],
-    /// First of the free ones, or `NONE`.
-    free: u16,
+    /// First of the free ones, or `NONE`; of those, too, that are for locks.
+    free: [u16; 2],
 }
 
 impl Table {
     /// Not usable; all zero.
     pub(crate) const fn zero() -> Self {
-        Self { all: [Semaphore { free: 0, owner: 0, interruptible: false }; MAX_SEMAPHORES], free: 0 }
+        Self { all: [Semaphore { free: 0, owner: 0, wait: Wait::Patient }; MAX_SEMAPHORES], free: [0; 2] }
     }
 
     pub(crate) fn clear(&mut self) {
-        self.free = NONE;
+        self.free = [NONE; 2];
         self.all.iter_mut().for_each(|sem| sem.free = NONE);
     }
 
@@ -73,14 +86,14 @@ impl Table {
         for boot in semaphores {
             let owner = u8::try_from(boot.owner).map_err(|_| -EINVAL)?;
             let sem = self.all.get_mut(boot.id as usize).filter(|sem| !sem.in_use()).ok_or(-EINVAL)?;
-            *sem = Semaphore { owner, interruptible: boot.interruptible, free: IN_USE };
+            *sem = Semaphore { owner, wait: boot.wait, free: IN_USE };
         }
         for (id, (sem, word)) in self.all.iter_mut().zip(words).enumerate().rev() {
             if !sem.in_use() {
                 word.store(FREED, Relaxed);
                 // 0 is the number of none.
                 if id > 0 {
-                    sem.free = core::mem::replace(&mut self.free, id as u16);
+                    sem.free = core::mem::replace(&mut self.free[for_locks(id)], id as u16);
                 }
             }
         }
@@ -101,7 +114,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         let semaphore = self.semaphores.all.get(sem).filter(|sem| sem.in_use()).ok_or(-EINVAL)?;
         if words[sem].load(Relaxed) > 0 {
             add(&words[sem], -1);
-        } else if self.doomed[me as usize] && semaphore.interruptible {
+        } else if self.doomed[me as usize] && semaphore.interruptible() {
             return Err(-EINTR);
         } else if self.is_last() {
             return Err(-EPERM);
@@ -155,6 +168,9 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
         self.keep(sem, queue);
         add(&words[sem], -1);
+        if self.semaphores.all[sem].is_lock() {
+            self.lock_wanted(t);
+        }
     }
 
     /// One waiter less.
@@ -165,6 +181,9 @@ impl<const EDF: bool> Scheduler<EDF> {
             self.keep(sem, queue);
         }
         add(&words[sem], 1);
+        if self.semaphores.all[sem].is_lock() {
+            self.lock_had();
+        }
     }
 
     fn keep(&mut self, sem: usize, queue: Queue) {
@@ -174,12 +193,17 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// A new semaphore: its number, or `-EAGAIN` when all are in use, or `-EINVAL` for a negative value or an
     /// impossible owner.
-    pub fn sem_alloc(&mut self, words: &Words, initial: i64, owner: u64, interruptible: bool) -> i64 {
+    pub fn sem_alloc(&mut self, words: &Words, initial: i64, owner: u64, wait: Wait) -> i64 {
         let (Ok(owner), 0..) = (u8::try_from(owner), initial) else { return -EINVAL };
-        let id = self.semaphores.free;
+        let free = &mut self.semaphores.free;
+        let which = usize::from(wait == Wait::Lock);
+        let which = if free[which] == NONE { 1 - which } else { which };
+        let id = free[which];
         let Some(sem) = self.semaphores.all.get_mut(id as usize) else { return -EAGAIN };
-        self.semaphores.free = sem.free;
-        *sem = Semaphore { free: IN_USE, owner, interruptible };
+        free[which] = sem.free;
+        // By a number that is no lock's it would be waited for the quick way.
+        let wait = if which == 0 && wait == Wait::Lock { Wait::Patient } else { wait };
+        *sem = Semaphore { free: IN_USE, owner, wait };
         words[id as usize].store(initial, Relaxed);
         id.into()
     }
@@ -216,7 +240,8 @@ impl<const EDF: bool> Scheduler<EDF> {
             }
         }
         words[sem].store(FREED, Relaxed);
-        self.semaphores.all[sem].free = core::mem::replace(&mut self.semaphores.free, sem as u16);
+        self.semaphores.all[sem].free =
+            core::mem::replace(&mut self.semaphores.free[for_locks(sem)], sem as u16);
         self.attention -= 1;
         Ok(false)
     }

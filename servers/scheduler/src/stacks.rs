@@ -73,7 +73,6 @@ pub(crate) struct Waiters {
     count: u8,
     turn: u8,
     demands: [Demand; MAX_DOMAINS],
-    groups: queue::Groups,
     /// Of which domain a ready thread is the heir; 0: of none.
     inherits: [u8; MAX_THREADS],
     /// Of which domain a stack was offered to the running thread when it began to run, the head of the queue then; 0: of none.
@@ -101,7 +100,6 @@ impl Waiters {
             count: 0,
             turn: 0,
             demands: [demand; MAX_DOMAINS],
-            groups: [0; MAX_THREADS],
             inherits: [0; MAX_THREADS],
             offered: 0,
             to: 0,
@@ -190,7 +188,7 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     fn line(&mut self, domain: u8) -> queue::Line<'_> {
         let queue = &mut self.stacks.demands[usize::from(domain)].line;
-        queue::Line { queue, links: &mut self.links, groups: &mut self.stacks.groups, level: &self.level }
+        queue::Line { queue, links: &mut self.links, groups: &mut self.groups, level: &self.level }
     }
 
     /// Behind those that are as urgent.
@@ -251,9 +249,10 @@ impl<const EDF: bool> Scheduler<EDF> {
         let t = self.begin();
         self.charge(now);
         self.keep_again(stacks, now);
-        self.look(stacks, now);
+        self.look(words, stacks, now);
         self.let_go();
         self.settle_in(words);
+        self.lend(words, now);
         self.select_allowed();
         let next = self.current.head;
         let decision = if next == t { decision } else { self.instead(t, decision, now) };
@@ -265,7 +264,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// [`timer`](Self::timer) after `serve`.
     pub fn timer_to_serve(&mut self, now: u64) -> Option<u64> {
         let look = if self.stacks.any() { self.stacks.look } else { NEVER };
-        let look = look.min(self.share_ends(now));
+        let look = look.min(self.share_ends(now)).min(self.lending.ends());
         self.timer_before(look, now)
     }
 
@@ -298,11 +297,15 @@ impl<const EDF: bool> Scheduler<EDF> {
     }
 
     /// Looks at the domain whose turn it is, or at a few when it is time.
-    fn look(&mut self, stacks: &impl Stacks, now: u64) {
+    fn look(&mut self, words: &Words, stacks: &impl Stacks, now: u64) {
         let mut looks = 1;
         if now >= self.stacks.look {
             self.stacks.look = now.wrapping_add(LOOK);
             looks = AT_A_TIME;
+            let demand = self.stacks.demands[usize::from(self.stacks.turn)];
+            if demand.waiters > 0 {
+                self.lend_for_stack(words, self.level[demand.line.head as usize], now);
+            }
         }
         for _ in 0..looks.min(self.stacks.count.into()) {
             let domain = self.stacks.next();

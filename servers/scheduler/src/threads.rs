@@ -99,11 +99,11 @@ impl<const EDF: bool> Scheduler<EDF> {
             && (!EDF || self.queues[self.level[me as usize] as usize % PRIORITIES].head == me)
             && let Some(next) = self.turn(me)
         {
-            self.records[me as usize].slice_end = self.ran(now).wrapping_add(SLICE);
+            self.records[me as usize].slice_end = self.ran(now).wrapping_add(self.crowds.next_slice(me));
             // It may have used up its own before it yielded or waited.
-            let next = &mut self.records[next as usize];
-            if next.ran >= next.slice_end {
-                next.slice_end = next.ran.wrapping_add(SLICE);
+            let record = &mut self.records[next as usize];
+            if record.ran >= record.slice_end {
+                record.slice_end = record.ran.wrapping_add(self.crowds.next_slice(next));
             }
         }
         self.decide(me, 0, now)
@@ -120,9 +120,12 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.ran(now) >= self.records[self.current.head as usize].slice_end
     }
 
-    /// Checks and fills the tables for a new thread, which is in no queue yet.
+    /// Checks and fills the tables for a new thread, which is in no queue yet. `home` has the family's number, or 0, in bits 16 and up.
     pub(crate) fn claim(&mut self, tid: u64, priority: u64, home: u64) -> Result<u8, i64> {
-        let (Ok(t), Ok(home @ 1..), 0..32) = (u8::try_from(tid), u8::try_from(home), priority) else {
+        let (family, home) = (home >> 16, home & 0xffff);
+        let (Ok(t), Ok(home @ 1..), Ok(family), 0..32) =
+            (u8::try_from(tid), u8::try_from(home), u8::try_from(family), priority)
+        else {
             return Err(-EINVAL);
         };
         if self.place(t) != Place::Free {
@@ -134,8 +137,9 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.result[t as usize] = 0;
         self.doomed[t as usize] = false;
         self.promises[t as usize] = 0;
+        let slice_end = self.crowds.join(t, if family == 0 { home } else { family });
         self.records[t as usize] =
-            Record { ran: 0, slice_end: SLICE, switches: 0, sem: FREE, home, base, deadline: 0 };
+            Record { ran: 0, slice_end, switches: 0, sem: FREE, home, base, deadline: 0 };
         Ok(t)
     }
 
@@ -317,7 +321,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// Ends what `t` waits for, if it may be ended: any sleep, and a wait that is interruptible, or of which the caller is gone.
     fn cut_short(&mut self, words: &Words, t: u8, gone: bool) {
         match self.place(t) {
-            Place::Waiting(sem) if gone || self.semaphores.all[sem].interruptible => {
+            Place::Waiting(sem) if gone || self.semaphores.all[sem].interruptible() => {
                 self.unqueue(words, sem, t);
             }
             Place::Sleeping => self.sleepers.remove(&mut self.later, t),

@@ -39,7 +39,7 @@ fn threads() -> [BootThread; 4] {
 
 fn booted(words: &Words) -> Box<Deadlines> {
     let mut real = Box::new(Deadlines::new());
-    let semaphores = [0, 1].map(|id| BootSemaphore { id, owner: 1, interruptible: true });
+    let semaphores = [0, 1].map(|id| BootSemaphore { id, owner: 1, wait: Wait::Interruptible });
     real.boot(words, threads(), semaphores, 3, u16::MAX, 0).unwrap();
     real
 }

@@ -91,6 +91,11 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// Locks are in `lending.rs`.
+fn wait(interruptible: bool) -> Wait {
+    if interruptible { Wait::Interruptible } else { Wait::Patient }
+}
+
 /// No domain has stacks here: see `stacks.rs`.
 struct NoStacks;
 
@@ -131,12 +136,12 @@ impl Pair {
         let threads =
             [(0, 0), (1, 5), (2, 5), (3, 7)].map(|(tid, priority)| BootThread { tid, priority, home: 1 });
         let semaphores = [0, 1, 2, 3, 1023];
-        let boot = semaphores.map(|id| BootSemaphore { id, owner: 1, interruptible: id % 2 == 0 });
+        let boot = semaphores.map(|id| BootSemaphore { id, owner: 1, wait: wait(id % 2 == 0) });
         // Thread 3 runs, semaphore 3 is the reaper's.
         real.boot(&words, threads, boot, 3, 3, 1000).unwrap();
         let mut model = Model::new(3, 3, 1000);
-        threads.iter().for_each(|t| model.add(t.tid as usize, t.priority, 1));
-        boot.iter().for_each(|s| model.add_semaphore(s.id as usize, 0, 1, s.interruptible));
+        threads.iter().for_each(|t| model.add(t.tid as usize, t.priority, 1, SLICE));
+        boot.iter().for_each(|s| model.add_semaphore(s.id as usize, 0, 1, s.wait == Wait::Interruptible));
         Self { real, model, words, timer: NEVER, now: 1000, quick }
     }
 
@@ -250,7 +255,7 @@ impl Pair {
                 Some(self.long(|real, words| real.thread_abort(words, tid, all, now)))
             }
             Op::Alloc { initial, owner, interruptible } => {
-                let id = self.real.sem_alloc(&self.words, initial, owner, interruptible);
+                let id = self.real.sem_alloc(&self.words, initial, owner, wait(interruptible));
                 if initial < 0 || owner > 255 {
                     assert_eq!(id, -EINVAL);
                 } else {
@@ -416,6 +421,22 @@ fn two_hogs_share_the_processor() {
 }
 
 #[test]
+fn a_crowd_shares_one_turn() {
+    let mut pair = Pair::boot();
+    let start = |pair: &mut Pair, tid, home| pair.step(&Op::Start { tid, priority: 8, home });
+    (4..24).for_each(|tid| start(&mut pair, tid, 2));
+    start(&mut pair, 24, 3);
+    pair.step(&Op::Advance(20 * SLICE));
+    let ran = |pair: &Pair, tid: u64| pair.real.thread_info(tid, pair.now).unwrap().ran;
+    let before: Vec<u64> = (4..25).map(|tid| ran(&pair, tid)).collect();
+    (0..10_000).for_each(|_| pair.step(&Op::Advance(SLICE / 100)));
+    let of: Vec<u64> = (4..25).map(|tid| ran(&pair, tid) - before[tid as usize - 4]).collect();
+    let alone = of[20];
+    assert!(alone.abs_diff(50 * SLICE) <= 2 * SLICE, "{of:?}");
+    assert!(of[..20].iter().all(|ran| ran.abs_diff(50 * SLICE / 20) <= SLICE), "{of:?}");
+}
+
+#[test]
 fn frequent_preemption_starves_nobody() {
     let mut pair = Pair::boot();
     // Thread 3 takes a quarter of each half slice; 1 and 2 share the rest.
@@ -511,7 +532,7 @@ fn a_tick_when_nobody_sleeps_changes_nothing_however_late() {
 #[test]
 fn semaphores_run_out_and_come_back() {
     let mut pair = Pair::boot();
-    let alloc = |pair: &mut Pair| pair.real.sem_alloc(&pair.words, 1, 1, true);
+    let alloc = |pair: &mut Pair| pair.real.sem_alloc(&pair.words, 1, 1, Wait::Interruptible);
     for _ in 0..1024 - 5 {
         assert!(alloc(&mut pair) >= 0);
     }

@@ -37,7 +37,7 @@ impl World {
         let words: Box<Words> = Box::new([const { AtomicI64::new(0) }; 1024]);
         let mut real = Box::new(Scheduler::new());
         let threads = (0..6).map(|n| BootThread { tid: n as u16, priority: PRIORITIES[n], home: HOMES[n] });
-        let semaphore = BootSemaphore { id: 1, owner: 1, interruptible: true };
+        let semaphore = BootSemaphore { id: 1, owner: 1, wait: Wait::Interruptible };
         real.boot(&words, threads, [semaphore], 0, u16::MAX, 0).unwrap();
         World { real, words, now: 1, timer: NEVER }
     }

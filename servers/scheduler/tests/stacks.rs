@@ -105,8 +105,15 @@ impl<const EDF: bool> World<EDF> {
             priority: if t == 0 { 0 } else { 5 + (t % 2) as u8 },
             home: HOME,
         });
-        real.boot(&words, boot, [BootSemaphore { id: 0, owner: 1, interruptible: true }], 1, u16::MAX, 0)
-            .unwrap();
+        real.boot(
+            &words,
+            boot,
+            [BootSemaphore { id: 0, owner: 1, wait: Wait::Interruptible }],
+            1,
+            u16::MAX,
+            0,
+        )
+        .unwrap();
         let world = World {
             real,
             words,

@@ -30,8 +30,8 @@ struct BootDomain<'a> {
 
 /// Name, domain, entry, specification.
 type Interface<'a> = (&'a str, u16, u64, &'a str);
-/// Number, name, initial value, owner, interruptible.
-type Semaphore<'a> = (u16, &'a str, i64, u16, bool);
+/// Number, name, initial value, owner, what a wait is.
+type Semaphore<'a> = (u16, &'a str, i64, u16, u8);
 /// Client, kind and pattern of what it is about, verdict, first holders.
 type Rule<'a> = (&'a str, (u32, &'a str), Verdict, &'a str);
 

@@ -224,6 +224,7 @@ impl<M: Machine> Vm<M> {
             State::Dead => 2,
         };
         let flags = u64::from(d.float) | u64::from(d.priority) << 8 | u64::from(d.limit) << 16;
+        let flags = flags | u64::from(d.family) << 32;
         Ok((state, [map::satp(n as u16, d.root()), self.charge(n as u16).into(), d.threads.into(), flags]))
     }
 }

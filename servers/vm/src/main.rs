@@ -165,11 +165,11 @@ extern "C" fn sbrk(asid: u64, bytes: u64) -> i64 {
 
 /// Tells the scheduler of a thread, the lock released: it may run before this call returns.
 fn start(thread: Result<Start, i64>) -> i64 {
-    let Start { tid, priority, home } = match thread {
+    let Start { tid, priority, home, family } = match thread {
         Ok(start) => start,
         Err(error) => return -error,
     };
-    match THREAD_START.call([tid.into(), priority.into(), home.into(), 0, 0]) {
+    match THREAD_START.call([tid.into(), priority.into(), u64::from(home) | u64::from(family) << 16, 0, 0]) {
         Ok(0) => tid.into(),
         refused => {
             let _ = vm().thread_free(tid.into());

@@ -72,7 +72,7 @@ impl<M: Machine> Vm<M> {
         }
         let its = (1..map::MAX_DOMAINS as u16).filter(|asid| self.domain(*asid).family == family);
         let its = its.map(|asid| self.charge(asid) as usize).sum();
-        share::PAGES.grant(family.into(), its, 0, pages as usize)
+        share::PAGES.grant(family.into(), its, used, pages as usize)
     }
 
     /// A zeroed page for a domain.

@@ -14,6 +14,8 @@ pub struct Start {
     pub tid: u16,
     pub priority: u8,
     pub home: u16,
+    /// Its family's number, or 0.
+    pub family: u8,
 }
 
 impl<M: Machine> Vm<M> {
@@ -101,7 +103,7 @@ impl<M: Machine> Vm<M> {
         self.write_block(block, n as u16, home, start)?;
         self.threads[n] = Thread { home, slot, block: true };
         self.domain_mut(home).threads += 1;
-        Ok(Start { tid: n as u16, priority, home })
+        Ok(Start { tid: n as u16, priority, home, family: self.domain(home).family })
     }
 
     /// The thread's block, zeroed and charged to its home. One that was never there before becomes visible to the nucleus and the portal manager:

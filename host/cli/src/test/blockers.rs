@@ -81,6 +81,15 @@ pub fn process(context: &mut Context) -> Result<()> {
     beside(context, &["hostile block wait 30", "hostile block wait 30", "hostile block load 30"])
 }
 
+/// Programs of the lowest priority, with a lock of the portal manager's and all its stacks, when more urgent ones come and compute for ever: who
+/// holds a lock gets to run while somebody waits for it.
+pub fn inversion(context: &mut Context) -> Result<()> {
+    for least in ["least 1", "least 30"] {
+        beside(context, &[least, "sleep 0.2", "hostile block ambush 4"])?;
+    }
+    Ok(())
+}
+
 /// Below tools, which have stacks of their own.
 pub fn tools(context: &mut Context) -> Result<()> {
     beside(context, &["count hostile block empty 20", "chroot / hostile block read 20"])
@@ -112,10 +121,13 @@ pub fn replaced(context: &mut Context) -> Result<()> {
         shows(&mut guest, &format!("{line} &"), "started")?;
     }
     types(&mut guest, "sleep 1")?;
+    shows(&mut guest, "hello", "Hello")?;
     for _ in 0..3 {
         for server in ["pipe", "console", "scheduler"] {
             shows(&mut guest, &format!("replace {server} default"), "is domain")?;
         }
+        // What was shown by then is told by the console of now.
+        shows(&mut guest, "log", "Hello")?;
         all_is_well(&mut guest)?;
     }
     end(&mut guest, "hostile")
@@ -148,4 +160,37 @@ pub fn jobs(context: &mut Context) -> Result<()> {
     let exit = guest.wait_exit(LIMIT)?;
     ensure!(exit == pebble_qemu::Exit::PoweredOff, "{exit}");
     Ok(())
+}
+
+/// Who opens the console in the background gets nothing that is typed for the shell or for what is in the foreground.
+pub fn foreground(context: &mut Context) -> Result<()> {
+    let mut guest = context.prompt("test")?;
+    for _ in 0..2 {
+        shows(&mut guest, "cat /dev/console &", "started")?;
+    }
+    shows(&mut guest, "hostile front &", "started")?;
+    types(&mut guest, "sleep 1")?;
+    for round in 0..3 {
+        // What is typed ahead for the shell, and for a program of which two read, and that has started another.
+        guest.send(format!("sleep 1\necho 'typed ' 'ahead' {round}\n").as_bytes());
+        guest.expect(&format!("typed  ahead {round}\r\n"), LIMIT)?;
+        for line in ["cat | wc", "count wc", "cat /dev/console | wc"] {
+            guest.send(format!("{line}\none line\nand another\n\x04").as_bytes());
+            guest
+                .expect("      2       4      21", LIMIT)
+                .with_context(|| format!("{line} in round {round}"))?;
+            guest.expect(PROMPT, LIMIT)?;
+        }
+        // Ctrl-C, and the end of who was in front.
+        guest.send(b"cat\n");
+        guest.send(b"\x03");
+        guest.expect(PROMPT, LIMIT)?;
+        if round == 1 {
+            shows(&mut guest, "replace console default", "is domain")?;
+        }
+        ensure!(!types(&mut guest, "log")?.contains("front: got"), "hostile front has got something");
+    }
+    all_is_well(&mut guest)?;
+    end(&mut guest, "cat")?;
+    end(&mut guest, "hostile")
 }

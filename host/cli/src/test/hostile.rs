@@ -59,6 +59,12 @@ pub fn openers_give_what_they_say(context: &mut Context) -> Result<()> {
     judged(&mut guest, "hostile consent 2", LIMIT * 10).map(drop)
 }
 
+/// Servers that put portals into the tables of whoever calls them.
+pub fn tables_that_others_fill(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    judged(&mut guest, "hostile gifts 2", LIMIT * 10).map(drop)
+}
+
 /// Memory that is lent, and lent as it must not be.
 pub fn windows(context: &mut Context, which: &str) -> Result<()> {
     // Some kinds are a matter of milliseconds, which a busy machine must not count.

@@ -31,6 +31,25 @@ pub fn streams(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
+/// Four threads print to a pipe, which is often full, and to the console: each call's line is whole. Nobody waits for a lock of who will not be back.
+pub fn threads(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("libc")?;
+    for line in ["libc-test voices | cat", "libc-test voices"] {
+        let said = guest.run_line(line, LIMIT * 4)?.output;
+        let wanted = |voice, n| format!("voice {voice} says {n:03} by one call of many characters");
+        for (voice, n) in (0..4).flat_map(|voice| (0..100).map(move |n| (voice, n))) {
+            let whole = said.lines().filter(|line| *line == wanted(voice, n)).count();
+            ensure!(whole == 1, "{line}: {:?} is there {whole} times: {said}", wanted(voice, n));
+        }
+    }
+    output(&mut guest, "libc-test serve & sleep 0.2")?;
+    for name in ["threads", "unwound"] {
+        let said = guest.run_line(&format!("libc-test {name}"), LIMIT * 4)?.output;
+        ensure!(said.contains(" checks, 0 failed\n"), "{name}: {said}");
+    }
+    Ok(())
+}
+
 /// The heap is sound, and a block that is freed twice ends the program, not somebody else's data.
 pub fn memory(context: &mut Context) -> Result<()> {
     group(context, "memory")?;
@@ -69,5 +88,27 @@ pub fn large_programs(context: &mut Context) -> Result<()> {
     ensure!(copied.status == 0, "{}", copied.output);
     let second = guest.run_line("/ram/large", LIMIT * 4)?;
     ensure!(second.output == "all there\n", "{}", second.output);
+    Ok(())
+}
+
+/// A call through a pointer that leads to no function ends the program, and is told with registers and a backtrace, whatever it leads to, and
+/// whatever the compiler makes of it. (Of an odd address the processor leaves out the lowest bit.)
+pub fn wild_pointers(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    ensure!(output(&mut guest, "wild")? == "2\n", "a pointer to a function");
+    for how in ["data", "constant", "bytes", "stack", "heap", "null", "far", "visibly"] {
+        // Many crashes at once are not all told.
+        output(&mut guest, "sleep 1")?;
+        let reply = guest.run_line(&format!("wild {how}"), LIMIT)?;
+        let told =
+            ["fault: domain ", "(wild)", "main+0x", " ra="].iter().all(|word| reply.output.contains(word));
+        ensure!(reply.status > 128 && told, "{how}: {reply:?}");
+    }
+    // Where the compiler has left nothing, nothing is run on into.
+    let reply = guest.run_line("nowhere", LIMIT)?;
+    ensure!(
+        reply.status > 128 && reply.output.contains("instruction") && reply.output.contains("main+0x0"),
+        "{reply:?}"
+    );
     Ok(())
 }

@@ -41,8 +41,10 @@ const CIRCLES: &[(&str, usize)] = &[
     ("core::fmt::write", 3),
 ];
 
-/// Who calls through a pointer, and what alone: what is formatted goes to where the text goes.
+/// Who calls through a pointer, and what alone: what is formatted goes to where the text goes, and what the portal manager serves is a closure of its
+/// entries.
 const POINTERS: &[(&str, &str)] = &[
+    ("portal_manager::serve", "{closure"),
     ("core::fmt::Formatter>::", WRITES),
     ("as core::fmt::Write>::", WRITES),
     (">::fmt", WRITES),

@@ -83,15 +83,19 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("hostile.blockers.pipe", blockers::pipe),
     SystemTest::new("hostile.blockers.process", blockers::process),
     SystemTest::new("hostile.blockers.tools", blockers::tools),
+    SystemTest::new("hostile.blockers.inversion", blockers::inversion),
     SystemTest::new("hostile.blockers.gone", blockers::gone),
     SystemTest::new("hostile.blockers.replaced", blockers::replaced),
     SystemTest::new("shell.jobs", blockers::jobs),
+    SystemTest::new("hostile.front", blockers::foreground),
     SystemTest::new("hostile.crash", crash::crashes_tell_nothing_else),
     SystemTest::new("hostile.once", |context| hostile::each_kind(context, 1)),
     SystemTest::slow("hostile.thousand", |context| hostile::each_kind(context, 16)),
     SystemTest::slow("hostile.depth", hostile::full_invocation_stacks),
     SystemTest::new("hostile.consent", hostile::openers_give_what_they_say),
-    SystemTest::new("hostile.hog", hog::others_go_on),
+    SystemTest::new("hostile.gifts", hostile::tables_that_others_fill),
+    SystemTest::slow("hostile.hog", hog::others_go_on),
+    SystemTest::new("hostile.glut", hog::no_memory_is_left),
     SystemTest::new("window.lent", |context| hostile::windows(context, "lent")),
     SystemTest::new("window.hostile", |context| hostile::windows(context, "hostile")),
     SystemTest::new("timeout.calls", hostile::calls_whose_time_is_over),
@@ -114,6 +118,8 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("c.memory", libc::memory),
     SystemTest::new("c.memory.cost", libc::memory_cost),
     SystemTest::new("c.formats", |context| libc::group(context, "formats")),
+    SystemTest::new("c.threads", libc::threads),
+    SystemTest::new("c.wild", libc::wild_pointers),
     SystemTest::new("c.large", libc::large_programs),
     SystemTest::new("c.errors", |context| libc::group(context, "errors")),
     SystemTest::new("c.real", ported::real_programs),
@@ -425,6 +431,17 @@ fn manifests_limit_programs(context: &mut Context) -> Result<()> {
     let reply = guest.run_line("tiny ; sleep 1", LIMIT)?;
     let wanted = "bin/tiny: manifest: pages = 3 is not enough to start it";
     ensure!(reply.output.contains(wanted), "{}", reply.output);
+    // What a program says and nobody hears is told in its place, and is no success.
+    for (line, status) in
+        [("mute hello", 1), ("mute", 1), ("dumb", 2), ("dumb want handlers", 24), ("count mute hello", 1)]
+    {
+        let reply = guest.run_line(line, LIMIT)?;
+        // What the process server has to say it may say a moment later.
+        let heard = reply.output + &output(&mut guest, "sleep 0.1")?;
+        let name = line.trim_start_matches("count ").split(' ').next().unwrap_or_default();
+        let wanted = format!("bin/{name}: output lost: too many open files or portals");
+        ensure!(reply.status == status && heard.contains(&wanted), "{line}: {}, {heard}", reply.status);
+    }
     Ok(())
 }
 

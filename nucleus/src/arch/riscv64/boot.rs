@@ -9,6 +9,8 @@ use core::arch::global_asm;
 
 global_asm!(
     ".section .text.boot, \"ax\"",
+    // Where it runs first is not where it is linked: the linker changes nothing.
+    ".option norelax",
     ".global _start, BOOT_RECORD",
     "_start:",
     "    j boot",

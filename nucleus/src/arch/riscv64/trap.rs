@@ -13,6 +13,7 @@ const STATUS_SPP: u32 = 0x100;
 
 global_asm!(
     ".text",
+    ".option norelax",
     ".balign 64",
     ".global trap",
     "trap:",

@@ -235,10 +235,10 @@ impl Verifier<'_> {
         if top % 8 != 0 || !(2..=MAX_FRAME).contains(&words) || self.pushed.is_some() {
             return Err(Reason::Frame);
         }
-        let Value(Kind::Code, ret_at) = self.room.frame.get(words - 1) else { return Err(Reason::Frame) };
+        let Some(Value(Kind::Code, ret_at)) = self.kept(s, words - 1) else { return Err(Reason::Frame) };
         let mut stored = s.stored;
         if self.is_trap {
-            if let Some(empty) = self.trap_layout(words)? {
+            if let Some(empty) = self.trap_layout(s, words)? {
                 if stored.has(empty) {
                     return Err(Reason::Frame);
                 }
@@ -253,26 +253,27 @@ impl Verifier<'_> {
     }
 
     /// Others read and write trap frames, so every word has its place. Returns the word that stays empty.
-    fn trap_layout(&self, words: usize) -> Result<Option<usize>, Reason> {
+    fn trap_layout(&self, s: &State, words: usize) -> Result<Option<usize>, Reason> {
+        let holds = |word, value| self.kept(s, word) == Some(value);
         let base = if self.c.caller.float { thread::TRAP_FLOAT_WORDS } else { 0 };
         let mut fits = words == base + thread::TRAP_WORDS;
         for x in (1..32).filter(|x| *x != reg::GP) {
-            fits &= self.room.frame.get(base + thread::trap_word(x)) == own(x);
+            fits &= holds(base + thread::trap_word(x), own(x));
         }
         for f in 0..base.min(32) {
-            fits &= self.room.frame.get(f) == Value(Kind::Float, f as i32);
+            fits &= holds(f, Value(Kind::Float, f as i32));
         }
         if base > 0 {
-            fits &= self.room.frame.get(32) == csr_value(csr::FCSR);
+            fits &= holds(32, csr_value(csr::FCSR));
         }
-        fits &= self.room.frame.get(base + thread::TRAP_SEPC) == csr_value(csr::SEPC);
-        fits &= self.room.frame.get(base + thread::TRAP_SATP) == csr_value(csr::SATP);
+        fits &= holds(base + thread::TRAP_SEPC, csr_value(csr::SEPC));
+        fits &= holds(base + thread::TRAP_SATP, csr_value(csr::SATP));
         let desc = base + thread::TRAP_DESC;
         let empty = if self.queue.is_some() {
-            fits &= self.room.frame.get(desc).0 == Kind::Desc;
+            fits &= self.kept(s, desc).is_some_and(|v| v.0 == Kind::Desc);
             None
         } else if self.shape == Shape::NoStack {
-            fits &= self.room.frame.get(desc) == csr_value(csr::SCAUSE);
+            fits &= holds(desc, csr_value(csr::SCAUSE));
             None
         } else {
             Some(desc)

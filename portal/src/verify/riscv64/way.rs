@@ -54,7 +54,7 @@ pub(super) const MAX_CHOICES: usize = 10;
 
 impl Ways {
     /// The offset behind the ways that follow one another from `at`, if they are all.
-    pub(super) fn behind(mut self, mut at: usize) -> Result<usize, Refusal> {
+    pub(super) fn behind(&mut self, mut at: usize) -> Result<usize, Refusal> {
         let fail = |at| Err(Refusal { at, reason: Reason::Unreachable });
         while !self.0.is_empty() {
             let Some(next) = self.0.iter().position(|(start, _)| *start == at) else { return fail(at) };

@@ -240,7 +240,7 @@ fn check_counts(manager: &Manager) {
         let own = |index: &usize| domain.behalf == 0 || !system.contains(index);
         for slot in (sys::FIRST_FREE..domain.slots.len()).filter(own).map(|index| &domain.slots[index]) {
             let owner = if slot.subject != 0 { slot.subject } else { asid as u16 };
-            *held.entry(owner).or_default() += usize::from(slot.goal != Goal::Free);
+            *held.entry(owner).or_default() += usize::from(slot.goal != Goal::Free && slot.giver == 0);
         }
     }
     for (asid, domain) in manager.domains.iter().enumerate().filter(|(_, d)| d.alive) {

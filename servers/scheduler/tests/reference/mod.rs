@@ -1,7 +1,7 @@
 //! The model: what the scheduler is meant to do, said as plainly as possible.
 
 use pebble_abi::errno::*;
-use pebble_scheduler::{LATEST, NEVER, SLICE, WAKES};
+use pebble_scheduler::{LATEST, NEVER, SHORTEST, SLICE, WAKES};
 use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Thread {
     doomed: bool,
     result: i64,
     slice_end: u64,
+    /// Slices of its home that had ended when its own last one did.
+    seen: u64,
     promise: Promise,
 }
 
@@ -61,6 +63,8 @@ pub struct Model {
     reaper: usize,
     /// No thread has had a higher number.
     highest: usize,
+    /// Slices that have ended, of each home.
+    ended: BTreeMap<u8, u64>,
 }
 
 impl Model {
@@ -75,15 +79,16 @@ impl Model {
             exited: VecDeque::new(),
             reaper,
             highest: 0,
+            ended: BTreeMap::new(),
         }
     }
 
-    pub fn add(&mut self, tid: usize, priority: u8, home: u8) {
+    pub fn add(&mut self, tid: usize, priority: u8, home: u8, slice_end: u64) {
         let state = State::Ready;
-        let (ran, switches, caller, doomed, result, slice_end) = (0, 0, 0, false, 0, SLICE);
-        let promise = Promise::Nothing;
+        let (ran, switches, caller, doomed, result) = (0, 0, 0, false, 0);
+        let (seen, promise) = (self.ended.get(&home).copied().unwrap_or(0), Promise::Nothing);
         let thread =
-            Thread { priority, home, state, ran, switches, caller, doomed, result, slice_end, promise };
+            Thread { priority, home, state, ran, switches, caller, doomed, result, slice_end, seen, promise };
         assert!(self.threads.insert(tid, thread).is_none());
         self.highest = self.highest.max(tid);
         self.ready.push(tid);
@@ -271,6 +276,14 @@ impl Model {
         parked
     }
 
+    /// A slice has ended. The next is shared with all of the home's that have ended since the thread's own last one.
+    fn next_slice(&mut self, tid: usize) -> u64 {
+        let ended = self.ended.entry(self.threads[&tid].home).or_default();
+        *ended += 1;
+        let since = *ended - std::mem::replace(&mut self.threads.get_mut(&tid).unwrap().seen, *ended);
+        SLICE / since.clamp(1, SLICE / SHORTEST)
+    }
+
     pub fn tick(&mut self, now: u64) {
         self.wake_due(now);
         let me = self.running;
@@ -278,11 +291,11 @@ impl Model {
         if let Some(next) = self.peers().first()
             && ran >= self.threads[&me].slice_end
         {
-            self.thread(me).slice_end = ran + SLICE;
+            self.thread(me).slice_end = ran + self.next_slice(me);
             self.end_turn(me);
-            let next = self.thread(*next);
-            if next.ran >= next.slice_end {
-                next.slice_end = next.ran + SLICE;
+            let ran = self.threads[next].ran;
+            if ran >= self.threads[next].slice_end {
+                self.thread(*next).slice_end = ran + self.next_slice(*next);
             }
         }
         self.decide(now);
@@ -294,7 +307,7 @@ impl Model {
         } else if self.threads.contains_key(&(tid as usize)) {
             self.fail(EEXIST, now)
         } else {
-            self.add(tid as usize, priority as u8, home as u8);
+            self.add(tid as usize, priority as u8, home as u8, SHORTEST);
             self.decide(now)
         }
     }

@@ -208,13 +208,7 @@ fn image(fake: &mut Fake) -> BootInfo {
         len: 70_000,
         constant: 5,
     });
-    info.semaphores.push(Semaphore {
-        id: 65,
-        name: "fault".into(),
-        initial: -9,
-        owner: 300,
-        interruptible: true,
-    });
+    info.semaphores.push(Semaphore { id: 65, name: "fault".into(), initial: -9, owner: 300, wait: 1 });
     let about = About::Interface("vm.*".into());
     info.rules.push(Rule { client: "*".into(), about, ..Rule::default() });
     info.devices.push(pebble_boot::Device { name: "rtc".into(), at: 0x10_1000, bytes: 4096, irq: 11 });

@@ -114,6 +114,9 @@ pub fn run(shell: &mut Shell, job: &Job) -> i64 {
         programs.iter().for_each(|program| _ = servers::kill(*program as u16));
         programs[watched..].iter().for_each(|program| bury(*program));
     }
+    if typed {
+        shell.terminal.front(&domains);
+    }
     for (command, domain) in job.commands.iter().zip(&domains).filter(|(_, domain)| begins && **domain != 0) {
         start(command, number, *domain);
     }
@@ -135,6 +138,7 @@ pub fn run(shell: &mut Shell, job: &Job) -> i64 {
     for _ in 0..watched {
         let _ = api::sem_wait(ENDED.load(Ordering::Relaxed));
     }
+    shell.terminal.front(&[]);
     let status = leave(number);
     if begins { status } else { NOT_RUN }
 }

@@ -9,6 +9,7 @@
 //!
 //! While a program runs the console is in cooked mode, so that it reads lines and Ctrl-C is told to the control file.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use pebble::abi::link::{Startup, unpack};
@@ -94,6 +95,14 @@ impl Terminal {
     /// Switches between keys as they come and lines.
     pub fn raw(&self, on: bool) {
         self.set(if on { b"rawon" } else { b"rawoff" });
+    }
+
+    /// What is typed is for these programs, and what they start, alone.
+    pub fn front(&self, domains: &[u16]) {
+        self.set(b"front");
+        for domain in domains.iter().filter(|domain| **domain != 0) {
+            self.set(format!("front {domain}").as_bytes());
+        }
     }
 
     /// The next command line; none at the end of the input. `complete` proposes words, as [`Editor::feed`] wants it.
