@@ -231,7 +231,7 @@ pub enum Op {
     Cause,
     /// What kind of trap it was, into the frame: of a call, or of something else that lacks a stack of its handler.
     SaveCause(u8),
-    /// First argument: the domain that a portal has found without a stack, which it has left in the register of fault addresses.
+    /// Arguments: the domain that a portal has found without a stack, which it has left in the register of fault addresses; the one that runs.
     Lacking,
     /// The callee returns to the gate.
     Gate,
@@ -513,7 +513,12 @@ fn trap(shape: Shape, c: &Connection, put: &mut impl FnMut(Op)) {
     }
     put(Op::Space(c.callee.satp));
     put(Op::Entry(c.entry));
-    enter(State::Full, if shape == Shape::Exception { 6 } else { 1 }, put);
+    let args = match shape {
+        Shape::Exception => 6,
+        Shape::NoStack => 2,
+        _ => 1,
+    };
+    enter(State::Full, args, put);
 
     put(Op::Return);
     put(Op::LoadTrapped { float });

@@ -211,7 +211,7 @@ impl<'a> Portals<'a> {
             let n = usize::from(float);
             let suffix = if float { ".float" } else { "" };
             let c = to(self, "scheduler.stack_wait", float)?;
-            code.no_stack[n] = common(self, &format!("no_stack{suffix}"), "nmd", Shape::NoStack, &c)?.0;
+            code.no_stack[n] = common(self, &format!("no_stack{suffix}"), "nmii", Shape::NoStack, &c)?.0;
             let c = to(self, "irq.entry", float)?;
             let (entry, ret) = common(self, &format!("interrupt{suffix}"), "nmi", Shape::Interrupt, &c)?;
             (code.interrupt[n], code.trap_return[n]) = (entry, ret);

@@ -250,7 +250,10 @@ impl Emitter<'_> {
                 self.put(csrrs(T2, csr::SCAUSE, ZERO));
                 self.save(T2, word);
             }
-            Op::Lacking => self.put(csrrs(A0, csr::STVAL, ZERO)),
+            Op::Lacking => {
+                self.put(csrrs(A0, csr::STVAL, ZERO));
+                self.running(A1);
+            }
             Op::Gate => self.put(lui(RA, (map::GATE_VA >> 12) as u32)),
             Op::Scrub(set) => self.scrub(set),
             Op::Leave => self.put(sret()),
@@ -411,11 +414,16 @@ impl Emitter<'_> {
         self.put(csrrs(A0, csr::SCAUSE, ZERO));
         self.put(csrrs(A1, csr::STVAL, ZERO));
         self.put(csrrs(A2, csr::SEPC, ZERO));
-        self.put(csrrs(A2 + 1, csr::SATP, ZERO));
-        self.put(slli(A2 + 1, A2 + 1, 4));
-        self.put(srli(A2 + 1, A2 + 1, 48));
+        self.running(A2 + 1);
         self.thread_id(A2 + 2, T1);
         self.put(addi(A2 + 3, T0, 0));
+    }
+
+    /// The number of the domain that runs.
+    fn running(&mut self, x: u8) {
+        self.put(csrrs(x, csr::SATP, ZERO));
+        self.put(slli(x, x, 4));
+        self.put(srli(x, x, 48));
     }
 
     /// Old thread's registers into its block, new one's out of its block, then its return code.

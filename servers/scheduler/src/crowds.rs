@@ -32,6 +32,11 @@ impl Crowds {
         Crowds { of: [0; MAX_THREADS], seen: [0; MAX_THREADS], ended: [0; MAX_DOMAINS] }
     }
 
+    /// The thread's.
+    pub(crate) fn of(&self, t: u8) -> u8 {
+        self.of[usize::from(t)]
+    }
+
     /// A new thread; the length of its first slice.
     pub(crate) fn join(&mut self, t: u8, crowd: u8) -> u64 {
         self.of[usize::from(t)] = crowd;

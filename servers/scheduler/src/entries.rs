@@ -19,7 +19,7 @@ pebble::export_switching!("scheduler.p", "nmca", p);
 pebble::export_switching!("scheduler.v", "nmc", v);
 pebble::export_switching!("scheduler.tick", "nm", tick);
 pebble::export_switching!("scheduler.irq", "nmi", irq);
-pebble::export_switching!("scheduler.stack_wait", "nmi", stack_wait);
+pebble::export_switching!("scheduler.stack_wait", "nmii", stack_wait);
 pebble::export_switching!("scheduler.thread_start", "nmiii", thread_start);
 pebble::export_switching!("scheduler.thread_exit", "nmb", thread_exit);
 pebble::export_switching!("scheduler.priority", "nmii", priority);
@@ -177,8 +177,8 @@ extern "C" fn sleep(caller: u64, until: u64) -> Decision {
     enter(|s, _, now| s.sleep(until, caller, now))
 }
 
-extern "C" fn stack_wait(domain: u64) -> Decision {
-    enter(|s, _, now| s.stack_wait(&Queues, domain, now))
+extern "C" fn stack_wait(domain: u64, caller: u64) -> Decision {
+    enter(|s, _, now| s.stack_wait(&Queues, domain, caller, now))
 }
 
 extern "C" fn p(semaphore: u64, caller: u64) -> Decision {

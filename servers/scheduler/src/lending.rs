@@ -66,6 +66,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         lending.level = if lending.waiters == 0 { level } else { lending.level.min(level) };
         lending.waiters += 1;
         self.attention += 1;
+        self.stacks.has_locks(self.caller[t as usize], true);
     }
 
     /// A thread waits for one no longer.

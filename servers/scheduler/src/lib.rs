@@ -48,7 +48,7 @@
 //! |---|---|---|
 //! | `scheduler.yield` | – | [`quick_yield(now)`](Scheduler::quick_yield), [`yield_now(now)`](Scheduler::yield_now) |
 //! | `scheduler.sleep` | caller's domain; until | [`sleep(until, caller, now)`](Scheduler::sleep) |
-//! | `scheduler.stack_wait` | domain | [`stack_wait(stacks, domain, now)`](Scheduler::stack_wait) |
+//! | `scheduler.stack_wait` | domain; caller's domain | [`stack_wait(stacks, domain, caller, now)`](Scheduler::stack_wait) |
 //! | `scheduler.p` | semaphore; caller's domain | [`quick_p`](Scheduler::quick_p), [`p(words, sem, caller, now)`](Scheduler::p) |
 //! | `scheduler.v`, `scheduler.irq` | semaphore | [`quick_v`](Scheduler::quick_v), [`v(words, sem, now)`](Scheduler::v) |
 //! | `scheduler.tick` | – | [`quick_tick`](Scheduler::quick_tick), [`tick(now)`](Scheduler::tick) |
@@ -115,7 +115,7 @@ pub const SLICE: u64 = TIME_HZ / 100;
 /// Sleepers that one entry wakes; if more are due, the timer ticks again at once.
 pub const WAKES: usize = 2;
 /// The form of the state. Whoever changes the fields of [`Scheduler`] gives it another number.
-pub const FORMAT: u64 = 7;
+pub const FORMAT: u64 = 8;
 /// [`Decision::thread`]: the caller goes on.
 pub const STAY: u64 = u64::MAX;
 

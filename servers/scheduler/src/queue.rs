@@ -115,17 +115,28 @@ impl Queue {
     }
 }
 
-/// A queue in order of levels, the lowest first.
-pub struct Line<'a> {
+/// A queue in order of levels, the lowest first. `level` tells a thread's.
+pub struct Line<'a, Level> {
     pub queue: &'a mut Queue,
     pub links: &'a mut Links,
     pub groups: &'a mut Groups,
-    pub level: &'a [u8; 256],
+    pub level: Level,
 }
 
-impl Line<'_> {
+impl<Level: Fn(u8) -> u8> Line<'_, Level> {
     fn level(&self, t: u8) -> u8 {
-        self.level[t as usize]
+        (self.level)(t)
+    }
+
+    /// The first member of the second group, and the level of that.
+    pub fn second_group(&self) -> Option<(u8, u8)> {
+        // Who is alone may have no group yet.
+        if self.queue.is_single() {
+            return None;
+        }
+        let last = self.groups[self.queue.head as usize];
+        let second = self.links.next[last as usize];
+        (last != self.queue.tail).then(|| (second, self.level(second)))
     }
 
     fn pair(&mut self, first: u8, last: u8) {
@@ -219,13 +230,15 @@ mod tests {
         /// Against a plain list.
         #[test]
         fn lines_are_in_order(ops in prop::collection::vec((0..4u8, any::<u8>(), 0..5u8), 1..400)) {
-            let (mut links, mut groups, mut level) = (Links::new(), [0; 256], [0; 256]);
+            let (mut links, mut groups) = (Links::new(), [0; 256]);
+            let mut level = [0; 256];
             let (mut queue, mut model) = (None::<Queue>, Vec::<u8>::new());
             for (op, t, l) in ops {
                 let there = model.iter().position(|other| *other == t);
                 match (there, queue.as_mut()) {
                     (Some(at), Some(queue)) if model.len() > 1 => {
-                        Line { queue, links: &mut links, groups: &mut groups, level: &level }.remove(t);
+                        let level = |t| level[usize::from(t)];
+                        Line { queue, links: &mut links, groups: &mut groups, level }.remove(t);
                         model.remove(at);
                     }
                     (Some(_), _) => {
@@ -238,8 +251,8 @@ mod tests {
                     }
                     (None, Some(queue)) => {
                         level[t as usize] = l;
-                        let mut line =
-                            Line { queue, links: &mut links, groups: &mut groups, level: &level };
+                        let of = |t| level[usize::from(t)];
+                        let mut line = Line { queue, links: &mut links, groups: &mut groups, level: of };
                         let front = op == 0;
                         if front { line.insert_first(t) } else { line.insert(t) }
                         let behind = |other: &u8| {
@@ -251,6 +264,12 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(members(queue, &links), model.clone());
+                if let Some(queue) = queue.as_mut() {
+                    let of = |t| level[usize::from(t)];
+                    let line = Line { queue, links: &mut links, groups: &mut groups, level: of };
+                    let second = model.iter().find(|t| of(**t) != of(model[0]));
+                    prop_assert_eq!(line.second_group(), second.map(|t| (*t, of(*t))));
+                }
             }
         }
     }

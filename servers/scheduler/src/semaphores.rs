@@ -163,7 +163,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         let mut queue = Queue::of(t);
         if let Some(waiters) = self.waiters(words, sem) {
             queue = waiters;
-            let (links, groups, level) = (&mut self.links, &mut self.groups, &self.level);
+            let (links, groups, level) = (&mut self.links, &mut self.groups, |t| self.level[usize::from(t)]);
             Line { queue: &mut queue, links, groups, level }.insert(t);
         }
         self.keep(sem, queue);
@@ -176,7 +176,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// One waiter less.
     pub(crate) fn unqueue(&mut self, words: &Words, sem: usize, t: u8) {
         if let Some(mut queue) = self.waiters(words, sem).filter(|queue| !queue.is_single()) {
-            let (links, groups, level) = (&mut self.links, &mut self.groups, &self.level);
+            let (links, groups, level) = (&mut self.links, &mut self.groups, |t| self.level[usize::from(t)]);
             Line { queue: &mut queue, links, groups, level }.remove(t);
             self.keep(sem, queue);
         }

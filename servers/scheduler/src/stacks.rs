@@ -13,7 +13,11 @@
 //!
 //! While nobody inherits, and nothing has come back where this entry looks, all goes the quick way ([`calm`](Scheduler::calm)).
 //!
-//! **Order:** priority, then arrival; who had to stand back is the first of its priority. **Invariants:**
+//! **Order.** First those who are abroad, in a component where threads have waited for locks, however little urgent: they may hold one, for which
+//! everybody waits. Then all others. Among each, priority, then arrival; who had to stand back is the first of its priority. A family waits behind its own:
+//! while one of its threads waits anywhere, the others stand in a second group, which gets every second stack. So two hundred threads of one
+//! family, each of which keeps a stack for a moment, hold up another's only thread for twice as many turns as there are families, not threads.
+//! **Invariants:**
 //! * a thread that waits is in the line of one domain, which is in the ring; one that inherits is ready, and the only heir of its domain;
 //! * a domain leaves the ring when nobody waits for it, and what was kept is back in its queue;
 //! * each heir, and an offer, counts in `attention`;
@@ -44,6 +48,70 @@ const TAKES: usize = 2;
 /// Who was interrupted within so many ticks of beginning to run may not have called yet.
 const AT_ONCE: u64 = LOOK / 10;
 
+/// Whether a stack is kept for somebody who is ready.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Inherited {
+    No,
+    Yes,
+    /// It was offered to the heir before, who may have had it and be done with it.
+    Again,
+}
+
+/// Bits, one for each thread or crowd.
+#[repr(C)]
+struct Bits([u8; 32]);
+
+impl Bits {
+    const NONE: Self = Bits([0; 32]);
+
+    fn has(&self, n: u8) -> bool {
+        self.0[usize::from(n / 8)] >> (n % 8) & 1 != 0
+    }
+
+    fn set(&mut self, n: u8, to: bool) {
+        let byte = &mut self.0[usize::from(n / 8)];
+        *byte = *byte & !(1 << (n % 8)) | u8::from(to) << (n % 8);
+    }
+}
+
+/// Who goes before whom in a line.
+#[repr(C)]
+struct Standing {
+    /// Domains where threads have waited for locks; threads that wait in one, or did so last, which is not their home.
+    locks: Bits,
+    abroad: Bits,
+    /// Crowds of which another thread waits, that stands behind none of its own; threads that do stand behind one.
+    ahead: Bits,
+    behind: Bits,
+}
+
+impl Standing {
+    const fn zero() -> Self {
+        Standing { locks: Bits::NONE, abroad: Bits::NONE, ahead: Bits::NONE, behind: Bits::NONE }
+    }
+
+    /// Where a thread of this level belongs, the lowest first.
+    fn order(&self, t: u8, level: u8) -> u8 {
+        let home = if self.abroad.has(t) { 0 } else { PRIORITIES as u8 };
+        (home + level) << 1 | u8::from(self.behind.has(t))
+    }
+
+    fn come(&mut self, t: u8, crowd: u8) {
+        let at_home = !self.abroad.has(t);
+        self.behind.set(t, at_home && self.ahead.has(crowd));
+        if at_home {
+            self.ahead.set(crowd, true);
+        }
+    }
+
+    fn go(&mut self, t: u8, crowd: u8) {
+        if !self.abroad.has(t) && !self.behind.has(t) {
+            self.ahead.set(crowd, false);
+        }
+    }
+}
+
 /// A wanted domain.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -53,16 +121,18 @@ struct Demand {
     waiters: u8,
     /// Stacks that are kept.
     kept: u8,
-    /// For whom one of them is, if `inherited`.
+    /// For whom one of them is, unless `inherited` says that it is nobody's.
     heir: u8,
-    inherited: bool,
-    /// It was offered to the heir before, who may have had it and be done with it.
-    again: bool,
+    inherited: Inherited,
+    /// The next one is for who stands behind another of its family.
+    behind_next: bool,
     /// It is in the ring, behind one domain and before another.
     wanted: bool,
     before: u8,
     behind: u8,
 }
+
+const _: () = assert!(size_of::<Demand>() == 10, "the state has a page more");
 
 /// The state of it all; all zero when nobody waits.
 #[repr(C)]
@@ -73,6 +143,7 @@ pub(crate) struct Waiters {
     count: u8,
     turn: u8,
     demands: [Demand; MAX_DOMAINS],
+    standing: Standing,
     /// Of which domain a ready thread is the heir; 0: of none.
     inherits: [u8; MAX_THREADS],
     /// Of which domain a stack was offered to the running thread when it began to run, the head of the queue then; 0: of none.
@@ -89,8 +160,8 @@ impl Waiters {
             waiters: 0,
             kept: 0,
             heir: 0,
-            inherited: false,
-            again: false,
+            inherited: Inherited::No,
+            behind_next: false,
             wanted: false,
             before: 0,
             behind: 0,
@@ -100,6 +171,7 @@ impl Waiters {
             count: 0,
             turn: 0,
             demands: [demand; MAX_DOMAINS],
+            standing: Standing::zero(),
             inherits: [0; MAX_THREADS],
             offered: 0,
             to: 0,
@@ -110,6 +182,11 @@ impl Waiters {
 
     pub(crate) const fn any(&self) -> bool {
         self.count != 0
+    }
+
+    /// In the domain threads wait for locks; or it is dying.
+    pub(crate) fn has_locks(&mut self, domain: u8, has: bool) {
+        self.standing.locks.set(domain, has);
     }
 
     /// Into the ring, where the next look comes to it.
@@ -151,8 +228,8 @@ impl Waiters {
 }
 
 impl<const EDF: bool> Scheduler<EDF> {
-    /// The running thread has found no stack in the queue of `domain`; it calls again when it goes on.
-    pub fn stack_wait(&mut self, stacks: &impl Stacks, domain: u64, now: u64) -> Decision {
+    /// The running thread, which is in `caller`, has found no stack in the queue of `domain`; it calls again when it goes on.
+    pub fn stack_wait(&mut self, stacks: &impl Stacks, domain: u64, caller: u64, now: u64) -> Decision {
         let me = self.begin();
         let domain = domain as u8;
         if self.is_last() {
@@ -165,6 +242,9 @@ impl<const EDF: bool> Scheduler<EDF> {
             self.sleepers.push(&mut self.later, now.wrapping_add(LOOK), me);
         } else {
             self.set_place(me, STACKS | u16::from(domain), home.into());
+            let caller = caller as u8;
+            let standing = &mut self.stacks.standing;
+            standing.abroad.set(me, caller != home && standing.locks.has(caller));
             if !self.stacks.any() {
                 self.stacks.look = now.wrapping_add(LOOK);
             }
@@ -186,9 +266,27 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
     }
 
-    fn line(&mut self, domain: u8) -> queue::Line<'_> {
+    fn line(&mut self, domain: u8) -> queue::Line<'_, impl Fn(u8) -> u8> {
         let queue = &mut self.stacks.demands[usize::from(domain)].line;
-        queue::Line { queue, links: &mut self.links, groups: &mut self.groups, level: &self.level }
+        let (levels, standing) = (&self.level, &self.stacks.standing);
+        let level = |t: u8| standing.order(t, levels[usize::from(t)]);
+        queue::Line { queue, links: &mut self.links, groups: &mut self.groups, level }
+    }
+
+    fn order(&self, t: u8) -> u8 {
+        self.stacks.standing.order(t, self.level[t as usize])
+    }
+
+    /// Who gets the next stack of a domain for which somebody waits.
+    fn next_for_stack(&mut self, domain: u8) -> u8 {
+        let Demand { line, behind_next, .. } = self.stacks.demands[usize::from(domain)];
+        let first = self.order(line.head);
+        let second = self.line(domain).second_group();
+        let Some((behind, _)) = second.filter(|(_, its)| *its == first + 1 && first & 1 == 0) else {
+            return line.head;
+        };
+        self.stacks.demands[usize::from(domain)].behind_next = !behind_next;
+        if behind_next { behind } else { line.head }
     }
 
     /// Behind those that are as urgent.
@@ -200,6 +298,7 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// One waiter more; whether there are others.
     fn another_waits(&mut self, domain: u8, t: u8) -> bool {
+        self.stacks.standing.come(t, self.crowds.of(t));
         let demand = &mut self.stacks.demands[usize::from(domain)];
         demand.waiters += 1;
         if demand.waiters == 1 {
@@ -214,6 +313,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         if demand.waiters > 0 {
             self.line(domain).remove(t);
         }
+        self.stacks.standing.go(t, self.crowds.of(t));
     }
 
     /// Must [`serve`](Self::serve) follow what was decided?
@@ -292,7 +392,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         let untouched = stacks.head(domain) == self.stacks.head && self.place(to) == Place::Ready;
         if untouched && now.wrapping_sub(self.stacks.since) <= AT_ONCE && stacks.keep(domain) {
             self.stacks.demands[usize::from(domain)].kept += 1;
-            self.bequeath(domain, to, true);
+            self.bequeath(domain, to, Inherited::Again);
         }
     }
 
@@ -323,38 +423,39 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
         let demand = self.stacks.demands[usize::from(domain)];
         if demand.waiters == 0 {
-            if !demand.inherited && stacks.release(domain) {
+            if demand.inherited == Inherited::No && stacks.release(domain) {
                 self.stacks.demands[usize::from(domain)].kept = 0;
                 self.stacks.leave(domain);
             }
             return;
         }
-        let first = demand.line.head;
-        let more_urgent = self.level[demand.heir as usize] > self.level[first as usize];
-        if demand.kept == 0 || demand.inherited && !more_urgent {
+        let inherited = demand.inherited != Inherited::No;
+        let more_urgent = self.order(demand.heir) | 1 > self.order(demand.line.head) | 1;
+        if demand.kept == 0 || inherited && !more_urgent {
             return;
         }
-        if demand.inherited {
+        let first = self.next_for_stack(domain);
+        if inherited {
             self.stand_back(domain);
         }
         self.unqueue_for_stack(domain, first);
         self.make_ready(first);
-        self.bequeath(domain, first, false);
+        self.bequeath(domain, first, Inherited::Yes);
     }
 
     /// A stack of the domain is for this thread, which is ready.
-    fn bequeath(&mut self, domain: u8, heir: u8, again: bool) {
+    fn bequeath(&mut self, domain: u8, heir: u8, inherited: Inherited) {
         let demand = &mut self.stacks.demands[usize::from(domain)];
-        (demand.heir, demand.inherited, demand.again) = (heir, true, again);
+        (demand.heir, demand.inherited) = (heir, inherited);
         self.stacks.inherits[heir as usize] = domain;
         self.attention += 1;
     }
 
     /// The heir has yet to run: it waits again, before all that are as urgent; or, if it has run, finds out whether it must.
     fn stand_back(&mut self, domain: u8) {
-        let Demand { heir: t, again, .. } = self.stacks.demands[usize::from(domain)];
+        let Demand { heir: t, inherited, .. } = self.stacks.demands[usize::from(domain)];
         self.disinherit(t);
-        if !again {
+        if inherited != Inherited::Again {
             self.leave_ready(t, self.level[t as usize]);
             self.set_place(t, STACKS | u16::from(domain), self.records[t as usize].home.into());
             if self.another_waits(domain, t) {
@@ -367,7 +468,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     pub(crate) fn disinherit(&mut self, t: u8) -> u8 {
         let domain = core::mem::take(&mut self.stacks.inherits[t as usize]);
         if domain != 0 {
-            self.stacks.demands[usize::from(domain)].inherited = false;
+            self.stacks.demands[usize::from(domain)].inherited = Inherited::No;
             self.attention -= 1;
         }
         domain
@@ -392,7 +493,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         if waiters > 0 {
             return;
         }
-        if inherited {
+        if inherited != Inherited::No {
             self.disinherit(heir);
         }
         self.stacks.demands[usize::from(domain)].kept = 0;

@@ -245,10 +245,12 @@ impl<const EDF: bool> Scheduler<EDF> {
     pub fn domain_abort(&mut self, words: &Words, asid: u64, from: u64, now: u64) -> Decision {
         let me = self.begin();
         let Ok(asid) = u8::try_from(asid) else { return self.decide(me, -EINVAL, now) };
-        let level = self.level[me as usize];
+        // Not a level that it is lent.
+        let level = self.records[me as usize].base;
         self.wake(now);
         if from == 0 {
             self.end_share(asid);
+            self.stacks.has_locks(asid, false);
         }
         let next = self.some_threads(from, |s, t| s.abort(words, t, asid, level));
         if next == 0 {

@@ -191,6 +191,26 @@ fn nobody_is_lent_anything_for_what_is_no_lock() {
     assert!(world.ran(2) < HOLD && world.holder.is_some());
 }
 
+/// Whoever ends a domain during a turn gives its threads no more than what it has itself when the turn is over: or one that does not stop would keep
+/// its own burial from going on.
+#[test]
+fn what_is_lent_is_not_passed_on() {
+    fn check<const EDF: bool>() {
+        let mut world = inverted::<EDF>(&[4, 5]);
+        world.take();
+        // Until the holder has a turn, at the shell's level.
+        while world.running() != 2 {
+            world.advance(HOLD / 4);
+        }
+        world.enter(|_, _, _| None, |s, words, now| s.domain_abort(words, 1 + 3, 0, now));
+        world.enter(|_, _, _| None, |s, words, now| s.domain_abort(words, 1 + 4, 0, now));
+        world.advance(100 * LENT);
+        assert_eq!(world.info(3).unwrap().priority, 4);
+    }
+    check::<false>();
+    check::<true>();
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Advance(u64),

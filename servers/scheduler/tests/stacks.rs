@@ -1,8 +1,8 @@
 //! Waiting for stacks: random callers of two domains that have fewer stacks than callers.
 //!
 //! The harness plays portal code: a call takes the first stack of the queue, or enters the scheduler and is made again when it returns; a
-//! return gives the stack back, and tells nobody. Checked after each step: stacks come to those who wait by priority, then by arrival;
-//! whoever is let go finds one; at the end all of them are there again, and nobody waits.
+//! return gives the stack back, and tells nobody. Checked after each step: stacks come to those who wait, first to those who are in the other domain,
+//! by priority, then by arrival, unless some are of one family; whoever is let go finds one; at the end all of them are there again, and nobody waits.
 
 use pebble_abi::map;
 use pebble_scheduler::*;
@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicI64;
 const CALLEES: [(u8, u16); 2] = [(7, 1), (130, 3)];
 /// Thread 0 is the idle one.
 const THREADS: u64 = 9;
-/// Home of all threads.
-const HOME: u16 = 2;
+/// Home of the idle thread; behind it come those of the others.
+const HOME: u16 = 20;
 
 /// The stacks of one domain; the first of each list last.
 #[derive(Clone, Debug, Default)]
@@ -94,16 +94,23 @@ struct World<const EDF: bool> {
     /// Who was let go by an abort, and so may find nothing.
     torn: Vec<u64>,
     made: i64,
+    /// Homes of the threads: 1, or one for each.
+    homes: u64,
+    threads: u64,
+    /// In the first domain threads have waited for locks; threads that waited last when they were there.
+    locks: bool,
+    abroad: Vec<u64>,
 }
 
 impl<const EDF: bool> World<EDF> {
-    fn new() -> Self {
+    /// Threads of one family, or each of one of its own.
+    fn new(homes: u64) -> Self {
         let words: Box<Words> = Box::new([const { AtomicI64::new(0) }; 1024]);
         let mut real = Box::new(Scheduler::new());
         let boot = (0..THREADS).map(|t| BootThread {
             tid: t as u16,
             priority: if t == 0 { 0 } else { 5 + (t % 2) as u8 },
-            home: HOME,
+            home: HOME + (t % homes) as u16,
         });
         real.boot(
             &words,
@@ -114,6 +121,10 @@ impl<const EDF: bool> World<EDF> {
             0,
         )
         .unwrap();
+        // In the first domain somebody waits for a lock, for a moment.
+        let lock = real.sem_alloc(&words, 0, 1, Wait::Lock) as u64;
+        real.p(&words, lock, CALLEES[0].0.into(), 0);
+        real.v(&words, lock, 0);
         let world = World {
             real,
             words,
@@ -124,6 +135,10 @@ impl<const EDF: bool> World<EDF> {
             calls: BTreeMap::new(),
             torn: Vec::new(),
             made: 0,
+            homes,
+            threads: THREADS,
+            locks: true,
+            abroad: Vec::new(),
         };
         let mut next = 0;
         for (domain, count) in CALLEES {
@@ -136,7 +151,7 @@ impl<const EDF: bool> World<EDF> {
     }
 
     fn running(&self) -> u64 {
-        (0..THREADS).find(|t| self.state(*t) == ThreadState::Running).unwrap()
+        (0..self.threads).find(|t| self.state(*t) == ThreadState::Running).unwrap()
     }
 
     fn state(&self, t: u64) -> ThreadState {
@@ -148,13 +163,29 @@ impl<const EDF: bool> World<EDF> {
         self.held.get(&t).and_then(|held| held.iter().map(|(domain, _)| *domain).max()).unwrap_or(0)
     }
 
+    /// The domain that the thread is in.
+    fn caller(&self, t: u64) -> u64 {
+        let held = self.held.get(&t).and_then(|held| held.last());
+        held.map_or(self.real.thread_info(t, self.now).unwrap().home.into(), |(domain, _)| (*domain).into())
+    }
+
+    /// The running thread finds no stack.
+    fn wait(&mut self, me: u64, domain: u8) {
+        let (now, from) = (self.now, self.caller(me));
+        self.abroad.retain(|t| *t != me);
+        if self.locks && from == CALLEES[0].0.into() {
+            self.abroad.push(me);
+        }
+        self.enter(true, |s, _, stacks| s.stack_wait(stacks, domain.into(), from, now));
+    }
+
     /// Who waits for that domain, the first to go first.
     fn line(&self, domain: u8) -> Vec<u64> {
         let waits = |t: &u64| self.state(*t) == ThreadState::Stack(domain.into());
-        let mut line: Vec<u64> = (0..THREADS).filter(waits).collect();
+        let mut line: Vec<u64> = (0..self.threads).filter(waits).collect();
         line.sort_by_key(|t| {
             let priority = self.real.thread_info(*t, self.now).unwrap().priority;
-            (std::cmp::Reverse(priority), self.calls[t].1)
+            (!self.abroad.contains(t), std::cmp::Reverse(priority), self.calls[t].1)
         });
         line
     }
@@ -176,7 +207,7 @@ impl<const EDF: bool> World<EDF> {
         for (domain, line) in before {
             let still = self.line(domain);
             let gone: Vec<u64> = line.iter().copied().filter(|t| !still.contains(t)).collect();
-            if orderly {
+            if orderly && self.homes > 1 {
                 assert_eq!(gone, line[..gone.len()], "not in order");
             } else {
                 self.torn.extend(gone);
@@ -198,16 +229,16 @@ impl<const EDF: bool> World<EDF> {
             None => {
                 let first = self.calls[&me].1 == self.made;
                 let priority = |t: u64| self.real.thread_info(t, self.now).unwrap().priority;
-                // Somebody more urgent may have got what was kept.
-                let outranked = (0..THREADS).any(|t| priority(t) > priority(me));
+                // Somebody more urgent, or abroad, may have got what was kept.
+                let outranked = (0..self.threads)
+                    .any(|t| priority(t) > priority(me) || t != me && self.abroad.contains(&t));
                 let torn = first || outranked || self.torn.contains(&me);
                 assert!(torn, "thread {me} was let go, and finds nothing");
                 self.torn.retain(|t| *t != me);
                 // It counts as come now.
                 self.made += 1;
                 self.calls.insert(me, (domain, self.made));
-                let now = self.now;
-                self.enter(true, |s, _, stacks| s.stack_wait(stacks, domain.into(), now));
+                self.wait(me, domain);
             }
         }
     }
@@ -259,7 +290,7 @@ impl<const EDF: bool> World<EDF> {
                     None => {
                         self.made += 1;
                         self.calls.insert(me, (domain, self.made));
-                        self.enter(true, |s, _, stacks| s.stack_wait(stacks, domain.into(), now));
+                        self.wait(me, domain);
                     }
                 }
             }
@@ -293,6 +324,7 @@ impl<const EDF: bool> World<EDF> {
             Op::Abort(t) => self.enter(false, |s, words, _| s.thread_abort(words, t, false, now)),
             Op::Gone(n) => {
                 let domain = CALLEES[n].0.into();
+                self.locks &= n != 0;
                 for from in (0..THREADS).chain([255]) {
                     self.enter(false, |s, words, _| s.domain_abort(words, domain, from, now));
                 }
@@ -365,41 +397,68 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn stacks_come_in_order_and_none_is_lost(ops in prop::collection::vec(op(), 20..200), edf: bool) {
+    fn stacks_come_in_order_and_none_is_lost(ops in prop::collection::vec(op(), 20..200), edf: bool, one: bool) {
+        let homes = if one { 1 } else { THREADS };
         if edf {
-            let mut world = World::<true>::new();
+            let mut world = World::<true>::new(homes);
             ops.iter().for_each(|op| world.step(op));
             world.settle();
         } else {
-            let mut world = World::<false>::new();
+            let mut world = World::<false>::new(homes);
             ops.iter().for_each(|op| world.step(op));
             world.settle();
         }
     }
 }
 
+/// Who gets the only stack, when all call for it, and whoever gives it back calls again at once.
+fn turns(world: &mut World<false>, count: usize) -> Vec<u64> {
+    let turn = |_| {
+        world.act(&Op::Call(0));
+        while world.held.get(&world.running()).is_none_or(|held| held.is_empty()) {
+            world.act(&Op::Yield);
+        }
+        let me = world.running();
+        world.act(&Op::Yield);
+        while world.running() != me {
+            world.act(&Op::Call(0));
+        }
+        world.act(&Op::Return);
+        me
+    };
+    (0..count).map(turn).collect()
+}
+
 /// Whoever gives a stack back and calls again at once does not get it while others wait.
 #[test]
 fn nobody_overtakes() {
-    let mut world = World::<false>::new();
-    let turns: Vec<u64> = (0..40)
-        .map(|_| {
-            world.act(&Op::Call(0));
-            while world.held.get(&world.running()).is_none_or(|held| held.is_empty()) {
-                world.act(&Op::Yield);
-            }
-            let me = world.running();
-            world.act(&Op::Yield);
-            while world.running() != me {
-                world.act(&Op::Call(0));
-            }
-            // Whoever gives it back calls again at once.
-            world.act(&Op::Return);
-            me
-        })
-        .collect();
+    let turns = turns(&mut World::<false>::new(THREADS), 40);
     // The four threads of the higher priority take turns; the others never run.
     for (n, t) in turns.iter().enumerate().skip(4) {
         assert_eq!(*t, turns[n - 4], "{turns:?}");
+    }
+}
+
+/// Sixteen threads of one family want the only stack all the time, and so does one of another's: it waits for four turns at most.
+#[test]
+fn a_family_waits_behind_its_own() {
+    const FAMILY: u64 = 16;
+    let mut world = World::<false>::new(THREADS);
+    for t in THREADS..THREADS + FAMILY {
+        let home = u64::from(HOME) + 50;
+        world.enter(true, |s, _, _| s.thread_start(t, 6, home, 1));
+    }
+    // The other three of the higher priority have nothing to do.
+    for t in [3, 5, 7] {
+        world.enter(false, |s, words, _| s.set_priority(words, t, 1, 1));
+    }
+    world.threads = THREADS + FAMILY;
+    world.homes = 1;
+    let turns = turns(&mut world, 200);
+    let alone: Vec<usize> = (0..turns.len()).filter(|n| turns[*n] == 1).collect();
+    assert!(alone.len() > 40 && alone.windows(2).all(|two| two[1] - two[0] <= 4), "{turns:?}");
+    // None of the family is left out.
+    for t in THREADS..THREADS + FAMILY {
+        assert!(turns.iter().filter(|turn| **turn == t).count() >= 5, "{turns:?}");
     }
 }

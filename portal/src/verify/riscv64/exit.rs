@@ -319,7 +319,7 @@ impl Verifier<'_> {
         let passed = match self.shape {
             Shape::Interrupt => prescribed(s, &exception[..1])?,
             Shape::Exception => prescribed(s, &exception)?,
-            Shape::NoStack => prescribed(s, &exception[1..2])?,
+            Shape::NoStack => prescribed(s, &[exception[1], exception[3]])?,
             _ => self.specified(s)?,
         };
         let preserved = if self.hides() { 0 } else { reg::PRESERVED };
