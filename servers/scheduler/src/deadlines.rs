@@ -55,9 +55,14 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// Where it belongs.
     pub(crate) fn proper_level(&self, t: u8) -> u8 {
-        let record = &self.records[t as usize];
-        let level = if EDF && record.deadline != 0 { 0 } else { record.base };
+        let level = self.own_level(t);
         self.lending.level_of(t).map_or(level, |lent| lent.min(level))
+    }
+
+    /// The same, whatever it is lent.
+    pub(crate) fn own_level(&self, t: u8) -> u8 {
+        let record = &self.records[t as usize];
+        if EDF && record.deadline != 0 { 0 } else { record.base }
     }
 
     /// The calling thread wants to be done so many ticks from now; 0: it takes back what it has said. 0; `-EINVAL`: too far away; `-EAGAIN`: too many

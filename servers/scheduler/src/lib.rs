@@ -80,6 +80,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod bits;
 mod crowds;
 mod deadlines;
 mod lending;
@@ -92,6 +93,7 @@ mod sleepers;
 mod stacks;
 mod threads;
 
+use bits::Bits;
 use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use pebble_abi::errno::{EINTR, EINVAL, EPERM};
 use pebble_abi::map::{FIRST_LOCK, MAX_DOMAINS, MAX_SEMAPHORES, MAX_THREADS, TIME_HZ};
@@ -224,7 +226,7 @@ pub struct Scheduler<const EDF: bool = false> {
     /// What its pending call will return, unless 0.
     result: [i16; MAX_THREADS],
     /// Its home was aborted: it may not begin an interruptible wait.
-    doomed: [bool; MAX_THREADS],
+    doomed: Bits,
     semaphores: semaphores::Table,
     later: Heap,
     /// Threads that have exited, if `any_exited`.
@@ -269,7 +271,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             tails: [0; MAX_SEMAPHORES],
             records: [record; MAX_THREADS],
             result: [0; MAX_THREADS],
-            doomed: [false; MAX_THREADS],
+            doomed: Bits::NONE,
             semaphores: semaphores::Table::zero(),
             later: Heap::new(),
             exited: Queue::of(0),

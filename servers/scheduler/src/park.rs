@@ -32,7 +32,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             self.promises[me as usize] = 0;
             return self.decide(me, 0, now);
         }
-        if self.doomed[me as usize] {
+        if self.doomed.has(me) {
             return self.decide(me, -EINTR, now);
         }
         if self.is_last() {

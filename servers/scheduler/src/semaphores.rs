@@ -114,7 +114,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         let semaphore = self.semaphores.all.get(sem).filter(|sem| sem.in_use()).ok_or(-EINVAL)?;
         if words[sem].load(Relaxed) > 0 {
             add(&words[sem], -1);
-        } else if self.doomed[me as usize] && semaphore.interruptible() {
+        } else if self.doomed.has(me) && semaphore.interruptible() {
             return Err(-EINTR);
         } else if self.is_last() {
             return Err(-EPERM);

@@ -180,7 +180,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             if self.shares.count == 0 || self.is_last() {
                 break;
             }
-            if self.doomed[t as usize] || self.shares.left(home) != Some(0) {
+            if self.doomed.has(t) || self.shares.left(home) != Some(0) {
                 break;
             }
             self.begin();

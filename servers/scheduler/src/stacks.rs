@@ -14,9 +14,9 @@
 //! While nobody inherits, and nothing has come back where this entry looks, all goes the quick way ([`calm`](Scheduler::calm)).
 //!
 //! **Order.** First those who are abroad, in a component where threads have waited for locks, however little urgent: they may hold one, for which
-//! everybody waits. Then all others. Among each, priority, then arrival; who had to stand back is the first of its priority. A family waits behind its own:
-//! while one of its threads waits anywhere, the others stand in a second group, which gets every second stack. So two hundred threads of one
-//! family, each of which keeps a stack for a moment, hold up another's only thread for twice as many turns as there are families, not threads.
+//! everybody waits. Then all others. Among each, priority, then arrival; who had to stand back is the first of its priority. A family waits behind its own: who comes
+//! while another thread of its family waits stands in a second group, which gets every second stack. So two hundred threads of one family, each of
+//! which keeps a stack for a moment, hold up another's only thread for twice as many turns as there are families, not threads.
 //! **Invariants:**
 //! * a thread that waits is in the line of one domain, which is in the ring; one that inherits is ready, and the only heir of its domain;
 //! * a domain leaves the ring when nobody waits for it, and what was kept is back in its queue;
@@ -58,37 +58,20 @@ enum Inherited {
     Again,
 }
 
-/// Bits, one for each thread or crowd.
-#[repr(C)]
-struct Bits([u8; 32]);
-
-impl Bits {
-    const NONE: Self = Bits([0; 32]);
-
-    fn has(&self, n: u8) -> bool {
-        self.0[usize::from(n / 8)] >> (n % 8) & 1 != 0
-    }
-
-    fn set(&mut self, n: u8, to: bool) {
-        let byte = &mut self.0[usize::from(n / 8)];
-        *byte = *byte & !(1 << (n % 8)) | u8::from(to) << (n % 8);
-    }
-}
-
 /// Who goes before whom in a line.
 #[repr(C)]
 struct Standing {
     /// Domains where threads have waited for locks; threads that wait in one, or did so last, which is not their home.
     locks: Bits,
     abroad: Bits,
-    /// Crowds of which another thread waits, that stands behind none of its own; threads that do stand behind one.
-    ahead: Bits,
+    /// Of each crowd, how many wait that are not abroad; those before whom one of their own waited when they came.
+    waiting: [u8; MAX_DOMAINS],
     behind: Bits,
 }
 
 impl Standing {
     const fn zero() -> Self {
-        Standing { locks: Bits::NONE, abroad: Bits::NONE, ahead: Bits::NONE, behind: Bits::NONE }
+        Standing { locks: Bits::NONE, abroad: Bits::NONE, waiting: [0; MAX_DOMAINS], behind: Bits::NONE }
     }
 
     /// Where a thread of this level belongs, the lowest first.
@@ -97,18 +80,17 @@ impl Standing {
         (home + level) << 1 | u8::from(self.behind.has(t))
     }
 
-    fn come(&mut self, t: u8, crowd: u8) {
-        let at_home = !self.abroad.has(t);
-        self.behind.set(t, at_home && self.ahead.has(crowd));
-        if at_home {
-            self.ahead.set(crowd, true);
+    /// A thread comes to a line, or comes back to the head of it.
+    fn come(&mut self, t: u8, crowd: u8, back: bool) {
+        let (others, at_home) = (&mut self.waiting[usize::from(crowd)], !self.abroad.has(t));
+        if !back {
+            self.behind.set(t, at_home && *others > 0);
         }
+        *others += u8::from(at_home);
     }
 
     fn go(&mut self, t: u8, crowd: u8) {
-        if !self.abroad.has(t) && !self.behind.has(t) {
-            self.ahead.set(crowd, false);
-        }
+        self.waiting[usize::from(crowd)] -= u8::from(!self.abroad.has(t));
     }
 }
 
@@ -236,6 +218,8 @@ impl<const EDF: bool> Scheduler<EDF> {
             return self.decide(me, 0, now);
         }
         self.leave_ready(me, self.level[me as usize]);
+        // What it is lent is for running.
+        self.level[me as usize] = self.own_level(me);
         let home = self.records[me as usize].home;
         if domain == 0 || self.lacks_no_stack(stacks, domain, me) {
             self.set_place(me, SLEEPING, home.into());
@@ -282,7 +266,9 @@ impl<const EDF: bool> Scheduler<EDF> {
         let Demand { line, behind_next, .. } = self.stacks.demands[usize::from(domain)];
         let first = self.order(line.head);
         let second = self.line(domain).second_group();
-        let Some((behind, _)) = second.filter(|(_, its)| *its == first + 1 && first & 1 == 0) else {
+        let others = |t: u8| self.crowds.of(t) != self.crowds.of(line.head);
+        let Some((behind, _)) = second.filter(|(t, its)| first & 1 == 0 && *its == first + 1 && others(*t))
+        else {
             return line.head;
         };
         self.stacks.demands[usize::from(domain)].behind_next = !behind_next;
@@ -291,6 +277,7 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// Behind those that are as urgent.
     pub(crate) fn queue_for_stack(&mut self, domain: u8, t: u8) {
+        self.stacks.standing.come(t, self.crowds.of(t), false);
         if self.another_waits(domain, t) {
             self.line(domain).insert(t);
         }
@@ -298,7 +285,6 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// One waiter more; whether there are others.
     fn another_waits(&mut self, domain: u8, t: u8) -> bool {
-        self.stacks.standing.come(t, self.crowds.of(t));
         let demand = &mut self.stacks.demands[usize::from(domain)];
         demand.waiters += 1;
         if demand.waiters == 1 {
@@ -458,6 +444,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         if inherited != Inherited::Again {
             self.leave_ready(t, self.level[t as usize]);
             self.set_place(t, STACKS | u16::from(domain), self.records[t as usize].home.into());
+            self.stacks.standing.come(t, self.crowds.of(t), true);
             if self.another_waits(domain, t) {
                 self.line(domain).insert_first(t);
             }
@@ -495,6 +482,11 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
         if inherited != Inherited::No {
             self.disinherit(heir);
+        }
+        // Nor is it kept again for whom it was offered to.
+        if self.stacks.offered == domain {
+            self.stacks.offered = 0;
+            self.attention -= 1;
         }
         self.stacks.demands[usize::from(domain)].kept = 0;
         if wanted {

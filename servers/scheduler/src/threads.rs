@@ -71,7 +71,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// [`domain_abort`](Self::domain_abort); `-EPERM`: no other thread is ready.
     pub fn sleep(&mut self, until: u64, caller: u64, now: u64) -> Decision {
         let me = self.begin();
-        if self.doomed[me as usize] {
+        if self.doomed.has(me) {
             return self.decide(me, -EINTR, now);
         }
         if until > now {
@@ -135,7 +135,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.level[t as usize] = base;
         self.highest = self.highest.max(t);
         self.result[t as usize] = 0;
-        self.doomed[t as usize] = false;
+        self.doomed.set(t, false);
         self.promises[t as usize] = 0;
         let slice_end = self.crowds.join(t, if family == 0 { home } else { family });
         self.records[t as usize] =
@@ -165,7 +165,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
         self.leave_ready(me, self.level[me as usize]);
         self.set_place(me, EXITED, u64::MAX);
-        self.attention -= u16::from(core::mem::take(&mut self.doomed[me as usize]));
+        self.attention -= u16::from(self.doomed.set(me, false));
         self.forget_deadline(me);
         if self.any_exited {
             self.exited.push_back(&mut self.links, me);
@@ -268,7 +268,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             return woken;
         }
         if at_home {
-            self.attention += u16::from(!core::mem::replace(&mut self.doomed[t as usize], true));
+            self.attention += u16::from(!self.doomed.set(t, true));
             if self.records[t as usize].base > level {
                 self.rebase(words, t, level);
             }
@@ -296,7 +296,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         let (Ok(asid), 0..32) = (u8::try_from(asid), priority) else { return self.decide(me, -EINVAL, now) };
         let next = self.some_threads(from, |s, t| {
             let there = !matches!(s.place(t), Place::Free | Place::Exited);
-            let wanted = there && s.doomed[t as usize] && s.records[t as usize].home == asid;
+            let wanted = there && s.doomed.has(t) && s.records[t as usize].home == asid;
             if wanted {
                 s.rebase(words, t, (PRIORITIES - 1) as u8 - priority as u8);
             }

@@ -2,7 +2,7 @@
 //!
 //! The harness plays portal code: a call takes the first stack of the queue, or enters the scheduler and is made again when it returns; a
 //! return gives the stack back, and tells nobody. Checked after each step: stacks come to those who wait, first to those who are in the other domain,
-//! by priority, then by arrival, unless some are of one family; whoever is let go finds one; at the end all of them are there again, and nobody waits.
+//! by priority, then by arrival, unless they are of one family; whoever is let go finds one; at the end all of them are there again, and nobody waits.
 
 use pebble_abi::map;
 use pebble_scheduler::*;
@@ -94,8 +94,8 @@ struct World<const EDF: bool> {
     /// Who was let go by an abort, and so may find nothing.
     torn: Vec<u64>,
     made: i64,
-    /// Homes of the threads: 1, or one for each.
-    homes: u64,
+    /// Each is of a family of its own.
+    in_order: bool,
     threads: u64,
     /// In the first domain threads have waited for locks; threads that waited last when they were there.
     locks: bool,
@@ -135,7 +135,7 @@ impl<const EDF: bool> World<EDF> {
             calls: BTreeMap::new(),
             torn: Vec::new(),
             made: 0,
-            homes,
+            in_order: homes > 1,
             threads: THREADS,
             locks: true,
             abroad: Vec::new(),
@@ -207,7 +207,7 @@ impl<const EDF: bool> World<EDF> {
         for (domain, line) in before {
             let still = self.line(domain);
             let gone: Vec<u64> = line.iter().copied().filter(|t| !still.contains(t)).collect();
-            if orderly && self.homes > 1 {
+            if orderly && self.in_order {
                 assert_eq!(gone, line[..gone.len()], "not in order");
             } else {
                 self.torn.extend(gone);
@@ -394,7 +394,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn stacks_come_in_order_and_none_is_lost(ops in prop::collection::vec(op(), 20..200), edf: bool, one: bool) {
@@ -453,7 +453,7 @@ fn a_family_waits_behind_its_own() {
         world.enter(false, |s, words, _| s.set_priority(words, t, 1, 1));
     }
     world.threads = THREADS + FAMILY;
-    world.homes = 1;
+    world.in_order = false;
     let turns = turns(&mut world, 200);
     let alone: Vec<usize> = (0..turns.len()).filter(|n| turns[*n] == 1).collect();
     assert!(alone.len() > 40 && alone.windows(2).all(|two| two[1] - two[0] <= 4), "{turns:?}");

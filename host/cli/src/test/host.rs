@@ -40,6 +40,16 @@ const OWN: [(&str, &str, &str); 13] = [
     ("pebble-sfi", "stubs", "sfi-stubs"),
 ];
 
+/// Test programs that take ten seconds and more, which `--quick` leaves out: package, program.
+const SLOW: [(&str, &str); 6] = [
+    ("pebble-sfi-verify", "corpus"),
+    ("pebble-sfi-verify", "second"),
+    ("pebble-sfi-runtime", "lasting"),
+    ("pebble-sfi-runtime", "lines"),
+    ("pebble-sfi", "differential"),
+    ("pebble-sfi", "leaps"),
+];
+
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -88,8 +98,10 @@ pub fn run(tools: &Tools, packages: &[Package], options: &Options) -> Tally {
         }
         cargo_artifacts(&mut cargo, |artifact| {
             if artifact.profile.test && artifact.executable.is_some() {
-                let group = group(artifact.package(), &artifact.target.name);
-                if options.selects(&group) {
+                let (package, program) = (artifact.package(), artifact.target.name.as_str());
+                let slow = SLOW.contains(&(package, program));
+                let group = group(package, program);
+                if options.selects(&group) && !(options.quick && slow) {
                     programs.entry(group).or_default().push(artifact);
                 }
             }
