@@ -14,9 +14,10 @@
 //! While nobody inherits, and nothing has come back where this entry looks, all goes the quick way ([`calm`](Scheduler::calm)).
 //!
 //! **Order.** First those who are abroad, in a component where threads have waited for locks, however little urgent: they may hold one, for which
-//! everybody waits. Then all others. Among each, priority, then arrival; who had to stand back is the first of its priority. A family waits behind its own: who comes
-//! while another thread of its family waits stands in a second group, which gets every second stack. So two hundred threads of one family, each of
-//! which keeps a stack for a moment, hold up another's only thread for twice as many turns as there are families, not threads.
+//! everybody waits. Then all others. Among each, priority, then arrival; who had to stand back is the first of its priority. A family waits behind
+//! its own: who comes while another thread of its family waits stands in a second group, which gets every second stack. So two hundred threads of
+//! one family, each of which keeps a stack for a moment, hold up another's only thread for twice as many turns as there are families, not threads.
+//!
 //! **Invariants:**
 //! * a thread that waits is in the line of one domain, which is in the ring; one that inherits is ready, and the only heir of its domain;
 //! * a domain leaves the ring when nobody waits for it, and what was kept is back in its queue;
