@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::archive::Archive;
 use crate::tools::{Tools, program, run_quietly};
-use crate::{c, ui};
+use crate::{c, lock, ui};
 
 /// The package that holds the nucleus, and what its program is called.
 const NUCLEUS_PACKAGE: &str = "pebble-nucleus";
@@ -54,6 +54,7 @@ pub fn elfs(image: &Path) -> BTreeMap<String, PathBuf> {
 pub fn system(tools: &Tools, name: &str) -> Result<Built> {
     let path = tools.manifest(name)?;
     let manifest = Manifest::load(&path).with_context(|| tools.shown(&path))?;
+    let _alone = lock::builds(tools)?;
 
     let components = manifest.component.iter().map(|component| component.package.as_str());
     let files = manifest.file.iter().filter_map(|file| file.package.as_deref());

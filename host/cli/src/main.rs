@@ -16,6 +16,7 @@ mod debug;
 mod doc;
 mod fuzz;
 mod inspect;
+mod lock;
 mod new;
 mod run;
 mod sfi;

@@ -2,10 +2,10 @@
 //!
 //! **Problem.** Real programs show what made-up ones do not, and their sources are not ours to keep. **Strategy.** `apt-get source`, with
 //! lists of source packages in a directory of our own, so that the system's stay as they are. **Invariants.** Every archive is checked against
-//! its checksum before it is unpacked, and is fetched once; nothing is there that was unpacked in part.
+//! its checksum before it is unpacked, and is fetched once; nothing is there that was unpacked in part. One at a time unpacks from a cache.
 #![forbid(unsafe_code)]
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,6 +26,10 @@ pub struct Archive {
 /// The archive's directory, unpacked in `into`; the archive itself stays in `cache`.
 pub fn unpack(cache: &Path, archive: &Archive, into: &Path) -> Result<PathBuf> {
     let directory = into.join(&archive.directory);
+    fs::create_dir_all(cache).with_context(|| cache.display().to_string())?;
+    let lock = cache.join("lock");
+    let alone = File::create(&lock).with_context(|| lock.display().to_string())?;
+    alone.lock().with_context(|| lock.display().to_string())?;
     if !directory.exists() {
         let file = fetch(cache, archive)?;
         let part = into.join("part");

@@ -1,4 +1,4 @@
-//! What a system test works with: images, built once each, and guests booted from them.
+//! What a system test works with: images, built once each, guests booted from them, and a measurement.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,18 +16,29 @@ use crate::tools::Tools;
 /// For one command that a test runs.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
-/// The image of each system that a test asked for, or why there is none. Tests that run side by side build one at a time.
+/// What one test has made and others want too.
 #[derive(Default)]
-pub struct Images(Mutex<BTreeMap<String, Result<PathBuf, String>>>);
+pub struct Made {
+    /// The image of each system that a test asked for, or why there is none. Tests that run side by side build one at a time.
+    images: Mutex<BTreeMap<String, Result<PathBuf, String>>>,
+    /// A whole measurement, once there is one.
+    rows: Mutex<Option<Vec<bench::Row>>>,
+}
+
+impl Made {
+    pub fn rows(&self) -> Option<Vec<bench::Row>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 pub struct Context<'a> {
     tools: &'a Tools,
-    images: &'a Images,
+    made: &'a Made,
 }
 
 impl<'a> Context<'a> {
-    pub fn new(tools: &'a Tools, images: &'a Images) -> Self {
-        Context { tools, images }
+    pub fn new(tools: &'a Tools, made: &'a Made) -> Self {
+        Context { tools, made }
     }
 
     pub fn tools(&self) -> &'a Tools {
@@ -38,14 +49,16 @@ impl<'a> Context<'a> {
     pub fn image(&mut self, system: &str) -> Result<PathBuf> {
         let build =
             || build::system(self.tools, system).map(|built| built.image).map_err(|e| format!("{e:#}"));
-        let mut images = self.images.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut images = self.made.images.lock().unwrap_or_else(PoisonError::into_inner);
         let image = images.entry(system.into()).or_insert_with(build);
         image.clone().map_err(|error| anyhow!("{error}"))
     }
 
-    /// All rows of `pebble bench`.
+    /// All rows of `pebble bench`, measured now.
     pub fn measure(&self) -> Result<Vec<bench::Row>> {
-        bench::measure(self.tools, &[])
+        let rows = bench::measure(self.tools, &[])?;
+        *self.made.rows.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows.clone());
+        Ok(rows)
     }
 
     /// A guest from reset.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::{Options, Tally, side_by_side};
+use super::{Options, Tally};
 use crate::build::{Artifact, cargo_artifacts};
 use crate::tools::Tools;
 use crate::ui;
@@ -85,10 +85,15 @@ pub fn packages(tools: &Tools, selects: impl Fn(&str) -> bool) -> Result<Vec<Pac
     Ok(packages)
 }
 
-/// Builds the tests of these packages together, then runs the selected ones group by group.
-pub fn run(tools: &Tools, packages: &[Package], options: &Options) -> Tally {
-    let mut tally = Tally::default();
-    let mut programs = BTreeMap::<String, Vec<Artifact>>::new();
+/// The test programs of each group.
+pub type Programs = BTreeMap<String, Vec<Artifact>>;
+
+/// Builds the tests of these packages together: those that are selected.
+pub fn build(tools: &Tools, packages: &[Package], options: &Options) -> (Programs, Tally) {
+    let (mut programs, mut tally) = (Programs::new(), Tally::default());
+    if packages.is_empty() {
+        return (programs, tally);
+    }
     tally.run("host.build", || {
         ui::progress("building", "host tests");
         let mut cargo = tools.cargo("test");
@@ -107,14 +112,10 @@ pub fn run(tools: &Tools, packages: &[Package], options: &Options) -> Tally {
             }
         })
     });
-    let groups: Vec<_> = programs.into_iter().collect();
-    tally.add(side_by_side(options.workers(), &groups, |(group, programs)| {
-        run_group(tools, group, programs, options.quick)
-    }));
-    tally
+    (programs, tally)
 }
 
-fn run_group(tools: &Tools, group: &str, programs: &[Artifact], quick: bool) -> Tally {
+pub fn run_group(tools: &Tools, group: &str, programs: &[Artifact], quick: bool) -> Tally {
     let start = Instant::now();
     let mut tally = Tally::default();
     let (mut said, mut notes) = (String::new(), Vec::new());

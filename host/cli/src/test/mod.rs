@@ -44,11 +44,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// Groups that run side by side: with `--quick` one for each core. Otherwise each has the machine to itself, since some look at the clock.
-    fn workers(&self) -> usize {
-        if self.quick { thread::available_parallelism().map_or(1, usize::from) } else { 1 }
-    }
-
     /// A letter or two are in many names: they mean a part of the name between dots.
     fn selects(&self, group: &str) -> bool {
         self.filter.as_ref().is_none_or(|filter| match filter.len() {
@@ -89,12 +84,47 @@ impl Tally {
     }
 }
 
-/// Does all jobs, so many at a time, begun in their order.
-fn side_by_side<T: Sync>(workers: usize, jobs: &[T], work: impl Fn(&T) -> Tally + Sync) -> Tally {
+/// A group, or groups that share what they need.
+struct Job<'a> {
+    name: String,
+    run: Box<dyn Fn() -> Tally + Sync + 'a>,
+}
+
+impl<'a> Job<'a> {
+    fn new(name: impl Into<String>, run: impl Fn() -> Tally + Sync + 'a) -> Self {
+        Job { name: name.into(), run: Box::new(run) }
+    }
+
+    fn test(name: impl Into<String>, test: impl Fn() -> Result<()> + Sync + 'a) -> Self {
+        let name = name.into();
+        let own = name.clone();
+        Job::new(name, move || {
+            let mut tally = Tally::default();
+            tally.run(&own, &test);
+            tally
+        })
+    }
+}
+
+/// What takes minutes begins first, so that nothing is long alone at the end.
+const LONG: [&str; 8] = [
+    "sfi-same",
+    "system.replace.load",
+    "system.restart.load",
+    "system.documents",
+    "system.bench.repeatable",
+    "sfi-real",
+    "sfi-cxx",
+    "system.hostile.thousand",
+];
+
+/// Does all jobs, one for each core at a time.
+fn side_by_side(jobs: &[Job]) -> Tally {
+    let workers = thread::available_parallelism().map_or(1, usize::from);
     let (next, tally) = (AtomicUsize::new(0), Mutex::new(Tally::default()));
     let worker = || {
         while let Some(job) = jobs.get(next.fetch_add(1, Relaxed)) {
-            let counted = work(job);
+            let counted = (job.run)();
             tally.lock().unwrap_or_else(PoisonError::into_inner).add(counted);
         }
     };
@@ -134,22 +164,25 @@ pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
         tally
             .run("format", || run_quietly(tools.cargo_fmt().args(["--all", "--check"]), "cargo fmt --check"));
     }
-    if !packages.is_empty() {
-        tally.add(host::run(tools, &packages, options));
-    }
-    for (group, test) in domains() {
-        tally.run(group, || test(tools));
-    }
-    let images = context::Images::default();
-    let systems: Vec<_> = systems().collect();
-    tally.add(side_by_side(options.workers(), &systems, |test| {
-        let mut tally = Tally::default();
-        tally.run(&test.group(), || test.run(&mut context::Context::new(tools, &images)));
-        tally
+    let (programs, built) = host::build(tools, &packages, options);
+    tally.add(built);
+    let made = context::Made::default();
+    let mut jobs: Vec<Job> = Vec::new();
+    jobs.extend(programs.iter().map(|(group, programs)| {
+        Job::new(group, move || host::run_group(tools, group, programs, options.quick))
     }));
+    jobs.extend(domains().map(|(group, test)| Job::test(group, move || test(tools))));
+    let made = &made;
+    jobs.extend(
+        systems()
+            .map(|test| Job::test(test.group(), move || test.run(&mut context::Context::new(tools, made)))),
+    );
+    jobs.sort_by_key(|job| LONG.iter().position(|long| *long == job.name).unwrap_or(LONG.len()));
     if !budgets.is_empty() {
-        tally.add(check_budgets(tools, &budgets, options.filter.is_some()));
+        let budgets = &budgets;
+        jobs.push(Job::new("budget", move || check_budgets(tools, budgets, made, options.filter.is_some())));
     }
+    tally.add(side_by_side(&jobs));
     println!("{} passed, {} failed", tally.passed, tally.failed);
     Ok(u8::from(tally.failed > 0))
 }
@@ -158,13 +191,19 @@ fn group(id: &str) -> String {
     format!("budget.{id}")
 }
 
-/// Measures once, all or only what is asked for, and holds each row against its budget.
-fn check_budgets(tools: &Tools, budgets: &[(String, bench::budget::Budget)], some: bool) -> Tally {
+/// Measures once, all or only what is asked for, unless all has been measured already; and holds each row against its budget.
+fn check_budgets(
+    tools: &Tools,
+    budgets: &[(String, bench::budget::Budget)],
+    made: &context::Made,
+    some: bool,
+) -> Tally {
     let mut tally = Tally::default();
     let mut rows = Vec::new();
     tally.run("budget.measure", || {
         let only = budgets.iter().flat_map(|(id, budget)| [Some(id.clone()), budget.of()]).flatten();
-        rows = bench::measure(tools, &only.filter(|_| some).collect::<Vec<_>>())?;
+        let measure = || bench::measure(tools, &only.filter(|_| some).collect::<Vec<_>>());
+        rows = made.rows().map_or_else(measure, Ok)?;
         Ok(())
     });
     for (id, budget) in budgets {
