@@ -7,7 +7,8 @@
 //!
 //! **Strategy** (priority inheritance, Sha, Rajkumar and Lehoczky 1990, but for a holder whom nobody knows). While a thread waits on the semaphore
 //! of a lock, and none that is ready is more urgent, all ready threads take turns at its level, each for [`LENT`] ticks, level after level:
-//! the holder is among them, and is done long before its turn ends. Each [`LOOK`] one thread has such a turn for those who wait for a stack.
+//! the holder is among them, and is done long before its turn ends. When nobody waits for a lock any longer the turn is over: whoever has got it
+//! runs at once. Each [`LOOK`] one thread has such a turn for those who wait for a stack.
 //! Locks are those of the image's components alone: what a program does to its own threads is its affair.
 //!
 //! **Bound:** with n ready threads a holder begins to run within n turns. One entry moves two threads at most. **Invariants:**
@@ -23,8 +24,8 @@ pub const LENT: u64 = TIME_HZ / 10_000;
 const IDLE: u8 = PRIORITIES as u8 - 1;
 
 /// What a turn is for.
-const LOCK: usize = 0;
-const STACK: usize = 1;
+const LOCK: u8 = 1;
+const STACK: u8 = 2;
 
 /// All zero while nobody waits for a lock.
 #[repr(C)]
@@ -33,8 +34,8 @@ pub(crate) struct Lending {
     waiters: u16,
     /// The most urgent level of which one has waited since there was none.
     level: u8,
-    /// A turn is under way: whose, at which level, until when.
-    lent: bool,
+    /// A turn is under way: what it is for ([`LOCK`], [`STACK`]; 0: there is none), whose it is, at which level, until when.
+    lent: u8,
     to: u8,
     at: u8,
     /// The levels from which the last one came that was for a lock, and for a stack.
@@ -44,17 +45,17 @@ pub(crate) struct Lending {
 
 impl Lending {
     pub(crate) const fn zero() -> Self {
-        Lending { waiters: 0, level: 0, lent: false, to: 0, at: 0, last: [0; 2], until: 0 }
+        Lending { waiters: 0, level: 0, lent: 0, to: 0, at: 0, last: [0; 2], until: 0 }
     }
 
     /// The level that the thread is lent, if any.
     pub(crate) fn level_of(&self, t: u8) -> Option<u8> {
-        (self.lent && self.to == t).then_some(self.at)
+        (self.lent != 0 && self.to == t).then_some(self.at)
     }
 
     /// When the turn ends.
     pub(crate) fn ends(&self) -> u64 {
-        if self.lent { self.until } else { NEVER }
+        if self.lent != 0 { self.until } else { NEVER }
     }
 }
 
@@ -77,31 +78,32 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// Ends the turn that is over, and begins the next if somebody waits for a lock.
     pub(crate) fn lend(&mut self, words: &Words, now: u64) {
-        let lending = &self.lending;
-        if lending.lent && (now >= lending.until || self.place(lending.to) != Place::Ready) {
-            self.take_back(words);
+        let Lending { lent, waiters, until, to, level, .. } = self.lending;
+        let over = now >= until || self.place(to) != Place::Ready;
+        if lent != 0 && over || lent == LOCK && waiters == 0 {
+            self.take_back(words, over);
         }
-        if self.lending.waiters > 0 {
-            self.lend_at(self.lending.level, LOCK, now);
+        if waiters > 0 {
+            self.lend_at(level, LOCK, now);
         }
     }
 
     /// Begins a turn for whoever waits for a stack, unless one is under way that is as urgent.
     pub(crate) fn lend_for_stack(&mut self, words: &Words, level: u8, now: u64) {
-        if self.lending.lent && self.lending.at > level {
-            self.take_back(words);
+        if self.lending.lent != 0 && self.lending.at > level {
+            self.take_back(words, true);
         }
         self.lend_at(level, STACK, now);
     }
 
     /// Begins a turn at this level, if none is under way and it makes a difference.
-    fn lend_at(&mut self, level: u8, what: usize, now: u64) {
+    fn lend_at(&mut self, level: u8, what: u8, now: u64) {
         let candidates = self.ready & !(1 << IDLE);
         let more_urgent = candidates & !(u32::MAX << (level % 32));
-        if self.lending.lent || candidates == 0 || more_urgent != 0 {
+        if self.lending.lent != 0 || candidates == 0 || more_urgent != 0 {
             return;
         }
-        let behind = candidates & (!1 << (self.lending.last[what] % 32));
+        let behind = candidates & (!1 << (self.lending.last[usize::from(what - LOCK)] % 32));
         let from = if behind != 0 { behind } else { candidates }.trailing_zeros() as u8;
         let queue = *self.queue(from);
         if candidates.is_power_of_two() && queue.is_single() {
@@ -109,24 +111,24 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
         let t = queue.head;
         self.lending =
-            Lending { lent: true, to: t, at: level, until: now.wrapping_add(LENT), ..self.lending };
-        self.lending.last[what] = from;
+            Lending { lent: what, to: t, at: level, until: now.wrapping_add(LENT), ..self.lending };
+        self.lending.last[usize::from(what - LOCK)] = from;
         self.attention += 1;
         self.leave_ready(t, from);
         self.level[t as usize] = level;
         self.place_ready(t, true);
     }
 
-    /// The turn is over: the thread goes behind its peers.
-    fn take_back(&mut self, words: &Words) {
-        self.lending.lent = false;
+    /// Ends the turn: the thread goes behind its peers if its time is over.
+    fn take_back(&mut self, words: &Words, over: bool) {
+        self.lending.lent = 0;
         self.attention -= 1;
         let t = self.lending.to;
         let level = self.proper_level(t);
         if self.place(t) == Place::Ready {
             self.leave_ready(t, self.level[t as usize]);
             self.level[t as usize] = level;
-            self.make_ready(t);
+            self.place_ready(t, !over);
         } else {
             self.relevel(words, t, level);
         }

@@ -117,7 +117,7 @@ pub const SLICE: u64 = TIME_HZ / 100;
 /// Sleepers that one entry wakes; if more are due, the timer ticks again at once.
 pub const WAKES: usize = 2;
 /// The form of the state. Whoever changes the fields of [`Scheduler`] gives it another number.
-pub const FORMAT: u64 = 8;
+pub const FORMAT: u64 = 9;
 /// [`Decision::thread`]: the caller goes on.
 pub const STAY: u64 = u64::MAX;
 

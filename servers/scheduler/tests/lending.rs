@@ -180,6 +180,23 @@ fn who_holds_a_lock_gets_to_run() {
     }
 }
 
+/// The holder does not go on at the shell's level, when it has given up what the shell has waited for.
+#[test]
+fn who_gets_a_lock_runs_at_once() {
+    fn check<const EDF: bool>(crowd: &[u8]) {
+        let mut world = inverted::<EDF>(crowd);
+        world.take();
+        while world.holder.is_some_and(|(t, _)| t == 2) {
+            world.advance(1);
+        }
+        assert_eq!((world.running(), world.ran(2)), (SHELL, HOLD), "{crowd:?}");
+    }
+    for crowd in [&[][..], &[1], &[8], &[5, 8, 8], &[8; 8]] {
+        check::<false>(crowd);
+        check::<true>(crowd);
+    }
+}
+
 #[test]
 fn nobody_is_lent_anything_for_what_is_no_lock() {
     let mut world = inverted::<false>(&[8, 8]);
