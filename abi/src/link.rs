@@ -2,8 +2,9 @@
 //!
 //! Section `.pebble.exports` holds [`EXPORT_BYTES`]-byte records: name, specification, entry address, order:
 //! interfaces are numbered in that order.
-//! Section `.pebble.imports` holds [`IMPORT_BYTES`]-byte records: name, portal index (in the file: order); whoever loads the
-//! component opens the portal and writes its index into the record before the component runs.
+//! Section `.pebble.imports` holds [`IMPORT_BYTES`]-byte records: name, slot, order; whoever loads the component opens the portals in that order,
+//! and writes each one's index into the word at its slot before the component runs. Slot 0: nobody asks for the index.
+//! Neither section is loaded: nobody reads it when the component runs.
 //! All numbers little-endian; names and specifications padded with zero bytes.
 
 /// Before the name of an import: without such an interface its index is 0, and the component goes on.
@@ -20,9 +21,10 @@ pub const IMPORTS: &str = ".pebble.imports";
 pub const EXPORT_BYTES: usize = NAMELEN + SPECLEN + 16;
 pub const EXPORT_ENTRY: usize = NAMELEN + SPECLEN;
 pub const EXPORT_ORDER: usize = EXPORT_ENTRY + 8;
-/// name `[u8; 24]`, index `u64`
-pub const IMPORT_BYTES: usize = NAMELEN + 8;
-pub const IMPORT_INDEX: usize = NAMELEN;
+/// name `[u8; 24]`, slot `u64`, order `u64`
+pub const IMPORT_BYTES: usize = NAMELEN + 16;
+pub const IMPORT_SLOT: usize = NAMELEN;
+pub const IMPORT_ORDER: usize = IMPORT_SLOT + 8;
 
 /// Offsets in the start-up page of a program.
 pub struct Startup;

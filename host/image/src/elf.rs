@@ -25,11 +25,11 @@ pub struct Export {
     pub entry: u64,
 }
 
-/// An import record: its name, and where its index goes.
+/// An import record: its name, and where its index goes, if anywhere.
 #[derive(Clone, Debug)]
 pub struct Import {
     pub name: String,
-    pub slot: u64,
+    pub slot: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -105,20 +105,16 @@ impl Component {
             });
         }
         let file = object::read::elf::ElfFile64::<Endianness>::parse(data)?;
-        let section = |name: &'static str| -> Result<(u64, Vec<u8>), ElfError> {
-            Ok(match file.section_by_name(name) {
-                Some(s) => (s.address(), s.data()?.to_vec()),
-                None => (0, Vec::new()),
-            })
+        let records = |section, bytes, order| -> Result<Vec<&[u8]>, ElfError> {
+            let data = file.section_by_name(section).map_or(Ok(&[][..]), |section| section.data())?;
+            if data.len() % bytes != 0 {
+                return Err(ElfError::Record { section, what: "not a whole number of records" });
+            }
+            let mut records: Vec<_> = data.chunks(bytes).collect();
+            records.sort_by_key(|record| word(&record[order..]));
+            Ok(records)
         };
-        let (_, exports) = section(link::EXPORTS)?;
-        let (imports_va, imports) = section(link::IMPORTS)?;
-        if exports.len() % link::EXPORT_BYTES != 0 || imports.len() % link::IMPORT_BYTES != 0 {
-            return Err(ElfError::Record { section: link::EXPORTS, what: "not a whole number of records" });
-        }
-        let mut exports: Vec<&[u8]> = exports.chunks(link::EXPORT_BYTES).collect();
-        exports.sort_by_key(|r| word(&r[link::EXPORT_ORDER..]));
-        let exports = exports
+        let exports = records(link::EXPORTS, link::EXPORT_BYTES, link::EXPORT_ORDER)?
             .into_iter()
             .map(|r| Export {
                 name: text(&r[..link::NAMELEN]),
@@ -126,12 +122,12 @@ impl Component {
                 entry: word(&r[link::EXPORT_ENTRY..]),
             })
             .collect();
-        let mut imports: Vec<(&[u8], u64)> =
-            imports.chunks(link::IMPORT_BYTES).zip((imports_va..).step_by(link::IMPORT_BYTES)).collect();
-        imports.sort_by_key(|(r, _)| word(&r[link::IMPORT_INDEX..]));
-        let imports = imports
+        let imports = records(link::IMPORTS, link::IMPORT_BYTES, link::IMPORT_ORDER)?
             .into_iter()
-            .map(|(r, at)| Import { name: text(&r[..link::NAMELEN]), slot: at + link::IMPORT_INDEX as u64 })
+            .map(|r| Import {
+                name: text(&r[..link::NAMELEN]),
+                slot: Some(word(&r[link::IMPORT_SLOT..])).filter(|slot| *slot != 0),
+            })
             .collect();
         let mut symbols: Vec<(u64, String)> = file
             .symbols()

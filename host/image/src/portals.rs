@@ -280,13 +280,14 @@ impl<'a> Portals<'a> {
             let name = d.manifest.bind.get(&import.name).unwrap_or(&import.name).clone();
             let optional = name.strip_prefix(pebble_abi::link::OPTIONAL);
             let name = optional.map_or(name.clone(), String::from);
-            let pa = memory.translate(d.root, import.slot).ok_or_else(|| BuildError::Component {
+            let outside = || BuildError::Component {
                 name: d.manifest.name.clone(),
-                what: format!("import {name}: its record lies in no segment"),
-            })?;
+                what: format!("import {name}: its slot lies in no segment"),
+            };
+            let slot = import.slot.map(|slot| memory.translate(d.root, slot).ok_or_else(outside));
+            let slot = slot.transpose()?;
             let Some(goal) = self.goal(d, &name) else {
                 if optional.is_some() {
-                    memory.write_word(pa, 0);
                     continue;
                 }
                 return Err(BuildError::Missing { who: d.manifest.name.clone(), interface: name });
@@ -295,7 +296,9 @@ impl<'a> Portals<'a> {
             let fixed = sys::FIXED.iter().find(|(_, n)| *n == name).map(|(i, _)| *i as u16);
             let at = fixed.unwrap_or(index);
             self.open(memory, d, at, &name, goal)?;
-            memory.write_word(pa, at.into());
+            if let Some(pa) = slot {
+                memory.write_word(pa, at.into());
+            }
             index += if fixed.is_some() { 0 } else { words };
         }
         Ok(())

@@ -20,21 +20,31 @@ impl<F> Export<F> {
 }
 
 /// One import: the portal's index, written by whoever loads the component.
+pub struct Import(AtomicU64);
+
+/// What the loader is told of it.
 #[repr(C)]
-pub struct Import {
+pub struct ImportRecord {
     name: [u8; NAMELEN],
-    index: AtomicU64,
+    slot: Option<&'static Import>,
+    order: u64,
+}
+
+impl ImportRecord {
+    /// `order`: the first index of the image builder goes to the first in this order.
+    pub const fn new(name: &str, slot: Option<&'static Import>, order: u32) -> Self {
+        ImportRecord { name: padded(name), slot, order: order as u64 }
+    }
 }
 
 impl Import {
-    /// `order`: the first index of the image builder goes to the first in this order.
-    pub const fn new(name: &str, order: u32) -> Self {
-        Import { name: padded(name), index: AtomicU64::new(order as u64) }
+    pub const fn unbound() -> Self {
+        Import(AtomicU64::new(0))
     }
 
     #[inline]
     pub fn index(&self) -> usize {
-        self.index.load(Ordering::Relaxed) as usize
+        self.0.load(Ordering::Relaxed) as usize
     }
 
     /// Whether the loader found the interface.
@@ -135,18 +145,31 @@ macro_rules! export_wide {
     };
 }
 
-/// `import!(NAME = "server.method")`: a static [`Import`] that the loader binds.
+/// `import! { NAME = "server.method"; }`: a static [`Import`] that the loader binds. `fixed "nucleus.switch";` is one whose index is known
+/// (`pebble_abi::sys::FIXED`).
 #[macro_export]
 #[allow_internal_unsafe]
 macro_rules! import {
     (@each $n:expr;) => {};
     (@each $n:expr; $vis:vis $ident:ident = $name:literal; $($rest:tt)*) => {
+        // Or it would be one variable with others, at a distance that costs an instruction.
         #[used]
-        #[unsafe(link_section = ".pebble.imports")]
-        $vis static $ident: $crate::link::Import = $crate::link::Import::new($name, $n);
+        $vis static $ident: $crate::link::Import = $crate::link::Import::unbound();
+        $crate::import!(@record $name, Some(&$ident), $n);
         $crate::import!(@each $n + 1; $($rest)*);
     };
-    ($($vis:vis $ident:ident = $name:literal;)*) => { $crate::import!(@each 0; $($vis $ident = $name;)*); };
+    (@each $n:expr; fixed $name:literal; $($rest:tt)*) => {
+        $crate::import!(@record $name, None, $n);
+        $crate::import!(@each $n + 1; $($rest)*);
+    };
+    (@record $name:literal, $slot:expr, $n:expr) => {
+        const _: () = {
+            #[used]
+            #[unsafe(link_section = ".pebble.imports")]
+            static RECORD: $crate::link::ImportRecord = $crate::link::ImportRecord::new($name, $slot, $n);
+        };
+    };
+    ($($all:tt)*) => { $crate::import!(@each 0; $($all)*); };
 }
 
 /// `component!(main)`: `fn main() -> i64` is where the component's first thread starts; its result ends the domain of a

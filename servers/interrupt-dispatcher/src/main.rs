@@ -10,8 +10,8 @@ use pebble::portal::tail;
 use pebble_interrupt_dispatcher::{Action, action, enable_bit, plic};
 
 pebble::import! {
-    TICK = "scheduler.tick";
-    IRQ = "scheduler.irq";
+    fixed "scheduler.tick";
+    fixed "scheduler.irq";
 }
 pebble::export!("irq.entry", "nmi", entry: fn(u64));
 pebble::export!("irq.enable", "nmi", enable: fn(u64));
@@ -26,7 +26,6 @@ const CONTEXT: Mmio = Mmio::new(plic::CONTEXT_PAGE, 0x1000);
 
 /// Exclusive: no thread of its own.
 fn main() -> i64 {
-    let _ = (TICK.bound(), IRQ.bound());
     0
 }
 

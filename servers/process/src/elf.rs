@@ -3,13 +3,12 @@
 //! **Problem.** The file comes from a stranger. What is loaded must be exactly what a domain may hold: pages inside the image
 //! range, each with the rights of one segment, none writable and executable at once.
 //!
-//! **Strategy.** [`Image::parse`] checks everything and only then answers; the image borrows its bytes from the file. Import
-//! records are looked up by address in the *segments*, that is, in what is going to be in memory, so the section headers (which
-//! need not agree with the segments) decide no more than where to look.
+//! **Strategy.** [`Image::parse`] checks everything and only then answers; the image borrows its bytes from the file. Section headers decide no
+//! more than where the import and export records are; the addresses in these must lie in *segments*, that is, in what is going to be in memory.
 //!
 //! **Invariants** of an [`Image`]: segments are page-aligned, in ascending order, disjoint, not empty, inside
 //! `IMAGE_VA..HEAP_END`, and together no more than the page limit; the entry lies in an executable one; every import's slot is
-//! an aligned word in one; every export's entry lies in an executable one.
+//! an aligned word in a writable one, or 0; every export's entry lies in an executable one.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -88,7 +87,7 @@ impl Segment<'_> {
     }
 }
 
-/// An interface that the program calls, and where it wants the portal's index.
+/// An interface that the program calls, and where it wants the portal's index; 0: nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Import<'a> {
     pub name: &'a str,
@@ -250,32 +249,29 @@ fn manifest<'a>(header: &FileHeader64<LE>, data: &'a [u8]) -> Result<Option<&'a 
     Ok(Some(bytes))
 }
 
-/// Records of one section, as they will be in memory: their address and bytes.
+/// Records of one section: where in the file they begin, and their bytes.
 fn records<'a>(
     header: &FileHeader64<LE>,
     data: &'a [u8],
-    segments: &[Segment<'a>],
     section: &str,
     record: usize,
     most: usize,
 ) -> Result<(u64, &'a [u8]), Problem> {
     let Some(section) = named(header, data, section)? else { return Ok((0, &[])) };
-    let (address, size) = (section.sh_addr(LE), section.sh_size(LE));
-    let fail = |what| Err(Problem::Memory { address, what });
-    if size % record as u64 != 0 || address % 8 != 0 {
-        return fail("no whole import or export records");
+    let (offset, size) = (section.sh_offset(LE), section.sh_size(LE));
+    if size % record as u64 != 0 {
+        return Err(file(offset, "no whole import or export records"));
     }
     if size / record as u64 > most as u64 {
-        return fail("too many imports or exports");
+        return Err(file(offset, "too many imports or exports"));
     }
-    let Some(segment) = segments.iter().find(|s| s.holds(address, size)) else {
-        return fail("import or export records outside the segments");
-    };
-    let bytes =
-        segment.bytes.get((address - segment.address) as usize..).and_then(|b| b.get(..size as usize));
-    bytes
-        .map(|b| (address, b))
-        .ok_or(Problem::Memory { address, what: "import or export records without names" })
+    let bytes = section.data(LE, data);
+    bytes.map(|bytes| (offset, bytes)).map_err(|_| file(offset, "import or export records outside the file"))
+}
+
+/// The number that stands there.
+fn word(record: &[u8], at: usize) -> u64 {
+    record.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 fn imports<'a>(
@@ -283,16 +279,20 @@ fn imports<'a>(
     data: &'a [u8],
     segments: &[Segment<'a>],
 ) -> Result<Vec<Import<'a>>, Problem> {
-    let (address, records) = records(header, data, segments, link::IMPORTS, link::IMPORT_BYTES, MAX_IMPORTS)?;
+    let (offset, records) = records(header, data, link::IMPORTS, link::IMPORT_BYTES, MAX_IMPORTS)?;
     let mut imports = Vec::new();
     imports.try_reserve_exact(records.len() / link::IMPORT_BYTES).map_err(|_| Problem::NoMemory)?;
-    for (record, at) in records.chunks_exact(link::IMPORT_BYTES).zip((address..).step_by(link::IMPORT_BYTES))
-    {
+    for (record, at) in records.chunks_exact(link::IMPORT_BYTES).zip((offset..).step_by(link::IMPORT_BYTES)) {
+        let slot = word(record, link::IMPORT_SLOT);
+        if slot != 0 && !(slot % 8 == 0 && segments.iter().any(|s| s.write && s.holds(slot, 8))) {
+            return Err(Problem::Memory {
+                address: slot,
+                what: "an import's index goes into no writable word",
+            });
+        }
         match text(&record[..link::NAMELEN]) {
-            Some(name) if !name.is_empty() => {
-                imports.push(Import { name, slot: at + link::IMPORT_INDEX as u64 })
-            }
-            _ => return Err(Problem::Memory { address: at, what: "an import's name is no text" }),
+            Some(name) if !name.is_empty() => imports.push(Import { name, slot }),
+            _ => return Err(file(at, "an import's name is no text")),
         }
     }
     Ok(imports)
@@ -303,21 +303,19 @@ fn exports<'a>(
     data: &'a [u8],
     segments: &[Segment<'a>],
 ) -> Result<Vec<Export<'a>>, Problem> {
-    let (address, records) = records(header, data, segments, link::EXPORTS, link::EXPORT_BYTES, MAX_EXPORTS)?;
+    let (offset, records) = records(header, data, link::EXPORTS, link::EXPORT_BYTES, MAX_EXPORTS)?;
     let mut exports = Vec::new();
     exports.try_reserve_exact(records.len() / link::EXPORT_BYTES).map_err(|_| Problem::NoMemory)?;
-    for (record, at) in records.chunks_exact(link::EXPORT_BYTES).zip((address..).step_by(link::EXPORT_BYTES))
-    {
-        let fail = |what| Problem::Memory { address: at, what };
-        let word = |offset: usize| record.get(offset..offset + 8).and_then(|b| b.try_into().ok());
+    for (record, at) in records.chunks_exact(link::EXPORT_BYTES).zip((offset..).step_by(link::EXPORT_BYTES)) {
+        let fail = |what| file(at, what);
         let (name, rest) = record.split_at(link::NAMELEN);
         let name = text(name).filter(|n| !n.is_empty()).ok_or(fail("an export's name is no text"))?;
         let spec = text(&rest[..link::SPECLEN]).ok_or(fail("an export's specification is no text"))?;
-        let entry = word(link::EXPORT_ENTRY).map_or(0, u64::from_le_bytes);
+        let entry = word(record, link::EXPORT_ENTRY);
         if !segments.iter().any(|s| s.execute && s.holds(entry, 2)) {
             return Err(fail("an export's entry lies in no executable segment"));
         }
-        let order = word(link::EXPORT_ORDER).map_or(0, u64::from_le_bytes);
+        let order = word(record, link::EXPORT_ORDER);
         let place = exports.partition_point(|e: &Export| e.order <= order);
         exports.insert(place, Export { name, spec, entry, order });
     }

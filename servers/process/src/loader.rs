@@ -244,7 +244,7 @@ fn build(child: u16, plan: &Plan, image: &Image, control: Option<(u16, u64)>) ->
     })
 }
 
-/// Opens what the program imports, by `open`, and writes the indices into its records.
+/// Opens what the program imports, by `open`, and writes the indices where it wants them.
 pub fn import(
     child: u16,
     path: &Path,
@@ -260,6 +260,9 @@ pub fn import(
                 return Err(refuse(path, Why::Import(link::pack(import.name).unwrap_or_default(), error)));
             }
         };
+        if import.slot == 0 {
+            continue;
+        }
         let page = import.slot / PAGE * PAGE;
         services::with_pages(child, page, 1, || LOADER.write(import.slot - page, index))?;
     }

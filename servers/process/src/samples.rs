@@ -9,7 +9,9 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use pebble_abi::errno;
-use pebble_abi::link::{EXPORT_BYTES, EXPORT_ENTRY, EXPORTS, IMPORTS, MANIFEST, NAMELEN};
+use pebble_abi::link::{
+    EXPORT_BYTES, EXPORT_ENTRY, EXPORTS, IMPORT_BYTES, IMPORT_SLOT, IMPORTS, MANIFEST, NAMELEN,
+};
 use pebble_abi::map::{HEAP_END, IMAGE_VA, PAGE};
 
 pub const TEXT: u64 = IMAGE_VA;
@@ -18,6 +20,7 @@ pub const DATA: u64 = IMAGE_VA + 2 * PAGE;
 pub const PHDRS: usize = 64;
 pub const TEXT_AT: usize = 0x200;
 pub const DATA_AT: usize = 0x300;
+const IMPORT_AT: usize = DATA_AT + 16;
 const SYMBOLS_AT: usize = 0x400;
 const STRINGS_AT: usize = 0x500;
 pub const SHDRS: usize = 0x600;
@@ -59,7 +62,7 @@ fn name(text: &str) -> u64 {
     names().find(&format!("\0{text}\0")).map_or(0, |at| at as u64 + 1)
 }
 
-/// Text (256 bytes, the first instruction of which is none), an empty segment, data (64 bytes with one import record, 2 pages in memory).
+/// Text (256 bytes, the first instruction of which is none), an empty segment, data (64 bytes, 2 pages in memory), where an import record stands, too.
 pub fn good() -> Vec<u8> {
     let mut f = vec![0; SHDRS + 6 * 64];
     put(&mut f, 0, b"\x7fELF\x02\x01\x01");
@@ -69,13 +72,14 @@ pub fn good() -> Vec<u8> {
     program(&mut f, 0, 1, 5, [TEXT_AT as u64, TEXT, 256, 256]);
     program(&mut f, 1, 1, 4, [0, IMAGE_VA + PAGE, 0, 0]);
     program(&mut f, 2, 1, 6, [DATA_AT as u64, DATA, 64, 2 * PAGE]);
-    put(&mut f, DATA_AT + 16, b"clock.wall");
+    put(&mut f, IMPORT_AT, b"clock.wall");
+    put64(&mut f, IMPORT_AT + IMPORT_SLOT, &[DATA + 64]);
     let names = names();
     put(&mut f, STRINGS_AT, names.as_bytes());
     let size = names.len() as u64;
     section(&mut f, 1, [name(".text"), 1, 6, TEXT, TEXT_AT as u64, 256, 0, 0]);
-    section(&mut f, 2, [name(IMPORTS), 1, 3, DATA + 16, DATA_AT as u64 + 16, 32, 0, 0]);
-    section(&mut f, 3, [name(EXPORTS), 1, 2, DATA, DATA_AT as u64, 0, 0, 0]);
+    section(&mut f, 2, [name(IMPORTS), 1, 0, 0, IMPORT_AT as u64, IMPORT_BYTES as u64, 0, 0]);
+    section(&mut f, 3, [name(EXPORTS), 1, 0, 0, DATA_AT as u64, 0, 0, 0]);
     section(&mut f, 4, [name(".symtab"), 2, 0, 0, SYMBOLS_AT as u64, 72, 5, 24]);
     section(&mut f, 5, [name(".strtab"), 3, 0, 0, STRINGS_AT as u64, size, 0, 0]);
     for (n, (text, value, size)) in
@@ -123,7 +127,9 @@ pub fn broken() -> Vec<(Vec<u8>, Problem)> {
     let no_sections = file(40, "the section headers lie outside the file");
     let no_entry = |address| memory(address, "the entry lies in no executable segment");
     let outside = |address| memory(address, "a segment outside the range of images");
-    let no_records = |address| memory(address, "no whole import or export records");
+    let no_records = |at| file(at as u64, "no whole import or export records");
+    let no_word = |address| memory(address, "an import's index goes into no writable word");
+    let no_name = file(IMPORT_AT as u64, "an import's name is no text");
     let beyond = |n| file(field(n, 0) as u64, "a segment that reaches beyond the file");
     let changed: &[(usize, &[u8], Problem)] = &[
         (0, b"\x7fELG", no_header),
@@ -154,27 +160,29 @@ pub fn broken() -> Vec<(Vec<u8>, Problem)> {
         (field(2, 4), &[0xff, 0xff], memory(DATA, "a segment with more bytes in the file than in memory")),
         (field(2, 1), &[0xff; 8], beyond(2)),
         (field(0, 1), &(SHDRS as u64 + 6 * 64).to_le_bytes(), beyond(0)),
-        (SHDRS + 3 * 64 + 32, &[64], no_records(DATA)),
-        // What stands there is the end of an import record.
-        (SHDRS + 3 * 64 + 32, &[56], memory(DATA, "an export's name is no text")),
-        (SHDRS + 2 * 64 + 32, &[33], no_records(DATA + 16)),
-        (SHDRS + 2 * 64 + 16, &[12], no_records(DATA + 12)),
-        (SHDRS + 2 * 64 + 33, &[0x80], memory(DATA + 16, "too many imports or exports")),
+        (SHDRS + 3 * 64 + 32, &[64], no_records(DATA_AT)),
+        // What stands there is an import record.
+        (SHDRS + 3 * 64 + 32, &[56], file(DATA_AT as u64, "an export's name is no text")),
+        (SHDRS + 2 * 64 + 32, &[33], no_records(IMPORT_AT)),
         (
-            SHDRS + 2 * 64 + 16,
-            &(DATA + PAGE * 2 - 16).to_le_bytes(),
-            memory(DATA + PAGE * 2 - 16, "import or export records outside the segments"),
+            SHDRS + 2 * 64 + 32,
+            &(257 * IMPORT_BYTES as u64).to_le_bytes(),
+            file(IMPORT_AT as u64, "too many imports or exports"),
         ),
         (
-            SHDRS + 2 * 64 + 16,
-            &(DATA + 48).to_le_bytes(),
-            memory(DATA + 48, "import or export records without names"),
+            SHDRS + 2 * 64 + 24,
+            &(SHDRS as u64 + 6 * 64).to_le_bytes(),
+            file(SHDRS as u64 + 6 * 64, "import or export records outside the file"),
         ),
-        (DATA_AT + 16, &[0xff], memory(DATA + 16, "an import's name is no text")),
-        (DATA_AT + 16, &[0], memory(DATA + 16, "an import's name is no text")),
+        (IMPORT_AT + IMPORT_SLOT, &[4], no_word(DATA + 4)),
+        (IMPORT_AT + IMPORT_SLOT, &TEXT.to_le_bytes(), no_word(TEXT)),
+        (IMPORT_AT + IMPORT_SLOT, &(DATA + 2 * PAGE).to_le_bytes(), no_word(DATA + 2 * PAGE)),
+        (IMPORT_AT + IMPORT_SLOT, &[0xf8; 8], no_word(u64::from_le_bytes([0xf8; 8]))),
+        (IMPORT_AT, &[0xff], no_name),
+        (IMPORT_AT, &[0], no_name),
     ];
     let changed = changed.iter().map(|(at, bytes, problem)| (good(), *at, *bytes, *problem));
-    let export = |what| memory(DATA, what);
+    let export = |what| file(DATA_AT as u64, what);
     let exports: &[(usize, &[u8], Problem)] = &[
         (EXPORT_ENTRY, &DATA.to_le_bytes(), export("an export's entry lies in no executable segment")),
         (EXPORT_ENTRY, &[0xff; 8], export("an export's entry lies in no executable segment")),
@@ -208,8 +216,8 @@ pub fn broken() -> Vec<(Vec<u8>, Problem)> {
 /// A program with this import, the error that it gets, and what is said.
 pub fn wanting((import, error): (&str, i64)) -> (Vec<u8>, i64, String) {
     let mut f = good();
-    put(&mut f, DATA_AT + 16, &[0; NAMELEN]);
-    put(&mut f, DATA_AT + 16, import.as_bytes());
+    put(&mut f, IMPORT_AT, &[0; NAMELEN]);
+    put(&mut f, IMPORT_AT, import.as_bytes());
     (f, error, format!("import {import}: {}", errno::text(error)))
 }
 

@@ -7,11 +7,11 @@ use pebble::window;
 use pebble_scheduler::{BootSemaphore, BootThread, Decision, FORMAT, STAY, Stacks, ThreadState, Wait, Words};
 
 pebble::import! {
-    SWITCH = "nucleus.switch";
-    SET_TIMER = "nucleus.set_timer";
-    STACK_KEEP = "nucleus.stack_keep";
-    STACK_OFFER = "nucleus.stack_offer";
-    STACK_RELEASE = "nucleus.stack_release";
+    fixed "nucleus.switch";
+    fixed "nucleus.set_timer";
+    fixed "nucleus.stack_keep";
+    fixed "nucleus.stack_offer";
+    fixed "nucleus.stack_release";
 }
 pebble::export_switching!("scheduler.yield", "nm", yield_now);
 pebble::export_switching!("scheduler.sleep", "nmai", sleep);
@@ -42,8 +42,6 @@ pebble::component!(main);
 type Scheduler = pebble_scheduler::Scheduler<EDF>;
 
 fn main() -> i64 {
-    let _ = (SWITCH.bound(), SET_TIMER.bound());
-    let _ = (STACK_KEEP.bound(), STACK_OFFER.bound(), STACK_RELEASE.bound());
     0
 }
 
