@@ -210,11 +210,13 @@ pub unsafe fn leave(value: i64, more: [u64; 4]) -> ! {
     }
 }
 
-/// Leaves through a tail portal: whoever called this entry continues when the target returns.
+/// Leaves through a tail portal with as many words as its specification takes, one at most: whoever called this entry continues when the target
+/// returns.
 #[inline]
-pub fn tail(index: usize, p1: u64) -> ! {
+pub fn tail<const N: usize>(index: usize, p: [u64; N]) -> ! {
+    const { assert!(N <= 1, "one word at most") };
     // SAFETY: nothing of this activation is used again: the stack is the exclusive domain's, which starts afresh at each entry.
-    unsafe { asm!("ecall", in("t0") index, in("a1") p1, options(noreturn)) }
+    unsafe { asm!("ecall", in("t0") index, in("a1") word(p, 0), options(noreturn)) }
 }
 
 /// The time counter, in ticks of 100 ns: readable without a portal.

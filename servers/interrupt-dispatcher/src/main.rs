@@ -31,12 +31,12 @@ fn main() -> i64 {
 
 extern "C" fn entry(cause: u64) -> i64 {
     if action(cause) == Action::Tick {
-        tail(sys::SCHEDULER_TICK, 0);
+        tail(sys::SCHEDULER_TICK, []);
     }
     match CONTEXT.read32(plic::CLAIM) {
         // Nothing pending after all: let the scheduler return to whoever runs.
-        0 => tail(sys::SCHEDULER_TICK, 0),
-        source => tail(sys::SCHEDULER_IRQ, source.into()),
+        0 => tail(sys::SCHEDULER_TICK, []),
+        source => tail(sys::SCHEDULER_IRQ, [source.into()]),
     }
 }
 

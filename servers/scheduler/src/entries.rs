@@ -107,19 +107,19 @@ impl Stacks for Queues {
         window::stack_queue(domain)
     }
     fn keep(&self, domain: u8) -> bool {
-        portal::call_once(sys::NUCLEUS_STACK_KEEP, [domain.into(), 0, 0, 0, 0]) == Ok(1)
+        portal::call_once(sys::NUCLEUS_STACK_KEEP, [domain.into()]) == Ok(1)
     }
     fn offer(&self, domain: u8) -> bool {
-        portal::call_once(sys::NUCLEUS_STACK_OFFER, [domain.into(), 0, 0, 0, 0]) == Ok(1)
+        portal::call_once(sys::NUCLEUS_STACK_OFFER, [domain.into()]) == Ok(1)
     }
     fn release(&self, domain: u8) -> bool {
-        portal::call_once(sys::NUCLEUS_STACK_RELEASE, [domain.into(), 0, 0, 0, 0]) == Ok(1)
+        portal::call_once(sys::NUCLEUS_STACK_RELEASE, [domain.into()]) == Ok(1)
     }
 }
 
 #[inline(always)]
 fn set_timer(at: u64) {
-    let _ = portal::call_once(sys::NUCLEUS_SET_TIMER, [at, 0, 0, 0, 0]);
+    let _ = portal::call_once(sys::NUCLEUS_SET_TIMER, [at]);
 }
 
 /// The quick way of an entry.
