@@ -32,6 +32,9 @@ pub enum Side {
     First,
     /// The combination's compiler itself.
     Native,
+    /// gcc, with code that ends the program where it converts a number of floating point that the integer cannot hold: what that gives is not
+    /// defined, and csmith does not prevent it.
+    Examined,
     /// `pebble sfi cc`, by the path of the tool and that of the C library.
     Confined { tool: PathBuf, library: PathBuf },
 }
@@ -98,6 +101,11 @@ impl Batch<'_> {
         match side {
             Side::First => Command::new("clang-19"),
             Side::Native => Command::new(self.combination.native()),
+            Side::Examined => {
+                let mut gcc = Command::new("gcc");
+                gcc.args(["-fsanitize=float-cast-overflow", "-fno-sanitize-recover=all"]);
+                gcc
+            }
             Side::Confined { tool, library } => {
                 let mut cc = Command::new(tool);
                 cc.args(["cc", "--compiler", compiler]).arg(format!("-fpbl-level={level}"));
@@ -117,7 +125,7 @@ impl Batch<'_> {
             cc.arg(format!("-Dmain=main_{k}"));
         }
         match side {
-            Side::First => cc.arg("-O0"),
+            Side::First | Side::Examined => cc.arg("-O0"),
             Side::Native => cc.arg(self.combination.optimise).args(self.combination.common()),
             Side::Confined { .. } => cc.arg(self.combination.optimise).args(self.combination.options),
         };

@@ -2,7 +2,8 @@
 //!
 //! What a program must do is known before it is confined: a test of the torture suite judges itself and ends with 0, and of a random program it is
 //! found out by a first compilation ([`known`]). So the combination's own compiler is only asked about programs that did something else confined:
-//! what its code does natively, that must be done confined. A program that fails natively, or does something else each time, shows nothing.
+//! what its code does natively, that must be done confined. A program that fails natively, does something else each time, or does what is not
+//! defined ([`Side::Examined`]), shows nothing.
 
 use std::fmt;
 use std::process::{Command, Stdio};
@@ -100,28 +101,28 @@ enum Judged {
     Unfit,
 }
 
-/// Judges by what the combination's compiler makes of it natively, `again` by another run of that.
+/// Judges by what the combination's compiler makes of it natively; `alone` is what it does when another side has compiled it.
 fn judge(
     program: &Program,
     confined: &Outcome,
     native: &Outcome,
-    again: impl FnOnce() -> Result<Outcome>,
+    alone: impl Fn(Side) -> Result<Outcome>,
 ) -> Result<Judged> {
     let Ok(natively) = native else { return Ok(Judged::Unfit) };
+    let judges_itself = program.prints.is_none();
     if natively.as_known(program) {
         let said = told(confined);
-        let outside = program.outside.is_some_and(|text| said.contains(text));
-        return Ok(if outside { Judged::Outside } else { Judged::Different });
-    }
-    // A test that judges itself has done so.
-    if program.prints.is_none() || natively.code != Some(0) {
+        if program.outside.is_some_and(|text| said.contains(text)) {
+            return Ok(Judged::Outside);
+        }
+    } else if judges_itself || natively.code != Some(0) {
         return Ok(Judged::Unfit);
-    }
-    if confined.as_ref().is_ok_and(|confined| confined.did(natively)) {
+    } else if confined.as_ref().is_ok_and(|confined| confined.did(natively)) {
         return Ok(Judged::Same);
     }
-    let steady = again()?.is_ok_and(|again| again.did(natively));
-    Ok(if steady { Judged::Different } else { Judged::Unfit })
+    let steady = || anyhow::Ok(alone(Side::Native)?.is_ok_and(|again| again.did(natively)));
+    let defined = || anyhow::Ok(alone(Side::Examined)?.is_ok_and(|ended| ended.code == Some(0)));
+    Ok(if judges_itself || steady()? && defined()? { Judged::Different } else { Judged::Unfit })
 }
 
 fn told(outcome: &Outcome) -> String {
@@ -189,12 +190,12 @@ pub fn compare(batch: &Batch, confined: &Side) -> Result<Verdict> {
     let natively = outcomes(&Batch { programs: &programs, ..*batch }, &Side::Native)?;
     let mut unfit = Vec::new();
     for (((k, confined), native), program) in doubtful.iter().zip(natively).zip(&programs) {
-        let again = || {
+        let alone = |side| {
             let alone = Batch { programs: std::slice::from_ref(program), ..*batch };
-            Ok(outcomes(&alone, &Side::Native)?.remove(0))
+            Ok(outcomes(&alone, &side)?.remove(0))
         };
         let (what, natively) = (batch.what(*k), told(&native));
-        match judge(program, confined, &native, again)? {
+        match judge(program, confined, &native, alone)? {
             Judged::Same => verdict.same += 1,
             Judged::Outside => verdict.outside += 1,
             Judged::Different => {
@@ -221,24 +222,37 @@ mod tests {
         Ok(Ended { code: Some(code), said: said.into(), errors: String::new() })
     }
 
-    /// The judgement of a random program for which clang has printed `1`; the other compiler's code prints something, and something again.
-    fn judged(confined: Outcome, native: Outcome, again: Outcome) -> Judged {
+    /// The judgement of a random program for which clang has printed `1`; the other compiler's code prints something, and something again; when it is
+    /// examined, it ends so.
+    fn judged(confined: Outcome, native: Outcome, again: Outcome, examined: i32) -> Judged {
         let prints = Some(b"1".to_vec());
         let (source, options) = (Default::default(), Vec::new());
         let program = Program { name: String::new(), source, options, plain: true, prints, outside: None };
-        judge(&program, &confined, &native, || Ok(again)).expect("nothing runs")
+        let alone = |side| match side {
+            Side::Examined => Ok(ended(examined, "")),
+            _ => Ok(again.clone()),
+        };
+        judge(&program, &confined, &native, alone).expect("nothing runs")
     }
 
     #[test]
     fn the_same_compiler_decides() {
         let refused = || Err("refused".to_string());
-        assert_eq!(judged(ended(0, "2"), ended(0, "2"), refused()), Judged::Same);
-        assert_eq!(judged(ended(0, "2"), ended(0, "1"), refused()), Judged::Different);
-        assert_eq!(judged(ended(0, "3"), ended(0, "2"), ended(0, "2")), Judged::Different);
-        assert_eq!(judged(refused(), ended(0, "2"), ended(0, "2")), Judged::Different);
-        assert_eq!(judged(ended(0, "3"), ended(0, "2"), ended(0, "4")), Judged::Unfit);
-        assert_eq!(judged(ended(1, "2"), ended(1, "2"), ended(1, "2")), Judged::Unfit);
-        assert_eq!(judged(refused(), refused(), refused()), Judged::Unfit);
+        assert_eq!(judged(ended(0, "2"), ended(0, "2"), refused(), 0), Judged::Same);
+        assert_eq!(judged(ended(0, "2"), ended(0, "1"), ended(0, "1"), 0), Judged::Different);
+        assert_eq!(judged(ended(0, "3"), ended(0, "2"), ended(0, "2"), 0), Judged::Different);
+        assert_eq!(judged(refused(), ended(0, "2"), ended(0, "2"), 0), Judged::Different);
+        assert_eq!(judged(ended(0, "3"), ended(0, "2"), ended(0, "4"), 0), Judged::Unfit);
+        assert_eq!(judged(ended(1, "2"), ended(1, "2"), ended(1, "2"), 0), Judged::Unfit);
+        assert_eq!(judged(refused(), refused(), refused(), 0), Judged::Unfit);
+    }
+
+    #[test]
+    fn what_is_not_defined_shows_nothing() {
+        for native in ["1", "2"] {
+            assert_eq!(judged(ended(0, "3"), ended(0, native), ended(0, native), 1), Judged::Unfit);
+            assert_eq!(judged(ended(0, "3"), ended(0, native), ended(0, "4"), 0), Judged::Unfit);
+        }
     }
 
     #[test]
