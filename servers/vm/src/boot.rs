@@ -1,20 +1,20 @@
 //! Taking over what the image builder has laid out.
 //!
 //! The boot information is read in place, record by record, without a heap: the heap of this component would be its own
-//! service. The borrowed records here mirror those of `pebble_boot` that hold strings; a test holds them together.
+//! service. The borrowed records here mirror those of `pebble_boot` that hold strings, which are bytes here; a test holds them together.
 
 use crate::space::USER_RW;
 use crate::{BOOT_LIMIT, Common, Domain, Machine, State, Vm};
 use core::marker::PhantomData;
 use pebble_abi::{errno, map, scheduler};
-use pebble_boot::{CommonCode, Portal, Thread, Verdict};
+use pebble_boot::{CommonCode, Thread};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 struct BootDomain<'a> {
     asid: u16,
-    name: &'a str,
+    name: &'a [u8],
     root: u64,
     _table: u64,
     float: bool,
@@ -28,15 +28,16 @@ struct BootDomain<'a> {
     _server: bool,
 }
 
-/// Name, domain, entry, specification.
-type Interface<'a> = (&'a str, u16, u64, &'a str);
-/// Number, name, initial value, owner, what a wait is.
-type Semaphore<'a> = (u16, &'a str, i64, u16, u8);
+/// What is skipped is known by its form: numbers `n`, strings `s`, bytes `b`. Name, domain, entry, specification.
+const INTERFACE: &[u8] = b"snns";
 /// Client, kind and pattern of what it is about, verdict, first holders.
-type Rule<'a> = (&'a str, (u32, &'a str), Verdict, &'a str);
-
+const RULE: &[u8] = b"snsns";
 /// Name, address, bytes, interrupt.
-type Device<'a> = (&'a str, u64, u64, u16);
+const DEVICE: &[u8] = b"snnn";
+/// Domain, index, interface, code, its length, constant.
+const PORTAL: &[u8] = b"nnnnnn";
+/// Number, name, initial value, owner, what a wait is.
+const SEMAPHORE: &[u8] = b"nsnnb";
 
 /// What follows the lists.
 #[derive(Deserialize)]
@@ -63,7 +64,7 @@ struct List<'a, T> {
 
 impl<'a, T: Deserialize<'a>> List<'a, T> {
     fn new(bytes: &'a [u8]) -> Result<Self, i64> {
-        let (left, bytes) = postcard::take_from_bytes(bytes).map_err(|_| errno::EIO)?;
+        let (left, bytes) = number(bytes)?;
         Ok(List { left, record: PhantomData, bytes })
     }
 
@@ -75,12 +76,24 @@ impl<'a, T: Deserialize<'a>> List<'a, T> {
         (self.left, self.bytes) = (self.left - 1, bytes);
         Ok(Some(record))
     }
+}
 
-    /// The bytes behind the list.
-    fn skip(mut self) -> Result<&'a [u8], i64> {
-        while self.next()?.is_some() {}
-        Ok(self.bytes)
+fn number(bytes: &[u8]) -> Result<(u64, &[u8]), i64> {
+    postcard::take_from_bytes(bytes).map_err(|_| errno::EIO)
+}
+
+/// The bytes behind a list of records of this form.
+fn skip<'a>(bytes: &'a [u8], form: &[u8]) -> Result<&'a [u8], i64> {
+    let (records, mut bytes) = number(bytes)?;
+    for _ in 0..records {
+        for kind in form {
+            let (value, rest) = if *kind == b'b' { (1, bytes) } else { number(bytes)? };
+            // A string follows its length.
+            let more = if *kind == b'n' { 0 } else { value as usize };
+            bytes = rest.get(more..).ok_or(errno::EIO)?;
+        }
     }
+    Ok(bytes)
 }
 
 /// The encoded part, behind the words for the scheduler.
@@ -96,10 +109,10 @@ impl<M: Machine> Vm<M> {
         while let Some(d) = domains.next()? {
             self.adopt(&d)?;
         }
-        let rest = List::<Interface>::new(domains.skip()?)?.skip()?;
-        let rest = List::<Rule>::new(rest)?.skip()?;
-        let rest = List::<Device>::new(rest)?.skip()?;
-        let rest = List::<Portal>::new(rest)?.skip()?;
+        let mut rest = domains.bytes;
+        for form in [INTERFACE, RULE, DEVICE, PORTAL] {
+            rest = skip(rest, form)?;
+        }
         let mut threads = List::<Thread>::new(rest)?;
         while let Some(t) = threads.next()? {
             let thread = self.threads.get_mut(t.tid as usize).ok_or(errno::EIO)?;
@@ -107,7 +120,7 @@ impl<M: Machine> Vm<M> {
             let home = self.domain_mut(t.asid);
             (home.threads, home.pages) = (home.threads + 1, home.pages + 1);
         }
-        let rest = List::<Semaphore>::new(threads.skip()?)?.skip()?;
+        let rest = skip(threads.bytes, SEMAPHORE)?;
         let (rest, _) = postcard::take_from_bytes::<Rest>(rest).map_err(|_| errno::EIO)?;
         self.process = rest.process;
         self.frames.adopt(rest.image_end, rest.ram_end);
@@ -151,7 +164,7 @@ impl<M: Machine> Vm<M> {
             brk: d.heap as u32,
             ..Domain::FREE
         };
-        if d.name == "portal-manager" {
+        if d.name == b"portal-manager" {
             self.portal_manager = d.asid;
         }
         Ok(())
