@@ -21,6 +21,8 @@ void test_errors(void);
 void test_formats(void);
 void test_memory(void);
 void cost_of_memory(void);
+void cost_of_growth(void);
+void test_fresh(void);
 void test_threads(void);
 void test_unwound(void);
 int voices(void);

@@ -71,7 +71,8 @@ static const struct {
 } groups[] = {
     {"streams", test_streams}, {"files", test_files},     {"time", test_time},
     {"errors", test_errors},   {"formats", test_formats}, {"memory", test_memory},
-    {"cost", cost_of_memory},  {"threads", test_threads}, {"unwound", test_unwound},
+    {"cost", cost_of_memory},  {"growth", cost_of_growth}, {"fresh", test_fresh},
+    {"threads", test_threads}, {"unwound", test_unwound},
 };
 
 int sum_up(void) {

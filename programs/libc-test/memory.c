@@ -1,6 +1,7 @@
 /* malloc and its kin, by several threads at once; and what they cost. */
 #include "check.h"
 #include <malloc.h>
+#include <unistd.h>
 
 #define BLOCKS 40000
 #define PAGE 4096L
@@ -88,7 +89,7 @@ static void report(const char *what, long start, long count) {
     say(text);
 }
 
-/* Every second one of many, then the rest; and one block, a page at a time, twice: the second time its pages are there. */
+/* Every second one of many, then the rest. */
 void cost_of_memory(void) {
     static char *blocks[BLOCKS];
     long start = hrtime();
@@ -103,14 +104,30 @@ void cost_of_memory(void) {
     for (int i = 1; i < BLOCKS; i += 2)
         free(blocks[i]);
     report("free-the-rest", start, BLOCKS / 2);
+}
+
+/* One block, a page at a time, in a program that has no other; and again: the second time its pages are there. */
+void cost_of_growth(void) {
     const char *const names[] = {"grow-fresh", "grow"};
     for (int round = 0; round < 2; round++) {
         char *block = NULL;
-        start = hrtime();
+        long start = hrtime();
         for (long size = PAGE; size <= MEGABYTES << 20; size += PAGE)
             block = realloc(block, (size_t)size);
         report(names[round], start, (MEGABYTES << 20) / PAGE);
         CHECK(block != NULL);
         free(block);
     }
+}
+
+/* What a program gets is zero, whoever had it before. This one leaves it otherwise. */
+void test_fresh(void) {
+    enum { WORDS = 12 << 20 >> 3 };
+    long *words = sbrk(WORDS * sizeof *words), others = 0;
+    CHECK(words != (void *)-1);
+    for (long i = 0; i < WORDS && words != (void *)-1; i++) {
+        others += words[i] != 0;
+        words[i] = ~i;
+    }
+    CHECK(others == 0);
 }

@@ -133,6 +133,33 @@ pub fn block(what: &str, threads: u64) -> i64 {
     for_ever()
 }
 
+/// Gives pages back, which the idle thread zeroes, and soon after, each time a little later, wants the VM manager's lock, just when somebody
+/// begins to compute who is more urgent than the idle thread, which may have the lock. Prints how long it waited at most.
+pub fn idle(rounds: u64) -> i64 {
+    const PERIOD: u64 = 20_000;
+    const LENGTH: u64 = 10_000;
+    const PAGES: i64 = 512 * 4096;
+    let start = time() + 100 * PERIOD;
+    let [at, period, length] = [start, PERIOD, LENGTH].map(|ticks| format!("{ticks}"));
+    let Ok(beat) = Child::run("/bin/beat", &["beat", &at, &period, &length]) else { return 97 };
+    let mut longest = 0;
+    for n in 0..rounds {
+        let at = start + n * PERIOD;
+        let _ = api::hrsleep(at - 5000 + n);
+        if api::sbrk(PAGES).and_then(|_| api::sbrk(-PAGES)).is_err() {
+            return 99;
+        }
+        let _ = api::hrsleep(at);
+        let began = time();
+        let _ = api::sbrk(0);
+        longest = longest.max(time() - began);
+    }
+    let _ = beat.kill();
+    let _ = beat.wait();
+    pebble::println!("waited for {longest} ticks at most");
+    0
+}
+
 /// Programs that block and die, one after the other, for so many milliseconds.
 pub fn block_and_die(what: &str, milliseconds: u64) -> i64 {
     let until = time() + milliseconds * 10_000;

@@ -95,6 +95,7 @@ fn main() -> i64 {
         }
         "block" => blockers::block(word(2), word(3).parse().unwrap_or(0)),
         "block-and-die" => blockers::block_and_die(word(2), word(3).parse().unwrap_or(0)),
+        "idle" => blockers::idle(word(2).parse().unwrap_or(1)),
         "front" => blockers::front(),
         "crowd" => crowd::meet(),
         "hog" => hog::hog(word(2), word(3).parse().unwrap_or(0)),

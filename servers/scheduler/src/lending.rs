@@ -14,7 +14,7 @@
 //! **Bound:** with n ready threads a holder begins to run within n turns. One entry moves two threads at most. **Invariants:**
 //! * at most one thread is lent a level, its [`proper_level`](Scheduler::proper_level) until it waits or the turn ends; what it runs is charged to it;
 //! * who waits for a lock counts in `attention`, and so does the turn: no quick method sees a level that is lent;
-//! * the least urgent level of all, where the idle thread is, is lent nothing.
+//! * the least urgent level of all, where the idle thread is, is lent nothing: that has a lock only while it has another level.
 
 use crate::*;
 

@@ -124,8 +124,8 @@ impl<M: Machine> Vm<M> {
         let (rest, _) = postcard::take_from_bytes::<Rest>(rest).map_err(|_| errno::EIO)?;
         self.process = rest.process;
         self.frames.adopt(rest.image_end, rest.ram_end);
-        let sink = self.frames.take().ok_or(errno::ENOMEM)?;
-        let sink_table = self.frames.take().ok_or(errno::ENOMEM)?;
+        let sink = self.frames.take(&mut self.machine).ok_or(errno::ENOMEM)?;
+        let sink_table = self.frames.take_any(&mut self.machine).ok_or(errno::ENOMEM)?;
         for word in (sink_table..sink_table + map::PAGE).step_by(8) {
             self.machine.write(word, map::pte(sink, USER_RW));
         }

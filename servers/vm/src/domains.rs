@@ -45,7 +45,7 @@ impl<M: Machine> Vm<M> {
         (d.root, d.l1, d.state) = (root as u32, l1 as u32, State::Alive);
         self.make_l0(asid, map::stacks_of(asid))?;
         let low = self.make_l0(asid, 0)?;
-        let table = self.take(asid)?;
+        let table = self.take_any(asid)?;
         self.fill_table(table, common.code.none);
         for page in 0..TABLE_PAGES {
             let pa = if page == 0 { table } else { common.empty_table };
@@ -83,7 +83,7 @@ impl<M: Machine> Vm<M> {
         }
         let window = map::PM_TABLES_VA + u64::from(asid) * map::TABLE_BYTES + page * PAGE;
         self.make_l0(self.portal_manager, window)?;
-        let pa = self.take(asid)?;
+        let pa = self.take_any(asid)?;
         self.fill_table(pa, common.code.none);
         self.machine.write(leaf_slot(low, va), map::pte(pa, TABLE_R));
         self.machine.flush(asid);

@@ -43,7 +43,7 @@ impl<M: Machine> Vm<M> {
         let sp = self.machine.read(block + frame + thread::trap_word(2) as u64 * 8);
         let stack = |n: u64| self.kept_page(asid, sp.saturating_add(n * PAGE));
         let copied = [Some(block), stack(0), stack(1)].map(|page| {
-            let copy = page.and_then(|page| Some((page, self.frames.take()?)));
+            let copy = page.and_then(|page| Some((page, self.frames.take_any(&mut self.machine)?)));
             copy.map_or(0, |(page, copy)| {
                 self.machine.copy_page(page, copy);
                 copy as u32

@@ -58,7 +58,7 @@ impl<M: Machine> Vm<M> {
             if self.machine.read(word) & PTE_V != 0 {
                 return Err(errno::EEXIST);
             }
-            let pa = self.take(child)?;
+            let pa = self.take_any(child)?;
             self.machine.copy_page(map::pte_pa(entry), pa);
             self.machine.write(word, map::pte(pa, entry & 0x3ff));
             copied += 1;

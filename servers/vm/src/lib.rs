@@ -11,7 +11,7 @@
 //! shared by `s` portals) belongs to somebody else.
 //!
 //! Invariants:
-//! * no page has two owners; a free page is mapped nowhere; a page is zeroed when it is taken;
+//! * no page has two owners; a free page is mapped nowhere; a page is zeroed before it is taken ([`frames`]);
 //! * a page that ceases to be mapped is flushed from the domains that saw it before the lock is released, so before anybody
 //!   can get it;
 //! * no page of a domain is both writable and executable for it;
@@ -40,6 +40,7 @@ mod space;
 mod threads;
 
 pub use faults::{Fault, HANDLERS, INVOCATION_OVERFLOW, NOT_HELD, Outcome, STACK_OVERFLOW};
+pub use frames::{BATCH, Batch};
 pub use ranges::Ask;
 pub use threads::Start;
 
@@ -53,6 +54,7 @@ use shared::Attachment;
 
 /// Pages that only the image's domains may take.
 pub const RESERVE: usize = share::PAGES.reserve;
+const _: () = assert!(BATCH <= RESERVE, "what a program is granted is there");
 /// Threads that only the image's domains may create.
 pub const RESERVE_THREADS: usize = share::THREADS.reserve;
 /// Page limit of the image's domains.
@@ -260,6 +262,11 @@ impl<M: Machine> Vm<M> {
     /// Blocks of threads that nobody has: as good as free pages.
     fn idle_blocks(&self) -> usize {
         self.threads.iter().filter(|t| t.block && t.home == 0).count()
+    }
+
+    /// For the idle thread: these pages have been zeroed, and others are to be. Whether there are any. It has no lock meanwhile.
+    pub fn launder(&mut self, batch: &mut Batch) -> bool {
+        self.frames.launder(&mut self.machine, batch)
     }
 
     /// Free pages, all pages, domains, threads.

@@ -6,16 +6,18 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use pebble::abi::{errno, map};
 use pebble::link::More;
 use pebble::sync::{Guard, Lock};
 use pebble::window::{self, PHYSICAL};
-use pebble_vm::{Answer, Machine, Outcome, Start, Vm};
+use pebble_vm::{Answer, Batch, Machine, Outcome, Start, Vm};
 
 pebble::import! {
     FLUSH = "nucleus.flush";
     IDLE = "nucleus.idle";
     TOP = "nucleus.top";
+    PRIORITY = "scheduler.priority";
     LOCK = "semaphore.vm";
     FAULT = "semaphore.fault";
     THREAD_START = "scheduler.thread_start";
@@ -65,13 +67,40 @@ pebble::export_wide!("vm.thread_bits", "npi>4", thread_bits);
 pebble::export_wide!("vm.stats", "np>4", stats);
 pebble::component!(main);
 
-/// No thread of its own.
+/// Somebody has been here since the idle thread found nothing to do.
+static CALLED: AtomicBool = AtomicBool::new(false);
+
 /// The idle thread: lowest priority, always ready. It is here since this server is never replaced, and nothing goes on when it dies: so
-/// the scheduler always has somebody to run.
+/// the scheduler always has somebody to run. While nobody else wants to, it zeroes free pages.
 fn main() -> i64 {
+    let mut batch = Batch::default();
     loop {
+        while CALLED.load(Relaxed) && launder(&mut batch) {
+            batch.iter().filter(|page| **page != 0).for_each(|page| Real.zero_page(*page));
+        }
         let _ = IDLE.call([0; 5]);
     }
+}
+
+/// Above all programs, below the image's own threads.
+const BUSY: u64 = 16;
+
+/// Hands over the pages that have been zeroed, and gets others; whether there are any. Whoever has the lock now will be back. If somebody who
+/// computes for ever came while the idle thread has the lock, all who want it would wait for as long: so programs cannot interrupt it there.
+fn launder(batch: &mut Batch) -> bool {
+    set_priority(BUSY);
+    let found = VM.try_lock().is_some_and(|mut vm| {
+        let found = vm.launder(batch);
+        CALLED.store(found, Relaxed);
+        found
+    });
+    set_priority(0);
+    found
+}
+
+#[inline(never)]
+fn set_priority(priority: u64) {
+    let _ = PRIORITY.call([pebble::api::get_thread_id().into(), priority, 0, 0, 0]);
 }
 
 /// The memory that the image builder has mapped here, and the flush portal. Not a part of every caller: there are many.
@@ -89,7 +118,7 @@ impl Machine for Real {
     }
 
     fn zero_page(&mut self, pa: u64) {
-        PHYSICAL.zero(pa.wrapping_sub(map::RAM_PA), map::PAGE);
+        PHYSICAL.zero_page(pa.wrapping_sub(map::RAM_PA));
     }
 
     fn copy_page(&mut self, from: u64, to: u64) {
@@ -127,6 +156,7 @@ static VM: Lock<Vm<Real>> = Lock::new(Vm::new(Real));
 fn vm() -> Guard<'static, Vm<Real>> {
     VM.use_semaphore(LOCK.index());
     let mut vm = VM.lock();
+    CALLED.store(true, Relaxed);
     if !vm.booted() {
         let taken = vm.boot(window::boot_info());
         assert!(taken.is_ok());

@@ -58,9 +58,10 @@ impl<M: Machine> Vm<M> {
     /// Whether a domain may have so many pages more.
     pub(crate) fn afford(&self, asid: u16, pages: u64) -> Result<(), i64> {
         let d = self.domain(asid);
-        let reserve = if d.boot { 0 } else { RESERVE as u64 };
+        // Of those that programs leave, the idle thread has a few.
+        let reserve = if d.boot { self.frames.away() } else { RESERVE };
         let allowed = u64::from(d.limit.saturating_sub(self.charge(asid)))
-            .min((self.frames.free() as u64).saturating_sub(reserve));
+            .min(self.frames.free().saturating_sub(reserve) as u64);
         if pages > allowed { Err(errno::ENOMEM) } else { self.afford_together(d.family, pages) }
     }
 
@@ -78,8 +79,15 @@ impl<M: Machine> Vm<M> {
     /// A zeroed page for a domain.
     pub(crate) fn take(&mut self, asid: u16) -> Answer {
         self.afford(asid, 1)?;
-        let pa = self.frames.take().ok_or(errno::ENOMEM)?;
-        self.machine.zero_page(pa);
+        let pa = self.frames.take(&mut self.machine).ok_or(errno::ENOMEM)?;
+        self.charge_more(asid, 1);
+        Ok(pa)
+    }
+
+    /// A page for a domain, all of which is overwritten before anybody sees it.
+    pub(crate) fn take_any(&mut self, asid: u16) -> Answer {
+        self.afford(asid, 1)?;
+        let pa = self.frames.take_any(&mut self.machine).ok_or(errno::ENOMEM)?;
         self.charge_more(asid, 1);
         Ok(pa)
     }

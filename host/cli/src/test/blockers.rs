@@ -90,6 +90,17 @@ pub fn inversion(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
+/// The idle thread zeroes free pages, and takes the VM manager's lock for each few. Who wants that lock has it at once, though the idle thread may
+/// have been interrupted, and others have begun to compute: it can not be interrupted by them where it has the lock.
+pub fn idle(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell_counting("test")?;
+    let said = guest.run_line("sleep 0.1; hostile idle 100", LIMIT * 4)?.output;
+    let most = said.split_whitespace().find_map(|word| word.parse().ok());
+    let most: u64 = most.with_context(|| said.clone())?;
+    ensure!(most < 20, "2,000 instructions are a call, and more than the idle thread needs: {said}");
+    Ok(())
+}
+
 /// Below tools, which have stacks of their own.
 pub fn tools(context: &mut Context) -> Result<()> {
     beside(context, &["count hostile block empty 20", "chroot / hostile block read 20"])

@@ -3,6 +3,7 @@
 mod claim;
 mod dumps;
 mod forks;
+mod fresh;
 mod model;
 mod portals;
 mod ranges;

@@ -107,6 +107,7 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
             w.thread = a % 3;
             w.lend(d as u16, (4 + b % 5) as u16, letter, at, 2 + b % 2);
         }
+        82..84 => w.idle(b % 20),
         80..82 => {
             let at = [slot(a), buffer(a), a][(b % 3) as usize];
             let page = w.page_of(d, a).unwrap_or(a);

@@ -3,7 +3,7 @@
 use crate::portals::Lent;
 use pebble_abi::map::{self, PAGE};
 use pebble_boot::{About, BootInfo, CommonCode, Domain, Interface, Portal, Rule, Semaphore, Thread};
-use pebble_vm::{Ask, Machine, Vm};
+use pebble_vm::{Ask, Batch, Machine, Vm};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -129,6 +129,9 @@ pub struct World {
     pub thread: u64,
     /// Handlers that have not answered.
     pub asks: Vec<Ask>,
+    /// What the idle thread has in hand; of that, what it has yet to zero.
+    batch: Batch,
+    to_zero: Vec<u64>,
     /// Domains of the image.
     boot: BTreeSet<u16>,
     /// Threads, at the last look.
@@ -240,6 +243,8 @@ impl World {
             calls: Vec::new(),
             thread: 0,
             asks: Vec::new(),
+            batch: Batch::default(),
+            to_zero: Vec::new(),
             bits: [0; 4],
             boot: (1..5).collect(),
         };
@@ -251,6 +256,19 @@ impl World {
         assert_eq!(world.fixed.len(), 8, "six of the image, the sink, and the table of sinks");
         world.check();
         world
+    }
+
+    /// The idle thread goes on, page by page, with or without the lock.
+    pub fn idle(&mut self, steps: u64) {
+        for _ in 0..steps {
+            match self.to_zero.pop() {
+                Some(pa) => self.vm.machine.zero_page(pa),
+                None if self.vm.launder(&mut self.batch) => {
+                    self.to_zero.extend(self.batch.iter().filter(|pa| **pa != 0));
+                }
+                None => return,
+            }
+        }
     }
 
     pub fn state(&self, asid: u16) -> u64 {
