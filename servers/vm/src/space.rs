@@ -54,6 +54,18 @@ pub(crate) fn pages_in(within: Range<u64>, address: u64, pages: u64) -> Result<R
     }
 }
 
+/// The parts of a range of pages that one level-0 table maps each.
+fn parts(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let tables = (range.start / SPAN * SPAN..range.end).step_by(SPAN as usize);
+    tables.map(move |at| at.max(range.start)..range.end.min(at + SPAN))
+}
+
+/// Their entries in that table.
+fn leaves(l0: u64, part: Range<u64>) -> impl Iterator<Item = u64> {
+    let first = leaf_slot(l0, part.start);
+    (0..(part.end - part.start) / PAGE).map(move |n| first + n * 8)
+}
+
 impl<M: Machine> Vm<M> {
     /// Whether a domain may have so many pages more.
     pub(crate) fn afford(&self, asid: u16, pages: u64) -> Result<(), i64> {
@@ -142,22 +154,27 @@ impl<M: Machine> Vm<M> {
 
     /// Maps fresh pages; all or none. The caller flushes.
     pub(crate) fn map_fresh(&mut self, asid: u16, range: Range<u64>, flags: u64) -> Result<(), i64> {
-        self.afford(asid, (range.end - range.start) / PAGE)?;
-        if self.mapped(asid, range.clone()) {
-            return Err(errno::EEXIST);
+        let pages = (range.end - range.start) / PAGE;
+        self.afford(asid, pages)?;
+        let before = self.domain(asid).pages;
+        for part in parts(range.clone()) {
+            let l0 = self.make_l0(asid, part.start)?;
+            if leaves(l0, part).any(|word| self.machine.read(word) & PTE_V != 0) {
+                return Err(errno::EEXIST);
+            }
         }
-        for va in range.clone().step_by(PAGE as usize) {
-            let fresh = self.make_l0(asid, va).and_then(|l0| Ok((l0, self.take(asid)?)));
-            let (l0, pa) = match fresh {
-                Ok(fresh) => fresh,
-                Err(error) => {
-                    self.unmap(asid, range.start..va);
-                    self.machine.flush(asid);
-                    self.revoke();
-                    return Err(error);
-                }
-            };
-            self.machine.write(leaf_slot(l0, va), map::pte(pa, flags));
+        if self.domain(asid).pages != before {
+            // The tables count too.
+            self.afford(asid, pages)?;
+        }
+        // Nothing below fails: it is granted.
+        for part in parts(range) {
+            let l0 = self.make_l0(asid, part.start)?;
+            for word in leaves(l0, part) {
+                let pa = self.frames.take(&mut self.machine).ok_or(errno::ENOMEM)?;
+                self.machine.write(word, map::pte(pa, flags));
+                self.charge_more(asid, 1);
+            }
         }
         Ok(())
     }
