@@ -57,8 +57,11 @@ static int take(struct __lock *lock, long self) {
     return 1;
 }
 
+/* What follows is apart from the usual way, which then needs no stack. */
+#define APART __attribute__((noinline, cold)) static
+
 /* Counted as a waiter before the lock is looked at: who gives it back afterwards wakes this one. */
-static void wait_for(struct __lock *lock, long self) {
+APART void wait_for(struct __lock *lock, long self) {
     for (;;) {
         int sem = semaphore(lock);
         __atomic_fetch_add(&lock->waiters, 1, __ATOMIC_SEQ_CST);
@@ -72,7 +75,7 @@ static void wait_for(struct __lock *lock, long self) {
 }
 
 /* Then it is their turn, though this thread may want the lock again at once. */
-static void wake_all(struct __lock *lock) {
+APART void wake_all(struct __lock *lock) {
     int waiters = __atomic_exchange_n(&lock->waiters, 0, __ATOMIC_SEQ_CST);
     long sem = __atomic_load_n(&lock->sem, __ATOMIC_SEQ_CST);
     if (sem != 0 && (sem & COPY) == copies)

@@ -83,8 +83,7 @@ pub fn memory_cost(context: &mut Context) -> Result<()> {
             .lines()
             .find_map(|line| line.strip_prefix(what)?.strip_prefix(' ')?.split(' ').next()?.parse().ok());
         let cost: u64 = cost.with_context(|| format!("{what}: {said}"))?;
-        let most = if what == "grow-fresh" { 1000 } else { 300 };
-        ensure!(cost <= most, "{what}: {cost} instructions, more than {most}: {said}");
+        ensure!(cost <= 300, "{what}: {cost} instructions, more than 300: {said}");
     }
     Ok(())
 }

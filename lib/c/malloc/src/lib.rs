@@ -15,8 +15,9 @@ use dlmalloc::{Allocator, Dlmalloc};
 #[cfg(test)]
 use tests::sbrk;
 
-/// The heap grows by multiples of so many bytes.
+/// The heap grows by multiples of so many bytes, and by a part of what it is: so a large one asks seldom.
 const GROW: usize = 16 * 1024;
+const PART: usize = 8;
 /// Alignment of every block.
 const ALIGN: usize = 16;
 /// What the allocator keeps behind the last block of the heap, at most.
@@ -36,26 +37,27 @@ struct Sbrk;
 
 /// Where the heap ends, as long as nobody else has called `sbrk`.
 static END: AtomicUsize = AtomicUsize::new(0);
-/// If it is not 0, so much is granted, whatever is asked for, and only if it follows what there is.
+/// What it has got so far.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+/// If it is not 0, at least so much is granted, whatever is asked for.
 static GRANT: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: `sbrk` never hands out a byte twice, and nothing is given back.
 unsafe impl Allocator for Sbrk {
     fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
-        let nothing = (null_mut(), 0, 0);
         let grant = GRANT.swap(0, Relaxed);
-        // SAFETY: any number of bytes is a question that has an answer.
-        if grant != 0 && unsafe { sbrk(0) } as usize != END.load(Relaxed) {
-            return nothing;
+        let least = if grant == 0 { size } else { grant };
+        let held = HELD.load(Relaxed);
+        for size in [least.max((held / PART).next_multiple_of(GROW)), least] {
+            // SAFETY: any number of bytes is a question that has an answer.
+            let start = unsafe { sbrk(size as isize) };
+            if start as isize != -1 {
+                END.store(start as usize + size, Relaxed);
+                HELD.store(held + size, Relaxed);
+                return (start, size, 0);
+            }
         }
-        let size = if grant == 0 { size } else { grant };
-        // SAFETY: as above.
-        let start = unsafe { sbrk(size as isize) };
-        if start as isize == -1 {
-            return nothing;
-        }
-        END.store(start as usize + size, Relaxed);
-        (start, size, 0)
+        (null_mut(), 0, 0)
     }
 
     fn remap(&self, _: *mut u8, _: usize, _: usize, _: bool) -> *mut u8 {
@@ -146,7 +148,7 @@ pub unsafe extern "C" fn __heap_realloc(block: *mut u8, size: usize) -> *mut u8 
 
 /// If behind a block there is but the unused end of the heap, which begins with this head, sees to it that it has `more` bytes: so the block
 /// grows where it is. The allocator would take fresh memory for all of it, and copy. A request that nothing can satisfy makes it ask for memory,
-/// adds to the end what it gets, and comes to nothing.
+/// adds to the end what it gets (elsewhere, if somebody else has called `sbrk`), and comes to nothing.
 ///
 /// # Safety
 /// The caller holds the heap's lock; `head` is that of a block, used or not.
@@ -202,6 +204,7 @@ mod tests {
     const MEMORY: usize = 64 << 20;
     static START: AtomicUsize = AtomicUsize::new(0);
     static USED: AtomicUsize = AtomicUsize::new(0);
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
 
     /// Out of one large piece, whose start is on no page.
     pub unsafe fn sbrk(bytes: isize) -> *mut u8 {
@@ -210,12 +213,13 @@ mod tests {
             let start = unsafe { alloc_zeroed(Layout::from_size_align(MEMORY + 64, 64).unwrap()) };
             START.store(start as usize + 8, Relaxed);
         }
-        let used = USED.fetch_add(bytes as usize, Relaxed);
+        CALLS.fetch_add(1, Relaxed);
+        let used = USED.load(Relaxed);
         if used + bytes as usize > MEMORY {
-            usize::MAX as *mut u8
-        } else {
-            (START.load(Relaxed) + used) as *mut u8
+            return usize::MAX as *mut u8;
         }
+        USED.store(used + bytes as usize, Relaxed);
+        (START.load(Relaxed) + used) as *mut u8
     }
 
     /// Blocks do not overlap, keep what is in them, have the room that they say, and are known as free when they are.
@@ -265,8 +269,9 @@ mod tests {
         }
         // SAFETY: as above.
         unsafe {
-            // One that is the last grows where it is, and stays within what it takes.
+            // One that is the last grows where it is, stays within what it takes, and asks seldom.
             let (mut block, mut moves, used) = (__heap_malloc(300_000), 0, USED.load(Relaxed));
+            CALLS.store(0, Relaxed);
             for size in (300_000..8 << 20).step_by(4096) {
                 let grown = __heap_realloc(block, size);
                 moves += usize::from(grown != block);
@@ -274,11 +279,24 @@ mod tests {
                 *block.add(size - 1) = 1;
             }
             assert!(moves <= 1 && USED.load(Relaxed) - used < 9 << 20, "{moves}");
+            assert!(CALLS.load(Relaxed) < 40, "{CALLS:?}");
+            // Not where somebody else has got what follows.
+            let theirs = sbrk(100);
+            theirs.write_bytes(0x77, 100);
+            let room = __heap_size(block);
+            block.write_bytes(0x55, room);
+            block = __heap_realloc(block, 10 << 20);
+            assert!((0..room).all(|i| *block.add(i) == 0x55));
+            block.write_bytes(0x66, 10 << 20);
+            assert!((0..100).all(|i| *theirs.add(i) == 0x77));
             __heap_free(block);
             let (first, _) = (__heap_malloc(5000), __heap_malloc(16));
             __heap_free(first);
             assert_eq!((__heap_size(first), __heap_size(first.add(8))), (0, 0));
             assert!(__heap_malloc(MEMORY).is_null(), "more than there is");
+            // The last of it too, when an eighth more is not there.
+            while !__heap_malloc(40_000).is_null() {}
+            assert!(USED.load(Relaxed) > MEMORY - 60_000);
         }
     }
 }
