@@ -214,29 +214,41 @@ impl Call<'_> {
         if self.b > MOST_POLLED {
             return Err(libc::EINVAL);
         }
+        if self.b == 0 {
+            // There is nothing at the address: the time is all that is waited for.
+            return wait::poll(self.shared, &mut [], self.patience());
+        }
         let mut bytes = vec![0; self.b as usize * 8];
         self.shared.read(self.a, &mut bytes).map_err(|_| libc::EFAULT)?;
         let file = |entry: &[u8]| {
             let number = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
-            // What is negative is passed over; what the domain has not got is bad.
-            u64::try_from(number).ok().map(|number| self.file(number)).transpose()
+            // What is negative is passed over.
+            u64::try_from(number).ok().map(|number| self.file(number))
         };
-        let files = bytes.chunks_exact(8).map(file).collect::<Result<Vec<_>, _>>()?;
-        let one = |(entry, file): (&[u8], &Option<File>)| libc::pollfd {
-            fd: file.as_ref().map_or(-1, File::fd),
+        let files: Vec<_> = bytes.chunks_exact(8).map(file).collect();
+        let one = |(entry, file): (&[u8], &Option<Result<File, i32>>)| libc::pollfd {
+            fd: file.as_ref().and_then(|file| file.as_ref().ok()).map_or(-1, File::fd),
             events: i16::from_le_bytes([entry[4], entry[5]]),
             revents: 0,
         };
         let mut polled: Vec<_> = bytes.chunks_exact(8).zip(&files).map(one).collect();
-        // Waiting is a right of its own, but for sockets.
-        let may = self.policy().has_network() || self.policy().allows("sleep");
-        let time = u64::try_from(if may { self.c as i32 } else { 0 }).ok().map(Duration::from_millis);
-        let ready = wait::poll(self.shared, &mut polled, time)?;
-        for (entry, file) in bytes.chunks_exact_mut(8).zip(&polled) {
-            entry[6..8].copy_from_slice(&file.revents.to_le_bytes());
+        // What the domain has not got is told at once.
+        let bad = |file: &Option<Result<File, i32>>| matches!(file, Some(Err(_)));
+        let none = files.iter().filter(|file| bad(file)).count();
+        let time = if none > 0 { Some(Duration::ZERO) } else { self.patience() };
+        let ready = wait::poll(self.shared, &mut polled, time)? + none as i64;
+        for ((entry, file), polled) in bytes.chunks_exact_mut(8).zip(&files).zip(&polled) {
+            let events = if bad(file) { libc::POLLNVAL } else { polled.revents };
+            entry[6..8].copy_from_slice(&events.to_le_bytes());
         }
         self.put(self.a, &bytes)?;
         Ok(ready)
+    }
+
+    /// How long `poll` is to wait: it is a right of its own, but for sockets.
+    fn patience(&self) -> Option<Duration> {
+        let may = self.policy().has_network() || self.policy().allows("sleep");
+        u64::try_from(if may { self.c as i32 } else { 0 }).ok().map(Duration::from_millis)
     }
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <immintrin.h>
 #include <limits.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,7 +121,21 @@ static void processor(void) {
     printf("sum: %d\n", __builtin_cpu_supports("avx2") ? sum_wide(numbers) : sum_plain(numbers));
 }
 
+/* A list of nothing, which programs sleep with, and of what is not there. */
+static void polls(void) {
+    struct timespec before, after;
+    struct pollfd files[] = {{.fd = -1, .events = POLLIN}, {.fd = 77, .events = POLLIN}};
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    int none = poll(NULL, 0, 20);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    long ms = (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000;
+    printf("polled: %d, too early: %d; ", none, ms < 19);
+    int ready = poll(files, 2, -1);
+    printf("not there: %d, %d %d\n", ready, files[0].revents, files[1].revents == POLLNVAL);
+}
+
 int main(int argc, char **argv) {
+    polls();
     paths(argc > 1 ? argv[1] : ".");
     until(CLOCK_MONOTONIC, 2000000), until(CLOCK_REALTIME, 2000000), until(CLOCK_MONOTONIC, -2000000);
     leaps();
