@@ -144,18 +144,23 @@ pub fn replaced(context: &mut Context) -> Result<()> {
     end(&mut guest, "hostile")
 }
 
-/// More jobs in the background than there are pipes, or threads in a program: one that cannot start says so, and all others run.
+/// More jobs in the background than there are pipes, or threads in a program: one that cannot start says so, all others run, and so do pipelines
+/// in the foreground.
 pub fn jobs(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
-    let mut refused = 0;
-    for _ in 0..40 {
-        let reply = guest.run_line("sleep 1000 &", LIMIT)?;
-        let says = reply.output.contains("not started: no thread is left to wait for it");
-        ensure!(if reply.status == 0 { !says } else { says }, "{reply:?}");
-        refused += u32::from(says);
+    for (line, most) in [("sleep 1000 | sleep 1000 | sleep 1000 | sleep 1000 &", 6), ("sleep 1000 &", 20)] {
+        let mut refused = 0;
+        for _ in 0..most * 2 {
+            let reply = guest.run_line(line, LIMIT)?;
+            let says = reply.output.contains("not started: too much runs in the background");
+            ensure!(if reply.status == 0 { !says } else { says }, "{reply:?}");
+            refused += u32::from(says);
+        }
+        ensure!((1..most * 2).contains(&refused), "{refused} of {} refused: {line}", most * 2);
+        ensure!(output(&mut guest, "echo still here")? == "still here\n", "a command in the foreground");
+        let piped = output(&mut guest, "echo still here | cat | cat | wc")?;
+        ensure!(piped.split_whitespace().eq(["1", "2", "11"]), "a pipeline in the foreground: {piped}");
     }
-    ensure!((1..20).contains(&refused), "{refused} of 40 jobs refused");
-    ensure!(output(&mut guest, "echo still here")? == "still here\n", "a command in the foreground");
     // One that is dying already has the name still.
     let ended = |guest: &mut Guest| Ok::<_, anyhow::Error>(!output(guest, "ps")?.contains("sleep"));
     for _ in 0..400 {

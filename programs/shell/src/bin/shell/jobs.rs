@@ -3,7 +3,7 @@
 //! Problem: a program of a pipeline may end without ever having opened its end of a pipe, and the other side must not wait for
 //! it. Strategy: a thread waits for each program; when it has ended, the shell, as creator of the pipes, abandons
 //! the two sides that were this program's. A lone program in the foreground needs no thread. A job for which there are not enough pipes or
-//! threads does not start, and says so.
+//! threads does not start, and says so; jobs in the background leave some of both for the foreground.
 //!
 //! All jobs are in one table, under one lock: that of the foreground, so that Ctrl-C finds it, and those in the background
 //! until their end has been told.
@@ -28,6 +28,10 @@ use crate::{Shell, complain};
 /// Status of a command that could not be run, and of one that is not there.
 const NOT_RUN: i64 = 126;
 const NOT_FOUND: i64 = 127;
+
+/// So many programs and pipes may be in the background: this shell has thirty threads to wait with, and sixteen pipes, one of which is [`nothing`].
+const BEHIND: usize = 24;
+const PIPES_BEHIND: usize = 10;
 
 /// A command of a job: a program, or, without a domain, a built-in or one that could not be started.
 struct Stage {
@@ -88,6 +92,10 @@ pub fn run(shell: &mut Shell, job: &Job) -> i64 {
     INTERRUPTED.store(false, Ordering::Relaxed);
     // In the background, and in a script, nobody types.
     let typed = !job.background && shell.terminal.mode != Mode::Script;
+    if job.background && !fits_behind(job.commands.len()) {
+        complain(format_args!("{}: not started: too much runs in the background", job.commands[0][0]));
+        return NOT_RUN;
+    }
     let Some(pipes) = pipes(job.commands.len() - 1) else { return NOT_RUN };
     let end = |n: Option<usize>| n.and_then(|n| pipes.get(n)).copied();
     let builtins: Vec<_> = job.commands.iter().map(|command| builtins::find(&command[0])).collect();
@@ -141,6 +149,17 @@ pub fn run(shell: &mut Shell, job: &Job) -> i64 {
     shell.terminal.front(&[]);
     let status = leave(number);
     if begins { status } else { NOT_RUN }
+}
+
+/// Whether the foreground has threads and pipes left beside a job of so many commands.
+fn fits_behind(commands: usize) -> bool {
+    let (mut programs, mut pipes) = (commands, commands - 1);
+    for job in JOBS.lock().iter().filter(|job| job.background) {
+        programs += job.stages.iter().filter(|stage| stage.status.is_none()).count();
+        // A pipe is there until both sides are given up.
+        pipes += job.stages.windows(2).filter(|pair| pair.iter().any(|stage| stage.status.is_none())).count();
+    }
+    programs <= BEHIND && pipes <= PIPES_BEHIND
 }
 
 /// A program of a job, in a word.
