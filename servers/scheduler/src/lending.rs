@@ -88,26 +88,26 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
     }
 
-    /// Begins a turn for whoever waits for a stack, unless one is under way that is as urgent.
-    pub(crate) fn lend_for_stack(&mut self, words: &Words, level: u8, now: u64) {
+    /// Begins a turn for whoever waits for a stack, unless one is under way that is as urgent. Whether it has.
+    pub(crate) fn lend_for_stack(&mut self, words: &Words, level: u8, now: u64) -> bool {
         if self.lending.lent != 0 && self.lending.at > level {
             self.take_back(words, true);
         }
-        self.lend_at(level, STACK, now);
+        self.lend_at(level, STACK, now)
     }
 
-    /// Begins a turn at this level, if none is under way and it makes a difference.
-    fn lend_at(&mut self, level: u8, what: u8, now: u64) {
+    /// Begins a turn at this level, if none is under way and it makes a difference. Whether it has.
+    fn lend_at(&mut self, level: u8, what: u8, now: u64) -> bool {
         let candidates = self.ready & !(1 << IDLE);
         let more_urgent = candidates & !(u32::MAX << (level % 32));
         if self.lending.lent != 0 || candidates == 0 || more_urgent != 0 {
-            return;
+            return false;
         }
         let behind = candidates & (!1 << (self.lending.last[usize::from(what - LOCK)] % 32));
         let from = if behind != 0 { behind } else { candidates }.trailing_zeros() as u8;
         let queue = *self.queue(from);
         if candidates.is_power_of_two() && queue.is_single() {
-            return;
+            return false;
         }
         let t = queue.head;
         self.lending =
@@ -117,6 +117,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.leave_ready(t, from);
         self.level[t as usize] = level;
         self.place_ready(t, true);
+        true
     }
 
     /// Ends the turn: the thread goes behind its peers if its time is over.

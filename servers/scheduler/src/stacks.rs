@@ -276,6 +276,20 @@ impl<const EDF: bool> Scheduler<EDF> {
         if behind_next { behind } else { line.head }
     }
 
+    /// The level of the most urgent that waits. Whoever is abroad stands before all others, be it ever so little urgent.
+    fn most_urgent_for_stack(&self, domain: u8) -> u8 {
+        let Queue { head, tail } = self.stacks.demands[usize::from(domain)].line;
+        let mut first = head;
+        while self.stacks.standing.abroad.has(first) {
+            let last = if head == tail { tail } else { self.groups[usize::from(first)] };
+            if last == tail {
+                break;
+            }
+            first = self.links.next[usize::from(last)];
+        }
+        self.level[usize::from(head)].min(self.level[usize::from(first)])
+    }
+
     /// Behind those that are as urgent.
     pub(crate) fn queue_for_stack(&mut self, domain: u8, t: u8) {
         self.stacks.standing.come(t, self.crowds.of(t), false);
@@ -383,16 +397,16 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
     }
 
-    /// Looks at the domain whose turn it is, or at a few when it is time.
+    /// Looks at the domain whose turn it is; when it is time, lends a turn for it, or looks at a few.
     fn look(&mut self, words: &Words, stacks: &impl Stacks, now: u64) {
         let mut looks = 1;
         if now >= self.stacks.look {
             self.stacks.look = now.wrapping_add(LOOK);
-            looks = AT_A_TIME;
-            let demand = self.stacks.demands[usize::from(self.stacks.turn)];
-            if demand.waiters > 0 {
-                self.lend_for_stack(words, self.level[demand.line.head as usize], now);
-            }
+            let turn = self.stacks.turn;
+            let waits = self.stacks.demands[usize::from(turn)].waiters > 0;
+            // One or the other: with both this would be the longest path of all.
+            let lent = waits && self.lend_for_stack(words, self.most_urgent_for_stack(turn), now);
+            looks = if lent { 0 } else { AT_A_TIME };
         }
         for _ in 0..looks.min(self.stacks.count.into()) {
             let domain = self.stacks.next();

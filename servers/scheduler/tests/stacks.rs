@@ -462,3 +462,37 @@ fn a_family_waits_behind_its_own() {
         assert!(turns.iter().filter(|turn| **turn == t).count() >= 5, "{turns:?}");
     }
 }
+
+/// Who is abroad goes first, however little urgent; behind it waits somebody urgent, and others that compute are between the two. Whoever has the
+/// stack gets to run all the same.
+#[test]
+fn who_waits_behind_somebody_abroad_lends_its_urgency() {
+    const SHELL: u64 = 1;
+    const FIRST: u64 = 2;
+    const HOLDER: u64 = 3;
+    let words: Box<Words> = Box::new([const { AtomicI64::new(0) }; 1024]);
+    let mut real = Box::new(Scheduler::<false>::new());
+    let threads = [0, 12, 20, 1, 8].iter().zip(0u16..);
+    let threads = threads.map(|(priority, tid)| BootThread { tid, priority: *priority, home: HOME + tid });
+    let semaphore = BootSemaphore { id: 0, owner: 1, wait: Wait::Interruptible };
+    real.boot(&words, threads, [semaphore], FIRST as u16, u16::MAX, 0).expect("threads");
+    let [abroad, wanted] = [CALLEES[0].0, CALLEES[1].0].map(u64::from);
+    let lock = real.sem_alloc(&words, 0, 1, Wait::Lock) as u64;
+    real.p(&words, lock, abroad, 0);
+    real.v(&words, lock, 0);
+    let queues = Queues::default();
+    let mut now = 1;
+    let decision = real.stack_wait(&queues, wanted, abroad, now);
+    real.serve(&words, &queues, decision, now);
+    let decision = real.set_priority(&words, FIRST, 1, now);
+    real.serve(&words, &queues, decision, now);
+    let decision = real.stack_wait(&queues, wanted, u64::from(HOME) + SHELL, now);
+    real.serve(&words, &queues, decision, now);
+    let has_run = (0..100).any(|_| {
+        now += LOOK / 3;
+        let decision = real.tick(now);
+        real.serve(&words, &queues, decision, now);
+        real.thread_info(HOLDER, now).is_some_and(|info| info.state == ThreadState::Running)
+    });
+    assert!(has_run);
+}
