@@ -57,6 +57,7 @@ errnos! {
     EHANDLERS = 210, "no more fault handlers for this program and what it has started";
     ERAM = 211, "no more room in /ram for this program and what it has started";
     ECAPABILITIES = 212, "no more capabilities for this program and what it has started";
+    ETABLES = 215, "no more room in portal tables for this program and what it has started";
     EGIFTS = 214, "no more portals that others put into this table";
     ECOUNTERS = 213, "no more counters of calls for this program and what it has started";
 }

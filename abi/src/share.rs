@@ -41,6 +41,9 @@ pub const STACKS: Share = Share { all: 512, family: 176, least: 12, reserve: 48,
 /// again is its reserve, nearly; the least are the births of six programs.
 pub const CODE: Share =
     Share { all: 2 << 20, family: 1344 << 10, least: 96 << 10, reserve: 128 << 10, error: errno::ECODE };
+/// Places for 32 portals in portal tables, each of which takes a KiB of the portal manager's heap: of a table as many as have a portal in them. Most
+/// programs have three.
+pub const TABLES: Share = Share { all: 704, family: 320, least: 24, reserve: 64, error: errno::ETABLES };
 pub const THREADS: Share = Share { all: 256, family: 96, least: 8, reserve: 16, error: errno::ETHREADS };
 /// Of memory.
 pub const PAGES: Share = Share { all: 32768, family: 16000, least: 512, reserve: 256, error: errno::ENOMEM };
@@ -91,13 +94,14 @@ impl Share {
 mod tests {
     use super::*;
 
-    const SHARES: [Share; 18] = [
+    const SHARES: [Share; 19] = [
         TIME_LIMITS,
         INTERFACES,
         SEMAPHORES,
         PUBLISHED,
         STACKS,
         CODE,
+        TABLES,
         THREADS,
         PAGES,
         PROGRAMS,

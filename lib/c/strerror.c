@@ -59,6 +59,7 @@ static const char *const texts[] = {
     [ESEMAPHORES] = "No more semaphores for this program and what it has started",
     [ESTACKS] = "No more stacks for this program and what it has started",
     [ECODE] = "No more portal code for this program and what it has started",
+    [ETABLES] = "No more room in portal tables for this program and what it has started",
     [EPROGRAMS] = "No more programs for this program and what it has started",
     [EPIPES] = "No more pipes for this program and what it has started",
     [ETHREADS] = "No more threads for this program and what it has started",

@@ -26,8 +26,10 @@ pub const MAX_PORTALS: usize = 1024;
 pub const STACKS: usize = 4;
 /// Of a change that no thread of the domain has made.
 pub(crate) const UNMADE: u16 = u16::MAX;
-/// Code in limbo is looked through once there are so many runs.
+/// Code in limbo is looked through once there are so many runs that were not there the last time.
 const LIMBO: usize = 48;
+/// In the length of a run in limbo, a multiple of 64: some thread may return through it.
+const USED: u32 = 1;
 
 /// What a slot leads to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,8 +124,9 @@ pub struct Manager {
     pub interfaces: Vec<Interface>,
     pub code: CommonCode,
     pub(crate) arena: Arena,
-    /// Code that some thread may still return through.
+    /// Code that some thread may still return through, by offset; as many of it were found to be needed the last time.
     pub(crate) limbo: Vec<Run>,
+    kept: usize,
     /// Owner of each semaphore made here; 0: not ours.
     pub(crate) semaphores: Vec<u16>,
     /// Published semaphores: name, semaphore, owner.
@@ -239,6 +242,7 @@ impl Manager {
             code: info.code,
             arena: Arena::new(info.code_used as u32),
             limbo: Vec::with_capacity(2 * LIMBO),
+            kept: 0,
             semaphores: alloc::vec![0; map::MAX_SEMAPHORES],
             published: Vec::new(),
             free_descs: Vec::new(),
@@ -414,30 +418,41 @@ impl Manager {
             self.counters[counter as usize] = false;
         }
         if slot.run.len > 0 {
-            self.limbo.push(slot.run);
+            let at = self.limbo.partition_point(|run| run.at < slot.run.at);
+            self.limbo.insert(at, slot.run);
         }
     }
 
-    /// It is worth looking through what is in limbo: there is much, or somebody sees stacks until it has gone.
+    /// It is worth looking through what is in limbo: there is much that was not there the last time, or somebody sees stacks until it has gone.
     pub fn untidy(&self) -> bool {
-        self.limbo.len() >= LIMBO || self.limbo.iter().any(|run| run.host != 0)
+        self.limbo.len() >= self.kept + LIMBO || self.limbo.iter().any(|run| run.host != 0)
     }
 
-    /// Frees what is in limbo and mentioned by no thread's invocation stack.
+    /// Frees what is in limbo and mentioned by no thread's invocation stack. Each frame is looked at once: programs decide how many there are, and
+    /// how much stays in limbo, and everybody else's requests wait for this.
     pub fn sweep(&mut self, machine: &mut impl Machine, current: Current) {
         // Its memory stays for the next.
         let mut limbo = core::mem::take(&mut self.limbo);
         let end = self.code.thread_end;
+        let doubt = machine.threads().any(|tid| {
+            frames::any(machine, tid, current, end, |frame| {
+                let behind = limbo.partition_point(|run| u64::from(run.at) <= frame.code);
+                let run = behind.checked_sub(1).map(|n| &mut limbo[n]);
+                run.filter(|run| run.contains(frame.code)).into_iter().for_each(|run| run.len |= USED);
+                false
+            })
+        });
         let mut shared = false;
-        limbo.retain(|run| {
-            let mut threads = machine.threads();
-            let used = threads.any(|tid| frames::any(machine, tid, current, end, |f| run.contains(f.code)));
+        limbo.retain_mut(|run| {
+            let used = doubt || run.len & USED != 0;
+            run.len &= !USED;
             if !used {
                 shared |= run.host != 0;
                 self.arena.give(*run);
             }
             used
         });
+        self.kept = limbo.len();
         self.limbo = limbo;
         if shared {
             self.hide_stacks(machine);

@@ -72,6 +72,7 @@ impl Manager {
         asid: u16,
         entries: Range<usize>,
     ) -> Result<(), i64> {
+        self.grant_table(asid, entries.clone())?;
         let domain = &mut self.domains[asid as usize];
         domain.slots.reserve(entries.clone())?;
         while entries.end.div_ceil(map::TABLE_ENTRIES_PER_PAGE) > usize::from(domain.pages) + 1 {
@@ -475,11 +476,10 @@ impl Manager {
         view: pebble_portal::Domain,
     ) -> Result<(), i64> {
         let asid = view.asid;
-        let domain = self
-            .domains
-            .get_mut(asid as usize)
-            .filter(|d| !d.alive && d.slots.is_empty())
-            .ok_or(errno::EINVAL)?;
+        let fresh = |d: &&Domain| !d.alive && d.slots.is_empty();
+        self.domains.get(asid as usize).filter(fresh).ok_or(errno::EINVAL)?;
+        self.grow(machine, asid, 0..sys::FIRST_FREE)?;
+        let domain = &mut self.domains[asid as usize];
         domain.alive = true;
         domain.view = view;
         domain.reserve();

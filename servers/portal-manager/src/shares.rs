@@ -4,6 +4,7 @@
 //! all the time, so its use is looked at only when as much is in use as one family may have.
 
 use crate::manager::{Domain, Manager};
+use core::ops::Range;
 use pebble_abi::{
     errno, map,
     share::{self, Share},
@@ -76,6 +77,17 @@ impl Manager {
     /// One more range of addresses with a handler.
     pub(crate) fn grant_range(&self, asid: u16) -> Result<(), i64> {
         self.grant(asid, &share::RANGES, self.handled.iter().map(|h| (h.asid, 1)), 1)
+    }
+
+    /// Entries of a domain's table, which may lie where it has none yet.
+    pub(crate) fn grant_table(&self, asid: u16, entries: Range<usize>) -> Result<(), i64> {
+        match self.domains[usize::from(asid)].slots.missing(entries) {
+            0 => Ok(()),
+            more => {
+                let tables = self.domains.iter().zip(0u16..).map(|(d, asid)| (asid, d.slots.chunks()));
+                self.grant(asid, &share::TABLES, tables, more)
+            }
+        }
     }
 
     /// Another portal in a domain's table, however long its code is.

@@ -14,8 +14,8 @@ use core::ops::{Index, IndexMut, Range};
 use pebble_abi::errno;
 
 const CHUNK: usize = 32;
-/// Bytes that must be left for what else a request takes: names, specifications, lists.
-const SPARE: usize = 64 << 10;
+/// Bytes that must be left for what else there is: names, specifications, lists, above all of code in limbo and of free code.
+const SPARE: usize = 384 << 10;
 
 static FREE: Slot = Slot {
     goal: Goal::Free,
@@ -30,6 +30,8 @@ static FREE: Slot = Slot {
 pub struct Slots {
     chunks: Vec<Option<Box<[Slot; CHUNK]>>>,
     len: usize,
+    /// Chunks that are there.
+    there: usize,
 }
 
 impl Slots {
@@ -70,10 +72,20 @@ impl Slots {
         }
     }
 
+    /// How many chunks it has.
+    pub fn chunks(&self) -> usize {
+        self.there
+    }
+
+    /// How many more it would have with these entries.
+    pub fn missing(&self, range: Range<usize>) -> usize {
+        let chunks = range.start / CHUNK..range.end.div_ceil(CHUNK);
+        chunks.filter(|n| !self.chunks.get(*n).is_some_and(Option::is_some)).count()
+    }
+
     /// Room for the entries `range`, and some to spare: -EAGAIN before the heap is at its end, for afterwards it is too late to say so.
     pub fn reserve(&self, range: Range<usize>) -> Result<(), i64> {
-        let mut chunks = range.start / CHUNK..range.end.div_ceil(CHUNK);
-        if chunks.all(|n| self.chunks.get(n).is_some_and(Option::is_some)) {
+        if self.missing(range) == 0 {
             return Ok(());
         }
         Vec::<u8>::new().try_reserve_exact(SPARE).map_err(|_| errno::EAGAIN)
@@ -86,6 +98,7 @@ impl Slots {
         let taken = core::mem::take(&mut chunk[index % CHUNK]);
         if chunk.iter().all(|slot| slot.goal == Goal::Free) {
             *place = None;
+            self.there -= 1;
         }
         taken
     }
@@ -109,7 +122,11 @@ impl IndexMut<usize> for Slots {
         if self.chunks.len() <= chunk {
             self.chunks.resize_with(chunk + 1, || None);
         }
-        &mut self.chunks[chunk].get_or_insert_with(|| Box::new([FREE; CHUNK]))[index % CHUNK]
+        let there = &mut self.there;
+        &mut self.chunks[chunk].get_or_insert_with(|| {
+            *there += 1;
+            Box::new([FREE; CHUNK])
+        })[index % CHUNK]
     }
 }
 
@@ -123,7 +140,8 @@ mod tests {
         assert!(slots.is_empty() && slots.get(0).is_none());
         slots[40].constant = 7;
         slots[2560].constant = 8;
-        assert_eq!((slots.len(), slots.chunks.iter().flatten().count()), (2561, 2));
+        assert_eq!((slots.len(), slots.chunks.iter().flatten().count(), slots.chunks()), (2561, 2, 2));
+        assert_eq!((slots.missing(40..65), slots.missing(31..33), slots.missing(64..96)), (1, 1, 1));
         assert_eq!((slots[40].constant, slots[41].goal, slots[1000].goal), (7, Goal::Free, Goal::Free));
         assert!(slots.get(2561).is_none());
         slots[41].goal = Goal::Common;
@@ -135,5 +153,6 @@ mod tests {
             (slots.len(), slots[41].goal, slots.chunks.iter().flatten().count()),
             (2561, Goal::Common, 1)
         );
+        assert_eq!(slots.chunks(), 1);
     }
 }

@@ -3,8 +3,8 @@
 mod common;
 
 use common::*;
-use pebble_abi::share::{COUNTERS, LATE, RANGES};
-use pebble_abi::{errno, map, thread};
+use pebble_abi::share::{COUNTERS, LATE, RANGES, TABLES};
+use pebble_abi::{errno, map, sys, thread};
 use pebble_portal::Spec;
 use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::{Goal, Machine, Manager};
@@ -105,6 +105,74 @@ fn code_in_use_is_not_reused() {
     machine.leave();
     manager.reclaim(&mut machine, 3, CURRENT).expect("the thread has left");
     assert!(manager.stats()[1] < used);
+}
+
+/// A program that is deep in calls through portals that it has closed makes nobody else's requests long: what stays in limbo is looked through again
+/// when there is as much more.
+#[test]
+fn code_that_stays_in_limbo_is_not_looked_at_each_time() {
+    let (mut manager, mut machine) = system();
+    // Its frames are the shortest.
+    let spec = Spec::parse("sm").expect("a specification");
+    let own = manager.register(&mut machine, 3, "own", spec, 0x1_0000).expect("an interface");
+    let close_one = |machine: &mut Fake, manager: &mut Manager, enter: bool| {
+        let index = manager.open(machine, 3, own).expect("a portal");
+        let run = manager.domains[3].slots[index as usize].run;
+        let ret = (8..u64::from(run.len))
+            .step_by(8)
+            .find(|at| machine.code_word(u64::from(run.at) + at - 8) >> 16 & 0xffff_ffff == 3 << 16 | 3)
+            .expect("a return leg");
+        if enter {
+            machine.enter(map::CODE_VA + u64::from(run.at), ret);
+        }
+        manager.close(machine, 3, index.into(), 1, None).expect("closed");
+    };
+    let before = manager.stats()[1];
+    let mut deep = 0;
+    while !manager.untidy() {
+        close_one(&mut machine, &mut manager, true);
+        deep += 1;
+    }
+    manager.sweep(&mut machine, CURRENT);
+    let kept = manager.stats()[1];
+    assert!(kept > before && !manager.untidy(), "{deep} runs stay, and are no news");
+    while !manager.untidy() {
+        close_one(&mut machine, &mut manager, false);
+    }
+    manager.sweep(&mut machine, CURRENT);
+    assert_eq!(manager.stats()[1], kept, "what nobody needs has gone");
+    machine.leave();
+    manager.sweep(&mut machine, CURRENT);
+    assert_eq!(manager.stats()[1], before);
+}
+
+/// Tables with a portal in each 32 entries take as much memory as full ones: families have shares of it, and others begin.
+#[test]
+fn no_family_takes_all_room_for_tables() {
+    let (mut manager, mut machine) = system();
+    let mut had = 0;
+    let refused = (20..60).find_map(|asid| {
+        manager.set_family(asid, 20).expect("a number");
+        if let Err(error) = manager.attach(&mut machine, view(asid as u16)) {
+            return Some(error);
+        }
+        let mut error = 0;
+        while error == 0 {
+            error = manager.open(&mut machine, asid, 2).err().unwrap_or(0);
+        }
+        for index in sys::FIRST_FREE..manager.domains[asid as usize].slots.len() {
+            if index % 32 != 0 {
+                let _ = manager.close(&mut machine, asid, index as u64, 1, None);
+            }
+        }
+        manager.sweep(&mut machine, CURRENT);
+        had += manager.domains[asid as usize].slots.chunks();
+        Some(error).filter(|error| *error != errno::EMFILE)
+    });
+    assert_eq!((refused, had), (Some(errno::ETABLES), TABLES.family));
+    manager.set_family(60, 60).expect("a number");
+    manager.attach(&mut machine, view(60)).expect("another family");
+    manager.open(&mut machine, 60, 2).expect("another family");
 }
 
 #[test]

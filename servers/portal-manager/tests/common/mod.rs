@@ -73,10 +73,11 @@ impl Fake {
         }
     }
 
-    /// Thread 9 is in a call through the portal whose code begins here.
+    /// Thread 9 is in a call through the portal whose code begins here, and in those that it was in before.
     pub fn enter(&mut self, code: u64, ret: u64) {
         let words = self.code_word(code - map::CODE_VA + ret - 8) & 0xffff;
-        let at = thread::FRAMES + words * 8;
+        let top = self.thread_word(THREAD, thread::SAVED_TOP) - map::thread_va(THREAD);
+        let at = top + words * 8;
         self.threads.insert((THREAD, at), code + ret);
         self.threads.insert((THREAD, thread::SAVED_TOP), map::thread_va(THREAD) + at);
     }
