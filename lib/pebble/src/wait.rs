@@ -123,6 +123,11 @@ impl<const QUEUES: usize> Parking<QUEUES> {
         Parking { waiters: Lock::new(Waiters::new()), will_wake, wake }
     }
 
+    /// Makes the lock's semaphore now: while a thread of low priority makes it, others could not wait for it, and so would not lend it their own.
+    pub fn prepare(&self) {
+        self.waiters.prepare();
+    }
+
     /// Puts the calling thread into the queue, under the lock under which the event is looked for; then the call must [`leave`].
     pub fn enter(&self, queue: usize) {
         let thread = self.will_wake.call([]).unwrap_or(0) as u8;

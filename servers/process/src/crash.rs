@@ -120,33 +120,37 @@ impl fmt::Display for Words<'_> {
     }
 }
 
-/// How many crashes are told in full: a program that dies again and again shall not fill the console.
+/// So many of something at once, and so many a second: what programs bring about by dying again and again.
 pub struct Patience {
+    most: u64,
+    each_second: u64,
     left: u64,
     since: u64,
 }
 
 impl Patience {
-    const MOST: u64 = 4;
-
-    pub const fn new() -> Self {
-        Patience { left: Self::MOST, since: 0 }
+    const fn new(most: u64, each_second: u64) -> Self {
+        Patience { most, each_second, left: most, since: 0 }
     }
 
-    /// Whether this one is, `now` in ticks of which a second has `second`: four at once, and four a second.
-    pub fn granted(&mut self, now: u64, second: u64) -> bool {
-        let more = now.saturating_sub(self.since) * Self::MOST / second;
+    /// Crashes that are told in full: they shall not fill the console.
+    pub const fn for_crashes() -> Self {
+        Self::new(4, 4)
+    }
+
+    /// Bytes of program files that are read to name functions, while everybody waits for the undertaker: a MiB takes half a second.
+    pub const fn for_names() -> Self {
+        Self::new(1 << 20, 256 << 10)
+    }
+
+    /// Whether there are so many left, `now` in ticks of which a second has `second`.
+    pub fn granted(&mut self, wanted: u64, now: u64, second: u64) -> bool {
+        let more = now.saturating_sub(self.since).saturating_mul(self.each_second) / second;
         if more > 0 {
-            (self.left, self.since) = (self.left.saturating_add(more).min(Self::MOST), now);
+            (self.left, self.since) = (self.left.saturating_add(more).min(self.most), now);
         }
-        let granted = self.left > 0;
-        self.left -= u64::from(granted);
+        let granted = wanted <= self.left;
+        self.left -= if granted { wanted } else { 0 };
         granted
-    }
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self::new()
     }
 }

@@ -13,10 +13,10 @@ use core::fmt;
 use pebble::abi::errno;
 use pebble::abi::map::{PAGE, PTE_R, PTE_W, PTE_X, STARTUP_VA};
 use pebble::abi::{link, sys};
-use pebble::api::{Errno, NotOpened};
+use pebble::api::{self, Errno, NotOpened};
 use pebble::io::File;
 use pebble::portal;
-use pebble::sync::{Guard, Lock};
+use pebble::sync::Lock;
 use pebble::wait::{Parking, leave};
 use pebble::window::{LOADER, fence_i};
 use pebble_process::elf::{Image, Problem, Segment};
@@ -26,31 +26,54 @@ use pebble_process::startup::{self, Path};
 use pebble_process::table::{Plan, State};
 use pebble_process::{FILE_LIMIT, FIRST_PRIORITY, PAGE_LIMIT, PRIORITY};
 
-/// Whoever holds it may create domains and use the window.
-static LOADING: Lock<()> = Lock::new(());
+/// The thread that may create domains and use the window.
+static LOADING: Lock<Option<Loading>> = Lock::new(None);
 /// Those that wait for it.
 static NEXT: Parking<1> = Parking::new(&services::WILL_WAKE, &services::WAKE);
 
+/// Who is the loader holds it for long, and whoever waits is parked: the scheduler does not know that it is waited for. So it is as urgent as the most
+/// urgent that has asked meanwhile; or one of the lowest priority would never be done while others compute.
+struct Loading {
+    thread: u16,
+    /// Its own priority, and that which it has now.
+    own: u64,
+    now: u64,
+}
+
 /// The loader is whoever has this.
-pub struct Turn(Option<Guard<'static, ()>>);
+pub struct Turn(());
 
 /// The loader, at the beginning of an entry. While somebody else has it, which may be for long, the call ends with status `WAIT`.
 pub fn turn() -> Turn {
-    let taken = LOADING.try_lock().or_else(|| {
-        NEXT.enter(0);
-        // Whoever has given it up before that wakes nobody.
-        LOADING.try_lock()
-    });
-    if taken.is_none() {
-        leave();
+    let thread = api::get_thread_id();
+    let own = services::priority(thread);
+    let mut loading = LOADING.lock();
+    let Some(other) = &mut *loading else {
+        *loading = Some(Loading { thread, own, now: own });
+        return Turn(());
+    };
+    if own > other.now {
+        other.now = own;
+        services::set_priority(other.thread, own);
     }
-    Turn(taken)
+    NEXT.enter(0);
+    drop(loading);
+    leave()
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.0 = None;
+        let mut loading = LOADING.lock();
+        let done = loading.take();
+        // Under the lock: who comes meanwhile waits for that, and so lends this thread what it needs to wake the others.
         NEXT.wake(0);
+        drop(loading);
+        // Last: until then they wait for it.
+        if let Some(Loading { thread, own, now }) = done
+            && now != own
+        {
+            services::set_priority(thread, own);
+        }
     }
 }
 
@@ -134,22 +157,30 @@ pub fn next_refusal() -> Option<Refusal> {
 
 /// A whole file of the file server.
 pub fn read(path: &Path) -> Result<Vec<u8>, Errno> {
+    read_if(path, |_| true)
+}
+
+/// The same, if so many bytes are `granted`.
+pub fn read_if(path: &Path, granted: impl FnOnce(u64) -> bool) -> Result<Vec<u8>, Errno> {
     let file = match portal::call(sys::SYS_FILE_OPEN, *path) {
         Ok(index) if index >= 0 => File(index as usize),
         Ok(error) => return Err(-error),
         Err(_) => return Err(errno::EIO),
     };
-    let result = contents(&file);
+    let result = contents(&file, granted);
     file.close();
     result
 }
 
-fn contents(file: &File) -> Result<Vec<u8>, Errno> {
+fn contents(file: &File, granted: impl FnOnce(u64) -> bool) -> Result<Vec<u8>, Errno> {
     const SET: u64 = 0;
     const END: u64 = 2;
     let size = file.seek(0, END)?;
     if size > FILE_LIMIT {
         return Err(errno::ENOEXEC);
+    }
+    if !granted(size) {
+        return Err(errno::EAGAIN);
     }
     file.seek(0, SET)?;
     let mut bytes = Vec::new();
@@ -168,6 +199,8 @@ fn contents(file: &File) -> Result<Vec<u8>, Errno> {
 /// Before anybody calls.
 pub fn prepare() {
     REFUSALS.prepare();
+    LOADING.prepare();
+    NEXT.prepare();
 }
 
 /// A new, suspended child.

@@ -56,6 +56,7 @@ const CONSOLE: &str = "/dev/console";
 /// The first thread: the undertaker.
 fn main() -> i64 {
     TABLE.prepare();
+    WAITING.prepare();
     loader::prepare();
     succession::prepare();
     // Nobody shall find the table empty.
@@ -75,19 +76,14 @@ fn end_if_idle(domain: u16) {
     }
 }
 
-fn end_idle() {
-    let mut from = 0;
-    while let Some(domain) = { TABLE.lock().running(from) } {
-        end_if_idle(domain);
-        from = domain + 1;
-    }
-}
-
-/// The second: frees exited threads.
+/// The second: frees exited threads. It is more urgent than programs, which make threads as fast as they like: it looks at nobody but whose thread it was.
 extern "C" fn reaper(_: u64) {
     loop {
-        services::reap();
-        end_idle();
+        let Some(home) = services::reap() else { continue };
+        let runs = TABLE.lock().runs(home);
+        if runs {
+            end_if_idle(home);
+        }
     }
 }
 

@@ -45,7 +45,7 @@ impl Kept {
 
 impl Crash<'_> {
     pub fn tell(&self, console: &mut Console, patience: &mut Patience) {
-        if !patience.granted(portal::time(), TIME_HZ) {
+        if !patience.granted(1, portal::time(), TIME_HZ) {
             return;
         }
         let domain = self.domain;

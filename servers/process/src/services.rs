@@ -41,6 +41,8 @@ pebble::import! {
     ABORT = "scheduler.domain_abort";
     REAP = "scheduler.reap";
     SHARE = "scheduler.share";
+    PRIORITY = "scheduler.priority";
+    THREAD_INFO = "scheduler.thread_info";
     FILE_GONE = "file.gone";
     CONSOLE_GONE = "console.gone";
     PIPE_GONE = "pipe.gone";
@@ -339,6 +341,15 @@ pub fn keep_share(domain: u16, limits: &Limits) -> Result<(), Errno> {
     if limits.cpu == WHOLE { Ok(()) } else { share(domain, limits.cpu).map(|_| ()) }
 }
 
+/// A thread's priority.
+pub fn priority(thread: u16) -> u64 {
+    THREAD_INFO.call_wide([thread.into(), 0, 0, 0, 0]).map_or(0, |(_, more)| more[1] & 0xff)
+}
+
+pub fn set_priority(thread: u16, priority: u64) {
+    let _ = ask(&PRIORITY, [thread.into(), priority, 0, 0, 0]);
+}
+
 /// So many percent of the processor, at most.
 pub fn share(domain: u16, percent: u64) -> Result<u64, Errno> {
     ask(&SHARE, [domain.into(), percent, 0, 0, 0])
@@ -400,14 +411,14 @@ pub fn free(domain: u16) {
     let _ = ask(&DOMAIN_FREE, [domain.into(), 0, 0, 0, 0]);
 }
 
-/// Waits for a thread to exit and frees it.
-pub fn reap() {
+/// Waits for a thread to exit and frees it. Whose it was.
+pub fn reap() -> Option<u16> {
     let _ = api::sem_wait(REAPER.index());
     let freed = ask(&REAP, [0; 5]).and_then(|thread| ask(&THREAD_FREE, [thread, 0, 0, 0, 0]));
-    if let Ok(home) = freed {
-        // Who returns from its first function comes past no controller: none has seen it end.
-        let _ = ask(&THREAD_GONE, [home, 0, 0, 0, 0]);
-    }
+    let home = freed.ok()?;
+    // Who returns from its first function comes past no controller: none has seen it end.
+    let _ = ask(&THREAD_GONE, [home, 0, 0, 0, 0]);
+    Some(home as u16)
 }
 
 /// Whether a domain can still do anything: it has threads, or interfaces that others' threads come through.

@@ -190,10 +190,9 @@ impl Table {
         self.find(domain).filter(|p| p.boot).map(|p| p.plan.path)
     }
 
-    /// The running program with the lowest number from there on.
-    pub fn running(&self, from: u16) -> Option<u16> {
-        let runs = |p: &&Program| !p.boot && p.state == State::Running && p.domain >= from;
-        self.programs.iter().filter(runs).map(|p| p.domain).min()
+    /// Whether it is a running program.
+    pub fn runs(&self, domain: u16) -> bool {
+        self.find(domain).is_some_and(|p| !p.boot && p.state == State::Running)
     }
 
     /// A component of the image.

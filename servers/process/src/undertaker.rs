@@ -29,7 +29,7 @@ const PAUSE: u64 = TIME_HZ / 1000;
 const LONG_PAUSE: u64 = TIME_HZ / 100;
 
 pub fn run() -> ! {
-    let (mut console, mut patience) = (Console(None), Patience::new());
+    let (mut console, mut patience) = (Console(None), [Patience::for_crashes(), Patience::for_names()]);
     loop {
         while let Some(refusal) = loader::next_refusal() {
             console.line(format_args!("{refusal}\n"));
@@ -92,7 +92,7 @@ fn settle() {
     }
 }
 
-fn fault(console: &mut Console, patience: &mut Patience, record: &FaultRecord) {
+fn fault(console: &mut Console, [patience, names]: &mut [Patience; 2], record: &FaultRecord) {
     let FaultRecord { domain, cause, value, address, thread } = *record;
     let known = TABLE.lock().fault(domain, cause, value);
     let (path, boot) = known.unwrap_or(([0; 5], true));
@@ -100,8 +100,9 @@ fn fault(console: &mut Console, patience: &mut Patience, record: &FaultRecord) {
     let len = link::unpack(&path, &mut bytes);
     let path_text = core::str::from_utf8(&bytes[..len]).unwrap_or("?");
     let name = path_text.rsplit('/').next().unwrap_or(path_text);
-    // Components of the image have no file to look into.
-    let file = if boot { None } else { loader::read(&path).ok() };
+    // Components of the image have no file to look into. That of a program may be long, and there may be many that die.
+    let granted = |bytes| names.granted(bytes, portal::time(), TIME_HZ);
+    let file = if boot { None } else { loader::read_if(&path, granted).ok() };
     let symbol = file.as_deref().and_then(|data| elf::symbol(data, address));
     let fault = Fault { domain, name, thread, cause, value, address, symbol };
     console.line(format_args!("{fault}\n"));
