@@ -117,7 +117,7 @@ fn invoke(index: usize) {
 }
 
 /// As a server it is refused; its caller shall hear of it.
-fn thread_exit() {
+pub fn thread_exit() {
     let _ = call(sys::SYS_THREAD_EXIT, []);
     attack::store(16, 1);
 }

@@ -7,6 +7,7 @@
 //! `hostile depth` for full invocation stacks,
 //! `hostile files` for broken and hostile program files, `hostile fill` for files that take all memory,
 //! `hostile block WHAT THREADS` waits for what never comes, `hostile block-and-die` does so again and again,
+//! `hostile storm WHAT N` does what is cheap for it and costs others much,
 //! `hostile crowd` is of threads at locks without portals left, `hostile hog` of families that take all that is scarce,
 //! `hostile consent` for exporters that ask for what nobody gave them,
 //! `hostile gifts` for servers that fill their clients' tables, `hostile guards` for exporters that decide who opens them, `hostile secrets`
@@ -34,6 +35,7 @@ mod limits;
 mod pages;
 mod paths;
 mod secrets;
+mod storms;
 mod templates;
 mod tokens;
 mod windows;
@@ -98,6 +100,8 @@ fn main() -> i64 {
         "idle" => blockers::idle(word(2).parse().unwrap_or(1)),
         "front" => blockers::front(),
         "crowd" => crowd::meet(),
+        "idle" => storms::idle(),
+        "storm" => storms::storm(word(2), word(3).parse().unwrap_or(1)),
         "hog" => hog::hog(word(2), word(3).parse().unwrap_or(0)),
         "sweep" => hog::sweep(),
         "want" => hog::want(word(2)),

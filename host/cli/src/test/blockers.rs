@@ -82,9 +82,9 @@ pub fn process(context: &mut Context) -> Result<()> {
 }
 
 /// Programs of the lowest priority, with a lock of the portal manager's and all its stacks, when more urgent ones come and compute for ever: who
-/// holds a lock gets to run while somebody waits for it.
+/// holds a lock gets to run while somebody waits for it. So does who is the loader, for whom others wait without a lock.
 pub fn inversion(context: &mut Context) -> Result<()> {
-    for least in ["least 1", "least 30"] {
+    for least in ["least 1", "least 30", "laggard block load 4"] {
         beside(context, &[least, "sleep 0.2", "hostile block ambush 4"])?;
     }
     Ok(())

@@ -131,3 +131,37 @@ pub fn no_memory_is_left(context: &mut Context) -> Result<()> {
     }
     Ok(())
 }
+
+/// Portal tables with entries far apart: each family is told that there is no room, others begin, and all goes on when the families die.
+pub fn tables_far_apart(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    let mut said = String::new();
+    for _ in 0..HOGS {
+        said += &output(&mut guest, "spread & sleep 2")?;
+    }
+    let told = said.matches("No more room in portal tables for this program").count();
+    ensure!(told == HOGS, "{told} were refused: {said}");
+    output(&mut guest, "ls /bin | cat | wc")?;
+    output(&mut guest, "count hello")?;
+    while guest.run_line("kill spread", LIMIT)?.status == 0 {
+        output(&mut guest, "sleep 0.5")?;
+    }
+    let said = output(&mut guest, "spread & sleep 2")?;
+    ensure!(said.contains("No more room in portal tables"), "once more: {said}");
+    output(&mut guest, "ls /bin | cat | wc").map(|_| ())
+}
+
+/// What is cheap for who does it and costs a server much, as fast as it can be done: nobody else waits for long.
+pub fn what_costs_others_much(context: &mut Context) -> Result<()> {
+    for storm in ["hostile storm exits 44", "hostile storm faults 3", "limbo 30 40"] {
+        let mut guest = context.shell("test")?;
+        // Until it has begun, which takes some seconds.
+        output(&mut guest, &format!("{storm} & sleep 8"))?;
+        let said = output(&mut guest, "tick 300")?;
+        let worst = said.lines().find_map(|line| line.strip_prefix("worst ")?.strip_suffix(" ms"));
+        let worst = worst.and_then(|ms| ms.parse().ok()).unwrap_or(u32::MAX);
+        ensure!(worst < 1000, "{storm}: {worst} ms: {said}");
+        output(&mut guest, "ls /bin | cat | wc")?;
+    }
+    Ok(())
+}

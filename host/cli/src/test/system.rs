@@ -97,6 +97,8 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("hostile.gifts", hostile::tables_that_others_fill),
     SystemTest::slow("hostile.hog", hog::others_go_on),
     SystemTest::slow("hostile.glut", hog::no_memory_is_left),
+    SystemTest::new("hostile.spread", hog::tables_far_apart),
+    SystemTest::slow("hostile.storm", hog::what_costs_others_much),
     SystemTest::new("window.lent", |context| hostile::windows(context, "lent")),
     SystemTest::slow("window.hostile", |context| hostile::windows(context, "hostile")),
     SystemTest::slow("timeout.calls", hostile::calls_whose_time_is_over),
