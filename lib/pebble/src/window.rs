@@ -98,16 +98,29 @@ impl Window {
         word.compare_exchange(old, new, Relaxed, Relaxed).is_ok()
     }
 
-    /// A page of zeroes, in strides that the compiler makes straight code of: so here and below.
+    /// A page of zeroes.
     #[inline(never)]
     pub fn zero_page(&self, offset: u64) {
-        const STRIDE: usize = 16;
-        let first = self.at(offset, map::PAGE) as *mut u64;
-        for at in (0..map::PAGE as usize / size_of::<u64>()).step_by(STRIDE) {
-            for n in at..at + STRIDE {
-                // SAFETY: as in `read`, for all of the page.
-                unsafe { first.add(n).write_volatile(0) }
-            }
+        let page = self.at(offset, map::PAGE) as *mut u64;
+        // SAFETY: as in `read`, for all of the page.
+        each_word(|n| unsafe { page.add(n).write_volatile(0) });
+    }
+
+    #[inline(never)]
+    pub fn copy_page(&self, from: u64, to: u64) {
+        let (from, to) = (self.at(from, map::PAGE) as *const u64, self.at(to, map::PAGE) as *mut u64);
+        // SAFETY: as in `read`, for all of both pages.
+        each_word(|n| unsafe { to.add(n).write_volatile(from.add(n).read_volatile()) });
+    }
+}
+
+/// The words of a page by number, in strides that the compiler makes straight code of.
+#[inline(always)]
+fn each_word(mut word: impl FnMut(usize)) {
+    const STRIDE: usize = 16;
+    for at in (0..map::PAGE as usize / size_of::<u64>()).step_by(STRIDE) {
+        for n in at..at + STRIDE {
+            word(n);
         }
     }
 }

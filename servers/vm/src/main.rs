@@ -122,9 +122,7 @@ impl Machine for Real {
     }
 
     fn copy_page(&mut self, from: u64, to: u64) {
-        for at in (0..map::PAGE).step_by(8) {
-            self.write(to + at, self.read(from + at));
-        }
+        PHYSICAL.copy_page(from.wrapping_sub(map::RAM_PA), to.wrapping_sub(map::RAM_PA));
     }
 
     #[inline(never)]
