@@ -100,7 +100,7 @@ fn main() -> i64 {
         "idle" => blockers::idle(word(2).parse().unwrap_or(1)),
         "front" => blockers::front(),
         "crowd" => crowd::meet(),
-        "idle" => storms::idle(),
+        "linger" => storms::linger(),
         "storm" => storms::storm(word(2), word(3).parse().unwrap_or(1)),
         "hog" => hog::hog(word(2), word(3).parse().unwrap_or(0)),
         "sweep" => hog::sweep(),

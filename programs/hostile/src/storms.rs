@@ -16,7 +16,7 @@ extern "C" fn ends(_: u64) {
 }
 
 /// A server whose only thread has ended.
-pub fn idle() -> i64 {
+pub fn linger() -> i64 {
     let name = format!("idle{}", api::get_asid());
     let made = api::portal_register(&name, "sm", nothing as *const () as u64, 0);
     if made.is_ok() {
@@ -29,7 +29,7 @@ pub fn storm(what: &str, count: u64) -> i64 {
     match what {
         "exits" => {
             let servers =
-                (0..count).filter_map(|_| Child::run("/bin/hostile", &["hostile", "idle"]).ok()).count();
+                (0..count).filter_map(|_| Child::run("/bin/hostile", &["hostile", "linger"]).ok()).count();
             pebble::println!("storm: {servers} servers");
             let _ = api::thread_create(ends, 0, 0);
             ends(0);
