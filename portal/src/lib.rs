@@ -1,185 +1,32 @@
-//! The portal compiler: one pure function from specification, connection and target to code, and its verifier.
+//! The portal compiler: pure functions from specification, connection and processor to code, and their verifiers.
 //!
-//! Problem: a door between two domains that checks nothing at run time which was known when it was opened.
-//! Strategy: [`spec`] parses the specification string; [`ir`] lowers it, with the connection, to target-neutral steps;
-//! [`emit`] makes machine code; [`verify`], built on the decoder alone, accepts or refuses the bytes.
-//! Portal code is straight-line or branches forward, is bounded by [`MAX_WORDS`], and never blocks.
-//! `target` is a value: every host builds and tests every back end.
+//! [`spec`] parses the specification string, which is the same for both walls. [`hardware`] has the portals between domains that the
+//! MMU keeps apart, [`fault`] those of fault domains in a process; each with an intermediate representation, emitters and verifiers.
+//! [`isa`] has what both need of an instruction set: an encoder and, apart from it, a decoder.
+//! The [`Processor`] is a value: every host builds and tests every back end.
 #![no_std]
 #![forbid(unsafe_code)]
 
-pub mod emit;
-pub mod ir;
+pub mod fault;
+pub mod hardware;
 pub mod isa;
-pub mod sfi;
 pub mod spec;
-pub mod template;
-pub mod verify;
 
-use arrayvec::ArrayVec;
 use core::fmt;
-pub use ir::{Connection, Domain, Shape, Short, Stacks};
 pub use spec::{Spec, SpecError};
-pub use template::Template;
 
-/// Instruction set of the code.
+/// Whose instructions the code is made of. Which wall it leads through is another matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum Processor {
     Riscv64,
-    /// Fault domains in a process: [`sfi`].
     X86_64,
 }
 
-/// Most 32-bit words of one portal, pool included.
-pub const MAX_WORDS: usize = 512;
-
-/// One portal's code and the map of its parts. Bytes are the words, little-endian.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Code {
-    pub words: ArrayVec<u32, MAX_WORDS>,
-    /// Instructions of the call leg.
-    pub call_words: u16,
-    /// Byte offset of the constant pool.
-    pub pool_at: u16,
-    /// Byte offset of the return leg, if there is one.
-    pub ret_at: Option<u16>,
-    /// Words of its frame on the invocation stack.
-    pub frame_words: u8,
-}
-
-impl Code {
-    /// As it was made.
-    pub fn clear(&mut self) {
-        self.words.clear();
-        (self.call_words, self.pool_at, self.ret_at, self.frame_words) = (0, 0, None, 0);
-    }
-
-    /// Length in bytes.
-    pub fn len(&self) -> usize {
-        self.words.len() * 4
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompileError {
-    /// More code than a portal may have.
-    TooLong,
-    /// The target has fault domains, whose portals [`sfi`] describes.
-    OtherWall,
-    /// An exclusive caller, and a callee that is not.
-    Exclusive { caller: u16, callee: u16 },
-    /// Windows into an exclusive domain.
-    ExclusiveWindow { callee: u16 },
-    /// This domain's window control page, or level-1 page table, is not known.
-    NoWindows { domain: u16 },
-    /// A window or template in a portal that is no plain call.
-    NotACall,
-    /// No template is registered for this letter.
-    NoTemplate { letter: u8 },
-}
-
-impl fmt::Display for CompileError {
+impl fmt::Display for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CompileError::TooLong => {
-                write!(f, "the portal would need more than {MAX_WORDS} words of code: use fewer arguments")
-            }
-            CompileError::OtherWall => {
-                write!(f, "this target has no hardware domains yet: its portals lead to fault domains")
-            }
-            CompileError::Exclusive { caller, callee } => write!(
-                f,
-                "domain {caller} is exclusive (it runs with interrupts off and cannot wait for a stack) and domain \
-                 {callee} is not: an exclusive domain may only call, or tail into, exclusive domains, or use \
-                 short-circuit portals"
-            ),
-            CompileError::ExclusiveWindow { callee } => write!(
-                f,
-                "domain {callee} is exclusive and receives no windows: pass words, or a domain that is not exclusive in between"
-            ),
-            CompileError::NoWindows { domain } => write!(
-                f,
-                "domain {domain} has no window control page yet: let the VM manager make one before the portal is compiled"
-            ),
-            CompileError::NotACall => {
-                write!(
-                    f,
-                    "only plain calls have windows and template letters: semaphores and tail portals pass words"
-                )
-            }
-            CompileError::NoTemplate { letter } => write!(
-                f,
-                "no template is registered for letter '{}': start the server that registers it first",
-                char::from(*letter)
-            ),
-        }
+        f.write_str(match self {
+            Processor::Riscv64 => "RISC-V",
+            Processor::X86_64 => "x86-64",
+        })
     }
-}
-
-impl core::error::Error for CompileError {}
-
-/// Compiles one portal. Position-independent, but for the addresses named by the connection.
-pub fn compile(
-    spec: &Spec,
-    shape: Shape,
-    connection: &Connection,
-    target: Target,
-) -> Result<Code, CompileError> {
-    let mut code = Code::default();
-    compile_into(spec, shape, connection, target, &mut code)?;
-    Ok(code)
-}
-
-/// [`compile`] in place, for those who count instructions: what `code` held is gone, also after an error.
-// The portal manager calls it from deep within a request: its frame is gone before the verifier has one.
-#[inline(never)]
-pub fn compile_into(
-    spec: &Spec,
-    shape: Shape,
-    connection: &Connection,
-    target: Target,
-    code: &mut Code,
-) -> Result<(), CompileError> {
-    let (caller, callee) = (&connection.caller, &connection.callee);
-    let traverses = matches!(shape, Shape::Call | Shape::Wait(_) | Shape::Signal(_) | Shape::Tail);
-    if traverses && caller.exclusive && !callee.exclusive {
-        return Err(CompileError::Exclusive { caller: caller.asid, callee: callee.asid });
-    }
-    if traverses {
-        lendable(spec, shape, connection)?;
-    }
-    match target {
-        Target::Riscv64 => emit::riscv64::emit(spec, shape, connection, code),
-        Target::X86_64 => Err(CompileError::OtherWall),
-    }
-}
-
-/// Whether the windows and templates of the specification can be had between these two domains.
-fn lendable(spec: &Spec, shape: Shape, c: &Connection) -> Result<(), CompileError> {
-    if shape != Shape::Call && spec.windows().count() + spec.templates().count() > 0 {
-        return Err(CompileError::NotACall);
-    }
-    for (_, window, _) in spec.windows() {
-        let (caller, callee) = (&c.caller, &c.callee);
-        let moves = matches!(window, spec::Window::Tear | spec::Window::Get);
-        if callee.exclusive {
-            return Err(CompileError::ExclusiveWindow { callee: callee.asid });
-        }
-        if callee.windows == 0 {
-            return Err(CompileError::NoWindows { domain: callee.asid });
-        }
-        if caller.l1 == 0 || moves && caller.windows == 0 {
-            return Err(CompileError::NoWindows { domain: caller.asid });
-        }
-    }
-    for (_, letter) in spec.templates() {
-        if !c.templates.iter().any(|t| t.letter == letter) {
-            return Err(CompileError::NoTemplate { letter });
-        }
-    }
-    Ok(())
 }

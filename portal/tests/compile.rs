@@ -3,9 +3,10 @@
 mod common;
 
 use common::cases::{connect, domain};
-use pebble_portal::{
-    Code, CompileError, Connection, Domain, Shape, Short, Spec, Target, compile, compile_into, ir,
+use pebble_portal::hardware::{
+    Code, CompileError, Connection, Domain, Shape, Short, compile, compile_into, ir,
 };
+use pebble_portal::{Processor, Spec};
 
 fn spec(text: &str) -> Spec {
     Spec::parse(text).expect("a good specification")
@@ -18,7 +19,7 @@ fn exclusive_domains_call_only_their_like() {
     let plain = connect(scheduler, domain(7, false, false));
     for shape in [Shape::Call, Shape::Wait(70), Shape::Signal(70), Shape::Tail] {
         for text in ["np", "nm", "sm"] {
-            let error = compile(&spec(text), shape, &plain, Target::Riscv64).expect_err("an error");
+            let error = compile(&spec(text), shape, &plain, Processor::Riscv64).expect_err("an error");
             assert_eq!(error, CompileError::Exclusive { caller: 1, callee: 7 });
             assert!(
                 error.to_string().starts_with("domain 1 is exclusive (")
@@ -26,9 +27,9 @@ fn exclusive_domains_call_only_their_like() {
             );
         }
         let like = connect(scheduler, domain(2, false, true));
-        assert!(compile(&spec("nm"), shape, &like, Target::Riscv64).is_ok());
+        assert!(compile(&spec("nm"), shape, &like, Processor::Riscv64).is_ok());
     }
-    let timer = compile(&spec("sm"), Shape::Short(Short::SetTimer), &plain, Target::Riscv64);
+    let timer = compile(&spec("sm"), Shape::Short(Short::SetTimer), &plain, Processor::Riscv64);
     assert!(timer.is_ok(), "short-circuit portals are for all");
 }
 
@@ -37,7 +38,7 @@ fn exclusive_domains_call_only_their_like() {
 fn other_shapes_have_no_counter() {
     let plain = connect(domain(2, false, true), domain(1, false, true));
     let counted = Connection { counter: Some(3), ..plain };
-    let make = |shape, c| compile(&spec("nmd"), shape, c, Target::Riscv64).expect("code");
+    let make = |shape, c| compile(&spec("nmd"), shape, c, Processor::Riscv64).expect("code");
     for shape in [
         Shape::Tail,
         Shape::Short(Short::Time),
@@ -69,8 +70,8 @@ fn compiling_in_place_is_compiling() {
         ("smcii", Shape::Call),
         ("sm", Shape::None),
     ] {
-        compile_into(&spec(text), shape, &c, Target::Riscv64, &mut code).expect("code");
-        assert_eq!(Ok(&code), compile(&spec(text), shape, &c, Target::Riscv64).as_ref(), "{text}");
+        compile_into(&spec(text), shape, &c, Processor::Riscv64, &mut code).expect("code");
+        assert_eq!(Ok(&code), compile(&spec(text), shape, &c, Processor::Riscv64).as_ref(), "{text}");
     }
 }
 
@@ -95,7 +96,7 @@ fn a_bounce_names_the_dead_domain() {
 #[test]
 fn windows_need_two_domains_that_have_them() {
     let make =
-        |text: &str, shape, c: &Connection| compile(&spec(text), shape, c, Target::Riscv64).map(|_| ());
+        |text: &str, shape, c: &Connection| compile(&spec(text), shape, c, Processor::Riscv64).map(|_| ());
     let (a, b) = (common::cases::lender(5, false), common::cases::lender(7, false));
     let good = connect(a, b);
     assert_eq!(make("npwt", Shape::Call, &good), Ok(()));

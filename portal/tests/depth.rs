@@ -9,7 +9,8 @@ mod common;
 
 use common::cases::{connect, domain, lender};
 use pebble_abi::{map, thread};
-use pebble_portal::{Connection, Domain, Shape, Spec, ir};
+use pebble_portal::Spec;
+use pebble_portal::hardware::{Connection, Domain, Shape, ir};
 
 /// Bytes of the frame.
 fn bytes(spec: &str, shape: Shape, c: &Connection) -> u64 {

@@ -5,8 +5,9 @@ mod common;
 
 use common::Rng;
 use pebble_abi::map;
+use pebble_portal::hardware::{Connection, Shape, Short, Stacks, compile};
 use pebble_portal::isa::riscv64::decode::{Alu, Cond, Insn, Width, decode};
-use pebble_portal::{Connection, Shape, Short, Spec, Stacks, Target, compile};
+use pebble_portal::{Processor, Spec};
 use std::collections::BTreeMap;
 
 type Memory = BTreeMap<u64, u64>;
@@ -16,7 +17,7 @@ const STEPS: [Stacks; 3] = [Stacks::Keep, Stacks::Offer, Stacks::Release];
 /// Runs the step with this word as the domain; the registers at the end.
 fn run(memory: &mut Memory, what: Stacks, domain: u64) -> [u64; 32] {
     let spec = Spec::parse("sm").expect("a specification");
-    let code = compile(&spec, Shape::Short(Short::Stacks(what)), &Connection::default(), Target::Riscv64)
+    let code = compile(&spec, Shape::Short(Short::Stacks(what)), &Connection::default(), Processor::Riscv64)
         .expect("it compiles");
     let mut x = [0u64; 32];
     for (n, reg) in x.iter_mut().enumerate().skip(1) {

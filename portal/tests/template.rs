@@ -4,8 +4,8 @@ mod common;
 
 use common::{Rng, cases};
 use pebble_abi::map;
+use pebble_portal::hardware::template::{BASE, Template, TemplateErrorKind, capability};
 use pebble_portal::isa::riscv64::encode::*;
-use pebble_portal::template::{BASE, Template, TemplateErrorKind, capability};
 
 fn with(words: &[u32]) -> Template {
     cases::registered(b'Q', words)

@@ -8,15 +8,16 @@ mod common;
 use common::Rng;
 use common::cases::{self, Case};
 use pebble_abi::status;
+use pebble_portal::Processor;
+use pebble_portal::hardware::{Code, Connection, Domain, Shape, Short, verify};
 use pebble_portal::isa::riscv64::decode::{Alu, CsrOp, Insn, decode};
-use pebble_portal::{Code, Connection, Domain, Shape, Short, Target, verify};
 use proptest::prelude::*;
 
 const NOP: u32 = 0x13;
 const PER_KIND: usize = 200;
 
 fn accepted(case: &Case, words: &[u32]) -> bool {
-    verify::verify(words, &case.spec, case.shape, &case.connection, Target::Riscv64).is_ok()
+    verify::verify(words, &case.spec, case.shape, &case.connection, Processor::Riscv64).is_ok()
 }
 
 /// With windows and templates, or without: semaphores have none.
@@ -80,14 +81,14 @@ proptest! {
     #[test]
     fn whatever_is_compiled_is_accepted(spec in spec(false), shape in shape(), connection in connection()) {
         let case = Case::new("random", &spec, shape, connection);
-        let verdict = verify::verify(&case.compile().words, &case.spec, shape, &case.connection, Target::Riscv64);
+        let verdict = verify::verify(&case.compile().words, &case.spec, shape, &case.connection, Processor::Riscv64);
         prop_assert_eq!(verdict.map_err(|e| e.to_string()), Ok(()));
     }
 
     #[test]
     fn windows_are_accepted(spec in spec(true), connection in lending()) {
         let case = Case::new("random", &spec, Shape::Call, connection);
-        let verdict = verify::verify(&case.compile().words, &case.spec, Shape::Call, &case.connection, Target::Riscv64);
+        let verdict = verify::verify(&case.compile().words, &case.spec, Shape::Call, &case.connection, Processor::Riscv64);
         prop_assert_eq!(verdict.map_err(|e| e.to_string()), Ok(()));
     }
 
@@ -359,7 +360,8 @@ const fn loads(insn: Insn) -> bool {
 fn every_shape_is_accepted() {
     for case in cases::all() {
         let code = case.compile();
-        let verdict = verify::verify(&code.words, &case.spec, case.shape, &case.connection, Target::Riscv64);
+        let verdict =
+            verify::verify(&code.words, &case.spec, case.shape, &case.connection, Processor::Riscv64);
         assert_eq!(verdict.map_err(|e| e.to_string()), Ok(()), "{}", case.name);
     }
 }
@@ -534,7 +536,7 @@ fn nothing_may_be_added() {
         p.refuse("added instruction", &sites, |rng, i| {
             let evil = ALONE[rng.below(ALONE.len())];
             let asked = match p.case.shape {
-                Shape::Short(pebble_portal::Short::Idle) => 0x1050_0073,
+                Shape::Short(pebble_portal::hardware::Short::Idle) => 0x1050_0073,
                 _ => 0,
             };
             // Waiting twice is waiting.
@@ -583,7 +585,8 @@ fn only_a_late_call_times_out() {
 fn a_status_is_kept_only_where_it_may_be() {
     for case in cases::all().into_iter().filter(|case| case.shape == Shape::Call) {
         let other = Connection { keeps_status: !case.connection.keeps_status, ..case.connection };
-        let refusal = verify::verify(&case.compile().words, &case.spec, case.shape, &other, Target::Riscv64);
+        let refusal =
+            verify::verify(&case.compile().words, &case.spec, case.shape, &other, Processor::Riscv64);
         // And what is open to a controller ends with the call.
         let opens = case.spec.windows().any(|(_, window, _)| window == pebble_portal::spec::Window::Open);
         let told = |r: verify::Refusal| opens || r.reason == verify::Reason::FirstOfReturn;

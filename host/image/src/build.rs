@@ -36,8 +36,8 @@ pub struct Domain {
 }
 
 impl Domain {
-    pub fn portal_view(&self) -> pebble_portal::Domain {
-        pebble_portal::Domain {
+    pub fn portal_view(&self) -> pebble_portal::hardware::Domain {
+        pebble_portal::hardware::Domain {
             asid: self.asid,
             satp: map::satp(self.asid, self.root),
             float: self.elf.float,

@@ -10,8 +10,9 @@ use pebble_abi::map::{self, PAGE};
 use pebble_abi::scheduler::Wait;
 use pebble_abi::{status, sys};
 use pebble_boot::{self as boot, CommonCode, Interface};
-use pebble_portal::verify::verify;
-use pebble_portal::{Connection, Shape, Short, Spec, Stacks, Target, compile};
+use pebble_portal::hardware::verify::verify;
+use pebble_portal::hardware::{Connection, Shape, Short, Stacks, compile};
+use pebble_portal::{Processor, Spec};
 
 pub struct Portals<'a> {
     shared: &'a Shared,
@@ -113,12 +114,12 @@ impl<'a> Portals<'a> {
         spec: &str,
         shape: Shape,
         c: &Connection,
-    ) -> Result<(u64, pebble_portal::Code), BuildError> {
+    ) -> Result<(u64, pebble_portal::hardware::Code), BuildError> {
         let parsed =
             Spec::parse(spec).map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
-        let code = compile(&parsed, shape, c, Target::Riscv64)
+        let code = compile(&parsed, shape, c, Processor::Riscv64)
             .map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
-        verify(&code.words, &parsed, shape, c, Target::Riscv64)
+        verify(&code.words, &parsed, shape, c, Processor::Riscv64)
             .map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
         let at = self.used;
         let mut bytes: Vec<u8> = code.words.iter().flat_map(|w| w.to_le_bytes()).collect();

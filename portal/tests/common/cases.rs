@@ -1,10 +1,9 @@
 //! One portal of every shape, with a name each.
 
 use pebble_abi::{map, status};
+use pebble_portal::hardware::{Code, Connection, Domain, Shape, Short, Stacks, Template, compile, template};
 use pebble_portal::isa::riscv64::encode::{add, addi, beq, ld, slli, srli};
-use pebble_portal::{
-    Code, Connection, Domain, Shape, Short, Spec, Stacks, Target, Template, compile, template,
-};
+use pebble_portal::{Processor, Spec};
 use std::sync::LazyLock;
 
 #[derive(Clone, Debug)]
@@ -22,7 +21,7 @@ impl Case {
     }
 
     pub fn compile(&self) -> Code {
-        compile(&self.spec, self.shape, &self.connection, Target::Riscv64)
+        compile(&self.spec, self.shape, &self.connection, Processor::Riscv64)
             .unwrap_or_else(|e| panic!("{}: {e}", self.name))
     }
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod cases;
+pub mod golden;
 
 use std::collections::HashMap;
 use std::io::Write;

@@ -240,7 +240,7 @@ impl Manager {
         controller: u64,
         (child, copy): (u64, bool),
         handler: u64,
-        view: Option<pebble_portal::Domain>,
+        view: Option<pebble_portal::hardware::Domain>,
     ) -> Result<(), i64> {
         let parent = self.domain(controller)?;
         if parent.view.exclusive || handler == 0 || handler >= map::USER_END {

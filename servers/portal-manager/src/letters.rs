@@ -21,8 +21,8 @@ use arrayvec::ArrayVec;
 use pebble_abi::template::{TemplateError, TemplateErrorKind};
 use pebble_abi::{errno, map, status};
 use pebble_boot::BootInfo;
-use pebble_portal::Template;
-use pebble_portal::template::{MAX_TEMPLATE_WORDS, capability};
+use pebble_portal::hardware::Template;
+use pebble_portal::hardware::template::{MAX_TEMPLATE_WORDS, capability};
 
 /// Code on its way.
 struct Draft {

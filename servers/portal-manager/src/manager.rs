@@ -83,7 +83,7 @@ pub struct Domain {
     pub role: u16,
     /// With whom it shares what is scarce: see [`pebble_abi::share`].
     pub(crate) family: u16,
-    pub view: pebble_portal::Domain,
+    pub view: pebble_portal::hardware::Domain,
     pub slots: Slots,
     /// Pages of its table beyond the first.
     pub pages: u8,
@@ -182,7 +182,7 @@ impl Manager {
             domain.role = d.asid;
             let threads = info.threads.iter().filter(|t| t.asid == d.asid).count() + usize::from(d.exclusive);
             domain.stacks = u16::from(d.stack_slots).saturating_sub(threads as u16);
-            domain.view = pebble_portal::Domain {
+            domain.view = pebble_portal::hardware::Domain {
                 asid: d.asid,
                 satp: map::satp(d.asid, d.root),
                 float: d.float,

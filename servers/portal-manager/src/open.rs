@@ -9,8 +9,9 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use pebble_abi::consent::Letters;
 use pebble_abi::{errno, map, status, sys};
+use pebble_portal::Processor;
+use pebble_portal::hardware::{Code, CompileError, Connection, Shape, Short, compile_into, ir, verify};
 use pebble_portal::spec::{Spec, Stack, Window};
-use pebble_portal::{Code, CompileError, Connection, Shape, Short, Target, compile_into, ir, verify};
 
 /// For portals whose shape ignores the specification.
 pub(crate) fn plain() -> Spec {
@@ -456,7 +457,11 @@ impl Manager {
     }
 
     /// A new domain: its table as every domain has it.
-    pub fn attach(&mut self, machine: &mut impl Machine, view: pebble_portal::Domain) -> Result<(), i64> {
+    pub fn attach(
+        &mut self,
+        machine: &mut impl Machine,
+        view: pebble_portal::hardware::Domain,
+    ) -> Result<(), i64> {
         self.found(machine, view)?;
         let asid = view.asid;
         machine.set_table(asid, sys::SYS_GET_THREAD_ID as u16, self.code.get_thread_id);
@@ -473,7 +478,7 @@ impl Manager {
     pub(crate) fn found(
         &mut self,
         machine: &mut impl Machine,
-        view: pebble_portal::Domain,
+        view: pebble_portal::hardware::Domain,
     ) -> Result<(), i64> {
         let asid = view.asid;
         let fresh = |d: &&Domain| !d.alive && d.slots.is_empty();
@@ -500,7 +505,7 @@ impl Manager {
     pub(crate) fn identity(
         &mut self,
         machine: &mut impl Machine,
-        view: pebble_portal::Domain,
+        view: pebble_portal::hardware::Domain,
     ) -> Result<(), i64> {
         let own = Connection { caller: view, ..Connection::default() };
         let identity = Short::Constant { value: view.asid.into(), status: 0 };
@@ -542,11 +547,11 @@ impl Draft {
     /// And verifies.
     fn compile(&mut self, spec: &Spec, shape: Shape, c: &Connection) -> Result<(), i64> {
         self.code.clear();
-        compile_into(spec, shape, c, Target::Riscv64, &mut self.code).map_err(|error| match error {
+        compile_into(spec, shape, c, Processor::Riscv64, &mut self.code).map_err(|error| match error {
             CompileError::NoTemplate { .. } => errno::ENOPROTOOPT,
             _ => errno::EINVAL,
         })?;
         let Draft { code, room } = self;
-        verify::verify_in(room, &code.words, spec, shape, c, Target::Riscv64).map_err(|_| errno::EINVAL)
+        verify::verify_in(room, &code.words, spec, shape, c, Processor::Riscv64).map_err(|_| errno::EINVAL)
     }
 }

@@ -21,8 +21,9 @@ use crate::manager::{Goal, Interface, Manager, Slot};
 use alloc::string::String;
 use alloc::vec::Vec;
 use pebble_abi::{errno, map, status, sys};
+use pebble_portal::Spec;
+use pebble_portal::hardware::{Connection, Shape, Short, ir};
 use pebble_portal::spec::Stack;
-use pebble_portal::{Connection, Shape, Short, Spec, ir};
 
 /// Owner of the interfaces of a role that nobody has; no domain ever has this number.
 pub const NOBODY: u16 = map::MAX_DOMAINS as u16 - 1;
@@ -213,7 +214,7 @@ impl Manager {
         &mut self,
         machine: &mut impl Machine,
         role: u64,
-        mut view: pebble_portal::Domain,
+        mut view: pebble_portal::hardware::Domain,
     ) -> Result<(), i64> {
         let number = u16::try_from(role).map_err(|_| errno::ESRCH)?;
         if let Some(asid) = self.holder(number) {
@@ -480,7 +481,7 @@ impl Manager {
             let spec = self.interfaces[interface as usize].spec.clone();
             let mut runs = [Run::default(); 2];
             for (float, run) in [false, true].into_iter().zip(&mut runs) {
-                let caller = pebble_portal::Domain { float, ..Default::default() };
+                let caller = pebble_portal::hardware::Domain { float, ..Default::default() };
                 let c = Connection { caller, callee, entry, ..Connection::default() };
                 *run = self.make(machine, &spec, shape, &c)?;
             }

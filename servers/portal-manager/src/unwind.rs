@@ -190,7 +190,7 @@ impl Manager {
     /// The frame of this call holds the caller's preserved registers (a portal with `p` or `f`).
     fn keeps_registers(&self, frame: Frame) -> bool {
         let float = self.domains.get(usize::from(frame.caller)).is_some_and(|d| d.view.float);
-        let more = if float { u64::from(pebble_portal::ir::FLOAT_PRESERVED_WORDS) * 8 } else { 0 };
+        let more = if float { u64::from(pebble_portal::hardware::ir::FLOAT_PRESERVED_WORDS) * 8 } else { 0 };
         frame.top - frame.base > TP_OF_CALL + more
     }
 
@@ -294,7 +294,7 @@ impl Manager {
 const RA: usize = 1;
 const TP: usize = 4;
 /// Where it is in the frame of a call that keeps the preserved registers: behind return address and stack pointer the last of them.
-const TP_OF_CALL: u64 = (1 + pebble_portal::ir::PRESERVED_WORDS as u64) * 8;
+const TP_OF_CALL: u64 = (1 + pebble_portal::hardware::ir::PRESERVED_WORDS as u64) * 8;
 const T0: usize = 5;
 const A0: usize = 10;
 const A1: usize = 11;

@@ -6,8 +6,8 @@ use common::*;
 use pebble_abi::template::{TemplateError, TemplateErrorKind};
 use pebble_abi::{errno, map};
 use pebble_portal::Spec;
+use pebble_portal::hardware::template::{BASE, INOUT};
 use pebble_portal::isa::riscv64::encode::*;
-use pebble_portal::template::{BASE, INOUT};
 use pebble_portal_manager::letters::Refused;
 use pebble_portal_manager::{Machine, Manager};
 

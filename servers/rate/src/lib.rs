@@ -13,8 +13,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+use pebble_portal::hardware::template::{BASE, CALLER, SCRATCH};
 use pebble_portal::isa::riscv64::encode::{add, addi, bge, ld, sd, slli, srli};
-use pebble_portal::template::{BASE, CALLER, SCRATCH};
 
 pub const LETTER: u8 = b'T';
 /// Domains, each with a word.

@@ -28,7 +28,7 @@
 use crate::*;
 use pebble_abi::map;
 
-/// What can be done to the stack queue of a domain; see `pebble_portal::Stacks`.
+/// What can be done to the stack queue of a domain; see `pebble_portal::hardware::Stacks`.
 pub trait Stacks {
     /// The head of the queue: a stack, or an end.
     fn head(&self, domain: u8) -> u64;

@@ -7,7 +7,7 @@
 use crate::dwarf;
 use crate::instance::{Shared, lock};
 use crate::unwind;
-use pebble_portal::sfi::{Code, Crossing, Door};
+use pebble_portal::fault::{Code, Crossing, Door};
 use std::io::Write;
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;

@@ -18,7 +18,7 @@ use crate::instance::Shared;
 use crate::record::Mark;
 use crate::slots::{self, Slots};
 use crate::thread::{self, Thread, Words};
-use pebble_portal::sfi::record;
+use pebble_portal::fault::record;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;

@@ -4,8 +4,8 @@ use crate::fault::CallError;
 use crate::layout::{DATA_STACK, MAX_DATA_STACKS, RETURN_STACK};
 use crate::thread::MAX_LINKS;
 use pebble_portal::SpecError;
-use pebble_portal::emit::x86_64::EmitError;
-use pebble_portal::verify::x86_64::Refusal;
+use pebble_portal::fault::emit::x86_64::EmitError;
+use pebble_portal::fault::verify::x86_64::Refusal;
 use std::fmt;
 use std::io;
 

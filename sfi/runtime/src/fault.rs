@@ -35,7 +35,7 @@ pub enum Cause {
     /// It has ended itself, by `abort` or a signal to itself.
     Abort,
     /// Calls between process and domains are nested so deep that the thread's own stack is nearly used up, or calls between domains deeper than
-    /// [`pebble_portal::sfi::MOST_NESTED`].
+    /// [`pebble_portal::fault::MOST_NESTED`].
     Nesting,
     /// A comparison of level `check` has found an address outside.
     Check,

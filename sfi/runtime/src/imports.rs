@@ -11,7 +11,7 @@ use crate::longjmp;
 use crate::module::Module;
 use crate::thread::ways_in;
 use crate::window::{self, Letters};
-use pebble_portal::sfi::{Crossing, Door, Way};
+use pebble_portal::fault::{Crossing, Door, Way};
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -19,7 +19,7 @@ use crate::sys::Resources;
 use crate::thread::{Inside, MAX_LINKS};
 use crate::trap;
 use crate::window::{Extent, Windows};
-use pebble_portal::sfi::record;
+use pebble_portal::fault::record;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};

@@ -1,6 +1,6 @@
 //! Where everything lies: slots, segments, return stacks. The map is drawn in `docs/src/fault-domains.md`.
 
-use pebble_portal::sfi::STACK_BYTES;
+use pebble_portal::fault::STACK_BYTES;
 
 pub const PAGE: u64 = 4096;
 /// Distance of slots. A slot begins with the guard zone below its segment.

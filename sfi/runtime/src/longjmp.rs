@@ -10,7 +10,7 @@ use crate::fault::Cause;
 use crate::guard::guard;
 use crate::instance::Shared;
 use crate::record::Mark;
-use pebble_portal::sfi::{STACK_BYTES, record};
+use pebble_portal::fault::{STACK_BYTES, record};
 use std::arch::global_asm;
 use std::sync::OnceLock;
 

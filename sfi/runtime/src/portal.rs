@@ -8,7 +8,7 @@ use crate::fault::{self, CallError, Cause, take_fault};
 use crate::instance::{Code, Shared};
 use crate::thread::{status, ways_in};
 use crate::window::{self, Description, Extent};
-use pebble_portal::sfi::{Crossing, Door, Way};
+use pebble_portal::fault::{Crossing, Door, Way};
 use std::sync::Arc;
 
 /// A door into an exported function. Any thread may call it; it keeps the instance.

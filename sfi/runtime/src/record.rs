@@ -1,7 +1,7 @@
 //! The record at the end of a return stack, and stacks themselves.
 //!
 //! A stack of a thread in an instance is two: the return stack, outside the segment, and the data stack with the thread-local
-//! variables, inside. Portals read and write the record's fields by their offsets in `pebble_portal::sfi::record`.
+//! variables, inside. Portals read and write the record's fields by their offsets in `pebble_portal::fault::record`.
 
 use crate::arena;
 use crate::error::{Error, system};
@@ -10,7 +10,7 @@ use crate::layout::*;
 use crate::os;
 use crate::slots::{self, Slots};
 use crate::thread::{self, Thread, Words};
-use pebble_portal::sfi::record;
+use pebble_portal::fault::record;
 
 /// No segment base has this upper half: nothing equals a dead record.
 pub const DEAD: u32 = u32::MAX;

@@ -13,7 +13,7 @@ use crate::fork;
 use crate::instance::Shared;
 use crate::layout::*;
 use crate::os;
-use pebble_portal::sfi::record;
+use pebble_portal::fault::record;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};

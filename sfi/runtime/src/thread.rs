@@ -17,7 +17,7 @@ use crate::instance::{Out, Shared};
 use crate::layout::*;
 use crate::record::{self as stacks, Given, Mark};
 use crate::slots;
-use pebble_portal::sfi::{INSIDE, NESTED, REENTERED, STACK_ROOM, TAKEN, record};
+use pebble_portal::fault::{INSIDE, NESTED, REENTERED, STACK_ROOM, TAKEN, record};
 use std::arch::{asm, global_asm};
 use std::cell::{Cell, UnsafeCell};
 use std::collections::HashMap;

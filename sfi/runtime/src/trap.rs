@@ -18,7 +18,7 @@ use crate::layout::*;
 use crate::record::Mark;
 use crate::slots;
 use crate::thread::{Thread, status};
-use pebble_portal::sfi::{STATUS_BYTES, published_to_return, record};
+use pebble_portal::fault::{STATUS_BYTES, published_to_return, record};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -3,7 +3,7 @@
 //! A portal is one frame: at the place that its callee returns to, the word at the stack pointer says where the stack is that the portal was
 //! called on (`steps` of the portal compiler say what is there). It is marked as a signal's frame, since debuggers want the stacks of ordinary frames to follow one another.
 
-use pebble_portal::sfi::{Code, Crossing, Door, Op, STATUS_BYTES, SURFACED, Way, record, steps};
+use pebble_portal::fault::{Code, Crossing, Door, Op, STATUS_BYTES, SURFACED, Way, record, steps};
 
 const RBP: u8 = 6;
 const RIP: u8 = 16;

@@ -13,7 +13,7 @@ use crate::layout::*;
 use crate::os;
 use crate::region::{self, Pages};
 use crate::thread::status;
-use pebble_portal::sfi::Door;
+use pebble_portal::fault::Door;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -337,7 +337,7 @@ pub struct Letters(pub Vec<u8>);
 
 fn caller_of(words: &[u64; 8]) -> &'static Shared {
     use crate::record::Mark;
-    use pebble_portal::sfi::record;
+    use pebble_portal::fault::record;
     // SAFETY: the seventh word is the mark of the return stack under the call, whose instance a running call keeps.
     unsafe { &*(Mark(words[6]).get(record::INSTANCE) as *const Shared) }
 }

@@ -11,8 +11,8 @@ use pebble::abi::{control, map, sys, template as abi};
 use pebble::attack;
 use pebble::portal::call;
 use pebble::template::{self, Refused};
+use pebble_portal::hardware::template::{BASE, INOUT, SCRATCH};
 use pebble_portal::isa::riscv64::encode::*;
-use pebble_portal::template::{BASE, INOUT, SCRATCH};
 
 pebble::export!("self.offer", "npi", offer: fn(u64));
 pebble::export!("self.begin", "np", begin);

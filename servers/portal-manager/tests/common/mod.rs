@@ -178,8 +178,8 @@ fn birth(asid: u16, index: usize) -> Portal {
     Portal { asid, index: index as u16, interface: 5, ..Portal::default() }
 }
 
-pub fn view(asid: u16) -> pebble_portal::Domain {
-    pebble_portal::Domain {
+pub fn view(asid: u16) -> pebble_portal::hardware::Domain {
+    pebble_portal::hardware::Domain {
         asid,
         satp: map::satp(asid, 0x8100_0000 + u64::from(asid) * map::PAGE),
         ..Default::default()

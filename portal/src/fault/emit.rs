@@ -1,0 +1,2 @@
+//! Emitters: steps to machine code, one module a processor.
+pub mod x86_64;

@@ -1,0 +1,614 @@
+//! Intermediate representation: what a portal does, step by step, with no word of any instruction set.
+//!
+//! [`steps`] turns a specification and a [`Connection`] (everything known when the portal is opened) into a
+//! straight sequence of [`Op`]s: the call leg and, from [`Op::Return`] on, the return leg. Emitters (`emit/`) turn
+//! each step into machine code as it comes; [`lower`] collects them for a reader.
+//! Fixed by this module, the same for every target: which state is kept and where in the frame, what is
+//! hidden, which argument comes from where.
+//!
+//! Code common to all domains (traps, the thread end) is compiled with `caller.asid` 0. So its frames name no
+//! caller, and [`Arg::Origin`], which reads the name from the frame by which a domain was entered, is 0 where a
+//! domain serves nobody's call.
+
+use crate::hardware::template::Template;
+use crate::spec::{Arg, Spec, Stack, State};
+use arrayvec::ArrayVec;
+use pebble_abi::{map, status, thread};
+pub use window::{Lent, lent};
+
+mod display;
+mod window;
+
+/// What portal code must know of a domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Domain {
+    pub asid: u16,
+    /// Value of the address-space register.
+    pub satp: u64,
+    /// Its code may use floating point.
+    pub float: bool,
+    /// Runs with interrupts off, on one fixed stack.
+    pub exclusive: bool,
+    /// Initial stack pointer, if exclusive.
+    pub fixed_stack: u64,
+    /// Of the image: its calls may use the reserve of the invocation stack, so that a program that has filled its
+    /// own part cannot make a server fail; and what does not fit there either is refused, so that none dies of it. Never together with `float`,
+    /// whose frames are too long for it.
+    pub trusted: bool,
+    /// Direct address (`map::direct`) of its level-1 page table: for portals by which it lends pages.
+    pub l1: u64,
+    /// Direct address of its window control page: for portals by which it receives pages. 0: it has none.
+    pub windows: u64,
+}
+
+/// One connection: who calls whom, with what compiled in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connection<'a> {
+    pub caller: Domain,
+    pub callee: Domain,
+    /// Entry point in the callee.
+    pub entry: u64,
+    /// Index in the caller's table.
+    pub index: u16,
+    /// For `c` arguments.
+    pub constant: u64,
+    /// Count calls in this counter (`map::counter_va`).
+    pub counter: Option<u16>,
+    /// The callee answers for another portal: the status is what it leaves in `a1`, not 0. For stubs, which lead into a controller.
+    pub keeps_status: bool,
+    /// The domain for which the caller calls, and which `a` tells; 0: for itself.
+    pub subject: u16,
+    /// All registered templates; the letters of the specification choose among them.
+    pub templates: &'a [Template],
+}
+
+impl Connection<'_> {
+    /// What `a` tells the callee.
+    pub const fn told(&self) -> u16 {
+        if self.subject != 0 { self.subject } else { self.caller.asid }
+    }
+}
+
+/// The kinds of portal. All but `Call`, `Wait`, `Signal` and `Tail` ignore the specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Call leg and return leg.
+    Call,
+    /// Hybrid P on the semaphore: finishes here when the word is positive, else a call.
+    Wait(u16),
+    /// Hybrid V on the semaphore: finishes here when the word is not negative, else a call.
+    Signal(u16),
+    /// A call without a frame: the callee returns to whoever called the caller.
+    Tail,
+    /// Short-circuit portals.
+    Short(Short),
+    /// The scheduler's: in `a0` and `a1`, where its entry has left them, the thread to run and the result of its pending call.
+    Switch,
+    /// Table entry 0: runs the return code of the top frame.
+    Dispatch,
+    /// An index that is not held: the domain's exception entry.
+    None,
+    /// Every entry of a dead domain's table: error return, with `DEAD`, to whoever called the domain.
+    Bounce,
+    /// The same with this code: the domain says so itself. With `TIMEOUT`, behind the gate's second stub, if the top frame is that of a late
+    /// call (`map::LATE_CODE_VA`); if not, the domain's exception.
+    Leave(u16),
+    /// Bottom of the invocation stack: goes on through the table entry `THREAD_END` of the thread's domain.
+    ThreadEnd,
+    /// That entry: enters the callee (the scheduler's `thread_exit`) for good. It begins at its third instruction; who names the index in a call,
+    /// be it in the midst of somebody else's, raises the domain's exception.
+    ThreadExit,
+    /// Full save, then the callee: `a0` the cause.
+    Interrupt,
+    /// Full save, then the callee: cause, value, address, domain, thread, `t0`.
+    Exception,
+    /// Full save, then the callee: `a0` the domain that has no stack, or place for a window; afterwards the `ecall` is repeated.
+    NoStack,
+}
+
+/// What a short-circuit portal does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Short {
+    /// Returns these two words (value, status).
+    Constant {
+        value: i64,
+        status: u64,
+    },
+    ThreadId,
+    /// Address of the invocation stack's top word: for the portal manager, which reads thread blocks.
+    Top,
+    Time,
+    /// `p1`: absolute time of the next timer interrupt.
+    SetTimer,
+    /// `p1`: domain whose translations are dropped.
+    Flush,
+    /// `p1`: domain, modulo their number. Returns whether it has moved a stack.
+    Stacks(Stacks),
+    /// Waits for an interrupt. Only for a caller that runs with interrupts on: with `sie` clear nothing ends the wait.
+    Idle,
+}
+
+/// What the scheduler may have done to the stack queue of a domain. It names no stack and no address: each stays in the queue of its domain, or
+/// among those kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stacks {
+    /// The first in the queue is kept. A queue that is empty then gets the end that makes callers wait (`map::STACKS_WANTED`).
+    Keep,
+    /// The first of those kept is in the queue, for whoever calls next: behind it comes the plain end, unless there are others.
+    Offer,
+    /// If the queue is empty, and callers wait: it gets all that are kept, and the plain end.
+    Release,
+}
+
+/// One step, two words at most. Frame words count from the lowest word of the frame being pushed or popped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Add one to the counter word. It comes first, so what it leaves in temporaries is overwritten or scrubbed.
+    Count(u64),
+    /// Take a unit and return, or go on.
+    TryWait(u64),
+    /// Give a unit and return, or go on.
+    TrySignal(u64),
+    /// Find the invocation stack.
+    Top,
+    /// Raise the domain's exception if the invocation stack is full; of a server of the image (`reserve`) refuse the call if the reserve is.
+    Room {
+        reserve: bool,
+    },
+    SaveReturn(u8),
+    SaveStack(u8),
+    SavePreserved(u8),
+    SaveFloat(u8),
+    /// Every register, program counter and address space; float registers first if told.
+    SaveAll {
+        float: bool,
+    },
+    /// Take the first stack of the queue at this address, its descriptor into the frame; without one, wait (`after_save`: in a trap).
+    TakeStack {
+        queue: u64,
+        word: u8,
+        after_save: bool,
+        /// `CheckStack` has found one already.
+        checked: bool,
+    },
+    /// Wait if there is no stack, and take none yet.
+    CheckStack(u64),
+    /// Find what the caller lends, and refuse what it may not lend. `keep`: frame word for where `g` puts pages at the return.
+    CheckWindow {
+        lent: Lent,
+        keep: u8,
+    },
+    /// Wait unless the callee has a free slot for the first window, and for the second, if there is one. True: for a buffer.
+    CheckSlots {
+        first: bool,
+        second: Option<bool>,
+        /// Of those that are apart; then the call is refused instead of waiting.
+        apart: bool,
+    },
+    /// Take a slot, its descriptor into the frame, show in it what is lent; the caller's word becomes the address there.
+    OpenWindow {
+        lent: Lent,
+        word: u8,
+        /// Registers still hold what `CheckSlots` has found.
+        found: bool,
+        /// Make the caller forget its translations; else the next window does.
+        fence: bool,
+    },
+    /// The caller's word becomes what the template makes of it.
+    Translate {
+        from: u8,
+        letter: u8,
+    },
+    FixedStack(u64),
+    /// Push: frame size in words, the return code's address on top.
+    Push(u8),
+    /// Interrupts off (callee is exclusive).
+    Mask,
+    Unmask,
+    /// Into the address space with this register value.
+    Space(u64),
+    Entry(u64),
+    FloatOff,
+    FloatOn,
+    /// Zero these float registers.
+    FloatScrub(u32),
+    /// Callee's argument `to` is the caller's word `from`.
+    Move {
+        to: u8,
+        from: u8,
+    },
+    /// Argument, or result, `to`.
+    Supply {
+        to: u8,
+        arg: Arg,
+        value: u64,
+    },
+    /// The cause, argument of an interrupt handler; raise the domain's exception if it is none of an interrupt: a program may name this entry.
+    Interrupted {
+        float: bool,
+    },
+    /// Arguments of an exception handler.
+    Cause,
+    /// What kind of trap it was, into the frame: of a call, or of something else that lacks a stack of its handler.
+    SaveCause(u8),
+    /// Arguments: the domain that a portal has found without a stack, which it has left in the register of fault addresses; the one that runs.
+    Lacking,
+    /// The callee returns to the gate.
+    Gate,
+    /// Zero these registers.
+    Scrub(u32),
+    /// Leave for user mode.
+    Leave,
+
+    /// The return leg begins: status word 0. Its error entry is behind this step.
+    Return,
+    LoadReturn(u8),
+    LoadStack(u8),
+    LoadPreserved(u8),
+    LoadFloat(u8),
+    /// Give the stack back.
+    GiveStack {
+        queue: u64,
+        word: u8,
+    },
+    /// Take back what was lent, and give the slot back.
+    CloseWindow {
+        lent: Lent,
+        word: u8,
+        /// Make the callee forget its translations; else the next window does.
+        fence: bool,
+    },
+    Pop(u8),
+    /// Program counter and address space of a trap's frame.
+    LoadTrapped {
+        float: bool,
+    },
+    /// Every register of a trap's frame, which is popped.
+    LoadAll {
+        float: bool,
+    },
+
+    // Short-circuit portals
+    /// First result: address of the invocation stack's top word.
+    ResultTop,
+    /// First result, which holds that address, becomes the thread.
+    ResultThread,
+    SetTimer,
+    Flush,
+    Idle,
+    /// Does it, and sets the first result.
+    Stacks(Stacks),
+    /// Back to the caller of a short-circuit portal.
+    Resume,
+
+    // Whole portals
+    Switch,
+    Dispatch,
+    Raise,
+    /// A return code that goes on through the table.
+    EndThread,
+    /// Error return with this status code; with `TIMEOUT` only from a late call.
+    Bounce(u16),
+}
+
+const _: () = assert!(size_of::<Op>() <= 16);
+
+/// Registers as bits; names as in the rv64 convention.
+pub mod regs {
+    pub const GP: u32 = 1 << 3;
+    pub const TP: u32 = 1 << 4;
+    pub const TEMPS: u32 = 7 << 5 | 15 << 28;
+    pub const PRESERVED: u32 = 3 << 8 | 0x3ff << 18;
+    /// `a0 + n ..= a7`.
+    pub const fn args_from(n: usize) -> u32 {
+        0xff << n << 10 & 0xff << 10
+    }
+    pub const FLOAT_ALL: u32 = !0;
+    /// Float registers that the convention does not preserve.
+    pub const FLOAT_TEMPS: u32 = !(3 << 8 | 0x3ff << 18);
+}
+
+pub const MAX_OPS: usize = 48;
+/// Bytes of [`Op::Raise`]: behind it begins what only a thread's end comes to.
+pub const RAISED: i32 = 8;
+
+/// The two legs. Without a return leg `ret` is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lowered {
+    pub call: ArrayVec<Op, MAX_OPS>,
+    pub ret: ArrayVec<Op, MAX_OPS>,
+    /// Words of the frame, the return address included.
+    pub words: u8,
+}
+
+/// Which words of a call's frame hold what.
+#[derive(Default)]
+struct Frame {
+    words: u8,
+    stack: Option<u8>,
+    preserved: Option<u8>,
+    float: Option<u8>,
+    desc: Option<u8>,
+    windows: window::Placed,
+}
+
+pub const PRESERVED_WORDS: u8 = 13;
+pub const FLOAT_PRESERVED_WORDS: u8 = 13;
+
+fn frame(spec: &Spec, c: &Connection) -> Frame {
+    let keeps = spec.state >= State::Partial;
+    let mut f = Frame { words: 1, ..Frame::default() };
+    let mut take = |wanted: bool, words: u8| {
+        wanted.then(|| {
+            f.words += words;
+            f.words - words
+        })
+    };
+    let stack = take(keeps || spec.stack == Stack::New, 1);
+    let preserved = take(keeps, PRESERVED_WORDS);
+    let float = take(keeps_float(spec, c), FLOAT_PRESERVED_WORDS);
+    let desc = take(spec.stack == Stack::New && !c.callee.exclusive, 1);
+    let place = |lent: Lent| (lent, take(true, lent.frame_words()).unwrap_or(0));
+    let windows = window::lent(spec, c).into_iter().map(place).collect();
+    Frame { words: f.words + 1, stack, preserved, float, desc, windows }
+}
+
+/// Leaving a domain that uses floating point keeps its preserved float registers, unless the callee uses them too and is trusted.
+fn keeps_float(spec: &Spec, c: &Connection) -> bool {
+    c.caller.float && !(c.callee.float && spec.state == State::Minimal)
+}
+
+/// Specification and connection to steps, one list a leg.
+pub fn lower(spec: &Spec, shape: Shape, c: &Connection) -> Lowered {
+    let mut out = Lowered::default();
+    steps(spec, shape, c, &mut |op| {
+        if let Op::Push(words) = op {
+            out.words = words;
+        }
+        let returning = op == Op::Return || !out.ret.is_empty();
+        if returning { &mut out.ret } else { &mut out.call }.push(op);
+    });
+    out
+}
+
+/// Specification and connection to steps, each handed to `put`. Only `Call`, `Wait` and `Signal` are counted.
+pub fn steps(spec: &Spec, shape: Shape, c: &Connection, put: &mut impl FnMut(Op)) {
+    match shape {
+        Shape::Call | Shape::Wait(_) | Shape::Signal(_) => {
+            if let Some(counter) = c.counter {
+                put(Op::Count(map::counter_va(counter as usize)));
+            }
+            match shape {
+                Shape::Wait(sem) => put(Op::TryWait(map::semaphore_va(sem as usize))),
+                Shape::Signal(sem) => put(Op::TrySignal(map::semaphore_va(sem as usize))),
+                _ => {}
+            }
+            call(spec, c, put);
+        }
+        Shape::Tail => {
+            put(Op::Top);
+            enter_exclusive(spec, c, put);
+        }
+        Shape::Short(short) => short_circuit(short, put),
+        Shape::Switch => put(Op::Switch),
+        Shape::Dispatch => put(Op::Dispatch),
+        Shape::None => put(Op::Raise),
+        Shape::Bounce | Shape::Leave(_) => {
+            leaves_with(shape).into_iter().for_each(|code| put(Op::Bounce(code)));
+        }
+        // It is reached as a return leg only, at its first or its second instruction.
+        Shape::ThreadEnd => [Op::Raise, Op::Return, Op::EndThread].into_iter().for_each(&mut *put),
+        Shape::ThreadExit => {
+            [Op::Raise, Op::Top, Op::FloatOff, Op::Mask].into_iter().for_each(&mut *put);
+            enter_exclusive(spec, c, put);
+        }
+        Shape::Interrupt | Shape::Exception | Shape::NoStack => trap(shape, c, put),
+    }
+}
+
+fn call(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
+    let f = frame(spec, c);
+    let keeps = spec.state >= State::Partial;
+    let masks = c.callee.exclusive && !c.caller.exclusive;
+    let queue = map::stack_queue_va(c.callee.asid);
+    put(Op::Top);
+    // An exclusive callee calls nobody on, so of its short frames one at most ever lies above the limit: the fault handler,
+    // entered when a stack is full, can still reach the scheduler.
+    if !c.callee.exclusive {
+        put(Op::Room { reserve: c.caller.trusted });
+    }
+    window::check(&f.windows, put);
+    put(Op::SaveReturn(0));
+    let kept = [f.stack.map(Op::SaveStack), f.preserved.map(Op::SavePreserved), f.float.map(Op::SaveFloat)];
+    kept.into_iter().flatten().for_each(&mut *put);
+    let translates = spec.templates().count() > 0;
+    if f.desc.is_some() && translates {
+        put(Op::CheckStack(queue));
+    }
+    for (from, letter) in spec.templates() {
+        put(Op::Translate { from, letter });
+    }
+    if let Some(word) = f.desc {
+        put(Op::TakeStack { queue, word, after_save: false, checked: translates });
+    } else if spec.stack == Stack::New {
+        put(Op::FixedStack(c.callee.fixed_stack));
+    }
+    window::open(&f.windows, translates, put);
+    put(Op::Push(f.words));
+    if masks {
+        put(Op::Mask);
+    }
+    put(Op::Space(c.callee.satp));
+    put(Op::Entry(c.entry));
+    match (c.caller.float, c.callee.float) {
+        (true, false) => put(Op::FloatOff),
+        (false, true) => {
+            put(Op::FloatOn);
+            put(Op::FloatScrub(regs::FLOAT_ALL));
+        }
+        (true, true) if keeps => put(Op::FloatScrub(regs::FLOAT_ALL)),
+        _ => {}
+    }
+    arguments(spec, c, f.words, put);
+
+    put(Op::Return);
+    put(Op::LoadReturn(0));
+    let give = |word| Op::GiveStack { queue, word };
+    let kept = [f.stack.map(Op::LoadStack), f.preserved.map(Op::LoadPreserved), f.desc.map(give)];
+    kept.into_iter().flatten().for_each(&mut *put);
+    window::close(&f.windows, put);
+    match (c.caller.float, c.callee.float) {
+        (true, false) => put(Op::FloatOn),
+        (false, true) => put(Op::FloatOff),
+        _ => {}
+    }
+    if let Some(word) = f.float {
+        put(Op::LoadFloat(word));
+        put(Op::FloatScrub(regs::FLOAT_TEMPS));
+    }
+    put(Op::Pop(f.words));
+    put(Op::Space(c.caller.satp));
+    if masks {
+        put(Op::Unmask);
+    }
+    put(Op::Scrub(regs::GP | regs::TEMPS | regs::args_from(2 + spec.results as usize)));
+    put(Op::Leave);
+}
+
+/// Into an exclusive domain for good: nothing is kept.
+fn enter_exclusive(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
+    put(Op::FixedStack(c.callee.fixed_stack));
+    put(Op::Space(c.callee.satp));
+    put(Op::Entry(c.entry));
+    arguments(spec, c, 0, put);
+}
+
+fn trap(shape: Shape, c: &Connection, put: &mut impl FnMut(Op)) {
+    let float = c.caller.float;
+    let words = (thread::TRAP_WORDS + if float { thread::TRAP_FLOAT_WORDS } else { 0 }) as u8;
+    let queue = map::stack_queue_va(c.callee.asid);
+    let word = words - (thread::TRAP_WORDS - thread::TRAP_DESC) as u8;
+    put(Op::SaveAll { float });
+    if shape == Shape::Interrupt {
+        put(Op::Interrupted { float });
+    }
+    put(match c.callee.exclusive {
+        false => Op::TakeStack { queue, word, after_save: true, checked: false },
+        true => Op::FixedStack(c.callee.fixed_stack),
+    });
+    if float {
+        put(Op::FloatOff);
+    }
+    match shape {
+        Shape::NoStack => {
+            put(Op::SaveCause(word));
+            put(Op::Lacking);
+        }
+        Shape::Exception => put(Op::Cause),
+        _ => {}
+    }
+    put(Op::Push(words));
+    if c.callee.exclusive {
+        put(Op::Mask);
+    }
+    put(Op::Space(c.callee.satp));
+    put(Op::Entry(c.entry));
+    let args = match shape {
+        Shape::Exception => 6,
+        Shape::NoStack => 2,
+        _ => 1,
+    };
+    enter(State::Full, args, put);
+
+    put(Op::Return);
+    put(Op::LoadTrapped { float });
+    put(if c.callee.exclusive { Op::Unmask } else { Op::GiveStack { queue, word } });
+    put(Op::Pop(words));
+    if float {
+        put(Op::FloatOn);
+    }
+    put(Op::LoadAll { float });
+    put(Op::Scrub(regs::GP));
+    put(Op::Leave);
+}
+
+fn short_circuit(short: Short, put: &mut impl FnMut(Op)) {
+    let constant = |to, value| Op::Supply { to, arg: Arg::Constant, value };
+    let mut status = 0;
+    match short {
+        Short::Constant { value, status: s } => {
+            put(constant(0, value as u64));
+            status = s;
+        }
+        Short::ThreadId => {
+            put(Op::ResultTop);
+            put(Op::ResultThread);
+        }
+        Short::Top => put(Op::ResultTop),
+        Short::Time => put(Op::Supply { to: 0, arg: Arg::Time, value: 0 }),
+        Short::SetTimer | Short::Flush | Short::Idle => {
+            put(match short {
+                Short::SetTimer => Op::SetTimer,
+                Short::Flush => Op::Flush,
+                _ => Op::Idle,
+            });
+            put(constant(0, 0));
+        }
+        Short::Stacks(what) => put(Op::Stacks(what)),
+    }
+    put(constant(1, status));
+    put(Op::Resume);
+}
+
+/// Arguments by letter, and into the callee. The caller's words lie one register above the place of an argument list that has
+/// only words, so the moves downwards come first, in order, those upwards last, in reverse order: none overwrites a source.
+/// `pushed`: words of the frame that this leg has pushed.
+fn arguments(spec: &Spec, c: &Connection, pushed: u8, put: &mut impl FnMut(Op)) {
+    let mut from = 0;
+    for (to, _) in (0u8..).zip(&spec.args).filter(|(_, a)| a.is_word()) {
+        from += 1;
+        if to < from {
+            put(Op::Move { to, from });
+        }
+    }
+    for to in (0..spec.args.len() as u8).rev().filter(|to| spec.args[*to as usize].is_word()) {
+        if to > from {
+            put(Op::Move { to, from });
+        }
+        from -= 1;
+    }
+    for (to, arg) in (0u8..).zip(&spec.args).filter(|(_, a)| !a.is_word()) {
+        let value = match arg {
+            Arg::Constant => c.constant,
+            Arg::Index => u64::from(c.index),
+            Arg::Domain => u64::from(c.told()),
+            // Where the frame lies by which the caller was entered, below the top of the invocation stack.
+            Arg::Origin => u64::from(pushed) * 8,
+            _ => 0,
+        };
+        put(Op::Supply { to, arg: *arg, value });
+    }
+    enter(spec.state, spec.args.len(), put);
+}
+
+/// Into the callee, which has this many arguments; nothing else passes.
+fn enter(state: State, args: usize, put: &mut impl FnMut(Op)) {
+    let hidden = if state >= State::Partial { regs::PRESERVED | regs::TP } else { 0 };
+    put(Op::Gate);
+    put(Op::Scrub(hidden | regs::GP | regs::TEMPS | regs::args_from(args)));
+    put(Op::Leave);
+}
+
+/// Result words of a portal whose target is gone.
+pub const fn closed(code: u64, asid: u16) -> Short {
+    Short::Constant { value: -1, status: code | (asid as u64) << 16 }
+}
+
+/// The code that a shape returns as an error of the domain that runs it.
+pub const fn leaves_with(shape: Shape) -> Option<u16> {
+    match shape {
+        Shape::Bounce => Some(status::DEAD as u16),
+        Shape::Leave(code) => Some(code),
+        _ => None,
+    }
+}
