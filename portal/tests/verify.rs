@@ -9,8 +9,11 @@ use common::Rng;
 use common::cases::{self, Case};
 use pebble_abi::status;
 use pebble_portal::Processor;
+use pebble_portal::hardware::template::Operation;
+use pebble_portal::hardware::template::riscv64::register;
 use pebble_portal::hardware::{Code, Connection, Domain, Shape, Short, verify};
 use pebble_portal::isa::riscv64::decode::{Alu, CsrOp, Insn, decode};
+use pebble_portal::isa::riscv64::encode::{slli, srli};
 use proptest::prelude::*;
 
 const NOP: u32 = 0x13;
@@ -203,9 +206,13 @@ impl Portal {
     fn in_template(&self, at: usize) -> bool {
         self.case.spec.templates().any(|(_, letter)| {
             let template = cases::templates().iter().find(|t| t.letter == letter).expect("a template");
-            let (first, len) = (template.words[0], template.words.len());
+            let first = match template.operations[0] {
+                Operation::ShiftLeft { to, a, by } => slli(register(to), register(a), by.into()),
+                Operation::ShiftRight { to, a, by } => srli(register(to), register(a), by.into()),
+                other => panic!("{other:?} comes first"),
+            };
             let begins = (0..self.call).filter(|i| self.code.words[*i] == first);
-            begins.into_iter().any(|i| (i + 1..i + len).contains(&at))
+            begins.into_iter().any(|i| (i + 1..i + template.operations.len()).contains(&at))
         })
     }
 

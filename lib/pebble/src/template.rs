@@ -1,15 +1,14 @@
 //! Code of one's own for an argument letter: every portal whose specification has the letter contains it.
 //!
-//! What templates may do, and in which registers: `docs/src/specification.md`. Words are made with the encoder of `pebble_portal`
-//! (`pebble_portal::isa::riscv64::encode`), so that a test on the host can check and run them. The private data, a page, is this
-//! component's to read and write as well ([`data`]); portal code comes in between any two of its instructions.
+//! What templates may do: `docs/src/specification.md`. The private data, a page, is this component's to read and write as well ([`data`]);
+//! portal code comes in between any two of its instructions.
 
 use crate::api::{self, Errno};
 use crate::portal::{call_wide, time};
 use crate::window;
 use core::fmt;
-pub use pebble_abi::template::TemplateError;
 use pebble_abi::template::{BEGIN, COMMIT, FILL, MAX_WORDS, WORDS_PER_CALL};
+pub use pebble_abi::template::{Condition, Operation, Register, TemplateError};
 use pebble_abi::{control, errno, map, sys};
 
 /// Why a template is not registered. Nothing has changed.
@@ -34,7 +33,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// One step: what is to be done, with the letter or the number of instructions, and up to six of these.
+/// One step: what is to be done, with the letter or the number of operations, and up to six of these.
 fn step(way: u64, word: u64, code: &[u32]) -> Result<(), Refused> {
     let at = |n: usize| u64::from(code.get(n).copied().unwrap_or(0));
     let pair = |n: usize| at(2 * n) | at(2 * n + 1) << 32;
@@ -50,7 +49,7 @@ fn step(way: u64, word: u64, code: &[u32]) -> Result<(), Refused> {
 
 fn send(letter: u8, code: &[u32]) -> Result<(), Refused> {
     step(BEGIN, letter.into(), &[])?;
-    // What is too long is refused at the first instruction too many.
+    // What is too long is refused at the first operation too many.
     for words in code[..code.len().min(MAX_WORDS + 1)].chunks(WORDS_PER_CALL) {
         step(FILL, words.len() as u64, words)?;
     }
@@ -58,7 +57,15 @@ fn send(letter: u8, code: &[u32]) -> Result<(), Refused> {
 }
 
 /// From now on portals with the letter contain this code, those too that are open. The registration stays when the domain goes.
-pub fn register(letter: u8, code: &[u32]) -> Result<(), Refused> {
+pub fn register(letter: u8, code: &[Operation]) -> Result<(), Refused> {
+    let mut words = [0; MAX_WORDS + 1];
+    let count = code.len().min(words.len());
+    words.iter_mut().zip(code).for_each(|(word, operation)| *word = operation.encode());
+    register_words(letter, &words[..count])
+}
+
+/// The same, of operations as they travel.
+pub fn register_words(letter: u8, code: &[u32]) -> Result<(), Refused> {
     for _ in 0..PATIENCE {
         match send(letter, code) {
             // Some server is being replaced at this moment.

@@ -1,8 +1,10 @@
 //! One portal of every shape, with a name each.
 
 use pebble_abi::{map, status};
+use pebble_portal::hardware::template::Operation::*;
+use pebble_portal::hardware::template::Register::{A, Base, Word, Zero};
+use pebble_portal::hardware::template::{Condition, Operation};
 use pebble_portal::hardware::{Code, Connection, Domain, Shape, Short, Stacks, Template, compile, template};
-use pebble_portal::isa::riscv64::encode::{add, addi, beq, ld, slli, srli};
 use pebble_portal::{Processor, Spec};
 use std::sync::LazyLock;
 
@@ -39,17 +41,23 @@ pub fn lender(asid: u16, float: bool) -> Domain {
 }
 
 /// As a component registers it.
-pub fn registered(letter: u8, words: &[u32]) -> Template {
+pub fn registered(letter: u8, operations: &[Operation]) -> Template {
     let (status, data) = (status::letter(letter) as u16, map::template_va(letter));
-    Template { letter, status, data, data_bits: 12, words: words.iter().copied().collect() }
+    Template { letter, status, data, data_bits: 12, operations: operations.iter().copied().collect() }
 }
 
 /// The capability manager's, the rate limiter's, and one that replaces a word by another of its page.
 pub fn templates() -> &'static [Template] {
     static ALL: LazyLock<[Template; 3]> = LazyLock::new(|| {
-        let table =
-            [slli(7, 7, 55), srli(7, 7, 52), add(31, 7, 28), ld(7, 31, 0), beq(7, 0, 8), addi(7, 7, 1)];
-        let rate = registered(pebble_rate::LETTER, &pebble_rate::code());
+        let table = [
+            ShiftLeft { to: Word, a: Word, by: 55 },
+            ShiftRight { to: Word, a: Word, by: 52 },
+            Add { to: A, a: Word, b: Base },
+            Load { to: Word, at: A, offset: 0 },
+            Refuse { a: Word, condition: Condition::Equal, b: Zero },
+            AddNumber { to: Word, a: Word, number: 1 },
+        ];
+        let rate = registered(pebble_rate::LETTER, &pebble_rate::CODE);
         [template::capability::template(), rate, registered(b'L', &table)]
     });
     &*ALL

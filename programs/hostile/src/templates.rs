@@ -7,7 +7,7 @@ use crate::judge::Judge;
 use alloc::format;
 use alloc::string::String;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use pebble::abi::template::{TemplateError, TemplateErrorKind};
+use pebble::abi::template::{Operation, Register, TemplateError, TemplateErrorKind};
 use pebble::abi::{errno, map, status};
 use pebble::api::{self, Errno};
 use pebble::attack;
@@ -95,7 +95,10 @@ pub fn all(judge: &mut Judge, rounds: u32) {
 /// Programs register nothing, and no component another's letter.
 fn strangers(judge: &mut Judge) {
     for letter in [b'T', b'Z', b'Q', b'k', b'w', 0] {
-        let own = template::register(letter, &[0x0013_8393]);
+        let own = template::register(
+            letter,
+            &[Operation::AddNumber { to: Register::Word, a: Register::Word, number: 1 }],
+        );
         judge.check("a program", own == Err(Refused::Errno(errno::EACCES)), || format!("{letter}: {own:?}"));
         if letter != b'Z' {
             let rogue = ask("rogue.letter", letter.into());
@@ -125,22 +128,25 @@ fn good(judge: &mut Judge, open: usize) {
 
 /// Each mistake is named, with its place, and nothing changes.
 fn bad(judge: &mut Judge, open: usize) {
-    use TemplateErrorKind::*;
+    use TemplateErrorKind::{Access, Length, Skip, Written};
     for (n, at, kind) in [
         (10, 0, Access),
         (11, 2, Access),
         (12, 0, Access),
         (13, 1, Access),
         (14, 0, Access),
-        (20, 1, Branch),
-        (21, 0, Branch),
-        (22, 0, Instruction),
-        (23, 0, Branch),
-        (30, 0, Register(28)),
-        (31, 0, Register(2)),
-        (32, 0, Register(3)),
-        (33, 0, Instruction),
-        (34, 0, Instruction),
+        (20, 1, Skip),
+        (21, 0, Skip),
+        (30, 0, Written(Register::Base)),
+        (31, 0, Written(Register::Zero)),
+        (32, 0, TemplateErrorKind::Operation),
+        (33, 0, TemplateErrorKind::Operation),
+        (34, 0, TemplateErrorKind::Operation),
+        (35, 0, TemplateErrorKind::Operation),
+        (36, 0, TemplateErrorKind::Operation),
+        (37, 0, TemplateErrorKind::Operation),
+        (38, 0, TemplateErrorKind::Operation),
+        (39, 0, TemplateErrorKind::Operation),
         (40, 0, Length),
         (41, 32, Length),
         (42, 32, Length),

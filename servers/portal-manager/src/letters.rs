@@ -22,13 +22,13 @@ use pebble_abi::template::{TemplateError, TemplateErrorKind};
 use pebble_abi::{errno, map, status};
 use pebble_boot::BootInfo;
 use pebble_portal::hardware::Template;
-use pebble_portal::hardware::template::{MAX_TEMPLATE_WORDS, capability};
+use pebble_portal::hardware::template::{MAX_OPERATIONS, capability, decode};
 
 /// Code on its way.
 struct Draft {
     asid: u16,
     letter: u8,
-    words: ArrayVec<u32, MAX_TEMPLATE_WORDS>,
+    words: ArrayVec<u32, MAX_OPERATIONS>,
 }
 
 /// Why a registration is refused.
@@ -81,14 +81,14 @@ impl Manager {
         Ok(())
     }
 
-    /// The next instructions. Too many of them end the registration.
+    /// The next operations. Too many of them end the registration.
     pub fn fill_template(&mut self, asid: u64, words: &[u32]) -> Result<(), Refused> {
         let draft = self.letters.drafts.iter_mut().find(|d| u64::from(d.asid) == asid);
         let draft = draft.ok_or(errno::EINVAL)?;
         if draft.words.try_extend_from_slice(words).is_err() {
             self.drop_draft(asid as u16);
             let kind = TemplateErrorKind::Length;
-            return Err(Refused::Code(TemplateError { at: MAX_TEMPLATE_WORDS, kind }));
+            return Err(Refused::Code(TemplateError { at: MAX_OPERATIONS, kind }));
         }
         Ok(())
     }
@@ -99,7 +99,9 @@ impl Manager {
         let Draft { letter, words, .. } = self.letters.drafts.swap_remove(at);
         let data = map::template_va(letter);
         let data_bits = map::PAGE.trailing_zeros() as u8;
-        let template = Template { letter, status: status::letter(letter) as u16, data, data_bits, words };
+        let operations = decode(&words).map_err(Refused::Code)?;
+        let template =
+            Template { letter, status: status::letter(letter) as u16, data, data_bits, operations };
         template.check().map_err(Refused::Code)?;
         if self.letters.registered.contains(&template) {
             return Ok(());

@@ -3,11 +3,14 @@
 mod common;
 
 use common::*;
+use pebble_abi::template::Condition::Equal;
+use pebble_abi::template::Operation::{self, *};
+use pebble_abi::template::Register::{Base, Word, Zero};
 use pebble_abi::template::{TemplateError, TemplateErrorKind};
 use pebble_abi::{errno, map};
 use pebble_portal::Spec;
-use pebble_portal::hardware::template::{BASE, INOUT};
-use pebble_portal::isa::riscv64::encode::*;
+use pebble_portal::hardware::template::riscv64::register as x;
+use pebble_portal::isa::riscv64::encode::{addi, ld, lui};
 use pebble_portal_manager::letters::Refused;
 use pebble_portal_manager::{Machine, Manager};
 
@@ -24,9 +27,20 @@ fn lettered() -> (Manager, Fake) {
     (manager, machine)
 }
 
-fn register(manager: &mut Manager, machine: &mut Fake, code: &[u32]) -> Result<(), Refused> {
+/// Adds to the caller's word.
+const fn plus(number: i16) -> Operation {
+    AddNumber { to: Word, a: Word, number }
+}
+
+/// The instruction that it becomes.
+fn made(number: i32) -> u32 {
+    addi(x(Word), x(Word), number)
+}
+
+fn register(manager: &mut Manager, machine: &mut Fake, code: &[Operation]) -> Result<(), Refused> {
     manager.begin_template(OWNER, b'Z'.into())?;
-    for words in code.chunks(6) {
+    let words: Vec<u32> = code.iter().map(|operation| operation.encode()).collect();
+    for words in words.chunks(6) {
         manager.fill_template(OWNER, words)?;
     }
     manager.commit_template(machine, OWNER)
@@ -62,8 +76,9 @@ fn a_letter_is_its_components_alone() {
 fn a_portal_has_the_code_as_soon_as_it_is_registered() {
     let (mut manager, mut machine) = lettered();
     assert_eq!(manager.open(&mut machine, 3, LETTER), Err(errno::ENOPROTOOPT));
-    let (first, second) = ([ld(INOUT, BASE, 8), addi(INOUT, INOUT, 77)], [addi(INOUT, INOUT, 99)]);
-    assert_eq!(register(&mut manager, &mut machine, &first), Ok(()));
+    let (first, second) = ([ld(x(Word), x(Base), 8), made(77)], [made(99)]);
+    let (one, other_code) = ([Load { to: Word, at: Base, offset: 8 }, plus(77)], [plus(99)]);
+    assert_eq!(register(&mut manager, &mut machine, &one), Ok(()));
     let indices =
         [3, 4, 5].map(|asid| (asid, manager.open(&mut machine, asid.into(), LETTER).expect("open")));
     let other = manager.open(&mut machine, 3, 2).expect("open");
@@ -72,10 +87,10 @@ fn a_portal_has_the_code_as_soon_as_it_is_registered() {
     for (asid, index) in indices {
         let code = words(&manager, &machine, asid, index);
         assert!(has(&code, &first), "{code:08x?}");
-        assert!(code.contains(&lui(BASE, (map::template_va(b'Z') >> 12) as u32 & 0xf_ffff)));
+        assert!(code.contains(&lui(x(Base), (map::template_va(b'Z') >> 12) as u32 & 0xf_ffff)));
     }
     let used = manager.stats()[1];
-    assert_eq!(register(&mut manager, &mut machine, &second), Ok(()));
+    assert_eq!(register(&mut manager, &mut machine, &other_code), Ok(()));
     for (asid, index) in indices {
         let code = words(&manager, &machine, asid, index);
         assert!(has(&code, &second) && !has(&code, &first), "{code:08x?}");
@@ -88,27 +103,35 @@ fn a_portal_has_the_code_as_soon_as_it_is_registered() {
     check(&manager, &machine);
     // The same again is nothing new.
     let table = machine.tables.clone();
-    assert_eq!(register(&mut manager, &mut machine, &second), Ok(()));
+    assert_eq!(register(&mut manager, &mut machine, &other_code), Ok(()));
     assert_eq!(machine.tables, table);
 }
 
 #[test]
 fn what_is_bad_or_unfinished_changes_nothing() {
-    use TemplateErrorKind::*;
+    use TemplateErrorKind::{Access, Length, Skip};
     let (mut manager, mut machine) = lettered();
-    let good = [addi(INOUT, INOUT, 77)];
+    let good = [plus(77)];
     assert_eq!(register(&mut manager, &mut machine, &good), Ok(()));
     let index = manager.open(&mut machine, 3, LETTER).expect("open");
     let before = (machine.tables.clone(), words(&manager, &machine, 3, index), manager.stats());
-    assert_eq!(register(&mut manager, &mut machine, &[sd(INOUT, BASE, -8)]), wrong(0, Access));
-    assert_eq!(register(&mut manager, &mut machine, &[good[0], beq(ZERO, ZERO, -4)]), wrong(1, Branch));
+    assert_eq!(
+        register(&mut manager, &mut machine, &[Store { from: Word, at: Base, offset: -8 }]),
+        wrong(0, Access)
+    );
+    let endless = Operation::Skip { a: Zero, condition: Equal, b: Zero, count: 0 };
+    assert_eq!(register(&mut manager, &mut machine, &[good[0], endless]), wrong(1, Skip));
     assert_eq!(register(&mut manager, &mut machine, &[]), wrong(0, Length));
     assert_eq!(register(&mut manager, &mut machine, &[good[0]; 33]), wrong(32, Length));
     assert_eq!(manager.commit_template(&mut machine, OWNER), Err(Refused::Errno(errno::EINVAL)), "it ended");
-    assert_eq!(manager.fill_template(OWNER, &good), Err(Refused::Errno(errno::EINVAL)), "not begun");
+    assert_eq!(
+        manager.fill_template(OWNER, &[plus(77).encode()]),
+        Err(Refused::Errno(errno::EINVAL)),
+        "not begun"
+    );
     // Begun anew: what was there before is dropped.
     assert_eq!(manager.begin_template(OWNER, b'Z'.into()), Ok(()));
-    assert_eq!(manager.fill_template(OWNER, &[addi(INOUT, INOUT, 1); 32]), Ok(()));
+    assert_eq!(manager.fill_template(OWNER, &[plus(1).encode(); 32]), Ok(()));
     assert_eq!(before, (machine.tables.clone(), words(&manager, &machine, 3, index), manager.stats()));
     assert_eq!(register(&mut manager, &mut machine, &good), Ok(()));
     assert_eq!(before, (machine.tables.clone(), words(&manager, &machine, 3, index), manager.stats()));
@@ -118,7 +141,7 @@ fn what_is_bad_or_unfinished_changes_nothing() {
 #[test]
 fn for_all_portals_or_none() {
     let (mut manager, mut machine) = lettered();
-    let (good, long) = ([addi(INOUT, INOUT, 77)], [addi(INOUT, INOUT, 99); 32]);
+    let (good, long) = ([plus(77)], [plus(99); 32]);
     assert_eq!(register(&mut manager, &mut machine, &good), Ok(()));
     let indices: Vec<u16> = (0..40).map(|_| manager.open(&mut machine, 3, LETTER).expect("open")).collect();
     let (tables, used) = (machine.tables.clone(), manager.stats());
@@ -131,7 +154,7 @@ fn for_all_portals_or_none() {
     assert_eq!(manager.stats(), used, "what was compiled in vain is free again");
     let late = manager.open(&mut machine, 4, LETTER).expect("open");
     for (asid, index) in indices.iter().map(|index| (3, *index)).chain([(4, late)]) {
-        assert!(has(&words(&manager, &machine, asid, index), &good));
+        assert!(has(&words(&manager, &machine, asid, index), &[made(77)]));
     }
     check(&manager, &machine);
 }
@@ -139,7 +162,7 @@ fn for_all_portals_or_none() {
 #[test]
 fn a_registration_outlives_its_domain_and_a_draft_does_not() {
     let (mut manager, mut machine) = lettered();
-    let good = [addi(INOUT, INOUT, 77)];
+    let good = [plus(77)];
     manager.keep_role(&mut machine, OWNER, true).expect("the role is there");
     assert_eq!(register(&mut manager, &mut machine, &good), Ok(()));
     let entry = 0x1_0000;
@@ -149,9 +172,9 @@ fn a_registration_outlives_its_domain_and_a_draft_does_not() {
     let index = manager.open(&mut machine, 3, own).expect("open");
     assert_eq!(manager.begin_template(OWNER, b'Z'.into()), Ok(()));
     manager.retire(&mut machine, OWNER).expect("it lives");
-    assert!(has(&words(&manager, &machine, 3, index), &good), "goes on");
+    assert!(has(&words(&manager, &machine, 3, index), &[made(77)]), "goes on");
     let fresh = manager.open(&mut machine, 5, own).expect("opened after its death");
-    assert!(has(&words(&manager, &machine, 5, fresh), &good));
+    assert!(has(&words(&manager, &machine, 5, fresh), &[made(77)]));
     assert_eq!(manager.commit_template(&mut machine, OWNER), Err(Refused::Errno(errno::EINVAL)));
     // Whoever takes the role has the letter, already while it starts.
     manager.adopt(&mut machine, OWNER, view(7)).expect("a successor");
@@ -164,7 +187,7 @@ fn a_registration_outlives_its_domain_and_a_draft_does_not() {
 #[test]
 fn not_while_a_successor_waits() {
     let (mut manager, mut machine) = lettered();
-    let good = [addi(INOUT, INOUT, 77)];
+    let good = [plus(77)];
     manager.keep_role(&mut machine, OWNER, true).expect("the role is there");
     manager.adopt(&mut machine, OWNER, view(7)).expect("a successor");
     for (name, spec) in [
@@ -179,7 +202,7 @@ fn not_while_a_successor_waits() {
     assert_eq!(register(&mut manager, &mut machine, &good), Err(Refused::Errno(errno::EBUSY)));
     manager.commit(&mut machine, 7, CURRENT).expect("committed");
     manager.begin_template(7, b'Z'.into()).expect("its letter now");
-    manager.fill_template(7, &good).expect("room");
+    manager.fill_template(7, &[plus(77).encode()]).expect("room");
     assert_eq!(manager.commit_template(&mut machine, 7), Ok(()));
     assert_eq!(manager.begin_template(OWNER, b'Z'.into()), Err(errno::EACCES), "was its letter");
 }

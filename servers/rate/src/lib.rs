@@ -13,8 +13,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-use pebble_portal::hardware::template::{BASE, CALLER, SCRATCH};
-use pebble_portal::isa::riscv64::encode::{add, addi, bge, ld, sd, slli, srli};
+use pebble_abi::template::Operation::*;
+use pebble_abi::template::Register::{A, B, Base, Caller};
+use pebble_abi::template::{Condition, Operation};
 
 pub const LETTER: u8 = b'T';
 /// Domains, each with a word.
@@ -29,18 +30,14 @@ pub const fn spent_at(domain: u64) -> u64 {
 }
 
 /// The template. The caller's word stays where it is.
-pub fn code() -> [u32; 8] {
-    let [bucket, spent] = SCRATCH;
-    let limit = CALLER;
-    const INDEX: u32 = DOMAINS.trailing_zeros();
-    [
-        slli(bucket, CALLER, 64 - INDEX),
-        srli(bucket, bucket, 64 - INDEX - 3),
-        add(bucket, bucket, BASE),
-        ld(spent, bucket, 0),
-        ld(limit, BASE, LIMIT as i32),
-        bge(spent, limit, 12),
-        addi(spent, spent, 1),
-        sd(spent, bucket, 0),
-    ]
-}
+pub const CODE: [Operation; 8] = [
+    ShiftLeft { to: A, a: Caller, by: 64 - INDEX },
+    ShiftRight { to: A, a: A, by: 64 - INDEX - 3 },
+    Add { to: A, a: A, b: Base },
+    Load { to: B, at: A, offset: 0 },
+    Load { to: Caller, at: Base, offset: LIMIT as i16 },
+    Refuse { a: B, condition: Condition::Greater, b: Caller },
+    AddNumber { to: B, a: B, number: 1 },
+    Store { from: B, at: A, offset: 0 },
+];
+const INDEX: u8 = DOMAINS.trailing_zeros() as u8;

@@ -8,7 +8,7 @@ extern crate alloc;
 use pebble::abi::{errno, map};
 use pebble::window::Window;
 use pebble::{api, portal, template};
-use pebble_rate::{DOMAINS, GIVEN, LETTER, LIMIT, code, spent_at};
+use pebble_rate::{CODE, DOMAINS, GIVEN, LETTER, LIMIT, spent_at};
 
 pebble::export!("rate.set", "npii", set: fn(u64, u64));
 pebble::export!("rate.spent", "npi", spent: fn(u64));
@@ -20,7 +20,7 @@ const DATA: Window = template::data(LETTER);
 
 /// A predecessor's buckets and limits are as they were.
 fn main() -> i64 {
-    if let Err(refused) = template::register(LETTER, &code()) {
+    if let Err(refused) = template::register(LETTER, &CODE) {
         say(&alloc::format!("rate: letter {}: {refused}\n", char::from(LETTER)));
         return 1;
     }

@@ -7,12 +7,13 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+use pebble::abi::template::Condition::Equal;
+use pebble::abi::template::Operation::{self, *};
+use pebble::abi::template::Register::{A, Base, Word, Zero};
 use pebble::abi::{control, map, sys, template as abi};
 use pebble::attack;
 use pebble::portal::call;
 use pebble::template::{self, Refused};
-use pebble_portal::hardware::template::{BASE, INOUT, SCRATCH};
-use pebble_portal::isa::riscv64::encode::*;
 
 pebble::export!("self.offer", "npi", offer: fn(u64));
 pebble::export!("self.begin", "np", begin);
@@ -24,7 +25,8 @@ pebble::export!("self.fall", "np", fall);
 pebble::component!(main);
 
 const LETTER: u8 = b'Z';
-const X: u8 = SCRATCH[0];
+const INCREMENT: Operation = AddNumber { to: Word, a: Word, number: 1 };
+const ALWAYS: Operation = Skip { a: Zero, condition: Equal, b: Zero, count: 2 };
 
 /// Registers nothing by itself.
 fn main() -> i64 {
@@ -41,35 +43,51 @@ fn answer(outcome: Result<(), Refused>) -> i64 {
 
 /// The templates, by number; those below 10 are good.
 extern "C" fn offer(n: u64) -> i64 {
-    let code: &[u32] = match n {
-        // A word on; two on; by what its private data says; refused where the word is 0.
-        0 => &[addi(INOUT, INOUT, 1)],
-        1 => &[addi(INOUT, INOUT, 2)],
-        2 => &[ld(X, BASE, 0), add(INOUT, INOUT, X)],
-        3 => &[beq(INOUT, ZERO, 8), addi(INOUT, INOUT, 3)],
+    let code: &[Operation] = match n {
+        // A word on; two on; by what its private data says; refused where the word is 0, else three on.
+        0 => &[INCREMENT],
+        1 => &[AddNumber { to: Word, a: Word, number: 2 }],
+        2 => &[Load { to: A, at: Base, offset: 0 }, Add { to: Word, a: Word, b: A }],
+        3 => &[Refuse { a: Word, condition: Equal, b: Zero }, AddNumber { to: Word, a: Word, number: 3 }],
         // Elsewhere: the neighbour's page, before and behind its own; where the caller says; a word that is no double word.
-        10 => &[sd(INOUT, BASE, -8)],
-        11 => &[lui(X, 1), add(X, X, BASE), ld(INOUT, X, 0)],
-        12 => &[ld(INOUT, INOUT, 0)],
-        13 => &[add(X, INOUT, BASE), sd(ZERO, X, 0)],
-        14 => &[ld(INOUT, BASE, 4)],
-        // Control flow.
-        20 => &[addi(INOUT, INOUT, 1), beq(ZERO, ZERO, -4)],
-        21 => &[beq(ZERO, ZERO, 12), addi(INOUT, INOUT, 1)],
-        22 => &[jalr(ZERO, INOUT, 0)],
-        23 => &[beq(ZERO, ZERO, 0)],
-        // Registers and instructions that are not its own.
-        30 => &[addi(BASE, INOUT, 0), ld(INOUT, BASE, 0)],
-        31 => &[addi(SP, INOUT, 0)],
-        32 => &[addi(INOUT, GP, 0)],
-        33 => &[csrrs(INOUT, csr::SATP, ZERO)],
-        34 => &[0],
+        10 => &[Store { from: Word, at: Base, offset: -8 }],
+        11 => {
+            &[Pages { to: A, number: 1 }, Add { to: A, a: A, b: Base }, Load { to: Word, at: A, offset: 0 }]
+        }
+        12 => &[Load { to: Word, at: Word, offset: 0 }],
+        13 => &[Add { to: A, a: Word, b: Base }, Store { from: Zero, at: A, offset: 0 }],
+        14 => &[Load { to: Word, at: Base, offset: 4 }],
+        // Skips over nothing, and beyond the last.
+        20 => &[INCREMENT, Skip { a: Zero, condition: Equal, b: Zero, count: 0 }, INCREMENT],
+        21 => &[ALWAYS, INCREMENT],
+        // What may not be written.
+        30 => &[AddNumber { to: Base, a: Word, number: 0 }, Load { to: Word, at: Base, offset: 0 }],
+        31 => &[AddNumber { to: Zero, a: Word, number: 0 }],
         // Length.
         40 => &[],
-        41 => &[addi(INOUT, INOUT, 1); 33],
-        _ => &[addi(INOUT, INOUT, 1); 1000],
+        41 => &[INCREMENT; 33],
+        42.. => &[INCREMENT; 1000],
+        // Numbers out of range.
+        32 => &[AddNumber { to: Word, a: Word, number: 2048 }],
+        33 => &[ShiftLeft { to: Word, a: Word, by: 64 }],
+        _ => return words(n),
     };
     answer(template::register(LETTER, code))
+}
+
+/// Words that are no operations: RISC-V instructions among them, and what has bits where there must be none.
+fn words(n: u64) -> i64 {
+    let code: &[u32] = match n {
+        34 => &[0],
+        35 => &[u32::MAX],
+        // mv t2, t2; sret
+        36 => &[0x0003_8393],
+        37 => &[0x1020_0073],
+        // A register that there is not.
+        38 => &[INCREMENT.encode() | 7 << 4],
+        _ => &[INCREMENT.encode() | 1 << 13],
+    };
+    answer(template::register_words(LETTER, code))
 }
 
 fn step(way: u64, words: [u64; 4]) -> i64 {
@@ -79,7 +97,7 @@ fn step(way: u64, words: [u64; 4]) -> i64 {
 
 extern "C" fn begin() -> i64 {
     let begun = step(abi::BEGIN, [LETTER.into(), 0, 0, 0]);
-    if begun != 0 { begun } else { step(abi::FILL, [1, addi(INOUT, INOUT, 99).into(), 0, 0]) }
+    if begun != 0 { begun } else { step(abi::FILL, [1, INCREMENT.encode().into(), 0, 0]) }
 }
 
 extern "C" fn commit() -> i64 {
@@ -87,7 +105,7 @@ extern "C" fn commit() -> i64 {
 }
 
 extern "C" fn letter(letter: u64) -> i64 {
-    answer(template::register(letter as u8, &[addi(INOUT, INOUT, 1)]))
+    answer(template::register(letter as u8, &[INCREMENT]))
 }
 
 extern "C" fn note(word: u64) -> i64 {
