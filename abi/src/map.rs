@@ -227,12 +227,12 @@ pub const WINDOW_DESC_BYTES: u64 = 32;
 /// stub's `o`); of what is borrowed (`w`, `r`), an address in the block of the thread whose call has brought it. Of other slots it tells nothing.
 pub const WINDOW_HOLDER: u64 = 24;
 
-pub const fn satp(asid: u16, root_pa: u64) -> u64 {
+pub const fn space(asid: u16, root_pa: u64) -> u64 {
     SATP_SV39 | (asid as u64) << 44 | root_pa >> 12
 }
 /// Where portal code finds the root of the page tables that this register value names.
-pub const fn root_va(satp: u64) -> u64 {
-    direct((satp & 0xfff_ffff_ffff) << 12)
+pub const fn root_va(space: u64) -> u64 {
+    direct((space & 0xfff_ffff_ffff) << 12)
 }
 /// A leaf or table entry for the page at `pa`.
 pub const fn pte(pa: u64, flags: u64) -> u64 {

@@ -28,8 +28,8 @@ pub const INVOCATION_RESERVE: u64 = 0xc00;
 /// Words of the frame of an interrupt or exception, counted from its lowest.
 ///
 /// Words 0..=29 hold `x1, x2, x4..=x31` (`x3`, `gp`, belongs to the nucleus).
-pub const TRAP_SEPC: usize = 30;
-pub const TRAP_SATP: usize = 31;
+pub const TRAP_PC: usize = 30;
+pub const TRAP_SPACE: usize = 31;
 /// Stack descriptor that the handler's return gives back (exceptions only); of a wait for a stack the cause of the trap that lacks it.
 pub const TRAP_DESC: usize = 32;
 /// That of a portal call.

@@ -87,9 +87,9 @@ fn return_legs_have_an_error_entry() {
 /// The status of a dead domain is its number above the code, whatever else is in the address-space register.
 #[test]
 fn a_bounce_names_the_dead_domain() {
-    let Domain { satp, .. } = domain(0xfedc, false, false);
+    let Domain { space, .. } = domain(0xfedc, false, false);
     let code = ir::leaves_with(Shape::Bounce).map(u64::from);
-    assert_eq!(code.map(|code| satp << 4 >> 32 | code), Some(pebble_abi::status::dead(0xfedc)));
+    assert_eq!(code.map(|code| space << 4 >> 32 | code), Some(pebble_abi::status::dead(0xfedc)));
 }
 
 /// Windows and templates that cannot be had are refused before any code is made.

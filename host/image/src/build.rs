@@ -39,7 +39,7 @@ impl Domain {
     pub fn portal_view(&self) -> pebble_portal::hardware::Domain {
         pebble_portal::hardware::Domain {
             asid: self.asid,
-            satp: map::satp(self.asid, self.root),
+            space: map::space(self.asid, self.root),
             float: self.elf.float,
             exclusive: self.manifest.exclusive,
             fixed_stack: self.fixed_stack,
@@ -130,7 +130,7 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
     lay_boot_info(&mut memory, &domains, info)?;
     if let Some(first) = threads.first() {
         let home = &domains[first.asid as usize - 1];
-        memory.write_word(shared.boot_record, map::satp(home.asid, home.root));
+        memory.write_word(shared.boot_record, map::space(home.asid, home.root));
         let top = memory.read_word(first.block + thread::SAVED_TOP);
         memory.write_word(shared.boot_record + 8, top);
     }
@@ -315,8 +315,8 @@ fn lay_threads(
         let mut put = |word: usize, value: u64| memory.write_word(base + word as u64 * 8, value);
         put(thread::trap_word(1), map::GATE_VA);
         put(thread::trap_word(2), map::stack_top(d.asid, 0));
-        put(thread::TRAP_SEPC, d.elf.entry);
-        put(thread::TRAP_SATP, map::satp(d.asid, d.root));
+        put(thread::TRAP_PC, d.elf.entry);
+        put(thread::TRAP_SPACE, map::space(d.asid, d.root));
         put(thread::TRAP_RET, portals.code.trap_return[usize::from(d.elf.float)]);
         let top = map::thread_va(tid) + (base - block) + thread::TRAP_RET as u64 * 8;
         memory.write_word(block + thread::SAVED_TOP, top);

@@ -23,8 +23,8 @@ mod window;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Domain {
     pub asid: u16,
-    /// Value of the address-space register.
-    pub satp: u64,
+    /// What the processor is told to change to this address space.
+    pub space: u64,
     /// Its code may use floating point.
     pub float: bool,
     /// Runs with interrupts off, on one fixed stack.
@@ -211,7 +211,9 @@ pub enum Op {
     FloatOff,
     FloatOn,
     /// Zero these float registers.
-    FloatScrub(u32),
+    FloatScrub {
+        preserved: bool,
+    },
     /// Callee's argument `to` is the caller's word `from`.
     Move {
         to: u8,
@@ -236,7 +238,7 @@ pub enum Op {
     /// The callee returns to the gate.
     Gate,
     /// Zero these registers.
-    Scrub(u32),
+    Scrub(Hidden),
     /// Leave for user mode.
     Leave,
 
@@ -293,24 +295,24 @@ pub enum Op {
 
 const _: () = assert!(size_of::<Op>() <= 16);
 
-/// Registers as bits; names as in the rv64 convention.
-pub mod regs {
-    pub const GP: u32 = 1 << 3;
-    pub const TP: u32 = 1 << 4;
-    pub const TEMPS: u32 = 7 << 5 | 15 << 28;
-    pub const PRESERVED: u32 = 3 << 8 | 0x3ff << 18;
-    /// `a0 + n ..= a7`.
-    pub const fn args_from(n: usize) -> u32 {
-        0xff << n << 10 & 0xff << 10
+/// Which registers carry nothing across, and become zero. That of the nucleus is always one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hidden {
+    /// Those that the convention preserves, the thread pointer too.
+    pub preserved: bool,
+    /// Those that it does not, and the argument registers from this one on; without it none of these.
+    pub temporaries: Option<u8>,
+}
+
+impl Hidden {
+    const OWN: Hidden = Hidden { preserved: false, temporaries: None };
+
+    pub const fn temporaries(arguments_from: usize) -> Hidden {
+        Hidden { preserved: false, temporaries: Some(arguments_from as u8) }
     }
-    pub const FLOAT_ALL: u32 = !0;
-    /// Float registers that the convention does not preserve.
-    pub const FLOAT_TEMPS: u32 = !(3 << 8 | 0x3ff << 18);
 }
 
 pub const MAX_OPS: usize = 48;
-/// Bytes of [`Op::Raise`]: behind it begins what only a thread's end comes to.
-pub const RAISED: i32 = 8;
 
 /// The two legs. Without a return leg `ret` is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -438,15 +440,15 @@ fn call(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
     if masks {
         put(Op::Mask);
     }
-    put(Op::Space(c.callee.satp));
+    put(Op::Space(c.callee.space));
     put(Op::Entry(c.entry));
     match (c.caller.float, c.callee.float) {
         (true, false) => put(Op::FloatOff),
         (false, true) => {
             put(Op::FloatOn);
-            put(Op::FloatScrub(regs::FLOAT_ALL));
+            put(Op::FloatScrub { preserved: true });
         }
-        (true, true) if keeps => put(Op::FloatScrub(regs::FLOAT_ALL)),
+        (true, true) if keeps => put(Op::FloatScrub { preserved: true }),
         _ => {}
     }
     arguments(spec, c, f.words, put);
@@ -464,21 +466,21 @@ fn call(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
     }
     if let Some(word) = f.float {
         put(Op::LoadFloat(word));
-        put(Op::FloatScrub(regs::FLOAT_TEMPS));
+        put(Op::FloatScrub { preserved: false });
     }
     put(Op::Pop(f.words));
-    put(Op::Space(c.caller.satp));
+    put(Op::Space(c.caller.space));
     if masks {
         put(Op::Unmask);
     }
-    put(Op::Scrub(regs::GP | regs::TEMPS | regs::args_from(2 + spec.results as usize)));
+    put(Op::Scrub(Hidden::temporaries(2 + spec.results as usize)));
     put(Op::Leave);
 }
 
 /// Into an exclusive domain for good: nothing is kept.
 fn enter_exclusive(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
     put(Op::FixedStack(c.callee.fixed_stack));
-    put(Op::Space(c.callee.satp));
+    put(Op::Space(c.callee.space));
     put(Op::Entry(c.entry));
     arguments(spec, c, 0, put);
 }
@@ -511,7 +513,7 @@ fn trap(shape: Shape, c: &Connection, put: &mut impl FnMut(Op)) {
     if c.callee.exclusive {
         put(Op::Mask);
     }
-    put(Op::Space(c.callee.satp));
+    put(Op::Space(c.callee.space));
     put(Op::Entry(c.entry));
     let args = match shape {
         Shape::Exception => 6,
@@ -528,7 +530,7 @@ fn trap(shape: Shape, c: &Connection, put: &mut impl FnMut(Op)) {
         put(Op::FloatOn);
     }
     put(Op::LoadAll { float });
-    put(Op::Scrub(regs::GP));
+    put(Op::Scrub(Hidden::OWN));
     put(Op::Leave);
 }
 
@@ -593,9 +595,8 @@ fn arguments(spec: &Spec, c: &Connection, pushed: u8, put: &mut impl FnMut(Op)) 
 
 /// Into the callee, which has this many arguments; nothing else passes.
 fn enter(state: State, args: usize, put: &mut impl FnMut(Op)) {
-    let hidden = if state >= State::Partial { regs::PRESERVED | regs::TP } else { 0 };
     put(Op::Gate);
-    put(Op::Scrub(hidden | regs::GP | regs::TEMPS | regs::args_from(args)));
+    put(Op::Scrub(Hidden { preserved: state >= State::Partial, ..Hidden::temporaries(args) }));
     put(Op::Leave);
 }
 

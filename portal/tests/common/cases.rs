@@ -29,9 +29,9 @@ impl Case {
 }
 
 pub fn domain(asid: u16, float: bool, exclusive: bool) -> Domain {
-    let satp = map::satp(asid, 0x8100_0000 + u64::from(asid) * map::PAGE);
+    let space = map::space(asid, 0x8100_0000 + u64::from(asid) * map::PAGE);
     let fixed_stack = if exclusive { map::stack_top(asid, 0) } else { 0 };
-    Domain { asid, satp, float, exclusive, fixed_stack, ..Domain::default() }
+    Domain { asid, space, float, exclusive, fixed_stack, ..Domain::default() }
 }
 
 /// A domain that lends and receives windows.

@@ -429,13 +429,13 @@ extern "C" fn sem_open(asid: u64, a: u64, b: u64, c: u64) -> i64 {
 
 /// What portal code must know of a living domain, and its family.
 fn view(asid: u64) -> Result<(pebble_portal::hardware::Domain, u64), i64> {
-    let (state, [satp, _, _, flags]) = DOMAIN_INFO.call_wide([asid, 0, 0, 0, 0]).map_err(|_| errno::EIO)?;
+    let (state, [space, _, _, flags]) = DOMAIN_INFO.call_wide([asid, 0, 0, 0, 0]).map_err(|_| errno::EIO)?;
     if state != 1 {
         return Err(errno::ESRCH);
     }
     let view = pebble_portal::hardware::Domain {
         asid: asid as u16,
-        satp,
+        space,
         float: flags & 1 == 1,
         ..Default::default()
     };

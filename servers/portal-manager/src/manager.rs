@@ -184,7 +184,7 @@ impl Manager {
             domain.stacks = u16::from(d.stack_slots).saturating_sub(threads as u16);
             domain.view = pebble_portal::hardware::Domain {
                 asid: d.asid,
-                satp: map::satp(d.asid, d.root),
+                space: map::space(d.asid, d.root),
                 float: d.float,
                 exclusive: d.exclusive,
                 fixed_stack: d.fixed_stack,

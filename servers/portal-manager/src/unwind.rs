@@ -259,7 +259,7 @@ impl Manager {
 
     /// The domain in which a trap has found the thread; `top`: offset of the frame's top word.
     fn trapped(&self, machine: &impl Machine, tid: u16, top: u64) -> u16 {
-        (machine.thread_word(tid, word(top, thread::TRAP_SATP)) >> 44) as u16
+        (machine.thread_word(tid, word(top, thread::TRAP_SPACE)) >> 44) as u16
     }
 
     /// The index by which a thread that waits for a stack of its callee will call; none: it waits for none. Who waits for a stack of another trap's
@@ -306,5 +306,5 @@ const fn word(top: u64, word: usize) -> u64 {
 
 /// Of the program counter of a trap.
 const fn pc(top: u64) -> u64 {
-    word(top, thread::TRAP_SEPC)
+    word(top, thread::TRAP_PC)
 }

@@ -58,8 +58,8 @@ impl Stack {
     fn trap(&mut self, domain: u16, callee: u16, float: bool) -> u64 {
         let words = thread::TRAP_WORDS + if float { thread::TRAP_FLOAT_WORDS } else { 0 };
         self.push(words as u64, 0, callee);
-        let (satp, pc) = (self.word(thread::TRAP_SATP), self.word(thread::TRAP_SEPC));
-        self.machine.threads.insert((THREAD, satp), map::satp(domain, 0x8100_0000));
+        let (space, pc) = (self.word(thread::TRAP_SPACE), self.word(thread::TRAP_PC));
+        self.machine.threads.insert((THREAD, space), map::space(domain, 0x8100_0000));
         self.machine.threads.insert((THREAD, pc), UNTOUCHED);
         pc
     }

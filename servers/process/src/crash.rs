@@ -18,7 +18,7 @@
 use crate::elf::{Image, Segment};
 use core::fmt;
 use pebble_abi::map::{HEAP_END, IMAGE_VA, STACK_SLOT};
-use pebble_abi::thread::{TRAP_SEPC, TRAP_WORDS, trap_word};
+use pebble_abi::thread::{TRAP_PC, TRAP_WORDS, trap_word};
 
 /// Lines of each kind, at most; a line of the stack has so many words.
 pub const STACK_WORDS: usize = 64;
@@ -42,7 +42,7 @@ pub const NAMES: [&str; 32] = [
 pub fn registers(frame: &Frame) -> impl Iterator<Item = (&'static str, u64)> {
     NAMES.iter().enumerate().filter_map(|(n, name)| {
         let value = match n {
-            0 => frame[TRAP_SEPC],
+            0 => frame[TRAP_PC],
             3 => 0,
             x => frame[trap_word(x)],
         };
@@ -51,7 +51,7 @@ pub fn registers(frame: &Frame) -> impl Iterator<Item = (&'static str, u64)> {
 }
 
 pub fn program_counter(frame: &Frame) -> u64 {
-    frame[TRAP_SEPC]
+    frame[TRAP_PC]
 }
 
 pub fn stack_pointer(frame: &Frame) -> u64 {

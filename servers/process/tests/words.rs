@@ -156,7 +156,7 @@ fn who_can_write_a_file_is_not_whom_the_rules_trust() {
 #[test]
 fn registers_have_their_names() {
     let mut frame = [0; thread::TRAP_WORDS];
-    frame[thread::TRAP_SEPC] = 0x10234;
+    frame[thread::TRAP_PC] = 0x10234;
     for x in [1, 2, 4, 8, 10, 31] {
         frame[thread::trap_word(x)] = 0x1000 + x as u64;
     }

@@ -214,7 +214,7 @@ impl<M: Machine> Vm<M> {
         Ok(0)
     }
 
-    /// 1 alive, 2 dead, 0 free; `satp`, pages, threads, flags.
+    /// 1 alive, 2 dead, 0 free; `space`, pages, threads, flags.
     pub fn domain_info(&self, asid: u64) -> Result<(u64, [u64; 4]), i64> {
         let n = usize::try_from(asid).ok().filter(|n| *n < map::MAX_DOMAINS).ok_or(errno::ESRCH)?;
         let d = &self.domains[n];
@@ -225,6 +225,6 @@ impl<M: Machine> Vm<M> {
         };
         let flags = u64::from(d.float) | u64::from(d.priority) << 8 | u64::from(d.limit) << 16;
         let flags = flags | u64::from(d.family) << 32;
-        Ok((state, [map::satp(n as u16, d.root()), self.charge(n as u16).into(), d.threads.into(), flags]))
+        Ok((state, [map::space(n as u16, d.root()), self.charge(n as u16).into(), d.threads.into(), flags]))
     }
 }

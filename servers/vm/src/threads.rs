@@ -149,8 +149,8 @@ impl<M: Machine> Vm<M> {
             (word(thread::trap_word(1)), map::GATE_VA),
             (word(thread::trap_word(2)), sp),
             (word(thread::trap_word(10)), argument),
-            (word(thread::TRAP_SEPC), entry),
-            (word(thread::TRAP_SATP), map::satp(home, d.root())),
+            (word(thread::TRAP_PC), entry),
+            (word(thread::TRAP_SPACE), map::space(home, d.root())),
             (top, code.trap_return[usize::from(d.float)]),
         ] {
             self.machine.write(block + at, value);

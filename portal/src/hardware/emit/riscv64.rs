@@ -7,7 +7,7 @@
 //!
 //! Slow ways out (no room, no stack) lie behind the leg's `sret`; every branch is forward.
 
-use crate::hardware::ir::{self, Connection, Op, Shape};
+use crate::hardware::ir::{self, Connection, Hidden, Op, Shape};
 use crate::hardware::{Code, CompileError};
 use crate::isa::riscv64::encode::*;
 use crate::spec::{Arg, Spec};
@@ -41,6 +41,22 @@ const fn offset(word: u8) -> i32 {
 const PRESERVED: [Reg; thread::SAVED_REGS_COUNT] = [8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, TP];
 /// Float registers of [`Op::SaveFloat`], in frame order, behind `fcsr`.
 const FLOAT_PRESERVED: [Reg; 12] = [8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
+
+/// Bytes of [`Op::Raise`]: behind it begins what only a thread's end comes to.
+const RAISED: i32 = 8;
+
+/// As bits.
+const fn registers(hidden: Hidden) -> u32 {
+    const TEMPORARIES: u32 = 7 << T0 | 15 << T3;
+    let mut set = 1 << GP;
+    if hidden.preserved {
+        set |= 1 << TP | 3 << 8 | 0x3ff << 18;
+    }
+    if let Some(from) = hidden.temporaries {
+        set |= TEMPORARIES | 0xff << (A0 + from) & 0xff << A0;
+    }
+    set
+}
 
 struct Emitter<'a> {
     code: &'a mut Code,
@@ -234,11 +250,11 @@ impl Emitter<'_> {
                 self.put(lui(T2, FS_LUI));
                 self.put(csrrs(ZERO, csr::SSTATUS, T2));
             }
-            Op::FloatScrub(set) => {
-                if set == ir::regs::FLOAT_ALL {
+            Op::FloatScrub { preserved } => {
+                if preserved {
                     self.put(csrrw(ZERO, csr::FCSR, ZERO));
                 }
-                for x in (0..32).filter(|x| set >> x & 1 == 1) {
+                for x in (0..32).filter(|x| preserved || !FLOAT_PRESERVED.contains(x)) {
                     self.put(fmv_d_x(x, ZERO));
                 }
             }
@@ -255,7 +271,7 @@ impl Emitter<'_> {
                 self.running(A1);
             }
             Op::Gate => self.put(lui(RA, (map::GATE_VA >> 12) as u32)),
-            Op::Scrub(set) => self.scrub(set),
+            Op::Scrub(hidden) => self.scrub(registers(hidden)),
             Op::Leave => self.put(sret()),
             Op::Return => {
                 self.end_call_leg(true);
@@ -291,9 +307,9 @@ impl Emitter<'_> {
             }
             Op::LoadTrapped { float } => {
                 let base = float_words(float);
-                self.load(T2, base + thread::TRAP_SEPC as u8);
+                self.load(T2, base + thread::TRAP_PC as u8);
                 self.put(csrrw(ZERO, csr::SEPC, T2));
-                self.load(T2, base + thread::TRAP_SATP as u8);
+                self.load(T2, base + thread::TRAP_SPACE as u8);
                 self.put(csrrw(ZERO, csr::SATP, T2));
             }
             Op::LoadAll { float } => self.load_all(float),
@@ -317,7 +333,7 @@ impl Emitter<'_> {
             Op::Raise => self.raise(),
             Op::EndThread => {
                 self.put(ld(GP, ZERO, sys::THREAD_END as i32 * 8));
-                self.put(jalr(ZERO, GP, ir::RAISED));
+                self.put(jalr(ZERO, GP, RAISED));
             }
             Op::Bounce(code) => self.bounce(code),
         }
@@ -353,8 +369,8 @@ impl Emitter<'_> {
         }
         let rest = [
             (csr::SSCRATCH, thread::trap_word(T1 as usize)),
-            (csr::SEPC, thread::TRAP_SEPC),
-            (csr::SATP, thread::TRAP_SATP),
+            (csr::SEPC, thread::TRAP_PC),
+            (csr::SATP, thread::TRAP_SPACE),
         ];
         for (csr, word) in rest {
             self.put(csrrs(T2, csr, ZERO));

@@ -1,19 +1,23 @@
 //! Steps as the golden files show them.
 
-use super::Op;
+use super::{Hidden, Op};
 use core::fmt;
 
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Op::Scrub(set) => {
-                write!(f, "Scrub(")?;
-                for x in (0..32).filter(|x| set >> x & 1 == 1) {
-                    write!(f, " x{x}")?;
+            Op::Scrub(Hidden { preserved, temporaries }) => {
+                write!(f, "Scrub(the nucleus's")?;
+                if *preserved {
+                    write!(f, ", preserved")?;
                 }
-                write!(f, " )")
+                if let Some(from) = temporaries {
+                    write!(f, ", temporaries, arguments from {from}")?;
+                }
+                write!(f, ")")
             }
-            Op::FloatScrub(set) => write!(f, "FloatScrub({set:#010x})"),
+            Op::FloatScrub { preserved: true } => write!(f, "FloatScrub(all)"),
+            Op::FloatScrub { preserved: false } => write!(f, "FloatScrub(temporaries)"),
             Op::Count(a)
             | Op::TryWait(a)
             | Op::TrySignal(a)

@@ -22,7 +22,7 @@ mod way;
 mod window;
 
 use super::{Reason, Refusal};
-use crate::hardware::ir::{self, Lent, lent};
+use crate::hardware::ir::{Lent, lent};
 use crate::hardware::template::Template;
 use crate::hardware::{Connection, Shape, Short};
 use crate::isa::riscv64::decode::{
@@ -135,7 +135,7 @@ pub(super) fn verify(
     let mut call_end = v.leg(0, &mut State::new(Kind::Own, 0, c.caller.float), 0)?;
     if shape == Shape::ThreadExit {
         // Whoever names the entry comes no further; a thread's end comes in behind.
-        if call_end != ir::RAISED as usize {
+        if call_end != exit::RAISED as usize {
             return Err(Refusal { at: 0, reason: Reason::Jump });
         }
         // It ends in whatever domain it likes.
@@ -371,7 +371,7 @@ impl Verifier<'_> {
             (Kind::SemRead, done::SEMAPHORE)
         } else if Some(address) == self.counter {
             (Kind::CountRead, done::COUNTED)
-        } else if address.is_multiple_of(8) && address < map::TABLE_BYTES && s.satp == csr_value(csr::SATP) {
+        } else if address.is_multiple_of(8) && address < map::TABLE_BYTES && s.space == csr_value(csr::SATP) {
             return Some(Value(Kind::TableEntry, (address / 8) as i32));
         } else {
             return self.control_load(s, address);
@@ -459,7 +459,7 @@ impl Verifier<'_> {
         Ok(match number {
             csr::SSCRATCH => s.sscratch,
             csr::SEPC => s.sepc,
-            csr::SATP => s.satp,
+            csr::SATP => s.space,
             csr::FCSR if s.float => s.fcsr,
             csr::STVAL if s.did(done::TOLD) => UNKNOWN,
             csr::SCAUSE | csr::STVAL | csr::TIME => csr_value(number),
@@ -474,12 +474,12 @@ impl Verifier<'_> {
                 let ours = if self.is_trap {
                     value == csr_value(csr::SATP)
                 } else {
-                    self.is(value, self.c.caller.satp)
+                    self.is(value, self.c.caller.space)
                 };
-                if !(if self.returning { ours } else { self.is(value, self.c.callee.satp) }) {
+                if !(if self.returning { ours } else { self.is(value, self.c.callee.space) }) {
                     return Err(Reason::AddressSpace);
                 }
-                s.satp = value;
+                s.space = value;
             }
             csr::SEPC => s.sepc = value,
             csr::SIE if value == ZERO || value == SIE_ON => s.sie = Some(value),

@@ -181,7 +181,7 @@ fn birth(asid: u16, index: usize) -> Portal {
 pub fn view(asid: u16) -> pebble_portal::hardware::Domain {
     pebble_portal::hardware::Domain {
         asid,
-        satp: map::satp(asid, 0x8100_0000 + u64::from(asid) * map::PAGE),
+        space: map::space(asid, 0x8100_0000 + u64::from(asid) * map::PAGE),
         ..Default::default()
     }
 }

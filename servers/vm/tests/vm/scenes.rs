@@ -155,8 +155,8 @@ fn a_thread_starts_from_a_whole_frame() {
         let frame = top - (thread::TRAP_WORDS as u64 - 1) * 8;
         assert_eq!(frame - thread::FRAMES, 8 + float * 33 * 8);
         let word = |n: usize| read(frame + n as u64 * 8);
-        assert_eq!(word(thread::TRAP_SEPC), IMAGE + 4);
-        assert_eq!(word(thread::TRAP_SATP), w.vm.domain_info(d).unwrap().1[0]);
+        assert_eq!(word(thread::TRAP_PC), IMAGE + 4);
+        assert_eq!(word(thread::TRAP_SPACE), w.vm.domain_info(d).unwrap().1[0]);
         let sp = word(thread::trap_word(2));
         assert_eq!(sp, map::stack_top(d as u16, 0));
         assert_eq!((word(thread::trap_word(10)), word(thread::trap_word(1))), (77, map::GATE_VA));

@@ -296,20 +296,20 @@ impl World {
         let mut owned = BTreeMap::new();
         self.bits = self.vm.thread_bits();
         for asid in 1..256u16 {
-            let (state, [satp, pages, threads, _]) = self.vm.domain_info(asid.into()).unwrap();
+            let (state, [space, pages, threads, _]) = self.vm.domain_info(asid.into()).unwrap();
             if state == 0 {
                 self.l1.remove(&asid);
                 self.control.remove(&asid);
                 self.boot.remove(&asid);
                 continue;
             }
-            assert_eq!(satp >> 44 & 0xffff, u64::from(asid));
+            assert_eq!(space >> 44 & 0xffff, u64::from(asid));
             let mut mine = BTreeSet::new();
             let mut own = |pa: u64| {
                 assert!(mine.insert(pa), "{asid} owns {pa:#x} twice");
                 assert_eq!(owned.insert(pa, asid), None, "two owners of {pa:#x}");
             };
-            let root = (satp & ((1 << 44) - 1)) << 12;
+            let root = (space & ((1 << 44) - 1)) << 12;
             let top = self.vm.machine.read(root) >> 10 << 12;
             let l1 = if state == 1 { top } else { self.l1[&asid] };
             assert_eq!(top == self.dead_l1, state == 2);
@@ -375,7 +375,7 @@ impl World {
     fn copied(&self, va: u64, entry: u64) -> bool {
         let other = ((va - 0x2000_0000) >> 21) as u16;
         let root =
-            self.vm.domain_info(other.into()).map_or(0, |(_, [satp, ..])| (satp & ((1 << 44) - 1)) << 12);
+            self.vm.domain_info(other.into()).map_or(0, |(_, [space, ..])| (space & ((1 << 44) - 1)) << 12);
         if root == 0 || self.state(other) != 1 {
             return true;
         }

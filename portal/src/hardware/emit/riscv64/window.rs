@@ -183,7 +183,7 @@ impl Emitter<'_> {
         self.put(srli(T2, from, shift));
         self.put(andi(T2, T2, slots - 1));
         self.put(slli(T2, T2, map::WINDOW_DESC_BYTES.trailing_zeros()));
-        self.constant(T4, map::root_va(self.c.caller.satp));
+        self.constant(T4, map::root_va(self.c.caller.space));
         self.put(ld(T4, T4, map::ROOT_WINDOWS as i32));
         self.put(add(T2, T2, T4));
         self.put(ld(T2, T2, first as i32 + DESC_HOLDER));
@@ -486,7 +486,7 @@ impl Emitter<'_> {
         self.put(csrrw(ZERO, csr::SEPC, RA));
         self.constant(A1, u64::from(code) | u64::from(self.c.caller.asid) << 16);
         self.put(addi(A0, ZERO, -1));
-        self.scrub(ir::regs::GP | ir::regs::TEMPS | ir::regs::args_from(2));
+        self.scrub(registers(Hidden::temporaries(2)));
         self.put(sret());
     }
 }

@@ -11,7 +11,8 @@ use pebble_abi::status;
 const EXCEPTION: Value = Value(Kind::TableEntry, sys::EXCEPTION as i32);
 const NO_STACK: i32 = sys::NO_STACK as i32;
 const THREAD_END: i32 = sys::THREAD_END as i32;
-const RAISED: i64 = ir::RAISED as i64;
+/// Bytes of the domain's exception, behind which begins what only a thread's end comes to.
+pub(super) const RAISED: i64 = 8;
 
 impl Verifier<'_> {
     /// `sret`.
@@ -21,7 +22,7 @@ impl Verifier<'_> {
             _ if self.returning => self.return_to_caller(s),
             _ if s.refusing != 0 => self.refuse_caller(s),
             Shape::Short(short) => self.short_circuit(s, short),
-            Shape::Wait(_) | Shape::Signal(_) if s.satp == csr_value(csr::SATP) => self.hybrid(s),
+            Shape::Wait(_) | Shape::Signal(_) if s.space == csr_value(csr::SATP) => self.hybrid(s),
             Shape::Switch | Shape::Dispatch | Shape::None | Shape::Bounce | Shape::Leave(_) => {
                 Err(Reason::NotAllowed)
             }
@@ -103,7 +104,7 @@ impl Verifier<'_> {
     /// The traversal has not begun: everything but general registers is as it was.
     pub(super) fn untouched(&self, s: &State) -> bool {
         s.sscratch == Value(Kind::Top, 0)
-            && s.satp == csr_value(csr::SATP)
+            && s.space == csr_value(csr::SATP)
             && s.sepc == csr_value(csr::SEPC)
             && s.sie.is_none()
             && s.done & !(done::ROOM | done::COUNTED | done::TOLD | done::LATE) == 0
@@ -146,7 +147,7 @@ impl Verifier<'_> {
         if s.sepc != own(reg::RA) {
             return Err(Reason::ProgramCounter);
         }
-        if s.satp != csr_value(csr::SATP) {
+        if s.space != csr_value(csr::SATP) {
             return Err(Reason::AddressSpace);
         }
         if s.sscratch != Value(Kind::Top, 0) {
@@ -189,7 +190,7 @@ impl Verifier<'_> {
 
     fn enter_callee(&mut self, s: &State) -> Result<(), Reason> {
         self.check_count(s)?;
-        if !self.is(s.satp, self.c.callee.satp) {
+        if !self.is(s.space, self.c.callee.space) {
             return Err(Reason::AddressSpace);
         }
         if !self.is(s.sepc, self.c.entry) {
@@ -266,8 +267,8 @@ impl Verifier<'_> {
         if base > 0 {
             fits &= holds(32, csr_value(csr::FCSR));
         }
-        fits &= holds(base + thread::TRAP_SEPC, csr_value(csr::SEPC));
-        fits &= holds(base + thread::TRAP_SATP, csr_value(csr::SATP));
+        fits &= holds(base + thread::TRAP_PC, csr_value(csr::SEPC));
+        fits &= holds(base + thread::TRAP_SPACE, csr_value(csr::SATP));
         let desc = base + thread::TRAP_DESC;
         let empty = if self.queue.is_some() {
             fits &= self.kept(s, desc).is_some_and(|v| v.0 == Kind::Desc);
@@ -384,7 +385,7 @@ impl Verifier<'_> {
     fn return_to_caller(&self, s: &State) -> Result<(), Reason> {
         let spec = self.spec;
         self.taken_down(s, spec.stack == Stack::New && self.queue.is_some())?;
-        if !self.is(s.satp, self.c.caller.satp) {
+        if !self.is(s.space, self.c.caller.space) {
             return Err(Reason::AddressSpace);
         }
         if s.sepc != own(reg::RA) {
@@ -419,7 +420,7 @@ impl Verifier<'_> {
 
     fn resume_trapped(&self, s: &State) -> Result<(), Reason> {
         self.taken_down(s, self.queue.is_some())?;
-        if s.satp != csr_value(csr::SATP) {
+        if s.space != csr_value(csr::SATP) {
             return Err(Reason::AddressSpace);
         }
         if s.sepc != csr_value(csr::SEPC) {

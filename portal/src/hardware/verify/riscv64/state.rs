@@ -54,7 +54,7 @@ pub(super) struct State {
     /// Which were set since (low half); which were cleared since (high half).
     pub(super) marks: u64,
     pub(super) sscratch: Value,
-    pub(super) satp: Value,
+    pub(super) space: Value,
     pub(super) sepc: Value,
     pub(super) fcsr: Value,
     /// What was written, if anything.
@@ -98,7 +98,7 @@ impl State {
             origin,
             marks: SET << reg::GP,
             sscratch: Value(Kind::Top, 0),
-            satp: control(csr::SATP),
+            space: control(csr::SATP),
             sepc: control(csr::SEPC),
             fcsr: control(csr::FCSR),
             sie: None,
