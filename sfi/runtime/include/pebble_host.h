@@ -159,7 +159,8 @@ pbl_entry pbl_portal_entry(const pbl_portal *);
 #define PBL_CALL6(p, a, b, c, d, e, f, ...) \
     (pbl_portal_entry(p)((uint64_t)(a), (uint64_t)(b), (uint64_t)(c), (uint64_t)(d), (uint64_t)(e), (uint64_t)(f)))
 #define pbl_call(...) PBL_CALL6(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
-/* Ends with PBL_FAULT after so many microseconds; wherever it is then, as with pbl_instance_cancel. */
+/* Ends with PBL_FAULT after so many microseconds; wherever it is then, as with pbl_instance_cancel. 0 is a time that is over at once, not the lack of a limit: a
+ * short call may come back all the same. */
 pbl_outcome pbl_call_within(const pbl_portal *, uint64_t microseconds, const uint64_t *words, size_t count);
 /* How long a call may take, in microseconds; 0 is no limit. Processor time is the calling thread's: it does not count while others have the processor, nor while the
  * call waits. With both, what is over first ends the call. */
