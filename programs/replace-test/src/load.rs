@@ -95,7 +95,7 @@ const REFUSED: [(&str, &str, i64); 6] = [
     ("counter", "components/counter-bad", errno::EINVAL),
     ("counter", "components/counter", errno::EINVAL),
     ("counter", "components/counter-less", errno::ENOENT),
-    ("counter", "components/console", errno::EACCES),
+    ("counter", "components/console", errno::ENOENT),
     ("console", "share/lines", errno::ENOEXEC),
     ("file", "components/none", errno::ENOENT),
 ];

@@ -280,8 +280,10 @@ fn imports<'a>(
     segments: &[Segment<'a>],
 ) -> Result<Vec<Import<'a>>, Problem> {
     let (offset, records) = records(header, data, link::IMPORTS, link::IMPORT_BYTES, MAX_IMPORTS)?;
-    let mut imports = Vec::new();
+    // In the order in which the component names them, whatever the linker has done: what is refused is always the first.
+    let (mut imports, mut orders) = (Vec::new(), Vec::new());
     imports.try_reserve_exact(records.len() / link::IMPORT_BYTES).map_err(|_| Problem::NoMemory)?;
+    orders.try_reserve_exact(records.len() / link::IMPORT_BYTES).map_err(|_| Problem::NoMemory)?;
     for (record, at) in records.chunks_exact(link::IMPORT_BYTES).zip((offset..).step_by(link::IMPORT_BYTES)) {
         let slot = word(record, link::IMPORT_SLOT);
         if slot != 0 && !(slot % 8 == 0 && segments.iter().any(|s| s.write && s.holds(slot, 8))) {
@@ -291,7 +293,12 @@ fn imports<'a>(
             });
         }
         match text(&record[..link::NAMELEN]) {
-            Some(name) if !name.is_empty() => imports.push(Import { name, slot }),
+            Some(name) if !name.is_empty() => {
+                let order = word(record, link::IMPORT_ORDER);
+                let place = orders.partition_point(|o| *o <= order);
+                orders.insert(place, order);
+                imports.insert(place, Import { name, slot });
+            }
             _ => return Err(file(at, "an import's name is no text")),
         }
     }
