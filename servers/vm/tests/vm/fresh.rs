@@ -69,8 +69,11 @@ impl History {
             4 => _ = self.w.vm.buffer_free(d, map::BUFFERS_VA + n % 3 * map::BUFFER_STRIDE),
             5 => _ = self.w.vm.thread_create(d, 12, HEAP, 0, 0),
             6 => _ = self.w.vm.thread_free(n % 8),
-            7 if self.w.state(d as u16) != 1 => _ = self.w.vm.domain_free(d),
-            7 => _ = self.w.vm.domain_kill(d),
+            7 if self.w.state(d as u16) == 1 => _ = self.w.vm.domain_kill(d),
+            // Not as long as threads may return.
+            7 if self.w.calls.iter().all(|l| ![l.caller, l.callee].contains(&(d as u16))) => {
+                _ = self.w.vm.domain_free(d);
+            }
             8 => _ = program(&mut self.w),
             9 if n % 4 == 0 => {
                 let child = self.w.vm.domain_create(0, 400, 12, 8).ok()?;
