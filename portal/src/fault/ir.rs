@@ -19,8 +19,8 @@ pub const REENTERED: u32 = 4;
 pub const INSIDE: i32 = 8;
 pub const TAKEN: u32 = 1;
 
-/// From the current mark to the number of calls between domains that have not come back, and the most that there may be: a call that is to end comes back
-/// leg by leg, each with a signal.
+/// From the current mark to the number of calls out of domains that have not come back, and the most that there may be: each of them may take a signal when one
+/// is to end.
 pub const NESTED: i32 = 12;
 pub const MOST_NESTED: u32 = 1024;
 
@@ -132,6 +132,13 @@ pub struct Crossing {
     pub caller: u32,
 }
 
+impl Crossing {
+    /// The controls of floating point are kept, for the caller to find them again.
+    pub fn keeps_controls(&self) -> bool {
+        self.control && self.way != Way::Out || self.caller_control
+    }
+}
+
 /// Preserved registers of the System V convention without `rbp`, by number.
 pub const PRESERVED: [u8; 5] = [3, 12, 13, 14, 15];
 
@@ -172,7 +179,7 @@ pub enum Op {
     Enter,
     /// The process's stack has room for a function, or the domain faults.
     Room,
-    /// The thread has room for one more call between domains, or the caller faults; it is counted, and no longer.
+    /// The thread may make one more call out of a domain, or the caller faults; it is counted, and no longer.
     Depth,
     Nest,
     Unnest,
@@ -220,7 +227,7 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
     let scrubs = full || c.hide;
     let every: u16 = PRESERVED.iter().map(|r| 1 << r).sum();
     let kept = if scrubs { every } else { c.touched & every };
-    let control = c.control && c.way != Way::Out || c.caller_control;
+    let control = c.keeps_controls();
     let fresh = door.stack == Stack::New && c.way != Way::Out;
     match c.way {
         Way::In => {
@@ -229,6 +236,7 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
         }
         Way::Out => {
             put(Op::Own);
+            put(Op::Depth);
             put(Op::Room);
         }
         Way::Across => {
@@ -241,6 +249,8 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
         put(Op::TakeStack);
     }
     if c.way == Way::Out {
+        put(Op::Publish);
+        put(Op::Nest);
         put(Op::Surface);
     } else {
         put(Op::Keep(kept));
@@ -295,6 +305,8 @@ pub fn steps(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
             put(Op::LoadControl);
         }
         put(Op::Dive);
+        put(Op::Unpublish);
+        put(Op::Unnest);
     } else {
         put(Op::Clear);
         put(Op::Back);
@@ -355,14 +367,14 @@ fn arguments(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
     }
 }
 
-/// From the stack pointer that [`Op::Publish`] has published to the portal's return address, in bytes: two words of the record, the controls of
+/// Across, from the stack pointer that [`Op::Publish`] has published to the portal's return address, in bytes: two words of the record, the controls of
 /// floating point if they are kept, the preserved registers and the frame pointer.
 pub const fn published_to_return(control: bool) -> u64 {
     8 * (2 + control as u64 + PRESERVED.len() as u64 + 1)
 }
 
 /// Words that [`Op::Surface`] pushes; the last is the mark of the caller's stack.
-pub const SURFACED: i32 = 4;
+pub const SURFACED: i32 = 2;
 
 /// Most bytes of one portal.
 pub const MAX_BYTES: usize = 1024;

@@ -110,8 +110,8 @@ pbl_instance *pbl_instance_new(pbl_module *);
 pbl_instance *pbl_instance_new_within(pbl_module *, uint64_t microseconds);
 /* The instance goes when its portals have gone too. */
 void pbl_instance_free(pbl_instance *);
-/* As new; no call may be outstanding. Portals stay; shared regions are gone from its segment (pbl_region_share again). What other threads want of it
- * meanwhile waits. */
+/* As new; no call may be outstanding but those that this thread has left by longjmp. Portals stay; shared regions are gone from its segment
+ * (pbl_region_share again). What other threads want of it meanwhile waits. */
 int pbl_instance_reset(pbl_instance *);
 /* Ends every call in it, from any thread. A call that waits for one into another instance comes back too: that instance has 10 ms of processor time to
  * answer, and is ended (poisoned) like this one if it does not. */

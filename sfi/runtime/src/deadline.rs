@@ -13,7 +13,7 @@
 use crate::ending::Hunt;
 use crate::fault::Cause;
 use crate::instance::{Shared, lock};
-use crate::thread::Clock;
+use crate::thread::{self, Clock};
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -74,6 +74,8 @@ struct Call {
     hunt: Option<Hunt>,
     /// The next look.
     when: Instant,
+    /// The thread, by its number, and where on its stack.
+    by: Option<(u32, u64)>,
 }
 
 struct End {
@@ -107,7 +109,7 @@ impl End {
 
 impl Call {
     fn cancelled(shared: Weak<Shared>) -> Call {
-        Call { shared, end: None, hunt: Some(Hunt::default()), when: Instant::now() }
+        Call { shared, end: None, hunt: Some(Hunt::default()), when: Instant::now(), by: None }
     }
 
     /// When to look again; none if there is nothing to look for. What is kept is dropped when nothing is held.
@@ -191,12 +193,25 @@ fn taken(place: &AtomicPtr<Shared>) -> Option<Weak<Shared>> {
 /// While it lives, the clock runs.
 pub struct Armed(u64);
 
-/// From now on.
-pub fn arm(shared: &Arc<Shared>, limit: Limit) -> io::Result<Armed> {
+/// From now on, for a function whose frame has this place.
+pub fn arm(shared: &Arc<Shared>, limit: Limit, place: *const u8) -> io::Result<Armed> {
     let end = End::new(limit);
     let now = Instant::now();
     let when = end.next(now).unwrap_or(now);
-    add(&mut hold(), Call { shared: Arc::downgrade(shared), end: Some(end), hunt: None, when }).map(Armed)
+    let by = thread::with(|thread| (thread.number, place as u64));
+    add(&mut hold(), Call { shared: Arc::downgrade(shared), end: Some(end), hunt: None, when, by }).map(Armed)
+}
+
+/// Limits of calls that never come back are nobody's.
+pub fn forget(left: impl Fn(u32, u64) -> bool) {
+    let mut held = hold();
+    let Some(calls) = held.calls().and_then(Option::as_mut) else { return };
+    let numbers = calls.calls.iter().filter(|(_, call)| call.by.is_some_and(|(thread, at)| left(thread, at)));
+    let numbers: Vec<u64> = numbers.map(|(number, _)| *number).collect();
+    let gone: Vec<Call> = numbers.into_iter().filter_map(|number| calls.remove(number)).collect();
+    // What goes, goes when the lock is free.
+    drop(held);
+    gone.into_iter().filter_map(|call| call.hunt).for_each(|mut hunt| drop(hunt.give_up()));
 }
 
 /// The calls of an instance are to end, which has been poisoned: sees to those that are in other domains.

@@ -96,7 +96,7 @@ pub enum Error {
         at: usize,
     },
     NoImport(Vec<String>),
-    /// A call into the instance is outstanding (or was abandoned by `longjmp`).
+    /// A call into the instance is outstanding, or another thread has left it by `longjmp`.
     Busy,
     /// A signal handler asks, which has interrupted a domain, a portal or this runtime on its thread.
     Reentered,
@@ -156,7 +156,10 @@ impl fmt::Display for Error {
                 write!(f, "nobody provides what the module imports: {}", names.join(", "))
             }
             Error::Busy => {
-                write!(f, "a call into the instance is outstanding, or longjmp left it unfinished")
+                write!(
+                    f,
+                    "a call into the instance is outstanding, or longjmp left it unfinished: then the thread that jumped can reset it, with pbl_instance_reset"
+                )
             }
             Error::Reentered => write!(f, "{REENTERED}"),
             Error::OutOfBounds => write!(f, "the memory is not the instance's, or belongs to no region"),

@@ -3,6 +3,7 @@
 //! Problem: the signal handler ([`crate::trap`]) can neither allocate nor look anything up, and people want function, file and line. Strategy: it writes
 //! down numbers, a [`Report`] of the thread's; whoever asks makes a [`Fault`] of it, which finds its lines when they are wanted.
 
+use crate::ending;
 use crate::instance::Shared;
 use crate::layout::*;
 use crate::module::Module;
@@ -34,8 +35,7 @@ pub enum Cause {
     Exit,
     /// It has ended itself, by `abort` or a signal to itself.
     Abort,
-    /// Calls between process and domains are nested so deep that the thread's own stack is nearly used up, or calls between domains deeper than
-    /// [`pebble_portal::fault::MOST_NESTED`].
+    /// Calls are nested so deep that the thread's own stack is nearly used up, or more than [`pebble_portal::fault::MOST_NESTED`] calls out of domains have not come back.
     Nesting,
     /// A comparison of level `check` has found an address outside.
     Check,
@@ -69,6 +69,11 @@ impl Cause {
     pub(crate) fn ends_all(self) -> bool {
         use Cause::*;
         matches!(self, Deadline | Cancelled | Exit | Abort | Nesting | Limit)
+    }
+
+    /// Somebody has ended a call wherever it was.
+    pub(crate) fn cuts(self) -> bool {
+        matches!(self, Cause::Deadline | Cause::Cancelled)
     }
 
     pub const fn text(self) -> &'static str {
@@ -291,7 +296,10 @@ pub(crate) fn too_late(shared: &Shared, cause: Cause) {
         slot: shared.slot,
         instance: shared.number,
     };
-    thread::with(|thread| *thread.report.get_mut() = Some(report));
+    thread::with(|thread| {
+        *thread.report.get_mut() = Some(report);
+        ending::come_back(thread);
+    });
 }
 
 /// The code was barred in time for the call itself: it is this call's fault.

@@ -5,7 +5,7 @@
 //! places and a clock that has not begun. Memory for more is not the child's to give: it makes no instances.
 
 use crate::instance::lock;
-use crate::{arena, deadline, slots, wait};
+use crate::{arena, deadline, slots, thread, wait};
 use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard};
 
@@ -30,6 +30,7 @@ extern "C" fn in_parent() {
 extern "C" fn in_child() {
     let Some((mut arena, mut calls, _standard, _pinned)) = put(None) else { return };
     calls.forget();
+    thread::in_child();
     // A child that is to become another program needs none of this: without memory all stays as it was.
     if let Some(arena) = &mut *arena {
         let _ = arena.own();

@@ -8,6 +8,7 @@ use crate::error::{Error, system};
 use crate::fault::{CallError, Cause};
 use crate::imports::Linked;
 use crate::layout::*;
+use crate::left;
 use crate::module::Module;
 use crate::opening::{self, Closed, Opening};
 use crate::os;
@@ -16,7 +17,7 @@ use crate::portal::Portal;
 use crate::record::{self as stacks, Given, Mark};
 use crate::slots::{self, Slots};
 use crate::sys::Resources;
-use crate::thread::{Inside, MAX_LINKS};
+use crate::thread::{self, Inside, MAX_LINKS};
 use crate::trap;
 use crate::window::{Extent, Windows};
 use pebble_portal::fault::record;
@@ -221,18 +222,27 @@ impl Instance {
 
     /// Memory, stacks and heap as when it was new, and constructors have run once more. Portals stay; no call may be outstanding. Calls of other threads that come meanwhile wait,
     /// as does another reset; a cancellation that comes meanwhile holds.
+    ///
+    /// Calls that the thread itself has left by `longjmp` are given up.
     pub fn reset(&self) -> Result<(), Error> {
-        let closed = self.begin_reset()?;
+        let here = 0u8;
+        self.reset_from(&raw const here as u64)
+    }
+
+    /// The same by a function of the process whose frame begins at `at`.
+    pub(crate) fn reset_from(&self, at: u64) -> Result<(), Error> {
+        let closed = self.begin_reset(at)?;
         let made = opening::construct(&self.shared, self.shared.time);
         drop(closed);
         made
     }
 
     /// All of a reset but constructors: until the answer is dropped, other threads wait for those.
-    fn begin_reset(&self) -> Result<Closed<'_>, Error> {
+    fn begin_reset(&self, at: u64) -> Result<Closed<'_>, Error> {
         let _inside = Inside::enter().ok_or(Error::Reentered)?;
         let slots = slots::slots()?;
         let mut out = self.shared.open_stacks();
+        thread::with(|thread| left::give_up(thread, at, &out));
         out.close(self.shared.base)?;
         let before = self.shared.state.swap(RESETTING, Ordering::SeqCst);
         self.shared.ended.store(0, Ordering::SeqCst);
@@ -355,6 +365,8 @@ impl Shared {
                 true if last => stacks::retire(slots, self.slot, stack.mark),
                 true => {
                     stack.mark.kill();
+                    // The others are no longer this thread's.
+                    stack.mark.set(record::SIBLING, 0);
                     stacks::shrink(stack.mark);
                 }
                 false => stacks::give_return_stack(slots, self.slot, stack.mark),

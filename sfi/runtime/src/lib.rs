@@ -8,6 +8,7 @@
 //! `unsafe` is allowed here, as nowhere else on this side of the wall; each use says why it is right.
 
 mod arena;
+mod back;
 mod capi;
 mod check;
 mod deadline;
@@ -23,6 +24,7 @@ mod guard;
 mod imports;
 mod instance;
 mod layout;
+mod left;
 mod lines;
 mod longjmp;
 mod memory;

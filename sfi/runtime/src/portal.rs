@@ -1,6 +1,7 @@
 //! Portals into an instance and between two, and calls through them.
 
 use crate::arena;
+use crate::back;
 use crate::deadline::{self, Limit};
 use crate::elf::Level;
 use crate::error::Error;
@@ -49,6 +50,17 @@ fn harmless<'a>(export: &str, spec: &'a str) -> Result<&'a str, Error> {
     }
 }
 
+/// How its caller rounds must not be seen there.
+fn hides_rounding(callee: &Shared) -> bool {
+    callee.module.level == Level::Full && callee.module.verdict.float
+}
+
+/// Whether portals from one instance to another keep the controls of floating point. Called in the signal handler too.
+pub(crate) fn keeps_controls(caller: &Shared, callee: &Shared) -> bool {
+    let changes = |shared: &Shared| shared.module.verdict.control;
+    changes(callee) || hides_rounding(callee) || changes(caller)
+}
+
 impl Portal {
     fn crossing(callee: &Shared, export: &str, spec: &str) -> Result<(Door, Crossing), Error> {
         let export = callee.module.export(export)?;
@@ -77,7 +89,7 @@ impl Portal {
             touched: verdict.touched_by(entry),
             control: verdict.control,
             x87: verdict.x87,
-            caller_control: callee.module.level == Level::Full && verdict.float,
+            caller_control: hides_rounding(callee),
             caller_x87: false,
             hide: callee.module.level == Level::Full,
             wide: wide_vectors(),
@@ -122,6 +134,7 @@ impl Portal {
         index: u16,
     ) -> Result<Portal, Error> {
         let (door, crossing) = Portal::crossing(callee, export, spec)?;
+        back::prepare()?;
         let full = caller.module.level == Level::Full;
         let crossing = Crossing {
             way: Way::Across,
@@ -136,6 +149,7 @@ impl Portal {
             index,
             ..crossing
         };
+        debug_assert_eq!(crossing.keeps_controls(), keeps_controls(caller, callee));
         let words = door.args.iter().filter(|a| Door::is_word(**a)).count();
         let code = Code(arena::portal(&door, &crossing)?);
         Ok(Portal { code, callee: callee.clone(), _description: None, index, words })
@@ -208,7 +222,8 @@ impl Portal {
         if limit.is_none() {
             return self.pass(words);
         }
-        let Ok(armed) = deadline::arm(&self.callee, limit) else {
+        let place = 0u8;
+        let Ok(armed) = deadline::arm(&self.callee, limit, &raw const place) else {
             return Outcome { value: 0, status: status::NO_CLOCK };
         };
         let outcome = self.pass(words);

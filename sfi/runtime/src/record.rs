@@ -96,22 +96,25 @@ impl Mark {
         Some((caller, published, caller.peek(published + 8)?))
     }
 
+    /// The stacks of the call that runs on this one and of those between domains that wait for it, from the innermost. Called in the signal handler too.
+    pub fn calls(self) -> impl Iterator<Item = Mark> {
+        let first = Some((self, self.get(record::TOP)));
+        let calls = std::iter::successors(first, |(mark, top)| {
+            mark.caller(*top).map(|(caller, _, top)| (caller, top))
+        });
+        calls.map(|(mark, _)| mark)
+    }
+
+    /// This home and the stacks of the thread's part of the queue.
+    pub fn family(self) -> impl Iterator<Item = Mark> {
+        let next = |mark: &Mark| Some(Mark(mark.get(record::SIBLING))).filter(|next| next.0 != 0);
+        std::iter::successors(Some(self), next)
+    }
+
     /// A call into this stack has not come back.
     pub fn busy(self) -> bool {
         let bottom = self.get(record::BOTTOM);
         self.frame(bottom).is_some() || self.get(record::TOP) != bottom
-    }
-
-    /// A call into this home has not come back, or into a stack of the thread's part of the queue. Called in the signal handler too.
-    pub fn outstanding(self) -> bool {
-        let mut mark = self;
-        while !mark.busy() {
-            mark = match mark.get(record::SIBLING) {
-                0 => return false,
-                next => Mark(next),
-            };
-        }
-        true
     }
 
     /// The instance of a stack with an outstanding call.

@@ -10,17 +10,20 @@
 //! Attaching is implicit: the first call into an instance makes the thread's stacks in it; they go when the thread ends or the
 //! instance is destroyed. An attached thread has an alternate signal stack, its own if that is big enough.
 
+use crate::ending::Due;
 use crate::error::Error;
 use crate::fault::{Cause, Report};
 use crate::guard::guard;
 use crate::instance::{Out, Shared};
 use crate::layout::*;
+use crate::left;
 use crate::record::{self as stacks, Given, Mark};
 use crate::slots;
 use pebble_portal::fault::{INSIDE, NESTED, REENTERED, STACK_ROOM, TAKEN, record};
 use std::arch::{asm, global_asm};
 use std::cell::{Cell, UnsafeCell};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence};
 use std::time::Duration;
@@ -136,8 +139,8 @@ fn current() -> Mark {
 pub struct Words {
     current: AtomicU64,
     inside: AtomicU32,
-    /// Written by portals alone: calls between domains that have not come back.
-    _nested: AtomicU32,
+    /// Calls out of domains that have not come back, counted by portals.
+    nested: AtomicU32,
 }
 
 /// The runtime is at work on this thread.
@@ -152,13 +155,18 @@ pub fn words() -> &'static Words {
 }
 
 const _: () = assert!(std::mem::offset_of!(Words, inside) == INSIDE as usize);
-const _: () = assert!(std::mem::offset_of!(Words, _nested) == NESTED as usize);
+const _: () = assert!(std::mem::offset_of!(Words, nested) == NESTED as usize);
 
 impl Words {
     /// The home whose instance the thread is in, or has its system call done for, or is about to enter; none in functions of the process.
     pub fn within(&self) -> Option<Mark> {
         let inside = self.inside.load(Ordering::SeqCst) != 0;
         inside.then(|| Mark(self.current.load(Ordering::SeqCst)))
+    }
+
+    /// So many calls never come back. For the thread itself.
+    pub fn forget_nested(&self, count: u32) {
+        self.nested.fetch_sub(count, Ordering::SeqCst);
     }
 
     /// The thread is in portal code or a domain, whose stack this is or will be if the portal finds it alive.
@@ -222,12 +230,14 @@ pub struct Thread {
     signal_stack: Option<Vec<u8>>,
     /// Why it has last been refused a stack.
     pub refusal: String,
+    /// Its own, where that is known.
+    pub stack: Range<u64>,
     /// What portals out compare the stack pointer with.
     pub stack_limit: u64,
     /// The processor time that it has had, for whoever ends its calls.
     pub clock: Clock,
-    /// Its calls that are to end have had their time: [`crate::ending::faulted`].
-    pub asked: AtomicBool,
+    /// For whoever ends its calls, too.
+    pub due: Due,
 }
 
 /// A clock of the processor time that one thread has had. It can be read while that lives.
@@ -235,6 +245,9 @@ pub struct Thread {
 pub struct Clock(libc::clockid_t);
 
 impl Clock {
+    /// Of whichever thread asks.
+    pub const OWN: Clock = Clock(libc::CLOCK_THREAD_CPUTIME_ID);
+
     pub fn own() -> Clock {
         let mut clock = libc::CLOCK_THREAD_CPUTIME_ID;
         // SAFETY: asks for this thread's clock.
@@ -275,15 +288,17 @@ const SMALLEST_SIGNAL_STACK: usize = 24 << 10;
 impl Thread {
     fn new() -> Box<Thread> {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let stack = own_stack();
         let mut thread = Box::new(Thread {
             number,
             homes: HashMap::new(),
             report: UnsafeCell::new(None),
             signal_stack: None,
             refusal: String::new(),
-            stack_limit: stack_limit(),
+            stack_limit: stack_limit(&stack),
+            stack,
             clock: Clock::own(),
-            asked: AtomicBool::new(false),
+            due: Due::default(),
         });
         thread.ensure_signal_stack();
         thread
@@ -307,8 +322,18 @@ impl Thread {
     /// Why somebody wants a call of this thread's ended that has not come back: then whatever it executes in a domain is a part of that call.
     /// Called in the signal handler too.
     pub fn ended(&self) -> Option<Cause> {
-        let outstanding = self.homes.values().filter(|home| home.mark.outstanding());
-        outstanding.filter_map(|home| home.mark.instance().ended()).next()
+        let used = self.alive().filter(|home| home.family().any(left::is_used));
+        used.filter_map(|home| home.instance().ended()).next()
+    }
+
+    /// Its homes in instances that are alive. Called in the signal handler too.
+    fn alive(&self) -> impl Iterator<Item = Mark> {
+        self.homes.values().map(|home| home.mark).filter(|home| home.slot() != stacks::DEAD)
+    }
+
+    /// All its stacks there.
+    pub fn stacks(&self) -> impl Iterator<Item = Mark> {
+        self.alive().flat_map(Mark::family)
     }
 
     /// Table of the thread's homes in the instances that the one in `slot` calls.
@@ -318,11 +343,14 @@ impl Thread {
 
     /// The thread's home in an instance, made if there is none. Whoever resets the instance is waited for.
     fn home(&mut self, shared: &Shared) -> Result<Mark, Error> {
-        let slots = slots::slots()?;
         let mut out = shared.open_stacks();
         let (slot, upper) = (shared.slot, (shared.base >> 32) as u32);
+        let there = self.homes.get(&slot).filter(|home| home.mark.slot() == upper);
+        if let Some(home) = there {
+            return Ok(home.mark);
+        }
+        let slots = slots::slots()?;
         let mark = match self.homes.get_mut(&slot) {
-            Some(home) if home.mark.slot() == upper => return Ok(home.mark),
             // Of an instance that has been reset, or has gone: the return stack's place is still this thread's.
             Some(home) => {
                 if !home.instance.ptr_eq(&shared.me) {
@@ -391,22 +419,37 @@ impl Drop for Own {
     }
 }
 
-/// From where on the thread's own stack is too short for a function of the process: [`STACK_ROOM`] above its end, or a quarter of a stack that is
-/// smaller than four times that. Portals compare without a sign from here on, so other stacks, of signals or coroutines, are no matter of theirs.
-fn stack_limit() -> u64 {
+/// The thread of a stack on which a call has not come back.
+///
+/// # Safety
+/// It must be the one that asks, or be kept from ending by the lock of the stacks.
+pub unsafe fn of(mark: Mark) -> &'static Thread {
+    // SAFETY: the record names the block of the thread that owns the stack; while that is in a domain, nothing changes the block.
+    unsafe { &*(mark.get(record::THREAD) as *const Thread) }
+}
+
+/// Where the thread's own stack lies, without its guard; empty if the system does not say.
+fn own_stack() -> Range<u64> {
     // SAFETY: asks about this thread; the attributes are whole, and destroyed once.
-    let (low, size) = unsafe {
+    unsafe {
         let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
         if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
-            return 0;
+            return 0..0;
         }
         let (mut low, mut size, mut guard) = (std::ptr::null_mut(), 0, 0);
         libc::pthread_attr_getstack(&attributes, &mut low, &mut size);
         libc::pthread_attr_getguardsize(&attributes, &mut guard);
         libc::pthread_attr_destroy(&mut attributes);
-        (low as u64 + guard as u64, size as u64)
-    };
-    (low + STACK_ROOM.min(size / 4)).saturating_sub(STACK_ROOM)
+        let low = low as u64;
+        low + guard as u64..low + size as u64
+    }
+}
+
+/// From where on that is too short for a function of the process: [`STACK_ROOM`] above its end, or a quarter of a stack that is
+/// smaller than four times that. Portals compare without a sign from here on, so other stacks, of signals or coroutines, are no matter of theirs.
+fn stack_limit(stack: &Range<u64>) -> u64 {
+    let quarter = (stack.end - stack.start) / 4;
+    (stack.start + STACK_ROOM.min(quarter)).saturating_sub(STACK_ROOM)
 }
 
 /// Runs `f` with this thread's block, which is made at the first use. Not for a signal handler that has interrupted this.
@@ -422,6 +465,15 @@ pub fn with<R>(f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
         Some(result)
     };
     OWN.try_with(run).ok()?
+}
+
+/// In a forked child, whose only thread has a clock of its own.
+pub fn in_child() {
+    let _ = OWN.try_with(|own| {
+        // SAFETY: thread-local, and `used` says that nobody has it.
+        let thread = (!own.used.get()).then(|| unsafe { &mut *own.thread.get() }.as_mut()).flatten();
+        thread.into_iter().for_each(|thread| thread.clock = Clock::own());
+    });
 }
 
 /// Makes the thread's stack in the instance before its first call.

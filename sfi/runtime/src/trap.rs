@@ -6,19 +6,21 @@
 //! Then the frame under the stack's top says where the call came from, and the interrupted context is changed to be there,
 //! with a status. Everything else goes to the handler that was there before.
 //!
-//! Invariants: the handler allocates nothing, takes no lock, and makes one system call (`mprotect`); it reads only the reservation and what
-//! records point to. Deadlines and cancellations use no signal of their own: the instance's code loses its rights, and whoever is in it faults.
+//! Invariants: the handler allocates nothing, takes no lock, and makes few system calls: `mprotect` for each domain that it poisons, and what [`crate::ending`]
+//! needs. It takes as many steps as its thread has calls between domains, and reads only the reservation and what records point to. Deadlines and cancellations use no signal of their own: the instance's code loses its rights, and whoever is in it faults.
 
 use crate::arena;
+use crate::back;
 use crate::check;
 use crate::ending;
 use crate::error::{Error, system};
 use crate::fault::{Cause, Report};
 use crate::layout::*;
+use crate::left;
 use crate::record::Mark;
 use crate::slots;
 use crate::thread::{Thread, status};
-use pebble_portal::fault::{STATUS_BYTES, published_to_return, record};
+use pebble_portal::fault::{STATUS_BYTES, record};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -125,6 +127,12 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
         ending::answer(instance, mark);
         return true;
     }
+    let nested = signal == libc::SIGILL && !confined && crate::longjmp::cause(rip) == Cause::Nesting;
+    if nested && poisoned.is_none() && left::makes_room(mark) {
+        // The portal's begin, where all was as it is.
+        gregs[libc::REG_RIP as usize] = gregs[libc::REG_R10 as usize];
+        return true;
+    }
     let cause = match signal {
         libc::SIGFPE => Cause::Arithmetic,
         libc::SIGILL if !confined => {
@@ -147,7 +155,7 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     // In portal code the domain is where it called the portal from.
     let at = if confined { rip } else { called_from(word) };
     let address = refused.unwrap_or(address);
-    let cut = (withdrawn || barred) && matches!(cause, Cause::Deadline | Cause::Cancelled);
+    let cut = (withdrawn || barred) && cause.cuts();
     let (slot, instance_number) = (instance.slot, instance.number);
     let report = Report {
         cause,
@@ -165,7 +173,7 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     };
     instance.poison(cause);
     ending::faulted(mark);
-    pass_on_to_callers(mark);
+    back::tell_callers(mark, cut);
     // The call is over, whatever `busy` is asked meanwhile.
     mark.poke(resume - 8, 0);
     // SAFETY: the record names the block of the thread that owns the stack, which is this one; nothing on it uses the block while it is in
@@ -199,19 +207,6 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
 
 /// In the error code of a page fault: the access was a write.
 const WRITE: libc::greg_t = 2;
-
-/// A function that ends in a jump to a portal has left: what that portal says is its caller's, whose portal must not take it for the function's result.
-/// So the fault of a call goes on to the innermost caller that has not left, or to the process.
-fn pass_on_to_callers(mut mark: Mark) {
-    let mut top = mark.get(record::TOP);
-    while let Some((caller, published, next)) = mark.caller(top) {
-        let verdict = |mark: Mark| mark.instance().module.verdict.control;
-        let to = published + published_to_return(verdict(mark) || verdict(caller));
-        let Some(word) = caller.peek(to).filter(|word| arena::contains(*word)) else { return };
-        caller.poke(to, word + STATUS_BYTES);
-        (mark, top) = (caller, next);
-    }
-}
 
 /// The general registers by number.
 fn general(gregs: &[libc::greg_t]) -> [u64; 16] {

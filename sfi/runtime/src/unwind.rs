@@ -38,7 +38,8 @@ fn rules(door: &Door, c: &Crossing, code: &Code) -> Vec<u8> {
         let (top, data) = (field(record::TOP), field(record::DATA));
         out.extend([DEF_CFA_EXPRESSION, top.len() as u8 + 3]);
         out.extend(top);
-        out.extend([DEREF, PLUS_UCONST, 8]);
+        // Two words of the record, and the return address.
+        out.extend([DEREF, PLUS_UCONST, 24]);
         out.extend([EXPRESSION, RBP, data.len() as u8]);
         out.extend(data);
     } else {

@@ -200,6 +200,10 @@ fn a_forked_child_keeps_what_it_has_inherited() {
     let i = Instance::new(&linked).unwrap();
     let open = |name, spec| i.portal(name, spec).unwrap();
     let (add, callback, spin) = (open("add", "smii"), open("callback", "smii"), open("spin", "sm"));
+    let outer = Instance::new(&linked).unwrap();
+    outer.connect("host0", &i, "descend", "smii").unwrap();
+    let below = outer.portal("descend", "smii").unwrap();
+    assert_eq!(below.call(&[2, 0]).unwrap(), 2);
     // The parent's clock runs.
     add.call_within(time, &[1, 2]).unwrap();
     let mut pipe = [0; 2];
@@ -217,13 +221,14 @@ fn a_forked_child_keeps_what_it_has_inherited() {
                 let steps = [
                     add.call(&[1, 2]).ok() == Some(3),
                     callback.call(&[1, 2]).ok() == Some(1004),
+                    fault(below.call_within(short, &[2, 1])) == Some(Cause::Deadline),
                     fault(spin.call_within(short, &[])) == Some(Cause::Deadline),
                     fault(add.call(&[1, 2])) == Some(Cause::Deadline),
                 ];
                 libc::_exit(steps.iter().position(|right| !right).map_or(0, |step| step as i32 + 1));
             }
             child => {
-                drop((add, callback, spin, i));
+                drop((add, callback, spin, below, outer, i));
                 // In the same places: another instance, whose imports lead elsewhere, and portals to other functions.
                 let other = Instance::new(&basic(1)).unwrap();
                 let portals = ["null", "count", "six"].map(|name| other.portal(name, "smii").unwrap());

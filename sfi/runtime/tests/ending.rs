@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{basic, instance};
+use common::{alone, basic, basic_with, fault, function, instance, sound_again, used};
 use pebble_sfi_runtime::{
     CallError, Cause, Fault, Imports, Instance, Limit, Module, Outcome, Policy, Portal,
 };
@@ -15,33 +15,6 @@ const TIME: Duration = Duration::from_millis(30);
 /// What a call may take beyond its limit, of the processor.
 const BEYOND: Duration = Duration::from_millis(50);
 
-/// Processor time of a thread.
-fn time(clock: libc::clockid_t) -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes a structure of ours.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-fn used() -> Duration {
-    time(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-/// This thread's, for another one to read.
-fn own_clock() -> libc::clockid_t {
-    let mut clock = libc::CLOCK_THREAD_CPUTIME_ID;
-    // SAFETY: asks for this thread's clock.
-    unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut clock) };
-    clock
-}
-
-fn fault(done: Result<u64, CallError>) -> Fault {
-    match done {
-        Err(CallError::Fault(fault)) => *fault,
-        other => panic!("{other:?}"),
-    }
-}
-
 /// The call's deadline passes, and it is back in time.
 fn ends_in_time(portal: &Portal, words: &[u64]) -> Fault {
     let before = used();
@@ -50,19 +23,6 @@ fn ends_in_time(portal: &Portal, words: &[u64]) -> Fault {
     assert_eq!(fault.cause, Cause::Deadline, "{fault}");
     assert!(more >= TIME && more < TIME + BEYOND, "{more:?}: {fault}");
     fault
-}
-
-fn function(fault: &Fault) -> Option<&str> {
-    fault.function.as_ref().map(|f| f.0.as_str())
-}
-
-/// Nothing is left of calls in these, and each is sound again.
-fn sound_again(all: &[&Instance]) {
-    for i in all {
-        assert!(!i.busy());
-        i.reset().unwrap();
-        assert_eq!(i.portal("add", "smii").unwrap().call(&[1, 2]).unwrap(), 3);
-    }
 }
 
 /// Cancels an instance when a call is in another.
@@ -87,10 +47,10 @@ fn in_a_domain_that_loops() {
         let ended = ends_in_time(&portal, &[1, 2]);
         assert_eq!((ended.instance, function(&ended)), (b.number(), Some("spin")), "{ended}");
         assert_eq!((a.poisoned(), b.poisoned()), (Some(Cause::Deadline), Some(Cause::Deadline)));
-        sound_again(&[&a, &b]);
+        sound_again([&a, &b]);
         let ended = cancelled_while_in(&a, &b, || fault(portal.call(&[1, 2])));
         assert_eq!((ended.cause, ended.instance), (Cause::Cancelled, b.number()), "{ended}");
-        sound_again(&[&a, &b]);
+        sound_again([&a, &b]);
     }
 }
 
@@ -105,17 +65,25 @@ fn below_a_function_that_has_left() {
     for spec in ["smii", "npii"] {
         let portal = a.portal("ends_in_import", spec).unwrap();
         assert_eq!(ends_in_time(&portal, &[1, 2]).instance, d.number());
-        sound_again(&[a, b, c, d]);
+        sound_again([a, b, c, d]);
         let ended = cancelled_while_in(a, d, || fault(portal.call(&[1, 2])));
         assert_eq!(ended.cause, Cause::Cancelled);
-        sound_again(&[a, b, c, d]);
+        sound_again([a, b, c, d]);
     }
-    let (e, f) = (instance(), instance());
-    e.connect("host1", &f, "crash", "smii").unwrap();
-    let crash = fault(e.portal("ends_in_import", "smii").unwrap().call(&[1, 2]));
-    assert_eq!((crash.cause, crash.instance), (Cause::Instruction, f.number()), "{crash}");
-    assert_eq!((e.poisoned(), f.poisoned()), (None, Some(Cause::Instruction)));
-    assert_eq!(e.portal("add", "smii").unwrap().call(&[1, 2]).unwrap(), 3);
+    // Whatever the portal between them keeps.
+    for (level, symbol) in
+        [(1, None), (2, None), (1, Some("CONTROL")), (2, Some("CONTROL")), (2, Some("FLOAT"))]
+    {
+        let (e, f) = (instance(), Instance::new(&basic_with(level, symbol)).unwrap());
+        for (caller, callee) in [(&e, &f), (&f, &e)] {
+            caller.connect("host1", callee, "crash", "smii").unwrap();
+            let crash = fault(caller.portal("ends_in_import", "smii").unwrap().call(&[1, 2]));
+            assert_eq!((crash.cause, crash.instance), (Cause::Instruction, callee.number()), "{crash}");
+            assert_eq!((caller.poisoned(), callee.poisoned()), (None, Some(Cause::Instruction)));
+            assert_eq!(caller.portal("add", "smii").unwrap().call(&[1, 2]).unwrap(), 3);
+            callee.reset().unwrap();
+        }
+    }
 }
 
 #[test]
@@ -128,14 +96,14 @@ fn at_the_end_of_a_chain() {
     all[11].connect("host0", &last, "spin", "smii").unwrap();
     let ended = ends_in_time(&all[0].portal("callback", "smii").unwrap(), &[1, 2]);
     assert_eq!(ended.instance, last.number());
-    sound_again(&all.iter().chain([&last]).collect::<Vec<_>>());
+    sound_again(all.iter().chain([&last]));
     // Back in itself: A, B, A, B, ...
     let (a, b) = (instance(), instance());
     a.connect("host0", &b, "callback", "smii").unwrap();
     b.connect("host0", &a, "missing", "npii").unwrap();
     a.connect("host1", &b, "spin", "smii").unwrap();
     ends_in_time(&a.portal("callback", "smii").unwrap(), &[1, 2]);
-    sound_again(&[&a, &b]);
+    sound_again([&a, &b]);
 }
 
 /// The domain ignores what it is told of the calls that it makes, and makes more.
@@ -146,71 +114,7 @@ fn in_a_domain_that_goes_on() {
     b.connect("host0", &c, "spin", "smii").unwrap();
     let ended = ends_in_time(&a.portal("callback", "smii").unwrap(), &[u64::MAX, 0]);
     assert!([b.number(), c.number()].contains(&ended.instance), "{ended}");
-    sound_again(&[&a, &b, &c]);
-}
-
-/// Domains that call each other in a ring, as deep as they can: back once they are told that they cannot, or ever again.
-/// `call` says as well how much processor time it has taken since it was to end.
-fn rings(level: u32, call: impl Fn(&Instance, &Portal) -> (Result<u64, CallError>, Duration)) {
-    let linked = basic(level);
-    for (number, name) in [(2, "callback"), (2, "again"), (8, "again"), (32, "callback"), (32, "again")] {
-        let all: Vec<Instance> = (0..number).map(|_| Instance::new(&linked).unwrap()).collect();
-        for (i, next) in all.iter().cycle().skip(1).take(number).enumerate() {
-            all[i].connect("host0", next, name, "smii").unwrap();
-        }
-        let portal = all[0].portal(name, "smii").unwrap();
-        let (done, more) = call(&all[0], &portal);
-        // Whoever ends it must get the processor several times.
-        assert!(more < 2 * BEYOND, "level {level}, {number} x {name}: {more:?}: {done:?}");
-        if name == "again" {
-            assert!(matches!(done, Err(CallError::Fault(_))), "level {level}, {number}: {done:?}");
-        }
-        sound_again(&all.iter().collect::<Vec<_>>());
-    }
-}
-
-#[test]
-fn in_a_ring() {
-    for level in [1, 2] {
-        for limit in [Limit::processor(TIME), Limit::clock(TIME)] {
-            rings(level, |_, portal| {
-                let before = used();
-                let done = portal.call_within(limit, &[1, 2]);
-                (done, (used() - before).saturating_sub(TIME))
-            });
-        }
-        rings(level, |first, portal| {
-            let (watched, over) = (own_clock(), AtomicBool::new(false));
-            let start = used();
-            std::thread::scope(|scope| {
-                let canceller = scope.spawn(|| {
-                    while time(watched) < start + TIME && !over.load(Ordering::SeqCst) {
-                        std::thread::sleep(Duration::from_millis(1));
-                    }
-                    first.cancel();
-                    time(watched)
-                });
-                let done = portal.call(&[1, 2]);
-                let end = used();
-                over.store(true, Ordering::SeqCst);
-                (done, end.saturating_sub(canceller.join().unwrap()))
-            })
-        });
-    }
-}
-
-/// Each of a hundred domains spins where the call that it has made comes back with an error: none waits for its turn.
-#[test]
-fn in_a_long_chain_that_goes_on() {
-    let linked = basic(2);
-    let all: Vec<Instance> = (0..100).map(|_| Instance::new(&linked).unwrap()).collect();
-    for pair in all.windows(2) {
-        pair[0].connect("host0", &pair[1], "again", "smii").unwrap();
-    }
-    let last = instance();
-    all[99].connect("host0", &last, "spin", "smii").unwrap();
-    ends_in_time(&all[0].portal("again", "smii").unwrap(), &[1, 2]);
-    sound_again(&all.iter().chain([&last]).collect::<Vec<_>>());
+    sound_again([&a, &b, &c]);
 }
 
 static INNER: OnceLock<Portal> = OnceLock::new();
@@ -232,10 +136,10 @@ fn below_a_function_of_the_process() {
     let a = Instance::new(&imports.link(&module).unwrap()).unwrap();
     let portal = a.portal("callback", "smii").unwrap();
     ends_in_time(&portal, &[1, 2]);
-    sound_again(&[&a, &b, &c]);
+    sound_again([&a, &b, &c]);
     let ended = cancelled_while_in(&a, &c, || fault(portal.call(&[1, 2])));
     assert_eq!(ended.cause, Cause::Cancelled);
-    sound_again(&[&a, &b, &c]);
+    sound_again([&a, &b, &c]);
 }
 
 /// Who cancels waits for the lock of the deadlines, however long somebody has it; and who has it himself, as a signal handler's thread may, is heard
@@ -263,7 +167,7 @@ fn cancelled_while_the_lock_is_taken() {
             let ended = fault(portal.call_within(Limit::processor(Duration::from_secs(2)), &[1, 2]));
             assert_eq!(ended.cause, Cause::Cancelled);
         });
-        sound_again(&[&a, &b]);
+        sound_again([&a, &b]);
     }
 }
 
@@ -285,7 +189,7 @@ fn who_answers_is_spared() {
         for _ in 0..5 {
             let ended = ends_in_time(&a.portal("callback", "smii").unwrap(), &[u64::MAX, 1]);
             assert_eq!((accomplice.poisoned(), server.poisoned()), (Some(Cause::Deadline), None), "{ended}");
-            sound_again(&[&a, &accomplice]);
+            sound_again([&a, &accomplice]);
         }
         over.store(true, Ordering::SeqCst);
     });
@@ -406,11 +310,7 @@ fn call_stepped(portal: &Portal, steps: usize, words: [u64; 2]) -> Outcome {
 /// A process of its own, whose handlers are its own.
 #[test]
 fn at_every_instruction() {
-    if std::env::var_os("PEBBLE_ALONE").is_none() {
-        let mut own = std::process::Command::new(std::env::current_exe().unwrap());
-        own.args(["--exact", "at_every_instruction", "--nocapture"]).env("PEBBLE_ALONE", "1");
-        let output = own.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    if !alone("at_every_instruction") {
         return;
     }
     pebble_sfi_runtime::leave_handlers_alone();

@@ -3,26 +3,11 @@
 
 mod common;
 
-use common::{basic, instance};
+use common::{alone, basic, instance};
 use pebble_sfi_runtime::{CallError, Cause, Error, Imports, Instance, Linked, Module, Portal};
-use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-/// Whether this is the process that was made for the test; otherwise it is made, and must end well.
-fn alone(test: &str) -> bool {
-    if std::env::var_os("PEBBLE_ALONE").is_some() {
-        return true;
-    }
-    let mut own = std::process::Command::new(std::env::current_exe().unwrap());
-    let output = own.args(["--exact", test, "--nocapture"]).env("PEBBLE_ALONE", "1").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "signal {:?}: {said}", output.status.signal());
-    // What it has counted.
-    said.lines().filter(|line| line.starts_with("note: ")).for_each(|line| eprintln!("{line}"));
-    false
-}
 
 /// What may come of a call in an instance in which others fault and cancel.
 fn expected(outcome: Result<u64, CallError>, value: Option<u64>) {

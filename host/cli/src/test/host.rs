@@ -24,7 +24,7 @@ const QUICK: [(&str, &str); 6] = [
 ];
 
 /// Test programs that are a group of their own: package, program, group.
-const OWN: [(&str, &str, &str); 13] = [
+const OWN: [(&str, &str, &str); 14] = [
     ("pebble-sfi-verify", "corpus", "sfi-attack.refused"),
     ("pebble-sfi-verify", "second", "sfi-attack.second"),
     ("pebble-sfi", "attacks", "sfi-attack.contained"),
@@ -33,6 +33,7 @@ const OWN: [(&str, &str, &str); 13] = [
     ("pebble-sfi-runtime", "faults", "sfi-fault.reported"),
     ("pebble-sfi-runtime", "shared", "sfi-fault.shared"),
     ("pebble-sfi-runtime", "ending", "sfi-fault.ended"),
+    ("pebble-sfi-runtime", "rings", "sfi-fault.rings"),
     ("pebble-sfi-runtime", "lasting", "sfi-fault.lasting"),
     ("pebble-sfi-runtime", "lines", "sfi-fault.lines"),
     ("pebble-sfi-runtime", "fence", "sfi-policy.fence"),

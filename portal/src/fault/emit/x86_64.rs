@@ -47,7 +47,7 @@ struct Emitter<'a> {
     no_stack: [Option<usize>; 3],
     /// Branch of a call that is refused, and of one for which the process's stack has no room.
     refused: Option<usize>,
-    no_room: Option<usize>,
+    no_room: [Option<usize>; 2],
     /// Branch of a lending that failed.
     not_lent: Option<usize>,
     /// Places that need the constant.
@@ -101,11 +101,11 @@ impl Emitter<'_> {
                 self.a.load(RAX, R10, -8);
                 self.a.subtract(RAX, R11, field(record::STACK_LIMIT));
                 self.a.shr(RAX, STACK_ROOM_SHIFT);
-                self.no_room = Some(self.a.jump_equal());
+                self.no_room[0] = Some(self.a.jump_equal());
             }
             Op::Depth => {
                 self.a.compare_fs32(nested, MOST_NESTED);
-                self.no_room = Some(self.a.jump_equal());
+                self.no_room[1] = Some(self.a.jump_equal());
             }
             Op::Nest => self.a.add_fs32(nested, 1),
             Op::Unnest => self.a.add_fs32(nested, -1),
@@ -155,7 +155,8 @@ impl Emitter<'_> {
                 self.a.push_memory(R11, field(record::DATA));
                 self.a.store(R11, field(record::TOP), RSP);
                 self.a.store(R11, field(record::DATA), RBP);
-                self.pushed += 2;
+                // On the way out words on the process's stack count.
+                self.pushed += if across { 2 } else { 0 };
             }
             Op::KeepControl => {
                 self.a.lea(RSP, RSP, -self.controls());
@@ -202,14 +203,10 @@ impl Emitter<'_> {
             }
             Op::Base => self.base(RAX, self.c.callee_slot),
             Op::Surface => {
-                self.a.store(R11, field(record::TOP), RSP);
                 self.a.load(RSP, R10, -8);
                 self.a.and(RSP, -16);
-                self.a.push(R10);
-                self.a.push_memory(R11, field(record::DATA));
                 self.a.push(R11);
                 self.a.push(R11);
-                self.a.store(R11, field(record::DATA), RBP);
                 self.pushed += SURFACED;
             }
             Op::Scrub { keep } => {
@@ -258,7 +255,9 @@ impl Emitter<'_> {
             Op::GiveBack => self.give_back(),
             Op::Dive => self.dive(),
             Op::Unpublish => {
-                self.own();
+                if across {
+                    self.own();
+                }
                 self.a.pop_memory(R11, field(record::DATA));
                 self.a.pop_memory(R11, field(record::TOP));
             }
@@ -358,8 +357,6 @@ impl Emitter<'_> {
     fn dive(&mut self) {
         self.a.pop(R11);
         self.a.pop(R11);
-        self.a.pop(RCX);
-        self.a.pop(R10);
         self.a.load(RSI, R11, field(record::HOME));
         self.a.compare_fs(self.c.current, RSI);
         let over = self.a.jump_equal();
@@ -370,8 +367,6 @@ impl Emitter<'_> {
         let here = self.a.here();
         self.a.aim(over, here);
         self.a.load(RSP, R11, field(record::TOP));
-        self.a.store(R11, field(record::TOP), R10);
-        self.a.store(R11, field(record::DATA), RCX);
     }
 
     /// Calls that come to nothing; the way to the runtime, which comes back to the start; the constants.
@@ -383,8 +378,13 @@ impl Emitter<'_> {
             self.a.mov32(RDX, REENTERED);
             self.a.ret();
         }
-        if let Some(hole) = self.no_room {
+        for hole in self.no_room.into_iter().flatten() {
             self.a.aim(hole, here);
+        }
+        if self.no_room != [None; 2] {
+            // Whoever finds room after all tries again.
+            let hole = self.a.lea_here(R10);
+            self.a.aim(hole, 0);
             self.a.ud2();
         }
         let here = self.a.here();
@@ -422,7 +422,7 @@ pub fn emit(door: &Door, c: &Crossing) -> Result<Code, EmitError> {
         site: 0,
         no_stack: [None; 3],
         refused: None,
-        no_room: None,
+        no_room: [None; 2],
         not_lent: None,
         pool: [(0, None); 8],
         callee: R11,

@@ -103,7 +103,7 @@ struct Path {
     inside: Option<u32>,
     /// The process's stack is known to have room.
     room: bool,
-    /// There may be one more call between domains; it has been counted.
+    /// There may be one more call out of a domain; it has been counted.
     shallow: bool,
     nested: bool,
     /// On the way back `gs` has been written, and the current mark not yet.
@@ -283,16 +283,15 @@ impl Checker<'_> {
                 path.asked = Asked::Inside;
             }
             Insn::CompareConstant { at: Memory::Thread(disp), value: MOST_NESTED }
-                if disp == self.c.current + NESTED && self.c.way == Way::Across && !path.nested =>
+                if disp == self.c.current + NESTED && self.c.way != Way::In && !path.nested =>
             {
                 path.asked = Asked::Depth;
             }
-            Insn::AddConstant { to: Memory::Thread(disp), value }
-                if disp == self.c.current + NESTED && path.nested == path.called =>
-            {
+            Insn::AddConstant { to: Memory::Thread(disp), value } if disp == self.c.current + NESTED => {
+                let over = path.called || path.lent == Some(false);
                 path.nested = match value {
-                    1 if path.shallow && !path.called => true,
-                    -1 if path.called => false,
+                    1 if path.shallow && !path.nested && !over => true,
+                    -1 if path.nested && over => false,
                     _ => return Err(Reason::Depth),
                 }
             }

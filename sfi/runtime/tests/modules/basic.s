@@ -43,6 +43,9 @@ export every_vector
 export reveal
 export repeat
 export again
+export descend
+export steady
+export stays
 import host0
 import host1
 
@@ -233,6 +236,50 @@ function repeat
   popq %r12
   popq %rbx
   ret
+
+# So many calls, one in the other, and their number; with a second word the innermost spins.
+function descend
+  decq %rdi
+  jz 2f
+  call *%gs:0x10100
+1:
+  addq $1, %rax
+  ret
+2:
+  xorl %eax, %eax
+3:
+  testq %rsi, %rsi
+  jnz 3b
+  jmp 1b
+
+# Its words, kept on both stacks over a call, whatever that says.
+function steady
+  pushq %rbx
+  movq %rdi, %rbx
+  subq $16, %rbp
+  movq %rsi, 8(%rbp)
+  call *%gs:0x10100
+  movq 8(%rbp), %rax
+  addq $16, %rbp
+  shlq $32, %rax
+  orq %rbx, %rax
+  popq %rbx
+  ret
+
+# Spins, whatever it is told.
+function stays
+  call *%gs:0x10100
+  jmp spin$code
+
+# What a portal must know of.
+.ifdef FLOAT
+  addsd %xmm0, %xmm0
+  ret
+.endif
+.ifdef CONTROL
+  ldmxcsr -8(%rbp)
+  ret
+.endif
 
 .data
 counter: .quad 41

@@ -12,7 +12,7 @@ impl Checker<'_> {
             |at: i32| path.words.iter().rev().find(|(p, _)| *p == (Where::Callee, at)).map(|(_, v)| *v);
         let caller = |val: Option<Val>| matches!(val, Some(Val::At(Where::Caller, _)));
         let callee = self.callee();
-        if path.nested != (self.c.way == Way::Across) {
+        if path.nested != (self.c.way != Way::In) {
             return Err(Reason::Depth);
         }
         match self.c.way {
@@ -73,12 +73,17 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The caller's record says where a call back in begins.
+    /// The caller's record says where a call back in begins; what it has said before lies there.
     fn published(&self, path: &Path) -> Checked<()> {
         let field = |f: i32| path.fields.iter().rev().find(|(p, _)| *p == (Mark::Own, f)).map(|(_, v)| *v);
-        let top = matches!(field(record::TOP), Some(Val::At(Where::Caller, _)));
+        let Some(Val::At(Where::Caller, at)) = field(record::TOP) else { return Err(Reason::Record) };
+        let before = |at: i32, f: i32| {
+            let word = path.words.iter().rev().find(|(p, _)| *p == (Where::Caller, at));
+            word.is_some_and(|(_, v)| *v == Val::Field(Mark::Own, f))
+        };
         let data = field(record::DATA) == Some(Val::Initial(RBP as u8));
-        if top && data { Ok(()) } else { Err(Reason::Record) }
+        let kept = before(at, record::DATA) && before(at + 8, record::TOP);
+        if data && kept { Ok(()) } else { Err(Reason::Record) }
     }
 
     fn arguments(&self, path: &Path) -> Checked<()> {
@@ -138,13 +143,13 @@ impl Checker<'_> {
         if same && quiet && told { Ok(()) } else { Err(Reason::Changed) }
     }
 
-    /// A fault on the account of the domain that calls out: as if the portal had not begun.
+    /// A fault on the account of the domain that calls out: as if the portal had not begun, which it may do once more.
     pub(super) fn fault(&self, path: &Path) -> Checked<()> {
         let quiet = path.regs[RSP] == Val::At(Where::Caller, 0)
             && path.fields.is_empty()
             && path.current.is_none()
             && path.inside == Some(TAKEN);
-        if self.c.way != Way::In && !path.called && !path.nested && quiet {
+        if self.c.way != Way::In && !path.called && !path.nested && quiet && path.regs[10] == Val::Start {
             Ok(())
         } else {
             Err(Reason::Changed)
