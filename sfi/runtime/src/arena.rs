@@ -83,14 +83,11 @@ impl Arena {
         Ok(Arena { writable, ..Arena::default() })
     }
 
-    /// For a forked child: the code as it is now, in pages that are not the parent's.
-    pub fn own(&mut self) -> std::io::Result<()> {
-        os::own(
-            BEGIN.load(Ordering::Acquire),
-            page_up(self.used),
-            self.writable,
-            os::PROT_READ | os::PROT_EXEC,
-        )
+    /// The code that there is, of which a forked child has its own, unless nobody can change it any more.
+    pub fn piece(&self) -> Option<os::Piece> {
+        let (from, bytes) = (self.writable, page_up(self.used));
+        let (to, prot) = (BEGIN.load(Ordering::Acquire), os::PROT_READ | os::PROT_EXEC);
+        (from != 0 && bytes > 0).then_some(os::Piece { from, to, bytes, prot })
     }
 
     /// Copies code to a free place.

@@ -82,15 +82,42 @@ pub fn copied(at: u64, bytes: u64, prot: i32, file: &OwnedFd, offset: u64) -> io
     fixed(at, bytes, prot, libc::MAP_PRIVATE | libc::MAP_NORESERVE, file.as_raw_fd(), offset)
 }
 
-/// Puts a copy of the bytes at `from`, which others share, in the place of a mapping of the same bytes; in a forked child, before it does anything else.
-pub fn own(at: u64, bytes: u64, from: u64, prot: i32) -> io::Result<()> {
-    if bytes == 0 {
-        return Ok(());
+/// Memory of nobody else's, with a copy of these pieces one after the other, each whole pages.
+pub fn copies(pieces: &[Piece]) -> io::Result<u64> {
+    let bytes = pieces.iter().map(|piece| piece.bytes).sum::<u64>() as usize;
+    let (prot, flags) = (PROT_READ | PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: the kernel chooses the place; no existing mapping changes.
+    let begin = checked(unsafe { libc::mmap(std::ptr::null_mut(), bytes, prot, flags, -1, 0) })?;
+    let mut at = begin;
+    for piece in pieces {
+        // SAFETY: the pages have just been mapped, and the pieces are as long together; the caller vouches for each.
+        unsafe {
+            std::ptr::copy_nonoverlapping(piece.from as *const u8, at as *mut u8, piece.bytes as usize)
+        };
+        at += piece.bytes;
     }
-    anonymous(at, bytes, PROT_READ | PROT_WRITE)?;
-    // SAFETY: the pages have just been mapped, and nobody runs but this thread; the others are a mapping that is as long, elsewhere.
-    unsafe { std::ptr::copy_nonoverlapping(from as *const u8, at as *mut u8, bytes as usize) };
-    protect(at, bytes, prot)
+    Ok(begin)
+}
+
+/// Puts them in the places of what they are copies of; in a forked child, before it does anything else.
+pub fn replace(pieces: &[Piece], mut at: u64) {
+    for piece in pieces {
+        let (bytes, flags) = (piece.bytes as usize, libc::MREMAP_FIXED | libc::MREMAP_MAYMOVE);
+        // SAFETY: a mapping of the same bytes is replaced, and nobody runs but this thread.
+        let moved = unsafe { libc::mremap(at as *mut _, bytes, bytes, flags, piece.to as *mut libc::c_void) };
+        if moved != libc::MAP_FAILED {
+            let _ = protect(piece.to, piece.bytes, piece.prot);
+        }
+        at += piece.bytes;
+    }
+}
+
+/// Pages that others may change: where they can be read, and where they are used with which rights.
+pub struct Piece {
+    pub from: u64,
+    pub to: u64,
+    pub bytes: u64,
+    pub prot: i32,
 }
 
 /// A mapping of the file where the kernel likes.

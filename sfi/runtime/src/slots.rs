@@ -251,15 +251,15 @@ impl Slots {
         os::shared(self.segment(slot) + CONTEXT, bytes, os::PROT_READ, &self.contexts, offset)
     }
 
-    /// For a forked child: context pages as they are now, which are not the parent's.
-    pub fn own(&self) -> std::io::Result<()> {
-        for slot in 0..self.count as u32 {
-            // SAFETY: null, or an instance, which no other thread can end: there is none.
-            let Some(instance) = (unsafe { self.instance(slot).as_ref() }) else { continue };
+    /// Context pages in use, of which a forked child has its own. For who has pinned instances.
+    pub fn pieces(&self) -> impl Iterator<Item = os::Piece> {
+        (0..self.count as u32).filter_map(|slot| {
+            // SAFETY: null, or an instance, which stays while it is pinned.
+            let instance = unsafe { self.instance(slot).as_ref() }?;
             let from = self.contexts_at + u64::from(slot) * CONTEXT_BYTES;
-            os::own(self.segment(slot) + CONTEXT, instance.context_bytes(), from, os::PROT_READ)?;
-        }
-        Ok(())
+            let (to, bytes) = (self.segment(slot) + CONTEXT, instance.context_bytes());
+            Some(os::Piece { from, to, bytes, prot: os::PROT_READ })
+        })
     }
 
     /// A word of the slot's context page.
