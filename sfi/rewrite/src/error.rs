@@ -44,11 +44,13 @@ impl Error {
         Error { file: file.into(), line, source: None, kind }
     }
 
-    /// Looks for the source's line in the assembly: the last `.loc` before it, and the `.file` that it names.
+    /// Looks for the source's line in the assembly: the last `.loc` before it in its function, and the `.file` that it names.
     pub(crate) fn with_source(mut self, text: &str) -> Error {
-        let before = || text.lines().take(self.line).map(str::trim);
+        let before: Vec<&str> = text.lines().take(self.line).map(str::trim).collect();
         let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();
-        let loc = before().filter(|line| line.starts_with(".loc")).last().map(words);
+        // Behind a function comes its size.
+        let function = before.rsplit(|line| line.starts_with(".size")).next().unwrap_or_default();
+        let loc = function.iter().rfind(|line| line.starts_with(".loc")).map(|line| words(line));
         let Some([_, number, line, ..]) = loc.as_deref() else { return self };
         let named = |line: &&str| line.starts_with(".file") && words(line).get(1) == Some(number);
         // Directory and name, or the name alone.

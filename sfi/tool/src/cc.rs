@@ -4,10 +4,11 @@
 //! assembled. Everything that makes no code (preprocessing, dependency lists, version questions) goes to the compiler as it is.
 
 use crate::arguments::{Compiler, Mode, OWN_FLAGS, Request};
-use crate::encoding;
+use crate::encoding::{self, Text};
 use crate::ld;
 use crate::library::{self, Library};
-use pebble_sfi_rewrite::{Level, rewrite};
+use crate::origin;
+use pebble_sfi_rewrite::{Error as Refusal, Level, rewrite};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -193,6 +194,36 @@ impl Request {
         Ok(())
     }
 
+    /// The same with the source's file and line, for the message: `again` compiles once more what `text` is made of. And the assembly of whose lines it speaks then,
+    /// if that is another.
+    fn with_source(
+        &self,
+        e: Refusal,
+        name: &str,
+        text: &Text,
+        mut again: Command,
+        raw: &Path,
+    ) -> (Refusal, Option<Text>) {
+        if e.source.is_some() {
+            return (e, None);
+        }
+        let mut ask = |option| {
+            let done = again.arg(option).stderr(Stdio::null()).status().is_ok_and(|s| s.success());
+            done.then(|| encoding::read(raw).ok()).flatten()
+        };
+        // With line numbers. What it says of code is the same.
+        let numbered =
+            ask("-g1").and_then(|said| Some((rewrite(&said.text, name, &self.options).err()?, said)));
+        let (e, said) = numbered.map_or((e, None), |(e, said)| (e, Some(said)));
+        if e.source.is_some() {
+            return (e, said);
+        }
+        let lines = &said.as_ref().unwrap_or(text).text;
+        let words = lines.lines().nth(e.line.saturating_sub(1)).unwrap_or_default();
+        let source = ask("-E").and_then(|source| origin::of_words(&source.text, words));
+        (Refusal { source, ..e }, said)
+    }
+
     fn compile(&self, file: &str, language: Option<&str>, output: &Path, temp: &Path) -> Result<(), Error> {
         let raw = temp.with_extension("s");
         let lower = language.unwrap_or_else(|| file.rsplit('.').next().unwrap_or("")).to_string();
@@ -236,15 +267,19 @@ impl Request {
         let text = encoding::read(&raw)?;
         let name = if plain_assembly || preprocess { file.to_string() } else { format!("{file} (assembly)") };
         let rewritten = rewrite(&text.text, &name, &self.options).or_else(|e| {
+            let (e, said) = match again {
+                Some(again) => self.with_source(e, &name, &text, again, &raw),
+                None if plain_assembly => (e, None),
+                None => {
+                    let (file, line) = origin::of_line(&text.text, e.line).unwrap_or((e.file, e.line));
+                    (Refusal { file, line, ..e }, None)
+                }
+            };
             // The assembly that the message speaks of.
             if let Ok(keep) = std::env::var("PEBBLE_SFI_KEEP") {
-                let _ = std::fs::copy(&raw, keep);
+                let _ = encoding::write(Path::new(&keep), said.as_ref().unwrap_or(&text).as_it_is());
             }
-            // Once more with line numbers, for the message; what it says of code is the same.
-            let Some(mut with_lines) = again.filter(|_| e.source.is_none()) else { return Err(e) };
-            let compiled = with_lines.arg("-g1").stderr(Stdio::null()).status().is_ok_and(|s| s.success());
-            let text = compiled.then(|| encoding::read(&raw).ok()).flatten();
-            Err(text.and_then(|text| rewrite(&text.text, &name, &self.options).err()).unwrap_or(e))
+            Err(e)
         });
         let confined = rewritten.map_err(Error::Rewrite)?;
         if self.mode == Mode::Assembly && output == Path::new("-") {

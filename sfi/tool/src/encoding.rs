@@ -10,6 +10,10 @@ pub struct Text {
 }
 
 impl Text {
+    pub fn as_it_is(&self) -> Vec<u8> {
+        self.like(&self.text)
+    }
+
     /// What has become of the text, as bytes of the same encoding.
     pub fn like(&self, text: &str) -> Vec<u8> {
         if self.bytes { text.chars().map(|c| c as u8).collect() } else { text.as_bytes().to_vec() }

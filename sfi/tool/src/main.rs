@@ -10,6 +10,7 @@ mod install;
 mod judge;
 mod ld;
 mod library;
+mod origin;
 mod refused;
 mod run;
 mod rustc;

@@ -159,6 +159,51 @@ fn there_is_no_avx512_to_be_found() {
     }
 }
 
+/// Where the compiler has no line numbers too: outside of functions, in those without debug information, in what the preprocessor has made.
+#[test]
+fn what_is_refused_has_its_line() {
+    let place = Place::new("lines");
+    let outside = "int f(int x) { return x; }\n\nasm(\".type raw,@function\\nraw:\\n\"\n    \"\\tsyscall\\n\\tret\");\nint g(int x) { return x; }\n";
+    let hidden = "int f(int x) { return x; }\n\n__attribute__((nodebug)) int g(void) {\n    asm volatile(\"syscall\");\n    return 0;\n}\n";
+    let plain = "\n\nint f(int x) { asm volatile(\"syscall\"); return x; }\n";
+    let assembly =
+        "#define NAME raw\n/* of\n   lines */\n    .type NAME,@function\nNAME:\n    syscall\n    ret\n";
+    for (file, text, line) in [
+        ("outside.c", outside, 4),
+        ("outside.cc", outside, 4),
+        ("hidden.c", hidden, 4),
+        ("plain.c", plain, 3),
+        ("assembly.S", assembly, 6),
+    ] {
+        std::fs::write(place.0.join(file), text).unwrap();
+        for options in [&["--compiler", "clang"], &["--compiler", "gcc"]] {
+            for more in [&["-O1"][..], &["-g", "-O0"], &["-g", "-O2"]] {
+                let output = place.cc(&[&options[..], more, &["-c", file, "-o", "made.o"]].concat(), "");
+                let said = String::from_utf8_lossy(&output.stderr);
+                let wanted = format!("cc: {file}:{line}: ");
+                assert!(
+                    said.contains(&wanted) && said.contains("`syscall` is not allowed"),
+                    "{options:?} {more:?}: {said}"
+                );
+            }
+        }
+    }
+}
+
+/// What is kept is what the message speaks of.
+#[test]
+fn the_line_of_the_assembly_is_that_of_the_file_that_is_kept() {
+    let place = Place::new("kept");
+    std::fs::write(place.0.join("a.c"), "int f(int x) {\n    asm volatile(\"syscall\");\n    return x;\n}\n")
+        .unwrap();
+    let mut cc = Command::new(env!("CARGO_BIN_EXE_pebble-sfi"));
+    let cc = cc.current_dir(&place.0).args(["cc", "-c", "a.c"]).env("PEBBLE_SFI_KEEP", "kept.s");
+    let said = String::from_utf8_lossy(&cc.output().unwrap().stderr).into_owned();
+    let line = said.split_once("(line ").and_then(|(_, rest)| rest.split_once(' ')?.0.parse::<usize>().ok());
+    let kept = std::fs::read_to_string(place.0.join("kept.s")).unwrap();
+    assert_eq!(kept.lines().nth(line.expect(&said) - 1).map(str::trim), Some("syscall"), "{said}");
+}
+
 /// Found by the verifier when everything is linked already.
 #[test]
 fn what_the_verifier_refuses_is_not_written() {
