@@ -37,13 +37,18 @@ pub(crate) mod section {
 
 /// Mutual exclusion among the threads that are in this domain.
 pub struct Lock<T> {
+    gate: Gate,
+    value: UnsafeCell<T>,
+}
+
+/// A lock, whatever is behind it: so its code is there once.
+struct Gate {
     /// [`ONE`] for each thread that holds it or waits for it, and perhaps [`CLOSED`].
     wanted: AtomicUsize,
     /// Index of the P portal; 0 until two threads first meet.
     semaphore: AtomicUsize,
     /// Given to those who wait while there is no semaphore, and not taken yet.
     turns: AtomicUsize,
-    value: UnsafeCell<T>,
 }
 
 // SAFETY: the value is reached only by the thread that found the lock free or passed P.
@@ -58,23 +63,7 @@ const PATIENCE: u64 = 10_000;
 /// Index while the semaphore is being made.
 const MAKING: usize = usize::MAX;
 
-impl<T> Lock<T> {
-    pub const fn new(value: T) -> Self {
-        let [wanted, semaphore, turns] = [const { AtomicUsize::new(0) }; 3];
-        Lock { wanted, semaphore, turns, value: UnsafeCell::new(value) }
-    }
-
-    /// Uses a semaphore that exists already (P at `index`, V behind it; no units) instead of making one: for servers
-    /// that cannot ask for one.
-    pub fn use_semaphore(&self, index: usize) {
-        self.semaphore.store(index, Ordering::Release);
-    }
-
-    /// Makes the semaphore now, rather than when two threads first meet: what a server holds then does not depend on timing.
-    pub fn prepare(&self) {
-        self.semaphore();
-    }
-
+impl Gate {
     /// `None`: it is being made, or none can be had now.
     #[cold]
     fn semaphore(&self) -> Option<usize> {
@@ -94,15 +83,118 @@ impl<T> Lock<T> {
         self.turns.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |turns| turns.checked_sub(1)).is_ok()
     }
 
+    /// One more wants it; what was there before.
+    #[inline]
+    fn want(&self) -> usize {
+        section::enter();
+        self.wanted.fetch_add(ONE, Ordering::Acquire)
+    }
+
+    /// One less; whether others want it.
+    #[inline]
+    fn leave(&self) -> bool {
+        self.wanted.fetch_sub(ONE, Ordering::Release) >= 2 * ONE
+    }
+
+    fn is_closed(&self) -> bool {
+        self.wanted.load(Ordering::Acquire) & CLOSED != 0
+    }
+
+    #[inline]
+    fn give_up(&self) {
+        if self.leave() {
+            self.pass_on();
+        }
+        section::leave();
+    }
+
+    /// Lets the next one in.
+    #[cold]
+    fn pass_on(&self) {
+        let made =
+            || Some(self.semaphore.load(Ordering::SeqCst)).filter(|index| !matches!(*index, 0 | MAKING));
+        let give_turn = || {
+            self.turns.fetch_add(1, Ordering::SeqCst);
+            made().filter(|_| self.take_turn())
+        };
+        if let Some(index) = made().or_else(give_turn) {
+            let _ = portal::call_once(index + 1, []);
+        }
+    }
+
+    /// Waits until it is the turn of who found `before`, open or closed.
+    #[cold]
+    fn turn(&self, before: usize) {
+        let mut waits = before >= ONE;
+        while waits {
+            let semaphore = self.semaphore();
+            if self.take_turn() {
+                break;
+            }
+            if let Some(index) = semaphore {
+                waits = portal::call_once(index, []) != Ok(0);
+            } else {
+                let _ = api::hrsleep(portal::time() + 1000);
+            }
+        }
+    }
+
+    /// The same; if it is closed, out of the server with status `MOVED`.
+    #[cold]
+    fn wait(&self, before: usize) {
+        self.turn(before);
+        if self.is_closed() {
+            self.give_up();
+            handover::leave();
+        }
+    }
+
+    /// As [`Lock::own`].
+    fn own(&self) {
+        loop {
+            let before = self.want();
+            if before != 0 {
+                self.turn(before);
+            }
+            if !self.is_closed() {
+                return;
+            }
+            self.give_up();
+            let _ = api::hrsleep(portal::time() + PATIENCE);
+        }
+    }
+}
+
+impl<T> Lock<T> {
+    pub const fn new(value: T) -> Self {
+        let [wanted, semaphore, turns] = [const { AtomicUsize::new(0) }; 3];
+        Lock { gate: Gate { wanted, semaphore, turns }, value: UnsafeCell::new(value) }
+    }
+
+    /// Uses a semaphore that exists already (P at `index`, V behind it; no units) instead of making one: for servers
+    /// that cannot ask for one.
+    pub fn use_semaphore(&self, index: usize) {
+        self.gate.semaphore.store(index, Ordering::Release);
+    }
+
+    /// Makes the semaphore now, rather than when two threads first meet: what a server holds then does not depend on timing.
+    pub fn prepare(&self) {
+        self.gate.semaphore();
+    }
+
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
-        self.queue().unwrap_or_else(Queued::wait)
+        match self.gate.want() {
+            0 => {}
+            before => self.gate.wait(before),
+        }
+        Guard { lock: self }
     }
 
     /// The lock, if nobody has it or wants it.
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
         section::enter();
-        let free = self.wanted.compare_exchange(0, ONE, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        let free = self.gate.wanted.compare_exchange(0, ONE, Ordering::Acquire, Ordering::Relaxed).is_ok();
         if !free {
             section::leave();
         }
@@ -114,7 +206,7 @@ impl<T> Lock<T> {
     /// nothing in `tp`: only components of the image have such, and these are not unwound while they hold a lock.
     #[inline]
     pub fn enter(&self) -> Result<Quick<'_, T>, Queued<'_, T>> {
-        match self.wanted.fetch_add(ONE, Ordering::Acquire) {
+        match self.gate.wanted.fetch_add(ONE, Ordering::Acquire) {
             0 => Ok(Quick { lock: self }),
             before => {
                 section::enter();
@@ -123,54 +215,29 @@ impl<T> Lock<T> {
         }
     }
 
-    /// The lock, or a place in the queue for it.
-    #[inline]
-    fn queue(&self) -> Result<Guard<'_, T>, Queued<'_, T>> {
-        section::enter();
-        match self.wanted.fetch_add(ONE, Ordering::Acquire) {
-            0 => Ok(Guard { lock: self }),
-            before => Err(Queued { lock: self, before }),
-        }
-    }
-
     /// As [`lock`](Self::lock), for threads of the server that serve nobody's call and so cannot leave: while the lock is closed they
     /// wait for it to open again.
     pub fn own(&self) -> Guard<'_, T> {
-        loop {
-            let guard = self.queue().unwrap_or_else(Queued::turn);
-            if !self.is_closed() {
-                return guard;
-            }
-            drop(guard);
-            let _ = api::hrsleep(portal::time() + PATIENCE);
-        }
+        self.gate.own();
+        Guard { lock: self }
     }
 
     pub(crate) fn close(&self) {
-        self.wanted.fetch_or(CLOSED, Ordering::Release);
+        self.gate.wanted.fetch_or(CLOSED, Ordering::Release);
     }
 
     pub(crate) fn open(&self) {
-        self.wanted.fetch_and(!CLOSED, Ordering::Release);
+        self.gate.wanted.fetch_and(!CLOSED, Ordering::Release);
     }
 
     /// The server is being replaced: no call takes place here.
     pub fn is_closed(&self) -> bool {
-        self.wanted.load(Ordering::Acquire) & CLOSED != 0
+        self.gate.is_closed()
     }
 
     /// Lets the next one in: what [`Quick::release`] has left to do.
-    #[cold]
     pub fn pass_on(&self) {
-        let made =
-            || Some(self.semaphore.load(Ordering::SeqCst)).filter(|index| !matches!(*index, 0 | MAKING));
-        let give_turn = || {
-            self.turns.fetch_add(1, Ordering::SeqCst);
-            made().filter(|_| self.take_turn())
-        };
-        if let Some(index) = made().or_else(give_turn) {
-            let _ = portal::call_once(index + 1, []);
-        }
+        self.gate.pass_on();
     }
 }
 
@@ -186,29 +253,7 @@ impl<'a, T> Queued<'a, T> {
     /// The lock; or, if it is closed, out of the server with status `MOVED`.
     #[cold]
     pub fn wait(self) -> Guard<'a, T> {
-        let guard = self.turn();
-        if guard.lock.is_closed() {
-            drop(guard);
-            handover::leave();
-        }
-        guard
-    }
-
-    /// The lock, open or closed.
-    #[cold]
-    fn turn(self) -> Guard<'a, T> {
-        let mut waits = self.before >= ONE;
-        while waits {
-            let semaphore = self.lock.semaphore();
-            if self.lock.take_turn() {
-                break;
-            }
-            if let Some(index) = semaphore {
-                waits = portal::call_once(index, []) != Ok(0);
-            } else {
-                let _ = api::hrsleep(portal::time() + 1000);
-            }
-        }
+        self.lock.gate.wait(self.before);
         Guard { lock: self.lock }
     }
 }
@@ -235,10 +280,7 @@ impl<T> DerefMut for Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        if self.lock.wanted.fetch_sub(ONE, Ordering::Release) >= 2 * ONE {
-            self.lock.pass_on();
-        }
-        section::leave();
+        self.lock.gate.give_up();
     }
 }
 
@@ -252,7 +294,7 @@ impl<T> Quick<'_, T> {
     #[inline]
     #[must_use = "somebody may wait for `pass_on`"]
     pub fn release(quick: Self) -> bool {
-        core::mem::ManuallyDrop::new(quick).lock.wanted.fetch_sub(ONE, Ordering::Release) >= 2 * ONE
+        core::mem::ManuallyDrop::new(quick).lock.gate.leave()
     }
 }
 
@@ -273,8 +315,8 @@ impl<T> DerefMut for Quick<'_, T> {
 
 impl<T> Drop for Quick<'_, T> {
     fn drop(&mut self) {
-        if self.lock.wanted.fetch_sub(ONE, Ordering::Release) >= 2 * ONE {
-            self.lock.pass_on();
+        if self.lock.gate.leave() {
+            self.lock.gate.pass_on();
         }
     }
 }

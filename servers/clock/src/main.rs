@@ -38,7 +38,7 @@ const AGAIN: u64 = map::TIME_HZ / 100;
 
 /// A program that is late, and in a section of its own, is looked at again after so many ticks (a millisecond), so often.
 const SOON: u64 = map::TIME_HZ / 1000;
-const PATIENCE: u64 = 100;
+const PATIENCE: u8 = 100;
 
 struct Clock {
     bounds: Bounds,
@@ -75,14 +75,16 @@ impl Clock {
     fn end_late(&mut self) -> u64 {
         let (now, own) = (portal::time(), u64::from(api::get_asid()));
         while let Some(bound) = self.bounds.due(now, now + AGAIN) {
-            // An error: the thread is not in that call. Nor is it while it is here, on its way back or not yet there.
+            let thread = bound.thread.into();
             let hurried = u64::from(bound.spared >= PATIENCE) << 32;
-            match UNWIND.call([bound.thread, bound.level & 0xffff_ffff | hurried]) {
+            let place = u64::from(bound.top) | u64::from(bound.domain) << 16;
+            // An error: the thread is not in that call. Nor is it while it is here, on its way back or not yet there.
+            match UNWIND.call([thread, place | hurried]) {
                 Ok(ended @ 1..) if ended as u64 & 0xffff != own => {
-                    self.bounds.ended(bound, ended as u64 & 0xffff);
-                    let _ = ABORT.call([bound.thread, ended as u64 >> 16]);
+                    bound.ended(ended as u8);
+                    let _ = ABORT.call([thread, ended as u64 >> 16]);
                 }
-                Ok(error) if error == -errno::EAGAIN => self.bounds.spare(bound, now + SOON),
+                Ok(error) if error == -errno::EAGAIN => bound.spare(now + SOON),
                 _ => {}
             }
         }
@@ -103,13 +105,21 @@ fn place() -> Result<u64, Errno> {
 }
 
 extern "C" fn bound(thread: u64, ticks: u64) -> i64 {
-    let level = match place() {
-        Ok(level) => level,
+    let place = match place() {
+        Ok(place) => place,
         Err(error) => return -error,
     };
+    let (top, domain, family) = (place as u16, (place >> 16) as u8, (place >> 32) as u8);
     let until = portal::time().saturating_add(ticks);
     let mut clock = CLOCK.lock();
-    let number = match clock.bounds.add(Bound { until, thread, level, late: 0, spared: 0 }) {
+    let number = match clock.bounds.add(Bound {
+        until,
+        thread: thread as u8,
+        top,
+        domain,
+        family,
+        ..Bound::default()
+    }) {
         Ok(number) => number,
         Err(error) => return -error,
     };
@@ -126,12 +136,12 @@ extern "C" fn bound(thread: u64, ticks: u64) -> i64 {
 
 /// 0, or who had the call when its time was over; `-ENOENT`: no such bound.
 extern "C" fn unbound(thread: u64, number: u64) -> i64 {
-    let domain = place().unwrap_or_default() >> 16 & 0xffff;
-    CLOCK.lock().bounds.remove(thread, domain, number).map_or(-errno::ENOENT, |late| late as i64)
+    let domain = (place().unwrap_or_default() >> 16) as u8;
+    CLOCK.lock().bounds.remove(thread as u8, domain, number).map_or(-errno::ENOENT, |late| late as i64)
 }
 
 extern "C" fn gone(domain: u64) -> i64 {
-    CLOCK.lock().bounds.gone(domain);
+    CLOCK.lock().bounds.gone(domain as u8);
     0
 }
 
