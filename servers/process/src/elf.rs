@@ -92,6 +92,8 @@ impl Segment<'_> {
 pub struct Import<'a> {
     pub name: &'a str,
     pub slot: u64,
+    /// They are opened in this order.
+    pub order: u64,
 }
 
 /// An interface that the program offers.
@@ -280,10 +282,8 @@ fn imports<'a>(
     segments: &[Segment<'a>],
 ) -> Result<Vec<Import<'a>>, Problem> {
     let (offset, records) = records(header, data, link::IMPORTS, link::IMPORT_BYTES, MAX_IMPORTS)?;
-    // In the order in which the component names them, whatever the linker has done: what is refused is always the first.
-    let (mut imports, mut orders) = (Vec::new(), Vec::new());
+    let mut imports = Vec::new();
     imports.try_reserve_exact(records.len() / link::IMPORT_BYTES).map_err(|_| Problem::NoMemory)?;
-    orders.try_reserve_exact(records.len() / link::IMPORT_BYTES).map_err(|_| Problem::NoMemory)?;
     for (record, at) in records.chunks_exact(link::IMPORT_BYTES).zip((offset..).step_by(link::IMPORT_BYTES)) {
         let slot = word(record, link::IMPORT_SLOT);
         if slot != 0 && !(slot % 8 == 0 && segments.iter().any(|s| s.write && s.holds(slot, 8))) {
@@ -292,15 +292,11 @@ fn imports<'a>(
                 what: "an import's index goes into no writable word",
             });
         }
-        match text(&record[..link::NAMELEN]) {
-            Some(name) if !name.is_empty() => {
-                let order = word(record, link::IMPORT_ORDER);
-                let place = orders.partition_point(|o| *o <= order);
-                orders.insert(place, order);
-                imports.insert(place, Import { name, slot });
-            }
-            _ => return Err(file(at, "an import's name is no text")),
-        }
+        let name = text(&record[..link::NAMELEN]).filter(|name| !name.is_empty());
+        let name = name.ok_or(file(at, "an import's name is no text"))?;
+        let order = word(record, link::IMPORT_ORDER);
+        let place = imports.partition_point(|i: &Import| i.order <= order);
+        imports.insert(place, Import { name, slot, order });
     }
     Ok(imports)
 }

@@ -1,5 +1,6 @@
 //! Program files: a good one, one for each thing that can be wrong, and whatever else bytes can be.
 
+use pebble_abi::link::{IMPORT_BYTES, IMPORT_ORDER};
 use pebble_abi::map::{HEAP_END, IMAGE_VA, PAGE};
 use pebble_process::elf::{Image, Import, MAX_SECTIONS, Problem, Segment, symbol};
 use pebble_process::samples::{DATA, SHDRS, TEXT, broken, good, put, put64, refused, server};
@@ -15,7 +16,22 @@ fn a_good_file_is_taken_as_it_is() {
     let shape: Vec<_> =
         image.segments.iter().map(|s| (s.address, s.pages, s.bytes.len(), s.write, s.execute)).collect();
     assert_eq!(shape, [(TEXT, 1, 256, false, true), (DATA, 2, 64, true, false)]);
-    assert_eq!(image.imports, [Import { name: "clock.wall", slot: DATA + 64 }]);
+    assert_eq!(image.imports, [Import { name: "clock.wall", slot: DATA + 64, order: 0 }]);
+}
+
+#[test]
+fn imports_are_in_their_order() {
+    let mut file = good();
+    let at = file.len();
+    put64(&mut file, SHDRS + 2 * 64 + 24, &[at as u64, 3 * IMPORT_BYTES as u64]);
+    for (name, order) in [(b"c", 7), (b"a", 0), (b"b", 7)] {
+        let at = file.len();
+        file.resize(at + IMPORT_BYTES, 0);
+        put(&mut file, at, name);
+        put64(&mut file, at + IMPORT_ORDER, &[order]);
+    }
+    let image = Image::parse(&file, LIMIT).unwrap();
+    assert_eq!(image.imports.iter().map(|import| import.name).collect::<String>(), "acb");
 }
 
 #[test]
