@@ -21,12 +21,13 @@ use crate::sync::Lock;
 use crate::{api, portal};
 use alloc::vec::Vec;
 use core::arch::asm;
+use core::slice;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pebble_abi::{errno, handover as ask, map};
 
 /// The state of a server that can be replaced.
 pub trait Handover {
-    /// Where the bytes are gathered: a `Vec<u8>`, or [`Fixed`] for servers without a heap.
+    /// Where the bytes are gathered: a `Vec<u8>`, or for servers without a heap [`Pages`], or [`Fixed`].
     type Bytes: Bytes;
     /// Writes the state, as if nobody waited for anything, and changes nothing. `newest`: the latest format that the successor reads. Returns
     /// the format used.
@@ -98,6 +99,63 @@ impl<const N: usize> Bytes for Fixed<N> {
     }
 }
 
+/// Bytes in fresh pages, which are there only while a replacement is under way. For components in which nothing else asks for memory.
+pub struct Pages {
+    at: u64,
+    room: usize,
+    len: usize,
+}
+
+impl Pages {
+    pub const fn new() -> Self {
+        Pages { at: 0, room: 0, len: 0 }
+    }
+
+    /// One page more, behind those that are there.
+    fn grow(&mut self) -> bool {
+        let Ok(at) = api::sbrk(map::PAGE as i64) else { return false };
+        if self.room == 0 {
+            self.at = at;
+        }
+        self.room += map::PAGE as usize;
+        self.at + self.room as u64 == at + map::PAGE
+    }
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Bytes for Pages {
+    fn clear(&mut self) {
+        let _ = api::sbrk(-(self.room as i64));
+        *self = Self::new();
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> bool {
+        while self.room - self.len < bytes.len() {
+            if !self.grow() {
+                return false;
+            }
+        }
+        // SAFETY: `sbrk` has given this component `room` bytes from `at` on, and nobody else.
+        let all = unsafe { slice::from_raw_parts_mut(self.at as *mut u8, self.room) };
+        all[self.len..][..bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+        true
+    }
+
+    fn get(&self) -> &[u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: as above; so many bytes have been written.
+        unsafe { slice::from_raw_parts(self.at as *const u8, self.len) }
+    }
+}
+
 /// Where a server's life begins: at boot it goes on at once; a successor waits here, its preparations made, until it is in charge.
 /// Called by `main`, before it touches a device or does anything else that the old instance still does.
 pub fn ready() {
@@ -151,6 +209,7 @@ pub fn hand_over<T: Handover>(
             Ok(chunk.len() as u64)
         }
         ask::RESUME => {
+            bytes.lock().clear();
             lock.open();
             Ok(0)
         }

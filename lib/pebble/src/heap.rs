@@ -71,10 +71,9 @@ pub fn usage() -> [u64; 3] {
     ALLOCATOR.with(|counted| [counted.live, counted.heap.used() as u64, counted.heap.size() as u64])
 }
 
-static TOLD: [(&str, Lazy); 7] = [
+static TOLD: [(&str, Lazy); 6] = [
     ("portal-manager", Lazy::new("heap.portal-manager")),
     ("name", Lazy::new("heap.name")),
-    ("console", Lazy::new("heap.console")),
     ("file", Lazy::new("heap.file")),
     ("pipe", Lazy::new("heap.pipe")),
     ("process", Lazy::new("heap.process")),

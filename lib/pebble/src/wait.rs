@@ -32,8 +32,9 @@ pub struct Waiters<const QUEUES: usize> {
     queues: [Queue; QUEUES],
     /// The one behind each thread in its queue.
     next: [u8; MAX_THREADS],
-    /// The queue of each thread, plus 1; 0: it is in none.
-    place: [u16; MAX_THREADS],
+    /// The queue of each thread that is in one; which these are, a bit each.
+    place: [u8; MAX_THREADS],
+    waits: [u8; MAX_THREADS / 8],
 }
 
 #[derive(Clone, Copy)]
@@ -52,11 +53,12 @@ impl<const QUEUES: usize> Default for Waiters<QUEUES> {
 
 impl<const QUEUES: usize> Waiters<QUEUES> {
     pub const fn new() -> Self {
-        const { assert!(MAX_THREADS <= 256 && QUEUES < u16::MAX as usize) };
+        const { assert!(MAX_THREADS <= 256 && QUEUES <= 256) };
         Waiters {
             queues: [Queue { first: 0, last: 0, some: false }; QUEUES],
             next: [0; MAX_THREADS],
             place: [0; MAX_THREADS],
+            waits: [0; MAX_THREADS / 8],
         }
     }
 
@@ -70,7 +72,8 @@ impl<const QUEUES: usize> Waiters<QUEUES> {
         } else {
             self.queues[queue] = Queue { first: thread, last: thread, some: true };
         }
-        self.place[usize::from(thread)] = queue as u16 + 1;
+        self.place[usize::from(thread)] = queue as u8;
+        self.waits[usize::from(thread / 8)] |= 1 << (thread % 8);
     }
 
     /// Whether any thread waits there.
@@ -87,13 +90,16 @@ impl<const QUEUES: usize> Waiters<QUEUES> {
         }
         self.queues[queue].first = self.next[usize::from(first)];
         self.queues[queue].some = first != last;
-        self.place[usize::from(first)] = 0;
+        self.waits[usize::from(first / 8)] &= !(1 << (first % 8));
         Some(first)
     }
 
     /// Takes a thread out of the queue where it is, if it is in one.
     fn leave(&mut self, thread: u8) {
-        let Some(queue) = usize::from(self.place[usize::from(thread)]).checked_sub(1) else { return };
+        if self.waits[usize::from(thread / 8)] >> (thread % 8) & 1 == 0 {
+            return;
+        }
+        let queue = usize::from(self.place[usize::from(thread)]);
         // Once round the whole queue, past the last that is there now.
         let last = self.queues[queue].last;
         while let Some(other) = self.take(queue) {

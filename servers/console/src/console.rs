@@ -23,7 +23,7 @@ use crate::uart::{FIFO_BYTES, Registers, Uart16550};
 /// Bytes typed ahead.
 pub const INPUT_BYTES: usize = 2048;
 /// Bytes on their way out.
-pub const OUTPUT_BYTES: usize = 2048;
+pub const OUTPUT_BYTES: usize = 1024;
 
 /// The paths that can be opened.
 pub const CONSOLE: &str = "/dev/console";

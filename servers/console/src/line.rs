@@ -118,11 +118,11 @@ impl LineDiscipline {
         (&self.bytes[..self.len], self.read, self.ready, self.after_cr)
     }
 
-    /// What [`save`](Self::save) gave; `None` if it cannot be that.
-    pub fn load((bytes, read, ready, after_cr): Line) -> Option<Self> {
-        let mut line = LineDiscipline { len: bytes.len(), read, ready, after_cr, ..LineDiscipline::new() };
-        line.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        (read <= bytes.len()).then_some(line)
+    /// Becomes what [`save`](Self::save) gave: no more than a line, of which no more has been read.
+    pub fn load(&mut self, (bytes, read, ready, after_cr): Line) {
+        self.clear();
+        bytes.iter().for_each(|byte| self.put(*byte));
+        (self.read, self.ready, self.after_cr) = (read, ready, after_cr);
     }
 
     pub fn clear(&mut self) {

@@ -29,6 +29,9 @@ pub struct Log {
     present: [u8; 32],
 }
 
+/// Bytes put, who has written, the bytes that are kept.
+pub type Saved<'a> = (u64, &'a [u8; 32], &'a [u8]);
+
 impl Log {
     pub const fn new() -> Self {
         Log { bytes: [0; LOG_BYTES], put: 0, marked: 0, writer: 0, present: [0; 32] }
@@ -86,15 +89,20 @@ impl Log {
         put(&self.put.to_le_bytes()) && put(&self.present) && put(early) && put(late)
     }
 
-    /// Becomes what [`save`](Self::save) gave; what is behind it in the bytes. None: it cannot be that.
-    pub fn load<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+    /// What [`save`](Self::save) gave, and what is behind it in the bytes. None: it cannot be that.
+    pub fn saved(bytes: &[u8]) -> Option<(Saved<'_>, &[u8])> {
         let (put, bytes) = bytes.split_first_chunk()?;
         let (present, bytes) = bytes.split_first_chunk()?;
-        (self.put, self.present) = (u64::from_le_bytes(*put), *present);
-        let (kept, rest) = bytes.split_at_checked(self.put.min(LOG_BYTES as u64) as usize)?;
-        self.put -= kept.len() as u64;
+        let put = u64::from_le_bytes(*put);
+        let (kept, rest) = bytes.split_at_checked(put.min(LOG_BYTES as u64) as usize)?;
+        Some(((put, present, kept), rest))
+    }
+
+    /// Becomes that.
+    pub fn load(&mut self, (put, present, kept): Saved) {
+        (self.put, self.present) = (put - kept.len() as u64, *present);
+        (self.marked, self.writer) = (0, 0);
         kept.iter().for_each(|byte| self.push(*byte));
-        Some(rest)
     }
 
     /// The bytes from this one on, or from the oldest if that is gone: where they end, and how many they are ([`COUNT_SHIFT`]).

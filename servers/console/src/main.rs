@@ -5,12 +5,9 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-extern crate alloc;
-
-use alloc::vec::Vec;
 use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
-use pebble::handover::{self, Bytes, Handover};
+use pebble::handover::{self, Bytes, Handover, Pages};
 use pebble::io::FilePortals;
 use pebble::link::More;
 use pebble::mmio::Mmio;
@@ -34,8 +31,7 @@ pebble::export!("console.close", "npc", close: fn(u64));
 pebble::export!("console.open", "npaiiiii", open: fn(u64, u64, u64, u64, u64, u64));
 pebble::export!("console.gone", "npiii", gone: fn(u64, u64, u64));
 pebble::export_wide!("console.log", "npi>4", log);
-pebble::replaceable!(CONSOLE: Served, Vec::new(), "console.handover", "console.takeover");
-pebble::tell_heap!("heap.console");
+pebble::replaceable!(CONSOLE: Served, Pages::new(), "console.handover", "console.takeover");
 pebble::component!(main);
 
 /// The UART's registers, which lie byte by byte on this board.
@@ -58,10 +54,10 @@ static CONSOLE: Lock<Served> = Lock::new(Served(Console::new(Uart(Mmio::new(0, 0
 struct Served(Console<Uart>);
 
 impl Handover for Served {
-    type Bytes = Vec<u8>;
+    type Bytes = Pages;
 
-    fn save(&self, _: u64, bytes: &mut Vec<u8>) -> Result<u64, Errno> {
-        if self.0.save(&mut |part| Bytes::append(bytes, part)) { Ok(FORMAT) } else { Err(errno::ENOMEM) }
+    fn save(&self, _: u64, bytes: &mut Pages) -> Result<u64, Errno> {
+        if self.0.save(&mut |part| bytes.append(part)) { Ok(FORMAT) } else { Err(errno::ENOMEM) }
     }
 
     /// The driver's thread too: it must not take the successor's interrupts.

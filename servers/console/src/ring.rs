@@ -53,6 +53,12 @@ impl<const N: usize> Ring<N> {
         Some(byte)
     }
 
+    /// Holds these bytes, as far as there is room.
+    pub fn fill(&mut self, bytes: &[u8]) {
+        self.clear();
+        let _ = bytes.iter().all(|byte| self.push(*byte));
+    }
+
     pub fn clear(&mut self) {
         self.got = self.put;
     }

@@ -3,12 +3,11 @@
 //! Flags, controller, read part of the line, lengths of line, input and output (16 bits each, little-endian), files opened (32 bits), the foreground (256 bits), the log (see there), then the bytes of the three; then each write that has
 //! not come to its end: file, bytes left to come, length (64 bits each), bytes. Waiters are not part of it: they repeat their calls.
 
-use crate::console::{Console, QUEUES, Queue};
+use crate::console::{Console, INPUT_BYTES, OUTPUT_BYTES, QUEUES, Queue};
 use crate::front::Front;
 use crate::gather::Gather;
-use crate::line::LineDiscipline;
+use crate::line::LINE_BYTES;
 use crate::log::Log;
-use crate::ring::Ring;
 use crate::uart::Registers;
 use pebble_abi::errno;
 
@@ -46,18 +45,26 @@ impl<R: Registers> Console<R> {
         let word = |n: usize| u16::from_le_bytes([header[2 * n], header[2 * n + 1]]);
         let flag = |n: u32| word(0) >> n & 1 == 1;
         let (front, rest) = rest.split_first_chunk().ok_or(errno::EINVAL)?;
-        let mut log = Log::new();
-        let rest = log.load(rest).ok_or(errno::EINVAL)?;
+        let (log, rest) = Log::saved(rest).ok_or(errno::EINVAL)?;
         let (line, rest) = rest.split_at_checked(word(3).into()).ok_or(errno::EINVAL)?;
         let (input, rest) = rest.split_at_checked(word(4).into()).ok_or(errno::EINVAL)?;
         let (output, parts) = rest.split_at_checked(word(5).into()).ok_or(errno::EINVAL)?;
-        let line = LineDiscipline::load((line, word(2).into(), flag(4), flag(5))).ok_or(errno::EINVAL)?;
-        let (input, output) = (filled(input)?, filled(output)?);
+        let read = usize::from(word(2));
+        if line.len() > LINE_BYTES
+            || read > line.len()
+            || input.len() > INPUT_BYTES
+            || output.len() > OUTPUT_BYTES
+        {
+            return Err(errno::EINVAL);
+        }
         gather(&mut self.gather, parts).ok_or(errno::EINVAL)?;
-        (self.line, self.input, self.output, self.controller) = (line, input, output, word(1));
+        self.line.load((line, read, flag(4), flag(5)));
+        self.input.fill(input);
+        self.output.fill(output);
+        self.controller = word(1);
         self.opened = u32::from(word(7)) << 16 | u32::from(word(6));
         self.front = Front::load(*front);
-        self.log = log;
+        self.log.load(log);
         (self.raw, self.silent, self.returned, self.interrupted) = (flag(0), flag(1), flag(2), flag(3));
         Ok(())
     }
@@ -69,11 +76,6 @@ impl<R: Registers> Console<R> {
         }
         const { assert!(QUEUES == 5) };
     }
-}
-
-fn filled<const N: usize>(bytes: &[u8]) -> Result<Ring<N>, i64> {
-    let mut ring = Ring::new();
-    if bytes.iter().all(|byte| ring.push(*byte)) { Ok(ring) } else { Err(errno::EINVAL) }
 }
 
 /// The writes that were not at their end.
