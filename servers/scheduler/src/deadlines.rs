@@ -104,7 +104,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         if let Some(at) = self.hurried.all().iter().position(|other| *other == t) {
             let hurried = &mut self.hurried;
             hurried.count -= 1;
-            hurried.threads[at] = hurried.threads[usize::from(hurried.count)];
+            let last = usize::from(hurried.count).min(MAX_HURRIED - 1);
+            hurried.threads[at] = hurried.threads[last];
             if hurried.misplaced > hurried.count {
                 hurried.misplaced = hurried.count;
                 self.attention -= u16::from(hurried.count == 0);
@@ -155,12 +156,21 @@ impl<const EDF: bool> Scheduler<EDF> {
     }
 
     /// Puts some threads where they belong that another discipline has put elsewhere.
+    #[inline(always)]
     pub(crate) fn settle_in(&mut self, words: &Words) {
+        if self.hurried.misplaced > 0 {
+            self.move_in(words);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn move_in(&mut self, words: &Words) {
         for _ in 0..MOVES {
             let Some(rest) = self.hurried.misplaced.checked_sub(1) else { return };
+            let Some(&t) = self.hurried.threads.get(usize::from(rest)) else { return };
             self.hurried.misplaced = rest;
             self.attention -= u16::from(rest == 0);
-            let t = self.hurried.threads[usize::from(rest)];
             let level = self.proper_level(t);
             if (level != self.level[t as usize] || EDF && level == 0)
                 && !matches!(self.place(t), Place::Free | Place::Exited)

@@ -78,14 +78,20 @@ fn state<R>(work: impl FnOnce(&mut Scheduler, &Words, u64) -> R) -> R {
 fn enter(entry: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision) -> Decision {
     state(|scheduler, words, now| {
         let decision = entry(scheduler, words, now);
-        if scheduler.wants_attention() {
-            return serve(scheduler, words, decision, now);
-        }
-        if let Some(at) = scheduler.timer(now) {
-            set_timer(at);
-        }
-        decision
+        leave(scheduler, words, decision, now)
     })
+}
+
+/// What follows each decision: once, for all.
+#[inline(never)]
+fn leave(scheduler: &mut Scheduler, words: &Words, decision: Decision, now: u64) -> Decision {
+    if scheduler.wants_attention() {
+        return serve(scheduler, words, decision, now);
+    }
+    if let Some(at) = scheduler.timer(now) {
+        set_timer(at);
+    }
+    decision
 }
 
 #[cold]
@@ -122,24 +128,42 @@ fn set_timer(at: u64) {
     let _ = portal::call_once(sys::NUCLEUS_SET_TIMER, [at]);
 }
 
-/// The quick way of an entry.
+/// What an entry does that is called all the time: the quick way; or else the late one, if somebody is about to run late; or else the long one.
+/// These two are reached by jumps, so that the quick way and the late one need no stack.
 #[inline(always)]
-fn quick(entry: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>) -> Option<Decision> {
-    window::scheduler_state::<Scheduler>().with(|scheduler| entry(scheduler, window::semaphore_words(), time()))
+fn quick(
+    quick: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>,
+    late: impl FnOnce() -> Decision,
+    long: impl FnOnce() -> Decision,
+) -> Decision {
+    let decision = window::scheduler_state::<Scheduler>().with(|scheduler| {
+        let now = time();
+        quick(scheduler, window::semaphore_words(), now).ok_or_else(|| scheduler.is_late(now))
+    });
+    match decision {
+        Ok(decision) => decision,
+        Err(true) => late(),
+        Err(false) => long(),
+    }
 }
 
-/// What is done when the quick way has given up: the late one; the quick way once more, if it was for nothing but waits for stacks; or else the
-/// long one.
+/// The late way: it ends with a silent timer.
+#[inline(always)]
+fn late(
+    late: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>,
+    long: impl FnOnce() -> Decision,
+) -> Decision {
+    let done = window::scheduler_state::<Scheduler>()
+        .with(|scheduler| late(scheduler, window::semaphore_words(), time()).is_some());
+    if done { silence() } else { long() }
+}
+
+/// The quick way once more, if it has given up for nothing but waits for stacks; or else the long one.
 #[inline(always)]
 fn otherwise(
     again: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>,
-    late: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>,
     long: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision,
 ) -> Decision {
-    // First, since somebody is about to run late. While there are waits for stacks the alarm is 0, and this is one comparison.
-    if quick(late).is_some() {
-        return silence();
-    }
     let calm = window::scheduler_state::<Scheduler>().with(|scheduler| {
         if !scheduler.calm(&Queues) {
             return None;
@@ -152,23 +176,25 @@ fn otherwise(
 }
 
 /// Silences the timer, and lets the thread run that has become the running one.
-#[inline(always)]
+#[inline(never)]
 extern "C" fn silence() -> Decision {
     set_timer(u64::MAX);
     window::scheduler_state::<Scheduler>().with(|scheduler| scheduler.switch())
 }
 
 extern "C" fn yield_now() -> Decision {
-    quick(|s, _, now| s.quick_yield(now)).unwrap_or_else(|| long_yield())
+    quick(|s, _, now| s.quick_yield(now), || late_yield(), || long_yield())
+}
+
+#[inline(never)]
+extern "C" fn late_yield() -> Decision {
+    late(|s, _, now| s.late_yield(now), || long_yield())
 }
 
 #[cold]
+#[inline(never)]
 extern "C" fn long_yield() -> Decision {
-    otherwise(
-        |s, _, now| s.quick_yield(now),
-        |s, _, now| s.late_yield(now),
-        |s, _, now| s.yield_now(now),
-    )
+    otherwise(|s, _, now| s.quick_yield(now), |s, _, now| s.yield_now(now))
 }
 
 extern "C" fn sleep(caller: u64, until: u64) -> Decision {
@@ -180,30 +206,44 @@ extern "C" fn stack_wait(domain: u64, caller: u64) -> Decision {
 }
 
 extern "C" fn p(semaphore: u64, caller: u64) -> Decision {
-    quick(|s, words, now| s.quick_p(words, semaphore, caller, now))
-        .unwrap_or_else(|| long_p(semaphore, caller))
+    quick(
+        |s, words, now| s.quick_p(words, semaphore, caller, now),
+        || late_p(semaphore, caller),
+        || long_p(semaphore, caller),
+    )
+}
+
+#[inline(never)]
+extern "C" fn late_p(semaphore: u64, caller: u64) -> Decision {
+    late(|s, words, now| s.late_p(words, semaphore, caller, now), || long_p(semaphore, caller))
 }
 
 #[cold]
+#[inline(never)]
 extern "C" fn long_p(semaphore: u64, caller: u64) -> Decision {
     otherwise(
         |s, words, now| s.quick_p(words, semaphore, caller, now),
-        |s, words, now| s.late_p(words, semaphore, caller, now),
         |s, words, now| s.p(words, semaphore, caller, now),
     )
 }
 
 extern "C" fn v(semaphore: u64) -> Decision {
-    quick(|s, words, now| s.quick_v(words, semaphore, now)).unwrap_or_else(|| long_v(semaphore))
+    quick(
+        |s, words, now| s.quick_v(words, semaphore, now),
+        || late_v(semaphore),
+        || long_v(semaphore),
+    )
+}
+
+#[inline(never)]
+extern "C" fn late_v(semaphore: u64) -> Decision {
+    late(|s, words, now| s.late_v(words, semaphore, now), || long_v(semaphore))
 }
 
 #[cold]
+#[inline(never)]
 extern "C" fn long_v(semaphore: u64) -> Decision {
-    otherwise(
-        |s, words, now| s.quick_v(words, semaphore, now),
-        |s, words, now| s.late_v(words, semaphore, now),
-        |s, words, now| s.v(words, semaphore, now),
-    )
+    otherwise(|s, words, now| s.quick_v(words, semaphore, now), |s, words, now| s.v(words, semaphore, now))
 }
 
 /// A device: its semaphore has the number of its source.
@@ -212,10 +252,11 @@ extern "C" fn irq(source: u64) -> Decision {
 }
 
 extern "C" fn tick() -> Decision {
-    if quick(|s, _, now| s.quick_tick(now)).is_some() { silence() } else { long_tick() }
+    late(|s, _, now| s.quick_tick(now), || long_tick())
 }
 
 #[cold]
+#[inline(never)]
 extern "C" fn long_tick() -> Decision {
     enter(|s, _, now| s.tick(now))
 }

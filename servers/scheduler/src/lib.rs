@@ -70,7 +70,8 @@
 //! | `scheduler.thread_info` | thread | [`thread_info(tid, now)`](Scheduler::thread_info) |
 //! | `scheduler.reap` | – | [`reap()`](Scheduler::reap): thread or -1 |
 //!
-//! Where a quick method gives up, the component tries the late one (`late_yield`, `late_p`, `late_v`) before the method proper.
+//! Where a quick method gives up, the component tries the late one (`late_yield`, `late_p`, `late_v`) before the method proper, if [it is
+//! late](Scheduler::is_late).
 //! After a late one and after `quick_tick` it silences the timer. After each method proper that returns a [`Decision`] the component asks [`serve`](Scheduler::serve), if that is
 //! [wanted](Scheduler::wants_attention), then [`timer(now)`](Scheduler::timer) (or [`timer_to_serve`](Scheduler::timer_to_serve)), and programs the
 //! timer if the answer is a time; then it returns `value` if `thread` is [`STAY`] (negative as a signed
@@ -273,7 +274,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             result: [0; MAX_THREADS],
             doomed: Bits::NONE,
             semaphores: semaphores::Table::zero(),
-            later: Heap::new(),
+            later: Heap::zero(),
             exited: Queue::of(0),
             any_exited: false,
             stacks: stacks::Waiters::zero(),
@@ -300,6 +301,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     ) -> Result<(), i64> {
         self.armed = NEVER;
         self.sleepers = Sleepers::new();
+        self.later.clear();
         self.caller.fill(!NOBODY);
         self.records.iter_mut().for_each(|record| record.sem = FREE);
         self.semaphores.clear();
@@ -360,9 +362,16 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// The end of each: wakes the sleepers that are due, and lets the most urgent thread run instead of `me`, whose call
     /// returns `value`.
+    #[inline(never)]
     fn decide(&mut self, me: u8, value: i64, now: u64) -> Decision {
-        self.set_result(me, value as i16);
         self.wake(now);
+        self.conclude(me, value, now)
+    }
+
+    /// The same, of those that have woken sleepers.
+    #[inline(never)]
+    fn conclude(&mut self, me: u8, value: i64, now: u64) -> Decision {
+        self.set_result(me, value as i16);
         self.select();
         let t = self.current.head;
         let mut decision = GO_ON;
@@ -389,6 +398,13 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// Makes sleepers ready that are due, the earliest first.
     #[inline(always)]
     fn wake(&mut self, now: u64) {
+        if now >= self.sleepers.due() {
+            self.wake_due(now);
+        }
+    }
+
+    #[inline(never)]
+    fn wake_due(&mut self, now: u64) {
         for _ in 0..WAKES {
             if now < self.sleepers.due() {
                 break;
@@ -435,7 +451,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     }
 
     /// Appends a thread to the ready queue of its level.
-    #[inline(always)]
+    #[inline(never)]
     fn make_ready(&mut self, t: u8) {
         self.place_ready(t, false);
     }

@@ -2,7 +2,7 @@
 //!
 //! Where deadlines count, nothing quick happens at level 0, which is theirs.
 //!
-//! A *late* way does the same for an entry that finds one sleeper due, the only one there is, more urgent than
+//! A *late* way does the same for an entry that finds a sleeper due ([`Scheduler::is_late`]), the only one there is, more urgent than
 //! the running thread: it runs at once. As after a quick tick, the timer must then be silenced: set to [`NEVER`].
 
 use crate::*;
@@ -32,7 +32,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     }
 
     pub fn late_yield(&mut self, now: u64) -> Option<Decision> {
-        let (t, level) = self.lone_sleeper(now)?;
+        let (t, level) = self.lone_sleeper()?;
         let me = if self.current.is_single() { self.current.head } else { self.rotate() };
         self.stop_ready(me, now);
         Some(self.wake_lone(t, level))
@@ -59,7 +59,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     }
 
     pub fn late_p(&mut self, words: &Words, sem: u64, caller: u64, now: u64) -> Option<Decision> {
-        let (t, level) = self.lone_sleeper(now)?;
+        let (t, level) = self.lone_sleeper()?;
         let (me, _) = self.block(words, sem, caller)?;
         self.stop(me, now);
         Some(self.wake_lone(t, level))
@@ -115,12 +115,12 @@ impl<const EDF: bool> Scheduler<EDF> {
             self.stop_ready(self.current.head, now);
             return Some(self.preempt(t, level));
         }
-        self.make_ready(t);
+        self.place_ready(t, false);
         Some(GO_ON)
     }
 
     pub fn late_v(&mut self, words: &Words, sem: u64, now: u64) -> Option<Decision> {
-        let (sleeper, urgent) = self.lone_sleeper(now)?;
+        let (sleeper, urgent) = self.lone_sleeper()?;
         let (word, t, level) = self.one_waiter(words, sem)?;
         if level < self.top {
             return None;
@@ -130,7 +130,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             self.caller[t as usize] = NOBODY;
             self.current.push_back(&mut self.links, t);
         } else {
-            self.make_ready(t);
+            self.place_ready(t, false);
         }
         self.stop_ready(self.current.head, now);
         Some(self.wake_lone(sleeper, urgent))
@@ -154,7 +154,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// As [`tick`](Self::tick), for the only sleeper, when it is more urgent than the running thread.
     #[inline(always)]
     pub fn quick_tick(&mut self, now: u64) -> Option<Decision> {
-        let (t, level) = self.lone_sleeper(now)?;
+        let (t, level) = self.is_late(now).then(|| self.lone_sleeper())??;
         if !self.current.is_single() && self.slice_is_over(now) {
             return None;
         }
@@ -162,12 +162,15 @@ impl<const EDF: bool> Scheduler<EDF> {
         Some(self.wake_lone(t, level))
     }
 
-    /// The only sleeper, and its level, if it is due and more urgent than the running thread, and nothing else wants attention.
+    /// Is a sleeper due, and nothing else wants attention? Only then a late way may be tried.
     #[inline(always)]
-    fn lone_sleeper(&self, now: u64) -> Option<(u8, u8)> {
-        if self.alarm == 0 || now < self.alarm {
-            return None;
-        }
+    pub const fn is_late(&self, now: u64) -> bool {
+        self.alarm != 0 && now >= self.alarm
+    }
+
+    /// The only sleeper, which is due, and its level, if that is more urgent than the running thread's.
+    #[inline(always)]
+    fn lone_sleeper(&self) -> Option<(u8, u8)> {
         let t = self.sleepers.only()?;
         let level = self.usual_level(t);
         (level < self.top && !(EDF && level == 0)).then_some((t, level))

@@ -150,7 +150,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     }
 
     fn waiters(&self, words: &Words, sem: usize) -> Option<Queue> {
-        let tail = self.tails[sem];
+        let tail = *self.tails.get(sem)?;
         match words[sem].load(Relaxed) {
             0.. | FREED => None,
             -1 => Some(Queue::of(tail)),
@@ -168,7 +168,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
         self.keep(sem, queue);
         add(&words[sem], -1);
-        if self.semaphores.all[sem].is_lock() {
+        if self.semaphores.all.get(sem).is_some_and(Semaphore::is_lock) {
             self.lock_wanted(t);
         }
     }
@@ -181,7 +181,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             self.keep(sem, queue);
         }
         add(&words[sem], 1);
-        if self.semaphores.all[sem].is_lock() {
+        if self.semaphores.all.get(sem).is_some_and(Semaphore::is_lock) {
             self.lock_had();
         }
     }

@@ -5,8 +5,8 @@
 //! fixed order. The heap knows where each thread is, so none is looked for.
 //!
 //! **Invariant.** No key is smaller than its parent, nor than the first; each thread has at most one; without sleepers the first key
-//! is larger than all others, so nobody is due, "never". Masks replace bounds checks: indices are below `others`, which is
-//! less than the number of threads.
+//! is larger than all others, so nobody is due, "never". So is the key in each place of the heap behind the last: whoever has a child
+//! has two to compare. Masks replace bounds checks: indices are below `others`, which is less than the number of threads.
 
 use pebble_abi::map::MAX_THREADS;
 
@@ -27,19 +27,19 @@ pub struct Heap {
 }
 
 impl Heap {
-    pub const fn new() -> Self {
+    /// Not usable before it is [cleared](Self::clear); all zero.
+    pub const fn zero() -> Self {
         Heap { keys: [0; MAX_THREADS], places: [0; MAX_THREADS] }
+    }
+
+    /// Usable, and without a key.
+    pub fn clear(&mut self) {
+        self.keys.fill(UNUSED);
     }
 
     fn put(&mut self, at: usize, key: u64) {
         self.keys[at & MASK] = key;
         self.places[key as u8 as usize] = at as u8;
-    }
-}
-
-impl Default for Heap {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -113,11 +113,12 @@ impl Sleepers {
     }
 
     /// Fills the gap `at` with the last of the others.
+    #[inline(never)]
     fn fill(&mut self, heap: &mut Heap, at: usize) {
         self.others -= 1;
+        let last = core::mem::replace(&mut heap.keys[self.others & MASK], UNUSED);
         if at < self.others {
             // One of the two moves it, or neither.
-            let last = heap.keys[self.others & MASK];
             let at = rise(heap, at, last);
             sink(heap, self.others, at, last);
         }
@@ -140,21 +141,20 @@ fn rise(heap: &mut Heap, mut at: usize, key: u64) -> usize {
 }
 
 /// Fills the gap `at` with `key` or, where that is larger than the children, with the smaller of those.
-fn sink(heap: &mut Heap, len: usize, mut at: usize, key: u64) {
+fn sink(heap: &mut Heap, len: usize, at: usize, key: u64) {
+    let (len, mut at) = (len.min(MASK), at & MASK);
     loop {
-        let mut child = 2 * at + 1;
+        let child = 2 * at + 1;
         if child >= len {
             break;
         }
-        if child + 1 < len && heap.keys[(child + 1) & MASK] < heap.keys[child & MASK] {
-            child += 1;
-        }
-        let below = heap.keys[child & MASK];
+        let (left, right) = (heap.keys[child], heap.keys[child + 1]);
+        let below = left.min(right);
         if key < below {
             break;
         }
         heap.put(at, below);
-        at = child;
+        at = child + usize::from(right < left);
     }
     heap.put(at, key);
 }
@@ -169,7 +169,8 @@ mod tests {
     proptest! {
         #[test]
         fn the_earliest_comes_first(ops in prop::collection::vec((0..6u8, 0..100u64, any::<u8>()), 1..600)) {
-            let (mut sleepers, mut heap, mut model) = (Sleepers::new(), Heap::new(), BTreeSet::new());
+            let (mut sleepers, mut heap, mut model) = (Sleepers::new(), Heap::zero(), BTreeSet::new());
+            heap.clear();
             for (op, until, t) in ops {
                 let known = model.iter().find(|(_, other)| *other == t).copied();
                 match (op, known) {

@@ -106,7 +106,7 @@ impl<const EDF: bool> Scheduler<EDF> {
                 record.slice_end = record.ran.wrapping_add(self.crowds.next_slice(next));
             }
         }
-        self.decide(me, 0, now)
+        self.conclude(me, 0, now)
     }
 
     /// Run time of the running thread.
@@ -256,7 +256,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         if next == 0 {
             self.abandon_stacks(asid);
         }
-        self.decide(me, next, now)
+        self.conclude(me, next, now)
     }
 
     /// Whether there was anything to do.
@@ -317,7 +317,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             }
             None => -ESRCH,
         };
-        self.decide(me, error, now)
+        self.conclude(me, error, now)
     }
 
     /// Ends what `t` waits for, if it may be ended: any sleep, and a wait that is interruptible, or of which the caller is gone.

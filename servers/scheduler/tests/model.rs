@@ -339,7 +339,9 @@ impl Pair {
             if let Some(decision) = quick(&mut self.real, &self.words) {
                 return decision;
             }
-            if let Some(decision) = late(&mut self.real, &self.words) {
+            if self.real.is_late(self.now)
+                && let Some(decision) = late(&mut self.real, &self.words)
+            {
                 assert_eq!(NEVER, self.model.timer_wanted(), "timer");
                 assert_eq!(decision, self.real.switch());
                 self.timer = NEVER;
@@ -518,11 +520,11 @@ fn a_tick_when_nobody_sleeps_changes_nothing_however_late() {
             let stay = Decision { thread: STAY, value: 0 };
             if edf {
                 let mut real = Box::new(real.with_discipline::<true>());
-                assert_eq!((real.quick_tick(time), real.late_yield(time)), (None, None));
+                assert_eq!((real.quick_tick(time), real.is_late(time)), (None, false));
                 assert_eq!((real.tick(time), real.timer(time)), (stay, Some(NEVER)));
             } else {
                 let mut real = Box::new(real);
-                assert_eq!((real.quick_tick(time), real.late_yield(time)), (None, None));
+                assert_eq!((real.quick_tick(time), real.is_late(time)), (None, false));
                 assert_eq!((real.tick(time), real.timer(time)), (stay, Some(NEVER)));
             }
         }

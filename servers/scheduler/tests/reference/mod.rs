@@ -172,6 +172,10 @@ impl Model {
     /// The end of each call.
     fn decide(&mut self, now: u64) {
         self.wake_due(now);
+        self.conclude(now);
+    }
+
+    fn conclude(&mut self, now: u64) {
         self.switch(self.most_urgent(), now);
         let me = self.running;
         self.answer = Some(std::mem::take(&mut self.thread(me).result));
@@ -298,7 +302,7 @@ impl Model {
                 self.thread(*next).slice_end = ran + self.next_slice(*next);
             }
         }
-        self.decide(now);
+        self.conclude(now);
     }
 
     pub fn start(&mut self, tid: u64, priority: u64, home: u64, now: u64) {
@@ -368,7 +372,7 @@ impl Model {
     fn goes_on(&mut self, next: usize, now: u64) -> usize {
         let me = self.running;
         self.thread(me).result = next as i64;
-        self.decide(now);
+        self.conclude(now);
         next
     }
 
@@ -385,6 +389,7 @@ impl Model {
             }
             wanted
         });
+        self.wake_due(now);
         self.goes_on(next, now)
     }
 
@@ -435,7 +440,9 @@ impl Model {
         self.wake_due(now);
         let tid = tid as usize;
         let Some(thread) = self.threads.get(&tid).filter(|t| t.state != State::Exited) else {
-            return self.fail(ESRCH, now);
+            let me = self.running;
+            self.thread(me).result = -ESRCH;
+            return self.conclude(now);
         };
         match thread.state {
             State::Waiting(sem) if any || self.semaphores[&sem].interruptible => {
@@ -445,11 +452,11 @@ impl Model {
             }
             State::Sleeping(_) => {}
             State::Parked => self.thread(tid).promise = Promise::Nothing,
-            _ => return self.decide(now),
+            _ => return self.conclude(now),
         }
         self.thread(tid).result = -EINTR;
         self.make_ready(tid);
-        self.decide(now);
+        self.conclude(now);
     }
 
     pub fn assert_nothing_blocked(&self, asid: u64) {
