@@ -129,6 +129,9 @@ fn shown(bytes: &[u8]) -> String {
     plain.split_once('\n').map_or(String::new(), |(_, output)| output.into())
 }
 
+/// The program in C that the README makes.
+const MADE: &str = "my-filter";
+
 /// A copy of the tree, in which the documents' commands run.
 struct Place<'a> {
     tools: &'a Tools,
@@ -145,6 +148,13 @@ impl<'a> Place<'a> {
                 path if path.ends_with("target") => {}
                 path if path.is_dir() => fs::remove_dir_all(&path)?,
                 path => fs::remove_file(&path)?,
+            }
+        }
+        // But for what the documents make themselves, and show being built.
+        for system in fs::read_dir(root.join("target/c/systems")).into_iter().flatten().flatten() {
+            let made = system.path().join("bin").join(MADE);
+            if made.exists() {
+                fs::remove_dir_all(made)?;
             }
         }
         copy(&tools.root, &root)?;
