@@ -10,6 +10,7 @@
 //! * [`control`] interposition, [`consent`] what the opener of a portal gives
 //! * [`link`] the records by which a component says what it exports and imports
 //! * [`capability`] the capability table
+//! * [`fault`] why a domain dies
 //! * [`share`] who may have how much of what is scarce
 //! * [`scheduler`] what the scheduler is told at boot
 //! * [`status`] transport errors, [`errno`] the errors of servers
@@ -23,6 +24,7 @@ pub mod capability;
 pub mod consent;
 pub mod control;
 pub mod errno;
+pub mod fault;
 pub mod handover;
 pub mod link;
 pub mod map;

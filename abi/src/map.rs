@@ -1,4 +1,4 @@
-//! Address map of the rv64 `virt` board (Sv39). Sizes and addresses in bytes.
+//! Address map. Sizes and addresses in bytes.
 //!
 //! Every domain lives below 1 GiB, so a pointer fits an `int`. The nucleus and what portal code
 //! touches live in the last 2 GiB of the address space, the same in every domain and closed to user mode:
@@ -181,29 +181,11 @@ pub const fn thread_va(tid: u16) -> u64 {
     THREADS_VA + tid as u64 * PAGE
 }
 
-// --- Sv39 ------------------------------------------------------------------------------------
+// --- rights to pages, as callers ask for them ---------------------------------------------------
 
-pub const SATP_SV39: u64 = 8 << 60;
-pub const PTE_V: u64 = 1;
-pub const PTE_R: u64 = 2;
-pub const PTE_W: u64 = 4;
-pub const PTE_X: u64 = 8;
-pub const PTE_U: u64 = 16;
-pub const PTE_G: u64 = 32;
-pub const PTE_A: u64 = 64;
-pub const PTE_D: u64 = 128;
-
-/// Software bits of a user leaf: whose page is it? Neither: the domain's own.
-pub const PTE_MARKS: u64 = 3 << 8;
-/// A window, until the call returns: may be lent on by the thread whose call it is.
-pub const PTE_BORROWED: u64 = 1 << 8;
-/// An open window: shared until either side ends it. May be lent on.
-pub const PTE_OPEN: u64 = 2 << 8;
-/// Device registers, boot information, grants: never lent.
-pub const PTE_FOREIGN: u64 = 3 << 8;
-
-/// Not valid, and not empty: in a slot, a `g` call waits for a page or buffer there, which may come by another `g` call.
-pub const PTE_WAITS: u64 = 4;
+pub const READ: u64 = 1;
+pub const WRITE: u64 = 2;
+pub const EXECUTE: u64 = 4;
 
 // --- the window control page of a domain that receives windows (one page, direct address) -------
 
@@ -227,34 +209,13 @@ pub const WINDOW_DESC_BYTES: u64 = 32;
 /// stub's `o`); of what is borrowed (`w`, `r`), an address in the block of the thread whose call has brought it. Of other slots it tells nothing.
 pub const WINDOW_HOLDER: u64 = 24;
 
-pub const fn space(asid: u16, root_pa: u64) -> u64 {
-    SATP_SV39 | (asid as u64) << 44 | root_pa >> 12
-}
-/// Where portal code finds the root of the page tables that this register value names.
-pub const fn root_va(space: u64) -> u64 {
-    direct((space & 0xfff_ffff_ffff) << 12)
-}
-/// A leaf or table entry for the page at `pa`.
-pub const fn pte(pa: u64, flags: u64) -> u64 {
-    (pa >> 12) << 10 | flags
-}
-pub const fn pte_pa(pte: u64) -> u64 {
-    (pte >> 10 & 0xfff_ffff_ffff) << 12
-}
-
 // --- board facts -----------------------------------------------------------------------------
 
-pub const RAM_PA: u64 = 0x8000_0000;
-pub const RAM_BYTES: u64 = 128 << 20;
-/// First physical address after the firmware; the image is loaded here.
-pub const LOAD_PA: u64 = 0x8020_0000;
-/// Ticks of the `time` counter, and so of `hrtime`, per second.
-pub const TIME_HZ: u64 = 10_000_000;
-pub const IRQ_UART: u32 = 10;
+include!(concat!(env!("OUT_DIR"), "/board.rs"));
 
 // --- semaphores made at boot -------------------------------------------------------------------
 
-/// Semaphore `n` below this belongs to interrupt `n` of the PLIC.
+/// Semaphore `n` below this belongs to interrupt `n` of the board.
 pub const SEM_IRQS: u16 = 64;
 /// Posted by the scheduler when a thread has exited.
 pub const SEM_REAPER: u16 = 64;

@@ -62,8 +62,8 @@ int fault_provide(int asid, unsigned long address, void *page, int writable) {
         provide = 0;
         return -1;
     }
-    const long read = 2, write = 4;
-    return (int)__checked(portal_call(provide, asid, address & -4096UL, page, writable ? read | write : read));
+    const long rights = writable ? RIGHT_READ | RIGHT_WRITE : RIGHT_READ;
+    return (int)__checked(portal_call(provide, asid, address & -4096UL, page, rights));
 }
 
 int __portal_notify(unsigned long function) {

@@ -12,21 +12,5 @@ pub mod hardware;
 pub mod isa;
 pub mod spec;
 
-use core::fmt;
+pub use pebble_arch::Processor;
 pub use spec::{Spec, SpecError};
-
-/// Whose instructions the code is made of. Which wall it leads through is another matter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Processor {
-    Riscv64,
-    X86_64,
-}
-
-impl fmt::Display for Processor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Processor::Riscv64 => "RISC-V",
-            Processor::X86_64 => "x86-64",
-        })
-    }
-}

@@ -3,6 +3,7 @@
 mod common;
 
 use common::cases::{connect, domain};
+use pebble_arch::{Arch, Riscv64};
 use pebble_portal::hardware::{
     Code, CompileError, Connection, Domain, Shape, Short, compile, compile_into, ir,
 };
@@ -80,7 +81,11 @@ fn compiling_in_place_is_compiling() {
 fn return_legs_have_an_error_entry() {
     let c = connect(domain(5, false, false), domain(7, false, false));
     for shape in [Shape::Call, Shape::Wait(70), Shape::Exception, Shape::Interrupt, Shape::ThreadEnd] {
-        assert_eq!(ir::lower(&spec("nmd"), shape, &c).ret.first(), Some(&ir::Op::Return), "{shape:?}");
+        assert_eq!(
+            ir::lower(&spec("nmd"), shape, &c, &Riscv64::LAYOUT).ret.first(),
+            Some(&ir::Op::Return),
+            "{shape:?}"
+        );
     }
 }
 

@@ -6,13 +6,14 @@ mod common;
 
 use common::cases::{self, Case};
 use common::golden::{Made, compare};
+use pebble_arch::{Arch, Riscv64};
 use pebble_portal::hardware::{Shape, ir};
 use pebble_portal::isa::riscv64::decode::decode;
 use std::fmt::Write;
 
 fn describe(case: &Case) -> Result<String, std::fmt::Error> {
     let code = case.compile();
-    let lowered = ir::lower(&case.spec, case.shape, &case.connection);
+    let lowered = ir::lower(&case.spec, case.shape, &case.connection, &Riscv64::LAYOUT);
     let mut out = String::new();
     let c = &case.connection;
     match case.shape {

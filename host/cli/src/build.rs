@@ -53,7 +53,8 @@ pub fn elfs(image: &Path) -> BTreeMap<String, PathBuf> {
 /// Builds the named system.
 pub fn system(tools: &Tools, name: &str) -> Result<Built> {
     let path = tools.manifest(name)?;
-    let manifest = Manifest::load(&path).with_context(|| tools.shown(&path))?;
+    let board = tools.board()?;
+    let manifest = Manifest::load(&path, &board).with_context(|| tools.shown(&path))?;
     let _alone = lock::builds(tools)?;
 
     let components = manifest.component.iter().map(|component| component.package.as_str());
@@ -75,7 +76,8 @@ pub fn system(tools: &Tools, name: &str) -> Result<Built> {
     symbols.insert(NUCLEUS.into(), nucleus.to_path_buf());
 
     let artifacts = Artifacts { nucleus: read(nucleus)?, components, archive };
-    let built = pebble_image::build(&manifest, &artifacts).with_context(|| tools.shown(&path))?;
+    let built =
+        pebble_image::build(&manifest, &artifacts, board.processor).with_context(|| tools.shown(&path))?;
     let image = image_path(tools, &path);
     c::write_if_changed(&image, &built.elf)?;
     let list: String = symbols.iter().map(|(name, elf)| format!("{name}\t{}\n", elf.display())).collect();

@@ -7,25 +7,21 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
-use pebble_qemu::Machine;
+use pebble_image::board::Debugger;
 
 use crate::build::{self, NUCLEUS};
 use crate::crash::Keeper;
 use crate::tools::Tools;
 use crate::ui;
 
-/// Under one of these names there may be a gdb for RISC-V; on Debian and Ubuntu plain `gdb` is for the host alone.
-const DEBUGGERS: [&str; 3] = ["gdb-multiarch", "riscv64-unknown-elf-gdb", "gdb"];
-const ARCHITECTURE: &str = "riscv:rv64";
-
-/// Whether the gdb of this name is there, and for the board.
-fn knows_the_board(gdb: &str) -> bool {
-    let set = format!("set architecture {ARCHITECTURE}");
+/// Whether the gdb of this name is there, and for this processor: on Debian and Ubuntu plain `gdb` is for the host alone.
+fn knows(gdb: &str, architecture: &str) -> bool {
+    let set = format!("set architecture {architecture}");
     let asked = Command::new(gdb)
         .args(["--batch", "-nx", "-ex", &set, "-ex", "show architecture"])
         .stdin(Stdio::null())
         .output();
-    asked.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains(ARCHITECTURE))
+    asked.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains(architecture))
 }
 
 #[derive(clap::Args)]
@@ -40,8 +36,10 @@ pub struct Options {
 
 pub fn debug(tools: &Tools, Options { system, port }: &Options) -> Result<u8> {
     let built = build::system(tools, system)?;
+    let board = tools.board()?;
+    let Debugger { programs, architecture } = &board.debugger;
     let script = built.image.with_extension("gdb");
-    let mut commands = format!("set architecture {ARCHITECTURE}\nset confirm off\n");
+    let mut commands = format!("set architecture {architecture}\nset confirm off\n");
     if let Some(nucleus) = built.symbols.get(NUCLEUS) {
         writeln!(commands, "file {}", nucleus.display())?;
     }
@@ -60,15 +58,19 @@ pub fn debug(tools: &Tools, Options { system, port }: &Options) -> Result<u8> {
             "port {port} is taken, perhaps by another `./pebble debug`: end that, or name a port with --port"
         )
     })?);
-    let gdb = DEBUGGERS.into_iter().find(|name| knows_the_board(name));
+    let gdb = programs.iter().find(|name| knows(name, architecture));
     if gdb.is_none() {
-        ui::note("there is no gdb for RISC-V here; on Debian and Ubuntu: apt-get install gdb-multiarch");
+        ui::note("there is no gdb for this board here; on Debian and Ubuntu: apt-get install gdb-multiarch");
     }
     ui::note("the system waits; in another terminal, type:");
-    ui::note(&format!("  {} -x {}", gdb.unwrap_or(DEBUGGERS[0]), tools.shown(&script)));
+    ui::note(&format!(
+        "  {} -x {}",
+        gdb.or(programs.first()).map_or("gdb", String::as_str),
+        tools.shown(&script)
+    ));
     ui::note("components share addresses: only_NAME, such as only_shell, leaves the symbols of one of them");
     ui::note("Ctrl-A X leaves the emulator");
-    let mut machine = Machine::new(tools.qemu()?);
+    let mut machine = tools.machine()?;
     machine.debug = Some(*port);
     let mut keeper = Keeper::new(tools, &built.image, stdout().lock(), true)?;
     let exit = machine.interact(&built.image, &mut keeper);
@@ -83,6 +85,6 @@ mod tests {
     #[test]
     fn a_debugger_is_proposed_that_says_it_knows_the_board() {
         // `echo` says what it is told to set; `true` nothing.
-        assert_eq!(["no-such-gdb", "true", "echo"].map(knows_the_board), [false, false, true]);
+        assert_eq!(["no-such-gdb", "true", "echo"].map(|gdb| knows(gdb, "any")), [false, false, true]);
     }
 }

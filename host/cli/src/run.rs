@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use pebble_qemu::{Exit, Machine};
+use pebble_qemu::Exit;
 
 use crate::crash::Keeper;
 use crate::tools::Tools;
@@ -43,7 +43,7 @@ pub fn run(tools: &Tools, options: &Options) -> Result<u8> {
         }
         None => build::system(tools, &options.system)?.image,
     };
-    let mut machine = Machine::new(tools.qemu()?);
+    let mut machine = tools.machine()?;
     if options.count {
         machine = machine.counting_with_input();
     }

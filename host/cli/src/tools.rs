@@ -10,8 +10,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use pebble_image::Board;
+use pebble_qemu::Machine;
+
 use crate::ui;
 
+/// The board that systems are made for, and its processor.
+const BOARD: &str = "virt";
+pub type Native = pebble_arch::Riscv64;
 /// What all system images and components are compiled for; floating point is up to each component's code.
 pub const TARGET: &str = "riscv64imac-unknown-none-elf";
 /// What every processor with `Sstc` has besides (RVA22): smaller and quicker code. `relax`: the linker makes two instructions of a call one where
@@ -110,9 +116,21 @@ impl Tools {
         in_path(&format!("{name}-{LLVM}")).or_else(|| in_path(name)).ok_or_else(|| missing(name))
     }
 
+    /// The board that systems are built for.
+    pub fn board(&self) -> Result<Board> {
+        let path = self.root.join("boards").join(BOARD).with_extension("toml");
+        Board::load(&path).with_context(|| self.shown(&path))
+    }
+
+    /// Its emulator.
     pub fn qemu(&self) -> Result<PathBuf> {
-        let name = "qemu-system-riscv64";
-        in_path(name).ok_or_else(|| missing(name))
+        let name = self.board()?.emulator.program;
+        in_path(&name).ok_or_else(|| missing(&name))
+    }
+
+    /// The emulated board.
+    pub fn machine(&self) -> Result<Machine> {
+        Ok(Machine::new(self.qemu()?, &self.board()?.emulator.arguments))
     }
 
     /// The manifest of a system: a name in `systems/`, or a path.

@@ -151,7 +151,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::path::PathBuf;
 
-    use pebble_image::Manifest;
+    use pebble_image::{Board, Manifest};
 
     use super::*;
 
@@ -160,7 +160,8 @@ mod tests {
     }
 
     fn default_system() -> Manifest {
-        Manifest::load(&root().join("systems/default.toml")).unwrap()
+        let board = Board::load(&root().join("boards/virt.toml")).unwrap();
+        Manifest::load(&root().join("systems/default.toml"), &board).unwrap()
     }
 
     /// By domain: a piece that is a library of a domain's has no privilege of its own.

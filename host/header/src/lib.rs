@@ -6,7 +6,9 @@
 
 use std::fmt::Write;
 
+use pebble_abi::fault::Cause;
 use pebble_abi::{call, capability, control, errno, link, map, status, sys};
+use pebble_arch::{Arch, Riscv64};
 
 const TEMPLATE: &str = include_str!("../../../lib/c/pebble.h.in");
 
@@ -40,7 +42,20 @@ fn constants() -> String {
         ("SPECLEN", link::SPECLEN, "longest specification in an export record"),
         ("PATHLEN", link::PATHLEN, "longest path"),
         ("MAX_RESULTS", call::MAX_RESULTS, "further result words (\">n\")"),
-        ("ABORT_INSTRUCTION", call::ABORT as usize, "by which a program gives up: a fault that is told so"),
+        (
+            "ABORT_INSTRUCTION",
+            Riscv64::ABORT as usize,
+            "by which a program gives up: a fault that is told so",
+        ),
+        ("RIGHT_READ", map::READ as usize, "rights to pages"),
+        ("RIGHT_WRITE", map::WRITE as usize, ""),
+        (
+            "FAULT_FETCH",
+            Cause::Fetch as usize,
+            "why a handler of page faults is called: the page is to be executed,",
+        ),
+        ("FAULT_LOAD", Cause::Load as usize, "read,"),
+        ("FAULT_STORE", Cause::Store as usize, "written"),
         ("IO_BYTES", call::IO_BYTES, "bytes that one read or write call carries"),
         ("FILE_READ", sys::FILE_READ, "portals of an open file, from its first index"),
         ("FILE_WRITE", sys::FILE_WRITE, ""),

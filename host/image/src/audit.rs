@@ -9,14 +9,15 @@
 use crate::manifest::Grant;
 use crate::report::Report;
 use pebble_abi::capability;
-use pebble_abi::map::{self, PAGE, PTE_FOREIGN, PTE_MARKS, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X};
+use pebble_abi::map::{self, PAGE};
+use pebble_arch::{Arch, Leaf, Processor, Reach, Riscv64, Whose};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One mapping of a 4 KiB page.
-struct Leaf {
+struct Mapping {
     va: u64,
     pa: u64,
-    flags: u64,
+    leaf: Leaf,
 }
 
 struct Walk<'a> {
@@ -31,83 +32,82 @@ impl Walk<'_> {
         self.image.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
     }
 
-    fn table(&mut self, pa: u64, level: u32, base: u64, out: &mut Vec<Leaf>) {
+    fn table<A: Arch>(&mut self, pa: u64, level: u32, base: u64, out: &mut Vec<Mapping>) {
         self.tables.insert(pa);
-        for slot in 0..512u64 {
-            let entry = self.word(pa + slot * 8);
-            if entry & PTE_V == 0 {
+        for n in 0..512u64 {
+            let entry = self.word(pa + n * 8);
+            if !A::is_valid(entry) {
                 continue;
             }
-            let mut va = base | slot << (12 + 9 * level);
-            if level == 2 && slot >= 256 {
+            let mut va = base | n << (12 + 9 * level);
+            if level == 2 && n >= 256 {
                 va |= !0 << 39;
             }
-            let at = map::pte_pa(entry);
-            if entry & (PTE_R | PTE_W | PTE_X) == 0 {
-                self.table(at, level - 1, va, out);
-            } else {
-                let pages = 1u64 << (9 * level);
-                out.extend((0..pages).map(|n| Leaf {
-                    va: va + n * PAGE,
-                    pa: at + n * PAGE,
-                    flags: entry & (0xff | PTE_MARKS),
-                }));
+            let at = A::address(entry);
+            match A::read(entry) {
+                None => self.table::<A>(at, level - 1, va, out),
+                Some(leaf) => {
+                    let pages = 1u64 << (9 * level);
+                    out.extend((0..pages).map(|n| Mapping { va: va + n * PAGE, pa: at + n * PAGE, leaf }));
+                }
             }
         }
     }
 }
 
 /// What is wrong with the image; empty if nothing is.
-pub fn audit(image: &[u8], report: &Report) -> Vec<String> {
+pub fn audit(image: &[u8], report: &Report, processor: Processor) -> Vec<String> {
+    match processor {
+        Processor::Riscv64 => audit_for::<Riscv64>(image, report),
+        Processor::X86_64 => vec![format!("there are no systems for {processor}")],
+    }
+}
+
+fn audit_for<A: Arch>(image: &[u8], report: &Report) -> Vec<String> {
     let mut walk = Walk { image, tables: BTreeSet::new() };
     let mut wrong = Vec::new();
     let mut leaves = Vec::new();
     for d in &report.domains {
         let mut out = Vec::new();
-        walk.table(d.root, 2, 0, &mut out);
+        walk.table::<A>(d.root, 2, 0, &mut out);
         leaves.push(out);
     }
     let privileged: BTreeSet<u64> = leaves
         .iter()
         .flatten()
-        .filter(|l| l.flags & PTE_U == 0 && !direct(l.va))
+        .filter(|l| l.leaf.reach != Reach::User && !direct(l.va))
         .map(|l| l.pa)
         .chain(walk.tables.iter().copied())
         .collect();
     let mut writers = BTreeMap::<u64, u16>::new();
     for (d, leaves) in report.domains.iter().zip(&leaves) {
-        for leaf in leaves {
-            let mut say = |what: &str| {
-                wrong.push(format!("domain {} ({}), address {:#x}: {what}", d.asid, d.name, leaf.va))
-            };
-            if leaf.flags & PTE_W != 0 && leaf.flags & PTE_X != 0 {
+        for &Mapping { va, pa, leaf } in leaves {
+            let mut say =
+                |what: &str| wrong.push(format!("domain {} ({}), address {:#x}: {what}", d.asid, d.name, va));
+            if leaf.write && leaf.execute {
                 say("writable and executable");
             }
-            let user = leaf.flags & PTE_U != 0;
-            if user && leaf.va >= map::USER_END {
+            let user = leaf.reach == Reach::User;
+            if user && va >= map::USER_END {
                 say("user page in the nucleus's half");
             }
-            let (granted, device) = (granted(leaf.va, &d.grants), leaf.pa < map::RAM_PA);
-            let foreign = user && (granted || device || leaf.va == map::GATE_VA);
-            if leaf.flags & PTE_MARKS != if foreign { PTE_FOREIGN } else { 0 } {
+            let (granted, device) = (granted(va, &d.grants), pa < map::RAM_PA);
+            let foreign = user && (granted || device || va == map::GATE_VA);
+            if leaf.whose != if foreign { Whose::Foreign } else { Whose::Own } {
                 say("its mark does not tell whose it is");
             }
-            let aims =
-                leaf.flags & PTE_W != 0 && holds_stacks(leaf.va) && d.grants.contains(&Grant::Scheduling);
+            let aims = leaf.write && holds_stacks(va) && d.grants.contains(&Grant::Scheduling);
             if user && granted && aims {
                 say("who decides which thread runs could aim its stack");
             }
             if !user || granted {
                 continue;
             }
-            if privileged.contains(&leaf.pa) {
+            if privileged.contains(&pa) {
                 say("user mode reaches a page that is the nucleus's or a table");
             }
-            let stack = (map::STACKS_VA..map::USER_END).contains(&leaf.va);
-            if leaf.flags & PTE_W != 0
-                && !stack
-                && writers.insert(leaf.pa, d.asid).is_some_and(|o| o != d.asid)
-            {
+            let stack = (map::STACKS_VA..map::USER_END).contains(&va);
+            if leaf.write && !stack && writers.insert(pa, d.asid).is_some_and(|o| o != d.asid) {
                 say("a page that another domain can write too");
             }
         }

@@ -7,11 +7,12 @@ use crate::BuildError;
 use crate::elf::{self, Component};
 use crate::grants;
 use crate::manifest::{self, Grant, Manifest};
-use crate::memory::{self, Memory};
+use crate::memory::Memory;
 use crate::portals::Portals;
 use crate::report::{DomainReport, Report};
-use pebble_abi::map::{self, PAGE, PTE_V};
+use pebble_abi::map::{self, PAGE};
 use pebble_abi::{sys, thread};
+use pebble_arch::{Arch, Leaf, Processor, Riscv64, SPAN, Start, slot};
 use pebble_boot::{self as boot, BootInfo};
 use std::collections::BTreeMap;
 
@@ -36,10 +37,10 @@ pub struct Domain {
 }
 
 impl Domain {
-    pub fn portal_view(&self) -> pebble_portal::hardware::Domain {
+    pub fn portal_view<A: Arch>(&self) -> pebble_portal::hardware::Domain {
         pebble_portal::hardware::Domain {
             asid: self.asid,
-            space: map::space(self.asid, self.root),
+            space: A::space(self.asid, self.root),
             float: self.elf.float,
             exclusive: self.manifest.exclusive,
             fixed_stack: self.fixed_stack,
@@ -70,8 +71,16 @@ pub struct Image {
     pub report: Report,
 }
 
-pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildError> {
-    let mut memory = Memory::default();
+/// For a processor that has hardware domains.
+pub fn build(manifest: &Manifest, artifacts: &Artifacts, processor: Processor) -> Result<Image, BuildError> {
+    match processor {
+        Processor::Riscv64 => build_for::<Riscv64>(manifest, artifacts),
+        Processor::X86_64 => Err(BuildError::Processor(processor)),
+    }
+}
+
+fn build_for<A: Arch>(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildError> {
+    let mut memory = Memory::<A>::default();
     let shared = lay_nucleus(&mut memory, &artifacts.nucleus)?;
     let mut domains = Vec::new();
     let mut descriptors = 0;
@@ -86,7 +95,7 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
         })?;
         let fail =
             |e: elf::ElfError| BuildError::Component { name: component.name.clone(), what: e.to_string() };
-        let mut elf = Component::parse(elf).map_err(fail)?;
+        let mut elf = Component::parse::<A>(elf).map_err(fail)?;
         elf.check_user().map_err(fail)?;
         elf.float |= component.float;
         domains.push(lay_domain(&mut memory, &shared, n as u16 + 1, component, elf, &mut descriptors));
@@ -123,14 +132,14 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
         empty_table: shared.empty_table,
         gate: shared.gate,
         dead_l1: shared.dead_l1,
-        kernel_pte: map::pte(shared.l1, PTE_V),
+        kernel_pte: A::table(shared.l1),
         devices: manifest.device.iter().map(|device| boot_device(device.get_ref())).collect(),
         grants: grants::recorded(&memory, &shared, &domains, archive, artifacts.archive.len() as u64),
     };
     lay_boot_info(&mut memory, &domains, info)?;
     if let Some(first) = threads.first() {
         let home = &domains[first.asid as usize - 1];
-        memory.write_word(shared.boot_record, map::space(home.asid, home.root));
+        memory.write_word(shared.boot_record, A::space(home.asid, home.root));
         let top = memory.read_word(first.block + thread::SAVED_TOP);
         memory.write_word(shared.boot_record + 8, top);
     }
@@ -138,12 +147,9 @@ pub fn build(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildE
     Ok(Image { elf: crate::output::write(&memory, &report), report })
 }
 
-/// What one level-1 leaf maps.
-const MEGAPAGE: u64 = 0x20_0000;
-
-fn lay_nucleus(memory: &mut Memory, elf: &[u8]) -> Result<Shared, BuildError> {
+fn lay_nucleus<A: Arch>(memory: &mut Memory<A>, elf: &[u8]) -> Result<Shared, BuildError> {
     let fail = |what: String| BuildError::Component { name: "nucleus".into(), what };
-    let nucleus = Component::parse(elf).map_err(|e| fail(e.to_string()))?;
+    let nucleus = Component::parse::<A>(elf).map_err(|e| fail(e.to_string()))?;
     let symbol =
         |name: &str| crate::elf::symbol(elf, name).ok_or_else(|| fail(format!("has no symbol {name}")));
     let (panic_entry, record) = (symbol("PANIC_ENTRY")?, symbol("BOOT_RECORD")?);
@@ -156,30 +162,28 @@ fn lay_nucleus(memory: &mut Memory, elf: &[u8]) -> Result<Shared, BuildError> {
         memory.write(text + (s.va - map::NUCLEUS_VA), &s.bytes);
     }
     let (l1, low, code) = (memory.page(), memory.page(), memory.page());
-    let slot = |va: u64| (va >> 21 & 511) * 8;
-    for at in (0..map::RAM_BYTES).step_by(MEGAPAGE as usize) {
-        memory.write_word(l1 + slot(map::DIRECT_VA + at), map::pte(map::RAM_PA + at, memory::NUCLEUS_RW));
+    for at in (0..map::RAM_BYTES).step_by(SPAN as usize) {
+        memory.write_word(slot(l1, 1, map::DIRECT_VA + at), A::leaf(map::RAM_PA + at, Leaf::NUCLEUS_RW));
     }
-    memory.write_word(l1 + slot(map::NUCLEUS_VA), map::pte(low, PTE_V));
+    memory.write_word(slot(l1, 1, map::NUCLEUS_VA), A::table(low));
     for va in [map::CODE_VA, map::LATE_CODE_VA] {
-        memory.write_word(l1 + slot(va), map::pte(code, PTE_V));
+        memory.write_word(slot(l1, 1, va), A::table(code));
     }
-    let leaf = |va: u64| (va >> 12 & 511) * 8;
     for at in (0..size).step_by(PAGE as usize) {
-        memory.write_word(low + leaf(map::NUCLEUS_VA + at), map::pte(text + at, memory::NUCLEUS_RX));
+        memory.write_word(slot(low, 0, map::NUCLEUS_VA + at), A::leaf(text + at, Leaf::NUCLEUS_RX));
     }
     let data = memory.pages(map::KDATA_BYTES.div_ceil(PAGE) as usize);
     for at in (0..map::KDATA_BYTES).step_by(PAGE as usize) {
-        memory.write_word(low + leaf(map::KDATA_VA + at), map::pte(data + at, memory::NUCLEUS_RW));
+        memory.write_word(slot(low, 0, map::KDATA_VA + at), A::leaf(data + at, Leaf::NUCLEUS_RW));
     }
     let gate = memory.page();
-    let stub = |index: usize| [0x293 | (index as u32) << 20, 0x73].map(u32::to_le_bytes).concat(); // `li t0, index; ecall`
+    let stub = |index: usize| A::gate(index).map(u32::to_le_bytes).concat();
     memory.write(gate, &stub(sys::RETURN));
     memory.write(gate + (map::GATE_UNWIND - map::GATE_VA), &stub(sys::UNWIND));
     let (empty_table, dead_l1, dead_l0, dead_table) =
         (memory.page(), memory.page(), memory.page(), memory.page());
-    memory.write_word(dead_l1, map::pte(dead_l0, PTE_V));
-    memory.write_word(dead_l0, map::pte(dead_table, memory::TABLE_R));
+    memory.write_word(dead_l1, A::table(dead_l0));
+    memory.write_word(dead_l0, A::leaf(dead_table, Leaf::TABLE_R));
     let boot_record = text + (record - map::NUCLEUS_VA);
     Ok(Shared {
         l1,
@@ -195,8 +199,8 @@ fn lay_nucleus(memory: &mut Memory, elf: &[u8]) -> Result<Shared, BuildError> {
     })
 }
 
-fn lay_domain(
-    memory: &mut Memory,
+fn lay_domain<A: Arch>(
+    memory: &mut Memory<A>,
     shared: &Shared,
     asid: u16,
     c: &manifest::Component,
@@ -205,33 +209,29 @@ fn lay_domain(
 ) -> Domain {
     let start = memory.end();
     let root = memory.page();
-    memory.write_word(root + 510 * 8, map::pte(shared.l1, PTE_V));
+    memory.write_word(slot(root, 2, map::KERNEL_VA), A::table(shared.l1));
     let table = memory.page();
-    memory.map(root, map::TABLE_VA, table, memory::TABLE_R);
+    memory.map(root, map::TABLE_VA, table, Leaf::TABLE_R);
     for page in 1..map::TABLE_BYTES / PAGE {
-        memory.map(root, map::TABLE_VA + page * PAGE, shared.empty_table, memory::TABLE_R);
+        memory.map(root, map::TABLE_VA + page * PAGE, shared.empty_table, Leaf::TABLE_R);
     }
-    memory.map(root, map::GATE_VA, shared.gate, memory::FOREIGN_RX);
+    memory.map(root, map::GATE_VA, shared.gate, Leaf::FOREIGN_RX);
     for s in &elf.segments {
-        let flags = match (s.write, s.execute) {
-            (true, _) => memory::USER_RW,
-            (_, true) => memory::USER_RX,
-            _ => memory::USER_R,
-        };
+        let leaf = Leaf::user(s.write, s.execute);
         for at in (0..s.size).step_by(PAGE as usize) {
             let page = memory.page();
             let from = (at as usize).min(s.bytes.len());
             let to = (from + PAGE as usize).min(s.bytes.len());
             memory.write(page, &s.bytes[from..to]);
-            memory.map(root, s.va + at, page, flags);
+            memory.map(root, s.va + at, page, leaf);
         }
     }
     let mut slots = 0;
-    let mut stack = |memory: &mut Memory| {
+    let mut stack = |memory: &mut Memory<A>| {
         let top = map::stack_top(asid, slots);
         for page in 1..=c.stack_pages as u64 {
             let pa = memory.page();
-            memory.map(root, top - page * PAGE, pa, memory::USER_RW);
+            memory.map(root, top - page * PAGE, pa, Leaf::USER_RW);
         }
         slots += 1;
         top
@@ -252,9 +252,9 @@ fn lay_domain(
         *descriptors += 1;
     }
     let mut device = map::DEVICE_VA;
-    for d in &c.devices {
-        for at in (0..d.len).step_by(PAGE as usize) {
-            memory.map(root, device, d.at + at, memory::FOREIGN_RW);
+    for d in &c.registers {
+        for at in (0..d.bytes).step_by(PAGE as usize) {
+            memory.map(root, device, d.at + at, Leaf::FOREIGN_RW);
             device += PAGE;
         }
     }
@@ -263,7 +263,7 @@ fn lay_domain(
 }
 
 /// `s` portals: the callee maps the stack range of whoever calls it.
-fn grant_stacks(memory: &mut Memory, domains: &[Domain]) {
+fn grant_stacks<A: Arch>(memory: &mut Memory<A>, domains: &[Domain]) {
     let export = |name: &str| {
         domains.iter().find_map(|d| {
             let named = d.elf.exports.iter().find(|e| crate::portals::interface_name(d, e) == name);
@@ -285,7 +285,7 @@ fn grant_stacks(memory: &mut Memory, domains: &[Domain]) {
                         let owner_l1 = memory.table(domains[owner as usize - 1].root, 2, va);
                         let l0 = memory.table(owner_l1, 1, va);
                         let l1 = memory.table(callee.root, 2, va);
-                        memory.write_word(l1 + (va >> 21 & 511) * 8, map::pte(l0, PTE_V));
+                        memory.write_word(slot(l1, 1, va), A::table(l0));
                     }
                 }
             }
@@ -294,8 +294,8 @@ fn grant_stacks(memory: &mut Memory, domains: &[Domain]) {
 }
 
 /// A block for each component with a thread; the most urgent first: it runs first.
-fn lay_threads(
-    memory: &mut Memory,
+fn lay_threads<A: Arch>(
+    memory: &mut Memory<A>,
     shared: &Shared,
     domains: &[Domain],
     portals: &Portals,
@@ -306,26 +306,32 @@ fn lay_threads(
     for (tid, d) in with.into_iter().enumerate() {
         let tid = tid as u16;
         let block = memory.page();
-        let slot = (map::thread_va(tid) >> 12 & 511) * 8;
-        memory.write_word(shared.l0[0] + slot, map::pte(block, memory::NUCLEUS_RW));
-        memory.write_word(block + thread::HOME, d.asid.into());
-        memory.write_word(block + thread::FRAMES, portals.code.thread_end);
-        let base =
-            block + thread::FRAMES + 8 + if d.elf.float { thread::TRAP_FLOAT_WORDS as u64 * 8 } else { 0 };
-        let mut put = |word: usize, value: u64| memory.write_word(base + word as u64 * 8, value);
-        put(thread::trap_word(1), map::GATE_VA);
-        put(thread::trap_word(2), map::stack_top(d.asid, 0));
-        put(thread::TRAP_PC, d.elf.entry);
-        put(thread::TRAP_SPACE, map::space(d.asid, d.root));
-        put(thread::TRAP_RET, portals.code.trap_return[usize::from(d.elf.float)]);
-        let top = map::thread_va(tid) + (base - block) + thread::TRAP_RET as u64 * 8;
-        memory.write_word(block + thread::SAVED_TOP, top);
+        let leaf = A::leaf(block, Leaf::NUCLEUS_RW);
+        memory.write_word(slot(shared.l0[0], 0, map::thread_va(tid)), leaf);
+        let start = Start {
+            tid,
+            home: d.asid,
+            root: d.root,
+            float: d.elf.float,
+            entry: d.elf.entry,
+            argument: 0,
+            stack: map::stack_top(d.asid, 0),
+            thread_end: portals.code.thread_end,
+            trap_return: portals.code.trap_return[usize::from(d.elf.float)],
+        };
+        for (at, word) in start.words::<A>() {
+            memory.write_word(block + at, word);
+        }
         threads.push(boot::Thread { tid, asid: d.asid, priority: d.manifest.priority, block });
     }
     threads
 }
 
-fn lay_boot_info(memory: &mut Memory, domains: &[Domain], mut info: BootInfo) -> Result<(), BuildError> {
+fn lay_boot_info<A: Arch>(
+    memory: &mut Memory<A>,
+    domains: &[Domain],
+    mut info: BootInfo,
+) -> Result<(), BuildError> {
     let encode = |info: &BootInfo| info.encode().map_err(|_| BuildError::BootInfo);
     let readers = || domains.iter().filter(|d| d.manifest.grants.contains(&Grant::BootInfo));
     let reader = |asid, pa, pages| boot::Grant { asid, va: map::BOOTINFO_VA, pa, pages, write: false };
@@ -336,7 +342,7 @@ fn lay_boot_info(memory: &mut Memory, domains: &[Domain], mut info: BootInfo) ->
     let at = memory.pages(pages);
     for d in readers() {
         for page in 0..pages as u64 {
-            memory.map(d.root, map::BOOTINFO_VA + page * PAGE, at + page * PAGE, memory::FOREIGN_R);
+            memory.map(d.root, map::BOOTINFO_VA + page * PAGE, at + page * PAGE, Leaf::FOREIGN_R);
         }
     }
     info.grants.truncate(others);
@@ -368,9 +374,9 @@ fn boot_domain(d: &Domain) -> boot::Domain {
     }
 }
 
-fn report(
+fn report<A: Arch>(
     manifest: &Manifest,
-    memory: &Memory,
+    memory: &Memory<A>,
     shared: &Shared,
     domains: &[Domain],
     portals: &Portals,

@@ -3,10 +3,8 @@
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol};
 use pebble_abi::{link, map};
+use pebble_arch::{Arch, Processor};
 use std::fmt;
-
-/// Flag bit of `e_flags`: code may use floating-point registers for arguments.
-const FLOAT_ABI: u32 = 0x0006;
 
 #[derive(Clone, Debug)]
 pub struct Segment {
@@ -46,16 +44,26 @@ pub struct Component {
 #[derive(Debug)]
 pub enum ElfError {
     Parse(object::Error),
-    NotRiscv64,
-    Segment { va: u64, what: &'static str },
-    Record { section: &'static str, what: &'static str },
+    /// Not for this processor, or not for what it has.
+    Foreign {
+        processor: Processor,
+        what: &'static str,
+    },
+    Segment {
+        va: u64,
+        what: &'static str,
+    },
+    Record {
+        section: &'static str,
+        what: &'static str,
+    },
 }
 
 impl fmt::Display for ElfError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ElfError::Parse(e) => write!(f, "not a readable ELF file: {e}"),
-            ElfError::NotRiscv64 => write!(f, "not an rv64 executable"),
+            ElfError::Foreign { processor, what } => write!(f, "{what} ({processor})"),
             ElfError::Segment { va, what } => write!(f, "segment at {va:#x}: {what}"),
             ElfError::Record { section, what } => write!(f, "section {section}: {what}"),
         }
@@ -80,12 +88,14 @@ fn word(bytes: &[u8]) -> u64 {
 }
 
 impl Component {
-    pub fn parse(data: &[u8]) -> Result<Component, ElfError> {
+    pub fn parse<A: Arch>(data: &[u8]) -> Result<Component, ElfError> {
         let header = object::elf::FileHeader64::<Endianness>::parse(data)?;
         let endian = header.endian()?;
-        if header.e_machine(endian) != object::elf::EM_RISCV {
-            return Err(ElfError::NotRiscv64);
+        let foreign = |what| ElfError::Foreign { processor: A::PROCESSOR, what };
+        if header.e_machine(endian).0 != A::ELF_MACHINE {
+            return Err(foreign("not for this processor"));
         }
+        let float = A::uses_float(header.e_flags(endian).0).map_err(foreign)?;
         let mut segments = Vec::new();
         for p in header.program_headers(endian, data)? {
             if p.p_type(endian) != object::elf::PT_LOAD || p.p_memsz(endian) == 0 {
@@ -135,14 +145,7 @@ impl Component {
             .filter_map(|s| Some((s.address(), s.name().ok()?.to_string())))
             .collect();
         symbols.sort();
-        Ok(Component {
-            entry: header.e_entry(endian),
-            float: header.e_flags(endian).0 & FLOAT_ABI != 0,
-            segments,
-            exports,
-            imports,
-            symbols,
-        })
+        Ok(Component { entry: header.e_entry(endian), float, segments, exports, imports, symbols })
     }
 
     /// Checks that segments lie where a domain's image may be.

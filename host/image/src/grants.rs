@@ -4,37 +4,44 @@
 
 use crate::build::{Domain, Shared};
 use crate::manifest::Grant;
-use crate::memory::{self, Memory};
+use crate::memory::Memory;
 use pebble_abi::capability;
-use pebble_abi::map::{self, PAGE, PTE_V};
+use pebble_abi::map::{self, PAGE};
+use pebble_arch::{Arch, Leaf, SPAN, slot};
 use pebble_boot as boot;
 
-pub fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: u64, archive_len: u64) {
+pub fn grant<A: Arch>(
+    memory: &mut Memory<A>,
+    shared: &Shared,
+    domains: &[Domain],
+    archive: u64,
+    archive_len: u64,
+) {
     for d in domains {
         for g in &d.manifest.grants {
             match g {
                 Grant::Physical => {
-                    for at in (0..map::RAM_BYTES).step_by(2 << 20) {
-                        memory.map_mega(d.root, map::PHYS_VA + at, map::RAM_PA + at, memory::FOREIGN_RW);
+                    for at in (0..map::RAM_BYTES).step_by(SPAN as usize) {
+                        memory.map_span(d.root, map::PHYS_VA + at, map::RAM_PA + at, Leaf::FOREIGN_RW);
                     }
                 }
                 Grant::Code => {
                     for at in (0..map::CODE_BYTES).step_by(PAGE as usize) {
                         let entry = memory.read_word(shared.l0[1] + at / PAGE * 8);
-                        if entry & PTE_V != 0 {
-                            memory.map(d.root, map::PM_CODE_VA + at, map::pte_pa(entry), memory::FOREIGN_RW);
+                        if A::is_valid(entry) {
+                            memory.map(d.root, map::PM_CODE_VA + at, A::address(entry), Leaf::FOREIGN_RW);
                         }
                     }
                     memory.table_for(d.root, map::PM_CODE_VA);
                 }
                 Grant::SharedData => {
                     for at in (0..map::KDATA_BYTES).step_by(PAGE as usize) {
-                        memory.map(d.root, map::SHARED_DATA_VA + at, shared.data + at, memory::FOREIGN_RW);
+                        memory.map(d.root, map::SHARED_DATA_VA + at, shared.data + at, Leaf::FOREIGN_RW);
                     }
                 }
                 Grant::Scheduling => {
                     for (from, bytes, write) in map::SCHEDULING {
-                        let flags = if write { memory::FOREIGN_RW } else { memory::FOREIGN_R };
+                        let flags = if write { Leaf::FOREIGN_RW } else { Leaf::FOREIGN_R };
                         for at in (from..from + bytes).step_by(PAGE as usize) {
                             memory.map(d.root, map::SHARED_DATA_VA + at, shared.data + at, flags);
                         }
@@ -43,18 +50,18 @@ pub fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: 
                 Grant::Tables => {
                     for other in domains {
                         let at = map::PM_TABLES_VA + u64::from(other.asid) * map::TABLE_BYTES;
-                        memory.map(d.root, at, other.table, memory::FOREIGN_RW);
+                        memory.map(d.root, at, other.table, Leaf::FOREIGN_RW);
                     }
                 }
                 Grant::Threads => {
                     for tid in 0..map::MAX_THREADS as u16 {
-                        let entry = memory.read_word(shared.l0[0] + nucleus_slot(map::thread_va(tid)));
-                        if entry & PTE_V != 0 {
+                        let entry = memory.read_word(slot(shared.l0[0], 0, map::thread_va(tid)));
+                        if A::is_valid(entry) {
                             memory.map(
                                 d.root,
                                 map::PM_THREADS_VA + u64::from(tid) * PAGE,
-                                map::pte_pa(entry),
-                                memory::FOREIGN_RW,
+                                A::address(entry),
+                                Leaf::FOREIGN_RW,
                             );
                         }
                     }
@@ -62,15 +69,15 @@ pub fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: 
                 }
                 Grant::Archive => {
                     for at in (0..archive_len).step_by(PAGE as usize) {
-                        memory.map(d.root, map::ARCHIVE_VA + at, archive + at, memory::FOREIGN_R);
+                        memory.map(d.root, map::ARCHIVE_VA + at, archive + at, Leaf::FOREIGN_R);
                     }
                 }
                 Grant::Capabilities => grant_capabilities(memory, shared, d),
                 Grant::Template(letter) => {
                     let page = memory.pages(1);
-                    let slot = shared.l0[0] + nucleus_slot(map::template_va(*letter));
-                    memory.write_word(slot, map::pte(page, memory::NUCLEUS_RW));
-                    memory.map(d.root, map::template_data_va(*letter), page, memory::FOREIGN_RW);
+                    let slot = slot(shared.l0[0], 0, map::template_va(*letter));
+                    memory.write_word(slot, A::leaf(page, Leaf::NUCLEUS_RW));
+                    memory.map(d.root, map::template_data_va(*letter), page, Leaf::FOREIGN_RW);
                 }
                 Grant::BootInfo => {}
             }
@@ -78,20 +85,15 @@ pub fn grant(memory: &mut Memory, shared: &Shared, domains: &[Domain], archive: 
     }
 }
 
-/// Where the nucleus's first level-0 table names the page at this address.
-const fn nucleus_slot(va: u64) -> u64 {
-    (va >> 12 & 511) * 8
-}
-
 /// The capability table, all nodes free, for portal code and one server.
-fn grant_capabilities(memory: &mut Memory, shared: &Shared, d: &Domain) {
+fn grant_capabilities<A: Arch>(memory: &mut Memory<A>, shared: &Shared, d: &Domain) {
     let table = memory.pages((capability::TABLE_BYTES / PAGE) as usize);
     for at in (0..capability::TABLE_BYTES).step_by(PAGE as usize) {
         memory.write_word(
-            shared.l0[0] + nucleus_slot(map::CAPABILITIES_VA + at),
-            map::pte(table + at, memory::NUCLEUS_RW),
+            slot(shared.l0[0], 0, map::CAPABILITIES_VA + at),
+            A::leaf(table + at, Leaf::NUCLEUS_RW),
         );
-        memory.map(d.root, map::CAPABILITY_TABLE_VA + at, table + at, memory::FOREIGN_RW);
+        memory.map(d.root, map::CAPABILITY_TABLE_VA + at, table + at, Leaf::FOREIGN_RW);
     }
     for node in 0..capability::NODES as u64 {
         let next = (node + 1) % capability::NODES as u64 * capability::NODE_BYTES;
@@ -101,8 +103,8 @@ fn grant_capabilities(memory: &mut Memory, shared: &Shared, d: &Domain) {
 
 /// Devices and shared pages of components that can be replaced. The VM manager and the portal manager, whose grants grow while the system runs,
 /// cannot.
-pub fn recorded(
-    memory: &Memory,
+pub fn recorded<A: Arch>(
+    memory: &Memory<A>,
     shared: &Shared,
     domains: &[Domain],
     archive: u64,
@@ -115,9 +117,9 @@ pub fn recorded(
             out.push(boot::Grant { asid: d.asid, va, pa, pages, write });
         };
         let mut device = map::DEVICE_VA;
-        for wanted in &d.manifest.devices {
-            put(device, wanted.at, wanted.len, true);
-            device += wanted.len.next_multiple_of(PAGE);
+        for wanted in &d.manifest.registers {
+            put(device, wanted.at, wanted.bytes, true);
+            device += wanted.bytes.next_multiple_of(PAGE);
         }
         for grant in &d.manifest.grants {
             match grant {
@@ -127,12 +129,12 @@ pub fn recorded(
                 }),
                 Grant::Archive => put(map::ARCHIVE_VA, archive, archive_len, false),
                 Grant::Capabilities => {
-                    let table = memory.read_word(shared.l0[0] + nucleus_slot(map::CAPABILITIES_VA));
-                    put(map::CAPABILITY_TABLE_VA, map::pte_pa(table), capability::TABLE_BYTES, true);
+                    let table = memory.read_word(slot(shared.l0[0], 0, map::CAPABILITIES_VA));
+                    put(map::CAPABILITY_TABLE_VA, A::address(table), capability::TABLE_BYTES, true);
                 }
                 Grant::Template(letter) => {
-                    let page = memory.read_word(shared.l0[0] + nucleus_slot(map::template_va(*letter)));
-                    put(map::template_data_va(*letter), map::pte_pa(page), PAGE, true);
+                    let page = memory.read_word(slot(shared.l0[0], 0, map::template_va(*letter)));
+                    put(map::template_data_va(*letter), A::address(page), PAGE, true);
                 }
                 _ => {}
             }

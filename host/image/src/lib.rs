@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+pub mod board;
 pub mod build;
 pub mod elf;
 mod grants;
@@ -14,18 +15,32 @@ pub mod output;
 pub mod portals;
 pub mod report;
 
+pub use board::Board;
 pub use build::{Artifacts, Image, build};
 pub use manifest::Manifest;
 pub use output::read_report;
 pub use report::Report;
 
+use pebble_arch::Processor;
+
 /// Why no image was built.
 #[derive(Debug)]
 pub enum BuildError {
-    Component { name: String, what: String },
-    Portal { spec: String, what: String },
-    Missing { who: String, interface: String },
+    Component {
+        name: String,
+        what: String,
+    },
+    Portal {
+        spec: String,
+        what: String,
+    },
+    Missing {
+        who: String,
+        interface: String,
+    },
     BootInfo,
+    /// It has no hardware domains yet.
+    Processor(Processor),
 }
 
 impl std::fmt::Display for BuildError {
@@ -35,6 +50,9 @@ impl std::fmt::Display for BuildError {
             BuildError::Portal { spec, what } => write!(f, "portal \"{spec}\": {what}"),
             BuildError::Missing { who, interface } => {
                 write!(f, "{who} needs interface {interface}, which no component of the manifest exports")
+            }
+            BuildError::Processor(processor) => {
+                write!(f, "there are no hardware domains on {processor} yet: no system can be built for it")
             }
             BuildError::BootInfo => write!(f, "the boot information could not be encoded"),
         }

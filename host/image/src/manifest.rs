@@ -1,5 +1,6 @@
 //! System manifests (`systems/*.toml`): which components, with which rights.
 
+use crate::board::{Board, Registers};
 use pebble_abi::capability;
 use pebble_abi::link::NAMELEN;
 use pebble_abi::map::{self, PAGE};
@@ -70,9 +71,12 @@ pub struct Component {
     /// Pages of each of its stacks.
     #[serde(default = "one")]
     pub stack_pages: usize,
-    /// Device registers: physical address and length.
+    /// The board's devices that it has to itself.
     #[serde(default)]
-    pub devices: Vec<Device>,
+    pub devices: Vec<String>,
+    /// Their registers, in this order.
+    #[serde(skip)]
+    pub registers: Vec<Registers>,
     #[serde(default)]
     pub grants: Vec<Grant>,
     /// Argument letters, `A` to `Z`, whose templates it may register: it is trusted with code that runs in other domains' calls.
@@ -92,22 +96,17 @@ fn one() -> usize {
     1
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Device {
-    pub at: u64,
-    pub len: u64,
-}
-
-/// A device that no component has to itself.
+/// A device of the board, by its name there, that no component has to itself.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedDevice {
     pub name: String,
+    #[serde(skip)]
     pub at: u64,
+    #[serde(skip)]
     pub len: u64,
     /// Source of its interrupt; 0: it has none.
-    #[serde(default)]
+    #[serde(skip)]
     pub irq: u16,
 }
 
@@ -141,6 +140,11 @@ pub enum Grant {
 #[serde(deny_unknown_fields)]
 pub struct Semaphore {
     pub name: String,
+    /// Its interrupt posts the semaphore.
+    pub device: Option<String>,
+    /// The source of that.
+    #[serde(skip)]
+    pub interrupt: Option<u16>,
     #[serde(default)]
     pub initial: i64,
     #[serde(default)]
@@ -310,6 +314,12 @@ pub enum ManifestError {
         component: String,
         what: &'static str,
     },
+    /// The board has no such device, or none that can do this.
+    Device {
+        device: String,
+        board: String,
+        what: String,
+    },
     /// In the text.
     At {
         line: usize,
@@ -331,6 +341,9 @@ impl fmt::Display for ManifestError {
             ManifestError::Circle(path) => write!(f, "{} includes itself", path.display()),
             ManifestError::Syntax(error) => write!(f, "{error}"),
             ManifestError::At { line, column, what } => write!(f, "line {line}, column {column}: {what}"),
+            ManifestError::Device { device, board, what } => {
+                write!(f, "device '{device}': {what} (boards/{board}.toml)")
+            }
             ManifestError::Component { component, what } => write!(f, "component '{component}': {what}"),
         }
     }
@@ -351,13 +364,13 @@ fn at<T>(text: &str, place: &Spanned<T>, what: String) -> ManifestError {
 
 impl Manifest {
     /// The manifest at `path`, with what it includes.
-    pub fn load(path: &Path) -> Result<Manifest, ManifestError> {
-        let mut manifest = Self::load_nested(path, 0)?;
+    pub fn load(path: &Path, board: &Board) -> Result<Manifest, ManifestError> {
+        let mut manifest = Self::load_nested(path, board, 0)?;
         manifest.check()?;
         Ok(manifest)
     }
 
-    fn load_nested(path: &Path, depth: usize) -> Result<Manifest, ManifestError> {
+    fn load_nested(path: &Path, board: &Board, depth: usize) -> Result<Manifest, ManifestError> {
         if depth > MAX_INCLUDES {
             return Err(ManifestError::Circle(path.into()));
         }
@@ -367,7 +380,7 @@ impl Manifest {
         let own = (manifest.rule.len(), manifest.device.len());
         if let Some(include) = manifest.include.take() {
             let base = path.with_file_name(include);
-            let base = Self::load_nested(&base, depth + 1)
+            let base = Self::load_nested(&base, board, depth + 1)
                 .map_err(|error| ManifestError::Included { path: base, error: Box::new(error) })?;
             manifest.component.splice(0..0, base.component);
             manifest.semaphore.splice(0..0, base.semaphore);
@@ -375,18 +388,55 @@ impl Manifest {
             manifest.file.splice(0..0, base.file);
             manifest.device.splice(0..0, base.device);
         }
+        manifest.place(board)?;
         manifest.check_devices(&text, manifest.device.len() - own.1)?;
         manifest.check_rules(&text, manifest.rule.len() - own.0)?;
         Ok(manifest)
     }
 
     /// A manifest that includes nothing.
-    pub fn parse(text: &str) -> Result<Manifest, ManifestError> {
+    pub fn parse(text: &str, board: &Board) -> Result<Manifest, ManifestError> {
         let mut manifest: Manifest = toml::from_str(text).map_err(ManifestError::Syntax)?;
+        manifest.place(board)?;
         manifest.check_devices(text, 0)?;
         manifest.check_rules(text, 0)?;
         manifest.check()?;
         Ok(manifest)
+    }
+
+    /// Where the devices are that it names.
+    fn place(&mut self, board: &Board) -> Result<(), ManifestError> {
+        let fail = |device: &str, what: String| {
+            Err(ManifestError::Device { device: device.into(), board: board.name.clone(), what })
+        };
+        let known = format!("the board has none of that name, but {}", board.devices());
+        for c in &mut self.component {
+            c.registers.clear();
+            for name in &c.devices {
+                let Some(device) = board.device.get(name) else { return fail(name, known) };
+                c.registers.extend(&device.registers);
+            }
+        }
+        for device in &mut self.device {
+            let device = device.get_mut();
+            let Some(found) = board.device.get(&device.name) else { return fail(&device.name, known) };
+            let [registers] = found.registers[..] else {
+                return fail(
+                    &device.name,
+                    "programs can have devices whose registers are in one piece".into(),
+                );
+            };
+            (device.at, device.len, device.irq) = (registers.at, registers.bytes, found.interrupt);
+        }
+        for semaphore in &mut self.semaphore {
+            let Some(name) = &semaphore.device else { continue };
+            let Some(device) = board.device.get(name) else { return fail(name, known) };
+            if device.interrupt == 0 {
+                return fail(name, "it has no interrupt to post a semaphore".into());
+            }
+            semaphore.interrupt = Some(device.interrupt);
+        }
+        Ok(())
     }
 
     /// The rules from `first` on, which are in this text, want nothing that the system has not.
@@ -416,37 +466,22 @@ impl Manifest {
             let device = spanned.get_ref();
             pages += device.len.div_ceil(PAGE).min(u64::from(u16::MAX));
             let others = || self.device[..n].iter().map(Spanned::get_ref);
-            let ram = map::RAM_PA..map::RAM_PA + map::RAM_BYTES;
             let about = |rule: &boot::Rule| {
                 rule.client == "*"
                     && rule.about.kind() == capability::DEVICE
                     && rules::matches(rule.about.pattern(), &device.name)
             };
-            let irq = format!("irq{}", device.irq);
+            let driven = self.semaphore.iter().any(|s| s.interrupt == Some(device.irq));
             let what = if device.name.is_empty() || device.name.len() > NAMELEN {
                 "its name must have 1 to 24 letters"
             } else if others().any(|other| other.name == device.name) {
                 "the name is used twice"
             } else if n >= map::MAX_DEVICES {
                 "a system has at most 8 devices"
-            } else if device.len == 0
-                || device.at % PAGE != 0
-                || pages * PAGE > map::DEVICES_END - map::DEVICES_VA
-            {
-                "at must be a multiple of 4096, len at least 1, and that of all together at most 8 MiB"
-            } else if device
-                .at
-                .checked_add(device.len)
-                .is_none_or(|end| device.at < ram.end && end > ram.start)
-            {
-                "this is memory, not a device"
-            } else if device.irq >= map::SEM_IRQS {
-                "irq must be below 64"
-            } else if device.irq != 0
-                && (others().any(|other| other.irq == device.irq)
-                    || self.semaphore.iter().any(|s| s.name == irq))
-            {
-                "another driver has this irq"
+            } else if pages * PAGE > map::DEVICES_END - map::DEVICES_VA {
+                "the registers of all devices for programs have at most 8 MiB"
+            } else if device.irq != 0 && driven {
+                "a component has its interrupt"
             } else if !self.rule.iter().any(|rule| about(&rule.get_ref().0)) {
                 "no rule with client = \"*\" says who can have it"
             } else {

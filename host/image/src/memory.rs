@@ -1,25 +1,21 @@
-//! The physical memory of the running system, as it will be at boot, and Sv39 page tables in it.
+//! The physical memory of the running system, as it will be at boot, and page tables in it.
 
-use pebble_abi::map::{self, PAGE, PTE_A, PTE_D, PTE_FOREIGN, PTE_G, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X};
+use pebble_abi::map::{self, PAGE};
+use pebble_arch::{Arch, Leaf, SPAN, slot};
+use std::marker::PhantomData;
 
-/// Flags of leaf entries. Accessed and dirty are set: the hardware never has to.
-pub const USER_RX: u64 = PTE_V | PTE_R | PTE_X | PTE_U | PTE_A;
-pub const USER_R: u64 = PTE_V | PTE_R | PTE_U | PTE_A;
-pub const USER_RW: u64 = PTE_V | PTE_R | PTE_W | PTE_U | PTE_A | PTE_D;
-/// What is not the domain's own: devices, grants, the gate. It is never lent.
-pub const FOREIGN_RX: u64 = USER_RX | PTE_FOREIGN;
-pub const FOREIGN_R: u64 = USER_R | PTE_FOREIGN;
-pub const FOREIGN_RW: u64 = USER_RW | PTE_FOREIGN;
-pub const NUCLEUS_RX: u64 = PTE_V | PTE_R | PTE_X | PTE_G | PTE_A;
-pub const NUCLEUS_RW: u64 = PTE_V | PTE_R | PTE_W | PTE_G | PTE_A | PTE_D;
-pub const TABLE_R: u64 = PTE_V | PTE_R | PTE_A;
-
-#[derive(Default)]
-pub struct Memory {
+pub struct Memory<A> {
     pub bytes: Vec<u8>,
+    arch: PhantomData<A>,
 }
 
-impl Memory {
+impl<A> Default for Memory<A> {
+    fn default() -> Self {
+        Memory { bytes: Vec::new(), arch: PhantomData }
+    }
+}
+
+impl<A: Arch> Memory<A> {
     /// A fresh zeroed page's physical address.
     pub fn page(&mut self) -> u64 {
         self.pages(1)
@@ -55,46 +51,45 @@ impl Memory {
 
     /// The next lower table behind the entry for `va` in `table` at `level`, made if absent.
     pub fn table(&mut self, table: u64, level: u32, va: u64) -> u64 {
-        let slot = table + (va >> (12 + 9 * level) & 511) * 8;
+        let slot = slot(table, level, va);
         let entry = self.read_word(slot);
-        if entry & PTE_V != 0 {
-            return map::pte_pa(entry);
+        if A::is_valid(entry) {
+            return A::address(entry);
         }
         let fresh = self.page();
-        self.write_word(slot, map::pte(fresh, PTE_V));
+        self.write_word(slot, A::table(fresh));
         fresh
     }
 
-    /// Maps one 4 KiB page.
-    pub fn map(&mut self, root: u64, va: u64, pa: u64, flags: u64) {
-        let l1 = self.table(root, 2, va);
-        let l0 = self.table(l1, 1, va);
-        self.write_word(l0 + (va >> 12 & 511) * 8, map::pte(pa, flags));
+    /// Maps one page.
+    pub fn map(&mut self, root: u64, va: u64, pa: u64, leaf: Leaf) {
+        let l0 = self.table_for(root, va);
+        self.write_word(slot(l0, 0, va), A::leaf(pa, leaf));
     }
 
-    /// Makes the level-0 table for `va`, so that whoever maps pages there later need not.
-    pub fn table_for(&mut self, root: u64, va: u64) {
+    /// The lowest table for `va`, made if absent: whoever maps pages there later need not.
+    pub fn table_for(&mut self, root: u64, va: u64) -> u64 {
         let l1 = self.table(root, 2, va);
-        self.table(l1, 1, va);
+        self.table(l1, 1, va)
     }
 
-    /// Maps one 2 MiB page.
-    pub fn map_mega(&mut self, root: u64, va: u64, pa: u64, flags: u64) {
+    /// Maps as much as one such table would, at once.
+    pub fn map_span(&mut self, root: u64, va: u64, pa: u64, leaf: Leaf) {
         let l1 = self.table(root, 2, va);
-        self.write_word(l1 + (va >> 21 & 511) * 8, map::pte(pa, flags));
+        self.write_word(slot(l1, 1, va), A::leaf(pa, leaf));
     }
 
     /// Physical address of a mapped user page.
     pub fn translate(&self, root: u64, va: u64) -> Option<u64> {
         let mut table = root;
         for level in [2, 1, 0] {
-            let entry = self.read_word(table + (va >> (12 + 9 * level) & 511) * 8);
-            if entry & PTE_V == 0 {
+            let entry = self.read_word(slot(table, level, va));
+            if !A::is_valid(entry) {
                 return None;
             }
-            table = map::pte_pa(entry);
-            if entry & (PTE_R | PTE_X) != 0 {
-                return Some(table + (va & (PAGE - 1)));
+            table = A::address(entry);
+            if !A::is_table(entry) {
+                return Some(table + (va & ((SPAN / 512 << (9 * level)) - 1)));
             }
         }
         None

@@ -3,22 +3,23 @@
 use crate::memory::Memory;
 use crate::report::Report;
 use pebble_abi::map;
+use pebble_arch::Arch;
 
 const EHDR: u64 = 64;
 const PHDR: u64 = 56;
 const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
 
-pub fn write(memory: &Memory, report: &Report) -> Vec<u8> {
+pub fn write<A: Arch>(memory: &Memory<A>, report: &Report) -> Vec<u8> {
     let note = serde_json::to_vec(report).unwrap_or_default();
     let load_at = map::PAGE;
     let note_at = load_at + memory.bytes.len() as u64;
     let mut out = Vec::new();
     out.extend_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let half = |v: u16, out: &mut Vec<u8>| out.extend_from_slice(&v.to_le_bytes());
-    // Executable, RISC-V.
+    // Executable.
     half(2, &mut out);
-    half(243, &mut out);
+    half(A::ELF_MACHINE, &mut out);
     out.extend_from_slice(&1u32.to_le_bytes());
     for word in [map::LOAD_PA, EHDR, 0] {
         out.extend_from_slice(&word.to_le_bytes());

@@ -4,15 +4,16 @@ use crate::BuildError;
 use crate::build::{Domain, Shared};
 use crate::elf::Export;
 use crate::manifest::Manifest;
-use crate::memory::{self, Memory};
+use crate::memory::Memory;
 use crate::report::PortalReport;
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::scheduler::Wait;
 use pebble_abi::{status, sys};
+use pebble_arch::{Arch, Leaf};
 use pebble_boot::{self as boot, CommonCode, Interface};
+use pebble_portal::Spec;
 use pebble_portal::hardware::verify::verify;
 use pebble_portal::hardware::{Connection, Shape, Short, Stacks, compile};
-use pebble_portal::{Processor, Spec};
 
 pub struct Portals<'a> {
     shared: &'a Shared,
@@ -64,10 +65,8 @@ impl<'a> Portals<'a> {
             semaphores.push(boot::Semaphore { id, name: name.into(), ..Default::default() });
         }
         for (n, s) in manifest.semaphore.iter().enumerate() {
-            let irq =
-                s.name.strip_prefix("irq").and_then(|n| n.parse::<u16>().ok()).filter(|n| *n < map::SEM_IRQS);
             let first = if s.lock { map::FIRST_LOCK as u16 } else { map::SEM_FIRST };
-            let id = irq.unwrap_or(first + n as u16);
+            let id = s.interrupt.unwrap_or(first + n as u16);
             semaphores.push(boot::Semaphore {
                 id,
                 name: s.name.clone(),
@@ -108,18 +107,18 @@ impl<'a> Portals<'a> {
     }
 
     /// Compiles into the arena and returns the address.
-    fn place(
+    fn place<A: Arch>(
         &mut self,
-        memory: &mut Memory,
+        memory: &mut Memory<A>,
         spec: &str,
         shape: Shape,
         c: &Connection,
     ) -> Result<(u64, pebble_portal::hardware::Code), BuildError> {
         let parsed =
             Spec::parse(spec).map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
-        let code = compile(&parsed, shape, c, Processor::Riscv64)
+        let code = compile(&parsed, shape, c, A::PROCESSOR)
             .map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
-        verify(&code.words, &parsed, shape, c, Processor::Riscv64)
+        verify(&code.words, &parsed, shape, c, A::PROCESSOR)
             .map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
         let at = self.used;
         let mut bytes: Vec<u8> = code.words.iter().flat_map(|w| w.to_le_bytes()).collect();
@@ -135,18 +134,18 @@ impl<'a> Portals<'a> {
             let slot = self.shared.l0[1] + offset / PAGE * 8;
             let mut entry = memory.read_word(slot);
             if entry == 0 {
-                entry = map::pte(memory.page(), memory::NUCLEUS_RX);
+                entry = A::leaf(memory.page(), Leaf::NUCLEUS_RX);
                 memory.write_word(slot, entry);
             }
-            memory.write(map::pte_pa(entry) + offset % PAGE, chunk);
+            memory.write(A::address(entry) + offset % PAGE, chunk);
         }
         self.used += bytes.len() as u64;
         Ok((map::CODE_VA + at, code))
     }
 
-    fn note(
+    fn note<A: Arch>(
         &mut self,
-        memory: &mut Memory,
+        memory: &mut Memory<A>,
         d: &Domain,
         index: u16,
         name: &str,
@@ -170,7 +169,7 @@ impl<'a> Portals<'a> {
     }
 
     /// Code that every domain's table refers to.
-    pub fn common(&mut self, memory: &mut Memory) -> Result<(), BuildError> {
+    pub fn common<A: Arch>(&mut self, memory: &mut Memory<A>) -> Result<(), BuildError> {
         let none = Connection::default();
         let mut code = CommonCode::default();
         let mut common =
@@ -195,7 +194,7 @@ impl<'a> Portals<'a> {
         code.hrtime = common(self, "hrtime", "sm", Shape::Short(Short::Time), &none)?.0;
         let scheduler = |p: &Self, name: &str| -> Result<Connection<'static>, BuildError> {
             let i = &p.interfaces[p.required(name)?];
-            let callee = p.domains[i.asid as usize - 1].portal_view();
+            let callee = p.domains[i.asid as usize - 1].portal_view::<A>();
             Ok(Connection { callee, entry: i.entry, ..Default::default() })
         };
         let to = |p: &Self, name: &str, float: bool| -> Result<Connection<'static>, BuildError> {
@@ -234,14 +233,14 @@ impl<'a> Portals<'a> {
         Ok(())
     }
 
-    pub fn fill_empty(&self, memory: &mut Memory) {
+    pub fn fill_empty<A: Arch>(&self, memory: &mut Memory<A>) {
         for entry in 0..map::TABLE_ENTRIES_PER_PAGE as u64 {
             memory.write_word(self.shared.empty_table + entry * 8, self.code.none);
         }
     }
 
     /// The fixed entries of a domain's table.
-    pub fn system_table(&mut self, memory: &mut Memory, d: &Domain) -> Result<(), BuildError> {
+    pub fn system_table<A: Arch>(&mut self, memory: &mut Memory<A>, d: &Domain) -> Result<(), BuildError> {
         for entry in 0..map::TABLE_ENTRIES_PER_PAGE as u64 {
             memory.write_word(d.table + entry * 8, self.code.none);
         }
@@ -275,7 +274,7 @@ impl<'a> Portals<'a> {
     }
 
     /// The portals that a component imports, and their indices in its image.
-    pub fn imports(&mut self, memory: &mut Memory, d: &Domain) -> Result<(), BuildError> {
+    pub fn imports<A: Arch>(&mut self, memory: &mut Memory<A>, d: &Domain) -> Result<(), BuildError> {
         let mut index = sys::FIRST_FREE as u16;
         for import in &d.elf.imports {
             let name = d.manifest.bind.get(&import.name).unwrap_or(&import.name).clone();
@@ -325,15 +324,15 @@ impl<'a> Portals<'a> {
         })
     }
 
-    fn open(
+    fn open<A: Arch>(
         &mut self,
-        memory: &mut Memory,
+        memory: &mut Memory<A>,
         d: &Domain,
         index: u16,
         name: &str,
         goal: Goal,
     ) -> Result<(), BuildError> {
-        let caller = d.portal_view();
+        let caller = d.portal_view::<A>();
         let none = Connection { caller, index, ..Default::default() };
         match goal {
             Goal::Code(at) => {
@@ -375,9 +374,9 @@ impl<'a> Portals<'a> {
         self.placed.push(boot::Portal { asid: d.asid, index, interface, code, len, constant });
     }
 
-    fn connect(
+    fn connect<A: Arch>(
         &mut self,
-        memory: &mut Memory,
+        memory: &mut Memory<A>,
         d: &Domain,
         index: u16,
         name: &str,
@@ -388,8 +387,8 @@ impl<'a> Portals<'a> {
         let i = self.interfaces[interface].clone();
         let callee = &self.domains[i.asid as usize - 1];
         let c = Connection {
-            caller: d.portal_view(),
-            callee: callee.portal_view(),
+            caller: d.portal_view::<A>(),
+            callee: callee.portal_view::<A>(),
             entry: i.entry,
             index,
             constant,

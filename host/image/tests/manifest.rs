@@ -1,9 +1,18 @@
 //! One small manifest for each rule, accepted or refused with its sentence.
 
-use pebble_image::Manifest;
+use pebble_image::manifest::ManifestError;
+use pebble_image::{Board, Manifest};
+
+fn board() -> Board {
+    Board::parse(include_str!("../../../boards/virt.toml")).expect("a good board")
+}
+
+fn parse(text: &str) -> Result<Manifest, ManifestError> {
+    Manifest::parse(text, &board())
+}
 
 fn refused(text: &str, sentence: &str) {
-    let error = Manifest::parse(text).expect_err(text).to_string();
+    let error = parse(text).expect_err(text).to_string();
     assert!(error.contains(sentence), "{text}\ngave: {error}");
 }
 
@@ -11,8 +20,8 @@ const ONE: &str = "name = \"x\"\n[[component]]\nname = \"a\"\npackage = \"p\"\n"
 
 #[test]
 fn the_smallest_manifests() {
-    assert!(Manifest::parse("name = \"x\"").is_ok());
-    let manifest = Manifest::parse(ONE).expect("one component");
+    assert!(parse("name = \"x\"").is_ok());
+    let manifest = parse(ONE).expect("one component");
     assert_eq!((manifest.component[0].stack_pages, manifest.component[0].priority), (1, 0));
 }
 
@@ -47,7 +56,7 @@ fn numbers_have_bounds() {
 
 #[test]
 fn a_letter_is_one_components() {
-    assert!(Manifest::parse(&format!("{ONE}templates = [\"T\", \"Z\"]\n")).is_ok());
+    assert!(parse(&format!("{ONE}templates = [\"T\", \"Z\"]\n")).is_ok());
     refused(
         &format!(
             "{ONE}templates = [\"T\"]\n[[component]]\nname = \"b\"\npackage = \"p\"\ntemplates = [\"T\"]\n"
@@ -80,12 +89,12 @@ fn includes_come_first_and_never_in_circles() {
     );
     write("circle.toml", "name = \"c\"\ninclude = \"circle.toml\"\n");
     write("lost.toml", "name = \"l\"\ninclude = \"nowhere.toml\"\n");
-    let top = Manifest::load(&dir.join("top.toml")).expect("both");
+    let top = Manifest::load(&dir.join("top.toml"), &board()).expect("both");
     assert_eq!(top.component.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!(top.name, "top");
-    let circle = Manifest::load(&dir.join("circle.toml")).expect_err("a circle").to_string();
+    let circle = Manifest::load(&dir.join("circle.toml"), &board()).expect_err("a circle").to_string();
     assert!(circle.contains("includes itself"), "{circle}");
-    let lost = Manifest::load(&dir.join("lost.toml")).expect_err("lost").to_string();
+    let lost = Manifest::load(&dir.join("lost.toml"), &board()).expect_err("lost").to_string();
     assert!(lost.contains("cannot read") && lost.contains("nowhere.toml"), "{lost}");
     std::fs::remove_dir_all(&dir).expect("removed");
 }
@@ -100,7 +109,7 @@ fn a_rule_is_about_one_thing() {
     for words in
         ["interface = \"a.*\"\nallow = true", "file = \"/etc/*\"\nallow = \"capability\"\nholders = \"a*\""]
     {
-        Manifest::parse(&rule(words)).expect(words);
+        parse(&rule(words)).expect(words);
     }
     refused(&rule("allow = true"), "a rule is about one thing");
     refused(&rule("interface = \"a\"\nfile = \"/b\"\nallow = true"), "a rule is about one thing");
@@ -112,7 +121,7 @@ fn a_rule_is_about_one_thing() {
 #[test]
 fn paths_in_rules_are_spelled_as_rules_see_them() {
     for path in ["/", "/*", "/etc/secret*", "/vault/*", "/vault/", "/etc/.*", "/a..b/..c"] {
-        Manifest::parse(&rule(&format!("file = \"{path}\"\nallow = false"))).expect(path);
+        parse(&rule(&format!("file = \"{path}\"\nallow = false"))).expect(path);
     }
     for path in ["//etc", "/etc//x", "/etc/./x", "/etc/../x", "/etc/..", "/.", "/x//*"] {
         refused(&rule(&format!("file = \"{path}\"\nallow = false")), "no empty part, and no . or ..");
@@ -141,26 +150,31 @@ fn rules_want_what_there_is() {
 #[test]
 fn devices_are_given_by_rules() {
     let rule = "\n[[rule]]\nclient = \"*\"\ndevice = \"rtc\"\nallow = false\n";
-    let device = |words: &str| format!("{ONE}\n[[device]]\nname = \"rtc\"\n{words}\n{rule}");
-    let good = "at = 0x101000\nlen = 0x24\nirq = 11";
-    Manifest::parse(&device(good)).expect("a device");
-    let lone = device(good).replace(rule, "");
+    let device = format!("{ONE}\n[[device]]\nname = \"rtc\"\n{rule}");
+    let manifest = parse(&device).expect("a device");
+    let found = manifest.device[0].get_ref();
+    assert_eq!((found.at, found.len, found.irq), (0x10_1000, 0x1000, 11));
+    let lone = device.replace(rule, "");
     refused(&lone, "line 6, column 1: device 'rtc': no rule with client = \"*\" says who can have it");
     refused(&format!("{ONE}{rule}"), "line 6, column 1: device = \"rtc\": the system has no such [[device]]");
-    refused(&device("at = 0x101004\nlen = 4"), "device 'rtc': at must be a multiple of 4096");
-    refused(&device("at = 0x101000\nlen = 0"), "len at least 1");
-    refused(&device("at = 0x101000\nlen = 0x800001"), "at most 8 MiB");
-    refused(&device("at = 0x80000000\nlen = 4"), "this is memory, not a device");
-    refused(&device("at = 0x7ffff000\nlen = 0x1001"), "this is memory, not a device");
-    refused(&device("at = 0x101000\nlen = 4\nirq = 64"), "irq must be below 64");
-    let taken = "at = 0x101000\nlen = 4\nirq = 10\n[[semaphore]]\nname = \"irq10\"";
-    refused(&device(taken), "another driver has this irq");
+    refused(&device.replace("[[device]]", "[[device]]\nat = 1"), "unknown field `at`");
+    let driven = "\n[[semaphore]]\nname = \"alarm\"\ndevice = \"rtc\"\n";
+    refused(&format!("{device}{driven}"), "a component has its interrupt");
+    refused(&format!("{device}\n[[device]]\nname = \"rtc\"\n"), "the name is used twice");
     refused(
-        &device(&format!("{good}\n[[device]]\nname = \"rtc\"\nat = 0\nlen = 1")),
-        "the name is used twice",
+        &device.replace("rtc", "interrupts"),
+        "device 'interrupts': programs can have devices whose registers are in one",
     );
-    refused(
-        &device(&format!("{good}\n[[device]]\nname = \"x\"\nat = 0\nlen = 1\nirq = 11")),
-        "another driver has this irq",
-    );
+}
+
+#[test]
+fn devices_are_the_boards() {
+    let manifest = parse(&format!("{ONE}devices = [\"power\", \"interrupts\"]\n")).expect("two devices");
+    let at: Vec<u64> = manifest.component[0].registers.iter().map(|r| r.at).collect();
+    assert_eq!(at, [0x10_0000, 0xc00_0000, 0xc00_2000, 0xc20_1000]);
+    let none =
+        "device 'disk': the board has none of that name, but interrupts, power, rtc, uart (boards/virt.toml)";
+    refused(&format!("{ONE}devices = [\"disk\"]\n"), none);
+    refused("name = \"x\"\n[[semaphore]]\nname = \"s\"\ndevice = \"disk\"\n", none);
+    refused("name = \"x\"\n[[semaphore]]\nname = \"s\"\ndevice = \"power\"\n", "it has no interrupt");
 }

@@ -1,4 +1,4 @@
-//! The emulated board: QEMU's `virt` with one rv64 hart, 128 MiB, and the firmware that QEMU brings.
+//! The emulated board.
 //!
 //! An emulator does not outlive who started it, however that one ends: `setpriv` asks the kernel for a signal at its parent's death. On a
 //! terminal that is SIGTERM, so that QEMU restores the terminal; otherwise SIGKILL, since a wedged emulator may ignore anything gentler.
@@ -30,6 +30,8 @@ pub enum Counting {
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub qemu: PathBuf,
+    /// What makes QEMU this board.
+    pub board: Vec<String>,
     pub counting: Counting,
     /// Wait for gdb on this TCP port of the local host before the first instruction.
     pub debug: Option<u16>,
@@ -38,8 +40,10 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub fn new(qemu: impl Into<PathBuf>) -> Self {
-        Machine { qemu: qemu.into(), counting: Counting::default(), debug: None, extra: Vec::new() }
+    /// `board`: QEMU's arguments, with blanks between.
+    pub fn new(qemu: impl Into<PathBuf>, board: &str) -> Self {
+        let board = board.split_whitespace().map(String::from).collect();
+        Machine { qemu: qemu.into(), board, counting: Counting::default(), debug: None, extra: Vec::new() }
     }
 
     /// The same, with a clock that counts instructions.
@@ -57,7 +61,7 @@ impl Machine {
     /// The emulator's command line, without the choice of a console.
     fn command(&self, image: &Path) -> Command {
         let mut command = self.on_a_leash();
-        command.args("-M virt -m 128M -smp 1 -bios default -no-reboot".split(' '));
+        command.args(&self.board);
         match self.counting {
             Counting::WallClock => {}
             Counting::Instructions => {
@@ -136,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_clock_counts_instructions_only_when_asked() {
-        let machine = Machine::new("qemu");
+        let machine = Machine::new("qemu", "-M board -no-reboot");
         assert!(!arguments(&machine).contains("-icount"));
         assert!(arguments(&machine.clone().counting()).contains("-icount shift=0,sleep=off"));
         assert!(arguments(&machine.counting_with_input()).contains("-icount shift=0 "));
@@ -144,7 +148,9 @@ mod tests {
 
     #[test]
     fn the_image_is_the_kernel() {
-        assert!(arguments(&Machine::new("qemu")).ends_with("-no-reboot -kernel image"));
+        assert!(
+            arguments(&Machine::new("qemu", "-M board -no-reboot")).ends_with("-no-reboot -kernel image")
+        );
     }
 
     #[test]

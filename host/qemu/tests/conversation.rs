@@ -20,7 +20,7 @@ fn guest(name: &str, body: &str) -> Guest {
     writeln!(file, "#!/bin/sh\n{body}").unwrap();
     file.set_permissions(PermissionsExt::from_mode(0o755)).unwrap();
     drop(file);
-    Machine::new(path).start(Path::new("image")).unwrap()
+    Machine::new(path, "-M board").start(Path::new("image")).unwrap()
 }
 
 /// A shell in script mode: `say WORD`, `false`, `exit`; `boom` is a nucleus panic, `hang` never answers.

@@ -7,10 +7,11 @@ use crate::api::Errno;
 use crate::heap;
 use crate::portal::call;
 use crate::process::Lazy;
+use pebble_abi::fault::Cause;
 use pebble_abi::{control, errno, map, sys};
 
 /// Cause of a handler's question: the page is to be written.
-pub const STORE: u64 = 15;
+pub const STORE: u64 = Cause::Store as u64;
 
 static PROVIDE: Lazy = Lazy::new("vm.provide");
 
@@ -34,7 +35,7 @@ fn ask(address: u64, pages: u64, index: u64) -> Result<(), Errno> {
 
 /// For a handler that is being asked: a page with these bytes, and zeroes behind them, is mapped where the domain faulted.
 pub fn provide(asid: u16, address: u64, bytes: &[u8], write: bool) -> Result<(), Errno> {
-    let rights = map::PTE_R | if write { map::PTE_W } else { 0 };
+    let rights = map::READ | if write { map::WRITE } else { 0 };
     let to = address / map::PAGE * map::PAGE;
     heap::with_page(|page| {
         for (word, at) in bytes.chunks(8).zip((page..page + map::PAGE).step_by(8)) {

@@ -29,5 +29,5 @@ extern "C" fn main() {
 fn panic(info: &core::panic::PanicInfo) -> ! {
     crate::io::panic_message(info);
     // SAFETY: an illegal instruction on purpose: the fault report names the place, and the domain ends.
-    unsafe { core::arch::asm!(".word {}", const pebble_abi::call::ABORT, options(noreturn)) }
+    unsafe { core::arch::asm!(".word {}", const pebble_arch::riscv64::regs::ABORT, options(noreturn)) }
 }

@@ -13,7 +13,8 @@
 use crate::hardware::template::Template;
 use crate::spec::{Arg, Spec, Stack, State};
 use arrayvec::ArrayVec;
-use pebble_abi::{map, status, thread};
+use pebble_abi::{map, status};
+use pebble_arch::Layout;
 pub use window::{Lent, lent};
 
 mod display;
@@ -334,10 +335,7 @@ struct Frame {
     windows: window::Placed,
 }
 
-pub const PRESERVED_WORDS: u8 = 13;
-pub const FLOAT_PRESERVED_WORDS: u8 = 13;
-
-fn frame(spec: &Spec, c: &Connection) -> Frame {
+fn frame(spec: &Spec, c: &Connection, layout: &Layout) -> Frame {
     let keeps = spec.state >= State::Partial;
     let mut f = Frame { words: 1, ..Frame::default() };
     let mut take = |wanted: bool, words: u8| {
@@ -347,8 +345,8 @@ fn frame(spec: &Spec, c: &Connection) -> Frame {
         })
     };
     let stack = take(keeps || spec.stack == Stack::New, 1);
-    let preserved = take(keeps, PRESERVED_WORDS);
-    let float = take(keeps_float(spec, c), FLOAT_PRESERVED_WORDS);
+    let preserved = take(keeps, layout.preserved as u8);
+    let float = take(keeps_float(spec, c), layout.float_preserved as u8);
     let desc = take(spec.stack == Stack::New && !c.callee.exclusive, 1);
     let place = |lent: Lent| (lent, take(true, lent.frame_words()).unwrap_or(0));
     let windows = window::lent(spec, c).into_iter().map(place).collect();
@@ -361,9 +359,9 @@ fn keeps_float(spec: &Spec, c: &Connection) -> bool {
 }
 
 /// Specification and connection to steps, one list a leg.
-pub fn lower(spec: &Spec, shape: Shape, c: &Connection) -> Lowered {
+pub fn lower(spec: &Spec, shape: Shape, c: &Connection, layout: &Layout) -> Lowered {
     let mut out = Lowered::default();
-    steps(spec, shape, c, &mut |op| {
+    steps(spec, shape, c, layout, &mut |op| {
         if let Op::Push(words) = op {
             out.words = words;
         }
@@ -373,8 +371,8 @@ pub fn lower(spec: &Spec, shape: Shape, c: &Connection) -> Lowered {
     out
 }
 
-/// Specification and connection to steps, each handed to `put`. Only `Call`, `Wait` and `Signal` are counted.
-pub fn steps(spec: &Spec, shape: Shape, c: &Connection, put: &mut impl FnMut(Op)) {
+/// Specification and connection to steps, each handed to `put`; frames are as the processor's [`Layout`] says. Only `Call`, `Wait` and `Signal` are counted.
+pub fn steps(spec: &Spec, shape: Shape, c: &Connection, layout: &Layout, put: &mut impl FnMut(Op)) {
     match shape {
         Shape::Call | Shape::Wait(_) | Shape::Signal(_) => {
             if let Some(counter) = c.counter {
@@ -385,7 +383,7 @@ pub fn steps(spec: &Spec, shape: Shape, c: &Connection, put: &mut impl FnMut(Op)
                 Shape::Signal(sem) => put(Op::TrySignal(map::semaphore_va(sem as usize))),
                 _ => {}
             }
-            call(spec, c, put);
+            call(spec, c, layout, put);
         }
         Shape::Tail => {
             put(Op::Top);
@@ -404,12 +402,12 @@ pub fn steps(spec: &Spec, shape: Shape, c: &Connection, put: &mut impl FnMut(Op)
             [Op::Raise, Op::Top, Op::FloatOff, Op::Mask].into_iter().for_each(&mut *put);
             enter_exclusive(spec, c, put);
         }
-        Shape::Interrupt | Shape::Exception | Shape::NoStack => trap(shape, c, put),
+        Shape::Interrupt | Shape::Exception | Shape::NoStack => trap(shape, c, layout, put),
     }
 }
 
-fn call(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
-    let f = frame(spec, c);
+fn call(spec: &Spec, c: &Connection, layout: &Layout, put: &mut impl FnMut(Op)) {
+    let f = frame(spec, c, layout);
     let keeps = spec.state >= State::Partial;
     let masks = c.callee.exclusive && !c.caller.exclusive;
     let queue = map::stack_queue_va(c.callee.asid);
@@ -485,11 +483,11 @@ fn enter_exclusive(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
     arguments(spec, c, 0, put);
 }
 
-fn trap(shape: Shape, c: &Connection, put: &mut impl FnMut(Op)) {
+fn trap(shape: Shape, c: &Connection, layout: &Layout, put: &mut impl FnMut(Op)) {
     let float = c.caller.float;
-    let words = (thread::TRAP_WORDS + if float { thread::TRAP_FLOAT_WORDS } else { 0 }) as u8;
+    let words = layout.all_words(float) as u8;
     let queue = map::stack_queue_va(c.callee.asid);
-    let word = words - (thread::TRAP_WORDS - thread::TRAP_DESC) as u8;
+    let word = words - (layout.words - layout.desc) as u8;
     put(Op::SaveAll { float });
     if shape == Shape::Interrupt {
         put(Op::Interrupted { float });

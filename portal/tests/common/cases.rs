@@ -1,6 +1,7 @@
 //! One portal of every shape, with a name each.
 
 use pebble_abi::{map, status};
+use pebble_arch::riscv64::paging;
 use pebble_portal::hardware::template::Operation::*;
 use pebble_portal::hardware::template::Register::{A, Base, Word, Zero};
 use pebble_portal::hardware::template::{Condition, Operation};
@@ -29,7 +30,7 @@ impl Case {
 }
 
 pub fn domain(asid: u16, float: bool, exclusive: bool) -> Domain {
-    let space = map::space(asid, 0x8100_0000 + u64::from(asid) * map::PAGE);
+    let space = paging::space(asid, 0x8100_0000 + u64::from(asid) * map::PAGE);
     let fixed_stack = if exclusive { map::stack_top(asid, 0) } else { 0 };
     Domain { asid, space, float, exclusive, fixed_stack, ..Domain::default() }
 }

@@ -9,6 +9,7 @@ use crate::judge::Judge;
 use alloc::format;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pebble::abi::errno;
+use pebble::abi::fault::Cause;
 use pebble::api;
 use pebble::process::Child;
 
@@ -18,8 +19,8 @@ const DEPTHS: core::ops::RangeInclusive<u32> = 196..=244;
 /// Of those, so many that there is room for a single call.
 const LAST: u32 = 238;
 /// Statuses of a program that has died of a load from nowhere; of a full invocation stack.
-const FAULT: i64 = 128 + 13;
-const FULL: i64 = 128 + 65;
+const FAULT: i64 = Cause::Load.status() as i64;
+const FULL: i64 = Cause::InvocationOverflow.status() as i64;
 
 pub fn all(judge: &mut Judge, rounds: u32) {
     for depth in DEPTHS {

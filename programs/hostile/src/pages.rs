@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::String;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pebble::abi::errno;
+use pebble::abi::fault::Cause;
 use pebble::abi::map::PAGE;
 use pebble::api::Errno;
 use pebble::portal::time;
@@ -20,8 +21,7 @@ const FIRST: u64 = 0x0500_0000;
 const SECOND: u64 = 0x0600_0000;
 const PAGES: u64 = 40;
 const MILLISECOND: u64 = 10_000;
-const FAULT_LOAD: i64 = 128 + 13;
-const FAULT_STORE: i64 = 128 + 15;
+const FAULT: i64 = Cause::Load.status() as i64;
 
 /// What the program ends with, and what it does with its two handlers.
 type Kind = (&'static str, i64, fn([usize; 2]) -> Option<bool>);
@@ -29,23 +29,23 @@ type Kind = (&'static str, i64, fn([usize; 2]) -> Option<bool>);
 const KINDS: &[Kind] = &[
     ("both", 0, both),
     ("threads", 0, threads),
-    ("outside", FAULT_LOAD, |to| wild(to, FIRST + PAGES * PAGE)),
-    ("ended", FAULT_LOAD, ended),
-    ("read-only", FAULT_STORE, |to| {
+    ("outside", FAULT, |to| wild(to, FIRST + PAGES * PAGE)),
+    ("ended", FAULT, ended),
+    ("read-only", FAULT, |to| {
         let _ = ranges(to)?;
         attack::store(SECOND, 1);
         Some(false)
     }),
-    ("refused", FAULT_LOAD, |to| wild(to, FIRST + REFUSED * PAGE)),
-    ("nothing", FAULT_LOAD, |to| wild(to, FIRST + NOTHING * PAGE)),
-    ("elsewhere", FAULT_LOAD, |to| wild(to, FIRST + ELSEWHERE * PAGE)),
-    ("dies", FAULT_LOAD, |to| wild(to, FIRST + DIES * PAGE)),
+    ("refused", FAULT, |to| wild(to, FIRST + REFUSED * PAGE)),
+    ("nothing", FAULT, |to| wild(to, FIRST + NOTHING * PAGE)),
+    ("elsewhere", FAULT, |to| wild(to, FIRST + ELSEWHERE * PAGE)),
+    ("dies", FAULT, |to| wild(to, FIRST + DIES * PAGE)),
     ("below", 0, |to| {
         ranges(to)?;
         let at = FIRST + BELOW * PAGE;
         Some(attack::read(at) == word(at))
     }),
-    ("endless", FAULT_LOAD, |to| wild(to, FIRST + ENDLESS * PAGE)),
+    ("endless", FAULT, |to| wild(to, FIRST + ENDLESS * PAGE)),
     ("arguments", 0, arguments),
 ];
 

@@ -16,7 +16,7 @@ use pebble::wait::{self, Parking};
 use pebble_console::{Console, FORMAT, QUEUES, Queue, Read, Registers, Write};
 
 pebble::import! {
-    DEVICE = "semaphore.irq10";
+    DEVICE = "semaphore.uart";
     FAMILY = "pm.family";
     ENABLE = "irq.enable";
     ACKNOWLEDGE = "irq.ack";

@@ -8,7 +8,7 @@ extern crate alloc;
 use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use pebble::abi::capability::{DEVICE, INTERRUPT, REGISTERS};
 use pebble::abi::link::{NAMELEN, unpack};
-use pebble::abi::map::{PAGE, PTE_R, PTE_W};
+use pebble::abi::map::{PAGE, READ, WRITE};
 use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
 use pebble::link::{Import, More};
@@ -99,7 +99,7 @@ fn device(client: u64, name: [u64; 3], right: u16) -> Result<usize, Errno> {
 extern "C" fn registers(client: u64, a: u64, b: u64, c: u64, _: u64, _: u64, more: &mut More) -> i64 {
     let mapped = device(client, [a, b, c], REGISTERS).and_then(|at| {
         let registers = request(|devices| devices.registers(at))?;
-        let pages = registers.bytes.div_ceil(PAGE) << 16 | PTE_R | PTE_W;
+        let pages = registers.bytes.div_ceil(PAGE) << 16 | READ | WRITE;
         match ask(&MAP_FOREIGN, [client, registers.va, registers.pa, pages]) {
             // Nothing else is ever mapped there: it has them.
             Ok(_) | Err(errno::EEXIST) => Ok(registers),

@@ -1,4 +1,4 @@
-//! The interrupt dispatcher's component: PLIC registers and portals around the library.
+//! The interrupt dispatcher's component: portals around the board's controller.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -7,7 +7,8 @@ use pebble::abi::{errno, handover as ask, sys};
 use pebble::link::More;
 use pebble::mmio::Mmio;
 use pebble::portal::tail;
-use pebble_interrupt_dispatcher::{Action, action, enable_bit, plic};
+use pebble_arch::{Arch, Native};
+use pebble_interrupt_dispatcher::{Registers, plic as controller};
 
 pebble::import! {
     fixed "scheduler.tick";
@@ -20,9 +21,20 @@ pebble::export_wide!("irq.handover", "nmiii>4", handover);
 pebble::export!("irq.takeover", "nmiiiii", takeover: fn(u64));
 pebble::component!(main);
 
-const PRIORITY: Mmio = Mmio::new(plic::PRIORITY_PAGE, 0x1000);
-const ENABLE: Mmio = Mmio::new(plic::ENABLE_PAGE, 0x1000);
-const CONTEXT: Mmio = Mmio::new(plic::CONTEXT_PAGE, 0x1000);
+/// As the board has mapped them.
+struct Pages;
+
+impl Registers for Pages {
+    #[inline(always)]
+    fn read(&self, page: usize, offset: usize) -> u32 {
+        Mmio::new(page, 0x1000).read32(offset)
+    }
+
+    #[inline(always)]
+    fn write(&self, page: usize, offset: usize, value: u32) {
+        Mmio::new(page, 0x1000).write32(offset, value);
+    }
+}
 
 /// Exclusive: no thread of its own.
 fn main() -> i64 {
@@ -30,10 +42,10 @@ fn main() -> i64 {
 }
 
 extern "C" fn entry(cause: u64) -> i64 {
-    if action(cause) == Action::Tick {
+    if Native::is_timer(cause) {
         tail(sys::SCHEDULER_TICK, []);
     }
-    match CONTEXT.read32(plic::CLAIM) {
+    match controller::claim(Pages) {
         // Nothing pending after all: let the scheduler return to whoever runs.
         0 => tail(sys::SCHEDULER_TICK, []),
         source => tail(sys::SCHEDULER_IRQ, [source.into()]),
@@ -41,22 +53,14 @@ extern "C" fn entry(cause: u64) -> i64 {
 }
 
 extern "C" fn enable(source: u64) -> i64 {
-    let Some((word, bit)) = enable_bit(source) else { return -errno::EINVAL };
-    PRIORITY.write32(source as usize * 4, 1);
-    CONTEXT.write32(plic::THRESHOLD, 0);
-    ENABLE.write32(word, ENABLE.read32(word) | bit);
-    0
+    if controller::enable(Pages, source) { 0 } else { -errno::EINVAL }
 }
 
 extern "C" fn ack(source: u64) -> i64 {
-    if enable_bit(source).is_none() {
-        return -errno::EINVAL;
-    }
-    CONTEXT.write32(plic::CLAIM, source as u32);
-    0
+    if controller::complete(Pages, source) { 0 } else { -errno::EINVAL }
 }
 
-/// All state is the PLIC's: two instances may be called at once, and there is nothing to hand over.
+/// All state is the controller's: two instances may be called at once, and there is nothing to hand over.
 extern "C" fn handover(what: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: &mut More) -> i64 {
     if what == ask::LEAVE { 1 } else { 0 }
 }

@@ -2,18 +2,18 @@
 
 use crate::opening::{self, Opening};
 use crate::{
-    RANGE_SET, Real, SBRK, THREAD_CREATE, answer, current, do_register, do_sem_create, name, request, spec,
-    tidy,
+    Manager, RANGE_SET, Real, SBRK, THREAD_CREATE, answer, current, do_register, do_sem_create, name,
+    request, spec, tidy,
 };
 use pebble::abi::link::pack;
 use pebble::abi::{control as op, errno, map, sys, template};
 use pebble::api::Errno;
 use pebble::link::More;
+use pebble_portal_manager::Machine;
 use pebble_portal_manager::consent::text;
 use pebble_portal_manager::control::Subject;
 use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::letters::Refused;
-use pebble_portal_manager::{Machine, Manager};
 
 /// A domain without a table, or one that the process server has made and not started, becomes the child of a controller; `copy`: with all that
 /// this one has.

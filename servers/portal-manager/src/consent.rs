@@ -16,6 +16,7 @@ use crate::manager::{Interface, Manager};
 use pebble_abi::consent::Letters;
 use pebble_abi::link::pack;
 use pebble_abi::{errno, status};
+use pebble_arch::Arch;
 use pebble_portal::Spec;
 use pebble_portal::spec::{Stack, State};
 
@@ -33,7 +34,7 @@ impl Interface {
     }
 }
 
-impl Manager {
+impl<A: Arch> Manager<A> {
     /// Whether the portal may be made: for `asid`, or for whom it serves. If not, [`refused`](Manager::refused) tells why.
     pub(crate) fn consents(&mut self, asid: u16, interface: u16, given: Letters) -> Result<(), i64> {
         let opener = if self.serving != 0 { self.serving } else { asid };

@@ -25,6 +25,7 @@ use arrayvec::ArrayVec;
 use pebble_abi::consent::Letters;
 use pebble_abi::control::{BEHALF, BEHALF_PM};
 use pebble_abi::{errno, map, sys};
+use pebble_arch::Arch;
 use pebble_portal::Spec;
 use pebble_portal::spec::{Arg, Stack, State};
 
@@ -55,7 +56,7 @@ fn stub(original: &Spec) -> Result<Spec, i64> {
     Ok(spec)
 }
 
-impl Manager {
+impl<A: Arch> Manager<A> {
     pub(crate) fn on_behalf(&self, asid: u16, index: u16) -> bool {
         let first = self.domains[asid as usize % map::MAX_DOMAINS].behalf;
         first > 0 && (first..first + BEHALF.len() as u16).contains(&index)

@@ -9,6 +9,7 @@
 
 use crate::manager::{Manager, Slot};
 use pebble_abi::errno;
+use pebble_arch::Arch;
 
 /// Gifts in one table, and those of one giver.
 pub const GIFTS: usize = 256;
@@ -16,7 +17,7 @@ pub const OF_ONE: usize = 64;
 /// A giver that has died.
 const GONE: u16 = u16::MAX;
 
-impl Manager {
+impl<A: Arch> Manager<A> {
     fn is_program(&self, asid: u16) -> bool {
         self.domains.get(usize::from(asid)).is_some_and(|d| !d.image)
     }

@@ -12,6 +12,7 @@ use crate::Machine;
 use crate::manager::{Goal, Manager};
 use alloc::vec::Vec;
 use pebble_abi::{errno, map};
+use pebble_arch::Arch;
 use pebble_portal::spec::{Arg, Stack, State};
 
 /// What an exporter has said of one of its interfaces.
@@ -43,7 +44,7 @@ const REST: u64 = 9;
 /// Words that a policy is called with.
 const WORDS: usize = 2;
 
-impl Manager {
+impl<A: Arch> Manager<A> {
     /// The portal manager's own domain.
     pub(crate) fn own(&self) -> Result<u16, i64> {
         let own = self.interfaces.iter().find(|i| i.asid != 0 && i.name == OWN);

@@ -20,6 +20,7 @@ use alloc::vec::Vec;
 use arrayvec::ArrayVec;
 use pebble_abi::template::{TemplateError, TemplateErrorKind};
 use pebble_abi::{errno, map, status};
+use pebble_arch::Arch;
 use pebble_boot::BootInfo;
 use pebble_portal::hardware::Template;
 use pebble_portal::hardware::template::{MAX_OPERATIONS, capability, decode};
@@ -65,7 +66,7 @@ impl Letters {
     }
 }
 
-impl Manager {
+impl<A: Arch> Manager<A> {
     /// A component begins to register its letter; what it began before is dropped.
     pub fn begin_template(&mut self, asid: u64, letter: u64) -> Result<(), i64> {
         let mut role = self.domain(asid)?.role;

@@ -28,10 +28,10 @@ use pebble::sync::{Guard, Lock};
 use pebble::window::{self, CODE, SHARED_DATA, TABLES, THREADS};
 use pebble_boot::BootInfo;
 use pebble_portal::Spec;
+use pebble_portal_manager::Machine;
 use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::manager::MAX_PORTALS;
 use pebble_portal_manager::succession::NOBODY;
-use pebble_portal_manager::{Machine, Manager};
 use succeed::{
     abandon, adopt, busy, commit, holder, import, keep_role, let_leave, offer, pass, prepare, reach,
     register_for,
@@ -221,6 +221,8 @@ impl Machine for Real {
         while SEM_FREE.call([id.into(), 0, 0, 0, 0]) == Ok(1) {}
     }
 }
+
+type Manager = pebble_portal_manager::Manager<pebble_arch::Native>;
 
 static MANAGER: Lock<Option<Manager>> = Lock::new(None);
 

@@ -15,7 +15,9 @@ use crate::unwind::Watch;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 use pebble_abi::{errno, map, sys};
+use pebble_arch::Arch;
 use pebble_boot::{BootInfo, CommonCode};
 use pebble_portal::Spec;
 use pebble_portal::spec::Stack;
@@ -119,7 +121,7 @@ pub struct Domain {
     pub(crate) shown: [u64; map::MAX_DOMAINS / 64],
 }
 
-pub struct Manager {
+pub struct Manager<A> {
     pub domains: Vec<Domain>,
     pub interfaces: Vec<Interface>,
     pub code: CommonCode,
@@ -168,9 +170,11 @@ pub struct Manager {
     /// Families whose policies took long, and until when they are not asked again.
     pub(crate) resting: Vec<(u16, u64)>,
     pub(crate) draft: Option<Box<Draft>>,
+    /// For whose processor portals are made.
+    pub(crate) arch: PhantomData<A>,
 }
 
-impl Manager {
+impl<A: Arch> Manager<A> {
     /// Takes over what the image builder has laid out.
     pub fn new(info: &BootInfo) -> Result<Self, i64> {
         let mut domains: Vec<Domain> = Vec::new();
@@ -184,7 +188,7 @@ impl Manager {
             domain.stacks = u16::from(d.stack_slots).saturating_sub(threads as u16);
             domain.view = pebble_portal::hardware::Domain {
                 asid: d.asid,
-                space: map::space(d.asid, d.root),
+                space: A::space(d.asid, d.root),
                 float: d.float,
                 exclusive: d.exclusive,
                 fixed_stack: d.fixed_stack,
@@ -267,6 +271,7 @@ impl Manager {
             asking: false,
             resting: Vec::new(),
             draft: Some(Box::default()),
+            arch: PhantomData,
         };
         manager.find_shown();
         Ok(manager)

@@ -16,6 +16,7 @@ use crate::Machine;
 use crate::frames::{self, Current};
 use crate::manager::{Manager, UNMADE};
 use pebble_abi::{errno, map};
+use pebble_arch::Arch;
 
 /// Changes that a domain may be told of later; the oldest are forgotten.
 const NOTICES: usize = 256;
@@ -38,7 +39,7 @@ impl Detour {
     }
 }
 
-impl Manager {
+impl<A: Arch> Manager<A> {
     /// Where the domain goes on after calls that change its table; 0: where it was.
     pub fn set_notify(&mut self, asid: u64, address: u64) -> Result<(), i64> {
         let domain = self.domain(asid)?;

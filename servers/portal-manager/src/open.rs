@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use pebble_abi::consent::Letters;
 use pebble_abi::{errno, map, status, sys};
+use pebble_arch::Arch;
 use pebble_portal::Processor;
 use pebble_portal::hardware::{Code, CompileError, Connection, Shape, Short, compile_into, ir, verify};
 use pebble_portal::spec::{Spec, Stack, Window};
@@ -28,7 +29,7 @@ pub const NAMES: usize = 4;
 /// Where a controller's own portals begin.
 pub(crate) const FIRST_OWN: usize = sys::FIRST_FREE + MAX_PORTALS + GIFTS;
 
-impl Manager {
+impl<A: Arch> Manager<A> {
     /// `count` consecutive free slots for the subject, or the domain itself; the table grows as needed.
     pub(crate) fn find(&mut self, machine: &mut impl Machine, asid: u16, count: usize) -> Result<usize, i64> {
         // Its portals are made by whoever controls it.
@@ -109,7 +110,8 @@ impl Manager {
         c: &Connection,
     ) -> Result<Run, i64> {
         let mut draft = self.draft.take().ok_or(errno::EBUSY)?;
-        let made = draft.compile(spec, shape, c).and_then(|()| self.place(machine, &draft.code.words));
+        let made =
+            draft.compile(spec, shape, c, A::PROCESSOR).and_then(|()| self.place(machine, &draft.code.words));
         self.draft = Some(draft);
         made
     }
@@ -545,13 +547,19 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// And verifies.
-    fn compile(&mut self, spec: &Spec, shape: Shape, c: &Connection) -> Result<(), i64> {
+    fn compile(
+        &mut self,
+        spec: &Spec,
+        shape: Shape,
+        c: &Connection,
+        processor: Processor,
+    ) -> Result<(), i64> {
         self.code.clear();
-        compile_into(spec, shape, c, Processor::Riscv64, &mut self.code).map_err(|error| match error {
+        compile_into(spec, shape, c, processor, &mut self.code).map_err(|error| match error {
             CompileError::NoTemplate { .. } => errno::ENOPROTOOPT,
             _ => errno::EINVAL,
         })?;
         let Draft { code, room } = self;
-        verify::verify_in(room, &code.words, spec, shape, c, Processor::Riscv64).map_err(|_| errno::EINVAL)
+        verify::verify_in(room, &code.words, spec, shape, c, processor).map_err(|_| errno::EINVAL)
     }
 }

@@ -2,13 +2,12 @@
 //!
 //! An exporter's policy is a stranger: it is asked with a time limit, and without the lock, so what was found before is looked up again.
 
-use crate::{AGAIN, BOUND, LOOKUP, Real, UNBOUND, answer, request, tidy};
+use crate::{AGAIN, BOUND, LOOKUP, Manager, Real, UNBOUND, answer, request, tidy};
 use pebble::abi::consent::Letters;
 use pebble::abi::{errno, map};
 use pebble::api::Errno;
 use pebble::link::More;
 use pebble::{portal, within};
-use pebble_portal_manager::Manager;
 use pebble_portal_manager::guards::Admission;
 
 /// For whom a portal is opened.

@@ -10,6 +10,7 @@
 use crate::Machine;
 use crate::manager::{Goal, Manager};
 use pebble_abi::{errno, share::HANDLERS};
+use pebble_arch::Arch;
 use pebble_portal::spec::{Arg, Stack, State};
 
 /// A range that somebody answers for.
@@ -24,7 +25,7 @@ pub struct Handled {
 /// Words that a handler is called with: domain, address, cause.
 const WORDS: usize = 3;
 
-impl Manager {
+impl<A: Arch> Manager<A> {
     /// Who owns the VM manager's interfaces.
     fn vm(&self) -> Result<u16, i64> {
         self.interfaces

@@ -9,8 +9,9 @@ use pebble_abi::{
     errno, map,
     share::{self, Share},
 };
+use pebble_arch::Arch;
 
-impl Manager {
+impl<A: Arch> Manager<A> {
     /// The domain, which may be about to get its table, belongs to that family from now on; 0: to the image.
     pub fn set_family(&mut self, asid: u64, family: u64) -> Result<(), i64> {
         if family >= map::MAX_DOMAINS as u64 {

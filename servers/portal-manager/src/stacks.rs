@@ -16,10 +16,11 @@ use crate::Machine;
 use crate::manager::Manager;
 use alloc::vec::Vec;
 use pebble_abi::map;
+use pebble_arch::Arch;
 
 const DOMAINS: core::ops::Range<u16> = 1..map::MAX_DOMAINS as u16;
 
-impl Manager {
+impl<A: Arch> Manager<A> {
     fn shows(&self, host: u16, guest: u16) -> bool {
         has(&self.domains[usize::from(host)].shown, guest)
     }

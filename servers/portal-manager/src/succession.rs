@@ -21,6 +21,7 @@ use crate::manager::{Goal, Interface, Manager, Slot};
 use alloc::string::String;
 use alloc::vec::Vec;
 use pebble_abi::{errno, map, status, sys};
+use pebble_arch::Arch;
 use pebble_portal::Spec;
 use pebble_portal::hardware::{Connection, Shape, Short, ir};
 use pebble_portal::spec::Stack;
@@ -73,7 +74,7 @@ pub struct Successor {
     reached: Vec<u16>,
 }
 
-impl Manager {
+impl<A: Arch> Manager<A> {
     /// The living domain that has the role.
     pub fn holder(&self, role: u16) -> Option<u16> {
         let has = |d: &crate::Domain| d.alive && d.role == role;

@@ -26,7 +26,9 @@ use crate::Machine;
 use crate::frames::{self, Current, Frame};
 use crate::manager::{Goal, Manager};
 use alloc::vec::Vec;
+use pebble_abi::fault::Cause;
 use pebble_abi::{errno, map, status, thread};
+use pebble_arch::Arch;
 
 /// What has become of a late call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,7 +68,7 @@ impl Leg {
     }
 }
 
-impl Manager {
+impl<A: Arch> Manager<A> {
     /// For whom the call is that the thread's second frame from the top made, and where it was made: the offset of the invocation stack's top word,
     /// domain << 16. Not a controller that passes it on.
     pub fn place_of_call(&self, machine: &impl Machine, current: Current) -> Result<u64, i64> {
@@ -177,7 +179,8 @@ impl Manager {
                 }
                 continue;
             }
-            let place = if trapped { pc(above.frame.top) } else { above.frame.base };
+            let place =
+                if trapped { A::LAYOUT.offset(above.frame.top, A::LAYOUT.pc) } else { above.frame.base };
             machine.set_thread_word(tid, place, map::GATE_UNWIND);
             self.detours.retain(|d| !d.is(tid, above.frame.base));
             if frames::make_late(machine, tid, legs[n].frame) {
@@ -187,21 +190,24 @@ impl Manager {
         Ok(ended)
     }
 
+    /// Where the thread pointer is in the frame of a call that keeps the preserved registers: behind return address and stack pointer the last of them.
+    const THREAD_OF_CALL: u64 = (1 + A::LAYOUT.preserved as u64) * 8;
+
     /// The frame of this call holds the caller's preserved registers (a portal with `p` or `f`).
     fn keeps_registers(&self, frame: Frame) -> bool {
         let float = self.domains.get(usize::from(frame.caller)).is_some_and(|d| d.view.float);
-        let more = if float { u64::from(pebble_portal::hardware::ir::FLOAT_PRESERVED_WORDS) * 8 } else { 0 };
-        frame.top - frame.base > TP_OF_CALL + more
+        let more = if float { A::LAYOUT.float_preserved as u64 * 8 } else { 0 };
+        frame.top - frame.base > Self::THREAD_OF_CALL + more
     }
 
     /// The domain that has left by this frame (`last`: the topmost) has said that it holds something.
     fn in_section(&self, machine: &impl Machine, tid: u16, frame: Frame, last: bool) -> bool {
         let place = if frame.caller == 0 {
-            word(frame.top, thread::trap_word(TP))
+            A::LAYOUT.offset(frame.top, A::LAYOUT.thread)
         } else if self.keeps_registers(frame) {
-            frame.base + TP_OF_CALL
+            frame.base + Self::THREAD_OF_CALL
         } else if last && self.waits(frame.callee) {
-            thread::SAVED_REGS + (thread::SAVED_REGS_COUNT as u64 - 1) * 8
+            thread::SAVED_REGS + (A::LAYOUT.preserved as u64 - 1) * 8
         } else {
             return false;
         };
@@ -259,7 +265,7 @@ impl Manager {
 
     /// The domain in which a trap has found the thread; `top`: offset of the frame's top word.
     fn trapped(&self, machine: &impl Machine, tid: u16, top: u64) -> u16 {
-        (machine.thread_word(tid, word(top, thread::TRAP_SPACE)) >> 44) as u16
+        A::asid(machine.thread_word(tid, A::LAYOUT.offset(top, A::LAYOUT.space)))
     }
 
     /// The index by which a thread that waits for a stack of its callee will call; none: it waits for none. Who waits for a stack of another trap's
@@ -267,15 +273,16 @@ impl Manager {
     fn about_to_call(&self, machine: &impl Machine, tid: u16, frame: Frame) -> Option<u16> {
         let waits =
             self.interfaces.iter().any(|i| i.asid == frame.callee && i.name == "scheduler.stack_wait");
-        let index = machine.thread_word(tid, word(frame.top, thread::trap_word(T0)));
-        let calls = machine.thread_word(tid, word(frame.top, thread::TRAP_DESC)) == thread::CAUSE_CALL;
+        let word = |word| machine.thread_word(tid, A::LAYOUT.offset(frame.top, word));
+        let index = word(A::LAYOUT.index);
+        let calls = A::cause(word(A::LAYOUT.desc), 0) == Cause::Call;
         (waits && calls).then_some(index as u16 % map::TABLE_ENTRIES as u16)
     }
 
     /// The call waits for a stack of its callee, and would be made again: it is answered here. One to a server of the image is not: its stacks
     /// come free, and it may be the one by which the caller says that it is back.
     fn unbegun(&self, machine: &mut impl Machine, tid: u16, frame: Frame, caller: u16) -> Result<u16, i64> {
-        let register = |x: usize| word(frame.top, thread::trap_word(x));
+        let word = |word: usize| A::LAYOUT.offset(frame.top, word);
         let index = self.about_to_call(machine, tid, frame).ok_or(errno::ENOENT)?;
         let goal = self.domains[usize::from(caller)].slots.get(usize::from(index)).map(|slot| slot.goal);
         let Some(Goal::Interface(interface)) = goal else { return Err(errno::ENOENT) };
@@ -283,28 +290,10 @@ impl Manager {
         if self.of_image(callee) {
             return Err(errno::ENOENT);
         }
-        machine.set_thread_word(tid, register(A0), u64::MAX);
-        machine.set_thread_word(tid, register(A1), status::TIMEOUT | u64::from(callee) << 16);
-        let back = machine.thread_word(tid, register(RA));
-        machine.set_thread_word(tid, pc(frame.top), back);
+        machine.set_thread_word(tid, word(A::LAYOUT.value), u64::MAX);
+        machine.set_thread_word(tid, word(A::LAYOUT.status), status::TIMEOUT | u64::from(callee) << 16);
+        let back = machine.thread_word(tid, word(A::LAYOUT.link));
+        machine.set_thread_word(tid, word(A::LAYOUT.pc), back);
         Ok(callee)
     }
-}
-
-const RA: usize = 1;
-const TP: usize = 4;
-/// Where it is in the frame of a call that keeps the preserved registers: behind return address and stack pointer the last of them.
-const TP_OF_CALL: u64 = (1 + pebble_portal::hardware::ir::PRESERVED_WORDS as u64) * 8;
-const T0: usize = 5;
-const A0: usize = 10;
-const A1: usize = 11;
-
-/// Offset of a word of a trap's frame whose top word is at `top`.
-const fn word(top: u64, word: usize) -> u64 {
-    (top + 8).wrapping_sub((thread::TRAP_WORDS - word) as u64 * 8)
-}
-
-/// Of the program counter of a trap.
-const fn pc(top: u64) -> u64 {
-    word(top, thread::TRAP_PC)
 }

@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{CLIENTS, CURRENT, Fake, SERVER, check, system, view};
+use common::{CLIENTS, CURRENT, Fake, Manager, SERVER, check, system, view};
 use pebble_abi::consent::Letters;
 use pebble_abi::{errno, map, status};
 use pebble_portal::Spec;
-use pebble_portal_manager::{Goal, Manager};
+use pebble_portal_manager::Goal;
 
 const HOST: u16 = CLIENTS[0];
 const GUEST: u16 = CLIENTS[1];

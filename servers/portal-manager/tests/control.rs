@@ -2,14 +2,14 @@
 
 mod common;
 
-use common::{CLIENTS, CURRENT, Fake, check, system, view};
+use common::{CLIENTS, CURRENT, Fake, Manager, check, system, view};
 use pebble_abi::consent::Letters;
 use pebble_abi::control::BEHALF;
 use pebble_abi::{errno, map, sys, thread};
 use pebble_portal::Spec;
+use pebble_portal_manager::Goal;
 use pebble_portal_manager::control::Subject;
 use pebble_portal_manager::frames::Current;
-use pebble_portal_manager::{Goal, Manager};
 use proptest::prelude::*;
 
 const HANDLER: u64 = 0x2_0000;

@@ -2,13 +2,13 @@
 
 mod common;
 
-use common::{CURRENT, Fake, MANAGER, SERVER, check, system, view};
+use common::{CURRENT, Fake, MANAGER, Manager, SERVER, check, system, view};
 use pebble_abi::consent::Letters;
 use pebble_abi::{errno, map};
 use pebble_portal::Spec;
 use pebble_portal_manager::control::Subject;
 use pebble_portal_manager::open::NAMES;
-use pebble_portal_manager::{Goal, Interface, Manager};
+use pebble_portal_manager::{Goal, Interface};
 
 const HANDLER: u64 = 0x2_0000;
 const PARENT: u16 = 3;

@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{CLIENTS, Fake, check, system};
+use common::{CLIENTS, Fake, Manager, check, system};
 use pebble_abi::{errno, share};
 use pebble_portal::Spec;
+use pebble_portal_manager::Goal;
 use pebble_portal_manager::gifts::{GIFTS, OF_ONE};
-use pebble_portal_manager::{Goal, Manager};
 
 const HOST: u16 = CLIENTS[0];
 const GUEST: u16 = CLIENTS[1];

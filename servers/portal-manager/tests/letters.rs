@@ -11,8 +11,8 @@ use pebble_abi::{errno, map};
 use pebble_portal::Spec;
 use pebble_portal::hardware::template::riscv64::register as x;
 use pebble_portal::isa::riscv64::encode::{addi, ld, lui};
+use pebble_portal_manager::Machine;
 use pebble_portal_manager::letters::Refused;
-use pebble_portal_manager::{Machine, Manager};
 
 /// The number of "server.letter", which is registered first.
 const LETTER: u16 = 8;

@@ -7,7 +7,7 @@ use pebble_abi::share::{COUNTERS, LATE, RANGES, TABLES};
 use pebble_abi::{errno, map, sys, thread};
 use pebble_portal::Spec;
 use pebble_portal_manager::frames::Current;
-use pebble_portal_manager::{Goal, Machine, Manager};
+use pebble_portal_manager::{Goal, Machine};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]

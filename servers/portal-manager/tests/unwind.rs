@@ -4,11 +4,14 @@ mod common;
 
 use common::*;
 use pebble_abi::{errno, map, status, thread};
-use pebble_portal_manager::{Machine, Manager};
+use pebble_arch::riscv64::{fault, frame};
+use pebble_arch::{Arch, Layout, Riscv64};
+use pebble_portal_manager::Machine;
 
 /// The program that calls, and a server that is a program; `SERVER` is of the image.
 const CALLER: u16 = 3;
 const CALLEE: u16 = 4;
+const LAYOUT: Layout = Riscv64::LAYOUT;
 const LEVEL: u64 = thread::FRAMES;
 const BACK: u64 = 0x1_2344;
 const UNTOUCHED: u64 = 0x1_0004;
@@ -51,15 +54,15 @@ impl Stack {
     }
 
     fn word(&self, word: usize) -> u64 {
-        self.top + 8 - (thread::TRAP_WORDS - word) as u64 * 8
+        self.top + 8 - (LAYOUT.words - word) as u64 * 8
     }
 
     /// The thread is interrupted in a domain; offset of the program counter.
     fn trap(&mut self, domain: u16, callee: u16, float: bool) -> u64 {
-        let words = thread::TRAP_WORDS + if float { thread::TRAP_FLOAT_WORDS } else { 0 };
+        let words = LAYOUT.words + if float { LAYOUT.float_words } else { 0 };
         self.push(words as u64, 0, callee);
-        let (space, pc) = (self.word(thread::TRAP_SPACE), self.word(thread::TRAP_PC));
-        self.machine.threads.insert((THREAD, space), map::space(domain, 0x8100_0000));
+        let (space, pc) = (self.word(LAYOUT.space), self.word(LAYOUT.pc));
+        self.machine.threads.insert((THREAD, space), Riscv64::space(domain, 0x8100_0000));
         self.machine.threads.insert((THREAD, pc), UNTOUCHED);
         pc
     }
@@ -208,7 +211,7 @@ fn a_section_is_not_unwound_half_way() {
                 let mut s = Stack::new();
                 s.push(17, CALLER, domain);
                 let (place, at) = match way {
-                    "trap" => (s.trap(domain, SCHEDULER, false), s.word(thread::trap_word(4))),
+                    "trap" => (s.trap(domain, SCHEDULER, false), s.word(frame::word(4))),
                     "call" => {
                         let base = s.push(17, domain, SERVER);
                         s.push(3, SERVER, SCHEDULER);
@@ -283,7 +286,7 @@ impl Stack {
 
     /// The domain is about to call by that portal, and waits for a stack.
     fn wait(&mut self, domain: u16, index: u16) -> Wait {
-        self.wait_after(thread::CAUSE_CALL, domain, index)
+        self.wait_after(fault::CALL, domain, index)
     }
 
     /// It waits for a stack after a trap of this cause, with this index in `t0`.
@@ -299,11 +302,11 @@ impl Stack {
         };
         self.manager.interfaces.push(stack_wait);
         let pc = self.trap(domain, SCHEDULER, false);
-        let registers = [1, 5, 10, 11].map(|x| self.word(thread::trap_word(x)));
+        let registers = [1, 5, 10, 11].map(|x| self.word(frame::word(x)));
         for (at, word) in registers.into_iter().zip([BACK, index.into(), 1, 2]) {
             self.machine.threads.insert((THREAD, at), word);
         }
-        let why = self.word(thread::TRAP_DESC);
+        let why = self.word(LAYOUT.desc);
         self.machine.threads.insert((THREAD, why), cause);
         Wait { pc, registers }
     }

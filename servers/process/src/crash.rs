@@ -18,7 +18,7 @@
 use crate::elf::{Image, Segment};
 use core::fmt;
 use pebble_abi::map::{HEAP_END, IMAGE_VA, STACK_SLOT};
-use pebble_abi::thread::{TRAP_PC, TRAP_WORDS, trap_word};
+use pebble_arch::{Arch, Layout};
 
 /// Lines of each kind, at most; a line of the stack has so many words.
 pub const STACK_WORDS: usize = 64;
@@ -29,37 +29,9 @@ pub const CALLERS: usize = 8;
 /// Frames of the invocation stack that are looked at.
 pub const FRAMES: usize = 16;
 
-/// The words of the fault's frame on the invocation stack.
-pub type Frame = [u64; TRAP_WORDS];
-
-/// Registers by number; the place of the zero register is the program counter's.
-pub const NAMES: [&str; 32] = [
-    "pc", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", "a0", "a1", "a2", "a3", "a4", "a5", "a6",
-    "a7", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "t3", "t4", "t5", "t6",
-];
-
-/// Name and value of a register, `pc` the first; those that are zero are left out.
-pub fn registers(frame: &Frame) -> impl Iterator<Item = (&'static str, u64)> {
-    NAMES.iter().enumerate().filter_map(|(n, name)| {
-        let value = match n {
-            0 => frame[TRAP_PC],
-            3 => 0,
-            x => frame[trap_word(x)],
-        };
-        (value != 0).then_some((*name, value))
-    })
-}
-
-pub fn program_counter(frame: &Frame) -> u64 {
-    frame[TRAP_PC]
-}
-
-pub fn stack_pointer(frame: &Frame) -> u64 {
-    frame[trap_word(2)]
-}
-
-pub fn return_address(frame: &Frame) -> u64 {
-    frame[trap_word(1)]
+/// Name and value of a register in a fault's frame; those that are zero are left out.
+pub fn registers(layout: &'static Layout, frame: &[u64]) -> impl Iterator<Item = (&'static str, u64)> {
+    layout.registers.iter().map(|r| (r.name, frame[r.word])).filter(|(_, value)| *value != 0)
 }
 
 /// A program's code, by which addresses are judged; of a component of the image there is none.
@@ -78,27 +50,22 @@ impl Code<'_> {
     }
 
     /// Whether a function may return to this address: behind a call, which may be the last instruction that there is.
-    pub fn returns(&self, address: u64) -> bool {
+    pub fn returns<A: Arch>(&self, address: u64) -> bool {
         if self.0.is_none() {
-            return address.is_multiple_of(2) && (IMAGE_VA..HEAP_END).contains(&address);
+            return A::is_aligned(address) && (IMAGE_VA..HEAP_END).contains(&address);
         }
-        let before = |bytes: u64| {
+        let before = || {
             let segment =
                 self.executable().find(|s| address.wrapping_sub(s.address + 1) < s.bytes.len() as u64)?;
-            let at = (address - segment.address).checked_sub(bytes)? as usize;
-            let code = segment.bytes.get(at..at + bytes as usize)?;
-            Some(code.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte)))
+            segment.bytes.get(..(address - segment.address) as usize)
         };
-        // jal or jalr that leaves its address in ra; c.jalr.
-        let long = before(4).is_some_and(|word| matches!(word & 0xfff, 0xef | 0xe7));
-        let short = before(2).is_some_and(|word| word & 0xf07f == 0x9002 && word & 0xf80 != 0);
-        address.is_multiple_of(2) && (long || short)
+        A::is_aligned(address) && before().is_some_and(A::follows_call)
     }
 
     /// Whether a word of the stack helps to unwind it.
-    pub fn telling(&self, word: u64, sp: u64) -> bool {
+    pub fn telling<A: Arch>(&self, word: u64, sp: u64) -> bool {
         let same_stack = word > sp && word <= sp | (STACK_SLOT - 1);
-        same_stack && word.is_multiple_of(8) || self.returns(word)
+        same_stack && word.is_multiple_of(8) || self.returns::<A>(word)
     }
 }
 

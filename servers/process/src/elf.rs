@@ -17,6 +17,7 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{LittleEndian as LE, SectionIndex};
 use pebble_abi::map::{HEAP_END, IMAGE_VA, PAGE};
 use pebble_abi::{errno, link};
+use pebble_arch::Arch;
 
 /// Most segments of a program.
 pub const MAX_SEGMENTS: usize = 16;
@@ -121,16 +122,19 @@ pub struct Image<'a> {
 
 impl<'a> Image<'a> {
     /// Checks a file; `page_limit` bounds what it may occupy.
-    pub fn parse(data: &'a [u8], page_limit: u64) -> Result<Self, Problem> {
+    pub fn parse<A: Arch>(data: &'a [u8], page_limit: u64) -> Result<Self, Problem> {
         let header = header(data)?;
+        if header.e_machine(LE).0 != A::ELF_MACHINE {
+            return Err(file(18, "not for this processor"));
+        }
         let segments = segments(header, data, page_limit)?;
         let entry = header.e_entry(LE);
-        if entry % 2 != 0 || !segments.iter().any(|s| s.execute && s.holds(entry, 2)) {
+        if !A::is_aligned(entry) || !segments.iter().any(|s| s.execute && s.holds(entry, 2)) {
             return Err(Problem::Memory { address: entry, what: "the entry lies in no executable segment" });
         }
         let imports = imports(header, data, &segments)?;
         let exports = exports(header, data, &segments)?;
-        let float = header.e_flags(LE).0 & elf::EF_RISCV_FLOAT_ABI != 0;
+        let float = A::uses_float(header.e_flags(LE).0).map_err(|what| file(48, what))?;
         let manifest = manifest(header, data)?;
         Ok(Image { entry, float, segments, imports, exports, manifest })
     }
@@ -141,7 +145,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// The header of an rv64 executable.
+/// The header of an executable, of whatever processor.
 fn header(data: &[u8]) -> Result<&FileHeader64<LE>, Problem> {
     let header = FileHeader64::<LE>::parse(data).map_err(|_| file(0, "no 64-bit ELF header"))?;
     if header.endian().is_err() {
@@ -149,12 +153,6 @@ fn header(data: &[u8]) -> Result<&FileHeader64<LE>, Problem> {
     }
     if header.e_type(LE) != elf::ET_EXEC {
         return Err(file(16, "not an executable with fixed addresses"));
-    }
-    if header.e_machine(LE) != elf::EM_RISCV {
-        return Err(file(18, "not for RISC-V"));
-    }
-    if header.e_flags(LE).0 & elf::EF_RISCV_FLOAT_ABI == elf::EF_RISCV_FLOAT_ABI_QUAD.0 {
-        return Err(file(48, "needs quad-precision floating point"));
     }
     Ok(header)
 }

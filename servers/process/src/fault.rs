@@ -1,36 +1,14 @@
 //! Faults in words.
 
 use core::fmt::{self, Write};
-
-/// Causes beyond those of the hardware (`scause`).
-pub const NOT_HELD: u64 = 64;
-pub const INVOCATION_STACK: u64 = 65;
-pub const USER_STACK: u64 = 66;
-pub const HANDLERS: u64 = 67;
-/// The illegal instruction by which a program gives up.
-const ABORT: u64 = pebble_abi::call::ABORT as u64;
-
-/// Exit status of a program that was killed.
-pub const KILLED: u8 = 128 + 9;
-
-/// Exit status of a program that gave up: `abort()`, or a panic.
-pub const ABORTED: u8 = 128 + 6;
-
-/// Exit status of a program that faulted: 128 and the cause. No hardware cause is 9 (a call from supervisor mode), so it is
-/// never mistaken for [`KILLED`].
-pub const fn status(cause: u64, value: u64) -> u8 {
-    match cause {
-        2 if value == ABORT => ABORTED,
-        _ => 128 | (if cause < 128 { cause } else { 127 }) as u8,
-    }
-}
+use pebble_abi::fault::Cause;
 
 /// One fault, as the VM manager recorded it, with the names that were found.
 pub struct Fault<'a> {
     pub domain: u16,
     pub name: &'a str,
     pub thread: u16,
-    pub cause: u64,
+    pub cause: Cause,
     pub value: u64,
     /// Of the instruction.
     pub address: u64,
@@ -42,23 +20,25 @@ impl fmt::Display for Fault<'_> {
         let Fault { domain, name, thread, cause, value, address, symbol } = *self;
         write!(f, "fault: domain {domain} ({}): ", Printable(name))?;
         match cause {
-            0 => write!(f, "jump to {value:#x} (misaligned)"),
-            1 => write!(f, "jump to {value:#x} (no such memory)"),
-            2 if value == ABORT => write!(f, "aborted"),
-            2 => write!(f, "illegal or privileged instruction {value:#x}"),
-            3 => write!(f, "breakpoint"),
-            4 => write!(f, "load from {value:#x} (misaligned)"),
-            5 => write!(f, "load from {value:#x} (no such memory)"),
-            6 => write!(f, "store to {value:#x} (misaligned)"),
-            7 => write!(f, "store to {value:#x} (no such memory)"),
-            12 => write!(f, "jump to {value:#x} (page fault)"),
-            13 => write!(f, "load from {value:#x} (page fault)"),
-            15 => write!(f, "store to {value:#x} (page fault)"),
-            NOT_HELD => write!(f, "invokes portal {}, which it does not hold", value as i64),
-            INVOCATION_STACK => write!(f, "invocation stack overflow"),
-            USER_STACK => write!(f, "stack overflow, access to {value:#x}"),
-            HANDLERS => write!(f, "access to {value:#x}, below two fault handlers: a third is not asked"),
-            _ => write!(f, "cause {cause}, value {value:#x}"),
+            Cause::Fetch => write!(f, "jump to {value:#x} (page fault)"),
+            Cause::Load => write!(f, "load from {value:#x} (page fault)"),
+            Cause::Store => write!(f, "store to {value:#x} (page fault)"),
+            Cause::FetchNowhere => write!(f, "jump to {value:#x} (no such memory)"),
+            Cause::LoadNowhere => write!(f, "load from {value:#x} (no such memory)"),
+            Cause::StoreNowhere => write!(f, "store to {value:#x} (no such memory)"),
+            Cause::FetchMisaligned => write!(f, "jump to {value:#x} (misaligned)"),
+            Cause::LoadMisaligned => write!(f, "load from {value:#x} (misaligned)"),
+            Cause::StoreMisaligned => write!(f, "store to {value:#x} (misaligned)"),
+            Cause::Illegal => write!(f, "illegal or privileged instruction {value:#x}"),
+            Cause::Breakpoint => write!(f, "breakpoint"),
+            Cause::Other => write!(f, "trap {value} of the processor"),
+            Cause::Call => write!(f, "invokes portal {}, which it does not hold", value as i64),
+            Cause::InvocationOverflow => write!(f, "invocation stack overflow"),
+            Cause::StackOverflow => write!(f, "stack overflow, access to {value:#x}"),
+            Cause::Handlers => {
+                write!(f, "access to {value:#x}, below two fault handlers: a third is not asked")
+            }
+            Cause::Aborted => write!(f, "aborted"),
         }?;
         match symbol {
             Some((symbol, offset)) => {

@@ -9,6 +9,7 @@ use crate::loader::{finish, import, let_go, read, turn};
 use crate::services;
 use pebble::abi::errno;
 use pebble::api::Errno;
+use pebble_arch::Native;
 use pebble_process::PAGE_LIMIT;
 use pebble_process::elf::Image;
 use pebble_process::startup;
@@ -60,7 +61,7 @@ pub fn control(parent: u16, child: u16, handler: u64) -> Result<u16, Errno> {
     let build = || {
         services::control(child, parent, handler, false)?;
         let data = read(&plan.path)?;
-        let image = Image::parse(&data, PAGE_LIMIT).map_err(|problem| problem.errno())?;
+        let image = Image::parse::<Native>(&data, PAGE_LIMIT).map_err(|problem| problem.errno())?;
         import(child, &plan.path, &image, services::open_for)
     };
     finish(child, State::Suspended, build())

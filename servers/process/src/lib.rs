@@ -8,7 +8,7 @@
 //! * [`startup`]: the arguments and standard files that are gathered before a program starts.
 //! * [`table`]: who lives, whose child it is, who waits for it; pure state machine.
 //! * [`crash`]: what else a dead domain leaves, in words.
-//! * [`fault`]: a fault in words, and the exit status that it gives.
+//! * [`fault`]: a fault in words.
 //!
 //! The component has two threads of its own. The *reaper* frees exited threads. The *undertaker* does everything else that
 //! is nobody's call: it prints, kills, reclaims, and wakes who waits; so whoever exits or kills only marks and signals. Both

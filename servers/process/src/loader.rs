@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use pebble::abi::errno;
-use pebble::abi::map::{PAGE, PTE_R, PTE_W, PTE_X, STARTUP_VA};
+use pebble::abi::map::{EXECUTE, PAGE, READ, STARTUP_VA, WRITE};
 use pebble::abi::{link, sys};
 use pebble::api::{self, Errno, NotOpened};
 use pebble::io::File;
@@ -19,6 +19,7 @@ use pebble::portal;
 use pebble::sync::Lock;
 use pebble::wait::{Parking, leave};
 use pebble::window::{LOADER, fence_i};
+use pebble_arch::Native;
 use pebble_process::elf::{Image, Problem, Segment};
 use pebble_process::fault::Printable;
 use pebble_process::manifest::{self, Limits, Mistake};
@@ -209,7 +210,8 @@ pub fn spawn(parent: u16, path: Path) -> Result<u16, Errno> {
     let control = services::subject()?.control;
     TABLE.lock().prepare(parent)?;
     let data = read(&path)?;
-    let image = Image::parse(&data, PAGE_LIMIT).map_err(|problem| refuse(&path, Why::File(problem)))?;
+    let image =
+        Image::parse::<Native>(&data, PAGE_LIMIT).map_err(|problem| refuse(&path, Why::File(problem)))?;
     let limits = limits(&path, &image)?;
     let priority = if TABLE.lock().is_boot(parent) { FIRST_PRIORITY } else { PRIORITY };
     let plan = Plan { path, entry: image.entry, end: image.end(), limits };
@@ -262,7 +264,7 @@ fn build(child: u16, plan: &Plan, image: &Image, control: Option<(u16, u64)>) ->
     for segment in &image.segments {
         load(child, segment)?;
     }
-    services::map(child, STARTUP_VA, 1, PTE_R | PTE_W)?;
+    services::map(child, STARTUP_VA, 1, READ | WRITE)?;
     services::heap(child, image.end())?;
     match control {
         None => services::fill_table(child)?,
@@ -304,7 +306,7 @@ pub fn import(
 }
 
 pub fn load(child: u16, segment: &Segment) -> Result<(), Errno> {
-    let rights = PTE_R | if segment.write { PTE_W } else { 0 } | if segment.execute { PTE_X } else { 0 };
+    let rights = READ | if segment.write { WRITE } else { 0 } | if segment.execute { EXECUTE } else { 0 };
     let mut bytes = segment.bytes.chunks((WINDOW_PAGES * PAGE) as usize);
     for first in (0..segment.pages).step_by(WINDOW_PAGES as usize) {
         let address = segment.address + first * PAGE;

@@ -6,12 +6,11 @@ use crate::undertaker::Console;
 use crate::{TABLE, services};
 use alloc::vec::Vec;
 use pebble::abi::map::{PAGE, STACK_SLOT, TIME_HZ};
-use pebble::abi::thread::TRAP_WORDS;
 use pebble::portal;
+use pebble_arch::{Arch, Layout, Native};
 use pebble_process::PAGE_LIMIT;
 use pebble_process::crash::{
-    CALLERS, Code, FRAMES, Frame, Patience, Registers, STACK_WORDS, WORDS_A_LINE, Words, program_counter,
-    registers, return_address, stack_pointer,
+    CALLERS, Code, FRAMES, Patience, Registers, STACK_WORDS, WORDS_A_LINE, Words, registers,
 };
 use pebble_process::elf::{self, Image};
 use pebble_process::fault::{Function, Printable};
@@ -49,7 +48,7 @@ impl Crash<'_> {
             return;
         }
         let domain = self.domain;
-        let image = self.file.and_then(|file| Image::parse(file, PAGE_LIMIT).ok());
+        let image = self.file.and_then(|file| Image::parse::<Native>(file, PAGE_LIMIT).ok());
         let code = Code(image.as_ref());
         console.line(format_args!("crash {domain}: program {} text {:x}\n", Text(self.path), code.number()));
         let mut kept = Kept { domain, at: u64::MAX, words: [0; 4] };
@@ -62,7 +61,7 @@ impl Crash<'_> {
     }
 
     fn registers(&self, console: &mut Console, frame: &Frame) {
-        let mut named = registers(frame).peekable();
+        let mut named = registers(&LAYOUT, frame).peekable();
         while named.peek().is_some() {
             let line = Registers(core::array::from_fn(|_| named.next()));
             console.line(format_args!("crash {}:{line}\n", self.domain));
@@ -91,25 +90,25 @@ impl Crash<'_> {
     }
 
     fn stack(&self, console: &mut Console, kept: &mut Kept, code: &Code, frame: &Frame) {
-        let sp = stack_pointer(frame);
+        let sp = frame[LAYOUT.stack];
         let end = (sp | (STACK_SLOT - 1)).min((sp | (PAGE - 1)).saturating_add(PAGE));
         let (mut words, mut callers) = (Vec::new(), Vec::new());
         if words.try_reserve(STACK_WORDS).is_err() || callers.try_reserve(CALLERS).is_err() {
             return;
         }
-        let ra = return_address(frame);
+        let ra = frame[LAYOUT.link];
         // Within the function that died it is of a call that has come back. Behind one that never does there may be another function.
         let own = |address| elf::symbol(self.file.unwrap_or_default(), address).map(|(name, _)| name);
-        if code.returns(ra) && own(ra - 1) != own(program_counter(frame)) {
+        if code.returns::<Native>(ra) && own(ra - 1) != own(frame[LAYOUT.pc]) {
             callers.push(ra);
         }
         for at in (sp.next_multiple_of(8)..=end).step_by(8) {
             // The stack's first page lies behind the block's.
             let Some(word) = kept.word(at - (sp & !(PAGE - 1)) + PAGE) else { break };
-            if words.len() < STACK_WORDS && code.telling(word, sp) {
+            if words.len() < STACK_WORDS && code.telling::<Native>(word, sp) {
                 words.push((at - sp, word));
             }
-            if callers.len() < CALLERS && code.returns(word) {
+            if callers.len() < CALLERS && code.returns::<Native>(word) {
                 callers.push(word);
             }
         }
@@ -123,16 +122,20 @@ impl Crash<'_> {
     }
 }
 
+const LAYOUT: Layout = Native::LAYOUT;
+/// The words of a fault's frame on the invocation stack.
+type Frame = [u64; LAYOUT.words];
+
 /// The frame of the fault, and its lowest word's offset in the block.
 fn frame(kept: &mut Kept) -> Option<(u64, Frame)> {
     let (top, _) = services::dump(kept.domain, 0)?;
-    let first = (top + 8).checked_sub(TRAP_WORDS as u64 * 8)?;
-    let mut frame = [0; TRAP_WORDS];
+    let first = (top + 8).checked_sub(LAYOUT.words as u64 * 8)?;
+    let mut frame = [0; LAYOUT.words];
     for (word, at) in frame.iter_mut().zip((first..).step_by(8)) {
         *word = kept.word(at)?;
     }
     // Of a domain that uses floating point it is longer.
-    let words = services::frame(frame[TRAP_WORDS - 1]).map_or(TRAP_WORDS as u64, |what| what & 0xffff);
+    let words = services::frame(frame[LAYOUT.words - 1]).map_or(LAYOUT.words as u64, |what| what & 0xffff);
     Some(((top + 8).checked_sub(words * 8)?, frame))
 }
 

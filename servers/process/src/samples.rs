@@ -136,7 +136,7 @@ pub fn broken() -> Vec<(Vec<u8>, Problem)> {
         (4, &[1], no_header),
         (5, &[2], file(5, "not little-endian")),
         (16, &[3], file(16, "not an executable with fixed addresses")),
-        (18, &[62], file(18, "not for RISC-V")),
+        (18, &[62], file(18, "not for this processor")),
         (24, &[0; 8], no_entry(0)),
         (24, &[0xff; 8], no_entry(u64::MAX)),
         (24, &[0x11], no_entry(TEXT + 0x11)),

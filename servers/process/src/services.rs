@@ -1,5 +1,6 @@
 //! What others do for the process server, typed.
 
+use pebble::abi::fault::Cause;
 use pebble::abi::{errno, map};
 use pebble::api::{self, Errno, NotOpened};
 use pebble::link::Import;
@@ -226,7 +227,7 @@ pub fn holder(role: u16) -> Result<Option<u16>, Errno> {
 }
 
 pub fn map_foreign(domain: u16, g: &Grant) -> Result<u64, Errno> {
-    let rights = map::PTE_R | if g.write { map::PTE_W } else { 0 };
+    let rights = map::READ | if g.write { map::WRITE } else { 0 };
     ask(&MAP_FOREIGN, [domain.into(), g.va, g.pa, u64::from(g.pages) << 16 | rights, 0])
 }
 
@@ -292,7 +293,7 @@ pub fn discharge(domain: u16) {
 
 pub struct FaultRecord {
     pub domain: u16,
-    pub cause: u64,
+    pub cause: Cause,
     pub value: u64,
     pub address: u64,
     pub thread: u16,
@@ -300,9 +301,13 @@ pub struct FaultRecord {
 
 pub fn next_fault() -> Option<FaultRecord> {
     match FAULT_NEXT.call_wide([0; 5]) {
-        Ok((domain, [cause, value, address, thread])) if domain >= 0 => {
-            Some(FaultRecord { domain: domain as u16, cause, value, address, thread: thread as u16 })
-        }
+        Ok((domain, [cause, value, address, thread])) if domain >= 0 => Some(FaultRecord {
+            domain: domain as u16,
+            cause: Cause::of(cause),
+            value,
+            address,
+            thread: thread as u16,
+        }),
         _ => None,
     }
 }

@@ -21,6 +21,7 @@ use pebble::api::{self, Errno};
 use pebble::portal;
 use pebble::sync::Lock;
 use pebble::wait::{self, Parking};
+use pebble_arch::Native;
 use pebble_process::elf::Image;
 use pebble_process::startup::{self, Path};
 
@@ -80,7 +81,8 @@ pub fn replace(name: Path, path: Path) -> Result<u16, Errno> {
     let old = services::holder(part.role)?;
     let old = old.map(|old| leaving(&part).map(|door| (old, door))).transpose()?;
     let data = loader::read(&path)?;
-    let image = Image::parse(&data, PAGES).map_err(|problem| loader::refuse(&path, Why::File(problem)))?;
+    let image =
+        Image::parse::<Native>(&data, PAGES).map_err(|problem| loader::refuse(&path, Why::File(problem)))?;
     let new = services::create_component(image.float, part.priority)?;
     TABLE.lock().boot(new, part.name);
     let made = build(new, &part, &path, &image).and_then(|()| match &old {

@@ -27,11 +27,11 @@
 //! descendants; a component of the image any program (the name server's rules decide which may open `process.kill`). Components
 //! of the image cannot be killed, but they can exit and fault. Children die with their parent.
 
-use crate::fault;
 use crate::manifest::{Limits, WHOLE};
 use crate::startup::{Gathered, Path};
 use alloc::vec::Vec;
 use pebble_abi::errno;
+use pebble_abi::fault::{Cause, KILLED};
 use pebble_abi::map::MAX_DOMAINS;
 use pebble_abi::share;
 
@@ -229,7 +229,7 @@ impl Table {
         let maker = self.find(parent).filter(|p| p.doom.is_none());
         let stdio = maker.filter(|p| !p.boot).map_or([console; 3], |p| p.gathered.stdio);
         // A parent that died since `prepare` leaves a child that is doomed from the start.
-        let (parent, doom) = if maker.is_some() { (parent, None) } else { (0, Some(fault::KILLED)) };
+        let (parent, doom) = if maker.is_some() { (parent, None) } else { (0, Some(KILLED)) };
         let gathered = Gathered::new(stdio);
         let state = State::Loading;
         self.programs.push(Program { domain, parent, boot: false, state, doom, looks: 0, plan, gathered });
@@ -250,7 +250,7 @@ impl Table {
     pub fn abandon(&mut self, domain: u16) {
         if let Some(program) = self.find_mut(domain) {
             program.parent = 0;
-            program.doom = Some(fault::KILLED);
+            program.doom = Some(KILLED);
             program.state = State::Dying;
         }
     }
@@ -311,7 +311,7 @@ impl Table {
             for program in self.programs.iter_mut().filter(|p| p.parent != 0) {
                 if doomed[program.parent as usize % MAX_DOMAINS] {
                     program.parent = 0;
-                    if program.doom(fault::KILLED) {
+                    if program.doom(KILLED) {
                         doomed[program.domain as usize % MAX_DOMAINS] = true;
                         more = true;
                     }
@@ -329,7 +329,7 @@ impl Table {
 
     pub fn kill(&mut self, caller: u16, domain: u16) -> Result<(), i64> {
         self.may_rule(caller, domain)?;
-        self.doom(domain, fault::KILLED);
+        self.doom(domain, KILLED);
         Ok(())
     }
 
@@ -368,9 +368,9 @@ impl Table {
     }
 
     /// A fault ended the domain: its path, and whether it is of the image.
-    pub fn fault(&mut self, domain: u16, cause: u64, value: u64) -> Option<(Path, bool)> {
+    pub fn fault(&mut self, domain: u16, cause: Cause) -> Option<(Path, bool)> {
         self.faults += 1;
-        self.doom(domain, fault::status(cause, value));
+        self.doom(domain, cause.status());
         self.find(domain).map(|p| (p.plan.path, p.boot))
     }
 
@@ -408,7 +408,7 @@ impl Table {
             return Some(Err(errno::ECHILD));
         };
         let program = &mut self.programs[at];
-        let status = program.doom.unwrap_or(fault::KILLED);
+        let status = program.doom.unwrap_or(KILLED);
         match program.state {
             State::Dead => {
                 self.programs.swap_remove(at);

@@ -94,7 +94,7 @@ fn settle() {
 
 fn fault(console: &mut Console, [patience, names]: &mut [Patience; 2], record: &FaultRecord) {
     let FaultRecord { domain, cause, value, address, thread } = *record;
-    let known = TABLE.lock().fault(domain, cause, value);
+    let known = TABLE.lock().fault(domain, cause);
     let (path, boot) = known.unwrap_or(([0; 5], true));
     let mut bytes = [0; link::PATHLEN];
     let len = link::unpack(&path, &mut bytes);

@@ -2,6 +2,7 @@
 
 use pebble_abi::link::{IMPORT_BYTES, IMPORT_ORDER};
 use pebble_abi::map::{HEAP_END, IMAGE_VA, PAGE};
+use pebble_arch::Riscv64;
 use pebble_process::elf::{Image, Import, MAX_SECTIONS, Problem, Segment, symbol};
 use pebble_process::samples::{DATA, SHDRS, TEXT, broken, good, put, put64, refused, server};
 use proptest::prelude::*;
@@ -11,7 +12,7 @@ const LIMIT: u64 = pebble_process::PAGE_LIMIT;
 #[test]
 fn a_good_file_is_taken_as_it_is() {
     let file = good();
-    let image = Image::parse(&file, LIMIT).unwrap();
+    let image = Image::parse::<Riscv64>(&file, LIMIT).unwrap();
     assert_eq!((image.entry, image.float, image.end()), (TEXT + 0x10, true, DATA + 2 * PAGE));
     let shape: Vec<_> =
         image.segments.iter().map(|s| (s.address, s.pages, s.bytes.len(), s.write, s.execute)).collect();
@@ -30,14 +31,14 @@ fn imports_are_in_their_order() {
         put(&mut file, at, name);
         put64(&mut file, at + IMPORT_ORDER, &[order]);
     }
-    let image = Image::parse(&file, LIMIT).unwrap();
+    let image = Image::parse::<Riscv64>(&file, LIMIT).unwrap();
     assert_eq!(image.imports.iter().map(|import| import.name).collect::<String>(), "acb");
 }
 
 #[test]
 fn exports_are_read_and_checked() {
     let file = server();
-    let image = Image::parse(&file, LIMIT).unwrap();
+    let image = Image::parse::<Riscv64>(&file, LIMIT).unwrap();
     let [export] = image.exports.as_slice() else { panic!("{:?}", image.exports) };
     assert_eq!((export.name, export.spec, export.entry), ("shop.open", "npaii>2", TEXT + 0x40));
 }
@@ -45,11 +46,14 @@ fn exports_are_read_and_checked() {
 #[test]
 fn each_fault_of_a_file_is_named_with_its_place() {
     for (n, (file, problem)) in broken().into_iter().enumerate() {
-        assert_eq!(Image::parse(&file, LIMIT), Err(problem), "file {n}");
+        assert_eq!(Image::parse::<Riscv64>(&file, LIMIT), Err(problem), "file {n}");
         assert_eq!(problem.errno(), pebble_abi::errno::ENOEXEC);
     }
     for (n, (file, ..)) in refused().into_iter().enumerate() {
-        assert!(Image::parse(&file, LIMIT).is_ok(), "file {n}: what it wants is refused, not what it is");
+        assert!(
+            Image::parse::<Riscv64>(&file, LIMIT).is_ok(),
+            "file {n}: what it wants is refused, not what it is"
+        );
     }
     let shown = Problem::Memory { address: 0x1000, what: "two segments share a page" }.to_string();
     assert_eq!(shown, "address 0x1000: two segments share a page");
@@ -61,7 +65,7 @@ fn a_file_has_so_many_sections_at_most() {
         let mut f = good();
         f.resize(SHDRS + count * 64, 0);
         put(&mut f, 60, &(count as u16).to_le_bytes());
-        let refused = Image::parse(&f, LIMIT).err();
+        let refused = Image::parse::<Riscv64>(&f, LIMIT).err();
         assert_eq!(refused, problem.map(|what| Problem::File { offset: 60, what }));
     }
 }
@@ -100,7 +104,7 @@ proptest! {
         if elf && bytes.len() >= 64 {
             bytes[..64].copy_from_slice(&good()[..64]);
         }
-        if let Ok(image) = Image::parse(&bytes, LIMIT) {
+        if let Ok(image) = Image::parse::<Riscv64>(&bytes, LIMIT) {
             check(&image);
         }
         let _ = symbol(&bytes, address);
@@ -126,7 +130,7 @@ proptest! {
             f[at] = value;
         }
         f.truncate(length);
-        if let Ok(image) = Image::parse(&f, LIMIT) {
+        if let Ok(image) = Image::parse::<Riscv64>(&f, LIMIT) {
             check(&image);
         }
         let _ = symbol(&f, address);

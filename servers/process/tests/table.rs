@@ -1,8 +1,8 @@
 //! Programs from spawn to burial.
 
 use pebble_abi::errno::*;
+use pebble_abi::fault::{Cause, KILLED};
 use pebble_abi::share;
-use pebble_process::fault::KILLED;
 use pebble_process::startup::{name, path};
 use pebble_process::table::*;
 use proptest::prelude::*;
@@ -127,11 +127,11 @@ fn a_waiter_is_woken_when_nothing_is_left_of_the_child() {
     let child = w.run(INIT);
     w.waits(INIT, child);
     w.waits(INIT, child);
-    w.table.fault(child, 13, 0).unwrap();
+    w.table.fault(child, Cause::Load).unwrap();
     w.bury(&[]);
     assert!(w.woken.is_empty());
     w.bury(&[]);
-    assert_eq!(w.woken(), [Ok(128 + 13), Err(ECHILD)]);
+    assert_eq!(w.woken(), [Ok(139), Err(ECHILD)]);
     assert_eq!(w.table.faults(), 1);
 }
 
@@ -190,7 +190,7 @@ fn who_may_do_what() {
 #[test]
 fn a_component_of_the_image_can_end_and_is_forgotten() {
     let mut w = World::new();
-    w.table.fault(SERVER, 5, 0);
+    w.table.fault(SERVER, Cause::LoadNowhere);
     w.bury(&[]);
     w.bury(&[]);
     assert_eq!(w.used, BTreeSet::from([INIT]));
@@ -360,7 +360,7 @@ fn play(steps: Vec<Step>) {
             }
             Step::Fault(n) => {
                 if let Some(d) = pick(n).filter(|d| *d != INIT) {
-                    w.table.fault(d, 2, 0);
+                    w.table.fault(d, Cause::Illegal);
                 }
             }
             Step::Kill(a, b) => {

@@ -1,12 +1,16 @@
 //! Start-up pages and fault lines.
 
 use pebble_abi::errno::{E2BIG, EINVAL};
+use pebble_abi::fault::{Cause, KILLED};
 use pebble_abi::link::Startup;
-use pebble_abi::thread;
+use pebble_arch::riscv64::frame;
+use pebble_arch::{Arch, Layout, Riscv64};
 use pebble_process::crash;
 use pebble_process::elf::{Image, Segment};
-use pebble_process::fault::{Fault, INVOCATION_STACK, KILLED, NOT_HELD, Printable, USER_STACK, status};
+use pebble_process::fault::{Fault, Printable};
 use pebble_process::startup::{Gathered, name_for_rules, path};
+
+const LAYOUT: Layout = Riscv64::LAYOUT;
 
 /// The page that the words make.
 fn page(gathered: &Gathered) -> Vec<u8> {
@@ -65,7 +69,7 @@ fn arguments_end_with_the_page() {
     assert_eq!((page[Startup::ARGC], page[4094], page[4095]), (1, b'b', 0));
 }
 
-fn fault(cause: u64, value: u64) -> Fault<'static> {
+fn fault(cause: Cause, value: u64) -> Fault<'static> {
     Fault { domain: 12, name: "prog", thread: 7, cause, value, address: 0x10234, symbol: None }
 }
 
@@ -73,17 +77,17 @@ fn fault(cause: u64, value: u64) -> Fault<'static> {
 fn faults_read_well() {
     let shown = |cause, value| fault(cause, value).to_string();
     assert_eq!(
-        Fault { symbol: Some(("main", 0x1c)), ..fault(15, 0x10) }.to_string(),
+        Fault { symbol: Some(("main", 0x1c)), ..fault(Cause::Store, 0x10) }.to_string(),
         "fault: domain 12 (prog): store to 0x10 (page fault) at main+0x1c (0x10234), thread 7: killed"
     );
     assert_eq!(
-        shown(NOT_HELD, 99),
+        shown(Cause::Call, 99),
         "fault: domain 12 (prog): invokes portal 99, which it does not hold at 0x10234, thread 7: killed"
     );
-    assert!(shown(INVOCATION_STACK, 0).contains("invocation stack overflow"));
-    assert!(shown(USER_STACK, 0x2000_0000).contains("stack overflow, access to 0x20000000"));
-    assert!(shown(2, 0).contains("illegal or privileged instruction"));
-    assert!(shown(77, 5).contains("cause 77, value 0x5"));
+    assert!(shown(Cause::InvocationOverflow, 0).contains("invocation stack overflow"));
+    assert!(shown(Cause::StackOverflow, 0x2000_0000).contains("stack overflow, access to 0x20000000"));
+    assert!(shown(Cause::Illegal, 0).contains("illegal or privileged instruction"));
+    assert!(shown(Cause::Other, 77).contains("trap 77 of the processor"));
 }
 
 #[test]
@@ -102,21 +106,19 @@ fn symbols_of_rust_are_readable() {
         ("_R5abc", ""),
         ("_R2\u{e9}x\u{e9}\u{e9}", "\u{e9}"),
     ] {
-        let shown = Fault { symbol: Some((symbol, 2)), ..fault(2, 0) }.to_string();
+        let shown = Fault { symbol: Some((symbol, 2)), ..fault(Cause::Illegal, 0) }.to_string();
         assert!(shown.contains(&format!(" at {text}+0x2 (")), "{shown}");
     }
 }
 
 #[test]
 fn statuses_tell_faults_from_kills() {
-    assert_eq!(status(13, 0), 141);
-    assert_eq!(status(NOT_HELD, 0), 192);
-    assert_eq!(status(u64::MAX, 0), 255);
-    assert!(
-        [0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 15, 64, 65, 66]
-            .iter()
-            .all(|c| status(*c, 0) != KILLED && status(*c, 0) >= 128)
-    );
+    assert_eq!([Cause::Store, Cause::Illegal, Cause::Aborted].map(Cause::status), [139, 132, 134]);
+    for number in 0..300 {
+        let cause = Cause::of(number);
+        assert!(cause as u64 == number || cause == Cause::Other, "{number}");
+        assert!(cause.status() > 128 && cause.status() != KILLED, "{cause:?}");
+    }
 }
 
 #[test]
@@ -155,12 +157,12 @@ fn who_can_write_a_file_is_not_whom_the_rules_trust() {
 
 #[test]
 fn registers_have_their_names() {
-    let mut frame = [0; thread::TRAP_WORDS];
-    frame[thread::TRAP_PC] = 0x10234;
+    let mut words = [0; LAYOUT.words];
+    words[LAYOUT.pc] = 0x10234;
     for x in [1, 2, 4, 8, 10, 31] {
-        frame[thread::trap_word(x)] = 0x1000 + x as u64;
+        words[frame::word(x)] = 0x1000 + x as u64;
     }
-    let mut named = crash::registers(&frame);
+    let mut named = crash::registers(&LAYOUT, &words);
     let line = crash::Registers(core::array::from_fn(|_| named.next()));
     assert_eq!(line.to_string(), " pc=10234 ra=1001 sp=1002 tp=1004 s0=1008 a0=100a");
     assert_eq!(named.collect::<Vec<_>>(), [("t6", 0x101f)]);
@@ -180,21 +182,25 @@ fn what_follows_a_call_is_where_a_function_returns_to() {
         manifest: None,
     };
     let code = crash::Code(Some(&image));
-    let found: Vec<u64> = (0xff00..0x10200).filter(|address| code.returns(*address)).collect();
+    let found: Vec<u64> = (0xff00..0x10200).filter(|address| code.returns::<Riscv64>(*address)).collect();
     assert_eq!(found, [0x10006, 0x10008, 0x1000c]);
     // A call that is the last there is: of a function that never returns.
     let code = [0x01, 0, 0xef, 0, 0, 0];
     let last = Segment { address: 0x10000, pages: 1, bytes: &code, size: 6, write: false, execute: true };
     let ends = Image { segments: vec![last], imports: vec![], exports: vec![], ..image };
-    assert!(crash::Code(Some(&ends)).returns(0x10006));
+    assert!(crash::Code(Some(&ends)).returns::<Riscv64>(0x10006));
     let code = crash::Code(Some(&image));
     for address in [0, 1, 0xffff, u64::MAX, u64::MAX - 1, 1 << 63] {
-        assert!(!code.returns(address));
-        let _ = code.telling(address, u64::MAX - address);
+        assert!(!code.returns::<Riscv64>(address));
+        let _ = code.telling::<Riscv64>(address, u64::MAX - address);
     }
     let sp = 0x2020_fd00;
-    assert!(code.telling(sp + 8, sp) && !code.telling(sp + 4, sp) && !code.telling(sp - 8, sp));
-    assert!(!code.telling(sp + 0x1_0000, sp));
+    assert!(
+        code.telling::<Riscv64>(sp + 8, sp)
+            && !code.telling::<Riscv64>(sp + 4, sp)
+            && !code.telling::<Riscv64>(sp - 8, sp)
+    );
+    assert!(!code.telling::<Riscv64>(sp + 0x1_0000, sp));
 }
 
 #[test]

@@ -3,10 +3,10 @@
 //! The boot information is read in place, record by record, without a heap: the heap of this component would be its own
 //! service. The borrowed records here mirror those of `pebble_boot` that hold strings, which are bytes here; a test holds them together.
 
-use crate::space::USER_RW;
 use crate::{BOOT_LIMIT, Common, Domain, Machine, State, Vm};
 use core::marker::PhantomData;
 use pebble_abi::{errno, map, scheduler};
+use pebble_arch::{Arch, Leaf};
 use pebble_boot::{CommonCode, Thread};
 use serde::Deserialize;
 
@@ -127,7 +127,7 @@ impl<M: Machine> Vm<M> {
         let sink = self.frames.take(&mut self.machine).ok_or(errno::ENOMEM)?;
         let sink_table = self.frames.take_any(&mut self.machine).ok_or(errno::ENOMEM)?;
         for word in (sink_table..sink_table + map::PAGE).step_by(8) {
-            self.machine.write(word, map::pte(sink, USER_RW));
+            self.machine.write(word, M::Arch::leaf(sink, Leaf::USER_RW));
         }
         self.common = Some(Common {
             code: rest.code,

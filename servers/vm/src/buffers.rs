@@ -7,11 +7,12 @@
 //! that its owner has asked for as the goal of a `g` call.
 
 use crate::frames::Frames;
-use crate::slots::{PLACES, PLACES_VA, SHUT, place_words};
-use crate::space::{SPAN, USER_R, USER_RW, leaf_slot};
+use crate::slots::{PLACES, PLACES_VA, place_words};
+use crate::space::leaf_slot;
 use crate::{Answer, Machine, Vm};
 use pebble_abi::errno;
-use pebble_abi::map::{self, PAGE, PTE_BORROWED, PTE_MARKS, PTE_OPEN, PTE_U, PTE_V, PTE_WAITS, PTE_X};
+use pebble_abi::map::{self, PAGE};
+use pebble_arch::{Arch, Leaf, SPAN, Whose};
 
 /// Tables of a buffer.
 const TABLES: u64 = 2;
@@ -42,18 +43,18 @@ impl<M: Machine> Vm<M> {
         let free = |n: &u64| given >> n & 1 == 0 && self.machine.read(place_words(l1, *n)[0]) == 0;
         let n = (0..OWN).find(free).ok_or(errno::EAGAIN)?;
         let [main, twin] = place_words(l1, n);
-        if !self.machine.exchange(main, 0, SHUT) {
+        if !self.machine.exchange(main, 0, M::Arch::SHUT) {
             return Err(errno::EAGAIN);
         }
         // Nothing below fails: it is granted.
         let (table, reader) = (self.take(asid)?, self.take(asid)?);
         for at in (0..pages * 8).step_by(8) {
             let pa = self.take(asid)?;
-            self.machine.write(table + at, map::pte(pa, USER_RW));
-            self.machine.write(reader + at, map::pte(pa, USER_R));
+            self.machine.write(table + at, M::Arch::leaf(pa, Leaf::USER_RW));
+            self.machine.write(reader + at, M::Arch::leaf(pa, Leaf::USER_R));
         }
-        self.machine.write(twin, map::pte(reader, PTE_V));
-        self.machine.write(main, map::pte(table, PTE_V));
+        self.machine.write(twin, M::Arch::table(reader));
+        self.machine.write(main, M::Arch::table(table));
         self.machine.flush(asid);
         Ok(map::BUFFERS_VA + n * map::BUFFER_STRIDE)
     }
@@ -118,15 +119,15 @@ impl<M: Machine> Vm<M> {
         let at = self.at(asid, address)?;
         let word = self.word(asid, at);
         let entry = self.machine.read(word);
-        let opened = entry & PTE_MARKS == PTE_OPEN && self.is_goal(asid, address);
-        if entry & PTE_MARKS == PTE_BORROWED || opened || entry == SHUT {
+        let opened = M::Arch::whose(entry) == Whose::Open && self.is_goal(asid, address);
+        if M::Arch::whose(entry) == Whose::Borrowed || opened || entry == M::Arch::SHUT {
             // The call that lent it ends it.
             return Err(errno::EPERM);
         }
         // The call that waits here goes on waiting.
-        let entry = if entry == PTE_WAITS { 0 } else { entry };
+        let entry = if entry == M::Arch::WAITS { 0 } else { entry };
         let alone = entry != 0 && !self.is_goal(asid, address);
-        let shut = if let At::Buffer(_) = at { SHUT } else { 0 };
+        let shut = if let At::Buffer(_) = at { M::Arch::SHUT } else { 0 };
         if entry != 0 {
             if !self.machine.exchange(word, entry, shut) {
                 return Err(errno::EAGAIN);
@@ -137,7 +138,9 @@ impl<M: Machine> Vm<M> {
                     self.give_buffer(asid, entry, twin);
                     self.machine.write(word, 0);
                 }
-                At::Page(..) if entry & PTE_MARKS == 0 => self.give(asid, map::pte_pa(entry)),
+                At::Page(..) if M::Arch::whose(entry) == Whose::Own => {
+                    self.give(asid, M::Arch::address(entry))
+                }
                 At::Page(..) => {}
             }
             self.machine.flush(asid);
@@ -185,10 +188,7 @@ impl<M: Machine> Vm<M> {
         }
         let word = leaf_slot(self.l0(asid, address).ok_or(errno::EFAULT)?, address);
         let entry = self.machine.read(word);
-        if entry & (PTE_V | PTE_U | PTE_X | PTE_MARKS) != PTE_V | PTE_U {
-            return Err(errno::EFAULT);
-        }
-        Ok((word, entry))
+        if M::Arch::is_lendable(entry) { Ok((word, entry)) } else { Err(errno::EFAULT) }
     }
 
     /// A page or a buffer of the domain's own is nobody else's: whoever was lent it before it moved here, or after, sees it no more. Portal
@@ -206,16 +206,16 @@ impl<M: Machine> Vm<M> {
         } else {
             self.own_page(asid, address)?
         };
-        if entry & PTE_V == 0 || entry & PTE_MARKS != 0 {
+        if !M::Arch::is_own(entry) {
             return Err(errno::EFAULT);
         }
         // Foreign for so long: its own threads use it, but cannot let it move; and `turn` leaves it alone.
-        if !self.machine.exchange(word, entry, entry | PTE_MARKS) {
+        if !self.machine.exchange(word, entry, M::Arch::marked(entry, Whose::Foreign)) {
             return Err(errno::EAGAIN);
         }
         let twin = if buffer { self.machine.read(word + 8) } else { 0 };
         if buffer {
-            self.machine.write(word + 8, twin | PTE_MARKS);
+            self.machine.write(word + 8, M::Arch::marked(twin, Whose::Foreign));
         }
         self.each_page(entry, twin, |frames, pa| frames.give(pa));
         self.revoke();
@@ -229,16 +229,16 @@ impl<M: Machine> Vm<M> {
 
     /// The pages behind a word: of a buffer, which has a twin, its tables too.
     fn each_page(&mut self, entry: u64, twin: u64, act: fn(&mut Frames, u64)) {
-        act(&mut self.frames, map::pte_pa(entry));
-        if twin & PTE_V == 0 {
+        act(&mut self.frames, M::Arch::address(entry));
+        if !M::Arch::is_valid(twin) {
             return;
         }
-        act(&mut self.frames, map::pte_pa(twin));
-        let table = map::pte_pa(entry);
+        act(&mut self.frames, M::Arch::address(twin));
+        let table = M::Arch::address(entry);
         for at in (table..table + PAGE).step_by(8) {
             let page = self.machine.read(at);
-            if page & PTE_V != 0 {
-                act(&mut self.frames, map::pte_pa(page));
+            if M::Arch::is_valid(page) {
+                act(&mut self.frames, M::Arch::address(page));
             }
         }
     }
@@ -252,7 +252,7 @@ impl<M: Machine> Vm<M> {
             return Err(errno::EINVAL);
         }
         let entry = self.machine.read(word);
-        if matches!(entry, 0 | PTE_WAITS) { Ok((word, entry)) } else { Err(errno::EEXIST) }
+        if entry == 0 || entry == M::Arch::WAITS { Ok((word, entry)) } else { Err(errno::EEXIST) }
     }
 
     /// A page or a buffer of the domain's own moves to an empty place, or slot that waits for it.
@@ -269,17 +269,17 @@ impl<M: Machine> Vm<M> {
         } else {
             self.own_page(asid, from)?
         };
-        if entry & PTE_V == 0 || entry & PTE_MARKS != 0 {
+        if !M::Arch::is_own(entry) {
             return Err(errno::EFAULT);
         }
         let alone = !self.is_goal(asid, from);
-        if !self.machine.exchange(word, entry, if buffer { SHUT } else { 0 }) {
+        if !self.machine.exchange(word, entry, if buffer { M::Arch::SHUT } else { 0 }) {
             return Err(errno::EAGAIN);
         }
         // From here on it is in nobody's hands but these.
-        if !self.machine.exchange(goal, empty, if buffer { SHUT } else { entry }) {
-            if !self.machine.exchange(word, if buffer { SHUT } else { 0 }, entry) {
-                self.give(asid, map::pte_pa(entry));
+        if !self.machine.exchange(goal, empty, if buffer { M::Arch::SHUT } else { entry }) {
+            if !self.machine.exchange(word, if buffer { M::Arch::SHUT } else { 0 }, entry) {
+                self.give(asid, M::Arch::address(entry));
                 self.revoke();
             }
             return Err(errno::EEXIST);

@@ -4,10 +4,11 @@
 //! memory; root and portal table stay, since threads may still return into the domain and be bounced.
 //! [`Vm::domain_free`] takes those back once the process server knows that no thread does.
 
-use crate::space::{GATE_RX, TABLE_R, USER_RW, leaf_slot, page_up, pages_in, stacks_slot};
+use crate::space::{leaf_slot, page_up, pages_in, stacks_slot};
 use crate::{Answer, Domain, Machine, State, Vm};
 use pebble_abi::errno;
-use pebble_abi::map::{self, PAGE, PTE_A, PTE_D, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X};
+use pebble_abi::map::{self, EXECUTE, PAGE, READ, WRITE};
+use pebble_arch::{Arch, Leaf, slot};
 
 /// Root, level-1 table, lowest level-0 table, portal table, level-0 table of the stacks.
 const BIRTH_PAGES: u32 = 5;
@@ -39,8 +40,8 @@ impl<M: Machine> Vm<M> {
         // Nothing below fails once this is granted.
         self.afford(asid, BIRTH_PAGES.into())?;
         let (root, l1) = (self.take(asid)?, self.take(asid)?);
-        self.machine.write(root, map::pte(l1, PTE_V));
-        self.machine.write(root + 510 * 8, common.kernel_pte);
+        self.machine.write(root, M::Arch::table(l1));
+        self.machine.write(slot(root, 2, map::KERNEL_VA), common.kernel_pte);
         let d = self.domain_mut(asid);
         (d.root, d.l1, d.state) = (root as u32, l1 as u32, State::Alive);
         self.make_l0(asid, map::stacks_of(asid))?;
@@ -49,9 +50,9 @@ impl<M: Machine> Vm<M> {
         self.fill_table(table, common.code.none);
         for page in 0..TABLE_PAGES {
             let pa = if page == 0 { table } else { common.empty_table };
-            self.machine.write(leaf_slot(low, map::TABLE_VA + page * PAGE), map::pte(pa, TABLE_R));
+            self.machine.write(leaf_slot(low, map::TABLE_VA + page * PAGE), M::Arch::leaf(pa, Leaf::TABLE_R));
         }
-        self.machine.write(leaf_slot(low, map::GATE_VA), map::pte(common.gate, GATE_RX));
+        self.machine.write(leaf_slot(low, map::GATE_VA), M::Arch::leaf(common.gate, Leaf::FOREIGN_RX));
         // Somebody may have had this number before.
         self.machine.flush(asid);
         self.window(self.portal_manager, table_va, table)?;
@@ -85,24 +86,23 @@ impl<M: Machine> Vm<M> {
         self.make_l0(self.portal_manager, window)?;
         let pa = self.take_any(asid)?;
         self.fill_table(pa, common.code.none);
-        self.machine.write(leaf_slot(low, va), map::pte(pa, TABLE_R));
+        self.machine.write(leaf_slot(low, va), M::Arch::leaf(pa, Leaf::TABLE_R));
         self.machine.flush(asid);
         self.window(self.portal_manager, window, pa)?;
         Ok(0)
     }
 
-    /// Fresh pages in the image range. `flags`: `PTE_R`, `PTE_W`, `PTE_X`; never both of the last.
-    pub fn map(&mut self, asid: u64, address: u64, pages: u64, flags: u64) -> Answer {
+    /// Fresh pages in the image range. `rights`: `READ`, `WRITE`, `EXECUTE`; never both of the last.
+    pub fn map(&mut self, asid: u64, address: u64, pages: u64, rights: u64) -> Answer {
         let asid = self.program(asid)?;
         let range = pages_in(self.image_range(asid), address, pages)?;
-        if flags & PTE_R == 0
-            || flags & !(PTE_R | PTE_W | PTE_X) != 0
-            || flags & (PTE_W | PTE_X) == PTE_W | PTE_X
+        if rights & READ == 0
+            || rights & !(READ | WRITE | EXECUTE) != 0
+            || rights & (WRITE | EXECUTE) == WRITE | EXECUTE
         {
             return Err(errno::EINVAL);
         }
-        let dirty = if flags & PTE_W != 0 { PTE_D } else { 0 };
-        self.map_fresh(asid, range, PTE_V | PTE_U | PTE_A | dirty | flags)?;
+        self.map_fresh(asid, range, Leaf::user(rights & WRITE != 0, rights & EXECUTE != 0))?;
         self.machine.flush(asid);
         Ok(0)
     }
@@ -132,7 +132,7 @@ impl<M: Machine> Vm<M> {
         }
         let (from, to) = (page_up(old), page_up(new));
         if to > from {
-            self.map_fresh(asid, from..to, USER_RW).map_err(|_| errno::ENOMEM)?;
+            self.map_fresh(asid, from..to, Leaf::USER_RW).map_err(|_| errno::ENOMEM)?;
             self.machine.flush(asid);
         } else if to < from {
             self.detach_from(asid, to..from);
@@ -161,7 +161,7 @@ impl<M: Machine> Vm<M> {
     /// From the first store on, whoever runs in it or returns into it is bounced.
     pub(crate) fn kill(&mut self, asid: u16) -> Result<(), i64> {
         let dead = self.common()?.dead_l1;
-        self.machine.write(self.domain(asid).root(), map::pte(dead, PTE_V));
+        self.machine.write(self.domain(asid).root(), M::Arch::table(dead));
         self.machine.flush(asid);
         self.domain_mut(asid).state = State::Dead;
         for other in 1..map::MAX_DOMAINS as u16 {
@@ -225,6 +225,9 @@ impl<M: Machine> Vm<M> {
         };
         let flags = u64::from(d.float) | u64::from(d.priority) << 8 | u64::from(d.limit) << 16;
         let flags = flags | u64::from(d.family) << 32;
-        Ok((state, [map::space(n as u16, d.root()), self.charge(n as u16).into(), d.threads.into(), flags]))
+        Ok((
+            state,
+            [M::Arch::space(n as u16, d.root()), self.charge(n as u16).into(), d.threads.into(), flags],
+        ))
     }
 }

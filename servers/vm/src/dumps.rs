@@ -7,11 +7,11 @@
 //! * at most [`DUMPS`] deaths have copies; who finds none left, or no memory, dies without;
 //! * only pages that the dead domain owned are copied, but for the block: no page that was lent to it, nobody else's stack.
 
-use crate::faults::TOLD;
-use crate::space::{SPAN, leaf_slot};
+use crate::space::leaf_slot;
 use crate::{Machine, Vm};
-use pebble_abi::map::{self, PAGE, PTE_MARKS, PTE_U, PTE_V};
-use pebble_abi::{errno, thread};
+use pebble_abi::errno;
+use pebble_abi::map::{self, PAGE};
+use pebble_arch::{Arch, Reach, SPAN, Whose};
 
 /// Deaths that may have copies at once.
 const DUMPS: usize = 4;
@@ -35,12 +35,15 @@ impl<M: Machine> Vm<M> {
     /// The calling thread's fault is about to end the domain.
     pub(crate) fn keep_dump(&mut self, asid: u16, tid: u8) {
         let top = self.machine.top().wrapping_sub(map::thread_va(tid.into()));
-        let Some(frame) = top.checked_sub(thread::TRAP_RET as u64 * 8).filter(|_| top < PAGE) else { return };
+        let layout = &M::Arch::LAYOUT;
+        if !(layout.words as u64 * 8..PAGE).contains(&top) {
+            return;
+        }
         let Some(free) = self.dumps.iter().position(Option::is_none) else { return };
         let Ok(common) = self.common() else { return };
         let block =
-            map::pte_pa(self.machine.read(leaf_slot(common.kernel_l0[0], map::thread_va(tid.into()))));
-        let sp = self.machine.read(block + frame + thread::trap_word(2) as u64 * 8);
+            M::Arch::address(self.machine.read(leaf_slot(common.kernel_l0[0], map::thread_va(tid.into()))));
+        let sp = self.machine.read(block + layout.offset(top, layout.stack));
         let stack = |n: u64| self.kept_page(asid, sp.saturating_add(n * PAGE));
         let copied = [Some(block), stack(0), stack(1)].map(|page| {
             let copy = page.and_then(|page| Some((page, self.frames.take_any(&mut self.machine)?)));
@@ -56,13 +59,14 @@ impl<M: Machine> Vm<M> {
     fn kept_page(&self, asid: u16, va: u64) -> Option<u64> {
         let own = self.image_range(asid).contains(&va) || self.own_stacks(asid, va / SPAN * SPAN);
         let entry = self.machine.read(leaf_slot(self.l0(asid, va).filter(|_| own)?, va));
-        (entry & (PTE_V | PTE_U | PTE_MARKS) == PTE_V | PTE_U).then(|| map::pte_pa(entry))
+        let leaf = M::Arch::read(entry)?;
+        (leaf.reach == Reach::User && leaf.whose == Whose::Own).then(|| M::Arch::address(entry))
     }
 
     /// Faults that have been told are forgotten.
     pub(crate) fn drop_dumps(&mut self) {
         for n in 0..DUMPS {
-            if let Some(dump) = self.dumps[n].filter(|dump| self.domain(dump.asid).cause == TOLD) {
+            if let Some(dump) = self.dumps[n].filter(|dump| self.domain(dump.asid).cause.is_none()) {
                 dump.pages
                     .iter()
                     .filter(|page| **page != 0)

@@ -5,35 +5,21 @@
 use crate::ranges::Turn;
 use crate::space::leaf_slot;
 use crate::{Ask, Machine, Vm};
-use pebble_abi::map::{self, PAGE, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X};
+use pebble_abi::fault::Cause;
+use pebble_abi::map::{self, PAGE};
 use pebble_abi::{errno, sys};
-
-/// Causes beyond the hardware's.
-pub const NOT_HELD: u8 = 64;
-pub const INVOCATION_OVERFLOW: u8 = 65;
-pub const STACK_OVERFLOW: u8 = 66;
-/// In a range, below as many handlers as one thread may have called.
-pub const HANDLERS: u8 = 67;
-
-/// `ecall` from user mode, as the hardware says it.
-const CALL: u64 = 8;
-const FETCH_PAGE_FAULT: u64 = 12;
-const LOAD_PAGE_FAULT: u64 = 13;
-const STORE_PAGE_FAULT: u64 = 15;
+use pebble_arch::{Arch, Reach};
 
 /// Why a domain died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    pub cause: u8,
+    pub cause: Cause,
     pub thread: u8,
-    /// The faulting address, or the portal index.
+    /// The faulting address, the portal index, the instruction; of what the processor says besides, its number.
     pub value: u64,
     /// Of the instruction.
     pub address: u64,
 }
-
-/// Cause of what need not be told.
-pub(crate) const TOLD: u8 = 0xff;
 
 /// What has become of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,22 +35,15 @@ pub enum Outcome {
 }
 
 impl<M: Machine> Vm<M> {
-    /// A thread faulted in a domain.
-    pub fn fault(
-        &mut self,
-        cause: u64,
-        value: u64,
-        address: u64,
-        asid: u64,
-        thread: u64,
-        t0: u64,
-    ) -> Outcome {
+    /// A thread faulted in a domain. `code`: what the processor says why.
+    pub fn fault(&mut self, code: u64, value: u64, address: u64, asid: u64, thread: u64, t0: u64) -> Outcome {
         let Ok(asid) = self.alive(asid) else { return Outcome::Settled };
         let index = t0 & (map::TABLE_ENTRIES as u64 - 1);
+        let cause = M::Arch::cause(code, value);
         let (cause, value) = match cause {
-            CALL if self.held(asid, index) => (INVOCATION_OVERFLOW, index),
-            CALL => (NOT_HELD, t0),
-            FETCH_PAGE_FAULT | LOAD_PAGE_FAULT | STORE_PAGE_FAULT => {
+            Cause::Call if self.held(asid, index) => (Cause::InvocationOverflow, index),
+            Cause::Call => (cause, t0),
+            Cause::Fetch | Cause::Load | Cause::Store => {
                 if self.reachable(asid, cause, value) {
                     self.machine.flush(asid);
                     return Outcome::Settled;
@@ -72,14 +51,15 @@ impl<M: Machine> Vm<M> {
                 match self.ask(asid, thread as u8, value, cause) {
                     Some(Turn::Ask(ask)) => return Outcome::Ask(ask),
                     Some(Turn::Later) => return Outcome::Later,
-                    Some(Turn::Refused) => (HANDLERS, value),
-                    None if cause != FETCH_PAGE_FAULT && self.below_stack(asid, value) => {
-                        (STACK_OVERFLOW, value)
+                    Some(Turn::Refused) => (Cause::Handlers, value),
+                    None if cause != Cause::Fetch && self.below_stack(asid, value) => {
+                        (Cause::StackOverflow, value)
                     }
-                    None => (cause as u8, value),
+                    None => (cause, value),
                 }
             }
-            _ => (cause.min(u64::from(NOT_HELD) - 1) as u8, value),
+            Cause::Other => (cause, code),
+            _ => (cause, value),
         };
         self.die(asid, Fault { cause, thread: thread as u8, value, address })
     }
@@ -91,7 +71,7 @@ impl<M: Machine> Vm<M> {
         if self.alive(ask.asid.into()).is_err() || self.reachable(ask.asid, ask.cause, ask.address) {
             return Outcome::Settled;
         }
-        let fault = Fault { cause: ask.cause as u8, thread: thread as u8, value: ask.address, address };
+        let fault = Fault { cause: ask.cause, thread: thread as u8, value: ask.address, address };
         self.die(ask.asid, fault)
     }
 
@@ -101,20 +81,22 @@ impl<M: Machine> Vm<M> {
             return Outcome::Settled;
         }
         let d = self.domain_mut(asid);
-        (d.cause, d.culprit, d.value, d.address) = (fault.cause, fault.thread, fault.value, fault.address);
+        (d.cause, d.culprit, d.value, d.address) =
+            (Some(fault.cause), fault.thread, fault.value, fault.address);
         Outcome::Died
     }
 
     /// Whether user mode may do what it has faulted at.
-    fn reachable(&self, asid: u16, cause: u64, va: u64) -> bool {
-        let right = match cause {
-            FETCH_PAGE_FAULT => PTE_X,
-            LOAD_PAGE_FAULT => PTE_R,
-            _ => PTE_W,
-        };
+    fn reachable(&self, asid: u16, cause: Cause, va: u64) -> bool {
         let Some(l0) = self.l0(asid, va).filter(|_| va < map::USER_END) else { return false };
-        let needed = PTE_V | PTE_U | right;
-        self.machine.read(leaf_slot(l0, va)) & needed == needed
+        M::Arch::read(self.machine.read(leaf_slot(l0, va))).is_some_and(|leaf| {
+            leaf.reach == Reach::User
+                && match cause {
+                    Cause::Fetch => leaf.execute,
+                    Cause::Load => true,
+                    _ => leaf.write,
+                }
+        })
     }
 
     /// Whether the portal at this index leads anywhere but into a fault: the nucleus's own entries are no portals.
@@ -141,11 +123,12 @@ impl<M: Machine> Vm<M> {
     /// A domain that died of a fault nobody has asked about yet. What was kept of those told before is gone.
     pub fn fault_next(&mut self) -> Result<(u16, Fault), i64> {
         self.drop_dumps();
-        let asid =
-            (1..map::MAX_DOMAINS as u16).find(|n| self.domain(*n).cause != TOLD).ok_or(errno::ENOENT)?;
-        let d = self.domain_mut(asid);
-        let fault = Fault { cause: d.cause, thread: d.culprit, value: d.value, address: d.address };
-        d.cause = TOLD;
-        Ok((asid, fault))
+        for asid in 1..map::MAX_DOMAINS as u16 {
+            let d = self.domain_mut(asid);
+            if let Some(cause) = d.cause.take() {
+                return Ok((asid, Fault { cause, thread: d.culprit, value: d.value, address: d.address }));
+            }
+        }
+        Err(errno::ENOENT)
     }
 }

@@ -6,12 +6,13 @@
 //! The child's thread goes on upon the copied stack, at the same addresses: those of its parent's stacks, where the child has a table of its own.
 //! Registers are not copied. Who forks pushes those it needs, and the child's thread pops them.
 
-use crate::space::{SPAN, leaf_slot};
+use crate::space::leaf_slot;
 use crate::threads::NO_STACK;
 use crate::{Answer, Machine, Start, Vm};
 use core::ops::Range;
 use pebble_abi::errno;
-use pebble_abi::map::{self, PAGE, PTE_MARKS, PTE_V};
+use pebble_abi::map::{self, PAGE};
+use pebble_arch::{Arch, SPAN};
 
 /// Pages copied under one lock.
 const PIECE: u64 = 16;
@@ -51,16 +52,16 @@ impl<M: Machine> Vm<M> {
         for va in range.step_by(PAGE as usize) {
             let Some(l0) = self.l0(parent, va) else { continue };
             let entry = self.machine.read(leaf_slot(l0, va));
-            if entry & PTE_V == 0 || entry & PTE_MARKS != 0 {
+            if !M::Arch::is_own(entry) {
                 continue;
             }
             let word = leaf_slot(self.make_l0(child, va)?, va);
-            if self.machine.read(word) & PTE_V != 0 {
+            if M::Arch::is_valid(self.machine.read(word)) {
                 return Err(errno::EEXIST);
             }
             let pa = self.take_any(child)?;
-            self.machine.copy_page(map::pte_pa(entry), pa);
-            self.machine.write(word, map::pte(pa, entry & 0x3ff));
+            self.machine.copy_page(M::Arch::address(entry), pa);
+            self.machine.write(word, M::Arch::moved(entry, pa));
             copied += 1;
         }
         Ok(copied)

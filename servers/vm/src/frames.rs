@@ -193,6 +193,8 @@ mod tests {
     }
 
     impl Machine for Memory {
+        type Arch = pebble_arch::Riscv64;
+
         fn read(&self, pa: u64) -> u64 {
             self.0[&pa][0]
         }

@@ -39,16 +39,17 @@ mod slots;
 mod space;
 mod threads;
 
-pub use faults::{Fault, HANDLERS, INVOCATION_OVERFLOW, NOT_HELD, Outcome, STACK_OVERFLOW};
+pub use faults::{Fault, Outcome};
 pub use frames::{BATCH, Batch};
 pub use ranges::Ask;
 pub use threads::Start;
 
 use core::ops::Range;
 use dumps::{Dumps, NO_DUMPS};
-use faults::TOLD;
 use frames::Frames;
+use pebble_abi::fault::Cause;
 use pebble_abi::{errno, map, share};
+use pebble_arch::Arch;
 use pebble_boot::CommonCode;
 use shared::Attachment;
 
@@ -65,6 +66,8 @@ pub const THREAD_STACK: u64 = 8;
 
 /// What the VM manager needs of the machine.
 pub trait Machine {
+    /// Whose page tables and frames these are.
+    type Arch: Arch;
     /// The word at a physical address.
     fn read(&self, pa: u64) -> u64;
     fn write(&mut self, pa: u64, word: u64);
@@ -97,8 +100,8 @@ struct Domain {
     essential: bool,
     float: bool,
     priority: u8,
-    /// What it died of (`TOLD`: nothing, or that has been told), and the thread that it was.
-    cause: u8,
+    /// What it died of (none: nothing, or that has been told), and the thread that it was.
+    cause: Option<Cause>,
     culprit: u8,
     /// The domain whose stacks' addresses its own copies have, if it is a fork; or 0.
     stacks: u8,
@@ -130,7 +133,7 @@ impl Domain {
         essential: false,
         float: false,
         priority: 0,
-        cause: TOLD,
+        cause: None,
         culprit: 0,
         stacks: 0,
         threads: 0,

@@ -107,6 +107,8 @@ fn set_priority(priority: u64) {
 struct Real;
 
 impl Machine for Real {
+    type Arch = pebble_arch::Native;
+
     #[inline(never)]
     fn read(&self, pa: u64) -> u64 {
         PHYSICAL.read(pa.wrapping_sub(map::RAM_PA))
@@ -172,10 +174,10 @@ fn word(answer: Answer) -> i64 {
 /// Ticks until a fault whose handler could not be asked is looked at again: short, since who waits so holds a stack that others need.
 const PATIENCE: u64 = map::TIME_HZ / 10_000;
 
-extern "C" fn fault(cause: u64, value: u64, address: u64, asid: u64, thread: u64, t0: u64) -> i64 {
-    let mut outcome = vm().fault(cause, value, address, asid, thread, t0);
+extern "C" fn fault(code: u64, value: u64, address: u64, asid: u64, thread: u64, t0: u64) -> i64 {
+    let mut outcome = vm().fault(code, value, address, asid, thread, t0);
     if let Outcome::Ask(ask) = outcome {
-        let _ = pebble::portal::call(ask.index.into(), [asid, ask.address, cause]);
+        let _ = pebble::portal::call(ask.index.into(), [asid, ask.address, ask.cause as u64]);
         outcome = vm().answered(&ask, address, thread);
     }
     if outcome == Outcome::Later {
@@ -366,7 +368,7 @@ extern "C" fn domain_info(asid: u64, _: u64, _: u64, _: u64, _: u64, _: u64, mor
 extern "C" fn fault_next(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     match vm().fault_next() {
         Ok((asid, fault)) => {
-            *more = [fault.cause.into(), fault.value, fault.address, fault.thread.into()];
+            *more = [fault.cause as u64, fault.value, fault.address, fault.thread.into()];
             asid.into()
         }
         Err(error) => -error,

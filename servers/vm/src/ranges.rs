@@ -10,12 +10,14 @@
 //! taken [`LEVELS`] of them, so all who wait are waited for by nobody; a family waits for its own handlers alone.
 
 use crate::slots::RANGES;
-use crate::space::{USER_R, USER_RW, leaf_slot, pages_in};
+use crate::space::{leaf_slot, pages_in};
 use crate::{Answer, Machine, Vm};
 use core::ops::Range;
-use pebble_abi::map::{self, PAGE, PTE_R, PTE_V, PTE_W};
+use pebble_abi::fault::Cause;
+use pebble_abi::map::{self, PAGE, READ, WRITE};
 use pebble_abi::share::HANDLERS;
 use pebble_abi::{errno, sys};
+use pebble_arch::{Arch, Leaf};
 
 /// Handlers that one thread may have called, each by a fault in the one before: so many places a family has, one for each.
 const LEVELS: usize = HANDLERS.family;
@@ -35,7 +37,7 @@ pub struct Ask {
     pub index: u16,
     pub asid: u16,
     pub address: u64,
-    pub cause: u64,
+    pub cause: Cause,
     record: u64,
     place: u8,
 }
@@ -129,7 +131,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Whether somebody answers for this address, and is to be asked now.
-    pub(crate) fn ask(&mut self, asid: u16, thread: u8, address: u64, cause: u64) -> Option<Turn> {
+    pub(crate) fn ask(&mut self, asid: u16, thread: u8, address: u64, cause: Cause) -> Option<Turn> {
         let record = self.record(asid, address)?;
         let who = self.machine.read(record + WHO);
         if who == 0 {
@@ -176,12 +178,12 @@ impl<M: Machine> Vm<M> {
     }
 
     /// A page of the handler's own moves to where a domain is waiting for one.
-    pub fn provide(&mut self, caller: u64, asid: u64, address: u64, page: u64, flags: u64) -> Answer {
+    pub fn provide(&mut self, caller: u64, asid: u64, address: u64, page: u64, rights: u64) -> Answer {
         let caller = self.alive(caller)?;
         let asid = self.alive(asid)?;
-        let rights = match flags {
-            PTE_R => USER_R,
-            _ if flags == PTE_R | PTE_W => USER_RW,
+        let leaf = match rights {
+            READ => Leaf::USER_R,
+            _ if rights == READ | WRITE => Leaf::USER_RW,
             _ => return Err(errno::EINVAL),
         };
         let serves = |r: &u64| {
@@ -193,7 +195,7 @@ impl<M: Machine> Vm<M> {
         }
         let (word, entry) = self.own_page(caller, page)?;
         let l0 = self.make_l0(asid, address)?;
-        if self.machine.read(leaf_slot(l0, address)) & PTE_V != 0 {
+        if M::Arch::is_valid(self.machine.read(leaf_slot(l0, address))) {
             return Err(errno::EEXIST);
         }
         if self.charge(asid) >= self.domain(asid).limit {
@@ -206,7 +208,7 @@ impl<M: Machine> Vm<M> {
         self.machine.flush(caller);
         self.charge_more(caller, -1);
         self.charge_more(asid, 1);
-        self.machine.write(leaf_slot(l0, address), map::pte(map::pte_pa(entry), rights));
+        self.machine.write(leaf_slot(l0, address), M::Arch::leaf(M::Arch::address(entry), leaf));
         self.machine.flush(asid);
         self.recover(caller, page, word, alone);
         Ok(0)

@@ -1,14 +1,15 @@
 //! What a component's domain has and a program's has not: devices, shared pages of the image, and that the system stops without it. Given to a
 //! domain that takes a component's place, and taken from the one that had it.
 
-use crate::space::{FOREIGN_RW, leaf_slot, pages_in};
+use crate::space::{leaf_slot, pages_in};
 use crate::{Answer, Machine, Vm};
 use pebble_abi::errno;
-use pebble_abi::map::{self, PAGE, PTE_D, PTE_R, PTE_W};
+use pebble_abi::map::{self, PAGE, READ, WRITE};
+use pebble_arch::{Arch, Leaf};
 
 impl<M: Machine> Vm<M> {
     /// Pages of a device, or of the image, in a domain that the process server makes. They stay whose they are: not charged, never lent, never
-    /// freed. `pages`: with `PTE_R` and `PTE_W` in the low 16 bits.
+    /// freed. `pages`: with `READ` and `WRITE` in the low 16 bits.
     pub fn map_foreign(&mut self, asid: u64, address: u64, pa: u64, pages: u64) -> Answer {
         let asid = self.program(asid)?;
         let (pages, rights) = (pages >> 16, pages & 0xffff);
@@ -21,7 +22,7 @@ impl<M: Machine> Vm<M> {
         if !(outside || image) || pa % PAGE != 0 {
             return Err(errno::EFAULT);
         }
-        if rights & PTE_R == 0 || rights & !(PTE_R | PTE_W) != 0 {
+        if rights & READ == 0 || rights & !(READ | WRITE) != 0 {
             return Err(errno::EINVAL);
         }
         if self.mapped(asid, range.clone()) {
@@ -30,10 +31,10 @@ impl<M: Machine> Vm<M> {
         for va in range.clone().step_by(PAGE as usize) {
             self.make_l0(asid, va)?;
         }
-        let flags = if rights & PTE_W != 0 { FOREIGN_RW } else { FOREIGN_RW & !(PTE_W | PTE_D) };
+        let leaf = if rights & WRITE != 0 { Leaf::FOREIGN_RW } else { Leaf::FOREIGN_R };
         for (va, pa) in range.step_by(PAGE as usize).zip((pa..).step_by(PAGE as usize)) {
             if let Some(l0) = self.l0(asid, va) {
-                self.machine.write(leaf_slot(l0, va), map::pte(pa, flags));
+                self.machine.write(leaf_slot(l0, va), M::Arch::leaf(pa, leaf));
             }
         }
         self.machine.flush(asid);
@@ -50,7 +51,7 @@ impl<M: Machine> Vm<M> {
             return Err(errno::EINVAL);
         }
         let l0 = self.table(self.common()?.dead_l1).ok_or(errno::EIO)?;
-        let table = map::pte_pa(self.machine.read(l0));
+        let table = M::Arch::address(self.machine.read(l0));
         self.machine.write(table + index * 8, word);
         Ok(0)
     }

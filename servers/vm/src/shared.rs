@@ -1,10 +1,11 @@
 //! Pages that two domains see: the loader's view of a domain under construction, the portal manager's arena, stacks of `s` portals.
 
-use crate::space::{FOREIGN_RW, NUCLEUS_RX, leaf_slot, pages_in, stacks_slot};
+use crate::space::{leaf_slot, pages_in, stacks_slot};
 use crate::{Answer, Machine, State, Vm};
 use core::ops::Range;
 use pebble_abi::errno;
-use pebble_abi::map::{self, PAGE, PTE_V};
+use pebble_abi::map::{self, PAGE};
+use pebble_arch::{Arch, Leaf};
 
 /// Attachments that may exist at once.
 pub(crate) const ATTACHMENTS: usize = 8;
@@ -56,7 +57,7 @@ impl<M: Machine> Vm<M> {
         }
         for (from, to) in range.clone().zip(there.clone()).step_by(PAGE as usize) {
             if let (Some(pa), Some(l0)) = (self.page(asid, from), self.l0(caller, to)) {
-                self.machine.write(leaf_slot(l0, to), map::pte(pa, FOREIGN_RW));
+                self.machine.write(leaf_slot(l0, to), M::Arch::leaf(pa, Leaf::FOREIGN_RW));
             }
         }
         self.machine.flush(caller);
@@ -94,7 +95,7 @@ impl<M: Machine> Vm<M> {
             if self.domain(self.process).state == State::Alive {
                 for va in a.there().step_by(PAGE as usize) {
                     if let Some(l0) = self.l0(self.process, va) {
-                        self.machine.write(leaf_slot(l0, va), map::pte(sink, FOREIGN_RW));
+                        self.machine.write(leaf_slot(l0, va), M::Arch::leaf(sink, Leaf::FOREIGN_RW));
                     }
                 }
                 self.machine.flush(self.process);
@@ -113,12 +114,12 @@ impl<M: Machine> Vm<M> {
             return Err(errno::EINVAL);
         }
         let (slot, va) = (leaf_slot(common.kernel_l0[1], page * PAGE), map::PM_CODE_VA + page * PAGE);
-        if self.machine.read(slot) & PTE_V != 0 {
+        if M::Arch::is_valid(self.machine.read(slot)) {
             return Err(errno::EEXIST);
         }
         self.make_l0(caller, va)?;
         let pa = self.take(caller)?;
-        self.machine.write(slot, map::pte(pa, NUCLEUS_RX));
+        self.machine.write(slot, M::Arch::leaf(pa, Leaf::NUCLEUS_RX));
         self.window(caller, va, pa)?;
         Ok(0)
     }
@@ -134,7 +135,7 @@ impl<M: Machine> Vm<M> {
         let d = self.domain(asid);
         !self.own_stacks(asid, map::stacks_of(owner))
             && d.state == State::Alive
-            && self.machine.read(stacks_slot(d.l1(), owner)) & PTE_V != 0
+            && M::Arch::is_valid(self.machine.read(stacks_slot(d.l1(), owner)))
     }
 
     /// The stacks of `host` are in the page table of `guest`, until [`unshare_stacks`](Self::unshare_stacks) or the death of either.
@@ -147,7 +148,7 @@ impl<M: Machine> Vm<M> {
         let va = map::stacks_of(host);
         if !self.own_stacks(guest, va) && !self.sees_stacks(guest, host) {
             let l0 = self.make_l0(host, va)?;
-            self.machine.write(stacks_slot(self.domain(guest).l1(), host), map::pte(l0, PTE_V));
+            self.machine.write(stacks_slot(self.domain(guest).l1(), host), M::Arch::table(l0));
             self.machine.flush(guest);
         }
         Ok(0)

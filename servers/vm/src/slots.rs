@@ -15,11 +15,12 @@
 //! Slots over pages that are gone show the *sink*: a page that nobody reads, so that who was lent them does not fault. A buffer's slot shows
 //! a table full of it.
 
-use crate::space::{USER_RW, leaf_slot, slot};
+use crate::space::leaf_slot;
 use crate::{Answer, Machine, State, Vm};
 use core::ops::Range;
 use pebble_abi::errno;
-use pebble_abi::map::{self, PAGE, PTE_MARKS, PTE_OPEN, PTE_V};
+use pebble_abi::map::{self, PAGE};
+use pebble_arch::{Arch, Leaf, Whose, slot};
 
 /// Words of the control page that portal code does not touch: places given out by [`Vm::place`], one bit each: pages, buffers.
 pub(crate) const PLACES: [u64; 2] = [0x18, 0x20];
@@ -37,8 +38,6 @@ const APART: u64 = 40;
 const UPPER_APART: u64 = UPPER / 2;
 /// One-page places lie in the upper half of the slot table.
 pub(crate) const PLACES_VA: u64 = map::WINDOWS_VA + 256 * PAGE;
-/// A buffer place that is neither empty nor anything else.
-pub(crate) const SHUT: u64 = 2;
 
 /// Level-1 words of a buffer's place: the buffer's, and behind it that of the read-only twin.
 pub(crate) fn place_words(l1: u64, n: u64) -> [u64; 2] {
@@ -214,11 +213,11 @@ impl<M: Machine> Vm<M> {
     fn sweep(&mut self, asid: u16, sink: u64, sink_table: u64) -> bool {
         let mut turned = false;
         for word in self.slot_words(asid).step_by(8).take(SLOTS as usize) {
-            turned |= self.turn(word, map::pte(sink, USER_RW));
+            turned |= self.turn(word, M::Arch::leaf(sink, Leaf::USER_RW));
         }
         for n in UPPER..2 * UPPER {
             for word in place_words(self.domain(asid).l1(), n) {
-                turned |= self.turn(word, map::pte(sink_table, PTE_V));
+                turned |= self.turn(word, M::Arch::table(sink_table));
             }
         }
         turned
@@ -227,26 +226,28 @@ impl<M: Machine> Vm<M> {
     fn turn(&mut self, word: u64, to: u64) -> bool {
         let entry = self.machine.read(word);
         // Foreign: its owner's, who claims it.
-        if entry & PTE_V == 0 || entry & PTE_MARKS == PTE_MARKS || self.frames.in_use(map::pte_pa(entry)) {
+        let whose = M::Arch::whose(entry);
+        if !M::Arch::is_valid(entry) || whose == Whose::Foreign || self.frames.in_use(M::Arch::address(entry))
+        {
             return false;
         }
         // What is marked as somebody else's is never given back as one's own.
-        let mark = if entry & PTE_MARKS == 0 { PTE_OPEN } else { entry & PTE_MARKS };
-        self.machine.exchange(word, entry, to | mark)
+        let whose = if whose == Whose::Own { Whose::Open } else { whose };
+        self.machine.exchange(word, entry, M::Arch::marked(to, whose))
     }
 
     /// Gives back what a dead domain owns in its slots and places; what it was lent it loses. `last`: nobody can come any more, the tables go too.
     pub(crate) fn drain_windows(&mut self, asid: u16, last: bool) {
         for word in self.slot_words(asid).step_by(8) {
             let entry = self.swap(word, 0);
-            if entry & PTE_V != 0 && entry & PTE_MARKS == 0 {
-                self.give(asid, map::pte_pa(entry));
+            if M::Arch::is_own(entry) {
+                self.give(asid, M::Arch::address(entry));
             }
         }
         for n in 0..2 * UPPER {
             let [word, twin] = place_words(self.domain(asid).l1(), n);
-            let main = self.swap(word, SHUT);
-            let twin = self.swap(twin, SHUT);
+            let main = self.swap(word, M::Arch::SHUT);
+            let twin = self.swap(twin, M::Arch::SHUT);
             self.give_buffer(asid, main, twin);
         }
         if let Some(control) = self.control(asid) {
@@ -264,19 +265,19 @@ impl<M: Machine> Vm<M> {
 
     /// Gives back an own buffer, taken out of its place; what is lent or no buffer is left alone.
     pub(crate) fn give_buffer(&mut self, asid: u16, main: u64, twin: u64) {
-        if main & PTE_V == 0 || main & PTE_MARKS != 0 {
+        if !M::Arch::is_own(main) {
             return;
         }
-        let table = map::pte_pa(main);
+        let table = M::Arch::address(main);
         for word in (table..table + PAGE).step_by(8) {
             let entry = self.swap(word, 0);
-            if entry & PTE_V != 0 {
-                self.give(asid, map::pte_pa(entry));
+            if M::Arch::is_valid(entry) {
+                self.give(asid, M::Arch::address(entry));
             }
         }
         self.give(asid, table);
-        if twin & PTE_V != 0 {
-            self.give(asid, map::pte_pa(twin));
+        if M::Arch::is_valid(twin) {
+            self.give(asid, M::Arch::address(twin));
         }
     }
 }

@@ -1,31 +1,12 @@
 //! Page tables: entries, ranges of pages, and what lies in them when a domain dies.
 //!
-//! A domain's user half is one level-1 table. Flags: accessed and dirty are always set, so the hardware never has to.
+//! A domain's user half is one level-1 table.
 
 use crate::{Answer, Machine, RESERVE, State, Vm};
 use core::ops::Range;
-use pebble_abi::map::{
-    self, PAGE, PTE_A, PTE_D, PTE_FOREIGN, PTE_G, PTE_MARKS, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X,
-};
+use pebble_abi::map::{self, PAGE};
 use pebble_abi::{errno, share};
-
-pub const USER_RW: u64 = PTE_V | PTE_U | PTE_A | PTE_D | PTE_R | PTE_W;
-pub const USER_R: u64 = PTE_V | PTE_U | PTE_A | PTE_R;
-/// Not the domain's own: never lent.
-pub const FOREIGN_RW: u64 = USER_RW | PTE_FOREIGN;
-pub const GATE_RX: u64 = PTE_V | PTE_U | PTE_A | PTE_R | PTE_X | PTE_FOREIGN;
-pub const TABLE_R: u64 = PTE_V | PTE_A | PTE_R;
-pub const NUCLEUS_RW: u64 = PTE_V | PTE_G | PTE_A | PTE_D | PTE_R | PTE_W;
-pub const NUCLEUS_RX: u64 = PTE_V | PTE_G | PTE_A | PTE_R | PTE_X;
-
-const LEAF: u64 = PTE_R | PTE_W | PTE_X;
-/// Bytes that one level-0 table maps.
-pub(crate) const SPAN: u64 = 512 * PAGE;
-
-/// Entry for `va` in a table of this level.
-pub(crate) fn slot(table: u64, level: u32, va: u64) -> u64 {
-    table + (va >> (12 + 9 * level) & 511) * 8
-}
+use pebble_arch::{Arch, Leaf, SPAN, slot};
 
 /// Entry of a page in a level-0 table.
 pub(crate) fn leaf_slot(l0: u64, va: u64) -> u64 {
@@ -112,7 +93,7 @@ impl<M: Machine> Vm<M> {
     /// The table behind a valid entry that is no leaf.
     pub(crate) fn table(&self, slot: u64) -> Option<u64> {
         let entry = self.machine.read(slot);
-        (entry & PTE_V != 0 && entry & LEAF == 0).then(|| map::pte_pa(entry))
+        M::Arch::is_table(entry).then(|| M::Arch::address(entry))
     }
 
     /// The domain's level-0 table for `va`.
@@ -125,10 +106,10 @@ impl<M: Machine> Vm<M> {
         let slot = slot(self.domain(asid).l1(), 1, va);
         match self.table(slot) {
             Some(l0) => Ok(l0),
-            None if self.machine.read(slot) & PTE_V != 0 => Err(errno::EEXIST),
+            None if M::Arch::is_valid(self.machine.read(slot)) => Err(errno::EEXIST),
             None => {
                 let l0 = self.take(asid)?;
-                self.machine.write(slot, map::pte(l0, PTE_V));
+                self.machine.write(slot, M::Arch::table(l0));
                 Ok(l0)
             }
         }
@@ -137,7 +118,7 @@ impl<M: Machine> Vm<M> {
     /// The page mapped at `va`.
     pub(crate) fn page(&self, asid: u16, va: u64) -> Option<u64> {
         let entry = self.machine.read(leaf_slot(self.l0(asid, va)?, va));
-        (entry & PTE_V != 0).then(|| map::pte_pa(entry))
+        M::Arch::is_valid(entry).then(|| M::Arch::address(entry))
     }
 
     pub(crate) fn mapped(&self, asid: u16, mut range: Range<u64>) -> bool {
@@ -145,7 +126,7 @@ impl<M: Machine> Vm<M> {
         while range.start < range.end {
             match self.l0(asid, range.start) {
                 None => range.start = (range.start / SPAN + 1) * SPAN,
-                Some(l0) if self.machine.read(leaf_slot(l0, range.start)) & PTE_V != 0 => return true,
+                Some(l0) if M::Arch::is_valid(self.machine.read(leaf_slot(l0, range.start))) => return true,
                 Some(_) => range.start += PAGE,
             }
         }
@@ -153,13 +134,13 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Maps fresh pages; all or none. The caller flushes.
-    pub(crate) fn map_fresh(&mut self, asid: u16, range: Range<u64>, flags: u64) -> Result<(), i64> {
+    pub(crate) fn map_fresh(&mut self, asid: u16, range: Range<u64>, leaf: Leaf) -> Result<(), i64> {
         let pages = (range.end - range.start) / PAGE;
         self.afford(asid, pages)?;
         let before = self.domain(asid).pages;
         for part in parts(range.clone()) {
             let l0 = self.make_l0(asid, part.start)?;
-            if leaves(l0, part).any(|word| self.machine.read(word) & PTE_V != 0) {
+            if leaves(l0, part).any(|word| M::Arch::is_valid(self.machine.read(word))) {
                 return Err(errno::EEXIST);
             }
         }
@@ -172,7 +153,7 @@ impl<M: Machine> Vm<M> {
             let l0 = self.make_l0(asid, part.start)?;
             for word in leaves(l0, part) {
                 let pa = self.frames.take(&mut self.machine).ok_or(errno::ENOMEM)?;
-                self.machine.write(word, map::pte(pa, flags));
+                self.machine.write(word, M::Arch::leaf(pa, leaf));
                 self.charge_more(asid, 1);
             }
         }
@@ -184,8 +165,8 @@ impl<M: Machine> Vm<M> {
         for va in range.step_by(PAGE as usize) {
             let Some(l0) = self.l0(asid, va) else { continue };
             let entry = self.swap(leaf_slot(l0, va), 0);
-            if entry & PTE_V != 0 && entry & PTE_MARKS == 0 {
-                self.give(asid, map::pte_pa(entry));
+            if M::Arch::is_own(entry) {
+                self.give(asid, M::Arch::address(entry));
             }
         }
     }
@@ -194,7 +175,7 @@ impl<M: Machine> Vm<M> {
     pub(crate) fn window(&mut self, server: u16, va: u64, pa: u64) -> Result<(), i64> {
         if self.domain(server).state == State::Alive {
             let l0 = self.make_l0(server, va)?;
-            self.machine.write(leaf_slot(l0, va), map::pte(pa, FOREIGN_RW));
+            self.machine.write(leaf_slot(l0, va), M::Arch::leaf(pa, Leaf::FOREIGN_RW));
             self.machine.flush(server);
         }
         Ok(())
@@ -225,14 +206,15 @@ impl<M: Machine> Vm<M> {
             }
             let entry = self.machine.read(slot);
             let own_stacks = self.own_stacks(asid, va);
-            if (map::STACKS_VA..map::USER_END).contains(&va) && !own_stacks || entry & LEAF != 0 {
+            let large = M::Arch::is_valid(entry) && !M::Arch::is_table(entry);
+            if (map::STACKS_VA..map::USER_END).contains(&va) && !own_stacks || large {
                 self.machine.write(slot, 0);
-            } else if entry & PTE_V != 0 {
+            } else if M::Arch::is_valid(entry) {
                 let owned = if own_stacks { va..va + SPAN } else { self.image_range(asid) };
                 self.unmap(asid, va.max(owned.start)..owned.end.min(va + SPAN));
                 if n != 0 {
                     self.machine.write(slot, 0);
-                    self.give(asid, map::pte_pa(entry));
+                    self.give(asid, M::Arch::address(entry));
                 }
             }
         }

@@ -1,9 +1,10 @@
 //! Threads: a block, a stack, and the frame through which the scheduler's first switch starts them.
 
-use crate::space::{NUCLEUS_RW, USER_RW, leaf_slot};
+use crate::space::leaf_slot;
 use crate::{Answer, FIRST_STACK, Machine, RESERVE_THREADS, State, THREAD_STACK, Thread, Vm};
 use pebble_abi::map::{self, PAGE};
-use pebble_abi::{errno, share, thread};
+use pebble_abi::{errno, share};
+use pebble_arch::{self as arch, Arch, Leaf};
 
 /// Slot of a stack that stays until its domain dies.
 pub(crate) const NO_STACK: u8 = 0xff;
@@ -100,7 +101,22 @@ impl<M: Machine> Vm<M> {
     ) -> Result<Start, i64> {
         let n = self.thread_number(home, start[0])?;
         let block = self.block(home, n as u16)?;
-        self.write_block(block, n as u16, home, start)?;
+        let (code, d) = (self.common()?.code, *self.domain(home));
+        let [entry, argument, stack] = start;
+        let start = arch::Start {
+            tid: n as u16,
+            home,
+            root: d.root(),
+            float: d.float,
+            entry,
+            argument,
+            stack,
+            thread_end: code.thread_end,
+            trap_return: code.trap_return[usize::from(d.float)],
+        };
+        for (at, word) in start.words::<M::Arch>() {
+            self.machine.write(block + at, word);
+        }
         self.threads[n] = Thread { home, slot, block: true };
         self.domain_mut(home).threads += 1;
         Ok(Start { tid: n as u16, priority, home, family: self.domain(home).family })
@@ -116,7 +132,7 @@ impl<M: Machine> Vm<M> {
                 return Err(errno::ENOMEM);
             }
             self.charge_more(home, 1);
-            let block = map::pte_pa(self.machine.read(slot));
+            let block = M::Arch::address(self.machine.read(slot));
             self.machine.zero_page(block);
             return Ok(block);
         }
@@ -125,37 +141,9 @@ impl<M: Machine> Vm<M> {
             self.make_l0(self.portal_manager, window)?;
         }
         let block = self.take(home)?;
-        self.machine.write(slot, map::pte(block, NUCLEUS_RW));
+        self.machine.write(slot, M::Arch::leaf(block, Leaf::NUCLEUS_RW));
         self.window(self.portal_manager, window, block)?;
         Ok(block)
-    }
-
-    /// One frame on the invocation stack, that of an interrupt: returning from it is how the thread starts.
-    fn write_block(
-        &mut self,
-        block: u64,
-        tid: u16,
-        home: u16,
-        [entry, argument, sp]: [u64; 3],
-    ) -> Result<(), i64> {
-        let (code, d) = (self.common()?.code, *self.domain(home));
-        let frame = thread::FRAMES + 8 + if d.float { thread::TRAP_FLOAT_WORDS as u64 * 8 } else { 0 };
-        let top = frame + thread::TRAP_RET as u64 * 8;
-        let word = |word: usize| frame + word as u64 * 8;
-        for (at, value) in [
-            (thread::SAVED_TOP, map::thread_va(tid) + top),
-            (thread::HOME, home.into()),
-            (thread::FRAMES, code.thread_end),
-            (word(thread::trap_word(1)), map::GATE_VA),
-            (word(thread::trap_word(2)), sp),
-            (word(thread::trap_word(10)), argument),
-            (word(thread::TRAP_PC), entry),
-            (word(thread::TRAP_SPACE), map::space(home, d.root())),
-            (top, code.trap_return[usize::from(d.float)]),
-        ] {
-            self.machine.write(block + at, value);
-        }
-        Ok(())
     }
 
     /// A thread that has exited, or never started: its number and block may be used again, its stack too if its home lives.
@@ -201,7 +189,7 @@ impl<M: Machine> Vm<M> {
             return Err(errno::EAGAIN);
         }
         let top = map::stack_top(asid, slot);
-        self.map_fresh(asid, top - pages * PAGE..top, USER_RW)?;
+        self.map_fresh(asid, top - pages * PAGE..top, Leaf::USER_RW)?;
         self.domain_mut(asid).slots |= 1 << slot;
         self.flush_stacks(asid);
         Ok((slot as u8, top))

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use pebble_image::Report;
-use pebble_qemu::{Exit, Machine};
+use pebble_qemu::Exit;
 pub use pebble_rows::Row;
 use serde::Serialize;
 
@@ -113,8 +113,12 @@ pub fn bench(tools: &Tools, options: &Options) -> Result<u8> {
         io::stdout().write_all(table.as_bytes())?;
     }
     if let Some(file) = &options.json {
-        let report =
-            Output { board: "virt-rv64", qemu: qemu_version(tools)?, commit: commit(tools), rows: &rows };
+        let report = Output {
+            board: &tools.board()?.name,
+            qemu: qemu_version(tools)?,
+            commit: commit(tools),
+            rows: &rows,
+        };
         let text = serde_json::to_string_pretty(&report)? + "\n";
         if to_stdout {
             io::stdout().write_all(text.as_bytes())?;
@@ -161,7 +165,7 @@ pub fn measure(tools: &Tools, only: &[String]) -> Result<Vec<Row>> {
 /// What a measuring system prints, all of it or up to the row of this id.
 fn system(tools: &Tools, name: &str, last: Option<&String>) -> Result<Vec<Row>> {
     let image = build::system(tools, name)?.image;
-    let mut guest = Machine::new(tools.qemu()?).counting().start(&image)?;
+    let mut guest = tools.machine()?.counting().start(&image)?;
     let mut sink = Rows { last: last.cloned(), ..Rows::default() };
     match guest.run_to_end(LIMIT, &mut sink) {
         Err(pebble_qemu::Error::Io(_)) if sink.ended && last.is_some() => {}
@@ -188,7 +192,7 @@ fn programs(tools: &Tools, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Row>> {
         return Ok(Vec::new());
     }
     let image = build::system(tools, PROGRAMS)?.image;
-    let mut guest = Machine::new(tools.qemu()?).counting_with_input().start(&image)?;
+    let mut guest = tools.machine()?.counting_with_input().start(&image)?;
     guest.enter_script(crate::run::BOOT_LIMIT)?;
     let mut sink = Rows::default();
     for line in lines {
@@ -217,7 +221,7 @@ fn row_of(line: &str) -> &str {
 /// looked: one that waits for input, with such a clock, waits until the end of time.
 fn boot(tools: &Tools) -> Result<Row> {
     let image = build::system(tools, crate::DEFAULT_SYSTEM)?.image;
-    let mut guest = Machine::new(tools.qemu()?).counting().start(&image)?;
+    let mut guest = tools.machine()?.counting().start(&image)?;
     // The first byte may go to the firmware.
     guest.send(b"\nboot\n");
     let said = guest.expect(" instructions", crate::run::BOOT_LIMIT)?;

@@ -230,12 +230,12 @@ fn show(
     let symbols = system.symbols(path, record.text.filter(|_| !component), elf);
     let symbols = symbols.map_err(|error| complaints.push(format!("{error:#}"))).ok();
 
-    if record.register(0).is_some() {
+    if record.register(record::PC).is_some() {
         writeln!(out, "\nregisters")?;
-        let all: Vec<_> = pebble_process::crash::NAMES.iter().enumerate().filter(|(n, _)| *n != 3).collect();
+        let all: Vec<_> = record::ALL.iter().enumerate().collect();
         for line in all.chunks(4) {
             let shown =
-                line.iter().map(|(n, name)| format!("{name:>5} {:016x}", record.register(*n).unwrap_or(0)));
+                line.iter().map(|(n, r)| format!("{:>5} {:016x}", r.name, record.register(*n).unwrap_or(0)));
             writeln!(out, "{}", shown.collect::<Vec<_>>().join(" "))?;
         }
         writeln!(out, "\nbacktrace")?;
@@ -259,7 +259,7 @@ fn show(
 
 fn backtrace(out: &mut String, record: &Record, symbols: Option<&Symbols>) -> Result<()> {
     let Some(symbols) = symbols else {
-        let pc = record.register(0).unwrap_or(0);
+        let pc = record.register(record::PC).unwrap_or(0);
         return Ok(writeln!(out, "  {pc:#010x}  (no symbols)")?);
     };
     let mut guesses = false;

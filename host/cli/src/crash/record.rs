@@ -5,8 +5,17 @@
 
 use std::collections::BTreeMap;
 
-/// Registers by number; 0 is the program counter.
-pub const REGISTERS: usize = 32;
+use pebble_arch::{Arch, Register};
+
+use crate::tools::Native;
+
+/// The processor's registers, in their order in the [`Layout`](pebble_arch::Layout).
+pub const ALL: &[Register] = <Native as Arch>::LAYOUT.registers;
+pub const REGISTERS: usize = ALL.len();
+/// Those that are the first.
+pub const PC: usize = 0;
+pub const LINK: usize = 1;
+pub const STACK: usize = 2;
 /// Lines of one crash, and bytes of a line, that are kept.
 const MOST_LINES: usize = 64;
 const MOST_BYTES: usize = 512;
@@ -89,7 +98,7 @@ impl Record {
                 self.calls.push(Call { interface, domain, path, address });
             }
             "stack" => {
-                let sp = self.registers[2]?;
+                let sp = self.registers[STACK]?;
                 for (offset, word) in
                     rest.split(' ').filter_map(|pair| pair.strip_prefix('+')?.split_once(':'))
                 {
@@ -99,7 +108,7 @@ impl Record {
             "end" => self.whole = true,
             _ => {
                 for (name, value) in words.split(' ').filter_map(|pair| pair.split_once('=')) {
-                    let number = pebble_process::crash::NAMES.iter().position(|known| *known == name)?;
+                    let number = ALL.iter().position(|known| known.name == name)?;
                     self.registers[number] = hex(value);
                 }
             }
@@ -109,7 +118,7 @@ impl Record {
 
     /// The registers that were not told are zero, if any was told.
     pub fn register(&self, number: usize) -> Option<u64> {
-        self.registers[0].and(Some(self.registers[number].unwrap_or(0)))
+        self.registers[PC].and(Some(self.registers[number].unwrap_or(0)))
     }
 }
 
@@ -184,7 +193,10 @@ crash 15: end\r
         let [record] = &found[..] else { panic!("{found:?}") };
         assert_eq!((record.domain, &*record.name, &*record.path), (15, "deep", "/bin/deep"));
         assert_eq!(record.text, Some(0xe5c0_132a_642e_52ef));
-        assert_eq!([0, 1, 2, 3].map(|n| record.register(n)), [0x100f0, 0x100e8, 0x21e4_fda0, 0].map(Some));
+        assert_eq!(
+            [PC, LINK, STACK, 3].map(|n| record.register(n)),
+            [0x100f0, 0x100e8, 0x21e4_fda0, 0].map(Some)
+        );
         assert_eq!(record.calls[0].address, 0x112e4);
         assert_eq!(record.stack, [(0x21e4_fdc8, 0x100b6), (0x21e4_fdd8, 0x100a0)].into());
         assert!(record.whole && finder.finish().is_empty());

@@ -14,15 +14,13 @@ use pebble_process::PAGE_LIMIT;
 use pebble_process::crash::Code;
 use pebble_process::elf::{Image, symbol};
 
-use super::record::{REGISTERS, Record};
+use super::record::{ALL, LINK, PC, REGISTERS, Record, STACK};
+use crate::tools::Native;
 
 type Bytes = EndianRcSlice<LittleEndian>;
 
 /// Frames of a backtrace.
 const MOST_FRAMES: usize = 64;
-/// Return address and stack pointer.
-const RA: usize = 1;
-const SP: usize = 2;
 
 pub struct Symbols {
     file: Vec<u8>,
@@ -59,7 +57,8 @@ impl Symbols {
 
     /// Whether this is the file whose code ran.
     pub fn check(&self, text: u64) -> Result<()> {
-        let image = Image::parse(&self.file, PAGE_LIMIT).map_err(|problem| anyhow::anyhow!("{problem}"))?;
+        let image =
+            Image::parse::<Native>(&self.file, PAGE_LIMIT).map_err(|problem| anyhow::anyhow!("{problem}"))?;
         let own = Code(Some(&image)).number();
         ensure!(own == text, "its code is another (text {own:x}) than that which ran (text {text:x})");
         Ok(())
@@ -97,30 +96,32 @@ impl Symbols {
 
     /// The functions under way.
     pub fn unwind(&self, record: &Record) -> Vec<Frame> {
-        let Some(pc) = record.register(0) else { return Vec::new() };
-        let image = Image::parse(&self.file, PAGE_LIMIT).ok();
-        let returns = |address: u64| image.as_ref().is_some_and(|image| Code(Some(image)).returns(address));
+        let Some(pc) = record.register(PC) else { return Vec::new() };
+        let image = Image::parse::<Native>(&self.file, PAGE_LIMIT).ok();
+        let returns =
+            |address: u64| image.as_ref().is_some_and(|image| Code(Some(image)).returns::<Native>(address));
         let mut registers: [Option<u64>; REGISTERS] = std::array::from_fn(|n| record.register(n));
         let mut frames = vec![Frame { address: pc, called: false, guessed: false }];
         while frames.len() < MOST_FRAMES {
             let last = &frames[frames.len() - 1];
-            let before = registers[SP];
+            let before = registers[STACK];
             let at = last.address - u64::from(last.called && last.address > 0);
             let known = self.caller(at, last.called, &registers, record);
             if let Some(callers) = known {
                 registers = callers;
             }
             let mut guessed = known.is_none();
-            if guessed && frames.len() == 1 && registers[RA].is_some_and(&returns) {
+            if guessed && frames.len() == 1 && registers[LINK].is_some_and(&returns) {
                 // Nobody knows whether this function has saved its return address.
-            } else if registers[RA].filter(|_| !guessed).is_none() {
-                let from = registers[SP].unwrap_or(u64::MAX);
+            } else if registers[LINK].filter(|_| !guessed).is_none() {
+                let from = registers[STACK].unwrap_or(u64::MAX);
                 let found = record.stack.range(from..).find(|(_, word)| returns(**word));
                 let Some((at, word)) = found else { break };
-                (registers[SP], registers[RA], guessed) = (Some(at.saturating_add(8)), Some(*word), true);
+                (registers[STACK], registers[LINK], guessed) =
+                    (Some(at.saturating_add(8)), Some(*word), true);
             }
-            let Some(address) = registers[RA].filter(|address| returns(*address)) else { break };
-            if frames.len() > 1 && registers[SP] <= before {
+            let Some(address) = registers[LINK].filter(|address| returns(*address)) else { break };
+            if frames.len() > 1 && registers[STACK] <= before {
                 break;
             }
             frames.push(Frame { address, called: true, guessed });
@@ -144,24 +145,26 @@ impl Symbols {
         let row = fde.unwind_info_for_address(frames, &bases, &mut context, pc).ok()?;
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {
-                registers.get(usize::from(register.0)).copied()??.checked_add_signed(*offset)?
+                let known = ALL.iter().position(|r| r.dwarf == Some(register.0))?;
+                registers[known]?.checked_add_signed(*offset)?
             }
             CfaRule::Expression(_) => return None,
         };
         let mut callers = *registers;
-        for (n, value) in callers.iter_mut().enumerate().skip(1) {
-            match row.register(Register(n as u16)) {
+        for (n, value) in callers.iter_mut().enumerate() {
+            let Some(number) = ALL[n].dwarf else { continue };
+            match row.register(Register(number)) {
                 RegisterRule::Offset(offset) => {
                     *value = cfa.checked_add_signed(offset).and_then(|at| record.stack.get(&at).copied());
                 }
-                RegisterRule::Undefined | RegisterRule::SameValue if n == RA => {
+                RegisterRule::Undefined | RegisterRule::SameValue if n == LINK => {
                     *value = value.filter(|ra| !called && !fde.contains(*ra));
                 }
                 RegisterRule::Undefined | RegisterRule::SameValue => {}
                 _ => *value = None,
             }
         }
-        callers[SP] = Some(cfa);
+        callers[STACK] = Some(cfa);
         Some(callers)
     }
 }
@@ -239,12 +242,12 @@ mod tests {
     #[test]
     fn a_leaf_is_unwound_by_its_return_address() {
         let symbols = Symbols::of(program().to_vec()).unwrap();
-        let image = Image::parse(program(), PAGE_LIMIT).unwrap();
+        let image = Image::parse::<Native>(program(), PAGE_LIMIT).unwrap();
         let code = Code(Some(&image));
-        let mut back = (function("second")..).filter(|address| code.returns(*address));
+        let mut back = (function("second")..).filter(|address| code.returns::<Native>(*address));
         let mut record = Record::default();
-        (record.registers[0], record.registers[RA]) = (Some(function("third")), back.next());
-        record.registers[SP] = Some(0x2000_0000);
+        (record.registers[PC], record.registers[LINK]) = (Some(function("third")), back.next());
+        record.registers[STACK] = Some(0x2000_0000);
         let frames = symbols.unwind(&record);
         assert!(frames.len() == 2 && !frames[1].guessed, "{frames:?}");
         assert!(symbols.describe(frames[1].address, true)[0].starts_with("second+"));
@@ -269,7 +272,7 @@ mod tests {
             for (n, value) in registers.iter().enumerate() {
                 record.registers[n] = Some(if near { 0x10000 + value % 0x100 } else { *value });
             }
-            let sp = record.registers[SP].unwrap_or(0);
+            let sp = record.registers[STACK].unwrap_or(0);
             record.stack = stack.into_iter().map(|(at, word)| (sp.wrapping_add(at * 8), word.into())).collect();
             if let Ok(symbols) = Symbols::of(file) {
                 let frames = symbols.unwind(&record);

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
-use pebble_qemu::{Guest, Machine, PROMPT};
+use pebble_qemu::{Guest, PROMPT};
 
 use crate::bench;
 use crate::build;
@@ -64,13 +64,13 @@ impl<'a> Context<'a> {
     /// A guest from reset.
     pub fn start(&mut self, system: &str) -> Result<Guest> {
         let image = self.image(system)?;
-        Ok(Machine::new(self.tools.qemu()?).start(&image)?)
+        Ok(self.tools.machine()?.start(&image)?)
     }
 
     /// A guest as `run --count` starts it, in script mode.
     pub fn shell_counting(&mut self, system: &str) -> Result<Guest> {
         let image = self.image(system)?;
-        let mut guest = Machine::new(self.tools.qemu()?).counting_with_input().start(&image)?;
+        let mut guest = self.tools.machine()?.counting_with_input().start(&image)?;
         guest.enter_script(BOOT_LIMIT)?;
         Ok(guest)
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use pebble_qemu::{Guest, Machine, PROMPT};
+use pebble_qemu::{Guest, PROMPT};
 
 use super::context::{Context, LIMIT};
 use crate::run::BOOT_LIMIT;
@@ -193,7 +193,7 @@ impl<'a> Place<'a> {
         let said = self.terminal(&format!("./pebble build {system}"))?;
         let image = self.root.join("target/image").join(system).with_extension("elf");
         ensure!(image.exists(), "./pebble build {system}: {said}");
-        let mut guest = Machine::new(self.tools.qemu()?).start(&image)?;
+        let mut guest = self.tools.machine()?.start(&image)?;
         let boot = guest.expect(PROMPT, BOOT_LIMIT)?;
         self.guest = Some(guest);
         Ok(format!("{said}\n{}", String::from_utf8_lossy(&boot).replace(PROMPT, "")))

@@ -29,7 +29,7 @@ pub fn the_tools_show_and_change_calls(context: &mut Context) -> Result<()> {
         ("chroot /bin cat /../bin/hello", 1, &["cat: /../bin/hello"]),
         ("faultinject 1:EACCES cat /bin/hello", 1, &["call 1, file.open(\"/bin/hello\"): EACCES", "cat: "]),
         ("faultinject 999 hello", 0, &["calls were made", "Hello"]),
-        ("count escape fault", 141, &["fault: ", "console.write"]),
+        ("count escape fault", 139, &["fault: ", "console.write"]),
         ("count", 2, &["usage: count PROGRAM"]),
         ("trace --json hello", 2, &["usage: trace"]),
         ("sandbox hello", 2, &["usage: sandbox"]),
@@ -331,10 +331,10 @@ pub fn nobody_escapes_and_nothing_leaks(context: &mut Context) -> Result<()> {
         ("children", 7),
         ("exhaust", 7),
         ("handler-exit", 7),
-        ("handler-fault", 141),
+        ("handler-fault", 139),
         ("kill", 7),
         ("exit", 7),
-        ("fault", 141),
+        ("fault", 139),
     ];
     let round = |guest: &mut Guest| -> Result<()> {
         for (kind, status) in kinds {

@@ -16,6 +16,7 @@ use pebble_image::manifest::Manifest;
 use pebble_process::elf::Image;
 
 use super::context::Context;
+use crate::tools::Native;
 use crate::tools::Tools;
 use crate::{build, ui};
 
@@ -29,8 +30,8 @@ const CIRCLES: &[(&str, usize)] = &[
     // Once more for what is skipped.
     ("Verifier>::straight", 5),
     // Of an outermost controller, then of its child, which has no children to be served.
-    ("Manager>::fill", 2),
-    ("Manager>::replicate", 1),
+    ("Riscv64>>::fill", 2),
+    ("Riscv64>>::replicate", 1),
     // An operation that stands for another.
     ("Emitter>::op", 2),
     // From the end, past a last empty part.
@@ -71,7 +72,7 @@ type Functions = BTreeMap<u64, Function>;
 pub fn no_essential_stack_overflows(context: &mut Context) -> Result<()> {
     let tools = context.tools();
     let elfs = build::elfs(&context.image("default")?);
-    let manifest = Manifest::load(&tools.manifest("default")?)?;
+    let manifest = Manifest::load(&tools.manifest("default")?, &tools.board()?)?;
     let mut wrong = Vec::new();
     for component in manifest.component.iter().filter(|c| c.essential) {
         let elf = elfs.get(&component.name).with_context(|| format!("no ELF file of {}", component.name))?;
@@ -154,7 +155,7 @@ fn functions(tools: &Tools, elf: &Path) -> Result<Functions> {
     }
     let bytes = std::fs::read(elf)?;
     taken.extend(words_of_data(&bytes)?);
-    let image = Image::parse(&bytes, u64::MAX).map_err(|problem| anyhow::anyhow!("{problem:?}"))?;
+    let image = Image::parse::<Native>(&bytes, u64::MAX).map_err(|problem| anyhow::anyhow!("{problem:?}"))?;
     let entries: BTreeSet<u64> = image.exports.iter().map(|e| e.entry).chain([image.entry]).collect();
     let pointed: Vec<u64> =
         starts.iter().copied().filter(|start| taken.contains(start) && !entries.contains(start)).collect();

@@ -13,6 +13,8 @@ use crate::isa::riscv64::encode::*;
 use crate::spec::{Arg, Spec};
 use arrayvec::ArrayVec;
 use pebble_abi::{map, status, sys, thread};
+use pebble_arch::riscv64::{frame, paging};
+use pebble_arch::{Arch, Riscv64};
 
 mod stack;
 mod template;
@@ -38,7 +40,7 @@ const fn offset(word: u8) -> i32 {
 }
 
 /// Registers of [`Op::SavePreserved`] and [`Op::Switch`], in frame order.
-const PRESERVED: [Reg; thread::SAVED_REGS_COUNT] = [8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, TP];
+const PRESERVED: [Reg; frame::PRESERVED] = [8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, TP];
 /// Float registers of [`Op::SaveFloat`], in frame order, behind `fcsr`.
 const FLOAT_PRESERVED: [Reg; 12] = [8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
 
@@ -307,9 +309,9 @@ impl Emitter<'_> {
             }
             Op::LoadTrapped { float } => {
                 let base = float_words(float);
-                self.load(T2, base + thread::TRAP_PC as u8);
+                self.load(T2, base + frame::PC as u8);
                 self.put(csrrw(ZERO, csr::SEPC, T2));
-                self.load(T2, base + thread::TRAP_SPACE as u8);
+                self.load(T2, base + frame::SPACE as u8);
                 self.put(csrrw(ZERO, csr::SATP, T2));
             }
             Op::LoadAll { float } => self.load_all(float),
@@ -365,13 +367,10 @@ impl Emitter<'_> {
         let base = float_words(float);
         self.put(csrrw(T1, csr::SSCRATCH, T1));
         for x in (1..32).filter(|x| *x != GP && *x != T1) {
-            self.save(x, base + thread::trap_word(x as usize) as u8);
+            self.save(x, base + frame::word(x as usize) as u8);
         }
-        let rest = [
-            (csr::SSCRATCH, thread::trap_word(T1 as usize)),
-            (csr::SEPC, thread::TRAP_PC),
-            (csr::SATP, thread::TRAP_SPACE),
-        ];
+        let rest =
+            [(csr::SSCRATCH, frame::word(T1 as usize)), (csr::SEPC, frame::PC), (csr::SATP, frame::SPACE)];
         for (csr, word) in rest {
             self.put(csrrs(T2, csr, ZERO));
             self.save(T2, base + word as u8);
@@ -395,9 +394,9 @@ impl Emitter<'_> {
             }
         }
         for x in (1..32).filter(|x| *x != GP && *x != T1) {
-            self.load(x, base + thread::trap_word(x as usize) as u8);
+            self.load(x, base + frame::word(x as usize) as u8);
         }
-        self.load(T1, base + thread::trap_word(T1 as usize) as u8);
+        self.load(T1, base + frame::word(T1 as usize) as u8);
     }
 
     fn thread_id(&mut self, rd: Reg, top: Reg) {
@@ -539,7 +538,7 @@ impl Emitter<'_> {
     /// Undoes a trap's save, which has pushed nothing yet, for the registers that have changed since.
     fn restore(&mut self, regs: &[Reg], float: bool) {
         for reg in regs {
-            self.load(*reg, float_words(float) + thread::trap_word(usize::from(*reg)) as u8);
+            self.load(*reg, float_words(float) + frame::word(usize::from(*reg)) as u8);
         }
         self.put(csrrw(T1, csr::SSCRATCH, T1));
     }
@@ -564,7 +563,7 @@ impl Emitter<'_> {
 
 /// Words of a trap's frame before the general registers.
 const fn float_words(float: bool) -> u8 {
-    if float { thread::TRAP_FLOAT_WORDS as u8 } else { 0 }
+    if float { frame::FLOAT_WORDS as u8 } else { 0 }
 }
 
 /// Compiles into `code`, whatever it held.
@@ -591,7 +590,7 @@ pub fn emit(spec: &Spec, shape: Shape, c: &Connection, code: &mut Code) -> Resul
         bias: 0,
         full: false,
     };
-    ir::steps(spec, shape, c, &mut |op| e.op(op));
+    ir::steps(spec, shape, c, &Riscv64::LAYOUT, &mut |op| e.op(op));
     if e.code.ret_at.is_none() {
         e.end_call_leg(false);
     }

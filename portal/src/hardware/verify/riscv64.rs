@@ -33,6 +33,7 @@ use crate::spec::Spec;
 use crate::spec::{MAX_TEMPLATES, MAX_WINDOWS, Window};
 use arrayvec::ArrayVec;
 use pebble_abi::{map, sys, thread};
+use pebble_arch::riscv64::{frame, paging};
 use state::{State, Words, done};
 use value::*;
 use way::{MAX_CHOICES, Ways};
@@ -43,7 +44,7 @@ const SIE_ON: Value = Value(Kind::Const, 0x220);
 /// The `FS` field of `sstatus`.
 const FS: Value = Value(Kind::Const, 0x6000);
 /// Largest frame: a trap in a domain with floating point.
-const MAX_FRAME: usize = thread::TRAP_WORDS + thread::TRAP_FLOAT_WORDS;
+const MAX_FRAME: usize = frame::WORDS + frame::FLOAT_WORDS;
 const MAX_POOL: usize = 10;
 
 /// What the frame looks like once the call leg has left.

@@ -8,6 +8,7 @@
 
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicU64, Ordering};
+use pebble::abi::fault::Cause;
 use pebble::abi::map::{self, IMAGE_VA, PAGE};
 use pebble::abi::{errno, status};
 use pebble::api;
@@ -89,28 +90,28 @@ fn expect<T: PartialEq + fmt::Debug>(what: &str, got: T, want: T) {
 }
 
 /// Programs, and the cause and value that their records must show.
-const PROGRAMS: &[(&str, &[u32], u64, u64)] = &[
+const PROGRAMS: &[(&str, &[u32], Option<Cause>, u64)] = &[
     // lw x5, 16(x0)
-    ("null pointer", &[0x0100_2283], 13, 16),
+    ("null pointer", &[0x0100_2283], Some(Cause::Load), 16),
     // csrr x5, sstatus
-    ("privileged instruction", &[0x1000_22f3], 2, 0x1000_22f3),
+    ("privileged instruction", &[0x1000_22f3], Some(Cause::Illegal), 0x1000_22f3),
     // lui x5, 0x80200; jr x5
-    ("jump into portal code", &[0x8020_02b7, 0x0002_8067], 12, 0xffff_ffff_8020_0000),
+    ("jump into portal code", &[0x8020_02b7, 0x0002_8067], Some(Cause::Fetch), 0xffff_ffff_8020_0000),
     // li x5, 999; ecall
-    ("index not held", &[0x3e70_0293, 0x0000_0073], 64, 999),
+    ("index not held", &[0x3e70_0293, 0x0000_0073], Some(Cause::Call), 999),
     // 1: addi sp, sp, -1024; sd x0, 0(sp); j 1b
-    ("stack overflow", &[0xc001_0113, 0x0001_3023, 0xff9f_f06f], 66, 0),
+    ("stack overflow", &[0xc001_0113, 0x0001_3023, 0xff9f_f06f], Some(Cause::StackOverflow), 0),
     // lui x5, 0x10; sd x0, 0(x5)
-    ("write to code", &[0x0001_02b7, 0x0002_b023], 15, IMAGE_VA),
+    ("write to code", &[0x0001_02b7, 0x0002_b023], Some(Cause::Store), IMAGE_VA),
     // 1: addi x5, x5, 1; j 1b
-    ("endless loop", &[0x0012_8293, 0xffdf_f06f], 0, 0),
+    ("endless loop", &[0x0012_8293, 0xffdf_f06f], None, 0),
     // ret: to the gate, which ends the thread
-    ("return", &[0x0000_8067], 0, 0),
+    ("return", &[0x0000_8067], None, 0),
 ];
 
 fn make(code: &[u32]) -> u64 {
     let domain = must("create", &CREATE, [0, 200, 5, 4, 0]);
-    must("map", &MAP, [domain, IMAGE_VA, 1, map::PTE_R | map::PTE_X, 0]);
+    must("map", &MAP, [domain, IMAGE_VA, 1, map::READ | map::EXECUTE, 0]);
     must("heap", &HEAP, [domain, IMAGE_VA + PAGE, 0, 0, 0]);
     must("attach", &ATTACH, [domain, IMAGE_VA, 1, 0x5000, 0]);
     for (at, word) in (0x5000..).step_by(4).zip(code) {
@@ -137,22 +138,23 @@ fn round(loud: bool) {
     for (name, code, cause, value) in PROGRAMS {
         let domain = make(code);
         let thread = must("spawn", &SPAWN, [domain, IMAGE_VA, 0, 0, 0]);
-        if *cause == 0 {
+        let Some(cause) = cause else {
             let _ = api::hrsleep(time() + 2000);
-        } else {
-            let _ = api::sem_wait(FAULT.index());
-            let Ok((who, [why, what, place, in_thread])) = FAULT_NEXT.call_wide([0; 5]) else {
-                fail(name, &"no record")
-            };
-            if loud {
-                say!("{name}: domain {who} thread {in_thread} cause {why} value {what:#x} at {place:#x}");
-            }
-            expect(name, (who, why, in_thread), (domain as i64, *cause, thread));
-            if *value != 0 {
-                expect(name, what, *value);
-            }
-            expect(name, INFO.call([domain, 0, 0, 0, 0]), Ok(2));
+            bury(domain, thread);
+            continue;
+        };
+        let _ = api::sem_wait(FAULT.index());
+        let Ok((who, [why, what, place, in_thread])) = FAULT_NEXT.call_wide([0; 5]) else {
+            fail(name, &"no record")
+        };
+        if loud {
+            say!("{name}: domain {who} thread {in_thread} cause {why} value {what:#x} at {place:#x}");
         }
+        expect(name, (who, why, in_thread), (domain as i64, *cause as u64, thread));
+        if *value != 0 {
+            expect(name, what, *value);
+        }
+        expect(name, INFO.call([domain, 0, 0, 0, 0]), Ok(2));
         bury(domain, thread);
     }
 }
@@ -161,7 +163,7 @@ extern "C" fn wait_for_fault(_: u64) {
     let _ = api::sem_wait(FAULT.index());
     let record = FAULT_NEXT.call_wide([0; 5]);
     say!("diver's record: {record:x?}");
-    expect("its cause", record.map(|(_, more)| more[0]), Ok(65));
+    expect("its cause", record.map(|(_, more)| more[0]), Ok(Cause::InvocationOverflow as u64));
 }
 
 static SUM: AtomicU64 = AtomicU64::new(0);
@@ -251,7 +253,7 @@ fn fork() {
     let second = must("its thread", &THREAD_FORK, [child, IMAGE_VA + 8, sp, 0x1008, 0]);
     let _ = api::sem_wait(FAULT.index());
     let record = FAULT_NEXT.call_wide([0; 5]);
-    expect("the child", record, Ok((child as i64, [13, 0x1008, IMAGE_VA + 16, second])));
+    expect("the child", record, Ok((child as i64, [Cause::Load as u64, 0x1008, IMAGE_VA + 16, second])));
     bury(child, second);
     bury(parent, thread);
 }
@@ -259,7 +261,11 @@ fn fork() {
 fn main() -> i64 {
     let stats = || STATS.call_wide([0; 5]).map_or([0; 4], |(_, words)| words);
     say!("stats {:?}", stats());
-    expect("mapping into the scheduler", call(&MAP, [1, IMAGE_VA + 0x10_0000, 1, 6, 0]), -errno::EPERM);
+    expect(
+        "mapping into the scheduler",
+        call(&MAP, [1, IMAGE_VA + 0x10_0000, 1, map::READ | map::WRITE, 0]),
+        -errno::EPERM,
+    );
     expect("killing it", call(&KILL, [1, 0, 0, 0, 0]), -errno::EPERM);
     own_threads();
     heap();
@@ -288,7 +294,7 @@ fn main() -> i64 {
     let _ = api::sem_wait(FAULT.index());
     let record = FAULT_NEXT.call_wide([0; 5]);
     say!("victim: {record:x?}, status names domain {}", status::domain(victim));
-    expect("its record", record.map(|(who, more)| (who as u16, more[0])), Ok((status::domain(victim), 13)));
+    expect("its record", record.map(|(who, more)| (who as u16, more[0])), Ok((status::domain(victim), Cause::Load as u64)));
     // Somebody waits for the record, so that posting it enters the scheduler.
     expect("waiter", api::thread_create(wait_for_fault, 0, 0).is_ok(), true);
     let _ = api::hrsleep(time() + 1000);

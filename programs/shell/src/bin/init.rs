@@ -17,7 +17,7 @@ use pebble::{api, io, portal};
 pebble::component!(main);
 
 const SHELL: &str = "/bin/shell";
-/// The status of a shell that did not exit of its own: 128 and the cause.
+/// The status of a shell that did not exit of its own.
 const DIED: i64 = 128;
 
 /// The board's test device: a write ends the emulator.

@@ -4,9 +4,10 @@
 
 use pebble_abi::control::BEHALF;
 use pebble_abi::{errno, map, sys, thread};
+use pebble_arch::{Arch, Riscv64};
 use pebble_boot::{BootInfo, CommonCode, Domain, Grant, Interface, Portal};
 use pebble_portal_manager::frames::Current;
-use pebble_portal_manager::{Goal, Machine, Manager};
+use pebble_portal_manager::{Goal, Machine};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub const SCHEDULER: u16 = 1;
@@ -16,6 +17,7 @@ pub const CLIENTS: [u16; 3] = [3, 4, 5];
 pub const CODE_USED: u64 = 256;
 pub const THREAD: u16 = 9;
 /// Nobody: the thread that asks has no frames.
+pub type Manager = pebble_portal_manager::Manager<Riscv64>;
 pub const CURRENT: Current = Current { tid: THREAD + 1, top: map::thread_va(THREAD + 1) + thread::FRAMES };
 pub const NONE: u64 = map::CODE_VA + 8;
 pub const THREAD_END: u64 = map::CODE_VA + 16;
@@ -181,7 +183,7 @@ fn birth(asid: u16, index: usize) -> Portal {
 pub fn view(asid: u16) -> pebble_portal::hardware::Domain {
     pebble_portal::hardware::Domain {
         asid,
-        space: map::space(asid, 0x8100_0000 + u64::from(asid) * map::PAGE),
+        space: Riscv64::space(asid, 0x8100_0000 + u64::from(asid) * map::PAGE),
         ..Default::default()
     }
 }

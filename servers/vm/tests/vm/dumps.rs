@@ -4,15 +4,19 @@ use crate::windows::{HEAP, MARKS, program};
 use crate::world::*;
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::{errno, thread};
+use pebble_arch::riscv64::frame;
+use pebble_arch::{Arch, Layout, Riscv64};
 use pebble_vm::{Machine, Outcome};
+
+const LAYOUT: Layout = Riscv64::LAYOUT;
 
 /// A program with a thread that dies with this stack pointer; words of its own stack are filled before.
 fn dies(w: &mut World, asid: u16, sp: u64) {
     let start = w.vm.thread_create(asid.into(), 5, map::IMAGE_VA, 0, 0).unwrap();
     let (block, tid) = (w.block(start.tid.into()), start.tid);
     w.vm.machine.top = w.vm.machine.read(block + thread::SAVED_TOP);
-    let frame = w.vm.machine.top - map::thread_va(tid) - thread::TRAP_RET as u64 * 8;
-    w.vm.machine.write(block + frame + thread::trap_word(2) as u64 * 8, sp);
+    let frame = w.vm.machine.top - map::thread_va(tid) - (LAYOUT.words - 1) as u64 * 8;
+    w.vm.machine.write(block + frame + frame::word(2) as u64 * 8, sp);
     assert_eq!(w.vm.fault(13, 0x0700_0000, map::IMAGE_VA, asid.into(), tid.into(), 0), Outcome::Died);
 }
 

@@ -3,6 +3,7 @@
 use crate::windows::*;
 use crate::world::*;
 use pebble_abi::errno;
+use pebble_abi::fault::Cause;
 use pebble_abi::map::{self, PAGE};
 use pebble_vm::{Machine, Outcome};
 
@@ -71,7 +72,7 @@ fn a_fork_has_copies_at_the_same_addresses() {
     let stack = w.vm.stack(c, 2).unwrap();
     assert_ne!(stack, top, "the copied stack is in use");
     assert_eq!(w.vm.fault(15, map::stacks_of(c as u16) + 8, IMAGE, b, 1, 0), Outcome::Died);
-    assert_eq!(w.vm.fault_next().unwrap().1.cause, pebble_vm::STACK_OVERFLOW);
+    assert_eq!(w.vm.fault_next().unwrap().1.cause, Cause::StackOverflow);
     w.vm.thread_free(thread.tid.into()).unwrap();
     w.vm.domain_free(b).unwrap();
     w.check();
@@ -101,8 +102,8 @@ fn what_is_foreign_is_neither_copied_nor_given_back() {
     let mut w = World::new();
     let a = program(&mut w);
     w.vm.stack(a.into(), 2).unwrap();
-    w.vm.map_foreign(a.into(), map::BOOTINFO_VA, map::LOAD_PA, 1 << 16 | 2).unwrap();
-    w.vm.map_foreign(a.into(), map::DEVICE_VA, 0x1000_0000, 1 << 16 | 6).unwrap();
+    w.vm.map_foreign(a.into(), map::BOOTINFO_VA, map::LOAD_PA, 1 << 16 | 1).unwrap();
+    w.vm.map_foreign(a.into(), map::DEVICE_VA, 0x1000_0000, 1 << 16 | 3).unwrap();
     w.check();
     let b = w.vm.domain_create(0, 400, 12, 8).unwrap();
     assert_eq!(w.vm.fork(a.into(), b, map::stack_top(a, 0), 0), Ok(0));

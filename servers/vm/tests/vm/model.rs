@@ -39,7 +39,7 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
     let pages = b % 40;
     match what {
         0..4 => _ = vm.domain_create(a & 1, if b < 12 { 20 + b * 20 } else { b }, a % 33, c % 300),
-        4..9 => _ = vm.map(d, a, pages, [2, 6, 10, 14, c][(b % 5) as usize]),
+        4..9 => _ = vm.map(d, a, pages, [1, 3, 5, 7, c][(b % 5) as usize]),
         9 => _ = vm.map(d, a, b, c),
         10..12 => _ = vm.heap(d, a),
         12..17 => _ = vm.sbrk(d, a as i64),
@@ -77,13 +77,13 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
         55 => _ = vm.windows(b % 4, d),
         56 => _ = vm.range_set(d, a, pages, (4 + c % 5) | 60 << 16 | (c % 31) << 32),
         57 => _ = vm.range_set(d, a, 0, 0),
-        58 => _ = vm.provide(d, 4 + b % 5, a, c, 6),
+        58 => _ = vm.provide(d, 4 + b % 5, a, c, 3),
         59..61 => fork(w, d, 4 + a % 6),
         61..63 => {
             let asked = w.asks.pop();
             if let Some(ask) = asked {
                 let from = w.page_of(c, a).unwrap_or(a);
-                let _ = w.vm.provide(c, ask.asid.into(), ask.address, from, 6);
+                let _ = w.vm.provide(c, ask.asid.into(), ask.address, from, 3);
                 w.vm.answered(&ask, 0, 0);
             }
         }
@@ -159,7 +159,7 @@ fn fork(w: &mut World, parent: u64, child: u64) {
 fn furnish(w: &mut World) {
     for _ in 0..3 {
         let d = w.vm.domain_create(0, 200, 12, 8).unwrap();
-        w.vm.map(d, map::IMAGE_VA, 2, 10).unwrap();
+        w.vm.map(d, map::IMAGE_VA, 2, 5).unwrap();
         w.vm.heap(d, map::IMAGE_VA + 2 * PAGE).unwrap();
         w.vm.sbrk(d, 4 * PAGE as i64).unwrap();
         w.vm.stack(d, 2).unwrap();

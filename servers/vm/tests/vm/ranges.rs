@@ -3,6 +3,7 @@
 use crate::windows::*;
 use crate::world::*;
 use pebble_abi::errno;
+use pebble_abi::fault::Cause;
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::share::HANDLERS;
 use pebble_vm::Outcome;
@@ -32,35 +33,35 @@ fn handlers_answer_for_their_ranges_alone() {
     w.vm.range_set(a.into(), at, 4, who).unwrap();
     assert_eq!(w.vm.range_set(a.into(), at + 3 * PAGE, 1, who), Err(errno::EEXIST));
     w.vm.range_set(a.into(), at + 4 * PAGE, 1, u64::from(c) | 78 << 16 | STACKS).unwrap();
-    assert_eq!(w.vm.provide(b.into(), a.into(), at, HEAP, 6), Err(errno::EPERM), "nobody asks");
+    assert_eq!(w.vm.provide(b.into(), a.into(), at, HEAP, 3), Err(errno::EPERM), "nobody asks");
 
     let Outcome::Ask(ask) = w.vm.fault(15, at + 2 * PAGE + 8, IMAGE, a.into(), 3, 0) else { panic!() };
-    assert_eq!((ask.index, ask.asid, ask.address, ask.cause), (77, a, at + 2 * PAGE + 8, 15));
+    assert_eq!((ask.index, ask.asid, ask.address, ask.cause), (77, a, at + 2 * PAGE + 8, Cause::Store));
     assert_eq!(w.vm.range_set(a.into(), at, 0, 0), Err(errno::EAGAIN), "it is asked");
     let target = at + 2 * PAGE;
     for (who, whom, to, from, flags, error) in [
-        (c, a, target, HEAP, 6, errno::EPERM),
-        (b, c, target, HEAP, 6, errno::EPERM),
-        (b, a, at + 4 * PAGE, HEAP, 6, errno::EPERM),
-        (b, a, target + 8, HEAP, 6, errno::EINVAL),
-        (b, a, target, HEAP, 14, errno::EINVAL),
-        (b, a, target, HEAP + 8, 6, errno::EFAULT),
-        (b, a, target, IMAGE, 2, errno::EFAULT),
+        (c, a, target, HEAP, 3, errno::EPERM),
+        (b, c, target, HEAP, 3, errno::EPERM),
+        (b, a, at + 4 * PAGE, HEAP, 3, errno::EPERM),
+        (b, a, target + 8, HEAP, 3, errno::EINVAL),
+        (b, a, target, HEAP, 7, errno::EINVAL),
+        (b, a, target, HEAP + 8, 3, errno::EFAULT),
+        (b, a, target, IMAGE, 1, errno::EFAULT),
     ] {
         assert_eq!(w.vm.provide(who.into(), whom.into(), to, from, flags), Err(error), "{error} {to:#x}");
     }
     let [before_a, before_b] = [a, b].map(|d| pages(&w, d));
     let page = pa(w.view(b)[&HEAP]);
     assert_eq!(w.vm.fault(13, target, IMAGE, a.into(), 4, 0), Outcome::Later);
-    w.vm.provide(b.into(), a.into(), target, HEAP, 6).unwrap();
-    assert_eq!(w.vm.provide(b.into(), a.into(), target, HEAP + PAGE, 6), Err(errno::EEXIST));
+    w.vm.provide(b.into(), a.into(), target, HEAP, 3).unwrap();
+    assert_eq!(w.vm.provide(b.into(), a.into(), target, HEAP + PAGE, 3), Err(errno::EEXIST));
     assert_eq!((pages(&w, a), pages(&w, b)), (before_a + 1, before_b - 1));
     assert_eq!(pa(w.view(a)[&target]), page);
     w.check();
     assert_eq!(w.vm.answered(&ask, IMAGE, 3), Outcome::Settled);
     assert_eq!(w.vm.fault(13, target, IMAGE, a.into(), 4, 0), Outcome::Settled, "it is there");
     assert_eq!(
-        w.vm.provide(b.into(), a.into(), at, HEAP + PAGE, 6),
+        w.vm.provide(b.into(), a.into(), at, HEAP + PAGE, 3),
         Err(errno::EPERM),
         "it is not asked now"
     );
@@ -72,17 +73,17 @@ fn handlers_answer_for_their_ranges_alone() {
     w.vm.family(small, a.into()).unwrap();
     w.vm.range_set(small, at, 4, who).unwrap();
     let Outcome::Ask(ask) = w.vm.fault(13, at, IMAGE, small, 3, 0) else { panic!() };
-    assert_eq!(w.vm.provide(b.into(), small, at, HEAP + PAGE, 6), Ok(0));
-    assert_eq!(w.vm.provide(b.into(), small, at + PAGE, HEAP + 2 * PAGE, 6), Err(errno::ENOMEM));
+    assert_eq!(w.vm.provide(b.into(), small, at, HEAP + PAGE, 3), Ok(0));
+    assert_eq!(w.vm.provide(b.into(), small, at + PAGE, HEAP + 2 * PAGE, 3), Err(errno::ENOMEM));
     assert_eq!(w.vm.answered(&ask, IMAGE, 3), Outcome::Settled);
     w.check();
 
     // Read-only is not enough for a write.
     let Outcome::Ask(ask) = w.vm.fault(15, at + 4 * PAGE, IMAGE + 2, a.into(), 9, 0) else { panic!() };
-    w.vm.provide(c.into(), a.into(), at + 4 * PAGE, HEAP, 2).unwrap();
+    w.vm.provide(c.into(), a.into(), at + 4 * PAGE, HEAP, 1).unwrap();
     assert_eq!(w.vm.answered(&ask, IMAGE + 2, 9), Outcome::Died);
     let (asid, fault) = w.vm.fault_next().unwrap();
-    assert_eq!((asid, fault.cause, fault.value, fault.thread), (a, 15, at + 4 * PAGE, 9));
+    assert_eq!((asid, fault.cause, fault.value, fault.thread), (a, Cause::Store, at + 4 * PAGE, 9));
     w.check();
 }
 
@@ -115,7 +116,7 @@ fn a_family_has_two_places_and_no_others() {
     // The handler faults; so does whoever answers for it.
     let Outcome::Ask(second) = fault(&mut w, b, 0, 1) else { panic!("a second handler") };
     assert_eq!(fault(&mut w, c, 0, 1), Outcome::Died, "a third one");
-    assert_eq!(w.vm.fault_next().unwrap().1.cause, pebble_vm::HANDLERS);
+    assert_eq!(w.vm.fault_next().unwrap().1.cause, Cause::Handlers);
     assert_eq!(w.vm.answered(&others, IMAGE, 4), Outcome::Settled, "dead already");
     assert_eq!(w.vm.answered(&second, IMAGE, 1), Outcome::Died);
     w.check();

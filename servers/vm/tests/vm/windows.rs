@@ -12,7 +12,7 @@ pub const MARKS: u64 = 3 << 8;
 
 pub fn program(w: &mut World) -> u16 {
     let asid = w.vm.domain_create(0, 400, 12, 8).unwrap();
-    w.vm.map(asid, IMAGE, 2, 10).unwrap();
+    w.vm.map(asid, IMAGE, 2, 5).unwrap();
     w.vm.heap(asid, HEAP).unwrap();
     w.vm.sbrk(asid, 4 * PAGE as i64).unwrap();
     w.check();
@@ -308,9 +308,9 @@ fn a_mapping_that_fails_half_way_leaves_nothing_behind() {
     let mut w = World::new();
     let d = w.vm.domain_create(0, 5 + 2, 12, 8).unwrap();
     let end = 0x20_0000;
-    assert_eq!(w.vm.map(d, end - PAGE, 2, 6), Err(errno::ENOMEM), "no room for a second table");
+    assert_eq!(w.vm.map(d, end - PAGE, 2, 3), Err(errno::ENOMEM), "no room for a second table");
     w.check();
-    w.vm.map(d, end - PAGE, 1, 6).unwrap();
+    w.vm.map(d, end - PAGE, 1, 3).unwrap();
     w.check();
 }
 

@@ -2,6 +2,8 @@
 
 use crate::portals::Lent;
 use pebble_abi::map::{self, PAGE};
+use pebble_arch::Riscv64;
+use pebble_arch::riscv64::paging;
 use pebble_boot::{About, BootInfo, CommonCode, Domain, Interface, Portal, Rule, Semaphore, Thread};
 use pebble_vm::{Ask, Batch, Machine, Vm};
 use std::cell::{Cell, RefCell};
@@ -38,6 +40,8 @@ pub struct Fake {
 }
 
 impl Machine for Fake {
+    type Arch = Riscv64;
+
     fn read(&self, pa: u64) -> u64 {
         assert!(pa.is_multiple_of(8), "misaligned {pa:#x}");
         let word = self.word(pa);
@@ -161,28 +165,28 @@ fn image(fake: &mut Fake) -> BootInfo {
         stack_descs: 3,
         ..BootInfo::default()
     };
-    info.kernel_pte = map::pte(page(), V);
+    info.kernel_pte = paging::entry(page(), V);
     let names = ["vm", "portal-manager", "process", "server"];
     for (name, asid) in names.into_iter().zip(1u16..) {
         let (root, l1, low, stacks, table) = (page(), page(), page(), page(), page());
         let (gate, empty) = (info.gate, info.empty_table);
         let mut put = |at: u64, entry: u64| fake.write(at, entry);
-        put(root, map::pte(l1, V));
+        put(root, paging::entry(l1, V));
         put(root + 510 * 8, info.kernel_pte);
-        put(l1, map::pte(low, V));
-        put(l1 + (map::stacks_of(asid) >> 21 & 511) * 8, map::pte(stacks, V));
+        put(l1, paging::entry(low, V));
+        put(l1 + (map::stacks_of(asid) >> 21 & 511) * 8, paging::entry(stacks, V));
         for n in 0..8 {
-            put(low + n * 8, map::pte(if n == 0 { table } else { empty }, V | R));
+            put(low + n * 8, paging::entry(if n == 0 { table } else { empty }, V | R));
         }
-        put(low + 8 * 8, map::pte(gate, V | R | X | U | MARKS));
+        put(low + 8 * 8, paging::entry(gate, V | R | X | U | MARKS));
         for n in 16..20 {
-            put(low + n * 8, map::pte(page(), V | R | U));
+            put(low + n * 8, paging::entry(page(), V | R | U));
         }
         // Boot information and a device, in the first 2 MiB.
-        put(low + (map::BOOTINFO_VA >> 12) * 8, map::pte(info.dead_l1, V | R | U | MARKS));
-        put(low + (map::DEVICE_VA >> 12) * 8, map::pte(info.dead_l1, V | R | W | U | MARKS));
+        put(low + (map::BOOTINFO_VA >> 12) * 8, paging::entry(info.dead_l1, V | R | U | MARKS));
+        put(low + (map::DEVICE_VA >> 12) * 8, paging::entry(info.dead_l1, V | R | W | U | MARKS));
         for slot in [0, 1] {
-            put(stacks + (slot * 16 + 15) * 8, map::pte(page(), V | R | W | U));
+            put(stacks + (slot * 16 + 15) * 8, paging::entry(page(), V | R | W | U));
         }
         info.domains.push(Domain {
             asid,
@@ -199,7 +203,7 @@ fn image(fake: &mut Fake) -> BootInfo {
         });
     }
     let block = page();
-    fake.write(info.kernel_l0[0] + 256 * 8, map::pte(block, V | R | W));
+    fake.write(info.kernel_l0[0] + 256 * 8, paging::entry(block, V | R | W));
     fake.write(block + pebble_abi::thread::HOME, SERVER);
     info.threads.push(Thread { tid: 0, asid: SERVER as u16, priority: 20, block });
     info.interfaces.push(Interface { name: "a.b".into(), asid: 300, entry: 1 << 40, spec: "npi".into() });

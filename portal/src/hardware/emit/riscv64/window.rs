@@ -14,22 +14,19 @@
 use super::*;
 use crate::hardware::ir::Lent;
 use crate::spec::Window;
-use pebble_abi::map::{
-    PTE_BORROWED, PTE_MARKS, PTE_OPEN, PTE_R, PTE_U, PTE_V, PTE_W, PTE_X, WINDOW_APART, WINDOW_BUFFERS,
-    WINDOW_MOVED, WINDOW_PAGES,
-};
+use pebble_abi::map::{WINDOW_APART, WINDOW_BUFFERS, WINDOW_MOVED, WINDOW_PAGES};
 
 /// What becomes of the first and of the second window, until they are opened.
 const FOUND: [Reg; 2] = [A6, A7];
 const CONTROL: Reg = T5;
 const SLOT: Reg = T6;
 
-const MARKS: i32 = PTE_MARKS as i32;
+const MARKS: i32 = paging::MARKS as i32;
 /// Neither the domain's own nor open to it: a window that ends with its call, or foreign.
-const BORROWED: i32 = PTE_BORROWED as i32;
+const BORROWED: i32 = paging::BORROWED as i32;
 /// A leaf that user mode may write; that it may read.
-const WRITABLE: i32 = (PTE_V | PTE_R | PTE_W | PTE_U) as i32;
-const READABLE: i32 = (PTE_V | PTE_R | PTE_U) as i32;
+const WRITABLE: i32 = (paging::V | paging::R | paging::W | paging::U) as i32;
+const READABLE: i32 = (paging::V | paging::R | paging::U) as i32;
 /// All flags and marks of a table entry.
 const POINTER: i32 = 0x3ff;
 const DESC_VA: i32 = 8;
@@ -39,7 +36,7 @@ const DESC_HOLDER: i32 = map::WINDOW_HOLDER as i32;
 const TWIN: i32 = 8;
 /// Slots of single pages, rounded up to a power of two: what bits of an address tell them apart.
 const PAGE_SLOTS: i32 = 128;
-const WAITS: i32 = map::PTE_WAITS as i32;
+const WAITS: i32 = paging::WAITS as i32;
 /// Bits that tell places of single pages (set) from slots, and slots of buffers (set) from places: of an address, and of the address of
 /// its entry.
 const SIDES: [(u32, u32); 2] = [(20, 11), (25, 7)];
@@ -58,8 +55,8 @@ const fn queue(long: bool, apart: bool) -> i32 {
 /// What the entry in the slot is marked as.
 const fn mark(window: Window) -> i32 {
     match window {
-        Window::Open => PTE_OPEN as i32,
-        _ => PTE_BORROWED as i32,
+        Window::Open => paging::OPEN as i32,
+        _ => paging::BORROWED as i32,
     }
 }
 
@@ -67,8 +64,8 @@ const fn mark(window: Window) -> i32 {
 const fn stripped(lent: Lent) -> i32 {
     match lent.window {
         _ if lent.is_long() => MARKS,
-        Window::Read => MARKS | (PTE_X | PTE_W) as i32,
-        _ => MARKS | PTE_X as i32,
+        Window::Read => MARKS | (paging::X | paging::W) as i32,
+        _ => MARKS | paging::X as i32,
     }
 }
 
@@ -155,9 +152,11 @@ impl Emitter<'_> {
     /// The level-1 entry, in `t3`, names a table, whose pages are the caller's to lend so.
     fn check_table(&mut self, lent: Lent, from: Reg) {
         match lent.window {
-            Window::Write | Window::Read => self.check_borrowed(T3, 0xff, PTE_V as i32, (from, true)),
-            Window::Open if lent.is_long() => self.demand(T3, POINTER & !(PTE_OPEN as i32), PTE_V as i32),
-            _ => self.demand(T3, POINTER, PTE_V as i32),
+            Window::Write | Window::Read => self.check_borrowed(T3, 0xff, paging::V as i32, (from, true)),
+            Window::Open if lent.is_long() => {
+                self.demand(T3, POINTER & !(paging::OPEN as i32), paging::V as i32)
+            }
+            _ => self.demand(T3, POINTER, paging::V as i32),
         }
     }
 
@@ -183,7 +182,7 @@ impl Emitter<'_> {
         self.put(srli(T2, from, shift));
         self.put(andi(T2, T2, slots - 1));
         self.put(slli(T2, T2, map::WINDOW_DESC_BYTES.trailing_zeros()));
-        self.constant(T4, map::root_va(self.c.caller.space));
+        self.constant(T4, paging::root_va(self.c.caller.space));
         self.put(ld(T4, T4, map::ROOT_WINDOWS as i32));
         self.put(add(T2, T2, T4));
         self.put(ld(T2, T2, first as i32 + DESC_HOLDER));
@@ -433,7 +432,7 @@ impl Emitter<'_> {
         self.put(ld(T4, T2, 0));
         self.unlike_goal(lent, T4, T2, SIDES[usize::from(lent.is_long())].1, T0);
         let (mask, wanted) =
-            if lent.is_long() { (POINTER, PTE_V as i32) } else { (MARKS | WRITABLE, WRITABLE) };
+            if lent.is_long() { (POINTER, paging::V as i32) } else { (MARKS | WRITABLE, WRITABLE) };
         self.put(andi(T0, T3, mask));
         self.put(addi(T0, T0, -wanted));
         self.put(or(T0, T0, T4));

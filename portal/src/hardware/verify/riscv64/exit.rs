@@ -256,10 +256,10 @@ impl Verifier<'_> {
     /// Others read and write trap frames, so every word has its place. Returns the word that stays empty.
     fn trap_layout(&self, s: &State, words: usize) -> Result<Option<usize>, Reason> {
         let holds = |word, value| self.kept(s, word) == Some(value);
-        let base = if self.c.caller.float { thread::TRAP_FLOAT_WORDS } else { 0 };
-        let mut fits = words == base + thread::TRAP_WORDS;
+        let base = if self.c.caller.float { frame::FLOAT_WORDS } else { 0 };
+        let mut fits = words == base + frame::WORDS;
         for x in (1..32).filter(|x| *x != reg::GP) {
-            fits &= holds(base + thread::trap_word(x), own(x));
+            fits &= holds(base + frame::word(x), own(x));
         }
         for f in 0..base.min(32) {
             fits &= holds(f, Value(Kind::Float, f as i32));
@@ -267,9 +267,9 @@ impl Verifier<'_> {
         if base > 0 {
             fits &= holds(32, csr_value(csr::FCSR));
         }
-        fits &= holds(base + thread::TRAP_PC, csr_value(csr::SEPC));
-        fits &= holds(base + thread::TRAP_SPACE, csr_value(csr::SATP));
-        let desc = base + thread::TRAP_DESC;
+        fits &= holds(base + frame::PC, csr_value(csr::SEPC));
+        fits &= holds(base + frame::SPACE, csr_value(csr::SATP));
+        let desc = base + frame::DESC;
         let empty = if self.queue.is_some() {
             fits &= self.kept(s, desc).is_some_and(|v| v.0 == Kind::Desc);
             None

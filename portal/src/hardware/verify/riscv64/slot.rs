@@ -61,7 +61,7 @@ impl Verifier<'_> {
         if let Some(side) = self.count_at(address) {
             return Some(Value(Kind::Moved, side as i32 | i32::from(s.moves[side]) << 1));
         }
-        if address == map::root_va(self.c.caller.space) + map::ROOT_WINDOWS && !self.windows.is_empty() {
+        if address == paging::root_va(self.c.caller.space) + map::ROOT_WINDOWS && !self.windows.is_empty() {
             return (!self.returning).then_some(Value(Kind::Control, 0));
         }
         let queue = self.queue_at(address)?;

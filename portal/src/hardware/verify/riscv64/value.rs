@@ -4,7 +4,8 @@
 
 use super::MAX_FRAME;
 use crate::isa::riscv64::decode::Alu;
-use pebble_abi::{map, thread};
+use pebble_abi::map;
+use pebble_arch::riscv64::frame;
 
 /// Where a value comes from; the number in [`Value`] tells which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,8 +204,7 @@ pub(super) mod reg {
     pub const PRESERVED: u32 = 1 << 4 | 3 << 8 | 0x3ff << 18;
     pub const FLOAT_PRESERVED: u32 = 3 << 8 | 0x3ff << 18;
     /// Order of the preserved registers in a thread block.
-    pub const IN_BLOCK: [u8; super::thread::SAVED_REGS_COUNT] =
-        [8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 4];
+    pub const IN_BLOCK: [u8; super::frame::PRESERVED] = [8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 4];
 }
 
 pub(super) mod csr {

@@ -11,7 +11,6 @@ use super::way::{MAX_DEPTH, Test};
 use super::*;
 use crate::hardware::ir::Lent;
 use crate::spec::Window;
-use pebble_abi::map::{PTE_BORROWED, PTE_MARKS, PTE_OPEN, PTE_R, PTE_U, PTE_V, PTE_W, PTE_WAITS, PTE_X};
 use pebble_abi::status;
 
 /// What is known, as bits of [`State::known`]: those of a window, shifted by [`fact::of`], and those of slots.
@@ -68,10 +67,10 @@ pub(super) mod fact {
 }
 
 /// What a slot holds for which a `g` call waits.
-pub(super) const WAITS: i64 = PTE_WAITS as i64;
+pub(super) const WAITS: i64 = paging::WAITS as i64;
 
-const MARKS: i64 = PTE_MARKS as i64;
-const BORROWED: i64 = PTE_BORROWED as i64;
+const MARKS: i64 = paging::MARKS as i64;
+const BORROWED: i64 = paging::BORROWED as i64;
 
 const fn is_long(lent: Lent) -> bool {
     lent.pages > 1
@@ -87,8 +86,8 @@ const fn region(lent: Lent) -> (i64, i64) {
 
 /// Bits of an entry that the test looks at, and what they must be. Of `w` and `r`, of what is not borrowed.
 const fn rights(lent: Lent) -> (i64, i64) {
-    let reads = (PTE_V | PTE_R | PTE_U) as i64;
-    let writes = reads | PTE_W as i64;
+    let reads = (paging::V | paging::R | paging::U) as i64;
+    let writes = reads | paging::W as i64;
     match (is_long(lent), lent.window) {
         (true, Window::Read) => (reads, reads),
         (true, _) => (writes, writes),
@@ -103,7 +102,7 @@ const fn rights(lent: Lent) -> (i64, i64) {
 const fn pointer_mask(lent: Lent) -> i64 {
     match lent.window {
         Window::Open if !is_long(lent) => 0x3ff,
-        Window::Open | Window::Write | Window::Read => 0x3ff & !(PTE_OPEN as i64),
+        Window::Open | Window::Write | Window::Read => 0x3ff & !(paging::OPEN as i64),
         _ => 0x3ff,
     }
 }
@@ -121,11 +120,11 @@ const fn at_level(n: i32, level: i32) -> i32 {
 /// What is left of an entry before it is marked, and its mark.
 const fn marking(lent: Lent) -> (i64, i64) {
     let gone = match (is_long(lent), lent.window) {
-        (true, _) => PTE_MARKS,
-        (false, Window::Read) => PTE_MARKS | PTE_X | PTE_W,
-        _ => PTE_MARKS | PTE_X,
+        (true, _) => paging::MARKS,
+        (false, Window::Read) => paging::MARKS | paging::X | paging::W,
+        _ => paging::MARKS | paging::X,
     };
-    let mark = if let Window::Open = lent.window { PTE_OPEN } else { PTE_BORROWED };
+    let mark = if let Window::Open = lent.window { paging::OPEN } else { paging::BORROWED };
     (!(gone as i64), mark as i64)
 }
 
@@ -420,7 +419,7 @@ fn borrowed_imm(lent: Lent, op: Alu, Value(kind, n): Value, imm: i64) -> Option<
             Value(Kind::Marked, at_level(n, 0))
         }
         (Kind::Marked, Alu::Add, _) => {
-            let wanted = if is_upper(n) { PTE_V as i64 } else { wanted };
+            let wanted = if is_upper(n) { paging::V as i64 } else { wanted };
             (imm == -(wanted | BORROWED)).then_some(Value(Kind::Stranger, n))?
         }
         (Kind::Page, Alu::And, 127) => Value(Kind::HolderIndex, at_level(n, 0)),

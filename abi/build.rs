@@ -1,0 +1,52 @@
+//! The numbers of the board that components are compiled for, from its file in `boards/`: memory, clock, interrupts.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+/// What concerns components of a board's file; the whole of it is read by the image builder, which checks it.
+#[derive(Deserialize)]
+struct Board {
+    time_hz: u64,
+    memory: Memory,
+    device: BTreeMap<String, Device>,
+}
+
+#[derive(Deserialize)]
+struct Memory {
+    at: u64,
+    bytes: u64,
+    load: u64,
+}
+
+#[derive(Deserialize)]
+struct Device {
+    #[serde(default)]
+    interrupt: u32,
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo::rerun-if-env-changed=PEBBLE_BOARD");
+    let name = std::env::var("PEBBLE_BOARD").unwrap_or("virt".into());
+    let path = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join(format!("../boards/{name}.toml"));
+    println!("cargo::rerun-if-changed={}", path.display());
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let board: Board = toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let Memory { at, bytes, load } = board.memory;
+    let mut out = String::new();
+    for (name, value, about) in [
+        ("RAM_PA", at, "Where memory begins."),
+        ("RAM_BYTES", bytes, "Bytes of memory."),
+        ("LOAD_PA", load, "First physical address after the firmware; the image is loaded here."),
+        ("TIME_HZ", board.time_hz, "Ticks of the `time` counter, and so of `hrtime`, per second."),
+    ] {
+        writeln!(out, "/// {about}\npub const {name}: u64 = {value:#x};")?;
+    }
+    for (name, device) in board.device.iter().filter(|(_, device)| device.interrupt != 0) {
+        let (constant, source) = (name.to_uppercase(), device.interrupt);
+        writeln!(out, "/// Source of the interrupt of `{name}`.\npub const IRQ_{constant}: u32 = {source};")?;
+    }
+    std::fs::write(Path::new(&std::env::var("OUT_DIR")?).join("board.rs"), out)?;
+    Ok(())
+}

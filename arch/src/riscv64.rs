@@ -1,0 +1,104 @@
+//! rv64, with Sv39.
+
+use crate::{Arch, Cause, Layout, Leaf, Processor, Whose};
+
+pub mod elf;
+pub mod fault;
+pub mod frame;
+pub mod paging;
+pub mod regs;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Riscv64;
+
+impl Arch for Riscv64 {
+    const PROCESSOR: Processor = Processor::Riscv64;
+    const ELF_MACHINE: u16 = elf::MACHINE;
+    const LAYOUT: Layout = frame::LAYOUT;
+    const ABORT: u32 = regs::ABORT;
+    const WAITS: u64 = paging::WAITS;
+    const SHUT: u64 = paging::SHUT;
+
+    #[inline(always)]
+    fn table(pa: u64) -> u64 {
+        paging::entry(pa, paging::V)
+    }
+
+    #[inline(always)]
+    fn leaf(pa: u64, leaf: Leaf) -> u64 {
+        paging::leaf(pa, leaf)
+    }
+
+    #[inline(always)]
+    fn is_valid(entry: u64) -> bool {
+        entry & paging::V != 0
+    }
+
+    #[inline(always)]
+    fn is_table(entry: u64) -> bool {
+        paging::is_table(entry)
+    }
+
+    #[inline(always)]
+    fn whose(entry: u64) -> Whose {
+        paging::whose(entry)
+    }
+
+    #[inline(always)]
+    fn is_lendable(entry: u64) -> bool {
+        paging::is_lendable(entry)
+    }
+
+    #[inline(always)]
+    fn marked(entry: u64, whose: Whose) -> u64 {
+        paging::marked(entry, whose)
+    }
+
+    #[inline(always)]
+    fn read(entry: u64) -> Option<Leaf> {
+        paging::read(entry)
+    }
+
+    #[inline(always)]
+    fn address(entry: u64) -> u64 {
+        paging::address(entry)
+    }
+
+    #[inline(always)]
+    fn moved(entry: u64, pa: u64) -> u64 {
+        paging::moved(entry, pa)
+    }
+
+    fn space(asid: u16, root: u64) -> u64 {
+        paging::space(asid, root)
+    }
+
+    fn asid(space: u64) -> u16 {
+        (space >> paging::SATP_ASID) as u16
+    }
+
+    fn gate(index: usize) -> [u32; 2] {
+        regs::gate(index)
+    }
+
+    fn cause(code: u64, value: u64) -> Cause {
+        fault::cause(code, value)
+    }
+
+    #[inline(always)]
+    fn is_timer(code: u64) -> bool {
+        fault::is_timer(code)
+    }
+
+    fn uses_float(elf_flags: u32) -> Result<bool, &'static str> {
+        elf::uses_float(elf_flags)
+    }
+
+    fn follows_call(before: &[u8]) -> bool {
+        regs::follows_call(before)
+    }
+
+    fn is_aligned(address: u64) -> bool {
+        address.is_multiple_of(2)
+    }
+}
