@@ -72,6 +72,12 @@ pub trait Arch: Copy + 'static {
     const PROCESSOR: Processor;
     /// The machine's number in an ELF file, and its name there.
     const ELF_MACHINE: u16;
+    /// What LLVM calls such files, and the features by which it disassembles all of the code.
+    const ELF_FORMAT: &str;
+    const DISASSEMBLY: &str;
+    /// What systems and components are compiled for, and rustc's flags; floating point is up to each component's code.
+    const RUST_TARGET: &str;
+    const RUST_FLAGS: &str;
     /// Of a frame, and of the registers that it keeps.
     const LAYOUT: Layout;
     /// The illegal instruction by which a program gives up.

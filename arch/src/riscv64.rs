@@ -14,6 +14,10 @@ pub struct Riscv64;
 impl Arch for Riscv64 {
     const PROCESSOR: Processor = Processor::Riscv64;
     const ELF_MACHINE: u16 = elf::MACHINE;
+    const ELF_FORMAT: &str = elf::FORMAT;
+    const DISASSEMBLY: &str = elf::DISASSEMBLY;
+    const RUST_TARGET: &str = elf::RUST_TARGET;
+    const RUST_FLAGS: &str = elf::RUST_FLAGS;
     const LAYOUT: Layout = frame::LAYOUT;
     const ABORT: u32 = regs::ABORT;
     const WAITS: u64 = paging::WAITS;

@@ -44,7 +44,7 @@ pid_t getpid(void) { return get_asid(); }
 int kill(pid_t pid, int signal) {
     if (pid == getpid()) {
         if (signal == SIGABRT)
-            __asm__ volatile(".word %0" : : "i"(ABORT_INSTRUCTION));
+            PEBBLE_ABORT();
         _exit(128 + signal);
     }
     errno = EPERM;

@@ -18,9 +18,6 @@ use crate::{sources, stamp, ui};
 /// The command lines, with `{name}` where a value goes.
 #[derive(Deserialize)]
 struct Flags {
-    picolibc: String,
-    libgcc: Vec<String>,
-    rust_target: String,
     cc: Vec<String>,
     /// Further ones for our own runtime.
     strict: Vec<String>,
@@ -29,10 +26,23 @@ struct Flags {
     libs: Vec<String>,
 }
 
+/// What the processor adds.
+#[derive(Deserialize)]
+struct Processor {
+    picolibc: String,
+    variant: String,
+    machine: Vec<String>,
+    linker: Vec<String>,
+    libgcc: Vec<String>,
+    rust_target: String,
+}
+
 /// Builds the C components of a system; the runtime that all share is compiled once.
 pub struct Compiler<'a> {
     tools: &'a Tools,
     flags: Flags,
+    processor: Processor,
+    folder: PathBuf,
     include: PathBuf,
     libgcc: String,
     malloc: PathBuf,
@@ -45,16 +55,18 @@ impl<'a> Compiler<'a> {
     /// For the system of this name ([`Tools::system_name`]).
     pub fn new(tools: &'a Tools, system: &str) -> Result<Self> {
         let lib = tools.root.join("lib/c");
-        let path = lib.join("flags.toml");
-        let text = fs::read_to_string(&path).with_context(|| tools.shown(&path))?;
-        let flags: Flags = toml::from_str(&text).with_context(|| tools.shown(&path))?;
+        let folder = lib.join(tools.board()?.processor.name());
+        let flags: Flags = read(tools, &lib.join("flags.toml"))?;
+        let processor: Processor = read(tools, &folder.join("flags.toml"))?;
         let include = tools.target().join("c/include");
         write_if_changed(&include.join("pebble.h"), pebble_header::header().as_bytes())?;
-        let libgcc = path_from(&flags.libgcc)?;
-        let malloc = heap(tools, &flags.rust_target)?;
+        let libgcc = path_from(&processor.libgcc)?;
+        let malloc = heap(tools, &processor.rust_target)?;
         let all = tools.target().join("c");
         let out = all.join("systems").join(system);
-        let mut compiler = Compiler { tools, flags, include, libgcc, malloc, runtime: Vec::new(), out };
+        let runtime = Vec::new();
+        let mut compiler =
+            Compiler { tools, flags, processor, folder, include, libgcc, malloc, runtime, out };
         for source in compiler.flags.runtime.clone() {
             let source = PathBuf::from(compiler.fill(&source));
             let object = compiler.compile(&source, &all.join("runtime"), &compiler.flags.strict)?;
@@ -82,7 +94,7 @@ impl<'a> Compiler<'a> {
         let file = source.file_name().context("no name")?.to_string_lossy();
         let (object, rule) = (dir.join(format!("{file}.o")), dir.join(format!("{file}.d")));
         let mut clang = Command::new(self.tools.llvm("clang")?);
-        clang.args(self.flags.cc.iter().map(|flag| self.fill(flag))).args(options);
+        clang.args(self.filled(&self.flags.cc)).args(options);
         clang.args(["-MD", "-MF"]).arg(&rule).arg("-c").arg(source).arg("-o").arg(&object);
         if stamp::is_fresh(&object, &clang) {
             return Ok(object);
@@ -100,7 +112,7 @@ impl<'a> Compiler<'a> {
     /// Whether there was anything to link.
     fn link(&self, objects: &[PathBuf], elf: &Path) -> Result<bool> {
         let mut lld = Command::new(self.tools.llvm("ld.lld")?);
-        lld.args(self.flags.ld.iter().map(|flag| self.fill(flag))).args(objects);
+        lld.args(self.filled(&self.flags.ld)).args(objects);
         for lib in &self.flags.libs {
             match lib.as_str() {
                 "{runtime}" => lld.args(&self.runtime),
@@ -123,13 +135,33 @@ impl<'a> Compiler<'a> {
         Ok(true)
     }
 
+    /// Flags, with those of the processor where they are wanted.
+    fn filled(&self, flags: &[String]) -> Vec<String> {
+        let mut all = Vec::new();
+        for flag in flags {
+            match flag.as_str() {
+                "{machine}" => all.extend(self.processor.machine.iter().cloned()),
+                "{linker}" => all.extend(self.processor.linker.iter().cloned()),
+                _ => all.push(self.fill(flag)),
+            }
+        }
+        all
+    }
+
     fn fill(&self, flag: &str) -> String {
         flag.replace("{root}", &self.tools.root.to_string_lossy())
             .replace("{include}", &self.include.to_string_lossy())
-            .replace("{picolibc}", &self.flags.picolibc)
+            .replace("{picolibc}", &self.processor.picolibc)
+            .replace("{variant}", &self.processor.variant)
+            .replace("{processor}", &self.folder.to_string_lossy())
             .replace("{libgcc}", &self.libgcc)
             .replace("{malloc}", &self.malloc.to_string_lossy())
     }
+}
+
+fn read<T: serde::de::DeserializeOwned>(tools: &Tools, path: &Path) -> Result<T> {
+    let text = fs::read_to_string(path).with_context(|| tools.shown(path))?;
+    toml::from_str(&text).with_context(|| tools.shown(path))
 }
 
 /// The archive with the heap of C components, which is written in Rust.

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use pebble_arch::Arch;
 use pebble_image::Report;
 use pebble_image::report::PortalReport;
 
 use crate::build::image_path;
-use crate::tools::{Tools, run_quietly};
+use crate::tools::{Native, Tools, run_quietly};
 use crate::{trusted, ui};
 
 #[derive(clap::Args)]
@@ -116,12 +117,16 @@ fn disassemble(tools: &Tools, portal: &PortalReport) -> Result<String> {
         "-I",
         "binary",
         "-O",
-        "elf64-littleriscv",
+        Native::ELF_FORMAT,
         "--rename-section=.data=.text,alloc,code,contents",
     ]);
     run_quietly(objcopy.args([&code, &object]), "llvm-objcopy")?;
     let mut objdump = Command::new(tools.llvm("llvm-objdump")?);
-    objdump.args(["-d", "--mattr=+m,+a,+f,+d", &format!("--adjust-vma={:#x}", portal.address)]);
+    objdump.args([
+        "-d",
+        &format!("--mattr={}", Native::DISASSEMBLY),
+        &format!("--adjust-vma={:#x}", portal.address),
+    ]);
     let output = objdump.arg(&object).output()?;
     ensure!(output.status.success(), "llvm-objdump: {}", String::from_utf8_lossy(&output.stderr).trim());
     let text = String::from_utf8_lossy(&output.stdout);

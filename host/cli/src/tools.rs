@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use pebble_arch::Arch;
 use pebble_image::Board;
 use pebble_qemu::Machine;
 
@@ -18,11 +19,6 @@ use crate::ui;
 /// The board that systems are made for, and its processor.
 const BOARD: &str = "virt";
 pub type Native = pebble_arch::Riscv64;
-/// What all system images and components are compiled for; floating point is up to each component's code.
-pub const TARGET: &str = "riscv64imac-unknown-none-elf";
-/// What every processor with `Sstc` has besides (RVA22): smaller and quicker code. `relax`: the linker makes two instructions of a call one where
-/// the function is near.
-const FEATURES: &str = "-C target-feature=+zba,+zbb,+zbs,+relax";
 /// The LLVM that Debian's packages provide under versioned names.
 const LLVM: &str = "19";
 
@@ -83,7 +79,7 @@ impl Tools {
 
     /// Cargo for components: builds the core library too, and links with LLVM's linker.
     pub fn cross_cargo(&self) -> Result<Command> {
-        self.cross_cargo_for(TARGET)
+        self.cross_cargo_for(Native::RUST_TARGET)
     }
 
     /// The same for what is linked with C.
@@ -91,7 +87,7 @@ impl Tools {
         let linker_dir = self.linker_dir()?;
         let mut command = self.cargo("build");
         command.env("RUSTC_BOOTSTRAP", "1").env("PATH", path_with(&linker_dir));
-        command.env("RUSTFLAGS", FEATURES);
+        command.env("RUSTFLAGS", Native::RUST_FLAGS);
         command.args(["--release", "--target", target]);
         command.args(["-Z", "build-std=core,alloc,compiler_builtins"]);
         command.args(["-Z", "build-std-features=compiler-builtins-mem"]);

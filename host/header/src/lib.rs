@@ -1,7 +1,7 @@
 //! Generates `pebble.h`, the C view of the ABI crate.
 //!
-//! `lib/c/pebble.h.in` holds the prototypes and macros, which are C and need no generator; the two lines in it
-//! that start with `@` are replaced by what the ABI crate says.
+//! `lib/c/pebble.h.in` holds the prototypes and macros, which are C and need no generator; the lines in it
+//! that start with `@` are replaced by what the ABI crate says, and the processor's folder.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write;
@@ -11,6 +11,7 @@ use pebble_abi::{call, capability, control, errno, link, map, status, sys};
 use pebble_arch::{Arch, Riscv64};
 
 const TEMPLATE: &str = include_str!("../../../lib/c/pebble.h.in");
+const PROCESSOR: &str = include_str!("../../../lib/c/riscv64/processor.h");
 
 /// The whole header.
 pub fn header() -> String {
@@ -19,6 +20,7 @@ pub fn header() -> String {
         match line {
             "@constants@" => out += &constants(),
             "@errors@" => out += &errors(),
+            "@processor@" => out += PROCESSOR,
             _ => out.extend([line, "\n"]),
         }
     }

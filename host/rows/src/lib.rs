@@ -16,7 +16,7 @@ pub struct Row {
     pub p50: f64,
     pub p99: f64,
     pub max: f64,
-    /// A paper's figure: cycles of the middle board of 1999, or bytes; for fault domains that of 1993, on its DEC-MIPS, in the row's unit.
+    /// A paper's figure: cycles of the middle board of 1999, or bytes; for fault domains that of 1993, on its DEC 5000, in the row's unit.
     #[serde(default)]
     pub paper: Option<f64>,
 }

@@ -6,8 +6,8 @@
 //! portals such as a semaphore's, whose calls go on with [`pass_plain`]: that is eight instructions beside the stub's two legs.
 
 use crate::api::Errno;
+use crate::arch::control::{copied, detour, fork_frame, pass_index, pass_to};
 use crate::portal::{Broken, call, call_wide};
-use core::arch::naked_asm;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pebble_abi::control::{APART, BEHALF_INDEX, CREATE_CHILD, NAME, NOTICE, NOTIFY, PLACE};
 use pebble_abi::{errno, link, sys};
@@ -75,33 +75,7 @@ macro_rules! handler {
                 let function: fn(usize, [u64; 5]) -> $crate::control::Answer = $function;
                 *answer = function(index as usize, [a, b, c, d, e]);
             }
-            // Two entries, 4 bytes apart: for stubs of plain portals, and for all others.
-            core::arch::naked_asm!(
-                ".option push",
-                ".option norvc",
-                ".option norelax",
-                "j {plain}",
-                "j 2f",
-                ".option pop",
-                "2:",
-                "addi sp, sp, -80",
-                "sd ra, 72(sp)",
-                "mv a6, sp",
-                "call {call}",
-                "ld a0, 0(sp)",
-                "ld a1, 8(sp)",
-                "ld a2, 16(sp)",
-                "ld a3, 24(sp)",
-                "ld a4, 32(sp)",
-                "ld a5, 40(sp)",
-                "ld a6, 48(sp)",
-                "ld a7, 56(sp)",
-                "ld ra, 72(sp)",
-                "addi sp, sp, 80",
-                "ret",
-                plain = sym plain,
-                call = sym call,
-            )
+            $crate::handles!(plain, call)
         }
     };
 }
@@ -130,36 +104,6 @@ pub fn pass(index: usize, p: [u64; 5]) -> Answer {
 pub fn pass_plain(index: usize) -> Plain {
     // SAFETY: as for any portal call; this one has neither words nor further results.
     unsafe { pass_index(index as u64) }
-}
-
-/// The portal returns to whoever called this.
-#[unsafe(naked)]
-unsafe extern "C" fn pass_index(_: u64) -> Plain {
-    naked_asm!("mv t0, a0", "ecall")
-}
-
-#[unsafe(naked)]
-unsafe extern "C" fn pass_to(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: &mut Answer) {
-    naked_asm!(
-        "addi sp, sp, -16",
-        "sd ra, 8(sp)",
-        "sd a6, 0(sp)",
-        "mv t0, a0",
-        "jal 2f",
-        "ld t0, 0(sp)",
-        "sd a0, 0(t0)",
-        "sd a1, 8(t0)",
-        "sd a2, 16(t0)",
-        "sd a3, 24(t0)",
-        "sd a4, 32(t0)",
-        "sd a5, 40(t0)",
-        "sd a6, 48(t0)",
-        "sd a7, 56(t0)",
-        "ld ra, 8(sp)",
-        "addi sp, sp, 16",
-        "ret",
-        "2: ecall",
-    )
 }
 
 fn answer(result: Result<i64, Broken>) -> Result<u64, Errno> {
@@ -193,56 +137,8 @@ pub fn fork(handler: Entry) -> Result<u16, Errno> {
     answer(Ok(unsafe { fork_frame(handler as usize as u64) })).map(|child| child as u16)
 }
 
-#[unsafe(naked)]
-unsafe extern "C" fn fork_frame(_: u64) -> i64 {
-    naked_asm!(
-        "addi sp, sp, -112",
-        "sd ra, 0(sp)",
-        "sd s0, 8(sp)",
-        "sd s1, 16(sp)",
-        "sd s2, 24(sp)",
-        "sd s3, 32(sp)",
-        "sd s4, 40(sp)",
-        "sd s5, 48(sp)",
-        "sd s6, 56(sp)",
-        "sd s7, 64(sp)",
-        "sd s8, 72(sp)",
-        "sd s9, 80(sp)",
-        "sd s10, 88(sp)",
-        "sd s11, 96(sp)",
-        "mv a1, sp",
-        "call {copy}",
-        "ld ra, 0(sp)",
-        "addi sp, sp, 112",
-        "ret",
-        copy = sym copy,
-    )
-}
-
-/// The copy's thread starts here, on that stack.
-#[unsafe(naked)]
-extern "C" fn copied() -> i64 {
-    naked_asm!(
-        "ld ra, 0(sp)",
-        "ld s0, 8(sp)",
-        "ld s1, 16(sp)",
-        "ld s2, 24(sp)",
-        "ld s3, 32(sp)",
-        "ld s4, 40(sp)",
-        "ld s5, 48(sp)",
-        "ld s6, 56(sp)",
-        "ld s7, 64(sp)",
-        "ld s8, 72(sp)",
-        "ld s9, 80(sp)",
-        "ld s10, 88(sp)",
-        "ld s11, 96(sp)",
-        "li a0, 0",
-        "addi sp, sp, 112",
-        "ret",
-    )
-}
-
-extern "C" fn copy(handler: u64, sp: u64) -> i64 {
+/// [`fork_frame`] has pushed the preserved registers there.
+pub(crate) extern "C" fn copy(handler: u64, sp: u64) -> i64 {
     let child = match answer(call(sys::SYS_PROCESS, [0, handler, sp, 0])) {
         Ok(child) => child,
         Err(error) => return -error,
@@ -294,37 +190,8 @@ pub fn notify(function: Option<Notify>) -> Result<(), Errno> {
     answer(call(sys::SYS_CONTROL, [NOTIFY, resume, 0, 0])).map(|_| ())
 }
 
-/// Where a call that changed the table resumes: with its results in the registers.
-#[unsafe(naked)]
-extern "C" fn detour() {
-    naked_asm!(
-        "addi sp, sp, -64",
-        "sd a0, 0(sp)",
-        "sd a1, 8(sp)",
-        "sd a2, 16(sp)",
-        "sd a3, 24(sp)",
-        "sd a4, 32(sp)",
-        "sd a5, 40(sp)",
-        "sd a6, 48(sp)",
-        "sd a7, 56(sp)",
-        "call {changes}",
-        "mv ra, a0",
-        "ld a0, 0(sp)",
-        "ld a1, 8(sp)",
-        "ld a2, 16(sp)",
-        "ld a3, 24(sp)",
-        "ld a4, 32(sp)",
-        "ld a5, 40(sp)",
-        "ld a6, 48(sp)",
-        "ld a7, 56(sp)",
-        "addi sp, sp, 64",
-        "ret",
-        changes = sym changes,
-    )
-}
-
 /// Tells all changes; where to go on.
-extern "C" fn changes() -> u64 {
+pub(crate) extern "C" fn changes() -> u64 {
     loop {
         let (found, [index, first, rest, _]) =
             call_wide(sys::SYS_CONTROL, [NOTICE, 0, 0, 0]).unwrap_or_default();

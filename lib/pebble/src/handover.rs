@@ -20,7 +20,6 @@ use crate::link::More;
 use crate::sync::Lock;
 use crate::{api, portal};
 use alloc::vec::Vec;
-use core::arch::asm;
 use core::slice;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pebble_abi::{errno, handover as ask, map};
@@ -180,7 +179,7 @@ static EXIT: AtomicUsize = AtomicUsize::new(0);
 pub(crate) fn leave() -> ! {
     // SAFETY: the portal runs the error return of the frame by which the domain was entered, which restores the caller's registers:
     // what takes a lock that can be closed is behind a `p` or `f` portal (see above). Nothing of this activation is used again.
-    unsafe { asm!("ecall", in("t0") EXIT.load(Ordering::Relaxed), options(noreturn)) }
+    unsafe { crate::arch::call::leave(EXIT.load(Ordering::Relaxed), crate::arch::call::Word::uninit()) }
 }
 
 fn answer(result: Result<u64, Errno>) -> i64 {

@@ -11,6 +11,7 @@
 //! * [`mmio`] device registers granted by the manifest, [`device`] those that a program asks for
 //! * [`policy`] what the system's rules say, for servers of what they are about
 //! * [`template`] code of one's own for an argument letter
+//! * [`arch`] the instructions of all that
 //! * [`wait`] clients that wait for an event in a server
 //! * [`buffer`] memory that is lent and given through windows
 //!
@@ -26,7 +27,7 @@ pub use pebble_abi as abi;
 #[cfg(target_os = "none")]
 pub mod api;
 #[cfg(target_os = "none")]
-pub mod attack;
+pub mod arch;
 #[cfg(target_os = "none")]
 pub mod buffer;
 #[cfg(target_os = "none")]
@@ -62,5 +63,7 @@ pub mod wait;
 pub mod window;
 #[cfg(target_os = "none")]
 pub mod within;
+#[cfg(target_os = "none")]
+pub use arch::attack;
 #[cfg(target_os = "none")]
 pub use within::call_within;

@@ -99,7 +99,7 @@ macro_rules! export {
 /// As [`export!`] for a specification that ends in `>1` to `>4`: the function's seventh parameter is `&mut More`.
 /// All seven must be declared: `extern "C" fn(u64, u64, u64, u64, u64, u64, &mut More) -> i64`.
 ///
-/// The result words travel in `a2..a5`, which no C function can return. An entry behind a `p` or `f` portal leaves through the
+/// No C function can return the result words. An entry behind a `p` or `f` portal leaves through the
 /// return portal at once, which restores what the caller must find unchanged; one behind an `m` portal returns.
 #[macro_export]
 #[allow_internal_unsafe]
@@ -119,24 +119,7 @@ macro_rules! export_wide {
 
             #[unsafe(naked)]
             extern "C" fn returns(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64) -> i64 {
-                core::arch::naked_asm!(
-                    "addi sp, sp, -48",
-                    "sd ra, 40(sp)",
-                    "sd zero, 0(sp)",
-                    "sd zero, 8(sp)",
-                    "sd zero, 16(sp)",
-                    "sd zero, 24(sp)",
-                    "mv a6, sp",
-                    "call {entry}",
-                    "ld a2, 0(sp)",
-                    "ld a3, 8(sp)",
-                    "ld a4, 16(sp)",
-                    "ld a5, 24(sp)",
-                    "ld ra, 40(sp)",
-                    "addi sp, sp, 48",
-                    "ret",
-                    entry = sym $entry,
-                )
+                $crate::returns_wide!($entry)
             }
             // The type of the entry is checked here; assembly cannot.
             const _: extern "C" fn(u64, u64, u64, u64, u64, u64, &mut $crate::link::More) -> i64 = $entry;
@@ -195,18 +178,7 @@ macro_rules! export_switching {
         const _: () = {
             #[unsafe(naked)]
             extern "C" fn switching() -> i64 {
-                core::arch::naked_asm!(
-                    "call {entry}",
-                    "bltz a0, 2f",
-                    "li t0, {switch}",
-                    "ecall",
-                    "2:",
-                    "mv a0, a1",
-                    "li t0, 0",
-                    "ecall",
-                    entry = sym $entry,
-                    switch = const $crate::abi::sys::NUCLEUS_SWITCH,
-                )
+                $crate::switches!($entry)
             }
     $crate::export!($name, $spec, switching: fn());
         };
@@ -221,7 +193,7 @@ macro_rules! forward {
     ($name:ident, $index:expr) => {
         #[unsafe(naked)]
         extern "C" fn $name() -> i64 {
-            core::arch::naked_asm!("li t0, {index}", "ecall", index = const $index)
+            $crate::goes_on!($index)
         }
     };
 }

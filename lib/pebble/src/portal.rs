@@ -1,13 +1,13 @@
-//! Calls through portals: the few instructions that put an index and words into registers and execute `ecall`.
+//! Calls through portals: a few instructions of the processor's ([`crate::arch`]), and what comes back.
 //!
-//! The portal returns to `ra`, so a call is a jump to an `ecall` with no code behind it. A nonzero transport status becomes
+//! A nonzero transport status becomes
 //! [`Broken`]; what the callee answered, errors included, is the value. Two never reach a caller of [`call`] or [`call_wide`], since they say that
 //! the call did not take place, and it is repeated until it does: `MOVED`, from a server that is being replaced, and `WAIT`, from one that will wake
 //! this thread when there is something to come back for ([`crate::wait`]).
 
-use core::arch::asm;
+use crate::arch::call::{self as arch, Word};
+use crate::arch::register;
 use core::fmt;
-use core::mem::MaybeUninit;
 use pebble_abi::{errno, status, sys};
 
 /// The call did not come back from the callee: transport status of `pebble_abi::status`.
@@ -46,17 +46,17 @@ impl fmt::Display for Broken {
 /// Value and four further words.
 pub type Wide = (i64, [u64; 4]);
 
-/// The only `ecall` of most components: the portal goes on where `ra` says, which is behind the jump to here.
-#[unsafe(naked)]
-extern "C" fn trap() {
-    core::arch::naked_asm!("ecall")
-}
-
 /// Word `i`, or whatever the register holds: the portal scrubs what its specification does not take.
 #[inline(always)]
-fn word<const N: usize>(p: [u64; N], i: usize) -> MaybeUninit<u64> {
+fn word<const N: usize>(p: [u64; N], i: usize) -> Word {
     const { assert!(N <= 5, "five words at most") };
-    if i < N { MaybeUninit::new(p[i]) } else { MaybeUninit::uninit() }
+    if i < N { Word::new(p[i]) } else { Word::uninit() }
+}
+
+/// All that a portal can take.
+#[inline(always)]
+fn words<const N: usize>(p: [u64; N]) -> [Word; 5] {
+    [word(p, 0), word(p, 1), word(p, 2), word(p, 3), word(p, 4)]
 }
 
 /// Invokes portal `index` with `p`: as many words as its specification takes. Missing ones are whatever the registers hold.
@@ -134,20 +134,8 @@ impl Broken {
 /// have the words.
 #[inline]
 pub fn call_once<const N: usize>(index: usize, p: [u64; N]) -> Result<i64, Broken> {
-    let (value, status): (i64, u64);
-    // SAFETY: a portal call changes only registers that the C convention lets a callee change, and memory of
-    // this component only where the callee was lent it; the code after the call is named in `ra`.
-    unsafe {
-        asm!(
-            "jal ra, {trap}",
-            trap = sym trap,
-            in("t0") index,
-            inlateout("a1") word(p, 0) => status,
-            in("a2") word(p, 1), in("a3") word(p, 2), in("a4") word(p, 3), in("a5") word(p, 4),
-            lateout("a0") value,
-            clobber_abi("C"),
-        );
-    }
+    // SAFETY: memory of this component changes only where the callee was lent it.
+    let (value, status) = unsafe { arch::call(index, words(p)) };
     if status == 0 { Ok(value) } else { Err(Broken(status)) }
 }
 
@@ -165,23 +153,8 @@ pub fn call_wide<const N: usize>(index: usize, p: [u64; N]) -> Result<Wide, Brok
 /// [`call_wide`] without repetition.
 #[inline]
 pub fn call_wide_once<const N: usize>(index: usize, p: [u64; N]) -> Result<Wide, Broken> {
-    let (value, status): (i64, u64);
-    let mut more = [0u64; 4];
     // SAFETY: as in `call`.
-    unsafe {
-        asm!(
-            "jal ra, {trap}",
-            trap = sym trap,
-            in("t0") index,
-            inlateout("a1") word(p, 0) => status,
-            inlateout("a2") word(p, 1) => more[0],
-            inlateout("a3") word(p, 2) => more[1],
-            inlateout("a4") word(p, 3) => more[2],
-            inlateout("a5") word(p, 4) => more[3],
-            lateout("a0") value,
-            clobber_abi("C"),
-        );
-    }
+    let (value, status, more) = unsafe { arch::call_wide(index, words(p)) };
     if status == 0 { Ok((value, more)) } else { Err(Broken(status)) }
 }
 
@@ -200,14 +173,7 @@ pub fn call_or<const N: usize>(index: usize, p: [u64; N], error: i64) -> i64 {
 #[inline(always)]
 pub unsafe fn leave(value: i64, more: [u64; 4]) -> ! {
     // SAFETY: as the caller promises.
-    unsafe {
-        asm!(
-            "ecall",
-            in("t0") sys::RETURN, in("a0") value,
-            in("a2") more[0], in("a3") more[1], in("a4") more[2], in("a5") more[3],
-            options(noreturn),
-        )
-    }
+    unsafe { arch::leave_wide(value, more) }
 }
 
 /// Leaves through a tail portal with as many words as its specification takes, one at most: whoever called this entry continues when the target
@@ -216,48 +182,24 @@ pub unsafe fn leave(value: i64, more: [u64; 4]) -> ! {
 pub fn tail<const N: usize>(index: usize, p: [u64; N]) -> ! {
     const { assert!(N <= 1, "one word at most") };
     // SAFETY: nothing of this activation is used again: the stack is the exclusive domain's, which starts afresh at each entry.
-    unsafe { asm!("ecall", in("t0") index, in("a1") word(p, 0), options(noreturn)) }
+    unsafe { arch::leave(index, word(p, 0)) }
 }
 
-/// The time counter, in ticks of 100 ns: readable without a portal.
+/// The time counter, in ticks: readable without a portal.
 #[inline]
 pub fn time() -> u64 {
-    let ticks;
-    // SAFETY: reads a counter.
-    unsafe { asm!("rdtime {}", out(reg) ticks, options(nomem, nostack)) }
-    ticks
+    register::time()
 }
 
 /// Instructions from before the stub of a call to behind it, the counter read once more included: what a measurement takes.
-/// The stub is the shortest there is: index into `t0`, jump to the `ecall`, which returns behind the jump.
 #[inline(always)]
 pub fn timed_call(index: usize, p: [u64; 5]) -> u64 {
-    let (before, after): (u64, u64);
-    // SAFETY: as in `call`; `s2` and `s3` are kept by every portal.
-    unsafe {
-        asm!(
-            "rdinstret s2",
-            "mv t0, {index}",
-            "jal 2f",
-            "rdinstret s3",
-            "j 3f",
-            "2: ecall",
-            "3:",
-            index = in(reg) index,
-            inlateout("a1") p[0] => _,
-            in("a2") p[1], in("a3") p[2], in("a4") p[3], in("a5") p[4],
-            out("s2") before, out("s3") after,
-            clobber_abi("C"),
-        );
-    }
-    after - before
+    // SAFETY: as in `call`.
+    unsafe { arch::timed_call(index, p) }
 }
 
 /// Instructions retired, for measurements.
 #[inline]
 pub fn instructions() -> u64 {
-    let count;
-    // SAFETY: reads a counter; the compiler keeps it in place relative to other volatile code.
-    unsafe { asm!("rdinstret {}", out(reg) count, options(nostack)) }
-    count
+    register::instructions()
 }

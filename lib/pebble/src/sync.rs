@@ -18,20 +18,20 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Sections that are not unwound half-way, unless they take long: so many of them the thread is in, one in the other, in the bits `thread::SECTION`
-/// of `tp`, which is 0 when a call comes in.
+/// of the thread pointer, which is 0 when a call comes in.
 pub(crate) mod section {
-    use core::arch::asm;
+    use crate::arch::register;
 
     #[inline(always)]
     pub fn enter() {
         // SAFETY: nothing but this module uses the register's lowest bits.
-        unsafe { asm!("addi tp, tp, 1", options(nostack)) }
+        unsafe { register::enter_section() }
     }
 
     #[inline(always)]
     pub fn leave() {
         // SAFETY: as above; the section has been entered.
-        unsafe { asm!("addi tp, tp, -1", options(nostack)) }
+        unsafe { register::leave_section() }
     }
 }
 

@@ -23,8 +23,6 @@ use crate::link::Import;
 #[cfg(target_os = "none")]
 use crate::sync::Lock;
 #[cfg(target_os = "none")]
-use core::arch::asm;
-#[cfg(target_os = "none")]
 use pebble_abi::sys;
 
 /// Threads that wait, in `QUEUES` queues, each in order of arrival.
@@ -161,7 +159,7 @@ impl<const QUEUES: usize> Parking<QUEUES> {
 #[cold]
 pub fn leave() -> ! {
     // SAFETY: the portal runs the error return of the frame by which the domain was entered. Nothing of this activation is used again.
-    unsafe { asm!("ecall", in("t0") sys::LEAVE_WAIT, options(noreturn)) }
+    unsafe { crate::arch::call::leave(sys::LEAVE_WAIT, crate::arch::call::Word::uninit()) }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! code (portal manager), shared nucleus data (portal manager, scheduler), boot information. Access is by word and bounds-checked; the
 //! memory is shared with generated code or with other domains, so no Rust reference to it is ever made.
 
+use crate::arch::register;
 use core::sync::atomic::Ordering::Relaxed;
 use pebble_abi::{capability, map, scheduler as abi_scheduler};
 
@@ -153,12 +154,8 @@ const _: () = assert!(SCHEDULER_STATE.is_multiple_of(map::PAGE));
 #[inline(always)]
 pub fn scheduler_state<T: Send>() -> &'static crate::sync::Exclusive<T> {
     const { assert!(size_of::<crate::sync::Exclusive<T>>() as u64 <= map::SCHEDULER_BYTES, "state too large") };
-    let base: u64;
-    // One register for the whole entry: a constant that the compiler sees it makes again at every use.
-    // SAFETY: touches nothing but that register.
-    unsafe {
-        core::arch::asm!("lui {0}, {1}", out(reg) base, const SCHEDULER_STATE >> 12, options(pure, nomem, nostack))
-    };
+    // One register for the whole entry.
+    let base = register::opaque::<SCHEDULER_STATE>();
     // SAFETY: mapped read-write for good, at a page; entries of all instances run one at a time, with interrupts off.
     unsafe { &*(base as *const _) }
 }
@@ -172,6 +169,5 @@ pub fn archive(len: usize) -> &'static [u8] {
 /// Makes instruction fetches see code written before.
 #[inline]
 pub fn fence_i() {
-    // SAFETY: orders fetches after stores; touches nothing.
-    unsafe { core::arch::asm!("fence.i") }
+    register::fence_instructions();
 }

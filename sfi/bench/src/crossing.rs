@@ -82,7 +82,7 @@ pub fn verification(place: &Place) -> (Vec<Row>, Vec<String>) {
 
 fn rows(samples: &Samples) -> Vec<Row> {
     let of = |name: &str| samples.get(name).filter(|samples| !samples.is_empty());
-    let [sm, np, fp, c, pipe] = paper::MIPS_CROSSING.map(|us| us * 1000.0);
+    let [sm, np, fp, c, pipe] = paper::DEC5000_CROSSING.map(|us| us * 1000.0);
     let papers = [
         ("sfi.call.sm", sm),
         ("sfi.call.np", np),

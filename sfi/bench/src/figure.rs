@@ -119,8 +119,8 @@ fn crossing_share(path: &Path, ours: Option<f64>, pipe: Option<f64>, wasmtime: O
         ("ours, sm", ours, OURS),
         ("ours, a pipe", pipe, OURS.mix(0.4).to_rgba().color_rgb()),
         ("Wasmtime", wasmtime, RGBColor(90, 150, 90)),
-        ("1993: fault domain", Some(paper::MIPS_CROSSING[0]), THEIRS),
-        ("1993: a pipe", Some(paper::MIPS_CROSSING[4]), RGBColor(225, 190, 140)),
+        ("1993: fault domain", Some(paper::DEC5000_CROSSING[0]), THEIRS),
+        ("1993: a pipe", Some(paper::DEC5000_CROSSING[4]), RGBColor(225, 190, 140)),
     ];
     for (name, cost, colour) in lines {
         let Some(cost) = cost else { continue };
@@ -160,7 +160,7 @@ fn costs(path: &Path, ours: &[(&str, Option<f64>); 5]) -> Draw {
     let font = ("sans-serif", 12).into_font();
     let alpha = RGBColor(225, 190, 140);
     for (i, (name, colour)) in
-        [("ours", OURS), ("1993: DEC-MIPS", THEIRS), ("DEC-ALPHA", alpha)].into_iter().enumerate()
+        [("ours", OURS), ("1993: DEC 5000", THEIRS), ("DEC-ALPHA", alpha)].into_iter().enumerate()
     {
         let x = LEFT + i as i32 * 140;
         area.draw(&Rectangle::new([(x, 10), (x + 12, 22)], colour.filled()))?;
@@ -169,8 +169,11 @@ fn costs(path: &Path, ours: &[(&str, Option<f64>); 5]) -> Draw {
     for (i, (name, own)) in ours.iter().enumerate() {
         let y = 36 + ROW * i as i32;
         area.draw(&Text::new(name.to_string(), (10, y + 12), font.clone()))?;
-        let bars =
-            [(*own, OURS), (Some(paper::MIPS_CROSSING[i]), THEIRS), (Some(paper::ALPHA_CROSSING[i]), alpha)];
+        let bars = [
+            (*own, OURS),
+            (Some(paper::DEC5000_CROSSING[i]), THEIRS),
+            (Some(paper::ALPHA_CROSSING[i]), alpha),
+        ];
         for (j, (us, colour)) in bars.into_iter().enumerate() {
             let (Some(us), y) = (us, y + 13 * j as i32) else { continue };
             area.draw(&Rectangle::new([(LEFT, y), (LEFT + length(us), y + 11)], colour.filled()))?;
@@ -230,7 +233,7 @@ fn bars(path: &Path, results: &[report::Result]) -> Draw {
         }
         let line = result.program.paper.as_deref().and_then(paper::find);
         for (j, colour, _) in papers.iter().filter(|_| line.is_some()) {
-            let value = line.map_or(0.0, |line| line.mips[*j as usize]);
+            let value = line.map_or(0.0, |line| line.dec5000[*j as usize]);
             bar((LEFT, y + 8 * (SIDES.len() as i32 + j)), value, *colour)?;
         }
     }

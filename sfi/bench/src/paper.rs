@@ -3,14 +3,14 @@
 /// A line of its Table 1, in percent.
 pub struct Line {
     pub name: &'static str,
-    /// Stores and jumps, then loads too, then the instructions that were added, on the DEC-MIPS.
-    pub mips: [f64; 3],
+    /// Stores and jumps, then loads too, then the instructions that were added, on the DEC 5000.
+    pub dec5000: [f64; 3],
     /// Stores and jumps, then loads too, on the DEC-ALPHA.
     pub alpha: Option<[f64; 2]>,
 }
 
-const fn line(name: &'static str, mips: [f64; 3], alpha: Option<[f64; 2]>) -> Line {
-    Line { name, mips, alpha }
+const fn line(name: &'static str, dec5000: [f64; 3], alpha: Option<[f64; 2]>) -> Line {
+    Line { name, dec5000, alpha }
 }
 
 pub const TABLE_1: &[Line] = &[
@@ -32,7 +32,7 @@ pub const TABLE_1: &[Line] = &[
     line("water", [0.7, 7.4, 6.7], Some([4.3, 12.3])),
 ];
 
-/// Its averages: stores and jumps, loads too, instructions added, on the DEC-MIPS.
+/// Its averages: stores and jumps, loads too, instructions added, on the DEC 5000.
 pub const AVERAGE: [f64; 3] = [4.3, 21.8, 10.5];
 pub const AVERAGE_ALPHA: [f64; 2] = [4.3, 17.6];
 
@@ -41,7 +41,7 @@ pub fn find(name: &str) -> Option<&'static Line> {
 }
 
 /// Table 2, in microseconds: a call with no registers saved, with integer registers, with all; a C call; a pipe's round trip.
-pub const MIPS_CROSSING: [f64; 5] = [1.11, 1.81, 2.83, 0.10, 204.72];
+pub const DEC5000_CROSSING: [f64; 5] = [1.11, 1.81, 2.83, 0.10, 204.72];
 pub const ALPHA_CROSSING: [f64; 5] = [0.75, 1.35, 1.80, 0.06, 227.88];
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn the_lines_average_to_what_the_paper_says() {
         for column in 0..3 {
-            let mean = TABLE_1.iter().map(|line| line.mips[column]).sum::<f64>() / TABLE_1.len() as f64;
+            let mean = TABLE_1.iter().map(|line| line.dec5000[column]).sum::<f64>() / TABLE_1.len() as f64;
             assert!((mean - AVERAGE[column]).abs() < 1.6, "{column}: {mean}");
         }
         assert!(find("water").is_some() && find("doom").is_none());

@@ -36,8 +36,8 @@ impl Result {
     pub fn paper(&self, side: Side) -> Option<f64> {
         let line = paper::find(self.program.paper.as_deref()?)?;
         match side {
-            Side::Write => Some(line.mips[0]),
-            Side::Full => Some(line.mips[1]),
+            Side::Write => Some(line.dec5000[0]),
+            Side::Full => Some(line.dec5000[1]),
             _ => None,
         }
     }

@@ -29,7 +29,7 @@ pub fn overheads(results: &[Result], repetitions: u32) -> String {
     let _ = writeln!(
         out,
         "   {:>7} {:>7}   {:>7} {:>7}   {:>13} {:>6} {:>6} {:>6} {:>6}",
-        "instr.w", "instr.f", "code w", "code f", "the paper's", "MIPS w", "f", "Alph w", "f"
+        "instr.w", "instr.f", "code w", "code f", "the paper's", "5000 w", "f", "Alph w", "f"
     );
     for result in results {
         let _ = write!(out, "{:10} {:4}", result.program.name, result.program.kind.name());
@@ -54,8 +54,8 @@ pub fn overheads(results: &[Result], repetitions: u32) -> String {
             code[0],
             code[1],
             line.map_or("", |line| line.name),
-            shown(line.map(|line| line.mips[0])),
-            shown(line.map(|line| line.mips[1])),
+            shown(line.map(|line| line.dec5000[0])),
+            shown(line.map(|line| line.dec5000[1])),
             shown(alpha.map(|alpha| alpha[0])),
             shown(alpha.map(|alpha| alpha[1])),
         );
@@ -136,7 +136,7 @@ fn table_2(rows: &[Row]) -> String {
         "sfi.call.pipe",
     ];
     let lines = [
-        ("DEC-MIPS", paper::MIPS_CROSSING.map(Some)),
+        ("DEC 5000", paper::DEC5000_CROSSING.map(Some)),
         ("DEC-ALPHA", paper::ALPHA_CROSSING.map(Some)),
         ("ours, write", ours(["sfi.call.sm", "sfi.call.np", "sfi.call.fp", "sfi.call.c", "sfi.call.pipe"])),
         ("ours, full", ours(full)),
@@ -210,8 +210,8 @@ pub fn break_even(rows: &[Row]) -> String {
         }
     }
     let costs = [
-        ("1993: a pipe", Some(paper::MIPS_CROSSING[4])),
-        ("1993: fault domain", Some(paper::MIPS_CROSSING[0])),
+        ("1993: a pipe", Some(paper::DEC5000_CROSSING[4])),
+        ("1993: fault domain", Some(paper::DEC5000_CROSSING[0])),
         ("a pipe", figure(rows, "sfi.call.pipe").map(|ns| ns / 1000.0)),
         ("Wasmtime", figure(rows, "sfi.call.wasmtime.null").map(|ns| ns / 1000.0)),
         ("ours, sm", figure(rows, "sfi.call.sm").map(|ns| ns / 1000.0)),
@@ -251,7 +251,7 @@ mod tests {
         let line = |begin: &str| {
             text.lines().find(|line| line.starts_with(begin)).unwrap_or_else(|| panic!("{begin}: {text}"))
         };
-        assert!(line("DEC-MIPS").contains("1.1100") && line("ours, write").contains("0.0025"));
+        assert!(line("DEC 5000").contains("1.1100") && line("ours, write").contains("0.0025"));
         assert!(line("in sm").ends_with("3.25") && line("sfi.verify").contains("200.00"));
         // The paper's example: at 10 % crossing 61.3 %, and ours with its 1 %.
         assert!(line("1993, write").contains("61.3") && text.contains("91.0"), "{text}");

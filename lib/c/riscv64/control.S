@@ -10,7 +10,7 @@
  * lower ones have not changed, and so does the return with the value.
  */
 #include <pebble.h>
-#include "internal.h"
+#include "../internal.h"
 
     .macro entry n
     .option push

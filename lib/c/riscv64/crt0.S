@@ -6,7 +6,7 @@
  * somebody else's tp, so it gets a block of its own for as long as it lasts. gp is never used: the nucleus
  * destroys it.
  */
-#include "internal.h"
+#include "../internal.h"
 
     .globl __image_va
     .set __image_va, IMAGE_VA

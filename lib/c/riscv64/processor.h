@@ -1,0 +1,4 @@
+/* The entry of an interface: on to its function by way of crt0.S. */
+#define PEBBLE_ENTER(function) __asm__("lla t0, %0\n\ttail __pebble_enter" : : "i"(function))
+/* Gives up: a fault that is told so. */
+#define PEBBLE_ABORT() __asm__ volatile(".word %0" : : "i"(ABORT_INSTRUCTION))
