@@ -85,7 +85,7 @@ pub struct CommonCode {
     pub interrupt: [u64; 2],
     /// Return code of an interrupt's frame: likewise. A new thread starts through it.
     pub trap_return: [u64; 2],
-    /// A call that found the callee's stack queue empty: waits in the scheduler, then repeats the `ecall`.
+    /// A call that found the callee's stack queue empty: waits in the scheduler, then repeats the call.
     pub no_stack: [u64; 2],
     /// Bottom of every invocation stack: the thread's first function returned. Goes on through table entry `THREAD_END`, which is:
     pub thread_end: u64,

@@ -22,6 +22,9 @@ pub type Native = pebble_arch::Riscv64;
 /// The LLVM that Debian's packages provide under versioned names.
 const LLVM: &str = "19";
 
+/// Where manifests are: those that somebody would run, those of tests, those of measurements. A name is in one of them alone.
+const SYSTEMS: [&str; 3] = ["systems", "tests/systems", "bench/systems"];
+
 pub struct Tools {
     /// The repository.
     pub root: PathBuf,
@@ -129,14 +132,14 @@ impl Tools {
         Ok(Machine::new(self.qemu()?, &self.board()?.emulator.arguments))
     }
 
-    /// The manifest of a system: a name in `systems/`, or a path.
+    /// The manifest of a system: a name in one of [`SYSTEMS`], or a path.
     pub fn manifest(&self, system: &str) -> Result<PathBuf> {
         if system.ends_with(".toml") {
             let path = PathBuf::from(system);
             return if path.exists() { Ok(path) } else { Err(anyhow!("there is no manifest {system}")) };
         }
-        let path = self.root.join("systems").join(format!("{system}.toml"));
-        if path.exists() {
+        let path = |folder| self.root.join(folder).join(format!("{system}.toml"));
+        if let Some(path) = SYSTEMS.iter().map(path).find(|path| path.exists()) {
             return Ok(path);
         }
         let names = self.systems();
@@ -144,11 +147,11 @@ impl Tools {
         bail!("there is no system {system:?}; known: {known}")
     }
 
-    /// What the products of a system are called: as its manifest, with a number that tells where that is unless it is in `systems/`.
+    /// What the products of a system are called: as its manifest, with a number that tells where that is unless it is in one of [`SYSTEMS`].
     pub fn system_name(&self, manifest: &Path) -> String {
         let name = manifest.file_stem().unwrap_or_default().to_string_lossy();
         let whole = manifest.canonicalize().unwrap_or_else(|_| manifest.into());
-        if whole.parent() == Some(&self.root.join("systems")) {
+        if SYSTEMS.iter().any(|folder| whole.parent() == Some(&self.root.join(folder))) {
             return name.into_owned();
         }
         let mut hasher = DefaultHasher::new();

@@ -446,7 +446,8 @@ impl Manifest {
             let what = if n >= rules::MAX_RULES {
                 format!("a system has at most {} rules", rules::MAX_RULES)
             } else if rule.get_ref().0.verdict == boot::Verdict::Capability && !tokens {
-                "allow = \"capability\": the system has no capability manager; see systems/secret.toml".into()
+                "allow = \"capability\": the system has no capability manager; see tests/systems/secret.toml"
+                    .into()
             } else if let boot::About::Device(pattern) = &rule.get_ref().0.about
                 && !self.device.iter().any(|d| rules::matches(pattern, &d.get_ref().name))
             {

@@ -83,7 +83,7 @@ pub enum Shape {
     Tail,
     /// Short-circuit portals.
     Short(Short),
-    /// The scheduler's: in `a0` and `a1`, where its entry has left them, the thread to run and the result of its pending call.
+    /// The scheduler's: in the registers of results, where its entry has left them, the thread to run and the result of its pending call.
     Switch,
     /// Table entry 0: runs the return code of the top frame.
     Dispatch,
@@ -99,11 +99,11 @@ pub enum Shape {
     /// That entry: enters the callee (the scheduler's `thread_exit`) for good. It begins at its third instruction; who names the index in a call,
     /// be it in the midst of somebody else's, raises the domain's exception.
     ThreadExit,
-    /// Full save, then the callee: `a0` the cause.
+    /// Full save, then the callee: the cause.
     Interrupt,
-    /// Full save, then the callee: cause, value, address, domain, thread, `t0`.
+    /// Full save, then the callee: cause, value, address, domain, thread, the register of the index.
     Exception,
-    /// Full save, then the callee: `a0` the domain that has no stack, or place for a window; afterwards the `ecall` is repeated.
+    /// Full save, then the callee: the domain that has no stack, or place for a window; afterwards the call is repeated.
     NoStack,
 }
 

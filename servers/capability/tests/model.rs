@@ -118,7 +118,7 @@ fn a_million_steps_agree_with_the_model() {
     assert!(done > 400_000 && refused > 100_000, "{done} done, {refused} refused");
 }
 
-/// The one that the machine runs (`programs/capability-test`): long enough for tombstones to fill the table many times over.
+/// The one that the machine runs (`tests/capability-test`): long enough for tombstones to fill the table many times over.
 #[test]
 fn the_history_of_the_machine() {
     history(19_990_606, 1_000_000);

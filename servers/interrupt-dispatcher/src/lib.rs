@@ -4,14 +4,14 @@
 //! device to its `irq`, through tail portals: the scheduler returns straight to whatever thread runs next. A device's
 //! interrupt stays claimed at the board's controller, so it cannot repeat, until its driver says `ack`.
 //!
-//! Semaphore `n` belongs to source `n`. There is a module for each controller; all have the same functions.
+//! Semaphore `n` belongs to source `n`.
 #![no_std]
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
 extern crate std;
 
-pub mod plic;
+pub mod controller;
 
 /// The controller's registers, 32 bits each, by the page in which the board has them and their offset there.
 pub trait Registers {

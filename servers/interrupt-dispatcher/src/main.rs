@@ -8,7 +8,7 @@ use pebble::link::More;
 use pebble::mmio::Mmio;
 use pebble::portal::tail;
 use pebble_arch::{Arch, Native};
-use pebble_interrupt_dispatcher::{Registers, plic as controller};
+use pebble_interrupt_dispatcher::{Registers, controller};
 
 pebble::import! {
     fixed "scheduler.tick";

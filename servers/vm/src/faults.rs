@@ -35,14 +35,22 @@ pub enum Outcome {
 }
 
 impl<M: Machine> Vm<M> {
-    /// A thread faulted in a domain. `code`: what the processor says why.
-    pub fn fault(&mut self, code: u64, value: u64, address: u64, asid: u64, thread: u64, t0: u64) -> Outcome {
+    /// A thread faulted in a domain. `code`: what the processor says why; `called`: the index that it has invoked, if it is that.
+    pub fn fault(
+        &mut self,
+        code: u64,
+        value: u64,
+        address: u64,
+        asid: u64,
+        thread: u64,
+        called: u64,
+    ) -> Outcome {
         let Ok(asid) = self.alive(asid) else { return Outcome::Settled };
-        let index = t0 & (map::TABLE_ENTRIES as u64 - 1);
+        let index = called & (map::TABLE_ENTRIES as u64 - 1);
         let cause = M::Arch::cause(code, value);
         let (cause, value) = match cause {
             Cause::Call if self.held(asid, index) => (Cause::InvocationOverflow, index),
-            Cause::Call => (cause, t0),
+            Cause::Call => (cause, called),
             Cause::Fetch | Cause::Load | Cause::Store => {
                 if self.reachable(asid, cause, value) {
                     self.machine.flush(asid);

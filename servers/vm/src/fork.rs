@@ -87,7 +87,7 @@ impl<M: Machine> Vm<M> {
         self.copy(parent, child, slot..slot + map::STACK_SLOT).map(|_| ())
     }
 
-    /// The thread of a copied domain: at `entry`, with this stack pointer and this word in `a0`.
+    /// The thread of a copied domain: at `entry`, with this stack pointer and this word for an argument.
     pub fn thread_fork(&mut self, child: u64, entry: u64, sp: u64, value: u64) -> Result<Start, i64> {
         let child = self.program(child)?;
         let stacks = map::STACKS_VA..map::USER_END;

@@ -174,8 +174,8 @@ fn word(answer: Answer) -> i64 {
 /// Ticks until a fault whose handler could not be asked is looked at again: short, since who waits so holds a stack that others need.
 const PATIENCE: u64 = map::TIME_HZ / 10_000;
 
-extern "C" fn fault(code: u64, value: u64, address: u64, asid: u64, thread: u64, t0: u64) -> i64 {
-    let mut outcome = vm().fault(code, value, address, asid, thread, t0);
+extern "C" fn fault(code: u64, value: u64, address: u64, asid: u64, thread: u64, called: u64) -> i64 {
+    let mut outcome = vm().fault(code, value, address, asid, thread, called);
     if let Outcome::Ask(ask) = outcome {
         let _ = pebble::portal::call(ask.index.into(), [asid, ask.address, ask.cause as u64]);
         outcome = vm().answered(&ask, address, thread);

@@ -118,7 +118,7 @@ pub fn from_the_console_to_functions_and_lines(tools: &Tools) -> Result<()> {
 
 fn write_system(tools: &Tools, dir: &Path, manifest: &Path) -> Result<()> {
     let mut text =
-        format!("name = \"crash\"\ninclude = \"{}\"\n", tools.root.join("systems/test.toml").display());
+        format!("name = \"crash\"\ninclude = \"{}\"\n", tools.root.join("tests/systems/test.toml").display());
     for (name, source) in [("deep", DEEP), ("client", CLIENT)] {
         let file = dir.join(format!("{name}.c"));
         fs::write(&file, source)?;

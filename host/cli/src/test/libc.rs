@@ -1,4 +1,4 @@
-//! The C library of components, held against the standard by `programs/libc-test`.
+//! The C library of components, held against the standard by `tests/libc-test`.
 
 use anyhow::{Context as _, Result, ensure};
 

@@ -17,6 +17,7 @@ mod interpose;
 mod libc;
 mod ported;
 mod replace;
+mod seam;
 mod sfi;
 mod stack;
 mod system;
@@ -142,19 +143,25 @@ pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
             bench::budget::load(tools)?.into_iter().filter(|(id, _)| options.selects(&group(id))).collect()
         }
     };
-    let format = options.selects("format");
+    let (format, seam) = (options.selects("format"), options.selects("seam"));
     let filter = options.filter.as_deref().unwrap_or_default();
     let domains = || {
         let all = cli::GROUPS.into_iter().chain(sfi::GROUPS);
         all.filter(|(group, _)| options.selects(group) && !options.quick)
     };
-    let count = domains().count() + packages.len() + systems().count() + budgets.len() + usize::from(format);
+    let count = domains().count()
+        + packages.len()
+        + systems().count()
+        + budgets.len()
+        + usize::from(format)
+        + usize::from(seam);
     ensure!(count > 0, "no group of tests has {filter:?} in its name");
     if options.list {
         let hosts = packages.iter().flat_map(host::groups).filter(|group| options.selects(group));
         let own = domains().map(|(group, _)| group.into());
         let names = hosts.chain(own).chain(systems().map(|test| test.group()));
-        let names = format.then(|| "format".into()).into_iter().chain(names);
+        let first = [("format", format), ("seam", seam)].into_iter().filter(|(_, selected)| *selected);
+        let names = first.map(|(name, _)| name.into()).chain(names);
         names.chain(budgets.iter().map(|(id, _)| group(id))).for_each(|name| println!("{name}"));
         return Ok(0);
     }
@@ -163,6 +170,9 @@ pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
     if format {
         tally
             .run("format", || run_quietly(tools.cargo_fmt().args(["--all", "--check"]), "cargo fmt --check"));
+    }
+    if seam {
+        tally.run("seam", || seam::is_kept(tools));
     }
     let (programs, built) = host::build(tools, &packages, options);
     tally.add(built);

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::context::Context;
 
-/// What the clients write, one byte now and then (`programs/replace-test`).
+/// What the clients write, one byte now and then (`tests/replace-test`).
 const MARKS: &str = "!$%&*+^~";
 
 /// Has the judge do a job; what was printed before its last line, and that.

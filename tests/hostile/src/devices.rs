@@ -1,6 +1,6 @@
 //! A device that is given to drivers by capability, and what they do with it.
 //!
-//! `hostile devices` is a supervisor: it has the first capability for the clock chip by the system's rules (`systems/secret.toml`), and starts
+//! `hostile devices` is a supervisor: it has the first capability for the clock chip by the system's rules (`tests/systems/secret.toml`), and starts
 //! drivers (`stranger drive NAME`) to which it passes one, weaker or stronger; some of them die with an interrupt that they have not
 //! acknowledged.
 

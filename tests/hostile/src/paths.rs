@@ -1,6 +1,6 @@
 //! Files that are open to those who hold a capability, and what they do with it.
 //!
-//! `hostile paths` has the first capabilities by the system's rules (`systems/secret.toml`); it passes weaker and stronger ones to a stranger
+//! `hostile paths` has the first capabilities by the system's rules (`tests/systems/secret.toml`); it passes weaker and stronger ones to a stranger
 //! (`stranger wait-paths NAME`), who tries every spelling and every call that names a path; it revokes them, and looks whether the dead leave
 //! anything behind.
 
