@@ -123,6 +123,7 @@ fn archive(
         archive.add(&file.path, &stripped(tools, &Path::new(system).join(&file.path), &elf)?);
         symbols.insert(file.path.trim_start_matches('/').into(), elf);
     }
+    compiler.map_or(Ok(()), |compiler| compiler.note_commands())?;
     Ok(archive.finish())
 }
 

@@ -3,12 +3,14 @@
 //! What is built for a file of a system's archive lies in `target/c/systems/SYSTEM/FILE`: no other component has that name, whatever its
 //! source is called. It is made anew when contents, flags or compiler differ ([`stamp`]).
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::build::cargo_artifacts;
 use crate::sources::Sources;
@@ -49,6 +51,8 @@ pub struct Compiler<'a> {
     runtime: Vec<PathBuf>,
     /// Where components go.
     out: PathBuf,
+    /// How each source was compiled, for editors.
+    commands: RefCell<BTreeMap<PathBuf, Vec<String>>>,
 }
 
 impl<'a> Compiler<'a> {
@@ -65,8 +69,18 @@ impl<'a> Compiler<'a> {
         let all = tools.target().join("c");
         let out = all.join("systems").join(system);
         let runtime = Vec::new();
-        let mut compiler =
-            Compiler { tools, flags, processor, folder, include, libgcc, malloc, runtime, out };
+        let mut compiler = Compiler {
+            tools,
+            flags,
+            processor,
+            folder,
+            include,
+            libgcc,
+            malloc,
+            runtime,
+            out,
+            commands: RefCell::default(),
+        };
         for source in compiler.flags.runtime.clone() {
             let source = PathBuf::from(compiler.fill(&source));
             let object = compiler.compile(&source, &all.join("runtime"), &compiler.flags.strict)?;
@@ -96,6 +110,9 @@ impl<'a> Compiler<'a> {
         let mut clang = Command::new(self.tools.llvm("clang")?);
         clang.args(self.filled(&self.flags.cc)).args(options);
         clang.args(["-MD", "-MF"]).arg(&rule).arg("-c").arg(source).arg("-o").arg(&object);
+        let words = [clang.get_program()].into_iter().chain(clang.get_args());
+        let words = words.map(|word| word.to_string_lossy().into_owned()).collect();
+        self.commands.borrow_mut().insert(source.into(), words);
         if stamp::is_fresh(&object, &clang) {
             return Ok(object);
         }
@@ -107,6 +124,27 @@ impl<'a> Compiler<'a> {
         let rule = fs::read_to_string(&rule).with_context(|| self.tools.shown(&rule))?;
         stamp::set(&object, &clang, &stamp::dependencies(&rule))?;
         Ok(object)
+    }
+
+    /// Tells editors how the sources were compiled, in `target/compile_commands.json` beside those of other systems; `.clangd` says where that is.
+    pub fn note_commands(&self) -> Result<()> {
+        #[derive(Serialize, Deserialize)]
+        struct Entry {
+            directory: PathBuf,
+            file: PathBuf,
+            arguments: Vec<String>,
+        }
+        let path = self.tools.target().join("compile_commands.json");
+        let known = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let mut all: Vec<Entry> = known.unwrap_or_default();
+        let commands = self.commands.borrow();
+        all.retain(|entry| !commands.contains_key(&entry.file) && entry.file.exists());
+        all.extend(commands.iter().map(|(file, arguments)| Entry {
+            directory: self.tools.root.clone(),
+            file: file.clone(),
+            arguments: arguments.clone(),
+        }));
+        write_if_changed(&path, &serde_json::to_vec_pretty(&all)?)
     }
 
     /// Whether there was anything to link.

@@ -116,12 +116,12 @@ pub fn build(tools: &Tools, packages: &[Package], options: &Options) -> (Program
     (programs, tally)
 }
 
-pub fn run_group(tools: &Tools, group: &str, programs: &[Artifact], quick: bool) -> Tally {
+pub fn run_group(tools: &Tools, group: &str, programs: &[Artifact], options: &Options) -> Tally {
     let start = Instant::now();
     let mut tally = Tally::default();
     let (mut said, mut notes) = (String::new(), Vec::new());
     for program in programs {
-        match run_program(tools, program, quick) {
+        match run_program(tools, program, options) {
             Ok((counts, output, found)) => {
                 tally.add(counts);
                 said.push_str(&output);
@@ -154,13 +154,20 @@ pub fn run_group(tools: &Tools, group: &str, programs: &[Artifact], quick: bool)
 const NOTE: &str = "note: ";
 
 /// Runs one test program; returns its counts, its output if a test failed, and what its tests have noted.
-fn run_program(tools: &Tools, artifact: &Artifact, quick: bool) -> Result<(Tally, String, Vec<String>)> {
+fn run_program(
+    tools: &Tools,
+    artifact: &Artifact,
+    options: &Options,
+) -> Result<(Tally, String, Vec<String>)> {
     let program = artifact.executable.clone().unwrap_or_default();
     let dir = artifact.manifest_path.parent().map_or_else(|| tools.root.clone(), PathBuf::from);
     let mut command = Command::new(&program);
     command.current_dir(&dir).env("CARGO_MANIFEST_DIR", &dir).stdin(Stdio::null());
-    if quick {
+    if options.quick {
         command.envs(QUICK);
+    }
+    if !options.test().is_empty() {
+        command.arg(options.test());
     }
     let output = command.output().with_context(|| program.display().to_string())?;
     let said = String::from_utf8_lossy(&output.stdout);

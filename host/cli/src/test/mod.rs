@@ -34,7 +34,8 @@ use crate::{bench, ui};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Run only groups whose names contain this, such as portal, scheduler, hostile, budget
+    /// Run only groups whose names contain this, such as portal, scheduler, hostile, budget; GROUP::TEST, such as
+    /// host.vm::fork, of host tests only those whose names contain TEST
     filter: Option<String>,
     /// Leave out what takes long, and try fewer random cases
     #[arg(long)]
@@ -47,10 +48,17 @@ pub struct Options {
 impl Options {
     /// A letter or two are in many names: they mean a part of the name between dots.
     fn selects(&self, group: &str) -> bool {
-        self.filter.as_ref().is_none_or(|filter| match filter.len() {
+        let filter =
+            self.filter.as_deref().map(|filter| filter.split_once("::").map_or(filter, |(group, _)| group));
+        filter.is_none_or(|filter| match filter.len() {
             0..=2 => group.split('.').any(|part| part == filter),
-            _ => group.contains(filter.as_str()),
+            _ => group.contains(filter),
         })
+    }
+
+    /// Of the host tests that are selected, those that run; empty: all.
+    fn test(&self) -> &str {
+        self.filter.as_deref().and_then(|filter| filter.split_once("::")).map_or("", |(_, test)| test)
     }
 }
 
@@ -178,9 +186,11 @@ pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
     tally.add(built);
     let made = context::Made::default();
     let mut jobs: Vec<Job> = Vec::new();
-    jobs.extend(programs.iter().map(|(group, programs)| {
-        Job::new(group, move || host::run_group(tools, group, programs, options.quick))
-    }));
+    jobs.extend(
+        programs.iter().map(|(group, programs)| {
+            Job::new(group, move || host::run_group(tools, group, programs, options))
+        }),
+    );
     jobs.extend(domains().map(|(group, test)| Job::test(group, move || test(tools))));
     let made = &made;
     jobs.extend(
@@ -193,6 +203,11 @@ pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
         jobs.push(Job::new("budget", move || check_budgets(tools, budgets, made, options.filter.is_some())));
     }
     tally.add(side_by_side(&jobs));
+    let test = options.test();
+    ensure!(
+        test.is_empty() || tally.passed + tally.failed > 1,
+        "no host test there has {test:?} in its name"
+    );
     println!("{} passed, {} failed", tally.passed, tally.failed);
     Ok(u8::from(tally.failed > 0))
 }
