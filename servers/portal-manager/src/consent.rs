@@ -37,7 +37,7 @@ impl Interface {
 impl<A: Arch> Manager<A> {
     /// Whether the portal may be made: for `asid`, or for whom it serves. If not, [`refused`](Manager::refused) tells why.
     pub(crate) fn consents(&mut self, asid: u16, interface: u16, given: Letters) -> Result<(), i64> {
-        let opener = if self.serving != 0 { self.serving } else { asid };
+        let opener = if self.request.serving != 0 { self.request.serving } else { asid };
         let i = self.interfaces.get(usize::from(interface)).ok_or(errno::ENOENT)?;
         if i.vouched || i.asid == opener {
             return Ok(());
@@ -51,7 +51,7 @@ impl<A: Arch> Manager<A> {
 
     /// The letter is asked for by one domain, and not given by the other.
     pub(crate) fn refuse(&mut self, letter: u8, exporter: u16, opener: u16) -> i64 {
-        self.refused = status::refused(letter, exporter, opener);
+        self.request.refused = status::refused(letter, exporter, opener);
         errno::EPROTOTYPE
     }
 

@@ -25,11 +25,11 @@ impl<A: Arch> Manager<A> {
     /// What `giver`, unless it is of the image, puts into tables while `work` is done are gifts.
     pub(crate) fn by<T>(&mut self, giver: u16, work: impl FnOnce(&mut Self) -> T) -> T {
         if self.is_program(giver) {
-            self.giving = giver;
+            self.request.giving = giver;
             self.domains[usize::from(giver)].gives = true;
         }
         let done = work(self);
-        self.giving = 0;
+        self.request.giving = 0;
         done
     }
 
@@ -37,9 +37,9 @@ impl<A: Arch> Manager<A> {
     pub(crate) fn grant_gifts(&self, holder: u16, more: usize) -> Result<(), i64> {
         let (mut all, mut its) = (more, more);
         self.domains[usize::from(holder)].slots.each_used(|_, slot| {
-            if slot.giver != 0 && slot.subject == self.serving {
+            if slot.giver != 0 && slot.subject == self.request.serving {
                 all += 1;
-                its += usize::from(slot.giver == self.giving);
+                its += usize::from(slot.giver == self.request.giving);
             }
         });
         if all > GIFTS || its > OF_ONE { Err(errno::EGIFTS) } else { Ok(()) }

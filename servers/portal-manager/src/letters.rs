@@ -70,7 +70,7 @@ impl<A: Arch> Manager<A> {
     /// A component begins to register its letter; what it began before is dropped.
     pub fn begin_template(&mut self, asid: u64, letter: u64) -> Result<(), i64> {
         let mut role = self.domain(asid)?.role;
-        if let Some(successor) = self.successors.iter().find(|s| u64::from(s.asid) == asid) {
+        if let Some(successor) = self.replacement.successors.iter().find(|s| u64::from(s.asid) == asid) {
             role = successor.role;
         }
         let letter = u8::try_from(letter).map_err(|_| errno::EACCES)?;
@@ -108,7 +108,7 @@ impl<A: Arch> Manager<A> {
             return Ok(());
         }
         // Its clients' portals have been compiled with the letters as they are.
-        if self.successors.iter().any(|s| !s.entries.is_empty()) {
+        if self.replacement.successors.iter().any(|s| !s.entries.is_empty()) {
             return Err(Refused::Errno(errno::EBUSY));
         }
         let others = self.letters.registered.iter().filter(|t| t.letter != letter).cloned();

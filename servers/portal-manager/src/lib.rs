@@ -18,21 +18,22 @@
 
 extern crate alloc;
 
+pub mod admission;
 pub mod arena;
 pub mod consent;
-pub mod control;
+pub mod fault_handlers;
 pub mod frames;
 pub mod gifts;
-pub mod guards;
+pub mod interposition;
 pub mod letters;
+mod made;
 pub mod manager;
 pub mod notify;
 pub mod open;
-pub mod ranges;
+pub mod replacement;
 mod shares;
 pub mod slots;
 pub mod stacks;
-pub mod succession;
 pub mod unwind;
 
 pub use arena::Run;

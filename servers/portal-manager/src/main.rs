@@ -6,16 +6,18 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-mod behalf;
-mod opening;
-mod succeed;
-mod tell;
+mod entries;
 
 extern crate alloc;
 
 use alloc::vec::Vec;
-use behalf::{client_of, control, control_new, on_behalf, subject, whose};
-use opening::Opening;
+use entries::info::{count, frame, interface_info, portal_info, stats};
+use entries::interposition::{client_of, control, control_new, on_behalf, subject, whose};
+use entries::open::Opening;
+use entries::replacement::{
+    abandon, adopt, busy, commit, holder, import, keep_role, let_leave, offer, pass, prepare, reach,
+    register_for,
+};
 use pebble::abi::call::MAX_RESULTS;
 use pebble::abi::consent::Letters;
 use pebble::abi::link::unpack;
@@ -31,12 +33,7 @@ use pebble_portal::Spec;
 use pebble_portal_manager::Machine;
 use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::manager::MAX_PORTALS;
-use pebble_portal_manager::succession::NOBODY;
-use succeed::{
-    abandon, adopt, busy, commit, holder, import, keep_role, let_leave, offer, pass, prepare, reach,
-    register_for,
-};
-use tell::{count, frame, interface_info, portal_info, stats};
+use pebble_portal_manager::replacement::NOBODY;
 
 pebble::import! {
     TOP = "nucleus.top";
@@ -262,7 +259,7 @@ fn serve(work: Work) -> i64 {
         let outcome = manager().and_then(|mut guard| match guard.as_mut() {
             Some(manager) => {
                 let machine = &mut Real { bits: [0; 4] };
-                (manager.serving, manager.giving, manager.refused) = (0, 0, 0);
+                (manager.request.serving, manager.request.giving, manager.request.refused) = (0, 0, 0);
                 let answer = work(manager, machine);
                 if manager.news() {
                     manager.announce(machine, current()?);
@@ -310,7 +307,7 @@ fn name<'a>(words: [u64; 3], bytes: &'a mut [u8; 24]) -> Result<&'a str, i64> {
 
 extern "C" fn open(asid: u64, a: u64, b: u64, c: u64, given: u64, _: u64, more: &mut More) -> i64 {
     let itself = Opening { names: [asid, asid], opener: asid, subject: asid };
-    opening::open(|_, _| Ok(itself), [a, b, c], given, more)
+    entries::open::open(|_, _| Ok(itself), [a, b, c], given, more)
 }
 
 /// The loader opens what a program imports. Its outermost controller must be allowed to, too: it is who calls.
@@ -320,7 +317,7 @@ extern "C" fn open_for(asid: u64, a: u64, b: u64, c: u64, _: u64, _: u64, more: 
         let opener = m.outermost(asid as u16).into();
         Ok(Opening { names: [asid, opener], opener, subject: asid })
     };
-    opening::open(who, [a, b, c], Letters::NONE.word(), more)
+    entries::open::open(who, [a, b, c], Letters::NONE.word(), more)
 }
 
 extern "C" fn register(asid: u64, a: u64, b: u64, c: u64, spec: u64, entry: u64) -> i64 {

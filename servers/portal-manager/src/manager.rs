@@ -1,18 +1,17 @@
 //! What the portal manager knows: domains and their slots, interfaces, semaphores, code in limbo.
 
 use crate::Machine;
-use crate::arena::{Arena, Run};
+use crate::admission::Policies;
+use crate::arena::Run;
 use crate::consent::text;
+use crate::fault_handlers::Handled;
 use crate::frames::{self, Current};
-use crate::guards::Guard;
 use crate::letters::Letters;
+use crate::made::{LIMBO, Made};
 use crate::notify::Detour;
-use crate::open::Draft;
-use crate::ranges::Handled;
+use crate::replacement::{NOBODY, Replacement};
 use crate::slots::Slots;
-use crate::succession::{NOBODY, Role, Successor};
 use crate::unwind::Watch;
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -28,8 +27,6 @@ pub const MAX_PORTALS: usize = 1024;
 pub const STACKS: usize = 4;
 /// Of a change that no thread of the domain has made.
 pub(crate) const UNMADE: u16 = u16::MAX;
-/// Code in limbo is looked through once there are so many runs that were not there the last time.
-const LIMBO: usize = 48;
 /// In the length of a run in limbo, a multiple of 64: some thread may return through it.
 const USED: u32 = 1;
 
@@ -121,55 +118,56 @@ pub struct Domain {
     pub(crate) shown: [u64; map::MAX_DOMAINS / 64],
 }
 
+/// Semaphores that programs and servers have.
+pub(crate) struct Semaphores {
+    /// Of each that was made here its owner; 0: not ours.
+    pub owners: Vec<u16>,
+    /// Published ones: name, semaphore, owner.
+    pub published: Vec<(String, u16)>,
+    /// Those that the image has by name.
+    pub of_image: Vec<(String, u16)>,
+}
+
+/// Stack descriptors: those that are free, and the first that was never used.
+struct Descriptors {
+    free: Vec<u16>,
+    next: u16,
+}
+
+/// What the request at work is about.
+#[derive(Default)]
+pub struct Request {
+    /// The controlled domain for which it was made, or 0.
+    pub serving: u16,
+    /// The program that puts portals into another's table, or 0.
+    pub giving: u16,
+    /// Why it has opened nothing: a status of [`pebble_abi::status::CONSENT`], or 0.
+    pub refused: u64,
+    /// Entries of tables that it has changed: domain, index.
+    pub(crate) changes: Vec<(u16, u16)>,
+}
+
 pub struct Manager<A> {
     pub domains: Vec<Domain>,
     pub interfaces: Vec<Interface>,
-    pub code: CommonCode,
-    pub(crate) arena: Arena,
-    /// Code that some thread may still return through, by offset; as many of it were found to be needed the last time.
-    pub(crate) limbo: Vec<Run>,
-    kept: usize,
-    /// Owner of each semaphore made here; 0: not ours.
-    pub(crate) semaphores: Vec<u16>,
-    /// Published semaphores: name, semaphore, owner.
-    pub(crate) published: Vec<(String, u16)>,
-    /// Free stack descriptors, and those never used.
-    free_descs: Vec<u16>,
-    next_desc: u16,
-    counters: Vec<bool>,
     /// Interface of each system portal.
     pub(crate) system: Vec<(u16, u16)>,
-    pub(crate) roles: Vec<Role>,
-    pub(crate) successors: Vec<Successor>,
-    /// Common code through which calls leave a server that is being replaced; 0: not made yet.
-    pub(crate) moved: u64,
-    /// Common code made here, by entry: what the image has is never freed.
-    pub(crate) common_runs: Vec<(u16, [Run; 2])>,
-    /// Semaphores that the image has by name.
-    pub(crate) boot_semaphores: Vec<(String, u16)>,
-    /// Common code that answers -EBADF: where closed portals lead.
-    pub(crate) closed: u64,
-    /// The process server's domain, which is never another; 0: the system has none.
-    pub(crate) process: u16,
-    /// The controlled domain for which the request at work was made, or 0.
-    pub serving: u16,
-    /// The program that puts portals into another's table by the request at work, or 0.
-    pub giving: u16,
-    /// Why the request at work opened nothing: a status of [`pebble_abi::status::CONSENT`], or 0.
-    pub refused: u64,
-    /// Entries of tables that the request at work has changed: domain, index.
-    pub(crate) changes: Vec<(u16, u16)>,
+    /// Common code of the image.
+    pub code: CommonCode,
+    pub(crate) made: Made,
+    pub(crate) semaphores: Semaphores,
+    descriptors: Descriptors,
+    counters: Vec<bool>,
+    pub request: Request,
+    pub(crate) replacement: Replacement,
+    pub policies: Policies,
     /// Templates of argument letters.
     pub(crate) letters: Letters,
     pub(crate) detours: Vec<Detour>,
     /// Ranges of addresses whose faults somebody answers.
     pub(crate) handled: Vec<Handled>,
-    pub(crate) guards: Vec<Guard>,
-    /// Somebody's policy is being asked.
-    pub asking: bool,
-    /// Families whose policies took long, and until when they are not asked again.
-    pub(crate) resting: Vec<(u16, u64)>,
-    pub(crate) draft: Option<Box<Draft>>,
+    /// The process server's domain, which is never another; 0: the system has none.
+    pub(crate) process: u16,
     /// For whose processor portals are made.
     pub(crate) arch: PhantomData<A>,
 }
@@ -243,34 +241,23 @@ impl<A: Arch> Manager<A> {
         let mut manager = Manager {
             domains,
             interfaces,
-            code: info.code,
-            arena: Arena::new(info.code_used as u32),
-            limbo: Vec::with_capacity(2 * LIMBO),
-            kept: 0,
-            semaphores: alloc::vec![0; map::MAX_SEMAPHORES],
-            published: Vec::new(),
-            free_descs: Vec::new(),
-            next_desc: info.stack_descs as u16,
-            counters: alloc::vec![false; map::MAX_COUNTERS],
             system,
-            roles: Vec::new(),
-            successors: Vec::new(),
-            moved: 0,
-            common_runs: Vec::new(),
-            boot_semaphores: info.semaphores.iter().map(|s| (s.name.clone(), s.id)).collect(),
-            closed: info.code.none,
-            process: info.process,
-            serving: 0,
-            giving: 0,
-            refused: 0,
-            changes: Vec::new(),
+            code: info.code,
+            made: Made::new(info.code_used as u32, info.code.none),
+            semaphores: Semaphores {
+                owners: alloc::vec![0; map::MAX_SEMAPHORES],
+                published: Vec::new(),
+                of_image: info.semaphores.iter().map(|s| (s.name.clone(), s.id)).collect(),
+            },
+            descriptors: Descriptors { free: Vec::new(), next: info.stack_descs as u16 },
+            counters: alloc::vec![false; map::MAX_COUNTERS],
+            request: Request::default(),
+            replacement: Replacement::default(),
+            policies: Policies::default(),
             letters: Letters::new(info),
             detours: Vec::new(),
             handled: Vec::new(),
-            guards: Vec::new(),
-            asking: false,
-            resting: Vec::new(),
-            draft: Some(Box::default()),
+            process: info.process,
             arch: PhantomData,
         };
         manager.find_shown();
@@ -373,11 +360,11 @@ impl<A: Arch> Manager<A> {
     }
 
     fn give_stack(&mut self, machine: &mut impl Machine, asid: u16, top: u64) -> Result<(), i64> {
-        let desc = match self.free_descs.pop() {
+        let desc = match self.descriptors.free.pop() {
             Some(desc) => desc,
-            None if usize::from(self.next_desc) < map::MAX_STACKS => {
-                self.next_desc += 1;
-                self.next_desc - 1
+            None if usize::from(self.descriptors.next) < map::MAX_STACKS => {
+                self.descriptors.next += 1;
+                self.descriptors.next - 1
             }
             None => return Err(errno::EAGAIN),
         };
@@ -402,7 +389,7 @@ impl<A: Arch> Manager<A> {
             let mut desc = machine.data(list - map::KDATA_VA);
             machine.set_data(list - map::KDATA_VA, map::STACKS_END);
             while (first..map::stack_desc_va(map::MAX_STACKS)).contains(&desc) {
-                self.free_descs.push(((desc - first) / 16) as u16);
+                self.descriptors.free.push(((desc - first) / 16) as u16);
                 desc = machine.data(desc - map::KDATA_VA);
             }
         }
@@ -423,21 +410,21 @@ impl<A: Arch> Manager<A> {
             self.counters[counter as usize] = false;
         }
         if slot.run.len > 0 {
-            let at = self.limbo.partition_point(|run| run.at < slot.run.at);
-            self.limbo.insert(at, slot.run);
+            let at = self.made.limbo.partition_point(|run| run.at < slot.run.at);
+            self.made.limbo.insert(at, slot.run);
         }
     }
 
     /// It is worth looking through what is in limbo: there is much that was not there the last time, or somebody sees stacks until it has gone.
     pub fn untidy(&self) -> bool {
-        self.limbo.len() >= self.kept + LIMBO || self.limbo.iter().any(|run| run.host != 0)
+        self.made.limbo.len() >= self.made.kept + LIMBO || self.made.limbo.iter().any(|run| run.host != 0)
     }
 
     /// Frees what is in limbo and mentioned by no thread's invocation stack. Each frame is looked at once: programs decide how many there are, and
     /// how much stays in limbo, and everybody else's requests wait for this.
     pub fn sweep(&mut self, machine: &mut impl Machine, current: Current) {
         // Its memory stays for the next.
-        let mut limbo = core::mem::take(&mut self.limbo);
+        let mut limbo = core::mem::take(&mut self.made.limbo);
         let end = self.code.thread_end;
         let doubt = machine.threads().any(|tid| {
             frames::any(machine, tid, current, end, |frame| {
@@ -453,12 +440,12 @@ impl<A: Arch> Manager<A> {
             run.len &= !USED;
             if !used {
                 shared |= run.host != 0;
-                self.arena.give(*run);
+                self.made.arena.give(*run);
             }
             used
         });
-        self.kept = limbo.len();
-        self.limbo = limbo;
+        self.made.kept = limbo.len();
+        self.made.limbo = limbo;
         if shared {
             self.hide_stacks(machine);
         }
@@ -487,10 +474,10 @@ impl<A: Arch> Manager<A> {
         for i in self.interfaces.iter_mut().filter(|i| i.asid == asid) {
             i.asid = 0;
         }
-        for id in 0..self.semaphores.len() {
-            if self.semaphores[id] == asid {
-                self.semaphores[id] = 0;
-                self.published.retain(|(_, s)| usize::from(*s) != id);
+        for id in 0..self.semaphores.owners.len() {
+            if self.semaphores.owners[id] == asid {
+                self.semaphores.owners[id] = 0;
+                self.semaphores.published.retain(|(_, s)| usize::from(*s) != id);
                 machine.free_semaphore(id as u16);
             }
         }
@@ -500,7 +487,7 @@ impl<A: Arch> Manager<A> {
     pub(crate) fn leads_to(&self, goal: Goal, asid: u16) -> bool {
         match goal {
             Goal::Interface(i) => self.interfaces.get(i as usize).is_some_and(|i| i.asid == asid),
-            Goal::Wait(s) | Goal::Signal(s) => self.semaphores.get(s as usize) == Some(&asid),
+            Goal::Wait(s) | Goal::Signal(s) => self.semaphores.owners.get(s as usize) == Some(&asid),
             _ => false,
         }
     }
@@ -533,9 +520,9 @@ impl<A: Arch> Manager<A> {
     /// Portals, bytes of code, semaphores made here, interfaces.
     pub fn stats(&self) -> [u64; 4] {
         let portals: usize = self.domains.iter().map(|d| d.open).sum();
-        let semaphores = self.semaphores.iter().filter(|s| **s != 0).count();
+        let semaphores = self.semaphores.owners.iter().filter(|s| **s != 0).count();
         let interfaces = self.interfaces.iter().filter(|i| i.asid != 0).count();
-        [portals as u64, self.arena.used().into(), semaphores as u64, interfaces as u64]
+        [portals as u64, self.made.arena.used().into(), semaphores as u64, interfaces as u64]
     }
 }
 

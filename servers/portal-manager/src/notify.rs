@@ -52,20 +52,20 @@ impl<A: Arch> Manager<A> {
     }
 
     pub(crate) fn changed(&mut self, asid: u16, index: u16) {
-        if self.domains[asid as usize].notify != 0 && !self.changes.contains(&(asid, index)) {
-            self.changes.push((asid, index));
+        if self.domains[asid as usize].notify != 0 && !self.request.changes.contains(&(asid, index)) {
+            self.request.changes.push((asid, index));
         }
     }
 
     /// Somebody must be told of what the request has changed.
     pub fn news(&self) -> bool {
-        !self.changes.is_empty()
+        !self.request.changes.is_empty()
     }
 
     /// Sends the thread on its detours.
     pub fn announce(&mut self, machine: &mut impl Machine, current: Current) {
         // Its memory stays for the next.
-        let mut changes = core::mem::take(&mut self.changes);
+        let mut changes = core::mem::take(&mut self.request.changes);
         for (asid, index) in changes.drain(..) {
             let told = self.detour(machine, current, asid);
             let notices = &mut self.domains[asid as usize].notices;
@@ -76,7 +76,7 @@ impl<A: Arch> Manager<A> {
             }
             notices.push((tid, index));
         }
-        self.changes = changes;
+        self.request.changes = changes;
     }
 
     /// The innermost frame of the domain leads to its `notify`. Whether there is one.

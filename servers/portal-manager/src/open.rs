@@ -4,7 +4,7 @@ use crate::Machine;
 use crate::arena::{Run, Take};
 use crate::gifts::GIFTS;
 use crate::manager::{Domain, Goal, MAX_PORTALS, Manager, Slot};
-use crate::succession::NOBODY;
+use crate::replacement::NOBODY;
 use alloc::vec::Vec;
 use core::ops::Range;
 use pebble_abi::consent::Letters;
@@ -36,9 +36,10 @@ impl<A: Arch> Manager<A> {
         if self.domains[asid as usize].controller != 0 {
             return Err(errno::EPERM);
         }
-        let owner = &self.domains[usize::from(if self.serving != 0 { self.serving } else { asid })];
+        let owner =
+            &self.domains[usize::from(if self.request.serving != 0 { self.request.serving } else { asid })];
         let (own, full) = (owner.own, owner.held + count > owner.most.unwrap_or(MAX_PORTALS));
-        if self.giving != 0 {
+        if self.request.giving != 0 {
             self.grant_gifts(asid, count)?;
         } else if full {
             return Err(errno::EMFILE);
@@ -87,14 +88,14 @@ impl<A: Arch> Manager<A> {
 
     fn place(&mut self, machine: &mut impl Machine, words: &[u32]) -> Result<Run, i64> {
         loop {
-            match self.arena.take(words.len() as u32 * 4) {
+            match self.made.arena.take(words.len() as u32 * 4) {
                 Take::Run(run) => {
                     machine.set_code(run.at.into(), words);
                     return Ok(run);
                 }
                 Take::Page(page) => {
                     machine.grow_code(page)?;
-                    self.arena.grown();
+                    self.made.arena.grown();
                 }
                 Take::Full => return Err(errno::ECODE),
             }
@@ -109,10 +110,10 @@ impl<A: Arch> Manager<A> {
         shape: Shape,
         c: &Connection,
     ) -> Result<Run, i64> {
-        let mut draft = self.draft.take().ok_or(errno::EBUSY)?;
+        let mut draft = self.made.draft.take().ok_or(errno::EBUSY)?;
         let made =
             draft.compile(spec, shape, c, A::PROCESSOR).and_then(|()| self.place(machine, &draft.code.words));
-        self.draft = Some(draft);
+        self.made.draft = Some(draft);
         made
     }
 
@@ -209,12 +210,12 @@ impl<A: Arch> Manager<A> {
         goals: &[(Goal, u64)],
     ) -> Result<(), i64> {
         // Below an outermost controller, which has opened it, a stub is nobody's.
-        let subject = if self.domains[asid as usize].controller == 0 { self.serving } else { 0 };
-        let giver = self.giving;
+        let subject = if self.domains[asid as usize].controller == 0 { self.request.serving } else { 0 };
+        let giver = self.request.giving;
         self.grant_code(if giver != 0 {
             giver
-        } else if self.serving != 0 {
-            self.serving
+        } else if self.request.serving != 0 {
+            self.request.serving
         } else {
             asid
         })?;
@@ -252,7 +253,7 @@ impl<A: Arch> Manager<A> {
 
     pub(crate) fn vacate(&mut self, machine: &mut impl Machine, asid: u16, first: usize, count: usize) {
         for index in first..first + count {
-            machine.set_table(asid, index as u16, self.closed);
+            machine.set_table(asid, index as u16, self.made.closed);
             let slot = self.domains[asid as usize].slots.take(index);
             self.discard(slot);
             if let Some(owner) = self.owner(asid, index as u16, &slot) {
@@ -319,7 +320,7 @@ impl<A: Arch> Manager<A> {
         let (controlled, client) = (client as u16, u64::from(self.outermost(client as u16)));
         self.may_change(server as u16, client as u16)?;
         if u64::from(controlled) != client {
-            self.serving = controlled;
+            self.request.serving = controlled;
         }
         if !(1..=8).contains(&count) || interface > 1024 {
             return Err(errno::EINVAL);
@@ -363,25 +364,25 @@ impl<A: Arch> Manager<A> {
     }
 
     pub fn own_semaphore(&mut self, asid: u64, id: u16) {
-        if let Some(owner) = self.semaphores.get_mut(id as usize) {
+        if let Some(owner) = self.semaphores.owners.get_mut(id as usize) {
             *owner = asid as u16;
         }
     }
 
     pub fn publish(&mut self, asid: u64, name: &str, id: u16) -> Result<(), i64> {
-        if name.is_empty() || self.published.iter().any(|(n, _)| n == name) {
+        if name.is_empty() || self.semaphores.published.iter().any(|(n, _)| n == name) {
             return Err(errno::EEXIST);
         }
-        if self.published.iter().filter(|(_, published)| *published == id).count() >= NAMES {
+        if self.semaphores.published.iter().filter(|(_, published)| *published == id).count() >= NAMES {
             return Err(errno::EAGAIN);
         }
         self.grant_published(asid as u16)?;
-        self.published.push((name.into(), id));
+        self.semaphores.published.push((name.into(), id));
         Ok(())
     }
 
     pub fn published(&self, name: &str) -> Result<u16, i64> {
-        self.published.iter().find(|(n, _)| n == name).map(|(_, id)| *id).ok_or(errno::ENOENT)
+        self.semaphores.published.iter().find(|(n, _)| n == name).map(|(_, id)| *id).ok_or(errno::ENOENT)
     }
 
     /// Closes portals of `asid`; with `server`, only those that it has [given](Self::gave).
@@ -413,7 +414,7 @@ impl<A: Arch> Manager<A> {
                 return None;
             };
             let owner = if subject != 0 { subject } else { asid as u16 };
-            (self.semaphores.get(usize::from(id)) == Some(&owner)).then_some((owner, id))
+            (self.semaphores.owners.get(usize::from(id)) == Some(&owner)).then_some((owner, id))
         });
         let own: Vec<_> = own.collect();
         self.vacate(machine, asid as u16, first, count);
@@ -425,8 +426,8 @@ impl<A: Arch> Manager<A> {
 
     /// A semaphore ends: portals to it that are left, its owner's too, answer CLOSED. Its number may soon be somebody else's.
     fn drop_semaphore(&mut self, machine: &mut impl Machine, owner: u16, id: u16) {
-        self.semaphores[id as usize] = 0;
-        self.published.retain(|(_, s)| *s != id);
+        self.semaphores.owners[id as usize] = 0;
+        self.semaphores.published.retain(|(_, s)| *s != id);
         for (asid, index) in self.clients(|goal| goal == Goal::Wait(id) || goal == Goal::Signal(id)) {
             self.entomb(machine, asid, index, owner);
         }
@@ -443,7 +444,7 @@ impl<A: Arch> Manager<A> {
                 slot.run = run;
                 map::CODE_VA + u64::from(run.at)
             }
-            Err(_) => self.closed,
+            Err(_) => self.made.closed,
         };
         machine.set_table(asid, index, word);
         self.domains[asid as usize].slots[index as usize] = slot;
@@ -454,7 +455,7 @@ impl<A: Arch> Manager<A> {
     pub fn prepare(&mut self, machine: &mut impl Machine) -> Result<(), i64> {
         let answer = Short::Constant { value: -errno::EBADF, status: 0 };
         let run = self.make(machine, &plain(), Shape::Short(answer), &Connection::default())?;
-        self.closed = map::CODE_VA + u64::from(run.at);
+        self.made.closed = map::CODE_VA + u64::from(run.at);
         Ok(())
     }
 

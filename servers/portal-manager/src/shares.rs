@@ -52,14 +52,14 @@ impl<A: Arch> Manager<A> {
 
     /// One more semaphore, before the scheduler is asked for it.
     pub fn grant_semaphore(&self, asid: u64) -> Result<(), i64> {
-        let made = self.semaphores.iter().filter(|owner| **owner != 0);
+        let made = self.semaphores.owners.iter().filter(|owner| **owner != 0);
         self.grant(asid as u16, &share::SEMAPHORES, made.map(|owner| (*owner, 1)), 1)
     }
 
     /// One more name for a semaphore.
     pub(crate) fn grant_published(&self, asid: u16) -> Result<(), i64> {
-        let owner = |id: &u16| self.semaphores.get(usize::from(*id)).copied().unwrap_or(0);
-        self.grant(asid, &share::PUBLISHED, self.published.iter().map(|(_, id)| (owner(id), 1)), 1)
+        let owner = |id: &u16| self.semaphores.owners.get(usize::from(*id)).copied().unwrap_or(0);
+        self.grant(asid, &share::PUBLISHED, self.semaphores.published.iter().map(|(_, id)| (owner(id), 1)), 1)
     }
 
     /// One more stack in a domain's queue.
@@ -93,7 +93,7 @@ impl<A: Arch> Manager<A> {
 
     /// Another portal in a domain's table, however long its code is.
     pub(crate) fn grant_code(&self, asid: u16) -> Result<(), i64> {
-        let used = self.arena.used() as usize;
+        let used = self.made.arena.used() as usize;
         if used < share::CODE.family || self.family(asid) == 0 {
             return Ok(());
         }

@@ -78,7 +78,7 @@ impl<A: Arch> Manager<A> {
         for domain in self.domains.iter().filter(|d| d.alive) {
             domain.slots.each_used(|_, slot| enter((slot.run.host, slot.run.guest)));
         }
-        self.limbo.iter().for_each(|run| enter((run.host, run.guest)));
+        self.made.limbo.iter().for_each(|run| enter((run.host, run.guest)));
         self.prepared().for_each(|slot| enter((slot.run.host, slot.run.guest)));
         pairs
     }

@@ -37,8 +37,8 @@ fn a_letter_that_is_not_given_is_refused_by_name() {
     for (given, missing) in [("", b's'), ("m", b's'), ("s", b'm'), ("wrotgkABC", b's')] {
         let opened = m.open_with(&mut machine, HOST.into(), deep, Letters::of(given));
         assert_eq!(opened, Err(errno::EPROTOTYPE), "{given}");
-        assert_eq!(m.refused, status::refused(missing, GUEST, HOST));
-        assert_eq!(status::missing(m.refused), (missing.into(), HOST));
+        assert_eq!(m.request.refused, status::refused(missing, GUEST, HOST));
+        assert_eq!(status::missing(m.request.refused), (missing.into(), HOST));
         assert!(machine.shown.is_empty());
     }
     for letter in ["w", "r", "o", "t", "g", "k", "Z"] {
@@ -52,7 +52,7 @@ fn a_letter_that_is_not_given_is_refused_by_name() {
         );
         let opened = m.open(&mut machine, HOST.into(), asks.expect("an interface"));
         assert_eq!(
-            (opened, status::missing(m.refused).0),
+            (opened, status::missing(m.request.refused).0),
             (Err(errno::EPROTOTYPE), letter.chars().next().unwrap())
         );
     }
@@ -73,7 +73,7 @@ fn a_letter_that_is_not_given_is_refused_by_name() {
 fn what_a_server_makes_for_its_client_takes_nothing() {
     let (mut m, mut machine, [deep, _]) = strangers();
     let made = m.create(&mut machine, GUEST.into(), HOST.into(), deep.into(), 1, 7);
-    assert_eq!((made, m.refused), (Err(errno::EPROTOTYPE), status::refused(b's', GUEST, HOST)));
+    assert_eq!((made, m.request.refused), (Err(errno::EPROTOTYPE), status::refused(b's', GUEST, HOST)));
     m.create(&mut machine, SERVER.into(), HOST.into(), TRUSTED.into(), 1, 7).expect("the image's");
     check(&m, &machine);
 }
@@ -138,7 +138,7 @@ fn nobody_passes_on_the_stacks_of_another() {
             host(&mut m, &mut machine).expect("to the guest");
             assert_eq!(guest(&mut m, &mut machine), Err(errno::EPROTOTYPE));
         }
-        assert_eq!(m.refused, status::refused(b's', NEXT, HOST));
+        assert_eq!(m.request.refused, status::refused(b's', NEXT, HOST));
         assert!(!machine.shown.contains(&(HOST, NEXT)));
         // Who gives them to both may be called through both; the image's are given to all that the image puts behind them.
         m.open_with(&mut machine, HOST.into(), next, GIVEN).expect("to the next");
@@ -165,7 +165,7 @@ fn controlled() -> (Manager, Fake, [u16; 2]) {
 fn a_child_gives_nothing_of_its_controllers() {
     let (mut m, mut machine, [deep, _]) = controlled();
     assert_eq!(m.open_below(&mut machine, CHILD.into(), deep, Letters::NONE), Err(errno::EPROTOTYPE));
-    assert_eq!(m.refused, status::refused(b's', GUEST, CHILD));
+    assert_eq!(m.request.refused, status::refused(b's', GUEST, CHILD));
     let index = m.open_below(&mut machine, CHILD.into(), deep, GIVEN).expect("given");
     let words = |m: &Manager, machine: &Fake, asid: u16, index: u16| {
         let run = m.domains[usize::from(asid)].slots[usize::from(index)].run;
@@ -174,7 +174,7 @@ fn a_child_gives_nothing_of_its_controllers() {
     assert!(machine.shown.is_empty(), "{:?}", machine.shown);
     assert!(m.domains[usize::from(GUEST)].stacks > 0, "it runs on its own");
     // Preserved registers are saved and hidden, as by a portal that says so.
-    m.serving = 0;
+    m.request.serving = 0;
     let spec = Spec::parse("npii").expect("a specification");
     let plain = m.register(&mut machine, GUEST.into(), "guest.plain", spec, 0x3_0000).expect("an interface");
     let other = m.open_below(&mut machine, CHILD.into(), plain, Letters::NONE).expect("a portal");
@@ -186,7 +186,7 @@ fn a_child_gives_nothing_of_its_controllers() {
         "the child is told what the exporter says"
     );
     // What it exports itself.
-    m.serving = 0;
+    m.request.serving = 0;
     let spec = Spec::parse("sm").expect("a specification");
     let own = m.register(&mut machine, CHILD.into(), "child.own", spec, 0x3_0000).expect("an interface");
     m.open_below(&mut machine, CHILD.into(), own, Letters::NONE).expect("its own");
@@ -195,7 +195,7 @@ fn a_child_gives_nothing_of_its_controllers() {
     m.open_below(&mut machine, CHILD.into(), TRUSTED, Letters::NONE).expect("the image's");
     assert!(machine.shown.is_empty(), "{:?}", machine.shown);
     // A counter, a rebuilt portal: the same.
-    m.serving = 0;
+    m.request.serving = 0;
     m.count(&mut machine, HOST.into(), true).expect("counts");
     assert!(machine.shown.is_empty(), "{:?}", machine.shown);
     check(&m, &machine);
@@ -205,12 +205,12 @@ fn a_child_gives_nothing_of_its_controllers() {
 fn a_controller_takes_no_page_where_the_portal_takes_none() {
     let (mut m, mut machine, _) = controlled();
     let index = m.open_below(&mut machine, CHILD.into(), 3, Letters::NONE).expect("a portal").into();
-    m.serving = 0;
+    m.request.serving = 0;
     for (spec, missing) in [("nm=w", b'w'), ("nmit", b't'), ("npk", b'k'), ("nm=iir", b'r')] {
         let stub = Some((HANDLER, Spec::parse(spec).expect("a specification"), 0));
         let made = m.create_child(&mut machine, HOST.into(), CHILD.into(), index, stub);
         assert_eq!(
-            (made, m.refused),
+            (made, m.request.refused),
             (Err(errno::EPROTOTYPE), status::refused(missing, HOST, CHILD)),
             "{spec}"
         );

@@ -6,7 +6,7 @@ use common::{CURRENT, Fake, MANAGER, Manager, SERVER, check, system, view};
 use pebble_abi::consent::Letters;
 use pebble_abi::{errno, map};
 use pebble_portal::Spec;
-use pebble_portal_manager::control::Subject;
+use pebble_portal_manager::interposition::Subject;
 use pebble_portal_manager::open::NAMES;
 use pebble_portal_manager::{Goal, Interface};
 
@@ -88,7 +88,7 @@ fn indices(m: &Manager, asid: u16) -> Vec<usize> {
 fn what_servers_open_for_a_controlled_domain_is_theirs() {
     let (mut m, mut machine) = siblings();
     m.own_semaphore(CHILD.into(), 80);
-    m.serving = CHILD;
+    m.request.serving = CHILD;
     let semaphore = m.semaphore(&mut machine, PARENT.into(), 80).expect("P and V").into();
     let offered = m
         .register(&mut machine, 4, "stranger", Spec::parse("npiii").expect("a specification"), 0x1_0000)
@@ -102,20 +102,20 @@ fn what_servers_open_for_a_controlled_domain_is_theirs() {
         .register(&mut machine, CHILD.into(), "own", Spec::parse("np").expect("a specification"), 0x1_0000)
         .expect("an interface");
     // The sibling fills what follows.
-    m.serving = SIBLING;
+    m.request.serving = SIBLING;
     for _ in 0..64 {
         m.open(&mut machine, PARENT.into(), 2).expect("a portal");
     }
     let had = indices(&m, CHILD);
     let who = Subject { domain: CHILD, caller: PARENT, ..Subject::default() };
-    m.serving = CHILD;
+    m.request.serving = CHILD;
     let id = m.semaphore_of(who, semaphore).expect("its own");
     m.watch(&mut machine, CHILD.into(), Some(id)).expect("watches");
-    m.serving = CHILD;
+    m.request.serving = CHILD;
     m.guard_by_asking(&mut machine, CHILD.into(), own.into(), (PARENT, policy)).expect("a policy");
-    m.serving = CHILD;
+    m.request.serving = CHILD;
     m.handle_range(&mut machine, (CHILD, PARENT), 0x1_0000, handler, |_, _| Ok(())).expect("a handler");
-    m.serving = 0;
+    m.request.serving = 0;
     assert_eq!(indices(&m, CHILD), had, "it has got what the sibling has");
     for server in [MANAGER, SERVER] {
         let slots = &m.domains[usize::from(server)].slots;
@@ -165,7 +165,7 @@ fn a_number_that_is_free_again_is_nobodys_in_a_controllers_table() {
     fork(&mut m, &mut machine, PARENT, CHILD);
     fork(&mut m, &mut machine, CHILD, 22);
     let index = m.open_below(&mut machine, 22, 2, Letters::NONE).expect("a portal");
-    m.serving = 0;
+    m.request.serving = 0;
     assert_eq!(m.domains[usize::from(PARENT)].slots[usize::from(index)].subject, 22);
     for dead in [CHILD, 22] {
         m.retire(&mut machine, dead.into()).expect("it lives");

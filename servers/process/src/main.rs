@@ -11,9 +11,9 @@ extern crate alloc;
 mod components;
 mod interpose;
 mod loader;
+mod replacement;
 mod report;
 mod services;
-mod succession;
 mod undertaker;
 
 use loader::Why;
@@ -58,7 +58,7 @@ fn main() -> i64 {
     TABLE.prepare();
     WAITING.prepare();
     loader::prepare();
-    succession::prepare();
+    replacement::prepare();
     // Nobody shall find the table empty.
     let mut table = TABLE.lock();
     for (domain, name) in components::prepare() {
@@ -219,12 +219,12 @@ extern "C" fn log(caller: u64, from: u64, _: u64, _: u64, _: u64, _: u64, more: 
 
 /// A component's name, and whether its clients wait for another one when it dies.
 extern "C" fn keep(a: u64, b: u64, keep: u64) -> i64 {
-    done(succession::keep([a, b, 0, 0, 0], keep != 0))
+    done(replacement::keep([a, b, 0, 0, 0], keep != 0))
 }
 
 /// The next component that has died, once there is one: its domain; its name.
 extern "C" fn fallen(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
-    answer(succession::next_fallen().map(|(domain, name)| {
+    answer(replacement::next_fallen().map(|(domain, name)| {
         *more = [name[0], name[1], 0, 0];
         u64::from(domain)
     }))
@@ -233,5 +233,5 @@ extern "C" fn fallen(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut 
 /// A component's name in two words, a path in three: the new domain.
 extern "C" fn replace(caller: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     let allowed = TABLE.lock().may_replace(caller as u16);
-    answer(allowed.and_then(|()| succession::replace([a, b, 0, 0, 0], [c, d, e, 0, 0])))
+    answer(allowed.and_then(|()| replacement::replace([a, b, 0, 0, 0], [c, d, e, 0, 0])))
 }

@@ -6,9 +6,9 @@
 //! than its domain was.
 
 use crate::loader;
+use crate::replacement;
 use crate::report::Crash;
 use crate::services::{self, FaultRecord};
-use crate::succession;
 use crate::{CONSOLE, TABLE, WAITING};
 use core::fmt;
 use pebble::abi::link;
@@ -61,7 +61,7 @@ fn look_after_the_dying() -> Option<u32> {
             services::withdraw(domain, name_of(domain));
             let component = TABLE.lock().component(domain);
             if let Some(name) = component {
-                succession::fallen(domain, &name);
+                replacement::fallen(domain, &name);
             }
         } else if services::reclaim(domain, name_of(domain)) {
             TABLE.lock().buried(domain);

@@ -8,7 +8,7 @@ use pebble::abi::{errno, map};
 use pebble::api::Errno;
 use pebble::link::More;
 use pebble::{portal, within};
-use pebble_portal_manager::guards::Admission;
+use pebble_portal_manager::admission::Admission;
 
 /// For whom a portal is opened.
 #[derive(Clone, Copy)]
@@ -37,10 +37,10 @@ pub fn open(
         let (opening, interface) = find(m, machine, &who, name)?;
         match m.admission(opening.subject as u16, interface)? {
             Admission::Granted => finish(m, machine, opening, interface, given, more),
-            Admission::Asks(_) if m.asking => Err(errno::EBUSY),
+            Admission::Asks(_) if m.policies.asking => Err(errno::EBUSY),
             Admission::Asks(index) => {
                 m.may_ask(interface, portal::time())?;
-                m.asking = true;
+                m.policies.asking = true;
                 asks = Some((opening.subject, interface, index));
                 Ok(0)
             }
@@ -55,7 +55,7 @@ pub fn open(
     request(|m, machine| {
         // Only once, should the request be made again.
         if !core::mem::replace(&mut done, true) {
-            m.asking = false;
+            m.policies.asking = false;
             let now = portal::time();
             m.has_asked(interface, now.saturating_sub(since), now);
         }
@@ -108,7 +108,7 @@ fn finish(
     } else {
         m.open_below(machine, subject, interface, given)
     };
-    [more[0], more[1]] = if opened.is_ok() { m.text_of(interface) } else { [m.refused, 0] };
+    [more[0], more[1]] = if opened.is_ok() { m.text_of(interface) } else { [m.request.refused, 0] };
     opened.map(u64::from)
 }
 

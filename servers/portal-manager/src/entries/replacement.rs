@@ -1,4 +1,4 @@
-//! The entries of succession: what the process server asks for when one component takes another's place.
+//! Replacement: what the process server asks for when one component takes another's place.
 
 use crate::{PASS, name, open, register, request, survey, tidy, view};
 use alloc::vec::Vec;

@@ -1,6 +1,6 @@
-//! The entries of interposition: what controllers ask for, and what is done for the child that they serve.
+//! Interposition: what controllers ask for, and what is done for the child that they serve.
 
-use crate::opening::{self, Opening};
+use crate::entries::open::{self, Opening};
 use crate::{
     Manager, RANGE_SET, Real, SBRK, THREAD_CREATE, answer, current, do_register, do_sem_create, name,
     request, spec, tidy,
@@ -11,8 +11,8 @@ use pebble::api::Errno;
 use pebble::link::More;
 use pebble_portal_manager::Machine;
 use pebble_portal_manager::consent::text;
-use pebble_portal_manager::control::Subject;
 use pebble_portal_manager::frames::Current;
+use pebble_portal_manager::interposition::Subject;
 use pebble_portal_manager::letters::Refused;
 
 /// A domain without a table, or one that the process server has made and not started, becomes the child of a controller; `copy`: with all that
@@ -182,7 +182,7 @@ fn opens(m: &mut Manager, machine: &mut Real) -> Result<Opening, Errno> {
 
 pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, more: &mut More) -> i64 {
     if index as usize == sys::SYS_PORTAL_OPEN {
-        return opening::open(opens, [a, b, c], d, more);
+        return open::open(opens, [a, b, c], d, more);
     }
     request(|m, machine| {
         let current = current()?;
@@ -190,7 +190,7 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
         let (subject, caller) = (u64::from(who.domain), u64::from(who.caller));
         m.domain(subject)?;
         if subject != caller {
-            m.serving = who.domain;
+            m.request.serving = who.domain;
         }
         match index as usize {
             sys::SYS_GET_ASID => Ok(subject),
@@ -221,7 +221,7 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
             }
             sys::SYS_PORTAL_CREATE => {
                 tidy(m, machine)?;
-                m.serving = 0;
+                m.request.serving = 0;
                 m.create(machine, subject, who.origin.into(), a, b, c).map(u64::from)
             }
             sys::SYS_PORTAL_REMOVE => m.remove(machine, subject, who.origin.into(), a, b).map(|()| 0),

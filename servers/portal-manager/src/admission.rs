@@ -15,6 +15,16 @@ use pebble_abi::{errno, map};
 use pebble_arch::Arch;
 use pebble_portal::spec::{Arg, Stack, State};
 
+/// What exporters have said of their interfaces, and who is being asked.
+#[derive(Default)]
+pub struct Policies {
+    pub(crate) guards: Vec<Guard>,
+    /// Somebody's policy is being asked.
+    pub asking: bool,
+    /// Families whose policies took long, and until when they are not asked again.
+    pub(crate) resting: Vec<(u16, u64)>,
+}
+
 /// What an exporter has said of one of its interfaces.
 pub(crate) struct Guard {
     interface: u16,
@@ -53,7 +63,7 @@ impl<A: Arch> Manager<A> {
 
     pub fn admission(&self, opener: u16, interface: u16) -> Result<Admission, i64> {
         let owner = self.interfaces.get(usize::from(interface)).map_or(0, |i| i.asid);
-        match self.guards.iter().find(|g| g.interface == interface).map(|g| &g.way) {
+        match self.policies.guards.iter().find(|g| g.interface == interface).map(|g| &g.way) {
             Some(_) if owner == opener => Ok(Admission::Granted),
             Some(Way::Listed(bits)) if bits[usize::from(opener) / 64] >> (opener % 64) & 1 == 0 => {
                 Err(errno::EACCES)
@@ -66,16 +76,20 @@ impl<A: Arch> Manager<A> {
     /// One policy is asked at a time, so whose policies are slow must not be asked all the time. -EBUSY: the family of this interface's exporter
     /// rests.
     pub fn may_ask(&mut self, interface: u16, now: u64) -> Result<(), i64> {
-        self.resting.retain(|(_, until)| *until > now);
+        self.policies.resting.retain(|(_, until)| *until > now);
         let family = self.exporter(interface);
-        if self.resting.iter().any(|(resting, _)| *resting == family) { Err(errno::EBUSY) } else { Ok(()) }
+        if self.policies.resting.iter().any(|(resting, _)| *resting == family) {
+            Err(errno::EBUSY)
+        } else {
+            Ok(())
+        }
     }
 
     /// A policy has answered, or not, after so many ticks.
     pub fn has_asked(&mut self, interface: u16, took: u64, now: u64) {
         let family = self.exporter(interface);
-        if family != 0 && took > QUICK && self.resting.try_reserve(1).is_ok() {
-            self.resting.push((family, now.saturating_add(took * REST)));
+        if family != 0 && took > QUICK && self.policies.resting.try_reserve(1).is_ok() {
+            self.policies.resting.push((family, now.saturating_add(took * REST)));
         }
     }
 
@@ -85,8 +99,8 @@ impl<A: Arch> Manager<A> {
 
     /// The exporter's own interface, whatever was said of it before.
     fn unguard(&mut self, machine: &mut impl Machine, interface: u16) {
-        let Some(at) = self.guards.iter().position(|g| g.interface == interface) else { return };
-        if let (Way::Asks(index), Ok(own)) = (self.guards.swap_remove(at).way, self.own()) {
+        let Some(at) = self.policies.guards.iter().position(|g| g.interface == interface) else { return };
+        if let (Way::Asks(index), Ok(own)) = (self.policies.guards.swap_remove(at).way, self.own()) {
             self.vacate(machine, own, index.into(), 1);
         }
     }
@@ -119,14 +133,14 @@ impl<A: Arch> Manager<A> {
     ) -> Result<(), i64> {
         let interface = self.owned(asid, interface)?;
         self.unguard(machine, interface);
-        self.guards.push(Guard { interface, way: Way::Listed(Default::default()) });
+        self.policies.guards.push(Guard { interface, way: Way::Listed(Default::default()) });
         Ok(())
     }
 
     pub fn admit(&mut self, asid: u64, interface: u64, client: u64) -> Result<(), i64> {
         let interface = self.owned(asid, interface)?;
         self.domain(client)?;
-        match self.guards.iter_mut().find(|g| g.interface == interface).map(|g| &mut g.way) {
+        match self.policies.guards.iter_mut().find(|g| g.interface == interface).map(|g| &mut g.way) {
             Some(Way::Listed(bits)) => bits[client as usize / 64] |= 1 << (client % 64),
             _ => return Err(errno::EINVAL),
         }
@@ -159,7 +173,7 @@ impl<A: Arch> Manager<A> {
         let own = self.own()?;
         let index = self.for_itself(|m| m.open(machine, own.into(), policy))?;
         self.unguard(machine, interface);
-        self.guards.push(Guard { interface, way: Way::Asks(index) });
+        self.policies.guards.push(Guard { interface, way: Way::Asks(index) });
         Ok(())
     }
 
@@ -168,7 +182,7 @@ impl<A: Arch> Manager<A> {
         let gone: Vec<u16> =
             (0..).zip(&self.interfaces).filter(|(_, i)| i.asid == asid).map(|(n, _)| n).collect();
         gone.into_iter().for_each(|n| self.unguard(machine, n));
-        for guard in &mut self.guards {
+        for guard in &mut self.policies.guards {
             if let Way::Listed(bits) = &mut guard.way {
                 bits[usize::from(asid) / 64] &= !(1 << (asid % 64));
             }

@@ -1,4 +1,4 @@
-//! Succession: another domain takes the place of a component, alive or dead, and its clients do not notice.
+//! Replacement: another domain takes the place of a component, alive or dead, and its clients do not notice.
 //!
 //! **Problem.** Clients hold portals with the old domain compiled in, and go on calling. **Strategy.** A component of the image has a *role*: a number
 //! that stays while domains come and go. A successor is [adopted](Manager::adopt) into the role: it gets the system portals that the role has,
@@ -38,6 +38,13 @@ const COMMON: [(&str, usize, Shape); 3] = [
 
 /// Name of an interface that nobody can look up.
 const UNLISTED: &str = " ";
+
+/// Who has which role, and who is on the way to one.
+#[derive(Default)]
+pub(crate) struct Replacement {
+    pub roles: Vec<Role>,
+    pub successors: Vec<Successor>,
+}
 
 /// What outlives the domain that has a role.
 pub struct Role {
@@ -90,18 +97,19 @@ impl<A: Arch> Manager<A> {
         let system = system.filter(|(.., word)| *word != self.code.none).collect();
         let own = d.slots.used().skip_while(|(index, _)| *index < sys::FIRST_FREE).map(|(_, s)| s.goal);
         let own: Vec<Goal> = own.collect();
-        let kept = self.roles.iter().any(|r| r.number == number && r.kept);
+        let kept = self.replacement.roles.iter().any(|r| r.number == number && r.kept);
         let (trusted, exclusive) = (d.view.trusted, d.view.exclusive);
         let may = own.iter().filter(|g| matches!(g, Goal::Interface(_) | Goal::Wait(_)));
         let mut may: Vec<Goal> = may.copied().collect();
         // What the last one opened while it ran is no more the role's than the stranger's; what the role ever imported stays.
-        for goal in self.roles.iter().filter(|r| r.number == number).flat_map(|r| &r.may) {
+        for goal in self.replacement.roles.iter().filter(|r| r.number == number).flat_map(|r| &r.may) {
             if !may.contains(goal) {
                 may.push(*goal);
             }
         }
         // Of the nucleus's portals only this one is imported at an index that is not fixed.
-        let top = own.contains(&Goal::Common) || self.roles.iter().any(|r| r.number == number && r.top);
+        let top =
+            own.contains(&Goal::Common) || self.replacement.roles.iter().any(|r| r.number == number && r.top);
         // Code of the nucleus that the image made for this component alone is the role's from now on: it stays when the domain goes.
         let end = d.slots.len().min(sys::FIRST_FREE);
         for index in 0..end {
@@ -110,20 +118,20 @@ impl<A: Arch> Manager<A> {
                 slot.run = Run::default();
             }
         }
-        self.roles.retain(|r| r.number != number);
+        self.replacement.roles.retain(|r| r.number != number);
         let stacks = self.domains[asid as usize].stacks;
-        self.roles.push(Role { number, trusted, exclusive, kept, system, may, top, stacks });
+        self.replacement.roles.push(Role { number, trusted, exclusive, kept, system, may, top, stacks });
     }
 
     /// Whether the names of a role stay reserved when its domain dies.
     pub fn keep_role(&mut self, machine: &mut impl Machine, role: u64, keep: bool) -> Result<(), i64> {
         let role = u16::try_from(role).map_err(|_| errno::EINVAL)?;
         if let Some(asid) = self.holder(role)
-            && self.roles.iter().all(|r| r.number != role)
+            && self.replacement.roles.iter().all(|r| r.number != role)
         {
             self.record(machine, asid);
         }
-        let known = self.roles.iter_mut().find(|r| r.number == role).ok_or(errno::ESRCH)?;
+        let known = self.replacement.roles.iter_mut().find(|r| r.number == role).ok_or(errno::ESRCH)?;
         known.kept = keep;
         if !keep && self.holder(role).is_none() {
             self.give_up(machine, role);
@@ -148,7 +156,7 @@ impl<A: Arch> Manager<A> {
     /// returned.
     pub(crate) fn vacate_role(&mut self, machine: &mut impl Machine, asid: u16) -> Vec<u16> {
         let role = self.domains[asid as usize].role;
-        if role == 0 || !self.roles.iter().any(|r| r.number == role && r.kept) {
+        if role == 0 || !self.replacement.roles.iter().any(|r| r.number == role && r.kept) {
             return Vec::new();
         }
         self.record(machine, asid);
@@ -192,7 +200,7 @@ impl<A: Arch> Manager<A> {
                 slot.run = run;
                 map::CODE_VA + u64::from(run.at)
             }
-            Err(_) => self.closed,
+            Err(_) => self.made.closed,
         };
         machine.set_table(asid, index, word);
         self.domains[asid as usize].slots[index as usize] = slot;
@@ -221,14 +229,14 @@ impl<A: Arch> Manager<A> {
         if let Some(asid) = self.holder(number) {
             self.record(machine, asid);
         }
-        let role = self.roles.iter().position(|r| r.number == number).ok_or(errno::ESRCH)?;
+        let role = self.replacement.roles.iter().position(|r| r.number == number).ok_or(errno::ESRCH)?;
         let asid = view.asid;
         let fresh = self.domains.get(asid as usize).is_some_and(|d| !d.alive && d.slots.is_empty());
-        if !fresh || self.successors.iter().any(|s| s.role == number) {
+        if !fresh || self.replacement.successors.iter().any(|s| s.role == number) {
             return Err(errno::EAGAIN);
         }
-        view.trusted = self.roles[role].trusted && !view.float;
-        if self.roles[role].exclusive {
+        view.trusted = self.replacement.roles[role].trusted && !view.float;
+        if self.replacement.roles[role].exclusive {
             view.exclusive = true;
             view.fixed_stack = machine.stack(asid)?;
         }
@@ -238,7 +246,7 @@ impl<A: Arch> Manager<A> {
         for entry in 0..map::TABLE_ENTRIES_PER_PAGE {
             machine.set_table(asid, entry as u16, self.code.none);
         }
-        self.successors.push(Successor {
+        self.replacement.successors.push(Successor {
             role: number,
             asid,
             offers: Vec::new(),
@@ -246,7 +254,7 @@ impl<A: Arch> Manager<A> {
             portals: Vec::new(),
             reached: Vec::new(),
         });
-        for (index, goal, word) in self.roles[role].system.clone() {
+        for (index, goal, word) in self.replacement.roles[role].system.clone() {
             if index as usize == sys::SYS_GET_ASID {
                 self.identity(machine, view)?;
             } else if goal == Goal::Common {
@@ -262,7 +270,7 @@ impl<A: Arch> Manager<A> {
 
     /// Where every table leads at an entry that goes with a component, if that has been replaced.
     fn common_word(&self, index: usize, float: bool) -> Option<u64> {
-        let (_, runs) = self.common_runs.iter().find(|(i, _)| usize::from(*i) == index)?;
+        let (_, runs) = self.made.common_runs.iter().find(|(i, _)| usize::from(*i) == index)?;
         Some(map::CODE_VA + u64::from(runs[usize::from(float)].at))
     }
 
@@ -274,13 +282,13 @@ impl<A: Arch> Manager<A> {
     }
 
     fn successor(&mut self, asid: u64) -> Result<&mut Successor, i64> {
-        self.successors.iter_mut().find(|s| u64::from(s.asid) == asid).ok_or(errno::ESRCH)
+        self.replacement.successors.iter_mut().find(|s| u64::from(s.asid) == asid).ok_or(errno::ESRCH)
     }
 
     /// The index of a portal that the role had, in the successor's table; -EACCES for what it had not.
     pub fn import(&mut self, machine: &mut impl Machine, asid: u64, name: &str) -> Result<u16, i64> {
         let number = self.successor(asid)?.role;
-        let role = self.roles.iter().find(|r| r.number == number).ok_or(errno::ESRCH)?;
+        let role = self.replacement.roles.iter().find(|r| r.number == number).ok_or(errno::ESRCH)?;
         if let Some((index, _)) = sys::FIXED.iter().find(|(_, n)| *n == name) {
             let held = role.system.iter().any(|(i, ..)| usize::from(*i) == *index);
             return if held { Ok(*index as u16) } else { Err(errno::EACCES) };
@@ -290,7 +298,7 @@ impl<A: Arch> Manager<A> {
         }
         let goal = match name.strip_prefix("semaphore.") {
             Some(name) => {
-                let named = self.boot_semaphores.iter().find(|(n, _)| n == name);
+                let named = self.semaphores.of_image.iter().find(|(n, _)| n == name);
                 Goal::Wait(named.ok_or(errno::ENOENT)?.1)
             }
             None => {
@@ -357,7 +365,7 @@ impl<A: Arch> Manager<A> {
 
     /// Portals that are ready for a successor.
     pub(crate) fn prepared(&self) -> impl Iterator<Item = &Slot> {
-        self.successors.iter().flat_map(|s| s.portals.iter().map(|(.., slot)| slot))
+        self.replacement.successors.iter().flat_map(|s| s.portals.iter().map(|(.., slot)| slot))
     }
 
     /// Unlisted interfaces made for a successor go; who still has a portal to one is told that it is closed.
@@ -372,12 +380,12 @@ impl<A: Arch> Manager<A> {
     /// The domain gets the portal through which its calls leave with status `MOVED`.
     pub fn let_leave(&mut self, machine: &mut impl Machine, asid: u64) -> Result<(), i64> {
         self.domain(asid)?;
-        if self.moved == 0 {
+        if self.made.moved == 0 {
             let shape = Shape::Leave(status::MOVED as u16);
             let run = self.make(machine, &crate::open::plain(), shape, &Connection::default())?;
-            self.moved = map::CODE_VA + u64::from(run.at);
+            self.made.moved = map::CODE_VA + u64::from(run.at);
         }
-        machine.set_table(asid as u16, sys::LEAVE_MOVED as u16, self.moved);
+        machine.set_table(asid as u16, sys::LEAVE_MOVED as u16, self.made.moved);
         Ok(())
     }
 
@@ -394,13 +402,13 @@ impl<A: Arch> Manager<A> {
             if !its || i.name.is_empty() || i.name == UNLISTED {
                 continue;
             }
-            let successor = self.successors.iter().find(|s| s.asid == new).ok_or(errno::ESRCH)?;
+            let successor = self.replacement.successors.iter().find(|s| s.asid == new).ok_or(errno::ESRCH)?;
             let offer = successor.offers.iter().find(|o| o.name == i.name && o.spec == i.spec);
             entries.push((n, offer.ok_or(errno::ENOENT)?.entry));
         }
         let needs_stacks = |n: &(u16, u64)| self.interfaces[n.0 as usize].spec.stack == Stack::New;
         if !self.domains[new as usize].view.exclusive && entries.iter().any(needs_stacks) {
-            let stacks = self.roles.iter().find(|r| r.number == role).map_or(0, |r| r.stacks);
+            let stacks = self.replacement.roles.iter().find(|r| r.number == role).map_or(0, |r| r.stacks);
             self.stacks(machine, new, stacks.max(1))?;
         }
         // For the time of compiling, the interfaces are the successor's.
@@ -510,12 +518,12 @@ impl<A: Arch> Manager<A> {
                     machine.set_dead_entry(index, words[0]);
                 }
             }
-            let before = self.common_runs.iter().position(|(i, _)| *i == index);
+            let before = self.made.common_runs.iter().position(|(i, _)| *i == index);
             if let Some(at) = before {
-                let (_, old) = self.common_runs.swap_remove(at);
+                let (_, old) = self.made.common_runs.swap_remove(at);
                 old.into_iter().for_each(|run| self.discard(Slot { run, ..Slot::default() }));
             }
-            self.common_runs.push((index, runs));
+            self.made.common_runs.push((index, runs));
         }
     }
 
@@ -527,11 +535,15 @@ impl<A: Arch> Manager<A> {
         asid: u64,
         current: Current,
     ) -> Result<Vec<u16>, i64> {
-        let at = self.successors.iter().position(|s| u64::from(s.asid) == asid && !s.entries.is_empty());
-        let prepared = self.successors[at.ok_or(errno::ESRCH)?].entries.clone();
+        let at = self
+            .replacement
+            .successors
+            .iter()
+            .position(|s| u64::from(s.asid) == asid && !s.entries.is_empty());
+        let prepared = self.replacement.successors[at.ok_or(errno::ESRCH)?].entries.clone();
         let common = self.common_code(machine, &prepared, asid as u16)?;
         let Successor { role, asid: new, entries, portals, reached, .. } =
-            self.successors.swap_remove(at.ok_or(errno::ESRCH)?);
+            self.replacement.successors.swap_remove(at.ok_or(errno::ESRCH)?);
         self.unreach(machine, &reached, new);
         let old = self.holder_but(role, new);
         for (n, entry) in &entries {
@@ -583,8 +595,8 @@ impl<A: Arch> Manager<A> {
 
     /// The successor will not have the role: what was compiled for it goes.
     pub fn abandon(&mut self, machine: &mut impl Machine, asid: u64) {
-        if let Some(at) = self.successors.iter().position(|s| u64::from(s.asid) == asid) {
-            let successor = self.successors.swap_remove(at);
+        if let Some(at) = self.replacement.successors.iter().position(|s| u64::from(s.asid) == asid) {
+            let successor = self.replacement.successors.swap_remove(at);
             successor.portals.into_iter().for_each(|(.., slot)| self.discard(Slot { counter: None, ..slot }));
             self.unreach(machine, &successor.reached, successor.asid);
         }

@@ -180,9 +180,9 @@ impl<A: Arch> Manager<A> {
 
     /// Portals of a server of the image are its own, whomever the request is for.
     pub(crate) fn for_itself<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
-        let serving = core::mem::take(&mut self.serving);
+        let serving = core::mem::take(&mut self.request.serving);
         let done = work(self);
-        self.serving = serving;
+        self.request.serving = serving;
         done
     }
 
@@ -429,7 +429,7 @@ impl<A: Arch> Manager<A> {
         given: Letters,
     ) -> Result<u16, i64> {
         self.domain(child)?;
-        self.serving = child as u16;
+        self.request.serving = child as u16;
         self.open_with(machine, self.outermost(child as u16).into(), interface, given)
     }
 

@@ -1,0 +1,39 @@
+//! The portal code that is made while the system runs.
+
+use crate::arena::{Arena, Run};
+use crate::open::Draft;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// Code in limbo is looked through once there are so many runs that were not there the last time.
+pub(crate) const LIMBO: usize = 48;
+
+pub(crate) struct Made {
+    pub arena: Arena,
+    /// Code that some thread may still return through, by offset; as many of it were found to be needed the last time.
+    pub limbo: Vec<Run>,
+    pub kept: usize,
+    /// Common code, by entry: what the image has is never freed.
+    pub common_runs: Vec<(u16, [Run; 2])>,
+    /// Common code through which calls leave a server that is being replaced; 0: not made yet.
+    pub moved: u64,
+    /// Common code that answers -EBADF: where closed portals lead.
+    pub closed: u64,
+    /// Where a portal is compiled and verified; none while that goes on.
+    pub draft: Option<Box<Draft>>,
+}
+
+impl Made {
+    /// Behind so many bytes that the image has used. `none`: where an index leads that is not held.
+    pub fn new(used: u32, none: u64) -> Self {
+        Made {
+            arena: Arena::new(used),
+            limbo: Vec::with_capacity(2 * LIMBO),
+            kept: 0,
+            common_runs: Vec::new(),
+            moved: 0,
+            closed: none,
+            draft: Some(Box::default()),
+        }
+    }
+}
