@@ -294,7 +294,11 @@ fn main() -> i64 {
     let _ = api::sem_wait(FAULT.index());
     let record = FAULT_NEXT.call_wide([0; 5]);
     say!("victim: {record:x?}, status names domain {}", status::domain(victim));
-    expect("its record", record.map(|(who, more)| (who as u16, more[0])), Ok((status::domain(victim), Cause::Load as u64)));
+    expect(
+        "its record",
+        record.map(|(who, more)| (who as u16, more[0])),
+        Ok((status::domain(victim), Cause::Load as u64)),
+    );
     // Somebody waits for the record, so that posting it enters the scheduler.
     expect("waiter", api::thread_create(wait_for_fault, 0, 0).is_ok(), true);
     let _ = api::hrsleep(time() + 1000);
