@@ -332,7 +332,7 @@ fn a_successor_goes_on_where_the_old_one_stopped() {
     let readme = old.open(1, path("/readme"), ALL).unwrap();
     assert_eq!(old.read(readme, 3).0, 3);
     let note = old.create(2, path("/ram/note"), ALL).unwrap();
-    assert_eq!(old.write(note, 5, [0x6f6c_6c65_68, 0, 0, 0]), 5);
+    assert_eq!(old.write(note, 5, [0x6f_6c6c_6568, 0, 0, 0]), 5);
     let saved = old.save().unwrap();
     let mut new = Files::new(Archive::parse(&bytes).unwrap());
     assert_eq!(new.load(FORMAT + 1, &saved), Err(EINVAL));

@@ -284,7 +284,7 @@ fn imports<'a>(
     imports.try_reserve_exact(records.len() / link::IMPORT_BYTES).map_err(|_| Problem::NoMemory)?;
     for (record, at) in records.chunks_exact(link::IMPORT_BYTES).zip((offset..).step_by(link::IMPORT_BYTES)) {
         let slot = word(record, link::IMPORT_SLOT);
-        if slot != 0 && !(slot % 8 == 0 && segments.iter().any(|s| s.write && s.holds(slot, 8))) {
+        if slot != 0 && !(slot.is_multiple_of(8) && segments.iter().any(|s| s.write && s.holds(slot, 8))) {
             return Err(Problem::Memory {
                 address: slot,
                 what: "an import's index goes into no writable word",

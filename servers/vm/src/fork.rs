@@ -92,7 +92,7 @@ impl<M: Machine> Vm<M> {
         let child = self.program(child)?;
         let stacks = map::STACKS_VA..map::USER_END;
         if self.domain(child).threads != 0
-            || sp % 16 != 0
+            || !sp.is_multiple_of(16)
             || !stacks.contains(&sp.wrapping_sub(8))
             || self.page(child, sp - 8).is_none()
         {

@@ -19,7 +19,7 @@ impl<M: Machine> Vm<M> {
         let outside = end <= ram.start || pa >= ram.end;
         // The sink is the first page behind the image.
         let image = pa >= ram.start && end <= self.common()?.sink;
-        if !(outside || image) || pa % PAGE != 0 {
+        if !(outside || image) || !pa.is_multiple_of(PAGE) {
             return Err(errno::EFAULT);
         }
         if rights & READ == 0 || rights & !(READ | WRITE) != 0 {

@@ -349,7 +349,7 @@ pub fn may_write(insn: &Insn) -> u16 {
     let gprs = || insn.args.iter().filter_map(Operand::gpr);
     let mut mask = e.defs;
     if !op.starts_with("test") {
-        mask |= gprs().last().map_or(0, |g| 1 << g.num);
+        mask |= gprs().next_back().map_or(0, |g| 1 << g.num);
     }
     // Some write two of their operands, or registers that they do not name.
     if op.starts_with('x') || op.starts_with("mulx") {

@@ -42,7 +42,7 @@ impl Twist {
             Twist::None => "",
             Twist::Alloca => "PBL_ALLOCA",
             Twist::Array => "PBL_ARRAY",
-            Twist::Aligned if number % 2 == 0 => "PBL_ALIGNED PBL_ALLOCA",
+            Twist::Aligned if number.is_multiple_of(2) => "PBL_ALIGNED PBL_ALLOCA",
             Twist::Aligned => "PBL_ALIGNED",
         }
     }

@@ -117,10 +117,8 @@ fn narrow(state: &mut State, access: &Access) {
     if !access.certain || !plain || access.index != Register::None || access.rip {
         return;
     }
-    if let Some(value) = number(access.base).map(|i| &mut state.values[i]) {
-        if let Value::Inside(slack) = value {
-            *slack = (*slack).min((access.disp.unsigned_abs() + 64).min(u32::MAX as u64) as u32);
-        }
+    if let Some(Value::Inside(slack)) = number(access.base).map(|i| &mut state.values[i]) {
+        *slack = (*slack).min((access.disp.unsigned_abs() + 64).min(u32::MAX as u64) as u32);
     }
 }
 

@@ -177,7 +177,11 @@ impl Walk<'_> {
             && insn.memory_base() == Register::None
             && insn.memory_index() == Register::None;
         let at = insn.memory_displacement64().wrapping_sub(0x1_0100);
-        if plain && at % 8 == 0 && at / 8 < self.module.imports as u64 { Ok(()) } else { Err(Rule::Import) }
+        if plain && at.is_multiple_of(8) && at / 8 < self.module.imports as u64 {
+            Ok(())
+        } else {
+            Err(Rule::Import)
+        }
     }
 
     fn jump(&mut self, state: &State, insn: &Instruction) -> Result<(), Rule> {

@@ -60,7 +60,7 @@ pub fn layout(module: &Module<'_>) -> Result<u32, Rule> {
     let rodata = module.rodata.is_empty() || module.rodata_at as u64 >= text_end;
     let data = module.data.start as u64 >= text_end.max(rodata_end) && module.data.end >= module.data.start;
     let image = module.data.end <= 0x8000_0000 && module.imports <= (0x1_0000 - 0x100) / 8;
-    let facts = module.facts.len() % RECORD == 0;
+    let facts = module.facts.len().is_multiple_of(RECORD);
     if ftab && rodata && data && image && facts { Ok(module.text_at + size - 8) } else { Err(Rule::Layout) }
 }
 

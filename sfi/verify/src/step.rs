@@ -253,7 +253,7 @@ fn indirect(module: &Module<'_>, state: &mut State, insn: &Insn, seq: Seq) -> Re
     let call = insn.ext == 2;
     if insn.mem {
         let offset = (insn.disp as u32).wrapping_sub(PORTALS);
-        let import = insn.gs_absolute() && offset % 8 == 0 && offset / 8 < module.imports;
+        let import = insn.gs_absolute() && offset.is_multiple_of(8) && offset / 8 < module.imports;
         if !import || insn.prefix & P_GS == 0 {
             return Err(if insn.prefix & P_GS != 0 { Rule::Import } else { Rule::Indirect });
         }

@@ -91,9 +91,9 @@ impl Budget {
             reference.flatten().zip(limits.percent).map(|(row, percent)| row.mean * percent / 100.0);
         let whole = |limit: Option<u64>| limit.map(|limit| limit as f64);
         over("mean", row.mean, limits.mean)
-            .or_else(|| over("p50", row.p50 as f64, whole(limits.p50)))
-            .or_else(|| over("p99", row.p99 as f64, whole(limits.p99)))
-            .or_else(|| over("max", row.max as f64, whole(limits.max)))
+            .or_else(|| over("p50", row.p50, whole(limits.p50)))
+            .or_else(|| over("p99", row.p99, whole(limits.p99)))
+            .or_else(|| over("max", row.max, whole(limits.max)))
             .or_else(|| over("mean", row.mean, relative))
     }
 }

@@ -232,10 +232,9 @@ struct Search<'a> {
 impl Search<'_> {
     /// The deepest chain that begins here, below the path so far.
     fn below(&mut self, at: u64) -> Result<(u64, Vec<u64>)> {
-        if !self.path.iter().any(|above| self.circular.contains(above)) || !self.circular.contains(&at) {
-            if let Some(known) = self.known.get(&at) {
-                return Ok(known.clone());
-            }
+        let open = self.path.iter().any(|above| self.circular.contains(above)) && self.circular.contains(&at);
+        if let Some(known) = self.known.get(&at).filter(|_| !open) {
+            return Ok(known.clone());
         }
         if let Some(before) = self.path.iter().rposition(|above| *above == at) {
             let bounded = |at: &u64| self.most(*at).is_some();
