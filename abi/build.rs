@@ -1,4 +1,5 @@
-//! The numbers of the board that components are compiled for, from its file in `boards/`: memory, clock, interrupts.
+//! The numbers of the board that components are compiled for, from its file in `boards/`: memory, clock,
+//! interrupts.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;

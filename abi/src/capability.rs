@@ -1,4 +1,5 @@
-//! The capability table: shared by the capability manager and the template of the letter `k`. Layout and rules: `docs/src/capability.md`.
+//! The capability table: shared by the capability manager and the template of the letter `k`. Layout and
+//! rules: `docs/src/capability.md`.
 
 /// Nodes of the table; node 0 is nobody's.
 pub const NODES: usize = 2048;
@@ -18,7 +19,8 @@ pub const VALID: u64 = 1 << 16;
 pub const TRANSFER: u64 = 1 << 17;
 pub const ONCE: u64 = 1 << 18;
 
-/// The same as calls carry them, in `rights | flags << 16`: it can be passed on; it is gone once used or passed on.
+/// The same as calls carry them, in `rights | flags << 16`: it can be passed on; it is gone once used or
+/// passed on.
 pub const FLAG_TRANSFER: u64 = 1;
 pub const FLAG_ONCE: u64 = 2;
 
@@ -27,7 +29,8 @@ pub const ROOT: u64 = 1;
 
 /// Kinds below this belong to the image's servers.
 pub const FIRST_USER_KIND: u16 = 256;
-/// What a rule of the system wants to be shown: the object is the rule's position. An interface has one right, to open it.
+/// What a rule of the system wants to be shown: the object is the rule's position. An interface has one
+/// right, to open it.
 pub const NAME: u16 = 1;
 pub const OPEN: u16 = 1;
 /// A file: [`READ`] its bytes, its directory's names, or run it; [`WRITE`]: make, change and remove it.

@@ -1,8 +1,9 @@
 //! What the opener of a portal gives to its exporter.
 //!
-//! A specification is the exporter's, and some of its letters cost the opener something: its stacks, its preserved registers, pages, capabilities.
-//! The exporter asks for these by writing them; the opener gives them, by a set of letters in the call that opens, or the
-//! portal is refused. What any stranger may have is in no set.
+//! A specification is the exporter's, and some of its letters cost the opener something: its stacks, its
+//! preserved registers, pages, capabilities. The exporter asks for these by writing them; the opener gives
+//! them, by a set of letters in the call that opens, or the portal is refused. What any stranger may have is
+//! in no set.
 
 /// A set of specification letters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,7 +12,8 @@ pub struct Letters(u64);
 impl Letters {
     /// Nothing but what any stranger may have.
     pub const NONE: Letters = Letters(0);
-    /// A stack of the exporter's own, registers that are saved and hidden, words, and what the portal supplies.
+    /// A stack of the exporter's own, registers that are saved and hidden, words, and what the portal
+    /// supplies.
     const FREE: Letters = Letters::of("npficabdh");
 
     /// All letters of a text; what is none (`=`, `>`, numbers) costs nobody anything.

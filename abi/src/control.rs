@@ -1,36 +1,45 @@
-//! Interposition: what a controlling domain asks the portal manager ([`crate::sys::SYS_CONTROL`]), and its portals on behalf of children.
+//! Interposition: what a controlling domain asks the portal manager ([`crate::sys::SYS_CONTROL`]), and its
+//! portals on behalf of children.
 
 use crate::sys;
 
 /// Operations, in the low 16 bits of `p1`.
 ///
-/// `p2`: where the caller resumes after a call that changed its table, before it goes on as if that had just returned; 0: nowhere.
+/// `p2`: where the caller resumes after a call that changed its table, before it goes on as if that had just
+/// returned; 0: nowhere.
 pub const NOTIFY: u64 = 0;
-/// → 1 and index, two words of specification (none: removed), own domain: a change; or 0 and the address at which to go on.
+/// → 1 and index, two words of specification (none: removed), own domain: a change; or 0 and the address at
+/// which to go on.
 pub const NOTICE: u64 = 1;
-/// `p1`: child in bits 16 and up, index in bits 32 and up; `p2`: first 8 letters (0: remove the stub); `p3`: constant;
-/// `p4`: handler, further results in bits 32 and up, letters 9 to 11 in bits 40 and up.
+/// `p1`: child in bits 16 and up, index in bits 32 and up; `p2`: first 8 letters (0: remove the stub); `p3`:
+/// constant; `p4`: handler, further results in bits 32 and up, letters 9 to 11 in bits 40 and up.
 pub const CREATE_CHILD: u64 = 2;
-/// `p2`: where the caller's own portals shall begin, 0: behind these → index of the caller's first portal on behalf; made at the first time.
+/// `p2`: where the caller's own portals shall begin, 0: behind these → index of the caller's first portal on
+/// behalf; made at the first time.
 pub const BEHALF_INDEX: u64 = 3;
 /// For `p2`: behind all that children which are controllers themselves can have.
 pub const APART: u64 = 2560;
 
-/// `p2`: index of P on a semaphore that gets a V whenever a thread is unwound in the caller, its call's time being over; 0: none.
+/// `p2`: index of P on a semaphore that gets a V whenever a thread is unwound in the caller, its call's time
+/// being over; 0: none.
 pub const WATCH: u64 = 4;
 /// → the next such thread, or -ENOENT.
 pub const UNWOUND: u64 = 5;
 
-/// `p2`: address, `p3`: pages, `p4`: index of a portal. Page faults there call it with domain, address and cause. No pages: no longer.
+/// `p2`: address, `p3`: pages, `p4`: index of a portal. Page faults there call it with domain, address and
+/// cause. No pages: no longer.
 pub const FAULT_RANGE: u64 = 6;
 
-/// Who may open the caller's own interface `p2`, the name server's rules apart; `p1`: one of [`guard`] in bits 16 and up, `p3`: its word.
+/// Who may open the caller's own interface `p2`, the name server's rules apart; `p1`: one of [`guard`] in
+/// bits 16 and up, `p3`: its word.
 pub const GUARD: u64 = 7;
 
-/// The template of an argument letter is registered, in the steps of [`crate::template`]; → 0, or an error, and then what is wrong with the code
-/// ([`crate::template::TemplateError::word`]) or 0. -EACCES: the system's manifest gives the letter to somebody else.
+/// The template of an argument letter is registered, in the steps of [`crate::template`]; → 0, or an error,
+/// and then what is wrong with the code ([`crate::template::TemplateError::word`]) or 0. -EACCES: the
+/// system's manifest gives the letter to somebody else.
 pub const TEMPLATE: u64 = 8;
-/// `p2`: index of a portal of the caller's own → 0; the name of the interface behind it in three words, whoever stands in between.
+/// `p2`: index of a portal of the caller's own → 0; the name of the interface behind it in three words,
+/// whoever stands in between.
 pub const NAME: u64 = 9;
 
 /// Ways to guard an interface.
@@ -45,8 +54,8 @@ pub mod guard {
     pub const ASK: u64 = 3;
 }
 
-/// System portals that act on who calls them. A controller has for each of them, consecutively and in this order, a portal that acts on
-/// the child that it serves; each gets the index here as constant.
+/// System portals that act on who calls them. A controller has for each of them, consecutively and in this
+/// order, a portal that acts on the child that it serves; each gets the index here as constant.
 pub const BEHALF: [usize; 16] = [
     sys::SYS_GET_ASID,
     sys::SYS_THREAD_CREATE,

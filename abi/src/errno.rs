@@ -1,5 +1,5 @@
-//! Errors of servers: a negative result word. Numbers as in the C library's `errno.h`; those from 201 on are our own: which share
-//! ([`crate::share`]) is used up.
+//! Errors of servers: a negative result word. Numbers as in the C library's `errno.h`; those from 201 on are
+//! our own: which share ([`crate::share`]) is used up.
 
 /// The first that no C library has.
 pub const OWN: i64 = 201;

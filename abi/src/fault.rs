@@ -1,4 +1,5 @@
-//! Why a domain dies, in no processor's words: what handlers of page faults are told, what the process server is, and what a parent sees.
+//! Why a domain dies, in no processor's words: what handlers of page faults are told, what the process server
+//! is, and what a parent sees.
 
 /// The numbers go from component to component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +58,8 @@ impl Cause {
         ALL.into_iter().find(|cause| *cause as u64 == number).unwrap_or(Cause::Other)
     }
 
-    /// Exit status of a program that has died of it: 128 and the number of the signal that a Unix would have sent.
+    /// Exit status of a program that has died of it: 128 and the number of the signal that a Unix would have
+    /// sent.
     pub const fn status(self) -> u8 {
         128 + match self {
             Cause::Illegal => 4,

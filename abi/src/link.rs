@@ -1,11 +1,11 @@
 //! Records in a component's ELF file by which image builder and loader connect it.
 //!
 //! Section `.pebble.exports` holds [`EXPORT_BYTES`]-byte records: name, specification, entry address, order:
-//! interfaces are numbered in that order.
-//! Section `.pebble.imports` holds [`IMPORT_BYTES`]-byte records: name, slot, order; whoever loads the component opens the portals in that order,
-//! and writes each one's index into the word at its slot before the component runs. Slot 0: nobody asks for the index.
-//! Neither section is loaded: nobody reads it when the component runs.
-//! All numbers little-endian; names and specifications padded with zero bytes.
+//! interfaces are numbered in that order. Section `.pebble.imports` holds [`IMPORT_BYTES`]-byte records:
+//! name, slot, order; whoever loads the component opens the portals in that order, and writes each one's
+//! index into the word at its slot before the component runs. Slot 0: nobody asks for the index. Neither
+//! section is loaded: nobody reads it when the component runs. All numbers little-endian; names and
+//! specifications padded with zero bytes.
 
 /// Before the name of an import: without such an interface its index is 0, and the component goes on.
 pub const OPTIONAL: char = '?';

@@ -9,7 +9,8 @@ pub const PAGE: u64 = 4096;
 pub const MAX_DOMAINS: usize = 256;
 pub const MAX_THREADS: usize = 256;
 pub const MAX_SEMAPHORES: usize = 1024;
-/// Semaphores from here on are for locks of the image's components, as long as there are any: their number says so.
+/// Semaphores from here on are for locks of the image's components, as long as there are any: their number
+/// says so.
 pub const FIRST_LOCK: usize = MAX_SEMAPHORES - 64;
 /// Stack descriptors in all stack queues together.
 pub const MAX_STACKS: usize = 512;
@@ -25,7 +26,8 @@ pub const TABLE_BYTES: u64 = TABLE_ENTRIES as u64 * 8;
 pub const TABLE_ENTRIES_PER_PAGE: usize = 512;
 /// The gate page (user, read and execute): where a portal's callee returns to.
 pub const GATE_VA: u64 = 0x8000;
-/// Behind it in the same page: returns from the domain with status `TIMEOUT`, if the call by which it was entered is [late](LATE_CODE_VA).
+/// Behind it in the same page: returns from the domain with status `TIMEOUT`, if the call by which it was
+/// entered is [late](LATE_CODE_VA).
 pub const GATE_UNWIND: u64 = GATE_VA + 8;
 /// Start-up page of a program (user, read and write): see [`crate::link::Startup`].
 pub const STARTUP_VA: u64 = 0x9000;
@@ -39,12 +41,14 @@ pub const IMAGE_VA: u64 = 0x1_0000;
 pub const ARCHIVE_VA: u64 = 0x0900_0000;
 /// First address after image and heap.
 pub const HEAP_END: u64 = 0x0800_0000;
-/// Where the heap of a server begins that holds what others give it (`large_heap` in its manifest): other components' heaps follow their image and
-/// end at [`BOOTINFO_VA`], within the page table that they have anyway.
+/// Where the heap of a server begins that holds what others give it (`large_heap` in its manifest): other
+/// components' heaps follow their image and end at [`BOOTINFO_VA`], within the page table that they have
+/// anyway.
 pub const LARGE_HEAP_VA: u64 = 0x20_0000;
 /// Device registers granted by the manifest are mapped here, one after the other, page by page.
 pub const DEVICE_VA: u64 = 0x1e_0000;
-/// Registers of the devices that programs ask the device server for ([`DEVICES_END`]); each device has its own place, the same in all domains.
+/// Registers of the devices that programs ask the device server for ([`DEVICES_END`]); each device has its
+/// own place, the same in all domains.
 pub const DEVICES_VA: u64 = 0x0880_0000;
 pub const DEVICES_END: u64 = ARCHIVE_VA;
 /// So many a system can have.
@@ -53,12 +57,13 @@ pub const MAX_DEVICES: usize = 8;
 pub const PHYS_VA: u64 = 0x1000_0000;
 /// Portal manager: portal code arena, read and write.
 pub const PM_CODE_VA: u64 = 0x1800_0000;
-/// Portal manager: the nucleus data pages (semaphores, stack queues), read and write. Scheduler: the semaphores and its own state, read and write;
-/// the heads of stack queues, read-only.
+/// Portal manager: the nucleus data pages (semaphores, stack queues), read and write. Scheduler: the
+/// semaphores and its own state, read and write; the heads of stack queues, read-only.
 pub const SHARED_DATA_VA: u64 = 0x1870_0000;
 /// Capability manager: the capability table, read and write.
 pub const CAPABILITY_TABLE_VA: u64 = 0x1840_0000;
-/// Components that may register templates: the private data of each letter, a page each ([`template_data_va`]), read and write.
+/// Components that may register templates: the private data of each letter, a page each
+/// ([`template_data_va`]), read and write.
 pub const TEMPLATE_DATA_VA: u64 = 0x1842_0000;
 /// Portal manager: all thread blocks, read and write.
 pub const PM_THREADS_VA: u64 = 0x1860_0000;
@@ -68,8 +73,9 @@ pub const PM_TABLES_VA: u64 = 0x1900_0000;
 pub const LOADER_VA: u64 = 0x1a00_0000;
 /// One-page window slots of a domain that receives windows (one level-0 table).
 pub const WINDOWS_VA: u64 = 0x1b00_0000;
-/// Buffers: 4 MiB apart, each a level-0 table of at most 512 pages from the start on, and 2 MiB further its read-only twin. The lower
-/// half are places for a domain's own, the upper half the slots where long windows and torn buffers arrive.
+/// Buffers: 4 MiB apart, each a level-0 table of at most 512 pages from the start on, and 2 MiB further its
+/// read-only twin. The lower half are places for a domain's own, the upper half the slots where long windows
+/// and torn buffers arrive.
 pub const BUFFERS_VA: u64 = 0x1c00_0000;
 pub const BUFFER_STRIDE: u64 = 0x40_0000;
 pub const BUFFERS: usize = 16;
@@ -97,8 +103,8 @@ pub const fn stack_top(asid: u16, slot: usize) -> u64 {
 
 /// Half of the nucleus: 1 GiB from here, the same level-1 table in every domain.
 pub const KERNEL_VA: u64 = 0xffff_ffff_8000_0000;
-/// All physical memory, read and write, for portal code that opens windows: an address here is the physical one with its 32nd bit as
-/// sign ([`direct`]), so two shifts make it of a page table entry.
+/// All physical memory, read and write, for portal code that opens windows: an address here is the physical
+/// one with its 32nd bit as sign ([`direct`]), so two shifts make it of a page table entry.
 pub const DIRECT_VA: u64 = KERNEL_VA;
 /// Nucleus: read and execute.
 pub const NUCLEUS_VA: u64 = KERNEL_VA + RAM_BYTES;
@@ -106,18 +112,20 @@ pub const NUCLEUS_MAX: u64 = 0x8000;
 /// Data that generated code touches: read and write. Semaphores, then stack queues.
 pub const KDATA_VA: u64 = NUCLEUS_VA + 0x1_0000;
 pub const SEMAPHORES_OFF: u64 = 0;
-/// Heads of the lists of stacks that are kept, 8 bytes a domain: address of the first descriptor, or [`STACKS_END`]. What is kept for those who
-/// wait is not in the domain's queue. From here on to the scheduler's state only portal code and the portal manager write.
+/// Heads of the lists of stacks that are kept, 8 bytes a domain: address of the first descriptor, or
+/// [`STACKS_END`]. What is kept for those who wait is not in the domain's queue. From here on to the
+/// scheduler's state only portal code and the portal manager write.
 pub const STACKS_KEPT_OFF: u64 = SEMAPHORES_OFF + MAX_SEMAPHORES as u64 * 8;
 /// Call counters of portals recompiled with one, 8 bytes each.
 pub const COUNTERS_OFF: u64 = STACKS_KEPT_OFF + MAX_DOMAINS as u64 * 8;
 pub const MAX_COUNTERS: usize = 256;
-/// Heads of stack queues, 8 bytes a domain: address of the first free [descriptor](STACK_DESC_OFF), or of one of two ends. The scheduler
-/// reads this page.
+/// Heads of stack queues, 8 bytes a domain: address of the first free [descriptor](STACK_DESC_OFF), or of one
+/// of two ends. The scheduler reads this page.
 pub const STACK_QUEUES_OFF: u64 = COUNTERS_OFF + MAX_COUNTERS as u64 * 8;
 /// Stack descriptors, 16 bytes: next descriptor (or an end), initial stack pointer.
 pub const STACK_DESC_OFF: u64 = STACK_QUEUES_OFF + MAX_DOMAINS as u64 * 8;
-/// The scheduler's own state, which stays where it is when another instance takes over; generated code does not touch it.
+/// The scheduler's own state, which stays where it is when another instance takes over; generated code does
+/// not touch it.
 pub const SCHEDULER_OFF: u64 = (STACK_DESC_OFF + MAX_STACKS as u64 * 16).next_multiple_of(PAGE);
 pub const SCHEDULER_BYTES: u64 = 6 * PAGE;
 pub const KDATA_BYTES: u64 = SCHEDULER_OFF + SCHEDULER_BYTES;
@@ -129,15 +137,17 @@ pub const SCHEDULING: [(u64, u64, bool); 3] = [
 ];
 /// The capability table ([`crate::capability`]), in systems that have a capability manager: read and write.
 pub const CAPABILITIES_VA: u64 = NUCLEUS_VA + 0x4_0000;
-/// Private data of the letters `A` to `Z`, a page each, those that the image gives to somebody: read and write.
+/// Private data of the letters `A` to `Z`, a page each, those that the image gives to somebody: read and
+/// write.
 pub const TEMPLATES_VA: u64 = NUCLEUS_VA + 0x6_0000;
 /// Thread blocks, a page each: read and write.
 pub const THREADS_VA: u64 = NUCLEUS_VA + 0x10_0000;
 /// Portal code arena: read and execute.
 pub const CODE_VA: u64 = NUCLEUS_VA + 0x20_0000;
 pub const CODE_BYTES: u64 = 0x20_0000;
-/// The same pages once more. A frame whose return code is named by its address here is that of a call whose time is over: the portal manager has
-/// changed its top word, and with the frame that goes. Portal code finds its constants from wherever it runs.
+/// The same pages once more. A frame whose return code is named by its address here is that of a call whose
+/// time is over: the portal manager has changed its top word, and with the frame that goes. Portal code finds
+/// its constants from wherever it runs.
 pub const LATE_CODE_VA: u64 = CODE_VA | LATE;
 /// The bit by which the two differ, and which no address of portal code has otherwise.
 pub const LATE: u64 = 1 << 22;
@@ -153,10 +163,12 @@ pub const fn semaphore_va(id: usize) -> u64 {
 pub const fn stack_queue_va(asid: u16) -> u64 {
     KDATA_VA + STACK_QUEUES_OFF + asid as u64 * 8
 }
-/// End of a stack queue: the word of domain 0, which is no domain. A portal reads the word behind the head, whether that is a descriptor or
-/// an end, and takes the head unless the word is below this address: both ends hold 0.
+/// End of a stack queue: the word of domain 0, which is no domain. A portal reads the word behind the head,
+/// whether that is a descriptor or an end, and takes the head unless the word is below this address: both
+/// ends hold 0.
 pub const STACKS_END: u64 = stack_queue_va(0);
-/// End of a stack queue for which somebody waits: domain 0's word of what is kept. It is below the other end, so the last descriptor is not taken.
+/// End of a stack queue for which somebody waits: domain 0's word of what is kept. It is below the other end,
+/// so the last descriptor is not taken.
 pub const STACKS_WANTED: u64 = stacks_kept_va(0);
 const _: () = assert!(STACKS_END.is_multiple_of(PAGE) && STACKS_WANTED < STACKS_END);
 const _: () = assert!(STACKS_WANTED.is_multiple_of(PAGE));
@@ -189,24 +201,27 @@ pub const EXECUTE: u64 = 4;
 
 // --- the window control page of a domain that receives windows (one page, direct address) -------
 
-/// In a domain's root, a word that hardware never follows, and ignores while its lowest bit is clear: the control page's direct address, or 0.
+/// In a domain's root, a word that hardware never follows, and ignores while its lowest bit is clear: the
+/// control page's direct address, or 0.
 pub const ROOT_WINDOWS: u64 = 8;
 /// Head of the queue of free one-page slots: direct address of a [slot descriptor](WINDOW_PAGE_DESC), or 0.
 pub const WINDOW_PAGES: u64 = 0;
 /// The same of buffer slots.
 pub const WINDOW_BUFFERS: u64 = 8;
-/// How far behind these are the queues of the slots set apart for calls of which a window stays open: what nobody gives up keeps no other call
-/// waiting.
+/// How far behind these are the queues of the slots set apart for calls of which a window stays open: what
+/// nobody gives up keeps no other call waiting.
 pub const WINDOW_APART: u64 = 0x28;
 /// Pages that torn windows have moved into the domain, minus those that they have moved out.
 pub const WINDOW_MOVED: u64 = 16;
-/// Descriptors of the buffer slots, behind them those of the one-page slots: next (or 0), the slot's address in the domain, direct address of
-/// its page table entry (buffer: of its level-1 entry), [holder](WINDOW_HOLDER).
+/// Descriptors of the buffer slots, behind them those of the one-page slots: next (or 0), the slot's address
+/// in the domain, direct address of its page table entry (buffer: of its level-1 entry),
+/// [holder](WINDOW_HOLDER).
 pub const WINDOW_BUFFER_DESC: u64 = 0x40;
 pub const WINDOW_PAGE_DESC: u64 = WINDOW_BUFFER_DESC + BUFFERS as u64 / 2 * WINDOW_DESC_BYTES;
 pub const WINDOW_DESC_BYTES: u64 = 32;
-/// Word of a descriptor: its own address while a call holds the slot though what is there looks like its domain's to close or to fill (`g`, a
-/// stub's `o`); of what is borrowed (`w`, `r`), an address in the block of the thread whose call has brought it. Of other slots it tells nothing.
+/// Word of a descriptor: its own address while a call holds the slot though what is there looks like its
+/// domain's to close or to fill (`g`, a stub's `o`); of what is borrowed (`w`, `r`), an address in the block
+/// of the thread whose call has brought it. Of other slots it tells nothing.
 pub const WINDOW_HOLDER: u64 = 24;
 
 // --- board facts -----------------------------------------------------------------------------

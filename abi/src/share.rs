@@ -1,13 +1,16 @@
 //! Fair shares of what is scarce.
 //!
-//! **Problem.** A limit for each domain keeps nobody from taking all: a program starts others, each with a limit of its own. **Strategy.** What is
-//! limited is a *family*: a program that the image, or a shell that the image has started, has started, with all that it has started in turn,
-//! and so on. Its number is that program's domain; 0 is the image itself, with those shells, which has no share but the whole. A family gets so
-//! many at most, and all families together leave a reserve to the image. Its first few, the *least*, a family has for certain: families that have
-//! more than that leave enough for [`LATE`] others that come when they have taken all. **Invariants:** spawning brings a family nothing; whatever
-//! two or three families have taken, whoever comes then gets the least; the error says what there is no more of.
+//! **Problem.** A limit for each domain keeps nobody from taking all: a program starts others, each with a
+//! limit of its own. **Strategy.** What is limited is a *family*: a program that the image, or a shell that
+//! the image has started, has started, with all that it has started in turn, and so on. Its number is that
+//! program's domain; 0 is the image itself, with those shells, which has no share but the whole. A family
+//! gets so many at most, and all families together leave a reserve to the image. Its first few, the *least*,
+//! a family has for certain: families that have more than that leave enough for [`LATE`] others that come
+//! when they have taken all. **Invariants:** spawning brings a family nothing; whatever two or three families
+//! have taken, whoever comes then gets the least; the error says what there is no more of.
 //!
-//! The process server knows who has started whom, and tells the portal manager when a domain is attached; other servers ask that (`pm.family`).
+//! The process server knows who has started whom, and tells the portal manager when a domain is attached;
+//! other servers ask that (`pm.family`).
 
 use crate::errno;
 
@@ -37,12 +40,12 @@ pub const SEMAPHORES: Share =
 pub const PUBLISHED: Share = Share { all: 256, family: 64, least: 8, reserve: 32, error: errno::ESEMAPHORES };
 /// Stacks in stack queues.
 pub const STACKS: Share = Share { all: 512, family: 176, least: 12, reserve: 48, error: errno::ESTACKS };
-/// Bytes of portal code. A program below eight controllers has nine portals for each of its own. The image has some 150 KiB, as much
-/// again is its reserve, nearly; the least are the births of six programs.
+/// Bytes of portal code. A program below eight controllers has nine portals for each of its own. The image
+/// has some 150 KiB, as much again is its reserve, nearly; the least are the births of six programs.
 pub const CODE: Share =
     Share { all: 2 << 20, family: 1344 << 10, least: 96 << 10, reserve: 128 << 10, error: errno::ECODE };
-/// Places for 32 portals in portal tables, each of which takes a KiB of the portal manager's heap: of a table as many as have a portal in them. Most
-/// programs have three.
+/// Places for 32 portals in portal tables, each of which takes a KiB of the portal manager's heap: of a table
+/// as many as have a portal in them. Most programs have three.
 pub const TABLES: Share = Share { all: 704, family: 320, least: 24, reserve: 64, error: errno::ETABLES };
 pub const THREADS: Share = Share { all: 256, family: 96, least: 8, reserve: 16, error: errno::ETHREADS };
 /// Of memory.
@@ -63,8 +66,8 @@ pub const CAPABILITIES: Share =
 pub const COUNTERS: Share = Share { all: 256, family: 80, least: 8, reserve: 64, error: errno::ECOUNTERS };
 /// Ranges of addresses with fault handlers: each is a portal of the VM manager.
 pub const RANGES: Share = Share { all: 640, family: 192, least: 8, reserve: 64, error: errno::EHANDLERS };
-/// Fault handlers that are asked at once. A family that has any has two places to itself: its threads take turns at the one, and the other is
-/// for a handler that faults while it is asked.
+/// Fault handlers that are asked at once. A family that has any has two places to itself: its threads take
+/// turns at the one, and the other is for a handler that faults while it is asked.
 pub const HANDLERS: Share = Share { all: 26, family: 2, least: 2, reserve: 2, error: errno::EHANDLERS };
 
 /// So many families may come when others have taken all that they get.

@@ -4,27 +4,32 @@
 pub const DEAD: u64 = 1;
 /// The portal was closed, or its interface withdrawn; the named domain is the one that the portal led to.
 pub const CLOSED: u64 = 2;
-/// A wait for the named domain was cut short: the caller's domain is being removed, or its call's time is over.
+/// A wait for the named domain was cut short: the caller's domain is being removed, or its call's time is
+/// over.
 pub const INTERRUPTED: u64 = 3;
-/// The server is being replaced: the call did not take place and is to be repeated (libraries do it by themselves).
+/// The server is being replaced: the call did not take place and is to be repeated (libraries do it by
+/// themselves).
 pub const MOVED: u64 = 4;
-/// A window over memory that the caller (the named domain) may not lend, or that the named callee did not give back as it must.
+/// A window over memory that the caller (the named domain) may not lend, or that the named callee did not
+/// give back as it must.
 pub const WINDOW: u64 = 5;
 /// The caller's time limit passed while the named domain had the call.
 pub const TIMEOUT: u64 = 6;
 /// A capability that the caller (the named domain) does not have, or may not pass.
 pub const CAPABILITY: u64 = 7;
-/// The call was not made: the family of the caller (the named domain) has as many time limits as it may have ([`crate::share`]). Said by libraries.
+/// The call was not made: the family of the caller (the named domain) has as many time limits as it may have
+/// ([`crate::share`]). Said by libraries.
 pub const LIMITS: u64 = 10;
 
-/// The thread's invocation stack had no room for the call, which the named domain, a server of the image, has tried to make.
+/// The thread's invocation stack had no room for the call, which the named domain, a server of the image, has
+/// tried to make.
 pub const FULL: u64 = 8;
-/// Not of a call: a portal has not been opened, since the named domain asks for a letter that the opener does not give.
-/// Bits 32 to 47: who does not give it, 48 and up: the letter.
+/// Not of a call: a portal has not been opened, since the named domain asks for a letter that the opener does
+/// not give. Bits 32 to 47: who does not give it, 48 and up: the letter.
 pub const CONSENT: u64 = 9;
 
-/// What was called for is not there yet; the server (the named domain) will wake the calling thread. Libraries park the thread
-/// ([`crate::sys::SYS_PARK`]) and call again.
+/// What was called for is not there yet; the server (the named domain) will wake the calling thread.
+/// Libraries park the thread ([`crate::sys::SYS_PARK`]) and call again.
 pub const WAIT: u64 = 11;
 
 /// All codes: name in `pebble.h`, number, meaning.

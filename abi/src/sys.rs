@@ -5,7 +5,8 @@ macro_rules! portals {
         $(#[doc = $text] pub const $name: usize = $index;)*
         /// Index and interface.
         pub const ALL: &[(usize, &str)] = &[$(($index, $iface)),*];
-        /// C name and meaning of each, in the same order: apart, since what runs on the machine reads neither.
+        /// C name and meaning of each, in the same order: apart, since what runs on the machine reads
+        /// neither.
         pub const TEXTS: &[(&str, &str)] = &[$((stringify!($name), $text)),*];
     };
 }
@@ -71,11 +72,11 @@ pub const FIXED: [(usize, &str); 9] = [
 pub const LEAVE_MOVED: usize = 30;
 /// Error return with `WAIT`: components of the image have it.
 pub const LEAVE_WAIT: usize = 40;
-/// Where the gate's second stub leads: error return with `TIMEOUT` from a call whose time is over; of any other it raises the domain's exception.
-/// Every domain has it, common code.
+/// Where the gate's second stub leads: error return with `TIMEOUT` from a call whose time is over; of any
+/// other it raises the domain's exception. Every domain has it, common code.
 pub const UNWIND: usize = 31;
-/// Common code to which others go on through the table: a callee without a free stack; the end of a thread. So both follow when the
-/// scheduler is replaced.
+/// Common code to which others go on through the table: a callee without a free stack; the end of a thread.
+/// So both follow when the scheduler is replaced.
 pub const NO_STACK: usize = 34;
 pub const THREAD_END: usize = 35;
 
@@ -88,8 +89,8 @@ pub const FILE_WRITE: usize = 1;
 pub const FILE_SEEK: usize = 2;
 pub const FILE_CLOSE: usize = 3;
 pub const FILE_PORTALS: usize = 4;
-/// `whence` of a seek in a file of the file server, beside 0 to 2: what it is, as the `ABOUT` bits with its size above them; cuts it off at
-/// the offset.
+/// `whence` of a seek in a file of the file server, beside 0 to 2: what it is, as the `ABOUT` bits with its
+/// size above them; cuts it off at the offset.
 pub const SEEK_ABOUT: u64 = 3;
 pub const SEEK_CUT: u64 = 4;
 pub const ABOUT_DIRECTORY: u64 = 1;
@@ -98,5 +99,6 @@ pub const ABOUT_WRITABLE: u64 = 2;
 pub const ABOUT_SIZE: u64 = 4;
 /// Beside the count of a write: at the file's end, wherever that is by then.
 pub const WRITE_APPEND: u64 = 1 << 62;
-/// Specifications of the four: read(max) -> count + 4 words; write(count, 4 words); seek(offset, whence); close().
+/// Specifications of the four: read(max) -> count + 4 words; write(count, 4 words); seek(offset, whence);
+/// close().
 pub const FILE_SPECS: [&str; 4] = ["npci>4", "npciiiii", "npcii", "npc"];

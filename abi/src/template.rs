@@ -1,6 +1,8 @@
-//! How a component registers the template of an argument letter ([`crate::control::TEMPLATE`]), and what it is told when that is refused.
+//! How a component registers the template of an argument letter ([`crate::control::TEMPLATE`]), and what it
+//! is told when that is refused.
 //!
-//! The texts are here since both ends have them: the portal compiler, which finds the mistake, and the library of whoever made it.
+//! The texts are here since both ends have them: the portal compiler, which finds the mistake, and the
+//! library of whoever made it.
 
 mod operation;
 

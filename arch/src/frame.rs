@@ -4,7 +4,8 @@ use crate::Arch;
 use pebble_abi::map::{self, GATE_VA};
 use pebble_abi::thread;
 
-/// Where a trap's frame keeps what, in words from its lowest; that of a domain that uses floating point has [`float_words`](Self::float_words) more below.
+/// Where a trap's frame keeps what, in words from its lowest; that of a domain that uses floating point has
+/// [`float_words`](Self::float_words) more below.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     /// All words, the last of which is the address of the return code.
@@ -13,7 +14,8 @@ pub struct Layout {
     pub pc: usize,
     /// The address space that the trap has left.
     pub space: usize,
-    /// Stack descriptor that the handler's return gives back (exceptions only); of a wait for a stack the cause of the trap that lacks it.
+    /// Stack descriptor that the handler's return gives back (exceptions only); of a wait for a stack the
+    /// cause of the trap that lacks it.
     pub desc: usize,
     /// Registers: return address, stack pointer, thread pointer.
     pub link: usize,
@@ -24,9 +26,11 @@ pub struct Layout {
     /// The first argument, which is also the result; behind it the status of a call.
     pub value: usize,
     pub status: usize,
-    /// All that one wants to see of a thread, in the order in which one reads it: program counter, return address, stack pointer first.
+    /// All that one wants to see of a thread, in the order in which one reads it: program counter, return
+    /// address, stack pointer first.
     pub registers: &'static [Register],
-    /// Registers that the calling convention preserves, the thread pointer the last: words in a thread block, and in the frame of a call that keeps them.
+    /// Registers that the calling convention preserves, the thread pointer the last: words in a thread block,
+    /// and in the frame of a call that keeps them.
     pub preserved: usize,
     /// The same of floating-point registers, in such a frame.
     pub float_preserved: usize,
@@ -71,8 +75,8 @@ pub struct Start {
 }
 
 impl Start {
-    /// The words of its block, which is zero otherwise, with their offsets. One frame is on its invocation stack, that of an interrupt: returning from it is how
-    /// the thread starts.
+    /// The words of its block, which is zero otherwise, with their offsets. One frame is on its invocation
+    /// stack, that of an interrupt: returning from it is how the thread starts.
     pub fn words<A: Arch>(&self) -> [(u64, u64); 9] {
         let layout = &A::LAYOUT;
         let top = thread::FRAMES + layout.all_words(self.float) as u64 * 8;

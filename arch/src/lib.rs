@@ -1,10 +1,14 @@
-//! What a processor must tell everybody who builds page tables, makes threads or reads faults; and each processor's answers.
+//! What a processor must tell everybody who builds page tables, makes threads or reads faults; and each
+//! processor's answers.
 //!
-//! Problem: the image builder, the VM manager, the portal manager and the process server all handle page tables, frames and faults, and none of them
-//! should know whose. Strategy: they speak of an [`Arch`], in neutral words ([`Leaf`], [`Layout`], [`Cause`]); a processor implements it, in a folder of its
-//! own, where the names of its registers and bits end. Portal code and the nucleus, which are that processor's anyway, use the folder's constants.
+//! Problem: the image builder, the VM manager, the portal manager and the process server all handle page
+//! tables, frames and faults, and none of them should know whose. Strategy: they speak of an [`Arch`], in
+//! neutral words ([`Leaf`], [`Layout`], [`Cause`]); a processor implements it, in a folder of its own, where
+//! the names of its registers and bits end. Portal code and the nucleus, which are that processor's anyway,
+//! use the folder's constants.
 //!
-//! A component knows its processor when it is compiled; the image builder is told: so the processor is a type here, and no `cfg`.
+//! A component knows its processor when it is compiled; the image builder is told: so the processor is a type
+//! here, and no `cfg`.
 //!
 //! Every folder has the same files:
 //!
@@ -66,8 +70,8 @@ pub type Native = Riscv64;
 
 /// A processor on which there are hardware domains.
 ///
-/// Page tables have three levels of 512 words, and pages 4 KiB, on all of them: the hardware's format where it walks them itself, that of the refill handler
-/// where software does. An entry of 0 is empty.
+/// Page tables have three levels of 512 words, and pages 4 KiB, on all of them: the hardware's format where
+/// it walks them itself, that of the refill handler where software does. An entry of 0 is empty.
 pub trait Arch: Copy + 'static {
     const PROCESSOR: Processor;
     /// The machine's number in an ELF file, and its name there.
@@ -75,7 +79,8 @@ pub trait Arch: Copy + 'static {
     /// What LLVM calls such files, and the features by which it disassembles all of the code.
     const ELF_FORMAT: &str;
     const DISASSEMBLY: &str;
-    /// What systems and components are compiled for, and rustc's flags; floating point is up to each component's code.
+    /// What systems and components are compiled for, and rustc's flags; floating point is up to each
+    /// component's code.
     const RUST_TARGET: &str;
     const RUST_FLAGS: &str;
     /// Of a frame, and of the registers that it keeps.
@@ -117,13 +122,15 @@ pub trait Arch: Copy + 'static {
     /// Whose it is.
     fn asid(space: u64) -> u16;
 
-    /// The instructions that invoke the portal at an index without a word of the caller's: those of the gate page.
+    /// The instructions that invoke the portal at an index without a word of the caller's: those of the gate
+    /// page.
     fn gate(index: usize) -> [u32; 2];
     /// What a trap's cause means, and the value beside it, as the processor says them.
     fn cause(code: u64, value: u64) -> Cause;
     /// Whether that of an interrupt is the clock's.
     fn is_timer(code: u64) -> bool;
-    /// Whether code with these flags of an ELF file uses floating-point registers; an error says what it needs that there is not.
+    /// Whether code with these flags of an ELF file uses floating-point registers; an error says what it
+    /// needs that there is not.
     fn uses_float(elf_flags: u32) -> Result<bool, &'static str>;
     /// Whether these bytes, which precede an address, end with a call that returns there.
     fn follows_call(before: &[u8]) -> bool;

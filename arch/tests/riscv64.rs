@@ -1,5 +1,5 @@
-//! What is said of rv64's page tables, held against a walker that is written after the manual and shares nothing
-//! with the crate; and frames, causes and program files.
+//! What is said of rv64's page tables, held against a walker that is written after the manual and shares
+//! nothing with the crate; and frames, causes and program files.
 
 use pebble_abi::fault::Cause;
 use pebble_abi::map::{GATE_VA, PAGE, thread_va};
@@ -37,7 +37,8 @@ impl Memory {
         self.words.insert(slot(l0, 0, va), Riscv64::leaf(pa, leaf));
     }
 
-    /// The manual's "Virtual Address Translation Process" for Sv39: the physical address, or what kind of page fault.
+    /// The manual's "Virtual Address Translation Process" for Sv39: the physical address, or what kind of
+    /// page fault.
     fn translate(&self, satp: u64, va: u64, access: Access, user: bool) -> Option<u64> {
         assert_eq!(satp >> 60, 8, "Sv39");
         if (va as i64) << 25 >> 25 != va as i64 {

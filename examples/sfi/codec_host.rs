@@ -37,7 +37,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         u8::from(waves),
         text.to_string_lossy()
     );
-    // The bindings of C ask for texts that are too long for the caller; here there is one bad text, asked for twice.
+    // The bindings of C ask for texts that are too long for the caller; here there is one bad text, asked for
+    // twice.
     if let (Err(_), Err(error @ CallError::NoText)) = (codec.describe(-1), codec.describe(-1)) {
         println!("no text: {error}");
     }

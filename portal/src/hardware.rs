@@ -1,9 +1,9 @@
 //! The MMU's wall: portals between hardware domains.
 //!
 //! Problem: a door between two domains that checks nothing at run time which was known when it was opened.
-//! Strategy: [`ir`] lowers a specification and the connection to neutral steps; [`emit`] makes machine code of them for a
-//! [`Processor`]; [`verify`], built on the decoder alone, accepts or refuses the bytes.
-//! Portal code is straight-line or branches forward, is bounded by [`MAX_WORDS`], and never blocks.
+//! Strategy: [`ir`] lowers a specification and the connection to neutral steps; [`emit`] makes machine code
+//! of them for a [`Processor`]; [`verify`], built on the decoder alone, accepts or refuses the bytes. Portal
+//! code is straight-line or branches forward, is bounded by [`MAX_WORDS`], and never blocks.
 
 pub mod emit;
 pub mod ir;

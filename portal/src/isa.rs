@@ -1,3 +1,4 @@
-//! Instruction sets: an encoder and a decoder each, written apart from one another, so that a mistake in one does not pass both.
+//! Instruction sets: an encoder and a decoder each, written apart from one another, so that a mistake in one
+//! does not pass both.
 pub mod riscv64;
 pub mod x86_64;

@@ -1,8 +1,9 @@
 //! The portal specification language: one string a portal.
 //!
-//! `stack state argument*` and, if the callee returns more than one word, `>n`. The parser reports the position
-//! and what would have been right; nothing is ever half-accepted. A window's letter may have a number of pages behind it.
-//! `k` and the capitals stand for registered templates; whether there is one is the compiler's question.
+//! `stack state argument*` and, if the callee returns more than one word, `>n`. The parser reports the
+//! position and what would have been right; nothing is ever half-accepted. A window's letter may have a
+//! number of pages behind it. `k` and the capitals stand for registered templates; whether there is one is
+//! the compiler's question.
 
 use arrayvec::ArrayVec;
 use core::fmt;

@@ -1,9 +1,10 @@
 //! The deepest that an invocation stack can get, from the frames that portals push: it ends with its page.
 //!
-//! Programs may push as long as the top lies below `INVOCATION_LIMIT`, servers of the image below `INVOCATION_RESERVE`, and whoever cannot is
-//! refused. What is pushed without asking lies above one of these: a trap, in whatever domain the last call has led to; and above that, in the VM
-//! manager, a call of the scheduler, which calls nobody, or a trap of its own. A policy that is asked, a handler that is asked, and a call with a
-//! time limit are calls like others.
+//! Programs may push as long as the top lies below `INVOCATION_LIMIT`, servers of the image below
+//! `INVOCATION_RESERVE`, and whoever cannot is refused. What is pushed without asking lies above one of
+//! these: a trap, in whatever domain the last call has led to; and above that, in the VM manager, a call of
+//! the scheduler, which calls nobody, or a trap of its own. A policy that is asked, a handler that is asked,
+//! and a call with a time limit are calls like others.
 
 mod common;
 

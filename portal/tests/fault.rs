@@ -140,7 +140,8 @@ fn no_instruction_can_be_missing() {
         while at < code.pool_at as usize {
             let (insn, next) = decode(&code.bytes, at).unwrap();
             let mut bytes = code.bytes.to_vec();
-            // Something of the same length that does nothing: a move of a register that nobody reads onto itself, where it fits.
+            // Something of the same length that does nothing: a move of a register that nobody reads onto
+            // itself, where it fits.
             let nothing: &[u8] = match next - at {
                 3 => &[0x48, 0x89, 0xc0],
                 6 => &[0x48, 0x89, 0xc0, 0x48, 0x89, 0xc0],

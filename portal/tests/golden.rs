@@ -1,6 +1,7 @@
 //! Golden files: the intermediate representation and the code of one portal of every shape.
 //!
-//! `BLESS=1 cargo test -p pebble-portal --test golden` writes them anew; read the difference before committing it.
+//! `BLESS=1 cargo test -p pebble-portal --test golden` writes them anew; read the difference before
+//! committing it.
 
 mod common;
 

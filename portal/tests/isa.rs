@@ -199,7 +199,8 @@ fn csr_name(csr: u32) -> &'static str {
     NAMES[CSRS.iter().position(|c| *c == csr).expect("a known number")]
 }
 
-/// One instruction of every kind with random operands: the encoder's word, and what LLVM should read in it at `at`.
+/// One instruction of every kind with random operands: the encoder's word, and what LLVM should read in it at
+/// `at`.
 fn encoded(o: &mut Operands, at: usize) -> Vec<(u32, String)> {
     let (a, b, c, imm) = (o.reg(), o.reg(), o.reg(), o.imm());
     let (shift, upper, distance, csr) =

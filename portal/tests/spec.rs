@@ -1,4 +1,5 @@
-//! The specification language: what is accepted prints back to itself, what is not says what is wrong and where.
+//! The specification language: what is accepted prints back to itself, what is not says what is wrong and
+//! where.
 
 use pebble_portal::spec::{SpecError, SpecErrorKind};
 use pebble_portal::{Spec, spec};

@@ -1,5 +1,5 @@
-//! The scheduler's steps with stack queues, run: whatever is asked, and of whatever domain, each stack stays where its domain alone finds it, and
-//! no other word changes.
+//! The scheduler's steps with stack queues, run: whatever is asked, and of whatever domain, each stack stays
+//! where its domain alone finds it, and no other word changes.
 
 mod common;
 
@@ -122,7 +122,8 @@ fn stacks_stay_with_their_domain_whatever_is_asked() {
     }
 }
 
-/// As the scheduler uses them: what comes back is kept, one is offered to who begins to run, the rest goes back.
+/// As the scheduler uses them: what comes back is kept, one is offered to who begins to run, the rest goes
+/// back.
 #[test]
 fn each_step_does_what_it_says() {
     let mut memory = memory();

@@ -1,7 +1,7 @@
 //! The verifier accepts what the compiler makes, and nothing that differs from it in meaning.
 //!
-//! Mutants are made from one portal of every shape, instruction by instruction. A mutant that means the same as its
-//! original is never made, or skipped with its reason; so each one left must be refused.
+//! Mutants are made from one portal of every shape, instruction by instruction. A mutant that means the same
+//! as its original is never made, or skipped with its reason; so each one left must be refused.
 
 mod common;
 
@@ -202,7 +202,8 @@ impl Portal {
         self.instructions().any(|(i, insn)| leg.contains(&i) && insn == clear)
     }
 
-    /// Whether an instruction put here would be part of a template, which is as it is: between what it is promised and its last one.
+    /// Whether an instruction put here would be part of a template, which is as it is: between what it is
+    /// promised and its last one.
     fn in_template(&self, at: usize) -> bool {
         self.case.spec.templates().any(|(_, letter)| {
             let template = cases::templates().iter().find(|t| t.letter == letter).expect("a template");
@@ -226,7 +227,8 @@ impl Portal {
         self.instructions().filter(|(_, insn)| wanted(*insn)).map(|(i, _)| i).collect()
     }
 
-    /// First instruction of the slow ways out: what follows the `sret` into the callee, or else the last of the call leg.
+    /// First instruction of the slow ways out: what follows the `sret` into the callee, or else the last of
+    /// the call leg.
     fn slow(&self) -> usize {
         let switches = |(i, insn)| {
             matches!(insn, Insn::Csr { op: CsrOp::W, csr: 0x180, .. } if i < self.call).then_some(i)
@@ -240,8 +242,8 @@ impl Portal {
         .unwrap_or(self.call)
     }
 
-    /// Whether a pool word is ever loaded, or describes the frame. The word before the description is there for the
-    /// return leg, whether it loads it or not.
+    /// Whether a pool word is ever loaded, or describes the frame. The word before the description is there
+    /// for the return leg, whether it loads it or not.
     fn means_something(&self, i: usize) -> bool {
         let at = (i - i % 2) as i64 * 4;
         let loads = |(j, insn)| match insn {
@@ -283,8 +285,8 @@ impl Portal {
         words
     }
 
-    /// Makes mutants of one kind until there are enough, and demands that all are refused. `mutate` changes the words, or
-    /// says that the change would mean nothing.
+    /// Makes mutants of one kind until there are enough, and demands that all are refused. `mutate` changes
+    /// the words, or says that the change would mean nothing.
     fn refuse(&self, kind: &str, sites: &[usize], mutate: impl Fn(&mut Rng, usize) -> Option<Vec<u32>>) {
         let mut rng = Rng(0x9e37_79b9_7f4a_7c15 ^ self.code.words.len() as u64);
         let mut made = 0;
@@ -373,7 +375,8 @@ fn every_shape_is_accepted() {
     }
 }
 
-/// The other mutants are refused for what they do, not for where it is: with `nop`s in the same places all is well.
+/// The other mutants are refused for what they do, not for where it is: with `nop`s in the same places all is
+/// well.
 #[test]
 fn inserting_nothing_is_accepted() {
     // Those that are read word by word have no such places.

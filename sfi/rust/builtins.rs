@@ -1,5 +1,5 @@
-//! Stands for `compiler_builtins`, which every crate names: the functions of that crate are in the C library of fault domains. Here is only what
-//! the compiler would make when it links, if it did.
+//! Stands for `compiler_builtins`, which every crate names: the functions of that crate are in the C library
+//! of fault domains. Here is only what the compiler would make when it links, if it did.
 #![feature(compiler_builtins, rustc_attrs)]
 #![compiler_builtins]
 #![no_std]

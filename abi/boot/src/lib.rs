@@ -30,7 +30,8 @@ pub struct BootInfo {
     pub ram_end: u64,
     /// Bytes of the code arena in use (its pages up to there are mapped).
     pub code_used: u64,
-    /// Level-0 tables of the nucleus's first two 2 MiB: nucleus, data and thread blocks; portal code arena (physical).
+    /// Level-0 tables of the nucleus's first two 2 MiB: nucleus, data and thread blocks; portal code arena
+    /// (physical).
     pub kernel_l0: [u64; 2],
     /// Stack descriptors in use.
     pub stack_descs: u32,
@@ -87,7 +88,8 @@ pub struct CommonCode {
     pub trap_return: [u64; 2],
     /// A call that found the callee's stack queue empty: waits in the scheduler, then repeats the call.
     pub no_stack: [u64; 2],
-    /// Bottom of every invocation stack: the thread's first function returned. Goes on through table entry `THREAD_END`, which is:
+    /// Bottom of every invocation stack: the thread's first function returned. Goes on through table entry
+    /// `THREAD_END`, which is:
     pub thread_end: u64,
     pub thread_exit: u64,
     /// Table entry `UNWIND`.
@@ -163,8 +165,8 @@ pub struct Semaphore {
 }
 
 impl BootInfo {
-    /// Three words (bytes of the `postcard` part, threads, semaphores), a word for each thread and each semaphore, so that
-    /// the scheduler needs no decoder ([`pebble_abi::boot`]), then the `postcard` part.
+    /// Three words (bytes of the `postcard` part, threads, semaphores), a word for each thread and each
+    /// semaphore, so that the scheduler needs no decoder ([`pebble_abi::boot`]), then the `postcard` part.
     pub fn encode(&self) -> Result<Vec<u8>, postcard::Error> {
         let body = postcard::to_allocvec(self)?;
         let mut words =

@@ -1,8 +1,10 @@
-//! Rules: "domains named so may, or may not, have what is named so"; the first that matches decides. About interfaces, files and devices.
+//! Rules: "domains named so may, or may not, have what is named so"; the first that matches decides. About
+//! interfaces, files and devices.
 //!
-//! Strategy: a [`RuleSet`] is the set of rules that one side of a question satisfies, a bit per rule in order. Two sets, intersected, leave the
-//! rules that match the whole question; the lowest bit is the first of them. Who knows what is asked for (the name server an interface, the
-//! file server a path) makes one set; the name server, which knows the domains, has the other, and answers.
+//! Strategy: a [`RuleSet`] is the set of rules that one side of a question satisfies, a bit per rule in
+//! order. Two sets, intersected, leave the rules that match the whole question; the lowest bit is the first
+//! of them. Who knows what is asked for (the name server an interface, the file server a path) makes one set;
+//! the name server, which knows the domains, has the other, and answers.
 //!
 //! Invariant: all rules of a system have one numbering, their order in its manifest, whatever they are about.
 
@@ -17,8 +19,8 @@ pub const MAX_RULES: usize = 128;
 /// Rules by position.
 pub type RuleSet = u128;
 
-/// "Domains whose name matches `client` may have what matches `about`": first match decides. A `*` at the end matches any rest. Without a
-/// match: allowed.
+/// "Domains whose name matches `client` may have what matches `about`": first match decides. A `*` at the end
+/// matches any rest. Without a match: allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     pub client: String,
@@ -32,7 +34,8 @@ pub struct Rule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum About {
     Interface(String),
-    /// A path as the file server sees it: from `/` on, nothing doubled, no `.` or `..`; a directory ends in `/`.
+    /// A path as the file server sees it: from `/` on, nothing doubled, no `.` or `..`; a directory ends in
+    /// `/`.
     File(String),
     Device(String),
 }
@@ -66,7 +69,8 @@ pub enum Verdict {
     #[default]
     Allow,
     Refuse,
-    /// Allowed to whoever holds a capability of the rule's kind for the rule's position, as far as its rights go.
+    /// Allowed to whoever holds a capability of the rule's kind for the rule's position, as far as its rights
+    /// go.
     Capability,
 }
 

@@ -1,7 +1,9 @@
-//! The operations that templates are made of, of no processor in particular, and how they travel: a word each.
+//! The operations that templates are made of, of no processor in particular, and how they travel: a word
+//! each.
 //!
-//! A word has the operation in its lowest 4 bits, above it three registers of 3 bits and a condition of 2, and a number in its upper half. A word
-//! that another one would do for is none: what decodes is what encodes to it.
+//! A word has the operation in its lowest 4 bits, above it three registers of 3 bits and a condition of 2,
+//! and a number in its upper half. A word that another one would do for is none: what decodes is what encodes
+//! to it.
 
 /// A register of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -183,7 +185,8 @@ impl Operation {
 mod tests {
     use super::*;
 
-    /// Every word whose number is at the border of a range or near 0: it is an operation that encodes to it, or none.
+    /// Every word whose number is at the border of a range or near 0: it is an operation that encodes to it,
+    /// or none.
     #[test]
     fn what_decodes_is_what_encodes_to_it() {
         let mut known = 0;

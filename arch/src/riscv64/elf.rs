@@ -5,8 +5,8 @@ pub const MACHINE: u16 = 243;
 pub(super) const FORMAT: &str = "elf64-littleriscv";
 pub(super) const DISASSEMBLY: &str = "+m,+a,+f,+d";
 pub(super) const RUST_TARGET: &str = "riscv64imac-unknown-none-elf";
-/// What every processor with `Sstc` has besides (RVA22): smaller and quicker code. `relax`: the linker makes two instructions of a call one where
-/// the function is near.
+/// What every processor with `Sstc` has besides (RVA22): smaller and quicker code. `relax`: the linker makes
+/// two instructions of a call one where the function is near.
 pub(super) const RUST_FLAGS: &str = "-C target-feature=+zba,+zbb,+zbs,+relax";
 
 /// Of `e_flags`: floating-point registers pass arguments, of at most so many bits.

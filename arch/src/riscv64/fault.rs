@@ -1,4 +1,5 @@
-//! What `scause` says of an exception (The RISC-V Instruction Set Manual, volume II, "Supervisor Cause Register").
+//! What `scause` says of an exception (The RISC-V Instruction Set Manual, volume II, "Supervisor Cause
+//! Register").
 
 use super::regs::ABORT;
 use crate::Cause;

@@ -1,7 +1,8 @@
 //! Frames of rv64, and which register is where in them.
 //!
-//! `sscratch` holds the address of the invocation stack's top word while the thread runs. Words 0 to 29 of a frame hold `x1, x2, x4..=x31`; `x3`, `gp`,
-//! belongs to the nucleus. That of a domain that uses floating point has `f0` to `f31` and `fcsr` below.
+//! `sscratch` holds the address of the invocation stack's top word while the thread runs. Words 0 to 29 of a
+//! frame hold `x1, x2, x4..=x31`; `x3`, `gp`, belongs to the nucleus. That of a domain that uses floating
+//! point has `f0` to `f31` and `fcsr` below.
 
 use crate::{Layout, Register};
 

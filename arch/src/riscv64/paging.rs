@@ -1,6 +1,7 @@
 //! Sv39 (The RISC-V Instruction Set Manual, volume II, "Sv39: Page-Based 39-bit Virtual-Memory System").
 //!
-//! Accessed and dirty are always set, so the hardware never has to. The two bits that it leaves to software say whose page it is.
+//! Accessed and dirty are always set, so the hardware never has to. The two bits that it leaves to software
+//! say whose page it is.
 
 use crate::{Leaf, Reach, Whose};
 use pebble_abi::map;

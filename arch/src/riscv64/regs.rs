@@ -4,11 +4,12 @@
 //! with the return address in `ra`: the portal comes back to `ra`, not behind the `ecall`, so the
 //! whole stub of `invoke_portal(index, p1..p5)` is `mv t0, a0; ecall`.
 //!
-//! The callee has its arguments in `a0..a5`. Results: `a0` the value, `a1` the status, and further words in `a2..a7`.
-//! Every other caller-saved register reads as zero after the call. `gp` belongs to the nucleus: it never
-//! keeps a value.
+//! The callee has its arguments in `a0..a5`. Results: `a0` the value, `a1` the status, and further words in
+//! `a2..a7`. Every other caller-saved register reads as zero after the call. `gp` belongs to the nucleus: it
+//! never keeps a value.
 
-/// The illegal instruction by which a program gives up: a write to a read-only register, with the number of SIGABRT.
+/// The illegal instruction by which a program gives up: a write to a read-only register, with the number of
+/// SIGABRT.
 pub const ABORT: u32 = 0xc003_5073;
 
 /// The instructions behind which a domain returns, or is taken out: `li t0, index; ecall`.

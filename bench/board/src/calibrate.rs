@@ -1,4 +1,5 @@
-//! The clock against the instruction counter: the `time` counter moves every 100 instructions, at a moment that is found once.
+//! The clock against the instruction counter: the `time` counter moves every 100 instructions, at a moment
+//! that is found once.
 
 use pebble::portal::{instructions, time};
 

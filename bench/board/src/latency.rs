@@ -1,7 +1,9 @@
-//! Interrupt latency, as the embedded paper measures it (Bruno et al. 1999, "Interrupt latency"): a thread sleeps until random
-//! absolute times; latency is when it runs minus when it should have run, while another thread loads the system.
+//! Interrupt latency, as the embedded paper measures it (Bruno et al. 1999, "Interrupt latency"): a thread
+//! sleeps until random absolute times; latency is when it runs minus when it should have run, while another
+//! thread loads the system.
 //!
-//! The moment when the clock moves, on the instruction counter, is found once, so the latency is exact to the instruction.
+//! The moment when the clock moves, on the instruction counter, is found once, so the latency is exact to the
+//! instruction.
 
 use crate::calibrate::{PER_TICK, calibrate};
 use crate::{Bench, STOP};

@@ -1,6 +1,8 @@
-//! What windows lead to: entries that leave alone, touch or copy what is lent, and that take and give back pages and buffers.
+//! What windows lead to: entries that leave alone, touch or copy what is lent, and that take and give back
+//! pages and buffers.
 //!
-//! The driver's side is `windows.rs`. Portals with windows are opened at run time, so these interfaces are found by name.
+//! The driver's side is `windows.rs`. Portals with windows are opened at run time, so these interfaces are
+//! found by name.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,8 +1,9 @@
 //! Measurements in guest instructions: the statistics, and what driver and workers agree on.
 //!
-//! Driver (`main.rs`), workers (`worker.rs`, one thread each in its own domain), links (`link.rs`, the domains of call chains)
-//! and the floating-point caller (`float.rs`) are components of `bench/systems/bench.toml`. A worker waits for its semaphore, asks the driver
-//! for a [`Job`], does it a fixed number of times, and waits again. Rows go to the console as `@bench {json}`.
+//! Driver (`main.rs`), workers (`worker.rs`, one thread each in its own domain), links (`link.rs`, the
+//! domains of call chains) and the floating-point caller (`float.rs`) are components of
+//! `bench/systems/bench.toml`. A worker waits for its semaphore, asks the driver for a [`Job`], does it a
+//! fixed number of times, and waits again. Rows go to the console as `@bench {json}`.
 #![no_std]
 #![cfg_attr(not(feature = "component"), forbid(unsafe_code))]
 

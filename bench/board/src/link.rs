@@ -1,4 +1,5 @@
-//! A domain in a chain of calls: the last one returns at once, the others call the next and return what it returns.
+//! A domain in a chain of calls: the last one returns at once, the others call the next and return what it
+//! returns.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -211,7 +211,8 @@ fn semaphores(bench: &Bench) {
     }
 }
 
-/// Token rings of pipes. `ring` is what is left of `latency` when the work of one pipe in one domain, where nobody waits, is taken off.
+/// Token rings of pipes. `ring` is what is left of `latency` when the work of one pipe in one domain, where
+/// nobody waits, is taken off.
 fn pipes(bench: &Bench) {
     let open = |token: u64, side: char| io::open(&alloc::format!("/pipe/{token:016x}/{side}"));
     let create = || PIPE_CREATE.call([]).unwrap_or(-1) as u64;

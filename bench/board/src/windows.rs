@@ -1,6 +1,7 @@
 //! Windows, pages that move, copies of the same, capabilities: what they add to a call.
 //!
-//! The other side is `lent.rs`. Its portals are opened at run time, since only then do the VM manager's tables for windows exist.
+//! The other side is `lent.rs`. Its portals are opened at run time, since only then do the VM manager's
+//! tables for windows exist.
 
 use crate::Bench;
 use alloc::format;
@@ -60,7 +61,8 @@ fn try_all(bench: &Bench) -> Result<(), i64> {
     capabilities(bench)
 }
 
-/// The same pages go there and come back, in calls of their own; then a callee copies as many that were lent to it.
+/// The same pages go there and come back, in calls of their own; then a callee copies as many that were lent
+/// to it.
 fn tears(bench: &Bench, pages: usize, size: &str) -> Result<(), i64> {
     let own = Buffer::new(pages)?;
     let copy = tried(bench, &format!("copy{pages}"), own.address())?;

@@ -69,7 +69,8 @@ fn pipe_ring(read: u64, write: u64) {
     to.close();
 }
 
-/// Until the driver says stop, which is asked often enough not to matter and rarely enough not to be the load.
+/// Until the driver says stop, which is asked often enough not to matter and rarely enough not to be the
+/// load.
 fn background(load: Load, last: bool) {
     // A pair of workers; the driver is not in it.
     let next = if last { SECOND.index() } else { NEXT.index() } + 1;

@@ -23,7 +23,8 @@ pub const NUCLEUS: &str = "nucleus";
 pub struct Built {
     pub image: PathBuf,
     pub report: Report,
-    /// ELF files with symbols: the nucleus and components by their names, programs of the archive by their paths.
+    /// ELF files with symbols: the nucleus and components by their names, programs of the archive by their
+    /// paths.
     pub symbols: BTreeMap<String, PathBuf>,
 }
 
@@ -43,7 +44,8 @@ fn list_path(image: &Path) -> PathBuf {
     image.with_extension("symbols")
 }
 
-/// The ELF files that an image was made of, by the name of the component or the path of the file; none if that is not known.
+/// The ELF files that an image was made of, by the name of the component or the path of the file; none if
+/// that is not known.
 pub fn elfs(image: &Path) -> BTreeMap<String, PathBuf> {
     let text = fs::read_to_string(list_path(image)).unwrap_or_default();
     let entry = |line: &str| line.split_once('\t').map(|(name, elf)| (name.into(), PathBuf::from(elf)));
@@ -233,8 +235,8 @@ enum Message {
     Other,
 }
 
-/// Runs a cargo that builds, and hands on what it has built as it goes. Its own words are shown with `-v` or when it
-/// fails.
+/// Runs a cargo that builds, and hands on what it has built as it goes. Its own words are shown with `-v` or
+/// when it fails.
 pub fn cargo_artifacts(cargo: &mut Command, mut built: impl FnMut(Artifact)) -> Result<()> {
     cargo.arg("--message-format=json-render-diagnostics");
     cargo.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

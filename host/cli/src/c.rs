@@ -1,7 +1,8 @@
 //! Builds components written in C. How is said in `lib/c/flags.toml`, explained in `lib/c/README.md`.
 //!
-//! What is built for a file of a system's archive lies in `target/c/systems/SYSTEM/FILE`: no other component has that name, whatever its
-//! source is called. It is made anew when contents, flags or compiler differ ([`stamp`]).
+//! What is built for a file of a system's archive lies in `target/c/systems/SYSTEM/FILE`: no other component
+//! has that name, whatever its source is called. It is made anew when contents, flags or compiler differ
+//! ([`stamp`]).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -126,7 +127,8 @@ impl<'a> Compiler<'a> {
         Ok(object)
     }
 
-    /// Tells editors how the sources were compiled, in `target/compile_commands.json` beside those of other systems; `.clangd` says where that is.
+    /// Tells editors how the sources were compiled, in `target/compile_commands.json` beside those of other
+    /// systems; `.clangd` says where that is.
     pub fn note_commands(&self) -> Result<()> {
         #[derive(Serialize, Deserialize)]
         struct Entry {

@@ -14,7 +14,8 @@ use crate::crash::Keeper;
 use crate::tools::Tools;
 use crate::ui;
 
-/// Whether the gdb of this name is there, and for this processor: on Debian and Ubuntu plain `gdb` is for the host alone.
+/// Whether the gdb of this name is there, and for this processor: on Debian and Ubuntu plain `gdb` is for the
+/// host alone.
 fn knows(gdb: &str, architecture: &str) -> bool {
     let set = format!("set architecture {architecture}");
     let asked = Command::new(gdb)

@@ -1,4 +1,5 @@
-//! `pebble fuzz`: long runs of what the tests do for a while. Each begins where it is told, so that one can go on where another has ended.
+//! `pebble fuzz`: long runs of what the tests do for a while. Each begins where it is told, so that one can
+//! go on where another has ended.
 
 use std::process::Stdio;
 
@@ -26,7 +27,8 @@ enum What {
         #[arg(long, default_value_t = 1_000_000)]
         seed: u64,
     },
-    /// The execution tests of GCC's torture suite, each with so many combinations of compiler, optimisation, level and options
+    /// The execution tests of GCC's torture suite, each with so many combinations of compiler, optimisation,
+    /// level and options
     Torture {
         #[arg(default_value_t = 30)]
         rounds: usize,

@@ -80,7 +80,8 @@ fn overview(report: &Report) -> Result<String> {
     Ok(out)
 }
 
-/// The disassembly of the portal that is named. Many domains may hold a portal to an interface: the first is shown.
+/// The disassembly of the portal that is named. Many domains may hold a portal to an interface: the first is
+/// shown.
 fn portal(tools: &Tools, report: &Report, which: &str) -> Result<String> {
     let place = which.split_once(':').and_then(|(domain, index)| Some((domain, index.parse::<u16>().ok()?)));
     let named = |p: &&PortalReport| match place {

@@ -1,8 +1,8 @@
 //! One build at a time.
 //!
-//! **Problem.** Whoever builds a system writes files that another build of it reads: two terminals, tests side by side, and tests that call the
-//! tool. **Strategy.** Who builds has the lock of `target/lock`; the kernel takes it back, however its holder ends. **Invariant.** Nobody asks
-//! for the lock who has it already.
+//! **Problem.** Whoever builds a system writes files that another build of it reads: two terminals, tests
+//! side by side, and tests that call the tool. **Strategy.** Who builds has the lock of `target/lock`; the
+//! kernel takes it back, however its holder ends. **Invariant.** Nobody asks for the lock who has it already.
 
 use std::fs::{self, File, TryLockError};
 use std::time::{Duration, Instant};

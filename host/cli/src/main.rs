@@ -1,10 +1,12 @@
 //! Pebble's one command, behind the bootstrap script `./pebble`.
 //!
 //! Each command is a module; what they share:
-//! * [`tools`] the programs that Pebble calls, [`build`] components and images, [`c`] components in C, [`archive`] their files
+//! * [`tools`] the programs that Pebble calls, [`build`] components and images, [`c`] components in C,
+//!   [`archive`] their files
 //! * [`ui`] what the user sees meanwhile
 //!
-//! Exit status: 0 done, 1 failed, 2 wrong usage. `run` with a script exits with the status of its last command.
+//! Exit status: 0 done, 1 failed, 2 wrong usage. `run` with a script exits with the status of its last
+//! command.
 #![forbid(unsafe_code)]
 
 mod archive;
@@ -51,8 +53,9 @@ struct Arguments {
 enum Command {
     /// Build a system and run it in the emulator
     ///
-    /// On a terminal the console is yours, and Ctrl-A X leaves the emulator. Otherwise standard input is fed to the
-    /// shell line by line, standard output gets what the commands print, and the exit status is that of the last one.
+    /// On a terminal the console is yours, and Ctrl-A X leaves the emulator. Otherwise standard input is fed
+    /// to the shell line by line, standard output gets what the commands print, and the exit status is that
+    /// of the last one.
     Run(run::Options),
     /// Run the tests: format, host tests, systems in the emulator, budgets
     Test(test::Options),

@@ -22,7 +22,8 @@ pub struct Options {
     /// Run this image instead of building a system
     #[arg(long, conflicts_with = "system")]
     image: Option<PathBuf>,
-    /// Let the guest's clock count instructions while it is not idle, so that two runs of a program cost the same
+    /// Let the guest's clock count instructions while it is not idle, so that two runs of a program cost the
+    /// same
     #[arg(long)]
     count: bool,
     /// Give up a command of a script after so many seconds

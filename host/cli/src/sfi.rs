@@ -1,5 +1,6 @@
-//! `pebble sfi`: fault domains inside a Linux process. The work is done by the program `pebble-sfi`, which is built here when its
-//! sources have changed; it is called once for each file of a project, so nothing else may take time.
+//! `pebble sfi`: fault domains inside a Linux process. The work is done by the program `pebble-sfi`, which is
+//! built here when its sources have changed; it is called once for each file of a project, so nothing else
+//! may take time.
 
 use std::ffi::OsString;
 use std::fs;
@@ -195,7 +196,8 @@ fn level(arguments: &[OsString]) -> &'static str {
     if given.unwrap_or(&otherwise) == "write" { "write" } else { "full" }
 }
 
-/// Rust's `core` and `alloc`, and the C library for what they call, unless the command only asks the compiler something.
+/// Rust's `core` and `alloc`, and the C library for what they call, unless the command only asks the compiler
+/// something.
 fn ensure_rust(tools: &Tools, tool: &Path, arguments: &[OsString]) -> Result<()> {
     if !arguments.iter().any(|a| a.as_encoded_bytes().ends_with(b".rs") || a == "-") {
         return Ok(());

@@ -1,8 +1,9 @@
 //! Which sources a C component is made of, and how.
 //!
-//! **Problem.** A program that exists already is more than a directory of `.c` files: some of them belong to other programs, one is made by a
-//! script, and all want a macro. **Strategy.** A directory with a `component.toml` says so ([`Description`]); the sources themselves may come from
-//! Debian, unchanged. They are unpacked and prepared in `target/c/sources`, anew when the description changes. **Invariant.** What is
+//! **Problem.** A program that exists already is more than a directory of `.c` files: some of them belong to
+//! other programs, one is made by a script, and all want a macro. **Strategy.** A directory with a
+//! `component.toml` says so ([`Description`]); the sources themselves may come from Debian, unchanged. They
+//! are unpacked and prepared in `target/c/sources`, anew when the description changes. **Invariant.** What is
 //! in that place is whole: the description is noted there last.
 
 use std::collections::BTreeSet;
@@ -24,7 +25,8 @@ const DESCRIPTION: &str = "component.toml";
 struct Description {
     /// Where `sources` are; without it, in the directory itself.
     debian: Option<Archive>,
-    /// Lines for the shell that make what is missing, in the directory of the sources; `$HERE` is the component's.
+    /// Lines for the shell that make what is missing, in the directory of the sources; `$HERE` is the
+    /// component's.
     #[serde(default)]
     prepare: Vec<String>,
     /// Compiled beside the `.c` and `.S` files that lie with the description.

@@ -1,10 +1,11 @@
 //! Whether a product is what its inputs make today.
 //!
-//! **Problem.** The time of a file says little: a checkout, a copy or another system's component of the same name is newer or older than
-//! the product for reasons of its own, and a changed flag has no time at all. **Strategy.** Beside each product lies `PRODUCT.made`: a hash of the
-//! command that made it, of the program that ran, and of the contents of all files that it read, whose names follow. Hash them again, and
-//! the product is fresh if nothing differs. **Invariant.** The stamp goes before the product is made and comes back after: a product that was
-//! interrupted has none.
+//! **Problem.** The time of a file says little: a checkout, a copy or another system's component of the same
+//! name is newer or older than the product for reasons of its own, and a changed flag has no time at all.
+//! **Strategy.** Beside each product lies `PRODUCT.made`: a hash of the command that made it, of the program
+//! that ran, and of the contents of all files that it read, whose names follow. Hash them again, and the
+//! product is fresh if nothing differs. **Invariant.** The stamp goes before the product is made and comes
+//! back after: a product that was interrupted has none.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -44,7 +45,8 @@ pub fn set(product: &Path, command: &Command, inputs: &[PathBuf]) -> Result<()> 
     fs::write(&stamp, text).with_context(|| stamp.display().to_string())
 }
 
-/// The files that a rule of make depends on, as a compiler's `-MD` writes it: `TARGET: FILE FILE \`, blanks in names behind a backslash.
+/// The files that a rule of make depends on, as a compiler's `-MD` writes it: `TARGET: FILE FILE \`, blanks
+/// in names behind a backslash.
 pub fn dependencies(rule: &str) -> Vec<PathBuf> {
     let (mut files, mut name) = (Vec::new(), String::new());
     let mut characters = rule.split_once(": ").map_or("", |(_, files)| files).chars().peekable();

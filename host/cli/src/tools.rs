@@ -22,7 +22,8 @@ pub type Native = pebble_arch::Riscv64;
 /// The LLVM that Debian's packages provide under versioned names.
 const LLVM: &str = "19";
 
-/// Where manifests are: those that somebody would run, those of tests, those of measurements. A name is in one of them alone.
+/// Where manifests are: those that somebody would run, those of tests, those of measurements. A name is in
+/// one of them alone.
 const SYSTEMS: [&str; 3] = ["systems", "tests/systems", "bench/systems"];
 
 pub struct Tools {
@@ -147,7 +148,8 @@ impl Tools {
         bail!("there is no system {system:?}; known: {known}")
     }
 
-    /// What the products of a system are called: as its manifest, with a number that tells where that is unless it is in one of [`SYSTEMS`].
+    /// What the products of a system are called: as its manifest, with a number that tells where that is
+    /// unless it is in one of [`SYSTEMS`].
     pub fn system_name(&self, manifest: &Path) -> String {
         let name = manifest.file_stem().unwrap_or_default().to_string_lossy();
         let whole = manifest.canonicalize().unwrap_or_else(|_| manifest.into());

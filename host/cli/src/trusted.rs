@@ -1,9 +1,10 @@
 //! `pebble inspect --trusted`: all that must work as it should for the walls to hold.
 //!
-//! **Problem.** The privileged code is small, but it is not all that is trusted: whoever writes page tables or portal code can do what the nucleus
-//! can. **Strategy.** `trusted.toml` names each piece, what it could do and what checks it; its lines are counted in the sources as they are. The tests
-//! here hold the table against the sources, the manifest and the README: nothing that has a privilege in the image is missing from it, and no piece has
-//! others than it says.
+//! **Problem.** The privileged code is small, but it is not all that is trusted: whoever writes page tables
+//! or portal code can do what the nucleus can. **Strategy.** `trusted.toml` names each piece, what it could
+//! do and what checks it; its lines are counted in the sources as they are. The tests here hold the table
+//! against the sources, the manifest and the README: nothing that has a privilege in the image is missing
+//! from it, and no piece has others than it says.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,9 +1,10 @@
 //! Does an image keep the walls? Walks all its page tables, independently of the code that made them.
 //!
 //! * no page is writable and executable through one mapping;
-//! * user mode reaches no page of the nucleus, of portal code, of portal tables, page tables or thread blocks, but through the
-//!   grants of the manifest;
-//! * a page that user mode can write belongs to one domain, stacks shared through `s` portals and grants apart;
+//! * user mode reaches no page of the nucleus, of portal code, of portal tables, page tables or thread
+//!   blocks, but through the grants of the manifest;
+//! * a page that user mode can write belongs to one domain, stacks shared through `s` portals and grants
+//!   apart;
 //! * exactly what is not a domain's own is marked as foreign, so that no window lends it.
 
 use crate::manifest::Grant;

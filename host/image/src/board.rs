@@ -1,7 +1,8 @@
 //! Boards (`boards/*.toml`): memory, clock, devices, and how each is emulated.
 //!
-//! Manifests name devices; where their registers are and which interrupt is theirs is said here alone. The ABI crate takes memory, clock and interrupts
-//! of the board that components are compiled for from the same file.
+//! Manifests name devices; where their registers are and which interrupt is theirs is said here alone. The
+//! ABI crate takes memory, clock and interrupts of the board that components are compiled for from the same
+//! file.
 
 use pebble_abi::map::{self, PAGE};
 use pebble_arch::Processor;

@@ -1,7 +1,8 @@
 //! Lays out the memory of a whole system.
 //!
-//! Order: nucleus, its page tables and data; the domains with their images, stacks and tables; portal code (common code
-//! first, then each domain's own table and imports); threads; the boot information, last, since it tells all the rest.
+//! Order: nucleus, its page tables and data; the domains with their images, stacks and tables; portal code
+//! (common code first, then each domain's own table and imports); threads; the boot information, last, since
+//! it tells all the rest.
 
 use crate::BuildError;
 use crate::elf::{self, Component};

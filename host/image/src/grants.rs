@@ -1,6 +1,8 @@
-//! What components have mapped by their manifest that is not their own: devices, and pages of the image that several share.
+//! What components have mapped by their manifest that is not their own: devices, and pages of the image that
+//! several share.
 //!
-//! All of it is marked foreign, so it is never lent. What a replacement of the component needs as well is recorded in the boot information.
+//! All of it is marked foreign, so it is never lent. What a replacement of the component needs as well is
+//! recorded in the boot information.
 
 use crate::build::{Domain, Shared};
 use crate::manifest::Grant;
@@ -101,8 +103,8 @@ fn grant_capabilities<A: Arch>(memory: &mut Memory<A>, shared: &Shared, d: &Doma
     }
 }
 
-/// Devices and shared pages of components that can be replaced. The VM manager and the portal manager, whose grants grow while the system runs,
-/// cannot.
+/// Devices and shared pages of components that can be replaced. The VM manager and the portal manager, whose
+/// grants grow while the system runs, cannot.
 pub fn recorded<A: Arch>(
     memory: &Memory<A>,
     shared: &Shared,

@@ -1,7 +1,8 @@
 //! From a manifest and compiled components to one bootable image.
 //!
-//! The image is the memory of the running system, laid out beforehand: page tables, portal tables, portal code made
-//! by the same compiler as the portal manager's, thread blocks, component images. The nucleus only turns it on.
+//! The image is the memory of the running system, laid out beforehand: page tables, portal tables, portal
+//! code made by the same compiler as the portal manager's, thread blocks, component images. The nucleus only
+//! turns it on.
 #![forbid(unsafe_code)]
 
 pub mod audit;

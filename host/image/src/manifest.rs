@@ -58,8 +58,9 @@ pub struct Component {
     /// Its portals keep floating-point state even if its code was compiled without.
     #[serde(default)]
     pub float: bool,
-    /// Its calls may use the reserve of the invocation stack, and are refused where that is full: for servers that call others for their clients,
-    /// which must work, and live on, for a client that has filled its part.
+    /// Its calls may use the reserve of the invocation stack, and are refused where that is full: for servers
+    /// that call others for their clients, which must work, and live on, for a client that has filled its
+    /// part.
     #[serde(default)]
     pub server: bool,
     /// Has a thread of its own, which runs its entry point.
@@ -79,13 +80,15 @@ pub struct Component {
     pub registers: Vec<Registers>,
     #[serde(default)]
     pub grants: Vec<Grant>,
-    /// Argument letters, `A` to `Z`, whose templates it may register: it is trusted with code that runs in other domains' calls.
+    /// Argument letters, `A` to `Z`, whose templates it may register: it is trusted with code that runs in
+    /// other domains' calls.
     #[serde(default)]
     pub templates: Vec<char>,
     /// Its heap may grow beyond the first 2 MiB: for servers that hold what others give them.
     #[serde(default)]
     pub large_heap: bool,
-    /// Interfaces of the system portals that it has, of those in `abi::sys`; all, if not said. The nucleus's own are always there.
+    /// Interfaces of the system portals that it has, of those in `abi::sys`; all, if not said. The nucleus's
+    /// own are always there.
     pub system: Option<Vec<String>>,
     /// Imports to be bound to other interfaces than they name.
     #[serde(default)]
@@ -149,7 +152,8 @@ pub struct Semaphore {
     pub initial: i64,
     #[serde(default)]
     pub interruptible: bool,
-    /// Of a component's lock: while a thread waits, others that are less urgent get turns, for one of them holds it.
+    /// Of a component's lock: while a thread waits, others that are less urgent get turns, for one of them
+    /// holds it.
     #[serde(default)]
     pub lock: bool,
 }
@@ -460,7 +464,8 @@ impl Manifest {
         Ok(())
     }
 
-    /// The devices from `first` on, which are in this text, can be given to programs, and somebody is meant to have them.
+    /// The devices from `first` on, which are in this text, can be given to programs, and somebody is meant
+    /// to have them.
     fn check_devices(&self, text: &str, first: usize) -> Result<(), ManifestError> {
         let mut pages = 0;
         for (n, spanned) in self.device.iter().enumerate() {

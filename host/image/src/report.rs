@@ -53,12 +53,14 @@ pub struct PortalReport {
 }
 
 impl Report {
-    /// Resident pages of the essential system: nucleus, what all share, portal code, and the core components with their threads.
+    /// Resident pages of the essential system: nucleus, what all share, portal code, and the core components
+    /// with their threads.
     pub fn essential_pages(&self) -> u32 {
         self.pages_with(|d| d.core)
     }
 
-    /// The same of the components that the papers count as essential: they had no name server, and left out virtual memory.
+    /// The same of the components that the papers count as essential: they had no name server, and left out
+    /// virtual memory.
     pub fn papers_pages(&self) -> u32 {
         const ESSENTIAL: [&str; 5] =
             ["interrupt-dispatcher", "scheduler", "portal-manager", "clock", "console"];

@@ -1,5 +1,5 @@
-//! The two ends of the guest's console: a thread that writes, so that a guest that does not listen blocks nobody, and a
-//! buffer filled by a thread that reads.
+//! The two ends of the guest's console: a thread that writes, so that a guest that does not listen blocks
+//! nobody, and a buffer filled by a thread that reads.
 
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

@@ -66,7 +66,8 @@ impl Guest {
         Ok(boot)
     }
 
-    /// Runs one line in script mode. When the shell dies of it, the next line goes to the shell that takes its place.
+    /// Runs one line in script mode. When the shell dies of it, the next line goes to the shell that takes
+    /// its place.
     pub fn run_line(&mut self, line: &str, limit: Duration) -> Result<Reply, Error> {
         let mut output = Vec::new();
         match self.run_line_into(line, Some(limit), &mut output)? {
@@ -86,8 +87,8 @@ impl Guest {
         lines.iter().map(|line| self.run_line(line, limit)).collect()
     }
 
-    /// Runs lines as they come, each with its own time limit if there is one, writes what they print to `output` at
-    /// once, and powers the system off. Returns how it ended, and the last status.
+    /// Runs lines as they come, each with its own time limit if there is one, writes what they print to
+    /// `output` at once, and powers the system off. Returns how it ended, and the last status.
     pub fn run_stream<E: From<Error>>(
         &mut self,
         lines: impl Iterator<Item = Result<String, E>>,

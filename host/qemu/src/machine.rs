@@ -1,7 +1,8 @@
 //! The emulated board.
 //!
-//! An emulator does not outlive who started it, however that one ends: `setpriv` asks the kernel for a signal at its parent's death. On a
-//! terminal that is SIGTERM, so that QEMU restores the terminal; otherwise SIGKILL, since a wedged emulator may ignore anything gentler.
+//! An emulator does not outlive who started it, however that one ends: `setpriv` asks the kernel for a signal
+//! at its parent's death. On a terminal that is SIGTERM, so that QEMU restores the terminal; otherwise
+//! SIGKILL, since a wedged emulator may ignore anything gentler.
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Read, Write};
@@ -22,7 +23,8 @@ pub enum Counting {
     WallClock,
     /// One nanosecond an instruction, idle time skipped: two runs of a guest that gets no input are the same.
     Instructions,
-    /// The same, but idle time passes as on the wall: for guests that wait for input, which would otherwise wait until the end of time.
+    /// The same, but idle time passes as on the wall: for guests that wait for input, which would otherwise
+    /// wait until the end of time.
     InstructionsWithInput,
 }
 
@@ -78,7 +80,8 @@ impl Machine {
         command
     }
 
-    /// The emulator, which the kernel ends with this process where `setpriv` (util-linux) is there to ask for it.
+    /// The emulator, which the kernel ends with this process where `setpriv` (util-linux) is there to ask for
+    /// it.
     fn on_a_leash(&self) -> Command {
         let signal = if std::io::stdin().is_terminal() { "TERM" } else { "KILL" };
         if !self.qemu.is_file() || !Path::new(LEASH).is_file() {
@@ -89,7 +92,8 @@ impl Machine {
         command
     }
 
-    /// Hands the terminal to the guest's console until the emulator ends. What the console shows goes through `to`.
+    /// Hands the terminal to the guest's console until the emulator ends. What the console shows goes through
+    /// `to`.
     pub fn interact(&self, image: &Path, to: &mut impl Write) -> Result<Exit, Error> {
         let mut command = self.command(image);
         let command = command.arg("-nographic").stdout(Stdio::piped());

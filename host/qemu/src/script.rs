@@ -1,7 +1,8 @@
 //! The shell's script mode, seen from outside.
 //!
-//! The line `\x01script` turns prompt, echo and editing off; the shell answers `\x1eready\x1e` and from then on ends
-//! the output of each command with `\x1e<status>\x1e`, both on a line end. The byte 0x1e is ASCII's record separator.
+//! The line `\x01script` turns prompt, echo and editing off; the shell answers `\x1eready\x1e` and from then
+//! on ends the output of each command with `\x1e<status>\x1e`, both on a line end. The byte 0x1e is ASCII's
+//! record separator.
 //!
 //! A shell that dies says nothing: `init` does, and starts another, which waits for a person again.
 
@@ -35,7 +36,8 @@ const MARK: u8 = 0x1e;
 /// Longest status marker: the two marks, ten digits and a sign, the line end.
 const LONGEST: usize = 15;
 
-/// Looks for what comes next. Bytes that may be the start of a marker, or of the news that the shell has died, are not output yet.
+/// Looks for what comes next. Bytes that may be the start of a marker, or of the news that the shell has
+/// died, are not output yet.
 pub fn next_piece(bytes: &[u8]) -> Piece {
     let (told, died) = death(bytes);
     match (next_marker(&bytes[..told]), died) {

@@ -1,4 +1,5 @@
-//! The rows of every bench, as `--json` tells them: one figure each, with its distribution and what a paper says.
+//! The rows of every bench, as `--json` tells them: one figure each, with its distribution and what a paper
+//! says.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -16,7 +17,8 @@ pub struct Row {
     pub p50: f64,
     pub p99: f64,
     pub max: f64,
-    /// A paper's figure: cycles of the middle board of 1999, or bytes; for fault domains that of 1993, on its DEC 5000, in the row's unit.
+    /// A paper's figure: cycles of the middle board of 1999, or bytes; for fault domains that of 1993, on its
+    /// DEC 5000, in the row's unit.
     #[serde(default)]
     pub paper: Option<f64>,
 }

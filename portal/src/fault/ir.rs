@@ -1,6 +1,7 @@
 //! Intermediate representation: what a portal of a fault domain does, step by step.
 //!
-//! [`steps`] turns a [`Door`] and a [`Crossing`] into a straight sequence of [`Op`]s, which an emitter turns into code as they come.
+//! [`steps`] turns a [`Door`] and a [`Crossing`] into a straight sequence of [`Op`]s, which an emitter turns
+//! into code as they come.
 
 use crate::spec::{SpecErrorKind, Stack, State};
 use crate::{Spec, SpecError};
@@ -19,12 +20,13 @@ pub const REENTERED: u32 = 4;
 pub const INSIDE: i32 = 8;
 pub const TAKEN: u32 = 1;
 
-/// From the current mark to the number of calls out of domains that have not come back, and the most that there may be: each of them may take a signal when one
-/// is to end.
+/// From the current mark to the number of calls out of domains that have not come back, and the most that
+/// there may be: each of them may take a signal when one is to end.
 pub const NESTED: i32 = 12;
 pub const MOST_NESTED: u32 = 1024;
 
-/// A thread's own stack is all but used up if it is less than this, a power of two, above [`record::STACK_LIMIT`].
+/// A thread's own stack is all but used up if it is less than this, a power of two, above
+/// [`record::STACK_LIMIT`].
 pub const STACK_ROOM: u64 = 1 << STACK_ROOM_SHIFT;
 pub const STACK_ROOM_SHIFT: u8 = 16;
 
@@ -35,7 +37,8 @@ pub const PLAIN_CONTROL: u16 = 0x37f;
 /// Most arguments: the registers of the System V convention.
 pub const MAX_ARGS: usize = 6;
 
-/// A specification across this wall. Unlike a hardware portal's, its caller passes up to six words, and every letter is known.
+/// A specification across this wall. Unlike a hardware portal's, its caller passes up to six words, and every
+/// letter is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Door {
     pub stack: Stack,
@@ -118,10 +121,12 @@ pub struct Crossing {
     pub control: bool,
     /// It has x87 instructions: the register stack may not be empty after a call, and an exception may wait.
     pub x87: bool,
-    /// The same of the caller, a domain, or the process where it must not be seen how it rounds: the callee finds [`PLAIN_MXCSR`] and [`PLAIN_CONTROL`], no register in use.
+    /// The same of the caller, a domain, or the process where it must not be seen how it rounds: the callee
+    /// finds [`PLAIN_MXCSR`] and [`PLAIN_CONTROL`], no register in use.
     pub caller_control: bool,
     pub caller_x87: bool,
-    /// What goes into a domain in a register is an argument or a result, and nothing else: the others are zeroed, vectors too.
+    /// What goes into a domain in a register is an argument or a result, and nothing else: the others are
+    /// zeroed, vectors too.
     pub hide: bool,
     /// Vector registers are 256 bits wide.
     pub wide: bool,
@@ -367,8 +372,9 @@ fn arguments(door: &Door, c: &Crossing, put: &mut impl FnMut(Op)) {
     }
 }
 
-/// Across, from the stack pointer that [`Op::Publish`] has published to the portal's return address, in bytes: two words of the record, the controls of
-/// floating point if they are kept, the preserved registers and the frame pointer.
+/// Across, from the stack pointer that [`Op::Publish`] has published to the portal's return address, in
+/// bytes: two words of the record, the controls of floating point if they are kept, the preserved registers
+/// and the frame pointer.
 pub const fn published_to_return(control: bool) -> u64 {
     8 * (2 + control as u64 + PRESERVED.len() as u64 + 1)
 }
@@ -387,6 +393,7 @@ pub struct Code {
     pub site: u16,
     /// The constants.
     pub pool_at: u16,
-    /// Words that are pushed, at the call, on the stack of the process or, across, of the caller: for debuggers.
+    /// Words that are pushed, at the call, on the stack of the process or, across, of the caller: for
+    /// debuggers.
     pub pushed: u16,
 }

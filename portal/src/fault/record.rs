@@ -28,7 +28,8 @@ pub const DATA_LIMIT: i32 = 88;
 pub const WORDS: i32 = 96;
 /// Of the thread's own stack.
 pub const STACK_LIMIT: i32 = 104;
-/// For the runtime, at home: the last stack that was made for the thread's part of the queue; elsewhere the one before it.
+/// For the runtime, at home: the last stack that was made for the thread's part of the queue; elsewhere the
+/// one before it.
 pub const SIBLING: i32 = 112;
 
 /// Distance of a field from the mark.

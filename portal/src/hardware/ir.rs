@@ -1,14 +1,14 @@
 //! Intermediate representation: what a portal does, step by step, with no word of any instruction set.
 //!
 //! [`steps`] turns a specification and a [`Connection`] (everything known when the portal is opened) into a
-//! straight sequence of [`Op`]s: the call leg and, from [`Op::Return`] on, the return leg. Emitters (`emit/`) turn
-//! each step into machine code as it comes; [`lower`] collects them for a reader.
-//! Fixed by this module, the same for every target: which state is kept and where in the frame, what is
-//! hidden, which argument comes from where.
+//! straight sequence of [`Op`]s: the call leg and, from [`Op::Return`] on, the return leg. Emitters (`emit/`)
+//! turn each step into machine code as it comes; [`lower`] collects them for a reader. Fixed by this module,
+//! the same for every target: which state is kept and where in the frame, what is hidden, which argument
+//! comes from where.
 //!
 //! Code common to all domains (traps, the thread end) is compiled with `caller.asid` 0. So its frames name no
-//! caller, and [`Arg::Origin`], which reads the name from the frame by which a domain was entered, is 0 where a
-//! domain serves nobody's call.
+//! caller, and [`Arg::Origin`], which reads the name from the frame by which a domain was entered, is 0 where
+//! a domain serves nobody's call.
 
 use crate::hardware::template::Template;
 use crate::spec::{Arg, Spec, Stack, State};
@@ -32,9 +32,9 @@ pub struct Domain {
     pub exclusive: bool,
     /// Initial stack pointer, if exclusive.
     pub fixed_stack: u64,
-    /// Of the image: its calls may use the reserve of the invocation stack, so that a program that has filled its
-    /// own part cannot make a server fail; and what does not fit there either is refused, so that none dies of it. Never together with `float`,
-    /// whose frames are too long for it.
+    /// Of the image: its calls may use the reserve of the invocation stack, so that a program that has filled
+    /// its own part cannot make a server fail; and what does not fit there either is refused, so that none
+    /// dies of it. Never together with `float`, whose frames are too long for it.
     pub trusted: bool,
     /// Direct address (`map::direct`) of its level-1 page table: for portals by which it lends pages.
     pub l1: u64,
@@ -55,7 +55,8 @@ pub struct Connection<'a> {
     pub constant: u64,
     /// Count calls in this counter (`map::counter_va`).
     pub counter: Option<u16>,
-    /// The callee answers for another portal: the status is what it leaves in `a1`, not 0. For stubs, which lead into a controller.
+    /// The callee answers for another portal: the status is what it leaves in `a1`, not 0. For stubs, which
+    /// lead into a controller.
     pub keeps_status: bool,
     /// The domain for which the caller calls, and which `a` tells; 0: for itself.
     pub subject: u16,
@@ -83,7 +84,8 @@ pub enum Shape {
     Tail,
     /// Short-circuit portals.
     Short(Short),
-    /// The scheduler's: in the registers of results, where its entry has left them, the thread to run and the result of its pending call.
+    /// The scheduler's: in the registers of results, where its entry has left them, the thread to run and the
+    /// result of its pending call.
     Switch,
     /// Table entry 0: runs the return code of the top frame.
     Dispatch,
@@ -91,19 +93,21 @@ pub enum Shape {
     None,
     /// Every entry of a dead domain's table: error return, with `DEAD`, to whoever called the domain.
     Bounce,
-    /// The same with this code: the domain says so itself. With `TIMEOUT`, behind the gate's second stub, if the top frame is that of a late
-    /// call (`map::LATE_CODE_VA`); if not, the domain's exception.
+    /// The same with this code: the domain says so itself. With `TIMEOUT`, behind the gate's second stub, if
+    /// the top frame is that of a late call (`map::LATE_CODE_VA`); if not, the domain's exception.
     Leave(u16),
     /// Bottom of the invocation stack: goes on through the table entry `THREAD_END` of the thread's domain.
     ThreadEnd,
-    /// That entry: enters the callee (the scheduler's `thread_exit`) for good. It begins at its third instruction; who names the index in a call,
-    /// be it in the midst of somebody else's, raises the domain's exception.
+    /// That entry: enters the callee (the scheduler's `thread_exit`) for good. It begins at its third
+    /// instruction; who names the index in a call, be it in the midst of somebody else's, raises the domain's
+    /// exception.
     ThreadExit,
     /// Full save, then the callee: the cause.
     Interrupt,
     /// Full save, then the callee: cause, value, address, domain, thread, the register of the index.
     Exception,
-    /// Full save, then the callee: the domain that has no stack, or place for a window; afterwards the call is repeated.
+    /// Full save, then the callee: the domain that has no stack, or place for a window; afterwards the call
+    /// is repeated.
     NoStack,
 }
 
@@ -125,17 +129,20 @@ pub enum Short {
     Flush,
     /// `p1`: domain, modulo their number. Returns whether it has moved a stack.
     Stacks(Stacks),
-    /// Waits for an interrupt. Only for a caller that runs with interrupts on: with `sie` clear nothing ends the wait.
+    /// Waits for an interrupt. Only for a caller that runs with interrupts on: with `sie` clear nothing ends
+    /// the wait.
     Idle,
 }
 
-/// What the scheduler may have done to the stack queue of a domain. It names no stack and no address: each stays in the queue of its domain, or
-/// among those kept.
+/// What the scheduler may have done to the stack queue of a domain. It names no stack and no address: each
+/// stays in the queue of its domain, or among those kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stacks {
-    /// The first in the queue is kept. A queue that is empty then gets the end that makes callers wait (`map::STACKS_WANTED`).
+    /// The first in the queue is kept. A queue that is empty then gets the end that makes callers wait
+    /// (`map::STACKS_WANTED`).
     Keep,
-    /// The first of those kept is in the queue, for whoever calls next: behind it comes the plain end, unless there are others.
+    /// The first of those kept is in the queue, for whoever calls next: behind it comes the plain end, unless
+    /// there are others.
     Offer,
     /// If the queue is empty, and callers wait: it gets all that are kept, and the plain end.
     Release,
@@ -144,7 +151,8 @@ pub enum Stacks {
 /// One step, two words at most. Frame words count from the lowest word of the frame being pushed or popped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Add one to the counter word. It comes first, so what it leaves in temporaries is overwritten or scrubbed.
+    /// Add one to the counter word. It comes first, so what it leaves in temporaries is overwritten or
+    /// scrubbed.
     Count(u64),
     /// Take a unit and return, or go on.
     TryWait(u64),
@@ -152,7 +160,8 @@ pub enum Op {
     TrySignal(u64),
     /// Find the invocation stack.
     Top,
-    /// Raise the domain's exception if the invocation stack is full; of a server of the image (`reserve`) refuse the call if the reserve is.
+    /// Raise the domain's exception if the invocation stack is full; of a server of the image (`reserve`)
+    /// refuse the call if the reserve is.
     Room {
         reserve: bool,
     },
@@ -164,7 +173,8 @@ pub enum Op {
     SaveAll {
         float: bool,
     },
-    /// Take the first stack of the queue at this address, its descriptor into the frame; without one, wait (`after_save`: in a trap).
+    /// Take the first stack of the queue at this address, its descriptor into the frame; without one, wait
+    /// (`after_save`: in a trap).
     TakeStack {
         queue: u64,
         word: u8,
@@ -174,19 +184,22 @@ pub enum Op {
     },
     /// Wait if there is no stack, and take none yet.
     CheckStack(u64),
-    /// Find what the caller lends, and refuse what it may not lend. `keep`: frame word for where `g` puts pages at the return.
+    /// Find what the caller lends, and refuse what it may not lend. `keep`: frame word for where `g` puts
+    /// pages at the return.
     CheckWindow {
         lent: Lent,
         keep: u8,
     },
-    /// Wait unless the callee has a free slot for the first window, and for the second, if there is one. True: for a buffer.
+    /// Wait unless the callee has a free slot for the first window, and for the second, if there is one.
+    /// True: for a buffer.
     CheckSlots {
         first: bool,
         second: Option<bool>,
         /// Of those that are apart; then the call is refused instead of waiting.
         apart: bool,
     },
-    /// Take a slot, its descriptor into the frame, show in it what is lent; the caller's word becomes the address there.
+    /// Take a slot, its descriptor into the frame, show in it what is lent; the caller's word becomes the
+    /// address there.
     OpenWindow {
         lent: Lent,
         word: u8,
@@ -226,15 +239,18 @@ pub enum Op {
         arg: Arg,
         value: u64,
     },
-    /// The cause, argument of an interrupt handler; raise the domain's exception if it is none of an interrupt: a program may name this entry.
+    /// The cause, argument of an interrupt handler; raise the domain's exception if it is none of an
+    /// interrupt: a program may name this entry.
     Interrupted {
         float: bool,
     },
     /// Arguments of an exception handler.
     Cause,
-    /// What kind of trap it was, into the frame: of a call, or of something else that lacks a stack of its handler.
+    /// What kind of trap it was, into the frame: of a call, or of something else that lacks a stack of its
+    /// handler.
     SaveCause(u8),
-    /// Arguments: the domain that a portal has found without a stack, which it has left in the register of fault addresses; the one that runs.
+    /// Arguments: the domain that a portal has found without a stack, which it has left in the register of
+    /// fault addresses; the one that runs.
     Lacking,
     /// The callee returns to the gate.
     Gate,
@@ -353,7 +369,8 @@ fn frame(spec: &Spec, c: &Connection, layout: &Layout) -> Frame {
     Frame { words: f.words + 1, stack, preserved, float, desc, windows }
 }
 
-/// Leaving a domain that uses floating point keeps its preserved float registers, unless the callee uses them too and is trusted.
+/// Leaving a domain that uses floating point keeps its preserved float registers, unless the callee uses them
+/// too and is trusted.
 fn keeps_float(spec: &Spec, c: &Connection) -> bool {
     c.caller.float && !(c.callee.float && spec.state == State::Minimal)
 }
@@ -371,7 +388,8 @@ pub fn lower(spec: &Spec, shape: Shape, c: &Connection, layout: &Layout) -> Lowe
     out
 }
 
-/// Specification and connection to steps, each handed to `put`; frames are as the processor's [`Layout`] says. Only `Call`, `Wait` and `Signal` are counted.
+/// Specification and connection to steps, each handed to `put`; frames are as the processor's [`Layout`]
+/// says. Only `Call`, `Wait` and `Signal` are counted.
 pub fn steps(spec: &Spec, shape: Shape, c: &Connection, layout: &Layout, put: &mut impl FnMut(Op)) {
     match shape {
         Shape::Call | Shape::Wait(_) | Shape::Signal(_) => {
@@ -412,8 +430,8 @@ fn call(spec: &Spec, c: &Connection, layout: &Layout, put: &mut impl FnMut(Op)) 
     let masks = c.callee.exclusive && !c.caller.exclusive;
     let queue = map::stack_queue_va(c.callee.asid);
     put(Op::Top);
-    // An exclusive callee calls nobody on, so of its short frames one at most ever lies above the limit: the fault handler,
-    // entered when a stack is full, can still reach the scheduler.
+    // An exclusive callee calls nobody on, so of its short frames one at most ever lies above the limit: the
+    // fault handler, entered when a stack is full, can still reach the scheduler.
     if !c.callee.exclusive {
         put(Op::Room { reserve: c.caller.trusted });
     }
@@ -560,9 +578,9 @@ fn short_circuit(short: Short, put: &mut impl FnMut(Op)) {
     put(Op::Resume);
 }
 
-/// Arguments by letter, and into the callee. The caller's words lie one register above the place of an argument list that has
-/// only words, so the moves downwards come first, in order, those upwards last, in reverse order: none overwrites a source.
-/// `pushed`: words of the frame that this leg has pushed.
+/// Arguments by letter, and into the callee. The caller's words lie one register above the place of an
+/// argument list that has only words, so the moves downwards come first, in order, those upwards last, in
+/// reverse order: none overwrites a source. `pushed`: words of the frame that this leg has pushed.
 fn arguments(spec: &Spec, c: &Connection, pushed: u8, put: &mut impl FnMut(Op)) {
     let mut from = 0;
     for (to, _) in (0u8..).zip(&spec.args).filter(|(_, a)| a.is_word()) {

@@ -1,14 +1,17 @@
 //! Argument templates: code of a trusted server, inlined by the compiler for one argument letter.
 //!
 //! Problem: a server that translates an argument (capabilities) must not cost every call a call of its own.
-//! Strategy: the server registers a few [`Operation`]s once, of no processor in particular, with private data that this code alone reads
-//! and writes. [`Template::check`] proves that they do no more; emitters make instructions of them, and verifiers hold every portal to
-//! exactly these.
+//! Strategy: the server registers a few [`Operation`]s once, of no processor in particular, with private data
+//! that this code alone reads and writes. [`Template::check`] proves that they do no more; emitters make
+//! instructions of them, and verifiers hold every portal to exactly these.
 //!
-//! * Registers: [`Register::Word`] has the caller's word, and at the end the callee's argument; `Base` the data's address (never
-//!   written), `Caller` and `Callee` the numbers of the two domains; `A` and `B` are free. There are no others.
-//! * Memory: only double words, at the base plus a constant, or plus an index that the code itself has masked.
-//! * Skips go forward. A refusal is the only other way out: the call fails with [`Template::status`], before the callee runs.
+//! * Registers: [`Register::Word`] has the caller's word, and at the end the callee's argument; `Base` the
+//!   data's address (never written), `Caller` and `Callee` the numbers of the two domains; `A` and `B` are
+//!   free. There are no others.
+//! * Memory: only double words, at the base plus a constant, or plus an index that the code itself has
+//!   masked.
+//! * Skips go forward. A refusal is the only other way out: the call fails with [`Template::status`], before
+//!   the callee runs.
 //! * A template acts when it is reached: with two in one portal, the first has acted when the second refuses.
 
 pub mod capability;
@@ -71,8 +74,8 @@ pub fn decode(words: &[u32]) -> Result<Operations, TemplateError> {
 }
 
 impl Template {
-    /// Proves that the code does nothing but what templates may. One pass: skips go forward, so what is known where ways
-    /// meet is what all of them know.
+    /// Proves that the code does nothing but what templates may. One pass: skips go forward, so what is known
+    /// where ways meet is what all of them know.
     pub fn check(&self) -> Result<(), TemplateError> {
         let fail = |at, kind| Err(TemplateError { at, kind });
         if self.letter != b'k' && !self.letter.is_ascii_uppercase() {

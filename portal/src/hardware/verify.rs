@@ -1,14 +1,16 @@
 //! The portal verifier: accepts or refuses the words of one portal before they are installed.
 //!
-//! Problem: portal code runs with every privilege, so a mistake in the compiler must not become a hole. Strategy: an allow-list.
-//! One pass of abstract interpretation over what the decoder says, against what specification, shape and
-//! connection prescribe; whatever it does not recognize is refused. It knows neither emitter nor encoder.
+//! Problem: portal code runs with every privilege, so a mistake in the compiler must not become a hole.
+//! Strategy: an allow-list. One pass of abstract interpretation over what the decoder says, against what
+//! specification, shape and connection prescribe; whatever it does not recognize is refused. It knows neither
+//! emitter nor encoder.
 //!
 //! What acceptance means (each property is a function in the processor's module):
 //! * the code ends: every branch is forward, to an instruction of the same leg, never into the pool;
 //! * memory: only the frame being pushed or popped, the words named by shape and connection, the own pool;
 //! * control registers get only the values that the connection prescribes;
-//! * at every exit each register holds what the specification says, the other side's only where it lets it pass, or zero;
+//! * at every exit each register holds what the specification says, the other side's only where it lets it
+//!   pass, or zero;
 //! * the return leg restores what the call leg saved, and takes down exactly what it built.
 //!
 //! No allocation, no formatting: the portal manager runs it on every portal that it makes.

@@ -1,7 +1,8 @@
 //! Golden files: what is made of a case is what was blessed.
 //!
-//! A folder has the whole text of the cases that a reader learns most from. Of all others it has a line each, in `others.txt`: name, bytes
-//! of code, and a hash of the text. `BLESS=1` writes the folder anew; read the difference before committing it.
+//! A folder has the whole text of the cases that a reader learns most from. Of all others it has a line each,
+//! in `others.txt`: name, bytes of code, and a hash of the text. `BLESS=1` writes the folder anew; read the
+//! difference before committing it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

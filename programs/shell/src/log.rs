@@ -1,7 +1,7 @@
 //! The console's log as text: who wrote what.
 //!
-//! The log is a stream of bytes with marks in it (`pebble_console::Log`): a writer's number; or a number that is free again, and what its domain
-//! was called. A name so comes behind what its domain has written.
+//! The log is a stream of bytes with marks in it (`pebble_console::Log`): a writer's number; or a number that
+//! is free again, and what its domain was called. A name so comes behind what its domain has written.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,7 +16,8 @@ struct Piece<'a> {
     bytes: Vec<u8>,
 }
 
-/// Lines, each with its writer before it: those of all, or of the domain with this number or name. `living` names those that are not gone.
+/// Lines, each with its writer before it: those of all, or of the domain with this number or name. `living`
+/// names those that are not gone.
 pub fn show(log: &[u8], living: impl Fn(u8) -> String, wanted: Option<&str>) -> String {
     let mut text = String::new();
     for Piece { writer, name, bytes } in pieces(log) {

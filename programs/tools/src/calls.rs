@@ -1,10 +1,12 @@
 //! What a call means: the interface behind an index, and its words.
 //!
-//! A controller sees every call of a program, those by which it opens portals too; so it needs no right to look into the portal manager, and works
-//! within other controllers. What got into the program's table otherwise (the loader's work, or a server's) is asked for when it is first called,
-//! since the controller has the same portals itself.
+//! A controller sees every call of a program, those by which it opens portals too; so it needs no right to
+//! look into the portal manager, and works within other controllers. What got into the program's table
+//! otherwise (the loader's work, or a server's) is asked for when it is first called, since the controller
+//! has the same portals itself.
 //!
-//! Nobody tells it of a program that dies, whose indices others get: so a name is asked for again when an index may have come to lead elsewhere.
+//! Nobody tells it of a program that dies, whose indices others get: so a name is asked for again when an
+//! index may have come to lead elsewhere.
 
 use alloc::format;
 use alloc::string::String;
@@ -33,7 +35,8 @@ pub struct Portals {
     now: Vec<Portal>,
     /// Those that were called and are closed.
     past: Vec<Portal>,
-    /// First of the portals on behalf; 0: not known. A program that is a controller itself calls these for its children.
+    /// First of the portals on behalf; 0: not known. A program that is a controller itself calls these for
+    /// its children.
     behalf: usize,
     /// Calls of an index that were counted elsewhere; they are no longer, once told.
     elsewhere: fn(usize) -> u64,
@@ -110,7 +113,8 @@ impl Portals {
                     self.set(made + n, format!("{server}.{what}"));
                 }
             }
-            // The loader has opened what the new program imports, perhaps where one that is dead had something else.
+            // The loader has opened what the new program imports, perhaps where one that is dead had
+            // something else.
             "process.spawn" | "process.control" => self.doubt(sys::FIRST_FREE..TABLE_ENTRIES),
             // So may a server have done, which then says where.
             name if words(name).is_none() && (sys::FIRST_FREE..TABLE_ENTRIES).contains(&made) => {

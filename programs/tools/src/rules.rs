@@ -47,7 +47,8 @@ pub fn mistake(list: &str) -> Option<String> {
     })
 }
 
-/// Where a path leads within a directory: `.` and `..` are gone, and nothing is above it. `None`: too long for a call.
+/// Where a path leads within a directory: `.` and `..` are gone, and nothing is above it. `None`: too long
+/// for a call.
 pub fn inside(directory: &str, path: &str) -> Option<String> {
     let mut parts = Vec::new();
     for part in path.split('/') {

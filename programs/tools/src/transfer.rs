@@ -1,5 +1,5 @@
-//! Files over the console: lines of base64, then a line `= BYTES CHECKSUM`, both numbers decimal; the checksum is CRC-32 (IEEE). A console
-//! loses nothing, but whoever pastes may.
+//! Files over the console: lines of base64, then a line `= BYTES CHECKSUM`, both numbers decimal; the
+//! checksum is CRC-32 (IEEE). A console loses nothing, but whoever pastes may.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -53,7 +53,8 @@ impl fmt::Display for TransferError {
     }
 }
 
-/// Decodes line after line. After one that is wrong it still takes those up to the last, or they would go to whoever reads next.
+/// Decodes line after line. After one that is wrong it still takes those up to the last, or they would go to
+/// whoever reads next.
 #[derive(Default)]
 pub struct Receiver {
     bytes: Vec<u8>,

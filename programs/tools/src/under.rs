@@ -1,10 +1,11 @@
 //! Running a program under control, for tools that see each of its calls.
 //!
-//! **Problem.** The program must not be able to tell. The tables of a controller and of its child share their indices, so whatever
-//! the controller has opened for itself would be a gap in the child's numbering.
+//! **Problem.** The program must not be able to tell. The tables of a controller and of its child share their
+//! indices, so whatever the controller has opened for itself would be a gap in the child's numbering.
 //!
-//! **Strategy.** [`prepare`] makes the tool a controller, whose own portals have indices that no program reaches; then it
-//! opens all that the tool needs until its end. And in the list of processes a program under control does not see the tool: its parent is the tool's parent.
+//! **Strategy.** [`prepare`] makes the tool a controller, whose own portals have indices that no program
+//! reaches; then it opens all that the tool needs until its end. And in the list of processes a program under
+//! control does not see the tool: its parent is the tool's parent.
 
 use crate::calls::{self, Portals, Words};
 use alloc::format;
@@ -63,7 +64,8 @@ impl From<Errno> for Failure {
     }
 }
 
-/// Runs a program with the tool's own standard files: its domain, and its exit status. `started` learns the domain before it runs.
+/// Runs a program with the tool's own standard files: its domain, and its exit status. `started` learns the
+/// domain before it runs.
 pub fn run(arguments: &[String], handler: Entry, started: impl FnOnce(u16)) -> Result<i64, Failure> {
     let name = arguments.first().ok_or(errno::EINVAL)?;
     let path = if name.contains('/') { name.clone() } else { format!("/bin/{name}") };

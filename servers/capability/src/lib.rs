@@ -1,15 +1,18 @@
 //! The capability manager: who holds which token, derived from which other.
 //!
-//! Problem: rights must be given on, weakened, and taken back with everything that came of them, while portal code passes
-//! capabilities (letter `k`) without asking anybody. Strategy: one table of nodes, shared with portal code; each node names its holder, its token
-//! and its parent. Portal code only takes free nodes and fills them; everything else happens here. Layout: `docs/src/capability.md`.
-//! Nodes are shared by families ([`shares`]).
+//! Problem: rights must be given on, weakened, and taken back with everything that came of them, while portal
+//! code passes capabilities (letter `k`) without asking anybody. Strategy: one table of nodes, shared with
+//! portal code; each node names its holder, its token and its parent. Portal code only takes free nodes and
+//! fills them; everything else happens here. Layout: `docs/src/capability.md`. Nodes are shared by families
+//! ([`shares`]).
 //!
 //! Invariants:
-//! * a token is held by somebody only if a creator made it and every node from it to there was passed on or derived by its holder;
+//! * a token is held by somebody only if a creator made it and every node from it to there was passed on or
+//!   derived by its holder;
 //! * rights and flags never grow on that way;
 //! * what is derived from a revoked node is gone when `revoke` returns, whatever portal code did meanwhile;
-//! * every node is free, valid, or a tombstone from which something is derived; a failed request changes nothing.
+//! * every node is free, valid, or a tombstone from which something is derived; a failed request changes
+//!   nothing.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -82,7 +85,8 @@ pub struct Manager<T> {
     high: usize,
     requests: u32,
     shares: Shares,
-    /// A free node that is not in the list: what comes back here portal code has not taken before whoever has asked gets one.
+    /// A free node that is not in the list: what comes back here portal code has not taken before whoever has
+    /// asked gets one.
     kept: Option<usize>,
 }
 
@@ -113,7 +117,8 @@ impl<T: Table> Manager<T> {
         self.table.read(node, PARENT) == 0
     }
 
-    /// Nodes that may be in use. Fresh ones leave the free list in ascending order, and come back only through here.
+    /// Nodes that may be in use. Fresh ones leave the free list in ascending order, and come back only
+    /// through here.
     fn touched(&mut self) -> core::ops::RangeInclusive<usize> {
         while self.high + 1 < NODES && !self.is_free(self.high + 1) {
             self.high += 1;
@@ -183,7 +188,8 @@ impl<T: Table> Manager<T> {
         }
     }
 
-    /// A new token for its maker. Kinds of users are told apart by who made them: the object's upper half is the maker.
+    /// A new token for its maker. Kinds of users are told apart by who made them: the object's upper half is
+    /// the maker.
     pub fn create(
         &mut self,
         maker: u16,
@@ -225,8 +231,8 @@ impl<T: Table> Manager<T> {
         Ok(Capability { kind, object, rights, flags })
     }
 
-    /// A weaker capability for the same holder: rights and transferability can only go, use-once can only come. One that can be used once
-    /// is not doubled.
+    /// A weaker capability for the same holder: rights and transferability can only go, use-once can only
+    /// come. One that can be used once is not doubled.
     pub fn derive(&mut self, holder: u16, name: u64, rights: u16, flags: Flags) -> Result<u16, i64> {
         let (node, _) = self.held(holder, name)?;
         let old = self.look(holder, name)?;
@@ -246,8 +252,8 @@ impl<T: Table> Manager<T> {
         if capability.flags.once { self.discard(holder, name) } else { Ok(()) }
     }
 
-    /// Whether the holder has some capability of this kind for this object with all these rights. Node by node: for
-    /// decisions that are rare.
+    /// Whether the holder has some capability of this kind for this object with all these rights. Node by
+    /// node: for decisions that are rare.
     pub fn holds(&mut self, holder: u16, kind: u16, object: u32, rights: u16) -> bool {
         let fits = |t: u64| {
             let (k, r, o) = token_parts(t);
@@ -266,8 +272,8 @@ impl<T: Table> Manager<T> {
         Ok(())
     }
 
-    /// Frees all that descends from these nodes. Portal code can derive from a node only while it is valid, so a pass in which nothing more
-    /// was found has found everything.
+    /// Frees all that descends from these nodes. Portal code can derive from a node only while it is valid,
+    /// so a pass in which nothing more was found has found everything.
     fn uproot(&mut self, roots: &Set) {
         let mut doomed = Set([0; _]);
         loop {
@@ -339,8 +345,9 @@ impl<T: Table> Manager<T> {
         }
     }
 
-    /// Use-once capabilities that portal code has moved leave tombstones: gone, once what they link is linked without them. Nothing can be
-    /// derived from a tombstone, so those found first stay what they are while portal code makes others.
+    /// Use-once capabilities that portal code has moved leave tombstones: gone, once what they link is linked
+    /// without them. Nothing can be derived from a tombstone, so those found first stay what they are while
+    /// portal code makes others.
     fn bury(&mut self) {
         let mut dead = Set([0; _]);
         for node in self.touched() {
@@ -365,7 +372,8 @@ impl<T: Table> Manager<T> {
         }
     }
 
-    /// Before a request that makes or ends capabilities. Portal code cannot bury: it would find no node one day although few are in use.
+    /// Before a request that makes or ends capabilities. Portal code cannot bury: it would find no node one
+    /// day although few are in use.
     fn tend(&mut self) {
         self.requests = self.requests.wrapping_add(1);
         if self.requests.is_multiple_of(BURY_EVERY) {

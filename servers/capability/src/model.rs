@@ -1,5 +1,5 @@
-//! A plain model of capabilities, and a random history over it: the same one drives the table on a host and the running system on
-//! the machine, where other domains do the steps.
+//! A plain model of capabilities, and a random history over it: the same one drives the table on a host and
+//! the running system on the machine, where other domains do the steps.
 //!
 //! Nothing here knows of nodes' layout or free lists: a capability is an entry of a list with a parent.
 

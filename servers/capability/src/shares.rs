@@ -1,10 +1,12 @@
 //! Families and their shares ([`pebble_abi::share`]) of the table's nodes.
 //!
-//! Problem: a family that makes, derives and passes capabilities among its own takes all nodes, and portal code, which takes them too, asks
-//! nobody. Strategy: what is made here is counted against its holder's family; what portal code has taken beyond a family's share is taken back
-//! when somebody else lacks it. Counting looks at every node, so it is done once in as many requests as no family can exceed its share by.
+//! Problem: a family that makes, derives and passes capabilities among its own takes all nodes, and portal
+//! code, which takes them too, asks nobody. Strategy: what is made here is counted against its holder's
+//! family; what portal code has taken beyond a family's share is taken back when somebody else lacks it.
+//! Counting looks at every node, so it is done once in as many requests as no family can exceed its share by.
 //!
-//! Whose family a holder is the portal manager says. It asks this server, so it is asked without the lock: [`Manager::unknown`].
+//! Whose family a holder is the portal manager says. It asks this server, so it is asked without the lock:
+//! [`Manager::unknown`].
 
 use crate::{Manager, Table};
 use pebble_abi::capability::{HOLDER, NEXT, VALID};
@@ -81,8 +83,8 @@ impl<T: Table> Manager<T> {
         CAPABILITIES.grant(family, its, used, 1).map(|()| used)
     }
 
-    /// What families have beyond their share, and tombstones, are free nodes. Portal code has not left what is kept for others, so those that have
-    /// more than the least share the rest evenly.
+    /// What families have beyond their share, and tombstones, are free nodes. Portal code has not left what
+    /// is kept for others, so those that have more than the least share the rest evenly.
     fn take_back(&mut self) {
         let mut had = [0usize; MAX_DOMAINS];
         self.touched().filter_map(|node| self.family_of(node)).for_each(|family| had[family] += 1);

@@ -71,7 +71,8 @@ impl Actors for Host {
     }
 
     fn pass(&mut self, who: usize, name: u64, to: usize) -> Result<u16, i64> {
-        // Names that are no node's number alias one, which is harmless and must not look like success to the model.
+        // Names that are no node's number alias one, which is harmless and must not look like success to the
+        // model.
         if name >= NODES as u64 {
             return Err(errno::EACCES);
         }
@@ -118,7 +119,8 @@ fn a_million_steps_agree_with_the_model() {
     assert!(done > 400_000 && refused > 100_000, "{done} done, {refused} refused");
 }
 
-/// The one that the machine runs (`tests/capability-test`): long enough for tombstones to fill the table many times over.
+/// The one that the machine runs (`tests/capability-test`): long enough for tombstones to fill the table many
+/// times over.
 #[test]
 fn the_history_of_the_machine() {
     history(19_990_606, 1_000_000);

@@ -1,9 +1,10 @@
 //! Time limits of calls.
 //!
-//! A bound is a thread, the place on its invocation stack above which calls end when the time has passed, and that time. A thread may have
-//! several, one in the other: when an outer one's time is over, the inner ones end with it. A bound stays until the thread says that it is
-//! back, and is looked at again from time to time: a server of the image may have gone on to the next domain that does not return.
-//! The table is small and looked through as a whole: bounds are made for calls that may take long.
+//! A bound is a thread, the place on its invocation stack above which calls end when the time has passed, and
+//! that time. A thread may have several, one in the other: when an outer one's time is over, the inner ones
+//! end with it. A bound stays until the thread says that it is back, and is looked at again from time to
+//! time: a server of the image may have gone on to the next domain that does not return. The table is small
+//! and looked through as a whole: bounds are made for calls that may take long.
 
 use pebble_abi::{errno, share};
 
@@ -71,7 +72,8 @@ impl Bounds {
         Bounds { all: [Bound::FREE; MAX_BOUNDS] }
     }
 
-    /// One more. Those of the same thread at the same place or above were left behind, and go. Its number: how many the thread has below it.
+    /// One more. Those of the same thread at the same place or above were left behind, and go. Its number:
+    /// how many the thread has below it.
     pub fn add(&mut self, bound: Bound) -> Result<u64, i64> {
         self.forget(|b| b.thread == bound.thread && b.top >= bound.top);
         let its = self.all().filter(|b| b.family == bound.family).count();
@@ -81,7 +83,8 @@ impl Bounds {
         Ok(self.below(&bound))
     }
 
-    /// The thread is back. Who had the call when the time was over, or 0; `None`: the domain has no bound of that number in this thread.
+    /// The thread is back. Who had the call when the time was over, or 0; `None`: the domain has no bound of
+    /// that number in this thread.
     pub fn remove(&mut self, thread: u8, domain: u8, number: u64) -> Option<u8> {
         let own = |b: &Bound| b.until != 0 && b.thread == thread && b.domain == domain;
         let at = self.all.iter().position(|b| own(b) && self.below(b) == number)?;
@@ -90,7 +93,8 @@ impl Bounds {
         Some(found.late)
     }
 
-    /// How many bounds the same domain has further down in the same thread: that, and no place, is what it is told.
+    /// How many bounds the same domain has further down in the same thread: that, and no place, is what it is
+    /// told.
     fn below(&self, bound: &Bound) -> u64 {
         self.all().filter(|b| b.domain == bound.domain && bound.is_above(b)).count() as u64
     }

@@ -1,7 +1,8 @@
 //! The clock: what time it is, in the units of the world.
 //!
-//! The scheduler knows ticks since power-on; this server turns them into nanoseconds and, through the board's real-time clock
-//! (Goldfish RTC), into wall time. Its own thread is the idle thread: when nothing else can run, it waits for an interrupt.
+//! The scheduler knows ticks since power-on; this server turns them into nanoseconds and, through the board's
+//! real-time clock (Goldfish RTC), into wall time. Its own thread is the idle thread: when nothing else can
+//! run, it waits for an interrupt.
 #![no_std]
 #![forbid(unsafe_code)]
 

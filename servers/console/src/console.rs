@@ -3,11 +3,12 @@
 //! Invariants:
 //! * Every operation ends in `settle`, which is the only place that wakes, echoes, transmits and sets the
 //!   UART's interrupts; it goes by the state alone, so no event is forgotten between two operations.
-//! * Whoever is told to wait in a queue is noted, under the lock; all of a queue are woken at once, and look again: one that does not come back
-//!   keeps nobody from what is there.
-//! * Lines are made and taken for readers of the foreground alone ([`Front`]); all others wait apart, so that none has bytes taken out of the input that
-//!   are for somebody else.
-//! * Only bytes that a Ctrl-C throws away are ever dropped, and those of a write whose domain dies in the midst of it.
+//! * Whoever is told to wait in a queue is noted, under the lock; all of a queue are woken at once, and look
+//!   again: one that does not come back keeps nobody from what is there.
+//! * Lines are made and taken for readers of the foreground alone ([`Front`]); all others wait apart, so that
+//!   none has bytes taken out of the input that are for somebody else.
+//! * Only bytes that a Ctrl-C throws away are ever dropped, and those of a write whose domain dies in the
+//!   midst of it.
 
 use pebble_abi::call::IO_BYTES;
 use pebble_abi::errno;
@@ -34,7 +35,8 @@ const CTRL_C: u8 = 3;
 const IS_CONTROL: u64 = 1 << 16;
 /// In the control word of a text file: the family of who has opened it.
 const FAMILY_SHIFT: u32 = 24;
-/// The control word's number of the open file begins there: two programs below one controller are one domain here.
+/// The control word's number of the open file begins there: two programs below one controller are one domain
+/// here.
 const NUMBER_SHIFT: u32 = 32;
 
 /// Who waits for what.
@@ -178,8 +180,8 @@ impl<R: Registers> Console<R> {
         [0, control as u16].contains(&self.controller) || family == 0 || self.front.has(family)
     }
 
-    /// Takes the first 32 of `count` bytes, or blocks; those of one write come out together. To the control file: `rawon`, `rawoff`, `echoon`,
-    /// `echooff`, `front N` or `front`.
+    /// Takes the first 32 of `count` bytes, or blocks; those of one write come out together. To the control
+    /// file: `rawon`, `rawoff`, `echoon`, `echooff`, `front N` or `front`.
     pub fn write(
         &mut self,
         control: u64,

@@ -1,9 +1,11 @@
 //! Whom what is typed is for: the jobs that the shell, who alone can say it, has in the foreground.
 //!
-//! Problem: any program can open the console, and one in the background would take what is typed for others. Strategy: a job is known by its
-//! family, the first program and all that it starts, which nobody chooses for himself. The number is a domain's.
+//! Problem: any program can open the console, and one in the background would take what is typed for others.
+//! Strategy: a job is known by its family, the first program and all that it starts, which nobody chooses for
+//! himself. The number is a domain's.
 //!
-//! Invariant: who has ended is not in front, so nobody who gets its number is; nor is anybody after a Ctrl-C, or without a shell, until the shell says so.
+//! Invariant: who has ended is not in front, so nobody who gets its number is; nor is anybody after a Ctrl-C,
+//! or without a shell, until the shell says so.
 
 pub struct Front([u8; 32]);
 

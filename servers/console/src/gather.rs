@@ -1,12 +1,15 @@
 //! Lines in the making.
 //!
 //! Problem: a write brings 32 bytes a call, and another domain's bytes must not get into the midst of a line.
-//! Strategy: each call says how many bytes the writer has left, this call's among them. While more are to come they are kept here, by
-//! the open file that they were written to; the last call of a write sends them all, so a prompt without a newline is not late.
+//! Strategy: each call says how many bytes the writer has left, this call's among them. While more are to
+//! come they are kept here, by the open file that they were written to; the last call of a write sends them
+//! all, so a prompt without a newline is not late.
 //!
 //! Invariants:
-//! * A writer that never goes on keeps a place and nothing else: who finds all taken sends the bytes of the one that was given out first.
-//! * Bytes leave in the order in which they came in by their file, and once; what is left of a dead domain is dropped.
+//! * A writer that never goes on keeps a place and nothing else: who finds all taken sends the bytes of the
+//!   one that was given out first.
+//! * Bytes leave in the order in which they came in by their file, and once; what is left of a dead domain is
+//!   dropped.
 
 use crate::ring::Ring;
 use pebble_abi::call::IO_BYTES;

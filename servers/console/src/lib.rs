@@ -14,8 +14,9 @@
 //! What is written in one go comes out in one go, though it takes several calls: `gather`.
 //!
 //! All of it is [`Console`], under the one lock of the component. Operations never wait: they say `Block` and
-//! note that somebody waits in a [`Queue`]; the component puts the thread into that queue, gives up the lock, and ends the call with
-//! status `WAIT`, so that the client waits and calls again (`pebble::wait`). They call `wake` with each queue whose waiters shall look again.
+//! note that somebody waits in a [`Queue`]; the component puts the thread into that queue, gives up the lock,
+//! and ends the call with status `WAIT`, so that the client waits and calls again (`pebble::wait`). They call
+//! `wake` with each queue whose waiters shall look again.
 //!
 //! ```text
 //! read(control, max):  lock; r = console.read(control, max, wake); Block(queue) => the thread waits in the queue; unlock;
@@ -31,11 +32,12 @@
 //! | the four portals of an open console | [`Console::read`], [`Console::write`], `EINVAL` (no place to seek), [`Console::close`] |
 //!
 //! `/dev/console` reads lines and writes text. `/dev/console/ctl` belongs to one domain at a time, the shell:
-//! to write `rawon` or `rawoff` there sets the mode, `echooff` or `echoon` whether cooked mode echoes (closing it
-//! sets `rawoff` and `echoon`), to read waits for a Ctrl-C. `front N` says that the job whose first program is domain N is in the foreground, too,
-//! `front` that none is, which a Ctrl-C says as well.
-//! In raw mode only that domain is served with input, in cooked mode that domain and what it has in the foreground; all others wait. Among themselves
-//! readers that wait look for a line in order of their priority, then in that in which they came.
+//! to write `rawon` or `rawoff` there sets the mode, `echooff` or `echoon` whether cooked mode echoes
+//! (closing it sets `rawoff` and `echoon`), to read waits for a Ctrl-C. `front N` says that the job whose
+//! first program is domain N is in the foreground, too, `front` that none is, which a Ctrl-C says as well. In
+//! raw mode only that domain is served with input, in cooked mode that domain and what it has in the
+//! foreground; all others wait. Among themselves readers that wait look for a line in order of their
+//! priority, then in that in which they came.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -47,7 +47,8 @@ pub struct LineDiscipline {
     after_cr: bool,
 }
 
-/// A line as a successor needs it: how much of it has been read, whether it may be, whether the last byte was a CR.
+/// A line as a successor needs it: how much of it has been read, whether it may be, whether the last byte was
+/// a CR.
 pub type Line<'a> = (&'a [u8], usize, bool, bool);
 
 impl Default for LineDiscipline {

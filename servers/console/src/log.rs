@@ -1,11 +1,13 @@
 //! The last bytes that programs have written, and who wrote them, whether they still live or not.
 //!
-//! Problem: domains' numbers are used again, and names are known only to who starts programs. Strategy: one ring of bytes. [`MARK`] and a domain's
-//! number stand before what that domain wrote, again every [`STRIDE`] bytes so that the oldest bytes have an owner soon; `MARK`, number 0, the
-//! number and the name in two words say that the domain which had the number so far is gone, and what it was called. A number is two bytes
+//! Problem: domains' numbers are used again, and names are known only to who starts programs. Strategy: one
+//! ring of bytes. [`MARK`] and a domain's number stand before what that domain wrote, again every [`STRIDE`]
+//! bytes so that the oldest bytes have an owner soon; `MARK`, number 0, the number and the name in two words
+//! say that the domain which had the number so far is gone, and what it was called. A number is two bytes
 //! with their highest bits set, seven bits in each.
 //!
-//! Invariant: what a program writes is no mark, nor is anything of its name: that byte is kept as `?`. So nobody passes for another.
+//! Invariant: what a program writes is no mark, nor is anything of its name: that byte is kept as `?`. So
+//! nobody passes for another.
 
 /// Bytes that are kept.
 pub const LOG_BYTES: usize = 3072;
@@ -82,7 +84,8 @@ impl Log {
         self.put += 1;
     }
 
-    /// For a successor: bytes put, who has written (256 bits), and the bytes that are kept. Who writes next is named again.
+    /// For a successor: bytes put, who has written (256 bits), and the bytes that are kept. Who writes next
+    /// is named again.
     pub fn save(&self, put: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         let (late, early) = self.bytes.split_at(self.put as usize % LOG_BYTES);
         let early = if self.put < LOG_BYTES as u64 { &[] } else { early };
@@ -105,7 +108,8 @@ impl Log {
         kept.iter().for_each(|byte| self.push(*byte));
     }
 
-    /// The bytes from this one on, or from the oldest if that is gone: where they end, and how many they are ([`COUNT_SHIFT`]).
+    /// The bytes from this one on, or from the oldest if that is gone: where they end, and how many they are
+    /// ([`COUNT_SHIFT`]).
     pub fn read(&self, from: u64) -> (u64, [u64; 4]) {
         let start = from.clamp(self.put.saturating_sub(LOG_BYTES as u64), self.put);
         let count = (self.put - start).min(PIECE);

@@ -1,7 +1,9 @@
 //! The console's state as bytes, for a successor: format 3.
 //!
-//! Flags, controller, read part of the line, lengths of line, input and output (16 bits each, little-endian), files opened (32 bits), the foreground (256 bits), the log (see there), then the bytes of the three; then each write that has
-//! not come to its end: file, bytes left to come, length (64 bits each), bytes. Waiters are not part of it: they repeat their calls.
+//! Flags, controller, read part of the line, lengths of line, input and output (16 bits each, little-endian),
+//! files opened (32 bits), the foreground (256 bits), the log (see there), then the bytes of the three; then
+//! each write that has not come to its end: file, bytes left to come, length (64 bits each), bytes. Waiters
+//! are not part of it: they repeat their calls.
 
 use crate::console::{Console, INPUT_BYTES, OUTPUT_BYTES, QUEUES, Queue};
 use crate::front::Front;

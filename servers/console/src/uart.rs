@@ -24,7 +24,8 @@ const LINE_STATUS: usize = 5;
 
 const INTERRUPT_RECEIVE: u8 = 1;
 const INTERRUPT_TRANSMIT: u8 = 2;
-/// FIFOs on; what has arrived while the system started stays in them; interrupt at 8 bytes, or when a byte has waited for four characters' time.
+/// FIFOs on; what has arrived while the system started stays in them; interrupt at 8 bytes, or when a byte
+/// has waited for four characters' time.
 const FIFO_SETUP: u8 = 0x81;
 const DIVISOR_ACCESS: u8 = 0x80;
 const EIGHT_BITS: u8 = 3;

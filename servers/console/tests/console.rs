@@ -1,5 +1,5 @@
-//! The whole console over a UART that behaves like the real one: a FIFO of 16, a sender that stops when it is full, a
-//! transmitter that takes 16 when it is empty.
+//! The whole console over a UART that behaves like the real one: a FIFO of 16, a sender that stops when it is
+//! full, a transmitter that takes 16 when it is empty.
 
 use std::collections::VecDeque;
 
@@ -349,7 +349,8 @@ fn writers_who_do_not_go_on_hold_up_nobody() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Programs that copy what they read to the console, while a script is pasted; everything at its own pace.
+    /// Programs that copy what they read to the console, while a script is pasted; everything at its own
+    /// pace.
     #[test]
     fn nothing_is_lost_at_any_pace(
         lines in prop::collection::vec("[a-z]{0,90}", 1..400),
@@ -442,7 +443,8 @@ fn without_echo_lines_read_the_same() {
 }
 
 proptest! {
-    /// Whatever was typed, edited, read and written up to there: a successor goes on as the old one would have.
+    /// Whatever was typed, edited, read and written up to there: a successor goes on as the old one would
+    /// have.
     #[test]
     fn a_successor_is_the_same_console(
         typed in proptest::collection::vec(any::<u8>(), 0..300),

@@ -1,13 +1,15 @@
 //! The device server: registers and interrupts of devices, for drivers that are programs.
 //!
-//! Problem: a component of the image has its devices by the manifest, mapped before anything runs; a driver that a supervisor starts, and starts
-//! again, has none. Strategy: the manifest names the devices that there are besides (`[[device]]`), and rules say who may have them, as a rule
-//! by capability. This server knows the devices, the name server the rules; the VM manager maps registers, the interrupt dispatcher
-//! and the scheduler do what they do for every driver.
+//! Problem: a component of the image has its devices by the manifest, mapped before anything runs; a driver
+//! that a supervisor starts, and starts again, has none. Strategy: the manifest names the devices that there
+//! are besides (`[[device]]`), and rules say who may have them, as a rule by capability. This server knows
+//! the devices, the name server the rules; the VM manager maps registers, the interrupt dispatcher and the
+//! scheduler do what they do for every driver.
 //!
 //! Invariants:
 //! * each device has a place of its own, the same in all domains, where nothing else ever is;
-//! * an interrupt has one driver at a time, until that dies; what it has not acknowledged then is acknowledged for it;
+//! * an interrupt has one driver at a time, until that dies; what it has not acknowledged then is
+//!   acknowledged for it;
 //! * with the driver's domain its mappings and portals go: nothing here outlives it.
 //!
 //! | interface | operation |

@@ -1,8 +1,9 @@
 //! The archive as a tree of files and directories.
 //!
 //! Strategy: a list of nodes sorted by normal path (no `/` at either end, none doubled); the root's path is
-//! empty. Directories that the archive does not list, but whose files it does, are there as well, and that of the files
-//! in memory. The text of a directory is made when the archive is read, so that to read it is the same as to read a file.
+//! empty. Directories that the archive does not list, but whose files it does, are there as well, and that of
+//! the files in memory. The text of a directory is made when the archive is read, so that to read it is the
+//! same as to read a file.
 //!
 //! Invariants: paths are distinct; each but the root has its parent in the list, and that is a directory.
 
@@ -96,7 +97,8 @@ impl<'a> Archive<'a> {
                 return Err(error_at(record.offset, Problem::TooLong));
             }
             if !(path.is_empty() && record.data.is_none()) {
-                // In order, so that a directory comes before what is in it. The library's sort needs more stack than this server has.
+                // In order, so that a directory comes before what is in it. The library's sort needs more
+                // stack than this server has.
                 let before = |(other, _): &(&str, _)| *other <= path;
                 records.insert(records.partition_point(before), (path, record));
             }

@@ -96,7 +96,8 @@ impl<'a> Files<'a> {
         Files { rules, ..self }
     }
 
-    /// The sets of rules about the places that a path leaves by `..`, and last about where it leads; none, if no rule is about any of them.
+    /// The sets of rules about the places that a path leaves by `..`, and last about where it leads; none, if
+    /// no rule is about any of them.
     pub fn guarded(&self, path: [u64; 5]) -> Vec<RuleSet> {
         let (mut sets, mut bytes) = (Vec::new(), [0; PATHLEN]);
         if self.rules.is_empty() {
@@ -260,7 +261,8 @@ impl<'a> Files<'a> {
         (rest.len() as i64, words(rest))
     }
 
-    /// Up to 32 bytes at the current place of a file under `ram/`, or at its end ([`WRITE_APPEND`]); the archive is read-only.
+    /// Up to 32 bytes at the current place of a file under `ram/`, or at its end ([`WRITE_APPEND`]); the
+    /// archive is read-only.
     pub fn write(&mut self, control: u64, count: u64, words: [u64; 4]) -> i64 {
         let index = (control & 0xffff) as usize;
         if self.file(control).is_none() {

@@ -13,8 +13,8 @@
 //! | `file.gone` (process server: domain) | [`Files::gone`] |
 //! | the four portals of an open file | [`Files::read`], [`Files::write`], [`Files::seek`], [`Files::close`] |
 //!
-//! What the rules of the system say about files is asked of the name server where [`Files::guarded`] says that a path may be theirs: before
-//! it is looked up, so that a refusal says nothing of what is there.
+//! What the rules of the system say about files is asked of the name server where [`Files::guarded`] says
+//! that a path may be theirs: before it is looked up, so that a refusal says nothing of what is there.
 //!
 //! A successor takes over with [`Files::save`] and [`Files::load`].
 //!

@@ -98,8 +98,8 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Bytes of an archive that is followed by what does not belong to it. `start(n)` is its first `n` bytes, at most `max`;
-/// only headers and names are read.
+/// Bytes of an archive that is followed by what does not belong to it. `start(n)` is its first `n` bytes, at
+/// most `max`; only headers and names are read.
 pub fn length<'a>(start: impl Fn(usize) -> &'a [u8], max: usize) -> Result<usize, ArchiveError> {
     let mut offset = 0;
     loop {

@@ -1,7 +1,8 @@
-//! Paths without what means nothing in them: what the archive is searched by, and what the rules of the system are about.
+//! Paths without what means nothing in them: what the archive is searched by, and what the rules of the
+//! system are about.
 //!
-//! Invariant: whatever the spelling, where a path leads has one normal path (no `/` at either end, none doubled, no `.` or `..`), and a rule
-//! sees that. There are no links, so `..` is the way back.
+//! Invariant: whatever the spelling, where a path leads has one normal path (no `/` at either end, none
+//! doubled, no `.` or `..`), and a rule sees that. There are no links, so `..` is the way back.
 
 use pebble_abi::link::PATHLEN;
 
@@ -34,8 +35,8 @@ impl Path {
     }
 }
 
-/// Calls `visit` with each place that the path leaves by `..`, and last with where it leads: normal paths. Who may not know what is at a
-/// place may not learn it on the way through, either.
+/// Calls `visit` with each place that the path leaves by `..`, and last with where it leads: normal paths.
+/// Who may not know what is at a place may not learn it on the way through, either.
 pub fn places(path: &str, mut visit: impl FnMut(&str)) {
     let end = walk(path, &mut visit);
     visit(end.as_str());

@@ -1,8 +1,10 @@
-//! Files in memory, under `ram/`: made by [`Ram::create`], gone when the system stops. A place for what comes in over the console and for
-//! what programs leave each other; not deep, since it has no directories of its own.
+//! Files in memory, under `ram/`: made by [`Ram::create`], gone when the system stops. A place for what comes
+//! in over the console and for what programs leave each other; not deep, since it has no directories of its
+//! own.
 //!
-//! What there is of files and bytes families share ([`share`]). A file is of the family that has last made or lengthened it, so nobody uses up
-//! what others may have; when that has ended, it is nobody's, and counts against all.
+//! What there is of files and bytes families share ([`share`]). A file is of the family that has last made or
+//! lengthened it, so nobody uses up what others may have; when that has ended, it is nobody's, and counts
+//! against all.
 //!
 //! Invariant: whatever a program asks for, memory that is not there is an error and changes nothing.
 
@@ -125,8 +127,8 @@ impl Ram {
         self.files.get(at).and_then(Option::as_ref).map_or(&[], |f| &f.bytes)
     }
 
-    /// Overwrites from `place` on, which is not behind the end, and grows the file as needed: then it is the family's. That has paid for all that
-    /// is reserved, so it is asked seldom.
+    /// Overwrites from `place` on, which is not behind the end, and grows the file as needed: then it is the
+    /// family's. That has paid for all that is reserved, so it is asked seldom.
     pub fn write(&mut self, at: usize, place: usize, bytes: &[u8], family: u16) -> Result<(), i64> {
         let file = self.files.get(at).and_then(Option::as_ref).ok_or(-errno::EBADF)?;
         let (len, capacity) = (file.bytes.len(), file.bytes.capacity());

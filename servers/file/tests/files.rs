@@ -398,7 +398,8 @@ fn spelling() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever the spelling, what opens is what the rules have been asked about, and nothing opens that they have not.
+    /// Whatever the spelling, what opens is what the rules have been asked about, and nothing opens that they
+    /// have not.
     #[test]
     fn no_spelling_gets_round_a_rule(tree in tree(), path in spelling(), pattern in "/([a-b]{1,2}/?){0,2}\\*?") {
         // That one leads nowhere.

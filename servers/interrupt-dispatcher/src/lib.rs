@@ -1,8 +1,9 @@
 //! The interrupt dispatcher: which device was it?
 //!
-//! The interrupt portal has saved everything and enters here, with interrupts off. The timer goes on to the scheduler's `tick`, a
-//! device to its `irq`, through tail portals: the scheduler returns straight to whatever thread runs next. A device's
-//! interrupt stays claimed at the board's controller, so it cannot repeat, until its driver says `ack`.
+//! The interrupt portal has saved everything and enters here, with interrupts off. The timer goes on to the
+//! scheduler's `tick`, a device to its `irq`, through tail portals: the scheduler returns straight to
+//! whatever thread runs next. A device's interrupt stays claimed at the board's controller, so it cannot
+//! repeat, until its driver says `ack`.
 //!
 //! Semaphore `n` belongs to source `n`.
 #![no_std]

@@ -1,9 +1,9 @@
 //! The name server: which interface has which name, and which domain may open it.
 //!
-//! Strategy: the names are a chained hash table over an array that grows, so a look-up reads one short chain and
-//! compares three words. The policy ([`pebble_boot::rules`]) is answered by one AND: each interface keeps the set of rules that are
-//! about it, each domain the set of rules that speak of it; the first rule in both decides. Of files and devices their servers
-//! know the first set, and ask.
+//! Strategy: the names are a chained hash table over an array that grows, so a look-up reads one short chain
+//! and compares three words. The policy ([`pebble_boot::rules`]) is answered by one AND: each interface keeps
+//! the set of rules that are about it, each domain the set of rules that speak of it; the first rule in both
+//! decides. Of files and devices their servers know the first set, and ask.
 //!
 //! Invariants:
 //! * A name belongs to at most one interface; it is free again once its domain has withdrawn it or died.

@@ -126,8 +126,8 @@ impl<'a> Registry<'a> {
         (0..MAX_DOMAINS as u16).map(|asid| self.client(asid).unwrap_or(self.nameless))
     }
 
-    /// Becomes what a predecessor was; its rules are in force already. In place, since a server's stack is small; after an error it is of no
-    /// use.
+    /// Becomes what a predecessor was; its rules are in force already. In place, since a server's stack is
+    /// small; after an error it is of no use.
     pub fn restore(
         &mut self,
         names: impl Iterator<Item = Entry>,
@@ -246,7 +246,8 @@ impl<'a> Registry<'a> {
         Ok(self.clients.get(asid).copied().unwrap_or(self.nameless))
     }
 
-    /// What the rules say to a domain that asks for something which these rules are about; of one that wants a capability its position.
+    /// What the rules say to a domain that asks for something which these rules are about; of one that wants
+    /// a capability its position.
     pub fn says(&self, client: u16, about: RuleSet) -> Result<(Verdict, u16), Error> {
         Ok(self.strict.verdict(self.client(client)?.named, about))
     }

@@ -263,7 +263,8 @@ fn a_rule_may_want_a_capability() {
     assert_eq!(registry.first_holder(2, name("a.b")), Err(Error::Refused));
 }
 
-/// A question of another server: rules of all kinds have one numbering, and only the set that is asked about counts.
+/// A question of another server: rules of all kinds have one numbering, and only the set that is asked about
+/// counts.
 #[test]
 fn others_ask_about_sets_of_rules() {
     let file = |client: &str, path: &str, verdict| Rule {

@@ -5,8 +5,9 @@
 //! the lock, does P on the semaphore of that queue, and tries again. An operation that lets waiters go on
 //! hands out a [`Wake`]: so many V on the semaphore of that queue.
 //!
-//! A thread that sleeps here holds a stack of the component, so no more than [`SLEEPERS`] do, which is what makes a pipe quick; all
-//! others are [parked](Pipes::park): they wait in the scheduler, hold nothing, and call again.
+//! A thread that sleeps here holds a stack of the component, so no more than [`SLEEPERS`] do, which is what
+//! makes a pipe quick; all others are [parked](Pipes::park): they wait in the scheduler, hold nothing, and
+//! call again.
 //!
 //! ```text
 //! read(control, max):  loop { lock; r = pipes.read(control, max);
@@ -19,8 +20,8 @@
 //! [`Pipes::write_word`] first.
 //!
 //! A semaphore a queue ([`QUEUES`] of them, initially 0, interruptible) is the component's to create, before
-//! anybody knows the token of a pipe that needs it ([`Queue::of`]); one V too many wakes a waiter for nothing, which
-//! tries again.
+//! anybody knows the token of a pipe that needs it ([`Queue::of`]); one V too many wakes a waiter for
+//! nothing, which tries again.
 //!
 //! | interface | operation |
 //! |---|---|

@@ -71,7 +71,8 @@ impl Queue {
     }
 }
 
-/// Who sleeps in `queue` gets a V, `count & !PARKED` of them; with [`PARKED`], there are others, who wait elsewhere.
+/// Who sleeps in `queue` gets a V, `count & !PARKED` of them; with [`PARKED`], there are others, who wait
+/// elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {
     pub queue: Queue,
@@ -343,9 +344,9 @@ impl Pipes {
         Write::Done { count, wake }
     }
 
-    /// The usual small [`read`](Self::read), in few instructions: all there is fits one word and nobody waits to write,
-    /// or there is nothing yet, and the caller may sleep. Two words, which a function returns in registers: count and bytes; [`BLOCK`] and
-    /// the number of the queue; or 0, and nothing is done.
+    /// The usual small [`read`](Self::read), in few instructions: all there is fits one word and nobody waits
+    /// to write, or there is nothing yet, and the caller may sleep. Two words, which a function returns in
+    /// registers: count and bytes; [`BLOCK`] and the number of the queue; or 0, and nothing is done.
     #[inline]
     pub fn read_word(&mut self, control: u64, max: u64, may_sleep: impl FnOnce() -> bool) -> (i64, u64) {
         // Any word would do; this one is in its register.
@@ -361,7 +362,8 @@ impl Pipes {
         pipe.ring.get_word(max).map_or(nothing, |(count, word)| (count as i64, word))
     }
 
-    /// The usual small [`write`](Self::write), in few instructions: 1 to 8 bytes into an empty pipe. None: nothing is done.
+    /// The usual small [`write`](Self::write), in few instructions: 1 to 8 bytes into an empty pipe. None:
+    /// nothing is done.
     #[inline]
     pub fn write_word(&mut self, control: u64, count: u64, word: u64) -> Option<Wake> {
         let at = self.end(control, Side::Write)?;

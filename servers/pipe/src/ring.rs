@@ -98,8 +98,8 @@ impl Ring {
         (count, words)
     }
 
-    /// Appends the first `count` bytes of `word`, 1 to 8, if the ring is empty: it starts over at its beginning, so that those
-    /// who take turns put in and take out a whole word.
+    /// Appends the first `count` bytes of `word`, 1 to 8, if the ring is empty: it starts over at its
+    /// beginning, so that those who take turns put in and take out a whole word.
     #[inline]
     pub fn put_word(&mut self, word: u64, count: usize) -> bool {
         let empty = self.is_empty();

@@ -1,10 +1,10 @@
 //! Tokens: the right to open a pipe, as a number that nobody guesses in as many attempts as a domain has.
 //!
 //! Strategy: SipHash-2-4 of a counter under a secret key, so that who sees any number of tokens learns
-//! nothing of the next one. The key is stirred with the time of every creation, which is all that is left to guess for whoever has made the
-//! first pipe; so attempts are few. The low bits are the number
-//! of the pipe, which makes the way from token to pipe an index and a comparison. The top bit is clear: a
-//! result word below zero is an error.
+//! nothing of the next one. The key is stirred with the time of every creation, which is all that is left to
+//! guess for whoever has made the first pipe; so attempts are few. The low bits are the number of the pipe,
+//! which makes the way from token to pipe an index and a comparison. The top bit is clear: a result word
+//! below zero is an error.
 
 use pebble_abi::link::{PATHLEN, pack, unpack};
 

@@ -50,7 +50,8 @@ fn data_then_end() {
     assert_eq!(pipes.close(r, &mut |_| {}), Err(Error::NotOpen));
 }
 
-/// It knows when it has made the first pipe, to a few ticks, so it knows the key; and about when somebody else has made the next.
+/// It knows when it has made the first pipe, to a few ticks, so it knows the key; and about when somebody
+/// else has made the next.
 #[test]
 fn who_guesses_tokens_gets_nowhere() {
     let mut pipes = Pipes::new();
@@ -256,8 +257,8 @@ proptest! {
         prop_assert_eq!(parse_path(path), None);
     }
 
-    /// Writers and readers in any order of execution, some of which wait elsewhere, some killed: all bytes of those who live arrive in order, everybody
-    /// finishes, and nothing is left.
+    /// Writers and readers in any order of execution, some of which wait elsewhere, some killed: all bytes of
+    /// those who live arrive in order, everybody finishes, and nothing is left.
     #[test]
     fn everybody_finishes(
         writers in prop::collection::vec(prop::collection::vec(1usize..=32, 0..40), 1..4),

@@ -1,12 +1,13 @@
 //! Who may open a portal to an interface, as its exporter decides.
 //!
-//! The name server's rules come first, and are the system's. An exporter may be stricter: it lists the domains that it admits, or names a portal
-//! that is asked each time: its own, or a policy component's. Who opens is asked about by the number under which the exporter will
-//! see it call. Portals that are open stay.
+//! The name server's rules come first, and are the system's. An exporter may be stricter: it lists the
+//! domains that it admits, or names a portal that is asked each time: its own, or a policy component's. Who
+//! opens is asked about by the number under which the exporter will see it call. Portals that are open stay.
 //!
-//! **Invariants:** without an answer that says yes nothing is opened; who asks holds no lock, and asks with a time limit; one is asked at a
-//! time, so that a policy that does not answer keeps one of the portal manager's stacks, never the last; the portal manager asks nobody who would
-//! do for it what the exporter may not ask for: servers of the image, which trust it, are not told who asks.
+//! **Invariants:** without an answer that says yes nothing is opened; who asks holds no lock, and asks with a
+//! time limit; one is asked at a time, so that a policy that does not answer keeps one of the portal
+//! manager's stacks, never the last; the portal manager asks nobody who would do for it what the exporter may
+//! not ask for: servers of the image, which trust it, are not told who asks.
 
 use crate::Machine;
 use crate::manager::{Goal, Manager};
@@ -42,13 +43,15 @@ enum Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     Granted,
-    /// If the portal at this index of the portal manager's table answers 1 to the domain and the interface's number.
+    /// If the portal at this index of the portal manager's table answers 1 to the domain and the interface's
+    /// number.
     Asks(u16),
 }
 
 /// Ticks that a policy may take for nothing: a millisecond.
 const QUICK: u64 = map::TIME_HZ / 1000;
-/// So many times as long as it took, a slow policy's family is left alone: it has a tenth of the time in which policies are asked.
+/// So many times as long as it took, a slow policy's family is left alone: it has a tenth of the time in
+/// which policies are asked.
 const REST: u64 = 9;
 
 /// Words that a policy is called with.
@@ -73,8 +76,8 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    /// One policy is asked at a time, so whose policies are slow must not be asked all the time. -EBUSY: the family of this interface's exporter
-    /// rests.
+    /// One policy is asked at a time, so whose policies are slow must not be asked all the time. -EBUSY: the
+    /// family of this interface's exporter rests.
     pub fn may_ask(&mut self, interface: u16, now: u64) -> Result<(), i64> {
         self.policies.resting.retain(|(_, until)| *until > now);
         let family = self.exporter(interface);
@@ -147,7 +150,8 @@ impl<A: Arch> Manager<A> {
         Ok(())
     }
 
-    /// The portal at an index of the exporter is asked; `holder`, the exporter or its outermost controller, has it.
+    /// The portal at an index of the exporter is asked; `holder`, the exporter or its outermost controller,
+    /// has it.
     pub fn guard_by_asking(
         &mut self,
         machine: &mut impl Machine,
@@ -177,7 +181,8 @@ impl<A: Arch> Manager<A> {
         Ok(())
     }
 
-    /// A domain dies: its interfaces are guarded no longer, unless they wait for a successor; nobody admits it.
+    /// A domain dies: its interfaces are guarded no longer, unless they wait for a successor; nobody admits
+    /// it.
     pub(crate) fn drop_guards(&mut self, machine: &mut impl Machine, asid: u16) {
         let gone: Vec<u16> =
             (0..).zip(&self.interfaces).filter(|(_, i)| i.asid == asid).map(|(n, _)| n).collect();

@@ -1,5 +1,5 @@
-//! The portal code arena: best fit over a list of free runs, in units of 64 bytes, growing page by page. Both keep it from
-//! growing by fragmentation while portals of many lengths come and go.
+//! The portal code arena: best fit over a list of free runs, in units of 64 bytes, growing page by page. Both
+//! keep it from growing by fragmentation while portals of many lengths come and go.
 
 use alloc::vec::Vec;
 use pebble_abi::map::{CODE_BYTES, PAGE};

@@ -1,16 +1,18 @@
 //! What a portal may take of whoever opens it.
 //!
-//! **Problem.** A specification is written by the exporter, and its letters decide what the portal takes of the opener: stacks (`s`), preserved
-//! registers (`m`), pages, capabilities. **Strategy.** The exporter asks, somebody gives: the manifest vouches for the letters of
-//! the image's own interfaces; of all others the opener says in the call that opens which letters it gives, and a letter that is not given
-//! is refused, by its name.
+//! **Problem.** A specification is written by the exporter, and its letters decide what the portal takes of
+//! the opener: stacks (`s`), preserved registers (`m`), pages, capabilities. **Strategy.** The exporter asks,
+//! somebody gives: the manifest vouches for the letters of the image's own interfaces; of all others the
+//! opener says in the call that opens which letters it gives, and a letter that is not given is refused, by
+//! its name.
 //!
 //! **Invariants:**
-//! * whether an interface is vouched for comes from the image, and stays with its name and specification when its component is replaced: what a
-//!   component registers while it runs is a stranger's, whoever it is;
-//! * nobody gives what is another's: a portal that is opened for a controlled domain takes neither stacks nor registers of the controller
-//!   whose table it is in, and looks the same to the one for which it was opened;
-//! * who is not asked has given nothing: portals that a server makes for its client, or that a controller puts in the place of others.
+//! * whether an interface is vouched for comes from the image, and stays with its name and specification when
+//!   its component is replaced: what a component registers while it runs is a stranger's, whoever it is;
+//! * nobody gives what is another's: a portal that is opened for a controlled domain takes neither stacks nor
+//!   registers of the controller whose table it is in, and looks the same to the one for which it was opened;
+//! * who is not asked has given nothing: portals that a server makes for its client, or that a controller
+//!   puts in the place of others.
 
 use crate::manager::{Interface, Manager};
 use pebble_abi::consent::Letters;
@@ -21,7 +23,8 @@ use pebble_portal::Spec;
 use pebble_portal::spec::{Stack, State};
 
 impl Interface {
-    /// The specification of a portal to it; `subject`: of one in the table of a controller, for a domain below.
+    /// The specification of a portal to it; `subject`: of one in the table of a controller, for a domain
+    /// below.
     pub(crate) fn seen_from(&self, subject: u16) -> Spec {
         let mut spec = self.spec.clone();
         if subject != 0 {
@@ -35,7 +38,8 @@ impl Interface {
 }
 
 impl<A: Arch> Manager<A> {
-    /// Whether the portal may be made: for `asid`, or for whom it serves. If not, [`refused`](Manager::refused) tells why.
+    /// Whether the portal may be made: for `asid`, or for whom it serves. If not,
+    /// [`refused`](Manager::refused) tells why.
     pub(crate) fn consents(&mut self, asid: u16, interface: u16, given: Letters) -> Result<(), i64> {
         let opener = if self.request.serving != 0 { self.request.serving } else { asid };
         let i = self.interfaces.get(usize::from(interface)).ok_or(errno::ENOENT)?;

@@ -1,11 +1,12 @@
 //! Faults by address range: the portals by which the VM manager asks handlers.
 //!
-//! A domain names a portal that it holds, and pages of its own; the VM manager gets a portal to the same interface, and calls that when a page fault
-//! happens there. What a range is and how it is answered is the VM manager's business; here is who may be asked, and what becomes of the
-//! portal when either side dies.
+//! A domain names a portal that it holds, and pages of its own; the VM manager gets a portal to the same
+//! interface, and calls that when a page fault happens there. What a range is and how it is answered is the
+//! VM manager's business; here is who may be asked, and what becomes of the portal when either side dies.
 //!
-//! **Invariants:** a handler is an interface that the domain itself may call, and not its own; every portal made here is closed when its range
-//! ends; the VM manager, which is trusted by all, calls nobody on its own stack or with registers that it needs.
+//! **Invariants:** a handler is an interface that the domain itself may call, and not its own; every portal
+//! made here is closed when its range ends; the VM manager, which is trusted by all, calls nobody on its own
+//! stack or with registers that it needs.
 
 use crate::Machine;
 use crate::manager::{Goal, Manager};
@@ -53,9 +54,10 @@ impl<A: Arch> Manager<A> {
         Ok(interface)
     }
 
-    /// Page faults of `asid` from `address` on go to the interface behind that index of `holder`: its own, or, if it is controlled, its
-    /// outermost controller's. `set` tells the VM manager: handler's domain, index in the VM manager's table << 16, how many stacks that has << 32;
-    /// where these are too few for one more family, it gets two.
+    /// Page faults of `asid` from `address` on go to the interface behind that index of `holder`: its own,
+    /// or, if it is controlled, its outermost controller's. `set` tells the VM manager: handler's domain,
+    /// index in the VM manager's table << 16, how many stacks that has << 32; where these are too few for one
+    /// more family, it gets two.
     pub fn handle_range<M: Machine>(
         &mut self,
         machine: &mut M,

@@ -1,7 +1,7 @@
 //! Reading invocation stacks: which portals and domains do suspended threads still depend on?
 //!
-//! Each frame's top word is the address of its return code; the word before that code says how long the frame is and which
-//! domains it connects. So a stack is walked from the top down, without knowing any portal.
+//! Each frame's top word is the address of its return code; the word before that code says how long the frame
+//! is and which domains it connects. So a stack is walked from the top down, without knowing any portal.
 
 use crate::Machine;
 use pebble_abi::{map, thread};
@@ -41,7 +41,8 @@ const fn offset(ret: u64) -> u64 {
     (ret & !map::LATE).wrapping_sub(map::CODE_VA)
 }
 
-/// The word before the return code at this address: words of the frame, caller, callee, index in the caller's table, 16 bits each.
+/// The word before the return code at this address: words of the frame, caller, callee, index in the caller's
+/// table, 16 bits each.
 pub fn description(machine: &impl Machine, ret: u64) -> Option<u64> {
     let code = offset(ret);
     let fits = (8..map::CODE_BYTES).contains(&code) && code.is_multiple_of(8);
@@ -59,7 +60,8 @@ fn frame(machine: &impl Machine, (top, ret): (u64, u64)) -> Option<Frame> {
     (size != 0).then_some(Frame { code, base, top, caller, callee, index })
 }
 
-/// From now on the call that has pushed the frame may end with `TIMEOUT`, and no other: the mark goes with the frame. False: it has it already.
+/// From now on the call that has pushed the frame may end with `TIMEOUT`, and no other: the mark goes with
+/// the frame. False: it has it already.
 pub fn make_late(machine: &mut impl Machine, tid: u16, frame: Frame) -> bool {
     let ret = map::LATE_CODE_VA + frame.code;
     let fresh = machine.thread_word(tid, frame.top) != ret;
@@ -67,8 +69,9 @@ pub fn make_late(machine: &mut impl Machine, tid: u16, frame: Frame) -> bool {
     fresh
 }
 
-/// Calls `visit` for every frame of a thread, the bottom (the thread's end) not included, until it returns true.
-/// Returns whether it did. Anything that does not look like a frame ends the walk as if it had: nothing is freed on a doubt.
+/// Calls `visit` for every frame of a thread, the bottom (the thread's end) not included, until it returns
+/// true. Returns whether it did. Anything that does not look like a frame ends the walk as if it had: nothing
+/// is freed on a doubt.
 pub fn any(
     machine: &impl Machine,
     tid: u16,
@@ -90,13 +93,14 @@ pub fn any(
     }
 }
 
-/// Where a thread that does not run waits, or was interrupted: only exclusive domains switch threads, and they call nobody, so theirs is
-/// the frame on top.
+/// Where a thread that does not run waits, or was interrupted: only exclusive domains switch threads, and
+/// they call nobody, so theirs is the frame on top.
 pub fn waits(machine: &impl Machine, tid: u16) -> Option<Frame> {
     frame(machine, word(machine, tid, machine.thread_word(tid, thread::SAVED_TOP))?)
 }
 
-/// The portal behind the frame names another callee from now on, to whoever reads stacks: its return code does not look at it.
+/// The portal behind the frame names another callee from now on, to whoever reads stacks: its return code
+/// does not look at it.
 pub fn rename(machine: &mut impl Machine, frame: Frame, callee: u16) {
     machine.set_code(frame.code - 4, &[u32::from(callee) | u32::from(frame.index) << 16]);
 }

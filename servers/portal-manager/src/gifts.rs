@@ -1,11 +1,13 @@
 //! Portals that a program puts into another's table.
 //!
-//! **Problem.** A server answers a call with portals (`portal_create`), and nobody has asked the client: its table and its family's portal code
-//! would soon be full of what it never wanted. **Strategy.** Such portals are *gifts*: they have places of their own, and their code is the
-//! giver's. What a server of the image makes for a client is no gift: that has asked for it, and pays for it.
+//! **Problem.** A server answers a call with portals (`portal_create`), and nobody has asked the client: its
+//! table and its family's portal code would soon be full of what it never wanted. **Strategy.** Such portals
+//! are *gifts*: they have places of their own, and their code is the giver's. What a server of the image
+//! makes for a client is no gift: that has asked for it, and pays for it.
 //!
-//! **Invariants:** a gift takes nothing of what its receiver may open, and no code of the receiver's family; whoever has given all that it may
-//! keeps no other from giving; the receiver closes gifts like any portal, and the giver takes back its gifts alone.
+//! **Invariants:** a gift takes nothing of what its receiver may open, and no code of the receiver's family;
+//! whoever has given all that it may keeps no other from giving; the receiver closes gifts like any portal,
+//! and the giver takes back its gifts alone.
 
 use crate::manager::{Manager, Slot};
 use pebble_abi::errno;
@@ -50,7 +52,8 @@ impl<A: Arch> Manager<A> {
         if slot.giver != 0 { slot.giver } else { asid }
     }
 
-    /// Whether a server may take a portal out of the table of another: what leads to it, if it has put it there.
+    /// Whether a server may take a portal out of the table of another: what leads to it, if it has put it
+    /// there.
     pub(crate) fn gave(&self, server: u16, slot: &Slot) -> bool {
         self.leads_to(slot.goal, server) && (slot.giver == server || !self.is_program(server))
     }

@@ -1,16 +1,19 @@
 //! Interposition: domains all of whose portals lead to a handler in another.
 //!
-//! **Problem.** A controlled domain must not be able to tell, nor to get round it; what changes the caller itself must change the
-//! controlled domain, though the controller makes the call; and controllers are controlled themselves.
+//! **Problem.** A controlled domain must not be able to tell, nor to get round it; what changes the caller
+//! itself must change the controlled domain, though the controller makes the call; and controllers are
+//! controlled themselves.
 //!
-//! **Strategy.** The table of a controlled domain mirrors that of its controller: behind each index that the controller holds is a *stub*,
-//! a portal to the handler with the index in front of the words that the original takes. So all tables below an
-//! outermost controller, whose portals are real, share its indices. The outermost one has, besides, the *portals on behalf*
-//! ([`pebble_abi::control::BEHALF`]): they act on the *subject*, found in the calling thread's invocation stack. From the
-//! caller downwards, whoever was entered by its own child in such a call acts for that child.
+//! **Strategy.** The table of a controlled domain mirrors that of its controller: behind each index that the
+//! controller holds is a *stub*, a portal to the handler with the index in front of the words that the
+//! original takes. So all tables below an outermost controller, whose portals are real, share its indices.
+//! The outermost one has, besides, the *portals on behalf* ([`pebble_abi::control::BEHALF`]): they act on the
+//! *subject*, found in the calling thread's invocation stack. From the caller downwards, whoever was entered
+//! by its own child in such a call acts for that child.
 //!
 //! **Invariants:**
-//! * every used entry of a controlled domain from the first system portal on is a stub; [`find`](Manager::find) refuses others;
+//! * every used entry of a controlled domain from the first system portal on is a stub;
+//!   [`find`](Manager::find) refuses others;
 //! * a stub's interface belongs to the domain's controller and has no name, so nobody else can open it;
 //! * what a controller opened on behalf of a child ([`Slot::subject`]) goes when the child dies;
 //! * a child's controller lives, or all its portals are closed.
@@ -62,8 +65,8 @@ impl<A: Arch> Manager<A> {
         first > 0 && (first..first + BEHALF.len() as u16).contains(&index)
     }
 
-    /// The subject of the call that the thread's top frame but `skip` made. `lax`: whatever portal was used, a controller that
-    /// serves a child acts for it.
+    /// The subject of the call that the thread's top frame but `skip` made. `lax`: whatever portal was used,
+    /// a controller that serves a child acts for it.
     pub fn subject(&self, machine: &impl Machine, current: Current, skip: usize, lax: bool) -> Subject {
         let mut subject = Subject::default();
         let (mut depth, mut further, mut client) = (0, true, None::<Leg>);
@@ -94,8 +97,8 @@ impl<A: Arch> Manager<A> {
         subject
     }
 
-    /// Whom the call is for that the caller was given, as far down as controllers serve children, and who made it. What the process server does
-    /// for somebody is that one's.
+    /// Whom the call is for that the caller was given, as far down as controllers serve children, and who
+    /// made it. What the process server does for somebody is that one's.
     pub fn whose(&self, machine: &impl Machine, current: Current) -> Subject {
         let direct = self.subject(machine, current, 1, true);
         let deputed = if direct.caller == self.process {
@@ -144,7 +147,8 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    /// How a client sees what is behind an entry: the words that it passes, the results. `None`: an entry that is not held.
+    /// How a client sees what is behind an entry: the words that it passes, the results. `None`: an entry
+    /// that is not held.
     pub fn seen(&self, asid: u16, index: usize) -> Option<Spec> {
         let mut spec = Spec { stack: Stack::New, state: State::Minimal, args: ArrayVec::new(), results: 0 };
         let slot = self.domains.get(asid as usize)?.slots.get(index)?;
@@ -167,7 +171,8 @@ impl<A: Arch> Manager<A> {
         Some(spec)
     }
 
-    /// An index at which the domain has something: whatever lies there in its controller's table, it may name no other.
+    /// An index at which the domain has something: whatever lies there in its controller's table, it may name
+    /// no other.
     pub(crate) fn held(&self, asid: u16, index: u64) -> Result<usize, i64> {
         usize::try_from(index).ok().filter(|n| self.seen(asid, *n).is_some()).ok_or(errno::EBADF)
     }
@@ -186,8 +191,8 @@ impl<A: Arch> Manager<A> {
         done
     }
 
-    /// The name of what is behind an entry that a domain holds: it learns what it may call anyway. If it is controlled, `holder`, its outermost
-    /// controller, has the portal itself.
+    /// The name of what is behind an entry that a domain holds: it learns what it may call anyway. If it is
+    /// controlled, `holder`, its outermost controller, has the portal itself.
     pub fn name_of(&self, asid: u16, holder: u16, index: u64) -> Result<&str, i64> {
         let index = self.held(asid, index)?;
         let slot = self.domains[usize::from(holder)].slots.get(index).ok_or(errno::ENOENT)?;
@@ -233,8 +238,8 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    /// A new domain becomes the child of its controller: a stub for each portal that it would be born with; a `copy` has one for each of the
-    /// controller's. `view`: it has no table yet.
+    /// A new domain becomes the child of its controller: a stub for each portal that it would be born with; a
+    /// `copy` has one for each of the controller's. `view`: it has no table yet.
     pub fn control(
         &mut self,
         machine: &mut impl Machine,
@@ -251,7 +256,8 @@ impl<A: Arch> Manager<A> {
         match view {
             Some(view) => self.found(machine, view)?,
             None => {
-                // What a controlled domain has spawned is controlled as that is, until it puts its own walls in between.
+                // What a controlled domain has spawned is controlled as that is, until it puts its own walls
+                // in between.
                 let above = self.domains[usize::from(controller)].controller;
                 let domain = self.domain(child)?;
                 let free = domain.controller == above && (above != 0 || domain.behalf == 0);
@@ -286,7 +292,8 @@ impl<A: Arch> Manager<A> {
         self.for_itself(|m| mirrored.into_iter().try_for_each(|index| m.mirror(machine, child, index)))
     }
 
-    /// Whether an entry was made for a domain below this one: that one's alone, and no business of its siblings.
+    /// Whether an entry was made for a domain below this one: that one's alone, and no business of its
+    /// siblings.
     fn is_for_other(&self, controller: u16, index: usize) -> bool {
         let outermost = self.outermost(controller);
         let subject = self.domains[outermost as usize].slots.get(index).map_or(0, |slot| slot.subject);
@@ -297,8 +304,8 @@ impl<A: Arch> Manager<A> {
         asid == controller && subject != controller
     }
 
-    /// The portals on behalf for a domain that becomes a controller. One that is only controlled has no stubs for them:
-    /// they would tell it what it is.
+    /// The portals on behalf for a domain that becomes a controller. One that is only controlled has no stubs
+    /// for them: they would tell it what it is.
     pub fn behalf_for(&mut self, machine: &mut impl Machine, controller: u16) -> Result<u16, i64> {
         let first = self.behalf(machine, controller)?;
         let own = &mut self.domains[controller as usize].own;
@@ -307,7 +314,8 @@ impl<A: Arch> Manager<A> {
         self.for_itself(|m| m.replicate(machine, controller, indices)).map(|()| first)
     }
 
-    /// Where a controller's own portals shall lie, if that is behind all that its children can have; 0: at the first such place.
+    /// Where a controller's own portals shall lie, if that is behind all that its children can have; 0: at
+    /// the first such place.
     pub fn own_from(&mut self, asid: u64, first: u64) -> Result<(), i64> {
         let domain = self.domain(asid)?;
         match usize::try_from(first) {
@@ -420,7 +428,8 @@ impl<A: Arch> Manager<A> {
         self.put(machine, child as u16, index as usize, stub)
     }
 
-    /// A portal for a controlled domain that the loader opens: a real one in the outermost controller's table, stubs below.
+    /// A portal for a controlled domain that the loader opens: a real one in the outermost controller's
+    /// table, stubs below.
     pub fn open_below(
         &mut self,
         machine: &mut impl Machine,
@@ -478,8 +487,8 @@ impl<A: Arch> Manager<A> {
         asid
     }
 
-    /// Closes for a subject: what the outermost controller opened for it, or for a domain below it, from there down to the subject; what it
-    /// has been given, in its own table.
+    /// Closes for a subject: what the outermost controller opened for it, or for a domain below it, from
+    /// there down to the subject; what it has been given, in its own table.
     pub fn close_for(
         &mut self,
         machine: &mut impl Machine,
@@ -551,7 +560,8 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    /// A domain dies: its controllers keep nothing for it, nor for those below it, which reach nobody from now on.
+    /// A domain dies: its controllers keep nothing for it, nor for those below it, which reach nobody from
+    /// now on.
     pub(crate) fn release(&mut self, machine: &mut impl Machine, asid: u16) {
         // Who neither controls nor is controlled has none.
         if self.domains[usize::from(asid)].behalf != 0 {

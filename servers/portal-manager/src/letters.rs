@@ -1,14 +1,16 @@
 //! Argument letters that components register while the system runs.
 //!
-//! **Problem.** A server that translates, counts or checks an argument must not cost each call a call of its own; but the code that does it runs
-//! with every privilege, and comes from outside.
+//! **Problem.** A server that translates, counts or checks an argument must not cost each call a call of its
+//! own; but the code that does it runs with every privilege, and comes from outside.
 //!
-//! **Strategy.** The system's manifest gives a letter to a component; the image has a page of private data for it, mapped for that component
-//! and for portal code, for nobody else. The component sends the code in pieces, into a *draft*; the whole is checked
-//! ([`Template::check`]) and takes effect in one step. Portals that have the letter already are compiled anew before that.
+//! **Strategy.** The system's manifest gives a letter to a component; the image has a page of private data
+//! for it, mapped for that component and for portal code, for nobody else. The component sends the code in
+//! pieces, into a *draft*; the whole is checked ([`Template::check`]) and takes effect in one step. Portals
+//! that have the letter already are compiled anew before that.
 //!
 //! **Invariants:**
-//! * a letter is its component's alone, whatever domain has that role; `k` and what the manifest gives to nobody is never registered here;
+//! * a letter is its component's alone, whatever domain has that role; `k` and what the manifest gives to
+//!   nobody is never registered here;
 //! * what portals contain has been checked, and all portals that use a letter have the same code for it;
 //! * a registration that fails, or that is never finished, changes nothing; a draft ends with its domain;
 //! * a registration outlives the domain that made it: its portals go on, and find the private data as it is.
@@ -56,7 +58,8 @@ pub(crate) struct Letters {
 }
 
 impl Letters {
-    /// By the grants, not by names that anybody could register: where there is no private data, portal code must not look for it.
+    /// By the grants, not by names that anybody could register: where there is no private data, portal code
+    /// must not look for it.
     pub(crate) fn new(info: &BootInfo) -> Self {
         let letter = |va| (b'A'..=b'Z').find(|letter| map::template_data_va(*letter) == va);
         let given = info.grants.iter().filter_map(|g| Some((letter(g.va)?, g.asid))).collect();
@@ -94,7 +97,8 @@ impl<A: Arch> Manager<A> {
         Ok(())
     }
 
-    /// All portals opened from now on have the code for this letter, and those that were open have it already.
+    /// All portals opened from now on have the code for this letter, and those that were open have it
+    /// already.
     pub fn commit_template(&mut self, machine: &mut impl Machine, asid: u64) -> Result<(), Refused> {
         let at = self.letters.drafts.iter().position(|d| u64::from(d.asid) == asid).ok_or(errno::EINVAL)?;
         let Draft { letter, words, .. } = self.letters.drafts.swap_remove(at);

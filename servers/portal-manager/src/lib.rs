@@ -1,17 +1,19 @@
 //! The portal manager: the only one that changes portal tables and portal code.
 //!
-//! It registers interfaces, and opens portals to them: parses nothing at that moment (specifications were parsed when they were
-//! registered), compiles, verifies, places the code in the arena and writes one table word. Who may open what is the name
-//! server's decision; the component asks it.
+//! It registers interfaces, and opens portals to them: parses nothing at that moment (specifications were
+//! parsed when they were registered), compiles, verifies, places the code in the arena and writes one table
+//! word. Who may open what is the name server's decision; the component asks it.
 //!
 //! Memory is reached through [`Machine`], so that all of this runs on a host against a fake one.
 //!
 //! Invariants:
-//! * a table word is the address of common code, of verified code of that very slot, or of `none`; it is written last when a portal
-//!   is opened and first when one is closed;
-//! * code that a suspended thread may return through is not reused: it waits in limbo until no invocation stack mentions it;
+//! * a table word is the address of common code, of verified code of that very slot, or of `none`; it is
+//!   written last when a portal is opened and first when one is closed;
+//! * code that a suspended thread may return through is not reused: it waits in limbo until no invocation
+//!   stack mentions it;
 //! * a portal takes of its opener what that, or the image's manifest, has given, and of nobody else;
-//! * a portal into a dead domain answers CLOSED with its name, and keeps no reference to what that domain had;
+//! * a portal into a dead domain answers CLOSED with its name, and keeps no reference to what that domain
+//!   had;
 //! * a failed request changes nothing.
 #![no_std]
 #![forbid(unsafe_code)]

@@ -10,7 +10,8 @@ pub(crate) const LIMBO: usize = 48;
 
 pub(crate) struct Made {
     pub arena: Arena,
-    /// Code that some thread may still return through, by offset; as many of it were found to be needed the last time.
+    /// Code that some thread may still return through, by offset; as many of it were found to be needed the
+    /// last time.
     pub limbo: Vec<Run>,
     pub kept: usize,
     /// Common code, by entry: what the image has is never freed.

@@ -101,7 +101,8 @@ pub struct Domain {
     /// The domain that all its portals lead to, and the handler there; 0: not controlled.
     pub controller: u16,
     pub handler: u64,
-    /// Index of the portals on behalf, in the table of the outermost controller and so in those of all below; 0: none.
+    /// Index of the portals on behalf, in the table of the outermost controller and so in those of all below;
+    /// 0: none.
     pub behalf: u16,
     /// Where portals of its own begin, once it has, or is about to have, children of its own; 0 before.
     pub own: usize,
@@ -371,8 +372,9 @@ impl<A: Arch> Manager<A> {
         let (at, queue) =
             (map::stack_desc_va(desc.into()) - map::KDATA_VA, map::stack_queue_va(asid) - map::KDATA_VA);
         machine.set_data(at + 8, top);
-        // Portal code takes and gives stacks of a living domain, and the scheduler turns the end of its queue, between any two steps here. The
-        // head alone tells: what lies behind the one that is linked to, is reached through it; an empty queue's head is its end.
+        // Portal code takes and gives stacks of a living domain, and the scheduler turns the end of its
+        // queue, between any two steps here. The head alone tells: what lies behind the one that is linked
+        // to, is reached through it; an empty queue's head is its end.
         loop {
             let head = machine.data(queue);
             machine.set_data(at, head);
@@ -415,13 +417,15 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    /// It is worth looking through what is in limbo: there is much that was not there the last time, or somebody sees stacks until it has gone.
+    /// It is worth looking through what is in limbo: there is much that was not there the last time, or
+    /// somebody sees stacks until it has gone.
     pub fn untidy(&self) -> bool {
         self.made.limbo.len() >= self.made.kept + LIMBO || self.made.limbo.iter().any(|run| run.host != 0)
     }
 
-    /// Frees what is in limbo and mentioned by no thread's invocation stack. Each frame is looked at once: programs decide how many there are, and
-    /// how much stays in limbo, and everybody else's requests wait for this.
+    /// Frees what is in limbo and mentioned by no thread's invocation stack. Each frame is looked at once:
+    /// programs decide how many there are, and how much stays in limbo, and everybody else's requests wait
+    /// for this.
     pub fn sweep(&mut self, machine: &mut impl Machine, current: Current) {
         // Its memory stays for the next.
         let mut limbo = core::mem::take(&mut self.made.limbo);
@@ -451,8 +455,8 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    /// A domain died: nobody can reach it any more, and nothing of it is found again, but the interfaces that wait for a successor:
-    /// these are returned.
+    /// A domain died: nobody can reach it any more, and nothing of it is found again, but the interfaces that
+    /// wait for a successor: these are returned.
     pub fn retire(&mut self, machine: &mut impl Machine, asid: u64) -> Result<Vec<u16>, i64> {
         let _ = self.watch(machine, asid, None);
         self.domain(asid)?.alive = false;

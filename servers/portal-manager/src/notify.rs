@@ -1,16 +1,19 @@
 //! Telling a controller that its table has changed, before the call that changed it returns.
 //!
-//! **Problem.** Whoever changes the table may be a server that holds a lock; a function of the controller that never returned would hold
-//! it for ever. And controllers nest: each notification changes the next table.
+//! **Problem.** Whoever changes the table may be a server that holds a lock; a function of the controller
+//! that never returned would hold it for ever. And controllers nest: each notification changes the next
+//! table.
 //!
-//! **Strategy.** Nobody is called. The thread's frame by which the controller left is given another address to return to: the
-//! controller's own, which asks for the changes ([`Manager::notice`]), tells its function of each, and goes on at the address that it
-//! is given at last. So a detour costs neither frames nor stacks, runs when all servers have returned, and a
-//! controller that dawdles in it keeps nobody but itself. What the function changes, by the first line that it prints for example, is
-//! told when it has returned: the calls that it makes return to it without a detour.
+//! **Strategy.** Nobody is called. The thread's frame by which the controller left is given another address
+//! to return to: the controller's own, which asks for the changes ([`Manager::notice`]), tells its function
+//! of each, and goes on at the address that it is given at last. So a detour costs neither frames nor stacks,
+//! runs when all servers have returned, and a controller that dawdles in it keeps nobody but itself. What the
+//! function changes, by the first line that it prints for example, is told when it has returned: the calls
+//! that it makes return to it without a detour.
 //!
-//! **Invariants:** a detour is kept for a frame that exists, or is dropped when the thread's next one is made; a domain
-//! learns only of its own table, and can send astray only itself; a thread has at most one detour for each place in its stack.
+//! **Invariants:** a detour is kept for a frame that exists, or is dropped when the thread's next one is
+//! made; a domain learns only of its own table, and can send astray only itself; a thread has at most one
+//! detour for each place in its stack.
 
 use crate::Machine;
 use crate::frames::{self, Current};

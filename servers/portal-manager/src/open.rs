@@ -47,7 +47,8 @@ impl<A: Arch> Manager<A> {
         self.room(machine, asid, count, own)
     }
 
-    /// Free slots, whatever the domain may have. A controller's own lie from `own` on, behind all that its children can get.
+    /// Free slots, whatever the domain may have. A controller's own lie from `own` on, behind all that its
+    /// children can get.
     pub(crate) fn room(
         &mut self,
         machine: &mut impl Machine,
@@ -167,7 +168,8 @@ impl<A: Arch> Manager<A> {
         } else if needs_stacks {
             self.provide_stacks(machine, callee)?;
         }
-        // A controller answers for the portal that a stub stands for, and can feign errors only to its own child.
+        // A controller answers for the portal that a stub stands for, and can feign errors only to its own
+        // child.
         c.keeps_status = stub && shape == Shape::Call;
         // What was opened for a controlled domain tells that one's number.
         c.subject = if shape == Shape::Call { slot.subject } else { 0 };
@@ -266,7 +268,8 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    /// To whom a portal counts: the subject, or the table's own domain. Not what all are born with; nor stubs, nor gifts.
+    /// To whom a portal counts: the subject, or the table's own domain. Not what all are born with; nor
+    /// stubs, nor gifts.
     fn owner(&mut self, asid: u16, index: u16, slot: &Slot) -> Option<&mut Domain> {
         let born = usize::from(index) < sys::FIRST_FREE || self.on_behalf(asid, index);
         let stub = self.domains[usize::from(asid)].controller != 0;
@@ -299,8 +302,9 @@ impl<A: Arch> Manager<A> {
         self.domains.get(asid as usize).is_some_and(|d| d.image)
     }
 
-    /// A program puts no portal into the table of a component of the image, and takes none out of it: the portal manager that asks a policy, and the VM
-    /// manager that asks a fault handler, are clients too, who know what they have by its index.
+    /// A program puts no portal into the table of a component of the image, and takes none out of it: the
+    /// portal manager that asks a policy, and the VM manager that asks a fault handler, are clients too, who
+    /// know what they have by its index.
     pub(crate) fn may_change(&self, server: u16, client: u16) -> Result<(), i64> {
         if self.is_image(client.into()) && !self.is_image(server.into()) { Err(errno::EPERM) } else { Ok(()) }
     }
@@ -424,7 +428,8 @@ impl<A: Arch> Manager<A> {
         Ok(())
     }
 
-    /// A semaphore ends: portals to it that are left, its owner's too, answer CLOSED. Its number may soon be somebody else's.
+    /// A semaphore ends: portals to it that are left, its owner's too, answer CLOSED. Its number may soon be
+    /// somebody else's.
     fn drop_semaphore(&mut self, machine: &mut impl Machine, owner: u16, id: u16) {
         self.semaphores.owners[id as usize] = 0;
         self.semaphores.published.retain(|(_, s)| *s != id);

@@ -1,17 +1,20 @@
 //! Replacement: another domain takes the place of a component, alive or dead, and its clients do not notice.
 //!
-//! **Problem.** Clients hold portals with the old domain compiled in, and go on calling. **Strategy.** A component of the image has a *role*: a number
-//! that stays while domains come and go. A successor is [adopted](Manager::adopt) into the role: it gets the system portals that the role has,
-//! and may [import](Manager::import) what the role imported. It [offers](Manager::offer) entries. [`prepare`](Manager::prepare) compiles, beside the
-//! old code, the portals of every client for the new entries; [`commit`](Manager::commit) stores the table words and gives the interfaces, whose
-//! numbers stay, to the new domain.
+//! **Problem.** Clients hold portals with the old domain compiled in, and go on calling. **Strategy.** A
+//! component of the image has a *role*: a number that stays while domains come and go. A successor is
+//! [adopted](Manager::adopt) into the role: it gets the system portals that the role has, and may
+//! [import](Manager::import) what the role imported. It [offers](Manager::offer) entries.
+//! [`prepare`](Manager::prepare) compiles, beside the old code, the portals of every client for the new
+//! entries; [`commit`](Manager::commit) stores the table words and gives the interfaces, whose numbers stay,
+//! to the new domain.
 //!
 //! **Invariants:**
 //! * until `commit` nothing of the old domain is changed, and `abandon` takes back everything;
 //! * every interface of the role has an offer of the same name and specification, or nothing is prepared;
 //! * the old code stays until no invocation stack mentions it, as after every closing;
 //! * whoever waits in an exclusive domain waits, after a commit, in its successor;
-//! * a role that is kept while nobody has it (its component died) keeps its names; portals into it answer CLOSED with the dead domain's number;
+//! * a role that is kept while nobody has it (its component died) keeps its names; portals into it answer
+//!   CLOSED with the dead domain's number;
 //! * a successor has no portal of a kind that the role never had, except by the name server's policy.
 
 use crate::Machine;
@@ -74,7 +77,8 @@ pub struct Successor {
     pub(crate) role: u16,
     pub(crate) asid: u16,
     offers: Vec<Offer>,
-    /// Interfaces with their entries in the new domain; clients' slots with their new code. Both empty until prepared.
+    /// Interfaces with their entries in the new domain; clients' slots with their new code. Both empty until
+    /// prepared.
     pub(crate) entries: Vec<(u16, u64)>,
     portals: Vec<(u16, u16, Slot)>,
     /// Unlisted interfaces, for those who help it into its role.
@@ -101,7 +105,8 @@ impl<A: Arch> Manager<A> {
         let (trusted, exclusive) = (d.view.trusted, d.view.exclusive);
         let may = own.iter().filter(|g| matches!(g, Goal::Interface(_) | Goal::Wait(_)));
         let mut may: Vec<Goal> = may.copied().collect();
-        // What the last one opened while it ran is no more the role's than the stranger's; what the role ever imported stays.
+        // What the last one opened while it ran is no more the role's than the stranger's; what the role ever
+        // imported stays.
         for goal in self.replacement.roles.iter().filter(|r| r.number == number).flat_map(|r| &r.may) {
             if !may.contains(goal) {
                 may.push(*goal);
@@ -110,7 +115,8 @@ impl<A: Arch> Manager<A> {
         // Of the nucleus's portals only this one is imported at an index that is not fixed.
         let top =
             own.contains(&Goal::Common) || self.replacement.roles.iter().any(|r| r.number == number && r.top);
-        // Code of the nucleus that the image made for this component alone is the role's from now on: it stays when the domain goes.
+        // Code of the nucleus that the image made for this component alone is the role's from now on: it
+        // stays when the domain goes.
         let end = d.slots.len().min(sys::FIRST_FREE);
         for index in 0..end {
             let slot = &mut self.domains[asid as usize].slots[index];
@@ -152,8 +158,8 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    /// The domain that dies has a role that is kept: its interfaces stay, and lead nowhere until somebody takes the role. These are
-    /// returned.
+    /// The domain that dies has a role that is kept: its interfaces stay, and lead nowhere until somebody
+    /// takes the role. These are returned.
     pub(crate) fn vacate_role(&mut self, machine: &mut impl Machine, asid: u16) -> Vec<u16> {
         let role = self.domains[asid as usize].role;
         if role == 0 || !self.replacement.roles.iter().any(|r| r.number == role && r.kept) {
@@ -474,8 +480,8 @@ impl<A: Arch> Manager<A> {
         Ok(made)
     }
 
-    /// Code that every domain's table leads to, for those of these interfaces that it calls: made before anything changes, without it
-    /// nothing will.
+    /// Code that every domain's table leads to, for those of these interfaces that it calls: made before
+    /// anything changes, without it nothing will.
     fn common_code(
         &mut self,
         machine: &mut impl Machine,
@@ -527,8 +533,8 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    /// The successor has the role: the old domain's interfaces and clients are its own. Portals opened since `prepare` are
-    /// compiled now. Returns the interfaces.
+    /// The successor has the role: the old domain's interfaces and clients are its own. Portals opened since
+    /// `prepare` are compiled now. Returns the interfaces.
     pub fn commit(
         &mut self,
         machine: &mut impl Machine,
@@ -579,8 +585,9 @@ impl<A: Arch> Manager<A> {
         Ok(goals)
     }
 
-    /// Threads that wait in an exclusive domain never come back to it: another instance wakes them, and they go on behind its return code. So
-    /// their stacks name the successor from now on, and nothing keeps the old domain. No table leads there any more: none can follow.
+    /// Threads that wait in an exclusive domain never come back to it: another instance wakes them, and they
+    /// go on behind its return code. So their stacks name the successor from now on, and nothing keeps the
+    /// old domain. No table leads there any more: none can follow.
     fn inherit_waits(&mut self, machine: &mut impl Machine, old: u16, new: u16, current: Current) {
         if !self.domains[old as usize].view.exclusive {
             return;

@@ -1,7 +1,9 @@
-//! Families and their shares ([`pebble_abi::share`]): who may have more of what the portal manager gives away.
+//! Families and their shares ([`pebble_abi::share`]): who may have more of what the portal manager gives
+//! away.
 //!
-//! What a family has is counted when it asks for more, in the tables that are there anyway: nothing is kept in step by hand. Portal code is made
-//! all the time, so its use is looked at only when as much is in use as one family may have.
+//! What a family has is counted when it asks for more, in the tables that are there anyway: nothing is kept
+//! in step by hand. Portal code is made all the time, so its use is looked at only when as much is in use as
+//! one family may have.
 
 use crate::manager::{Domain, Manager};
 use core::ops::Range;

@@ -1,10 +1,12 @@
 //! What is known of a portal table's entries, by index.
 //!
-//! Problem: a table may have portals at its begin and, far behind, those of a controller's own; and a hundred domains may have such tables.
-//! Strategy: entries lie in chunks, and a chunk in which nothing ever was takes no memory.
+//! Problem: a table may have portals at its begin and, far behind, those of a controller's own; and a hundred
+//! domains may have such tables. Strategy: entries lie in chunks, and a chunk in which nothing ever was takes
+//! no memory.
 //!
-//! Invariants: what lies in a missing chunk is free, and a chunk whose last portal goes goes too; only writing by an index makes one, and before that
-//! [`Slots::reserve`] sees to it that the heap has room to spare.
+//! Invariants: what lies in a missing chunk is free, and a chunk whose last portal goes goes too; only
+//! writing by an index makes one, and before that [`Slots::reserve`] sees to it that the heap has room to
+//! spare.
 
 use crate::arena::Run;
 use crate::manager::{Goal, Slot};
@@ -14,7 +16,8 @@ use core::ops::{Index, IndexMut, Range};
 use pebble_abi::errno;
 
 const CHUNK: usize = 32;
-/// Bytes that must be left for what else there is: names, specifications, lists, above all of code in limbo and of free code.
+/// Bytes that must be left for what else there is: names, specifications, lists, above all of code in limbo
+/// and of free code.
 const SPARE: usize = 384 << 10;
 
 static FREE: Slot = Slot {
@@ -53,8 +56,9 @@ impl Slots {
         (0..self.len).map(|index| (index, &self[index])).filter(|(_, slot)| slot.goal != Goal::Free)
     }
 
-    /// The same for who looks through the tables of all domains: nothing is asked of what no chunk has. Spelled out, since all else here is
-    /// compiled for size, and nobody can call a server without state while it is replaced and this goes on.
+    /// The same for who looks through the tables of all domains: nothing is asked of what no chunk has.
+    /// Spelled out, since all else here is compiled for size, and nobody can call a server without state
+    /// while it is replaced and this goes on.
     #[inline(always)]
     pub fn each_used(&self, mut visit: impl FnMut(usize, &Slot)) {
         let mut first = 0;
@@ -83,7 +87,8 @@ impl Slots {
         chunks.filter(|n| !self.chunks.get(*n).is_some_and(Option::is_some)).count()
     }
 
-    /// Room for the entries `range`, and some to spare: -EAGAIN before the heap is at its end, for afterwards it is too late to say so.
+    /// Room for the entries `range`, and some to spare: -EAGAIN before the heap is at its end, for afterwards
+    /// it is too late to say so.
     pub fn reserve(&self, range: Range<usize>) -> Result<(), i64> {
         if self.missing(range) == 0 {
             return Ok(());

@@ -1,15 +1,18 @@
 //! Whose stacks who sees.
 //!
-//! **Problem.** The callee of an `s` portal runs on its caller's stack, so it must see the stacks of the caller's domain; and where it goes on through
-//! an `s` portal of its own, so must the next. What is mapped so is writable, and takes over whoever returns on it. **Strategy.** A pair
-//! (*host*, *guest*) is mapped for as long as there is `s` code on some way from the one to the other: in a table, or in limbo because a call
-//! may still return through it. All that code names its pair ([`crate::Run`]); who sees whom is found from it anew when some of it goes.
+//! **Problem.** The callee of an `s` portal runs on its caller's stack, so it must see the stacks of the
+//! caller's domain; and where it goes on through an `s` portal of its own, so must the next. What is mapped
+//! so is writable, and takes over whoever returns on it. **Strategy.** A pair (*host*, *guest*) is mapped for
+//! as long as there is `s` code on some way from the one to the other: in a table, or in limbo because a call
+//! may still return through it. All that code names its pair ([`crate::Run`]); who sees whom is found from it
+//! anew when some of it goes.
 //!
 //! **Invariants:**
-//! * a guest sees the stacks of a host that has opened an `s` portal into it, and of no other; but what a component of the image sees, the image's
-//!   other components see to which it has such portals: the manifest put these together;
-//! * a portal that would lead anybody's stacks to a guest that they are not given to is refused, whichever of a chain's portals is
-//!   opened last;
+//! * a guest sees the stacks of a host that has opened an `s` portal into it, and of no other; but what a
+//!   component of the image sees, the image's other components see to which it has such portals: the manifest
+//!   put these together;
+//! * a portal that would lead anybody's stacks to a guest that they are not given to is refused, whichever of
+//!   a chain's portals is opened last;
 //! * what is not on such a way any more is unmapped, not before no thread is on it.
 
 use crate::Machine;
@@ -29,7 +32,8 @@ impl<A: Arch> Manager<A> {
         set(&mut self.domains[usize::from(host)].shown, guest, on);
     }
 
-    /// `guest` may be called on stacks of `host`, and so on stacks of whoever calls that; and so may whom it calls on them.
+    /// `guest` may be called on stacks of `host`, and so on stacks of whoever calls that; and so may whom it
+    /// calls on them.
     pub(crate) fn show_stacks(
         &mut self,
         machine: &mut impl Machine,

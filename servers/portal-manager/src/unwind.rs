@@ -1,26 +1,29 @@
 //! Ending a call whose time is over.
 //!
-//! **Problem.** The thread is somewhere above the bounded call: it computes, sleeps, waits, in a domain that may not want to come back. Stacks,
-//! windows and registers of every leg on its way must be given back as if the leg had returned.
+//! **Problem.** The thread is somewhere above the bounded call: it computes, sleeps, waits, in a domain that
+//! may not want to come back. Stacks, windows and registers of every leg on its way must be given back as if
+//! the leg had returned.
 //!
-//! **Strategy.** Nothing is taken apart here: each leg is undone by its own return code. The places at which domains above the call would go on,
-//! return addresses of calls and program counters of traps, are changed to the gate's second stub, which returns from the domain with
-//! status `TIMEOUT`. The stub is open to everybody, so each leg that shall end is marked as late in its own frame, which the portal behind the stub
-//! looks at. So the thread, once it runs, falls from leg to leg. What the image's servers do on the way they finish: nobody finds
-//! them half-way, and no lock of theirs stays taken.
+//! **Strategy.** Nothing is taken apart here: each leg is undone by its own return code. The places at which
+//! domains above the call would go on, return addresses of calls and program counters of traps, are changed
+//! to the gate's second stub, which returns from the domain with status `TIMEOUT`. The stub is open to
+//! everybody, so each leg that shall end is marked as late in its own frame, which the portal behind the stub
+//! looks at. So the thread, once it runs, falls from leg to leg. What the image's servers do on the way they
+//! finish: nobody finds them half-way, and no lock of theirs stays taken.
 //!
 //! **Invariants:**
-//! * only the bounded call ends: its frame stands right above the place that the clock has noted, was pushed by the domain that asked, and leads back
-//!   there;
-//! * a leg ends with `TIMEOUT` only if it is marked, and the mark is in the frame's top word, so it is gone with the frame, however that goes: no
-//!   later call in its place has it, nor one below or above;
-//! * the thread does not run meanwhile: whoever asks is more urgent than any thread with a bound, and nothing here waits;
-//! * a domain of the image is not unwound; its call that has yet to begin, for want of a stack of a program, is answered: this thread may hold
-//!   all of these stacks;
-//! * a program that is in a section which it has marked (`thread::SECTION`: it holds a lock) is given a while to leave it, as long as whoever asks is
-//!   patient;
-//! * nor is a controller that passes a call on: its leg is its child's, and the call that it makes is the one that ends. While a controller of
-//!   whoever asked is at something of its own, nothing ends.
+//! * only the bounded call ends: its frame stands right above the place that the clock has noted, was pushed
+//!   by the domain that asked, and leads back there;
+//! * a leg ends with `TIMEOUT` only if it is marked, and the mark is in the frame's top word, so it is gone
+//!   with the frame, however that goes: no later call in its place has it, nor one below or above;
+//! * the thread does not run meanwhile: whoever asks is more urgent than any thread with a bound, and nothing
+//!   here waits;
+//! * a domain of the image is not unwound; its call that has yet to begin, for want of a stack of a program,
+//!   is answered: this thread may hold all of these stacks;
+//! * a program that is in a section which it has marked (`thread::SECTION`: it holds a lock) is given a while
+//!   to leave it, as long as whoever asks is patient;
+//! * nor is a controller that passes a call on: its leg is its child's, and the call that it makes is the one
+//!   that ends. While a controller of whoever asked is at something of its own, nothing ends.
 
 use crate::Machine;
 use crate::frames::{self, Current, Frame};
@@ -37,7 +40,8 @@ pub struct Ended {
     pub callee: u16,
     /// No server of the image waits: the wait may be cut short whatever it is for.
     pub cut: bool,
-    /// Indices of V, in the portal manager's own table, by which domains that are unwound are told: once for each leg.
+    /// Indices of V, in the portal manager's own table, by which domains that are unwound are told: once for
+    /// each leg.
     pub told: Vec<u16>,
 }
 
@@ -69,8 +73,8 @@ impl Leg {
 }
 
 impl<A: Arch> Manager<A> {
-    /// For whom the call is that the thread's second frame from the top made, and where it was made: the offset of the invocation stack's top word,
-    /// domain << 16. Not a controller that passes it on.
+    /// For whom the call is that the thread's second frame from the top made, and where it was made: the
+    /// offset of the invocation stack's top word, domain << 16. Not a controller that passes it on.
     pub fn place_of_call(&self, machine: &impl Machine, current: Current) -> Result<u64, i64> {
         let (mut place, mut asked) = (None::<Leg>, false);
         frames::any(machine, current.tid, current, self.code.thread_end, |frame| {
@@ -119,8 +123,9 @@ impl<A: Arch> Manager<A> {
         legs
     }
 
-    /// Ends what `tid` does above `level`, the offset of an invocation stack's top word, in a call that `caller` has made from there.
-    /// -ENOENT: there is no such call, or a controller is not done with it. -EAGAIN, to who is `patient`: a program is in a section that it marks.
+    /// Ends what `tid` does above `level`, the offset of an invocation stack's top word, in a call that
+    /// `caller` has made from there. -ENOENT: there is no such call, or a controller is not done with it.
+    /// -EAGAIN, to who is `patient`: a program is in a section that it marks.
     pub fn unwind(
         &mut self,
         machine: &mut impl Machine,
@@ -157,8 +162,8 @@ impl<A: Arch> Manager<A> {
             ended.callee = self.unbegun(machine, tid, frame, domain)?;
             return Ok(ended);
         }
-        // Whether the domain above each leg is unwound. A controller that passes a call on goes on, but not with registers that one of its own
-        // has left half-way.
+        // Whether the domain above each leg is unwound. A controller that passes a call on goes on, but not
+        // with registers that one of its own has left half-way.
         let mut ends = alloc::vec![false; bounded + 1];
         for n in 1..=bounded {
             let (below, above) = steps(&n);
@@ -173,7 +178,8 @@ impl<A: Arch> Manager<A> {
             let above = legs[n - 1];
             let trapped = above.frame.caller == 0;
             if !ends[n] {
-                // It goes on; but no stack comes free while this thread holds them all. -ENOENT: it does not wait for one.
+                // It goes on; but no stack comes free while this thread holds them all. -ENOENT: it does not
+                // wait for one.
                 if trapped {
                     let _ = self.unbegun(machine, tid, above.frame, above.domain);
                 }
@@ -190,7 +196,8 @@ impl<A: Arch> Manager<A> {
         Ok(ended)
     }
 
-    /// Where the thread pointer is in the frame of a call that keeps the preserved registers: behind return address and stack pointer the last of them.
+    /// Where the thread pointer is in the frame of a call that keeps the preserved registers: behind return
+    /// address and stack pointer the last of them.
     const THREAD_OF_CALL: u64 = (1 + A::LAYOUT.preserved as u64) * 8;
 
     /// The frame of this call holds the caller's preserved registers (a portal with `p` or `f`).
@@ -268,8 +275,9 @@ impl<A: Arch> Manager<A> {
         A::asid(machine.thread_word(tid, A::LAYOUT.offset(top, A::LAYOUT.space)))
     }
 
-    /// The index by which a thread that waits for a stack of its callee will call; none: it waits for none. Who waits for a stack of another trap's
-    /// handler, of a page fault's say, is at any instruction of its own, and will not call.
+    /// The index by which a thread that waits for a stack of its callee will call; none: it waits for none.
+    /// Who waits for a stack of another trap's handler, of a page fault's say, is at any instruction of its
+    /// own, and will not call.
     fn about_to_call(&self, machine: &impl Machine, tid: u16, frame: Frame) -> Option<u16> {
         let waits =
             self.interfaces.iter().any(|i| i.asid == frame.callee && i.name == "scheduler.stack_wait");
@@ -279,8 +287,9 @@ impl<A: Arch> Manager<A> {
         (waits && calls).then_some(index as u16 % map::TABLE_ENTRIES as u16)
     }
 
-    /// The call waits for a stack of its callee, and would be made again: it is answered here. One to a server of the image is not: its stacks
-    /// come free, and it may be the one by which the caller says that it is back.
+    /// The call waits for a stack of its callee, and would be made again: it is answered here. One to a
+    /// server of the image is not: its stacks come free, and it may be the one by which the caller says that
+    /// it is back.
     fn unbegun(&self, machine: &mut impl Machine, tid: u16, frame: Frame, caller: u16) -> Result<u16, i64> {
         let word = |word: usize| A::LAYOUT.offset(frame.top, word);
         let index = self.about_to_call(machine, tid, frame).ok_or(errno::ENOENT)?;

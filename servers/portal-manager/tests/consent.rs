@@ -140,7 +140,8 @@ fn nobody_passes_on_the_stacks_of_another() {
         }
         assert_eq!(m.request.refused, status::refused(b's', NEXT, HOST));
         assert!(!machine.shown.contains(&(HOST, NEXT)));
-        // Who gives them to both may be called through both; the image's are given to all that the image puts behind them.
+        // Who gives them to both may be called through both; the image's are given to all that the image puts
+        // behind them.
         m.open_with(&mut machine, HOST.into(), next, GIVEN).expect("to the next");
         let last = if guest_first { host(&mut m, &mut machine) } else { guest(&mut m, &mut machine) };
         last.expect("given to both");

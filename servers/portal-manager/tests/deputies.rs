@@ -52,7 +52,8 @@ fn to_program(m: &mut Manager, machine: &mut Fake, asid: u16, name: &str, spec: 
     m.open(machine, asid.into(), offered).expect("a portal")
 }
 
-/// Whoever trusts the portal manager would take it for the one who asks: it would exit, and the system with it.
+/// Whoever trusts the portal manager would take it for the one who asks: it would exit, and the system with
+/// it.
 #[test]
 fn the_portal_manager_asks_no_server_that_wants_to_know_who_asks() {
     let (mut m, mut machine) = programs();

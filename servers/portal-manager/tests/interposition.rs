@@ -1,4 +1,5 @@
-//! Interposition over a fake machine: what controlled domains, and those who control them, can do to each other and to everybody else.
+//! Interposition over a fake machine: what controlled domains, and those who control them, can do to each
+//! other and to everybody else.
 
 mod common;
 

@@ -107,8 +107,8 @@ fn code_in_use_is_not_reused() {
     assert!(manager.stats()[1] < used);
 }
 
-/// A program that is deep in calls through portals that it has closed makes nobody else's requests long: what stays in limbo is looked through again
-/// when there is as much more.
+/// A program that is deep in calls through portals that it has closed makes nobody else's requests long: what
+/// stays in limbo is looked through again when there is as much more.
 #[test]
 fn code_that_stays_in_limbo_is_not_looked_at_each_time() {
     let (mut manager, mut machine) = system();
@@ -146,7 +146,8 @@ fn code_that_stays_in_limbo_is_not_looked_at_each_time() {
     assert_eq!(manager.stats()[1], before);
 }
 
-/// Tables with a portal in each 32 entries take as much memory as full ones: families have shares of it, and others begin.
+/// Tables with a portal in each 32 entries take as much memory as full ones: families have shares of it, and
+/// others begin.
 #[test]
 fn no_family_takes_all_room_for_tables() {
     let (mut manager, mut machine) = system();

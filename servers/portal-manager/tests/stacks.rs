@@ -1,4 +1,5 @@
-//! A stack for the queue of a domain that has callers: whatever these and the scheduler do meanwhile, each stack is in the queue or taken.
+//! A stack for the queue of a domain that has callers: whatever these and the scheduler do meanwhile, each
+//! stack is in the queue or taken.
 
 mod common;
 
@@ -15,7 +16,8 @@ const QUEUE: u64 = map::stack_queue_va(PARENT) - map::KDATA_VA;
 /// Where the test keeps the stack that a caller has taken.
 const TAKEN: u64 = u64::MAX;
 
-/// As portal code does it: the word behind the head is below the plain end for both ends, and for the last stack if somebody waits.
+/// As portal code does it: the word behind the head is below the plain end for both ends, and for the last
+/// stack if somebody waits.
 fn take(data: &mut Data) {
     let head = data[&QUEUE];
     let next = data.get(&(head - map::KDATA_VA)).copied().unwrap_or(0);
@@ -86,8 +88,8 @@ fn a_stack_is_added_while_others_come_and_go() {
     }
 }
 
-/// As many calls may wait in a successor as in its predecessor: with fewer stacks those that wait for an event would keep out
-/// who brings it.
+/// As many calls may wait in a successor as in its predecessor: with fewer stacks those that wait for an
+/// event would keep out who brings it.
 #[test]
 fn a_successor_has_as_many_stacks() {
     for stacks in [1, 7, 16] {

@@ -182,7 +182,8 @@ fn an_interrupted_program_goes_on_at_the_gate_and_a_server_where_it_was() {
     }
 }
 
-/// A controller that passes a call on to its own one, which is at something of its own and leaves it registers half-way, ends too.
+/// A controller that passes a call on to its own one, which is at something of its own and leaves it
+/// registers half-way, ends too.
 #[test]
 fn no_controller_goes_on_with_registers_that_are_not_its_own() {
     let [_, other] = CONTROLLERS;
@@ -201,7 +202,8 @@ fn no_controller_goes_on_with_registers_that_are_not_its_own() {
     }
 }
 
-/// A program that holds something, in whichever way it was left: who is patient changes nothing; a server goes on anyway.
+/// A program that holds something, in whichever way it was left: who is patient changes nothing; a server
+/// goes on anyway.
 #[test]
 fn a_section_is_not_unwound_half_way() {
     // tp counts in its lowest bits, and is an address for some.
@@ -330,7 +332,8 @@ fn a_call_that_has_not_begun_ends_in_its_caller() {
     }
 }
 
-/// A load that faults waits for a stack of the fault's handler: what `t0` holds then is the program's own, and no call that could be answered.
+/// A load that faults waits for a stack of the fault's handler: what `t0` holds then is the program's own,
+/// and no call that could be answered.
 #[test]
 fn a_page_fault_that_waits_is_no_call() {
     const LOAD_FAULT: u64 = 13;
@@ -348,7 +351,8 @@ fn a_page_fault_that_waits_is_no_call() {
     assert_eq!(wait.read(&s), [map::GATE_UNWIND, 1, 2]);
 }
 
-/// A callee that calls itself has all of its stacks in this thread. Who is not unwound gets an answer; who is needs none.
+/// A callee that calls itself has all of its stacks in this thread. Who is not unwound gets an answer; who is
+/// needs none.
 #[test]
 fn a_call_for_which_the_thread_itself_holds_the_stacks_ends() {
     let controller = CONTROLLERS[0];

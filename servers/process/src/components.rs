@@ -54,8 +54,8 @@ pub fn part(role: u16) -> Result<Part, Errno> {
     Ok(Part { role, name: c.name, priority: c.priority, thread: c.thread })
 }
 
-/// The role of the component with this name; its first 16 letters are enough, or, for the interrupt dispatcher, what its interfaces begin
-/// with.
+/// The role of the component with this name; its first 16 letters are enough, or, for the interrupt
+/// dispatcher, what its interfaces begin with.
 pub fn role(name: &Path) -> Result<u16, Errno> {
     let dispatcher = startup::path("interrupt-dispatcher");
     let name = if *name == startup::path("irq") { &dispatcher } else { name };

@@ -1,8 +1,9 @@
 //! What a dead domain leaves, in words: lines that a person can read and `pebble crash` decodes.
 //!
-//! Problem: the console has a few lines, and the machine neither unwind tables nor sources. Strategy: registers as they were, and of the stack
-//! only what looks like an address of its code or of itself: enough to unwind with the tables on the host, and nothing of what the program
-//! computed with. Behind `text` stands a number made of the program's code, by which the host knows its file again.
+//! Problem: the console has a few lines, and the machine neither unwind tables nor sources. Strategy:
+//! registers as they were, and of the stack only what looks like an address of its code or of itself: enough
+//! to unwind with the tables on the host, and nothing of what the program computed with. Behind `text` stands
+//! a number made of the program's code, by which the host knows its file again.
 //!
 //! ```text
 //! crash 14: program bin/deep text 8c7ab9d05a1b44ff
@@ -13,7 +14,8 @@
 //! crash 14: end
 //! ```
 //!
-//! Invariant: whatever lies in the copies, the lines are bounded in number and length; nothing is followed, only compared.
+//! Invariant: whatever lies in the copies, the lines are bounded in number and length; nothing is followed,
+//! only compared.
 
 use crate::elf::{Image, Segment};
 use core::fmt;
@@ -49,7 +51,8 @@ impl Code<'_> {
             .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
     }
 
-    /// Whether a function may return to this address: behind a call, which may be the last instruction that there is.
+    /// Whether a function may return to this address: behind a call, which may be the last instruction that
+    /// there is.
     pub fn returns<A: Arch>(&self, address: u64) -> bool {
         if self.0.is_none() {
             return A::is_aligned(address) && (IMAGE_VA..HEAP_END).contains(&address);
@@ -105,7 +108,8 @@ impl Patience {
         Self::new(4, 4)
     }
 
-    /// Bytes of program files that are read to name functions, while everybody waits for the undertaker: a MiB takes half a second.
+    /// Bytes of program files that are read to name functions, while everybody waits for the undertaker: a
+    /// MiB takes half a second.
     pub const fn for_names() -> Self {
         Self::new(1 << 20, 256 << 10)
     }

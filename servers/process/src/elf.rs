@@ -1,14 +1,15 @@
 //! Program files: ELF, checked to the last field before anything is made of them.
 //!
-//! **Problem.** The file comes from a stranger. What is loaded must be exactly what a domain may hold: pages inside the image
-//! range, each with the rights of one segment, none writable and executable at once.
+//! **Problem.** The file comes from a stranger. What is loaded must be exactly what a domain may hold: pages
+//! inside the image range, each with the rights of one segment, none writable and executable at once.
 //!
-//! **Strategy.** [`Image::parse`] checks everything and only then answers; the image borrows its bytes from the file. Section headers decide no
-//! more than where the import and export records are; the addresses in these must lie in *segments*, that is, in what is going to be in memory.
+//! **Strategy.** [`Image::parse`] checks everything and only then answers; the image borrows its bytes from
+//! the file. Section headers decide no more than where the import and export records are; the addresses in
+//! these must lie in *segments*, that is, in what is going to be in memory.
 //!
 //! **Invariants** of an [`Image`]: segments are page-aligned, in ascending order, disjoint, not empty, inside
-//! `IMAGE_VA..HEAP_END`, and together no more than the page limit; the entry lies in an executable one; every import's slot is
-//! an aligned word in a writable one, or 0; every export's entry lies in an executable one.
+//! `IMAGE_VA..HEAP_END`, and together no more than the page limit; the entry lies in an executable one; every
+//! import's slot is an aligned word in a writable one, or 0; every export's entry lies in an executable one.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -216,8 +217,8 @@ fn segment<'a>(p: &ProgramHeader64<LE>, data: &'a [u8], at: u64) -> Result<Segme
     Ok(Segment { address, pages: size.div_ceil(PAGE), bytes, size, write, execute })
 }
 
-/// The section of this name. As much of a section's own name is looked at: to find its end would be to read the whole file for each, if there is
-/// none, while everybody else waits for the loader.
+/// The section of this name. As much of a section's own name is looked at: to find its end would be to read
+/// the whole file for each, if there is none, while everybody else waits for the loader.
 fn named<'a>(
     header: &FileHeader64<LE>,
     data: &'a [u8],
@@ -329,8 +330,8 @@ fn text(bytes: &[u8]) -> Option<&str> {
     core::str::from_utf8(&bytes[..end]).ok()
 }
 
-/// The function that an address belongs to, and how far behind its beginning the address is: the symbol that covers it, or
-/// else the last one before it in the same section.
+/// The function that an address belongs to, and how far behind its beginning the address is: the symbol that
+/// covers it, or else the last one before it in the same section.
 pub fn symbol(data: &[u8], address: u64) -> Option<(&str, u64)> {
     let header = header(data).ok()?;
     let sections = header.sections(LE, data).ok()?;

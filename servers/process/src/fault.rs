@@ -50,8 +50,8 @@ impl fmt::Display for Fault<'_> {
     }
 }
 
-/// A function's symbol, without Rust's mangling: the names in it, joined. A full demangler would recurse as deep as a stranger's
-/// symbol tells it to.
+/// A function's symbol, without Rust's mangling: the names in it, joined. A full demangler would recurse as
+/// deep as a stranger's symbol tells it to.
 pub struct Function<'a>(pub &'a str);
 
 impl fmt::Display for Function<'_> {
@@ -70,8 +70,9 @@ impl fmt::Display for Function<'_> {
     }
 }
 
-/// The names in a mangled one: each stands behind its length, perhaps with a separator between. The rest is skipped: one
-/// character that says what follows, two for a namespace, a number up to `_` for a disambiguator or a reference back.
+/// The names in a mangled one: each stands behind its length, perhaps with a separator between. The rest is
+/// skipped: one character that says what follows, two for a namespace, a number up to `_` for a disambiguator
+/// or a reference back.
 fn names<'a>(mut rest: &'a str, separator: &'static str) -> impl Iterator<Item = &'a str> {
     core::iter::from_fn(move || {
         loop {

@@ -1,7 +1,8 @@
 //! Controlled children: a copy of the caller, or a program that it has spawned and not started.
 //!
-//! To the table they are children like any other: waited for, killed, and taken along when their controller dies. What
-//! they can reach is the portal manager's business; nothing of it is known here but the handler's address.
+//! To the table they are children like any other: waited for, killed, and taken along when their controller
+//! dies. What they can reach is the portal manager's business; nothing of it is known here but the handler's
+//! address.
 
 use crate::TABLE;
 use crate::components::console;
@@ -41,7 +42,8 @@ pub fn fork(parent: u16, handler: u64, sp: u64) -> Result<u16, Errno> {
     finish(child, State::Suspended, build())
 }
 
-/// The copy's thread, on the copied stack. A call by itself, so that the parent can get ready for its child before that runs.
+/// The copy's thread, on the copied stack. A call by itself, so that the parent can get ready for its child
+/// before that runs.
 pub fn start(parent: u16, child: u16, entry: u64, sp: u64) -> Result<u16, Errno> {
     let _loading = turn();
     TABLE.lock().control(parent, child)?;

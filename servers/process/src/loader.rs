@@ -1,8 +1,8 @@
 //! Making a program of a file: one at a time, since there is one loader's window.
 //!
-//! From the moment a domain exists it is in the table, and it is the loader's alone as long as it is `Loading` there. What goes
-//! wrong after that moment is undone by the undertaker, like any other death. No number is used again under the loader's feet:
-//! only the loader creates domains.
+//! From the moment a domain exists it is in the table, and it is the loader's alone as long as it is
+//! `Loading` there. What goes wrong after that moment is undone by the undertaker, like any other death. No
+//! number is used again under the loader's feet: only the loader creates domains.
 
 use crate::components::console;
 use crate::services::{self, WINDOW_PAGES};
@@ -32,8 +32,9 @@ static LOADING: Lock<Option<Loading>> = Lock::new(None);
 /// Those that wait for it.
 static NEXT: Parking<1> = Parking::new(&services::WILL_WAKE, &services::WAKE);
 
-/// Who is the loader holds it for long, and whoever waits is parked: the scheduler does not know that it is waited for. So it is as urgent as the most
-/// urgent that has asked meanwhile; or one of the lowest priority would never be done while others compute.
+/// Who is the loader holds it for long, and whoever waits is parked: the scheduler does not know that it is
+/// waited for. So it is as urgent as the most urgent that has asked meanwhile; or one of the lowest priority
+/// would never be done while others compute.
 struct Loading {
     thread: u16,
     /// Its own priority, and that which it has now.
@@ -44,7 +45,8 @@ struct Loading {
 /// The loader is whoever has this.
 pub struct Turn(());
 
-/// The loader, at the beginning of an entry. While somebody else has it, which may be for long, the call ends with status `WAIT`.
+/// The loader, at the beginning of an entry. While somebody else has it, which may be for long, the call ends
+/// with status `WAIT`.
 pub fn turn() -> Turn {
     let thread = api::get_thread_id();
     let own = services::priority(thread);
@@ -66,7 +68,8 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let mut loading = LOADING.lock();
         let done = loading.take();
-        // Under the lock: who comes meanwhile waits for that, and so lends this thread what it needs to wake the others.
+        // Under the lock: who comes meanwhile waits for that, and so lends this thread what it needs to wake
+        // the others.
         NEXT.wake(0);
         drop(loading);
         // Last: until then they wait for it.
@@ -336,8 +339,8 @@ pub fn start(caller: u16, child: u16) -> Result<(), Errno> {
     launched
 }
 
-/// A child that may run already is no longer the loader's. Doomed meanwhile: it may even have run and ended, or have no thread any more; who frees
-/// threads has not looked at one that was the loader's.
+/// A child that may run already is no longer the loader's. Doomed meanwhile: it may even have run and ended,
+/// or have no thread any more; who frees threads has not looked at one that was the loader's.
 pub fn let_go(child: u16, state: State) {
     let released = TABLE.lock().release(child, state);
     match released {

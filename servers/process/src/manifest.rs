@@ -1,8 +1,9 @@
 //! What a program's manifest says: how much of the machine it may have.
 //!
-//! Lines `KEY = NUMBER`, `#` begins a comment: the part of TOML that limits need. It stands in the ELF file's section `.pebble.manifest`, or in a file
-//! beside the program's with `.toml` appended; the section wins. A manifest can only take away: what is not named, or is
-//! more than any program has, is refused or stays as it is for all.
+//! Lines `KEY = NUMBER`, `#` begins a comment: the part of TOML that limits need. It stands in the ELF file's
+//! section `.pebble.manifest`, or in a file beside the program's with `.toml` appended; the section wins. A
+//! manifest can only take away: what is not named, or is more than any program has, is refused or stays as it
+//! is for all.
 
 use crate::{PAGE_LIMIT, PRIORITY, THREAD_LIMIT};
 use core::fmt;

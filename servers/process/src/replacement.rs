@@ -1,13 +1,16 @@
 //! Replacing a component while it is called, and putting a new one in the place of one that died.
 //!
-//! **Problem.** The file comes from somebody who may have erred, the component may be needed to load it, and its clients go on calling. **Strategy.**
-//! Everything that can fail is done before anybody notices: load, connect, compile the clients' portals. Then the old instance hands its state
-//! over ([`pebble::abi::handover`]); from that instant its calls are repeated by their callers' libraries until
+//! **Problem.** The file comes from somebody who may have erred, the component may be needed to load it, and
+//! its clients go on calling. **Strategy.** Everything that can fail is done before anybody notices: load,
+//! connect, compile the clients' portals. Then the old instance hands its state over
+//! ([`pebble::abi::handover`]); from that instant its calls are repeated by their callers' libraries until
 //! the commit, one step later. A successor that refuses the state is buried, and the old one resumes.
 //!
 //! **Invariants:**
-//! * at every moment at most one instance answers; between hand-over and commit none does, and nothing of the component is used here;
-//! * the old domain is buried only when no thread is in a call that it has not answered, or after [`LAST_CALLS`].
+//! * at every moment at most one instance answers; between hand-over and commit none does, and nothing of the
+//!   component is used here;
+//! * the old domain is buried only when no thread is in a call that it has not answered, or after
+//!   [`LAST_CALLS`].
 
 use crate::components::{self, Part};
 use crate::loader::{self, Why};
@@ -27,11 +30,13 @@ use pebble_process::startup::{self, Path};
 
 /// Pages that a component may have, at first.
 const PAGES: u64 = 4096;
-/// Looks, a millisecond apart, at a successor that is to get ready, and at an old instance that has calls to finish.
+/// Looks, a millisecond apart, at a successor that is to get ready, and at an old instance that has calls to
+/// finish.
 const PATIENCE: u32 = 2000;
 const LAST_CALLS: u32 = 2000;
 
-/// Components whose names are kept when they die, by role; those that have died and wait for somebody to care.
+/// Components whose names are kept when they die, by role; those that have died and wait for somebody to
+/// care.
 static KEPT: Lock<Vec<u16>> = Lock::new(Vec::new());
 static FALLEN: Lock<Vec<(u16, u16)>> = Lock::new(Vec::new());
 /// Those that care.
@@ -74,7 +79,8 @@ pub fn next_fallen() -> Result<(u16, Path), Errno> {
     components::part(role).map(|part| (domain, part.name))
 }
 
-/// The component with this name gets a new instance from this file. Returns the new domain, or `ENOSYS` when the old one hands nothing over.
+/// The component with this name gets a new instance from this file. Returns the new domain, or `ENOSYS` when
+/// the old one hands nothing over.
 pub fn replace(name: Path, path: Path) -> Result<u16, Errno> {
     let _loading = loader::turn();
     let part = components::part(components::role(&name)?)?;

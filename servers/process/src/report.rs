@@ -1,5 +1,5 @@
-//! Tells of a crash on the console: what [`pebble_process::crash`] says, with what the VM manager has kept of the dead domain and the portal
-//! manager knows of its calls.
+//! Tells of a crash on the console: what [`pebble_process::crash`] says, with what the VM manager has kept of
+//! the dead domain and the portal manager knows of its calls.
 
 use crate::loader::Text;
 use crate::undertaker::Console;
@@ -97,7 +97,8 @@ impl Crash<'_> {
             return;
         }
         let ra = frame[LAYOUT.link];
-        // Within the function that died it is of a call that has come back. Behind one that never does there may be another function.
+        // Within the function that died it is of a call that has come back. Behind one that never does there
+        // may be another function.
         let own = |address| elf::symbol(self.file.unwrap_or_default(), address).map(|(name, _)| name);
         if code.returns::<Native>(ra) && own(ra - 1) != own(frame[LAYOUT.pc]) {
             callers.push(ra);

@@ -1,4 +1,5 @@
-//! Program files for tests, here and on the machine: a good one, and one for each thing that can be wrong, with what must be said of it.
+//! Program files for tests, here and on the machine: a good one, and one for each thing that can be wrong,
+//! with what must be said of it.
 //!
 //! All are made of the good one, by a few bytes that are changed or by a cut.
 
@@ -62,7 +63,8 @@ fn name(text: &str) -> u64 {
     names().find(&format!("\0{text}\0")).map_or(0, |at| at as u64 + 1)
 }
 
-/// Text (256 bytes, the first instruction of which is none), an empty segment, data (64 bytes, 2 pages in memory), where an import record stands, too.
+/// Text (256 bytes, the first instruction of which is none), an empty segment, data (64 bytes, 2 pages in
+/// memory), where an import record stands, too.
 pub fn good() -> Vec<u8> {
     let mut f = vec![0; SHDRS + 6 * 64];
     put(&mut f, 0, b"\x7fELF\x02\x01\x01");

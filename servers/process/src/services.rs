@@ -373,7 +373,8 @@ pub fn kill(domain: u16) {
     let _ = ask(&DOMAIN_KILL, [domain.into(), 0, 0, 0, 0]);
 }
 
-/// Its threads find their way out, its portals and names answer nobody, and the servers let go of what it had.
+/// Its threads find their way out, its portals and names answer nobody, and the servers let go of what it
+/// had.
 pub fn withdraw(domain: u16, name: [u64; 2]) {
     abort(domain.into());
     let _ = ask(&RETIRE, [domain.into(), 0, 0, 0, 0]);
@@ -382,7 +383,8 @@ pub fn withdraw(domain: u16, name: [u64; 2]) {
     gone(domain, name);
 }
 
-/// Its threads have had time enough to find their way out: one that somebody does not let go is no more urgent now than the domain was.
+/// Its threads have had time enough to find their way out: one that somebody does not let go is no more
+/// urgent now than the domain was.
 pub fn calm(domain: u16) {
     if let Ok((_, [_, _, _, flags])) = DOMAIN_INFO.call_wide([domain.into(), 0, 0, 0, 0]) {
         let priority = flags >> 8 & 0xff;
@@ -399,7 +401,8 @@ fn gone(domain: u16, [a, b]: [u64; 2]) {
     }
 }
 
-/// Tries to free everything but the number of a dead domain: possible when it has no thread and no thread refers to it.
+/// Tries to free everything but the number of a dead domain: possible when it has no thread and no thread
+/// refers to it.
 pub fn reclaim(domain: u16, name: [u64; 2]) -> bool {
     let threads =
         DOMAIN_INFO.call_wide([domain.into(), 0, 0, 0, 0]).map_or(0, |(_, [_, _, threads, _])| threads);

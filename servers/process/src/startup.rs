@@ -40,8 +40,8 @@ impl Gathered {
         self.arguments = Vec::new();
     }
 
-    /// The words of the page that are not zero: offset, word. A program without arguments gets its path as the first;
-    /// `end` is where its heap begins.
+    /// The words of the page that are not zero: offset, word. A program without arguments gets its path as
+    /// the first; `end` is where its heap begins.
     pub fn words(&self, path: &Path, end: u64) -> impl Iterator<Item = (u64, u64)> {
         let unfinished = self.arguments.last().is_some_and(|b| *b != 0);
         let strings = self.arguments.iter().filter(|b| **b == 0).count() + usize::from(unfinished);
@@ -83,8 +83,8 @@ pub fn name(path: &Path) -> [u64; 2] {
     with_parts(path, |_, last| words(last))
 }
 
-/// What the rules of the system call the program of this file: its name, with `ram/` before it if its file is one that programs make. Else
-/// whoever can write a file would be whom the rules trust.
+/// What the rules of the system call the program of this file: its name, with `ram/` before it if its file is
+/// one that programs make. Else whoever can write a file would be whom the rules trust.
 pub fn name_for_rules(path: &Path) -> [u64; 2] {
     with_parts(
         path,

@@ -1,12 +1,14 @@
 //! The table of living, dying and unmourned domains.
 //!
-//! **Problem.** Domains end in many ways at once: they exit (twice, from two threads), fault, are killed (also before they have
-//! started, also while they are being loaded), lose their parent; others wait for them meanwhile. Each must be buried once, its
-//! status must reach the parent once, and its number must not be used again while anybody may still mean it.
+//! **Problem.** Domains end in many ways at once: they exit (twice, from two threads), fault, are killed
+//! (also before they have started, also while they are being loaded), lose their parent; others wait for them
+//! meanwhile. Each must be buried once, its status must reach the parent once, and its number must not be
+//! used again while anybody may still mean it.
 //!
-//! **Strategy.** One state machine a domain. What ends it only *dooms* it: the first status stands, and its descendants share its
-//! fate. All work is the undertaker's, who finds the dying here. Nobody else acts on a domain's behalf, but the loader
-//! as long as a domain is [`Loading`](State::Loading): then it is the loader that lets go of it first.
+//! **Strategy.** One state machine a domain. What ends it only *dooms* it: the first status stands, and its
+//! descendants share its fate. All work is the undertaker's, who finds the dying here. Nobody else acts on a
+//! domain's behalf, but the loader as long as a domain is [`Loading`](State::Loading): then it is the loader
+//! that lets go of it first.
 //!
 //! ```text
 //!   create ──► Loading ◄──────► Suspended ──start──► Running
@@ -23,9 +25,10 @@
 //! * the status of a child goes to one `wait` of its parent; every `wait` ends when child or caller does;
 //! * nothing is allocated after [`prepare`](Table::prepare): deaths need no memory.
 //!
-//! **Who may do what.** The parent alone sets arguments and standard files, starts and waits. A program may kill itself and its
-//! descendants; a component of the image any program (the name server's rules decide which may open `process.kill`). Components
-//! of the image cannot be killed, but they can exit and fault. Children die with their parent.
+//! **Who may do what.** The parent alone sets arguments and standard files, starts and waits. A program may
+//! kill itself and its descendants; a component of the image any program (the name server's rules decide
+//! which may open `process.kill`). Components of the image cannot be killed, but they can exit and fault.
+//! Children die with their parent.
 
 use crate::manifest::{Limits, WHOLE};
 use crate::startup::{Gathered, Path};
@@ -35,7 +38,8 @@ use pebble_abi::fault::{Cause, KILLED};
 use pebble_abi::map::MAX_DOMAINS;
 use pebble_abi::share;
 
-/// Looks after a dying domain until its status may be asked for though something still refers to it: about a second.
+/// Looks after a dying domain until its status may be asked for though something still refers to it: about a
+/// second.
 pub const PATIENCE: u32 = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,8 +158,8 @@ impl Table {
         boot(domain) || self.find(domain).is_some_and(|p| boot(p.parent))
     }
 
-    /// With whom a domain shares what is scarce ([`share`]): 0 with the image, otherwise with all whom the same program has started, or their
-    /// children, whose number this is.
+    /// With whom a domain shares what is scarce ([`share`]): 0 with the image, otherwise with all whom the
+    /// same program has started, or their children, whose number this is.
     pub fn family(&self, domain: u16) -> u16 {
         let mut first = domain;
         while !self.trusted(first) {
@@ -167,8 +171,8 @@ impl Table {
         0
     }
 
-    /// The rules say by name who may have components replaced; of programs, those alone that a component has started: any program can start
-    /// another, however trusted its name, and tell it what to do.
+    /// The rules say by name who may have components replaced; of programs, those alone that a component has
+    /// started: any program can start another, however trusted its name, and tell it what to do.
     pub fn may_replace(&self, caller: u16) -> Result<(), i64> {
         if self.trusted(caller) { Ok(()) } else { Err(errno::EPERM) }
     }
@@ -223,8 +227,8 @@ impl Table {
         self.programs.try_reserve(1).map_err(|_| errno::ENOMEM)
     }
 
-    /// The domain exists; follows [`prepare`](Self::prepare), with nothing created in between. The child inherits its
-    /// parent's standard files.
+    /// The domain exists; follows [`prepare`](Self::prepare), with nothing created in between. The child
+    /// inherits its parent's standard files.
     pub fn create(&mut self, parent: u16, domain: u16, plan: Plan, console: Path) {
         let maker = self.find(parent).filter(|p| p.doom.is_none());
         let stdio = maker.filter(|p| !p.boot).map_or([console; 3], |p| p.gathered.stdio);
@@ -255,7 +259,8 @@ impl Table {
         }
     }
 
-    /// Another domain has taken the place of this component: it ends like a program for whose status nobody asks.
+    /// Another domain has taken the place of this component: it ends like a program for whose status nobody
+    /// asks.
     pub fn succeeded(&mut self, domain: u16) {
         if let Some(program) = self.find_mut(domain) {
             program.boot = false;
@@ -279,7 +284,8 @@ impl Table {
         Ok(())
     }
 
-    /// A suspended child that its parent is about to control: the loader has it until [`release`](Self::release).
+    /// A suspended child that its parent is about to control: the loader has it until
+    /// [`release`](Self::release).
     pub fn control(&mut self, parent: u16, child: u16) -> Result<Plan, i64> {
         let child = self.suspended(parent, child)?;
         child.state = State::Loading;
@@ -333,8 +339,8 @@ impl Table {
         Ok(())
     }
 
-    /// Whether `caller` may set the domain's share of the processor: as for `kill`, but nobody their own. What it gets when `percent` is asked
-    /// for (0: the whole): not more than its manifest says.
+    /// Whether `caller` may set the domain's share of the processor: as for `kill`, but nobody their own.
+    /// What it gets when `percent` is asked for (0: the whole): not more than its manifest says.
     pub fn may_share(&self, caller: u16, domain: u16, percent: u64) -> Result<u64, i64> {
         if caller == domain {
             return Err(errno::EPERM);
@@ -399,7 +405,8 @@ impl Table {
 
     // --- waiting ------------------------------------------------------------------------------
 
-    /// A thread of `caller` asks for the status of its child. `None`: there is none yet; it shall ask again when the wait is [`over`](Self::over).
+    /// A thread of `caller` asks for the status of its child. `None`: there is none yet; it shall ask again
+    /// when the wait is [`over`](Self::over).
     pub fn wait(&mut self, caller: u16, child: u16) -> Option<Outcome> {
         if !self.alive(caller) {
             return Some(Err(errno::EINTR));

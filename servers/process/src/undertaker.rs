@@ -1,9 +1,9 @@
 //! The undertaker: prints what went wrong, buries the dying, wakes who waits for them.
 //!
-//! It looks at everything there is to do, again and again, until nothing is left; then it waits for the semaphore that whoever
-//! makes work signals. Between two looks at the dying it lets their threads run: they were raised to its own priority, so a
-//! yield is enough when they have only to find their way out. One that is in a stranger's server may never come out: soon it is no more urgent
-//! than its domain was.
+//! It looks at everything there is to do, again and again, until nothing is left; then it waits for the
+//! semaphore that whoever makes work signals. Between two looks at the dying it lets their threads run: they
+//! were raised to its own priority, so a yield is enough when they have only to find their way out. One that
+//! is in a stranger's server may never come out: soon it is no more urgent than its domain was.
 
 use crate::loader;
 use crate::replacement;
@@ -100,7 +100,8 @@ fn fault(console: &mut Console, [patience, names]: &mut [Patience; 2], record: &
     let len = link::unpack(&path, &mut bytes);
     let path_text = core::str::from_utf8(&bytes[..len]).unwrap_or("?");
     let name = path_text.rsplit('/').next().unwrap_or(path_text);
-    // Components of the image have no file to look into. That of a program may be long, and there may be many that die.
+    // Components of the image have no file to look into. That of a program may be long, and there may be many
+    // that die.
     let granted = |bytes| names.granted(bytes, portal::time(), TIME_HZ);
     let file = if boot { None } else { loader::read_if(&path, granted).ok() };
     let symbol = file.as_deref().and_then(|data| elf::symbol(data, address));

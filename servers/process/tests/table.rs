@@ -314,7 +314,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Whatever happens in whatever order: numbers are freed once and not too early, every wait ends, and in the end nothing is left.
+/// Whatever happens in whatever order: numbers are freed once and not too early, every wait ends, and in the
+/// end nothing is left.
 fn play(steps: Vec<Step>) {
     let mut w = World::new();
     // What the loader has: new ones, and those that are being started and may run already.

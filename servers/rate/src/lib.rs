@@ -1,15 +1,17 @@
 //! The letter `T`: a call costs its caller a token.
 //!
-//! **Problem.** A server that strangers call wants a bound on how often each of them does, without a call of its own to ask whether it may.
-//! **Strategy.** It writes `T` where it would write `i`: the word passes as it is, and the portal's code, before anything else has happened, counts
-//! a token as spent in the caller's bucket, or refuses the call with status `T | caller << 16`. This server gives tokens back, so many a
+//! **Problem.** A server that strangers call wants a bound on how often each of them does, without a call of
+//! its own to ask whether it may. **Strategy.** It writes `T` where it would write `i`: the word passes as it
+//! is, and the portal's code, before anything else has happened, counts a token as spent in the caller's
+//! bucket, or refuses the call with status `T | caller << 16`. This server gives tokens back, so many a
 //! period, and says how many a bucket holds.
 //!
-//! **Invariants:** a bucket is its domain's alone, and its word is only counted up by portal code, by one, and down by the server, by
-//! compare-and-swap, never below 0; the limit holds for whatever calls arrive between two periods.
+//! **Invariants:** a bucket is its domain's alone, and its word is only counted up by portal code, by one,
+//! and down by the server, by compare-and-swap, never below 0; the limit holds for whatever calls arrive
+//! between two periods.
 //!
-//! The private data is a word for each domain: tokens that it has spent. Domain 0 is none, and the last number is never a domain's: their words
-//! are the limit and the tokens given back a period.
+//! The private data is a word for each domain: tokens that it has spent. Domain 0 is none, and the last
+//! number is never a domain's: their words are the limit and the tokens given back a period.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,14 @@
 //! Crowds: the threads of a family that compute at the same time share the turns that one thread would have.
 //!
-//! **Problem.** Threads of one priority take turns, so a program with thirty busy threads would get thirty times what one with a single thread gets,
-//! and with a family of programs it is ninety. **Strategy.** Nobody counts who is ready: that would cost each wait and each wake-up. When a
-//! thread's slice ends it sees how many slices of its family have ended since its own last one: so many are at it. Its next slice is that
-//! part of [`SLICE`]. A new thread begins with the shortest, or a program would get more by ending its threads and starting others.
+//! **Problem.** Threads of one priority take turns, so a program with thirty busy threads would get thirty
+//! times what one with a single thread gets, and with a family of programs it is ninety. **Strategy.** Nobody
+//! counts who is ready: that would cost each wait and each wake-up. When a thread's slice ends it sees how
+//! many slices of its family have ended since its own last one: so many are at it. Its next slice is that
+//! part of [`SLICE`]. A new thread begins with the shortest, or a program would get more by ending its
+//! threads and starting others.
 //!
-//! **Bound:** a round of n busy families takes n slices, and [`SHORTEST`] for each thread beyond [`MOST`]. **Invariant:** a family with one busy thread
-//! has whole slices, however many others of it wait.
+//! **Bound:** a round of n busy families takes n slices, and [`SHORTEST`] for each thread beyond [`MOST`].
+//! **Invariant:** a family with one busy thread has whole slices, however many others of it wait.
 
 use crate::*;
 
@@ -20,8 +22,8 @@ pub const SHORTEST: u64 = TIME_HZ / 10_000;
 pub(crate) struct Crowds {
     /// Of each thread.
     of: [u8; MAX_THREADS],
-    /// How many slices of its crowd had ended when its own last one did. These are counted round and round: whoever has not run for that long
-    /// has one slice of some other length.
+    /// How many slices of its crowd had ended when its own last one did. These are counted round and round:
+    /// whoever has not run for that long has one slice of some other length.
     seen: [u8; MAX_THREADS],
     /// Slices that have ended, of each crowd.
     ended: [u8; MAX_DOMAINS],

@@ -1,18 +1,21 @@
 //! Deadlines: the discipline of `Scheduler<true>`, and how one instance goes on where another stopped.
 //!
-//! **Strategy.** A thread that has declared a deadline is raised to level 0, whose ready queue is in order of deadline; those
-//! of level 0 that have declared none come last there. All else is as without deadlines: whoever is behind them shares the processor by priority,
-//! in turns. A deadline that passes before the thread has declared another, or slept, is forgotten: the thread goes back
-//! among those of its priority. So nobody keeps the others out by missing deadlines.
+//! **Strategy.** A thread that has declared a deadline is raised to level 0, whose ready queue is in order of
+//! deadline; those of level 0 that have declared none come last there. All else is as without deadlines:
+//! whoever is behind them shares the processor by priority, in turns. A deadline that passes before the
+//! thread has declared another, or slept, is forgotten: the thread goes back among those of its priority. So
+//! nobody keeps the others out by missing deadlines.
 //!
-//! **Invariants**, with deadlines: `level` is 0 for a thread with a deadline, else what its priority says (`base`); the timer is due no later
-//! than the deadline of the running thread, if that one is at level 0 (a thread may have declared it to an instance without deadlines, on its
-//! way out). Without them `level` is `base`, and what threads declare is kept for a successor.
+//! **Invariants**, with deadlines: `level` is 0 for a thread with a deadline, else what its priority says
+//! (`base`); the timer is due no later than the deadline of the running thread, if that one is at level 0 (a
+//! thread may have declared it to an instance without deadlines, on its way out). Without them `level` is
+//! `base`, and what threads declare is kept for a successor.
 
 use crate::*;
 use pebble_abi::errno::EAGAIN;
 
-/// Threads that may have declared a deadline at one time, all together and those of one home: so many are in order at level 0.
+/// Threads that may have declared a deadline at one time, all together and those of one home: so many are in
+/// order at level 0.
 pub const MAX_HURRIED: usize = 24;
 pub const MAX_HURRIED_AT_HOME: usize = 8;
 /// Threads that one entry moves to where they belong.
@@ -65,8 +68,9 @@ impl<const EDF: bool> Scheduler<EDF> {
         if EDF && record.deadline != 0 { 0 } else { record.base }
     }
 
-    /// The calling thread wants to be done so many ticks from now; 0: it takes back what it has said. 0; `-EINVAL`: too far away; `-EAGAIN`: too many
-    /// have declared one, of all ([`MAX_HURRIED`]) or of its home's.
+    /// The calling thread wants to be done so many ticks from now; 0: it takes back what it has said. 0;
+    /// `-EINVAL`: too far away; `-EAGAIN`: too many have declared one, of all ([`MAX_HURRIED`]) or of its
+    /// home's.
     pub fn deadline(&mut self, words: &Words, ticks: u64, now: u64) -> Decision {
         let me = self.begin();
         if ticks > MAX_DEADLINE {
@@ -127,8 +131,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
     }
 
-    /// The same state under another discipline, which has yet to [`adopt`](Self::adopt) it: the form is the same, so in the component the
-    /// successor finds it where it is.
+    /// The same state under another discipline, which has yet to [`adopt`](Self::adopt) it: the form is the
+    /// same, so in the component the successor finds it where it is.
     pub fn with_discipline<const OTHER: bool>(self) -> Scheduler<OTHER> {
         macro_rules! fields {
             ($($field:ident)*) => {{
@@ -142,8 +146,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
     }
 
-    /// Goes on from what another instance has left, or leaves it: everybody gets to the place that this discipline gives them, a few an entry.
-    /// 0, or `-EINVAL`: in another form.
+    /// Goes on from what another instance has left, or leaves it: everybody gets to the place that this
+    /// discipline gives them, a few an entry. 0, or `-EINVAL`: in another form.
     pub fn adopt(&mut self, words: &Words, format: u64, now: u64) -> Decision {
         let me = self.begin();
         if format != FORMAT {

@@ -1,20 +1,26 @@
 //! Lending: whoever holds a lock gets to run while somebody waits for it.
 //!
-//! **Problem.** A lock of a server is held for a few microseconds by whichever thread is there, however little urgent, and nobody notes which
-//! one it is: that would cost each lock a call. A thread of priority 1 that is interrupted there, by one of priority 8 which then computes for
-//! ever, would keep the lock for ever, and everybody who wants it waiting, the shell and the process server included. So would as many threads as
-//! a server has stacks.
+//! **Problem.** A lock of a server is held for a few microseconds by whichever thread is there, however
+//! little urgent, and nobody notes which one it is: that would cost each lock a call. A thread of priority 1
+//! that is interrupted there, by one of priority 8 which then computes for ever, would keep the lock for
+//! ever, and everybody who wants it waiting, the shell and the process server included. So would as many
+//! threads as a server has stacks.
 //!
-//! **Strategy** (priority inheritance, Sha, Rajkumar and Lehoczky 1990, but for a holder whom nobody knows). While a thread waits on the semaphore
-//! of a lock, and none that is ready is more urgent, all ready threads take turns at its level, each for [`LENT`] ticks, level after level:
-//! the holder is among them, and is done long before its turn ends. When nobody waits for a lock any longer the turn is over: whoever has got it
-//! runs at once. Each [`LOOK`] one thread has such a turn for those who wait for a stack.
-//! Locks are those of the image's components alone: what a program does to its own threads is its affair.
+//! **Strategy** (priority inheritance, Sha, Rajkumar and Lehoczky 1990, but for a holder whom nobody knows).
+//! While a thread waits on the semaphore of a lock, and none that is ready is more urgent, all ready threads
+//! take turns at its level, each for [`LENT`] ticks, level after level: the holder is among them, and is done
+//! long before its turn ends. When nobody waits for a lock any longer the turn is over: whoever has got it
+//! runs at once. Each [`LOOK`] one thread has such a turn for those who wait for a stack. Locks are those of
+//! the image's components alone: what a program does to its own threads is its affair.
 //!
-//! **Bound:** with n ready threads a holder begins to run within n turns. One entry moves two threads at most. **Invariants:**
-//! * at most one thread is lent a level, its [`proper_level`](Scheduler::proper_level) until it waits or the turn ends; what it runs is charged to it;
-//! * who waits for a lock counts in `attention`, and so does the turn: no quick method sees a level that is lent;
-//! * the least urgent level of all, where the idle thread is, is lent nothing: that has a lock only while it has another level.
+//! **Bound:** with n ready threads a holder begins to run within n turns. One entry moves two threads at
+//! most. **Invariants:**
+//! * at most one thread is lent a level, its [`proper_level`](Scheduler::proper_level) until it waits or the
+//!   turn ends; what it runs is charged to it;
+//! * who waits for a lock counts in `attention`, and so does the turn: no quick method sees a level that is
+//!   lent;
+//! * the least urgent level of all, where the idle thread is, is lent nothing: that has a lock only while it
+//!   has another level.
 
 use crate::*;
 
@@ -34,7 +40,8 @@ pub(crate) struct Lending {
     waiters: u16,
     /// The most urgent level of which one has waited since there was none.
     level: u8,
-    /// A turn is under way: what it is for ([`LOCK`], [`STACK`]; 0: there is none), whose it is, at which level, until when.
+    /// A turn is under way: what it is for ([`LOCK`], [`STACK`]; 0: there is none), whose it is, at which
+    /// level, until when.
     lent: u8,
     to: u8,
     at: u8,
@@ -88,7 +95,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
     }
 
-    /// Begins a turn for whoever waits for a stack, unless one is under way that is as urgent. Whether it has.
+    /// Begins a turn for whoever waits for a stack, unless one is under way that is as urgent. Whether it
+    /// has.
     pub(crate) fn lend_for_stack(&mut self, words: &Words, level: u8, now: u64) -> bool {
         if self.lending.lent != 0 && self.lending.at > level {
             self.take_back(words, true);

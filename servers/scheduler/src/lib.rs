@@ -1,46 +1,57 @@
 //! The scheduler: which thread runs next.
 //!
-//! **Problem.** Every switch of threads, every wait and every wake-up passes through here, with interrupts off,
-//! so each path must be a short, bounded number of instructions that does not grow with the number of threads.
+//! **Problem.** Every switch of threads, every wait and every wake-up passes through here, with interrupts
+//! off, so each path must be a short, bounded number of instructions that does not grow with the number of
+//! threads.
 //!
-//! **Strategy.** This crate is pure logic over flat arrays indexed by thread; it switches nothing itself. Each
-//! entry returns a [`Decision`]: go on with the caller, or invoke the switch portal. Every queue is a
+//! **Strategy.** This crate is pure logic over flat arrays indexed by thread; it switches nothing itself.
+//! Each entry returns a [`Decision`]: go on with the caller, or invoke the switch portal. Every queue is a
 //! [`Queue`]: known by its ends, linked through a byte a thread each way. The running
-//! thread stays in the ready queue of its level, as the head; that queue, `current`, is kept apart from those of the other
-//! levels. Hence "yield" is three stores, and a preempted thread is where it should be: at the head. A bitmap of ready
-//! levels finds the next one when a queue runs empty. Sleepers are a heap, but for the first.
+//! thread stays in the ready queue of its level, as the head; that queue, `current`, is kept apart from those
+//! of the other levels. Hence "yield" is three stores, and a preempted thread is where it should be: at the
+//! head. A bitmap of ready levels finds the next one when a queue runs empty. Sleepers are a heap, but for
+//! the first.
 //!
-//! **Two ways through.** Each call that is made all the time has a *quick* method, which knows nothing of what is rare: before
-//! it changes anything it makes sure that all is as usual, and returns `None` otherwise. Then the method proper is called,
-//! which does the same, and everything else, and decides with everything in view (`Scheduler::decide`). Most of what is unusual a
-//! quick method sees by one comparison, of the time with the *alarm*: the time when the first sleeper is due, or 0 when
-//! something else wants attention: a result to deliver, a thread whose home is dying, the boot. When nothing but one sleeper is
-//! due, a *late* method does the quick one's work and lets the sleeper run.
+//! **Two ways through.** Each call that is made all the time has a *quick* method, which knows nothing of
+//! what is rare: before it changes anything it makes sure that all is as usual, and returns `None` otherwise.
+//! Then the method proper is called, which does the same, and everything else, and decides with everything in
+//! view (`Scheduler::decide`). Most of what is unusual a quick method sees by one comparison, of the time
+//! with the *alarm*: the time when the first sleeper is due, or 0 when something else wants attention: a
+//! result to deliver, a thread whose home is dying, the boot. When nothing but one sleeper is due, a *late*
+//! method does the quick one's work and lets the sleeper run.
 //!
-//! **Bounds.** No entry walks over threads, semaphores or domains. The only loops are over the groups of a line (as many as there are
-//! levels), the height of the sleepers' heap, the few threads with deadlines, and a fixed number of steps of work that is rare: sleepers
-//! that are due ([`WAKES`]), threads held for their share, an abort ([`domain_abort`](Scheduler::domain_abort)), the end of a semaphore. What is
-//! left of such work is done at the following entries, or when the caller asks again; interrupts come between.
+//! **Bounds.** No entry walks over threads, semaphores or domains. The only loops are over the groups of a
+//! line (as many as there are levels), the height of the sleepers' heap, the few threads with deadlines, and
+//! a fixed number of steps of work that is rare: sleepers that are due ([`WAKES`]), threads held for their
+//! share, an abort ([`domain_abort`](Scheduler::domain_abort)), the end of a semaphore. What is left of such
+//! work is done at the following entries, or when the caller asks again; interrupts come between.
 //!
 //! Inside, priorities are *levels*, 0 the most urgent, so that the lowest set bit is what is looked for.
 //!
 //! **Invariants**, at the end of every entry:
-//! * a thread that is not free is in one place: a ready queue, one semaphore's or domain's queue, the sleepers, those held or parked, or the exited queue;
-//! * the running thread is the head of `current`, the ready queue of the most urgent level, `top`; what `queues` says of that level
-//!   is out of date (inside the method proper, `queues` is right and `current` out of date);
-//! * a ready bit is set if and only if its level has a ready thread, and some level has: the last ready thread may not wait;
+//! * a thread that is not free is in one place: a ready queue, one semaphore's or domain's queue, the
+//!   sleepers, those held or parked, or the exited queue;
+//! * the running thread is the head of `current`, the ready queue of the most urgent level, `top`; what
+//!   `queues` says of that level is out of date (inside the method proper, `queues` is right and `current`
+//!   out of date);
+//! * a ready bit is set if and only if its level has a ready thread, and some level has: the last ready
+//!   thread may not wait;
 //! * a semaphore has waiters only while its word is negative, and then `-word` of them, in order of priority,
-//!   then of arrival; a free semaphore's word is [`FREED`], so both fast paths of its portals come here and fail;
+//!   then of arrival; a free semaphore's word is [`FREED`], so both fast paths of its portals come here and
+//!   fail;
 //! * the alarm is 0 while anything wants attention;
-//! * the timer is due no later than the first sleeper, and within a slice when the running thread has a ready peer.
+//! * the timer is due no later than the first sleeper, and within a slice when the running thread has a ready
+//!   peer.
 //!
 //! **Time slices.** A slice is run time, not real time: it ends at a tick that finds the thread to have run
-//! its part of [`SLICE`] since its last slice ended, however often it was preempted meanwhile: threads of a family that compute at the same time
-//! share one ([`crowds`]). No turn is longer than that while a peer is ready.
+//! its part of [`SLICE`] since its last slice ended, however often it was preempted meanwhile: threads of a
+//! family that compute at the same time share one ([`crowds`]). No turn is longer than that while a peer is
+//! ready.
 //!
-//! **Two disciplines.** `Scheduler<false>` decides by priority, `Scheduler<true>` by deadline first ([`deadlines`]). Both keep the same
-//! state in the same form, [`FORMAT`], in memory that outlives an instance: another one takes over by going on from there
-//! ([`Scheduler::adopt`]), without a copy; until the last portal leads to it, both may be called.
+//! **Two disciplines.** `Scheduler<false>` decides by priority, `Scheduler<true>` by deadline first
+//! ([`deadlines`]). Both keep the same state in the same form, [`FORMAT`], in memory that outlives an
+//! instance: another one takes over by going on from there ([`Scheduler::adopt`]), without a copy; until the
+//! last portal leads to it, both may be called.
 //!
 //! # Entries of the component
 //!
@@ -70,10 +81,11 @@
 //! | `scheduler.thread_info` | thread | [`thread_info(tid, now)`](Scheduler::thread_info) |
 //! | `scheduler.reap` | – | [`reap()`](Scheduler::reap): thread or -1 |
 //!
-//! Where a quick method gives up, the component tries the late one (`late_yield`, `late_p`, `late_v`) before the method proper, if [it is
-//! late](Scheduler::is_late).
-//! After a late one and after `quick_tick` it silences the timer. After each method proper that returns a [`Decision`] the component asks [`serve`](Scheduler::serve), if that is
-//! [wanted](Scheduler::wants_attention), then [`timer(now)`](Scheduler::timer) (or [`timer_to_serve`](Scheduler::timer_to_serve)), and programs the
+//! Where a quick method gives up, the component tries the late one (`late_yield`, `late_p`, `late_v`) before
+//! the method proper, if [it is late](Scheduler::is_late). After a late one and after `quick_tick` it
+//! silences the timer. After each method proper that returns a [`Decision`] the component asks
+//! [`serve`](Scheduler::serve), if that is [wanted](Scheduler::wants_attention), then
+//! [`timer(now)`](Scheduler::timer) (or [`timer_to_serve`](Scheduler::timer_to_serve)), and programs the
 //! timer if the answer is a time; then it returns `value` if `thread` is [`STAY`] (negative as a signed
 //! word), and invokes the switch portal with both words otherwise.
 //!
@@ -208,8 +220,9 @@ pub struct Scheduler<const EDF: bool = false> {
     slicing: bool,
     /// No thread has had a higher number.
     highest: u8,
-    /// Threads with a `result`, threads that are doomed, that inherit a stack or were offered one; shares; threads that are held, or to be put
-    /// in their place; semaphores that end; who waits for a lock, and a level that is lent. While there are any, or anybody waits for a stack, the alarm is 0.
+    /// Threads with a `result`, threads that are doomed, that inherit a stack or were offered one; shares;
+    /// threads that are held, or to be put in their place; semaphores that end; who waits for a lock, and a
+    /// level that is lent. While there are any, or anybody waits for a stack, the alarm is 0.
     attention: u16,
     /// A semaphore to tell about exited threads; out of range for none.
     reaper: u16,
@@ -248,8 +261,8 @@ impl<const EDF: bool> Default for Scheduler<EDF> {
 }
 
 impl<const EDF: bool> Scheduler<EDF> {
-    /// A scheduler that knows no thread yet, in memory all zero: all quick methods give up, and nothing but [`boot`](Self::boot) may
-    /// follow, which fills in what is not 0.
+    /// A scheduler that knows no thread yet, in memory all zero: all quick methods give up, and nothing but
+    /// [`boot`](Self::boot) may follow, which fills in what is not 0.
     pub const fn new() -> Self {
         let record = Record { ran: 0, slice_end: 0, switches: 0, sem: 0, home: 0, base: 0, deadline: 0 };
         Self {
@@ -324,8 +337,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.ready != 0
     }
 
-    /// The time to which the timer must be set now, or `None` to leave it. [`NEVER`] silences it. One that is set too early stays
-    /// until it has passed: a tick for nothing costs less than a change at each switch.
+    /// The time to which the timer must be set now, or `None` to leave it. [`NEVER`] silences it. One that is
+    /// set too early stays until it has passed: a tick for nothing costs less than a change at each switch.
     #[inline(always)]
     pub fn timer(&mut self, now: u64) -> Option<u64> {
         self.timer_before(NEVER, now)
@@ -360,8 +373,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.current.head
     }
 
-    /// The end of each: wakes the sleepers that are due, and lets the most urgent thread run instead of `me`, whose call
-    /// returns `value`.
+    /// The end of each: wakes the sleepers that are due, and lets the most urgent thread run instead of `me`,
+    /// whose call returns `value`.
     #[inline(never)]
     fn decide(&mut self, me: u8, value: i64, now: u64) -> Decision {
         self.wake(now);

@@ -1,12 +1,15 @@
 //! Parking: a thread waits in the scheduler, and holds nothing, until a server wakes it.
 //!
-//! **Problem.** A server whose entry waits holds a stack of its queue meanwhile: as many clients that wait as there are stacks keep everybody
-//! else out. **Strategy.** The entry says that the server *will wake* the thread, and ends with status `WAIT`; the client's library *parks* the
-//! thread and calls again when it has been woken. What is noted here is one word a thread, so nobody runs out of anything.
+//! **Problem.** A server whose entry waits holds a stack of its queue meanwhile: as many clients that wait as
+//! there are stacks keep everybody else out. **Strategy.** The entry says that the server *will wake* the
+//! thread, and ends with status `WAIT`; the client's library *parks* the thread and calls again when it has
+//! been woken. What is noted here is one word a thread, so nobody runs out of anything.
 //!
 //! **Invariants:**
-//! * no wake-up is lost: one that comes before the thread parks is kept, and the next [`park`](Scheduler::park) returns at once;
-//! * a thread is woken by the server that has said so, or by the end of that ([`domain_abort`](Scheduler::domain_abort)), and by nobody else;
+//! * no wake-up is lost: one that comes before the thread parks is kept, and the next
+//!   [`park`](Scheduler::park) returns at once;
+//! * a thread is woken by the server that has said so, or by the end of that
+//!   ([`domain_abort`](Scheduler::domain_abort)), and by nobody else;
 //! * a thread to which nobody has said so does not wait.
 
 use crate::*;
@@ -24,8 +27,9 @@ impl<const EDF: bool> Scheduler<EDF> {
         me.into()
     }
 
-    /// Waits until the thread is woken. `caller` is the domain that called, not 0. 0; `-EINTR`: caught by [`domain_abort`](Self::domain_abort) or
-    /// [`thread_abort`](Self::thread_abort); `-EPERM`: no other thread is ready.
+    /// Waits until the thread is woken. `caller` is the domain that called, not 0. 0; `-EINTR`: caught by
+    /// [`domain_abort`](Self::domain_abort) or [`thread_abort`](Self::thread_abort); `-EPERM`: no other
+    /// thread is ready.
     pub fn park(&mut self, caller: u64, now: u64) -> Decision {
         let me = self.begin();
         if matches!(self.promises[me as usize], 0 | WOKEN) {

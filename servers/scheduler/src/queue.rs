@@ -1,16 +1,18 @@
 //! Queues of threads.
 //!
-//! **Problem.** Threads queue in a thousand places, each in one at a time; every operation must take a few instructions, however many
-//! wait, and none may allocate.
+//! **Problem.** Threads queue in a thousand places, each in one at a time; every operation must take a few
+//! instructions, however many wait, and none may allocate.
 //!
-//! **Strategy.** A queue is known by its ends, and linked both ways through bytes of one table that serves all queues. Where the
-//! more urgent go first, those of one level stand together, a *group*: its first member and its last know each other, so whoever comes
-//! finds the end of its group by going from group to group, of which there are no more than levels.
+//! **Strategy.** A queue is known by its ends, and linked both ways through bytes of one table that serves
+//! all queues. Where the more urgent go first, those of one level stand together, a *group*: its first member
+//! and its last know each other, so whoever comes finds the end of its group by going from group to group, of
+//! which there are no more than levels.
 //!
-//! **Invariant.** A thread is in at most one queue; from a queue's head, links lead through all of its members to
-//! the tail, and back; what precedes the head and what follows the tail means nothing. A queue is never empty: whoever keeps it knows
-//! whether there is one. Operations that are told a member trust it: whoever calls them has checked the thread's place. The level of a thread
-//! does not change while it is in an ordered queue.
+//! **Invariant.** A thread is in at most one queue; from a queue's head, links lead through all of its
+//! members to the tail, and back; what precedes the head and what follows the tail means nothing. A queue is
+//! never empty: whoever keeps it knows whether there is one. Operations that are told a member trust it:
+//! whoever calls them has checked the thread's place. The level of a thread does not change while it is in an
+//! ordered queue.
 
 /// A byte for each thread.
 type Bytes = [u8; 256];
@@ -102,7 +104,8 @@ impl Queue {
         links.join(t, member);
     }
 
-    /// Puts `t` before the first member of which `goes_before` is true, or behind all. Walks: for queues that are kept short.
+    /// Puts `t` before the first member of which `goes_before` is true, or behind all. Walks: for queues that
+    /// are kept short.
     pub fn insert_where(&mut self, links: &mut Links, t: u8, goes_before: impl Fn(u8) -> bool) {
         let mut member = self.head;
         while !goes_before(member) {

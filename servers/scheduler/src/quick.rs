@@ -1,9 +1,11 @@
-//! The quick ways: what happens all the time, when all is as usual. `None`, and nothing has changed, when it is not.
+//! The quick ways: what happens all the time, when all is as usual. `None`, and nothing has changed, when it
+//! is not.
 //!
 //! Where deadlines count, nothing quick happens at level 0, which is theirs.
 //!
-//! A *late* way does the same for an entry that finds a sleeper due ([`Scheduler::is_late`]), the only one there is, more urgent than
-//! the running thread: it runs at once. As after a quick tick, the timer must then be silenced: set to [`NEVER`].
+//! A *late* way does the same for an entry that finds a sleeper due ([`Scheduler::is_late`]), the only one
+//! there is, more urgent than the running thread: it runs at once. As after a quick tick, the timer must then
+//! be silenced: set to [`NEVER`].
 
 use crate::*;
 

@@ -102,8 +102,9 @@ impl Table {
 }
 
 impl<const EDF: bool> Scheduler<EDF> {
-    /// Takes a unit, or waits for one. `caller` is the domain that called, not 0. 0; `-EINVAL`: no such semaphore;
-    /// `-EINTR`: caught by [`domain_abort`](Self::domain_abort); `-EPERM`: no other thread is ready.
+    /// Takes a unit, or waits for one. `caller` is the domain that called, not 0. 0; `-EINVAL`: no such
+    /// semaphore; `-EINTR`: caught by [`domain_abort`](Self::domain_abort); `-EPERM`: no other thread is
+    /// ready.
     pub fn p(&mut self, words: &Words, sem: u64, caller: u64, now: u64) -> Decision {
         let me = self.begin();
         let error = self.wait(words, sem as usize, me, caller).err().unwrap_or(0);
@@ -208,8 +209,9 @@ impl<const EDF: bool> Scheduler<EDF> {
         id.into()
     }
 
-    /// Ends a semaphore. Its waiters wake and get `-EINVAL`, as will every P and V from now on; one waiter a call, so this is to be called until
-    /// it returns 0. 1: there are others; `-EINVAL`: no such semaphore, `-EPERM`: it is the reaper's.
+    /// Ends a semaphore. Its waiters wake and get `-EINVAL`, as will every P and V from now on; one waiter a
+    /// call, so this is to be called until it returns 0. 1: there are others; `-EINVAL`: no such semaphore,
+    /// `-EPERM`: it is the reaper's.
     pub fn sem_free(&mut self, words: &Words, sem: u64, now: u64) -> Decision {
         let me = self.begin();
         let answer = self.free(words, sem as usize).map_or_else(|error| error, i64::from);

@@ -1,20 +1,22 @@
 //! Shares: a domain whose threads get no more than so many percent of the processor.
 //!
-//! **Strategy.** Time goes in periods. What a domain's threads (those whose home it is) run is charged to it, whatever domain they are in; when its
-//! share of the period is used up, each of its threads is *held* at the moment that it would run next, until the period ends. While there is
-//! any share the alarm is 0, so every entry comes past [`Scheduler::serve`], and the timer is set to when the running thread's share ends:
-//! a system without shares pays nothing.
+//! **Strategy.** Time goes in periods. What a domain's threads (those whose home it is) run is charged to it,
+//! whatever domain they are in; when its share of the period is used up, each of its threads is *held* at the
+//! moment that it would run next, until the period ends. While there is any share the alarm is 0, so every
+//! entry comes past [`Scheduler::serve`], and the timer is set to when the running thread's share ends: a
+//! system without shares pays nothing.
 //!
-//! **Invariants:** each share counts in `attention`, as long as it lasts, and so does each held thread; a thread that is to die is
-//! not held, nor one for longer than a period and the time that it takes to let go of the others, a few an entry. A domain's share ends with
-//! [`domain_abort`](Scheduler::domain_abort).
+//! **Invariants:** each share counts in `attention`, as long as it lasts, and so does each held thread; a
+//! thread that is to die is not held, nor one for longer than a period and the time that it takes to let go
+//! of the others, a few an entry. A domain's share ends with [`domain_abort`](Scheduler::domain_abort).
 
 use crate::*;
 
 /// Ticks of a period: as long as a slice, since a held thread may have what others wait for.
 pub const PERIOD: u64 = SLICE;
 
-/// Held threads that one entry lets go, and threads that one entry holds: whoever is selected then runs, until the timer ticks at once.
+/// Held threads that one entry lets go, and threads that one entry holds: whoever is selected then runs,
+/// until the timer ticks at once.
 const STEPS: u16 = 2;
 
 /// All zero without shares.
@@ -60,7 +62,8 @@ impl Shares {
         PERIOD * u64::from(self.percent[domain as usize]) / 100
     }
 
-    /// Pays for what it has used with the shares of the periods that are over. Who has run for longer than it may, with interrupts off, owes the rest.
+    /// Pays for what it has used with the shares of the periods that are over. Who has run for longer than it
+    /// may, with interrupts off, owes the rest.
     fn used(&mut self, domain: u8) -> u64 {
         let d = domain as usize;
         let periods = self.period.wrapping_sub(core::mem::replace(&mut self.paid[d], self.period));

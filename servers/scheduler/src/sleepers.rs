@@ -1,12 +1,14 @@
 //! Sleeping threads, the earliest first.
 //!
-//! **Strategy.** The first is kept apart: mostly there is no other. The others are a binary heap in a static array. A key is
-//! the time and the thread in one word, so an entry is moved by one store, compared by one instruction, and equal times have a
-//! fixed order. The heap knows where each thread is, so none is looked for.
+//! **Strategy.** The first is kept apart: mostly there is no other. The others are a binary heap in a static
+//! array. A key is the time and the thread in one word, so an entry is moved by one store, compared by one
+//! instruction, and equal times have a fixed order. The heap knows where each thread is, so none is looked
+//! for.
 //!
-//! **Invariant.** No key is smaller than its parent, nor than the first; each thread has at most one; without sleepers the first key
-//! is larger than all others, so nobody is due, "never". So is the key in each place of the heap behind the last: whoever has a child
-//! has two to compare. Masks replace bounds checks: indices are below `others`, which is less than the number of threads.
+//! **Invariant.** No key is smaller than its parent, nor than the first; each thread has at most one; without
+//! sleepers the first key is larger than all others, so nobody is due, "never". So is the key in each place
+//! of the heap behind the last: whoever has a child has two to compare. Masks replace bounds checks: indices
+//! are below `others`, which is less than the number of threads.
 
 use pebble_abi::map::MAX_THREADS;
 

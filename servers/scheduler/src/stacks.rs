@@ -1,29 +1,37 @@
 //! Stacks: who calls a domain whose stack queue is empty waits here, and gets the next stack in turn.
 //!
-//! **Problem.** Portal code takes stacks from a queue, and gives them back, by plain loads and stores, and nobody is told: a test in the
-//! return leg would cost every call. And the scheduler must not have a hand on what portal code follows to a stack.
+//! **Problem.** Portal code takes stacks from a queue, and gives them back, by plain loads and stores, and
+//! nobody is told: a test in the return leg would cost every call. And the scheduler must not have a hand on
+//! what portal code follows to a stack.
 //!
-//! **Strategy.** Three short-circuit portals ([`Stacks`]) move the stacks of one domain between its queue and those *kept* for who waits; they
-//! name no stack, so none can be aimed or given to another domain. The queue of a *wanted* domain has another end (`map::STACKS_WANTED`), with
-//! which portal code does not take the last stack there: it comes here instead. Wanted domains stand in a ring. Each entry *looks* at the one
-//! whose turn it is, and so does the timer every [`LOOK`] at a few: what has come back is kept, and the first waiter becomes ready, as the *heir*. When
-//! it begins to run the stack is *offered*: put back, with the plain end, for its first act is to call again. An interrupt that
-//! comes before that act finds the stack still there, and keeps it again. So nobody overtakes; but an heir who has yet to run stands back for
-//! a waiter that is more urgent.
+//! **Strategy.** Three short-circuit portals ([`Stacks`]) move the stacks of one domain between its queue and
+//! those *kept* for who waits; they name no stack, so none can be aimed or given to another domain. The queue
+//! of a *wanted* domain has another end (`map::STACKS_WANTED`), with which portal code does not take the last
+//! stack there: it comes here instead. Wanted domains stand in a ring. Each entry *looks* at the one whose
+//! turn it is, and so does the timer every [`LOOK`] at a few: what has come back is kept, and the first
+//! waiter becomes ready, as the *heir*. When it begins to run the stack is *offered*: put back, with the
+//! plain end, for its first act is to call again. An interrupt that comes before that act finds the stack
+//! still there, and keeps it again. So nobody overtakes; but an heir who has yet to run stands back for a
+//! waiter that is more urgent.
 //!
-//! While nobody inherits, and nothing has come back where this entry looks, all goes the quick way ([`calm`](Scheduler::calm)).
+//! While nobody inherits, and nothing has come back where this entry looks, all goes the quick way
+//! ([`calm`](Scheduler::calm)).
 //!
-//! **Order.** First those who are abroad, in a component where threads have waited for locks, however little urgent: they may hold one, for which
-//! everybody waits. Then all others. Among each, priority, then arrival; who had to stand back is the first of its priority. A family waits behind
-//! its own: who comes while another thread of its family waits stands in a second group, which gets every second stack. So two hundred threads of
-//! one family, each of which keeps a stack for a moment, hold up another's only thread for twice as many turns as there are families, not threads.
+//! **Order.** First those who are abroad, in a component where threads have waited for locks, however little
+//! urgent: they may hold one, for which everybody waits. Then all others. Among each, priority, then arrival;
+//! who had to stand back is the first of its priority. A family waits behind its own: who comes while another
+//! thread of its family waits stands in a second group, which gets every second stack. So two hundred threads
+//! of one family, each of which keeps a stack for a moment, hold up another's only thread for twice as many
+//! turns as there are families, not threads.
 //!
 //! **Invariants:**
-//! * a thread that waits is in the line of one domain, which is in the ring; one that inherits is ready, and the only heir of its domain;
+//! * a thread that waits is in the line of one domain, which is in the ring; one that inherits is ready, and
+//!   the only heir of its domain;
 //! * a domain leaves the ring when nobody waits for it, and what was kept is back in its queue;
 //! * each heir, and an offer, counts in `attention`;
-//! * nobody waits for a domain when the last piece of [`domain_abort`](Scheduler::domain_abort) returns, and it is out of the ring. So this is
-//!   called once more when the portals into a dead domain are closed: nobody comes after it. What was kept the portal manager finds.
+//! * nobody waits for a domain when the last piece of [`domain_abort`](Scheduler::domain_abort) returns, and
+//!   it is out of the ring. So this is called once more when the portals into a dead domain are closed:
+//!   nobody comes after it. What was kept the portal manager finds.
 
 use crate::*;
 use pebble_abi::map;
@@ -62,10 +70,12 @@ enum Inherited {
 /// Who goes before whom in a line.
 #[repr(C)]
 struct Standing {
-    /// Domains where threads have waited for locks; threads that wait in one, or did so last, which is not their home.
+    /// Domains where threads have waited for locks; threads that wait in one, or did so last, which is not
+    /// their home.
     locks: Bits,
     abroad: Bits,
-    /// Of each crowd, how many wait that are not abroad; those before whom one of their own waited when they came.
+    /// Of each crowd, how many wait that are not abroad; those before whom one of their own waited when they
+    /// came.
     waiting: [u8; MAX_DOMAINS],
     behind: Bits,
 }
@@ -129,7 +139,8 @@ pub(crate) struct Waiters {
     standing: Standing,
     /// Of which domain a ready thread is the heir; 0: of none.
     inherits: [u8; MAX_THREADS],
-    /// Of which domain a stack was offered to the running thread when it began to run, the head of the queue then; 0: of none.
+    /// Of which domain a stack was offered to the running thread when it began to run, the head of the queue
+    /// then; 0: of none.
     offered: u8,
     to: u8,
     head: u64,
@@ -211,7 +222,8 @@ impl Waiters {
 }
 
 impl<const EDF: bool> Scheduler<EDF> {
-    /// The running thread, which is in `caller`, has found no stack in the queue of `domain`; it calls again when it goes on.
+    /// The running thread, which is in `caller`, has found no stack in the queue of `domain`; it calls again
+    /// when it goes on.
     pub fn stack_wait(&mut self, stacks: &impl Stacks, domain: u64, caller: u64, now: u64) -> Decision {
         let me = self.begin();
         let domain = domain as u8;
@@ -276,7 +288,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         if behind_next { behind } else { line.head }
     }
 
-    /// The level of the most urgent that waits. Whoever is abroad stands before all others, be it ever so little urgent.
+    /// The level of the most urgent that waits. Whoever is abroad stands before all others, be it ever so
+    /// little urgent.
     fn most_urgent_for_stack(&self, domain: u8) -> u8 {
         let Queue { head, tail } = self.stacks.demands[usize::from(domain)].line;
         let mut first = head;
@@ -323,8 +336,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.attention != 0 || self.stacks.any()
     }
 
-    /// Is all as usual, but that some wait for stacks, of which none has come back to the domain at which this entry looks? Then a quick method
-    /// may be tried, until [`alarm_again`](Self::alarm_again).
+    /// Is all as usual, but that some wait for stacks, of which none has come back to the domain at which
+    /// this entry looks? Then a quick method may be tried, until [`alarm_again`](Self::alarm_again).
     pub fn calm(&mut self, stacks: &impl Stacks) -> bool {
         if self.attention != 0 || !self.stacks.any() {
             return false;
@@ -345,7 +358,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.alarm = 0;
     }
 
-    /// What has been decided, with stacks and shares in view. Then comes [`timer_to_serve`](Self::timer_to_serve).
+    /// What has been decided, with stacks and shares in view. Then comes
+    /// [`timer_to_serve`](Self::timer_to_serve).
     pub fn serve(&mut self, words: &Words, stacks: &impl Stacks, decision: Decision, now: u64) -> Decision {
         let t = self.begin();
         self.charge(now);
@@ -452,7 +466,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.attention += 1;
     }
 
-    /// The heir has yet to run: it waits again, before all that are as urgent; or, if it has run, finds out whether it must.
+    /// The heir has yet to run: it waits again, before all that are as urgent; or, if it has run, finds out
+    /// whether it must.
     fn stand_back(&mut self, domain: u8) {
         let Demand { heir: t, inherited, .. } = self.stacks.demands[usize::from(domain)];
         self.disinherit(t);

@@ -38,7 +38,8 @@ pub struct ThreadInfo {
     pub home: u16,
     /// Ticks of run time.
     pub ran: u64,
-    /// How often it stopped running without having to wait: it yielded, or another was more urgent, or had its turn.
+    /// How often it stopped running without having to wait: it yielded, or another was more urgent, or had
+    /// its turn.
     pub switches: u32,
 }
 
@@ -89,7 +90,8 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// The timer: wakes whoever is due, and ends the slice of the running thread if it is used up.
     pub fn tick(&mut self, now: u64) -> Decision {
         let me = self.begin();
-        // Set anew in any case: on some machines a tick may come, and come again, for a time that was replaced as it fell due.
+        // Set anew in any case: on some machines a tick may come, and come again, for a time that was
+        // replaced as it fell due.
         self.armed = 0;
         self.wake(now);
         if EDF {
@@ -120,7 +122,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.ran(now) >= self.records[self.current.head as usize].slice_end
     }
 
-    /// Checks and fills the tables for a new thread, which is in no queue yet. `home` has the family's number, or 0, in bits 16 and up.
+    /// Checks and fills the tables for a new thread, which is in no queue yet. `home` has the family's
+    /// number, or 0, in bits 16 and up.
     pub(crate) fn claim(&mut self, tid: u64, priority: u64, home: u64) -> Result<u8, i64> {
         let (family, home) = (home >> 16, home & 0xffff);
         let (Ok(t), Ok(home @ 1..), Ok(family), 0..32) =
@@ -156,8 +159,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.decide(me, error, now)
     }
 
-    /// The running thread ends, and the reaper hears of it. Returns only to the last ready thread, and to who serves a `client`'s call, which must
-    /// come to its end: the thread is the client's (`-EPERM`).
+    /// The running thread ends, and the reaper hears of it. Returns only to the last ready thread, and to who
+    /// serves a `client`'s call, which must come to its end: the thread is the client's (`-EPERM`).
     pub fn thread_exit(&mut self, words: &Words, client: u64, now: u64) -> Decision {
         let me = self.begin();
         if client != 0 || self.is_last() {
@@ -236,12 +239,13 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
     }
 
-    /// The domain is dying, or dead and its portals are closed. Every wait or sleep called from it ends now with `-EINTR`, and so does every sleep
-    /// and interruptible wait of a thread whose home it is; such a thread may begin no other, and is raised
-    /// to the caller's priority, so that it finds its way out soon. Who waits for a stack of the domain's, or for it to wake them, calls again.
+    /// The domain is dying, or dead and its portals are closed. Every wait or sleep called from it ends now
+    /// with `-EINTR`, and so does every sleep and interruptible wait of a thread whose home it is; such a
+    /// thread may begin no other, and is raised to the caller's priority, so that it finds its way out soon.
+    /// Who waits for a stack of the domain's, or for it to wake them, calls again.
     ///
-    /// It is done thread by thread, and this call does a part, beginning at thread `from`. It returns where the next call is to begin;
-    /// 0: all is done; `-EINVAL`: no such domain.
+    /// It is done thread by thread, and this call does a part, beginning at thread `from`. It returns where
+    /// the next call is to begin; 0: all is done; `-EINVAL`: no such domain.
     pub fn domain_abort(&mut self, words: &Words, asid: u64, from: u64, now: u64) -> Decision {
         let me = self.begin();
         let Ok(asid) = u8::try_from(asid) else { return self.decide(me, -EINVAL, now) };
@@ -279,7 +283,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         true
     }
 
-    /// Does it for threads from this one on, until something was done for one, or for [`AT_A_TIME`]. Where to go on; 0: that was the last.
+    /// Does it for threads from this one on, until something was done for one, or for [`AT_A_TIME`]. Where to
+    /// go on; 0: that was the last.
     fn some_threads(&mut self, from: u64, mut work: impl FnMut(&mut Self, u8) -> bool) -> i64 {
         let all = usize::from(self.highest) + 1;
         let from = from.min(all as u64) as usize;
@@ -288,9 +293,10 @@ impl<const EDF: bool> Scheduler<EDF> {
         if next < all { next as i64 } else { 0 }
     }
 
-    /// The dying domain's threads have had their turn at the priority of [`domain_abort`](Self::domain_abort)'s caller. One that is still
-    /// somewhere, in the server of somebody who does not let it go, has this priority from now on. In parts, as that; `-EINVAL`: no such domain
-    /// or priority.
+    /// The dying domain's threads have had their turn at the priority of
+    /// [`domain_abort`](Self::domain_abort)'s caller. One that is still somewhere, in the server of somebody
+    /// who does not let it go, has this priority from now on. In parts, as that; `-EINVAL`: no such domain or
+    /// priority.
     pub fn domain_calm(&mut self, words: &Words, asid: u64, priority: u64, from: u64, now: u64) -> Decision {
         let me = self.begin();
         let (Ok(asid), 0..32) = (u8::try_from(asid), priority) else { return self.decide(me, -EINVAL, now) };
@@ -305,8 +311,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.decide(me, next, now)
     }
 
-    /// Ends the sleep or wait of one thread with `-EINTR`, if it has not ended meanwhile, and is interruptible or `any` wait may be.
-    /// 0 whether there was any, or `-ESRCH`: no such thread.
+    /// Ends the sleep or wait of one thread with `-EINTR`, if it has not ended meanwhile, and is
+    /// interruptible or `any` wait may be. 0 whether there was any, or `-ESRCH`: no such thread.
     pub fn thread_abort(&mut self, words: &Words, tid: u64, any: bool, now: u64) -> Decision {
         let me = self.begin();
         self.wake(now);
@@ -320,7 +326,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.conclude(me, error, now)
     }
 
-    /// Ends what `t` waits for, if it may be ended: any sleep, and a wait that is interruptible, or of which the caller is gone.
+    /// Ends what `t` waits for, if it may be ended: any sleep, and a wait that is interruptible, or of which
+    /// the caller is gone.
     fn cut_short(&mut self, words: &Words, t: u8, gone: bool) {
         match self.place(t) {
             Place::Waiting(sem) if gone || self.semaphores.all[sem].interruptible() => {

@@ -1,7 +1,8 @@
 //! Deadlines, and instances of both disciplines that follow one another on the same state.
 //!
-//! The model of the discipline: the ready thread with the earliest deadline runs; without any, the most urgent. Random histories, played by
-//! instances of both kinds in turn, are compared with it after every step.
+//! The model of the discipline: the ready thread with the earliest deadline runs; without any, the most
+//! urgent. Random histories, played by instances of both kinds in turn, are compared with it after every
+//! step.
 
 use pebble_abi::errno::{EAGAIN, EINVAL};
 use pebble_scheduler::*;
@@ -111,7 +112,8 @@ fn deadlines_run_out_for_a_home_and_for_all() {
     assert!(answers.iter().all(|(_, answer)| [0, -EAGAIN].contains(answer)));
 }
 
-/// Between taking over and the commit the old instance may still be called: what it does not know of must not keep the timer busy.
+/// Between taking over and the commit the old instance may still be called: what it does not know of must not
+/// keep the timer busy.
 #[test]
 fn a_deadline_declared_to_the_one_that_leaves_is_no_reason_to_tick() {
     let words = words();

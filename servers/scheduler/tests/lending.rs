@@ -1,4 +1,5 @@
-//! Lending: a lock's holder gets to run while somebody waits, however little urgent it is, and everything is as before when nobody does.
+//! Lending: a lock's holder gets to run while somebody waits, however little urgent it is, and everything is
+//! as before when nobody does.
 
 use pebble_scheduler::*;
 use proptest::prelude::*;
@@ -208,8 +209,8 @@ fn nobody_is_lent_anything_for_what_is_no_lock() {
     assert!(world.ran(2) < HOLD && world.holder.is_some());
 }
 
-/// Whoever ends a domain during a turn gives its threads no more than what it has itself when the turn is over: or one that does not stop would keep
-/// its own burial from going on.
+/// Whoever ends a domain during a turn gives its threads no more than what it has itself when the turn is
+/// over: or one that does not stop would keep its own burial from going on.
 #[test]
 fn what_is_lent_is_not_passed_on() {
     fn check<const EDF: bool>() {
@@ -269,7 +270,8 @@ fn lives<const EDF: bool>(priorities: &[u8], ops: &[Op]) -> Result<(), TestCaseE
             _ => {}
         }
     }
-    // However it stands, when sleeps and deadlines are over: the shell gets the lock. Who is less urgent may wait for ever, for the processor.
+    // However it stands, when sleeps and deadlines are over: the shell gets the lock. Who is less urgent may
+    // wait for ever, for the processor.
     world.advance(2 * SLICE);
     let waits = |world: &World<EDF>| world.waiters.contains(&SHELL);
     if !waits(&world) && world.holder.is_none_or(|(t, _)| t != SHELL) {

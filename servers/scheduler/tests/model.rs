@@ -1,9 +1,9 @@
 //! The scheduler against a naive model: the same random calls to both, every answer and every visible state
 //! compared after each step.
 //!
-//! The model keeps plain vectors and looks at everything each time: it has no alarm, no bitmap, no heap
-//! and no links. The harness plays the portals: P and V first try their fast path on the shared word. It plays the component too:
-//! the quick way first, or for comparison only the long one.
+//! The model keeps plain vectors and looks at everything each time: it has no alarm, no bitmap, no heap and
+//! no links. The harness plays the portals: P and V first try their fast path on the shared word. It plays
+//! the component too: the quick way first, or for comparison only the long one.
 
 mod reference;
 
@@ -328,7 +328,8 @@ impl Pair {
         self.try_quick(|_, _| None, |real, _| real.quick_tick(now), |real, _| real.tick(now))
     }
 
-    /// What the component does: the quick way, or the late one, after which the timer is silenced, or the method proper.
+    /// What the component does: the quick way, or the late one, after which the timer is silenced, or the
+    /// method proper.
     fn try_quick(
         &mut self,
         quick: impl FnOnce(&mut Scheduler, &Words) -> Option<Decision>,
@@ -454,7 +455,8 @@ fn frequent_preemption_starves_nobody() {
 /// Each entry that finds the only sleeper due does its own work and lets the sleeper run.
 #[test]
 fn a_due_sleeper_runs_after_any_entry() {
-    // Threads 1 and 2 (priority 5) share the processor, 4 (priority 2) waits for semaphore 1, 3 (priority 7) sleeps.
+    // Threads 1 and 2 (priority 5) share the processor, 4 (priority 2) waits for semaphore 1, 3 (priority 7)
+    // sleeps.
     let v = |sem| Op::V { sem, fast: true };
     let p = |sem| Op::P { sem, caller: 1, fast: true };
     for (before, entry) in [
@@ -508,7 +510,8 @@ fn waiters_wake_by_priority_then_by_arrival() {
     assert_eq!(order, [1, 2, 10, 11, 3]);
 }
 
-/// And sets the timer anew, or it would come again. An emulator without anything to do may go to the latest time that the timer can be set to.
+/// And sets the timer anew, or it would come again. An emulator without anything to do may go to the latest
+/// time that the timer can be set to.
 #[test]
 fn a_tick_when_nobody_sleeps_changes_nothing_however_late() {
     for time in [LATEST, LATEST + 1, u64::MAX / 256, i64::MAX as u64 / 100, u64::MAX - 1] {

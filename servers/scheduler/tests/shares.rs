@@ -1,4 +1,5 @@
-//! Shares of the processor: over any window of time a domain's threads run no longer than its share says, plus one slice.
+//! Shares of the processor: over any window of time a domain's threads run no longer than its share says,
+//! plus one slice.
 
 use pebble_scheduler::*;
 use proptest::prelude::*;

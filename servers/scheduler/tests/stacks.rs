@@ -1,8 +1,10 @@
 //! Waiting for stacks: random callers of two domains that have fewer stacks than callers.
 //!
-//! The harness plays portal code: a call takes the first stack of the queue, or enters the scheduler and is made again when it returns; a
-//! return gives the stack back, and tells nobody. Checked after each step: stacks come to those who wait, first to those who are in the other domain,
-//! by priority, then by arrival, unless they are of one family; whoever is let go finds one; at the end all of them are there again, and nobody waits.
+//! The harness plays portal code: a call takes the first stack of the queue, or enters the scheduler and is
+//! made again when it returns; a return gives the stack back, and tells nobody. Checked after each step:
+//! stacks come to those who wait, first to those who are in the other domain, by priority, then by arrival,
+//! unless they are of one family; whoever is let go finds one; at the end all of them are there again, and
+//! nobody waits.
 
 use pebble_abi::map;
 use pebble_scheduler::*;
@@ -267,7 +269,8 @@ impl<const EDF: bool> World<EDF> {
         }
     }
 
-    /// The thread's priority changes. If it waits it goes behind its new peers; one that was let go, and has to stand back, is before them.
+    /// The thread's priority changes. If it waits it goes behind its new peers; one that was let go, and has
+    /// to stand back, is before them.
     fn change(&mut self, t: u64) {
         let waits = matches!(self.state(t), ThreadState::Stack(_));
         self.made += 1;
@@ -282,7 +285,8 @@ impl<const EDF: bool> World<EDF> {
         }
         let (me, now) = (self.running(), self.now);
         match *op {
-            // No domain calls itself, and the second not the first: or all stacks could be with those who wait for another.
+            // No domain calls itself, and the second not the first: or all stacks could be with those who
+            // wait for another.
             Op::Call(n) if me != 0 && self.deepest(me) < CALLEES[n].0 => {
                 let domain = CALLEES[n].0;
                 match self.queues.take(domain) {
@@ -329,7 +333,8 @@ impl<const EDF: bool> World<EDF> {
                     self.enter(false, |s, words, _| s.domain_abort(words, domain, from, now));
                 }
                 assert_eq!(self.line(CALLEES[n].0), []);
-                // What is not held is in one of the lists. The portal manager puts them in order when the domain's number is used again.
+                // What is not held is in one of the lists. The portal manager puts them in order when the
+                // domain's number is used again.
                 let held = self.held.values().flatten().filter(|(d, _)| *d == CALLEES[n].0).count();
                 let there = self.queues.of(CALLEES[n].0, |lists| {
                     lists.queue.append(&mut lists.kept);
@@ -439,7 +444,8 @@ fn nobody_overtakes() {
     }
 }
 
-/// Sixteen threads of one family want the only stack all the time, and so does one of another's: it waits for four turns at most.
+/// Sixteen threads of one family want the only stack all the time, and so does one of another's: it waits for
+/// four turns at most.
 #[test]
 fn a_family_waits_behind_its_own() {
     const FAMILY: u64 = 16;
@@ -463,8 +469,8 @@ fn a_family_waits_behind_its_own() {
     }
 }
 
-/// Who is abroad goes first, however little urgent; behind it waits somebody urgent, and others that compute are between the two. Whoever has the
-/// stack gets to run all the same.
+/// Who is abroad goes first, however little urgent; behind it waits somebody urgent, and others that compute
+/// are between the two. Whoever has the stack gets to run all the same.
 #[test]
 fn who_waits_behind_somebody_abroad_lends_its_urgency() {
     const SHELL: u64 = 1;

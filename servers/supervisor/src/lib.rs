@@ -1,8 +1,9 @@
 //! The supervisor's policies: which components it restarts, how soon, and when it gives up.
 //!
-//! A policy file has a line for each component: `COMPONENT never|always|backoff LIMIT PATH`. Empty lines and those that begin with `#` say
-//! nothing. LIMIT restarts within [`SPAN`] are made; then it gives up. `backoff` waits before each: [`FIRST_PAUSE`], then twice as long each
-//! time, until a minute has passed without a death.
+//! A policy file has a line for each component: `COMPONENT never|always|backoff LIMIT PATH`. Empty lines and
+//! those that begin with `#` say nothing. LIMIT restarts within [`SPAN`] are made; then it gives up.
+//! `backoff` waits before each: [`FIRST_PAUSE`], then twice as long each time, until a minute has passed
+//! without a death.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -81,8 +82,8 @@ pub struct History {
 }
 
 impl History {
-    /// It has died now. The count begins anew when the last span is over; so there are never more than twice LIMIT restarts in a minute,
-    /// and one number is kept instead of LIMIT times.
+    /// It has died now. The count begins anew when the last span is over; so there are never more than twice
+    /// LIMIT restarts in a minute, and one number is kept instead of LIMIT times.
     pub fn died(&mut self, policy: &Policy, now: u64) -> Verdict {
         if self.count == 0 || now.saturating_sub(self.since) >= SPAN {
             (self.since, self.count) = (now, 0);

@@ -1,7 +1,8 @@
 //! Taking over what the image builder has laid out.
 //!
-//! The boot information is read in place, record by record, without a heap: the heap of this component would be its own
-//! service. The borrowed records here mirror those of `pebble_boot` that hold strings, which are bytes here; a test holds them together.
+//! The boot information is read in place, record by record, without a heap: the heap of this component would
+//! be its own service. The borrowed records here mirror those of `pebble_boot` that hold strings, which are
+//! bytes here; a test holds them together.
 
 use crate::{BOOT_LIMIT, Common, Domain, Machine, State, Vm};
 use core::marker::PhantomData;
@@ -28,7 +29,8 @@ struct BootDomain<'a> {
     _server: bool,
 }
 
-/// What is skipped is known by its form: numbers `n`, strings `s`, bytes `b`. Name, domain, entry, specification.
+/// What is skipped is known by its form: numbers `n`, strings `s`, bytes `b`. Name, domain, entry,
+/// specification.
 const INTERFACE: &[u8] = b"snns";
 /// Client, kind and pattern of what it is about, verdict, first holders.
 const RULE: &[u8] = b"snsns";

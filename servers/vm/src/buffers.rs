@@ -1,10 +1,11 @@
 //! Buffers: memory made to be lent or given as a whole, and pages on their way from one place to another.
 //!
-//! A buffer is a level-0 table with pages from its start on, and a read-only twin of it: two words of its owner's level-1 table, and for whoever it
-//! is lent or given to. Both tables count as pages of whoever owns the buffer: one of `n` pages moves as `n + 2`.
+//! A buffer is a level-0 table with pages from its start on, and a read-only twin of it: two words of its
+//! owner's level-1 table, and for whoever it is lent or given to. Both tables count as pages of whoever owns
+//! the buffer: one of `n` pages moves as `n + 2`.
 //!
-//! A domain's own buffers lie in the lower places, what comes from others arrives in the upper ones. A single page arrives in a slot, or in a *place*
-//! that its owner has asked for as the goal of a `g` call.
+//! A domain's own buffers lie in the lower places, what comes from others arrives in the upper ones. A single
+//! page arrives in a slot, or in a *place* that its owner has asked for as the goal of a `g` call.
 
 use crate::frames::Frames;
 use crate::slots::{PLACES, PLACES_VA, place_words};
@@ -113,7 +114,8 @@ impl<M: Machine> Vm<M> {
         self.control(asid).map(|control| (control + bits, 1 << n))
     }
 
-    /// An open window closes, a page or buffer of one's own is given back; the slot or place is empty, and given back too.
+    /// An open window closes, a page or buffer of one's own is given back; the slot or place is empty, and
+    /// given back too.
     pub fn window_close(&mut self, asid: u64, address: u64) -> Answer {
         let asid = self.alive(asid)?;
         let at = self.at(asid, address)?;
@@ -161,13 +163,15 @@ impl<M: Machine> Vm<M> {
         if address < map::BUFFERS_VA { Err(errno::EFAULT) } else { self.window_close(asid, address) }
     }
 
-    /// Whether the address is that of a slot which a call holds until it returns: `g`, to be filled, or a stub's `o`.
+    /// Whether the address is that of a slot which a call holds until it returns: `g`, to be filled, or a
+    /// stub's `o`.
     pub(crate) fn is_goal(&self, asid: u16, address: u64) -> bool {
         self.desc(asid, address).is_some_and(|desc| self.held_slot(desc))
     }
 
-    /// Gives a slot back to its queue that has lost what moved into it; not one that a call will give back, or that is in the queue.
-    /// `alone`: it was not empty until just now, and no `g` call held it; so it is in nobody's hands, and in no queue, which is long.
+    /// Gives a slot back to its queue that has lost what moved into it; not one that a call will give back,
+    /// or that is in the queue. `alone`: it was not empty until just now, and no `g` call held it; so it is
+    /// in nobody's hands, and in no queue, which is long.
     pub(crate) fn recover(&mut self, asid: u16, address: u64, word: u64, alone: bool) -> bool {
         let Some(desc) = self.desc(asid, address) else { return false };
         let lost =
@@ -191,8 +195,9 @@ impl<M: Machine> Vm<M> {
         if M::Arch::is_lendable(entry) { Ok((word, entry)) } else { Err(errno::EFAULT) }
     }
 
-    /// A page or a buffer of the domain's own is nobody else's: whoever was lent it before it moved here, or after, sees it no more. Portal
-    /// code cannot know of them, since it counts no lendings; here all slots are looked at, as for pages that are free.
+    /// A page or a buffer of the domain's own is nobody else's: whoever was lent it before it moved here, or
+    /// after, sees it no more. Portal code cannot know of them, since it counts no lendings; here all slots
+    /// are looked at, as for pages that are free.
     pub fn window_claim(&mut self, asid: u64, address: u64) -> Answer {
         let asid = self.alive(asid)?;
         let buffer = address >= map::BUFFERS_VA;
@@ -243,7 +248,8 @@ impl<M: Machine> Vm<M> {
         }
     }
 
-    /// The word of an empty place of a domain, or of an empty slot that a `g` call waits to be filled; and what is in it.
+    /// The word of an empty place of a domain, or of an empty slot that a `g` call waits to be filled; and
+    /// what is in it.
     fn goal(&self, asid: u16, address: u64) -> Result<(u64, u64), i64> {
         let at = self.at(asid, address)?;
         let given = self.given(asid, at).is_some_and(|(bits, bit)| self.machine.read(bits) & bit != 0);

@@ -1,8 +1,9 @@
 //! Domains: made, filled, grown, killed, forgotten.
 //!
-//! Death is in two steps. [`Vm::domain_kill`] points the root at the shared dead tables with one store, flushes, and takes back all user
-//! memory; root and portal table stay, since threads may still return into the domain and be bounced.
-//! [`Vm::domain_free`] takes those back once the process server knows that no thread does.
+//! Death is in two steps. [`Vm::domain_kill`] points the root at the shared dead tables with one store,
+//! flushes, and takes back all user memory; root and portal table stay, since threads may still return into
+//! the domain and be bounced. [`Vm::domain_free`] takes those back once the process server knows that no
+//! thread does.
 
 use crate::space::{leaf_slot, page_up, pages_in, stacks_slot};
 use crate::{Answer, Domain, Machine, State, Vm};
@@ -66,8 +67,8 @@ impl<M: Machine> Vm<M> {
         }
     }
 
-    /// A page of its own for part of a domain's portal table, also in the portal manager's window. It is as empty as the shared one at every
-    /// moment at which the domain sees it.
+    /// A page of its own for part of a domain's portal table, also in the portal manager's window. It is as
+    /// empty as the shared one at every moment at which the domain sees it.
     pub fn table_page(&mut self, caller: u64, asid: u64, page: u64) -> Answer {
         let common = self.common()?;
         let asid = self.alive(asid)?;

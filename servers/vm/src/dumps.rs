@@ -1,11 +1,14 @@
-//! What a domain that has died of a fault leaves to be looked at: copies of the culprit's thread block and of the top of its stack.
+//! What a domain that has died of a fault leaves to be looked at: copies of the culprit's thread block and of
+//! the top of its stack.
 //!
-//! Problem: death takes the memory back at once, and the thread, which goes on in its callers, overwrites what its block says of the dead domain;
-//! who prints comes later. Strategy: a few pages are copied before the domain dies, and are free again when the next fault is asked about.
+//! Problem: death takes the memory back at once, and the thread, which goes on in its callers, overwrites
+//! what its block says of the dead domain; who prints comes later. Strategy: a few pages are copied before
+//! the domain dies, and are free again when the next fault is asked about.
 //!
 //! Invariants:
 //! * at most [`DUMPS`] deaths have copies; who finds none left, or no memory, dies without;
-//! * only pages that the dead domain owned are copied, but for the block: no page that was lent to it, nobody else's stack.
+//! * only pages that the dead domain owned are copied, but for the block: no page that was lent to it, nobody
+//!   else's stack.
 
 use crate::space::leaf_slot;
 use crate::{Machine, Vm};
@@ -77,8 +80,8 @@ impl<M: Machine> Vm<M> {
         self.revoke();
     }
 
-    /// Four words of a dead domain's copies, from this offset in them: the block's page, then those of the stack. Their first word's offset, in the
-    /// block, of the top of the invocation stack.
+    /// Four words of a dead domain's copies, from this offset in them: the block's page, then those of the
+    /// stack. Their first word's offset, in the block, of the top of the invocation stack.
     pub fn dump(&self, asid: u64, offset: u64) -> Result<(u64, [u64; 4]), i64> {
         let found = self.dumps.iter().flatten().find(|dump| u64::from(dump.asid) == asid);
         let dump = found.ok_or(errno::ENOENT)?;

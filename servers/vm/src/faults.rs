@@ -1,6 +1,7 @@
 //! Faults: somebody answers for the address, or the domain dies and the process server is told why.
 //!
-//! A domain dies of its first fault, so it has at most one record, which it keeps until that is read or the domain is forgotten.
+//! A domain dies of its first fault, so it has at most one record, which it keeps until that is read or the
+//! domain is forgotten.
 
 use crate::ranges::Turn;
 use crate::space::leaf_slot;
@@ -15,7 +16,8 @@ use pebble_arch::{Arch, Reach};
 pub struct Fault {
     pub cause: Cause,
     pub thread: u8,
-    /// The faulting address, the portal index, the instruction; of what the processor says besides, its number.
+    /// The faulting address, the portal index, the instruction; of what the processor says besides, its
+    /// number.
     pub value: u64,
     /// Of the instruction.
     pub address: u64,
@@ -35,7 +37,8 @@ pub enum Outcome {
 }
 
 impl<M: Machine> Vm<M> {
-    /// A thread faulted in a domain. `code`: what the processor says why; `called`: the index that it has invoked, if it is that.
+    /// A thread faulted in a domain. `code`: what the processor says why; `called`: the index that it has
+    /// invoked, if it is that.
     pub fn fault(
         &mut self,
         code: u64,
@@ -72,8 +75,8 @@ impl<M: Machine> Vm<M> {
         self.die(asid, Fault { cause, thread: thread as u8, value, address })
     }
 
-    /// A handler has been asked. Whatever it says, a page that is there now saves the domain, and nothing else: of two handlers that are asked
-    /// about one page for two threads, the second can provide none.
+    /// A handler has been asked. Whatever it says, a page that is there now saves the domain, and nothing
+    /// else: of two handlers that are asked about one page for two threads, the second can provide none.
     pub fn answered(&mut self, ask: &Ask, address: u64, thread: u64) -> Outcome {
         self.asked(ask);
         if self.alive(ask.asid.into()).is_err() || self.reachable(ask.asid, ask.cause, ask.address) {
@@ -107,7 +110,8 @@ impl<M: Machine> Vm<M> {
         })
     }
 
-    /// Whether the portal at this index leads anywhere but into a fault: the nucleus's own entries are no portals.
+    /// Whether the portal at this index leads anywhere but into a fault: the nucleus's own entries are no
+    /// portals.
     fn held(&self, asid: u16, index: u64) -> bool {
         let Some(page) = self.page(asid, map::TABLE_VA + index * 8) else { return false };
         let word = self.machine.read(page + index * 8 % PAGE);

@@ -1,10 +1,12 @@
 //! A copy of a domain's memory, in a domain that has none yet.
 //!
-//! What is copied is what belongs to the parent alone: image, heap, and the stack of the thread that asks. It is copied in pieces, between which others
-//! get the lock: a parent with further threads that write meanwhile, or move its heap, gives its child what was there at some moment, page by page.
+//! What is copied is what belongs to the parent alone: image, heap, and the stack of the thread that asks. It
+//! is copied in pieces, between which others get the lock: a parent with further threads that write
+//! meanwhile, or move its heap, gives its child what was there at some moment, page by page.
 //!
-//! The child's thread goes on upon the copied stack, at the same addresses: those of its parent's stacks, where the child has a table of its own.
-//! Registers are not copied. Who forks pushes those it needs, and the child's thread pops them.
+//! The child's thread goes on upon the copied stack, at the same addresses: those of its parent's stacks,
+//! where the child has a table of its own. Registers are not copied. Who forks pushes those it needs, and the
+//! child's thread pops them.
 
 use crate::space::leaf_slot;
 use crate::threads::NO_STACK;
@@ -18,7 +20,8 @@ use pebble_arch::{Arch, SPAN};
 const PIECE: u64 = 16;
 
 impl<M: Machine> Vm<M> {
-    /// Copies a piece from `from` on; where the next begins, or 0 when all is done. `sp`: in the stack that is to be copied.
+    /// Copies a piece from `from` on; where the next begins, or 0 when all is done. `sp`: in the stack that
+    /// is to be copied.
     pub fn fork(&mut self, parent: u64, child: u64, sp: u64, from: u64) -> Answer {
         let (parent, child) = (self.program(parent)?, self.program(child)?);
         if parent == child || self.domain(child).threads != 0 {

@@ -1,16 +1,18 @@
 //! Physical pages: which are free, and which of those are zero.
 //!
-//! Problem: a page is zeroed before anybody gets it, which costs more than all else that is done for it. Strategy: the idle thread zeroes free
-//! pages before they are wanted. There is one bit for each page. It is clear for those that are *dirty*, which are handed out next-fit: one that is
-//! given back is not handed out before the cursor has come round. *Clean* pages are linked through their first words, so that the list takes no
-//! memory; they go first to whoever wants a zeroed page, and last to whoever overwrites all of it.
+//! Problem: a page is zeroed before anybody gets it, which costs more than all else that is done for it.
+//! Strategy: the idle thread zeroes free pages before they are wanted. There is one bit for each page. It is
+//! clear for those that are *dirty*, which are handed out next-fit: one that is given back is not handed out
+//! before the cursor has come round. *Clean* pages are linked through their first words, so that the list
+//! takes no memory; they go first to whoever wants a zeroed page, and last to whoever overwrites all of it.
 //!
 //! Invariants:
 //! * a page that is given back is dirty, and becomes clean only when all of it has been zeroed since;
-//! * no window shows a clean page, or one that the idle thread zeroes: it was dirty when nothing was [`loose`](Frames::loose). So windows need not
-//!   be searched for it, and its bit is set;
-//! * the idle thread has [`BATCH`] pages at most, and takes none of the last [`RESERVE`]. They count as free, but nobody can have them: programs,
-//!   which leave the reserve, never need them, and for the image's domains they are not there ([`Vm::afford`](crate::Vm::afford)).
+//! * no window shows a clean page, or one that the idle thread zeroes: it was dirty when nothing was
+//!   [`loose`](Frames::loose). So windows need not be searched for it, and its bit is set;
+//! * the idle thread has [`BATCH`] pages at most, and takes none of the last [`RESERVE`]. They count as free,
+//!   but nobody can have them: programs, which leave the reserve, never need them, and for the image's
+//!   domains they are not there ([`Vm::afford`](crate::Vm::afford)).
 
 use crate::{Machine, RESERVE};
 use pebble_abi::map::{LOAD_PA, PAGE, RAM_BYTES, RAM_PA};
@@ -84,8 +86,8 @@ impl Frames {
         self.loose = false;
     }
 
-    /// Whether no window need lose this page: somebody has it, or it is clean, or about to be. What is no page that can be given back is always
-    /// somebody's.
+    /// Whether no window need lose this page: somebody has it, or it is clean, or about to be. What is no
+    /// page that can be given back is always somebody's.
     pub fn in_use(&self, pa: u64) -> bool {
         let n = (pa.wrapping_sub(RAM_PA) / PAGE) as usize;
         n >= FRAMES || self.used[n / 64] >> (n % 64) & 1 == 1
@@ -128,8 +130,8 @@ impl Frames {
         Some(RAM_PA + (word * 64 + bit) as u64 * PAGE)
     }
 
-    /// For the idle thread: the pages of the batch have been zeroed and are clean, and there are dirty ones in it, unless enough are clean. Whether
-    /// there are any.
+    /// For the idle thread: the pages of the batch have been zeroed and are clean, and there are dirty ones
+    /// in it, unless enough are clean. Whether there are any.
     pub fn launder(&mut self, machine: &mut impl Machine, batch: &mut Batch) -> bool {
         for page in batch.iter_mut() {
             if *page != 0 {
@@ -157,7 +159,8 @@ impl Frames {
         }
     }
 
-    /// A page that has just been given back is in use again: it was nobody's for as long as windows over it were searched.
+    /// A page that has just been given back is in use again: it was nobody's for as long as windows over it
+    /// were searched.
     pub fn take_back(&mut self, pa: u64) {
         let n = (pa.wrapping_sub(RAM_PA) / PAGE) as usize;
         debug_assert!(!self.in_use(pa) && !self.loose, "{pa:#x} is in use, or may still be seen");
@@ -240,7 +243,8 @@ mod tests {
     }
 
     proptest! {
-        /// No page is handed out twice, none is lost, none has old contents; none is refused, but what the idle thread has.
+        /// No page is handed out twice, none is lost, none has old contents; none is refused, but what the
+        /// idle thread has.
         #[test]
         fn pages_are_there_once_and_clean(steps in proptest::collection::vec(step(), 1..900)) {
             let (mut frames, mut memory, mut batch) = (Frames::new(), Memory::default(), Batch::default());

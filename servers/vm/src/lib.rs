@@ -1,19 +1,22 @@
-//! The VM manager: page tables, domains, stacks, heaps, threads' blocks, and what becomes of a domain that faults.
+//! The VM manager: page tables, domains, stacks, heaps, threads' blocks, and what becomes of a domain that
+//! faults.
 //!
-//! Problem: many domains, created and killed at any moment by callers whose arguments may be anything, share one physical
-//! memory. Strategy: the page tables are the only record of who owns which page. A domain owns exactly
-//! * its root, its level-1 table, its portal table, and the level-0 tables under its level-1 table (but those of other domains' stacks);
-//! * every page mapped in its *image range* and in its own stack range. The image range ends at `HEAP_END`, for a domain of the image at
-//!   `BOOTINFO_VA`, where such a domain may have boot information and device registers, unless its heap begins behind these: they are marked as
-//!   somebody else's.
+//! Problem: many domains, created and killed at any moment by callers whose arguments may be anything, share
+//! one physical memory. Strategy: the page tables are the only record of who owns which page. A domain owns
+//! exactly
+//! * its root, its level-1 table, its portal table, and the level-0 tables under its level-1 table (but those
+//!   of other domains' stacks);
+//! * every page mapped in its *image range* and in its own stack range. The image range ends at `HEAP_END`,
+//!   for a domain of the image at `BOOTINFO_VA`, where such a domain may have boot information and device
+//!   registers, unless its heap begins behind these: they are marked as somebody else's.
 //!
-//! So death is one walk. Everything else that it may have mapped (devices, boot information, the windows of trusted servers, stacks
-//! shared by `s` portals) belongs to somebody else.
+//! So death is one walk. Everything else that it may have mapped (devices, boot information, the windows of
+//! trusted servers, stacks shared by `s` portals) belongs to somebody else.
 //!
 //! Invariants:
 //! * no page has two owners; a free page is mapped nowhere; a page is zeroed before it is taken ([`frames`]);
-//! * a page that ceases to be mapped is flushed from the domains that saw it before the lock is released, so before anybody
-//!   can get it;
+//! * a page that ceases to be mapped is flushed from the domains that saw it before the lock is released, so
+//!   before anybody can get it;
 //! * no page of a domain is both writable and executable for it;
 //! * a failed request changes nothing but level-0 tables, which stay with their domain;
 //! * programs leave [`RESERVE`] pages and [`RESERVE_THREADS`] threads to the domains of the image.
@@ -75,7 +78,8 @@ pub trait Machine {
     fn copy_page(&mut self, from: u64, to: u64);
     /// Drops what the processor remembers of a domain's page tables.
     fn flush(&mut self, asid: u16);
-    /// Stores `new` at a physical address if the word there is `old`, in one step even against portal code; whether it did.
+    /// Stores `new` at a physical address if the word there is `old`, in one step even against portal code;
+    /// whether it did.
     fn exchange(&mut self, pa: u64, old: u64, new: u64) -> bool;
     /// A number that changes whenever another thread has run between.
     fn switches(&self) -> u64;
@@ -115,7 +119,8 @@ struct Domain {
     /// Root and level-1 table.
     root: u32,
     l1: u32,
-    /// Pages it is charged for, those it owns and its threads' blocks, but for those that windows have moved: [`Vm::charge`].
+    /// Pages it is charged for, those it owns and its threads' blocks, but for those that windows have moved:
+    /// [`Vm::charge`].
     pages: u32,
     limit: u32,
     /// Where the heap begins (0: not set) and ends.
@@ -162,8 +167,8 @@ impl Domain {
 // There are many.
 const _: () = assert!(size_of::<Domain>() == 56);
 
-/// A thread's block stays mapped, and kept for that number, once it exists: its translation is the same in all domains and
-/// could be flushed from none of them alone.
+/// A thread's block stays mapped, and kept for that number, once it exists: its translation is the same in
+/// all domains and could be flushed from none of them alone.
 #[derive(Clone, Copy)]
 struct Thread {
     /// 0: free.
@@ -267,7 +272,8 @@ impl<M: Machine> Vm<M> {
         self.threads.iter().filter(|t| t.block && t.home == 0).count()
     }
 
-    /// For the idle thread: these pages have been zeroed, and others are to be. Whether there are any. It has no lock meanwhile.
+    /// For the idle thread: these pages have been zeroed, and others are to be. Whether there are any. It has
+    /// no lock meanwhile.
     pub fn launder(&mut self, batch: &mut Batch) -> bool {
         self.frames.launder(&mut self.machine, batch)
     }

@@ -1,13 +1,16 @@
 //! Ranges of a domain's memory whose page faults somebody else answers.
 //!
-//! A range belongs to the faulting domain's control page. Its handler is reached through a portal of this component, which the portal manager
-//! has opened; it is called with no lock held, and meanwhile may [`Vm::provide`] pages of its own. A range dies with either side. Its record stays
-//! while somebody is being asked.
+//! A range belongs to the faulting domain's control page. Its handler is reached through a portal of this
+//! component, which the portal manager has opened; it is called with no lock held, and meanwhile may
+//! [`Vm::provide`] pages of its own. A range dies with either side. Its record stays while somebody is being
+//! asked.
 //!
-//! Who waits for a handler holds one of this component's stacks, for as long as the handler likes. So each family that has ranges has places,
-//! which are such stacks: the portal manager adds them when a family's first range begins. One is for its threads, which take turns and come
-//! again; one for a handler that faults while it is asked. **Invariants:** there are more stacks than places; nobody waits for a place who has
-//! taken [`LEVELS`] of them, so all who wait are waited for by nobody; a family waits for its own handlers alone.
+//! Who waits for a handler holds one of this component's stacks, for as long as the handler likes. So each
+//! family that has ranges has places, which are such stacks: the portal manager adds them when a family's
+//! first range begins. One is for its threads, which take turns and come again; one for a handler that faults
+//! while it is asked. **Invariants:** there are more stacks than places; nobody waits for a place who has
+//! taken [`LEVELS`] of them, so all who wait are waited for by nobody; a family waits for its own handlers
+//! alone.
 
 use crate::slots::RANGES;
 use crate::space::{leaf_slot, pages_in};
@@ -19,11 +22,13 @@ use pebble_abi::share::HANDLERS;
 use pebble_abi::{errno, sys};
 use pebble_arch::{Arch, Leaf};
 
-/// Handlers that one thread may have called, each by a fault in the one before: so many places a family has, one for each.
+/// Handlers that one thread may have called, each by a fault in the one before: so many places a family has,
+/// one for each.
 const LEVELS: usize = HANDLERS.family;
 /// Stacks of this component that no handler keeps.
 const KEPT: usize = 2;
-/// A record: first address (0: free), end, handler's domain with the portal's index in bits 16 to 31, how many faults it is asked about.
+/// A record: first address (0: free), end, handler's domain with the portal's index in bits 16 to 31, how
+/// many faults it is asked about.
 const END: u64 = 8;
 const WHO: u64 = 16;
 const BUSY: u64 = 24;
@@ -73,7 +78,8 @@ impl<M: Machine> Vm<M> {
         self.records(asid).step_by(RECORD as usize).find(|r| self.machine.read(*r) != 0 && holds(r))
     }
 
-    /// Two places for the family of a domain that gets a range, of a component with so many stacks. `ESTACKS`: with two more.
+    /// Two places for the family of a domain that gets a range, of a component with so many stacks.
+    /// `ESTACKS`: with two more.
     fn grant_places(&self, asid: u16, stacks: usize) -> Result<(), i64> {
         let family = |asid: u16| usize::from(self.domain(asid).family);
         let mut has = [false; map::MAX_DOMAINS];
@@ -91,8 +97,8 @@ impl<M: Machine> Vm<M> {
         if used + LEVELS + KEPT > stacks { Err(errno::ESTACKS) } else { Ok(()) }
     }
 
-    /// Faults in these pages go through a portal: `who` is its index in bits 16 to 31, its handler's domain below, and above how many stacks this
-    /// component has. No pages: no longer; the portal's index.
+    /// Faults in these pages go through a portal: `who` is its index in bits 16 to 31, its handler's domain
+    /// below, and above how many stacks this component has. No pages: no longer; the portal's index.
     pub fn range_set(&mut self, asid: u64, address: u64, pages: u64, who: u64) -> Answer {
         let asid = self.alive(asid)?;
         if pages == 0 {

@@ -1,5 +1,6 @@
-//! What a component's domain has and a program's has not: devices, shared pages of the image, and that the system stops without it. Given to a
-//! domain that takes a component's place, and taken from the one that had it.
+//! What a component's domain has and a program's has not: devices, shared pages of the image, and that the
+//! system stops without it. Given to a domain that takes a component's place, and taken from the one that had
+//! it.
 
 use crate::space::{leaf_slot, pages_in};
 use crate::{Answer, Machine, Vm};
@@ -8,8 +9,8 @@ use pebble_abi::map::{self, PAGE, READ, WRITE};
 use pebble_arch::{Arch, Leaf};
 
 impl<M: Machine> Vm<M> {
-    /// Pages of a device, or of the image, in a domain that the process server makes. They stay whose they are: not charged, never lent, never
-    /// freed. `pages`: with `READ` and `WRITE` in the low 16 bits.
+    /// Pages of a device, or of the image, in a domain that the process server makes. They stay whose they
+    /// are: not charged, never lent, never freed. `pages`: with `READ` and `WRITE` in the low 16 bits.
     pub fn map_foreign(&mut self, asid: u64, address: u64, pa: u64, pages: u64) -> Answer {
         let asid = self.program(asid)?;
         let (pages, rights) = (pages >> 16, pages & 0xffff);
@@ -41,7 +42,8 @@ impl<M: Machine> Vm<M> {
         Ok(0)
     }
 
-    /// An entry of the table that all dead domains share: where their threads end, when the scheduler is another one.
+    /// An entry of the table that all dead domains share: where their threads end, when the scheduler is
+    /// another one.
     pub fn dead_entry(&mut self, caller: u64, index: u64, word: u64) -> Answer {
         if self.alive(caller)? != self.portal_manager {
             return Err(errno::EPERM);

@@ -1,4 +1,5 @@
-//! Pages that two domains see: the loader's view of a domain under construction, the portal manager's arena, stacks of `s` portals.
+//! Pages that two domains see: the loader's view of a domain under construction, the portal manager's arena,
+//! stacks of `s` portals.
 
 use crate::space::{leaf_slot, pages_in, stacks_slot};
 use crate::{Answer, Machine, State, Vm};
@@ -11,7 +12,8 @@ use pebble_arch::{Arch, Leaf};
 pub(crate) const ATTACHMENTS: usize = 8;
 const LOADER_BYTES: u64 = 0x100_0000;
 
-/// Pages of a domain that the process server sees too. They are recorded because the domain may lose them at any moment.
+/// Pages of a domain that the process server sees too. They are recorded because the domain may lose them at
+/// any moment.
 #[derive(Clone, Copy)]
 pub(crate) struct Attachment {
     /// 0: it has lost them.
@@ -85,8 +87,8 @@ impl<M: Machine> Vm<M> {
         Ok(0)
     }
 
-    /// The domain is about to lose these pages, the loader perhaps in the middle of writing to them: until it detaches, it writes to a page that
-    /// nobody reads, and does not fault.
+    /// The domain is about to lose these pages, the loader perhaps in the middle of writing to them: until it
+    /// detaches, it writes to a page that nobody reads, and does not fault.
     pub(crate) fn detach_from(&mut self, asid: u16, range: Range<u64>) {
         let Ok(sink) = self.common().map(|c| c.sink) else { return };
         for n in 0..ATTACHMENTS {
@@ -103,7 +105,8 @@ impl<M: Machine> Vm<M> {
         }
     }
 
-    /// A fresh page of the portal code arena: executable for the nucleus, writable for the portal manager. It stays for good.
+    /// A fresh page of the portal code arena: executable for the nucleus, writable for the portal manager. It
+    /// stays for good.
     pub fn code_page(&mut self, caller: u64, page: u64) -> Answer {
         let common = self.common()?;
         let caller = self.alive(caller)?;
@@ -124,7 +127,8 @@ impl<M: Machine> Vm<M> {
         Ok(0)
     }
 
-    /// Whether what is at these addresses of stacks is a domain's own: its stacks, or copies of those that it was forked with.
+    /// Whether what is at these addresses of stacks is a domain's own: its stacks, or copies of those that it
+    /// was forked with.
     pub(crate) fn own_stacks(&self, asid: u16, va: u64) -> bool {
         let copies = u16::from(self.domain(asid).stacks);
         va == map::stacks_of(asid) || copies != 0 && va == map::stacks_of(copies)
@@ -138,7 +142,8 @@ impl<M: Machine> Vm<M> {
             && M::Arch::is_valid(self.machine.read(stacks_slot(d.l1(), owner)))
     }
 
-    /// The stacks of `host` are in the page table of `guest`, until [`unshare_stacks`](Self::unshare_stacks) or the death of either.
+    /// The stacks of `host` are in the page table of `guest`, until [`unshare_stacks`](Self::unshare_stacks)
+    /// or the death of either.
     pub fn share_stacks(&mut self, host: u64, guest: u64) -> Answer {
         let (host, guest) = (self.alive(host)?, self.alive(guest)?);
         if self.domain(host).stacks != 0 {

@@ -1,19 +1,23 @@
-//! Window slots: where a domain receives pages that others lend or give it, and how they are taken away when their owner loses them.
+//! Window slots: where a domain receives pages that others lend or give it, and how they are taken away when
+//! their owner loses them.
 //!
-//! Portal code opens and closes windows without asking anybody. All that it needs of a domain is its *control page*: queues of empty slots, whose
-//! descriptors name the page table word to be written, and a count of the pages that have moved. Control page and slot table are made at first
-//! use, belong to the domain, and outlive it until [`Vm::domain_free`], since a thread may still return and clear its slot.
+//! Portal code opens and closes windows without asking anybody. All that it needs of a domain is its *control
+//! page*: queues of empty slots, whose descriptors name the page table word to be written, and a count of the
+//! pages that have moved. Control page and slot table are made at first use, belong to the domain, and
+//! outlive it until [`Vm::domain_free`], since a thread may still return and clear its slot.
 //!
 //! Portal code runs between any two steps of this component, so
-//! * a page table word that portal code may change is changed here by `exchange` alone: who gets a page out of a word has it;
-//! * [`Vm::revoke`] looks at all slots again and again, until it was not interrupted: then nobody can have passed on, behind its back, a page that
-//!   it was still looking for.
+//! * a page table word that portal code may change is changed here by `exchange` alone: who gets a page out
+//!   of a word has it;
+//! * [`Vm::revoke`] looks at all slots again and again, until it was not interrupted: then nobody can have
+//!   passed on, behind its back, a page that it was still looking for.
 //!
-//! The first slots of each kind are apart, with queues of their own, for calls of which a window stays open (`o`, `t`): a domain that never gives
-//! them up, or that strangers fill them for, is called with other windows as before.
+//! The first slots of each kind are apart, with queues of their own, for calls of which a window stays open
+//! (`o`, `t`): a domain that never gives them up, or that strangers fill them for, is called with other
+//! windows as before.
 //!
-//! Slots over pages that are gone show the *sink*: a page that nobody reads, so that who was lent them does not fault. A buffer's slot shows
-//! a table full of it.
+//! Slots over pages that are gone show the *sink*: a page that nobody reads, so that who was lent them does
+//! not fault. A buffer's slot shows a table full of it.
 
 use crate::space::leaf_slot;
 use crate::{Answer, Machine, State, Vm};
@@ -22,7 +26,8 @@ use pebble_abi::errno;
 use pebble_abi::map::{self, PAGE};
 use pebble_arch::{Arch, Leaf, Whose, slot};
 
-/// Words of the control page that portal code does not touch: places given out by [`Vm::place`], one bit each: pages, buffers.
+/// Words of the control page that portal code does not touch: places given out by [`Vm::place`], one bit
+/// each: pages, buffers.
 pub(crate) const PLACES: [u64; 2] = [0x18, 0x20];
 /// Records of ranges with fault handlers, at the end of the control page.
 pub(crate) const RANGES: u64 = 0xf00;
@@ -159,7 +164,8 @@ impl<M: Machine> Vm<M> {
         }
     }
 
-    /// What one look, that nobody interrupted, has found: portal code may change between two steps here what it looks at.
+    /// What one look, that nobody interrupted, has found: portal code may change between two steps here what
+    /// it looks at.
     pub(crate) fn look(&self, find: impl Fn(&Self) -> bool) -> bool {
         loop {
             let before = self.machine.switches();
@@ -193,7 +199,8 @@ impl<M: Machine> Vm<M> {
         d.pages = d.pages.wrapping_add_signed(pages);
     }
 
-    /// Takes all windows away whose pages are free. Whoever has given pages back calls this before it lets go of the lock.
+    /// Takes all windows away whose pages are free. Whoever has given pages back calls this before it lets go
+    /// of the lock.
     pub(crate) fn revoke(&mut self) {
         let Ok(common) = self.common() else { return };
         while self.frames.loose() {
@@ -236,7 +243,8 @@ impl<M: Machine> Vm<M> {
         self.machine.exchange(word, entry, M::Arch::marked(to, whose))
     }
 
-    /// Gives back what a dead domain owns in its slots and places; what it was lent it loses. `last`: nobody can come any more, the tables go too.
+    /// Gives back what a dead domain owns in its slots and places; what it was lent it loses. `last`: nobody
+    /// can come any more, the tables go too.
     pub(crate) fn drain_windows(&mut self, asid: u16, last: bool) {
         for word in self.slot_words(asid).step_by(8) {
             let entry = self.swap(word, 0);

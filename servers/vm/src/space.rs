@@ -58,7 +58,8 @@ impl<M: Machine> Vm<M> {
         if pages > allowed { Err(errno::ENOMEM) } else { self.afford_together(d.family, pages) }
     }
 
-    /// Whether a family may have so many pages more. It is asked only when it could have its share: counting costs a look at every domain.
+    /// Whether a family may have so many pages more. It is asked only when it could have its share: counting
+    /// costs a look at every domain.
     fn afford_together(&self, family: u8, pages: u64) -> Result<(), i64> {
         let used = share::PAGES.all.saturating_sub(self.frames.free());
         if family == 0 || used + (pages as usize) < share::PAGES.family {
@@ -194,8 +195,8 @@ impl<M: Machine> Vm<M> {
         self.machine.flush(server);
     }
 
-    /// Gives back all that a dying domain owns, but the level-1 table, the lowest level-0 table with the portal table, and what
-    /// windows need. Nobody runs on these tables any more.
+    /// Gives back all that a dying domain owns, but the level-1 table, the lowest level-0 table with the
+    /// portal table, and what windows need. Nobody runs on these tables any more.
     pub(crate) fn drain(&mut self, asid: u16) {
         let l1 = self.domain(asid).l1();
         for n in 0..512 {

@@ -20,7 +20,8 @@ pub struct Start {
 }
 
 impl<M: Machine> Vm<M> {
-    /// A further thread of a domain, at its own request. `priority` 0: `inherited`, that of the calling thread. None is above the domain's.
+    /// A further thread of a domain, at its own request. `priority` 0: `inherited`, that of the calling
+    /// thread. None is above the domain's.
     pub fn thread_create(
         &mut self,
         home: u64,
@@ -31,7 +32,8 @@ impl<M: Machine> Vm<M> {
     ) -> Result<Start, i64> {
         let home = self.alive(home)?;
         let most = u64::from(self.domain(home).priority);
-        // Nor is a program's below: preempted inside a server by its own siblings, it would hold the server's lock for good.
+        // Nor is a program's below: preempted inside a server by its own siblings, it would hold the server's
+        // lock for good.
         let least = if self.domain(home).boot { 0 } else { most };
         let priority = if priority == 0 { inherited.clamp(least, most) } else { priority };
         if !(least..=most).contains(&priority) {
@@ -122,9 +124,9 @@ impl<M: Machine> Vm<M> {
         Ok(Start { tid: n as u16, priority, home, family: self.domain(home).family })
     }
 
-    /// The thread's block, zeroed and charged to its home. One that was never there before becomes visible to the nucleus and the portal manager:
-    /// it was no valid translation so far, so there is nothing to flush but what hardware may remember of invalid ones, which this board's does
-    /// not.
+    /// The thread's block, zeroed and charged to its home. One that was never there before becomes visible to
+    /// the nucleus and the portal manager: it was no valid translation so far, so there is nothing to flush
+    /// but what hardware may remember of invalid ones, which this board's does not.
     fn block(&mut self, home: u16, tid: u16) -> Answer {
         let slot = leaf_slot(self.common()?.kernel_l0[0], map::thread_va(tid));
         if self.threads[tid as usize].block {
@@ -146,8 +148,8 @@ impl<M: Machine> Vm<M> {
         Ok(block)
     }
 
-    /// A thread that has exited, or never started: its number and block may be used again, its stack too if its home lives.
-    /// Answers with its home.
+    /// A thread that has exited, or never started: its number and block may be used again, its stack too if
+    /// its home lives. Answers with its home.
     pub fn thread_free(&mut self, tid: u64) -> Answer {
         let n = usize::try_from(tid).ok().filter(|n| *n < map::MAX_THREADS).ok_or(errno::ESRCH)?;
         let Thread { home, slot, .. } = self.threads[n];

@@ -60,7 +60,8 @@ struct Measure {
     /// Where to write the figures, and the tables
     #[arg(long, value_name = "DIRECTORY", default_value = "target/bench/sfi")]
     svg: PathBuf,
-    /// Measure only these: programs, `calls` (crossings and instances), `verify` (the verifier's speed), or rows by their ids
+    /// Measure only these: programs, `calls` (crossings and instances), `verify` (the verifier's speed), or
+    /// rows by their ids
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     only: Vec<String>,
     /// Measure only these sides, and native
@@ -69,7 +70,8 @@ struct Measure {
     /// How often every program is run on every side
     #[arg(long, value_name = "TIMES", default_value_t = 11)]
     repeat: u32,
-    /// Run fault domains with the segment elsewhere than at address zero, as all instances of a process but the first have it
+    /// Run fault domains with the segment elsewhere than at address zero, as all instances of a process but
+    /// the first have it
     #[arg(long)]
     elsewhere: bool,
     /// Leave out the count of instructions

@@ -1,6 +1,8 @@
-//! Programs out of sources: every translation unit by itself, then the link, with whatever compiler a side uses.
+//! Programs out of sources: every translation unit by itself, then the link, with whatever compiler a side
+//! uses.
 //!
-//! An executable is made anew when a command, a file of ours or the compiler has changed; the packages' sources cannot.
+//! An executable is made anew when a command, a file of ours or the compiler has changed; the packages'
+//! sources cannot.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,6 +1,7 @@
 //! Instructions: how many a round of a program takes, by callgrind's count, which no other program disturbs.
 //!
-//! The paper predicted its overheads from such counts. The count of a run without rounds is subtracted, as with time.
+//! The paper predicted its overheads from such counts. The count of a run without rounds is subtracted, as
+//! with time.
 
 use std::process::Command;
 
@@ -27,7 +28,8 @@ fn run(built: &Built, rounds: u32) -> Result<u64> {
     collected(&said).context("callgrind did not say what it has counted")
 }
 
-/// The number in `==7== Collected : 123`: the last, which is that of the program when something else has started it.
+/// The number in `==7== Collected : 123`: the last, which is that of the program when something else has
+/// started it.
 fn collected(said: &str) -> Option<u64> {
     let (_, rest) = said.rsplit_once("Collected :")?;
     rest.split_whitespace().next()?.parse().ok()

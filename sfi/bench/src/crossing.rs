@@ -1,5 +1,6 @@
-//! What it costs to cross a boundary, to verify and to make an instance: measured by the runtime's and the verifier's own examples, and for
-//! the peers by their hosts, which print lines `NAME SAMPLE SAMPLE ...`. What they do not print has no row.
+//! What it costs to cross a boundary, to verify and to make an instance: measured by the runtime's and the
+//! verifier's own examples, and for the peers by their hosts, which print lines `NAME SAMPLE SAMPLE ...`.
+//! What they do not print has no row.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +19,8 @@ use crate::wasm;
 /// Samples by name.
 type Samples = BTreeMap<String, Vec<f64>>;
 
-/// Rows and the name that their samples have. `sf` and `nf` save floating point too, as the paper's third column.
+/// Rows and the name that their samples have. `sf` and `nf` save floating point too, as the paper's third
+/// column.
 const NAMED: [(&str, &str); 11] = [
     ("sfi.call.sm", "null"),
     ("sfi.call.np", "in.np.0"),
@@ -122,7 +124,8 @@ fn example(place: &Place, package: &str, name: &str, arguments: &[PathBuf]) -> R
     compile::run(command.env_remove("RUSTFLAGS").env_remove("CARGO_BUILD_TARGET"))
 }
 
-/// Megabytes of code a second that the verifier takes, for every module that has been built for the `full` side.
+/// Megabytes of code a second that the verifier takes, for every module that has been built for the `full`
+/// side.
 fn rates(place: &Place) -> Result<Vec<f64>> {
     let programs = fs::read_dir(place.target.join(Side::Full.name())).into_iter().flatten().flatten();
     let module = |entry: fs::DirEntry| entry.path().join(entry.file_name());

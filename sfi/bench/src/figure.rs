@@ -1,8 +1,8 @@
 //! The paper's Figures 5, 6 and 7 with our curves beside its, and Table 1 as bars.
 //!
-//! With `h` the overhead of confined code, `tc` the share of time spent crossing and `td` that in confined code, a crossing
-//! may cost the share `r` of another mechanism's before that one is better: `(1 - r) tc = h td`. In Figure 5 everything but
-//! crossing is confined, in Figure 6 half of all time is.
+//! With `h` the overhead of confined code, `tc` the share of time spent crossing and `td` that in confined
+//! code, a crossing may cost the share `r` of another mechanism's before that one is better: `(1 - r) tc = h
+//! td`. In Figure 5 everything but crossing is confined, in Figure 6 half of all time is.
 
 use std::path::Path;
 

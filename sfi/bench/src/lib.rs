@@ -1,6 +1,8 @@
-//! `pebble bench sfi`: what confinement costs real programs, beside the paper's figures and today's alternatives.
+//! `pebble bench sfi`: what confinement costs real programs, beside the paper's figures and today's
+//! alternatives.
 //!
-//! * [`manifest`] which programs, [`source`] where their sources come from, [`real`] projects built as they are
+//! * [`manifest`] which programs, [`source`] where their sources come from, [`real`] projects built as they
+//!   are
 //! * [`compile`], [`libc`], [`wasm`] and [`side`] what is made of them
 //! * [`measure`] time, [`count`] instructions, [`size`] code, [`crossing`] calls, as rows of `pebble-rows`
 //! * [`report`], [`table`] and [`figure`] what is told of it, [`paper`] what it is compared with

@@ -1,5 +1,5 @@
-//! The C library of the native side: musl, as Debian's archive has it, built by the compiler and options that fault domains'
-//! library is built with.
+//! The C library of the native side: musl, as Debian's archive has it, built by the compiler and options that
+//! fault domains' library is built with.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,8 +1,9 @@
-//! Time: all sides of a program in turn, again and again, so that what disturbs the machine disturbs every side.
+//! Time: all sides of a program in turn, again and again, so that what disturbs the machine disturbs every
+//! side.
 //!
-//! A run's time is the processor's, user and system, without what it takes to begin: the quickest run with no rounds is subtracted,
-//! so that loading and verifying are not counted as overhead of the program. A ratio is formed within a repetition only. Which
-//! side goes first changes from one repetition to the next.
+//! A run's time is the processor's, user and system, without what it takes to begin: the quickest run with no
+//! rounds is subtracted, so that loading and verifying are not counted as overhead of the program. A ratio is
+//! formed within a repetition only. Which side goes first changes from one repetition to the next.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -30,7 +31,8 @@ pub struct Times {
 }
 
 impl Times {
-    /// From whole runs to work. The quickest start, for one that was disturbed may have taken longer than a whole run.
+    /// From whole runs to work. The quickest start, for one that was disturbed may have taken longer than a
+    /// whole run.
     fn subtract_start(&mut self) {
         for (side, work) in &mut self.work {
             let start = self.start.get(side).into_iter().flatten().copied().fold(f64::MAX, f64::min);
@@ -53,7 +55,8 @@ impl Times {
     }
 }
 
-/// Geometric means over the programs that a side runs: one for each repetition, and that of the programs' medians.
+/// Geometric means over the programs that a side runs: one for each repetition, and that of the programs'
+/// medians.
 pub struct Mean {
     pub repetitions: Vec<f64>,
     pub of_medians: f64,

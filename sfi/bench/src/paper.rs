@@ -1,4 +1,5 @@
-//! What the 1993 paper measured (Wahbe, Lucco, Anderson and Graham, "Efficient software-based fault isolation").
+//! What the 1993 paper measured (Wahbe, Lucco, Anderson and Graham, "Efficient software-based fault
+//! isolation").
 
 /// A line of its Table 1, in percent.
 pub struct Line {
@@ -40,7 +41,8 @@ pub fn find(name: &str) -> Option<&'static Line> {
     TABLE_1.iter().find(|line| line.name == name)
 }
 
-/// Table 2, in microseconds: a call with no registers saved, with integer registers, with all; a C call; a pipe's round trip.
+/// Table 2, in microseconds: a call with no registers saved, with integer registers, with all; a C call; a
+/// pipe's round trip.
 pub const DEC5000_CROSSING: [f64; 5] = [1.11, 1.81, 2.83, 0.10, 204.72];
 pub const ALPHA_CROSSING: [f64; 5] = [0.75, 1.35, 1.80, 0.06, 227.88];
 

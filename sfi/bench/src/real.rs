@@ -1,5 +1,5 @@
-//! Existing projects, built unmodified with their own builds by `CC='pebble sfi cc'`: their programs must say, byte for byte,
-//! what they say when they were built natively, and end with the same status.
+//! Existing projects, built unmodified with their own builds by `CC='pebble sfi cc'`: their programs must
+//! say, byte for byte, what they say when they were built natively, and end with the same status.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! The sides that are compared: what makes a program for each, and how it is run.
 //!
-//! All use clang 19 at `-O2` and, but for WebAssembly's own, the same C library; they differ in what confines the program.
+//! All use clang 19 at `-O2` and, but for WebAssembly's own, the same C library; they differ in what confines
+//! the program.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! Code size: the bytes of executable sections in a program's objects.
 //!
-//! What was linked is not compared: linkers leave out different things, and the C library would hide the program.
+//! What was linked is not compared: linkers leave out different things, and the C library would hide the
+//! program.
 
 use std::fs;
 use std::path::Path;

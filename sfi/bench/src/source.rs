@@ -1,5 +1,6 @@
-//! The sources of the packages: cargo fetches them by the lock file of `bench/sfi/sources`, whose checksums it verifies, and
-//! says where they are. Nothing of them is kept in the repository, and nothing is compiled by cargo.
+//! The sources of the packages: cargo fetches them by the lock file of `bench/sfi/sources`, whose checksums
+//! it verifies, and says where they are. Nothing of them is kept in the repository, and nothing is compiled
+//! by cargo.
 
 use std::collections::BTreeMap;
 use std::fs;

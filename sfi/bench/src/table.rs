@@ -102,7 +102,8 @@ fn figure(rows: &[Row], id: &str) -> Option<f64> {
     rows.iter().find(|row| row.id == id).map(|row| row.p50)
 }
 
-/// Table 2 with lines of ours; calls by way, specification and number of words; then every other row. Empty without such rows.
+/// Table 2 with lines of ours; calls by way, specification and number of words; then every other row. Empty
+/// without such rows.
 pub fn crossings(rows: &[Row]) -> String {
     let mut out = String::new();
     if figure(rows, "sfi.call.sm").is_some() {
@@ -177,8 +178,8 @@ fn by_words(rows: &[Row]) -> String {
     out
 }
 
-/// Figures 5 to 7 as tables: how cheap crossing must be, relative to another mechanism, for fault domains to win at a share of time spent
-/// crossing; and that share by the number of crossings.
+/// Figures 5 to 7 as tables: how cheap crossing must be, relative to another mechanism, for fault domains to
+/// win at a share of time spent crossing; and that share by the number of crossings.
 pub fn break_even(rows: &[Row]) -> String {
     const SHARES: [f64; 7] = [2.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0];
     let mut out = String::new();

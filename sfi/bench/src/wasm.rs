@@ -1,7 +1,7 @@
 //! The peers: WebAssembly by wasm2c and clang, and by Wasmtime.
 //!
-//! Both get what is best for them: bulk memory, conversions that do not trap, guard pages instead of bounds checks; Wasmtime
-//! gets vector instructions too, which Debian's wasm2c cannot translate.
+//! Both get what is best for them: bulk memory, conversions that do not trap, guard pages instead of bounds
+//! checks; Wasmtime gets vector instructions too, which Debian's wasm2c cannot translate.
 
 use std::ffi::OsString;
 use std::fs;

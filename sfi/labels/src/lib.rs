@@ -1,8 +1,9 @@
 //! The labels of a linked module, for its section `.pbl.labels`.
 //!
-//! Problem: the verifier reads code once, so it must be told beforehand where backward branches and tables lead. Strategy: the linking step
-//! follows the code with the verifier's decoder and collects what it branches to. Nothing here is trusted: a label that is missing
-//! or astray makes the verifier refuse the module, one too many makes it know less.
+//! Problem: the verifier reads code once, so it must be told beforehand where backward branches and tables
+//! lead. Strategy: the linking step follows the code with the verifier's decoder and collects what it
+//! branches to. Nothing here is trusted: a label that is missing or astray makes the verifier refuse the
+//! module, one too many makes it know less.
 #![forbid(unsafe_code)]
 
 use pebble_sfi_verify::Module;
@@ -17,8 +18,8 @@ struct Map {
     labels: Vec<bool>,
 }
 
-/// The section, for a module whose own is not looked at. What lies behind something that cannot be decoded may be anything: there the
-/// verifier never comes.
+/// The section, for a module whose own is not looked at. What lies behind something that cannot be decoded
+/// may be anything: there the verifier never comes.
 pub fn find(module: &Module<'_>) -> Vec<u8> {
     let size = module.text.len();
     let mut map = Map { starts: vec![false; size], labels: vec![false; size] };
@@ -87,7 +88,8 @@ fn code(map: Map) -> Vec<u8> {
     section
 }
 
-/// Puts the section at the end of a linked file that has one by this name, perhaps an empty one. `None` if it has none.
+/// Puts the section at the end of a linked file that has one by this name, perhaps an empty one. `None` if it
+/// has none.
 pub fn attach(mut file: Vec<u8>, section: &[u8]) -> Option<Vec<u8>> {
     let header = header(&file)?;
     let end = file.len() as u64;

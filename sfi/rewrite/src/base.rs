@@ -1,12 +1,13 @@
 //! Loops that chase pointers keep the segment base in a register, where that is asked for.
 //!
-//! Unless the segment is at zero, a segment-relative load takes one or two cycles longer than a plain one; a zero-extending copy into
-//! another register (which the processor only renames) and a load relative to the base take none, or one. So a loop without calls, in which loads feed
-//! addresses, gets the base on every way into it, and its labels get records that say so. The base's register is one that nobody
-//! needs there, or one that the loop does not name: it is pushed on the way in and popped on every way out.
+//! Unless the segment is at zero, a segment-relative load takes one or two cycles longer than a plain one; a
+//! zero-extending copy into another register (which the processor only renames) and a load relative to the
+//! base take none, or one. So a loop without calls, in which loads feed addresses, gets the base on every way
+//! into it, and its labels get records that say so. The base's register is one that nobody needs there, or
+//! one that the loop does not name: it is pushed on the way in and popped on every way out.
 //!
-//! What the verifier checks: the base arrives at every label of the loop; the copy is zero-extended; so `disp(%base,%copy)` is in
-//! the segment or its guard zone.
+//! What the verifier checks: the base arrives at every label of the loop; the copy is zero-extended; so
+//! `disp(%base,%copy)` is in the segment or its guard zone.
 
 use crate::chain;
 use crate::flow::{Flow, Liveness};
@@ -17,7 +18,8 @@ use crate::stack::Layout;
 use crate::tables::Tables;
 use std::collections::{HashMap, HashSet};
 
-/// How a load reaches its operand: through a zero-extended copy of the pointer, made here or by an earlier load.
+/// How a load reaches its operand: through a zero-extended copy of the pointer, made here or by an earlier
+/// load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     pub base: u8,
@@ -257,7 +259,8 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Chooses a copy for the first instruction's load, good for as many of those that follow as a register is free for.
+    /// Chooses a copy for the first instruction's load, good for as many of those that follow as a register
+    /// is free for.
     fn copy(&mut self, rest: &[(usize, &Insn)], base: u8, chained: &HashSet<usize>) {
         let (i, insn) = rest[0];
         let Some(pointer) = chain::pointer_load(insn).map(Mem::regs) else { return };

@@ -1,4 +1,5 @@
-//! Loads on the critical path of a loop: those whose address comes, directly or by arithmetic, from another load.
+//! Loads on the critical path of a loop: those whose address comes, directly or by arithmetic, from another
+//! load.
 //!
 //! A segment-relative load adds two cycles to such a chain; elsewhere the processor hides them.
 
@@ -6,11 +7,13 @@ use crate::isa::{self, Access};
 use crate::operand::{Mem, Operand, RBP, RSP};
 use crate::parse::Insn;
 
-/// Displacements that lead from a mapped byte to no address outside the segment: less than the null guard, and less than
-/// what lies above the last data stack. So the displacement may be added after the rest is cut to 32 bits.
+/// Displacements that lead from a mapped byte to no address outside the segment: less than the null guard,
+/// and less than what lies above the last data stack. So the displacement may be added after the rest is cut
+/// to 32 bits.
 const NEAR: std::ops::Range<i64> = -0x1_0000..0x1_0000;
 
-/// A load through one pointer register. (A sum of two would take an instruction of its own, and saves less than it costs.)
+/// A load through one pointer register. (A sum of two would take an instruction of its own, and saves less
+/// than it costs.)
 pub fn pointer_load(insn: &Insn) -> Option<&Mem> {
     let (_, m) = isa::memory(insn)?;
     let general = m.base_gpr().is_some() && m.index.is_none();

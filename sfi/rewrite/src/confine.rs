@@ -1,7 +1,7 @@
 //! Memory operands: from what the compiler wrote to what the contract allows.
 //!
-//! Operands relative to `rsp` or the frame pointer become offsets from the data stack pointer; thread-local ones are
-//! found through the data stack region; the rest are pointers, confined where the level asks for it.
+//! Operands relative to `rsp` or the frame pointer become offsets from the data stack pointer; thread-local
+//! ones are found through the data stack region; the rest are pointers, confined where the level asks for it.
 
 use crate::error::Kind;
 use crate::isa::{self, Access};
@@ -14,7 +14,8 @@ use crate::stack::{Frame, Function, Place, State};
 pub const BASE: &str = "%gs:0x10000";
 /// The slot that holds the moving stack pointer, relative to `rbp` at entry.
 pub const SLOT: i64 = -8;
-/// The slot that holds a frame pointer at no known place: below the alignment's padding or the hole of a saved register.
+/// The slot that holds a frame pointer at no known place: below the alignment's padding or the hole of a
+/// saved register.
 pub const FRAME_SLOT: i64 = -16;
 /// Low bits of a data stack region.
 const REGION: u32 = 0x7f_ffff;
@@ -138,8 +139,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The last byte of the thread's data stack region, as an offset in the segment, in a register: not rax where the flags are live, which
-    /// only rax can carry.
+    /// The last byte of the thread's data stack region, as an offset in the segment, in a register: not rax
+    /// where the flags are live, which only rax can carry.
     fn region_end(&mut self, r: u8) {
         let name = operand::r32(r);
         if !self.flags_busy {

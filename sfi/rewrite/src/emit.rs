@@ -1,4 +1,5 @@
-//! Prints the confined program: every item in its place, what each instruction has become, slots and records at the end.
+//! Prints the confined program: every item in its place, what each instruction has become, slots and records
+//! at the end.
 
 mod access;
 mod detour;
@@ -272,7 +273,8 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Where all jumps of a function go by tables of their own, its labels' slots are no more than their addresses.
+    /// Where all jumps of a function go by tables of their own, its labels' slots are no more than their
+    /// addresses.
     fn addresses(&mut self, done: &HashSet<usize>) {
         let tables = self.label_tables.iter().filter(|(owner, _)| !done.contains(owner));
         let mut tables: Vec<(usize, (String, Vec<String>))> = tables.map(|(o, t)| (*o, t.clone())).collect();

@@ -44,7 +44,8 @@ impl Error {
         Error { file: file.into(), line, source: None, kind }
     }
 
-    /// Looks for the source's line in the assembly: the last `.loc` before it in its function, and the `.file` that it names.
+    /// Looks for the source's line in the assembly: the last `.loc` before it in its function, and the
+    /// `.file` that it names.
     pub(crate) fn with_source(mut self, text: &str) -> Error {
         let before: Vec<&str> = text.lines().take(self.line).map(str::trim).collect();
         let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();

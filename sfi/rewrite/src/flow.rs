@@ -1,6 +1,7 @@
 //! The control-flow graph of a whole file: for each instruction item, where it can go, and who is an entry.
 //!
-//! It is not cut into functions: gcc moves cold parts to other sections, and a part belongs to whoever reaches it.
+//! It is not cut into functions: gcc moves cold parts to other sections, and a part belongs to whoever
+//! reaches it.
 
 use crate::isa;
 use crate::operand::{Operand, R10, R11, RAX, RDX};
@@ -97,7 +98,8 @@ pub struct Liveness {
     pub flags: Vec<bool>,
 }
 
-/// Number of vector arguments, and the chain of gcc's nested functions: set for the calls that want them; elsewhere they are nobody's.
+/// Number of vector arguments, and the chain of gcc's nested functions: set for the calls that want them;
+/// elsewhere they are nobody's.
 const SELDOM: u16 = 1 << RAX | 1 << R10;
 
 /// Which of those have been written, on some way, since the last call.
@@ -121,8 +123,8 @@ fn set_since_call(program: &Program, succ: &[Vec<usize>]) -> Vec<u16> {
     set
 }
 
-/// What a function keeps that saves more registers than the usual convention asks for (`preserve_most` and the like): those, and what it never touches.
-/// `r11` is nobody's in all conventions.
+/// What a function keeps that saves more registers than the usual convention asks for (`preserve_most` and
+/// the like): those, and what it never touches. `r11` is nobody's in all conventions.
 fn kept(program: &Program, layout: &Layout) -> Vec<u16> {
     let mut written = vec![1 << R11; layout.functions.len()];
     for (i, item) in program.items.iter().enumerate() {
@@ -140,7 +142,8 @@ fn kept(program: &Program, layout: &Layout) -> Vec<u16> {
 
 fn transfer(insn: &Insn, arguments: u16, kept: u16, local: bool, out: u16, flags: bool) -> (u16, bool) {
     match isa::stem(insn) {
-        // What is read behind a call and was not written there is a result, or the callee is one that keeps it.
+        // What is read behind a call and was not written there is a result, or the callee is one that keeps
+        // it.
         "call" => {
             let e = isa::effects(insn);
             return ((out & !(1 << R11)) | arguments | e.uses, false);

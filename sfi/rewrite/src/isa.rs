@@ -1,7 +1,7 @@
 //! What an instruction reads, writes and accesses, as far as the rewriter has to know.
 //!
-//! Everything errs to the safe side: an unknown instruction is taken to store through a memory operand, to read
-//! every register it names and to change no register and no flag for certain.
+//! Everything errs to the safe side: an unknown instruction is taken to store through a memory operand, to
+//! read every register it names and to change no register and no flag for certain.
 
 use crate::operand::{Mem, Operand, RAX, RBX, RCX, RDI, RDX, RSI, Width};
 use crate::parse::Insn;

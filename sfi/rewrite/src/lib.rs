@@ -1,9 +1,10 @@
-//! Rewrites the assembly of a stock compiler into confined assembly (the contract: docs/src/fault-domains.md).
+//! Rewrites the assembly of a stock compiler into confined assembly (the contract:
+//! docs/src/fault-domains.md).
 //!
-//! Problem: code that can only write, jump (and read) in its own segment, without a forked compiler. Strategy: parse
-//! AT&T assembly, follow the stack of every function (`stack`), find the targets of indirect jumps (`tables`), then print
-//! each instruction in a form that the verifier accepts (`emit`, `confine`). Nothing here is trusted: a mistake makes a module
-//! that is rejected or wrong, never one that escapes.
+//! Problem: code that can only write, jump (and read) in its own segment, without a forked compiler.
+//! Strategy: parse AT&T assembly, follow the stack of every function (`stack`), find the targets of indirect
+//! jumps (`tables`), then print each instruction in a form that the verifier accepts (`emit`, `confine`).
+//! Nothing here is trusted: a mistake makes a module that is rejected or wrong, never one that escapes.
 #![forbid(unsafe_code)]
 
 mod base;
@@ -39,8 +40,9 @@ pub enum Level {
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub level: Level,
-    /// Loop-invariant hoisting: the segment base is kept in a register where loads are chained. Off unless asked for: it only pays
-    /// on processors, and at segments, where a segment-relative load has a longer latency.
+    /// Loop-invariant hoisting: the segment base is kept in a register where loads are chained. Off unless
+    /// asked for: it only pays on processors, and at segments, where a segment-relative load has a longer
+    /// latency.
     pub base: bool,
     /// Checks merged: such loads through one pointer share its zero-extended copy.
     pub merge: bool,

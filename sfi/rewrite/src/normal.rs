@@ -1,10 +1,12 @@
-//! Brings a program into the form that the rest understands. What is here compilers and inline assembly write otherwise, and mean the same.
+//! Brings a program into the form that the rest understands. What is here compilers and inline assembly write
+//! otherwise, and mean the same.
 //!
 //! * Instructions spelled in bytes, of which there is one.
-//! * A loop that touches a large frame page by page, as rustc makes it: the frame in one step. Data stacks end in a guard page of their own, and the
-//!   emitter touches what it must.
-//! * A label at which a function ends, though branches and tables lead there (nobody ever goes: a `switch` whose default cannot be reached). What comes next is
-//!   another function's, or nothing: a trap of the function's own comes to be there.
+//! * A loop that touches a large frame page by page, as rustc makes it: the frame in one step. Data stacks
+//!   end in a guard page of their own, and the emitter touches what it must.
+//! * A label at which a function ends, though branches and tables lead there (nobody ever goes: a `switch`
+//!   whose default cannot be reached). What comes next is another function's, or nothing: a trap of the
+//!   function's own comes to be there.
 
 use crate::isa;
 use crate::operand::{self, Mem, Operand, R11, RSP};
@@ -42,8 +44,8 @@ fn code(program: &Program) -> Vec<usize> {
     (0..program.items.len()).filter(is_code).collect()
 }
 
-/// `movq %rsp, %r11 ; subq $N, %r11 ; L: subq $4096, %rsp ; movq $0, (%rsp) ; cmpq %r11, %rsp ; jne L`: all but the first two are left out, and
-/// the second takes the frame.
+/// `movq %rsp, %r11 ; subq $N, %r11 ; L: subq $4096, %rsp ; movq $0, (%rsp) ; cmpq %r11, %rsp ; jne L`: all
+/// but the first two are left out, and the second takes the frame.
 fn probes(program: &mut Program) {
     let order = code(program);
     for at in order.windows(7) {
@@ -101,7 +103,8 @@ fn ends(program: &mut Program) {
     for (i, item) in program.items.iter().enumerate().rev() {
         match &item.body {
             Body::Insn(_) => goes_on[item.section] = true,
-            // Hand-written code may give a function's beginning a second name; compilers say the size at the end.
+            // Hand-written code may give a function's beginning a second name; compilers say the size at the
+            // end.
             Body::Directive(text) if text.starts_with(".size") => goes_on[item.section] = false,
             Body::Label(name)
                 if !goes_on[item.section] && named.contains(name) && program.sections[item.section].exec =>

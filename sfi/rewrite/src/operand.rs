@@ -1,7 +1,8 @@
 //! Operands of AT&T assembly: registers, immediates, memory references, and their text.
 //!
-//! Only what the rewriter has to change is taken apart: general registers by number and width, memory references
-//! by segment, displacement, base, index and scale. Everything else (vector registers, mask suffixes) is kept as text.
+//! Only what the rewriter has to change is taken apart: general registers by number and width, memory
+//! references by segment, displacement, base, index and scale. Everything else (vector registers, mask
+//! suffixes) is kept as text.
 
 use std::fmt;
 

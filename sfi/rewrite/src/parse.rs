@@ -1,7 +1,7 @@
 //! Assembly text to items: labels, directives and instructions, each with its line and section.
 //!
-//! The text is that of stock compilers, inline assembly included: comments, several statements a line, numeric
-//! labels. Items keep their order, so that printing them again gives the same program.
+//! The text is that of stock compilers, inline assembly included: comments, several statements a line,
+//! numeric labels. Items keep their order, so that printing them again gives the same program.
 
 use crate::error::{Error, Kind};
 use crate::operand::{self, Operand};

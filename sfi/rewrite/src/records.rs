@@ -1,8 +1,8 @@
 //! Which labels need a record in `.pbl.facts`, and the records.
 //!
-//! A label needs one where the verifier's single pass could not know its state: after an instruction that does not
-//! fall through, with no branch to it from an earlier place, in a state that is not a function's entry. And where
-//! the code after it relies on facts of registers.
+//! A label needs one where the verifier's single pass could not know its state: after an instruction that
+//! does not fall through, with no branch to it from an earlier place, in a state that is not a function's
+//! entry. And where the code after it relies on facts of registers.
 
 use crate::flow::Flow;
 use crate::isa;

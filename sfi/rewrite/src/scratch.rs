@@ -1,9 +1,10 @@
 //! Registers of the rewriter's own, for one instruction of the program.
 //!
-//! Problem: a rewriting step that takes a register for an address, and then one for a value, must not be given the same one, however few the program
-//! leaves free. Strategy: `take` is the only way to a register, and the set of those in use only grows: what the instruction names, what cannot
-//! stand beside that (`isa::excluded`), what must stay where it is, and whatever was taken before. A register that the program wants again is lent:
-//! pushed first, and popped behind the instruction.
+//! Problem: a rewriting step that takes a register for an address, and then one for a value, must not be
+//! given the same one, however few the program leaves free. Strategy: `take` is the only way to a register,
+//! and the set of those in use only grows: what the instruction names, what cannot stand beside that
+//! (`isa::excluded`), what must stay where it is, and whatever was taken before. A register that the program
+//! wants again is lent: pushed first, and popped behind the instruction.
 //!
 //! Invariant: no register is taken twice in a step, nor one that the instruction reads or writes.
 
@@ -58,7 +59,8 @@ impl Scratch {
 mod tests {
     use super::*;
 
-    /// Whatever is used and live, and however often one asks: no register twice, none in use, and those that are wanted again are lent.
+    /// Whatever is used and live, and however often one asks: no register twice, none in use, and those that
+    /// are wanted again are lent.
     #[test]
     fn no_register_is_given_twice() {
         let mut seed = 0x9e37_79b9_7f4a_7c15u64;

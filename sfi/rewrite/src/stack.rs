@@ -1,9 +1,9 @@
 //! One stack becomes two: what every instruction does to the compiler's stack, and where its words go.
 //!
-//! The compiler's `rsp` and frame pointer are followed as offsets from `rsp` at the function's entry (where the return
-//! address lies, offset 0). A word at offset x lies in the data stack at `rbp` at entry + x - 8, so alignment stays and
-//! the first stack argument (x = 8) is where the contract wants it. Pushes that save a preserved register stay
-//! pushes on the return stack and leave a hole here.
+//! The compiler's `rsp` and frame pointer are followed as offsets from `rsp` at the function's entry (where
+//! the return address lies, offset 0). A word at offset x lies in the data stack at `rbp` at entry + x - 8,
+//! so alignment stays and the first stack argument (x = 8) is where the contract wants it. Pushes that save a
+//! preserved register stay pushes on the return stack and leave a hole here.
 //!
 //! Invariant: the state before an instruction is the same on every path to it.
 
@@ -28,7 +28,8 @@ pub enum Frame {
     Entry,
     /// `rbp` is a frame pointer.
     At(i64),
-    /// It was set up when the place was dynamic (gcc, for alloca beside over-aligned locals), and is in a slot of its own.
+    /// It was set up when the place was dynamic (gcc, for alloca beside over-aligned locals), and is in a
+    /// slot of its own.
     Dynamic,
 }
 
@@ -55,7 +56,8 @@ impl State {
         self.sp == Place::At(-8 * words as i64)
     }
 
-    /// Does the register hold what it held at entry, which nobody has pushed? Nothing else may be said of a word that it is pushed to.
+    /// Does the register hold what it held at entry, which nobody has pushed? Nothing else may be said of a
+    /// word that it is pushed to.
     pub fn untouched(&self, register: u8) -> bool {
         let preserved = isa::CALLEE_SAVED & !self.written & 1 << register != 0;
         preserved && self.saves.iter().all(|(_, saved)| *saved != register)
@@ -97,7 +99,8 @@ pub enum Action {
 #[derive(Debug, Default, Clone)]
 pub struct Function {
     pub dynamic: bool,
-    /// It has had a frame pointer at no known place, and so comes back to where it began by way of a register.
+    /// It has had a frame pointer at no known place, and so comes back to where it began by way of a
+    /// register.
     pub realigned: bool,
     pub has_call: bool,
     pub has_data: bool,
@@ -144,8 +147,8 @@ fn touches_stack(insn: &Insn, s: &State) -> Option<i64> {
     }
 }
 
-/// Would it overwrite what is on the return stack? Compilers write such stores where a loop that they have unrolled would leave an array, which it
-/// never does. So it is a trap, and nothing goes on behind it.
+/// Would it overwrite what is on the return stack? Compilers write such stores where a loop that they have
+/// unrolled would leave an array, which it never does. So it is a trap, and nothing goes on behind it.
 pub fn overwrites_return(insn: &Insn, s: &State) -> bool {
     let plain = isa::memory(insn).is_some_and(|(_, m)| m.index.is_none());
     let store = plain && isa::access(insn) == Access::Store && !isa::is_fence(insn);

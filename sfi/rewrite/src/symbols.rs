@@ -136,8 +136,8 @@ pub fn facts_section(section: &Section, symbol: &str) -> String {
     }
 }
 
-/// The symbol that the instruction at `i` follows, where it is the program's own and not a function's: code that this file
-/// does not reach, so somebody else will. Cold parts of functions may be left over.
+/// The symbol that the instruction at `i` follows, where it is the program's own and not a function's: code
+/// that this file does not reach, so somebody else will. Cold parts of functions may be left over.
 pub fn untyped<'p>(program: &'p Program, flow: &Flow, i: usize) -> Option<(usize, &'p str)> {
     let section = program.items[i].section;
     let before = program.items[..i].iter().enumerate().rev().filter(|(_, it)| it.section == section);
@@ -149,7 +149,8 @@ pub fn untyped<'p>(program: &'p Program, flow: &Flow, i: usize) -> Option<(usize
     labels.find(|_| program.sections[section].exec)
 }
 
-/// Where gcc writes code on the stack, for a nested function whose address is taken: it asks for a stack that can be executed then.
+/// Where gcc writes code on the stack, for a nested function whose address is taken: it asks for a stack that
+/// can be executed then.
 pub fn trampoline(program: &Program) -> Option<(usize, String)> {
     // `jmp *%r11 ; nop`, the end of it.
     const JUMP: &str = "$-1864106167";

@@ -1,8 +1,8 @@
 //! Finds what each indirect jump may reach: switch tables, constant tables of labels, other computed gotos.
 //!
-//! A forward pass over constants (`lea table(%rip)`, copies, the load of an entry, the sum) tells which table feeds
-//! which jump. The sequence that the verifier knows is put at the jump itself; the load and the sum before it go away
-//! and leave the index in the register.
+//! A forward pass over constants (`lea table(%rip)`, copies, the load of an entry, the sum) tells which table
+//! feeds which jump. The sequence that the verifier knows is put at the jump itself; the load and the sum
+//! before it go away and leave the index in the register.
 
 use crate::flow::Flow;
 use crate::isa;
@@ -36,7 +36,8 @@ pub struct Tables {
     pub targets: HashMap<usize, Vec<String>>,
     /// Loads of entries: the index register and the destination. They become moves.
     pub loads: HashMap<usize, (u8, u8)>,
-    /// Sums of the table's address and the entry. They go away, or become moves where the sum is not in the entry's register.
+    /// Sums of the table's address and the entry. They go away, or become moves where the sum is not in the
+    /// entry's register.
     pub sums: HashMap<usize, Option<(u8, u8)>>,
     /// Last item of each switch table, where padding goes.
     pub last_entry: HashMap<usize, String>,

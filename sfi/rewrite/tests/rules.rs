@@ -103,7 +103,8 @@ fn a_table_is_addressed_and_its_number_masked_once() {
     let t = computed_goto("\tandl $7, %esi\n", 8);
     let jump = "leaq\tT(%rip), %rcx\n\tmovslq\t(%rcx,%rsi,4), %rsi\n\taddq\t%rcx, %rsi\n\tjmp\t*%rsi\n";
     assert!(t.contains(&format!("f$code:\n\tandl\t$7, %esi\n\t{jump}")), "{t}");
-    // A mask that lets more through, or leaves holes, or is of another register, is no mask; nor is one that a branch avoids.
+    // A mask that lets more through, or leaves holes, or is of another register, is no mask; nor is one that
+    // a branch avoids.
     for mask in [
         "\tandl $15, %esi\n",
         "\tandl $5, %esi\n",
@@ -237,7 +238,8 @@ fn a_base_register_is_borrowed_where_none_is_free() {
     assert_eq!(count(&t, ", 0x10000000, 0"), 2, "{t}");
 }
 
-/// What a borrowed register holds when it is pushed is said to be the caller's only if nobody has written it, in the records and to debuggers.
+/// What a borrowed register holds when it is pushed is said to be the caller's only if nobody has written it,
+/// in the records and to debuggers.
 #[test]
 fn a_borrowed_register_that_has_been_written_is_no_preserved_one() {
     let named = ["rax", "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13"];

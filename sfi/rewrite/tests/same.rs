@@ -1,4 +1,5 @@
-//! What would compute something else, silently, and what cannot work: programs that compilers make of VLAs, nested functions, unreachable defaults.
+//! What would compute something else, silently, and what cannot work: programs that compilers make of VLAs,
+//! nested functions, unreachable defaults.
 
 use pebble_sfi_rewrite::{Level, Options, rewrite};
 
@@ -179,7 +180,8 @@ fn a_fence_is_no_access() {
 
 #[test]
 fn the_chain_of_a_nested_function_reaches_it() {
-    // r10 is set, and there is a branch before the call; the read of the stack pointer wants a register meanwhile.
+    // r10 is set, and there is a branch before the call; the read of the stack pointer wants a register
+    // meanwhile.
     let body = "\tpushq %rbp\n\tmovq %rsp, %rbp\n\tsubq $16, %rsp\n\tleaq -16(%rbp), %r10\n\tmovl $3, %r11d\n\ttestl %edi, %edi\n\tje .L1\n\tnop\n.L1:\n\
                 \tcmpq %rsp, %rdi\n\taddq %r11, %rdi\n\tcall g\n\tleave\n\tret\n\t.type g,@function\ng:\n\tmovq (%r10), %rax\n\tret";
     let t = out(body);

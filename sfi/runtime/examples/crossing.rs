@@ -1,8 +1,10 @@
-//! What crossings cost: lines `ID SAMPLE SAMPLE ...`, nanoseconds (of instances microseconds), in alternating runs on one processor.
+//! What crossings cost: lines `ID SAMPLE SAMPLE ...`, nanoseconds (of instances microseconds), in alternating
+//! runs on one processor.
 //!
-//! `C`, `pipe`, `futex`; `null`, a call into a domain through `sm` without words or result; `WAY.SPEC.WORDS`, where a way is `in`, `out`
-//! (to a function of the process) or `across` (to another domain), at level `write`; `full.WAY.SPEC.WORDS` at level `full`. Ways out and across
-//! are measured by code in the domain that does nothing else.
+//! `C`, `pipe`, `futex`; `null`, a call into a domain through `sm` without words or result; `WAY.SPEC.WORDS`,
+//! where a way is `in`, `out` (to a function of the process) or `across` (to another domain), at level
+//! `write`; `full.WAY.SPEC.WORDS` at level `full`. Ways out and across are measured by code in the domain
+//! that does nothing else.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -24,8 +26,8 @@ extern "C" fn nothing(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64) -> Outcome
     Outcome { value: 0, status: 0 }
 }
 
-/// Time of the processor for this process, in nanoseconds: what else runs does not count. Both ends of a pipe are on one processor, so this is
-/// the time of a round trip too.
+/// Time of the processor for this process, in nanoseconds: what else runs does not count. Both ends of a pipe
+/// are on one processor, so this is the time of a round trip too.
 struct Clock(f64);
 
 impl Clock {

@@ -1,4 +1,5 @@
-//! Runs a program in a fault domain: `run FILE ARGUMENTS`, with the files of the directory `data` below this one as `/data`.
+//! Runs a program in a fault domain: `run FILE ARGUMENTS`, with the files of the directory `data` below this
+//! one as `/data`.
 
 use pebble_sfi_runtime::{Policy, run};
 

@@ -1,7 +1,7 @@
 //! Where portal code lies: one area of the process that is executable here and writable elsewhere.
 //!
-//! Domains can read its addresses, in their portal tables. It lies beside the slots, so they learn from it where fault domains are, and nothing of
-//! where the process's libraries, stack and heap are.
+//! Domains can read its addresses, in their portal tables. It lies beside the slots, so they learn from it
+//! where fault domains are, and nothing of where the process's libraries, stack and heap are.
 //!
 //! Portals that say the same are one portal: code is found again by what it was compiled from, and counted.
 

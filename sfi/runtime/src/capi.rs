@@ -1,6 +1,8 @@
-//! The C library: `include/pebble_host.h` over the crate. Here are modules and instances, [`call`] has portals and faults, [`policy`] what programs may do.
+//! The C library: `include/pebble_host.h` over the crate. Here are modules and instances, [`call`] has
+//! portals and faults, [`policy`] what programs may do.
 //!
-//! Every function takes pointers that this library gave out (or NULL where the header says so) and NUL-terminated texts; none unwinds.
+//! Every function takes pointers that this library gave out (or NULL where the header says so) and
+//! NUL-terminated texts; none unwinds.
 #![allow(clippy::missing_safety_doc)]
 
 mod call;

@@ -1,8 +1,9 @@
 //! Level `check`: which trap is a failed comparison, and the address that it has found outside.
 //!
-//! Problem: the comparison is the module's code and ends in `ud2`, like other traps. Strategy: `sfi/rewrite` writes it in three forms, known by
-//! the bytes around the trap; each leaves what it has made of the address in one register, by steps that can be undone. A module may have the same
-//! bytes for something else: then what is said of its fault is wrong, and nothing else is.
+//! Problem: the comparison is the module's code and ends in `ud2`, like other traps. Strategy: `sfi/rewrite`
+//! writes it in three forms, known by the bytes around the trap; each leaves what it has made of the address
+//! in one register, by steps that can be undone. A module may have the same bytes for something else: then
+//! what is said of its fault is wrong, and nothing else is.
 
 use crate::module::Module;
 
@@ -27,7 +28,8 @@ impl Form {
     }
 }
 
-/// The address that a comparison has refused, if the trap at this segment offset is one. Called in the signal handler.
+/// The address that a comparison has refused, if the trap at this segment offset is one. Called in the signal
+/// handler.
 pub fn refused(module: &Module, at: u64, base: u64, registers: &[u64; 16]) -> Option<u64> {
     if let Some((_, register)) = DIFFERENCES.iter().find(|(form, _)| form.is_around(module, at)) {
         return Some(registers[*register].swap_bytes().wrapping_add(base));

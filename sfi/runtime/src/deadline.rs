@@ -1,14 +1,15 @@
-//! Deadlines of calls: one thread that sleeps until the next, and ends the calls of the instance whose time is over.
+//! Deadlines of calls: one thread that sleeps until the next, and ends the calls of the instance whose time
+//! is over.
 //!
-//! Time is the clock's, or what the processor has given the calling thread: on a busy machine the former ends calls that have hardly begun, and only
-//! the former ends one that waits. A thread cannot have more of the processor than time passes, so its clock is looked at when the rest of
-//! its limit could be used up.
+//! Time is the clock's, or what the processor has given the calling thread: on a busy machine the former ends
+//! calls that have hardly begun, and only the former ends one that waits. A thread cannot have more of the
+//! processor than time passes, so its clock is looked at when the rest of its limit could be used up.
 //!
-//! Another thread may reset the instance before the call has got in at all: so it is ended again while the call lasts. The call may be in
-//! another domain: [`crate::ending`] finds it there.
+//! Another thread may reset the instance before the call has got in at all: so it is ended again while the
+//! call lasts. The call may be in another domain: [`crate::ending`] finds it there.
 //!
-//! Invariant: nobody who cancels gives up because the lock is taken. A signal handler that has interrupted the thread which has the lock cannot wait
-//! for it, and leaves its word with that thread.
+//! Invariant: nobody who cancels gives up because the lock is taken. A signal handler that has interrupted
+//! the thread which has the lock cannot wait for it, and leaves its word with that thread.
 
 use crate::ending::Hunt;
 use crate::fault::Cause;
@@ -112,7 +113,8 @@ impl Call {
         Call { shared, end: None, hunt: Some(Hunt::default()), when: Instant::now(), by: None }
     }
 
-    /// When to look again; none if there is nothing to look for. What is kept is dropped when nothing is held.
+    /// When to look again; none if there is nothing to look for. What is kept is dropped when nothing is
+    /// held.
     fn look(&mut self, now: Instant, kept: &mut Vec<Arc<Shared>>) -> Option<Instant> {
         let shared = self.shared.upgrade()?;
         if let Some(end) = &self.end {
@@ -295,7 +297,8 @@ fn watch() {
         let first = guard.as_ref().and_then(|calls| calls.next.first().copied());
         match first {
             Some((when, number)) if when <= now => {
-                // Under the lock: a call that ends now waits for its instance to be poisoned, not the next one.
+                // Under the lock: a call that ends now waits for its instance to be poisoned, not the next
+                // one.
                 let mut kept = Vec::new();
                 if let Some(calls) = &mut *guard
                     && let Some(mut call) = calls.remove(number)

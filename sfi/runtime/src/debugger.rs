@@ -1,8 +1,9 @@
 //! Names for debuggers and profilers: GDB's JIT interface and perf's map file.
 //!
-//! GDB reads a list of ELF files from the process, at a symbol it knows, when a function it knows is called. An instance's file is
-//! its module's with the addresses moved to the segment, those of the debug information too. Both cost memory and time for each instance, so they are asked for:
-//! `PEBBLE_SFI_DEBUG=1` in the environment, or [`name_instances`].
+//! GDB reads a list of ELF files from the process, at a symbol it knows, when a function it knows is called.
+//! An instance's file is its module's with the addresses moved to the segment, those of the debug information
+//! too. Both cost memory and time for each instance, so they are asked for: `PEBBLE_SFI_DEBUG=1` in the
+//! environment, or [`name_instances`].
 
 use crate::dwarf;
 use crate::instance::{Shared, lock};
@@ -82,7 +83,8 @@ pub fn name(shared: &Shared) -> Option<Named> {
     Some(register(moved_file(&shared.module.bytes, shared.base)?))
 }
 
-/// A module's file as a debugger wants it of an instance at `base`: with symbols and debug information where they are in the process. None if it is no ELF file.
+/// A module's file as a debugger wants it of an instance at `base`: with symbols and debug information where
+/// they are in the process. None if it is no ELF file.
 pub fn moved_file(file: &[u8], base: u64) -> Option<Vec<u8>> {
     let mut out = moved(file, base)?;
     dwarf::move_in(file, &mut out, base);
@@ -148,7 +150,8 @@ fn perf(shared: &Shared) {
     let _ = file.write_all(text.as_bytes());
 }
 
-/// The file with its sections and symbols where they are in the process. The parser has accepted it, but every access is checked.
+/// The file with its sections and symbols where they are in the process. The parser has accepted it, but
+/// every access is checked.
 fn moved(file: &[u8], base: u64) -> Option<Vec<u8>> {
     let mut out = file.to_vec();
     // A file at fixed addresses (ET_EXEC): else GDB would move it once more.

@@ -1,9 +1,11 @@
-//! Debug information that has moved: a module's own speaks of offsets in a segment, a debugger of addresses in the process.
+//! Debug information that has moved: a module's own speaks of offsets in a segment, a debugger of addresses
+//! in the process.
 //!
-//! Problem: addresses are all over it, in forms that differ by compiler, and it is the module's: no byte of it may end the host. Strategy: every address has eight
-//! bytes in its place, so the file's copy is changed where it is, section by section, and nothing gets longer. What a section says that is not
-//! understood ends its own part of the work: then the debugger knows less. Ranges and locations that are relative to a unit stay as they are, since
-//! what they are relative to has moved.
+//! Problem: addresses are all over it, in forms that differ by compiler, and it is the module's: no byte of
+//! it may end the host. Strategy: every address has eight bytes in its place, so the file's copy is changed
+//! where it is, section by section, and nothing gets longer. What a section says that is not understood ends
+//! its own part of the work: then the debugger knows less. Ranges and locations that are relative to a unit
+//! stay as they are, since what they are relative to has moved.
 
 use crate::lines::{Bytes, Program, Step};
 use gimli::{AttributeValue, DebugAbbrev, DebugInfo, EndianSlice, LittleEndian};
@@ -158,7 +160,8 @@ fn aranges(section: &[u8]) -> Places {
     places
 }
 
-/// Of version 4: pairs relative to a unit, but for those that say relative to what from there on. Behind each of a location is what it is.
+/// Of version 4: pairs relative to a unit, but for those that say relative to what from there on. Behind each
+/// of a location is what it is.
 fn pairs(section: &[u8], located: bool) -> Places {
     let (mut places, mut bytes) = (Places::new(), Bytes::new(section, 0));
     while let (Some(first), Some(second)) = (bytes.number(8), bytes.number(8)) {

@@ -1,8 +1,9 @@
 //! The module file: an ELF file of the form in `docs/src/fault-domains.md`, and nothing else.
 //!
-//! Problem: the file is the attacker's. Strategy: every number is read through [`Bytes`], which knows the offset it reads at, so each
-//! refusal names its byte; every count is checked against the size of the file before it is used, so nothing is long or cyclic.
-//! Nothing here makes a file safe: the verifier judges code, tables and facts; this module says where they are.
+//! Problem: the file is the attacker's. Strategy: every number is read through [`Bytes`], which knows the
+//! offset it reads at, so each refusal names its byte; every count is checked against the size of the file
+//! before it is used, so nothing is long or cyclic. Nothing here makes a file safe: the verifier judges code,
+//! tables and facts; this module says where they are.
 
 use crate::error::Malformed;
 use crate::layout::{MAX_IMPORTS, MODULE, MODULE_END, PAGE, page_up};
@@ -245,8 +246,9 @@ pub fn header(begin: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Text, read-only data, data, in this order; the latter two may be missing. Behind all three there may be one more that is executable: what a system
-/// runs that takes the file for a program. It is nobody's here: nothing maps or reads it.
+/// Text, read-only data, data, in this order; the latter two may be missing. Behind all three there may be
+/// one more that is executable: what a system runs that takes the file for a program. It is nobody's here:
+/// nothing maps or reads it.
 fn segments(file: Bytes) -> Result<[Segment; 3]> {
     header(file.0)?;
     let (at, size, count) = (file.u64(32)?, file.u16(54)?, file.u16(56)?);
@@ -368,7 +370,8 @@ fn text<'a>(section: Section<'a>, at: u32) -> Result<&'a str> {
     }
 }
 
-/// How long names may be together: they can share their bytes, so a short file could have long ones without end.
+/// How long names may be together: they can share their bytes, so a short file could have long ones without
+/// end.
 struct Names(u64);
 
 impl Names {
@@ -451,7 +454,8 @@ fn relocations(rela: Option<Section>, data: &Range<u32>, in_file: u64) -> Result
     Ok(out)
 }
 
-/// The functions whose addresses the section holds, as slots: every slot is a function's entry, whatever else the module says.
+/// The functions whose addresses the section holds, as slots: every slot is a function's entry, whatever else
+/// the module says.
 fn constructors(section: Option<Section>, relocations: &[(u32, u32)], ftab: Range<u32>) -> Result<Vec<u32>> {
     let Some(section) = section else { return Ok(Vec::new()) };
     let words = section.address..section.address.saturating_add(section.bytes.len() as u64);

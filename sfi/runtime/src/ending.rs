@@ -1,17 +1,23 @@
-//! Ending a call wherever it is: in the domain itself, in one that it has called, directly or through a function of the process, or in a system call.
+//! Ending a call wherever it is: in the domain itself, in one that it has called, directly or through a
+//! function of the process, or in a system call.
 //!
-//! Problem: a deadline or a cancellation ends a call by taking the rights of the domain's code, which is no matter to a thread that is in another
-//! domain meanwhile. That one may be shared with others, so it must neither be ended without need nor by mistake; and where a thread is
-//! only the thread itself knows for certain. Strategy: the clock looks where the threads with such calls are, and *asks* their domain: its code cannot be
-//! executed for a moment. Who comes to it is in the signal handler, and sees on its own stacks whether it is part of a call that is to end. If it
-//! is, the domains that have been at it longest are poisoned, at first one, so that each leg of the call comes back as after a fault; everybody else tries again.
+//! Problem: a deadline or a cancellation ends a call by taking the rights of the domain's code, which is no
+//! matter to a thread that is in another domain meanwhile. That one may be shared with others, so it must
+//! neither be ended without need nor by mistake; and where a thread is only the thread itself knows for
+//! certain. Strategy: the clock looks where the threads with such calls are, and *asks* their domain: its
+//! code cannot be executed for a moment. Who comes to it is in the signal handler, and sees on its own stacks
+//! whether it is part of a call that is to end. If it is, the domains that have been at it longest are
+//! poisoned, at first one, so that each leg of the call comes back as after a fault; everybody else tries
+//! again.
 //!
-//! A domain that calls poisoned ones without end is hardly ever met in its own code, but it is in the handler all the time: there the thread sees by its own clock
-//! whether its callees have had their time.
+//! A domain that calls poisoned ones without end is hardly ever met in its own code, but it is in the handler
+//! all the time: there the thread sees by its own clock whether its callees have had their time.
 //!
-//! Invariants: nobody is poisoned but by a thread in the middle of its part, below a call that is to end, and not before that thread has had [`GRACE`] of
-//! processor time since (or [`NEXT`] since the last one was poisoned): a domain that answers sooner is none the wiser. Who waits is let go when the thread has gone on.
-//! A look at a chain of calls takes as many steps as there are calls between domains, [`pebble_portal::fault::MOST_NESTED`] at most.
+//! Invariants: nobody is poisoned but by a thread in the middle of its part, below a call that is to end, and
+//! not before that thread has had [`GRACE`] of processor time since (or [`NEXT`] since the last one was
+//! poisoned): a domain that answers sooner is none the wiser. Who waits is let go when the thread has gone
+//! on. A look at a chain of calls takes as many steps as there are calls between domains,
+//! [`pebble_portal::fault::MOST_NESTED`] at most.
 
 use crate::fault::Cause;
 use crate::instance::Shared;
@@ -24,17 +30,20 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// What a domain that has been called has to come back by itself, and the further ones below that: sixteen times as many each time.
+/// What a domain that has been called has to come back by itself, and the further ones below that: sixteen
+/// times as many each time.
 const GRACE: Duration = Duration::from_millis(10);
 const NEXT: Duration = Duration::from_millis(1);
 const TIMES: usize = 16;
 
-/// Whether the system call or the wait that this thread does for an instance is over, and its answer nobody's.
+/// Whether the system call or the wait that this thread does for an instance is over, and its answer
+/// nobody's.
 pub fn over(shared: &Shared) -> bool {
     shared.poisoned().is_some() || thread::with(|thread| thread.ended().is_some()).unwrap_or(false)
 }
 
-/// When the domains that a thread is in may be poisoned for the sake of its calls that are to end, by its own clock, in nanoseconds; 0 if there are none.
+/// When the domains that a thread is in may be poisoned for the sake of its calls that are to end, by its own
+/// clock, in nanoseconds; 0 if there are none.
 #[derive(Default)]
 pub struct Due {
     time: AtomicU64,
@@ -147,8 +156,8 @@ pub fn come_back(thread: &Thread) {
     }
 }
 
-/// In the signal handler: the thread, whose innermost call is on this stack, has found the code of its instance without the right to be executed, but not
-/// poisoned.
+/// In the signal handler: the thread, whose innermost call is on this stack, has found the code of its
+/// instance without the right to be executed, but not poisoned.
 pub fn answer(instance: &Shared, mark: Mark) {
     if poison(mark, true) {
         instance.let_go();
@@ -164,15 +173,15 @@ pub fn faulted(mark: Mark) {
     poison(mark, false);
 }
 
-/// No call on this stack is to end any more, so that a later one that is has all its time. For the thread itself, in the signal handler, or who has the lock of
-/// the stacks.
+/// No call on this stack is to end any more, so that a later one that is has all its time. For the thread
+/// itself, in the signal handler, or who has the lock of the stacks.
 pub fn settled(mark: Mark) {
     // SAFETY: as this function demands.
     unsafe { thread::of(mark) }.due.forget();
 }
 
-/// In the signal handler, on the thread of this stack: if some call of its is to end, and those below have had their time, the domains are poisoned that have been at it
-/// longest. Whether there was one.
+/// In the signal handler, on the thread of this stack: if some call of its is to end, and those below have
+/// had their time, the domains are poisoned that have been at it longest. Whether there was one.
 fn poison(mark: Mark, asked: bool) -> bool {
     // SAFETY: it is this thread's.
     let due = &unsafe { thread::of(mark) }.due;
@@ -194,7 +203,8 @@ fn poison_longest(mark: Mark) -> bool {
     poison_chain(mark, cause) || waiting
 }
 
-/// Of the calls between domains from this one on, that wait for one another: each time sixteen times as many, so that no length is a long time.
+/// Of the calls between domains from this one on, that wait for one another: each time sixteen times as many,
+/// so that no length is a long time.
 fn poison_chain(mark: Mark, cause: Cause) -> bool {
     let (mut calls, mut sound, mut poisoned) = (0, 0usize, 0);
     // If none of these calls is to end, one further out is, below a function of the process.
@@ -214,7 +224,8 @@ fn poison_chain(mark: Mark, cause: Cause) -> bool {
     sound > 0
 }
 
-/// Those that wait for functions of the process, below the outermost call that is to end: all of them, since they have been at it longer than whoever began at the place.
+/// Those that wait for functions of the process, below the outermost call that is to end: all of them, since
+/// they have been at it longer than whoever began at the place.
 fn poison_waiting(thread: &Thread, place: u64, cause: Cause) -> bool {
     let ended = thread.stacks().filter(|mark| left::is_used(*mark) && mark.instance().ended().is_some());
     let outermost = ended

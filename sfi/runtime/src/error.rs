@@ -1,4 +1,5 @@
-//! One error type a boundary: loading, making instances and portals. What a domain does wrong is a [`crate::Fault`].
+//! One error type a boundary: loading, making instances and portals. What a domain does wrong is a
+//! [`crate::Fault`].
 
 use crate::fault::CallError;
 use crate::layout::{DATA_STACK, MAX_DATA_STACKS, RETURN_STACK};
@@ -88,7 +89,8 @@ pub enum Error {
     /// The portal verifier does not accept what the compiler has made.
     Refused(Refusal),
     NoExport(String),
-    /// The module's own specification asks for something of the host's, which has given none itself: the letter, and its place.
+    /// The module's own specification asks for something of the host's, which has given none itself: the
+    /// letter, and its place.
     Consent {
         export: String,
         spec: String,

@@ -1,7 +1,8 @@
 //! What a fault of a domain was, and what a call says that has no value.
 //!
-//! Problem: the signal handler ([`crate::trap`]) can neither allocate nor look anything up, and people want function, file and line. Strategy: it writes
-//! down numbers, a [`Report`] of the thread's; whoever asks makes a [`Fault`] of it, which finds its lines when they are wanted.
+//! Problem: the signal handler ([`crate::trap`]) can neither allocate nor look anything up, and people want
+//! function, file and line. Strategy: it writes down numbers, a [`Report`] of the thread's; whoever asks
+//! makes a [`Fault`] of it, which finds its lines when they are wanted.
 
 use crate::ending;
 use crate::instance::Shared;
@@ -35,7 +36,8 @@ pub enum Cause {
     Exit,
     /// It has ended itself, by `abort` or a signal to itself.
     Abort,
-    /// Calls are nested so deep that the thread's own stack is nearly used up, or more than [`pebble_portal::fault::MOST_NESTED`] calls out of domains have not come back.
+    /// Calls are nested so deep that the thread's own stack is nearly used up, or more than
+    /// [`pebble_portal::fault::MOST_NESTED`] calls out of domains have not come back.
     Nesting,
     /// A comparison of level `check` has found an address outside.
     Check,
@@ -142,11 +144,14 @@ pub struct Fault {
     pub status: Option<i32>,
     /// The instance was poisoned before, for this cause: `function` has not run.
     pub earlier: bool,
-    /// Another call in the instance, nested in this one or on another thread, had this fault, and has ended this one.
+    /// Another call in the instance, nested in this one or on another thread, had this fault, and has ended
+    /// this one.
     pub by_another: bool,
-    /// The time was over when the call had come back, but nobody had been told: `at` and `function` are those of nothing.
+    /// The time was over when the call had come back, but nobody had been told: `at` and `function` are those
+    /// of nothing.
     pub returned: bool,
-    /// File and line of `at` and `from`, once somebody has asked: to look for them costs more than to describe the rest.
+    /// File and line of `at` and `from`, once somebody has asked: to look for them costs more than to
+    /// describe the rest.
     lines: Arc<[OnceLock<Option<(String, u32)>>; 2]>,
 }
 

@@ -1,12 +1,15 @@
 //! The second fence: what somebody reaches who has broken out of his segment.
 //!
-//! Confined code has no system calls at all; this is for those who would rather not rely on one wall. Strategy: two mechanisms of the kernel's,
-//! put round the thread that runs a program and those it starts, for good. Landlock knows the directories and ports that the policy names; seccomp
-//! the system calls that this runtime makes, with their arguments: none that concerns another process, none that makes memory executable, none of files
-//! and sockets if the policy has none. Where Landlock is missing and would be needed, there is no fence, and an error.
+//! Confined code has no system calls at all; this is for those who would rather not rely on one wall.
+//! Strategy: two mechanisms of the kernel's, put round the thread that runs a program and those it starts,
+//! for good. Landlock knows the directories and ports that the policy names; seccomp the system calls that
+//! this runtime makes, with their arguments: none that concerns another process, none that makes memory
+//! executable, none of files and sockets if the policy has none. Where Landlock is missing and would be
+//! needed, there is no fence, and an error.
 //!
-//! Threads that run already are not behind it, and who has broken out can write their stacks. So it is a wall round a process that has one thread when it
-//! is raised, as `pebble sfi run` has: then the place where portal code is written goes as well, and with it all new portals.
+//! Threads that run already are not behind it, and who has broken out can write their stacks. So it is a wall
+//! round a process that has one thread when it is raised, as `pebble sfi run` has: then the place where
+//! portal code is written goes as well, and with it all new portals.
 
 mod filter;
 mod landlock;

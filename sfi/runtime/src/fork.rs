@@ -1,8 +1,11 @@
-//! Forked children: they may call the instances that they have inherited, and nothing that the parent does with its own changes theirs.
+//! Forked children: they may call the instances that they have inherited, and nothing that the parent does
+//! with its own changes theirs.
 //!
-//! Problem: portal code and context pages are shared mappings, so the child would see the parent make and end portals; and of the process's threads only
-//! one is left, without the clock of deadlines. Strategy: handlers around `fork` hold the locks that the child needs, and copy those pages while nobody changes them; the child
-//! puts the copies in their places, and has a clock that has not begun. Memory for more is not the child's to give: it makes no instances.
+//! Problem: portal code and context pages are shared mappings, so the child would see the parent make and end
+//! portals; and of the process's threads only one is left, without the clock of deadlines. Strategy: handlers
+//! around `fork` hold the locks that the child needs, and copy those pages while nobody changes them; the
+//! child puts the copies in their places, and has a clock that has not begun. Memory for more is not the
+//! child's to give: it makes no instances.
 
 use crate::instance::lock;
 use crate::{arena, deadline, os, slots, thread, wait};
@@ -14,7 +17,8 @@ struct Held {
     calls: deadline::Held,
     _locks: [MutexGuard<'static, ()>; 2],
     pieces: Vec<os::Piece>,
-    /// Nowhere if there is no memory. A child that is to become another program needs none: then all stays as it was.
+    /// Nowhere if there is no memory. A child that is to become another program needs none: then all stays as
+    /// it was.
     copies: Option<u64>,
 }
 

@@ -1,8 +1,9 @@
 //! Nothing unwinds out of this crate into code that cannot bear it: the host's in C, portal code, a domain's.
 //!
-//! Problem: a panic is a mistake of this crate's, but in a function of the C convention it ends the process. Strategy: the body of each is run by
-//! [`guard`], and [`Failed`] says what the function answers then. It has no effect in a process in which panics abort: so nothing that reads what is a
-//! module's may panic in the first place, and tests change such bytes by the hundred thousand.
+//! Problem: a panic is a mistake of this crate's, but in a function of the C convention it ends the process.
+//! Strategy: the body of each is run by [`guard`], and [`Failed`] says what the function answers then. It has
+//! no effect in a process in which panics abort: so nothing that reads what is a module's may panic in the
+//! first place, and tests change such bytes by the hundred thousand.
 
 use crate::portal::{Entry, Outcome};
 use crate::thread::status;

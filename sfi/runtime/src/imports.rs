@@ -1,7 +1,7 @@
 //! What a module imports, provided by the process: functions behind portals out of the domain.
 //!
-//! The code of these portals names no instance: the record under the call does. So a module is linked once, and each of its instances
-//! copies a table of addresses.
+//! The code of these portals names no instance: the record under the call does. So a module is linked once,
+//! and each of its instances copies a table of addresses.
 
 use crate::arena;
 use crate::elf::Level;
@@ -76,7 +76,8 @@ pub struct Linked {
 }
 
 extern "C" fn enter(closure: &Closure, caller: u64, a: u64, b: u64, c: u64, d: u64) -> u64 {
-    // SAFETY: the portal passes the word of the record under the call, whose instance a running call keeps alive.
+    // SAFETY: the portal passes the word of the record under the call, whose instance a running call keeps
+    // alive.
     let shared: &'static Shared = unsafe { &*(caller as *const Shared) };
     (closure.0)(&mut Caller { shared }, [a, b, c, d])
 }
@@ -89,8 +90,8 @@ impl Imports {
     /// A function with the System V convention, at an address, behind a portal by `spec`.
     ///
     /// # Safety
-    /// The function takes what the specification's letters give it, at most six words, of any value; it does not unwind, and
-    /// comes back where it was called.
+    /// The function takes what the specification's letters give it, at most six words, of any value; it does
+    /// not unwind, and comes back where it was called.
     pub unsafe fn function(
         &mut self,
         name: &str,

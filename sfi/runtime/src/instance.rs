@@ -38,7 +38,8 @@ pub struct Shared {
     pub linked: Arc<Linked>,
     /// 0, or why no call gets in any more: a [`Cause`], or [`RESETTING`]; or [`ASKED`].
     state: AtomicU32,
-    /// 0, or the [`Cause`] for which somebody wants every call in it ended, with all that those calls wait for.
+    /// 0, or the [`Cause`] for which somebody wants every call in it ended, with all that those calls wait
+    /// for.
     ended: AtomicU32,
     /// Threads that are changing the state and the text's rights with it.
     poisoning: AtomicU32,
@@ -87,13 +88,15 @@ impl Out {
         resources.release(STACK);
     }
 
-    /// No thread is in any of the stacks, nor will be. To portals they are dead from now on; those that had found them alive are waited for.
+    /// No thread is in any of the stacks, nor will be. To portals they are dead from now on; those that had
+    /// found them alive are waited for.
     fn close(&self, base: u64) -> Result<(), Error> {
         self.stacks.iter().for_each(|given| given.mark.kill());
         os::barrier().map_err(system("waiting for other threads"))?;
         let patience = Instant::now() + Duration::from_secs(1);
         loop {
-            // In this order: a thread that is not on its way any more has its frame where the next line looks.
+            // In this order: a thread that is not on its way any more has its frame where the next line
+            // looks.
             let moving = self.stacks.iter().any(|given| given.mark.moving());
             let busy = self.stacks.iter().any(|given| given.mark.busy());
             if busy || (moving && Instant::now() > patience) {
@@ -123,7 +126,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Instance {
-    /// A fresh one, whose constructors have run: those of global objects, if the module is no program. They may take ten seconds.
+    /// A fresh one, whose constructors have run: those of global objects, if the module is no program. They
+    /// may take ten seconds.
     pub fn new(linked: &Arc<Linked>) -> Result<Instance, Error> {
         Instance::new_within(linked, opening::TIME)
     }
@@ -176,8 +180,8 @@ impl Instance {
         &self.shared.module
     }
 
-    /// A portal to an exported function, by its specification or, with an empty one, by the module's own if only words cross by that: what else the
-    /// caller gives, it says.
+    /// A portal to an exported function, by its specification or, with an empty one, by the module's own if
+    /// only words cross by that: what else the caller gives, it says.
     pub fn portal(&self, export: &str, spec: &str) -> Result<Portal, Error> {
         Portal::into_domain(&self.shared, export, spec, 0, &[])
     }
@@ -208,8 +212,9 @@ impl Instance {
         Ok(())
     }
 
-    /// Ends every call in the instance, from any thread: each comes back with a fault, as do later ones, until [`Instance::reset`]. A call that
-    /// waits for one into another domain comes back too: that domain has 10 ms of processor time to answer, and is ended like this one if it does not.
+    /// Ends every call in the instance, from any thread: each comes back with a fault, as do later ones,
+    /// until [`Instance::reset`]. A call that waits for one into another domain comes back too: that domain
+    /// has 10 ms of processor time to answer, and is ended like this one if it does not.
     pub fn cancel(&self) {
         self.shared.end(Cause::Cancelled);
         deadline::hunt(&self.shared);
@@ -220,8 +225,9 @@ impl Instance {
         self.shared.poisoned()
     }
 
-    /// Memory, stacks and heap as when it was new, and constructors have run once more. Portals stay; no call may be outstanding. Calls of other threads that come meanwhile wait,
-    /// as does another reset; a cancellation that comes meanwhile holds.
+    /// Memory, stacks and heap as when it was new, and constructors have run once more. Portals stay; no call
+    /// may be outstanding. Calls of other threads that come meanwhile wait, as does another reset; a
+    /// cancellation that comes meanwhile holds.
     ///
     /// Calls that the thread itself has left by `longjmp` are given up.
     pub fn reset(&self) -> Result<(), Error> {
@@ -269,8 +275,9 @@ impl Instance {
         crate::thread::attach_to(&self.shared).map(drop)
     }
 
-    /// Lets it use what the policy allows, once; before that it has memory, clock and random numbers. Its memory begins at an offset, behind
-    /// the module. If it has more memory than the policy allows, no call gets in any more: [`Cause::Limit`].
+    /// Lets it use what the policy allows, once; before that it has memory, clock and random numbers. Its
+    /// memory begins at an offset, behind the module. If it has more memory than the policy allows, no call
+    /// gets in any more: [`Cause::Limit`].
     pub fn grant(&self, policy: &Arc<Policy>, begin: u64) {
         let _ = self.granted(policy, begin);
     }
@@ -332,7 +339,8 @@ impl Shared {
         self.module.map(self.base).map_err(system("mapping a module"))
     }
 
-    /// The stacks it has given out. Whoever waits here is no portal's caller to those who wait for threads on their way.
+    /// The stacks it has given out. Whoever waits here is no portal's caller to those who wait for threads on
+    /// their way.
     pub fn stacks(&self) -> MutexGuard<'_, Out> {
         lock(&self.given)
     }
@@ -357,7 +365,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Empties the segment; records of its stacks are dead, so their threads come to `attach` again. `last`: in another instance, if at all.
+    /// Empties the segment; records of its stacks are dead, so their threads come to `attach` again. `last`:
+    /// in another instance, if at all.
     fn unmap(&self, slots: &Slots, out: &mut Out, last: bool) -> Result<(), Error> {
         for stack in std::mem::take(out).stacks {
             let home = stack.mark.get(record::HOME) == stack.mark.0;
@@ -383,8 +392,8 @@ impl Shared {
         lock(&self.links).get(link as usize).map(|portal| portal.callee().clone())
     }
 
-    /// From the handler and from other threads: the code is gone, so whoever is in it, or comes back to it, faults.
-    /// Whether this was the first reason.
+    /// From the handler and from other threads: the code is gone, so whoever is in it, or comes back to it,
+    /// faults. Whether this was the first reason.
     pub fn poison(&self, cause: Cause) -> bool {
         self.change(|state| matches!(state, 0 | RESETTING | ASKED).then_some(cause as u32))
     }
@@ -424,7 +433,8 @@ impl Shared {
         changed
     }
 
-    /// Gives the text the rights that the state says. Whoever changes the state does so; the last to change rights has seen the last state.
+    /// Gives the text the rights that the state says. Whoever changes the state does so; the last to change
+    /// rights has seen the last state.
     fn settle(&self) {
         let text = self.module.text_pages();
         loop {
@@ -479,7 +489,8 @@ impl Shared {
     /// Writes memory that this crate has just mapped writable.
     pub fn poke(&self, at: u64, bytes: &[u8]) -> Result<(), Error> {
         let to = self.range(at, bytes.len())?;
-        // SAFETY: the caller has mapped the range; a domain's own threads may write it meanwhile, which bytes survive.
+        // SAFETY: the caller has mapped the range; a domain's own threads may write it meanwhile, which bytes
+        // survive.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as *mut u8, bytes.len()) };
         Ok(())
     }
@@ -497,7 +508,8 @@ impl Drop for Shared {
     }
 }
 
-/// A thread ends: its stacks in the slot are nobody's any more. The instance, unless it is gone, or going on another thread.
+/// A thread ends: its stacks in the slot are nobody's any more. The instance, unless it is gone, or going on
+/// another thread.
 pub(crate) fn forget_thread(slots: &Slots, slot: u32, home: Mark, instance: Option<Arc<Shared>>) {
     if let Some(shared) = instance {
         let mut given = shared.stacks();

@@ -1,11 +1,16 @@
-//! Calls out of domains that never come back: the function of the process that was called has left by `longjmp`.
+//! Calls out of domains that never come back: the function of the process that was called has left by
+//! `longjmp`.
 //!
-//! Problem: on the domain's stacks such a call looks like one that somebody waits for, so that the instance could not be reset, its thread would have a call to end for ever,
-//! and one less that it may make. Strategy: the frame of each call into a domain says where the process's stack was. That grows down, so what began below the place where
-//! its thread is now has been left; and what began in the same place, and is not part of the call that runs there.
+//! Problem: on the domain's stacks such a call looks like one that somebody waits for, so that the instance
+//! could not be reset, its thread would have a call to end for ever, and one less that it may make. Strategy:
+//! the frame of each call into a domain says where the process's stack was. That grows down, so what began
+//! below the place where its thread is now has been left; and what began in the same place, and is not part
+//! of the call that runs there.
 //!
-//! Invariants: a thread judges its own calls, made on its own stack, when it is on that itself; those of coroutines and signal stacks are never taken for left. Nor
-//! is what runs. The signal handler writes only to stacks on which something has not come back, which are nobody else's; they are given up under the lock of their instance's.
+//! Invariants: a thread judges its own calls, made on its own stack, when it is on that itself; those of
+//! coroutines and signal stacks are never taken for left. Nor is what runs. The signal handler writes only to
+//! stacks on which something has not come back, which are nobody else's; they are given up under the lock of
+//! their instance's.
 
 use crate::deadline;
 use crate::ending;
@@ -14,7 +19,8 @@ use crate::record::Mark;
 use crate::thread::{self, Thread};
 use pebble_portal::fault::record;
 
-/// In the link from a call out of a domain to the call in from which it was made, which is even: it has been left, and counts no more.
+/// In the link from a call out of a domain to the call in from which it was made, which is even: it has been
+/// left, and counts no more.
 const LEFT: u64 = 1;
 
 /// A call out of a domain that has not come back: where it has published the stack pointer, and its link.
@@ -54,7 +60,8 @@ fn awaited(mark: Mark) -> impl Iterator<Item = Call> {
     calls_out(mark).filter(|call| !call.is_left())
 }
 
-/// Where the process's stack was when the calls began that wait on this stack for others, out of the domain; from the last. Called in the signal handler too.
+/// Where the process's stack was when the calls began that wait on this stack for others, out of the domain;
+/// from the last. Called in the signal handler too.
 pub fn waiting(mark: Mark) -> impl Iterator<Item = u64> {
     awaited(mark).map(move |call| call.began(mark))
 }
@@ -69,8 +76,8 @@ pub fn place(mark: Mark) -> u64 {
     mark.peek(mark.get(record::TOP) - 8).unwrap_or(0)
 }
 
-/// Counts no more what the thread has left, which is on its own stack at the place `at` or deeper; there the call runs that is on the stack `running`. How much
-/// that was. Called in the signal handler too.
+/// Counts no more what the thread has left, which is on its own stack at the place `at` or deeper; there the
+/// call runs that is on the stack `running`. How much that was. Called in the signal handler too.
 pub fn forget(thread: &Thread, at: u64, running: Option<Mark>) -> u32 {
     if !thread.stack.contains(&at) {
         return 0;
@@ -111,8 +118,9 @@ pub fn makes_room(mark: Mark) -> bool {
     forget(unsafe { thread::of(mark) }, place(mark), Some(mark)) > 0
 }
 
-/// Gives up stacks of an instance, of which these are all, on which the thread has left every call; and its deadlines of such calls. The thread is outside of domains, in a
-/// function of the process whose frame begins at `at` or above.
+/// Gives up stacks of an instance, of which these are all, on which the thread has left every call; and its
+/// deadlines of such calls. The thread is outside of domains, in a function of the process whose frame begins
+/// at `at` or above.
 pub fn give_up(thread: &Thread, at: u64, out: &Out) {
     forget(thread, at, None);
     let own = |mark: &Mark| mark.get(record::THREAD) == std::ptr::from_ref(thread) as u64;

@@ -1,9 +1,10 @@
 //! Fault domains: untrusted native code inside this process, behind a wall made of its own instructions.
 //!
-//! [`Module::open`] parses and verifies a file, [`Imports::link`] gives it what it imports, [`Instance::new`] makes a fresh
-//! memory for it, [`Instance::portal`] opens a door to one of its functions, and [`Portal::call`] goes through. Whatever the
-//! module does, the call comes back: with its value or with a [`Fault`] that says who, where and why.
-//! The memory map and what each part may rely on are in `docs/src/fault-domains.md`.
+//! [`Module::open`] parses and verifies a file, [`Imports::link`] gives it what it imports, [`Instance::new`]
+//! makes a fresh memory for it, [`Instance::portal`] opens a door to one of its functions, and
+//! [`Portal::call`] goes through. Whatever the module does, the call comes back: with its value or with a
+//! [`Fault`] that says who, where and why. The memory map and what each part may rely on are in
+//! `docs/src/fault-domains.md`.
 //!
 //! `unsafe` is allowed here, as nowhere else on this side of the wall; each use says why it is right.
 

@@ -1,6 +1,8 @@
-//! Line programs of debug information, read a step at a time: by whoever wants to know a line, and by whoever moves addresses.
+//! Line programs of debug information, read a step at a time: by whoever wants to know a line, and by whoever
+//! moves addresses.
 //!
-//! They are the module's, so nothing in them is believed: every read is checked, numbers wrap around, and each step takes at least a byte.
+//! They are the module's, so nothing in them is believed: every read is checked, numbers wrap around, and
+//! each step takes at least a byte.
 
 /// Checked reads, forward.
 #[derive(Clone, Copy)]
@@ -92,7 +94,8 @@ pub struct Row {
 }
 
 impl<'a> Program<'a> {
-    /// The program that begins at this offset of the section, if its length can be believed; and what it says, if it is understood.
+    /// The program that begins at this offset of the section, if its length can be believed; and what it
+    /// says, if it is understood.
     pub fn at(section: &'a [u8], begin: usize) -> Option<(usize, Option<Program<'a>>)> {
         let mut bytes = Bytes::new(section, begin);
         let (end, offsets) = bytes.length()?;

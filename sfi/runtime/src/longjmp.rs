@@ -1,8 +1,9 @@
 //! `setjmp` and `longjmp` of a domain, and the portal of an import that nobody provides.
 //!
-//! Problem: `longjmp` sets the return stack pointer to what a buffer in the domain's memory says, which could be anything. Strategy: the
-//! buffer is only a wish. The portal walks the return stack from its own call, frame by frame, with what the verifier knows of each return
-//! site, and grants the wish where it finds the frame. It never passes the call that entered the domain.
+//! Problem: `longjmp` sets the return stack pointer to what a buffer in the domain's memory says, which could
+//! be anything. Strategy: the buffer is only a wish. The portal walks the return stack from its own call,
+//! frame by frame, with what the verifier knows of each return site, and grants the wish where it finds the
+//! frame. It never passes the call that entered the domain.
 
 use crate::arena;
 use crate::error::Error;
@@ -180,8 +181,8 @@ fn find(shared: &Shared, mark: Mark, buffer: u64, mut rsp: u64, mut rbp: u64) ->
     };
     let wanted = word(6).checked_add(u64::from(wish.depth) * 8)?;
     let mask = (1u64 << (u32::from(words.min(15)) * 4)) - 1;
-    // Each step goes up the stack, which ends at a return address that is no site of the module. It may be long, and each step too:
-    // whoever ends the call ends the walk.
+    // Each step goes up the stack, which ends at a return address that is no site of the module. It may be
+    // long, and each step too: whoever ends the call ends the walk.
     while !crate::ending::over(shared) {
         let here = site(mark.peek(rsp)?)?;
         let return_word = rsp + 8 + u64::from(here.depth) * 8;

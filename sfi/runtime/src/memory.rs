@@ -1,7 +1,8 @@
 //! Memory that a domain asks for: `brk`, `mmap` and their kin, within what its policy allows.
 //!
-//! Each does what it says or fails: rights are the kernel's, what is refused changes nothing. All ranges are the domain's own (`Space` knows them);
-//! code, constants, stacks and windows are not among them. Nothing becomes executable.
+//! Each does what it says or fails: rights are the kernel's, what is refused changes nothing. All ranges are
+//! the domain's own (`Space` knows them); code, constants, stacks and windows are not among them. Nothing
+//! becomes executable.
 
 use crate::ending::over;
 use crate::instance::lock;
@@ -119,7 +120,8 @@ impl Call<'_> {
         }
         let to = self.room(&mut state, new)?;
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
-        // SAFETY: both ranges are memory that this space has given to the domain; the old one stays mapped, empty.
+        // SAFETY: both ranges are memory that this space has given to the domain; the old one stays mapped,
+        // empty.
         let moved = unsafe { libc::mremap(self.a as *mut _, old as usize, old as usize, flags, to) };
         if moved == libc::MAP_FAILED {
             for (from, end) in state.space.give(to - base, new).unwrap_or_default() {
@@ -196,7 +198,8 @@ impl Call<'_> {
         Ok(0)
     }
 
-    /// Whole pages from the first argument on, as many as the second says, if they are the domain's to change.
+    /// Whole pages from the first argument on, as many as the second says, if they are the domain's to
+    /// change.
     fn own(&self, state: &State) -> Result<u64, i32> {
         let at = self.a.wrapping_sub(self.shared.base);
         let bytes = self.b.checked_next_multiple_of(PAGE).ok_or(libc::ENOMEM)?;

@@ -47,8 +47,8 @@ impl Module {
         Module::load(&path.display().to_string(), Module::read(path)?)
     }
 
-    /// The bytes of a file that may be a module. Its begin and its size are judged first: what is anything else, or endless, is
-    /// not read.
+    /// The bytes of a file that may be a module. Its begin and its size are judged first: what is anything
+    /// else, or endless, is not read.
     pub fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
         let mut file = File::open(path).map_err(LoadError::Read)?;
         let mut bytes = Vec::new();
@@ -148,7 +148,8 @@ impl Module {
         u64::from(self.data.start)..u64::from(self.data.end)
     }
 
-    /// Maps the module into the segment at `base`. Code was verified before it came into the file, and cannot change there.
+    /// Maps the module into the segment at `base`. Code was verified before it came into the file, and cannot
+    /// change there.
     pub fn map(&self, base: u64) -> std::io::Result<()> {
         let pages = self.text_pages();
         let map = |pages: Range<u64>, prot, copied: bool| {
@@ -176,7 +177,8 @@ impl Module {
         }
         for (place, addend) in &self.relocations {
             let word = (base + u64::from(*place)) as *mut u64;
-            // SAFETY: the parser keeps relocations inside the file's part of the writable data, which has just been mapped.
+            // SAFETY: the parser keeps relocations inside the file's part of the writable data, which has
+            // just been mapped.
             unsafe { word.write_unaligned(base + u64::from(*addend)) };
         }
         Ok(())

@@ -1,7 +1,9 @@
-//! Sockets of a domain: stream sockets over the Internet protocols, to and from the addresses that the policy names.
+//! Sockets of a domain: stream sockets over the Internet protocols, to and from the addresses that the policy
+//! names.
 //!
-//! An address comes out of the domain's memory once, is compared as it is, and goes to the kernel from ours. A socket can do what its
-//! descriptor's file functions do (read, write, close), and what is listed here; options are few and harmless.
+//! An address comes out of the domain's memory once, is compared as it is, and goes to the kernel from ours.
+//! A socket can do what its descriptor's file functions do (read, write, close), and what is listed here;
+//! options are few and harmless.
 
 use crate::pieces::PIECE;
 use crate::policy::Policy;
@@ -165,7 +167,8 @@ impl Call<'_> {
         // A socket may be a standard file.
         let ours = flags | libc::MSG_DONTWAIT;
         let some = |done: u64, most: u64| {
-            // SAFETY: a descriptor of the domain's and a range of its segment; the kernel checks what is mapped how.
+            // SAFETY: a descriptor of the domain's and a range of its segment; the kernel checks what is
+            // mapped how.
             result(unsafe { libc::syscall(number, file.fd(), at + done, most, ours, 0, 0) })
         };
         if flags & libc::MSG_DONTWAIT != 0 {

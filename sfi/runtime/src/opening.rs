@@ -1,7 +1,8 @@
 //! Constructors: what a module's global objects want done before its first call, as `dlopen` would.
 //!
-//! Problem: a reset makes the instance fresh while other threads want to call it, and none may come before the constructors. Strategy: the thread
-//! that runs them closes the instance to all others. Those wait where a thread makes its stack in an instance, since a reset has ended all stacks.
+//! Problem: a reset makes the instance fresh while other threads want to call it, and none may come before
+//! the constructors. Strategy: the thread that runs them closes the instance to all others. Those wait where
+//! a thread makes its stack in an instance, since a reset has ended all stacks.
 
 use crate::error::Error;
 use crate::instance::{Out, Shared, lock};

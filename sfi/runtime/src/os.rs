@@ -1,7 +1,7 @@
 //! Memory from the kernel: thin functions over the system calls, for ranges inside the reservation.
 //!
-//! Every address that is replaced lies in memory that this crate has reserved for itself, so no mapping of the process is ever
-//! touched. A failed call leaves errno, which is the error.
+//! Every address that is replaced lies in memory that this crate has reserved for itself, so no mapping of
+//! the process is ever touched. A failed call leaves errno, which is the error.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -22,7 +22,8 @@ pub fn reserve(bytes: u64) -> io::Result<u64> {
 /// The same at this address, if nothing is there.
 pub fn reserve_at(at: u64, bytes: u64) -> io::Result<()> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
-    // SAFETY: existing mappings are not replaced; a kernel that does not know the flag (before 4.17) chooses the place.
+    // SAFETY: existing mappings are not replaced; a kernel that does not know the flag (before 4.17) chooses
+    // the place.
     let got = checked(unsafe { libc::mmap(at as *mut _, bytes as usize, PROT_NONE, flags, -1, 0) })?;
     if got != at {
         unmap(got, bytes);
@@ -32,14 +33,16 @@ pub fn reserve_at(at: u64, bytes: u64) -> io::Result<()> {
 }
 
 fn fixed(at: u64, bytes: u64, prot: i32, flags: i32, fd: i32, offset: u64) -> io::Result<()> {
-    // SAFETY: callers name a range of the reservation that no Rust object lives in (layout.rs); what was there is discarded.
+    // SAFETY: callers name a range of the reservation that no Rust object lives in (layout.rs); what was
+    // there is discarded.
     let r = unsafe {
         libc::mmap(at as *mut _, bytes as usize, prot, flags | libc::MAP_FIXED, fd, offset as libc::off_t)
     };
     checked(r).map(drop)
 }
 
-/// Every other running thread of the process has seen what this one wrote before, or will show what it wrote before it looked.
+/// Every other running thread of the process has seen what this one wrote before, or will show what it wrote
+/// before it looked.
 pub fn barrier() -> io::Result<()> {
     membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
 }
@@ -62,7 +65,8 @@ pub fn anonymous(at: u64, bytes: u64, prot: i32) -> io::Result<()> {
     fixed(at, bytes, prot, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1, 0)
 }
 
-/// Zeroed memory of which a few pages will be touched: never huge pages, which `MAP_STACK` asks for since Linux 6.7.
+/// Zeroed memory of which a few pages will be touched: never huge pages, which `MAP_STACK` asks for since
+/// Linux 6.7.
 pub fn stack(at: u64, bytes: u64) -> io::Result<()> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
     fixed(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0)
@@ -90,7 +94,8 @@ pub fn copies(pieces: &[Piece]) -> io::Result<u64> {
     let begin = checked(unsafe { libc::mmap(std::ptr::null_mut(), bytes, prot, flags, -1, 0) })?;
     let mut at = begin;
     for piece in pieces {
-        // SAFETY: the pages have just been mapped, and the pieces are as long together; the caller vouches for each.
+        // SAFETY: the pages have just been mapped, and the pieces are as long together; the caller vouches
+        // for each.
         unsafe {
             std::ptr::copy_nonoverlapping(piece.from as *const u8, at as *mut u8, piece.bytes as usize)
         };

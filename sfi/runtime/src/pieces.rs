@@ -1,9 +1,10 @@
 //! System calls that take long, so that none outlasts the call of the domain that it is done for.
 //!
-//! Problem: the kernel does not ask whether a deadline has passed: a gigabyte of random numbers takes it twenty seconds. Strategy: whatever grows with a number
-//! of the domain's is done in pieces, between which the end is looked at; what cannot be cut (to write a file back, to free a large one) is an
-//! *errand*, which another thread goes on and this one waits for as long as the call lasts. Every system call that may take long goes through
-//! one of the functions here or of [`crate::wait`].
+//! Problem: the kernel does not ask whether a deadline has passed: a gigabyte of random numbers takes it
+//! twenty seconds. Strategy: whatever grows with a number of the domain's is done in pieces, between which
+//! the end is looked at; what cannot be cut (to write a file back, to free a large one) is an *errand*, which
+//! another thread goes on and this one waits for as long as the call lasts. Every system call that may take
+//! long goes through one of the functions here or of [`crate::wait`].
 
 use crate::ending::over;
 use crate::layout::PAGE;
@@ -95,7 +96,8 @@ impl Call<'_> {
         }
     }
 
-    /// Does something with a range of memory, from its end to its begin. `EINTR` if the call is over before it is done.
+    /// Does something with a range of memory, from its end to its begin. `EINTR` if the call is over before
+    /// it is done.
     pub(crate) fn downwards(
         &self,
         from: u64,
@@ -114,7 +116,8 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Goes on an errand, and waits for what comes of it; `EINTR` if the call is over first, and then it is done all the same.
+    /// Goes on an errand, and waits for what comes of it; `EINTR` if the call is over first, and then it is
+    /// done all the same.
     pub(crate) fn errand<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, i32> + Send + 'static,

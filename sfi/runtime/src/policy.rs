@@ -85,8 +85,8 @@ impl Policy {
         self
     }
 
-    /// Something that is off otherwise: `sleep`; `connect=HOST:PORT` or `listen=HOST:PORT`, for stream sockets with every address that the host
-    /// has now, and port 0 for every port.
+    /// Something that is off otherwise: `sleep`; `connect=HOST:PORT` or `listen=HOST:PORT`, for stream
+    /// sockets with every address that the host has now, and port 0 for every port.
     pub fn allow(mut self, what: &str) -> io::Result<Policy> {
         match what.split_once('=') {
             Some(("connect", to)) => self.connects.extend(to.to_socket_addrs()?),
@@ -135,7 +135,8 @@ impl Policy {
 }
 
 impl Policy {
-    /// Whether a path leads to directories that it may use, and is none of them itself: all that is known of it is that it is no link.
+    /// Whether a path leads to directories that it may use, and is none of them itself: all that is known of
+    /// it is that it is no link.
     pub(crate) fn is_above(&self, path: &str) -> bool {
         let below =
             |d: &Directory| d.name.strip_prefix(path.trim_end_matches('/')).map(|rest| rest.starts_with('/'));
@@ -155,7 +156,8 @@ const RESOLVE_NO_MAGICLINKS: u64 = 2;
 const RESOLVE_BENEATH: u64 = 8;
 
 impl Directory {
-    /// Opens below the directory; no symbolic link and no `..` leads out of it. The kernel's error number on failure.
+    /// Opens below the directory; no symbolic link and no `..` leads out of it. The kernel's error number on
+    /// failure.
     pub(crate) fn open(&self, path: &str, flags: i32, mode: u32) -> Result<OwnedFd, i32> {
         let path = CString::new(path).map_err(|_| libc::EINVAL)?;
         let creates = flags & (libc::O_CREAT | libc::O_TMPFILE & !libc::O_DIRECTORY) != 0;

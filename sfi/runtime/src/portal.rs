@@ -55,7 +55,8 @@ fn hides_rounding(callee: &Shared) -> bool {
     callee.module.level == Level::Full && callee.module.verdict.float
 }
 
-/// Whether portals from one instance to another keep the controls of floating point. Called in the signal handler too.
+/// Whether portals from one instance to another keep the controls of floating point. Called in the signal
+/// handler too.
 pub(crate) fn keeps_controls(caller: &Shared, callee: &Shared) -> bool {
     let changes = |shared: &Shared| shared.module.verdict.control;
     changes(callee) || hides_rounding(callee) || changes(caller)
@@ -118,7 +119,8 @@ impl Portal {
         Ok(Portal { code, callee: callee.clone(), _description: description, index: 0, words })
     }
 
-    /// To a slot of the module's table of functions, for a constructor: three words, as C libraries pass them.
+    /// To a slot of the module's table of functions, for a constructor: three words, as C libraries pass
+    /// them.
     pub(crate) fn into_slot(callee: &Arc<Shared>, slot: u32) -> Result<Portal, Error> {
         let (door, crossing) = Portal::crossing_to(callee, slot, "smiii")?;
         let code = Code(arena::portal(&door, &crossing)?);
@@ -208,8 +210,9 @@ impl Portal {
         }
     }
 
-    /// [`Portal::call`] that ends after a time, a [`Limit`]: then the instance is poisoned, and the call comes back with a fault. If it is in
-    /// another domain at that time, that has 10 ms of processor time to come back before it is ended in the same way.
+    /// [`Portal::call`] that ends after a time, a [`Limit`]: then the instance is poisoned, and the call
+    /// comes back with a fault. If it is in another domain at that time, that has 10 ms of processor time to
+    /// come back before it is ended in the same way.
     pub fn call_within(&self, limit: impl Into<Limit>, words: &[u64]) -> Result<u64, CallError> {
         if words.len() != self.words {
             return Err(CallError::Words { wanted: self.words, given: words.len() });

@@ -1,7 +1,8 @@
 //! The record at the end of a return stack, and stacks themselves.
 //!
-//! A stack of a thread in an instance is two: the return stack, outside the segment, and the data stack with the thread-local
-//! variables, inside. Portals read and write the record's fields by their offsets in `pebble_portal::fault::record`.
+//! A stack of a thread in an instance is two: the return stack, outside the segment, and the data stack with
+//! the thread-local variables, inside. Portals read and write the record's fields by their offsets in
+//! `pebble_portal::fault::record`.
 
 use crate::arena;
 use crate::error::{Error, system};
@@ -25,7 +26,8 @@ impl Mark {
     }
 
     pub fn get(self, field: i32) -> u64 {
-        // SAFETY: the record of a mapped stack; its words are plain memory, changed by the owning thread or while nobody is in it.
+        // SAFETY: the record of a mapped stack; its words are plain memory, changed by the owning thread or
+        // while nobody is in it.
         unsafe { self.word(field).read_volatile() }
     }
 
@@ -54,7 +56,8 @@ impl Mark {
 
     /// The thread of this stack is on its way in or out.
     pub fn moving(self) -> bool {
-        // SAFETY: the words are the thread's, which cannot end without the lock of the instance's stacks, held by whoever asks.
+        // SAFETY: the words are the thread's, which cannot end without the lock of the instance's stacks,
+        // held by whoever asks.
         let words = unsafe { &*(self.get(record::WORDS) as *const Words) };
         words.moving(Mark(self.get(record::HOME)))
     }
@@ -74,8 +77,8 @@ impl Mark {
         }
     }
 
-    /// The frame of the call that entered at `top`: what the stack pointer is behind the call, and where in portal code that is.
-    /// Called in the signal handler too.
+    /// The frame of the call that entered at `top`: what the stack pointer is behind the call, and where in
+    /// portal code that is. Called in the signal handler too.
     pub fn frame(self, top: u64) -> Option<(u64, u64)> {
         let site = self.peek(top.checked_sub(16)?)?;
         if arena::contains(site) {
@@ -87,8 +90,8 @@ impl Mark {
         arena::contains(site).then_some((top - 16, site))
     }
 
-    /// Who made the call that entered at `top`, if a domain did: its stack, the stack pointer that it has published, and where the call into
-    /// that stack entered. Called in the signal handler too.
+    /// Who made the call that entered at `top`, if a domain did: its stack, the stack pointer that it has
+    /// published, and where the call into that stack entered. Called in the signal handler too.
     pub fn caller(self, top: u64) -> Option<(Mark, u64, u64)> {
         let published = self.peek(top.checked_sub(16)?)?;
         slots::existing()?.return_stack(published)?;
@@ -96,7 +99,8 @@ impl Mark {
         Some((caller, published, caller.peek(published + 8)?))
     }
 
-    /// The stacks of the call that runs on this one and of those between domains that wait for it, from the innermost. Called in the signal handler too.
+    /// The stacks of the call that runs on this one and of those between domains that wait for it, from the
+    /// innermost. Called in the signal handler too.
     pub fn calls(self) -> impl Iterator<Item = Mark> {
         let first = Some((self, self.get(record::TOP)));
         let calls = std::iter::successors(first, |(mark, top)| {
@@ -119,7 +123,8 @@ impl Mark {
 
     /// The instance of a stack with an outstanding call.
     pub fn instance(self) -> &'static Shared {
-        // SAFETY: whoever asks has seen a call into the stack that has not come back, and that keeps the instance.
+        // SAFETY: whoever asks has seen a call into the stack that has not come back, and that keeps the
+        // instance.
         unsafe { &*(self.get(record::INSTANCE) as *const Shared) }
     }
 }
@@ -164,7 +169,8 @@ pub fn give_return_stack(slots: &Slots, slot: u32, mark: Mark) {
     give_place(slots, slot, mark);
 }
 
-/// The place of a return stack that is dead, or that whoever ends the instance in the slot has still to retire, before the slot has another.
+/// The place of a return stack that is dead, or that whoever ends the instance in the slot has still to
+/// retire, before the slot has another.
 pub fn give_place(slots: &Slots, slot: u32, mark: Mark) {
     if let Some(place) = slots.slots.get(slot as usize) {
         place.lock().unwrap_or_else(|e| e.into_inner()).unused.push(slots.stack(slot, mark.0));

@@ -1,7 +1,7 @@
 //! Regions: memory of the process that can be lent to domains, or shared with them, without copying.
 //!
-//! A region is a file in memory, so that its pages can appear in a segment too. A shared one has the same offset in every segment
-//! that maps it: pointers into it mean the same to all once the base is added.
+//! A region is a file in memory, so that its pages can appear in a segment too. A shared one has the same
+//! offset in every segment that maps it: pointers into it mean the same to all once the base is added.
 
 use crate::error::{Error, system};
 use crate::instance::{Instance, lock};
@@ -25,7 +25,8 @@ pub struct Pages {
     offset: Mutex<u64>,
 }
 
-/// Cheap to clone; the memory goes with the last clone, domains that have it mapped keep their view until they are reset.
+/// Cheap to clone; the memory goes with the last clone, domains that have it mapped keep their view until
+/// they are reset.
 #[derive(Clone)]
 pub struct Region {
     pages: Arc<Pages>,
@@ -68,7 +69,8 @@ impl Region {
     /// Reads bytes; what domains write meanwhile may be in them or not.
     pub fn read(&self, at: usize, to: &mut [u8]) -> Result<(), Error> {
         let from = self.place(at, to.len())?;
-        // SAFETY: inside the mapping, which lives as long as `self`; bytes that change meanwhile are still bytes.
+        // SAFETY: inside the mapping, which lives as long as `self`; bytes that change meanwhile are still
+        // bytes.
         unsafe { std::ptr::copy(from as *const u8, to.as_mut_ptr(), to.len()) };
         Ok(())
     }

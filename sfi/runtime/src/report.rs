@@ -1,8 +1,9 @@
 //! File and line of an address, from the module's own debug information. Never in the signal handler.
 //!
-//! Problem: the information is the module's too, as much as a file can hold, and most ways to read it let a few bytes stand for as much memory and time as they
-//! like; but a fault is described within the time of a call. Strategy: line programs alone, the likely ones first by the address that each
-//! begins with, and no more than so many programs and so many of their steps for one question, whatever there is.
+//! Problem: the information is the module's too, as much as a file can hold, and most ways to read it let a
+//! few bytes stand for as much memory and time as they like; but a fault is described within the time of a
+//! call. Strategy: line programs alone, the likely ones first by the address that each begins with, and no
+//! more than so many programs and so many of their steps for one question, whatever there is.
 
 use crate::lines::{Program, Row, Step};
 use gimli::{
@@ -14,7 +15,8 @@ use object::{Object, ObjectSection};
 /// Bytes of a program's lists of directories and files, and of one name: what is longer is left out.
 const MOST_LISTED: u64 = 1 << 18;
 const MOST_NAMED: usize = 4096;
-/// Programs that are looked at, steps of them that are taken, and steps in which a program must set its first address.
+/// Programs that are looked at, steps of them that are taken, and steps in which a program must set its first
+/// address.
 const MOST_PROGRAMS: usize = 1 << 14;
 const MOST_STEPS: usize = 1 << 18;
 const FIRST_STEPS: usize = 8;

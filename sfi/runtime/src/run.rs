@@ -91,7 +91,8 @@ struct Start {
     end: u64,
 }
 
-/// The block that a C library finds at its start: count, arguments, environment, auxiliary vector, and the strings.
+/// The block that a C library finds at its start: count, arguments, environment, auxiliary vector, and the
+/// strings.
 fn first_words(
     instance: &Instance,
     arguments: &[impl AsRef<OsStr>],
@@ -104,7 +105,8 @@ fn first_words(
     let environment = strings(policy.environment.iter().map(|v| v.as_bytes()).collect());
     let words = 1 + arguments.len() + 1 + environment.len() + 1 + 6;
     let mut random = [0u8; 16];
-    // SAFETY: writes sixteen bytes of ours; without them the domain's canary is weak, which is its own matter.
+    // SAFETY: writes sixteen bytes of ours; without them the domain's canary is weak, which is its own
+    // matter.
     unsafe { libc::getrandom(random.as_mut_ptr().cast(), 16, 0) };
     let offset = instance.shared.module.end();
     let at = instance.shared.base + offset;

@@ -1,12 +1,13 @@
 //! The reservation: one stretch of address space, cut into slots, that belongs to fault domains alone.
 //!
-//! Problem: guard zones must stay empty whatever the process maps, and the signal handler must know at once whose address it
-//! was. Strategy: one inaccessible mapping made once, indexed by shifting; a table of pointers to the instances in it.
-//! A process may ask for the reservation to begin at the bottom of its address space: then the first slot's segment lies at address
-//! zero, where a processor adds a segment base at no cost.
-//! A slot's return stacks outlive the instances in it: a thread's current mark points into one of them, and the comparison that
-//! finds it out of date must not fault. So their places stay that thread's until it ends, with a dead record in each; and all of a slot's dead
-//! stacks are one mapping, of a file that holds nothing else, so that mappings are as many as instances and threads that are alive.
+//! Problem: guard zones must stay empty whatever the process maps, and the signal handler must know at once
+//! whose address it was. Strategy: one inaccessible mapping made once, indexed by shifting; a table of
+//! pointers to the instances in it. A process may ask for the reservation to begin at the bottom of its
+//! address space: then the first slot's segment lies at address zero, where a processor adds a segment base
+//! at no cost. A slot's return stacks outlive the instances in it: a thread's current mark points into one of
+//! them, and the comparison that finds it out of date must not fault. So their places stay that thread's
+//! until it ends, with a dead record in each; and all of a slot's dead stacks are one mapping, of a file that
+//! holds nothing else, so that mappings are as many as instances and threads that are alive.
 
 use crate::error::{Error, system};
 use crate::fork;
@@ -39,7 +40,8 @@ pub struct Slots {
     /// Context pages of all slots: domains read them in their segments, the runtime writes them here.
     contexts: OwnedFd,
     contexts_at: u64,
-    /// As long as the return stacks of a slot, with a dead record at the end of each that has been used. None if files may not be so long.
+    /// As long as the return stacks of a slot, with a dead record at the end of each that has been used. None
+    /// if files may not be so long.
     dead: Option<OwnedFd>,
     process: u32,
 }
@@ -47,8 +49,8 @@ pub struct Slots {
 static SLOTS: OnceLock<Slots> = OnceLock::new();
 static AT_ZERO: AtomicBool = AtomicBool::new(false);
 
-/// From now on (before the first instance) the first slot's segment is to lie at address zero: its accesses are quicker. If the
-/// process uses the lowest 12 GiB itself, all slots lie elsewhere.
+/// From now on (before the first instance) the first slot's segment is to lie at address zero: its accesses
+/// are quicker. If the process uses the lowest 12 GiB itself, all slots lie elsewhere.
 pub fn segment_at_zero() {
     AT_ZERO.store(true, Ordering::Relaxed);
 }
@@ -56,8 +58,8 @@ pub fn segment_at_zero() {
 /// Bit of AT_HWCAP2: user mode may use the FSGSBASE instructions.
 const HWCAP2_FSGSBASE: u64 = 2;
 
-/// Whether code outside the kernel can set segment bases. Portals do so where a thread may be in several instances; without it, a process
-/// has one slot, and the kernel sets the base when a thread first comes.
+/// Whether code outside the kernel can set segment bases. Portals do so where a thread may be in several
+/// instances; without it, a process has one slot, and the kernel sets the base when a thread first comes.
 pub fn sets_bases() -> bool {
     // SAFETY: reads the auxiliary vector.
     unsafe { libc::getauxval(libc::AT_HWCAP2) & HWCAP2_FSGSBASE != 0 }
@@ -67,8 +69,9 @@ fn most_slots() -> usize {
     if sets_bases() { MAX_SLOTS } else { 1 }
 }
 
-/// As many slots as there is room for: their begin, the place for portal code, and their number. Domains know where they are; so that it tells them
-/// nothing of where the kernel has put the process's libraries, stack and heap, they are put where a random number says.
+/// As many slots as there is room for: their begin, the place for portal code, and their number. Domains know
+/// where they are; so that it tells them nothing of where the kernel has put the process's libraries, stack
+/// and heap, they are put where a random number says.
 fn anywhere() -> Result<(u64, u64, usize), Error> {
     let mut count = most_slots();
     loop {
@@ -91,7 +94,8 @@ fn anywhere() -> Result<(u64, u64, usize), Error> {
     }
 }
 
-/// New address space in the lower half, in which the kernel puts nothing of a process's own unless it is asked to; none if there is no room.
+/// New address space in the lower half, in which the kernel puts nothing of a process's own unless it is
+/// asked to; none if there is no room.
 fn somewhere(bytes: u64) -> Option<u64> {
     const TRIES: usize = 16;
     let places = HALF.end.checked_sub(HALF.start + bytes)? / SLOT;
@@ -231,7 +235,8 @@ impl Slots {
         ((mark - self.segment(slot) - RETURN_STACKS) / RETURN_STACK) as u32
     }
 
-    /// Puts a dead record, and no memory, in the place of a return stack that nobody is in nor will be. Whether this could be done.
+    /// Puts a dead record, and no memory, in the place of a return stack that nobody is in nor will be.
+    /// Whether this could be done.
     pub fn retire(&self, slot: u32, mark: u64) -> bool {
         let Some(dead) = &self.dead else { return false };
         let at = u64::from(self.stack(slot, mark)) * RETURN_STACK;
@@ -266,7 +271,8 @@ impl Slots {
     pub fn set_context(&self, slot: u32, at: u64, value: u64) {
         assert!(at.is_multiple_of(8) && at < CONTEXT_BYTES && (slot as usize) < self.count, "a context word");
         let word = (self.contexts_at + u64::from(slot) * CONTEXT_BYTES + at) as *mut u64;
-        // SAFETY: inside the mapping made in `make`, aligned, and never unmapped; domains only read it, whenever they like.
+        // SAFETY: inside the mapping made in `make`, aligned, and never unmapped; domains only read it,
+        // whenever they like.
         unsafe { word.write_volatile(value) };
     }
 }

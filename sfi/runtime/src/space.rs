@@ -1,7 +1,8 @@
-//! What memory an instance has, and which parts of its segment's heap area are in use: what `brk` and `mmap` of the domain's C library stand on.
+//! What memory an instance has, and which parts of its segment's heap area are in use: what `brk` and `mmap`
+//! of the domain's C library stand on.
 //!
-//! One number counts all that an instance can write, or that is there for it alone: its image, stacks, heap, mappings (whatever their rights),
-//! pages that were given away to it. It never passes the limit.
+//! One number counts all that an instance can write, or that is there for it alone: its image, stacks, heap,
+//! mappings (whatever their rights), pages that were given away to it. It never passes the limit.
 
 use crate::error::Error;
 use crate::layout::{MODULE_END, PAGE};
@@ -9,8 +10,8 @@ use crate::os::{PROT_READ, PROT_WRITE};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Pieces between holes at most, pieces with other rights, and moves of one to another place: each is two mappings of the process, which has some
-/// ten thousands, and cannot do without.
+/// Pieces between holes at most, pieces with other rights, and moves of one to another place: each is two
+/// mappings of the process, which has some ten thousands, and cannot do without.
 const MOST: usize = 2048;
 
 /// Rights of new memory.
@@ -23,7 +24,8 @@ pub struct Space {
     pub brk: u64,
     /// Begins and ends; no two of them touch.
     taken: BTreeMap<u64, u64>,
-    /// Ends and rights of ranges that are not [`OPEN`], by their begins. They lie in what is taken, below the break, or in the image's data.
+    /// Ends and rights of ranges that are not [`OPEN`], by their begins. They lie in what is taken, below the
+    /// break, or in the image's data.
     rights: BTreeMap<u64, (u64, i32)>,
     /// Bytes that the instance may have, and those that it has.
     pub limit: u64,
@@ -94,7 +96,8 @@ impl Space {
         Some(at)
     }
 
-    /// Gives a range back; what of it was not taken is ignored. The ranges that were; none if there would be too many pieces.
+    /// Gives a range back; what of it was not taken is ignored. The ranges that were; none if there would be
+    /// too many pieces.
     pub fn give(&mut self, at: u64, bytes: u64) -> Option<Vec<(u64, u64)>> {
         let end = at.saturating_add(bytes);
         let within = self.taken.range(..at).next_back().is_some_and(|(_, e)| *e > end);

@@ -1,8 +1,10 @@
-//! Memory of the process that is lent for one call, wherever it lies: what is in a region is lent itself, the rest through a copy.
+//! Memory of the process that is lent for one call, wherever it lies: what is in a region is lent itself, the
+//! rest through a copy.
 //!
-//! Problem: a typed binding gets a slice or a pointer and cannot know where it came from. Strategy: [`Lent`] gives the word for the
-//! portal; a copy lies in a region out of a pool, and goes back to its owner when the loan ends. A copy shows nothing else: the rest of its
-//! last page is zero, and only the pages that it fills are lent.
+//! Problem: a typed binding gets a slice or a pointer and cannot know where it came from. Strategy: [`Lent`]
+//! gives the word for the portal; a copy lies in a region out of a pool, and goes back to its owner when the
+//! loan ends. A copy shows nothing else: the rest of its last page is zero, and only the pages that it fills
+//! are lent.
 
 use crate::fault::CallError;
 use crate::instance::lock;

@@ -1,9 +1,11 @@
-//! The trusted arbitration code: what the domain's C library asks for by `pbl_syscall`, with Linux's numbers and errors.
+//! The trusted arbitration code: what the domain's C library asks for by `pbl_syscall`, with Linux's numbers
+//! and errors.
 //!
-//! Problem: the C library speaks system calls, and none of the domain's may reach the kernel as it is. Strategy: an allow-list; each
-//! call is done anew by the process, with its own descriptors, within the policy; pointers are ranges of the segment before the kernel sees
-//! them, and the kernel's own checks (`EFAULT`, read-only pages) hold for what is not mapped or is code.
-//! Every call is answered by a number: a result, or a negated errno.
+//! Problem: the C library speaks system calls, and none of the domain's may reach the kernel as it is.
+//! Strategy: an allow-list; each call is done anew by the process, with its own descriptors, within the
+//! policy; pointers are ranges of the segment before the kernel sees them, and the kernel's own checks
+//! (`EFAULT`, read-only pages) hold for what is not mapped or is code. Every call is answered by a number: a
+//! result, or a negated errno.
 
 use crate::ending::over;
 use crate::error::Error;
@@ -48,7 +50,8 @@ impl State {
     }
 }
 
-/// Whoever uses it has a share in it: a number that another thread of the domain closes meanwhile may be another file of the process's.
+/// Whoever uses it has a share in it: a number that another thread of the domain closes meanwhile may be
+/// another file of the process's.
 #[derive(Clone)]
 pub(crate) enum File {
     /// 0, 1 or 2 of the process.
@@ -89,8 +92,8 @@ impl Resources {
         self.policy.get().map_or(&UNASKED, |policy| policy)
     }
 
-    /// Once. What it has been given before stays its own, and counts; it is an error if that is too much. What lies between the module's end
-    /// and `begin` is memory of the domain's too.
+    /// Once. What it has been given before stays its own, and counts; it is an error if that is too much.
+    /// What lies between the module's end and `begin` is memory of the domain's too.
     pub fn grant(&self, policy: &Arc<Policy>, begin: u64) -> Result<(), Error> {
         let mut state = lock(&self.state);
         if self.policy.set(policy.clone()).is_ok() {
@@ -181,7 +184,8 @@ pub fn system_calls() -> Vec<(&'static str, i64)> {
 }
 
 impl Imports {
-    /// System calls. What they may reach is given by [`crate::Instance::grant`]; without it memory, clock and random numbers.
+    /// System calls. What they may reach is given by [`crate::Instance::grant`]; without it memory, clock and
+    /// random numbers.
     pub fn system_calls(&mut self) -> Result<(), Error> {
         for (name, _, entry) in NAMES {
             // SAFETY: the function takes six words of any value.
@@ -269,7 +273,8 @@ impl Call<'_> {
                 let reads = number == libc::SYS_read;
                 let events = if reads { libc::POLLIN } else { libc::POLLOUT };
                 self.patiently(&file, events, c, !reads, |done, most| {
-                    // SAFETY: a descriptor of the domain's, a range of its segment; the kernel checks what is mapped how.
+                    // SAFETY: a descriptor of the domain's, a range of its segment; the kernel checks what is
+                    // mapped how.
                     result(unsafe { libc::syscall(number, file.fd(), at + done, most) })
                 })
             }

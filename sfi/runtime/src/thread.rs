@@ -1,14 +1,17 @@
 //! A thread of the process and its stacks in instances.
 //!
-//! Problem: a portal must find the stack of the thread that runs it in a few cycles. Strategy: one thread-local word in the
-//! initial-exec model, whose offset from `fs` is the same for every thread and is compiled into portals: the *current* mark, of
-//! the thread's home in the instance whose base is in `gs`. A portal that finds another one there comes here, once.
+//! Problem: a portal must find the stack of the thread that runs it in a few cycles. Strategy: one
+//! thread-local word in the initial-exec model, whose offset from `fs` is the same for every thread and is
+//! compiled into portals: the *current* mark, of the thread's home in the instance whose base is in `gs`. A
+//! portal that finds another one there comes here, once.
 //!
-//! Behind it lies the *inside* word. A signal handler may interrupt portals, domains and this module, where no portal can be called:
-//! stacks and `gs` are in somebody's hands. So portals take the word, and this module holds it by [`Inside`]; handlers are refused.
+//! Behind it lies the *inside* word. A signal handler may interrupt portals, domains and this module, where
+//! no portal can be called: stacks and `gs` are in somebody's hands. So portals take the word, and this
+//! module holds it by [`Inside`]; handlers are refused.
 //!
-//! Attaching is implicit: the first call into an instance makes the thread's stacks in it; they go when the thread ends or the
-//! instance is destroyed. An attached thread has an alternate signal stack, its own if that is big enough.
+//! Attaching is implicit: the first call into an instance makes the thread's stacks in it; they go when the
+//! thread ends or the instance is destroyed. An attached thread has an alternate signal stack, its own if
+//! that is big enough.
 
 use crate::ending::Due;
 use crate::error::Error;
@@ -46,8 +49,9 @@ pub mod status {
     pub const NO_CLOCK: u64 = 5;
 }
 
-// The mark of a record that is dead for ever, so that the first comparison of a new thread fails, and the two ways here from portals.
-// Arguments are in the registers of the convention; r10 is the portal, to be entered again.
+// The mark of a record that is dead for ever, so that the first comparison of a new thread fails, and the two
+// ways here from portals. Arguments are in the registers of the convention; r10 is the portal, to be entered
+// again.
 global_asm!(
     ".section .data.rel.ro.pebble_sfi,\"aw\",@progbits",
     ".balign 128",
@@ -134,7 +138,8 @@ fn current() -> Mark {
     Mark(mark)
 }
 
-/// The current mark and the inside word of a thread, for whoever ends its stacks. Only that thread writes them.
+/// The current mark and the inside word of a thread, for whoever ends its stacks. Only that thread writes
+/// them.
 #[repr(C)]
 pub struct Words {
     current: AtomicU64,
@@ -150,7 +155,8 @@ pub fn words() -> &'static Words {
     let thread: u64;
     // SAFETY: the first word of a thread's block is its own address.
     unsafe { asm!("mov {0}, fs:[0]", out(reg) thread, options(readonly, nostack)) };
-    // SAFETY: both words lie there, aligned, as long as the thread lives; the reference stays on it or is used while it waits.
+    // SAFETY: both words lie there, aligned, as long as the thread lives; the reference stays on it or is
+    // used while it waits.
     unsafe { &*(thread.wrapping_add_signed(pebble_sfi_current_offset()) as *const Words) }
 }
 
@@ -158,7 +164,8 @@ const _: () = assert!(std::mem::offset_of!(Words, inside) == INSIDE as usize);
 const _: () = assert!(std::mem::offset_of!(Words, nested) == NESTED as usize);
 
 impl Words {
-    /// The home whose instance the thread is in, or has its system call done for, or is about to enter; none in functions of the process.
+    /// The home whose instance the thread is in, or has its system call done for, or is about to enter; none
+    /// in functions of the process.
     pub fn within(&self) -> Option<Mark> {
         let inside = self.inside.load(Ordering::SeqCst) != 0;
         inside.then(|| Mark(self.current.load(Ordering::SeqCst)))
@@ -175,7 +182,8 @@ impl Words {
     }
 }
 
-/// While it lives, no portal can be called on this thread: signal handlers would find what is held here half done.
+/// While it lives, no portal can be called on this thread: signal handlers would find what is held here half
+/// done.
 pub struct Inside(u32);
 
 impl Inside {
@@ -221,7 +229,8 @@ fn leave() {
     enter(Mark(nowhere), 0);
 }
 
-/// A thread that has been in a fault domain. Portals and the signal handler reach it through records, on its own thread only.
+/// A thread that has been in a fault domain. Portals and the signal handler reach it through records, on its
+/// own thread only.
 pub struct Thread {
     pub number: u32,
     homes: HashMap<u32, Home>,
@@ -305,7 +314,8 @@ impl Thread {
     }
 
     fn ensure_signal_stack(&mut self) {
-        // SAFETY: asks for, and perhaps sets, this thread's alternate stack; the memory given lives as long as the thread.
+        // SAFETY: asks for, and perhaps sets, this thread's alternate stack; the memory given lives as long
+        // as the thread.
         unsafe {
             let mut old: libc::stack_t = std::mem::zeroed();
             libc::sigaltstack(std::ptr::null(), &mut old);
@@ -319,8 +329,8 @@ impl Thread {
         }
     }
 
-    /// Why somebody wants a call of this thread's ended that has not come back: then whatever it executes in a domain is a part of that call.
-    /// Called in the signal handler too.
+    /// Why somebody wants a call of this thread's ended that has not come back: then whatever it executes in
+    /// a domain is a part of that call. Called in the signal handler too.
     pub fn ended(&self) -> Option<Cause> {
         let used = self.alive().filter(|home| home.family().any(left::is_used));
         used.filter_map(|home| home.instance().ended()).next()
@@ -351,7 +361,8 @@ impl Thread {
         }
         let slots = slots::slots()?;
         let mark = match self.homes.get_mut(&slot) {
-            // Of an instance that has been reset, or has gone: the return stack's place is still this thread's.
+            // Of an instance that has been reset, or has gone: the return stack's place is still this
+            // thread's.
             Some(home) => {
                 if !home.instance.ptr_eq(&shared.me) {
                     stacks::map_return_stack(home.mark)?;
@@ -424,7 +435,8 @@ impl Drop for Own {
 /// # Safety
 /// It must be the one that asks, or be kept from ending by the lock of the stacks.
 pub unsafe fn of(mark: Mark) -> &'static Thread {
-    // SAFETY: the record names the block of the thread that owns the stack; while that is in a domain, nothing changes the block.
+    // SAFETY: the record names the block of the thread that owns the stack; while that is in a domain,
+    // nothing changes the block.
     unsafe { &*(mark.get(record::THREAD) as *const Thread) }
 }
 
@@ -445,14 +457,16 @@ fn own_stack() -> Range<u64> {
     }
 }
 
-/// From where on that is too short for a function of the process: [`STACK_ROOM`] above its end, or a quarter of a stack that is
-/// smaller than four times that. Portals compare without a sign from here on, so other stacks, of signals or coroutines, are no matter of theirs.
+/// From where on that is too short for a function of the process: [`STACK_ROOM`] above its end, or a quarter
+/// of a stack that is smaller than four times that. Portals compare without a sign from here on, so other
+/// stacks, of signals or coroutines, are no matter of theirs.
 fn stack_limit(stack: &Range<u64>) -> u64 {
     let quarter = (stack.end - stack.start) / 4;
     (stack.start + STACK_ROOM.min(quarter)).saturating_sub(STACK_ROOM)
 }
 
-/// Runs `f` with this thread's block, which is made at the first use. Not for a signal handler that has interrupted this.
+/// Runs `f` with this thread's block, which is made at the first use. Not for a signal handler that has
+/// interrupted this.
 pub fn with<R>(f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
     let run = |own: &Own| {
         if own.used.replace(true) {
@@ -493,7 +507,8 @@ fn attached(upper: u32) -> u64 {
     let _inside = Inside::take(0);
     let Some(shared) = instance(upper) else { return status::NO_STACK };
     let was = current();
-    // A dead one, after a reset, may be made anew in the same place: that is what was missing, and no stack in its queue.
+    // A dead one, after a reset, may be made anew in the same place: that is what was missing, and no stack
+    // in its queue.
     let lived = was.slot() == upper;
     let entered = with(|thread| {
         let home = thread.home(shared)?;
@@ -518,7 +533,8 @@ fn no_stack<T>(refused: Option<Result<T, Error>>) -> u64 {
     status::NO_STACK
 }
 
-/// From a portal between two instances: the thread has no home in the callee, or none that lives, or its queue is empty.
+/// From a portal between two instances: the thread has no home in the callee, or none that lives, or its
+/// queue is empty.
 extern "C" fn link(own: u64, link: u32) -> u64 {
     guard(|| linked(own, link)).unwrap_or(status::NO_STACK)
 }
@@ -526,7 +542,8 @@ extern "C" fn link(own: u64, link: u32) -> u64 {
 fn linked(own: u64, link: u32) -> u64 {
     let own = Mark(own);
     let _inside = Inside::take(TAKEN);
-    // The portal has said that it is about to be in the callee; it is not, and who resets that must not wait for it.
+    // The portal has said that it is about to be in the callee; it is not, and who resets that must not wait
+    // for it.
     words().current.store(own.get(record::HOME), Ordering::SeqCst);
     let Some(caller) = instance(own.slot()) else { return status::NO_STACK };
     let Some(callee) = caller.linked(link) else { return status::NO_STACK };
@@ -545,7 +562,8 @@ fn linked(own: u64, link: u32) -> u64 {
     if let Some(Ok(())) = linked { status::OK } else { no_stack(linked) }
 }
 
-/// The instance that has called the function of the process that is running: portals out leave its home current.
+/// The instance that has called the function of the process that is running: portals out leave its home
+/// current.
 pub fn caller() -> Option<&'static Shared> {
     let mark = current();
     if mark.slot() == stacks::DEAD {

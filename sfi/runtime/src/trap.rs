@@ -1,13 +1,16 @@
 //! Faults of domains: from a signal to an error at the call that is outstanding.
 //!
-//! Problem: a fault in confined code must end the call, one anywhere else must be what it would be without us: a core dump, a
-//! debugger's stop, the process's own handler. Strategy: the handler decides by two numbers that confined code cannot forge: the
-//! interrupted instruction pointer lies in an instance's text (or in portal code), and the stack pointer in a return stack of that slot.
-//! Then the frame under the stack's top says where the call came from, and the interrupted context is changed to be there,
-//! with a status. Everything else goes to the handler that was there before.
+//! Problem: a fault in confined code must end the call, one anywhere else must be what it would be without
+//! us: a core dump, a debugger's stop, the process's own handler. Strategy: the handler decides by two
+//! numbers that confined code cannot forge: the interrupted instruction pointer lies in an instance's text
+//! (or in portal code), and the stack pointer in a return stack of that slot. Then the frame under the
+//! stack's top says where the call came from, and the interrupted context is changed to be there, with a
+//! status. Everything else goes to the handler that was there before.
 //!
-//! Invariants: the handler allocates nothing, takes no lock, and makes few system calls: `mprotect` for each domain that it poisons, and what [`crate::ending`]
-//! needs. It takes as many steps as its thread has calls between domains, and reads only the reservation and what records point to. Deadlines and cancellations use no signal of their own: the instance's code loses its rights, and whoever is in it faults.
+//! Invariants: the handler allocates nothing, takes no lock, and makes few system calls: `mprotect` for each
+//! domain that it poisons, and what [`crate::ending`] needs. It takes as many steps as its thread has calls
+//! between domains, and reads only the reservation and what records point to. Deadlines and cancellations use
+//! no signal of their own: the instance's code loses its rights, and whoever is in it faults.
 
 use crate::arena;
 use crate::back;
@@ -24,7 +27,8 @@ use pebble_portal::fault::{STATUS_BYTES, record};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What confined code can raise. The linker fills gaps with `int3`, and a wild call may lead there: hence SIGTRAP.
+/// What confined code can raise. The linker fills gaps with `int3`, and a wild call may lead there: hence
+/// SIGTRAP.
 const SIGNALS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
 
 struct Old([libc::sigaction; SIGNALS.len()]);
@@ -32,7 +36,8 @@ struct Old([libc::sigaction; SIGNALS.len()]);
 static OLD: OnceLock<Old> = OnceLock::new();
 static OWN_HANDLERS: AtomicBool = AtomicBool::new(true);
 
-/// For a process whose own handlers come first: they must hand faults of domains to [`handle`]. Before the first instance.
+/// For a process whose own handlers come first: they must hand faults of domains to [`handle`]. Before the
+/// first instance.
 pub fn leave_handlers_alone() {
     OWN_HANDLERS.store(false, Ordering::Relaxed);
 }
@@ -112,7 +117,8 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     let address = unsafe { info.si_addr() } as u64;
     let word = mark.peek(rsp).unwrap_or(0);
     let poisoned = instance.poisoned();
-    // On the stack is only the way back into the portal: the function's first instruction could not be fetched.
+    // On the stack is only the way back into the portal: the function's first instruction could not be
+    // fetched.
     let barred = poisoned.is_some() && address == rip && arena::contains(word);
     let text = instance.module.text_pages();
     let code = text.contains(&rip.wrapping_sub(instance.base));
@@ -176,8 +182,9 @@ pub unsafe fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     back::tell_callers(mark, cut);
     // The call is over, whatever `busy` is asked meanwhile.
     mark.poke(resume - 8, 0);
-    // SAFETY: the record names the block of the thread that owns the stack, which is this one; nothing on it uses the block while it is in
-    // the domain. A report that nobody fetched is only numbers, so replacing it drops nothing.
+    // SAFETY: the record names the block of the thread that owns the stack, which is this one; nothing on it
+    // uses the block while it is in the domain. A report that nobody fetched is only numbers, so replacing it
+    // drops nothing.
     unsafe {
         let thread = mark.get(record::THREAD) as *const Thread;
         let place = &mut *(*thread).report.get();
@@ -231,14 +238,16 @@ fn general(gregs: &[libc::greg_t]) -> [u64; 16] {
     ORDER.map(|r| gregs[r as usize] as u64)
 }
 
-/// Where a domain called a portal, by the word on its return stack. A function that the process has called and that ends in a jump to
-/// an import leaves only the process's portal there: then it is that function, which the portal's call names.
+/// Where a domain called a portal, by the word on its return stack. A function that the process has called
+/// and that ends in a jump to an import leaves only the process's portal there: then it is that function,
+/// which the portal's call names.
 fn called_from(word: u64) -> u64 {
     const CALL: [u8; 2] = [0xff, 0x15];
     if !arena::contains(word) || !arena::contains(word - 6) {
         return word;
     }
-    // SAFETY: portal code stays mapped and readable; the word is behind a call in it, whose constant lies in the same portal.
+    // SAFETY: portal code stays mapped and readable; the word is behind a call in it, whose constant lies in
+    // the same portal.
     unsafe {
         if ((word - 6) as *const [u8; 2]).read() != CALL {
             return word;

@@ -1,7 +1,9 @@
-//! How a debugger gets from a domain's frames to those of whoever called it, and the other way: portals' call frame information.
+//! How a debugger gets from a domain's frames to those of whoever called it, and the other way: portals' call
+//! frame information.
 //!
-//! A portal is one frame: at the place that its callee returns to, the word at the stack pointer says where the stack is that the portal was
-//! called on (`steps` of the portal compiler say what is there). It is marked as a signal's frame, since debuggers want the stacks of ordinary frames to follow one another.
+//! A portal is one frame: at the place that its callee returns to, the word at the stack pointer says where
+//! the stack is that the portal was called on (`steps` of the portal compiler say what is there). It is
+//! marked as a signal's frame, since debuggers want the stacks of ordinary frames to follow one another.
 
 use pebble_portal::fault::{Code, Crossing, Door, Op, STATUS_BYTES, SURFACED, Way, record, steps};
 
@@ -17,7 +19,8 @@ const PLUS: u8 = 0x22;
 const PLUS_UCONST: u8 = 0x23;
 const BREG_RSP: u8 = 0x77;
 const NOP: u8 = 0;
-/// Of a return from a call: version, "S" for a signal's frame, units of code and data, register of the return address.
+/// Of a return from a call: version, "S" for a signal's frame, units of code and data, register of the return
+/// address.
 const COMMON: [u8; 6] = [1, b'S', 0, 1, 0x78, RIP];
 
 /// ULEB128 of a number that two bytes hold.
@@ -30,7 +33,8 @@ fn rules(door: &Door, c: &Crossing, code: &Code) -> Vec<u8> {
     let mut out = Vec::new();
     let pushed = code.pushed;
     if c.way == Way::Out {
-        // The mark of the domain's return stack is the last word that was pushed on the way to the process's stack.
+        // The mark of the domain's return stack is the last word that was pushed on the way to the process's
+        // stack.
         let [low, high] = number(8 * (pushed - SURFACED as u16));
         let field = |at: i32| {
             [BREG_RSP, 0, PLUS_UCONST, low, high, DEREF, CONST1S, record::from_mark(at) as i8 as u8, PLUS]
@@ -85,7 +89,8 @@ pub fn object(name: &str, at: u64, bytes: u64, frames: &[u8]) -> Vec<u8> {
     symbols.extend([at, bytes].iter().flat_map(|word| word.to_le_bytes()));
     let mut contents = Vec::new();
     let mut headers = vec![0; HEADER as usize];
-    // Name, type, flags, address, contents, length where there are none, section that belongs to it, information, length of an entry.
+    // Name, type, flags, address, contents, length where there are none, section that belongs to it,
+    // information, length of an entry.
     let mut section =
         |name: &str, kind: u64, flags: u64, at: u64, data: &[u8], length: u64, link: u64, entry: u64| {
             let (place, length) = (HEADER + contents.len() as u64, length.max(data.len() as u64));

@@ -1,4 +1,5 @@
-//! The verifier's word on a module. Nothing becomes executable without it, and no function of this crate goes round it.
+//! The verifier's word on a module. Nothing becomes executable without it, and no function of this crate goes
+//! round it.
 
 use crate::elf::{Image, Level};
 use crate::error::LoadError;
@@ -82,8 +83,9 @@ pub fn verify(file: &[u8], image: &Image) -> Result<Verdict, LoadError> {
 }
 
 impl Verdict {
-    /// Preserved registers that a call may leave changed: all, since a fault may come while a function has changed what it would have
-    /// put back, and the caller's registers are whole after a fault too. Saving them costs less than a nanosecond.
+    /// Preserved registers that a call may leave changed: all, since a fault may come while a function has
+    /// changed what it would have put back, and the caller's registers are whole after a fault too. Saving
+    /// them costs less than a nanosecond.
     pub fn touched_by(&self, _entry: u32) -> u16 {
         1 << 3 | 0xf << 12
     }

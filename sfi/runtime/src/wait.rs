@@ -1,9 +1,11 @@
 //! Waiting on a domain's behalf: for time, for sockets, for the standard files.
 //!
-//! Problem: a call ends with its deadline or a cancellation because the domain's code loses its rights, which does not wake who waits in the kernel.
-//! Strategy: nobody waits there for long. Sockets, and FIFOs and devices that the domain opens, are non-blocking to the kernel, whatever the domain has asked for, and between short waits
-//! the instance's state is looked at. Standard files are the process's, so they stay as they are: one thread at a time asks whether there is something,
-//! and takes no more than that. Only another process, or the host itself, can be faster in between.
+//! Problem: a call ends with its deadline or a cancellation because the domain's code loses its rights, which
+//! does not wake who waits in the kernel. Strategy: nobody waits there for long. Sockets, and FIFOs and
+//! devices that the domain opens, are non-blocking to the kernel, whatever the domain has asked for, and
+//! between short waits the instance's state is looked at. Standard files are the process's, so they stay as
+//! they are: one thread at a time asks whether there is something, and takes no more than that. Only another
+//! process, or the host itself, can be faster in between.
 
 use crate::ending::over;
 use crate::instance::{Shared, lock};
@@ -37,7 +39,8 @@ pub(crate) fn is_stream(fd: RawFd) -> bool {
     }
 }
 
-/// Until `done` says so, or the time is over, or the call is: `EINTR`. It is asked to wait for a piece of the time.
+/// Until `done` says so, or the time is over, or the call is: `EINTR`. It is asked to wait for a piece of the
+/// time.
 pub(crate) fn until(
     shared: &Shared,
     time: Option<Duration>,
@@ -84,7 +87,8 @@ impl Call<'_> {
         }
     }
 
-    /// The same of so many bytes: what there is, or if `whole` says so, all. `attempt` moves bytes from an offset on, so many at most.
+    /// The same of so many bytes: what there is, or if `whole` says so, all. `attempt` moves bytes from an
+    /// offset on, so many at most.
     pub(crate) fn patiently(
         &self,
         file: &File,

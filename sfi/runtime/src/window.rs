@@ -1,10 +1,11 @@
 //! Windows and capabilities: what portals leave to the runtime, before the call and after it.
 //!
-//! Into a domain: `w`, `r` and `o` make pages of a [`crate::Region`] appear in the segment, the same pages, not copies; `w` and `r` go when
-//! the last call that lends them returns. A window is over one page, or as far as the portal's [`Extent`] says.
-//! Mappings are kept without rights, so lending again costs one system call.
-//! `t` moves a page's contents to the domain for good, `g` brings those of a fresh page back. `k` names an object of the process.
-//! Out of a domain: a function of the process gets a copy of the page, since no pointer into a segment stays valid by itself.
+//! Into a domain: `w`, `r` and `o` make pages of a [`crate::Region`] appear in the segment, the same pages,
+//! not copies; `w` and `r` go when the last call that lends them returns. A window is over one page, or as
+//! far as the portal's [`Extent`] says. Mappings are kept without rights, so lending again costs one system
+//! call. `t` moves a page's contents to the domain for good, `g` brings those of a fresh page back. `k` names
+//! an object of the process. Out of a domain: a function of the process gets a copy of the page, since no
+//! pointer into a segment stays valid by itself.
 
 use crate::error::Error;
 use crate::guard::guard;
@@ -35,7 +36,8 @@ struct Window {
 pub struct Windows {
     /// By their offsets in the segment. A page between windows stays empty.
     windows: BTreeMap<u64, Window>,
-    /// How many places for pages of the domain's own there have been: those given away by `t`, or being filled by `g`; and places that are free again.
+    /// How many places for pages of the domain's own there have been: those given away by `t`, or being
+    /// filled by `g`; and places that are free again.
     made: u64,
     unused: Vec<u64>,
     shared: Vec<Arc<Pages>>,
@@ -338,7 +340,8 @@ pub struct Letters(pub Vec<u8>);
 fn caller_of(words: &[u64; 8]) -> &'static Shared {
     use crate::record::Mark;
     use pebble_portal::fault::record;
-    // SAFETY: the seventh word is the mark of the return stack under the call, whose instance a running call keeps.
+    // SAFETY: the seventh word is the mark of the return stack under the call, whose instance a running call
+    // keeps.
     unsafe { &*(Mark(words[6]).get(record::INSTANCE) as *const Shared) }
 }
 

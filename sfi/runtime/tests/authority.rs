@@ -103,7 +103,8 @@ fn the_processs_own_memory_is_no_file() {
     }
 }
 
-/// The text of a link is read as far as the policy reaches: what lies above its directories is no link, and the process's own are not told.
+/// The text of a link is read as far as the policy reaches: what lies above its directories is no link, and
+/// the process's own are not told.
 #[test]
 fn links_are_read_below_the_policys_directories() {
     let place = std::env::temp_dir().join(format!("pebble-sfi-links-{}", std::process::id()));

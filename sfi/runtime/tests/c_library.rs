@@ -41,7 +41,8 @@ fn a_c_program_uses_it() {
     let _ = (std::fs::remove_file(place), std::fs::remove_file(module), std::fs::remove_dir_all(files));
 }
 
-/// Nothing unwinds into C: the body of every function of the library is guarded, but for the signal handler's and one that is a jump to such a body.
+/// Nothing unwinds into C: the body of every function of the library is guarded, but for the signal handler's
+/// and one that is a jump to such a body.
 #[test]
 fn every_function_is_guarded() {
     let source = concat!(

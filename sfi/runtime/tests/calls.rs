@@ -97,7 +97,8 @@ extern "C" fn leaves_secrets() {
     };
 }
 
-/// At `full` whatever the specification says, at `write`, where a domain can read the process's memory, only with `f`.
+/// At `full` whatever the specification says, at `write`, where a domain can read the process's memory, only
+/// with `f`.
 #[test]
 fn registers_are_hidden() {
     if !std::is_x86_feature_detected!("avx") {
@@ -229,7 +230,8 @@ fn a_forked_child_keeps_what_it_has_inherited() {
             }
             child => {
                 drop((add, callback, spin, below, outer, i));
-                // In the same places: another instance, whose imports lead elsewhere, and portals to other functions.
+                // In the same places: another instance, whose imports lead elsewhere, and portals to other
+                // functions.
                 let other = Instance::new(&basic(1)).unwrap();
                 let portals = ["null", "count", "six"].map(|name| other.portal(name, "smii").unwrap());
                 assert_eq!(libc::write(pipe[1], [0u8].as_ptr().cast(), 1), 1);
@@ -275,7 +277,8 @@ fn thousands_of_instances() {
     }
 }
 
-/// What is only reserved is not writable: kernels that lend no memory which they have not got (`vm.overcommit_memory=2`) count the rest.
+/// What is only reserved is not writable: kernels that lend no memory which they have not got
+/// (`vm.overcommit_memory=2`) count the rest.
 #[test]
 fn a_slot_counts_for_its_stacks_and_its_image() {
     let instance = instance();

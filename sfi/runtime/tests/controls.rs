@@ -1,4 +1,5 @@
-//! Controls of floating point that a domain has changed stay its own: no function that it calls runs with them.
+//! Controls of floating point that a domain has changed stay its own: no function that it calls runs with
+//! them.
 
 mod common;
 
@@ -11,7 +12,8 @@ const PLAIN: u64 = 0x037f_1f80;
 /// What `wild` sets.
 const WILD: u64 = 0x0f40_6000;
 
-/// MXCSR without its flags, the x87 control word above it; and 1 if an x87 register is in use or an exception flagged.
+/// MXCSR without its flags, the x87 control word above it; and 1 if an x87 register is in use or an exception
+/// flagged.
 fn controls() -> u64 {
     let (mut environment, mut mxcsr) = ([0u32; 7], 0u32);
     // SAFETY: stores both, and loads again what the first store has changed.
@@ -54,7 +56,8 @@ fn what_a_domain_unmasks_does_not_wait_for_its_caller() {
     let module = Module::load("unmask", common::build("unmask", 1)).unwrap_or_else(|e| panic!("{e}"));
     let unmask =
         Instance::new(&Imports::new().link(&module).unwrap()).unwrap().portal("unmask", "sm").unwrap();
-    // SAFETY: divides one by pi on an empty register stack, and leaves it empty: the result is not exact, which is flagged.
+    // SAFETY: divides one by pi on an empty register stack, and leaves it empty: the result is not exact,
+    // which is flagged.
     unsafe { asm!("fld1", "fldpi", "fdivp st(1), st", "fstp st(0)", out("st(0)") _, out("st(1)") _) };
     assert_eq!(unmask.call(&[]).unwrap(), 7);
     assert_eq!(controls(), PLAIN);

@@ -1,5 +1,6 @@
-//! A deadline or a cancellation ends a call wherever it is, and never reads as success: in domains that have been called, however they are composed, in system
-//! calls, and at every single instruction. Limits are of processor time where something computes, so that no test knows how busy the machine is.
+//! A deadline or a cancellation ends a call wherever it is, and never reads as success: in domains that have
+//! been called, however they are composed, in system calls, and at every single instruction. Limits are of
+//! processor time where something computes, so that no test knows how busy the machine is.
 
 mod common;
 
@@ -54,7 +55,8 @@ fn in_a_domain_that_loops() {
     }
 }
 
-/// A function that ends in a jump to a portal is on no stack any more: the fault is that of the call of it all the same.
+/// A function that ends in a jump to a portal is on no stack any more: the fault is that of the call of it
+/// all the same.
 #[test]
 fn below_a_function_that_has_left() {
     let all: [Instance; 4] = std::array::from_fn(|_| instance());
@@ -142,8 +144,8 @@ fn below_a_function_of_the_process() {
     sound_again([&a, &b, &c]);
 }
 
-/// Who cancels waits for the lock of the deadlines, however long somebody has it; and who has it himself, as a signal handler's thread may, is heard
-/// when he gives it up.
+/// Who cancels waits for the lock of the deadlines, however long somebody has it; and who has it himself, as
+/// a signal handler's thread may, is heard when he gives it up.
 #[test]
 fn cancelled_while_the_lock_is_taken() {
     let (a, b) = (instance(), instance());
@@ -171,7 +173,8 @@ fn cancelled_while_the_lock_is_taken() {
     }
 }
 
-/// A domain that answers at once goes on to do so for others, though an accomplice of the one whose time is over calls it without end.
+/// A domain that answers at once goes on to do so for others, though an accomplice of the one whose time is
+/// over calls it without end.
 #[test]
 fn who_answers_is_spared() {
     let (a, accomplice, server) = (instance(), instance(), instance());

@@ -288,7 +288,8 @@ fn one_fault(i: &Instance, t: u64, n: u64, cancel: &Sender<Instance>) {
 
 const THREADS: u64 = 8;
 
-/// So many faults on eight threads, each in an instance of its own; a ninth cancels. How many of each kind were reported.
+/// So many faults on eight threads, each in an instance of its own; a ninth cancels. How many of each kind
+/// were reported.
 fn faults_on_threads(linked: &Arc<Linked>, count: u64) -> [u32; 3] {
     REPORTED.iter().for_each(|reported| reported.store(0, Ordering::Relaxed));
     let (cancel, cancelled) = std::sync::mpsc::channel::<Instance>();
@@ -315,8 +316,9 @@ fn faults_on_threads(linked: &Arc<Linked>, count: u64) -> [u32; 3] {
     REPORTED.each_ref().map(|reported| reported.load(Ordering::Relaxed))
 }
 
-/// Ten thousand crashes, time-outs and cancellations on eight threads of one process, each reported with its place; nothing leaks, and the process's
-/// own handlers are as before. A process of its own, since handlers are the process's and other tests would show in its memory.
+/// Ten thousand crashes, time-outs and cancellations on eight threads of one process, each reported with its
+/// place; nothing leaks, and the process's own handlers are as before. A process of its own, since handlers
+/// are the process's and other tests would show in its memory.
 #[test]
 fn ten_thousand_faults() {
     if std::env::var_os("PEBBLE_ALONE").is_none() {

@@ -1,5 +1,5 @@
-//! Hostile code outside the segment, behind the second fence: native code of this process, as if it had broken out. It opens no file that is not the
-//! policy's, touches no other process, makes nothing executable.
+//! Hostile code outside the segment, behind the second fence: native code of this process, as if it had
+//! broken out. It opens no file that is not the policy's, touches no other process, makes nothing executable.
 
 mod common;
 
@@ -43,7 +43,8 @@ fn attack(number: libc::c_long, words: &[u64]) -> Words {
     (number, all)
 }
 
-/// A child that runs a program under the policy, in which `act` is what has broken out. What it says; or the signal that has ended it, negated.
+/// A child that runs a program under the policy, in which `act` is what has broken out. What it says; or the
+/// signal that has ended it, negated.
 fn broken_out(policy: &dyn Fn() -> Policy, act: &(dyn Fn() -> u64 + Sync)) -> i32 {
     let module = FILE.with(Clone::clone);
     // SAFETY: the child goes on in this function, with copies of everything, and ends in it.

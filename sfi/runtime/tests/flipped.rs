@@ -1,5 +1,5 @@
-//! Module files with one bit changed in a header: each is refused with a reason, or makes an instance that can be called as well or badly as any.
-//! The host of all this is this process, which must outlive it.
+//! Module files with one bit changed in a header: each is refused with a reason, or makes an instance that
+//! can be called as well or badly as any. The host of all this is this process, which must outlive it.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! No system call of a domain outlasts its deadline, however much it asks for: every import of the C library's, with as much as there can be.
+//! No system call of a domain outlasts its deadline, however much it asks for: every import of the C
+//! library's, with as much as there can be.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Files and lines come from debug information, which is the module's: reading it costs what its size says, and no more.
+//! Files and lines come from debug information, which is the module's: reading it costs what its size says,
+//! and no more.
 
 mod common;
 
@@ -45,7 +46,8 @@ fn units(count: u32) -> String {
     )
 }
 
-/// A line program of version 5: `files` files of one long name in one directory, then `rows` rows from 0x70000000 on, and one sequence that holds 0x20100.
+/// A line program of version 5: `files` files of one long name in one directory, then `rows` rows from
+/// 0x70000000 on, and one sequence that holds 0x20100.
 fn program(files: u32, name: u32, rows: u32) -> String {
     format!(
         ".section .debug_line_str,\"MS\",@progbits,1

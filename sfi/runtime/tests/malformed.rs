@@ -31,7 +31,8 @@ fn every_shorter_file_is_refused_with_its_byte() {
     assert_eq!(error.as_deref(), Some("not a module: byte 0x0: the file is too short"));
 }
 
-/// A file that is endless, or larger than any module, is refused by its begin or its size: reading it would never end, or fill memory.
+/// A file that is endless, or larger than any module, is refused by its begin or its size: reading it would
+/// never end, or fill memory.
 #[test]
 fn what_cannot_be_a_module_is_not_read() {
     let refused = |path: &std::path::Path| Module::open(path).err().expect("no module").to_string();
@@ -105,7 +106,8 @@ fn names_are_not_much_longer_than_their_file() {
 /// Offsets, sizes and counts that are far too large, equal, or lead back to where they stand.
 const FAR: [u64; 8] = [!0, !7, 1 << 63, 1 << 32, 0xffff_ffff, 0xffff, 0, 64];
 
-/// A file that was never a module: noise, noise behind a good header, or tables that are huge or contain themselves.
+/// A file that was never a module: noise, noise behind a good header, or tables that are huge or contain
+/// themselves.
 fn senseless(module: &[u8], random: &mut Random) -> Vec<u8> {
     let mut file = module.to_vec();
     let word = |at: usize| u64::from_le_bytes(module[at..at + 8].try_into().expect("eight bytes")) as usize;

@@ -1,4 +1,5 @@
-//! Constructors: before the first call of an instance, again after a reset, and what becomes of an instance whose constructors fail.
+//! Constructors: before the first call of an instance, again after a reset, and what becomes of an instance
+//! whose constructors fail.
 
 mod common;
 

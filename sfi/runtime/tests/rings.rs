@@ -1,5 +1,6 @@
-//! Domains that call each other in rings, as deep as they can: a call that is to end is back within its time, in a few signals, however many callers
-//! between domains it has; and each of those is as if it had been told singly.
+//! Domains that call each other in rings, as deep as they can: a call that is to end is back within its time,
+//! in a few signals, however many callers between domains it has; and each of those is as if it had been told
+//! singly.
 
 mod common;
 
@@ -22,8 +23,8 @@ fn ring(linked: &Arc<Linked>, number: usize, name: &str, spec: &str) -> Vec<Inst
     all
 }
 
-/// Back once they are told that they cannot, or ever again. `call` says as well how much processor time it has taken since it was to end.
-/// The longest.
+/// Back once they are told that they cannot, or ever again. `call` says as well how much processor time it
+/// has taken since it was to end. The longest.
 fn rings(level: u32, call: impl Fn(&Instance, &Portal) -> (Result<u64, CallError>, Duration)) -> Duration {
     let mut longest = Duration::ZERO;
     let linked = basic(level);
@@ -111,7 +112,8 @@ fn count_signals() {
     }
 }
 
-/// A thousand calls end with a handful of signals, whatever there is to do at the end of each. Nothing is left of them: as many can be made at once.
+/// A thousand calls end with a handful of signals, whatever there is to do at the end of each. Nothing is
+/// left of them: as many can be made at once.
 #[test]
 fn in_a_few_signals() {
     if !alone("in_a_few_signals") {
@@ -209,7 +211,8 @@ fn on_two_threads() {
     }
 }
 
-/// A thousand domains call one another, and each waits, spins or calls on when it is told that its call has come to nothing: none waits for its turn.
+/// A thousand domains call one another, and each waits, spins or calls on when it is told that its call has
+/// come to nothing: none waits for its turn.
 #[test]
 fn in_a_long_chain() {
     let linked = basic(2);

@@ -1,5 +1,6 @@
-//! One instance among many threads, signal handlers and callbacks: whoever comes at the wrong moment is told so or waits, and nobody's
-//! stack or wall breaks. Each test runs in a process of its own, since what it guards against ends the process.
+//! One instance among many threads, signal handlers and callbacks: whoever comes at the wrong moment is told
+//! so or waits, and nobody's stack or wall breaks. Each test runs in a process of its own, since what it
+//! guards against ends the process.
 
 mod common;
 
@@ -45,7 +46,8 @@ fn step(i: &Instance, t: u64, n: u64) {
     }
 }
 
-/// Eight threads call, fault, cancel and reset in the same few instances, and replace them by new ones; threads come and go.
+/// Eight threads call, fault, cancel and reset in the same few instances, and replace them by new ones;
+/// threads come and go.
 #[test]
 fn eight_threads_in_one_instance() {
     if !alone("eight_threads_in_one_instance") {
@@ -111,7 +113,8 @@ fn alarm(flags: i32) -> libc::timer_t {
     }
 }
 
-/// A handler that calls portals wherever it interrupts: in the domain, in portal code, in a function of the process under it, outside.
+/// A handler that calls portals wherever it interrupts: in the domain, in portal code, in a function of the
+/// process under it, outside.
 #[test]
 fn handlers_that_call_portals() {
     if !alone("handlers_that_call_portals") {
@@ -193,7 +196,8 @@ fn callbacks_without_end() {
     std::thread::Builder::new().stack_size(256 << 10).spawn(run).unwrap().join().unwrap();
 }
 
-/// More threads than an instance has stacks: each has its answer, or is told how many there are; and those that end make room.
+/// More threads than an instance has stacks: each has its answer, or is told how many there are; and those
+/// that end make room.
 #[test]
 fn hundreds_of_threads_call_one_instance() {
     let instance = common::instance();

@@ -1,5 +1,5 @@
-//! The standard files are the process's, and others are at them too: whoever waits for them in a domain is back at the deadline all the same.
-//! One test, since a process has one standard input.
+//! The standard files are the process's, and others are at them too: whoever waits for them in a domain is
+//! back at the deadline all the same. One test, since a process has one standard input.
 
 mod common;
 
@@ -54,7 +54,8 @@ fn pipe_for(standard: RawFd) -> RawFd {
     ends[1 - ours]
 }
 
-/// Domains that ask at the same time, or as near as can be had: what each is told, in the order in which they are done.
+/// Domains that ask at the same time, or as near as can be had: what each is told, in the order in which they
+/// are done.
 fn together(
     domains: &[Arc<Domain>],
     number: libc::c_long,
@@ -106,7 +107,8 @@ fn whoever_waits_for_standard_files_ends_with_the_deadline() {
     let linked = imports.link(&module).unwrap();
     let some = |count| (0..count).map(|_| Arc::new(Domain::new(&linked))).collect::<Vec<_>>();
 
-    // A byte for two, there already or only when they wait, and sometimes through a copy of the file: one gets it, or on a busy machine none in time.
+    // A byte for two, there already or only when they wait, and sometimes through a copy of the file: one
+    // gets it, or on a busy machine none in time.
     let input = pipe_for(0);
     let mut read = 0;
     for round in 0..80 {

@@ -1,4 +1,5 @@
-//! The first instance of a process that asks for it has its segment at address zero, and is no less confined there.
+//! The first instance of a process that asks for it has its segment at address zero, and is no less confined
+//! there.
 
 mod common;
 
@@ -43,7 +44,8 @@ fn the_first_segment_lies_at_zero() {
             scope.spawn(|| assert_eq!(callback.call(&[5, 6]).unwrap(), 12));
         });
     }
-    // The null guard, memory that nobody has given, the end of the segment, what lies below it and above: each a fault of the domain's.
+    // The null guard, memory that nobody has given, the end of the segment, what lies below it and above:
+    // each a fault of the domain's.
     let cases: [(&str, [u64; 2], u64); 6] = [
         ("load", [0, 0], 0),
         ("store", [0x8, 1], 0x8),

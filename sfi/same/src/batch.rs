@@ -1,6 +1,7 @@
 //! Many programs in one executable, natively and as a module: the first argument says which one runs.
 //!
-//! Each program's `main` gets a name of its own, and everything else that it defines becomes local, so that they do not meet.
+//! Each program's `main` gets a name of its own, and everything else that it defines becomes local, so that
+//! they do not meet.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,12 +29,13 @@ pub struct Program {
 /// Who compiles a batch.
 #[derive(Clone, Debug)]
 pub enum Side {
-    /// clang without optimisation: in the least time, for what a program must print. It may run for [`FIRST_MS`].
+    /// clang without optimisation: in the least time, for what a program must print. It may run for
+    /// [`FIRST_MS`].
     First,
     /// The combination's compiler itself.
     Native,
-    /// gcc, with code that ends the program where it converts a number of floating point that the integer cannot hold: what that gives is not
-    /// defined, and csmith does not prevent it.
+    /// gcc, with code that ends the program where it converts a number of floating point that the integer
+    /// cannot hold: what that gives is not defined, and csmith does not prevent it.
     Examined,
     /// `pebble sfi cc`, by the path of the tool and that of the C library.
     Confined { tool: PathBuf, library: PathBuf },
@@ -57,7 +59,8 @@ pub struct Refused {
 }
 
 impl Batch<'_> {
-    /// Compiles what can be compiled, links it, and tells of the rest: the file's name and who is missing; or what the linker said.
+    /// Compiles what can be compiled, links it, and tells of the rest: the file's name and who is missing; or
+    /// what the linker said.
     pub fn build(&self, side: &Side) -> Result<Result<(PathBuf, Vec<Refused>), String>> {
         fs::create_dir_all(self.place)?;
         let (mut objects, mut refused) = (Vec::new(), Vec::new());

@@ -1,8 +1,10 @@
-//! Instructions with `ah`, `bh`, `ch` or `dh` beside a memory operand: seldom written by compilers, and never where one of `r8` to `r15` is named.
+//! Instructions with `ah`, `bh`, `ch` or `dh` beside a memory operand: seldom written by compilers, and never
+//! where one of `r8` to `r15` is named.
 //!
-//! Problem: what a rewriter puts in the place of such an operand must do without those, however few registers the program leaves, in frames at no
-//! known place too. Strategy: for each high byte a program of all such instructions with all kinds of operands. Each is in a function of its own,
-//! which gives every register a value before, and makes a sum of registers, flags and memory behind.
+//! Problem: what a rewriter puts in the place of such an operand must do without those, however few registers
+//! the program leaves, in frames at no known place too. Strategy: for each high byte a program of all such
+//! instructions with all kinds of operands. Each is in a function of its own, which gives every register a
+//! value before, and makes a sum of registers, flags and memory behind.
 
 use std::fmt::Write;
 

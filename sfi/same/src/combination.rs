@@ -25,7 +25,8 @@ pub struct Combination {
 }
 
 impl Combination {
-    /// Thirty that follow one another have every compiler at every optimisation and level; 210 have everything.
+    /// Thirty that follow one another have every compiler at every optimisation and level; 210 have
+    /// everything.
     pub fn nth(n: usize) -> Combination {
         Combination {
             compiler: COMPILERS[n % 2],

@@ -1,4 +1,5 @@
-//! Random programs by csmith: without undefined behaviour, so that every compiler makes the same of them. They print a checksum of what they have computed.
+//! Random programs by csmith: without undefined behaviour, so that every compiler makes the same of them.
+//! They print a checksum of what they have computed.
 
 use std::process::{Command, Stdio};
 

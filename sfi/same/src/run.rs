@@ -1,9 +1,10 @@
 //! Runs the programs of a batch, and compares.
 //!
-//! What a program must do is known before it is confined: a test of the torture suite judges itself and ends with 0, and of a random program it is
-//! found out by a first compilation ([`known`]). So the combination's own compiler is only asked about programs that did something else confined:
-//! what its code does natively, that must be done confined. A program that fails natively, does something else each time, or does what is not
-//! defined ([`Side::Examined`]), shows nothing.
+//! What a program must do is known before it is confined: a test of the torture suite judges itself and ends
+//! with 0, and of a random program it is found out by a first compilation ([`known`]). So the combination's
+//! own compiler is only asked about programs that did something else confined: what its code does natively,
+//! that must be done confined. A program that fails natively, does something else each time, or does what is
+//! not defined ([`Side::Examined`]), shows nothing.
 
 use std::fmt;
 use std::process::{Command, Stdio};
@@ -101,7 +102,8 @@ enum Judged {
     Unfit,
 }
 
-/// Judges by what the combination's compiler makes of it natively; `alone` is what it does when another side has compiled it.
+/// Judges by what the combination's compiler makes of it natively; `alone` is what it does when another side
+/// has compiled it.
 fn judge(
     program: &Program,
     confined: &Outcome,
@@ -175,8 +177,8 @@ pub fn known(batch: &Batch) -> Result<Vec<Program>> {
     Ok(known.collect())
 }
 
-/// Builds a batch confined, and compares what its programs do with what is known of them. Those that do not work with clang get another trial
-/// with gcc.
+/// Builds a batch confined, and compares what its programs do with what is known of them. Those that do not
+/// work with clang get another trial with gcc.
 pub fn compare(batch: &Batch, confined: &Side) -> Result<Verdict> {
     let mut verdict = Verdict::default();
     let mut doubtful = Vec::new();
@@ -222,8 +224,8 @@ mod tests {
         Ok(Ended { code: Some(code), said: said.into(), errors: String::new() })
     }
 
-    /// The judgement of a random program for which clang has printed `1`; the other compiler's code prints something, and something again; when it is
-    /// examined, it ends so.
+    /// The judgement of a random program for which clang has printed `1`; the other compiler's code prints
+    /// something, and something again; when it is examined, it ends so.
     fn judged(confined: Outcome, native: Outcome, again: Outcome, examined: i32) -> Judged {
         let prints = Some(b"1".to_vec());
         let (source, options) = (Default::default(), Vec::new());

@@ -1,4 +1,5 @@
-//! The execution tests of GCC's torture suite, out of Debian's package of GCC's sources. Each judges itself: it aborts, or ends with 0.
+//! The execution tests of GCC's torture suite, out of Debian's package of GCC's sources. Each judges itself:
+//! it aborts, or ends with 0.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,8 @@ const OPTIONS: [&str; 8] = [
     "-fno-common",
 ];
 
-/// Tests of what fault domains do not have: the refusal or the end, and who meets it, by some compiler at some optimisation.
+/// Tests of what fault domains do not have: the refusal or the end, and who meets it, by some compiler at
+/// some optimisation.
 pub const OUTSIDE: &[(&str, &[&str])] = &[
     // Nested functions whose address is taken: code on the stack.
     (
@@ -43,7 +45,8 @@ pub const OUTSIDE: &[(&str, &[&str])] = &[
             "nestfunc-6.c",
         ],
     ),
-    // Nested functions that jump out, `__builtin_setjmp`, `__builtin_longjmp`: into a frame of another function.
+    // Nested functions that jump out, `__builtin_setjmp`, `__builtin_longjmp`: into a frame of another
+    // function.
     (
         "use setjmp and longjmp",
         &[

@@ -1,5 +1,6 @@
-//! What csmith never writes, though compilers make special code of it: frames whose size is not known, over-aligned locals, and arguments that
-//! do not fit in registers. It is put into the text of its programs, and changes no value that they compute but a sum of its own.
+//! What csmith never writes, though compilers make special code of it: frames whose size is not known,
+//! over-aligned locals, and arguments that do not fit in registers. It is put into the text of its programs,
+//! and changes no value that they compute but a sum of its own.
 
 /// How a program is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,8 @@ impl Twist {
     }
 }
 
-/// The program, changed. Half of those with a changed frame pass eight more arguments to every function, before its own.
+/// The program, changed. Half of those with a changed frame pass eight more arguments to every function,
+/// before its own.
 pub fn twisted(text: &str, twist: Twist) -> String {
     if twist == Twist::None {
         return text.to_string();

@@ -1,5 +1,5 @@
-//! The second checker's word on linked modules: `judge FILE|DIRECTORY...` looks at each module that is there, and fails if the
-//! verifier accepts one that the second checker refuses.
+//! The second checker's word on linked modules: `judge FILE|DIRECTORY...` looks at each module that is there,
+//! and fails if the verifier accepts one that the second checker refuses.
 
 use pebble_sfi_runtime::{Image, to_verify};
 use pebble_sfi_second::{Cache, check};

@@ -1,17 +1,20 @@
 //! The second checker: judges modules of fault domains again, in the tests only.
 //!
-//! Problem: the verifier is trusted, and its tests were written with its algorithm in mind. So somebody else is asked, who shares
-//! nothing with it but the contract (`docs/src/fault-domains.md`) and the type that holds a module. Strategy: another decoder (`op`,
-//! over iced-x86), and another algorithm: abstract interpretation by a worklist over the control flow (`walk`) from the slots
-//! and exports to a fixpoint, over values of registers (`state`), with the rules for one instruction in `step`. Neither
-//! labels nor facts are read: what they would say is found anew. Sequences are not recognised by their order: a masked number, a
-//! table's entry and a code address are values of their own, so what may stand between the instructions does not matter.
+//! Problem: the verifier is trusted, and its tests were written with its algorithm in mind. So somebody else
+//! is asked, who shares nothing with it but the contract (`docs/src/fault-domains.md`) and the type that
+//! holds a module. Strategy: another decoder (`op`, over iced-x86), and another algorithm: abstract
+//! interpretation by a worklist over the control flow (`walk`) from the slots and exports to a fixpoint, over
+//! values of registers (`state`), with the rules for one instruction in `step`. Neither labels nor facts are
+//! read: what they would say is found anew. Sequences are not recognised by their order: a masked number, a
+//! table's entry and a code address are values of their own, so what may stand between the instructions does
+//! not matter.
 //!
-//! What it does not judge: code that no flow reaches; whether labels and facts are well formed; encodings without
-//! effect that the verifier is stricter about (prefixes that mean nothing, distances between the parts of a sequence); `Summary::float`;
-//! `site`.
+//! What it does not judge: code that no flow reaches; whether labels and facts are well formed; encodings
+//! without effect that the verifier is stricter about (prefixes that mean nothing, distances between the
+//! parts of a sequence); `Summary::float`; `site`.
 //!
-//! Invariants kept: whatever the verifier accepts, this accepts, or one of the two is wrong; no panic on any input.
+//! Invariants kept: whatever the verifier accepts, this accepts, or one of the two is wrong; no panic on any
+//! input.
 #![forbid(unsafe_code)]
 
 mod op;

@@ -172,7 +172,8 @@ fn is_stack(insn: &Instruction) -> bool {
     )
 }
 
-/// Whether a write of this register is one of all of its 32 lower bits, which clears the upper ones on every processor.
+/// Whether a write of this register is one of all of its 32 lower bits, which clears the upper ones on every
+/// processor.
 fn is_zeroed(insn: &Instruction, register: Register) -> bool {
     use Mnemonic::*;
     if matches!(insn.mnemonic(), Bsf | Bsr | Tzcnt | Lzcnt | Cmpxchg | Cmpxchg8b | Shld | Shrd) {

@@ -100,7 +100,8 @@ impl State {
         self.values = [Any; 16];
     }
 
-    /// What arrives at a branch's target: not where `rbp` is dynamic, and a pushed `rbp` is any word from there on.
+    /// What arrives at a branch's target: not where `rbp` is dynamic, and a pushed `rbp` is any word from
+    /// there on.
     pub fn across(&self) -> Result<State, Rule> {
         if !matches!(self.rbp, Rbp::At(_)) {
             return Err(Rule::Dynamic);

@@ -41,7 +41,8 @@ pub fn step(module: &Module<'_>, state: &mut State, op: &Op, at: u32) -> Result<
     Ok(())
 }
 
-/// What holds of any instruction: confined code may have it, and it does not leave half done what the last one has begun.
+/// What holds of any instruction: confined code may have it, and it does not leave half done what the last
+/// one has begun.
 pub fn settled(state: &mut State, op: &Op) -> Result<(), Rule> {
     if op.banned {
         return Err(Rule::Forbidden);

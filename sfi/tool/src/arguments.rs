@@ -1,7 +1,7 @@
 //! What a compiler's command line asks for.
 //!
-//! Each argument goes through a few kinds in turn, and the first that knows it takes it: what is to be made, what is refused, the linker's, the
-//! compiler's; the rest are inputs.
+//! Each argument goes through a few kinds in turn, and the first that knows it takes it: what is to be made,
+//! what is refused, the linker's, the compiler's; the rest are inputs.
 
 use crate::cc::Error;
 use crate::ld;
@@ -291,7 +291,8 @@ pub fn own_flag(options: &mut Options, flag: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The arguments, with those that response files (`@FILE`) hold in their place: words, in quotes or with `\\` before what would end them.
+/// The arguments, with those that response files (`@FILE`) hold in their place: words, in quotes or with `\\`
+/// before what would end them.
 fn expanded(args: &[String]) -> Result<Vec<String>, Error> {
     let mut out = Vec::new();
     for arg in args {

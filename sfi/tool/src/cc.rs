@@ -1,7 +1,8 @@
 //! `pebble sfi cc`: a drop-in for a C or C++ compiler.
 //!
-//! Each source is compiled to assembly by the stock compiler with the flags that the rewriter relies on, rewritten, and
-//! assembled. Everything that makes no code (preprocessing, dependency lists, version questions) goes to the compiler as it is.
+//! Each source is compiled to assembly by the stock compiler with the flags that the rewriter relies on,
+//! rewritten, and assembled. Everything that makes no code (preprocessing, dependency lists, version
+//! questions) goes to the compiler as it is.
 
 use crate::arguments::{Compiler, Mode, OWN_FLAGS, Request};
 use crate::encoding::{self, Text};
@@ -94,7 +95,8 @@ impl Request {
                 "-mtune-ctrl=^prologue_using_move,^epilogue_using_move",
                 "-fno-ipa-ra",
                 "-fno-crossjumping",
-                // Where a switch leads cannot be followed through memory, where it is kept if it is worked out before a loop.
+                // Where a switch leads cannot be followed through memory, where it is kept if it is worked
+                // out before a loop.
                 "-fno-move-loop-invariants",
             ]);
             // Nor does it take its marks for variables whose place changes.
@@ -111,7 +113,8 @@ impl Request {
         f
     }
 
-    /// For gcc and for the assembler behind it: clang's does not take gcc's names of files in the fifth version of DWARF.
+    /// For gcc and for the assembler behind it: clang's does not take gcc's names of files in the fifth
+    /// version of DWARF.
     fn debug_flag(&self) -> Option<&'static str> {
         let asked = self.flags.iter().rfind(|f| f.starts_with("-g")).is_some_and(|f| f != "-g0");
         (self.compiler == Compiler::Gcc && asked).then_some("-gdwarf-4")
@@ -194,8 +197,8 @@ impl Request {
         Ok(())
     }
 
-    /// The same with the source's file and line, for the message: `again` compiles once more what `text` is made of. And the assembly of whose lines it speaks then,
-    /// if that is another.
+    /// The same with the source's file and line, for the message: `again` compiles once more what `text` is
+    /// made of. And the assembly of whose lines it speaks then, if that is another.
     fn with_source(
         &self,
         e: Refusal,

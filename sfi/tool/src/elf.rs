@@ -1,7 +1,8 @@
 //! As much of ELF64 as the linking step needs: sections by name, symbols, patching a section in place.
 //!
-//! Problem: objects come from any compiler, and may be cut short or damaged. Strategy: every place and size that a header names is
-//! compared with the file before it is used, and a refusal names the byte that says so. Invariant: the range of a section lies in the file.
+//! Problem: objects come from any compiler, and may be cut short or damaged. Strategy: every place and size
+//! that a header names is compared with the file before it is used, and a refusal names the byte that says
+//! so. Invariant: the range of a section lies in the file.
 
 use std::ops::Range;
 

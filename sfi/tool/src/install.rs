@@ -1,8 +1,10 @@
 //! `pebble sfi install`: modules that are started like other programs run as `pebble sfi run` has them run.
 //!
-//! Problem: Linux takes a module for a program of its own, which can only say that it is none. Strategy: Linux asks `binfmt_misc` first, which knows a
-//! program by bytes of its header, [`MARK`] among them, and starts another one with the file as its argument: a copy of this program under the name
-//! [`NAME`]. Whoever starts a file so believes the file's own word that it is a module: nothing here confines a file without the mark.
+//! Problem: Linux takes a module for a program of its own, which can only say that it is none. Strategy:
+//! Linux asks `binfmt_misc` first, which knows a program by bytes of its header, [`MARK`] among them, and
+//! starts another one with the file as its argument: a copy of this program under the name [`NAME`]. Whoever
+//! starts a file so believes the file's own word that it is a module: nothing here confines a file without
+//! the mark.
 
 use crate::arguments::words;
 use crate::ld::MARK;
@@ -39,7 +41,8 @@ fn boot() -> PathBuf {
     Path::new(BOOT).join(ENTRY).with_extension("conf")
 }
 
-/// The kernel's line: the beginning of an ELF file for 64 bits, and the mark; what the mask has zeroes for may be anything.
+/// The kernel's line: the beginning of an ELF file for 64 bits, and the mark; what the mask has zeroes for
+/// may be anything.
 fn line() -> String {
     let mut magic = b"\x7fELF\x02\x01\x01".to_vec();
     let mut mask = vec![0xff; magic.len()];
@@ -126,7 +129,8 @@ fn remove() -> Result<(), String> {
     Ok(())
 }
 
-/// What `run` gets if the kernel has started this program for a file: options of the user's, then the file and its arguments.
+/// What `run` gets if the kernel has started this program for a file: options of the user's, then the file
+/// and its arguments.
 pub fn started(called: &[OsString]) -> Option<Result<Vec<OsString>, String>> {
     let (own, file) = called.split_first()?;
     if Path::new(own).file_name()? != NAME {

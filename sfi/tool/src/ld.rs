@@ -1,7 +1,7 @@
 //! `pebble sfi ld`: links confined objects into a module file.
 //!
-//! The ftab's size must be known before anything is laid out, imports have to become slots, and exports must survive garbage
-//! collection: so lld runs two or three times, each run told what the one before has found.
+//! The ftab's size must be known before anything is laid out, imports have to become slots, and exports must
+//! survive garbage collection: so lld runs two or three times, each run told what the one before has found.
 
 use crate::elf::{self, Elf};
 use std::collections::BTreeSet;
@@ -56,7 +56,8 @@ pub struct Job {
     /// Name and portal specification.
     pub exports: Vec<(String, String)>,
     pub full: bool,
-    /// A program with its C library: nobody provides what it does not define itself, but for the runtime's `pbl_` functions.
+    /// A program with its C library: nobody provides what it does not define itself, but for the runtime's
+    /// `pbl_` functions.
     pub whole: bool,
     /// No instruction of the module may read a clock of the processor's.
     pub no_timer: bool,
@@ -71,7 +72,8 @@ pub fn export(text: &str) -> (String, String) {
 const FIRST: u64 = 0x2_0000;
 /// What programs export.
 const START: &str = "_start";
-/// Where the ELF header leaves room, and what stands there: so systems know modules among other programs (`pebble sfi install`).
+/// Where the ELF header leaves room, and what stands there: so systems know modules among other programs
+/// (`pebble sfi install`).
 pub const MARK: (usize, &[u8; 4]) = (9, b"PBLM");
 
 fn io<T>(path: &Path, r: std::io::Result<T>) -> Result<T, Error> {
@@ -153,7 +155,8 @@ fn scratch() -> Result<Scratch, Error> {
     Ok(Scratch(dir))
 }
 
-/// What the linking step itself adds: slots of imports, room for what describes the module, and what a system runs that takes it for a program.
+/// What the linking step itself adds: slots of imports, room for what describes the module, and what a system
+/// runs that takes it for a program.
 fn own_object(pass: &Pass) -> Result<PathBuf, Error> {
     let mut text = String::new();
     for (i, name) in pass.imports.iter().enumerate() {
@@ -303,7 +306,8 @@ pub fn link(job: &Job) -> Result<(), Error> {
         size: 1 << 16,
         module: 64,
     };
-    // The first run finds the exports that objects ask for; the second, what is not defined and how large the ftab is.
+    // The first run finds the exports that objects ask for; the second, what is not defined and how large the
+    // ftab is.
     let (elf, _) = pass.link(false)?;
     for e in asked(&elf) {
         if !pass.exports.iter().any(|(n, _)| *n == e.0) {

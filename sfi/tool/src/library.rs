@@ -1,7 +1,7 @@
 //! The C library of fault domains: which headers a compilation sees, and what a link gets.
 //!
-//! `PEBBLE_SFI_LIBC` names the directory where `pebble sfi libc` has put it, with a directory for each level. Without it the
-//! tool chain is freestanding: that is how the library itself is compiled.
+//! `PEBBLE_SFI_LIBC` names the directory where `pebble sfi libc` has put it, with a directory for each level.
+//! Without it the tool chain is freestanding: that is how the library itself is compiled.
 
 use crate::arguments::Compiler;
 use crate::cc::Error;
@@ -38,7 +38,8 @@ impl Library {
         Ok([vec!["-nostdinc".to_string()], own, include(&theirs).to_vec()].concat())
     }
 
-    /// The newest libstdc++ of the system, told what it would otherwise ask glibc's headers, and ours (`sfi/libc/cxx`) in front.
+    /// The newest libstdc++ of the system, told what it would otherwise ask glibc's headers, and ours
+    /// (`sfi/libc/cxx`) in front.
     fn cxx_headers(&self) -> Vec<String> {
         let versions = std::fs::read_dir("/usr/include/c++").into_iter().flatten().flatten();
         let newest = versions.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).max();
@@ -69,7 +70,8 @@ impl Library {
 /// `sfi/libc/glue/cxx.cc`.
 const CXX: &str = "libstdc++.a";
 
-/// Is there a `main` in one of these object files? Then they are a program, and not a library of functions to be called.
+/// Is there a `main` in one of these object files? Then they are a program, and not a library of functions to
+/// be called.
 pub fn is_program(files: &[String]) -> bool {
     let defines_main = |file: &String| {
         let symbols = Elf::parse(std::fs::read(file).ok()?).ok()?.symbols().ok()?;

@@ -1,5 +1,5 @@
-//! `pebble sfi cc|c++|rustc|ar|ranlib|ld|disas|verify|run|install|stubs`: the tool chain of fault domains, in front of stock
-//! compilers, and what judges and runs its products.
+//! `pebble sfi cc|c++|rustc|ar|ranlib|ld|disas|verify|run|install|stubs`: the tool chain of fault domains, in
+//! front of stock compilers, and what judges and runs its products.
 #![forbid(unsafe_code)]
 
 mod arguments;

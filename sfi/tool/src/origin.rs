@@ -1,7 +1,8 @@
 //! Where in the source a line of assembly comes from, if the compiler's line numbers do not say.
 //!
-//! Problem: assembly outside of functions has no line numbers, and those of a preprocessed file are not the source's. Strategy: preprocessed text says in lines of its own
-//! (`# 12 "file.h"`) where it is from; an instruction without a number is looked for in the text of its `asm` statements.
+//! Problem: assembly outside of functions has no line numbers, and those of a preprocessed file are not the
+//! source's. Strategy: preprocessed text says in lines of its own (`# 12 "file.h"`) where it is from; an
+//! instruction without a number is looked for in the text of its `asm` statements.
 
 /// The lines of preprocessed text, each with the file and the number that it has in the source.
 fn lines(text: &str) -> impl Iterator<Item = (Option<(&str, usize)>, &str)> {

@@ -1,5 +1,5 @@
-//! Compilers' options that cannot be had in a fault domain, each with what to do instead. An option that only makes code faster or smaller is ignored
-//! where it cannot be had; one that would be missed is refused.
+//! Compilers' options that cannot be had in a fault domain, each with what to do instead. An option that only
+//! makes code faster or smaller is ignored where it cannot be had; one that would be missed is refused.
 
 const ALONE: &str = "confined code is x86-64 code with 64-bit pointers; leave it out";
 const COUNTS: &str = "its counters need a runtime that fault domains have not got; use perf, which knows the functions with PEBBLE_SFI_DEBUG=1";

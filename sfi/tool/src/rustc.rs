@@ -1,9 +1,11 @@
-//! `pebble sfi rustc`: a crate (no_std, panic=abort) to a module, or to a confined object, by way of `rustc --emit asm`.
+//! `pebble sfi rustc`: a crate (no_std, panic=abort) to a module, or to a confined object, by way of `rustc
+//! --emit asm`.
 //!
-//! Problem: the code of precompiled crates is not confined, and nearly every crate calls some of `core`. Strategy: `PEBBLE_SFI_RUST` names the
-//! directory where `sfi/rust/make.sh` has put `core` and `alloc`, compiled by this command, with a sysroot and `librust.a` for each level.
-//! Crates are compiled against that sysroot, and modules linked with the library; what is not used is left out. Without the variable
-//! the compiler's own sysroot is used: that is how `core` itself is compiled.
+//! Problem: the code of precompiled crates is not confined, and nearly every crate calls some of `core`.
+//! Strategy: `PEBBLE_SFI_RUST` names the directory where `sfi/rust/make.sh` has put `core` and `alloc`,
+//! compiled by this command, with a sysroot and `librust.a` for each level. Crates are compiled against that
+//! sysroot, and modules linked with the library; what is not used is left out. Without the variable the
+//! compiler's own sysroot is used: that is how `core` itself is compiled.
 
 use crate::arguments;
 use crate::cc::{self, Error};

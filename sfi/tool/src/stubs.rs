@@ -1,9 +1,10 @@
 //! `pebble sfi stubs`: from a C header to typed bindings for the host, in C and in Rust.
 //!
-//! Problem: a portal takes words, and a host wants functions with types. Strategy: [`lex`] and [`header`] read the header's prototypes and
-//! the annotations of `pebble_plugin.h`, [`model`] is what they mean, a portal specification and the extents of its windows for each
-//! function, and [`c`] and [`rust`] write the bindings. The header is not preprocessed: lines that begin with `#` are skipped, and so
-//! is every declaration that is neither a prototype nor a `typedef` of an arithmetic type.
+//! Problem: a portal takes words, and a host wants functions with types. Strategy: [`lex`] and [`header`]
+//! read the header's prototypes and the annotations of `pebble_plugin.h`, [`model`] is what they mean, a
+//! portal specification and the extents of its windows for each function, and [`c`] and [`rust`] write the
+//! bindings. The header is not preprocessed: lines that begin with `#` are skipped, and so is every
+//! declaration that is neither a prototype nor a `typedef` of an arithmetic type.
 
 mod c;
 mod header;

@@ -1,5 +1,5 @@
-//! Attacks that are accepted, because confinement makes them harmless, run in the runtime: whatever they do, the call
-//! comes back and the host's memory is as it was.
+//! Attacks that are accepted, because confinement makes them harmless, run in the runtime: whatever they do,
+//! the call comes back and the host's memory is as it was.
 
 use pebble_sfi_runtime::{CallError, Imports, Instance, Module};
 use std::collections::hash_map::DefaultHasher;
@@ -34,7 +34,8 @@ fn module(level: &str) -> Vec<u8> {
     bytes
 }
 
-/// Hash of everything in this process that nobody should write: files that are mapped for execution or reading.
+/// Hash of everything in this process that nobody should write: files that are mapped for execution or
+/// reading.
 fn constants() -> u64 {
     let memory = File::open("/proc/self/mem").expect("our memory");
     let maps = std::fs::read_to_string("/proc/self/maps").expect("our mappings");

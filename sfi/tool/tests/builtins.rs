@@ -1,4 +1,5 @@
-//! The compiler's helper functions in the C library of fault domains agree with those of the host's compilers.
+//! The compiler's helper functions in the C library of fault domains agree with those of the host's
+//! compilers.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

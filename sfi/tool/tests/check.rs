@@ -1,10 +1,12 @@
-//! Level `check`: a module is accepted, and the instruction that leaves the segment is named with file and line, and the address that it wanted.
+//! Level `check`: a module is accepted, and the instruction that leaves the segment is named with file and
+//! line, and the address that it wanted.
 
 use pebble_sfi_runtime::{CallError, Cause, Imports, Instance, Module};
 use std::path::Path;
 use std::process::Command;
 
-/// The flags are dead where `store` and `counted` write, and live where `between` does: all forms of the comparison.
+/// The flags are dead where `store` and `counted` write, and live where `between` does: all forms of the
+/// comparison.
 const SOURCE: &str = r#"#include <pebble_plugin.h>
 PBL_EXPORT(store, "smi");
 PBL_EXPORT(between, "smii");

@@ -1,4 +1,5 @@
-//! Global objects and constructors of plugins, as compilers and the linker leave them: they have run before the first call.
+//! Global objects and constructors of plugins, as compilers and the linker leave them: they have run before
+//! the first call.
 
 use pebble_sfi_runtime::{Imports, Instance, Module};
 use std::process::Command;

@@ -1,5 +1,6 @@
 //! The same program, native and confined, must print the same: every corpus program, both compilers, all
-//! optimisation levels, all protection levels. The confined side runs in an unverified loader that provides imports.
+//! optimisation levels, all protection levels. The confined side runs in an unverified loader that provides
+//! imports.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -138,7 +139,8 @@ fn rust_crates_behave_the_same() {
     }
 }
 
-/// The wall itself: a store through a foreign pointer lands in the segment (`write`, `full`) or traps (`check`).
+/// The wall itself: a store through a foreign pointer lands in the segment (`write`, `full`) or traps
+/// (`check`).
 #[test]
 fn wild_stores_stay_inside() {
     let bench = Bench::new("wild");

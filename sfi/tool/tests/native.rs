@@ -1,4 +1,5 @@
-//! A module that is started like a program of the system's own: it says what it is, or runs in a fault domain if `pebble sfi install` has seen to that.
+//! A module that is started like a program of the system's own: it says what it is, or runs in a fault domain
+//! if `pebble sfi install` has seen to that.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -78,7 +79,8 @@ fn a_module_says_what_it_is() {
     );
 }
 
-/// `script`, as root of namespaces of its own with an empty `binfmt_misc` (Linux 6.7), nothing in `/usr/local/bin`, and directories of its own for `/etc`.
+/// `script`, as root of namespaces of its own with an empty `binfmt_misc` (Linux 6.7), nothing in
+/// `/usr/local/bin`, and directories of its own for `/etc`.
 fn inside(script: &str) -> Output {
     const PREPARED: &str = "mount -t binfmt_misc none /proc/sys/fs/binfmt_misc || exit 99
         mount -t tmpfs none /usr/local/bin; mount -t tmpfs none /etc; mkdir /etc/binfmt.d\n";

@@ -1,5 +1,5 @@
-//! Options as builds of existing projects pass them: each does what it says, or is refused in one line that says why; and what is refused leaves no file
-//! that `make` would take for made.
+//! Options as builds of existing projects pass them: each does what it says, or is refused in one line that
+//! says why; and what is refused leaves no file that `make` would take for made.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -159,7 +159,8 @@ fn there_is_no_avx512_to_be_found() {
     }
 }
 
-/// Where the compiler has no line numbers too: outside of functions, in those without debug information, in what the preprocessor has made.
+/// Where the compiler has no line numbers too: outside of functions, in those without debug information, in
+/// what the preprocessor has made.
 #[test]
 fn what_is_refused_has_its_line() {
     let place = Place::new("lines");

@@ -1,5 +1,5 @@
-//! A kernel that refuses memory: at any request, once or from then on; and limits of a process that are too small. Nothing breaks, and the
-//! messages say what failed and what to do.
+//! A kernel that refuses memory: at any request, once or from then on; and limits of a process that are too
+//! small. Nothing breaks, and the messages say what failed and what to do.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,4 +1,5 @@
-//! `pebble sfi stubs`: the bindings of `examples/sfi/codec.h`, used by a host in C and one in Rust; and what it says of bad headers.
+//! `pebble sfi stubs`: the bindings of `examples/sfi/codec.h`, used by a host in C and one in Rust; and what
+//! it says of bad headers.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

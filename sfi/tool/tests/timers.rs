@@ -1,4 +1,5 @@
-//! `-fpbl-no-timer`: whoever reads a clock of the processor's is refused, by the compiler with its line and by the linker whoever has compiled it.
+//! `-fpbl-no-timer`: whoever reads a clock of the processor's is refused, by the compiler with its line and
+//! by the linker whoever has compiled it.
 
 use std::path::Path;
 use std::process::Command;

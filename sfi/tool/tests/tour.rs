@@ -1,4 +1,5 @@
-//! The example in `examples/sfi`: a plugin, and a host in C that calls it and survives it; and what gdb and perf are told of both.
+//! The example in `examples/sfi`: a plugin, and a host in C that calls it and survives it; and what gdb and
+//! perf are told of both.
 
 mod map;
 

@@ -1,4 +1,5 @@
-//! What gdb's `bt` shows at a fault: every function of the module that has been called, and the host's, through portals in both directions.
+//! What gdb's `bt` shows at a fault: every function of the module that has been called, and the host's,
+//! through portals in both directions.
 
 mod map;
 

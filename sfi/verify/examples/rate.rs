@@ -1,5 +1,6 @@
-//! How fast the verifier is: `rate MODULE...` judges each module again and again, and prints MB of text a second.
-//! `RATE_ROUNDS=n` judges it n times only: under callgrind, the difference of two counts is what one verdict takes.
+//! How fast the verifier is: `rate MODULE...` judges each module again and again, and prints MB of text a
+//! second. `RATE_ROUNDS=n` judges it n times only: under callgrind, the difference of two counts is what one
+//! verdict takes.
 
 use pebble_sfi_verify::{Level, Module, Summary, scratch_words, site, verify};
 use std::time::Instant;

@@ -1,8 +1,8 @@
 //! The decoder: bytes to length, operands and attributes of one permitted instruction.
 //!
-//! Problem: the verifier must see exactly what the processor will execute. Strategy: prefixes, opcode space, one table
-//! look-up, operands, immediate, in the order of the encoding; then the few opcodes that ModRM.reg splits. Whatever is unusual is
-//! refused: a prefix that stands twice, or without a meaning, or behind REX.
+//! Problem: the verifier must see exactly what the processor will execute. Strategy: prefixes, opcode space,
+//! one table look-up, operands, immediate, in the order of the encoding; then the few opcodes that ModRM.reg
+//! splits. Whatever is unusual is refused: a prefix that stands twice, or without a meaning, or behind REX.
 //!
 //! Invariants kept: pure, no state; at most 15 bytes; registers are encoding numbers, the high byte registers
 //! (`ah` ...) have become their whole register.
@@ -306,12 +306,14 @@ fn legacy_rules(insn: &Insn, rex: u8, one: bool) -> Result<(), Rule> {
         || rep != 0 && prefix & P_LOCK != 0
         || rep != 0 && one && !string && !pause
         || prefix & P_66 != 0 && attr & OPS == 0 && (one || rep != 0)
-        // a 16-bit branch would leave the segment on some processors; REX says nothing there but for push and pop
+        // a 16-bit branch would leave the segment on some processors; REX says nothing there but for push and
+        // pop
         || attr & D64 != 0 && (prefix != 0 && !jecxz || rex & if attr & OPREG != 0 { !0x41 } else { !0 } != 0);
     if wrong { Err(Rule::Prefix) } else { Ok(()) }
 }
 
-/// Lock, gs and the 32-bit address size belong to a memory operand; the last also to `jecxz`, the only branch with a prefix.
+/// Lock, gs and the 32-bit address size belong to a memory operand; the last also to `jecxz`, the only branch
+/// with a prefix.
 fn memory_prefix_rules(insn: &Insn) -> Result<(), Rule> {
     let p = insn.prefix;
     let lock = p & P_LOCK == 0 || insn.mem && insn.attr & (LOCK | ST) == LOCK | ST;
@@ -388,7 +390,8 @@ fn x87(insn: &mut Insn) -> Result<(), Rule> {
     Ok(())
 }
 
-/// The long no-operations of assemblers: 66 several times, a cs override, then `0F 1F /0` with a memory operand; or `66 .. 90`.
+/// The long no-operations of assemblers: 66 several times, a cs override, then `0F 1F /0` with a memory
+/// operand; or `66 .. 90`.
 fn padding(w: &Window, insn: &mut Insn) -> Result<(), Rule> {
     let mut p = 0;
     while byte(w, p) == 0x66 && p < 15 {

@@ -1,11 +1,13 @@
 //! Where branches may lead.
 //!
-//! Problem: facts must be dropped at labels, and a backward branch makes a label of code that has been passed; but to read the code twice
-//! takes twice the time. Strategy: the module says where its labels are (the section `.pbl.labels`). It is not believed: whatever a
-//! branch, table, call, slot or export leads to must be among them, and the pass over the code finds each at an instruction. A label
-//! too many only loses facts. They are kept in a bit map and numbered by counting bits, so that none is searched for.
+//! Problem: facts must be dropped at labels, and a backward branch makes a label of code that has been
+//! passed; but to read the code twice takes twice the time. Strategy: the module says where its labels are
+//! (the section `.pbl.labels`). It is not believed: whatever a branch, table, call, slot or export leads to
+//! must be among them, and the pass over the code finds each at an instruction. A label too many only loses
+//! facts. They are kept in a bit map and numbered by counting bits, so that none is searched for.
 //!
-//! Invariants kept: the section is read once, and tables within a budget, so both are linear in the module's size.
+//! Invariants kept: the section is read once, and tables within a budget, so both are linear in the module's
+//! size.
 
 use crate::memory::in_rodata;
 use crate::state::Word;
@@ -33,7 +35,8 @@ impl<'s> Labels<&'s [u64]> {
 }
 
 impl<'s> Labels<&'s mut [u64]> {
-    /// Reads the section: each byte is the distance from the last label, or from the begin of the text, to the next; 255 only leads on.
+    /// Reads the section: each byte is the distance from the last label, or from the begin of the text, to
+    /// the next; 255 only leads on.
     pub fn read(scratch: &'s mut [u64], module: &Module<'_>) -> Result<(Self, usize), Refusal> {
         let no_room = Refusal { at: module.text_at, rule: Rule::Layout };
         let (marks, rest) = scratch.split_at_mut_checked(blocks(module.text.len())).ok_or(no_room)?;
@@ -115,7 +118,8 @@ pub struct Targets {
     pub slots: bool,
 }
 
-/// Jump tables that were read lately, so that many jumps through one table cost little; and what reading may still cost.
+/// Jump tables that were read lately, so that many jumps through one table cost little; and what reading may
+/// still cost.
 pub struct Tables<K> {
     lately: [Option<(Targets, K)>; 16],
     budget: usize,

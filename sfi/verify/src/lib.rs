@@ -1,21 +1,25 @@
 //! The verifier: the one trusted judge of native x86-64 code in fault domains.
 //!
-//! Problem: a module is untrusted bytes, made by tools that are not trusted either, and runs unchecked once it is accepted. So
-//! the bytes themselves must show that they write and jump only in their own segment (and, at level full, read only there).
-//! Strategy: an allow-list decoder (`table`, `decode`), a list of labels that the module brings and that is checked (`labels`), and
-//! one linear pass that carries a small abstract state from instruction to instruction and meets it at labels (`state`, `step`,
-//! `memory`, `sequence`, `pass`); most instructions go through it by a shorter way (`plain`). Nothing is searched, nothing is
-//! iterated, every table is read within a budget, so the time is linear in the size whatever the input. The contract is
-//! `docs/src/fault-domains.md`.
+//! Problem: a module is untrusted bytes, made by tools that are not trusted either, and runs unchecked once
+//! it is accepted. So the bytes themselves must show that they write and jump only in their own segment (and,
+//! at level full, read only there). Strategy: an allow-list decoder (`table`, `decode`), a list of labels
+//! that the module brings and that is checked (`labels`), and one linear pass that carries a small abstract
+//! state from instruction to instruction and meets it at labels (`state`, `step`, `memory`, `sequence`,
+//! `pass`); most instructions go through it by a shorter way (`plain`). Nothing is searched, nothing is
+//! iterated, every table is read within a budget, so the time is linear in the size whatever the input. The
+//! contract is `docs/src/fault-domains.md`.
 //!
 //! Invariants kept: no allocation, no unsafe code, no panic on any input; what no rule allows is refused;
 //! the scratch words hold nothing that is believed before this crate has written it.
 //!
 //! What the embedder owes, beyond the contract's memory map:
-//! * bytes, ranges and records are those that will be mapped, and cannot change afterwards; read-only data is never writable;
-//! * `Summary::x87` and `Summary::fp_control` say that the x87 state or the rounding and exception controls may be
-//!   different after a call, and where the code calls out: portals restore them. `std` and `popf` do not exist: the direction flag stays 0;
-//! * `int3` and `ud2` end the call; a signal handler believes no register of confined code but `rsp` and `rip`.
+//! * bytes, ranges and records are those that will be mapped, and cannot change afterwards; read-only data is
+//!   never writable;
+//! * `Summary::x87` and `Summary::fp_control` say that the x87 state or the rounding and exception controls
+//!   may be different after a call, and where the code calls out: portals restore them. `std` and `popf` do
+//!   not exist: the direction flag stays 0;
+//! * `int3` and `ud2` end the call; a signal handler believes no register of confined code but `rsp` and
+//!   `rip`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -80,8 +84,9 @@ pub struct Module<'a> {
 /// What is known of an accepted module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Preserved registers (`rbx`, `r12`-`r15`; bit n is register n in encoding order) that a call of *any* entry may
-    /// change. Never `rbp`, never `rsp`. A module that imports `pbl_longjmp` may change all, whatever this says.
+    /// Preserved registers (`rbx`, `r12`-`r15`; bit n is register n in encoding order) that a call of *any*
+    /// entry may change. Never `rbp`, never `rsp`. A module that imports `pbl_longjmp` may change all,
+    /// whatever this says.
     pub changes: u16,
     /// There is an x87 instruction: the register stack and the exception flags may not be empty after a call.
     pub x87: bool,

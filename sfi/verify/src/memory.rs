@@ -1,10 +1,11 @@
 //! Memory operands: where a load or store may reach.
 //!
-//! Problem: every access must stay in the segment or in its guard zones, for every value that the registers may have. Strategy: the
-//! contract's ways of confinement, each a test of the operand's form and the facts; all else is refused.
+//! Problem: every access must stay in the segment or in its guard zones, for every value that the registers
+//! may have. Strategy: the contract's ways of confinement, each a test of the operand's form and the facts;
+//! all else is refused.
 //!
-//! Invariants kept: no accepted access reaches further than 4 GiB below or 6 GiB above the segment's base, so that the return
-//! stacks, 8 GiB above, are out of reach, and an access outside the segment faults.
+//! Invariants kept: no accepted access reaches further than 4 GiB below or 6 GiB above the segment's base, so
+//! that the return stacks, 8 GiB above, are out of reach, and an access outside the segment faults.
 
 use crate::decode::{Insn, NONE, P_67, P_GS, RBP, RIP};
 use crate::sequence::BASE_WORD;
@@ -53,7 +54,8 @@ fn image(module: &Module<'_>, target: u32, store: bool) -> bool {
     module.data.contains(&target) || !store && (module.text_at..module.data.end).contains(&target)
 }
 
-/// `disp(%reg)`, in segment: and if it does not fault, the register is no further from the segment than `disp`.
+/// `disp(%reg)`, in segment: and if it does not fault, the register is no further from the segment than
+/// `disp`.
 fn near(state: &mut State, insn: &Insn) -> bool {
     let Some(slack) = state.segment(insn.base) else { return false };
     let distance = insn.disp.unsigned_abs();

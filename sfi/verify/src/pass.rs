@@ -1,12 +1,12 @@
 //! The pass over the code: the state from instruction to instruction, and its meets at labels.
 //!
-//! Problem: a state must hold on every way to an instruction, but the code is read once. Strategy: between labels the way is one, and most
-//! of it `plain`. A label's state is met from the
-//! fall-through and all branches from earlier addresses (or given by a record); once the pass has come by, it is
-//! fixed, and branches from later addresses must arrive with no less.
+//! Problem: a state must hold on every way to an instruction, but the code is read once. Strategy: between
+//! labels the way is one, and most of it `plain`. A label's state is met from the fall-through and all
+//! branches from earlier addresses (or given by a record); once the pass has come by, it is fixed, and
+//! branches from later addresses must arrive with no less.
 //!
-//! Invariants kept: whatever may arrive at a label (branch, table, call, slot, export) has been compared with its word; no
-//! fact survives at a label but those of its record, and those are demanded of every arrival.
+//! Invariants kept: whatever may arrive at a label (branch, table, call, slot, export) has been compared with
+//! its word; no fact survives at a label but those of its record, and those are demanded of every arrival.
 
 use crate::decode::{Insn, decode};
 use crate::labels::{Labels, Tables, offset, targets};
@@ -76,8 +76,9 @@ struct Pass<'m, 's> {
     timer: Option<u32>,
 }
 
-/// Accepts or refuses a module. The scratch may hold anything before; `scratch_words` says how much is always enough. After
-/// acceptance `site` needs what is left in it: keep its first `Summary::scratch_used` words, or lose backtraces.
+/// Accepts or refuses a module. The scratch may hold anything before; `scratch_words` says how much is always
+/// enough. After acceptance `site` needs what is left in it: keep its first `Summary::scratch_used` words, or
+/// lose backtraces.
 pub fn verify(module: &Module<'_>, scratch: &mut [u64]) -> Result<Summary, Refusal> {
     let ftab_mask = layout(module).map_err(|rule| Refusal { at: module.text_at, rule })?;
     let (labels, count) = Labels::read(scratch, module)?;
@@ -330,7 +331,8 @@ impl Pass<'_, '_> {
         if far || record.facts & !facts != 0 { Err(Rule::Facts) } else { Ok(()) }
     }
 
-    /// At a label a preserved register is intact unless it is saved there: whoever arrives otherwise has lost it.
+    /// At a label a preserved register is intact unless it is saved there: whoever arrives otherwise has lost
+    /// it.
     fn lost(&mut self, slots: u32, state: &State) {
         let missing = PRESERVED & !state.intact();
         if missing != 0 {

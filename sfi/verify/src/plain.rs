@@ -1,19 +1,22 @@
 //! The ordinary instruction, judged without branches.
 //!
-//! Problem: nobody predicts which instruction comes next, so a branch on what it is costs as much as dozens of instructions. Strategy: most
-//! instructions only compute, with operands whose form alone shows that they are allowed. For those the allow-list is spread out when
-//! the crate is compiled: for each kind of opcode and each ModRM, which registers are written, how long the rest is, and which prefixes
-//! it needs or must not have. One branch asks whether all is as it must be; what is not plain goes to `decode` and `step`.
+//! Problem: nobody predicts which instruction comes next, so a branch on what it is costs as much as dozens
+//! of instructions. Strategy: most instructions only compute, with operands whose form alone shows that they
+//! are allowed. For those the allow-list is spread out when the crate is compiled: for each kind of opcode
+//! and each ModRM, which registers are written, how long the rest is, and which prefixes it needs or must not
+//! have. One branch asks whether all is as it must be; what is not plain goes to `decode` and `step`.
 //!
-//! Invariants kept: what is plain, `decode` and `step` accept with the same length and the same state after it, or one that knows more (of
-//! `lea` with a displacement of 0): this is a shorter way to their answer, never to another one (`tests/plain.rs` compares them).
+//! Invariants kept: what is plain, `decode` and `step` accept with the same length and the same state after
+//! it, or one that knows more (of `lea` with a displacement of 0): this is a shorter way to their answer,
+//! never to another one (`tests/plain.rs` compares them).
 
 use crate::decode::WINDOW;
 use crate::state::{BASE, GROUPS, SEG};
 use crate::table::*;
 
-// What an instruction has, and may need or not have: REX and its bits; `gs` with the 32-bit address size; either that, or no need to
-// confine loads; either that, or the base that ModRM names is `rbp`, not `r13`; no register that is known to be the base. Last: nothing has it.
+// What an instruction has, and may need or not have: REX and its bits; `gs` with the 32-bit address size;
+// either that, or no need to confine loads; either that, or the base that ModRM names is `rbp`, not `r13`; no
+// register that is known to be the base. Last: nothing has it.
 const B: u64 = 1;
 const R: u64 = 1 << 1;
 const W: u64 = 1 << 2;
@@ -25,7 +28,8 @@ const NO_BASE: u64 = 1 << 7;
 const NEVER: u64 = 1 << 8;
 const ALL: u64 = (1 << 9) - 1;
 
-/// What bytes before the opcode add: bits to shift them out, the table's row, and from here on what the instruction has.
+/// What bytes before the opcode add: bits to shift them out, the table's row, and from here on what the
+/// instruction has.
 const HAS: u32 = 16;
 const ROW: u64 = 1 << 8;
 static PREFIXES: [u64; 256] = {
@@ -43,9 +47,9 @@ static REXES: [u64; 256] = {
     t
 };
 
-// A shape: registers written, and from `FROM` on those whose facts matter, in each by ModRM.reg and in `RM` by ModRM.rm or the opcode;
-// what it needs; what it must not have; bytes from ModRM on; whether the result is zero-extended without REX.W, or a copy with it;
-// which SIB bytes are not plain.
+// A shape: registers written, and from `FROM` on those whose facts matter, in each by ModRM.reg and in `RM`
+// by ModRM.rm or the opcode; what it needs; what it must not have; bytes from ModRM on; whether the result is
+// zero-extended without REX.W, or a copy with it; which SIB bytes are not plain.
 const RM: u32 = 8;
 const FROM: u32 = 16;
 const REGS: u64 = 0x00ff_00ff;
@@ -159,7 +163,8 @@ static TABLES: Shapes = {
     t
 };
 
-/// Without an index, with the base `rsp` or `r12`, without a base if ModRM has no displacement: not plain unless confined by `gs`, and `r12`.
+/// Without an index, with the base `rsp` or `r12`, without a base if ModRM has no displacement: not plain
+/// unless confined by `gs`, and `r12`.
 static SIBS: [u8; 256] = {
     let mut t = [0; 256];
     let mut i = 0;
@@ -181,7 +186,8 @@ pub fn plain(w: &[u8; WINDOW], known: &mut u64, confines: u64) -> usize {
     plain_of(w, known, confines, &mut 0)
 }
 
-/// The same; `seen` gathers what is to be known of the whole, such as [`ROUNDS`], of plain instructions and others.
+/// The same; `seen` gathers what is to be known of the whole, such as [`ROUNDS`], of plain instructions and
+/// others.
 #[inline(always)]
 pub fn plain_of(w: &[u8; WINDOW], known: &mut u64, confines: u64, seen: &mut u64) -> usize {
     let facts = *known;

@@ -1,10 +1,12 @@
 //! The contiguous sequences that may end in an indirect call or jump.
 //!
-//! Problem: the target of an indirect branch must be known to be one of a set of labels, whatever the registers hold before.
-//! Strategy: each sequence starts with a masking `andl`, or `movzbl`, and is followed instruction by instruction; anything else, and any label,
-//! falls back to `None`. The first pass follows it to find labels, the second to accept the branch.
+//! Problem: the target of an indirect branch must be known to be one of a set of labels, whatever the
+//! registers hold before. Strategy: each sequence starts with a masking `andl`, or `movzbl`, and is followed
+//! instruction by instruction; anything else, and any label, falls back to `None`. The first pass follows it
+//! to find labels, the second to accept the branch.
 //!
-//! Invariants kept: a value of `Slot`, `Table` or `Slots` means that the register is exactly what the sequence computes.
+//! Invariants kept: a value of `Slot`, `Table` or `Slots` means that the register is exactly what the
+//! sequence computes.
 
 use crate::decode::{Insn, P_67, P_GS, RBP, RIP, RSP};
 use crate::labels::Targets;

@@ -1,9 +1,11 @@
 //! What a return site knows, found again on demand.
 //!
-//! Problem: a walk of the return stack needs depth and `rbp` at any return site, but a table of them all would be large. Strategy: the
-//! words of the labels stay in the scratch; from the label before the site a few instructions are executed again.
+//! Problem: a walk of the return stack needs depth and `rbp` at any return site, but a table of them all
+//! would be large. Strategy: the words of the labels stay in the scratch; from the label before the site a
+//! few instructions are executed again.
 //!
-//! Invariants kept: the same decoder, step and records as in the accepting pass, so the answer is what it accepted.
+//! Invariants kept: the same decoder, step and records as in the accepting pass, so the answer is what it
+//! accepted.
 
 use crate::decode::{Insn, decode};
 use crate::labels::{Labels, offset};
@@ -21,14 +23,15 @@ pub struct Site {
     pub depth: u8,
     /// How far `rbp` is from its value at the function's entry; none where it is dynamic.
     pub delta: Option<i32>,
-    /// The word of the return stack that the code takes for a pushed `rbp`, and how far that was from the same.
+    /// The word of the return stack that the code takes for a pushed `rbp`, and how far that was from the
+    /// same.
     pub pushed: Option<(u8, i32)>,
     /// Nibble i: what the word pushed i-th holds, as in the facts section.
     pub slots: u32,
 }
 
-/// What the code around a return site knows: for walks of the return stack. The module must have been accepted and
-/// `scratch` be as `verify` left it. `None` if no call ends at `address`.
+/// What the code around a return site knows: for walks of the return stack. The module must have been
+/// accepted and `scratch` be as `verify` left it. `None` if no call ends at `address`.
 pub fn find(module: &Module<'_>, scratch: &[u64], address: u32) -> Option<Site> {
     let ftab_mask = layout(module).ok()?;
     let labels = Labels::of(scratch, module.text.len())?;

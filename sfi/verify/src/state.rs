@@ -1,10 +1,11 @@
 //! What is known at one point of the code, and its form at a label.
 //!
-//! Problem: a state must be compared at every label in constant time and fit in the caller's scratch. Strategy: what must agree at a
-//! label (depth, delta, saved slots) is one word; facts are bit masks over the registers, and live only between labels unless
-//! a record of the facts section carries them.
+//! Problem: a state must be compared at every label in constant time and fit in the caller's scratch.
+//! Strategy: what must agree at a label (depth, delta, saved slots) is one word; facts are bit masks over the
+//! registers, and live only between labels unless a record of the facts section carries them.
 //!
-//! Invariants kept: a fact bit of `rsp` or `rbp` is never set; nibbles of `slots` at or above the depth are 0.
+//! Invariants kept: a fact bit of `rsp` or `rbp` is never set; nibbles of `slots` at or above the depth are
+//! 0.
 
 use crate::Rule;
 use crate::decode::RBP;
@@ -12,7 +13,8 @@ use crate::sequence::Seq;
 
 /// rbx and r12 to r15, which functions preserve; `rbp` has its own rules.
 pub const PRESERVED: u16 = 0xf008;
-/// What is known of the registers: three facts, and of preserved ones whether they hold their values at entry; bit n of a group is register n.
+/// What is known of the registers: three facts, and of preserved ones whether they hold their values at
+/// entry; bit n of a group is register n.
 pub const ZX: u32 = 0;
 pub const BASE: u32 = 16;
 pub const SEG: u32 = 32;

@@ -1,11 +1,11 @@
 //! One instruction: whether it is allowed in a state, and the state after it.
 //!
-//! Problem: the effect of some hundred instructions on depth, delta, slots and facts. Strategy: the table's attributes give what is
-//! written and accessed for all of them alike; only the classes that make facts, move the stacks or branch have code
-//! of their own.
+//! Problem: the effect of some hundred instructions on depth, delta, slots and facts. Strategy: the table's
+//! attributes give what is written and accessed for all of them alike; only the classes that make facts, move
+//! the stacks or branch have code of their own.
 //!
-//! Invariants kept: a register that an instruction may write loses its facts unless a rule here says otherwise; `rsp` is never
-//! named; `rbp` changes only in `data_stack_pointer` and by `pop`.
+//! Invariants kept: a register that an instruction may write loses its facts unless a rule here says
+//! otherwise; `rsp` is never named; `rbp` changes only in `data_stack_pointer` and by `pop`.
 
 use crate::decode::{Insn, NONE, P_GS, RBP, RIP, RSP, WINDOW};
 use crate::labels::Targets;
@@ -105,8 +105,8 @@ pub fn is_brief(w: &[u8; WINDOW]) -> bool {
     matches!(w[0], 0x50..=0x5f | 0x70..=0x7f | 0xc3 | 0xe8 | 0xe9 | 0xeb)
 }
 
-/// The short instructions of which every function is full: direct branches and calls, `push`, `pop`, `ret`. Their lengths and what
-/// `step` would say of them, in a calm state; `None` for all others.
+/// The short instructions of which every function is full: direct branches and calls, `push`, `pop`, `ret`.
+/// Their lengths and what `step` would say of them, in a calm state; `None` for all others.
 #[inline(always)]
 pub fn brief(state: &mut State, w: &[u8; WINDOW], at: u32) -> Option<Result<(u32, Flow), Rule>> {
     let long =

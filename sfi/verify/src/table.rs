@@ -1,11 +1,12 @@
 //! The allow-list: which x86-64 encodings confined code may hold, and what the decoder must know of each.
 //!
-//! Problem: one wrong length or one forgotten operand is an escape. Strategy: every permitted encoding is a row below, from an
-//! opcode range and its mandatory prefixes to a word of attributes; whatever no row names is refused. The table is
-//! built when the crate is compiled, so that a look-up is one load.
+//! Problem: one wrong length or one forgotten operand is an escape. Strategy: every permitted encoding is a
+//! row below, from an opcode range and its mandatory prefixes to a word of attributes; whatever no row names
+//! is refused. The table is built when the crate is compiled, so that a look-up is one load.
 //!
-//! Invariants kept: a row exists only for encodings whose length, memory operand and general-register results are the same
-//! on every processor that has the instruction; MMX, system, segment, stack-frame and far instructions have no row.
+//! Invariants kept: a row exists only for encodings whose length, memory operand and general-register results
+//! are the same on every processor that has the instruction; MMX, system, segment, stack-frame and far
+//! instructions have no row.
 
 /// The attributes of one encoding.
 pub type Attr = u64;

@@ -1,4 +1,5 @@
-//! The corpora: assembly that must be accepted, and escapes that must be refused for the right reason at the right place.
+//! The corpora: assembly that must be accepted, and escapes that must be refused for the right reason at the
+//! right place.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! The decoder against an independent one: lengths, memory operands, and what is written, on compiler-made and random code.
+//! The decoder against an independent one: lengths, memory operands, and what is written, on compiler-made
+//! and random code.
 
 mod common;
 
@@ -174,7 +175,8 @@ fn random_code() {
     println!("{accepted} of {rounds} accepted");
 }
 
-/// This very program, or the files in `DECODER_FILES`: nearly all that compilers emit must be on the allow-list.
+/// This very program, or the files in `DECODER_FILES`: nearly all that compilers emit must be on the
+/// allow-list.
 #[test]
 fn compiler_made_code() {
     let files = std::env::var("DECODER_FILES").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Differential fuzzing: modules are mutated, and every one that the verifier accepts runs in a hostile emulator, which
-//! must not see it write, read (at full) or go outside.
+//! Differential fuzzing: modules are mutated, and every one that the verifier accepts runs in a hostile
+//! emulator, which must not see it write, read (at full) or go outside.
 
 mod common;
 

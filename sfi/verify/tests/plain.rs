@@ -1,4 +1,5 @@
-//! The short way against the long one: what `plain` and `brief` accept, `decode` and `step` accept with the same length and state.
+//! The short way against the long one: what `plain` and `brief` accept, `decode` and `step` accept with the
+//! same length and state.
 
 mod common;
 

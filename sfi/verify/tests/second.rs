@@ -48,8 +48,9 @@ fn accepts_what_the_verifier_accepts() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Each escape of the corpus breaks the rule that stands in `second.txt`; what stands there as accepted does no harm: nothing
-/// reaches it, or only an encoding, a label or a record is wrong. `SECOND_BLESS=1` writes the file anew.
+/// Each escape of the corpus breaks the rule that stands in `second.txt`; what stands there as accepted does
+/// no harm: nothing reaches it, or only an encoding, a label or a record is wrong. `SECOND_BLESS=1` writes
+/// the file anew.
 #[test]
 fn refuses_escapes() {
     let (mut cache, mut said, mut seen) = (second::Cache::default(), String::new(), BTreeSet::new());
@@ -100,8 +101,8 @@ fn refuses_other_parts() {
     }
 }
 
-/// A million mutants; `SECOND_CASES` says how many, `FUZZ_SEED` which, `FUZZ_MODULES` of what. One that the verifier refuses
-/// is not looked at.
+/// A million mutants; `SECOND_CASES` says how many, `FUZZ_SEED` which, `FUZZ_MODULES` of what. One that the
+/// verifier refuses is not looked at.
 #[test]
 fn accepts_accepted_mutants() {
     let cases = number("SECOND_CASES", 1_000_000);

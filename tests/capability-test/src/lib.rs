@@ -1,5 +1,5 @@
-//! What the driver asks an actor to do: the capability manager's model, run on the machine. The driver holds the model; each actor is a
-//! domain of its own, which does the step with its own portals.
+//! What the driver asks an actor to do: the capability manager's model, run on the machine. The driver holds
+//! the model; each actor is a domain of its own, which does the step with its own portals.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Programs that wait for what never comes, or is somebody else's, with as many threads as they may have: `hostile block WHAT THREADS`.
+//! Programs that wait for what never comes, or is somebody else's, with as many threads as they may have:
+//! `hostile block WHAT THREADS`.
 //!
 //! Whatever they wait in must go on serving everybody else: the test types commands meanwhile.
 
@@ -77,8 +78,8 @@ fn pipe(side: char, both: bool) -> Option<File> {
     end(side)
 }
 
-/// Wants what is typed for others: says itself that it is in front, by every file of the console's that it can open, and for the numbers of all; reads
-/// meanwhile.
+/// Wants what is typed for others: says itself that it is in front, by every file of the console's that it
+/// can open, and for the numbers of all; reads meanwhile.
 pub fn front() -> i64 {
     let Ok(file) = io::open("/dev/console") else { return 97 };
     FILE.store(file.0 as u64, Relaxed);
@@ -133,8 +134,9 @@ pub fn block(what: &str, threads: u64) -> i64 {
     for_ever()
 }
 
-/// Gives pages back, which the idle thread zeroes, and soon after, each time a little later, wants the VM manager's lock, just when somebody
-/// begins to compute who is more urgent than the idle thread, which may have the lock. Prints how long it waited at most.
+/// Gives pages back, which the idle thread zeroes, and soon after, each time a little later, wants the VM
+/// manager's lock, just when somebody begins to compute who is more urgent than the idle thread, which may
+/// have the lock. Prints how long it waited at most.
 pub fn idle(rounds: u64) -> i64 {
     const PERIOD: u64 = 20_000;
     const LENGTH: u64 = 10_000;

@@ -1,8 +1,9 @@
 //! Exporters that ask for what the opener has not given, and accomplices that give what is not theirs.
 //!
-//! `hostile consent [ROUNDS]` starts an exporter (`hostile ask NAME`) for each attack: its specifications take stacks, preserved registers and
-//! pages, and its `peek` reads any address, so it dies where it has nothing. The accomplices (`hostile accomplice KIND NAME`) run
-//! below each of the tools, and open for their controllers.
+//! `hostile consent [ROUNDS]` starts an exporter (`hostile ask NAME`) for each attack: its specifications
+//! take stacks, preserved registers and pages, and its `peek` reads any address, so it dies where it has
+//! nothing. The accomplices (`hostile accomplice KIND NAME`) run below each of the tools, and open for their
+//! controllers.
 
 use crate::judge::Judge;
 use alloc::format;

@@ -1,4 +1,5 @@
-//! Threads that meet at a lock when no portal is left for its semaphore: `hostile crowd` ends with 0 if each has had it as often as it wanted.
+//! Threads that meet at a lock when no portal is left for its semaphore: `hostile crowd` ends with 0 if each
+//! has had it as often as it wanted.
 
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use pebble::api;

@@ -1,9 +1,11 @@
-//! Calls and faults where a thread's invocation stack is nearly full: whoever has filled it dies or is refused, and nobody else.
+//! Calls and faults where a thread's invocation stack is nearly full: whoever has filled it dies or is
+//! refused, and nobody else.
 //!
-//! A trusted server's portals refuse a call for which there is no room, so no server dies of it; and the portal that asks a fault handler is
-//! one. `hostile depth [ROUNDS]` starts `abyss`, a program in C whose domains use floating point, so that their frames are the longest, at each
-//! depth around the limit. There it faults at a page whose handler faults in turn, and so on; opens an interface whose policy does so; or calls
-//! each server.
+//! A trusted server's portals refuse a call for which there is no room, so no server dies of it; and the
+//! portal that asks a fault handler is one. `hostile depth [ROUNDS]` starts `abyss`, a program in C whose
+//! domains use floating point, so that their frames are the longest, at each depth around the limit. There it
+//! faults at a page whose handler faults in turn, and so on; opens an interface whose policy does so; or
+//! calls each server.
 
 use crate::judge::Judge;
 use alloc::format;

@@ -1,8 +1,8 @@
 //! A device that is given to drivers by capability, and what they do with it.
 //!
-//! `hostile devices` is a supervisor: it has the first capability for the clock chip by the system's rules (`tests/systems/secret.toml`), and starts
-//! drivers (`stranger drive NAME`) to which it passes one, weaker or stronger; some of them die with an interrupt that they have not
-//! acknowledged.
+//! `hostile devices` is a supervisor: it has the first capability for the clock chip by the system's rules
+//! (`tests/systems/secret.toml`), and starts drivers (`stranger drive NAME`) to which it passes one, weaker
+//! or stronger; some of them die with an interrupt that they have not acknowledged.
 
 use crate::judge::Judge;
 use crate::tokens::{derive, take_back, used, word};

@@ -1,8 +1,10 @@
 //! Files that are no programs, and programs that want what they cannot have.
 //!
-//! `hostile files [ROUNDS]` writes each of [`pebble_process::samples`] to `/ram`, tries to start it, and prints what the process server must
-//! have said of it on the console, as a line `wanted ...`. `hostile files-write FIRST` leaves some of those that are no programs there, from this one on,
-//! as `/ram/broken0` and so on, for whoever wants to try them elsewhere; `hostile files-remove FIRST` removes them. It prints how many there are.
+//! `hostile files [ROUNDS]` writes each of [`pebble_process::samples`] to `/ram`, tries to start it, and
+//! prints what the process server must have said of it on the console, as a line `wanted ...`. `hostile
+//! files-write FIRST` leaves some of those that are no programs there, from this one on, as `/ram/broken0`
+//! and so on, for whoever wants to try them elsewhere; `hostile files-remove FIRST` removes them. It prints
+//! how many there are.
 
 use crate::judge::Judge;
 use alloc::format;

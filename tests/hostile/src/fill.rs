@@ -1,7 +1,8 @@
 //! Files in memory until there is no more of it.
 //!
-//! `hostile fill N keep` takes what its family may have, from the N-th file on, and leaves it to nobody; the last, `hostile fill N`, finds no room,
-//! asks the file server for all that needs some, and takes everything away: it may refuse, but not die of it, for nobody brings it back.
+//! `hostile fill N keep` takes what its family may have, from the N-th file on, and leaves it to nobody; the
+//! last, `hostile fill N`, finds no room, asks the file server for all that needs some, and takes everything
+//! away: it may refuse, but not die of it, for nobody brings it back.
 
 use crate::judge::Judge;
 use alloc::format;

@@ -1,7 +1,8 @@
 //! Servers that put portals into the tables of whoever calls them.
 //!
-//! `hostile gifts [ROUNDS]` starts givers (`hostile give NAME`) and is given portals until there is an end to that; so are clients beside it (`hostile gifted NAME`).
-//! All go on: they open portals of their own, close what they were given, and are given some by others.
+//! `hostile gifts [ROUNDS]` starts givers (`hostile give NAME`) and is given portals until there is an end to
+//! that; so are clients beside it (`hostile gifted NAME`). All go on: they open portals of their own, close
+//! what they were given, and are given some by others.
 
 use crate::judge::Judge;
 use alloc::format;
@@ -89,7 +90,8 @@ fn given(name: &str) -> Result<(), String> {
     Err(format!("{count} given, then {last}; {opened} opened; a gift answers {works:?}; {closed} closed"))
 }
 
-/// One who has given all that it may keeps no other from giving; nobody takes back what is not its gift; who dies leaves closed doors.
+/// One who has given all that it may keeps no other from giving; nobody takes back what is not its gift; who
+/// dies leaves closed doors.
 fn others(judge: &mut Judge, first: &str, second: &str, child: Child) {
     let (taken, _) = gifts(first);
     let gift = ask(second, ".one", 0);

@@ -1,7 +1,8 @@
 //! Exporters that decide who may open them, and policies that do not answer.
 //!
-//! `hostile guards [ROUNDS]` starts, for each kind, an exporter (`hostile keeper WAY NAME WORD`) and often a policy component, and tries to open what
-//! they guard, itself and through a stranger (`hostile open NAME`), who ends with the error number.
+//! `hostile guards [ROUNDS]` starts, for each kind, an exporter (`hostile keeper WAY NAME WORD`) and often a
+//! policy component, and tries to open what they guard, itself and through a stranger (`hostile open NAME`),
+//! who ends with the error number.
 
 use crate::judge::Judge;
 use alloc::format;
@@ -39,7 +40,8 @@ fn fresh(what: &str) -> String {
     format!("{what}{}.{}", api::get_asid(), SERIAL.fetch_add(1, Relaxed))
 }
 
-/// Runs `work` while there is an exporter; its name is that of an interface that says when it is ready, with `.x` of the guarded one.
+/// Runs `work` while there is an exporter; its name is that of an interface that says when it is ready, with
+/// `.x` of the guarded one.
 fn exporter(judge: &mut Judge, way: &str, word: &str, work: impl FnOnce(&mut Judge, &str)) {
     let name = fresh("g");
     let Ok(child) = Child::run("/bin/hostile", &["hostile", "keeper", way, &name, word]) else {
@@ -121,7 +123,8 @@ fn crowd(judge: &mut Judge, name: &str) {
     }
     for child in crowd {
         let ended = child.and_then(|c| c.wait());
-        // The family of whoever does not answer is left alone for a while: not all are patient enough to be refused by the policy.
+        // The family of whoever does not answer is left alone for a while: not all are patient enough to be
+        // refused by the policy.
         let refused = matches!(ended, Ok(errno::EACCES | errno::EBUSY));
         judge.check("all are refused", refused, || format!("{ended:?}"));
     }

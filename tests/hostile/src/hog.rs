@@ -1,7 +1,8 @@
 //! A family that takes all that it can of what is scarce, and others who want a little of it meanwhile.
 //!
-//! `hostile hog WHAT N` starts N children that do the same as it: they take until they are refused, tell how much that was and what they were told,
-//! try again for as long as they live. `hostile want WHAT`, which the shell starts beside them, ends with 0 if it gets its little.
+//! `hostile hog WHAT N` starts N children that do the same as it: they take until they are refused, tell how
+//! much that was and what they were told, try again for as long as they live. `hostile want WHAT`, which the
+//! shell starts beside them, ends with 0 if it gets its little.
 
 use alloc::format;
 use alloc::vec::Vec;

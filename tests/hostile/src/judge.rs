@@ -17,8 +17,8 @@ const MILLISECOND: u64 = 10_000;
 /// Rounds before anything is counted.
 const WARM_UP: u32 = 2;
 
-/// What must be the same before and after: pages that are free or in servers' heaps, which do not shrink; domains, threads; portals, code
-/// bytes, semaphores, interfaces; what servers have allocated and not freed.
+/// What must be the same before and after: pages that are free or in servers' heaps, which do not shrink;
+/// domains, threads; portals, code bytes, semaphores, interfaces; what servers have allocated and not freed.
 pub type Resources = [u64; 8];
 
 pub struct Judge {
@@ -137,7 +137,8 @@ impl Judge {
         [free + heaps, domains, threads, portals, code, semaphores, interfaces, live]
     }
 
-    /// So many rounds, and nothing is lost. What servers keep for good after a peak (pages for stacks and tables) is not; a leak comes again.
+    /// So many rounds, and nothing is lost. What servers keep for good after a peak (pages for stacks and
+    /// tables) is not; a leak comes again.
     pub fn steadily(&mut self, rounds: u32, mut round: impl FnMut(&mut Judge)) {
         (0..WARM_UP).for_each(|_| round(self));
         for tries_left in [2, 1, 0] {
@@ -204,7 +205,8 @@ impl Judge {
         }
     }
 
-    /// Nothing but arguments and results crosses, in either direction, and a `p` callee cannot spoil preserved registers.
+    /// Nothing but arguments and results crosses, in either direction, and a `p` callee cannot spoil
+    /// preserved registers.
     fn registers(&mut self) {
         let name = format!("mirror{}", api::get_asid());
         let Ok(child) = Child::run("/bin/hostile", &["hostile", "mirror", &name]) else {
@@ -261,7 +263,8 @@ impl Judge {
         self.check(&what, good, || format!("ended with {ended:?}"));
     }
 
-    /// As a server, inside our call: we must get control back, with an error that names it, and our registers as they were.
+    /// As a server, inside our call: we must get control back, with an error that names it, and our registers
+    /// as they were.
     fn server(&mut self, kind: &Kind) {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
         let what = format!("serve {}", kind.name);

@@ -146,7 +146,8 @@ fn invocations() {
     }
 }
 
-/// What the portal manager has let end is over; nothing of it may be left for the call that this domain is in.
+/// What the portal manager has let end is over; nothing of it may be left for the call that this domain is
+/// in.
 fn late_after() {
     extern "C" fn spin() -> i64 {
         loop {

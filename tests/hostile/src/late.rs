@@ -1,7 +1,8 @@
 //! Calls whose time is over, into servers that do not come back by themselves.
 //!
-//! `hostile late [ROUNDS]` starts each server, calls it with a time limit, more often than it has stacks or window slots, and counts what is lost
-//! afterwards. What must never happen: another call of the same thread ends with the limited one.
+//! `hostile late [ROUNDS]` starts each server, calls it with a time limit, more often than it has stacks or
+//! window slots, and counts what is lost afterwards. What must never happen: another call of the same thread
+//! ends with the limited one.
 
 use crate::judge::Judge;
 use crate::kinds::{ALL, End};
@@ -310,8 +311,9 @@ pub fn serve_deep(name: &str) -> i64 {
     98
 }
 
-/// Calls a server that calls itself, which somebody else has started, perhaps under tools. The limits (`first` ticks, then `step` more each) end
-/// it at the bottom, or wherever it or a controller of its is by then.
+/// Calls a server that calls itself, which somebody else has started, perhaps under tools. The limits
+/// (`first` ticks, then `step` more each) end it at the bottom, or wherever it or a controller of its is by
+/// then.
 pub fn dive(judge: &mut Judge, name: &str, [first, step, count]: [u64; 3]) {
     let portals = ["", ".who"].map(|end| judge.await_portal(&format!("{name}{end}")));
     let [Some(deep), Some(who)] = portals else {

@@ -1,4 +1,5 @@
-//! A program takes all that its manifest lets it have: `hostile limits PAGES THREADS PORTALS` ends with 0 if that is so much.
+//! A program takes all that its manifest lets it have: `hostile limits PAGES THREADS PORTALS` ends with 0 if
+//! that is so much.
 
 use pebble::abi::errno;
 use pebble::api;
@@ -16,7 +17,8 @@ pub fn all(pages: u64, threads: u64, portals: u64) -> i64 {
     let opened = until_refused(2000, || api::portal_open("clock.nanoseconds").map(|_| ()));
     let started = until_refused(100, || api::thread_create(sleeper, 0, 0).map(|_| ()));
     let taken = until_refused(5000, || api::sbrk(4096).map(|_| ()));
-    // It cannot print: no portal is left. Its image, stacks and tables are pages too, and it is a thread itself.
+    // It cannot print: no portal is left. Its image, stacks and tables are pages too, and it is a thread
+    // itself.
     let good = opened == (portals, errno::EMFILE)
         && started.0 < threads
         && started.0 + 2 >= threads

@@ -1,17 +1,18 @@
 //! Programs that misbehave, and the one that watches them.
 //!
-//! `hostile do KIND` misbehaves as a program; `hostile serve KIND` as a server, inside a client's call; `hostile judge [ROUNDS]` starts
-//! each kind both ways, checks that the system answers as it must, and that nothing is lost: pages, portals, code,
-//! semaphores and domains are counted before and after; `hostile windows` does so for memory that is lent, `hostile late`
-//! for calls with a time limit, `hostile pages` for faults that others answer,
-//! `hostile depth` for full invocation stacks,
-//! `hostile files` for broken and hostile program files, `hostile fill` for files that take all memory,
-//! `hostile block WHAT THREADS` waits for what never comes, `hostile block-and-die` does so again and again,
-//! `hostile storm WHAT N` does what is cheap for it and costs others much,
-//! `hostile crowd` is of threads at locks without portals left, `hostile hog` of families that take all that is scarce,
-//! `hostile consent` for exporters that ask for what nobody gave them,
-//! `hostile gifts` for servers that fill their clients' tables, `hostile guards` for exporters that decide who opens them, `hostile secrets`
-//! for names `hostile paths` for files and `hostile devices` for devices that are had by capability, `hostile templates` for argument letters. Its last line is `hostile: N passed, N failed`.
+//! `hostile do KIND` misbehaves as a program; `hostile serve KIND` as a server, inside a client's call;
+//! `hostile judge [ROUNDS]` starts each kind both ways, checks that the system answers as it must, and that
+//! nothing is lost: pages, portals, code, semaphores and domains are counted before and after; `hostile
+//! windows` does so for memory that is lent, `hostile late` for calls with a time limit, `hostile pages` for
+//! faults that others answer, `hostile depth` for full invocation stacks, `hostile files` for broken and
+//! hostile program files, `hostile fill` for files that take all memory, `hostile block WHAT THREADS` waits
+//! for what never comes, `hostile block-and-die` does so again and again, `hostile storm WHAT N` does what is
+//! cheap for it and costs others much, `hostile crowd` is of threads at locks without portals left, `hostile
+//! hog` of families that take all that is scarce, `hostile consent` for exporters that ask for what nobody
+//! gave them, `hostile gifts` for servers that fill their clients' tables, `hostile guards` for exporters
+//! that decide who opens them, `hostile secrets` for names `hostile paths` for files and `hostile devices`
+//! for devices that are had by capability, `hostile templates` for argument letters. Its last line is
+//! `hostile: N passed, N failed`.
 #![no_std]
 #![no_main]
 #![cfg_attr(not(feature = "component"), forbid(unsafe_code))]

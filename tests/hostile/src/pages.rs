@@ -1,7 +1,8 @@
 //! Pages that come when they are touched: two handlers in domains of their own, and what they do wrong.
 //!
-//! `hostile pages [ROUNDS]` starts the handlers (`hostile pager HOW NAME OTHER`) and, for each kind, a program (`hostile touch KIND NAME NAME`) that
-//! gives them ranges of its memory, and judges what it finds there. [`stuck`] keeps whoever asks it.
+//! `hostile pages [ROUNDS]` starts the handlers (`hostile pager HOW NAME OTHER`) and, for each kind, a
+//! program (`hostile touch KIND NAME NAME`) that gives them ranges of its memory, and judges what it finds
+//! there. [`stuck`] keeps whoever asks it.
 
 use crate::judge::Judge;
 use alloc::format;
@@ -49,7 +50,8 @@ const KINDS: &[Kind] = &[
     ("arguments", 0, arguments),
 ];
 
-/// Pages of the first range for which the handler does something else; what is in the others follows from their address.
+/// Pages of the first range for which the handler does something else; what is in the others follows from
+/// their address.
 const REFUSED: u64 = 32;
 const NOTHING: u64 = 33;
 const ELSEWHERE: u64 = 34;

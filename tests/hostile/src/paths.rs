@@ -1,8 +1,8 @@
 //! Files that are open to those who hold a capability, and what they do with it.
 //!
-//! `hostile paths` has the first capabilities by the system's rules (`tests/systems/secret.toml`); it passes weaker and stronger ones to a stranger
-//! (`stranger wait-paths NAME`), who tries every spelling and every call that names a path; it revokes them, and looks whether the dead leave
-//! anything behind.
+//! `hostile paths` has the first capabilities by the system's rules (`tests/systems/secret.toml`); it passes
+//! weaker and stronger ones to a stranger (`stranger wait-paths NAME`), who tries every spelling and every
+//! call that names a path; it revokes them, and looks whether the dead leave anything behind.
 
 use crate::judge::Judge;
 use crate::tokens::{derive, take_back, used, word};
@@ -19,7 +19,8 @@ use pebble::process::{Child, Lazy};
 const FIXED: &str = "/etc/secret";
 const MADE: &str = "/ram/secret";
 const PROGRAM: &str = "/vault/run";
-/// All of these are under the rule about [`FIXED`] or that about the vault, whether there is such a file or not.
+/// All of these are under the rule about [`FIXED`] or that about the vault, whether there is such a file or
+/// not.
 const SPELLINGS: [&str; 18] = [
     FIXED,
     "etc/secret",
@@ -55,7 +56,8 @@ fn opened(path: Words) -> Result<File, Errno> {
     }
 }
 
-/// What can be done with the file: `READ`, `WRITE`; or why it does not open. What it begins with is written back.
+/// What can be done with the file: `READ`, `WRITE`; or why it does not open. What it begins with is written
+/// back.
 extern "C" fn see(a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     let look = |file: File| {
         let mut byte = *b"s";

@@ -1,7 +1,8 @@
 //! A name that is open to those who hold a capability, and what they do with it.
 //!
-//! `hostile secrets` offers `secret.word`, which the system's rules open by capability, with itself as first holder; it passes one to a stranger
-//! (`stranger wait NAME`), revokes it, and looks whether the dead leave anything behind.
+//! `hostile secrets` offers `secret.word`, which the system's rules open by capability, with itself as first
+//! holder; it passes one to a stranger (`stranger wait NAME`), revokes it, and looks whether the dead leave
+//! anything behind.
 
 use crate::judge::Judge;
 use alloc::format;

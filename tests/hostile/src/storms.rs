@@ -1,6 +1,7 @@
 //! Families that do cheaply what costs others much: `hostile storm WHAT N`.
 //!
-//! `exits`: N servers without threads, and threads that end as fast as they can be made. `faults`: N children at once, of a large file, that fault.
+//! `exits`: N servers without threads, and threads that end as fast as they can be made. `faults`: N children
+//! at once, of a large file, that fault.
 
 use alloc::format;
 use alloc::vec::Vec;

@@ -1,7 +1,8 @@
 //! Argument letters that components register: the rate limiter's `T`, and the rogue's `Z`.
 //!
-//! `hostile templates [ROUNDS]` has the rogue (`rogue.rs`) register good templates and bad ones, begin and not finish, and die; and spends tokens until
-//! there are none, itself and by a stranger (`hostile token NAME CALLS`), who ends with the number of calls that went through.
+//! `hostile templates [ROUNDS]` has the rogue (`rogue.rs`) register good templates and bad ones, begin and
+//! not finish, and die; and spends tokens until there are none, itself and by a stranger (`hostile token NAME
+//! CALLS`), who ends with the number of calls that went through.
 
 use crate::judge::Judge;
 use alloc::format;

@@ -1,7 +1,8 @@
 //! Memory that is lent as it must not be, or to somebody who does with it what he must not.
 //!
-//! `hostile windows [ROUNDS]` starts, for each kind, a server (`hostile borrow NAME`) and a caller (`hostile lend KIND NAME`), and counts what is lost
-//! afterwards. The caller judges what it sees, and ends with 0 if all is as it must be.
+//! `hostile windows [ROUNDS]` starts, for each kind, a server (`hostile borrow NAME`) and a caller (`hostile
+//! lend KIND NAME`), and counts what is lost afterwards. The caller judges what it sees, and ends with 0 if
+//! all is as it must be.
 
 use crate::judge::Judge;
 use alloc::format;
@@ -400,7 +401,8 @@ impl Drop for Accomplice {
     }
 }
 
-/// The thread that was lent something lends it on, to read or to write as it may itself, through as many as there are.
+/// The thread that was lent something lends it on, to read or to write as it may itself, through as many as
+/// there are.
 fn lent_on(to: &str) -> Result<bool, i64> {
     let other = Accomplice::new()?;
     let mine = page();
@@ -409,8 +411,8 @@ fn lent_on(to: &str) -> Result<bool, i64> {
     Ok(good && ask(to, "on.r", mine)? == Ok(-1) && ask(to, "on", mine)?.is_ok())
 }
 
-/// A borrower's second thread lends on, to an accomplice that keeps the call until ours has ended: a page, a buffer, a page of a buffer. It sees
-/// nothing of what is written afterwards, and changes nothing.
+/// A borrower's second thread lends on, to an accomplice that keeps the call until ours has ended: a page, a
+/// buffer, a page of a buffer. It sees nothing of what is written afterwards, and changes nothing.
 fn accomplice(to: &str) -> Result<bool, i64> {
     let other = Accomplice::new()?;
     let own = Buffer::new(16)?;
@@ -541,8 +543,8 @@ fn often(to: &str) -> Result<bool, i64> {
     Ok((0..130).all(|n| opened(page, mine) && (n % 8 > 0 || opened(long, own.address()))))
 }
 
-/// Whose callee keeps all it is given is told so when there is no slot left, and keeps the page; a slot given up is there for the next. Calls whose
-/// windows end with them go on.
+/// Whose callee keeps all it is given is told so when there is no slot left, and keeps the page; a slot given
+/// up is there for the next. Calls whose windows end with them go on.
 fn full(to: &str) -> Result<bool, i64> {
     let (mine, own) = (page(), Buffer::new(16)?);
     let fill = |what: &str, at: u64, most: usize| -> Result<bool, i64> {

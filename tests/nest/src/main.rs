@@ -1,6 +1,7 @@
-//! Controllers within controllers: `nest N` makes a chain of N copies, each of which passes on what the next one calls;
-//! the innermost does what programs do. `nest under PROGRAM ..` runs a program under control and counts its calls. `nest forks N` makes so
-//! many copies one after the other, each of which ends at once, with a status of its own. `nest threads N` does the same with threads.
+//! Controllers within controllers: `nest N` makes a chain of N copies, each of which passes on what the next
+//! one calls; the innermost does what programs do. `nest under PROGRAM ..` runs a program under control and
+//! counts its calls. `nest forks N` makes so many copies one after the other, each of which ends at once,
+//! with a status of its own. `nest threads N` does the same with threads.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

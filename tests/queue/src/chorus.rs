@@ -1,4 +1,5 @@
-//! `chorus [TOOL...]`: three times `TOOL... voice`, each with a letter of its own, while this program writes such lines itself.
+//! `chorus [TOOL...]`: three times `TOOL... voice`, each with a letter of its own, while this program writes
+//! such lines itself.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

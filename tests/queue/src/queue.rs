@@ -1,4 +1,5 @@
-//! `queue`: threads that call a server with one stack are let in by turns, and none waits for ever when it dies.
+//! `queue`: threads that call a server with one stack are let in by turns, and none waits for ever when it
+//! dies.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

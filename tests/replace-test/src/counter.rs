@@ -37,13 +37,15 @@ impl Handover for State {
     }
 }
 
-/// The counter, locked. The lock's semaphore is made at once: what an instance holds does not depend on who meets whom.
+/// The counter, locked. The lock's semaphore is made at once: what an instance holds does not depend on who
+/// meets whom.
 pub fn counter() -> Guard<'static, State> {
     COUNTER.prepare();
     COUNTER.lock()
 }
 
-/// One more call of the caller: how many that makes. On its way here it lets others run, who then wait for the stack.
+/// One more call of the caller: how many that makes. On its way here it lets others run, who then wait for
+/// the stack.
 extern "C" fn add(caller: u64, amount: u64) -> i64 {
     pebble::api::yield_now();
     counter().0.add(caller, amount) as i64

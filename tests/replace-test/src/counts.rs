@@ -1,4 +1,5 @@
-//! The counter's state: how often each domain has called, and what it has added. Two formats: the older one has no sums.
+//! The counter's state: how often each domain has called, and what it has added. Two formats: the older one
+//! has no sums.
 
 use alloc::vec::Vec;
 use pebble_abi::errno;

@@ -1,4 +1,5 @@
-//! Replacement and restart under load: what the judge, the clients and the small servers of the test have in common.
+//! Replacement and restart under load: what the judge, the clients and the small servers of the test have in
+//! common.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -9,7 +10,8 @@ pub mod counts;
 /// Clients, each in a domain of its own.
 pub const CLIENTS: usize = 8;
 
-/// What each client writes on the console, one byte now and then, so that the reader of the console can count.
+/// What each client writes on the console, one byte now and then, so that the reader of the console can
+/// count.
 pub const MARKS: [u8; CLIENTS] = *b"!$%&*+^~";
 
 /// What the judge is asked to do.

@@ -49,7 +49,8 @@ fn rounds(judge: &mut Judge, rounds: u64) -> (u64, Vec<[u64; 2]>) {
 
 /// Every server is replaced so many times.
 pub fn load(judge: &mut Judge, times: u64) {
-    // What servers keep for good after a first use (heap, stacks, tables) is not a leak; and the counter gets its newer format.
+    // What servers keep for good after a first use (heap, stacks, tables) is not a leak; and the counter gets
+    // its newer format.
     let (_, first) = rounds(judge, 2);
     let before = rest();
     let (done, told) = rounds(judge, times);
@@ -67,8 +68,8 @@ pub fn load(judge: &mut Judge, times: u64) {
     judge.say(&format!("\nreplaced: {done} times, {calls} calls counted, {failed} failed; marks{marks}"));
 }
 
-/// The scheduler makes room for the other one and comes back, so many times, with nobody else to wake whom waits: of neither anything stays,
-/// that of the image not excepted.
+/// The scheduler makes room for the other one and comes back, so many times, with nobody else to wake whom
+/// waits: of neither anything stays, that of the image not excepted.
 pub fn schedulers(judge: &mut Judge, times: u64) {
     let (mut before, mut done, mut longest) = ([0; 8], 0, 0);
     for round in 0..=times {
@@ -90,7 +91,8 @@ pub fn schedulers(judge: &mut Judge, times: u64) {
     judge.say(&format!("\nschedulers: {done} replaced, {failed} failed"));
 }
 
-/// Successors that must not come into office, and what is answered. The second needs the counter to be of the second version.
+/// Successors that must not come into office, and what is answered. The second needs the counter to be of the
+/// second version.
 const REFUSED: [(&str, &str, i64); 6] = [
     ("counter", "components/counter-bad", errno::EINVAL),
     ("counter", "components/counter", errno::EINVAL),

@@ -1,7 +1,8 @@
 //! Tries the VM manager on the machine, in the place of the process server.
 //!
-//! Makes domains, writes a few instructions into each, lets them fault in every way, and reads what the fault records say; many
-//! times over, after which as many pages must be free as before. Prints one line each, then `vm-test: passed` or what failed.
+//! Makes domains, writes a few instructions into each, lets them fault in every way, and reads what the fault
+//! records say; many times over, after which as many pages must be free as before. Prints one line each, then
+//! `vm-test: passed` or what failed.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,6 +1,7 @@
-//! One of twelve domains that do all that they can to lengthen the paths with interrupts off, once `load` has told them to: each takes the stack
-//! of its neighbour and has somebody wait for it, has threads at semaphores, at all priorities, and asleep, and then makes and ends semaphores
-//! that have waiters, threads, sleeps and calls with time limits, as fast as it can.
+//! One of twelve domains that do all that they can to lengthen the paths with interrupts off, once `load` has
+//! told them to: each takes the stack of its neighbour and has somebody wait for it, has threads at
+//! semaphores, at all priorities, and asleep, and then makes and ends semaphores that have waiters, threads,
+//! sleeps and calls with time limits, as fast as it can.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,11 +1,14 @@
-//! How long interrupts stay off, and what a yield costs, while twelve domains (`hog.rs`) do all that they can against it.
+//! How long interrupts stay off, and what a yield costs, while twelve domains (`hog.rs`) do all that they can
+//! against it.
 //!
-//! `irqs_off.hostile`: the most urgent thread of all sleeps until random times; how late it runs is the rest of whatever path with interrupts off
-//! was under way, and the way of the timer's interrupt through the scheduler to user level. The least lateness of all is that way alone. Each
-//! sample is the larger of the two parts: that least, and what is left of the lateness, which is at least the path that was under way. `yield.hostile`: two threads that are more urgent than the hogs yield to each other, while somebody waits for a stack of
-//! each of the twelve.
-//! `irqs_off.moving`: the same as the first, while a server is replaced besides, and a program born and killed, time and again (`mover.rs`).
-//! The way is shorter there at times, so what is left of the lateness is an upper bound.
+//! `irqs_off.hostile`: the most urgent thread of all sleeps until random times; how late it runs is the rest
+//! of whatever path with interrupts off was under way, and the way of the timer's interrupt through the
+//! scheduler to user level. The least lateness of all is that way alone. Each sample is the larger of the two
+//! parts: that least, and what is left of the lateness, which is at least the path that was under way.
+//! `yield.hostile`: two threads that are more urgent than the hogs yield to each other, while somebody waits
+//! for a stack of each of the twelve. `irqs_off.moving`: the same as the first, while a server is replaced
+//! besides, and a program born and killed, time and again (`mover.rs`). The way is shorter there at times, so
+//! what is left of the lateness is an upper bound.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

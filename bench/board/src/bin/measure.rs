@@ -1,5 +1,5 @@
-//! `measure WHAT ID`: a program that measures itself and prints a row. It knows nothing of interposition: under `count` it
-//! measures what the same program, unchanged, costs there.
+//! `measure WHAT ID`: a program that measures itself and prints a row. It knows nothing of interposition:
+//! under `count` it measures what the same program, unchanged, costs there.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,5 +1,6 @@
-//! Has a server replaced, and a program started and killed, over and over, while `load` measures what that does to the paths with interrupts
-//! off: domains come and die, portals are compiled and re-aimed, names and stacks change hands.
+//! Has a server replaced, and a program started and killed, over and over, while `load` measures what that
+//! does to the paths with interrupts off: domains come and die, portals are compiled and re-aimed, names and
+//! stacks change hands.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

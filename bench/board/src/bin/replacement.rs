@@ -1,8 +1,10 @@
-//! `replacement trivial|scheduler ID`: measures how long no call can be made while a server is replaced, and prints a row.
+//! `replacement trivial|scheduler ID`: measures how long no call can be made while a server is replaced, and
+//! prints a row.
 //!
-//! **A server.** The program is its client. It calls, sleeps for a short while, so that the less urgent replacement gets on, and calls again;
-//! the longest time between two calls that took place, less the median in the same replacement, is the sample. What it tries in between is in it.
-//! **The scheduler.** Nobody runs while it takes over; the sample is that call.
+//! **A server.** The program is its client. It calls, sleeps for a short while, so that the less urgent
+//! replacement gets on, and calls again; the longest time between two calls that took place, less the median
+//! in the same replacement, is the sample. What it tries in between is in it. **The scheduler.** Nobody runs
+//! while it takes over; the sample is that call.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -21,7 +23,8 @@ use pebble_bench::{Samples, WARM_UP};
 pebble::program!(main);
 
 const REPLACEMENTS: usize = WARM_UP + 100;
-/// Ticks of 100 instructions between two calls, and between two replacements, when the old instance is buried.
+/// Ticks of 100 instructions between two calls, and between two replacements, when the old instance is
+/// buried.
 const STEP: u64 = 20;
 const SETTLE: u64 = 20_000;
 /// What the scheduler has to take over: in so many programs, so many threads and semaphores each.

@@ -1,7 +1,8 @@
-//! Has servers replaced for the program `replacement`, which measures it: a component of the image, since those may import what
-//! policy gives to nobody else.
+//! Has servers replaced for the program `replacement`, which measures it: a component of the image, since
+//! those may import what policy gives to nobody else.
 //!
-//! Its thread, the least urgent of all, does the replacing, so that it is the client's calls that interrupt the replacement.
+//! Its thread, the least urgent of all, does the replacing, so that it is the client's calls that interrupt
+//! the replacement.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -63,7 +64,8 @@ extern "C" fn schedule() -> i64 {
     replace("scheduler", "components/scheduler").map_or_else(|error| -error, |()| 0)
 }
 
-/// The scheduler in charge takes over what lies in the shared data once more, as it did when it came into office: instructions.
+/// The scheduler in charge takes over what lies in the shared data once more, as it did when it came into
+/// office: instructions.
 extern "C" fn takeover() -> i64 {
     let format = match LEAVE.call_wide([ask::LEAVE]) {
         Ok((format, _)) if format >= 0 => format as u64,

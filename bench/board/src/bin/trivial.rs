@@ -1,4 +1,5 @@
-//! A server without state that can be replaced: what a replacement costs its client when there is nothing to hand over.
+//! A server without state that can be replaced: what a replacement costs its client when there is nothing to
+//! hand over.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

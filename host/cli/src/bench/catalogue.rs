@@ -1,7 +1,8 @@
 //! Which rows there are, before anything is measured.
 //!
-//! `bench/rows.toml` lists, in their order, the rows that the measuring system prints and the servers whose sizes are told; the others are
-//! known here. [`Catalogue::check`] holds the list against what a whole measurement brought.
+//! `bench/rows.toml` lists, in their order, the rows that the measuring system prints and the servers whose
+//! sizes are told; the others are known here. [`Catalogue::check`] holds the list against what a whole
+//! measurement brought.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,10 +1,11 @@
 //! `pebble bench`: what operations cost, in guest instructions, beside the papers' figures.
 //!
-//! The system `bench` measures as soon as it is up, prints a line `@bench {json}` for each row and `@bench end`, and
-//! powers off: without input from outside, two runs print the same. Programs that measure themselves ([`PROGRAMS`]) are started from the
-//! shell of a system of their own, as a user would. The host adds the sizes, which it knows from the image, and the papers'
-//! figures; budgets are in `bench/budgets.toml`. Which rows there are is known beforehand ([`catalogue`]): who asks for some waits for no others, and
-//! one that does not exist is refused before anything is measured.
+//! The system `bench` measures as soon as it is up, prints a line `@bench {json}` for each row and `@bench
+//! end`, and powers off: without input from outside, two runs print the same. Programs that measure
+//! themselves ([`PROGRAMS`]) are started from the shell of a system of their own, as a user would. The host
+//! adds the sizes, which it knows from the image, and the papers' figures; budgets are in
+//! `bench/budgets.toml`. Which rows there are is known beforehand ([`catalogue`]): who asks for some waits
+//! for no others, and one that does not exist is refused before anything is measured.
 
 pub mod budget;
 mod catalogue;
@@ -33,7 +34,8 @@ use crate::{build, ui};
 const SYSTEM: &str = "bench";
 /// The one that measures under hostile load.
 const LOAD: &str = "load";
-/// The system whose shell runs programs that measure themselves, and what it is told to run. Under `count` it is the same program.
+/// The system whose shell runs programs that measure themselves, and what it is told to run. Under `count` it
+/// is the same program.
 const PROGRAMS: &str = "bench-programs";
 const LINES: &[&str] = &[
     "measure ping-pong sandbox.plain",
@@ -133,7 +135,8 @@ pub fn bench(tools: &Tools, options: &Options) -> Result<u8> {
     Ok(0)
 }
 
-/// Measures the rows whose ids contain one of the patterns (without any: all); in the order of the papers' table, then of their ids.
+/// Measures the rows whose ids contain one of the patterns (without any: all); in the order of the papers'
+/// table, then of their ids.
 pub fn measure(tools: &Tools, only: &[String]) -> Result<Vec<Row>> {
     let catalogue = Catalogue::load(tools)?;
     let wanted = |id: &str| only.is_empty() || only.iter().any(|pattern| id.contains(pattern));
@@ -178,7 +181,8 @@ fn system(tools: &Tools, name: &str, last: Option<&String>) -> Result<Vec<Row>> 
     Ok(sink.rows)
 }
 
-/// Whether somebody types for this row: then ticks of the timer come at other times in each run, and only the median is the same.
+/// Whether somebody types for this row: then ticks of the timer come at other times in each run, and only the
+/// median is the same.
 pub fn is_typed(id: &str) -> bool {
     id == BOOT || LINES.iter().any(|line| row_of(line) == id)
 }
@@ -217,8 +221,9 @@ fn row_of(line: &str) -> &str {
     line.rsplit(' ').next().unwrap_or(line)
 }
 
-/// Instructions from reset to the prompt of the default system, which its shell has noted. The question is typed before the guest has
-/// looked: one that waits for input, with such a clock, waits until the end of time.
+/// Instructions from reset to the prompt of the default system, which its shell has noted. The question is
+/// typed before the guest has looked: one that waits for input, with such a clock, waits until the end of
+/// time.
 fn boot(tools: &Tools) -> Result<Row> {
     let image = build::system(tools, crate::DEFAULT_SYSTEM)?.image;
     let mut guest = tools.machine()?.counting().start(&image)?;
@@ -230,8 +235,8 @@ fn boot(tools: &Tools) -> Result<Row> {
     Ok(Row::exact(BOOT.into(), "instructions", count.context("the shell did not say when it was ready")?))
 }
 
-/// What the image of the essential system knows: the nucleus's code and constants, each essential server's code and data, and the resident
-/// size of the essential system.
+/// What the image of the essential system knows: the nucleus's code and constants, each essential server's
+/// code and data, and the resident size of the essential system.
 fn sizes(report: &Report) -> Vec<Row> {
     let row = |id: String, bytes| Row::exact(id, "bytes", bytes);
     let servers = report.domains.iter().filter(|domain| domain.core);

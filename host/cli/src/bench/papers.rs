@@ -1,10 +1,10 @@
 //! The figures of the Pebble papers, for comparison.
 //!
-//! E. Gabber, C. Small, J. Bruno, J. Brustoloni, A. Silberschatz: "The Pebble Component-Based Operating System",
-//! USENIX 1999, and J. Bruno et al.: "Pebble: A Component-Based Operating System for Embedded Applications", USENIX
-//! Workshop on Embedded Systems 1999. Machine cycles on their middle board (166 MHz R5000), means for portals and rings,
-//! medians for interrupt latency; footprint in bytes (70 pages of 8 KB). They are cycles and ours are instructions: a
-//! scale to read ours by, not a race.
+//! E. Gabber, C. Small, J. Bruno, J. Brustoloni, A. Silberschatz: "The Pebble Component-Based Operating
+//! System", USENIX 1999, and J. Bruno et al.: "Pebble: A Component-Based Operating System for Embedded
+//! Applications", USENIX Workshop on Embedded Systems 1999. Machine cycles on their middle board (166 MHz
+//! R5000), means for portals and rings, medians for interrupt latency; footprint in bytes (70 pages of 8 KB).
+//! They are cycles and ours are instructions: a scale to read ours by, not a race.
 
 /// Row id and figure, in the order of the report.
 const FIGURES: &[(&str, u64)] = &[

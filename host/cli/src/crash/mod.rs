@@ -1,8 +1,9 @@
 //! `pebble crash`: what a program did when it died, from what the console told of it.
 //!
-//! Problem: the board knows registers, a few words of the stack and the portal calls under way; functions and lines are in files that only the
-//! host has. Strategy: `pebble run` finds crashes in what the console shows ([`record`]) and keeps each in `target/crash/NAME`, with the system
-//! and its image named before it. `pebble crash` reads such a file, or any text with these lines in it, and asks the programs' files for the rest
+//! Problem: the board knows registers, a few words of the stack and the portal calls under way; functions and
+//! lines are in files that only the host has. Strategy: `pebble run` finds crashes in what the console shows
+//! ([`record`]) and keeps each in `target/crash/NAME`, with the system and its image named before it. `pebble
+//! crash` reads such a file, or any text with these lines in it, and asks the programs' files for the rest
 //! ([`symbols`]); a file whose code is not that which ran is told, and not asked.
 
 mod record;
@@ -28,7 +29,8 @@ const MOST_READ: u64 = 64 << 20;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// A file of target/crash, or any text in which a console tells of crashes (-: standard input). Without one, the last crash
+    /// A file of target/crash, or any text in which a console tells of crashes (-: standard input). Without
+    /// one, the last crash
     file: Option<PathBuf>,
     /// The system that ran, if the file does not say: a name in systems/, or a path to a manifest
     #[arg(long)]

@@ -1,7 +1,8 @@
-//! Crashes as a console tells of them: lines among lines of others, of which any may be missing, cut off or made up.
+//! Crashes as a console tells of them: lines among lines of others, of which any may be missing, cut off or
+//! made up.
 //!
-//! `pebble_process::crash` says what the lines are. Nothing here is believed: what does not read as it should is left out, and everything is
-//! bounded.
+//! `pebble_process::crash` says what the lines are. Nothing here is believed: what does not read as it should
+//! is left out, and everything is bounded.
 
 use std::collections::BTreeMap;
 

@@ -129,8 +129,8 @@ impl Symbols {
         frames
     }
 
-    /// The registers as the caller of the function at `pc` has them, as far as they are known. A function that never returns may not have saved its
-    /// return address: if it has made a call, that is lost.
+    /// The registers as the caller of the function at `pc` has them, as far as they are known. A function
+    /// that never returns may not have saved its return address: if it has made a call, that is lost.
     fn caller(
         &self,
         pc: u64,

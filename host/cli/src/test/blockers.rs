@@ -1,4 +1,5 @@
-//! Programs that wait in a server with more threads than it has stacks: everybody else goes on, and Ctrl-C and `kill` end them.
+//! Programs that wait in a server with more threads than it has stacks: everybody else goes on, and Ctrl-C
+//! and `kill` end them.
 
 use std::time::Duration;
 
@@ -81,8 +82,9 @@ pub fn process(context: &mut Context) -> Result<()> {
     beside(context, &["hostile block wait 30", "hostile block wait 30", "hostile block load 30"])
 }
 
-/// Programs of the lowest priority, with a lock of the portal manager's and all its stacks, when more urgent ones come and compute for ever: who
-/// holds a lock gets to run while somebody waits for it. So does who is the loader, for whom others wait without a lock.
+/// Programs of the lowest priority, with a lock of the portal manager's and all its stacks, when more urgent
+/// ones come and compute for ever: who holds a lock gets to run while somebody waits for it. So does who is
+/// the loader, for whom others wait without a lock.
 pub fn inversion(context: &mut Context) -> Result<()> {
     for least in ["least 1", "least 30", "laggard block load 4"] {
         beside(context, &[least, "sleep 0.2", "hostile block ambush 4"])?;
@@ -90,8 +92,9 @@ pub fn inversion(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// The idle thread zeroes free pages, and takes the VM manager's lock for each few. Who wants that lock has it at once, though the idle thread may
-/// have been interrupted, and others have begun to compute: it can not be interrupted by them where it has the lock.
+/// The idle thread zeroes free pages, and takes the VM manager's lock for each few. Who wants that lock has
+/// it at once, though the idle thread may have been interrupted, and others have begun to compute: it can not
+/// be interrupted by them where it has the lock.
 pub fn idle(context: &mut Context) -> Result<()> {
     let mut guest = context.shell_counting("test")?;
     let said = guest.run_line("sleep 0.1; hostile idle 100", LIMIT * 4)?.output;
@@ -106,7 +109,8 @@ pub fn tools(context: &mut Context) -> Result<()> {
     beside(context, &["count hostile block empty 20", "chroot / hostile block read 20"])
 }
 
-/// Such as come, block and die, and such as are told to wait and stay away: what they were woken for is others'.
+/// Such as come, block and die, and such as are told to wait and stay away: what they were woken for is
+/// others'.
 pub fn gone(context: &mut Context) -> Result<()> {
     let mut guest = context.prompt("test")?;
     for line in
@@ -144,8 +148,8 @@ pub fn replaced(context: &mut Context) -> Result<()> {
     end(&mut guest, "hostile")
 }
 
-/// More jobs in the background than there are pipes, or threads in a program: one that cannot start says so, all others run, and so do pipelines
-/// in the foreground.
+/// More jobs in the background than there are pipes, or threads in a program: one that cannot start says so,
+/// all others run, and so do pipelines in the foreground.
 pub fn jobs(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
     for (line, most) in [("sleep 1000 | sleep 1000 | sleep 1000 | sleep 1000 &", 6), ("sleep 1000 &", 20)] {
@@ -178,7 +182,8 @@ pub fn jobs(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Who opens the console in the background gets nothing that is typed for the shell or for what is in the foreground.
+/// Who opens the console in the background gets nothing that is typed for the shell or for what is in the
+/// foreground.
 pub fn foreground(context: &mut Context) -> Result<()> {
     let mut guest = context.prompt("test")?;
     for _ in 0..2 {
@@ -187,7 +192,8 @@ pub fn foreground(context: &mut Context) -> Result<()> {
     shows(&mut guest, "hostile front &", "started")?;
     types(&mut guest, "sleep 1")?;
     for round in 0..3 {
-        // What is typed ahead for the shell, and for a program of which two read, and that has started another.
+        // What is typed ahead for the shell, and for a program of which two read, and that has started
+        // another.
         guest.send(format!("sleep 1\necho 'typed ' 'ahead' {round}\n").as_bytes());
         guest.expect(&format!("typed  ahead {round}\r\n"), LIMIT)?;
         for line in ["cat | wc", "count wc", "cat /dev/console | wc"] {

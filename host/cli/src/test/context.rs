@@ -19,7 +19,8 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 /// What one test has made and others want too.
 #[derive(Default)]
 pub struct Made {
-    /// The image of each system that a test asked for, or why there is none. Tests that run side by side build one at a time.
+    /// The image of each system that a test asked for, or why there is none. Tests that run side by side
+    /// build one at a time.
     images: Mutex<BTreeMap<String, Result<PathBuf, String>>>,
     /// A whole measurement, once there is one.
     rows: Mutex<Option<Vec<bench::Row>>>,

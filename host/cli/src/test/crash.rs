@@ -68,7 +68,8 @@ fn shown(tools: &Tools, name: &str) -> Result<String> {
     Ok(text(&crash(tools, &[name], b"", 0)?.stdout))
 }
 
-/// A fault below a portal call, `abort()` in C, a panic in Rust: from the run to the functions and lines on the host.
+/// A fault below a portal call, `abort()` in C, a panic in Rust: from the run to the functions and lines on
+/// the host.
 pub fn from_the_console_to_functions_and_lines(tools: &Tools) -> Result<()> {
     let dir = directory(tools, "crash")?;
     let manifest = dir.join("crash.toml");
@@ -155,7 +156,8 @@ fn others_are_told(tools: &Tools, dir: &Path, system: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whatever the stack pointer is, the crash is told to its end, without anybody else's words; and who may not look at the log does not.
+/// Whatever the stack pointer is, the crash is told to its end, without anybody else's words; and who may not
+/// look at the log does not.
 pub fn crashes_tell_nothing_else(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
     for kind in ["sp-zero", "sp-end", "sp-nucleus", "sp-other", "sp-device"] {

@@ -1,4 +1,5 @@
-//! C++ in fault domains: programs say what they say natively, and each header of the library compiles or says why not.
+//! C++ in fault domains: programs say what they say natively, and each header of the library compiles or says
+//! why not.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +36,8 @@ fn build(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// `library.cc` with each compiler and level, `standards.cc` at each standard: output and exit code as natively.
+/// `library.cc` with each compiler and level, `standards.cc` at each standard: output and exit code as
+/// natively.
 fn programs_say_the_same(tools: &Tools, place: &Path) -> Result<()> {
     let levels = [
         ("clang", "write", "-O2"),
@@ -84,7 +86,8 @@ fn missing_features_are_named(tools: &Tools, place: &Path) -> Result<()> {
 const PROMISED: [&str; 7] =
     ["atomic", "chrono", "complex", "memory", "memory_resource", "mutex", "shared_mutex"];
 
-/// Each header of libstdc++ by itself, at each standard: without an error, or with the one line of `sfi/libc/cxx-fronts.sh`.
+/// Each header of libstdc++ by itself, at each standard: without an error, or with the one line of
+/// `sfi/libc/cxx-fronts.sh`.
 fn headers_compile_or_say_why_not(tools: &Tools, place: &Path) -> Result<()> {
     let tool = sfi::tool(tools)?;
     let headers = headers()?;

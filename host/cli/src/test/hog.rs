@@ -46,7 +46,8 @@ pub fn others_go_on(context: &mut Context) -> Result<()> {
     for (what, more) in SCARCE {
         all_but_a_little(&mut guest, what, more)?;
     }
-    // What they had is given back, but for locks that met for the first time. A family's share that stays would be hundreds.
+    // What they had is given back, but for locks that met for the first time. A family's share that stays
+    // would be hundreds.
     let after = count(&mut guest)?;
     let same = before.iter().zip(&after).all(|(before, after)| before.abs_diff(*after) <= 16);
     ensure!(same && before[..2] == after[..2] && before[4] == after[4], "{before:?}, then {after:?}");
@@ -90,8 +91,8 @@ fn count(guest: &mut Guest) -> Result<Vec<usize>> {
     words.map(|word| word.parse().with_context(|| said.clone())).collect()
 }
 
-/// Programs take all memory, and go on trying. Nobody else is sure to get any, but no server dies: whatever is asked is answered, if only with an
-/// error that says so, and all is as before when they are gone.
+/// Programs take all memory, and go on trying. Nobody else is sure to get any, but no server dies: whatever
+/// is asked is answered, if only with an error that says so, and all is as before when they are gone.
 pub fn no_memory_is_left(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
     output(&mut guest, "ls /bin | cat | wc")?;
@@ -132,7 +133,8 @@ pub fn no_memory_is_left(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Portal tables with entries far apart: each family is told that there is no room, others begin, and all goes on when the families die.
+/// Portal tables with entries far apart: each family is told that there is no room, others begin, and all
+/// goes on when the families die.
 pub fn tables_far_apart(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
     let mut said = String::new();
@@ -151,7 +153,8 @@ pub fn tables_far_apart(context: &mut Context) -> Result<()> {
     output(&mut guest, "ls /bin | cat | wc").map(|_| ())
 }
 
-/// What is cheap for who does it and costs a server much, as fast as it can be done: nobody else waits for long.
+/// What is cheap for who does it and costs a server much, as fast as it can be done: nobody else waits for
+/// long.
 pub fn what_costs_others_much(context: &mut Context) -> Result<()> {
     for storm in ["hostile storm exits 44", "hostile storm faults 3", "limbo 30 40"] {
         let mut guest = context.shell("test")?;

@@ -1,4 +1,5 @@
-//! Tests that the program `hostile` judges in the guest: it knows each kind of attack, and counts what is lost by it.
+//! Tests that the program `hostile` judges in the guest: it knows each kind of attack, and counts what is
+//! lost by it.
 
 use std::time::Duration;
 
@@ -20,7 +21,8 @@ fn judged(guest: &mut Guest, line: &str, limit: Duration) -> Result<String> {
     Ok(said)
 }
 
-/// Its thread is no more urgent than it was: everybody else goes on, and all is well when the server is killed.
+/// Its thread is no more urgent than it was: everybody else goes on, and all is well when the server is
+/// killed.
 pub fn a_dead_clients_thread_in_a_server_that_keeps_it(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
     for how in ["spin", "nap"] {
@@ -53,7 +55,8 @@ pub fn full_invocation_stacks(context: &mut Context) -> Result<()> {
     judged(&mut guest, "hostile depth 1", LIMIT * 20).map(drop)
 }
 
-/// Exporters whose specifications ask for stacks, registers and pages of whoever opens them, and of whoever controls that one.
+/// Exporters whose specifications ask for stacks, registers and pages of whoever opens them, and of whoever
+/// controls that one.
 pub fn openers_give_what_they_say(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
     judged(&mut guest, "hostile consent 2", LIMIT * 10).map(drop)
@@ -81,7 +84,8 @@ pub fn calls_whose_time_is_over(context: &mut Context) -> Result<()> {
     judged(&mut guest, "hostile late 3", LIMIT * 10).map(drop)
 }
 
-/// Two handlers for two ranges; what nobody answers is a fault like any other, and so is what a third handler would answer below two.
+/// Two handlers for two ranges; what nobody answers is a fault like any other, and so is what a third handler
+/// would answer below two.
 pub fn pages_come_from_their_handlers(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
     let said = judged(&mut guest, "hostile pages 3", LIMIT * 10)?;
@@ -113,7 +117,8 @@ pub fn files_that_take_all_memory(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Each is refused with what is wrong and where, as a program and in the place of a server, and nothing is left of it.
+/// Each is refused with what is wrong and where, as a program and in the place of a server, and nothing is
+/// left of it.
 pub fn files_that_are_no_programs(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
     let said = judged(&mut guest, "hostile files 1", LIMIT * 10)?;
@@ -160,7 +165,8 @@ fn by_capability(guest: &mut Guest, which: &str) -> Result<()> {
     Ok(())
 }
 
-/// As a program may want them, and as a hostile one does; a tool changes where a path begins, not whether it may be opened.
+/// As a program may want them, and as a hostile one does; a tool changes where a path begins, not whether it
+/// may be opened.
 pub fn files_are_opened_by_capability(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("secret")?;
     for line in [

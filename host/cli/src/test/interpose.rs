@@ -1,4 +1,5 @@
-//! Tests of interposition: the tools that users run, and programs that try to notice them, or to be rid of them.
+//! Tests of interposition: the tools that users run, and programs that try to notice them, or to be rid of
+//! them.
 
 use anyhow::{Result, ensure};
 use pebble_qemu::Guest;
@@ -111,8 +112,8 @@ pub fn a_sandbox_in_c(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Pages and buffers that are lent, and pages that are given, reach the server through controllers with the same content and rights, and
-/// come back when the call returns.
+/// Pages and buffers that are lent, and pages that are given, reach the server through controllers with the
+/// same content and rights, and come back when the call returns.
 pub fn windows_pass_through(context: &mut Context) -> Result<()> {
     let mut guest = context.shell(SYSTEM)?;
     output(&mut guest, "hostile borrow lender &")?;
@@ -180,8 +181,8 @@ pub fn limits_are_the_same_under_tools(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// A server that calls itself until a stack is missing, its own or its controller's: calls with a limit end all the same, at the bottom, and
-/// wherever else the limit ends them.
+/// A server that calls itself until a stack is missing, its own or its controller's: calls with a limit end
+/// all the same, at the bottom, and wherever else the limit ends them.
 pub fn a_server_that_calls_itself(context: &mut Context) -> Result<()> {
     let mut guest = context.shell_counting(SYSTEM)?;
     for (n, tools) in ["", "count ", "count count ", &"chroot / ".repeat(8)].iter().enumerate() {
@@ -210,7 +211,8 @@ pub fn a_program_cannot_tell(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Calls with bad words, closed portals, limits; programs that are servers, controllers, parents: a section of `differ` each.
+/// Calls with bad words, closed portals, limits; programs that are servers, controllers, parents: a section
+/// of `differ` each.
 pub fn bad_calls_answer_the_same_under_tools(context: &mut Context) -> Result<()> {
     let mut guest = context.shell(SYSTEM)?;
     let eight = "sandbox --allow * ".repeat(8);
@@ -230,8 +232,9 @@ pub fn bad_calls_answer_the_same_under_tools(context: &mut Context) -> Result<()
     Ok(())
 }
 
-/// Changes of the table that a child of a child makes are told at each level, the second opening of an index as the first; what a
-/// controller changes while it is told, standard output for what it prints, it is told afterwards.
+/// Changes of the table that a child of a child makes are told at each level, the second opening of an index
+/// as the first; what a controller changes while it is told, standard output for what it prints, it is told
+/// afterwards.
 pub fn every_controller_is_told_of_each_change(context: &mut Context) -> Result<()> {
     let mut guest = context.shell(SYSTEM)?;
     let plain = output_of(&mut guest, "notices")?;
@@ -311,8 +314,8 @@ pub fn burrows_and_many_tools_have_an_end(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// What must be the same before and after: pages, domains, threads, portals, bytes of code, semaphores, interfaces; and each server's
-/// allocations.
+/// What must be the same before and after: pages, domains, threads, portals, bytes of code, semaphores,
+/// interfaces; and each server's allocations.
 fn resources(guest: &mut Guest) -> Result<String> {
     let live = output(guest, "mem --live")?;
     let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();

@@ -31,7 +31,8 @@ pub fn streams(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Four threads print to a pipe, which is often full, and to the console: each call's line is whole. Nobody waits for a lock of who will not be back.
+/// Four threads print to a pipe, which is often full, and to the console: each call's line is whole. Nobody
+/// waits for a lock of who will not be back.
 pub fn threads(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("libc")?;
     for line in ["libc-test voices | cat", "libc-test voices"] {
@@ -59,8 +60,8 @@ pub fn memory(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Programs that take more memory than there is, one after the other, and leave none of it as they got it: each gets zeroes, whether the idle
-/// thread has had the time to make them or not.
+/// Programs that take more memory than there is, one after the other, and leave none of it as they got it:
+/// each gets zeroes, whether the idle thread has had the time to make them or not.
 pub fn memory_of_others(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("libc")?;
     for round in 0..14 {
@@ -76,7 +77,8 @@ pub fn memory_of_others(context: &mut Context) -> Result<()> {
 /// Instructions for each block of 40,000, and for each page by which a block of 4 MiB grows.
 pub fn memory_cost(context: &mut Context) -> Result<()> {
     let mut guest = context.shell_counting("libc")?;
-    // Time for the idle thread, which any system has now and then: it zeroes pages before somebody wants them.
+    // Time for the idle thread, which any system has now and then: it zeroes pages before somebody wants
+    // them.
     let said = guest.run_line("sleep 0.1; libc-test growth; libc-test cost", LIMIT * 4)?.output;
     for what in ["malloc", "free-every-second", "free-the-rest", "grow", "grow-fresh"] {
         let cost = said
@@ -100,8 +102,9 @@ pub fn large_programs(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// A call through a pointer that leads to no function ends the program, and is told with registers and a backtrace, whatever it leads to, and
-/// whatever the compiler makes of it. (Of an odd address the processor leaves out the lowest bit.)
+/// A call through a pointer that leads to no function ends the program, and is told with registers and a
+/// backtrace, whatever it leads to, and whatever the compiler makes of it. (Of an odd address the processor
+/// leaves out the lowest bit.)
 pub fn wild_pointers(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
     ensure!(output(&mut guest, "wild")? == "2\n", "a pointer to a function");

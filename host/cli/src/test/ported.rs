@@ -1,7 +1,8 @@
-//! Programs that exist already, as C components: zlib's minigzip, mawk and Lua, from Debian's sources (`systems/ported.toml`). They ask the C
-//! library what nobody thinks of who tests it by itself.
+//! Programs that exist already, as C components: zlib's minigzip, mawk and Lua, from Debian's sources
+//! (`systems/ported.toml`). They ask the C library what nobody thinks of who tests it by itself.
 //!
-//! Without a network there are no sources, unless an earlier run has left them in `target/debian`: then this fails, and says so.
+//! Without a network there are no sources, unless an earlier run has left them in `target/debian`: then this
+//! fails, and says so.
 
 use anyhow::{Context as _, Result, ensure};
 use pebble_qemu::PROMPT;

@@ -1,4 +1,5 @@
-//! Servers replaced and restarted while clients call them; the judge in the guest counts, here what came over the console is counted.
+//! Servers replaced and restarted while clients call them; the judge in the guest counts, here what came over
+//! the console is counted.
 
 use std::time::Duration;
 
@@ -70,7 +71,8 @@ pub fn c_client(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// After rounds of one scheduler and the other, none is there but the one in charge, and as many pages are free as before.
+/// After rounds of one scheduler and the other, none is there but the one in charge, and as many pages are
+/// free as before.
 pub fn schedulers(context: &mut Context) -> Result<()> {
     let (before, last) = judge(context, "schedulers 10", 60, "schedulers: ")?;
     ensure!(last == "schedulers: 22 replaced, 0 failed", "{last}; {before}");

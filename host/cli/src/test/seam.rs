@@ -1,7 +1,7 @@
 //! The seam: no file outside the rooms for processors and boards speaks their words.
 //!
-//! A port is a few files in such rooms. A word of a processor elsewhere is where the next port would break; so the list of such files is empty, and
-//! this keeps it so.
+//! A port is a few files in such rooms. A word of a processor elsewhere is where the next port would break;
+//! so the list of such files is empty, and this keeps it so.
 
 use std::fs;
 use std::path::{Component, Path};

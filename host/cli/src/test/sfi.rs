@@ -1,5 +1,5 @@
-//! Fault domains from their user's side: existing projects, built by `CC='pebble sfi cc'`, say what they say natively; a program can do what its
-//! policy allows, and nothing else.
+//! Fault domains from their user's side: existing projects, built by `CC='pebble sfi cc'`, say what they say
+//! natively; a program can do what its policy allows, and nothing else.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -26,7 +26,8 @@ pub const GROUPS: [(&str, Test); 7] = [
     ("sfi-real", existing_projects_say_the_same),
 ];
 
-/// `pebble sfi` alone is a mistake, `pebble sfi help` a question; both have the same answer. Each command tells what it takes.
+/// `pebble sfi` alone is a mistake, `pebble sfi help` a question; both have the same answer. Each command
+/// tells what it takes.
 fn commands_are_explained(tools: &Tools) -> Result<()> {
     for (arguments, code) in [(&["sfi"][..], 2), (&["sfi", "help"], 0)] {
         let output = Command::new(tools.root.join("pebble")).args(arguments).output()?;
@@ -93,7 +94,8 @@ fn wrong_usage_is_told(tools: &Tools) -> Result<()> {
     Ok(())
 }
 
-/// A module of functions, which has no `_start`, uses what of the C library wants setting up: memory, the locale, files in memory.
+/// A module of functions, which has no `_start`, uses what of the C library wants setting up: memory, the
+/// locale, files in memory.
 fn functions_have_a_library(tools: &Tools) -> Result<()> {
     let place = tools.target().join("sfi/library");
     fs::create_dir_all(&place)?;
@@ -120,8 +122,8 @@ fn functions_have_a_library(tools: &Tools) -> Result<()> {
     corners_are_as_they_are_natively(tools, &place)
 }
 
-/// What existing programs look into once: links and real paths, absolute sleeps, `sigsetjmp`, symbols that nobody defines, atomic access to sixteen bytes,
-/// what the processor has; floating point of 128 bits.
+/// What existing programs look into once: links and real paths, absolute sleeps, `sigsetjmp`, symbols that
+/// nobody defines, atomic access to sixteen bytes, what the processor has; floating point of 128 bits.
 fn corners_are_as_they_are_natively(tools: &Tools, place: &Path) -> Result<()> {
     let files = place.join("corners");
     let _ = fs::remove_dir_all(&files);
@@ -170,8 +172,8 @@ fn corners_are_as_they_are_natively(tools: &Tools, place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Instructions that name a high byte, random programs and GCC's torture suite, over both compilers, all optimisations, levels and options. Other
-/// tests run beside it: so one batch at a time.
+/// Instructions that name a high byte, random programs and GCC's torture suite, over both compilers, all
+/// optimisations, levels and options. Other tests run beside it: so one batch at a time.
 fn confined_code_computes_what_native_code_does(tools: &Tools) -> Result<()> {
     for what in [&["bytes"][..], &["csmith", "1000"], &["torture"]] {
         fuzz::same(tools, &[what, &["--jobs", "1"]].concat())?;
@@ -179,8 +181,8 @@ fn confined_code_computes_what_native_code_does(tools: &Tools) -> Result<()> {
     Ok(())
 }
 
-/// zlib, bzip2, Lua, SQLite, as `bench/sfi/real.toml` has them. Their sources come from the registries: without a network this fails,
-/// and says what could not be had.
+/// zlib, bzip2, Lua, SQLite, as `bench/sfi/real.toml` has them. Their sources come from the registries:
+/// without a network this fails, and says what could not be had.
 fn existing_projects_say_the_same(tools: &Tools) -> Result<()> {
     sfi::tool(tools)?;
     let mut cargo = tools.cargo("run");
@@ -203,7 +205,8 @@ fn judged_again(tools: &Tools, modules: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The example's plugin in Rust, under the example's host; and a program that wants `alloc`. Both want code of `core`.
+/// The example's plugin in Rust, under the example's host; and a program that wants `alloc`. Both want code
+/// of `core`.
 fn rust_has_its_core(tools: &Tools) -> Result<()> {
     let place = tools.target().join("sfi/rust-tests");
     fs::create_dir_all(&place)?;

@@ -1,9 +1,11 @@
-//! The deepest that the stacks of the essential components get: whichever overflows is the end of the machine.
+//! The deepest that the stacks of the essential components get: whichever overflows is the end of the
+//! machine.
 //!
-//! From the disassembly of each: the frame of every function, and whom it calls. A chain of calls is as deep as its frames are together. Whatever
-//! goes in circles must be in [`CIRCLES`], with the reason why it ends; a call through a pointer leads to any function
-//! whose address is taken, unless a portal leads there. So the sum is an upper bound, but for two things that it takes for granted: a jump through a register is
-//! a `switch`, and a panic, which is the end itself, needs no room.
+//! From the disassembly of each: the frame of every function, and whom it calls. A chain of calls is as deep
+//! as its frames are together. Whatever goes in circles must be in [`CIRCLES`], with the reason why it ends;
+//! a call through a pointer leads to any function whose address is taken, unless a portal leads there. So the
+//! sum is an upper bound, but for two things that it takes for granted: a jump through a register is a
+//! `switch`, and a panic, which is the end itself, needs no room.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,7 +22,8 @@ use crate::tools::Native;
 use crate::tools::Tools;
 use crate::{build, ui};
 
-/// How often a function can be on the stack at once, if it can be more than once; of each circle one function is enough.
+/// How often a function can be on the stack at once, if it can be more than once; of each circle one function
+/// is enough.
 const CIRCLES: &[(&str, usize)] = &[
     // A branch within a branch (`MAX_DEPTH`), and the way of a refusal.
     ("Verifier>::leg", 4),
@@ -42,8 +45,8 @@ const CIRCLES: &[(&str, usize)] = &[
     ("core::fmt::write", 3),
 ];
 
-/// Who calls through a pointer, and what alone: what is formatted goes to where the text goes, and what the portal manager serves is a closure of its
-/// entries.
+/// Who calls through a pointer, and what alone: what is formatted goes to where the text goes, and what the
+/// portal manager serves is a closure of its entries.
 const POINTERS: &[(&str, &str)] = &[
     ("portal_manager::serve", "{closure"),
     ("core::fmt::Formatter>::", WRITES),

@@ -159,7 +159,8 @@ fn the_prompt_comes_within_ten_seconds(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Time stands still while nobody runs: a timer interrupt that comes for a time long replaced, and is not set anew, would come for ever.
+/// Time stands still while nobody runs: a timer interrupt that comes for a time long replaced, and is not set
+/// anew, would come for ever.
 fn twenty_starts_with_a_clock_that_counts(context: &mut Context) -> Result<()> {
     for start in 0..20 {
         let mut guest = context.shell_counting("test")?;
@@ -205,7 +206,8 @@ fn a_paste_of_64_kib_loses_nothing(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Each writes all it has as fast as it can: alone, each below tools of its own, and all below the same eight.
+/// Each writes all it has as fast as it can: alone, each below tools of its own, and all below the same
+/// eight.
 fn lines_of_several_writers_are_whole(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;
     let deep = format!("{}chorus", "count sandbox --allow * ".repeat(4));
@@ -396,7 +398,8 @@ fn a_fault_is_reported_and_contained(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// A thousand domains made, faulting and freed, without portal tables or files; the component counts pages itself.
+/// A thousand domains made, faulting and freed, without portal tables or files; the component counts pages
+/// itself.
 fn the_vm_manager_serves_a_component_directly(context: &mut Context) -> Result<()> {
     let mut guest = context.start("vm-test")?;
     guest.expect("vm-test: passed", LIMIT * 2)?;
@@ -461,7 +464,8 @@ fn a_million_steps_agree_with_the_model(context: &mut Context) -> Result<()> {
 fn two_measurements_are_the_same(context: &mut Context) -> Result<()> {
     let [first, second] = [context.measure()?, context.measure()?];
     for (a, b) in first.iter().zip(&second) {
-        // What is typed at a prompt comes when the host lets it come, and finds the servers' tables in one state or another.
+        // What is typed at a prompt comes when the host lets it come, and finds the servers' tables in one
+        // state or another.
         let near = (a.p50 - b.p50).abs() <= a.p50 / 100.0;
         let same = if bench::is_typed(&a.id) { near } else { a == b };
         ensure!(same, "{}: {a:?}, then {b:?}", a.id);

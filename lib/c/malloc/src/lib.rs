@@ -1,10 +1,11 @@
 //! The heap of C components: Doug Lea's allocator, as the Rust project keeps it, over `sbrk`.
 //!
-//! The C library's own is a list of free blocks that is searched from its beginning: with many of them, each call costs thousands of
-//! instructions. Here a call's cost does not depend on their number, and a block at the end of the heap grows where it is.
+//! The C library's own is a list of free blocks that is searched from its beginning: with many of them, each
+//! call costs thousands of instructions. Here a call's cost does not depend on their number, and a block at
+//! the end of the heap grows where it is.
 //!
-//! `malloc.c` calls this with its lock held, and gives what comes back its C face: `errno`, null pointers, overflowing products.
-//! Memory is never given back to the system.
+//! `malloc.c` calls this with its lock held, and gives what comes back its C face: `errno`, null pointers,
+//! overflowing products. Memory is never given back to the system.
 #![cfg_attr(not(test), no_std)]
 
 use core::cell::UnsafeCell;
@@ -103,7 +104,8 @@ static HEAP: Heap = Heap(UnsafeCell::new(
 /// A block of `size` bytes, or null.
 ///
 /// # Safety
-/// Here and below: the caller holds the heap's lock, and a block is what one of these functions returned and nobody has freed since.
+/// Here and below: the caller holds the heap's lock, and a block is what one of these functions returned and
+/// nobody has freed since.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __heap_malloc(size: usize) -> *mut u8 {
     // SAFETY: alone, by the lock.
@@ -146,9 +148,10 @@ pub unsafe extern "C" fn __heap_realloc(block: *mut u8, size: usize) -> *mut u8 
     }
 }
 
-/// If behind a block there is but the unused end of the heap, which begins with this head, sees to it that it has `more` bytes: so the block
-/// grows where it is. The allocator would take fresh memory for all of it, and copy. A request that nothing can satisfy makes it ask for memory,
-/// adds to the end what it gets (elsewhere, if somebody else has called `sbrk`), and comes to nothing.
+/// If behind a block there is but the unused end of the heap, which begins with this head, sees to it that it
+/// has `more` bytes: so the block grows where it is. The allocator would take fresh memory for all of it, and
+/// copy. A request that nothing can satisfy makes it ask for memory, adds to the end what it gets (elsewhere,
+/// if somebody else has called `sbrk`), and comes to nothing.
 ///
 /// # Safety
 /// The caller holds the heap's lock; `head` is that of a block, used or not.
@@ -174,7 +177,8 @@ pub unsafe extern "C" fn __heap_free(block: *mut u8) {
     unsafe { (*HEAP.0.get()).c_free(block) }
 }
 
-/// Bytes that the block has room for; 0 for what is plainly no block in use: an address that no block has, or one that is marked as free.
+/// Bytes that the block has room for; 0 for what is plainly no block in use: an address that no block has, or
+/// one that is marked as free.
 ///
 /// # Safety
 /// The word below `block` can be read.
@@ -222,7 +226,8 @@ mod tests {
         (START.load(Relaxed) + used) as *mut u8
     }
 
-    /// Blocks do not overlap, keep what is in them, have the room that they say, and are known as free when they are.
+    /// Blocks do not overlap, keep what is in them, have the room that they say, and are known as free when
+    /// they are.
     #[test]
     fn blocks_keep_to_themselves() {
         let mut live = BTreeMap::<usize, (usize, u8)>::new();

@@ -1,8 +1,8 @@
 //! Boot: from the firmware's jump, in physical memory, to the return code of the first thread.
 //!
 //! The image builder has laid out memory as it shall be; what is left is to load registers. It fills in
-//! `BOOT_RECORD` (address space of the first domain, top of the first thread's invocation stack).
-//! Paging is turned on by faulting into it: the instruction after the `satp` write has no mapping at its physical
+//! `BOOT_RECORD` (address space of the first domain, top of the first thread's invocation stack). Paging is
+//! turned on by faulting into it: the instruction after the `satp` write has no mapping at its physical
 //! address, so the processor goes to `stvec`, which holds the virtual address of the next step.
 
 use core::arch::global_asm;

@@ -1,4 +1,5 @@
-//! rv64, S-mode. Three files of assembly: [`boot`], [`trap`], [`panic`]; all else that is privileged is generated.
+//! rv64, S-mode. Three files of assembly: [`boot`], [`trap`], [`panic`]; all else that is privileged is
+//! generated.
 mod boot;
 mod panic;
 mod trap;

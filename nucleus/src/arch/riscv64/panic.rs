@@ -1,7 +1,7 @@
 //! Last words: one line through the firmware's console, then power off with failure.
 //!
-//! Reached by a fault in privileged code, and as the exception entry of domains without which nothing can go on
-//! (scheduler, interrupt dispatcher, VM manager). Needs no stack.
+//! Reached by a fault in privileged code, and as the exception entry of domains without which nothing can go
+//! on (scheduler, interrupt dispatcher, VM manager). Needs no stack.
 
 use core::arch::global_asm;
 

@@ -1,8 +1,8 @@
 //! The trap handler: finds the entry of the running domain's portal table, and jumps.
 //!
-//! Portal call, exception and interrupt alike. `gp` is the only register that may be touched: it belongs to the
-//! nucleus. The table is at address 0 of whichever address space runs, so an entry is one absolute load away. A portal
-//! index is taken modulo the table's size: no branch, hence nothing to mispredict into.
+//! Portal call, exception and interrupt alike. `gp` is the only register that may be touched: it belongs to
+//! the nucleus. The table is at address 0 of whichever address space runs, so an entry is one absolute load
+//! away. A portal index is taken modulo the table's size: no branch, hence nothing to mispredict into.
 
 use core::arch::global_asm;
 use pebble_abi::{map, sys};

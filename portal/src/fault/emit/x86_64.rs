@@ -1,7 +1,8 @@
 //! x86-64 back end: portals between a process and its fault domains, step by step as they come.
 //!
-//! Registers: `r11` the mark of the stack under the caller, or, on the way in, under the callee; `r10` the callee's on the way across;
-//! `rax`, which carries no argument, what is needed for a moment. On the return leg `rax` and `rdx` are the results.
+//! Registers: `r11` the mark of the stack under the caller, or, on the way in, under the callee; `r10` the
+//! callee's on the way across; `rax`, which carries no argument, what is needed for a moment. On the return
+//! leg `rax` and `rdx` are the results.
 
 use crate::fault::{
     ARGS, Code, Crossing, Door, INSIDE, MOST_NESTED, NESTED, Op, PLAIN_CONTROL, PLAIN_MXCSR, PRESERVED,

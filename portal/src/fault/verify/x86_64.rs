@@ -1,15 +1,17 @@
 //! The verifier of portals between a process and its fault domains.
 //!
-//! Problem: portal code runs with the process's rights on both sides of the wall, so a mistake of the compiler must not become a hole.
-//! Strategy: symbolic execution of every path (branches go forward, so there are few) over what the decoder says. A register or a word of a stack
-//! holds a [`Val`]: what it was at the start, a field of a record, a constant. At each way out the values must be those that specification
-//! and crossing prescribe. What is not recognized is refused. It knows neither emitter nor encoder.
+//! Problem: portal code runs with the process's rights on both sides of the wall, so a mistake of the
+//! compiler must not become a hole. Strategy: symbolic execution of every path (branches go forward, so there
+//! are few) over what the decoder says. A register or a word of a stack holds a [`Val`]: what it was at the
+//! start, a field of a record, a constant. At each way out the values must be those that specification and
+//! crossing prescribe. What is not recognized is refused. It knows neither emitter nor encoder.
 //!
 //! What acceptance means (each property is a function below):
-//! * every path ends, at `ret` or at the runtime's way in for threads without a stack, where nothing has changed;
+//! * every path ends, at `ret` or at the runtime's way in for threads without a stack, where nothing has
+//!   changed;
 //! * memory: only the stacks being used, fields of records, the current mark, the own constants;
-//! * the callee is entered on its own stacks, with its instance in `gs`, with a frame that says where the call came from, and with arguments
-//!   and nothing else in the registers that are to be hidden;
+//! * the callee is entered on its own stacks, with its instance in `gs`, with a frame that says where the
+//!   call came from, and with arguments and nothing else in the registers that are to be hidden;
 //! * back at the caller each preserved register, both stack pointers, `gs` and the record are as before.
 
 mod exit;

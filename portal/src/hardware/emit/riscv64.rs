@@ -1,9 +1,10 @@
 //! rv64 emitter.
 //!
-//! Layout of a portal: call code, constant pool (8-byte aligned), return code. While portal code runs, `gp` is the address
-//! of the leg's first instruction (so the pool is one load away), `t1` the top of the invocation stack, `t0` still the
-//! caller's index, `t2`-`t4` scratch. The last two pool words are the caller's address space and the frame's description
-//! ([`frame_word`]), at -16 and -8 from the return code. The return code's second instruction is its error entry.
+//! Layout of a portal: call code, constant pool (8-byte aligned), return code. While portal code runs, `gp`
+//! is the address of the leg's first instruction (so the pool is one load away), `t1` the top of the
+//! invocation stack, `t0` still the caller's index, `t2`-`t4` scratch. The last two pool words are the
+//! caller's address space and the frame's description ([`frame_word`]), at -16 and -8 from the return code.
+//! The return code's second instruction is its error entry.
 //!
 //! Slow ways out (no room, no stack) lie behind the leg's `sret`; every branch is forward.
 
@@ -64,13 +65,14 @@ struct Emitter<'a> {
     code: &'a mut Code,
     c: &'a Connection<'a>,
     shape: Shape,
-    /// Constants of the call leg, and where it loads them: the loads have the offset in the pool until its place is known.
+    /// Constants of the call leg, and where it loads them: the loads have the offset in the pool until its
+    /// place is known.
     pool: ArrayVec<u64, 8>,
     loads: ArrayVec<usize, 12>,
     /// Where the call leg computes the return code's address.
     push: Option<usize>,
-    /// Where it branches to the domain's exception entry, with these registers to be cleared before; to the common code that waits for a stack or
-    /// slot, after a trap's save or not.
+    /// Where it branches to the domain's exception entry, with these registers to be cleared before; to the
+    /// common code that waits for a stack or slot, after a trap's save or not.
     raises: Option<(usize, u32)>,
     waits: ArrayVec<usize, 3>,
     after_save: bool,
@@ -143,7 +145,8 @@ impl Emitter<'_> {
             return;
         }
         let upper = signed + 0x800 == (signed + 0x800) as i32 as i64;
-        // One load where two instructions would be needed; the return leg's pool has room for the address space alone.
+        // One load where two instructions would be needed; the return leg's pool has room for the address
+        // space alone.
         if !upper || (value & 0xfff != 0 && self.code.ret_at.is_none()) {
             return self.pool_load(rd, value);
         }

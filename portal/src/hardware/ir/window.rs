@@ -1,8 +1,9 @@
 //! Which steps a call's windows need, and when.
 //!
-//! All checks come before anything is taken: windows, then free slots, then (elsewhere) a free stack. Only then slots are taken and
-//! what is lent is shown in them. The return leg takes back what `w` and `r` have lent and moves what `g` was promised;
-//! `o` and `t` leave nothing to do, but that what a stub has opened to a controller, which opens it to others, ends with the call.
+//! All checks come before anything is taken: windows, then free slots, then (elsewhere) a free stack. Only
+//! then slots are taken and what is lent is shown in them. The return leg takes back what `w` and `r` have
+//! lent and moves what `g` was promised; `o` and `t` leave nothing to do, but that what a stub has opened to
+//! a controller, which opens it to others, ends with the call.
 
 use super::Connection;
 use super::Op;
@@ -40,7 +41,8 @@ impl Lent {
         matches!(self.window, Window::Get) || self.stub && matches!(self.window, Window::Open)
     }
 
-    /// What the callee gets by it is lent until the call returns, and to be lent on by the calling thread alone.
+    /// What the callee gets by it is lent until the call returns, and to be lent on by the calling thread
+    /// alone.
     pub const fn is_borrowed(self) -> bool {
         matches!(self.window, Window::Write | Window::Read)
     }

@@ -1,7 +1,8 @@
 //! The template of the letter `k`: the caller's name for a capability becomes the callee's.
 //!
-//! Table and rules: `docs/src/capability.md`. A name is the number of a node. The sender's must be the caller's, valid, and transferable;
-//! the receiver's is the first free node, which becomes valid by the last store into it. A use-once capability is then no longer the sender's.
+//! Table and rules: `docs/src/capability.md`. A name is the number of a node. The sender's must be the
+//! caller's, valid, and transferable; the receiver's is the first free node, which becomes valid by the last
+//! store into it. A use-once capability is then no longer the sender's.
 
 use super::Condition::{Equal, Greater, Unequal};
 use super::Operation::*;

@@ -1,13 +1,14 @@
 //! rv64 portal verifier: one pass over each leg with a small lattice.
 //!
-//! A [`Value`] says where the content of a register comes from; every instruction maps values to values, and what
-//! has no rule becomes `Unknown`, which no exit, store or control register accepts. Offsets in the invocation stack
-//! count from its top before the portal pushes, in both legs, so the return leg reads the values that
-//! the call leg stored.
+//! A [`Value`] says where the content of a register comes from; every instruction maps values to values, and
+//! what has no rule becomes `Unknown`, which no exit, store or control register accepts. Offsets in the
+//! invocation stack count from its top before the portal pushes, in both legs, so the return leg reads the
+//! values that the call leg stored.
 //!
-//! * No joins: what a branch leads to lies behind the exit that falling through comes to, and nothing else leads there.
-//!   So it is read at once, with a copy of the state, and what it did is forgotten. But for one kind of branch, which skips tests: what they
-//!   leave in registers is forgotten, and nothing else may have changed.
+//! * No joins: what a branch leads to lies behind the exit that falling through comes to, and nothing else
+//!   leads there. So it is read at once, with a copy of the state, and what it did is forgotten. But for one
+//!   kind of branch, which skips tests: what they leave in registers is forgotten, and nothing else may have
+//!   changed.
 //! * Frame words are written once, by the call leg, and stay what they are once the frame is pushed.
 //! * The scheduler's steps with stack queues are read word by word, in [`stacks`].
 //! * What exits demand is in [`exit`].
@@ -84,7 +85,8 @@ struct Verifier<'a> {
 pub(super) struct Room {
     /// Read where [`State::stored`] has the word: what another portal has left says nothing.
     frame: Values<MAX_FRAME>,
-    /// Ways of the return leg that were chosen against, and are still to be read: first offset, choices so far, what is known there.
+    /// Ways of the return leg that were chosen against, and are still to be read: first offset, choices so
+    /// far, what is known there.
     choices: ArrayVec<(usize, usize, State), MAX_CHOICES>,
 }
 
@@ -207,15 +209,16 @@ impl Verifier<'_> {
         }
     }
 
-    /// Reads the code from offset `at` to the exit that straight execution comes to, and the ways that branch off it,
-    /// which must lie behind that exit without a gap. Returns the offset behind the last.
+    /// Reads the code from offset `at` to the exit that straight execution comes to, and the ways that branch
+    /// off it, which must lie behind that exit without a gap. Returns the offset behind the last.
     fn leg(&mut self, at: usize, s: &mut State, depth: usize) -> Result<usize, Refusal> {
         let mut ways = Ways::default();
         let exit = self.straight(at, usize::MAX, s, depth, &mut ways)?;
         ways.behind(exit.ok_or(Refusal { at, reason: Reason::Endless })?)
     }
 
-    /// Reads the code from offset `at` to the exit that straight execution comes to, whose end it returns, or to `end`.
+    /// Reads the code from offset `at` to the exit that straight execution comes to, whose end it returns, or
+    /// to `end`.
     fn straight(
         &mut self,
         mut at: usize,
@@ -534,8 +537,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// Code with an error entry at its second instruction: the first clears the status, or, in a portal that keeps that of its callee, does
-    /// nothing.
+    /// Code with an error entry at its second instruction: the first clears the status, or, in a portal that
+    /// keeps that of its callee, does nothing.
     fn after_status(&self, at: usize, s: &mut State) -> Result<usize, Refusal> {
         let word = self.words.get(at / 4).copied().unwrap_or_default();
         let a1 = reg::A1 as u8;

@@ -1,11 +1,12 @@
 //! Decoder of the rv64 instructions that portal code may consist of.
 //!
-//! The verifier and the disassembly in `inspect` and in the golden files stand on it. It shares nothing with the
-//! encoder, so one mistaken bit field cannot hide in both; `tests/isa.rs` holds it against LLVM.
+//! The verifier and the disassembly in `inspect` and in the golden files stand on it. It shares nothing with
+//! the encoder, so one mistaken bit field cannot hide in both; `tests/isa.rs` holds it against LLVM.
 //!
 //! * Only 32-bit instructions; whatever is not listed in [`Insn`] decodes to `None`.
 //! * Immediates are sign-extended, shifted into place, and ready to be added.
-//! * `Display` prints what `llvm-objdump -M no-aliases` prints, with branch targets relative to the instruction.
+//! * `Display` prints what `llvm-objdump -M no-aliases` prints, with branch targets relative to the
+//!   instruction.
 
 use core::fmt;
 

@@ -1,6 +1,8 @@
-//! Encoder for the rv64 instructions that portal code is made of: one function an instruction, named after it.
+//! Encoder for the rv64 instructions that portal code is made of: one function an instruction, named after
+//! it.
 //!
-//! Operands out of range are a compiler bug: debug builds assert, release builds truncate, and the verifier refuses the result.
+//! Operands out of range are a compiler bug: debug builds assert, release builds truncate, and the verifier
+//! refuses the result.
 
 /// Register number, 0..=31.
 pub type Reg = u8;

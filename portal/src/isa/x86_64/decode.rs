@@ -1,8 +1,8 @@
 //! Decoder of the x86-64 instructions that portals between fault domains may consist of.
 //!
-//! The verifier and the golden files stand on it. It shares nothing with the encoder: prefixes, opcode, ModRM, SIB and displacement are
-//! taken apart as the processor's manual has them, and whatever is not listed in [`Insn`] decodes to `None`.
-//! `tests/sfi.rs` holds it against LLVM.
+//! The verifier and the golden files stand on it. It shares nothing with the encoder: prefixes, opcode,
+//! ModRM, SIB and displacement are taken apart as the processor's manual has them, and whatever is not listed
+//! in [`Insn`] decodes to `None`. `tests/sfi.rs` holds it against LLVM.
 
 use core::fmt;
 

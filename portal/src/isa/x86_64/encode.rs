@@ -1,6 +1,8 @@
-//! Encoder of the x86-64 instructions of portal code. Registers are numbers 0 to 15 (rax rcx rdx rbx rsp rbp rsi rdi r8-r15).
+//! Encoder of the x86-64 instructions of portal code. Registers are numbers 0 to 15 (rax rcx rdx rbx rsp rbp
+//! rsi rdi r8-r15).
 //!
-//! Each function appends one instruction; displacements are always as short as they can be, so encodings are unique.
+//! Each function appends one instruction; displacements are always as short as they can be, so encodings are
+//! unique.
 
 use arrayvec::ArrayVec;
 

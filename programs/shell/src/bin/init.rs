@@ -1,7 +1,8 @@
-//! The first program's parent: keeps a shell on the console, and ends the system when the shell has been told to end.
+//! The first program's parent: keeps a shell on the console, and ends the system when the shell has been told
+//! to end.
 //!
-//! A shell that dies is started again, with a line that says so. One that exits takes the machine with it: its status is
-//! the emulator's, through the board's test device.
+//! A shell that dies is started again, with a line that says so. One that exits takes the machine with it:
+//! its status is the emulator's, through the board's test device.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,5 +1,5 @@
-//! `chroot DIRECTORY PROGRAM ARGUMENTS`: the program's paths begin at the directory, and nothing above it exists for the program. The program itself is found
-//! as always; the console and pipes are no files.
+//! `chroot DIRECTORY PROGRAM ARGUMENTS`: the program's paths begin at the directory, and nothing above it
+//! exists for the program. The program itself is found as always; the console and pipes are no files.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
 //! `count PROGRAM ARGUMENTS`: runs a program and says, on standard error, how often it called which portal.
 //!
-//! Calls of plain portals, semaphores above all, are counted by index alone, in one instruction. They are added to the interface
-//! that the index has when it gets another, and at the end.
+//! Calls of plain portals, semaphores above all, are counted by index alone, in one instruction. They are
+//! added to the interface that the index has when it gets another, and at the end.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-//! `faultinject N[:ERROR] PROGRAM ARGUMENTS`: the program's n-th call fails, without having been made. Calls that end the program do not count.
+//! `faultinject N[:ERROR] PROGRAM ARGUMENTS`: the program's n-th call fails, without having been made. Calls
+//! that end the program do not count.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,5 +1,5 @@
-//! `receive FILE`: a file over the console, into memory: lines of base64 and a last line `= BYTES CHECKSUM`, as `./pebble encode` prints them.
-//! If what came is not what was sent there is no file afterwards.
+//! `receive FILE`: a file over the console, into memory: lines of base64 and a last line `= BYTES CHECKSUM`,
+//! as `./pebble encode` prints them. If what came is not what was sent there is no file afterwards.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,5 +1,5 @@
-//! `sandbox --allow NAMES PROGRAM ARGUMENTS`: the program may call, and open, the interfaces that are named, and no others. The first refusal of
-//! each is told on standard error; the program gets -EACCES.
+//! `sandbox --allow NAMES PROGRAM ARGUMENTS`: the program may call, and open, the interfaces that are named,
+//! and no others. The first refusal of each is told on standard error; the program gets -EACCES.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,5 +1,6 @@
-//! `trace [--json FILE] PROGRAM ARGUMENTS`: runs a program and prints a line for each of its calls on standard error: words, result, and
-//! the instructions that the machine executed meanwhile, for others too if the call waited.
+//! `trace [--json FILE] PROGRAM ARGUMENTS`: runs a program and prints a line for each of its calls on
+//! standard error: words, result, and the instructions that the machine executed meanwhile, for others too if
+//! the call waited.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,9 +1,10 @@
 //! The pipes as bytes, for a successor: format 2.
 //!
-//! Words of 8 bytes, little-endian: the tokens' key and counter, numbers of pipes and of ends. Of each pipe in use its number, flags (bits 8 to
-//! 11), creator (16), number of bytes (32) and family (48); its token; its bytes. Of each end that was ever open its number, pipe (16), domain
-//! (32) and family (48); its control word, whose generation outlives it. Waiters are not part of it: they repeat their calls. Numbers of ends and of what
-//! each domain has follow from the rest.
+//! Words of 8 bytes, little-endian: the tokens' key and counter, numbers of pipes and of ends. Of each pipe
+//! in use its number, flags (bits 8 to 11), creator (16), number of bytes (32) and family (48); its token;
+//! its bytes. Of each end that was ever open its number, pipe (16), domain (32) and family (48); its control
+//! word, whose generation outlives it. Waiters are not part of it: they repeat their calls. Numbers of ends
+//! and of what each domain has follow from the rest.
 
 use super::{ENDS, ENDS_PER_DOMAIN, PIPES};
 use super::{End, PIPES_PER_DOMAIN, Pipes, Side, Wake};

@@ -1,4 +1,5 @@
-//! Information: portals of a domain, interfaces, how much is in use, and how often a domain's portals have been called.
+//! Information: portals of a domain, interfaces, how much is in use, and how often a domain's portals have
+//! been called.
 
 use crate::{request, survey, tidy};
 use pebble::abi::link::pack;

@@ -15,8 +15,8 @@ use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::interposition::Subject;
 use pebble_portal_manager::letters::Refused;
 
-/// A domain without a table, or one that the process server has made and not started, becomes the child of a controller; `copy`: with all that
-/// this one has.
+/// A domain without a table, or one that the process server has made and not started, becomes the child of a
+/// controller; `copy`: with all that this one has.
 pub extern "C" fn control_new(child: u64, controller: u64, handler: u64, copy: u64) -> i64 {
     request(|m, machine| {
         tidy(m, machine)?;
@@ -32,8 +32,8 @@ pub extern "C" fn control_new(child: u64, controller: u64, handler: u64, copy: u
     })
 }
 
-/// For the process server: whom the call that it was given is for, and who made it; the child that its caller serves, and
-/// how that is controlled.
+/// For the process server: whom the call that it was given is for, and who made it; the child that its caller
+/// serves, and how that is controlled.
 pub extern "C" fn subject(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     request(|m, machine| {
         let current = current()?;
@@ -46,7 +46,8 @@ pub extern "C" fn subject(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: 
     })
 }
 
-/// For servers that ask the name server about rules: whom the call is for that they were given, and in bits 16 and up who made it.
+/// For servers that ask the name server about rules: whom the call is for that they were given, and in bits
+/// 16 and up who made it.
 pub extern "C" fn whose() -> i64 {
     request(|m, machine| {
         let who = m.whose(machine, current()?);

@@ -1,6 +1,7 @@
 //! Opening a portal by name: the name server's rules, then what the exporter says.
 //!
-//! An exporter's policy is a stranger: it is asked with a time limit, and without the lock, so what was found before is looked up again.
+//! An exporter's policy is a stranger: it is asked with a time limit, and without the lock, so what was found
+//! before is looked up again.
 
 use crate::{AGAIN, BOUND, LOOKUP, Manager, Real, UNBOUND, answer, request, tidy};
 use pebble::abi::consent::Letters;

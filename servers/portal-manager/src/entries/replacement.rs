@@ -64,7 +64,8 @@ pub extern "C" fn commit(asid: u64) -> i64 {
     outcome
 }
 
-/// Tells the name server whose these interfaces are now. Without the lock: it may be the one that is being replaced.
+/// Tells the name server whose these interfaces are now. Without the lock: it may be the one that is being
+/// replaced.
 pub fn pass(interfaces: &[u16], owner: u16) {
     for interface in interfaces {
         let _ = PASS.call([u64::from(*interface), owner.into()]);

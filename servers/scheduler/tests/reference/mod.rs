@@ -280,7 +280,8 @@ impl Model {
         parked
     }
 
-    /// A slice has ended. The next is shared with all of the home's that have ended since the thread's own last one.
+    /// A slice has ended. The next is shared with all of the home's that have ended since the thread's own
+    /// last one.
     fn next_slice(&mut self, tid: usize) -> u64 {
         let ended = self.ended.entry(self.threads[&tid].home).or_default();
         *ended += 1;
@@ -359,7 +360,8 @@ impl Model {
         self.decide(now);
     }
 
-    /// Does it for the first thread from this one on that it concerns, if there is one among the next few. Where to go on; 0: that was the last.
+    /// Does it for the first thread from this one on that it concerns, if there is one among the next few.
+    /// Where to go on; 0: that was the last.
     fn part(&mut self, from: usize, mut work: impl FnMut(&mut Self, usize) -> bool) -> usize {
         let all = self.highest + 1;
         let end = (from + PART).min(all);

@@ -1,5 +1,5 @@
-//! Random histories of programs that write to all that they may write to, while the idle thread zeroes pages: whatever is mapped anew is zero, or a
-//! copy of the parent's.
+//! Random histories of programs that write to all that they may write to, while the idle thread zeroes pages:
+//! whatever is mapped anew is zero, or a copy of the parent's.
 
 use crate::windows::*;
 use crate::world::*;
@@ -21,7 +21,8 @@ struct History {
 }
 
 impl History {
-    /// What a living program owns and can read, but for its stacks' copies and what was lent to it: pages, twice if they are in a buffer.
+    /// What a living program owns and can read, but for its stacks' copies and what was lent to it: pages,
+    /// twice if they are in a buffer.
     fn pages(&self) -> Seen {
         let mut pages = Seen::new();
         for asid in (FIRST as u16..16).filter(|asid| self.w.state(*asid) == 1) {

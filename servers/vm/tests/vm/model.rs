@@ -1,5 +1,5 @@
-//! Random histories with hostile arguments: after every request no page is lost or owned twice, no stale translation survives, and nothing that
-//! is free is visible.
+//! Random histories with hostile arguments: after every request no page is lost or owned twice, no stale
+//! translation survives, and nothing that is free is visible.
 
 use crate::portals::Lent;
 use crate::world::*;

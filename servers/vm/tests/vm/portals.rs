@@ -1,4 +1,5 @@
-//! What portal code does with windows, after `docs/src/windows.md`: a second reading of the contract, on the same words of memory.
+//! What portal code does with windows, after `docs/src/windows.md`: a second reading of the contract, on the
+//! same words of memory.
 
 use crate::world::*;
 use pebble_abi::map::{self, PAGE};

@@ -132,7 +132,8 @@ fn a_window_over_freed_memory_shows_the_sink() {
 
 #[test]
 fn a_page_that_is_passed_on_during_the_search_is_found() {
-    // b comes before c; c has the page and, while b's slots have been looked at already, lends it to b and returns.
+    // b comes before c; c has the page and, while b's slots have been looked at already, lends it to b and
+    // returns.
     let mut w = World::new();
     let (a, b) = two(&mut w);
     let c = program(&mut w);

@@ -1,4 +1,5 @@
-//! A machine that is an array, a small image in it, and a walk of its page tables that shares nothing with the library.
+//! A machine that is an array, a small image in it, and a walk of its page tables that shares nothing with
+//! the library.
 
 use crate::portals::Lent;
 use pebble_abi::map::{self, PAGE};
@@ -29,7 +30,8 @@ const BUFFERS: u64 = 0x1c00_0000;
 
 pub struct Fake {
     ram: Vec<Cell<u64>>,
-    /// What the processor may remember of each domain: everything it could see when last looked at, minus what was flushed.
+    /// What the processor may remember of each domain: everything it could see when last looked at, minus
+    /// what was flushed.
     tlb: BTreeMap<u16, BTreeMap<u64, u64>>,
     /// How often another thread has run.
     pub switches: Cell<u64>,

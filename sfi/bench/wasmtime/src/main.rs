@@ -1,7 +1,8 @@
-//! Wasmtime as the bench runs it: modules get arguments and standard output, nothing else. They are compiled when they are first run, and
-//! kept in Wasmtime's own cache.
+//! Wasmtime as the bench runs it: modules get arguments and standard output, nothing else. They are compiled
+//! when they are first run, and kept in Wasmtime's own cache.
 //!
-//! `run CACHE FILE ARGUMENTS`; `calls FILE`: what calls and instances cost, as lines `NAME SAMPLE SAMPLE ...`, in nanoseconds.
+//! `run CACHE FILE ARGUMENTS`; `calls FILE`: what calls and instances cost, as lines `NAME SAMPLE SAMPLE
+//! ...`, in nanoseconds.
 #![forbid(unsafe_code)]
 
 mod calls;

@@ -120,8 +120,9 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Segment matching: traps where the pointer's upper half is not the segment's, which `bswap` brings to where 32 bits are compared. Live flags are
-    /// not touched. All of the address is in the register at the trap: the runtime reads it there (`sfi/runtime/src/check.rs`).
+    /// Segment matching: traps where the pointer's upper half is not the segment's, which `bswap` brings to
+    /// where 32 bits are compared. Live flags are not touched. All of the address is in the register at the
+    /// trap: the runtime reads it there (`sfi/runtime/src/check.rs`).
     fn check(&self, m: &Mem, scope: &mut Scope) {
         if !scope.flags_busy {
             let r = if m.regs() & 1 << RCX == 0 { RCX } else { R11 };

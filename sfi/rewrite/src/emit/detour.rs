@@ -1,7 +1,8 @@
 //! The ways into and out of loops that keep the segment base in a register.
 //!
-//! A borrowed register is pushed and popped on the way: behind the instruction that runs into or out of the loop, before a jump, and for
-//! a conditional branch in a detour of its own, which stands where no code runs on.
+//! A borrowed register is pushed and popped on the way: behind the instruction that runs into or out of the
+//! loop, before a jump, and for a conditional branch in a detour of its own, which stands where no code runs
+//! on.
 
 use super::Emitter;
 use crate::base::Register;

@@ -40,8 +40,9 @@ impl Emitter<'_> {
         Scope::new(state, function, Scratch::new(used, self.live.regs[i]), flags_busy)
     }
 
-    /// The place of the stack pointer, where a way from here leads to code that looks for it in its slot, and nobody has put it there yet: the
-    /// program moves the stack pointer in a loop, and has not moved it before.
+    /// The place of the stack pointer, where a way from here leads to code that looks for it in its slot, and
+    /// nobody has put it there yet: the program moves the stack pointer in a loop, and has not moved it
+    /// before.
     fn becomes_dynamic(&self, i: usize, insn: &Insn, state: &State) -> Result<Option<i64>, Kind> {
         let after = stack::after(insn, state)?;
         let Place::At(place) = after.sp else { return Ok(None) };
@@ -96,7 +97,8 @@ impl Emitter<'_> {
                 scope.line("retq");
                 return Ok(());
             }
-            // What the system saves is asked of the system, which nobody may: x87, SSE and AVX, as it is wherever a processor says that it may be asked.
+            // What the system saves is asked of the system, which nobody may: x87, SSE and AVX, as it is
+            // wherever a processor says that it may be asked.
             "xgetbv" => {
                 scope.line("movl\t$7, %eax");
                 scope.line("movl\t$0, %edx");

@@ -15,8 +15,8 @@ const MASK: &str = "$__pbl_ftab_mask";
 
 const RETURNS_TWICE: [&str; 5] = ["setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp"];
 
-/// The registers of a jump's sequence: of the entry's number and of the table's address. Where none is free, some are lent for it: pushed before
-/// it, and popped on the way to each target.
+/// The registers of a jump's sequence: of the entry's number and of the table's address. Where none is free,
+/// some are lent for it: pushed before it, and popped on the way to each target.
 pub(super) struct Chosen {
     number: u8,
     table: u8,
@@ -114,7 +114,8 @@ impl Emitter<'_> {
         })
     }
 
-    /// The compiler's register for the address of a table, and the table, if it is still there at the jump: the sequence loads it again.
+    /// The compiler's register for the address of a table, and the table, if it is still there at the jump:
+    /// the sequence loads it again.
     fn address<'j>(&self, i: usize, jump: &'j Jump) -> Option<(u8, &'j str)> {
         let (register, table) = match jump {
             Jump::Switch { base, table } => ((*base)?, table),
@@ -132,7 +133,8 @@ impl Emitter<'_> {
         let kept = self.bases.kept.get(&i).copied().unwrap_or(0);
         let wanted = self.live.regs[i] | kept;
         let mut registers = Scratch::new(kept, wanted);
-        // What the compiler has loaded for this jump alone nobody reads again, though it may look so: `ret` may return it.
+        // What the compiler has loaded for this jump alone nobody reads again, though it may look so: `ret`
+        // may return it.
         let loaded = |(j, _)| self.tables.loads.contains_key(&j);
         let alone = matches!(jump, Jump::Switch { .. }) && self.before(i).any(loaded);
         let index = match jump {
@@ -157,7 +159,8 @@ impl Emitter<'_> {
         Some(Chosen { number, table, lent })
     }
 
-    /// The jumps that push registers. Those that push the same, on the way to the same, share tables and ways: those of the first.
+    /// The jumps that push registers. Those that push the same, on the way to the same, share tables and
+    /// ways: those of the first.
     pub(super) fn lending(&self) -> HashMap<usize, Lent> {
         let mut jumps: Vec<(&usize, &Jump)> = self.tables.jumps.iter().collect();
         jumps.sort_by_key(|(i, _)| **i);
@@ -250,7 +253,8 @@ impl Emitter<'_> {
         scope.lines.push(text);
     }
 
-    /// The address that an entry leads to: registers for the table and the address, and that of the entry's number.
+    /// The address that an entry leads to: registers for the table and the address, and that of the entry's
+    /// number.
     fn table_entry(
         &self,
         i: usize,

@@ -1,8 +1,9 @@
 //! Call frame information: how a debugger gets from any instruction to its function's caller.
 //!
-//! Problem: the compiler's speaks of one stack, and the code has two. Strategy: the analysis knows before every instruction of the program what
-//! is on the return stack and where the data stack pointer is; in between, the few instructions that change either are followed in the
-//! text as it is printed. The canonical frame address is where the return stack pointer will be after the return.
+//! Problem: the compiler's speaks of one stack, and the code has two. Strategy: the analysis knows before
+//! every instruction of the program what is on the return stack and where the data stack pointer is; in
+//! between, the few instructions that change either are followed in the text as it is printed. The canonical
+//! frame address is where the return stack pointer will be after the return.
 //!
 //! The section is not loaded, and nobody but debuggers believes it.
 
@@ -18,7 +19,8 @@ const PRESERVED: [u8; 5] = [RBX, 12, 13, 14, 15];
 /// The state of the stacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stacks {
-    /// The return stack behind the return address: which register each word is the caller's value of (of the data stack pointer: our own).
+    /// The return stack behind the return address: which register each word is the caller's value of (of the
+    /// data stack pointer: our own).
     pushed: Vec<Option<u8>>,
     /// The data stack pointer, relative to what it was at entry; unless it has been pushed.
     delta: i64,

@@ -1,4 +1,5 @@
-//! Portals, the calls through them, and what they say when they have no value; memory that is lent with a call.
+//! Portals, the calls through them, and what they say when they have no value; memory that is lent with a
+//! call.
 
 use super::{boxed, fail, free, guarded, number, pbl_error, text};
 use crate::deadline::Limit;

@@ -1,7 +1,8 @@
 //! System calls, by seccomp: an allow-list of calls and of their arguments.
 //!
-//! Each line of the list is a call of this runtime's, of Rust's library or the C library on its behalf, or of the process's end. A call goes through if one
-//! of its lines matches; else it fails with `EPERM`. Pointers cannot be followed here: paths and addresses of sockets are Landlock's matter.
+//! Each line of the list is a call of this runtime's, of Rust's library or the C library on its behalf, or of
+//! the process's end. A call goes through if one of its lines matches; else it fails with `EPERM`. Pointers
+//! cannot be followed here: paths and addresses of sockets are Landlock's matter.
 
 use crate::policy::Policy;
 use libc::*;
@@ -29,7 +30,8 @@ const NO_EXEC: Check = Bits(2, PROT_EXEC as u32, 0);
 /// Clocks of the system, and of threads of this process: others' are negative, by their process's number.
 const SYSTEM_CLOCK: Check = Bits(0, !15, 0);
 const THREAD_CLOCK: Check = Bits(0, 0x8000_0004, 0x8000_0004);
-/// What a C library asks for when it starts a thread, and nothing that makes a process. An old flag without meaning may be there.
+/// What a C library asks for when it starts a thread, and nothing that makes a process. An old flag without
+/// meaning may be there.
 const THREAD: Check = Bits(0, !0x0040_0000, 0x003d_0f00);
 const SET_VMA: u32 = 0x5356_4d41;
 const SET_GS: u32 = 0x1001;
@@ -174,7 +176,8 @@ fn line(number: c_long, checks: &[Check], answer: u32) -> Vec<sock_filter> {
     out
 }
 
-/// The lines for a policy, and for the process `own`: it may read and write its own memory through the kernel, and end itself.
+/// The lines for a policy, and for the process `own`: it may read and write its own memory through the
+/// kernel, and end itself.
 fn program(policy: &Policy, own: u32) -> Vec<sock_filter> {
     let mut filter = vec![load(ARCHITECTURE), unless(AUDIT_ARCH_X86_64, 1)];
     // Another instruction set's numbers mean other calls.

@@ -1,7 +1,8 @@
-//! Files and ports, by Landlock: the directories that the policy names, and what may be done below them; the ports of its addresses.
+//! Files and ports, by Landlock: the directories that the policy names, and what may be done below them; the
+//! ports of its addresses.
 //!
-//! Seccomp sees no path, so who has broken out could ask for any. Of files elsewhere he learns what `stat` says, if the policy has directories: that
-//! Landlock does not keep from him.
+//! Seccomp sees no path, so who has broken out could ask for any. Of files elsewhere he learns what `stat`
+//! says, if the policy has directories: that Landlock does not keep from him.
 
 use crate::error::{Error, system};
 use crate::policy::Policy;

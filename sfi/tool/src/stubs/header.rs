@@ -1,4 +1,5 @@
-//! Declarations of a header: prototypes become functions of the model, `typedef`s of arithmetic types are remembered, the rest is skipped.
+//! Declarations of a header: prototypes become functions of the model, `typedef`s of arithmetic types are
+//! remembered, the rest is skipped.
 
 use super::lex::{Token, is_name, tokens};
 use super::model::{Answer, Argument, Count, Function, Kind, Type};
@@ -27,7 +28,8 @@ pub fn read(text: &str) -> Result<Vec<Function>, Error> {
     Ok(functions)
 }
 
-/// Pieces that end with `;` or with a body, outside of braces; `extern "C" {` and its end are no more than that.
+/// Pieces that end with `;` or with a body, outside of braces; `extern "C" {` and its end are no more than
+/// that.
 fn declarations(tokens: &[Token]) -> Result<Vec<&[Token]>, Error> {
     let mut all = Vec::new();
     let (mut begin, mut open) = (0, Vec::<At>::new());

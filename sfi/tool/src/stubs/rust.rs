@@ -1,5 +1,5 @@
-//! Bindings in Rust: a structure of portals, and a method for each. An argument that only counts the elements of slices is not a
-//! method's: the slices know it.
+//! Bindings in Rust: a structure of portals, and a method for each. An argument that only counts the elements
+//! of slices is not a method's: the slices know it.
 
 use super::model::{Answer, Argument, Count, Function, Interface, Kind, Type};
 use std::fmt::Write;

@@ -1,9 +1,10 @@
 //! An emulator that is as hostile as the contract allows, over an independent decoder.
 //!
-//! Problem: what the verifier claims must be judged by something that shares no code with it. Strategy: control flow, stacks and plain
-//! integer arithmetic are executed exactly; every other result, every byte loaded from memory that other threads may write,
-//! and every condition is chosen at random, with a liking for addresses. What is checked after each instruction is only what
-//! confinement means: where it wrote, read and went.
+//! Problem: what the verifier claims must be judged by something that shares no code with it. Strategy:
+//! control flow, stacks and plain integer arithmetic are executed exactly; every other result, every byte
+//! loaded from memory that other threads may write, and every condition is chosen at random, with a liking
+//! for addresses. What is checked after each instruction is only what confinement means: where it wrote, read
+//! and went.
 
 use super::Built;
 use iced_x86::{

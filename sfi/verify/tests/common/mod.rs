@@ -1,4 +1,5 @@
-//! Test modules: assembled by clang, linked by lld as the contract lays a module out, read back from the ELF file.
+//! Test modules: assembled by clang, linked by lld as the contract lays a module out, read back from the ELF
+//! file.
 #![allow(dead_code)]
 
 pub mod emulator;

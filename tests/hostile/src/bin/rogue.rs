@@ -1,8 +1,9 @@
 //! A component that the system gives the letter `Z`, and that registers what it must not.
 //!
-//! `rogue.offer` tries the template of that number, good or bad; `rogue.begin` begins one and leaves it there; `rogue.commit` ends what was begun,
-//! by whomever; `rogue.letter` tries a good template for another letter; `rogue.note` writes into its private data; `rogue.peek` reads
-//! another's, `rogue.fall` faults. What is refused is answered as `-(word of the mistake) << 16` or `-errno`.
+//! `rogue.offer` tries the template of that number, good or bad; `rogue.begin` begins one and leaves it
+//! there; `rogue.commit` ends what was begun, by whomever; `rogue.letter` tries a good template for another
+//! letter; `rogue.note` writes into its private data; `rogue.peek` reads another's, `rogue.fall` faults. What
+//! is refused is answered as `-(word of the mistake) << 16` or `-errno`.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -49,7 +50,8 @@ extern "C" fn offer(n: u64) -> i64 {
         1 => &[AddNumber { to: Word, a: Word, number: 2 }],
         2 => &[Load { to: A, at: Base, offset: 0 }, Add { to: Word, a: Word, b: A }],
         3 => &[Refuse { a: Word, condition: Equal, b: Zero }, AddNumber { to: Word, a: Word, number: 3 }],
-        // Elsewhere: the neighbour's page, before and behind its own; where the caller says; a word that is no double word.
+        // Elsewhere: the neighbour's page, before and behind its own; where the caller says; a word that is
+        // no double word.
         10 => &[Store { from: Word, at: Base, offset: -8 }],
         11 => {
             &[Pages { to: A, number: 1 }, Add { to: A, a: A, b: Base }, Load { to: Word, at: A, offset: 0 }]

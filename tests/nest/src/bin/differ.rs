@@ -1,5 +1,6 @@
-//! `differ SECTION`: what calls that are no programmer's wish answer, printed word by word: bad indices, closed portals, words of every size, limits, and what
-//! a program that is a server, or a controller itself, sees. The same must be printed under any tools. Without a section: their names.
+//! `differ SECTION`: what calls that are no programmer's wish answer, printed word by word: bad indices,
+//! closed portals, words of every size, limits, and what a program that is a server, or a controller itself,
+//! sees. The same must be printed under any tools. Without a section: their names.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -41,7 +42,8 @@ const BAD: [[u64; 5]; 6] = [
     [40, 4096, u64::MAX - 4095, 40, 1],
 ];
 
-/// Portals of birth that answer in finite time whatever they are told, and change nothing that others would see.
+/// Portals of birth that answer in finite time whatever they are told, and change nothing that others would
+/// see.
 fn words() {
     let quiet = [
         sys::SYS_YIELD,

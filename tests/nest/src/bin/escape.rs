@@ -1,5 +1,5 @@
-//! `escape KIND`: what a controlled program may try in order to be rid of its controller, or to leave something behind. Ends with status 7 if it
-//! was refused all that it must be refused.
+//! `escape KIND`: what a controlled program may try in order to be rid of its controller, or to leave
+//! something behind. Ends with status 7 if it was refused all that it must be refused.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,5 +1,6 @@
-//! `probe`: calls every portal that a program has, well and badly, and prints all that it can learn but times: what it prints must not
-//! depend on whether it is controlled, or how deep. Domains and threads are told relative to its own, since they are numbered in order.
+//! `probe`: calls every portal that a program has, well and badly, and prints all that it can learn but
+//! times: what it prints must not depend on whether it is controlled, or how deep. Domains and threads are
+//! told relative to its own, since they are numbered in order.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -25,8 +26,8 @@ extern "C" fn thread(semaphore: u64) {
     let _ = api::sem_post(semaphore as usize);
 }
 
-/// The table, as far as it can be felt: an index that is not held cannot be closed. Runs of held ones, and none is lost, since
-/// the last of each attempt never is.
+/// The table, as far as it can be felt: an index that is not held cannot be closed. Runs of held ones, and
+/// none is lost, since the last of each attempt never is.
 fn table(when: &str) {
     let held = |index: usize| call(sys::SYS_SEM_PUBLISH, [index as u64, 0, 0, 0]);
     let mut runs = alloc::vec::Vec::new();
@@ -168,7 +169,8 @@ fn strangers() {
     );
     let wide = [u64::MAX, 1 << 63 | 5, 0x0123_4567_89ab_cdef, 0x8000_0000, 0xffff_ffff_0000_0000];
     println!("words {:x?}", call_wide(words, wide));
-    // The dead answer DEAD until they are buried: when that is depends on how soon the console takes what is told of the death.
+    // The dead answer DEAD until they are buried: when that is depends on how soon the console takes what is
+    // told of the death.
     let dead = call(die, []);
     let mut later = (0..1000).map(|_| (api::hrsleep(time() + 10_000), call(caller, [])).1);
     println!("it dies {dead:?} {:?}", later.find(|answer| *answer != dead));

@@ -1,4 +1,5 @@
-//! A component that faults when it is told to. It yields within its calls, so that some are under way when it dies.
+//! A component that faults when it is told to. It yields within its calls, so that some are under way when it
+//! dies.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

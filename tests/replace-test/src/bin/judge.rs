@@ -1,7 +1,7 @@
 //! The judge: starts the clients, replaces servers under them, and compares what everybody has counted.
 //!
-//! A component of the image, since those may import what policy gives to nobody else. `judge.run` is a call of the program `replace-test`;
-//! what is found is one line on the console, after lines `FAILED ...`.
+//! A component of the image, since those may import what policy gives to nobody else. `judge.run` is a call
+//! of the program `replace-test`; what is found is one line on the console, after lines `FAILED ...`.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -120,7 +120,8 @@ fn pause(ticks: u64) {
     let _ = api::hrsleep(time() + ticks);
 }
 
-/// Pages that are free or in servers' heaps, domains, threads; portals, code bytes, semaphores, interfaces; what servers have allocated and not freed.
+/// Pages that are free or in servers' heaps, domains, threads; portals, code bytes, semaphores, interfaces;
+/// what servers have allocated and not freed.
 type Resources = [u64; 8];
 
 fn resources() -> Resources {
@@ -131,12 +132,13 @@ fn resources() -> Resources {
     [free + heaps, domains, threads, portals, code, semaphores, interfaces, live]
 }
 
-/// Pages that servers may keep for good after a peak: a stack has three, and one more is made when more callers than ever are in a server at
-/// once. A page lost with each death, successor or refusal is more in all but the shortest of these tests.
+/// Pages that servers may keep for good after a peak: a stack has three, and one more is made when more
+/// callers than ever are in a server at once. A page lost with each death, successor or refusal is more in
+/// all but the shortest of these tests.
 const KEPT: u64 = 8;
 
-/// A thread that waits goes on behind the code of the portal through which it began to, however often that has been compiled anew since: the
-/// largest such portal.
+/// A thread that waits goes on behind the code of the portal through which it began to, however often that
+/// has been compiled anew since: the largest such portal.
 const CODE: u64 = 512;
 
 fn same(before: Resources, after: Resources) -> bool {

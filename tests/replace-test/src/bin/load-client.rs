@@ -1,4 +1,5 @@
-//! `load-client N [restart]`: one of the clients. It calls without pause, and checks every answer, until the judge says stop; then it reports.
+//! `load-client N [restart]`: one of the clients. It calls without pause, and checks every answer, until the
+//! judge says stop; then it reports.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

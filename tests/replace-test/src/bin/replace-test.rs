@@ -1,4 +1,5 @@
-//! `replace-test JOB ROUNDS`: has the judge do a job, under a client's name, since policy lets the judge alone replace servers.
+//! `replace-test JOB ROUNDS`: has the judge do a job, under a client's name, since policy lets the judge
+//! alone replace servers.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

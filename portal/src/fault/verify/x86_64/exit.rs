@@ -1,4 +1,5 @@
-//! Ways out of a portal: what must hold where the callee begins, where the caller goes on, and where the runtime finds a stack.
+//! Ways out of a portal: what must hold where the callee begins, where the caller goes on, and where the
+//! runtime finds a stack.
 
 use super::{Checked, Checker, Mark, Path, RBP, RSP, Reason, Val, Where};
 use crate::fault::{ARGS, Door, PRESERVED, REENTERED, TAKEN, Way, record};
@@ -143,7 +144,8 @@ impl Checker<'_> {
         if same && quiet && told { Ok(()) } else { Err(Reason::Changed) }
     }
 
-    /// A fault on the account of the domain that calls out: as if the portal had not begun, which it may do once more.
+    /// A fault on the account of the domain that calls out: as if the portal had not begun, which it may do
+    /// once more.
     pub(super) fn fault(&self, path: &Path) -> Checked<()> {
         let quiet = path.regs[RSP] == Val::At(Where::Caller, 0)
             && path.fields.is_empty()

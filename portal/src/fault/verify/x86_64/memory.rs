@@ -1,7 +1,7 @@
 //! What portal code may read and write: stacks in use, fields of records, the current mark.
 //!
-//! A place is known by the value that leads to it, and holds what was last stored there on this path; what nobody has stored is what it was at
-//! the start. Any other place is refused.
+//! A place is known by the value that leads to it, and holds what was last stored there on this path; what
+//! nobody has stored is what it was at the start. Any other place is refused.
 
 use super::{Checked, Checker, Mark, Path, RSP, Reason, Val, Where};
 use crate::fault::{TAKEN, Way, record};

@@ -1,8 +1,9 @@
-//! Stacks of `n`: the head of the callee's queue taken and given back, and the way out to the scheduler when a stack or a thread word is
-//! not there.
+//! Stacks of `n`: the head of the callee's queue taken and given back, and the way out to the scheduler when
+//! a stack or a thread word is not there.
 //!
-//! `t2` holds the queue's upper address, `t3` its head, `t4` the stack behind it. Every test that fails branches to one place behind the
-//! leg, which undoes what was saved and asks for the call to be made again ([`Emitter::join_waits`]).
+//! `t2` holds the queue's upper address, `t3` its head, `t4` the stack behind it. Every test that fails
+//! branches to one place behind the leg, which undoes what was saved and asks for the call to be made again
+//! ([`Emitter::join_waits`]).
 
 use super::*;
 use crate::hardware::ir::Stacks;
@@ -24,8 +25,8 @@ impl Emitter<'_> {
         low
     }
 
-    /// One step of the scheduler's with the stacks of the domain in `a1`: `t1` and `t2` are the addresses of the queue's head and of what is kept,
-    /// `t3` and `t4` the two ends, `t5` and `t6` stacks.
+    /// One step of the scheduler's with the stacks of the domain in `a1`: `t1` and `t2` are the addresses of
+    /// the queue's head and of what is kept, `t3` and `t4` the two ends, `t5` and `t6` stacks.
     pub(super) fn stacks(&mut self, what: Stacks) {
         self.put(andi(T1, A0 + 1, map::MAX_DOMAINS as i32 - 1));
         self.put(slli(T1, T1, 3));
@@ -73,7 +74,8 @@ impl Emitter<'_> {
         self.scrub(0b11 << T1 | 0b1111 << T3);
     }
 
-    /// Waits and calls again if the queue is at an end, or its last stack is for whoever waits (`map::STACKS_END`, which `t2` is).
+    /// Waits and calls again if the queue is at an end, or its last stack is for whoever waits
+    /// (`map::STACKS_END`, which `t2` is).
     pub(super) fn wait_unless_found(&mut self) {
         self.full |= self.waits.try_push(self.here()).is_err();
         self.put(bltu(T4, T2, 0));
@@ -85,8 +87,8 @@ impl Emitter<'_> {
         self.put(beq(reg, ZERO, 0));
     }
 
-    /// Into the common code that waits, which finds the callee's number in `stval`, with nothing of the nucleus in registers that it hands
-    /// to the user.
+    /// Into the common code that waits, which finds the callee's number in `stval`, with nothing of the
+    /// nucleus in registers that it hands to the user.
     pub(super) fn join_waits(&mut self) {
         let Some(last) = self.waits.last().copied() else { return };
         let dirty = self.written_before(last);

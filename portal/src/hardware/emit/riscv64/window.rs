@@ -1,13 +1,15 @@
 //! Windows: page table entries found, checked, shown in a slot, and taken back.
 //!
-//! Two shifts make of a page table entry the direct address of the page that it names (`map::direct`). Caller's level-1 table, and the window control pages
-//! of both domains, are constants that one `lui` reaches. Between check and opening, `a6` (first window) and `a7` (second) hold the entry
-//! to be shown, or, where the caller's entry itself changes or a buffer's two are needed, its address; `t5` the callee's control page, `t6` its first
-//! descriptor; `t2`-`t4` are scratch, in the return leg also `t0`.
+//! Two shifts make of a page table entry the direct address of the page that it names (`map::direct`).
+//! Caller's level-1 table, and the window control pages of both domains, are constants that one `lui`
+//! reaches. Between check and opening, `a6` (first window) and `a7` (second) hold the entry to be shown, or,
+//! where the caller's entry itself changes or a buffer's two are needed, its address; `t5` the callee's
+//! control page, `t6` its first descriptor; `t2`-`t4` are scratch, in the return leg also `t0`.
 //!
-//! What the caller has borrowed itself it may lend on for as long as it has it, and the thread that has brought it is the only one of which
-//! that is known: its calls end in order. So the slot's descriptor names that thread, and another's call is refused ([`Emitter::check_holder`]).
-//! A page of the caller's own costs one branch over all that.
+//! What the caller has borrowed itself it may lend on for as long as it has it, and the thread that has
+//! brought it is the only one of which that is known: its calls end in order. So the slot's descriptor names
+//! that thread, and another's call is refused ([`Emitter::check_holder`]). A page of the caller's own costs
+//! one branch over all that.
 //!
 //! Every check branches to the way out that [`Emitter::refusal`] makes behind the leg.
 
@@ -37,8 +39,8 @@ const TWIN: i32 = 8;
 /// Slots of single pages, rounded up to a power of two: what bits of an address tell them apart.
 const PAGE_SLOTS: i32 = 128;
 const WAITS: i32 = paging::WAITS as i32;
-/// Bits that tell places of single pages (set) from slots, and slots of buffers (set) from places: of an address, and of the address of
-/// its entry.
+/// Bits that tell places of single pages (set) from slots, and slots of buffers (set) from places: of an
+/// address, and of the address of its entry.
 const SIDES: [(u32, u32); 2] = [(20, 11), (25, 7)];
 
 // Address ranges that one shift and one comparison tell.
@@ -160,8 +162,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Refuses an entry whose bits in `flags` are not `wanted`, that is foreign, or that another thread has borrowed. `place`: register of
-    /// the address, whether it is looked up as a buffer's.
+    /// Refuses an entry whose bits in `flags` are not `wanted`, that is foreign, or that another thread has
+    /// borrowed. `place`: register of the address, whether it is looked up as a buffer's.
     fn check_borrowed(&mut self, entry: Reg, flags: i32, wanted: i32, place: (Reg, bool)) {
         self.put(andi(T4, entry, flags | BORROWED));
         self.put(addi(T4, T4, -wanted));
@@ -227,8 +229,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// The entry becomes 0 if it is what the goal of a `g` call must hold: nothing, in a place; in a slot, that another such call waits. `bit`
-    /// of `address` tells which; `side` is scratch.
+    /// The entry becomes 0 if it is what the goal of a `g` call must hold: nothing, in a place; in a slot,
+    /// that another such call waits. `bit` of `address` tells which; `side` is scratch.
     fn unlike_goal(&mut self, lent: Lent, entry: Reg, address: Reg, bit: u32, side: Reg) {
         self.put(srli(side, address, bit - WAITS.trailing_zeros()));
         self.put(andi(side, side, WAITS));
@@ -422,8 +424,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Moves what the callee has put into the slot to where the caller wants it; `t5` is the descriptor. Returns the branch
-    /// that is taken if something else is there: then the callee keeps it, and the slot.
+    /// Moves what the callee has put into the slot to where the caller wants it; `t5` is the descriptor.
+    /// Returns the branch that is taken if something else is there: then the callee keeps it, and the slot.
     fn get(&mut self, lent: Lent, keep: u8) -> Option<usize> {
         self.put(sd(ZERO, T5, DESC_HOLDER));
         self.put(ld(T6, T5, DESC_ENTRY));

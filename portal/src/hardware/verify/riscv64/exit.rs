@@ -1,7 +1,7 @@
 //! What must hold where portal code is left: into the callee, back to the caller, or to other nucleus code.
 //!
-//! Every exit names a value for each of the 31 registers, for address space, program counter, invocation stack,
-//! interrupts and floating point; nothing that was there by chance leaves with it.
+//! Every exit names a value for each of the 31 registers, for address space, program counter, invocation
+//! stack, interrupts and floating point; nothing that was there by chance leaves with it.
 
 use super::*;
 use crate::hardware::ir;
@@ -30,7 +30,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// `jr base + imm`: always through `gp`, always with the traversal not begun, or left to other nucleus code.
+    /// `jr base + imm`: always through `gp`, always with the traversal not begun, or left to other nucleus
+    /// code.
     pub(super) fn jump(&self, s: &State, base: Value, imm: i64) -> Result<(), Reason> {
         let elsewhere = s.leads != 0 && base != Value(Kind::TableEntry, s.leads);
         if base != s.regs.get(reg::GP) || !self.unchanged(s) || elsewhere {
@@ -89,7 +90,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// A call that cannot be: what comes next keeps all registers for the user, so the nucleus leaves nothing in them.
+    /// A call that cannot be: what comes next keeps all registers for the user, so the nucleus leaves nothing
+    /// in them.
     fn give_up(&self, s: &State) -> Result<(), Reason> {
         let plain = self.windows.is_empty() && self.templates.is_empty();
         let scratch = if plain { reg::STACK_SCRATCH } else { reg::WINDOW_SCRATCH };
@@ -122,7 +124,8 @@ impl Verifier<'_> {
         if s.did(done::COUNTED) == self.counter.is_some() { Ok(()) } else { Err(Reason::Count) }
     }
 
-    /// Back to the caller with a status, and with nothing else in any register that the convention does not preserve.
+    /// Back to the caller with a status, and with nothing else in any register that the convention does not
+    /// preserve.
     fn refuse_caller(&self, s: &State) -> Result<(), Reason> {
         self.before_call(s)?;
         let status = u64::from(s.refusing) | u64::from(self.c.caller.asid) << 16;
@@ -226,7 +229,8 @@ impl Verifier<'_> {
         self.is_trap || self.spec.state >= Kept::Partial
     }
 
-    /// The frame has no gap, and on top the return code; portals without one leave the invocation stack alone.
+    /// The frame has no gap, and on top the return code; portals without one leave the invocation stack
+    /// alone.
     fn pushed_frame(&mut self, s: &State) -> Result<(), Reason> {
         let Value(Kind::Top, top) = s.sscratch else { return Err(Reason::InvocationStack) };
         if !self.is_call && !self.is_trap {
@@ -368,7 +372,8 @@ impl Verifier<'_> {
         Ok(((1 << self.spec.args.len()) - 1) << reg::A0)
     }
 
-    /// What both kinds of return do: the frame is gone, interrupts are as before, the stack is back in its queue.
+    /// What both kinds of return do: the frame is gone, interrupts are as before, the stack is back in its
+    /// queue.
     fn taken_down(&self, s: &State, took_stack: bool) -> Result<(), Reason> {
         if s.sscratch != Value(Kind::Top, 0) {
             return Err(Reason::InvocationStack);
@@ -446,8 +451,8 @@ fn prescribed(s: &State, values: &[Value]) -> Result<u32, Reason> {
     Ok(((1 << values.len()) - 1) << reg::A0)
 }
 
-/// The registers in `same` hold what they held at the origin, those in `zero` nothing. What the state knows of all at once need
-/// not be looked at one by one.
+/// The registers in `same` hold what they held at the origin, those in `zero` nothing. What the state knows
+/// of all at once need not be looked at one by one.
 fn registers(s: &State, origin: Kind, same: u32, zero: u32) -> Result<(), Reason> {
     let unknown = if origin == s.origin { same & s.touched() } else { same };
     let mut rest = (unknown | zero & !s.zero()) >> 1;

@@ -1,7 +1,8 @@
 //! Slots: taken from the callee's queue, filled, emptied, flushed, given back.
 //!
-//! The n-th slot that is taken from a queue belongs to the n-th window of its kind, so a slot's number says all: queue times two, plus n.
-//! The queue's head is read anew after each change; a descriptor that leads to an old head is not given back.
+//! The n-th slot that is taken from a queue belongs to the n-th window of its kind, so a slot's number says
+//! all: queue times two, plus n. The queue's head is read anew after each change; a descriptor that leads to
+//! an old head is not given back.
 
 use super::way::Test;
 use super::window::{WAITS, fact};

@@ -1,7 +1,8 @@
 //! The scheduler's steps with stack queues ([`Stacks`]).
 //!
-//! They alone follow links that lie in memory, so nothing is derived here: each is this sequence of instructions, and no other. What it
-//! does to the two lists of a domain, and that it touches no other memory, a test finds out by running it.
+//! They alone follow links that lie in memory, so nothing is derived here: each is this sequence of
+//! instructions, and no other. What it does to the two lists of a domain, and that it touches no other
+//! memory, a test finds out by running it.
 
 use super::{Reason, Refusal};
 use crate::hardware::ir::Stacks;

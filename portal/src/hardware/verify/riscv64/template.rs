@@ -1,5 +1,5 @@
-//! Templates in a portal: exactly the registered operations, which were proven to do no more than they may, with what they are promised in their
-//! registers.
+//! Templates in a portal: exactly the registered operations, which were proven to do no more than they may,
+//! with what they are promised in their registers.
 
 use super::way::Ways;
 use super::*;
@@ -47,7 +47,8 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// Whether the instruction does what the operation says; and the distance to the way out, if that is a refusal.
+/// Whether the instruction does what the operation says; and the distance to the way out, if that is a
+/// refusal.
 fn meant(insn: Insn, operation: Operation) -> Option<Option<usize>> {
     let x = register;
     let plain = match operation {

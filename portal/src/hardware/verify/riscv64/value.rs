@@ -1,6 +1,7 @@
 //! The lattice: what is known of a register, and how arithmetic moves it.
 //!
-//! What has no rule becomes `Unknown`. The rules are exactly the computations of addresses and identities that portal code makes.
+//! What has no rule becomes `Unknown`. The rules are exactly the computations of addresses and identities
+//! that portal code makes.
 
 use super::MAX_FRAME;
 use crate::isa::riscv64::decode::Alu;
@@ -109,9 +110,10 @@ pub(super) enum Kind {
     NumberHigh,
     Bits,
     Low,
-    /// Of a window, and the second bit of the number: of the leaf (0), or of the level-1 entry (1). Its flags with both marks; what is wrong
-    /// with these for something borrowed; of the slot where it is shown, number and distance of the descriptor; the caller's control page; what
-    /// is so far from it; the descriptor's holder, beside the running thread's top; beside the running thread.
+    /// Of a window, and the second bit of the number: of the leaf (0), or of the level-1 entry (1). Its flags
+    /// with both marks; what is wrong with these for something borrowed; of the slot where it is shown,
+    /// number and distance of the descriptor; the caller's control page; what is so far from it; the
+    /// descriptor's holder, beside the running thread's top; beside the running thread.
     Marked,
     Stranger,
     BufferPlace,
@@ -131,7 +133,8 @@ pub(super) enum Kind {
     Place,
     Given,
     GivenTwin,
-    /// Which side of the slots a goal is on, and what its entry is beside what it must be; what is in the slot but that it waits.
+    /// Which side of the slots a goal is on, and what its entry is beside what it must be; what is in the
+    /// slot but that it waits.
     Sides,
     Side,
     OtherSide,

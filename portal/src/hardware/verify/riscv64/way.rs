@@ -1,9 +1,11 @@
 //! Ways that branch off: what a branch tests, what going on behind it teaches, and where it leads.
 //!
-//! In the call leg a branch leads to a slow way behind the leg's exit, to which nothing else leads but branches of the same
-//! kind. Each is read at once with a copy of the state; the way out of a refused call, to which many branches lead, is read once, with nothing known but
-//! what every one of them guarantees. One kind alone skips code of the leg itself ([`Verifier::unless_borrowed`]). In the return leg, where `g` has
-//! to choose, a branch skips code, and all that follows is read for both ways: later, with what is known there.
+//! In the call leg a branch leads to a slow way behind the leg's exit, to which nothing else leads but
+//! branches of the same kind. Each is read at once with a copy of the state; the way out of a refused call,
+//! to which many branches lead, is read once, with nothing known but what every one of them guarantees. One
+//! kind alone skips code of the leg itself ([`Verifier::unless_borrowed`]). In the return leg, where `g` has
+//! to choose, a branch skips code, and all that follows is read for both ways: later, with what is known
+//! there.
 
 use super::window::fact;
 use super::*;
@@ -173,7 +175,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// A branch to the way out with this status code, which is read when it is first met. `None` in the error: it may not be taken here.
+    /// A branch to the way out with this status code, which is read when it is first met. `None` in the
+    /// error: it may not be taken here.
     pub(super) fn refuse(
         &mut self,
         s: &State,

@@ -1,10 +1,12 @@
 //! Windows: what the verifier knows of addresses, page table entries and their parts.
 //!
-//! The number in a [`Value`] of these kinds is the window's. An address becomes that of a table entry only once the tests have shown
-//! that the word lies where such a window may lie, and that the level above is a table; an entry is fit to be shown only once it was tested for
-//! rights and marks. The tests are branches to the way out, so what they teach holds from there on ([`fact`]).
-//! What is borrowed is lent on by the thread that has it alone: a branch over the instructions that look after that is taken for what is not
-//! borrowed, and both ways come to the same ([`Verifier::unless_borrowed`]). Slots and what is stored where: [`super::slot`].
+//! The number in a [`Value`] of these kinds is the window's. An address becomes that of a table entry only
+//! once the tests have shown that the word lies where such a window may lie, and that the level above is a
+//! table; an entry is fit to be shown only once it was tested for rights and marks. The tests are branches to
+//! the way out, so what they teach holds from there on ([`fact`]). What is borrowed is lent on by the thread
+//! that has it alone: a branch over the instructions that look after that is taken for what is not borrowed,
+//! and both ways come to the same ([`Verifier::unless_borrowed`]). Slots and what is stored where:
+//! [`super::slot`].
 
 use super::slot::at;
 use super::way::{MAX_DEPTH, Test};
@@ -13,7 +15,8 @@ use crate::hardware::ir::Lent;
 use crate::spec::Window;
 use pebble_abi::status;
 
-/// What is known, as bits of [`State::known`]: those of a window, shifted by [`fact::of`], and those of slots.
+/// What is known, as bits of [`State::known`]: those of a window, shifted by [`fact::of`], and those of
+/// slots.
 pub(super) mod fact {
     pub const RANGE: u64 = 1;
     /// Exact start of a buffer; above the image's start.
@@ -52,7 +55,8 @@ pub(super) mod fact {
     /// A first, a second free slot is there: of pages, shifted by two for buffers.
     pub const FIRST: u64 = 1 << 40;
     pub const SECOND: u64 = 1 << 41;
-    /// The leaf, the level-1 entry is one that the caller has borrowed; the running thread holds the slot of a page, of a buffer.
+    /// The leaf, the level-1 entry is one that the caller has borrowed; the running thread holds the slot of
+    /// a page, of a buffer.
     pub const fn borrowed(of: i32) -> u64 {
         1 << (48 + of)
     }
@@ -345,8 +349,9 @@ impl Verifier<'_> {
         }
     }
 
-    /// A branch over what is done for something borrowed alone: reads that, and leaves what both ways have in common. The branch is taken for
-    /// what is fit to be lent by any thread; whoever comes through must have found that it is borrowed, and by the running thread.
+    /// A branch over what is done for something borrowed alone: reads that, and leaves what both ways have in
+    /// common. The branch is taken for what is fit to be lent by any thread; whoever comes through must have
+    /// found that it is borrowed, and by the running thread.
     #[inline(never)]
     pub(super) fn unless_borrowed(
         &mut self,

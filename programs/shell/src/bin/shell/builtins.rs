@@ -93,7 +93,8 @@ pub fn print(out: File, text: &str) -> Result<i64, String> {
     Ok(0)
 }
 
-/// The domain that an argument names, by number or by name: of several of a name one that is alive, if any is.
+/// The domain that an argument names, by number or by name: of several of a name one that is alive, if any
+/// is.
 pub fn domain(argument: &str) -> Result<u16, String> {
     let domains = servers::domains().map_err(|failure| format!("{failure}"))?;
     let number = argument.parse().unwrap_or(0);
@@ -210,8 +211,9 @@ fn refusal(server: &str, path: &str, failure: &servers::Failure) -> String {
     }
 }
 
-/// The counter counts instructions only if the emulator was told to. Otherwise it follows the host's clock, which does not stand still
-/// between two reads: they are a few instructions apart, the same at each time but for an interrupt.
+/// The counter counts instructions only if the emulator was told to. Otherwise it follows the host's clock,
+/// which does not stand still between two reads: they are a few instructions apart, the same at each time but
+/// for an interrupt.
 fn must_count() -> Result<(), String> {
     const NEAR: u64 = 8;
     let near = |_: &i32| {

@@ -1,12 +1,13 @@
 //! Running pipelines of programs.
 //!
-//! Problem: a program of a pipeline may end without ever having opened its end of a pipe, and the other side must not wait for
-//! it. Strategy: a thread waits for each program; when it has ended, the shell, as creator of the pipes, abandons
-//! the two sides that were this program's. A lone program in the foreground needs no thread. A job for which there are not enough pipes or
-//! threads does not start, and says so; jobs in the background leave some of both for the foreground.
+//! Problem: a program of a pipeline may end without ever having opened its end of a pipe, and the other side
+//! must not wait for it. Strategy: a thread waits for each program; when it has ended, the shell, as creator
+//! of the pipes, abandons the two sides that were this program's. A lone program in the foreground needs no
+//! thread. A job for which there are not enough pipes or threads does not start, and says so; jobs in the
+//! background leave some of both for the foreground.
 //!
-//! All jobs are in one table, under one lock: that of the foreground, so that Ctrl-C finds it, and those in the background
-//! until their end has been told.
+//! All jobs are in one table, under one lock: that of the foreground, so that Ctrl-C finds it, and those in
+//! the background until their end has been told.
 
 use alloc::format;
 use alloc::string::String;
@@ -29,7 +30,8 @@ use crate::{Shell, complain};
 const NOT_RUN: i64 = 126;
 const NOT_FOUND: i64 = 127;
 
-/// So many programs and pipes may be in the background: this shell has thirty threads to wait with, and sixteen pipes, one of which is [`nothing`].
+/// So many programs and pipes may be in the background: this shell has thirty threads to wait with, and
+/// sixteen pipes, one of which is [`nothing`].
 const BEHIND: usize = 24;
 const PIPES_BEHIND: usize = 10;
 
@@ -50,7 +52,8 @@ struct Running {
 }
 
 static JOBS: Lock<Vec<Running>> = Lock::new(Vec::new());
-/// Index of P of the semaphore that gets a V whenever a program of the foreground has ended in another thread.
+/// Index of P of the semaphore that gets a V whenever a program of the foreground has ended in another
+/// thread.
 static ENDED: AtomicUsize = AtomicUsize::new(0);
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -188,7 +191,8 @@ fn pipes(count: usize) -> Option<Vec<u64>> {
     Some(pipes)
 }
 
-/// The input of programs for which nobody types: a pipe that has ended, which this shell keeps open. It is made anew if its server has died.
+/// The input of programs for which nobody types: a pipe that has ended, which this shell keeps open. It is
+/// made anew if its server has died.
 fn nothing() -> Result<String, Errno> {
     static NOTHING: Lock<Option<(u64, File)>> = Lock::new(None);
     let mut nothing = NOTHING.lock();

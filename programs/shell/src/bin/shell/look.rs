@@ -1,4 +1,5 @@
-//! The commands that look at the system: what the servers tell, put into the tables of [`pebble_shell::format`].
+//! The commands that look at the system: what the servers tell, put into the tables of
+//! [`pebble_shell::format`].
 
 use alloc::format;
 use alloc::string::{String, ToString};

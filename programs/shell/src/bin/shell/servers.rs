@@ -1,7 +1,7 @@
 //! What the shell asks the servers.
 //!
-//! Their portals are opened at first use: a shell that may not look around still runs programs, and says which interface it
-//! was refused.
+//! Their portals are opened at first use: a shell that may not look around still runs programs, and says
+//! which interface it was refused.
 
 use alloc::string::String;
 use alloc::vec::Vec;

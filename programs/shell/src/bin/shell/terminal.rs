@@ -7,7 +7,8 @@
 //! | script | the console, after the line `^Ascript` | plain; each is answered by its exit status between two `0x1e` |
 //! | batch | anything else | plain |
 //!
-//! While a program runs the console is in cooked mode, so that it reads lines and Ctrl-C is told to the control file.
+//! While a program runs the console is in cooked mode, so that it reads lines and Ctrl-C is told to the
+//! control file.
 
 use alloc::format;
 use alloc::string::String;
@@ -105,7 +106,8 @@ impl Terminal {
         }
     }
 
-    /// The next command line; none at the end of the input. `complete` proposes words, as [`Editor::feed`] wants it.
+    /// The next command line; none at the end of the input. `complete` proposes words, as [`Editor::feed`]
+    /// wants it.
     pub fn line(&mut self, complete: &mut dyn FnMut(&str, bool) -> Vec<String>) -> Option<String> {
         match self.mode {
             Mode::Edit => {
