@@ -1,9 +1,8 @@
 //! The conversation with a guest, over a shell script that plays the guest.
 
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use pebble_qemu::{Error, Exit, Guest, Machine};
@@ -12,14 +11,16 @@ const SOON: Duration = Duration::from_secs(10);
 
 /// A program that takes QEMU's arguments and runs `body` with the console on its standard streams.
 fn guest(name: &str, body: &str) -> Guest {
-    // A process that another test forks meanwhile would hold the file open for writing.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _guard = ONE_AT_A_TIME.lock();
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("guest-{name}"));
-    let mut file = std::fs::File::create(&path).unwrap();
-    writeln!(file, "#!/bin/sh\n{body}").unwrap();
-    file.set_permissions(PermissionsExt::from_mode(0o755)).unwrap();
-    drop(file);
+    // Written by a process of its own: one that another test forks meanwhile would hold the file open for writing.
+    let mut writer = Command::new("sh")
+        .args(["-c", "cat > \"$0\" && chmod +x \"$0\""])
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    writeln!(writer.stdin.take().unwrap(), "#!/bin/sh\n{body}").unwrap();
+    assert!(writer.wait().unwrap().success());
     Machine::new(path, "-M board").start(Path::new("image")).unwrap()
 }
 
