@@ -27,15 +27,17 @@ struct Device {
     interrupt: u32,
 }
 
+/// The one that there is.
+const BOARD: &str = "virt";
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    println!("cargo::rerun-if-env-changed=PEBBLE_BOARD");
-    let name = std::env::var("PEBBLE_BOARD").unwrap_or("virt".into());
-    let path = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join(format!("../boards/{name}.toml"));
+    let path = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join(format!("../boards/{BOARD}.toml"));
     println!("cargo::rerun-if-changed={}", path.display());
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let board: Board = toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
     let Memory { at, bytes, load } = board.memory;
-    let mut out = String::new();
+    let about = "The board that all this is of: its file in `boards/`.";
+    let mut out = format!("/// {about}\npub const BOARD: &str = \"{BOARD}\";\n");
     for (name, value, about) in [
         ("RAM_PA", at, "Where memory begins."),
         ("RAM_BYTES", bytes, "Bytes of memory."),

@@ -195,7 +195,8 @@ fn causes_are_the_manuals() {
     let cause = |code| Riscv64::cause(code, 0);
     assert_eq!([8, 12, 13, 15].map(cause), [Cause::Call, Cause::Fetch, Cause::Load, Cause::Store]);
     assert_eq!(Riscv64::cause(2, Riscv64::ABORT.into()), Cause::Aborted);
-    assert_eq!([2, 3, 9, 11, 1 << 40].map(cause)[..3], [Cause::Illegal, Cause::Breakpoint, Cause::Other]);
+    assert_eq!([2, 3].map(cause), [Cause::Illegal, Cause::Breakpoint]);
+    assert_eq!([9, 11, 14, 1 << 40, u64::MAX].map(cause), [Cause::Other; 5]);
     assert!(Riscv64::is_timer(1 << 63 | 5) && !Riscv64::is_timer(1 << 63 | 9));
 }
 

@@ -16,8 +16,7 @@ use pebble_qemu::Machine;
 
 use crate::ui;
 
-/// The board that systems are made for, and its processor.
-const BOARD: &str = "virt";
+/// The processor of the board that systems are made for.
 pub type Native = pebble_arch::Riscv64;
 /// The LLVM that Debian's packages provide under versioned names.
 const LLVM: &str = "19";
@@ -118,7 +117,7 @@ impl Tools {
 
     /// The board that systems are built for.
     pub fn board(&self) -> Result<Board> {
-        let path = self.root.join("boards").join(BOARD).with_extension("toml");
+        let path = self.root.join("boards").join(pebble_abi::map::BOARD).with_extension("toml");
         Board::load(&path).with_context(|| self.shown(&path))
     }
 

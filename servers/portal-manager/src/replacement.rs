@@ -17,17 +17,21 @@
 //!   CLOSED with the dead domain's number;
 //! * a successor has no portal of a kind that the role never had, except by the name server's policy.
 
+mod role;
+
 use crate::Machine;
 use crate::arena::Run;
 use crate::frames::{self, Current};
 use crate::manager::{Goal, Interface, Manager, Slot};
-use alloc::string::String;
 use alloc::vec::Vec;
 use pebble_abi::{errno, map, status, sys};
 use pebble_arch::Arch;
 use pebble_portal::Spec;
 use pebble_portal::hardware::{Connection, Shape, Short, ir};
 use pebble_portal::spec::Stack;
+use role::Offer;
+pub(crate) use role::Replacement;
+pub use role::{Role, Successor};
 
 /// Owner of the interfaces of a role that nobody has; no domain ever has this number.
 pub const NOBODY: u16 = map::MAX_DOMAINS as u16 - 1;
@@ -41,49 +45,6 @@ const COMMON: [(&str, usize, Shape); 3] = [
 
 /// Name of an interface that nobody can look up.
 const UNLISTED: &str = " ";
-
-/// Who has which role, and who is on the way to one.
-#[derive(Default)]
-pub(crate) struct Replacement {
-    pub roles: Vec<Role>,
-    pub successors: Vec<Successor>,
-}
-
-/// What outlives the domain that has a role.
-pub struct Role {
-    pub number: u16,
-    trusted: bool,
-    exclusive: bool,
-    /// Its names stay reserved when its domain dies.
-    kept: bool,
-    /// Entries of the system part of its table, and their words.
-    system: Vec<(u16, Goal, u64)>,
-    /// What else it held.
-    may: Vec<Goal>,
-    /// It imports `nucleus.top`.
-    top: bool,
-    /// Stacks in its queue: so many calls may wait in it at once, in every instance.
-    stacks: u16,
-}
-
-struct Offer {
-    name: String,
-    spec: Spec,
-    entry: u64,
-}
-
-/// A domain on its way into a role.
-pub struct Successor {
-    pub(crate) role: u16,
-    pub(crate) asid: u16,
-    offers: Vec<Offer>,
-    /// Interfaces with their entries in the new domain; clients' slots with their new code. Both empty until
-    /// prepared.
-    pub(crate) entries: Vec<(u16, u64)>,
-    portals: Vec<(u16, u16, Slot)>,
-    /// Unlisted interfaces, for those who help it into its role.
-    reached: Vec<u16>,
-}
 
 impl<A: Arch> Manager<A> {
     /// The living domain that has the role.

@@ -18,8 +18,7 @@ use pebble_image::manifest::Manifest;
 use pebble_process::elf::Image;
 
 use super::context::Context;
-use crate::tools::Native;
-use crate::tools::Tools;
+use crate::tools::{Native, Tools};
 use crate::{build, ui};
 
 /// How often a function can be on the stack at once, if it can be more than once; of each circle one function
@@ -33,8 +32,8 @@ const CIRCLES: &[(&str, usize)] = &[
     // Once more for what is skipped.
     ("Verifier>::straight", 5),
     // Of an outermost controller, then of its child, which has no children to be served.
-    ("Riscv64>>::fill", 2),
-    ("Riscv64>>::replicate", 1),
+    ("manager::Manager<pebble_arch::riscv64::Riscv64>>::fill", 2),
+    ("manager::Manager<pebble_arch::riscv64::Riscv64>>::replicate", 1),
     // An operation that stands for another.
     ("Emitter>::op", 2),
     // From the end, past a last empty part.
