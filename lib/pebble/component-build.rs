@@ -1,7 +1,7 @@
 //! Build script of every component crate: links its binary with the component script.
 use std::path::Path;
 
-fn main() {
+pub fn main() {
     let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
     let script =
         Path::new(&package).ancestors().map(|d| d.join("lib/pebble/component.ld")).find(|p| p.exists());

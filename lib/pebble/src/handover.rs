@@ -272,30 +272,38 @@ pub fn take_over<T: Handover>(lock: &Lock<T>, bytes: &Lock<T::Bytes>, what: u64,
     })
 }
 
-/// `replaceable!(LOCK: State, Bytes::new(), "server.handover", "server.takeover")`: the server whose state is behind `LOCK`, a `Lock<State>`
-/// where `State` is [`Handover`](crate::handover::Handover), can be replaced.
+/// `replaceable!(LOCK: State, Bytes::new())`: the server whose state is behind `LOCK`, a `Lock<State>` where `State` is
+/// [`Handover`](crate::handover::Handover), can be replaced, if its description says so. With two names behind it, for components without a
+/// description, it exports the two interfaces too: `replaceable!(LOCK: State, Bytes::new(), "server.handover", "server.takeover")`.
 #[macro_export]
 macro_rules! replaceable {
+    ($lock:ident: $state:ty, $bytes:expr) => {
+        #[inline(always)]
+        fn handed_over() -> &'static $crate::sync::Lock<<$state as $crate::handover::Handover>::Bytes> {
+            static BYTES: $crate::sync::Lock<<$state as $crate::handover::Handover>::Bytes> =
+                $crate::sync::Lock::new($bytes);
+            &BYTES
+        }
+
+        extern "C" fn handover(
+            what: u64,
+            a: u64,
+            b: u64,
+            _: u64,
+            _: u64,
+            _: u64,
+            more: &mut $crate::link::More,
+        ) -> i64 {
+            $crate::handover::hand_over(&$lock, handed_over(), what, a, b, more)
+        }
+
+        extern "C" fn takeover(what: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
+            $crate::handover::take_over(&$lock, handed_over(), what, [a, b, c, d])
+        }
+    };
     ($lock:ident: $state:ty, $bytes:expr, $out:literal, $in:literal) => {
         const _: () = {
-            type Bytes = <$state as $crate::handover::Handover>::Bytes;
-            static BYTES: $crate::sync::Lock<Bytes> = $crate::sync::Lock::new($bytes);
-
-            extern "C" fn handover(
-                what: u64,
-                a: u64,
-                b: u64,
-                _: u64,
-                _: u64,
-                _: u64,
-                more: &mut $crate::link::More,
-            ) -> i64 {
-                $crate::handover::hand_over(&$lock, &BYTES, what, a, b, more)
-            }
-
-            extern "C" fn takeover(what: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
-                $crate::handover::take_over(&$lock, &BYTES, what, [a, b, c, d])
-            }
+    $crate::replaceable!($lock: $state, $bytes);
             $crate::export_wide!($out, "npiii>4", handover);
     $crate::export!($in, "npiiiii", takeover: fn(u64, u64, u64, u64, u64));
         };

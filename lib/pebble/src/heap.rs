@@ -2,6 +2,7 @@
 //!
 //! Its lock needs no semaphore, since servers allocate before, and while, semaphores are made: who finds it taken sleeps a little.
 
+use crate::link::More;
 use crate::process::Lazy;
 use crate::sync::section;
 use crate::{api, portal};
@@ -93,25 +94,13 @@ pub fn told_in_all() -> [u64; 2] {
     told().fold([0; 2], |[all, pages], (_, [live, _, size])| [all + live, pages + size.div_ceil(PAGE)])
 }
 
-/// Exports the server's [`usage`](crate::heap::usage) under this name, for `mem --live`.
-#[macro_export]
-macro_rules! tell_heap {
-    ($name:literal) => {
-        $crate::export_wide!($name, "np>4", heap_usage);
-        extern "C" fn heap_usage(
-            _: u64,
-            _: u64,
-            _: u64,
-            _: u64,
-            _: u64,
-            _: u64,
-            more: &mut $crate::link::More,
-        ) -> i64 {
-            let [live, bytes, size] = $crate::heap::usage();
-            *more = [live, bytes, size, 0];
-            0
-        }
-    };
+/// The entry `heap.X` of a server whose description says that it has a heap: [`usage`], for `mem --live`.
+#[doc(hidden)]
+#[inline]
+pub extern "C" fn heap_usage(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    let [live, bytes, size] = usage();
+    *more = [live, bytes, size, 0];
+    0
 }
 
 // SAFETY: all state is behind `with`; memory comes from `sbrk`, which never hands out a byte twice.

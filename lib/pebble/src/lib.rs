@@ -64,6 +64,8 @@ pub mod window;
 #[cfg(target_os = "none")]
 pub mod within;
 #[cfg(target_os = "none")]
+pub mod words;
+#[cfg(target_os = "none")]
 pub use arch::attack;
 #[cfg(target_os = "none")]
 pub use within::call_within;

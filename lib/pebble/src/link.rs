@@ -78,6 +78,14 @@ const fn padded<const N: usize>(text: &str) -> [u8; N] {
     out
 }
 
+/// An entry of an [`interface!`](crate::interface), whose type has been checked.
+#[doc(hidden)]
+#[repr(transparent)]
+pub struct Address(pub *const ());
+
+// SAFETY: nobody reads through it; it is for the loader.
+unsafe impl Sync for Address {}
+
 /// Further result words of an entry, filled through the last parameter of a [`export_wide!`](crate::export_wide) function.
 pub type More = [u64; 4];
 
@@ -128,6 +136,81 @@ macro_rules! export_wide {
     };
 }
 
+/// One line of a component's description (`interface.toml`), as its build script writes it: order, name, specification, way, and the function
+/// with the types of its words. The way is `plain` or `wide`, as [`export!`] and [`export_wide!`], or `switching`.
+///
+/// A switching entry is one of the scheduler: its function returns a decision, which is two words: thread, value. A thread that is
+/// negative means "the caller goes on": plain return. Otherwise the switch portal is invoked, once the
+/// entry has returned and so the caller's preserved registers are back in place.
+#[doc(hidden)]
+#[macro_export]
+#[allow_internal_unsafe]
+macro_rules! interface {
+    ($order:literal, $name:literal, $spec:literal, plain, $entry:ident($($t:ty),*)) => {
+        const _: () = {
+            let entry: extern "C" fn($($crate::interface!(@any $t)),*) -> i64 = $entry;
+            $crate::words::fits::<($($t,)*), _>(&entry);
+        };
+        $crate::interface!(@record $order, $name, $spec, $entry);
+    };
+    ($order:literal, $name:literal, $spec:literal, switching, $entry:ident($($t:ty),*)) => {
+        const _: () = {
+            let entry: extern "C" fn($($crate::interface!(@any $t)),*) -> _ = $entry;
+            $crate::words::decides::<($($t,)*), _>(&entry);
+
+            #[unsafe(naked)]
+            extern "C" fn __switching() -> i64 {
+                $crate::switches!($entry)
+            }
+            $crate::interface!(@record $order, $name, $spec, __switching);
+        };
+    };
+    ($order:literal, $name:literal, $spec:literal, wide, $entry:ident($($t:ty),*)) => {
+        const _: () = {
+            let entry: extern "C" fn(_, _, _, _, _, _, &mut $crate::link::More) -> i64 = $entry;
+            $crate::words::fits_wide::<($($t,)*), _>(&entry);
+        };
+        const _: () = {
+            use $crate::words::Word;
+            type Entry = extern "C" fn(u64, u64, u64, u64, u64, u64) -> i64;
+            const TRUSTED: bool = $spec.as_bytes()[1] == b'm';
+            const WIDE: Entry = if TRUSTED { __returns } else { __leaves };
+
+            extern "C" fn __leaves(a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64 {
+                let mut more = [0; 4];
+                let value = $entry(
+                    Word::of(a), Word::of(b), Word::of(c), Word::of(d), Word::of(e), Word::of(f), &mut more,
+                );
+                // SAFETY: the specification is not `m`, and nothing is left to drop.
+                unsafe { $crate::portal::leave(value, more) }
+            }
+
+            #[unsafe(naked)]
+            extern "C" fn __returns(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64) -> i64 {
+                $crate::returns_wide!($entry)
+            }
+            $crate::interface!(@record $order, $name, $spec, WIDE);
+        };
+    };
+    (@any $t:ty) => { _ };
+    (@record $order:literal, $name:literal, $spec:literal, $entry:ident) => {
+        const _: () = {
+            #[used]
+            #[unsafe(link_section = ".pebble.exports")]
+            static EXPORT: $crate::link::Export<$crate::link::Address> =
+                $crate::link::Export::new($name, $spec, $crate::link::Address($entry as *const ()), $order);
+        };
+    };
+}
+
+/// `interfaces!()`: exports what the component's `interface.toml` describes. The functions that it names are in scope.
+#[macro_export]
+macro_rules! interfaces {
+    () => {
+        include!(concat!(env!("OUT_DIR"), "/interfaces.rs"));
+    };
+}
+
 /// `import! { NAME = "server.method"; }`: a static [`Import`] that the loader binds. `fixed "nucleus.switch";` is one whose index is known
 /// (`pebble_abi::sys::FIXED`).
 #[macro_export]
@@ -165,23 +248,6 @@ macro_rules! component {
         fn pebble_main() -> i64 {
             $main()
         }
-    };
-}
-
-/// Entry of the scheduler: `extern "C" fn(u64, u64, u64) -> Decision`, where the decision is two words: thread, value. A thread that is
-/// negative means "the caller goes on": plain return. Otherwise the switch portal is invoked, once the
-/// entry has returned and so the caller's preserved registers are back in place.
-#[macro_export]
-#[allow_internal_unsafe]
-macro_rules! export_switching {
-    ($name:literal, $spec:literal, $entry:ident) => {
-        const _: () = {
-            #[unsafe(naked)]
-            extern "C" fn switching() -> i64 {
-                $crate::switches!($entry)
-            }
-    $crate::export!($name, $spec, switching: fn());
-        };
     };
 }
 

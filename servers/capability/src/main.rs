@@ -14,17 +14,7 @@ pebble::import! {
     LOCK = "semaphore.capability";
     FAMILY = "pm.family";
 }
-pebble::export!("cap.create", "npaiii", create: fn(u64, u64, u64, u64));
-pebble::export!("cap.derive", "npaii", derive: fn(u64, u64, u64));
-pebble::export_wide!("cap.look", "npai>4", look);
-pebble::export!("cap.use", "npaii", consume: fn(u64, u64, u64));
-pebble::export!("cap.revoke", "npai", revoke: fn(u64, u64));
-pebble::export!("cap.drop", "npai", drop_one: fn(u64, u64));
-pebble::export!("cap.holds", "npiiii", holds: fn(u64, u64, u64, u64));
-pebble::export!("cap.grant", "npiiii", grant: fn(u64, u64, u64, u64));
-pebble::export!("cap.forget", "npi", forget: fn(u64));
-pebble::export_wide!("cap.count", "np>4", count);
-pebble::tell_heap!("heap.capability");
+pebble::interfaces!();
 pebble::component!(main);
 
 /// No thread of its own.

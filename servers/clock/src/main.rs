@@ -13,6 +13,7 @@ use pebble::handover::{self, Fixed, Handover};
 use pebble::mmio::Mmio;
 use pebble::portal;
 use pebble::sync::Lock;
+use pebble::words::{Asid, ThreadId, Ticks};
 use pebble_clock::bounds::{BOUND_BYTES, FORMAT, MAX_BOUNDS};
 use pebble_clock::{Bound, Bounds, TIME_HIGH, TIME_LOW, combine, nanoseconds};
 
@@ -21,12 +22,8 @@ pebble::import! {
     UNWIND = "pm.unwind";
     ABORT = "scheduler.thread_abort";
 }
-pebble::export!("clock.nanoseconds", "np", uptime);
-pebble::export!("clock.wall", "np", wall);
-pebble::export!("clock.bound", "npdi", bound: fn(u64, u64));
-pebble::export!("clock.unbound", "npdi", unbound: fn(u64, u64));
-pebble::export!("clock.gone", "npi", gone: fn(u64));
-pebble::replaceable!(CLOCK: Clock, Fixed::new(), "clock.handover", "clock.takeover");
+pebble::interfaces!();
+pebble::replaceable!(CLOCK: Clock, Fixed::new());
 pebble::component!(main);
 
 const RTC: Mmio = Mmio::new(0, 0x1000);
@@ -104,17 +101,17 @@ fn place() -> Result<u64, Errno> {
     }
 }
 
-extern "C" fn bound(thread: u64, ticks: u64) -> i64 {
+extern "C" fn bound(thread: ThreadId, ticks: Ticks) -> i64 {
     let place = match place() {
         Ok(place) => place,
         Err(error) => return -error,
     };
     let (top, domain, family) = (place as u16, (place >> 16) as u8, (place >> 32) as u8);
-    let until = portal::time().saturating_add(ticks);
+    let until = portal::time().saturating_add(ticks.0);
     let mut clock = CLOCK.lock();
     let number = match clock.bounds.add(Bound {
         until,
-        thread: thread as u8,
+        thread: thread.0 as u8,
         top,
         domain,
         family,
@@ -135,13 +132,13 @@ extern "C" fn bound(thread: u64, ticks: u64) -> i64 {
 }
 
 /// 0, or who had the call when its time was over; `-ENOENT`: no such bound.
-extern "C" fn unbound(thread: u64, number: u64) -> i64 {
+extern "C" fn unbound(thread: ThreadId, number: u64) -> i64 {
     let domain = (place().unwrap_or_default() >> 16) as u8;
-    CLOCK.lock().bounds.remove(thread as u8, domain, number).map_or(-errno::ENOENT, |late| late as i64)
+    CLOCK.lock().bounds.remove(thread.0 as u8, domain, number).map_or(-errno::ENOENT, |late| late as i64)
 }
 
-extern "C" fn gone(domain: u64) -> i64 {
-    CLOCK.lock().bounds.gone(domain as u8);
+extern "C" fn gone(domain: Asid) -> i64 {
+    CLOCK.lock().bounds.gone(domain.0 as u8);
     0
 }
 

@@ -24,14 +24,8 @@ pebble::import! {
     WAKE = "scheduler.wake";
 }
 // The four portals of an open console, in the order of `sys::FILE_READ` and its fellows.
-pebble::export_wide!("console.read", "npci>4", read);
-pebble::export!("console.write", "npciiiii", write: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("console.seek", "npcii", seek: fn(u64, u64, u64));
-pebble::export!("console.close", "npc", close: fn(u64));
-pebble::export!("console.open", "npaiiiii", open: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("console.gone", "npiii", gone: fn(u64, u64, u64));
-pebble::export_wide!("console.log", "npi>4", log);
-pebble::replaceable!(CONSOLE: Served, Pages::new(), "console.handover", "console.takeover");
+pebble::interfaces!();
+pebble::replaceable!(CONSOLE: Served, Pages::new());
 pebble::component!(main);
 
 /// The UART's registers, which lie byte by byte on this board.

@@ -38,13 +38,7 @@ pebble::import! {
     WAKE = "scheduler.wake";
 }
 // The portals of an interrupt, in this order.
-pebble::export!("device.wait", "npc", await_interrupt: fn(u64));
-pebble::export!("device.ack", "npc", ack: fn(u64));
-pebble::export_wide!("device.registers", "npaiii>4", registers);
-pebble::export!("device.interrupt", "npaiii", interrupt: fn(u64, u64, u64, u64));
-pebble::export!("device.capability", "npaiii", capability: fn(u64, u64, u64, u64));
-pebble::export!("device.gone", "npi", gone: fn(u64));
-pebble::tell_heap!("heap.device");
+pebble::interfaces!();
 pebble::component!(main);
 
 /// No thread of its own.

@@ -24,20 +24,8 @@ pebble::import! {
     FIRST = "name.first";
 }
 // The four portals of an open file, in the order of `sys::FILE_READ` and its fellows.
-pebble::export_wide!("file.read", "npci>4", read);
-pebble::export!("file.write", "npciiiii", write: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("file.seek", "npcii", seek: fn(u64, u64, u64));
-pebble::export!("file.close", "npc", close: fn(u64));
-pebble::export!("file.open", "npaiiiii", open: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("file.create", "npaiiiii", create: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("file.make", "npaiiiii", make: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("file.rename", "npaiiiii", rename: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("file.rename_to", "npaiiiii", rename_to: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("file.remove", "npaiiiii", remove: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("file.capability", "npaiiiii", capability: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("file.gone", "npi", gone: fn(u64));
-pebble::replaceable!(FILES: Served, Vec::new(), "file.handover", "file.takeover");
-pebble::tell_heap!("heap.file");
+pebble::interfaces!();
+pebble::replaceable!(FILES: Served, Vec::new());
 pebble::component!(main);
 
 /// No thread of its own.

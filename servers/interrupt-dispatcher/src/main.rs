@@ -14,11 +14,7 @@ pebble::import! {
     fixed "scheduler.tick";
     fixed "scheduler.irq";
 }
-pebble::export!("irq.entry", "nmi", entry: fn(u64));
-pebble::export!("irq.enable", "nmi", enable: fn(u64));
-pebble::export!("irq.ack", "nmi", ack: fn(u64));
-pebble::export_wide!("irq.handover", "nmiii>4", handover);
-pebble::export!("irq.takeover", "nmiiiii", takeover: fn(u64));
+pebble::interfaces!();
 pebble::component!(main);
 
 /// As the board has mapped them.
@@ -65,6 +61,6 @@ extern "C" fn handover(what: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: &mu
     if what == ask::LEAVE { 1 } else { 0 }
 }
 
-extern "C" fn takeover(what: u64) -> i64 {
+extern "C" fn takeover(what: u64, _: u64, _: u64, _: u64, _: u64) -> i64 {
     if what == ask::WAITS { 1 } else { 0 }
 }

@@ -27,17 +27,8 @@ pebble::import! {
     HOLDS = "?cap.holds";
     GRANT = "?cap.grant";
 }
-pebble::export!("name.lookup", "npiiiii", lookup: fn(u64, u64, u64, u64, u64));
-pebble::export!("name.capability", "npaiii", capability: fn(u64, u64, u64, u64));
-pebble::export!("name.rights", "npiii", rights: fn(u64, u64, u64));
-pebble::export!("name.first", "npiii", first: fn(u64, u64, u64));
-pebble::export!("name.register", "npiiiii", register: fn(u64, u64, u64, u64, u64));
-pebble::export!("name.withdraw", "npi", withdraw: fn(u64));
-pebble::export!("name.pass", "npii", pass: fn(u64, u64));
-pebble::export!("name.domain", "npiii", domain: fn(u64, u64, u64));
-pebble::export_wide!("name.list", "npi>4", list);
-pebble::replaceable!(STATE: State, Vec::new(), "name.handover", "name.takeover");
-pebble::tell_heap!("heap.name");
+pebble::interfaces!();
+pebble::replaceable!(STATE: State, Vec::new());
 pebble::component!(main);
 
 /// No thread of its own.

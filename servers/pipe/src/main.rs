@@ -32,16 +32,8 @@ pebble::import! {
     FAMILY = "pm.family";
 }
 // The four portals of an end, in the order of `sys::FILE_READ` and its fellows.
-pebble::export_wide!("pipe.read", "npci>4", read);
-pebble::export!("pipe.write", "npciiiii", write: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("pipe.seek", "npcii", seek: fn(u64, u64, u64));
-pebble::export!("pipe.close", "npc", close: fn(u64));
-pebble::export!("pipe.create", "npa", create: fn(u64));
-pebble::export!("pipe.open", "npaiiiii", open: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("pipe.abandon", "npaii", abandon: fn(u64, u64, u64));
-pebble::export!("pipe.gone", "npi", gone: fn(u64));
-pebble::replaceable!(PIPES: State, Vec::new(), "pipe.handover", "pipe.takeover");
-pebble::tell_heap!("heap.pipe");
+pebble::interfaces!();
+pebble::replaceable!(PIPES: State, Vec::new());
 pebble::component!(main);
 
 /// No thread of its own.

@@ -60,47 +60,7 @@ pebble::import! {
     SBRK = "vm.sbrk_for";
     THREAD_CREATE = "vm.thread_create_for";
 }
-pebble::export_wide!("pm.open", "npaiiii>2", open);
-pebble::export!("pm.register", "npaiiiii", register: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("pm.interface", "npaiii", interface: fn(u64, u64, u64, u64));
-pebble::export!("pm.create", "npabiii", create: fn(u64, u64, u64, u64, u64));
-pebble::export!("pm.remove", "npabii", remove: fn(u64, u64, u64, u64));
-pebble::export!("pm.close", "npaii", close: fn(u64, u64, u64));
-pebble::export!("pm.sem_create", "npaii", sem_create: fn(u64, u64, u64));
-pebble::export!("pm.sem_publish", "npaiiii", sem_publish: fn(u64, u64, u64, u64, u64));
-pebble::export!("pm.sem_open", "npaiii", sem_open: fn(u64, u64, u64, u64));
-pebble::export!("pm.domain_attach", "npi", domain_attach: fn(u64));
-pebble::export_wide!("pm.open_for", "npiiii>2", open_for);
-pebble::export!("pm.family", "npi", family: fn(u64));
-pebble::export!("pm.retire", "npi", retire: fn(u64));
-pebble::export!("pm.reclaim", "npi", reclaim: fn(u64));
-pebble::export!("pm.control_new", "npiiii", control_new: fn(u64, u64, u64, u64));
-pebble::export_wide!("pm.control", "npaiiii>4", control);
-pebble::export_wide!("pm.behalf", "npciiiii>4", on_behalf);
-pebble::export_wide!("pm.subject", "np>4", subject);
-pebble::export!("pm.whose", "np", whose);
-pebble::export!("pm.adopt", "npii", adopt: fn(u64, u64));
-pebble::export!("pm.import", "npiiii", import: fn(u64, u64, u64, u64));
-pebble::export!("pm.offer", "npiiiii", offer: fn(u64, u64, u64, u64, u64));
-pebble::export!("pm.prepare", "npi", prepare: fn(u64));
-pebble::export!("pm.commit", "npi", commit: fn(u64));
-pebble::export!("pm.abandon", "npi", abandon: fn(u64));
-pebble::export!("pm.keep_role", "npii", keep_role: fn(u64, u64));
-pebble::export!("pm.reach", "npaiiii", reach: fn(u64, u64, u64, u64, u64));
-pebble::export!("pm.let_leave", "npi", let_leave: fn(u64));
-pebble::export!("pm.register_for", "npiiiii", register_for: fn(u64, u64, u64, u64, u64));
-pebble::export!("pm.holder", "npi", holder: fn(u64));
-pebble::export!("pm.busy", "npi", busy: fn(u64));
-pebble::export!("pm.limit", "npii", limit: fn(u64, u64));
-pebble::export!("pm.thread_gone", "npi", thread_gone: fn(u64));
-pebble::export!("pm.unwind", "npii", unwind: fn(u64, u64));
-pebble::export!("pm.place", "np", place);
-pebble::export!("pm.count", "npii", count: fn(u64, u64));
-pebble::export_wide!("pm.portal_info", "npii>4", portal_info);
-pebble::export_wide!("pm.interface_info", "npi>4", interface_info);
-pebble::export!("pm.frame", "npi", frame: fn(u64));
-pebble::export_wide!("pm.stats", "np>4", stats);
-pebble::tell_heap!("heap.portal-manager");
+pebble::interfaces!();
 pebble::component!(main);
 
 fn main() -> i64 {

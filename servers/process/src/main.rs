@@ -27,22 +27,7 @@ use pebble_process::startup;
 use pebble_process::table::{Farewell, Table};
 use services::{WAKE, WILL_WAKE};
 
-pebble::export!("process.spawn", "npaiiiii", spawn: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("process.argument", "npaiiiii", argument: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("process.stdio", "npaiiii", stdio: fn(u64, u64, u64, u64, u64));
-pebble::export!("process.start", "npai", start: fn(u64, u64));
-pebble::export!("process.wait", "npai", wait: fn(u64, u64));
-pebble::export!("process.kill", "npai", kill: fn(u64, u64));
-pebble::export!("process.share", "npaii", share: fn(u64, u64, u64));
-pebble::export!("process.exit", "npai", exit: fn(u64, u64));
-pebble::export!("process.replace", "npaiiiii", replace: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("process.keep", "npiii", keep: fn(u64, u64, u64));
-pebble::export_wide!("process.fallen", "np>4", fallen);
-pebble::export!("process.control", "npaiiii", control: fn(u64, u64, u64, u64, u64));
-pebble::export!("process.behalf", "npciiiii", on_behalf: fn(u64, u64, u64, u64, u64, u64));
-pebble::export_wide!("process.list", "npi>4", list);
-pebble::export_wide!("process.log", "npai>4", log);
-pebble::tell_heap!("heap.process");
+pebble::interfaces!();
 pebble::component!(main);
 
 static TABLE: Lock<Table> = Lock::new(Table::new());

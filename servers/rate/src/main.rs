@@ -10,8 +10,7 @@ use pebble::window::Window;
 use pebble::{api, portal, template};
 use pebble_rate::{CODE, DOMAINS, GIVEN, LETTER, LIMIT, spent_at};
 
-pebble::export!("rate.set", "npii", set: fn(u64, u64));
-pebble::export!("rate.spent", "npi", spent: fn(u64));
+pebble::interfaces!();
 pebble::component!(main);
 
 /// Ticks between two rounds: 10 ms.

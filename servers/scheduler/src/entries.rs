@@ -13,30 +13,7 @@ pebble::import! {
     fixed "nucleus.stack_offer";
     fixed "nucleus.stack_release";
 }
-pebble::export_switching!("scheduler.yield", "nm", yield_now);
-pebble::export_switching!("scheduler.sleep", "nmai", sleep);
-pebble::export_switching!("scheduler.p", "nmca", p);
-pebble::export_switching!("scheduler.v", "nmc", v);
-pebble::export_switching!("scheduler.tick", "nm", tick);
-pebble::export_switching!("scheduler.irq", "nmi", irq);
-pebble::export_switching!("scheduler.stack_wait", "nmii", stack_wait);
-pebble::export_switching!("scheduler.thread_start", "nmiii", thread_start);
-pebble::export_switching!("scheduler.thread_exit", "nmb", thread_exit);
-pebble::export_switching!("scheduler.priority", "nmii", priority);
-pebble::export_switching!("scheduler.domain_abort", "nmi", domain_abort);
-pebble::export_switching!("scheduler.thread_abort", "nmii", thread_abort);
-pebble::export_switching!("scheduler.park", "nma", park);
-pebble::export_switching!("scheduler.wake", "nmai", wake);
-pebble::export_switching!("scheduler.deadline", "nmi", deadline);
-pebble::export_switching!("scheduler.share", "nmii", share);
-pebble::export_switching!("scheduler.sem_free", "nmi", sem_free);
-pebble::export_wide!("scheduler.handover", "nmiii>4", handover);
-pebble::export_switching!("scheduler.takeover", "nmiiiii", takeover);
-pebble::export!("scheduler.sem_alloc", "nmiii", sem_alloc: fn(u64, u64, u64));
-pebble::export!("scheduler.will_wake", "nma", will_wake: fn(u64));
-pebble::export!("scheduler.reap", "nm", reap);
-pebble::export_wide!("scheduler.sem_info", "nmi>4", sem_info);
-pebble::export_wide!("scheduler.thread_info", "nmi>4", thread_info);
+pebble::interfaces!();
 pebble::component!(main);
 
 type Scheduler = pebble_scheduler::Scheduler<EDF>;
@@ -315,7 +292,7 @@ extern "C" fn handover(what: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: &mu
     }
 }
 
-extern "C" fn takeover(what: u64, format: u64) -> Decision {
+extern "C" fn takeover(what: u64, format: u64, _: u64, _: u64, _: u64) -> Decision {
     match what {
         ask::FINISH => enter(|s, words, now| s.adopt(words, format, now)),
         ask::PREPARE | ask::WAITS => Decision { thread: STAY, value: (what == ask::WAITS).into() },

@@ -24,47 +24,7 @@ pebble::import! {
     THREAD_INFO = "scheduler.thread_info";
 }
 // The exception portals ignore the specification. Through any other portal the arguments are constants: nobody can feign a fault.
-pebble::export!("vm.fault", "npcccccc", fault: fn(u64, u64, u64, u64, u64, u64));
-pebble::export!("vm.sbrk", "npai", sbrk: fn(u64, u64));
-pebble::export!("vm.thread_create", "npadiii", thread_create: fn(u64, u64, u64, u64, u64));
-// For whom the portal manager says.
-pebble::export!("vm.sbrk_for", "npii", sbrk: fn(u64, u64));
-pebble::export!("vm.thread_create_for", "npiiiii", thread_create: fn(u64, u64, u64, u64, u64));
-pebble::export!("vm.thread_spawn", "npiiii", thread_spawn: fn(u64, u64, u64, u64));
-pebble::export!("vm.thread_free", "npi", thread_free: fn(u64));
-pebble::export!("vm.domain_create", "npiiii", domain_create: fn(u64, u64, u64, u64));
-pebble::export!("vm.map", "npiiii", map_pages: fn(u64, u64, u64, u64));
-pebble::export!("vm.heap", "npii", heap: fn(u64, u64));
-pebble::export!("vm.attach", "npaiiii", attach: fn(u64, u64, u64, u64, u64));
-pebble::export!("vm.detach", "npaii", detach: fn(u64, u64, u64));
-pebble::export!("vm.domain_kill", "npi", domain_kill: fn(u64));
-pebble::export!("vm.domain_free", "npi", domain_free: fn(u64));
-pebble::export!("vm.stack", "npii", stack: fn(u64, u64));
-pebble::export!("vm.code_page", "npai", code_page: fn(u64, u64));
-pebble::export!("vm.table_page", "npaii", table_page: fn(u64, u64, u64));
-pebble::export!("vm.share_stacks", "npii", share_stacks: fn(u64, u64));
-pebble::export!("vm.unshare_stacks", "npii", unshare_stacks: fn(u64, u64));
-pebble::export!("vm.windows", "npai", windows: fn(u64, u64));
-pebble::export!("vm.space", "npai", space: fn(u64, u64));
-pebble::export!("vm.buffer", "npai", buffer: fn(u64, u64));
-pebble::export!("vm.buffer_free", "npai", buffer_free: fn(u64, u64));
-pebble::export!("vm.window_close", "npai", window_close: fn(u64, u64));
-pebble::export!("vm.window_claim", "npai", window_claim: fn(u64, u64));
-pebble::export!("vm.window_move", "npaii", window_move: fn(u64, u64, u64));
-pebble::export!("vm.place", "npai", place: fn(u64, u64));
-pebble::export!("vm.range_set", "npiiii", range_set: fn(u64, u64, u64, u64));
-pebble::export!("vm.provide", "npaiiii", provide: fn(u64, u64, u64, u64, u64));
-pebble::export!("vm.fork", "npiii", fork: fn(u64, u64, u64));
-pebble::export!("vm.thread_fork", "npiiii", thread_fork: fn(u64, u64, u64, u64));
-pebble::export!("vm.map_foreign", "npiiii", map_foreign: fn(u64, u64, u64, u64));
-pebble::export!("vm.dead_entry", "npaii", dead_entry: fn(u64, u64, u64));
-pebble::export!("vm.discharge", "npi", discharge: fn(u64));
-pebble::export!("vm.family", "npii", family: fn(u64, u64));
-pebble::export_wide!("vm.domain_info", "npi>4", domain_info);
-pebble::export_wide!("vm.fault_next", "np>4", fault_next);
-pebble::export_wide!("vm.dump", "npii>4", dump);
-pebble::export_wide!("vm.thread_bits", "npi>4", thread_bits);
-pebble::export_wide!("vm.stats", "np>4", stats);
+pebble::interfaces!();
 pebble::component!(main);
 
 /// Somebody has been here since the idle thread found nothing to do.

@@ -257,45 +257,6 @@ mod tests {
         assert!(examples("```console\nno command\n```\n").is_err());
     }
 
-    /// Names in backquotes in a table or text: `a.b`; further ones of the same server as `c`; `X.b` for each of those that open files.
-    fn is_told(text: &str, name: &str) -> bool {
-        let Some((server, method)) = name.split_once('.') else { return false };
-        text.lines().any(|line| {
-            let words = || line.split('`').skip(1).step_by(2);
-            let of_server = |word: &str| word.split_once('.').is_some_and(|(of, _)| of == server);
-            words().any(|word| word == name)
-                || words().any(of_server) && words().any(|word| word == method)
-                || ["file", "console", "pipe"].contains(&server)
-                    && words().any(|w| w == format!("X.{method}"))
-        })
-    }
-
-    #[test]
-    fn every_interface_of_a_server_is_told() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
-        let text = read("docs/src/servers.md") + &read("docs/src/capability.md");
-        let (mut found, mut missing) = (0, Vec::new());
-        for server in fs::read_dir(root.join("servers")).unwrap() {
-            for source in fs::read_dir(server.unwrap().path().join("src")).unwrap() {
-                let source = fs::read_to_string(source.unwrap().path()).unwrap_or_default();
-                for export in ["export!(", "export_wide!(", "export_switching!("]
-                    .iter()
-                    .flat_map(|m| source.split(m).skip(1))
-                {
-                    let name = export.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next());
-                    let Some(name) = name else { continue };
-                    found += 1;
-                    if !is_told(&text, name) {
-                        missing.push(name.to_string());
-                    }
-                }
-            }
-        }
-        assert!(found > 150, "only {found} exports found");
-        assert!(missing.is_empty(), "docs/src/servers.md does not have {missing:?}");
-    }
-
     #[test]
     fn only_what_may_differ_may_differ() {
         let wanted = |lines: &[&str]| lines.iter().map(|line| line.to_string()).collect::<Vec<_>>();

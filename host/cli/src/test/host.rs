@@ -24,7 +24,8 @@ const QUICK: [(&str, &str); 6] = [
 ];
 
 /// Test programs that are a group of their own: package, program, group.
-const OWN: [(&str, &str, &str); 14] = [
+const OWN: [(&str, &str, &str); 15] = [
+    ("pebble-interface", "descriptions", "interfaces.descriptions"),
     ("pebble-sfi-verify", "corpus", "sfi-attack.refused"),
     ("pebble-sfi-verify", "second", "sfi-attack.second"),
     ("pebble-sfi", "attacks", "sfi-attack.contained"),

@@ -1,6 +1,6 @@
 //! `pebble test`: everything that must hold, in groups.
 //!
-//! `format`; `host.NAME`, the unit and property tests of a package; `system.NAME`, systems in the emulator;
+//! `format`; `seam`; `interfaces.NAME`; `host.NAME`, the unit and property tests of a package; `system.NAME`, systems in the emulator;
 //! `system.c.NAME`, the C library of components; `sfi-attack`, `sfi-fault`, `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-same`, `sfi-real`, what fault domains withstand; `cli.NAME`, the tool itself; `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it, or of which it is a
 //! part between dots, if it has only one or two letters (`c`).
 
@@ -13,6 +13,7 @@ mod documents;
 mod hog;
 mod host;
 mod hostile;
+mod interfaces;
 mod interpose;
 mod libc;
 mod ported;
@@ -154,8 +155,8 @@ pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
     let (format, seam) = (options.selects("format"), options.selects("seam"));
     let filter = options.filter.as_deref().unwrap_or_default();
     let domains = || {
-        let all = cli::GROUPS.into_iter().chain(sfi::GROUPS);
-        all.filter(|(group, _)| options.selects(group) && !options.quick)
+        let slow = cli::GROUPS.into_iter().chain(sfi::GROUPS).filter(|_| !options.quick);
+        interfaces::GROUPS.into_iter().chain(slow).filter(|(group, _)| options.selects(group))
     };
     let count = domains().count()
         + packages.len()
