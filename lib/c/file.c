@@ -7,6 +7,7 @@
  */
 #include "internal.h"
 
+#include <pebble-interfaces.h>
 #include <string.h>
 #include <sys/lock.h>
 #include <sys/stat.h>
@@ -81,7 +82,7 @@ static int open_file(const char *path, int flags) {
             if (first >= 0 || errno != ENOENT || !(flags & O_CREAT))
                 return first;
         }
-        first = call_named(&make, "file.make", path);
+        first = call_named(&make, FILE_MAKE_NAME, path);
         if (first >= 0 || errno != EEXIST || flags & O_EXCL)
             return first;
     }
@@ -281,7 +282,7 @@ int access(const char *path, int mode) {
 /* Who has the file open finds it empty. */
 int unlink(const char *path) {
     static int remove;
-    return call_named(&remove, "file.remove", path) < 0 ? -1 : 0;
+    return call_named(&remove, FILE_REMOVE_NAME, path) < 0 ? -1 : 0;
 }
 
 /* Two paths are more than a call carries. From the second call on, the file has the new name alone; whose name it was is gone. */
@@ -291,7 +292,7 @@ int rename(const char *from, const char *to) {
     __retarget_lock_acquire(&lock);
     errno = EAGAIN; /* as long as a server that was replaced between the two does not know the first */
     for (int tries = 10; tries > 0 && result < 0 && errno == EAGAIN; tries--)
-        result = call_named(&leave, "file.rename", from) < 0 ? -1 : call_named(&enter, "file.rename_to", to);
+        result = call_named(&leave, FILE_RENAME_NAME, from) < 0 ? -1 : call_named(&enter, FILE_RENAME_TO_NAME, to);
     __retarget_lock_release(&lock);
     return result < 0 ? -1 : 0;
 }

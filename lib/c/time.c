@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <limits.h>
+#include <pebble-interfaces.h>
 #include <sys/time.h>
 #include <time.h>
 
@@ -21,7 +22,7 @@ unsigned sleep(unsigned seconds) { return hrsleep(hrtime() + seconds * (long)TIM
 /* Nanoseconds since 1970; -1 and errno in a system without a clock. */
 static long wall(void) {
     static int clock;
-    return __opened(&clock, "clock.wall") ? __checked(REPEATED(portal_call(clock))) : -1;
+    return __opened(&clock, CLOCK_WALL_NAME) ? __checked(REPEATED(clock_wall(clock))) : -1;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *now) {

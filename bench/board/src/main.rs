@@ -44,7 +44,7 @@ pebble::import! {
     CHAIN_NP4 = "link6.chain.np";
     CHAIN_SM8 = "link2.chain.sm";
     CHAIN_NP8 = "link2.chain.np";
-    PIPE_CREATE = "pipe.create";
+    PIPE_CREATE: pipe::Create;
 }
 pebble::export_wide!("bench.job", "npi>4", job);
 pebble::export!("bench.null", "sm", null);
@@ -217,7 +217,7 @@ fn semaphores(bench: &Bench) {
 /// nobody waits, is taken off.
 fn pipes(bench: &Bench) {
     let open = |token: u64, side: char| io::open(&alloc::format!("/pipe/{token:016x}/{side}"));
-    let create = || PIPE_CREATE.call([]).unwrap_or(-1) as u64;
+    let create = || PIPE_CREATE.call().unwrap_or(-1) as u64;
     let mut byte = [0];
     let token = create();
     let (Ok(read), Ok(write)) = (open(token, 'r'), open(token, 'w')) else { return };

@@ -12,8 +12,8 @@ use pebble::portal::{call_once as call, timed_call};
 use pebble_bench::ROUNDS;
 
 pebble::import! {
-    CREATE = "cap.create";
-    REVOKE = "cap.revoke";
+    CREATE: cap::Create;
+    REVOKE: cap::Revoke;
 }
 
 /// Kind of a capability that means nothing; what it may be used for is not asked.
@@ -106,11 +106,11 @@ fn tears(bench: &Bench, pages: usize, size: &str) -> Result<(), i64> {
 
 /// What has been passed is revoked after each call: the table is not for ten thousand.
 fn capabilities(bench: &Bench) -> Result<(), i64> {
-    let name = CREATE.call([KIND, 1, TRANSFER]).map_err(|_| 5)?;
+    let name = CREATE.call(KIND, 1, TRANSFER).map_err(|_| 5)?;
     let index = tried(bench, "cap", name as u64)?;
     let mut samples = bench.samples(2);
     for _ in 0..ROUNDS {
-        let _ = REVOKE.call([name as u64]);
+        let _ = REVOKE.call(name as u64);
         samples.add(timed_call(index, [name as u64, 0, 0, 0, 0]));
     }
     bench.emit("cap.pass", samples);

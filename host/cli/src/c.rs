@@ -65,6 +65,7 @@ impl<'a> Compiler<'a> {
         let processor: Processor = read(tools, &folder.join("flags.toml"))?;
         let include = tools.target().join("c/include");
         write_if_changed(&include.join("pebble.h"), pebble_header::header().as_bytes())?;
+        write_if_changed(&include.join("pebble-interfaces.h"), interfaces(tools)?.as_bytes())?;
         let libgcc = path_from(&processor.libgcc)?;
         let malloc = heap(tools, &processor.rust_target)?;
         let all = tools.target().join("c");
@@ -102,6 +103,14 @@ impl<'a> Compiler<'a> {
             ui::progress("built", &format!("{} ({size} with symbols)", name.to_string_lossy()));
         }
         Ok(elf)
+    }
+
+    /// What the compiler says about a source, as strict as with the project's own; nothing if it likes it.
+    pub fn says(&self, source: &Path) -> Result<String> {
+        let mut clang = Command::new(self.tools.llvm("clang")?);
+        clang.args(self.filled(&self.flags.cc)).args(&self.flags.strict);
+        let output = clang.arg("-fsyntax-only").arg(source).output().with_context(|| program(&clang))?;
+        Ok(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
     /// The object of a source, in this directory, with these options beside those for all.
@@ -197,6 +206,11 @@ impl<'a> Compiler<'a> {
             .replace("{libgcc}", &self.libgcc)
             .replace("{malloc}", &self.malloc.to_string_lossy())
     }
+}
+
+/// The header with the stubs of the servers' interfaces.
+fn interfaces(tools: &Tools) -> Result<String> {
+    Ok(pebble_interface::c::header(&pebble_interface::all(&tools.root)?))
 }
 
 fn read<T: serde::de::DeserializeOwned>(tools: &Tools, path: &Path) -> Result<T> {

@@ -10,10 +10,12 @@
 //! exists has a specification that parses, and for each of its letters exactly one argument, or a part of one.
 #![forbid(unsafe_code)]
 
+pub mod c;
 pub mod glue;
 pub mod kind;
 pub mod manual;
 pub mod parse;
+pub mod rust;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -167,6 +167,45 @@ fn is_identifier(text: &str) -> bool {
     text.starts_with(begins) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
+/// What no parameter of a stub can be called.
+const KEYWORDS: [&str; 35] = [
+    "as",
+    "auto",
+    "bool",
+    "break",
+    "case",
+    "char",
+    "class",
+    "const",
+    "default",
+    "delete",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "float",
+    "fn",
+    "for",
+    "if",
+    "in",
+    "int",
+    "long",
+    "loop",
+    "match",
+    "move",
+    "new",
+    "portal_call",
+    "results",
+    "self",
+    "short",
+    "signed",
+    "static",
+    "type",
+    "unsigned",
+    "use",
+    "while",
+];
+
 /// `name: type, note`; in brackets if the portal supplies it. The type may be left out where it is the name.
 fn argument(text: &str) -> Result<Argument, String> {
     let inner = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
@@ -175,6 +214,9 @@ fn argument(text: &str) -> Result<Argument, String> {
     let (name, kind) = (name.trim(), kind.trim());
     if !is_identifier(name) {
         return Err(format!("argument {text:?}: write \"name: type\", or \"name: type, note\""));
+    }
+    if KEYWORDS.contains(&name) {
+        return Err(format!("argument {text:?}: {name:?} is a word of C's or Rust's: choose another name"));
     }
     let kind = Kind::parse(kind)
         .ok_or_else(|| format!("argument {text:?}: no type {kind:?}: use one of {}", crate::kind::ALL))?;

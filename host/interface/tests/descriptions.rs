@@ -1,6 +1,6 @@
 //! The project's own descriptions, and such as are refused.
 
-use pebble_interface::{Error, Kind, Server, all, glue, manual, parse, root};
+use pebble_interface::{Error, Kind, Server, all, c, glue, manual, parse, root, rust};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -56,8 +56,36 @@ fn all_of_a_description_is_read() {
     assert_eq!(second, format!("    /* servers/x/interface.toml:6 */ look({words}));"));
 }
 
+#[test]
+fn callers_have_stubs_with_the_words_that_are_theirs() {
+    let servers = [described(GOOD).unwrap()];
+    let rust = rust::stubs(&servers);
+    for part in [
+        "pub mod x {",
+        "pub struct Look<H = crate::link::Import>(pub H);",
+        "pub const NAME: &'static str = \"x.look\";",
+        "pub fn call(&self, until: crate::words::Ticks) -> H::Wide {",
+        "self.0.invoke_wide([crate::words::Word::word(until)])",
+        "pub fn call(&self, what: u64, words: [u64; 4]) -> H::Answer {",
+        "self.0.invoke([crate::words::Word::word(what), words[0], words[1], words[2], words[3]])",
+        "pub mod heap {",
+    ] {
+        assert!(rust.contains(part), "{part}: {rust}");
+    }
+    let c = c::header(&servers);
+    for part in [
+        "#define X_LOOK_NAME \"x.look\"\n",
+        "portal_result x_look(long results[MAX_RESULTS], int portal, unsigned long until) {\n    return portal_call_results(results, portal, until);",
+        "portal_result x_takeover(int portal, unsigned long what, const unsigned long words[4]) {\n    return portal_call(portal, what, words[0], words[1], words[2], words[3]);",
+    ] {
+        assert!(c.contains(part), "{part}: {c}");
+    }
+    assert_eq!(rust::type_name("thread_abort"), "ThreadAbort");
+}
+
 /// What is changed in the good one, and what must be said of it.
-const BAD: [(&str, &str, &str); 23] = [
+const BAD: [(&str, &str, &str); 24] = [
+    ("until: ticks", "while: ticks", "choose another name"),
     ("npadi>4", "nqadi>4", "column 2: 'q' is no state letter"),
     ("npadi>4", "npadi>9", "column 7: '>' needs one digit from 1 to 6"),
     ("npadi>4", "npadi>44444444444", "more than 16 characters"),

@@ -4,28 +4,25 @@
 //! and acknowledges; the next interrupt comes only then. The first may be left from the driver before.
 
 use crate::api::Errno;
+use crate::client::device;
 use crate::mmio::Mmio;
-use crate::portal::{call, call_wide};
+use crate::portal::Broken;
 use crate::process::Lazy;
 use pebble_abi::errno;
 use pebble_abi::link::pack;
 
-static REGISTERS: Lazy = Lazy::new("device.registers");
-static INTERRUPT: Lazy = Lazy::new("device.interrupt");
-static CAPABILITY: Lazy = Lazy::new("device.capability");
+static REGISTERS: device::Registers<Lazy> = device::Registers::lazy();
+static INTERRUPT: device::Interrupt<Lazy> = device::Interrupt::lazy();
+static CAPABILITY: device::Capability<Lazy> = device::Capability::lazy();
 
-fn words(name: &str) -> Result<[u64; 5], Errno> {
-    let [a, b, c] = pack::<3>(name).ok_or(errno::ENAMETOOLONG)?;
-    Ok([a, b, c, 0, 0])
+fn words(name: &str) -> Result<[u64; 3], Errno> {
+    pack(name).ok_or(errno::ENAMETOOLONG)
 }
 
 /// The registers, mapped into this domain; once they are, the same again.
 pub fn registers(name: &str) -> Result<Mmio, Errno> {
-    match call_wide(REGISTERS.index()?, words(name)?) {
-        Ok((0, [address, bytes, ..])) => Mmio::granted(address, bytes).ok_or(errno::EFAULT),
-        Ok((error, _)) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
+    let (_, [address, bytes, ..]) = REGISTERS.call(words(name)?)?;
+    Mmio::granted(address, bytes).ok_or(errno::EFAULT)
 }
 
 /// A first capability for the device, for those whom the rules name as holders: this domain's name for it.
@@ -45,17 +42,17 @@ impl Interrupt {
 
     /// Until the next one.
     pub fn wait(self) -> Result<u64, Errno> {
-        answer(self.0)
+        answer(device::Wait(self.0).call())
     }
 
     /// The device has been served.
     pub fn acknowledge(self) -> Result<u64, Errno> {
-        answer(self.0 + 1)
+        answer(device::Ack(self.0 + 1).call())
     }
 }
 
-fn answer(index: usize) -> Result<u64, Errno> {
-    match call(index, []) {
+fn answer(answer: Result<i64, Broken>) -> Result<u64, Errno> {
+    match answer {
         Ok(value) if value >= 0 => Ok(value as u64),
         Ok(error) => Err(-error),
         Err(_) => Err(errno::EIO),

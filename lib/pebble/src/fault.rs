@@ -4,16 +4,18 @@
 //! called with the domain, the address and the cause, [`provide`]s the page, and answers 0. Without a page the domain dies of the fault.
 
 use crate::api::Errno;
+use crate::client::vm;
 use crate::heap;
 use crate::portal::call;
 use crate::process::Lazy;
+use crate::words::VirtAddr;
 use pebble_abi::fault::Cause;
 use pebble_abi::{control, errno, map, sys};
 
 /// Cause of a handler's question: the page is to be written.
 pub const STORE: u64 = Cause::Store as u64;
 
-static PROVIDE: Lazy = Lazy::new("vm.provide");
+static PROVIDE: vm::Provide<Lazy> = vm::Provide::lazy();
 
 /// Page faults in these pages call the portal at `index`: its specification takes up to three words, on a stack of its own (`np`).
 pub fn handle(address: u64, pages: u64, index: usize) -> Result<(), Errno> {
@@ -43,6 +45,6 @@ pub fn provide(asid: u16, address: u64, bytes: &[u8], write: bool) -> Result<(),
             // SAFETY: within a fresh page of this domain in which nothing lives.
             unsafe { (at as *mut u64).write_volatile(word) };
         }
-        PROVIDE.call([asid.into(), to, page, rights, 0]).map(|_| ())
+        PROVIDE.call(asid.into(), VirtAddr(to), VirtAddr(page), rights).map(|_| ())
     })
 }

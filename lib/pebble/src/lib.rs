@@ -31,6 +31,8 @@ pub mod arch;
 #[cfg(target_os = "none")]
 pub mod buffer;
 #[cfg(target_os = "none")]
+pub mod client;
+#[cfg(target_os = "none")]
 pub mod control;
 #[cfg(target_os = "none")]
 pub mod device;

@@ -1,7 +1,9 @@
 //! Starting other programs: the process server's interfaces, opened at first use.
 
 use crate::api::{self, Errno};
-use crate::portal::call;
+use crate::client::process;
+use crate::link::{Handle, five};
+use crate::portal::{call, call_wide};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pebble_abi::call::IO_BYTES;
 use pebble_abi::errno;
@@ -36,18 +38,42 @@ impl Lazy {
             Err(broken) => Err(broken.errno()),
         }
     }
+
+    /// With further results.
+    pub fn call_wide(&self, p: [u64; 5]) -> Result<(u64, [u64; 4]), Errno> {
+        match call_wide(self.index()?, p) {
+            Ok((value, more)) if value >= 0 => Ok((value as u64, more)),
+            Ok((error, _)) => Err(-error),
+            Err(broken) => Err(broken.errno()),
+        }
+    }
 }
 
-static SPAWN: Lazy = Lazy::new("process.spawn");
-static ARGUMENT: Lazy = Lazy::new("process.argument");
-static STDIO: Lazy = Lazy::new("process.stdio");
-static START: Lazy = Lazy::new("process.start");
-static WAIT: Lazy = Lazy::new("process.wait");
-static KILL: Lazy = Lazy::new("process.kill");
+impl Handle for Lazy {
+    type Answer = Result<u64, Errno>;
+    type Wide = Result<(u64, [u64; 4]), Errno>;
+
+    #[inline]
+    fn invoke<const N: usize>(&self, p: [u64; N]) -> Self::Answer {
+        self.call(five(p))
+    }
+
+    #[inline]
+    fn invoke_wide<const N: usize>(&self, p: [u64; N]) -> Self::Wide {
+        self.call_wide(five(p))
+    }
+}
+
+static SPAWN: process::Spawn<Lazy> = process::Spawn::lazy();
+static ARGUMENT: process::Argument<Lazy> = process::Argument::lazy();
+static STDIO: process::Stdio<Lazy> = process::Stdio::lazy();
+static START: process::Start<Lazy> = process::Start::lazy();
+static WAIT: process::Wait<Lazy> = process::Wait::lazy();
+static KILL: process::Kill<Lazy> = process::Kill::lazy();
 
 /// Opens now what would be opened at first use: for controllers, whose children see the gaps between their own indices.
 pub fn prepare() -> Result<(), Errno> {
-    [&SPAWN, &ARGUMENT, &STDIO, &START, &WAIT, &KILL]
+    [&SPAWN.0, &ARGUMENT.0, &STDIO.0, &START.0, &WAIT.0, &KILL.0]
         .into_iter()
         .try_for_each(|lazy| lazy.index().map(|_| ()))
 }
@@ -73,29 +99,28 @@ impl Child {
                 words[count / 8] |= u64::from(byte) << (count % 8 * 8);
                 count += 1;
             }
-            let [a, b, c, d] = words;
-            ARGUMENT.call([u64::from(self.0) | (count as u64) << 16, a, b, c, d])?;
+            ARGUMENT.call(u64::from(self.0) | (count as u64) << 16, words)?;
         }
         Ok(())
     }
 
     /// Its standard file `n`.
     pub fn stdio(&self, n: usize, path: &str) -> Result<(), Errno> {
-        let [a, b, c] = pack::<3>(path).ok_or(errno::ENAMETOOLONG)?;
-        STDIO.call([u64::from(self.0) | (n as u64) << 16, a, b, c, 0]).map(|_| ())
+        let path = pack::<3>(path).ok_or(errno::ENAMETOOLONG)?;
+        STDIO.call(u64::from(self.0) | (n as u64) << 16, path).map(|_| ())
     }
 
     pub fn start(&self) -> Result<(), Errno> {
-        START.call([self.0.into(), 0, 0, 0, 0]).map(|_| ())
+        START.call(self.0.into()).map(|_| ())
     }
 
     /// Its exit status.
     pub fn wait(&self) -> Result<i64, Errno> {
-        WAIT.call([self.0.into(), 0, 0, 0, 0]).map(|status| status as i64)
+        WAIT.call(self.0.into()).map(|status| status as i64)
     }
 
     pub fn kill(&self) -> Result<(), Errno> {
-        KILL.call([self.0.into(), 0, 0, 0, 0]).map(|_| ())
+        KILL.call(self.0.into()).map(|_| ())
     }
 
     /// Loads and starts a program whose standard files are the console.

@@ -4,7 +4,9 @@
 //! all that lies above the place returns; this function then has the status `TIMEOUT`, with the domain that had the call.
 
 use crate::api;
+use crate::client::clock;
 use crate::portal::{Broken, call};
+use crate::words::Ticks;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pebble_abi::{errno, status};
 
@@ -36,9 +38,10 @@ fn opened(place: &AtomicUsize, name: &str) -> Option<usize> {
 /// [`call`], but back after so many ticks at the latest; a trusted server finishes what it is doing first, and its answer stands. Status
 /// `CLOSED` of domain 0: there is no clock that would keep the time, or it keeps too many, and the call has not been made.
 pub fn call_within(ticks: u64, index: usize, p: [u64; 5]) -> Result<i64, Broken> {
-    let (bound, unbound) =
-        opened(&BOUND, "clock.bound").zip(opened(&UNBOUND, "clock.unbound")).ok_or(Broken(NO_CLOCK))?;
-    let number = match call(bound, [ticks]) {
+    let (bound, unbound) = opened(&BOUND, <clock::Bound>::NAME)
+        .zip(opened(&UNBOUND, <clock::Unbound>::NAME))
+        .ok_or(Broken(NO_CLOCK))?;
+    let number = match clock::Bound(bound).call(Ticks(ticks)) {
         Ok(number @ 0..) => number as u64,
         Ok(error) if error == -errno::ETIMELIMITS => {
             return Err(Broken(status::LIMITS | u64::from(api::get_asid()) << 16));
@@ -51,7 +54,7 @@ pub fn call_within(ticks: u64, index: usize, p: [u64; 5]) -> Result<i64, Broken>
     let result = call(index, p);
     // A clock that is being replaced must hear of it all the same: what comes next is not bounded.
     let late = loop {
-        match call(unbound, [number]) {
+        match clock::Unbound(unbound).call(number) {
             Err(broken) if broken.moved() => {}
             late => break late,
         }

@@ -42,6 +42,13 @@ macro_rules! words {
             }
         }
 
+        impl From<u16> for $name {
+            #[inline(always)]
+            fn from(word: u16) -> Self {
+                $name(word.into())
+            }
+        }
+
         impl Takes<$name> for $name {}
         impl Takes<$name> for u64 {}
     )*};

@@ -12,7 +12,7 @@ use pebble_capability::{Flags, Manager, Table};
 
 pebble::import! {
     LOCK = "semaphore.capability";
-    FAMILY = "pm.family";
+    FAMILY: pm::Family;
 }
 pebble::interfaces!();
 pebble::component!(main);
@@ -53,7 +53,7 @@ fn manager_for(holder: u64) -> Guard<'static, Manager<Shared>> {
         let Some(asid) = manager.unknown(holder as u16) else { return manager };
         drop(manager);
         // Who is dead is nobody's; what it held is about to go.
-        let family = FAMILY.call([asid.into()]).ok().and_then(|family| u16::try_from(family).ok());
+        let family = FAMILY.call(asid.into()).ok().and_then(|family| u16::try_from(family).ok());
         self::manager().belongs(asid, family.unwrap_or(asid));
     }
 }

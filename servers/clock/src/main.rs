@@ -18,9 +18,9 @@ use pebble_clock::bounds::{BOUND_BYTES, FORMAT, MAX_BOUNDS};
 use pebble_clock::{Bound, Bounds, TIME_HIGH, TIME_LOW, combine, nanoseconds};
 
 pebble::import! {
-    PLACE = "pm.place";
-    UNWIND = "pm.unwind";
-    ABORT = "scheduler.thread_abort";
+    PLACE: pm::Place;
+    UNWIND: pm::Unwind;
+    ABORT: scheduler::ThreadAbort;
 }
 pebble::interfaces!();
 pebble::replaceable!(CLOCK: Clock, Fixed::new());
@@ -72,14 +72,14 @@ impl Clock {
     fn end_late(&mut self) -> u64 {
         let (now, own) = (portal::time(), u64::from(api::get_asid()));
         while let Some(bound) = self.bounds.due(now, now + AGAIN) {
-            let thread = bound.thread.into();
+            let thread = ThreadId(bound.thread.into());
             let hurried = u64::from(bound.spared >= PATIENCE) << 32;
             let place = u64::from(bound.top) | u64::from(bound.domain) << 16;
             // An error: the thread is not in that call. Nor is it while it is here, on its way back or not yet there.
-            match UNWIND.call([thread, place | hurried]) {
+            match UNWIND.call(thread, place | hurried) {
                 Ok(ended @ 1..) if ended as u64 & 0xffff != own => {
                     bound.ended(ended as u8);
-                    let _ = ABORT.call([thread, ended as u64 >> 16]);
+                    let _ = ABORT.call(thread, ended as u64 >> 16);
                 }
                 Ok(error) if error == -errno::EAGAIN => bound.spare(now + SOON),
                 _ => {}
@@ -94,7 +94,7 @@ static SOONER: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Where the caller stands, and who it is, whoever passes its calls on: offset of the invocation stack's top word, domain << 16, family << 32.
 fn place() -> Result<u64, Errno> {
-    match PLACE.call([]) {
+    match PLACE.call() {
         Ok(place @ 1..) => Ok(place as u64),
         Ok(error) => Err(-error),
         Err(_) => Err(errno::EIO),
@@ -125,7 +125,7 @@ extern "C" fn bound(thread: ThreadId, ticks: Ticks) -> i64 {
             let _ = api::sem_post(BELL.load(Ordering::Acquire));
         } else {
             SOONER.fetch_min(until, Ordering::AcqRel);
-            let _ = ABORT.call([KEEPER.load(Ordering::Acquire), 0]);
+            let _ = ABORT.call(ThreadId(KEEPER.load(Ordering::Acquire)), 0);
         }
     }
     number as i64

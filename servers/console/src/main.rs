@@ -13,11 +13,12 @@ use pebble::link::More;
 use pebble::mmio::Mmio;
 use pebble::sync::{Guard, Lock};
 use pebble::wait::{self, Parking};
+use pebble::words::Asid;
 use pebble_console::{Console, FORMAT, QUEUES, Queue, Read, Registers, Write};
 
 pebble::import! {
     DEVICE = "semaphore.uart";
-    FAMILY = "pm.family";
+    FAMILY: pm::Family;
     ENABLE = "irq.enable";
     ACKNOWLEDGE = "irq.ack";
     WILL_WAKE = "scheduler.will_wake";
@@ -154,7 +155,7 @@ extern "C" fn close(control: u64) -> i64 {
 static PORTALS: FilePortals = FilePortals::new("console.read");
 
 extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
-    let Ok(family @ 0..=255) = FAMILY.call([client, 0, 0, 0, 0]) else { return -errno::ESRCH };
+    let Ok(family @ 0..=255) = FAMILY.call(Asid(client)) else { return -errno::ESRCH };
     let control = match CONSOLE.lock().0.open(client as u16, family as u8, [a, b, c, d, e]) {
         Ok(control) => control,
         Err(error) => return -error,

@@ -12,6 +12,7 @@ use pebble::handover::Handover;
 use pebble::io::FilePortals;
 use pebble::link::More;
 use pebble::sync::Lock;
+use pebble::words::Asid;
 use pebble::{policy, window};
 use pebble_boot::Policy;
 use pebble_boot::rules::{Patterns, RuleSet};
@@ -19,7 +20,7 @@ use pebble_file::{Archive, Client, FORMAT, Files, length};
 
 pebble::import! {
     WHOSE = "pm.whose";
-    FAMILY = "pm.family";
+    FAMILY: pm::Family;
     RIGHTS = "name.rights";
     FIRST = "name.first";
 }
@@ -143,7 +144,7 @@ fn rights(sets: &[RuleSet]) -> Result<u16, Errno> {
 /// Four portals to what `how` opens, in the client's table.
 fn portals(how: Opening, client: u64, path: Words) -> i64 {
     FILES.prepare();
-    let Ok(family @ 0..) = FAMILY.call([client]) else { return -errno::ESRCH };
+    let Ok(family @ 0..) = FAMILY.call(Asid(client)) else { return -errno::ESRCH };
     let client = Client { asid: client as u16, family: family as u16 };
     let control = with_rights(path, |files, rights| how(files, client, path, rights));
     if control < 0 {

@@ -22,6 +22,7 @@ use pebble::link::More;
 use pebble::portal;
 use pebble::sync::{Guard, Lock, Queued, Quick};
 use pebble::wait::{self, Parking};
+use pebble::words::Asid;
 use pebble_pipe::{
     Error, FORMAT, PARKED, PIPES as MOST, Pipes, QUEUES, Queue, Read, SLEEPERS, Side, Wake, Write, parse_path,
 };
@@ -29,7 +30,7 @@ use pebble_pipe::{
 pebble::import! {
     WILL_WAKE = "scheduler.will_wake";
     WAKE = "scheduler.wake";
-    FAMILY = "pm.family";
+    FAMILY: pm::Family;
 }
 // The four portals of an end, in the order of `sys::FILE_READ` and its fellows.
 pebble::interfaces!();
@@ -298,7 +299,7 @@ fn answer(outcome: Result<(), Error>) -> i64 {
 
 extern "C" fn create(creator: u64) -> i64 {
     PIPES.prepare();
-    let Ok(family @ 0..) = FAMILY.call([creator]) else { return -errno::ESRCH };
+    let Ok(family @ 0..) = FAMILY.call(Asid(creator)) else { return -errno::ESRCH };
     // Until it has its semaphores: whoever is handed the pipes finds it whole, or not at all.
     let mut pipes = PIPES.lock();
     pipes.belongs(creator as u16, family as u16);
@@ -319,7 +320,7 @@ static PORTALS: FilePortals = FilePortals::new("pipe.read");
 
 extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     let Some((token, side)) = parse_path([a, b, c, d, e]) else { return -errno::ENOENT };
-    let Ok(family @ 0..) = FAMILY.call([client]) else { return -errno::ESRCH };
+    let Ok(family @ 0..) = FAMILY.call(Asid(client)) else { return -errno::ESRCH };
     // Until it has its portals: an end that nobody holds would never be closed.
     let mut pipes = PIPES.lock();
     pipes.belongs(client as u16, family as u16);

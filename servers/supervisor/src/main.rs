@@ -15,14 +15,13 @@ use pebble::abi::link::{pack, unpack};
 use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
 use pebble::io;
-use pebble::link::Import;
-use pebble::portal::time;
+use pebble::portal::{Broken, time};
 use pebble_supervisor::{History, Kind, Policy, Verdict, parse};
 
 pebble::import! {
-    REPLACE = "process.replace";
-    KEEP = "process.keep";
-    FALLEN = "process.fallen";
+    REPLACE: process::Replace;
+    KEEP: process::Keep;
+    FALLEN: process::Fallen;
 }
 pebble::component!(main);
 
@@ -45,7 +44,7 @@ fn main() -> i64 {
         }
     }
     loop {
-        if let Ok((domain, [a, b, ..])) = FALLEN.call_wide([])
+        if let Ok((domain, [a, b, ..])) = FALLEN.call()
             && domain >= 0
         {
             let mut bytes = [0; 16];
@@ -89,8 +88,8 @@ fn attend(policy: &Policy, history: &mut History, dead: i64) {
     }
 }
 
-fn call(service: &Import, p: [u64; 5]) -> Result<u64, Errno> {
-    match service.call(p) {
+fn answer(answer: Result<i64, Broken>) -> Result<u64, Errno> {
+    match answer {
         Ok(value) if value >= 0 => Ok(value as u64),
         Ok(error) => Err(-error),
         Err(_) => Err(errno::EIO),
@@ -98,14 +97,14 @@ fn call(service: &Import, p: [u64; 5]) -> Result<u64, Errno> {
 }
 
 fn keep(component: &str, keep: bool) -> Result<(), Errno> {
-    let [a, b] = pack::<2>(component).ok_or(errno::ENAMETOOLONG)?;
-    call(&KEEP, [a, b, keep.into(), 0, 0]).map(|_| ())
+    let name = pack(component).ok_or(errno::ENAMETOOLONG)?;
+    answer(KEEP.call(name, keep.into())).map(|_| ())
 }
 
 fn replace(policy: &Policy) -> Result<u64, Errno> {
-    let [a, b] = pack::<2>(&policy.component).ok_or(errno::ENAMETOOLONG)?;
-    let [c, d, e] = pack::<3>(&policy.path).ok_or(errno::ENAMETOOLONG)?;
-    call(&REPLACE, [a, b, c, d, e])
+    let name = pack(&policy.component).ok_or(errno::ENAMETOOLONG)?;
+    let path = pack(&policy.path).ok_or(errno::ENAMETOOLONG)?;
+    answer(REPLACE.call(name, path))
 }
 
 /// A whole text.

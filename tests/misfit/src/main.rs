@@ -3,14 +3,25 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+use pebble::client::clock;
 use pebble::link::More;
 use pebble::words::{Asid, ThreadId, Ticks, VirtAddr};
 
 pebble::interfaces!();
 pebble::component!(main);
 
+/// A caller, through a portal whose index it knows.
 fn main() -> i64 {
-    0
+    let bound = clock::Bound(0_usize);
+    #[cfg(not(any(feature = "call-type", feature = "call-more", feature = "call-fewer")))]
+    let answer = bound.call(Ticks(1));
+    #[cfg(feature = "call-type")]
+    let answer = bound.call(Asid(1));
+    #[cfg(feature = "call-more")]
+    let answer = bound.call(Ticks(1), 0);
+    #[cfg(feature = "call-fewer")]
+    let answer = bound.call();
+    answer.unwrap_or(0)
 }
 
 #[cfg(not(any(

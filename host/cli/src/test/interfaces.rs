@@ -30,10 +30,25 @@ const MISFITS: [(&str, usize, &str); 7] = [
     ("missing", 4, "cannot find value `plain`"),
 ];
 
-pub const GROUPS: [(&str, fn(&Tools) -> Result<()>); 3] = [
+/// Calls that do not fit: the feature, and what the compiler says.
+const MISCALLS: [(&str, &str); 3] = [
+    ("call-type", "expected `Ticks`, found `Asid`"),
+    ("call-more", "takes 1 argument but 2 arguments were supplied"),
+    ("call-fewer", "takes 1 argument but 0 arguments were supplied"),
+];
+/// The same in C: a statement, and what the compiler says; the first one is right.
+const C_CALLS: [(&str, &str); 4] = [
+    ("return clock_bound(1, 2).value", ""),
+    ("return clock_bound(1).value", "too few arguments"),
+    ("return clock_bound(1, 2, 3).value", "too many arguments"),
+    ("return vm_buffer_free(1, 2).value", "integer to pointer"),
+];
+
+pub const GROUPS: [(&str, fn(&Tools) -> Result<()>); 4] = [
     ("interfaces.described", are_described),
     ("interfaces.manual", are_in_the_manual),
     ("interfaces.misfits", misfits_do_not_compile),
+    ("interfaces.header", c_calls_fit),
 ];
 
 fn servers(tools: &Tools) -> Result<Vec<Server>> {
@@ -106,11 +121,32 @@ fn misfits_do_not_compile(tools: &Tools) -> Result<()> {
     };
     let (built, said) = build("component")?;
     ensure!(built, "all functions fit, but:\n{said}");
-    for (feature, line, expected) in MISFITS {
+    let refused = |feature: &str, expected: &str, place: &str| -> Result<()> {
         let (built, said) = build(&format!("component,{feature}"))?;
         ensure!(!built, "{feature}: compiles, and should not");
-        let place = format!("tests/misfit/interface.toml:{line} ");
-        ensure!(said.contains(expected) && said.contains(&place), "{feature}: no {expected:?} in {said}");
+        ensure!(
+            said.contains(expected) && said.contains(place),
+            "{feature}: no {expected:?}, {place:?} in {said}"
+        );
+        Ok(())
+    };
+    for (feature, line, expected) in MISFITS {
+        refused(feature, expected, &format!("tests/misfit/interface.toml:{line} "))?;
+    }
+    MISCALLS.iter().try_for_each(|(feature, expected)| refused(feature, expected, "tests/misfit/src/main.rs"))
+}
+
+/// Every stub in C compiles, without a warning; a call that does not fit does not.
+fn c_calls_fit(tools: &Tools) -> Result<()> {
+    let compiler = crate::c::Compiler::new(tools, "interfaces")?;
+    let folder = tools.target().join("interfaces");
+    fs::create_dir_all(&folder)?;
+    for (statement, expected) in C_CALLS {
+        let source = folder.join("call.c");
+        fs::write(&source, format!("#include <pebble-interfaces.h>\n\nlong f(void) {{ {statement}; }}\n"))?;
+        let said = compiler.says(&source)?;
+        let right = if expected.is_empty() { said.is_empty() } else { said.contains(expected) };
+        ensure!(right, "{statement}: {expected:?} is not what the compiler says: {said}");
     }
     Ok(())
 }

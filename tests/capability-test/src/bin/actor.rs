@@ -12,12 +12,12 @@ use pebble::{api, portal};
 use pebble_capability_test::{ACTORS, Step};
 
 pebble::import! {
-    CREATE = "cap.create";
-    DERIVE = "cap.derive";
-    USE = "cap.use";
-    REVOKE = "cap.revoke";
-    DROP = "cap.drop";
-    LOOK = "cap.look";
+    CREATE: cap::Create;
+    DERIVE: cap::Derive;
+    USE: cap::Use;
+    REVOKE: cap::Revoke;
+    DROP: cap::Drop;
+    LOOK: cap::Look;
 }
 pebble::export_wide!("self.do", "npiiii>4", act);
 pebble::export!("self.receive", "npk", receive: fn(u64));
@@ -58,13 +58,13 @@ fn pass(name: u64, to: u64) -> i64 {
 extern "C" fn act(step: u64, a: u64, b: u64, c: u64, _: u64, _: u64, more: &mut More) -> i64 {
     let Some(step) = Step::numbered(step) else { return -errno::EINVAL };
     let answer = match step {
-        Step::Create => CREATE.call([a, b, c]),
-        Step::Derive => DERIVE.call([a, b]),
+        Step::Create => CREATE.call(a, b, c),
+        Step::Derive => DERIVE.call(a, b),
         Step::Pass => Ok(pass(a, b)),
-        Step::Use => USE.call([a, b]),
-        Step::Revoke => REVOKE.call([a]),
-        Step::Drop => DROP.call([a]),
-        Step::Look => LOOK.call_wide([a]).map(|(value, words)| {
+        Step::Use => USE.call(a, b),
+        Step::Revoke => REVOKE.call(a),
+        Step::Drop => DROP.call(a),
+        Step::Look => LOOK.call(a).map(|(value, words)| {
             *more = words;
             value
         }),

@@ -21,7 +21,7 @@ pebble::import! {
     ACTOR3 = "actor3.do";
     ACTOR4 = "actor4.do";
     ACTOR5 = "actor5.do";
-    COUNT = "cap.count";
+    COUNT: cap::Count;
 }
 pebble::component!(main);
 
@@ -96,10 +96,10 @@ fn verdict() -> alloc::string::String {
             "step {}: {}; asked {asked}, the last error is {error}; {:?}",
             difference.step,
             difference.what,
-            COUNT.call_wide([])
+            COUNT.call()
         );
     }
-    let used = COUNT.call_wide([]).map_or(u64::MAX, |(_, [used, ..])| used);
+    let used = COUNT.call().map_or(u64::MAX, |(_, [used, ..])| used);
     match model.check(&mut Machine, used) {
         Ok(()) => alloc::format!("{STEPS} steps agree, {} done, {} refused", model.done, model.refused),
         Err(what) => alloc::format!("in the end: {what}"),

@@ -10,8 +10,10 @@ use pebble::abi::errno;
 use pebble::abi::link::{pack, unpack};
 use pebble::abi::map::MAX_THREADS;
 use pebble::api::Errno;
-use pebble::portal::{self, Wide};
+use pebble::client::{name, pipe, pm, process, scheduler, vm};
+use pebble::link::{Handle, five};
 use pebble::process::Lazy;
+use pebble::words::{Asid, PortalIndex};
 
 /// An interface, and what became of asking it.
 #[derive(Clone, Copy, Debug)]
@@ -44,36 +46,58 @@ impl Service {
         self.portal.call(p).map_err(|error| self.failure(error))
     }
 
-    fn wide(&self, a: u64, b: u64) -> Result<(u64, [u64; 4]), Failure> {
-        let index = self.portal.index().map_err(|error| self.failure(error))?;
-        let (value, more): Wide =
-            portal::call_wide(index, [a, b, 0, 0, 0]).map_err(|_| self.failure(errno::EIO))?;
-        if value < 0 { Err(self.failure(-value)) } else { Ok((value as u64, more)) }
-    }
-
-    /// As [`wide`](Self::wide), where `ENOENT` says that there is no more.
-    fn next(&self, a: u64, b: u64) -> Result<Option<(u64, [u64; 4])>, Failure> {
-        match self.wide(a, b) {
-            Ok(answer) => Ok(Some(answer)),
-            Err(failure) if failure.error == errno::ENOENT => Ok(None),
-            Err(failure) => Err(failure),
-        }
+    fn call_wide(&self, p: [u64; 5]) -> Result<(u64, [u64; 4]), Failure> {
+        self.portal.call_wide(p).map_err(|error| self.failure(error))
     }
 }
 
-static PIPE_CREATE: Service = Service::new("pipe.create");
-static PIPE_ABANDON: Service = Service::new("pipe.abandon");
-static KILL: Service = Service::new("process.kill");
-static PROCESS_LIST: Service = Service::new("process.list");
-static PROCESS_LOG: Service = Service::new("process.log");
-static DOMAIN_INFO: Service = Service::new("vm.domain_info");
-static THREAD_INFO: Service = Service::new("scheduler.thread_info");
-static NAME_LIST: Service = Service::new("name.list");
-static PORTAL_INFO: Service = Service::new("pm.portal_info");
-static INTERFACE_INFO: Service = Service::new("pm.interface_info");
-static COUNT: Service = Service::new("pm.count");
-static VM_STATS: Service = Service::new("vm.stats");
-static PM_STATS: Service = Service::new("pm.stats");
+impl Handle for Service {
+    type Answer = Result<u64, Failure>;
+    type Wide = Result<(u64, [u64; 4]), Failure>;
+
+    #[inline]
+    fn invoke<const N: usize>(&self, p: [u64; N]) -> Self::Answer {
+        self.call(five(p))
+    }
+
+    #[inline]
+    fn invoke_wide<const N: usize>(&self, p: [u64; N]) -> Self::Wide {
+        self.call_wide(five(p))
+    }
+}
+
+/// The answer, where `ENOENT` says that there is no more.
+fn next<T>(answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(failure) if failure.error == errno::ENOENT => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// `NAME: server::Method;`: the interface as a [`Service`].
+macro_rules! services {
+    ($($name:ident: $server:ident::$method:ident;)*) => {$(
+        static $name: $server::$method<Service> = $server::$method(Service::new(<$server::$method>::NAME));
+    )*};
+}
+
+services! {
+    PIPE_CREATE: pipe::Create;
+    PIPE_ABANDON: pipe::Abandon;
+    KILL: process::Kill;
+    PROCESS_LIST: process::List;
+    PROCESS_LOG: process::Log;
+    DOMAIN_INFO: vm::DomainInfo;
+    THREAD_INFO: scheduler::ThreadInfo;
+    NAME_LIST: name::List;
+    PORTAL_INFO: pm::PortalInfo;
+    INTERFACE_INFO: pm::InterfaceInfo;
+    COUNT: pm::Count;
+    VM_STATS: vm::Stats;
+    PM_STATS: pm::Stats;
+    REPLACE: process::Replace;
+}
 
 fn text(words: &[u64]) -> String {
     let mut bytes = [0; 24];
@@ -83,7 +107,7 @@ fn text(words: &[u64]) -> String {
 
 /// The token of a new pipe.
 pub fn pipe() -> Result<u64, Failure> {
-    PIPE_CREATE.call([0; 5])
+    PIPE_CREATE.call()
 }
 
 /// Sides of a pipe for [`abandon`].
@@ -92,10 +116,8 @@ pub const WRITING: u64 = 2;
 
 /// Nobody will open these sides of the pipe any more. One that is gone already is abandoned enough.
 pub fn abandon(pipe: u64, sides: u64) {
-    let _ = PIPE_ABANDON.call([pipe, sides, 0, 0, 0]);
+    let _ = PIPE_ABANDON.call(pipe, sides);
 }
-
-static REPLACE: Service = Service::new("process.replace");
 
 /// The process server tells components apart by so many letters.
 const COMPONENT_LETTERS: usize = 16;
@@ -104,15 +126,15 @@ pub const REPLACEMENT_PATH: usize = 24;
 
 /// Another instance, out of this file, in the place of a server: its domain.
 pub fn replace(server: &str, path: &str) -> Result<u64, Failure> {
-    let failure = |error| REPLACE.failure(error);
+    let failure = |error| REPLACE.0.failure(error);
     let known = server.get(..COMPONENT_LETTERS).unwrap_or(server);
-    let [a, b] = pack::<2>(known).ok_or_else(|| failure(errno::ENAMETOOLONG))?;
-    let [c, d, e] = pack::<3>(path).ok_or_else(|| failure(errno::ENAMETOOLONG))?;
-    REPLACE.portal.call([a, b, c, d, e]).map_err(failure)
+    let name = pack(known).ok_or_else(|| failure(errno::ENAMETOOLONG))?;
+    let path = pack(path).ok_or_else(|| failure(errno::ENAMETOOLONG))?;
+    REPLACE.call(name, path)
 }
 
 pub fn kill(domain: u16) -> Result<(), Failure> {
-    KILL.call([domain.into(), 0, 0, 0, 0]).map(|_| ())
+    KILL.call(domain.into()).map(|_| ())
 }
 
 pub struct Domain {
@@ -126,7 +148,7 @@ pub struct Domain {
 pub fn domains() -> Result<Vec<Domain>, Failure> {
     let mut domains = Vec::new();
     let mut from = 0;
-    while let Some((asid, [a, b, state, _])) = PROCESS_LIST.next(from, 0)? {
+    while let Some((asid, [a, b, state, _])) = next(PROCESS_LIST.call(Asid(from)))? {
         let state = match state & 0xffff {
             0 => "loading",
             1 => "suspended",
@@ -144,7 +166,7 @@ pub fn domains() -> Result<Vec<Domain>, Failure> {
 pub fn log() -> Result<Vec<u8>, Failure> {
     let (mut bytes, mut from) = (Vec::new(), 0);
     loop {
-        let (end, words) = PROCESS_LOG.wide(from, 0)?;
+        let (end, words) = PROCESS_LOG.call(from)?;
         let count = (end >> 48) as usize;
         // As much as there is; and no more, though others write meanwhile.
         if count == 0 || bytes.len() >= LOG_MOST {
@@ -160,7 +182,7 @@ const LOG_MOST: usize = 8192;
 
 /// Priority and pages of a domain; none if it is gone.
 pub fn extent(asid: u16) -> Result<Option<(u8, u64)>, Failure> {
-    let (state, [_, pages, _, flags]) = DOMAIN_INFO.wide(asid.into(), 0)?;
+    let (state, [_, pages, _, flags]) = DOMAIN_INFO.call(asid.into())?;
     Ok((state != 0).then_some(((flags >> 8) as u8, pages)))
 }
 
@@ -179,7 +201,7 @@ pub struct Thread {
 pub fn threads() -> Result<Vec<Thread>, Failure> {
     let mut threads = Vec::new();
     for number in 0..MAX_THREADS as u16 {
-        let (_, [state, who, ticks, switches]) = THREAD_INFO.wide(number.into(), 0)?;
+        let (_, [state, who, ticks, switches]) = THREAD_INFO.call(number.into())?;
         let state = match state & 0xff {
             0 => continue,
             1 => "ready",
@@ -200,7 +222,7 @@ pub fn threads() -> Result<Vec<Thread>, Failure> {
 pub fn names() -> Result<Vec<(String, u16)>, Failure> {
     let mut names = Vec::new();
     let mut from = 0;
-    while let Some((_, [a, b, c, owner])) = NAME_LIST.next(from, 0)? {
+    while let Some((_, [a, b, c, owner])) = next(NAME_LIST.call(from))? {
         names.push((text(&[a, b, c]), owner as u16));
         from = owner >> 16;
     }
@@ -231,7 +253,9 @@ pub struct Portal {
 pub fn portals(domain: u16) -> Result<Vec<Portal>, Failure> {
     let mut portals = Vec::new();
     let mut from = 0;
-    while let Some((index, [where_to, spec, calls, _])) = PORTAL_INFO.next(domain.into(), from)? {
+    while let Some((index, [where_to, spec, calls, _])) =
+        next(PORTAL_INFO.call(domain.into(), PortalIndex(from)))?
+    {
         let goal = match where_to & 0xffff {
             0xffff => Goal::Code,
             0xfffe => Goal::Wait,
@@ -254,18 +278,18 @@ pub fn portals(domain: u16) -> Result<Vec<Portal>, Failure> {
 
 /// The name of an interface.
 pub fn interface(number: u64) -> Result<String, Failure> {
-    let (_, [a, b, c, _]) = INTERFACE_INFO.wide(number, 0)?;
+    let (_, [a, b, c, _]) = INTERFACE_INFO.call(number)?;
     Ok(text(&[a, b, c]))
 }
 
 /// Has the portals of a domain made again with, or without, a counter in them.
 pub fn count(domain: u16, on: bool) -> Result<(), Failure> {
-    COUNT.call([domain.into(), on.into(), 0, 0, 0]).map(|_| ())
+    COUNT.call(domain.into(), on.into()).map(|_| ())
 }
 
 /// Free pages, all pages, domains, threads; portals, bytes of code, semaphores, interfaces.
 pub fn totals() -> Result<([u64; 4], [u64; 4]), Failure> {
-    let (_, memory) = VM_STATS.wide(0, 0)?;
-    let (_, portals) = PM_STATS.wide(0, 0)?;
+    let (_, memory) = VM_STATS.call()?;
+    let (_, portals) = PM_STATS.call()?;
     Ok((memory, portals))
 }

@@ -1,0 +1,5 @@
+//! The stubs of `pebble::client`, from the servers' descriptions.
+
+fn main() {
+    pebble_interface::rust::build();
+}
