@@ -63,7 +63,7 @@ pub fn cell(interface: &Interface) -> String {
     }
     let error = |(name, when): &(String, String)| match when.as_str() {
         "" => format!("-{name}"),
-        _ => format!("-{name}: {when}"),
+        _ => format!("-{name} ({when})"),
     };
     let errors = interface.errors.iter().map(error).collect::<Vec<_>>().join("; ");
     let answers = call.contains('→');

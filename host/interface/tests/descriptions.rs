@@ -47,7 +47,7 @@ fn all_of_a_description_is_read() {
     assert_eq!(look.passed().map(|word| word.kind).collect::<Vec<_>>(), [Kind::Ticks]);
     assert_eq!(
         manual::cell(look),
-        "(client: who asks), (thread), until → 0; name, portal (its index). Looks at it. -ENOENT; -EPERM: nobody may"
+        "(client: who asks), (thread), until → 0; name, portal (its index). Looks at it. -ENOENT; -EPERM (nobody may)"
     );
     let lines = glue::exports(&server);
     let [first, second] = [1, 2].map(|n| lines.lines().nth(n).unwrap());
