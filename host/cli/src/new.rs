@@ -60,6 +60,7 @@ const RUST: Template = Template {
 const SERVER: Template = Template {
     files: &[
         ("{{name}}/Cargo.toml", include_str!("../templates/server/Cargo.toml.in")),
+        ("{{name}}/interface.toml", include_str!("../templates/server/interface.toml.in")),
         ("{{name}}/src/lib.rs", include_str!("../templates/server/lib.rs.in")),
         ("{{name}}/src/server.rs", include_str!("../templates/server/server.rs.in")),
         ("{{name}}/src/main.rs", include_str!("../templates/server/main.rs.in")),

@@ -30,7 +30,7 @@ pub const FILE: &str = "interface.toml";
 /// What a server exports.
 #[derive(Debug)]
 pub struct Server {
-    /// Its folder in `servers/`.
+    /// The name of its folder.
     pub folder: String,
     pub about: String,
     /// In the order of their numbers.
@@ -118,7 +118,7 @@ impl Interface {
     }
 }
 
-/// The description in a folder of `servers/`, if there is one.
+/// The description in a folder, if there is one.
 pub fn load(root: &Path, folder: &Path) -> Result<Option<Server>, Error> {
     let path = root.join(folder).join(FILE);
     let shown = folder.join(FILE).display().to_string();
@@ -130,19 +130,27 @@ pub fn load(root: &Path, folder: &Path) -> Result<Option<Server>, Error> {
     }
 }
 
-/// All servers that export something, by name; each interface is one server's.
+/// Where servers are: those of every system, and those that `./pebble new` makes.
+pub const ROOMS: [&str; 2] = ["servers", "programs"];
+
+/// All servers that export something, by room and name; each interface is one server's.
 pub fn all(root: &Path) -> Result<Vec<Server>, Error> {
-    let folder = Path::new("servers");
-    let unreadable = |error| Error::of_file(&folder.display().to_string(), error);
-    let entries = std::fs::read_dir(root.join(folder)).map_err(unreadable)?;
-    let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| folder.join(entry.file_name())).collect();
-    folders.sort();
     let mut servers = Vec::new();
-    for folder in folders {
-        servers.extend(load(root, &folder)?);
+    for room in ROOMS {
+        servers.extend(of_room(root, room)?);
     }
     unique(servers.iter().flat_map(|server| &server.interfaces))?;
     Ok(servers)
+}
+
+/// Those of one room, by name.
+pub fn of_room(root: &Path, room: &str) -> Result<Vec<Server>, Error> {
+    let entries = std::fs::read_dir(root.join(room)).map_err(|error| Error::of_file(room, error))?;
+    let folder = |entry: std::fs::DirEntry| Path::new(room).join(entry.file_name());
+    let mut folders: Vec<PathBuf> = entries.flatten().map(folder).collect();
+    folders.retain(|folder| root.join(folder).is_dir());
+    folders.sort();
+    folders.iter().filter_map(|folder| load(root, folder).transpose()).collect()
 }
 
 /// The project's root: the first folder upwards that has the library's common descriptions.

@@ -8,9 +8,9 @@ use std::fmt::Write;
 
 /// The modules.
 pub fn stubs(servers: &[Server]) -> String {
-    let mut modules: BTreeMap<&str, Vec<&Interface>> = BTreeMap::new();
+    let mut modules: BTreeMap<String, Vec<&Interface>> = BTreeMap::new();
     for interface in servers.iter().flat_map(|server| &server.interfaces) {
-        modules.entry(interface.parts().0).or_default().push(interface);
+        modules.entry(interface.parts().0.replace('-', "_")).or_default().push(interface);
     }
     let mut out = String::new();
     // Writing to a `String` cannot fail.
@@ -99,8 +99,8 @@ fn written() -> Result<(), Box<dyn std::error::Error>> {
     let servers = crate::all(root)?;
     // Not the folder, which changes with every source in it: a server more is a package more.
     println!("cargo::rerun-if-changed={}", root.join("Cargo.lock").display());
-    for Server { folder, .. } in &servers {
-        println!("cargo::rerun-if-changed={}", root.join("servers").join(folder).join(crate::FILE).display());
+    for interface in servers.iter().filter_map(|server| server.interfaces.first()) {
+        println!("cargo::rerun-if-changed={}", root.join(&interface.at.file).display());
     }
     let out = std::path::Path::new(&std::env::var("OUT_DIR")?).join("clients.rs");
     std::fs::write(out, stubs(&servers))?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::{env, fs};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use pebble_interface::{Server, all, manual, parse};
+use pebble_interface::{Server, manual, of_room, parse};
 
 use crate::lock;
 use crate::tools::Tools;
@@ -52,7 +52,7 @@ pub const GROUPS: [(&str, fn(&Tools) -> Result<()>); 4] = [
 ];
 
 fn servers(tools: &Tools) -> Result<Vec<Server>> {
-    Ok(all(&tools.root)?)
+    Ok(of_room(&tools.root, "servers")?)
 }
 
 /// Every server with a description exports it, and no server anything else.
