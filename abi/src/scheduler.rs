@@ -2,6 +2,9 @@
 //!
 //! Word 0: bytes of the rest; word 1: threads; word 2: semaphores; then a word for each.
 
+/// Programs have priorities below this; from here on are components of the image.
+pub const PROGRAMS: u8 = 16;
+
 /// First word of the first thread.
 pub const FIRST: usize = 3;
 

@@ -37,6 +37,7 @@ pub const PRIORITY: u64 = 8;
 /// Priority of what a component of the image starts: the first shell, which can so end whatever its programs
 /// do.
 pub const FIRST_PRIORITY: u64 = 12;
+const _: () = assert!(FIRST_PRIORITY < pebble_abi::scheduler::PROGRAMS as u64);
 /// Threads that a program may have.
 pub const THREAD_LIMIT: u64 = 32;
 /// Largest program file that is read.

@@ -40,8 +40,9 @@
 //!   then of arrival; a free semaphore's word is [`FREED`], so both fast paths of its portals come here and
 //!   fail;
 //! * the alarm is 0 while anything wants attention;
-//! * the timer is due no later than the first sleeper, and within a slice when the running thread has a ready
-//!   peer.
+//! * the timer is due no later than the first sleeper, but for programs' threads that are due while a more
+//!   urgent thread runs (then the alarm is past, so the next entry looks), and within a slice when the running
+//!   thread has a ready peer.
 //!
 //! **Time slices.** A slice is run time, not real time: it ends at a tick that finds the thread to have run
 //! its part of [`SLICE`] since its last slice ended, however often it was preempted meanwhile: threads of a
@@ -112,7 +113,7 @@ use pebble_abi::errno::{EINTR, EINVAL, EPERM};
 use pebble_abi::map::{FIRST_LOCK, MAX_DOMAINS, MAX_SEMAPHORES, MAX_THREADS, TIME_HZ};
 pub use pebble_abi::scheduler::Wait;
 use queue::{Groups, Links, Queue};
-use sleepers::{Heap, Sleepers};
+use sleepers::{Heap, Kind, Sleepers};
 
 pub use crowds::SHORTEST;
 pub use deadlines::{MAX_DEADLINE, MAX_HURRIED, MAX_HURRIED_AT_HOME};
@@ -130,7 +131,7 @@ pub const SLICE: u64 = TIME_HZ / 100;
 /// Sleepers that one entry wakes; if more are due, the timer ticks again at once.
 pub const WAKES: usize = 2;
 /// The form of the state. Whoever changes the fields of [`Scheduler`] gives it another number.
-pub const FORMAT: u64 = 9;
+pub const FORMAT: u64 = 10;
 /// [`Decision::thread`]: the caller goes on.
 pub const STAY: u64 = u64::MAX;
 
@@ -347,7 +348,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// The same, and no later than `look`.
     #[inline(always)]
     fn timer_before(&mut self, look: u64, now: u64) -> Option<u64> {
-        let mut want = self.sleepers.due().min(look);
+        let mut want = self.sleepers.next_due(&self.later, Kind::of(self.top), now).min(look);
         self.slicing = !self.current.is_single();
         if self.slicing {
             // In the past if the slice is used up.
@@ -408,7 +409,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.alarm = if self.wants_attention() { 0 } else { self.sleepers.due() };
     }
 
-    /// Makes sleepers ready that are due, the earliest first.
+    /// Makes sleepers ready that are due: first who is more urgent than programs are, then the earliest. While
+    /// somebody that urgent is ready, the others sleep on: waking them would only hold it up.
     #[inline(always)]
     fn wake(&mut self, now: u64) {
         if now >= self.sleepers.due() {
@@ -419,12 +421,15 @@ impl<const EDF: bool> Scheduler<EDF> {
     #[inline(never)]
     fn wake_due(&mut self, now: u64) {
         for _ in 0..WAKES {
-            if now < self.sleepers.due() {
-                break;
-            }
-            let t = self.sleepers.pop(&mut self.later);
+            let next = Kind::of(self.ready.trailing_zeros() as u8);
+            let Some(t) = self.sleepers.pop(&mut self.later, now, next) else { break };
             self.make_ready(t);
         }
+    }
+
+    /// `me`, which is in its level, sleeps.
+    fn push_sleeper(&mut self, until: u64, me: u8) {
+        self.sleepers.push(&mut self.later, until, me, Kind::of(self.level[me as usize]));
     }
 
     /// Makes the most urgent ready queue the current one.

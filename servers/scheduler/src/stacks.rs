@@ -236,7 +236,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         let home = self.records[me as usize].home;
         if domain == 0 || self.lacks_no_stack(stacks, domain, me) {
             self.set_place(me, SLEEPING, home.into());
-            self.sleepers.push(&mut self.later, now.wrapping_add(LOOK), me);
+            self.push_sleeper(now.wrapping_add(LOOK), me);
         } else {
             self.set_place(me, STACKS | u16::from(domain), home.into());
             let caller = caller as u8;

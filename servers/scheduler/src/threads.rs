@@ -82,7 +82,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             self.leave_ready(me, self.level[me as usize]);
             let home = self.records[me as usize].home;
             self.set_place(me, SLEEPING, if caller == 0 { home.into() } else { caller });
-            self.sleepers.push(&mut self.later, until, me);
+            self.push_sleeper(until, me);
         }
         self.decide(me, 0, now)
     }

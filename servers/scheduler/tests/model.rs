@@ -61,7 +61,7 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     let sem = prop_oneof![30 => 0..6u64, 1 => Just(1023), 1 => 6..9u64, 1 => Just(1024), 1 => Just(u64::MAX)];
     let tid = || prop_oneof![30 => 0..24u64, 2 => Just(255), 1 => Just(256), 1 => Just(u64::MAX)];
-    let priority = || prop_oneof![12 => Just(5u64), 6 => 4..8u64, 2 => 0..34u64];
+    let priority = || prop_oneof![12 => Just(5u64), 6 => 4..8u64, 2 => 0..34u64, 2 => 15..17u64];
     let asid = || 1..4u8;
     let delay = prop_oneof![1 => Just(0), 4 => 1..300u64, 2 => 1..3 * SLICE, 1 => Just(u64::MAX / 2)];
     let time = prop_oneof![6 => 0..40u64, 2 => 0..400u64, 2 => 0..2 * SLICE];
@@ -275,7 +275,7 @@ impl Pair {
             if ticked {
                 // Or it would tick for ever.
                 assert!(
-                    self.timer > self.now || self.timer == self.model.timer_wanted(),
+                    self.timer > self.now || self.timer == self.model.timer_wanted(self.now),
                     "timer not moved on"
                 );
             }
@@ -316,7 +316,7 @@ impl Pair {
             self.real.timer(now)
         };
         if let Some(time) = timer {
-            assert_eq!(time, self.model.timer_wanted(), "timer");
+            assert_eq!(time, self.model.timer_wanted(self.now), "timer");
             self.timer = time;
         }
         decision
@@ -343,7 +343,7 @@ impl Pair {
             if self.real.is_late(self.now)
                 && let Some(decision) = late(&mut self.real, &self.words)
             {
-                assert_eq!(NEVER, self.model.timer_wanted(), "timer");
+                assert_eq!(NEVER, self.model.timer_wanted(self.now), "timer");
                 assert_eq!(decision, self.real.switch());
                 self.timer = NEVER;
                 return decision;

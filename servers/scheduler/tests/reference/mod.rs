@@ -1,6 +1,7 @@
 //! The model: what the scheduler is meant to do, said as plainly as possible.
 
 use pebble_abi::errno::*;
+use pebble_abi::scheduler::PROGRAMS;
 use pebble_scheduler::{LATEST, NEVER, SHORTEST, SLICE, WAKES};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,6 +28,8 @@ pub struct Thread {
     /// Slices of its home that had ended when its own last one did.
     seen: u64,
     promise: Promise,
+    /// It went to sleep with more urgency than programs have.
+    urgent: bool,
 }
 
 /// What the thread has been told about the next time that it parks.
@@ -87,8 +90,20 @@ impl Model {
         let state = State::Ready;
         let (ran, switches, caller, doomed, result) = (0, 0, 0, false, 0);
         let (seen, promise) = (self.ended.get(&home).copied().unwrap_or(0), Promise::Nothing);
-        let thread =
-            Thread { priority, home, state, ran, switches, caller, doomed, result, slice_end, seen, promise };
+        let thread = Thread {
+            priority,
+            home,
+            state,
+            ran,
+            switches,
+            caller,
+            doomed,
+            result,
+            slice_end,
+            seen,
+            promise,
+            urgent: false,
+        };
         assert!(self.threads.insert(tid, thread).is_none());
         self.highest = self.highest.max(tid);
         self.ready.push(tid);
@@ -156,9 +171,14 @@ impl Model {
     }
 
     fn wake_due(&mut self, now: u64) {
-        let mut due: Vec<_> = self.sleepers().into_iter().filter(|(until, _)| *until <= now).collect();
-        due.sort();
-        due.into_iter().take(WAKES).for_each(|(_, tid)| self.make_ready(tid));
+        for _ in 0..WAKES {
+            let busy = self.priority(self.most_urgent()) >= PROGRAMS;
+            let urgent = |tid: &usize| self.threads[tid].urgent;
+            let due =
+                self.sleepers().into_iter().filter(|(until, tid)| *until <= now && (urgent(tid) || !busy));
+            let Some((_, tid)) = due.min_by_key(|(until, tid)| (!urgent(tid), *until, *tid)) else { break };
+            self.make_ready(tid);
+        }
     }
 
     fn sleepers(&self) -> Vec<(u64, usize)> {
@@ -197,6 +217,9 @@ impl Model {
             return self.fail(EINTR, now);
         }
         if until > now {
+            let me = self.running;
+            let urgent = self.threads[&me].priority >= PROGRAMS;
+            self.thread(me).urgent = urgent;
             self.leave(State::Sleeping(until), caller);
         }
         self.decide(now);
@@ -505,20 +528,27 @@ impl Model {
         self.decide(now);
     }
 
-    fn first_due(&self) -> u64 {
-        self.sleepers().into_iter().map(|(until, _)| until).min().unwrap_or(NEVER)
+    /// While a thread runs that is more urgent than programs are, and one of theirs is due, the next that runs
+    /// wakes theirs.
+    fn first_due(&self, now: u64) -> u64 {
+        let first = |urgent| {
+            let of = self.sleepers().into_iter().filter(|(_, tid)| self.threads[tid].urgent == urgent);
+            of.map(|(until, _)| until).min().unwrap_or(NEVER)
+        };
+        let busy = self.priority(self.running) >= PROGRAMS;
+        if busy && first(false) <= now { first(true) } else { first(true).min(first(false)) }
     }
 
     /// The time for which the timer is set if it is set now.
-    pub fn timer_wanted(&self) -> u64 {
+    pub fn timer_wanted(&self, now: u64) -> u64 {
         let me = &self.threads[&self.running];
         let slice = if self.peers().is_empty() { NEVER } else { self.since + me.slice_end - me.ran };
-        slice.min(self.first_due())
+        slice.min(self.first_due(now))
     }
 
     /// No sleeper is due before the timer, and no turn lasts longer than a slice while a peer is ready.
     pub fn assert_timer(&self, timer: u64, now: u64) {
-        assert!(timer <= self.first_due(), "timer {timer} after {}", self.first_due());
+        assert!(timer <= self.first_due(now), "timer {timer} after {}", self.first_due(now));
         assert!(self.peers().is_empty() || timer <= now + SLICE, "no slice: {timer} at {now}");
     }
 }
