@@ -8,6 +8,7 @@
 //! * [`call`] the calling convention of a portal
 //! * [`sys`] the portals that every domain has, with their fixed indices
 //! * [`control`] interposition, [`consent`] what the opener of a portal gives
+//! * [`specification`] what is wrong with a specification
 //! * [`link`] the records by which a component says what it exports and imports
 //! * [`capability`] the capability table
 //! * [`fault`] why a domain dies
@@ -30,6 +31,7 @@ pub mod link;
 pub mod map;
 pub mod scheduler;
 pub mod share;
+pub mod specification;
 pub mod status;
 pub mod sys;
 pub mod template;

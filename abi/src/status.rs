@@ -32,8 +32,13 @@ pub const CONSENT: u64 = 9;
 /// Libraries park the thread ([`crate::sys::SYS_PARK`]) and call again.
 pub const WAIT: u64 = 11;
 
+/// Not of a call: an interface or a portal has not been made, since something is wrong with the specification,
+/// which is the named domain's ([`crate::specification`]). Bits 32 to 39: the character's index, 40 to 47: the
+/// reason, 48 to 55: the character.
+pub const SPECIFICATION: u64 = 12;
+
 /// All codes: name in `pebble.h`, number, meaning.
-pub const ALL: [(&str, u64, &str); 11] = [
+pub const ALL: [(&str, u64, &str); 12] = [
     ("PORTAL_DEAD", DEAD, "the domain died while it had the call"),
     ("PORTAL_CLOSED", CLOSED, "closed, or the interface withdrawn; the domain is the one it led to"),
     ("PORTAL_INTERRUPTED", INTERRUPTED, "the caller's domain is being removed"),
@@ -44,6 +49,7 @@ pub const ALL: [(&str, u64, &str); 11] = [
     ("PORTAL_FULL", FULL, "the thread has too many calls in progress for a server to make another"),
     ("PORTAL_CONSENT", CONSENT, "not opened: the domain asks for a letter that the opener does not give"),
     ("PORTAL_LIMITS", LIMITS, "not made: the caller has as many time limits as it may have"),
+    ("PORTAL_SPECIFICATION", SPECIFICATION, "not made: something is wrong with the domain's specification"),
     ("PORTAL_WAIT", WAIT, "not yet: invoke SYS_PARK, which returns when the server says so, and call again"),
 ];
 

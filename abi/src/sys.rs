@@ -27,10 +27,10 @@ portals! {
     SYS_THREAD_CREATE = 8, "vm.thread_create", "p1: entry, p2: argument, p3: priority or 0; returns the thread";
     SYS_SBRK = 9, "vm.sbrk", "p1: bytes; returns the old end of the heap";
     SYS_EXIT = 10, "process.exit", "p1: status; ends the domain";
-    SYS_PORTAL_OPEN = 11, "pm.open", "p1..p3: name, p4: letters that the opener gives beyond what any stranger may have (a set of `consent::Letters`); returns the index, and the specification in two words; or an error, and status CONSENT in a word";
-    SYS_PORTAL_REGISTER = 12, "pm.register", "p1..p3: name, p4: first 8 characters of the specification, p5: entry | result words << 32";
+    SYS_PORTAL_OPEN = 11, "pm.open", "p1..p3: name, p4: letters that the opener gives beyond what any stranger may have (a set of `consent::Letters`); returns the index, and the specification in two words; or an error, and why in a word: status CONSENT or SPECIFICATION";
+    SYS_PORTAL_REGISTER = 12, "pm.register", "p1..p3: name, p4: first 8 characters of the specification, p5: entry | result words << 32 | characters 9 to 11 << 40; or an error, and status SPECIFICATION in a word";
     SYS_SEM_CREATE = 13, "pm.sem_create", "p1: initial value, p2: 1 if waits are not cut short by the death of the waiting domain, 2 if it is a lock's besides; returns the index of P, V follows it";
-    SYS_PORTAL_CREATE = 14, "pm.create", "p1: first interface, p2: count, p3: constant; portals into the caller, put into the table of the domain that called it";
+    SYS_PORTAL_CREATE = 14, "pm.create", "p1: first interface, p2: count, p3: constant; portals into the caller, put into the table of the domain that called it; or an error, and status SPECIFICATION in a word";
     SYS_PORTAL_REMOVE = 15, "pm.remove", "p1: first index, p2: count; in the table of the domain that called the caller";
     SYS_PORTAL_CLOSE = 16, "pm.close", "p1: first index, p2: count; in the own table";
     SYS_FILE_OPEN = 17, "file.open", "p1..p5: path; returns the first of four portals";

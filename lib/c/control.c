@@ -80,20 +80,15 @@ void __pebble_notice(long asid, long index, unsigned long first, unsigned long r
 
 /* A string has at most 11 letters beside its number of results. */
 int __portal_create_child(int asid, int index, const char *spec, long constant, unsigned long handler) {
-    char letters[16] = {0};
-    unsigned long words[2], results = 0;
-    size_t length = strcspn(spec, ">");
-    if (length > 11) {
-        errno = EINVAL;
+    long results[MAX_RESULTS];
+    unsigned long words[2];
+    if (!__pack_specification(spec, words))
         return -1;
-    }
-    memcpy(letters, spec, length);
-    memcpy(words, letters, sizeof words);
-    if (spec[length] == '>')
-        results = (unsigned long)(spec[length + 1] - '0') & 7;
-    long to = length == 0 ? 0 : entry((void *)handler);
-    if (length > 0 && to == 0)
+    long to = *spec == 0 ? 0 : entry((void *)handler);
+    if (*spec != 0 && to == 0)
         return -1;
-    return (int)__checked(portal_call(SYS_CONTROL, CONTROL_CREATE_CHILD | (long)asid << 16 | (long)index << 32, words[0],
-                                      constant, (unsigned long)to | results << 32 | words[1] << 40));
+    return (int)__made(
+        portal_call_results(results, SYS_CONTROL, CONTROL_CREATE_CHILD | (long)asid << 16 | (long)index << 32,
+                            words[0], constant, (unsigned long)to | words[1] << 32),
+        results);
 }

@@ -28,6 +28,22 @@ long __portal_done(long value, unsigned long status);
    calls that did not take place alone. */
 long __checked(struct portal_result result);
 
+/* The same of a call of the portal manager that says in its first further word why it has made nothing: that becomes
+   portal_status(). */
+long __made(struct portal_result result, const long results[MAX_RESULTS]);
+
+/* Records the status of what another function than invoke_portal has tried. What a handler returns with is the status of its invoke_portal,
+   whatever it calls besides. */
+void __failed(unsigned long status);
+
+/* A specification as calls pass it: "npaii>2" is "npaii" in one word, and 2; letters 9 to 11 from bit 8 of the second on. False, with errno and
+   portal_status(), if it does not fit. */
+int __pack_specification(const char *spec, unsigned long words[2]);
+
+/* What PORTAL_SPECIFICATION is in errno, and a line about it. */
+int __specification_errno(unsigned long status);
+void __print_specification_error(const char *what, unsigned long status);
+
 /* After a call with this transport status, not 0: shall it be repeated? So it is if it has not taken place: after a pause if the server is
    being replaced; once the server has woken this thread if that must wait. */
 int __moved(unsigned long status);

@@ -25,6 +25,7 @@ static int errno_of(unsigned long status) {
     case PORTAL_WAIT: /* the wait was cut short */
     case PORTAL_INTERRUPTED: return EINTR;
     case PORTAL_CONSENT: return EPROTOTYPE;
+    case PORTAL_SPECIFICATION: return __specification_errno(status);
     case PORTAL_TIMEOUT: return ETIMEDOUT;
     default: return EIO;
     }
@@ -46,8 +47,7 @@ int __moved(unsigned long status) {
     }
 }
 
-/* What a handler returns with is the status of its invoke_portal, whatever it calls besides. */
-static void failed(unsigned long status) {
+void __failed(unsigned long status) {
     if (*(long *)((char *)__builtin_thread_pointer() + CONTROL_MODE) == 0)
         *last_status() = status;
 }
@@ -57,8 +57,15 @@ long __checked(struct portal_result result) {
         return result.value;
     errno = result.status == 0 ? (int)-result.value : errno_of(result.status);
     if (result.status != 0)
-        failed(result.status);
+        __failed(result.status);
     return -1;
+}
+
+long __made(struct portal_result result, const long results[MAX_RESULTS]) {
+    long value = __checked(result);
+    if (value < 0 && result.status == 0 && results[0] != 0 && errno == errno_of((unsigned long)results[0]))
+        __failed((unsigned long)results[0]);
+    return value;
 }
 
 int __opened(int *portal, const char *name) {
@@ -102,6 +109,8 @@ void portal_perror(const char *what) {
     int domain = portal_status_domain(status), code = portal_status_code(status);
     if (code == 0 || domain == 0 || errno != errno_of(status))
         perror(what); /* it is about something else */
+    else if (code == PORTAL_SPECIFICATION)
+        __print_specification_error(what, status);
     else if (code == PORTAL_CONSENT)
         fprintf(stderr, "%s: domain %d asks for the letter %c, which domain %d does not give\n", what, domain,
                 (int)(status >> 48), (int)(status >> 32 & 0xffff));
@@ -127,8 +136,8 @@ int portal_open_with(const char *name, const char *letters, char spec[SPECLEN + 
     if (!__pack(name, n, 3))
         return -1;
     for (int patience = 1000; patience > 0; patience--) {
-        int index =
-            (int)__checked(portal_call_results(results, SYS_PORTAL_OPEN, n[0], n[1], n[2], letter_set(letters)));
+        int index = (int)__made(
+            portal_call_results(results, SYS_PORTAL_OPEN, n[0], n[1], n[2], letter_set(letters)), results);
         if (index >= 0) {
             if (spec != NULL) {
                 memcpy(spec, results, SPECLEN);
@@ -136,8 +145,6 @@ int portal_open_with(const char *name, const char *letters, char spec[SPECLEN + 
             }
             return index;
         }
-        if (errno == EPROTOTYPE)
-            failed((unsigned long)results[0]);
         if (errno != EBUSY)
             return -1;
         msleep(1); /* an exporter's policy is being asked; one at a time */
@@ -165,22 +172,6 @@ int portal_close_many(int first, int count) {
 
 int portal_close(int index) { return portal_close_many(index, 1); }
 
-/* "npaii>2" is passed as "npaii" in one word, and 2; letters 9 to 11 from bit 8 of the second on. */
-static int parse_spec(const char *spec, long *letters, long *results) {
-    size_t length = strcspn(spec, ">");
-    const char *rest = spec + length;
-    long words[2] = {0, 0};
-    if (length > 11)
-        return 0;
-    memcpy(words, spec, length);
-    *letters = words[0];
-    *results = words[1] << 8;
-    if (*rest == 0)
-        return 1;
-    *results |= rest[1] - '0';
-    return rest[1] >= '1' && rest[1] <= '0' + MAX_RESULTS && rest[2] == 0;
-}
-
 /* An entry of its own for a function, or ENTRIES: there is none left. */
 static int claim(void *function) {
     for (int entry = 0; entry < ENTRIES; entry++) {
@@ -193,10 +184,11 @@ static int claim(void *function) {
 }
 
 int portal_register(const char *name, const char *spec, void *function) {
-    long n[3], letters, results;
-    if (!__pack(name, n, 3))
+    long n[3], results[MAX_RESULTS];
+    unsigned long letters[2];
+    if (!__pack(name, n, 3) || !__pack_specification(spec, letters))
         return -1;
-    if (function == NULL || !parse_spec(spec, &letters, &results)) {
+    if (function == NULL) {
         errno = EINVAL;
         return -1;
     }
@@ -206,15 +198,17 @@ int portal_register(const char *name, const char *spec, void *function) {
         return -1;
     }
     long address = (long)__pebble_entries + entry * 8;
-    long made = __checked(
-        portal_call(SYS_PORTAL_REGISTER, n[0], n[1], n[2], letters, address | results << 32));
+    long made = __made(portal_call_results(results, SYS_PORTAL_REGISTER, n[0], n[1], n[2], letters[0],
+                                           (unsigned long)address | letters[1] << 32),
+                       results);
     if (made < 0)
         __pebble_functions[entry] = NULL;
     return (int)made;
 }
 
 int portal_create(int interface, int count, long constant) {
-    return (int)__checked(portal_call(SYS_PORTAL_CREATE, interface, count, constant));
+    long results[MAX_RESULTS];
+    return (int)__made(portal_call_results(results, SYS_PORTAL_CREATE, interface, count, constant), results);
 }
 
 int portal_remove(int first, int count) {

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use pebble_abi::fault::Cause;
-use pebble_abi::{call, capability, control, errno, link, map, status, sys};
+use pebble_abi::{call, capability, control, errno, link, map, specification, status, sys};
 use pebble_arch::{Arch, Riscv64};
 
 const TEMPLATE: &str = include_str!("../../../lib/c/pebble.h.in");
@@ -37,6 +37,12 @@ fn constants() -> String {
     for (name, code, meaning) in status::ALL {
         define(&mut out, name, code, &format!("status: {meaning}"));
     }
+    let mut texts = Vec::new();
+    for (number, (name, text)) in (0u64..).zip(specification::TEXTS) {
+        define(&mut out, &format!("SPECIFICATION_{name}"), number, "");
+        texts.push(format!("{text:?}"));
+    }
+    let _ = writeln!(out, "#define SPECIFICATION_TEXTS {}", texts.join(", "));
     for (name, value, meaning) in [
         ("NPORTALS", map::TABLE_ENTRIES, "entries of a portal table"),
         ("FIRST_FREE", sys::FIRST_FREE, "first index for imports and opened portals"),

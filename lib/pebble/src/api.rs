@@ -1,9 +1,10 @@
 //! The portals that every domain has (`pebble_abi::sys`), typed.
 
-use crate::portal::{Broken, call, call_once, call_wide, time};
+use crate::portal::{Broken, Wide, call, call_once, call_wide, time};
 use core::fmt;
 use pebble_abi::consent::Letters;
-use pebble_abi::{control, errno, link, map, sys};
+use pebble_abi::specification::{Reason, SpecificationError};
+use pebble_abi::{control, errno, link, map, status, sys};
 
 /// What a service answered: its error number (positive).
 pub type Errno = i64;
@@ -65,33 +66,29 @@ pub fn portal_open(name: &str) -> Result<usize, Errno> {
 }
 
 /// A portal to what is offered under that name with this very specification, whose letters are given.
-pub fn portal_open_as(name: &str, spec: &str) -> Result<usize, NotOpened> {
+pub fn portal_open_as(name: &str, spec: &str) -> Result<usize, PortalError> {
     let opened = portal_open_with(name, Letters::of(spec))?;
     if opened.spec.as_str() == spec {
         return Ok(opened.index);
     }
     let _ = portal_close(opened.index, 1);
-    Err(NotOpened::Other(opened.spec))
+    Err(PortalError::Other(opened.spec))
 }
 
 /// A portal to what is offered under that name, which may take these letters besides what any stranger may have.
-pub fn portal_open_with(name: &str, given: Letters) -> Result<Opened, NotOpened> {
+pub fn portal_open_with(name: &str, given: Letters) -> Result<Opened, PortalError> {
     let [a, b, c] = name_words(name)?;
     for _ in 0..PATIENCE {
         match call_wide(sys::SYS_PORTAL_OPEN, [a, b, c, given.word()]) {
-            Ok((index @ 0.., [first, rest, ..])) => {
-                return Ok(Opened { index: index as usize, spec: SpecText::new([first, rest]) });
-            }
             // An exporter's policy is being asked; one at a time.
             Ok((error, _)) if -error == errno::EBUSY => drop(hrsleep(time() + map::TIME_HZ / 1000)),
-            Ok((error, [why, ..])) if -error == errno::EPROTOTYPE => {
-                return Err(NotOpened::Refused(Broken(why)));
+            answer => {
+                let (index, [first, rest, ..]) = made(answer)?;
+                return Ok(Opened { index: index as usize, spec: SpecText::new([first, rest]) });
             }
-            Ok((error, _)) => return Err(NotOpened::Errno(-error)),
-            Err(_) => return Err(NotOpened::Errno(errno::EIO)),
         }
     }
-    Err(NotOpened::Errno(errno::EBUSY))
+    Err(PortalError::Errno(errno::EBUSY))
 }
 
 /// An open portal, and the specification that its exporter has written.
@@ -126,39 +123,67 @@ impl fmt::Debug for SpecText {
     }
 }
 
-/// Why there is no portal.
+/// Why there is no portal, or no interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotOpened {
+pub enum PortalError {
     Errno(Errno),
+    /// Something is wrong with a specification, which is this domain's.
+    Specification(u16, SpecificationError),
     /// The exporter asks for a letter that is not given: status `CONSENT`, which names letter and domains.
     Refused(Broken),
     /// The interface has this specification, not the one that was expected.
     Other(SpecText),
 }
 
-impl fmt::Display for NotOpened {
+impl fmt::Display for PortalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotOpened::Errno(error) => f.write_str(errno::text(*error)),
-            NotOpened::Refused(why) => why.fmt(f),
-            NotOpened::Other(spec) => write!(f, "{}: {}", errno::text(errno::EPROTO), spec.as_str()),
+            PortalError::Errno(error) => f.write_str(errno::text(*error)),
+            PortalError::Specification(domain, error) => {
+                write!(f, "specification of domain {domain}, {error}")
+            }
+            PortalError::Refused(why) => why.fmt(f),
+            PortalError::Other(spec) => write!(f, "{}: {}", errno::text(errno::EPROTO), spec.as_str()),
         }
     }
 }
 
-impl From<Errno> for NotOpened {
+impl From<Errno> for PortalError {
     fn from(error: Errno) -> Self {
-        NotOpened::Errno(error)
+        PortalError::Errno(error)
     }
 }
 
-impl From<NotOpened> for Errno {
-    fn from(why: NotOpened) -> Self {
+impl From<PortalError> for Errno {
+    fn from(why: PortalError) -> Self {
         match why {
-            NotOpened::Errno(error) => error,
-            NotOpened::Refused(_) => errno::EPROTOTYPE,
-            NotOpened::Other(_) => errno::EPROTO,
+            PortalError::Errno(error) => error,
+            PortalError::Specification(_, error) => error.errno(),
+            PortalError::Refused(_) => errno::EPROTOTYPE,
+            PortalError::Other(_) => errno::EPROTO,
         }
+    }
+}
+
+impl PortalError {
+    /// Out of an error number and the word beside it.
+    pub fn new(error: Errno, why: u64) -> Self {
+        match SpecificationError::from_status(why) {
+            Some((domain, error)) => PortalError::Specification(domain, error),
+            None if error == errno::EPROTOTYPE && status::code(why) == status::CONSENT => {
+                PortalError::Refused(Broken(why))
+            }
+            None => PortalError::Errno(error),
+        }
+    }
+}
+
+/// What the portal manager has made: a number and further words; or why there is none in the first of them.
+pub fn made(answer: Result<Wide, Broken>) -> Result<(u64, [u64; 4]), PortalError> {
+    match answer {
+        Ok((value @ 0.., more)) => Ok((value as u64, more)),
+        Ok((error, [why, ..])) => Err(PortalError::new(-error, why)),
+        Err(_) => Err(errno::EIO.into()),
     }
 }
 
@@ -188,11 +213,23 @@ pub fn portal_guard(interface: u16, guard: Guard) -> Result<u64, Errno> {
     answer(call(sys::SYS_CONTROL, [control::GUARD | way << 16, interface.into(), word]))
 }
 
-/// Offers `entry` to other domains. The specification has at most 8 characters here; `results` is its `>n`.
-pub fn portal_register(name: &str, spec: &str, entry: u64, results: u8) -> Result<u16, Errno> {
+/// Offers `entry` to other domains. The specification has at most 11 characters here; `results` is its `>n`.
+pub fn portal_register(name: &str, spec: &str, entry: u64, results: u8) -> Result<u16, PortalError> {
     let [a, b, c] = name_words(name)?;
-    let [spec] = link::pack::<1>(spec).ok_or(errno::EINVAL)?;
-    answer(call(sys::SYS_PORTAL_REGISTER, [a, b, c, spec, entry | (results as u64) << 32])).map(|i| i as u16)
+    let [first, rest] = spec_words(spec)?;
+    let entry = entry | u64::from(results) << 32 | rest << 40;
+    made(call_wide(sys::SYS_PORTAL_REGISTER, [a, b, c, first, entry])).map(|(number, _)| number as u16)
+}
+
+/// Characters of a specification that a call passes, those before `>`.
+const SPEC_LETTERS: usize = 11;
+
+/// These characters: eight in one word, three in the other.
+pub(crate) fn spec_words(letters: &str) -> Result<[u64; 2], PortalError> {
+    let words = link::pack::<2>(letters).filter(|_| letters.len() <= SPEC_LETTERS);
+    words.ok_or_else(|| {
+        PortalError::Specification(get_asid(), SpecificationError::new(Reason::TooLong, SPEC_LETTERS))
+    })
 }
 
 /// Number of this domain's own interface of that name.
@@ -241,8 +278,8 @@ pub fn sem_post(index: usize) -> Result<u64, Errno> {
 
 /// For servers, inside a call: `count` portals into this domain, its interfaces from `interface` on with `constant` compiled in, in
 /// the table of the domain that called.
-pub fn portal_create(interface: u64, count: u64, constant: u64) -> Result<usize, Errno> {
-    answer(call(sys::SYS_PORTAL_CREATE, [interface, count, constant])).map(|i| i as usize)
+pub fn portal_create(interface: u64, count: u64, constant: u64) -> Result<usize, PortalError> {
+    made(call_wide(sys::SYS_PORTAL_CREATE, [interface, count, constant])).map(|(index, _)| index as usize)
 }
 
 /// For servers, inside a call: takes portals into this domain away from the domain that called.

@@ -5,7 +5,7 @@
 //! copies of this domain ([`fork`]), or programs that have been spawned and not started ([`control`]). A handler may have a second function, for plain
 //! portals such as a semaphore's, whose calls go on with [`pass_plain`]: that is eight instructions beside the stub's two legs.
 
-use crate::api::Errno;
+use crate::api::{Errno, PortalError, made, spec_words};
 use crate::arch::control::{copied, detour, fork_frame, pass_index, pass_to};
 use crate::portal::{Broken, call, call_wide};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -169,13 +169,13 @@ pub fn create_child(
     spec: &str,
     constant: u64,
     handler: Entry,
-) -> Result<(), Errno> {
+) -> Result<(), PortalError> {
     let (letters, results) = spec.split_once('>').unwrap_or((spec, "0"));
-    let [first, rest] = link::pack::<2>(letters).filter(|_| letters.len() <= 11).ok_or(errno::EINVAL)?;
+    let [first, rest] = spec_words(letters)?;
     let results: u64 = results.parse().map_err(|_| errno::EINVAL)?;
     let what = CREATE_CHILD | u64::from(child) << 16 | (index as u64) << 32;
     let entry = handler as usize as u64 | results << 32 | rest << 40;
-    answer(call(sys::SYS_CONTROL, [what, first, constant, entry])).map(|_| ())
+    made(call_wide(sys::SYS_CONTROL, [what, first, constant, entry])).map(|_| ())
 }
 
 /// What is told of changes of the own table: index and specification, empty if the portal is gone.

@@ -178,7 +178,7 @@ impl FilePortals {
             self.first.store(crate::api::own_interface(self.read)? as usize, Ordering::Relaxed);
         }
         let first = self.first.load(Ordering::Relaxed) as u64;
-        crate::api::portal_create(first, sys::FILE_PORTALS as u64, control)
+        Ok(crate::api::portal_create(first, sys::FILE_PORTALS as u64, control)?)
     }
 }
 

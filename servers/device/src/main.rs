@@ -114,7 +114,7 @@ extern "C" fn interrupt(client: u64, a: u64, b: u64, c: u64) -> i64 {
             devices.source(at)
         })?;
         let wait = api::own_interface("device.wait");
-        let made = wait.and_then(|wait| api::portal_create(wait, 2, at as u64));
+        let made = wait.and_then(|wait| Ok(api::portal_create(wait, 2, at as u64)?));
         let index = made.or_else(|error| request(|devices| devices.release(at).and(Err(error))))?;
         ask(&ENABLE, [source])?;
         Ok(index as u64)

@@ -35,6 +35,7 @@ pub mod open;
 pub mod replacement;
 mod shares;
 pub mod slots;
+pub mod specification;
 pub mod stacks;
 pub mod unwind;
 

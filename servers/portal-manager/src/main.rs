@@ -18,7 +18,6 @@ use entries::replacement::{
     abandon, adopt, busy, commit, holder, import, keep_role, let_leave, offer, pass, prepare, reach,
     register_for,
 };
-use pebble::abi::call::MAX_RESULTS;
 use pebble::abi::consent::Letters;
 use pebble::abi::link::unpack;
 use pebble::abi::scheduler::Wait;
@@ -29,7 +28,6 @@ use pebble::portal;
 use pebble::sync::{Guard, Lock};
 use pebble::window::{self, CODE, SHARED_DATA, TABLES, THREADS};
 use pebble_boot::BootInfo;
-use pebble_portal::Spec;
 use pebble_portal_manager::Machine;
 use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::manager::MAX_PORTALS;
@@ -208,6 +206,15 @@ fn request(mut work: impl FnMut(&mut Manager, &mut Real) -> Result<u64, i64>) ->
     serve(&mut work)
 }
 
+/// The same, and why nothing was made, in the first further word.
+fn explained(more: &mut More, mut work: impl FnMut(&mut Manager, &mut Real) -> Result<u64, i64>) -> i64 {
+    request(|m, machine| {
+        let outcome = work(m, machine);
+        more[0] = m.request.refused;
+        outcome
+    })
+}
+
 /// What a request does, whichever it is.
 type Work<'a> = &'a mut dyn FnMut(&mut Manager, &mut Real) -> Result<u64, i64>;
 
@@ -280,27 +287,16 @@ extern "C" fn open_for(asid: u64, a: u64, b: u64, c: u64, _: u64, _: u64, more: 
     entries::open::open(who, [a, b, c], Letters::NONE.word(), more)
 }
 
-extern "C" fn register(asid: u64, a: u64, b: u64, c: u64, spec: u64, entry: u64) -> i64 {
-    request(|m, machine| do_register(m, machine, asid, [a, b, c, spec, entry]))
-}
-
-/// A specification out of its words: eight letters; results in bits 32 and up of the second, letters 9 to 11 in bits 40 and up.
-fn spec(first: u64, rest: u64) -> Result<Spec, i64> {
-    let mut letters = [0; 16];
-    let len = unpack(&[first, rest >> 40], &mut letters);
-    let spec = core::str::from_utf8(&letters[..len]).ok().and_then(|s| Spec::parse(s).ok());
-    let mut spec = spec.ok_or(errno::EINVAL)?;
-    if spec.results == 0 {
-        spec.results = (rest >> 32 & 7).min(MAX_RESULTS as u64) as u8;
-    }
-    Ok(spec)
+extern "C" fn register(asid: u64, a: u64, b: u64, c: u64, spec: u64, entry: u64, more: &mut More) -> i64 {
+    explained(more, |m, machine| do_register(m, machine, asid, [a, b, c, spec, entry]))
 }
 
 fn do_register(m: &mut Manager, machine: &mut Real, asid: u64, p: [u64; 5]) -> Result<u64, i64> {
     let [a, b, c, first, entry] = p;
     let mut bytes = [0; 24];
     let name = name([a, b, c], &mut bytes)?;
-    let number = m.register(machine, asid, name, spec(first, entry)?, entry & 0xffff_ffff)?;
+    let spec = m.parse(asid, first, entry)?;
+    let number = m.register(machine, asid, name, spec, entry & 0xffff_ffff)?;
     answer(&NAME, [asid, a, b, c, number.into()]).inspect_err(|_| m.unregister(number))?;
     Ok(number.into())
 }
@@ -312,8 +308,16 @@ extern "C" fn interface(asid: u64, a: u64, b: u64, c: u64) -> i64 {
     })
 }
 
-extern "C" fn create(server: u64, client: u64, interface: u64, count: u64, constant: u64) -> i64 {
-    request(|m, machine| {
+extern "C" fn create(
+    server: u64,
+    client: u64,
+    interface: u64,
+    count: u64,
+    constant: u64,
+    _: u64,
+    more: &mut More,
+) -> i64 {
+    explained(more, |m, machine| {
         tidy(m, machine)?;
         let client = client_of(m, machine, client)?;
         m.create(machine, server, client, interface, count, constant).map(u64::from)

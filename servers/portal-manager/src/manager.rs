@@ -142,7 +142,8 @@ pub struct Request {
     pub serving: u16,
     /// The program that puts portals into another's table, or 0.
     pub giving: u16,
-    /// Why it has opened nothing: a status of [`pebble_abi::status::CONSENT`], or 0.
+    /// Why it has made nothing: a status of [`pebble_abi::status::CONSENT`] or
+    /// [`pebble_abi::status::SPECIFICATION`], or 0.
     pub refused: u64,
     /// Entries of tables that it has changed: domain, index.
     pub(crate) changes: Vec<(u16, u16)>,

@@ -112,8 +112,11 @@ impl<A: Arch> Manager<A> {
         c: &Connection,
     ) -> Result<Run, i64> {
         let mut draft = self.made.draft.take().ok_or(errno::EBUSY)?;
-        let made =
-            draft.compile(spec, shape, c, A::PROCESSOR).and_then(|()| self.place(machine, &draft.code.words));
+        let made = match draft.compile(spec, shape, c, A::PROCESSOR) {
+            Ok(true) => self.place(machine, &draft.code.words),
+            Ok(false) => Err(errno::EINVAL),
+            Err(error) => Err(self.refuse_code(c.callee.asid, spec, error)),
+        };
         self.made.draft = Some(draft);
         made
     }
@@ -552,20 +555,17 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// And verifies.
+    /// Whether the verifier agrees with what was compiled.
     fn compile(
         &mut self,
         spec: &Spec,
         shape: Shape,
         c: &Connection,
         processor: Processor,
-    ) -> Result<(), i64> {
+    ) -> Result<bool, CompileError> {
         self.code.clear();
-        compile_into(spec, shape, c, processor, &mut self.code).map_err(|error| match error {
-            CompileError::NoTemplate { .. } => errno::ENOPROTOOPT,
-            _ => errno::EINVAL,
-        })?;
+        compile_into(spec, shape, c, processor, &mut self.code)?;
         let Draft { code, room } = self;
-        verify::verify_in(room, &code.words, spec, shape, c, processor).map_err(|_| errno::EINVAL)
+        Ok(verify::verify_in(room, &code.words, spec, shape, c, processor).is_ok())
     }
 }

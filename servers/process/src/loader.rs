@@ -13,7 +13,7 @@ use core::fmt;
 use pebble::abi::errno;
 use pebble::abi::map::{EXECUTE, PAGE, READ, STARTUP_VA, WRITE};
 use pebble::abi::{link, sys};
-use pebble::api::{self, Errno, NotOpened};
+use pebble::api::{self, Errno, PortalError};
 use pebble::io::File;
 use pebble::portal;
 use pebble::sync::Lock;
@@ -94,8 +94,8 @@ pub struct Refusal {
 
 pub enum Why {
     File(Problem),
-    Import([u64; link::NAMELEN / 8], NotOpened),
-    Export(String, Errno),
+    Import([u64; link::NAMELEN / 8], PortalError),
+    Export(String, PortalError),
     /// In the place of a component: an interface that this one has is missing, or its portals cannot be made.
     Incomplete(Errno),
     Manifest(Mistake),
@@ -113,7 +113,7 @@ impl fmt::Display for Refusal {
         match &self.why {
             Why::File(problem) => write!(f, "not a program: {problem}"),
             Why::Import(name, error) => write!(f, "import {}: {error}", Text(name)),
-            Why::Export(name, error) => write!(f, "export {}: {}", Printable(name), errno::text(*error)),
+            Why::Export(name, error) => write!(f, "export {}: {error}", Printable(name)),
             Why::Manifest(mistake) => write!(f, "{mistake}"),
             Why::Pages(pages) => write!(f, "manifest: pages = {pages} is not enough to start it"),
             Why::Incomplete(errno::ENOENT) => {
@@ -142,8 +142,8 @@ pub fn refuse(path: &Path, why: Why) -> Errno {
     let error = match &why {
         Why::File(problem) => problem.errno(),
         Why::Manifest(_) | Why::Pages(_) => errno::ENOEXEC,
-        Why::Import(_, error) => (*error).into(),
-        Why::Export(_, error) | Why::Incomplete(error) | Why::State(error) | Why::Unheard(error) => *error,
+        Why::Import(_, error) | Why::Export(_, error) => (*error).into(),
+        Why::Incomplete(error) | Why::State(error) | Why::Unheard(error) => *error,
     };
     let mut refusals = REFUSALS.lock();
     if refusals.len() < REFUSALS_MAX && refusals.try_reserve(1).is_ok() {
@@ -287,13 +287,13 @@ pub fn import(
     child: u16,
     path: &Path,
     image: &Image,
-    open: impl Fn(u16, &str) -> Result<u64, NotOpened>,
+    open: impl Fn(u16, &str) -> Result<u64, PortalError>,
 ) -> Result<(), Errno> {
     for import in &image.imports {
         let optional = import.name.strip_prefix(link::OPTIONAL);
         let index = match (optional, open(child, optional.unwrap_or(import.name))) {
             (_, Ok(index)) => index,
-            (Some(_), Err(NotOpened::Errno(errno::ENOENT))) => 0,
+            (Some(_), Err(PortalError::Errno(errno::ENOENT))) => 0,
             (_, Err(error)) => {
                 return Err(refuse(path, Why::Import(link::pack(import.name).unwrap_or_default(), error)));
             }

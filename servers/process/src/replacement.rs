@@ -20,7 +20,7 @@ use pebble::abi::handover as ask;
 use pebble::abi::link;
 use pebble::abi::map::{HEAP_END, TIME_HZ};
 use pebble::abi::{errno, sys};
-use pebble::api::{self, Errno};
+use pebble::api::{self, Errno, PortalError};
 use pebble::portal;
 use pebble::sync::Lock;
 use pebble::wait::{self, Parking};
@@ -123,6 +123,7 @@ fn build(new: u16, part: &Part, path: &Path, image: &Image) -> Result<(), Errno>
     loader::import(new, path, image, services::import)?;
     for export in &image.exports {
         let offered = own_name(&part.name, export.name)
+            .map_err(PortalError::Errno)
             .and_then(|name| services::offer(new, name, export.spec, export.entry));
         offered.map_err(|error| loader::refuse(path, Why::Export(export.name.into(), error)))?;
     }

@@ -1,10 +1,10 @@
 //! What others do for the process server, typed.
 
 use pebble::abi::fault::Cause;
-use pebble::abi::{errno, map};
-use pebble::api::{self, Errno, NotOpened};
+use pebble::abi::specification::{Reason, SpecificationError};
+use pebble::abi::{errno, link, map};
+use pebble::api::{self, Errno, PortalError};
 use pebble::link::Import;
-use pebble::portal::Broken;
 use pebble_boot::Grant;
 use pebble_process::manifest::{Limits, WHOLE};
 
@@ -128,14 +128,9 @@ pub fn fill_table(domain: u16) -> Result<u64, Errno> {
 }
 
 /// A portal in the domain's table: its index.
-pub fn open_for(domain: u16, name: &str) -> Result<u64, NotOpened> {
-    let [a, b, c] = pebble::abi::link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)?;
-    match OPEN_FOR.call_wide([domain.into(), a, b, c, 0]) {
-        Ok((index @ 0.., _)) => Ok(index as u64),
-        Ok((error, [why, ..])) if -error == errno::EPROTOTYPE => Err(NotOpened::Refused(Broken(why))),
-        Ok((error, _)) => Err(NotOpened::Errno(-error)),
-        Err(_) => Err(NotOpened::Errno(errno::EIO)),
-    }
+pub fn open_for(domain: u16, name: &str) -> Result<u64, PortalError> {
+    let [a, b, c] = link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)?;
+    api::made(OPEN_FOR.call_wide([domain.into(), a, b, c, 0])).map(|(index, _)| index)
 }
 
 pub fn spawn_thread(domain: u16, entry: u64) -> Result<u64, Errno> {
@@ -187,14 +182,8 @@ pub fn traits(domain: u16) -> Result<(bool, u64), Errno> {
 }
 
 /// An interface of the domain: its number.
-pub fn register(domain: u16, name: &str, spec: &str, entry: u64) -> Result<u64, Errno> {
-    described(
-        &REGISTER_FOR,
-        domain,
-        pebble::abi::link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)?,
-        spec,
-        entry,
-    )
+pub fn register(domain: u16, name: &str, spec: &str, entry: u64) -> Result<u64, PortalError> {
+    described(&REGISTER_FOR, domain, link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)?, spec, entry)
 }
 
 /// A request with name, specification (up to 8 letters, then `>n`), entry and domain.
@@ -204,11 +193,13 @@ fn described(
     [a, b, c]: [u64; 3],
     spec: &str,
     entry: u64,
-) -> Result<u64, Errno> {
+) -> Result<u64, PortalError> {
     let (letters, results) = spec.split_once('>').unwrap_or((spec, "0"));
-    let [letters] = pebble::abi::link::pack::<1>(letters).ok_or(errno::EINVAL)?;
-    let results: u64 = results.parse().map_err(|_| errno::EINVAL)?;
-    ask(service, [a, b, c, letters, entry | results << 32 | u64::from(domain) << 40])
+    let wrong = |reason, at| PortalError::Specification(domain, SpecificationError::new(reason, at));
+    let [first] = link::pack::<1>(letters).ok_or(wrong(Reason::TooLong, 8))?;
+    let results: u64 = results.parse().map_err(|_| wrong(Reason::BadResults, letters.len() + 1))?;
+    let answer = service.call_wide([a, b, c, first, entry | results << 32 | u64::from(domain) << 40]);
+    api::made(answer).map(|(number, _)| number)
 }
 
 // --- replacing -----------------------------------------------------------------------------------
@@ -236,12 +227,12 @@ pub fn adopt(role: u16, domain: u16) -> Result<u64, Errno> {
 }
 
 /// A portal that the role has, in the successor's table: its index.
-pub fn import(domain: u16, name: &str) -> Result<u64, NotOpened> {
-    let [a, b, c] = pebble::abi::link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)?;
+pub fn import(domain: u16, name: &str) -> Result<u64, PortalError> {
+    let [a, b, c] = link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)?;
     Ok(ask(&IMPORT, [domain.into(), a, b, c, 0])?)
 }
 
-pub fn offer(domain: u16, name: [u64; 3], spec: &str, entry: u64) -> Result<u64, Errno> {
+pub fn offer(domain: u16, name: [u64; 3], spec: &str, entry: u64) -> Result<u64, PortalError> {
     described(&OFFER, domain, name, spec, entry)
 }
 

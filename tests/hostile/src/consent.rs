@@ -10,8 +10,9 @@ use alloc::format;
 use alloc::string::String;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pebble::abi::consent::Letters;
+use pebble::abi::specification::Reason;
 use pebble::abi::{errno, link, map, status, sys};
-use pebble::api::{self, Errno, NotOpened, Opened};
+use pebble::api::{self, Errno, Opened, PortalError};
 use pebble::attack;
 use pebble::portal::{Broken, call, time};
 use pebble::process::Child;
@@ -72,7 +73,7 @@ fn letters(judge: &mut Judge, name: &str) {
         let close = |opened: Opened| api::portal_close(opened.index, 1);
         let refused = missing.map(|letter| {
             let why = status::refused(letter as u8, exporter, api::get_asid());
-            NotOpened::Refused(Broken(why))
+            PortalError::Refused(Broken(why))
         });
         let opened = api::portal_open_with(&interface, Letters::NONE);
         judge.check(spec, opened.err() == refused, || format!("gives nothing: {opened:?}"));
@@ -86,7 +87,11 @@ fn letters(judge: &mut Judge, name: &str) {
         let good = match opened {
             Ok(opened) => opened.spec.as_str() == spec,
             // In a system that has no code for it.
-            Err(error) => spec.contains(['k', 'T']) && error == NotOpened::Errno(errno::ENOPROTOOPT),
+            Err(PortalError::Specification(asks, error)) => {
+                let letter = spec.as_bytes().get(usize::from(error.at)).copied();
+                error.reason == Reason::NoTemplate && asks == exporter && letter == error.letter
+            }
+            Err(_) => false,
         };
         judge.check(spec, good, || format!("gives it: {opened:?}"));
         let _ = opened.map(close);
@@ -306,7 +311,8 @@ static GIVEN: AtomicU64 = AtomicU64::new(0);
 
 /// Puts a portal that takes the stack into the table of whoever calls.
 extern "C" fn give() -> i64 {
-    api::portal_create(GIVEN.load(Relaxed), 1, 0).map_or_else(|error| -error, |index| index as i64)
+    api::portal_create(GIVEN.load(Relaxed), 1, 0)
+        .map_or_else(|error| -Errno::from(error), |index| index as i64)
 }
 
 type Plain = extern "C" fn() -> i64;
@@ -314,12 +320,12 @@ type Plain = extern "C" fn() -> i64;
 fn offer(name: &str, what: &str, spec: &str, entry: Plain) -> Result<u16, Errno> {
     let (letters, results) = spec.split_once('>').unwrap_or((spec, "0"));
     let results = results.parse().unwrap_or(0);
-    api::portal_register(&format!("{name}.{}", plain(what)), letters, entry as usize as u64, results)
+    Ok(api::portal_register(&format!("{name}.{}", plain(what)), letters, entry as usize as u64, results)?)
 }
 
 fn offer_peek(name: &str) -> Result<u16, Errno> {
     let entry = peek as extern "C" fn(u64) -> i64 as usize as u64;
-    api::portal_register(&format!("{name}.peek"), "npi", entry, 0)
+    Ok(api::portal_register(&format!("{name}.peek"), "npi", entry, 0)?)
 }
 
 pub fn ask(name: &str) -> i64 {
@@ -338,7 +344,7 @@ pub fn ask(name: &str) -> i64 {
         offer(name, "give", "np", give)?;
         offer(name, "who", "np", who)?;
         offer_peek(name)?;
-        api::portal_register(name, "np", nothing as Plain as usize as u64, 0)
+        Ok(api::portal_register(name, "np", nothing as Plain as usize as u64, 0)?)
     };
     match made() {
         Ok(_) => forever(),
@@ -356,7 +362,7 @@ pub fn lead(name: &str, next: &str) -> i64 {
     *NEXT.lock() = format!("{next}.sm");
     let made = offer(name, "sm", "sm", nothing)
         .and_then(|_| offer(name, "go", "np", go))
-        .and_then(|_| api::portal_register(name, "np", nothing as Plain as usize as u64, 0));
+        .and_then(|_| Ok(api::portal_register(name, "np", nothing as Plain as usize as u64, 0)?));
     if made.is_err() { 98 } else { forever() }
 }
 

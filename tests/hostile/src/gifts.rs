@@ -131,7 +131,7 @@ extern "C" fn five() -> i64 {
 }
 
 extern "C" fn one() -> i64 {
-    api::portal_create(OWN.load(Relaxed), 1, 0).map_or_else(|error| -error, |index| index as i64)
+    api::portal_create(OWN.load(Relaxed), 1, 0).map_or_else(|error| -Errno::from(error), |index| index as i64)
 }
 
 extern "C" fn back(index: u64) -> i64 {

@@ -175,7 +175,7 @@ extern "C" fn decides(asid: u64, _: u64) -> i64 {
 /// Whether whoever asks, the portal manager, gets and loses nothing by it.
 extern "C" fn grabs(_: u64, _: u64) -> i64 {
     let own = GIFT.load(Relaxed);
-    let given = (0..8).all(|_| api::portal_create(own, 1, 0) == Err(errno::EPERM));
+    let given = (0..8).all(|_| api::portal_create(own, 1, 0) == Err(errno::EPERM.into()));
     let taken = (0..256).all(|index| api::portal_remove(index, 1) == Err(errno::EPERM));
     i64::from(given && taken)
 }
@@ -218,7 +218,7 @@ pub fn keep(way: &str, name: &str, word: &str) -> i64 {
             }
             _ => api::portal_guard(own, Guard::Ask(api::portal_open(word)?)),
         }?;
-        api::portal_register(name, "np", entry, 0).map(u64::from)
+        Ok(api::portal_register(name, "np", entry, 0)?.into())
     };
     if made().is_err() { 98 } else { forever() }
 }

@@ -47,8 +47,8 @@ extern "C" fn nothing() -> i64 {
 }
 
 fn interface(n: u64) -> Result<(), Errno> {
-    api::portal_register(&format!("hog{}.{n}", api::get_asid()), "sm", nothing as *const () as u64, 0)
-        .map(|_| ())
+    api::portal_register(&format!("hog{}.{n}", api::get_asid()), "sm", nothing as *const () as u64, 0)?;
+    Ok(())
 }
 
 fn semaphore(_: u64) -> Result<(), Errno> {
@@ -76,7 +76,7 @@ fn stacks(n: u64) -> Result<(), Errno> {
     match n {
         0 => {
             let name = format!("hog{}", api::get_asid());
-            api::portal_register(&name, "np", nothing as *const () as u64, 0).map(|_| ())
+            Ok(api::portal_register(&name, "np", nothing as *const () as u64, 0).map(|_| ())?)
         }
         _ => Child::run("/bin/hostile", &["hostile", "hog", "stacks", "0"]).map(|_| ()),
     }

@@ -28,7 +28,7 @@ extern "C" fn same(word: u64) -> i64 {
 
 fn offer(name: &str, spec: &str) -> Result<u16, Errno> {
     let entry = same as extern "C" fn(u64) -> i64 as usize as u64;
-    api::own_interface(name).map(|n| n as u16).or_else(|_| api::portal_register(name, spec, entry, 0))
+    api::own_interface(name).map(|n| n as u16).or_else(|_| Ok(api::portal_register(name, spec, entry, 0)?))
 }
 
 fn once(name: &str, word: u64) -> Result<i64, Broken> {

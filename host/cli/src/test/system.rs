@@ -413,6 +413,11 @@ fn refused_calls_say_why(context: &mut Context) -> Result<()> {
     let domain = reply.output.split_whitespace().nth(2).unwrap_or_default();
     let wanted = format!(
         "window: domain {domain} may not lend this memory, or did not give it back\n\
+         results: specification of domain {domain}, column 5: '>' needs one digit from 1 to 6\n\
+         letter: specification of domain {domain}, column 5: 'z' is no argument letter: \
+         use i c = a b d h, a window (w r o t g), k, or A to Z\n\
+         template: specification of domain {domain}, column 4: 'Q' has no template: \
+         start the server that registers it first\n\
          fork: Invalid argument\ncontrol: Invalid argument\n"
     );
     ensure!(reply.status == 0 && reply.output == wanted, "{reply:?}");

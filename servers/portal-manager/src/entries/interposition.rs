@@ -3,7 +3,7 @@
 use crate::entries::open::{self, Opening};
 use crate::{
     Manager, RANGE_SET, Real, SBRK, THREAD_CREATE, answer, current, do_register, do_sem_create, name,
-    request, spec, tidy,
+    request, tidy,
 };
 use pebble::abi::link::pack;
 use pebble::abi::{control as op, errno, map, sys, template};
@@ -88,8 +88,9 @@ fn operate(
         },
         op::CREATE_CHILD => {
             tidy(m, machine)?;
-            let stub = if p2 == 0 { None } else { Some((p4 & 0xffff_ffff, spec(p2, p4)?, p3)) };
-            m.create_child(machine, asid, p1 >> 16 & 0xffff, p1 >> 32, stub).map(|()| 0)
+            let made = create_child(m, machine, asid, [p1, p2, p3, p4]);
+            more[0] = m.request.refused;
+            made.map(|()| 0)
         }
         op::BEHALF_INDEX => {
             m.own_from(asid, p2)?;
@@ -141,7 +142,21 @@ fn operate(
     }
 }
 
+/// A stub of a child, or its end if there is no specification.
+#[inline(never)]
+fn create_child(
+    m: &mut Manager,
+    machine: &mut Real,
+    asid: u64,
+    [p1, p2, p3, p4]: [u64; 4],
+) -> Result<(), i64> {
+    let stub = if p2 == 0 { None } else { Some((p4 & 0xffff_ffff, m.parse(asid, p2, p4)?, p3)) };
+    m.create_child(machine, asid, p1 >> 16 & 0xffff, p1 >> 32, stub)
+}
+
 /// A step of a registration.
+// Nothing else that is asked for here has its frame below.
+#[inline(never)]
 fn register_template(
     m: &mut Manager,
     machine: &mut Real,
@@ -208,7 +223,11 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
                 machine.set_thread_word(current.tid, who.base, map::GATE_VA);
                 Ok(0)
             }
-            sys::SYS_PORTAL_REGISTER => do_register(m, machine, subject, [a, b, c, d, e]),
+            sys::SYS_PORTAL_REGISTER => {
+                let made = do_register(m, machine, subject, [a, b, c, d, e]);
+                more[0] = m.request.refused;
+                made
+            }
             sys::SYS_SEM_CREATE => do_sem_create(m, machine, caller, subject, [a, b]),
             sys::SYS_SEM_OPEN => {
                 let mut bytes = [0; 24];
@@ -223,7 +242,9 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
             sys::SYS_PORTAL_CREATE => {
                 tidy(m, machine)?;
                 m.request.serving = 0;
-                m.create(machine, subject, who.origin.into(), a, b, c).map(u64::from)
+                let made = m.create(machine, subject, who.origin.into(), a, b, c);
+                more[0] = m.request.refused;
+                made.map(u64::from)
             }
             sys::SYS_PORTAL_REMOVE => m.remove(machine, subject, who.origin.into(), a, b).map(|()| 0),
             sys::SYS_PORTAL_CLOSE => {

@@ -1,8 +1,9 @@
 //! Replacement: what the process server asks for when one component takes another's place.
 
-use crate::{PASS, name, open, register, request, survey, tidy, view};
+use crate::{PASS, explained, name, open, register, request, survey, tidy, view};
 use alloc::vec::Vec;
 use pebble::abi::errno;
+use pebble::link::More;
 
 pub extern "C" fn adopt(role: u64, asid: u64) -> i64 {
     request(|m, machine| view(asid).and_then(|(view, _)| m.adopt(machine, role, view)).map(|()| 0))
@@ -18,10 +19,10 @@ pub extern "C" fn import(asid: u64, a: u64, b: u64, c: u64) -> i64 {
 }
 
 /// `entry`: bits 32 to 34 further result words, 40 and up the domain.
-pub extern "C" fn offer(a: u64, b: u64, c: u64, first: u64, entry: u64) -> i64 {
-    request(|m, _| {
+pub extern "C" fn offer(a: u64, b: u64, c: u64, first: u64, entry: u64, _: u64, more: &mut More) -> i64 {
+    explained(more, |m, _| {
         let mut bytes = [0; 24];
-        let spec = crate::spec(first, entry & 0xff_ffff_ffff)?;
+        let spec = m.parse(entry >> 40, first, entry & 0xff_ffff_ffff)?;
         m.offer(entry >> 40, name([a, b, c], &mut bytes)?, spec, entry & 0xffff_ffff).map(|()| 0)
     })
 }
@@ -38,8 +39,16 @@ pub extern "C" fn let_leave(asid: u64) -> i64 {
     request(|m, machine| m.let_leave(machine, asid).map(|()| 0))
 }
 
-pub extern "C" fn register_for(a: u64, b: u64, c: u64, spec: u64, entry: u64) -> i64 {
-    register(entry >> 40, a, b, c, spec, entry & 0xff_ffff_ffff)
+pub extern "C" fn register_for(
+    a: u64,
+    b: u64,
+    c: u64,
+    spec: u64,
+    entry: u64,
+    _: u64,
+    more: &mut More,
+) -> i64 {
+    register(entry >> 40, a, b, c, spec, entry & 0xff_ffff_ffff, more)
 }
 
 pub extern "C" fn holder(role: u64) -> i64 {

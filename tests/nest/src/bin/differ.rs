@@ -11,6 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use pebble::abi::{control as op, map, sys};
+use pebble::api::Errno;
 use pebble::control::{self, Answer};
 use pebble::portal::{call, call_wide, time};
 use pebble::process::{self, Child};
@@ -119,7 +120,7 @@ static GIVEN: AtomicUsize = AtomicUsize::new(0);
 extern "C" fn give(caller: u64, take: u64) -> i64 {
     let own = u64::from(api::get_asid());
     let made = if take == 0 {
-        api::portal_create(INTERFACE.load(Relaxed), 1, 77)
+        api::portal_create(INTERFACE.load(Relaxed), 1, 77).map_err(Errno::from)
     } else {
         api::portal_remove(GIVEN.load(Relaxed), 1).map(|_| 0)
     };

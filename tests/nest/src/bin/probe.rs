@@ -9,6 +9,7 @@ extern crate alloc;
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pebble::abi::{link, map, sys};
+use pebble::api::Errno;
 use pebble::portal::{call, call_wide, time};
 use pebble::process::Child;
 use pebble::{api, call_within, io, println};
@@ -96,16 +97,16 @@ fn own() {
         registered.is_ok(),
         api::own_interface(&name).ok() == registered.ok().map(u64::from)
     );
-    println!("again {:?}", api::portal_register(&name, "npaii", entry, 0).err());
+    println!("again {:?}", api::portal_register(&name, "npaii", entry, 0).err().map(Errno::from));
     println!("not own {:?}", api::own_interface("vm.sbrk"));
     println!(
         "bad {:?} {:?}",
-        api::portal_register("x", "nz", entry, 0),
-        api::portal_register("y", "np", 0, 0)
+        api::portal_register("x", "nz", entry, 0).map_err(Errno::from),
+        api::portal_register("y", "np", 0, 0).map_err(Errno::from)
     );
     let Ok(index) = api::portal_open(&name) else { return println!("not to be opened") };
     println!("at {index}: {:?}, {}", call(index, [3, 4]), SERVED.load(Relaxed));
-    println!("creates for nobody {:?}", api::portal_create(u64::MAX, 1, 0));
+    println!("creates for nobody {:?}", api::portal_create(u64::MAX, 1, 0).map_err(Errno::from));
     println!("removes {:?}", api::portal_remove(index, 1));
     println!("closed {:?}", api::portal_close(index, 1));
 }
