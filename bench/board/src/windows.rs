@@ -7,7 +7,7 @@ use crate::Bench;
 use alloc::format;
 use pebble::abi::map::PAGE;
 use pebble::api;
-use pebble::buffer::{self, Buffer, Place};
+use pebble::buffer::{self, Buffer, ReceiveWindow};
 use pebble::portal::{call_once as call, timed_call};
 use pebble_bench::ROUNDS;
 
@@ -73,7 +73,7 @@ fn tears(bench: &Bench, pages: usize, size: &str) -> Result<(), i64> {
     bench.emit(&format!("copy.{size}"), samples);
 
     // A single page that goes is never a buffer's.
-    let place: Place = buffer::place(pages)?;
+    let place: ReceiveWindow = buffer::receive_window(pages)?;
     let mut from = if pages == 1 {
         // A page of the heap that nothing else lies in.
         let bytes = alloc::vec![0u8; 2 * PAGE as usize].leak();

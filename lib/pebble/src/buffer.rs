@@ -2,7 +2,7 @@
 //!
 //! * [`Buffer`]: pages made to be lent or given as a whole (`w2` to `w512`); also a page-aligned home for what is lent a page at a time
 //! * [`Window`]: what a callee sees of its caller's memory, or a buffer's owner of its own
-//! * [`Place`]: where what a callee gives by `g` arrives
+//! * [`ReceiveWindow`]: where what a callee gives by `g` arrives
 //!
 //! The other side may change shared memory at any moment, so there is never a reference to it, and a word that is read twice may be two words: it is
 //! copied in, looked at in private memory, and copied out. All of it lies between `map::WINDOWS_VA` and the stacks, where no Rust object
@@ -25,7 +25,7 @@ pub static BUFFER_FREE: Service = Service::new("vm.buffer_free");
 pub static WINDOW_CLOSE: Service = Service::new("vm.window_close");
 pub static WINDOW_CLAIM: Service = Service::new("vm.window_claim");
 pub static WINDOW_MOVE: Service = Service::new("vm.window_move");
-pub static PLACE: Service = Service::new("vm.place");
+pub static RECEIVE_WINDOW: Service = Service::new("vm.receive_window");
 
 impl Service {
     const fn new(name: &'static str) -> Self {
@@ -252,17 +252,17 @@ impl Drop for Buffer {
 }
 
 /// An empty place for what a `g` call gets: of one page, or for a buffer. Given back when dropped, with what is there.
-pub struct Place {
+pub struct ReceiveWindow {
     window: Window,
 }
 
 /// A place for so many pages; the address goes into the call.
-pub fn place(pages: usize) -> Result<Place, Errno> {
-    let address = PLACE.ask([pages as u64, 0])?;
-    Window::pages(address, pages).map(|window| Place { window })
+pub fn receive_window(pages: usize) -> Result<ReceiveWindow, Errno> {
+    let address = RECEIVE_WINDOW.ask([pages as u64, 0])?;
+    Window::pages(address, pages).map(|window| ReceiveWindow { window })
 }
 
-impl Place {
+impl ReceiveWindow {
     pub fn address(&self) -> u64 {
         self.window.base
     }
@@ -273,7 +273,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ReceiveWindow {
     fn drop(&mut self) {
         let _ = WINDOW_CLOSE.ask([self.window.base, 0]);
     }

@@ -8,7 +8,7 @@
 //! }
 //! static BOUND: clock::Bound<Lazy> = clock::Bound::lazy();
 //!
-//! UNWIND.call(ThreadId(3), place)?;
+//! UNWIND.call(ThreadId(3), site)?;
 //! BOUND.call(Ticks(1000))?;
 //! clock::Unbound(index).call(number)?;
 //! ```

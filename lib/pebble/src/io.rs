@@ -7,8 +7,8 @@
 
 use crate::api::Errno;
 use crate::portal::{Broken, Wide, call, call_once, call_wide_once, repeat};
+use crate::region::STARTUP;
 use crate::sync::Lock;
-use crate::window::STARTUP;
 use core::fmt;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pebble_abi::call::IO_BYTES;
@@ -178,7 +178,7 @@ impl FilePortals {
             self.first.store(crate::api::own_interface(self.read)? as usize, Ordering::Relaxed);
         }
         let first = self.first.load(Ordering::Relaxed) as u64;
-        Ok(crate::api::portal_create(first, sys::FILE_PORTALS as u64, control)?)
+        crate::api::portal_create_known(first, sys::FILE_PORTALS as u64, control)
     }
 }
 

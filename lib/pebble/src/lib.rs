@@ -55,14 +55,14 @@ pub mod portal;
 #[cfg(target_os = "none")]
 pub mod process;
 #[cfg(target_os = "none")]
+pub mod region;
+#[cfg(target_os = "none")]
 mod start;
 #[cfg(target_os = "none")]
 pub mod sync;
 #[cfg(target_os = "none")]
 pub mod template;
 pub mod wait;
-#[cfg(target_os = "none")]
-pub mod window;
 #[cfg(target_os = "none")]
 pub mod within;
 #[cfg(target_os = "none")]

@@ -5,7 +5,7 @@
 
 use crate::api::{self, Errno};
 use crate::portal::{call_wide, time};
-use crate::window;
+use crate::region;
 use core::fmt;
 use pebble_abi::template::{BEGIN, COMMIT, FILL, MAX_WORDS, WORDS_PER_CALL};
 pub use pebble_abi::template::{Condition, Operation, Register, TemplateError};
@@ -80,6 +80,6 @@ pub fn register_words(letter: u8, code: &[u32]) -> Result<(), Refused> {
 const PATIENCE: usize = 1000;
 
 /// The letter's private data, if it is this component's. Nobody else but portal code reads or writes it.
-pub const fn data(letter: u8) -> window::Window {
-    window::template_data(letter)
+pub const fn data(letter: u8) -> region::Region {
+    region::template_data(letter)
 }

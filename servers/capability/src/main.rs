@@ -6,8 +6,8 @@
 use pebble::abi::capability::{NEXT, NODE_BYTES};
 use pebble::abi::errno;
 use pebble::link::More;
+use pebble::region::CAPABILITIES;
 use pebble::sync::{Guard, Lock};
-use pebble::window::CAPABILITIES;
 use pebble_capability::{Flags, Manager, Table};
 
 pebble::import! {

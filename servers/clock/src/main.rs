@@ -18,7 +18,7 @@ use pebble_clock::bounds::{BOUND_BYTES, FORMAT, MAX_BOUNDS};
 use pebble_clock::{Bound, Bounds, TIME_HIGH, TIME_LOW, combine, nanoseconds};
 
 pebble::import! {
-    PLACE: pm::Place;
+    CALL_SITE: pm::CallSite;
     UNWIND: pm::Unwind;
     ABORT: scheduler::ThreadAbort;
 }
@@ -74,9 +74,9 @@ impl Clock {
         while let Some(bound) = self.bounds.due(now, now + AGAIN) {
             let thread = ThreadId(bound.thread.into());
             let hurried = u64::from(bound.spared >= PATIENCE) << 32;
-            let place = u64::from(bound.top) | u64::from(bound.domain) << 16;
+            let site = u64::from(bound.top) | u64::from(bound.domain) << 16;
             // An error: the thread is not in that call. Nor is it while it is here, on its way back or not yet there.
-            match UNWIND.call(thread, place | hurried) {
+            match UNWIND.call(thread, site | hurried) {
                 Ok(ended @ 1..) if ended as u64 & 0xffff != own => {
                     bound.ended(ended as u8);
                     let _ = ABORT.call(thread, ended as u64 >> 16);
@@ -93,20 +93,20 @@ impl Clock {
 static SOONER: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Where the caller stands, and who it is, whoever passes its calls on: offset of the invocation stack's top word, domain << 16, family << 32.
-fn place() -> Result<u64, Errno> {
-    match PLACE.call() {
-        Ok(place @ 1..) => Ok(place as u64),
+fn call_site() -> Result<u64, Errno> {
+    match CALL_SITE.call() {
+        Ok(site @ 1..) => Ok(site as u64),
         Ok(error) => Err(-error),
         Err(_) => Err(errno::EIO),
     }
 }
 
 extern "C" fn bound(thread: ThreadId, ticks: Ticks) -> i64 {
-    let place = match place() {
-        Ok(place) => place,
+    let site = match call_site() {
+        Ok(site) => site,
         Err(error) => return -error,
     };
-    let (top, domain, family) = (place as u16, (place >> 16) as u8, (place >> 32) as u8);
+    let (top, domain, family) = (site as u16, (site >> 16) as u8, (site >> 32) as u8);
     let until = portal::time().saturating_add(ticks.0);
     let mut clock = CLOCK.lock();
     let number = match clock.bounds.add(Bound {
@@ -133,7 +133,7 @@ extern "C" fn bound(thread: ThreadId, ticks: Ticks) -> i64 {
 
 /// 0, or who had the call when its time was over; `-ENOENT`: no such bound.
 extern "C" fn unbound(thread: ThreadId, number: u64) -> i64 {
-    let domain = (place().unwrap_or_default() >> 16) as u8;
+    let domain = (call_site().unwrap_or_default() >> 16) as u8;
     CLOCK.lock().bounds.remove(thread.0 as u8, domain, number).map_or(-errno::ENOENT, |late| late as i64)
 }
 

@@ -13,9 +13,9 @@ use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
 use pebble::link::{Import, More};
 use pebble::policy::{self, Who};
+use pebble::region;
 use pebble::sync::Lock;
 use pebble::wait::{self, Parking};
-use pebble::window;
 use pebble_device::Devices;
 
 pebble::import! {
@@ -59,7 +59,7 @@ static DEVICES: Lock<Option<Devices>> = Lock::new(None);
 fn request<R>(work: impl FnOnce(&mut Devices) -> Result<R, Errno>) -> Result<R, Errno> {
     let mut devices = DEVICES.lock();
     if devices.is_none() {
-        let policy = pebble_boot::beginning(window::boot_info()).map_err(|_| errno::EIO)?;
+        let policy = pebble_boot::beginning(region::boot_info()).map_err(|_| errno::EIO)?;
         *devices = Some(Devices::new(policy));
     }
     devices.as_mut().ok_or(errno::EIO).and_then(work)

@@ -13,7 +13,7 @@ use pebble::io::FilePortals;
 use pebble::link::More;
 use pebble::sync::Lock;
 use pebble::words::Asid;
-use pebble::{policy, window};
+use pebble::{policy, region};
 use pebble_boot::Policy;
 use pebble_boot::rules::{Patterns, RuleSet};
 use pebble_file::{Archive, Client, FORMAT, Files, length};
@@ -74,9 +74,9 @@ fn request<R>(work: impl FnOnce(&mut Files<'static>) -> R) -> Result<R, Errno> {
 
 #[cold]
 fn load() -> Option<Files<'static>> {
-    let len = length(window::archive, ARCHIVE_MAX).ok()?;
-    let Policy { rules, .. } = pebble_boot::beginning(window::boot_info()).ok()?;
-    let files = Files::new(Archive::parse(window::archive(len)).ok()?);
+    let len = length(region::archive, ARCHIVE_MAX).ok()?;
+    let Policy { rules, .. } = pebble_boot::beginning(region::boot_info()).ok()?;
+    let files = Files::new(Archive::parse(region::archive(len)).ok()?);
     Some(files.under(Patterns::of(&rules, capability::FILE)))
 }
 

@@ -16,8 +16,8 @@ use pebble::abi::link::{pack, unpack};
 use pebble::abi::{capability, errno, map};
 use pebble::handover::{Bytes, Handover};
 use pebble::link::More;
+use pebble::region;
 use pebble::sync::Lock;
-use pebble::window;
 use pebble_boot::rules::{Client, RuleSet};
 use pebble_boot::{Policy, Verdict};
 use pebble_name::{Entry, Error, Registry};
@@ -99,7 +99,7 @@ fn request(work: impl FnOnce(&mut Registry<'static>) -> Result<u64, Error>) -> i
 
 #[cold]
 fn take_over(registry: &mut Registry<'static>) -> Option<()> {
-    let Policy { domains, interfaces, rules } = pebble_boot::beginning(window::boot_info()).ok()?;
+    let Policy { domains, interfaces, rules } = pebble_boot::beginning(region::boot_info()).ok()?;
     registry.policy(Box::leak(rules.into_boxed_slice())).ok()?;
     for domain in domains {
         registry.domain(domain.asid, &domain.name).ok()?;

@@ -25,8 +25,8 @@ use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
 use pebble::link::{Import, More};
 use pebble::portal;
+use pebble::region::{self, CODE, SHARED_DATA, TABLES, THREADS};
 use pebble::sync::{Guard, Lock};
-use pebble::window::{self, CODE, SHARED_DATA, TABLES, THREADS};
 use pebble_boot::BootInfo;
 use pebble_portal_manager::Machine;
 use pebble_portal_manager::frames::Current;
@@ -110,7 +110,7 @@ impl Machine for Real {
 
     fn set_code(&mut self, offset: u64, words: &[u32]) {
         CODE.write_words(offset, words);
-        window::fence_i();
+        region::fence_i();
     }
 
     fn code_word(&self, offset: u64) -> u64 {
@@ -197,7 +197,7 @@ fn manager() -> Result<Guard<'static, Option<Manager>>, i64> {
 /// What the image builder has laid out. Its frame is gone before anything is compiled.
 #[inline(never)]
 fn beginning() -> Result<Manager, i64> {
-    let info = BootInfo::decode(window::boot_info()).map_err(|_| errno::EIO)?;
+    let info = BootInfo::decode(region::boot_info()).map_err(|_| errno::EIO)?;
     Manager::new(&info)
 }
 
@@ -442,21 +442,21 @@ extern "C" fn reclaim(asid: u64) -> i64 {
 }
 
 /// For the clock: where the call that it was given was made, by whom, and of which family that is.
-extern "C" fn place() -> i64 {
+extern "C" fn call_site() -> i64 {
     request(|m, machine| {
-        let place = m.place_of_call(machine, current()?)?;
-        Ok(place | u64::from(m.family((place >> 16) as u16)) << 32)
+        let site = m.call_site(machine, current()?)?;
+        Ok(site | u64::from(m.family((site >> 16) as u16)) << 32)
     })
 }
 
-/// `place`: offset of the invocation stack's top word below the call, the domain that has made it << 16, 1 << 32: no longer patient. → who had the call, 1 << 16 if
+/// `site`: offset of the invocation stack's top word below the call, the domain that has made it << 16, 1 << 32: no longer patient. → who had the call, 1 << 16 if
 /// the thread's wait may be cut short whatever it is for.
-extern "C" fn unwind(tid: u64, place: u64) -> i64 {
+extern "C" fn unwind(tid: u64, site: u64) -> i64 {
     let mut told = Vec::new();
     let outcome = request(|m, machine| {
         let current = current()?;
         let ended =
-            m.unwind(machine, current, tid as u16, place & 0xffff, (place >> 16) as u16, place >> 32 == 0)?;
+            m.unwind(machine, current, tid as u16, site & 0xffff, (site >> 16) as u16, site >> 32 == 0)?;
         told = ended.told;
         Ok(u64::from(ended.callee) | u64::from(ended.cut) << 16)
     });

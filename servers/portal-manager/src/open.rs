@@ -87,7 +87,7 @@ impl<A: Arch> Manager<A> {
         Ok(())
     }
 
-    fn place(&mut self, machine: &mut impl Machine, words: &[u32]) -> Result<Run, i64> {
+    fn place_code(&mut self, machine: &mut impl Machine, words: &[u32]) -> Result<Run, i64> {
         loop {
             match self.made.arena.take(words.len() as u32 * 4) {
                 Take::Run(run) => {
@@ -113,7 +113,7 @@ impl<A: Arch> Manager<A> {
     ) -> Result<Run, i64> {
         let mut draft = self.made.draft.take().ok_or(errno::EBUSY)?;
         let made = match draft.compile(spec, shape, c, A::PROCESSOR) {
-            Ok(true) => self.place(machine, &draft.code.words),
+            Ok(true) => self.place_code(machine, &draft.code.words),
             Ok(false) => Err(errno::EINVAL),
             Err(error) => Err(self.refuse_code(c.callee.asid, spec, error)),
         };

@@ -75,16 +75,16 @@ impl Leg {
 impl<A: Arch> Manager<A> {
     /// For whom the call is that the thread's second frame from the top made, and where it was made: the
     /// offset of the invocation stack's top word, domain << 16. Not a controller that passes it on.
-    pub fn place_of_call(&self, machine: &impl Machine, current: Current) -> Result<u64, i64> {
-        let (mut place, mut asked) = (None::<Leg>, false);
+    pub fn call_site(&self, machine: &impl Machine, current: Current) -> Result<u64, i64> {
+        let (mut site, mut asked) = (None::<Leg>, false);
         frames::any(machine, current.tid, current, self.code.thread_end, |frame| {
-            let goes_on = place.is_none_or(|above| self.passes(frame, above));
+            let goes_on = site.is_none_or(|above| self.passes(frame, above));
             if goes_on && core::mem::replace(&mut asked, true) {
-                place = Some(Leg::of(frame));
+                site = Some(Leg::of(frame));
             }
             !goes_on
         });
-        let Leg { frame, domain, .. } = place.ok_or(errno::ESRCH)?;
+        let Leg { frame, domain, .. } = site.ok_or(errno::ESRCH)?;
         Ok((frame.base - 8) | u64::from(domain) << 16)
     }
 

@@ -147,8 +147,8 @@ fn a_limit_is_whose_call_the_controller_passes_on() {
         let current =
             pebble_portal_manager::frames::Current { tid: THREAD, top: map::thread_va(THREAD) + s.top };
         let at = if domain == CALLER { caller } else { passed };
-        let place = s.manager.place_of_call(&s.machine, current);
-        assert_eq!(place, Ok((at - 8) | u64::from(domain) << 16));
+        let site = s.manager.call_site(&s.machine, current);
+        assert_eq!(site, Ok((at - 8) | u64::from(domain) << 16));
     }
 }
 

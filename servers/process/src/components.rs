@@ -4,8 +4,8 @@ use crate::{CONSOLE, services};
 use alloc::vec::Vec;
 use pebble::abi::errno;
 use pebble::api::Errno;
+use pebble::region;
 use pebble::sync::Lock;
-use pebble::window;
 use pebble_boot::{BootInfo, Grant};
 use pebble_process::startup::{self, Path};
 
@@ -25,7 +25,7 @@ static COMPONENTS: Lock<Vec<Component>> = Lock::new(Vec::new());
 /// Reads the boot information; once, before anybody calls.
 pub fn prepare() -> Vec<(u16, Path)> {
     COMPONENTS.prepare();
-    let Ok(info) = BootInfo::decode(window::boot_info()) else { return Vec::new() };
+    let Ok(info) = BootInfo::decode(region::boot_info()) else { return Vec::new() };
     let component = |d: &pebble_boot::Domain| Component {
         role: d.asid,
         name: startup::path(&d.name),

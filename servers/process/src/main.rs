@@ -208,8 +208,8 @@ extern "C" fn keep(a: u64, b: u64, keep: u64) -> i64 {
 }
 
 /// The next component that has died, once there is one: its domain; its name.
-extern "C" fn fallen(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
-    answer(replacement::next_fallen().map(|(domain, name)| {
+extern "C" fn death(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    answer(replacement::next_death().map(|(domain, name)| {
         *more = [name[0], name[1], 0, 0];
         u64::from(domain)
     }))

@@ -38,13 +38,13 @@ const LAST_CALLS: u32 = 2000;
 /// Components whose names are kept when they die, by role; those that have died and wait for somebody to
 /// care.
 static KEPT: Lock<Vec<u16>> = Lock::new(Vec::new());
-static FALLEN: Lock<Vec<(u16, u16)>> = Lock::new(Vec::new());
+static DEATHS: Lock<Vec<(u16, u16)>> = Lock::new(Vec::new());
 /// Those that care.
 static CARE: Parking<1> = Parking::new(&services::WILL_WAKE, &services::WAKE);
 
 pub fn prepare() {
     KEPT.prepare();
-    FALLEN.prepare();
+    DEATHS.prepare();
 }
 
 /// Whether the component's clients wait for another one when it dies.
@@ -60,22 +60,22 @@ pub fn keep(name: Path, keep: bool) -> Result<(), Errno> {
 }
 
 /// A component has died, and its portals lead nowhere.
-pub fn fallen(domain: u16, name: &Path) {
+pub fn has_died(domain: u16, name: &Path) {
     let Some(role) = components::role(name).ok().filter(|role| KEPT.lock().contains(role)) else { return };
-    FALLEN.lock().push((role, domain));
+    DEATHS.lock().push((role, domain));
     CARE.wake(0);
 }
 
 /// The next component that has died, once there is one: its domain, and its name.
-pub fn next_fallen() -> Result<(u16, Path), Errno> {
-    let mut fallen = FALLEN.lock();
-    if fallen.is_empty() {
+pub fn next_death() -> Result<(u16, Path), Errno> {
+    let mut deaths = DEATHS.lock();
+    if deaths.is_empty() {
         CARE.enter(0);
-        drop(fallen);
+        drop(deaths);
         wait::leave();
     }
-    let (role, domain) = fallen.remove(0);
-    drop(fallen);
+    let (role, domain) = deaths.remove(0);
+    drop(deaths);
     components::part(role).map(|part| (domain, part.name))
 }
 

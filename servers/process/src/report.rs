@@ -43,7 +43,7 @@ impl Kept {
 }
 
 impl Crash<'_> {
-    pub fn tell(&self, console: &mut Console, patience: &mut Patience) {
+    pub fn print(&self, console: &mut Console, patience: &mut Patience) {
         if !patience.granted(1, portal::time(), TIME_HZ) {
             return;
         }

@@ -61,7 +61,7 @@ fn look_after_the_dying() -> Option<u32> {
             services::withdraw(domain, name_of(domain));
             let component = TABLE.lock().component(domain);
             if let Some(name) = component {
-                replacement::fallen(domain, &name);
+                replacement::has_died(domain, &name);
             }
         } else if services::reclaim(domain, name_of(domain)) {
             TABLE.lock().buried(domain);
@@ -107,7 +107,7 @@ fn fault(console: &mut Console, [patience, names]: &mut [Patience; 2], record: &
     let symbol = file.as_deref().and_then(|data| elf::symbol(data, address));
     let fault = Fault { domain, name, thread, cause, value, address, symbol };
     console.line(format_args!("{fault}\n"));
-    Crash { domain, path: &path, file: file.as_deref() }.tell(console, patience);
+    Crash { domain, path: &path, file: file.as_deref() }.print(console, patience);
 }
 
 /// The console, opened when there is first something to say; opened again when it has failed.

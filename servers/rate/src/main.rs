@@ -6,7 +6,7 @@
 extern crate alloc;
 
 use pebble::abi::{errno, map};
-use pebble::window::Window;
+use pebble::region::Region;
 use pebble::{api, portal, template};
 use pebble_rate::{CODE, DOMAINS, GIVEN, LETTER, LIMIT, spent_at};
 
@@ -15,7 +15,7 @@ pebble::component!(main);
 
 /// Ticks between two rounds: 10 ms.
 const PERIOD: u64 = map::TIME_HZ / 100;
-const DATA: Window = template::data(LETTER);
+const DATA: Region = template::data(LETTER);
 
 /// A predecessor's buckets and limits are as they were.
 fn main() -> i64 {

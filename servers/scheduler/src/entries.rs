@@ -3,7 +3,7 @@
 use pebble::abi::{self, errno, handover as ask, map, sys};
 use pebble::link::More;
 use pebble::portal::{self, time};
-use pebble::window;
+use pebble::region;
 use pebble_scheduler::{BootSemaphore, BootThread, Decision, FORMAT, STAY, Stacks, ThreadState, Wait, Words};
 
 pebble::import! {
@@ -24,7 +24,7 @@ fn main() -> i64 {
 
 #[cold]
 fn boot(scheduler: &mut Scheduler, words: &Words, now: u64) {
-    let word = |n: usize| window::BOOTINFO.read(n as u64 * 8);
+    let word = |n: usize| region::BOOTINFO.read(n as u64 * 8);
     let (first, count) = (abi::scheduler::FIRST, word(1) as usize);
     let threads = (first..first + count).map(|n| {
         let (tid, priority, home) = abi::scheduler::thread_parts(word(n));
@@ -41,8 +41,8 @@ fn boot(scheduler: &mut Scheduler, words: &Words, now: u64) {
 /// The state, once it knows the threads of the image.
 #[inline(always)]
 fn state<R>(work: impl FnOnce(&mut Scheduler, &Words, u64) -> R) -> R {
-    window::scheduler_state::<Scheduler>().with(|scheduler| {
-        let (words, now) = (window::semaphore_words(), time());
+    region::scheduler_state::<Scheduler>().with(|scheduler| {
+        let (words, now) = (region::semaphore_words(), time());
         if !scheduler.booted() {
             boot(scheduler, words, now);
         }
@@ -87,7 +87,7 @@ struct Queues;
 impl Stacks for Queues {
     #[inline(always)]
     fn head(&self, domain: u8) -> u64 {
-        window::stack_queue(domain)
+        region::stack_queue(domain)
     }
     fn keep(&self, domain: u8) -> bool {
         portal::call_once(sys::NUCLEUS_STACK_KEEP, [domain.into()]) == Ok(1)
@@ -113,9 +113,9 @@ fn quick(
     late: impl FnOnce() -> Decision,
     long: impl FnOnce() -> Decision,
 ) -> Decision {
-    let decision = window::scheduler_state::<Scheduler>().with(|scheduler| {
+    let decision = region::scheduler_state::<Scheduler>().with(|scheduler| {
         let now = time();
-        quick(scheduler, window::semaphore_words(), now).ok_or_else(|| scheduler.is_late(now))
+        quick(scheduler, region::semaphore_words(), now).ok_or_else(|| scheduler.is_late(now))
     });
     match decision {
         Ok(decision) => decision,
@@ -130,8 +130,8 @@ fn late(
     late: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>,
     long: impl FnOnce() -> Decision,
 ) -> Decision {
-    let done = window::scheduler_state::<Scheduler>()
-        .with(|scheduler| late(scheduler, window::semaphore_words(), time()).is_some());
+    let done = region::scheduler_state::<Scheduler>()
+        .with(|scheduler| late(scheduler, region::semaphore_words(), time()).is_some());
     if done { silence() } else { long() }
 }
 
@@ -141,11 +141,11 @@ fn otherwise(
     again: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>,
     long: impl FnOnce(&mut Scheduler, &Words, u64) -> Decision,
 ) -> Decision {
-    let calm = window::scheduler_state::<Scheduler>().with(|scheduler| {
+    let calm = region::scheduler_state::<Scheduler>().with(|scheduler| {
         if !scheduler.calm(&Queues) {
             return None;
         }
-        let decision = again(scheduler, window::semaphore_words(), time());
+        let decision = again(scheduler, region::semaphore_words(), time());
         scheduler.alarm_again();
         decision
     });
@@ -156,7 +156,7 @@ fn otherwise(
 #[inline(never)]
 extern "C" fn silence() -> Decision {
     set_timer(u64::MAX);
-    window::scheduler_state::<Scheduler>().with(|scheduler| scheduler.switch())
+    region::scheduler_state::<Scheduler>().with(|scheduler| scheduler.switch())
 }
 
 extern "C" fn yield_now() -> Decision {

@@ -21,7 +21,7 @@ use pebble_supervisor::{History, Kind, Policy, Verdict, parse};
 pebble::import! {
     REPLACE: process::Replace;
     KEEP: process::Keep;
-    FALLEN: process::Fallen;
+    DEATH: process::Death;
 }
 pebble::component!(main);
 
@@ -44,7 +44,7 @@ fn main() -> i64 {
         }
     }
     loop {
-        if let Ok((domain, [a, b, ..])) = FALLEN.call()
+        if let Ok((domain, [a, b, ..])) = DEATH.call()
             && domain >= 0
         {
             let mut bytes = [0; 16];

@@ -61,7 +61,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// An empty place, for one page or a buffer, that stays its domain's until it closes it.
-    pub fn place(&mut self, asid: u64, pages: u64) -> Answer {
+    pub fn receive_window(&mut self, asid: u64, pages: u64) -> Answer {
         let asid = self.alive(asid)?;
         if !(1..=map::BUFFER_PAGES as u64).contains(&pages) {
             return Err(errno::EINVAL);

@@ -9,8 +9,8 @@
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use pebble::abi::{errno, map};
 use pebble::link::More;
+use pebble::region::{self, PHYSICAL};
 use pebble::sync::{Guard, Lock};
-use pebble::window::{self, PHYSICAL};
 use pebble_vm::{Answer, Batch, Machine, Outcome, Start, Vm};
 
 pebble::import! {
@@ -118,7 +118,7 @@ fn vm() -> Guard<'static, Vm<Real>> {
     let mut vm = VM.lock();
     CALLED.store(true, Relaxed);
     if !vm.booted() {
-        let taken = vm.boot(window::boot_info());
+        let taken = vm.boot(region::boot_info());
         assert!(taken.is_ok());
     }
     vm
@@ -267,8 +267,8 @@ extern "C" fn window_move(asid: u64, from: u64, to: u64) -> i64 {
     word(vm().window_move(asid, from, to))
 }
 
-extern "C" fn place(asid: u64, pages: u64) -> i64 {
-    word(vm().place(asid, pages))
+extern "C" fn receive_window(asid: u64, pages: u64) -> i64 {
+    word(vm().receive_window(asid, pages))
 }
 
 extern "C" fn range_set(asid: u64, address: u64, pages: u64, who: u64) -> i64 {
@@ -287,7 +287,7 @@ extern "C" fn fork(parent: u64, child: u64, sp: u64) -> i64 {
         match next {
             Ok(next) if next != 0 => from = next,
             done => {
-                window::fence_i();
+                region::fence_i();
                 return word(done);
             }
         }

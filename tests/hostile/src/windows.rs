@@ -480,7 +480,7 @@ fn given(to: &str) -> Result<bool, i64> {
 /// A page goes, is gone, and comes back as it was.
 fn moved(to: &str) -> Result<bool, i64> {
     let mine = page();
-    let place = buffer::place(1)?;
+    let place = buffer::receive_window(1)?;
     let gone = ask(to, "t", mine)? == Ok(0) && refused(to, "w", &[mine])?;
     let back = ask(to, "g", place.address())? == Ok(0);
     let claimed = place.window().claim().is_ok();
@@ -494,14 +494,14 @@ fn large(to: &str) -> Result<bool, i64> {
     own.window().set_word(last, 77)?;
     let gone = ask(to, "t16", at)? == Ok(0) && refused(to, "w16", &[at])?;
     own.gone();
-    let place = buffer::place(16)?;
+    let place = buffer::receive_window(16)?;
     let back = ask(to, "g16", place.address())? == Ok(0);
     Ok(gone && back && place.window().word(last) == Ok(77) && place.window().set_word(0, 78).is_ok())
 }
 
 /// Who gives nothing is named; the place is empty, and there for the next.
 fn stingy(to: &str) -> Result<bool, i64> {
-    let place = buffer::place(1)?;
+    let place = buffer::receive_window(1)?;
     let named = |answer: Result<i64, Broken>| {
         answer.is_err_and(|Broken(s)| {
             status::code(s) == status::WINDOW && ![0, api::get_asid()].contains(&status::domain(s))
@@ -509,7 +509,7 @@ fn stingy(to: &str) -> Result<bool, i64> {
     };
     let named = (0..3)
         .try_fold(true, |all, _| Ok::<_, i64>(all && named(ask(to, "g0", place.address())?)))?
-        && named(ask(to, "g0.16", buffer::place(16)?.address())?);
+        && named(ask(to, "g0.16", buffer::receive_window(16)?.address())?);
     let elsewhere = refused(to, "g0", &[map::WINDOWS_VA, map::WINDOWS_VA + PAGE, map::BUFFERS_VA, page()])?
         && refused(to, "g0.16", &[map::BUFFERS_VA + 8 * map::BUFFER_STRIDE, map::WINDOWS_VA])?;
     let gone = ask(to, "t", page())? == Ok(0);

@@ -17,7 +17,7 @@ use pebble::buffer::{self, Buffer, Window};
 use pebble::link::Import;
 use pebble::mmio::Mmio;
 use pebble::portal::{Broken, time};
-use pebble::window::LOADER;
+use pebble::region::LOADER;
 
 pebble::import! {
     CREATE = "vm.domain_create";
@@ -46,7 +46,7 @@ pebble::import! {
     BUFFER_FREE = "vm.buffer_free";
     WINDOW_CLOSE = "vm.window_close";
     WINDOW_MOVE = "vm.window_move";
-    PLACE = "vm.place";
+    RECEIVE_WINDOW = "vm.receive_window";
 }
 pebble::component!(main);
 
@@ -213,7 +213,7 @@ fn buffers() {
         (&buffer::BUFFER_FREE, &BUFFER_FREE),
         (&buffer::WINDOW_CLOSE, &WINDOW_CLOSE),
         (&buffer::WINDOW_MOVE, &WINDOW_MOVE),
-        (&buffer::PLACE, &PLACE),
+        (&buffer::RECEIVE_WINDOW, &RECEIVE_WINDOW),
     ] {
         service.bind(import.index());
     }
@@ -226,14 +226,14 @@ fn buffers() {
         let mut seen = [0; 11];
         expect("twin", twin.and_then(|twin| twin.read(last - 11, &mut seen)), Ok(()));
         expect("what it shows", &seen, b"hello world");
-        let Ok(place) = buffer::place(pages.max(2)) else { fail("place", &pages) };
+        let Ok(place) = buffer::receive_window(pages.max(2)) else { fail("place", &pages) };
         let from = own.address();
         expect("move", own.give(place.address()), Ok(()));
         expect("from", call(&BUFFER_FREE, [from, 0, 0, 0, 0]), -errno::EINVAL);
     }
     // A page of the heap, to a place of its own.
     let page = api::sbrk(2 * PAGE as i64).map_or(0, |at| at.next_multiple_of(PAGE));
-    let Ok(place) = buffer::place(1) else { fail("place", &1) };
+    let Ok(place) = buffer::receive_window(1) else { fail("place", &1) };
     must("move", &WINDOW_MOVE, [page, place.address(), 0, 0, 0]);
     expect("its word", place.window().set_word(8, 7), Ok(()));
     expect("read back", place.window().word(8), Ok(7));

@@ -94,7 +94,7 @@ fn only_what_is_ones_own_is_claimed() {
     let (a, b) = two(&mut w);
     let lent = w.lend(a, b, b'w', HEAP, 1).unwrap();
     let open = w.lend(a, b, b'o', HEAP, 1).unwrap();
-    let place = w.vm.place(a.into(), 1).unwrap();
+    let place = w.vm.receive_window(a.into(), 1).unwrap();
     let asked = w.lend(a, b, b'g', place, 1).unwrap();
     for at in
         [lent.at, open.at, map::GATE_VA, map::stack_top(b, 0) - PAGE, 0, u64::MAX, map::BUFFERS_VA + PAGE]

@@ -68,7 +68,7 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
         43 => _ = vm.fault_next(),
         44..46 => _ = vm.buffer(d, b % 6),
         46 => _ = vm.buffer_free(d, buffer(b)),
-        47..49 => _ = vm.place(d, 1 + b % 2),
+        47..49 => _ = vm.receive_window(d, 1 + b % 2),
         49..51 => _ = vm.window_close(d, slot(a)),
         51 => _ = vm.window_close(d, buffer(a)),
         52 => _ = vm.window_move(d, slot(a), slot(b)),

@@ -298,7 +298,7 @@ fn a_slot_from_which_a_page_moves_on_is_recovered() {
     w.vm.window_close(c.into(), second.at).unwrap();
     w.check();
     let third = w.lend(a, b, b't', HEAP + PAGE, 1).unwrap();
-    let place = w.vm.place(b.into(), 1).unwrap();
+    let place = w.vm.receive_window(b.into(), 1).unwrap();
     w.vm.window_move(b.into(), third.at, place).unwrap();
     assert_eq!(w.vm.window_close(b.into(), third.at), Err(errno::EINVAL), "back already");
     w.check();
@@ -350,8 +350,8 @@ fn what_is_open_is_opened_on_and_a_stubs_ends_with_its_call() {
 fn a_g_call_moves_what_the_callee_puts_into_its_slot() {
     let mut w = World::new();
     let (a, b) = two(&mut w);
-    let place = w.vm.place(a.into(), 1).unwrap();
-    assert_eq!(w.vm.place(a.into(), 1), Ok(place + PAGE), "the first is given out");
+    let place = w.vm.receive_window(a.into(), 1).unwrap();
+    assert_eq!(w.vm.receive_window(a.into(), 1), Ok(place + PAGE), "the first is given out");
     let lent = w.lend(a, b, b'g', place, 1).unwrap();
     assert_eq!(w.vm.window_close(b.into(), lent.at), Err(errno::EINVAL), "the call has the slot");
     let other = map::WINDOWS_VA + 50 * PAGE;
@@ -384,7 +384,7 @@ fn a_slot_that_waits_is_a_goal() {
     let mut w = World::new();
     let (a, b) = two(&mut w);
     let c = program(&mut w);
-    let place = w.vm.place(a.into(), 1).unwrap();
+    let place = w.vm.receive_window(a.into(), 1).unwrap();
     let outer = w.lend(a, b, b'g', place, 1).unwrap();
     assert_eq!(w.lend(b, c, b'g', outer.at + PAGE, 1).map(|l| l.at), None, "nobody waits there");
     let inner = w.lend(b, c, b'g', outer.at, 1).expect("waits");
@@ -415,7 +415,7 @@ fn a_slot_that_waits_is_a_goal() {
 fn a_g_call_moves_a_whole_buffer() {
     let mut w = World::new();
     let (a, b) = two(&mut w);
-    let place = w.vm.place(a.into(), 4).unwrap();
+    let place = w.vm.receive_window(a.into(), 4).unwrap();
     assert_eq!(w.vm.buffer(a.into(), 1), Ok(place + map::BUFFER_STRIDE), "the place is given out");
     let lent = w.lend(a, b, b'g', place, 4).unwrap();
     let own = w.vm.buffer(b.into(), 4).unwrap();

@@ -248,7 +248,7 @@ fn memory() {
         "vm.buffer_free",
         "vm.window_close",
         "vm.window_claim",
-        "vm.place",
+        "vm.receive_window",
         "vm.window_move",
         "vm.provide",
     ];

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use pebble::abi::link::{Startup, unpack};
 use pebble::api::Errno;
 use pebble::io::{self, File};
-use pebble::window::STARTUP;
+use pebble::region::STARTUP;
 use pebble_shell::{Editor, Event};
 
 const CONSOLE: &str = "/dev/console";

@@ -8,41 +8,41 @@ use pebble_abi::{capability, map, scheduler as abi_scheduler};
 
 /// A range of such memory.
 #[derive(Clone, Copy)]
-pub struct Window {
+pub struct Region {
     base: u64,
     len: u64,
 }
 
 /// All physical memory of the board.
-pub const PHYSICAL: Window = Window { base: map::PHYS_VA, len: map::RAM_BYTES };
+pub const PHYSICAL: Region = Region { base: map::PHYS_VA, len: map::RAM_BYTES };
 /// Portal code arena, writable here only.
-pub const CODE: Window = Window { base: map::PM_CODE_VA, len: map::CODE_BYTES };
+pub const CODE: Region = Region { base: map::PM_CODE_VA, len: map::CODE_BYTES };
 /// Semaphores, stack queues, counters.
-pub const SHARED_DATA: Window = Window { base: map::SHARED_DATA_VA, len: map::KDATA_BYTES };
+pub const SHARED_DATA: Region = Region { base: map::SHARED_DATA_VA, len: map::KDATA_BYTES };
 /// Thread blocks.
-pub const THREADS: Window = Window { base: map::PM_THREADS_VA, len: map::MAX_THREADS as u64 * map::PAGE };
+pub const THREADS: Region = Region { base: map::PM_THREADS_VA, len: map::MAX_THREADS as u64 * map::PAGE };
 /// Portal tables of all domains.
-pub const TABLES: Window =
-    Window { base: map::PM_TABLES_VA, len: map::MAX_DOMAINS as u64 * map::TABLE_BYTES };
+pub const TABLES: Region =
+    Region { base: map::PM_TABLES_VA, len: map::MAX_DOMAINS as u64 * map::TABLE_BYTES };
 /// The capability table.
-pub const CAPABILITIES: Window = Window { base: map::CAPABILITY_TABLE_VA, len: capability::TABLE_BYTES };
+pub const CAPABILITIES: Region = Region { base: map::CAPABILITY_TABLE_VA, len: capability::TABLE_BYTES };
 /// The private data of an argument letter, `A` to `Z`, for the component to which the system's manifest gives it.
-pub const fn template_data(letter: u8) -> Window {
+pub const fn template_data(letter: u8) -> Region {
     assert!(letter.is_ascii_uppercase(), "letters of templates are A to Z");
-    Window { base: map::template_data_va(letter), len: map::PAGE }
+    Region { base: map::template_data_va(letter), len: map::PAGE }
 }
 /// Pages of a domain under construction.
-pub const LOADER: Window = Window { base: map::LOADER_VA, len: 0x100_0000 };
-pub const BOOTINFO: Window = Window { base: map::BOOTINFO_VA, len: map::BOOTINFO_MAX };
+pub const LOADER: Region = Region { base: map::LOADER_VA, len: 0x100_0000 };
+pub const BOOTINFO: Region = Region { base: map::BOOTINFO_VA, len: map::BOOTINFO_MAX };
 /// The start-up page of a program.
-pub const STARTUP: Window = Window { base: map::STARTUP_VA, len: map::PAGE };
+pub const STARTUP: Region = Region { base: map::STARTUP_VA, len: map::PAGE };
 
-impl Window {
+impl Region {
     #[inline]
     fn at(&self, offset: u64, size: u64) -> u64 {
         assert!(
             offset.is_multiple_of(size) && offset < self.len && size <= self.len - offset,
-            "outside the window"
+            "outside the region"
         );
         self.base + offset
     }
