@@ -14,6 +14,7 @@
 //! * [`fault`] why a domain dies
 //! * [`share`] who may have how much of what is scarce
 //! * [`scheduler`] what the scheduler is told at boot
+//! * [`words`] what a word of a call means
 //! * [`status`] transport errors, [`errno`] the errors of servers
 //!
 //! What the image builder tells the first servers is the crate `pebble-boot`, which needs an allocator.
@@ -36,3 +37,4 @@ pub mod status;
 pub mod sys;
 pub mod template;
 pub mod thread;
+pub mod words;

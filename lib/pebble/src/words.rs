@@ -1,71 +1,10 @@
-//! What a word means: types for domains, threads, times, addresses and portals, which cost nothing.
+//! What a word of a call means: the types of [`pebble_abi::words`], and which of them a function behind an interface takes.
 //!
 //! A description of an interface (`interface.toml`) says what each word is. Callers pass these types; a function behind an interface takes them,
 //! or a plain `u64`, but never another one of them.
 
 use crate::link::More;
-
-/// A word of a call, as one side of it sees it.
-pub trait Word: Copy {
-    fn of(word: u64) -> Self;
-    fn word(self) -> u64;
-}
-
-impl Word for u64 {
-    #[inline(always)]
-    fn of(word: u64) -> Self {
-        word
-    }
-
-    #[inline(always)]
-    fn word(self) -> u64 {
-        self
-    }
-}
-
-macro_rules! words {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
-        $(#[$doc])*
-        #[repr(transparent)]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub struct $name(pub u64);
-
-        impl Word for $name {
-            #[inline(always)]
-            fn of(word: u64) -> Self {
-                $name(word)
-            }
-
-            #[inline(always)]
-            fn word(self) -> u64 {
-                self.0
-            }
-        }
-
-        impl From<u16> for $name {
-            #[inline(always)]
-            fn from(word: u16) -> Self {
-                $name(word.into())
-            }
-        }
-
-        impl Takes<$name> for $name {}
-        impl Takes<$name> for u64 {}
-    )*};
-}
-
-words! {
-    /// A domain.
-    Asid;
-    /// A thread.
-    ThreadId;
-    /// Time, in ticks of `hrtime`.
-    Ticks;
-    /// An address in the caller's domain, or in one that another word names.
-    VirtAddr;
-    /// An index in a portal table.
-    PortalIndex;
-}
+pub use pebble_abi::words::{Asid, PhysAddr, PortalIndex, ThreadId, Ticks, VirtAddr, Word};
 
 /// The function takes this for what the description calls `W`.
 #[diagnostic::on_unimplemented(
@@ -75,6 +14,15 @@ words! {
 pub trait Takes<W>: Word {}
 
 impl Takes<u64> for u64 {}
+
+macro_rules! takes {
+    ($($name:ident)*) => {$(
+        impl Takes<$name> for $name {}
+        impl Takes<$name> for u64 {}
+    )*};
+}
+
+takes!(Asid ThreadId Ticks VirtAddr PortalIndex);
 
 /// A function whose parameters are these words.
 #[doc(hidden)]

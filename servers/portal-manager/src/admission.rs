@@ -12,6 +12,7 @@
 use crate::Machine;
 use crate::manager::{Goal, Manager};
 use alloc::vec::Vec;
+use pebble_abi::words::Asid;
 use pebble_abi::{errno, map};
 use pebble_arch::Arch;
 use pebble_portal::spec::{Arg, Stack, State};
@@ -108,10 +109,10 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    fn owned(&mut self, asid: u64, interface: u64) -> Result<u16, i64> {
+    fn owned(&mut self, asid: Asid, interface: u64) -> Result<u16, i64> {
         self.domain(asid)?;
         let owned = usize::try_from(interface).ok().and_then(|n| self.interfaces.get(n));
-        let owned = owned.is_some_and(|i| u64::from(i.asid) == asid && !i.name.is_empty());
+        let owned = owned.is_some_and(|i| Asid::from(i.asid) == asid && !i.name.is_empty());
         if owned { Ok(interface as u16) } else { Err(errno::EPERM) }
     }
 
@@ -119,7 +120,7 @@ impl<A: Arch> Manager<A> {
     pub fn guard_by_names(
         &mut self,
         machine: &mut impl Machine,
-        asid: u64,
+        asid: Asid,
         interface: u64,
     ) -> Result<(), i64> {
         let interface = self.owned(asid, interface)?;
@@ -131,7 +132,7 @@ impl<A: Arch> Manager<A> {
     pub fn guard_by_list(
         &mut self,
         machine: &mut impl Machine,
-        asid: u64,
+        asid: Asid,
         interface: u64,
     ) -> Result<(), i64> {
         let interface = self.owned(asid, interface)?;
@@ -140,11 +141,11 @@ impl<A: Arch> Manager<A> {
         Ok(())
     }
 
-    pub fn admit(&mut self, asid: u64, interface: u64, client: u64) -> Result<(), i64> {
+    pub fn admit(&mut self, asid: Asid, interface: u64, client: Asid) -> Result<(), i64> {
         let interface = self.owned(asid, interface)?;
         self.domain(client)?;
         match self.policies.guards.iter_mut().find(|g| g.interface == interface).map(|g| &mut g.way) {
-            Some(Way::Listed(bits)) => bits[client as usize / 64] |= 1 << (client % 64),
+            Some(Way::Listed(bits)) => bits[usize::from(client.number()) / 64] |= 1 << (client.number() % 64),
             _ => return Err(errno::EINVAL),
         }
         Ok(())
@@ -155,12 +156,12 @@ impl<A: Arch> Manager<A> {
     pub fn guard_by_asking(
         &mut self,
         machine: &mut impl Machine,
-        asid: u64,
+        asid: Asid,
         interface: u64,
         (holder, index): (u16, u64),
     ) -> Result<(), i64> {
         let interface = self.owned(asid, interface)?;
-        let index = self.held(asid as u16, index)?;
+        let index = self.held(asid.number(), index)?;
         let slot = self.domains[usize::from(holder)].slots.get(index);
         let Some(Goal::Interface(policy)) = slot.map(|s| s.goal) else { return Err(errno::EBADF) };
         let i = self.interfaces.get(usize::from(policy)).filter(|i| i.asid != 0).ok_or(errno::EBADF)?;

@@ -27,6 +27,7 @@ use alloc::vec::Vec;
 use arrayvec::ArrayVec;
 use pebble_abi::consent::Letters;
 use pebble_abi::control::{BEHALF, BEHALF_PM};
+use pebble_abi::words::Asid;
 use pebble_abi::{errno, map, sys};
 use pebble_arch::Arch;
 use pebble_portal::Spec;
@@ -243,8 +244,8 @@ impl<A: Arch> Manager<A> {
     pub fn control(
         &mut self,
         machine: &mut impl Machine,
-        controller: u64,
-        (child, copy): (u64, bool),
+        controller: Asid,
+        (child, copy): (Asid, bool),
         handler: u64,
         view: Option<pebble_portal::hardware::Domain>,
     ) -> Result<(), i64> {
@@ -252,7 +253,7 @@ impl<A: Arch> Manager<A> {
         if parent.view.exclusive || handler == 0 || handler >= map::USER_END {
             return Err(errno::EINVAL);
         }
-        let controller = controller as u16;
+        let controller = controller.number();
         match view {
             Some(view) => self.found(machine, view)?,
             None => {
@@ -261,22 +262,22 @@ impl<A: Arch> Manager<A> {
                 let above = self.domains[usize::from(controller)].controller;
                 let domain = self.domain(child)?;
                 let free = domain.controller == above && (above != 0 || domain.behalf == 0);
-                if domain.image || !free || child == u64::from(controller) {
+                if domain.image || !free || child == controller.into() {
                     return Err(errno::EINVAL);
                 }
                 if above != 0 {
-                    self.close_opened_for(machine, child as u16);
-                    self.unserve(child as u16, u16::MAX);
+                    self.close_opened_for(machine, child.number());
+                    self.unserve(child.number(), u16::MAX);
                 }
-                for index in sys::SYS_GET_ASID..self.domains[child as usize].slots.len() {
-                    if self.seen(child as u16, index).is_some() {
-                        self.vacate(machine, child as u16, index, 1);
+                for index in sys::SYS_GET_ASID..self.domains[usize::from(child.number())].slots.len() {
+                    if self.seen(child.number(), index).is_some() {
+                        self.vacate(machine, child.number(), index, 1);
                     }
                 }
             }
         }
         self.serve(machine, controller, 1)?;
-        let child = child as u16;
+        let child = child.number();
         let behalf = self.behalf_for(machine, controller)?;
         let domain = &mut self.domains[child as usize];
         (domain.controller, domain.handler, domain.behalf) = (controller, handler, behalf);
@@ -316,7 +317,7 @@ impl<A: Arch> Manager<A> {
 
     /// Where a controller's own portals shall lie, if that is behind all that its children can have; 0: at
     /// the first such place.
-    pub fn own_from(&mut self, asid: u64, first: u64) -> Result<(), i64> {
+    pub fn own_from(&mut self, asid: Asid, first: u64) -> Result<(), i64> {
         let domain = self.domain(asid)?;
         match usize::try_from(first) {
             Ok(0) => {}
@@ -405,14 +406,14 @@ impl<A: Arch> Manager<A> {
     pub fn create_child(
         &mut self,
         machine: &mut impl Machine,
-        controller: u64,
-        child: u64,
+        controller: Asid,
+        child: Asid,
         index: u64,
         stub: Option<(u64, Spec, u64)>,
     ) -> Result<(), i64> {
         self.domain(controller)?;
         let domain = self.domain(child)?;
-        if u64::from(domain.controller) != controller || controller == 0 {
+        if Asid::from(domain.controller) != controller || controller == Asid(0) {
             return Err(errno::EPERM);
         }
         if !(sys::SYS_GET_ASID as u64..map::TABLE_ENTRIES as u64).contains(&index) {
@@ -423,9 +424,9 @@ impl<A: Arch> Manager<A> {
             return Err(errno::EINVAL);
         }
         if let Some((_, spec, _)) = &stub {
-            self.asks_no_more(controller as u16, child as u16, index as usize, spec)?;
+            self.asks_no_more(controller.number(), child.number(), index as usize, spec)?;
         }
-        self.put(machine, child as u16, index as usize, stub)
+        self.put(machine, child.number(), index as usize, stub)
     }
 
     /// A portal for a controlled domain that the loader opens: a real one in the outermost controller's
@@ -433,13 +434,13 @@ impl<A: Arch> Manager<A> {
     pub fn open_below(
         &mut self,
         machine: &mut impl Machine,
-        child: u64,
+        child: Asid,
         interface: u16,
         given: Letters,
     ) -> Result<u16, i64> {
         self.domain(child)?;
-        self.request.serving = child as u16;
-        self.open_with(machine, self.outermost(child as u16).into(), interface, given)
+        self.request.serving = child.number();
+        self.open_with(machine, self.outermost(child.number()).into(), interface, given)
     }
 
     /// Stubs for entries of the outermost controller, from its child down to `subject`.
@@ -522,20 +523,20 @@ impl<A: Arch> Manager<A> {
     pub fn remove(
         &mut self,
         machine: &mut impl Machine,
-        server: u64,
-        client: u64,
+        server: Asid,
+        client: Asid,
         first: u64,
         count: u64,
     ) -> Result<(), i64> {
         self.domain(client)?;
-        let (domain, caller) = (client as u16, self.outermost(client as u16));
-        self.may_change(server as u16, caller)?;
+        let (domain, caller) = (client.number(), self.outermost(client.number()));
+        self.may_change(server.number(), caller)?;
         if domain == caller {
             return self.close(machine, client, first, count, Some(server));
         }
         let theirs = |index: &u64| {
             let slot = self.domains[usize::from(caller)].slots.get(*index as usize);
-            slot.is_some_and(|s| s.subject == domain && self.gave(server as u16, s))
+            slot.is_some_and(|s| s.subject == domain && self.gave(server.number(), s))
         };
         let end =
             first.checked_add(count).filter(|end| *end <= map::TABLE_ENTRIES as u64).ok_or(errno::EBADF)?;

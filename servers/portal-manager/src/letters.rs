@@ -21,6 +21,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use arrayvec::ArrayVec;
 use pebble_abi::template::{TemplateError, TemplateErrorKind};
+use pebble_abi::words::Asid;
 use pebble_abi::{errno, map, status};
 use pebble_arch::Arch;
 use pebble_boot::BootInfo;
@@ -71,26 +72,26 @@ impl Letters {
 
 impl<A: Arch> Manager<A> {
     /// A component begins to register its letter; what it began before is dropped.
-    pub fn begin_template(&mut self, asid: u64, letter: u64) -> Result<(), i64> {
+    pub fn begin_template(&mut self, asid: Asid, letter: u64) -> Result<(), i64> {
         let mut role = self.domain(asid)?.role;
-        if let Some(successor) = self.replacement.successors.iter().find(|s| u64::from(s.asid) == asid) {
+        if let Some(successor) = self.replacement.successors.iter().find(|s| Asid::from(s.asid) == asid) {
             role = successor.role;
         }
         let letter = u8::try_from(letter).map_err(|_| errno::EACCES)?;
         if role == 0 || !self.letters.given.contains(&(letter, role)) {
             return Err(errno::EACCES);
         }
-        self.drop_draft(asid as u16);
-        self.letters.drafts.push(Draft { asid: asid as u16, letter, words: ArrayVec::new() });
+        self.drop_draft(asid.number());
+        self.letters.drafts.push(Draft { asid: asid.number(), letter, words: ArrayVec::new() });
         Ok(())
     }
 
     /// The next operations. Too many of them end the registration.
-    pub fn fill_template(&mut self, asid: u64, words: &[u32]) -> Result<(), Refused> {
-        let draft = self.letters.drafts.iter_mut().find(|d| u64::from(d.asid) == asid);
+    pub fn fill_template(&mut self, asid: Asid, words: &[u32]) -> Result<(), Refused> {
+        let draft = self.letters.drafts.iter_mut().find(|d| Asid::from(d.asid) == asid);
         let draft = draft.ok_or(errno::EINVAL)?;
         if draft.words.try_extend_from_slice(words).is_err() {
-            self.drop_draft(asid as u16);
+            self.drop_draft(asid.number());
             let kind = TemplateErrorKind::Length;
             return Err(Refused::Code(TemplateError { at: MAX_OPERATIONS, kind }));
         }
@@ -99,8 +100,8 @@ impl<A: Arch> Manager<A> {
 
     /// All portals opened from now on have the code for this letter, and those that were open have it
     /// already.
-    pub fn commit_template(&mut self, machine: &mut impl Machine, asid: u64) -> Result<(), Refused> {
-        let at = self.letters.drafts.iter().position(|d| u64::from(d.asid) == asid).ok_or(errno::EINVAL)?;
+    pub fn commit_template(&mut self, machine: &mut impl Machine, asid: Asid) -> Result<(), Refused> {
+        let at = self.letters.drafts.iter().position(|d| Asid::from(d.asid) == asid).ok_or(errno::EINVAL)?;
         let Draft { letter, words, .. } = self.letters.drafts.swap_remove(at);
         let data = map::template_va(letter);
         let data_bits = map::PAGE.trailing_zeros() as u8;

@@ -27,6 +27,7 @@ use pebble::link::{Import, More};
 use pebble::portal;
 use pebble::region::{self, CODE, SHARED_DATA, TABLES, THREADS};
 use pebble::sync::{Guard, Lock};
+use pebble::words::{Asid, ThreadId};
 use pebble_boot::BootInfo;
 use pebble_portal_manager::Machine;
 use pebble_portal_manager::frames::Current;
@@ -272,36 +273,36 @@ fn name<'a>(words: [u64; 3], bytes: &'a mut [u8; 24]) -> Result<&'a str, i64> {
     core::str::from_utf8(&bytes[..len]).ok().filter(|n| !n.is_empty()).ok_or(errno::EINVAL)
 }
 
-extern "C" fn open(asid: u64, a: u64, b: u64, c: u64, given: u64, _: u64, more: &mut More) -> i64 {
+extern "C" fn open(asid: Asid, a: u64, b: u64, c: u64, given: u64, _: u64, more: &mut More) -> i64 {
     let itself = Opening { names: [asid, asid], opener: asid, subject: asid };
     entries::open::open(|_, _| Ok(itself), [a, b, c], given, more)
 }
 
 /// The loader opens what a program imports. Its outermost controller must be allowed to, too: it is who calls.
-extern "C" fn open_for(asid: u64, a: u64, b: u64, c: u64, _: u64, _: u64, more: &mut More) -> i64 {
+extern "C" fn open_for(asid: Asid, a: u64, b: u64, c: u64, _: u64, _: u64, more: &mut More) -> i64 {
     let who = |m: &mut Manager, _: &mut Real| {
         m.domain(asid)?;
-        let opener = m.outermost(asid as u16).into();
+        let opener = m.outermost(asid.number()).into();
         Ok(Opening { names: [asid, opener], opener, subject: asid })
     };
     entries::open::open(who, [a, b, c], Letters::NONE.word(), more)
 }
 
-extern "C" fn register(asid: u64, a: u64, b: u64, c: u64, spec: u64, entry: u64, more: &mut More) -> i64 {
+extern "C" fn register(asid: Asid, a: u64, b: u64, c: u64, spec: u64, entry: u64, more: &mut More) -> i64 {
     explained(more, |m, machine| do_register(m, machine, asid, [a, b, c, spec, entry]))
 }
 
-fn do_register(m: &mut Manager, machine: &mut Real, asid: u64, p: [u64; 5]) -> Result<u64, i64> {
+fn do_register(m: &mut Manager, machine: &mut Real, asid: Asid, p: [u64; 5]) -> Result<u64, i64> {
     let [a, b, c, first, entry] = p;
     let mut bytes = [0; 24];
     let name = name([a, b, c], &mut bytes)?;
     let spec = m.parse(asid, first, entry)?;
     let number = m.register(machine, asid, name, spec, entry & 0xffff_ffff)?;
-    answer(&NAME, [asid, a, b, c, number.into()]).inspect_err(|_| m.unregister(number))?;
+    answer(&NAME, [asid.get(), a, b, c, number.into()]).inspect_err(|_| m.unregister(number))?;
     Ok(number.into())
 }
 
-extern "C" fn interface(asid: u64, a: u64, b: u64, c: u64) -> i64 {
+extern "C" fn interface(asid: Asid, a: u64, b: u64, c: u64) -> i64 {
     request(|m, _| {
         let mut bytes = [0; 24];
         m.own_interface(asid, name([a, b, c], &mut bytes)?).map(u64::from)
@@ -309,8 +310,8 @@ extern "C" fn interface(asid: u64, a: u64, b: u64, c: u64) -> i64 {
 }
 
 extern "C" fn create(
-    server: u64,
-    client: u64,
+    server: Asid,
+    client: Asid,
     interface: u64,
     count: u64,
     constant: u64,
@@ -324,7 +325,7 @@ extern "C" fn create(
     })
 }
 
-extern "C" fn remove(server: u64, client: u64, first: u64, count: u64) -> i64 {
+extern "C" fn remove(server: Asid, client: Asid, first: u64, count: u64) -> i64 {
     request(|m, machine| {
         let client = client_of(m, machine, client)?;
         m.remove(machine, server, client, first, count)?;
@@ -332,14 +333,14 @@ extern "C" fn remove(server: u64, client: u64, first: u64, count: u64) -> i64 {
     })
 }
 
-extern "C" fn close(asid: u64, first: u64, count: u64) -> i64 {
+extern "C" fn close(asid: Asid, first: u64, count: u64) -> i64 {
     request(|m, machine| {
         m.close(machine, asid, first, count, None)?;
         tidy(m, machine).map(|()| 0)
     })
 }
 
-extern "C" fn sem_create(asid: u64, initial: u64, wait: u64) -> i64 {
+extern "C" fn sem_create(asid: Asid, initial: u64, wait: u64) -> i64 {
     request(|m, machine| do_sem_create(m, machine, asid, asid, [initial, wait]))
 }
 
@@ -347,8 +348,8 @@ extern "C" fn sem_create(asid: u64, initial: u64, wait: u64) -> i64 {
 fn do_sem_create(
     m: &mut Manager,
     machine: &mut Real,
-    asid: u64,
-    owner: u64,
+    asid: Asid,
+    owner: Asid,
     [initial, wait]: [u64; 2],
 ) -> Result<u64, i64> {
     tidy(m, machine)?;
@@ -364,17 +365,17 @@ fn do_sem_create(
         2 if m.is_image(owner) => Wait::Lock,
         _ => Wait::Patient,
     };
-    let id = answer(&SEM_ALLOC, [initial, owner, wait as u64, 0, 0])? as u16;
+    let id = answer(&SEM_ALLOC, [initial, owner.get(), wait as u64, 0, 0])? as u16;
     m.own_semaphore(owner, id);
     let index = m.semaphore(machine, asid, id);
     if index.is_err() {
-        m.own_semaphore(0, id);
+        m.own_semaphore(Asid(0), id);
         machine.free_semaphore(id);
     }
     index.map(u64::from)
 }
 
-extern "C" fn sem_publish(asid: u64, index: u64, a: u64, b: u64, c: u64) -> i64 {
+extern "C" fn sem_publish(asid: Asid, index: u64, a: u64, b: u64, c: u64) -> i64 {
     request(|m, _| {
         let mut bytes = [0; 24];
         let id = m.semaphore_at(asid, index)?;
@@ -382,7 +383,7 @@ extern "C" fn sem_publish(asid: u64, index: u64, a: u64, b: u64, c: u64) -> i64 
     })
 }
 
-extern "C" fn sem_open(asid: u64, a: u64, b: u64, c: u64) -> i64 {
+extern "C" fn sem_open(asid: Asid, a: u64, b: u64, c: u64) -> i64 {
     request(|m, machine| {
         let mut bytes = [0; 24];
         let id = m.published(name([a, b, c], &mut bytes)?)?;
@@ -391,13 +392,14 @@ extern "C" fn sem_open(asid: u64, a: u64, b: u64, c: u64) -> i64 {
 }
 
 /// What portal code must know of a living domain, and its family.
-fn view(asid: u64) -> Result<(pebble_portal::hardware::Domain, u64), i64> {
-    let (state, [space, _, _, flags]) = DOMAIN_INFO.call_wide([asid, 0, 0, 0, 0]).map_err(|_| errno::EIO)?;
+fn view(asid: Asid) -> Result<(pebble_portal::hardware::Domain, u64), i64> {
+    let (state, [space, _, _, flags]) =
+        DOMAIN_INFO.call_wide([asid.get(), 0, 0, 0, 0]).map_err(|_| errno::EIO)?;
     if state != 1 {
         return Err(errno::ESRCH);
     }
     let view = pebble_portal::hardware::Domain {
-        asid: asid as u16,
+        asid: asid.number(),
         space,
         float: flags & 1 == 1,
         ..Default::default()
@@ -405,7 +407,7 @@ fn view(asid: u64) -> Result<(pebble_portal::hardware::Domain, u64), i64> {
     Ok((view, flags >> 32))
 }
 
-extern "C" fn domain_attach(asid: u64) -> i64 {
+extern "C" fn domain_attach(asid: Asid) -> i64 {
     request(|m, machine| {
         let (view, family) = view(asid)?;
         m.set_family(asid, family)?;
@@ -414,14 +416,14 @@ extern "C" fn domain_attach(asid: u64) -> i64 {
 }
 
 /// The family of a domain, for servers that give something away.
-extern "C" fn family(asid: u64) -> i64 {
+extern "C" fn family(asid: Asid) -> i64 {
     request(|m, _| {
         m.domain(asid)?;
-        Ok(m.family(asid as u16).into())
+        Ok(m.family(asid.number()).into())
     })
 }
 
-extern "C" fn retire(asid: u64) -> i64 {
+extern "C" fn retire(asid: Asid) -> i64 {
     let mut vacant = Vec::new();
     let outcome = request(|m, machine| {
         vacant = m.retire(machine, asid)?;
@@ -429,12 +431,12 @@ extern "C" fn retire(asid: u64) -> i64 {
     });
     if outcome == 0 {
         pass(&vacant, NOBODY);
-        let _ = WITHDRAW.call([asid, 0, 0, 0, 0]);
+        let _ = WITHDRAW.call([asid.get(), 0, 0, 0, 0]);
     }
     outcome
 }
 
-extern "C" fn reclaim(asid: u64) -> i64 {
+extern "C" fn reclaim(asid: Asid) -> i64 {
     request(|m, machine| {
         let current = survey(machine)?;
         m.reclaim(machine, asid, current).map(|()| 0)
@@ -451,12 +453,12 @@ extern "C" fn call_site() -> i64 {
 
 /// `site`: offset of the invocation stack's top word below the call, the domain that has made it << 16, 1 << 32: no longer patient. → who had the call, 1 << 16 if
 /// the thread's wait may be cut short whatever it is for.
-extern "C" fn unwind(tid: u64, site: u64) -> i64 {
+extern "C" fn unwind(tid: ThreadId, site: u64) -> i64 {
     let mut told = Vec::new();
     let outcome = request(|m, machine| {
         let current = current()?;
         let ended =
-            m.unwind(machine, current, tid as u16, site & 0xffff, (site >> 16) as u16, site >> 32 == 0)?;
+            m.unwind(machine, current, tid.number(), site & 0xffff, (site >> 16) as u16, site >> 32 == 0)?;
         told = ended.told;
         Ok(u64::from(ended.callee) | u64::from(ended.cut) << 16)
     });
@@ -467,7 +469,7 @@ extern "C" fn unwind(tid: u64, site: u64) -> i64 {
 }
 
 /// So many portals the domain may have besides those that it was born with.
-extern "C" fn limit(asid: u64, portals: u64) -> i64 {
+extern "C" fn limit(asid: Asid, portals: u64) -> i64 {
     request(|m, _| {
         m.domain(asid)?.most = Some((portals as usize).min(MAX_PORTALS));
         Ok(0)
@@ -475,10 +477,10 @@ extern "C" fn limit(asid: u64, portals: u64) -> i64 {
 }
 
 /// One of the domain's threads has ended, whichever way: its controllers need a stack less for it.
-extern "C" fn thread_gone(asid: u64) -> i64 {
+extern "C" fn thread_gone(asid: Asid) -> i64 {
     request(|m, _| {
         m.domain(asid)?;
-        m.unserve(asid as u16, 1);
+        m.unserve(asid.number(), 1);
         Ok(0)
     })
 }

@@ -15,6 +15,7 @@ use crate::unwind::Watch;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
+use pebble_abi::words::Asid;
 use pebble_abi::{errno, map, sys};
 use pebble_arch::Arch;
 use pebble_boot::{BootInfo, CommonCode};
@@ -266,14 +267,14 @@ impl<A: Arch> Manager<A> {
         Ok(manager)
     }
 
-    pub fn domain(&mut self, asid: u64) -> Result<&mut Domain, i64> {
-        let domain = usize::try_from(asid).ok().and_then(|n| self.domains.get_mut(n));
+    pub fn domain(&mut self, asid: Asid) -> Result<&mut Domain, i64> {
+        let domain = asid.below(self.domains.len()).map(|n| &mut self.domains[n]);
         domain.filter(|d| d.alive).ok_or(errno::ESRCH)
     }
 
     /// The number of a domain's own interface.
-    pub fn own_interface(&self, asid: u64, name: &str) -> Result<u16, i64> {
-        let found = self.interfaces.iter().position(|i| u64::from(i.asid) == asid && i.name == name);
+    pub fn own_interface(&self, asid: Asid, name: &str) -> Result<u16, i64> {
+        let found = self.interfaces.iter().position(|i| Asid::from(i.asid) == asid && i.name == name);
         found.map(|n| n as u16).ok_or(errno::ENOENT)
     }
 
@@ -281,7 +282,7 @@ impl<A: Arch> Manager<A> {
     pub fn register(
         &mut self,
         machine: &mut impl Machine,
-        asid: u64,
+        asid: Asid,
         name: &str,
         spec: Spec,
         entry: u64,
@@ -293,7 +294,7 @@ impl<A: Arch> Manager<A> {
             }
             spec.stack == Stack::New
         };
-        let asid = asid as u16;
+        let asid = asid.number();
         if self.interfaces.iter().any(|i| i.asid != 0 && i.name == name) {
             return Err(errno::EEXIST);
         }
@@ -458,10 +459,10 @@ impl<A: Arch> Manager<A> {
 
     /// A domain died: nobody can reach it any more, and nothing of it is found again, but the interfaces that
     /// wait for a successor: these are returned.
-    pub fn retire(&mut self, machine: &mut impl Machine, asid: u64) -> Result<Vec<u16>, i64> {
+    pub fn retire(&mut self, machine: &mut impl Machine, asid: Asid) -> Result<Vec<u16>, i64> {
         let _ = self.watch(machine, asid, None);
         self.domain(asid)?.alive = false;
-        let asid = asid as u16;
+        let asid = asid.number();
         self.end_ranges(machine, asid);
         self.release(machine, asid);
         self.abandon(machine, asid.into());
@@ -498,9 +499,8 @@ impl<A: Arch> Manager<A> {
     }
 
     /// Frees all that a retired domain had, once no thread depends on it.
-    pub fn reclaim(&mut self, machine: &mut impl Machine, asid: u64, current: Current) -> Result<(), i64> {
-        let n =
-            usize::try_from(asid).ok().filter(|n| (1..map::MAX_DOMAINS).contains(n)).ok_or(errno::ESRCH)?;
+    pub fn reclaim(&mut self, machine: &mut impl Machine, asid: Asid, current: Current) -> Result<(), i64> {
+        let n = asid.below(map::MAX_DOMAINS).filter(|n| *n > 0).ok_or(errno::ESRCH)?;
         if self.domains[n].alive {
             return Err(errno::EINVAL);
         }

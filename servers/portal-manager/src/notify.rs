@@ -18,6 +18,7 @@
 use crate::Machine;
 use crate::frames::{self, Current};
 use crate::manager::{Manager, UNMADE};
+use pebble_abi::words::Asid;
 use pebble_abi::{errno, map};
 use pebble_arch::Arch;
 
@@ -44,7 +45,7 @@ impl Detour {
 
 impl<A: Arch> Manager<A> {
     /// Where the domain goes on after calls that change its table; 0: where it was.
-    pub fn set_notify(&mut self, asid: u64, address: u64) -> Result<(), i64> {
+    pub fn set_notify(&mut self, asid: Asid, address: u64) -> Result<(), i64> {
         let domain = self.domain(asid)?;
         if address >= map::USER_END {
             return Err(errno::EINVAL);

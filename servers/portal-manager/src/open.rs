@@ -8,6 +8,7 @@ use crate::replacement::NOBODY;
 use alloc::vec::Vec;
 use core::ops::Range;
 use pebble_abi::consent::Letters;
+use pebble_abi::words::Asid;
 use pebble_abi::{errno, map, status, sys};
 use pebble_arch::Arch;
 use pebble_portal::Processor;
@@ -281,7 +282,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// A portal for `asid` to an interface that takes no more than any stranger may have.
-    pub fn open(&mut self, machine: &mut impl Machine, asid: u64, interface: u16) -> Result<u16, i64> {
+    pub fn open(&mut self, machine: &mut impl Machine, asid: Asid, interface: u16) -> Result<u16, i64> {
         self.open_with(machine, asid, interface, Letters::NONE)
     }
 
@@ -289,20 +290,20 @@ impl<A: Arch> Manager<A> {
     pub fn open_with(
         &mut self,
         machine: &mut impl Machine,
-        asid: u64,
+        asid: Asid,
         interface: u16,
         given: Letters,
     ) -> Result<u16, i64> {
         self.domain(asid)?;
-        self.consents(asid as u16, interface, given)?;
-        let first = self.find(machine, asid as u16, 1)?;
-        self.fill(machine, asid as u16, first, &[(Goal::Interface(interface), 0)])?;
+        self.consents(asid.number(), interface, given)?;
+        let first = self.find(machine, asid.number(), 1)?;
+        self.fill(machine, asid.number(), first, &[(Goal::Interface(interface), 0)])?;
         Ok(first as u16)
     }
 
     /// Is the domain a component of the image?
-    pub fn is_image(&self, asid: u64) -> bool {
-        self.domains.get(asid as usize).is_some_and(|d| d.image)
+    pub fn is_image(&self, asid: Asid) -> bool {
+        asid.below(self.domains.len()).is_some_and(|n| self.domains[n].image)
     }
 
     /// A program puts no portal into the table of a component of the image, and takes none out of it: the
@@ -316,17 +317,17 @@ impl<A: Arch> Manager<A> {
     pub fn create(
         &mut self,
         machine: &mut impl Machine,
-        server: u64,
-        client: u64,
+        server: Asid,
+        client: Asid,
         interface: u64,
         count: u64,
         constant: u64,
     ) -> Result<u16, i64> {
         self.domain(server)?;
         self.domain(client)?;
-        let (controlled, client) = (client as u16, u64::from(self.outermost(client as u16)));
-        self.may_change(server as u16, client as u16)?;
-        if u64::from(controlled) != client {
+        let (controlled, client) = (client.number(), Asid::from(self.outermost(client.number())));
+        self.may_change(server.number(), client.number())?;
+        if Asid::from(controlled) != client {
             self.request.serving = controlled;
         }
         if !(1..=8).contains(&count) || interface > 1024 {
@@ -334,27 +335,27 @@ impl<A: Arch> Manager<A> {
         }
         let mut goals = arrayvec::ArrayVec::<(Goal, u64), 8>::new();
         for n in interface..interface + count {
-            if self.interfaces.get(n as usize).is_none_or(|i| u64::from(i.asid) != server) {
+            if self.interfaces.get(n as usize).is_none_or(|i| Asid::from(i.asid) != server) {
                 return Err(errno::EPERM);
             }
             // The client is not asked.
-            self.consents(client as u16, n as u16, Letters::NONE)?;
+            self.consents(client.number(), n as u16, Letters::NONE)?;
             goals.push((Goal::Interface(n as u16), constant));
         }
-        self.by(server as u16, |m| {
-            let first = m.find(machine, client as u16, goals.len())?;
-            m.fill(machine, client as u16, first, &goals)?;
+        self.by(server.number(), |m| {
+            let first = m.find(machine, client.number(), goals.len())?;
+            m.fill(machine, client.number(), first, &goals)?;
             Ok(first as u16)
         })
     }
 
     /// P and V of a semaphore, for a domain.
-    pub fn semaphore(&mut self, machine: &mut impl Machine, asid: u64, id: u16) -> Result<u16, i64> {
+    pub fn semaphore(&mut self, machine: &mut impl Machine, asid: Asid, id: u16) -> Result<u16, i64> {
         self.domain(asid)?;
-        let first = self.find(machine, asid as u16, 2)?;
+        let first = self.find(machine, asid.number(), 2)?;
         self.fill(
             machine,
-            asid as u16,
+            asid.number(),
             first,
             &[(Goal::Wait(id), id.into()), (Goal::Signal(id), id.into())],
         )?;
@@ -362,7 +363,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The semaphore whose P is at `index`.
-    pub fn semaphore_at(&mut self, asid: u64, index: u64) -> Result<u16, i64> {
+    pub fn semaphore_at(&mut self, asid: Asid, index: u64) -> Result<u16, i64> {
         let domain = self.domain(asid)?;
         match usize::try_from(index).ok().and_then(|n| domain.slots.get(n)).map(|s| s.goal) {
             Some(Goal::Wait(id)) => Ok(id),
@@ -370,20 +371,20 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    pub fn own_semaphore(&mut self, asid: u64, id: u16) {
+    pub fn own_semaphore(&mut self, asid: Asid, id: u16) {
         if let Some(owner) = self.semaphores.owners.get_mut(id as usize) {
-            *owner = asid as u16;
+            *owner = asid.number();
         }
     }
 
-    pub fn publish(&mut self, asid: u64, name: &str, id: u16) -> Result<(), i64> {
+    pub fn publish(&mut self, asid: Asid, name: &str, id: u16) -> Result<(), i64> {
         if name.is_empty() || self.semaphores.published.iter().any(|(n, _)| n == name) {
             return Err(errno::EEXIST);
         }
         if self.semaphores.published.iter().filter(|(_, published)| *published == id).count() >= NAMES {
             return Err(errno::EAGAIN);
         }
-        self.grant_published(asid as u16)?;
+        self.grant_published(asid.number())?;
         self.semaphores.published.push((name.into(), id));
         Ok(())
     }
@@ -396,10 +397,10 @@ impl<A: Arch> Manager<A> {
     pub fn close(
         &mut self,
         machine: &mut impl Machine,
-        asid: u64,
+        asid: Asid,
         first: u64,
         count: u64,
-        server: Option<u64>,
+        server: Option<Asid>,
     ) -> Result<(), i64> {
         let domain = self.domain(asid)?;
         let (first, count) = (first as usize, count as usize);
@@ -410,21 +411,23 @@ impl<A: Arch> Manager<A> {
             return Err(errno::EBADF);
         }
         for index in first..first + count {
-            let slot = &self.domains[asid as usize].slots[index];
-            if slot.goal == Goal::Free || server.is_some_and(|server| !self.gave(server as u16, slot)) {
+            let slot = &self.domains[usize::from(asid.number())].slots[index];
+            if slot.goal == Goal::Free || server.is_some_and(|server| !self.gave(server.number(), slot)) {
                 return Err(errno::EBADF);
             }
         }
         // Semaphores that the domain, or the subject, made go with its own P portal.
         let own = (first..first + count).filter_map(|index| {
-            let Slot { goal: Goal::Wait(id), subject, .. } = self.domains[asid as usize].slots[index] else {
+            let Slot { goal: Goal::Wait(id), subject, .. } =
+                self.domains[usize::from(asid.number())].slots[index]
+            else {
                 return None;
             };
-            let owner = if subject != 0 { subject } else { asid as u16 };
+            let owner = if subject != 0 { subject } else { asid.number() };
             (self.semaphores.owners.get(usize::from(id)) == Some(&owner)).then_some((owner, id))
         });
         let own: Vec<_> = own.collect();
-        self.vacate(machine, asid as u16, first, count);
+        self.vacate(machine, asid.number(), first, count);
         for (owner, id) in own {
             self.drop_semaphore(machine, owner, id);
         }
@@ -528,19 +531,19 @@ impl<A: Arch> Manager<A> {
     }
 
     /// Recompiles a domain's portals with a call counter each, as many as its family may have, or without.
-    pub fn count(&mut self, machine: &mut impl Machine, asid: u64, on: bool) -> Result<(), i64> {
+    pub fn count(&mut self, machine: &mut impl Machine, asid: Asid, on: bool) -> Result<(), i64> {
         self.domain(asid)?.counting = on;
-        for index in 0..self.domains[asid as usize].slots.len() {
-            let old = self.domains[asid as usize].slots[index];
+        for index in 0..self.domains[usize::from(asid.number())].slots.len() {
+            let old = self.domains[usize::from(asid.number())].slots[index];
             let counted = matches!(old.goal, Goal::Interface(_) | Goal::Wait(_) | Goal::Signal(_));
             if !counted || old.counter.is_some() == on {
                 continue;
             }
-            let counter = if on { Some(self.counter(machine, asid as u16)?) } else { None };
+            let counter = if on { Some(self.counter(machine, asid.number())?) } else { None };
             let mut slot = Slot { counter, run: Run::default(), ..old };
-            slot.run = self.build(machine, asid as u16, index as u16, &slot)?;
-            machine.set_table(asid as u16, index as u16, map::CODE_VA + u64::from(slot.run.at));
-            self.domains[asid as usize].slots[index] = slot;
+            slot.run = self.build(machine, asid.number(), index as u16, &slot)?;
+            machine.set_table(asid.number(), index as u16, map::CODE_VA + u64::from(slot.run.at));
+            self.domains[usize::from(asid.number())].slots[index] = slot;
             self.discard(old);
         }
         Ok(())

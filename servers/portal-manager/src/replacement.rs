@@ -24,6 +24,7 @@ use crate::arena::Run;
 use crate::frames::{self, Current};
 use crate::manager::{Goal, Interface, Manager, Slot};
 use alloc::vec::Vec;
+use pebble_abi::words::Asid;
 use pebble_abi::{errno, map, status, sys};
 use pebble_arch::Arch;
 use pebble_portal::Spec;
@@ -139,10 +140,10 @@ impl<A: Arch> Manager<A> {
     }
 
     /// Whether a thread is in a call that this domain has not answered.
-    pub fn busy(&self, machine: &impl Machine, asid: u64, current: Current) -> bool {
+    pub fn busy(&self, machine: &impl Machine, asid: Asid, current: Current) -> bool {
         let end = self.code.thread_end;
         let mut threads = machine.threads();
-        threads.any(|tid| frames::any(machine, tid, current, end, |f| u64::from(f.callee) == asid))
+        threads.any(|tid| frames::any(machine, tid, current, end, |f| Asid::from(f.callee) == asid))
     }
 
     /// Slots of living domains with such a goal.
@@ -248,12 +249,12 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    fn successor(&mut self, asid: u64) -> Result<&mut Successor, i64> {
-        self.replacement.successors.iter_mut().find(|s| u64::from(s.asid) == asid).ok_or(errno::ESRCH)
+    fn successor(&mut self, asid: Asid) -> Result<&mut Successor, i64> {
+        self.replacement.successors.iter_mut().find(|s| Asid::from(s.asid) == asid).ok_or(errno::ESRCH)
     }
 
     /// The index of a portal that the role had, in the successor's table; -EACCES for what it had not.
-    pub fn import(&mut self, machine: &mut impl Machine, asid: u64, name: &str) -> Result<u16, i64> {
+    pub fn import(&mut self, machine: &mut impl Machine, asid: Asid, name: &str) -> Result<u16, i64> {
         let number = self.successor(asid)?.role;
         let role = self.replacement.roles.iter().find(|r| r.number == number).ok_or(errno::ESRCH)?;
         if let Some((index, _)) = sys::FIXED.iter().find(|(_, n)| *n == name) {
@@ -261,7 +262,7 @@ impl<A: Arch> Manager<A> {
             return if held { Ok(*index as u16) } else { Err(errno::EACCES) };
         }
         if name == "nucleus.top" {
-            return if role.top { self.own_top(machine, asid as u16) } else { Err(errno::EACCES) };
+            return if role.top { self.own_top(machine, asid.number()) } else { Err(errno::EACCES) };
         }
         let goal = match name.strip_prefix("semaphore.") {
             Some(name) => {
@@ -295,7 +296,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// An entry that the successor has.
-    pub fn offer(&mut self, asid: u64, name: &str, spec: Spec, entry: u64) -> Result<(), i64> {
+    pub fn offer(&mut self, asid: Asid, name: &str, spec: Spec, entry: u64) -> Result<(), i64> {
         let successor = self.successor(asid)?;
         if entry == 0 || entry >= map::USER_END || successor.offers.len() >= 64 {
             return Err(errno::EINVAL);
@@ -308,8 +309,8 @@ impl<A: Arch> Manager<A> {
     pub fn reach(
         &mut self,
         machine: &mut impl Machine,
-        asid: u64,
-        successor: u64,
+        asid: Asid,
+        successor: Asid,
         name: &str,
     ) -> Result<u16, i64> {
         let s = self.successor(successor)?;
@@ -345,19 +346,19 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The domain gets the portal through which its calls leave with status `MOVED`.
-    pub fn let_leave(&mut self, machine: &mut impl Machine, asid: u64) -> Result<(), i64> {
+    pub fn let_leave(&mut self, machine: &mut impl Machine, asid: Asid) -> Result<(), i64> {
         self.domain(asid)?;
         if self.made.moved == 0 {
             let shape = Shape::Leave(status::MOVED as u16);
             let run = self.make(machine, &crate::open::plain(), shape, &Connection::default())?;
             self.made.moved = map::CODE_VA + u64::from(run.at);
         }
-        machine.set_table(asid as u16, sys::LEAVE_MOVED as u16, self.made.moved);
+        machine.set_table(asid.number(), sys::LEAVE_MOVED as u16, self.made.moved);
         Ok(())
     }
 
     /// Compiles every client's portal for the successor. Nothing changes for anybody yet.
-    pub fn prepare_successor(&mut self, machine: &mut impl Machine, asid: u64) -> Result<(), i64> {
+    pub fn prepare_successor(&mut self, machine: &mut impl Machine, asid: Asid) -> Result<(), i64> {
         let (role, new) = {
             let s = self.successor(asid)?;
             (s.role, s.asid)
@@ -499,16 +500,16 @@ impl<A: Arch> Manager<A> {
     pub fn commit(
         &mut self,
         machine: &mut impl Machine,
-        asid: u64,
+        asid: Asid,
         current: Current,
     ) -> Result<Vec<u16>, i64> {
         let at = self
             .replacement
             .successors
             .iter()
-            .position(|s| u64::from(s.asid) == asid && !s.entries.is_empty());
+            .position(|s| Asid::from(s.asid) == asid && !s.entries.is_empty());
         let prepared = self.replacement.successors[at.ok_or(errno::ESRCH)?].entries.clone();
-        let common = self.common_code(machine, &prepared, asid as u16)?;
+        let common = self.common_code(machine, &prepared, asid.number())?;
         let Successor { role, asid: new, entries, portals, reached, .. } =
             self.replacement.successors.swap_remove(at.ok_or(errno::ESRCH)?);
         self.unreach(machine, &reached, new);
@@ -562,8 +563,8 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The successor will not have the role: what was compiled for it goes.
-    pub fn abandon(&mut self, machine: &mut impl Machine, asid: u64) {
-        if let Some(at) = self.replacement.successors.iter().position(|s| u64::from(s.asid) == asid) {
+    pub fn abandon(&mut self, machine: &mut impl Machine, asid: Asid) {
+        if let Some(at) = self.replacement.successors.iter().position(|s| Asid::from(s.asid) == asid) {
             let successor = self.replacement.successors.swap_remove(at);
             successor.portals.into_iter().for_each(|(.., slot)| self.discard(Slot { counter: None, ..slot }));
             self.unreach(machine, &successor.reached, successor.asid);

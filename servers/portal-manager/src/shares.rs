@@ -7,6 +7,7 @@
 
 use crate::manager::{Domain, Manager};
 use core::ops::Range;
+use pebble_abi::words::Asid;
 use pebble_abi::{
     errno, map,
     share::{self, Share},
@@ -15,11 +16,12 @@ use pebble_arch::Arch;
 
 impl<A: Arch> Manager<A> {
     /// The domain, which may be about to get its table, belongs to that family from now on; 0: to the image.
-    pub fn set_family(&mut self, asid: u64, family: u64) -> Result<(), i64> {
+    pub fn set_family(&mut self, asid: Asid, family: u64) -> Result<(), i64> {
         if family >= map::MAX_DOMAINS as u64 {
             return Err(errno::EINVAL);
         }
-        let domain = usize::try_from(asid).ok().and_then(|n| self.domains.get_mut(n)).ok_or(errno::ESRCH)?;
+        let n = asid.below(self.domains.len()).ok_or(errno::ESRCH)?;
+        let domain = &mut self.domains[n];
         domain.family = family as u16;
         Ok(())
     }
@@ -53,9 +55,9 @@ impl<A: Arch> Manager<A> {
     }
 
     /// One more semaphore, before the scheduler is asked for it.
-    pub fn grant_semaphore(&self, asid: u64) -> Result<(), i64> {
+    pub fn grant_semaphore(&self, asid: Asid) -> Result<(), i64> {
         let made = self.semaphores.owners.iter().filter(|owner| **owner != 0);
-        self.grant(asid as u16, &share::SEMAPHORES, made.map(|owner| (*owner, 1)), 1)
+        self.grant(asid.number(), &share::SEMAPHORES, made.map(|owner| (*owner, 1)), 1)
     }
 
     /// One more name for a semaphore.

@@ -11,6 +11,7 @@ use pebble_abi::call::MAX_RESULTS;
 use pebble_abi::errno;
 use pebble_abi::link::unpack;
 use pebble_abi::specification::{Reason, SpecificationError};
+use pebble_abi::words::Asid;
 use pebble_arch::Arch;
 use pebble_portal::hardware::CompileError;
 use pebble_portal::spec::SpecErrorKind;
@@ -84,8 +85,8 @@ impl<A: Arch> Manager<A> {
     /// A specification that a request brings, of an interface of that domain.
     // Its frame is gone before anything is compiled.
     #[inline(never)]
-    pub fn parse(&mut self, exporter: u64, first: u64, rest: u64) -> Result<Spec, i64> {
-        parse(first, rest).map_err(|error| self.refuse_specification(exporter as u16, error))
+    pub fn parse(&mut self, exporter: Asid, first: u64, rest: u64) -> Result<Spec, i64> {
+        parse(first, rest).map_err(|error| self.refuse_specification(exporter.number(), error))
     }
 
     /// The portal could not be compiled.

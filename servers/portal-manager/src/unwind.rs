@@ -30,6 +30,7 @@ use crate::frames::{self, Current, Frame};
 use crate::manager::{Goal, Manager};
 use alloc::vec::Vec;
 use pebble_abi::fault::Cause;
+use pebble_abi::words::Asid;
 use pebble_abi::{errno, map, status, thread};
 use pebble_arch::Arch;
 
@@ -238,7 +239,7 @@ impl<A: Arch> Manager<A> {
     pub fn watch(
         &mut self,
         machine: &mut impl Machine,
-        asid: u64,
+        asid: Asid,
         semaphore: Option<u16>,
     ) -> Result<(), i64> {
         self.domain(asid)?;
@@ -247,8 +248,10 @@ impl<A: Arch> Manager<A> {
             Some(id) => self.for_itself(|m| m.semaphore(machine, own.into(), id))?,
             None => 0,
         };
-        let watch =
-            core::mem::replace(&mut self.domains[asid as usize].watch, Watch { index, ..Watch::default() });
+        let watch = core::mem::replace(
+            &mut self.domains[usize::from(asid.number())].watch,
+            Watch { index, ..Watch::default() },
+        );
         if watch.index != 0 {
             self.vacate(machine, own, watch.index.into(), 2);
         }
@@ -256,7 +259,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The next thread that has been unwound in the domain.
-    pub fn unwound(&mut self, asid: u64) -> Result<u16, i64> {
+    pub fn unwound(&mut self, asid: Asid) -> Result<u16, i64> {
         let threads = &mut self.domain(asid)?.watch.threads;
         if threads.is_empty() { Err(errno::ENOENT) } else { Ok(threads.remove(0)) }
     }

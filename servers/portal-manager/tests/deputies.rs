@@ -4,6 +4,7 @@ mod common;
 
 use common::{CURRENT, Fake, MANAGER, Manager, SERVER, check, system, view};
 use pebble_abi::consent::Letters;
+use pebble_abi::words::Asid;
 use pebble_abi::{errno, map};
 use pebble_portal::Spec;
 use pebble_portal_manager::interposition::Subject;
@@ -48,7 +49,7 @@ fn interface(m: &Manager, name: &str) -> u16 {
 /// A portal of `asid` to what another program offers.
 fn to_program(m: &mut Manager, machine: &mut Fake, asid: u16, name: &str, spec: &str) -> u16 {
     let spec = Spec::parse(spec).expect("a specification");
-    let offered = m.register(machine, 4, name, spec, 0x1_0000).expect("an interface");
+    let offered = m.register(machine, Asid(4), name, spec, 0x1_0000).expect("an interface");
     m.open(machine, asid.into(), offered).expect("a portal")
 }
 
@@ -57,16 +58,16 @@ fn to_program(m: &mut Manager, machine: &mut Fake, asid: u16, name: &str, spec: 
 #[test]
 fn the_portal_manager_asks_no_server_that_wants_to_know_who_asks() {
     let (mut m, mut machine) = programs();
-    let own = m.register(&mut machine, 5, "own", Spec::parse("np").expect("a specification"), 0x1_0000);
+    let own = m.register(&mut machine, Asid(5), "own", Spec::parse("np").expect("a specification"), 0x1_0000);
     let own = u64::from(own.expect("an interface"));
     let [exit, list] = ["process.exit", "process.list"].map(|name| interface(&m, name));
-    let exit = m.open(&mut machine, 5, exit).expect("a portal").into();
-    assert_eq!(m.guard_by_asking(&mut machine, 5, own, (5, exit)), Err(errno::EINVAL));
+    let exit = m.open(&mut machine, Asid(5), exit).expect("a portal").into();
+    assert_eq!(m.guard_by_asking(&mut machine, Asid(5), own, (5, exit)), Err(errno::EINVAL));
     // Who asks makes no difference to these.
-    let list = m.open(&mut machine, 5, list).expect("a portal").into();
-    m.guard_by_asking(&mut machine, 5, own, (5, list)).expect("a server that need not know");
+    let list = m.open(&mut machine, Asid(5), list).expect("a portal").into();
+    m.guard_by_asking(&mut machine, Asid(5), own, (5, list)).expect("a server that need not know");
     let stranger = to_program(&mut m, &mut machine, 5, "policy", "npaii");
-    m.guard_by_asking(&mut machine, 5, own, (5, stranger.into())).expect("another program");
+    m.guard_by_asking(&mut machine, Asid(5), own, (5, stranger.into())).expect("another program");
     check(&m, &machine);
 }
 
@@ -92,11 +93,11 @@ fn what_servers_open_for_a_controlled_domain_is_theirs() {
     m.request.serving = CHILD;
     let semaphore = m.semaphore(&mut machine, PARENT.into(), 80).expect("P and V").into();
     let offered = m
-        .register(&mut machine, 4, "stranger", Spec::parse("npiii").expect("a specification"), 0x1_0000)
+        .register(&mut machine, Asid(4), "stranger", Spec::parse("npiii").expect("a specification"), 0x1_0000)
         .expect("an interface");
     let handler = m.open(&mut machine, PARENT.into(), offered).expect("a portal").into();
     let offered = m
-        .register(&mut machine, 4, "policy", Spec::parse("npii").expect("a specification"), 0x1_0000)
+        .register(&mut machine, Asid(4), "policy", Spec::parse("npii").expect("a specification"), 0x1_0000)
         .expect("an interface");
     let policy = m.open(&mut machine, PARENT.into(), offered).expect("a portal").into();
     let own = m
@@ -165,7 +166,7 @@ fn a_number_that_is_free_again_is_nobodys_in_a_controllers_table() {
     };
     fork(&mut m, &mut machine, PARENT, CHILD);
     fork(&mut m, &mut machine, CHILD, 22);
-    let index = m.open_below(&mut machine, 22, 2, Letters::NONE).expect("a portal");
+    let index = m.open_below(&mut machine, Asid(22), 2, Letters::NONE).expect("a portal");
     m.request.serving = 0;
     assert_eq!(m.domains[usize::from(PARENT)].slots[usize::from(index)].subject, 22);
     for dead in [CHILD, 22] {
@@ -185,9 +186,9 @@ fn a_semaphore_has_few_names() {
     let (mut m, mut machine) = programs();
     m.own_semaphore(PARENT.into(), 80);
     m.semaphore(&mut machine, PARENT.into(), 80).expect("P and V");
-    let given = (0..100).take_while(|n| m.publish(7, &format!("name{n}"), 80).is_ok()).count();
+    let given = (0..100).take_while(|n| m.publish(Asid(7), &format!("name{n}"), 80).is_ok()).count();
     assert_eq!(given, NAMES);
-    assert_eq!(m.publish(7, "another", 80), Err(errno::EAGAIN));
-    assert_eq!(m.publish(7, "another", 81), Ok(()));
+    assert_eq!(m.publish(Asid(7), "another", 80), Err(errno::EAGAIN));
+    assert_eq!(m.publish(Asid(7), "another", 81), Ok(()));
     assert_eq!(m.published("name0"), Ok(80));
 }

@@ -6,6 +6,7 @@ mod common;
 use common::{CLIENTS, CURRENT, Fake, Manager, check, system, view};
 use pebble_abi::consent::Letters;
 use pebble_abi::control::BEHALF;
+use pebble_abi::words::Asid;
 use pebble_abi::{errno, map, sys, thread};
 use pebble_portal::Spec;
 use pebble_portal_manager::Goal;
@@ -83,7 +84,7 @@ fn check_stubs(m: &Manager) {
 #[test]
 fn a_child_has_a_stub_for_each_portal_of_its_parent() {
     let (mut m, mut machine) = system();
-    let read = m.create(&mut machine, 2, PARENT.into(), 2, 2, 7).expect("two portals");
+    let read = m.create(&mut machine, Asid(2), PARENT.into(), 2, 2, 7).expect("two portals");
     m.own_semaphore(PARENT.into(), 80);
     let sem = m.semaphore(&mut machine, PARENT.into(), 80).expect("P and V");
     fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
@@ -116,17 +117,17 @@ fn what_a_server_gives_a_controlled_client_is_a_stub_and_goes_when_it_is_taken()
     let (mut m, mut machine) = system();
     fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
     fork(&mut m, &mut machine, CHILD, 21).expect("a child's child");
-    let index = m.create(&mut machine, 2, 21, 2, 2, 7).expect("two portals");
+    let index = m.create(&mut machine, Asid(2), Asid(21), 2, 2, 7).expect("two portals");
     m.request.serving = 0;
     let held = |m: &Manager| [PARENT, 21].map(|asid| m.seen(asid, index.into()).is_some());
     assert_eq!(held(&m), [true; 2]);
     check_stubs(&m);
     for (server, client) in [(4, 21), (2, CHILD.into())] {
-        assert_eq!(m.remove(&mut machine, server, client, index.into(), 2), Err(errno::EBADF));
+        assert_eq!(m.remove(&mut machine, Asid(server), Asid(client), index.into(), 2), Err(errno::EBADF));
     }
-    assert_eq!(m.remove(&mut machine, 2, 21, index.into(), 3), Err(errno::EBADF));
-    assert_eq!(m.remove(&mut machine, 2, 21, u64::MAX, 2), Err(errno::EBADF));
-    m.remove(&mut machine, 2, 21, index.into(), 2).expect("its own");
+    assert_eq!(m.remove(&mut machine, Asid(2), Asid(21), index.into(), 3), Err(errno::EBADF));
+    assert_eq!(m.remove(&mut machine, Asid(2), Asid(21), u64::MAX, 2), Err(errno::EBADF));
+    m.remove(&mut machine, Asid(2), Asid(21), index.into(), 2).expect("its own");
     assert_eq!(held(&m), [false; 2]);
     check(&m, &machine);
 }
@@ -135,10 +136,10 @@ fn what_a_server_gives_a_controlled_client_is_a_stub_and_goes_when_it_is_taken()
 fn a_client_is_who_made_the_call_and_not_who_passed_it_on() {
     let (mut m, mut machine) = system();
     fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
-    let passed = m.create(&mut machine, 2, CHILD.into(), 2, 1, 7).expect("a portal");
+    let passed = m.create(&mut machine, Asid(2), CHILD.into(), 2, 1, 7).expect("a portal");
     m.request.serving = 0;
     let own = m.open(&mut machine, PARENT.into(), 3).expect("a portal");
-    let served = m.open(&mut machine, 2, 3).expect("a portal");
+    let served = m.open(&mut machine, Asid(2), 3).expect("a portal");
     for (index, client) in [(passed, CHILD), (own, PARENT)] {
         let mut stack = Stack::new();
         stack.call(&m, &mut machine, CHILD, passed);
@@ -177,7 +178,7 @@ fn a_domain_learns_the_names_of_what_it_holds_and_no_others() {
     let index = m.open_below(&mut machine, CHILD.into(), 2, Letters::NONE).expect("a portal");
     m.request.serving = 0;
     let own = m.open(&mut machine, PARENT.into(), 3).expect("a portal");
-    let stranger = m.open(&mut machine, 4, 3).expect("a portal");
+    let stranger = m.open(&mut machine, Asid(4), 3).expect("a portal");
     assert_eq!(m.name_of(CHILD, PARENT, index.into()), Ok("server.read"));
     assert_eq!(m.name_of(PARENT, PARENT, own.into()), Ok("server.write"));
     assert_eq!(m.name_of(4, 4, stranger.into()), Ok("server.write"));
@@ -192,10 +193,10 @@ fn only_the_controller_makes_stubs() {
     fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
     let spec = |text| Spec::parse(text).expect("a specification");
     let stub = || Some((HANDLER, spec("nm=i"), 5));
-    assert_eq!(m.create_child(&mut machine, 4, CHILD.into(), 100, stub()), Err(errno::EPERM));
+    assert_eq!(m.create_child(&mut machine, Asid(4), CHILD.into(), 100, stub()), Err(errno::EPERM));
     assert_eq!(m.create_child(&mut machine, CHILD.into(), CHILD.into(), 100, stub()), Err(errno::EPERM));
     assert_eq!(m.create_child(&mut machine, CHILD.into(), PARENT.into(), 100, stub()), Err(errno::EPERM));
-    assert_eq!(m.create_child(&mut machine, PARENT.into(), 4, 100, stub()), Err(errno::EPERM));
+    assert_eq!(m.create_child(&mut machine, PARENT.into(), Asid(4), 100, stub()), Err(errno::EPERM));
     for index in [0, 1, 2, 4096, u64::MAX] {
         assert_eq!(
             m.create_child(&mut machine, PARENT.into(), CHILD.into(), index, stub()),
@@ -243,7 +244,7 @@ fn a_stranger_called_by_a_controlled_domain_is_not_taken_for_its_controller() {
     fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
     fork(&mut m, &mut machine, 4, 21).expect("another's child");
     // 4 serves its child 21, and calls its own portal on behalf; below lies a call of PARENT's child.
-    let portal = m.open(&mut machine, 4, 3).expect("a portal");
+    let portal = m.open(&mut machine, Asid(4), 3).expect("a portal");
     let mut stack = Stack::new();
     stack.call(&m, &mut machine, CHILD, sys::SYS_YIELD as u16);
     stack.call(&m, &mut machine, 4, portal);
@@ -347,7 +348,7 @@ fn every_level_is_told_of_what_opens_and_closes_for_a_domain_below() {
         }
     };
     for round in 0..2 {
-        let index = m.open_below(&mut machine, 22, 2, Letters::NONE).expect("a portal");
+        let index = m.open_below(&mut machine, Asid(22), 2, Letters::NONE).expect("a portal");
         all_told(&mut m, &mut machine, &[(index, true)], &format!("opened, round {round}"));
         m.close_for(&mut machine, who(22), index.into(), 1).expect("its own");
         all_told(&mut m, &mut machine, &[(index, false)], &format!("closed, round {round}"));
@@ -358,12 +359,12 @@ fn every_level_is_told_of_what_opens_and_closes_for_a_domain_below() {
     all_told(&mut m, &mut machine, &[(pair, true), (pair + 1, true)], "a semaphore");
     m.close_for(&mut machine, who(22), pair.into(), 2).expect("its own");
     all_told(&mut m, &mut machine, &[(pair, false), (pair + 1, false)], "a semaphore closed");
-    let given = m.create(&mut machine, 2, 22, 2, 2, 7).expect("two portals");
+    let given = m.create(&mut machine, Asid(2), Asid(22), 2, 2, 7).expect("two portals");
     all_told(&mut m, &mut machine, &[(given, true), (given + 1, true)], "given");
-    m.remove(&mut machine, 2, 22, given.into(), 2).expect("its server takes them");
+    m.remove(&mut machine, Asid(2), Asid(22), given.into(), 2).expect("its server takes them");
     all_told(&mut m, &mut machine, &[(given, false), (given + 1, false)], "taken");
     // Who controls may close it, too: what is below keeps a stub that leads to nothing.
-    let index = m.open_below(&mut machine, 22, 2, Letters::NONE).expect("a portal");
+    let index = m.open_below(&mut machine, Asid(22), 2, Letters::NONE).expect("a portal");
     all_told(&mut m, &mut machine, &[(index, true)], "opened");
     m.close_for(&mut machine, who(21), index.into(), 1).expect("it is seen there");
     for (asid, left) in [(PARENT, false), (CHILD, false), (21, false), (22, true)] {
@@ -371,9 +372,9 @@ fn every_level_is_told_of_what_opens_and_closes_for_a_domain_below() {
         assert_eq!(told(&mut m, &mut machine, asid).len(), usize::from(!left), "{asid}");
     }
     // And what dies leaves nothing behind.
-    let index = m.open_below(&mut machine, 22, 3, Letters::NONE).expect("a portal");
+    let index = m.open_below(&mut machine, Asid(22), 3, Letters::NONE).expect("a portal");
     levels.iter().for_each(|asid| drop(told(&mut m, &mut machine, *asid)));
-    m.retire(&mut machine, 22).expect("it lives");
+    m.retire(&mut machine, Asid(22)).expect("it lives");
     for asid in [PARENT, CHILD, 21] {
         assert_eq!(told(&mut m, &mut machine, asid), [(index, false)], "{asid}, after a death");
     }
@@ -411,10 +412,10 @@ fn what_changes_while_a_change_is_told_is_told_afterwards() {
 #[test]
 fn a_child_closes_its_own_and_not_its_parents() {
     let (mut m, mut machine) = system();
-    let inherited = m.create(&mut machine, 2, PARENT.into(), 2, 2, 7).expect("two portals");
+    let inherited = m.create(&mut machine, Asid(2), PARENT.into(), 2, 2, 7).expect("two portals");
     fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
     m.request.serving = CHILD;
-    let own = m.create(&mut machine, 2, PARENT.into(), 2, 2, 8).expect("two portals");
+    let own = m.create(&mut machine, Asid(2), PARENT.into(), 2, 2, 8).expect("two portals");
     m.request.serving = 0;
     let close = behalf(&m, sys::SYS_PORTAL_CLOSE);
     let mut stack = Stack::new();
@@ -461,7 +462,7 @@ fn a_dead_controllers_children_reach_nobody() {
     m.retire(&mut machine, PARENT.into()).expect("it lives");
     let closed = |s: &pebble_portal_manager::Slot| s.run.len == 0 || s.goal == Goal::Closed(PARENT);
     assert!(m.domains[CHILD as usize].slots.used().all(|(index, slot)| index < 3 || closed(slot)));
-    assert!(m.control(&mut machine, PARENT.into(), (30, true), HANDLER, Some(view(30))).is_err());
+    assert!(m.control(&mut machine, PARENT.into(), (Asid(30), true), HANDLER, Some(view(30))).is_err());
 }
 
 #[test]
@@ -560,7 +561,7 @@ proptest! {
                 }
                 Step::Open(d, i) => { let _ = m.open(&mut machine, d.into(), i); }
                 Step::OpenFor(d, i) => { let _ = m.open_below(&mut machine, d.into(), i, Letters::NONE); }
-                Step::Create(d, i, n) => { let _ = m.create(&mut machine, 2, d.into(), i, n, 9); }
+                Step::Create(d, i, n) => { let _ = m.create(&mut machine, Asid(2), d.into(), i, n, 9); }
                 Step::CloseFor(d, i, n) => {
                     let caller = m.outermost(d);
                     let who = pebble_portal_manager::interposition::Subject { domain: d, caller, ..Default::default() };

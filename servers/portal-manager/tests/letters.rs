@@ -7,6 +7,7 @@ use pebble_abi::template::Condition::Equal;
 use pebble_abi::template::Operation::{self, *};
 use pebble_abi::template::Register::{Base, Word, Zero};
 use pebble_abi::template::{TemplateError, TemplateErrorKind};
+use pebble_abi::words::Asid;
 use pebble_abi::{errno, map};
 use pebble_portal::Spec;
 use pebble_portal::hardware::template::riscv64::register as x;
@@ -20,7 +21,7 @@ const OWNER: u64 = SERVER as u64;
 
 fn lettered() -> (Manager, Fake) {
     let (mut manager, mut machine) = system();
-    let made = manager.register(&mut machine, OWNER, "server.letter", parse("npiZ"), 0x1_0000);
+    let made = manager.register(&mut machine, Asid(OWNER), "server.letter", parse("npiZ"), 0x1_0000);
     assert_eq!(made, Ok(LETTER));
     // As if it were the image's: who opens it is not asked.
     manager.interfaces[usize::from(LETTER)].vouched = true;
@@ -38,12 +39,12 @@ fn made(number: i32) -> u32 {
 }
 
 fn register(manager: &mut Manager, machine: &mut Fake, code: &[Operation]) -> Result<(), Refused> {
-    manager.begin_template(OWNER, b'Z'.into())?;
+    manager.begin_template(Asid(OWNER), b'Z'.into())?;
     let words: Vec<u32> = code.iter().map(|operation| operation.encode()).collect();
     for words in words.chunks(6) {
-        manager.fill_template(OWNER, words)?;
+        manager.fill_template(Asid(OWNER), words)?;
     }
-    manager.commit_template(machine, OWNER)
+    manager.commit_template(machine, Asid(OWNER))
 }
 
 /// Words of a portal's code, as the table leads to it.
@@ -65,25 +66,25 @@ const fn wrong(at: usize, kind: TemplateErrorKind) -> Result<(), Refused> {
 fn a_letter_is_its_components_alone() {
     let (mut manager, _) = system();
     for (asid, letter) in [(3, b'Z'), (OWNER, b'T'), (OWNER, b'k'), (OWNER, b'w'), (MANAGER.into(), b'Z')] {
-        assert_eq!(manager.begin_template(asid, letter.into()), Err(errno::EACCES));
+        assert_eq!(manager.begin_template(Asid(asid), letter.into()), Err(errno::EACCES));
     }
-    assert_eq!(manager.begin_template(OWNER, 0x100 + u64::from(b'Z')), Err(errno::EACCES));
-    assert_eq!(manager.begin_template(99, b'Z'.into()), Err(errno::ESRCH));
-    assert_eq!(manager.begin_template(OWNER, b'Z'.into()), Ok(()));
+    assert_eq!(manager.begin_template(Asid(OWNER), 0x100 + u64::from(b'Z')), Err(errno::EACCES));
+    assert_eq!(manager.begin_template(Asid(99), b'Z'.into()), Err(errno::ESRCH));
+    assert_eq!(manager.begin_template(Asid(OWNER), b'Z'.into()), Ok(()));
 }
 
 #[test]
 fn a_portal_has_the_code_as_soon_as_it_is_registered() {
     let (mut manager, mut machine) = lettered();
-    assert_eq!(manager.open(&mut machine, 3, LETTER), Err(errno::ENOPROTOOPT));
+    assert_eq!(manager.open(&mut machine, Asid(3), LETTER), Err(errno::ENOPROTOOPT));
     let (first, second) = ([ld(x(Word), x(Base), 8), made(77)], [made(99)]);
     let (one, other_code) = ([Load { to: Word, at: Base, offset: 8 }, plus(77)], [plus(99)]);
     assert_eq!(register(&mut manager, &mut machine, &one), Ok(()));
     let indices =
         [3, 4, 5].map(|asid| (asid, manager.open(&mut machine, asid.into(), LETTER).expect("open")));
-    let other = manager.open(&mut machine, 3, 2).expect("open");
+    let other = manager.open(&mut machine, Asid(3), 2).expect("open");
     let before = words(&manager, &machine, 3, other);
-    manager.count(&mut machine, 4, true).expect("counters");
+    manager.count(&mut machine, Asid(4), true).expect("counters");
     for (asid, index) in indices {
         let code = words(&manager, &machine, asid, index);
         assert!(has(&code, &first), "{code:08x?}");
@@ -113,7 +114,7 @@ fn what_is_bad_or_unfinished_changes_nothing() {
     let (mut manager, mut machine) = lettered();
     let good = [plus(77)];
     assert_eq!(register(&mut manager, &mut machine, &good), Ok(()));
-    let index = manager.open(&mut machine, 3, LETTER).expect("open");
+    let index = manager.open(&mut machine, Asid(3), LETTER).expect("open");
     let before = (machine.tables.clone(), words(&manager, &machine, 3, index), manager.stats());
     assert_eq!(
         register(&mut manager, &mut machine, &[Store { from: Word, at: Base, offset: -8 }]),
@@ -123,15 +124,19 @@ fn what_is_bad_or_unfinished_changes_nothing() {
     assert_eq!(register(&mut manager, &mut machine, &[good[0], endless]), wrong(1, Skip));
     assert_eq!(register(&mut manager, &mut machine, &[]), wrong(0, Length));
     assert_eq!(register(&mut manager, &mut machine, &[good[0]; 33]), wrong(32, Length));
-    assert_eq!(manager.commit_template(&mut machine, OWNER), Err(Refused::Errno(errno::EINVAL)), "it ended");
     assert_eq!(
-        manager.fill_template(OWNER, &[plus(77).encode()]),
+        manager.commit_template(&mut machine, Asid(OWNER)),
+        Err(Refused::Errno(errno::EINVAL)),
+        "it ended"
+    );
+    assert_eq!(
+        manager.fill_template(Asid(OWNER), &[plus(77).encode()]),
         Err(Refused::Errno(errno::EINVAL)),
         "not begun"
     );
     // Begun anew: what was there before is dropped.
-    assert_eq!(manager.begin_template(OWNER, b'Z'.into()), Ok(()));
-    assert_eq!(manager.fill_template(OWNER, &[plus(1).encode(); 32]), Ok(()));
+    assert_eq!(manager.begin_template(Asid(OWNER), b'Z'.into()), Ok(()));
+    assert_eq!(manager.fill_template(Asid(OWNER), &[plus(1).encode(); 32]), Ok(()));
     assert_eq!(before, (machine.tables.clone(), words(&manager, &machine, 3, index), manager.stats()));
     assert_eq!(register(&mut manager, &mut machine, &good), Ok(()));
     assert_eq!(before, (machine.tables.clone(), words(&manager, &machine, 3, index), manager.stats()));
@@ -143,7 +148,8 @@ fn for_all_portals_or_none() {
     let (mut manager, mut machine) = lettered();
     let (good, long) = ([plus(77)], [plus(99); 32]);
     assert_eq!(register(&mut manager, &mut machine, &good), Ok(()));
-    let indices: Vec<u16> = (0..40).map(|_| manager.open(&mut machine, 3, LETTER).expect("open")).collect();
+    let indices: Vec<u16> =
+        (0..40).map(|_| manager.open(&mut machine, Asid(3), LETTER).expect("open")).collect();
     let (tables, used) = (machine.tables.clone(), manager.stats());
     // Of some ten pages it gets two.
     machine.patience = 2;
@@ -152,7 +158,7 @@ fn for_all_portals_or_none() {
     assert_eq!(machine.tables, tables);
     manager.sweep(&mut machine, CURRENT);
     assert_eq!(manager.stats(), used, "what was compiled in vain is free again");
-    let late = manager.open(&mut machine, 4, LETTER).expect("open");
+    let late = manager.open(&mut machine, Asid(4), LETTER).expect("open");
     for (asid, index) in indices.iter().map(|index| (3, *index)).chain([(4, late)]) {
         assert!(has(&words(&manager, &machine, asid, index), &[made(77)]));
     }
@@ -166,21 +172,21 @@ fn a_registration_outlives_its_domain_and_a_draft_does_not() {
     manager.keep_role(&mut machine, OWNER, true).expect("the role is there");
     assert_eq!(register(&mut manager, &mut machine, &good), Ok(()));
     let entry = 0x1_0000;
-    let own = manager.register(&mut machine, 4, "client.letter", parse("nmZ"), entry);
+    let own = manager.register(&mut machine, Asid(4), "client.letter", parse("nmZ"), entry);
     let own = own.expect("an interface");
     manager.interfaces[usize::from(own)].vouched = true;
-    let index = manager.open(&mut machine, 3, own).expect("open");
-    assert_eq!(manager.begin_template(OWNER, b'Z'.into()), Ok(()));
-    manager.retire(&mut machine, OWNER).expect("it lives");
+    let index = manager.open(&mut machine, Asid(3), own).expect("open");
+    assert_eq!(manager.begin_template(Asid(OWNER), b'Z'.into()), Ok(()));
+    manager.retire(&mut machine, Asid(OWNER)).expect("it lives");
     assert!(has(&words(&manager, &machine, 3, index), &[made(77)]), "goes on");
-    let fresh = manager.open(&mut machine, 5, own).expect("opened after its death");
+    let fresh = manager.open(&mut machine, Asid(5), own).expect("opened after its death");
     assert!(has(&words(&manager, &machine, 5, fresh), &[made(77)]));
-    assert_eq!(manager.commit_template(&mut machine, OWNER), Err(Refused::Errno(errno::EINVAL)));
+    assert_eq!(manager.commit_template(&mut machine, Asid(OWNER)), Err(Refused::Errno(errno::EINVAL)));
     // Whoever takes the role has the letter, already while it starts.
     manager.adopt(&mut machine, OWNER, view(7)).expect("a successor");
-    assert_eq!(manager.begin_template(7, b'Z'.into()), Ok(()));
-    assert_eq!(manager.commit_template(&mut machine, 7), wrong(0, TemplateErrorKind::Length));
-    assert_eq!(manager.begin_template(8, b'Z'.into()), Err(errno::ESRCH));
+    assert_eq!(manager.begin_template(Asid(7), b'Z'.into()), Ok(()));
+    assert_eq!(manager.commit_template(&mut machine, Asid(7)), wrong(0, TemplateErrorKind::Length));
+    assert_eq!(manager.begin_template(Asid(8), b'Z'.into()), Err(errno::ESRCH));
 }
 
 /// Clients' portals have been compiled for the successor with the letters as they were.
@@ -196,15 +202,15 @@ fn not_while_a_successor_waits() {
         ("server.trusted", "smii"),
         ("server.letter", "npiZ"),
     ] {
-        manager.offer(7, name, parse(spec), 0x2_0000).expect("the same");
+        manager.offer(Asid(7), name, parse(spec), 0x2_0000).expect("the same");
     }
-    manager.prepare_successor(&mut machine, 7).expect("prepared");
+    manager.prepare_successor(&mut machine, Asid(7)).expect("prepared");
     assert_eq!(register(&mut manager, &mut machine, &good), Err(Refused::Errno(errno::EBUSY)));
-    manager.commit(&mut machine, 7, CURRENT).expect("committed");
-    manager.begin_template(7, b'Z'.into()).expect("its letter now");
-    manager.fill_template(7, &[plus(77).encode()]).expect("room");
-    assert_eq!(manager.commit_template(&mut machine, 7), Ok(()));
-    assert_eq!(manager.begin_template(OWNER, b'Z'.into()), Err(errno::EACCES), "was its letter");
+    manager.commit(&mut machine, Asid(7), CURRENT).expect("committed");
+    manager.begin_template(Asid(7), b'Z'.into()).expect("its letter now");
+    manager.fill_template(Asid(7), &[plus(77).encode()]).expect("room");
+    assert_eq!(manager.commit_template(&mut machine, Asid(7)), Ok(()));
+    assert_eq!(manager.begin_template(Asid(OWNER), b'Z'.into()), Err(errno::EACCES), "was its letter");
 }
 
 fn parse(text: &str) -> Spec {

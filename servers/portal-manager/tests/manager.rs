@@ -4,6 +4,7 @@ mod common;
 
 use common::*;
 use pebble_abi::share::{COUNTERS, LATE, RANGES, TABLES};
+use pebble_abi::words::Asid;
 use pebble_abi::{errno, map, sys, thread};
 use pebble_portal::Spec;
 use pebble_portal_manager::frames::Current;
@@ -53,7 +54,7 @@ proptest! {
                 Request::Semaphore(c) => {
                     manager.own_semaphore(CLIENTS[c].into(), next_semaphore);
                     if manager.semaphore(&mut machine, CLIENTS[c].into(), next_semaphore).is_err() {
-                        manager.own_semaphore(0, next_semaphore);
+                        manager.own_semaphore(Asid(0), next_semaphore);
                     }
                     next_semaphore = map::SEM_FIRST + (next_semaphore + 1 - map::SEM_FIRST) % 500;
                 }
@@ -61,8 +62,8 @@ proptest! {
                 Request::Die(c) => {
                     let asid = u64::from(CLIENTS[c]);
                     machine.patience = u32::MAX;
-                    manager.retire(&mut machine, asid).expect("it lives");
-                    manager.reclaim(&mut machine, asid, CURRENT).expect("nobody is in it");
+                    manager.retire(&mut machine, Asid(asid)).expect("it lives");
+                    manager.reclaim(&mut machine, Asid(asid), CURRENT).expect("nobody is in it");
                     manager.attach(&mut machine, view(asid as u16)).expect("its number is free");
                 }
                 Request::Register(c, n) => {
@@ -86,7 +87,7 @@ proptest! {
 #[test]
 fn code_in_use_is_not_reused() {
     let (mut manager, mut machine) = system();
-    let index = manager.open(&mut machine, 3, 2).expect("a portal");
+    let index = manager.open(&mut machine, Asid(3), 2).expect("a portal");
     let slot = manager.domains[3].slots[index as usize];
     let code = map::CODE_VA + u64::from(slot.run.at);
     // Find the return leg: its description names caller 3 and callee 2.
@@ -96,14 +97,14 @@ fn code_in_use_is_not_reused() {
         .expect("a return leg");
     machine.enter(code, ret);
     let used = manager.stats()[1];
-    manager.close(&mut machine, 3, index.into(), 1, None).expect("closed");
+    manager.close(&mut machine, Asid(3), index.into(), 1, None).expect("closed");
     manager.sweep(&mut machine, CURRENT);
     assert_eq!(manager.stats()[1], used, "freed under a thread that returns through it");
-    assert_eq!(manager.reclaim(&mut machine, 3, CURRENT), Err(errno::EINVAL), "it lives");
-    manager.retire(&mut machine, 3).expect("it lives");
-    assert_eq!(manager.reclaim(&mut machine, 3, CURRENT), Err(errno::EAGAIN));
+    assert_eq!(manager.reclaim(&mut machine, Asid(3), CURRENT), Err(errno::EINVAL), "it lives");
+    manager.retire(&mut machine, Asid(3)).expect("it lives");
+    assert_eq!(manager.reclaim(&mut machine, Asid(3), CURRENT), Err(errno::EAGAIN));
     machine.leave();
-    manager.reclaim(&mut machine, 3, CURRENT).expect("the thread has left");
+    manager.reclaim(&mut machine, Asid(3), CURRENT).expect("the thread has left");
     assert!(manager.stats()[1] < used);
 }
 
@@ -114,9 +115,9 @@ fn code_that_stays_in_limbo_is_not_looked_at_each_time() {
     let (mut manager, mut machine) = system();
     // Its frames are the shortest.
     let spec = Spec::parse("sm").expect("a specification");
-    let own = manager.register(&mut machine, 3, "own", spec, 0x1_0000).expect("an interface");
+    let own = manager.register(&mut machine, Asid(3), "own", spec, 0x1_0000).expect("an interface");
     let close_one = |machine: &mut Fake, manager: &mut Manager, enter: bool| {
-        let index = manager.open(machine, 3, own).expect("a portal");
+        let index = manager.open(machine, Asid(3), own).expect("a portal");
         let run = manager.domains[3].slots[index as usize].run;
         let ret = (8..u64::from(run.len))
             .step_by(8)
@@ -125,7 +126,7 @@ fn code_that_stays_in_limbo_is_not_looked_at_each_time() {
         if enter {
             machine.enter(map::CODE_VA + u64::from(run.at), ret);
         }
-        manager.close(machine, 3, index.into(), 1, None).expect("closed");
+        manager.close(machine, Asid(3), index.into(), 1, None).expect("closed");
     };
     let before = manager.stats()[1];
     let mut deep = 0;
@@ -153,17 +154,17 @@ fn no_family_takes_all_room_for_tables() {
     let (mut manager, mut machine) = system();
     let mut had = 0;
     let refused = (20..60).find_map(|asid| {
-        manager.set_family(asid, 20).expect("a number");
+        manager.set_family(Asid(asid), 20).expect("a number");
         if let Err(error) = manager.attach(&mut machine, view(asid as u16)) {
             return Some(error);
         }
         let mut error = 0;
         while error == 0 {
-            error = manager.open(&mut machine, asid, 2).err().unwrap_or(0);
+            error = manager.open(&mut machine, Asid(asid), 2).err().unwrap_or(0);
         }
         for index in sys::FIRST_FREE..manager.domains[asid as usize].slots.len() {
             if index % 32 != 0 {
-                let _ = manager.close(&mut machine, asid, index as u64, 1, None);
+                let _ = manager.close(&mut machine, Asid(asid), index as u64, 1, None);
             }
         }
         manager.sweep(&mut machine, CURRENT);
@@ -171,15 +172,15 @@ fn no_family_takes_all_room_for_tables() {
         Some(error).filter(|error| *error != errno::EMFILE)
     });
     assert_eq!((refused, had), (Some(errno::ETABLES), TABLES.family));
-    manager.set_family(60, 60).expect("a number");
+    manager.set_family(Asid(60), 60).expect("a number");
     manager.attach(&mut machine, view(60)).expect("another family");
-    manager.open(&mut machine, 60, 2).expect("another family");
+    manager.open(&mut machine, Asid(60), 2).expect("another family");
 }
 
 #[test]
 fn the_thread_that_asks_counts_too() {
     let (mut manager, mut machine) = system();
-    let index = manager.open(&mut machine, 3, 2).expect("a portal");
+    let index = manager.open(&mut machine, Asid(3), 2).expect("a portal");
     let run = manager.domains[3].slots[index as usize].run;
     let ret = (8..u64::from(run.len))
         .step_by(8)
@@ -189,7 +190,7 @@ fn the_thread_that_asks_counts_too() {
     let top = machine.thread_word(THREAD, thread::SAVED_TOP);
     // Its block says otherwise, as that of a running thread does.
     machine.leave();
-    manager.close(&mut machine, 3, index.into(), 1, None).expect("closed");
+    manager.close(&mut machine, Asid(3), index.into(), 1, None).expect("closed");
     let used = manager.stats()[1];
     manager.sweep(&mut machine, Current { tid: THREAD, top });
     assert_eq!(manager.stats()[1], used);
@@ -200,49 +201,49 @@ fn the_thread_that_asks_counts_too() {
 #[test]
 fn a_dead_servers_portals_say_so() {
     let (mut manager, mut machine) = system();
-    let index = manager.create(&mut machine, SERVER.into(), 4, 2, 2, 5).expect("two portals");
+    let index = manager.create(&mut machine, SERVER.into(), Asid(4), 2, 2, 5).expect("two portals");
     manager.retire(&mut machine, SERVER.into()).expect("it lives");
     for n in [index, index + 1] {
         assert_eq!(manager.domains[4].slots[n as usize].goal, Goal::Closed(SERVER));
     }
-    assert_eq!(manager.open(&mut machine, 4, 2), Err(errno::ENOENT));
-    assert_eq!(manager.create(&mut machine, SERVER.into(), 4, 2, 1, 5), Err(errno::ESRCH));
+    assert_eq!(manager.open(&mut machine, Asid(4), 2), Err(errno::ENOENT));
+    assert_eq!(manager.create(&mut machine, SERVER.into(), Asid(4), 2, 1, 5), Err(errno::ESRCH));
 }
 
 #[test]
 fn a_server_gives_away_only_its_own_interfaces() {
     let (mut manager, mut machine) = system();
-    assert_eq!(manager.create(&mut machine, 3, 4, 2, 1, 0), Err(errno::EPERM));
-    assert_eq!(manager.create(&mut machine, SERVER.into(), 4, 4, 2, 0), Err(errno::EPERM));
-    assert_eq!(manager.create(&mut machine, SERVER.into(), 0, 2, 1, 0), Err(errno::ESRCH));
-    let index = manager.open(&mut machine, 4, 2).expect("a portal");
-    assert_eq!(manager.close(&mut machine, 4, index.into(), 1, Some(3)), Err(errno::EBADF));
-    assert_eq!(manager.close(&mut machine, 4, 3, 1, None), Err(errno::EBADF), "system portals stay");
+    assert_eq!(manager.create(&mut machine, Asid(3), Asid(4), 2, 1, 0), Err(errno::EPERM));
+    assert_eq!(manager.create(&mut machine, SERVER.into(), Asid(4), 4, 2, 0), Err(errno::EPERM));
+    assert_eq!(manager.create(&mut machine, SERVER.into(), Asid(0), 2, 1, 0), Err(errno::ESRCH));
+    let index = manager.open(&mut machine, Asid(4), 2).expect("a portal");
+    assert_eq!(manager.close(&mut machine, Asid(4), index.into(), 1, Some(Asid(3))), Err(errno::EBADF));
+    assert_eq!(manager.close(&mut machine, Asid(4), 3, 1, None), Err(errno::EBADF), "system portals stay");
 }
 
 #[test]
 fn a_dead_semaphores_portals_are_closed_everywhere() {
     let (mut manager, mut machine) = system();
-    manager.own_semaphore(3, 80);
-    let own = manager.semaphore(&mut machine, 3, 80).expect("P and V");
-    let other = manager.semaphore(&mut machine, 4, 80).expect("P and V");
-    manager.close(&mut machine, 3, own.into(), 1, None).expect("closed");
+    manager.own_semaphore(Asid(3), 80);
+    let own = manager.semaphore(&mut machine, Asid(3), 80).expect("P and V");
+    let other = manager.semaphore(&mut machine, Asid(4), 80).expect("P and V");
+    manager.close(&mut machine, Asid(3), own.into(), 1, None).expect("closed");
     assert_eq!(machine.freed, [80]);
     // Its V, too: the number may soon be that of somebody else's semaphore.
     for (asid, n) in [(4, other), (4, other + 1), (3, own + 1)] {
         assert_eq!(manager.domains[asid].slots[n as usize].goal, Goal::Closed(3));
     }
-    manager.close(&mut machine, 3, u64::from(own) + 1, 1, None).expect("what is left");
+    manager.close(&mut machine, Asid(3), u64::from(own) + 1, 1, None).expect("what is left");
     check(&manager, &machine);
 }
 
 #[test]
 fn portals_end_at_the_limit() {
     let (mut manager, mut machine) = system();
-    let opened = (0..5000).take_while(|_| manager.open(&mut machine, 3, 3).is_ok()).count();
+    let opened = (0..5000).take_while(|_| manager.open(&mut machine, Asid(3), 3).is_ok()).count();
     assert!((500..4096).contains(&opened));
-    assert_eq!(manager.open(&mut machine, 3, 3), Err(errno::EMFILE));
-    assert!(manager.open(&mut machine, 4, 3).is_ok(), "others are not hurt");
+    assert_eq!(manager.open(&mut machine, Asid(3), 3), Err(errno::EMFILE));
+    assert!(manager.open(&mut machine, Asid(4), 3).is_ok(), "others are not hurt");
 }
 
 /// The callee that a portal's return leg names.
@@ -257,16 +258,16 @@ fn successor(manager: &mut Manager, machine: &mut Fake, without: &[&str]) -> Res
     for (name, spec) in [("server.read", "npci>4"), ("server.write", "npciiiii"), ("server.trusted", "smii")]
     {
         if !without.contains(&name) {
-            manager.offer(7, name, Spec::parse(spec).expect("a specification"), 0x2_0000)?;
+            manager.offer(Asid(7), name, Spec::parse(spec).expect("a specification"), 0x2_0000)?;
         }
     }
-    manager.prepare_successor(machine, 7)
+    manager.prepare_successor(machine, Asid(7))
 }
 
 #[test]
 fn a_successor_takes_over_every_portal() {
     let (mut manager, mut machine) = system();
-    let index = manager.create(&mut machine, SERVER.into(), 4, 2, 2, 5).expect("two portals");
+    let index = manager.create(&mut machine, SERVER.into(), Asid(4), 2, 2, 5).expect("two portals");
     let before = machine.tables.clone();
     let run = |m: &Manager| m.domains[4].slots[index as usize].run;
     let old = run(&manager);
@@ -276,15 +277,15 @@ fn a_successor_takes_over_every_portal() {
         machine.tables.iter().filter(|(at, word)| at.0 != 7 && before.get(at) != Some(word)).count();
     assert_eq!(changed, 0, "prepared, and somebody has noticed");
     // Opened between the two.
-    let late = manager.open(&mut machine, 5, 3).expect("a portal");
-    manager.commit(&mut machine, 7, CURRENT).expect("prepared");
+    let late = manager.open(&mut machine, Asid(5), 3).expect("a portal");
+    manager.commit(&mut machine, Asid(7), CURRENT).expect("prepared");
     assert_eq!(callee(&machine, run(&manager)), Some(7));
     assert_eq!(manager.domains[4].slots[index as usize].constant, 5);
     assert!(machine.tables[&(5, late)] > 0 && manager.interfaces[3].asid == 7);
     check(&manager, &machine);
     // The interfaces are the successor's own, and the old one's no more.
-    assert!(manager.create(&mut machine, 7, 3, 2, 1, 1).is_ok());
-    assert_eq!(manager.create(&mut machine, SERVER.into(), 3, 2, 1, 1), Err(errno::EPERM));
+    assert!(manager.create(&mut machine, Asid(7), Asid(3), 2, 1, 1).is_ok());
+    assert_eq!(manager.create(&mut machine, SERVER.into(), Asid(3), 2, 1, 1), Err(errno::EPERM));
     manager.retire(&mut machine, SERVER.into()).expect("it lives");
     assert_eq!(callee(&machine, run(&manager)), Some(7), "the old one's death is nobody's business");
 }
@@ -292,7 +293,7 @@ fn a_successor_takes_over_every_portal() {
 #[test]
 fn who_waits_in_a_scheduler_waits_in_its_successor() {
     let (mut manager, mut machine) = system();
-    let index = manager.open(&mut machine, 4, 5).expect("a portal to scheduler.yield");
+    let index = manager.open(&mut machine, Asid(4), 5).expect("a portal to scheduler.yield");
     let run = manager.domains[4].slots[index as usize].run;
     let names = |machine: &Fake, at: u64| machine.code_word_at(u64::from(run.at) + at - 8);
     let ret = (8..u64::from(run.len))
@@ -328,14 +329,14 @@ fn who_waits_in_a_scheduler_waits_in_its_successor() {
 #[test]
 fn an_incomplete_successor_changes_nothing() {
     let (mut manager, mut machine) = system();
-    manager.create(&mut machine, SERVER.into(), 4, 2, 2, 5).expect("two portals");
+    manager.create(&mut machine, SERVER.into(), Asid(4), 2, 2, 5).expect("two portals");
     let used = manager.stats();
     let before = machine.tables.clone();
     assert_eq!(successor(&mut manager, &mut machine, &["server.write"]), Err(errno::ENOENT));
-    assert_eq!(manager.commit(&mut machine, 7, CURRENT), Err(errno::ESRCH), "not prepared");
-    manager.abandon(&mut machine, 7);
-    manager.retire(&mut machine, 7).expect("it lives");
-    manager.reclaim(&mut machine, 7, CURRENT).expect("nobody is in it");
+    assert_eq!(manager.commit(&mut machine, Asid(7), CURRENT), Err(errno::ESRCH), "not prepared");
+    manager.abandon(&mut machine, Asid(7));
+    manager.retire(&mut machine, Asid(7)).expect("it lives");
+    manager.reclaim(&mut machine, Asid(7), CURRENT).expect("nobody is in it");
     assert_eq!(manager.stats(), used);
     assert!(before.iter().all(|(at, word)| machine.tables[at] == *word));
 }
@@ -343,7 +344,7 @@ fn an_incomplete_successor_changes_nothing() {
 #[test]
 fn a_kept_role_waits_for_its_successor() {
     let (mut manager, mut machine) = system();
-    let index = manager.create(&mut machine, SERVER.into(), 4, 2, 1, 5).expect("a portal");
+    let index = manager.create(&mut machine, SERVER.into(), Asid(4), 2, 1, 5).expect("a portal");
     manager.keep_role(&mut machine, SERVER.into(), true).expect("it has a role");
     manager.retire(&mut machine, SERVER.into()).expect("it lives");
     manager.reclaim(&mut machine, SERVER.into(), CURRENT).expect("nobody is in it");
@@ -351,18 +352,21 @@ fn a_kept_role_waits_for_its_successor() {
     assert_eq!(slot.goal, Goal::Interface(2), "it remembers where it led");
     assert_eq!(callee(&machine, slot.run), None);
     let spec = Spec::parse("npi").expect("a specification");
-    assert_eq!(manager.register(&mut machine, 3, "server.read", spec.clone(), 0x1_0000), Err(errno::EEXIST));
-    assert_eq!(manager.register(&mut machine, 3, "server.evil", spec, 0x1_0000), Err(errno::EACCES));
+    assert_eq!(
+        manager.register(&mut machine, Asid(3), "server.read", spec.clone(), 0x1_0000),
+        Err(errno::EEXIST)
+    );
+    assert_eq!(manager.register(&mut machine, Asid(3), "server.evil", spec, 0x1_0000), Err(errno::EACCES));
     successor(&mut manager, &mut machine, &[]).expect("it offers everything");
-    manager.commit(&mut machine, 7, CURRENT).expect("prepared");
+    manager.commit(&mut machine, Asid(7), CURRENT).expect("prepared");
     assert_eq!(callee(&machine, manager.domains[4].slots[index as usize].run), Some(7));
     check(&manager, &machine);
     // It dies too, and nobody shall follow.
-    manager.retire(&mut machine, 7).expect("it lives");
+    manager.retire(&mut machine, Asid(7)).expect("it lives");
     manager.keep_role(&mut machine, SERVER.into(), false).expect("the role is known");
     assert_eq!(manager.domains[4].slots[index as usize].goal, Goal::Closed(7));
     let spec = Spec::parse("npi").expect("a specification");
-    assert!(manager.register(&mut machine, 3, "server.read", spec, 0x1_0000).is_ok());
+    assert!(manager.register(&mut machine, Asid(3), "server.read", spec, 0x1_0000).is_ok());
 }
 
 #[test]
@@ -370,23 +374,23 @@ fn a_successor_imports_what_the_role_had_and_no_more() {
     let (mut manager, mut machine) = system();
     manager.open(&mut machine, SERVER.into(), 5).expect("the server imports scheduler.yield");
     manager.adopt(&mut machine, SERVER.into(), view(7)).expect("the role is there");
-    assert!(manager.import(&mut machine, 7, "scheduler.yield").is_ok());
-    assert_eq!(manager.import(&mut machine, 7, "scheduler.p"), Err(errno::EACCES));
-    assert_eq!(manager.import(&mut machine, 7, "nucleus.switch"), Err(errno::EACCES));
-    assert_eq!(manager.import(&mut machine, 3, "scheduler.yield"), Err(errno::ESRCH), "no successor");
+    assert!(manager.import(&mut machine, Asid(7), "scheduler.yield").is_ok());
+    assert_eq!(manager.import(&mut machine, Asid(7), "scheduler.p"), Err(errno::EACCES));
+    assert_eq!(manager.import(&mut machine, Asid(7), "nucleus.switch"), Err(errno::EACCES));
+    assert_eq!(manager.import(&mut machine, Asid(3), "scheduler.yield"), Err(errno::ESRCH), "no successor");
 }
 
 #[test]
 fn a_family_leaves_counters_to_others() {
     let (mut manager, mut machine) = system();
     for (family, asid) in [3, 4, 5].into_iter().enumerate() {
-        manager.set_family(asid, family as u64 + 1).expect("it lives");
+        manager.set_family(Asid(asid), family as u64 + 1).expect("it lives");
         for _ in 0..COUNTERS.family + 40 {
-            manager.open(&mut machine, asid, 2).expect("a portal");
+            manager.open(&mut machine, Asid(asid), 2).expect("a portal");
         }
     }
     assert_eq!(
-        manager.count(&mut machine, 3, true),
+        manager.count(&mut machine, Asid(3), true),
         Err(errno::ECOUNTERS),
         "those of its birth are counted, too"
     );
@@ -395,19 +399,19 @@ fn a_family_leaves_counters_to_others() {
     };
     assert_eq!(counted(&manager, 3), COUNTERS.family);
     // A portal without a counter is a portal.
-    manager.open(&mut machine, 3, 2).expect("a portal");
-    assert_eq!(manager.count(&mut machine, 4, true), Err(errno::ECOUNTERS));
-    assert_eq!(manager.count(&mut machine, 5, true), Err(errno::ECOUNTERS), "what is kept for others");
+    manager.open(&mut machine, Asid(3), 2).expect("a portal");
+    assert_eq!(manager.count(&mut machine, Asid(4), true), Err(errno::ECOUNTERS));
+    assert_eq!(manager.count(&mut machine, Asid(5), true), Err(errno::ECOUNTERS), "what is kept for others");
     assert_eq!(counted(&manager, 4), COUNTERS.family);
     let left =
         COUNTERS.least.max(COUNTERS.all - COUNTERS.reserve - LATE * COUNTERS.least - 2 * COUNTERS.family);
     assert_eq!(counted(&manager, 5), left);
-    manager.set_family(5, 0).expect("it lives");
-    assert_eq!(manager.count(&mut machine, 5, true), Err(errno::ECOUNTERS), "there are no more");
+    manager.set_family(Asid(5), 0).expect("it lives");
+    assert_eq!(manager.count(&mut machine, Asid(5), true), Err(errno::ECOUNTERS), "there are no more");
     assert_eq!(counted(&manager, 5), COUNTERS.all - 2 * COUNTERS.family);
-    manager.count(&mut machine, 3, false).expect("without");
-    manager.count(&mut machine, 4, true).expect_err("its share is the same");
-    manager.count(&mut machine, 5, true).expect("those that are back");
+    manager.count(&mut machine, Asid(3), false).expect("without");
+    manager.count(&mut machine, Asid(4), true).expect_err("its share is the same");
+    manager.count(&mut machine, Asid(5), true).expect("those that are back");
     check(&manager, &machine);
 }
 
@@ -419,7 +423,7 @@ fn the_vm_manager_gets_stacks_for_handlers() {
     manager.attach(&mut machine, view(program)).expect("a program");
     manager.register(&mut machine, SERVER.into(), "vm.provide", npiii.clone(), 0x1_0000).expect("a name");
     let offered = manager.register(&mut machine, program.into(), "handler", npiii, 0x1_0000).expect("a name");
-    let handler = manager.open(&mut machine, 3, offered).expect("a portal").into();
+    let handler = manager.open(&mut machine, Asid(3), offered).expect("a portal").into();
     let before = manager.domains[usize::from(SERVER)].stacks;
     let told = core::cell::RefCell::new(Vec::new());
     let few = |_: &mut Fake, who: u64| {
@@ -431,8 +435,8 @@ fn the_vm_manager_gets_stacks_for_handlers() {
     assert_eq!(*told.borrow(), stacks);
     assert_eq!(manager.domains[usize::from(SERVER)].stacks, before + 4);
     // There is an end to ranges, and to stacks.
-    manager.set_family(4, 4).expect("it lives");
-    let others = manager.open(&mut machine, 4, offered).expect("a portal").into();
+    manager.set_family(Asid(4), 4).expect("it lives");
+    let others = manager.open(&mut machine, Asid(4), offered).expect("a portal").into();
     for n in 0..RANGES.family as u64 {
         manager.handle_range(&mut machine, (4, 4), n << 16, others, |_, _| Ok(())).expect("a range");
     }

@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use pebble_abi::link::pack;
 use pebble_abi::specification::{Reason, SpecificationError};
+use pebble_abi::words::Asid;
 use pebble_abi::{errno, status};
 use pebble_portal::Spec;
 use pebble_portal_manager::specification::{mistake, parse};
@@ -68,7 +69,7 @@ fn bytes_that_are_no_text_are_no_letters() {
 fn a_request_tells_whose_it_is() {
     let (mut manager, _) = system();
     let [first] = pack::<1>("npaiz").expect("short");
-    assert_eq!(manager.parse(EXPORTER, first, 0), Err(errno::EINVAL));
+    assert_eq!(manager.parse(Asid(EXPORTER), first, 0), Err(errno::EINVAL));
     let (domain, error) = SpecificationError::from_status(manager.request.refused).expect("a reason");
     assert_eq!(
         (u64::from(domain), error.reason, error.at, error.letter),
@@ -81,7 +82,7 @@ fn a_letter_without_a_template_is_told_to_the_opener() {
     let (mut manager, mut machine) = system();
     let made = manager.register(
         &mut machine,
-        EXPORTER,
+        Asid(EXPORTER),
         "server.letter",
         Spec::parse("npiZ").expect("good"),
         0x1_0000,

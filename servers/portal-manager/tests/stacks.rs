@@ -5,6 +5,7 @@ mod common;
 
 use common::*;
 use pebble_abi::map;
+use pebble_abi::words::Asid;
 use pebble_portal::Spec;
 use std::collections::BTreeMap;
 
@@ -100,9 +101,9 @@ fn a_successor_has_as_many_stacks() {
             [("server.read", "npci>4"), ("server.write", "npciiiii"), ("server.trusted", "smii")]
         {
             let spec = Spec::parse(spec).expect("a good specification");
-            manager.offer(7, name, spec, 0x2_0000).expect("the same");
+            manager.offer(Asid(7), name, spec, 0x2_0000).expect("the same");
         }
-        manager.prepare_successor(&mut machine, 7).expect("prepared");
+        manager.prepare_successor(&mut machine, Asid(7)).expect("prepared");
         assert_eq!(manager.domains[7].stacks, stacks);
         assert_eq!(machine.stacks, u64::from(stacks));
     }

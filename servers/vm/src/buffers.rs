@@ -13,6 +13,7 @@ use crate::space::leaf_slot;
 use crate::{Answer, Machine, Vm};
 use pebble_abi::errno;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::{Asid, VirtAddr};
 use pebble_arch::{Arch, Leaf, SPAN, Whose};
 
 /// Tables of a buffer.
@@ -33,7 +34,7 @@ enum At {
 
 impl<M: Machine> Vm<M> {
     /// A fresh buffer of a domain: its address.
-    pub fn buffer(&mut self, asid: u64, pages: u64) -> Answer {
+    pub fn buffer(&mut self, asid: Asid, pages: u64) -> Answer {
         let asid = self.alive(asid)?;
         if !(1..=map::BUFFER_PAGES as u64).contains(&pages) {
             return Err(errno::EINVAL);
@@ -61,7 +62,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// An empty place, for one page or a buffer, that stays its domain's until it closes it.
-    pub fn receive_window(&mut self, asid: u64, pages: u64) -> Answer {
+    pub fn receive_window(&mut self, asid: Asid, pages: u64) -> Answer {
         let asid = self.alive(asid)?;
         if !(1..=map::BUFFER_PAGES as u64).contains(&pages) {
             return Err(errno::EINVAL);
@@ -116,7 +117,7 @@ impl<M: Machine> Vm<M> {
 
     /// An open window closes, a page or buffer of one's own is given back; the slot or place is empty, and
     /// given back too.
-    pub fn window_close(&mut self, asid: u64, address: u64) -> Answer {
+    pub fn window_close(&mut self, asid: Asid, VirtAddr(address): VirtAddr) -> Answer {
         let asid = self.alive(asid)?;
         let at = self.at(asid, address)?;
         let word = self.word(asid, at);
@@ -159,8 +160,12 @@ impl<M: Machine> Vm<M> {
     }
 
     /// The same for buffers alone.
-    pub fn buffer_free(&mut self, asid: u64, address: u64) -> Answer {
-        if address < map::BUFFERS_VA { Err(errno::EFAULT) } else { self.window_close(asid, address) }
+    pub fn buffer_free(&mut self, asid: Asid, VirtAddr(address): VirtAddr) -> Answer {
+        if address < map::BUFFERS_VA {
+            Err(errno::EFAULT)
+        } else {
+            self.window_close(asid, VirtAddr(address))
+        }
     }
 
     /// Whether the address is that of a slot which a call holds until it returns: `g`, to be filled, or a
@@ -198,7 +203,7 @@ impl<M: Machine> Vm<M> {
     /// A page or a buffer of the domain's own is nobody else's: whoever was lent it before it moved here, or
     /// after, sees it no more. Portal code cannot know of them, since it counts no lendings; here all slots
     /// are looked at, as for pages that are free.
-    pub fn window_claim(&mut self, asid: u64, address: u64) -> Answer {
+    pub fn window_claim(&mut self, asid: Asid, VirtAddr(address): VirtAddr) -> Answer {
         let asid = self.alive(asid)?;
         let buffer = address >= map::BUFFERS_VA;
         let address = if buffer { address } else { address & !(PAGE - 1) };
@@ -262,7 +267,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// A page or a buffer of the domain's own moves to an empty place, or slot that waits for it.
-    pub fn window_move(&mut self, asid: u64, from: u64, to: u64) -> Answer {
+    pub fn window_move(&mut self, asid: Asid, VirtAddr(from): VirtAddr, VirtAddr(to): VirtAddr) -> Answer {
         let asid = self.alive(asid)?;
         let buffer = from >= map::BUFFERS_VA;
         if buffer != (to >= map::BUFFERS_VA) {

@@ -9,6 +9,7 @@ use crate::space::{leaf_slot, page_up, pages_in, stacks_slot};
 use crate::{Answer, Domain, Machine, State, Vm};
 use pebble_abi::errno;
 use pebble_abi::map::{self, EXECUTE, PAGE, READ, WRITE};
+use pebble_abi::words::{Asid, VirtAddr};
 use pebble_arch::{Arch, Leaf, slot};
 
 /// Root, level-1 table, lowest level-0 table, portal table, level-0 table of the stacks.
@@ -69,7 +70,7 @@ impl<M: Machine> Vm<M> {
 
     /// A page of its own for part of a domain's portal table, also in the portal manager's window. It is as
     /// empty as the shared one at every moment at which the domain sees it.
-    pub fn table_page(&mut self, caller: u64, asid: u64, page: u64) -> Answer {
+    pub fn table_page(&mut self, caller: Asid, asid: Asid, page: u64) -> Answer {
         let common = self.common()?;
         let asid = self.alive(asid)?;
         if self.alive(caller)? != self.portal_manager {
@@ -94,7 +95,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Fresh pages in the image range. `rights`: `READ`, `WRITE`, `EXECUTE`; never both of the last.
-    pub fn map(&mut self, asid: u64, address: u64, pages: u64, rights: u64) -> Answer {
+    pub fn map(&mut self, asid: Asid, VirtAddr(address): VirtAddr, pages: u64, rights: u64) -> Answer {
         let asid = self.program(asid)?;
         let range = pages_in(self.image_range(asid), address, pages)?;
         if rights & READ == 0
@@ -109,7 +110,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Where the heap begins: the page boundary at or after `address`; not once there is a heap.
-    pub fn heap(&mut self, asid: u64, address: u64) -> Answer {
+    pub fn heap(&mut self, asid: Asid, VirtAddr(address): VirtAddr) -> Answer {
         let asid = self.program(asid)?;
         let start = page_up(address);
         let d = self.domain_mut(asid);
@@ -121,7 +122,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Moves the end of the heap; returns the old one.
-    pub fn sbrk(&mut self, asid: u64, bytes: i64) -> Answer {
+    pub fn sbrk(&mut self, asid: Asid, bytes: i64) -> Answer {
         let asid = self.alive(asid)?;
         let (heap, old) = (u64::from(self.domain(asid).heap), u64::from(self.domain(asid).brk));
         let new = old
@@ -146,8 +147,8 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Ends a domain, on demand. A dead one is as dead as it was.
-    pub fn domain_kill(&mut self, asid: u64) -> Answer {
-        let n = usize::try_from(asid).ok().filter(|n| *n < map::MAX_DOMAINS).ok_or(errno::ESRCH)?;
+    pub fn domain_kill(&mut self, asid: Asid) -> Answer {
+        let n = asid.below(map::MAX_DOMAINS).ok_or(errno::ESRCH)?;
         match self.domains[n].state {
             State::Free => Err(errno::ESRCH),
             State::Dead => Ok(0),
@@ -185,9 +186,9 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Takes back the last pages of a dead domain without threads; its number is free.
-    pub fn domain_free(&mut self, asid: u64) -> Answer {
+    pub fn domain_free(&mut self, asid: Asid) -> Answer {
         let empty = self.common()?.empty_table;
-        let n = usize::try_from(asid).ok().filter(|n| *n < map::MAX_DOMAINS).ok_or(errno::ESRCH)?;
+        let n = asid.below(map::MAX_DOMAINS).ok_or(errno::ESRCH)?;
         let d = self.domains[n];
         match d.state {
             State::Free => return Err(errno::ESRCH),
@@ -216,8 +217,8 @@ impl<M: Machine> Vm<M> {
     }
 
     /// 1 alive, 2 dead, 0 free; `space`, pages, threads, flags.
-    pub fn domain_info(&self, asid: u64) -> Result<(u64, [u64; 4]), i64> {
-        let n = usize::try_from(asid).ok().filter(|n| *n < map::MAX_DOMAINS).ok_or(errno::ESRCH)?;
+    pub fn domain_info(&self, asid: Asid) -> Result<(u64, [u64; 4]), i64> {
+        let n = asid.below(map::MAX_DOMAINS).ok_or(errno::ESRCH)?;
         let d = &self.domains[n];
         let state = match d.state {
             State::Free => return Ok((0, [0; 4])),

@@ -14,6 +14,7 @@ use crate::space::leaf_slot;
 use crate::{Machine, Vm};
 use pebble_abi::errno;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::Asid;
 use pebble_arch::{Arch, Reach, SPAN, Whose};
 
 /// Deaths that may have copies at once.
@@ -82,8 +83,8 @@ impl<M: Machine> Vm<M> {
 
     /// Four words of a dead domain's copies, from this offset in them: the block's page, then those of the
     /// stack. Their first word's offset, in the block, of the top of the invocation stack.
-    pub fn dump(&self, asid: u64, offset: u64) -> Result<(u64, [u64; 4]), i64> {
-        let found = self.dumps.iter().flatten().find(|dump| u64::from(dump.asid) == asid);
+    pub fn dump(&self, asid: Asid, offset: u64) -> Result<(u64, [u64; 4]), i64> {
+        let found = self.dumps.iter().flatten().find(|dump| Asid::from(dump.asid) == asid);
         let dump = found.ok_or(errno::ENOENT)?;
         let page = dump.pages.get((offset / PAGE) as usize).filter(|page| **page != 0);
         let at = u64::from(*page.ok_or(errno::EFAULT)?) + offset % PAGE / 32 * 32;

@@ -8,6 +8,7 @@ use crate::space::leaf_slot;
 use crate::{Ask, Machine, Vm};
 use pebble_abi::fault::Cause;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::{Asid, ThreadId, VirtAddr};
 use pebble_abi::{errno, sys};
 use pebble_arch::{Arch, Reach};
 
@@ -43,9 +44,9 @@ impl<M: Machine> Vm<M> {
         &mut self,
         code: u64,
         value: u64,
-        address: u64,
-        asid: u64,
-        thread: u64,
+        VirtAddr(address): VirtAddr,
+        asid: Asid,
+        thread: ThreadId,
         called: u64,
     ) -> Outcome {
         let Ok(asid) = self.alive(asid) else { return Outcome::Settled };
@@ -59,7 +60,7 @@ impl<M: Machine> Vm<M> {
                     self.machine.flush(asid);
                     return Outcome::Settled;
                 }
-                match self.ask(asid, thread as u8, value, cause) {
+                match self.ask(asid, thread.get() as u8, value, cause) {
                     Some(Turn::Ask(ask)) => return Outcome::Ask(ask),
                     Some(Turn::Later) => return Outcome::Later,
                     Some(Turn::Refused) => (Cause::Handlers, value),
@@ -72,17 +73,17 @@ impl<M: Machine> Vm<M> {
             Cause::Other => (cause, code),
             _ => (cause, value),
         };
-        self.die(asid, Fault { cause, thread: thread as u8, value, address })
+        self.die(asid, Fault { cause, thread: thread.get() as u8, value, address })
     }
 
     /// A handler has been asked. Whatever it says, a page that is there now saves the domain, and nothing
     /// else: of two handlers that are asked about one page for two threads, the second can provide none.
-    pub fn answered(&mut self, ask: &Ask, address: u64, thread: u64) -> Outcome {
+    pub fn answered(&mut self, ask: &Ask, VirtAddr(address): VirtAddr, thread: ThreadId) -> Outcome {
         self.asked(ask);
         if self.alive(ask.asid.into()).is_err() || self.reachable(ask.asid, ask.cause, ask.address) {
             return Outcome::Settled;
         }
-        let fault = Fault { cause: ask.cause, thread: thread as u8, value: ask.address, address };
+        let fault = Fault { cause: ask.cause, thread: thread.get() as u8, value: ask.address, address };
         self.die(ask.asid, fault)
     }
 

@@ -14,6 +14,7 @@ use crate::{Answer, Machine, Start, Vm};
 use core::ops::Range;
 use pebble_abi::errno;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::{Asid, VirtAddr};
 use pebble_arch::{Arch, SPAN};
 
 /// Pages copied under one lock.
@@ -22,7 +23,13 @@ const PIECE: u64 = 16;
 impl<M: Machine> Vm<M> {
     /// Copies a piece from `from` on; where the next begins, or 0 when all is done. `sp`: in the stack that
     /// is to be copied.
-    pub fn fork(&mut self, parent: u64, child: u64, sp: u64, from: u64) -> Answer {
+    pub fn fork(
+        &mut self,
+        parent: Asid,
+        child: Asid,
+        VirtAddr(sp): VirtAddr,
+        VirtAddr(from): VirtAddr,
+    ) -> Answer {
         let (parent, child) = (self.program(parent)?, self.program(child)?);
         if parent == child || self.domain(child).threads != 0 {
             return Err(errno::EINVAL);
@@ -91,7 +98,13 @@ impl<M: Machine> Vm<M> {
     }
 
     /// The thread of a copied domain: at `entry`, with this stack pointer and this word for an argument.
-    pub fn thread_fork(&mut self, child: u64, entry: u64, sp: u64, value: u64) -> Result<Start, i64> {
+    pub fn thread_fork(
+        &mut self,
+        child: Asid,
+        VirtAddr(entry): VirtAddr,
+        VirtAddr(sp): VirtAddr,
+        value: u64,
+    ) -> Result<Start, i64> {
         let child = self.program(child)?;
         let stacks = map::STACKS_VA..map::USER_END;
         if self.domain(child).threads != 0

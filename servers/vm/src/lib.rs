@@ -51,6 +51,7 @@ use core::ops::Range;
 use dumps::{Dumps, NO_DUMPS};
 use frames::Frames;
 use pebble_abi::fault::Cause;
+use pebble_abi::words::Asid;
 use pebble_abi::{errno, map, share};
 use pebble_arch::Arch;
 use pebble_boot::CommonCode;
@@ -236,15 +237,15 @@ impl<M: Machine> Vm<M> {
     }
 
     /// A domain that lives.
-    fn alive(&self, asid: u64) -> Result<u16, i64> {
-        match usize::try_from(asid).ok().and_then(|n| self.domains.get(n)) {
-            Some(d) if d.state == State::Alive => Ok(asid as u16),
+    fn alive(&self, asid: Asid) -> Result<u16, i64> {
+        match usize::try_from(asid.get()).ok().and_then(|n| self.domains.get(n)) {
+            Some(d) if d.state == State::Alive => Ok(asid.get() as u16),
             _ => Err(errno::ESRCH),
         }
     }
 
     /// A domain that lives and did not come with the image.
-    fn program(&self, asid: u64) -> Result<u16, i64> {
+    fn program(&self, asid: Asid) -> Result<u16, i64> {
         let asid = self.alive(asid)?;
         if self.domain(asid).boot { Err(errno::EPERM) } else { Ok(asid) }
     }

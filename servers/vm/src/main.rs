@@ -11,6 +11,7 @@ use pebble::abi::{errno, map};
 use pebble::link::More;
 use pebble::region::{self, PHYSICAL};
 use pebble::sync::{Guard, Lock};
+use pebble::words::{Asid, PhysAddr, ThreadId, VirtAddr};
 use pebble_vm::{Answer, Batch, Machine, Outcome, Start, Vm};
 
 pebble::import! {
@@ -134,10 +135,17 @@ fn word(answer: Answer) -> i64 {
 /// Ticks until a fault whose handler could not be asked is looked at again: short, since who waits so holds a stack that others need.
 const PATIENCE: u64 = map::TIME_HZ / 10_000;
 
-extern "C" fn fault(code: u64, value: u64, address: u64, asid: u64, thread: u64, called: u64) -> i64 {
+extern "C" fn fault(
+    code: u64,
+    value: u64,
+    address: VirtAddr,
+    asid: Asid,
+    thread: ThreadId,
+    called: u64,
+) -> i64 {
     let mut outcome = vm().fault(code, value, address, asid, thread, called);
     if let Outcome::Ask(ask) = outcome {
-        let _ = pebble::portal::call(ask.index.into(), [asid, ask.address, ask.cause as u64]);
+        let _ = pebble::portal::call(ask.index.into(), [asid.get(), ask.address, ask.cause as u64]);
         outcome = vm().answered(&ask, address, thread);
     }
     if outcome == Outcome::Later {
@@ -149,7 +157,7 @@ extern "C" fn fault(code: u64, value: u64, address: u64, asid: u64, thread: u64,
     0
 }
 
-extern "C" fn sbrk(asid: u64, bytes: u64) -> i64 {
+extern "C" fn sbrk(asid: Asid, bytes: u64) -> i64 {
     word(vm().sbrk(asid, bytes as i64))
 }
 
@@ -168,8 +176,14 @@ fn start(thread: Result<Start, i64>) -> i64 {
     }
 }
 
-extern "C" fn thread_create(home: u64, caller: u64, entry: u64, argument: u64, priority: u64) -> i64 {
-    let inherited = match THREAD_INFO.call_wide([caller, 0, 0, 0, 0]) {
+extern "C" fn thread_create(
+    home: Asid,
+    caller: ThreadId,
+    entry: VirtAddr,
+    argument: u64,
+    priority: u64,
+) -> i64 {
+    let inherited = match THREAD_INFO.call_wide([caller.get(), 0, 0, 0, 0]) {
         Ok((0, more)) => more[1] & 0xff,
         _ => 0,
     };
@@ -177,14 +191,14 @@ extern "C" fn thread_create(home: u64, caller: u64, entry: u64, argument: u64, p
     start(thread)
 }
 
-extern "C" fn thread_spawn(home: u64, entry: u64, argument: u64, priority: u64) -> i64 {
+extern "C" fn thread_spawn(home: Asid, entry: VirtAddr, argument: u64, priority: u64) -> i64 {
     let thread = vm().thread_spawn(home, entry, argument, priority);
     start(thread)
 }
 
 /// Only a thread that the scheduler has forgotten, which it does when it hands it to its reaper.
-extern "C" fn thread_free(tid: u64) -> i64 {
-    match THREAD_INFO.call_wide([tid, 0, 0, 0, 0]) {
+extern "C" fn thread_free(tid: ThreadId) -> i64 {
+    match THREAD_INFO.call_wide([tid.get(), 0, 0, 0, 0]) {
         Ok((0, [0, ..])) => word(vm().thread_free(tid)),
         Ok((0, _)) => -errno::EAGAIN,
         _ => -errno::ESRCH,
@@ -195,97 +209,97 @@ extern "C" fn domain_create(float: u64, pages: u64, priority: u64, threads: u64)
     word(vm().domain_create(float, pages, priority, threads))
 }
 
-extern "C" fn map_pages(asid: u64, address: u64, pages: u64, flags: u64) -> i64 {
+extern "C" fn map_pages(asid: Asid, address: VirtAddr, pages: u64, flags: u64) -> i64 {
     word(vm().map(asid, address, pages, flags))
 }
 
-extern "C" fn heap(asid: u64, address: u64) -> i64 {
+extern "C" fn heap(asid: Asid, address: VirtAddr) -> i64 {
     word(vm().heap(asid, address))
 }
 
-extern "C" fn attach(caller: u64, asid: u64, address: u64, pages: u64, offset: u64) -> i64 {
+extern "C" fn attach(caller: Asid, asid: Asid, address: VirtAddr, pages: u64, offset: u64) -> i64 {
     word(vm().attach(caller, asid, address, pages, offset))
 }
 
-extern "C" fn detach(caller: u64, offset: u64, pages: u64) -> i64 {
+extern "C" fn detach(caller: Asid, offset: u64, pages: u64) -> i64 {
     word(vm().detach(caller, offset, pages))
 }
 
-extern "C" fn domain_kill(asid: u64) -> i64 {
+extern "C" fn domain_kill(asid: Asid) -> i64 {
     word(vm().domain_kill(asid))
 }
 
-extern "C" fn domain_free(asid: u64) -> i64 {
+extern "C" fn domain_free(asid: Asid) -> i64 {
     word(vm().domain_free(asid))
 }
 
-extern "C" fn stack(asid: u64, pages: u64) -> i64 {
+extern "C" fn stack(asid: Asid, pages: u64) -> i64 {
     word(vm().stack(asid, pages))
 }
 
-extern "C" fn code_page(caller: u64, page: u64) -> i64 {
+extern "C" fn code_page(caller: Asid, page: u64) -> i64 {
     word(vm().code_page(caller, page))
 }
 
-extern "C" fn table_page(caller: u64, asid: u64, page: u64) -> i64 {
+extern "C" fn table_page(caller: Asid, asid: Asid, page: u64) -> i64 {
     word(vm().table_page(caller, asid, page))
 }
 
-extern "C" fn share_stacks(owner: u64, other: u64) -> i64 {
+extern "C" fn share_stacks(owner: Asid, other: Asid) -> i64 {
     word(vm().share_stacks(owner, other))
 }
 
-extern "C" fn unshare_stacks(host: u64, guest: u64) -> i64 {
+extern "C" fn unshare_stacks(host: Asid, guest: Asid) -> i64 {
     word(vm().unshare_stacks(host, guest))
 }
 
-extern "C" fn windows(caller: u64, asid: u64) -> i64 {
+extern "C" fn windows(caller: Asid, asid: Asid) -> i64 {
     word(vm().windows(caller, asid))
 }
 
-extern "C" fn space(caller: u64, asid: u64) -> i64 {
+extern "C" fn space(caller: Asid, asid: Asid) -> i64 {
     word(vm().space(caller, asid))
 }
 
-extern "C" fn buffer(asid: u64, pages: u64) -> i64 {
+extern "C" fn buffer(asid: Asid, pages: u64) -> i64 {
     word(vm().buffer(asid, pages))
 }
 
-extern "C" fn buffer_free(asid: u64, address: u64) -> i64 {
+extern "C" fn buffer_free(asid: Asid, address: VirtAddr) -> i64 {
     word(vm().buffer_free(asid, address))
 }
 
-extern "C" fn window_close(asid: u64, address: u64) -> i64 {
+extern "C" fn window_close(asid: Asid, address: VirtAddr) -> i64 {
     word(vm().window_close(asid, address))
 }
 
-extern "C" fn window_claim(asid: u64, address: u64) -> i64 {
+extern "C" fn window_claim(asid: Asid, address: VirtAddr) -> i64 {
     word(vm().window_claim(asid, address))
 }
 
-extern "C" fn window_move(asid: u64, from: u64, to: u64) -> i64 {
+extern "C" fn window_move(asid: Asid, from: VirtAddr, to: VirtAddr) -> i64 {
     word(vm().window_move(asid, from, to))
 }
 
-extern "C" fn receive_window(asid: u64, pages: u64) -> i64 {
+extern "C" fn receive_window(asid: Asid, pages: u64) -> i64 {
     word(vm().receive_window(asid, pages))
 }
 
-extern "C" fn range_set(asid: u64, address: u64, pages: u64, who: u64) -> i64 {
+extern "C" fn range_set(asid: Asid, address: VirtAddr, pages: u64, who: u64) -> i64 {
     word(vm().range_set(asid, address, pages, who))
 }
 
-extern "C" fn provide(caller: u64, asid: u64, address: u64, page: u64, flags: u64) -> i64 {
+extern "C" fn provide(caller: Asid, asid: Asid, address: VirtAddr, page: VirtAddr, flags: u64) -> i64 {
     word(vm().provide(caller, asid, address, page, flags))
 }
 
 /// Piece by piece: others need the lock too.
-extern "C" fn fork(parent: u64, child: u64, sp: u64) -> i64 {
-    let mut from = 0;
+extern "C" fn fork(parent: Asid, child: Asid, sp: VirtAddr) -> i64 {
+    let mut from = VirtAddr(0);
     loop {
         let next = vm().fork(parent, child, sp, from);
         match next {
-            Ok(next) if next != 0 => from = next,
+            Ok(next) if next != 0 => from = VirtAddr(next),
             done => {
                 region::fence_i();
                 return word(done);
@@ -294,28 +308,28 @@ extern "C" fn fork(parent: u64, child: u64, sp: u64) -> i64 {
     }
 }
 
-extern "C" fn thread_fork(child: u64, entry: u64, sp: u64, value: u64) -> i64 {
+extern "C" fn thread_fork(child: Asid, entry: VirtAddr, sp: VirtAddr, value: u64) -> i64 {
     let thread = vm().thread_fork(child, entry, sp, value);
     start(thread)
 }
 
-extern "C" fn map_foreign(asid: u64, address: u64, pa: u64, pages: u64) -> i64 {
-    word(vm().map_foreign(asid, address, pa, pages))
+extern "C" fn map_foreign(asid: Asid, address: VirtAddr, pa: u64, pages: u64) -> i64 {
+    word(vm().map_foreign(asid, address, PhysAddr(pa), pages))
 }
 
-extern "C" fn dead_entry(caller: u64, index: u64, entry: u64) -> i64 {
+extern "C" fn dead_entry(caller: Asid, index: u64, entry: u64) -> i64 {
     word(vm().dead_entry(caller, index, entry))
 }
 
-extern "C" fn family(asid: u64, family: u64) -> i64 {
+extern "C" fn family(asid: Asid, family: u64) -> i64 {
     word(vm().family(asid, family))
 }
 
-extern "C" fn discharge(asid: u64) -> i64 {
+extern "C" fn discharge(asid: Asid) -> i64 {
     word(vm().discharge(asid))
 }
 
-extern "C" fn domain_info(asid: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+extern "C" fn domain_info(asid: Asid, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     match vm().domain_info(asid) {
         Ok((state, words)) => {
             *more = words;
@@ -335,7 +349,7 @@ extern "C" fn fault_next(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &
     }
 }
 
-extern "C" fn dump(asid: u64, offset: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+extern "C" fn dump(asid: Asid, offset: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     match vm().dump(asid, offset) {
         Ok((top, words)) => {
             *more = words;

@@ -19,6 +19,7 @@ use core::ops::Range;
 use pebble_abi::fault::Cause;
 use pebble_abi::map::{self, PAGE, READ, WRITE};
 use pebble_abi::share::HANDLERS;
+use pebble_abi::words::{Asid, VirtAddr};
 use pebble_abi::{errno, sys};
 use pebble_arch::{Arch, Leaf};
 
@@ -99,7 +100,7 @@ impl<M: Machine> Vm<M> {
 
     /// Faults in these pages go through a portal: `who` is its index in bits 16 to 31, its handler's domain
     /// below, and above how many stacks this component has. No pages: no longer; the portal's index.
-    pub fn range_set(&mut self, asid: u64, address: u64, pages: u64, who: u64) -> Answer {
+    pub fn range_set(&mut self, asid: Asid, VirtAddr(address): VirtAddr, pages: u64, who: u64) -> Answer {
         let asid = self.alive(asid)?;
         if pages == 0 {
             let record = self.record(asid, address).filter(|r| self.machine.read(*r) == address);
@@ -113,7 +114,7 @@ impl<M: Machine> Vm<M> {
         let range = pages_in(self.image_range(asid), address, pages)?;
         let (who, stacks) = (who & 0xffff_ffff, who >> 32);
         let index = who >> 16;
-        if self.alive(who & 0xffff)? == asid
+        if self.alive(Asid(who & 0xffff))? == asid
             || !(sys::FIRST_FREE as u64..map::TABLE_ENTRIES as u64).contains(&index)
         {
             return Err(errno::EINVAL);
@@ -184,7 +185,14 @@ impl<M: Machine> Vm<M> {
     }
 
     /// A page of the handler's own moves to where a domain is waiting for one.
-    pub fn provide(&mut self, caller: u64, asid: u64, address: u64, page: u64, rights: u64) -> Answer {
+    pub fn provide(
+        &mut self,
+        caller: Asid,
+        asid: Asid,
+        VirtAddr(address): VirtAddr,
+        VirtAddr(page): VirtAddr,
+        rights: u64,
+    ) -> Answer {
         let caller = self.alive(caller)?;
         let asid = self.alive(asid)?;
         let leaf = match rights {

@@ -6,12 +6,19 @@ use crate::space::{leaf_slot, pages_in};
 use crate::{Answer, Machine, Vm};
 use pebble_abi::errno;
 use pebble_abi::map::{self, PAGE, READ, WRITE};
+use pebble_abi::words::{Asid, PhysAddr, VirtAddr};
 use pebble_arch::{Arch, Leaf};
 
 impl<M: Machine> Vm<M> {
     /// Pages of a device, or of the image, in a domain that the process server makes. They stay whose they
     /// are: not charged, never lent, never freed. `pages`: with `READ` and `WRITE` in the low 16 bits.
-    pub fn map_foreign(&mut self, asid: u64, address: u64, pa: u64, pages: u64) -> Answer {
+    pub fn map_foreign(
+        &mut self,
+        asid: Asid,
+        VirtAddr(address): VirtAddr,
+        PhysAddr(pa): PhysAddr,
+        pages: u64,
+    ) -> Answer {
         let asid = self.program(asid)?;
         let (pages, rights) = (pages >> 16, pages & 0xffff);
         let range = pages_in(map::STARTUP_VA..map::USER_END, address, pages)?;
@@ -44,7 +51,7 @@ impl<M: Machine> Vm<M> {
 
     /// An entry of the table that all dead domains share: where their threads end, when the scheduler is
     /// another one.
-    pub fn dead_entry(&mut self, caller: u64, index: u64, word: u64) -> Answer {
+    pub fn dead_entry(&mut self, caller: Asid, index: u64, word: u64) -> Answer {
         if self.alive(caller)? != self.portal_manager {
             return Err(errno::EPERM);
         }
@@ -59,7 +66,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// With whom a program shares what is scarce.
-    pub fn family(&mut self, asid: u64, family: u64) -> Answer {
+    pub fn family(&mut self, asid: Asid, family: u64) -> Answer {
         let asid = self.program(asid)?;
         if family >= map::MAX_DOMAINS as u64 {
             return Err(errno::EINVAL);
@@ -69,7 +76,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Another domain is in this one's place: it may be killed like a program.
-    pub fn discharge(&mut self, asid: u64) -> Answer {
+    pub fn discharge(&mut self, asid: Asid) -> Answer {
         let asid = self.alive(asid)?;
         self.domain_mut(asid).essential = false;
         Ok(0)

@@ -6,6 +6,7 @@ use crate::{Answer, Machine, State, Vm};
 use core::ops::Range;
 use pebble_abi::errno;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::{Asid, VirtAddr};
 use pebble_arch::{Arch, Leaf};
 
 /// Attachments that may exist at once.
@@ -35,13 +36,20 @@ impl Attachment {
 }
 
 impl<M: Machine> Vm<M> {
-    fn loader(&self, caller: u64) -> Result<u16, i64> {
+    fn loader(&self, caller: Asid) -> Result<u16, i64> {
         let caller = self.alive(caller)?;
         if caller == self.process { Ok(caller) } else { Err(errno::EPERM) }
     }
 
     /// Pages of a domain also at the caller's `LOADER_VA + offset`, writable.
-    pub fn attach(&mut self, caller: u64, asid: u64, address: u64, pages: u64, offset: u64) -> Answer {
+    pub fn attach(
+        &mut self,
+        caller: Asid,
+        asid: Asid,
+        VirtAddr(address): VirtAddr,
+        pages: u64,
+        offset: u64,
+    ) -> Answer {
         let caller = self.loader(caller)?;
         let asid = self.program(asid)?;
         let range = pages_in(self.image_range(asid), address, pages)?;
@@ -69,7 +77,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Ends the attachments that lie in these pages; none may lie there in part.
-    pub fn detach(&mut self, caller: u64, offset: u64, pages: u64) -> Answer {
+    pub fn detach(&mut self, caller: Asid, offset: u64, pages: u64) -> Answer {
         self.loader(caller)?;
         let range = pages_in(0..LOADER_BYTES, offset, pages)?;
         let range = map::LOADER_VA + range.start..map::LOADER_VA + range.end;
@@ -107,7 +115,7 @@ impl<M: Machine> Vm<M> {
 
     /// A fresh page of the portal code arena: executable for the nucleus, writable for the portal manager. It
     /// stays for good.
-    pub fn code_page(&mut self, caller: u64, page: u64) -> Answer {
+    pub fn code_page(&mut self, caller: Asid, page: u64) -> Answer {
         let common = self.common()?;
         let caller = self.alive(caller)?;
         if caller != self.portal_manager {
@@ -144,7 +152,7 @@ impl<M: Machine> Vm<M> {
 
     /// The stacks of `host` are in the page table of `guest`, until [`unshare_stacks`](Self::unshare_stacks)
     /// or the death of either.
-    pub fn share_stacks(&mut self, host: u64, guest: u64) -> Answer {
+    pub fn share_stacks(&mut self, host: Asid, guest: Asid) -> Answer {
         let (host, guest) = (self.alive(host)?, self.alive(guest)?);
         if self.domain(host).stacks != 0 {
             // Its thread runs where others have their own stacks.
@@ -159,7 +167,7 @@ impl<M: Machine> Vm<M> {
         Ok(0)
     }
 
-    pub fn unshare_stacks(&mut self, host: u64, guest: u64) -> Answer {
+    pub fn unshare_stacks(&mut self, host: Asid, guest: Asid) -> Answer {
         let (host, guest) = (self.alive(host)?, self.alive(guest)?);
         if self.sees_stacks(guest, host) {
             self.machine.write(stacks_slot(self.domain(guest).l1(), host), 0);

@@ -24,6 +24,7 @@ use crate::{Answer, Machine, State, Vm};
 use core::ops::Range;
 use pebble_abi::errno;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::Asid;
 use pebble_arch::{Arch, Leaf, Whose, slot};
 
 /// Words of the control page that portal code does not touch: places given out by [`Vm::place`], one bit
@@ -52,19 +53,19 @@ pub(crate) fn place_words(l1: u64, n: u64) -> [u64; 2] {
 
 impl<M: Machine> Vm<M> {
     /// Only the portal manager asks.
-    pub(crate) fn portal_manager(&self, caller: u64) -> Result<(), i64> {
+    pub(crate) fn portal_manager(&self, caller: Asid) -> Result<(), i64> {
         if self.alive(caller)? == self.portal_manager { Ok(()) } else { Err(errno::EPERM) }
     }
 
     /// Direct address of a domain's control page, made at first use.
-    pub fn windows(&mut self, caller: u64, asid: u64) -> Answer {
+    pub fn windows(&mut self, caller: Asid, asid: Asid) -> Answer {
         self.portal_manager(caller)?;
         let asid = self.alive(asid)?;
         self.make_control(asid).map(map::direct)
     }
 
     /// Direct address of a domain's level-1 table: with it portal code finds what a caller may lend.
-    pub fn space(&mut self, caller: u64, asid: u64) -> Answer {
+    pub fn space(&mut self, caller: Asid, asid: Asid) -> Answer {
         self.portal_manager(caller)?;
         let asid = self.alive(asid)?;
         Ok(map::direct(self.domain(asid).l1()))

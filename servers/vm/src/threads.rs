@@ -3,6 +3,7 @@
 use crate::space::leaf_slot;
 use crate::{Answer, FIRST_STACK, Machine, RESERVE_THREADS, State, THREAD_STACK, Thread, Vm};
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::{Asid, ThreadId, VirtAddr};
 use pebble_abi::{errno, share};
 use pebble_arch::{self as arch, Arch, Leaf};
 
@@ -24,9 +25,9 @@ impl<M: Machine> Vm<M> {
     /// thread. None is above the domain's.
     pub fn thread_create(
         &mut self,
-        home: u64,
+        home: Asid,
         inherited: u64,
-        entry: u64,
+        VirtAddr(entry): VirtAddr,
         argument: u64,
         priority: u64,
     ) -> Result<Start, i64> {
@@ -45,8 +46,8 @@ impl<M: Machine> Vm<M> {
     /// A thread in a domain that somebody else has made. `priority` 0: the domain's.
     pub fn thread_spawn(
         &mut self,
-        home: u64,
-        entry: u64,
+        home: Asid,
+        VirtAddr(entry): VirtAddr,
         argument: u64,
         priority: u64,
     ) -> Result<Start, i64> {
@@ -150,8 +151,8 @@ impl<M: Machine> Vm<M> {
 
     /// A thread that has exited, or never started: its number and block may be used again, its stack too if
     /// its home lives. Answers with its home.
-    pub fn thread_free(&mut self, tid: u64) -> Answer {
-        let n = usize::try_from(tid).ok().filter(|n| *n < map::MAX_THREADS).ok_or(errno::ESRCH)?;
+    pub fn thread_free(&mut self, tid: ThreadId) -> Answer {
+        let n = tid.below(map::MAX_THREADS).ok_or(errno::ESRCH)?;
         let Thread { home, slot, .. } = self.threads[n];
         if home == 0 {
             return Err(errno::ESRCH);
@@ -176,7 +177,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// A stack for a domain's stack queue: its initial stack pointer.
-    pub fn stack(&mut self, asid: u64, pages: u64) -> Answer {
+    pub fn stack(&mut self, asid: Asid, pages: u64) -> Answer {
         let asid = self.alive(asid)?;
         if !(1..map::STACK_SLOT / PAGE).contains(&pages) {
             return Err(errno::EINVAL);

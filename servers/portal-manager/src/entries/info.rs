@@ -5,6 +5,7 @@ use crate::{request, survey, tidy};
 use pebble::abi::link::pack;
 use pebble::abi::{errno, map, sys};
 use pebble::link::More;
+use pebble::words::Asid;
 use pebble_portal::Spec;
 use pebble_portal_manager::{Goal, Machine, frames};
 
@@ -16,7 +17,7 @@ fn spec_word(spec: &Spec) -> u64 {
         .fold(0, |word, (letter, shift)| word | u64::from(letter) << shift)
 }
 
-pub extern "C" fn portal_info(asid: u64, from: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+pub extern "C" fn portal_info(asid: Asid, from: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     request(|m, machine| {
         let domain = m.domain(asid)?;
         let start = usize::try_from(from).unwrap_or(usize::MAX);
@@ -79,7 +80,7 @@ pub extern "C" fn stats(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &m
 }
 
 /// Whether calls of the domain's portals are counted, from now on.
-pub extern "C" fn count(asid: u64, on: u64) -> i64 {
+pub extern "C" fn count(asid: Asid, on: u64) -> i64 {
     request(|m, machine| {
         tidy(m, machine)?;
         m.count(machine, asid, on != 0).map(|()| 0)

@@ -9,6 +9,7 @@ use pebble::abi::link::pack;
 use pebble::abi::{control as op, errno, map, sys, template};
 use pebble::api::Errno;
 use pebble::link::More;
+use pebble::words::Asid;
 use pebble_portal_manager::Machine;
 use pebble_portal_manager::consent::text;
 use pebble_portal_manager::frames::Current;
@@ -17,7 +18,7 @@ use pebble_portal_manager::letters::Refused;
 
 /// A domain without a table, or one that the process server has made and not started, becomes the child of a
 /// controller; `copy`: with all that this one has.
-pub extern "C" fn control_new(child: u64, controller: u64, handler: u64, copy: u64) -> i64 {
+pub extern "C" fn control_new(child: Asid, controller: Asid, handler: u64, copy: u64) -> i64 {
     request(|m, machine| {
         tidy(m, machine)?;
         let view = match m.domain(child) {
@@ -55,11 +56,11 @@ pub extern "C" fn whose() -> i64 {
     })
 }
 
-pub extern "C" fn control(asid: u64, p1: u64, p2: u64, p3: u64, p4: u64, _: u64, more: &mut More) -> i64 {
+pub extern "C" fn control(asid: Asid, p1: u64, p2: u64, p3: u64, p4: u64, _: u64, more: &mut More) -> i64 {
     request(|m, machine| {
         let current = current()?;
         let subject = m.subject(machine, current, 0, false);
-        let own = Subject { domain: asid as u16, ..subject };
+        let own = Subject { domain: asid.number(), ..subject };
         operate(m, machine, current, own, [p1, p2, p3, p4], more)
     })
 }
@@ -72,13 +73,13 @@ fn operate(
     [p1, p2, p3, p4]: [u64; 4],
     more: &mut More,
 ) -> Result<u64, i64> {
-    let asid = u64::from(who.domain);
+    let asid = Asid::from(who.domain);
     match p1 & 0xffff {
         op::NOTIFY => m.set_notify(asid, p2).map(|()| 0),
         op::NOTICE => match m.notice(who.domain, current.tid, who.base) {
             Ok(index) => {
                 let [first, rest] = seen(m, who.domain, index);
-                *more = [index.into(), first, rest, asid];
+                *more = [index.into(), first, rest, asid.get()];
                 Ok(1)
             }
             Err(address) => {
@@ -101,13 +102,13 @@ fn operate(
             m.watch(machine, asid, semaphore).map(|()| 0)
         }
         op::FAULT_RANGE if p3 == 0 => {
-            answer(&RANGE_SET, [asid, p2, 0, 0, 0])?;
+            answer(&RANGE_SET, [asid.get(), p2, 0, 0, 0])?;
             m.end_range(machine, who.domain, p2).map(|()| 0)
         }
         op::FAULT_RANGE => {
             tidy(m, machine)?;
             m.handle_range(machine, (who.domain, who.caller), p2, p4, |_, handler| {
-                answer(&RANGE_SET, [asid, p2, p3, handler, 0]).map(|_| ())
+                answer(&RANGE_SET, [asid.get(), p2, p3, handler, 0]).map(|_| ())
             })?;
             Ok(0)
         }
@@ -116,7 +117,7 @@ fn operate(
             match p1 >> 16 {
                 op::guard::NAMES => m.guard_by_names(machine, asid, p2),
                 op::guard::LIST => m.guard_by_list(machine, asid, p2),
-                op::guard::ADMIT => m.admit(asid, p2, p3),
+                op::guard::ADMIT => m.admit(asid, p2, Asid(p3)),
                 op::guard::ASK => m.guard_by_asking(machine, asid, p2, (who.caller, p3)),
                 _ => Err(errno::EINVAL),
             }
@@ -147,11 +148,11 @@ fn operate(
 fn create_child(
     m: &mut Manager,
     machine: &mut Real,
-    asid: u64,
+    asid: Asid,
     [p1, p2, p3, p4]: [u64; 4],
 ) -> Result<(), i64> {
     let stub = if p2 == 0 { None } else { Some((p4 & 0xffff_ffff, m.parse(asid, p2, p4)?, p3)) };
-    m.create_child(machine, asid, p1 >> 16 & 0xffff, p1 >> 32, stub)
+    m.create_child(machine, asid, Asid(p1 >> 16 & 0xffff), p1 >> 32, stub)
 }
 
 /// A step of a registration.
@@ -160,7 +161,7 @@ fn create_child(
 fn register_template(
     m: &mut Manager,
     machine: &mut Real,
-    asid: u64,
+    asid: Asid,
     [p1, p2, p3, p4]: [u64; 4],
 ) -> Result<u64, Refused> {
     let word = p1 >> 32;
@@ -183,7 +184,7 @@ fn seen(m: &Manager, asid: u16, index: u16) -> [u64; 2] {
 }
 
 /// Who has called the server that asks: a controller only if it does not pass on what its child calls.
-pub fn client_of(m: &mut Manager, machine: &Real, client: u64) -> Result<u64, i64> {
+pub fn client_of(m: &mut Manager, machine: &Real, client: Asid) -> Result<Asid, i64> {
     let controls = m.domain(client)?.behalf != 0;
     Ok(if controls { m.subject(machine, current()?, 0, false).origin.into() } else { client })
 }
@@ -203,17 +204,17 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
     request(|m, machine| {
         let current = current()?;
         let who = m.subject(machine, current, 0, false);
-        let (subject, caller) = (u64::from(who.domain), u64::from(who.caller));
+        let (subject, caller) = (Asid::from(who.domain), Asid::from(who.caller));
         m.domain(subject)?;
         if subject != caller {
             m.request.serving = who.domain;
         }
         match index as usize {
-            sys::SYS_GET_ASID => Ok(subject),
-            sys::SYS_SBRK => answer(&SBRK, [subject, a, 0, 0, 0]),
+            sys::SYS_GET_ASID => Ok(subject.get()),
+            sys::SYS_SBRK => answer(&SBRK, [subject.get(), a, 0, 0, 0]),
             sys::SYS_THREAD_CREATE => {
                 m.thread(machine, who.domain)?;
-                let made = answer(&THREAD_CREATE, [subject, current.tid.into(), a, b, c]);
+                let made = answer(&THREAD_CREATE, [subject.get(), current.tid.into(), a, b, c]);
                 made.inspect_err(|_| m.unserve(who.domain, 1))
             }
             // The thread is whoever's call the subject serves.

@@ -8,6 +8,7 @@ use pebble::abi::consent::Letters;
 use pebble::abi::{errno, map};
 use pebble::api::Errno;
 use pebble::link::More;
+use pebble::words::Asid;
 use pebble::{portal, within};
 use pebble_portal_manager::admission::Admission;
 
@@ -15,11 +16,11 @@ use pebble_portal_manager::admission::Admission;
 #[derive(Clone, Copy)]
 pub struct Opening {
     /// Whom the name server is asked about.
-    pub names: [u64; 2],
+    pub names: [Asid; 2],
     /// In whose table the portal is.
-    pub opener: u64,
+    pub opener: Asid,
     /// Who gets it, and whom the exporter's policy is about: the opener, or a domain below, by a stub.
-    pub subject: u64,
+    pub subject: Asid,
 }
 
 /// Ticks that a policy has to answer: 50 ms.
@@ -36,7 +37,7 @@ pub fn open(
     let mut asks = None;
     let outcome = request(|m, machine| {
         let (opening, interface) = find(m, machine, &who, name)?;
-        match m.admission(opening.subject as u16, interface)? {
+        match m.admission(opening.subject.number(), interface)? {
             Admission::Granted => finish(m, machine, opening, interface, given, more),
             Admission::Asks(_) if m.policies.asking => Err(errno::EBUSY),
             Admission::Asks(index) => {
@@ -50,7 +51,7 @@ pub fn open(
     let Some((subject, interface, index)) = asks else { return outcome };
     within::bind(BOUND.index(), UNBOUND.index());
     let since = portal::time();
-    let verdict = within::call_within(LIMIT, index.into(), [subject, interface.into(), 0, 0, 0]);
+    let verdict = within::call_within(LIMIT, index.into(), [subject.get(), interface.into(), 0, 0, 0]);
     let asked = Admission::Asks(index);
     let mut done = false;
     request(|m, machine| {
@@ -66,7 +67,7 @@ pub fn open(
             _ => return Err(errno::EACCES),
         }
         let (opening, found) = find(m, machine, &who, name)?;
-        match m.admission(opening.subject as u16, found)? {
+        match m.admission(opening.subject.number(), found)? {
             admission if found != interface || opening.subject != subject || admission != asked => {
                 Err(errno::EAGAIN)
             }
@@ -84,9 +85,9 @@ fn find(
     tidy(m, machine)?;
     let opening = who(m, machine)?;
     let [first, second] = opening.names;
-    let interface = answer(&LOOKUP, [first, a, b, c, opening.subject])? as u16;
+    let interface = answer(&LOOKUP, [first.get(), a, b, c, opening.subject.get()])? as u16;
     if second != first {
-        answer(&LOOKUP, [second, a, b, c, opening.subject])?;
+        answer(&LOOKUP, [second.get(), a, b, c, opening.subject.get()])?;
     }
     // Whose it was may have died, and its number be another's, before the name server has heard of it.
     if !m.is_named(interface, [a, b, c]) {

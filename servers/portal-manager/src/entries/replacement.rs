@@ -4,13 +4,14 @@ use crate::{PASS, explained, name, open, register, request, survey, tidy, view};
 use alloc::vec::Vec;
 use pebble::abi::errno;
 use pebble::link::More;
+use pebble::words::Asid;
 
-pub extern "C" fn adopt(role: u64, asid: u64) -> i64 {
+pub extern "C" fn adopt(role: u64, asid: Asid) -> i64 {
     request(|m, machine| view(asid).and_then(|(view, _)| m.adopt(machine, role, view)).map(|()| 0))
 }
 
 /// A portal of the role, or what the domain may open anyway.
-pub extern "C" fn import(asid: u64, a: u64, b: u64, c: u64) -> i64 {
+pub extern "C" fn import(asid: Asid, a: u64, b: u64, c: u64) -> i64 {
     let held = request(|m, machine| {
         let mut bytes = [0; 24];
         m.import(machine, asid, name([a, b, c], &mut bytes)?).map(u64::from)
@@ -22,20 +23,21 @@ pub extern "C" fn import(asid: u64, a: u64, b: u64, c: u64) -> i64 {
 pub extern "C" fn offer(a: u64, b: u64, c: u64, first: u64, entry: u64, _: u64, more: &mut More) -> i64 {
     explained(more, |m, _| {
         let mut bytes = [0; 24];
-        let spec = m.parse(entry >> 40, first, entry & 0xff_ffff_ffff)?;
-        m.offer(entry >> 40, name([a, b, c], &mut bytes)?, spec, entry & 0xffff_ffff).map(|()| 0)
+        let asid = Asid(entry >> 40);
+        let spec = m.parse(asid, first, entry & 0xff_ffff_ffff)?;
+        m.offer(asid, name([a, b, c], &mut bytes)?, spec, entry & 0xffff_ffff).map(|()| 0)
     })
 }
 
 /// The caller's portal to what a successor offers.
-pub extern "C" fn reach(caller: u64, asid: u64, a: u64, b: u64, c: u64) -> i64 {
+pub extern "C" fn reach(caller: Asid, asid: Asid, a: u64, b: u64, c: u64) -> i64 {
     request(|m, machine| {
         let mut bytes = [0; 24];
         m.reach(machine, caller, asid, name([a, b, c], &mut bytes)?).map(u64::from)
     })
 }
 
-pub extern "C" fn let_leave(asid: u64) -> i64 {
+pub extern "C" fn let_leave(asid: Asid) -> i64 {
     request(|m, machine| m.let_leave(machine, asid).map(|()| 0))
 }
 
@@ -48,28 +50,28 @@ pub extern "C" fn register_for(
     _: u64,
     more: &mut More,
 ) -> i64 {
-    register(entry >> 40, a, b, c, spec, entry & 0xff_ffff_ffff, more)
+    register(Asid(entry >> 40), a, b, c, spec, entry & 0xff_ffff_ffff, more)
 }
 
 pub extern "C" fn holder(role: u64) -> i64 {
     request(|m, _| Ok(m.holder(role as u16).unwrap_or(0).into()))
 }
 
-pub extern "C" fn prepare(asid: u64) -> i64 {
+pub extern "C" fn prepare(asid: Asid) -> i64 {
     request(|m, machine| {
         tidy(m, machine)?;
         m.prepare_successor(machine, asid).map(|()| 0)
     })
 }
 
-pub extern "C" fn commit(asid: u64) -> i64 {
+pub extern "C" fn commit(asid: Asid) -> i64 {
     let mut interfaces = Vec::new();
     let outcome = request(|m, machine| {
         let current = survey(machine)?;
         interfaces = m.commit(machine, asid, current)?;
         Ok(0)
     });
-    pass(&interfaces, asid as u16);
+    pass(&interfaces, asid.number());
     outcome
 }
 
@@ -81,14 +83,14 @@ pub fn pass(interfaces: &[u16], owner: u16) {
     }
 }
 
-pub extern "C" fn busy(asid: u64) -> i64 {
+pub extern "C" fn busy(asid: Asid) -> i64 {
     request(|m, machine| {
         let current = survey(machine)?;
         Ok(m.busy(machine, asid, current).into())
     })
 }
 
-pub extern "C" fn abandon(asid: u64) -> i64 {
+pub extern "C" fn abandon(asid: Asid) -> i64 {
     request(|m, machine| {
         m.abandon(machine, asid);
         Ok(0)

@@ -5,6 +5,7 @@ use crate::windows::{HEAP, MARKS, pa, program, two, word};
 use crate::world::*;
 use pebble_abi::errno;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::{Asid, VirtAddr};
 use pebble_vm::Machine;
 
 #[test]
@@ -21,7 +22,7 @@ fn a_torn_page_is_its_new_owners_alone() {
     let page = w.view(b)[&torn.at];
     assert_eq!(pa(w.view(c)[&lent.at]), pa(page), "who was lent it before still sees it");
 
-    assert_eq!(w.vm.window_claim(b.into(), torn.at + 8), Ok(0));
+    assert_eq!(w.vm.window_claim(b.into(), VirtAddr(torn.at + 8)), Ok(0));
     w.check();
     assert_eq!(w.view(b)[&torn.at], page, "it is as it was");
     let sinks = [(c, lent.at, BORROWED), (b, on.at, BORROWED), (c, open.at, OPEN)];
@@ -54,7 +55,7 @@ fn a_torn_buffer_is_its_new_owners_alone() {
     let pages = [0, 1, 2].map(|n| pa(before[&(torn.at + n * PAGE)]));
     assert_eq!(pa(w.view(c)[&long.at]), pages[0]);
 
-    assert_eq!(w.vm.window_claim(b.into(), torn.at), Ok(0));
+    assert_eq!(w.vm.window_claim(b.into(), VirtAddr(torn.at)), Ok(0));
     w.check();
     assert_eq!(w.view(b), before);
     let seen = w.view(c);
@@ -82,7 +83,7 @@ fn a_window_that_is_passed_on_during_the_search_is_found() {
     let entry = w.vm.machine.read(from);
     *w.vm.machine.ambush.borrow_mut() =
         Some((word(&w, b, map::WINDOWS_VA + 109 * PAGE), vec![(to, entry), (from, 0)]));
-    assert_eq!(w.vm.window_claim(a.into(), HEAP), Ok(0));
+    assert_eq!(w.vm.window_claim(a.into(), VirtAddr(HEAP)), Ok(0));
     assert!(w.vm.machine.ambush.borrow().is_none(), "it took place");
     assert_ne!(pa(w.view(b)[&map::WINDOWS_VA]), pa(entry));
     assert_eq!(pa(w.view(a)[&HEAP]), pa(entry));
@@ -99,10 +100,10 @@ fn only_what_is_ones_own_is_claimed() {
     for at in
         [lent.at, open.at, map::GATE_VA, map::stack_top(b, 0) - PAGE, 0, u64::MAX, map::BUFFERS_VA + PAGE]
     {
-        assert_eq!(w.vm.window_claim(b.into(), at), Err(errno::EFAULT), "{at:#x}");
+        assert_eq!(w.vm.window_claim(b.into(), VirtAddr(at)), Err(errno::EFAULT), "{at:#x}");
     }
-    assert_eq!(w.vm.window_claim(b.into(), map::BUFFERS_VA), Err(errno::EFAULT), "an empty place");
-    assert_eq!(w.vm.window_claim(b.into(), asked.at), Err(errno::EPERM), "a call has it");
-    assert_eq!(w.vm.window_claim(99, HEAP), Err(errno::ESRCH));
+    assert_eq!(w.vm.window_claim(b.into(), VirtAddr(map::BUFFERS_VA)), Err(errno::EFAULT), "an empty place");
+    assert_eq!(w.vm.window_claim(b.into(), VirtAddr(asked.at)), Err(errno::EPERM), "a call has it");
+    assert_eq!(w.vm.window_claim(Asid(99), VirtAddr(HEAP)), Err(errno::ESRCH));
     w.check();
 }

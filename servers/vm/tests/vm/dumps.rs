@@ -3,6 +3,7 @@
 use crate::windows::{HEAP, MARKS, program};
 use crate::world::*;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::{Asid, ThreadId, VirtAddr};
 use pebble_abi::{errno, thread};
 use pebble_arch::riscv64::frame;
 use pebble_arch::{Arch, Layout, Riscv64};
@@ -12,12 +13,15 @@ const LAYOUT: Layout = Riscv64::LAYOUT;
 
 /// A program with a thread that dies with this stack pointer; words of its own stack are filled before.
 fn dies(w: &mut World, asid: u16, sp: u64) {
-    let start = w.vm.thread_create(asid.into(), 5, map::IMAGE_VA, 0, 0).unwrap();
+    let start = w.vm.thread_create(asid.into(), 5, VirtAddr(map::IMAGE_VA), 0, 0).unwrap();
     let (block, tid) = (w.block(start.tid.into()), start.tid);
     w.vm.machine.top = w.vm.machine.read(block + thread::SAVED_TOP);
     let frame = w.vm.machine.top - map::thread_va(tid) - (LAYOUT.words - 1) as u64 * 8;
     w.vm.machine.write(block + frame + frame::word(2) as u64 * 8, sp);
-    assert_eq!(w.vm.fault(13, 0x0700_0000, map::IMAGE_VA, asid.into(), tid.into(), 0), Outcome::Died);
+    assert_eq!(
+        w.vm.fault(13, 0x0700_0000, VirtAddr(map::IMAGE_VA), asid.into(), tid.into(), 0),
+        Outcome::Died
+    );
 }
 
 /// Physical address of a page that the domain sees.
@@ -29,7 +33,7 @@ fn seen(w: &World, asid: u16, va: u64) -> u64 {
 fn the_block_and_the_top_of_the_stack_are_kept_until_the_next_is_told() {
     let mut w = World::new();
     let asid = program(&mut w);
-    w.vm.thread_create(asid.into(), 5, map::IMAGE_VA, 0, 0).unwrap();
+    w.vm.thread_create(asid.into(), 5, VirtAddr(map::IMAGE_VA), 0, 0).unwrap();
     let top = map::stack_top(asid, 0);
     for n in [1, 2] {
         let page = seen(&w, asid, top - n * PAGE);
@@ -47,7 +51,7 @@ fn the_block_and_the_top_of_the_stack_are_kept_until_the_next_is_told() {
     assert_eq!(w.vm.dump(asid.into(), 2 * PAGE + 8), Ok((offset, [0, 8, 16, 24].map(|at| 1 << 32 | at))));
     assert_eq!(w.vm.dump(asid.into(), 3 * PAGE), Err(errno::EFAULT));
     assert_eq!(w.vm.dump(asid.into(), u64::MAX), Err(errno::EFAULT));
-    assert_eq!(w.vm.dump(0, 0), Err(errno::ENOENT));
+    assert_eq!(w.vm.dump(Asid(0), 0), Err(errno::ENOENT));
     assert_eq!(w.vm.fault_next(), Err(errno::ENOENT));
     assert_eq!(w.vm.dump(asid.into(), 0), Err(errno::ENOENT));
     w.check();
@@ -62,7 +66,7 @@ fn a_stack_pointer_leads_to_no_page_of_others() {
     for (sp, mark) in sps.into_iter().flat_map(|sp| [1, 2, 3].map(|mark| (sp, mark))) {
         let mut w = World::new();
         let asid = program(&mut w);
-        w.vm.share_stacks(SERVER, asid.into()).unwrap();
+        w.vm.share_stacks(Asid(SERVER), asid.into()).unwrap();
         // As a page that the domain has for a call, or shares, or was granted.
         let l0 = w.vm.machine.read(w.l1[&asid]) >> 10 << 12;
         let leaf = l0 + (lent >> 12 & 511) * 8;
@@ -88,13 +92,13 @@ fn six_die(w: &mut World) -> u64 {
     for asid in &programs {
         dies(w, *asid, map::stack_top(*asid, 0) - 16);
     }
-    let kept = programs.iter().filter(|asid| w.vm.dump(u64::from(**asid), PAGE).is_ok()).count();
+    let kept = programs.iter().filter(|asid| w.vm.dump(Asid(u64::from(**asid)), PAGE).is_ok()).count();
     assert_eq!(kept, 4);
     while w.vm.fault_next().is_ok() {}
-    assert!(programs.iter().all(|asid| w.vm.dump(u64::from(*asid), 0) == Err(errno::ENOENT)));
+    assert!(programs.iter().all(|asid| w.vm.dump(Asid(u64::from(*asid)), 0) == Err(errno::ENOENT)));
     w.check();
     for tid in 1..256 {
-        let _ = w.vm.thread_free(tid);
+        let _ = w.vm.thread_free(ThreadId(tid));
     }
     programs.iter().for_each(|asid| assert_eq!(w.vm.domain_free((*asid).into()), Ok(0)));
     w.check();

@@ -4,6 +4,7 @@
 use crate::windows::*;
 use crate::world::*;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::{Asid, ThreadId, VirtAddr};
 use pebble_vm::Machine;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -65,21 +66,22 @@ impl History {
         let pages = (n % 24) as i64 - 8;
         let other = FIRST + n % 6;
         match what {
-            0..3 => _ = self.w.vm.sbrk(d, pages * PAGE as i64),
-            3 => _ = self.w.vm.buffer(d, n % 5),
-            4 => _ = self.w.vm.buffer_free(d, map::BUFFERS_VA + n % 3 * map::BUFFER_STRIDE),
-            5 => _ = self.w.vm.thread_create(d, 12, HEAP, 0, 0),
-            6 => _ = self.w.vm.thread_free(n % 8),
-            7 if self.w.state(d as u16) == 1 => _ = self.w.vm.domain_kill(d),
+            0..3 => _ = self.w.vm.sbrk(Asid(d), pages * PAGE as i64),
+            3 => _ = self.w.vm.buffer(Asid(d), n % 5),
+            4 => _ = self.w.vm.buffer_free(Asid(d), VirtAddr(map::BUFFERS_VA + n % 3 * map::BUFFER_STRIDE)),
+            5 => _ = self.w.vm.thread_create(Asid(d), 12, VirtAddr(HEAP), 0, 0),
+            6 => _ = self.w.vm.thread_free(ThreadId(n % 8)),
+            7 if self.w.state(d as u16) == 1 => _ = self.w.vm.domain_kill(Asid(d)),
             // Not as long as threads may return.
             7 if self.w.calls.iter().all(|l| ![l.caller, l.callee].contains(&(d as u16))) => {
-                _ = self.w.vm.domain_free(d);
+                _ = self.w.vm.domain_free(Asid(d));
             }
             8 => _ = program(&mut self.w),
             9 if n % 4 == 0 => {
                 let child = self.w.vm.domain_create(0, 400, 12, 8).ok()?;
                 let (mut from, sp) = (0, map::stack_top(d as u16, 0));
-                while let Ok(next @ 1..) = self.w.vm.fork(d, child, sp, from) {
+                while let Ok(next @ 1..) = self.w.vm.fork(Asid(d), Asid(child), VirtAddr(sp), VirtAddr(from))
+                {
                     from = next;
                 }
                 return Some(d as u16);

@@ -4,6 +4,7 @@
 use crate::portals::Lent;
 use crate::world::*;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::{Asid, ThreadId, VirtAddr};
 use pebble_vm::Outcome;
 use proptest::prelude::*;
 
@@ -39,57 +40,66 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
     let pages = b % 40;
     match what {
         0..4 => _ = vm.domain_create(a & 1, if b < 12 { 20 + b * 20 } else { b }, a % 33, c % 300),
-        4..9 => _ = vm.map(d, a, pages, [1, 3, 5, 7, c][(b % 5) as usize]),
-        9 => _ = vm.map(d, a, b, c),
-        10..12 => _ = vm.heap(d, a),
-        12..17 => _ = vm.sbrk(d, a as i64),
-        17 => _ = vm.sbrk(d, -(a as i64 & 0xffff)),
-        18..22 => _ = vm.thread_create(d, a, b, c, a % 12),
-        22..24 => _ = vm.thread_spawn(d, map::IMAGE_VA, b, a),
-        24..27 => _ = vm.thread_free(a),
-        27..29 => _ = vm.stack(d, a),
-        29..32 => _ = vm.attach(PROCESS, d, a, pages, c),
-        32 => _ = vm.attach(a, d, a, b, c),
-        33 => _ = vm.detach(PROCESS, a, b),
-        34 => _ = vm.detach(PROCESS, 0, 4096),
-        35 => _ = vm.code_page(if b < 9 { PM } else { d }, a),
-        36 => _ = vm.table_page(if b < 9 { PM } else { d }, d, a),
-        37 => _ = vm.share_stacks(d, a),
-        38 if b < 4 => _ = vm.unshare_stacks(a, d),
-        38 => _ = vm.share_stacks(a, d),
-        39..41 => _ = vm.domain_kill(d),
-        41 => _ = vm.fault(a, b, c, if d == VM || d == PM { 9 } else { d }, a, b),
+        4..9 => _ = vm.map(Asid(d), VirtAddr(a), pages, [1, 3, 5, 7, c][(b % 5) as usize]),
+        9 => _ = vm.map(Asid(d), VirtAddr(a), b, c),
+        10..12 => _ = vm.heap(Asid(d), VirtAddr(a)),
+        12..17 => _ = vm.sbrk(Asid(d), a as i64),
+        17 => _ = vm.sbrk(Asid(d), -(a as i64 & 0xffff)),
+        18..22 => _ = vm.thread_create(Asid(d), a, VirtAddr(b), c, a % 12),
+        22..24 => _ = vm.thread_spawn(Asid(d), VirtAddr(map::IMAGE_VA), b, a),
+        24..27 => _ = vm.thread_free(ThreadId(a)),
+        27..29 => _ = vm.stack(Asid(d), a),
+        29..32 => _ = vm.attach(Asid(PROCESS), Asid(d), VirtAddr(a), pages, c),
+        32 => _ = vm.attach(Asid(a), Asid(d), VirtAddr(a), b, c),
+        33 => _ = vm.detach(Asid(PROCESS), a, b),
+        34 => _ = vm.detach(Asid(PROCESS), 0, 4096),
+        35 => _ = vm.code_page(if b < 9 { Asid(PM) } else { Asid(d) }, a),
+        36 => _ = vm.table_page(if b < 9 { Asid(PM) } else { Asid(d) }, Asid(d), a),
+        37 => _ = vm.share_stacks(Asid(d), Asid(a)),
+        38 if b < 4 => _ = vm.unshare_stacks(Asid(a), Asid(d)),
+        38 => _ = vm.share_stacks(Asid(a), Asid(d)),
+        39..41 => _ = vm.domain_kill(Asid(d)),
+        41 => {
+            _ = vm.fault(
+                a,
+                b,
+                VirtAddr(c),
+                if d == VM || d == PM { Asid(9) } else { Asid(d) },
+                ThreadId(a),
+                b,
+            )
+        }
         42 => {
             let mentioned = |l: &Lent| u64::from(l.caller) == d || u64::from(l.callee) == d;
             if !w.calls.iter().any(mentioned) && !w.asks.iter().any(|a| u64::from(a.asid) == d) {
-                _ = vm.domain_free(d);
+                _ = vm.domain_free(Asid(d));
             }
         }
         43 => _ = vm.fault_next(),
-        44..46 => _ = vm.buffer(d, b % 6),
-        46 => _ = vm.buffer_free(d, buffer(b)),
-        47..49 => _ = vm.receive_window(d, 1 + b % 2),
-        49..51 => _ = vm.window_close(d, slot(a)),
-        51 => _ = vm.window_close(d, buffer(a)),
-        52 => _ = vm.window_move(d, slot(a), slot(b)),
-        53 => _ = vm.window_move(d, buffer(a), buffer(b)),
-        54 => _ = vm.window_move(d, a, b),
-        55 => _ = vm.windows(b % 4, d),
-        56 => _ = vm.range_set(d, a, pages, (4 + c % 5) | 60 << 16 | (c % 31) << 32),
-        57 => _ = vm.range_set(d, a, 0, 0),
-        58 => _ = vm.provide(d, 4 + b % 5, a, c, 3),
+        44..46 => _ = vm.buffer(Asid(d), b % 6),
+        46 => _ = vm.buffer_free(Asid(d), VirtAddr(buffer(b))),
+        47..49 => _ = vm.receive_window(Asid(d), 1 + b % 2),
+        49..51 => _ = vm.window_close(Asid(d), VirtAddr(slot(a))),
+        51 => _ = vm.window_close(Asid(d), VirtAddr(buffer(a))),
+        52 => _ = vm.window_move(Asid(d), VirtAddr(slot(a)), VirtAddr(slot(b))),
+        53 => _ = vm.window_move(Asid(d), VirtAddr(buffer(a)), VirtAddr(buffer(b))),
+        54 => _ = vm.window_move(Asid(d), VirtAddr(a), VirtAddr(b)),
+        55 => _ = vm.windows(Asid(b % 4), Asid(d)),
+        56 => _ = vm.range_set(Asid(d), VirtAddr(a), pages, (4 + c % 5) | 60 << 16 | (c % 31) << 32),
+        57 => _ = vm.range_set(Asid(d), VirtAddr(a), 0, 0),
+        58 => _ = vm.provide(Asid(d), Asid(4 + b % 5), VirtAddr(a), VirtAddr(c), 3),
         59..61 => fork(w, d, 4 + a % 6),
         61..63 => {
             let asked = w.asks.pop();
             if let Some(ask) = asked {
                 let from = w.page_of(c, a).unwrap_or(a);
-                let _ = w.vm.provide(c, ask.asid.into(), ask.address, from, 3);
-                w.vm.answered(&ask, 0, 0);
+                let _ = w.vm.provide(Asid(c), ask.asid.into(), VirtAddr(ask.address), VirtAddr(from), 3);
+                w.vm.answered(&ask, VirtAddr(0), ThreadId(0));
             }
         }
         63..65 => {
             let d = if d % 9 == VM || d % 9 == PM { 5 } else { d % 9 };
-            if let Outcome::Ask(ask) = vm.fault(13, a, 0, d, b % 16, 0) {
+            if let Outcome::Ask(ask) = vm.fault(13, a, VirtAddr(0), Asid(d), ThreadId(b % 16), 0) {
                 w.asks.push(ask);
             }
         }
@@ -111,7 +121,7 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
         80..82 => {
             let at = [slot(a), buffer(a), a][(b % 3) as usize];
             let page = w.page_of(d, a).unwrap_or(a);
-            _ = w.vm.window_claim(d, if what == 80 { at } else { page });
+            _ = w.vm.window_claim(Asid(d), if what == 80 { VirtAddr(at) } else { VirtAddr(page) });
         }
         _ => {
             if !w.calls.is_empty() {
@@ -121,9 +131,9 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
                 let lent = w.calls[n];
                 // A callee that means well has put something there.
                 if let Some(page) = w.page_of(lent.callee.into(), b) {
-                    let _ = w.vm.window_move(lent.callee.into(), page, lent.at);
+                    let _ = w.vm.window_move(lent.callee.into(), VirtAddr(page), VirtAddr(lent.at));
                 }
-                let _ = w.vm.window_move(lent.callee.into(), buffer(b), lent.at);
+                let _ = w.vm.window_move(lent.callee.into(), VirtAddr(buffer(b)), VirtAddr(lent.at));
                 w.give_back(n);
             }
         }
@@ -143,9 +153,9 @@ fn fork(w: &mut World, parent: u64, child: u64) {
     let mut from = 0;
     let sp = map::stack_top(parent as u16, 0);
     loop {
-        match w.vm.fork(parent, child, sp, from) {
+        match w.vm.fork(Asid(parent), Asid(child), VirtAddr(sp), VirtAddr(from)) {
             Ok(0) => {
-                let _ = w.vm.thread_fork(child, map::IMAGE_VA, sp - 64, 0);
+                let _ = w.vm.thread_fork(Asid(child), VirtAddr(map::IMAGE_VA), VirtAddr(sp - 64), 0);
                 return;
             }
             Ok(next) => from = next,
@@ -159,11 +169,11 @@ fn fork(w: &mut World, parent: u64, child: u64) {
 fn furnish(w: &mut World) {
     for _ in 0..3 {
         let d = w.vm.domain_create(0, 200, 12, 8).unwrap();
-        w.vm.map(d, map::IMAGE_VA, 2, 5).unwrap();
-        w.vm.heap(d, map::IMAGE_VA + 2 * PAGE).unwrap();
-        w.vm.sbrk(d, 4 * PAGE as i64).unwrap();
-        w.vm.stack(d, 2).unwrap();
-        w.vm.buffer(d, 2 + d % 2).unwrap();
+        w.vm.map(Asid(d), VirtAddr(map::IMAGE_VA), 2, 5).unwrap();
+        w.vm.heap(Asid(d), VirtAddr(map::IMAGE_VA + 2 * PAGE)).unwrap();
+        w.vm.sbrk(Asid(d), 4 * PAGE as i64).unwrap();
+        w.vm.stack(Asid(d), 2).unwrap();
+        w.vm.buffer(Asid(d), 2 + d % 2).unwrap();
     }
     w.check();
 }
@@ -171,13 +181,13 @@ fn furnish(w: &mut World) {
 /// Kills, frees, forgets all programs.
 fn bury(w: &mut World) {
     for ask in core::mem::take(&mut w.asks) {
-        w.vm.answered(&ask, 0, 0);
+        w.vm.answered(&ask, VirtAddr(0), ThreadId(0));
     }
     for asid in 5..256 {
-        let _ = w.vm.domain_kill(asid);
+        let _ = w.vm.domain_kill(Asid(asid));
     }
     for tid in 0..256 {
-        let _ = w.vm.thread_free(tid);
+        let _ = w.vm.thread_free(ThreadId(tid));
     }
     // As long as threads may return, nobody is forgotten.
     while !w.calls.is_empty() {
@@ -185,7 +195,7 @@ fn bury(w: &mut World) {
         w.check();
     }
     for asid in 5..256 {
-        let _ = w.vm.domain_free(asid);
+        let _ = w.vm.domain_free(Asid(asid));
     }
 }
 
@@ -203,7 +213,7 @@ proptest! {
         bury(&mut w);
         w.check();
         // What remains taken is what the image's domains have, and they never lose count.
-        let charged: u64 = (1..5).map(|d| w.vm.domain_info(d).unwrap().1[1]).sum();
+        let charged: u64 = (1..5).map(|d| w.vm.domain_info(Asid(d)).unwrap().1[1]).sum();
         let [free, all, domains, threads] = w.vm.stats();
         prop_assert_eq!(free + charged + 8, all);
         prop_assert!(domains <= 4 && threads <= 256);

@@ -3,6 +3,7 @@
 
 use crate::world::*;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::Asid;
 use pebble_vm::Machine;
 
 const V: u64 = 1;
@@ -110,7 +111,7 @@ impl World {
             return None;
         }
         for asid in [caller, callee] {
-            let control = self.vm.windows(PM, asid.into());
+            let control = self.vm.windows(Asid(PM), asid.into());
             if let Ok(control) = control {
                 self.control.insert(asid, low(control));
             }

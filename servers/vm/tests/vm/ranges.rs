@@ -6,6 +6,7 @@ use pebble_abi::errno;
 use pebble_abi::fault::Cause;
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::share::HANDLERS;
+use pebble_abi::words::{Asid, ThreadId, VirtAddr};
 use pebble_vm::Outcome;
 
 const IMAGE: u64 = map::IMAGE_VA;
@@ -17,27 +18,34 @@ fn handlers_answer_for_their_ranges_alone() {
     let c = program(&mut w);
     let at = IMAGE + 100 * PAGE;
     let who = u64::from(b) | 77 << 16 | STACKS;
-    assert_eq!(w.vm.range_set(a.into(), at + 1, 4, who), Err(errno::EINVAL));
-    assert_eq!(w.vm.range_set(a.into(), map::HEAP_END, 1, who), Err(errno::EINVAL));
+    assert_eq!(w.vm.range_set(a.into(), VirtAddr(at + 1), 4, who), Err(errno::EINVAL));
+    assert_eq!(w.vm.range_set(a.into(), VirtAddr(map::HEAP_END), 1, who), Err(errno::EINVAL));
     assert_eq!(
-        w.vm.range_set(a.into(), at, 4, u64::from(a) | 77 << 16 | STACKS),
+        w.vm.range_set(a.into(), VirtAddr(at), 4, u64::from(a) | 77 << 16 | STACKS),
         Err(errno::EINVAL),
         "itself"
     );
     assert_eq!(
-        w.vm.range_set(a.into(), at, 4, u64::from(b) | 3 << 16),
+        w.vm.range_set(a.into(), VirtAddr(at), 4, u64::from(b) | 3 << 16),
         Err(errno::EINVAL),
         "a system portal"
     );
-    assert_eq!(w.vm.range_set(a.into(), at, 4, 99 | 77 << 16), Err(errno::ESRCH));
-    w.vm.range_set(a.into(), at, 4, who).unwrap();
-    assert_eq!(w.vm.range_set(a.into(), at + 3 * PAGE, 1, who), Err(errno::EEXIST));
-    w.vm.range_set(a.into(), at + 4 * PAGE, 1, u64::from(c) | 78 << 16 | STACKS).unwrap();
-    assert_eq!(w.vm.provide(b.into(), a.into(), at, HEAP, 3), Err(errno::EPERM), "nobody asks");
+    assert_eq!(w.vm.range_set(a.into(), VirtAddr(at), 4, 99 | 77 << 16), Err(errno::ESRCH));
+    w.vm.range_set(a.into(), VirtAddr(at), 4, who).unwrap();
+    assert_eq!(w.vm.range_set(a.into(), VirtAddr(at + 3 * PAGE), 1, who), Err(errno::EEXIST));
+    w.vm.range_set(a.into(), VirtAddr(at + 4 * PAGE), 1, u64::from(c) | 78 << 16 | STACKS).unwrap();
+    assert_eq!(
+        w.vm.provide(b.into(), a.into(), VirtAddr(at), VirtAddr(HEAP), 3),
+        Err(errno::EPERM),
+        "nobody asks"
+    );
 
-    let Outcome::Ask(ask) = w.vm.fault(15, at + 2 * PAGE + 8, IMAGE, a.into(), 3, 0) else { panic!() };
+    let Outcome::Ask(ask) = w.vm.fault(15, at + 2 * PAGE + 8, VirtAddr(IMAGE), a.into(), ThreadId(3), 0)
+    else {
+        panic!()
+    };
     assert_eq!((ask.index, ask.asid, ask.address, ask.cause), (77, a, at + 2 * PAGE + 8, Cause::Store));
-    assert_eq!(w.vm.range_set(a.into(), at, 0, 0), Err(errno::EAGAIN), "it is asked");
+    assert_eq!(w.vm.range_set(a.into(), VirtAddr(at), 0, 0), Err(errno::EAGAIN), "it is asked");
     let target = at + 2 * PAGE;
     for (who, whom, to, from, flags, error) in [
         (c, a, target, HEAP, 3, errno::EPERM),
@@ -48,40 +56,59 @@ fn handlers_answer_for_their_ranges_alone() {
         (b, a, target, HEAP + 8, 3, errno::EFAULT),
         (b, a, target, IMAGE, 1, errno::EFAULT),
     ] {
-        assert_eq!(w.vm.provide(who.into(), whom.into(), to, from, flags), Err(error), "{error} {to:#x}");
+        assert_eq!(
+            w.vm.provide(who.into(), whom.into(), VirtAddr(to), VirtAddr(from), flags),
+            Err(error),
+            "{error} {to:#x}"
+        );
     }
     let [before_a, before_b] = [a, b].map(|d| pages(&w, d));
     let page = pa(w.view(b)[&HEAP]);
-    assert_eq!(w.vm.fault(13, target, IMAGE, a.into(), 4, 0), Outcome::Later);
-    w.vm.provide(b.into(), a.into(), target, HEAP, 3).unwrap();
-    assert_eq!(w.vm.provide(b.into(), a.into(), target, HEAP + PAGE, 3), Err(errno::EEXIST));
+    assert_eq!(w.vm.fault(13, target, VirtAddr(IMAGE), a.into(), ThreadId(4), 0), Outcome::Later);
+    w.vm.provide(b.into(), a.into(), VirtAddr(target), VirtAddr(HEAP), 3).unwrap();
+    assert_eq!(
+        w.vm.provide(b.into(), a.into(), VirtAddr(target), VirtAddr(HEAP + PAGE), 3),
+        Err(errno::EEXIST)
+    );
     assert_eq!((pages(&w, a), pages(&w, b)), (before_a + 1, before_b - 1));
     assert_eq!(pa(w.view(a)[&target]), page);
     w.check();
-    assert_eq!(w.vm.answered(&ask, IMAGE, 3), Outcome::Settled);
-    assert_eq!(w.vm.fault(13, target, IMAGE, a.into(), 4, 0), Outcome::Settled, "it is there");
+    assert_eq!(w.vm.answered(&ask, VirtAddr(IMAGE), ThreadId(3)), Outcome::Settled);
     assert_eq!(
-        w.vm.provide(b.into(), a.into(), at, HEAP + PAGE, 3),
+        w.vm.fault(13, target, VirtAddr(IMAGE), a.into(), ThreadId(4), 0),
+        Outcome::Settled,
+        "it is there"
+    );
+    assert_eq!(
+        w.vm.provide(b.into(), a.into(), VirtAddr(at), VirtAddr(HEAP + PAGE), 3),
         Err(errno::EPERM),
         "it is not asked now"
     );
-    assert_eq!(w.vm.range_set(a.into(), at, 0, 0), Ok(77));
-    assert_eq!(w.vm.range_set(a.into(), at, 0, 0), Err(errno::ENOENT));
+    assert_eq!(w.vm.range_set(a.into(), VirtAddr(at), 0, 0), Ok(77));
+    assert_eq!(w.vm.range_set(a.into(), VirtAddr(at), 0, 0), Err(errno::ENOENT));
 
     // Not beyond its limit.
     let small = w.vm.domain_create(0, 5 + 2 + 1, 12, 8).unwrap();
-    w.vm.family(small, a.into()).unwrap();
-    w.vm.range_set(small, at, 4, who).unwrap();
-    let Outcome::Ask(ask) = w.vm.fault(13, at, IMAGE, small, 3, 0) else { panic!() };
-    assert_eq!(w.vm.provide(b.into(), small, at, HEAP + PAGE, 3), Ok(0));
-    assert_eq!(w.vm.provide(b.into(), small, at + PAGE, HEAP + 2 * PAGE, 3), Err(errno::ENOMEM));
-    assert_eq!(w.vm.answered(&ask, IMAGE, 3), Outcome::Settled);
+    w.vm.family(Asid(small), a.into()).unwrap();
+    w.vm.range_set(Asid(small), VirtAddr(at), 4, who).unwrap();
+    let Outcome::Ask(ask) = w.vm.fault(13, at, VirtAddr(IMAGE), Asid(small), ThreadId(3), 0) else {
+        panic!()
+    };
+    assert_eq!(w.vm.provide(b.into(), Asid(small), VirtAddr(at), VirtAddr(HEAP + PAGE), 3), Ok(0));
+    assert_eq!(
+        w.vm.provide(b.into(), Asid(small), VirtAddr(at + PAGE), VirtAddr(HEAP + 2 * PAGE), 3),
+        Err(errno::ENOMEM)
+    );
+    assert_eq!(w.vm.answered(&ask, VirtAddr(IMAGE), ThreadId(3)), Outcome::Settled);
     w.check();
 
     // Read-only is not enough for a write.
-    let Outcome::Ask(ask) = w.vm.fault(15, at + 4 * PAGE, IMAGE + 2, a.into(), 9, 0) else { panic!() };
-    w.vm.provide(c.into(), a.into(), at + 4 * PAGE, HEAP, 1).unwrap();
-    assert_eq!(w.vm.answered(&ask, IMAGE + 2, 9), Outcome::Died);
+    let Outcome::Ask(ask) = w.vm.fault(15, at + 4 * PAGE, VirtAddr(IMAGE + 2), a.into(), ThreadId(9), 0)
+    else {
+        panic!()
+    };
+    w.vm.provide(c.into(), a.into(), VirtAddr(at + 4 * PAGE), VirtAddr(HEAP), 1).unwrap();
+    assert_eq!(w.vm.answered(&ask, VirtAddr(IMAGE + 2), ThreadId(9)), Outcome::Died);
     let (asid, fault) = w.vm.fault_next().unwrap();
     assert_eq!((asid, fault.cause, fault.value, fault.thread), (a, Cause::Store, at + 4 * PAGE, 9));
     w.check();
@@ -98,29 +125,29 @@ fn a_family_has_two_places_and_no_others() {
     let at = IMAGE + 100 * PAGE;
     let who = |handler: u16| u64::from(handler) | 77 << 16 | STACKS;
     for n in 0..8 {
-        w.vm.range_set(a.into(), at + n * PAGE, 1, who(b)).unwrap();
+        w.vm.range_set(a.into(), VirtAddr(at + n * PAGE), 1, who(b)).unwrap();
     }
-    assert_eq!(w.vm.range_set(a.into(), at + 8 * PAGE, 1, who(b)), Err(errno::EAGAIN));
+    assert_eq!(w.vm.range_set(a.into(), VirtAddr(at + 8 * PAGE), 1, who(b)), Err(errno::EAGAIN));
     // One more family needs two more stacks; who belongs to one that has places needs none.
-    assert_eq!(w.vm.range_set(c.into(), at, 1, who(d)), Err(errno::ESTACKS));
-    w.vm.range_set(c.into(), at, 1, who(d) + (2 << 32)).unwrap();
+    assert_eq!(w.vm.range_set(c.into(), VirtAddr(at), 1, who(d)), Err(errno::ESTACKS));
+    w.vm.range_set(c.into(), VirtAddr(at), 1, who(d) + (2 << 32)).unwrap();
     w.vm.family(b.into(), a.into()).unwrap();
-    w.vm.range_set(b.into(), at, 1, who(d)).unwrap();
+    w.vm.range_set(b.into(), VirtAddr(at), 1, who(d)).unwrap();
     let fault = |w: &mut World, asid: u16, n: u64, thread| {
-        w.vm.fault(13, at + n * PAGE, IMAGE, asid.into(), thread, 0)
+        w.vm.fault(13, at + n * PAGE, VirtAddr(IMAGE), asid.into(), thread, 0)
     };
-    let Outcome::Ask(first) = fault(&mut w, a, 0, 1) else { panic!() };
-    assert_eq!(fault(&mut w, a, 1, 2), Outcome::Later, "its turn has not come");
-    assert_eq!(fault(&mut w, b, 0, 3), Outcome::Later, "nor that of its family");
-    let Outcome::Ask(others) = fault(&mut w, c, 0, 4) else { panic!("another family's place") };
+    let Outcome::Ask(first) = fault(&mut w, a, 0, ThreadId(1)) else { panic!() };
+    assert_eq!(fault(&mut w, a, 1, ThreadId(2)), Outcome::Later, "its turn has not come");
+    assert_eq!(fault(&mut w, b, 0, ThreadId(3)), Outcome::Later, "nor that of its family");
+    let Outcome::Ask(others) = fault(&mut w, c, 0, ThreadId(4)) else { panic!("another family's place") };
     // The handler faults; so does whoever answers for it.
-    let Outcome::Ask(second) = fault(&mut w, b, 0, 1) else { panic!("a second handler") };
-    assert_eq!(fault(&mut w, c, 0, 1), Outcome::Died, "a third one");
+    let Outcome::Ask(second) = fault(&mut w, b, 0, ThreadId(1)) else { panic!("a second handler") };
+    assert_eq!(fault(&mut w, c, 0, ThreadId(1)), Outcome::Died, "a third one");
     assert_eq!(w.vm.fault_next().unwrap().1.cause, Cause::Handlers);
-    assert_eq!(w.vm.answered(&others, IMAGE, 4), Outcome::Settled, "dead already");
-    assert_eq!(w.vm.answered(&second, IMAGE, 1), Outcome::Died);
+    assert_eq!(w.vm.answered(&others, VirtAddr(IMAGE), ThreadId(4)), Outcome::Settled, "dead already");
+    assert_eq!(w.vm.answered(&second, VirtAddr(IMAGE), ThreadId(1)), Outcome::Died);
     w.check();
-    assert_eq!(w.vm.answered(&first, IMAGE, 1), Outcome::Died);
+    assert_eq!(w.vm.answered(&first, VirtAddr(IMAGE), ThreadId(1)), Outcome::Died);
     w.check();
 }
 
@@ -131,13 +158,13 @@ fn whoever_is_asked_for_the_dead_keeps_their_place() {
     let (a, b) = two(&mut w);
     let (c, at) = (program(&mut w), IMAGE + 100 * PAGE);
     let who = u64::from(b) | 77 << 16 | STACKS;
-    w.vm.range_set(a.into(), at, 1, who).unwrap();
-    let Outcome::Ask(ask) = w.vm.fault(13, at, IMAGE, a.into(), 1, 0) else { panic!() };
+    w.vm.range_set(a.into(), VirtAddr(at), 1, who).unwrap();
+    let Outcome::Ask(ask) = w.vm.fault(13, at, VirtAddr(IMAGE), a.into(), ThreadId(1), 0) else { panic!() };
     w.vm.domain_kill(a.into()).unwrap();
-    assert_eq!(w.vm.range_set(c.into(), at, 1, who), Err(errno::ESTACKS));
-    assert_eq!(w.vm.answered(&ask, IMAGE, 1), Outcome::Settled);
+    assert_eq!(w.vm.range_set(c.into(), VirtAddr(at), 1, who), Err(errno::ESTACKS));
+    assert_eq!(w.vm.answered(&ask, VirtAddr(IMAGE), ThreadId(1)), Outcome::Settled);
     w.vm.domain_free(a.into()).unwrap();
-    w.vm.range_set(c.into(), at, 1, who).unwrap();
+    w.vm.range_set(c.into(), VirtAddr(at), 1, who).unwrap();
     w.check();
 }
 
@@ -147,7 +174,7 @@ fn there_is_an_end_to_families_with_handlers() {
     let (handler, _) = two(&mut w);
     let at = IMAGE + 100 * PAGE;
     let set = |w: &mut World, asid: u16| {
-        w.vm.range_set(asid.into(), at, 1, u64::from(handler) | 77 << 16 | 30 << 32)
+        w.vm.range_set(asid.into(), VirtAddr(at), 1, u64::from(handler) | 77 << 16 | 30 << 32)
     };
     let many = HANDLERS.all - HANDLERS.reserve;
     for _ in 0..many / HANDLERS.family {
@@ -165,15 +192,19 @@ fn nobody_who_is_dead_is_asked() {
     let mut w = World::new();
     let (a, b) = two(&mut w);
     let (at, who) = (IMAGE + 100 * PAGE, u64::from(b) | 77 << 16 | STACKS);
-    w.vm.range_set(a.into(), at, 1, who).unwrap();
-    let Outcome::Ask(ask) = w.vm.fault(13, at, IMAGE, a.into(), 1, 0) else { panic!() };
+    w.vm.range_set(a.into(), VirtAddr(at), 1, who).unwrap();
+    let Outcome::Ask(ask) = w.vm.fault(13, at, VirtAddr(IMAGE), a.into(), ThreadId(1), 0) else { panic!() };
     w.vm.domain_kill(b.into()).unwrap();
     w.check();
-    assert_eq!(w.vm.answered(&ask, IMAGE, 1), Outcome::Died);
+    assert_eq!(w.vm.answered(&ask, VirtAddr(IMAGE), ThreadId(1)), Outcome::Died);
     w.vm.domain_free(a.into()).unwrap();
     let (c, d) = two(&mut w);
-    w.vm.range_set(c.into(), at, 1, u64::from(d) | 77 << 16 | STACKS).unwrap();
+    w.vm.range_set(c.into(), VirtAddr(at), 1, u64::from(d) | 77 << 16 | STACKS).unwrap();
     w.vm.domain_kill(d.into()).unwrap();
-    assert_eq!(w.vm.fault(13, at, IMAGE, c.into(), 1, 0), Outcome::Died, "nobody answers");
+    assert_eq!(
+        w.vm.fault(13, at, VirtAddr(IMAGE), c.into(), ThreadId(1), 0),
+        Outcome::Died,
+        "nobody answers"
+    );
     w.check();
 }

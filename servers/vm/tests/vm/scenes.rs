@@ -3,6 +3,7 @@
 use crate::world::*;
 use pebble_abi::fault::Cause;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::{Asid, ThreadId, VirtAddr};
 use pebble_abi::{errno, thread};
 use pebble_arch::riscv64::frame;
 use pebble_arch::{Arch, Layout, Riscv64};
@@ -16,8 +17,8 @@ const IMAGE: u64 = map::IMAGE_VA;
 
 fn program(w: &mut World) -> u64 {
     let asid = w.vm.domain_create(0, 400, 12, 8).unwrap();
-    w.vm.map(asid, IMAGE, 2, RX).unwrap();
-    w.vm.heap(asid, IMAGE + 2 * PAGE).unwrap();
+    w.vm.map(Asid(asid), VirtAddr(IMAGE), 2, RX).unwrap();
+    w.vm.heap(Asid(asid), VirtAddr(IMAGE + 2 * PAGE)).unwrap();
     asid
 }
 
@@ -26,10 +27,10 @@ fn a_page_is_writable_or_executable_and_readable_at_least() {
     let mut w = World::new();
     let d = program(&mut w);
     for flags in [7, 2, 4, 6, 0, 8, 9, RW | 16, RX | 1 << 8] {
-        assert_eq!(w.vm.map(d, IMAGE + 8 * PAGE, 1, flags), Err(errno::EINVAL), "{flags}");
+        assert_eq!(w.vm.map(Asid(d), VirtAddr(IMAGE + 8 * PAGE), 1, flags), Err(errno::EINVAL), "{flags}");
     }
     for (n, flags) in [1, RW, RX].into_iter().enumerate() {
-        w.vm.map(d, IMAGE + (8 + n as u64) * PAGE, 1, flags).unwrap();
+        w.vm.map(Asid(d), VirtAddr(IMAGE + (8 + n as u64) * PAGE), 1, flags).unwrap();
         let entry = w.view(d as u16)[&(IMAGE + (8 + n as u64) * PAGE)];
         assert_eq!(entry & 0x3ff, flags << 1 | 1 | 16 | 64 | if flags == RW { 128 } else { 0 });
     }
@@ -48,13 +49,13 @@ fn only_the_image_range_can_be_mapped() {
         (map::HEAP_END - PAGE, 2),
         (IMAGE + 8, 1),
     ] {
-        assert_eq!(w.vm.map(d, at, pages, RW), Err(errno::EINVAL));
+        assert_eq!(w.vm.map(Asid(d), VirtAddr(at), pages, RW), Err(errno::EINVAL));
     }
-    assert_eq!(w.vm.map(d, IMAGE + PAGE, 3, RW), Err(errno::EEXIST));
-    assert_eq!(w.vm.map(d, IMAGE, u64::MAX / PAGE + 2, RW), Err(errno::EINVAL));
-    assert_eq!(w.vm.map(SERVER, IMAGE + 64 * PAGE, 1, RW), Err(errno::EPERM));
-    w.vm.map(d, map::STARTUP_VA, 1, RW).unwrap();
-    w.vm.map(d, map::HEAP_END - PAGE, 1, RW).unwrap();
+    assert_eq!(w.vm.map(Asid(d), VirtAddr(IMAGE + PAGE), 3, RW), Err(errno::EEXIST));
+    assert_eq!(w.vm.map(Asid(d), VirtAddr(IMAGE), u64::MAX / PAGE + 2, RW), Err(errno::EINVAL));
+    assert_eq!(w.vm.map(Asid(SERVER), VirtAddr(IMAGE + 64 * PAGE), 1, RW), Err(errno::EPERM));
+    w.vm.map(Asid(d), VirtAddr(map::STARTUP_VA), 1, RW).unwrap();
+    w.vm.map(Asid(d), VirtAddr(map::HEAP_END - PAGE), 1, RW).unwrap();
     w.check();
 }
 
@@ -64,16 +65,16 @@ fn a_large_heap_goes_on_behind_the_first_two_megabytes() {
     let mut w = World::new();
     let [free, ..] = w.vm.stats();
     let small = map::BOOTINFO_VA - map::IMAGE_VA;
-    assert_eq!(w.vm.sbrk(SERVER, small as i64), Err(errno::ENOMEM), "boot information is there");
-    assert_eq!(w.vm.sbrk(PROCESS, 4 << 20), Ok(map::LARGE_HEAP_VA));
+    assert_eq!(w.vm.sbrk(Asid(SERVER), small as i64), Err(errno::ENOMEM), "boot information is there");
+    assert_eq!(w.vm.sbrk(Asid(PROCESS), 4 << 20), Ok(map::LARGE_HEAP_VA));
     w.check();
-    assert_eq!(w.vm.sbrk(PROCESS, -(1 << 20)), Ok(map::LARGE_HEAP_VA + (4 << 20)));
-    assert_eq!(w.vm.sbrk(PROCESS, map::HEAP_END as i64), Err(errno::ENOMEM));
+    assert_eq!(w.vm.sbrk(Asid(PROCESS), -(1 << 20)), Ok(map::LARGE_HEAP_VA + (4 << 20)));
+    assert_eq!(w.vm.sbrk(Asid(PROCESS), map::HEAP_END as i64), Err(errno::ENOMEM));
     w.check();
     let [less, ..] = w.vm.stats();
     assert!(free - less >= 3 * 256, "{free}, then {less}");
-    w.vm.domain_kill(PROCESS).unwrap();
-    w.vm.domain_free(PROCESS).unwrap();
+    w.vm.domain_kill(Asid(PROCESS)).unwrap();
+    w.vm.domain_free(Asid(PROCESS)).unwrap();
     w.check();
     assert!(w.vm.stats()[0] >= free, "nothing is left of it");
 }
@@ -83,21 +84,21 @@ fn the_heap_moves_byte_by_byte_and_page_by_page() {
     let mut w = World::new();
     let d = program(&mut w);
     let heap = IMAGE + 2 * PAGE;
-    let pages = |w: &World| w.vm.domain_info(d).unwrap().1[1];
+    let pages = |w: &World| w.vm.domain_info(Asid(d)).unwrap().1[1];
     let before = pages(&w);
-    assert_eq!(w.vm.sbrk(d, 10), Ok(heap));
-    assert_eq!(w.vm.sbrk(d, 0), Ok(heap + 10));
-    assert_eq!(w.vm.sbrk(d, PAGE as i64), Ok(heap + 10));
+    assert_eq!(w.vm.sbrk(Asid(d), 10), Ok(heap));
+    assert_eq!(w.vm.sbrk(Asid(d), 0), Ok(heap + 10));
+    assert_eq!(w.vm.sbrk(Asid(d), PAGE as i64), Ok(heap + 10));
     assert_eq!(pages(&w), before + 2);
     w.check();
-    assert_eq!(w.vm.sbrk(d, -(PAGE as i64)), Ok(heap + 10 + PAGE));
+    assert_eq!(w.vm.sbrk(Asid(d), -(PAGE as i64)), Ok(heap + 10 + PAGE));
     w.check();
     assert_eq!(pages(&w), before + 1);
-    assert_eq!(w.vm.sbrk(d, -11), Err(errno::EINVAL));
-    assert_eq!(w.vm.sbrk(d, i64::MAX), Err(errno::ENOMEM));
-    assert_eq!(w.vm.sbrk(d, i64::MIN), Err(errno::ENOMEM));
-    assert_eq!(w.vm.sbrk(d, 400 * PAGE as i64), Err(errno::ENOMEM), "its limit");
-    assert_eq!(w.vm.heap(d, IMAGE + 64 * PAGE), Err(errno::EINVAL), "there is a heap");
+    assert_eq!(w.vm.sbrk(Asid(d), -11), Err(errno::EINVAL));
+    assert_eq!(w.vm.sbrk(Asid(d), i64::MAX), Err(errno::ENOMEM));
+    assert_eq!(w.vm.sbrk(Asid(d), i64::MIN), Err(errno::ENOMEM));
+    assert_eq!(w.vm.sbrk(Asid(d), 400 * PAGE as i64), Err(errno::ENOMEM), "its limit");
+    assert_eq!(w.vm.heap(Asid(d), VirtAddr(IMAGE + 64 * PAGE)), Err(errno::EINVAL), "there is a heap");
     assert_eq!(pages(&w), before + 1);
     w.check();
 }
@@ -107,15 +108,15 @@ fn programs_cannot_starve_the_system() {
     let mut w = World::new();
     let mut programs = Vec::new();
     while let Ok(d) = w.vm.domain_create(0, 1 << 20, 10, 256) {
-        w.vm.heap(d, IMAGE).unwrap();
-        while w.vm.sbrk(d, 64 * PAGE as i64).is_ok() {}
-        while w.vm.sbrk(d, PAGE as i64).is_ok() {}
-        while w.vm.thread_create(d, 10, IMAGE, 0, 0).is_ok() {}
+        w.vm.heap(Asid(d), VirtAddr(IMAGE)).unwrap();
+        while w.vm.sbrk(Asid(d), 64 * PAGE as i64).is_ok() {}
+        while w.vm.sbrk(Asid(d), PAGE as i64).is_ok() {}
+        while w.vm.thread_create(Asid(d), 10, VirtAddr(IMAGE), 0, 0).is_ok() {}
         programs.push(d);
     }
     assert!(w.vm.stats()[0] as usize >= RESERVE - 1);
-    assert!(w.vm.sbrk(SERVER, 50 * PAGE as i64).is_ok());
-    assert!(w.vm.thread_create(SERVER, 10, IMAGE, 0, 0).is_ok());
+    assert!(w.vm.sbrk(Asid(SERVER), 50 * PAGE as i64).is_ok());
+    assert!(w.vm.thread_create(Asid(SERVER), 10, VirtAddr(IMAGE), 0, 0).is_ok());
     w.check();
 }
 
@@ -124,11 +125,12 @@ fn forking_without_end_ends_with_an_error() {
     let mut w = World::new();
     let d = w.vm.domain_create(0, 4000, 12, 8).unwrap();
     for _ in 0..8 {
-        w.vm.thread_create(d, 5, IMAGE, 0, 0).unwrap();
+        w.vm.thread_create(Asid(d), 5, VirtAddr(IMAGE), 0, 0).unwrap();
     }
-    assert_eq!(w.vm.thread_create(d, 5, IMAGE, 0, 0), Err(errno::EAGAIN));
+    assert_eq!(w.vm.thread_create(Asid(d), 5, VirtAddr(IMAGE), 0, 0), Err(errno::EAGAIN));
     let big = w.vm.domain_create(0, 4000, 12, 256).unwrap();
-    let made = (0..300).take_while(|_| w.vm.thread_create(big, 5, IMAGE, 0, 0).is_ok()).count();
+    let made =
+        (0..300).take_while(|_| w.vm.thread_create(Asid(big), 5, VirtAddr(IMAGE), 0, 0).is_ok()).count();
     assert_eq!(made, map::STACKS_PER_DOMAIN);
     w.check();
 }
@@ -139,11 +141,11 @@ fn a_refused_thread_leaves_no_stack() {
     // Room for the first pages and a stack, not for the thread's block.
     let d = w.vm.domain_create(0, 5 + 8, 12, 8).unwrap();
     for _ in 0..2 {
-        assert_eq!(w.vm.thread_create(d, 5, IMAGE, 0, 0), Err(errno::ENOMEM));
-        assert_eq!(w.vm.domain_info(d).unwrap().1[1], 5);
+        assert_eq!(w.vm.thread_create(Asid(d), 5, VirtAddr(IMAGE), 0, 0), Err(errno::ENOMEM));
+        assert_eq!(w.vm.domain_info(Asid(d)).unwrap().1[1], 5);
         w.check();
     }
-    assert_eq!(w.vm.stack(d, 8), Ok(map::stack_top(d as u16, 0)));
+    assert_eq!(w.vm.stack(Asid(d), 8), Ok(map::stack_top(d as u16, 0)));
 }
 
 #[test]
@@ -151,7 +153,7 @@ fn a_thread_starts_from_a_whole_frame() {
     let mut w = World::new();
     for float in [0u64, 1] {
         let d = w.vm.domain_create(float, 100, 12, 8).unwrap();
-        let start = w.vm.thread_spawn(d, IMAGE + 4, 77, 0).unwrap();
+        let start = w.vm.thread_spawn(Asid(d), VirtAddr(IMAGE + 4), 77, 0).unwrap();
         assert_eq!((start.priority, start.home), (12, d as u16));
         let block = w.block(start.tid.into());
         let read = |offset: u64| w.vm.machine.read(block + offset);
@@ -161,7 +163,7 @@ fn a_thread_starts_from_a_whole_frame() {
         assert_eq!(frame - thread::FRAMES, 8 + float * 33 * 8);
         let word = |n: usize| read(frame + n as u64 * 8);
         assert_eq!(word(LAYOUT.pc), IMAGE + 4);
-        assert_eq!(word(LAYOUT.space), w.vm.domain_info(d).unwrap().1[0]);
+        assert_eq!(word(LAYOUT.space), w.vm.domain_info(Asid(d)).unwrap().1[0]);
         let sp = word(frame::word(2));
         assert_eq!(sp, map::stack_top(d as u16, 0));
         assert_eq!((word(frame::word(10)), word(frame::word(1))), (77, map::GATE_VA));
@@ -181,15 +183,15 @@ fn a_thread_starts_from_a_whole_frame() {
 fn threads_of_a_program_have_its_priority() {
     let mut w = World::new();
     let d = program(&mut w);
-    assert_eq!(w.vm.thread_create(d, 31, IMAGE, 0, 0).unwrap().priority, 12);
-    assert_eq!(w.vm.thread_create(d, 3, IMAGE, 0, 0).unwrap().priority, 12);
-    assert_eq!(w.vm.thread_create(d, 12, IMAGE, 0, 3), Err(errno::EPERM));
-    assert_eq!(w.vm.thread_create(d, 3, IMAGE, 0, 12).unwrap().priority, 12);
-    assert_eq!(w.vm.thread_create(d, 3, IMAGE, 0, 13), Err(errno::EPERM));
-    assert_eq!(w.vm.thread_spawn(d, IMAGE, 0, 13), Err(errno::EPERM));
-    assert_eq!(w.vm.thread_spawn(SERVER, IMAGE, 0, 0), Err(errno::EPERM));
-    assert_eq!(w.vm.thread_create(d, 3, 0, 0, 0), Err(errno::EFAULT));
-    assert_eq!(w.vm.thread_create(d, 3, u64::MAX, 0, 0), Err(errno::EFAULT));
+    assert_eq!(w.vm.thread_create(Asid(d), 31, VirtAddr(IMAGE), 0, 0).unwrap().priority, 12);
+    assert_eq!(w.vm.thread_create(Asid(d), 3, VirtAddr(IMAGE), 0, 0).unwrap().priority, 12);
+    assert_eq!(w.vm.thread_create(Asid(d), 12, VirtAddr(IMAGE), 0, 3), Err(errno::EPERM));
+    assert_eq!(w.vm.thread_create(Asid(d), 3, VirtAddr(IMAGE), 0, 12).unwrap().priority, 12);
+    assert_eq!(w.vm.thread_create(Asid(d), 3, VirtAddr(IMAGE), 0, 13), Err(errno::EPERM));
+    assert_eq!(w.vm.thread_spawn(Asid(d), VirtAddr(IMAGE), 0, 13), Err(errno::EPERM));
+    assert_eq!(w.vm.thread_spawn(Asid(SERVER), VirtAddr(IMAGE), 0, 0), Err(errno::EPERM));
+    assert_eq!(w.vm.thread_create(Asid(d), 3, VirtAddr(0), 0, 0), Err(errno::EFAULT));
+    assert_eq!(w.vm.thread_create(Asid(d), 3, VirtAddr(u64::MAX), 0, 0), Err(errno::EFAULT));
 }
 
 #[test]
@@ -197,28 +199,28 @@ fn a_dead_domain_leaves_nothing_but_what_returning_threads_need() {
     let mut w = World::new();
     let free = w.vm.stats()[0];
     let d = program(&mut w);
-    w.vm.sbrk(d, 100_000).unwrap();
-    let start = w.vm.thread_spawn(d, IMAGE, 0, 0).unwrap();
-    w.vm.stack(d, 3).unwrap();
-    w.vm.attach(PROCESS, d, IMAGE, 2, 0x3000).unwrap();
+    w.vm.sbrk(Asid(d), 100_000).unwrap();
+    let start = w.vm.thread_spawn(Asid(d), VirtAddr(IMAGE), 0, 0).unwrap();
+    w.vm.stack(Asid(d), 3).unwrap();
+    w.vm.attach(Asid(PROCESS), Asid(d), VirtAddr(IMAGE), 2, 0x3000).unwrap();
     w.check();
-    w.vm.domain_kill(d).unwrap();
+    w.vm.domain_kill(Asid(d)).unwrap();
     w.check();
-    assert_eq!(w.vm.domain_info(d).unwrap().0, 2);
-    assert_eq!(w.vm.domain_info(d).unwrap().1[1], 5, "root, two tables, portal table, thread");
-    assert_eq!(w.vm.domain_kill(d), Ok(0));
+    assert_eq!(w.vm.domain_info(Asid(d)).unwrap().0, 2);
+    assert_eq!(w.vm.domain_info(Asid(d)).unwrap().1[1], 5, "root, two tables, portal table, thread");
+    assert_eq!(w.vm.domain_kill(Asid(d)), Ok(0));
     let [one, two] = [0, PAGE].map(|at| w.view(PROCESS as u16)[&(map::LOADER_VA + 0x3000 + at)]);
     assert_eq!(one, two, "the loader writes into the void, but does not fault");
-    w.vm.detach(PROCESS, 0x3000, 2).unwrap();
+    w.vm.detach(Asid(PROCESS), 0x3000, 2).unwrap();
     assert!(!w.view(PROCESS as u16).contains_key(&(map::LOADER_VA + 0x3000)));
-    assert_eq!(w.vm.domain_free(d), Err(errno::EAGAIN), "it has a thread");
+    assert_eq!(w.vm.domain_free(Asid(d)), Err(errno::EAGAIN), "it has a thread");
     w.vm.thread_free(start.tid.into()).unwrap();
-    w.vm.domain_free(d).unwrap();
+    w.vm.domain_free(Asid(d)).unwrap();
     w.check();
-    assert_eq!(w.vm.domain_free(d), Err(errno::ESRCH));
+    assert_eq!(w.vm.domain_free(Asid(d)), Err(errno::ESRCH));
     assert_eq!(w.vm.domain_create(0, 400, 12, 8), Ok(d), "the number is used again");
-    w.vm.domain_kill(d).unwrap();
-    w.vm.domain_free(d).unwrap();
+    w.vm.domain_kill(Asid(d)).unwrap();
+    w.vm.domain_free(Asid(d)).unwrap();
     // The portal manager has its tables for the window now, and the loader one.
     assert_eq!(w.vm.stats()[0], free - 3);
 }
@@ -226,13 +228,13 @@ fn a_dead_domain_leaves_nothing_but_what_returning_threads_need() {
 #[test]
 fn essential_domains_are_not_killed_on_demand() {
     let mut w = World::new();
-    assert_eq!(w.vm.domain_kill(VM), Err(errno::EPERM));
-    assert_eq!(w.vm.domain_kill(0), Err(errno::ESRCH));
-    assert_eq!(w.vm.domain_kill(1 << 32 | SERVER), Err(errno::ESRCH));
-    w.vm.domain_kill(SERVER).unwrap();
+    assert_eq!(w.vm.domain_kill(Asid(VM)), Err(errno::EPERM));
+    assert_eq!(w.vm.domain_kill(Asid(0)), Err(errno::ESRCH));
+    assert_eq!(w.vm.domain_kill(Asid(1 << 32 | SERVER)), Err(errno::ESRCH));
+    w.vm.domain_kill(Asid(SERVER)).unwrap();
     w.check();
-    w.vm.thread_free(0).unwrap();
-    w.vm.domain_free(SERVER).unwrap();
+    w.vm.thread_free(ThreadId(0)).unwrap();
+    w.vm.domain_free(Asid(SERVER)).unwrap();
     w.check();
 }
 
@@ -240,24 +242,27 @@ fn essential_domains_are_not_killed_on_demand() {
 fn the_loader_sees_what_it_attached_until_either_loses_it() {
     let mut w = World::new();
     let d = program(&mut w);
-    w.vm.sbrk(d, 4 * PAGE as i64).unwrap();
+    w.vm.sbrk(Asid(d), 4 * PAGE as i64).unwrap();
     let heap = IMAGE + 2 * PAGE;
-    assert_eq!(w.vm.attach(PM, d, IMAGE, 1, 0), Err(errno::EPERM));
-    assert_eq!(w.vm.attach(PROCESS, SERVER, IMAGE, 1, 0), Err(errno::EPERM));
-    assert_eq!(w.vm.attach(PROCESS, d, heap, 5, 0), Err(errno::EFAULT));
-    assert_eq!(w.vm.attach(PROCESS, d, IMAGE, 2, 0x100_0000 - PAGE), Err(errno::EINVAL));
-    w.vm.attach(PROCESS, d, IMAGE, 2, 0).unwrap();
-    w.vm.attach(PROCESS, d, heap, 4, 2 * PAGE).unwrap();
-    assert_eq!(w.vm.attach(PROCESS, d, heap, 1, PAGE), Err(errno::EEXIST));
+    assert_eq!(w.vm.attach(Asid(PM), Asid(d), VirtAddr(IMAGE), 1, 0), Err(errno::EPERM));
+    assert_eq!(w.vm.attach(Asid(PROCESS), Asid(SERVER), VirtAddr(IMAGE), 1, 0), Err(errno::EPERM));
+    assert_eq!(w.vm.attach(Asid(PROCESS), Asid(d), VirtAddr(heap), 5, 0), Err(errno::EFAULT));
+    assert_eq!(
+        w.vm.attach(Asid(PROCESS), Asid(d), VirtAddr(IMAGE), 2, 0x100_0000 - PAGE),
+        Err(errno::EINVAL)
+    );
+    w.vm.attach(Asid(PROCESS), Asid(d), VirtAddr(IMAGE), 2, 0).unwrap();
+    w.vm.attach(Asid(PROCESS), Asid(d), VirtAddr(heap), 4, 2 * PAGE).unwrap();
+    assert_eq!(w.vm.attach(Asid(PROCESS), Asid(d), VirtAddr(heap), 1, PAGE), Err(errno::EEXIST));
     let seen = |w: &World| w.view(PROCESS as u16).range(map::LOADER_VA..map::LOADER_VA + 0x100_0000).count();
     assert_eq!(seen(&w), 6);
-    assert_eq!(w.vm.detach(PROCESS, 0, 1), Err(errno::EINVAL), "half an attachment");
-    w.vm.sbrk(d, -1).unwrap();
+    assert_eq!(w.vm.detach(Asid(PROCESS), 0, 1), Err(errno::EINVAL), "half an attachment");
+    w.vm.sbrk(Asid(d), -1).unwrap();
     assert_eq!(seen(&w), 6);
-    w.vm.sbrk(d, -(PAGE as i64)).unwrap();
+    w.vm.sbrk(Asid(d), -(PAGE as i64)).unwrap();
     assert_eq!(seen(&w), 6, "the heap shrank");
     w.check();
-    w.vm.detach(PROCESS, 0, 16).unwrap();
+    w.vm.detach(Asid(PROCESS), 0, 16).unwrap();
     assert_eq!(seen(&w), 0);
     w.check();
 }
@@ -269,25 +274,25 @@ fn stacks_are_seen_by_whom_they_are_shown_until_they_are_hidden_or_somebody_dies
     let sees = |w: &World, who: u64, whose: u64| {
         w.view(who as u16).contains_key(&(map::stack_top(whose as u16, 0) - PAGE))
     };
-    w.vm.share_stacks(b, c).unwrap();
-    w.vm.share_stacks(a, b).unwrap();
+    w.vm.share_stacks(Asid(b), Asid(c)).unwrap();
+    w.vm.share_stacks(Asid(a), Asid(b)).unwrap();
     assert!(!sees(&w, c, a), "whom b shows its own");
-    w.vm.share_stacks(a, c).unwrap();
-    w.vm.share_stacks(a, c).unwrap();
-    let stack = w.vm.stack(a, 2).unwrap();
+    w.vm.share_stacks(Asid(a), Asid(c)).unwrap();
+    w.vm.share_stacks(Asid(a), Asid(c)).unwrap();
+    let stack = w.vm.stack(Asid(a), 2).unwrap();
     w.check();
     assert!(sees(&w, a, a) && sees(&w, b, a) && sees(&w, c, a));
     assert!(!sees(&w, a, b) && !sees(&w, a, c));
-    w.vm.unshare_stacks(a, c).unwrap();
-    w.vm.unshare_stacks(a, c).unwrap();
+    w.vm.unshare_stacks(Asid(a), Asid(c)).unwrap();
+    w.vm.unshare_stacks(Asid(a), Asid(c)).unwrap();
     assert!(sees(&w, b, a) && !sees(&w, c, a));
     w.check();
-    w.vm.share_stacks(a, c).unwrap();
-    assert_eq!(w.vm.fault(15, stack - 3 * PAGE, IMAGE, c, 1, 0), Outcome::Died);
+    w.vm.share_stacks(Asid(a), Asid(c)).unwrap();
+    assert_eq!(w.vm.fault(15, stack - 3 * PAGE, VirtAddr(IMAGE), Asid(c), ThreadId(1), 0), Outcome::Died);
     assert_eq!(w.vm.fault_next().unwrap().1.cause, Cause::StackOverflow, "on somebody else's stack");
-    w.vm.domain_kill(a).unwrap();
+    w.vm.domain_kill(Asid(a)).unwrap();
     assert!(!sees(&w, b, a));
-    assert_eq!(w.vm.unshare_stacks(a, b), Err(errno::ESRCH));
+    assert_eq!(w.vm.unshare_stacks(Asid(a), Asid(b)), Err(errno::ESRCH));
     w.check();
 }
 
@@ -295,17 +300,17 @@ fn stacks_are_seen_by_whom_they_are_shown_until_they_are_hidden_or_somebody_dies
 fn tables_grow_for_the_portal_manager_alone() {
     let mut w = World::new();
     let d = program(&mut w);
-    assert_eq!(w.vm.table_page(PROCESS, d, 1), Err(errno::EPERM));
-    assert_eq!(w.vm.table_page(PM, d, 0), Err(errno::EINVAL));
-    assert_eq!(w.vm.table_page(PM, d, 8), Err(errno::EINVAL));
-    w.vm.table_page(PM, d, 7).unwrap();
-    assert_eq!(w.vm.table_page(PM, d, 7), Err(errno::EEXIST));
+    assert_eq!(w.vm.table_page(Asid(PROCESS), Asid(d), 1), Err(errno::EPERM));
+    assert_eq!(w.vm.table_page(Asid(PM), Asid(d), 0), Err(errno::EINVAL));
+    assert_eq!(w.vm.table_page(Asid(PM), Asid(d), 8), Err(errno::EINVAL));
+    w.vm.table_page(Asid(PM), Asid(d), 7).unwrap();
+    assert_eq!(w.vm.table_page(Asid(PM), Asid(d), 7), Err(errno::EEXIST));
     let page = w.view(d as u16)[&0x7000] >> 10 << 12;
     assert!((0..512).all(|n| w.vm.machine.read(page + n * 8) == NONE));
-    assert_eq!(w.vm.code_page(PROCESS, 3), Err(errno::EPERM));
-    assert_eq!(w.vm.code_page(PM, 512), Err(errno::EINVAL));
-    w.vm.code_page(PM, 3).unwrap();
-    assert_eq!(w.vm.code_page(PM, 3), Err(errno::EEXIST));
+    assert_eq!(w.vm.code_page(Asid(PROCESS), 3), Err(errno::EPERM));
+    assert_eq!(w.vm.code_page(Asid(PM), 512), Err(errno::EINVAL));
+    w.vm.code_page(Asid(PM), 3).unwrap();
+    assert_eq!(w.vm.code_page(Asid(PM), 3), Err(errno::EEXIST));
     assert!(w.view(PM as u16).contains_key(&(map::PM_CODE_VA + 3 * PAGE)));
     w.check();
 }
@@ -315,7 +320,7 @@ fn faults_say_what_happened_once() {
     let mut w = World::new();
     let cause = |w: &mut World, fault: (u64, u64, u64), fill: Option<u64>| {
         let d = program(w);
-        let stack = w.vm.stack(d, 2).unwrap();
+        let stack = w.vm.stack(Asid(d), 2).unwrap();
         if let Some(word) = fill {
             let table = w.view(d as u16)[&0] >> 10 << 12;
             for index in [0, 1, 2, 31, 35, 40] {
@@ -324,8 +329,15 @@ fn faults_say_what_happened_once() {
         }
         w.check();
         let value = if fault.1 == u64::MAX { stack - 2 * PAGE - 8 } else { fault.1 };
-        assert_eq!(w.vm.fault(fault.0, value, IMAGE + 6, d, 9, fault.2), Outcome::Died);
-        assert_eq!(w.vm.fault(fault.0, value, IMAGE + 6, d, 9, fault.2), Outcome::Settled, "it is dead");
+        assert_eq!(
+            w.vm.fault(fault.0, value, VirtAddr(IMAGE + 6), Asid(d), ThreadId(9), fault.2),
+            Outcome::Died
+        );
+        assert_eq!(
+            w.vm.fault(fault.0, value, VirtAddr(IMAGE + 6), Asid(d), ThreadId(9), fault.2),
+            Outcome::Settled,
+            "it is dead"
+        );
         let (asid, fault) = w.vm.fault_next().unwrap();
         assert_eq!((u64::from(asid), fault.address, fault.thread), (d, IMAGE + 6, 9));
         assert_eq!(w.vm.fault_next(), Err(errno::ENOENT));
@@ -343,5 +355,9 @@ fn faults_say_what_happened_once() {
     assert_eq!(cause(&mut w, (15, u64::MAX, 0), None).0, Cause::StackOverflow);
     assert_eq!(cause(&mut w, (12, u64::MAX, 0), None).0, Cause::Fetch);
     assert_eq!(cause(&mut w, (1 << 40, 7, 0), None), (Cause::Other, 1 << 40));
-    assert_eq!(w.vm.fault(13, 0, 0, 0, 0, 0), Outcome::Settled, "not through an ordinary portal");
+    assert_eq!(
+        w.vm.fault(13, 0, VirtAddr(0), Asid(0), ThreadId(0), 0),
+        Outcome::Settled,
+        "not through an ordinary portal"
+    );
 }

@@ -4,6 +4,7 @@ use crate::portals::{BORROWED, OPEN};
 use crate::world::*;
 use pebble_abi::errno;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::{Asid, VirtAddr};
 use pebble_vm::Machine;
 
 const IMAGE: u64 = map::IMAGE_VA;
@@ -12,9 +13,9 @@ pub const MARKS: u64 = 3 << 8;
 
 pub fn program(w: &mut World) -> u16 {
     let asid = w.vm.domain_create(0, 400, 12, 8).unwrap();
-    w.vm.map(asid, IMAGE, 2, 5).unwrap();
-    w.vm.heap(asid, HEAP).unwrap();
-    w.vm.sbrk(asid, 4 * PAGE as i64).unwrap();
+    w.vm.map(Asid(asid), VirtAddr(IMAGE), 2, 5).unwrap();
+    w.vm.heap(Asid(asid), VirtAddr(HEAP)).unwrap();
+    w.vm.sbrk(Asid(asid), 4 * PAGE as i64).unwrap();
     w.check();
     asid as u16
 }
@@ -41,13 +42,13 @@ fn only_the_portal_manager_learns_where_tables_are() {
     let mut w = World::new();
     let (a, b) = two(&mut w);
     assert_eq!(w.vm.windows(a.into(), b.into()), Err(errno::EPERM));
-    assert_eq!(w.vm.space(PROCESS, b.into()), Err(errno::EPERM));
-    assert_eq!(w.vm.windows(PM, 99), Err(errno::ESRCH));
+    assert_eq!(w.vm.space(Asid(PROCESS), b.into()), Err(errno::EPERM));
+    assert_eq!(w.vm.windows(Asid(PM), Asid(99)), Err(errno::ESRCH));
     let before = pages(&w, a);
-    let control = w.vm.windows(PM, a.into()).unwrap();
-    assert_eq!(w.vm.windows(PM, a.into()), Ok(control));
+    let control = w.vm.windows(Asid(PM), a.into()).unwrap();
+    assert_eq!(w.vm.windows(Asid(PM), a.into()), Ok(control));
     assert_eq!(pages(&w, a), before + 2, "control page and slot table");
-    assert_eq!(w.vm.space(PM, a.into()), Ok(map::direct(w.l1[&a])));
+    assert_eq!(w.vm.space(Asid(PM), a.into()), Ok(map::direct(w.l1[&a])));
     assert!(control > 1 << 63);
     w.control.insert(a, control & 0xffff_ffff);
     w.check();
@@ -82,9 +83,9 @@ fn only_the_portal_manager_learns_where_tables_are() {
 fn what_is_not_a_domains_own_is_marked() {
     let mut w = World::new();
     let d = program(&mut w);
-    w.vm.thread_create(d.into(), 12, IMAGE, 0, 0).unwrap();
-    w.vm.attach(PROCESS, d.into(), IMAGE, 1, 0).unwrap();
-    w.vm.code_page(PM, 5).unwrap();
+    w.vm.thread_create(d.into(), 12, VirtAddr(IMAGE), 0, 0).unwrap();
+    w.vm.attach(Asid(PROCESS), d.into(), VirtAddr(IMAGE), 1, 0).unwrap();
+    w.vm.code_page(Asid(PM), 5).unwrap();
     let mark = |w: &mut World, asid: u64, va: u64| w.view(asid as u16)[&va] & MARKS;
     assert_eq!(mark(&mut w, PROCESS, map::LOADER_VA), MARKS);
     assert_eq!(mark(&mut w, PM, map::PM_CODE_VA + 5 * PAGE), MARKS);
@@ -105,7 +106,7 @@ fn a_window_over_freed_memory_shows_the_sink() {
         let mut w = World::new();
         let (a, b) = two(&mut w);
         let c = program(&mut w);
-        let start = w.vm.thread_create(a.into(), 12, IMAGE, 0, 0).unwrap();
+        let start = w.vm.thread_create(a.into(), 12, VirtAddr(IMAGE), 0, 0).unwrap();
         let va = if how == 1 { map::stack_top(a, 0) - PAGE } else { HEAP + 3 * PAGE };
         let lent = w.lend(a, b, b'w', va, 1).unwrap();
         let on = w.lend(b, c, b'r', lent.at, 1).unwrap();
@@ -185,10 +186,10 @@ fn buffers_have_a_twin_and_are_charged_whole() {
     let before = pages(&w, a);
     assert_eq!(w.vm.buffer(a.into(), 512), Err(errno::ENOMEM), "its limit");
     let small = w.vm.domain_create(0, 5 + 4, 12, 8).unwrap();
-    assert_eq!(w.vm.buffer(small, 3), Err(errno::ENOMEM), "its tables count");
+    assert_eq!(w.vm.buffer(Asid(small), 3), Err(errno::ENOMEM), "its tables count");
     w.check();
-    assert_eq!(w.vm.buffer(small, 2), Ok(map::BUFFERS_VA));
-    w.vm.domain_kill(small).unwrap();
+    assert_eq!(w.vm.buffer(Asid(small), 2), Ok(map::BUFFERS_VA));
+    w.vm.domain_kill(Asid(small)).unwrap();
     let at = w.vm.buffer(a.into(), 5).unwrap();
     assert_eq!((at, pages(&w, a)), (map::BUFFERS_VA, before + 7));
     w.check();
@@ -202,10 +203,10 @@ fn buffers_have_a_twin_and_are_charged_whole() {
         assert_eq!(w.vm.buffer(a.into(), 1), Ok(map::BUFFERS_VA + n * map::BUFFER_STRIDE));
     }
     assert_eq!(w.vm.buffer(a.into(), 1), Err(errno::EAGAIN), "all places");
-    assert_eq!(w.vm.buffer_free(a.into(), at + PAGE), Err(errno::EFAULT));
-    assert_eq!(w.vm.buffer_free(a.into(), HEAP), Err(errno::EFAULT));
-    assert_eq!(w.vm.buffer_free(b.into(), at), Err(errno::EINVAL));
-    w.vm.buffer_free(a.into(), at).unwrap();
+    assert_eq!(w.vm.buffer_free(a.into(), VirtAddr(at + PAGE)), Err(errno::EFAULT));
+    assert_eq!(w.vm.buffer_free(a.into(), VirtAddr(HEAP)), Err(errno::EFAULT));
+    assert_eq!(w.vm.buffer_free(b.into(), VirtAddr(at)), Err(errno::EINVAL));
+    w.vm.buffer_free(a.into(), VirtAddr(at)).unwrap();
     w.check();
     assert_eq!(pages(&w, a), before + 7 * 3);
     assert_eq!(w.vm.buffer(a.into(), 2), Ok(at));
@@ -231,11 +232,11 @@ fn a_long_window_over_a_freed_buffer_shows_sinks() {
         let read = w.lend(a, b, b'r', at, 3).unwrap();
         w.check();
         assert_eq!(w.view(b)[&(read.at + PAGE)] & 4, 0, "read-only");
-        assert_eq!(w.vm.buffer_free(b.into(), lent.at), Err(errno::EPERM), "not its own");
+        assert_eq!(w.vm.buffer_free(b.into(), VirtAddr(lent.at)), Err(errno::EPERM), "not its own");
         if kill {
             w.vm.domain_kill(a.into()).unwrap();
         } else {
-            w.vm.buffer_free(a.into(), at).unwrap();
+            w.vm.buffer_free(a.into(), VirtAddr(at)).unwrap();
         }
         w.check();
         let view = w.view(b);
@@ -261,9 +262,9 @@ fn what_moves_is_charged_and_given_back_where_it_is() {
     assert_eq!((pages(&w, a), pages(&w, b)), (before_a - 6, before_b + 6));
     assert!(w.lend(a, b, b'w', HEAP + PAGE, 1).is_none() && w.lend(a, b, b'w', at, 3).is_none());
     for moved in [page, buffer, lent] {
-        w.vm.window_close(b.into(), moved.at).unwrap();
+        w.vm.window_close(b.into(), VirtAddr(moved.at)).unwrap();
         w.check();
-        assert_eq!(w.vm.window_close(b.into(), moved.at), Err(errno::EINVAL), "once");
+        assert_eq!(w.vm.window_close(b.into(), VirtAddr(moved.at)), Err(errno::EINVAL), "once");
         assert!(!w.view(b).contains_key(&moved.at));
     }
     assert_eq!(pages(&w, b), before_b);
@@ -271,16 +272,16 @@ fn what_moves_is_charged_and_given_back_where_it_is() {
     // The slots are back in their queues.
     let again = w.lend(a, b, b'o', HEAP, 1).unwrap();
     assert_eq!(again.at, lent.at);
-    w.vm.window_close(b.into(), again.at).unwrap();
+    w.vm.window_close(b.into(), VirtAddr(again.at)).unwrap();
     // Limits count what has moved in.
     let c = w.vm.domain_create(0, 16, 12, 8).unwrap();
-    w.vm.heap(c, HEAP).unwrap();
+    w.vm.heap(Asid(c), VirtAddr(HEAP)).unwrap();
     let at = w.vm.buffer(a.into(), 7).unwrap();
     w.lend(a, c as u16, b't', at, 7).unwrap();
-    assert_eq!(w.vm.sbrk(c, PAGE as i64), Err(errno::ENOMEM));
-    assert_eq!(w.vm.buffer(c, 1), Err(errno::ENOMEM));
-    assert_eq!(w.vm.stack(c, 1), Err(errno::ENOMEM));
-    assert!(w.vm.thread_create(c, 12, IMAGE, 0, 0).is_err());
+    assert_eq!(w.vm.sbrk(Asid(c), PAGE as i64), Err(errno::ENOMEM));
+    assert_eq!(w.vm.buffer(Asid(c), 1), Err(errno::ENOMEM));
+    assert_eq!(w.vm.stack(Asid(c), 1), Err(errno::ENOMEM));
+    assert!(w.vm.thread_create(Asid(c), 12, VirtAddr(IMAGE), 0, 0).is_err());
     w.check();
 }
 
@@ -292,15 +293,15 @@ fn a_slot_from_which_a_page_moves_on_is_recovered() {
     let first = w.lend(a, b, b't', HEAP, 1).unwrap();
     let second = w.lend(b, c, b't', first.at, 1).unwrap();
     w.check();
-    w.vm.window_close(b.into(), first.at).unwrap();
-    assert_eq!(w.vm.window_close(b.into(), first.at), Err(errno::EINVAL), "it is in its queue");
-    assert_eq!(w.vm.window_close(b.into(), first.at + 5 * PAGE), Err(errno::EINVAL));
-    w.vm.window_close(c.into(), second.at).unwrap();
+    w.vm.window_close(b.into(), VirtAddr(first.at)).unwrap();
+    assert_eq!(w.vm.window_close(b.into(), VirtAddr(first.at)), Err(errno::EINVAL), "it is in its queue");
+    assert_eq!(w.vm.window_close(b.into(), VirtAddr(first.at + 5 * PAGE)), Err(errno::EINVAL));
+    w.vm.window_close(c.into(), VirtAddr(second.at)).unwrap();
     w.check();
     let third = w.lend(a, b, b't', HEAP + PAGE, 1).unwrap();
     let place = w.vm.receive_window(b.into(), 1).unwrap();
-    w.vm.window_move(b.into(), third.at, place).unwrap();
-    assert_eq!(w.vm.window_close(b.into(), third.at), Err(errno::EINVAL), "back already");
+    w.vm.window_move(b.into(), VirtAddr(third.at), VirtAddr(place)).unwrap();
+    assert_eq!(w.vm.window_close(b.into(), VirtAddr(third.at)), Err(errno::EINVAL), "back already");
     w.check();
 }
 
@@ -309,9 +310,13 @@ fn a_mapping_that_fails_half_way_leaves_nothing_behind() {
     let mut w = World::new();
     let d = w.vm.domain_create(0, 5 + 2, 12, 8).unwrap();
     let end = 0x20_0000;
-    assert_eq!(w.vm.map(d, end - PAGE, 2, 3), Err(errno::ENOMEM), "no room for a second table");
+    assert_eq!(
+        w.vm.map(Asid(d), VirtAddr(end - PAGE), 2, 3),
+        Err(errno::ENOMEM),
+        "no room for a second table"
+    );
     w.check();
-    w.vm.map(d, end - PAGE, 1, 3).unwrap();
+    w.vm.map(Asid(d), VirtAddr(end - PAGE), 1, 3).unwrap();
     w.check();
 }
 
@@ -326,13 +331,17 @@ fn what_is_open_is_opened_on_and_a_stubs_ends_with_its_call() {
     let open = w.lend(b, c, b'o', stub.at, 1).expect("opened on");
     assert_eq!(pa(w.view(c)[&open.at]), page);
     assert_eq!(w.lend(b, c, b't', stub.at, 1).map(|l| l.at), None, "it is not its own");
-    assert_eq!(w.vm.window_close(b.into(), stub.at), Err(errno::EPERM), "the call has the slot");
-    assert_eq!(w.vm.window_move(b.into(), HEAP, stub.at), Err(errno::EEXIST), "nothing is waited for");
+    assert_eq!(w.vm.window_close(b.into(), VirtAddr(stub.at)), Err(errno::EPERM), "the call has the slot");
+    assert_eq!(
+        w.vm.window_move(b.into(), VirtAddr(HEAP), VirtAddr(stub.at)),
+        Err(errno::EEXIST),
+        "nothing is waited for"
+    );
     w.check();
     assert!(w.give_back(0));
     assert!(!w.view(b).contains_key(&stub.at), "gone with the call");
     assert_eq!(pa(w.view(c)[&open.at]), page, "open still");
-    w.vm.window_close(c.into(), open.at).unwrap();
+    w.vm.window_close(c.into(), VirtAddr(open.at)).unwrap();
     w.check();
     // What is lent for a call alone is never opened.
     let lent = w.lend(a, b, b'w', HEAP, 1).unwrap();
@@ -353,16 +362,28 @@ fn a_g_call_moves_what_the_callee_puts_into_its_slot() {
     let place = w.vm.receive_window(a.into(), 1).unwrap();
     assert_eq!(w.vm.receive_window(a.into(), 1), Ok(place + PAGE), "the first is given out");
     let lent = w.lend(a, b, b'g', place, 1).unwrap();
-    assert_eq!(w.vm.window_close(b.into(), lent.at), Err(errno::EINVAL), "the call has the slot");
+    assert_eq!(w.vm.window_close(b.into(), VirtAddr(lent.at)), Err(errno::EINVAL), "the call has the slot");
     let other = map::WINDOWS_VA + 50 * PAGE;
-    assert_eq!(w.vm.window_move(b.into(), HEAP, other), Err(errno::EINVAL), "no call waits for it");
-    assert_eq!(w.vm.window_move(b.into(), HEAP, place), Err(errno::EINVAL), "no place of its own");
-    assert_eq!(w.vm.window_move(b.into(), IMAGE, lent.at), Err(errno::EFAULT), "code");
-    assert_eq!(w.vm.window_move(b.into(), HEAP + 9 * PAGE, lent.at), Err(errno::EFAULT), "nothing");
-    assert_eq!(w.vm.window_move(b.into(), map::GATE_VA, lent.at), Err(errno::EFAULT));
+    assert_eq!(
+        w.vm.window_move(b.into(), VirtAddr(HEAP), VirtAddr(other)),
+        Err(errno::EINVAL),
+        "no call waits for it"
+    );
+    assert_eq!(
+        w.vm.window_move(b.into(), VirtAddr(HEAP), VirtAddr(place)),
+        Err(errno::EINVAL),
+        "no place of its own"
+    );
+    assert_eq!(w.vm.window_move(b.into(), VirtAddr(IMAGE), VirtAddr(lent.at)), Err(errno::EFAULT), "code");
+    assert_eq!(
+        w.vm.window_move(b.into(), VirtAddr(HEAP + 9 * PAGE), VirtAddr(lent.at)),
+        Err(errno::EFAULT),
+        "nothing"
+    );
+    assert_eq!(w.vm.window_move(b.into(), VirtAddr(map::GATE_VA), VirtAddr(lent.at)), Err(errno::EFAULT));
     let page = pa(w.view(b)[&HEAP]);
-    w.vm.window_move(b.into(), HEAP, lent.at).unwrap();
-    assert_eq!(w.vm.window_move(b.into(), HEAP + PAGE, lent.at), Err(errno::EEXIST));
+    w.vm.window_move(b.into(), VirtAddr(HEAP), VirtAddr(lent.at)).unwrap();
+    assert_eq!(w.vm.window_move(b.into(), VirtAddr(HEAP + PAGE), VirtAddr(lent.at)), Err(errno::EEXIST));
     w.check();
     let [before_a, before_b] = [a, b].map(|d| pages(&w, d));
     assert!(w.give_back(0));
@@ -370,10 +391,10 @@ fn a_g_call_moves_what_the_callee_puts_into_its_slot() {
     assert_eq!(pa(w.view(a)[&place]), page);
     assert_eq!((pages(&w, a), pages(&w, b)), (before_a + 1, before_b - 1));
     // From the place to another, and back to nobody.
-    w.vm.window_move(a.into(), place, place + PAGE).unwrap();
-    w.vm.window_close(a.into(), place + PAGE).unwrap();
-    w.vm.window_close(a.into(), place).unwrap();
-    assert_eq!(w.vm.window_close(a.into(), place), Err(errno::EINVAL));
+    w.vm.window_move(a.into(), VirtAddr(place), VirtAddr(place + PAGE)).unwrap();
+    w.vm.window_close(a.into(), VirtAddr(place + PAGE)).unwrap();
+    w.vm.window_close(a.into(), VirtAddr(place)).unwrap();
+    assert_eq!(w.vm.window_close(a.into(), VirtAddr(place)), Err(errno::EINVAL));
     assert_eq!(pages(&w, a), before_a);
     w.check();
 }
@@ -389,7 +410,7 @@ fn a_slot_that_waits_is_a_goal() {
     assert_eq!(w.lend(b, c, b'g', outer.at + PAGE, 1).map(|l| l.at), None, "nobody waits there");
     let inner = w.lend(b, c, b'g', outer.at, 1).expect("waits");
     let page = pa(w.view(c)[&HEAP]);
-    w.vm.window_move(c.into(), HEAP, inner.at).unwrap();
+    w.vm.window_move(c.into(), VirtAddr(HEAP), VirtAddr(inner.at)).unwrap();
     w.check();
     let before = [a, b, c].map(|d| pages(&w, d));
     assert!(w.give_back(1));
@@ -401,11 +422,11 @@ fn a_slot_that_waits_is_a_goal() {
     assert_eq!(pa(w.view(a)[&place]), page);
     assert_eq!([a, b, c].map(|d| pages(&w, d)), [before[0] + 1, before[1], before[2] - 1]);
     // The slot is nobody's goal once its call has returned: what comes late stays where it is.
-    w.vm.window_close(a.into(), place).unwrap();
+    w.vm.window_close(a.into(), VirtAddr(place)).unwrap();
     w.lend(a, b, b'g', place, 1).unwrap();
     let late = w.lend(b, c, b'g', outer.at, 1).unwrap();
     assert!(!w.give_back(0), "nothing was given");
-    w.vm.window_move(c.into(), HEAP + PAGE, late.at).unwrap();
+    w.vm.window_move(c.into(), VirtAddr(HEAP + PAGE), VirtAddr(late.at)).unwrap();
     assert!(!w.give_back(0));
     assert!(w.view(c).contains_key(&late.at) && !w.view(b).contains_key(&outer.at));
     w.check();
@@ -419,21 +440,21 @@ fn a_g_call_moves_a_whole_buffer() {
     assert_eq!(w.vm.buffer(a.into(), 1), Ok(place + map::BUFFER_STRIDE), "the place is given out");
     let lent = w.lend(a, b, b'g', place, 4).unwrap();
     let own = w.vm.buffer(b.into(), 4).unwrap();
-    w.vm.window_move(b.into(), own, lent.at).unwrap();
-    assert_eq!(w.vm.window_move(b.into(), HEAP, lent.at), Err(errno::EINVAL));
+    w.vm.window_move(b.into(), VirtAddr(own), VirtAddr(lent.at)).unwrap();
+    assert_eq!(w.vm.window_move(b.into(), VirtAddr(HEAP), VirtAddr(lent.at)), Err(errno::EINVAL));
     w.check();
-    let closed = w.vm.window_close(b.into(), lent.at);
+    let closed = w.vm.window_close(b.into(), VirtAddr(lent.at));
     assert_eq!(closed, Ok(0), "its own still");
     w.check();
     assert!(!w.give_back(0), "nothing given");
     w.check();
     let lent = w.lend(a, b, b'g', place, 4).unwrap();
     let own = w.vm.buffer(b.into(), 4).unwrap();
-    w.vm.window_move(b.into(), own, lent.at).unwrap();
+    w.vm.window_move(b.into(), VirtAddr(own), VirtAddr(lent.at)).unwrap();
     assert!(w.give_back(0));
     w.check();
     assert_eq!(w.view(a).range(place..place + map::BUFFER_STRIDE).count(), 8);
-    w.vm.buffer_free(a.into(), place).unwrap();
+    w.vm.buffer_free(a.into(), VirtAddr(place)).unwrap();
     w.check();
 }
 
@@ -474,10 +495,10 @@ fn open_windows_are_closed_by_who_has_them() {
     let lent = w.lend(a, b, b'w', HEAP, 1).unwrap();
     let open = w.lend(a, b, b'o', HEAP, 1).unwrap();
     assert_eq!(w.view(b)[&open.at] & MARKS, OPEN);
-    assert_eq!(w.vm.window_close(b.into(), lent.at), Err(errno::EPERM), "the call ends it");
-    assert_eq!(w.vm.window_close(a.into(), HEAP), Err(errno::EFAULT), "no window");
+    assert_eq!(w.vm.window_close(b.into(), VirtAddr(lent.at)), Err(errno::EPERM), "the call ends it");
+    assert_eq!(w.vm.window_close(a.into(), VirtAddr(HEAP)), Err(errno::EFAULT), "no window");
     assert!(w.lend(b, a, b't', open.at, 1).is_none(), "not its own");
-    w.vm.window_close(b.into(), open.at + 5).unwrap();
+    w.vm.window_close(b.into(), VirtAddr(open.at + 5)).unwrap();
     w.check();
     w.give_back(0);
     w.check();
