@@ -15,6 +15,7 @@
 //!   puts in the place of others.
 
 use crate::manager::{Interface, Manager};
+use core::num::NonZeroU16;
 use pebble_abi::consent::Letters;
 use pebble_abi::link::pack;
 use pebble_abi::{errno, status};
@@ -41,7 +42,7 @@ impl<A: Arch> Manager<A> {
     /// Whether the portal may be made: for `asid`, or for whom it serves. If not,
     /// [`refused`](Manager::refused) tells why.
     pub(crate) fn consents(&mut self, asid: u16, interface: u16, given: Letters) -> Result<(), i64> {
-        let opener = if self.request.serving != 0 { self.request.serving } else { asid };
+        let opener = self.request.serving.map_or(asid, NonZeroU16::get);
         let i = self.interfaces.get(usize::from(interface)).ok_or(errno::ENOENT)?;
         if i.vouched || i.asid == opener {
             return Ok(());

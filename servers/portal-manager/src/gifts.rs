@@ -10,6 +10,7 @@
 //! and the giver takes back its gifts alone.
 
 use crate::manager::{Manager, Slot};
+use core::num::NonZeroU16;
 use pebble_abi::errno;
 use pebble_arch::Arch;
 
@@ -27,21 +28,22 @@ impl<A: Arch> Manager<A> {
     /// What `giver`, unless it is of the image, puts into tables while `work` is done are gifts.
     pub(crate) fn by<T>(&mut self, giver: u16, work: impl FnOnce(&mut Self) -> T) -> T {
         if self.is_program(giver) {
-            self.request.giving = giver;
+            self.request.giving = NonZeroU16::new(giver);
             self.domains[usize::from(giver)].gives = true;
         }
         let done = work(self);
-        self.request.giving = 0;
+        self.request.giving = None;
         done
     }
 
-    /// So many gifts more in the table of `holder`, for the domain `serving` if that is not 0.
+    /// So many gifts more in the table of `holder`, for the domain that the request serves, if any.
     pub(crate) fn grant_gifts(&self, holder: u16, more: usize) -> Result<(), i64> {
         let (mut all, mut its) = (more, more);
+        let subject = self.request.serving.map_or(0, NonZeroU16::get);
         self.domains[usize::from(holder)].slots.each_used(|_, slot| {
-            if slot.giver != 0 && slot.subject == self.request.serving {
+            if slot.giver != 0 && slot.subject == subject {
                 all += 1;
-                its += usize::from(slot.giver == self.request.giving);
+                its += usize::from(NonZeroU16::new(slot.giver) == self.request.giving);
             }
         });
         if all > GIFTS || its > OF_ONE { Err(errno::EGIFTS) } else { Ok(()) }

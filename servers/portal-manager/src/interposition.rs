@@ -25,6 +25,7 @@ use crate::open::FIRST_OWN;
 use crate::unwind::Leg;
 use alloc::vec::Vec;
 use arrayvec::ArrayVec;
+use core::num::NonZeroU16;
 use pebble_abi::consent::Letters;
 use pebble_abi::control::{BEHALF, BEHALF_PM};
 use pebble_abi::words::Asid;
@@ -186,7 +187,7 @@ impl<A: Arch> Manager<A> {
 
     /// Portals of a server of the image are its own, whomever the request is for.
     pub(crate) fn for_itself<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
-        let serving = core::mem::take(&mut self.request.serving);
+        let serving = self.request.serving.take();
         let done = work(self);
         self.request.serving = serving;
         done
@@ -439,7 +440,7 @@ impl<A: Arch> Manager<A> {
         given: Letters,
     ) -> Result<u16, i64> {
         self.domain(child)?;
-        self.request.serving = child.number();
+        self.request.serving = NonZeroU16::new(child.number());
         self.open_with(machine, self.outermost(child.number()).into(), interface, given)
     }
 

@@ -227,7 +227,7 @@ fn serve(work: Work) -> i64 {
         let outcome = manager().and_then(|mut guard| match guard.as_mut() {
             Some(manager) => {
                 let machine = &mut Real { bits: [0; 4] };
-                (manager.request.serving, manager.request.giving, manager.request.refused) = (0, 0, 0);
+                (manager.request.serving, manager.request.giving, manager.request.refused) = (None, None, 0);
                 let answer = work(manager, machine);
                 if manager.news() {
                     manager.announce(machine, current()?);
@@ -366,10 +366,10 @@ fn do_sem_create(
         _ => Wait::Patient,
     };
     let id = answer(&SEM_ALLOC, [initial, owner.get(), wait as u64, 0, 0])? as u16;
-    m.own_semaphore(owner, id);
+    m.own_semaphore(Some(owner), id);
     let index = m.semaphore(machine, asid, id);
     if index.is_err() {
-        m.own_semaphore(Asid(0), id);
+        m.own_semaphore(None, id);
         machine.free_semaphore(id);
     }
     index.map(u64::from)

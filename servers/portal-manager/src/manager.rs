@@ -15,6 +15,7 @@ use crate::unwind::Watch;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
+use core::num::NonZeroU16;
 use pebble_abi::words::Asid;
 use pebble_abi::{errno, map, sys};
 use pebble_arch::Arch;
@@ -139,10 +140,10 @@ struct Descriptors {
 /// What the request at work is about.
 #[derive(Default)]
 pub struct Request {
-    /// The controlled domain for which it was made, or 0.
-    pub serving: u16,
-    /// The program that puts portals into another's table, or 0.
-    pub giving: u16,
+    /// The controlled domain for which it was made, if it was.
+    pub serving: Option<NonZeroU16>,
+    /// The program that puts portals into another's table, if one does.
+    pub giving: Option<NonZeroU16>,
     /// Why it has made nothing: a status of [`pebble_abi::status::CONSENT`] or
     /// [`pebble_abi::status::SPECIFICATION`], or 0.
     pub refused: u64,

@@ -6,6 +6,7 @@ use crate::gifts::GIFTS;
 use crate::manager::{Domain, Goal, MAX_PORTALS, Manager, Slot};
 use crate::replacement::NOBODY;
 use alloc::vec::Vec;
+use core::num::NonZeroU16;
 use core::ops::Range;
 use pebble_abi::consent::Letters;
 use pebble_abi::words::Asid;
@@ -37,10 +38,9 @@ impl<A: Arch> Manager<A> {
         if self.domains[asid as usize].controller != 0 {
             return Err(errno::EPERM);
         }
-        let owner =
-            &self.domains[usize::from(if self.request.serving != 0 { self.request.serving } else { asid })];
+        let owner = &self.domains[usize::from(self.request.serving.map_or(asid, NonZeroU16::get))];
         let (own, full) = (owner.own, owner.held + count > owner.most.unwrap_or(MAX_PORTALS));
-        if self.request.giving != 0 {
+        if self.request.giving.is_some() {
             self.grant_gifts(asid, count)?;
         } else if full {
             return Err(errno::EMFILE);
@@ -216,15 +216,10 @@ impl<A: Arch> Manager<A> {
         goals: &[(Goal, u64)],
     ) -> Result<(), i64> {
         // Below an outermost controller, which has opened it, a stub is nobody's.
-        let subject = if self.domains[asid as usize].controller == 0 { self.request.serving } else { 0 };
-        let giver = self.request.giving;
-        self.grant_code(if giver != 0 {
-            giver
-        } else if self.request.serving != 0 {
-            self.request.serving
-        } else {
-            asid
-        })?;
+        let controlled = self.domains[asid as usize].controller != 0;
+        let subject = self.request.serving.filter(|_| !controlled).map_or(0, NonZeroU16::get);
+        let giver = self.request.giving.map_or(0, NonZeroU16::get);
+        self.grant_code(self.request.giving.or(self.request.serving).map_or(asid, NonZeroU16::get))?;
         for (n, (goal, constant)) in goals.iter().enumerate() {
             let index = (first + n) as u16;
             let counting = self.domains[asid as usize].counting && giver == 0;
@@ -328,7 +323,7 @@ impl<A: Arch> Manager<A> {
         let (controlled, client) = (client.number(), Asid::from(self.outermost(client.number())));
         self.may_change(server.number(), client.number())?;
         if Asid::from(controlled) != client {
-            self.request.serving = controlled;
+            self.request.serving = NonZeroU16::new(controlled);
         }
         if !(1..=8).contains(&count) || interface > 1024 {
             return Err(errno::EINVAL);
@@ -371,9 +366,10 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    pub fn own_semaphore(&mut self, asid: Asid, id: u16) {
-        if let Some(owner) = self.semaphores.owners.get_mut(id as usize) {
-            *owner = asid.number();
+    /// Whose it is; nobody's, if it could not be had.
+    pub fn own_semaphore(&mut self, owner: Option<Asid>, id: u16) {
+        if let Some(entry) = self.semaphores.owners.get_mut(id as usize) {
+            *entry = owner.map_or(0, Asid::number);
         }
     }
 

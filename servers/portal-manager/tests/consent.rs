@@ -175,7 +175,7 @@ fn a_child_gives_nothing_of_its_controllers() {
     assert!(machine.shown.is_empty(), "{:?}", machine.shown);
     assert!(m.domains[usize::from(GUEST)].stacks > 0, "it runs on its own");
     // Preserved registers are saved and hidden, as by a portal that says so.
-    m.request.serving = 0;
+    m.request.serving = None;
     let spec = Spec::parse("npii").expect("a specification");
     let plain = m.register(&mut machine, GUEST.into(), "guest.plain", spec, 0x3_0000).expect("an interface");
     let other = m.open_below(&mut machine, CHILD.into(), plain, Letters::NONE).expect("a portal");
@@ -187,7 +187,7 @@ fn a_child_gives_nothing_of_its_controllers() {
         "the child is told what the exporter says"
     );
     // What it exports itself.
-    m.request.serving = 0;
+    m.request.serving = None;
     let spec = Spec::parse("sm").expect("a specification");
     let own = m.register(&mut machine, CHILD.into(), "child.own", spec, 0x3_0000).expect("an interface");
     m.open_below(&mut machine, CHILD.into(), own, Letters::NONE).expect("its own");
@@ -196,7 +196,7 @@ fn a_child_gives_nothing_of_its_controllers() {
     m.open_below(&mut machine, CHILD.into(), TRUSTED, Letters::NONE).expect("the image's");
     assert!(machine.shown.is_empty(), "{:?}", machine.shown);
     // A counter, a rebuilt portal: the same.
-    m.request.serving = 0;
+    m.request.serving = None;
     m.count(&mut machine, HOST.into(), true).expect("counts");
     assert!(machine.shown.is_empty(), "{:?}", machine.shown);
     check(&m, &machine);
@@ -206,7 +206,7 @@ fn a_child_gives_nothing_of_its_controllers() {
 fn a_controller_takes_no_page_where_the_portal_takes_none() {
     let (mut m, mut machine, _) = controlled();
     let index = m.open_below(&mut machine, CHILD.into(), 3, Letters::NONE).expect("a portal").into();
-    m.request.serving = 0;
+    m.request.serving = None;
     for (spec, missing) in [("nm=w", b'w'), ("nmit", b't'), ("npk", b'k'), ("nm=iir", b'r')] {
         let stub = Some((HANDLER, Spec::parse(spec).expect("a specification"), 0));
         let made = m.create_child(&mut machine, HOST.into(), CHILD.into(), index, stub);

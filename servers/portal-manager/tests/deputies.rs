@@ -10,6 +10,7 @@ use pebble_portal::Spec;
 use pebble_portal_manager::interposition::Subject;
 use pebble_portal_manager::open::NAMES;
 use pebble_portal_manager::{Goal, Interface};
+use std::num::NonZeroU16;
 
 const HANDLER: u64 = 0x2_0000;
 const PARENT: u16 = 3;
@@ -89,8 +90,8 @@ fn indices(m: &Manager, asid: u16) -> Vec<usize> {
 #[test]
 fn what_servers_open_for_a_controlled_domain_is_theirs() {
     let (mut m, mut machine) = siblings();
-    m.own_semaphore(CHILD.into(), 80);
-    m.request.serving = CHILD;
+    m.own_semaphore(Some(CHILD.into()), 80);
+    m.request.serving = NonZeroU16::new(CHILD);
     let semaphore = m.semaphore(&mut machine, PARENT.into(), 80).expect("P and V").into();
     let offered = m
         .register(&mut machine, Asid(4), "stranger", Spec::parse("npiii").expect("a specification"), 0x1_0000)
@@ -104,20 +105,20 @@ fn what_servers_open_for_a_controlled_domain_is_theirs() {
         .register(&mut machine, CHILD.into(), "own", Spec::parse("np").expect("a specification"), 0x1_0000)
         .expect("an interface");
     // The sibling fills what follows.
-    m.request.serving = SIBLING;
+    m.request.serving = NonZeroU16::new(SIBLING);
     for _ in 0..64 {
         m.open(&mut machine, PARENT.into(), 2).expect("a portal");
     }
     let had = indices(&m, CHILD);
     let who = Subject { domain: CHILD, caller: PARENT, ..Subject::default() };
-    m.request.serving = CHILD;
+    m.request.serving = NonZeroU16::new(CHILD);
     let id = m.semaphore_of(who, semaphore).expect("its own");
     m.watch(&mut machine, CHILD.into(), Some(id)).expect("watches");
-    m.request.serving = CHILD;
+    m.request.serving = NonZeroU16::new(CHILD);
     m.guard_by_asking(&mut machine, CHILD.into(), own.into(), (PARENT, policy)).expect("a policy");
-    m.request.serving = CHILD;
+    m.request.serving = NonZeroU16::new(CHILD);
     m.handle_range(&mut machine, (CHILD, PARENT), 0x1_0000, handler, |_, _| Ok(())).expect("a handler");
-    m.request.serving = 0;
+    m.request.serving = None;
     assert_eq!(indices(&m, CHILD), had, "it has got what the sibling has");
     for server in [MANAGER, SERVER] {
         let slots = &m.domains[usize::from(server)].slots;
@@ -132,7 +133,7 @@ fn a_controlled_domain_names_only_what_it_has() {
     let own = m
         .register(&mut machine, CHILD.into(), "own", Spec::parse("np").expect("a specification"), 0x1_0000)
         .expect("an interface");
-    m.own_semaphore(PARENT.into(), 80);
+    m.own_semaphore(Some(PARENT.into()), 80);
     let lock = m.semaphore(&mut machine, PARENT.into(), 80).expect("P and V").into();
     let portal = to_program(&mut m, &mut machine, PARENT, "parents", "npii").into();
     let who = Subject { domain: CHILD, caller: PARENT, ..Subject::default() };
@@ -167,7 +168,7 @@ fn a_number_that_is_free_again_is_nobodys_in_a_controllers_table() {
     fork(&mut m, &mut machine, PARENT, CHILD);
     fork(&mut m, &mut machine, CHILD, 22);
     let index = m.open_below(&mut machine, Asid(22), 2, Letters::NONE).expect("a portal");
-    m.request.serving = 0;
+    m.request.serving = None;
     assert_eq!(m.domains[usize::from(PARENT)].slots[usize::from(index)].subject, 22);
     for dead in [CHILD, 22] {
         m.retire(&mut machine, dead.into()).expect("it lives");
@@ -184,7 +185,7 @@ fn a_number_that_is_free_again_is_nobodys_in_a_controllers_table() {
 #[test]
 fn a_semaphore_has_few_names() {
     let (mut m, mut machine) = programs();
-    m.own_semaphore(PARENT.into(), 80);
+    m.own_semaphore(Some(PARENT.into()), 80);
     m.semaphore(&mut machine, PARENT.into(), 80).expect("P and V");
     let given = (0..100).take_while(|n| m.publish(Asid(7), &format!("name{n}"), 80).is_ok()).count();
     assert_eq!(given, NAMES);

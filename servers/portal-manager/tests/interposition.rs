@@ -13,6 +13,7 @@ use pebble_portal_manager::Goal;
 use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::interposition::Subject;
 use proptest::prelude::*;
+use std::num::NonZeroU16;
 
 const HANDLER: u64 = 0x2_0000;
 /// The domain that controls, and its first child.
@@ -85,7 +86,7 @@ fn check_stubs(m: &Manager) {
 fn a_child_has_a_stub_for_each_portal_of_its_parent() {
     let (mut m, mut machine) = system();
     let read = m.create(&mut machine, Asid(2), PARENT.into(), 2, 2, 7).expect("two portals");
-    m.own_semaphore(PARENT.into(), 80);
+    m.own_semaphore(Some(PARENT.into()), 80);
     let sem = m.semaphore(&mut machine, PARENT.into(), 80).expect("P and V");
     fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
     check_stubs(&m);
@@ -118,7 +119,7 @@ fn what_a_server_gives_a_controlled_client_is_a_stub_and_goes_when_it_is_taken()
     fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
     fork(&mut m, &mut machine, CHILD, 21).expect("a child's child");
     let index = m.create(&mut machine, Asid(2), Asid(21), 2, 2, 7).expect("two portals");
-    m.request.serving = 0;
+    m.request.serving = None;
     let held = |m: &Manager| [PARENT, 21].map(|asid| m.seen(asid, index.into()).is_some());
     assert_eq!(held(&m), [true; 2]);
     check_stubs(&m);
@@ -137,7 +138,7 @@ fn a_client_is_who_made_the_call_and_not_who_passed_it_on() {
     let (mut m, mut machine) = system();
     fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
     let passed = m.create(&mut machine, Asid(2), CHILD.into(), 2, 1, 7).expect("a portal");
-    m.request.serving = 0;
+    m.request.serving = None;
     let own = m.open(&mut machine, PARENT.into(), 3).expect("a portal");
     let served = m.open(&mut machine, Asid(2), 3).expect("a portal");
     for (index, client) in [(passed, CHILD), (own, PARENT)] {
@@ -162,7 +163,7 @@ fn a_child_has_the_indices_and_the_limit_that_it_would_have_alone() {
     let first = sys::FIRST_FREE as u16;
     let opened = [(); 4].map(|()| opens(&mut m));
     assert_eq!(opened, [Ok(first), Ok(first + 1), Ok(first + 2), Err(errno::EMFILE)]);
-    m.request.serving = 0;
+    m.request.serving = None;
     assert_eq!(m.open(&mut machine, PARENT.into(), 3), Ok(own + 1), "another's limit");
     let subject = Subject { domain: CHILD, caller: PARENT, ..Subject::default() };
     m.close_for(&mut machine, subject, u64::from(first) + 1, 1).expect("closed");
@@ -176,7 +177,7 @@ fn a_domain_learns_the_names_of_what_it_holds_and_no_others() {
     let (mut m, mut machine) = system();
     fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
     let index = m.open_below(&mut machine, CHILD.into(), 2, Letters::NONE).expect("a portal");
-    m.request.serving = 0;
+    m.request.serving = None;
     let own = m.open(&mut machine, PARENT.into(), 3).expect("a portal");
     let stranger = m.open(&mut machine, Asid(4), 3).expect("a portal");
     assert_eq!(m.name_of(CHILD, PARENT, index.into()), Ok("server.read"));
@@ -286,9 +287,9 @@ fn eight_levels() {
     stack.call(&m, &mut machine, PARENT, sbrk);
     assert_eq!(m.subject(&machine, stack.top(), 0, false).domain, 24);
     // What the outermost opens for the innermost is at the same index in all.
-    m.request.serving = 27;
+    m.request.serving = NonZeroU16::new(27);
     let index = m.open(&mut machine, PARENT.into(), 2).expect("a portal");
-    m.request.serving = 0;
+    m.request.serving = None;
     assert!((20..28).all(|asid| m.seen(asid, index.into()).is_some()));
     check_stubs(&m);
     check(&m, &machine);
@@ -304,10 +305,10 @@ fn a_change_sends_the_thread_round_by_its_domain_once() {
     let base = stack.0 + 8;
     stack.call(&m, &mut machine, PARENT, behalf(&m, sys::SYS_PORTAL_OPEN));
     let before = machine.threads[&(TID, base)];
-    m.request.serving = CHILD;
+    m.request.serving = NonZeroU16::new(CHILD);
     let first = m.open(&mut machine, PARENT.into(), 2).expect("a portal");
     let second = m.open(&mut machine, PARENT.into(), 3).expect("a portal");
-    m.request.serving = 0;
+    m.request.serving = None;
     assert!(m.news());
     m.announce(&mut machine, stack.top());
     assert!(!m.news());
@@ -353,9 +354,9 @@ fn every_level_is_told_of_what_opens_and_closes_for_a_domain_below() {
         m.close_for(&mut machine, who(22), index.into(), 1).expect("its own");
         all_told(&mut m, &mut machine, &[(index, false)], &format!("closed, round {round}"));
     }
-    m.request.serving = 22;
+    m.request.serving = NonZeroU16::new(22);
     let pair = m.semaphore(&mut machine, PARENT.into(), 100).expect("P and V");
-    m.request.serving = 0;
+    m.request.serving = None;
     all_told(&mut m, &mut machine, &[(pair, true), (pair + 1, true)], "a semaphore");
     m.close_for(&mut machine, who(22), pair.into(), 2).expect("its own");
     all_told(&mut m, &mut machine, &[(pair, false), (pair + 1, false)], "a semaphore closed");
@@ -414,9 +415,9 @@ fn a_child_closes_its_own_and_not_its_parents() {
     let (mut m, mut machine) = system();
     let inherited = m.create(&mut machine, Asid(2), PARENT.into(), 2, 2, 7).expect("two portals");
     fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
-    m.request.serving = CHILD;
+    m.request.serving = NonZeroU16::new(CHILD);
     let own = m.create(&mut machine, Asid(2), PARENT.into(), 2, 2, 8).expect("two portals");
-    m.request.serving = 0;
+    m.request.serving = None;
     let close = behalf(&m, sys::SYS_PORTAL_CLOSE);
     let mut stack = Stack::new();
     stack.call(&m, &mut machine, CHILD, sys::SYS_PORTAL_CLOSE as u16);
@@ -443,11 +444,11 @@ fn nothing_is_left_of_a_child() {
     for round in 0..50 {
         fork(&mut m, &mut machine, PARENT, CHILD).expect("a child");
         m.thread(&mut machine, CHILD).expect("a thread");
-        m.request.serving = CHILD;
+        m.request.serving = NonZeroU16::new(CHILD);
         m.open(&mut machine, PARENT.into(), 2).expect("a portal");
-        m.own_semaphore(CHILD.into(), 100 + round);
+        m.own_semaphore(Some(CHILD.into()), 100 + round);
         m.semaphore(&mut machine, PARENT.into(), 100 + round).expect("P and V");
-        m.request.serving = 0;
+        m.request.serving = None;
         m.retire(&mut machine, CHILD.into()).expect("it lives");
         m.reclaim(&mut machine, CHILD.into(), CURRENT).expect("nobody is in it");
         assert_eq!((m.stats(), m.domains[PARENT as usize].served), before, "round {round}");
@@ -576,7 +577,7 @@ proptest! {
                 Step::Announce => m.announce(&mut machine, CURRENT),
                 Step::Impatient(n) => machine.patience = n,
             }
-            m.request.serving = 0;
+            m.request.serving = None;
             check(&m, &machine);
             check_stubs(&m);
         }

@@ -52,9 +52,9 @@ proptest! {
                 Request::Close(c, i, n) => { let _ = manager.close(&mut machine, CLIENTS[c].into(), i, n, None); }
                 Request::Remove(c, i, n) => { let _ = manager.close(&mut machine, CLIENTS[c].into(), i, n, Some(SERVER.into())); }
                 Request::Semaphore(c) => {
-                    manager.own_semaphore(CLIENTS[c].into(), next_semaphore);
+                    manager.own_semaphore(Some(CLIENTS[c].into()), next_semaphore);
                     if manager.semaphore(&mut machine, CLIENTS[c].into(), next_semaphore).is_err() {
-                        manager.own_semaphore(Asid(0), next_semaphore);
+                        manager.own_semaphore(None, next_semaphore);
                     }
                     next_semaphore = map::SEM_FIRST + (next_semaphore + 1 - map::SEM_FIRST) % 500;
                 }
@@ -224,7 +224,7 @@ fn a_server_gives_away_only_its_own_interfaces() {
 #[test]
 fn a_dead_semaphores_portals_are_closed_everywhere() {
     let (mut manager, mut machine) = system();
-    manager.own_semaphore(Asid(3), 80);
+    manager.own_semaphore(Some(Asid(3)), 80);
     let own = manager.semaphore(&mut machine, Asid(3), 80).expect("P and V");
     let other = manager.semaphore(&mut machine, Asid(4), 80).expect("P and V");
     manager.close(&mut machine, Asid(3), own.into(), 1, None).expect("closed");

@@ -411,7 +411,7 @@ fn a_domain_that_watches_is_told_once_for_each_leg() {
     };
     s.manager.interfaces.push(own);
     let before = s.manager.stats();
-    s.manager.own_semaphore(CALLEE.into(), map::SEM_FIRST);
+    s.manager.own_semaphore(Some(CALLEE.into()), map::SEM_FIRST);
     s.manager.watch(&mut s.machine, CALLEE.into(), Some(map::SEM_FIRST)).expect("watches");
     s.push(17, CALLER, CALLEE);
     s.push(17, CALLEE, CALLER);

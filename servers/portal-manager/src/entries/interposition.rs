@@ -5,6 +5,7 @@ use crate::{
     Manager, RANGE_SET, Real, SBRK, THREAD_CREATE, answer, current, do_register, do_sem_create, name,
     request, tidy,
 };
+use core::num::NonZeroU16;
 use pebble::abi::link::pack;
 use pebble::abi::{control as op, errno, map, sys, template};
 use pebble::api::Errno;
@@ -207,7 +208,7 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
         let (subject, caller) = (Asid::from(who.domain), Asid::from(who.caller));
         m.domain(subject)?;
         if subject != caller {
-            m.request.serving = who.domain;
+            m.request.serving = NonZeroU16::new(who.domain);
         }
         match index as usize {
             sys::SYS_GET_ASID => Ok(subject.get()),
@@ -242,7 +243,7 @@ pub extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, e: u64, 
             }
             sys::SYS_PORTAL_CREATE => {
                 tidy(m, machine)?;
-                m.request.serving = 0;
+                m.request.serving = None;
                 let made = m.create(machine, subject, who.origin.into(), a, b, c);
                 more[0] = m.request.refused;
                 made.map(u64::from)
