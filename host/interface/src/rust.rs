@@ -97,8 +97,8 @@ fn written() -> Result<(), Box<dyn std::error::Error>> {
     let package = std::path::PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?);
     let root = crate::root(&package).ok_or("not in the project")?;
     let servers = crate::all(root)?;
-    // Not the folder, which changes with every source in it: a server more is a package more.
-    println!("cargo::rerun-if-changed={}", root.join("Cargo.lock").display());
+    // Not the folders, which change with every source in them: `./pebble` says which descriptions there are.
+    println!("cargo::rerun-if-env-changed=PEBBLE_INTERFACES");
     for interface in servers.iter().filter_map(|server| server.interfaces.first()) {
         println!("cargo::rerun-if-changed={}", root.join(&interface.at.file).display());
     }
