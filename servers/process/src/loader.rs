@@ -113,6 +113,10 @@ impl fmt::Display for Refusal {
         match &self.why {
             Why::File(problem) => write!(f, "not a program: {problem}"),
             Why::Import(name, error) => write!(f, "import {}: {error}", Text(name)),
+            // Whose it is, the path says.
+            Why::Export(name, PortalError::Specification(_, error)) => {
+                write!(f, "export {}: {error}", Printable(name))
+            }
             Why::Export(name, error) => write!(f, "export {}: {error}", Printable(name)),
             Why::Manifest(mistake) => write!(f, "{mistake}"),
             Why::Pages(pages) => write!(f, "manifest: pages = {pages} is not enough to start it"),

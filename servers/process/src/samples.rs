@@ -14,6 +14,7 @@ use pebble_abi::link::{
     EXPORT_BYTES, EXPORT_ENTRY, EXPORTS, IMPORT_BYTES, IMPORT_SLOT, IMPORTS, MANIFEST, NAMELEN,
 };
 use pebble_abi::map::{HEAP_END, IMAGE_VA, PAGE};
+use pebble_abi::specification::{Reason, SpecificationError};
 
 pub const TEXT: u64 = IMAGE_VA;
 pub const DATA: u64 = IMAGE_VA + 2 * PAGE;
@@ -236,14 +237,15 @@ pub fn refused() -> Vec<(Vec<u8>, i64, String)> {
         files.push((with_manifest(text), errno::ENOEXEC, format!("manifest, {says}")));
     }
     files.extend([("no.such.name", errno::ENOENT), ("vm.map", errno::EACCES)].map(wanting));
-    for (at, bytes, export, error) in [
-        (0, "file.open", "file.open", errno::EEXIST),
-        (0, "file.evil", "file.evil", errno::EACCES),
-        (NAMELEN, "zz", "shop.open", errno::EINVAL),
+    let stack = SpecificationError { letter: Some(b'z'), ..SpecificationError::new(Reason::BadStack, 0) };
+    for (at, bytes, export, error, why) in [
+        (0, "file.open", "file.open", errno::EEXIST, errno::text(errno::EEXIST).into()),
+        (0, "file.evil", "file.evil", errno::EACCES, errno::text(errno::EACCES).into()),
+        (NAMELEN, "zz", "shop.open", errno::EINVAL, format!("{stack}")),
     ] {
         let mut f = server();
         put(&mut f, DATA_AT + at, bytes.as_bytes());
-        files.push((f, error, format!("export {export}: {}", errno::text(error))));
+        files.push((f, error, format!("export {export}: {why}")));
     }
     files
 }

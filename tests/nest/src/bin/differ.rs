@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use pebble::abi::{control as op, map, sys};
-use pebble::api::Errno;
+use pebble::api::{Errno, PortalError};
 use pebble::control::{self, Answer};
 use pebble::portal::{call, call_wide, time};
 use pebble::process::{self, Child};
@@ -153,7 +153,12 @@ fn server() {
         ("sp", entry),
         ("npz", entry),
     ] {
-        println!("{spec}: {:?}", offer(spec, spec, entry).map(|_| ()));
+        match offer(spec, spec, entry) {
+            Err(PortalError::Specification(whose, error)) => {
+                println!("{spec}: {error:?}, its own: {}", whose == api::get_asid());
+            }
+            other => println!("{spec}: {:?}", other.map(|_| ())),
+        }
     }
     println!(
         "taken names {:?} {:?}",
