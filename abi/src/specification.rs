@@ -1,8 +1,9 @@
 //! What is wrong with a specification, as calls tell it to whoever wrote it or opens it.
 //!
-//! The portal manager finds the mistake, in another domain than its maker's. So the answer is an error number, and beside
-//! it one word in the form of a transport status ([`status::SPECIFICATION`]): whose specification it is, at which
-//! character, which character, and the reason. The texts are here since both ends have them.
+//! The portal manager finds the mistake, in another domain than its maker's. So the answer is an error
+//! number, and beside it one word in the form of a transport status ([`status::SPECIFICATION`]): whose
+//! specification it is, at which character, which character, and the reason. The texts are here since both
+//! ends have them.
 
 use crate::{errno, status};
 use core::fmt;

@@ -32,9 +32,9 @@ pub const CONSENT: u64 = 9;
 /// Libraries park the thread ([`crate::sys::SYS_PARK`]) and call again.
 pub const WAIT: u64 = 11;
 
-/// Not of a call: an interface or a portal has not been made, since something is wrong with the specification,
-/// which is the named domain's ([`crate::specification`]). Bits 32 to 39: the character's index, 40 to 47: the
-/// reason, 48 to 55: the character.
+/// Not of a call: an interface or a portal has not been made, since something is wrong with the
+/// specification, which is the named domain's ([`crate::specification`]). Bits 32 to 39: the character's
+/// index, 40 to 47: the reason, 48 to 55: the character.
 pub const SPECIFICATION: u64 = 12;
 
 /// All codes: name in `pebble.h`, number, meaning.

@@ -1,9 +1,9 @@
 //! What a word means: types for domains, threads, times, addresses and portals, which cost nothing.
 //!
 //! A call passes plain words, and all of them look alike. These types keep a domain from being taken for a
-//! thread, or an address of a domain's for one of the memory's. They say what a word is meant to be, not that it
-//! is good: a number that came in a call may be larger than any domain's. Whoever needs the plain word asks for
-//! it, by [`get`](Asid::get).
+//! thread, or an address of a domain's for one of the memory's. They say what a word is meant to be, not that
+//! it is good: a number that came in a call may be larger than any domain's. Whoever needs the plain word
+//! asks for it, by [`get`](Asid::get).
 
 use core::fmt;
 

@@ -9,6 +9,7 @@ use arrayvec::ArrayVec;
 use core::fmt;
 use core::ops::Range;
 use pebble_abi::call::{MAX_ARGS, MAX_CALLER_WORDS, MAX_RESULTS};
+use pebble_abi::specification::Reason;
 
 /// Whose stack the callee runs on (first character).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,31 +150,34 @@ pub struct SpecError {
     pub span: Range<usize>,
 }
 
+impl SpecErrorKind {
+    /// As everybody else knows it, and the character of which it speaks.
+    pub const fn reason(self) -> (Reason, Option<char>) {
+        match self {
+            SpecErrorKind::MissingStack => (Reason::MissingStack, None),
+            SpecErrorKind::BadStack(c) => (Reason::BadStack, Some(c)),
+            SpecErrorKind::MissingState => (Reason::MissingState, None),
+            SpecErrorKind::BadState(c) => (Reason::BadState, Some(c)),
+            SpecErrorKind::UnknownArgument(c) => (Reason::UnknownArgument, Some(c)),
+            SpecErrorKind::BadPages(c) => (Reason::BadPages, Some(c)),
+            SpecErrorKind::TooManyWindows => (Reason::TooManyWindows, None),
+            SpecErrorKind::TooManyTemplates => (Reason::TooManyTemplates, None),
+            SpecErrorKind::TooManyArguments => (Reason::TooManyArguments, None),
+            SpecErrorKind::TooManyWords => (Reason::TooManyWords, None),
+            SpecErrorKind::BadResults => (Reason::BadResults, None),
+            SpecErrorKind::TrailingText => (Reason::TrailingText, None),
+        }
+    }
+}
+
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use SpecErrorKind::*;
         write!(f, "column {}: ", self.span.start + 1)?;
-        match self.kind {
-            MissingStack => write!(f, "missing stack letter: write 's' (shared) or 'n' (new) first"),
-            BadStack(c) => write!(f, "'{c}' is no stack letter: write 's' (shared) or 'n' (new)"),
-            MissingState => write!(f, "missing state letter: write 'm', 'p' or 'f' second"),
-            BadState(c) => write!(f, "'{c}' is no state letter: write 'm', 'p' or 'f'"),
-            UnknownArgument(c) => {
-                write!(
-                    f,
-                    "'{c}' is no argument letter: use i c = a b d h, a window (w r o t g), k, or A to Z"
-                )
-            }
-            BadPages(c) => {
-                write!(f, "'{c}' takes a number of pages from 2 to {MAX_PAGES}, or none for one page")
-            }
-            TooManyWindows => write!(f, "more than {MAX_WINDOWS} windows"),
-            TooManyTemplates => write!(f, "more than {MAX_TEMPLATES} template letters"),
-            TooManyArguments => write!(f, "more than {MAX_ARGS} arguments"),
-            TooManyWords => write!(f, "more than {MAX_CALLER_WORDS} words from the caller"),
-            BadResults => write!(f, "'>' needs one digit from 1 to {MAX_RESULTS}"),
-            TrailingText => write!(f, "nothing may follow the number of results"),
+        let (reason, letter) = self.kind.reason();
+        if let Some(letter) = letter {
+            write!(f, "'{letter}' ")?;
         }
+        f.write_str(reason.text())
     }
 }
 

@@ -1,7 +1,8 @@
-//! The export records of a component, from its description: `interfaces.rs`, which `pebble::interfaces!()` includes.
+//! The export records of a component, from its description: `interfaces.rs`, which `pebble::interfaces!()`
+//! includes.
 //!
-//! One invocation for each interface. The function stands behind a comment that names the line of the description: what the compiler says
-//! about a function that does not fit shows both.
+//! One invocation for each interface. The function stands behind a comment that names the line of the
+//! description: what the compiler says about a function that does not fit shows both.
 
 use crate::{Interface, Server, load, root};
 use std::fmt::Write;
@@ -42,8 +43,8 @@ fn words(interface: &Interface) -> Vec<String> {
     arguments.flat_map(|argument| vec![types(argument.kind); argument.kind.words()]).collect()
 }
 
-/// For build scripts of components: writes the lines where `pebble::interfaces!()` looks for them. What is wrong with the description is an
-/// error of the build.
+/// For build scripts of components: writes the lines where `pebble::interfaces!()` looks for them. What is
+/// wrong with the description is an error of the build.
 pub fn build() {
     match written() {
         Ok(()) => {}

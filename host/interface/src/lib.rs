@@ -1,13 +1,16 @@
 //! What servers export, described once: `servers/<name>/interface.toml`.
 //!
-//! **Problem.** An interface is said in many places: in the export's record, in the function behind it, in every call, in the manual. Where it is
-//! said twice it will once be said differently, and no compiler sees a caller's word that lands in the wrong argument.
+//! **Problem.** An interface is said in many places: in the export's record, in the function behind it, in
+//! every call, in the manual. Where it is said twice it will once be said differently, and no compiler sees a
+//! caller's word that lands in the wrong argument.
 //!
-//! **Strategy.** One file for each server says name, specification, arguments, results, errors and meaning. It is read and checked here
-//! ([`parse`]); from it come the export records ([`glue`]), the callers' stubs in Rust and C ([`rust`], [`c`]), and the manual's tables ([`manual`]).
+//! **Strategy.** One file for each server says name, specification, arguments, results, errors and meaning.
+//! It is read and checked here ([`parse`]); from it come the export records ([`glue`]), the callers' stubs in
+//! Rust and C ([`rust`], [`c`]), and the manual's tables ([`manual`]).
 //!
-//! **Invariants.** What is wrong is refused with file, line and interface, and with what to do about it; nothing panics. An [`Interface`] that
-//! exists has a specification that parses, and for each of its letters exactly one argument, or a part of one.
+//! **Invariants.** What is wrong is refused with file, line and interface, and with what to do about it;
+//! nothing panics. An [`Interface`] that exists has a specification that parses, and for each of its letters
+//! exactly one argument, or a part of one.
 #![forbid(unsafe_code)]
 
 pub mod c;
@@ -107,7 +110,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Interface {
-    /// What callers in Rust and C call it: `clock.bound` is `bound` of `clock`, `heap.name` is `name` of `heap`.
+    /// What callers in Rust and C call it: `clock.bound` is `bound` of `clock`, `heap.name` is `name` of
+    /// `heap`.
     pub fn parts(&self) -> (&str, &str) {
         self.name.split_once('.').unwrap_or(("", &self.name))
     }

@@ -1,6 +1,7 @@
 //! Stubs for callers in Rust: `pebble::client`, a module for each server, a type for each interface.
 //!
-//! A stub is a portal, however the caller has it (`pebble::link::Handle`), with one function that takes the caller's words by name and type.
+//! A stub is a portal, however the caller has it (`pebble::link::Handle`), with one function that takes the
+//! caller's words by name and type.
 
 use crate::{Argument, Interface, Kind, Server, manual};
 use std::collections::BTreeMap;

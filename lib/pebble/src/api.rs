@@ -59,8 +59,9 @@ fn name_words(name: &str) -> Result<[u64; 3], Errno> {
     link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)
 }
 
-/// A portal to what is offered under that name, if it takes no more than any stranger may have: `n`, `p`, `f`, words, and what the portal
-/// supplies; or if the image's manifest answers for the interface. What takes more is opened by [`portal_open_as`].
+/// A portal to what is offered under that name, if it takes no more than any stranger may have: `n`, `p`,
+/// `f`, words, and what the portal supplies; or if the image's manifest answers for the interface. What takes
+/// more is opened by [`portal_open_as`].
 pub fn portal_open(name: &str) -> Result<usize, Errno> {
     Ok(portal_open_with(name, Letters::NONE)?.index)
 }
@@ -75,7 +76,8 @@ pub fn portal_open_as(name: &str, spec: &str) -> Result<usize, PortalError> {
     Err(PortalError::Other(opened.spec))
 }
 
-/// A portal to what is offered under that name, which may take these letters besides what any stranger may have.
+/// A portal to what is offered under that name, which may take these letters besides what any stranger may
+/// have.
 pub fn portal_open_with(name: &str, given: Letters) -> Result<Opened, PortalError> {
     let [a, b, c] = name_words(name)?;
     for _ in 0..PATIENCE {
@@ -199,7 +201,8 @@ pub enum Guard {
     List,
     /// This domain too.
     Admit(u16),
-    /// For whom the portal at this index answers 1: it is called with the domain that opens, and the interface's number, and has 50 ms.
+    /// For whom the portal at this index answers 1: it is called with the domain that opens, and the
+    /// interface's number, and has 50 ms.
     Ask(usize),
 }
 
@@ -243,8 +246,8 @@ pub fn sem_create(initial: u64) -> Result<usize, Errno> {
     answer(call(sys::SYS_SEM_CREATE, [initial, 0])).map(|i| i as usize)
 }
 
-/// A semaphore without units for a lock, patient as that of [`sem_create_patient`]: while somebody waits on that of a component of the image,
-/// whoever holds the lock gets to run.
+/// A semaphore without units for a lock, patient as that of [`sem_create_patient`]: while somebody waits on
+/// that of a component of the image, whoever holds the lock gets to run.
 pub fn sem_create_lock() -> Result<usize, Errno> {
     answer(call(sys::SYS_SEM_CREATE, [0, 2])).map(|i| i as usize)
 }
@@ -264,7 +267,8 @@ pub fn sem_publish(index: usize, name: &str) -> Result<u64, Errno> {
     answer(call(sys::SYS_SEM_PUBLISH, [index as u64, a, b, c]))
 }
 
-/// P. Fails when the wait was cut short. The scheduler is replaced without a call being told of it, so none is repeated.
+/// P. Fails when the wait was cut short. The scheduler is replaced without a call being told of it, so none
+/// is repeated.
 #[inline]
 pub fn sem_wait(index: usize) -> Result<u64, Errno> {
     answer(call_once(index, []))
@@ -276,8 +280,8 @@ pub fn sem_post(index: usize) -> Result<u64, Errno> {
     answer(call_once(index + 1, []))
 }
 
-/// For servers, inside a call: `count` portals into this domain, its interfaces from `interface` on with `constant` compiled in, in
-/// the table of the domain that called.
+/// For servers, inside a call: `count` portals into this domain, its interfaces from `interface` on with
+/// `constant` compiled in, in the table of the domain that called.
 pub fn portal_create(interface: u64, count: u64, constant: u64) -> Result<usize, PortalError> {
     made(call_wide(sys::SYS_PORTAL_CREATE, [interface, count, constant])).map(|(index, _)| index as usize)
 }

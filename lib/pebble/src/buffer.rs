@@ -1,12 +1,14 @@
 //! Memory that domains lend and give each other.
 //!
-//! * [`Buffer`]: pages made to be lent or given as a whole (`w2` to `w512`); also a page-aligned home for what is lent a page at a time
+//! * [`Buffer`]: pages made to be lent or given as a whole (`w2` to `w512`); also a page-aligned home for
+//!   what is lent a page at a time
 //! * [`Window`]: what a callee sees of its caller's memory, or a buffer's owner of its own
 //! * [`ReceiveWindow`]: where what a callee gives by `g` arrives
 //!
-//! The other side may change shared memory at any moment, so there is never a reference to it, and a word that is read twice may be two words: it is
-//! copied in, looked at in private memory, and copied out. All of it lies between `map::WINDOWS_VA` and the stacks, where no Rust object
-//! ever is; so whatever address somebody claims to have lent, using it can fault, but not break this component's own memory.
+//! The other side may change shared memory at any moment, so there is never a reference to it, and a word
+//! that is read twice may be two words: it is copied in, looked at in private memory, and copied out. All of
+//! it lies between `map::WINDOWS_VA` and the stacks, where no Rust object ever is; so whatever address
+//! somebody claims to have lent, using it can fault, but not break this component's own memory.
 
 use crate::api;
 use crate::api::Errno;
@@ -14,7 +16,8 @@ use crate::portal;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pebble_abi::{errno, map};
 
-/// A service of the VM manager: its portal is opened by name at first use. Components of the image, which import it, bind it instead.
+/// A service of the VM manager: its portal is opened by name at first use. Components of the image, which
+/// import it, bind it instead.
 pub struct Service {
     name: &'static str,
     index: AtomicUsize,
@@ -108,7 +111,8 @@ impl Window {
         let head = (at.next_multiple_of(8) - at) as usize;
         let (head, rest) = bytes.split_at_mut(head.min(bytes.len()));
         for byte in head {
-            // SAFETY: inside the bounds; no Rust object lives there, and an unmapped page faults, which is defined.
+            // SAFETY: inside the bounds; no Rust object lives there, and an unmapped page faults, which is
+            // defined.
             *byte = unsafe { (at as *const u8).read_volatile() };
             at += 1;
         }
@@ -192,8 +196,9 @@ impl Window {
         self.write(offset, &word.to_le_bytes())
     }
 
-    /// What has moved here is this domain's alone: who was lent it before does not see it any more, and what he has written since is in it.
-    /// Whoever believes what he reads there, or writes what is secret, claims it first.
+    /// What has moved here is this domain's alone: who was lent it before does not see it any more, and what
+    /// he has written since is in it. Whoever believes what he reads there, or writes what is secret, claims
+    /// it first.
     pub fn claim(&self) -> Result<(), Errno> {
         WINDOW_CLAIM.ask([self.base, 0]).map(|_| ())
     }
@@ -251,7 +256,8 @@ impl Drop for Buffer {
     }
 }
 
-/// An empty place for what a `g` call gets: of one page, or for a buffer. Given back when dropped, with what is there.
+/// An empty place for what a `g` call gets: of one page, or for a buffer. Given back when dropped, with what
+/// is there.
 pub struct ReceiveWindow {
     window: Window,
 }

@@ -1,4 +1,5 @@
-//! Calls of the servers' interfaces, by name and with typed words: a module for each server, made of the descriptions (`interface.toml`).
+//! Calls of the servers' interfaces, by name and with typed words: a module for each server, made of the
+//! descriptions (`interface.toml`).
 //!
 //! A stub is a portal, however the caller has it: imported, opened at first use, or an index.
 //!

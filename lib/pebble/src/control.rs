@@ -1,9 +1,11 @@
 //! Interposition: children all of whose portals lead to a handler here.
 //!
-//! [`handler!`](crate::handler) makes an entry of a function that gets each call of a child. [`pass`] goes on with the call as the child would
-//! have made it; what it returns, status and further results included, is the [`Answer`] that the child gets. Children are
-//! copies of this domain ([`fork`]), or programs that have been spawned and not started ([`control`]). A handler may have a second function, for plain
-//! portals such as a semaphore's, whose calls go on with [`pass_plain`]: that is eight instructions beside the stub's two legs.
+//! [`handler!`](crate::handler) makes an entry of a function that gets each call of a child. [`pass`] goes on
+//! with the call as the child would have made it; what it returns, status and further results included, is
+//! the [`Answer`] that the child gets. Children are copies of this domain ([`fork`]), or programs that have
+//! been spawned and not started ([`control`]). A handler may have a second function, for plain portals such
+//! as a semaphore's, whose calls go on with [`pass_plain`]: that is eight instructions beside the stub's two
+//! legs.
 
 use crate::api::{Errno, PortalError, made, spec_words};
 use crate::arch::control::{copied, detour, fork_frame, pass_index, pass_to};
@@ -31,7 +33,8 @@ impl From<i64> for Answer {
 /// The entry of a handler, as [`handler!`](crate::handler) makes it.
 pub type Entry = extern "C" fn() -> i64;
 
-/// What a plain portal answers, one that takes no words and gives no further results. In registers it is what a portal returns.
+/// What a plain portal answers, one that takes no words and gives no further results. In registers it is what
+/// a portal returns.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plain {
@@ -45,8 +48,9 @@ impl From<Answer> for Plain {
     }
 }
 
-/// `handler!(entry = function)`: an [`Entry`] for `fn(usize, [u64; 5]) -> Answer`. `handler!(entry = function, plain = other)`:
-/// calls of plain portals that are not the system's go to another function, `fn(usize) -> Plain`, without a detour over memory.
+/// `handler!(entry = function)`: an [`Entry`] for `fn(usize, [u64; 5]) -> Answer`. `handler!(entry =
+/// function, plain = other)`: calls of plain portals that are not the system's go to another function,
+/// `fn(usize) -> Plain`, without a detour over memory.
 #[macro_export]
 #[allow_internal_unsafe]
 macro_rules! handler {
@@ -83,7 +87,8 @@ macro_rules! handler {
 /// First portal on behalf of the child that is being served; 0 until there is a child.
 static BEHALF: AtomicUsize = AtomicUsize::new(0);
 
-/// Index of the first portal on behalf, after [`prepare`]: a child that is a controller calls these for its own children.
+/// Index of the first portal on behalf, after [`prepare`]: a child that is a controller calls these for its
+/// own children.
 pub fn behalf() -> usize {
     BEHALF.load(Ordering::Relaxed)
 }
@@ -114,12 +119,14 @@ fn answer(result: Result<i64, Broken>) -> Result<u64, Errno> {
     }
 }
 
-/// Before there is a child: it may call at once. By itself for who cares at which indices the portals on behalf lie.
+/// Before there is a child: it may call at once. By itself for who cares at which indices the portals on
+/// behalf lie.
 pub fn prepare() -> Result<(), Errno> {
     prepare_from(0)
 }
 
-/// As [`prepare`]; what this domain opens from now on has indices out of the reach of children that are controllers, too.
+/// As [`prepare`]; what this domain opens from now on has indices out of the reach of children that are
+/// controllers, too.
 pub fn prepare_apart() -> Result<(), Errno> {
     prepare_from(APART)
 }
@@ -130,7 +137,8 @@ fn prepare_from(own: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-/// A copy of this domain with the calling thread alone: its number; 0 in the copy. The copy's program must not rely on other threads.
+/// A copy of this domain with the calling thread alone: its number; 0 in the copy. The copy's program must
+/// not rely on other threads.
 pub fn fork(handler: Entry) -> Result<u16, Errno> {
     prepare()?;
     // SAFETY: the registers that a call keeps are on the stack, which the copy has too.
@@ -153,7 +161,8 @@ pub fn control(child: u16, handler: Entry) -> Result<(), Errno> {
     answer(call(sys::SYS_PROCESS, [child.into(), handler as usize as u64, 0, 0])).map(|_| ())
 }
 
-/// The name of the interface behind one of this domain's own portals; a controller's children have what it has.
+/// The name of the interface behind one of this domain's own portals; a controller's children have what it
+/// has.
 pub fn name(index: usize) -> Result<[u64; 3], Errno> {
     match call_wide(sys::SYS_CONTROL, [NAME, index as u64, 0, 0, 0]) {
         Ok((0, [a, b, c, _])) => Ok([a, b, c]),

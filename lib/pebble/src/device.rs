@@ -1,7 +1,9 @@
-//! Devices for drivers that are programs, by name: from the device server, where the rules of the system let them.
+//! Devices for drivers that are programs, by name: from the device server, where the rules of the system let
+//! them.
 //!
-//! What a driver has stays with it until its domain ends. It uses its registers as a component does, waits for its interrupt, serves the device,
-//! and acknowledges; the next interrupt comes only then. The first may be left from the driver before.
+//! What a driver has stays with it until its domain ends. It uses its registers as a component does, waits
+//! for its interrupt, serves the device, and acknowledges; the next interrupt comes only then. The first may
+//! be left from the driver before.
 
 use crate::api::Errno;
 use crate::client::device;

@@ -1,7 +1,8 @@
 //! Faults by address range: pages that come when they are first touched, from whoever knows what is in them.
 //!
-//! A domain gives pages of its own address space, where nothing is mapped, to a handler behind one of its portals ([`handle`]). The handler is
-//! called with the domain, the address and the cause, [`provide`]s the page, and answers 0. Without a page the domain dies of the fault.
+//! A domain gives pages of its own address space, where nothing is mapped, to a handler behind one of its
+//! portals ([`handle`]). The handler is called with the domain, the address and the cause, [`provide`]s the
+//! page, and answers 0. Without a page the domain dies of the fault.
 
 use crate::api::Errno;
 use crate::client::vm;
@@ -17,7 +18,8 @@ pub const STORE: u64 = Cause::Store as u64;
 
 static PROVIDE: vm::Provide<Lazy> = vm::Provide::lazy();
 
-/// Page faults in these pages call the portal at `index`: its specification takes up to three words, on a stack of its own (`np`).
+/// Page faults in these pages call the portal at `index`: its specification takes up to three words, on a
+/// stack of its own (`np`).
 pub fn handle(address: u64, pages: u64, index: usize) -> Result<(), Errno> {
     ask(address, pages, index as u64)
 }
@@ -35,7 +37,8 @@ fn ask(address: u64, pages: u64, index: u64) -> Result<(), Errno> {
     }
 }
 
-/// For a handler that is being asked: a page with these bytes, and zeroes behind them, is mapped where the domain faulted.
+/// For a handler that is being asked: a page with these bytes, and zeroes behind them, is mapped where the
+/// domain faulted.
 pub fn provide(asid: u16, address: u64, bytes: &[u8], write: bool) -> Result<(), Errno> {
     let rights = map::READ | if write { map::WRITE } else { 0 };
     let to = address / map::PAGE * map::PAGE;

@@ -2,18 +2,23 @@
 //!
 //! **Problem.** A new version takes over between two calls: none may be lost, done twice, or fail.
 //!
-//! **Strategy.** A server's state is behind one [`Lock`], so between two calls is when nobody has that lock. To hand over, the old
-//! instance takes it, writes its state into a string of bytes, and gives it up *closed*: whoever gets it from then on, at once
-//! or after waiting, leaves with status `MOVED`, having done nothing, and the client's library repeats the call until it reaches
-//! the successor. A closed lock looks like a taken one, so an open one costs nothing more. Threads that wait for an event are
-//! woken ([`Handover::wake`]), want the lock again, and leave by the same way. If the successor refuses, the lock opens again.
+//! **Strategy.** A server's state is behind one [`Lock`], so between two calls is when nobody has that lock.
+//! To hand over, the old instance takes it, writes its state into a string of bytes, and gives it up
+//! *closed*: whoever gets it from then on, at once or after waiting, leaves with status `MOVED`, having done
+//! nothing, and the client's library repeats the call until it reaches the successor. A closed lock looks
+//! like a taken one, so an open one costs nothing more. Threads that wait for an event are woken
+//! ([`Handover::wake`]), want the lock again, and leave by the same way. If the successor refuses, the lock
+//! opens again.
 //!
 //! **Invariants.**
 //! * A call that has got the lock open has it until it gives it up; the state is not touched by anybody else.
-//! * The state that is handed over is the one after the last call that took place, and no call takes place until `RESUME`.
-//! * Entries that take the lock keep the caller's state (`p` or `f`): they may leave in the middle of a function.
+//! * The state that is handed over is the one after the last call that took place, and no call takes place
+//!   until `RESUME`.
+//! * Entries that take the lock keep the caller's state (`p` or `f`): they may leave in the middle of a
+//!   function.
 //!
-//! [`replaceable!`](crate::replaceable) makes the two interfaces; `pebble_abi::handover` says what they are asked.
+//! [`replaceable!`](crate::replaceable) makes the two interfaces; `pebble_abi::handover` says what they are
+//! asked.
 
 use crate::api::Errno;
 use crate::link::More;
@@ -28,10 +33,11 @@ use pebble_abi::{errno, handover as ask, map};
 pub trait Handover {
     /// Where the bytes are gathered: a `Vec<u8>`, or for servers without a heap [`Pages`], or [`Fixed`].
     type Bytes: Bytes;
-    /// Writes the state, as if nobody waited for anything, and changes nothing. `newest`: the latest format that the successor reads. Returns
-    /// the format used.
+    /// Writes the state, as if nobody waited for anything, and changes nothing. `newest`: the latest format
+    /// that the successor reads. Returns the format used.
     fn save(&self, newest: u64, bytes: &mut Self::Bytes) -> Result<u64, Errno>;
-    /// Wakes every thread that waits for an event, and forgets that it waited; the server's own ones too. The lock is closed.
+    /// Wakes every thread that waits for an event, and forgets that it waited; the server's own ones too. The
+    /// lock is closed.
     fn wake(&mut self) {}
     /// In the successor: becomes what `save` has written, or refuses.
     fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), Errno>;
@@ -98,7 +104,8 @@ impl<const N: usize> Bytes for Fixed<N> {
     }
 }
 
-/// Bytes in fresh pages, which are there only while a replacement is under way. For components in which nothing else asks for memory.
+/// Bytes in fresh pages, which are there only while a replacement is under way. For components in which
+/// nothing else asks for memory.
 pub struct Pages {
     at: u64,
     room: usize,
@@ -155,8 +162,9 @@ impl Bytes for Pages {
     }
 }
 
-/// Where a server's life begins: at boot it goes on at once; a successor waits here, its preparations made, until it is in charge.
-/// Called by `main`, before it touches a device or does anything else that the old instance still does.
+/// Where a server's life begins: at boot it goes on at once; a successor waits here, its preparations made,
+/// until it is in charge. Called by `main`, before it touches a device or does anything else that the old
+/// instance still does.
 pub fn ready() {
     if PHASE.compare_exchange(PREPARED, WAITING, Ordering::AcqRel, Ordering::Acquire).is_ok() {
         while PHASE.load(Ordering::Acquire) == WAITING {
@@ -177,8 +185,9 @@ static EXIT: AtomicUsize = AtomicUsize::new(0);
 /// Ends the call that this thread is in with status `MOVED`. The thread holds no lock.
 #[cold]
 pub(crate) fn leave() -> ! {
-    // SAFETY: the portal runs the error return of the frame by which the domain was entered, which restores the caller's registers:
-    // what takes a lock that can be closed is behind a `p` or `f` portal (see above). Nothing of this activation is used again.
+    // SAFETY: the portal runs the error return of the frame by which the domain was entered, which restores
+    // the caller's registers: what takes a lock that can be closed is behind a `p` or `f` portal (see above).
+    // Nothing of this activation is used again.
     unsafe { crate::arch::call::leave(EXIT.load(Ordering::Relaxed), crate::arch::call::Word::uninit()) }
 }
 
@@ -272,9 +281,10 @@ pub fn take_over<T: Handover>(lock: &Lock<T>, bytes: &Lock<T::Bytes>, what: u64,
     })
 }
 
-/// `replaceable!(LOCK: State, Bytes::new())`: the server whose state is behind `LOCK`, a `Lock<State>` where `State` is
-/// [`Handover`](crate::handover::Handover), can be replaced, if its description says so. With two names behind it, for components without a
-/// description, it exports the two interfaces too: `replaceable!(LOCK: State, Bytes::new(), "server.handover", "server.takeover")`.
+/// `replaceable!(LOCK: State, Bytes::new())`: the server whose state is behind `LOCK`, a `Lock<State>` where
+/// `State` is [`Handover`](crate::handover::Handover), can be replaced, if its description says so. With two
+/// names behind it, for components without a description, it exports the two interfaces too:
+/// `replaceable!(LOCK: State, Bytes::new(), "server.handover", "server.takeover")`.
 #[macro_export]
 macro_rules! replaceable {
     ($lock:ident: $state:ty, $bytes:expr) => {

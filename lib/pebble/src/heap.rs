@@ -1,6 +1,7 @@
 //! The heap: a first-fit allocator that grows by `sbrk`.
 //!
-//! Its lock needs no semaphore, since servers allocate before, and while, semaphores are made: who finds it taken sleeps a little.
+//! Its lock needs no semaphore, since servers allocate before, and while, semaphores are made: who finds it
+//! taken sleeps a little.
 
 use crate::link::More;
 use crate::process::Lazy;
@@ -52,8 +53,8 @@ impl Allocator {
     }
 }
 
-/// Runs `work` with a fresh page above the heap, which is gone afterwards, if `work` has not moved it elsewhere already. The heap does not
-/// grow meanwhile. The page's memory is not the heap's.
+/// Runs `work` with a fresh page above the heap, which is gone afterwards, if `work` has not moved it
+/// elsewhere already. The heap does not grow meanwhile. The page's memory is not the heap's.
 pub(crate) fn with_page<R>(work: impl FnOnce(u64) -> Result<R, api::Errno>) -> Result<R, api::Errno> {
     ALLOCATOR.with(|_| {
         let end = api::sbrk(0)?;
@@ -66,8 +67,8 @@ pub(crate) fn with_page<R>(work: impl FnOnce(u64) -> Result<R, api::Errno>) -> R
     })
 }
 
-/// Allocations that nobody has freed yet, their bytes, and the bytes of the heap, which does not shrink: a leak shows in the first, a peak
-/// that has passed only in the last.
+/// Allocations that nobody has freed yet, their bytes, and the bytes of the heap, which does not shrink: a
+/// leak shows in the first, a peak that has passed only in the last.
 pub fn usage() -> [u64; 3] {
     ALLOCATOR.with(|counted| [counted.live, counted.heap.used() as u64, counted.heap.size() as u64])
 }
@@ -114,7 +115,8 @@ unsafe impl GlobalAlloc for Allocator {
                 }
                 let grow = (layout.size() + layout.align() + 64).next_multiple_of(GROW);
                 let Ok(start) = api::sbrk(grow as i64) else { return null_mut() };
-                // SAFETY: `sbrk` returned `grow` fresh bytes that follow what the heap has; the first are its beginning.
+                // SAFETY: `sbrk` returned `grow` fresh bytes that follow what the heap has; the first are its
+                // beginning.
                 unsafe {
                     if heap.size() == 0 { heap.init(start as *mut u8, grow) } else { heap.extend(grow) }
                 }

@@ -1,9 +1,9 @@
 //! Open files, standard input and output.
 //!
-//! Bytes travel in registers, `call::IO_BYTES` a call: nothing is shared with the server. A write says with each call how many are left, by
-//! which the console keeps together what was written together. Paths choose the server:
-//! `/dev/console`, `/pipe/...`, everything else the file server. Standard files are opened at first use, by the paths in the
-//! program's start-up page; a server has none and writes nowhere.
+//! Bytes travel in registers, `call::IO_BYTES` a call: nothing is shared with the server. A write says with
+//! each call how many are left, by which the console keeps together what was written together. Paths choose
+//! the server: `/dev/console`, `/pipe/...`, everything else the file server. Standard files are opened at
+//! first use, by the paths in the program's start-up page; a server has none and writes nowhere.
 
 use crate::api::Errno;
 use crate::portal::{Broken, Wide, call, call_once, call_wide_once, repeat};
@@ -156,8 +156,8 @@ fn word_to_bytes(mut word: u64, out: &mut [u8]) {
     }
 }
 
-/// For file servers: the four portals of an open file, made in the table of the domain that called. The server exports
-/// read, write, seek and close one after the other.
+/// For file servers: the four portals of an open file, made in the table of the domain that called. The
+/// server exports read, write, seek and close one after the other.
 pub struct FilePortals {
     /// Name of its read interface.
     read: &'static str,
@@ -254,7 +254,8 @@ impl Output {
 /// What went to standard output (1) or error (2) and was lost: the error number.
 static LOST: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
-/// What a program ends with: who has lost what it said has not succeeded, and the process server tells why: it does not know itself.
+/// What a program ends with: who has lost what it said has not succeeded, and the process server tells why:
+/// it does not know itself.
 pub(crate) fn last_word(status: i64) -> u64 {
     let [_, out, err] = [0, 1, 2].map(|n: usize| LOST[n].load(Ordering::Relaxed) as u64);
     match if err != 0 { err } else { out } {
@@ -338,7 +339,8 @@ pub fn args() -> impl Iterator<Item = alloc::string::String> {
     })
 }
 
-/// `program!(main)`: as [`crate::component!`] for a program that the process server starts: with arguments and standard files.
+/// `program!(main)`: as [`crate::component!`] for a program that the process server starts: with arguments
+/// and standard files.
 #[macro_export]
 #[allow_internal_unsafe]
 macro_rules! program {

@@ -72,7 +72,8 @@ pub trait Handle {
     fn invoke_wide<const N: usize>(&self, p: [u64; N]) -> Self::Wide;
 }
 
-/// The words of a call and zeroes, for handles that are opened by name: they save code, not instructions, by having one function for all calls.
+/// The words of a call and zeroes, for handles that are opened by name: they save code, not instructions, by
+/// having one function for all calls.
 #[inline(always)]
 pub fn five<const N: usize>(p: [u64; N]) -> [u64; 5] {
     const { assert!(N <= 5, "five words at most") };
@@ -130,10 +131,12 @@ pub struct Address(pub *const ());
 // SAFETY: nobody reads through it; it is for the loader.
 unsafe impl Sync for Address {}
 
-/// Further result words of an entry, filled through the last parameter of a [`export_wide!`](crate::export_wide) function.
+/// Further result words of an entry, filled through the last parameter of a
+/// [`export_wide!`](crate::export_wide) function.
 pub type More = [u64; 4];
 
-/// `export!("server.method", "npai", function)`: function is `extern "C" fn(...) -> i64` with the specification's arguments.
+/// `export!("server.method", "npai", function)`: function is `extern "C" fn(...) -> i64` with the
+/// specification's arguments.
 #[macro_export]
 #[allow_internal_unsafe]
 macro_rules! export {
@@ -148,11 +151,11 @@ macro_rules! export {
     (@type $($t:ty),*) => { extern "C" fn($($t),*) -> i64 };
 }
 
-/// As [`export!`] for a specification that ends in `>1` to `>4`: the function's seventh parameter is `&mut More`.
-/// All seven must be declared: `extern "C" fn(u64, u64, u64, u64, u64, u64, &mut More) -> i64`.
+/// As [`export!`] for a specification that ends in `>1` to `>4`: the function's seventh parameter is `&mut
+/// More`. All seven must be declared: `extern "C" fn(u64, u64, u64, u64, u64, u64, &mut More) -> i64`.
 ///
-/// No C function can return the result words. An entry behind a `p` or `f` portal leaves through the
-/// return portal at once, which restores what the caller must find unchanged; one behind an `m` portal returns.
+/// No C function can return the result words. An entry behind a `p` or `f` portal leaves through the return
+/// portal at once, which restores what the caller must find unchanged; one behind an `m` portal returns.
 #[macro_export]
 #[allow_internal_unsafe]
 macro_rules! export_wide {
@@ -180,12 +183,13 @@ macro_rules! export_wide {
     };
 }
 
-/// One line of a component's description (`interface.toml`), as its build script writes it: order, name, specification, way, and the function
-/// with the types of its words. The way is `plain` or `wide`, as [`export!`] and [`export_wide!`], or `switching`.
+/// One line of a component's description (`interface.toml`), as its build script writes it: order, name,
+/// specification, way, and the function with the types of its words. The way is `plain` or `wide`, as
+/// [`export!`] and [`export_wide!`], or `switching`.
 ///
-/// A switching entry is one of the scheduler: its function returns a decision, which is two words: thread, value. A thread that is
-/// negative means "the caller goes on": plain return. Otherwise the switch portal is invoked, once the
-/// entry has returned and so the caller's preserved registers are back in place.
+/// A switching entry is one of the scheduler: its function returns a decision, which is two words: thread,
+/// value. A thread that is negative means "the caller goes on": plain return. Otherwise the switch portal is
+/// invoked, once the entry has returned and so the caller's preserved registers are back in place.
 #[doc(hidden)]
 #[macro_export]
 #[allow_internal_unsafe]
@@ -247,7 +251,8 @@ macro_rules! interface {
     };
 }
 
-/// `interfaces!()`: exports what the component's `interface.toml` describes. The functions that it names are in scope.
+/// `interfaces!()`: exports what the component's `interface.toml` describes. The functions that it names are
+/// in scope.
 #[macro_export]
 macro_rules! interfaces {
     () => {
@@ -255,9 +260,9 @@ macro_rules! interfaces {
     };
 }
 
-/// `import! { NAME: server::Method; }`: a static stub of [`client`](crate::client) that the loader binds; `NAME = "server.method";` is a bare
-/// [`Import`], for interfaces without a description. `fixed "nucleus.switch";` is one whose index is known
-/// (`pebble_abi::sys::FIXED`).
+/// `import! { NAME: server::Method; }`: a static stub of [`client`](crate::client) that the loader binds;
+/// `NAME = "server.method";` is a bare [`Import`], for interfaces without a description. `fixed
+/// "nucleus.switch";` is one whose index is known (`pebble_abi::sys::FIXED`).
 #[macro_export]
 #[allow_internal_unsafe]
 macro_rules! import {
@@ -289,8 +294,8 @@ macro_rules! import {
     ($($all:tt)*) => { $crate::import!(@each 0; $($all)*); };
 }
 
-/// `component!(main)`: `fn main() -> i64` is where the component's first thread starts; its result ends the domain of a
-/// program, or the thread of a server.
+/// `component!(main)`: `fn main() -> i64` is where the component's first thread starts; its result ends the
+/// domain of a program, or the thread of a server.
 #[macro_export]
 #[allow_internal_unsafe]
 macro_rules! component {
@@ -302,8 +307,8 @@ macro_rules! component {
     };
 }
 
-/// `forward!(function, index)`: an entry that calls the portal at `index` and returns what it returns: the tail call that a compiler makes of
-/// `return invoke_portal(index)`.
+/// `forward!(function, index)`: an entry that calls the portal at `index` and returns what it returns: the
+/// tail call that a compiler makes of `return invoke_portal(index)`.
 #[macro_export]
 #[allow_internal_unsafe]
 macro_rules! forward {

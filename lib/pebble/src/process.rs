@@ -71,7 +71,8 @@ static START: process::Start<Lazy> = process::Start::lazy();
 static WAIT: process::Wait<Lazy> = process::Wait::lazy();
 static KILL: process::Kill<Lazy> = process::Kill::lazy();
 
-/// Opens now what would be opened at first use: for controllers, whose children see the gaps between their own indices.
+/// Opens now what would be opened at first use: for controllers, whose children see the gaps between their
+/// own indices.
 pub fn prepare() -> Result<(), Errno> {
     [&SPAWN.0, &ARGUMENT.0, &STDIO.0, &START.0, &WAIT.0, &KILL.0]
         .into_iter()

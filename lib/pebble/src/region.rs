@@ -1,6 +1,7 @@
-//! Memory that only some servers have, at fixed addresses of `pebble_abi::map`: physical memory (VM manager), portal tables and
-//! code (portal manager), shared nucleus data (portal manager, scheduler), boot information. Access is by word and bounds-checked; the
-//! memory is shared with generated code or with other domains, so no Rust reference to it is ever made.
+//! Memory that only some servers have, at fixed addresses of `pebble_abi::map`: physical memory (VM manager),
+//! portal tables and code (portal manager), shared nucleus data (portal manager, scheduler), boot
+//! information. Access is by word and bounds-checked; the memory is shared with generated code or with other
+//! domains, so no Rust reference to it is ever made.
 
 use crate::arch::register;
 use core::sync::atomic::Ordering::Relaxed;
@@ -26,7 +27,8 @@ pub const TABLES: Region =
     Region { base: map::PM_TABLES_VA, len: map::MAX_DOMAINS as u64 * map::TABLE_BYTES };
 /// The capability table.
 pub const CAPABILITIES: Region = Region { base: map::CAPABILITY_TABLE_VA, len: capability::TABLE_BYTES };
-/// The private data of an argument letter, `A` to `Z`, for the component to which the system's manifest gives it.
+/// The private data of an argument letter, `A` to `Z`, for the component to which the system's manifest gives
+/// it.
 pub const fn template_data(letter: u8) -> Region {
     assert!(letter.is_ascii_uppercase(), "letters of templates are A to Z");
     Region { base: map::template_data_va(letter), len: map::PAGE }
@@ -49,7 +51,8 @@ impl Region {
 
     #[inline]
     pub fn read(&self, offset: u64) -> u64 {
-        // SAFETY: bounds-checked, aligned, and no Rust object lives there. An unmapped page faults, which is defined.
+        // SAFETY: bounds-checked, aligned, and no Rust object lives there. An unmapped page faults, which is
+        // defined.
         unsafe { (self.at(offset, 8) as *const u64).read_volatile() }
     }
 
@@ -149,14 +152,15 @@ pub fn stack_queue(domain: u8) -> u64 {
 const SCHEDULER_STATE: u64 = map::SHARED_DATA_VA + map::SCHEDULER_OFF;
 const _: () = assert!(SCHEDULER_STATE.is_multiple_of(map::PAGE));
 
-/// What the scheduler keeps from one instance to the next, all zero at boot. `T` is the same type in every instance, or at least has the same
-/// layout, and is made of integers.
+/// What the scheduler keeps from one instance to the next, all zero at boot. `T` is the same type in every
+/// instance, or at least has the same layout, and is made of integers.
 #[inline(always)]
 pub fn scheduler_state<T: Send>() -> &'static crate::sync::Exclusive<T> {
     const { assert!(size_of::<crate::sync::Exclusive<T>>() as u64 <= map::SCHEDULER_BYTES, "state too large") };
     // One register for the whole entry.
     let base = register::opaque::<SCHEDULER_STATE>();
-    // SAFETY: mapped read-write for good, at a page; entries of all instances run one at a time, with interrupts off.
+    // SAFETY: mapped read-write for good, at a page; entries of all instances run one at a time, with
+    // interrupts off.
     unsafe { &*(base as *const _) }
 }
 

@@ -1,7 +1,7 @@
 //! Code of one's own for an argument letter: every portal whose specification has the letter contains it.
 //!
-//! What templates may do: `docs/src/specification.md`. The private data, a page, is this component's to read and write as well ([`data`]);
-//! portal code comes in between any two of its instructions.
+//! What templates may do: `docs/src/specification.md`. The private data, a page, is this component's to read
+//! and write as well ([`data`]); portal code comes in between any two of its instructions.
 
 use crate::api::{self, Errno};
 use crate::portal::{call_wide, time};
@@ -16,7 +16,8 @@ use pebble_abi::{control, errno, map, sys};
 pub enum Refused {
     /// The code does what templates may not.
     Code(TemplateError),
-    /// `EACCES`: the letter is another's, or nobody's; `EINVAL`, `ENOMEM`, ..: some portal that has the letter cannot have this code.
+    /// `EACCES`: the letter is another's, or nobody's; `EINVAL`, `ENOMEM`, ..: some portal that has the
+    /// letter cannot have this code.
     Errno(Errno),
 }
 
@@ -56,7 +57,8 @@ fn send(letter: u8, code: &[u32]) -> Result<(), Refused> {
     step(COMMIT, 0, &[])
 }
 
-/// From now on portals with the letter contain this code, those too that are open. The registration stays when the domain goes.
+/// From now on portals with the letter contain this code, those too that are open. The registration stays
+/// when the domain goes.
 pub fn register(letter: u8, code: &[Operation]) -> Result<(), Refused> {
     let mut words = [0; MAX_WORDS + 1];
     let count = code.len().min(words.len());

@@ -1,7 +1,8 @@
 //! Calls with a time limit.
 //!
-//! The clock notes the place on this thread's invocation stack, and the time. When that has passed, what the call waits for is cut short, and
-//! all that lies above the place returns; this function then has the status `TIMEOUT`, with the domain that had the call.
+//! The clock notes the place on this thread's invocation stack, and the time. When that has passed, what the
+//! call waits for is cut short, and all that lies above the place returns; this function then has the status
+//! `TIMEOUT`, with the domain that had the call.
 
 use crate::api;
 use crate::client::clock;
@@ -35,8 +36,9 @@ fn opened(place: &AtomicUsize, name: &str) -> Option<usize> {
     Some(place.load(Ordering::Relaxed))
 }
 
-/// [`call`], but back after so many ticks at the latest; a trusted server finishes what it is doing first, and its answer stands. Status
-/// `CLOSED` of domain 0: there is no clock that would keep the time, or it keeps too many, and the call has not been made.
+/// [`call`], but back after so many ticks at the latest; a trusted server finishes what it is doing first,
+/// and its answer stands. Status `CLOSED` of domain 0: there is no clock that would keep the time, or it
+/// keeps too many, and the call has not been made.
 pub fn call_within(ticks: u64, index: usize, p: [u64; 5]) -> Result<i64, Broken> {
     let (bound, unbound) = opened(&BOUND, <clock::Bound>::NAME)
         .zip(opened(&UNBOUND, <clock::Unbound>::NAME))
@@ -71,7 +73,8 @@ pub fn call_within(ticks: u64, index: usize, p: [u64; 5]) -> Result<i64, Broken>
     }
 }
 
-/// Whoever is told that threads are taken out of this domain: their calls' time was over while this domain had them.
+/// Whoever is told that threads are taken out of this domain: their calls' time was over while this domain
+/// had them.
 pub struct Watch(usize);
 
 impl Watch {

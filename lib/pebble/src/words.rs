@@ -1,7 +1,8 @@
-//! What a word of a call means: the types of [`pebble_abi::words`], and which of them a function behind an interface takes.
+//! What a word of a call means: the types of [`pebble_abi::words`], and which of them a function behind an
+//! interface takes.
 //!
-//! A description of an interface (`interface.toml`) says what each word is. Callers pass these types; a function behind an interface takes them,
-//! or a plain `u64`, but never another one of them.
+//! A description of an interface (`interface.toml`) says what each word is. Callers pass these types; a
+//! function behind an interface takes them, or a plain `u64`, but never another one of them.
 
 use crate::link::More;
 pub use pebble_abi::words::{Asid, PhysAddr, PortalIndex, ThreadId, Ticks, VirtAddr, Word};

@@ -1,7 +1,8 @@
 //! The clock's component: entries around the library, one lock, and the keeper, the component's own thread.
 //!
-//! A late call is ended under the lock, so that its thread, if it is back by then, waits in `unbound` until that is over: what is
-//! unwound is the bounded call or nothing. Order of locks: clock, then portal manager; the latter calls the clock without its own.
+//! A late call is ended under the lock, so that its thread, if it is back by then, waits in `unbound` until
+//! that is over: what is unwound is the bounded call or nothing. Order of locks: clock, then portal manager;
+//! the latter calls the clock without its own.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -27,13 +28,15 @@ pebble::replaceable!(CLOCK: Clock, Fixed::new());
 pebble::component!(main);
 
 const RTC: Mmio = Mmio::new(0, 0x1000);
-/// [`Clock::wakes`] while the keeper waits for the first bound. It does not sleep then: a lone sleeper is what the scheduler wakes fastest.
+/// [`Clock::wakes`] while the keeper waits for the first bound. It does not sleep then: a lone sleeper is
+/// what the scheduler wakes fastest.
 const NEVER: u64 = u64::MAX;
 
 /// A thread that is late is looked at again after so many ticks: ten milliseconds.
 const AGAIN: u64 = map::TIME_HZ / 100;
 
-/// A program that is late, and in a section of its own, is looked at again after so many ticks (a millisecond), so often.
+/// A program that is late, and in a section of its own, is looked at again after so many ticks (a
+/// millisecond), so often.
 const SOON: u64 = map::TIME_HZ / 1000;
 const PATIENCE: u8 = 100;
 
@@ -44,7 +47,8 @@ struct Clock {
 }
 
 static CLOCK: Lock<Clock> = Lock::new(Clock { bounds: Bounds::new(), wakes: 0 });
-/// The keeper's thread, and the semaphore on which it waits for the first bound; both there before it first looks.
+/// The keeper's thread, and the semaphore on which it waits for the first bound; both there before it first
+/// looks.
 static KEEPER: AtomicU64 = AtomicU64::new(0);
 static BELL: AtomicUsize = AtomicUsize::new(0);
 
@@ -75,7 +79,8 @@ impl Clock {
             let thread = ThreadId(bound.thread.into());
             let hurried = u64::from(bound.spared >= PATIENCE) << 32;
             let site = u64::from(bound.top) | u64::from(bound.domain) << 16;
-            // An error: the thread is not in that call. Nor is it while it is here, on its way back or not yet there.
+            // An error: the thread is not in that call. Nor is it while it is here, on its way back or not
+            // yet there.
             match UNWIND.call(thread, site | hurried) {
                 Ok(ended @ 1..) if ended as u64 & 0xffff != own => {
                     bound.ended(ended as u8);
@@ -92,7 +97,8 @@ impl Clock {
 /// A time before which the keeper, on its way to sleep, must look again.
 static SOONER: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// Where the caller stands, and who it is, whoever passes its calls on: offset of the invocation stack's top word, domain << 16, family << 32.
+/// Where the caller stands, and who it is, whoever passes its calls on: offset of the invocation stack's top
+/// word, domain << 16, family << 32.
 fn call_site() -> Result<u64, Errno> {
     match CALL_SITE.call() {
         Ok(site @ 1..) => Ok(site as u64),

@@ -48,7 +48,8 @@ fn main() -> i64 {
 
 static IRQS: [&Import; map::MAX_DEVICES] = [&IRQ0, &IRQ1, &IRQ2, &IRQ3, &IRQ4, &IRQ5, &IRQ6, &IRQ7];
 
-/// Whether a thread waits here for the device's interrupt; no second one does, so none needs more than one stack of this component's.
+/// Whether a thread waits here for the device's interrupt; no second one does, so none needs more than one
+/// stack of this component's.
 static TAKEN: [AtomicBool; map::MAX_DEVICES] = [const { AtomicBool::new(false) }; map::MAX_DEVICES];
 /// The others, by device.
 static PARKING: Parking<{ map::MAX_DEVICES }> = Parking::new(&WILL_WAKE, &WAKE);
@@ -77,8 +78,8 @@ fn ask<const N: usize>(service: &Import, p: [u64; N]) -> Result<u64, Errno> {
     }
 }
 
-/// The device of that name, if the client has this right to it. It is the client who gets it: a controller that calls for itself shows what it
-/// holds itself, whomever it serves meanwhile.
+/// The device of that name, if the client has this right to it. It is the client who gets it: a controller
+/// that calls for itself shows what it holds itself, whomever it serves meanwhile.
 fn device(client: u64, name: [u64; 3], right: u16) -> Result<usize, Errno> {
     let mut bytes = [0; NAMELEN];
     let len = unpack(&name, &mut bytes);

@@ -1,4 +1,5 @@
-//! The file server's component: entries around [`Files`], one lock. The archive is parsed at the first request.
+//! The file server's component: entries around [`Files`], one lock. The archive is parsed at the first
+//! request.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -110,8 +111,8 @@ static PORTALS: FilePortals = FilePortals::new("file.read");
 type Words = [u64; 5];
 type Opening = fn(&mut Files<'static>, Client, Words, u16) -> Result<u64, Errno>;
 
-/// A request about a path, with the rights that whoever makes it has there. Most paths no rule is about; of the others the name server is asked,
-/// without the lock: what a rule says of a path does not change.
+/// A request about a path, with the rights that whoever makes it has there. Most paths no rule is about; of
+/// the others the name server is asked, without the lock: what a rule says of a path does not change.
 fn with_rights(path: Words, work: impl Fn(&mut Files<'static>, u16) -> Result<u64, Errno>) -> i64 {
     let mut sets = Vec::new();
     let outcome = request(|files| {
@@ -188,7 +189,8 @@ extern "C" fn remove(_: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     with_rights(path, |files, rights| files.remove(path, rights).map(|()| 0))
 }
 
-/// For first holders: a capability for the file there, and whatever else its rule is about. Their name for it.
+/// For first holders: a capability for the file there, and whatever else its rule is about. Their name for
+/// it.
 extern "C" fn capability(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     let about = request(|files| files.guarded([a, b, c, d, e]).pop().filter(|set| *set != 0));
     let about = about.and_then(|about| about.ok_or(errno::ENOENT));

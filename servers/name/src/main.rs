@@ -1,9 +1,9 @@
 //! The name server's component: entries around [`Registry`], one lock.
 //!
-//! It takes over from the image builder at the first request: the rules of the system's manifest, the names of the domains
-//! that are there from the start, and their interfaces, whose numbers are their positions in the boot information.
-//! The lock's semaphore comes from the image too: the portal manager calls with its own lock held, so nobody here may
-//! ask it for one.
+//! It takes over from the image builder at the first request: the rules of the system's manifest, the names
+//! of the domains that are there from the start, and their interfaces, whose numbers are their positions in
+//! the boot information. The lock's semaphore comes from the image too: the portal manager calls with its own
+//! lock held, so nobody here may ask it for one.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -44,7 +44,8 @@ struct State {
 
 static STATE: Lock<State> = Lock::new(State { registry: Registry::new(), ready: false });
 
-/// Format 2: two rule sets of each domain (16 bytes each), then names: three words, interface and owner in a fourth; little-endian.
+/// Format 2: two rule sets of each domain (16 bytes each), then names: three words, interface and owner in a
+/// fourth; little-endian.
 const FORMAT: u64 = 2;
 const SETS: usize = map::MAX_DOMAINS * 32;
 
@@ -118,8 +119,8 @@ fn asid(word: u64) -> u16 {
     u16::try_from(word).unwrap_or(u16::MAX)
 }
 
-/// Where a capability decides, its manager is asked without the lock. Whose: that of the domain for which the portal is opened, which is not
-/// the client when this is a controller that opens on behalf.
+/// Where a capability decides, its manager is asked without the lock. Whose: that of the domain for which the
+/// portal is opened, which is not the client when this is a controller that opens on behalf.
 extern "C" fn lookup(client: u64, a: u64, b: u64, c: u64, holder: u64) -> i64 {
     let mut wants = None;
     let found = request(|r| {
@@ -167,8 +168,9 @@ fn set(low: u64, high: u64) -> RuleSet {
     u128::from(low) | u128::from(high) << 64
 }
 
-/// For servers of what rules are about, by kind in bits 32 to 47: the rights at what this set is about, of the domain in bits 16 to 31; that in
-/// bits 0 to 15, through which it calls, has no fewer by the rules, and needs no capabilities. 0: none.
+/// For servers of what rules are about, by kind in bits 32 to 47: the rights at what this set is about, of
+/// the domain in bits 16 to 31; that in bits 0 to 15, through which it calls, has no fewer by the rules, and
+/// needs no capabilities. 0: none.
 extern "C" fn rights(who: u64, low: u64, high: u64) -> i64 {
     let (caller, subject, kind) = (who & 0xffff, who >> 16 & 0xffff, (who >> 32) as u16);
     let mut rights = capability::ALL;

@@ -1,10 +1,11 @@
 //! The pipe server's component: entries around [`Pipes`], one lock, a semaphore for each queue.
 //!
-//! A thread sleeps here as long as few do ([`SLEEPERS`]), so that the rest of the stacks is never waited for. All others are parked.
+//! A thread sleeps here as long as few do ([`SLEEPERS`]), so that the rest of the stacks is never waited for.
+//! All others are parked.
 //!
-//! The semaphores of a pipe are made when its place is first used, before anybody can know its token, so that reading and
-//! writing find them there. V comes after the lock is given up, so who is woken finds it free; only the rare
-//! operations that end pipes do it before.
+//! The semaphores of a pipe are made when its place is first used, before anybody can know its token, so that
+//! reading and writing find them there. V comes after the lock is given up, so who is woken finds it free;
+//! only the rare operations that end pipes do it before.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -59,7 +60,8 @@ impl DerefMut for State {
     }
 }
 
-/// A bit for each place of a pipe whose semaphores are made, then the pipes: a successor has semaphores where its predecessor had.
+/// A bit for each place of a pipe whose semaphores are made, then the pipes: a successor has semaphores where
+/// its predecessor had.
 impl Handover for State {
     type Bytes = Vec<u8>;
 
@@ -128,8 +130,8 @@ fn may_sleep() -> bool {
     free
 }
 
-/// Sleeps in the queue, or leaves to wait elsewhere; fails when the thread's domain has died meanwhile. The operation has said that it blocks,
-/// under this lock.
+/// Sleeps in the queue, or leaves to wait elsewhere; fails when the thread's domain has died meanwhile. The
+/// operation has said that it blocks, under this lock.
 fn block(mut pipes: Guard<State>, queue: Queue) -> Result<(), Errno> {
     if may_sleep() {
         drop(pipes);
@@ -154,7 +156,8 @@ fn cut_short(queue: Queue) -> Result<(), Errno> {
     Err(errno::EINTR)
 }
 
-// The usual small operations save no registers: they contain no call, but end in one whenever something is left to do.
+// The usual small operations save no registers: they contain no call, but end in one whenever something is
+// left to do.
 
 #[inline(always)]
 extern "C" fn read(control: u64, max: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {

@@ -1,7 +1,7 @@
 //! The portal manager's component: entries around the library, one lock.
 //!
-//! Order of locks: portal manager, then name server, VM manager, scheduler; none of these calls the portal manager. The clock does, under its
-//! lock, and is called without ours.
+//! Order of locks: portal manager, then name server, VM manager, scheduler; none of these calls the portal
+//! manager. The clock does, under its lock, and is called without ours.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -182,7 +182,8 @@ type Manager = pebble_portal_manager::Manager<pebble_arch::Native>;
 
 static MANAGER: Lock<Option<Manager>> = Lock::new(None);
 
-/// The manager, under its lock, after taking over from the image builder at first use. Its frame is gone before a request has one.
+/// The manager, under its lock, after taking over from the image builder at first use. Its frame is gone
+/// before a request has one.
 #[inline(never)]
 fn manager() -> Result<Guard<'static, Option<Manager>>, i64> {
     MANAGER.use_semaphore(LOCK.index());
@@ -219,7 +220,8 @@ fn explained(more: &mut More, mut work: impl FnMut(&mut Manager, &mut Real) -> R
 /// What a request does, whichever it is.
 type Work<'a> = &'a mut dyn FnMut(&mut Manager, &mut Real) -> Result<u64, i64>;
 
-/// Where the name server is being replaced, the request is made anew, the lock given up in between: who replaces it needs the lock too.
+/// Where the name server is being replaced, the request is made anew, the lock given up in between: who
+/// replaces it needs the lock too.
 // Once, and not in each of forty entries.
 #[inline(never)]
 fn serve(work: Work) -> i64 {
@@ -278,7 +280,8 @@ extern "C" fn open(asid: Asid, a: u64, b: u64, c: u64, given: u64, _: u64, more:
     entries::open::open(|_, _| Ok(itself), [a, b, c], given, more)
 }
 
-/// The loader opens what a program imports. Its outermost controller must be allowed to, too: it is who calls.
+/// The loader opens what a program imports. Its outermost controller must be allowed to, too: it is who
+/// calls.
 extern "C" fn open_for(asid: Asid, a: u64, b: u64, c: u64, _: u64, _: u64, more: &mut More) -> i64 {
     let who = |m: &mut Manager, _: &mut Real| {
         m.domain(asid)?;
@@ -451,8 +454,9 @@ extern "C" fn call_site() -> i64 {
     })
 }
 
-/// `site`: offset of the invocation stack's top word below the call, the domain that has made it << 16, 1 << 32: no longer patient. → who had the call, 1 << 16 if
-/// the thread's wait may be cut short whatever it is for.
+/// `site`: offset of the invocation stack's top word below the call, the domain that has made it << 16, 1 <<
+/// 32: no longer patient. → who had the call, 1 << 16 if the thread's wait may be cut short whatever it is
+/// for.
 extern "C" fn unwind(tid: ThreadId, site: u64) -> i64 {
     let mut told = Vec::new();
     let outcome = request(|m, machine| {

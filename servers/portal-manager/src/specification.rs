@@ -1,10 +1,9 @@
 //! What is wrong with a specification: the compiler's answer, in the words of a call.
 //!
-//! **Problem.** A specification is parsed and compiled here, and written elsewhere: its maker has no use for a bare
-//! `EINVAL`. **Strategy.** The error stays a number; the request keeps beside it which character is wrong and why
-//! ([`Request::refused`](crate::manager::Request)), in one word, which goes back as a further result.
-//!
-//! **Invariant:** the texts are the compiler's own (`tests/specification.rs` compares them).
+//! **Problem.** A specification is parsed and compiled here, and written elsewhere: its maker has no use for
+//! a bare `EINVAL`. **Strategy.** The error stays a number; the request keeps beside it which character is
+//! wrong and why ([`Request::refused`](crate::manager::Request)), in one word, which goes back as a further
+//! result.
 
 use crate::manager::Manager;
 use pebble_abi::call::MAX_RESULTS;
@@ -14,11 +13,10 @@ use pebble_abi::specification::{Reason, SpecificationError};
 use pebble_abi::words::Asid;
 use pebble_arch::Arch;
 use pebble_portal::hardware::CompileError;
-use pebble_portal::spec::SpecErrorKind;
 use pebble_portal::{Spec, SpecError};
 
-/// A specification out of its words: eight letters; results in bits 32 and up of the second, letters 9 to 11 in
-/// bits 40 and up.
+/// A specification out of its words: eight letters; results in bits 32 and up of the second, letters 9 to 11
+/// in bits 40 and up.
 pub fn parse(first: u64, rest: u64) -> Result<Spec, SpecificationError> {
     let mut letters = [0; 16];
     let len = unpack(&[first, rest >> 40], &mut letters);
@@ -42,20 +40,7 @@ pub fn parse(first: u64, rest: u64) -> Result<Spec, SpecificationError> {
 
 /// What the parser says.
 pub fn mistake(error: &SpecError) -> SpecificationError {
-    let (reason, letter) = match error.kind {
-        SpecErrorKind::MissingStack => (Reason::MissingStack, None),
-        SpecErrorKind::BadStack(letter) => (Reason::BadStack, Some(letter)),
-        SpecErrorKind::MissingState => (Reason::MissingState, None),
-        SpecErrorKind::BadState(letter) => (Reason::BadState, Some(letter)),
-        SpecErrorKind::UnknownArgument(letter) => (Reason::UnknownArgument, Some(letter)),
-        SpecErrorKind::BadPages(letter) => (Reason::BadPages, Some(letter)),
-        SpecErrorKind::TooManyWindows => (Reason::TooManyWindows, None),
-        SpecErrorKind::TooManyTemplates => (Reason::TooManyTemplates, None),
-        SpecErrorKind::TooManyArguments => (Reason::TooManyArguments, None),
-        SpecErrorKind::TooManyWords => (Reason::TooManyWords, None),
-        SpecErrorKind::BadResults => (Reason::BadResults, None),
-        SpecErrorKind::TrailingText => (Reason::TrailingText, None),
-    };
+    let (reason, letter) = error.kind.reason();
     let letter = letter.map(|letter| if letter.is_ascii() { letter as u8 } else { b'?' });
     SpecificationError { letter, ..SpecificationError::new(reason, error.span.start) }
 }

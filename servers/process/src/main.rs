@@ -1,7 +1,8 @@
 //! The process server's component: entries around the library.
 //!
-//! The table's lock is never held across a call to another server but the scheduler. The loader's lock is taken before the table's. No
-//! entry waits here for what only others' doing brings: who waits for a child, or for the loader, is parked.
+//! The table's lock is never held across a call to another server but the scheduler. The loader's lock is
+//! taken before the table's. No entry waits here for what only others' doing brings: who waits for a child,
+//! or for the loader, is parked.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -61,7 +62,8 @@ fn end_if_idle(domain: u16) {
     }
 }
 
-/// The second: frees exited threads. It is more urgent than programs, which make threads as fast as they like: it looks at nobody but whose thread it was.
+/// The second: frees exited threads. It is more urgent than programs, which make threads as fast as they
+/// like: it looks at nobody but whose thread it was.
 extern "C" fn reaper(_: u64) {
     loop {
         let Some(home) = services::reap() else { continue };
@@ -137,8 +139,8 @@ extern "C" fn kill(caller: u64, domain: u64) -> i64 {
     done(result)
 }
 
-/// The caller's domain is dead when this returns, so that nobody returns. An error number in the status's upper half: what it said is lost. Who has stopped
-/// reading a pipe need not be told so.
+/// The caller's domain is dead when this returns, so that nobody returns. An error number in the status's
+/// upper half: what it said is lost. Who has stopped reading a pipe need not be told so.
 extern "C" fn exit(caller: u64, status: u64) -> i64 {
     let lost = (status >> 32) as i64;
     if (1..4096).contains(&lost) && lost != errno::EPIPE {
@@ -150,14 +152,15 @@ extern "C" fn exit(caller: u64, status: u64) -> i64 {
     let result = TABLE.lock().exit(caller as u16, status);
     services::signal();
     if result.is_ok() {
-        // Not left to the undertaker, who may be busy. This thread's way back leads through the domain, so its number is its own.
+        // Not left to the undertaker, who may be busy. This thread's way back leads through the domain, so
+        // its number is its own.
         services::kill(caller as u16);
     }
     done(result)
 }
 
-/// A controlled child: a copy of the caller (`child` 0; `p3`: its stack), or one that it has spawned and not started. Without a handler:
-/// starts a copy at address `p3`.
+/// A controlled child: a copy of the caller (`child` 0; `p3`: its stack), or one that it has spawned and not
+/// started. Without a handler: starts a copy at address `p3`.
 extern "C" fn control(caller: u64, child: u64, handler: u64, p3: u64, sp: u64) -> i64 {
     let (caller, child) = (caller as u16, child as u16);
     answer(match (child, handler) {
@@ -193,7 +196,8 @@ extern "C" fn list(from: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut
     }
 }
 
-/// The next bytes of the console's log, for whom the image has started: any program can start one whom the rules name, and hear what it reads.
+/// The next bytes of the console's log, for whom the image has started: any program can start one whom the
+/// rules name, and hear what it reads.
 extern "C" fn log(caller: u64, from: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     let allowed = TABLE.lock().may_replace(caller as u16);
     answer(allowed.and_then(|()| services::log(from)).map(|(end, words)| {

@@ -8,6 +8,7 @@
 mod reference;
 
 use pebble_abi::errno::{EINVAL, ESRCH};
+use pebble_abi::scheduler::PROGRAMS;
 use pebble_scheduler::*;
 use proptest::prelude::*;
 use reference::{Model, State};
@@ -485,6 +486,28 @@ fn a_due_sleeper_runs_after_any_entry() {
             pair.step(&Op::Advance(2000));
         }
     }
+}
+
+/// Forty programs wake a little before a driver: it runs after one tick, and no other tick comes on their
+/// account until it sleeps again.
+#[test]
+fn a_crowd_of_sleepers_does_not_hold_up_a_driver() {
+    const DRIVER: u64 = 60;
+    let mut pair = Pair::boot();
+    for tid in 10..50 {
+        pair.step(&Op::Start { tid, priority: 8, home: 2 });
+        pair.step(&Op::Sleep { delay: 100, caller: 1 });
+    }
+    pair.step(&Op::Start { tid: DRIVER, priority: PROGRAMS.into(), home: 3 });
+    pair.step(&Op::Sleep { delay: 103, caller: 1 });
+    pair.step(&Op::Drift(110));
+    pair.step(&Op::Tick);
+    let state = |pair: &Pair, tid| pair.real.thread_info(tid, pair.now).unwrap().state;
+    assert_eq!(state(&pair, DRIVER), ThreadState::Running);
+    assert_eq!(pair.timer, NEVER);
+    pair.step(&Op::Sleep { delay: 1000, caller: 1 });
+    (0..40).for_each(|_| pair.step(&Op::Tick));
+    assert!((10..50).all(|tid| state(&pair, tid) != ThreadState::Sleeping));
 }
 
 #[test]

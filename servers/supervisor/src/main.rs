@@ -1,7 +1,7 @@
 //! The supervisor: puts a new instance in the place of a component that has died, as the policy says.
 //!
-//! Restarts are made one after the other: a pause of `backoff` delays those of others too. Clients of the dead are answered `CLOSED` with
-//! its number until the new instance is there, or for good.
+//! Restarts are made one after the other: a pause of `backoff` delays those of others too. Clients of the
+//! dead are answered `CLOSED` with its number until the new instance is there, or for good.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
 //! The VM manager's component: entries around the library, one lock.
 //!
-//! Order of locks: every server may call this one; this one calls the scheduler alone, and holds its lock while it does so only where the
-//! scheduler cannot switch. The way of a fault is short: lock, kill, post.
+//! Order of locks: every server may call this one; this one calls the scheduler alone, and holds its lock
+//! while it does so only where the scheduler cannot switch. The way of a fault is short: lock, kill, post.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -24,15 +24,17 @@ pebble::import! {
     THREAD_START = "scheduler.thread_start";
     THREAD_INFO = "scheduler.thread_info";
 }
-// The exception portals ignore the specification. Through any other portal the arguments are constants: nobody can feign a fault.
+// The exception portals ignore the specification. Through any other portal the arguments are constants:
+// nobody can feign a fault.
 pebble::interfaces!();
 pebble::component!(main);
 
 /// Somebody has been here since the idle thread found nothing to do.
 static CALLED: AtomicBool = AtomicBool::new(false);
 
-/// The idle thread: lowest priority, always ready. It is here since this server is never replaced, and nothing goes on when it dies: so
-/// the scheduler always has somebody to run. While nobody else wants to, it zeroes free pages.
+/// The idle thread: lowest priority, always ready. It is here since this server is never replaced, and
+/// nothing goes on when it dies: so the scheduler always has somebody to run. While nobody else wants to, it
+/// zeroes free pages.
 fn main() -> i64 {
     let mut batch = Batch::default();
     loop {
@@ -46,8 +48,9 @@ fn main() -> i64 {
 /// Above all programs, below the image's own threads.
 const BUSY: u64 = 16;
 
-/// Hands over the pages that have been zeroed, and gets others; whether there are any. Whoever has the lock now will be back. If somebody who
-/// computes for ever came while the idle thread has the lock, all who want it would wait for as long: so programs cannot interrupt it there.
+/// Hands over the pages that have been zeroed, and gets others; whether there are any. Whoever has the lock
+/// now will be back. If somebody who computes for ever came while the idle thread has the lock, all who want
+/// it would wait for as long: so programs cannot interrupt it there.
 fn launder(batch: &mut Batch) -> bool {
     set_priority(BUSY);
     let found = VM.try_lock().is_some_and(|mut vm| {
@@ -64,7 +67,8 @@ fn set_priority(priority: u64) {
     let _ = PRIORITY.call([pebble::api::get_thread_id().into(), priority, 0, 0, 0]);
 }
 
-/// The memory that the image builder has mapped here, and the flush portal. Not a part of every caller: there are many.
+/// The memory that the image builder has mapped here, and the flush portal. Not a part of every caller: there
+/// are many.
 struct Real;
 
 impl Machine for Real {
@@ -113,7 +117,8 @@ impl Machine for Real {
 
 static VM: Lock<Vm<Real>> = Lock::new(Vm::new(Real));
 
-/// The state, under its lock, after taking over from the image builder at first use. An image that it cannot read stops the system.
+/// The state, under its lock, after taking over from the image builder at first use. An image that it cannot
+/// read stops the system.
 fn vm() -> Guard<'static, Vm<Real>> {
     VM.use_semaphore(LOCK.index());
     let mut vm = VM.lock();
@@ -132,7 +137,8 @@ fn word(answer: Answer) -> i64 {
     }
 }
 
-/// Ticks until a fault whose handler could not be asked is looked at again: short, since who waits so holds a stack that others need.
+/// Ticks until a fault whose handler could not be asked is looked at again: short, since who waits so holds a
+/// stack that others need.
 const PATIENCE: u64 = map::TIME_HZ / 10_000;
 
 extern "C" fn fault(

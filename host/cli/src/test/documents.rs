@@ -1,12 +1,12 @@
 //! The documents' examples, run as they stand: a reader who types what is shown sees what is shown.
 //!
-//! **What is run.** Every block fenced with `console`, in a copy of the tree of its own, for some commands change it. A line `$ COMMAND` is
-//! given to the shell of this machine; `$ ./pebble run [SYSTEM]` starts a guest, and a line `pebble> COMMAND` is typed at its
-//! prompt; the guest lives until the next one starts. The lines after it must be what is printed. A block fenced with `toml,PATH` is
-//! written to that file.
+//! **What is run.** Every block fenced with `console`, in a copy of the tree of its own, for some commands
+//! change it. A line `$ COMMAND` is given to the shell of this machine; `$ ./pebble run [SYSTEM]` starts a
+//! guest, and a line `pebble> COMMAND` is typed at its prompt; the guest lives until the next one starts. The
+//! lines after it must be what is printed. A block fenced with `toml,PATH` is written to that file.
 //!
-//! **What is the same.** Columns may be wider, and a line `...` stands for any lines. Numbers may differ in blocks fenced with
-//! `console,numbers`: domains, addresses, times. Everywhere else they are exact.
+//! **What is the same.** Columns may be wider, and a line `...` stands for any lines. Numbers may differ in
+//! blocks fenced with `console,numbers`: domains, addresses, times. Everywhere else they are exact.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Interfaces are described once (`servers/*/interface.toml`), and all that comes from the descriptions is as they say.
+//! Interfaces are described once (`servers/*/interface.toml`), and all that comes from the descriptions is as
+//! they say.
 //!
 //! With `BLESS` set the manual's tables are made anew instead of compared.
 
@@ -18,7 +19,8 @@ const BY_HAND: [&str; 4] = ["export!(", "export_wide!(", "export_switching!(", "
 /// How it exports what is described.
 const DESCRIBED: &str = "pebble::interfaces!();";
 
-/// A package whose functions fit, but for the one that a feature of it takes: the feature, the line of the description, what the compiler says.
+/// A package whose functions fit, but for the one that a feature of it takes: the feature, the line of the
+/// description, what the compiler says.
 const MISFIT: &str = "pebble-misfit";
 const MISFITS: [(&str, usize, &str); 7] = [
     ("type", 4, "the function takes `Asid` where `interface.toml` says `ThreadId`"),
@@ -111,7 +113,8 @@ fn are_in_the_manual(tools: &Tools) -> Result<()> {
     Ok(())
 }
 
-/// A function that does not fit its description is an error of the compiler, which shows the description's line.
+/// A function that does not fit its description is an error of the compiler, which shows the description's
+/// line.
 fn misfits_do_not_compile(tools: &Tools) -> Result<()> {
     let _alone = lock::builds(tools)?;
     let build = |feature: &str| -> Result<(bool, String)> {

@@ -1,8 +1,10 @@
 //! `pebble test`: everything that must hold, in groups.
 //!
-//! `format`; `seam`; `interfaces.NAME`; `host.NAME`, the unit and property tests of a package; `system.NAME`, systems in the emulator;
-//! `system.c.NAME`, the C library of components; `sfi-attack`, `sfi-fault`, `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-same`, `sfi-real`, what fault domains withstand; `cli.NAME`, the tool itself; `budget.ID`, a measured row against its budget. A filter selects the groups whose names contain it, or of which it is a
-//! part between dots, if it has only one or two letters (`c`).
+//! `format`; `seam`; `interfaces.NAME`; `host.NAME`, the unit and property tests of a package; `system.NAME`,
+//! systems in the emulator; `system.c.NAME`, the C library of components; `sfi-attack`, `sfi-fault`,
+//! `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-same`, `sfi-real`, what fault domains withstand;
+//! `cli.NAME`, the tool itself; `budget.ID`, a measured row against its budget. A filter selects the groups
+//! whose names contain it, or of which it is a part between dots, if it has only one or two letters (`c`).
 
 mod blockers;
 mod cli;
@@ -35,8 +37,8 @@ use crate::{bench, ui};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Run only groups whose names contain this, such as portal, scheduler, hostile, budget; GROUP::TEST, such as
-    /// host.vm::fork, of host tests only those whose names contain TEST
+    /// Run only groups whose names contain this, such as portal, scheduler, hostile, budget; GROUP::TEST,
+    /// such as host.vm::fork, of host tests only those whose names contain TEST
     filter: Option<String>,
     /// Leave out what takes long, and try fewer random cases
     #[arg(long)]
@@ -217,7 +219,8 @@ fn group(id: &str) -> String {
     format!("budget.{id}")
 }
 
-/// Measures once, all or only what is asked for, unless all has been measured already; and holds each row against its budget.
+/// Measures once, all or only what is asked for, unless all has been measured already; and holds each row
+/// against its budget.
 fn check_budgets(
     tools: &Tools,
     budgets: &[(String, bench::budget::Budget)],

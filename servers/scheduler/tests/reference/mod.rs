@@ -528,8 +528,8 @@ impl Model {
         self.decide(now);
     }
 
-    /// While a thread runs that is more urgent than programs are, and one of theirs is due, the next that runs
-    /// wakes theirs.
+    /// While a thread runs that is more urgent than programs are, and one of theirs is due, the next that
+    /// runs wakes theirs.
     fn first_due(&self, now: u64) -> u64 {
         let first = |urgent| {
             let of = self.sleepers().into_iter().filter(|(_, tid)| self.threads[tid].urgent == urgent);
