@@ -109,7 +109,8 @@ fn where_the_process_is() {
         compared += 1;
     }
     assert!(compared > 10, "{maps}");
-    assert!(code.abs_diff(full.base()) <= 1 << 46, "{seen:x?}");
+    // Portal code lies in the one slot's worth beside 2^46 bytes of slots.
+    assert!(code.abs_diff(full.base()) < (1 << 46) + (1 << 35), "{seen:x?}");
 }
 
 /// A module's own specification gives it words; what is the host's, the host says.
