@@ -27,7 +27,7 @@ pub(crate) struct Hurried {
     threads: [u8; MAX_HURRIED],
     count: u8,
     /// The first so many have yet to get to the place that this discipline gives them.
-    misplaced: u8,
+    pub(crate) misplaced: u8,
 }
 
 impl Hurried {
@@ -141,8 +141,8 @@ impl<const EDF: bool> Scheduler<EDF> {
             }};
         }
         fields! {
-            alarm since armed sleepers ready current top slicing highest attention reaper queues links
-            caller tails records level groups result doomed semaphores later exited any_exited stacks shares hurried promises lending crowds
+            alarm since armed sleepers ready current top slicing long rest highest attention reaper queues links
+            caller tails records level ranks result doomed semaphores later exited any_exited stacks shares hurried promises lending crowds
         }
     }
 

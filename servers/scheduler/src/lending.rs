@@ -60,9 +60,20 @@ impl Lending {
         (self.lent != 0 && self.to == t).then_some(self.at)
     }
 
-    /// When the turn ends.
-    pub(crate) fn ends(&self) -> u64 {
-        if self.lent != 0 { self.until } else { NEVER }
+    /// A turn is under way, or somebody waits for one.
+    pub(crate) fn any(&self) -> bool {
+        self.lent != 0 || self.waiters != 0
+    }
+
+    /// When the turn ends, or, if `at_once`, is to begin or end; while a thread of this level runs: one that is
+    /// more urgent has no part in it.
+    pub(crate) fn ends(&self, top: u8, at_once: bool) -> u64 {
+        match self.lent {
+            _ if !self.any() || top < if self.lent != 0 { self.at } else { self.level } => NEVER,
+            _ if at_once => 0,
+            0 => NEVER,
+            _ => self.until,
+        }
     }
 }
 
@@ -90,7 +101,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         if lent != 0 && over || lent == LOCK && waiters == 0 {
             self.take_back(words, over);
         }
-        if waiters > 0 {
+        if waiters > 0 && !self.long {
             self.lend_at(level, LOCK, now);
         }
     }
@@ -101,7 +112,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         if self.lending.lent != 0 && self.lending.at > level {
             self.take_back(words, true);
         }
-        self.lend_at(level, STACK, now)
+        self.long || self.lend_at(level, STACK, now)
     }
 
     /// Begins a turn at this level, if none is under way and it makes a difference. Whether it has.
@@ -138,7 +149,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             self.leave_ready(t, self.level[t as usize]);
             self.level[t as usize] = level;
             self.place_ready(t, !over);
-        } else {
+        } else if self.level[t as usize] != level {
             self.relevel(words, t, level);
         }
     }

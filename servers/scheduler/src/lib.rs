@@ -26,6 +26,12 @@
 //! share, an abort ([`domain_abort`](Scheduler::domain_abort)), the end of a semaphore. What is left of such
 //! work is done at the following entries, or when the caller asks again; interrupts come between.
 //!
+//! **One long thing an entry.** Some steps take a hundred instructions and more: a waiter goes into a line, a
+//! sleeper comes out of the heap, a stack finds its heir, a level is lent or taken back. An entry that has done one
+//! is *long*, and [`serve`](Scheduler::serve) does no other. The next entry wakes none but urgent threads, so that
+//! no crowd of sleepers keeps it from what was put off; and the timer ticks at once where that matters to the
+//! thread that runs.
+//!
 //! Inside, priorities are *levels*, 0 the most urgent, so that the lowest set bit is what is looked for.
 //!
 //! **Invariants**, at the end of every entry:
@@ -112,7 +118,7 @@ use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use pebble_abi::errno::{EINTR, EINVAL, EPERM};
 use pebble_abi::map::{FIRST_LOCK, MAX_DOMAINS, MAX_SEMAPHORES, MAX_THREADS, TIME_HZ};
 pub use pebble_abi::scheduler::Wait;
-use queue::{Groups, Links, Queue};
+use queue::{Links, Queue, Ranks};
 use sleepers::{Heap, Kind, Sleepers};
 
 pub use crowds::SHORTEST;
@@ -131,7 +137,7 @@ pub const SLICE: u64 = TIME_HZ / 100;
 /// Sleepers that one entry wakes; if more are due, the timer ticks again at once.
 pub const WAKES: usize = 2;
 /// The form of the state. Whoever changes the fields of [`Scheduler`] gives it another number.
-pub const FORMAT: u64 = 10;
+pub const FORMAT: u64 = 11;
 /// [`Decision::thread`]: the caller goes on.
 pub const STAY: u64 = u64::MAX;
 
@@ -219,6 +225,10 @@ pub struct Scheduler<const EDF: bool = false> {
     top: u8,
     /// The timer is set to end a slice.
     slicing: bool,
+    /// This entry has done something long: what else [`serve`](Self::serve) has to do it puts off.
+    long: bool,
+    /// So it was in the last one: this one wakes no programs' threads, so that it gets to what was put off.
+    rest: bool,
     /// No thread has had a higher number.
     highest: u8,
     /// Threads with a `result`, threads that are doomed, that inherit a stack or were offered one; shares;
@@ -237,7 +247,7 @@ pub struct Scheduler<const EDF: bool = false> {
     records: [Record; MAX_THREADS],
     level: [u8; MAX_THREADS],
     /// Of threads that wait for semaphores or stacks.
-    groups: Groups,
+    ranks: Ranks,
     /// What its pending call will return, unless 0.
     result: [i16; MAX_THREADS],
     /// Its home was aborted: it may not begin an interruptible wait.
@@ -275,13 +285,15 @@ impl<const EDF: bool> Scheduler<EDF> {
             current: Queue::of(0),
             top: 0,
             slicing: false,
+            long: false,
+            rest: false,
             highest: 0,
             attention: 0,
             reaper: 0,
             queues: [Queue::of(0); PRIORITIES],
             links: Links::new(),
             level: [0; MAX_THREADS],
-            groups: [0; MAX_THREADS],
+            ranks: Ranks::new(),
             caller: [0; MAX_THREADS],
             tails: [0; MAX_SEMAPHORES],
             records: [record; MAX_THREADS],
@@ -342,6 +354,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// set too early stays until it has passed: a tick for nothing costs less than a change at each switch.
     #[inline(always)]
     pub fn timer(&mut self, now: u64) -> Option<u64> {
+        (self.long, self.rest) = (false, false);
         self.timer_before(NEVER, now)
     }
 
@@ -418,12 +431,22 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
     }
 
+    /// Is there work besides what was called for?
+    fn burdened(&self) -> bool {
+        self.stacks.any() || self.lending.any() || self.shares.any() || self.hurried.misplaced > 0
+    }
+
     #[inline(never)]
     fn wake_due(&mut self, now: u64) {
         for _ in 0..WAKES {
-            let next = Kind::of(self.ready.trailing_zeros() as u8);
+            let next = if (self.long || self.rest) && self.burdened() {
+                Kind::Urgent
+            } else {
+                Kind::of(self.ready.trailing_zeros() as u8)
+            };
             let Some(t) = self.sleepers.pop(&mut self.later, now, next) else { break };
             self.make_ready(t);
+            self.long = true;
         }
     }
 
@@ -505,6 +528,13 @@ impl<const EDF: bool> Scheduler<EDF> {
         } else {
             queue.remove(&mut self.links, t);
         }
+    }
+
+    /// The thread is about to wait. What it is lent is for running.
+    #[inline(never)]
+    fn stop_being_ready(&mut self, t: u8) {
+        self.leave_ready(t, self.level[t as usize]);
+        self.level[t as usize] = self.own_level(t);
     }
 
     /// Is `me`, the running thread, the only one that is ready? Then it may not wait.

@@ -42,7 +42,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         if self.is_last() {
             return self.decide(me, -EPERM, now);
         }
-        self.leave_ready(me, self.level[me as usize]);
+        self.stop_being_ready(me);
         self.set_place(me, PARKED, caller);
         self.decide(me, 0, now)
     }

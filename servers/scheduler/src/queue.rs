@@ -4,14 +4,14 @@
 //! instructions, however many wait, and none may allocate.
 //!
 //! **Strategy.** A queue is known by its ends, and linked both ways through bytes of one table that serves
-//! all queues. Where the more urgent go first, those of one level stand together, a *group*: its first member
+//! all queues. In an ordered queue, a [`Line`], those of one *rank* stand together, a *group*: its first member
 //! and its last know each other, so whoever comes finds the end of its group by going from group to group, of
-//! which there are no more than levels.
+//! which there are no more than ranks.
 //!
 //! **Invariant.** A thread is in at most one queue; from a queue's head, links lead through all of its
 //! members to the tail, and back; what precedes the head and what follows the tail means nothing. A queue is
 //! never empty: whoever keeps it knows whether there is one. Operations that are told a member trust it:
-//! whoever calls them has checked the thread's place. The level of a thread does not change while it is in an
+//! whoever calls them has checked the thread's place. The rank of a thread does not change while it is in an
 //! ordered queue.
 
 /// A byte for each thread.
@@ -23,9 +23,6 @@ pub struct Links {
     pub next: Bytes,
     prev: Bytes,
 }
-
-/// The other end of the group of which the thread is one end.
-pub type Groups = Bytes;
 
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -118,93 +115,110 @@ impl Queue {
     }
 }
 
-/// A queue in order of levels, the lowest first. `level` tells a thread's.
-pub struct Line<'a, Level> {
-    pub queue: &'a mut Queue,
-    pub links: &'a mut Links,
-    pub groups: &'a mut Groups,
-    pub level: Level,
+/// What is known of threads in ordered queues.
+#[repr(C)]
+pub struct Ranks {
+    /// Of whom the queue has been told what its place is: the lowest stand first.
+    pub of: Bytes,
+    /// The other end of the group of which the thread is one end.
+    ends: Bytes,
 }
 
-impl<Level: Fn(u8) -> u8> Line<'_, Level> {
-    fn level(&self, t: u8) -> u8 {
-        (self.level)(t)
+impl Ranks {
+    pub const fn new() -> Self {
+        Ranks { of: [0; 256], ends: [0; 256] }
     }
 
-    /// The first member of the second group, and the level of that.
+    fn pair(&mut self, first: u8, last: u8) {
+        self.ends[first as usize] = last;
+        self.ends[last as usize] = first;
+    }
+
+    /// The last of the group that this thread begins.
+    pub fn last(&self, first: u8) -> u8 {
+        self.ends[first as usize]
+    }
+}
+
+impl Default for Ranks {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A queue in order of ranks.
+pub struct Line<'a> {
+    pub queue: &'a mut Queue,
+    pub links: &'a mut Links,
+    pub ranks: &'a mut Ranks,
+}
+
+impl Line<'_> {
+    fn rank(&self, t: u8) -> u8 {
+        self.ranks.of[t as usize]
+    }
+
+    /// The first member of the second group, and its rank.
     pub fn second_group(&self) -> Option<(u8, u8)> {
         // Who is alone may have no group yet.
         if self.queue.is_single() {
             return None;
         }
-        let last = self.groups[self.queue.head as usize];
+        let last = self.ranks.last(self.queue.head);
         let second = self.links.next[last as usize];
-        (last != self.queue.tail).then(|| (second, self.level(second)))
+        (last != self.queue.tail).then(|| (second, self.rank(second)))
     }
 
-    fn pair(&mut self, first: u8, last: u8) {
-        self.groups[first as usize] = last;
-        self.groups[last as usize] = first;
-    }
-
-    /// The first member of the first group whose level is at least that, unless all are below.
-    fn find(&mut self, level: u8) -> Option<u8> {
+    /// The first member of the first group whose rank is at least that, unless all are below.
+    fn find(&mut self, rank: u8) -> Option<u8> {
         if self.queue.is_single() {
-            self.pair(self.queue.head, self.queue.head);
+            self.ranks.pair(self.queue.head, self.queue.head);
         }
         let tail = self.queue.tail;
-        if self.level(tail) <= level {
-            return (self.level(tail) == level).then(|| self.groups[tail as usize]);
+        if self.rank(tail) <= rank {
+            return (self.rank(tail) == rank).then(|| self.ranks.ends[tail as usize]);
         }
         let mut first = self.queue.head;
-        while self.level(first) < level {
-            first = self.links.next[self.groups[first as usize] as usize];
+        while self.rank(first) < rank {
+            first = self.links.next[self.ranks.last(first) as usize];
         }
         Some(first)
     }
 
-    /// Puts `t` behind all whose level is at most its own.
-    pub fn insert(&mut self, t: u8) {
-        let level = self.level(t);
-        match self.find(level) {
-            Some(first) if self.level(first) == level => {
-                let last = self.groups[first as usize];
-                if last == self.queue.tail {
-                    self.queue.push_back(self.links, t);
-                } else {
-                    let behind = self.links.next[last as usize];
-                    self.links.join(last, t);
-                    self.links.join(t, behind);
-                }
-                return self.pair(first, t);
-            }
-            Some(first) => self.queue.insert_before(self.links, t, first),
-            None => self.queue.push_back(self.links, t),
-        }
-        self.pair(t, t);
-    }
-
-    /// Puts `t` before all whose level is at least its own.
-    pub fn insert_first(&mut self, t: u8) {
-        let level = self.level(t);
-        let Some(first) = self.find(level) else {
+    /// Puts `t` behind all whose rank is at most its own, or (`in_front`) before all whose rank is at least that.
+    #[inline(never)]
+    pub fn insert(&mut self, t: u8, in_front: bool) {
+        let rank = self.rank(t);
+        let Some(first) = self.find(rank) else {
             self.queue.push_back(self.links, t);
-            return self.pair(t, t);
+            return self.ranks.pair(t, t);
         };
-        let last = if self.level(first) == level { self.groups[first as usize] } else { t };
-        self.queue.insert_before(self.links, t, first);
-        self.pair(t, last);
+        let its = self.rank(first) == rank;
+        let last = if its { self.ranks.last(first) } else { t };
+        if !its || in_front {
+            self.queue.insert_before(self.links, t, first);
+            return self.ranks.pair(t, last);
+        }
+        if last == self.queue.tail {
+            self.queue.push_back(self.links, t);
+        } else {
+            let behind = self.links.next[last as usize];
+            self.links.join(last, t);
+            self.links.join(t, behind);
+        }
+        self.ranks.pair(first, t);
     }
 
     /// Takes a member out; it is not the only one.
+    #[inline(never)]
     pub fn remove(&mut self, t: u8) {
         let (before, behind) = (self.links.prev[t as usize], self.links.next[t as usize]);
-        let other = self.groups[t as usize];
-        let is_first = t == self.queue.head || self.level(before) != self.level(t);
-        let is_last = t == self.queue.tail || self.level(behind) != self.level(t);
+        let other = self.ranks.ends[t as usize];
+        let is_first = t == self.queue.head || self.rank(before) != self.rank(t);
+        let is_last = t == self.queue.tail || self.rank(behind) != self.rank(t);
         match (is_first, is_last) {
-            (true, false) => self.pair(behind, other),
-            (false, true) => self.pair(other, before),
+            (true, false) => self.ranks.pair(behind, other),
+            (false, true) => self.ranks.pair(other, before),
             _ => {}
         }
         self.queue.remove(self.links, t);
@@ -233,34 +247,30 @@ mod tests {
         /// Against a plain list.
         #[test]
         fn lines_are_in_order(ops in prop::collection::vec((0..4u8, any::<u8>(), 0..5u8), 1..400)) {
-            let (mut links, mut groups) = (Links::new(), [0; 256]);
-            let mut level = [0; 256];
+            let (mut links, mut ranks) = (Links::new(), Ranks::new());
             let (mut queue, mut model) = (None::<Queue>, Vec::<u8>::new());
-            for (op, t, l) in ops {
+            for (op, t, rank) in ops {
                 let there = model.iter().position(|other| *other == t);
                 match (there, queue.as_mut()) {
                     (Some(at), Some(queue)) if model.len() > 1 => {
-                        let level = |t| level[usize::from(t)];
-                        Line { queue, links: &mut links, groups: &mut groups, level }.remove(t);
+                        Line { queue, links: &mut links, ranks: &mut ranks }.remove(t);
                         model.remove(at);
                     }
                     (Some(_), _) => {
                         (queue, model) = (None, Vec::new());
                     }
                     (None, None) => {
-                        level[t as usize] = l;
+                        ranks.of[t as usize] = rank;
                         queue = Some(Queue::of(t));
                         model.push(t);
                     }
                     (None, Some(queue)) => {
-                        level[t as usize] = l;
-                        let of = |t| level[usize::from(t)];
-                        let mut line = Line { queue, links: &mut links, groups: &mut groups, level: of };
-                        let front = op == 0;
-                        if front { line.insert_first(t) } else { line.insert(t) }
+                        ranks.of[t as usize] = rank;
+                        let in_front = op == 0;
+                        Line { queue, links: &mut links, ranks: &mut ranks }.insert(t, in_front);
                         let behind = |other: &u8| {
-                            let other = level[*other as usize];
-                            if front { other >= l } else { other > l }
+                            let other = ranks.of[*other as usize];
+                            if in_front { other >= rank } else { other > rank }
                         };
                         let at = model.iter().position(behind).unwrap_or(model.len());
                         model.insert(at, t);
@@ -268,10 +278,10 @@ mod tests {
                 }
                 prop_assert_eq!(members(queue, &links), model.clone());
                 if let Some(queue) = queue.as_mut() {
-                    let of = |t| level[usize::from(t)];
-                    let line = Line { queue, links: &mut links, groups: &mut groups, level: of };
+                    let found = Line { queue, links: &mut links, ranks: &mut ranks }.second_group();
+                    let of = |t: u8| ranks.of[usize::from(t)];
                     let second = model.iter().find(|t| of(**t) != of(model[0]));
-                    prop_assert_eq!(line.second_group(), second.map(|t| (*t, of(*t))));
+                    prop_assert_eq!(found, second.map(|t| (*t, of(*t))));
                 }
             }
         }

@@ -120,7 +120,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         } else if self.is_last() {
             return Err(-EPERM);
         } else {
-            self.leave_ready(me, self.level[me as usize]);
+            self.stop_being_ready(me);
             self.set_place(me, sem as u16, caller);
             self.enqueue(words, sem, me);
         }
@@ -161,11 +161,14 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// One more waiter.
     pub(crate) fn enqueue(&mut self, words: &Words, sem: usize, t: u8) {
+        self.ranks.of[t as usize] = self.level[t as usize];
         let mut queue = Queue::of(t);
         if let Some(waiters) = self.waiters(words, sem) {
             queue = waiters;
-            let (links, groups, level) = (&mut self.links, &mut self.groups, |t| self.level[usize::from(t)]);
-            Line { queue: &mut queue, links, groups, level }.insert(t);
+            self.long = true;
+            // Who came first has come the quick way, perhaps.
+            self.ranks.of[queue.head as usize] = self.level[queue.head as usize];
+            Line { queue: &mut queue, links: &mut self.links, ranks: &mut self.ranks }.insert(t, false);
         }
         self.keep(sem, queue);
         add(&words[sem], -1);
@@ -177,8 +180,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// One waiter less.
     pub(crate) fn unqueue(&mut self, words: &Words, sem: usize, t: u8) {
         if let Some(mut queue) = self.waiters(words, sem).filter(|queue| !queue.is_single()) {
-            let (links, groups, level) = (&mut self.links, &mut self.groups, |t| self.level[usize::from(t)]);
-            Line { queue: &mut queue, links, groups, level }.remove(t);
+            Line { queue: &mut queue, links: &mut self.links, ranks: &mut self.ranks }.remove(t);
             self.keep(sem, queue);
         }
         add(&words[sem], 1);

@@ -78,7 +78,7 @@ impl Shares {
         (self.percent[domain as usize] != 0).then_some(left)
     }
 
-    fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         self.count != 0 || self.holds != 0
     }
 }

@@ -137,8 +137,6 @@ pub(crate) struct Waiters {
     turn: u8,
     demands: [Demand; MAX_DOMAINS],
     standing: Standing,
-    /// Of which domain a ready thread is the heir; 0: of none.
-    inherits: [u8; MAX_THREADS],
     /// Of which domain a stack was offered to the running thread when it began to run, the head of the queue
     /// then; 0: of none.
     offered: u8,
@@ -166,7 +164,6 @@ impl Waiters {
             turn: 0,
             demands: [demand; MAX_DOMAINS],
             standing: Standing::zero(),
-            inherits: [0; MAX_THREADS],
             offered: 0,
             to: 0,
             head: 0,
@@ -230,9 +227,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         if self.is_last() {
             return self.decide(me, 0, now);
         }
-        self.leave_ready(me, self.level[me as usize]);
-        // What it is lent is for running.
-        self.level[me as usize] = self.own_level(me);
+        self.stop_being_ready(me);
         let home = self.records[me as usize].home;
         if domain == 0 || self.lacks_no_stack(stacks, domain, me) {
             self.set_place(me, SLEEPING, home.into());
@@ -247,6 +242,8 @@ impl<const EDF: bool> Scheduler<EDF> {
             }
             self.queue_for_stack(domain, me);
             self.stacks.want(domain);
+            // From now on nobody passes by the line.
+            self.keep_one(stacks, domain);
         }
         self.decide(me, 0, now)
     }
@@ -263,21 +260,15 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
     }
 
-    fn line(&mut self, domain: u8) -> queue::Line<'_, impl Fn(u8) -> u8> {
+    fn line(&mut self, domain: u8) -> queue::Line<'_> {
         let queue = &mut self.stacks.demands[usize::from(domain)].line;
-        let (levels, standing) = (&self.level, &self.stacks.standing);
-        let level = |t: u8| standing.order(t, levels[usize::from(t)]);
-        queue::Line { queue, links: &mut self.links, groups: &mut self.groups, level }
-    }
-
-    fn order(&self, t: u8) -> u8 {
-        self.stacks.standing.order(t, self.level[t as usize])
+        queue::Line { queue, links: &mut self.links, ranks: &mut self.ranks }
     }
 
     /// Who gets the next stack of a domain for which somebody waits.
     fn next_for_stack(&mut self, domain: u8) -> u8 {
         let Demand { line, behind_next, .. } = self.stacks.demands[usize::from(domain)];
-        let first = self.order(line.head);
+        let first = self.ranks.of[usize::from(line.head)];
         let second = self.line(domain).second_group();
         let others = |t: u8| self.crowds.of(t) != self.crowds.of(line.head);
         let Some((behind, _)) = second.filter(|(t, its)| first & 1 == 0 && *its == first + 1 && others(*t))
@@ -294,7 +285,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         let Queue { head, tail } = self.stacks.demands[usize::from(domain)].line;
         let mut first = head;
         while self.stacks.standing.abroad.has(first) {
-            let last = if head == tail { tail } else { self.groups[usize::from(first)] };
+            let last = if head == tail { tail } else { self.ranks.last(first) };
             if last == tail {
                 break;
             }
@@ -305,20 +296,22 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// Behind those that are as urgent.
     pub(crate) fn queue_for_stack(&mut self, domain: u8, t: u8) {
-        self.stacks.standing.come(t, self.crowds.of(t), false);
-        if self.another_waits(domain, t) {
-            self.line(domain).insert(t);
-        }
+        self.stand_in_line(domain, t, false);
     }
 
-    /// One waiter more; whether there are others.
-    fn another_waits(&mut self, domain: u8, t: u8) -> bool {
+    /// One waiter more, who has come or comes `back`: before those who are as urgent.
+    fn stand_in_line(&mut self, domain: u8, t: u8, back: bool) {
+        self.long = true;
+        let standing = &mut self.stacks.standing;
+        standing.come(t, self.crowds.of(t), back);
+        self.ranks.of[t as usize] = standing.order(t, self.level[t as usize]);
         let demand = &mut self.stacks.demands[usize::from(domain)];
         demand.waiters += 1;
         if demand.waiters == 1 {
             demand.line = Queue::of(t);
+        } else {
+            self.line(domain).insert(t, back);
         }
-        demand.waiters > 1
     }
 
     pub(crate) fn unqueue_for_stack(&mut self, domain: u8, t: u8) {
@@ -364,14 +357,21 @@ impl<const EDF: bool> Scheduler<EDF> {
         let t = self.begin();
         self.charge(now);
         self.keep_again(stacks, now);
-        self.look(words, stacks, now);
-        self.let_go();
-        self.settle_in(words);
-        self.lend(words, now);
+        if !self.long {
+            self.look(words, stacks, now);
+        }
+        if !self.long {
+            self.let_go();
+            self.settle_in(words);
+        }
+        if !self.long {
+            self.lend(words, now);
+        }
         self.select_allowed();
         let next = self.current.head;
         let decision = if next == t { decision } else { self.instead(t, decision, now) };
         self.offer(stacks, next, now);
+        self.rest = core::mem::take(&mut self.long) && self.burdened();
         self.set_alarm();
         decision
     }
@@ -379,7 +379,8 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// [`timer`](Self::timer) after `serve`.
     pub fn timer_to_serve(&mut self, now: u64) -> Option<u64> {
         let look = if self.stacks.any() { self.stacks.look } else { NEVER };
-        let look = look.min(self.share_ends(now)).min(self.lending.ends());
+        let turn = self.lending.ends(self.top, self.rest);
+        let look = look.min(self.share_ends(now)).min(turn);
         self.timer_before(look, now)
     }
 
@@ -405,8 +406,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
         self.attention -= 1;
         let untouched = stacks.head(domain) == self.stacks.head && self.place(to) == Place::Ready;
-        if untouched && now.wrapping_sub(self.stacks.since) <= AT_ONCE && stacks.keep(domain) {
-            self.stacks.demands[usize::from(domain)].kept += 1;
+        if untouched && now.wrapping_sub(self.stacks.since) <= AT_ONCE && self.keep_one(stacks, domain) {
             self.bequeath(domain, to, Inherited::Again);
         }
     }
@@ -425,16 +425,25 @@ impl<const EDF: bool> Scheduler<EDF> {
         for _ in 0..looks.min(self.stacks.count.into()) {
             let domain = self.stacks.next();
             self.look_at(stacks, domain);
+            if self.long {
+                break;
+            }
         }
+    }
+
+    /// Keeps a stack of the domain's, if one is there.
+    fn keep_one(&mut self, stacks: &impl Stacks, domain: u8) -> bool {
+        let keeps = stacks.keep(domain);
+        self.stacks.demands[usize::from(domain)].kept += u8::from(keeps);
+        keeps
     }
 
     /// What has come back is kept, and goes to whoever waits for it.
     fn look_at(&mut self, stacks: &impl Stacks, domain: u8) {
         for _ in 0..TAKES {
-            if !stacks.keep(domain) {
+            if !self.keep_one(stacks, domain) {
                 break;
             }
-            self.stacks.demands[usize::from(domain)].kept += 1;
         }
         let demand = self.stacks.demands[usize::from(domain)];
         if demand.waiters == 0 {
@@ -445,7 +454,8 @@ impl<const EDF: bool> Scheduler<EDF> {
             return;
         }
         let inherited = demand.inherited != Inherited::No;
-        let more_urgent = self.order(demand.heir) | 1 > self.order(demand.line.head) | 1;
+        let heir = self.stacks.standing.order(demand.heir, self.level[usize::from(demand.heir)]);
+        let more_urgent = heir | 1 > self.ranks.of[usize::from(demand.line.head)] | 1;
         if demand.kept == 0 || inherited && !more_urgent {
             return;
         }
@@ -456,13 +466,15 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.unqueue_for_stack(domain, first);
         self.make_ready(first);
         self.bequeath(domain, first, Inherited::Yes);
+        self.long = true;
     }
 
     /// A stack of the domain is for this thread, which is ready.
     fn bequeath(&mut self, domain: u8, heir: u8, inherited: Inherited) {
         let demand = &mut self.stacks.demands[usize::from(domain)];
         (demand.heir, demand.inherited) = (heir, inherited);
-        self.stacks.inherits[heir as usize] = domain;
+        // By this a ready thread's inheritance is found.
+        self.records[heir as usize].sem = STACKS | u16::from(domain);
         self.attention += 1;
     }
 
@@ -474,20 +486,20 @@ impl<const EDF: bool> Scheduler<EDF> {
         if inherited != Inherited::Again {
             self.leave_ready(t, self.level[t as usize]);
             self.set_place(t, STACKS | u16::from(domain), self.records[t as usize].home.into());
-            self.stacks.standing.come(t, self.crowds.of(t), true);
-            if self.another_waits(domain, t) {
-                self.line(domain).insert_first(t);
-            }
+            self.stand_in_line(domain, t, true);
         }
     }
 
     /// If the thread is an heir, it is none any longer. What was kept for it goes to another.
     pub(crate) fn disinherit(&mut self, t: u8) -> u8 {
-        let domain = core::mem::take(&mut self.stacks.inherits[t as usize]);
-        if domain != 0 {
-            self.stacks.demands[usize::from(domain)].inherited = Inherited::No;
-            self.attention -= 1;
+        let STACKS..=LAST_STACKS = self.records[t as usize].sem else { return 0 };
+        let domain = self.records[t as usize].sem as u8;
+        let demand = &mut self.stacks.demands[usize::from(domain)];
+        if demand.heir != t || demand.inherited == Inherited::No {
+            return 0;
         }
+        demand.inherited = Inherited::No;
+        self.attention -= 1;
         domain
     }
 

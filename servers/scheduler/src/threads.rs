@@ -79,7 +79,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             if self.is_last() {
                 return self.decide(me, -EPERM, now);
             }
-            self.leave_ready(me, self.level[me as usize]);
+            self.stop_being_ready(me);
             let home = self.records[me as usize].home;
             self.set_place(me, SLEEPING, if caller == 0 { home.into() } else { caller });
             self.push_sleeper(until, me);
@@ -166,7 +166,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         if client != 0 || self.is_last() {
             return self.decide(me, -EPERM, now);
         }
-        self.leave_ready(me, self.level[me as usize]);
+        self.stop_being_ready(me);
         self.set_place(me, EXITED, u64::MAX);
         self.attention -= u16::from(self.doomed.set(me, false));
         self.forget_deadline(me);
@@ -216,6 +216,7 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// Changes the level of a thread, and its place in the queue that it is in.
     pub(crate) fn relevel(&mut self, words: &Words, t: u8, level: u8) {
+        self.long = true;
         let old = self.level[t as usize];
         match self.place(t) {
             Place::Ready => {

@@ -206,6 +206,9 @@ impl<const EDF: bool> World<EDF> {
         self.timer = timer.unwrap_or(self.timer);
         let running = self.running();
         assert!(decision.thread == STAY || decision.thread == running);
+        let ready = |t: &&u64| self.state(**t) == ThreadState::Ready || **t == running;
+        let heirs = before.iter().flat_map(|(_, line)| line.iter().filter(ready)).count();
+        assert!(!orderly || heirs <= 1, "{heirs} heirs in one entry");
         for (domain, line) in before {
             let still = self.line(domain);
             let gone: Vec<u64> = line.iter().copied().filter(|t| !still.contains(t)).collect();
@@ -501,4 +504,42 @@ fn who_waits_behind_somebody_abroad_lends_its_urgency() {
         real.thread_info(HOLDER, now).is_some_and(|info| info.state == ThreadState::Running)
     });
     assert!(has_run);
+}
+
+/// Of a crowd of sleepers somebody is due at each entry; still whoever waits gets what has come back, and soon.
+#[test]
+fn a_crowd_of_sleepers_keeps_nobody_from_a_stack() {
+    const CROWD: u64 = 60;
+    let mut world = World::<false>::new(THREADS);
+    world.threads = THREADS + CROWD;
+    for t in THREADS..THREADS + CROWD {
+        world.enter(true, |s, _, _| s.thread_start(t, 7, u64::from(HOME) + t, 1));
+    }
+    // The crowd sleeps, all until the same time, and then those that are less urgent call.
+    for _ in 0..CROWD {
+        world.act(&Op::Sleep(100));
+    }
+    let holder = world.running();
+    world.act(&Op::Call(0));
+    world.act(&Op::Yield);
+    let waiter = world.running();
+    world.act(&Op::Call(0));
+    assert_eq!(world.state(waiter), ThreadState::Stack(CALLEES[0].0.into()));
+    while world.running() != holder {
+        world.act(&Op::Yield);
+    }
+    world.act(&Op::Return);
+    world.now += 100;
+    for entry in 0.. {
+        if world.state(waiter) == ThreadState::Ready {
+            break;
+        }
+        assert!(entry < 4, "{entry} entries, and nobody has looked");
+        world.tick();
+        // Whoever has been woken sleeps again, and is due at once.
+        if world.running() >= THREADS {
+            world.act(&Op::Sleep(1));
+            world.now += 1;
+        }
+    }
 }
