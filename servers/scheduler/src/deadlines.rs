@@ -141,8 +141,9 @@ impl<const EDF: bool> Scheduler<EDF> {
             }};
         }
         fields! {
-            alarm since armed sleepers ready current top slicing long rest highest attention reaper queues links
-            caller tails records level ranks result doomed semaphores later exited any_exited stacks shares hurried promises lending crowds
+            alarm since armed sleepers ready current top slicing long rest highest attention reaper queues
+            links caller tails records level ranks result doomed semaphores later exited any_exited stacks
+            shares hurried promises lending crowds
         }
     }
 

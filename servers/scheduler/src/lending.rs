@@ -15,6 +15,7 @@
 //!
 //! **Bound:** with n ready threads a holder begins to run within n turns. One entry moves two threads at
 //! most. **Invariants:**
+//! * who begins to wait gives back at once what it is lent: it stands in each line at its own level;
 //! * at most one thread is lent a level, its [`proper_level`](Scheduler::proper_level) until it waits or the
 //!   turn ends; what it runs is charged to it;
 //! * who waits for a lock counts in `attention`, and so does the turn: no quick method sees a level that is
@@ -65,12 +66,12 @@ impl Lending {
         self.lent != 0 || self.waiters != 0
     }
 
-    /// When the turn ends, or, if `at_once`, is to begin or end; while a thread of this level runs: one that is
-    /// more urgent has no part in it.
-    pub(crate) fn ends(&self, top: u8, at_once: bool) -> u64 {
+    /// When to see to it next, while a thread of the level `top` runs: when the turn ends, or now, if that was
+    /// put off. A thread that is more urgent than all this is not disturbed.
+    pub(crate) fn due(&self, top: u8, put_off: bool) -> u64 {
         match self.lent {
             _ if !self.any() || top < if self.lent != 0 { self.at } else { self.level } => NEVER,
-            _ if at_once => 0,
+            _ if put_off => 0,
             0 => NEVER,
             _ => self.until,
         }

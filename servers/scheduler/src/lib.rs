@@ -27,10 +27,10 @@
 //! work is done at the following entries, or when the caller asks again; interrupts come between.
 //!
 //! **One long thing an entry.** Some steps take a hundred instructions and more: a waiter goes into a line, a
-//! sleeper comes out of the heap, a stack finds its heir, a level is lent or taken back. An entry that has done one
-//! is *long*, and [`serve`](Scheduler::serve) does no other. The next entry wakes none but urgent threads, so that
-//! no crowd of sleepers keeps it from what was put off; and the timer ticks at once where that matters to the
-//! thread that runs.
+//! sleeper comes out of the heap, a stack finds its heir, a thread that waits gets another level. An entry that
+//! has done one of these is *long*, and [`serve`](Scheduler::serve) does no other. The next entry wakes none but
+//! urgent threads. So no crowd of sleepers keeps it from what was put off. The timer ticks at once if the
+//! running thread may have to give way to a thread that is lent a level.
 //!
 //! Inside, priorities are *levels*, 0 the most urgent, so that the lowest set bit is what is looked for.
 //!

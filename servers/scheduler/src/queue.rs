@@ -4,8 +4,8 @@
 //! instructions, however many wait, and none may allocate.
 //!
 //! **Strategy.** A queue is known by its ends, and linked both ways through bytes of one table that serves
-//! all queues. In an ordered queue, a [`Line`], those of one *rank* stand together, a *group*: its first member
-//! and its last know each other, so whoever comes finds the end of its group by going from group to group, of
+//! all queues. In an ordered queue, a [`Line`], those of one *rank* stand together, a *group*. Its first member
+//! and its last know each other. So whoever comes finds the end of its group by going from group to group, of
 //! which there are no more than ranks.
 //!
 //! **Invariant.** A thread is in at most one queue; from a queue's head, links lead through all of its
@@ -118,7 +118,7 @@ impl Queue {
 /// What is known of threads in ordered queues.
 #[repr(C)]
 pub struct Ranks {
-    /// Of whom the queue has been told what its place is: the lowest stand first.
+    /// Each thread's rank, which is set before it comes into a line. The lowest stands first.
     pub of: Bytes,
     /// The other end of the group of which the thread is one end.
     ends: Bytes,
@@ -185,7 +185,8 @@ impl Line<'_> {
         Some(first)
     }
 
-    /// Puts `t` behind all whose rank is at most its own, or (`in_front`) before all whose rank is at least that.
+    /// Puts `t` behind all whose rank is at most its own, or, if `in_front`, before all whose rank is at least
+    /// that.
     #[inline(never)]
     pub fn insert(&mut self, t: u8, in_front: bool) {
         let rank = self.rank(t);

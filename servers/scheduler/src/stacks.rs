@@ -379,7 +379,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// [`timer`](Self::timer) after `serve`.
     pub fn timer_to_serve(&mut self, now: u64) -> Option<u64> {
         let look = if self.stacks.any() { self.stacks.look } else { NEVER };
-        let turn = self.lending.ends(self.top, self.rest);
+        let turn = self.lending.due(self.top, self.rest);
         let look = look.min(self.share_ends(now)).min(turn);
         self.timer_before(look, now)
     }

@@ -303,3 +303,19 @@ proptest! {
         if edf { lives::<true>(&priorities, &ops)? } else { lives::<false>(&priorities, &ops)? }
     }
 }
+
+/// An entry that has put a waiter behind others lends nothing anew: the timer ticks at once, and that entry does.
+#[test]
+fn a_turn_is_lent_in_an_entry_of_its_own() {
+    let mut world = World::<false>::new(&[8, 5, 3]);
+    let wait = |world: &mut World<false>| {
+        world.enter(|_, _, _| None, |s, words, now| s.p(words, LOCK, 1, now));
+    };
+    wait(&mut world);
+    assert_eq!((world.running(), world.timer), (SHELL + 1, world.now + LENT));
+    world.now += 1;
+    wait(&mut world);
+    assert!(world.timer <= world.now, "nothing was put off");
+    world.enter(|_, _, _| None, |s, _, now| s.tick(now));
+    assert_eq!((world.running(), world.timer), (SHELL + 2, world.now + LENT));
+}

@@ -506,7 +506,7 @@ fn who_waits_behind_somebody_abroad_lends_its_urgency() {
     assert!(has_run);
 }
 
-/// Of a crowd of sleepers somebody is due at each entry; still whoever waits gets what has come back, and soon.
+/// Of a crowd of sleepers somebody is due at each entry. Still whoever waits soon gets what has come back.
 #[test]
 fn a_crowd_of_sleepers_keeps_nobody_from_a_stack() {
     const CROWD: u64 = 60;
