@@ -543,3 +543,34 @@ fn a_crowd_of_sleepers_keeps_nobody_from_a_stack() {
         }
     }
 }
+
+/// Whose share of the period is used up is held when it would take what was kept for it: another gets that.
+#[test]
+fn who_is_held_inherits_nothing() {
+    let mut world = World::<false>::new(THREADS);
+    let holder = world.running();
+    world.act(&Op::Call(0));
+    world.act(&Op::Yield);
+    let held = world.running();
+    let now = world.now;
+    world.enter(true, |s, _, _| s.share(u64::from(HOME) + held, 1, now));
+    // A tenth of its slice is ten times its share.
+    world.now += SLICE / 10;
+    world.act(&Op::Call(0));
+    let next = world.running();
+    world.act(&Op::Call(0));
+    while world.running() != holder {
+        world.act(&Op::Yield);
+    }
+    world.act(&Op::Return);
+    world.now += LOOK;
+    let waits = ThreadState::Stack(CALLEES[0].0.into());
+    assert_eq!([held, next].map(|t| world.state(t)), [waits; 2]);
+    for _ in 0..8 {
+        let now = world.now;
+        world.enter(false, |s, _, _| s.tick(now));
+        world.act(&Op::Yield);
+    }
+    assert_eq!(world.state(held), ThreadState::Held);
+    assert_ne!(world.state(next), waits);
+}
