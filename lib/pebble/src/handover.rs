@@ -27,7 +27,7 @@ use crate::{api, portal};
 use alloc::vec::Vec;
 use core::slice;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use pebble_abi::{errno, handover as ask, map};
+use pebble_abi::{errno, handover as ask, map, sys};
 
 /// The state of a server that can be replaced.
 pub trait Handover {
@@ -181,6 +181,17 @@ const WAITING: usize = 2;
 
 /// Index of the portal through which calls leave.
 static EXIT: AtomicUsize = AtomicUsize::new(0);
+
+/// Ends the call that this thread is in with status `MOVED`, in a server that has got the portal for that and is not
+/// itself being replaced. The thread holds no lock, and nothing that has a destructor; the entry's portal restores the
+/// caller's registers (`p` or `f`).
+#[cfg(target_os = "none")]
+#[cold]
+pub fn call_again() -> ! {
+    // SAFETY: the portal runs the error return of the frame by which the domain was entered. Nothing of this
+    // activation is used again.
+    unsafe { crate::arch::call::leave(sys::LEAVE_MOVED, crate::arch::call::Word::uninit()) }
+}
 
 /// Ends the call that this thread is in with status `MOVED`. The thread holds no lock.
 #[cold]

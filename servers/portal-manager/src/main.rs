@@ -220,33 +220,32 @@ fn explained(more: &mut More, mut work: impl FnMut(&mut Manager, &mut Real) -> R
 /// What a request does, whichever it is.
 type Work<'a> = &'a mut dyn FnMut(&mut Manager, &mut Real) -> Result<u64, i64>;
 
-/// Where the name server is being replaced, the request is made anew, the lock given up in between: who
-/// replaces it needs the lock too.
+/// Where the name server is being replaced the caller is told to call again, as if this server were: whoever
+/// waited here would hold a stack, and who replaces the name server needs one.
 // Once, and not in each of forty entries.
 #[inline(never)]
 fn serve(work: Work) -> i64 {
-    loop {
-        let outcome = manager().and_then(|mut guard| match guard.as_mut() {
-            Some(manager) => {
-                let machine = &mut Real { bits: [0; 4] };
-                (manager.request.serving, manager.request.giving, manager.request.refused) = (None, None, 0);
-                let answer = work(manager, machine);
-                if manager.news() {
-                    manager.announce(machine, current()?);
-                }
-                answer
+    let outcome = manager().and_then(|mut guard| match guard.as_mut() {
+        Some(manager) => {
+            let machine = &mut Real { bits: [0; 4] };
+            (manager.request.serving, manager.request.giving, manager.request.refused) = (None, None, 0);
+            let answer = work(manager, machine);
+            if answer == Err(AGAIN) {
+                // Some successor has this code already.
+                manager.let_leave(machine, Asid(api::get_asid().into()))?;
             }
-            None => Err(errno::EIO),
-        });
-        if outcome != Err(AGAIN) {
-            return outcome.map_or_else(|error| -error, |value| value as i64);
+            if manager.news() {
+                manager.announce(machine, current()?);
+            }
+            answer
         }
-        let _ = api::hrsleep(portal::time() + PAUSE);
+        None => Err(errno::EIO),
+    });
+    if outcome == Err(AGAIN) {
+        pebble::handover::call_again();
     }
+    outcome.map_or_else(|error| -error, |value| value as i64)
 }
-
-/// Ticks: a tenth of a millisecond.
-const PAUSE: u64 = 1000;
 
 /// The thread that asks, and the threads there are: for reading invocation stacks.
 fn survey(machine: &mut Real) -> Result<Current, i64> {

@@ -53,14 +53,10 @@ pub fn open(
     let since = portal::time();
     let verdict = within::call_within(LIMIT, index.into(), [subject.get(), interface.into(), 0, 0, 0]);
     let asked = Admission::Asks(index);
-    let mut done = false;
     request(|m, machine| {
-        // Only once, should the request be made again.
-        if !core::mem::replace(&mut done, true) {
-            m.policies.asking = false;
-            let now = portal::time();
-            m.has_asked(interface, now.saturating_sub(since), now);
-        }
+        m.policies.asking = false;
+        let now = portal::time();
+        m.has_asked(interface, now.saturating_sub(since), now);
         match verdict {
             Ok(1) => {}
             Err(broken) if within::no_clock(broken) => return Err(errno::EBUSY),
