@@ -60,15 +60,22 @@ impl<'a> Compiler<'a> {
     /// For the system of this name ([`Tools::system_name`]).
     pub fn new(tools: &'a Tools, system: &str) -> Result<Self> {
         let lib = tools.root.join("lib/c");
-        let folder = lib.join(tools.board()?.processor.name());
+        let folder = lib.join(tools.board.processor.name());
         let flags: Flags = read(tools, &lib.join("flags.toml"))?;
         let processor: Processor = read(tools, &folder.join("flags.toml"))?;
-        let include = tools.target().join("c/include");
-        write_if_changed(&include.join("pebble.h"), pebble_header::header().as_bytes())?;
+        let include = tools.made().join("c/include");
+        let processor_header = folder.join("processor.h");
+        let board = pebble_header::Board {
+            time_hz: tools.board.time_hz,
+            abort: tools.isa.abort,
+            processor: &fs::read_to_string(&processor_header)
+                .with_context(|| tools.shown(&processor_header))?,
+        };
+        write_if_changed(&include.join("pebble.h"), pebble_header::header(&board).as_bytes())?;
         write_if_changed(&include.join("pebble-interfaces.h"), interfaces(tools)?.as_bytes())?;
         let libgcc = path_from(&processor.libgcc)?;
         let malloc = heap(tools, &processor.rust_target)?;
-        let all = tools.target().join("c");
+        let all = tools.made().join("c");
         let out = all.join("systems").join(system);
         let runtime = Vec::new();
         let mut compiler = Compiler {
@@ -145,7 +152,7 @@ impl<'a> Compiler<'a> {
             file: PathBuf,
             arguments: Vec<String>,
         }
-        let path = self.tools.target().join("compile_commands.json");
+        let path = self.tools.made().join("compile_commands.json");
         let known = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let mut all: Vec<Entry> = known.unwrap_or_default();
         let commands = self.commands.borrow();
@@ -222,7 +229,7 @@ fn read<T: serde::de::DeserializeOwned>(tools: &Tools, path: &Path) -> Result<T>
 fn heap(tools: &Tools, target: &str) -> Result<PathBuf> {
     let mut cargo = tools.cross_cargo_for(target)?;
     cargo_artifacts(cargo.args(["-p", "pebble-malloc"]), |_| ()).context("lib/c/malloc does not build")?;
-    Ok(tools.target().join(target).join("release/libpebble_malloc.a"))
+    Ok(tools.cross_made(target).join("libpebble_malloc.a"))
 }
 
 /// What a command prints.

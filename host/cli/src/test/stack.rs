@@ -15,10 +15,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use object::{Object, ObjectSection, SectionKind};
 use pebble_abi::map;
 use pebble_image::manifest::Manifest;
-use pebble_process::elf::Image;
 
 use super::context::Context;
-use crate::tools::{Native, Tools};
+use crate::tools::Tools;
 use crate::{build, ui};
 
 /// How often a function can be on the stack at once, if it can be more than once; of each circle one function
@@ -74,7 +73,7 @@ type Functions = BTreeMap<u64, Function>;
 pub fn no_essential_stack_overflows(context: &mut Context) -> Result<()> {
     let tools = context.tools();
     let elfs = build::elfs(&context.image("default")?);
-    let manifest = Manifest::load(&tools.manifest("default")?, &tools.board()?)?;
+    let manifest = Manifest::load(&tools.manifest("default")?, &tools.board)?;
     let mut wrong = Vec::new();
     for component in manifest.component.iter().filter(|c| c.essential) {
         let elf = elfs.get(&component.name).with_context(|| format!("no ELF file of {}", component.name))?;
@@ -157,7 +156,7 @@ fn functions(tools: &Tools, elf: &Path) -> Result<Functions> {
     }
     let bytes = std::fs::read(elf)?;
     taken.extend(words_of_data(&bytes)?);
-    let image = Image::parse::<Native>(&bytes, u64::MAX).map_err(|problem| anyhow::anyhow!("{problem:?}"))?;
+    let image = (tools.isa.parse)(&bytes, u64::MAX).map_err(|problem| anyhow::anyhow!("{problem:?}"))?;
     let entries: BTreeSet<u64> = image.exports.iter().map(|e| e.entry).chain([image.entry]).collect();
     let pointed: Vec<u64> =
         starts.iter().copied().filter(|start| taken.contains(start) && !entries.contains(start)).collect();
