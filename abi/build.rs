@@ -27,17 +27,20 @@ struct Device {
     interrupt: u32,
 }
 
-/// The one that there is.
-const BOARD: &str = "virt";
+/// Names the board; without it, it is the first that there was.
+const VARIABLE: &str = "PEBBLE_BOARD";
+const FIRST: &str = "virt";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join(format!("../boards/{BOARD}.toml"));
+    let name = std::env::var(VARIABLE).unwrap_or_else(|_| FIRST.into());
+    let path = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join(format!("../boards/{name}.toml"));
+    println!("cargo::rerun-if-env-changed={VARIABLE}");
     println!("cargo::rerun-if-changed={}", path.display());
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let board: Board = toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
     let Memory { at, bytes, load } = board.memory;
     let about = "The board that all this is of: its file in `boards/`.";
-    let mut out = format!("/// {about}\npub const BOARD: &str = \"{BOARD}\";\n");
+    let mut out = format!("/// {about}\npub const BOARD: &str = \"{name}\";\n");
     for (name, value, about) in [
         ("RAM_PA", at, "Where memory begins."),
         ("RAM_BYTES", bytes, "Bytes of memory."),

@@ -27,6 +27,10 @@ const FLAGS: u64 = 0x3ff;
 pub const SHUT: u64 = 2;
 pub const WAITS: u64 = 4;
 
+/// The arena of portal code is mapped a second time, so much further.
+pub const LATE: u64 = 1 << 22;
+const _: () = assert!((map::CODE_VA | (map::CODE_BYTES - 1)) & LATE == 0 && LATE >= map::CODE_BYTES);
+
 /// Of `satp`: the mode.
 pub const SATP_SV39: u64 = 8 << 60;
 /// Where in it the identifier of the address space is.

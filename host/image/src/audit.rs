@@ -60,7 +60,7 @@ impl Walk<'_> {
 pub fn audit(image: &[u8], report: &Report, processor: Processor) -> Vec<String> {
     match processor {
         Processor::Riscv64 => audit_for::<Riscv64>(image, report),
-        Processor::X86_64 => vec![format!("there are no systems for {processor}")],
+        Processor::Mips64 | Processor::X86_64 => vec![format!("there are no systems for {processor}")],
     }
 }
 

@@ -76,7 +76,7 @@ pub struct Image {
 pub fn build(manifest: &Manifest, artifacts: &Artifacts, processor: Processor) -> Result<Image, BuildError> {
     match processor {
         Processor::Riscv64 => build_for::<Riscv64>(manifest, artifacts),
-        Processor::X86_64 => Err(BuildError::Processor(processor)),
+        Processor::Mips64 | Processor::X86_64 => Err(BuildError::Processor(processor)),
     }
 }
 
@@ -167,7 +167,7 @@ fn lay_nucleus<A: Arch>(memory: &mut Memory<A>, elf: &[u8]) -> Result<Shared, Bu
         memory.write_word(slot(l1, 1, map::DIRECT_VA + at), A::leaf(map::RAM_PA + at, Leaf::NUCLEUS_RW));
     }
     memory.write_word(slot(l1, 1, map::NUCLEUS_VA), A::table(low));
-    for va in [map::CODE_VA, map::LATE_CODE_VA] {
+    for va in [map::CODE_VA, map::CODE_VA | A::LATE] {
         memory.write_word(slot(l1, 1, va), A::table(code));
     }
     for at in (0..size).step_by(PAGE as usize) {

@@ -33,7 +33,7 @@ fn what_cannot_be_is_refused() {
     refused(
         "processor = \"riscv64\"",
         "processor = \"z80\"",
-        "processor = \"z80\": known are riscv64, x86_64",
+        "processor = \"z80\": known are riscv64, mips64, x86_64",
     );
     refused("load = 0x8020_0000", "load = 0x8020_0001", "multiples of 4096");
     refused("load = 0x8020_0000", "load = 0x1000", "load inside");

@@ -51,7 +51,7 @@ impl<M: Machine> Vm<M> {
     ) -> Outcome {
         let Ok(asid) = self.alive(asid) else { return Outcome::Settled };
         let index = called & (map::TABLE_ENTRIES as u64 - 1);
-        let cause = M::Arch::cause(code, value);
+        let (cause, value) = M::Arch::cause(code, value, address);
         let (cause, value) = match cause {
             Cause::Call if self.held(asid, index) => (Cause::InvocationOverflow, index),
             Cause::Call => (cause, called),
@@ -70,7 +70,6 @@ impl<M: Machine> Vm<M> {
                     None => (cause, value),
                 }
             }
-            Cause::Other => (cause, code),
             _ => (cause, value),
         };
         self.die(asid, Fault { cause, thread: thread.get() as u8, value, address })

@@ -76,7 +76,7 @@ pub enum Shape {
     /// Every entry of a dead domain's table: error return, with `DEAD`, to whoever called the domain.
     Bounce,
     /// The same with this code: the domain says so itself. With `TIMEOUT`, behind the gate's second stub, if
-    /// the top frame is that of a late call (`map::LATE_CODE_VA`); if not, the domain's exception.
+    /// the top frame is that of a late call (`Arch::LATE`); if not, the domain's exception.
     Leave(u16),
     /// Bottom of the invocation stack: goes on through the table entry `THREAD_END` of the thread's domain.
     ThreadEnd,

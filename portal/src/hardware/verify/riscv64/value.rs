@@ -6,7 +6,7 @@
 use super::MAX_FRAME;
 use crate::isa::riscv64::decode::Alu;
 use pebble_abi::map;
-use pebble_arch::riscv64::frame;
+use pebble_arch::riscv64::{frame, paging};
 
 /// Where a value comes from; the number in [`Value`] tells which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -278,7 +278,7 @@ pub(super) fn alu_imm(op: Alu, value: Value, imm: i64) -> Value {
 
 // The page number in `satp` has no bit that would reach bit 32 of `Kind::SatpTop`.
 const _: () = assert!(map::RAM_PA + map::RAM_BYTES <= 1 << 40);
-const LATE_SHIFT: i64 = map::LATE.leading_zeros() as i64;
+const LATE_SHIFT: i64 = paging::LATE.leading_zeros() as i64;
 const THREAD_MASK: i64 = map::MAX_THREADS as i64 - 1;
 
 pub(super) fn add(a: Value, b: Value) -> Value {
