@@ -96,15 +96,15 @@ fn a_leaf_reads_as_it_was_written() {
         let entry = Mips64::leaf(0x765_4000, leaf);
         // The nucleus's are those that the hardware has at fixed addresses.
         let reach = if leaf.reach == Reach::Nucleus { Reach::Space } else { leaf.reach };
-        let leaf = Leaf { reach, ..leaf };
+        let leaf = Leaf { reach, write: leaf.write && reach == Reach::User, ..leaf };
         assert_eq!((Mips64::read(entry), Mips64::address(entry)), (Some(leaf), 0x765_4000));
         assert!(Mips64::is_valid(entry) && !Mips64::is_table(entry));
         assert_eq!(Mips64::whose(entry), leaf.whose);
         assert_eq!(Mips64::is_own(entry), leaf.whose == Whose::Own);
         let lendable = leaf.reach == Reach::User && !leaf.execute && leaf.whose == Whose::Own;
-        for touched in [entry, entry | paging::TOUCHED] {
-            assert_eq!(Mips64::is_lendable(touched), lendable, "{leaf:?}");
-            assert_eq!(Mips64::read(touched), Some(leaf));
+        for window in [entry, entry | paging::UNTOUCHED] {
+            assert_eq!(Mips64::is_lendable(window), lendable, "{leaf:?}");
+            assert_eq!(Mips64::read(window), Some(leaf));
         }
         let moved = Mips64::moved(entry, 0x234_6000);
         assert_eq!((Mips64::read(moved), Mips64::address(moved)), (Some(leaf), 0x234_6000));

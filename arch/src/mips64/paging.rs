@@ -11,15 +11,16 @@ use pebble_abi::map;
 pub const VALID: u64 = 1;
 /// Of a valid entry: it is a leaf, not a table's.
 pub const LEAF: u64 = 2;
-/// Of a borrowed page: the refill handler has seen it, so the translation buffer may hold it.
-pub const TOUCHED: u64 = 4;
+/// Of a window: the refill handler has not seen it yet, so the translation buffer does not hold it. The sign of
+/// a leaf, which has none otherwise.
+pub const UNTOUCHED: u64 = 1 << 63;
 /// Bits that say [`Whose`]. None: the domain's own.
 pub const MARKS: u64 = 3 << 3;
 pub const BORROWED: u64 = 1 << 3;
 pub const OPEN: u64 = 2 << 3;
 pub const FOREIGN: u64 = 3 << 3;
 pub const EXECUTE: u64 = 1 << 5;
-/// `V` and `D` of `EntryLo`: user mode reaches it; and writes.
+/// `V` and `D` of `EntryLo`: user mode reaches it; and writes, which no leaf says without the other.
 pub const USER: u64 = 1 << 7;
 pub const WRITE: u64 = 1 << 8;
 /// Cache attribute of memory, and of everything else.
@@ -72,10 +73,13 @@ pub const fn address(entry: u64) -> u64 {
 }
 
 pub(super) const fn leaf(pa: u64, leaf: Leaf) -> u64 {
-    let user = if matches!(leaf.reach, Reach::User) { USER } else { 0 };
-    let write = if leaf.write { WRITE } else { 0 };
+    let user = match leaf.reach {
+        Reach::User if leaf.write => USER | WRITE,
+        Reach::User => USER,
+        Reach::Space | Reach::Nucleus => 0,
+    };
     let execute = if leaf.execute { EXECUTE } else { 0 };
-    pa | VALID | LEAF | user | write | execute | cache(pa) | mark(leaf.whose)
+    pa | VALID | LEAF | user | execute | cache(pa) | mark(leaf.whose)
 }
 
 const fn cache(pa: u64) -> u64 {
