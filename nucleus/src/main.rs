@@ -5,8 +5,12 @@
 //! image builder and kept by servers.
 #![no_std]
 #![no_main]
+#![cfg_attr(target_arch = "mips64", feature(asm_experimental_arch))]
 
 mod arch {
+    #[cfg(target_arch = "mips64")]
+    pub mod mips64;
+    #[cfg(target_arch = "riscv64")]
     pub mod riscv64;
 }
 
