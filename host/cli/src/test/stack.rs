@@ -24,12 +24,12 @@ use crate::{build, ui};
 /// is enough.
 const CIRCLES: &[(&str, usize)] = &[
     // A branch within a branch (`MAX_DEPTH`), and the way of a refusal.
-    ("Verifier>::leg", 4),
+    ("verify::leg::Verifier<pebble_arch::riscv64::Riscv64>>::leg", 4),
     // What it skips is read without either of them, and the way of a refusal refuses nothing.
-    ("Verifier>::unless_borrowed", 1),
-    ("Verifier>::refuse", 1),
+    ("verify::leg::Verifier<pebble_arch::riscv64::Riscv64>>::unless_borrowed", 1),
+    ("verify::leg::Verifier<pebble_arch::riscv64::Riscv64>>::refuse", 1),
     // Once more for what is skipped.
-    ("Verifier>::straight", 5),
+    ("verify::machine::Machine>::straight", 5),
     // Of an outermost controller, then of its child, which has no children to be served.
     ("manager::Manager<pebble_arch::riscv64::Riscv64>>::fill", 2),
     ("manager::Manager<pebble_arch::riscv64::Riscv64>>::replicate", 1),
