@@ -5,7 +5,6 @@
 //! image builder and kept by servers.
 #![no_std]
 #![no_main]
-#![cfg_attr(target_arch = "mips64", feature(asm_experimental_arch))]
 
 mod arch {
     #[cfg(target_arch = "mips64")]

@@ -5,7 +5,6 @@
 //! should be and says so on the console. The last thing that it does is a fault of privileged code.
 #![no_std]
 #![no_main]
-#![feature(asm_experimental_arch)]
 
 #[path = "../src/arch/mips64/mod.rs"]
 mod nucleus;
@@ -66,13 +65,14 @@ const fn entry(n: u64) -> u64 {
 }
 
 /// What the program shall see, in its order.
-const CHECKS: [(&str, u64); 32] = [
+const CHECKS: [(&str, u64); 33] = [
     ("refill, even page", 0x40),
     ("refill, odd page", 0x41),
     ("nothing left of it", 0),
     ("a page mapped beside one in the TLB", 0x43),
     ("nothing left of it", 0),
     ("a page made writable in the TLB", 0x77),
+    ("no page is in the TLB twice", 0),
     ("one page of a span", 3),
     ("another, odd", 301),
     ("a window before it is touched", 1),
@@ -117,6 +117,7 @@ global_asm!(
     ".endm",
     // An exception leaves its code and the address in $2.
     ".macro expect instruction:vararg",
+    "    li     $2, 0",
     "    \\instruction",
     "    move   $5, $2",
     "    check",
@@ -147,6 +148,9 @@ global_asm!(
     "    li     $5, 0x77",
     "    sd     $5, 0x4000($16)",
     "    ld     $5, 0x4000($16)",
+    "    check",
+    "    act    10",                // how many pages are in the TLB twice?
+    "    move   $5, $2",
     "    check",
     "    lui    $18, 0x40",         // SPAN
     "    ld     $5, 0x3000($18)",
@@ -188,6 +192,7 @@ global_asm!(
     "    check",
     "    move   $5, $17",
     "    check",
+    "    li     $2, 0",
     "    b      1f",
     "    rdhwr  $3, $29",
     "1:  move   $5, $2",
@@ -397,9 +402,24 @@ extern "C" fn act(back: u64, what: u64, _: u64, result: &mut u64) -> u64 {
         6 => write(entry(16), leaf(DATA + 17, D)),
         7 => flush(DOMAIN - 1),
         8 => flush(DOMAIN),
+        10 => *result = twice(),
         _ => _ = read(0xffff_ffff_c000_0000),
     }
     back
+}
+
+/// Entries of the TLB that are of the same pages as another.
+fn twice() -> u64 {
+    let space = get!("10");
+    let entry = |index: u64| {
+        // SAFETY: reads an entry; the register that changes is put back below.
+        unsafe { asm!(".set noat", "mtc0 {}, $0", "ehb", "tlbr", "ehb", ".set at", in(reg) index) };
+        get!("10")
+    };
+    let pairs = (0..32).filter(|one| (0..*one).any(|other| entry(*one) == entry(other))).count();
+    // SAFETY: as it was.
+    unsafe { asm!(".set noat", "dmtc0 {}, $10", ".set at", in(reg) space) };
+    pairs as u64
 }
 
 fn idle() -> u64 {

@@ -6,8 +6,8 @@
 //!
 //! Two exceptions are no fault of the domain. The TLB maps pairs of pages, so it may have an entry that says
 //! "not valid" or "not writable" of a page about which the tables have changed their mind since. And compilers
-//! read the thread pointer by an instruction that this processor lacks: `rdhwr $3, $29` loads `$28` here. Whoever
-//! runs it in a delay slot has a fault, like with any other instruction that does not exist.
+//! read the thread pointer by an instruction that this processor lacks: `rdhwr $3, $29` loads `$28` here. In a
+//! delay slot it is a fault, since what is looked at then is the branch.
 //!
 //! Privileged code runs with `EXL` set, so the processor does not tell its faults from those of the domain. What
 //! gives it away is an address that user mode cannot even ask the TLB for.
@@ -65,8 +65,6 @@ global_asm!(
     "    bnez   $k0, 2f",
     "    xori   $k0, $k1, {RESERVED}",
     "    bnez   $k0, 4f",
-    "    mfc0   $k1, $13",
-    "    bltz   $k1, 4f",           // in a delay slot
     "    dmfc0  $k0, $14",          // EPC
     "    b      3f",
     "    dsrl   $k1, $k0, 30",
