@@ -225,6 +225,23 @@ pub const WINDOW_HOLDER: u64 = 24;
 
 // --- board facts -----------------------------------------------------------------------------
 
+/// A device of the board, as its driver sees it.
+pub struct Device {
+    /// Which driver it needs.
+    pub kind: &'static str,
+    /// Source of its interrupt; 0: it has none.
+    pub interrupt: u32,
+    pub registers: &'static [Registers],
+}
+
+/// A range of a device's registers: the first of the device's pages that it is in, its offset there, and its
+/// bytes.
+pub struct Registers {
+    pub page: usize,
+    pub offset: usize,
+    pub bytes: usize,
+}
+
 include!(concat!(env!("OUT_DIR"), "/board.rs"));
 
 // --- semaphores made at boot -------------------------------------------------------------------

@@ -15,8 +15,8 @@ use pebble::abi::sys;
 use pebble::api;
 use pebble::io::{self, File};
 use pebble::link::More;
-use pebble::mmio::Mmio;
 use pebble::portal::{call_once as call, instructions, timed_call};
+use pebble::power::Power;
 use pebble_bench::{Job, ROUNDS, Samples};
 
 pebble::import! {
@@ -54,9 +54,7 @@ pebble::export!("bench.ring", "np", null);
 pebble::export!("bench.stopped", "np", stopped);
 pebble::component!(main);
 
-/// sifive_test: power off.
-const POWER: Mmio = Mmio::new(0, 0x1000);
-const POWER_OFF: u32 = 0x5555;
+const POWER: Power = Power::new(0);
 
 /// What the next worker that asks will do; how many workers take part; how many have asked.
 static KIND: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
@@ -159,7 +157,7 @@ fn main() -> i64 {
     latency::all(&bench);
     let _ = bench.console.write(b"@bench end\n");
     let _ = api::hrsleep(pebble::portal::time() + 100_000);
-    POWER.write32(0, POWER_OFF);
+    POWER.off(0);
     0
 }
 

@@ -418,7 +418,7 @@ impl Manifest {
             c.registers.clear();
             for name in &c.devices {
                 let Some(device) = board.device.get(name) else { return fail(name, known) };
-                c.registers.extend(&device.registers);
+                c.registers.extend(device.registers.iter().map(|registers| registers.pages()));
             }
         }
         for device in &mut self.device {
@@ -430,7 +430,8 @@ impl Manifest {
                     "programs can have devices whose registers are in one piece".into(),
                 );
             };
-            (device.at, device.len, device.irq) = (registers.at, registers.bytes, found.interrupt);
+            let Registers { at, bytes } = registers.pages();
+            (device.at, device.len, device.irq) = (at, bytes, found.interrupt);
         }
         for semaphore in &mut self.semaphore {
             let Some(name) = &semaphore.device else { continue };

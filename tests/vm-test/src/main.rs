@@ -17,6 +17,7 @@ use pebble::buffer::{self, Buffer, Window};
 use pebble::link::Import;
 use pebble::mmio::Mmio;
 use pebble::portal::{Broken, time};
+use pebble::power::Power;
 use pebble::region::LOADER;
 
 pebble::import! {
@@ -50,8 +51,8 @@ pebble::import! {
 }
 pebble::component!(main);
 
-const UART: Mmio = Mmio::new(0, 0x1000);
-const POWER: Mmio = Mmio::new(1, 0x1000);
+const UART: Mmio = Mmio::new(0, &map::DEVICE_UART.registers[0]);
+const POWER: Power = Power::new(1);
 
 struct Console;
 
@@ -69,7 +70,7 @@ macro_rules! say {
 fn fail(what: &str, got: &dyn fmt::Debug) -> ! {
     say!("vm-test: failed: {what}: {got:?}");
     loop {
-        POWER.write32(0, 0x1_3333);
+        POWER.off(1);
     }
 }
 
@@ -309,6 +310,6 @@ fn main() -> i64 {
     let _ = api::sem_wait(REAPER.index());
     say!("vm-test: passed");
     loop {
-        POWER.write32(0, 0x5555);
+        POWER.off(0);
     }
 }

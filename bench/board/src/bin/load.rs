@@ -24,8 +24,8 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use pebble::abi::sys;
 use pebble::api;
 use pebble::io::{self, File};
-use pebble::mmio::Mmio;
 use pebble::portal::{call_once as call, instructions, time, timed_call};
+use pebble::power::Power;
 use pebble_bench::{ROUNDS, Samples};
 
 pebble::import! {
@@ -40,9 +40,7 @@ pebble::component!(main);
 const HOGS: u64 = 12;
 /// No server is as urgent: the clock's keeper, who ends late calls, would only be in the way.
 const MOST: u64 = 31;
-/// sifive_test: power off.
-const POWER: Mmio = Mmio::new(0, 0x1000);
-const POWER_OFF: u32 = 0x5555;
+const POWER: Power = Power::new(0);
 /// Bounds of the random delay, in ticks.
 const DELAY: (u64, u64) = (20, 400);
 /// States of `scheduler.thread_info`.
@@ -89,7 +87,7 @@ fn main() -> i64 {
     let _ = console.write(alloc::format!("load: {threads} threads, {wanted} wait for stacks\n").as_bytes());
     let _ = console.write(b"@bench end\n");
     let _ = api::hrsleep(time() + 100_000);
-    POWER.write32(0, POWER_OFF);
+    POWER.off(0);
     0
 }
 
