@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, anyhow, bail};
 
 use pebble_abi::map;
-use pebble_image::Board;
+use pebble_image::{Board, board};
 use pebble_qemu::Machine;
 
 use crate::isa::Isa;
@@ -155,7 +155,13 @@ impl Tools {
 
     /// The emulated board.
     pub fn machine(&self) -> Result<Machine> {
-        Ok(Machine::new(self.qemu()?, &self.board.emulator.arguments))
+        let emulator = &self.board.emulator;
+        let mut machine = Machine::new(self.qemu()?, &emulator.arguments).to_count(&emulator.counting);
+        machine.status = match emulator.status {
+            board::Status::Emulator => pebble_qemu::Status::Emulator,
+            board::Status::Console => pebble_qemu::Status::Console,
+        };
+        Ok(machine)
     }
 
     /// The manifest of a system: a name in one of [`SYSTEMS`], or a path.
