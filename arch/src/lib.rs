@@ -32,7 +32,6 @@ pub use frame::{Layout, Register, Start};
 pub use mips64::Mips64;
 pub use paging::{Leaf, Reach, SPAN, Whose, slot};
 pub use pebble_abi::fault::Cause;
-use pebble_abi::map;
 pub use riscv64::Riscv64;
 
 /// Whose instructions code is made of. Which wall it leads through is another matter.
@@ -95,6 +94,8 @@ pub trait Arch: Copy + 'static {
     const LAYOUT: Layout;
     /// The illegal instruction by which a program gives up.
     const ABORT: u32;
+    /// Beside an illegal instruction the processor tells where it is, and not what it is.
+    const ILLEGAL_AT: bool;
     /// An entry neither valid nor empty: in a slot, a `g` call waits for what is to come there.
     const WAITS: u64;
     /// Another: nobody may fill or empty the place now.
@@ -104,8 +105,8 @@ pub trait Arch: Copy + 'static {
     /// portal manager has changed its top word, and with the frame that goes. Portal code finds its constants
     /// from wherever it runs.
     const LATE: u64;
-    /// Where a root names the pages of its domain's portal table: offset of the first of its words. `None`:
-    /// the domain's lowest table maps them, at `map::TABLE_VA`.
+    /// Where a root has the direct addresses of the pages of its domain's portal table: offset of the first of
+    /// its words. `None`: the trap handler goes through the domain's lowest table, which maps them in any case.
     const PORTALS: Option<u64>;
 
     /// Names a lower table.
@@ -136,17 +137,10 @@ pub trait Arch: Copy + 'static {
     /// The physical address at which the page at this address of the upper half always is; `None`: where
     /// the tables say.
     fn fixed(va: u64) -> Option<u64>;
-    /// Address of the first of the words that name the pages of a domain's portal table. `low`: its lowest
-    /// table.
-    #[inline(always)]
-    fn portals(root: u64, low: u64) -> u64 {
-        Self::PORTALS.map_or(slot(low, 0, map::TABLE_VA), |at| root + at)
-    }
-    /// Names a page of a portal table; [`address`](Self::address) reads it.
-    #[inline(always)]
-    fn portals_page(pa: u64) -> u64 {
-        if Self::PORTALS.is_some() { map::direct(pa) } else { Self::leaf(pa, Leaf::TABLE_R) }
-    }
+    /// Where privileged code finds the word at a physical address of memory, as `map::direct` says; and the
+    /// inverse.
+    fn direct(pa: u64) -> u64;
+    fn physical(direct: u64) -> u64;
 
     /// What the processor is told to change to the address space of a domain.
     fn space(asid: u16, root: u64) -> u64;

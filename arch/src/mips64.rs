@@ -1,6 +1,7 @@
 //! mips64, release 2, little endian, with a translation buffer that the nucleus fills (`docs/src/mips.md`).
 
 use crate::{Arch, Cause, Layout, Leaf, Processor, Whose};
+use pebble_abi::map;
 
 pub mod elf;
 pub mod fault;
@@ -20,6 +21,7 @@ impl Arch for Mips64 {
     const RUST_FLAGS: &str = elf::RUST_FLAGS;
     const LAYOUT: Layout = frame::LAYOUT;
     const ABORT: u32 = regs::ABORT;
+    const ILLEGAL_AT: bool = true;
     const WAITS: u64 = paging::WAITS;
     const SHUT: u64 = paging::SHUT;
     const LATE: u64 = paging::LATE;
@@ -73,6 +75,16 @@ impl Arch for Mips64 {
     #[inline(always)]
     fn moved(entry: u64, pa: u64) -> u64 {
         paging::moved(entry, pa)
+    }
+
+    #[inline(always)]
+    fn direct(pa: u64) -> u64 {
+        map::direct(pa)
+    }
+
+    #[inline(always)]
+    fn physical(direct: u64) -> u64 {
+        paging::address(direct) | direct % map::PAGE
     }
 
     #[inline(always)]

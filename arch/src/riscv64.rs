@@ -20,6 +20,7 @@ impl Arch for Riscv64 {
     const RUST_FLAGS: &str = elf::RUST_FLAGS;
     const LAYOUT: Layout = frame::LAYOUT;
     const ABORT: u32 = regs::ABORT;
+    const ILLEGAL_AT: bool = false;
     const WAITS: u64 = paging::WAITS;
     const SHUT: u64 = paging::SHUT;
     const LATE: u64 = paging::LATE;
@@ -73,6 +74,16 @@ impl Arch for Riscv64 {
     #[inline(always)]
     fn moved(entry: u64, pa: u64) -> u64 {
         paging::moved(entry, pa)
+    }
+
+    #[inline(always)]
+    fn direct(pa: u64) -> u64 {
+        paging::direct(pa)
+    }
+
+    #[inline(always)]
+    fn physical(direct: u64) -> u64 {
+        direct & 0xffff_ffff
     }
 
     #[inline(always)]

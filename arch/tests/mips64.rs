@@ -115,7 +115,7 @@ fn a_leaf_reads_as_it_was_written() {
 
 #[test]
 fn what_is_no_leaf_reads_as_none() {
-    for none in [0, Mips64::WAITS, Mips64::SHUT, Mips64::table(0x20_1000), Mips64::portals_page(0x20_1000)] {
+    for none in [0, Mips64::WAITS, Mips64::SHUT, Mips64::table(0x20_1000), Mips64::direct(0x20_1000)] {
         assert_eq!(Mips64::read(none), None, "{none:#x}");
     }
     let table = Mips64::marked(Mips64::table(0x20_1000), Whose::Open);
@@ -192,19 +192,22 @@ fn what_is_no_memory_is_not_cached() {
 #[test]
 fn the_root_names_the_portal_table() {
     let mut memory = Memory::default();
-    let (root, low) = (memory.page(), memory.page());
+    let root = memory.page();
+    let first = Mips64::PORTALS.expect("words of the root");
     for page in 0..8 {
         let table = memory.page();
         memory.words.insert(table + 8 * 511, page);
-        memory.words.insert(Mips64::portals(root, low) + page * 8, Mips64::portals_page(table));
-        assert_eq!(Mips64::address(Mips64::portals_page(table)), table);
+        memory.words.insert(root + first + page * 8, Mips64::direct(table));
+        assert_eq!(Mips64::physical(Mips64::direct(table) + 8), table + 8);
+        memory.map(root, TABLE_VA + page * PAGE, table, Leaf::TABLE_R);
     }
     let desave = Mips64::space(3, root) & !0xff;
     for page in 0..8 {
         assert_eq!(memory.load(memory.load((desave | page << 3) + 64) | 511 << 3), page);
     }
     memory.map(root, 0x8000, 0x20_0000, Leaf::FOREIGN_RX);
-    assert_eq!(memory.translate(Mips64::space(3, root), TABLE_VA, false), None, "a null pointer faults");
+    let null = |at| memory.translate(Mips64::space(3, root), at, false);
+    assert_eq!([TABLE_VA, TABLE_VA + 8, 0x7ff8].map(null), [None; 3], "a null pointer faults");
 }
 
 #[test]
@@ -268,14 +271,16 @@ fn causes_are_the_manuals() {
     assert_eq!(cause(5, NUCLEUS_VA, 0x2000), (Cause::Store, NUCLEUS_VA));
     // What comes without an address tells none, and no other domain's.
     let kinds = [8, 9, 10, 11].map(|kind| cause(kind, 0x5ec2e7, 0x2000));
-    assert_eq!(kinds, [Cause::Call, Cause::Breakpoint, Cause::Illegal, Cause::Illegal].map(|c| (c, 0)));
+    let [illegal, privileged] = [(Cause::Illegal, 0x2000); 2];
+    assert_eq!(kinds, [(Cause::Call, 0), (Cause::Breakpoint, 0), illegal, privileged]);
+    assert_eq!(Mips64::cause(10 << 2 | DELAYED, 0x5ec2e7, 0x2000), (Cause::Illegal, 0x2004));
     assert_eq!(cause(6, 0x5ec2e7, 0x2000), (Cause::FetchNowhere, 0x2000));
     assert_eq!(cause(7, 0x5ec2e7, 0x2000), (Cause::LoadNowhere, 0));
     assert_eq!([12, 13, 23, 24].map(|kind| cause(kind, 0, 0)), [12, 13, 23, 24].map(|n| (Cause::Other, n)));
     // The second coprocessor is what nobody wants but to give up; the first is floating point.
     assert_eq!(Mips64::ABORT >> 26, 0o62);
     assert_eq!(Mips64::cause(11 << 2 | 2 << 28, 0, 0), (Cause::Aborted, 0));
-    assert_eq!(Mips64::cause(11 << 2 | 1 << 28, 0, 0), (Cause::Illegal, 0));
+    assert_eq!(Mips64::cause(11 << 2 | 1 << 28, 0, 4), (Cause::Illegal, 4));
     assert!(Mips64::is_timer(0x8000) && Mips64::is_timer(0x8400) && !Mips64::is_timer(0x400));
 }
 

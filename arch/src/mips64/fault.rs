@@ -21,7 +21,8 @@ pub(super) const fn is_timer(code: u64) -> bool {
 /// The processor tells loads from fetches by the address alone. What it has as address otherwise is that of
 /// some fault before, of whomever's.
 pub(super) const fn cause(code: u64, value: u64, pc: u64) -> (Cause, u64) {
-    let fetched = value == if code & DELAYED != 0 { pc.wrapping_add(4) } else { pc };
+    let at = if code & DELAYED != 0 { pc.wrapping_add(4) } else { pc };
+    let fetched = value == at;
     // Addresses that user mode has not: nothing is mapped there.
     let upper = value >= map::USER_END;
     let kind = code >> KIND_SHIFT & KIND;
@@ -35,12 +36,12 @@ pub(super) const fn cause(code: u64, value: u64, pc: u64) -> (Cause, u64) {
         4 => (Cause::LoadMisaligned, value),
         5 if upper => (Cause::Store, value),
         5 => (Cause::StoreMisaligned, value),
-        6 => (Cause::FetchNowhere, pc),
+        6 => (Cause::FetchNowhere, at),
         7 => (Cause::LoadNowhere, 0),
         CALL => (Cause::Call, 0),
         9 => (Cause::Breakpoint, 0),
         11 if code >> COPROCESSOR & 3 == 2 => (Cause::Aborted, 0),
-        10 | 11 => (Cause::Illegal, 0),
+        10 | 11 => (Cause::Illegal, at),
         _ => (Cause::Other, kind),
     }
 }

@@ -36,7 +36,8 @@ pub const LEAF_SHIFT: u32 = 6;
 pub const SHUT: u64 = 2;
 pub const WAITS: u64 = 4;
 
-/// In a domain's root: direct addresses of the pages of its portal table.
+/// In a domain's root: direct addresses of the pages of its portal table. The lowest table has them as leaves
+/// that the translation buffer does not take.
 pub const ROOT_PORTALS: u64 = 64;
 
 /// The hardware maps physical memory a second time, so much further, and does not cache it there.

@@ -37,6 +37,11 @@ pub const SATP_SV39: u64 = 8 << 60;
 pub const SATP_ASID: u32 = 44;
 const PAGE_NUMBER: u64 = 0xfff_ffff_ffff;
 
+/// Memory begins at 2 GiB: a direct address has the 32nd bit as sign, so two shifts make it of an entry.
+pub(super) const fn direct(pa: u64) -> u64 {
+    pa as i32 as i64 as u64
+}
+
 /// The value of `satp` for a domain.
 pub const fn space(asid: u16, root: u64) -> u64 {
     SATP_SV39 | (asid as u64) << SATP_ASID | root >> 12
@@ -44,7 +49,7 @@ pub const fn space(asid: u16, root: u64) -> u64 {
 
 /// Where portal code finds the root of the page tables that this value names.
 pub const fn root_va(space: u64) -> u64 {
-    map::direct((space & PAGE_NUMBER) << 12)
+    direct((space & PAGE_NUMBER) << 12)
 }
 
 pub const fn entry(pa: u64, flags: u64) -> u64 {

@@ -70,6 +70,7 @@ impl<M: Machine> Vm<M> {
                     None => (cause, value),
                 }
             }
+            Cause::Illegal if M::Arch::ILLEGAL_AT => (cause, self.instruction(asid, value)),
             _ => (cause, value),
         };
         self.die(asid, Fault { cause, thread: thread.get() as u8, value, address })
@@ -95,6 +96,12 @@ impl<M: Machine> Vm<M> {
         (d.cause, d.culprit, d.value, d.address) =
             (Some(fault.cause), fault.thread, fault.value, fault.address);
         Outcome::Died
+    }
+
+    /// What a domain has tried to execute.
+    fn instruction(&self, asid: u16, va: u64) -> u64 {
+        let word = self.page(asid, va).map_or(0, |page| self.machine.read(page + va % PAGE / 8 * 8));
+        word >> (va % 8 * 8) & 0xffff_ffff
     }
 
     /// Whether user mode may do what it has faulted at.
