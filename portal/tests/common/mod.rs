@@ -3,6 +3,7 @@
 
 pub mod cases;
 pub mod golden;
+pub mod words;
 
 use std::collections::HashMap;
 use std::io::Write;
