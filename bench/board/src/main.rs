@@ -107,7 +107,7 @@ impl Bench {
     fn call(&self, id: &str, per: u32, index: usize) {
         let mut samples = self.samples(per);
         // With a slice of its own from the beginning: no tick falls into a sample.
-        let _ = api::hrsleep(pebble::portal::time() + 100);
+        let _ = api::hrsleep(pebble::portal::time() + pebble::portal::MILLISECOND / 100);
         for _ in 0..ROUNDS {
             samples.add(timed_call(index, [1, 2, 3, 4, 0]));
         }
@@ -125,7 +125,7 @@ impl Bench {
         for (n, start) in starts.iter().enumerate().take(workers as usize) {
             let _ = call(start.index() + 1, []);
             while ASKED.load(Relaxed) <= n as u64 {
-                let _ = api::hrsleep(pebble::portal::time() + 100);
+                let _ = api::hrsleep(pebble::portal::time() + pebble::portal::MILLISECOND / 100);
             }
         }
     }
@@ -156,7 +156,7 @@ fn main() -> i64 {
     windows::all(&bench);
     latency::all(&bench);
     let _ = bench.console.write(b"@bench end\n");
-    let _ = api::hrsleep(pebble::portal::time() + 100_000);
+    let _ = api::hrsleep(pebble::portal::time() + 10 * pebble::portal::MILLISECOND);
     POWER.off(0);
     0
 }

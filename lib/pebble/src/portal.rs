@@ -102,7 +102,7 @@ pub(crate) fn repeat<R>(
 }
 
 /// Ticks between attempts at a server that is being replaced: a tenth of a millisecond. It lets less urgent threads finish the replacement.
-const PAUSE: u64 = 1000;
+const PAUSE: u64 = MILLISECOND / 10;
 
 impl Broken {
     /// The server is being replaced, and the call did not take place.
@@ -184,6 +184,9 @@ pub fn tail<const N: usize>(index: usize, p: [u64; N]) -> ! {
     // SAFETY: nothing of this activation is used again: the stack is the exclusive domain's, which starts afresh at each entry.
     unsafe { arch::leave(index, word(p, 0)) }
 }
+
+/// Ticks in a millisecond.
+pub const MILLISECOND: u64 = pebble_abi::map::TIME_HZ / 1000;
 
 /// The time counter, in ticks: readable without a portal.
 #[inline]

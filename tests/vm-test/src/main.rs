@@ -16,7 +16,7 @@ use pebble::api;
 use pebble::buffer::{self, Buffer, Window};
 use pebble::link::Import;
 use pebble::mmio::Mmio;
-use pebble::portal::{Broken, time};
+use pebble::portal::{Broken, MILLISECOND, time};
 use pebble::power::Power;
 use pebble::region::LOADER;
 
@@ -141,7 +141,7 @@ fn round(loud: bool) {
         let domain = make(code);
         let thread = must("spawn", &SPAWN, [domain, IMAGE_VA, 0, 0, 0]);
         let Some(cause) = cause else {
-            let _ = api::hrsleep(time() + 2000);
+            let _ = api::hrsleep(time() + MILLISECOND / 5);
             bury(domain, thread);
             continue;
         };
@@ -303,7 +303,7 @@ fn main() -> i64 {
     );
     // Somebody waits for the record, so that posting it enters the scheduler.
     expect("waiter", api::thread_create(wait_for_fault, 0, 0).is_ok(), true);
-    let _ = api::hrsleep(time() + 1000);
+    let _ = api::hrsleep(time() + MILLISECOND / 10);
     let died = DIVER.call([0; 5]).map_or_else(|Broken(s)| s, |n| n as u64);
     say!("diver: {died:#x}");
     expect("the diver", status::code(died), status::DEAD);

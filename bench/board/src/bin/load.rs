@@ -24,7 +24,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use pebble::abi::sys;
 use pebble::api;
 use pebble::io::{self, File};
-use pebble::portal::{call_once as call, instructions, time, timed_call};
+use pebble::portal::{MILLISECOND, call_once as call, instructions, time, timed_call};
 use pebble::power::Power;
 use pebble_bench::{ROUNDS, Samples};
 
@@ -68,9 +68,9 @@ fn main() -> i64 {
     }
     // Until somebody waits for a stack of each, and then some.
     while count(STACK) < HOGS {
-        let _ = api::hrsleep(time() + 10_000);
+        let _ = api::hrsleep(time() + MILLISECOND);
     }
-    let _ = api::hrsleep(time() + 100_000);
+    let _ = api::hrsleep(time() + 10 * MILLISECOND);
     emit(&console, "irqs_off.hostile", lateness(offset));
     let threads = 256 - count(FREE);
     let wanted = count(STACK);
@@ -86,7 +86,7 @@ fn main() -> i64 {
     moving(&console, offset);
     let _ = console.write(alloc::format!("load: {threads} threads, {wanted} wait for stacks\n").as_bytes());
     let _ = console.write(b"@bench end\n");
-    let _ = api::hrsleep(time() + 100_000);
+    let _ = api::hrsleep(time() + 10 * MILLISECOND);
     POWER.off(0);
     0
 }
@@ -94,7 +94,7 @@ fn main() -> i64 {
 /// The row is for nothing if nothing has moved meanwhile.
 fn moving(console: &File, offset: u64) {
     let _ = call(MOVE.index() + 1, []);
-    let _ = api::hrsleep(time() + 100_000);
+    let _ = api::hrsleep(time() + 10 * MILLISECOND);
     let before = MOVED.call([]);
     let late = lateness(offset);
     let after = MOVED.call([]);
