@@ -77,8 +77,8 @@ pub fn system(tools: &Tools, name: &str) -> Result<Built> {
     symbols.insert(NUCLEUS.into(), nucleus.to_path_buf());
 
     let artifacts = Artifacts { nucleus: read(nucleus)?, components, archive };
-    let built = pebble_image::build(&manifest, &artifacts, tools.board.processor)
-        .with_context(|| tools.shown(&path))?;
+    let built =
+        pebble_image::build(&manifest, &artifacts, &tools.board).with_context(|| tools.shown(&path))?;
     let image = image_path(tools, &path);
     c::write_if_changed(&image, &built.elf)?;
     let list: String = symbols.iter().map(|(name, elf)| format!("{name}\t{}\n", elf.display())).collect();

@@ -148,6 +148,11 @@ impl Board {
         if [at, bytes, load].iter().any(|n| n % PAGE != 0) || !(at..end).contains(&load) {
             return Err(BoardError::Memory("at, bytes and load must be multiples of 4096, and load inside"));
         }
+        if at & !(1 << 31) != 0 || bytes > map::RAM_MAX {
+            return Err(BoardError::Memory("it must begin at 0 or 2 GiB, and have no more than 128 MiB"));
+        }
+        // What a processor fixes is behind.
+        let end = at + map::RAM_MAX + map::UPPER_BYTES;
         for (name, device) in &self.device {
             let fail = |what| Err(BoardError::Device { name: name.clone(), what });
             if device.registers.is_empty() || device.registers.iter().any(|r| r.bytes == 0) {

@@ -48,6 +48,8 @@ fn what_cannot_be_is_refused() {
     );
     refused("load = 0x8020_0000", "load = 0x8020_0001", "multiples of 4096");
     refused("load = 0x8020_0000", "load = 0x1000", "load inside");
+    refused("at = 0x8000_0000", "at = 0x8010_0000", "it must begin at 0 or 2 GiB");
+    refused("bytes = 0x800_0000", "bytes = 0x800_1000", "no more than 128 MiB");
     refused("bytes = 0x800_0000", "bytes = 0xfffffffffffff000", "beyond all addresses");
     refused(
         "at = 0x10_1000, bytes = 0x1000",

@@ -177,7 +177,7 @@ fn no_image_has_a_hole_in_its_walls(context: &mut Context) -> Result<()> {
     for system in ["core", "default", "bench", "template"] {
         let image = std::fs::read(context.image(system)?)?;
         let report = pebble_image::read_report(&image).context("no report")?;
-        let wrong = pebble_image::audit::audit(&image, &report, context.tools().board.processor);
+        let wrong = pebble_image::audit::audit(&image, &report, &context.tools().board);
         ensure!(wrong.is_empty(), "{system}: {}", wrong.join("; "));
     }
     Ok(())
