@@ -62,12 +62,14 @@ impl Tools {
         self.root.join("target")
     }
 
+    /// Host code is compiled for this board.
+    pub fn is_default(&self) -> bool {
+        self.board.name == DEFAULT_BOARD
+    }
+
     /// Where goes what is made for the board.
     pub fn made(&self) -> PathBuf {
-        match &*self.board.name {
-            DEFAULT_BOARD => self.target(),
-            other => self.target().join(other),
-        }
+        if self.is_default() { self.target() } else { self.target().join(&self.board.name) }
     }
 
     pub fn rustc(&self) -> &Path {

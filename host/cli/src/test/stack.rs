@@ -14,6 +14,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail, ensure};
 use object::{Object, ObjectSection, SectionKind};
 use pebble_abi::map;
+use pebble_arch::Processor;
 use pebble_image::manifest::Manifest;
 
 use super::context::Context;
@@ -69,6 +70,10 @@ struct Function {
 
 /// By address.
 type Functions = BTreeMap<u64, Function>;
+
+/// This reads the assembly of one processor.
+pub const READER: (&str, fn(&Tools) -> bool) =
+    ("a reader of the processor's assembly", |tools| tools.board.processor == Processor::Riscv64);
 
 pub fn no_essential_stack_overflows(context: &mut Context) -> Result<()> {
     let tools = context.tools();
