@@ -39,7 +39,7 @@ const fn direct(page: u64) -> u64 {
 }
 
 const LEAF: u64 = 3;
-const EXECUTE: u64 = 1 << 5;
+const EXECUTE: u64 = 1 << 3;
 const V: u64 = 1 << 7;
 const D: u64 = 1 << 8;
 const CACHED: u64 = 3 << 9;

@@ -14,12 +14,13 @@ pub const LEAF: u64 = 2;
 /// Of a window: the refill handler has not seen it yet, so the translation buffer does not hold it. The sign of
 /// a leaf, which has none otherwise.
 pub const UNTOUCHED: u64 = 1 << 63;
-/// Bits that say [`Whose`]. None: the domain's own.
-pub const MARKS: u64 = 3 << 3;
-pub const BORROWED: u64 = 1 << 3;
-pub const OPEN: u64 = 2 << 3;
-pub const FOREIGN: u64 = 3 << 3;
-pub const EXECUTE: u64 = 1 << 5;
+pub const EXECUTE: u64 = 1 << 3;
+/// Bits that say [`Whose`], of tables too: from bit 4 on, where the refill handler puts in the pair that it wants.
+/// None: the domain's own.
+pub const MARKS: u64 = 3 << 4;
+pub const BORROWED: u64 = 1 << 4;
+pub const OPEN: u64 = 2 << 4;
+pub const FOREIGN: u64 = 3 << 4;
 /// `V` and `D` of `EntryLo`: user mode reaches it; and writes, which no leaf says without the other.
 pub const USER: u64 = 1 << 7;
 pub const WRITE: u64 = 1 << 8;

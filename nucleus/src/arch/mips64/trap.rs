@@ -27,7 +27,7 @@ const TABLE: usize = 64;
 const PAGE_BITS: u32 = map::TABLE_ENTRIES_PER_PAGE.trailing_zeros();
 const PAGES_BITS: u32 = map::TABLE_ENTRIES.trailing_zeros() - PAGE_BITS;
 /// Of a leaf.
-const EXECUTE: u32 = 1 << 5;
+const EXECUTE: u32 = 1 << 3;
 
 /// Where in the root the page is that has an entry, and where in the page.
 const fn page(index: usize) -> usize {
