@@ -15,7 +15,7 @@ use pebble::abi::sys;
 use pebble::api;
 use pebble::io::{self, File};
 use pebble::link::More;
-use pebble::portal::{call_once as call, instructions, timed_call};
+use pebble::portal::{COUNTED, call_once as call, counter, timed_call};
 use pebble::power::Power;
 use pebble_bench::{Job, ROUNDS, Samples};
 
@@ -96,7 +96,7 @@ impl Bench {
     }
 
     fn emit(&self, id: &str, samples: Samples) {
-        let _ = self.console.write(alloc::format!("@bench {}\n", samples.row(id)).as_bytes());
+        let _ = self.console.write(alloc::format!("@bench {}\n", samples.row(id, COUNTED)).as_bytes());
     }
 
     /// What is no row: a step that failed.
@@ -142,8 +142,8 @@ fn main() -> i64 {
     let Ok(console) = io::open("/dev/console") else { return 1 };
     let base = (0..100)
         .map(|_| {
-            let a = instructions();
-            instructions() - a
+            let a = counter();
+            counter() - a
         })
         .min()
         .unwrap_or(0);
@@ -201,10 +201,10 @@ fn semaphores(bench: &Bench) {
         let next = if domains == 1 { RING.index() } else { RING1.index() } + 1;
         let mut samples = bench.samples(domains as u32);
         for _ in 0..ROUNDS {
-            let before = instructions();
+            let before = counter();
             let _ = call(next, []);
             let _ = call(RING.index(), []);
-            samples.add(instructions() - before);
+            samples.add(counter() - before);
         }
         bench.join(domains - 1);
         bench.emit(&alloc::format!("sem.ring.{domains}"), samples);
@@ -221,10 +221,10 @@ fn pipes(bench: &Bench) {
     let (Ok(read), Ok(write)) = (open(token, 'r'), open(token, 'w')) else { return };
     let work: Vec<u64> = (0..ROUNDS)
         .map(|_| {
-            let before = instructions();
+            let before = counter();
             let _ = write.write(&byte);
             let _ = read.read(&mut byte);
-            instructions() - before
+            counter() - before
         })
         .collect();
     let work = work.iter().sum::<u64>() / work.len() as u64;
@@ -240,10 +240,10 @@ fn pipes(bench: &Bench) {
         bench.start(Job::PipeRing { read: 0, write: 0 }, domains - 1);
         let (mut latency, mut ring) = (bench.samples(domains as u32), bench.samples(domains as u32));
         for _ in 0..ROUNDS {
-            let before = instructions();
+            let before = counter();
             let _ = write.write(&byte);
             let _ = read.read(&mut byte);
-            let took = instructions() - before;
+            let took = counter() - before;
             latency.add(took);
             ring.add(took.saturating_sub(work * domains));
         }
@@ -260,9 +260,9 @@ fn opens(bench: &Bench) {
         let name = alloc::format!("link2.{spec}");
         let mut samples = bench.samples(1);
         for _ in 0..ROUNDS {
-            let before = instructions();
+            let before = counter();
             let index = api::portal_open(&name);
-            samples.add(instructions() - before);
+            samples.add(counter() - before);
             match index {
                 Ok(index) => {
                     let _ = api::portal_close(index, 1);

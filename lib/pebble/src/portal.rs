@@ -194,15 +194,17 @@ pub fn time() -> u64 {
     register::time()
 }
 
-/// Instructions from before the stub of a call to behind it, the counter read once more included: what a measurement takes.
+/// What [`counter`] counts from before the stub of a call to behind it, the counter read once more included: what a measurement takes.
 #[inline(always)]
 pub fn timed_call(index: usize, p: [u64; 5]) -> u64 {
     // SAFETY: as in `call`.
     unsafe { arch::timed_call(index, p) }
 }
 
-/// Instructions retired, for measurements.
+pub use register::{COUNTED, COUNTS_PER_TICK};
+
+/// The processor's finest counter, for measurements: of [`COUNTED`].
 #[inline]
-pub fn instructions() -> u64 {
-    register::instructions()
+pub fn counter() -> u64 {
+    register::counter()
 }

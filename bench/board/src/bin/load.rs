@@ -24,7 +24,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use pebble::abi::sys;
 use pebble::api;
 use pebble::io::{self, File};
-use pebble::portal::{MILLISECOND, call_once as call, instructions, time, timed_call};
+use pebble::portal::{COUNTED, call_once as call, counter, time, timed_call};
 use pebble::power::Power;
 use pebble_bench::{ROUNDS, Samples};
 
@@ -50,7 +50,7 @@ const STACK: u64 = 6;
 static STOP: AtomicBool = AtomicBool::new(false);
 
 fn emit(console: &File, id: &str, samples: Samples) {
-    let _ = console.write(alloc::format!("@bench {}\n", samples.row(id)).as_bytes());
+    let _ = console.write(alloc::format!("@bench {}\n", samples.row(id, COUNTED)).as_bytes());
 }
 
 extern "C" fn partner(_: u64) {
@@ -119,7 +119,7 @@ fn lateness(offset: u64) -> Samples {
         random ^= random << 17;
         let due = time() + DELAY.0 + random % (DELAY.1 - DELAY.0);
         let _ = api::hrsleep(due);
-        late.push(instructions() - (due * PER_TICK).wrapping_add(offset));
+        late.push(counter() - (due * PER_TICK).wrapping_add(offset));
     }
     let least = late.iter().copied().min().unwrap_or(0);
     late.iter().for_each(|late| samples.add((late - least).max(least)));
@@ -129,8 +129,8 @@ fn lateness(offset: u64) -> Samples {
 /// What reading the counter costs.
 fn base() -> u32 {
     let once = || {
-        let before = instructions();
-        instructions() - before
+        let before = counter();
+        counter() - before
     };
     (0..100).map(|_| once()).min().unwrap_or(0) as u32
 }
