@@ -128,9 +128,11 @@ pub const MAX_COUNTERS: usize = 256;
 pub const STACK_QUEUES_OFF: u64 = COUNTERS_OFF + MAX_COUNTERS as u64 * 8;
 /// Stack descriptors, 16 bytes: next descriptor (or an end), initial stack pointer.
 pub const STACK_DESC_OFF: u64 = STACK_QUEUES_OFF + MAX_DOMAINS as u64 * 8;
+/// The time that was read last, where the processor's counter is too short to tell it.
+pub const TIME_OFF: u64 = STACK_DESC_OFF + MAX_STACKS as u64 * 16;
 /// The scheduler's own state, which stays where it is when another instance takes over; generated code does
 /// not touch it.
-pub const SCHEDULER_OFF: u64 = (STACK_DESC_OFF + MAX_STACKS as u64 * 16).next_multiple_of(PAGE);
+pub const SCHEDULER_OFF: u64 = (TIME_OFF + 8).next_multiple_of(PAGE);
 pub const SCHEDULER_BYTES: u64 = 6 * PAGE;
 pub const KDATA_BYTES: u64 = SCHEDULER_OFF + SCHEDULER_BYTES;
 /// What the scheduler has mapped of it: offset, bytes, and whether it may write there.

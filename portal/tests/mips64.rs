@@ -155,6 +155,7 @@ fn encoded(o: &mut Operands, at: usize) -> Vec<(u32, String)> {
         (encode::or(a, b, c), alu("or")),
         (encode::copy(a, b), format!("move {}, {}", x(a), x(b))),
         (encode::xor(a, b, c), alu("xor")),
+        (encode::nor(a, b, c), alu("nor")),
         (encode::slt(a, b, c), alu("slt")),
         (encode::sltu(a, b, c), alu("sltu")),
         (encode::daddu(a, b, c), alu("daddu")),

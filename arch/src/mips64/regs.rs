@@ -8,9 +8,19 @@
 //! `$6..$11`. Every other caller-saved register reads as zero after the call. `$26` and `$27` belong to the
 //! nucleus: they never keep a value.
 
+use pebble_abi::map;
+
 /// The instruction by which a program gives up: `lwc2` into the register with the number of SIGABRT. There is
 /// no such coprocessor, and the processor says which one was wanted; it does not tell instructions.
 pub const ABORT: u32 = 0xc806_0000;
+
+/// Places in the nucleus that portal code calls, with `$25` as return address. `$1`, `$24`, `$26` and `$27` are
+/// destroyed.
+///
+/// No entry of the translation buffer is then of the domain with the number in `$24`.
+pub const FLUSH: u64 = map::NUCLEUS_VA + 0x100;
+/// Waits until there is an interrupt.
+pub const IDLE: u64 = map::NUCLEUS_VA + 0x160;
 
 /// The instructions behind which a domain returns, or is taken out: `li $12, index; syscall`.
 pub(super) const fn gate(index: usize) -> [u32; 2] {

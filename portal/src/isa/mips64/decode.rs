@@ -77,6 +77,7 @@ pub mod c0 {
     pub const STATUS: C0 = C0(12, 0);
     pub const CAUSE: C0 = C0(13, 0);
     pub const EPC: C0 = C0(14, 0);
+    pub const DEPC: C0 = C0(24, 0);
     pub const ERROR_EPC: C0 = C0(30, 0);
     pub const DESAVE: C0 = C0(31, 0);
 }

@@ -8,26 +8,28 @@
 pub type Reg = u8;
 
 pub const ZERO: Reg = 0;
-pub const AT: Reg = 1;
 pub const V0: Reg = 2;
 pub const V1: Reg = 3;
 pub const A0: Reg = 4;
 pub const A1: Reg = 5;
 pub const A2: Reg = 6;
-pub const A5: Reg = 9;
 pub const A6: Reg = 10;
 pub const A7: Reg = 11;
 pub const T0: Reg = 12;
-pub const T1: Reg = 13;
-pub const T2: Reg = 14;
-pub const T3: Reg = 15;
-pub const T8: Reg = 24;
-pub const T9: Reg = 25;
 pub const K0: Reg = 26;
 pub const K1: Reg = 27;
 pub const GP: Reg = 28;
 pub const SP: Reg = 29;
+pub const FP: Reg = 30;
 pub const RA: Reg = 31;
+
+/// Temporaries of portal code.
+pub const T1: Reg = 13;
+pub const T2: Reg = 14;
+pub const T3: Reg = 15;
+pub const T4: Reg = 24;
+pub const T5: Reg = 25;
+pub const T6: Reg = 1;
 
 /// Registers of coprocessor 0 that portal code uses, by number.
 pub mod c0 {
@@ -40,6 +42,7 @@ pub mod c0 {
     pub const COMPARE: u8 = 11;
     pub const CAUSE: u8 = 13;
     pub const EPC: u8 = 14;
+    pub const DEPC: u8 = 24;
     pub const ERROR_EPC: u8 = 30;
     pub const DESAVE: u8 = 31;
 }
@@ -121,6 +124,9 @@ pub fn copy(rd: Reg, rs: Reg) -> u32 {
 }
 pub fn xor(rd: Reg, rs: Reg, rt: Reg) -> u32 {
     r_type(0x26, rd, rs, rt)
+}
+pub fn nor(rd: Reg, rs: Reg, rt: Reg) -> u32 {
+    r_type(0x27, rd, rs, rt)
 }
 pub fn slt(rd: Reg, rs: Reg, rt: Reg) -> u32 {
     r_type(0x2a, rd, rs, rt)
