@@ -43,7 +43,9 @@ const WRITABLE: u32 = READABLE | paging::WRITE as u32;
 const POINTER: u32 = map::PAGE as u32 - 1;
 /// A bit that all valid entries have.
 const UNTOUCHED: u32 = paging::UNTOUCHED.trailing_zeros();
-const _: () = assert!(paging::VALID == 1 && paging::EXECUTE == paging::MARKS + paging::BORROWED);
+/// What may be executed is the bit below the marks.
+const EXECUTE_AT: u32 = paging::EXECUTE.trailing_zeros();
+const _: () = assert!(paging::VALID == 1 && EXECUTE_AT + 1 == MARKS_AT);
 const DESC_VA: i32 = 8;
 const DESC_ENTRY: i32 = 16;
 const DESC_HOLDER: i32 = map::WINDOW_HOLDER as i32;
@@ -158,8 +160,7 @@ impl Emitter<'_> {
             }
         }
         if matches!(lent.window, Window::Write | Window::Read | Window::Open) {
-            // Marks, and what is executable, lie side by side.
-            self.put(dins(found, ZERO, MARKS_AT, 3));
+            self.put(dins(found, ZERO, EXECUTE_AT, 3));
             if lent.window == Window::Read {
                 self.put(dins(found, ZERO, paging::WRITE.trailing_zeros(), 1));
             }
