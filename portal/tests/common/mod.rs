@@ -3,7 +3,7 @@
 
 pub mod cases;
 pub mod golden;
-pub mod words;
+pub mod mips64;
 
 use std::collections::HashMap;
 use std::io::Write;

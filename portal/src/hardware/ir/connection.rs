@@ -80,9 +80,8 @@ pub enum Shape {
     Leave(u16),
     /// Bottom of the invocation stack: goes on through the table entry `THREAD_END` of the thread's domain.
     ThreadEnd,
-    /// That entry: enters the callee (the scheduler's `thread_exit`) for good. It begins at its third
-    /// instruction; who names the index in a call, be it in the midst of somebody else's, raises the domain's
-    /// exception.
+    /// That entry: enters the callee (the scheduler's `thread_exit`) for good. It begins behind a jump: who
+    /// names the index in a call, be it in the midst of somebody else's, raises the domain's exception.
     ThreadExit,
     /// Full save, then the callee: the cause.
     Interrupt,

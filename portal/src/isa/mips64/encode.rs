@@ -88,14 +88,8 @@ fn coprocessor(op: u32, rt: Reg, reg: u8) -> u32 {
 pub fn lui(rt: Reg, imm: u32) -> u32 {
     logical(0x0f, rt, ZERO, imm)
 }
-pub fn addiu(rt: Reg, rs: Reg, imm: i32) -> u32 {
-    i_type(0x09, rt, rs, imm)
-}
 pub fn daddiu(rt: Reg, rs: Reg, imm: i32) -> u32 {
     i_type(0x19, rt, rs, imm)
-}
-pub fn slti(rt: Reg, rs: Reg, imm: i32) -> u32 {
-    i_type(0x0a, rt, rs, imm)
 }
 pub fn sltiu(rt: Reg, rs: Reg, imm: i32) -> u32 {
     i_type(0x0b, rt, rs, imm)
@@ -108,9 +102,6 @@ pub fn ori(rt: Reg, rs: Reg, imm: u32) -> u32 {
 }
 pub fn xori(rt: Reg, rs: Reg, imm: u32) -> u32 {
     logical(0x0e, rt, rs, imm)
-}
-pub fn subu(rd: Reg, rs: Reg, rt: Reg) -> u32 {
-    r_type(0x23, rd, rs, rt)
 }
 pub fn and(rd: Reg, rs: Reg, rt: Reg) -> u32 {
     r_type(0x24, rd, rs, rt)
@@ -182,9 +173,6 @@ pub fn ld(rt: Reg, base: Reg, offset: i32) -> u32 {
 }
 pub fn sd(rt: Reg, base: Reg, offset: i32) -> u32 {
     i_type(0x3f, rt, base, offset)
-}
-pub fn lw(rt: Reg, base: Reg, offset: i32) -> u32 {
-    i_type(0x23, rt, base, offset)
 }
 pub fn jr(rs: Reg) -> u32 {
     r_type(0x08, ZERO, rs, ZERO)

@@ -45,11 +45,12 @@ impl Emitter<'_> {
         self.put(daddu(T2, T1, T4));
         self.put(daddu(T1, T1, T3));
         self.put(copy(V0, ZERO));
+        // Domain 0 has no stack, and its head is no address.
         match what {
             Stacks::Keep => {
                 self.put(ld(T5, T1, 0));
                 self.put(sltu(T6, T3, T5));
-                let none = self.open(beq(T6, ZERO, 0));
+                let none = self.open_alone(beq(T6, ZERO, 0));
                 self.put(ld(T6, T5, 0));
                 self.put(sd(T6, T1, 0));
                 self.put(ld(T6, T2, 0));
@@ -65,7 +66,7 @@ impl Emitter<'_> {
             Stacks::Offer => {
                 self.put(ld(T5, T2, 0));
                 self.put(sltu(T6, T3, T5));
-                let none = self.open(beq(T6, ZERO, 0));
+                let none = self.open_alone(beq(T6, ZERO, 0));
                 self.put(ld(T6, T5, 0));
                 self.put(sd(T6, T2, 0));
                 self.put(ld(T6, T1, 0));
