@@ -1,8 +1,8 @@
 //! Machine code under construction: what all emitters need of it, whatever their instructions look like.
 //!
 //! Problem: branches and constants lie before what they lead to, and nobody should count distances by hand.
-//! Strategy: a branch, or the load of a constant, is put down without its distance, and its place, a [`Label`],
-//! is filled in once what it leads to is there. Constants gather in a [`Pool`], each value once.
+//! Strategy: a branch, or the load of a constant, is put down without its distance, and its place, a
+//! [`Label`], is filled in once what it leads to is there. Constants gather in a [`Pool`], each value once.
 //!
 //! * Every branch is forward: a label is the place of the branch, and is joined once.
 //! * What does not fit is dropped, and that it did not fit is kept: whoever emits asks once, at the end.

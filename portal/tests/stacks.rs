@@ -16,7 +16,8 @@ type Memory = BTreeMap<u64, u64>;
 
 const STEPS: [Stacks; 3] = [Stacks::Keep, Stacks::Offer, Stacks::Release];
 
-/// Runs the step with this word as the domain: what it returns, and every register that a portal may use besides.
+/// Runs the step with this word as the domain: what it returns, and every register that a portal may use
+/// besides.
 fn run(processor: Processor, memory: &mut Memory, what: Stacks, domain: u64) -> (u64, u64, Vec<u64>) {
     let spec = Spec::parse("sm").expect("a specification");
     let shape = Shape::Short(Short::Stacks(what));

@@ -14,8 +14,8 @@ use pebble_abi::map;
 /// no such coprocessor, and the processor says which one was wanted; it does not tell instructions.
 pub const ABORT: u32 = 0xc806_0000;
 
-/// Places in the nucleus that portal code calls, with `$25` as return address. `$1`, `$24`, `$26` and `$27` are
-/// destroyed.
+/// Places in the nucleus that portal code calls, with `$25` as return address. `$1`, `$24`, `$26` and `$27`
+/// are destroyed.
 ///
 /// No entry of the translation buffer is then of the domain with the number in `$24`.
 pub const FLUSH: u64 = map::NUCLEUS_VA + 0x100;

@@ -1,14 +1,14 @@
 //! mips64 emitter (`docs/src/mips.md`).
 //!
-//! Layout of a portal: call code, constant pool (8-byte aligned), return code. While portal code runs, `k0` is
-//! the address of the leg's first instruction (so the pool is one load away), `k1` the top of the invocation
-//! stack, as `ErrorEPC` says it too, `t0` still the caller's index; `T1` to `T6` are scratch. The last two pool
-//! words are the caller's address space and the frame's description ([`frame_word`]), at -16 and -8 from the
-//! return code. The return code's second instruction is its error entry.
+//! Layout of a portal: call code, constant pool (8-byte aligned), return code. While portal code runs, `k0`
+//! is the address of the leg's first instruction (so the pool is one load away), `k1` the top of the
+//! invocation stack, as `ErrorEPC` says it too, `t0` still the caller's index; `T1` to `T6` are scratch. The
+//! last two pool words are the caller's address space and the frame's description ([`frame_word`]), at -16
+//! and -8 from the return code. The return code's second instruction is its error entry.
 //!
 //! Slow ways out (no room, no stack) lie behind the leg's `eret`; every branch is forward. The instruction
-//! behind a branch is executed on both ways: where it is what comes next anyway, it does no harm on the other,
-//! which overwrites, scrubs or restores what it has changed.
+//! behind a branch is executed on both ways: where it is what comes next anyway, it does no harm on the
+//! other, which overwrites, scrubs or restores what it has changed.
 //!
 //! There is no floating point, so what a domain that uses it would keep is nothing.
 

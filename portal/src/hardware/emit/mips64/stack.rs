@@ -1,9 +1,9 @@
 //! Stacks of `n`: the head of the callee's queue taken and given back, and the way out to the scheduler when
 //! a stack or a thread word is not there.
 //!
-//! `T2` holds the address of domain 0's queue, which is that of an end, `T3` the head, `T4` the stack behind it.
-//! Every test that fails branches to one place behind the leg, which undoes what was saved and asks for the call
-//! to be made again ([`Emitter::join_waits`]).
+//! `T2` holds the address of domain 0's queue, which is that of an end, `T3` the head, `T4` the stack behind
+//! it. Every test that fails branches to one place behind the leg, which undoes what was saved and asks for
+//! the call to be made again ([`Emitter::join_waits`]).
 
 use super::*;
 use crate::hardware::ir::Stacks;

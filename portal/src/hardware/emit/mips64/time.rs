@@ -8,8 +8,8 @@ use super::*;
 /// What [`Emitter::time`] uses besides the register of the result.
 pub(super) const TIMED: u32 = 1 << T2 | 1 << T3;
 
-/// Ticks from now to the clock's interrupt, at least and at most. What has passed before it was set would come
-/// a whole turn of the counter later.
+/// Ticks from now to the clock's interrupt, at least and at most. What has passed before it was set would
+/// come a whole turn of the counter later.
 const LEAST: i32 = 16;
 const MOST: u64 = 0x7fff_0000;
 /// If it has passed all the same (an emulator may be stopped between two instructions): from then on.

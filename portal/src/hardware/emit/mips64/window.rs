@@ -1,14 +1,15 @@
 //! Windows: page table entries found, checked, shown in a slot, and taken back.
 //!
-//! The entry of a table is the table's direct address, with flags below. Caller's level-1 table, and the window
-//! control pages of both domains, are constants. Between check and opening, `a6` (first window) and `a7` (second)
-//! hold the entry to be shown, or, where the caller's entry itself changes or a buffer's two are needed, its
-//! address; `T1` the callee's control page, `v1` its first descriptor; `T2` to `T4` are scratch. In the return
-//! leg `T1` is the descriptor, and `t0` and `T6` are scratch too.
+//! The entry of a table is the table's direct address, with flags below. Caller's level-1 table, and the
+//! window control pages of both domains, are constants. Between check and opening, `a6` (first window) and
+//! `a7` (second) hold the entry to be shown, or, where the caller's entry itself changes or a buffer's two
+//! are needed, its address; `T1` the callee's control page, `v1` its first descriptor; `T2` to `T4` are
+//! scratch. In the return leg `T1` is the descriptor, and `t0` and `T6` are scratch too.
 //!
-//! What is shown in a slot is marked as untouched, and the refill handler takes the mark away. So a window that
-//! nobody has touched is closed without the TLB; of one that was, the entry is looked for ([`Emitter::forget`]).
-//! Buffers, whose leaves are their owner's, have no such mark: closing one forgets the whole domain.
+//! What is shown in a slot is marked as untouched, and the refill handler takes the mark away. So a window
+//! that nobody has touched is closed without the TLB; of one that was, the entry is looked for
+//! ([`Emitter::forget`]). Buffers, whose leaves are their owner's, have no such mark: closing one forgets the
+//! whole domain.
 //!
 //! What the caller has borrowed itself it may lend on for as long as it has it, and the thread that has
 //! brought it is the only one of which that is known: its calls end in order. So the slot's descriptor names
