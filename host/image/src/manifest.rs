@@ -55,7 +55,7 @@ pub struct Component {
     /// Counts towards the resident size of the essential system.
     #[serde(default)]
     pub core: bool,
-    /// Its portals keep floating-point state even if its code was compiled without.
+    /// Its portals keep floating-point state, where there is any, even if its code was compiled without.
     #[serde(default)]
     pub float: bool,
     /// Its calls may use the reserve of the invocation stack, and are refused where that is full: for servers
