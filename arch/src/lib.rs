@@ -63,7 +63,7 @@ impl fmt::Display for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Processor::Riscv64 => "RISC-V",
-            Processor::Mips64 => "MIPS",
+            Processor::Mips64 => mips64::NAME,
             Processor::X86_64 => "x86-64",
         })
     }

@@ -9,6 +9,9 @@ pub mod frame;
 pub mod paging;
 pub mod regs;
 
+/// As people call it.
+pub(crate) const NAME: &str = "MIPS";
+
 #[derive(Clone, Copy, Debug)]
 pub struct Mips64;
 

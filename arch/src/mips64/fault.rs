@@ -30,7 +30,7 @@ pub(super) const fn cause(code: u64, value: u64, pc: u64) -> (Cause, u64) {
         2 if fetched => (Cause::Fetch, value),
         2 => (Cause::Load, value),
         1 | 3 => (Cause::Store, value),
-        4 if fetched && (upper && value % 4 == 0) => (Cause::Fetch, value),
+        4 if fetched && upper && value.is_multiple_of(4) => (Cause::Fetch, value),
         4 if fetched => (Cause::FetchMisaligned, value),
         4 if upper => (Cause::Load, value),
         4 => (Cause::LoadMisaligned, value),
