@@ -3,7 +3,7 @@
 //! A processor is a type ([`Arch`]), and the board is known when the tool runs: here the one becomes a table
 //! of the other's answers.
 
-use pebble_arch::{Arch, Layout, Processor, Riscv64};
+use pebble_arch::{Arch, Layout, Mips64, Processor, Riscv64};
 use pebble_process::PAGE_LIMIT;
 use pebble_process::crash::Code;
 use pebble_process::elf::{Image, Problem};
@@ -29,6 +29,7 @@ impl Isa {
     pub fn of(processor: Processor) -> Option<&'static Isa> {
         match processor {
             Processor::Riscv64 => Some(&const { Isa::new::<Riscv64>() }),
+            Processor::Mips64 => Some(&const { Isa::new::<Mips64>() }),
             Processor::X86_64 => None,
         }
     }

@@ -142,7 +142,7 @@ pub fn verify_in(
 ) -> Result<(), Refusal> {
     match processor {
         Processor::Riscv64 => leg::verify::<Riscv64>(words, spec, shape, connection, &mut room.0),
-        Processor::X86_64 => Err(Refusal { at: 0, reason: Reason::NotAllowed }),
+        Processor::Mips64 | Processor::X86_64 => Err(Refusal { at: 0, reason: Reason::NotAllowed }),
     }
 }
 

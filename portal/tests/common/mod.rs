@@ -4,6 +4,7 @@
 pub mod cases;
 pub mod golden;
 pub mod mips64;
+pub mod words;
 
 use std::collections::HashMap;
 use std::io::Write;

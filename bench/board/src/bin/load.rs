@@ -24,7 +24,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use pebble::abi::sys;
 use pebble::api;
 use pebble::io::{self, File};
-use pebble::portal::{COUNTED, call_once as call, counter, time, timed_call};
+use pebble::portal::{COUNTED, MILLISECOND, call_once as call, counter, time, timed_call};
 use pebble::power::Power;
 use pebble_bench::{ROUNDS, Samples};
 

@@ -483,7 +483,7 @@ impl Emitter<'_> {
         self.put(ld(GP, T1, 0));
         if u64::from(code) == status::TIMEOUT {
             // The late call's bit to the sign.
-            self.put(slli(GP, GP, map::LATE.leading_zeros()));
+            self.put(slli(GP, GP, Riscv64::LATE.leading_zeros()));
             self.raises = Some((self.open(bge(GP, ZERO, 0)), 1 << T1));
             self.put(ld(GP, T1, 0));
         }
