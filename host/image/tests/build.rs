@@ -8,7 +8,8 @@ use pebble_image::audit::audit;
 use pebble_image::output::loaded;
 use pebble_image::{Artifacts, Board, Image, Manifest, build};
 
-const BOARDS: [&str; 1] = [include_str!("../../../boards/virt.toml")];
+const BOARDS: [&str; 2] =
+    [include_str!("../../../boards/virt.toml"), include_str!("../../../boards/malta.toml")];
 /// Of the nucleus: its first instruction is not where its code begins.
 const START: u64 = map::NUCLEUS_VA + 0x1200;
 const RECORD: u64 = map::NUCLEUS_VA + 0x1300;
