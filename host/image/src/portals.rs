@@ -251,10 +251,11 @@ impl<'a> Portals<'a> {
             (sys::LEAVE_WAIT, self.code.waits),
             (sys::NO_STACK, self.code.no_stack[float]),
             (sys::THREAD_END, self.code.thread_exit),
+            (sys::SYS_HRTIME, self.code.hrtime),
         ] {
             memory.write_word(d.table + index as u64 * 8, at);
         }
-        // An exclusive domain calls nobody: it has only what it imports.
+        // An exclusive domain calls nobody: beside the time it has only what it imports.
         if d.manifest.exclusive {
             return Ok(());
         }
