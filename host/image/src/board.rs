@@ -90,6 +90,10 @@ pub struct Registers {
 }
 
 impl Registers {
+    pub fn holds(self, pa: u64) -> bool {
+        pa.wrapping_sub(self.at) < self.bytes
+    }
+
     /// The pages that they are in: less cannot be given to a domain.
     pub fn pages(self) -> Registers {
         let at = self.at / PAGE * PAGE;
