@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::build::cargo_artifacts;
 use crate::sources::Sources;
 use crate::tools::{Tools, program, run_quietly};
-use crate::{sources, stamp, ui};
+use crate::{picolibc, sources, stamp, ui};
 
 /// The command lines, with `{name}` where a value goes.
 #[derive(Deserialize)]
@@ -32,11 +32,10 @@ struct Flags {
 /// What the processor adds.
 #[derive(Deserialize)]
 struct Processor {
-    picolibc: String,
-    variant: String,
     machine: Vec<String>,
     linker: Vec<String>,
-    libgcc: Vec<String>,
+    /// What the C library's build calls it.
+    family: String,
     rust_target: String,
 }
 
@@ -47,7 +46,7 @@ pub struct Compiler<'a> {
     processor: Processor,
     folder: PathBuf,
     include: PathBuf,
-    libgcc: String,
+    picolibc: PathBuf,
     malloc: PathBuf,
     runtime: Vec<PathBuf>,
     /// Where components go.
@@ -73,7 +72,7 @@ impl<'a> Compiler<'a> {
         };
         write_if_changed(&include.join("pebble.h"), pebble_header::header(&board).as_bytes())?;
         write_if_changed(&include.join("pebble-interfaces.h"), interfaces(tools)?.as_bytes())?;
-        let libgcc = path_from(&processor.libgcc)?;
+        let picolibc = picolibc::built(tools, &processor.machine, &processor.family)?;
         let malloc = heap(tools, &processor.rust_target)?;
         let all = tools.made().join("c");
         let out = all.join("systems").join(system);
@@ -84,7 +83,7 @@ impl<'a> Compiler<'a> {
             processor,
             folder,
             include,
-            libgcc,
+            picolibc,
             malloc,
             runtime,
             out,
@@ -207,10 +206,8 @@ impl<'a> Compiler<'a> {
     fn fill(&self, flag: &str) -> String {
         flag.replace("{root}", &self.tools.root.to_string_lossy())
             .replace("{include}", &self.include.to_string_lossy())
-            .replace("{picolibc}", &self.processor.picolibc)
-            .replace("{variant}", &self.processor.variant)
+            .replace("{picolibc}", &self.picolibc.to_string_lossy())
             .replace("{processor}", &self.folder.to_string_lossy())
-            .replace("{libgcc}", &self.libgcc)
             .replace("{malloc}", &self.malloc.to_string_lossy())
     }
 }
@@ -230,15 +227,6 @@ fn heap(tools: &Tools, target: &str) -> Result<PathBuf> {
     let mut cargo = tools.cross_cargo_for(target)?;
     cargo_artifacts(cargo.args(["-p", "pebble-malloc"]), |_| ()).context("lib/c/malloc does not build")?;
     Ok(tools.cross_made(target).join("libpebble_malloc.a"))
-}
-
-/// What a command prints.
-fn path_from(words: &[String]) -> Result<String> {
-    let (name, arguments) = words.split_first().context("flags.toml: libgcc is empty")?;
-    let output =
-        Command::new(name).args(arguments).output().with_context(|| format!("cannot start {name}"))?;
-    ensure!(output.status.success(), "{} failed", words.join(" "));
-    Ok(String::from_utf8(output.stdout)?.trim().into())
 }
 
 pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<()> {

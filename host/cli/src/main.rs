@@ -21,6 +21,7 @@ mod inspect;
 mod isa;
 mod lock;
 mod new;
+mod picolibc;
 mod run;
 mod sfi;
 mod sources;

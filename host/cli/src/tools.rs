@@ -219,7 +219,7 @@ fn find_board(folder: &Path, name: &str) -> Result<Board> {
     Board::load(&path).with_context(|| path.display().to_string())
 }
 
-fn missing(name: &str) -> anyhow::Error {
+pub fn missing(name: &str) -> anyhow::Error {
     anyhow!(
         "{name} is not installed; remove target/tools/checked and run ./pebble again to have it installed"
     )
