@@ -42,9 +42,6 @@ impl<M: Machine> Verifier<'_, M> {
         }
         let ours = r.nucleus;
         let top = Value(Kind::Top, 0);
-        if r.begins_with_top() && self.shape != Shape::Switch {
-            expect(s, r.top, top)?;
-        }
         match (self.shape, base, imm) {
             (Shape::Dispatch, Value(Kind::ReturnCode, 0), 0) => {
                 expect(s, r.top, top)?;
@@ -58,15 +55,15 @@ impl<M: Machine> Verifier<'_, M> {
                 expect(s, r.top, top)?;
                 expect(s, r.value, Value(Kind::Const, -1))?;
                 expect(s, r.status, Value(Kind::Leaving, i32::from(code)))?;
-                registers(s, Kind::Own, !(ours | 1 << r.top | r.outcome() | r.jump), 0)
+                registers(s, Kind::Own, !(ours | 1 << r.top | r.outcome()), 0)
             }
             // A call that is not late: it was tested, and no address of the nucleus stays.
             (Shape::Leave(_), EXCEPTION, 0) if s.leads == sys::EXCEPTION as i32 => {
-                registers(s, Kind::Own, !(ours | 1 << r.top), 1 << r.top & !ours)
+                registers(s, Kind::Own, !(ours | 1 << r.top), 1 << r.top)
             }
             (Shape::Interrupt, EXCEPTION, 0) => registers(s, Kind::Own, !ours, 0),
             (Shape::ThreadEnd, Value(Kind::TableEntry, THREAD_END), _) if imm == M::RAISED as i64 => {
-                registers(s, Kind::Own, !(ours | r.jump), r.jump)
+                registers(s, Kind::Own, !ours, 0)
             }
             (Shape::Switch, Value(Kind::ReturnCode, 1), 0) => {
                 if s.block != (1 << (1 + r.in_block.len())) - 1
@@ -302,7 +299,7 @@ impl<M: Machine> Verifier<'_, M> {
         let passed = match self.shape {
             Shape::Interrupt => prescribed::<M>(s, &exception[..1])?,
             Shape::Exception => prescribed::<M>(s, &exception)?,
-            Shape::NoStack => prescribed::<M>(s, &[M::LACKING, exception[3]])?,
+            Shape::NoStack => prescribed::<M>(s, &[exception[1], exception[3]])?,
             _ => self.specified(s)?,
         };
         let r = M::REGISTERS;

@@ -10,7 +10,7 @@
 //!   kind of branch, which skips tests: what they leave in registers is forgotten, and nothing else may have
 //!   changed.
 //! * Frame words are written once, by the call leg, and stay what they are once the frame is pushed.
-//! * The scheduler's steps with stack queues are read word by word ([`Machine::word_by_word`]).
+//! * The scheduler's steps with stack queues are read word by word ([`Machine::stacks`]).
 //! * What exits demand is in [`super::exit`], what memory holds in [`super::memory`], what instructions mean
 //!   in the processor's module.
 
@@ -21,18 +21,15 @@ use super::way::{MAX_CHOICES, Ways};
 use super::{Reason, Refusal};
 use crate::hardware::ir::{Lent, lent};
 use crate::hardware::template::Template;
-use crate::hardware::{Connection, Shape};
+use crate::hardware::{Connection, Shape, Short};
 use crate::spec::{MAX_TEMPLATES, MAX_WINDOWS, Spec, Window};
 use arrayvec::ArrayVec;
 use core::marker::PhantomData;
 use pebble_abi::map;
-use pebble_arch::{Arch, Mips64, Riscv64};
+use pebble_arch::{Arch, Riscv64};
 
 /// Largest frame: a trap in a domain with floating point.
-pub(super) const MAX_FRAME: usize = {
-    let (one, other) = (Riscv64::LAYOUT.all_words(true), Mips64::LAYOUT.all_words(true));
-    if one > other { one } else { other }
-};
+pub(super) const MAX_FRAME: usize = Riscv64::LAYOUT.all_words(true);
 const MAX_POOL: usize = 10;
 
 /// What the frame looks like once the call leg has left.
@@ -92,10 +89,8 @@ pub(super) fn verify<M: Machine>(
     room: &mut Room,
 ) -> Result<(), Refusal> {
     room.choices.clear();
-    if let Shape::Short(short) = shape
-        && let Some(verdict) = M::word_by_word(words, short)
-    {
-        return verdict;
+    if let Shape::Short(Short::Stacks(what)) = shape {
+        return M::stacks(words, what);
     }
     let queue = (!c.callee.exclusive).then(|| map::stack_queue_va(c.callee.asid));
     let is_call = matches!(shape, Shape::Call | Shape::Wait(_) | Shape::Signal(_));

@@ -44,9 +44,8 @@ pub(super) enum Kind {
     Description,
     DescriptionHigh,
     Origin,
-    /// The running domain's table entry with this index; a page of that table.
+    /// The running domain's table entry with this index.
     TableEntry,
-    TablePage,
     /// A control register's content at entry.
     Control,
     /// The running domain, from the name of its address space: on the way, its number, where it is in a
@@ -54,15 +53,6 @@ pub(super) enum Kind {
     SpaceTop,
     Asid,
     AsidHigh,
-    /// A domain's name without its number: of the pool's double word there, or of the running domain (-1).
-    Root,
-    /// The kind of a trap, from its cause.
-    TrapCode,
-    /// The time that was read last, how much has passed since, their sum; the same once it is kept.
-    TimeBefore,
-    Elapsed,
-    TimeNow,
-    Time,
     /// The own domain's status with this code; the status with which a return leg was entered.
     Leaving,
     Status,
@@ -78,8 +68,6 @@ pub(super) enum Kind {
     Desc,
     DescNext,
     DescStack,
-    /// Whether the word at the head is that of an end, where the processor computes that.
-    NoStack,
     /// What a register beside the general ones held.
     Beside,
 

@@ -234,8 +234,7 @@ impl<M: Machine> Verifier<'_, M> {
             return Ok(false);
         }
         let mut through = *s;
-        M::shadow(self, at, s)?;
-        let left = M::straight(self, at + 4, target, &mut through, MAX_DEPTH, ways)?.is_some();
+        let left = M::straight(self, at + M::BRANCH, target, &mut through, MAX_DEPTH, ways)?.is_some();
         let this = at_level(n, level);
         let found = through.knows(fact::borrowed(this) | fact::held(this));
         if left || !found || !through.differs_in_registers_alone(s) {
