@@ -126,13 +126,22 @@ fn in_a_few_signals() {
             let all = ring(&basic_with(level, symbol), 8, "descend", spec);
             let portal = all[0].portal("descend", spec).unwrap();
             let most = if spec.starts_with('s') { 1024 } else { 8 * 126 };
+            let innermost = all[(most as usize - 1) % 8].number();
             for _ in 0..3 {
-                SIGNALS.store(0, Ordering::SeqCst);
-                let ended = fault(portal.call_within(Limit::processor(TIME), &[most, 1]));
-                let signals = SIGNALS.load(Ordering::SeqCst);
+                // On a machine that is busy elsewhere they may still be on the way down: then with more time.
+                let mut limit = TIME;
+                let (ended, signals) = loop {
+                    SIGNALS.store(0, Ordering::SeqCst);
+                    let ended = fault(portal.call_within(Limit::processor(limit), &[most, 1]));
+                    if ended.instance == innermost || limit > TIME * 16 {
+                        break (ended, SIGNALS.load(Ordering::SeqCst));
+                    }
+                    sound_again(&all);
+                    limit *= 2;
+                };
                 assert_eq!((ended.cause, function(&ended)), (Cause::Deadline, Some("descend")), "{ended}");
                 // The innermost is told.
-                assert_eq!(ended.instance, all[(most as usize - 1) % 8].number(), "{ended}");
+                assert_eq!(ended.instance, innermost, "{ended}");
                 assert!(signals < 12, "level {level}, {symbol:?}, {spec}: {signals}");
                 sound_again(&all);
                 assert_eq!(portal.call(&[most, 0]).unwrap(), most);
