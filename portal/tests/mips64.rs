@@ -351,8 +351,9 @@ fn a_call_that_cannot_be_is_one_that_has_not_been() {
     // No room.
     let mut m = caller();
     m.x[27] = map::thread_va(THREAD) + thread::INVOCATION_LIMIT;
+    let before = m.x;
     assert_eq!(m.run(&code, 0, 0), Exit::Jump(0xf000 + sys::EXCEPTION as u64));
-    assert!([14, 15].iter().all(|x| m.x[*x] == 0));
+    assert_eq!((m.x[14], &m.x[1..14], &m.x[15..26]), (0, &before[1..14], &before[15..26]));
 }
 
 #[test]

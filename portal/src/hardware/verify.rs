@@ -19,6 +19,7 @@ mod exit;
 mod leg;
 mod machine;
 mod memory;
+mod mips64;
 mod riscv64;
 mod slot;
 mod state;
@@ -29,7 +30,7 @@ mod window;
 use crate::hardware::{Connection, Shape};
 use crate::{Processor, Spec};
 use core::fmt;
-use pebble_arch::Riscv64;
+use pebble_arch::{Mips64, Riscv64};
 
 /// Why a portal is refused, at which byte of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,8 @@ pub enum Reason {
     FirstOfReturn,
     Window,
     Template,
+    Hazard,
+    Delayed,
 }
 
 impl Reason {
@@ -103,6 +106,8 @@ impl Reason {
             Reason::Template => {
                 "a template is missing, is not the registered one, or does what templates may not"
             }
+            Reason::Hazard => "a control register is relied upon before what was written to it is there",
+            Reason::Delayed => "this may not be executed in the shadow of a branch",
         }
     }
 }
@@ -142,7 +147,8 @@ pub fn verify_in(
 ) -> Result<(), Refusal> {
     match processor {
         Processor::Riscv64 => leg::verify::<Riscv64>(words, spec, shape, connection, &mut room.0),
-        Processor::Mips64 | Processor::X86_64 => Err(Refusal { at: 0, reason: Reason::NotAllowed }),
+        Processor::Mips64 => leg::verify::<Mips64>(words, spec, shape, connection, &mut room.0),
+        Processor::X86_64 => Err(Refusal { at: 0, reason: Reason::NotAllowed }),
     }
 }
 

@@ -272,7 +272,10 @@ impl Emitter<'_> {
             Op::Top => {}
             Op::Room { reserve: false } => {
                 self.put(andi(T2, K1, thread::INVOCATION_LIMIT as u32));
-                self.raises = Some((self.open(bne(T2, ZERO, 0)), 1 << T2 | 1 << T3));
+                // Counters and semaphores leave their number.
+                let counts =
+                    self.c.counter.is_some() || matches!(self.shape, Shape::Wait(_) | Shape::Signal(_));
+                self.raises = Some((self.open(bne(T2, ZERO, 0)), 1 << T2 | u32::from(counts) << T3));
             }
             Op::Room { reserve: true } => {
                 // Both upper bits of the offset in the page: the last quarter.

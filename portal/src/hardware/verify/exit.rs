@@ -42,6 +42,9 @@ impl<M: Machine> Verifier<'_, M> {
         }
         let ours = r.nucleus;
         let top = Value(Kind::Top, 0);
+        if r.begins_with_top() && self.shape != Shape::Switch {
+            expect(s, r.top, top)?;
+        }
         match (self.shape, base, imm) {
             (Shape::Dispatch, Value(Kind::ReturnCode, 0), 0) => {
                 expect(s, r.top, top)?;
@@ -55,15 +58,15 @@ impl<M: Machine> Verifier<'_, M> {
                 expect(s, r.top, top)?;
                 expect(s, r.value, Value(Kind::Const, -1))?;
                 expect(s, r.status, Value(Kind::Leaving, i32::from(code)))?;
-                registers(s, Kind::Own, !(ours | 1 << r.top | r.outcome()), 0)
+                registers(s, Kind::Own, !(ours | 1 << r.top | r.outcome() | r.jump), 0)
             }
             // A call that is not late: it was tested, and no address of the nucleus stays.
             (Shape::Leave(_), EXCEPTION, 0) if s.leads == sys::EXCEPTION as i32 => {
-                registers(s, Kind::Own, !(ours | 1 << r.top), 1 << r.top)
+                registers(s, Kind::Own, !(ours | 1 << r.top | r.jump), 1 << r.top & !ours | r.jump)
             }
             (Shape::Interrupt, EXCEPTION, 0) => registers(s, Kind::Own, !ours, 0),
             (Shape::ThreadEnd, Value(Kind::TableEntry, THREAD_END), _) if imm == M::RAISED as i64 => {
-                registers(s, Kind::Own, !ours, 0)
+                registers(s, Kind::Own, !(ours | r.jump), 0)
             }
             (Shape::Switch, Value(Kind::ReturnCode, 1), 0) => {
                 if s.block != (1 << (1 + r.in_block.len())) - 1
@@ -79,12 +82,12 @@ impl<M: Machine> Verifier<'_, M> {
                 registers(s, Kind::Own, !ours, 0)
             }
             // What a server cannot call is refused.
-            (_, EXCEPTION, 0) if self.is_call && !self.c.caller.trusted => self.give_up(s),
+            (_, EXCEPTION, 0) if self.is_call && !self.c.caller.trusted => self.give_up(s, false),
             (_, Value(Kind::TableEntry, NO_STACK), 0) if self.queue.is_some() && s.did(done::TOLD) => {
                 if self.is_trap {
                     registers(s, Kind::Own, !ours, 0)
                 } else if self.is_call {
-                    self.give_up(s)
+                    self.give_up(s, true)
                 } else {
                     Err(Reason::Jump)
                 }
@@ -95,10 +98,13 @@ impl<M: Machine> Verifier<'_, M> {
 
     /// A call that cannot be: what comes next keeps all registers for the user, so the nucleus leaves nothing
     /// in them.
-    fn give_up(&self, s: &State) -> Result<(), Reason> {
+    fn give_up(&self, s: &State, waits: bool) -> Result<(), Reason> {
+        let r = M::REGISTERS;
         let plain = self.windows.is_empty() && self.templates.is_empty();
-        let scratch = if plain { M::REGISTERS.stack_scratch } else { M::REGISTERS.window_scratch };
-        registers(s, Kind::Own, !(s.zero() & scratch | M::REGISTERS.nucleus), 0)
+        let scratch = if plain { r.stack_scratch } else { r.window_scratch };
+        let used = if self.windows.is_empty() { r.stack_scratch } else { r.window_scratch };
+        let cleared = if waits && M::WAITS_CLEAR { used } else { 0 };
+        registers(s, Kind::Own, !(s.zero() & scratch | r.nucleus | cleared), cleared)
     }
 
     /// The traversal has not begun, and no template has acted.
@@ -299,7 +305,7 @@ impl<M: Machine> Verifier<'_, M> {
         let passed = match self.shape {
             Shape::Interrupt => prescribed::<M>(s, &exception[..1])?,
             Shape::Exception => prescribed::<M>(s, &exception)?,
-            Shape::NoStack => prescribed::<M>(s, &[exception[1], exception[3]])?,
+            Shape::NoStack => prescribed::<M>(s, &[M::LACKING, exception[3]])?,
             _ => self.specified(s)?,
         };
         let r = M::REGISTERS;

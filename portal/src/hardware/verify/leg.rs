@@ -10,7 +10,7 @@
 //!   kind of branch, which skips tests: what they leave in registers is forgotten, and nothing else may have
 //!   changed.
 //! * Frame words are written once, by the call leg, and stay what they are once the frame is pushed.
-//! * The scheduler's steps with stack queues are read word by word ([`Machine::stacks`]).
+//! * The scheduler's steps with stack queues are read word by word ([`Machine::word_by_word`]).
 //! * What exits demand is in [`super::exit`], what memory holds in [`super::memory`], what instructions mean
 //!   in the processor's module.
 
@@ -21,16 +21,18 @@ use super::way::{MAX_CHOICES, Ways};
 use super::{Reason, Refusal};
 use crate::hardware::ir::{Lent, lent};
 use crate::hardware::template::Template;
-use crate::hardware::{Connection, Shape, Short};
+use crate::hardware::{Connection, Shape};
 use crate::spec::{MAX_TEMPLATES, MAX_WINDOWS, Spec, Window};
 use arrayvec::ArrayVec;
 use core::marker::PhantomData;
 use pebble_abi::map;
-use pebble_arch::{Arch, Riscv64};
+use pebble_arch::{Arch, Mips64, Riscv64};
 
 /// Largest frame: a trap in a domain with floating point.
-pub(super) const MAX_FRAME: usize = Riscv64::LAYOUT.all_words(true);
-const MAX_POOL: usize = 10;
+pub(super) const MAX_FRAME: usize = {
+    let (one, other) = (Riscv64::LAYOUT.all_words(true), Mips64::LAYOUT.all_words(true));
+    if one > other { one } else { other }
+};
 
 /// What the frame looks like once the call leg has left.
 #[derive(Clone, Copy)]
@@ -89,8 +91,10 @@ pub(super) fn verify<M: Machine>(
     room: &mut Room,
 ) -> Result<(), Refusal> {
     room.choices.clear();
-    if let Shape::Short(Short::Stacks(what)) = shape {
-        return M::stacks(words, what);
+    if let Shape::Short(short) = shape
+        && let Some(verdict) = M::word_by_word(words, short)
+    {
+        return verdict;
     }
     let queue = (!c.callee.exclusive).then(|| map::stack_queue_va(c.callee.asid));
     let is_call = matches!(shape, Shape::Call | Shape::Wait(_) | Shape::Signal(_));
@@ -212,7 +216,7 @@ impl<M: Machine> Verifier<'_, M> {
         }
     }
 
-    fn double_word(&self, at: usize) -> Option<u64> {
+    pub(super) fn double_word(&self, at: usize) -> Option<u64> {
         let low = *self.words.get(at / 4)?;
         let high = *self.words.get(at / 4 + 1)?;
         Some(u64::from(low) | u64::from(high) << 32)
@@ -223,7 +227,7 @@ impl<M: Machine> Verifier<'_, M> {
         let sized = start <= end
             && end <= self.words.len() * 4
             && (end - start).is_multiple_of(8)
-            && end - start <= MAX_POOL * 8;
+            && end - start <= M::POOL * 8;
         let inside = self.pool.is_none_or(|(first, last)| start <= first && last < end);
         if sized && inside { Ok(()) } else { Err(Refusal { at: start, reason: Reason::Pool }) }
     }

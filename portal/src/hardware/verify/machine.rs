@@ -5,6 +5,7 @@ use super::leg::Verifier;
 use super::state::State;
 use super::value::Value;
 use super::way::{Cond, Ways};
+use crate::hardware::Short;
 use pebble_arch::Arch;
 
 /// Numbers of registers, and sets of them as bits.
@@ -15,7 +16,7 @@ pub(super) struct Registers {
     pub code: usize,
     /// The nucleus's, that one too: user mode finds nothing in them.
     pub nucleus: u32,
-    /// Where return codes find the top of the invocation stack.
+    /// Where return codes find the top of the invocation stack; all portal code, if it is one of the nucleus's.
     pub top: usize,
     /// The index of the portal that is invoked.
     pub index: usize,
@@ -28,6 +29,8 @@ pub(super) struct Registers {
     /// In which portal code computes; of a call whose callee has no stack; where there are windows or
     /// templates.
     pub scratch: u32,
+    /// With which it jumps behind the beginning of other code.
+    pub jump: u32,
     pub stack_scratch: u32,
     pub window_scratch: u32,
     pub temporary: u32,
@@ -40,6 +43,10 @@ impl Registers {
     /// Value and status.
     pub(super) const fn outcome(&self) -> u32 {
         1 << self.value | 1 << self.status
+    }
+
+    pub(super) const fn begins_with_top(&self) -> bool {
+        self.nucleus >> self.top & 1 == 1
     }
 
     /// What the convention keeps in a call.
@@ -60,12 +67,16 @@ pub(super) trait Machine: Arch {
     const CAUSE: Value;
     const FAULT: Value;
     const TIME: Value;
+    /// Where whoever waits for a stack finds whose.
+    const LACKING: Value;
     /// Of the control register that is beside.
     const MODE: Value;
-    /// Bytes of a branch with all that is executed before it is taken.
-    const BRANCH: usize;
+    /// Double words of the pool, at most.
+    const POOL: usize;
     /// Bytes of the domain's exception, behind which begins what only a thread's end comes to.
     const RAISED: usize;
+    /// Whoever waits has cleared all registers that it may have used.
+    const WAITS_CLEAR: bool;
     /// Tests by which code branches where the stack is full; where a call is not late; where what was entered
     /// is no interrupt.
     const FULL: Cond;
@@ -84,12 +95,16 @@ pub(super) trait Machine: Arch {
     ) -> Result<Option<usize>, Refusal>;
     /// The branch at offset `at`: condition, its two registers, where it leads.
     fn branch(word: u32, at: usize) -> Option<(Cond, (u8, u8), usize)>;
+    /// What is executed when the branch there is taken, before the code that it leads to; if there is such.
+    const SHADOW: bool;
+    fn shadow(v: &mut Verifier<Self>, at: usize, s: &mut State) -> Result<(), Refusal>;
     /// The register that the instruction clears; whether it copies this register to itself.
     fn clears(word: u32) -> Option<u8>;
     fn keeps(word: u32, x: u8) -> bool;
 
-    /// A portal that is this sequence of instructions and no other.
-    fn stacks(words: &[u32], what: crate::hardware::Stacks) -> Result<(), Refusal>;
+    /// The verdict about a portal that is one sequence of instructions and no other; `None`: this one is read
+    /// like any other.
+    fn word_by_word(words: &[u32], short: Short) -> Option<Result<(), Refusal>>;
 
     /// Where portal code finds the root of the page tables of this address space.
     fn root(space: u64) -> u64;

@@ -56,7 +56,7 @@ impl<M: Machine> Verifier<'_, M> {
             }
             Kind::ReturnCode if n == 0 && imm == -8 => Some(Value(Kind::Description, 0)),
             Kind::NextTop if imm == 0 => Some(Value(Kind::ReturnCode, 1)),
-            Kind::Control => M::load(self, s, base, imm),
+            Kind::Control | Kind::TablePage => M::load(self, s, base, imm),
             _ => self.window_load(s, base, imm),
         }
     }

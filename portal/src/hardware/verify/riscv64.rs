@@ -11,7 +11,7 @@ use super::state::{State, done};
 use super::value::*;
 use super::way::{Cond, Ways};
 use super::{Reason, Refusal};
-use crate::hardware::{Shape, Short, Stacks};
+use crate::hardware::{Shape, Short};
 use crate::isa::riscv64::decode::{
     self, Alu, CsrOp, Insn, adds, branches, clears, decode, loads_double, loads_upper, stores_double,
     writes_csr,
@@ -36,9 +36,12 @@ impl Machine for Riscv64 {
     const CAUSE: Value = csr_value(csr::SCAUSE);
     const FAULT: Value = csr_value(csr::STVAL);
     const TIME: Value = csr_value(csr::TIME);
+    const LACKING: Value = Self::FAULT;
     const MODE: Value = csr_value(csr::FCSR);
-    const BRANCH: usize = 4;
+    const POOL: usize = 10;
     const RAISED: usize = 8;
+    const SHADOW: bool = false;
+    const WAITS_CLEAR: bool = false;
     const FULL: Cond = Cond::Lt;
     const TIMELY: Cond = Cond::Ge;
     const NO_INTERRUPT: (Cond, Value) = (Cond::Ge, Self::CAUSE);
@@ -101,6 +104,11 @@ impl Machine for Riscv64 {
         (imm >= 8 && imm % 4 == 0).then(|| (cond, (rs1, rs2), at + imm as usize))
     }
 
+    #[inline(always)]
+    fn shadow(_: &mut V, _: usize, _: &mut State) -> Result<(), Refusal> {
+        Ok(())
+    }
+
     fn clears(word: u32) -> Option<u8> {
         clears(word)
     }
@@ -109,8 +117,9 @@ impl Machine for Riscv64 {
         adds(word) == Some((x, x, 0))
     }
 
-    fn stacks(words: &[u32], what: Stacks) -> Result<(), Refusal> {
-        stacks::check(words, what)
+    fn word_by_word(words: &[u32], short: Short) -> Option<Result<(), Refusal>> {
+        let Short::Stacks(what) = short else { return None };
+        Some(stacks::check(words, what))
     }
 
     fn root(space: u64) -> u64 {

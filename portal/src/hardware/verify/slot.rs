@@ -39,7 +39,7 @@ impl<M: Machine> Verifier<'_, M> {
         Some(i32::from(lent.pages > 1) * 2 + before as i32)
     }
 
-    fn window_of(&self, slot: i32) -> Option<(i32, Lent)> {
+    pub(super) fn window_of(&self, slot: i32) -> Option<(i32, Lent)> {
         let n = (0..self.windows.len() as i32).find(|n| self.slot_of(*n) == Some(slot))?;
         Some((n, self.windows[n as usize]))
     }
@@ -130,8 +130,8 @@ impl<M: Machine> Verifier<'_, M> {
                 let (w, lent) = self.window_of(slot)?;
                 let there = !s.knows(fact::of(w, at(fact::CLEARED, imm)));
                 let kind = if imm == 0 { Kind::Given } else { Kind::GivenTwin };
-                let good = imm == 0 || lent.pages > 1;
-                return (lent.window == Window::Get && there && good).then_some(Value(kind, w));
+                let good = imm == 0 || lent.window == Window::Get && lent.pages > 1;
+                return (there && good).then_some(Value(kind, w));
             }
             _ => return None,
         };
@@ -184,7 +184,8 @@ impl<M: Machine> Verifier<'_, M> {
             }
             (Kind::SlotEntry, 0 | 8) => {
                 let nothing = imm == 0 && s.knows(fact::of(w, fact::NOTHING));
-                let fits = value == ZERO && (!get || nothing || s.knows(fact::of(w, fact::GOOD)));
+                let once = !s.knows(fact::of(w, at(fact::CLEARED, imm)));
+                let fits = value == ZERO && once && (!get || nothing || s.knows(fact::of(w, fact::GOOD)));
                 fits.then_some(at(fact::CLEARED, imm))
             }
             // What is torn is in the slot before it is gone from here.
@@ -269,10 +270,10 @@ impl<M: Machine> Verifier<'_, M> {
         let status = s.regs.get(M::REGISTERS.status);
         let blames = status::WINDOW | u64::from(self.c.callee.asid) << 16;
         // The callee is blamed where it has not given, unless somebody is to blame already.
-        let fits = if status == Value(Kind::Status, 0) {
-            !bad || s.knows(fact::BLAMED)
-        } else {
-            bad && s.knows(fact::CALM) && self.is(status, blames)
+        let fits = match status {
+            Value(Kind::Status, 0) => !bad || s.knows(fact::BLAMED),
+            Value(Kind::Blamed, _) => bad,
+            _ => bad && s.knows(fact::CALM) && self.is(status, blames),
         };
         if fits { Ok(()) } else { Err(Reason::Register(M::REGISTERS.status as u8)) }
     }

@@ -20,6 +20,8 @@ pub(super) mod done {
     pub const TOLD: u16 = 256;
     /// The top frame is known to be that of a late call.
     pub const LATE: u16 = 512;
+    /// What was written to a control register may not be there yet.
+    pub const PENDING: u16 = 1024;
 }
 
 /// A set of frame words.
@@ -92,10 +94,8 @@ impl State {
     pub(super) fn new<M: Machine>(origin: Kind, code: usize, on: bool) -> Self {
         let mut regs = Values::numbered(origin);
         regs.set(0, ZERO);
-        let mut left = M::REGISTERS.nucleus;
-        while left != 0 {
-            regs.set(left.trailing_zeros() as usize, UNKNOWN);
-            left &= left - 1;
+        if M::REGISTERS.begins_with_top() {
+            regs.set(M::REGISTERS.top, Value(Kind::Top, 0));
         }
         regs.set(M::REGISTERS.code, Value(Kind::Code, code as i32));
         // What the callee left in control registers is nobody's.

@@ -38,14 +38,17 @@ pub(super) enum Kind {
     NextRegister,
     /// From the top word of the invocation stack: 0 of the running thread, 1 of the next.
     ReturnCode,
+    /// Address so far behind the beginning of other code, to which the register of the leg's address leads.
+    Inside,
     /// That of the running thread, shifted so that its sign tells whether the call is late.
     Late,
     /// The word before that code, shifted, and the caller that it names.
     Description,
     DescriptionHigh,
     Origin,
-    /// The running domain's table entry with this index.
+    /// The running domain's table entry with this index; a page of that table.
     TableEntry,
+    TablePage,
     /// A control register's content at entry.
     Control,
     /// The running domain, from the name of its address space: on the way, its number, where it is in a
@@ -53,6 +56,15 @@ pub(super) enum Kind {
     SpaceTop,
     Asid,
     AsidHigh,
+    /// The running domain's name without its number.
+    Root,
+    /// The kind of a trap, from its cause.
+    TrapCode,
+    /// The time that was read last, how much has passed since, their sum; the same once it is kept.
+    TimeBefore,
+    Elapsed,
+    TimeNow,
+    Time,
     /// The own domain's status with this code; the status with which a return leg was entered.
     Leaving,
     Status,
@@ -68,6 +80,8 @@ pub(super) enum Kind {
     Desc,
     DescNext,
     DescStack,
+    /// Whether the word at the head is that of an end, where the processor computes that.
+    NoStack,
     /// What a register beside the general ones held.
     Beside,
 
@@ -76,6 +90,7 @@ pub(super) enum Kind {
     AboveImage,
     Region,
     Beyond,
+    Within,
     Crooked,
     Difference,
     Apart,
@@ -97,7 +112,9 @@ pub(super) enum Kind {
     Entry,
     BarePointer,
     BareTwin,
+    Stripped,
     Bare,
+    Unseen,
     LentPointer,
     LentTwin,
     Lent,
@@ -135,7 +152,9 @@ pub(super) enum Kind {
     Sides,
     Side,
     OtherSide,
+    HalfOccupied,
     Occupied,
+    HalfUnfit,
     Unfit,
     Rest,
     Bad,
@@ -146,6 +165,11 @@ pub(super) enum Kind {
     SlotAddress,
     SlotEntry,
     SlotHead,
+    /// What one entry of a translation buffer maps beside a window; the same, and whose it is.
+    Pair,
+    Probe,
+    /// The status, or, where that is none, that the callee is to blame.
+    Blamed,
     /// Count of moved pages; changed.
     Moved,
     MovedBy,

@@ -107,6 +107,7 @@ impl<M: Machine> Verifier<'_, M> {
             return Err(fail(Reason::Branch));
         };
         if self.returning && (cond, rs1, rs2) == (Cond::Eq, 0, 0) && !self.windows.is_empty() {
+            M::shadow(self, at, s)?;
             return Ok(target);
         }
         if depth < MAX_DEPTH && rs2 == 0 && self.unless_borrowed(at, (cond, rs1, target), s, ways)? {
@@ -114,9 +115,10 @@ impl<M: Machine> Verifier<'_, M> {
         }
         let b = self.branch(s, cond, (rs1, rs2), target).ok_or(fail(Reason::Branch))?;
         if b.test.refuses != 0 {
-            self.refuse(s, target, b.test.refuses, ways).map_err(|r| r.unwrap_or(fail(Reason::Branch)))?;
+            self.refuse(at, s, target, b.test.refuses, ways)
+                .map_err(|r| r.unwrap_or(fail(Reason::Branch)))?;
         } else {
-            if depth == if self.returning { MAX_CHOICES } else { MAX_DEPTH } {
+            if depth >= if self.returning { MAX_CHOICES } else { MAX_DEPTH } {
                 return Err(fail(Reason::Branch));
             }
             let mut taken = *s;
@@ -125,6 +127,7 @@ impl<M: Machine> Verifier<'_, M> {
             if b.else_zero {
                 taken.clear(b.x);
             }
+            M::shadow(self, at, &mut taken)?;
             if self.returning {
                 let choice = (b.target, depth + 1, taken);
                 self.room.choices.try_push(choice).map_err(|_| fail(Reason::Branch))?;
@@ -139,7 +142,7 @@ impl<M: Machine> Verifier<'_, M> {
         if b.test.known == fact::STACK {
             M::found_stack(s);
         }
-        Ok(at + M::BRANCH)
+        Ok(at + 4)
     }
 
     /// The few tests that portal code makes.
@@ -175,6 +178,9 @@ impl<M: Machine> Verifier<'_, M> {
                 let value = Value(Kind::DescNext, 0);
                 other(Test { value, known: fact::STACK, leads: sys::NO_STACK, ..test })
             }
+            (Cond::Ne, Value(Kind::NoStack, _), ZERO) => {
+                other(Test { value: UNKNOWN, known: fact::STACK, leads: sys::NO_STACK, ..test })
+            }
             (_, cause, ZERO) if self.shape == Shape::Interrupt && (cond, cause) == M::NO_INTERRUPT => {
                 known(rs1, cause, done::INTERRUPT)
             }
@@ -193,12 +199,21 @@ impl<M: Machine> Verifier<'_, M> {
     /// error: it may not be taken here.
     pub(super) fn refuse(
         &mut self,
+        at: usize,
         s: &State,
         target: usize,
         code: u16,
         ways: &mut Ways,
     ) -> Result<(), Option<Refusal>> {
         let (kept, own) = (M::REGISTERS.kept(), M::REGISTERS.code);
+        let mut there = None;
+        let s = if M::SHADOW {
+            let there = there.insert(*s);
+            M::shadow(self, at, there).map_err(Some)?;
+            there
+        } else {
+            s
+        };
         if self.returning
             || s.refusing != 0
             || !self.untouched(s)

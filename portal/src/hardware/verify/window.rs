@@ -198,7 +198,7 @@ impl<M: Machine> Verifier<'_, M> {
         match (kind, cond) {
             (Kind::Far, Cond::Ne) => refuses(fact::RANGE),
             (Kind::Beyond, Cond::Ne) if !own_page => refuses(fact::RANGE),
-            (Kind::Beyond, Cond::Ge) if own_page => refuses(fact::RANGE),
+            (Kind::Beyond, Cond::Ge) | (Kind::Within, Cond::Eq) if own_page => refuses(fact::RANGE),
             (Kind::Crooked, Cond::Ne) | (Kind::AboveImage, Cond::Eq) => refuses(fact::START),
             (Kind::FlagsTest, Cond::Ne) if owned => refuses(fact::POINTER),
             (Kind::Low, Cond::Ne) if owned || is_long(lent) => refuses(fact::LENDABLE),
@@ -234,7 +234,8 @@ impl<M: Machine> Verifier<'_, M> {
             return Ok(false);
         }
         let mut through = *s;
-        let left = M::straight(self, at + M::BRANCH, target, &mut through, MAX_DEPTH, ways)?.is_some();
+        M::shadow(self, at, s)?;
+        let left = M::straight(self, at + 4, target, &mut through, MAX_DEPTH, ways)?.is_some();
         let this = at_level(n, level);
         let found = through.knows(fact::borrowed(this) | fact::held(this));
         if left || !found || !through.differs_in_registers_alone(s) {

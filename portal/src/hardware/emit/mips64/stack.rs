@@ -120,8 +120,13 @@ impl Emitter<'_> {
         }
         self.put(daddiu(T2, ZERO, self.c.callee.asid.into()));
         self.put(dmtc0(T2, c0::DEPC));
+        self.put(ehb());
         match self.after_save {
-            true => self.restore(&[T2, T3, T4, T5, A0]),
+            true => {
+                let cause = if self.shape == Shape::Interrupt { &[A0] } else { &[][..] };
+                self.restore(&[T2, T3, T4, T5]);
+                self.restore(cause);
+            }
             false if self.first.is_some() => self.scrub(USED_BY_WINDOWS),
             false => self.scrub(USED),
         }

@@ -189,18 +189,20 @@ impl Emitter<'_> {
         let own = self.open(beq(T4, ZERO, 0));
         self.demand(entry, flags | MARKS, wanted | BORROWED);
         self.check_holder(place);
-        self.put(nop());
         self.join(own);
     }
 
-    /// Refuses the call unless the running thread holds the slot at this address.
+    /// Refuses the call unless the running thread holds the slot at this address. Of a page, `T2` has the part
+    /// that is needed.
     fn check_holder(&mut self, (from, buffer): (Reg, bool)) {
-        let (shift, slots, first) = if buffer {
-            (map::BUFFER_STRIDE.trailing_zeros(), map::BUFFERS as u32 / 2, map::WINDOW_BUFFER_DESC)
+        let (slots, first) = if buffer {
+            (map::BUFFERS as u32 / 2, map::WINDOW_BUFFER_DESC)
         } else {
-            (PAGE_BITS, PAGE_SLOTS, map::WINDOW_PAGE_DESC)
+            (PAGE_SLOTS, map::WINDOW_PAGE_DESC)
         };
-        self.put(dsrl(T2, from, shift));
+        if buffer {
+            self.put(dsrl(T2, from, map::BUFFER_STRIDE.trailing_zeros()));
+        }
         self.constant(T4, paging::root_va(self.c.caller.space));
         self.put(ld(T4, T4, map::ROOT_WINDOWS as i32));
         self.put(dins(T4, T2, map::WINDOW_DESC_BYTES.trailing_zeros(), slots.trailing_zeros()));
@@ -301,10 +303,10 @@ impl Emitter<'_> {
 
     pub(super) fn open_window(&mut self, lent: Lent, word: u8, found: bool, fence: bool) {
         let from = A0 + lent.from;
-        if !found {
-            if lent.n == 0 {
-                self.constant(CONTROL, self.c.callee.windows);
-            }
+        // Of the first, the slot is where the check has left it.
+        if !found && lent.n == 0 {
+            self.constant(CONTROL, self.c.callee.windows);
+        } else if !found {
             self.put(ld(SLOT, CONTROL, queue(lent.is_long(), lent.apart)));
         }
         self.put(ld(T2, SLOT, 0));
@@ -446,8 +448,11 @@ impl Emitter<'_> {
                     self.put(sd(ZERO, T2, 0));
                     self.put(sd(ZERO, T2, TWIN));
                 } else {
-                    self.put(ld(T3, T2, 0));
-                    untouched = Some(self.open(bltz(T3, 0)));
+                    // Another window's end makes all forgotten: then nothing is looked for.
+                    if fence {
+                        self.put(ld(T3, T2, 0));
+                        untouched = Some(self.open(bltz(T3, 0)));
+                    }
                     self.put(sd(ZERO, T2, 0));
                 }
                 None

@@ -33,7 +33,7 @@ impl<'a> Verifier<'a, Riscv64> {
             let word = *self.words.get(at / 4).ok_or(fail(Reason::Endless))?;
             let meant = decode(word).and_then(|insn| meant(insn, *operation));
             if let Some(distance) = meant.ok_or(fail(Reason::Template))? {
-                self.refuse(s, at + distance, template.status, ways)
+                self.refuse(at, s, at + distance, template.status, ways)
                     .map_err(|r| r.unwrap_or(fail(Reason::Branch)))?;
             }
         }

@@ -26,6 +26,7 @@ pub(super) mod reg {
         status: A0 + 1,
         results: A0 + 2,
         scratch: SCRATCH,
+        jump: 0,
         stack_scratch: SCRATCH | 1 << 29,
         // `t1`-`t6`, `a0`, `a6`, `a7`.
         window_scratch: 3 << 6 | 15 << 28 | 1 << 10 | 3 << 16,
