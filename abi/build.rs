@@ -1,5 +1,5 @@
 //! The numbers of the board that components are compiled for, from its file in `boards/`: memory, clock,
-//! interrupts.
+//! devices.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -23,21 +23,35 @@ struct Memory {
 
 #[derive(Deserialize)]
 struct Device {
+    kind: String,
+    registers: Vec<Registers>,
     #[serde(default)]
     interrupt: u32,
 }
 
-/// The one that there is.
-const BOARD: &str = "virt";
+#[derive(Deserialize)]
+struct Registers {
+    at: u64,
+    bytes: u64,
+}
+
+const PAGE: u64 = 4096;
+
+/// By this the build is told the board.
+const VARIABLE: &str = "PEBBLE_BOARD";
+/// The one for which host code is compiled, and whatever is built without being told.
+const DEFAULT: &str = "virt";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join(format!("../boards/{BOARD}.toml"));
+    println!("cargo::rerun-if-env-changed={VARIABLE}");
+    let name = std::env::var(VARIABLE).unwrap_or_else(|_| DEFAULT.into());
+    let path = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join(format!("../boards/{name}.toml"));
     println!("cargo::rerun-if-changed={}", path.display());
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let board: Board = toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
     let Memory { at, bytes, load } = board.memory;
     let about = "The board that all this is of: its file in `boards/`.";
-    let mut out = format!("/// {about}\npub const BOARD: &str = \"{BOARD}\";\n");
+    let mut out = format!("/// {about}\npub const BOARD: &str = \"{name}\";\n");
     for (name, value, about) in [
         ("RAM_PA", at, "Where memory begins."),
         ("RAM_BYTES", bytes, "Bytes of memory."),
@@ -46,9 +60,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ] {
         writeln!(out, "/// {about}\npub const {name}: u64 = {value:#x};")?;
     }
-    for (name, device) in board.device.iter().filter(|(_, device)| device.interrupt != 0) {
-        let (constant, source) = (name.to_uppercase(), device.interrupt);
-        writeln!(out, "/// Source of the interrupt of `{name}`.\npub const IRQ_{constant}: u32 = {source};")?;
+    for (name, device) in &board.device {
+        let (constant, Device { kind, interrupt, .. }) = (name.to_uppercase(), device);
+        writeln!(out, "/// The device `{name}`.\npub const DEVICE_{constant}: Device = Device {{")?;
+        writeln!(out, "kind: {kind:?}, interrupt: {interrupt}, registers: &[")?;
+        let mut page = 0;
+        for Registers { at, bytes } in &device.registers {
+            let offset = at % PAGE;
+            writeln!(out, "Registers {{ page: {page}, offset: {offset:#x}, bytes: {bytes:#x} }},")?;
+            page += (offset + bytes).div_ceil(PAGE);
+        }
+        writeln!(out, "] }};")?;
     }
     std::fs::write(Path::new(&std::env::var("OUT_DIR")?).join("board.rs"), out)?;
     Ok(())

@@ -1,6 +1,8 @@
-//! Links the nucleus with its own script.
+//! Links the nucleus with the processor's own script.
 fn main() {
-    let dir = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
-    println!("cargo:rustc-link-arg-bins=-T{dir}/src/arch/riscv64/nucleus.ld");
-    println!("cargo:rerun-if-changed=src/arch/riscv64/nucleus.ld");
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    let folder = format!("{}/src/arch/{}", variable("CARGO_MANIFEST_DIR"), variable("CARGO_CFG_TARGET_ARCH"));
+    println!("cargo:rustc-link-arg-bins=-T{folder}/nucleus.ld");
+    println!("cargo:rustc-link-arg-bin=nucleus-mips64=-eharness");
+    println!("cargo:rerun-if-changed={folder}/nucleus.ld");
 }

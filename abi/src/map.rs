@@ -27,7 +27,7 @@ pub const TABLE_ENTRIES_PER_PAGE: usize = 512;
 /// The gate page (user, read and execute): where a portal's callee returns to.
 pub const GATE_VA: u64 = 0x8000;
 /// Behind it in the same page: returns from the domain with status `TIMEOUT`, if the call by which it was
-/// entered is [late](LATE_CODE_VA).
+/// entered is late: a return address of portal code has a bit that says so (`LATE` of the processor).
 pub const GATE_UNWIND: u64 = GATE_VA + 8;
 /// Start-up page of a program (user, read and write): see [`crate::link::Startup`].
 pub const STARTUP_VA: u64 = 0x9000;
@@ -53,7 +53,8 @@ pub const DEVICES_VA: u64 = 0x0880_0000;
 pub const DEVICES_END: u64 = ARCHIVE_VA;
 /// So many a system can have.
 pub const MAX_DEVICES: usize = 8;
-/// VM manager: all physical memory, read and write.
+/// VM manager: all physical memory, read and write. Behind [`RAM_MAX`] what the processor has fixed there, if
+/// it fixes anything.
 pub const PHYS_VA: u64 = 0x1000_0000;
 /// Portal manager: portal code arena, read and write.
 pub const PM_CODE_VA: u64 = 0x1800_0000;
@@ -104,10 +105,13 @@ pub const fn stack_top(asid: u16, slot: usize) -> u64 {
 /// Half of the nucleus: 1 GiB from here, the same level-1 table in every domain.
 pub const KERNEL_VA: u64 = 0xffff_ffff_8000_0000;
 /// All physical memory, read and write, for portal code that opens windows: an address here is the physical
-/// one with its 32nd bit as sign ([`direct`]), so two shifts make it of a page table entry.
+/// one with the half's own bits set ([`direct`]). Memory begins at 0, or 2 GiB further.
 pub const DIRECT_VA: u64 = KERNEL_VA;
+/// So much memory a board can have that is managed; what is fixed in this half lies behind it.
+pub const RAM_MAX: u64 = 0x800_0000;
+const _: () = assert!(RAM_BYTES <= RAM_MAX && RAM_PA & !(1 << 31) == 0);
 /// Nucleus: read and execute.
-pub const NUCLEUS_VA: u64 = KERNEL_VA + RAM_BYTES;
+pub const NUCLEUS_VA: u64 = KERNEL_VA + RAM_MAX;
 pub const NUCLEUS_MAX: u64 = 0x8000;
 /// Data that generated code touches: read and write. Semaphores, then stack queues.
 pub const KDATA_VA: u64 = NUCLEUS_VA + 0x1_0000;
@@ -124,9 +128,11 @@ pub const MAX_COUNTERS: usize = 256;
 pub const STACK_QUEUES_OFF: u64 = COUNTERS_OFF + MAX_COUNTERS as u64 * 8;
 /// Stack descriptors, 16 bytes: next descriptor (or an end), initial stack pointer.
 pub const STACK_DESC_OFF: u64 = STACK_QUEUES_OFF + MAX_DOMAINS as u64 * 8;
+/// The time that was read last, where the processor's counter is too short to tell it.
+pub const TIME_OFF: u64 = STACK_DESC_OFF + MAX_STACKS as u64 * 16;
 /// The scheduler's own state, which stays where it is when another instance takes over; generated code does
 /// not touch it.
-pub const SCHEDULER_OFF: u64 = (STACK_DESC_OFF + MAX_STACKS as u64 * 16).next_multiple_of(PAGE);
+pub const SCHEDULER_OFF: u64 = (TIME_OFF + 8).next_multiple_of(PAGE);
 pub const SCHEDULER_BYTES: u64 = 6 * PAGE;
 pub const KDATA_BYTES: u64 = SCHEDULER_OFF + SCHEDULER_BYTES;
 /// What the scheduler has mapped of it: offset, bytes, and whether it may write there.
@@ -145,17 +151,12 @@ pub const THREADS_VA: u64 = NUCLEUS_VA + 0x10_0000;
 /// Portal code arena: read and execute.
 pub const CODE_VA: u64 = NUCLEUS_VA + 0x20_0000;
 pub const CODE_BYTES: u64 = 0x20_0000;
-/// The same pages once more. A frame whose return code is named by its address here is that of a call whose
-/// time is over: the portal manager has changed its top word, and with the frame that goes. Portal code finds
-/// its constants from wherever it runs.
-pub const LATE_CODE_VA: u64 = CODE_VA | LATE;
-/// The bit by which the two differ, and which no address of portal code has otherwise.
-pub const LATE: u64 = 1 << 22;
-const _: () = assert!((CODE_VA | (CODE_BYTES - 1)) & LATE == 0 && LATE >= CODE_BYTES);
+/// All from the nucleus to the end of portal code.
+pub const UPPER_BYTES: u64 = CODE_VA + CODE_BYTES - NUCLEUS_VA;
 
 /// Where portal code finds the word at a physical address.
 pub const fn direct(pa: u64) -> u64 {
-    pa as i32 as i64 as u64
+    KERNEL_VA | pa
 }
 pub const fn semaphore_va(id: usize) -> u64 {
     KDATA_VA + SEMAPHORES_OFF + id as u64 * 8
@@ -225,6 +226,23 @@ pub const WINDOW_DESC_BYTES: u64 = 32;
 pub const WINDOW_HOLDER: u64 = 24;
 
 // --- board facts -----------------------------------------------------------------------------
+
+/// A device of the board, as its driver sees it.
+pub struct Device {
+    /// Which driver it needs.
+    pub kind: &'static str,
+    /// Source of its interrupt; 0: it has none.
+    pub interrupt: u32,
+    pub registers: &'static [Registers],
+}
+
+/// A range of a device's registers: the first of the device's pages that it is in, its offset there, and its
+/// bytes.
+pub struct Registers {
+    pub page: usize,
+    pub offset: usize,
+    pub bytes: usize,
+}
 
 include!(concat!(env!("OUT_DIR"), "/board.rs"));
 

@@ -21,7 +21,7 @@ pub const INTERRUPT: usize = 2;
 portals! {
     SYS_GET_ASID = 3, "nucleus.get_asid", "identity of the calling domain (short-circuit)";
     SYS_GET_THREAD_ID = 4, "nucleus.get_thread_id", "identity of the calling thread (short-circuit)";
-    SYS_HRTIME = 5, "nucleus.hrtime", "high-resolution time, in ticks of 100 ns (short-circuit)";
+    SYS_HRTIME = 5, "nucleus.hrtime", "high-resolution time, in ticks (short-circuit)";
     SYS_YIELD = 6, "scheduler.yield", "lets the next thread of the same priority run";
     SYS_HRSLEEP = 7, "scheduler.sleep", "p1: absolute time in ticks at which to wake";
     SYS_THREAD_CREATE = 8, "vm.thread_create", "p1: entry, p2: argument, p3: priority or 0; returns the thread";

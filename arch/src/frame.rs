@@ -23,7 +23,8 @@ pub struct Layout {
     pub thread: usize,
     /// The index of a portal that is invoked.
     pub index: usize,
-    /// The first argument, which is also the result; behind it the status of a call.
+    /// The first argument; the result, and behind it the status of a call.
+    pub argument: usize,
     pub value: usize,
     pub status: usize,
     /// All that one wants to see of a thread, in the order in which one reads it: program counter, return
@@ -87,7 +88,7 @@ impl Start {
             (thread::FRAMES, self.thread_end),
             (word(layout.link), GATE_VA),
             (word(layout.stack), self.stack),
-            (word(layout.value), self.argument),
+            (word(layout.argument), self.argument),
             (word(layout.pc), self.entry),
             (word(layout.space), A::space(self.home, self.root)),
             (top, self.trap_return),

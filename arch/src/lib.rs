@@ -23,11 +23,13 @@
 #![forbid(unsafe_code)]
 
 mod frame;
+pub mod mips64;
 mod paging;
 pub mod riscv64;
 
 use core::fmt;
 pub use frame::{Layout, Register, Start};
+pub use mips64::Mips64;
 pub use paging::{Leaf, Reach, SPAN, Whose, slot};
 pub use pebble_abi::fault::Cause;
 pub use riscv64::Riscv64;
@@ -36,16 +38,18 @@ pub use riscv64::Riscv64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processor {
     Riscv64,
+    Mips64,
     X86_64,
 }
 
 impl Processor {
-    pub const ALL: [Processor; 2] = [Processor::Riscv64, Processor::X86_64];
+    pub const ALL: [Processor; 3] = [Processor::Riscv64, Processor::Mips64, Processor::X86_64];
 
     /// As folders and files call it.
     pub const fn name(self) -> &'static str {
         match self {
             Processor::Riscv64 => "riscv64",
+            Processor::Mips64 => "mips64",
             Processor::X86_64 => "x86_64",
         }
     }
@@ -59,6 +63,7 @@ impl fmt::Display for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Processor::Riscv64 => "RISC-V",
+            Processor::Mips64 => mips64::NAME,
             Processor::X86_64 => "x86-64",
         })
     }
@@ -67,6 +72,8 @@ impl fmt::Display for Processor {
 /// That for which this is compiled.
 #[cfg(target_arch = "riscv64")]
 pub type Native = Riscv64;
+#[cfg(target_arch = "mips64")]
+pub type Native = Mips64;
 
 /// A processor on which there are hardware domains.
 ///
@@ -87,10 +94,20 @@ pub trait Arch: Copy + 'static {
     const LAYOUT: Layout;
     /// The illegal instruction by which a program gives up.
     const ABORT: u32;
+    /// Beside an illegal instruction the processor tells where it is, and not what it is.
+    const ILLEGAL_AT: bool;
     /// An entry neither valid nor empty: in a slot, a `g` call waits for what is to come there.
     const WAITS: u64;
     /// Another: nobody may fill or empty the place now.
     const SHUT: u64;
+    /// The bit by which the second address of portal code differs from the first, and which no first one has.
+    /// A frame whose return code is named by its second address is that of a call whose time is over: the
+    /// portal manager has changed its top word, and with the frame that goes. Portal code finds its constants
+    /// from wherever it runs.
+    const LATE: u64;
+    /// Where a root has the direct addresses of the pages of its domain's portal table: offset of the first of
+    /// its words. `None`: the trap handler goes through the domain's lowest table, which maps them in any case.
+    const PORTALS: Option<u64>;
 
     /// Names a lower table.
     fn table(pa: u64) -> u64;
@@ -117,6 +134,14 @@ pub trait Arch: Copy + 'static {
     /// The same leaf, of another page.
     fn moved(entry: u64, pa: u64) -> u64;
 
+    /// The physical address at which the page at this address of the upper half always is; `None`: where
+    /// the tables say.
+    fn fixed(va: u64) -> Option<u64>;
+    /// Where privileged code finds the word at a physical address of memory, as `map::direct` says; and the
+    /// inverse.
+    fn direct(pa: u64) -> u64;
+    fn physical(direct: u64) -> u64;
+
     /// What the processor is told to change to the address space of a domain.
     fn space(asid: u16, root: u64) -> u64;
     /// Whose it is.
@@ -125,8 +150,10 @@ pub trait Arch: Copy + 'static {
     /// The instructions that invoke the portal at an index without a word of the caller's: those of the gate
     /// page.
     fn gate(index: usize) -> [u32; 2];
-    /// What a trap's cause means, and the value beside it, as the processor says them.
-    fn cause(code: u64, value: u64) -> Cause;
+    /// What a trap's cause means, and what is to be told beside it: an address, an instruction, or of what the
+    /// processor traps for besides its number. Cause and value are as the processor says them; `pc`: where it
+    /// stood.
+    fn cause(code: u64, value: u64, pc: u64) -> (Cause, u64);
     /// Whether that of an interrupt is the clock's.
     fn is_timer(code: u64) -> bool;
     /// Whether code with these flags of an ELF file uses floating-point registers; an error says what it

@@ -20,8 +20,11 @@ impl Arch for Riscv64 {
     const RUST_FLAGS: &str = elf::RUST_FLAGS;
     const LAYOUT: Layout = frame::LAYOUT;
     const ABORT: u32 = regs::ABORT;
+    const ILLEGAL_AT: bool = false;
     const WAITS: u64 = paging::WAITS;
     const SHUT: u64 = paging::SHUT;
+    const LATE: u64 = paging::LATE;
+    const PORTALS: Option<u64> = None;
 
     #[inline(always)]
     fn table(pa: u64) -> u64 {
@@ -73,6 +76,21 @@ impl Arch for Riscv64 {
         paging::moved(entry, pa)
     }
 
+    #[inline(always)]
+    fn direct(pa: u64) -> u64 {
+        paging::direct(pa)
+    }
+
+    #[inline(always)]
+    fn physical(direct: u64) -> u64 {
+        direct & 0xffff_ffff
+    }
+
+    #[inline(always)]
+    fn fixed(_: u64) -> Option<u64> {
+        None
+    }
+
     fn space(asid: u16, root: u64) -> u64 {
         paging::space(asid, root)
     }
@@ -85,7 +103,7 @@ impl Arch for Riscv64 {
         regs::gate(index)
     }
 
-    fn cause(code: u64, value: u64) -> Cause {
+    fn cause(code: u64, value: u64, _: u64) -> (Cause, u64) {
         fault::cause(code, value)
     }
 

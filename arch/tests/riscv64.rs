@@ -192,11 +192,13 @@ fn registers_are_each_once_and_the_first_three_are_known() {
 
 #[test]
 fn causes_are_the_manuals() {
-    let cause = |code| Riscv64::cause(code, 0);
-    assert_eq!([8, 12, 13, 15].map(cause), [Cause::Call, Cause::Fetch, Cause::Load, Cause::Store]);
-    assert_eq!(Riscv64::cause(2, Riscv64::ABORT.into()), Cause::Aborted);
-    assert_eq!([2, 3].map(cause), [Cause::Illegal, Cause::Breakpoint]);
-    assert_eq!([9, 11, 14, 1 << 40, u64::MAX].map(cause), [Cause::Other; 5]);
+    let cause = |code| Riscv64::cause(code, 7, 0);
+    let with = |causes: [Cause; 4]| causes.map(|cause| (cause, 7));
+    assert_eq!([8, 12, 13, 15].map(cause), with([Cause::Call, Cause::Fetch, Cause::Load, Cause::Store]));
+    assert_eq!(Riscv64::cause(2, Riscv64::ABORT.into(), 0).0, Cause::Aborted);
+    assert_eq!([2, 3].map(cause), [(Cause::Illegal, 7), (Cause::Breakpoint, 7)]);
+    let others = [9, 11, 14, 1 << 40, u64::MAX];
+    assert_eq!(others.map(cause), others.map(|code| (Cause::Other, code)));
     assert!(Riscv64::is_timer(1 << 63 | 5) && !Riscv64::is_timer(1 << 63 | 9));
 }
 

@@ -23,8 +23,8 @@ static void unlock(FILE *file) { __retarget_lock_release(&((struct stream *)file
 
 static int failed(struct __file_bufio *bufio) {
     bufio->xfile.cfile.file.flags |= __SERR;
-    if (bufio->fd == 1 || bufio->fd == 2)
-        __lost[bufio->fd] = errno;
+    if (fd_of(bufio) == 1 || fd_of(bufio) == 2)
+        __lost[fd_of(bufio)] = errno;
     return _FDEV_ERR;
 }
 
@@ -33,7 +33,7 @@ static int write_out(struct __file_bufio *bufio) {
     int done = 0, length = bufio->len;
     bufio->len = 0;
     while (done < length) {
-        ssize_t written = write(bufio->fd, bufio->buf + done, (size_t)(length - done));
+        ssize_t written = write(fd_of(bufio), bufio->buf + done, (size_t)(length - done));
         if (written <= 0) {
             errno = written < 0 ? errno : EIO;
             return failed(bufio);
@@ -49,7 +49,7 @@ static int turn(struct __file_bufio *bufio, uint8_t direction) {
         return 0;
     if (bufio->dir == __SWR && write_out(bufio) < 0)
         return _FDEV_ERR;
-    if (bufio->dir == __SRD && bufio->off < bufio->len && lseek(bufio->fd, bufio->off - bufio->len, SEEK_CUR) < 0)
+    if (bufio->dir == __SRD && bufio->off < bufio->len && lseek(fd_of(bufio), bufio->off - bufio->len, SEEK_CUR) < 0)
         return failed(bufio);
     bufio->len = bufio->off = 0;
     bufio->dir = direction;
@@ -75,7 +75,7 @@ static int next(struct __file_bufio *bufio) {
     if (turn(bufio, __SRD) < 0)
         return _FDEV_ERR;
     if (bufio->off >= bufio->len) {
-        ssize_t got = read(bufio->fd, bufio->buf, (size_t)bufio->size);
+        ssize_t got = read(fd_of(bufio), bufio->buf, (size_t)bufio->size);
         bufio->off = 0;
         bufio->len = got < 0 ? 0 : (int)got;
         if (got <= 0)
@@ -105,7 +105,7 @@ int __stream_flush(FILE *file) {
 static off_t place(struct __file_bufio *bufio) {
     if (bufio->dir == __SWR && write_out(bufio) < 0)
         return -1;
-    off_t at = lseek(bufio->fd, 0, SEEK_CUR);
+    off_t at = lseek(fd_of(bufio), 0, SEEK_CUR);
     if (at < 0 || bufio->dir != __SRD)
         return at;
     at -= bufio->len - bufio->off + (bufio->xfile.cfile.file.unget != 0);
@@ -120,7 +120,7 @@ off_t __stream_seek(FILE *file, off_t offset, int whence) {
         at = -1;
     }
     if (at >= 0)
-        at = lseek(bufio->fd, offset, whence == SEEK_CUR ? SEEK_SET : whence);
+        at = lseek(fd_of(bufio), offset, whence == SEEK_CUR ? SEEK_SET : whence);
     if (at >= 0)
         bufio->len = bufio->off = bufio->dir = 0;
     unlock(file);

@@ -27,7 +27,7 @@ static long entry(void *function) {
         if (__pebble_handlers[n] == function ||
             __atomic_compare_exchange_n(&__pebble_handlers[n], &none, function, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
             none == function)
-            return (long)(__pebble_handler_entries + n * 8);
+            return (long)(__pebble_handler_entries + n * PEBBLE_HANDLER_BYTES);
     }
     errno = ENOSPC;
     return 0;

@@ -81,6 +81,9 @@ struct __lock {
     int depth;
 };
 
+/* True: it is this thread's now. */
+int __retarget_lock_try_acquire(struct __lock *lock);
+
 /* This domain is a copy: the other's threads are not here. */
 void __locks_copied(void);
 

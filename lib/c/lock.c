@@ -25,7 +25,7 @@ static long copies;
 void __locks_copied(void) { copies = (copies + 1) & COPY; }
 
 static long self(void) {
-    char *block = __builtin_thread_pointer();
+    char *block = PEBBLE_BLOCK();
     return *(long *)(block + CONTROL_TURN) << TURN_SHIFT | (long)block | copies;
 }
 

@@ -12,11 +12,6 @@ void flockfile(FILE *file) { __retarget_lock_acquire(lock_of(file)); }
 int ftrylockfile(FILE *file) { return !__retarget_lock_try_acquire(lock_of(file)); }
 void funlockfile(FILE *file) { __retarget_lock_release(lock_of(file)); }
 
-int getc_unlocked(FILE *file) { return getc(file); }
-int getchar_unlocked(void) { return getchar(); }
-int putc_unlocked(int c, FILE *file) { return putc(c, file); }
-int putchar_unlocked(int c) { return putchar(c); }
-
 static size_t put_all(const char *bytes, size_t size, FILE *file) {
     size_t done = 0;
     while (done < size && putc(bytes[done], file) != EOF)

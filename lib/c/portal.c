@@ -13,7 +13,7 @@ void *__pebble_functions[ENTRIES];
 __thread long portal_results[MAX_RESULTS];
 
 static unsigned long *last_status(void) {
-    return (unsigned long *)((char *)__builtin_thread_pointer() + CONTROL_STATUS);
+    return (unsigned long *)(PEBBLE_BLOCK() + CONTROL_STATUS);
 }
 
 unsigned long portal_status(void) { return *last_status(); }
@@ -48,7 +48,7 @@ int __moved(unsigned long status) {
 }
 
 void __failed(unsigned long status) {
-    if (*(long *)((char *)__builtin_thread_pointer() + CONTROL_MODE) == 0)
+    if (*(long *)(PEBBLE_BLOCK() + CONTROL_MODE) == 0)
         *last_status() = status;
 }
 

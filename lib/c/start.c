@@ -41,7 +41,7 @@ int get_thread_id(void) { return (int)portal_call(SYS_GET_THREAD_ID).value; }
 /* For abort: the only process that can be signalled is oneself. That fault is told with registers and stack, an exit is not. */
 pid_t getpid(void) { return get_asid(); }
 
-int kill(pid_t pid, int signal) {
+__attribute__((noinline)) int kill(pid_t pid, int signal) {
     if (pid == getpid()) {
         if (signal == SIGABRT)
             PEBBLE_ABORT();
@@ -49,4 +49,16 @@ int kill(pid_t pid, int signal) {
     }
     errno = EPERM;
     return -1;
+}
+
+/* An abort that no handler takes is a fault as well (flags.toml has the linker call this for raise). */
+int __real_raise(int signal);
+int __wrap_raise(int number) {
+    if (number == SIGABRT) {
+        void (*handler)(int) = signal(SIGABRT, SIG_DFL);
+        if (handler == SIG_DFL)
+            kill(getpid(), SIGABRT);
+        signal(SIGABRT, handler);
+    }
+    return __real_raise(number);
 }

@@ -22,7 +22,7 @@ static int stream_close(FILE *file);
     {                                                                                                            \
         .bufio = {.xfile = FDEV_SETUP_EXT(__stream_put, __stream_get, __stream_flush, stream_close,              \
                                           __stream_seek, __stream_setvbuf, (direction) | __SBUF),                \
-                  .fd = n, .bflags = flags, .buf = self.buffer, .size = sizeof self.buffer,                      \
+                  .ptr = (void *)(long)(n), .bflags = flags, .buf = self.buffer, .size = sizeof self.buffer,                      \
                   .lock = &self.lock},                                                                           \
         .next = following,                                                                                       \
     }
@@ -62,7 +62,7 @@ static void attach(struct stream *stream, int fd, int direction) {
     if (!(bufio->bflags & __BALL))
         bufio->buf = stream->buffer, bufio->size = sizeof stream->buffer;
     bufio->bflags = (uint8_t)((bufio->bflags & __BALL) | (direction & __SWR && isatty(fd) ? __BLBF : 0));
-    bufio->fd = fd;
+    set_fd(bufio, fd);
     bufio->dir = 0;
     bufio->len = bufio->off = 0;
     FILE *file = &bufio->xfile.cfile.file;
@@ -80,7 +80,7 @@ static void forget(struct stream *stream) {
 /* Writes out, closes the descriptor, and leaves the stream closed, whatever fails. */
 static int detach(struct stream *stream) {
     struct __file_bufio *bufio = &stream->bufio;
-    int fd = bufio->fd;
+    int fd = fd_of(bufio);
     if (fd == NO_FILE) {
         errno = EBADF;
         return EOF;
@@ -106,7 +106,7 @@ static int stream_close(FILE *file) {
 static struct stream *spare(void) {
     struct stream *stream;
     for (stream = all; stream != &in; stream = stream->next)
-        if (stream->bufio.fd == NO_FILE)
+        if (fd_of(&stream->bufio) == NO_FILE)
             return stream;
     stream = malloc(sizeof *stream);
     if (stream != NULL) {
@@ -153,7 +153,7 @@ FILE *freopen(const char *path, const char *mode, FILE *file) {
     }
     struct stream *stream = own(file);
     __retarget_lock_acquire(&stream->lock);
-    if (stream->bufio.fd != NO_FILE)
+    if (fd_of(&stream->bufio) != NO_FILE)
         detach(stream);
     int flags, fd = open_mode(path, mode);
     if (fd >= 0)
@@ -167,7 +167,7 @@ static int flush_all(void) {
     int result = 0;
     __retarget_lock_acquire(&list);
     for (struct stream *stream = all; stream != NULL; stream = stream->next)
-        if (stream->bufio.fd != NO_FILE && stream->bufio.dir == __SWR && __stream_flush(&stream->bufio.xfile.cfile.file) < 0)
+        if (fd_of(&stream->bufio) != NO_FILE && stream->bufio.dir == __SWR && __stream_flush(&stream->bufio.xfile.cfile.file) < 0)
             result = EOF;
     __retarget_lock_release(&list);
     return result;

@@ -16,6 +16,10 @@ struct stream {
     char buffer[256];
 };
 
+/* The descriptor. */
+static inline int fd_of(const struct __file_bufio *bufio) { return (int)(long)bufio->ptr; }
+static inline void set_fd(struct __file_bufio *bufio, int fd) { bufio->ptr = (void *)(long)fd; }
+
 /* One call is one piece: nobody else's characters come in between. */
 #define WHOLE(type, file, call)                                                                                  \
     __extension__({                                                                                              \

@@ -7,6 +7,9 @@
 #![no_main]
 
 mod arch {
+    #[cfg(target_arch = "mips64")]
+    pub mod mips64;
+    #[cfg(target_arch = "riscv64")]
     pub mod riscv64;
 }
 

@@ -143,6 +143,7 @@ pub fn compile_into(
     }
     match processor {
         Processor::Riscv64 => emit::riscv64::emit(spec, shape, connection, code),
+        Processor::Mips64 => emit::mips64::emit(spec, shape, connection, code),
         Processor::X86_64 => Err(CompileError::NoEmitter(processor)),
     }
 }

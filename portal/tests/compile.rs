@@ -2,8 +2,7 @@
 
 mod common;
 
-use common::cases::{connect, domain};
-use pebble_arch::{Arch, Riscv64};
+use common::cases::{Case, PROCESSORS, connect, domain, layout};
 use pebble_portal::hardware::{
     Code, CompileError, Connection, Domain, Shape, Short, compile, compile_into, ir,
 };
@@ -30,8 +29,10 @@ fn exclusive_domains_call_only_their_like() {
         let like = connect(scheduler, domain(2, false, true));
         assert!(compile(&spec("nm"), shape, &like, Processor::Riscv64).is_ok());
     }
-    let timer = compile(&spec("sm"), Shape::Short(Short::SetTimer), &plain, Processor::Riscv64);
-    assert!(timer.is_ok(), "short-circuit portals are for all");
+    for processor in PROCESSORS {
+        let timer = compile(&spec("sm"), Shape::Short(Short::SetTimer), &plain, processor);
+        assert!(timer.is_ok(), "short-circuit portals are for all");
+    }
 }
 
 /// Only calls are counted.
@@ -39,23 +40,25 @@ fn exclusive_domains_call_only_their_like() {
 fn other_shapes_have_no_counter() {
     let plain = connect(domain(2, false, true), domain(1, false, true));
     let counted = Connection { counter: Some(3), ..plain };
-    let make = |shape, c| compile(&spec("nmd"), shape, c, Processor::Riscv64).expect("code");
-    for shape in [
-        Shape::Tail,
-        Shape::Short(Short::Time),
-        Shape::Switch,
-        Shape::Dispatch,
-        Shape::None,
-        Shape::Bounce,
-        Shape::ThreadEnd,
-        Shape::Interrupt,
-        Shape::Exception,
-        Shape::NoStack,
-    ] {
-        assert_eq!(make(shape, &counted), make(shape, &plain), "{shape:?}");
-    }
-    for shape in [Shape::Call, Shape::Wait(70), Shape::Signal(70)] {
-        assert_eq!(make(shape, &counted).call_words, make(shape, &plain).call_words + 4, "{shape:?}");
+    for processor in PROCESSORS {
+        let make = |shape, c| compile(&spec("nmd"), shape, c, processor).expect("code");
+        for shape in [
+            Shape::Tail,
+            Shape::Short(Short::Time),
+            Shape::Switch,
+            Shape::Dispatch,
+            Shape::None,
+            Shape::Bounce,
+            Shape::ThreadEnd,
+            Shape::Interrupt,
+            Shape::Exception,
+            Shape::NoStack,
+        ] {
+            assert_eq!(make(shape, &counted), make(shape, &plain), "{shape:?}");
+        }
+        for shape in [Shape::Call, Shape::Wait(70), Shape::Signal(70)] {
+            assert_eq!(make(shape, &counted).call_words, make(shape, &plain).call_words + 4, "{shape:?}");
+        }
     }
 }
 
@@ -71,8 +74,10 @@ fn compiling_in_place_is_compiling() {
         ("smcii", Shape::Call),
         ("sm", Shape::None),
     ] {
-        compile_into(&spec(text), shape, &c, Processor::Riscv64, &mut code).expect("code");
-        assert_eq!(Ok(&code), compile(&spec(text), shape, &c, Processor::Riscv64).as_ref(), "{text}");
+        for processor in PROCESSORS {
+            compile_into(&spec(text), shape, &c, processor, &mut code).expect("code");
+            assert_eq!(Ok(&code), compile(&spec(text), shape, &c, processor).as_ref(), "{text}");
+        }
     }
 }
 
@@ -81,11 +86,10 @@ fn compiling_in_place_is_compiling() {
 fn return_legs_have_an_error_entry() {
     let c = connect(domain(5, false, false), domain(7, false, false));
     for shape in [Shape::Call, Shape::Wait(70), Shape::Exception, Shape::Interrupt, Shape::ThreadEnd] {
-        assert_eq!(
-            ir::lower(&spec("nmd"), shape, &c, &Riscv64::LAYOUT).ret.first(),
-            Some(&ir::Op::Return),
-            "{shape:?}"
-        );
+        for processor in PROCESSORS {
+            let lowered = ir::lower(&spec("nmd"), shape, &c, layout(processor));
+            assert_eq!(lowered.ret.first(), Some(&ir::Op::Return), "{shape:?}");
+        }
     }
 }
 
@@ -115,4 +119,19 @@ fn windows_need_two_domains_that_have_them() {
     assert_eq!(make("npg2", Shape::Call, &no_books), Err(CompileError::NoWindows { domain: 5 }));
     assert_eq!(make("npw", Shape::Wait(70), &good), Err(CompileError::NotACall));
     assert_eq!(make("npk", Shape::Call, &good), Err(CompileError::NoTemplate { letter: b'k' }));
+}
+
+/// What does not fit is refused: here, more ways out than there is room for.
+#[test]
+fn portals_have_a_bounded_length() {
+    use pebble_portal::hardware::template::{Condition, Operation, Register};
+    let refuse = Operation::Refuse { a: Register::Word, condition: Condition::Less, b: Register::Zero };
+    let letters = [b'A', b'B'].map(|letter| common::cases::registered(letter, &[refuse; 32]));
+    let templates: &'static [_] = letters.to_vec().leak();
+    let c = Connection { templates, ..connect(domain(5, false, false), domain(7, false, false)) };
+    for processor in PROCESSORS {
+        let long = Case::new("long", "nfAB", Shape::Call, c).on(processor);
+        let error = compile(&long.spec, long.shape, &long.connection, processor).expect_err("an error");
+        assert_eq!(error, CompileError::TooLong, "{processor}");
+    }
 }

@@ -8,16 +8,16 @@
 
 mod common;
 
-use common::cases::{connect, domain, lender};
+use common::cases::{PROCESSORS, connect, domain, layout, lender};
 use pebble_abi::{map, thread};
-use pebble_arch::{Arch, Riscv64};
 use pebble_portal::Spec;
 use pebble_portal::hardware::{Connection, Domain, Shape, ir};
 
-/// Bytes of the frame.
+/// Bytes of the frame, on the processor where it is the largest.
 fn bytes(spec: &str, shape: Shape, c: &Connection) -> u64 {
     let spec = Spec::parse(spec).expect("a good specification");
-    u64::from(ir::lower(&spec, shape, c, &Riscv64::LAYOUT).words) * 8
+    let words = PROCESSORS.map(|processor| ir::lower(&spec, shape, c, layout(processor)).words);
+    u64::from(words.into_iter().max().expect("a processor")) * 8
 }
 
 /// The largest frame of a call from here, into domains of any kind.
@@ -66,5 +66,7 @@ fn nothing_is_pushed_beyond_the_page() {
 fn exclusive_domains_push_nothing() {
     let c = connect(domain(2, false, true), domain(1, false, true));
     let spec = Spec::parse("nmdii").expect("a good specification");
-    assert_eq!(ir::lower(&spec, Shape::Tail, &c, &Riscv64::LAYOUT).words, 0);
+    for processor in PROCESSORS {
+        assert_eq!(ir::lower(&spec, Shape::Tail, &c, layout(processor)).words, 0);
+    }
 }

@@ -7,14 +7,14 @@ mod common;
 
 use common::cases::{self, Case};
 use common::golden::{Made, compare};
-use pebble_arch::{Arch, Riscv64};
+use pebble_portal::Processor;
 use pebble_portal::hardware::{Shape, ir};
-use pebble_portal::isa::riscv64::decode::decode;
+use pebble_portal::isa::{mips64, riscv64};
 use std::fmt::Write;
 
 fn describe(case: &Case) -> Result<String, std::fmt::Error> {
     let code = case.compile();
-    let lowered = ir::lower(&case.spec, case.shape, &case.connection, &Riscv64::LAYOUT);
+    let lowered = ir::lower(&case.spec, case.shape, &case.connection, cases::layout(case.processor));
     let mut out = String::new();
     let c = &case.connection;
     match case.shape {
@@ -52,8 +52,12 @@ fn describe(case: &Case) -> Result<String, std::fmt::Error> {
             }
             continue;
         }
-        match decode(*word) {
-            Some(insn) => writeln!(out, "{at:4x}: {insn}")?,
+        let text = match case.processor {
+            Processor::Mips64 => mips64::decode::decode(*word).map(|insn| insn.to_string()),
+            _ => riscv64::decode::decode(*word).map(|insn| insn.to_string()),
+        };
+        match text {
+            Some(text) => writeln!(out, "{at:4x}: {text}")?,
             None => writeln!(out, "{at:4x}: .word {word:#010x}")?,
         }
     }
@@ -90,11 +94,15 @@ const SHOWN: [&str; 26] = [
     "window-npw",
 ];
 
-#[test]
-fn portals_are_as_blessed() {
-    let made = cases::all().into_iter().map(|case| {
+fn compare_all(processor: Processor) {
+    let made = cases::all().into_iter().map(|case| case.on(processor)).map(|case| {
         let text = describe(&case).expect("text");
         Made { bytes: case.compile().len(), name: case.name, text }
     });
-    compare("hardware/riscv64", &SHOWN, made);
+    compare(&format!("hardware/{}", processor.name()), &SHOWN, made);
+}
+
+#[test]
+fn portals_are_as_blessed() {
+    cases::PROCESSORS.into_iter().for_each(compare_all);
 }

@@ -55,7 +55,7 @@ fn decoder_agrees_with_llvm() {
     let words: Vec<u32> = (0..20_000).map(|_| word(&mut rng)).collect();
     let known: BTreeSet<&str> = KNOWN.split_whitespace().collect();
     let mut seen = BTreeSet::new();
-    for (i, (word, theirs)) in words.iter().zip(common::disassemble(&words)).enumerate() {
+    for (i, (word, theirs)) in words.iter().zip(common::disassemble(&common::RISCV64, &words)).enumerate() {
         let mnemonic = theirs.split(' ').next().unwrap_or_default().to_owned();
         match decode(*word) {
             Some(insn) => {
@@ -263,7 +263,7 @@ fn encoder_agrees_with_llvm() {
             texts.push(text);
         }
     }
-    for (i, theirs) in common::disassemble(&words).into_iter().enumerate() {
+    for (i, theirs) in common::disassemble(&common::RISCV64, &words).into_iter().enumerate() {
         // LLVM has a name of its own for one word.
         let theirs = theirs.replace("unimp", "csrrw zero, cycle, zero");
         assert_eq!(texts[i], theirs, "{:#010x}", words[i]);

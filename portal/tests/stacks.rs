@@ -4,8 +4,10 @@
 mod common;
 
 use common::Rng;
+use common::cases::PROCESSORS;
+use common::mips64::{Exit, Machine};
 use pebble_abi::map;
-use pebble_portal::hardware::{Connection, Shape, Short, Stacks, compile};
+use pebble_portal::hardware::{Code, Connection, Shape, Short, Stacks, compile};
 use pebble_portal::isa::riscv64::decode::{Alu, Cond, Insn, Width, decode};
 use pebble_portal::{Processor, Spec};
 use std::collections::BTreeMap;
@@ -14,11 +16,25 @@ type Memory = BTreeMap<u64, u64>;
 
 const STEPS: [Stacks; 3] = [Stacks::Keep, Stacks::Offer, Stacks::Release];
 
-/// Runs the step with this word as the domain; the registers at the end.
-fn run(memory: &mut Memory, what: Stacks, domain: u64) -> [u64; 32] {
+/// Runs the step with this word as the domain: what it returns, and every register that a portal may use
+/// besides.
+fn run(processor: Processor, memory: &mut Memory, what: Stacks, domain: u64) -> (u64, u64, Vec<u64>) {
     let spec = Spec::parse("sm").expect("a specification");
-    let code = compile(&spec, Shape::Short(Short::Stacks(what)), &Connection::default(), Processor::Riscv64)
-        .expect("it compiles");
+    let shape = Shape::Short(Short::Stacks(what));
+    let code = compile(&spec, shape, &Connection::default(), processor).expect("it compiles");
+    if processor == Processor::Riscv64 {
+        let x = run_riscv64(memory, &code, domain);
+        return (x[10], x[11], [3, 6, 7, 28, 29, 30, 31].map(|n| x[n]).to_vec());
+    }
+    let mut m = Machine::new();
+    m.x[5] = domain;
+    core::mem::swap(memory, &mut m.memory);
+    assert_eq!(m.run(&code, 0, 0), Exit::User);
+    core::mem::swap(memory, &mut m.memory);
+    (m.x[2], m.x[3], [1, 13, 14, 15, 24, 25, 26, 27].map(|n| m.x[n]).to_vec())
+}
+
+fn run_riscv64(memory: &mut Memory, code: &Code, domain: u64) -> [u64; 32] {
     let mut x = [0u64; 32];
     for (n, reg) in x.iter_mut().enumerate().skip(1) {
         *reg = 0x5eed_0000 + n as u64;
@@ -109,14 +125,18 @@ fn memory() -> Memory {
 
 #[test]
 fn stacks_stay_with_their_domain_whatever_is_asked() {
+    PROCESSORS.into_iter().for_each(stay);
+}
+
+fn stay(processor: Processor) {
     let mut memory = memory();
     let before = [7, 130].map(|domain| both(&memory, domain));
     let mut rng = Rng(0x57ac);
     for _ in 0..20_000 {
         let domain = [7, 130, 0, 3, 255, rng.next()][rng.below(6)];
-        let registers = run(&mut memory, STEPS[rng.below(3)], domain);
-        assert!(registers[10] <= 1 && registers[11] == 0);
-        assert!([3, 6, 7, 28, 29, 30, 31].iter().all(|x| registers[*x] == 0), "{registers:x?}");
+        let (result, status, used) = run(processor, &mut memory, STEPS[rng.below(3)], domain);
+        assert!(result <= 1 && status == 0);
+        assert!(used.iter().all(|x| *x == 0), "{used:x?}");
         assert_eq!([7, 130].map(|domain| both(&memory, domain)), before);
         assert_eq!((memory[&map::STACKS_END], memory[&map::STACKS_WANTED]), (0, 0));
     }
@@ -126,26 +146,31 @@ fn stacks_stay_with_their_domain_whatever_is_asked() {
 /// back.
 #[test]
 fn each_step_does_what_it_says() {
+    PROCESSORS.into_iter().for_each(does);
+}
+
+fn does(processor: Processor) {
+    let run = |memory: &mut Memory, what, domain| run(processor, memory, what, domain).0;
     let mut memory = memory();
     let (queue, kept) = (map::stack_queue_va(130), map::stacks_kept_va(130));
     let [one, two] = [5, 6].map(map::stack_desc_va);
     let state = |memory: &Memory| (list(memory, queue), list(memory, kept).0);
     assert_eq!(state(&memory), ((vec![two, one], map::STACKS_END), vec![]));
-    assert_eq!(run(&mut memory, Stacks::Release, 130)[10], 0);
-    assert_eq!(run(&mut memory, Stacks::Keep, 130)[10], 1);
+    assert_eq!(run(&mut memory, Stacks::Release, 130), 0);
+    assert_eq!(run(&mut memory, Stacks::Keep, 130), 1);
     assert_eq!(state(&memory), ((vec![one], map::STACKS_END), vec![two]));
-    assert_eq!(run(&mut memory, Stacks::Keep, 130)[10], 1);
+    assert_eq!(run(&mut memory, Stacks::Keep, 130), 1);
     // Nothing is left: callers wait.
     assert_eq!(state(&memory), ((vec![], map::STACKS_WANTED), vec![one, two]));
-    assert_eq!(run(&mut memory, Stacks::Keep, 130)[10], 0);
-    assert_eq!(run(&mut memory, Stacks::Offer, 130)[10], 1);
+    assert_eq!(run(&mut memory, Stacks::Keep, 130), 0);
+    assert_eq!(run(&mut memory, Stacks::Offer, 130), 1);
     assert_eq!(state(&memory), ((vec![one], map::STACKS_END), vec![two]));
-    assert_eq!(run(&mut memory, Stacks::Offer, 130)[10], 1);
+    assert_eq!(run(&mut memory, Stacks::Offer, 130), 1);
     assert_eq!(state(&memory), ((vec![two, one], map::STACKS_END), vec![]));
-    assert_eq!(run(&mut memory, Stacks::Offer, 130)[10], 0);
+    assert_eq!(run(&mut memory, Stacks::Offer, 130), 0);
     for _ in 0..2 {
-        assert_eq!(run(&mut memory, Stacks::Keep, 130)[10], 1);
+        assert_eq!(run(&mut memory, Stacks::Keep, 130), 1);
     }
-    assert_eq!(run(&mut memory, Stacks::Release, 130)[10], 1);
+    assert_eq!(run(&mut memory, Stacks::Release, 130), 1);
     assert_eq!(state(&memory), ((vec![one, two], map::STACKS_END), vec![]));
 }

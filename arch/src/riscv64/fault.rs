@@ -17,8 +17,8 @@ pub(super) const fn is_timer(code: u64) -> bool {
     code & 0xff == TIMER
 }
 
-pub(super) const fn cause(code: u64, value: u64) -> Cause {
-    match code {
+pub(super) const fn cause(code: u64, value: u64) -> (Cause, u64) {
+    let cause = match code {
         0 => Cause::FetchMisaligned,
         1 => Cause::FetchNowhere,
         2 if value == ABORT as u64 => Cause::Aborted,
@@ -32,6 +32,7 @@ pub(super) const fn cause(code: u64, value: u64) -> Cause {
         FETCH_PAGE_FAULT => Cause::Fetch,
         LOAD_PAGE_FAULT => Cause::Load,
         STORE_PAGE_FAULT => Cause::Store,
-        _ => Cause::Other,
-    }
+        _ => return (Cause::Other, code),
+    };
+    (cause, value)
 }

@@ -48,6 +48,7 @@ pub(super) const LAYOUT: Layout = Layout {
     stack: word(2),
     thread: word(4),
     index: word(5),
+    argument: word(10),
     value: word(10),
     status: word(11),
     registers: &REGISTERS,

@@ -27,11 +27,20 @@ const FLAGS: u64 = 0x3ff;
 pub const SHUT: u64 = 2;
 pub const WAITS: u64 = 4;
 
+/// The arena of portal code is mapped a second time, so much further.
+pub const LATE: u64 = 1 << 22;
+const _: () = assert!((map::CODE_VA | (map::CODE_BYTES - 1)) & LATE == 0 && LATE >= map::CODE_BYTES);
+
 /// Of `satp`: the mode.
 pub const SATP_SV39: u64 = 8 << 60;
 /// Where in it the identifier of the address space is.
 pub const SATP_ASID: u32 = 44;
 const PAGE_NUMBER: u64 = 0xfff_ffff_ffff;
+
+/// Memory begins at 2 GiB: a direct address has the 32nd bit as sign, so two shifts make it of an entry.
+pub(super) const fn direct(pa: u64) -> u64 {
+    pa as i32 as i64 as u64
+}
 
 /// The value of `satp` for a domain.
 pub const fn space(asid: u16, root: u64) -> u64 {
@@ -40,7 +49,7 @@ pub const fn space(asid: u16, root: u64) -> u64 {
 
 /// Where portal code finds the root of the page tables that this value names.
 pub const fn root_va(space: u64) -> u64 {
-    map::direct((space & PAGE_NUMBER) << 12)
+    direct((space & PAGE_NUMBER) << 12)
 }
 
 pub const fn entry(pa: u64, flags: u64) -> u64 {

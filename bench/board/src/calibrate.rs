@@ -1,12 +1,9 @@
-//! The clock against the instruction counter: the `time` counter moves every 100 instructions, at a moment
-//! that is found once.
+//! The clock against the finest counter: time moves every so many counts, at a moment that is found once.
 
-use pebble::portal::{instructions, time};
+pub use pebble::portal::COUNTS_PER_TICK as PER_TICK;
+use pebble::portal::{counter, time};
 
-/// Instructions per tick of the board's clock under `-icount shift=0`.
-pub const PER_TICK: u64 = 100;
-
-/// Instruction count at tick 0, modulo 2^64: the least seen difference, since reading comes after the change.
+/// The count at tick 0, modulo 2^64: the least seen difference, since reading comes after the change.
 pub fn calibrate() -> u64 {
     (0..2000)
         .map(|_| {
@@ -15,7 +12,7 @@ pub fn calibrate() -> u64 {
             while now == ticks {
                 now = time();
             }
-            instructions().wrapping_sub(now * PER_TICK) as i64
+            counter().wrapping_sub(now * PER_TICK) as i64
         })
         .min()
         .unwrap_or(0) as u64

@@ -9,7 +9,7 @@ use crate::calibrate::{PER_TICK, calibrate};
 use crate::{Bench, STOP};
 use core::sync::atomic::Ordering::Relaxed;
 use pebble::api;
-use pebble::portal::{call, instructions, time};
+use pebble::portal::{call, counter, time};
 use pebble_bench::{Job, Load, ROUNDS};
 
 /// Bounds of the random delay, in ticks.
@@ -39,7 +39,7 @@ pub fn all(bench: &Bench) {
             random ^= random << 17;
             let due = time() + DELAY.0 + random % (DELAY.1 - DELAY.0);
             let _ = api::hrsleep(due);
-            samples.add(instructions() - (due * PER_TICK).wrapping_add(offset));
+            samples.add(counter() - (due * PER_TICK).wrapping_add(offset));
         }
         STOP.store(1, Relaxed);
         bench.join(workers);

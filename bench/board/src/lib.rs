@@ -86,7 +86,7 @@ impl Samples {
     }
 
     /// Sorted and without the warm-up; values in thousandths, so that no digit of a mean over legs is lost.
-    pub fn row(mut self, id: &str) -> Row<'_> {
+    pub fn row<'a>(mut self, id: &'a str, unit: &'a str) -> Row<'a> {
         self.values.drain(..WARM_UP.min(self.values.len()));
         self.values.sort_unstable();
         let milli = |v: u64| v * 1000 / u64::from(self.per);
@@ -97,6 +97,7 @@ impl Samples {
         let sum: u64 = self.values.iter().map(|v| u64::from(*v)).sum();
         Row {
             id,
+            unit,
             n: self.values.len(),
             min: at(0),
             mean: sum * 1000 / u64::from(self.per) / n as u64,
@@ -107,10 +108,12 @@ impl Samples {
     }
 }
 
-/// One row; thousandths of an instruction.
+/// One row; thousandths of its unit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Row<'a> {
     pub id: &'a str,
+    /// What was counted.
+    pub unit: &'a str,
     pub n: usize,
     pub min: u64,
     pub mean: u64,
@@ -121,7 +124,7 @@ pub struct Row<'a> {
 
 impl fmt::Display for Row<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{{\"id\":\"{}\",\"unit\":\"instructions\",\"n\":{}", self.id, self.n)?;
+        write!(f, "{{\"id\":\"{}\",\"unit\":\"{}\",\"n\":{}", self.id, self.unit, self.n)?;
         let values =
             [("min", self.min), ("mean", self.mean), ("p50", self.p50), ("p99", self.p99), ("max", self.max)];
         for (name, v) in values {
@@ -141,7 +144,7 @@ mod tests {
         let mut s = Samples::new(2, 1);
         (0..WARM_UP).for_each(|_| s.add(1000));
         (1..=100).for_each(|v| s.add(v + 1));
-        let row = s.row("x");
+        let row = s.row("x", "instructions");
         assert_eq!((row.n, row.min, row.p50, row.p99, row.max), (100, 500, 25_000, 49_500, 50_000));
         assert_eq!(row.mean, 25_250);
         let text = "{\"id\":\"x\",\"unit\":\"instructions\",\"n\":100,\"min\":0.500,\"mean\":25.250,\"p50\":25.000,\"p99\":49.500,\"max\":50.000}";

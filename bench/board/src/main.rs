@@ -15,8 +15,8 @@ use pebble::abi::sys;
 use pebble::api;
 use pebble::io::{self, File};
 use pebble::link::More;
-use pebble::mmio::Mmio;
-use pebble::portal::{call_once as call, instructions, timed_call};
+use pebble::portal::{COUNTED, call_once as call, counter, timed_call};
+use pebble::power::Power;
 use pebble_bench::{Job, ROUNDS, Samples};
 
 pebble::import! {
@@ -54,9 +54,7 @@ pebble::export!("bench.ring", "np", null);
 pebble::export!("bench.stopped", "np", stopped);
 pebble::component!(main);
 
-/// sifive_test: power off.
-const POWER: Mmio = Mmio::new(0, 0x1000);
-const POWER_OFF: u32 = 0x5555;
+const POWER: Power = Power::new(0);
 
 /// What the next worker that asks will do; how many workers take part; how many have asked.
 static KIND: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
@@ -98,7 +96,7 @@ impl Bench {
     }
 
     fn emit(&self, id: &str, samples: Samples) {
-        let _ = self.console.write(alloc::format!("@bench {}\n", samples.row(id)).as_bytes());
+        let _ = self.console.write(alloc::format!("@bench {}\n", samples.row(id, COUNTED)).as_bytes());
     }
 
     /// What is no row: a step that failed.
@@ -109,7 +107,7 @@ impl Bench {
     fn call(&self, id: &str, per: u32, index: usize) {
         let mut samples = self.samples(per);
         // With a slice of its own from the beginning: no tick falls into a sample.
-        let _ = api::hrsleep(pebble::portal::time() + 100);
+        let _ = api::hrsleep(pebble::portal::time() + pebble::portal::MILLISECOND / 100);
         for _ in 0..ROUNDS {
             samples.add(timed_call(index, [1, 2, 3, 4, 0]));
         }
@@ -127,7 +125,7 @@ impl Bench {
         for (n, start) in starts.iter().enumerate().take(workers as usize) {
             let _ = call(start.index() + 1, []);
             while ASKED.load(Relaxed) <= n as u64 {
-                let _ = api::hrsleep(pebble::portal::time() + 100);
+                let _ = api::hrsleep(pebble::portal::time() + pebble::portal::MILLISECOND / 100);
             }
         }
     }
@@ -144,8 +142,8 @@ fn main() -> i64 {
     let Ok(console) = io::open("/dev/console") else { return 1 };
     let base = (0..100)
         .map(|_| {
-            let a = instructions();
-            instructions() - a
+            let a = counter();
+            counter() - a
         })
         .min()
         .unwrap_or(0);
@@ -158,8 +156,8 @@ fn main() -> i64 {
     windows::all(&bench);
     latency::all(&bench);
     let _ = bench.console.write(b"@bench end\n");
-    let _ = api::hrsleep(pebble::portal::time() + 100_000);
-    POWER.write32(0, POWER_OFF);
+    let _ = api::hrsleep(pebble::portal::time() + 10 * pebble::portal::MILLISECOND);
+    POWER.off(0);
     0
 }
 
@@ -203,10 +201,10 @@ fn semaphores(bench: &Bench) {
         let next = if domains == 1 { RING.index() } else { RING1.index() } + 1;
         let mut samples = bench.samples(domains as u32);
         for _ in 0..ROUNDS {
-            let before = instructions();
+            let before = counter();
             let _ = call(next, []);
             let _ = call(RING.index(), []);
-            samples.add(instructions() - before);
+            samples.add(counter() - before);
         }
         bench.join(domains - 1);
         bench.emit(&alloc::format!("sem.ring.{domains}"), samples);
@@ -223,10 +221,10 @@ fn pipes(bench: &Bench) {
     let (Ok(read), Ok(write)) = (open(token, 'r'), open(token, 'w')) else { return };
     let work: Vec<u64> = (0..ROUNDS)
         .map(|_| {
-            let before = instructions();
+            let before = counter();
             let _ = write.write(&byte);
             let _ = read.read(&mut byte);
-            instructions() - before
+            counter() - before
         })
         .collect();
     let work = work.iter().sum::<u64>() / work.len() as u64;
@@ -242,10 +240,10 @@ fn pipes(bench: &Bench) {
         bench.start(Job::PipeRing { read: 0, write: 0 }, domains - 1);
         let (mut latency, mut ring) = (bench.samples(domains as u32), bench.samples(domains as u32));
         for _ in 0..ROUNDS {
-            let before = instructions();
+            let before = counter();
             let _ = write.write(&byte);
             let _ = read.read(&mut byte);
-            let took = instructions() - before;
+            let took = counter() - before;
             latency.add(took);
             ring.add(took.saturating_sub(work * domains));
         }
@@ -262,9 +260,9 @@ fn opens(bench: &Bench) {
         let name = alloc::format!("link2.{spec}");
         let mut samples = bench.samples(1);
         for _ in 0..ROUNDS {
-            let before = instructions();
+            let before = counter();
             let index = api::portal_open(&name);
-            samples.add(instructions() - before);
+            samples.add(counter() - before);
             match index {
                 Ok(index) => {
                     let _ = api::portal_close(index, 1);

@@ -36,7 +36,7 @@ impl Built {
 
 /// Where the image of a manifest goes.
 pub fn image_path(tools: &Tools, manifest: &Path) -> PathBuf {
-    tools.target().join("image").join(tools.system_name(manifest) + ".elf")
+    tools.made().join("image").join(tools.system_name(manifest) + ".elf")
 }
 
 /// Where it is noted which ELF files with symbols an image was made of.
@@ -55,8 +55,7 @@ pub fn elfs(image: &Path) -> BTreeMap<String, PathBuf> {
 /// Builds the named system.
 pub fn system(tools: &Tools, name: &str) -> Result<Built> {
     let path = tools.manifest(name)?;
-    let board = tools.board()?;
-    let manifest = Manifest::load(&path, &board).with_context(|| tools.shown(&path))?;
+    let manifest = Manifest::load(&path, &tools.board).with_context(|| tools.shown(&path))?;
     let _alone = lock::builds(tools)?;
 
     let components = manifest.component.iter().map(|component| component.package.as_str());
@@ -79,7 +78,7 @@ pub fn system(tools: &Tools, name: &str) -> Result<Built> {
 
     let artifacts = Artifacts { nucleus: read(nucleus)?, components, archive };
     let built =
-        pebble_image::build(&manifest, &artifacts, board.processor).with_context(|| tools.shown(&path))?;
+        pebble_image::build(&manifest, &artifacts, &tools.board).with_context(|| tools.shown(&path))?;
     let image = image_path(tools, &path);
     c::write_if_changed(&image, &built.elf)?;
     let list: String = symbols.iter().map(|(name, elf)| format!("{name}\t{}\n", elf.display())).collect();
@@ -131,7 +130,7 @@ fn archive(
 
 /// A program with its symbol table, for fault reports, but without the rest of its debugging information.
 fn stripped(tools: &Tools, name: &Path, elf: &Path) -> Result<Vec<u8>> {
-    let out = tools.target().join("stripped").join(name);
+    let out = tools.made().join("stripped").join(name);
     fs::create_dir_all(out.parent().context("no directory")?)?;
     let mut objcopy = Command::new(tools.llvm("llvm-objcopy")?);
     run_quietly(

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::build::cargo_artifacts;
 use crate::sources::Sources;
 use crate::tools::{Tools, program, run_quietly};
-use crate::{sources, stamp, ui};
+use crate::{picolibc, sources, stamp, ui};
 
 /// The command lines, with `{name}` where a value goes.
 #[derive(Deserialize)]
@@ -32,11 +32,10 @@ struct Flags {
 /// What the processor adds.
 #[derive(Deserialize)]
 struct Processor {
-    picolibc: String,
-    variant: String,
     machine: Vec<String>,
     linker: Vec<String>,
-    libgcc: Vec<String>,
+    /// What the C library's build calls it.
+    family: String,
     rust_target: String,
 }
 
@@ -47,7 +46,7 @@ pub struct Compiler<'a> {
     processor: Processor,
     folder: PathBuf,
     include: PathBuf,
-    libgcc: String,
+    picolibc: PathBuf,
     malloc: PathBuf,
     runtime: Vec<PathBuf>,
     /// Where components go.
@@ -60,15 +59,22 @@ impl<'a> Compiler<'a> {
     /// For the system of this name ([`Tools::system_name`]).
     pub fn new(tools: &'a Tools, system: &str) -> Result<Self> {
         let lib = tools.root.join("lib/c");
-        let folder = lib.join(tools.board()?.processor.name());
+        let folder = lib.join(tools.board.processor.name());
         let flags: Flags = read(tools, &lib.join("flags.toml"))?;
         let processor: Processor = read(tools, &folder.join("flags.toml"))?;
-        let include = tools.target().join("c/include");
-        write_if_changed(&include.join("pebble.h"), pebble_header::header().as_bytes())?;
+        let include = tools.made().join("c/include");
+        let processor_header = folder.join("processor.h");
+        let board = pebble_header::Board {
+            time_hz: tools.board.time_hz,
+            abort: tools.isa.abort,
+            processor: &fs::read_to_string(&processor_header)
+                .with_context(|| tools.shown(&processor_header))?,
+        };
+        write_if_changed(&include.join("pebble.h"), pebble_header::header(&board).as_bytes())?;
         write_if_changed(&include.join("pebble-interfaces.h"), interfaces(tools)?.as_bytes())?;
-        let libgcc = path_from(&processor.libgcc)?;
+        let picolibc = picolibc::built(tools, &processor.machine, &processor.family)?;
         let malloc = heap(tools, &processor.rust_target)?;
-        let all = tools.target().join("c");
+        let all = tools.made().join("c");
         let out = all.join("systems").join(system);
         let runtime = Vec::new();
         let mut compiler = Compiler {
@@ -77,7 +83,7 @@ impl<'a> Compiler<'a> {
             processor,
             folder,
             include,
-            libgcc,
+            picolibc,
             malloc,
             runtime,
             out,
@@ -145,7 +151,7 @@ impl<'a> Compiler<'a> {
             file: PathBuf,
             arguments: Vec<String>,
         }
-        let path = self.tools.target().join("compile_commands.json");
+        let path = self.tools.made().join("compile_commands.json");
         let known = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let mut all: Vec<Entry> = known.unwrap_or_default();
         let commands = self.commands.borrow();
@@ -200,10 +206,8 @@ impl<'a> Compiler<'a> {
     fn fill(&self, flag: &str) -> String {
         flag.replace("{root}", &self.tools.root.to_string_lossy())
             .replace("{include}", &self.include.to_string_lossy())
-            .replace("{picolibc}", &self.processor.picolibc)
-            .replace("{variant}", &self.processor.variant)
+            .replace("{picolibc}", &self.picolibc.to_string_lossy())
             .replace("{processor}", &self.folder.to_string_lossy())
-            .replace("{libgcc}", &self.libgcc)
             .replace("{malloc}", &self.malloc.to_string_lossy())
     }
 }
@@ -222,16 +226,7 @@ fn read<T: serde::de::DeserializeOwned>(tools: &Tools, path: &Path) -> Result<T>
 fn heap(tools: &Tools, target: &str) -> Result<PathBuf> {
     let mut cargo = tools.cross_cargo_for(target)?;
     cargo_artifacts(cargo.args(["-p", "pebble-malloc"]), |_| ()).context("lib/c/malloc does not build")?;
-    Ok(tools.target().join(target).join("release/libpebble_malloc.a"))
-}
-
-/// What a command prints.
-fn path_from(words: &[String]) -> Result<String> {
-    let (name, arguments) = words.split_first().context("flags.toml: libgcc is empty")?;
-    let output =
-        Command::new(name).args(arguments).output().with_context(|| format!("cannot start {name}"))?;
-    ensure!(output.status.success(), "{} failed", words.join(" "));
-    Ok(String::from_utf8(output.stdout)?.trim().into())
+    Ok(tools.cross_made(target).join("libpebble_malloc.a"))
 }
 
 pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<()> {

@@ -37,8 +37,7 @@ pub struct Options {
 
 pub fn debug(tools: &Tools, Options { system, port }: &Options) -> Result<u8> {
     let built = build::system(tools, system)?;
-    let board = tools.board()?;
-    let Debugger { programs, architecture } = &board.debugger;
+    let Debugger { programs, architecture } = &tools.board.debugger;
     let script = built.image.with_extension("gdb");
     let mut commands = format!("set architecture {architecture}\nset confirm off\n");
     if let Some(nucleus) = built.symbols.get(NUCLEUS) {

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use pebble_arch::Arch;
 use pebble_image::Report;
 use pebble_image::report::PortalReport;
 
 use crate::build::image_path;
-use crate::tools::{Native, Tools, run_quietly};
+use crate::tools::{Tools, run_quietly};
 use crate::{trusted, ui};
 
 #[derive(clap::Args)]
@@ -108,7 +107,7 @@ fn portal(tools: &Tools, report: &Report, which: &str) -> Result<String> {
 
 /// Lets LLVM disassemble the code: an opinion independent of the portal compiler's own.
 fn disassemble(tools: &Tools, portal: &PortalReport) -> Result<String> {
-    let dir = tools.target().join("inspect");
+    let dir = tools.made().join("inspect");
     fs::create_dir_all(&dir)?;
     let (code, object) = (dir.join("portal.bin"), dir.join("portal.o"));
     let bytes: Vec<u8> = portal.words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -118,14 +117,14 @@ fn disassemble(tools: &Tools, portal: &PortalReport) -> Result<String> {
         "-I",
         "binary",
         "-O",
-        Native::ELF_FORMAT,
+        tools.isa.elf_format,
         "--rename-section=.data=.text,alloc,code,contents",
     ]);
     run_quietly(objcopy.args([&code, &object]), "llvm-objcopy")?;
     let mut objdump = Command::new(tools.llvm("llvm-objdump")?);
     objdump.args([
         "-d",
-        &format!("--mattr={}", Native::DISASSEMBLY),
+        &format!("--mattr={}", tools.isa.disassembly),
         &format!("--adjust-vma={:#x}", portal.address),
     ]);
     let output = objdump.arg(&object).output()?;

@@ -18,8 +18,10 @@ mod debug;
 mod doc;
 mod fuzz;
 mod inspect;
+mod isa;
 mod lock;
 mod new;
+mod picolibc;
 mod run;
 mod sfi;
 mod sources;
@@ -45,6 +47,10 @@ struct Arguments {
     /// Show the output of the tools that are called
     #[arg(short, long, global = true)]
     verbose: bool,
+    /// The board that systems are built for, and run on: the name of a file in boards/
+    #[arg(long, value_name = "NAME", global = true, env = tools::BOARD_VARIABLE, hide_env_values = true,
+        default_value = tools::DEFAULT_BOARD)]
+    board: String,
     #[command(subcommand)]
     command: Command,
 }
@@ -95,7 +101,7 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     ui::set_verbose(arguments.verbose);
-    match dispatch(arguments.command) {
+    match dispatch(&arguments.board, arguments.command) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             // Whoever read our output has seen enough: not worth a message.
@@ -108,8 +114,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(command: Command) -> Result<u8> {
-    let tools = tools::Tools::find()?;
+fn dispatch(board: &str, command: Command) -> Result<u8> {
+    let tools = tools::Tools::find(board)?;
     match command {
         Command::Run(options) => return run::run(&tools, &options),
         Command::Test(options) => return test::test(&tools, &options),

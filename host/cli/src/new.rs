@@ -102,7 +102,7 @@ pub fn new(tools: &Tools, options: &Options) -> Result<()> {
         ensure!(!path.exists(), "{} exists", tools.shown(&path));
     }
     let system = tools.manifest(crate::DEFAULT_SYSTEM)?;
-    let files = Manifest::load(&system, &tools.board()?).with_context(|| tools.shown(&system))?.file;
+    let files = Manifest::load(&system, &tools.board).with_context(|| tools.shown(&system))?.file;
     for path in [format!("bin/{name}"), format!("bin/{name}-client"), format!("components/{name}")] {
         ensure!(
             files.iter().all(|file| file.path != path),

@@ -10,14 +10,13 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use pebble_arch::Arch;
-use pebble_image::Board;
+use pebble_abi::map;
+use pebble_image::{Board, board};
 use pebble_qemu::Machine;
 
+use crate::isa::Isa;
 use crate::ui;
 
-/// The processor of the board that systems are made for.
-pub type Native = pebble_arch::Riscv64;
 /// The LLVM that Debian's packages provide under versioned names.
 const LLVM: &str = "19";
 
@@ -25,20 +24,35 @@ const LLVM: &str = "19";
 /// one of them alone.
 const SYSTEMS: [&str; 3] = ["systems", "tests/systems", "bench/systems"];
 
+/// The board that systems are made for unless another is named. What is made for it lies in `target/` itself.
+pub const DEFAULT_BOARD: &str = map::BOARD;
+/// By which builds of components know the board.
+pub const BOARD_VARIABLE: &str = "PEBBLE_BOARD";
+
 pub struct Tools {
     /// The repository.
     pub root: PathBuf,
+    /// The board that systems are made for, and what is asked of its processor.
+    pub board: Board,
+    pub isa: &'static Isa,
     cargo: PathBuf,
     rustc: PathBuf,
 }
 
 impl Tools {
     /// The bootstrap script says where things are; without it the repository is where this was built.
-    pub fn find() -> Result<Self> {
+    pub fn find(board: &str) -> Result<Self> {
         let path = |name: &str, otherwise: &str| env::var_os(name).map_or(otherwise.into(), PathBuf::from);
         let root = path("PEBBLE_ROOT", concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let root = root.canonicalize().with_context(|| root.display().to_string())?;
+        let board = find_board(&root.join("boards"), board)?;
+        let isa = Isa::of(board.processor).with_context(|| {
+            format!("board {}: there are no systems for {} yet", board.name, board.processor)
+        })?;
         Ok(Tools {
-            root: root.canonicalize().with_context(|| root.display().to_string())?,
+            root,
+            board,
+            isa,
             cargo: path("PEBBLE_CARGO", "/usr/bin/cargo"),
             rustc: path("PEBBLE_RUSTC", "/usr/bin/rustc"),
         })
@@ -46,6 +60,16 @@ impl Tools {
 
     pub fn target(&self) -> PathBuf {
         self.root.join("target")
+    }
+
+    /// Host code is compiled for this board.
+    pub fn is_default(&self) -> bool {
+        self.board.name == DEFAULT_BOARD
+    }
+
+    /// Where goes what is made for the board.
+    pub fn made(&self) -> PathBuf {
+        if self.is_default() { self.target() } else { self.target().join(&self.board.name) }
     }
 
     pub fn rustc(&self) -> &Path {
@@ -66,6 +90,7 @@ impl Tools {
         command
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_BUILD_TARGET")
+            .env_remove(BOARD_VARIABLE)
             .env("CARGO_TARGET_DIR", self.target());
         // As the bootstrap script builds this tool: tests then share its libraries.
         command.env("CARGO_PROFILE_DEV_PANIC", "unwind");
@@ -82,7 +107,7 @@ impl Tools {
 
     /// Cargo for components: builds the core library too, and links with LLVM's linker.
     pub fn cross_cargo(&self) -> Result<Command> {
-        self.cross_cargo_for(Native::RUST_TARGET)
+        self.cross_cargo_for(self.isa.rust_target)
     }
 
     /// The same for what is linked with C.
@@ -90,8 +115,12 @@ impl Tools {
         let linker_dir = self.linker_dir()?;
         let mut command = self.cargo("build");
         command.env("RUSTC_BOOTSTRAP", "1").env("PATH", path_with(&linker_dir));
-        command.env("RUSTFLAGS", Native::RUST_FLAGS);
+        command.env("RUSTFLAGS", self.isa.rust_flags).env(BOARD_VARIABLE, &self.board.name);
+        command.env("CARGO_TARGET_DIR", self.made());
         command.args(["--release", "--target", target]);
+        if target.ends_with(".json") {
+            command.args(["-Z", "json-target-spec"]);
+        }
         command.args(["-Z", "build-std=core,alloc,compiler_builtins"]);
         command.args(["-Z", "build-std-features=compiler-builtins-mem"]);
         Ok(command)
@@ -115,21 +144,26 @@ impl Tools {
         in_path(&format!("{name}-{LLVM}")).or_else(|| in_path(name)).ok_or_else(|| missing(name))
     }
 
-    /// The board that systems are built for.
-    pub fn board(&self) -> Result<Board> {
-        let path = self.root.join("boards").join(pebble_abi::map::BOARD).with_extension("toml");
-        Board::load(&path).with_context(|| self.shown(&path))
+    /// Where cargo puts what it builds for such a target.
+    pub fn cross_made(&self, target: &str) -> PathBuf {
+        self.made().join(Path::new(target).file_stem().unwrap_or_default()).join("release")
     }
 
-    /// Its emulator.
+    /// The emulator of the board.
     pub fn qemu(&self) -> Result<PathBuf> {
-        let name = self.board()?.emulator.program;
-        in_path(&name).ok_or_else(|| missing(&name))
+        let name = &self.board.emulator.program;
+        in_path(name).ok_or_else(|| missing(name))
     }
 
     /// The emulated board.
     pub fn machine(&self) -> Result<Machine> {
-        Ok(Machine::new(self.qemu()?, &self.board()?.emulator.arguments))
+        let emulator = &self.board.emulator;
+        let mut machine = Machine::new(self.qemu()?, &emulator.arguments).to_count(&emulator.counting);
+        machine.status = match emulator.status {
+            board::Status::Emulator => pebble_qemu::Status::Emulator,
+            board::Status::Console => pebble_qemu::Status::Console,
+        };
+        Ok(machine)
     }
 
     /// The manifest of a system: a name in one of [`SYSTEMS`], or a path.
@@ -162,16 +196,30 @@ impl Tools {
 
     /// Names of the manifests in `systems/`.
     pub fn systems(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.root.join("systems")).into_iter().flatten().flatten();
-        let stem = |path: PathBuf| Some(path.file_stem()?.to_str()?.to_string());
-        let manifests = entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|x| x == "toml"));
-        let mut names: Vec<_> = manifests.filter_map(stem).collect();
-        names.sort();
-        names
+        names(&self.root.join("systems"))
     }
 }
 
-fn missing(name: &str) -> anyhow::Error {
+/// Of the descriptions in a folder.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let stem = |path: PathBuf| Some(path.file_stem()?.to_str()?.to_string());
+    let files = entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|x| x == "toml"));
+    let mut names: Vec<_> = files.filter_map(stem).collect();
+    names.sort();
+    names
+}
+
+fn find_board(folder: &Path, name: &str) -> Result<Board> {
+    let known = names(folder);
+    if !known.iter().any(|known| known == name) {
+        bail!("there is no board {name:?}; known: {}", known.join(", "));
+    }
+    let path = folder.join(name).with_extension("toml");
+    Board::load(&path).with_context(|| path.display().to_string())
+}
+
+pub fn missing(name: &str) -> anyhow::Error {
     anyhow!(
         "{name} is not installed; remove target/tools/checked and run ./pebble again to have it installed"
     )

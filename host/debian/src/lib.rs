@@ -19,6 +19,8 @@ use serde::Deserialize;
 pub struct Archive {
     /// Name of the source package, and a version if it must be that: `musl`, `musl=1.2.3-1`.
     pub package: String,
+    /// The release of Debian that has it, if it is not to be the system's.
+    pub suite: Option<String>,
     pub archive: String,
     /// The directory in it.
     pub directory: String,
@@ -55,7 +57,9 @@ fn remove(directory: &Path) -> Result<()> {
 fn fetch(cache: &Path, archive: &Archive) -> Result<PathBuf> {
     let file = cache.join(&archive.archive);
     if !file.exists() {
-        download(cache, &archive.package).with_context(|| {
+        // What the checksum vouches for will do, though another file of the package were missing.
+        let done = download(cache, &archive.package, archive.suite.as_deref());
+        done.or_else(|error| if file.exists() { Ok(()) } else { Err(error) }).with_context(|| {
             format!("Debian's source package {} cannot be had; is there a network?", archive.package)
         })?;
     }
@@ -71,20 +75,21 @@ fn fetch(cache: &Path, archive: &Archive) -> Result<PathBuf> {
 }
 
 /// All files of a source package, into the cache.
-fn download(cache: &Path, package: &str) -> Result<()> {
+fn download(cache: &Path, package: &str, suite: Option<&str>) -> Result<()> {
+    let lists = cache.join(suite.unwrap_or("own"));
     for part in ["parts", "lists/partial"] {
-        fs::create_dir_all(cache.join(part)).with_context(|| cache.display().to_string())?;
+        fs::create_dir_all(lists.join(part)).with_context(|| lists.display().to_string())?;
     }
     for (i, file) in source_lists().iter().enumerate() {
         let text = fs::read_to_string(file)?;
         let extension = file.extension().unwrap_or_default().to_string_lossy();
-        fs::write(cache.join(format!("parts/{i}.{extension}")), sources_only(&text))?;
+        fs::write(lists.join(format!("parts/{i}.{extension}")), sources_only(&text, suite))?;
     }
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
         command.current_dir(cache).args(["-q", "-o", "Dir::Etc::sourcelist=/dev/null"]);
-        command.arg("-o").arg(format!("Dir::Etc::sourceparts={}/parts", cache.display()));
-        command.arg("-o").arg(format!("Dir::State::lists={}/lists", cache.display()));
+        command.arg("-o").arg(format!("Dir::Etc::sourceparts={}/parts", lists.display()));
+        command.arg("-o").arg(format!("Dir::State::lists={}/lists", lists.display()));
         run(command.args(["-o", "APT::Sandbox::User="]).args(arguments)).map(drop)
     };
     apt(&["update"])?;
@@ -112,14 +117,35 @@ fn source_lists() -> Vec<PathBuf> {
     files
 }
 
-/// The same list for source packages.
-fn sources_only(text: &str) -> String {
-    let line = |line: &str| match line.strip_prefix("deb ") {
-        Some(rest) => format!("deb-src {rest}\n"),
-        None if line.starts_with("Types:") => "Types: deb-src\n".into(),
-        None => format!("{line}\n"),
+/// The same list for source packages, of another release if there is to be one: then without what belongs to
+/// the system's alone, such as its updates.
+fn sources_only(text: &str, suite: Option<&str>) -> String {
+    let own = |named: &str| named.contains(['-', '/']);
+    let line = |line: &str| {
+        if let Some(rest) = line.strip_prefix("deb ") {
+            let Some(suite) = suite else { return Some(format!("deb-src {rest}\n")) };
+            let named = rest.rsplit(']').next()?.split_whitespace().nth(1).filter(|named| !own(named))?;
+            return Some(format!(
+                "deb-src {}\n",
+                rest.replacen(&format!(" {named} "), &format!(" {suite} "), 1)
+            ));
+        }
+        Some(match (line.split_once(':'), suite) {
+            (Some(("Types", _)), _) => "Types: deb-src\n".into(),
+            (Some(("Suites", _)), Some(suite)) => format!("Suites: {suite}\n"),
+            _ => format!("{line}\n"),
+        })
     };
-    text.lines().map(line).collect()
+    let foreign = |part: &str| {
+        let suites = part.lines().find_map(|line| line.strip_prefix("Suites:"));
+        suite.is_some() && suites.is_some_and(|suites| suites.split_whitespace().all(own))
+    };
+    let parts: Vec<String> = text
+        .split("\n\n")
+        .filter(|part| !foreign(part))
+        .map(|part| part.lines().filter_map(line).collect())
+        .collect();
+    parts.join("\n")
 }
 
 #[cfg(test)]
@@ -129,9 +155,19 @@ mod tests {
     #[test]
     fn lists_become_lists_of_sources() {
         assert_eq!(
-            sources_only("deb http://mirror x main\n# deb y\n"),
+            sources_only("deb http://mirror x main\n# deb y\n", None),
             "deb-src http://mirror x main\n# deb y\n"
         );
-        assert_eq!(sources_only("Types: deb\nURIs: z\n"), "Types: deb-src\nURIs: z\n");
+        assert_eq!(sources_only("Types: deb\nURIs: z\n", None), "Types: deb-src\nURIs: z\n");
+    }
+
+    #[test]
+    fn another_release_has_no_updates_of_the_systems() {
+        let old =
+            "deb [a=b] http://mirror x main\ndeb http://mirror x-updates main\ndeb http://mirror x main\n";
+        let new = "deb-src [a=b] http://mirror y main\ndeb-src http://mirror y main\n";
+        assert_eq!(sources_only(old, Some("y")), new);
+        let old = "Types: deb\nSuites: x x-updates\nURIs: z\n\nTypes: deb\nSuites: x-security\nURIs: z\n";
+        assert_eq!(sources_only(old, Some("y")), "Types: deb-src\nSuites: y\nURIs: z\n");
     }
 }

@@ -1,26 +1,33 @@
 //! Generates `pebble.h`, the C view of the ABI crate.
 //!
 //! `lib/c/pebble.h.in` holds the prototypes and macros, which are C and need no generator; the lines in it
-//! that start with `@` are replaced by what the ABI crate says, and the processor's folder.
+//! that start with `@` are replaced by what the ABI crate says, and what depends on the board.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write;
 
 use pebble_abi::fault::Cause;
 use pebble_abi::{call, capability, control, errno, link, map, specification, status, sys};
-use pebble_arch::{Arch, Riscv64};
-
 const TEMPLATE: &str = include_str!("../../../lib/c/pebble.h.in");
-const PROCESSOR: &str = include_str!("../../../lib/c/riscv64/processor.h");
+
+/// What differs from board to board.
+pub struct Board<'a> {
+    /// Ticks a second.
+    pub time_hz: u64,
+    /// The illegal instruction by which a program gives up.
+    pub abort: u32,
+    /// `processor.h` of the processor's folder in `lib/c`.
+    pub processor: &'a str,
+}
 
 /// The whole header.
-pub fn header() -> String {
+pub fn header(board: &Board) -> String {
     let mut out = String::new();
     for line in TEMPLATE.lines() {
         match line {
-            "@constants@" => out += &constants(),
+            "@constants@" => out += &constants(board),
             "@errors@" => out += &errors(),
-            "@processor@" => out += PROCESSOR,
+            "@processor@" => out += board.processor,
             _ => out.extend([line, "\n"]),
         }
     }
@@ -28,7 +35,7 @@ pub fn header() -> String {
 }
 
 /// Numbers for C and assembler alike.
-fn constants() -> String {
+fn constants(board: &Board) -> String {
     let startup = map::STARTUP_VA as usize;
     let mut out = String::new();
     for ((index, interface), (name, meaning)) in sys::ALL.iter().zip(sys::TEXTS) {
@@ -50,11 +57,7 @@ fn constants() -> String {
         ("SPECLEN", link::SPECLEN, "longest specification in an export record"),
         ("PATHLEN", link::PATHLEN, "longest path"),
         ("MAX_RESULTS", call::MAX_RESULTS, "further result words (\">n\")"),
-        (
-            "ABORT_INSTRUCTION",
-            Riscv64::ABORT as usize,
-            "by which a program gives up: a fault that is told so",
-        ),
+        ("ABORT_INSTRUCTION", board.abort as usize, "by which a program gives up: a fault that is told so"),
         ("RIGHT_READ", map::READ as usize, "rights to pages"),
         ("RIGHT_WRITE", map::WRITE as usize, ""),
         (
@@ -94,7 +97,7 @@ fn constants() -> String {
             "flags of a capability, passed as rights | flags << 16: can be passed on",
         ),
         ("CAP_ONCE", capability::FLAG_ONCE as usize, "gone once it has been used or passed on"),
-        ("TIME_HZ", map::TIME_HZ as usize, "ticks of hrtime in a second"),
+        ("TIME_HZ", board.time_hz as usize, "ticks of hrtime in a second"),
         ("IMAGE_VA", map::IMAGE_VA as usize, "where components are linked"),
         ("STACK_SLOT", map::STACK_SLOT as usize, "size and alignment of a stack"),
         ("STARTUP_ARGC", startup + link::Startup::ARGC, "start-up page: number of arguments"),
@@ -134,9 +137,11 @@ fn errors() -> String {
 mod tests {
     use super::*;
 
+    const BOARD: Board = Board { time_hz: 1_000_000, abort: 7, processor: "" };
+
     #[test]
     fn every_portal_and_error_is_there() {
-        let text = header();
+        let text = header(&BOARD);
         for ((index, _), (name, _)) in sys::ALL.iter().zip(sys::TEXTS) {
             assert!(text.contains(&format!("#define {name} {index} ")), "{name}");
         }
@@ -153,6 +158,6 @@ mod tests {
 
     #[test]
     fn comments_cannot_end_early() {
-        assert!(constants().lines().all(|line| line.matches("*/").count() <= 1));
+        assert!(constants(&BOARD).lines().all(|line| line.matches("*/").count() <= 1));
     }
 }

@@ -7,11 +7,13 @@
 //!   apart;
 //! * exactly what is not a domain's own is marked as foreign, so that no window lends it.
 
+use crate::board::{Board, Device};
 use crate::manifest::Grant;
+use crate::output::loaded;
 use crate::report::Report;
 use pebble_abi::capability;
 use pebble_abi::map::{self, PAGE};
-use pebble_arch::{Arch, Leaf, Processor, Reach, Riscv64, Whose};
+use pebble_arch::{Arch, Leaf, Mips64, Processor, Reach, Riscv64, Whose};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One mapping of a 4 KiB page.
@@ -22,15 +24,17 @@ struct Mapping {
 }
 
 struct Walk<'a> {
-    image: &'a [u8],
+    /// What is loaded, by physical addresses.
+    pieces: BTreeMap<u64, &'a [u8]>,
     /// Pages that are page tables.
     tables: BTreeSet<u64>,
 }
 
 impl Walk<'_> {
     fn word(&self, pa: u64) -> u64 {
-        let at = (map::PAGE + pa.wrapping_sub(map::LOAD_PA)) as usize;
-        self.image.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+        let piece = self.pieces.range(..=pa).next_back();
+        let bytes = piece.and_then(|(at, bytes)| bytes.get((pa - at) as usize..));
+        bytes.and_then(|bytes| bytes.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))
     }
 
     fn table<A: Arch>(&mut self, pa: u64, level: u32, base: u64, out: &mut Vec<Mapping>) {
@@ -57,29 +61,44 @@ impl Walk<'_> {
 }
 
 /// What is wrong with the image; empty if nothing is.
-pub fn audit(image: &[u8], report: &Report, processor: Processor) -> Vec<String> {
-    match processor {
-        Processor::Riscv64 => audit_for::<Riscv64>(image, report),
-        Processor::X86_64 => vec![format!("there are no systems for {processor}")],
+pub fn audit(image: &[u8], report: &Report, board: &Board) -> Vec<String> {
+    match board.processor {
+        Processor::Riscv64 => audit_for::<Riscv64>(image, report, board),
+        Processor::Mips64 => audit_for::<Mips64>(image, report, board),
+        Processor::X86_64 => vec![format!("there are no systems for {}", board.processor)],
     }
 }
 
-fn audit_for<A: Arch>(image: &[u8], report: &Report) -> Vec<String> {
-    let mut walk = Walk { image, tables: BTreeSet::new() };
+fn audit_for<A: Arch>(image: &[u8], report: &Report, board: &Board) -> Vec<String> {
+    let ram = board.memory.at..board.memory.at + board.memory.bytes;
+    let fixed = A::fixed(map::NUCLEUS_VA).map_or(0..0, |pa| pa..pa + map::UPPER_BYTES);
+    let pieces = loaded(image).into_iter().map(|(at, bytes)| (A::physical(at), bytes)).collect();
+    let mut walk = Walk { pieces, tables: BTreeSet::new() };
     let mut wrong = Vec::new();
     let mut leaves = Vec::new();
     for d in &report.domains {
         let mut out = Vec::new();
         walk.table::<A>(d.root, 2, 0, &mut out);
+        let portals = out.iter().filter(|l| l.va < map::TABLE_VA + map::TABLE_BYTES);
+        let named = |l: &Mapping| {
+            A::PORTALS.is_none_or(|at| walk.word(d.root + at + l.va / PAGE * 8) == A::direct(l.pa))
+        };
+        if !portals.clone().all(named) || portals.count() as u64 != map::TABLE_BYTES / PAGE {
+            wrong.push(format!("domain {} ({}): another portal table in its root", d.asid, d.name));
+        }
         leaves.push(out);
     }
     let privileged: BTreeSet<u64> = leaves
         .iter()
         .flatten()
-        .filter(|l| l.leaf.reach != Reach::User && !direct(l.va))
+        .filter(|l| l.leaf.reach != Reach::User && !direct(l.va, board.memory.bytes))
         .map(|l| l.pa)
+        .chain(fixed.clone().step_by(PAGE as usize))
         .chain(walk.tables.iter().copied())
         .collect();
+    // The board has devices that share a page: whoever drives one has it.
+    let there = |device: &&Device, pa| device.registers.iter().any(|r| r.pages().holds(pa));
+    let several = |pa| board.device.values().filter(|device| there(device, pa)).count() > 1;
     let mut writers = BTreeMap::<u64, u16>::new();
     for (d, leaves) in report.domains.iter().zip(&leaves) {
         for &Mapping { va, pa, leaf } in leaves {
@@ -92,7 +111,8 @@ fn audit_for<A: Arch>(image: &[u8], report: &Report) -> Vec<String> {
             if user && va >= map::USER_END {
                 say("user page in the nucleus's half");
             }
-            let (granted, device) = (granted(va, &d.grants), pa < map::RAM_PA);
+            let granted = granted(va, &d.grants);
+            let device = !ram.contains(&pa) && !fixed.contains(&pa);
             let foreign = user && (granted || device || va == map::GATE_VA);
             if leaf.whose != if foreign { Whose::Foreign } else { Whose::Own } {
                 say("its mark does not tell whose it is");
@@ -108,7 +128,8 @@ fn audit_for<A: Arch>(image: &[u8], report: &Report) -> Vec<String> {
                 say("user mode reaches a page that is the nucleus's or a table");
             }
             let stack = (map::STACKS_VA..map::USER_END).contains(&va);
-            if leaf.write && !stack && writers.insert(pa, d.asid).is_some_and(|o| o != d.asid) {
+            if leaf.write && !stack && !several(pa) && writers.insert(pa, d.asid).is_some_and(|o| o != d.asid)
+            {
                 say("a page that another domain can write too");
             }
         }
@@ -117,8 +138,8 @@ fn audit_for<A: Arch>(image: &[u8], report: &Report) -> Vec<String> {
 }
 
 /// Portal code's view of all physical memory.
-fn direct(va: u64) -> bool {
-    (map::DIRECT_VA..map::DIRECT_VA + map::RAM_BYTES).contains(&va)
+fn direct(va: u64, memory: u64) -> bool {
+    (map::DIRECT_VA..map::DIRECT_VA + memory).contains(&va)
 }
 
 /// Whether the page there holds stack descriptors, or what leads to them.
@@ -131,7 +152,7 @@ fn holds_stacks(va: u64) -> bool {
 fn granted(va: u64, grants: &[Grant]) -> bool {
     let within = |start: u64, len: u64| (start..start + len).contains(&va);
     grants.iter().any(|g| match g {
-        Grant::Physical => within(map::PHYS_VA, map::RAM_BYTES),
+        Grant::Physical => within(map::PHYS_VA, map::RAM_MAX + map::UPPER_BYTES),
         Grant::Code => within(map::PM_CODE_VA, map::CODE_BYTES),
         Grant::SharedData => within(map::SHARED_DATA_VA, map::KDATA_BYTES),
         Grant::Scheduling => {

@@ -42,6 +42,23 @@ pub struct Emulator {
     pub program: String,
     /// With blanks between; console and image come behind.
     pub arguments: String,
+    /// What comes behind them when its clock is to count instructions, if that alone is not enough to make
+    /// two runs the same.
+    #[serde(default)]
+    pub counting: String,
+    #[serde(default)]
+    pub status: Status,
+}
+
+/// Where a system that powers off leaves its status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// The emulator exits with it.
+    #[default]
+    Emulator,
+    /// It is the last thing said: the board's way to power off has no place for it.
+    Console,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -56,6 +73,8 @@ pub struct Debugger {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
+    /// Which driver it needs.
+    pub kind: String,
     pub registers: Vec<Registers>,
     /// Source of its interrupt; 0: it has none.
     #[serde(default)]
@@ -63,11 +82,23 @@ pub struct Device {
 }
 
 /// Physical address and length.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Registers {
     pub at: u64,
     pub bytes: u64,
+}
+
+impl Registers {
+    pub fn holds(self, pa: u64) -> bool {
+        pa.wrapping_sub(self.at) < self.bytes
+    }
+
+    /// The pages that they are in: less cannot be given to a domain.
+    pub fn pages(self) -> Registers {
+        let at = self.at / PAGE * PAGE;
+        Registers { at, bytes: (self.at - at + self.bytes).next_multiple_of(PAGE) }
+    }
 }
 
 fn processor<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Processor, D::Error> {
@@ -77,6 +108,9 @@ fn processor<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Processor, D::Err
         serde::de::Error::custom(format!("processor = \"{name}\": known are {known}"))
     })
 }
+
+/// End of all physical addresses.
+const ADDRESSES: u64 = 1 << 56;
 
 /// What is wrong with a board's file.
 #[derive(Debug)]
@@ -118,14 +152,21 @@ impl Board {
         if [at, bytes, load].iter().any(|n| n % PAGE != 0) || !(at..end).contains(&load) {
             return Err(BoardError::Memory("at, bytes and load must be multiples of 4096, and load inside"));
         }
+        if at & !(1 << 31) != 0 || bytes > map::RAM_MAX {
+            return Err(BoardError::Memory("it must begin at 0 or 2 GiB, and have no more than 128 MiB"));
+        }
+        // What a processor fixes is behind.
+        let end = at + map::RAM_MAX + map::UPPER_BYTES;
         for (name, device) in &self.device {
             let fail = |what| Err(BoardError::Device { name: name.clone(), what });
-            if device.registers.is_empty()
-                || device.registers.iter().any(|r| r.at % PAGE != 0 || r.bytes == 0)
-            {
-                return fail("its registers must begin at multiples of 4096, and be there");
+            if device.registers.is_empty() || device.registers.iter().any(|r| r.bytes == 0) {
+                return fail("it needs registers");
             }
-            let memory = |r: &Registers| r.at.checked_add(r.bytes).is_none_or(|to| r.at < end && to > at);
+            let beyond = |r: &Registers| r.at.checked_add(r.bytes).is_none_or(|to| to > ADDRESSES);
+            if device.registers.iter().any(beyond) {
+                return fail("its registers reach beyond all addresses");
+            }
+            let memory = |r: &Registers| r.pages().at < end && r.pages().at + r.pages().bytes > at;
             if device.registers.iter().any(memory) {
                 return fail("this is memory, not a device");
             }

@@ -5,6 +5,7 @@
 //! it tells all the rest.
 
 use crate::BuildError;
+use crate::board::{self, Board};
 use crate::elf::{self, Component};
 use crate::grants;
 use crate::manifest::{self, Grant, Manifest};
@@ -13,7 +14,7 @@ use crate::portals::Portals;
 use crate::report::{DomainReport, Report};
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::{sys, thread};
-use pebble_arch::{Arch, Leaf, Processor, Riscv64, SPAN, Start, slot};
+use pebble_arch::{Arch, Leaf, Mips64, Processor, Riscv64, SPAN, Start, slot};
 use pebble_boot::{self as boot, BootInfo};
 use std::collections::BTreeMap;
 
@@ -53,7 +54,8 @@ impl Domain {
 
 /// Physical pages of the nucleus's half, shared by all domains.
 pub struct Shared {
-    pub l1: u64,
+    /// What every root says of that half, and the two lowest tables; 0 where the hardware fixes it.
+    pub kernel_pte: u64,
     pub l0: [u64; 2],
     pub data: u64,
     pub gate: u64,
@@ -62,7 +64,34 @@ pub struct Shared {
     pub dead_table: u64,
     pub panic_entry: u64,
     pub boot_record: u64,
+    /// Physical address of the first instruction.
+    pub entry: u64,
     pub nucleus_bytes: u64,
+}
+
+impl Shared {
+    /// The page at an address of the nucleus's half, made if absent.
+    pub fn page<A: Arch>(&self, memory: &mut Memory<A>, va: u64, leaf: Leaf) -> u64 {
+        if let Some(pa) = self.there(memory, va) {
+            if A::fixed(va).is_some() {
+                memory.page_at(pa);
+            }
+            return pa;
+        }
+        let pa = memory.page();
+        memory.write_word(self.slot(va), A::leaf(pa, leaf));
+        pa
+    }
+
+    /// The page there, if it is there now. What is fixed always is.
+    pub fn there<A: Arch>(&self, memory: &Memory<A>, va: u64) -> Option<u64> {
+        let entry = || Some(memory.read_word(self.slot(va))).filter(|entry| A::is_valid(*entry));
+        A::fixed(va).or_else(|| entry().map(A::address))
+    }
+
+    fn slot(&self, va: u64) -> u64 {
+        slot(self.l0[usize::from(va >= map::CODE_VA)], 0, va)
+    }
 }
 
 /// A bootable image.
@@ -73,16 +102,21 @@ pub struct Image {
 }
 
 /// For a processor that has hardware domains.
-pub fn build(manifest: &Manifest, artifacts: &Artifacts, processor: Processor) -> Result<Image, BuildError> {
-    match processor {
-        Processor::Riscv64 => build_for::<Riscv64>(manifest, artifacts),
-        Processor::X86_64 => Err(BuildError::Processor(processor)),
+pub fn build(manifest: &Manifest, artifacts: &Artifacts, board: &Board) -> Result<Image, BuildError> {
+    match board.processor {
+        Processor::Riscv64 => build_for::<Riscv64>(manifest, artifacts, &board.memory),
+        Processor::Mips64 => build_for::<Mips64>(manifest, artifacts, &board.memory),
+        Processor::X86_64 => Err(BuildError::Processor(board.processor)),
     }
 }
 
-fn build_for<A: Arch>(manifest: &Manifest, artifacts: &Artifacts) -> Result<Image, BuildError> {
-    let mut memory = Memory::<A>::default();
-    let shared = lay_nucleus(&mut memory, &artifacts.nucleus)?;
+fn build_for<A: Arch>(
+    manifest: &Manifest,
+    artifacts: &Artifacts,
+    ram: &board::Memory,
+) -> Result<Image, BuildError> {
+    let mut memory = Memory::<A>::new(ram.load);
+    let shared = lay_nucleus(&mut memory, &artifacts.nucleus, ram)?;
     let mut domains = Vec::new();
     let mut descriptors = 0;
     for asid in 1..map::MAX_DOMAINS as u64 {
@@ -98,7 +132,7 @@ fn build_for<A: Arch>(manifest: &Manifest, artifacts: &Artifacts) -> Result<Imag
             |e: elf::ElfError| BuildError::Component { name: component.name.clone(), what: e.to_string() };
         let mut elf = Component::parse::<A>(elf).map_err(fail)?;
         elf.check_user().map_err(fail)?;
-        elf.float |= component.float;
+        elf.float |= component.float && A::LAYOUT.float_words != 0;
         domains.push(lay_domain(&mut memory, &shared, n as u16 + 1, component, elf, &mut descriptors));
     }
     grant_stacks(&mut memory, &domains);
@@ -115,7 +149,7 @@ fn build_for<A: Arch>(manifest: &Manifest, artifacts: &Artifacts) -> Result<Imag
     for s in &portals.semaphores {
         memory.write_word(shared.data + map::SEMAPHORES_OFF + s.id as u64 * 8, s.initial as u64);
     }
-    grants::grant(&mut memory, &shared, &domains, archive, artifacts.archive.len() as u64);
+    grants::grant(&mut memory, &shared, &domains, ram, archive, artifacts.archive.len() as u64);
     let info = BootInfo {
         domains: domains.iter().map(boot_domain).collect(),
         interfaces: portals.interfaces.clone(),
@@ -125,7 +159,7 @@ fn build_for<A: Arch>(manifest: &Manifest, artifacts: &Artifacts) -> Result<Imag
         rules: manifest.rule.iter().map(|rule| rule.get_ref().0.clone()).collect(),
         code: portals.code,
         image_end: u64::MAX >> 1,
-        ram_end: map::RAM_PA + map::RAM_BYTES,
+        ram_end: ram.at + ram.bytes,
         code_used: portals.used,
         kernel_l0: shared.l0,
         stack_descs: descriptors,
@@ -133,7 +167,7 @@ fn build_for<A: Arch>(manifest: &Manifest, artifacts: &Artifacts) -> Result<Imag
         empty_table: shared.empty_table,
         gate: shared.gate,
         dead_l1: shared.dead_l1,
-        kernel_pte: A::table(shared.l1),
+        kernel_pte: shared.kernel_pte,
         devices: manifest.device.iter().map(|device| boot_device(device.get_ref())).collect(),
         grants: grants::recorded(&memory, &shared, &domains, archive, artifacts.archive.len() as u64),
     };
@@ -145,10 +179,14 @@ fn build_for<A: Arch>(manifest: &Manifest, artifacts: &Artifacts) -> Result<Imag
         memory.write_word(shared.boot_record + 8, top);
     }
     let report = report(manifest, &memory, &shared, &domains, &portals, &threads, artifacts);
-    Ok(Image { elf: crate::output::write(&memory, &report), report })
+    Ok(Image { elf: crate::output::write(&memory, shared.entry, &report), report })
 }
 
-fn lay_nucleus<A: Arch>(memory: &mut Memory<A>, elf: &[u8]) -> Result<Shared, BuildError> {
+fn lay_nucleus<A: Arch>(
+    memory: &mut Memory<A>,
+    elf: &[u8],
+    ram: &board::Memory,
+) -> Result<Shared, BuildError> {
     let fail = |what: String| BuildError::Component { name: "nucleus".into(), what };
     let nucleus = Component::parse::<A>(elf).map_err(|e| fail(e.to_string()))?;
     let symbol =
@@ -158,25 +196,41 @@ fn lay_nucleus<A: Arch>(memory: &mut Memory<A>, elf: &[u8]) -> Result<Shared, Bu
     if size > map::NUCLEUS_MAX {
         return Err(fail(format!("is {size} bytes long, more than {}", map::NUCLEUS_MAX)));
     }
-    let text = memory.pages(size.div_ceil(PAGE) as usize);
+    let text = memory.end();
+    let (text, kernel_pte, l0) = match A::fixed(map::NUCLEUS_VA) {
+        Some(text) => {
+            (text..text + size).step_by(PAGE as usize).for_each(|pa| memory.page_at(pa));
+            (text, 0, [0; 2])
+        }
+        None => {
+            memory.pages(size.div_ceil(PAGE) as usize);
+            let (l1, l0) = lay_upper_tables(memory, ram);
+            for at in (0..size).step_by(PAGE as usize) {
+                let leaf = A::leaf(text + at, Leaf::NUCLEUS_RX);
+                memory.write_word(slot(l0[0], 0, map::NUCLEUS_VA + at), leaf);
+            }
+            (text, A::table(l1), l0)
+        }
+    };
     for s in &nucleus.segments {
         memory.write(text + (s.va - map::NUCLEUS_VA), &s.bytes);
     }
-    let (l1, low, code) = (memory.page(), memory.page(), memory.page());
-    for at in (0..map::RAM_BYTES).step_by(SPAN as usize) {
-        memory.write_word(slot(l1, 1, map::DIRECT_VA + at), A::leaf(map::RAM_PA + at, Leaf::NUCLEUS_RW));
-    }
-    memory.write_word(slot(l1, 1, map::NUCLEUS_VA), A::table(low));
-    for va in [map::CODE_VA, map::LATE_CODE_VA] {
-        memory.write_word(slot(l1, 1, va), A::table(code));
-    }
-    for at in (0..size).step_by(PAGE as usize) {
-        memory.write_word(slot(low, 0, map::NUCLEUS_VA + at), A::leaf(text + at, Leaf::NUCLEUS_RX));
-    }
-    let data = memory.pages(map::KDATA_BYTES.div_ceil(PAGE) as usize);
-    for at in (0..map::KDATA_BYTES).step_by(PAGE as usize) {
-        memory.write_word(slot(low, 0, map::KDATA_VA + at), A::leaf(data + at, Leaf::NUCLEUS_RW));
-    }
+    let mut shared = Shared {
+        kernel_pte,
+        l0,
+        data: 0,
+        gate: 0,
+        empty_table: 0,
+        dead_l1: 0,
+        dead_table: 0,
+        panic_entry,
+        boot_record: text + (record - map::NUCLEUS_VA),
+        entry: text + (nucleus.entry - map::NUCLEUS_VA),
+        nucleus_bytes: size,
+    };
+    let data = (0..map::KDATA_BYTES).step_by(PAGE as usize);
+    let data = data.map(|at| shared.page(memory, map::KDATA_VA + at, Leaf::NUCLEUS_RW));
+    shared.data = data.min().unwrap_or_default();
     let gate = memory.page();
     let stub = |index: usize| A::gate(index).map(u32::to_le_bytes).concat();
     memory.write(gate, &stub(sys::RETURN));
@@ -185,19 +239,20 @@ fn lay_nucleus<A: Arch>(memory: &mut Memory<A>, elf: &[u8]) -> Result<Shared, Bu
         (memory.page(), memory.page(), memory.page(), memory.page());
     memory.write_word(dead_l1, A::table(dead_l0));
     memory.write_word(dead_l0, A::leaf(dead_table, Leaf::TABLE_R));
-    let boot_record = text + (record - map::NUCLEUS_VA);
-    Ok(Shared {
-        l1,
-        l0: [low, code],
-        data,
-        gate,
-        empty_table,
-        dead_l1,
-        dead_table,
-        panic_entry,
-        boot_record,
-        nucleus_bytes: size,
-    })
+    Ok(Shared { gate, empty_table, dead_l1, dead_table, ..shared })
+}
+
+/// Tables of the nucleus's half, where tables say what is there: of level 1, and the two lowest.
+fn lay_upper_tables<A: Arch>(memory: &mut Memory<A>, ram: &board::Memory) -> (u64, [u64; 2]) {
+    let (l1, low, code) = (memory.page(), memory.page(), memory.page());
+    for at in (0..ram.bytes).step_by(SPAN as usize) {
+        memory.write_word(slot(l1, 1, map::DIRECT_VA + at), A::leaf(ram.at + at, Leaf::NUCLEUS_RW));
+    }
+    memory.write_word(slot(l1, 1, map::NUCLEUS_VA), A::table(low));
+    for va in [map::CODE_VA, map::CODE_VA | A::LATE] {
+        memory.write_word(slot(l1, 1, va), A::table(code));
+    }
+    (l1, [low, code])
 }
 
 fn lay_domain<A: Arch>(
@@ -210,11 +265,14 @@ fn lay_domain<A: Arch>(
 ) -> Domain {
     let start = memory.end();
     let root = memory.page();
-    memory.write_word(slot(root, 2, map::KERNEL_VA), A::table(shared.l1));
+    memory.write_word(slot(root, 2, map::KERNEL_VA), shared.kernel_pte);
     let table = memory.page();
-    memory.map(root, map::TABLE_VA, table, Leaf::TABLE_R);
-    for page in 1..map::TABLE_BYTES / PAGE {
-        memory.map(root, map::TABLE_VA + page * PAGE, shared.empty_table, Leaf::TABLE_R);
+    for page in 0..map::TABLE_BYTES / PAGE {
+        let pa = if page == 0 { table } else { shared.empty_table };
+        memory.map(root, map::TABLE_VA + page * PAGE, pa, Leaf::TABLE_R);
+        if let Some(words) = A::PORTALS {
+            memory.write_word(root + words + page * 8, A::direct(pa));
+        }
     }
     memory.map(root, map::GATE_VA, shared.gate, Leaf::FOREIGN_RX);
     for s in &elf.segments {
@@ -306,9 +364,7 @@ fn lay_threads<A: Arch>(
     let mut threads = Vec::new();
     for (tid, d) in with.into_iter().enumerate() {
         let tid = tid as u16;
-        let block = memory.page();
-        let leaf = A::leaf(block, Leaf::NUCLEUS_RW);
-        memory.write_word(slot(shared.l0[0], 0, map::thread_va(tid)), leaf);
+        let block = shared.page(memory, map::thread_va(tid), Leaf::NUCLEUS_RW);
         let start = Start {
             tid,
             home: d.asid,
@@ -400,15 +456,17 @@ fn report<A: Arch>(
         exclusive: d.manifest.exclusive,
         symbols: d.elf.symbols.clone(),
     };
+    let tables = if shared.kernel_pte == 0 { 0 } else { 3 };
     Report {
         system: manifest.name.clone(),
         nucleus_bytes: shared.nucleus_bytes,
-        shared_pages: (shared.nucleus_bytes.div_ceil(PAGE) + 3 + map::KDATA_BYTES.div_ceil(PAGE) + 5) as u32,
+        shared_pages: (shared.nucleus_bytes.div_ceil(PAGE) + tables + map::KDATA_BYTES.div_ceil(PAGE) + 5)
+            as u32,
         code_bytes: portals.used,
         domains: domains.iter().map(domain).collect(),
         threads: threads.len() as u32,
         archive_bytes: artifacts.archive.len() as u64,
-        image_bytes: memory.bytes.len() as u64,
+        image_bytes: memory.len(),
         portals: portals.reports.clone(),
     }
 }

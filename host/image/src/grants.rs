@@ -4,18 +4,20 @@
 //! All of it is marked foreign, so it is never lent. What a replacement of the component needs as well is
 //! recorded in the boot information.
 
+use crate::board;
 use crate::build::{Domain, Shared};
 use crate::manifest::Grant;
 use crate::memory::Memory;
 use pebble_abi::capability;
 use pebble_abi::map::{self, PAGE};
-use pebble_arch::{Arch, Leaf, SPAN, slot};
+use pebble_arch::{Arch, Leaf, SPAN};
 use pebble_boot as boot;
 
 pub fn grant<A: Arch>(
     memory: &mut Memory<A>,
     shared: &Shared,
     domains: &[Domain],
+    ram: &board::Memory,
     archive: u64,
     archive_len: u64,
 ) {
@@ -23,15 +25,16 @@ pub fn grant<A: Arch>(
         for g in &d.manifest.grants {
             match g {
                 Grant::Physical => {
-                    for at in (0..map::RAM_BYTES).step_by(SPAN as usize) {
-                        memory.map_span(d.root, map::PHYS_VA + at, map::RAM_PA + at, Leaf::FOREIGN_RW);
+                    let fixed = A::fixed(map::NUCLEUS_VA).map(|pa| pa..pa + map::UPPER_BYTES);
+                    let all = (ram.at..ram.at + ram.bytes).chain(fixed.into_iter().flatten());
+                    for pa in all.step_by(SPAN as usize) {
+                        memory.map_span(d.root, map::PHYS_VA + pa - ram.at, pa, Leaf::FOREIGN_RW);
                     }
                 }
                 Grant::Code => {
                     for at in (0..map::CODE_BYTES).step_by(PAGE as usize) {
-                        let entry = memory.read_word(shared.l0[1] + at / PAGE * 8);
-                        if A::is_valid(entry) {
-                            memory.map(d.root, map::PM_CODE_VA + at, A::address(entry), Leaf::FOREIGN_RW);
+                        if let Some(pa) = shared.there(memory, map::CODE_VA + at) {
+                            memory.map(d.root, map::PM_CODE_VA + at, pa, Leaf::FOREIGN_RW);
                         }
                     }
                     memory.table_for(d.root, map::PM_CODE_VA);
@@ -57,14 +60,9 @@ pub fn grant<A: Arch>(
                 }
                 Grant::Threads => {
                     for tid in 0..map::MAX_THREADS as u16 {
-                        let entry = memory.read_word(slot(shared.l0[0], 0, map::thread_va(tid)));
-                        if A::is_valid(entry) {
-                            memory.map(
-                                d.root,
-                                map::PM_THREADS_VA + u64::from(tid) * PAGE,
-                                A::address(entry),
-                                Leaf::FOREIGN_RW,
-                            );
+                        if let Some(pa) = shared.there(memory, map::thread_va(tid)) {
+                            let at = map::PM_THREADS_VA + u64::from(tid) * PAGE;
+                            memory.map(d.root, at, pa, Leaf::FOREIGN_RW);
                         }
                     }
                     memory.table_for(d.root, map::PM_THREADS_VA);
@@ -76,9 +74,7 @@ pub fn grant<A: Arch>(
                 }
                 Grant::Capabilities => grant_capabilities(memory, shared, d),
                 Grant::Template(letter) => {
-                    let page = memory.pages(1);
-                    let slot = slot(shared.l0[0], 0, map::template_va(*letter));
-                    memory.write_word(slot, A::leaf(page, Leaf::NUCLEUS_RW));
+                    let page = shared.page(memory, map::template_va(*letter), Leaf::NUCLEUS_RW);
                     memory.map(d.root, map::template_data_va(*letter), page, Leaf::FOREIGN_RW);
                 }
                 Grant::BootInfo => {}
@@ -89,12 +85,10 @@ pub fn grant<A: Arch>(
 
 /// The capability table, all nodes free, for portal code and one server.
 fn grant_capabilities<A: Arch>(memory: &mut Memory<A>, shared: &Shared, d: &Domain) {
-    let table = memory.pages((capability::TABLE_BYTES / PAGE) as usize);
-    for at in (0..capability::TABLE_BYTES).step_by(PAGE as usize) {
-        memory.write_word(
-            slot(shared.l0[0], 0, map::CAPABILITIES_VA + at),
-            A::leaf(table + at, Leaf::NUCLEUS_RW),
-        );
+    let pages = || (0..capability::TABLE_BYTES).step_by(PAGE as usize);
+    let table = pages().map(|at| shared.page(memory, map::CAPABILITIES_VA + at, Leaf::NUCLEUS_RW));
+    let table = table.min().unwrap_or_default();
+    for at in pages() {
         memory.map(d.root, map::CAPABILITY_TABLE_VA + at, table + at, Leaf::FOREIGN_RW);
     }
     for node in 0..capability::NODES as u64 {
@@ -131,12 +125,12 @@ pub fn recorded<A: Arch>(
                 }),
                 Grant::Archive => put(map::ARCHIVE_VA, archive, archive_len, false),
                 Grant::Capabilities => {
-                    let table = memory.read_word(slot(shared.l0[0], 0, map::CAPABILITIES_VA));
-                    put(map::CAPABILITY_TABLE_VA, A::address(table), capability::TABLE_BYTES, true);
+                    let table = shared.there(memory, map::CAPABILITIES_VA).unwrap_or_default();
+                    put(map::CAPABILITY_TABLE_VA, table, capability::TABLE_BYTES, true);
                 }
                 Grant::Template(letter) => {
-                    let page = memory.read_word(slot(shared.l0[0], 0, map::template_va(*letter)));
-                    put(map::template_data_va(*letter), A::address(page), PAGE, true);
+                    let page = shared.there(memory, map::template_va(*letter)).unwrap_or_default();
+                    put(map::template_data_va(*letter), page, PAGE, true);
                 }
                 _ => {}
             }

@@ -55,7 +55,7 @@ pub struct Component {
     /// Counts towards the resident size of the essential system.
     #[serde(default)]
     pub core: bool,
-    /// Its portals keep floating-point state even if its code was compiled without.
+    /// Its portals keep floating-point state, where there is any, even if its code was compiled without.
     #[serde(default)]
     pub float: bool,
     /// Its calls may use the reserve of the invocation stack, and are refused where that is full: for servers
@@ -418,7 +418,7 @@ impl Manifest {
             c.registers.clear();
             for name in &c.devices {
                 let Some(device) = board.device.get(name) else { return fail(name, known) };
-                c.registers.extend(&device.registers);
+                c.registers.extend(device.registers.iter().map(|registers| registers.pages()));
             }
         }
         for device in &mut self.device {
@@ -430,7 +430,8 @@ impl Manifest {
                     "programs can have devices whose registers are in one piece".into(),
                 );
             };
-            (device.at, device.len, device.irq) = (registers.at, registers.bytes, found.interrupt);
+            let Registers { at, bytes } = registers.pages();
+            (device.at, device.len, device.irq) = (at, bytes, found.interrupt);
         }
         for semaphore in &mut self.semaphore {
             let Some(name) = &semaphore.device else { continue };

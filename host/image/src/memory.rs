@@ -1,21 +1,35 @@
 //! The physical memory of the running system, as it will be at boot, and page tables in it.
+//!
+//! Pages are taken one behind the other from where the image is loaded. Where the hardware fixes what is in the
+//! nucleus's half, its pages are further pieces of memory.
 
-use pebble_abi::map::{self, PAGE};
+use pebble_abi::map::PAGE;
 use pebble_arch::{Arch, Leaf, SPAN, slot};
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 pub struct Memory<A> {
-    pub bytes: Vec<u8>,
+    /// Bytes, by where they begin.
+    pieces: BTreeMap<u64, Vec<u8>>,
+    load: u64,
     arch: PhantomData<A>,
 }
 
-impl<A> Default for Memory<A> {
-    fn default() -> Self {
-        Memory { bytes: Vec::new(), arch: PhantomData }
-    }
-}
-
 impl<A: Arch> Memory<A> {
+    /// `load`: where the image is loaded.
+    pub fn new(load: u64) -> Self {
+        Memory { pieces: BTreeMap::from([(load, Vec::new())]), load, arch: PhantomData }
+    }
+
+    pub fn pieces(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.pieces.iter().map(|(at, bytes)| (*at, &**bytes))
+    }
+
+    /// Bytes of all of them.
+    pub fn len(&self) -> u64 {
+        self.pieces().map(|(_, bytes)| bytes.len() as u64).sum()
+    }
+
     /// A fresh zeroed page's physical address.
     pub fn page(&mut self) -> u64 {
         self.pages(1)
@@ -23,21 +37,40 @@ impl<A: Arch> Memory<A> {
 
     pub fn pages(&mut self, count: usize) -> u64 {
         let at = self.end();
-        self.bytes.resize(self.bytes.len() + count * PAGE as usize, 0);
+        self.grow(self.load, count);
         at
     }
 
-    pub fn end(&self) -> u64 {
-        map::LOAD_PA + self.bytes.len() as u64
+    /// The page at a fixed address: zeroed, unless it is there already.
+    pub fn page_at(&mut self, pa: u64) {
+        let below = self.pieces.range(..=pa).next_back().map(|(at, bytes)| (*at, at + bytes.len() as u64));
+        match below {
+            Some((_, end)) if pa < end => {}
+            Some((at, end)) if pa == end => self.grow(at, 1),
+            _ => self.grow(pa, 1),
+        }
     }
 
-    fn at(&self, pa: u64) -> usize {
-        (pa - map::LOAD_PA) as usize
+    fn grow(&mut self, piece: u64, pages: usize) {
+        let bytes = self.pieces.entry(piece).or_default();
+        bytes.resize(bytes.len() + pages * PAGE as usize, 0);
+    }
+
+    /// Where the next page will be.
+    pub fn end(&self) -> u64 {
+        self.load + self.pieces[&self.load].len() as u64
+    }
+
+    fn from(&self, pa: u64) -> &[u8] {
+        let piece = self.pieces.range(..=pa).next_back();
+        piece.and_then(|(at, bytes)| bytes.get((pa - at) as usize..)).unwrap_or_default()
     }
 
     pub fn write(&mut self, pa: u64, bytes: &[u8]) {
-        let at = self.at(pa);
-        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+        if let Some((at, piece)) = self.pieces.range_mut(..=pa).next_back() {
+            let at = (pa - at) as usize;
+            piece[at..at + bytes.len()].copy_from_slice(bytes);
+        }
     }
 
     pub fn write_word(&mut self, pa: u64, word: u64) {
@@ -45,8 +78,7 @@ impl<A: Arch> Memory<A> {
     }
 
     pub fn read_word(&self, pa: u64) -> u64 {
-        let at = self.at(pa);
-        u64::from_le_bytes(self.bytes[at..at + 8].try_into().unwrap_or_default())
+        self.from(pa).first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
     }
 
     /// The next lower table behind the entry for `va` in `table` at `level`, made if absent.

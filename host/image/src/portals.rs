@@ -131,13 +131,8 @@ impl<'a> Portals<'a> {
         }
         for (i, chunk) in bytes.chunks(8).enumerate() {
             let offset = at + i as u64 * 8;
-            let slot = self.shared.l0[1] + offset / PAGE * 8;
-            let mut entry = memory.read_word(slot);
-            if entry == 0 {
-                entry = A::leaf(memory.page(), Leaf::NUCLEUS_RX);
-                memory.write_word(slot, entry);
-            }
-            memory.write(A::address(entry) + offset % PAGE, chunk);
+            let page = self.shared.page(memory, map::CODE_VA + offset / PAGE * PAGE, Leaf::NUCLEUS_RX);
+            memory.write(page + offset % PAGE, chunk);
         }
         self.used += bytes.len() as u64;
         Ok((map::CODE_VA + at, code))
@@ -256,10 +251,11 @@ impl<'a> Portals<'a> {
             (sys::LEAVE_WAIT, self.code.waits),
             (sys::NO_STACK, self.code.no_stack[float]),
             (sys::THREAD_END, self.code.thread_exit),
+            (sys::SYS_HRTIME, self.code.hrtime),
         ] {
             memory.write_word(d.table + index as u64 * 8, at);
         }
-        // An exclusive domain calls nobody: it has only what it imports.
+        // An exclusive domain calls nobody: beside the time it has only what it imports.
         if d.manifest.exclusive {
             return Ok(());
         }

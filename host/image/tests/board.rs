@@ -1,6 +1,7 @@
 //! Boards, accepted or refused with their sentences.
 
 use pebble_image::Board;
+use pebble_image::board::Registers;
 
 const GOOD: &str = include_str!("../../../boards/virt.toml");
 
@@ -25,7 +26,17 @@ fn components_are_compiled_for_what_the_board_says() {
     let board = Board::parse(GOOD).expect("a good board");
     let told = (board.memory.at, board.memory.bytes, board.memory.load, board.time_hz);
     assert_eq!(told, (map::RAM_PA, map::RAM_BYTES, map::LOAD_PA, map::TIME_HZ));
-    assert_eq!(u32::from(board.device["uart"].interrupt), map::IRQ_UART);
+    let (uart, told) = (&board.device["uart"], map::DEVICE_UART);
+    assert_eq!((&*uart.kind, u32::from(uart.interrupt)), (told.kind, told.interrupt));
+    assert_eq!(uart.registers[0].bytes, told.registers[0].bytes as u64);
+}
+
+#[test]
+fn a_domain_gets_the_pages_in_which_registers_are() {
+    let pages = |at, bytes| Registers { at, bytes }.pages();
+    assert_eq!(pages(0x1000, 0x1000), Registers { at: 0x1000, bytes: 0x1000 });
+    assert_eq!(pages(0x13f8, 8), Registers { at: 0x1000, bytes: 0x1000 });
+    assert_eq!(pages(0x1fff, 2), Registers { at: 0x1000, bytes: 0x2000 });
 }
 
 #[test]
@@ -33,21 +44,25 @@ fn what_cannot_be_is_refused() {
     refused(
         "processor = \"riscv64\"",
         "processor = \"z80\"",
-        "processor = \"z80\": known are riscv64, x86_64",
+        "processor = \"z80\": known are riscv64, mips64, x86_64",
     );
     refused("load = 0x8020_0000", "load = 0x8020_0001", "multiples of 4096");
     refused("load = 0x8020_0000", "load = 0x1000", "load inside");
+    refused("at = 0x8000_0000", "at = 0x8010_0000", "it must begin at 0 or 2 GiB");
+    refused("bytes = 0x800_0000", "bytes = 0x800_1000", "no more than 128 MiB");
     refused("bytes = 0x800_0000", "bytes = 0xfffffffffffff000", "beyond all addresses");
     refused(
         "at = 0x10_1000, bytes = 0x1000",
-        "at = 0x10_1004, bytes = 4",
-        "device 'rtc': its registers must begin",
+        "at = 0x10_1000, bytes = 0",
+        "device 'rtc': it needs registers",
     );
     refused(
         "at = 0x10_1000, bytes = 0x1000",
-        "at = 0x10_1000, bytes = 0",
-        "device 'rtc': its registers must begin",
+        "at = 0xfff_ffff_ffff_f000, bytes = 0x1000",
+        "device 'rtc': its registers reach beyond all addresses",
     );
+    refused("kind = \"goldfish\"\n", "", "missing field `kind`");
+    refused("-no-reboot\"", "-no-reboot\"\nstatus = \"fax\"", "unknown variant `fax`");
     refused(
         "at = 0x10_1000, bytes = 0x1000",
         "at = 0x7fff_f000, bytes = 0x1001",

@@ -19,12 +19,8 @@ pub struct Console {
     from_guest: Receiver<Vec<u8>>,
     /// What has arrived and has not been taken.
     pub pending: Vec<u8>,
-    /// The end of all that has arrived, for error messages.
-    tail: Vec<u8>,
+    pub tail: Tail,
 }
-
-/// Bytes of console output that an error message may quote.
-const TAIL: usize = 2000;
 
 impl Console {
     pub fn new(input: impl Write + Send + 'static, output: impl Read + Send + 'static) -> Self {
@@ -32,7 +28,7 @@ impl Console {
         let (read, from_guest) = channel();
         thread::spawn(move || write_all(input, &written));
         thread::spawn(move || read_all(output, &read));
-        Console { to_guest, from_guest, pending: Vec::new(), tail: Vec::new() }
+        Console { to_guest, from_guest, pending: Vec::new(), tail: Tail::default() }
     }
 
     /// Queues bytes for the guest. One that has ended does not mind.
@@ -46,19 +42,32 @@ impl Console {
         match self.from_guest.recv_timeout(wait) {
             Ok(bytes) => {
                 self.pending.extend_from_slice(&bytes);
-                self.tail.extend_from_slice(&bytes);
-                let surplus = self.tail.len().saturating_sub(TAIL);
-                self.tail.drain(..surplus);
+                self.tail.add(&bytes);
                 More::Arrived
             }
             Err(RecvTimeoutError::Timeout) => More::TimedOut,
             Err(RecvTimeoutError::Disconnected) => More::Closed,
         }
     }
+}
+
+/// The end of all that has arrived.
+#[derive(Default)]
+pub struct Tail(Vec<u8>);
+
+/// Its bytes.
+const TAIL: usize = 2000;
+
+impl Tail {
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+        let surplus = self.0.len().saturating_sub(TAIL);
+        self.0.drain(..surplus);
+    }
 
     /// The last lines, for an error message.
     pub fn last_words(&self) -> String {
-        let text = String::from_utf8_lossy(&self.tail);
+        let text = String::from_utf8_lossy(&self.0);
         let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
         let last = lines[lines.len().saturating_sub(8)..].join("\n  ");
         if last.is_empty() { "none".into() } else { format!("\n  {}", visible(&last)) }
@@ -66,8 +75,18 @@ impl Console {
 
     /// The last words of the nucleus, if it has spoken them: nothing follows.
     pub fn panic_line(&self) -> Option<String> {
-        let text = String::from_utf8_lossy(&self.tail);
-        text.trim_end().lines().next_back()?.strip_prefix("nucleus: ").map(String::from)
+        self.last("nucleus: ")
+    }
+
+    /// The status with which the system has powered off, where the board has no other place for it.
+    pub fn status(&self) -> Option<i32> {
+        self.last("power: status ")?.parse().ok()
+    }
+
+    /// What stands behind this at the beginning of the last line.
+    fn last(&self, begins: &str) -> Option<String> {
+        let text = String::from_utf8_lossy(&self.0);
+        text.trim_end().lines().next_back()?.strip_prefix(begins).map(String::from)
     }
 }
 

@@ -5,9 +5,8 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use crate::console::{Console, More};
-use crate::machine::exit_of;
 use crate::script::{self, Newlines, PROMPT, Piece, Reply};
-use crate::{Error, Exit};
+use crate::{Error, Exit, Status};
 
 /// How long a nucleus that has spoken its last words may take to power off.
 const GRACE: Duration = Duration::from_secs(2);
@@ -21,6 +20,7 @@ pub struct Guest {
     child: Child,
     console: Console,
     exit: Option<Exit>,
+    status: Status,
 }
 
 /// How a command of a script ended.
@@ -30,10 +30,10 @@ enum End {
 }
 
 impl Guest {
-    pub(crate) fn new(mut child: Child) -> Self {
+    pub(crate) fn new(mut child: Child, status: Status) -> Self {
         let input = child.stdin.take().expect("standard input is a pipe");
         let output = child.stdout.take().expect("standard output is a pipe");
-        Guest { child, console: Console::new(input, output), exit: None }
+        Guest { child, console: Console::new(input, output), exit: None, status }
     }
 
     /// Types at the console. Never blocks: what the guest does not take yet is queued.
@@ -77,7 +77,7 @@ impl Guest {
             End::Exit(exit) => Err(Error::Ended {
                 waiting_for: format!("the end of {line:?}"),
                 exit,
-                console: self.console.last_words(),
+                console: self.console.tail.last_words(),
             }),
         }
     }
@@ -180,16 +180,22 @@ impl Guest {
     /// Waits for more output; an error at the time limit or the end of the system.
     fn more(&mut self, until: Instant, limit: Duration, waiting_for: &str) -> Result<(), Error> {
         let waiting_for = || waiting_for.to_string();
-        let panicked = self.console.panic_line();
+        let panicked = self.console.tail.panic_line();
         let until = if panicked.is_some() { until.min(Instant::now() + GRACE) } else { until };
         match self.console.receive(until) {
             More::Arrived => Ok(()),
-            More::TimedOut if panicked.is_none() => {
-                Err(Error::TimedOut { waiting_for: waiting_for(), limit, console: self.console.last_words() })
-            }
+            More::TimedOut if panicked.is_none() => Err(Error::TimedOut {
+                waiting_for: waiting_for(),
+                limit,
+                console: self.console.tail.last_words(),
+            }),
             More::TimedOut | More::Closed => {
                 let exit = self.reap()?;
-                Err(Error::Ended { waiting_for: waiting_for(), exit, console: self.console.last_words() })
+                Err(Error::Ended {
+                    waiting_for: waiting_for(),
+                    exit,
+                    console: self.console.tail.last_words(),
+                })
             }
         }
     }
@@ -199,7 +205,7 @@ impl Guest {
         if let Some(exit) = &self.exit {
             return Ok(exit.clone());
         }
-        let panicked = self.console.panic_line();
+        let panicked = self.console.tail.panic_line();
         let until = Instant::now() + if panicked.is_some() { GRACE } else { CLOSING };
         let status = loop {
             match self.child.try_wait()? {
@@ -211,8 +217,7 @@ impl Guest {
                 }
             }
         };
-        // The firmware does not pass a failure on: a panic looks like any other power-off.
-        let exit = panicked.map_or_else(|| exit_of(status), Exit::Panicked);
+        let exit = self.status.exit(status, &self.console.tail);
         self.exit = Some(exit.clone());
         Ok(exit)
     }

@@ -17,5 +17,5 @@ mod script;
 
 pub use error::{Error, Exit};
 pub use guest::Guest;
-pub use machine::{Counting, Machine};
+pub use machine::{Counting, Machine, Status};
 pub use script::{PROMPT, Reply};

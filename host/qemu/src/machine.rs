@@ -10,6 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
+use crate::console::Tail;
 use crate::{Error, Exit, Guest};
 
 /// Runs a program that gets a signal when its parent dies.
@@ -28,12 +29,25 @@ pub enum Counting {
     InstructionsWithInput,
 }
 
+/// Where a guest that powers the board off leaves its status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Status {
+    /// The emulator exits with it.
+    #[default]
+    Emulator,
+    /// On the console, at the very end: the emulator always exits with 0.
+    Console,
+}
+
 /// What to run, and on what.
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub qemu: PathBuf,
     /// What makes QEMU this board.
     pub board: Vec<String>,
+    /// What it is given besides to count instructions.
+    pub board_counting: Vec<String>,
+    pub status: Status,
     pub counting: Counting,
     /// Wait for gdb on this TCP port of the local host before the first instruction.
     pub debug: Option<u16>,
@@ -44,8 +58,21 @@ pub struct Machine {
 impl Machine {
     /// `board`: QEMU's arguments, with blanks between.
     pub fn new(qemu: impl Into<PathBuf>, board: &str) -> Self {
-        let board = board.split_whitespace().map(String::from).collect();
-        Machine { qemu: qemu.into(), board, counting: Counting::default(), debug: None, extra: Vec::new() }
+        Machine {
+            qemu: qemu.into(),
+            board: words(board),
+            board_counting: Vec::new(),
+            status: Status::default(),
+            counting: Counting::default(),
+            debug: None,
+            extra: Vec::new(),
+        }
+    }
+
+    /// What the board needs besides, with blanks between, when instructions are counted.
+    pub fn to_count(mut self, arguments: &str) -> Self {
+        self.board_counting = words(arguments);
+        self
     }
 
     /// The same, with a clock that counts instructions.
@@ -73,6 +100,9 @@ impl Machine {
                 command.args(["-icount", "shift=0"]);
             }
         }
+        if self.counting != Counting::WallClock {
+            command.args(&self.board_counting);
+        }
         if let Some(port) = self.debug {
             command.args(["-S", "-gdb", &format!("tcp:127.0.0.1:{port}")]);
         }
@@ -99,12 +129,13 @@ impl Machine {
         let command = command.arg("-nographic").stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|e| self.start_error(e))?;
         let mut shown = child.stdout.take().ok_or_else(|| std::io::Error::other("no standard output"))?;
-        let (mut buffer, mut passed) = ([0; 4096], Ok(()));
+        let (mut buffer, mut passed, mut tail) = ([0; 4096], Ok(()), Tail::default());
         while let Ok(count @ 1..) = shown.read(&mut buffer) {
+            tail.add(&buffer[..count]);
             // Whoever read our output has seen enough; the system goes on.
             passed = passed.and_then(|()| to.write_all(&buffer[..count]).and_then(|()| to.flush()));
         }
-        Ok(exit_of(child.wait()?))
+        Ok(self.status.exit(child.wait()?, &tail))
     }
 
     /// Starts a guest whose console belongs to the caller.
@@ -115,7 +146,7 @@ impl Machine {
         command.args(["-display", "none", "-monitor", "none", "-serial", "stdio"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let child = command.spawn().map_err(|e| self.start_error(e))?;
-        Ok(Guest::new(child))
+        Ok(Guest::new(child, self.status))
     }
 
     fn start_error(&self, error: std::io::Error) -> Error {
@@ -123,12 +154,23 @@ impl Machine {
     }
 }
 
-/// The test device of the board ends QEMU with status 0, or with the guest's own failure status.
-pub(crate) fn exit_of(status: ExitStatus) -> Exit {
-    match (status.code(), status.signal()) {
-        (Some(0), _) => Exit::PoweredOff,
-        (Some(code), _) => Exit::Failed(code),
-        (None, signal) => Exit::Killed(signal.unwrap_or(0)),
+fn words(arguments: &str) -> Vec<String> {
+    arguments.split_whitespace().map(String::from).collect()
+}
+
+impl Status {
+    /// How the guest ended whose emulator has exited like this, with that on its console.
+    pub(crate) fn exit(self, emulator: ExitStatus, tail: &Tail) -> Exit {
+        // A panic looks like any other power-off.
+        if let Some(line) = tail.panic_line() {
+            return Exit::Panicked(line);
+        }
+        let told = if self == Status::Console { tail.status() } else { None };
+        match (emulator.code(), emulator.signal()) {
+            (Some(0), _) if told.is_none_or(|status| status == 0) => Exit::PoweredOff,
+            (Some(code), _) => Exit::Failed(if code == 0 { told.unwrap_or(0) } else { code }),
+            (None, signal) => Exit::Killed(signal.unwrap_or(0)),
+        }
     }
 }
 
@@ -147,7 +189,12 @@ mod tests {
         let machine = Machine::new("qemu", "-M board -no-reboot");
         assert!(!arguments(&machine).contains("-icount"));
         assert!(arguments(&machine.clone().counting()).contains("-icount shift=0,sleep=off"));
-        assert!(arguments(&machine.counting_with_input()).contains("-icount shift=0 "));
+        assert!(arguments(&machine.clone().counting_with_input()).contains("-icount shift=0 "));
+        let machine = machine.to_count("-rtc clock=vm");
+        assert!(!arguments(&machine).contains("-rtc"));
+        for counting in [machine.clone().counting(), machine.counting_with_input()] {
+            assert!(arguments(&counting).contains(" -rtc clock=vm -kernel"));
+        }
     }
 
     #[test]
@@ -159,8 +206,22 @@ mod tests {
 
     #[test]
     fn exits_are_told_apart() {
-        assert_eq!(exit_of(ExitStatus::from_raw(0)), Exit::PoweredOff);
-        assert_eq!(exit_of(ExitStatus::from_raw(3 << 8)), Exit::Failed(3));
-        assert_eq!(exit_of(ExitStatus::from_raw(9)), Exit::Killed(9));
+        let exit = |status: Status, code, said: &str| {
+            let mut tail = Tail::default();
+            tail.add(said.as_bytes());
+            status.exit(ExitStatus::from_raw(code), &tail)
+        };
+        let all = [Status::Emulator, Status::Console];
+        for status in all {
+            assert_eq!(exit(status, 0, ""), Exit::PoweredOff);
+            assert_eq!(exit(status, 3 << 8, "bye"), Exit::Failed(3));
+            assert_eq!(exit(status, 9, "power: status 0\r\n"), Exit::Killed(9));
+            let panicked = exit(status, 0, "hello\r\nnucleus: trap\r\n");
+            assert_eq!(panicked, Exit::Panicked("trap".into()));
+        }
+        let said = |said| all.map(|status| exit(status, 0, said));
+        assert_eq!(said("power: status 3\r\n"), [Exit::PoweredOff, Exit::Failed(3)]);
+        assert_eq!(said("power: status 0\r\n"), [const { Exit::PoweredOff }; 2]);
+        assert_eq!(said("power: status 3\r\nmore\r\n"), [const { Exit::PoweredOff }; 2]);
     }
 }

@@ -14,6 +14,10 @@ int ftrylockfile(FILE *file); /* 0: it is locked */
 void funlockfile(FILE *file);
 
 /* They take the lock, too, if the caller has not. */
+#undef getc_unlocked
+#undef getchar_unlocked
+#undef putc_unlocked
+#undef putchar_unlocked
 int getc_unlocked(FILE *file);
 int getchar_unlocked(void);
 int putc_unlocked(int c, FILE *file);

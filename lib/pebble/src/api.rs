@@ -25,7 +25,7 @@ pub fn get_thread_id() -> u16 {
     call_once(sys::SYS_GET_THREAD_ID, []).unwrap_or(0) as u16
 }
 
-/// Ticks of 100 ns since power-on.
+/// Ticks since power-on, of which a second has `map::TIME_HZ`.
 pub fn hrtime() -> u64 {
     call_once(sys::SYS_HRTIME, []).unwrap_or(0) as u64
 }

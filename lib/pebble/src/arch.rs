@@ -8,7 +8,11 @@
 //! | `register` | counters, the thread pointer, fetches |
 //! | `attack` | what only a hostile component does |
 
+#[cfg(target_arch = "mips64")]
+mod mips64;
 #[cfg(target_arch = "riscv64")]
 mod riscv64;
+#[cfg(target_arch = "mips64")]
+pub use mips64::*;
 #[cfg(target_arch = "riscv64")]
 pub use riscv64::*;

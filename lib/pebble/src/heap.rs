@@ -17,7 +17,7 @@ const PAGE: u64 = pebble_abi::map::PAGE;
 const GROW: usize = 16 * 1024;
 
 /// Ticks to sleep when the heap is in use.
-const PATIENCE: u64 = 500;
+const PATIENCE: u64 = portal::MILLISECOND / 20;
 
 struct Allocator {
     taken: AtomicBool,

@@ -53,6 +53,8 @@ pub mod policy;
 #[cfg(target_os = "none")]
 pub mod portal;
 #[cfg(target_os = "none")]
+pub mod power;
+#[cfg(target_os = "none")]
 pub mod process;
 #[cfg(target_os = "none")]
 pub mod region;

@@ -2,7 +2,8 @@
 
 use pebble_abi::map;
 
-/// Registers of a device that the manifest granted: the `n`-th mapping, page by page from `map::DEVICE_VA`; or that a program was given.
+/// Registers of a device that the manifest granted, mapped page by page from `map::DEVICE_VA`; or that a
+/// program was given.
 #[derive(Clone, Copy)]
 pub struct Mmio {
     base: usize,
@@ -10,12 +11,13 @@ pub struct Mmio {
 }
 
 impl Mmio {
-    /// `page`: pages before it; `len`: its bytes.
-    pub const fn new(page: usize, len: usize) -> Self {
-        Mmio { base: map::DEVICE_VA as usize + page * map::PAGE as usize, len }
+    /// `before`: pages of devices that the manifest names before it.
+    pub const fn new(before: usize, registers: &map::Registers) -> Self {
+        let page = (before + registers.page) * map::PAGE as usize;
+        Mmio { base: map::DEVICE_VA as usize + page + registers.offset, len: registers.bytes }
     }
 
-    /// Registers that the device server has mapped; none, if they are not where it maps them.
+    /// The pages that the device server has mapped; none, if they are not where it maps them.
     pub(crate) fn granted(address: u64, bytes: u64) -> Option<Self> {
         let inside = address >= map::DEVICES_VA && bytes <= map::DEVICES_END.saturating_sub(address);
         inside.then_some(Mmio { base: address as usize, len: bytes as usize })

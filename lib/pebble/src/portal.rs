@@ -102,7 +102,7 @@ pub(crate) fn repeat<R>(
 }
 
 /// Ticks between attempts at a server that is being replaced: a tenth of a millisecond. It lets less urgent threads finish the replacement.
-const PAUSE: u64 = 1000;
+const PAUSE: u64 = MILLISECOND / 10;
 
 impl Broken {
     /// The server is being replaced, and the call did not take place.
@@ -185,21 +185,26 @@ pub fn tail<const N: usize>(index: usize, p: [u64; N]) -> ! {
     unsafe { arch::leave(index, word(p, 0)) }
 }
 
+/// Ticks in a millisecond.
+pub const MILLISECOND: u64 = pebble_abi::map::TIME_HZ / 1000;
+
 /// The time counter, in ticks: readable without a portal.
 #[inline]
 pub fn time() -> u64 {
     register::time()
 }
 
-/// Instructions from before the stub of a call to behind it, the counter read once more included: what a measurement takes.
+/// What [`counter`] counts from before the stub of a call to behind it, the counter read once more included: what a measurement takes.
 #[inline(always)]
 pub fn timed_call(index: usize, p: [u64; 5]) -> u64 {
     // SAFETY: as in `call`.
     unsafe { arch::timed_call(index, p) }
 }
 
-/// Instructions retired, for measurements.
+pub use register::{COUNTED, COUNTS_PER_TICK};
+
+/// The processor's finest counter, for measurements: of [`COUNTED`].
 #[inline]
-pub fn instructions() -> u64 {
-    register::instructions()
+pub fn counter() -> u64 {
+    register::counter()
 }

@@ -14,8 +14,8 @@ pub struct Region {
     len: u64,
 }
 
-/// All physical memory of the board.
-pub const PHYSICAL: Region = Region { base: map::PHYS_VA, len: map::RAM_BYTES };
+/// All physical memory of the board, from where it begins, and what may be fixed behind it.
+pub const PHYSICAL: Region = Region { base: map::PHYS_VA, len: map::RAM_MAX + map::UPPER_BYTES };
 /// Portal code arena, writable here only.
 pub const CODE: Region = Region { base: map::PM_CODE_VA, len: map::CODE_BYTES };
 /// Semaphores, stack queues, counters.

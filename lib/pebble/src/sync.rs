@@ -58,7 +58,7 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 const CLOSED: usize = 1;
 const ONE: usize = 2;
 /// Ticks between two looks at a closed lock by the server's own threads.
-const PATIENCE: u64 = 10_000;
+const PATIENCE: u64 = portal::MILLISECOND;
 
 /// Index while the semaphore is being made.
 const MAKING: usize = usize::MAX;
@@ -134,7 +134,7 @@ impl Gate {
             if let Some(index) = semaphore {
                 waits = portal::call_once(index, []) != Ok(0);
             } else {
-                let _ = api::hrsleep(portal::time() + 1000);
+                let _ = api::hrsleep(portal::time() + portal::MILLISECOND / 10);
             }
         }
     }

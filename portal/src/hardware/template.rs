@@ -15,6 +15,7 @@
 //! * A template acts when it is reached: with two in one portal, the first has acted when the second refuses.
 
 pub mod capability;
+pub mod mips64;
 pub mod riscv64;
 
 use arrayvec::ArrayVec;

@@ -15,11 +15,22 @@
 //!
 //! No allocation, no formatting: the portal manager runs it on every portal that it makes.
 
-pub mod riscv64;
+mod exit;
+mod leg;
+mod machine;
+mod memory;
+mod mips64;
+mod riscv64;
+mod slot;
+mod state;
+mod value;
+mod way;
+mod window;
 
 use crate::hardware::{Connection, Shape};
 use crate::{Processor, Spec};
 use core::fmt;
+use pebble_arch::{Mips64, Riscv64};
 
 /// Why a portal is refused, at which byte of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +55,7 @@ pub enum Reason {
     InvocationStack,
     Interrupts,
     Register(u8),
-    FloatRegisters,
+    Beside,
     Count,
     Semaphore,
     UserStack,
@@ -56,6 +67,8 @@ pub enum Reason {
     FirstOfReturn,
     Window,
     Template,
+    Hazard,
+    Delayed,
 }
 
 impl Reason {
@@ -77,7 +90,7 @@ impl Reason {
             Reason::InvocationStack => "the invocation stack's top is not where it must be",
             Reason::Interrupts => "interrupts are not on or off as the domains need it",
             Reason::Register(_) => "a register holds what the specification does not let pass",
-            Reason::FloatRegisters => "floating-point registers are not kept, hidden or restored",
+            Reason::Beside => "registers beside the general ones are not kept, hidden or restored",
             Reason::Count => "the call is not counted as the connection says",
             Reason::Semaphore => "the semaphore is not changed exactly on the way that ends here",
             Reason::UserStack => "the callee's stack is not taken from its queue, kept, and given back",
@@ -93,6 +106,8 @@ impl Reason {
             Reason::Template => {
                 "a template is missing, is not the registered one, or does what templates may not"
             }
+            Reason::Hazard => "a control register is relied upon before what was written to it is there",
+            Reason::Delayed => "this may not be executed in the shadow of a branch",
         }
     }
 }
@@ -101,7 +116,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "offset {:#x}: {}", self.at, self.reason.text())?;
         match self.reason {
-            Reason::Register(x) => write!(f, " (x{x})"),
+            Reason::Register(x) => write!(f, " (register {x})"),
             _ => Ok(()),
         }
     }
@@ -131,16 +146,17 @@ pub fn verify_in(
     processor: Processor,
 ) -> Result<(), Refusal> {
     match processor {
-        Processor::Riscv64 => riscv64::verify(words, spec, shape, connection, &mut room.0),
+        Processor::Riscv64 => leg::verify::<Riscv64>(words, spec, shape, connection, &mut room.0),
+        Processor::Mips64 => leg::verify::<Mips64>(words, spec, shape, connection, &mut room.0),
         Processor::X86_64 => Err(Refusal { at: 0, reason: Reason::NotAllowed }),
     }
 }
 
 /// What is known while portal code is being read.
-pub struct Room(riscv64::Room);
+pub struct Room(leg::Room);
 
 impl Default for Room {
     fn default() -> Self {
-        Room(riscv64::Room::new())
+        Room(leg::Room::new())
     }
 }

@@ -1,7 +1,7 @@
 //! One portal of every shape, with a name each.
 
 use pebble_abi::{map, status};
-use pebble_arch::riscv64::paging;
+use pebble_arch::{Arch, Layout, Mips64, Riscv64};
 use pebble_portal::hardware::template::Operation::*;
 use pebble_portal::hardware::template::Register::{A, Base, Word, Zero};
 use pebble_portal::hardware::template::{Condition, Operation};
@@ -15,22 +15,50 @@ pub struct Case {
     pub spec: Spec,
     pub shape: Shape,
     pub connection: Connection<'static>,
+    pub processor: Processor,
 }
 
 impl Case {
     pub fn new(name: &str, spec: &str, shape: Shape, connection: Connection<'static>) -> Self {
         let spec = Spec::parse(spec).expect("a good specification");
-        Case { name: name.into(), spec, shape, connection }
+        Case { name: name.into(), spec, shape, connection, processor: Processor::Riscv64 }
+    }
+
+    /// The same between domains of this processor.
+    pub fn on(mut self, processor: Processor) -> Case {
+        let Connection { caller, callee, .. } = &mut self.connection;
+        for domain in [caller, callee].into_iter().filter(|domain| domain.space != 0) {
+            domain.space = space(processor, domain.asid);
+        }
+        Case { processor, ..self }
     }
 
     pub fn compile(&self) -> Code {
-        compile(&self.spec, self.shape, &self.connection, Processor::Riscv64)
+        compile(&self.spec, self.shape, &self.connection, self.processor)
             .unwrap_or_else(|e| panic!("{}: {e}", self.name))
     }
 }
 
+/// Those that have hardware domains.
+pub const PROCESSORS: [Processor; 2] = [Processor::Riscv64, Processor::Mips64];
+
+pub fn layout(processor: Processor) -> &'static Layout {
+    match processor {
+        Processor::Mips64 => &Mips64::LAYOUT,
+        _ => &Riscv64::LAYOUT,
+    }
+}
+
+pub fn space(processor: Processor, asid: u16) -> u64 {
+    let root = 0x8100_0000 + u64::from(asid) * map::PAGE;
+    match processor {
+        Processor::Mips64 => Mips64::space(asid, root),
+        _ => Riscv64::space(asid, root),
+    }
+}
+
 pub fn domain(asid: u16, float: bool, exclusive: bool) -> Domain {
-    let space = paging::space(asid, 0x8100_0000 + u64::from(asid) * map::PAGE);
+    let space = space(Processor::Riscv64, asid);
     let fixed_stack = if exclusive { map::stack_top(asid, 0) } else { 0 };
     Domain { asid, space, float, exclusive, fixed_stack, ..Domain::default() }
 }

@@ -3,6 +3,8 @@
 
 pub mod cases;
 pub mod golden;
+pub mod mips64;
+pub mod words;
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -41,26 +43,44 @@ fn run(tool: &str, args: &[&str], input: &[u8]) -> Vec<u8> {
 /// Distance of the words in the disassembled text: a word that is no instruction must not swallow the next.
 pub const STRIDE: usize = 16;
 
-/// What `llvm-objdump -M no-aliases` prints for each word, with decimal immediates and single blanks;
-/// word `i` is at address `i * STRIDE`.
-pub fn disassemble(words: &[u32]) -> Vec<String> {
-    let source: String = words.iter().map(|w| format!(".4byte {w:#x}, 0x13, 0x13, 0x13\n")).collect();
-    let features = "--mattr=+d,+zicsr,+zifencei,+sstc";
-    let object =
-        run("llvm-mc-19", &["--triple=riscv64", features, "--filetype=obj", "-o", "-"], source.as_bytes());
+/// How LLVM is asked about a processor's instructions; `filler` is one of them.
+pub struct Dialect {
+    triple: &'static str,
+    features: &'static str,
+    options: &'static [&'static str],
+    filler: u32,
+}
+
+pub const RISCV64: Dialect = Dialect {
+    triple: "--triple=riscv64",
+    features: "--mattr=+d,+zicsr,+zifencei,+sstc",
+    options: &["-M", "no-aliases"],
+    filler: 0x13,
+};
+pub const MIPS64: Dialect =
+    Dialect { triple: "--triple=mips64el", features: "--mcpu=mips64r2", options: &[], filler: 0 };
+
+/// What `llvm-objdump` prints for each word, with decimal immediates and single blanks; word `i` is at
+/// address `i * STRIDE`.
+pub fn disassemble(dialect: &Dialect, words: &[u32]) -> Vec<String> {
+    let Dialect { triple, features, options, filler } = dialect;
+    let source: String =
+        words.iter().map(|w| format!(".4byte {w:#x}, {filler}, {filler}, {filler}\n")).collect();
+    let object = run("llvm-mc-19", &[triple, features, "--filetype=obj", "-o", "-"], source.as_bytes());
     let id = words.iter().fold(0u32, |a, w| a.rotate_left(5) ^ w);
     let file = std::env::temp_dir().join(format!("pebble-isa-{}-{id:08x}.o", std::process::id()));
     std::fs::write(&file, object).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     let path = file.to_str().expect("a path in UTF-8");
-    let options = ["-d", "-M", "no-aliases", "--no-print-imm-hex", "--no-show-raw-insn", features, path];
-    let listing = String::from_utf8(run("llvm-objdump-19", &options, &[])).expect("text");
+    let common = ["-d", "-z", "--no-print-imm-hex", "--no-show-raw-insn", triple, features, path];
+    let listing =
+        String::from_utf8(run("llvm-objdump-19", &[*options, &common].concat(), &[])).expect("text");
     std::fs::remove_file(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     let lines: HashMap<usize, String> = listing
         .lines()
         .filter_map(|line| {
             let (address, text) = line.split_once(':')?;
             let address = usize::from_str_radix(address.trim(), 16).ok()?;
-            let text = text.split(" <.text").next().unwrap_or_default();
+            let text = text.split(" <").next().unwrap_or_default();
             Some((address, text.split_whitespace().collect::<Vec<_>>().join(" ")))
         })
         .collect();

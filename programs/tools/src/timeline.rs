@@ -5,6 +5,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+/// Of a tick.
+const NANOSECONDS: u64 = 1_000_000_000 / pebble_abi::map::TIME_HZ;
+
 /// Most events that are kept: what memory and a console can bear.
 pub const MAX: usize = 8192;
 
@@ -13,7 +16,7 @@ pub struct Event {
     pub call: String,
     pub answer: String,
     pub thread: u16,
-    /// Ticks of 100 ns.
+    /// In ticks, as all times here.
     pub start: u64,
     pub ticks: u64,
     pub instructions: u64,
@@ -50,7 +53,10 @@ impl Timeline {
             quoted(program)
         );
         for e in &self.events {
-            let micro = |ticks: u64| format!("{}.{}", ticks / 10, ticks % 10);
+            let micro = |ticks: u64| {
+                let tenths = ticks * NANOSECONDS / 100;
+                format!("{}.{}", tenths / 10, tenths % 10)
+            };
             let _ = write!(
                 out,
                 ",\n{{\"name\":{},\"cat\":\"portal\",\"ph\":\"X\",\"ts\":{},\"dur\":{},\"pid\":{domain},\"tid\":{},\

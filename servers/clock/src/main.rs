@@ -16,7 +16,7 @@ use pebble::portal;
 use pebble::sync::Lock;
 use pebble::words::{Asid, ThreadId, Ticks};
 use pebble_clock::bounds::{BOUND_BYTES, FORMAT, MAX_BOUNDS};
-use pebble_clock::{Bound, Bounds, TIME_HIGH, TIME_LOW, combine, nanoseconds};
+use pebble_clock::{Bound, Bounds, nanoseconds, rtc};
 
 pebble::import! {
     CALL_SITE: pm::CallSite;
@@ -27,7 +27,7 @@ pebble::interfaces!();
 pebble::replaceable!(CLOCK: Clock, Fixed::new());
 pebble::component!(main);
 
-const RTC: Mmio = Mmio::new(0, 0x1000);
+const RTC: Mmio = Mmio::new(0, &map::DEVICE_RTC.registers[0]);
 /// [`Clock::wakes`] while the keeper waits for the first bound. It does not sleep then: a lone sleeper is
 /// what the scheduler wakes fastest.
 const NEVER: u64 = u64::MAX;
@@ -166,6 +166,23 @@ extern "C" fn uptime() -> i64 {
 }
 
 extern "C" fn wall() -> i64 {
-    let low = RTC.read32(TIME_LOW);
-    combine(low, RTC.read32(TIME_HIGH)) as i64
+    let _alone = rtc::ONE_AT_A_TIME.then(|| CLOCK.lock());
+    rtc::nanoseconds(Chip) as i64
+}
+
+struct Chip;
+
+impl rtc::Registers for Chip {
+    #[inline(always)]
+    fn read(&self, offset: usize) -> u32 {
+        RTC.read32(offset)
+    }
+
+    fn read_byte(&self, offset: usize) -> u8 {
+        RTC.read8(offset)
+    }
+
+    fn write_byte(&self, offset: usize, value: u8) {
+        RTC.write8(offset, value);
+    }
 }

@@ -29,7 +29,7 @@ pebble::interfaces!();
 pebble::replaceable!(CONSOLE: Served, Pages::new());
 pebble::component!(main);
 
-/// The UART's registers, which lie byte by byte on this board.
+/// The UART's registers, which lie byte by byte.
 struct Uart(Mmio);
 
 impl Registers for Uart {
@@ -44,7 +44,8 @@ impl Registers for Uart {
 
 /// Those that wait, by [`Queue`].
 static PARKING: Parking<QUEUES> = Parking::new(&WILL_WAKE, &WAKE);
-static CONSOLE: Lock<Served> = Lock::new(Served(Console::new(Uart(Mmio::new(0, 0x1000)))));
+static CONSOLE: Lock<Served> =
+    Lock::new(Served(Console::new(Uart(Mmio::new(0, &map::DEVICE_UART.registers[0])))));
 
 struct Served(Console<Uart>);
 
@@ -70,7 +71,7 @@ fn main() -> i64 {
     CONSOLE.prepare();
     handover::ready();
     CONSOLE.own().0.init();
-    let source = [map::IRQ_UART.into(), 0, 0, 0, 0];
+    let source = [map::DEVICE_UART.interrupt.into(), 0, 0, 0, 0];
     let _ = ENABLE.call(source);
     // What came while nobody was in charge.
     service();

@@ -14,8 +14,11 @@ extern crate std;
 
 pub mod controller;
 
-/// The controller's registers, 32 bits each, by the page in which the board has them and their offset there.
+/// The controller's registers, 32 bits each or bytes, by the range of the board's in which they are and their
+/// offset there.
 pub trait Registers {
-    fn read(&self, page: usize, offset: usize) -> u32;
-    fn write(&self, page: usize, offset: usize, value: u32);
+    fn read(&self, range: usize, offset: usize) -> u32;
+    fn write(&self, range: usize, offset: usize, value: u32);
+    fn read_byte(&self, range: usize, offset: usize) -> u8;
+    fn write_byte(&self, range: usize, offset: usize, value: u8);
 }

@@ -3,7 +3,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use pebble::abi::{errno, handover as ask, sys};
+use pebble::abi::{errno, handover as ask, map, sys};
 use pebble::link::More;
 use pebble::mmio::Mmio;
 use pebble::portal::tail;
@@ -18,17 +18,34 @@ pebble::interfaces!();
 pebble::component!(main);
 
 /// As the board has mapped them.
-struct Pages;
+struct Ranges;
 
-impl Registers for Pages {
+impl Ranges {
     #[inline(always)]
-    fn read(&self, page: usize, offset: usize) -> u32 {
-        Mmio::new(page, 0x1000).read32(offset)
+    fn at(&self, range: usize) -> Mmio {
+        Mmio::new(0, &map::DEVICE_INTERRUPTS.registers[range])
+    }
+}
+
+impl Registers for Ranges {
+    #[inline(always)]
+    fn read(&self, range: usize, offset: usize) -> u32 {
+        self.at(range).read32(offset)
     }
 
     #[inline(always)]
-    fn write(&self, page: usize, offset: usize, value: u32) {
-        Mmio::new(page, 0x1000).write32(offset, value);
+    fn write(&self, range: usize, offset: usize, value: u32) {
+        self.at(range).write32(offset, value);
+    }
+
+    #[inline(always)]
+    fn read_byte(&self, range: usize, offset: usize) -> u8 {
+        self.at(range).read8(offset)
+    }
+
+    #[inline(always)]
+    fn write_byte(&self, range: usize, offset: usize, value: u8) {
+        self.at(range).write8(offset, value);
     }
 }
 
@@ -41,7 +58,7 @@ extern "C" fn entry(cause: u64) -> i64 {
     if Native::is_timer(cause) {
         tail(sys::SCHEDULER_TICK, []);
     }
-    match controller::claim(Pages) {
+    match controller::claim(Ranges) {
         // Nothing pending after all: let the scheduler return to whoever runs.
         0 => tail(sys::SCHEDULER_TICK, []),
         source => tail(sys::SCHEDULER_IRQ, [source.into()]),
@@ -49,11 +66,11 @@ extern "C" fn entry(cause: u64) -> i64 {
 }
 
 extern "C" fn enable(source: u64) -> i64 {
-    if controller::enable(Pages, source) { 0 } else { -errno::EINVAL }
+    if controller::enable(Ranges, source) { 0 } else { -errno::EINVAL }
 }
 
 extern "C" fn ack(source: u64) -> i64 {
-    if controller::complete(Pages, source) { 0 } else { -errno::EINVAL }
+    if controller::complete(Ranges, source) { 0 } else { -errno::EINVAL }
 }
 
 /// All state is the controller's: two instances may be called at once, and there is nothing to hand over.

@@ -5,6 +5,7 @@
 
 use crate::Machine;
 use pebble_abi::{map, thread};
+use pebble_arch::Arch;
 
 /// One frame of a suspended thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,23 +38,23 @@ fn word(machine: &impl Machine, tid: u16, top: u64) -> Option<(u64, u64)> {
 }
 
 /// Offset in the arena of the return code at this address, be it a late call's.
-const fn offset(ret: u64) -> u64 {
-    (ret & !map::LATE).wrapping_sub(map::CODE_VA)
+const fn offset<A: Arch>(ret: u64) -> u64 {
+    (ret & !A::LATE).wrapping_sub(map::CODE_VA)
 }
 
 /// The word before the return code at this address: words of the frame, caller, callee, index in the caller's
 /// table, 16 bits each.
-pub fn description(machine: &impl Machine, ret: u64) -> Option<u64> {
-    let code = offset(ret);
+pub fn description<A: Arch>(machine: &impl Machine, ret: u64) -> Option<u64> {
+    let code = offset::<A>(ret);
     let fits = (8..map::CODE_BYTES).contains(&code) && code.is_multiple_of(8);
     fits.then(|| machine.code_word(code - 8))
 }
 
 /// The frame with this top word; `None` if it does not look like one.
 #[inline(always)]
-fn frame(machine: &impl Machine, (top, ret): (u64, u64)) -> Option<Frame> {
-    let word = description(machine, ret)?;
-    let code = offset(ret);
+fn frame<A: Arch>(machine: &impl Machine, (top, ret): (u64, u64)) -> Option<Frame> {
+    let word = description::<A>(machine, ret)?;
+    let code = offset::<A>(ret);
     let size = (word & 0xffff) * 8;
     let base = (top + 8).wrapping_sub(size);
     let (caller, callee, index) = ((word >> 16) as u16, (word >> 32) as u16, (word >> 48) as u16);
@@ -62,8 +63,8 @@ fn frame(machine: &impl Machine, (top, ret): (u64, u64)) -> Option<Frame> {
 
 /// From now on the call that has pushed the frame may end with `TIMEOUT`, and no other: the mark goes with
 /// the frame. False: it has it already.
-pub fn make_late(machine: &mut impl Machine, tid: u16, frame: Frame) -> bool {
-    let ret = map::LATE_CODE_VA + frame.code;
+pub fn make_late<A: Arch>(machine: &mut impl Machine, tid: u16, frame: Frame) -> bool {
+    let ret = (map::CODE_VA | A::LATE) + frame.code;
     let fresh = machine.thread_word(tid, frame.top) != ret;
     machine.set_thread_word(tid, frame.top, ret);
     fresh
@@ -72,7 +73,7 @@ pub fn make_late(machine: &mut impl Machine, tid: u16, frame: Frame) -> bool {
 /// Calls `visit` for every frame of a thread, the bottom (the thread's end) not included, until it returns
 /// true. Returns whether it did. Anything that does not look like a frame ends the walk as if it had: nothing
 /// is freed on a doubt.
-pub fn any(
+pub fn any<A: Arch>(
     machine: &impl Machine,
     tid: u16,
     current: Current,
@@ -86,7 +87,7 @@ pub fn any(
         if word.1 == thread_end {
             return false;
         }
-        match frame(machine, word) {
+        match frame::<A>(machine, word) {
             Some(frame) if !visit(frame) => top = block.wrapping_add(frame.base).wrapping_sub(8),
             _ => return true,
         }
@@ -95,8 +96,8 @@ pub fn any(
 
 /// Where a thread that does not run waits, or was interrupted: only exclusive domains switch threads, and
 /// they call nobody, so theirs is the frame on top.
-pub fn waits(machine: &impl Machine, tid: u16) -> Option<Frame> {
-    frame(machine, word(machine, tid, machine.thread_word(tid, thread::SAVED_TOP))?)
+pub fn waits<A: Arch>(machine: &impl Machine, tid: u16) -> Option<Frame> {
+    frame::<A>(machine, word(machine, tid, machine.thread_word(tid, thread::SAVED_TOP))?)
 }
 
 /// The portal behind the frame names another callee from now on, to whoever reads stacks: its return code

@@ -72,7 +72,7 @@ impl<A: Arch> Manager<A> {
     pub fn subject(&self, machine: &impl Machine, current: Current, skip: usize, lax: bool) -> Subject {
         let mut subject = Subject::default();
         let (mut depth, mut further, mut client) = (0, true, None::<Leg>);
-        frames::any(machine, current.tid, current, self.code.thread_end, |f| {
+        frames::any::<A>(machine, current.tid, current, self.code.thread_end, |f| {
             depth += 1;
             if depth <= skip {
                 return false;

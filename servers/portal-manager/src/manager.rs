@@ -434,7 +434,7 @@ impl<A: Arch> Manager<A> {
         let mut limbo = core::mem::take(&mut self.made.limbo);
         let end = self.code.thread_end;
         let doubt = machine.threads().any(|tid| {
-            frames::any(machine, tid, current, end, |frame| {
+            frames::any::<A>(machine, tid, current, end, |frame| {
                 let behind = limbo.partition_point(|run| u64::from(run.at) <= frame.code);
                 let run = behind.checked_sub(1).map(|n| &mut limbo[n]);
                 run.filter(|run| run.contains(frame.code)).into_iter().for_each(|run| run.len |= USED);
@@ -508,7 +508,7 @@ impl<A: Arch> Manager<A> {
         let (id, end) = (n as u16, self.code.thread_end);
         if machine
             .threads()
-            .any(|tid| frames::any(machine, tid, current, end, |f| f.caller == id || f.callee == id))
+            .any(|tid| frames::any::<A>(machine, tid, current, end, |f| f.caller == id || f.callee == id))
         {
             return Err(errno::EAGAIN);
         }

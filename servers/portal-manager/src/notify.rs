@@ -86,7 +86,7 @@ impl<A: Arch> Manager<A> {
     /// The innermost frame of the domain leads to its `notify`. Whether there is one.
     fn detour(&mut self, machine: &mut impl Machine, current: Current, asid: u16) -> bool {
         let mut base = None;
-        frames::any(machine, current.tid, current, self.code.thread_end, |f| {
+        frames::any::<A>(machine, current.tid, current, self.code.thread_end, |f| {
             base = (f.caller == asid).then_some(f.base);
             base.is_some()
         });

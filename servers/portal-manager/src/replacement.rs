@@ -143,7 +143,7 @@ impl<A: Arch> Manager<A> {
     pub fn busy(&self, machine: &impl Machine, asid: Asid, current: Current) -> bool {
         let end = self.code.thread_end;
         let mut threads = machine.threads();
-        threads.any(|tid| frames::any(machine, tid, current, end, |f| Asid::from(f.callee) == asid))
+        threads.any(|tid| frames::any::<A>(machine, tid, current, end, |f| Asid::from(f.callee) == asid))
     }
 
     /// Slots of living domains with such a goal.
@@ -556,7 +556,7 @@ impl<A: Arch> Manager<A> {
         }
         let others: Vec<u16> = machine.threads().filter(|tid| *tid != current.tid).collect();
         for tid in others {
-            if let Some(frame) = frames::waits(machine, tid).filter(|frame| frame.callee == old) {
+            if let Some(frame) = frames::waits::<A>(machine, tid).filter(|frame| frame.callee == old) {
                 frames::rename(machine, frame, new);
             }
         }

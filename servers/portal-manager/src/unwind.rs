@@ -78,7 +78,7 @@ impl<A: Arch> Manager<A> {
     /// offset of the invocation stack's top word, domain << 16. Not a controller that passes it on.
     pub fn call_site(&self, machine: &impl Machine, current: Current) -> Result<u64, i64> {
         let (mut site, mut asked) = (None::<Leg>, false);
-        frames::any(machine, current.tid, current, self.code.thread_end, |frame| {
+        frames::any::<A>(machine, current.tid, current, self.code.thread_end, |frame| {
             let goes_on = site.is_none_or(|above| self.passes(frame, above));
             if goes_on && core::mem::replace(&mut asked, true) {
                 site = Some(Leg::of(frame));
@@ -112,7 +112,7 @@ impl<A: Arch> Manager<A> {
     /// The legs of a thread above `level`, the topmost first; the last is that of the call made from there.
     fn legs(&self, machine: &impl Machine, current: Current, tid: u16, level: u64) -> Vec<Leg> {
         let mut legs = Vec::new();
-        frames::any(machine, tid, current, self.code.thread_end, |frame| {
+        frames::any::<A>(machine, tid, current, self.code.thread_end, |frame| {
             let mut leg = Leg::of(frame);
             if frame.caller == 0 {
                 leg.domain = self.trapped(machine, tid, frame.top);
@@ -190,7 +190,7 @@ impl<A: Arch> Manager<A> {
                 if trapped { A::LAYOUT.offset(above.frame.top, A::LAYOUT.pc) } else { above.frame.base };
             machine.set_thread_word(tid, place, map::GATE_UNWIND);
             self.detours.retain(|d| !d.is(tid, above.frame.base));
-            if frames::make_late(machine, tid, legs[n].frame) {
+            if frames::make_late::<A>(machine, tid, legs[n].frame) {
                 ended.told.extend(self.note(above.domain, tid));
             }
         }
@@ -286,7 +286,7 @@ impl<A: Arch> Manager<A> {
             self.interfaces.iter().any(|i| i.asid == frame.callee && i.name == "scheduler.stack_wait");
         let word = |word| machine.thread_word(tid, A::LAYOUT.offset(frame.top, word));
         let index = word(A::LAYOUT.index);
-        let calls = A::cause(word(A::LAYOUT.desc), 0) == Cause::Call;
+        let calls = A::cause(word(A::LAYOUT.desc), 0, 0).0 == Cause::Call;
         (waits && calls).then_some(index as u16 % map::TABLE_ENTRIES as u16)
     }
 

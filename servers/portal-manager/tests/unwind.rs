@@ -392,7 +392,7 @@ fn legs_that_end_are_marked_and_no_others() {
         let ended = s.manager.unwind(&mut s.machine, CURRENT, THREAD, level, CALLER, true);
         assert_eq!(ended.map(|e| e.callee), Ok(CALLEE));
         let changed = tops.iter().zip(&plain).map(|(top, ret)| s.read(*top) - ret);
-        let late = map::LATE_CODE_VA - map::CODE_VA;
+        let late = Riscv64::LATE;
         assert_eq!(changed.collect::<Vec<_>>(), [0, late, 0, late, 0], "the program is in two calls");
     }
 }

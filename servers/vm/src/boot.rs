@@ -116,6 +116,9 @@ impl<M: Machine> Vm<M> {
             rest = skip(rest, form)?;
         }
         let mut threads = List::<Thread>::new(rest)?;
+        if M::Arch::fixed(map::THREADS_VA).is_some() {
+            self.threads.iter_mut().for_each(|thread| thread.block = true);
+        }
         while let Some(t) = threads.next()? {
             let thread = self.threads.get_mut(t.tid as usize).ok_or(errno::EIO)?;
             *thread = crate::Thread { home: t.asid, slot: 0, block: true };

@@ -1,9 +1,8 @@
 //! Domains: made, filled, grown, killed, forgotten.
 //!
-//! Death is in two steps. [`Vm::domain_kill`] points the root at the shared dead tables with one store,
-//! flushes, and takes back all user memory; root and portal table stay, since threads may still return into
-//! the domain and be bounced. [`Vm::domain_free`] takes those back once the process server knows that no
-//! thread does.
+//! Death is in two steps. [`Vm::domain_kill`] points the root at the shared dead tables, flushes, and takes
+//! back all user memory; root and portal table stay, since threads may still return into the domain and be
+//! bounced. [`Vm::domain_free`] takes those back once the process server knows that no thread does.
 
 use crate::space::{leaf_slot, page_up, pages_in, stacks_slot};
 use crate::{Answer, Domain, Machine, State, Vm};
@@ -51,8 +50,7 @@ impl<M: Machine> Vm<M> {
         let table = self.take_any(asid)?;
         self.fill_table(table, common.code.none);
         for page in 0..TABLE_PAGES {
-            let pa = if page == 0 { table } else { common.empty_table };
-            self.machine.write(leaf_slot(low, map::TABLE_VA + page * PAGE), M::Arch::leaf(pa, Leaf::TABLE_R));
+            self.name_table(asid, low, page, if page == 0 { table } else { common.empty_table });
         }
         self.machine.write(leaf_slot(low, map::GATE_VA), M::Arch::leaf(common.gate, Leaf::FOREIGN_RX));
         // Somebody may have had this number before.
@@ -65,6 +63,14 @@ impl<M: Machine> Vm<M> {
     fn fill_table(&mut self, table: u64, none: u64) {
         for at in (table..table + PAGE).step_by(8) {
             self.machine.write(at, none);
+        }
+    }
+
+    /// The trap handler finds this page of the domain's portal table from now on.
+    fn name_table(&mut self, asid: u16, low: u64, page: u64, pa: u64) {
+        self.machine.write(leaf_slot(low, map::TABLE_VA + page * PAGE), M::Arch::leaf(pa, Leaf::TABLE_R));
+        if let Some(words) = M::Arch::PORTALS {
+            self.machine.write(self.domain(asid).root() + words + page * 8, M::Arch::direct(pa));
         }
     }
 
@@ -88,7 +94,7 @@ impl<M: Machine> Vm<M> {
         self.make_l0(self.portal_manager, window)?;
         let pa = self.take_any(asid)?;
         self.fill_table(pa, common.code.none);
-        self.machine.write(leaf_slot(low, va), M::Arch::leaf(pa, Leaf::TABLE_R));
+        self.name_table(asid, low, page, pa);
         self.machine.flush(asid);
         self.window(self.portal_manager, window, pa)?;
         Ok(0)
@@ -163,7 +169,11 @@ impl<M: Machine> Vm<M> {
     /// From the first store on, whoever runs in it or returns into it is bounced.
     pub(crate) fn kill(&mut self, asid: u16) -> Result<(), i64> {
         let dead = self.common()?.dead_l1;
-        self.machine.write(self.domain(asid).root(), M::Arch::table(dead));
+        let root = self.domain(asid).root();
+        self.machine.write(root, M::Arch::table(dead));
+        if let Some(words) = M::Arch::PORTALS {
+            self.machine.write(root + words, M::Arch::direct(self.dead_table()?));
+        }
         self.machine.flush(asid);
         self.domain_mut(asid).state = State::Dead;
         for other in 1..map::MAX_DOMAINS as u16 {

@@ -45,8 +45,8 @@ impl<M: Machine> Vm<M> {
         }
         let Some(free) = self.dumps.iter().position(Option::is_none) else { return };
         let Ok(common) = self.common() else { return };
-        let block =
-            M::Arch::address(self.machine.read(leaf_slot(common.kernel_l0[0], map::thread_va(tid.into()))));
+        let slot = leaf_slot(common.kernel_l0[0], map::thread_va(tid.into()));
+        let block = self.block_page(slot, tid.into());
         let sp = self.machine.read(block + layout.offset(top, layout.stack));
         let stack = |n: u64| self.kept_page(asid, sp.saturating_add(n * PAGE));
         let copied = [Some(block), stack(0), stack(1)].map(|page| {

@@ -51,7 +51,7 @@ impl<M: Machine> Vm<M> {
     ) -> Outcome {
         let Ok(asid) = self.alive(asid) else { return Outcome::Settled };
         let index = called & (map::TABLE_ENTRIES as u64 - 1);
-        let cause = M::Arch::cause(code, value);
+        let (cause, value) = M::Arch::cause(code, value, address);
         let (cause, value) = match cause {
             Cause::Call if self.held(asid, index) => (Cause::InvocationOverflow, index),
             Cause::Call => (cause, called),
@@ -70,7 +70,7 @@ impl<M: Machine> Vm<M> {
                     None => (cause, value),
                 }
             }
-            Cause::Other => (cause, code),
+            Cause::Illegal if M::Arch::ILLEGAL_AT => (cause, self.instruction(asid, value)),
             _ => (cause, value),
         };
         self.die(asid, Fault { cause, thread: thread.get() as u8, value, address })
@@ -96,6 +96,12 @@ impl<M: Machine> Vm<M> {
         (d.cause, d.culprit, d.value, d.address) =
             (Some(fault.cause), fault.thread, fault.value, fault.address);
         Outcome::Died
+    }
+
+    /// What a domain has tried to execute.
+    fn instruction(&self, asid: u16, va: u64) -> u64 {
+        let word = self.page(asid, va).map_or(0, |page| self.machine.read(page + va % PAGE / 8 * 8));
+        word >> (va % 8 * 8) & 0xffff_ffff
     }
 
     /// Whether user mode may do what it has faulted at.

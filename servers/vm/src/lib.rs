@@ -169,7 +169,7 @@ impl Domain {
 const _: () = assert!(size_of::<Domain>() == 56);
 
 /// A thread's block stays mapped, and kept for that number, once it exists: its translation is the same in
-/// all domains and could be flushed from none of them alone.
+/// all domains and could be flushed from none of them alone. Where blocks are fixed, all exist from the start.
 #[derive(Clone, Copy)]
 struct Thread {
     /// 0: free.
@@ -270,6 +270,9 @@ impl<M: Machine> Vm<M> {
 
     /// Blocks of threads that nobody has: as good as free pages.
     fn idle_blocks(&self) -> usize {
+        if M::Arch::fixed(map::THREADS_VA).is_some() {
+            return 0;
+        }
         self.threads.iter().filter(|t| t.block && t.home == 0).count()
     }
 

@@ -59,10 +59,14 @@ impl<M: Machine> Vm<M> {
         if index >= map::TABLE_ENTRIES_PER_PAGE as u64 || !in_code {
             return Err(errno::EINVAL);
         }
-        let l0 = self.table(self.common()?.dead_l1).ok_or(errno::EIO)?;
-        let table = M::Arch::address(self.machine.read(l0));
+        let table = self.dead_table()?;
         self.machine.write(table + index * 8, word);
         Ok(0)
+    }
+
+    pub(crate) fn dead_table(&self) -> Answer {
+        let l0 = self.table(self.common()?.dead_l1).ok_or(errno::EIO)?;
+        Ok(M::Arch::address(self.machine.read(l0)))
     }
 
     /// With whom a program shares what is scarce.

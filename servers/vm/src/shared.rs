@@ -114,7 +114,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// A fresh page of the portal code arena: executable for the nucleus, writable for the portal manager. It
-    /// stays for good.
+    /// stays for good. Where the arena is fixed, all of it is there from the start.
     pub fn code_page(&mut self, caller: Asid, page: u64) -> Answer {
         let common = self.common()?;
         let caller = self.alive(caller)?;
@@ -123,6 +123,9 @@ impl<M: Machine> Vm<M> {
         }
         if page >= map::CODE_BYTES / PAGE {
             return Err(errno::EINVAL);
+        }
+        if M::Arch::fixed(map::CODE_VA).is_some() {
+            return Ok(0);
         }
         let (slot, va) = (leaf_slot(common.kernel_l0[1], page * PAGE), map::PM_CODE_VA + page * PAGE);
         if M::Arch::is_valid(self.machine.read(slot)) {

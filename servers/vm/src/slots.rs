@@ -61,20 +61,20 @@ impl<M: Machine> Vm<M> {
     pub fn windows(&mut self, caller: Asid, asid: Asid) -> Answer {
         self.portal_manager(caller)?;
         let asid = self.alive(asid)?;
-        self.make_control(asid).map(map::direct)
+        self.make_control(asid).map(M::Arch::direct)
     }
 
     /// Direct address of a domain's level-1 table: with it portal code finds what a caller may lend.
     pub fn space(&mut self, caller: Asid, asid: Asid) -> Answer {
         self.portal_manager(caller)?;
         let asid = self.alive(asid)?;
-        Ok(map::direct(self.domain(asid).l1()))
+        Ok(M::Arch::direct(self.domain(asid).l1()))
     }
 
     pub(crate) fn control(&self, asid: u16) -> Option<u64> {
         let d = self.domain(asid);
         let word = (d.state != State::Free).then(|| self.machine.read(d.root() + map::ROOT_WINDOWS));
-        word.filter(|direct| *direct != 0).map(physical)
+        word.filter(|direct| *direct != 0).map(M::Arch::physical)
     }
 
     pub(crate) fn make_control(&mut self, asid: u16) -> Answer {
@@ -96,7 +96,7 @@ impl<M: Machine> Vm<M> {
             self.make_slot(buffer_desc(control, n), va, word);
         }
         let root = self.domain(asid).root();
-        self.machine.write(root + map::ROOT_WINDOWS, map::direct(control));
+        self.machine.write(root + map::ROOT_WINDOWS, M::Arch::direct(control));
         Ok(control)
     }
 
@@ -105,8 +105,8 @@ impl<M: Machine> Vm<M> {
         let queue = Self::queue(desc);
         self.machine.write(desc, self.machine.read(queue));
         self.machine.write(desc + DESC_VA, va);
-        self.machine.write(desc + DESC_PTE, map::direct(word));
-        self.machine.write(queue, map::direct(desc));
+        self.machine.write(desc + DESC_PTE, M::Arch::direct(word));
+        self.machine.write(queue, M::Arch::direct(desc));
     }
 
     /// The one-page slots' and places' page table words.
@@ -129,7 +129,7 @@ impl<M: Machine> Vm<M> {
 
     /// Whether a call holds the slot with this descriptor, whatever is there.
     pub(crate) fn held_slot(&self, desc: u64) -> bool {
-        self.machine.read(desc + map::WINDOW_HOLDER) == map::direct(desc)
+        self.machine.read(desc + map::WINDOW_HOLDER) == M::Arch::direct(desc)
     }
 
     /// Takes what a page table word holds, and puts `new` there.
@@ -159,7 +159,7 @@ impl<M: Machine> Vm<M> {
         loop {
             let head = self.machine.read(queue);
             self.machine.write(desc, head);
-            if self.machine.exchange(queue, head, map::direct(desc)) {
+            if self.machine.exchange(queue, head, M::Arch::direct(desc)) {
                 return;
             }
         }
@@ -181,12 +181,12 @@ impl<M: Machine> Vm<M> {
     pub(crate) fn queued(&self, desc: u64) -> bool {
         let mut at = self.machine.read(Self::queue(desc));
         for _ in 0..SLOTS + UPPER {
-            if at == 0 || at == map::direct(desc) {
+            if at == 0 || at == M::Arch::direct(desc) {
                 break;
             }
-            at = self.machine.read(physical(at));
+            at = self.machine.read(M::Arch::physical(at));
         }
-        at == map::direct(desc)
+        at == M::Arch::direct(desc)
     }
 
     /// Pages that a domain is charged for.
@@ -298,11 +298,6 @@ fn page_desc(control: u64, n: u64) -> u64 {
 /// `n`: from the first upper place on.
 fn buffer_desc(control: u64, n: u64) -> u64 {
     control + map::WINDOW_BUFFER_DESC + n * map::WINDOW_DESC_BYTES
-}
-
-/// The inverse of `map::direct`.
-fn physical(direct: u64) -> u64 {
-    direct & 0xffff_ffff
 }
 
 const _: () = assert!(SLOTS == 110);

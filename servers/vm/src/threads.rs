@@ -135,7 +135,7 @@ impl<M: Machine> Vm<M> {
                 return Err(errno::ENOMEM);
             }
             self.charge_more(home, 1);
-            let block = M::Arch::address(self.machine.read(slot));
+            let block = self.block_page(slot, tid);
             self.machine.zero_page(block);
             return Ok(block);
         }
@@ -147,6 +147,12 @@ impl<M: Machine> Vm<M> {
         self.machine.write(slot, M::Arch::leaf(block, Leaf::NUCLEUS_RW));
         self.window(self.portal_manager, window, block)?;
         Ok(block)
+    }
+
+    /// The page of a block that there is; `slot`: its entry, where tables say.
+    pub(crate) fn block_page(&self, slot: u64, tid: u16) -> u64 {
+        let fixed = M::Arch::fixed(map::thread_va(tid));
+        fixed.unwrap_or_else(|| M::Arch::address(self.machine.read(slot)))
     }
 
     /// A thread that has exited, or never started: its number and block may be used again, its stack too if

@@ -55,6 +55,7 @@ pub fn native(place: &Place) -> Result<PathBuf> {
 fn source(place: &Place) -> Result<PathBuf> {
     let archive = Archive {
         package: "musl=1.2.3-1".into(),
+        suite: None,
         archive: "musl_1.2.3.orig.tar.gz".into(),
         directory: "musl-1.2.3".into(),
         sha256: "7d5b0b6062521e4627e099e4c9dc8248d32a30285e959b7eecaa780cf8cfd4a4".into(),

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pebble::abi::{status, sys};
 use pebble::api;
 use pebble::io::{self, File};
-use pebble::portal::{call_wide_once, time};
+use pebble::portal::{MILLISECOND, call_wide_once, time};
 use pebble::process::Child;
 
 /// What the threads wait in.
@@ -52,7 +52,7 @@ extern "C" fn loads(_: u64) {
 
 /// Lets others go on for a moment, and then computes for ever: whatever they hold, they hold it still.
 extern "C" fn ambushes(moment: u64) {
-    let _ = api::hrsleep(time() + 50_000 + moment * 10_000);
+    let _ = api::hrsleep(time() + (5 + moment) * MILLISECOND);
     loop {
         core::hint::spin_loop();
     }
@@ -95,7 +95,7 @@ pub fn front() -> i64 {
         }
         // A child may have the number of whom the shell has just let go.
         if let Ok(child) = Child::run("/bin/hostile", &["hostile", "block", "read", "1"]) {
-            let _ = api::hrsleep(time() + 200_000);
+            let _ = api::hrsleep(time() + 20 * MILLISECOND);
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -138,8 +138,8 @@ pub fn block(what: &str, threads: u64) -> i64 {
 /// manager's lock, just when somebody begins to compute who is more urgent than the idle thread, which may
 /// have the lock. Prints how long it waited at most.
 pub fn idle(rounds: u64) -> i64 {
-    const PERIOD: u64 = 20_000;
-    const LENGTH: u64 = 10_000;
+    const PERIOD: u64 = 2 * MILLISECOND;
+    const LENGTH: u64 = MILLISECOND;
     const PAGES: i64 = 512 * 4096;
     let start = time() + 100 * PERIOD;
     let [at, period, length] = [start, PERIOD, LENGTH].map(|ticks| format!("{ticks}"));
@@ -164,10 +164,10 @@ pub fn idle(rounds: u64) -> i64 {
 
 /// Programs that block and die, one after the other, for so many milliseconds.
 pub fn block_and_die(what: &str, milliseconds: u64) -> i64 {
-    let until = time() + milliseconds * 10_000;
+    let until = time() + milliseconds * MILLISECOND;
     while time() < until {
         let Ok(child) = Child::run("/bin/hostile", &["hostile", "block", what, "20"]) else { return 97 };
-        let _ = api::hrsleep(time() + 50_000);
+        let _ = api::hrsleep(time() + 5 * MILLISECOND);
         let _ = child.kill();
         let _ = child.wait();
     }

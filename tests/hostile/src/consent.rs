@@ -14,10 +14,8 @@ use pebble::abi::specification::Reason;
 use pebble::abi::{errno, link, map, status, sys};
 use pebble::api::{self, Errno, Opened, PortalError};
 use pebble::attack;
-use pebble::portal::{Broken, call, time};
+use pebble::portal::{Broken, MILLISECOND, call, time};
 use pebble::process::Child;
-
-const MILLISECOND: u64 = 10_000;
 
 /// What an exporter offers, and the first letter that a stranger may not have.
 const OFFERED: [(&str, Option<char>); 16] = [

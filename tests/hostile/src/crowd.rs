@@ -26,7 +26,7 @@ pub fn meet() -> i64 {
     while api::portal_open("clock.nanoseconds").is_ok() {}
     let started = (0..THREADS).all(|_| api::thread_create(take, 0, 0).is_ok());
     while started && DONE.load(SeqCst) < THREADS {
-        let _ = api::hrsleep(api::hrtime() + 10_000);
+        let _ = api::hrsleep(api::hrtime() + pebble::portal::MILLISECOND);
     }
     i64::from(*TAKEN.lock() != THREADS * ROUNDS)
 }

@@ -83,7 +83,7 @@ fn policy(judge: &mut Judge, depth: u32) {
     let keeper = Child::run(ABYSS, &["abyss", "policy", policy, first]).ok();
     // Guarded from now on.
     let guarded = (0..1000).any(|_| {
-        let _ = api::hrsleep(pebble::portal::time() + 10_000);
+        let _ = api::hrsleep(pebble::portal::time() + pebble::portal::MILLISECOND);
         api::portal_open(&format!("{policy}.up")).map(|index| api::portal_close(index, 1)).is_ok()
     });
     let ended = fall(depth, "open", &format!("{policy}.kept"));

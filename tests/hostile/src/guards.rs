@@ -10,10 +10,8 @@ use alloc::string::String;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pebble::abi::errno;
 use pebble::api::{self, Errno, Guard};
-use pebble::portal::{call, time};
+use pebble::portal::{MILLISECOND, call, time};
 use pebble::process::Child;
-
-const MILLISECOND: u64 = 10_000;
 
 pub fn all(judge: &mut Judge, rounds: u32) {
     let round = |judge: &mut Judge| {

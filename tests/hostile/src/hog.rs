@@ -11,11 +11,9 @@ use pebble::abi::capability::FLAG_TRANSFER;
 use pebble::abi::consent::Letters;
 use pebble::abi::{errno, status};
 use pebble::api::{self, Errno};
-use pebble::portal::{call, time};
+use pebble::portal::{MILLISECOND, call, time};
 use pebble::process::{Child, Lazy};
 use pebble::{call_within, io, println};
-
-const MILLISECOND: u64 = 10_000;
 
 /// Something scarce: how to take one more, and how many of it a modest program wants.
 pub struct Scarce {

@@ -9,11 +9,10 @@ use pebble::abi::{status, sys};
 use pebble::api;
 use pebble::attack;
 use pebble::heap;
-use pebble::portal::{call, call_wide, time};
+use pebble::portal::{MILLISECOND, call, call_wide, time};
 use pebble::println;
 use pebble::process::Child;
 
-const MILLISECOND: u64 = 10_000;
 /// Rounds before anything is counted.
 const WARM_UP: u32 = 2;
 

@@ -155,7 +155,7 @@ fn late_after() {
         }
     }
     let index = inward("spin", "np", spin).unwrap_or(0);
-    match call_within(1000, index, [0; 5]) {
+    match call_within(pebble::portal::MILLISECOND / 10, index, [0; 5]) {
         Err(broken) if status::code(broken.0) == status::TIMEOUT => attack::jump(map::GATE_UNWIND),
         _ => api::exit(1),
     }

@@ -9,15 +9,14 @@ use crate::kinds::{ALL, End};
 use alloc::format;
 use alloc::string::String;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use pebble::abi::{map, status};
+use pebble::abi::status;
 use pebble::api;
 use pebble::buffer::{Buffer, Window};
 use pebble::call_within;
-use pebble::portal::{Broken, call, time};
+use pebble::portal::{Broken, MILLISECOND, call, time};
 use pebble::process::Child;
 use pebble::within::Watch;
 
-const MILLISECOND: u64 = 10_000;
 /// More calls than a server has stacks.
 const CALLS: usize = 6;
 /// A limit that is never over.
@@ -106,7 +105,8 @@ fn slow(judge: &mut Judge) {
     let mut ended = 0;
     // The limit passes before, while and after the call returns.
     for n in 0..60 {
-        let answer = call_within(2000 + n * 100, slow, [5000, 0, 0, 0, 0]);
+        let answer =
+            call_within(MILLISECOND / 5 + n * (MILLISECOND / 100), slow, [MILLISECOND / 2, 0, 0, 0, 0]);
         ended += u64::from(late(answer, child));
         judge.check("slow", answer == Ok(42) || late(answer, child), || format!("{answer:?}"));
         let answer = call(slow, [300]);
@@ -335,5 +335,3 @@ pub fn dive(judge: &mut Judge, name: &str, [first, step, count]: [u64; 3]) {
         judge.check("stacks are free again", answer == Ok(server.into()), || format!("{answer:?}"));
     }
 }
-
-const _: () = assert!(MILLISECOND == map::TIME_HZ / 1000);

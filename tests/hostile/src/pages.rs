@@ -12,7 +12,7 @@ use pebble::abi::errno;
 use pebble::abi::fault::Cause;
 use pebble::abi::map::PAGE;
 use pebble::api::Errno;
-use pebble::portal::time;
+use pebble::portal::{MILLISECOND, time};
 use pebble::process::Child;
 use pebble::sync::Lock;
 use pebble::{api, attack, fault};
@@ -21,7 +21,6 @@ use pebble::{api, attack, fault};
 const FIRST: u64 = 0x0500_0000;
 const SECOND: u64 = 0x0600_0000;
 const PAGES: u64 = 40;
-const MILLISECOND: u64 = 10_000;
 const FAULT: i64 = Cause::Load.status() as i64;
 
 /// What the program ends with, and what it does with its two handlers.
@@ -144,7 +143,7 @@ fn threads(to: [usize; 2]) -> Option<bool> {
         if GOOD.load(Relaxed) == 8 {
             break;
         }
-        let _ = api::hrsleep(time() + 10_000);
+        let _ = api::hrsleep(time() + MILLISECOND);
     }
     Some(GOOD.load(Relaxed) == 8)
 }

@@ -12,11 +12,9 @@ use pebble::abi::template::{Operation, Register, TemplateError, TemplateErrorKin
 use pebble::abi::{errno, map, status};
 use pebble::api::{self, Errno};
 use pebble::attack;
-use pebble::portal::{Broken, call, time};
+use pebble::portal::{Broken, MILLISECOND, call, time};
 use pebble::process::Child;
 use pebble::template::{self, Refused};
-
-const MILLISECOND: u64 = 10_000;
 
 /// Calls that have arrived.
 static CALLS: AtomicU64 = AtomicU64::new(0);

@@ -13,12 +13,11 @@ use pebble::abi::consent::Letters;
 use pebble::abi::{map, status};
 use pebble::api;
 use pebble::buffer::{self, Buffer, Window};
-use pebble::portal::{Broken, call, time};
+use pebble::portal::{Broken, MILLISECOND, call, time};
 use pebble::process::Child;
 use pebble::{attack, println};
 
 const PAGE: u64 = map::PAGE;
-const MILLISECOND: u64 = 10_000;
 const SECRET: u64 = 0x5ec2e7;
 /// Windows that a domain can have, of a page and of a buffer.
 const SLOTS: usize = 40;

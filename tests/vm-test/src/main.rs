@@ -16,8 +16,10 @@ use pebble::api;
 use pebble::buffer::{self, Buffer, Window};
 use pebble::link::Import;
 use pebble::mmio::Mmio;
-use pebble::portal::{Broken, time};
+use pebble::portal::{Broken, MILLISECOND, time};
+use pebble::power::Power;
 use pebble::region::LOADER;
+use pebble_arch::{Arch, Native, Processor};
 
 pebble::import! {
     CREATE = "vm.domain_create";
@@ -50,8 +52,8 @@ pebble::import! {
 }
 pebble::component!(main);
 
-const UART: Mmio = Mmio::new(0, 0x1000);
-const POWER: Mmio = Mmio::new(1, 0x1000);
+const UART: Mmio = Mmio::new(0, &map::DEVICE_UART.registers[0]);
+const POWER: Power = Power::new(1);
 
 struct Console;
 
@@ -69,7 +71,7 @@ macro_rules! say {
 fn fail(what: &str, got: &dyn fmt::Debug) -> ! {
     say!("vm-test: failed: {what}: {got:?}");
     loop {
-        POWER.write32(0, 0x1_3333);
+        POWER.off(1);
     }
 }
 
@@ -90,25 +92,58 @@ fn expect<T: PartialEq + fmt::Debug>(what: &str, got: T, want: T) {
     }
 }
 
-/// Programs, and the cause and value that their records must show.
-const PROGRAMS: &[(&str, &[u32], Option<Cause>, u64)] = &[
-    // lw x5, 16(x0)
-    ("null pointer", &[0x0100_2283], Some(Cause::Load), 16),
-    // csrr x5, sstatus
-    ("privileged instruction", &[0x1000_22f3], Some(Cause::Illegal), 0x1000_22f3),
-    // lui x5, 0x80200; jr x5
-    ("jump into portal code", &[0x8020_02b7, 0x0002_8067], Some(Cause::Fetch), 0xffff_ffff_8020_0000),
-    // li x5, 999; ecall
-    ("index not held", &[0x3e70_0293, 0x0000_0073], Some(Cause::Call), 999),
-    // 1: addi sp, sp, -1024; sd x0, 0(sp); j 1b
-    ("stack overflow", &[0xc001_0113, 0x0001_3023, 0xff9f_f06f], Some(Cause::StackOverflow), 0),
-    // lui x5, 0x10; sd x0, 0(x5)
-    ("write to code", &[0x0001_02b7, 0x0002_b023], Some(Cause::Store), IMAGE_VA),
-    // 1: addi x5, x5, 1; j 1b
-    ("endless loop", &[0x0012_8293, 0xffdf_f06f], None, 0),
-    // ret: to the gate, which ends the thread
-    ("return", &[0x0000_8067], None, 0),
+/// Programs, each in the words of the processor, and the cause and value that their records must show.
+const PROGRAMS: [(&str, &[u32], Option<Cause>, u64); 8] = [
+    // A load from 16, a control register, a jump to the value, a call, a loop of pushes, a store to the image, a
+    // loop, and a return: to the gate, which ends the thread.
+    ("null pointer", WORDS[0], Some(Cause::Load), 16),
+    ("privileged instruction", WORDS[1], Some(Cause::Illegal), WORDS[1][0] as u64),
+    ("jump into portal code", WORDS[2], Some(Cause::Fetch), 0xffff_ffff_8020_0000),
+    ("index not held", WORDS[3], Some(Cause::Call), 999),
+    ("stack overflow", WORDS[4], Some(Cause::StackOverflow), 0),
+    ("write to code", WORDS[5], Some(Cause::Store), IMAGE_VA),
+    ("endless loop", WORDS[6], None, 0),
+    ("return", WORDS[7], None, 0),
 ];
+
+const WORDS: [&[u32]; 8] = match Native::PROCESSOR {
+    Processor::Mips64 => [
+        // lw $5, 16($0)
+        &[0x8c05_0010],
+        // mfc0 $5, $12
+        &[0x4005_6000],
+        // lui $5, 0x8020; jr $5
+        &[0x3c05_8020, 0x00a0_0008, 0],
+        // ori $12, $0, 999; syscall
+        &[0x340c_03e7, 0x0000_000c],
+        // 1: daddiu $29, $29, -1024; sd $0, 0($29); b 1b
+        &[0x67bd_fc00, 0xffa0_0000, 0x1000_fffd, 0],
+        // lui $5, 1; sd $0, 0($5)
+        &[0x3c05_0001, 0xfca0_0000],
+        // 1: b 1b
+        &[0x1000_ffff, 0],
+        // jr $31
+        &[0x03e0_0008, 0],
+    ],
+    _ => [
+        // lw x5, 16(x0)
+        &[0x0100_2283],
+        // csrr x5, sstatus
+        &[0x1000_22f3],
+        // lui x5, 0x80200; jr x5
+        &[0x8020_02b7, 0x0002_8067],
+        // li x5, 999; ecall
+        &[0x3e70_0293, 0x0000_0073],
+        // 1: addi sp, sp, -1024; sd x0, 0(sp); j 1b
+        &[0xc001_0113, 0x0001_3023, 0xff9f_f06f],
+        // lui x5, 0x10; sd x0, 0(x5)
+        &[0x0001_02b7, 0x0002_b023],
+        // 1: addi x5, x5, 1; j 1b
+        &[0x0012_8293, 0xffdf_f06f],
+        // ret
+        &[0x0000_8067],
+    ],
+};
 
 fn make(code: &[u32]) -> u64 {
     let domain = must("create", &CREATE, [0, 200, 5, 4, 0]);
@@ -136,11 +171,11 @@ fn bury(domain: u64, thread: u64) {
 }
 
 fn round(loud: bool) {
-    for (name, code, cause, value) in PROGRAMS {
+    for (name, code, cause, value) in &PROGRAMS {
         let domain = make(code);
         let thread = must("spawn", &SPAWN, [domain, IMAGE_VA, 0, 0, 0]);
         let Some(cause) = cause else {
-            let _ = api::hrsleep(time() + 2000);
+            let _ = api::hrsleep(time() + MILLISECOND / 5);
             bury(domain, thread);
             continue;
         };
@@ -243,8 +278,13 @@ fn buffers() {
 
 /// The child runs the parent's code, upon a copy of its stack at the same address.
 fn fork() {
-    // 1: addi x5, x5, 1; j 1b; sd a0, -8(sp); ld x5, -8(sp); ld x5, 0(x5)
-    const CODE: &[u32] = &[0x0012_8293, 0xffdf_f06f, 0xfea1_3c23, 0xff81_3283, 0x0002_b283];
+    // A loop; behind it the argument goes over the stack, and is loaded from.
+    const CODE: &[u32] = match Native::PROCESSOR {
+        // 1: b 1b; nop; sd $4, -8($29); ld $5, -8($29); ld $5, 0($5)
+        Processor::Mips64 => &[0x1000_ffff, 0, 0xffa4_fff8, 0xdfa5_fff8, 0xdca5_0000],
+        // 1: addi x5, x5, 1; j 1b; sd a0, -8(sp); ld x5, -8(sp); ld x5, 0(x5)
+        _ => &[0x0012_8293, 0xffdf_f06f, 0xfea1_3c23, 0xff81_3283, 0x0002_b283],
+    };
     let parent = make(CODE);
     let thread = must("spawn", &SPAWN, [parent, IMAGE_VA, 0, 0, 0]);
     let child = must("create", &CREATE, [0, 200, 5, 4, 0]);
@@ -302,13 +342,13 @@ fn main() -> i64 {
     );
     // Somebody waits for the record, so that posting it enters the scheduler.
     expect("waiter", api::thread_create(wait_for_fault, 0, 0).is_ok(), true);
-    let _ = api::hrsleep(time() + 1000);
+    let _ = api::hrsleep(time() + MILLISECOND / 10);
     let died = DIVER.call([0; 5]).map_or_else(|Broken(s)| s, |n| n as u64);
     say!("diver: {died:#x}");
     expect("the diver", status::code(died), status::DEAD);
     let _ = api::sem_wait(REAPER.index());
     say!("vm-test: passed");
     loop {
-        POWER.write32(0, 0x5555);
+        POWER.off(0);
     }
 }

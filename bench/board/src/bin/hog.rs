@@ -8,7 +8,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use pebble::api;
-use pebble::portal::{call_once as call, time};
+use pebble::portal::{MILLISECOND, call_once as call, time};
 use pebble::within::call_within;
 
 pebble::import! {
@@ -37,7 +37,7 @@ extern "C" fn holder(_: u64) {
 
 extern "C" fn sleeper(n: u64) {
     loop {
-        let _ = api::hrsleep(time() + 5_000_000 + n * 1000);
+        let _ = api::hrsleep(time() + 500 * MILLISECOND + n * (MILLISECOND / 10));
     }
 }
 
@@ -51,7 +51,7 @@ extern "C" fn waiter(_: u64) {
 extern "C" fn victim(_: u64) {
     loop {
         if api::sem_wait(ENDING.load(Relaxed)).is_err() {
-            let _ = api::hrsleep(time() + 1000);
+            let _ = api::hrsleep(time() + MILLISECOND / 10);
         }
     }
 }
@@ -71,13 +71,13 @@ fn main() -> i64 {
     for n in (0..4u8).cycle() {
         let Ok(semaphore) = api::sem_create(0) else { continue };
         ENDING.store(semaphore, Relaxed);
-        let _ = api::hrsleep(time() + 1200);
+        let _ = api::hrsleep(time() + MILLISECOND * 3 / 25);
         start(brief, 0, 5 + n);
         (0..8).for_each(|_| {
             let _ = call(CROWD.index() + 1, []);
             api::yield_now();
         });
-        let _ = call_within(300, NEXT.index(), [0; 5]);
+        let _ = call_within(MILLISECOND * 3 / 100, NEXT.index(), [0; 5]);
         let _ = api::portal_close(semaphore, 2);
     }
     0

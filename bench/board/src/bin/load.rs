@@ -24,8 +24,8 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use pebble::abi::sys;
 use pebble::api;
 use pebble::io::{self, File};
-use pebble::mmio::Mmio;
-use pebble::portal::{call_once as call, instructions, time, timed_call};
+use pebble::portal::{COUNTED, MILLISECOND, call_once as call, counter, time, timed_call};
+use pebble::power::Power;
 use pebble_bench::{ROUNDS, Samples};
 
 pebble::import! {
@@ -40,9 +40,7 @@ pebble::component!(main);
 const HOGS: u64 = 12;
 /// No server is as urgent: the clock's keeper, who ends late calls, would only be in the way.
 const MOST: u64 = 31;
-/// sifive_test: power off.
-const POWER: Mmio = Mmio::new(0, 0x1000);
-const POWER_OFF: u32 = 0x5555;
+const POWER: Power = Power::new(0);
 /// Bounds of the random delay, in ticks.
 const DELAY: (u64, u64) = (20, 400);
 /// States of `scheduler.thread_info`.
@@ -52,7 +50,7 @@ const STACK: u64 = 6;
 static STOP: AtomicBool = AtomicBool::new(false);
 
 fn emit(console: &File, id: &str, samples: Samples) {
-    let _ = console.write(alloc::format!("@bench {}\n", samples.row(id)).as_bytes());
+    let _ = console.write(alloc::format!("@bench {}\n", samples.row(id, COUNTED)).as_bytes());
 }
 
 extern "C" fn partner(_: u64) {
@@ -70,9 +68,9 @@ fn main() -> i64 {
     }
     // Until somebody waits for a stack of each, and then some.
     while count(STACK) < HOGS {
-        let _ = api::hrsleep(time() + 10_000);
+        let _ = api::hrsleep(time() + MILLISECOND);
     }
-    let _ = api::hrsleep(time() + 100_000);
+    let _ = api::hrsleep(time() + 10 * MILLISECOND);
     emit(&console, "irqs_off.hostile", lateness(offset));
     let threads = 256 - count(FREE);
     let wanted = count(STACK);
@@ -88,15 +86,15 @@ fn main() -> i64 {
     moving(&console, offset);
     let _ = console.write(alloc::format!("load: {threads} threads, {wanted} wait for stacks\n").as_bytes());
     let _ = console.write(b"@bench end\n");
-    let _ = api::hrsleep(time() + 100_000);
-    POWER.write32(0, POWER_OFF);
+    let _ = api::hrsleep(time() + 10 * MILLISECOND);
+    POWER.off(0);
     0
 }
 
 /// The row is for nothing if nothing has moved meanwhile.
 fn moving(console: &File, offset: u64) {
     let _ = call(MOVE.index() + 1, []);
-    let _ = api::hrsleep(time() + 100_000);
+    let _ = api::hrsleep(time() + 10 * MILLISECOND);
     let before = MOVED.call([]);
     let late = lateness(offset);
     let after = MOVED.call([]);
@@ -121,7 +119,7 @@ fn lateness(offset: u64) -> Samples {
         random ^= random << 17;
         let due = time() + DELAY.0 + random % (DELAY.1 - DELAY.0);
         let _ = api::hrsleep(due);
-        late.push(instructions() - (due * PER_TICK).wrapping_add(offset));
+        late.push(counter() - (due * PER_TICK).wrapping_add(offset));
     }
     let least = late.iter().copied().min().unwrap_or(0);
     late.iter().for_each(|late| samples.add((late - least).max(least)));
@@ -131,8 +129,8 @@ fn lateness(offset: u64) -> Samples {
 /// What reading the counter costs.
 fn base() -> u32 {
     let once = || {
-        let before = instructions();
-        instructions() - before
+        let before = counter();
+        counter() - before
     };
     (0..100).map(|_| once()).min().unwrap_or(0) as u32
 }

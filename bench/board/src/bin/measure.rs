@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use pebble::api::{self, Errno};
 use pebble::control::{self, Answer};
-use pebble::portal::{call_once as call, instructions};
+use pebble::portal::{COUNTED, call_once as call, counter};
 use pebble::process::{self, Child};
 use pebble::{io, println};
 use pebble_bench::{ROUNDS, Samples, WARM_UP};
@@ -28,8 +28,8 @@ const FEW: usize = WARM_UP + 400;
 /// What reading the counter costs.
 fn base() -> u32 {
     let read = || {
-        let before = instructions();
-        (instructions() - before) as u32
+        let before = counter();
+        (counter() - before) as u32
     };
     (0..100).map(|_| read()).min().unwrap_or(0)
 }
@@ -50,10 +50,10 @@ fn ping_pong() -> Result<Samples, Errno> {
     api::thread_create(partner, 0, 0)?;
     let mut samples = Samples::new(2, base());
     for _ in 0..ROUNDS {
-        let before = instructions();
+        let before = counter();
         let _ = call(ping + 1, []);
         let _ = call(pong, []);
-        samples.add(instructions() - before);
+        samples.add(counter() - before);
     }
     Ok(samples)
 }
@@ -61,9 +61,9 @@ fn ping_pong() -> Result<Samples, Errno> {
 fn open() -> Result<Samples, Errno> {
     let mut samples = Samples::new(1, base());
     for _ in 0..FEW {
-        let before = instructions();
+        let before = counter();
         let index = api::portal_open("vm.stats");
-        samples.add(instructions() - before);
+        samples.add(counter() - before);
         api::portal_close(index?, 1)?;
     }
     Ok(samples)
@@ -80,12 +80,12 @@ fn fork() -> Result<Samples, Errno> {
     process::prepare()?;
     control::prepare()?;
     for _ in 0..FEW {
-        let before = instructions();
+        let before = counter();
         let child = control::fork(handler)?;
         if child == 0 {
             api::exit(0);
         }
-        samples.add(instructions() - before);
+        samples.add(counter() - before);
         Child(child).wait()?;
     }
     Ok(samples)
@@ -105,7 +105,7 @@ fn main() -> i64 {
     };
     match samples {
         Ok(samples) => {
-            println!("@bench {}", samples.row(id));
+            println!("@bench {}", samples.row(id, COUNTED));
             0
         }
         Err(error) => {

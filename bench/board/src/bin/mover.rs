@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use pebble::abi::errno;
 use pebble::abi::link::pack;
 use pebble::api::{self, Errno};
-use pebble::portal::{call_once as call, time};
+use pebble::portal::{MILLISECOND, call_once as call, time};
 use pebble::process::Child;
 
 pebble::import! {
@@ -29,7 +29,7 @@ fn main() -> i64 {
             Ok(()) => drop(DONE.fetch_add(1, Relaxed)),
             Err(error) => DONE.store(-error, Relaxed),
         }
-        let _ = api::hrsleep(time() + 1000);
+        let _ = api::hrsleep(time() + MILLISECOND / 10);
     }
 }
 

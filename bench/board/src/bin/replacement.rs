@@ -15,7 +15,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use pebble::abi::errno;
 use pebble::api::{self, Errno};
-use pebble::portal::{call_once as call, instructions, time};
+use pebble::portal::{COUNTED, call_once as call, counter, time};
 use pebble::process::Child;
 use pebble::{io, println};
 use pebble_bench::{Samples, WARM_UP};
@@ -53,7 +53,7 @@ impl Client {
     fn call(&mut self) -> Option<u64> {
         let _ = api::hrsleep(time() + STEP);
         let answer = call(self.null, []);
-        let now = instructions();
+        let now = counter();
         (answer == Ok(0)).then(|| now - core::mem::replace(&mut self.last, now))
     }
 }
@@ -139,7 +139,7 @@ fn main() -> i64 {
     };
     match samples {
         Ok(samples) => {
-            println!("@bench {}", samples.row(id));
+            println!("@bench {}", samples.row(id, COUNTED));
             0
         }
         Err(error) => {

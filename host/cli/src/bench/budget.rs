@@ -1,6 +1,7 @@
 //! Budgets: what a row may cost at most.
 //!
-//! `bench/budgets.toml` has a line for each row that has a budget:
+//! `bench/budgets.toml` has a line for each row that has a budget; for another board than the first it is
+//! `bench/budgets-NAME.toml`, if there is one:
 //!
 //! ```toml
 //! "portal.short_circuit" = 18                                  # the mean
@@ -40,7 +41,10 @@ pub struct Limits {
 }
 
 pub fn load(tools: &Tools) -> Result<Budgets> {
-    let path = tools.root.join("bench/budgets.toml");
+    let path = match tools.is_default() {
+        true => tools.root.join("bench/budgets.toml"),
+        false => tools.root.join(format!("bench/budgets-{}.toml", tools.board.name)),
+    };
     if !path.exists() {
         return Ok(Budgets::new());
     }

@@ -116,7 +116,7 @@ pub fn bench(tools: &Tools, options: &Options) -> Result<u8> {
     }
     if let Some(file) = &options.json {
         let report = Output {
-            board: &tools.board()?.name,
+            board: &tools.board.name,
             qemu: qemu_version(tools)?,
             commit: commit(tools),
             rows: &rows,

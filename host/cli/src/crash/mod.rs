@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::isa::Isa;
 use crate::tools::Tools;
 use crate::{build, ui};
 use record::{Finder, Record};
@@ -41,10 +42,14 @@ pub struct Options {
 }
 
 fn directory(tools: &Tools) -> PathBuf {
-    tools.target().join("crash")
+    tools.made().join("crash")
 }
 
 // --- while a system runs -----------------------------------------------------------------------
+
+fn finder(tools: &Tools) -> Finder {
+    Finder::new(tools.isa.layout.registers)
+}
 
 /// Passes on what a console shows, and keeps the crashes in it.
 pub struct Keeper<'a, W> {
@@ -63,7 +68,7 @@ impl<'a, W: Write> Keeper<'a, W> {
     pub fn new(tools: &'a Tools, image: &Path, to: W, quiet: bool) -> Result<Self> {
         let number = number(&fs::read(image)?);
         let head = format!("image {number:x} {}\n", image.canonicalize()?.display());
-        Ok(Keeper { to, tools, head, finder: Finder::default(), kept: 0, notes: quiet.then(Vec::new) })
+        Ok(Keeper { to, tools, head, finder: finder(tools), kept: 0, notes: quiet.then(Vec::new) })
     }
 
     fn keep(&mut self, records: Vec<Record>) {
@@ -135,6 +140,7 @@ struct System {
     /// The image is the one that ran.
     same: Option<bool>,
     elfs: BTreeMap<String, PathBuf>,
+    isa: &'static Isa,
 }
 
 impl System {
@@ -149,7 +155,7 @@ impl System {
         };
         let same = ran.map(|ran| fs::read(&image).is_ok_and(|bytes| number(&bytes) == ran));
         let elfs = build::elfs(&image);
-        Ok(System { image, same, elfs })
+        Ok(System { image, same, elfs, isa: tools.isa })
     }
 
     fn elf(&self, path: &str) -> Option<&Path> {
@@ -162,7 +168,7 @@ impl System {
         let file = file.with_context(|| {
             format!("no ELF file of {path} is known in {}: --system or --elf names it", self.image.display())
         })?;
-        let symbols = Symbols::load(file)?;
+        let symbols = Symbols::load(file, self.isa)?;
         match text {
             Some(text) => symbols.check(text).with_context(|| file.display().to_string())?,
             None if self.same == Some(false) => bail!("{}: has been built anew since", self.image.display()),
@@ -174,7 +180,7 @@ impl System {
 
 pub fn crash(tools: &Tools, options: &Options) -> Result<u8> {
     let (name, text) = read(tools, options)?;
-    let mut finder = Finder::default();
+    let mut finder = finder(tools);
     let mut records = finder.feed(text.as_bytes());
     records.append(&mut finder.finish());
     ensure!(!records.is_empty(), "{name} tells of no crash");
@@ -234,7 +240,7 @@ fn show(
 
     if record.register(record::PC).is_some() {
         writeln!(out, "\nregisters")?;
-        let all: Vec<_> = record::ALL.iter().enumerate().collect();
+        let all: Vec<_> = system.isa.layout.registers.iter().enumerate().collect();
         for line in all.chunks(4) {
             let shown =
                 line.iter().map(|(n, r)| format!("{:>5} {:016x}", r.name, record.register(*n).unwrap_or(0)));

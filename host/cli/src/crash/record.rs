@@ -6,14 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use pebble_arch::{Arch, Register};
+use pebble_arch::Register;
 
-use crate::tools::Native;
-
-/// The processor's registers, in their order in the [`Layout`](pebble_arch::Layout).
-pub const ALL: &[Register] = <Native as Arch>::LAYOUT.registers;
-pub const REGISTERS: usize = ALL.len();
-/// Those that are the first.
+/// Registers that are the first of every processor's, in the [`Layout`](pebble_arch::Layout)'s order.
 pub const PC: usize = 0;
 pub const LINK: usize = 1;
 pub const STACK: usize = 2;
@@ -42,7 +37,8 @@ pub struct Record {
     pub path: String,
     /// The number of the code; of a component of the image there is none.
     pub text: Option<u64>,
-    pub registers: [Option<u64>; REGISTERS],
+    /// In the layout's order.
+    pub registers: Vec<Option<u64>>,
     pub calls: Vec<Call>,
     /// Words of the stack, by address.
     pub stack: BTreeMap<u64, u64>,
@@ -64,26 +60,27 @@ fn domain<'a>(text: &'a str, separator: &str) -> Option<(u64, &'a str)> {
 
 impl Record {
     /// From the line that says what happened.
-    fn begun(line: &str) -> Option<Record> {
+    fn begun(line: &str, registers: usize) -> Option<Record> {
         let (domain, rest) = domain(line.strip_prefix("fault: domain ")?, " (")?;
         let (name, what) = rest.split_once("): ")?;
         Some(Record {
             domain,
             name: name.into(),
             what: what.into(),
+            registers: vec![None; registers],
             lines: vec![line.into()],
             ..Record::default()
         })
     }
 
-    fn add(&mut self, line: &str, words: &str) {
+    fn add(&mut self, line: &str, words: &str, all: &[Register]) {
         if self.lines.len() < MOST_LINES {
             self.lines.push(line.into());
-            let _ = self.read(words);
+            let _ = self.read(words, all);
         }
     }
 
-    fn read(&mut self, words: &str) -> Option<()> {
+    fn read(&mut self, words: &str, all: &[Register]) -> Option<()> {
         let (kind, rest) = words.split_once(' ').unwrap_or((words, ""));
         match kind {
             "program" => {
@@ -109,7 +106,7 @@ impl Record {
             "end" => self.whole = true,
             _ => {
                 for (name, value) in words.split(' ').filter_map(|pair| pair.split_once('=')) {
-                    let number = ALL.iter().position(|known| known.name == name)?;
+                    let number = all.iter().position(|known| known.name == name)?;
                     self.registers[number] = hex(value);
                 }
             }
@@ -124,13 +121,18 @@ impl Record {
 }
 
 /// Finds crashes in what a console shows, as it comes.
-#[derive(Default)]
 pub struct Finder {
+    /// The processor's, which are told by their names.
+    registers: &'static [Register],
     line: Vec<u8>,
     open: Vec<Record>,
 }
 
 impl Finder {
+    pub fn new(registers: &'static [Register]) -> Self {
+        Finder { registers, line: Vec::new(), open: Vec::new() }
+    }
+
     /// Takes the next bytes, and gives those crashes that are told to their end.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Record> {
         let mut whole = Vec::new();
@@ -158,7 +160,9 @@ impl Finder {
     /// A line may follow something that did not end its own: a prompt.
     fn take(&mut self, line: &str) -> Option<Record> {
         let begins = |text: &str| line.find(text).map(|at| &line[at..]);
-        if let Some(record) = begins("fault: domain ").and_then(Record::begun) {
+        if let Some(record) =
+            begins("fault: domain ").and_then(|line| Record::begun(line, self.registers.len()))
+        {
             let old = self.open.iter().position(|open| open.domain == record.domain);
             let old = old.or((self.open.len() == MOST_OPEN).then_some(0)).map(|at| self.open.remove(at));
             self.open.push(record);
@@ -167,7 +171,7 @@ impl Finder {
         let line = begins("crash ")?;
         let (domain, words) = domain(&line["crash ".len()..], ": ")?;
         let at = self.open.iter().position(|open| open.domain == domain)?;
-        self.open[at].add(line, words);
+        self.open[at].add(line, words, self.registers);
         self.open[at].whole.then(|| self.open.remove(at))
     }
 }
@@ -175,7 +179,12 @@ impl Finder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pebble_arch::{Arch, Riscv64};
     use proptest::prelude::*;
+
+    fn finder() -> Finder {
+        Finder::new(Riscv64::LAYOUT.registers)
+    }
 
     const TOLD: &str = "pebble> fault: domain 15 (deep): store to 0x8 (page fault) at third+0x0 (0x100f0), thread 10: killed\r
 crash 15: program /bin/deep text e5c0132a642e52ef\r
@@ -189,7 +198,7 @@ crash 15: end\r
 
     #[test]
     fn a_crash_is_found_among_other_lines() {
-        let mut finder = Finder::default();
+        let mut finder = finder();
         let found = finder.feed(TOLD.as_bytes());
         let [record] = &found[..] else { panic!("{found:?}") };
         assert_eq!((record.domain, &*record.name, &*record.path), (15, "deep", "/bin/deep"));
@@ -205,7 +214,7 @@ crash 15: end\r
 
     #[test]
     fn one_that_is_cut_off_is_there_at_the_end() {
-        let mut finder = Finder::default();
+        let mut finder = finder();
         assert!(finder.feed(&TOLD.as_bytes()[..TOLD.len() - 40]).is_empty());
         assert!(finder.finish().iter().any(|record| !record.whole && record.text.is_some()));
     }
@@ -221,7 +230,7 @@ crash 15: end\r
                 let at = at.index(bytes.len());
                 bytes[at] = byte;
             }
-            let mut finder = Finder::default();
+            let mut finder = finder();
             let mut found: Vec<_> = bytes.chunks(piece).flat_map(|piece| finder.feed(piece)).collect();
             found.append(&mut finder.finish());
             for record in &found {

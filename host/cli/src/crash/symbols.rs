@@ -10,12 +10,11 @@ use gimli::{
     SectionId, UnwindContext, UnwindSection,
 };
 use object::{Object, ObjectSection};
-use pebble_process::PAGE_LIMIT;
 use pebble_process::crash::Code;
-use pebble_process::elf::{Image, symbol};
+use pebble_process::elf::symbol;
 
-use super::record::{ALL, LINK, PC, REGISTERS, Record, STACK};
-use crate::tools::Native;
+use super::record::{LINK, PC, Record, STACK};
+use crate::isa::Isa;
 
 type Bytes = EndianRcSlice<LittleEndian>;
 
@@ -23,6 +22,7 @@ type Bytes = EndianRcSlice<LittleEndian>;
 const MOST_FRAMES: usize = 64;
 
 pub struct Symbols {
+    isa: &'static Isa,
     file: Vec<u8>,
     lines: Context<Bytes>,
     frames: DebugFrame<Bytes>,
@@ -39,12 +39,12 @@ pub struct Frame {
 }
 
 impl Symbols {
-    pub fn load(path: &Path) -> Result<Symbols> {
+    pub fn load(path: &Path, isa: &'static Isa) -> Result<Symbols> {
         let file = std::fs::read(path).with_context(|| path.display().to_string())?;
-        Symbols::of(file).with_context(|| path.display().to_string())
+        Symbols::of(file, isa).with_context(|| path.display().to_string())
     }
 
-    pub fn of(file: Vec<u8>) -> Result<Symbols> {
+    pub fn of(file: Vec<u8>, isa: &'static Isa) -> Result<Symbols> {
         let object = object::File::parse(&*file)?;
         let section = |name: &str| -> Bytes {
             let data = object.section_by_name(name).and_then(|section| section.data().ok());
@@ -52,13 +52,12 @@ impl Symbols {
         };
         let dwarf = Dwarf::load(|id: SectionId| Ok::<_, gimli::Error>(section(id.name())))?;
         let (lines, frames) = (Context::from_dwarf(dwarf)?, DebugFrame::from(section(".debug_frame")));
-        Ok(Symbols { file, lines, frames })
+        Ok(Symbols { isa, file, lines, frames })
     }
 
     /// Whether this is the file whose code ran.
     pub fn check(&self, text: u64) -> Result<()> {
-        let image =
-            Image::parse::<Native>(&self.file, PAGE_LIMIT).map_err(|problem| anyhow::anyhow!("{problem}"))?;
+        let image = self.isa.program(&self.file).map_err(|problem| anyhow::anyhow!("{problem}"))?;
         let own = Code(Some(&image)).number();
         ensure!(own == text, "its code is another (text {own:x}) than that which ran (text {text:x})");
         Ok(())
@@ -97,20 +96,18 @@ impl Symbols {
     /// The functions under way.
     pub fn unwind(&self, record: &Record) -> Vec<Frame> {
         let Some(pc) = record.register(PC) else { return Vec::new() };
-        let image = Image::parse::<Native>(&self.file, PAGE_LIMIT).ok();
-        let returns =
-            |address: u64| image.as_ref().is_some_and(|image| Code(Some(image)).returns::<Native>(address));
-        let mut registers: [Option<u64>; REGISTERS] = std::array::from_fn(|n| record.register(n));
+        let image = self.isa.program(&self.file).ok();
+        let returns = |address: u64| image.as_ref().is_some_and(|image| self.isa.returns(image, address));
+        let mut registers: Vec<_> = (0..record.registers.len()).map(|n| record.register(n)).collect();
         let mut frames = vec![Frame { address: pc, called: false, guessed: false }];
         while frames.len() < MOST_FRAMES {
             let last = &frames[frames.len() - 1];
             let before = registers[STACK];
             let at = last.address - u64::from(last.called && last.address > 0);
-            let known = self.caller(at, last.called, &registers, record);
-            if let Some(callers) = known {
-                registers = callers;
+            let mut guessed = true;
+            if let Some(callers) = self.caller(at, last.called, &registers, record) {
+                (registers, guessed) = (callers, false);
             }
-            let mut guessed = known.is_none();
             if guessed && frames.len() == 1 && registers[LINK].is_some_and(&returns) {
                 // Nobody knows whether this function has saved its return address.
             } else if registers[LINK].filter(|_| !guessed).is_none() {
@@ -135,9 +132,9 @@ impl Symbols {
         &self,
         pc: u64,
         called: bool,
-        registers: &[Option<u64>; REGISTERS],
+        registers: &[Option<u64>],
         record: &Record,
-    ) -> Option<[Option<u64>; REGISTERS]> {
+    ) -> Option<Vec<Option<u64>>> {
         let bases = BaseAddresses::default();
         let mut context = UnwindContext::new();
         let frames = &self.frames;
@@ -145,14 +142,15 @@ impl Symbols {
         let row = fde.unwind_info_for_address(frames, &bases, &mut context, pc).ok()?;
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {
-                let known = ALL.iter().position(|r| r.dwarf == Some(register.0))?;
+                let known = self.isa.layout.registers.iter().position(|r| r.dwarf == Some(register.0))?;
                 registers[known]?.checked_add_signed(*offset)?
             }
             CfaRule::Expression(_) => return None,
         };
-        let mut callers = *registers;
+        let all = self.isa.layout.registers;
+        let mut callers = registers.to_vec();
         for (n, value) in callers.iter_mut().enumerate() {
-            let Some(number) = ALL[n].dwarf else { continue };
+            let Some(number) = all[n].dwarf else { continue };
             match row.register(Register(number)) {
                 RegisterRule::Offset(offset) => {
                     *value = cfa.checked_add_signed(offset).and_then(|at| record.stack.get(&at).copied());
@@ -190,6 +188,14 @@ mod tests {
     const SCRIPT: &str =
         "PHDRS { text PT_LOAD FLAGS(5); } SECTIONS { . = 0x10000; .text : { *(.text*) } :text }";
 
+    fn isa() -> &'static Isa {
+        Isa::of(pebble_arch::Processor::Riscv64).unwrap()
+    }
+
+    fn record() -> Record {
+        Record { registers: vec![None; isa().layout.registers.len()], ..Record::default() }
+    }
+
     /// A small program for the board, with its tables.
     fn program() -> &'static [u8] {
         static PROGRAM: OnceLock<Vec<u8>> = OnceLock::new();
@@ -198,7 +204,7 @@ mod tests {
             std::fs::create_dir_all(&dir).unwrap();
             let (source, elf) = (dir.join("small.c"), dir.join("small"));
             std::fs::write(&source, SOURCE).unwrap();
-            let tools = crate::tools::Tools::find().unwrap();
+            let tools = crate::tools::Tools::find("virt").unwrap();
             let mut clang = Command::new(tools.llvm("clang").unwrap());
             clang.args([
                 "--target=riscv64-unknown-elf",
@@ -231,7 +237,7 @@ mod tests {
 
     #[test]
     fn functions_have_names_and_lines() {
-        let symbols = Symbols::of(program().to_vec()).unwrap();
+        let symbols = Symbols::of(program().to_vec(), isa()).unwrap();
         let [place] = &symbols.describe(function("third"), false)[..] else { panic!() };
         assert!(place.starts_with("third+0x0") && place.contains("small.c:2"), "{place}");
         assert_eq!(symbols.describe(u64::MAX, true), ["?"]);
@@ -241,11 +247,10 @@ mod tests {
 
     #[test]
     fn a_leaf_is_unwound_by_its_return_address() {
-        let symbols = Symbols::of(program().to_vec()).unwrap();
-        let image = Image::parse::<Native>(program(), PAGE_LIMIT).unwrap();
-        let code = Code(Some(&image));
-        let mut back = (function("second")..).filter(|address| code.returns::<Native>(*address));
-        let mut record = Record::default();
+        let symbols = Symbols::of(program().to_vec(), isa()).unwrap();
+        let image = isa().program(program()).unwrap();
+        let mut back = (function("second")..).filter(|address| isa().returns(&image, *address));
+        let mut record = record();
         (record.registers[PC], record.registers[LINK]) = (Some(function("third")), back.next());
         record.registers[STACK] = Some(0x2000_0000);
         let frames = symbols.unwind(&record);
@@ -268,13 +273,13 @@ mod tests {
                 file[at] = byte;
             }
             file.truncate(cut.map_or(file.len(), |cut| cut.index(file.len())));
-            let mut record = Record::default();
+            let mut record = record();
             for (n, value) in registers.iter().enumerate() {
                 record.registers[n] = Some(if near { 0x10000 + value % 0x100 } else { *value });
             }
             let sp = record.registers[STACK].unwrap_or(0);
             record.stack = stack.into_iter().map(|(at, word)| (sp.wrapping_add(at * 8), word.into())).collect();
-            if let Ok(symbols) = Symbols::of(file) {
+            if let Ok(symbols) = Symbols::of(file, isa()) {
                 let frames = symbols.unwind(&record);
                 prop_assert!(frames.len() <= MOST_FRAMES);
                 for frame in frames {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::tools::Tools;
+use crate::tools::{BOARD_VARIABLE, Tools};
 
 type Test = fn(&Tools) -> Result<()>;
 
@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 pub fn pebble(tools: &Tools, arguments: &[&str]) -> Command {
     let mut command = Command::new(tools.root.join("pebble"));
-    command.args(arguments);
+    command.args(arguments).env(BOARD_VARIABLE, &tools.board.name);
     command
 }
 

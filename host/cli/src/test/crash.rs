@@ -130,7 +130,7 @@ fn write_system(tools: &Tools, dir: &Path, manifest: &Path) -> Result<()> {
 
 /// What cannot be shown, and a program whose code is another by now.
 fn others_are_told(tools: &Tools, dir: &Path, system: &str) -> Result<()> {
-    let kept = tools.target().join("crash/deep");
+    let kept = tools.made().join("crash/deep");
     let told = fs::read(&kept)?;
     says(&text(&crash(tools, &["-"], &told, 0)?.stdout), &["third+0x0"])?;
     crash(tools, &["no-such-crash"], b"", 1)?;

@@ -145,20 +145,23 @@ fn side_by_side(jobs: &[Job]) -> Tally {
 }
 
 pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
-    let packages = host::packages(tools, |name| options.selects(name))?;
+    // What is tested without a system does not depend on the board, and is tested with the first.
+    let host = tools.is_default();
+    let packages = if host { host::packages(tools, |name| options.selects(name))? } else { Vec::new() };
     let runs = |test: &&system::SystemTest| options.selects(&test.group()) && !(options.quick && test.slow);
-    let systems = || system::ALL.iter().filter(runs);
+    let systems = || system::ALL.iter().filter(runs).filter(|test| test.missing(tools).is_none());
     let budgets: Vec<_> = match options.quick {
         true => Vec::new(),
         false => {
             bench::budget::load(tools)?.into_iter().filter(|(id, _)| options.selects(&group(id))).collect()
         }
     };
-    let (format, seam) = (options.selects("format"), options.selects("seam"));
+    let (format, seam) = (host && options.selects("format"), host && options.selects("seam"));
     let filter = options.filter.as_deref().unwrap_or_default();
     let domains = || {
         let slow = cli::GROUPS.into_iter().chain(sfi::GROUPS).filter(|_| !options.quick);
-        interfaces::GROUPS.into_iter().chain(slow).filter(|(group, _)| options.selects(group))
+        let groups = interfaces::GROUPS.into_iter().chain(slow);
+        groups.filter(|(group, _)| host && options.selects(group))
     };
     let count = domains().count()
         + packages.len()
@@ -177,6 +180,11 @@ pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
         return Ok(0);
     }
 
+    for test in system::ALL.iter().filter(runs) {
+        if let Some(what) = test.missing(tools) {
+            ui::note(&format!("{} is left out: it needs {what}", test.group()));
+        }
+    }
     let mut tally = Tally::default();
     if format {
         tally

@@ -14,23 +14,23 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail, ensure};
 use object::{Object, ObjectSection, SectionKind};
 use pebble_abi::map;
+use pebble_arch::Processor;
 use pebble_image::manifest::Manifest;
-use pebble_process::elf::Image;
 
 use super::context::Context;
-use crate::tools::{Native, Tools};
+use crate::tools::Tools;
 use crate::{build, ui};
 
 /// How often a function can be on the stack at once, if it can be more than once; of each circle one function
 /// is enough.
 const CIRCLES: &[(&str, usize)] = &[
     // A branch within a branch (`MAX_DEPTH`), and the way of a refusal.
-    ("Verifier>::leg", 4),
+    ("verify::leg::Verifier<pebble_arch::riscv64::Riscv64>>::leg", 4),
     // What it skips is read without either of them, and the way of a refusal refuses nothing.
-    ("Verifier>::unless_borrowed", 1),
-    ("Verifier>::refuse", 1),
+    ("verify::leg::Verifier<pebble_arch::riscv64::Riscv64>>::unless_borrowed", 1),
+    ("verify::leg::Verifier<pebble_arch::riscv64::Riscv64>>::refuse", 1),
     // Once more for what is skipped.
-    ("Verifier>::straight", 5),
+    ("verify::machine::Machine>::straight", 5),
     // Of an outermost controller, then of its child, which has no children to be served.
     ("manager::Manager<pebble_arch::riscv64::Riscv64>>::fill", 2),
     ("manager::Manager<pebble_arch::riscv64::Riscv64>>::replicate", 1),
@@ -71,10 +71,14 @@ struct Function {
 /// By address.
 type Functions = BTreeMap<u64, Function>;
 
+/// This reads the assembly of one processor.
+pub const READER: (&str, fn(&Tools) -> bool) =
+    ("a reader of the processor's assembly", |tools| tools.board.processor == Processor::Riscv64);
+
 pub fn no_essential_stack_overflows(context: &mut Context) -> Result<()> {
     let tools = context.tools();
     let elfs = build::elfs(&context.image("default")?);
-    let manifest = Manifest::load(&tools.manifest("default")?, &tools.board()?)?;
+    let manifest = Manifest::load(&tools.manifest("default")?, &tools.board)?;
     let mut wrong = Vec::new();
     for component in manifest.component.iter().filter(|c| c.essential) {
         let elf = elfs.get(&component.name).with_context(|| format!("no ELF file of {}", component.name))?;
@@ -157,7 +161,7 @@ fn functions(tools: &Tools, elf: &Path) -> Result<Functions> {
     }
     let bytes = std::fs::read(elf)?;
     taken.extend(words_of_data(&bytes)?);
-    let image = Image::parse::<Native>(&bytes, u64::MAX).map_err(|problem| anyhow::anyhow!("{problem:?}"))?;
+    let image = (tools.isa.parse)(&bytes, u64::MAX).map_err(|problem| anyhow::anyhow!("{problem:?}"))?;
     let entries: BTreeSet<u64> = image.exports.iter().map(|e| e.entry).chain([image.entry]).collect();
     let pointed: Vec<u64> =
         starts.iter().copied().filter(|start| taken.contains(start) && !entries.contains(start)).collect();

@@ -19,25 +19,45 @@ use super::ported;
 use super::replace;
 use super::stack;
 use crate::bench;
+use crate::tools::Tools;
 
 pub struct SystemTest {
     name: &'static str,
     /// Left out by `--quick`.
     pub slow: bool,
+    needs: Option<Need>,
     run: fn(&mut Context) -> Result<()>,
 }
 
+/// What a board, or the test for it, must have; and whether it has.
+type Need = (&'static str, fn(&Tools) -> bool);
+
+/// Drivers of the real-time clock wait for its alarm.
+const ALARM: Need =
+    ("a clock with an alarm in nanoseconds", |tools| tools.board.device["rtc"].kind == "goldfish");
+/// What documents show was printed on that board.
+const DOCUMENTED: Need = ("the board of the documents", |tools| tools.is_default());
+
 impl SystemTest {
     const fn new(name: &'static str, run: fn(&mut Context) -> Result<()>) -> Self {
-        SystemTest { name, slow: false, run }
+        SystemTest { name, slow: false, needs: None, run }
     }
 
     const fn slow(name: &'static str, run: fn(&mut Context) -> Result<()>) -> Self {
-        SystemTest { name, slow: true, run }
+        SystemTest { name, slow: true, needs: None, run }
+    }
+
+    const fn needs(self, need: Need) -> Self {
+        SystemTest { needs: Some(need), ..self }
     }
 
     pub fn group(&self) -> String {
         format!("system.{}", self.name)
+    }
+
+    /// What the board lacks for it.
+    pub fn missing(&self, tools: &Tools) -> Option<&'static str> {
+        self.needs.filter(|(_, has)| !has(tools)).map(|(what, _)| what)
     }
 
     pub fn run(&self, context: &mut Context) -> Result<()> {
@@ -52,7 +72,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("boot.fast", the_prompt_comes_within_ten_seconds),
     SystemTest::slow("boot.count", twenty_starts_with_a_clock_that_counts),
     SystemTest::new("image.audit", no_image_has_a_hole_in_its_walls),
-    SystemTest::new("image.stacks", stack::no_essential_stack_overflows),
+    SystemTest::new("image.stacks", stack::no_essential_stack_overflows).needs(stack::READER),
     SystemTest::new("pipe.three-programs", a_pipeline_of_three_programs),
     SystemTest::new("pipe.100k", a_hundred_thousand_bytes_through_three_domains),
     SystemTest::new("console.paste", a_paste_of_64_kib_loses_nothing),
@@ -114,7 +134,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::slow("load.full", hostile::files_that_take_all_memory),
     SystemTest::slow("capability.names", hostile::names_are_opened_by_capability),
     SystemTest::slow("capability.files", hostile::files_are_opened_by_capability),
-    SystemTest::slow("capability.devices", hostile::devices_are_driven_by_capability),
+    SystemTest::slow("capability.devices", hostile::devices_are_driven_by_capability).needs(ALARM),
     SystemTest::new("c.streams", libc::streams),
     SystemTest::new("c.files", |context| libc::group(context, "files")),
     SystemTest::new("c.time", |context| libc::group(context, "time")),
@@ -133,7 +153,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("restart.quick", |context| replace::restart(context, 50, 120)),
     SystemTest::slow("restart.load", |context| replace::restart(context, 1000, 1200)),
     SystemTest::new("restart.policy", replace::policy),
-    SystemTest::slow("documents", documents::say_what_is_printed),
+    SystemTest::slow("documents", documents::say_what_is_printed).needs(DOCUMENTED),
     SystemTest::slow("bench.repeatable", two_measurements_are_the_same),
 ];
 
@@ -177,7 +197,7 @@ fn no_image_has_a_hole_in_its_walls(context: &mut Context) -> Result<()> {
     for system in ["core", "default", "bench", "template"] {
         let image = std::fs::read(context.image(system)?)?;
         let report = pebble_image::read_report(&image).context("no report")?;
-        let wrong = pebble_image::audit::audit(&image, &report, context.tools().board()?.processor);
+        let wrong = pebble_image::audit::audit(&image, &report, &context.tools().board);
         ensure!(wrong.is_empty(), "{system}: {}", wrong.join("; "));
     }
     Ok(())

@@ -4,6 +4,7 @@
 //! callee's on the way across; `rax`, which carries no argument, what is needed for a moment. On the return
 //! leg `rax` and `rdx` are the results.
 
+use crate::asm::{Asm, Label, Pool};
 use crate::fault::{
     ARGS, Code, Crossing, Door, INSIDE, MOST_NESTED, NESTED, Op, PLAIN_CONTROL, PLAIN_MXCSR, PRESERVED,
     REENTERED, STACK_BYTES, STACK_ROOM_SHIFT, SURFACED, TAKEN, Way, record, steps,
@@ -40,19 +41,18 @@ const fn field(name: i32) -> i32 {
 }
 
 struct Emitter<'a> {
-    a: Asm<'a, { crate::fault::MAX_BYTES }>,
+    a: Asm<'a, u8, { crate::fault::MAX_BYTES }>,
     c: &'a Crossing,
     door: &'a Door,
     site: usize,
     /// Branches to the place where the runtime finds a stack.
-    no_stack: [Option<usize>; 3],
+    no_stack: [Option<Label>; 3],
     /// Branch of a call that is refused, and of one for which the process's stack has no room.
-    refused: Option<usize>,
-    no_room: [Option<usize>; 2],
+    refused: Option<Label>,
+    no_room: [Option<Label>; 2],
     /// Branch of a lending that failed.
-    not_lent: Option<usize>,
-    /// Places that need the constant.
-    pool: [(u64, Option<usize>); 8],
+    not_lent: Option<Label>,
+    pool: Pool<8, 8>,
     callee: Reg,
     /// Words pushed on the process's stack, or the caller's on the way across.
     pushed: i32,
@@ -64,10 +64,9 @@ struct Emitter<'a> {
 const LENT: i32 = 64;
 
 impl Emitter<'_> {
-    fn pooled(&mut self, value: u64, hole: usize) {
-        if let Some(free) = self.pool.iter_mut().find(|(_, hole)| hole.is_none()) {
-            *free = (value, Some(hole));
-        }
+    fn pooled(&mut self, value: u64, hole: Label) {
+        let fits = self.pool.keep(value, hole);
+        self.a.demand(fits);
     }
 
     fn no_stack(&mut self) {
@@ -75,7 +74,7 @@ impl Emitter<'_> {
         self.note_no_stack(hole);
     }
 
-    fn note_no_stack(&mut self, hole: usize) {
+    fn note_no_stack(&mut self, hole: Label) {
         if let Some(free) = self.no_stack.iter_mut().find(|hole| hole.is_none()) {
             *free = Some(hole);
         }
@@ -337,11 +336,9 @@ impl Emitter<'_> {
     fn failed_lending(&mut self) {
         if let Some(hole) = self.not_lent.take() {
             let over = self.a.jump();
-            let here = self.a.here();
-            self.a.aim(hole, here);
+            self.a.join(hole);
             self.a.zero(RAX);
-            let here = self.a.here();
-            self.a.aim(over, here);
+            self.a.join(over);
         }
     }
 
@@ -365,22 +362,20 @@ impl Emitter<'_> {
         self.a.shl(RDI, 32);
         self.a.wrgsbase(RDI);
         self.a.store_fs(self.c.current, RSI);
-        let here = self.a.here();
-        self.a.aim(over, here);
+        self.a.join(over);
         self.a.load(RSP, R11, field(record::TOP));
     }
 
     /// Calls that come to nothing; the way to the runtime, which comes back to the start; the constants.
     fn end(&mut self) {
-        let here = self.a.here();
         if let Some(hole) = self.refused {
-            self.a.aim(hole, here);
+            self.a.join(hole);
             self.a.zero(RAX);
             self.a.mov32(RDX, REENTERED);
             self.a.ret();
         }
         for hole in self.no_room.into_iter().flatten() {
-            self.a.aim(hole, here);
+            self.a.join(hole);
         }
         if self.no_room != [None; 2] {
             // Whoever finds room after all tries again.
@@ -388,10 +383,9 @@ impl Emitter<'_> {
             self.a.aim(hole, 0);
             self.a.ud2();
         }
-        let here = self.a.here();
         let holes = self.no_stack;
         for hole in holes.into_iter().flatten() {
-            self.a.aim(hole, here);
+            self.a.join(hole);
         }
         if holes != [None; 3] {
             let hole = self.a.lea_here(R10);
@@ -404,8 +398,8 @@ impl Emitter<'_> {
             let hole = self.a.jump_pool();
             self.pooled(self.c.no_stack, hole);
         }
-        while !self.a.here().is_multiple_of(8) && !self.a.overflow {
-            self.a.put(&[0xcc]);
+        while !self.a.here().is_multiple_of(8) && !self.a.is_full() {
+            self.a.put(0xcc);
         }
     }
 }
@@ -417,7 +411,7 @@ pub fn emit(door: &Door, c: &Crossing) -> Result<Code, EmitError> {
     }
     let mut code = Code::default();
     let mut e = Emitter {
-        a: Asm { bytes: &mut code.bytes, overflow: false },
+        a: Asm::new(&mut code.bytes),
         c,
         door,
         site: 0,
@@ -425,7 +419,7 @@ pub fn emit(door: &Door, c: &Crossing) -> Result<Code, EmitError> {
         refused: None,
         no_room: [None; 2],
         not_lent: None,
-        pool: [(0, None); 8],
+        pool: Pool::default(),
         callee: R11,
         pushed: 0,
         padding: 0,
@@ -433,13 +427,10 @@ pub fn emit(door: &Door, c: &Crossing) -> Result<Code, EmitError> {
     steps(door, c, &mut |op| e.op(op));
     e.end();
     let pool_at = e.a.here();
-    for (value, hole) in e.pool.into_iter().filter_map(|(value, hole)| Some((value, hole?))) {
-        let here = e.a.here();
-        e.a.aim(hole, here);
-        e.a.put(&value.to_le_bytes());
-    }
-    let (site, overflow, pushed) = (e.site, e.a.overflow, e.pushed);
-    if overflow {
+    e.pool.uses().for_each(|(hole, offset)| e.a.aim(hole, pool_at + offset));
+    e.pool.values().iter().for_each(|value| e.a.put_all(&value.to_le_bytes()));
+    let (site, full, pushed) = (e.site, e.a.is_full(), e.pushed);
+    if full {
         return Err(EmitError::TooLong);
     }
     (code.site, code.pool_at, code.pushed) = (site as u16, pool_at as u16, pushed as u16);

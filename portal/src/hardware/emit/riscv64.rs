@@ -8,8 +8,9 @@
 //!
 //! Slow ways out (no room, no stack) lie behind the leg's `sret`; every branch is forward.
 
+use crate::asm::{Asm, Label, Pool, Ways};
 use crate::hardware::ir::{self, Connection, Hidden, Op, Shape};
-use crate::hardware::{Code, CompileError};
+use crate::hardware::{Code, CompileError, MAX_WORDS};
 use crate::isa::riscv64::encode::*;
 use crate::spec::{Arg, Spec};
 use arrayvec::ArrayVec;
@@ -62,22 +63,26 @@ const fn registers(hidden: Hidden) -> u32 {
 }
 
 struct Emitter<'a> {
-    code: &'a mut Code,
+    a: Asm<'a, u32, MAX_WORDS>,
     c: &'a Connection<'a>,
     shape: Shape,
-    /// Constants of the call leg, and where it loads them: the loads have the offset in the pool until its
-    /// place is known.
-    pool: ArrayVec<u64, 8>,
-    loads: ArrayVec<usize, 12>,
+    /// Where the pool is, in bytes, and the return leg; instructions of the call leg, words of the frame.
+    pool_at: u16,
+    ret_at: Option<u16>,
+    call_words: u16,
+    frame_words: u8,
+    /// Constants of the call leg; that of the return leg, once there is one.
+    pool: Pool<8, 12>,
+    own: Option<Label>,
     /// Where the call leg computes the return code's address.
-    push: Option<usize>,
+    push: Option<Label>,
     /// Where it branches to the domain's exception entry, with these registers to be cleared before; to the
     /// common code that waits for a stack or slot, after a trap's save or not.
-    raises: Option<(usize, u32)>,
-    waits: ArrayVec<usize, 3>,
+    raises: Option<(Label, u32)>,
+    waits: ArrayVec<Label, 3>,
     after_save: bool,
     /// Where it branches back to the caller, with which status code.
-    refusals: ArrayVec<(usize, u16), 32>,
+    refusals: Ways<32>,
     /// The window that was checked last.
     first: Option<ir::Lent>,
     /// Registers hold what the next window needs too; the template's base this address.
@@ -86,27 +91,34 @@ struct Emitter<'a> {
     /// A register holds what a slot does for which `g` waits.
     awaited: bool,
     /// Where an interrupt's entry finds that there was none.
-    no_interrupt: Option<(usize, bool)>,
+    no_interrupt: Option<(Label, bool)>,
     /// Bytes from the bottom of the frame to `t1`.
     bias: i32,
-    full: bool,
 }
 
 impl Emitter<'_> {
     #[inline]
     fn put(&mut self, word: u32) {
-        self.full |= self.code.words.try_push(word).is_err();
+        self.a.put(word);
     }
 
-    /// Position of the next instruction.
-    fn here(&self) -> usize {
-        self.code.words.len()
+    /// The instruction, to be completed when it is known where it leads.
+    #[inline]
+    fn open(&mut self, word: u32) -> Label {
+        let label = self.a.label();
+        self.put(word);
+        label
     }
 
-    fn patch(&mut self, at: usize, bits: u32) {
-        if let Some(word) = self.code.words.get_mut(at) {
+    fn patch(&mut self, at: Label, bits: u32) {
+        if let Some(word) = self.a.from(at).first_mut() {
             *word |= bits;
         }
+    }
+
+    /// The branch leads here.
+    fn join(&mut self, branch: Label) {
+        self.patch(branch, beq(ZERO, ZERO, self.a.distance(branch) * 4) & !0x7f);
     }
 
     fn put_double(&mut self, value: u64) {
@@ -116,19 +128,16 @@ impl Emitter<'_> {
 
     /// The return leg has one word of its own, before the description.
     fn pool_load(&mut self, rd: Reg, value: u64) {
-        if let Some(ret_at) = self.code.ret_at {
-            let slot = usize::from(ret_at) / 4 - 4;
-            self.patch(slot, value as u32);
-            self.patch(slot + 1, (value >> 32) as u32);
+        if let Some(own) = self.own {
+            if let Some(word) = self.a.from(own).first_chunk_mut() {
+                *word = [value as u32, (value >> 32) as u32];
+            }
             self.put(ld(rd, GP, -16));
             return;
         }
-        let slot = self.pool.iter().position(|v| *v == value).unwrap_or_else(|| {
-            self.full |= self.pool.try_push(value).is_err();
-            self.pool.len() - 1
-        });
-        self.full |= self.loads.try_push(self.here()).is_err();
-        self.put(ld(rd, GP, slot as i32 * 8));
+        let load = self.open(ld(rd, GP, 0));
+        let fits = self.pool.keep(value, load);
+        self.a.demand(fits);
     }
 
     /// `lui` part of an address in the last 2 GiB or the first; the rest fits the offset of a load.
@@ -147,7 +156,7 @@ impl Emitter<'_> {
         let upper = signed + 0x800 == (signed + 0x800) as i32 as i64;
         // One load where two instructions would be needed; the return leg's pool has room for the address
         // space alone.
-        if !upper || (value & 0xfff != 0 && self.code.ret_at.is_none()) {
+        if !upper || (value & 0xfff != 0 && self.ret_at.is_none()) {
             return self.pool_load(rd, value);
         }
         let low = self.high(rd, value);
@@ -181,8 +190,7 @@ impl Emitter<'_> {
             Op::Top => self.put(csrrs(T1, csr::SSCRATCH, ZERO)),
             Op::Room { reserve: false } => {
                 self.put(slli(T2, T1, 63 - thread::INVOCATION_LIMIT.trailing_zeros()));
-                self.raises = Some((self.here(), 1 << T1 | 1 << T2));
-                self.put(blt(T2, ZERO, 0));
+                self.raises = Some((self.open(blt(T2, ZERO, 0)), 1 << T1 | 1 << T2));
             }
             Op::Room { reserve: true } => {
                 // Both upper bits of the offset in the page: the last quarter.
@@ -227,9 +235,8 @@ impl Emitter<'_> {
             }
             Op::FixedStack(top) => self.constant(SP, top),
             Op::Push(words) => {
-                self.code.frame_words = words;
-                self.push = Some(self.here());
-                self.put(addi(T2, GP, 0));
+                self.frame_words = words;
+                self.push = Some(self.open(addi(T2, GP, 0)));
                 self.put(sd(T2, T1, words as i32 * 8));
                 self.put(addi(T1, T1, words as i32 * 8));
                 self.put(csrrw(ZERO, csr::SSCRATCH, T1));
@@ -280,7 +287,7 @@ impl Emitter<'_> {
             Op::Leave => self.put(sret()),
             Op::Return => {
                 self.end_call_leg(true);
-                self.bias = i32::from(self.code.frame_words) * 8;
+                self.bias = i32::from(self.frame_words) * 8;
                 match self.shape {
                     // Its second instruction is the first once more.
                     Shape::ThreadEnd => self.put(ld(GP, ZERO, sys::THREAD_END as i32 * 8)),
@@ -354,8 +361,7 @@ impl Emitter<'_> {
     fn try_semaphore(&mut self, word: u64, wait: bool) {
         let low = self.high(T1, word);
         self.put(ld(T2, T1, low));
-        // Over the nine instructions of the fast way.
-        self.put(if wait { bge(ZERO, T2, 40) } else { blt(T2, ZERO, 40) });
+        let none = self.open(if wait { bge(ZERO, T2, 0) } else { blt(T2, ZERO, 0) });
         self.put(addi(T2, T2, if wait { -1 } else { 1 }));
         self.put(sd(T2, T1, low));
         self.put(addi(A0, ZERO, 0));
@@ -363,6 +369,7 @@ impl Emitter<'_> {
         self.put(addi(T1, ZERO, 0));
         self.put(addi(T2, ZERO, 0));
         self.op(Op::Resume);
+        self.join(none);
     }
 
     /// `t1` goes through `sscratch`, since no register is free but `gp`.
@@ -424,8 +431,7 @@ impl Emitter<'_> {
 
     fn interrupted(&mut self, float: bool) {
         self.put(csrrs(A0, csr::SCAUSE, ZERO));
-        self.no_interrupt = Some((self.here(), float));
-        self.put(bge(A0, ZERO, 0));
+        self.no_interrupt = Some((self.open(bge(A0, ZERO, 0)), float));
     }
 
     fn cause(&mut self) {
@@ -477,9 +483,8 @@ impl Emitter<'_> {
         self.put(ld(GP, T1, 0));
         if u64::from(code) == status::TIMEOUT {
             // The late call's bit to the sign.
-            self.put(slli(GP, GP, map::LATE.leading_zeros()));
-            self.raises = Some((self.here(), 1 << T1));
-            self.put(bge(GP, ZERO, 0));
+            self.put(slli(GP, GP, Riscv64::LATE.leading_zeros()));
+            self.raises = Some((self.open(bge(GP, ZERO, 0)), 1 << T1));
             self.put(ld(GP, T1, 0));
         }
         self.put(csrrs(A1, csr::SATP, ZERO));
@@ -506,36 +511,33 @@ impl Emitter<'_> {
             self.restore(&[T2, A0], float);
             self.raise();
         }
-        self.code.call_words = self.here() as u16;
-        if self.here() % 2 == 1 {
+        self.call_words = self.a.here() as u16;
+        if self.a.here() % 2 == 1 {
             self.put(0);
         }
-        let pool_at = self.here() * 4;
-        for i in 0..self.loads.len() {
-            if let Some(word) = self.code.words.get_mut(self.loads[i]) {
-                *word += (pool_at as u32) << 20;
+        let pool_at = self.a.here() * 4;
+        for (load, offset) in self.pool.uses() {
+            if let Some(word) = self.a.from(load).first_mut() {
+                *word |= ((pool_at + offset) as u32) << 20;
             }
         }
-        for i in 0..self.pool.len() {
-            self.put_double(self.pool[i]);
+        for i in 0..self.pool.values().len() {
+            self.put_double(self.pool.values()[i]);
         }
-        self.code.pool_at = pool_at as u16;
+        self.pool_at = pool_at as u16;
         if returns {
+            self.own = Some(self.a.label());
             self.put_double(0);
-            self.put_double(frame_word(self.code.frame_words, self.c));
-            let ret_at = self.here() * 4;
-            self.code.ret_at = Some(ret_at as u16);
+            self.put_double(frame_word(self.frame_words, self.c));
+            let ret_at = self.a.here() * 4;
+            self.ret_at = Some(ret_at as u16);
             if let Some(at) = self.push {
                 self.patch(at, (ret_at as u32) << 20);
             }
         }
         // Both legs reach the pool, and the call leg the return leg, by an offset.
-        self.full |= self.here() * 4 >= 2048;
-    }
-
-    /// The branch leads here.
-    fn join(&mut self, branch: usize) {
-        self.patch(branch, beq(ZERO, ZERO, (self.here() - branch) as i32 * 4) & !0x7f);
+        let reached = self.a.here() * 4 < 2048;
+        self.a.demand(reached);
     }
 
     /// Undoes a trap's save, which has pushed nothing yet, for the registers that have changed since.
@@ -548,17 +550,15 @@ impl Emitter<'_> {
 
     /// One way out for every status.
     fn join_refusals(&mut self) {
-        while let Some((_, code)) = self.refusals.first().copied() {
-            self.refusals.retain(|(branch, c)| {
-                let same = *c == code;
-                if same {
-                    let distance = (self.code.words.len() - *branch) as i32 * 4;
-                    if let Some(word) = self.code.words.get_mut(*branch) {
-                        *word |= beq(ZERO, ZERO, distance) & !0x7f;
-                    }
+        loop {
+            let Emitter { refusals, a, .. } = self;
+            let join = |branch| {
+                let distance = a.distance(branch) * 4;
+                if let Some(word) = a.from(branch).first_mut() {
+                    *word |= beq(ZERO, ZERO, distance) & !0x7f;
                 }
-                !same
-            });
+            };
+            let Some(code) = refusals.take(join) else { return };
             self.refusal(code);
         }
     }
@@ -571,31 +571,34 @@ const fn float_words(float: bool) -> u8 {
 
 /// Compiles into `code`, whatever it held.
 pub fn emit(spec: &Spec, shape: Shape, c: &Connection, code: &mut Code) -> Result<(), CompileError> {
-    code.words.clear();
-    (code.ret_at, code.frame_words) = (None, 0);
-    let (pool, loads, waits, refusals) = Default::default();
     let mut e = Emitter {
-        code,
+        a: Asm::new(&mut code.words),
         c,
         shape,
-        pool,
-        loads,
+        pool_at: 0,
+        ret_at: None,
+        call_words: 0,
+        frame_words: 0,
+        pool: Pool::default(),
+        own: None,
         push: None,
         raises: None,
-        waits,
+        waits: ArrayVec::new(),
         after_save: false,
-        refusals,
+        refusals: Ways::default(),
         first: None,
         ready: false,
         awaited: false,
         base: None,
         no_interrupt: None,
         bias: 0,
-        full: false,
     };
     ir::steps(spec, shape, c, &Riscv64::LAYOUT, &mut |op| e.op(op));
-    if e.code.ret_at.is_none() {
+    if e.ret_at.is_none() {
         e.end_call_leg(false);
     }
-    if e.full { Err(CompileError::TooLong) } else { Ok(()) }
+    let full = e.a.is_full();
+    (code.call_words, code.pool_at, code.ret_at, code.frame_words) =
+        (e.call_words, e.pool_at, e.ret_at, e.frame_words);
+    if full { Err(CompileError::TooLong) } else { Ok(()) }
 }

@@ -76,13 +76,12 @@ pub enum Shape {
     /// Every entry of a dead domain's table: error return, with `DEAD`, to whoever called the domain.
     Bounce,
     /// The same with this code: the domain says so itself. With `TIMEOUT`, behind the gate's second stub, if
-    /// the top frame is that of a late call (`map::LATE_CODE_VA`); if not, the domain's exception.
+    /// the top frame is that of a late call (`Arch::LATE`); if not, the domain's exception.
     Leave(u16),
     /// Bottom of the invocation stack: goes on through the table entry `THREAD_END` of the thread's domain.
     ThreadEnd,
-    /// That entry: enters the callee (the scheduler's `thread_exit`) for good. It begins at its third
-    /// instruction; who names the index in a call, be it in the midst of somebody else's, raises the domain's
-    /// exception.
+    /// That entry: enters the callee (the scheduler's `thread_exit`) for good. It begins behind a jump: who
+    /// names the index in a call, be it in the midst of somebody else's, raises the domain's exception.
     ThreadExit,
     /// Full save, then the callee: the cause.
     Interrupt,

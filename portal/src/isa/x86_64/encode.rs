@@ -4,7 +4,7 @@
 //! Each function appends one instruction; displacements are always as short as they can be, so encodings are
 //! unique.
 
-use arrayvec::ArrayVec;
+use crate::asm::{Asm, Label};
 
 pub type Reg = u8;
 
@@ -18,26 +18,11 @@ pub const RDI: Reg = 7;
 pub const R10: Reg = 10;
 pub const R11: Reg = 11;
 
-/// Bytes under construction. What does not fit is counted, not kept.
-#[derive(Debug)]
-pub struct Asm<'a, const N: usize> {
-    pub bytes: &'a mut ArrayVec<u8, N>,
-    pub overflow: bool,
-}
-
-impl<const N: usize> Asm<'_, N> {
-    pub fn here(&self) -> usize {
-        self.bytes.len()
-    }
-
-    pub fn put(&mut self, bytes: &[u8]) {
-        self.overflow |= self.bytes.try_extend_from_slice(bytes).is_err();
-    }
-
+impl<const N: usize> Asm<'_, u8, N> {
     fn rex(&mut self, wide: bool, reg: Reg, base: Reg) {
         let rex = 0x40 | u8::from(wide) << 3 | reg >> 3 << 2 | base >> 3;
         if rex != 0x40 {
-            self.put(&[rex]);
+            self.put_all(&[rex]);
         }
     }
 
@@ -50,20 +35,20 @@ impl<const N: usize> Asm<'_, N> {
             _ if short => 0x40,
             _ => 0x80,
         };
-        self.put(&[mode | reg | low]);
+        self.put_all(&[mode | reg | low]);
         if low == 4 {
-            self.put(&[0x24]);
+            self.put_all(&[0x24]);
         }
         match mode {
-            0x40 => self.put(&[disp as u8]),
-            0x80 => self.put(&disp.to_le_bytes()),
+            0x40 => self.put_all(&[disp as u8]),
+            0x80 => self.put_all(&disp.to_le_bytes()),
             _ => {}
         }
     }
 
     fn access(&mut self, wide: bool, opcode: &[u8], reg: Reg, base: Reg, disp: i32) {
         self.rex(wide, reg, base);
-        self.put(opcode);
+        self.put_all(opcode);
         self.memory(reg, base, disp);
     }
 
@@ -82,7 +67,7 @@ impl<const N: usize> Asm<'_, N> {
     /// `cmpl $imm, disp(base)`.
     pub fn compare32(&mut self, base: Reg, disp: i32, imm: u32) {
         self.access(false, &[0x81], 7, base, disp);
-        self.put(&imm.to_le_bytes());
+        self.put_all(&imm.to_le_bytes());
     }
     /// `cmpq from, disp(base)` compares memory with the register.
     pub fn compare(&mut self, base: Reg, disp: i32, with: Reg) {
@@ -91,15 +76,15 @@ impl<const N: usize> Asm<'_, N> {
     /// `movl $imm, disp(base)`.
     pub fn store_zero32(&mut self, base: Reg, disp: i32) {
         self.access(false, &[0xc7], 0, base, disp);
-        self.put(&[0; 4]);
+        self.put_all(&[0; 4]);
     }
     pub fn push(&mut self, reg: Reg) {
         self.rex(false, 0, reg);
-        self.put(&[0x50 | reg & 7]);
+        self.put_all(&[0x50 | reg & 7]);
     }
     pub fn pop(&mut self, reg: Reg) {
         self.rex(false, 0, reg);
-        self.put(&[0x58 | reg & 7]);
+        self.put_all(&[0x58 | reg & 7]);
     }
     pub fn push_memory(&mut self, base: Reg, disp: i32) {
         self.access(false, &[0xff], 6, base, disp);
@@ -109,34 +94,34 @@ impl<const N: usize> Asm<'_, N> {
     }
     pub fn mov(&mut self, to: Reg, from: Reg) {
         self.rex(true, from, to);
-        self.put(&[0x89, 0xc0 | (from & 7) << 3 | to & 7]);
+        self.put_all(&[0x89, 0xc0 | (from & 7) << 3 | to & 7]);
     }
     pub fn mov32(&mut self, to: Reg, imm: u32) {
         self.rex(false, 0, to);
-        self.put(&[0xb8 | to & 7]);
-        self.put(&imm.to_le_bytes());
+        self.put_all(&[0xb8 | to & 7]);
+        self.put_all(&imm.to_le_bytes());
     }
     pub fn mov64(&mut self, to: Reg, imm: u64) {
         self.rex(true, 0, to);
-        self.put(&[0xb8 | to & 7]);
-        self.put(&imm.to_le_bytes());
+        self.put_all(&[0xb8 | to & 7]);
+        self.put_all(&imm.to_le_bytes());
     }
     pub fn zero(&mut self, reg: Reg) {
         self.rex(false, reg, reg);
-        self.put(&[0x31, 0xc0 | (reg & 7) << 3 | reg & 7]);
+        self.put_all(&[0x31, 0xc0 | (reg & 7) << 3 | reg & 7]);
     }
     pub fn test(&mut self, reg: Reg) {
         self.rex(true, reg, reg);
-        self.put(&[0x85, 0xc0 | (reg & 7) << 3 | reg & 7]);
+        self.put_all(&[0x85, 0xc0 | (reg & 7) << 3 | reg & 7]);
     }
     /// `orq $imm, reg`, `addq`, `andq`: /1, /0, /4.
     fn immediate(&mut self, operation: u8, reg: Reg, imm: i32) {
         self.rex(true, 0, reg);
         match i8::try_from(imm) {
-            Ok(short) => self.put(&[0x83, 0xc0 | operation << 3 | reg & 7, short as u8]),
+            Ok(short) => self.put_all(&[0x83, 0xc0 | operation << 3 | reg & 7, short as u8]),
             Err(_) => {
-                self.put(&[0x81, 0xc0 | operation << 3 | reg & 7]);
-                self.put(&imm.to_le_bytes());
+                self.put_all(&[0x81, 0xc0 | operation << 3 | reg & 7]);
+                self.put_all(&imm.to_le_bytes());
             }
         }
     }
@@ -152,48 +137,48 @@ impl<const N: usize> Asm<'_, N> {
     /// `orq from, to`.
     pub fn or_reg(&mut self, to: Reg, from: Reg) {
         self.rex(true, from, to);
-        self.put(&[0x09, 0xc0 | (from & 7) << 3 | to & 7]);
+        self.put_all(&[0x09, 0xc0 | (from & 7) << 3 | to & 7]);
     }
     pub fn shl(&mut self, reg: Reg, by: u8) {
         self.rex(true, 0, reg);
-        self.put(&[0xc1, 0xe0 | reg & 7, by]);
+        self.put_all(&[0xc1, 0xe0 | reg & 7, by]);
     }
     /// `movq %fs:disp, reg`.
     pub fn load_fs(&mut self, to: Reg, disp: i32) {
-        self.put(&[0x64]);
+        self.put_all(&[0x64]);
         self.rex(true, to, 0);
-        self.put(&[0x8b, 0x04 | (to & 7) << 3, 0x25]);
-        self.put(&disp.to_le_bytes());
+        self.put_all(&[0x8b, 0x04 | (to & 7) << 3, 0x25]);
+        self.put_all(&disp.to_le_bytes());
     }
     pub fn store_fs(&mut self, disp: i32, from: Reg) {
-        self.put(&[0x64]);
+        self.put_all(&[0x64]);
         self.rex(true, from, 0);
-        self.put(&[0x89, 0x04 | (from & 7) << 3, 0x25]);
-        self.put(&disp.to_le_bytes());
+        self.put_all(&[0x89, 0x04 | (from & 7) << 3, 0x25]);
+        self.put_all(&disp.to_le_bytes());
     }
     /// `cmpq reg, %fs:disp`.
     pub fn compare_fs(&mut self, disp: i32, with: Reg) {
-        self.put(&[0x64]);
+        self.put_all(&[0x64]);
         self.rex(true, with, 0);
-        self.put(&[0x39, 0x04 | (with & 7) << 3, 0x25]);
-        self.put(&disp.to_le_bytes());
+        self.put_all(&[0x39, 0x04 | (with & 7) << 3, 0x25]);
+        self.put_all(&disp.to_le_bytes());
     }
     /// `cmpl $imm, %fs:disp` and `movl $imm, %fs:disp`.
     pub fn compare_fs32(&mut self, disp: i32, imm: u32) {
-        self.put(&[0x64, 0x81, 0x3c, 0x25]);
-        self.put(&disp.to_le_bytes());
-        self.put(&imm.to_le_bytes());
+        self.put_all(&[0x64, 0x81, 0x3c, 0x25]);
+        self.put_all(&disp.to_le_bytes());
+        self.put_all(&imm.to_le_bytes());
     }
     pub fn store_fs32(&mut self, disp: i32, imm: u32) {
-        self.put(&[0x64, 0xc7, 0x04, 0x25]);
-        self.put(&disp.to_le_bytes());
-        self.put(&imm.to_le_bytes());
+        self.put_all(&[0x64, 0xc7, 0x04, 0x25]);
+        self.put_all(&disp.to_le_bytes());
+        self.put_all(&imm.to_le_bytes());
     }
     /// `addl $imm, %fs:disp`.
     pub fn add_fs32(&mut self, disp: i32, imm: i32) {
-        self.put(&[0x64, 0x81, 0x04, 0x25]);
-        self.put(&disp.to_le_bytes());
-        self.put(&imm.to_le_bytes());
+        self.put_all(&[0x64, 0x81, 0x04, 0x25]);
+        self.put_all(&disp.to_le_bytes());
+        self.put_all(&imm.to_le_bytes());
     }
     /// `subq disp(base), from`.
     pub fn subtract(&mut self, from: Reg, base: Reg, disp: i32) {
@@ -201,42 +186,42 @@ impl<const N: usize> Asm<'_, N> {
     }
     pub fn shr(&mut self, reg: Reg, by: u8) {
         self.rex(true, 0, reg);
-        self.put(&[0xc1, 0xe8 | reg & 7, by]);
+        self.put_all(&[0xc1, 0xe8 | reg & 7, by]);
     }
     pub fn ud2(&mut self) {
-        self.put(&[0x0f, 0x0b]);
+        self.put_all(&[0x0f, 0x0b]);
     }
     pub fn wrgsbase(&mut self, from: Reg) {
-        self.put(&[0xf3]);
+        self.put_all(&[0xf3]);
         self.rex(true, 0, from);
-        self.put(&[0x0f, 0xae, 0xd8 | from & 7]);
+        self.put_all(&[0x0f, 0xae, 0xd8 | from & 7]);
     }
     pub fn rdtsc(&mut self) {
-        self.put(&[0x0f, 0x31]);
+        self.put_all(&[0x0f, 0x31]);
     }
     pub fn ret(&mut self) {
-        self.put(&[0xc3]);
+        self.put_all(&[0xc3]);
     }
     /// The upper halves of all vector registers.
     pub fn vzeroupper(&mut self) {
-        self.put(&[0xc5, 0xf8, 0x77]);
+        self.put_all(&[0xc5, 0xf8, 0x77]);
     }
     /// `xorps reg, reg`.
     pub fn zero_vector(&mut self, reg: u8) {
         self.rex(false, reg, reg);
-        self.put(&[0x0f, 0x57, 0xc0 | (reg & 7) << 3 | reg & 7]);
+        self.put_all(&[0x0f, 0x57, 0xc0 | (reg & 7) << 3 | reg & 7]);
     }
     pub fn fnclex(&mut self) {
-        self.put(&[0xdb, 0xe2]);
+        self.put_all(&[0xdb, 0xe2]);
     }
     pub fn emms(&mut self) {
-        self.put(&[0x0f, 0x77]);
+        self.put_all(&[0x0f, 0x77]);
     }
     pub fn fldz(&mut self) {
-        self.put(&[0xd9, 0xee]);
+        self.put_all(&[0xd9, 0xee]);
     }
     pub fn fxam(&mut self) {
-        self.put(&[0xd9, 0xe5]);
+        self.put_all(&[0xd9, 0xe5]);
     }
     pub fn stmxcsr(&mut self, base: Reg, disp: i32) {
         self.access(false, &[0x0f, 0xae], 3, base, disp);
@@ -252,54 +237,59 @@ impl<const N: usize> Asm<'_, N> {
     }
 
     /// Instructions with a 32-bit distance, filled in by [`Asm::aim`]; the result is the place to fill.
-    pub fn call_pool(&mut self) -> usize {
-        self.put(&[0xff, 0x15]);
+    pub fn call_pool(&mut self) -> Label {
+        self.put_all(&[0xff, 0x15]);
         self.hole()
     }
-    pub fn jump_pool(&mut self) -> usize {
-        self.put(&[0xff, 0x25]);
+    pub fn jump_pool(&mut self) -> Label {
+        self.put_all(&[0xff, 0x25]);
         self.hole()
     }
-    pub fn load_pool(&mut self, to: Reg) -> usize {
+    pub fn load_pool(&mut self, to: Reg) -> Label {
         self.rex(true, to, 0);
-        self.put(&[0x8b, 0x05 | (to & 7) << 3]);
+        self.put_all(&[0x8b, 0x05 | (to & 7) << 3]);
         self.hole()
     }
-    pub fn ldmxcsr_pool(&mut self) -> usize {
-        self.put(&[0x0f, 0xae, 0x15]);
+    pub fn ldmxcsr_pool(&mut self) -> Label {
+        self.put_all(&[0x0f, 0xae, 0x15]);
         self.hole()
     }
-    pub fn fldcw_pool(&mut self) -> usize {
-        self.put(&[0xd9, 0x2d]);
+    pub fn fldcw_pool(&mut self) -> Label {
+        self.put_all(&[0xd9, 0x2d]);
         self.hole()
     }
     /// `leaq start(%rip), reg`.
-    pub fn lea_here(&mut self, to: Reg) -> usize {
+    pub fn lea_here(&mut self, to: Reg) -> Label {
         self.rex(true, to, 0);
-        self.put(&[0x8d, 0x05 | (to & 7) << 3]);
+        self.put_all(&[0x8d, 0x05 | (to & 7) << 3]);
         self.hole()
     }
-    pub fn jump_not_equal(&mut self) -> usize {
-        self.put(&[0x0f, 0x85]);
+    pub fn jump_not_equal(&mut self) -> Label {
+        self.put_all(&[0x0f, 0x85]);
         self.hole()
     }
-    pub fn jump_equal(&mut self) -> usize {
-        self.put(&[0x0f, 0x84]);
+    pub fn jump_equal(&mut self) -> Label {
+        self.put_all(&[0x0f, 0x84]);
         self.hole()
     }
-    pub fn jump(&mut self) -> usize {
-        self.put(&[0xe9]);
+    pub fn jump(&mut self) -> Label {
+        self.put_all(&[0xe9]);
         self.hole()
     }
-    fn hole(&mut self) -> usize {
-        self.put(&[0; 4]);
-        self.here().wrapping_sub(4)
+    fn hole(&mut self) -> Label {
+        let hole = self.label();
+        self.put_all(&[0; 4]);
+        hole
     }
     /// The distance at `hole` leads to `target`.
-    pub fn aim(&mut self, hole: usize, target: usize) {
-        let distance = (target as i32).wrapping_sub(hole as i32 + 4);
-        if let Some(bytes) = self.bytes.get_mut(hole..hole + 4) {
-            bytes.copy_from_slice(&distance.to_le_bytes());
+    pub fn aim(&mut self, hole: Label, target: usize) {
+        let distance = (target as i32).wrapping_sub(self.here() as i32 - self.distance(hole) + 4);
+        if let Some(bytes) = self.from(hole).first_chunk_mut() {
+            *bytes = distance.to_le_bytes();
         }
+    }
+    /// It leads here.
+    pub fn join(&mut self, hole: Label) {
+        self.aim(hole, self.here());
     }
 }

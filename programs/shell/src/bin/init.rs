@@ -2,7 +2,7 @@
 //! to end.
 //!
 //! A shell that dies is started again, with a line that says so. One that exits takes the machine with it:
-//! its status is the emulator's, through the board's test device.
+//! its status is what the board is powered off with.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -11,7 +11,7 @@ extern crate alloc;
 
 use alloc::format;
 use pebble::abi::{errno, map::TIME_HZ};
-use pebble::mmio::Mmio;
+use pebble::power::{LAST_WORDS, Power, TAKES_STATUS};
 use pebble::process::Child;
 use pebble::{api, io, portal};
 
@@ -21,10 +21,7 @@ const SHELL: &str = "/bin/shell";
 /// The status of a shell that did not exit of its own.
 const DIED: i64 = 128;
 
-/// The board's test device: a write ends the emulator.
-const POWER: Mmio = Mmio::new(0, 0x1000);
-const SUCCESS: u32 = 0x5555;
-const FAILURE: u32 = 0x3333;
+const POWER: Power = Power::new(0);
 
 fn main() -> i64 {
     loop {
@@ -53,7 +50,10 @@ fn pause() {
 }
 
 fn power_off(status: u32) {
+    if !TAKES_STATUS {
+        say(&format!("{LAST_WORDS}{status}\n"));
+    }
     // What has been written is still on its way out.
     pause();
-    POWER.write32(0, if status == 0 { SUCCESS } else { status << 16 | FAILURE });
+    POWER.off(status);
 }

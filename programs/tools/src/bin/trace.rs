@@ -34,9 +34,9 @@ fn trace(index: usize, p: [u64; 5]) -> Answer {
     if ends {
         under::say(&format!("{call}\n"));
     }
-    let (start, before) = (portal::time(), portal::instructions());
+    let (start, before) = (portal::time(), portal::counter());
     let answer = if ends { Answer::default() } else { under::pass(index, &name, p) };
-    let (instructions, end) = (portal::instructions() - before, portal::time());
+    let (instructions, end) = (portal::counter() - before, portal::time());
     let result = calls::answer(&name, answer.value, answer.status, &answer.more);
     if !ends {
         under::say(&format!("{call} = {result}  [{instructions}]\n"));

@@ -1,28 +1,26 @@
 //! The PLIC (RISC-V Platform-Level Interrupt Controller Specification), for hart 0 in supervisor mode, which
 //! is context 1.
 //!
-//! The board maps three pages: priorities; enable bits of that context; its threshold, and the register that
+//! The board maps three ranges, a page each: priorities; enable bits of that context; its threshold, and the register that
 //! claims and completes.
 
 use crate::Registers;
 
-/// Pages.
+/// Ranges.
 const PRIORITY: usize = 0;
 const ENABLE: usize = 1;
 const CONTEXT: usize = 2;
 const SOURCES: u64 = 64;
-/// Offset in its page: one bit a source.
+/// Offset in its range: one bit a source.
 const ENABLE_BITS: usize = 0x80;
 const THRESHOLD: usize = 0;
 const CLAIM: usize = 4;
 
-/// The device that wants attention; it cannot interrupt again until that is complete. 0: none.
 #[inline(always)]
 pub fn claim(registers: impl Registers) -> u32 {
     registers.read(CONTEXT, CLAIM)
 }
 
-/// Whether there is such a source, which can interrupt from now on.
 pub fn enable(registers: impl Registers, source: u64) -> bool {
     let Some((word, bit)) = enable_bit(source) else { return false };
     registers.write(PRIORITY, source as usize * 4, 1);
@@ -31,7 +29,6 @@ pub fn enable(registers: impl Registers, source: u64) -> bool {
     true
 }
 
-/// Whether there is such a source, which has had its attention.
 pub fn complete(registers: impl Registers, source: u64) -> bool {
     let known = enable_bit(source).is_some();
     if known {
@@ -52,11 +49,17 @@ mod tests {
     use std::collections::BTreeMap;
 
     impl Registers for &RefCell<BTreeMap<(usize, usize), u32>> {
-        fn read(&self, page: usize, offset: usize) -> u32 {
-            self.borrow().get(&(page, offset)).copied().unwrap_or(0)
+        fn read(&self, range: usize, offset: usize) -> u32 {
+            self.borrow().get(&(range, offset)).copied().unwrap_or(0)
         }
-        fn write(&self, page: usize, offset: usize, value: u32) {
-            self.borrow_mut().insert((page, offset), value);
+        fn write(&self, range: usize, offset: usize, value: u32) {
+            self.borrow_mut().insert((range, offset), value);
+        }
+        fn read_byte(&self, _: usize, _: usize) -> u8 {
+            panic!("registers have 32 bits")
+        }
+        fn write_byte(&self, _: usize, _: usize, _: u8) {
+            panic!("registers have 32 bits")
         }
     }
 

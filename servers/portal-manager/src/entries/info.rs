@@ -6,6 +6,7 @@ use pebble::abi::link::pack;
 use pebble::abi::{errno, map, sys};
 use pebble::link::More;
 use pebble::words::Asid;
+use pebble_arch::Native;
 use pebble_portal::Spec;
 use pebble_portal_manager::{Goal, Machine, frames};
 
@@ -67,7 +68,7 @@ pub extern "C" fn interface_info(
 
 /// What kind of frame it is that returns to this address of portal code.
 pub extern "C" fn frame(ret: u64) -> i64 {
-    request(|_, machine| frames::description(machine, ret).ok_or(errno::ENOENT))
+    request(|_, machine| frames::description::<Native>(machine, ret).ok_or(errno::ENOENT))
 }
 
 pub extern "C" fn stats(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {

@@ -2,6 +2,7 @@
 
 mod claim;
 mod dumps;
+mod fixed;
 mod forks;
 mod fresh;
 mod model;

@@ -144,7 +144,7 @@ pub struct World {
     bits: [u64; 4],
 }
 
-fn image(fake: &mut Fake) -> BootInfo {
+pub fn image(fake: &mut impl Machine) -> BootInfo {
     let mut next = map::LOAD_PA;
     let mut page = || {
         next += PAGE;

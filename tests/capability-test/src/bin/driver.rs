@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use pebble::abi::errno;
 use pebble::io;
 use pebble::link::{Import, More};
-use pebble::mmio::Mmio;
+use pebble::power::Power;
 use pebble_capability::model::{Actors, Model};
 use pebble_capability::{Capability, Flags};
 use pebble_capability_test::{ACTORS, Step};
@@ -25,9 +25,7 @@ pebble::import! {
 }
 pebble::component!(main);
 
-/// sifive_test: power off.
-const POWER: Mmio = Mmio::new(0, 0x1000);
-const POWER_OFF: u32 = 0x5555;
+const POWER: Power = Power::new(0);
 const STEPS: u64 = 1_000_000;
 const SEED: u64 = 19_990_606;
 
@@ -109,6 +107,6 @@ fn verdict() -> alloc::string::String {
 fn main() -> i64 {
     let Ok(console) = io::open("/dev/console") else { return 1 };
     let _ = console.write(alloc::format!("capability: {}\n", verdict()).as_bytes());
-    POWER.write32(0, POWER_OFF);
+    POWER.off(0);
     0
 }

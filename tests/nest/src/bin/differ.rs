@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use pebble::abi::{control as op, map, sys};
 use pebble::api::{Errno, PortalError};
 use pebble::control::{self, Answer};
-use pebble::portal::{call, call_wide, time};
+use pebble::portal::{MILLISECOND, call, call_wide, time};
 use pebble::process::{self, Child};
 use pebble::within::Watch;
 use pebble::{api, call_within, io, println};
@@ -84,7 +84,7 @@ fn words() {
 fn closed() {
     let Ok(index) = api::portal_open("clock.nanoseconds") else { return };
     println!("{:?} {:?}", api::portal_close(index, 1), call(index, []));
-    println!("{:?} {:?}", control::name(index), call_within(10_000, index, [0; 5]));
+    println!("{:?} {:?}", control::name(index), call_within(MILLISECOND, index, [0; 5]));
     let file = io::open("/bin/hello");
     println!("{file:?}");
     let Ok(file) = file else { return };
@@ -106,7 +106,10 @@ fn semaphores() {
     println!("without P: {:?} {:?}", api::portal_close(sem, 1), relative(call(sem + 1, [])));
     println!("again: {:?} {:?}", api::sem_create(3), relative(call(sem + 1, [])));
     println!("without V: {:?}", made[2].map(|sem| (api::portal_close(sem + 1, 1), relative(call(sem, [])))));
-    println!("patient {:?}", api::sem_create_patient(2).map(|sem| (call_within(10_000, sem, [0; 5]), sem)));
+    println!(
+        "patient {:?}",
+        api::sem_create_patient(2).map(|sem| (call_within(MILLISECOND, sem, [0; 5]), sem))
+    );
     println!("watch {:?}", Watch::new().is_ok());
     println!("unwound {:?}", call(sys::SYS_CONTROL, [op::UNWOUND]));
     let many: Vec<_> = (0..100).map(|_| api::sem_create(0)).collect();

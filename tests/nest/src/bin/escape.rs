@@ -9,7 +9,7 @@ extern crate alloc;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pebble::abi::{map, sys};
 use pebble::control::{self, Answer};
-use pebble::portal::{call, time};
+use pebble::portal::{MILLISECOND, call, time};
 use pebble::process::Child;
 use pebble::{api, attack, io, println};
 
@@ -101,7 +101,7 @@ fn children() -> i64 {
     for _ in 0..4 {
         match control::fork(through) {
             Ok(0) => loop {
-                let _ = api::hrsleep(time() + 1000);
+                let _ = api::hrsleep(time() + MILLISECOND / 10);
             },
             Ok(_) => {}
             Err(_) => return 1,
@@ -169,7 +169,7 @@ fn exit() -> i64 {
         let _ = api::thread_create(caller, 0, 0);
     }
     while ROUNDS.load(Relaxed) < 100 {
-        let _ = api::hrsleep(time() + 1000);
+        let _ = api::hrsleep(time() + MILLISECOND / 10);
     }
     REFUSED
 }

@@ -10,7 +10,7 @@ extern crate alloc;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pebble::abi::{link, map, sys};
 use pebble::api::Errno;
-use pebble::portal::{call, call_wide, time};
+use pebble::portal::{MILLISECOND, call, call_wide, time};
 use pebble::process::Child;
 use pebble::{api, call_within, io, println};
 
@@ -173,7 +173,7 @@ fn strangers() {
     // The dead answer DEAD until they are buried: when that is depends on how soon the console takes what is
     // told of the death.
     let dead = call(die, []);
-    let mut later = (0..1000).map(|_| (api::hrsleep(time() + 10_000), call(caller, [])).1);
+    let mut later = (0..1000).map(|_| (api::hrsleep(time() + MILLISECOND), call(caller, [])).1);
     println!("it dies {dead:?} {:?}", later.find(|answer| *answer != dead));
     println!("closed {:?}", [caller, thread, words, die].map(|index| api::portal_close(index, 1)));
 }
@@ -193,18 +193,18 @@ fn names() {
 /// What the clock tells of limits within each other.
 fn limits() {
     let [bound, unbound] = ["clock.bound", "clock.unbound"].map(|name| api::portal_open(name).unwrap_or(0));
-    let first = call(bound, [100_000_000]);
+    let first = call(bound, [10_000 * MILLISECOND]);
     println!("limits: {first:?} {:?} {:?}", call(unbound, [0]), call(unbound, [0]));
     let (Ok(none), Ok(some)) = (api::sem_create(0), api::sem_create(9)) else { return };
-    let far = time() + (1 << 40);
+    let far = time() + (1 << 44);
     // What ends, and whose fault that was.
     let ended = [
-        call_within(10_000, none, [0; 5]),
+        call_within(MILLISECOND, none, [0; 5]),
         call_within(0, none, [0; 5]),
-        call_within(10_000, sys::SYS_HRSLEEP, [far, 0, 0, 0, 0]),
+        call_within(MILLISECOND, sys::SYS_HRSLEEP, [far, 0, 0, 0, 0]),
         call_within(u64::MAX, some, [0; 5]),
         call_within(0, some, [0; 5]),
-        call_within(10_000, sys::SYS_SBRK, [0; 5]).map(|end| i64::from(end > 0)),
+        call_within(MILLISECOND, sys::SYS_SBRK, [0; 5]).map(|end| i64::from(end > 0)),
     ];
     println!("limited: {ended:x?}");
     println!("closed {:?}", [bound, unbound].map(|index| api::portal_close(index, 1)));
@@ -237,7 +237,7 @@ fn main() -> i64 {
     println!("domain {}, thread {}", api::get_asid() > 0, api::get_thread_id() > 0);
     println!("time goes on: {}", api::hrtime() <= time());
     api::yield_now();
-    println!("sleeps: {:?} {:?}", api::hrsleep(0), api::hrsleep(time() + 100));
+    println!("sleeps: {:?} {:?}", api::hrsleep(0), api::hrsleep(time() + MILLISECOND / 100));
     println!("heap: {:?} {:?} {:?}", api::sbrk(0), api::sbrk(8192), api::sbrk(-4096));
     println!("too much: {:?} {:?}", api::sbrk(i64::MAX), api::sbrk(i64::MIN));
     strangers();

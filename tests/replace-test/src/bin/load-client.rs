@@ -13,7 +13,7 @@ use pebble::abi::{errno, status};
 use pebble::api::{self, Errno};
 use pebble::io::{self, File};
 use pebble::link::Import;
-use pebble::portal::{Broken, call, time};
+use pebble::portal::{Broken, MILLISECOND, call, time};
 use pebble_replace_test::MARKS;
 
 pebble::import! {
@@ -187,7 +187,7 @@ impl Client {
 
     /// More than a pipe holds: the writer waits in between, and often this reader does.
     fn pipe(&mut self) {
-        let until = self.piped + 1000;
+        let until = self.piped + MILLISECOND / 10;
         while self.piped < until && self.receive() {}
         self.check(PIPED, self.piped >= until);
     }
@@ -213,7 +213,7 @@ impl Client {
     }
 
     fn sleep(&mut self) {
-        let until = time() + 100;
+        let until = time() + MILLISECOND / 100;
         let slept = api::hrsleep(until);
         self.check(SLEPT, slept.is_ok() && time() >= until);
     }
@@ -230,7 +230,7 @@ impl Client {
                     (code == status::DEAD || code == status::CLOSED) && status::domain(status) != 0,
                 );
                 self.dead += 1;
-                let _ = api::hrsleep(time() + 1000);
+                let _ = api::hrsleep(time() + MILLISECOND / 10);
             }
         }
     }

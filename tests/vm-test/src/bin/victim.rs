@@ -3,6 +3,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+use pebble::abi::map::{PAGE, Registers};
 use pebble::mmio::Mmio;
 
 pebble::import! {
@@ -18,7 +19,8 @@ fn main() -> i64 {
 
 /// Reads a device register that it was not given.
 extern "C" fn touch(register: u64) -> i64 {
-    Mmio::new(0, 0x1000).read32(register as usize).into()
+    let some = Registers { page: 0, offset: 0, bytes: PAGE as usize };
+    Mmio::new(0, &some).read32(register as usize).into()
 }
 
 /// Calls itself through a portal, until the invocation stack is full.

@@ -11,9 +11,13 @@ pub fn time() -> u64 {
     ticks
 }
 
+/// What [`counter`] counts, and how many of them are a tick where the emulator counts too.
+pub const COUNTED: &str = "instructions";
+pub const COUNTS_PER_TICK: u64 = 100;
+
 /// Instructions retired.
 #[inline(always)]
-pub fn instructions() -> u64 {
+pub fn counter() -> u64 {
     let count;
     // SAFETY: reads a counter; the compiler keeps it in place relative to other volatile code.
     unsafe { asm!("rdinstret {}", out(reg) count, options(nostack)) }

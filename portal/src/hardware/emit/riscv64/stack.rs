@@ -35,56 +35,64 @@ impl Emitter<'_> {
         self.put(add(T2, T1, T4));
         self.put(add(T1, T1, T3));
         self.put(addi(A0, ZERO, 0));
-        let body: &[u32] = match what {
-            Stacks::Keep => &[
-                ld(T5, T1, 0),
-                bgeu(T3, T5, 28),
-                ld(T6, T5, 0),
-                sd(T6, T1, 0),
-                ld(T6, T2, 0),
-                sd(T6, T5, 0),
-                sd(T5, T2, 0),
-                addi(A0, ZERO, 1),
-                ld(T5, T1, 0),
-                bne(T5, T3, 8),
-                sd(T4, T1, 0),
-            ],
-            Stacks::Offer => &[
-                ld(T5, T2, 0),
-                bgeu(T3, T5, 36),
-                ld(T6, T5, 0),
-                sd(T6, T2, 0),
-                ld(T6, T1, 0),
-                bne(T6, T4, 8),
-                addi(T6, T3, 0),
-                sd(T6, T5, 0),
-                sd(T5, T1, 0),
-                addi(A0, ZERO, 1),
-            ],
-            Stacks::Release => &[
-                ld(T5, T1, 0),
-                bne(T5, T4, 20),
-                ld(T6, T2, 0),
-                sd(T6, T1, 0),
-                sd(T3, T2, 0),
-                addi(A0, ZERO, 1),
-            ],
-        };
-        body.iter().for_each(|word| self.put(*word));
+        match what {
+            Stacks::Keep => {
+                self.put(ld(T5, T1, 0));
+                let none = self.open(bgeu(T3, T5, 0));
+                self.put(ld(T6, T5, 0));
+                self.put(sd(T6, T1, 0));
+                self.put(ld(T6, T2, 0));
+                self.put(sd(T6, T5, 0));
+                self.put(sd(T5, T2, 0));
+                self.put(addi(A0, ZERO, 1));
+                self.join(none);
+                self.put(ld(T5, T1, 0));
+                let left = self.open(bne(T5, T3, 0));
+                self.put(sd(T4, T1, 0));
+                self.join(left);
+            }
+            Stacks::Offer => {
+                self.put(ld(T5, T2, 0));
+                let none = self.open(bgeu(T3, T5, 0));
+                self.put(ld(T6, T5, 0));
+                self.put(sd(T6, T2, 0));
+                self.put(ld(T6, T1, 0));
+                let others = self.open(bne(T6, T4, 0));
+                self.put(addi(T6, T3, 0));
+                self.join(others);
+                self.put(sd(T6, T5, 0));
+                self.put(sd(T5, T1, 0));
+                self.put(addi(A0, ZERO, 1));
+                self.join(none);
+            }
+            Stacks::Release => {
+                self.put(ld(T5, T1, 0));
+                let some = self.open(bne(T5, T4, 0));
+                self.put(ld(T6, T2, 0));
+                self.put(sd(T6, T1, 0));
+                self.put(sd(T3, T2, 0));
+                self.put(addi(A0, ZERO, 1));
+                self.join(some);
+            }
+        }
         self.scrub(0b11 << T1 | 0b1111 << T3);
     }
 
     /// Waits and calls again if the queue is at an end, or its last stack is for whoever waits
     /// (`map::STACKS_END`, which `t2` is).
     pub(super) fn wait_unless_found(&mut self) {
-        self.full |= self.waits.try_push(self.here()).is_err();
-        self.put(bltu(T4, T2, 0));
+        self.wait_if(bltu(T4, T2, 0));
     }
 
     /// Waits and calls again if this register is 0.
     pub(super) fn wait(&mut self, reg: Reg) {
-        self.full |= self.waits.try_push(self.here()).is_err();
-        self.put(beq(reg, ZERO, 0));
+        self.wait_if(beq(reg, ZERO, 0));
+    }
+
+    fn wait_if(&mut self, branch: u32) {
+        let branch = self.open(branch);
+        let fits = self.waits.try_push(branch).is_ok();
+        self.a.demand(fits);
     }
 
     /// Into the common code that waits, which finds the callee's number in `stval`, with nothing of the
@@ -110,9 +118,9 @@ impl Emitter<'_> {
     }
 
     /// Registers that the code before this instruction writes.
-    fn written_before(&self, end: usize) -> u32 {
+    fn written_before(&self, end: Label) -> u32 {
         let writes = |word: &&u32| !matches!(**word & 0x7f, 0x23 | 0x27 | 0x63);
-        let words = self.code.words.iter().take(end);
+        let words = self.a.before(end).iter();
         words.filter(writes).fold(0, |set, word| set | 1 << (word >> 7 & 31)) & !1
     }
 }

@@ -74,8 +74,9 @@ const fn stripped(lent: Lent) -> i32 {
 impl Emitter<'_> {
     /// The branch refuses the call with this code.
     pub(super) fn refuse(&mut self, branch: u32, code: u64) {
-        self.full |= self.refusals.try_push((self.here(), code as u16)).is_err();
-        self.put(branch);
+        let branch = self.open(branch);
+        let fits = self.refusals.add(branch, code as u16);
+        self.a.demand(fits);
     }
 
     fn refuse_window(&mut self, branch: u32) {
@@ -167,8 +168,7 @@ impl Emitter<'_> {
     fn check_borrowed(&mut self, entry: Reg, flags: i32, wanted: i32, place: (Reg, bool)) {
         self.put(andi(T4, entry, flags | BORROWED));
         self.put(addi(T4, T4, -wanted));
-        let own = self.here();
-        self.put(beq(T4, ZERO, 0));
+        let own = self.open(beq(T4, ZERO, 0));
         self.demand(entry, flags | MARKS, wanted | BORROWED);
         self.check_holder(place);
         self.join(own);
@@ -370,7 +370,7 @@ impl Emitter<'_> {
 
     /// Pages have moved, to the callee (1) or from it (-1).
     fn moved(&mut self, lent: Lent, direction: i32) {
-        let returning = self.code.ret_at.is_some();
+        let returning = self.ret_at.is_some();
         if returning {
             self.constant(T4, self.c.callee.windows);
         }
@@ -426,7 +426,7 @@ impl Emitter<'_> {
 
     /// Moves what the callee has put into the slot to where the caller wants it; `t5` is the descriptor.
     /// Returns the branch that is taken if something else is there: then the callee keeps it, and the slot.
-    fn get(&mut self, lent: Lent, keep: u8) -> Option<usize> {
+    fn get(&mut self, lent: Lent, keep: u8) -> Option<Label> {
         self.put(sd(ZERO, T5, DESC_HOLDER));
         self.put(ld(T6, T5, DESC_ENTRY));
         self.put(ld(T3, T6, 0));
@@ -440,8 +440,7 @@ impl Emitter<'_> {
         self.put(or(T0, T0, T4));
         let mut bad = None;
         if lent.is_long() {
-            bad = Some(self.here());
-            self.put(bne(T0, ZERO, 0));
+            bad = Some(self.open(bne(T0, ZERO, 0)));
             self.follow(T0, T3);
             let base = self.table_end(lent, T0);
             self.put(ld(T4, T0, (i32::from(lent.pages) - 1) * 8 - base));
@@ -452,23 +451,19 @@ impl Emitter<'_> {
                 self.put(or(T4, T4, T0));
             }
         }
-        let good = self.here();
-        self.put(beq(if lent.is_long() { T4 } else { T0 }, ZERO, 0));
+        let good = self.open(beq(if lent.is_long() { T4 } else { T0 }, ZERO, 0));
         if let Some(branch) = bad {
             self.join(branch);
         }
         // An error that came before names who is to blame better.
         let status = status::WINDOW | u64::from(self.c.callee.asid) << 16;
-        let blamed = self.here();
-        self.put(bne(A1, ZERO, 0));
+        let blamed = self.open(bne(A1, ZERO, 0));
         self.constant(A1, status);
         self.join(blamed);
         self.put(andi(T0, T3, !WAITS));
-        let kept = self.here();
-        self.put(bne(T0, ZERO, 0));
+        let kept = self.open(bne(T0, ZERO, 0));
         self.put(sd(ZERO, T6, 0));
-        let nothing = self.here();
-        self.put(beq(ZERO, ZERO, 0));
+        let nothing = self.open(beq(ZERO, ZERO, 0));
         self.join(good);
         self.put(sd(T3, T2, 0));
         self.put(sd(ZERO, T6, 0));

@@ -1,13 +1,12 @@
 //! Templates in a portal: exactly the registered operations, which were proven to do no more than they may,
 //! with what they are promised in their registers.
 
-use super::way::Ways;
 use super::*;
 use crate::hardware::template::riscv64::register;
 use crate::hardware::template::{Condition, Operation, Register, Template};
 use crate::isa::riscv64::decode::{Cond, Width};
 
-impl<'a> Verifier<'a> {
+impl<'a> Verifier<'a, Riscv64> {
     /// The next template, if it begins here.
     pub(super) fn begins(&self, word: u32, s: &State) -> Option<&'a Template> {
         let (from, template) = *self.templates.get(s.translated)?;
@@ -34,7 +33,7 @@ impl<'a> Verifier<'a> {
             let word = *self.words.get(at / 4).ok_or(fail(Reason::Endless))?;
             let meant = decode(word).and_then(|insn| meant(insn, *operation));
             if let Some(distance) = meant.ok_or(fail(Reason::Template))? {
-                self.refuse(s, at + distance, template.status, ways)
+                self.refuse(at, s, at + distance, template.status, ways)
                     .map_err(|r| r.unwrap_or(fail(Reason::Branch)))?;
             }
         }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use pebble::abi::{errno, sys};
 use pebble::api;
 use pebble::io::{self, File};
-use pebble::portal::{instructions, timed_call};
+use pebble::portal::{COUNTED, counter, timed_call};
 
 use crate::{Shell, complain, jobs, look, servers};
 
@@ -217,8 +217,8 @@ fn refusal(server: &str, path: &str, failure: &servers::Failure) -> String {
 fn must_count() -> Result<(), String> {
     const NEAR: u64 = 8;
     let near = |_: &i32| {
-        let start = instructions();
-        instructions() - start <= NEAR
+        let start = counter();
+        counter() - start <= NEAR
     };
     match (0..16).filter(near).count() {
         8.. => Ok(()),
@@ -232,8 +232,8 @@ fn bench(_: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
     must_count()?;
     let base = (0..RUNS)
         .map(|_| {
-            let start = instructions();
-            instructions() - start
+            let start = counter();
+            counter() - start
         })
         .min()
         .unwrap_or(0);
@@ -256,7 +256,7 @@ fn bench(_: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
 
 fn boot(shell: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
     must_count()?;
-    print(out, &format!("prompt after {} instructions\n", shell.booted))
+    print(out, &format!("prompt after {} {COUNTED}\n", shell.booted))
 }
 
 fn status(shell: &mut Shell, _: &[String], out: File) -> Result<i64, String> {

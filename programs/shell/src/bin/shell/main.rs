@@ -65,7 +65,7 @@ fn main() -> i64 {
     if shell.terminal.mode == Mode::Edit {
         shell.terminal.write(BANNER.as_bytes());
     }
-    shell.booted = pebble::portal::instructions();
+    shell.booted = pebble::portal::counter();
     loop {
         shell.terminal.write(jobs::notes().as_bytes());
         let Some(line) = shell.terminal.line(&mut complete) else { break };

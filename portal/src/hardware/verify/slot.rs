@@ -4,13 +4,17 @@
 //! all: queue times two, plus n. The queue's head is read anew after each change; a descriptor that leads to
 //! an old head is not given back.
 
-use super::way::Test;
-use super::window::{WAITS, fact};
-use super::*;
+use super::Reason;
+use super::leg::Verifier;
+use super::machine::Machine;
+use super::state::State;
+use super::value::*;
+use super::way::{Cond, Test};
+use super::window::fact;
 use crate::hardware::ir::Lent;
 use crate::spec::Window;
-use pebble_abi::map::{WINDOW_APART, WINDOW_BUFFERS, WINDOW_MOVED, WINDOW_PAGES};
-use pebble_abi::status;
+use pebble_abi::map::{self, WINDOW_APART, WINDOW_BUFFERS, WINDOW_MOVED, WINDOW_PAGES};
+use pebble_abi::{status, sys};
 
 const HOLDER: i64 = map::WINDOW_HOLDER as i64;
 
@@ -23,11 +27,11 @@ pub(super) fn at(facts: u64, imm: i64) -> u64 {
 }
 
 /// Both words, if the window has both.
-fn all(lent: Lent, facts: u64) -> u64 {
+pub(super) fn all(lent: Lent, facts: u64) -> u64 {
     if lent.pages > 1 { facts } else { at(facts, 0) }
 }
 
-impl Verifier<'_> {
+impl<M: Machine> Verifier<'_, M> {
     pub(super) fn slot_of(&self, n: i32) -> Option<i32> {
         let long = |l: &&Lent| l.pages > 1;
         let lent = self.windows.get(n as usize)?;
@@ -35,7 +39,7 @@ impl Verifier<'_> {
         Some(i32::from(lent.pages > 1) * 2 + before as i32)
     }
 
-    fn window_of(&self, slot: i32) -> Option<(i32, Lent)> {
+    pub(super) fn window_of(&self, slot: i32) -> Option<(i32, Lent)> {
         let n = (0..self.windows.len() as i32).find(|n| self.slot_of(*n) == Some(slot))?;
         Some((n, self.windows[n as usize]))
     }
@@ -62,8 +66,8 @@ impl Verifier<'_> {
         if let Some(side) = self.count_at(address) {
             return Some(Value(Kind::Moved, side as i32 | i32::from(s.moves[side]) << 1));
         }
-        if address == paging::root_va(self.c.caller.space) + map::ROOT_WINDOWS && !self.windows.is_empty() {
-            return (!self.returning).then_some(Value(Kind::Control, 0));
+        if address == M::root(self.c.caller.space) + map::ROOT_WINDOWS && !self.windows.is_empty() {
+            return (!self.returning).then_some(Value(Kind::ControlPage, 0));
         }
         let queue = self.queue_at(address)?;
         if self.returning {
@@ -116,14 +120,6 @@ impl Verifier<'_> {
         }
     }
 
-    /// One more, or fewer, pages moved.
-    pub(super) fn moved_imm(&self, op: Alu, value: Value, imm: i64) -> Value {
-        match (value, op) {
-            (Value(Kind::Moved, n), Alu::Add) => Value(Kind::MovedBy, n & 15 | (imm as i32) << 4),
-            _ => UNKNOWN,
-        }
-    }
-
     pub(super) fn slot_load(&self, s: &State, base: Value, imm: i64) -> Option<Value> {
         let Value(kind, slot) = base;
         let kind = match (kind, imm) {
@@ -134,8 +130,8 @@ impl Verifier<'_> {
                 let (w, lent) = self.window_of(slot)?;
                 let there = !s.knows(fact::of(w, at(fact::CLEARED, imm)));
                 let kind = if imm == 0 { Kind::Given } else { Kind::GivenTwin };
-                let good = imm == 0 || lent.pages > 1;
-                return (lent.window == Window::Get && there && good).then_some(Value(kind, w));
+                let good = imm == 0 || lent.window == Window::Get && lent.pages > 1;
+                return (there && good).then_some(Value(kind, w));
             }
             _ => return None,
         };
@@ -182,13 +178,14 @@ impl Verifier<'_> {
         let did = match (kind, imm) {
             _ if imm == 8 && lent.pages == 1 => None,
             (Kind::SlotEntry, 0 | 8) if !self.returning => {
-                let waits = get && imm == 0 && value == Value(Kind::Const, WAITS as i32);
+                let waits = get && imm == 0 && value == Value(Kind::Const, M::WAITS as i32);
                 let fits = taken() && (waits || self.tested(s, w) && shows(lent, imm, value, w));
                 fits.then_some(at(fact::SHOWN, imm))
             }
             (Kind::SlotEntry, 0 | 8) => {
                 let nothing = imm == 0 && s.knows(fact::of(w, fact::NOTHING));
-                let fits = value == ZERO && (!get || nothing || s.knows(fact::of(w, fact::GOOD)));
+                let once = !s.knows(fact::of(w, at(fact::CLEARED, imm)));
+                let fits = value == ZERO && once && (!get || nothing || s.knows(fact::of(w, fact::GOOD)));
                 fits.then_some(at(fact::CLEARED, imm))
             }
             // What is torn is in the slot before it is gone from here.
@@ -217,33 +214,6 @@ impl Verifier<'_> {
         };
         s.known |= fact::of(w, did.ok_or(Reason::Store)?);
         Ok(())
-    }
-
-    /// `sfence.vma`: one address, or with `x0` all of the domain's.
-    #[inline(never)]
-    pub(super) fn fence(&self, s: &mut State, rs1: u8, asid: Value) -> Result<(), Reason> {
-        let domain = if self.returning { &self.c.callee } else { &self.c.caller };
-        if self.windows.is_empty() || !self.is(asid, domain.asid.into()) {
-            return Err(Reason::NotAllowed);
-        }
-        let mut did = 0;
-        for n in 0..self.windows.len() as i32 {
-            let lent = self.windows[n as usize];
-            let long = lent.pages > 1;
-            let page = match s.get(rs1) {
-                value if self.returning => {
-                    Some(value) == self.slot_of(n).map(|s| Value(Kind::SlotAddress, s))
-                }
-                value => value == own(reg::A0 + usize::from(lent.from)),
-            };
-            let cleared = s.knows(fact::of(n, all(lent, fact::CLEARED)));
-            let nothing = s.knows(fact::of(n, fact::NOTHING | at(fact::CLEARED, 0)));
-            if (cleared || nothing) && (if long { rs1 == 0 } else { rs1 != 0 && page }) {
-                did |= fact::of(n, fact::FLUSHED);
-            }
-        }
-        s.known |= did;
-        if did == 0 { Err(Reason::NotAllowed) } else { Ok(()) }
     }
 
     /// Every window is open as its letter says, where the callee is entered.
@@ -297,15 +267,15 @@ impl Verifier<'_> {
             }
         }
         self.check_moved(s, by)?;
-        let status = s.regs.get(reg::A1);
+        let status = s.regs.get(M::REGISTERS.status);
         let blames = status::WINDOW | u64::from(self.c.callee.asid) << 16;
         // The callee is blamed where it has not given, unless somebody is to blame already.
-        let fits = if status == Value(Kind::Status, 0) {
-            !bad || s.knows(fact::BLAMED)
-        } else {
-            bad && s.knows(fact::CALM) && self.is(status, blames)
+        let fits = match status {
+            Value(Kind::Status, 0) => !bad || s.knows(fact::BLAMED),
+            Value(Kind::Blamed, _) => bad,
+            _ => bad && s.knows(fact::CALM) && self.is(status, blames),
         };
-        if fits { Ok(()) } else { Err(Reason::Register(reg::A1 as u8)) }
+        if fits { Ok(()) } else { Err(Reason::Register(M::REGISTERS.status as u8)) }
     }
 
     /// `by` pages have moved to the callee, in the books of both.

@@ -1,6 +1,7 @@
 //! What is known at one point of the code: registers, control registers, frame words, deeds.
 
-use super::MAX_FRAME;
+use super::leg::MAX_FRAME;
+use super::machine::Machine;
 use super::value::*;
 
 /// Things done so far, as bits of [`State::done`].
@@ -15,10 +16,12 @@ pub(super) mod done {
     pub const EFFECT: u16 = 64;
     /// Known to have been entered by an interrupt.
     pub const INTERRUPT: u16 = 128;
-    /// `stval` is the callee's number, for whoever waits.
+    /// Whoever waits finds the callee's number.
     pub const TOLD: u16 = 256;
     /// The top frame is known to be that of a late call.
     pub const LATE: u16 = 512;
+    /// What was written to a control register may not be there yet.
+    pub const PENDING: u16 = 1024;
 }
 
 /// A set of frame words.
@@ -53,17 +56,18 @@ pub(super) struct State {
     pub(super) origin: Kind,
     /// Which were set since (low half); which were cleared since (high half).
     pub(super) marks: u64,
-    pub(super) sscratch: Value,
+    /// Top of the invocation stack; address space; where user mode goes on.
+    pub(super) top: Value,
     pub(super) space: Value,
-    pub(super) sepc: Value,
-    pub(super) fcsr: Value,
-    /// What was written, if anything.
-    pub(super) sie: Option<Value>,
-    /// Floating point is on.
-    pub(super) float: bool,
-    /// Float registers that were cleared; that were loaded with what was saved.
-    pub(super) float_zero: u32,
-    pub(super) float_restored: u32,
+    pub(super) pc: Value,
+    /// Whether interrupts were turned on, or off.
+    pub(super) interrupts: Option<bool>,
+    /// What is beside: a control register; whether the others are on; which were cleared; which were loaded
+    /// with what was saved.
+    pub(super) mode: Value,
+    pub(super) on: bool,
+    pub(super) beside_zero: u32,
+    pub(super) beside_restored: u32,
     /// Frame words written.
     pub(super) stored: Words,
     /// Words of the thread block written by the switch.
@@ -87,24 +91,27 @@ pub(super) struct State {
 
 impl State {
     #[inline(always)]
-    pub(super) fn new(origin: Kind, code: usize, float: bool) -> Self {
+    pub(super) fn new<M: Machine>(origin: Kind, code: usize, on: bool) -> Self {
         let mut regs = Values::numbered(origin);
         regs.set(0, ZERO);
-        regs.set(reg::GP, Value(Kind::Code, code as i32));
+        if M::REGISTERS.begins_with_top() {
+            regs.set(M::REGISTERS.top, Value(Kind::Top, 0));
+        }
+        regs.set(M::REGISTERS.code, Value(Kind::Code, code as i32));
         // What the callee left in control registers is nobody's.
-        let control = |number| if origin == Kind::Own { csr_value(number) } else { UNKNOWN };
+        let control = |value| if origin == Kind::Own { value } else { UNKNOWN };
         State {
             regs,
             origin,
-            marks: SET << reg::GP,
-            sscratch: Value(Kind::Top, 0),
-            space: control(csr::SATP),
-            sepc: control(csr::SEPC),
-            fcsr: control(csr::FCSR),
-            sie: None,
-            float,
-            float_zero: 0,
-            float_restored: 0,
+            marks: SET * M::REGISTERS.nucleus as u64,
+            top: Value(Kind::Top, 0),
+            space: control(M::SPACE),
+            pc: control(M::PC),
+            interrupts: None,
+            mode: control(M::MODE),
+            on,
+            beside_zero: 0,
+            beside_restored: 0,
             stored: Words::default(),
             block: 0,
             done: 0,

@@ -7,9 +7,26 @@
 //! to choose, a branch skips code, and all that follows is read for both ways: later, with what is known
 //! there.
 
+use super::leg::Verifier;
+use super::machine::Machine;
+use super::state::{State, done};
+use super::value::*;
 use super::window::fact;
-use super::*;
-use pebble_abi::status;
+use super::{Reason, Refusal};
+use crate::hardware::Shape;
+use arrayvec::ArrayVec;
+use pebble_abi::{map, status, sys};
+
+/// When a branch is taken, by its two registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cond {
+    Eq,
+    Ne,
+    Lt,
+    Ge,
+    Ltu,
+    Geu,
+}
 
 /// What not taking a branch says of the tested register and of the rest, and what taking it says.
 #[derive(Clone, Copy)]
@@ -74,7 +91,7 @@ impl Ways {
     }
 }
 
-impl Verifier<'_> {
+impl<M: Machine> Verifier<'_, M> {
     /// A branch: reads the way that it leads to, and leaves what not taking it says. Returns where to go on.
     #[inline(never)]
     pub(super) fn fork(
@@ -86,14 +103,11 @@ impl Verifier<'_> {
         ways: &mut Ways,
     ) -> Result<usize, Refusal> {
         let fail = |reason| Refusal { at, reason };
-        let Some(Insn::Branch { cond, rs1, rs2, imm }) = decode(word) else {
-            return Err(fail(Reason::NotAllowed));
-        };
-        if imm < 8 || imm % 4 != 0 {
+        let Some((cond, (rs1, rs2), target)) = M::branch(word, at) else {
             return Err(fail(Reason::Branch));
-        }
-        let target = at + imm as usize;
+        };
         if self.returning && (cond, rs1, rs2) == (Cond::Eq, 0, 0) && !self.windows.is_empty() {
+            M::shadow(self, at, s)?;
             return Ok(target);
         }
         if depth < MAX_DEPTH && rs2 == 0 && self.unless_borrowed(at, (cond, rs1, target), s, ways)? {
@@ -101,9 +115,10 @@ impl Verifier<'_> {
         }
         let b = self.branch(s, cond, (rs1, rs2), target).ok_or(fail(Reason::Branch))?;
         if b.test.refuses != 0 {
-            self.refuse(s, target, b.test.refuses, ways).map_err(|r| r.unwrap_or(fail(Reason::Branch)))?;
+            self.refuse(at, s, target, b.test.refuses, ways)
+                .map_err(|r| r.unwrap_or(fail(Reason::Branch)))?;
         } else {
-            if depth == if self.returning { MAX_CHOICES } else { MAX_DEPTH } {
+            if depth >= if self.returning { MAX_CHOICES } else { MAX_DEPTH } {
                 return Err(fail(Reason::Branch));
             }
             let mut taken = *s;
@@ -112,6 +127,7 @@ impl Verifier<'_> {
             if b.else_zero {
                 taken.clear(b.x);
             }
+            M::shadow(self, at, &mut taken)?;
             if self.returning {
                 let choice = (b.target, depth + 1, taken);
                 self.room.choices.try_push(choice).map_err(|_| fail(Reason::Branch))?;
@@ -123,9 +139,8 @@ impl Verifier<'_> {
         s.set(b.x, b.value);
         s.done |= b.done;
         s.known |= b.test.known;
-        // The head that was read is a stack.
-        if b.test.known == fact::STACK && s.get(reg::T3) == Value(Kind::Head, 0) {
-            s.set(reg::T3, Value(Kind::Desc, 0));
+        if b.test.known == fact::STACK {
+            M::found_stack(s);
         }
         Ok(at + 4)
     }
@@ -140,7 +155,7 @@ impl Verifier<'_> {
             |test: Test| Some(Branch { target, x: rs1, value: test.value, done: 0, else_zero: false, test });
         if self.returning {
             return match (cond, a, b) {
-                (Cond::Ne, _, ZERO) if usize::from(rs1) == reg::A1 => {
+                (Cond::Ne, _, ZERO) if usize::from(rs1) == M::REGISTERS.status => {
                     other(Test { known: fact::CALM, taken: fact::BLAMED, ..test })
                 }
                 (_, _, ZERO) => other(self.window_branch(s, cond, a)?),
@@ -148,12 +163,14 @@ impl Verifier<'_> {
             };
         }
         match (cond, a, b) {
-            (Cond::Lt, Value(Kind::Limit, _), ZERO) => known(rs1, UNKNOWN, done::ROOM),
+            (_, Value(Kind::Limit, _), ZERO) if cond == M::FULL => known(rs1, UNKNOWN, done::ROOM),
             (Cond::Eq, Value(Kind::LastQuarter, _), ZERO) if self.c.caller.trusted => {
                 let test = Test::refusing(UNKNOWN, status::FULL);
                 Some(Branch { target, x: rs1, value: UNKNOWN, done: done::ROOM, else_zero: false, test })
             }
-            (Cond::Ge, Value(Kind::Late, _), ZERO) if self.shape == Shape::Leave(status::TIMEOUT as u16) => {
+            (_, Value(Kind::Late, _), ZERO)
+                if cond == M::TIMELY && self.shape == Shape::Leave(status::TIMEOUT as u16) =>
+            {
                 let test = Test { leads: sys::EXCEPTION, ..Test::new(UNKNOWN) };
                 Some(Branch { target, x: rs1, value: UNKNOWN, done: done::LATE, else_zero: false, test })
             }
@@ -161,7 +178,10 @@ impl Verifier<'_> {
                 let value = Value(Kind::DescNext, 0);
                 other(Test { value, known: fact::STACK, leads: sys::NO_STACK, ..test })
             }
-            (Cond::Ge, cause, ZERO) if self.shape == Shape::Interrupt && cause == csr_value(csr::SCAUSE) => {
+            (Cond::Ne, Value(Kind::NoStack, _), ZERO) => {
+                other(Test { value: UNKNOWN, known: fact::STACK, leads: sys::NO_STACK, ..test })
+            }
+            (_, cause, ZERO) if self.shape == Shape::Interrupt && (cond, cause) == M::NO_INTERRUPT => {
                 known(rs1, cause, done::INTERRUPT)
             }
             (Cond::Ge, ZERO, Value(Kind::SemRead, _)) if matches!(self.shape, Shape::Wait(_)) => {
@@ -179,17 +199,26 @@ impl Verifier<'_> {
     /// error: it may not be taken here.
     pub(super) fn refuse(
         &mut self,
+        at: usize,
         s: &State,
         target: usize,
         code: u16,
         ways: &mut Ways,
     ) -> Result<(), Option<Refusal>> {
-        let kept = reg::PRESERVED | 1 << reg::RA | 1 << reg::SP;
+        let (kept, own) = (M::REGISTERS.kept(), M::REGISTERS.code);
+        let mut there = None;
+        let s = if M::SHADOW {
+            let there = there.insert(*s);
+            M::shadow(self, at, there).map_err(Some)?;
+            there
+        } else {
+            s
+        };
         if self.returning
             || s.refusing != 0
             || !self.untouched(s)
             || s.touched() & kept != 0
-            || s.get(reg::GP as u8) != Value(Kind::Code, 0)
+            || s.regs.get(own) != Value(Kind::Code, 0)
         {
             return Err(None);
         }
@@ -197,7 +226,7 @@ impl Verifier<'_> {
             return if way.1 == code { Ok(()) } else { Err(None) };
         }
         let mut out = *s;
-        for x in (1..32).filter(|x| (kept | 1 << reg::GP) >> x & 1 == 0) {
+        for x in (1..32).filter(|x| (kept | 1 << own) >> x & 1 == 0) {
             out.set(x, UNKNOWN);
         }
         out.refusing = code;

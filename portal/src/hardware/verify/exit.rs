@@ -1,28 +1,30 @@
 //! What must hold where portal code is left: into the callee, back to the caller, or to other nucleus code.
 //!
 //! Every exit names a value for each of the 31 registers, for address space, program counter, invocation
-//! stack, interrupts and floating point; nothing that was there by chance leaves with it.
+//! stack, interrupts and what is beside; nothing that was there by chance leaves with it.
 
-use super::*;
-use crate::hardware::ir;
+use super::Reason;
+use super::leg::{MAX_FRAME, Pushed, Verifier};
+use super::machine::Machine;
+use super::state::{State, Words, done};
+use super::value::*;
+use crate::hardware::{Shape, Short, ir};
 use crate::spec::{Arg, Stack, State as Kept, Window};
-use pebble_abi::status;
+use pebble_abi::{map, status, sys};
 
 const EXCEPTION: Value = Value(Kind::TableEntry, sys::EXCEPTION as i32);
 const NO_STACK: i32 = sys::NO_STACK as i32;
 const THREAD_END: i32 = sys::THREAD_END as i32;
-/// Bytes of the domain's exception, behind which begins what only a thread's end comes to.
-pub(super) const RAISED: i64 = 8;
 
-impl Verifier<'_> {
-    /// `sret`.
+impl<M: Machine> Verifier<'_, M> {
+    /// Into user mode.
     pub(super) fn leave(&mut self, s: &State) -> Result<(), Reason> {
         match self.shape {
             _ if self.returning && self.is_trap => self.resume_trapped(s),
             _ if self.returning => self.return_to_caller(s),
             _ if s.refusing != 0 => self.refuse_caller(s),
             Shape::Short(short) => self.short_circuit(s, short),
-            Shape::Wait(_) | Shape::Signal(_) if s.space == csr_value(csr::SATP) => self.hybrid(s),
+            Shape::Wait(_) | Shape::Signal(_) if s.space == M::SPACE => self.hybrid(s),
             Shape::Switch | Shape::Dispatch | Shape::None | Shape::Bounce | Shape::Leave(_) => {
                 Err(Reason::NotAllowed)
             }
@@ -30,58 +32,62 @@ impl Verifier<'_> {
         }
     }
 
-    /// `jr base + imm`: always through `gp`, always with the traversal not begun, or left to other nucleus
-    /// code.
+    /// A jump to `base + imm`: always through the register of the leg's address, always with the traversal
+    /// not begun, or left to other nucleus code.
     pub(super) fn jump(&self, s: &State, base: Value, imm: i64) -> Result<(), Reason> {
+        let r = M::REGISTERS;
         let elsewhere = s.leads != 0 && base != Value(Kind::TableEntry, s.leads);
-        if base != s.regs.get(reg::GP) || !self.unchanged(s) || elsewhere {
+        if base != s.regs.get(r.code) || !self.unchanged(s) || elsewhere {
             return Err(Reason::Jump);
         }
-        let gp = 1 << reg::GP;
+        let ours = r.nucleus;
         let top = Value(Kind::Top, 0);
+        if r.begins_with_top() && self.shape != Shape::Switch {
+            expect(s, r.top, top)?;
+        }
         match (self.shape, base, imm) {
             (Shape::Dispatch, Value(Kind::ReturnCode, 0), 0) => {
-                expect(s, reg::T1, top)?;
-                registers(s, Kind::Own, !(gp | 1 << reg::T1), 0)
+                expect(s, r.top, top)?;
+                registers(s, Kind::Own, !(ours | 1 << r.top), 0)
             }
             (shape, Value(Kind::ReturnCode, 0), 4) => {
                 let code = ir::leaves_with(shape).ok_or(Reason::Jump)?;
                 if s.did(done::LATE) != (u64::from(code) == status::TIMEOUT) {
                     return Err(Reason::Jump);
                 }
-                expect(s, reg::T1, top)?;
-                expect(s, reg::A0, Value(Kind::Const, -1))?;
-                expect(s, reg::A1, Value(Kind::Leaving, i32::from(code)))?;
-                registers(s, Kind::Own, !(gp | 1 << reg::T1 | 3 << reg::A0), 0)
+                expect(s, r.top, top)?;
+                expect(s, r.value, Value(Kind::Const, -1))?;
+                expect(s, r.status, Value(Kind::Leaving, i32::from(code)))?;
+                registers(s, Kind::Own, !(ours | 1 << r.top | r.outcome() | r.jump), 0)
             }
             // A call that is not late: it was tested, and no address of the nucleus stays.
             (Shape::Leave(_), EXCEPTION, 0) if s.leads == sys::EXCEPTION as i32 => {
-                registers(s, Kind::Own, !(gp | 1 << reg::T1), 1 << reg::T1)
+                registers(s, Kind::Own, !(ours | 1 << r.top | r.jump), 1 << r.top & !ours | r.jump)
             }
-            (Shape::Interrupt, EXCEPTION, 0) => registers(s, Kind::Own, !gp, 0),
-            (Shape::ThreadEnd, Value(Kind::TableEntry, THREAD_END), RAISED) => {
-                registers(s, Kind::Own, !gp, 0)
+            (Shape::Interrupt, EXCEPTION, 0) => registers(s, Kind::Own, !ours, 0),
+            (Shape::ThreadEnd, Value(Kind::TableEntry, THREAD_END), _) if imm == M::RAISED as i64 => {
+                registers(s, Kind::Own, !(ours | r.jump), 0)
             }
             (Shape::Switch, Value(Kind::ReturnCode, 1), 0) => {
-                if s.block != (1 << (1 + reg::IN_BLOCK.len())) - 1
-                    || s.regs.get(reg::T1) != Value(Kind::NextTop, 0)
+                if s.block != (1 << (1 + r.in_block.len())) - 1
+                    || s.regs.get(r.top) != Value(Kind::NextTop, 0)
                 {
                     return Err(Reason::SavedThread);
                 }
-                expect(s, reg::A0, own(reg::A1))?;
-                registers(s, Kind::NextRegister, reg::PRESERVED, 0)?;
-                registers(s, Kind::Own, !(reg::PRESERVED | reg::SCRATCH | gp | 1 << reg::A0), 0)
+                expect(s, r.value, own(r.status))?;
+                registers(s, Kind::NextRegister, r.preserved, 0)?;
+                registers(s, Kind::Own, !(r.preserved | r.scratch | ours | 1 << r.value), 0)
             }
             (Shape::None | Shape::ThreadEnd | Shape::ThreadExit, EXCEPTION, 0) => {
-                registers(s, Kind::Own, !gp, 0)
+                registers(s, Kind::Own, !ours, 0)
             }
             // What a server cannot call is refused.
-            (_, EXCEPTION, 0) if self.is_call && !self.c.caller.trusted => self.give_up(s),
+            (_, EXCEPTION, 0) if self.is_call && !self.c.caller.trusted => self.give_up(s, false),
             (_, Value(Kind::TableEntry, NO_STACK), 0) if self.queue.is_some() && s.did(done::TOLD) => {
                 if self.is_trap {
-                    registers(s, Kind::Own, !gp, 0)
+                    registers(s, Kind::Own, !ours, 0)
                 } else if self.is_call {
-                    self.give_up(s)
+                    self.give_up(s, true)
                 } else {
                     Err(Reason::Jump)
                 }
@@ -92,10 +98,13 @@ impl Verifier<'_> {
 
     /// A call that cannot be: what comes next keeps all registers for the user, so the nucleus leaves nothing
     /// in them.
-    fn give_up(&self, s: &State) -> Result<(), Reason> {
+    fn give_up(&self, s: &State, waits: bool) -> Result<(), Reason> {
+        let r = M::REGISTERS;
         let plain = self.windows.is_empty() && self.templates.is_empty();
-        let scratch = if plain { reg::STACK_SCRATCH } else { reg::WINDOW_SCRATCH };
-        registers(s, Kind::Own, !(s.zero() & scratch | 1 << reg::GP), 0)
+        let scratch = if plain { r.stack_scratch } else { r.window_scratch };
+        let used = if self.windows.is_empty() { r.stack_scratch } else { r.window_scratch };
+        let cleared = if waits && M::WAITS_CLEAR { used } else { 0 };
+        registers(s, Kind::Own, !(s.zero() & scratch | r.nucleus | cleared), cleared)
     }
 
     /// The traversal has not begun, and no template has acted.
@@ -105,19 +114,14 @@ impl Verifier<'_> {
 
     /// The traversal has not begun: everything but general registers is as it was.
     pub(super) fn untouched(&self, s: &State) -> bool {
-        s.sscratch == Value(Kind::Top, 0)
-            && s.space == csr_value(csr::SATP)
-            && s.sepc == csr_value(csr::SEPC)
-            && s.sie.is_none()
+        s.top == Value(Kind::Top, 0)
+            && s.space == M::SPACE
+            && s.pc == M::PC
+            && s.interrupts.is_none()
             && s.done & !(done::ROOM | done::COUNTED | done::TOLD | done::LATE) == 0
             && s.taken == [0; 2]
             && s.moves == [0; 2]
-            && self.float_untouched(s, self.c.caller.float)
-    }
-
-    fn float_untouched(&self, s: &State, on: bool) -> bool {
-        let fcsr = if self.returning { UNKNOWN } else { csr_value(csr::FCSR) };
-        s.float == on && s.float_zero | s.float_restored == 0 && s.fcsr == fcsr
+            && M::untouched(self, s)
     }
 
     fn check_count(&self, s: &State) -> Result<(), Reason> {
@@ -129,49 +133,46 @@ impl Verifier<'_> {
     fn refuse_caller(&self, s: &State) -> Result<(), Reason> {
         self.before_call(s)?;
         let status = u64::from(s.refusing) | u64::from(self.c.caller.asid) << 16;
-        expect(s, reg::A0, Value(Kind::Const, -1))?;
-        if !self.is(s.regs.get(reg::A1), status) {
-            return Err(Reason::Register(reg::A1 as u8));
+        let r = M::REGISTERS;
+        expect(s, r.value, Value(Kind::Const, -1))?;
+        if !self.is(s.regs.get(r.status), status) {
+            return Err(Reason::Register(r.status as u8));
         }
-        let kept = reg::PRESERVED | 1 << reg::RA | 1 << reg::SP;
-        registers(s, Kind::Own, kept, !(kept | 3 << reg::A0))
+        registers(s, Kind::Own, r.kept(), !(r.kept() | r.outcome()))
     }
 
     /// Back to the caller from the call leg: only the two results and cleared scratch registers differ.
     fn resume_caller(&self, s: &State) -> Result<(), Reason> {
         self.before_call(s)?;
-        expect(s, reg::GP, ZERO)?;
-        registers(s, Kind::Own, !(s.zero() & reg::TEMPORARY | 1 << reg::GP | 3 << reg::A0), 0)
+        let r = M::REGISTERS;
+        registers(s, Kind::Own, !(s.zero() & r.temporary | r.nucleus | r.outcome()), r.nucleus)
     }
 
     /// Everything but general registers is as the caller left it, and user mode goes on where it wants.
     fn before_call(&self, s: &State) -> Result<(), Reason> {
         self.check_count(s)?;
-        if s.sepc != own(reg::RA) {
+        if s.pc != own(M::REGISTERS.link) {
             return Err(Reason::ProgramCounter);
         }
-        if s.space != csr_value(csr::SATP) {
+        if s.space != M::SPACE {
             return Err(Reason::AddressSpace);
         }
-        if s.sscratch != Value(Kind::Top, 0) {
+        if s.top != Value(Kind::Top, 0) {
             return Err(Reason::InvocationStack);
         }
-        if s.sie.is_some() {
+        if s.interrupts.is_some() {
             return Err(Reason::Interrupts);
         }
-        if !self.float_untouched(s, self.c.caller.float) {
-            return Err(Reason::FloatRegisters);
-        }
-        Ok(())
+        if M::spared(self, s) { Ok(()) } else { Err(Reason::Beside) }
     }
 
     fn short_circuit(&self, s: &State, short: Short) -> Result<(), Reason> {
-        let (value, status) = (s.regs.get(reg::A0), s.regs.get(reg::A1));
+        let (value, status) = (s.regs.get(M::REGISTERS.value), s.regs.get(M::REGISTERS.status));
         let done = match short {
             Short::Constant { value: v, status: t } => self.is(value, v as u64) && self.is(status, t),
             Short::ThreadId => value == Value(Kind::ThreadId, 0) && status == ZERO,
             Short::Top => value == Value(Kind::Top, 0) && status == ZERO,
-            Short::Time => value == csr_value(csr::TIME) && status == ZERO,
+            Short::Time => value == M::TIME && status == ZERO,
             Short::SetTimer | Short::Flush | Short::Idle => {
                 s.did(done::EFFECT) && value == ZERO && status == ZERO
             }
@@ -186,8 +187,8 @@ impl Verifier<'_> {
         if !s.did(done::SEMAPHORE) {
             return Err(Reason::Semaphore);
         }
-        expect(s, reg::A0, ZERO)?;
-        expect(s, reg::A1, ZERO)?;
+        expect(s, M::REGISTERS.value, ZERO)?;
+        expect(s, M::REGISTERS.status, ZERO)?;
         self.resume_caller(s)
     }
 
@@ -196,7 +197,7 @@ impl Verifier<'_> {
         if !self.is(s.space, self.c.callee.space) {
             return Err(Reason::AddressSpace);
         }
-        if !self.is(s.sepc, self.c.entry) {
+        if !self.is(s.pc, self.c.entry) {
             return Err(Reason::ProgramCounter);
         }
         if s.did(done::SEMAPHORE) {
@@ -205,7 +206,7 @@ impl Verifier<'_> {
         if s.did(done::INTERRUPT) != (self.shape == Shape::Interrupt) {
             return Err(Reason::Interrupts);
         }
-        if s.sie != self.masks().then_some(ZERO) {
+        if s.interrupts != self.masks().then_some(false) {
             return Err(Reason::Interrupts);
         }
         if s.translated != self.templates.len() {
@@ -214,7 +215,9 @@ impl Verifier<'_> {
         self.windows_open(s)?;
         self.pushed_frame(s)?;
         self.callee_stack(s)?;
-        self.float_at_entry(s)?;
+        if !M::entered(self, s) {
+            return Err(Reason::Beside);
+        }
         self.arguments(s)
     }
 
@@ -225,14 +228,14 @@ impl Verifier<'_> {
     }
 
     /// Preserved registers are hidden from the callee.
-    fn hides(&self) -> bool {
+    pub(super) fn hides(&self) -> bool {
         self.is_trap || self.spec.state >= Kept::Partial
     }
 
     /// The frame has no gap, and on top the return code; portals without one leave the invocation stack
     /// alone.
     fn pushed_frame(&mut self, s: &State) -> Result<(), Reason> {
-        let Value(Kind::Top, top) = s.sscratch else { return Err(Reason::InvocationStack) };
+        let Value(Kind::Top, top) = s.top else { return Err(Reason::InvocationStack) };
         if !self.is_call && !self.is_trap {
             return if top == 0 { Ok(()) } else { Err(Reason::InvocationStack) };
         }
@@ -259,26 +262,17 @@ impl Verifier<'_> {
 
     /// Others read and write trap frames, so every word has its place. Returns the word that stays empty.
     fn trap_layout(&self, s: &State, words: usize) -> Result<Option<usize>, Reason> {
-        let holds = |word, value| self.kept(s, word) == Some(value);
-        let base = if self.c.caller.float { frame::FLOAT_WORDS } else { 0 };
-        let mut fits = words == base + frame::WORDS;
-        for x in (1..32).filter(|x| *x != reg::GP) {
-            fits &= holds(base + frame::word(x), own(x));
-        }
-        for f in 0..base.min(32) {
-            fits &= holds(f, Value(Kind::Float, f as i32));
-        }
-        if base > 0 {
-            fits &= holds(32, csr_value(csr::FCSR));
-        }
-        fits &= holds(base + frame::PC, csr_value(csr::SEPC));
-        fits &= holds(base + frame::SPACE, csr_value(csr::SATP));
-        let desc = base + frame::DESC;
+        let layout = &M::LAYOUT;
+        let base = if self.c.caller.float { layout.float_words } else { 0 };
+        let holds = |word, value| self.kept(s, base + word) == Some(value);
+        let mut fits = words == base + layout.words && M::trapped(self, s, base);
+        fits &= holds(layout.pc, M::PC) && holds(layout.space, M::SPACE);
+        let desc = base + layout.desc;
         let empty = if self.queue.is_some() {
             fits &= self.kept(s, desc).is_some_and(|v| v.0 == Kind::Desc);
             None
         } else if self.shape == Shape::NoStack {
-            fits &= holds(desc, csr_value(csr::SCAUSE));
+            fits &= holds(layout.desc, M::CAUSE);
             None
         } else {
             Some(desc)
@@ -287,10 +281,10 @@ impl Verifier<'_> {
     }
 
     fn callee_stack(&self, s: &State) -> Result<(), Reason> {
-        let sp = s.regs.get(reg::SP);
+        let sp = s.regs.get(M::REGISTERS.stack);
         let frameless = !self.is_call && !self.is_trap;
         let fits = if self.is_call && self.spec.stack == Stack::Shared {
-            sp == own(reg::SP) && !s.did(done::TAKEN)
+            sp == own(M::REGISTERS.stack) && !s.did(done::TAKEN)
         } else if self.queue.is_none() || frameless {
             self.is(sp, self.c.callee.fixed_stack) && !s.did(done::TAKEN)
         } else {
@@ -299,47 +293,35 @@ impl Verifier<'_> {
         if fits { Ok(()) } else { Err(Reason::UserStack) }
     }
 
-    fn float_at_entry(&self, s: &State) -> Result<(), Reason> {
-        let c = self.c;
-        let on = c.callee.float && (self.is_call || self.shape == Shape::Tail);
-        let fits = if !on {
-            !s.float
-        } else if c.caller.float && self.spec.state == Kept::Minimal {
-            self.float_untouched(s, true)
-        } else {
-            s.float && s.float_zero == !0 && s.fcsr == ZERO
-        };
-        if fits { Ok(()) } else { Err(Reason::FloatRegisters) }
-    }
-
     fn arguments(&self, s: &State) -> Result<(), Reason> {
         let exception = [
-            csr_value(csr::SCAUSE),
-            csr_value(csr::STVAL),
-            csr_value(csr::SEPC),
+            M::CAUSE,
+            M::FAULT,
+            M::PC,
             Value(Kind::Asid, 0),
             Value(Kind::ThreadId, 0),
-            own(reg::T0),
+            own(M::REGISTERS.index),
         ];
         let passed = match self.shape {
-            Shape::Interrupt => prescribed(s, &exception[..1])?,
-            Shape::Exception => prescribed(s, &exception)?,
-            Shape::NoStack => prescribed(s, &[exception[1], exception[3]])?,
+            Shape::Interrupt => prescribed::<M>(s, &exception[..1])?,
+            Shape::Exception => prescribed::<M>(s, &exception)?,
+            Shape::NoStack => prescribed::<M>(s, &[M::LACKING, exception[3]])?,
             _ => self.specified(s)?,
         };
-        let preserved = if self.hides() { 0 } else { reg::PRESERVED };
-        if !self.is(s.regs.get(reg::RA), map::GATE_VA) {
-            return Err(Reason::Register(reg::RA as u8));
+        let r = M::REGISTERS;
+        let preserved = if self.hides() { 0 } else { r.preserved };
+        if !self.is(s.regs.get(r.link), map::GATE_VA) {
+            return Err(Reason::Register(r.link as u8));
         }
-        let set = passed | 1 << reg::RA | 1 << reg::SP;
+        let set = passed | 1 << r.link | 1 << r.stack;
         registers(s, Kind::Own, preserved, !(preserved | set))
     }
 
     /// The callee's arguments, letter by letter; returns their registers.
     fn specified(&self, s: &State) -> Result<u32, Reason> {
-        let mut next_word = reg::A1;
+        let mut next_word = M::REGISTERS.argument + 1;
         let (mut windows, mut templates) = (-1, -1);
-        for (x, arg) in (reg::A0..).zip(&self.spec.args) {
+        for (x, arg) in (M::REGISTERS.argument..).zip(&self.spec.args) {
             let value = s.regs.get(x);
             let fits = match arg {
                 Arg::Word => {
@@ -351,7 +333,7 @@ impl Verifier<'_> {
                 Arg::Domain => self.is(value, u64::from(self.c.told())),
                 Arg::Origin => value == Value(Kind::Origin, 0),
                 Arg::Thread => value == Value(Kind::ThreadId, 0),
-                Arg::Time => value == csr_value(csr::TIME),
+                Arg::Time => value == M::TIME,
                 Arg::Window(_, pages) => {
                     next_word += 1;
                     windows += 1;
@@ -369,16 +351,16 @@ impl Verifier<'_> {
                 return Err(Reason::Register(x as u8));
             }
         }
-        Ok(((1 << self.spec.args.len()) - 1) << reg::A0)
+        Ok(((1 << self.spec.args.len()) - 1) << M::REGISTERS.argument)
     }
 
     /// What both kinds of return do: the frame is gone, interrupts are as before, the stack is back in its
     /// queue.
     fn taken_down(&self, s: &State, took_stack: bool) -> Result<(), Reason> {
-        if s.sscratch != Value(Kind::Top, 0) {
+        if s.top != Value(Kind::Top, 0) {
             return Err(Reason::InvocationStack);
         }
-        if s.sie != self.masks().then_some(SIE_ON) {
+        if s.interrupts != self.masks().then_some(true) {
             return Err(Reason::Interrupts);
         }
         if s.done != if took_stack { done::LINKED | done::GIVEN } else { 0 } {
@@ -393,49 +375,36 @@ impl Verifier<'_> {
         if !self.is(s.space, self.c.caller.space) {
             return Err(Reason::AddressSpace);
         }
-        if s.sepc != own(reg::RA) {
+        let r = M::REGISTERS;
+        if s.pc != own(r.link) {
             return Err(Reason::ProgramCounter);
         }
-        self.float_at_return(s)?;
+        if !M::returned(self, s) {
+            return Err(Reason::Beside);
+        }
         self.windows_closed(s)?;
-        let sp = 1 << reg::SP;
-        let mut restored = 1 << reg::RA;
-        let mut passed = 1 << reg::A0 | ((1 << spec.results) - 1) << reg::A2;
+        let sp = 1 << r.stack;
+        let mut restored = 1 << r.link;
+        let mut passed = 1 << r.value | ((1 << spec.results) - 1) << r.results;
         *(if self.hides() || spec.stack == Stack::New { &mut restored } else { &mut passed }) |= sp;
-        *(if self.hides() { &mut restored } else { &mut passed }) |= reg::PRESERVED;
+        *(if self.hides() { &mut restored } else { &mut passed }) |= r.preserved;
         registers(s, Kind::Own, restored, 0)?;
-        registers(s, Kind::Theirs, passed, !(restored | passed | 1 << reg::A1))
-    }
-
-    fn float_at_return(&self, s: &State) -> Result<(), Reason> {
-        let c = self.c;
-        let fits = if !c.caller.float {
-            !s.float
-        } else if c.callee.float && !self.hides() {
-            self.float_untouched(s, true)
-        } else {
-            let preserved = reg::FLOAT_PRESERVED;
-            s.float
-                && s.fcsr == csr_value(csr::FCSR)
-                && s.float_restored == preserved
-                && s.float_zero == !preserved
-        };
-        if fits { Ok(()) } else { Err(Reason::FloatRegisters) }
+        registers(s, Kind::Theirs, passed, !(restored | passed | 1 << r.status))
     }
 
     fn resume_trapped(&self, s: &State) -> Result<(), Reason> {
         self.taken_down(s, self.queue.is_some())?;
-        if s.space != csr_value(csr::SATP) {
+        if s.space != M::SPACE {
             return Err(Reason::AddressSpace);
         }
-        if s.sepc != csr_value(csr::SEPC) {
+        if s.pc != M::PC {
             return Err(Reason::ProgramCounter);
         }
-        let float = self.c.caller.float;
-        if s.float != float || float && (s.float_restored != !0 || s.fcsr != csr_value(csr::FCSR)) {
-            return Err(Reason::FloatRegisters);
+        if !M::resumed(self, s) {
+            return Err(Reason::Beside);
         }
-        registers(s, Kind::Own, !(1 << reg::GP), 1 << reg::GP)
+        let ours = M::REGISTERS.nucleus;
+        registers(s, Kind::Own, !ours, ours)
     }
 }
 
@@ -444,11 +413,11 @@ fn expect(s: &State, x: usize, value: Value) -> Result<(), Reason> {
 }
 
 /// The handler's arguments; returns their registers.
-fn prescribed(s: &State, values: &[Value]) -> Result<u32, Reason> {
-    for (x, value) in (reg::A0..).zip(values) {
+fn prescribed<M: Machine>(s: &State, values: &[Value]) -> Result<u32, Reason> {
+    for (x, value) in (M::REGISTERS.argument..).zip(values) {
         expect(s, x, *value)?;
     }
-    Ok(((1 << values.len()) - 1) << reg::A0)
+    Ok(((1 << values.len()) - 1) << M::REGISTERS.argument)
 }
 
 /// The registers in `same` hold what they held at the origin, those in `zero` nothing. What the state knows

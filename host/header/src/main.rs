@@ -1,5 +1,0 @@
-//! Prints `pebble.h`.
-
-fn main() {
-    print!("{}", pebble_header::header());
-}
