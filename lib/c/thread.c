@@ -47,8 +47,9 @@ void yield(void) { portal_call(SYS_YIELD); }
 
 /* The part of a stack from fork's frame to the top, for the new thread to lay out on its own stack. */
 struct image {
-    unsigned long size; /* portal.S reads this word */
-    unsigned long low;  /* where the copy came from */
+    unsigned long size;    /* portal.S reads this word */
+    unsigned long low;     /* where the copy came from */
+    unsigned long pointer; /* the thread pointer: it may lie beyond the block, and so beyond the copy */
     unsigned long words[];
 };
 
@@ -60,16 +61,18 @@ int __fork(unsigned long *frame) {
         return -1;
     image->size = size;
     image->low = low;
+    image->pointer = (unsigned long)PEBBLE_BLOCK() + PEBBLE_TP_OFFSET;
     memcpy(image->words, frame, size);
     return start(__fork_start, image, 0);
 }
 
 /* Runs in the new thread, without a thread-local block. A word that points into the old copy comes to point into
-   the new one. */
+   the new one; so does a thread pointer that the compiler has kept. */
 void __fork_copy(const struct image *image, unsigned long *to) {
     for (unsigned long i = 0; i < image->size / sizeof *to; i++) {
         unsigned long word = image->words[i];
-        to[i] = word - image->low < image->size ? word - image->low + (unsigned long)to : word;
+        int moves = word - image->low < image->size || word == image->pointer;
+        to[i] = moves ? word - image->low + (unsigned long)to : word;
     }
 }
 

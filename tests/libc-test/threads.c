@@ -1,5 +1,6 @@
 /* Streams that several threads use: a call's output is one piece, and whoever ends or copies a domain leaves no lock behind. */
 #include "check.h"
+#include <unistd.h>
 
 enum { VOICES = 4, LINES = 100 };
 
@@ -97,9 +98,35 @@ static void copies_have_no_others_locks(void) {
     CHECK(ftrylockfile(stdout) != 0);
 }
 
+static _Thread_local int own = 1;
+static int childs, kept_is_own;
+
+/* Each time anew, whatever the compiler believes to know. */
+__attribute__((noinline)) static char *thread_pointer(void) {
+    __asm__ volatile("" ::: "memory");
+    return PEBBLE_BLOCK() + PEBBLE_TP_OFFSET;
+}
+
+/* Where a thread's variables are, the compiler may have worked out before fork: so may the thread pointer be kept. */
+static void copies_have_variables_of_their_own(void) {
+    int *place = &own;
+    char *kept = thread_pointer();
+    __asm__ volatile("" : "+r"(place), "+r"(kept));
+    if (fork() == 0) {
+        kept_is_own = kept == thread_pointer();
+        *place += 10;
+        childs = own;
+        step = 3;
+        thread_exit();
+    }
+    wait_for(&step, 3);
+    CHECK(kept_is_own && childs == 11 && own == 1);
+}
+
 void test_threads(void) {
     pieces_are_whole();
     copies_have_no_others_locks();
+    copies_have_variables_of_their_own();
     _exit(sum_up()); /* not past standard output, which is taken */
 }
 

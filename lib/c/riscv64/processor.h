@@ -1,3 +1,5 @@
+/* The thread pointer points to the thread-local block. */
+#define PEBBLE_TP_OFFSET 0
 /* The running thread's thread-local block. */
 #define PEBBLE_BLOCK() ((char *)__builtin_thread_pointer())
 /* From one handler's entries to the next one's. */

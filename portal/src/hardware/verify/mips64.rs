@@ -241,7 +241,7 @@ impl V<'_> {
         let (destroyed, flushed) = match self.shape {
             Shape::Short(Short::Flush) if flushes && s.get(reg::T4) == own(5) => (reg::T6, 0),
             Shape::Short(Short::Idle) if self.is(to, regs::IDLE) => (reg::T4, 0),
-            _ if flushes && self.is(s.get(reg::T4), self.flushing().into()) => {
+            _ if flushes && !self.windows.is_empty() && self.is(s.get(reg::T4), self.flushing().into()) => {
                 (reg::T6, self.flushed(s, None))
             }
             _ => return Err(Reason::Jump),
