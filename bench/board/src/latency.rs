@@ -8,12 +8,13 @@
 use crate::calibrate::{PER_TICK, calibrate};
 use crate::{Bench, STOP};
 use core::sync::atomic::Ordering::Relaxed;
+use pebble::abi::map::TIME_HZ;
 use pebble::api;
 use pebble::portal::{call, counter, time};
 use pebble_bench::{Job, Load, ROUNDS};
 
 /// Bounds of the random delay, in ticks.
-const DELAY: (u64, u64) = (60, 400);
+const DELAY: (u64, u64) = (TIME_HZ / 1_000_000 * 6, TIME_HZ / 1_000_000 * 40);
 
 pub fn all(bench: &Bench) {
     let offset = calibrate();

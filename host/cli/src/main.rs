@@ -37,6 +37,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
+use crate::tools::Tools;
+
 /// The system that is built when none is named.
 const DEFAULT_SYSTEM: &str = "default";
 
@@ -47,10 +49,10 @@ struct Arguments {
     /// Show the output of the tools that are called
     #[arg(short, long, global = true)]
     verbose: bool,
-    /// The board that systems are built for, and run on: the name of a file in boards/
-    #[arg(long, value_name = "NAME", global = true, env = tools::BOARD_VARIABLE, hide_env_values = true,
-        default_value = tools::DEFAULT_BOARD)]
-    board: String,
+    /// The board that systems are built for, and run on: the name of a file in boards/ (without it: virt,
+    /// and for tests every board)
+    #[arg(long, value_name = "NAME", global = true, env = tools::BOARD_VARIABLE, hide_env_values = true)]
+    board: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -101,7 +103,7 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     ui::set_verbose(arguments.verbose);
-    match dispatch(&arguments.board, arguments.command) {
+    match dispatch(arguments.board.as_deref(), arguments.command) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             // Whoever read our output has seen enough: not worth a message.
@@ -114,11 +116,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(board: &str, command: Command) -> Result<u8> {
-    let tools = tools::Tools::find(board)?;
+fn dispatch(board: Option<&str>, command: Command) -> Result<u8> {
+    let tools = Tools::find(board.unwrap_or(tools::DEFAULT_BOARD))?;
     match command {
         Command::Run(options) => return run::run(&tools, &options),
-        Command::Test(options) => return test::test(&tools, &options),
+        Command::Test(options) => {
+            let others = if board.is_none() && !options.quick { tools.other_boards()? } else { Vec::new() };
+            let boards: Vec<_> = std::iter::once(tools).chain(others).collect();
+            return test::test(&boards, &options);
+        }
         Command::Bench(options) => return bench::bench(&tools, &options),
         Command::Crash(options) => return crash::crash(&tools, &options),
         Command::Fuzz(options) => fuzz::fuzz(&tools, &options)?,

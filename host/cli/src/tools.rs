@@ -58,6 +58,12 @@ impl Tools {
         })
     }
 
+    /// The same for every other board.
+    pub fn other_boards(&self) -> Result<Vec<Self>> {
+        let all = names(&self.root.join("boards"));
+        all.iter().filter(|name| **name != self.board.name).map(|name| Tools::find(name)).collect()
+    }
+
     pub fn target(&self) -> PathBuf {
         self.root.join("target")
     }

@@ -21,7 +21,7 @@ mod calibrate;
 use alloc::vec::Vec;
 use calibrate::{PER_TICK, calibrate};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use pebble::abi::sys;
+use pebble::abi::{map::TIME_HZ, sys};
 use pebble::api;
 use pebble::io::{self, File};
 use pebble::portal::{COUNTED, MILLISECOND, call_once as call, counter, time, timed_call};
@@ -42,7 +42,7 @@ const HOGS: u64 = 12;
 const MOST: u64 = 31;
 const POWER: Power = Power::new(0);
 /// Bounds of the random delay, in ticks.
-const DELAY: (u64, u64) = (20, 400);
+const DELAY: (u64, u64) = (TIME_HZ / 1_000_000 * 2, TIME_HZ / 1_000_000 * 40);
 /// States of `scheduler.thread_info`.
 const FREE: u64 = 0;
 const STACK: u64 = 6;

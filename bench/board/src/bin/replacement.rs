@@ -13,7 +13,7 @@ extern crate alloc;
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use pebble::abi::errno;
+use pebble::abi::{errno, map::TIME_HZ};
 use pebble::api::{self, Errno};
 use pebble::portal::{COUNTED, call_once as call, counter, time};
 use pebble::process::Child;
@@ -23,10 +23,10 @@ use pebble_bench::{Samples, WARM_UP};
 pebble::program!(main);
 
 const REPLACEMENTS: usize = WARM_UP + 100;
-/// Ticks of 100 instructions between two calls, and between two replacements, when the old instance is
-/// buried.
-const STEP: u64 = 20;
-const SETTLE: u64 = 20_000;
+/// Ticks between two calls (2,000 instructions), and between two replacements (two million), when the old
+/// instance is buried.
+const STEP: u64 = TIME_HZ / 500_000;
+const SETTLE: u64 = TIME_HZ / 500;
 /// What the scheduler has to take over: in so many programs, so many threads and semaphores each.
 const PROGRAMS: usize = 4;
 const THREADS: usize = 16;

@@ -3,10 +3,12 @@
 //! `format`; `seam`; `interfaces.NAME`; `host.NAME`, the unit and property tests of a package; `system.NAME`,
 //! systems in the emulator; `system.c.NAME`, the C library of components; `sfi-attack`, `sfi-fault`,
 //! `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-same`, `sfi-real`, what fault domains withstand;
-//! `cli.NAME`, the tool itself; `budget.ID`, a measured row against its budget. A filter selects the groups
+//! `cli.NAME`, the tool itself; `budget.ID`, a measured row against its budget. What is tested on another
+//! board than the first has the board's name before it (`malta.system.NAME`). A filter selects the groups
 //! whose names contain it, or of which it is a part between dots, if it has only one or two letters (`c`).
 
 mod blockers;
+mod boards;
 mod cli;
 mod context;
 mod crash;
@@ -32,17 +34,18 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 
+use self::boards::OnBoard;
 use crate::tools::{Tools, run_quietly};
-use crate::{bench, ui};
+use crate::ui;
 
 #[derive(clap::Args)]
 pub struct Options {
     /// Run only groups whose names contain this, such as portal, scheduler, hostile, budget; GROUP::TEST,
     /// such as host.vm::fork, of host tests only those whose names contain TEST
     filter: Option<String>,
-    /// Leave out what takes long, and try fewer random cases
+    /// Leave out what takes long and, unless one is named, other boards than the first; try fewer random cases
     #[arg(long)]
-    quick: bool,
+    pub quick: bool,
     /// Only say what would run
     #[arg(long)]
     list: bool,
@@ -144,75 +147,52 @@ fn side_by_side(jobs: &[Job]) -> Tally {
     tally.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
-    // What is tested without a system does not depend on the board, and is tested with the first.
-    let host = tools.is_default();
-    let packages = if host { host::packages(tools, |name| options.selects(name))? } else { Vec::new() };
-    let runs = |test: &&system::SystemTest| options.selects(&test.group()) && !(options.quick && test.slow);
-    let systems = || system::ALL.iter().filter(runs).filter(|test| test.missing(tools).is_none());
-    let budgets: Vec<_> = match options.quick {
-        true => Vec::new(),
-        false => {
-            bench::budget::load(tools)?.into_iter().filter(|(id, _)| options.selects(&group(id))).collect()
-        }
+/// What is tested without a system does not depend on the board, and is tested with the first.
+pub fn test(boards: &[Tools], options: &Options) -> Result<u8> {
+    let host = boards.iter().find(|tools| tools.is_default());
+    let selected = |group: &str| host.filter(|_| options.selects(group));
+    let packages = match host {
+        Some(tools) => host::packages(tools, |name| options.selects(name))?,
+        None => Vec::new(),
     };
-    let (format, seam) = (host && options.selects("format"), host && options.selects("seam"));
+    let slow = cli::GROUPS.into_iter().chain(sfi::GROUPS).filter(|_| !options.quick);
+    let own = interfaces::GROUPS.into_iter().chain(slow);
+    let own: Vec<_> = own.filter_map(|(group, test)| Some((group, test, selected(group)?))).collect();
+    let boards: Vec<_> = boards.iter().map(|tools| OnBoard::new(tools, options)).collect::<Result<_>>()?;
+    let systems: Vec<_> = boards.iter().flat_map(OnBoard::groups).collect();
+    let first: Vec<_> = ["format", "seam"].into_iter().filter(|group| selected(group).is_some()).collect();
     let filter = options.filter.as_deref().unwrap_or_default();
-    let domains = || {
-        let slow = cli::GROUPS.into_iter().chain(sfi::GROUPS).filter(|_| !options.quick);
-        let groups = interfaces::GROUPS.into_iter().chain(slow);
-        groups.filter(|(group, _)| host && options.selects(group))
-    };
-    let count = domains().count()
-        + packages.len()
-        + systems().count()
-        + budgets.len()
-        + usize::from(format)
-        + usize::from(seam);
+    let count = first.len() + packages.len() + own.len() + systems.len();
     ensure!(count > 0, "no group of tests has {filter:?} in its name");
     if options.list {
         let hosts = packages.iter().flat_map(host::groups).filter(|group| options.selects(group));
-        let own = domains().map(|(group, _)| group.into());
-        let names = hosts.chain(own).chain(systems().map(|test| test.group()));
-        let first = [("format", format), ("seam", seam)].into_iter().filter(|(_, selected)| *selected);
-        let names = first.map(|(name, _)| name.into()).chain(names);
-        names.chain(budgets.iter().map(|(id, _)| group(id))).for_each(|name| println!("{name}"));
+        let own = own.iter().map(|(group, ..)| String::from(*group));
+        let names = first.into_iter().map(String::from).chain(hosts).chain(own).chain(systems);
+        names.for_each(|name| println!("{name}"));
         return Ok(0);
     }
 
-    for test in system::ALL.iter().filter(runs) {
-        if let Some(what) = test.missing(tools) {
-            ui::note(&format!("{} is left out: it needs {what}", test.group()));
-        }
-    }
     let mut tally = Tally::default();
-    if format {
+    if let Some(tools) = selected("format") {
         tally
             .run("format", || run_quietly(tools.cargo_fmt().args(["--all", "--check"]), "cargo fmt --check"));
     }
-    if seam {
+    if let Some(tools) = selected("seam") {
         tally.run("seam", || seam::is_kept(tools));
     }
-    let (programs, built) = host::build(tools, &packages, options);
+    let built = host.map(|tools| host::build(tools, &packages, options));
+    let (programs, built) = built.unwrap_or_default();
     tally.add(built);
-    let made = context::Made::default();
     let mut jobs: Vec<Job> = Vec::new();
-    jobs.extend(
-        programs.iter().map(|(group, programs)| {
+    jobs.extend(host.into_iter().flat_map(|tools| {
+        programs.iter().map(move |(group, programs)| {
             Job::new(group, move || host::run_group(tools, group, programs, options))
-        }),
-    );
-    jobs.extend(domains().map(|(group, test)| Job::test(group, move || test(tools))));
-    let made = &made;
-    jobs.extend(
-        systems()
-            .map(|test| Job::test(test.group(), move || test.run(&mut context::Context::new(tools, made)))),
-    );
-    jobs.sort_by_key(|job| LONG.iter().position(|long| *long == job.name).unwrap_or(LONG.len()));
-    if !budgets.is_empty() {
-        let budgets = &budgets;
-        jobs.push(Job::new("budget", move || check_budgets(tools, budgets, made, options.filter.is_some())));
-    }
+        })
+    }));
+    jobs.extend(own.into_iter().map(|(group, test, tools)| Job::test(group, move || test(tools))));
+    jobs.extend(boards.iter().flat_map(OnBoard::systems));
+    jobs.sort_by_key(|job| LONG.iter().position(|long| job.name.ends_with(long)).unwrap_or(LONG.len()));
+    jobs.extend(boards.iter().filter_map(|board| board.budgets(options.filter.is_none())));
     tally.add(side_by_side(&jobs));
     let test = options.test();
     ensure!(
@@ -221,35 +201,4 @@ pub fn test(tools: &Tools, options: &Options) -> Result<u8> {
     );
     println!("{} passed, {} failed", tally.passed, tally.failed);
     Ok(u8::from(tally.failed > 0))
-}
-
-fn group(id: &str) -> String {
-    format!("budget.{id}")
-}
-
-/// Measures once, all or only what is asked for, unless all has been measured already; and holds each row
-/// against its budget.
-fn check_budgets(
-    tools: &Tools,
-    budgets: &[(String, bench::budget::Budget)],
-    made: &context::Made,
-    some: bool,
-) -> Tally {
-    let mut tally = Tally::default();
-    let mut rows = Vec::new();
-    tally.run("budget.measure", || {
-        let only = budgets.iter().flat_map(|(id, budget)| [Some(id.clone()), budget.of()]).flatten();
-        let measure = || bench::measure(tools, &only.filter(|_| some).collect::<Vec<_>>());
-        rows = made.rows().map_or_else(measure, Ok)?;
-        Ok(())
-    });
-    for (id, budget) in budgets {
-        tally.run(&group(id), || {
-            let row = rows.iter().find(|row| row.id == *id);
-            let excess = row.map_or(Some("was not measured".into()), |row| budget.excess(row, &rows));
-            ensure!(excess.is_none(), "{}", excess.unwrap_or_default());
-            Ok(())
-        });
-    }
-    tally
 }

@@ -1,0 +1,95 @@
+//! The boards on which systems are tested: all that there are, or the one that was named. The first board's
+//! groups are `system.NAME` and `budget.ID`; those of others begin with the board's name.
+
+use anyhow::{Result, ensure};
+
+use super::context::{Context, Made};
+use super::system::{ALL, SystemTest};
+use super::{Job, Options, Tally};
+use crate::bench::{self, budget};
+use crate::tools::Tools;
+use crate::ui;
+
+pub struct OnBoard<'a> {
+    tools: &'a Tools,
+    made: Made,
+    systems: Vec<&'static SystemTest>,
+    budgets: Vec<(String, budget::Budget)>,
+}
+
+impl<'a> OnBoard<'a> {
+    /// What the options select on this board. Tests for which the board lacks something are named.
+    pub fn new(tools: &'a Tools, options: &Options) -> Result<Self> {
+        let mut on = OnBoard { tools, made: Made::default(), systems: Vec::new(), budgets: Vec::new() };
+        let runs =
+            |test: &&SystemTest| options.selects(&on.named(&test.group())) && !(options.quick && test.slow);
+        let (whole, lacking): (Vec<_>, _) =
+            ALL.iter().filter(runs).partition(|test| test.missing(tools).is_none());
+        if !options.list {
+            for test in lacking {
+                let what = test.missing(tools).unwrap_or_default();
+                ui::note(&format!("{} is left out: it needs {what}", on.named(&test.group())));
+            }
+        }
+        on.systems = whole;
+        if !options.quick {
+            let budgets = budget::load(tools)?.into_iter();
+            on.budgets = budgets.filter(|(id, _)| options.selects(&on.named(&group(id)))).collect();
+        }
+        Ok(on)
+    }
+
+    fn named(&self, group: &str) -> String {
+        match self.tools.is_default() {
+            true => group.into(),
+            false => format!("{}.{group}", self.tools.board.name),
+        }
+    }
+
+    /// Names of all that is selected.
+    pub fn groups(&self) -> Vec<String> {
+        let systems = self.systems.iter().map(|test| test.group());
+        let budgets = self.budgets.iter().map(|(id, _)| group(id));
+        systems.chain(budgets).map(|group| self.named(&group)).collect()
+    }
+
+    pub fn systems(&self) -> impl Iterator<Item = Job<'_>> {
+        self.systems.iter().map(|test| {
+            let run = || test.run(&mut Context::new(self.tools, &self.made));
+            Job::test(self.named(&test.group()), run)
+        })
+    }
+
+    /// One job, as all rows are measured at once.
+    pub fn budgets(&self, all: bool) -> Option<Job<'_>> {
+        let run = move || self.check_budgets(all);
+        (!self.budgets.is_empty()).then(|| Job::new(self.named("budget"), run))
+    }
+
+    /// Measures once, all or only what is asked for, unless all has been measured already; and holds each row
+    /// against its budget.
+    fn check_budgets(&self, all: bool) -> Tally {
+        let mut tally = Tally::default();
+        let mut rows = Vec::new();
+        let budgets = &self.budgets;
+        tally.run(&self.named("budget.measure"), || {
+            let only = budgets.iter().flat_map(|(id, budget)| [Some(id.clone()), budget.of()]).flatten();
+            let measure = || bench::measure(self.tools, &only.filter(|_| !all).collect::<Vec<_>>());
+            rows = self.made.rows().map_or_else(measure, Ok)?;
+            Ok(())
+        });
+        for (id, budget) in budgets {
+            tally.run(&self.named(&group(id)), || {
+                let row = rows.iter().find(|row| row.id == *id);
+                let excess = row.map_or(Some("was not measured".into()), |row| budget.excess(row, &rows));
+                ensure!(excess.is_none(), "{}", excess.unwrap_or_default());
+                Ok(())
+            });
+        }
+        tally
+    }
+}
+
+fn group(id: &str) -> String {
+    format!("budget.{id}")
+}
