@@ -504,5 +504,10 @@ fn a_pipeline_of_three_programs(context: &mut Context) -> Result<()> {
     let printed = output(&mut guest, "echo one two three | cat | wc")?;
     let counts: Vec<&str> = printed.split_whitespace().take(3).collect();
     ensure!(counts == ["1", "3", "14"], "wc printed {printed:?}");
+    // What nobody reads, the shell's own commands do not write for ever.
+    for line in ["names | hello", "echo x | names | hello", "names | hello | cat"] {
+        let printed = output(&mut guest, line)?;
+        ensure!(printed.contains("Hello from "), "{line}: {printed}");
+    }
     Ok(())
 }

@@ -117,7 +117,7 @@ pub fn run(shell: &mut Shell, job: &Job) -> i64 {
     let domains: Vec<u16> = stages.iter().map(|stage| stage.domain).collect();
     let number = enter(job, stages);
     let programs: Vec<u64> = domains.iter().filter(|d| **d != 0).map(|d| who(number, *d)).collect();
-    let alone = programs.len() == 1 && !job.background;
+    let alone = job.commands.len() == 1 && programs.len() == 1 && !job.background;
     let watched = if alone { 0 } else { programs.iter().take_while(|program| watched(**program)).count() };
     let begins = alone || watched == programs.len();
     if !begins {
