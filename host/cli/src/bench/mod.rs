@@ -21,7 +21,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use pebble_image::Report;
+use pebble_image::{Board, Report};
 use pebble_qemu::Exit;
 pub use pebble_rows::Row;
 use serde::Serialize;
@@ -158,11 +158,22 @@ pub fn measure(tools: &Tools, only: &[String]) -> Result<Vec<Row>> {
     }
     rows.retain(|row| wanted(&row.id));
     for row in &mut rows {
+        in_instructions(row, &tools.board);
         row.paper = papers::figure(&row.id).map(|figure| figure as f64);
     }
     rows.sort_by_key(|row| papers::rank(&row.id));
     ensure!(!rows.is_empty(), "no row has {} in its id", only.join(" or "));
     Ok(rows)
+}
+
+/// Where a processor's finest counter is its clock: the emulator takes a nanosecond for an instruction.
+fn in_instructions(row: &mut Row, board: &Board) {
+    if row.unit == "ticks" {
+        let each = (1e9 / board.time_hz as f64).round();
+        row.unit = "instructions".into();
+        let Row { min, mean, p50, p99, max, .. } = row;
+        [min, mean, p50, p99, max].into_iter().for_each(|figure| *figure *= each);
+    }
 }
 
 /// What a measuring system prints, all of it or up to the row of this id.
@@ -229,10 +240,11 @@ fn boot(tools: &Tools) -> Result<Row> {
     let mut guest = tools.machine()?.counting().start(&image)?;
     // The first byte may go to the firmware.
     guest.send(b"\nboot\n");
-    let said = guest.expect(" instructions", crate::run::BOOT_LIMIT)?;
-    let said = String::from_utf8_lossy(&said);
-    let count = said.split_whitespace().rev().find_map(|word| word.parse().ok());
-    Ok(Row::exact(BOOT.into(), "instructions", count.context("the shell did not say when it was ready")?))
+    guest.expect("prompt after ", crate::run::BOOT_LIMIT)?;
+    let said = guest.expect("\n", crate::run::BOOT_LIMIT)?;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let (count, unit) = said.trim_end().split_once(' ').context("the shell did not say when it was ready")?;
+    Ok(Row::exact(BOOT.into(), unit, count.parse().context(said.clone())?))
 }
 
 /// What the image of the essential system knows: the nucleus's code and constants, each essential server's

@@ -42,7 +42,8 @@ pub fn a_dead_clients_thread_in_a_server_that_keeps_it(context: &mut Context) ->
 }
 
 /// Each kind of attack, as a program and as a server in a client's call.
-pub fn each_kind(context: &mut Context, rounds: u32) -> Result<()> {
+pub fn each_kind(context: &mut Context, rounds: u64) -> Result<()> {
+    let rounds = context.times(rounds) as u32;
     let mut guest = context.shell("test")?;
     judged(&mut guest, &format!("hostile judge {rounds}"), LIMIT * (10 + 3 * rounds))?;
     output(&mut guest, "echo still here")?;

@@ -25,6 +25,7 @@ fn judge(context: &mut Context, line: &str, limit: u64, says: &str) -> Result<(S
 
 /// Every server is replaced so many times; no mark that a client has written is lost, or there twice.
 pub fn load(context: &mut Context, times: u64, limit: u64) -> Result<()> {
+    let times = context.times(times);
     let (before, last) = judge(context, &format!("load {times}"), limit, "replaced: ")?;
     ensure!(last.contains(&format!("replaced: {} times, ", times * 8)), "{last}");
     let written: Vec<usize> = last
@@ -104,6 +105,7 @@ pub fn refused(context: &mut Context) -> Result<()> {
 
 /// A component dies so many times under its clients.
 pub fn restart(context: &mut Context, times: u64, limit: u64) -> Result<()> {
+    let times = context.times(times);
     let (before, last) = judge(context, &format!("restart {times}"), limit, "restarted: ")?;
     ensure!(last.contains(&format!("restarted: {times} times, ")), "{last}");
     ensure!(before.contains("supervisor: fragile (domain "), "the supervisor says nothing");
