@@ -242,6 +242,11 @@ fn frame(spec: &Spec, c: &Connection, layout: &Layout) -> Frame {
     Frame { words: f.words + 1, stack, preserved, float, desc, windows }
 }
 
+/// Words of a call's frame, the return address included.
+pub(super) fn frame_words(spec: &Spec, c: &Connection, layout: &Layout) -> usize {
+    usize::from(frame(spec, c, layout).words)
+}
+
 /// Leaving a domain that uses floating point keeps its preserved float registers, unless the callee uses them
 /// too and is trusted.
 fn keeps_float(spec: &Spec, c: &Connection) -> bool {

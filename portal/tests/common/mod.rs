@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod cases;
+pub mod edit;
 pub mod golden;
 pub mod mips64;
 pub mod words;

@@ -4,7 +4,7 @@
 //! stack, interrupts and what is beside; nothing that was there by chance leaves with it.
 
 use super::Reason;
-use super::leg::{MAX_FRAME, Pushed, Verifier};
+use super::leg::{Pushed, Verifier};
 use super::machine::Machine;
 use super::state::{State, Words, done};
 use super::value::*;
@@ -20,6 +20,7 @@ impl<M: Machine> Verifier<'_, M> {
     /// Into user mode.
     pub(super) fn leave(&mut self, s: &State) -> Result<(), Reason> {
         match self.shape {
+            _ if s.leads != 0 && s.refusing == 0 => Err(Reason::Jump),
             _ if self.returning && self.is_trap => self.resume_trapped(s),
             _ if self.returning => self.return_to_caller(s),
             _ if s.refusing != 0 => self.refuse_caller(s),
@@ -37,10 +38,11 @@ impl<M: Machine> Verifier<'_, M> {
     pub(super) fn jump(&self, s: &State, base: Value, imm: i64) -> Result<(), Reason> {
         let r = M::REGISTERS;
         let elsewhere = s.leads != 0 && base != Value(Kind::TableEntry, s.leads);
-        if base != s.regs.get(r.code) || !self.unchanged(s) || elsewhere {
+        if base != s.regs.get(r.code) || !self.unchanged(s) || elsewhere || self.returning {
             return Err(Reason::Jump);
         }
         let ours = r.nucleus;
+        let raises = s.leads == sys::EXCEPTION as i32;
         let top = Value(Kind::Top, 0);
         if r.begins_with_top() && self.shape != Shape::Switch {
             expect(s, r.top, top)?;
@@ -61,10 +63,10 @@ impl<M: Machine> Verifier<'_, M> {
                 registers(s, Kind::Own, !(ours | 1 << r.top | r.outcome() | r.jump), 0)
             }
             // A call that is not late: it was tested, and no address of the nucleus stays.
-            (Shape::Leave(_), EXCEPTION, 0) if s.leads == sys::EXCEPTION as i32 => {
+            (Shape::Leave(_), EXCEPTION, 0) if raises => {
                 registers(s, Kind::Own, !(ours | 1 << r.top | r.jump), 1 << r.top & !ours | r.jump)
             }
-            (Shape::Interrupt, EXCEPTION, 0) => registers(s, Kind::Own, !ours, 0),
+            (Shape::Interrupt, EXCEPTION, 0) if raises => registers(s, Kind::Own, !ours, 0),
             (Shape::ThreadEnd, Value(Kind::TableEntry, THREAD_END), _) if imm == M::RAISED as i64 => {
                 registers(s, Kind::Own, !(ours | r.jump), 0)
             }
@@ -82,7 +84,7 @@ impl<M: Machine> Verifier<'_, M> {
                 registers(s, Kind::Own, !ours, 0)
             }
             // What a server cannot call is refused.
-            (_, EXCEPTION, 0) if self.is_call && !self.c.caller.trusted => self.give_up(s, false),
+            (_, EXCEPTION, 0) if self.is_call && !self.c.caller.trusted && raises => self.give_up(s, false),
             (_, Value(Kind::TableEntry, NO_STACK), 0) if self.queue.is_some() && s.did(done::TOLD) => {
                 if self.is_trap {
                     registers(s, Kind::Own, !ours, 0)
@@ -240,7 +242,7 @@ impl<M: Machine> Verifier<'_, M> {
             return if top == 0 { Ok(()) } else { Err(Reason::InvocationStack) };
         }
         let words = top as usize / 8;
-        if top % 8 != 0 || !(2..=MAX_FRAME).contains(&words) || self.pushed.is_some() {
+        if top % 8 != 0 || words != self.frame_words || self.pushed.is_some() {
             return Err(Reason::Frame);
         }
         let Some(Value(Kind::Code, ret_at)) = self.kept(s, words - 1) else { return Err(Reason::Frame) };

@@ -19,7 +19,7 @@ use super::state::{State, Words};
 use super::value::*;
 use super::way::{MAX_CHOICES, Ways};
 use super::{Reason, Refusal};
-use crate::hardware::ir::{Lent, lent};
+use crate::hardware::ir::{self, Lent, lent};
 use crate::hardware::template::Template;
 use crate::hardware::{Connection, Shape};
 use crate::spec::{MAX_TEMPLATES, MAX_WINDOWS, Spec, Window};
@@ -54,8 +54,9 @@ pub(super) struct Verifier<'a, M: Machine> {
     pub(super) semaphore: Option<u64>,
     pub(super) counter: Option<u64>,
     pub(super) queue: Option<u64>,
-    /// Frame words may be written.
+    /// Frame words may be written; how many there are.
     pub(super) pushing: bool,
+    pub(super) frame_words: usize,
     pub(super) pushed: Option<Pushed>,
     /// First and last offset loaded from the pool.
     pub(super) pool: Option<(usize, usize)>,
@@ -114,6 +115,11 @@ pub(super) fn verify<M: Machine>(
         counter: c.counter.filter(|_| is_call).map(|id| map::counter_va(usize::from(id))),
         queue,
         pushing: is_call || is_trap,
+        frame_words: match () {
+            _ if is_call => ir::frame_words(spec, c, &M::LAYOUT),
+            _ if is_trap => M::LAYOUT.all_words(c.caller.float),
+            _ => 0,
+        },
         pushed: None,
         pool: None,
         windows: ArrayVec::new(),

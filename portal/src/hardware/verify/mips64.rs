@@ -77,7 +77,7 @@ impl Machine for Mips64 {
                     continue;
                 }
                 Insn::Branch { cond: decode::Cond::Ltz, rs, imm, .. } if v.returning => {
-                    at = v.unless_untouched(at, rs, imm, s, ways)?;
+                    at = v.unless_untouched((at, depth), rs, imm, s, ways)?;
                     continue;
                 }
                 // What is behind it is read next, which is executed on this way too.
@@ -91,8 +91,10 @@ impl Machine for Mips64 {
                     settled(s).and_then(|()| v.leap(s, to)).map_err(fail)?;
                     return Ok(Some(at + 8));
                 }
+                // What stands behind it finds where the call comes back.
                 Insn::Jalr { rd, rs } => {
                     let to = s.get(rs);
+                    s.set(rd, Value(Kind::Code, at as i32 + 8));
                     Self::shadow(v, at, s)?;
                     v.call_nucleus(s, at, rd, to).map_err(fail)?;
                     at += 8;
@@ -238,21 +240,25 @@ impl V<'_> {
     /// `jalr`: to one of two places in the nucleus, which come back; with what they destroy.
     fn call_nucleus(&self, s: &mut State, at: usize, back: u8, to: Value) -> Result<(), Reason> {
         let flushes = self.is(to, regs::FLUSH);
-        let (destroyed, flushed) = match self.shape {
-            Shape::Short(Short::Flush) if flushes && s.get(reg::T4) == own(5) => (reg::T6, 0),
-            Shape::Short(Short::Idle) if self.is(to, regs::IDLE) => (reg::T4, 0),
+        let flushed = match self.shape {
+            Shape::Short(Short::Flush) if flushes && s.get(reg::T4) == own(5) => 0,
+            Shape::Short(Short::Idle) if self.is(to, regs::IDLE) => 0,
             _ if flushes && !self.windows.is_empty() && self.is(s.get(reg::T4), self.flushing().into()) => {
-                (reg::T6, self.flushed(s, None))
+                self.flushed(s, None)
             }
             _ => return Err(Reason::Jump),
         };
-        if back != reg::T5 || self.windows.is_empty() && !self.untouched(s) {
+        let comes_back = back == reg::T5 && s.get(back) == Value(Kind::Code, at as i32 + 8);
+        if !comes_back || self.windows.is_empty() && !self.untouched(s) {
             return Err(Reason::Jump);
         }
-        for x in [destroyed, reg::CODE, reg::TOP] {
+        for x in [reg::T4, reg::T6, reg::CODE, reg::TOP] {
             s.set(x, UNKNOWN);
         }
-        s.set(back, Value(Kind::Code, at as i32 + 8));
+        // It is left as it was found, and what was written to it may not have been there yet.
+        if !self.windows.is_empty() {
+            s.mode = UNKNOWN;
+        }
         s.known |= flushed;
         s.done |= if self.windows.is_empty() { done::EFFECT } else { 0 };
         Ok(())
@@ -361,7 +367,9 @@ impl V<'_> {
             c0::ERROR_EPC => s.top = value,
             c0::EPC => s.pc = value,
             c0::ENTRY_HI if value.0 == Kind::Probe || self.may_enter(value) => s.mode = value,
-            c0::DESAVE if self.may_enter(s.mode) && value == value::root(s.mode) => s.space = s.mode,
+            c0::DESAVE if value != UNKNOWN && self.may_enter(s.mode) && value == value::root(s.mode) => {
+                s.space = s.mode;
+            }
             c0::ENTRY_HI | c0::DESAVE => return Err(Reason::AddressSpace),
             c0::DEPC if s.leads == sys::NO_STACK as i32 && self.is(value, self.c.callee.asid.into()) => {
                 s.done |= done::TOLD;

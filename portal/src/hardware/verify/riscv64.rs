@@ -20,7 +20,7 @@ use crate::spec::State as Kept;
 use pebble_abi::{map, sys};
 use pebble_arch::Riscv64;
 use pebble_arch::riscv64::{frame, paging};
-use value::{add, alu_imm, csr, csr_value, reg};
+use value::{add, add_number, alu_imm, csr, csr_value, reg};
 
 type V<'a> = Verifier<'a, Riscv64>;
 
@@ -71,7 +71,7 @@ impl Machine for Riscv64 {
             } else if let Some((source, base, imm)) = stores_double(word) {
                 v.store(s, s.get(base), imm, s.get(source)).map_err(fail)?;
             } else if let Some((rd, source, imm)) = adds(word) {
-                let value = match add_imm(s.get(source), imm) {
+                let value = match add_number(s.get(source), imm) {
                     UNKNOWN => v.window_imm(s, Alu::Add, s.get(source), imm),
                     value => value,
                 };

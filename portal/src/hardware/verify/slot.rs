@@ -10,7 +10,7 @@ use super::machine::Machine;
 use super::state::State;
 use super::value::*;
 use super::way::{Cond, Test};
-use super::window::fact;
+use super::window::{fact, moves};
 use crate::hardware::ir::Lent;
 use crate::spec::Window;
 use pebble_abi::map::{self, WINDOW_APART, WINDOW_BUFFERS, WINDOW_MOVED, WINDOW_PAGES};
@@ -189,11 +189,11 @@ impl<M: Machine> Verifier<'_, M> {
                 fits.then_some(at(fact::CLEARED, imm))
             }
             // What is torn is in the slot before it is gone from here.
-            (Kind::TableWord | Kind::Leaf, 0 | 8) if !self.returning => {
+            (_, 0 | 8) if kind == moves(lent) && !self.returning => {
                 let shown = s.knows(fact::of(w, all(lent, fact::SHOWN)));
                 (lent.window == Window::Tear && value == ZERO && shown).then_some(at(fact::CLEARED, imm))
             }
-            (Kind::TableWord | Kind::Leaf, 0 | 8) => {
+            (_, 0 | 8) if kind == moves(lent) => {
                 let given = Value(if imm == 0 { Kind::Given } else { Kind::GivenTwin }, w);
                 let fits = get && value == given && s.knows(fact::of(w, fact::GOOD));
                 fits.then_some(at(fact::MOVED, imm))

@@ -218,7 +218,6 @@ pub(super) fn add_imm(value: Value, imm: i64) -> Value {
     match kind {
         _ if imm == 0 => value,
         Kind::Const | Kind::Top | Kind::Code => n.checked_add(imm as i32).map_or(UNKNOWN, |n| Value(kind, n)),
-        Kind::Quarter if imm == -3 => Value(Kind::LastQuarter, 0),
         Kind::CountRead if imm == 1 => Value(Kind::CountNext, 0),
         Kind::SemFree if imm == i64::from(n) => Value(Kind::SemNext, 0),
         _ => UNKNOWN,

@@ -151,19 +151,27 @@ impl<M: Machine> Verifier<'_, M> {
         let test = Test::new(a);
         let known =
             |x, value, done| Some(Branch { target, x, value, done, else_zero: cond == Cond::Eq, test });
+        let raises = |x, value, done| {
+            let test = Test { leads: sys::EXCEPTION, ..test };
+            Some(Branch { target, x, value, done, else_zero: cond == Cond::Eq, test })
+        };
         let other =
             |test: Test| Some(Branch { target, x: rs1, value: test.value, done: 0, else_zero: false, test });
         if self.returning {
             return match (cond, a, b) {
-                (Cond::Ne, _, ZERO) if usize::from(rs1) == M::REGISTERS.status => {
+                (Cond::Ne, Value(Kind::Status, 0), ZERO) => {
                     other(Test { known: fact::CALM, taken: fact::BLAMED, ..test })
+                }
+                // A window before has blamed the callee.
+                (Cond::Ne, Value(Kind::Const, _), ZERO) if usize::from(rs1) == M::REGISTERS.status => {
+                    other(test)
                 }
                 (_, _, ZERO) => other(self.window_branch(s, cond, a)?),
                 _ => None,
             };
         }
         match (cond, a, b) {
-            (_, Value(Kind::Limit, _), ZERO) if cond == M::FULL => known(rs1, UNKNOWN, done::ROOM),
+            (_, Value(Kind::Limit, _), ZERO) if cond == M::FULL => raises(rs1, UNKNOWN, done::ROOM),
             (Cond::Eq, Value(Kind::LastQuarter, _), ZERO) if self.c.caller.trusted => {
                 let test = Test::refusing(UNKNOWN, status::FULL);
                 Some(Branch { target, x: rs1, value: UNKNOWN, done: done::ROOM, else_zero: false, test })
@@ -182,7 +190,7 @@ impl<M: Machine> Verifier<'_, M> {
                 other(Test { value: UNKNOWN, known: fact::STACK, leads: sys::NO_STACK, ..test })
             }
             (_, cause, ZERO) if self.shape == Shape::Interrupt && (cond, cause) == M::NO_INTERRUPT => {
-                known(rs1, cause, done::INTERRUPT)
+                raises(rs1, cause, done::INTERRUPT)
             }
             (Cond::Ge, ZERO, Value(Kind::SemRead, _)) if matches!(self.shape, Shape::Wait(_)) => {
                 known(rs2, Value(Kind::SemFree, -1), 0)

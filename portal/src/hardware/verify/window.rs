@@ -74,6 +74,11 @@ pub(super) mod fact {
     pub const BLAMED: u64 = 1 << 46;
 }
 
+/// The address of what moves with a window: of a page, its leaf; of a buffer, the entry of its table.
+pub(super) fn moves(lent: Lent) -> Kind {
+    if is_long(lent) { Kind::TableWord } else { Kind::Leaf }
+}
+
 pub(super) const fn is_long(lent: Lent) -> bool {
     lent.pages > 1
 }
@@ -139,7 +144,7 @@ impl<M: Machine> Verifier<'_, M> {
         };
         let turn = (0..n).all(|m| self.window(m).is_some_and(|l| l.window != Window::Get) || settled(m));
         let kind = match (kind, imm) {
-            (Kind::TableWord | Kind::Leaf, 0) if self.returning && turn => Kind::Place,
+            (_, 0) if self.returning && turn && kind == moves(lent) => Kind::Place,
             _ if self.returning && matches!(kind, Kind::TableWord | Kind::Leaf) => return None,
             (Kind::TableWord, 0) if untouched && !(long && reads) => Kind::Pointer,
             // Read-only, the twin is what is lent.

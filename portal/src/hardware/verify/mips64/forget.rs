@@ -74,7 +74,7 @@ impl V<'_> {
     /// had it. What is behind the branch is done on both ways.
     pub(super) fn unless_untouched(
         &mut self,
-        at: usize,
+        (at, depth): (usize, usize),
         x: u8,
         distance: i64,
         s: &mut State,
@@ -82,7 +82,7 @@ impl V<'_> {
     ) -> Result<usize, Refusal> {
         let fail = Refusal { at, reason: Reason::Branch };
         let Value(Kind::Given, n) = s.get(x) else { return Err(fail) };
-        if distance < 12 || !self.window(n).is_some_and(shown) {
+        if depth == THROUGH || distance < 12 || !self.window(n).is_some_and(shown) {
             return Err(fail);
         }
         Mips64::shadow(self, at, s)?;

@@ -200,7 +200,11 @@ impl V<'_> {
         let Value(kind, n) = into;
         if place == (0, PAGE_BITS + 1) {
             let slot = |n| self.window_of(n).map(|(w, _)| w).filter(|_| self.returning);
-            let of = if kind == Kind::SlotAddress { slot(n) } else { self.word_of(into) };
+            // The caller's own address is forgotten by the call leg alone.
+            let of = match kind {
+                Kind::SlotAddress => slot(n),
+                _ => self.word_of(into).filter(|_| !self.returning),
+            };
             return of.map_or(UNKNOWN, |w| Value(Kind::Pair, w));
         }
         let Some(lent) = self.window(n & 1) else { return UNKNOWN };

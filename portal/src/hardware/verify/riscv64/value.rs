@@ -57,7 +57,7 @@ pub(super) const fn csr_value(number: u16) -> Value {
 pub(super) fn alu_imm(op: Alu, value: Value, imm: i64) -> Value {
     let Value(kind, n) = value;
     match op {
-        Alu::Add => add_imm(value, imm),
+        Alu::Add => add_number(value, imm),
         Alu::Sll => match (kind, imm) {
             (Kind::Top, 52) if n == 0 => Value(Kind::Limit, 0),
             (Kind::TopPage, 12) => Value(Kind::Block, 0),
@@ -82,6 +82,14 @@ pub(super) fn alu_imm(op: Alu, value: Value, imm: i64) -> Value {
         },
         Alu::Or if kind == Kind::AsidHigh && (0..1 << 11).contains(&imm) => Value(Kind::Leaving, imm as i32),
         _ => UNKNOWN,
+    }
+}
+
+#[inline(always)]
+pub(super) fn add_number(value: Value, imm: i64) -> Value {
+    match value {
+        Value(Kind::Quarter, _) if imm == -3 => Value(Kind::LastQuarter, 0),
+        _ => add_imm(value, imm),
     }
 }
 
