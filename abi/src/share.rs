@@ -12,7 +12,7 @@
 //! The process server knows who has started whom, and tells the portal manager when a domain is attached;
 //! other servers ask that (`pm.family`).
 
-use crate::errno;
+use crate::errno::{self, Errno};
 
 /// How much of a thing there is, and who may have how much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Share {
     /// Left to the image by all families together.
     pub reserve: usize,
     /// What is answered to who asks for more.
-    pub error: i64,
+    pub error: Errno,
 }
 
 /// Limits of calls in time, in the clock.
@@ -80,7 +80,7 @@ impl Share {
     }
 
     /// May a family that has `its` of the `used` ones have so many more?
-    pub const fn grant(&self, family: u16, its: usize, used: usize, more: usize) -> Result<(), i64> {
+    pub const fn grant(&self, family: u16, its: usize, used: usize, more: usize) -> Result<(), Errno> {
         let most = match family {
             0 => self.all,
             _ if its + more <= self.least => self.all - self.reserve,

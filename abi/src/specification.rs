@@ -5,7 +5,8 @@
 //! specification it is, at which character, which character, and the reason. The texts are here since both
 //! ends have them.
 
-use crate::{errno, status};
+use crate::errno::{self, Errno};
+use crate::status;
 use core::fmt;
 
 macro_rules! reasons {
@@ -86,7 +87,7 @@ impl SpecificationError {
     }
 
     /// The error number beside it.
-    pub const fn errno(self) -> i64 {
+    pub const fn errno(self) -> Errno {
         if let Reason::NoTemplate = self.reason { errno::ENOPROTOOPT } else { errno::EINVAL }
     }
 }

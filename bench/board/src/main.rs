@@ -267,7 +267,7 @@ fn opens(bench: &Bench) {
                 Ok(index) => {
                     let _ = api::portal_close(index, 1);
                 }
-                Err(error) => return bench.say(&alloc::format!("{name}: error {error}")),
+                Err(error) => return bench.say(&alloc::format!("{name}: {error}")),
             }
         }
         bench.emit(&alloc::format!("portal.open.{spec}"), samples);

@@ -5,8 +5,9 @@
 
 use crate::Bench;
 use alloc::format;
+use pebble::abi::errno;
 use pebble::abi::map::PAGE;
-use pebble::api;
+use pebble::api::{self, Errno};
 use pebble::buffer::{self, Buffer, ReceiveWindow};
 use pebble::portal::{call_once as call, timed_call};
 use pebble_bench::ROUNDS;
@@ -22,16 +23,16 @@ const TRANSFER: u64 = 1 << 16;
 
 pub fn all(bench: &Bench) {
     if let Err(error) = try_all(bench) {
-        bench.say(&format!("windows: error {error}"));
+        bench.say(&format!("windows: {error}"));
     }
 }
 
-fn open(name: &str) -> Result<usize, i64> {
+fn open(name: &str) -> Result<usize, Errno> {
     api::portal_open(&format!("lent.{name}"))
 }
 
 /// A portal whose call must succeed, so that nothing is measured that does not work.
-fn tried(bench: &Bench, name: &str, word: u64) -> Result<usize, i64> {
+fn tried(bench: &Bench, name: &str, word: u64) -> Result<usize, Errno> {
     let index = open(name)?;
     match call(index, [word]) {
         Ok(value) if value >= 0 => {}
@@ -40,7 +41,7 @@ fn tried(bench: &Bench, name: &str, word: u64) -> Result<usize, i64> {
     Ok(index)
 }
 
-fn try_all(bench: &Bench) -> Result<(), i64> {
+fn try_all(bench: &Bench) -> Result<(), Errno> {
     for pages in [1, 2, 512] {
         let own = Buffer::new(pages)?;
         let number = if pages == 1 { alloc::string::String::new() } else { format!("{pages}") };
@@ -63,7 +64,7 @@ fn try_all(bench: &Bench) -> Result<(), i64> {
 
 /// The same pages go there and come back, in calls of their own; then a callee copies as many that were lent
 /// to it.
-fn tears(bench: &Bench, pages: usize, size: &str) -> Result<(), i64> {
+fn tears(bench: &Bench, pages: usize, size: &str) -> Result<(), Errno> {
     let own = Buffer::new(pages)?;
     let copy = tried(bench, &format!("copy{pages}"), own.address())?;
     let mut samples = bench.samples(1);
@@ -105,8 +106,8 @@ fn tears(bench: &Bench, pages: usize, size: &str) -> Result<(), i64> {
 }
 
 /// What has been passed is revoked after each call: the table is not for ten thousand.
-fn capabilities(bench: &Bench) -> Result<(), i64> {
-    let name = CREATE.call(KIND, 1, TRANSFER).map_err(|_| 5)?;
+fn capabilities(bench: &Bench) -> Result<(), Errno> {
+    let name = CREATE.call(KIND, 1, TRANSFER).map_err(|_| errno::EIO)?;
     let index = tried(bench, "cap", name as u64)?;
     let mut samples = bench.samples(2);
     for _ in 0..ROUNDS {

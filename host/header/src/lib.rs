@@ -123,9 +123,10 @@ fn define(out: &mut String, name: &str, value: u64, meaning: &str) {
 /// The C library has its own `errno.h`; a server's numbers must be the same. It has none of ours.
 fn errors() -> String {
     let mut out = String::new();
-    for (name, number, text) in errno::ALL {
-        if *number >= errno::OWN {
-            define(&mut out, name, *number as u64, text);
+    for error in errno::ALL {
+        let (name, number, text) = (format!("{error:?}"), error.number(), error.text());
+        if *error >= errno::OWN {
+            define(&mut out, &name, number as u64, text);
             continue;
         }
         let _ = writeln!(out, "_Static_assert({name} == {number}, \"{name}: {text}\");");
@@ -148,10 +149,11 @@ mod tests {
         for (name, code, _) in status::ALL {
             assert!(text.contains(&format!("#define {name} {code} ")), "{name}");
         }
-        for (name, number, _) in errno::ALL {
-            let checked = text.contains(&format!("_Static_assert({name} == {number},"));
-            let own = *number >= errno::OWN && text.contains(&format!("#define {name} {number} "));
-            assert!(checked || own, "{name}");
+        for error in errno::ALL {
+            let number = error.number();
+            let checked = text.contains(&format!("_Static_assert({error:?} == {number},"));
+            let own = *error >= errno::OWN && text.contains(&format!("#define {error:?} {number} "));
+            assert!(checked || own, "{error:?}");
         }
         assert!(!text.lines().any(|line| line.starts_with('@')), "a line of the template was not replaced");
     }

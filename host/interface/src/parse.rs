@@ -282,7 +282,7 @@ fn fit_results(spec: &Spec, more: &[Argument]) -> Result<(), String> {
 /// `NAME`, or `NAME, when`.
 fn known_error(text: &str) -> Result<(String, String), String> {
     let (name, note) = text.split_once(',').unwrap_or((text, ""));
-    match errno::ALL.iter().any(|(known, ..)| *known == name.trim()) {
+    match errno::ALL.iter().any(|known| known.name() == Some(name.trim())) {
         true => Ok((name.trim().into(), folded(note))),
         false => Err(format!("no error {name:?} in abi/src/errno.rs")),
     }

@@ -6,15 +6,12 @@ use pebble_abi::consent::Letters;
 use pebble_abi::specification::{Reason, SpecificationError};
 use pebble_abi::{control, errno, link, map, status, sys};
 
-/// What a service answered: its error number (positive).
-pub type Errno = i64;
+pub use pebble_abi::errno::Errno;
 
-fn answer(result: Result<i64, Broken>) -> Result<u64, Errno> {
-    match result {
-        Ok(value) if value >= 0 => Ok(value as u64),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
+/// What a service has answered; a call that failed is `EIO`.
+#[inline]
+pub fn answer(result: Result<i64, Broken>) -> Result<u64, Errno> {
+    Errno::answer(result.map_err(|_| errno::EIO)?)
 }
 
 pub fn get_asid() -> u16 {
@@ -83,7 +80,7 @@ pub fn portal_open_with(name: &str, given: Letters) -> Result<Opened, PortalErro
     for _ in 0..PATIENCE {
         match call_wide(sys::SYS_PORTAL_OPEN, [a, b, c, given.word()]) {
             // An exporter's policy is being asked; one at a time.
-            Ok((error, _)) if -error == errno::EBUSY => drop(hrsleep(time() + map::TIME_HZ / 1000)),
+            Ok((error, _)) if error == -errno::EBUSY => drop(hrsleep(time() + map::TIME_HZ / 1000)),
             answer => {
                 let (index, [first, rest, ..]) = made(answer)?;
                 return Ok(Opened { index: index as usize, spec: SpecText::new([first, rest]) });
@@ -140,12 +137,12 @@ pub enum PortalError {
 impl fmt::Display for PortalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PortalError::Errno(error) => f.write_str(errno::text(*error)),
+            PortalError::Errno(error) => error.fmt(f),
             PortalError::Specification(domain, error) => {
                 write!(f, "specification of domain {domain}, {error}")
             }
             PortalError::Refused(why) => why.fmt(f),
-            PortalError::Other(spec) => write!(f, "{}: {}", errno::text(errno::EPROTO), spec.as_str()),
+            PortalError::Other(spec) => write!(f, "{}: {}", errno::EPROTO, spec.as_str()),
         }
     }
 }
@@ -184,7 +181,7 @@ impl PortalError {
 pub fn made(answer: Result<Wide, Broken>) -> Result<(u64, [u64; 4]), PortalError> {
     match answer {
         Ok((value @ 0.., more)) => Ok((value as u64, more)),
-        Ok((error, [why, ..])) => Err(PortalError::new(-error, why)),
+        Ok((error, [why, ..])) => Err(PortalError::new(Errno::of(error), why)),
         Err(_) => Err(errno::EIO.into()),
     }
 }

@@ -10,8 +10,7 @@
 //! it lies between `map::WINDOWS_VA` and the stacks, where no Rust object ever is; so whatever address
 //! somebody claims to have lent, using it can fault, but not break this component's own memory.
 
-use crate::api;
-use crate::api::Errno;
+use crate::api::{self, Errno};
 use crate::portal;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pebble_abi::{errno, map};
@@ -41,15 +40,10 @@ impl Service {
     }
 
     fn ask(&self, p: [u64; 2]) -> Result<u64, Errno> {
-        let answer = |result: Result<i64, portal::Broken>| match result {
-            Ok(value) if value >= 0 => Ok(value as u64),
-            Ok(error) => Err(-error),
-            Err(_) => Err(errno::EIO),
-        };
         if self.index.load(Ordering::Relaxed) == 0 {
             self.bind(api::portal_open(self.name)?);
         }
-        answer(portal::call(self.index.load(Ordering::Relaxed), p))
+        api::answer(portal::call(self.index.load(Ordering::Relaxed), p))
     }
 }
 

@@ -7,9 +7,9 @@
 //! as a semaphore's, whose calls go on with [`pass_plain`]: that is eight instructions beside the stub's two
 //! legs.
 
-use crate::api::{Errno, PortalError, made, spec_words};
+use crate::api::{Errno, PortalError, answer, made, spec_words};
 use crate::arch::control::{copied, detour, fork_frame, pass_index, pass_to};
-use crate::portal::{Broken, call, call_wide};
+use crate::portal::{call, call_wide};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pebble_abi::control::{APART, BEHALF_INDEX, CREATE_CHILD, NAME, NOTICE, NOTIFY, PLACE};
 use pebble_abi::{errno, link, sys};
@@ -111,14 +111,6 @@ pub fn pass_plain(index: usize) -> Plain {
     unsafe { pass_index(index as u64) }
 }
 
-fn answer(result: Result<i64, Broken>) -> Result<u64, Errno> {
-    match result {
-        Ok(value) if value >= 0 => Ok(value as u64),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
-}
-
 /// Before there is a child: it may call at once. By itself for who cares at which indices the portals on
 /// behalf lie.
 pub fn prepare() -> Result<(), Errno> {
@@ -166,7 +158,7 @@ pub fn control(child: u16, handler: Entry) -> Result<(), Errno> {
 pub fn name(index: usize) -> Result<[u64; 3], Errno> {
     match call_wide(sys::SYS_CONTROL, [NAME, index as u64, 0, 0, 0]) {
         Ok((0, [a, b, c, _])) => Ok([a, b, c]),
-        Ok((error, _)) => Err(-error),
+        Ok((error, _)) => Err(Errno::of(error)),
         Err(_) => Err(errno::EIO),
     }
 }

@@ -5,10 +5,9 @@
 //! for its interrupt, serves the device, and acknowledges; the next interrupt comes only then. The first may
 //! be left from the driver before.
 
-use crate::api::Errno;
+use crate::api::{Errno, answer};
 use crate::client::device;
 use crate::mmio::Mmio;
-use crate::portal::Broken;
 use crate::process::Lazy;
 use pebble_abi::errno;
 use pebble_abi::link::pack;
@@ -50,13 +49,5 @@ impl Interrupt {
     /// The device has been served.
     pub fn acknowledge(self) -> Result<u64, Errno> {
         answer(device::Ack(self.0 + 1).call())
-    }
-}
-
-fn answer(answer: Result<i64, Broken>) -> Result<u64, Errno> {
-    match answer {
-        Ok(value) if value >= 0 => Ok(value as u64),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
     }
 }

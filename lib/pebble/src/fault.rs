@@ -4,14 +4,14 @@
 //! portals ([`handle`]). The handler is called with the domain, the address and the cause, [`provide`]s the
 //! page, and answers 0. Without a page the domain dies of the fault.
 
-use crate::api::Errno;
+use crate::api::{Errno, answer};
 use crate::client::vm;
 use crate::heap;
 use crate::portal::call;
 use crate::process::Lazy;
 use crate::words::VirtAddr;
 use pebble_abi::fault::Cause;
-use pebble_abi::{control, errno, map, sys};
+use pebble_abi::{control, map, sys};
 
 /// Cause of a handler's question: the page is to be written.
 pub const STORE: u64 = Cause::Store as u64;
@@ -30,11 +30,7 @@ pub fn unhandle(address: u64) -> Result<(), Errno> {
 }
 
 fn ask(address: u64, pages: u64, index: u64) -> Result<(), Errno> {
-    match call(sys::SYS_CONTROL, [control::FAULT_RANGE, address, pages, index]) {
-        Ok(0..) => Ok(()),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
+    answer(call(sys::SYS_CONTROL, [control::FAULT_RANGE, address, pages, index])).map(|_| ())
 }
 
 /// For a handler that is being asked: a page with these bytes, and zeroes behind them, is mapped where the

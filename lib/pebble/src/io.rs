@@ -5,7 +5,7 @@
 //! the server: `/dev/console`, `/pipe/...`, everything else the file server. Standard files are opened at
 //! first use, by the paths in the program's start-up page; a server has none and writes nowhere.
 
-use crate::api::Errno;
+use crate::api::{Errno, answer};
 use crate::portal::{Broken, Wide, call, call_once, call_wide_once, repeat};
 use crate::region::STARTUP;
 use crate::sync::Lock;
@@ -28,11 +28,7 @@ pub fn open(path: &str) -> Result<File, Errno> {
     } else {
         sys::SYS_FILE_OPEN
     };
-    match call(server, words) {
-        Ok(index) if index >= 0 => Ok(File(index as usize)),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
+    answer(call(server, words)).map(|index| File(index as usize))
 }
 
 /// An empty file under `/ram/`.
@@ -53,11 +49,7 @@ fn at_path(portal: &AtomicUsize, name: &str, path: &str) -> Result<usize, Errno>
     if portal.load(Ordering::Relaxed) == 0 {
         portal.store(crate::api::portal_open(name)?, Ordering::Relaxed);
     }
-    match call(portal.load(Ordering::Relaxed), words) {
-        Ok(answer) if answer >= 0 => Ok(answer as usize),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
+    answer(call(portal.load(Ordering::Relaxed), words)).map(|answer| answer as usize)
 }
 
 impl File {
@@ -69,10 +61,7 @@ impl File {
             Ok(done) => done,
             Err(broken) => self.read_again(want, broken)?,
         };
-        if count < 0 {
-            return Err(-count);
-        }
-        let count = (count as usize).min(want);
+        let count = (Errno::answer(count)? as usize).min(want);
         words_to_bytes(words, &mut out[..count]);
         Ok(count)
     }
@@ -96,18 +85,14 @@ impl File {
                 // The words need not be kept for this: they are made again.
                 Err(broken) => broken.await_turn().map_err(Broken::errno)?,
                 Ok(0) => return Err(errno::EIO),
-                Ok(error) => return Err(-error),
+                Ok(error) => return Err(Errno::of(error)),
             }
         }
         Ok(())
     }
 
     pub fn seek(&self, offset: i64, whence: u64) -> Result<u64, Errno> {
-        match call(self.0 + sys::FILE_SEEK, [offset as u64, whence]) {
-            Ok(at) if at >= 0 => Ok(at as u64),
-            Ok(error) => Err(-error),
-            Err(_) => Err(errno::EIO),
-        }
+        answer(call(self.0 + sys::FILE_SEEK, [offset as u64, whence]))
     }
 
     pub fn close(self) {
@@ -246,7 +231,7 @@ impl Output {
             && is_program()
             && let Err(error) = standard(self.standard).and_then(|file| file.write(bytes))
         {
-            LOST[self.standard].store(error as usize, Ordering::Relaxed);
+            LOST[self.standard].store(error.number() as usize, Ordering::Relaxed);
         }
     }
 }

@@ -2,16 +2,12 @@
 //!
 //! A server imports `pm.whose`, `name.rights` and `name.first`, and asks without its own lock.
 
-use crate::api::Errno;
+use crate::api::{Errno, answer};
 use crate::link::Import;
 use pebble_abi::errno;
 
 fn ask(question: &Import, who: u64, kind: u16, about: u128) -> Result<u64, Errno> {
-    match question.call([who | u64::from(kind) << 32, about as u64, (about >> 64) as u64]) {
-        Ok(value) if value >= 0 => Ok(value as u64),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
+    answer(question.call([who | u64::from(kind) << 32, about as u64, (about >> 64) as u64]))
 }
 
 /// Whom the call is for that the server was given, and who made it.

@@ -8,7 +8,8 @@
 use crate::arch::call::{self as arch, Word};
 use crate::arch::register;
 use core::fmt;
-use pebble_abi::{errno, status, sys};
+use pebble_abi::errno::{self, Errno};
+use pebble_abi::{status, sys};
 
 /// The call did not come back from the callee: transport status of `pebble_abi::status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +126,7 @@ impl Broken {
     }
 
     /// What became of the call, as an error number.
-    pub const fn errno(self) -> i64 {
+    pub const fn errno(self) -> Errno {
         if status::code(self.0) == status::INTERRUPTED { errno::EINTR } else { errno::EIO }
     }
 }
@@ -160,7 +161,7 @@ pub fn call_wide_once<const N: usize>(index: usize, p: [u64; N]) -> Result<Wide,
 
 /// As [`call`], with the transport error folded into a negative value: for servers that treat it like any other failure.
 #[inline]
-pub fn call_or<const N: usize>(index: usize, p: [u64; N], error: i64) -> i64 {
+pub fn call_or<const N: usize>(index: usize, p: [u64; N], error: Errno) -> i64 {
     call(index, p).unwrap_or(-error)
 }
 

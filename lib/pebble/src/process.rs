@@ -3,7 +3,7 @@
 use crate::api::{self, Errno};
 use crate::client::process;
 use crate::link::{Handle, five};
-use crate::portal::{call, call_wide};
+use crate::portal::{Broken, call, call_wide};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pebble_abi::call::IO_BYTES;
 use pebble_abi::errno;
@@ -32,20 +32,13 @@ impl Lazy {
     }
 
     pub fn call(&self, p: [u64; 5]) -> Result<u64, Errno> {
-        match call(self.index()?, p) {
-            Ok(value) if value >= 0 => Ok(value as u64),
-            Ok(error) => Err(-error),
-            Err(broken) => Err(broken.errno()),
-        }
+        Errno::answer(call(self.index()?, p).map_err(Broken::errno)?)
     }
 
     /// With further results.
     pub fn call_wide(&self, p: [u64; 5]) -> Result<(u64, [u64; 4]), Errno> {
-        match call_wide(self.index()?, p) {
-            Ok((value, more)) if value >= 0 => Ok((value as u64, more)),
-            Ok((error, _)) => Err(-error),
-            Err(broken) => Err(broken.errno()),
-        }
+        let (value, more) = call_wide(self.index()?, p).map_err(Broken::errno)?;
+        Ok((Errno::answer(value)?, more))
     }
 }
 

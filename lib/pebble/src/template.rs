@@ -29,7 +29,7 @@ impl fmt::Display for Refused {
                 f,
                 "the system's manifest does not give this component the letter: templates = [..] in its [[component]] does"
             ),
-            Refused::Errno(error) => write!(f, "{}", errno::text(*error)),
+            Refused::Errno(error) => error.fmt(f),
         }
     }
 }
@@ -42,7 +42,7 @@ fn step(way: u64, word: u64, code: &[u32]) -> Result<(), Refused> {
     match call_wide(sys::SYS_CONTROL, [what, pair(0), pair(1), pair(2)]) {
         Ok((0.., _)) => Ok(()),
         Ok((error, [wrong, ..])) => {
-            Err(TemplateError::from_word(wrong).map_or(Refused::Errno(-error), Refused::Code))
+            Err(TemplateError::from_word(wrong).map_or(Refused::Errno(Errno::of(error)), Refused::Code))
         }
         Err(_) => Err(Refused::Errno(errno::EIO)),
     }

@@ -93,9 +93,5 @@ impl Watch {
 }
 
 fn control(operation: u64, p2: u64) -> Result<u64, api::Errno> {
-    match call(pebble_abi::sys::SYS_CONTROL, [operation, p2]) {
-        Ok(value @ 0..) => Ok(value as u64),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
+    api::answer(call(pebble_abi::sys::SYS_CONTROL, [operation, p2]))
 }

@@ -14,8 +14,9 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::ops::Range;
 use pebble_abi::control::BEHALF;
+use pebble_abi::errno::Errno;
 use pebble_abi::map::TABLE_ENTRIES;
-use pebble_abi::{errno, link, status, sys};
+use pebble_abi::{link, status, sys};
 
 /// Words of a call.
 pub type Words = [u64; 5];
@@ -262,7 +263,7 @@ pub fn answer(name: &str, value: i64, broken: u64, more: &[u64]) -> String {
         return format!("broken: status {}, domain {}", status::code(broken), status::domain(broken));
     }
     match value {
-        ..0 => format!("{value} ({})", error(-value)),
+        ..0 => format!("{value} ({})", error(Errno::of(value))),
         _ if name.ends_with(".read") => format!("{value} {:?}", bytes(more, value as usize)),
         0..0x1_0000 => format!("{value}"),
         _ => format!("{value:#x}"),
@@ -270,6 +271,6 @@ pub fn answer(name: &str, value: i64, broken: u64, more: &[u64]) -> String {
 }
 
 /// The name of an error number.
-pub fn error(number: i64) -> &'static str {
-    errno::ALL.iter().find(|(_, n, _)| *n == number).map_or("no known error", |(name, ..)| name)
+pub fn error(error: Errno) -> &'static str {
+    error.name().unwrap_or("no known error")
 }

@@ -3,7 +3,8 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use pebble_abi::{errno, link};
+use pebble_abi::errno::{self, Errno};
+use pebble_abi::link;
 
 /// Interfaces by which a program ends: refusing them would keep alive what has nothing more to do.
 pub const ENDS: [&str; 2] = ["process.exit", "scheduler.thread_exit"];
@@ -72,9 +73,9 @@ pub fn inside(directory: &str, path: &str) -> Option<String> {
 }
 
 /// `N` or `N:ERROR`: which call fails, and how. The error is a name or a number; without one it is EIO.
-pub fn fault(text: &str) -> Option<(u64, i64)> {
+pub fn fault(text: &str) -> Option<(u64, Errno)> {
     let (number, error) = text.split_once(':').unwrap_or((text, "EIO"));
-    let named = errno::ALL.iter().find(|(name, ..)| *name == error).map(|(_, n, _)| *n);
-    let error = named.or_else(|| error.parse().ok()).filter(|n| (1..4096).contains(n))?;
-    Some((number.parse().ok().filter(|n| *n > 0)?, error))
+    let named = errno::ALL.iter().copied().find(|known| known.name() == Some(error));
+    let numbered = || error.parse().ok().filter(|n| (1..4096).contains(n)).map(Errno::new);
+    Some((number.parse().ok().filter(|n| *n > 0)?, named.or_else(numbered)?))
 }

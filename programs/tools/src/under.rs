@@ -60,7 +60,7 @@ impl Failure {
 
 impl From<Errno> for Failure {
     fn from(error: Errno) -> Self {
-        Failure::new(errno::text(error), error)
+        Failure::new(error.text(), error)
     }
 }
 
@@ -84,7 +84,7 @@ pub fn run(arguments: &[String], handler: Entry, started: impl FnOnce(u16)) -> R
     if let Err(error) = make() {
         let _ = child.kill();
         let _ = child.wait();
-        return Err(Failure::new(format!("{path}: {}", errno::text(error)), error));
+        return Err(Failure::new(format!("{path}: {error}"), error));
     }
     child.wait().map_err(Failure::from)
 }
@@ -92,7 +92,7 @@ pub fn run(arguments: &[String], handler: Entry, started: impl FnOnce(u16)) -> R
 fn not_loaded(path: &str, error: Errno) -> Failure {
     let what = match error {
         errno::ENOENT => format!("{path}: no such program; 'ls /bin' lists those that there are"),
-        _ => format!("{path}: {}", errno::text(error)),
+        _ => format!("{path}: {error}"),
     };
     Failure::new(what, error)
 }

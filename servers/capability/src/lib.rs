@@ -25,7 +25,7 @@ use pebble_abi::capability::{
     FIRST_USER_KIND, FLAG_ONCE, FLAG_TRANSFER, HOLDER, NEXT, NODE_BYTES, NODES, ONCE, PARENT, ROOT, TOKEN,
     TRANSFER, VALID, token, token_parts,
 };
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use shares::Shares;
 
 /// The table's memory.
@@ -46,7 +46,7 @@ pub struct Flags {
 
 impl Flags {
     /// As calls carry them.
-    pub fn from_bits(bits: u64) -> Result<Self, i64> {
+    pub fn from_bits(bits: u64) -> Result<Self, Errno> {
         if bits & !(FLAG_TRANSFER | FLAG_ONCE) != 0 {
             return Err(errno::EINVAL);
         }
@@ -126,7 +126,7 @@ impl<T: Table> Manager<T> {
         1..=self.high
     }
 
-    fn take(&mut self) -> Result<usize, i64> {
+    fn take(&mut self) -> Result<usize, Errno> {
         if self.table.read(0, NEXT) == 0 {
             self.bury();
         } else {
@@ -165,7 +165,7 @@ impl<T: Table> Manager<T> {
     }
 
     /// The node becomes valid by the last store.
-    fn make(&mut self, holder: u16, token: u64, parent: u64, flags: Flags) -> Result<u16, i64> {
+    fn make(&mut self, holder: u16, token: u64, parent: u64, flags: Flags) -> Result<u16, Errno> {
         self.grant_node(holder)?;
         let node = self.take()?;
         self.table.write(node, TOKEN, token);
@@ -178,7 +178,7 @@ impl<T: Table> Manager<T> {
         Ok(node as u16)
     }
 
-    fn held(&self, holder: u16, name: u64) -> Result<(usize, u64), i64> {
+    fn held(&self, holder: u16, name: u64) -> Result<(usize, u64), Errno> {
         let node = usize::try_from(name).ok().filter(|n| (1..NODES).contains(n)).ok_or(errno::EBADF)?;
         let word = self.table.read(node, HOLDER);
         if holder != 0 && word & (0xffff | VALID) == u64::from(holder) | VALID {
@@ -197,7 +197,7 @@ impl<T: Table> Manager<T> {
         object: u64,
         rights: u16,
         flags: Flags,
-    ) -> Result<u16, i64> {
+    ) -> Result<u16, Errno> {
         let kind = u16::try_from(kind).ok().filter(|k| *k >= FIRST_USER_KIND).ok_or(errno::EPERM)?;
         let object = u16::try_from(object).map_err(|_| errno::EINVAL)?;
         if maker == 0 {
@@ -215,7 +215,7 @@ impl<T: Table> Manager<T> {
         object: u64,
         rights: u16,
         flags: Flags,
-    ) -> Result<u16, i64> {
+    ) -> Result<u16, Errno> {
         let kind = u16::try_from(kind).ok().filter(|k| *k < FIRST_USER_KIND).ok_or(errno::EINVAL)?;
         let object = u32::try_from(object).map_err(|_| errno::EINVAL)?;
         if holder == 0 {
@@ -224,7 +224,7 @@ impl<T: Table> Manager<T> {
         self.make(holder, token(kind, rights, object), ROOT, flags)
     }
 
-    pub fn look(&self, holder: u16, name: u64) -> Result<Capability, i64> {
+    pub fn look(&self, holder: u16, name: u64) -> Result<Capability, Errno> {
         let (node, word) = self.held(holder, name)?;
         let (kind, rights, object) = token_parts(self.table.read(node, TOKEN));
         let flags = Flags { transfer: word & TRANSFER != 0, once: word & ONCE != 0 };
@@ -233,7 +233,7 @@ impl<T: Table> Manager<T> {
 
     /// A weaker capability for the same holder: rights and transferability can only go, use-once can only
     /// come. One that can be used once is not doubled.
-    pub fn derive(&mut self, holder: u16, name: u64, rights: u16, flags: Flags) -> Result<u16, i64> {
+    pub fn derive(&mut self, holder: u16, name: u64, rights: u16, flags: Flags) -> Result<u16, Errno> {
         let (node, _) = self.held(holder, name)?;
         let old = self.look(holder, name)?;
         if rights & !old.rights != 0 || flags.transfer && !old.flags.transfer || old.flags.once {
@@ -244,7 +244,7 @@ impl<T: Table> Manager<T> {
     }
 
     /// Whether it has all these rights; one that can be used once is used then.
-    pub fn consume(&mut self, holder: u16, name: u64, rights: u16) -> Result<(), i64> {
+    pub fn consume(&mut self, holder: u16, name: u64, rights: u16) -> Result<(), Errno> {
         let capability = self.look(holder, name)?;
         if rights & !capability.rights != 0 {
             return Err(errno::EPERM);
@@ -263,7 +263,7 @@ impl<T: Table> Manager<T> {
     }
 
     /// Everything derived from it goes; it stays.
-    pub fn revoke(&mut self, holder: u16, name: u64) -> Result<(), i64> {
+    pub fn revoke(&mut self, holder: u16, name: u64) -> Result<(), Errno> {
         let (node, _) = self.held(holder, name)?;
         self.tend();
         let mut roots = Set([0; _]);
@@ -298,7 +298,7 @@ impl<T: Table> Manager<T> {
     }
 
     /// It goes; what was derived from it now derives from its parent.
-    pub fn discard(&mut self, holder: u16, name: u64) -> Result<(), i64> {
+    pub fn discard(&mut self, holder: u16, name: u64) -> Result<(), Errno> {
         let (node, _) = self.held(holder, name)?;
         self.tend();
         self.table.write(node, HOLDER, 0);

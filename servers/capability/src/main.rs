@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use pebble::abi::capability::{NEXT, NODE_BYTES};
-use pebble::abi::errno;
+use pebble::abi::errno::{self, Errno};
 use pebble::link::More;
 use pebble::region::CAPABILITIES;
 use pebble::sync::{Guard, Lock};
@@ -58,12 +58,12 @@ fn manager_for(holder: u64) -> Guard<'static, Manager<Shared>> {
     }
 }
 
-fn word<V: Into<i64>>(outcome: Result<V, i64>) -> i64 {
+fn word<V: Into<i64>>(outcome: Result<V, Errno>) -> i64 {
     outcome.map_or_else(|error| -error, Into::into)
 }
 
 /// Rights, with flags in bits 16 and up.
-fn strength(word: u64) -> Result<(u16, Flags), i64> {
+fn strength(word: u64) -> Result<(u16, Flags), Errno> {
     Ok((word as u16, Flags::from_bits(word >> 16)?))
 }
 

@@ -5,21 +5,22 @@
 
 use alloc::vec::Vec;
 use pebble_abi::capability::FIRST_USER_KIND;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 
 use crate::{Capability, Flags};
 
 /// Who does the steps: domains by position, names as they give them.
 pub trait Actors {
-    fn create(&mut self, who: usize, kind: u64, object: u64, rights: u16, flags: Flags) -> Result<u16, i64>;
-    fn derive(&mut self, who: usize, name: u64, rights: u16, flags: Flags) -> Result<u16, i64>;
+    fn create(&mut self, who: usize, kind: u64, object: u64, rights: u16, flags: Flags)
+    -> Result<u16, Errno>;
+    fn derive(&mut self, who: usize, name: u64, rights: u16, flags: Flags) -> Result<u16, Errno>;
     /// The receiver's name for it; the error of a portal that refuses is -EACCES.
-    fn pass(&mut self, who: usize, name: u64, to: usize) -> Result<u16, i64>;
-    fn consume(&mut self, who: usize, name: u64, rights: u16) -> Result<(), i64>;
-    fn revoke(&mut self, who: usize, name: u64) -> Result<(), i64>;
-    fn drop(&mut self, who: usize, name: u64) -> Result<(), i64>;
+    fn pass(&mut self, who: usize, name: u64, to: usize) -> Result<u16, Errno>;
+    fn consume(&mut self, who: usize, name: u64, rights: u16) -> Result<(), Errno>;
+    fn revoke(&mut self, who: usize, name: u64) -> Result<(), Errno>;
+    fn drop(&mut self, who: usize, name: u64) -> Result<(), Errno>;
     /// The object without its maker.
-    fn look(&mut self, who: usize, name: u64) -> Result<Capability, i64>;
+    fn look(&mut self, who: usize, name: u64) -> Result<Capability, Errno>;
 }
 
 struct Entry {
@@ -119,7 +120,11 @@ impl Model {
         self.entries.retain(|e| !doomed[1..].contains(&e.serial));
     }
 
-    fn agree<V>(&mut self, real: Result<V, i64>, model: Result<(), i64>) -> Result<Option<V>, &'static str> {
+    fn agree<V>(
+        &mut self,
+        real: Result<V, Errno>,
+        model: Result<(), Errno>,
+    ) -> Result<Option<V>, &'static str> {
         match (real, model) {
             (Ok(value), Ok(())) => {
                 self.done += 1;

@@ -10,6 +10,7 @@
 
 use crate::{Manager, Table};
 use pebble_abi::capability::{HOLDER, NEXT, VALID};
+use pebble_abi::errno::Errno;
 use pebble_abi::map::MAX_DOMAINS;
 use pebble_abi::share::CAPABILITIES;
 
@@ -62,7 +63,7 @@ impl<T: Table> Manager<T> {
     }
 
     /// One more node for a domain.
-    pub(crate) fn grant_node(&mut self, holder: u16) -> Result<(), i64> {
+    pub(crate) fn grant_node(&mut self, holder: u16) -> Result<(), Errno> {
         if self.counts() {
             let used = self.grant_family(holder).or_else(|_| {
                 self.take_back();
@@ -75,7 +76,7 @@ impl<T: Table> Manager<T> {
     }
 
     /// How many nodes are in use, if the domain's family may have another.
-    fn grant_family(&mut self, holder: u16) -> Result<usize, i64> {
+    fn grant_family(&mut self, holder: u16) -> Result<usize, Errno> {
         let family = self.family(holder);
         let used = self.touched().filter(|node| !self.is_free(*node)).count();
         let its = self.touched().filter_map(|node| self.holder(node));

@@ -1,7 +1,7 @@
 //! The table against the model, with portal code played by a literal transcription of its template.
 
 use pebble_abi::capability::*;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::share::CAPABILITIES;
 use pebble_capability::model::{Actors, Model};
 use pebble_capability::{Capability, Flags, Manager, Table};
@@ -35,7 +35,7 @@ impl Table for Memory {
 }
 
 /// What the template of `k` does, word for word.
-fn pass(table: &mut impl Table, caller: u16, name: u64, callee: u16) -> Result<u16, i64> {
+fn pass(table: &mut impl Table, caller: u16, name: u64, callee: u16) -> Result<u16, Errno> {
     let node = name as usize % NODES;
     let word = table.read(node, HOLDER);
     if word & !ONCE != u64::from(caller) | VALID | TRANSFER {
@@ -62,15 +62,22 @@ fn asid(who: usize) -> u16 {
 }
 
 impl Actors for Host {
-    fn create(&mut self, who: usize, kind: u64, object: u64, rights: u16, flags: Flags) -> Result<u16, i64> {
+    fn create(
+        &mut self,
+        who: usize,
+        kind: u64,
+        object: u64,
+        rights: u16,
+        flags: Flags,
+    ) -> Result<u16, Errno> {
         self.0.create(asid(who), kind, object, rights, flags)
     }
 
-    fn derive(&mut self, who: usize, name: u64, rights: u16, flags: Flags) -> Result<u16, i64> {
+    fn derive(&mut self, who: usize, name: u64, rights: u16, flags: Flags) -> Result<u16, Errno> {
         self.0.derive(asid(who), name, rights, flags)
     }
 
-    fn pass(&mut self, who: usize, name: u64, to: usize) -> Result<u16, i64> {
+    fn pass(&mut self, who: usize, name: u64, to: usize) -> Result<u16, Errno> {
         // Names that are no node's number alias one, which is harmless and must not look like success to the
         // model.
         if name >= NODES as u64 {
@@ -79,19 +86,19 @@ impl Actors for Host {
         pass(&mut self.0.table, asid(who), name, asid(to))
     }
 
-    fn consume(&mut self, who: usize, name: u64, rights: u16) -> Result<(), i64> {
+    fn consume(&mut self, who: usize, name: u64, rights: u16) -> Result<(), Errno> {
         self.0.consume(asid(who), name, rights)
     }
 
-    fn revoke(&mut self, who: usize, name: u64) -> Result<(), i64> {
+    fn revoke(&mut self, who: usize, name: u64) -> Result<(), Errno> {
         self.0.revoke(asid(who), name)
     }
 
-    fn drop(&mut self, who: usize, name: u64) -> Result<(), i64> {
+    fn drop(&mut self, who: usize, name: u64) -> Result<(), Errno> {
         self.0.discard(asid(who), name)
     }
 
-    fn look(&mut self, who: usize, name: u64) -> Result<Capability, i64> {
+    fn look(&mut self, who: usize, name: u64) -> Result<Capability, Errno> {
         let c = self.0.look(asid(who), name)?;
         Ok(Capability { object: c.object & 0xffff, ..c })
     }

@@ -6,7 +6,8 @@
 //! time: a server of the image may have gone on to the next domain that does not return. The table is small
 //! and looked through as a whole: bounds are made for calls that may take long.
 
-use pebble_abi::{errno, share};
+use pebble_abi::errno::{self, Errno};
+use pebble_abi::share;
 
 /// Bounds at one time.
 pub const MAX_BOUNDS: usize = share::TIME_LIMITS.all;
@@ -74,7 +75,7 @@ impl Bounds {
 
     /// One more. Those of the same thread at the same place or above were left behind, and go. Its number:
     /// how many the thread has below it.
-    pub fn add(&mut self, bound: Bound) -> Result<u64, i64> {
+    pub fn add(&mut self, bound: Bound) -> Result<u64, Errno> {
         self.forget(|b| b.thread == bound.thread && b.top >= bound.top);
         let its = self.all().filter(|b| b.family == bound.family).count();
         share::TIME_LIMITS.grant(bound.family.into(), its, self.all().count(), 1)?;
@@ -127,12 +128,12 @@ impl Bounds {
     }
 
     /// Each bound as [`BOUND_BYTES`] bytes.
-    pub fn save(&self, mut put: impl FnMut(&[u8]) -> bool) -> Result<(), i64> {
+    pub fn save(&self, mut put: impl FnMut(&[u8]) -> bool) -> Result<(), Errno> {
         let mut all = self.all();
         if all.all(|b| put(&b.until.to_le_bytes()) && put(&b.place())) { Ok(()) } else { Err(errno::ENOMEM) }
     }
 
-    pub fn load(&mut self, bytes: &[u8]) -> Result<(), i64> {
+    pub fn load(&mut self, bytes: &[u8]) -> Result<(), Errno> {
         let (bounds, []) = bytes.as_chunks::<BOUND_BYTES>() else { return Err(errno::EINVAL) };
         if bounds.len() > MAX_BOUNDS {
             return Err(errno::EINVAL);

@@ -102,7 +102,7 @@ static SOONER: AtomicU64 = AtomicU64::new(u64::MAX);
 fn call_site() -> Result<u64, Errno> {
     match CALL_SITE.call() {
         Ok(site @ 1..) => Ok(site as u64),
-        Ok(error) => Err(-error),
+        Ok(error) => Err(Errno::of(error)),
         Err(_) => Err(errno::EIO),
     }
 }

@@ -11,7 +11,7 @@
 //!   midst of it.
 
 use pebble_abi::call::IO_BYTES;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::link::pack;
 
 use crate::front::Front;
@@ -64,14 +64,14 @@ pub enum Read {
     },
     Block(Queue),
     /// An error number, positive.
-    Failed(i64),
+    Failed(Errno),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write {
     Done(usize),
     Block(Queue),
-    Failed(i64),
+    Failed(Errno),
 }
 
 pub struct Console<R> {
@@ -123,7 +123,7 @@ impl<R: Registers> Console<R> {
     }
 
     /// Opens the console, or its control file, for domain `asid` of a family; returns the control word.
-    pub fn open(&mut self, asid: u16, family: u8, path: [u64; 5]) -> Result<u64, i64> {
+    pub fn open(&mut self, asid: u16, family: u8, path: [u64; 5]) -> Result<u64, Errno> {
         if Some(path) == pack(CONSOLE) {
             self.opened = self.opened.wrapping_add(1);
             let family = u64::from(family) << FAMILY_SHIFT;

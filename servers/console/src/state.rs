@@ -11,7 +11,7 @@ use crate::gather::Gather;
 use crate::line::LINE_BYTES;
 use crate::log::Log;
 use crate::uart::Registers;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 
 pub const FORMAT: u64 = 3;
 
@@ -41,7 +41,7 @@ impl<R: Registers> Console<R> {
     }
 
     /// Becomes what a predecessor has saved, or stays as it is, but for writes that were not at their end.
-    pub fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), i64> {
+    pub fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), Errno> {
         let (header, rest) =
             bytes.split_at_checked(HEADER).filter(|_| format == FORMAT).ok_or(errno::EINVAL)?;
         let word = |n: usize| u16::from_le_bytes([header[2 * n], header[2 * n + 1]]);

@@ -24,7 +24,7 @@
 extern crate alloc;
 
 use alloc::vec::Vec;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
 use pebble_boot::rules::{Patterns, RuleSet};
 use pebble_boot::{Device, Policy};
@@ -67,24 +67,24 @@ impl Devices {
     }
 
     /// The position of the device called so, and the rules about it.
-    pub fn find(&self, name: &str) -> Result<(usize, RuleSet), i64> {
+    pub fn find(&self, name: &str) -> Result<(usize, RuleSet), Errno> {
         let at = self.devices.iter().position(|d| d.device.name == name).ok_or(errno::ENOENT)?;
         Ok((at, self.rules.about(name)))
     }
 
-    pub fn registers(&self, at: usize) -> Result<Registers, i64> {
+    pub fn registers(&self, at: usize) -> Result<Registers, Errno> {
         let known = self.devices.get(at).ok_or(errno::ENOENT)?;
         Ok(Registers { va: known.va, pa: known.device.at, bytes: known.device.bytes })
     }
 
     /// Source of its interrupt.
-    pub fn source(&self, at: usize) -> Result<u64, i64> {
+    pub fn source(&self, at: usize) -> Result<u64, Errno> {
         let known = self.devices.get(at).ok_or(errno::EBADF)?;
         if known.device.irq == 0 { Err(errno::ENOENT) } else { Ok(known.device.irq.into()) }
     }
 
     /// The domain becomes the one that has the interrupt.
-    pub fn claim(&mut self, at: usize, domain: u16) -> Result<(), i64> {
+    pub fn claim(&mut self, at: usize, domain: u16) -> Result<(), Errno> {
         self.source(at)?;
         let driver = &mut self.devices[at].driver;
         if *driver != 0 {
@@ -95,13 +95,13 @@ impl Devices {
     }
 
     /// What the domain could not be given after all.
-    pub fn release(&mut self, at: usize) -> Result<(), i64> {
+    pub fn release(&mut self, at: usize) -> Result<(), Errno> {
         self.devices.get_mut(at).ok_or(errno::EBADF)?.driver = 0;
         Ok(())
     }
 
     /// Who has its interrupt, or 0.
-    pub fn driver(&self, at: usize) -> Result<u16, i64> {
+    pub fn driver(&self, at: usize) -> Result<u16, Errno> {
         self.devices.get(at).map(|known| known.driver).ok_or(errno::EBADF)
     }
 

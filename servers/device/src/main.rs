@@ -71,11 +71,7 @@ fn word(outcome: Result<u64, Errno>) -> i64 {
 }
 
 fn ask<const N: usize>(service: &Import, p: [u64; N]) -> Result<u64, Errno> {
-    match service.call(p) {
-        Ok(value) if value >= 0 => Ok(value as u64),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
+    api::answer(service.call(p))
 }
 
 /// The device of that name, if the client has this right to it. It is the client who gets it: a controller

@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::link::PATHLEN;
 
 use crate::newc::Records;
@@ -129,21 +129,21 @@ impl<'a> Archive<'a> {
 
     /// Finds a path as a client spells it, from the root; `.` and `..` are followed, a `/` at the end asks
     /// for a directory. Returns the number of the node.
-    pub fn lookup(&self, path: &str) -> Result<usize, i64> {
+    pub fn lookup(&self, path: &str) -> Result<usize, Errno> {
         let mut normal = Path::ROOT;
         for component in path.split('/') {
             // Before each component, an empty one at the end included, there must be a directory.
-            let here = self.find(normal.as_str()).ok_or(-errno::ENOENT)?;
+            let here = self.find(normal.as_str()).ok_or(errno::ENOENT)?;
             if self.nodes[here].data.is_some() {
-                return Err(-errno::ENOTDIR);
+                return Err(errno::ENOTDIR);
             }
             match component {
                 "" | "." => {}
                 ".." => normal.leave(),
-                name => normal.enter(name).ok_or(-errno::ENAMETOOLONG)?,
+                name => normal.enter(name).ok_or(errno::ENAMETOOLONG)?,
             }
         }
-        self.find(normal.as_str()).ok_or(-errno::ENOENT)
+        self.find(normal.as_str()).ok_or(errno::ENOENT)
     }
 
     /// The contents of a node that [`lookup`](Self::lookup) returned.

@@ -11,9 +11,10 @@ use alloc::vec::Vec;
 
 use pebble_abi::call::IO_BYTES;
 use pebble_abi::capability::{READ, WRITE};
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::link::{PATHLEN, unpack};
+use pebble_abi::share;
 use pebble_abi::sys::{ABOUT_DIRECTORY, ABOUT_SIZE, ABOUT_WRITABLE, SEEK_ABOUT, SEEK_CUT, WRITE_APPEND};
-use pebble_abi::{errno, share};
 
 use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
@@ -124,28 +125,28 @@ impl<'a> Files<'a> {
     }
 
     /// Opens the file or directory for domain `asid` and returns the control word.
-    pub fn open(&mut self, client: impl Into<Client>, path: [u64; 5], rights: u16) -> Result<u64, i64> {
+    pub fn open(&mut self, client: impl Into<Client>, path: [u64; 5], rights: u16) -> Result<u64, Errno> {
         let mut bytes = [0; PATHLEN];
         let path = text(&path, &mut bytes)?;
         let place = normal(path);
         let node = match self.ram.find(place.as_str()) {
-            Some(_) if means_directory(path) => return Err(-errno::ENOTDIR),
+            Some(_) if means_directory(path) => return Err(errno::ENOTDIR),
             Some(at) => Node::Ram(at as u16),
             None if place.as_str() == PREFIX.trim_matches('/') => Node::RamDirectory,
-            None => Node::Archive(u16::try_from(self.archive.lookup(path)?).map_err(|_| -errno::ENOMEM)?),
+            None => Node::Archive(u16::try_from(self.archive.lookup(path)?).map_err(|_| errno::ENOMEM)?),
         };
         self.enter(client.into(), node, rights)
     }
 
     /// An empty file under `ram/`, open.
-    pub fn create(&mut self, client: impl Into<Client>, path: [u64; 5], rights: u16) -> Result<u64, i64> {
+    pub fn create(&mut self, client: impl Into<Client>, path: [u64; 5], rights: u16) -> Result<u64, Errno> {
         if rights & WRITE == 0 {
-            return Err(-errno::EACCES);
+            return Err(errno::EACCES);
         }
         let mut bytes = [0; PATHLEN];
         let path = text(&path, &mut bytes)?;
         if means_directory(path) {
-            return Err(-errno::EINVAL);
+            return Err(errno::EINVAL);
         }
         let client = client.into();
         self.room(client)?;
@@ -154,37 +155,37 @@ impl<'a> Files<'a> {
     }
 
     /// A new file under `ram/`, open: there was none of that path.
-    pub fn make(&mut self, client: impl Into<Client>, path: [u64; 5], rights: u16) -> Result<u64, i64> {
+    pub fn make(&mut self, client: impl Into<Client>, path: [u64; 5], rights: u16) -> Result<u64, Errno> {
         let mut bytes = [0; PATHLEN];
         let text = text(&path, &mut bytes)?;
         let place = normal(text);
         let exists = self.ram.find(place.as_str()).is_some() || self.archive.lookup(text).is_ok();
         if exists || place.as_str() == PREFIX.trim_matches('/') {
-            return Err(-errno::EEXIST);
+            return Err(errno::EEXIST);
         }
         self.create(client, path, rights)
     }
 
     /// The file whose path the domain's next [`rename_to`](Self::rename_to) changes.
-    pub fn rename(&mut self, asid: u16, path: [u64; 5], rights: u16) -> Result<(), i64> {
+    pub fn rename(&mut self, asid: u16, path: [u64; 5], rights: u16) -> Result<(), Errno> {
         let (_, at) = self.writable(path, rights)?;
         self.renaming.retain(|(who, _)| *who != asid);
-        self.renaming.try_reserve(1).map_err(|_| -errno::ENOMEM)?;
+        self.renaming.try_reserve(1).map_err(|_| errno::ENOMEM)?;
         self.renaming.push((asid, at));
         Ok(())
     }
 
     /// The other path. `-EAGAIN`: which file it was about is not known here, or it is gone; begin again.
-    pub fn rename_to(&mut self, asid: u16, path: [u64; 5], rights: u16) -> Result<(), i64> {
-        let entry = self.renaming.iter().position(|(who, _)| *who == asid).ok_or(-errno::EAGAIN)?;
+    pub fn rename_to(&mut self, asid: u16, path: [u64; 5], rights: u16) -> Result<(), Errno> {
+        let entry = self.renaming.iter().position(|(who, _)| *who == asid).ok_or(errno::EAGAIN)?;
         let (_, at) = self.renaming.swap_remove(entry);
         if rights & WRITE == 0 {
-            return Err(-errno::EACCES);
+            return Err(errno::EACCES);
         }
         let mut bytes = [0; PATHLEN];
         let path = text(&path, &mut bytes)?;
         if means_directory(path) {
-            return Err(-errno::ENOTDIR);
+            return Err(errno::ENOTDIR);
         }
         let place = normal(path);
         let other = self.ram.find(place.as_str()).map(|other| other as u16).filter(|other| *other != at);
@@ -196,20 +197,20 @@ impl<'a> Files<'a> {
     }
 
     /// The file under `ram/` of this path, which may be changed: normal path and number.
-    fn writable(&self, path: [u64; 5], rights: u16) -> Result<(Path, u16), i64> {
+    fn writable(&self, path: [u64; 5], rights: u16) -> Result<(Path, u16), Errno> {
         if rights & WRITE == 0 {
-            return Err(-errno::EACCES);
+            return Err(errno::EACCES);
         }
         let mut bytes = [0; PATHLEN];
         let path = text(&path, &mut bytes)?;
         if means_directory(path) {
-            return Err(-errno::ENOTDIR);
+            return Err(errno::ENOTDIR);
         }
         let place = normal(path);
         match self.ram.find(place.as_str()) {
             Some(at) => Ok((place, at as u16)),
-            None if self.archive.lookup(path).is_ok() => Err(-errno::EROFS),
-            None => Err(-errno::ENOENT),
+            None if self.archive.lookup(path).is_ok() => Err(errno::EROFS),
+            None => Err(errno::ENOENT),
         }
     }
 
@@ -222,7 +223,7 @@ impl<'a> Files<'a> {
     }
 
     /// A file under `ram/` goes; who has it open finds it empty.
-    pub fn remove(&mut self, path: [u64; 5], rights: u16) -> Result<(), i64> {
+    pub fn remove(&mut self, path: [u64; 5], rights: u16) -> Result<(), Errno> {
         let (place, at) = self.writable(path, rights)?;
         self.ram.remove(place.as_str())?;
         self.forget(at);
@@ -230,17 +231,17 @@ impl<'a> Files<'a> {
     }
 
     /// A free entry for the domain, within its limit and its family's.
-    fn room(&self, Client { asid, family }: Client) -> Result<usize, i64> {
+    fn room(&self, Client { asid, family }: Client) -> Result<usize, Errno> {
         if asid == 0 || self.open.iter().filter(|open| open.asid == asid).count() >= FILES_PER_DOMAIN {
-            return Err(-errno::EMFILE);
+            return Err(errno::EMFILE);
         }
         let used = || self.open.iter().filter(|open| open.asid != 0);
         let its = used().filter(|open| open.family == family).count();
-        share::FILES.grant(family, its, used().count(), 1).map_err(|error| -error)?;
-        self.open.iter().position(|open| open.asid == 0).ok_or(-errno::ENFILE)
+        share::FILES.grant(family, its, used().count(), 1)?;
+        self.open.iter().position(|open| open.asid == 0).ok_or(errno::ENFILE)
     }
 
-    fn enter(&mut self, client: Client, node: Node, rights: u16) -> Result<u64, i64> {
+    fn enter(&mut self, client: Client, node: Node, rights: u16) -> Result<u64, Errno> {
         let index = self.room(client)?;
         let generation = self.open[index].generation.wrapping_add(1);
         self.open[index] =
@@ -271,7 +272,7 @@ impl<'a> Files<'a> {
         let Open { node, place, rights, family, .. } = self.open[index];
         let at = match self.ram_of(node, rights) {
             Ok(at) => at,
-            Err(error) => return error,
+            Err(error) => return -error,
         };
         let place = if count & WRITE_APPEND != 0 { usize::MAX } else { place };
         let count = (count & !WRITE_APPEND).min(IO_BYTES as u64) as usize;
@@ -283,19 +284,19 @@ impl<'a> Files<'a> {
                 self.open[index].place = place + count;
                 count as i64
             }
-            Err(error) => error,
+            Err(error) => -error,
         }
     }
 
     /// The file in memory behind a node that is to be written.
-    fn ram_of(&self, node: Node, rights: u16) -> Result<usize, i64> {
+    fn ram_of(&self, node: Node, rights: u16) -> Result<usize, Errno> {
         match node {
-            _ if rights & WRITE == 0 => Err(-errno::EACCES),
+            _ if rights & WRITE == 0 => Err(errno::EACCES),
             Node::Ram(at) => Ok(at.into()),
-            Node::RamDirectory => Err(-errno::EISDIR),
+            Node::RamDirectory => Err(errno::EISDIR),
             Node::Archive(at) => match self.archive.contents(at.into()) {
-                Some(Contents::Directory(_)) => Err(-errno::EISDIR),
-                _ => Err(-errno::EROFS),
+                Some(Contents::Directory(_)) => Err(errno::EISDIR),
+                _ => Err(errno::EROFS),
             },
         }
     }
@@ -326,7 +327,7 @@ impl<'a> Files<'a> {
             SEEK_CUT => {
                 let open = *open;
                 return self.ram_of(open.node, open.rights).map_or_else(
-                    |error| error,
+                    |error| -error,
                     |at| {
                         self.ram.cut(at, offset as usize);
                         0
@@ -386,13 +387,13 @@ pub const FORMAT: u64 = 4;
 
 impl Files<'_> {
     /// Open files, and those in memory, for a successor with the same archive.
-    pub fn save(&self) -> Result<Vec<u8>, i64> {
+    pub fn save(&self) -> Result<Vec<u8>, Errno> {
         postcard::serialize_with_flavor(&(&self.open, &self.ram), Growing(Vec::new()))
             .map_err(|_| errno::ENOMEM)
     }
 
     /// What a predecessor has saved; nothing changes if it makes no sense.
-    pub fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), i64> {
+    pub fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), Errno> {
         if format != FORMAT {
             return Err(errno::EINVAL);
         }
@@ -431,9 +432,9 @@ impl Flavor for Growing {
 }
 
 /// A path out of its words.
-fn text<'b>(words: &[u64; 5], bytes: &'b mut [u8; PATHLEN]) -> Result<&'b str, i64> {
+fn text<'b>(words: &[u64; 5], bytes: &'b mut [u8; PATHLEN]) -> Result<&'b str, Errno> {
     let len = unpack(words, bytes);
-    core::str::from_utf8(&bytes[..len]).ok().filter(|path| !path.is_empty()).ok_or(-errno::ENOENT)
+    core::str::from_utf8(&bytes[..len]).ok().filter(|path| !path.is_empty()).ok_or(errno::ENOENT)
 }
 
 /// Whether the path can only be that of a directory.

@@ -11,7 +11,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use pebble_abi::{errno, share};
+use pebble_abi::errno::{self, Errno};
+use pebble_abi::share;
 use serde::{Deserialize, Serialize};
 
 /// Files at once, bytes of one, and of all together.
@@ -44,7 +45,7 @@ impl Ram {
     }
 
     /// May the family have that file with so many bytes?
-    fn grant(&self, family: u16, at: usize, bytes: usize) -> Result<(), i64> {
+    fn grant(&self, family: u16, at: usize, bytes: usize) -> Result<(), Errno> {
         let (mut its, mut all) = ([0; 2], [0; 2]);
         for file in self.files.iter().enumerate().filter_map(|(n, f)| f.as_ref().filter(|_| n != at)) {
             for (n, more) in [1, file.bytes.capacity()].into_iter().enumerate() {
@@ -54,9 +55,9 @@ impl Ram {
         }
         let file = self.files.get(at).and_then(Option::as_ref);
         if file.is_none_or(|file| file.family != family) {
-            share::RAM_FILES.grant(family, its[0], all[0], 1).map_err(|error| -error)?;
+            share::RAM_FILES.grant(family, its[0], all[0], 1)?;
         }
-        share::RAM_BYTES.grant(family, its[1], all[1], bytes).map_err(|error| -error)
+        share::RAM_BYTES.grant(family, its[1], all[1], bytes)
     }
 
     /// A family has ended: what it has left is nobody's.
@@ -65,7 +66,7 @@ impl Ram {
     }
 
     /// An empty file of that path; one that exists loses its bytes.
-    pub fn create(&mut self, path: &str, family: u16) -> Result<usize, i64> {
+    pub fn create(&mut self, path: &str, family: u16) -> Result<usize, Errno> {
         let name = name(path)?;
         if let Some(at) = self.find(path) {
             self.cut(at, 0);
@@ -75,7 +76,7 @@ impl Ram {
         self.grant(family, at, 0)?;
         let own = self.room(path, name)?;
         if at == self.files.len() {
-            self.files.try_reserve(1).map_err(|_| -errno::ENOMEM)?;
+            self.files.try_reserve(1).map_err(|_| errno::ENOMEM)?;
             self.files.push(None);
         }
         self.files[at] = Some(File { path: own, family, bytes: Vec::new() });
@@ -84,22 +85,22 @@ impl Ram {
     }
 
     /// The path in memory of its own, and memory for its line in the listing.
-    fn room(&mut self, path: &str, name: &str) -> Result<String, i64> {
+    fn room(&mut self, path: &str, name: &str) -> Result<String, Errno> {
         let mut own = String::new();
-        own.try_reserve_exact(path.len()).map_err(|_| -errno::ENOMEM)?;
+        own.try_reserve_exact(path.len()).map_err(|_| errno::ENOMEM)?;
         own.push_str(path);
-        self.listing.try_reserve(name.len() + 1).map_err(|_| -errno::ENOMEM)?;
+        self.listing.try_reserve(name.len() + 1).map_err(|_| errno::ENOMEM)?;
         Ok(own)
     }
 
     /// Another path for a file, in place of the file that has it, if there is one.
-    pub fn rename(&mut self, at: usize, path: &str) -> Result<(), i64> {
+    pub fn rename(&mut self, at: usize, path: &str) -> Result<(), Errno> {
         let own = self.room(path, name(path)?)?;
         if let Some(other) = self.find(path).filter(|other| *other != at) {
             self.cut(other, 0);
             self.files[other] = None;
         }
-        let file = self.files.get_mut(at).and_then(Option::as_mut).ok_or(-errno::ENOENT)?;
+        let file = self.files.get_mut(at).and_then(Option::as_mut).ok_or(errno::ENOENT)?;
         file.path = own;
         self.list();
         Ok(())
@@ -115,8 +116,8 @@ impl Ram {
         }
     }
 
-    pub fn remove(&mut self, path: &str) -> Result<(), i64> {
-        let at = self.find(path).ok_or(-errno::ENOENT)?;
+    pub fn remove(&mut self, path: &str) -> Result<(), Errno> {
+        let at = self.find(path).ok_or(errno::ENOENT)?;
         self.cut(at, 0);
         self.files[at] = None;
         self.list();
@@ -129,12 +130,12 @@ impl Ram {
 
     /// Overwrites from `place` on, which is not behind the end, and grows the file as needed: then it is the
     /// family's. That has paid for all that is reserved, so it is asked seldom.
-    pub fn write(&mut self, at: usize, place: usize, bytes: &[u8], family: u16) -> Result<(), i64> {
-        let file = self.files.get(at).and_then(Option::as_ref).ok_or(-errno::EBADF)?;
+    pub fn write(&mut self, at: usize, place: usize, bytes: &[u8], family: u16) -> Result<(), Errno> {
+        let file = self.files.get(at).and_then(Option::as_ref).ok_or(errno::EBADF)?;
         let (len, capacity) = (file.bytes.len(), file.bytes.capacity());
-        let end = place.checked_add(bytes.len()).filter(|end| *end <= RAM_FILE_MAX).ok_or(-errno::ENOSPC)?;
+        let end = place.checked_add(bytes.len()).filter(|end| *end <= RAM_FILE_MAX).ok_or(errno::ENOSPC)?;
         if place > len {
-            return Err(-errno::ENOSPC);
+            return Err(errno::ENOSPC);
         }
         let grown = match end {
             _ if end <= capacity => capacity,
@@ -144,8 +145,8 @@ impl Ram {
         if end > capacity || end > len && file.family != family {
             self.grant(family, at, grown)?;
         }
-        let Some(Some(file)) = self.files.get_mut(at) else { return Err(-errno::EBADF) };
-        file.bytes.try_reserve_exact(grown - len).map_err(|_| -errno::ENOMEM)?;
+        let Some(Some(file)) = self.files.get_mut(at) else { return Err(errno::EBADF) };
+        file.bytes.try_reserve_exact(grown - len).map_err(|_| errno::ENOMEM)?;
         if end > len {
             file.family = family;
             file.bytes.resize(end, 0);
@@ -174,11 +175,11 @@ impl Ram {
 }
 
 /// What a file of this path is called here, where there are no directories.
-fn name(path: &str) -> Result<&str, i64> {
-    let name = path.strip_prefix(PREFIX).ok_or(-errno::EROFS)?;
+fn name(path: &str) -> Result<&str, Errno> {
+    let name = path.strip_prefix(PREFIX).ok_or(errno::EROFS)?;
     match name {
-        "" | "." | ".." => Err(-errno::EISDIR),
-        _ if name.contains('/') => Err(-errno::ENOENT),
+        "" | "." | ".." => Err(errno::EISDIR),
+        _ if name.contains('/') => Err(errno::ENOENT),
         _ => Ok(name),
     }
 }

@@ -93,12 +93,12 @@ fn paths_lead_to_contents() {
     assert_eq!(see("/etc/a/b"), Ok(Contents::Directory("c\n")));
     assert_eq!(see("/readme"), Ok(Contents::File(b"Pebble\n")));
     for path in ["/readme/", "/readme/.", "/readme/..", "/readme/x"] {
-        assert_eq!(see(path), Err(-ENOTDIR), "{path}");
+        assert_eq!(see(path), Err(ENOTDIR), "{path}");
     }
     for path in ["/read", "/readme2", "/no/..", "/etc/a/b/d"] {
-        assert_eq!(see(path), Err(-ENOENT), "{path}");
+        assert_eq!(see(path), Err(ENOENT), "{path}");
     }
-    assert_eq!(see(&"x".repeat(41)), Err(-ENAMETOOLONG));
+    assert_eq!(see(&"x".repeat(41)), Err(ENAMETOOLONG));
 }
 
 #[test]
@@ -128,15 +128,15 @@ fn domains_are_limited_and_cleaned_up() {
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
     let path = pack("/readme").unwrap();
     let opened: Vec<u64> = (0..FILES_PER_DOMAIN).map(|_| files.open(1, path, ALL).unwrap()).collect();
-    assert_eq!(files.open(1, path, ALL), Err(-EMFILE));
+    assert_eq!(files.open(1, path, ALL), Err(EMFILE));
     assert!(files.open(2, path, ALL).is_ok());
     files.gone(1);
     assert_eq!(files.in_use(), 1);
     let again = files.open(3, path, ALL).unwrap();
     assert!(!opened.contains(&again));
     assert_eq!(files.read(opened[0], 1).0, -EBADF);
-    assert_eq!(files.open(1, [0; 5], ALL), Err(-ENOENT));
-    assert_eq!(files.open(1, [u64::MAX; 5], ALL), Err(-ENOENT));
+    assert_eq!(files.open(1, [0; 5], ALL), Err(ENOENT));
+    assert_eq!(files.open(1, [u64::MAX; 5], ALL), Err(ENOENT));
 }
 
 fn tree() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
@@ -228,9 +228,9 @@ fn files_in_memory_are_written_read_and_removed() {
     let bytes = sample();
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
     let path = |text: &str| pack::<5>(text).unwrap();
-    assert_eq!(files.open(1, path("/ram/note"), ALL), Err(-ENOENT));
-    assert_eq!(files.create(1, path("/etc/note"), ALL), Err(-EROFS));
-    assert_eq!(files.create(1, path("ram/a/b"), ALL), Err(-ENOENT));
+    assert_eq!(files.open(1, path("/ram/note"), ALL), Err(ENOENT));
+    assert_eq!(files.create(1, path("/etc/note"), ALL), Err(EROFS));
+    assert_eq!(files.create(1, path("ram/a/b"), ALL), Err(ENOENT));
     let note = files.create(1, path("/ram/note"), ALL).unwrap();
     let text: Vec<u8> = (0..1000u32).map(|n| n as u8).collect();
     for chunk in text.chunks(32) {
@@ -240,12 +240,12 @@ fn files_in_memory_are_written_read_and_removed() {
         assert_eq!(files.write(note, chunk.len() as u64, words), chunk.len() as i64);
     }
     let reader = files.open(2, path("ram/note"), ALL).unwrap();
-    assert_eq!(files.open(2, path("ram/note/"), ALL), Err(-ENOTDIR));
-    assert_eq!(files.open(2, path("ram/note/."), ALL), Err(-ENOTDIR));
+    assert_eq!(files.open(2, path("ram/note/"), ALL), Err(ENOTDIR));
+    assert_eq!(files.open(2, path("ram/note/."), ALL), Err(ENOTDIR));
     let spelled = files.open(2, path("/bin/..//./ram//note"), ALL).unwrap();
     assert_eq!(files.close(spelled), 0);
-    assert_eq!(files.create(2, path("/ram/note/"), ALL), Err(-EINVAL));
-    assert_eq!(files.remove(path("/ram/note/"), ALL), Err(-ENOTDIR));
+    assert_eq!(files.create(2, path("/ram/note/"), ALL), Err(EINVAL));
+    assert_eq!(files.remove(path("/ram/note/"), ALL), Err(ENOTDIR));
     let mut seen = Vec::<u8>::new();
     loop {
         match files.read(reader, 32) {
@@ -262,7 +262,7 @@ fn files_in_memory_are_written_read_and_removed() {
     assert_eq!(files.remove(path("/ram/note"), ALL), Ok(()));
     assert_eq!(files.write(note, 1, [65, 0, 0, 0]), -EBADF);
     assert_eq!(files.read(reader, 32).0, 0);
-    assert_eq!(files.remove(path("/ram/note"), ALL), Err(-ENOENT));
+    assert_eq!(files.remove(path("/ram/note"), ALL), Err(ENOENT));
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn memory_for_files_has_limits() {
         assert_eq!(files.close(file), 0);
     }
     let image = Client { asid: 9, family: 0 };
-    assert_eq!(files.create(image, path(RAM_FILES), ALL), Err(-ERAM));
+    assert_eq!(files.create(image, path(RAM_FILES), ALL), Err(ERAM));
     files.remove(path(3), ALL).unwrap();
     assert!(files.create(image, path(RAM_FILES), ALL).is_ok());
     let big = files.create(1, path(0), ALL).unwrap();
@@ -306,7 +306,7 @@ fn a_family_has_its_share_of_memory() {
         let file = files.create(hog, path(n), ALL).unwrap();
         assert_eq!(files.close(file), 0);
     }
-    assert_eq!(files.create(hog, path(30), ALL), Err(-ERAM));
+    assert_eq!(files.create(hog, path(30), ALL), Err(ERAM));
     assert!(files.open(hog, path(2), ALL).is_ok());
     // Others have theirs; whoever makes a file longer has it, with all that is in it.
     let theirs = files.create(other, path(30), ALL).unwrap();
@@ -377,14 +377,14 @@ fn an_open_file_keeps_its_rights() {
     let bytes = sample();
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
     let note = pack("/ram/note").unwrap();
-    assert_eq!(files.create(1, note, READ), Err(-EACCES));
+    assert_eq!(files.create(1, note, READ), Err(EACCES));
     let writer = files.create(1, note, WRITE).unwrap();
     assert_eq!(files.write(writer, 1, [65, 0, 0, 0]), 1);
     assert_eq!(files.read(writer, 1).0, -EACCES);
     let reader = files.open(1, note, READ).unwrap();
     assert_eq!(files.write(reader, 1, [65, 0, 0, 0]), -EACCES);
     assert_eq!(files.read(reader, 9), (1, [65, 0, 0, 0]));
-    assert_eq!(files.remove(note, READ), Err(-EACCES));
+    assert_eq!(files.remove(note, READ), Err(EACCES));
     let saved = files.save().unwrap();
     let mut new = Files::new(Archive::parse(&bytes).unwrap());
     new.load(FORMAT, &saved).unwrap();
@@ -441,9 +441,9 @@ fn files_are_made_once_renamed_cut_and_appended_to() {
     let word = |text: &[u8; 8]| [u64::from_le_bytes(*text), 0, 0, 0];
     let a = files.make(1, path("/ram/a"), ALL).unwrap();
     for there in ["/ram/a", "/readme", "/ram", "/etc"] {
-        assert_eq!(files.make(1, path(there), ALL), Err(-EEXIST), "{there}");
+        assert_eq!(files.make(1, path(there), ALL), Err(EEXIST), "{there}");
     }
-    assert_eq!(files.make(1, path("/ram/b"), READ), Err(-EACCES));
+    assert_eq!(files.make(1, path("/ram/b"), READ), Err(EACCES));
     assert_eq!(files.write(a, 8, word(b"12345678")), 8);
     assert_eq!(files.seek(a, 2, SEEK_SET), 2);
     assert_eq!(files.write(a, 2 | WRITE_APPEND, word(b"9a\0\0\0\0\0\0")), 2);
@@ -461,20 +461,20 @@ fn files_are_made_once_renamed_cut_and_appended_to() {
     // Who has the file open keeps it; whose place it takes finds nothing more.
     let b = files.create(2, path("/ram/b"), ALL).unwrap();
     files.write(b, 8, word(b"goes now"));
-    assert_eq!(files.rename_to(1, path("/ram/c"), ALL), Err(-EAGAIN), "nothing was named");
+    assert_eq!(files.rename_to(1, path("/ram/c"), ALL), Err(EAGAIN), "nothing was named");
     for (from, error) in [("/ram/none", ENOENT), ("/readme", EROFS), ("/ram/", ENOTDIR)] {
-        assert_eq!(files.rename(1, path(from), ALL), Err(-error), "{from}");
+        assert_eq!(files.rename(1, path(from), ALL), Err(error), "{from}");
     }
-    assert_eq!(files.rename(1, path("/ram/a"), READ), Err(-EACCES));
+    assert_eq!(files.rename(1, path("/ram/a"), READ), Err(EACCES));
     assert_eq!(files.rename(1, path("/ram/a"), ALL), Ok(()));
-    assert_eq!(files.rename_to(2, path("/ram/c"), ALL), Err(-EAGAIN), "another domain's");
-    assert_eq!(files.rename_to(1, path("/ram/b"), READ), Err(-EACCES));
-    assert_eq!(files.rename_to(1, path("/ram/b"), ALL), Err(-EAGAIN), "asked for once");
-    for (to, outcome) in [("/etc/b", Err(-EROFS)), ("/ram/b/", Err(-ENOTDIR)), ("/ram/b", Ok(()))] {
+    assert_eq!(files.rename_to(2, path("/ram/c"), ALL), Err(EAGAIN), "another domain's");
+    assert_eq!(files.rename_to(1, path("/ram/b"), READ), Err(EACCES));
+    assert_eq!(files.rename_to(1, path("/ram/b"), ALL), Err(EAGAIN), "asked for once");
+    for (to, outcome) in [("/etc/b", Err(EROFS)), ("/ram/b/", Err(ENOTDIR)), ("/ram/b", Ok(()))] {
         assert_eq!(files.rename(1, path("/ram/a"), ALL), Ok(()));
         assert_eq!(files.rename_to(1, path(to), ALL), outcome, "{to}");
     }
-    assert_eq!(files.open(1, path("/ram/a"), ALL), Err(-ENOENT));
+    assert_eq!(files.open(1, path("/ram/a"), ALL), Err(ENOENT));
     assert_eq!(files.read(b, 32), (0, [0; 4]));
     files.seek(a, 0, SEEK_SET);
     assert_eq!(files.read(a, 32), (3, word(b"123\0\0\0\0\0")));
@@ -484,10 +484,10 @@ fn files_are_made_once_renamed_cut_and_appended_to() {
     assert_eq!(files.rename(1, path("/ram/b"), ALL), Ok(()));
     assert_eq!(files.remove(path("/ram/b"), ALL), Ok(()));
     files.create(3, path("/ram/other"), ALL).unwrap();
-    assert_eq!(files.rename_to(1, path("/ram/mine"), ALL), Err(-EAGAIN));
+    assert_eq!(files.rename_to(1, path("/ram/mine"), ALL), Err(EAGAIN));
     assert!(files.open(3, path("/ram/other"), ALL).is_ok());
     // All that a domain had named goes with it.
     assert_eq!(files.rename(3, path("/ram/other"), ALL), Ok(()));
     files.gone(3);
-    assert_eq!(files.rename_to(3, path("/ram/more"), ALL), Err(-EAGAIN));
+    assert_eq!(files.rename_to(3, path("/ram/more"), ALL), Err(EAGAIN));
 }

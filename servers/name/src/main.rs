@@ -12,8 +12,9 @@ extern crate alloc;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use pebble::abi::errno::{self, Errno};
 use pebble::abi::link::{pack, unpack};
-use pebble::abi::{capability, errno, map};
+use pebble::abi::{capability, map};
 use pebble::handover::{Bytes, Handover};
 use pebble::link::More;
 use pebble::region;
@@ -52,7 +53,7 @@ const SETS: usize = map::MAX_DOMAINS * 32;
 impl Handover for State {
     type Bytes = Vec<u8>;
 
-    fn save(&self, _: u64, bytes: &mut Vec<u8>) -> Result<u64, i64> {
+    fn save(&self, _: u64, bytes: &mut Vec<u8>) -> Result<u64, Errno> {
         let mut room = self
             .registry
             .clients()
@@ -65,7 +66,7 @@ impl Handover for State {
         if room { Ok(FORMAT) } else { Err(errno::ENOMEM) }
     }
 
-    fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), i64> {
+    fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), Errno> {
         let (sets, names) = bytes.split_at_checked(SETS).filter(|_| format == FORMAT).ok_or(errno::EINVAL)?;
         if take_over(&mut self.registry).is_none() || !names.len().is_multiple_of(32) {
             return Err(errno::EINVAL);

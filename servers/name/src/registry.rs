@@ -1,9 +1,10 @@
 //! The table of names. See the head of the crate for strategy and invariants.
 
 use alloc::vec::Vec;
+use pebble_abi::capability;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::link::{NAMELEN, pack, unpack};
 use pebble_abi::map::MAX_DOMAINS;
-use pebble_abi::{capability, errno};
 use pebble_boot::rules::{self, Client, Rule, RuleError, RuleSet, Strict, Verdict};
 
 /// Interfaces that can be registered at once.
@@ -40,7 +41,7 @@ pub enum Error {
 }
 
 impl Error {
-    pub const fn errno(self) -> i64 {
+    pub const fn errno(self) -> Errno {
         match self {
             Error::Empty | Error::BadByte(_) => errno::EINVAL,
             Error::Taken(_) => errno::EEXIST,

@@ -15,7 +15,7 @@
 //! * All-zero bytes are a server without pipes.
 
 use pebble_abi::call::IO_BYTES;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::MAX_DOMAINS;
 use pebble_abi::share::{self, Share};
 
@@ -125,7 +125,7 @@ pub enum Error {
 }
 
 impl Error {
-    pub const fn errno(self) -> i64 {
+    pub const fn errno(self) -> Errno {
         match self {
             Error::NotOpen => errno::EBADF,
             Error::NoReader => errno::EPIPE,

@@ -1,6 +1,6 @@
 //! What a successor is handed: every pipe, end and byte, and no waiter; what it must not take it refuses.
 
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_pipe::*;
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn saved(pipes: &Pipes) -> Vec<u8> {
     bytes
 }
 
-fn loaded(bytes: &[u8]) -> Result<Pipes, i64> {
+fn loaded(bytes: &[u8]) -> Result<Pipes, Errno> {
     let mut pipes = Pipes::new();
     pipes.load(FORMAT, bytes).map(|()| pipes)
 }

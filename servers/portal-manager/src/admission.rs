@@ -12,8 +12,9 @@
 use crate::Machine;
 use crate::manager::{Goal, Manager};
 use alloc::vec::Vec;
+use pebble_abi::errno::{self, Errno};
+use pebble_abi::map;
 use pebble_abi::words::Asid;
-use pebble_abi::{errno, map};
 use pebble_arch::Arch;
 use pebble_portal::spec::{Arg, Stack, State};
 
@@ -60,12 +61,12 @@ const WORDS: usize = 2;
 
 impl<A: Arch> Manager<A> {
     /// The portal manager's own domain.
-    pub(crate) fn own(&self) -> Result<u16, i64> {
+    pub(crate) fn own(&self) -> Result<u16, Errno> {
         let own = self.interfaces.iter().find(|i| i.asid != 0 && i.name == OWN);
         own.map(|i| i.asid).ok_or(errno::ENOSYS)
     }
 
-    pub fn admission(&self, opener: u16, interface: u16) -> Result<Admission, i64> {
+    pub fn admission(&self, opener: u16, interface: u16) -> Result<Admission, Errno> {
         let owner = self.interfaces.get(usize::from(interface)).map_or(0, |i| i.asid);
         match self.policies.guards.iter().find(|g| g.interface == interface).map(|g| &g.way) {
             Some(_) if owner == opener => Ok(Admission::Granted),
@@ -79,7 +80,7 @@ impl<A: Arch> Manager<A> {
 
     /// One policy is asked at a time, so whose policies are slow must not be asked all the time. -EBUSY: the
     /// family of this interface's exporter rests.
-    pub fn may_ask(&mut self, interface: u16, now: u64) -> Result<(), i64> {
+    pub fn may_ask(&mut self, interface: u16, now: u64) -> Result<(), Errno> {
         self.policies.resting.retain(|(_, until)| *until > now);
         let family = self.exporter(interface);
         if self.policies.resting.iter().any(|(resting, _)| *resting == family) {
@@ -109,7 +110,7 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    fn owned(&mut self, asid: Asid, interface: u64) -> Result<u16, i64> {
+    fn owned(&mut self, asid: Asid, interface: u64) -> Result<u16, Errno> {
         self.domain(asid)?;
         let owned = usize::try_from(interface).ok().and_then(|n| self.interfaces.get(n));
         let owned = owned.is_some_and(|i| Asid::from(i.asid) == asid && !i.name.is_empty());
@@ -122,7 +123,7 @@ impl<A: Arch> Manager<A> {
         machine: &mut impl Machine,
         asid: Asid,
         interface: u64,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         let interface = self.owned(asid, interface)?;
         self.unguard(machine, interface);
         Ok(())
@@ -134,14 +135,14 @@ impl<A: Arch> Manager<A> {
         machine: &mut impl Machine,
         asid: Asid,
         interface: u64,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         let interface = self.owned(asid, interface)?;
         self.unguard(machine, interface);
         self.policies.guards.push(Guard { interface, way: Way::Listed(Default::default()) });
         Ok(())
     }
 
-    pub fn admit(&mut self, asid: Asid, interface: u64, client: Asid) -> Result<(), i64> {
+    pub fn admit(&mut self, asid: Asid, interface: u64, client: Asid) -> Result<(), Errno> {
         let interface = self.owned(asid, interface)?;
         self.domain(client)?;
         match self.policies.guards.iter_mut().find(|g| g.interface == interface).map(|g| &mut g.way) {
@@ -159,7 +160,7 @@ impl<A: Arch> Manager<A> {
         asid: Asid,
         interface: u64,
         (holder, index): (u16, u64),
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         let interface = self.owned(asid, interface)?;
         let index = self.held(asid.number(), index)?;
         let slot = self.domains[usize::from(holder)].slots.get(index);

@@ -17,8 +17,9 @@
 use crate::manager::{Interface, Manager};
 use core::num::NonZeroU16;
 use pebble_abi::consent::Letters;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::link::pack;
-use pebble_abi::{errno, status};
+use pebble_abi::status;
 use pebble_arch::Arch;
 use pebble_portal::Spec;
 use pebble_portal::spec::{Stack, State};
@@ -41,7 +42,7 @@ impl Interface {
 impl<A: Arch> Manager<A> {
     /// Whether the portal may be made: for `asid`, or for whom it serves. If not,
     /// [`refused`](Manager::refused) tells why.
-    pub(crate) fn consents(&mut self, asid: u16, interface: u16, given: Letters) -> Result<(), i64> {
+    pub(crate) fn consents(&mut self, asid: u16, interface: u16, given: Letters) -> Result<(), Errno> {
         let opener = self.request.serving.map_or(asid, NonZeroU16::get);
         let i = self.interfaces.get(usize::from(interface)).ok_or(errno::ENOENT)?;
         if i.vouched || i.asid == opener {
@@ -55,7 +56,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The letter is asked for by one domain, and not given by the other.
-    pub(crate) fn refuse(&mut self, letter: u8, exporter: u16, opener: u16) -> i64 {
+    pub(crate) fn refuse(&mut self, letter: u8, exporter: u16, opener: u16) -> Errno {
         self.request.refused = status::refused(letter, exporter, opener);
         errno::EPROTOTYPE
     }
@@ -67,7 +68,7 @@ impl<A: Arch> Manager<A> {
         child: u16,
         index: usize,
         spec: &Spec,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         let there = self.seen(controller, index);
         let letters = there.iter().flat_map(|spec| &spec.args).map(|arg| arg.letter() as u8);
         let given = letters.fold(Letters::NONE, Letters::with);

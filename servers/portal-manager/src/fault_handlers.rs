@@ -10,7 +10,8 @@
 
 use crate::Machine;
 use crate::manager::{Goal, Manager};
-use pebble_abi::{errno, share::HANDLERS};
+use pebble_abi::errno::{self, Errno};
+use pebble_abi::share::HANDLERS;
 use pebble_arch::Arch;
 use pebble_portal::spec::{Arg, Stack, State};
 
@@ -28,7 +29,7 @@ const WORDS: usize = 3;
 
 impl<A: Arch> Manager<A> {
     /// Who owns the VM manager's interfaces.
-    fn vm(&self) -> Result<u16, i64> {
+    fn vm(&self) -> Result<u16, Errno> {
         self.interfaces
             .iter()
             .find(|i| i.asid != 0 && i.name == "vm.provide")
@@ -37,7 +38,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The interface behind a portal that `asid` has, in `holder`'s table, if it can be a handler for it.
-    fn handler_at(&self, holder: u16, asid: u16, index: u64) -> Result<u16, i64> {
+    fn handler_at(&self, holder: u16, asid: u16, index: u64) -> Result<u16, Errno> {
         let index = self.held(asid, index)?;
         let slot = self.domains[usize::from(holder)].slots.get(index).ok_or(errno::EBADF)?;
         let Goal::Interface(interface) = slot.goal else { return Err(errno::EBADF) };
@@ -64,8 +65,8 @@ impl<A: Arch> Manager<A> {
         (asid, holder): (u16, u16),
         address: u64,
         index: u64,
-        set: impl Fn(&mut M, u64) -> Result<(), i64>,
-    ) -> Result<(), i64> {
+        set: impl Fn(&mut M, u64) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         self.domain(asid.into())?;
         self.grant_range(asid)?;
         let vm = self.vm()?;
@@ -91,7 +92,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The range that begins there ends.
-    pub fn end_range(&mut self, machine: &mut impl Machine, asid: u16, address: u64) -> Result<(), i64> {
+    pub fn end_range(&mut self, machine: &mut impl Machine, asid: u16, address: u64) -> Result<(), Errno> {
         let same = |h: &Handled| (h.asid, h.address) == (asid, address);
         let at = self.handled.iter().position(same).ok_or(errno::ENOENT)?;
         let vm = self.vm()?;

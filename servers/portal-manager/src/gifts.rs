@@ -11,7 +11,7 @@
 
 use crate::manager::{Manager, Slot};
 use core::num::NonZeroU16;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_arch::Arch;
 
 /// Gifts in one table, and those of one giver.
@@ -37,7 +37,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// So many gifts more in the table of `holder`, for the domain that the request serves, if any.
-    pub(crate) fn grant_gifts(&self, holder: u16, more: usize) -> Result<(), i64> {
+    pub(crate) fn grant_gifts(&self, holder: u16, more: usize) -> Result<(), Errno> {
         let (mut all, mut its) = (more, more);
         let subject = self.request.serving.map_or(0, NonZeroU16::get);
         self.domains[usize::from(holder)].slots.each_used(|_, slot| {

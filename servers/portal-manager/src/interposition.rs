@@ -28,8 +28,9 @@ use arrayvec::ArrayVec;
 use core::num::NonZeroU16;
 use pebble_abi::consent::Letters;
 use pebble_abi::control::{BEHALF, BEHALF_PM};
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::words::Asid;
-use pebble_abi::{errno, map, sys};
+use pebble_abi::{map, sys};
 use pebble_arch::Arch;
 use pebble_portal::Spec;
 use pebble_portal::spec::{Arg, Stack, State};
@@ -54,7 +55,7 @@ pub struct Subject {
 }
 
 /// What a stub takes of its original: the caller's words, and as many results.
-fn stub(original: &Spec) -> Result<Spec, i64> {
+fn stub(original: &Spec) -> Result<Spec, Errno> {
     let mut spec = Spec { stack: Stack::New, state: State::Minimal, ..original.clone() };
     let words = original.args.iter().copied().filter(|a| a.is_word());
     spec.args = core::iter::once(Arg::Index).chain(words).collect::<ArrayVec<_, _>>();
@@ -112,7 +113,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The number of a controller's handler as an interface that has no name.
-    fn handler(&mut self, asid: u16, entry: u64, spec: Spec) -> Result<u16, i64> {
+    fn handler(&mut self, asid: u16, entry: u64, spec: Spec) -> Result<u16, Errno> {
         if entry == 0 || entry >= map::USER_END {
             return Err(errno::EINVAL);
         }
@@ -175,12 +176,12 @@ impl<A: Arch> Manager<A> {
 
     /// An index at which the domain has something: whatever lies there in its controller's table, it may name
     /// no other.
-    pub(crate) fn held(&self, asid: u16, index: u64) -> Result<usize, i64> {
+    pub(crate) fn held(&self, asid: u16, index: u64) -> Result<usize, Errno> {
         usize::try_from(index).ok().filter(|n| self.seen(asid, *n).is_some()).ok_or(errno::EBADF)
     }
 
     /// The semaphore whose P the subject has at this index; its outermost controller has the portal itself.
-    pub fn semaphore_of(&mut self, subject: Subject, index: u64) -> Result<u16, i64> {
+    pub fn semaphore_of(&mut self, subject: Subject, index: u64) -> Result<u16, Errno> {
         self.held(subject.domain, index)?;
         self.semaphore_at(subject.caller.into(), index)
     }
@@ -195,7 +196,7 @@ impl<A: Arch> Manager<A> {
 
     /// The name of what is behind an entry that a domain holds: it learns what it may call anyway. If it is
     /// controlled, `holder`, its outermost controller, has the portal itself.
-    pub fn name_of(&self, asid: u16, holder: u16, index: u64) -> Result<&str, i64> {
+    pub fn name_of(&self, asid: u16, holder: u16, index: u64) -> Result<&str, Errno> {
         let index = self.held(asid, index)?;
         let slot = self.domains[usize::from(holder)].slots.get(index).ok_or(errno::ENOENT)?;
         match slot.goal {
@@ -216,7 +217,7 @@ impl<A: Arch> Manager<A> {
         child: u16,
         index: usize,
         stub: Option<(u64, Spec, u64)>,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         let controller = self.domains[child as usize].controller;
         let goal = match stub {
             Some((entry, spec, constant)) => {
@@ -249,7 +250,7 @@ impl<A: Arch> Manager<A> {
         (child, copy): (Asid, bool),
         handler: u64,
         view: Option<pebble_portal::hardware::Domain>,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         let parent = self.domain(controller)?;
         if parent.view.exclusive || handler == 0 || handler >= map::USER_END {
             return Err(errno::EINVAL);
@@ -308,7 +309,7 @@ impl<A: Arch> Manager<A> {
 
     /// The portals on behalf for a domain that becomes a controller. One that is only controlled has no stubs
     /// for them: they would tell it what it is.
-    pub fn behalf_for(&mut self, machine: &mut impl Machine, controller: u16) -> Result<u16, i64> {
+    pub fn behalf_for(&mut self, machine: &mut impl Machine, controller: u16) -> Result<u16, Errno> {
         let first = self.behalf(machine, controller)?;
         let own = &mut self.domains[controller as usize].own;
         *own = (*own).max(FIRST_OWN);
@@ -318,7 +319,7 @@ impl<A: Arch> Manager<A> {
 
     /// Where a controller's own portals shall lie, if that is behind all that its children can have; 0: at
     /// the first such place.
-    pub fn own_from(&mut self, asid: Asid, first: u64) -> Result<(), i64> {
+    pub fn own_from(&mut self, asid: Asid, first: u64) -> Result<(), Errno> {
         let domain = self.domain(asid)?;
         match usize::try_from(first) {
             Ok(0) => {}
@@ -329,7 +330,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The stub for an entry of the controller.
-    fn mirror(&mut self, machine: &mut impl Machine, child: u16, index: usize) -> Result<(), i64> {
+    fn mirror(&mut self, machine: &mut impl Machine, child: u16, index: usize) -> Result<(), Errno> {
         let (controller, handler) =
             (self.domains[child as usize].controller, self.domains[child as usize].handler);
         match self.seen(controller, index) {
@@ -339,7 +340,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The portals on behalf of the children of `controller`: its outermost controller's.
-    pub fn behalf(&mut self, machine: &mut impl Machine, controller: u16) -> Result<u16, i64> {
+    pub fn behalf(&mut self, machine: &mut impl Machine, controller: u16) -> Result<u16, Errno> {
         let domain = &self.domains[controller as usize];
         if domain.behalf != 0 || domain.controller != 0 {
             return if domain.behalf != 0 { Ok(domain.behalf) } else { Err(errno::EINVAL) };
@@ -362,7 +363,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// `more` threads more may enter the handlers of a controller, and of its controllers.
-    pub fn serve(&mut self, machine: &mut impl Machine, controller: u16, more: u16) -> Result<(), i64> {
+    pub fn serve(&mut self, machine: &mut impl Machine, controller: u16, more: u16) -> Result<(), Errno> {
         let mut asid = controller;
         while asid != 0 {
             let served = self.domains[asid as usize].served + more;
@@ -394,7 +395,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// One more thread of a controlled domain.
-    pub fn thread(&mut self, machine: &mut impl Machine, child: u16) -> Result<(), i64> {
+    pub fn thread(&mut self, machine: &mut impl Machine, child: u16) -> Result<(), Errno> {
         let controller = self.domains[child as usize].controller;
         if controller != 0 {
             self.serve(machine, controller, 1)?;
@@ -411,7 +412,7 @@ impl<A: Arch> Manager<A> {
         child: Asid,
         index: u64,
         stub: Option<(u64, Spec, u64)>,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         self.domain(controller)?;
         let domain = self.domain(child)?;
         if Asid::from(domain.controller) != controller || controller == Asid(0) {
@@ -438,7 +439,7 @@ impl<A: Arch> Manager<A> {
         child: Asid,
         interface: u16,
         given: Letters,
-    ) -> Result<u16, i64> {
+    ) -> Result<u16, Errno> {
         self.domain(child)?;
         self.request.serving = NonZeroU16::new(child.number());
         self.open_with(machine, self.outermost(child.number()).into(), interface, given)
@@ -450,7 +451,7 @@ impl<A: Arch> Manager<A> {
         machine: &mut impl Machine,
         subject: u16,
         indices: core::ops::Range<usize>,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         let mut chain = ArrayVec::<u16, 64>::new();
         let mut asid = subject;
         while self.domains[asid as usize].controller != 0 {
@@ -497,7 +498,7 @@ impl<A: Arch> Manager<A> {
         subject: Subject,
         first: u64,
         count: u64,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         if subject.caller == subject.domain {
             return self.close(machine, subject.domain.into(), first, count, None);
         }
@@ -528,7 +529,7 @@ impl<A: Arch> Manager<A> {
         client: Asid,
         first: u64,
         count: u64,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         self.domain(client)?;
         let (domain, caller) = (client.number(), self.outermost(client.number()));
         self.may_change(server.number(), caller)?;

@@ -20,9 +20,10 @@ use crate::manager::{Goal, Manager, Slot};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use arrayvec::ArrayVec;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::template::{TemplateError, TemplateErrorKind};
 use pebble_abi::words::Asid;
-use pebble_abi::{errno, map, status};
+use pebble_abi::{map, status};
 use pebble_arch::Arch;
 use pebble_boot::BootInfo;
 use pebble_portal::hardware::Template;
@@ -39,12 +40,12 @@ struct Draft {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// By its number; the code was not looked at, or is good.
-    Errno(i64),
+    Errno(Errno),
     Code(TemplateError),
 }
 
-impl From<i64> for Refused {
-    fn from(errno: i64) -> Self {
+impl From<Errno> for Refused {
+    fn from(errno: Errno) -> Self {
         Refused::Errno(errno)
     }
 }
@@ -72,7 +73,7 @@ impl Letters {
 
 impl<A: Arch> Manager<A> {
     /// A component begins to register its letter; what it began before is dropped.
-    pub fn begin_template(&mut self, asid: Asid, letter: u64) -> Result<(), i64> {
+    pub fn begin_template(&mut self, asid: Asid, letter: u64) -> Result<(), Errno> {
         let mut role = self.domain(asid)?.role;
         if let Some(successor) = self.replacement.successors.iter().find(|s| Asid::from(s.asid) == asid) {
             role = successor.role;

@@ -40,6 +40,8 @@ pub mod stacks;
 pub mod unwind;
 
 pub use arena::Run;
+use pebble_abi::errno::Errno;
+
 pub use manager::{Domain, Goal, Interface, Manager, Slot};
 
 /// The memory that the portal manager may touch, and what it asks others for.
@@ -61,16 +63,16 @@ pub trait Machine {
     /// Stores `new` there if the word is `old`, in one step even against portal code; whether it did.
     fn exchange_data(&mut self, offset: u64, old: u64, new: u64) -> bool;
     /// A fresh page of the arena.
-    fn grow_code(&mut self, page: u32) -> Result<(), i64>;
+    fn grow_code(&mut self, page: u32) -> Result<(), Errno>;
     /// A fresh page of a domain's table, whose entries lead nowhere.
-    fn grow_table(&mut self, asid: u16, page: u32) -> Result<(), i64>;
+    fn grow_table(&mut self, asid: u16, page: u32) -> Result<(), Errno>;
     /// A fresh stack of a domain for its queue: initial stack pointer.
-    fn stack(&mut self, asid: u16) -> Result<u64, i64>;
+    fn stack(&mut self, asid: u16) -> Result<u64, Errno>;
     /// `guest` sees the stacks of `host`, and no longer.
-    fn share_stacks(&mut self, host: u16, guest: u16) -> Result<(), i64>;
+    fn share_stacks(&mut self, host: u16, guest: u16) -> Result<(), Errno>;
     fn unshare_stacks(&mut self, host: u16, guest: u16);
     /// Direct addresses for portals with windows: of a domain's level-1 table, of its window control page.
-    fn space(&mut self, asid: u16) -> Result<u64, i64>;
-    fn windows(&mut self, asid: u16) -> Result<u64, i64>;
+    fn space(&mut self, asid: u16) -> Result<u64, Errno>;
+    fn windows(&mut self, asid: u16) -> Result<u64, Errno>;
     fn free_semaphore(&mut self, id: u16);
 }

@@ -76,21 +76,20 @@ struct Real {
 }
 
 /// In the place of an error number: a server that is being replaced has not done what it was asked.
-const AGAIN: Errno = Errno::MAX;
+const AGAIN: Errno = Errno::new(i64::MAX);
 
 fn answer(import: &Import, p: [u64; 5]) -> Result<u64, Errno> {
     match portal::call_once(import.index(), p) {
-        Ok(value) if value >= 0 => Ok(value as u64),
-        Ok(error) => Err(-error),
+        Ok(value) => Errno::answer(value),
         Err(broken) if broken.moved() => Err(AGAIN),
         Err(_) => Err(errno::EIO),
     }
 }
 
 /// The answer is an address of the nucleus's half, a negative word like an error.
-fn address(import: &Import, asid: u16) -> Result<u64, i64> {
+fn address(import: &Import, asid: u16) -> Result<u64, Errno> {
     match import.call([asid.into(), 0, 0, 0, 0]) {
-        Ok(error @ -4095..=-1) => Err(-error),
+        Ok(error @ -4095..=-1) => Err(Errno::of(error)),
         Ok(address) => Ok(address as u64),
         Err(_) => Err(errno::EIO),
     }
@@ -143,19 +142,19 @@ impl Machine for Real {
         SHARED_DATA.exchange(offset, old, new)
     }
 
-    fn grow_code(&mut self, page: u32) -> Result<(), i64> {
+    fn grow_code(&mut self, page: u32) -> Result<(), Errno> {
         answer(&CODE_PAGE, [page.into(), 0, 0, 0, 0]).map(|_| ())
     }
 
-    fn grow_table(&mut self, asid: u16, page: u32) -> Result<(), i64> {
+    fn grow_table(&mut self, asid: u16, page: u32) -> Result<(), Errno> {
         answer(&TABLE_PAGE, [asid.into(), page.into(), 0, 0, 0]).map(|_| ())
     }
 
-    fn stack(&mut self, asid: u16) -> Result<u64, i64> {
+    fn stack(&mut self, asid: u16) -> Result<u64, Errno> {
         answer(&STACK, [asid.into(), STACK_PAGES, 0, 0, 0])
     }
 
-    fn share_stacks(&mut self, host: u16, guest: u16) -> Result<(), i64> {
+    fn share_stacks(&mut self, host: u16, guest: u16) -> Result<(), Errno> {
         answer(&SHARE_STACKS, [host.into(), guest.into(), 0, 0, 0]).map(|_| ())
     }
 
@@ -164,11 +163,11 @@ impl Machine for Real {
         let _ = UNSHARE_STACKS.call([host.into(), guest.into(), 0, 0, 0]);
     }
 
-    fn space(&mut self, asid: u16) -> Result<u64, i64> {
+    fn space(&mut self, asid: u16) -> Result<u64, Errno> {
         address(&SPACE, asid)
     }
 
-    fn windows(&mut self, asid: u16) -> Result<u64, i64> {
+    fn windows(&mut self, asid: u16) -> Result<u64, Errno> {
         address(&WINDOWS, asid)
     }
 
@@ -185,7 +184,7 @@ static MANAGER: Lock<Option<Manager>> = Lock::new(None);
 /// The manager, under its lock, after taking over from the image builder at first use. Its frame is gone
 /// before a request has one.
 #[inline(never)]
-fn manager() -> Result<Guard<'static, Option<Manager>>, i64> {
+fn manager() -> Result<Guard<'static, Option<Manager>>, Errno> {
     MANAGER.use_semaphore(LOCK.index());
     let mut guard = MANAGER.lock();
     if guard.is_none() {
@@ -198,18 +197,18 @@ fn manager() -> Result<Guard<'static, Option<Manager>>, i64> {
 
 /// What the image builder has laid out. Its frame is gone before anything is compiled.
 #[inline(never)]
-fn beginning() -> Result<Manager, i64> {
+fn beginning() -> Result<Manager, Errno> {
     let info = BootInfo::decode(region::boot_info()).map_err(|_| errno::EIO)?;
     Manager::new(&info)
 }
 
 /// One request: its result as the word that goes back.
-fn request(mut work: impl FnMut(&mut Manager, &mut Real) -> Result<u64, i64>) -> i64 {
+fn request(mut work: impl FnMut(&mut Manager, &mut Real) -> Result<u64, Errno>) -> i64 {
     serve(&mut work)
 }
 
 /// The same, and why nothing was made, in the first further word.
-fn explained(more: &mut More, mut work: impl FnMut(&mut Manager, &mut Real) -> Result<u64, i64>) -> i64 {
+fn explained(more: &mut More, mut work: impl FnMut(&mut Manager, &mut Real) -> Result<u64, Errno>) -> i64 {
     request(|m, machine| {
         let outcome = work(m, machine);
         more[0] = m.request.refused;
@@ -218,7 +217,7 @@ fn explained(more: &mut More, mut work: impl FnMut(&mut Manager, &mut Real) -> R
 }
 
 /// What a request does, whichever it is.
-type Work<'a> = &'a mut dyn FnMut(&mut Manager, &mut Real) -> Result<u64, i64>;
+type Work<'a> = &'a mut dyn FnMut(&mut Manager, &mut Real) -> Result<u64, Errno>;
 
 /// Where the name server is being replaced the caller is told to call again, as if this server were: whoever
 /// waited here would hold a stack, and who replaces the name server needs one.
@@ -248,19 +247,19 @@ fn serve(work: Work) -> i64 {
 }
 
 /// The thread that asks, and the threads there are: for reading invocation stacks.
-fn survey(machine: &mut Real) -> Result<Current, i64> {
+fn survey(machine: &mut Real) -> Result<Current, Errno> {
     let (_, bits) = THREAD_BITS.call_wide([0; 5]).map_err(|_| errno::EIO)?;
     machine.bits = bits;
     current()
 }
 
-fn current() -> Result<Current, i64> {
+fn current() -> Result<Current, Errno> {
     let top = TOP.call([0; 5]).map_err(|_| errno::EIO)? as u64;
     Ok(Current { tid: ((top - map::THREADS_VA) / map::PAGE) as u16, top })
 }
 
 /// Closed portals' code, once enough has gathered.
-fn tidy(manager: &mut Manager, machine: &mut Real) -> Result<(), i64> {
+fn tidy(manager: &mut Manager, machine: &mut Real) -> Result<(), Errno> {
     if manager.untidy() {
         let current = survey(machine)?;
         manager.sweep(machine, current);
@@ -269,7 +268,7 @@ fn tidy(manager: &mut Manager, machine: &mut Real) -> Result<(), i64> {
 }
 
 /// A name out of its words.
-fn name<'a>(words: [u64; 3], bytes: &'a mut [u8; 24]) -> Result<&'a str, i64> {
+fn name<'a>(words: [u64; 3], bytes: &'a mut [u8; 24]) -> Result<&'a str, Errno> {
     let len = unpack(&words, bytes);
     core::str::from_utf8(&bytes[..len]).ok().filter(|n| !n.is_empty()).ok_or(errno::EINVAL)
 }
@@ -294,7 +293,7 @@ extern "C" fn register(asid: Asid, a: u64, b: u64, c: u64, spec: u64, entry: u64
     explained(more, |m, machine| do_register(m, machine, asid, [a, b, c, spec, entry]))
 }
 
-fn do_register(m: &mut Manager, machine: &mut Real, asid: Asid, p: [u64; 5]) -> Result<u64, i64> {
+fn do_register(m: &mut Manager, machine: &mut Real, asid: Asid, p: [u64; 5]) -> Result<u64, Errno> {
     let [a, b, c, first, entry] = p;
     let mut bytes = [0; 24];
     let name = name([a, b, c], &mut bytes)?;
@@ -353,7 +352,7 @@ fn do_sem_create(
     asid: Asid,
     owner: Asid,
     [initial, wait]: [u64; 2],
-) -> Result<u64, i64> {
+) -> Result<u64, Errno> {
     tidy(m, machine)?;
     // So far from the end of a word that no V can reach it.
     if initial > i32::MAX as u64 {
@@ -394,7 +393,7 @@ extern "C" fn sem_open(asid: Asid, a: u64, b: u64, c: u64) -> i64 {
 }
 
 /// What portal code must know of a living domain, and its family.
-fn view(asid: Asid) -> Result<(pebble_portal::hardware::Domain, u64), i64> {
+fn view(asid: Asid) -> Result<(pebble_portal::hardware::Domain, u64), Errno> {
     let (state, [space, _, _, flags]) =
         DOMAIN_INFO.call_wide([asid.get(), 0, 0, 0, 0]).map_err(|_| errno::EIO)?;
     if state != 1 {

@@ -16,8 +16,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::num::NonZeroU16;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::words::Asid;
-use pebble_abi::{errno, map, sys};
+use pebble_abi::{map, sys};
 use pebble_arch::Arch;
 use pebble_boot::{BootInfo, CommonCode};
 use pebble_portal::Spec;
@@ -178,7 +179,7 @@ pub struct Manager<A> {
 
 impl<A: Arch> Manager<A> {
     /// Takes over what the image builder has laid out.
-    pub fn new(info: &BootInfo) -> Result<Self, i64> {
+    pub fn new(info: &BootInfo) -> Result<Self, Errno> {
         let mut domains: Vec<Domain> = Vec::new();
         domains.resize_with(map::MAX_DOMAINS, Domain::default);
         for d in &info.domains {
@@ -268,13 +269,13 @@ impl<A: Arch> Manager<A> {
         Ok(manager)
     }
 
-    pub fn domain(&mut self, asid: Asid) -> Result<&mut Domain, i64> {
+    pub fn domain(&mut self, asid: Asid) -> Result<&mut Domain, Errno> {
         let domain = asid.below(self.domains.len()).map(|n| &mut self.domains[n]);
         domain.filter(|d| d.alive).ok_or(errno::ESRCH)
     }
 
     /// The number of a domain's own interface.
-    pub fn own_interface(&self, asid: Asid, name: &str) -> Result<u16, i64> {
+    pub fn own_interface(&self, asid: Asid, name: &str) -> Result<u16, Errno> {
         let found = self.interfaces.iter().position(|i| Asid::from(i.asid) == asid && i.name == name);
         found.map(|n| n as u16).ok_or(errno::ENOENT)
     }
@@ -287,7 +288,7 @@ impl<A: Arch> Manager<A> {
         name: &str,
         spec: Spec,
         entry: u64,
-    ) -> Result<u16, i64> {
+    ) -> Result<u16, Errno> {
         let needs_stacks = {
             let domain = self.domain(asid)?;
             if entry == 0 || entry >= map::USER_END || domain.view.exclusive {
@@ -318,7 +319,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// At least so many stacks in a domain's queue.
-    pub(crate) fn stacks(&mut self, machine: &mut impl Machine, asid: u16, count: u16) -> Result<(), i64> {
+    pub(crate) fn stacks(&mut self, machine: &mut impl Machine, asid: u16, count: u16) -> Result<(), Errno> {
         while self.domains[asid as usize].stacks < count {
             self.grant_stack(asid)?;
             let top = machine.stack(asid)?;
@@ -329,11 +330,11 @@ impl<A: Arch> Manager<A> {
     }
 
     /// Stacks for a domain's queue, if it has none.
-    pub(crate) fn provide_stacks(&mut self, machine: &mut impl Machine, asid: u16) -> Result<(), i64> {
+    pub(crate) fn provide_stacks(&mut self, machine: &mut impl Machine, asid: u16) -> Result<(), Errno> {
         self.stacks(machine, asid, STACKS as u16)
     }
 
-    pub(crate) fn add_interface(&mut self, mut interface: Interface) -> Result<u16, i64> {
+    pub(crate) fn add_interface(&mut self, mut interface: Interface) -> Result<u16, Errno> {
         interface.text = text(&interface.spec);
         match self.interfaces.iter().position(|i| i.asid == 0) {
             Some(n) => {
@@ -363,7 +364,7 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    fn give_stack(&mut self, machine: &mut impl Machine, asid: u16, top: u64) -> Result<(), i64> {
+    fn give_stack(&mut self, machine: &mut impl Machine, asid: u16, top: u64) -> Result<(), Errno> {
         let desc = match self.descriptors.free.pop() {
             Some(desc) => desc,
             None if usize::from(self.descriptors.next) < map::MAX_STACKS => {
@@ -401,7 +402,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// For one more portal in a domain's table.
-    pub(crate) fn counter(&mut self, machine: &mut impl Machine, asid: u16) -> Result<u16, i64> {
+    pub(crate) fn counter(&mut self, machine: &mut impl Machine, asid: u16) -> Result<u16, Errno> {
         self.grant_counter(asid)?;
         let n = self.counters.iter().position(|used| !used).ok_or(errno::ECOUNTERS)?;
         self.counters[n] = true;
@@ -460,7 +461,7 @@ impl<A: Arch> Manager<A> {
 
     /// A domain died: nobody can reach it any more, and nothing of it is found again, but the interfaces that
     /// wait for a successor: these are returned.
-    pub fn retire(&mut self, machine: &mut impl Machine, asid: Asid) -> Result<Vec<u16>, i64> {
+    pub fn retire(&mut self, machine: &mut impl Machine, asid: Asid) -> Result<Vec<u16>, Errno> {
         let _ = self.watch(machine, asid, None);
         self.domain(asid)?.alive = false;
         let asid = asid.number();
@@ -500,7 +501,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// Frees all that a retired domain had, once no thread depends on it.
-    pub fn reclaim(&mut self, machine: &mut impl Machine, asid: Asid, current: Current) -> Result<(), i64> {
+    pub fn reclaim(&mut self, machine: &mut impl Machine, asid: Asid, current: Current) -> Result<(), Errno> {
         let n = asid.below(map::MAX_DOMAINS).filter(|n| *n > 0).ok_or(errno::ESRCH)?;
         if self.domains[n].alive {
             return Err(errno::EINVAL);

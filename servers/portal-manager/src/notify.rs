@@ -18,8 +18,9 @@
 use crate::Machine;
 use crate::frames::{self, Current};
 use crate::manager::{Manager, UNMADE};
+use pebble_abi::errno::{self, Errno};
+use pebble_abi::map;
 use pebble_abi::words::Asid;
-use pebble_abi::{errno, map};
 use pebble_arch::Arch;
 
 /// Changes that a domain may be told of later; the oldest are forgotten.
@@ -45,7 +46,7 @@ impl Detour {
 
 impl<A: Arch> Manager<A> {
     /// Where the domain goes on after calls that change its table; 0: where it was.
-    pub fn set_notify(&mut self, asid: Asid, address: u64) -> Result<(), i64> {
+    pub fn set_notify(&mut self, asid: Asid, address: u64) -> Result<(), Errno> {
         let domain = self.domain(asid)?;
         if address >= map::USER_END {
             return Err(errno::EINVAL);

@@ -9,8 +9,9 @@ use alloc::vec::Vec;
 use core::num::NonZeroU16;
 use core::ops::Range;
 use pebble_abi::consent::Letters;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::words::Asid;
-use pebble_abi::{errno, map, status, sys};
+use pebble_abi::{map, status, sys};
 use pebble_arch::Arch;
 use pebble_portal::Processor;
 use pebble_portal::hardware::{Code, CompileError, Connection, Shape, Short, compile_into, ir, verify};
@@ -33,7 +34,12 @@ pub(crate) const FIRST_OWN: usize = sys::FIRST_FREE + MAX_PORTALS + GIFTS;
 
 impl<A: Arch> Manager<A> {
     /// `count` consecutive free slots for the subject, or the domain itself; the table grows as needed.
-    pub(crate) fn find(&mut self, machine: &mut impl Machine, asid: u16, count: usize) -> Result<usize, i64> {
+    pub(crate) fn find(
+        &mut self,
+        machine: &mut impl Machine,
+        asid: u16,
+        count: usize,
+    ) -> Result<usize, Errno> {
         // Its portals are made by whoever controls it.
         if self.domains[asid as usize].controller != 0 {
             return Err(errno::EPERM);
@@ -56,7 +62,7 @@ impl<A: Arch> Manager<A> {
         asid: u16,
         count: usize,
         own: usize,
-    ) -> Result<usize, i64> {
+    ) -> Result<usize, Errno> {
         let domain = &mut self.domains[asid as usize];
         let free = |n: usize| domain.slots.get(n).is_none_or(|s| s.goal == Goal::Free);
         let from = if own == 0 { domain.hint } else { own };
@@ -76,7 +82,7 @@ impl<A: Arch> Manager<A> {
         machine: &mut impl Machine,
         asid: u16,
         entries: Range<usize>,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         self.grant_table(asid, entries.clone())?;
         let domain = &mut self.domains[asid as usize];
         domain.slots.reserve(entries.clone())?;
@@ -88,7 +94,7 @@ impl<A: Arch> Manager<A> {
         Ok(())
     }
 
-    fn place_code(&mut self, machine: &mut impl Machine, words: &[u32]) -> Result<Run, i64> {
+    fn place_code(&mut self, machine: &mut impl Machine, words: &[u32]) -> Result<Run, Errno> {
         loop {
             match self.made.arena.take(words.len() as u32 * 4) {
                 Take::Run(run) => {
@@ -111,7 +117,7 @@ impl<A: Arch> Manager<A> {
         spec: &Spec,
         shape: Shape,
         c: &Connection,
-    ) -> Result<Run, i64> {
+    ) -> Result<Run, Errno> {
         let mut draft = self.made.draft.take().ok_or(errno::EBUSY)?;
         let made = match draft.compile(spec, shape, c, A::PROCESSOR) {
             Ok(true) => self.place_code(machine, &draft.code.words),
@@ -129,7 +135,7 @@ impl<A: Arch> Manager<A> {
         asid: u16,
         index: u16,
         slot: &Slot,
-    ) -> Result<Run, i64> {
+    ) -> Result<Run, Errno> {
         let caller = self.domains[asid as usize].view;
         let templates = self.letters.registered.clone();
         let mut c = Connection {
@@ -186,7 +192,13 @@ impl<A: Arch> Manager<A> {
     }
 
     /// What windows need of the two domains: asked for once.
-    fn lend(&mut self, machine: &mut impl Machine, caller: u16, callee: u16, spec: &Spec) -> Result<(), i64> {
+    fn lend(
+        &mut self,
+        machine: &mut impl Machine,
+        caller: u16,
+        callee: u16,
+        spec: &Spec,
+    ) -> Result<(), Errno> {
         let moves = spec.windows().any(|(_, w, _)| matches!(w, Window::Tear | Window::Get));
         if self.domains[caller as usize].view.l1 == 0 {
             self.domains[caller as usize].view.l1 = machine.space(caller)?;
@@ -199,7 +211,7 @@ impl<A: Arch> Manager<A> {
         Ok(())
     }
 
-    fn scheduler(&self, name: &str) -> Result<u16, i64> {
+    fn scheduler(&self, name: &str) -> Result<u16, Errno> {
         self.interfaces
             .iter()
             .position(|i| i.asid != 0 && i.name == name)
@@ -214,7 +226,7 @@ impl<A: Arch> Manager<A> {
         asid: u16,
         first: usize,
         goals: &[(Goal, u64)],
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         // Below an outermost controller, which has opened it, a stub is nobody's.
         let controlled = self.domains[asid as usize].controller != 0;
         let subject = self.request.serving.filter(|_| !controlled).map_or(0, NonZeroU16::get);
@@ -277,7 +289,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// A portal for `asid` to an interface that takes no more than any stranger may have.
-    pub fn open(&mut self, machine: &mut impl Machine, asid: Asid, interface: u16) -> Result<u16, i64> {
+    pub fn open(&mut self, machine: &mut impl Machine, asid: Asid, interface: u16) -> Result<u16, Errno> {
         self.open_with(machine, asid, interface, Letters::NONE)
     }
 
@@ -288,7 +300,7 @@ impl<A: Arch> Manager<A> {
         asid: Asid,
         interface: u16,
         given: Letters,
-    ) -> Result<u16, i64> {
+    ) -> Result<u16, Errno> {
         self.domain(asid)?;
         self.consents(asid.number(), interface, given)?;
         let first = self.find(machine, asid.number(), 1)?;
@@ -304,7 +316,7 @@ impl<A: Arch> Manager<A> {
     /// A program puts no portal into the table of a component of the image, and takes none out of it: the
     /// portal manager that asks a policy, and the VM manager that asks a fault handler, are clients too, who
     /// know what they have by its index.
-    pub(crate) fn may_change(&self, server: u16, client: u16) -> Result<(), i64> {
+    pub(crate) fn may_change(&self, server: u16, client: u16) -> Result<(), Errno> {
         if self.is_image(client.into()) && !self.is_image(server.into()) { Err(errno::EPERM) } else { Ok(()) }
     }
 
@@ -317,7 +329,7 @@ impl<A: Arch> Manager<A> {
         interface: u64,
         count: u64,
         constant: u64,
-    ) -> Result<u16, i64> {
+    ) -> Result<u16, Errno> {
         self.domain(server)?;
         self.domain(client)?;
         let (controlled, client) = (client.number(), Asid::from(self.outermost(client.number())));
@@ -345,7 +357,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// P and V of a semaphore, for a domain.
-    pub fn semaphore(&mut self, machine: &mut impl Machine, asid: Asid, id: u16) -> Result<u16, i64> {
+    pub fn semaphore(&mut self, machine: &mut impl Machine, asid: Asid, id: u16) -> Result<u16, Errno> {
         self.domain(asid)?;
         let first = self.find(machine, asid.number(), 2)?;
         self.fill(
@@ -358,7 +370,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The semaphore whose P is at `index`.
-    pub fn semaphore_at(&mut self, asid: Asid, index: u64) -> Result<u16, i64> {
+    pub fn semaphore_at(&mut self, asid: Asid, index: u64) -> Result<u16, Errno> {
         let domain = self.domain(asid)?;
         match usize::try_from(index).ok().and_then(|n| domain.slots.get(n)).map(|s| s.goal) {
             Some(Goal::Wait(id)) => Ok(id),
@@ -373,7 +385,7 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    pub fn publish(&mut self, asid: Asid, name: &str, id: u16) -> Result<(), i64> {
+    pub fn publish(&mut self, asid: Asid, name: &str, id: u16) -> Result<(), Errno> {
         if name.is_empty() || self.semaphores.published.iter().any(|(n, _)| n == name) {
             return Err(errno::EEXIST);
         }
@@ -385,7 +397,7 @@ impl<A: Arch> Manager<A> {
         Ok(())
     }
 
-    pub fn published(&self, name: &str) -> Result<u16, i64> {
+    pub fn published(&self, name: &str) -> Result<u16, Errno> {
         self.semaphores.published.iter().find(|(n, _)| n == name).map(|(_, id)| *id).ok_or(errno::ENOENT)
     }
 
@@ -397,7 +409,7 @@ impl<A: Arch> Manager<A> {
         first: u64,
         count: u64,
         server: Option<Asid>,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         let domain = self.domain(asid)?;
         let (first, count) = (first as usize, count as usize);
         if first < sys::FIRST_FREE
@@ -459,7 +471,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The common code for closed portals: -EBADF.
-    pub fn prepare(&mut self, machine: &mut impl Machine) -> Result<(), i64> {
+    pub fn prepare(&mut self, machine: &mut impl Machine) -> Result<(), Errno> {
         let answer = Short::Constant { value: -errno::EBADF, status: 0 };
         let run = self.make(machine, &plain(), Shape::Short(answer), &Connection::default())?;
         self.made.closed = map::CODE_VA + u64::from(run.at);
@@ -471,7 +483,7 @@ impl<A: Arch> Manager<A> {
         &mut self,
         machine: &mut impl Machine,
         view: pebble_portal::hardware::Domain,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         self.found(machine, view)?;
         let asid = view.asid;
         machine.set_table(asid, sys::SYS_GET_THREAD_ID as u16, self.code.get_thread_id);
@@ -489,7 +501,7 @@ impl<A: Arch> Manager<A> {
         &mut self,
         machine: &mut impl Machine,
         view: pebble_portal::hardware::Domain,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         let asid = view.asid;
         let fresh = |d: &&Domain| !d.alive && d.slots.is_empty();
         self.domains.get(asid as usize).filter(fresh).ok_or(errno::EINVAL)?;
@@ -516,7 +528,7 @@ impl<A: Arch> Manager<A> {
         &mut self,
         machine: &mut impl Machine,
         view: pebble_portal::hardware::Domain,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         let own = Connection { caller: view, ..Connection::default() };
         let identity = Short::Constant { value: view.asid.into(), status: 0 };
         let run = self.make(machine, &plain(), Shape::Short(identity), &own)?;
@@ -527,7 +539,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// Recompiles a domain's portals with a call counter each, as many as its family may have, or without.
-    pub fn count(&mut self, machine: &mut impl Machine, asid: Asid, on: bool) -> Result<(), i64> {
+    pub fn count(&mut self, machine: &mut impl Machine, asid: Asid, on: bool) -> Result<(), Errno> {
         self.domain(asid)?.counting = on;
         for index in 0..self.domains[usize::from(asid.number())].slots.len() {
             let old = self.domains[usize::from(asid.number())].slots[index];

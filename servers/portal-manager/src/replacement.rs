@@ -24,8 +24,9 @@ use crate::arena::Run;
 use crate::frames::{self, Current};
 use crate::manager::{Goal, Interface, Manager, Slot};
 use alloc::vec::Vec;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::words::Asid;
-use pebble_abi::{errno, map, status, sys};
+use pebble_abi::{map, status, sys};
 use pebble_arch::Arch;
 use pebble_portal::Spec;
 use pebble_portal::hardware::{Connection, Shape, Short, ir};
@@ -92,7 +93,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// Whether the names of a role stay reserved when its domain dies.
-    pub fn keep_role(&mut self, machine: &mut impl Machine, role: u64, keep: bool) -> Result<(), i64> {
+    pub fn keep_role(&mut self, machine: &mut impl Machine, role: u64, keep: bool) -> Result<(), Errno> {
         let role = u16::try_from(role).map_err(|_| errno::EINVAL)?;
         if let Some(asid) = self.holder(role)
             && self.replacement.roles.iter().all(|r| r.number != role)
@@ -181,7 +182,7 @@ impl<A: Arch> Manager<A> {
         machine: &mut impl Machine,
         dead: u16,
         c: &Connection,
-    ) -> Result<Run, i64> {
+    ) -> Result<Run, Errno> {
         let answer: Short = ir::closed(status::CLOSED, dead);
         self.make(machine, &crate::open::plain(), Shape::Short(answer), c)
     }
@@ -192,7 +193,7 @@ impl<A: Arch> Manager<A> {
         machine: &mut impl Machine,
         role: u64,
         mut view: pebble_portal::hardware::Domain,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         let number = u16::try_from(role).map_err(|_| errno::ESRCH)?;
         if let Some(asid) = self.holder(number) {
             self.record(machine, asid);
@@ -249,12 +250,12 @@ impl<A: Arch> Manager<A> {
         }
     }
 
-    fn successor(&mut self, asid: Asid) -> Result<&mut Successor, i64> {
+    fn successor(&mut self, asid: Asid) -> Result<&mut Successor, Errno> {
         self.replacement.successors.iter_mut().find(|s| Asid::from(s.asid) == asid).ok_or(errno::ESRCH)
     }
 
     /// The index of a portal that the role had, in the successor's table; -EACCES for what it had not.
-    pub fn import(&mut self, machine: &mut impl Machine, asid: Asid, name: &str) -> Result<u16, i64> {
+    pub fn import(&mut self, machine: &mut impl Machine, asid: Asid, name: &str) -> Result<u16, Errno> {
         let number = self.successor(asid)?.role;
         let role = self.replacement.roles.iter().find(|r| r.number == number).ok_or(errno::ESRCH)?;
         if let Some((index, _)) = sys::FIXED.iter().find(|(_, n)| *n == name) {
@@ -285,7 +286,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The portal that tells the top of the invocation stack.
-    fn own_top(&mut self, machine: &mut impl Machine, asid: u16) -> Result<u16, i64> {
+    fn own_top(&mut self, machine: &mut impl Machine, asid: u16) -> Result<u16, Errno> {
         let index = self.find(machine, asid, 1)?;
         let c = Connection { caller: self.domains[asid as usize].view, ..Connection::default() };
         let run = self.make(machine, &crate::open::plain(), Shape::Short(Short::Top), &c)?;
@@ -296,7 +297,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// An entry that the successor has.
-    pub fn offer(&mut self, asid: Asid, name: &str, spec: Spec, entry: u64) -> Result<(), i64> {
+    pub fn offer(&mut self, asid: Asid, name: &str, spec: Spec, entry: u64) -> Result<(), Errno> {
         let successor = self.successor(asid)?;
         if entry == 0 || entry >= map::USER_END || successor.offers.len() >= 64 {
             return Err(errno::EINVAL);
@@ -312,7 +313,7 @@ impl<A: Arch> Manager<A> {
         asid: Asid,
         successor: Asid,
         name: &str,
-    ) -> Result<u16, i64> {
+    ) -> Result<u16, Errno> {
         let s = self.successor(successor)?;
         let offer = s.offers.iter().find(|o| o.name == name).ok_or(errno::ENOENT)?;
         let (spec, entry, owner, role) = (offer.spec.clone(), offer.entry, s.asid, s.role);
@@ -346,7 +347,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The domain gets the portal through which its calls leave with status `MOVED`.
-    pub fn let_leave(&mut self, machine: &mut impl Machine, asid: Asid) -> Result<(), i64> {
+    pub fn let_leave(&mut self, machine: &mut impl Machine, asid: Asid) -> Result<(), Errno> {
         self.domain(asid)?;
         if self.made.moved == 0 {
             let shape = Shape::Leave(status::MOVED as u16);
@@ -358,7 +359,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// Compiles every client's portal for the successor. Nothing changes for anybody yet.
-    pub fn prepare_successor(&mut self, machine: &mut impl Machine, asid: Asid) -> Result<(), i64> {
+    pub fn prepare_successor(&mut self, machine: &mut impl Machine, asid: Asid) -> Result<(), Errno> {
         let (role, new) = {
             let s = self.successor(asid)?;
             (s.role, s.asid)
@@ -427,7 +428,7 @@ impl<A: Arch> Manager<A> {
         &mut self,
         machine: &mut impl Machine,
         slots: &[(u16, u16)],
-    ) -> Result<Vec<(u16, u16, Slot)>, i64> {
+    ) -> Result<Vec<(u16, u16, Slot)>, Errno> {
         let mut made = Vec::with_capacity(slots.len());
         for (asid, index) in slots {
             let slot = self.domains[*asid as usize].slots[*index as usize];
@@ -449,7 +450,7 @@ impl<A: Arch> Manager<A> {
         machine: &mut impl Machine,
         entries: &[(u16, u64)],
         new: u16,
-    ) -> Result<Vec<(u16, [Run; 2])>, i64> {
+    ) -> Result<Vec<(u16, [Run; 2])>, Errno> {
         let callee = self.domains[new as usize].view;
         let mut made = Vec::new();
         for (name, index, shape) in COMMON {
@@ -502,7 +503,7 @@ impl<A: Arch> Manager<A> {
         machine: &mut impl Machine,
         asid: Asid,
         current: Current,
-    ) -> Result<Vec<u16>, i64> {
+    ) -> Result<Vec<u16>, Errno> {
         let at = self
             .replacement
             .successors

@@ -7,16 +7,15 @@
 
 use crate::manager::{Domain, Manager};
 use core::ops::Range;
+use pebble_abi::errno::{self, Errno};
+use pebble_abi::map;
+use pebble_abi::share::{self, Share};
 use pebble_abi::words::Asid;
-use pebble_abi::{
-    errno, map,
-    share::{self, Share},
-};
 use pebble_arch::Arch;
 
 impl<A: Arch> Manager<A> {
     /// The domain, which may be about to get its table, belongs to that family from now on; 0: to the image.
-    pub fn set_family(&mut self, asid: Asid, family: u64) -> Result<(), i64> {
+    pub fn set_family(&mut self, asid: Asid, family: u64) -> Result<(), Errno> {
         if family >= map::MAX_DOMAINS as u64 {
             return Err(errno::EINVAL);
         }
@@ -38,7 +37,7 @@ impl<A: Arch> Manager<A> {
         share: &Share,
         owners: impl Iterator<Item = (u16, usize)>,
         more: usize,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         let family = self.family(asid);
         let (mut its, mut used) = (0, 0);
         for (owner, count) in owners {
@@ -49,43 +48,43 @@ impl<A: Arch> Manager<A> {
     }
 
     /// One more interface with a name.
-    pub(crate) fn grant_interface(&self, asid: u16) -> Result<(), i64> {
+    pub(crate) fn grant_interface(&self, asid: u16) -> Result<(), Errno> {
         let named = self.interfaces.iter().filter(|i| i.asid != 0 && !i.name.is_empty());
         self.grant(asid, &share::INTERFACES, named.map(|i| (i.asid, 1)), 1)
     }
 
     /// One more semaphore, before the scheduler is asked for it.
-    pub fn grant_semaphore(&self, asid: Asid) -> Result<(), i64> {
+    pub fn grant_semaphore(&self, asid: Asid) -> Result<(), Errno> {
         let made = self.semaphores.owners.iter().filter(|owner| **owner != 0);
         self.grant(asid.number(), &share::SEMAPHORES, made.map(|owner| (*owner, 1)), 1)
     }
 
     /// One more name for a semaphore.
-    pub(crate) fn grant_published(&self, asid: u16) -> Result<(), i64> {
+    pub(crate) fn grant_published(&self, asid: u16) -> Result<(), Errno> {
         let owner = |id: &u16| self.semaphores.owners.get(usize::from(*id)).copied().unwrap_or(0);
         self.grant(asid, &share::PUBLISHED, self.semaphores.published.iter().map(|(_, id)| (owner(id), 1)), 1)
     }
 
     /// One more stack in a domain's queue.
-    pub(crate) fn grant_stack(&self, asid: u16) -> Result<(), i64> {
+    pub(crate) fn grant_stack(&self, asid: u16) -> Result<(), Errno> {
         let queues = self.domains.iter().zip(0u16..).filter(|(d, _)| d.stacks != 0);
         self.grant(asid, &share::STACKS, queues.map(|(d, asid)| (asid, d.stacks.into())), 1)
     }
 
     /// One more counter, of a portal in a domain's table.
-    pub(crate) fn grant_counter(&self, asid: u16) -> Result<(), i64> {
+    pub(crate) fn grant_counter(&self, asid: u16) -> Result<(), Errno> {
         let counted = |d: &Domain| d.slots.used().filter(|(_, slot)| slot.counter.is_some()).count();
         let tables = self.domains.iter().zip(0u16..).filter(|(d, _)| d.counting);
         self.grant(asid, &share::COUNTERS, tables.map(|(d, asid)| (asid, counted(d))), 1)
     }
 
     /// One more range of addresses with a handler.
-    pub(crate) fn grant_range(&self, asid: u16) -> Result<(), i64> {
+    pub(crate) fn grant_range(&self, asid: u16) -> Result<(), Errno> {
         self.grant(asid, &share::RANGES, self.handled.iter().map(|h| (h.asid, 1)), 1)
     }
 
     /// Entries of a domain's table, which may lie where it has none yet.
-    pub(crate) fn grant_table(&self, asid: u16, entries: Range<usize>) -> Result<(), i64> {
+    pub(crate) fn grant_table(&self, asid: u16, entries: Range<usize>) -> Result<(), Errno> {
         match self.domains[usize::from(asid)].slots.missing(entries) {
             0 => Ok(()),
             more => {
@@ -96,7 +95,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// Another portal in a domain's table, however long its code is.
-    pub(crate) fn grant_code(&self, asid: u16) -> Result<(), i64> {
+    pub(crate) fn grant_code(&self, asid: u16) -> Result<(), Errno> {
         let used = self.made.arena.used() as usize;
         if used < share::CODE.family || self.family(asid) == 0 {
             return Ok(());

@@ -13,7 +13,7 @@ use crate::manager::{Goal, Slot};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut, Range};
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 
 const CHUNK: usize = 32;
 /// Bytes that must be left for what else there is: names, specifications, lists, above all of code in limbo
@@ -89,7 +89,7 @@ impl Slots {
 
     /// Room for the entries `range`, and some to spare: -EAGAIN before the heap is at its end, for afterwards
     /// it is too late to say so.
-    pub fn reserve(&self, range: Range<usize>) -> Result<(), i64> {
+    pub fn reserve(&self, range: Range<usize>) -> Result<(), Errno> {
         if self.missing(range) == 0 {
             return Ok(());
         }

@@ -7,7 +7,7 @@
 
 use crate::manager::Manager;
 use pebble_abi::call::MAX_RESULTS;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::link::unpack;
 use pebble_abi::specification::{Reason, SpecificationError};
 use pebble_abi::words::Asid;
@@ -62,7 +62,7 @@ pub fn uncompiled(spec: &Spec, error: CompileError) -> Option<SpecificationError
 
 impl<A: Arch> Manager<A> {
     /// The request ends here: the exporter's specification is wrong.
-    pub fn refuse_specification(&mut self, exporter: u16, error: SpecificationError) -> i64 {
+    pub fn refuse_specification(&mut self, exporter: u16, error: SpecificationError) -> Errno {
         self.request.refused = error.status(exporter);
         error.errno()
     }
@@ -70,12 +70,12 @@ impl<A: Arch> Manager<A> {
     /// A specification that a request brings, of an interface of that domain.
     // Its frame is gone before anything is compiled.
     #[inline(never)]
-    pub fn parse(&mut self, exporter: Asid, first: u64, rest: u64) -> Result<Spec, i64> {
+    pub fn parse(&mut self, exporter: Asid, first: u64, rest: u64) -> Result<Spec, Errno> {
         parse(first, rest).map_err(|error| self.refuse_specification(exporter.number(), error))
     }
 
     /// The portal could not be compiled.
-    pub(crate) fn refuse_code(&mut self, exporter: u16, spec: &Spec, error: CompileError) -> i64 {
+    pub(crate) fn refuse_code(&mut self, exporter: u16, spec: &Spec, error: CompileError) -> Errno {
         match uncompiled(spec, error) {
             Some(error) => self.refuse_specification(exporter, error),
             None => errno::EINVAL,

@@ -18,6 +18,7 @@
 use crate::Machine;
 use crate::manager::Manager;
 use alloc::vec::Vec;
+use pebble_abi::errno::Errno;
 use pebble_abi::map;
 use pebble_arch::Arch;
 
@@ -39,7 +40,7 @@ impl<A: Arch> Manager<A> {
         machine: &mut impl Machine,
         host: u16,
         guest: u16,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         if self.shows(host, guest) {
             return Ok(());
         }

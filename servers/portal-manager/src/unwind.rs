@@ -29,9 +29,10 @@ use crate::Machine;
 use crate::frames::{self, Current, Frame};
 use crate::manager::{Goal, Manager};
 use alloc::vec::Vec;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::fault::Cause;
 use pebble_abi::words::Asid;
-use pebble_abi::{errno, map, status, thread};
+use pebble_abi::{map, status, thread};
 use pebble_arch::Arch;
 
 /// What has become of a late call.
@@ -76,7 +77,7 @@ impl Leg {
 impl<A: Arch> Manager<A> {
     /// For whom the call is that the thread's second frame from the top made, and where it was made: the
     /// offset of the invocation stack's top word, domain << 16. Not a controller that passes it on.
-    pub fn call_site(&self, machine: &impl Machine, current: Current) -> Result<u64, i64> {
+    pub fn call_site(&self, machine: &impl Machine, current: Current) -> Result<u64, Errno> {
         let (mut site, mut asked) = (None::<Leg>, false);
         frames::any::<A>(machine, current.tid, current, self.code.thread_end, |frame| {
             let goes_on = site.is_none_or(|above| self.passes(frame, above));
@@ -135,7 +136,7 @@ impl<A: Arch> Manager<A> {
         level: u64,
         caller: u16,
         patient: bool,
-    ) -> Result<Ended, i64> {
+    ) -> Result<Ended, Errno> {
         if tid == current.tid || usize::from(tid) >= map::MAX_THREADS {
             return Err(errno::EINVAL);
         }
@@ -241,7 +242,7 @@ impl<A: Arch> Manager<A> {
         machine: &mut impl Machine,
         asid: Asid,
         semaphore: Option<u16>,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         self.domain(asid)?;
         let own = self.own()?;
         let index = match semaphore {
@@ -259,7 +260,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The next thread that has been unwound in the domain.
-    pub fn unwound(&mut self, asid: Asid) -> Result<u16, i64> {
+    pub fn unwound(&mut self, asid: Asid) -> Result<u16, Errno> {
         let threads = &mut self.domain(asid)?.watch.threads;
         if threads.is_empty() { Err(errno::ENOENT) } else { Ok(threads.remove(0)) }
     }
@@ -293,7 +294,7 @@ impl<A: Arch> Manager<A> {
     /// The call waits for a stack of its callee, and would be made again: it is answered here. One to a
     /// server of the image is not: its stacks come free, and it may be the one by which the caller says that
     /// it is back.
-    fn unbegun(&self, machine: &mut impl Machine, tid: u16, frame: Frame, caller: u16) -> Result<u16, i64> {
+    fn unbegun(&self, machine: &mut impl Machine, tid: u16, frame: Frame, caller: u16) -> Result<u16, Errno> {
         let word = |word: usize| A::LAYOUT.offset(frame.top, word);
         let index = self.about_to_call(machine, tid, frame).ok_or(errno::ENOENT)?;
         let goal = self.domains[usize::from(caller)].slots.get(usize::from(index)).map(|slot| slot.goal);

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{CLIENTS, Fake, Manager, check, system};
-use pebble_abi::{errno, share};
+use pebble_abi::errno::{self, Errno};
+use pebble_abi::share;
 use pebble_portal::Spec;
 use pebble_portal_manager::Goal;
 use pebble_portal_manager::gifts::{GIFTS, OF_ONE};
@@ -26,7 +27,7 @@ fn givers() -> (Manager, Fake, [u64; 2]) {
     (m, machine, gifts)
 }
 
-fn give(m: &mut Manager, machine: &mut Fake, giver: u16, gift: u64) -> Result<u16, i64> {
+fn give(m: &mut Manager, machine: &mut Fake, giver: u16, gift: u64) -> Result<u16, Errno> {
     m.create(machine, giver.into(), HOST.into(), gift, 1, 0)
 }
 

@@ -6,8 +6,9 @@ mod common;
 use common::{CLIENTS, CURRENT, Fake, Manager, check, system, view};
 use pebble_abi::consent::Letters;
 use pebble_abi::control::BEHALF;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::words::Asid;
-use pebble_abi::{errno, map, sys, thread};
+use pebble_abi::{map, sys, thread};
 use pebble_portal::Spec;
 use pebble_portal_manager::Goal;
 use pebble_portal_manager::frames::Current;
@@ -24,7 +25,7 @@ const TID: u16 = 9;
 const NOTIFY: u64 = 0x1_1000;
 
 /// A new child of a controller.
-fn fork(m: &mut Manager, machine: &mut Fake, parent: u16, child: u16) -> Result<(), i64> {
+fn fork(m: &mut Manager, machine: &mut Fake, parent: u16, child: u16) -> Result<(), Errno> {
     m.control(machine, parent.into(), (child.into(), true), HANDLER, Some(view(child)))
 }
 

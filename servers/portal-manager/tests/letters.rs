@@ -3,12 +3,13 @@
 mod common;
 
 use common::*;
+use pebble_abi::errno;
+use pebble_abi::map;
 use pebble_abi::template::Condition::Equal;
 use pebble_abi::template::Operation::{self, *};
 use pebble_abi::template::Register::{Base, Word, Zero};
 use pebble_abi::template::{TemplateError, TemplateErrorKind};
 use pebble_abi::words::Asid;
-use pebble_abi::{errno, map};
 use pebble_portal::Spec;
 use pebble_portal::hardware::template::riscv64::register as x;
 use pebble_portal::isa::riscv64::encode::{addi, ld, lui};

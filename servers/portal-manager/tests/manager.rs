@@ -3,9 +3,10 @@
 mod common;
 
 use common::*;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::share::{COUNTERS, LATE, RANGES, TABLES};
 use pebble_abi::words::Asid;
-use pebble_abi::{errno, map, sys, thread};
+use pebble_abi::{map, sys, thread};
 use pebble_portal::Spec;
 use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::{Goal, Machine};
@@ -158,10 +159,11 @@ fn no_family_takes_all_room_for_tables() {
         if let Err(error) = manager.attach(&mut machine, view(asid as u16)) {
             return Some(error);
         }
-        let mut error = 0;
-        while error == 0 {
-            error = manager.open(&mut machine, Asid(asid), 2).err().unwrap_or(0);
-        }
+        let error = loop {
+            if let Err(error) = manager.open(&mut machine, Asid(asid), 2) {
+                break error;
+            }
+        };
         for index in sys::FIRST_FREE..manager.domains[asid as usize].slots.len() {
             if index % 32 != 0 {
                 let _ = manager.close(&mut machine, Asid(asid), index as u64, 1, None);
@@ -253,7 +255,7 @@ fn callee(machine: &Fake, run: pebble_portal_manager::Run) -> Option<u16> {
 }
 
 /// Domain 7 offers what the server has, but for the interfaces with these names.
-fn successor(manager: &mut Manager, machine: &mut Fake, without: &[&str]) -> Result<(), i64> {
+fn successor(manager: &mut Manager, machine: &mut Fake, without: &[&str]) -> Result<(), Errno> {
     manager.adopt(machine, SERVER.into(), view(7))?;
     for (name, spec) in [("server.read", "npci>4"), ("server.write", "npciiiii"), ("server.trusted", "smii")]
     {

@@ -3,7 +3,8 @@
 mod common;
 
 use common::*;
-use pebble_abi::{errno, map, status, thread};
+use pebble_abi::errno::{self, Errno};
+use pebble_abi::{map, status, thread};
 use pebble_arch::riscv64::{fault, frame};
 use pebble_arch::{Arch, Layout, Riscv64};
 use pebble_portal_manager::Machine;
@@ -67,7 +68,7 @@ impl Stack {
         pc
     }
 
-    fn end(&mut self) -> Result<(u16, bool), i64> {
+    fn end(&mut self) -> Result<(u16, bool), Errno> {
         let ended = self.manager.unwind(&mut self.machine, CURRENT, THREAD, LEVEL, CALLER, true);
         ended.map(|e| (e.callee, e.cut))
     }

@@ -16,8 +16,9 @@ use core::fmt;
 use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{LittleEndian as LE, SectionIndex};
+use pebble_abi::errno::{self, Errno};
+use pebble_abi::link;
 use pebble_abi::map::{HEAP_END, IMAGE_VA, PAGE};
-use pebble_abi::{errno, link};
 use pebble_arch::Arch;
 
 /// Most segments of a program.
@@ -41,7 +42,7 @@ pub enum Problem {
 
 impl Problem {
     /// The error that the caller gets.
-    pub const fn errno(self) -> i64 {
+    pub const fn errno(self) -> Errno {
         match self {
             Problem::NoMemory => errno::ENOMEM,
             _ => errno::ENOEXEC,
@@ -54,7 +55,7 @@ impl fmt::Display for Problem {
         match self {
             Problem::File { offset, what } => write!(f, "offset {offset:#x}: {what}"),
             Problem::Memory { address, what } => write!(f, "address {address:#x}: {what}"),
-            Problem::NoMemory => f.write_str(errno::text(errno::ENOMEM)),
+            Problem::NoMemory => errno::ENOMEM.fmt(f),
         }
     }
 }

@@ -123,9 +123,9 @@ impl fmt::Display for Refusal {
             Why::Incomplete(errno::ENOENT) => {
                 write!(f, "an interface of the component in use is missing, or has another specification")
             }
-            Why::Incomplete(error) => write!(f, "portals of the clients: {}", errno::text(*error)),
-            Why::Unheard(error) => write!(f, "output lost: {}", errno::text(*error)),
-            Why::State(error) => write!(f, "the state of the component in use: {}", errno::text(*error)),
+            Why::Incomplete(error) => write!(f, "portals of the clients: {error}"),
+            Why::Unheard(error) => write!(f, "output lost: {error}"),
+            Why::State(error) => write!(f, "the state of the component in use: {error}"),
         }
     }
 }
@@ -170,11 +170,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Errno> {
 
 /// The same, if so many bytes are `granted`.
 pub fn read_if(path: &Path, granted: impl FnOnce(u64) -> bool) -> Result<Vec<u8>, Errno> {
-    let file = match portal::call(sys::SYS_FILE_OPEN, *path) {
-        Ok(index) if index >= 0 => File(index as usize),
-        Ok(error) => return Err(-error),
-        Err(_) => return Err(errno::EIO),
-    };
+    let file = File(api::answer(portal::call(sys::SYS_FILE_OPEN, *path))? as usize);
     let result = contents(&file, granted);
     file.close();
     result

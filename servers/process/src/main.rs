@@ -142,8 +142,8 @@ extern "C" fn kill(caller: u64, domain: u64) -> i64 {
 /// The caller's domain is dead when this returns, so that nobody returns. An error number in the status's
 /// upper half: what it said is lost. Who has stopped reading a pipe need not be told so.
 extern "C" fn exit(caller: u64, status: u64) -> i64 {
-    let lost = (status >> 32) as i64;
-    if (1..4096).contains(&lost) && lost != errno::EPIPE {
+    let lost = Errno::new((status >> 32) as i64);
+    if (1..4096).contains(&lost.number()) && lost != errno::EPIPE {
         let entry = TABLE.lock().list(caller).filter(|entry| u64::from(entry.domain) == caller);
         if let Some(entry) = entry {
             loader::refuse(&entry.path, Why::Unheard(lost));

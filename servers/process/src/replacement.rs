@@ -159,11 +159,7 @@ struct Door(usize);
 
 impl Door {
     fn ask(&self, words: [u64; 5]) -> Result<u64, Errno> {
-        match portal::call(self.0, words) {
-            Ok(value) if value >= 0 => Ok(value as u64),
-            Ok(error) => Err(-error),
-            Err(_) => Err(errno::EIO),
-        }
+        api::answer(portal::call(self.0, words))
     }
 }
 
@@ -200,8 +196,7 @@ fn hand_over(old: u16, from: &Door, new: u16, part: &Part, path: &Path, entry: u
 /// The old instance answers nobody from here on. Its format, and how long its state is.
 fn leave(from: &Door) -> Result<(u64, u64), Errno> {
     match portal::call_wide(from.0, [ask::LEAVE, u64::MAX, sys::LEAVE_MOVED as u64]) {
-        Ok((format, [length, ..])) if format >= 0 => Ok((format as u64, length)),
-        Ok((error, _)) => Err(-error),
+        Ok((format, [length, ..])) => Ok((Errno::answer(format)?, length)),
         Err(_) => Err(errno::EIO),
     }
 }

@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::link::{
     EXPORT_BYTES, EXPORT_ENTRY, EXPORTS, IMPORT_BYTES, IMPORT_SLOT, IMPORTS, MANIFEST, NAMELEN,
 };
@@ -217,15 +217,15 @@ pub fn broken() -> Vec<(Vec<u8>, Problem)> {
 }
 
 /// A program with this import, the error that it gets, and what is said.
-pub fn wanting((import, error): (&str, i64)) -> (Vec<u8>, i64, String) {
+pub fn wanting((import, error): (&str, Errno)) -> (Vec<u8>, Errno, String) {
     let mut f = good();
     put(&mut f, IMPORT_AT, &[0; NAMELEN]);
     put(&mut f, IMPORT_AT, import.as_bytes());
-    (f, error, format!("import {import}: {}", errno::text(error)))
+    (f, error, format!("import {import}: {error}"))
 }
 
 /// Programs that want what they cannot have: the error, and what is said.
-pub fn refused() -> Vec<(Vec<u8>, i64, String)> {
+pub fn refused() -> Vec<(Vec<u8>, Errno, String)> {
     let mut files = Vec::new();
     for (text, says) in [
         (&b"pages = 0"[..], "line 1: pages is a number from 1 to 4096"),
@@ -239,8 +239,8 @@ pub fn refused() -> Vec<(Vec<u8>, i64, String)> {
     files.extend([("no.such.name", errno::ENOENT), ("vm.map", errno::EACCES)].map(wanting));
     let stack = SpecificationError { letter: Some(b'z'), ..SpecificationError::new(Reason::BadStack, 0) };
     for (at, bytes, export, error, why) in [
-        (0, "file.open", "file.open", errno::EEXIST, errno::text(errno::EEXIST).into()),
-        (0, "file.evil", "file.evil", errno::EACCES, errno::text(errno::EACCES).into()),
+        (0, "file.open", "file.open", errno::EEXIST, errno::EEXIST.text().into()),
+        (0, "file.evil", "file.evil", errno::EACCES, errno::EACCES.text().into()),
         (NAMELEN, "zz", "shop.open", errno::EINVAL, format!("{stack}")),
     ] {
         let mut f = server();

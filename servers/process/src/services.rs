@@ -70,11 +70,7 @@ pebble::import! {
 }
 
 fn ask(service: &Import, p: [u64; 5]) -> Result<u64, Errno> {
-    match service.call(p) {
-        Ok(value) if value >= 0 => Ok(value as u64),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
+    api::answer(service.call(p))
 }
 
 // --- making ------------------------------------------------------------------------------------
@@ -326,8 +322,7 @@ pub fn portal_name(domain: u16, index: u64) -> Option<[u64; 3]> {
 /// The next bytes of the console's log, from this one on.
 pub fn log(from: u64) -> Result<(u64, [u64; 4]), Errno> {
     match CONSOLE_LOG.call_wide([from, 0, 0, 0, 0]) {
-        Ok((end @ 0.., words)) => Ok((end as u64, words)),
-        Ok((error, _)) => Err(-error),
+        Ok((end, words)) => Ok((Errno::answer(end)?, words)),
         Err(_) => Err(errno::EIO),
     }
 }

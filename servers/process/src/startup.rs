@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use pebble_abi::call::IO_BYTES;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::link::{self, Startup};
 
 /// A path as calls carry it.
@@ -23,7 +23,7 @@ impl Gathered {
     }
 
     /// `count` more bytes of arguments.
-    pub fn append(&mut self, words: &[u64; IO_BYTES / 8], count: u64) -> Result<(), i64> {
+    pub fn append(&mut self, words: &[u64; IO_BYTES / 8], count: u64) -> Result<(), Errno> {
         let count =
             usize::try_from(count).ok().filter(|n| (1..=IO_BYTES).contains(n)).ok_or(errno::EINVAL)?;
         // A zero behind the last stays free.

@@ -33,7 +33,7 @@
 use crate::manifest::{Limits, WHOLE};
 use crate::startup::{Gathered, Path};
 use alloc::vec::Vec;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::fault::{Cause, KILLED};
 use pebble_abi::map::MAX_DOMAINS;
 use pebble_abi::share;
@@ -108,7 +108,7 @@ impl Program {
 }
 
 /// How a `wait` ended: the status, and whether the caller must now free the domain's number.
-pub type Outcome = Result<Farewell, i64>;
+pub type Outcome = Result<Farewell, Errno>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Farewell {
@@ -173,12 +173,12 @@ impl Table {
 
     /// The rules say by name who may have components replaced; of programs, those alone that a component has
     /// started: any program can start another, however trusted its name, and tell it what to do.
-    pub fn may_replace(&self, caller: u16) -> Result<(), i64> {
+    pub fn may_replace(&self, caller: u16) -> Result<(), Errno> {
         if self.trusted(caller) { Ok(()) } else { Err(errno::EPERM) }
     }
 
     /// The suspended child of its parent.
-    fn suspended(&mut self, parent: u16, child: u16) -> Result<&mut Program, i64> {
+    fn suspended(&mut self, parent: u16, child: u16) -> Result<&mut Program, Errno> {
         let child = self.find_mut(child).filter(|p| p.parent == parent && !p.boot).ok_or(errno::ECHILD)?;
         if child.state == State::Suspended { Ok(child) } else { Err(errno::EINVAL) }
     }
@@ -214,7 +214,7 @@ impl Table {
     }
 
     /// May this domain make a program? If so, there is room for it.
-    pub fn prepare(&mut self, parent: u16) -> Result<(), i64> {
+    pub fn prepare(&mut self, parent: u16) -> Result<(), Errno> {
         if self.find(parent).ok_or(errno::ESRCH)?.doom.is_some() {
             return Err(errno::EINTR);
         }
@@ -240,7 +240,7 @@ impl Table {
     }
 
     /// The loader is done: the program is in `state`, if it was not doomed meanwhile.
-    pub fn release(&mut self, domain: u16, state: State) -> Result<(), i64> {
+    pub fn release(&mut self, domain: u16, state: State) -> Result<(), Errno> {
         let program = self.find_mut(domain).ok_or(errno::ESRCH)?;
         if program.doom.is_some() {
             program.state = State::Dying;
@@ -268,25 +268,25 @@ impl Table {
         self.abandon(domain);
     }
 
-    pub fn argument(&mut self, caller: u16, child: u16, words: &[u64; 4], count: u64) -> Result<(), i64> {
+    pub fn argument(&mut self, caller: u16, child: u16, words: &[u64; 4], count: u64) -> Result<(), Errno> {
         self.suspended(caller, child)?.gathered.append(words, count)
     }
 
-    pub fn stdio(&mut self, caller: u16, child: u16, n: u64, path: Path) -> Result<(), i64> {
+    pub fn stdio(&mut self, caller: u16, child: u16, n: u64, path: Path) -> Result<(), Errno> {
         let child = self.suspended(caller, child)?;
         *child.gathered.stdio.get_mut(n as usize).ok_or(errno::EINVAL)? = path;
         Ok(())
     }
 
     /// The program starts: the loader has it until [`release`](Self::release).
-    pub fn start(&mut self, caller: u16, child: u16) -> Result<(), i64> {
+    pub fn start(&mut self, caller: u16, child: u16) -> Result<(), Errno> {
         self.suspended(caller, child)?.state = State::Loading;
         Ok(())
     }
 
     /// A suspended child that its parent is about to control: the loader has it until
     /// [`release`](Self::release).
-    pub fn control(&mut self, parent: u16, child: u16) -> Result<Plan, i64> {
+    pub fn control(&mut self, parent: u16, child: u16) -> Result<Plan, Errno> {
         let child = self.suspended(parent, child)?;
         child.state = State::Loading;
         Ok(child.plan)
@@ -327,13 +327,13 @@ impl Table {
     }
 
     /// The caller ends. The status keeps its low eight bits.
-    pub fn exit(&mut self, caller: u16, status: u64) -> Result<(), i64> {
+    pub fn exit(&mut self, caller: u16, status: u64) -> Result<(), Errno> {
         self.find(caller).ok_or(errno::ESRCH)?;
         self.doom(caller, status as u8);
         Ok(())
     }
 
-    pub fn kill(&mut self, caller: u16, domain: u16) -> Result<(), i64> {
+    pub fn kill(&mut self, caller: u16, domain: u16) -> Result<(), Errno> {
         self.may_rule(caller, domain)?;
         self.doom(domain, KILLED);
         Ok(())
@@ -341,7 +341,7 @@ impl Table {
 
     /// Whether `caller` may set the domain's share of the processor: as for `kill`, but nobody their own.
     /// What it gets when `percent` is asked for (0: the whole): not more than its manifest says.
-    pub fn may_share(&self, caller: u16, domain: u16, percent: u64) -> Result<u64, i64> {
+    pub fn may_share(&self, caller: u16, domain: u16, percent: u64) -> Result<u64, Errno> {
         if caller == domain {
             return Err(errno::EPERM);
         }
@@ -356,7 +356,7 @@ impl Table {
         })
     }
 
-    fn may_rule(&self, caller: u16, domain: u16) -> Result<(), i64> {
+    fn may_rule(&self, caller: u16, domain: u16) -> Result<(), Errno> {
         let target = self.find(domain).ok_or(errno::ESRCH)?;
         let may = self.find(caller).is_some_and(|p| p.boot) || self.descends(domain, caller);
         if target.boot || !may { Err(errno::EPERM) } else { Ok(()) }

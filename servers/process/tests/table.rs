@@ -29,7 +29,7 @@ impl World {
     }
 
     /// A child that is being loaded.
-    fn create(&mut self, parent: u16) -> Result<u16, i64> {
+    fn create(&mut self, parent: u16) -> Result<u16, Errno> {
         self.table.prepare(parent)?;
         let child = (1..).find(|n| !self.used.contains(n)).unwrap();
         self.used.insert(child);
@@ -38,7 +38,7 @@ impl World {
         Ok(child)
     }
 
-    fn spawn(&mut self, parent: u16) -> Result<u16, i64> {
+    fn spawn(&mut self, parent: u16) -> Result<u16, Errno> {
         let child = self.create(parent)?;
         self.table.release(child, State::Suspended)?;
         Ok(child)
@@ -81,7 +81,7 @@ impl World {
     }
 
     /// A wait that must not block.
-    fn status(&mut self, parent: u16, child: u16) -> Result<u8, i64> {
+    fn status(&mut self, parent: u16, child: u16) -> Result<u8, Errno> {
         self.table.wait(parent, child).expect("no need to wait").map(|Farewell { status, free }| {
             if free {
                 self.free(child);
@@ -97,7 +97,7 @@ impl World {
     }
 
     /// What each does that has been woken.
-    fn woken(&mut self) -> Vec<Result<u8, i64>> {
+    fn woken(&mut self) -> Vec<Result<u8, Errno>> {
         std::mem::take(&mut self.woken)
             .into_iter()
             .map(|(parent, child)| self.status(parent, child))

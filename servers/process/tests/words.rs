@@ -1,6 +1,6 @@
 //! Start-up pages and fault lines.
 
-use pebble_abi::errno::{E2BIG, EINVAL};
+use pebble_abi::errno::{E2BIG, EINVAL, Errno};
 use pebble_abi::fault::{Cause, KILLED};
 use pebble_abi::link::Startup;
 use pebble_arch::riscv64::frame;
@@ -22,7 +22,7 @@ fn page(gathered: &Gathered) -> Vec<u8> {
     page
 }
 
-fn append(gathered: &mut Gathered, text: &[u8]) -> Result<(), i64> {
+fn append(gathered: &mut Gathered, text: &[u8]) -> Result<(), Errno> {
     let mut words = [u64::MAX; 4];
     for (word, bytes) in words.iter_mut().zip(text.chunks(8)) {
         let mut padded = [0xff; 8];

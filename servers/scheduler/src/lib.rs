@@ -115,7 +115,7 @@ mod threads;
 
 use bits::Bits;
 use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use pebble_abi::errno::{EINTR, EINVAL, EPERM};
+use pebble_abi::errno::{EINTR, EINVAL, EPERM, Errno};
 use pebble_abi::map::{FIRST_LOCK, MAX_DOMAINS, MAX_SEMAPHORES, MAX_THREADS, TIME_HZ};
 pub use pebble_abi::scheduler::Wait;
 use queue::{Links, Queue, Ranks};
@@ -324,7 +324,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         running: u16,
         reaper: u16,
         now: u64,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         self.armed = NEVER;
         self.sleepers = Sleepers::new();
         self.later.clear();
@@ -332,11 +332,12 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.records.iter_mut().for_each(|record| record.sem = FREE);
         self.semaphores.clear();
         for thread in threads {
-            let t = self.claim(thread.tid.into(), thread.priority.into(), thread.home.into())?;
+            let t = self.claim(thread.tid.into(), thread.priority.into(), thread.home.into());
+            let t = Errno::answer(t)? as u8;
             self.records[t as usize].slice_end = SLICE;
             self.place_ready(t, thread.tid == running);
         }
-        let Some(t) = self.thread(running.into()) else { return Err(-EINVAL) };
+        let Some(t) = self.thread(running.into()) else { return Err(EINVAL) };
         self.top = self.level[t as usize];
         self.current = *self.queue(self.top);
         self.reaper = reaper;
@@ -579,7 +580,7 @@ fn add(word: &AtomicI64, amount: i64) {
 }
 
 /// Errors in the form in which a thread keeps them.
-const INTERRUPTED: i16 = -(EINTR as i16);
-const INVALID: i16 = -(EINVAL as i16);
+const INTERRUPTED: i16 = EINTR.word() as i16;
+const INVALID: i16 = EINVAL.word() as i16;
 /// The caller goes on.
 const GO_ON: Decision = Decision { thread: STAY, value: 0 };

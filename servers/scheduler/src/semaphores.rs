@@ -5,7 +5,7 @@
 
 use crate::queue::Line;
 use crate::*;
-use pebble_abi::errno::EAGAIN;
+use pebble_abi::errno::{EAGAIN, Errno};
 
 /// Word of a free semaphore: negative, so that both fast paths fail, and one less is positive, so that P sees
 /// it by the same branch that sees a free unit.
@@ -82,10 +82,10 @@ impl Table {
         &mut self,
         words: &Words,
         semaphores: impl IntoIterator<Item = BootSemaphore>,
-    ) -> Result<(), i64> {
+    ) -> Result<(), Errno> {
         for boot in semaphores {
-            let owner = u8::try_from(boot.owner).map_err(|_| -EINVAL)?;
-            let sem = self.all.get_mut(boot.id as usize).filter(|sem| !sem.in_use()).ok_or(-EINVAL)?;
+            let owner = u8::try_from(boot.owner).map_err(|_| EINVAL)?;
+            let sem = self.all.get_mut(boot.id as usize).filter(|sem| !sem.in_use()).ok_or(EINVAL)?;
             *sem = Semaphore { owner, wait: boot.wait, free: IN_USE };
         }
         for (id, (sem, word)) in self.all.iter_mut().zip(words).enumerate().rev() {
@@ -107,18 +107,18 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// ready.
     pub fn p(&mut self, words: &Words, sem: u64, caller: u64, now: u64) -> Decision {
         let me = self.begin();
-        let error = self.wait(words, sem as usize, me, caller).err().unwrap_or(0);
+        let error = self.wait(words, sem as usize, me, caller).err().map_or(0, Errno::word);
         self.decide(me, error, now)
     }
 
-    fn wait(&mut self, words: &Words, sem: usize, me: u8, caller: u64) -> Result<(), i64> {
-        let semaphore = self.semaphores.all.get(sem).filter(|sem| sem.in_use()).ok_or(-EINVAL)?;
+    fn wait(&mut self, words: &Words, sem: usize, me: u8, caller: u64) -> Result<(), Errno> {
+        let semaphore = self.semaphores.all.get(sem).filter(|sem| sem.in_use()).ok_or(EINVAL)?;
         if words[sem].load(Relaxed) > 0 {
             add(&words[sem], -1);
         } else if self.doomed.has(me) && semaphore.interruptible() {
-            return Err(-EINTR);
+            return Err(EINTR);
         } else if self.is_last() {
-            return Err(-EPERM);
+            return Err(EPERM);
         } else {
             self.stop_being_ready(me);
             self.set_place(me, sem as u16, caller);
@@ -130,12 +130,12 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// Gives a unit to the most urgent waiter, or back. 0, or `-EINVAL`: no such semaphore.
     pub fn v(&mut self, words: &Words, sem: u64, now: u64) -> Decision {
         let me = self.begin();
-        let error = self.signal(words, sem as usize).err().unwrap_or(0);
+        let error = self.signal(words, sem as usize).err().map_or(0, Errno::word);
         self.decide(me, error, now)
     }
 
-    fn signal(&mut self, words: &Words, sem: usize) -> Result<(), i64> {
-        self.semaphores.all.get(sem).filter(|sem| sem.in_use()).ok_or(-EINVAL)?;
+    fn signal(&mut self, words: &Words, sem: usize) -> Result<(), Errno> {
+        self.semaphores.all.get(sem).filter(|sem| sem.in_use()).ok_or(EINVAL)?;
         if let Some(waiters) = self.waiters(words, sem) {
             self.unqueue(words, sem, waiters.head);
             self.make_ready(waiters.head);
@@ -216,15 +216,15 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// `-EPERM`: it is the reaper's.
     pub fn sem_free(&mut self, words: &Words, sem: u64, now: u64) -> Decision {
         let me = self.begin();
-        let answer = self.free(words, sem as usize).map_or_else(|error| error, i64::from);
+        let answer = self.free(words, sem as usize).map_or_else(Errno::word, i64::from);
         self.decide(me, answer, now)
     }
 
     /// Whether it is to be called again.
-    fn free(&mut self, words: &Words, sem: usize) -> Result<bool, i64> {
-        let semaphore = self.semaphores.all.get_mut(sem).ok_or(-EINVAL)?;
+    fn free(&mut self, words: &Words, sem: usize) -> Result<bool, Errno> {
+        let semaphore = self.semaphores.all.get_mut(sem).ok_or(EINVAL)?;
         if sem == self.reaper as usize {
-            return Err(-EPERM);
+            return Err(EPERM);
         }
         match semaphore.free {
             IN_USE => {
@@ -233,7 +233,7 @@ impl<const EDF: bool> Scheduler<EDF> {
                 self.attention += 1;
             }
             ENDING => {}
-            _ => return Err(-EINVAL),
+            _ => return Err(EINVAL),
         }
         if let Some(waiters) = self.waiters(words, sem) {
             self.unqueue(words, sem, waiters.head);

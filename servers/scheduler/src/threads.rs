@@ -123,16 +123,16 @@ impl<const EDF: bool> Scheduler<EDF> {
     }
 
     /// Checks and fills the tables for a new thread, which is in no queue yet. `home` has the family's
-    /// number, or 0, in bits 16 and up.
-    pub(crate) fn claim(&mut self, tid: u64, priority: u64, home: u64) -> Result<u8, i64> {
+    /// number, or 0, in bits 16 and up. The thread's number, `-EINVAL`, or `-EEXIST`.
+    pub(crate) fn claim(&mut self, tid: u64, priority: u64, home: u64) -> i64 {
         let (family, home) = (home >> 16, home & 0xffff);
         let (Ok(t), Ok(home @ 1..), Ok(family), 0..32) =
             (u8::try_from(tid), u8::try_from(home), u8::try_from(family), priority)
         else {
-            return Err(-EINVAL);
+            return -EINVAL;
         };
         if self.place(t) != Place::Free {
-            return Err(-EEXIST);
+            return -EEXIST;
         }
         let base = (PRIORITIES - 1) as u8 - priority as u8;
         self.level[t as usize] = base;
@@ -143,18 +143,18 @@ impl<const EDF: bool> Scheduler<EDF> {
         let slice_end = self.crowds.join(t, if family == 0 { home } else { family });
         self.records[t as usize] =
             Record { ran: 0, slice_end, switches: 0, sem: FREE, home, base, deadline: 0 };
-        Ok(t)
+        t.into()
     }
 
     /// A new thread becomes ready. 0, `-EINVAL`: argument out of range, `-EEXIST`: the thread is in use.
     pub fn thread_start(&mut self, tid: u64, priority: u64, home: u64, now: u64) -> Decision {
         let me = self.begin();
         let error = match self.claim(tid, priority, home) {
-            Ok(t) => {
-                self.make_ready(t);
+            t @ 0.. => {
+                self.make_ready(t as u8);
                 0
             }
-            Err(error) => error,
+            error => error,
         };
         self.decide(me, error, now)
     }

@@ -15,7 +15,7 @@ use pebble::abi::link::{pack, unpack};
 use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
 use pebble::io;
-use pebble::portal::{Broken, time};
+use pebble::portal::time;
 use pebble_supervisor::{History, Kind, Policy, Verdict, parse};
 
 pebble::import! {
@@ -37,7 +37,7 @@ fn main() -> i64 {
         for policy in policies {
             if policy.kind != Kind::Never {
                 if let Err(error) = keep(&policy.component, true) {
-                    say(&format!("{}: {}", policy.component, errno::text(error)));
+                    say(&format!("{}: {error}", policy.component));
                 }
             }
             watched.push((policy, History::default()));
@@ -79,7 +79,7 @@ fn attend(policy: &Policy, history: &mut History, dead: i64) {
                         return say(&format!("{name} (domain {dead}) has died: domain {domain} now"));
                     }
                     Err(error) => {
-                        say(&format!("{name}: {}: {}", policy.path, errno::text(error)));
+                        say(&format!("{name}: {}: {error}", policy.path));
                         let _ = api::hrsleep(time() + map::TIME_HZ / 100);
                     }
                 }
@@ -88,23 +88,15 @@ fn attend(policy: &Policy, history: &mut History, dead: i64) {
     }
 }
 
-fn answer(answer: Result<i64, Broken>) -> Result<u64, Errno> {
-    match answer {
-        Ok(value) if value >= 0 => Ok(value as u64),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
-}
-
 fn keep(component: &str, keep: bool) -> Result<(), Errno> {
     let name = pack(component).ok_or(errno::ENAMETOOLONG)?;
-    answer(KEEP.call(name, keep.into())).map(|_| ())
+    api::answer(KEEP.call(name, keep.into())).map(|_| ())
 }
 
 fn replace(policy: &Policy) -> Result<u64, Errno> {
     let name = pack(&policy.component).ok_or(errno::ENAMETOOLONG)?;
     let path = pack(&policy.path).ok_or(errno::ENAMETOOLONG)?;
-    answer(REPLACE.call(name, path))
+    api::answer(REPLACE.call(name, path))
 }
 
 /// A whole text.

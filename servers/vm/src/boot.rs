@@ -6,7 +6,8 @@
 
 use crate::{BOOT_LIMIT, Common, Domain, Machine, State, Vm};
 use core::marker::PhantomData;
-use pebble_abi::{errno, map, scheduler};
+use pebble_abi::errno::{self, Errno};
+use pebble_abi::{map, scheduler};
 use pebble_arch::{Arch, Leaf};
 use pebble_boot::{CommonCode, Thread};
 use serde::Deserialize;
@@ -65,12 +66,12 @@ struct List<'a, T> {
 }
 
 impl<'a, T: Deserialize<'a>> List<'a, T> {
-    fn new(bytes: &'a [u8]) -> Result<Self, i64> {
+    fn new(bytes: &'a [u8]) -> Result<Self, Errno> {
         let (left, bytes) = number(bytes)?;
         Ok(List { left, record: PhantomData, bytes })
     }
 
-    fn next(&mut self) -> Result<Option<T>, i64> {
+    fn next(&mut self) -> Result<Option<T>, Errno> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -80,12 +81,12 @@ impl<'a, T: Deserialize<'a>> List<'a, T> {
     }
 }
 
-fn number(bytes: &[u8]) -> Result<(u64, &[u8]), i64> {
+fn number(bytes: &[u8]) -> Result<(u64, &[u8]), Errno> {
     postcard::take_from_bytes(bytes).map_err(|_| errno::EIO)
 }
 
 /// The bytes behind a list of records of this form.
-fn skip<'a>(bytes: &'a [u8], form: &[u8]) -> Result<&'a [u8], i64> {
+fn skip<'a>(bytes: &'a [u8], form: &[u8]) -> Result<&'a [u8], Errno> {
     let (records, mut bytes) = number(bytes)?;
     for _ in 0..records {
         for kind in form {
@@ -106,7 +107,7 @@ fn body(info: &[u8]) -> Option<&[u8]> {
 
 impl<M: Machine> Vm<M> {
     /// Domains, threads and free memory as the image left them.
-    pub fn boot(&mut self, info: &[u8]) -> Result<(), i64> {
+    pub fn boot(&mut self, info: &[u8]) -> Result<(), Errno> {
         let mut domains = List::<BootDomain>::new(body(info).ok_or(errno::EIO)?)?;
         while let Some(d) = domains.next()? {
             self.adopt(&d)?;
@@ -147,7 +148,7 @@ impl<M: Machine> Vm<M> {
         Ok(())
     }
 
-    fn adopt(&mut self, d: &BootDomain) -> Result<(), i64> {
+    fn adopt(&mut self, d: &BootDomain) -> Result<(), Errno> {
         let l1 = self.table(d.root).ok_or(errno::EIO)?;
         if !(1..map::MAX_DOMAINS).contains(&(d.asid as usize)) {
             return Err(errno::EIO);

@@ -11,7 +11,7 @@ use crate::frames::Frames;
 use crate::slots::{PLACES, PLACES_VA, place_words};
 use crate::space::leaf_slot;
 use crate::{Answer, Machine, Vm};
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::words::{Asid, VirtAddr};
 use pebble_arch::{Arch, Leaf, SPAN, Whose};
@@ -84,7 +84,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// What lies at an address of the slot table, or is a buffer's place.
-    fn at(&self, asid: u16, address: u64) -> Result<At, i64> {
+    fn at(&self, asid: u16, address: u64) -> Result<At, Errno> {
         if (map::WINDOWS_VA..map::WINDOWS_VA + SPAN).contains(&address) {
             let l0 = self.l0(asid, address).ok_or(errno::EFAULT)?;
             let place = address.checked_sub(PLACES_VA).map(|offset| offset / PAGE);
@@ -188,7 +188,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// The word of an own page: of the image, the heap, or one that has moved here.
-    pub(crate) fn own_page(&self, asid: u16, address: u64) -> Result<(u64, u64), i64> {
+    pub(crate) fn own_page(&self, asid: u16, address: u64) -> Result<(u64, u64), Errno> {
         let slots = map::WINDOWS_VA..map::WINDOWS_VA + SPAN;
         if !address.is_multiple_of(PAGE)
             || !self.image_range(asid).contains(&address) && !slots.contains(&address)
@@ -255,7 +255,7 @@ impl<M: Machine> Vm<M> {
 
     /// The word of an empty place of a domain, or of an empty slot that a `g` call waits to be filled; and
     /// what is in it.
-    fn goal(&self, asid: u16, address: u64) -> Result<(u64, u64), i64> {
+    fn goal(&self, asid: u16, address: u64) -> Result<(u64, u64), Errno> {
         let at = self.at(asid, address)?;
         let given = self.given(asid, at).is_some_and(|(bits, bit)| self.machine.read(bits) & bit != 0);
         let word = self.word(asid, at);

@@ -6,7 +6,7 @@
 
 use crate::space::{leaf_slot, page_up, pages_in, stacks_slot};
 use crate::{Answer, Domain, Machine, State, Vm};
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, EXECUTE, PAGE, READ, WRITE};
 use pebble_abi::words::{Asid, VirtAddr};
 use pebble_arch::{Arch, Leaf, slot};
@@ -167,7 +167,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// From the first store on, whoever runs in it or returns into it is bounced.
-    pub(crate) fn kill(&mut self, asid: u16) -> Result<(), i64> {
+    pub(crate) fn kill(&mut self, asid: u16) -> Result<(), Errno> {
         let dead = self.common()?.dead_l1;
         let root = self.domain(asid).root();
         self.machine.write(root, M::Arch::table(dead));
@@ -227,7 +227,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// 1 alive, 2 dead, 0 free; `space`, pages, threads, flags.
-    pub fn domain_info(&self, asid: Asid) -> Result<(u64, [u64; 4]), i64> {
+    pub fn domain_info(&self, asid: Asid) -> Result<(u64, [u64; 4]), Errno> {
         let n = asid.below(map::MAX_DOMAINS).ok_or(errno::ESRCH)?;
         let d = &self.domains[n];
         let state = match d.state {

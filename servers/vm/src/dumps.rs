@@ -12,7 +12,7 @@
 
 use crate::space::leaf_slot;
 use crate::{Machine, Vm};
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::words::Asid;
 use pebble_arch::{Arch, Reach, SPAN, Whose};
@@ -83,7 +83,7 @@ impl<M: Machine> Vm<M> {
 
     /// Four words of a dead domain's copies, from this offset in them: the block's page, then those of the
     /// stack. Their first word's offset, in the block, of the top of the invocation stack.
-    pub fn dump(&self, asid: Asid, offset: u64) -> Result<(u64, [u64; 4]), i64> {
+    pub fn dump(&self, asid: Asid, offset: u64) -> Result<(u64, [u64; 4]), Errno> {
         let found = self.dumps.iter().flatten().find(|dump| Asid::from(dump.asid) == asid);
         let dump = found.ok_or(errno::ENOENT)?;
         let page = dump.pages.get((offset / PAGE) as usize).filter(|page| **page != 0);

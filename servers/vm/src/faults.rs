@@ -6,10 +6,11 @@
 use crate::ranges::Turn;
 use crate::space::leaf_slot;
 use crate::{Ask, Machine, Vm};
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::fault::Cause;
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::sys;
 use pebble_abi::words::{Asid, ThreadId, VirtAddr};
-use pebble_abi::{errno, sys};
 use pebble_arch::{Arch, Reach};
 
 /// Why a domain died.
@@ -140,7 +141,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// A domain that died of a fault nobody has asked about yet. What was kept of those told before is gone.
-    pub fn fault_next(&mut self) -> Result<(u16, Fault), i64> {
+    pub fn fault_next(&mut self) -> Result<(u16, Fault), Errno> {
         self.drop_dumps();
         for asid in 1..map::MAX_DOMAINS as u16 {
             let d = self.domain_mut(asid);

@@ -12,7 +12,7 @@ use crate::space::leaf_slot;
 use crate::threads::NO_STACK;
 use crate::{Answer, Machine, Start, Vm};
 use core::ops::Range;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::words::{Asid, VirtAddr};
 use pebble_arch::{Arch, SPAN};
@@ -77,7 +77,7 @@ impl<M: Machine> Vm<M> {
         Ok(copied)
     }
 
-    fn copy_stack(&mut self, parent: u16, child: u16, sp: u64) -> Result<(), i64> {
+    fn copy_stack(&mut self, parent: u16, child: u16, sp: u64) -> Result<(), Errno> {
         let last = sp.wrapping_sub(8);
         if !(map::STACKS_VA..map::USER_END).contains(&last) {
             return Err(errno::EFAULT);
@@ -104,7 +104,7 @@ impl<M: Machine> Vm<M> {
         VirtAddr(entry): VirtAddr,
         VirtAddr(sp): VirtAddr,
         value: u64,
-    ) -> Result<Start, i64> {
+    ) -> Result<Start, Errno> {
         let child = self.program(child)?;
         let stacks = map::STACKS_VA..map::USER_END;
         if self.domain(child).threads != 0

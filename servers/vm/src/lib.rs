@@ -50,9 +50,10 @@ pub use threads::Start;
 use core::ops::Range;
 use dumps::{Dumps, NO_DUMPS};
 use frames::Frames;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::fault::Cause;
 use pebble_abi::words::Asid;
-use pebble_abi::{errno, map, share};
+use pebble_abi::{map, share};
 use pebble_arch::Arch;
 use pebble_boot::CommonCode;
 use shared::Attachment;
@@ -210,7 +211,7 @@ pub struct Vm<M: Machine> {
 }
 
 /// The word that goes back, or a positive error number.
-pub type Answer = Result<u64, i64>;
+pub type Answer = Result<u64, Errno>;
 
 impl<M: Machine> Vm<M> {
     pub const fn new(machine: M) -> Self {
@@ -232,12 +233,12 @@ impl<M: Machine> Vm<M> {
         self.common.is_some()
     }
 
-    fn common(&self) -> Result<Common, i64> {
+    fn common(&self) -> Result<Common, Errno> {
         self.common.ok_or(errno::EIO)
     }
 
     /// A domain that lives.
-    fn alive(&self, asid: Asid) -> Result<u16, i64> {
+    fn alive(&self, asid: Asid) -> Result<u16, Errno> {
         match usize::try_from(asid.get()).ok().and_then(|n| self.domains.get(n)) {
             Some(d) if d.state == State::Alive => Ok(asid.get() as u16),
             _ => Err(errno::ESRCH),
@@ -245,7 +246,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// A domain that lives and did not come with the image.
-    fn program(&self, asid: Asid) -> Result<u16, i64> {
+    fn program(&self, asid: Asid) -> Result<u16, Errno> {
         let asid = self.alive(asid)?;
         if self.domain(asid).boot { Err(errno::EPERM) } else { Ok(asid) }
     }

@@ -7,7 +7,8 @@
 #![forbid(unsafe_code)]
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use pebble::abi::{errno, map};
+use pebble::abi::errno::{self, Errno};
+use pebble::abi::map;
 use pebble::link::More;
 use pebble::region::{self, PHYSICAL};
 use pebble::sync::{Guard, Lock};
@@ -168,7 +169,7 @@ extern "C" fn sbrk(asid: Asid, bytes: u64) -> i64 {
 }
 
 /// Tells the scheduler of a thread, the lock released: it may run before this call returns.
-fn start(thread: Result<Start, i64>) -> i64 {
+fn start(thread: Result<Start, Errno>) -> i64 {
     let Start { tid, priority, home, family } = match thread {
         Ok(start) => start,
         Err(error) => return -error,

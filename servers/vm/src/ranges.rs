@@ -16,11 +16,12 @@ use crate::slots::RANGES;
 use crate::space::{leaf_slot, pages_in};
 use crate::{Answer, Machine, Vm};
 use core::ops::Range;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::fault::Cause;
 use pebble_abi::map::{self, PAGE, READ, WRITE};
 use pebble_abi::share::HANDLERS;
+use pebble_abi::sys;
 use pebble_abi::words::{Asid, VirtAddr};
-use pebble_abi::{errno, sys};
 use pebble_arch::{Arch, Leaf};
 
 /// Handlers that one thread may have called, each by a fault in the one before: so many places a family has,
@@ -81,7 +82,7 @@ impl<M: Machine> Vm<M> {
 
     /// Two places for the family of a domain that gets a range, of a component with so many stacks.
     /// `ESTACKS`: with two more.
-    fn grant_places(&self, asid: u16, stacks: usize) -> Result<(), i64> {
+    fn grant_places(&self, asid: u16, stacks: usize) -> Result<(), Errno> {
         let family = |asid: u16| usize::from(self.domain(asid).family);
         let mut has = [false; map::MAX_DOMAINS];
         for other in 1..map::MAX_DOMAINS as u16 {

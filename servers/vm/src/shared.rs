@@ -4,7 +4,7 @@
 use crate::space::{leaf_slot, pages_in, stacks_slot};
 use crate::{Answer, Machine, State, Vm};
 use core::ops::Range;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::words::{Asid, VirtAddr};
 use pebble_arch::{Arch, Leaf};
@@ -36,7 +36,7 @@ impl Attachment {
 }
 
 impl<M: Machine> Vm<M> {
-    fn loader(&self, caller: Asid) -> Result<u16, i64> {
+    fn loader(&self, caller: Asid) -> Result<u16, Errno> {
         let caller = self.alive(caller)?;
         if caller == self.process { Ok(caller) } else { Err(errno::EPERM) }
     }

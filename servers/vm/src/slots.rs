@@ -22,7 +22,7 @@
 use crate::space::leaf_slot;
 use crate::{Answer, Machine, State, Vm};
 use core::ops::Range;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::words::Asid;
 use pebble_arch::{Arch, Leaf, Whose, slot};
@@ -53,7 +53,7 @@ pub(crate) fn place_words(l1: u64, n: u64) -> [u64; 2] {
 
 impl<M: Machine> Vm<M> {
     /// Only the portal manager asks.
-    pub(crate) fn portal_manager(&self, caller: Asid) -> Result<(), i64> {
+    pub(crate) fn portal_manager(&self, caller: Asid) -> Result<(), Errno> {
         if self.alive(caller)? == self.portal_manager { Ok(()) } else { Err(errno::EPERM) }
     }
 

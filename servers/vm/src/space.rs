@@ -4,8 +4,9 @@
 
 use crate::{Answer, Machine, RESERVE, State, Vm};
 use core::ops::Range;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
-use pebble_abi::{errno, share};
+use pebble_abi::share;
 use pebble_arch::{Arch, Leaf, SPAN, slot};
 
 /// Entry of a page in a level-0 table.
@@ -23,7 +24,7 @@ pub(crate) fn page_up(at: u64) -> u64 {
 }
 
 /// `pages` pages from `address`, if they lie in `within`.
-pub(crate) fn pages_in(within: Range<u64>, address: u64, pages: u64) -> Result<Range<u64>, i64> {
+pub(crate) fn pages_in(within: Range<u64>, address: u64, pages: u64) -> Result<Range<u64>, Errno> {
     let end = pages.checked_mul(PAGE).and_then(|bytes| address.checked_add(bytes));
     match end {
         Some(end)
@@ -49,7 +50,7 @@ fn leaves(l0: u64, part: Range<u64>) -> impl Iterator<Item = u64> {
 
 impl<M: Machine> Vm<M> {
     /// Whether a domain may have so many pages more.
-    pub(crate) fn afford(&self, asid: u16, pages: u64) -> Result<(), i64> {
+    pub(crate) fn afford(&self, asid: u16, pages: u64) -> Result<(), Errno> {
         let d = self.domain(asid);
         // Of those that programs leave, the idle thread has a few.
         let reserve = if d.boot { self.frames.away() } else { RESERVE };
@@ -60,7 +61,7 @@ impl<M: Machine> Vm<M> {
 
     /// Whether a family may have so many pages more. It is asked only when it could have its share: counting
     /// costs a look at every domain.
-    fn afford_together(&self, family: u8, pages: u64) -> Result<(), i64> {
+    fn afford_together(&self, family: u8, pages: u64) -> Result<(), Errno> {
         let used = share::PAGES.all.saturating_sub(self.frames.free());
         if family == 0 || used + (pages as usize) < share::PAGES.family {
             return Ok(());
@@ -135,7 +136,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Maps fresh pages; all or none. The caller flushes.
-    pub(crate) fn map_fresh(&mut self, asid: u16, range: Range<u64>, leaf: Leaf) -> Result<(), i64> {
+    pub(crate) fn map_fresh(&mut self, asid: u16, range: Range<u64>, leaf: Leaf) -> Result<(), Errno> {
         let pages = (range.end - range.start) / PAGE;
         self.afford(asid, pages)?;
         let before = self.domain(asid).pages;
@@ -173,7 +174,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Maps somebody's page at an address of a trusted server, if the system has that server.
-    pub(crate) fn window(&mut self, server: u16, va: u64, pa: u64) -> Result<(), i64> {
+    pub(crate) fn window(&mut self, server: u16, va: u64, pa: u64) -> Result<(), Errno> {
         if self.domain(server).state == State::Alive {
             let l0 = self.make_l0(server, va)?;
             self.machine.write(leaf_slot(l0, va), M::Arch::leaf(pa, Leaf::FOREIGN_RW));

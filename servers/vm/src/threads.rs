@@ -2,9 +2,10 @@
 
 use crate::space::leaf_slot;
 use crate::{Answer, FIRST_STACK, Machine, RESERVE_THREADS, State, THREAD_STACK, Thread, Vm};
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::share;
 use pebble_abi::words::{Asid, ThreadId, VirtAddr};
-use pebble_abi::{errno, share};
 use pebble_arch::{self as arch, Arch, Leaf};
 
 /// Slot of a stack that stays until its domain dies.
@@ -30,7 +31,7 @@ impl<M: Machine> Vm<M> {
         VirtAddr(entry): VirtAddr,
         argument: u64,
         priority: u64,
-    ) -> Result<Start, i64> {
+    ) -> Result<Start, Errno> {
         let home = self.alive(home)?;
         let most = u64::from(self.domain(home).priority);
         // Nor is a program's below: preempted inside a server by its own siblings, it would hold the server's
@@ -50,7 +51,7 @@ impl<M: Machine> Vm<M> {
         VirtAddr(entry): VirtAddr,
         argument: u64,
         priority: u64,
-    ) -> Result<Start, i64> {
+    ) -> Result<Start, Errno> {
         let home = self.program(home)?;
         let most = u64::from(self.domain(home).priority);
         if priority > most {
@@ -67,7 +68,7 @@ impl<M: Machine> Vm<M> {
         argument: u64,
         priority: u8,
         pages: u64,
-    ) -> Result<Start, i64> {
+    ) -> Result<Start, Errno> {
         self.thread_number(home, entry)?;
         let (slot, sp) = self.new_stack(home, pages)?;
         let thread = self.thread_on(home, [entry, argument, sp], priority, slot);
@@ -78,7 +79,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// A free one, if the domain may have a further thread.
-    fn thread_number(&self, home: u16, entry: u64) -> Result<usize, i64> {
+    fn thread_number(&self, home: u16, entry: u64) -> Result<usize, Errno> {
         let d = self.domain(home);
         if !(1..map::USER_END).contains(&entry) {
             return Err(errno::EFAULT);
@@ -101,7 +102,7 @@ impl<M: Machine> Vm<M> {
         start: [u64; 3],
         priority: u8,
         slot: u8,
-    ) -> Result<Start, i64> {
+    ) -> Result<Start, Errno> {
         let n = self.thread_number(home, start[0])?;
         let block = self.block(home, n as u16)?;
         let (code, d) = (self.common()?.code, *self.domain(home));
@@ -192,7 +193,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Slot and initial stack pointer of a fresh stack: the slot's top pages; what lies below stays unmapped.
-    fn new_stack(&mut self, asid: u16, pages: u64) -> Result<(u8, u64), i64> {
+    fn new_stack(&mut self, asid: u16, pages: u64) -> Result<(u8, u64), Errno> {
         let slot = self.domain(asid).slots.trailing_ones() as usize;
         if slot >= map::STACKS_PER_DOMAIN {
             return Err(errno::EAGAIN);

@@ -346,7 +346,7 @@ pub fn ask(name: &str) -> i64 {
     };
     match made() {
         Ok(_) => forever(),
-        Err(error) => error,
+        Err(error) => error.number(),
     }
 }
 

@@ -58,7 +58,7 @@ fn end(children: impl IntoIterator<Item = Option<Child>>) {
     }
 }
 
-fn fall(depth: u32, act: &str, to: &str) -> Result<i64, i64> {
+fn fall(depth: u32, act: &str, to: &str) -> Result<i64, api::Errno> {
     Child::run(ABYSS, &["abyss", "fall", &format!("{depth}"), act, to]).and_then(|child| child.wait())
 }
 

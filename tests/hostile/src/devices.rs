@@ -26,7 +26,7 @@ const ALARM_HIGH: usize = 0x0c;
 const ALARM_ENABLED: usize = 0x10;
 const CLEAR_INTERRUPT: usize = 0x1c;
 
-const NO: i64 = -errno::EACCES;
+const NO: i64 = errno::EACCES.word();
 
 fn time(clock: &Mmio) -> u64 {
     let low = clock.read32(TIME_LOW);

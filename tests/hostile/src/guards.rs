@@ -16,12 +16,12 @@ use pebble::process::Child;
 pub fn all(judge: &mut Judge, rounds: u32) {
     let round = |judge: &mut Judge| {
         for (way, mine, strangers) in [
-            ("names", Ok(5), 0),
-            ("list", Err(errno::EACCES), errno::EACCES),
-            ("admit", Ok(5), errno::EACCES),
-            ("ask", Ok(5), errno::EACCES),
-            ("change", Ok(5), 0),
-            ("grabs", Ok(5), 0),
+            ("names", Ok(5), None),
+            ("list", Err(errno::EACCES), Some(errno::EACCES)),
+            ("admit", Ok(5), Some(errno::EACCES)),
+            ("ask", Ok(5), Some(errno::EACCES)),
+            ("change", Ok(5), None),
+            ("grabs", Ok(5), None),
         ] {
             let own = format!("{}", api::get_asid());
             exporter(judge, way, &own, |judge, name| judge_opens(judge, way, name, mine, strangers));
@@ -65,12 +65,20 @@ fn rested<T: PartialEq>(busy: T, mut opens: impl FnMut() -> T) -> T {
     (0..5).map(|_| opens()).find(|opened| *opened != busy).unwrap_or(busy)
 }
 
-fn judge_opens(judge: &mut Judge, what: &str, name: &str, mine: Result<i64, Errno>, strangers: Errno) {
+fn judge_opens(
+    judge: &mut Judge,
+    what: &str,
+    name: &str,
+    mine: Result<i64, Errno>,
+    strangers: Option<Errno>,
+) {
     let opened = rested(Err(errno::EBUSY), || opens(name));
     judge.check(what, opened == mine, || format!("opening: {opened:?}"));
     let run = || Child::run("/bin/hostile", &["hostile", "open", name]).and_then(|c| c.wait());
-    let stranger = rested(Ok(errno::EBUSY), run);
-    judge.check(what, stranger == Ok(strangers), || format!("the stranger: {stranger:?}"));
+    let stranger = rested(Ok(errno::EBUSY.number()), run);
+    judge.check(what, stranger == Ok(strangers.map_or(0, Errno::number)), || {
+        format!("the stranger: {stranger:?}")
+    });
 }
 
 /// Another component decides; then it hangs, each in its own way; then it is dead.
@@ -80,14 +88,14 @@ fn with_policy(judge: &mut Judge) {
     let Ok(child) = Child::run("/bin/hostile", &["hostile", "policy", &policy, &own]) else { return };
     let ready = judge.await_portal(&policy);
     exporter(judge, "policy", &policy, |judge, name| {
-        judge_opens(judge, "a policy", name, Ok(5), errno::EACCES);
+        judge_opens(judge, "a policy", name, Ok(5), Some(errno::EACCES));
         // What is open stays.
         let open = api::portal_open(name);
         let _ = child.kill();
         let _ = child.wait();
         let answer = open.map(|index| (call(index, [0; 5]), api::portal_close(index, 1)));
         judge.check("what is open stays", matches!(answer, Ok((Ok(5), _))), || format!("{answer:?}"));
-        judge_opens(judge, "a dead policy", name, Err(errno::EACCES), errno::EACCES);
+        judge_opens(judge, "a dead policy", name, Err(errno::EACCES), Some(errno::EACCES));
     });
     let _ = ready.map(|index| api::portal_close(index, 1));
     for kind in ["loop", "sleep", "wait", "yield-loop", "null", "thread-exit", "thread-end"] {
@@ -123,7 +131,7 @@ fn crowd(judge: &mut Judge, name: &str) {
         let ended = child.and_then(|c| c.wait());
         // The family of whoever does not answer is left alone for a while: not all are patient enough to be
         // refused by the policy.
-        let refused = matches!(ended, Ok(errno::EACCES | errno::EBUSY));
+        let refused = ended.is_ok_and(|status| [errno::EACCES, errno::EBUSY].contains(&Errno::new(status)));
         judge.check("all are refused", refused, || format!("{ended:?}"));
     }
 }
@@ -229,5 +237,5 @@ pub fn decide(name: &str, friend: &str) -> i64 {
 
 /// Ends with the error number.
 pub fn open(name: &str) -> i64 {
-    opens(name).map_or_else(|error| error, |answer| if answer == 5 { 0 } else { 99 })
+    opens(name).map_or_else(Errno::number, |answer| if answer == 5 { 0 } else { 99 })
 }

@@ -118,11 +118,7 @@ fn pipe(_: u64) -> Result<(), Errno> {
     if CREATE.load(SeqCst) == 0 {
         CREATE.store(api::portal_open("pipe.create")? as u64, SeqCst);
     }
-    match call(CREATE.load(SeqCst) as usize, []) {
-        Ok(1..) => Ok(()),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
+    api::answer(call(CREATE.load(SeqCst) as usize, [])).map(|_| ())
 }
 
 /// A file in memory, which stays.
@@ -206,7 +202,7 @@ pub fn hog(what: &str, children: u64) -> i64 {
             Err(error) => break error,
         }
     };
-    println!("hog of {what}, with {} children: took {taken}, then {}", family.len(), errno::text(error));
+    println!("hog of {what}, with {} children: took {taken}, then {error}", family.len());
     loop {
         let _ = api::hrsleep(time() + 20 * MILLISECOND);
         while (scarce.take)(taken).is_ok() {
@@ -233,8 +229,8 @@ pub fn want(what: &str) -> i64 {
     match (0..scarce.little).find_map(|n| Some((n, (scarce.take)(n).err()?))) {
         None => 0,
         Some((n, error)) => {
-            println!("{what}: had {n} of {}, then {}", scarce.little, errno::text(error));
-            error
+            println!("{what}: had {n} of {}, then {error}", scarce.little);
+            error.number()
         }
     }
 }

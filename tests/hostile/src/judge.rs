@@ -246,7 +246,7 @@ impl Judge {
         let what = format!("do {}", kind.name);
         let child = match Child::run("/bin/hostile", &["hostile", "do", kind.name]) {
             Ok(child) => child,
-            Err(error) => return self.check(&what, false, || format!("did not start: error {error}")),
+            Err(error) => return self.check(&what, false, || format!("did not start: {error}")),
         };
         if kind.end == End::Runs {
             let _ = api::hrsleep(time() + 3 * MILLISECOND);
@@ -270,7 +270,7 @@ impl Judge {
         let name = format!("victim{}.{}", api::get_asid(), SERIAL.fetch_add(1, Relaxed));
         let child = match Child::run("/bin/hostile", &["hostile", "serve", kind.name, &name]) {
             Ok(child) => child,
-            Err(error) => return self.check(&what, false, || format!("did not start: error {error}")),
+            Err(error) => return self.check(&what, false, || format!("did not start: {error}")),
         };
         let Some(portal) = self.await_portal(&name) else {
             let _ = child.kill();

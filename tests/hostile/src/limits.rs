@@ -2,7 +2,7 @@
 //! that is so much.
 
 use pebble::abi::errno;
-use pebble::api;
+use pebble::api::{self, Errno};
 
 const OWN: u64 = 200;
 
@@ -11,8 +11,8 @@ extern "C" fn sleeper(_: u64) {
 }
 
 /// How often something succeeds before it is refused, and with what.
-fn until_refused(most: u64, mut act: impl FnMut() -> Result<(), api::Errno>) -> (u64, api::Errno) {
-    (0..=most).find_map(|n| act().err().map(|error| (n, error))).unwrap_or((most + 1, 0))
+fn until_refused(most: u64, mut act: impl FnMut() -> Result<(), Errno>) -> (u64, Option<Errno>) {
+    (0..=most).find_map(|n| act().err().map(|error| (n, Some(error)))).unwrap_or((most + 1, None))
 }
 
 pub fn all(pages: u64, threads: u64, portals: u64) -> i64 {
@@ -21,7 +21,7 @@ pub fn all(pages: u64, threads: u64, portals: u64) -> i64 {
     let taken = until_refused(5000, || api::sbrk(4096).map(|_| ()));
     // It cannot print: no portal is left. Its image, stacks and tables are pages too (up to OWN, by the
     // processor's code), and it is a thread itself.
-    let good = opened == (portals, errno::EMFILE)
+    let good = opened == (portals, Some(errno::EMFILE))
         && started.0 < threads
         && started.0 + 2 >= threads
         && taken.0 < pages

@@ -49,11 +49,7 @@ static FIRST: Lazy = Lazy::new("file.capability");
 type Words = [u64; 5];
 
 fn opened(path: Words) -> Result<File, Errno> {
-    match call(sys::SYS_FILE_OPEN, path) {
-        Ok(index) if index >= 0 => Ok(File(index as usize)),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
+    api::answer(call(sys::SYS_FILE_OPEN, path)).map(|index| File(index as usize))
 }
 
 /// What can be done with the file: `READ`, `WRITE`; or why it does not open. What it begins with is written
@@ -131,7 +127,7 @@ fn own(entry: Entry, text: &str) -> i64 {
     entry(a, b, c, d, e)
 }
 
-const NO: i64 = -errno::EACCES;
+const NO: i64 = errno::EACCES.word();
 
 pub fn all(judge: &mut Judge, rounds: u32) {
     for spelling in SPELLINGS {

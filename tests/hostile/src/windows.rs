@@ -10,8 +10,8 @@ use alloc::string::String;
 use alloc::vec;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use pebble::abi::consent::Letters;
-use pebble::abi::{map, status};
-use pebble::api;
+use pebble::abi::{errno, map, status};
+use pebble::api::{self, Errno};
 use pebble::buffer::{self, Buffer, Window};
 use pebble::portal::{Broken, MILLISECOND, call, time};
 use pebble::process::Child;
@@ -27,7 +27,7 @@ const LONG_SLOTS: usize = 4;
 struct Kind {
     name: &'static str,
     ends: i64,
-    act: fn(&str) -> Result<bool, i64>,
+    act: fn(&str) -> Result<bool, Errno>,
 }
 
 const HOSTILE: &[Kind] = &[
@@ -161,7 +161,7 @@ extern "C" fn accomplice_is(asid: u64, serial: u64, which: u64) -> i64 {
             ON[1].store(index as u64, Relaxed);
             0
         }
-        Err(_) => -pebble::abi::errno::EACCES,
+        Err(_) => -errno::EACCES,
     }
 }
 
@@ -267,15 +267,15 @@ pub fn lend(kind: &str, name: &str) -> i64 {
     match (kind.act)(name) {
         Ok(true) => 0,
         Ok(false) => 1,
-        Err(error) => error,
+        Err(error) => error.number(),
     }
 }
 
-fn portal(to: &str, what: &str) -> Result<usize, i64> {
+fn portal(to: &str, what: &str) -> Result<usize, Errno> {
     Ok(api::portal_open_with(&format!("{to}.{what}"), Letters::of("smwrotg"))?.index)
 }
 
-fn ask(to: &str, what: &str, address: u64) -> Result<Result<i64, Broken>, i64> {
+fn ask(to: &str, what: &str, address: u64) -> Result<Result<i64, Broken>, Errno> {
     portal(to, what).map(|index| call(index, [address]))
 }
 
@@ -291,12 +291,12 @@ fn is_refusal(answer: Result<i64, Broken>) -> bool {
     answer == Err(Broken(wanted))
 }
 
-fn refused(to: &str, what: &str, addresses: &[u64]) -> Result<bool, i64> {
+fn refused(to: &str, what: &str, addresses: &[u64]) -> Result<bool, Errno> {
     let index = portal(to, what)?;
     Ok(addresses.iter().all(|at| is_refusal(call(index, [*at]))))
 }
 
-fn wrapped(to: &str) -> Result<bool, i64> {
+fn wrapped(to: &str) -> Result<bool, Errno> {
     let wild = [u64::MAX, u64::MAX - PAGE + 1, 1 << 63, 1 << 40, map::USER_END, map::USER_END - 1];
     Ok(refused(to, "w", &wild)?
         && refused(to, "r", &wild)?
@@ -305,18 +305,18 @@ fn wrapped(to: &str) -> Result<bool, i64> {
 }
 
 /// The portal table, the gate, the nucleus, another domain's stack and code.
-fn foreign(to: &str) -> Result<bool, i64> {
+fn foreign(to: &str) -> Result<bool, Errno> {
     let others =
         [0, 8, map::GATE_VA, map::NUCLEUS_VA, map::DIRECT_VA, map::stack_top(1, 0) - 8, map::DEVICE_VA];
     Ok(refused(to, "w", &others)? && refused(to, "t", &others)?)
 }
 
-fn read_only(to: &str) -> Result<bool, i64> {
+fn read_only(to: &str) -> Result<bool, Errno> {
     let text = map::IMAGE_VA;
     Ok(refused(to, "w", &[text])? && refused(to, "t", &[text])? && ask(to, "r", text)?.is_ok())
 }
 
-fn wrong_size(to: &str) -> Result<bool, i64> {
+fn wrong_size(to: &str) -> Result<bool, Errno> {
     let (small, large) = (Buffer::new(15)?, Buffer::new(17)?);
     let inside = Buffer::new(16)?;
     let addresses = [small.address(), large.address(), inside.address() + PAGE, page()];
@@ -324,12 +324,12 @@ fn wrong_size(to: &str) -> Result<bool, i64> {
 }
 
 /// The server dies of it, and the call says so.
-fn killed(to: &str, what: &str) -> Result<bool, i64> {
+fn killed(to: &str, what: &str) -> Result<bool, Errno> {
     let answer = ask(to, what, page())?;
     Ok(matches!(answer, Err(broken) if status::code(broken.0) == status::DEAD))
 }
 
-fn late(to: &str) -> Result<bool, i64> {
+fn late(to: &str) -> Result<bool, Errno> {
     let mine = page();
     if ask(to, "keep", mine)? != Ok(0) {
         return Ok(false);
@@ -339,27 +339,27 @@ fn late(to: &str) -> Result<bool, i64> {
     Ok(dead && before == 0x0707_0707_0707_0707)
 }
 
-fn first_byte(to: &str, address: u64) -> Result<i64, i64> {
-    ask(to, "w", address)?.map_err(|_| 5)
+fn first_byte(to: &str, address: u64) -> Result<i64, Errno> {
+    ask(to, "w", address)?.map_err(|_| errno::EIO)
 }
 
 static TORN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// The server holds the window while a second thread takes the page away.
-fn meanwhile(to: &str, act: extern "C" fn(u64)) -> Result<bool, i64> {
+fn meanwhile(to: &str, act: extern "C" fn(u64)) -> Result<bool, Errno> {
     let answer = torn(to, "t", "slow", act)?;
     // The server saw no fault, and serves on.
     Ok(answer == Ok(0) && ask(to, "w", page())? == Ok(0x0707_0707_0707_0707))
 }
 
 /// Who was lent a page sees nothing of what its new owner writes there, and changes nothing.
-fn spies(to: &str) -> Result<bool, i64> {
+fn spies(to: &str) -> Result<bool, Errno> {
     let seen = torn(to, "claim", "spy", tears)?;
     Ok(seen.is_ok_and(|word| word != SECRET as i64) && ask(to, "look", 0)? == Ok(SECRET as i64))
 }
 
 /// A page is lent to `holds`, and meanwhile `act` takes it away, perhaps to `takes`: what `holds` answers.
-fn torn(to: &str, takes: &str, holds: &str, act: extern "C" fn(u64)) -> Result<Result<i64, Broken>, i64> {
+fn torn(to: &str, takes: &str, holds: &str, act: extern "C" fn(u64)) -> Result<Result<i64, Broken>, Errno> {
     let end = api::sbrk(0)?;
     let mine = end.next_multiple_of(PAGE);
     api::sbrk((mine + PAGE - end) as i64)?;
@@ -377,17 +377,17 @@ struct Accomplice {
 }
 
 impl Accomplice {
-    fn new() -> Result<Self, i64> {
+    fn new() -> Result<Self, Errno> {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
         let name = format!("b{}.{}", api::get_asid(), SERIAL.fetch_add(1, Relaxed));
         let child = Child::run("/bin/hostile", &["hostile", "borrow", &name])?;
         let ready = || api::portal_open(&format!("{name}.ready")).inspect_err(|_| pause());
-        (0..1000).find_map(|_| ready().ok()).ok_or(98)?;
+        (0..1000).find_map(|_| ready().ok()).ok_or(Errno::new(98))?;
         Ok(Accomplice { child, name })
     }
 
-    fn of(&self, to: &str, which: u64) -> Result<bool, i64> {
-        let serial = self.name.rsplit('.').next().and_then(|n| n.parse().ok()).ok_or(97)?;
+    fn of(&self, to: &str, which: u64) -> Result<bool, Errno> {
+        let serial = self.name.rsplit('.').next().and_then(|n| n.parse().ok()).ok_or(Errno::new(97))?;
         let words = [api::get_asid().into(), serial, which];
         Ok(call(portal(to, "accomplice")?, words) == Ok(0))
     }
@@ -402,7 +402,7 @@ impl Drop for Accomplice {
 
 /// The thread that was lent something lends it on, to read or to write as it may itself, through as many as
 /// there are.
-fn lent_on(to: &str) -> Result<bool, i64> {
+fn lent_on(to: &str) -> Result<bool, Errno> {
     let other = Accomplice::new()?;
     let mine = page();
     let good = other.of(to, 0)? && ask(to, "on", mine)? == Ok(0x0707_0707_0707_0707);
@@ -412,7 +412,7 @@ fn lent_on(to: &str) -> Result<bool, i64> {
 
 /// A borrower's second thread lends on, to an accomplice that keeps the call until ours has ended: a page, a
 /// buffer, a page of a buffer. It sees nothing of what is written afterwards, and changes nothing.
-fn accomplice(to: &str) -> Result<bool, i64> {
+fn accomplice(to: &str) -> Result<bool, Errno> {
     let other = Accomplice::new()?;
     let own = Buffer::new(16)?;
     let mine = page();
@@ -425,7 +425,7 @@ fn accomplice(to: &str) -> Result<bool, i64> {
         attack::store(at, SECRET);
         // It has looked and written by now, if it could.
         (0..8).for_each(|_| pause());
-        let (came, word) = (ask(to, "came", 0)?.map_err(|_| 5)? as u64, attack::read(at));
+        let (came, word) = (ask(to, "came", 0)?.map_err(|_| errno::EIO)? as u64, attack::read(at));
         if status::code(came) != status::WINDOW || word != SECRET {
             println!("{what}: the accomplice's call came to {came:#x}; the word is {word:#x}");
             good = false;
@@ -454,7 +454,7 @@ extern "C" fn tears(address: u64) {
 }
 
 /// What is lent is seen and changed, by several calls and states.
-fn lent(to: &str) -> Result<bool, i64> {
+fn lent(to: &str) -> Result<bool, Errno> {
     let mine = page();
     let mut good = ask(to, "r", mine)? == Ok(0x0707_0707_0707_0707);
     for what in ["set", "rw"] {
@@ -463,21 +463,21 @@ fn lent(to: &str) -> Result<bool, i64> {
     Ok(good && ask(to, "r", mine)? == Ok(0x0707_0707_0707_0707))
 }
 
-fn long(to: &str) -> Result<bool, i64> {
+fn long(to: &str) -> Result<bool, Errno> {
     let own = Buffer::new(16)?;
     let answer = ask(to, "w16", own.address())?;
     Ok(answer == Ok(0) && own.window().word(16 * PAGE as usize - 8) == Ok(43))
 }
 
 /// A page goes, is gone, and is there as it was.
-fn given(to: &str) -> Result<bool, i64> {
+fn given(to: &str) -> Result<bool, Errno> {
     let mine = page();
     let gone = ask(to, "t", mine)? == Ok(0) && refused(to, "w", &[mine])?;
     Ok(gone && ask(to, "look", 0)? == Ok(0x0707_0707_0707_0707))
 }
 
 /// A page goes, is gone, and comes back as it was.
-fn moved(to: &str) -> Result<bool, i64> {
+fn moved(to: &str) -> Result<bool, Errno> {
     let mine = page();
     let place = buffer::receive_window(1)?;
     let gone = ask(to, "t", mine)? == Ok(0) && refused(to, "w", &[mine])?;
@@ -487,7 +487,7 @@ fn moved(to: &str) -> Result<bool, i64> {
 }
 
 /// The same with a buffer.
-fn large(to: &str) -> Result<bool, i64> {
+fn large(to: &str) -> Result<bool, Errno> {
     let own = Buffer::new(16)?;
     let (at, last) = (own.address(), 16 * PAGE as usize - 8);
     own.window().set_word(last, 77)?;
@@ -499,7 +499,7 @@ fn large(to: &str) -> Result<bool, i64> {
 }
 
 /// Who gives nothing is named; the place is empty, and there for the next.
-fn stingy(to: &str) -> Result<bool, i64> {
+fn stingy(to: &str) -> Result<bool, Errno> {
     let place = buffer::receive_window(1)?;
     let named = |answer: Result<i64, Broken>| {
         answer.is_err_and(|Broken(s)| {
@@ -507,7 +507,7 @@ fn stingy(to: &str) -> Result<bool, i64> {
         })
     };
     let named = (0..3)
-        .try_fold(true, |all, _| Ok::<_, i64>(all && named(ask(to, "g0", place.address())?)))?
+        .try_fold(true, |all, _| Ok::<_, Errno>(all && named(ask(to, "g0", place.address())?)))?
         && named(ask(to, "g0.16", buffer::receive_window(16)?.address())?);
     let elsewhere = refused(to, "g0", &[map::WINDOWS_VA, map::WINDOWS_VA + PAGE, map::BUFFERS_VA, page()])?
         && refused(to, "g0.16", &[map::BUFFERS_VA + 8 * map::BUFFER_STRIDE, map::WINDOWS_VA])?;
@@ -517,7 +517,7 @@ fn stingy(to: &str) -> Result<bool, i64> {
 }
 
 /// What is open is shared after the call, both ways, until the server closes it; a page, and a buffer.
-fn open(to: &str) -> Result<bool, i64> {
+fn open(to: &str) -> Result<bool, Errno> {
     let bytes = vec![7u8; 2 * PAGE as usize].leak();
     let at = (bytes.as_ptr() as u64).next_multiple_of(PAGE) - bytes.as_ptr() as u64;
     let word = &mut bytes[at as usize..][..8];
@@ -534,7 +534,7 @@ fn open(to: &str) -> Result<bool, i64> {
 }
 
 /// Nobody on the way keeps a slot: there are 70 of them and 40, and 4 and 4 for buffers.
-fn often(to: &str) -> Result<bool, i64> {
+fn often(to: &str) -> Result<bool, Errno> {
     let (mine, own) = (page(), Buffer::new(16)?);
     let [page, long, close] = ["o", "o16", "close"].map(|what| portal(to, what));
     let (page, long, close) = (page?, long?, close?);
@@ -544,15 +544,16 @@ fn often(to: &str) -> Result<bool, i64> {
 
 /// Whose callee keeps all it is given is told so when there is no slot left, and keeps the page; a slot given
 /// up is there for the next. Calls whose windows end with them go on.
-fn full(to: &str) -> Result<bool, i64> {
+fn full(to: &str) -> Result<bool, Errno> {
     let (mine, own) = (page(), Buffer::new(16)?);
-    let fill = |what: &str, at: u64, most: usize| -> Result<bool, i64> {
+    let fill = |what: &str, at: u64, most: usize| -> Result<bool, Errno> {
         let index = portal(to, what)?;
         let opened = (0..=most).take_while(|_| call(index, [at]) == Ok(0)).count();
         Ok(opened == most && is_refusal(call(index, [at])))
     };
-    let ends =
-        || -> Result<bool, i64> { Ok(ask(to, "w", mine)?.is_ok() && ask(to, "w16", own.address())?.is_ok()) };
+    let ends = || -> Result<bool, Errno> {
+        Ok(ask(to, "w", mine)?.is_ok() && ask(to, "w16", own.address())?.is_ok())
+    };
     let filled = fill("o", mine, SLOTS)? && refused(to, "t", &[mine])? && ends()?;
     let again = ask(to, "close", 0)? == Ok(0) && fill("o", mine, 1)?;
     let long = fill("o16", own.address(), LONG_SLOTS)? && refused(to, "t16", &[own.address()])?;

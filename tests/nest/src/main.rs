@@ -12,7 +12,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use pebble::abi::{errno, map::TIME_HZ, sys};
+use pebble::abi::{map::TIME_HZ, sys};
 use pebble::control::{self, Answer};
 use pebble::portal::time;
 use pebble::process::Child;
@@ -91,7 +91,7 @@ fn level(now: u64, last: u64) -> i64 {
             status.unwrap_or(99)
         }
         Err(error) => {
-            println!("level {now}: fork: {}", errno::text(error));
+            println!("level {now}: fork: {error}");
             1
         }
     }
@@ -106,7 +106,7 @@ fn forks(count: u64) -> Result<(), String> {
                 Ok(ended) if ended == status => {}
                 other => return Err(format!("copy {n} ended with {other:?}, not {status}")),
             },
-            Err(error) => return Err(format!("copy {n}: {}", errno::text(error))),
+            Err(error) => return Err(format!("copy {n}: {error}")),
         }
     }
     Ok(())
@@ -120,7 +120,7 @@ fn threads(count: u64) -> Result<(), String> {
             let _ = pebble::portal::call(sys::SYS_THREAD_EXIT, []);
         }
     }
-    let failed = |n, error| format!("thread {n}: {}", errno::text(error));
+    let failed = |n, error| format!("thread {n}: {error}");
     let semaphore = api::sem_create(0).map_err(|error| failed(0, error))?;
     for n in 0..count {
         let made = api::thread_create(ends, (semaphore as u64) << 1 | n & 1, 0);
@@ -158,7 +158,7 @@ fn under(arguments: &[&str]) -> i64 {
             0
         }
         Err(error) => {
-            println!("{}: {}", arguments[0], errno::text(error));
+            println!("{}: {error}", arguments[0]);
             1
         }
     }

@@ -9,7 +9,6 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use pebble::abi::errno;
 use pebble::process::Child;
 use pebble::{eprintln, io, println};
 
@@ -29,7 +28,7 @@ fn main() -> i64 {
     let mut failed = 0;
     for voice in voices {
         if let Err(error) = voice.and_then(|voice| voice.wait()) {
-            eprintln!("chorus: {}: {}", words[0], errno::text(error));
+            eprintln!("chorus: {}: {error}", words[0]);
             failed = 1;
         }
     }

@@ -8,8 +8,7 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use pebble::abi::errno;
-use pebble::api::Errno;
+use pebble::api::{self, Errno};
 use pebble::process::Child;
 use pebble::{eprintln, io};
 
@@ -25,7 +24,7 @@ fn main() -> i64 {
     match run(percent, program, &words[2..]) {
         Ok(status) => status,
         Err(error) => {
-            eprintln!("share: {program}: {}", errno::text(error));
+            eprintln!("share: {program}: {error}");
             1
         }
     }
@@ -47,11 +46,7 @@ fn run(percent: u64, program: &str, arguments: &[String]) -> Result<i64, Errno> 
 }
 
 fn limit(child: &Child, percent: u64, arguments: &[String]) -> Result<(), Errno> {
-    match SHARE.call([child.0.into(), percent]) {
-        Ok(0) => {}
-        Ok(error) => return Err(-error),
-        Err(_) => return Err(errno::EIO),
-    }
+    api::answer(SHARE.call([child.0.into(), percent]))?;
     arguments.iter().try_for_each(|argument| child.argument(argument))?;
     (0..3).try_for_each(|n| child.stdio(n, "/dev/console"))
 }

@@ -2,7 +2,7 @@
 //! has no sums.
 
 use alloc::vec::Vec;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 
 /// Formats of the saved state.
 pub const PLAIN: u64 = 1;
@@ -60,7 +60,7 @@ impl Counts {
     }
 
     /// Becomes what was saved in a format that is not newer than `newest`; nothing changes on refusal.
-    pub fn load(&mut self, newest: u64, format: u64, bytes: &[u8]) -> Result<(), i64> {
+    pub fn load(&mut self, newest: u64, format: u64, bytes: &[u8]) -> Result<(), Errno> {
         let words = match format {
             PLAIN => 2,
             WITH_SUMS if newest >= WITH_SUMS => 3,

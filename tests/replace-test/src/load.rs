@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
-use pebble::abi::errno;
+use pebble::abi::errno::{self, Errno};
 use pebble::portal::time;
 
 /// Who is replaced, and by what, in even rounds and in odd ones.
@@ -30,9 +30,7 @@ fn rounds(judge: &mut Judge, rounds: u64) -> (u64, Vec<[u64; 2]>) {
     for round in 0..rounds {
         for (server, files) in SERVERS {
             let made = replace(server, files[round as usize % 2]);
-            judge.check(made.is_ok(), || {
-                format!("round {round}, {server}: {}", errno::text(made.err().unwrap_or(0)))
-            });
+            judge.check(made.is_ok(), || format!("round {round}, {server}: {made:?}"));
             done += u64::from(made.is_ok());
             judge.let_call(TURNS);
         }
@@ -93,7 +91,7 @@ pub fn schedulers(judge: &mut Judge, times: u64) {
 
 /// Successors that must not come into office, and what is answered. The second needs the counter to be of the
 /// second version.
-const REFUSED: [(&str, &str, i64); 6] = [
+const REFUSED: [(&str, &str, Errno); 6] = [
     ("counter", "components/counter-bad", errno::EINVAL),
     ("counter", "components/counter", errno::EINVAL),
     ("counter", "components/counter-less", errno::ENOENT),

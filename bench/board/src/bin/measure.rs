@@ -109,7 +109,7 @@ fn main() -> i64 {
             0
         }
         Err(error) => {
-            pebble::eprintln!("measure: {id}: {}", pebble::abi::errno::text(error));
+            pebble::eprintln!("measure: {id}: {error}");
             1
         }
     }

@@ -36,11 +36,7 @@ fn main() -> i64 {
 fn replace() -> Result<(), Errno> {
     let [a, b] = pack::<2>("trivial").ok_or(errno::ENAMETOOLONG)?;
     let [c, d, e] = pack::<3>("components/trivial").ok_or(errno::ENAMETOOLONG)?;
-    match REPLACE.call([a, b, c, d, e]) {
-        Ok(0..) => Ok(()),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
+    api::answer(REPLACE.call([a, b, c, d, e])).map(|_| ())
 }
 
 fn born_and_dead() -> Result<(), Errno> {

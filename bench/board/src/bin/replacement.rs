@@ -34,11 +34,11 @@ const SEMAPHORES: usize = 64;
 /// V says that a thread is about to wait.
 const ARRIVED: &str = "bench.arrived";
 
-fn ask(name: &str) -> Result<i64, Errno> {
+fn ask(name: &str) -> Result<u64, Errno> {
     let index = api::portal_open(name)?;
-    let answer = call(index, []).map_err(|_| errno::EIO);
+    let answer = api::answer(call(index, []));
     api::portal_close(index, 1)?;
-    answer.and_then(|value| if value < 0 { Err(-value) } else { Ok(value) })
+    answer
 }
 
 /// A client that calls on and on.
@@ -62,17 +62,14 @@ fn trivial() -> Result<Samples, Errno> {
     let (begin, done) = (api::portal_open("replacer.begin")?, api::portal_open("replacer.done")?);
     let mut client = Client { null: api::portal_open("trivial.null")?, last: 0 };
     let mut samples = Samples::new(1, 0);
-    for n in 1..=REPLACEMENTS as i64 {
+    for n in 1..=REPLACEMENTS as u64 {
         let _ = api::hrsleep(time() + SETTLE);
         while client.call().is_none() {}
         call(begin, []).map_err(|_| errno::EIO)?;
         let (mut gaps, mut made) = (Vec::new(), 0);
         while made < n {
             gaps.extend(client.call());
-            made = call(done, []).map_err(|_| errno::EIO)?;
-            if made < 0 {
-                return Err(-made);
-            }
+            made = api::answer(call(done, []))?;
         }
         gaps.sort_unstable();
         let (usual, longest) = (gaps.get(gaps.len() / 2), gaps.last());
@@ -111,7 +108,7 @@ fn scheduler() -> Result<Samples, Errno> {
     ask("replacer.schedule")?;
     let mut samples = Samples::new(1, 0);
     for _ in 0..REPLACEMENTS {
-        samples.add(ask("replacer.takeover")? as u64);
+        samples.add(ask("replacer.takeover")?);
     }
     for program in programs {
         program.kill()?;
@@ -125,8 +122,7 @@ fn main() -> i64 {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     if arguments[..] == ["replacement", "waits"] {
         // Who waits for the threads to arrive would wait on without a word.
-        let waits =
-            waits().inspect_err(|&error| pebble::eprintln!("replacement: waits: {}", errno::text(error)));
+        let waits = waits().inspect_err(|&error| pebble::eprintln!("replacement: waits: {error}"));
         return waits.is_err().into();
     }
     let (samples, id) = match arguments[..] {
@@ -143,7 +139,7 @@ fn main() -> i64 {
             0
         }
         Err(error) => {
-            pebble::eprintln!("replacement: {id}: {}", errno::text(error));
+            pebble::eprintln!("replacement: {id}: {error}");
             1
         }
     }

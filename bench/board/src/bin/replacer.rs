@@ -44,11 +44,7 @@ fn main() -> i64 {
 fn replace(server: &str, path: &str) -> Result<(), Errno> {
     let [a, b] = pack::<2>(server).ok_or(errno::ENAMETOOLONG)?;
     let [c, d, e] = pack::<3>(path).ok_or(errno::ENAMETOOLONG)?;
-    match REPLACE.call([a, b, c, d, e]) {
-        Ok(value) if value >= 0 => Ok(()),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
+    api::answer(REPLACE.call([a, b, c, d, e])).map(|_| ())
 }
 
 extern "C" fn begin() -> i64 {

@@ -10,7 +10,7 @@
 extern crate alloc;
 
 use alloc::format;
-use pebble::abi::{errno, map::TIME_HZ};
+use pebble::abi::map::TIME_HZ;
 use pebble::power::{LAST_WORDS, Power, TAKES_STATUS};
 use pebble::process::Child;
 use pebble::{api, io, portal};
@@ -29,7 +29,7 @@ fn main() -> i64 {
             Ok(status) if status < DIED => power_off(status as u32),
             Ok(status) => say(&format!("init: the shell died with status {status}; starting another\n")),
             Err(error) => {
-                say(&format!("init: {SHELL}: {}\n", errno::text(error)));
+                say(&format!("init: {SHELL}: {error}\n"));
                 power_off(1);
             }
         }

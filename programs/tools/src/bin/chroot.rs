@@ -58,7 +58,7 @@ fn is_directory(path: &str) -> Result<(), Errno> {
 }
 
 fn describe(error: Errno) -> &'static str {
-    if error == errno::ENOENT { "no such directory" } else { errno::text(error) }
+    if error == errno::ENOENT { "no such directory" } else { error.text() }
 }
 
 fn main() -> i64 {

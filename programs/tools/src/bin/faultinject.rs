@@ -9,7 +9,8 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use pebble::api::Errno;
 use pebble::control::Answer;
 use pebble_tools::{calls, rules, under};
 
@@ -18,14 +19,14 @@ pebble::handler!(entry = inject);
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
 static WHICH: AtomicU64 = AtomicU64::new(0);
-static ERROR: AtomicU64 = AtomicU64::new(0);
+static ERROR: AtomicI64 = AtomicI64::new(0);
 
 fn inject(index: usize, p: [u64; 5]) -> Answer {
     let name = under::name(index);
     if rules::ENDS.contains(&name.as_str()) || CALLS.fetch_add(1, Relaxed) + 1 != WHICH.load(Relaxed) {
         return under::pass(index, &name, p);
     }
-    let error = ERROR.load(Relaxed) as i64;
+    let error = Errno::new(ERROR.load(Relaxed));
     let (call, which) = (calls::call(&name, &p), WHICH.load(Relaxed));
     under::say(&format!("faultinject: call {which}, {call}: {}\n", calls::error(error)));
     (-error).into()
@@ -41,7 +42,7 @@ fn main() -> i64 {
         );
     };
     WHICH.store(which, Relaxed);
-    ERROR.store(error as u64, Relaxed);
+    ERROR.store(error.number(), Relaxed);
     let result = under::prepare(|| Ok(())).and_then(|()| under::run(&arguments[1..], entry, |_| ()));
     let made = CALLS.load(Relaxed);
     if result.is_ok() && made < which {

@@ -9,7 +9,6 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use pebble::abi::errno;
 use pebble::io::{self, File};
 use pebble_tools::transfer::{Receiver, TransferError};
 
@@ -35,7 +34,7 @@ fn main() -> i64 {
 
 /// Bytes of the file, which is made first: who may not make it should know before anything is sent.
 fn receive(path: &str) -> Result<usize, String> {
-    let refused = |error| format!("{path}: {}", errno::text(error));
+    let refused = |error| format!("{path}: {error}");
     let file = io::create(path).map_err(refused)?;
     let came = io::standard(0).map_err(|_| TransferError::Unfinished).and_then(|input| upload(&input));
     let written = match &came {

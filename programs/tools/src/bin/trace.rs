@@ -11,7 +11,6 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU16, Ordering::Relaxed};
-use pebble::abi::errno;
 use pebble::control::Answer;
 use pebble::sync::Lock;
 use pebble::{api, io, portal};
@@ -52,7 +51,7 @@ fn trace(index: usize, p: [u64; 5]) -> Answer {
 /// The file for the timeline.
 fn make(path: &str) -> Result<io::File, Failure> {
     io::create(path).map_err(|error| {
-        let what = errno::text(error);
+        let what = error.text();
         Failure::new(format!("--json {path}: {what}; files can be made as /ram/NAME only"), error)
     })
 }
@@ -81,7 +80,7 @@ fn main() -> i64 {
         let timeline = TIMELINE.lock();
         let json = timeline.json(&arguments[0], DOMAIN.load(Relaxed));
         if let Err(error) = file.write(json.as_bytes()) {
-            under::say(&format!("trace: the file: {}\n", errno::text(error)));
+            under::say(&format!("trace: the file: {error}\n"));
         }
         file.close();
         under::say(&format!("trace: {} calls in the file, {} left out\n", timeline.len(), timeline.lost));

@@ -9,7 +9,7 @@
 use super::{ENDS, ENDS_PER_DOMAIN, PIPES};
 use super::{End, PIPES_PER_DOMAIN, Pipes, Side, Wake};
 use crate::ring::RING_BYTES;
-use pebble_abi::errno;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::MAX_DOMAINS;
 
 pub const FORMAT: u64 = 2;
@@ -18,19 +18,19 @@ pub const FORMAT: u64 = 2;
 struct Source<'a>(&'a [u8]);
 
 impl<'a> Source<'a> {
-    fn bytes(&mut self, count: usize) -> Result<&'a [u8], i64> {
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8], Errno> {
         let (bytes, rest) = self.0.split_at_checked(count).ok_or(errno::EINVAL)?;
         self.0 = rest;
         Ok(bytes)
     }
 
-    fn word(&mut self) -> Result<u64, i64> {
+    fn word(&mut self) -> Result<u64, Errno> {
         let bytes = self.bytes(8)?.try_into().map_err(|_| errno::EINVAL)?;
         Ok(u64::from_le_bytes(bytes))
     }
 }
 
-fn is(good: bool) -> Result<(), i64> {
+fn is(good: bool) -> Result<(), Errno> {
     if good { Ok(()) } else { Err(errno::EINVAL) }
 }
 
@@ -58,7 +58,7 @@ impl Pipes {
     }
 
     /// Becomes what a predecessor has saved; an error leaves it useless. Only for one that has no pipes.
-    pub fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), i64> {
+    pub fn load(&mut self, format: u64, bytes: &[u8]) -> Result<(), Errno> {
         is(format == FORMAT && self.in_use() == (0, 0))?;
         let mut from = Source(bytes);
         self.tokens.load([from.word()?, from.word()?, from.word()?]);
@@ -71,7 +71,7 @@ impl Pipes {
         is(self.ends.iter().all(|e| !e.is_open() || self.pipes[usize::from(e.pipe)].token != 0))
     }
 
-    fn load_end(&mut self, from: &mut Source) -> Result<(), i64> {
+    fn load_end(&mut self, from: &mut Source) -> Result<(), Errno> {
         let (word, control) = (from.word()?, from.word()?);
         let (index, pipe, asid) = (word as u16, (word >> 16) as u16, usize::from((word >> 32) as u16));
         let family = (word >> 48) as u16;
@@ -89,7 +89,7 @@ impl Pipes {
         Ok(())
     }
 
-    fn load_pipe(&mut self, from: &mut Source) -> Result<(), i64> {
+    fn load_pipe(&mut self, from: &mut Source) -> Result<(), Errno> {
         let (word, token) = (from.word()?, from.word()?);
         let (index, creator) = (word as u8, usize::from((word >> 16) as u16));
         let (len, family) = (usize::from((word >> 32) as u16), (word >> 48) as u16);

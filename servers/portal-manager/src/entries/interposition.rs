@@ -73,7 +73,7 @@ fn operate(
     who: Subject,
     [p1, p2, p3, p4]: [u64; 4],
     more: &mut More,
-) -> Result<u64, i64> {
+) -> Result<u64, Errno> {
     let asid = Asid::from(who.domain);
     match p1 & 0xffff {
         op::NOTIFY => m.set_notify(asid, p2).map(|()| 0),
@@ -151,7 +151,7 @@ fn create_child(
     machine: &mut Real,
     asid: Asid,
     [p1, p2, p3, p4]: [u64; 4],
-) -> Result<(), i64> {
+) -> Result<(), Errno> {
     let stub = if p2 == 0 { None } else { Some((p4 & 0xffff_ffff, m.parse(asid, p2, p4)?, p3)) };
     m.create_child(machine, asid, Asid(p1 >> 16 & 0xffff), p1 >> 32, stub)
 }
@@ -185,7 +185,7 @@ fn seen(m: &Manager, asid: u16, index: u16) -> [u64; 2] {
 }
 
 /// Who has called the server that asks: a controller only if it does not pass on what its child calls.
-pub fn client_of(m: &mut Manager, machine: &Real, client: Asid) -> Result<Asid, i64> {
+pub fn client_of(m: &mut Manager, machine: &Real, client: Asid) -> Result<Asid, Errno> {
     let controls = m.domain(client)?.behalf != 0;
     Ok(if controls { m.subject(machine, current()?, 0, false).origin.into() } else { client })
 }

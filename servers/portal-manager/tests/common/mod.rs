@@ -3,7 +3,8 @@
 #![allow(dead_code)]
 
 use pebble_abi::control::BEHALF;
-use pebble_abi::{errno, map, sys, thread};
+use pebble_abi::errno::{self, Errno};
+use pebble_abi::{map, sys, thread};
 use pebble_arch::{Arch, Riscv64};
 use pebble_boot::{BootInfo, CommonCode, Domain, Grant, Interface, Portal};
 use pebble_portal_manager::frames::Current;
@@ -64,7 +65,7 @@ impl Fake {
         self.code_word(offset)
     }
 
-    pub fn ask(&mut self) -> Result<(), i64> {
+    pub fn ask(&mut self) -> Result<(), Errno> {
         self.patience = self.patience.checked_sub(1).ok_or(errno::ENOMEM)?;
         Ok(())
     }
@@ -132,13 +133,13 @@ impl Machine for Fake {
         }
         is
     }
-    fn grow_code(&mut self, page: u32) -> Result<(), i64> {
+    fn grow_code(&mut self, page: u32) -> Result<(), Errno> {
         self.ask()?;
         assert_eq!(page, self.code_pages);
         self.code_pages += 1;
         Ok(())
     }
-    fn grow_table(&mut self, asid: u16, page: u32) -> Result<(), i64> {
+    fn grow_table(&mut self, asid: u16, page: u32) -> Result<(), Errno> {
         self.ask()?;
         // Fresh: who had the number before had another table.
         let page = page as usize;
@@ -146,12 +147,12 @@ impl Machine for Fake {
             .retain(|(a, index), _| *a != asid || usize::from(*index) / map::TABLE_ENTRIES_PER_PAGE != page);
         Ok(())
     }
-    fn stack(&mut self, asid: u16) -> Result<u64, i64> {
+    fn stack(&mut self, asid: u16) -> Result<u64, Errno> {
         self.ask()?;
         self.stacks += 1;
         Ok(map::stack_top(asid, self.stacks as usize % 32))
     }
-    fn share_stacks(&mut self, host: u16, guest: u16) -> Result<(), i64> {
+    fn share_stacks(&mut self, host: u16, guest: u16) -> Result<(), Errno> {
         self.ask()?;
         self.shown.insert((host, guest));
         Ok(())
@@ -159,11 +160,11 @@ impl Machine for Fake {
     fn unshare_stacks(&mut self, host: u16, guest: u16) {
         self.shown.remove(&(host, guest));
     }
-    fn space(&mut self, asid: u16) -> Result<u64, i64> {
+    fn space(&mut self, asid: u16) -> Result<u64, Errno> {
         self.ask()?;
         Ok(map::direct(0x8100_0000 + u64::from(asid) * 0x2000))
     }
-    fn windows(&mut self, asid: u16) -> Result<u64, i64> {
+    fn windows(&mut self, asid: u16) -> Result<u64, Errno> {
         self.ask()?;
         Ok(map::direct(0x8200_0000 + u64::from(asid) * 0x1000))
     }

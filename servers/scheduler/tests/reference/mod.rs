@@ -201,7 +201,7 @@ impl Model {
         self.answer = Some(std::mem::take(&mut self.thread(me).result));
     }
 
-    fn fail(&mut self, error: i64, now: u64) {
+    fn fail(&mut self, error: Errno, now: u64) {
         let me = self.running;
         self.thread(me).result = -error;
         self.decide(now);
@@ -249,7 +249,7 @@ impl Model {
         self.semaphores.get_mut(&sem).unwrap().waiters.insert(at, tid);
     }
 
-    fn signal(&mut self, sem: usize) -> Result<(), i64> {
+    fn signal(&mut self, sem: usize) -> Result<(), Errno> {
         let semaphore = self.semaphores.get_mut(&sem).filter(|sem| !sem.ending).ok_or(EINVAL)?;
         semaphore.value += 1;
         if !semaphore.waiters.is_empty() {

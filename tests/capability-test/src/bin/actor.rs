@@ -35,7 +35,7 @@ extern "C" fn receive(name: u64) -> i64 {
     name as i64
 }
 
-fn receiver(to: u64) -> Result<usize, i64> {
+fn receiver(to: u64) -> Result<usize, api::Errno> {
     let slot = RECEIVERS.get(to as usize).ok_or(errno::EINVAL)?;
     if slot.load(Relaxed) == 0 {
         slot.store(api::portal_open(&alloc::format!("actor{to}.receive"))?, Relaxed);

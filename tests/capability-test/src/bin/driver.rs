@@ -6,7 +6,7 @@
 extern crate alloc;
 
 use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use pebble::abi::errno;
+use pebble::abi::errno::{self, Errno};
 use pebble::io;
 use pebble::link::{Import, More};
 use pebble::power::Power;
@@ -35,19 +35,14 @@ static ERROR: AtomicI64 = AtomicI64::new(0);
 
 struct Machine;
 
-fn ask(who: usize, step: Step, words: [u64; 3]) -> Result<(u64, More), i64> {
+fn ask(who: usize, step: Step, words: [u64; 3]) -> Result<(u64, More), Errno> {
     let actors: [&Import; ACTORS] = [&ACTOR0, &ACTOR1, &ACTOR2, &ACTOR3, &ACTOR4, &ACTOR5];
     let actor = actors.get(who).ok_or(errno::EINVAL)?;
     let [a, b, c] = words;
     LAST.store(step as i64, Relaxed);
-    match actor.call_wide([step as u64, a, b, c]) {
-        Ok((value, more)) if value >= 0 => Ok((value as u64, more)),
-        Ok((error, _)) => {
-            ERROR.store(-error, Relaxed);
-            Err(-error)
-        }
-        Err(_) => Err(errno::EIO),
-    }
+    let (value, more) = actor.call_wide([step as u64, a, b, c]).map_err(|_| errno::EIO)?;
+    let value = Errno::answer(value).inspect_err(|error| ERROR.store(error.number(), Relaxed))?;
+    Ok((value, more))
 }
 
 fn strength(rights: u16, flags: Flags) -> u64 {
@@ -55,31 +50,38 @@ fn strength(rights: u16, flags: Flags) -> u64 {
 }
 
 impl Actors for Machine {
-    fn create(&mut self, who: usize, kind: u64, object: u64, rights: u16, flags: Flags) -> Result<u16, i64> {
+    fn create(
+        &mut self,
+        who: usize,
+        kind: u64,
+        object: u64,
+        rights: u16,
+        flags: Flags,
+    ) -> Result<u16, Errno> {
         ask(who, Step::Create, [kind, object, strength(rights, flags)]).map(|(name, _)| name as u16)
     }
 
-    fn derive(&mut self, who: usize, name: u64, rights: u16, flags: Flags) -> Result<u16, i64> {
+    fn derive(&mut self, who: usize, name: u64, rights: u16, flags: Flags) -> Result<u16, Errno> {
         ask(who, Step::Derive, [name, strength(rights, flags), 0]).map(|(name, _)| name as u16)
     }
 
-    fn pass(&mut self, who: usize, name: u64, to: usize) -> Result<u16, i64> {
+    fn pass(&mut self, who: usize, name: u64, to: usize) -> Result<u16, Errno> {
         ask(who, Step::Pass, [name, to as u64, 0]).map(|(name, _)| name as u16)
     }
 
-    fn consume(&mut self, who: usize, name: u64, rights: u16) -> Result<(), i64> {
+    fn consume(&mut self, who: usize, name: u64, rights: u16) -> Result<(), Errno> {
         ask(who, Step::Use, [name, rights.into(), 0]).map(|_| ())
     }
 
-    fn revoke(&mut self, who: usize, name: u64) -> Result<(), i64> {
+    fn revoke(&mut self, who: usize, name: u64) -> Result<(), Errno> {
         ask(who, Step::Revoke, [name, 0, 0]).map(|_| ())
     }
 
-    fn drop(&mut self, who: usize, name: u64) -> Result<(), i64> {
+    fn drop(&mut self, who: usize, name: u64) -> Result<(), Errno> {
         ask(who, Step::Drop, [name, 0, 0]).map(|_| ())
     }
 
-    fn look(&mut self, who: usize, name: u64) -> Result<Capability, i64> {
+    fn look(&mut self, who: usize, name: u64) -> Result<Capability, Errno> {
         let (_, [kind, object, rights, flags]) = ask(who, Step::Look, [name, 0, 0])?;
         let flags = Flags::from_bits(flags)?;
         Ok(Capability { kind: kind as u16, object: object as u32 & 0xffff, rights: rights as u16, flags })
@@ -89,9 +91,9 @@ impl Actors for Machine {
 fn verdict() -> alloc::string::String {
     let mut model = Model::new(ACTORS, SEED);
     if let Err(difference) = model.run(&mut Machine, STEPS) {
-        let (asked, error) = (LAST.load(Relaxed), ERROR.load(Relaxed));
+        let (asked, error) = (LAST.load(Relaxed), Errno::new(ERROR.load(Relaxed)));
         return alloc::format!(
-            "step {}: {}; asked {asked}, the last error is {error}; {:?}",
+            "step {}: {}; asked {asked}, the last error is {error:?}; {:?}",
             difference.step,
             difference.what,
             COUNT.call()

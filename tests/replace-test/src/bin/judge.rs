@@ -191,7 +191,7 @@ impl Judge {
             let words = ["load-client", &number, kind.unwrap_or_default()];
             match Child::run("/bin/load-client", &words[..2 + usize::from(kind.is_some())]) {
                 Ok(child) => children.push(child),
-                Err(error) => self.check(false, || format!("client {n}: {}", errno::text(error))),
+                Err(error) => self.check(false, || format!("client {n}: {error}")),
             }
         }
         self.let_call(1);
@@ -247,9 +247,5 @@ impl Judge {
 fn replace(server: &str, path: &str) -> Result<u64, Errno> {
     let [a, b] = pack::<2>(server).ok_or(errno::ENAMETOOLONG)?;
     let [c, d, e] = pack::<3>(path).ok_or(errno::ENAMETOOLONG)?;
-    match REPLACE.call([a, b, c, d, e]) {
-        Ok(value) if value >= 0 => Ok(value as u64),
-        Ok(error) => Err(-error),
-        Err(_) => Err(errno::EIO),
-    }
+    api::answer(REPLACE.call([a, b, c, d, e]))
 }

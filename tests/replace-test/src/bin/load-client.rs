@@ -254,13 +254,10 @@ fn end_of(token: u64, side: &str) -> Result<File, Errno> {
 /// A pipe with a thread that writes; its reading end.
 fn pipe() -> Result<File, Errno> {
     let create = api::portal_open("pipe.create")?;
-    let token = call(create, []).map_err(|_| errno::EIO)?;
-    if token < 0 {
-        return Err(-token);
-    }
+    let token = api::answer(call(create, []))?;
     api::portal_close(create, 1)?;
-    TOKEN.store(token as u64, SeqCst);
-    let end = end_of(token as u64, "r")?;
+    TOKEN.store(token, SeqCst);
+    let end = end_of(token, "r")?;
     api::thread_create(writes, 0, 0)?;
     Ok(end)
 }

@@ -237,7 +237,7 @@ fn bench(_: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
         })
         .min()
         .unwrap_or(0);
-    let semaphore = api::sem_create(0).map_err(|error| String::from(errno::text(error)))?;
+    let semaphore = api::sem_create(0).map_err(|error| String::from(error.text()))?;
     let rows = [
         ("short-circuit portal (get_asid)", sys::SYS_GET_ASID),
         ("V that wakes nobody", semaphore + 1),

@@ -243,7 +243,7 @@ fn load(command: &Command, stage: &mut Stage, typed: bool) {
     match made {
         Err(error) => {
             stage.status = Some(if error == errno::ENOENT { NOT_FOUND } else { NOT_RUN });
-            let text = if error == errno::ENOENT { "no such command" } else { errno::text(error) };
+            let text = if error == errno::ENOENT { "no such command" } else { error.text() };
             complain(format_args!("{}: {text}", command[0]));
         }
         Ok(child) => stage.domain = child.0,
@@ -254,7 +254,7 @@ fn load(command: &Command, stage: &mut Stage, typed: bool) {
 fn start(command: &Command, number: usize, domain: u16) {
     if let Err(error) = Child(domain).start() {
         if !interrupted() {
-            complain(format_args!("{}: {}", command[0], errno::text(error)));
+            complain(format_args!("{}: {error}", command[0]));
         }
         finish(number, |stage| stage.domain == domain, NOT_RUN);
         let _ = servers::kill(domain);
@@ -318,7 +318,7 @@ fn run_builtin(shell: &mut Shell, builtin: &'static Builtin, command: &Command, 
     let pipe = output.map(|pipe| io::open(&end_path(pipe, 'w')));
     let status = match pipe {
         Some(Err(error)) => {
-            complain(format_args!("{}: {}", command[0], errno::text(error)));
+            complain(format_args!("{}: {error}", command[0]));
             NOT_RUN
         }
         Some(Ok(file)) => {

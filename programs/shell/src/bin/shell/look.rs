@@ -158,7 +158,7 @@ pub fn top(shell: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
     KEY.store(false, Ordering::Relaxed);
     shell.terminal.raw(true);
     let waiter = api::thread_create(await_key, shell.terminal.input().0 as u64, 0);
-    let mut outcome = waiter.map(|_| 0).map_err(|error| pebble::abi::errno::text(error).into());
+    let mut outcome = waiter.map(|_| 0).map_err(|error| error.text().into());
     while outcome.is_ok() {
         let until = before.1 + TIME_HZ;
         while !KEY.load(Ordering::Relaxed) && portal::time() < until {

@@ -22,7 +22,6 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use pebble::abi::errno;
 use pebble::api;
 use pebble::io::File;
 use terminal::{Mode, Terminal};
@@ -52,14 +51,14 @@ fn main() -> i64 {
     let terminal = match Terminal::open().and_then(|terminal| jobs::prepare().map(|()| terminal)) {
         Ok(terminal) => terminal,
         Err(error) => {
-            complain(format_args!("{}", errno::text(error)));
+            complain(format_args!("{error}"));
             return 1;
         }
     };
     if let Some(control) = terminal.control()
         && let Err(error) = api::thread_create(await_interrupts, control.0 as u64, 0)
     {
-        complain(format_args!("no thread for Ctrl-C: {}", errno::text(error)));
+        complain(format_args!("no thread for Ctrl-C: {error}"));
     }
     let mut shell = Shell { terminal, status: 0, exit: None, booted: 0 };
     if shell.terminal.mode == Mode::Edit {

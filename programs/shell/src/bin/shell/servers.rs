@@ -24,7 +24,7 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}: {}", self.interface, errno::text(self.error))
+        write!(f, "{}: {}", self.interface, self.error)
     }
 }
 
