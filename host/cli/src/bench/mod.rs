@@ -21,7 +21,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use pebble_image::{Board, Report};
+use pebble_image::Report;
 use pebble_qemu::Exit;
 pub use pebble_rows::Row;
 use serde::Serialize;
@@ -158,7 +158,7 @@ pub fn measure(tools: &Tools, only: &[String]) -> Result<Vec<Row>> {
     }
     rows.retain(|row| wanted(&row.id));
     for row in &mut rows {
-        in_instructions(row, &tools.board);
+        in_instructions(row, tick(tools));
         row.paper = papers::figure(&row.id).map(|figure| figure as f64);
     }
     rows.sort_by_key(|row| papers::rank(&row.id));
@@ -166,13 +166,17 @@ pub fn measure(tools: &Tools, only: &[String]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Where a processor's finest counter is its clock: the emulator takes a nanosecond for an instruction.
-fn in_instructions(row: &mut Row, board: &Board) {
+/// Where a processor's finest counter is its clock: the instructions for each tick of it, as the emulator takes
+/// a nanosecond for one.
+pub fn tick(tools: &Tools) -> f64 {
+    (1e9 / tools.board.time_hz as f64).round()
+}
+
+fn in_instructions(row: &mut Row, tick: f64) {
     if row.unit == "ticks" {
-        let each = (1e9 / board.time_hz as f64).round();
         row.unit = "instructions".into();
         let Row { min, mean, p50, p99, max, .. } = row;
-        [min, mean, p50, p99, max].into_iter().for_each(|figure| *figure *= each);
+        [min, mean, p50, p99, max].into_iter().for_each(|figure| *figure *= tick);
     }
 }
 
