@@ -83,6 +83,9 @@ pub trait Arch: Copy + 'static {
     const PROCESSOR: Processor;
     /// The machine's number in an ELF file, and its name there.
     const ELF_MACHINE: u16;
+    /// The flags of an ordinary program's file; such as are refused, and why: for tests.
+    const ELF_FLAGS: u32;
+    const ELF_FLAGS_REFUSED: (u32, &str);
     /// What LLVM calls such files, and the features by which it disassembles all of the code.
     const ELF_FORMAT: &str;
     const DISASSEMBLY: &str;

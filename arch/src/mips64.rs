@@ -18,6 +18,8 @@ pub struct Mips64;
 impl Arch for Mips64 {
     const PROCESSOR: Processor = Processor::Mips64;
     const ELF_MACHINE: u16 = elf::MACHINE;
+    const ELF_FLAGS: u32 = elf::FLAGS;
+    const ELF_FLAGS_REFUSED: (u32, &str) = elf::REFUSED;
     const ELF_FORMAT: &str = elf::FORMAT;
     const DISASSEMBLY: &str = elf::DISASSEMBLY;
     const RUST_TARGET: &str = elf::RUST_TARGET;

@@ -14,6 +14,8 @@ pub struct Riscv64;
 impl Arch for Riscv64 {
     const PROCESSOR: Processor = Processor::Riscv64;
     const ELF_MACHINE: u16 = elf::MACHINE;
+    const ELF_FLAGS: u32 = elf::FLAGS;
+    const ELF_FLAGS_REFUSED: (u32, &str) = elf::REFUSED;
     const ELF_FORMAT: &str = elf::FORMAT;
     const DISASSEMBLY: &str = elf::DISASSEMBLY;
     const RUST_TARGET: &str = elf::RUST_TARGET;

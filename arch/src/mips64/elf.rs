@@ -2,6 +2,9 @@
 
 /// `EM_MIPS`.
 pub const MACHINE: u16 = 8;
+/// Release 2, n64.
+pub(super) const FLAGS: u32 = 0x8000_0000;
+pub(super) const REFUSED: (u32, &str) = (FLAGS | SHORT, COMPRESSED);
 pub(super) const FORMAT: &str = "elf64-tradlittlemips";
 pub(super) const DISASSEMBLY: &str = "+mips64r2";
 /// The compiler knows no such target without an operating system: here is its description.
@@ -11,6 +14,7 @@ pub(super) const RUST_FLAGS: &str = "-Z crate-attr=feature(asm_experimental_arch
 
 /// Of `e_flags`: instructions of two bytes, in either of two forms.
 const SHORT: u32 = 0x0600_0000;
+const COMPRESSED: &str = "has compressed instructions";
 /// Calling conventions with addresses of 32 bits; n64 is none of them.
 const NARROW: u32 = 0x0000_f020;
 /// Release: 9 and up are those that other processors have.
@@ -23,7 +27,7 @@ pub(super) const fn uses_float(flags: u32) -> Result<bool, &'static str> {
     if flags & NARROW != 0 {
         Err("is not for the calling convention n64")
     } else if flags & SHORT != 0 {
-        Err("has compressed instructions")
+        Err(COMPRESSED)
     } else if flags >> RELEASE >= RELEASE_6 {
         Err("needs a processor of release 6")
     } else {

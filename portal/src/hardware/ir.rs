@@ -242,9 +242,19 @@ fn frame(spec: &Spec, c: &Connection, layout: &Layout) -> Frame {
     Frame { words: f.words + 1, stack, preserved, float, desc, windows }
 }
 
-/// Words of a call's frame, the return address included.
-pub(super) fn frame_words(spec: &Spec, c: &Connection, layout: &Layout) -> usize {
-    usize::from(frame(spec, c, layout).words)
+/// Words of a call's frame with such windows, the return address included: as many as [`frame`] gives away.
+pub(super) fn frame_words(spec: &Spec, c: &Connection, layout: &Layout, windows: &[Lent]) -> usize {
+    let new = spec.stack == Stack::New;
+    let mut words = 2 + usize::from(new && !c.callee.exclusive);
+    if spec.state >= State::Partial {
+        words += 1 + layout.preserved;
+    } else if new {
+        words += 1;
+    }
+    if keeps_float(spec, c) {
+        words += layout.float_preserved;
+    }
+    words + windows.iter().map(|lent| usize::from(lent.frame_words())).sum::<usize>()
 }
 
 /// Leaving a domain that uses floating point keeps its preserved float registers, unless the callee uses them

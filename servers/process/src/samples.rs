@@ -15,6 +15,13 @@ use pebble_abi::link::{
 };
 use pebble_abi::map::{HEAP_END, IMAGE_VA, PAGE};
 use pebble_abi::specification::{Reason, SpecificationError};
+use pebble_arch::Arch;
+
+/// The processor that they are for: on the host, where tests read them too, the first.
+#[cfg(target_os = "none")]
+type Here = pebble_arch::Native;
+#[cfg(not(target_os = "none"))]
+type Here = pebble_arch::Riscv64;
 
 pub const TEXT: u64 = IMAGE_VA;
 pub const DATA: u64 = IMAGE_VA + 2 * PAGE;
@@ -69,9 +76,11 @@ fn name(text: &str) -> u64 {
 pub fn good() -> Vec<u8> {
     let mut f = vec![0; SHDRS + 6 * 64];
     put(&mut f, 0, b"\x7fELF\x02\x01\x01");
-    put(&mut f, 16, &[2, 0, 243, 0, 1, 0, 0, 0]);
+    put(&mut f, 16, &[2, 0, 0, 0, 1, 0, 0, 0]);
+    put(&mut f, 18, &Here::ELF_MACHINE.to_le_bytes());
     put64(&mut f, 24, &[TEXT + 0x10, PHDRS as u64, SHDRS as u64]);
-    put(&mut f, 48, &[5, 0, 0, 0, 64, 0, 56, 0, 3, 0, 64, 0, 6, 0, 5, 0]);
+    put(&mut f, 48, &Here::ELF_FLAGS.to_le_bytes());
+    put(&mut f, 52, &[64, 0, 56, 0, 3, 0, 64, 0, 6, 0, 5, 0]);
     program(&mut f, 0, 1, 5, [TEXT_AT as u64, TEXT, 256, 256]);
     program(&mut f, 1, 1, 4, [0, IMAGE_VA + PAGE, 0, 0]);
     program(&mut f, 2, 1, 6, [DATA_AT as u64, DATA, 64, 2 * PAGE]);
@@ -148,7 +157,7 @@ pub fn broken() -> Vec<(Vec<u8>, Problem)> {
         (32, &[0xff; 8], no_programs),
         (56, &[0xf0, 0xff], no_programs),
         (40, &[0xff; 8], no_sections),
-        (48, &[7], file(48, "needs quad-precision floating point")),
+        (48, &Here::ELF_FLAGS_REFUSED.0.to_le_bytes(), file(48, Here::ELF_FLAGS_REFUSED.1)),
         (field(1, 0), &[3], file(PHDRS as u64 + 56, "needs a dynamic linker")),
         (field(1, 0), &[2], file(PHDRS as u64 + 56, "needs a dynamic linker")),
         (field(0, 0) + 4, &[7], memory(TEXT, "a segment that is writable and executable")),

@@ -85,7 +85,9 @@ pub fn memory_cost(context: &mut Context) -> Result<()> {
             .lines()
             .find_map(|line| line.strip_prefix(what)?.strip_prefix(' ')?.split(' ').next()?.parse().ok());
         let cost: u64 = cost.with_context(|| format!("{what}: {said}"))?;
-        ensure!(cost <= 300, "{what}: {cost} instructions, more than 300: {said}");
+        // Of a page, filling the TLB for it is a part where software does that.
+        let most = if what == "grow-fresh" && !context.tools().is_default() { 450 } else { 300 };
+        ensure!(cost <= most, "{what}: {cost} instructions, more than {most}: {said}");
     }
     Ok(())
 }
@@ -119,7 +121,9 @@ pub fn wild_pointers(context: &mut Context) -> Result<()> {
     // Where the compiler has left nothing, nothing is run on into.
     let reply = guest.run_line("nowhere", LIMIT)?;
     ensure!(
-        reply.status > 128 && reply.output.contains("instruction") && reply.output.contains("main+0x0"),
+        reply.status > 128
+            && ["instruction", "breakpoint"].iter().any(|what| reply.output.contains(what))
+            && reply.output.contains("main+0x0"),
         "{reply:?}"
     );
     Ok(())

@@ -61,7 +61,7 @@ pub fn c_client(context: &mut Context) -> Result<()> {
     // The last to end is one more, in the foreground.
     let ended = |shown: &str| shown.matches("mover: ").count() > CLIENTS;
     let mut shown = run("mover 1")?;
-    for _ in 0..30 {
+    for _ in 0..300 {
         if ended(&shown) {
             break;
         }

@@ -20,7 +20,7 @@ impl<M: Machine> Verifier<'_, M> {
     /// Into user mode.
     pub(super) fn leave(&mut self, s: &State) -> Result<(), Reason> {
         match self.shape {
-            _ if s.leads != 0 && s.refusing == 0 => Err(Reason::Jump),
+            _ if s.leads != 0 && s.refusing == 0 || !self.kept_to_room(s) => Err(Reason::Jump),
             _ if self.returning && self.is_trap => self.resume_trapped(s),
             _ if self.returning => self.return_to_caller(s),
             _ if s.refusing != 0 => self.refuse_caller(s),
@@ -33,12 +33,23 @@ impl<M: Machine> Verifier<'_, M> {
         }
     }
 
+    /// Nothing was stored above a top that was not looked at, but the one word behind that branch.
+    fn kept_to_room(&self, s: &State) -> bool {
+        let asked = s.did(done::ROOM) || self.has_room || self.returning;
+        asked || s.stored == Words::NONE || M::SHADOW && s.stored == Words::below(1)
+    }
+
     /// A jump to `base + imm`: always through the register of the leg's address, always with the traversal
     /// not begun, or left to other nucleus code.
     pub(super) fn jump(&self, s: &State, base: Value, imm: i64) -> Result<(), Reason> {
         let r = M::REGISTERS;
         let elsewhere = s.leads != 0 && base != Value(Kind::TableEntry, s.leads);
-        if base != s.regs.get(r.code) || !self.unchanged(s) || elsewhere || self.returning {
+        if base != s.regs.get(r.code)
+            || !self.unchanged(s)
+            || elsewhere
+            || self.returning
+            || !self.kept_to_room(s)
+        {
             return Err(Reason::Jump);
         }
         let ours = r.nucleus;
@@ -249,15 +260,14 @@ impl<M: Machine> Verifier<'_, M> {
         let mut stored = s.stored;
         if self.is_trap {
             if let Some(empty) = self.trap_layout(s, words)? {
-                if stored.has(empty) {
+                if !stored.add(empty) {
                     return Err(Reason::Frame);
                 }
-                stored.add(empty);
             }
         } else if !s.did(done::ROOM) && !self.c.callee.exclusive {
             return Err(Reason::InvocationStack);
         }
-        self.pushing = false;
+        self.frame_words = 0;
         self.pushed = Some(Pushed { words, ret_at: ret_at as usize });
         if stored == Words::below(words) { Ok(()) } else { Err(Reason::Frame) }
     }

@@ -54,9 +54,9 @@ pub(super) struct Verifier<'a, M: Machine> {
     pub(super) semaphore: Option<u64>,
     pub(super) counter: Option<u64>,
     pub(super) queue: Option<u64>,
-    /// Frame words may be written; how many there are.
-    pub(super) pushing: bool,
+    /// So many words of a frame may be written now, and must be pushed; where there is always room for them.
     pub(super) frame_words: usize,
+    pub(super) has_room: bool,
     pub(super) pushed: Option<Pushed>,
     /// First and last offset loaded from the pool.
     pub(super) pool: Option<(usize, usize)>,
@@ -114,12 +114,8 @@ pub(super) fn verify<M: Machine>(
         },
         counter: c.counter.filter(|_| is_call).map(|id| map::counter_va(usize::from(id))),
         queue,
-        pushing: is_call || is_trap,
-        frame_words: match () {
-            _ if is_call => ir::frame_words(spec, c, &M::LAYOUT),
-            _ if is_trap => M::LAYOUT.all_words(c.caller.float),
-            _ => 0,
-        },
+        frame_words: if is_trap { M::LAYOUT.all_words(c.caller.float) } else { 0 },
+        has_room: is_trap || c.callee.exclusive,
         pushed: None,
         pool: None,
         windows: ArrayVec::new(),
@@ -151,7 +147,7 @@ pub(super) fn verify<M: Machine>(
     v.check_pool(pool_at, ret_at)?;
     v.check_description(ret_at, frame)?;
     v.pool = None;
-    v.pushing = false;
+    v.frame_words = 0;
     // The thread end is entered like a return leg, by threads of all domains, but leads on.
     v.returning = !thread_end;
     let origin = if thread_end { Kind::Own } else { Kind::Theirs };
@@ -188,6 +184,7 @@ impl<M: Machine> Verifier<'_, M> {
     /// What the specification asks for can be had in this connection.
     fn lendable(&mut self) -> Result<(), Reason> {
         self.windows = lent(self.spec, self.c);
+        self.frame_words = ir::frame_words(self.spec, self.c, &M::LAYOUT, &self.windows);
         for (from, letter) in self.spec.templates() {
             let template = self.c.templates.iter().find(|t| t.letter == letter).ok_or(Reason::Template)?;
             template.check().map_err(|_| Reason::Template)?;

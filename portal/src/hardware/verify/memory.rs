@@ -122,30 +122,15 @@ impl<M: Machine> Verifier<'_, M> {
         }
     }
 
-    /// Frame words are written by the call leg, once each, where there is room: what stands behind the branch
-    /// that asks may write the first. What changes behind a call's back is not kept in them.
+    /// Frame words are written by the call leg, once each. What changes behind a call's back is not kept in
+    /// them. That there is room is seen to by the branch that asks, and by who leaves without having asked.
     #[inline(always)]
     pub(super) fn store_frame(&mut self, s: &mut State, offset: i64, value: Value) -> Result<(), Reason> {
-        let word = frame_word(offset).filter(|word| !s.stored.has(*word)).ok_or(Reason::Store)?;
-        let room = s.did(done::ROOM) || self.is_trap || self.c.callee.exclusive || M::SHADOW && word == 0;
-        let lasts = matches!(
-            value.0,
-            Kind::Own
-                | Kind::Const
-                | Kind::Code
-                | Kind::Control
-                | Kind::Beside
-                | Kind::Desc
-                | Kind::Slot
-                | Kind::TableWord
-                | Kind::Leaf
-        );
-        let pushed = s.leads == 0;
-        if !self.pushing || word >= self.frame_words || !room || pushed && !lasts {
+        let word = frame_word(offset).filter(|word| *word < self.frame_words).ok_or(Reason::Store)?;
+        if s.leads == 0 && !value.0.lasts() || !s.stored.add(word) {
             return Err(Reason::Store);
         }
         self.room.frame.set(word, value);
-        s.stored.add(word);
         Ok(())
     }
 }

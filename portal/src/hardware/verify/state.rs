@@ -31,6 +31,8 @@ pub(super) struct Words([u64; 2]);
 const _: () = assert!(MAX_FRAME <= 128);
 
 impl Words {
+    pub(super) const NONE: Words = Words([0; 2]);
+
     pub(super) fn below(end: usize) -> Self {
         let all = (1u128 << end) - 1;
         Words([all as u64, (all >> 64) as u64])
@@ -38,14 +40,16 @@ impl Words {
 
     #[inline(always)]
     pub(super) fn has(self, word: usize) -> bool {
-        let half = if word < 64 { self.0[0] } else { self.0[1] };
-        half >> (word % 64) & 1 == 1
+        self.0[word / 64 % 2] >> (word % 64) & 1 == 1
     }
 
+    /// Whether it was not there yet.
     #[inline(always)]
-    pub(super) fn add(&mut self, word: usize) {
-        let half = if word < 64 { &mut self.0[0] } else { &mut self.0[1] };
+    pub(super) fn add(&mut self, word: usize) -> bool {
+        let half = &mut self.0[word / 64 % 2];
+        let before = *half;
         *half |= 1 << (word % 64);
+        *half != before
     }
 }
 

@@ -8,16 +8,29 @@
 #[repr(u32)]
 pub(super) enum Kind {
     Unknown,
+
+    // What may be kept in a frame while the callee runs: see [`Kind::lasts`].
     /// What the register with this number held at the call.
     Own,
-    /// What the register held when the callee came back.
-    Theirs,
     /// This number, sign-extended.
     Const,
-    /// The pool's double word at this offset of the portal.
-    Pool,
     /// Address of this offset of the portal.
     Code,
+    /// A control register's content at entry.
+    Control,
+    /// What a register beside the general ones held.
+    Beside,
+    /// A descriptor of a stack; of a window's slot.
+    Desc,
+    Slot,
+    /// Of a window, addresses: of the entry in the level-1 table, of the leaf.
+    TableWord,
+    Leaf,
+
+    /// What the register held when the callee came back.
+    Theirs,
+    /// The pool's double word at this offset of the portal.
+    Pool,
     /// Top of the invocation stack before the push, plus this.
     Top,
     /// `Top` shifted so that its sign tells whether the stack is full.
@@ -49,8 +62,6 @@ pub(super) enum Kind {
     /// The running domain's table entry with this index; a page of that table.
     TableEntry,
     TablePage,
-    /// A control register's content at entry.
-    Control,
     /// The running domain, from the name of its address space: on the way, its number, where it is in a
     /// status.
     SpaceTop,
@@ -74,16 +85,13 @@ pub(super) enum Kind {
     SemRead,
     SemFree,
     SemNext,
-    /// Head of the stack queue, perhaps an end of it, and the word there; a descriptor; its two words.
+    /// Head of the stack queue, perhaps an end of it, and the word there; the two words of a descriptor.
     Head,
     HeadNext,
-    Desc,
     DescNext,
     DescStack,
     /// Whether the word at the head is that of an end, where the processor computes that.
     NoStack,
-    /// What a register beside the general ones held.
-    Beside,
 
     // Of a window: parts of the caller's word, and what tests look at.
     Far,
@@ -101,11 +109,9 @@ pub(super) enum Kind {
     LeafOffset,
     InPageHigh,
     InPage,
-    /// Addresses: of the entry in the level-1 table, of the table that it names (and 2047 more), of the leaf.
-    TableWord,
+    /// The address of the table that a level-1 entry names, and 2047 more.
     Table,
     TableEnd,
-    Leaf,
     /// Level-1 entry, that of the read-only twin, leaf; what is left of them; as they are lent.
     Pointer,
     Twin,
@@ -159,8 +165,7 @@ pub(super) enum Kind {
     Rest,
     Bad,
     BadPointer,
-    // Of a slot: descriptor, the next, the slot's address, the address of its entry; the queue's head.
-    Slot,
+    // Of a slot: the next descriptor, the slot's address, the address of its entry; the queue's head.
     SlotNext,
     SlotAddress,
     SlotEntry,
@@ -175,6 +180,14 @@ pub(super) enum Kind {
     MovedBy,
     /// What the template with this number made.
     Translated,
+}
+
+impl Kind {
+    /// Whether it is still true when the callee has come back: nothing that others change behind a call's back.
+    #[inline(always)]
+    pub(super) const fn lasts(self) -> bool {
+        Kind::Own as u32 <= self as u32 && self as u32 <= Kind::Leaf as u32
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

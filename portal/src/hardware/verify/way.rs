@@ -9,7 +9,7 @@
 
 use super::leg::Verifier;
 use super::machine::Machine;
-use super::state::{State, done};
+use super::state::{State, Words, done};
 use super::value::*;
 use super::window::fact;
 use super::{Reason, Refusal};
@@ -171,8 +171,12 @@ impl<M: Machine> Verifier<'_, M> {
             };
         }
         match (cond, a, b) {
-            (_, Value(Kind::Limit, _), ZERO) if cond == M::FULL => raises(rs1, UNKNOWN, done::ROOM),
-            (Cond::Eq, Value(Kind::LastQuarter, _), ZERO) if self.c.caller.trusted => {
+            (_, Value(Kind::Limit, _), ZERO) if cond == M::FULL && s.stored == Words::NONE => {
+                raises(rs1, UNKNOWN, done::ROOM)
+            }
+            (Cond::Eq, Value(Kind::LastQuarter, _), ZERO)
+                if self.c.caller.trusted && s.stored == Words::NONE =>
+            {
                 let test = Test::refusing(UNKNOWN, status::FULL);
                 Some(Branch { target, x: rs1, value: UNKNOWN, done: done::ROOM, else_zero: false, test })
             }

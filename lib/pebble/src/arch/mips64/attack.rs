@@ -1,6 +1,7 @@
 //! What only a hostile component does: the raw instructions of attacks, for tests that a domain hurts itself alone.
 
 use core::arch::{asm, naked_asm};
+use pebble_arch::mips64::regs;
 
 /// Loads a word from any address.
 pub fn load(address: u64) {
@@ -33,9 +34,10 @@ pub fn jump(address: u64) {
     unsafe { asm!("jr $4", in("$4") address, options(noreturn)) }
 }
 
-/// Executes instructions that it has written onto its stack.
+/// Executes an instruction that it has written onto its stack, by which it gives up: the processor cannot
+/// forbid to execute what may be read.
 pub fn execute_stack() {
-    let code: [u32; 2] = [0x03e0_0008, 0]; // jr $31
+    let code: [u32; 2] = [regs::ABORT, 0];
     // SAFETY: as in `read`.
     let code =
         unsafe { core::mem::transmute::<*const u32, extern "C" fn()>(core::hint::black_box(code.as_ptr())) };

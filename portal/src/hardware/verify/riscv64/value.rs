@@ -87,9 +87,9 @@ pub(super) fn alu_imm(op: Alu, value: Value, imm: i64) -> Value {
 
 #[inline(always)]
 pub(super) fn add_number(value: Value, imm: i64) -> Value {
-    match value {
-        Value(Kind::Quarter, _) if imm == -3 => Value(Kind::LastQuarter, 0),
-        _ => add_imm(value, imm),
+    match add_imm(value, imm) {
+        UNKNOWN if value.0 == Kind::Quarter && imm == -3 => Value(Kind::LastQuarter, 0),
+        sum => sum,
     }
 }
 
