@@ -79,13 +79,18 @@ macro_rules! errnos {
 
         impl Errno {
             /// What it is called here: `EINVAL`, if it is one of these.
-            pub const fn name(self) -> Option<&'static str> {
-                match self { $($name => Some(stringify!($name)),)* _ => None }
+            // Once in a program, and not at each place that prints one; the same below.
+            #[inline(never)]
+            pub fn name(self) -> Option<&'static str> {
+                const NAMES: &[(Errno, &str)] = &[$(($name, stringify!($name))),*];
+                NAMES.iter().find(|(error, _)| *error == self).map(|(_, name)| *name)
             }
 
             /// The sentence about it.
-            pub const fn text(self) -> &'static str {
-                match self { $($name => $text,)* _ => "unknown error" }
+            #[inline(never)]
+            pub fn text(self) -> &'static str {
+                const TEXTS: &[(Errno, &str)] = &[$(($name, $text)),*];
+                TEXTS.iter().find(|(error, _)| *error == self).map_or("unknown error", |(_, text)| text)
             }
         }
     };

@@ -11,7 +11,7 @@ pub use pebble_abi::errno::Errno;
 /// What a service has answered; a call that failed is `EIO`.
 #[inline]
 pub fn answer(result: Result<i64, Broken>) -> Result<u64, Errno> {
-    Errno::answer(result.map_err(|_| errno::EIO)?)
+    result.map_or(Err(errno::EIO), Errno::answer)
 }
 
 pub fn get_asid() -> u16 {

@@ -124,7 +124,7 @@ fn with_rights(path: Words, work: impl Fn(&mut Files<'static>, u16) -> Result<u6
     } else {
         rights(&sets).and_then(|rights| request(|files| work(files, rights)))
     };
-    answer(outcome.map(|done| done.map_or_else(|error| -error, |value| value as i64)))
+    answer(outcome.flatten().map(|value| value as i64))
 }
 
 /// At the last of these places, if there are some at each.
