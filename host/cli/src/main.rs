@@ -49,8 +49,8 @@ struct Arguments {
     /// Show the output of the tools that are called
     #[arg(short, long, global = true)]
     verbose: bool,
-    /// The board that systems are built for, and run on: the name of a file in boards/ (without it: virt,
-    /// and for tests every board)
+    /// The board that systems are built for, and run on: the name of a file in boards/ (without it: virt;
+    /// for tests also `all`)
     #[arg(long, value_name = "NAME", global = true, env = tools::BOARD_VARIABLE, hide_env_values = true)]
     board: Option<String>,
     #[command(subcommand)]
@@ -117,11 +117,12 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(board: Option<&str>, command: Command) -> Result<u8> {
-    let tools = Tools::find(board.unwrap_or(tools::DEFAULT_BOARD))?;
+    let every = board == Some(tools::EVERY_BOARD) && matches!(command, Command::Test(_));
+    let tools = Tools::find(board.filter(|_| !every).unwrap_or(tools::DEFAULT_BOARD))?;
     match command {
         Command::Run(options) => return run::run(&tools, &options),
         Command::Test(options) => {
-            let others = if board.is_none() && !options.quick { tools.other_boards()? } else { Vec::new() };
+            let others = if every { tools.other_boards()? } else { Vec::new() };
             let boards: Vec<_> = std::iter::once(tools).chain(others).collect();
             return test::test(&boards, &options);
         }

@@ -26,6 +26,8 @@ const SYSTEMS: [&str; 3] = ["systems", "tests/systems", "bench/systems"];
 
 /// The board that systems are made for unless another is named. What is made for it lies in `target/` itself.
 pub const DEFAULT_BOARD: &str = map::BOARD;
+/// Names all of them, where that has a meaning.
+pub const EVERY_BOARD: &str = "all";
 /// By which builds of components know the board.
 pub const BOARD_VARIABLE: &str = "PEBBLE_BOARD";
 

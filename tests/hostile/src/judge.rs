@@ -282,6 +282,10 @@ impl Judge {
         let answer = call(portal, [1, 2, 3, 4, 5]);
         let named = matches!(answer, Err(broken) if status::domain(broken.0) == child.0 && status::code(broken.0) == status::DEAD);
         let _ = killer;
+        if answer.is_ok() {
+            // Nothing has stopped it: it would serve on.
+            let _ = child.kill();
+        }
         let ended = child.wait();
         let later = call(portal, [0; 5]);
         let closed = matches!(later, Err(broken) if status::domain(broken.0) == child.0);

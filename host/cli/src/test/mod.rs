@@ -43,7 +43,7 @@ pub struct Options {
     /// Run only groups whose names contain this, such as portal, scheduler, hostile, budget; GROUP::TEST,
     /// such as host.vm::fork, of host tests only those whose names contain TEST
     filter: Option<String>,
-    /// Leave out what takes long and, unless one is named, other boards than the first; try fewer random cases
+    /// Leave out what takes long, and try fewer random cases
     #[arg(long)]
     pub quick: bool,
     /// Only say what would run

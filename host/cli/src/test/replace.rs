@@ -44,6 +44,7 @@ pub fn load(context: &mut Context, times: u64, limit: u64) -> Result<()> {
 pub fn c_client(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("replace")?;
     const CLIENTS: usize = 4;
+    let seconds = context.times(10);
     let mut shown = String::new();
     let mut run = |line: &str| -> Result<String> {
         let reply = guest.run_line(line, super::context::LIMIT)?;
@@ -52,7 +53,7 @@ pub fn c_client(context: &mut Context) -> Result<()> {
         Ok(shown.clone())
     };
     for _ in 0..CLIENTS {
-        run("mover 10 &")?;
+        run(&format!("mover {seconds} &"))?;
     }
     for _ in 0..15 {
         run("replace file components/file")?;
@@ -61,7 +62,7 @@ pub fn c_client(context: &mut Context) -> Result<()> {
     // The last to end is one more, in the foreground.
     let ended = |shown: &str| shown.matches("mover: ").count() > CLIENTS;
     let mut shown = run("mover 1")?;
-    for _ in 0..300 {
+    for _ in 0..60 {
         if ended(&shown) {
             break;
         }

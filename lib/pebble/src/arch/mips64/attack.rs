@@ -75,7 +75,7 @@ pub fn execute(bad: Bad) {
     unsafe {
         match bad {
             // A word of zeroes does nothing: this is the nearest that nobody knows.
-            Bad::Zero => asm!(".word 5"),
+            Bad::Zero => asm!(".word 0x15"),
             Bad::Ones => asm!(".word 0xffffffff"),
             Bad::Breakpoint => asm!("break"),
             Bad::MachineReturn => asm!("deret"),
@@ -83,9 +83,9 @@ pub fn execute(bad: Bad) {
             Bad::Fence => asm!("tlbwi"),
             Bad::ReadMachine => asm!("mfc0 $2, $15", lateout("$2") _),
             Bad::WriteCounter => asm!("mtc0 $0, $9"),
-            // add.d $f0, $f0, $f0; addv.b $w0, $w0, $w0
+            // add.d $f0, $f0, $f0; addu.qb $2, $0, $0
             Bad::Float => asm!(".word 0x46200000"),
-            Bad::Vector => asm!(".word 0x7800000e"),
+            Bad::Vector => asm!(".word 0x7c001010", lateout("$2") _),
         }
     }
 }
