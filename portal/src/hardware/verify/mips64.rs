@@ -91,8 +91,9 @@ impl Machine for Mips64 {
                     settled(s).and_then(|()| v.leap(s, to)).map_err(fail)?;
                     return Ok(Some(at + 8));
                 }
-                // What stands behind it finds where the call comes back.
-                Insn::Jalr { rd, rs } => {
+                // What stands behind it finds where the call comes back. The architecture leaves open what happens if
+                // that is the register of where it goes.
+                Insn::Jalr { rd, rs } if rd != rs => {
                     let to = s.get(rs);
                     s.set(rd, Value(Kind::Code, at as i32 + 8));
                     Self::shadow(v, at, s)?;

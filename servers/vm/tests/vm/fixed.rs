@@ -21,6 +21,8 @@ struct Fixed;
 impl Arch for Fixed {
     const PROCESSOR: Processor = Riscv64::PROCESSOR;
     const ELF_MACHINE: u16 = Riscv64::ELF_MACHINE;
+    const ELF_FLAGS: u32 = Riscv64::ELF_FLAGS;
+    const ELF_FLAGS_REFUSED: (u32, &str) = Riscv64::ELF_FLAGS_REFUSED;
     const ELF_FORMAT: &str = Riscv64::ELF_FORMAT;
     const DISASSEMBLY: &str = Riscv64::DISASSEMBLY;
     const RUST_TARGET: &str = Riscv64::RUST_TARGET;
