@@ -45,7 +45,7 @@ pub struct Options {
     filter: Option<String>,
     /// Leave out what takes long, and try fewer random cases
     #[arg(long)]
-    pub quick: bool,
+    quick: bool,
     /// Only say what would run
     #[arg(long)]
     list: bool,
