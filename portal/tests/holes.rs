@@ -344,3 +344,50 @@ fn rv_interrupt_is_told_as_exception() {
         e.refused(name);
     }
 }
+
+/// Each word of a frame is needed for what it holds: nothing else can be kept there for the return leg.
+#[test]
+fn frames_have_no_word_to_spare() {
+    fn spare<W: Words>(case: &cases::Case, store: fn(&str) -> bool, nothing: fn(u32) -> u32) -> usize {
+        let e = Edit::<W>::new(case);
+        let stores: Vec<usize> = (0..e.call).filter(|i| store(&W::text(e.words[*i]))).collect();
+        for at in &stores {
+            let mut e = Edit::<W>::new(case);
+            e.words[*at] = nothing(e.words[*at]);
+            e.refused("a word of the frame is for anything");
+        }
+        stores.len()
+    }
+    fn kept(text: &str, top: &str) -> bool {
+        text.starts_with("sd ") && text.ends_with(top) && !text.contains("zero")
+    }
+    let mut stores = 0;
+    for case in cases::all() {
+        stores += spare::<Mips>(&case, |text| kept(text, "($27)"), |word| word & !(31 << 16));
+        stores += spare::<Rv>(&case, |text| kept(text, "(t1)"), |word| word & !(31 << 20));
+    }
+    assert!(stores > 500, "{stores}");
+}
+
+/// Where a call goes is gone before it is read.
+#[test]
+fn mips_call_by_the_register_that_comes_back() {
+    let mut e = Edit::<Mips>::named("window-smt16");
+    let at = e.first(0, "jalr $25, $1");
+    assert_eq!(Mips::text(e.words[at - 1]), "daddiu $1, $1, 256");
+    e.words[at - 1] = m::daddiu(25, 1, 256);
+    e.words[at] = m::jalr(25, 1);
+    assert_eq!(e.verdict().map_err(|_| ()), Err(()), "to half of an address");
+    e.words[at] = m::jalr(25, 25);
+    e.refused("what the processor does is left open");
+}
+
+/// A page is torn from the caller, and what the translation buffer is asked for is the callee's slot.
+#[test]
+fn mips_slot_is_forgotten_for_the_page() {
+    let mut e = Edit::<Mips>::named("window-npt");
+    let at = e.find(0, "dins $14, $zero, 0, 13");
+    assert_eq!(Mips::text(e.words[at - 1]), "move $14, $5");
+    e.words[at - 1] = m::ld(14, 3, 8);
+    e.refused("the caller goes on through the old translation");
+}
