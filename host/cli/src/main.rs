@@ -49,8 +49,8 @@ struct Arguments {
     /// Show the output of the tools that are called
     #[arg(short, long, global = true)]
     verbose: bool,
-    /// The board that systems are built for, and run on: the name of a file in boards/ (without it: virt;
-    /// for tests also `all`)
+    /// The board that systems are built for, and run on: the name of a file in boards/ (without it: virt, and
+    /// all if everything is tested; for tests also `all`)
     #[arg(long, value_name = "NAME", global = true, env = tools::BOARD_VARIABLE, hide_env_values = true)]
     board: Option<String>,
     #[command(subcommand)]
@@ -122,7 +122,8 @@ fn dispatch(board: Option<&str>, command: Command) -> Result<u8> {
     match command {
         Command::Run(options) => return run::run(&tools, &options),
         Command::Test(options) => {
-            let others = if every { tools.other_boards()? } else { Vec::new() };
+            let mut others = if every || board.is_none() { tools.other_boards()? } else { Vec::new() };
+            others.retain(|other| every || options.takes_in(&other.board.name));
             let boards: Vec<_> = std::iter::once(tools).chain(others).collect();
             return test::test(&boards, &options);
         }

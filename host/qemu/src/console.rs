@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::Instant;
+use std::time::Duration;
 
 /// Whether more may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +37,7 @@ impl Console {
     }
 
     /// Waits for more output and appends it to `pending`.
-    pub fn receive(&mut self, until: Instant) -> More {
-        let wait = until.saturating_duration_since(Instant::now());
+    pub fn receive(&mut self, wait: Duration) -> More {
         match self.from_guest.recv_timeout(wait) {
             Ok(bytes) => {
                 self.pending.extend_from_slice(&bytes);

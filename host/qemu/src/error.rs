@@ -58,7 +58,10 @@ impl fmt::Display for Error {
         match self {
             Error::Start(program, error) => write!(f, "cannot start {program}: {error}"),
             Error::TimedOut { waiting_for, limit, console } => {
-                write!(f, "waited {limit:.0?} for {waiting_for}; the console's last words: {console}")
+                write!(
+                    f,
+                    "{limit:.0?} of the emulator's time were not enough for {waiting_for}; the console's last words: {console}"
+                )
             }
             Error::Ended { waiting_for, exit, console } => {
                 write!(f, "{exit} before {waiting_for}; the console's last words: {console}")

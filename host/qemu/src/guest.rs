@@ -5,6 +5,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use crate::console::{Console, More};
+use crate::patience::Patience;
 use crate::script::{self, Newlines, PROMPT, Piece, Reply};
 use crate::{Error, Exit, Status};
 
@@ -43,7 +44,7 @@ impl Guest {
 
     /// Waits until the console shows `marker`; returns what it showed before, and forgets both.
     pub fn expect(&mut self, marker: &str, limit: Duration) -> Result<Vec<u8>, Error> {
-        let until = Instant::now() + limit;
+        let patience = self.patience(limit);
         let mut searched = 0;
         loop {
             if let Some(at) = find(&self.console.pending[searched..], marker.as_bytes()) {
@@ -53,7 +54,7 @@ impl Guest {
                 return Ok(seen);
             }
             searched = (self.console.pending.len() + 1).saturating_sub(marker.len());
-            self.more(until, limit, &format!("{marker:?}"))?;
+            self.more(&patience, &format!("{marker:?}"))?;
         }
     }
 
@@ -114,7 +115,7 @@ impl Guest {
     ) -> Result<End, Error> {
         const EVER: Duration = Duration::from_secs(365 * 24 * 3600);
         let limit = limit.unwrap_or(EVER);
-        let until = Instant::now() + limit;
+        let patience = self.patience(limit);
         self.console.send(format!("{line}\n").as_bytes());
         let mut newlines = Newlines::default();
         loop {
@@ -134,7 +135,7 @@ impl Guest {
                 self.enter_script(ANOTHER_SHELL)?;
                 return Ok(End::Status(status));
             }
-            match self.more(until, limit, &format!("the end of {line:?}")) {
+            match self.more(&patience, &format!("the end of {line:?}")) {
                 Err(Error::Ended { exit, .. }) => {
                     output.write_all(newlines.finish())?;
                     output.write_all(&std::mem::take(&mut self.console.pending))?;
@@ -147,11 +148,11 @@ impl Guest {
 
     /// Writes what the console shows to `output`, until the system has ended.
     pub fn run_to_end(&mut self, limit: Duration, output: &mut impl Write) -> Result<Exit, Error> {
-        let until = Instant::now() + limit;
+        let patience = self.patience(limit);
         let mut newlines = Newlines::default();
         loop {
             output.write_all(&newlines.convert(&std::mem::take(&mut self.console.pending)))?;
-            match self.more(until, limit, "power-off") {
+            match self.more(&patience, "power-off") {
                 Err(Error::Ended { exit, .. }) => {
                     output.write_all(newlines.finish())?;
                     return Ok(exit);
@@ -163,9 +164,9 @@ impl Guest {
 
     /// Waits until the system has ended.
     pub fn wait_exit(&mut self, limit: Duration) -> Result<Exit, Error> {
-        let until = Instant::now() + limit;
+        let patience = self.patience(limit);
         loop {
-            match self.more(until, limit, "power-off") {
+            match self.more(&patience, "power-off") {
                 Err(Error::Ended { exit, .. }) => return Ok(exit),
                 other => other?,
             }
@@ -177,25 +178,33 @@ impl Guest {
         String::from_utf8_lossy(&std::mem::take(&mut self.console.pending)).into_owned()
     }
 
+    fn patience(&self, limit: Duration) -> Patience {
+        Patience::new(limit, self.child.id())
+    }
+
     /// Waits for more output; an error at the time limit or the end of the system.
-    fn more(&mut self, until: Instant, limit: Duration, waiting_for: &str) -> Result<(), Error> {
-        let waiting_for = || waiting_for.to_string();
-        let panicked = self.console.tail.panic_line();
-        let until = if panicked.is_some() { until.min(Instant::now() + GRACE) } else { until };
-        match self.console.receive(until) {
-            More::Arrived => Ok(()),
-            More::TimedOut if panicked.is_none() => Err(Error::TimedOut {
-                waiting_for: waiting_for(),
-                limit,
-                console: self.console.tail.last_words(),
-            }),
-            More::TimedOut | More::Closed => {
-                let exit = self.reap()?;
-                Err(Error::Ended {
-                    waiting_for: waiting_for(),
-                    exit,
-                    console: self.console.tail.last_words(),
-                })
+    fn more(&mut self, patience: &Patience, waiting_for: &str) -> Result<(), Error> {
+        let panicked = self.console.tail.panic_line().is_some();
+        loop {
+            let left = patience.left();
+            let wait = if panicked { left.min(GRACE) } else { left };
+            match self.console.receive(wait) {
+                More::Arrived => return Ok(()),
+                More::TimedOut if !panicked && !left.is_zero() => {}
+                More::TimedOut if !panicked => {
+                    return Err(Error::TimedOut {
+                        waiting_for: waiting_for.into(),
+                        limit: patience.limit,
+                        console: self.console.tail.last_words(),
+                    });
+                }
+                More::TimedOut | More::Closed => {
+                    return Err(Error::Ended {
+                        waiting_for: waiting_for.into(),
+                        exit: self.reap()?,
+                        console: self.console.tail.last_words(),
+                    });
+                }
             }
         }
     }

@@ -4,8 +4,8 @@
 //! * [`Guest`] a running system whose console this process holds: send, expect, run a script
 //! * [`Exit`] how it ended
 //!
-//! A guest that does not answer is an error, never a wait without end: every call that waits takes a time
-//! limit, and a guest is killed when it is dropped. Killed means SIGKILL, since a wedged emulator may ignore
+//! A guest that does not answer is an error, never a wait without end: every call that waits takes a limit of
+//! the emulator's time (`patience.rs`), and a guest is killed when it is dropped. Killed means SIGKILL, since a wedged emulator may ignore
 //! anything gentler.
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ mod console;
 mod error;
 mod guest;
 mod machine;
+mod patience;
 mod script;
 
 pub use error::{Error, Exit};

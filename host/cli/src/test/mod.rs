@@ -4,7 +4,8 @@
 //! systems in the emulator; `system.c.NAME`, the C library of components; `sfi-attack`, `sfi-fault`,
 //! `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-same`, `sfi-real`, what fault domains withstand;
 //! `cli.NAME`, the tool itself; `budget.ID`, a measured row against its budget. What is tested on another
-//! board than the first has the board's name before it (`malta.system.NAME`). A filter selects the groups
+//! board than the first has the board's name before it (`malta.system.NAME`); it is left out if `--quick` or a
+//! filter without that name is given, unless `--board` says otherwise. A filter selects the groups
 //! whose names contain it, or of which it is a part between dots, if it has only one or two letters (`c`).
 
 mod blockers;
@@ -27,6 +28,7 @@ mod sfi;
 mod stack;
 mod system;
 
+use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -60,6 +62,12 @@ impl Options {
             0..=2 => group.split('.').any(|part| part == filter),
             _ => group.contains(filter),
         })
+    }
+
+    /// Without being told of boards, one takes in this one too: everything is tested, or it is named first.
+    pub fn takes_in(&self, board: &str) -> bool {
+        let named = |filter: &str| filter.split('.').next() == Some(board);
+        self.filter.as_deref().map_or(!self.quick, named)
     }
 
     /// Of the host tests that are selected, those that run; empty: all.
@@ -167,8 +175,10 @@ pub fn test(boards: &[Tools], options: &Options) -> Result<u8> {
     if options.list {
         let hosts = packages.iter().flat_map(host::groups).filter(|group| options.selects(group));
         let own = own.iter().map(|(group, ..)| String::from(*group));
-        let names = first.into_iter().map(String::from).chain(hosts).chain(own).chain(systems);
-        names.for_each(|name| println!("{name}"));
+        let mut out = std::io::stdout().lock();
+        for name in first.into_iter().map(String::from).chain(hosts).chain(own).chain(systems) {
+            writeln!(out, "{name}")?;
+        }
         return Ok(0);
     }
 
