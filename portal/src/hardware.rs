@@ -1,11 +1,11 @@
 //! The MMU's wall: portals between hardware domains.
 //!
 //! Problem: a door between two domains that checks nothing at run time which was known when it was opened.
-//! Strategy: [`ir`] lowers a specification and the connection to neutral steps; [`emit`] makes machine code
+//! Strategy: [`ir`] lowers a specification and the connection to neutral steps; `emit` makes machine code
 //! of them for a [`Processor`]; [`verify`], built on the decoder alone, accepts or refuses the bytes. Portal
 //! code is straight-line or branches forward, is bounded by [`MAX_WORDS`], and never blocks.
 
-pub mod emit;
+mod emit;
 pub mod ir;
 pub mod template;
 pub mod verify;
@@ -141,11 +141,7 @@ pub fn compile_into(
     if traverses {
         lendable(spec, shape, connection)?;
     }
-    match processor {
-        Processor::Riscv64 => emit::riscv64::emit(spec, shape, connection, code),
-        Processor::Mips64 => emit::mips64::emit(spec, shape, connection, code),
-        Processor::X86_64 => Err(CompileError::NoEmitter(processor)),
-    }
+    emit::emit(processor, spec, shape, connection, code)
 }
 
 /// Whether the windows and templates of the specification can be had between these two domains.

@@ -15,7 +15,7 @@ const MOST: u64 = 0x7fff_0000;
 /// If it has passed all the same (an emulator may be stopped between two instructions): from then on.
 const AGAIN: i32 = 1 << 14;
 
-impl Emitter<'_> {
+impl Emitter<'_, Mips64> {
     pub(super) fn time(&mut self, to: Reg) {
         let low = self.high(T2, map::KDATA_VA + map::TIME_OFF);
         self.put(mfc0(T3, c0::COUNT));

@@ -1,48 +1,32 @@
-//! Templates, inlined: an instruction for each operation.
+//! Operations of templates, of which each is one instruction of rv64.
 
 use super::*;
-use crate::hardware::template::riscv64::register;
-use crate::hardware::template::{Condition, Operation, Register};
+use crate::hardware::emit::Templates;
+use crate::hardware::template::{Condition, Register, riscv64};
 
-impl Emitter<'_> {
-    pub(super) fn translate(&mut self, from: u8, letter: u8) {
-        let templates = self.c.templates;
-        let Some(template) = templates.iter().find(|t| t.letter == letter) else { return };
-        let of = register;
-        self.put(addi(of(Register::Word), A0 + from, 0));
-        if self.base.replace(template.data) != Some(template.data) {
-            self.constant(of(Register::Base), template.data);
-        }
-        self.constant(of(Register::Caller), self.c.caller.asid.into());
-        self.constant(of(Register::Callee), self.c.callee.asid.into());
-        for operation in &template.operations {
-            match *operation {
-                Operation::Load { to, at, offset } => self.put(ld(of(to), of(at), offset.into())),
-                Operation::Store { from, at, offset } => self.put(sd(of(from), of(at), offset.into())),
-                Operation::Add { to, a, b } => self.put(add(of(to), of(a), of(b))),
-                Operation::Subtract { to, a, b } => self.put(sub(of(to), of(a), of(b))),
-                Operation::AddNumber { to, a, number } => self.put(addi(of(to), of(a), number.into())),
-                Operation::AndNumber { to, a, number } => self.put(andi(of(to), of(a), number.into())),
-                Operation::Pages { to, number } => self.put(lui(of(to), number as i32 as u32)),
-                Operation::ShiftLeft { to, a, by } => self.put(slli(of(to), of(a), by.into())),
-                Operation::ShiftRight { to, a, by } => self.put(srli(of(to), of(a), by.into())),
-                Operation::Skip { a, condition, b, count } => {
-                    self.put(branch(condition, of(a), of(b), (i32::from(count) + 1) * 4));
-                }
-                Operation::Refuse { a, condition, b } => {
-                    self.refuse(branch(condition, of(a), of(b), 0), template.status.into());
-                }
-            }
-        }
-        self.put(addi(A0 + from, of(Register::Word), 0));
+impl Templates for Riscv64 {
+    fn register(register: Register) -> Reg {
+        riscv64::register(register)
     }
-}
+    fn and_any(e: &mut Emitter<Self>, rd: Reg, a: Reg, number: i16) {
+        e.put(andi(rd, a, number.into()));
+    }
+    fn pages(e: &mut Emitter<Self>, rd: Reg, number: i16) {
+        e.put(lui(rd, i32::from(number) as u32));
+    }
+    fn compare(_e: &mut Emitter<Self>, condition: Condition, a: Reg, b: Reg) -> u32 {
+        match condition {
+            Condition::Equal => beq(a, b, 0),
+            Condition::Unequal => bne(a, b, 0),
+            Condition::Less => blt(a, b, 0),
+            Condition::Greater => bge(a, b, 0),
+        }
+    }
 
-fn branch(condition: Condition, a: Reg, b: Reg, offset: i32) -> u32 {
-    match condition {
-        Condition::Equal => beq(a, b, offset),
-        Condition::Unequal => bne(a, b, offset),
-        Condition::Less => blt(a, b, offset),
-        Condition::Greater => bge(a, b, offset),
+    /// All distances are known.
+    type Skips = ();
+    fn skip(e: &mut Emitter<Self>, _skips: &mut (), branch: u32, _at: usize, count: usize) {
+        e.put(Self::leads(branch, (count as i32 + 1) * 4));
     }
+    fn land(_e: &mut Emitter<Self>, _skips: &mut (), _at: usize) {}
 }
