@@ -4,31 +4,17 @@
 //! urgent. Random histories, played by instances of both kinds in turn, are compared with it after every
 //! step.
 
+mod stackless;
+
 use pebble_abi::errno::{EAGAIN, EINVAL};
 use pebble_scheduler::*;
 use proptest::prelude::*;
+use stackless::NoStacks;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicI64;
 
 type Priorities = Scheduler<false>;
 type Deadlines = Scheduler<true>;
-
-struct NoStacks;
-
-impl Stacks for NoStacks {
-    fn head(&self, _: u8) -> u64 {
-        0
-    }
-    fn keep(&self, _: u8) -> bool {
-        false
-    }
-    fn offer(&self, _: u8) -> bool {
-        false
-    }
-    fn release(&self, _: u8) -> bool {
-        false
-    }
-}
 
 fn words() -> Box<Words> {
     Box::new([const { AtomicI64::new(0) }; 1024])

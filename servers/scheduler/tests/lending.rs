@@ -1,8 +1,11 @@
 //! Lending: a lock's holder gets to run while somebody waits, however little urgent it is, and everything is
 //! as before when nobody does.
 
+mod stackless;
+
 use pebble_scheduler::*;
 use proptest::prelude::*;
+use stackless::NoStacks;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// The lock's semaphore, and one for which nobody is lent anything.
@@ -13,23 +16,6 @@ const HOLD: u64 = LENT / 3;
 /// Thread 0 idles; 1 is the shell, more urgent than all others.
 const SHELL: u64 = 1;
 const THREADS: u64 = 10;
-
-struct NoStacks;
-
-impl Stacks for NoStacks {
-    fn head(&self, _: u8) -> u64 {
-        0
-    }
-    fn keep(&self, _: u8) -> bool {
-        false
-    }
-    fn offer(&self, _: u8) -> bool {
-        false
-    }
-    fn release(&self, _: u8) -> bool {
-        false
-    }
-}
 
 struct World<const EDF: bool> {
     real: Box<Scheduler<EDF>>,

@@ -6,12 +6,14 @@
 //! the component too: the quick way first, or for comparison only the long one.
 
 mod reference;
+mod stackless;
 
 use pebble_abi::errno::{EINVAL, ESRCH};
 use pebble_abi::scheduler::PROGRAMS;
 use pebble_scheduler::*;
 use proptest::prelude::*;
 use reference::{Model, State};
+use stackless::NoStacks;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 #[derive(Clone, Debug)]
@@ -95,24 +97,6 @@ fn op() -> impl Strategy<Value = Op> {
 /// Locks are in `lending.rs`.
 fn wait(interruptible: bool) -> Wait {
     if interruptible { Wait::Interruptible } else { Wait::Patient }
-}
-
-/// No domain has stacks here: see `stacks.rs`.
-struct NoStacks;
-
-impl Stacks for NoStacks {
-    fn head(&self, _: u8) -> u64 {
-        0
-    }
-    fn keep(&self, _: u8) -> bool {
-        false
-    }
-    fn offer(&self, _: u8) -> bool {
-        false
-    }
-    fn release(&self, _: u8) -> bool {
-        false
-    }
 }
 
 struct Pair {

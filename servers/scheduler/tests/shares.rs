@@ -1,8 +1,11 @@
 //! Shares of the processor: over any window of time a domain's threads run no longer than its share says,
 //! plus one slice.
 
+mod stackless;
+
 use pebble_scheduler::*;
 use proptest::prelude::*;
+use stackless::NoStacks;
 use std::sync::atomic::AtomicI64;
 
 /// Domains of the threads: 0 is the idle one, 1 and 2 are of domain 2, 3 and 4 of domain 3, 5 of domain 4.
@@ -14,23 +17,6 @@ struct World {
     words: Box<Words>,
     now: u64,
     timer: u64,
-}
-
-struct NoStacks;
-
-impl Stacks for NoStacks {
-    fn head(&self, _: u8) -> u64 {
-        0
-    }
-    fn keep(&self, _: u8) -> bool {
-        false
-    }
-    fn offer(&self, _: u8) -> bool {
-        false
-    }
-    fn release(&self, _: u8) -> bool {
-        false
-    }
 }
 
 impl World {
