@@ -127,7 +127,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             self.forget_deadline(t);
             self.leave_ready(t, 0);
             self.level[t as usize] = self.records[t as usize].base;
-            self.place_ready(t, false);
+            self.queue_ready(t, false);
         }
     }
 
@@ -178,7 +178,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             self.attention -= u16::from(rest == 0);
             let level = self.proper_level(t);
             if (level != self.level[t as usize] || EDF && level == 0)
-                && !matches!(self.place(t), Place::Free | Place::Exited)
+                && !matches!(self.state(t), State::Free | State::Exited)
             {
                 self.relevel(words, t, level);
             }

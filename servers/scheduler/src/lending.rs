@@ -98,7 +98,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// Ends the turn that is over, and begins the next if somebody waits for a lock.
     pub(crate) fn lend(&mut self, words: &Words, now: u64) {
         let Lending { lent, waiters, until, to, level, .. } = self.lending;
-        let over = now >= until || self.place(to) != Place::Ready;
+        let over = now >= until || self.state(to) != State::Ready;
         if lent != 0 && over || lent == LOCK && waiters == 0 {
             self.take_back(words, over);
         }
@@ -136,7 +136,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.attention += 1;
         self.leave_ready(t, from);
         self.level[t as usize] = level;
-        self.place_ready(t, true);
+        self.queue_ready(t, true);
         true
     }
 
@@ -146,10 +146,10 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.attention -= 1;
         let t = self.lending.to;
         let level = self.proper_level(t);
-        if self.place(t) == Place::Ready {
+        if self.state(t) == State::Ready {
             self.leave_ready(t, self.level[t as usize]);
             self.level[t as usize] = level;
-            self.place_ready(t, !over);
+            self.queue_ready(t, !over);
         } else if self.level[t as usize] != level {
             self.relevel(words, t, level);
         }

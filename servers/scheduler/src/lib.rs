@@ -157,9 +157,9 @@ pub struct Decision {
     pub value: i64,
 }
 
-/// Where a thread is.
+/// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum State {
     /// In a ready queue; at its head, perhaps running.
     Ready,
     /// In the queue of this semaphore.
@@ -335,7 +335,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             let t = self.claim(thread.tid.into(), thread.priority.into(), thread.home.into());
             let t = Errno::answer(t)? as u8;
             self.records[t as usize].slice_end = SLICE;
-            self.place_ready(t, thread.tid == running);
+            self.queue_ready(t, thread.tid == running);
         }
         let Some(t) = self.thread(running.into()) else { return Err(EINVAL) };
         self.top = self.level[t as usize];
@@ -495,12 +495,12 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// Appends a thread to the ready queue of its level.
     #[inline(never)]
     fn make_ready(&mut self, t: u8) {
-        self.place_ready(t, false);
+        self.queue_ready(t, false);
     }
 
     /// Puts a thread into the ready queue of its level, in front or behind.
     #[inline(always)]
-    fn place_ready(&mut self, t: u8, in_front: bool) {
+    fn queue_ready(&mut self, t: u8, in_front: bool) {
         let level = self.level[t as usize];
         self.caller[t as usize] = NOBODY;
         let due = if EDF { self.due(t) } else { 0 };
@@ -545,31 +545,31 @@ impl<const EDF: bool> Scheduler<EDF> {
     }
 
     #[inline(always)]
-    fn place(&self, t: u8) -> Place {
+    fn state(&self, t: u8) -> State {
         if self.caller[t as usize] == NOBODY {
-            return Place::Ready;
+            return State::Ready;
         }
         match self.records[t as usize].sem {
-            SLEEPING => Place::Sleeping,
-            EXITED => Place::Exited,
-            FREE => Place::Free,
-            HELD => Place::Held,
-            PARKED => Place::Parked,
-            sem @ STACKS..=LAST_STACKS => Place::Stack(sem as u8),
-            sem => Place::Waiting(sem as usize % MAX_SEMAPHORES),
+            SLEEPING => State::Sleeping,
+            EXITED => State::Exited,
+            FREE => State::Free,
+            HELD => State::Held,
+            PARKED => State::Parked,
+            sem @ STACKS..=LAST_STACKS => State::Stack(sem as u8),
+            sem => State::Waiting(sem as usize % MAX_SEMAPHORES),
         }
     }
 
-    /// The place of `t`, which is in no queue, on behalf of `caller`.
+    /// What `t` waits on, which is in no queue, on behalf of `caller`.
     #[inline(always)]
-    fn set_place(&mut self, t: u8, sem: u16, caller: u64) {
+    fn set_waiting(&mut self, t: u8, sem: u16, caller: u64) {
         self.caller[t as usize] = caller as u8;
         self.records[t as usize].sem = sem;
     }
 
     /// A thread number, checked.
     fn thread(&self, tid: u64) -> Option<u8> {
-        u8::try_from(tid).ok().filter(|t| !matches!(self.place(*t), Place::Free | Place::Exited))
+        u8::try_from(tid).ok().filter(|t| !matches!(self.state(*t), State::Free | State::Exited))
     }
 }
 

@@ -43,7 +43,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             return self.decide(me, -EPERM, now);
         }
         self.stop_being_ready(me);
-        self.set_place(me, PARKED, caller);
+        self.set_waiting(me, PARKED, caller);
         self.decide(me, 0, now)
     }
 
@@ -61,7 +61,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         if server == NOBODY || self.promises[t as usize] != server.into() {
             return false;
         }
-        let parked = self.place(t) == Place::Parked;
+        let parked = self.state(t) == State::Parked;
         self.promises[t as usize] = if parked { 0 } else { WOKEN };
         if parked {
             self.make_ready(t);

@@ -11,7 +11,7 @@
 //! **Invariant.** A thread is in at most one queue; from a queue's head, links lead through all of its
 //! members to the tail, and back; what precedes the head and what follows the tail means nothing. A queue is
 //! never empty: whoever keeps it knows whether there is one. Operations that are told a member trust it:
-//! whoever calls them has checked the thread's place. The rank of a thread does not change while it is in an
+//! whoever calls them has checked where the thread is. The rank of a thread does not change while it is in an
 //! ordered queue.
 
 /// A byte for each thread.

@@ -91,7 +91,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.current.head = next;
         word.store(-1, Relaxed);
         self.tails[sem as usize] = me;
-        self.set_place(me, sem as u16, caller);
+        self.set_waiting(me, sem as u16, caller);
         Some((me, next))
     }
 
@@ -117,7 +117,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             self.stop_ready(self.current.head, now);
             return Some(self.preempt(t, level));
         }
-        self.place_ready(t, false);
+        self.queue_ready(t, false);
         Some(GO_ON)
     }
 
@@ -132,7 +132,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             self.caller[t as usize] = NOBODY;
             self.current.push_back(&mut self.links, t);
         } else {
-            self.place_ready(t, false);
+            self.queue_ready(t, false);
         }
         self.stop_ready(self.current.head, now);
         Some(self.wake_lone(sleeper, urgent))

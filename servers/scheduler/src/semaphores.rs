@@ -121,7 +121,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             return Err(EPERM);
         } else {
             self.stop_being_ready(me);
-            self.set_place(me, sem as u16, caller);
+            self.set_waiting(me, sem as u16, caller);
             self.enqueue(words, sem, me);
         }
         Ok(())

@@ -143,9 +143,9 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     fn hold(&mut self, t: u8) {
         self.leave_ready(t, self.level[t as usize]);
-        // What was kept for it would lie idle; and by its place an heir is known.
+        // What was kept for it would lie idle; and an heir is known by what it would wait on.
         self.disinherit(t);
-        self.set_place(t, HELD, self.records[t as usize].home.into());
+        self.set_waiting(t, HELD, self.records[t as usize].home.into());
         let shares = &mut self.shares;
         if shares.holds == 0 {
             shares.held = Queue::of(t);

@@ -7,9 +7,9 @@
 //! each thread is, so none is looked for.
 //!
 //! **Invariant.** No key is smaller than its parent, nor than the first; each thread has at most one; without
-//! sleepers the first key is larger than all others, so nobody is due, "never". So is the key in each place
+//! sleepers the first key is larger than all others, so nobody is due, "never". So is each key
 //! behind the last of a heap: whoever has a child has two to compare, and an empty heap a root that is never due.
-//! Places are below the number of threads, for masks, and the two heaps never meet, since the running thread is
+//! Indices are below the number of threads, for masks, and the two heaps never meet, since the running thread is
 //! in neither.
 
 use crate::PRIORITIES;
@@ -42,7 +42,7 @@ impl Kind {
         if level <= LEAST_URGENT { Kind::Urgent } else { Kind::Usual }
     }
 
-    /// Where in the array the place `at` of this heap is: the usual fill it from its beginning, the urgent from its
+    /// Where in the array the index `at` of this heap is: the usual fill it from its beginning, the urgent from its
     /// end.
     #[inline(always)]
     const fn index(self, at: usize) -> usize {
@@ -205,7 +205,7 @@ const fn due(key: u64) -> u64 {
     (key as i64 >> 8) as u64
 }
 
-/// Fills the gap `at` with `key` or, where that is smaller than the parents, with those; returns its place.
+/// Fills the gap `at` with `key` or, where that is smaller than the parents, with those; returns its index.
 fn rise(heap: &mut Heap, kind: Kind, mut at: usize, key: u64) -> usize {
     while at > 0 {
         let parent = (at - 1) / 2;

@@ -230,10 +230,10 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.stop_being_ready(me);
         let home = self.records[me as usize].home;
         if domain == 0 || self.lacks_no_stack(stacks, domain, me) {
-            self.set_place(me, SLEEPING, home.into());
+            self.set_waiting(me, SLEEPING, home.into());
             self.push_sleeper(now.wrapping_add(LOOK), me);
         } else {
-            self.set_place(me, STACKS | u16::from(domain), home.into());
+            self.set_waiting(me, STACKS | u16::from(domain), home.into());
             let caller = caller as u8;
             let standing = &mut self.stacks.standing;
             standing.abroad.set(me, caller != home && standing.locks.has(caller));
@@ -386,7 +386,7 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// The current thread runs instead of `t`, which was about to, or to go on.
     fn instead(&mut self, t: u8, Decision { thread, value }: Decision, now: u64) -> Decision {
-        if thread == STAY && self.place(t) == Place::Ready {
+        if thread == STAY && self.state(t) == State::Ready {
             self.stop_ready(t, now);
         } else {
             self.stop(t, now);
@@ -405,7 +405,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             return;
         }
         self.attention -= 1;
-        let untouched = stacks.head(domain) == self.stacks.head && self.place(to) == Place::Ready;
+        let untouched = stacks.head(domain) == self.stacks.head && self.state(to) == State::Ready;
         if untouched && now.wrapping_sub(self.stacks.since) <= AT_ONCE && self.keep_one(stacks, domain) {
             self.bequeath(domain, to, Inherited::Again);
         }
@@ -485,7 +485,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.disinherit(t);
         if inherited != Inherited::Again {
             self.leave_ready(t, self.level[t as usize]);
-            self.set_place(t, STACKS | u16::from(domain), self.records[t as usize].home.into());
+            self.set_waiting(t, STACKS | u16::from(domain), self.records[t as usize].home.into());
             self.stand_in_line(domain, t, true);
         }
     }

@@ -60,7 +60,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
         if EDF && self.level[me as usize] == 0 {
             queue.drop_head(&self.links);
-            self.place_ready(me, false);
+            self.queue_ready(me, false);
             return Some(self.queues[0].head);
         }
         queue.push_back(&mut self.links, me);
@@ -81,7 +81,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             }
             self.stop_being_ready(me);
             let home = self.records[me as usize].home;
-            self.set_place(me, SLEEPING, if caller == 0 { home.into() } else { caller });
+            self.set_waiting(me, SLEEPING, if caller == 0 { home.into() } else { caller });
             self.push_sleeper(until, me);
         }
         self.decide(me, 0, now)
@@ -131,7 +131,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         else {
             return -EINVAL;
         };
-        if self.place(t) != Place::Free {
+        if self.state(t) != State::Free {
             return -EEXIST;
         }
         let base = (PRIORITIES - 1) as u8 - priority as u8;
@@ -167,7 +167,7 @@ impl<const EDF: bool> Scheduler<EDF> {
             return self.decide(me, -EPERM, now);
         }
         self.stop_being_ready(me);
-        self.set_place(me, EXITED, u64::MAX);
+        self.set_waiting(me, EXITED, u64::MAX);
         self.attention -= u16::from(self.doomed.set(me, false));
         self.forget_deadline(me);
         if self.any_exited {
@@ -218,23 +218,23 @@ impl<const EDF: bool> Scheduler<EDF> {
     pub(crate) fn relevel(&mut self, words: &Words, t: u8, level: u8) {
         self.long = true;
         let old = self.level[t as usize];
-        match self.place(t) {
-            Place::Ready => {
+        match self.state(t) {
+            State::Ready => {
                 self.leave_ready(t, old);
                 self.level[t as usize] = level;
-                self.place_ready(t, t == self.current.head);
+                self.queue_ready(t, t == self.current.head);
             }
-            Place::Waiting(sem) => {
+            State::Waiting(sem) => {
                 self.unqueue(words, sem, t);
                 self.level[t as usize] = level;
                 self.enqueue(words, sem, t);
             }
-            Place::Stack(domain) => {
+            State::Stack(domain) => {
                 self.unqueue_for_stack(domain, t);
                 self.level[t as usize] = level;
                 self.queue_for_stack(domain, t);
             }
-            Place::Sleeping | Place::Parked | Place::Held | Place::Exited | Place::Free => {
+            State::Sleeping | State::Parked | State::Held | State::Exited | State::Free => {
                 self.level[t as usize] = level;
             }
         }
@@ -269,7 +269,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         let woken = self.keep_promise(asid, t);
         let (at_home, called) = (self.records[t as usize].home == asid, self.caller[t as usize] == asid);
         let waits = self.records[t as usize].sem == STACKS | u16::from(asid);
-        if !at_home && !called && !waits || matches!(self.place(t), Place::Free | Place::Exited) {
+        if !at_home && !called && !waits || matches!(self.state(t), State::Free | State::Exited) {
             return woken;
         }
         if at_home {
@@ -278,7 +278,7 @@ impl<const EDF: bool> Scheduler<EDF> {
                 self.rebase(words, t, level);
             }
         }
-        if at_home || called || self.place(t) == Place::Stack(asid) {
+        if at_home || called || self.state(t) == State::Stack(asid) {
             self.cut_short(words, t, called);
         }
         true
@@ -302,7 +302,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         let me = self.begin();
         let (Ok(asid), 0..32) = (u8::try_from(asid), priority) else { return self.decide(me, -EINVAL, now) };
         let next = self.some_threads(from, |s, t| {
-            let there = !matches!(s.place(t), Place::Free | Place::Exited);
+            let there = !matches!(s.state(t), State::Free | State::Exited);
             let wanted = there && s.doomed.has(t) && s.records[t as usize].home == asid;
             if wanted {
                 s.rebase(words, t, (PRIORITIES - 1) as u8 - priority as u8);
@@ -330,15 +330,15 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// Ends what `t` waits for, if it may be ended: any sleep, and a wait that is interruptible, or of which
     /// the caller is gone.
     fn cut_short(&mut self, words: &Words, t: u8, gone: bool) {
-        match self.place(t) {
-            Place::Waiting(sem) if gone || self.semaphores.all[sem].interruptible() => {
+        match self.state(t) {
+            State::Waiting(sem) if gone || self.semaphores.all[sem].interruptible() => {
                 self.unqueue(words, sem, t);
             }
-            Place::Sleeping => self.sleepers.remove(&mut self.later, t),
-            Place::Held => return self.release(t),
-            Place::Parked => self.promises[t as usize] = 0,
+            State::Sleeping => self.sleepers.remove(&mut self.later, t),
+            State::Held => return self.release(t),
+            State::Parked => self.promises[t as usize] = 0,
             // It calls again, from where it is.
-            Place::Stack(domain) => {
+            State::Stack(domain) => {
                 self.unqueue_for_stack(domain, t);
                 return self.make_ready(t);
             }
@@ -353,16 +353,16 @@ impl<const EDF: bool> Scheduler<EDF> {
         let t = u8::try_from(tid).ok()?;
         let record = &self.records[t as usize];
         let runs = t == self.current.head;
-        let state = match self.place(t) {
-            Place::Ready if runs => ThreadState::Running,
-            Place::Ready => ThreadState::Ready,
-            Place::Waiting(sem) => ThreadState::Waiting(sem as u16),
-            Place::Stack(domain) => ThreadState::Stack(domain.into()),
-            Place::Sleeping => ThreadState::Sleeping,
-            Place::Held => ThreadState::Held,
-            Place::Parked => ThreadState::Parked,
-            Place::Exited => ThreadState::Exited,
-            Place::Free => ThreadState::Free,
+        let state = match self.state(t) {
+            State::Ready if runs => ThreadState::Running,
+            State::Ready => ThreadState::Ready,
+            State::Waiting(sem) => ThreadState::Waiting(sem as u16),
+            State::Stack(domain) => ThreadState::Stack(domain.into()),
+            State::Sleeping => ThreadState::Sleeping,
+            State::Held => ThreadState::Held,
+            State::Parked => ThreadState::Parked,
+            State::Exited => ThreadState::Exited,
+            State::Free => ThreadState::Free,
         };
         Some(ThreadInfo {
             state,
