@@ -6,6 +6,7 @@
 
 use crate::{BOOT_LIMIT, Common, Domain, Machine, State, Vm};
 use core::marker::PhantomData;
+use core::num::NonZeroU16;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::{map, scheduler};
 use pebble_arch::{Arch, Leaf};
@@ -122,13 +123,13 @@ impl<M: Machine> Vm<M> {
         }
         while let Some(t) = threads.next()? {
             let thread = self.threads.get_mut(t.tid as usize).ok_or(errno::EIO)?;
-            *thread = crate::Thread { home: t.asid, slot: 0, block: true };
+            *thread = crate::Thread { home: NonZeroU16::new(t.asid), slot: 0, block: true };
             let home = self.domain_mut(t.asid);
             (home.threads, home.pages) = (home.threads + 1, home.pages + 1);
         }
         let rest = skip(threads.bytes, SEMAPHORE)?;
         let (rest, _) = postcard::take_from_bytes::<Rest>(rest).map_err(|_| errno::EIO)?;
-        self.process = rest.process;
+        self.process = NonZeroU16::new(rest.process);
         self.frames.adopt(rest.image_end, rest.ram_end);
         let sink = self.frames.take(&mut self.machine).ok_or(errno::ENOMEM)?;
         let sink_table = self.frames.take_any(&mut self.machine).ok_or(errno::ENOMEM)?;
@@ -171,7 +172,7 @@ impl<M: Machine> Vm<M> {
             ..Domain::FREE
         };
         if d.name == b"portal-manager" {
-            self.portal_manager = d.asid;
+            self.portal_manager = NonZeroU16::new(d.asid);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@
 //! page arrives in a slot, or in a *place* that its owner has asked for as the goal of a `g` call.
 
 use crate::frames::Frames;
-use crate::slots::{PLACES, PLACES_VA, place_words};
+use crate::slots::{PLACES, PLACES_VA, buffer_words};
 use crate::space::leaf_slot;
 use crate::{Answer, Machine, Vm};
 use pebble_abi::errno::{self, Errno};
@@ -42,9 +42,9 @@ impl<M: Machine> Vm<M> {
         self.afford(asid, pages + TABLES)?;
         let l1 = self.domain(asid).l1();
         let given = self.control(asid).map_or(0, |c| self.machine.read(c + PLACES[1]));
-        let free = |n: &u64| given >> n & 1 == 0 && self.machine.read(place_words(l1, *n)[0]) == 0;
+        let free = |n: &u64| given >> n & 1 == 0 && self.machine.read(buffer_words(l1, *n)[0]) == 0;
         let n = (0..OWN).find(free).ok_or(errno::EAGAIN)?;
-        let [main, twin] = place_words(l1, n);
+        let [main, twin] = buffer_words(l1, n);
         if !self.machine.exchange(main, 0, M::Arch::SHUT) {
             return Err(errno::EAGAIN);
         }
@@ -87,8 +87,8 @@ impl<M: Machine> Vm<M> {
     fn at(&self, asid: u16, address: u64) -> Result<At, Errno> {
         if (map::WINDOWS_VA..map::WINDOWS_VA + SPAN).contains(&address) {
             let l0 = self.l0(asid, address).ok_or(errno::EFAULT)?;
-            let place = address.checked_sub(PLACES_VA).map(|offset| offset / PAGE);
-            return Ok(At::Page(leaf_slot(l0, address), place));
+            let number = address.checked_sub(PLACES_VA).map(|offset| offset / PAGE);
+            return Ok(At::Page(leaf_slot(l0, address), number));
         }
         match address.checked_sub(map::BUFFERS_VA) {
             Some(offset) if address < map::STACKS_VA && offset.is_multiple_of(map::BUFFER_STRIDE) => {
@@ -102,14 +102,14 @@ impl<M: Machine> Vm<M> {
     fn word(&self, asid: u16, at: At) -> u64 {
         match at {
             At::Page(word, _) => word,
-            At::Buffer(n) => place_words(self.domain(asid).l1(), n)[0],
+            At::Buffer(n) => buffer_words(self.domain(asid).l1(), n)[0],
         }
     }
 
     /// The bit of a place that can be asked for, and the word that holds it.
     fn given(&self, asid: u16, at: At) -> Option<(u64, u64)> {
         let (bits, n) = match at {
-            At::Page(_, place) => (PLACES[0], place.filter(|n| *n < PAGE_PLACES)?),
+            At::Page(_, number) => (PLACES[0], number.filter(|n| *n < PAGE_PLACES)?),
             At::Buffer(n) => (PLACES[1], Some(n).filter(|n| *n < OWN)?),
         };
         self.control(asid).map(|control| (control + bits, 1 << n))

@@ -6,6 +6,7 @@
 
 use crate::space::{leaf_slot, page_up, pages_in, stacks_slot};
 use crate::{Answer, Domain, Machine, State, Vm};
+use core::num::NonZeroU16;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, EXECUTE, PAGE, READ, WRITE};
 use pebble_abi::words::{Asid, VirtAddr};
@@ -26,8 +27,8 @@ impl<M: Machine> Vm<M> {
         let free = |n: &usize| self.domains[*n].state == State::Free;
         let asid = (1..map::MAX_DOMAINS).find(free).ok_or(errno::EAGAIN)? as u16;
         let table_va = map::PM_TABLES_VA + u64::from(asid) * map::TABLE_BYTES;
-        if self.domain(self.portal_manager).state == State::Alive {
-            self.make_l0(self.portal_manager, table_va)?;
+        if let Some(portal_manager) = self.living(self.portal_manager) {
+            self.make_l0(portal_manager, table_va)?;
         }
         *self.domain_mut(asid) = Domain {
             float: float == 1,
@@ -79,9 +80,7 @@ impl<M: Machine> Vm<M> {
     pub fn table_page(&mut self, caller: Asid, asid: Asid, page: u64) -> Answer {
         let common = self.common()?;
         let asid = self.alive(asid)?;
-        if self.alive(caller)? != self.portal_manager {
-            return Err(errno::EPERM);
-        }
+        let portal_manager = self.portal_manager(caller)?;
         if !(1..TABLE_PAGES).contains(&page) {
             return Err(errno::EINVAL);
         }
@@ -91,7 +90,7 @@ impl<M: Machine> Vm<M> {
             return Err(errno::EEXIST);
         }
         let window = map::PM_TABLES_VA + u64::from(asid) * map::TABLE_BYTES + page * PAGE;
-        self.make_l0(self.portal_manager, window)?;
+        self.make_l0(portal_manager, window)?;
         let pa = self.take_any(asid)?;
         self.fill_table(pa, common.code.none);
         self.name_table(asid, low, page, pa);
@@ -184,7 +183,7 @@ impl<M: Machine> Vm<M> {
         }
         self.forget_handler(asid);
         self.detach_from(asid, 0..map::USER_END);
-        if asid == self.process {
+        if NonZeroU16::new(asid) == self.process {
             self.attachments = [None; _];
         }
         self.drain(asid);

@@ -47,6 +47,7 @@ pub use frames::{BATCH, Batch};
 pub use ranges::Ask;
 pub use threads::Start;
 
+use core::num::NonZeroU16;
 use core::ops::Range;
 use dumps::{Dumps, NO_DUMPS};
 use frames::Frames;
@@ -173,8 +174,8 @@ const _: () = assert!(size_of::<Domain>() == 56);
 /// all domains and could be flushed from none of them alone. Where blocks are fixed, all exist from the start.
 #[derive(Clone, Copy)]
 struct Thread {
-    /// 0: free.
-    home: u16,
+    /// `None`: free.
+    home: Option<NonZeroU16>,
     /// Stack slot in its home.
     slot: u8,
     block: bool,
@@ -202,12 +203,13 @@ pub struct Vm<M: Machine> {
     threads: [Thread; map::MAX_THREADS],
     attachments: [Option<Attachment>; shared::ATTACHMENTS],
     dumps: Dumps,
-    places: [ranges::Place; share::HANDLERS.all],
+    /// Threads that wait for handlers.
+    asking: [Option<ranges::Asking>; share::HANDLERS.all],
     /// `None` until [`Vm::boot`].
     common: Option<Common>,
-    /// Domains of the portal manager and of the process server; 0: the system has none.
-    portal_manager: u16,
-    process: u16,
+    /// Domains of the portal manager and of the process server, if the system has them.
+    portal_manager: Option<NonZeroU16>,
+    process: Option<NonZeroU16>,
 }
 
 /// The word that goes back, or a positive error number.
@@ -219,13 +221,13 @@ impl<M: Machine> Vm<M> {
             machine,
             frames: Frames::new(),
             domains: [Domain::FREE; map::MAX_DOMAINS],
-            threads: [Thread { home: 0, slot: 0, block: false }; map::MAX_THREADS],
+            threads: [Thread { home: None, slot: 0, block: false }; map::MAX_THREADS],
             attachments: [None; shared::ATTACHMENTS],
             dumps: NO_DUMPS,
-            places: ranges::NO_PLACES,
+            asking: [None; _],
             common: None,
-            portal_manager: 0,
-            process: 0,
+            portal_manager: None,
+            process: None,
         }
     }
 
@@ -243,6 +245,11 @@ impl<M: Machine> Vm<M> {
             Some(d) if d.state == State::Alive => Ok(asid.get() as u16),
             _ => Err(errno::ESRCH),
         }
+    }
+
+    /// The domain of a server of the system's, if it lives.
+    fn living(&self, server: Option<NonZeroU16>) -> Option<u16> {
+        server.map(NonZeroU16::get).filter(|asid| self.domain(*asid).state == State::Alive)
     }
 
     /// A domain that lives and did not come with the image.
@@ -274,7 +281,7 @@ impl<M: Machine> Vm<M> {
         if M::Arch::fixed(map::THREADS_VA).is_some() {
             return 0;
         }
-        self.threads.iter().filter(|t| t.block && t.home == 0).count()
+        self.threads.iter().filter(|t| t.block && t.home.is_none()).count()
     }
 
     /// For the idle thread: these pages have been zeroed, and others are to be. Whether there are any. It has
@@ -286,7 +293,7 @@ impl<M: Machine> Vm<M> {
     /// Free pages, all pages, domains, threads.
     pub fn stats(&self) -> [u64; 4] {
         let domains = self.domains.iter().filter(|d| d.state != State::Free).count();
-        let threads = self.threads.iter().filter(|t| t.home != 0).count();
+        let threads = self.threads.iter().filter(|t| t.home.is_some()).count();
         let free = self.frames.free() + self.idle_blocks();
         [free as u64, self.frames.all() as u64, domains as u64, threads as u64]
     }

@@ -6,15 +6,16 @@
 //! asked.
 //!
 //! Who waits for a handler holds one of this component's stacks, for as long as the handler likes. So each
-//! family that has ranges has places, which are such stacks: the portal manager adds them when a family's
-//! first range begins. One is for its threads, which take turns and come again; one for a handler that faults
-//! while it is asked. **Invariants:** there are more stacks than places; nobody waits for a place who has
-//! taken [`LEVELS`] of them, so all who wait are waited for by nobody; a family waits for its own handlers
+//! family that has ranges has [`LEVELS`] such stacks: the portal manager adds them when a family's first range
+//! begins. One is for its threads, which take turns and come again; one for a handler that faults while it is
+//! asked. **Invariants:** there are more stacks than threads that ask handlers; nobody waits for a stack who
+//! has taken [`LEVELS`] of them, so all who wait are waited for by nobody; a family waits for its own handlers
 //! alone.
 
 use crate::slots::RANGES;
 use crate::space::{leaf_slot, pages_in};
 use crate::{Answer, Machine, Vm};
+use core::num::NonZeroU16;
 use core::ops::Range;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::fault::Cause;
@@ -24,7 +25,7 @@ use pebble_abi::sys;
 use pebble_abi::words::{Asid, VirtAddr};
 use pebble_arch::{Arch, Leaf};
 
-/// Handlers that one thread may have called, each by a fault in the one before: so many places a family has,
+/// Handlers that one thread may have called, each by a fault in the one before: so many stacks a family has,
 /// one for each.
 const LEVELS: usize = HANDLERS.family;
 /// Stacks of this component that no handler keeps.
@@ -46,25 +47,27 @@ pub struct Ask {
     pub address: u64,
     pub cause: Cause,
     record: u64,
-    place: u8,
+    /// Index of who waits in [`Vm`]'s `asking`.
+    asking: u8,
 }
 
-/// A place at which a handler is being asked.
+/// A thread that waits for what a handler says.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// The domain that has faulted; 0: nobody has the place.
-    asid: u16,
+pub(crate) struct Asking {
+    /// The domain that has faulted.
+    asid: NonZeroU16,
     thread: u8,
     /// How many handlers the thread has called before.
     level: u8,
 }
 
-pub(crate) const NO_PLACES: [Place; HANDLERS.all] = [Place { asid: 0, thread: 0, level: 0 }; _];
+// Nobody costs nothing.
+const _: () = assert!(size_of::<Option<Asking>>() == 4);
 
 /// What becomes of a fault for which somebody answers.
 pub(crate) enum Turn {
     Ask(Ask),
-    /// Others of the family have its place.
+    /// Others of the family have its stack.
     Later,
     /// The thread has called as many handlers as one may.
     Refused,
@@ -80,9 +83,9 @@ impl<M: Machine> Vm<M> {
         self.records(asid).step_by(RECORD as usize).find(|r| self.machine.read(*r) != 0 && holds(r))
     }
 
-    /// Two places for the family of a domain that gets a range, of a component with so many stacks.
-    /// `ESTACKS`: with two more.
-    fn grant_places(&self, asid: u16, stacks: usize) -> Result<(), Errno> {
+    /// Two of this component's stacks, of which there are so many, for the family of a domain that gets a
+    /// range. `ESTACKS`: with two more.
+    fn grant_stacks(&self, asid: u16, stacks: usize) -> Result<(), Errno> {
         let family = |asid: u16| usize::from(self.domain(asid).family);
         let mut has = [false; map::MAX_DOMAINS];
         for other in 1..map::MAX_DOMAINS as u16 {
@@ -90,7 +93,7 @@ impl<M: Machine> Vm<M> {
             has[family(other)] |= ranges();
         }
         // What has died may have left a thread with a handler.
-        self.places.iter().filter(|p| p.asid != 0).for_each(|p| has[family(p.asid)] = true);
+        self.asking.iter().flatten().for_each(|a| has[family(a.asid.get())] = true);
         if has[family(asid)] {
             return Ok(());
         }
@@ -131,7 +134,7 @@ impl<M: Machine> Vm<M> {
             }
         }
         let record = free.ok_or(errno::EAGAIN)?;
-        self.grant_places(asid, stacks as usize)?;
+        self.grant_stacks(asid, stacks as usize)?;
         for (at, word) in [(0, range.start), (END, range.end), (WHO, who), (BUSY, 0)] {
             self.machine.write(record + at, word);
         }
@@ -145,24 +148,24 @@ impl<M: Machine> Vm<M> {
         if who == 0 {
             return None;
         }
-        let taken = || self.places.iter().filter(|p| p.asid != 0);
-        let level = taken().filter(|p| p.thread == thread).count();
+        let asking = || self.asking.iter().flatten();
+        let level = asking().filter(|a| a.thread == thread).count();
         if level >= LEVELS {
             return Some(Turn::Refused);
         }
         let family = |asid: u16| self.domain(asid).family;
-        if taken().any(|p| usize::from(p.level) == level && family(p.asid) == family(asid)) {
+        if asking().any(|a| usize::from(a.level) == level && family(a.asid.get()) == family(asid)) {
             return Some(Turn::Later);
         }
-        let Some(place) = self.places.iter().position(|p| p.asid == 0) else { return Some(Turn::Later) };
-        self.places[place] = Place { asid, thread, level: level as u8 };
+        let Some(free) = self.asking.iter().position(Option::is_none) else { return Some(Turn::Later) };
+        self.asking[free] = NonZeroU16::new(asid).map(|asid| Asking { asid, thread, level: level as u8 });
         self.machine.write(record + BUSY, self.machine.read(record + BUSY) + 1);
-        Some(Turn::Ask(Ask { index: (who >> 16) as u16, asid, address, cause, record, place: place as u8 }))
+        Some(Turn::Ask(Ask { index: (who >> 16) as u16, asid, address, cause, record, asking: free as u8 }))
     }
 
     /// A handler has answered, or cannot any more.
     pub(crate) fn asked(&mut self, ask: &Ask) {
-        self.places[usize::from(ask.place)].asid = 0;
+        self.asking[usize::from(ask.asking)] = None;
         // The domain, dead or not, has kept its control page: the thread that faulted was still in it.
         let busy = self.machine.read(ask.record + BUSY) - 1;
         self.machine.write(ask.record + BUSY, busy);

@@ -52,9 +52,7 @@ impl<M: Machine> Vm<M> {
     /// An entry of the table that all dead domains share: where their threads end, when the scheduler is
     /// another one.
     pub fn dead_entry(&mut self, caller: Asid, index: u64, word: u64) -> Answer {
-        if self.alive(caller)? != self.portal_manager {
-            return Err(errno::EPERM);
-        }
+        self.portal_manager(caller)?;
         let in_code = (map::CODE_VA..map::CODE_VA + map::CODE_BYTES).contains(&word);
         if index >= map::TABLE_ENTRIES_PER_PAGE as u64 || !in_code {
             return Err(errno::EINVAL);

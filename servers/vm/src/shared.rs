@@ -3,6 +3,7 @@
 
 use crate::space::{leaf_slot, pages_in, stacks_slot};
 use crate::{Answer, Machine, State, Vm};
+use core::num::NonZeroU16;
 use core::ops::Range;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
@@ -17,8 +18,8 @@ const LOADER_BYTES: u64 = 0x100_0000;
 /// any moment.
 #[derive(Clone, Copy)]
 pub(crate) struct Attachment {
-    /// 0: it has lost them.
-    asid: u16,
+    /// `None`: it has lost them.
+    asid: Option<NonZeroU16>,
     address: u64,
     /// In the process server.
     at: u64,
@@ -31,14 +32,16 @@ impl Attachment {
     }
 
     fn touches(&self, asid: u16, range: &Range<u64>) -> bool {
-        self.asid == asid && self.address < range.end && range.start < self.address + self.bytes
+        self.asid == NonZeroU16::new(asid)
+            && self.address < range.end
+            && range.start < self.address + self.bytes
     }
 }
 
 impl<M: Machine> Vm<M> {
     fn loader(&self, caller: Asid) -> Result<u16, Errno> {
         let caller = self.alive(caller)?;
-        if caller == self.process { Ok(caller) } else { Err(errno::EPERM) }
+        if NonZeroU16::new(caller) == self.process { Ok(caller) } else { Err(errno::EPERM) }
     }
 
     /// Pages of a domain also at the caller's `LOADER_VA + offset`, writable.
@@ -71,7 +74,7 @@ impl<M: Machine> Vm<M> {
             }
         }
         self.machine.flush(caller);
-        let bytes = range.end - range.start;
+        let (asid, bytes) = (NonZeroU16::new(asid), range.end - range.start);
         self.attachments[free] = Some(Attachment { asid, address: range.start, at: there.start, bytes });
         Ok(0)
     }
@@ -101,14 +104,14 @@ impl<M: Machine> Vm<M> {
         let Ok(sink) = self.common().map(|c| c.sink) else { return };
         for n in 0..ATTACHMENTS {
             let Some(a) = self.attachments[n].filter(|a| a.touches(asid, &range)) else { continue };
-            self.attachments[n] = Some(Attachment { asid: 0, ..a });
-            if self.domain(self.process).state == State::Alive {
+            self.attachments[n] = Some(Attachment { asid: None, ..a });
+            if let Some(process) = self.living(self.process) {
                 for va in a.there().step_by(PAGE as usize) {
-                    if let Some(l0) = self.l0(self.process, va) {
+                    if let Some(l0) = self.l0(process, va) {
                         self.machine.write(leaf_slot(l0, va), M::Arch::leaf(sink, Leaf::FOREIGN_RW));
                     }
                 }
-                self.machine.flush(self.process);
+                self.machine.flush(process);
             }
         }
     }
@@ -117,10 +120,7 @@ impl<M: Machine> Vm<M> {
     /// stays for good. Where the arena is fixed, all of it is there from the start.
     pub fn code_page(&mut self, caller: Asid, page: u64) -> Answer {
         let common = self.common()?;
-        let caller = self.alive(caller)?;
-        if caller != self.portal_manager {
-            return Err(errno::EPERM);
-        }
+        let caller = self.portal_manager(caller)?;
         if page >= map::CODE_BYTES / PAGE {
             return Err(errno::EINVAL);
         }
@@ -134,7 +134,7 @@ impl<M: Machine> Vm<M> {
         self.make_l0(caller, va)?;
         let pa = self.take(caller)?;
         self.machine.write(slot, M::Arch::leaf(pa, Leaf::NUCLEUS_RX));
-        self.window(caller, va, pa)?;
+        self.window(self.portal_manager, va, pa)?;
         Ok(0)
     }
 

@@ -21,13 +21,14 @@
 
 use crate::space::leaf_slot;
 use crate::{Answer, Machine, State, Vm};
+use core::num::NonZeroU16;
 use core::ops::Range;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::words::Asid;
 use pebble_arch::{Arch, Leaf, Whose, slot};
 
-/// Words of the control page that portal code does not touch: places given out by [`Vm::place`], one bit
+/// Words of the control page that portal code does not touch: places given out by [`Vm::receive_window`], one bit
 /// each: pages, buffers.
 pub(crate) const PLACES: [u64; 2] = [0x18, 0x20];
 /// Records of ranges with fault handlers, at the end of the control page.
@@ -46,15 +47,16 @@ const UPPER_APART: u64 = UPPER / 2;
 pub(crate) const PLACES_VA: u64 = map::WINDOWS_VA + 256 * PAGE;
 
 /// Level-1 words of a buffer's place: the buffer's, and behind it that of the read-only twin.
-pub(crate) fn place_words(l1: u64, n: u64) -> [u64; 2] {
+pub(crate) fn buffer_words(l1: u64, n: u64) -> [u64; 2] {
     let word = slot(l1, 1, map::BUFFERS_VA + n * map::BUFFER_STRIDE);
     [word, word + 8]
 }
 
 impl<M: Machine> Vm<M> {
     /// Only the portal manager asks.
-    pub(crate) fn portal_manager(&self, caller: Asid) -> Result<(), Errno> {
-        if self.alive(caller)? == self.portal_manager { Ok(()) } else { Err(errno::EPERM) }
+    pub(crate) fn portal_manager(&self, caller: Asid) -> Result<u16, Errno> {
+        let caller = self.alive(caller)?;
+        if NonZeroU16::new(caller) == self.portal_manager { Ok(caller) } else { Err(errno::EPERM) }
     }
 
     /// Direct address of a domain's control page, made at first use.
@@ -90,9 +92,9 @@ impl<M: Machine> Vm<M> {
             self.make_slot(page_desc(control, n), va, leaf_slot(l0, va));
         }
         for n in (0..UPPER).rev() {
-            let place = n + UPPER;
-            let va = map::BUFFERS_VA + place * map::BUFFER_STRIDE;
-            let word = place_words(l1, place)[0];
+            let buffer = n + UPPER;
+            let va = map::BUFFERS_VA + buffer * map::BUFFER_STRIDE;
+            let word = buffer_words(l1, buffer)[0];
             self.make_slot(buffer_desc(control, n), va, word);
         }
         let root = self.domain(asid).root();
@@ -224,7 +226,7 @@ impl<M: Machine> Vm<M> {
             turned |= self.turn(word, M::Arch::leaf(sink, Leaf::USER_RW));
         }
         for n in UPPER..2 * UPPER {
-            for word in place_words(self.domain(asid).l1(), n) {
+            for word in buffer_words(self.domain(asid).l1(), n) {
                 turned |= self.turn(word, M::Arch::table(sink_table));
             }
         }
@@ -254,7 +256,7 @@ impl<M: Machine> Vm<M> {
             }
         }
         for n in 0..2 * UPPER {
-            let [word, twin] = place_words(self.domain(asid).l1(), n);
+            let [word, twin] = buffer_words(self.domain(asid).l1(), n);
             let main = self.swap(word, M::Arch::SHUT);
             let twin = self.swap(twin, M::Arch::SHUT);
             self.give_buffer(asid, main, twin);

@@ -2,7 +2,8 @@
 //!
 //! A domain's user half is one level-1 table.
 
-use crate::{Answer, Machine, RESERVE, State, Vm};
+use crate::{Answer, Machine, RESERVE, Vm};
+use core::num::NonZeroU16;
 use core::ops::Range;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
@@ -174,8 +175,8 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Maps somebody's page at an address of a trusted server, if the system has that server.
-    pub(crate) fn window(&mut self, server: u16, va: u64, pa: u64) -> Result<(), Errno> {
-        if self.domain(server).state == State::Alive {
+    pub(crate) fn window(&mut self, server: Option<NonZeroU16>, va: u64, pa: u64) -> Result<(), Errno> {
+        if let Some(server) = self.living(server) {
             let l0 = self.make_l0(server, va)?;
             self.machine.write(leaf_slot(l0, va), M::Arch::leaf(pa, Leaf::FOREIGN_RW));
             self.machine.flush(server);
@@ -184,10 +185,8 @@ impl<M: Machine> Vm<M> {
     }
 
     /// The inverse of [`window`](Self::window).
-    pub(crate) fn shut(&mut self, server: u16, pages: Range<u64>) {
-        if self.domain(server).state != State::Alive {
-            return;
-        }
+    pub(crate) fn shut(&mut self, server: Option<NonZeroU16>, pages: Range<u64>) {
+        let Some(server) = self.living(server) else { return };
         for va in pages.step_by(PAGE as usize) {
             if let Some(l0) = self.l0(server, va) {
                 self.machine.write(leaf_slot(l0, va), 0);

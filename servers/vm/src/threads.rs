@@ -2,6 +2,7 @@
 
 use crate::space::leaf_slot;
 use crate::{Answer, FIRST_STACK, Machine, RESERVE_THREADS, State, THREAD_STACK, Thread, Vm};
+use core::num::NonZeroU16;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::share;
@@ -85,14 +86,17 @@ impl<M: Machine> Vm<M> {
             return Err(errno::EFAULT);
         }
         let reserve = if d.boot { 0 } else { RESERVE_THREADS };
-        let busy = self.threads.iter().filter(|t| t.home != 0).count();
+        let busy = self.threads.iter().filter(|t| t.home.is_some()).count();
         if d.threads >= d.thread_limit.into() || busy + reserve >= map::MAX_THREADS {
             return Err(errno::EAGAIN);
         }
-        let its =
-            self.threads.iter().filter(|t| t.home != 0 && self.domain(t.home).family == d.family).count();
+        let its = self
+            .threads
+            .iter()
+            .filter(|t| t.home.is_some_and(|home| self.domain(home.get()).family == d.family))
+            .count();
         share::THREADS.grant(d.family.into(), its, busy, 1)?;
-        self.threads.iter().position(|t| t.home == 0).ok_or(errno::EAGAIN)
+        self.threads.iter().position(|t| t.home.is_none()).ok_or(errno::EAGAIN)
     }
 
     /// A thread on a stack that exists.
@@ -121,7 +125,7 @@ impl<M: Machine> Vm<M> {
         for (at, word) in start.words::<M::Arch>() {
             self.machine.write(block + at, word);
         }
-        self.threads[n] = Thread { home, slot, block: true };
+        self.threads[n] = Thread { home: NonZeroU16::new(home), slot, block: true };
         self.domain_mut(home).threads += 1;
         Ok(Start { tid: n as u16, priority, home, family: self.domain(home).family })
     }
@@ -141,8 +145,8 @@ impl<M: Machine> Vm<M> {
             return Ok(block);
         }
         let window = map::PM_THREADS_VA + u64::from(tid) * PAGE;
-        if self.domain(self.portal_manager).state == State::Alive {
-            self.make_l0(self.portal_manager, window)?;
+        if let Some(portal_manager) = self.living(self.portal_manager) {
+            self.make_l0(portal_manager, window)?;
         }
         let block = self.take(home)?;
         self.machine.write(slot, M::Arch::leaf(block, Leaf::NUCLEUS_RW));
@@ -161,10 +165,8 @@ impl<M: Machine> Vm<M> {
     pub fn thread_free(&mut self, tid: ThreadId) -> Answer {
         let n = tid.below(map::MAX_THREADS).ok_or(errno::ESRCH)?;
         let Thread { home, slot, .. } = self.threads[n];
-        if home == 0 {
-            return Err(errno::ESRCH);
-        }
-        self.threads[n].home = 0;
+        let home = home.ok_or(errno::ESRCH)?.get();
+        self.threads[n].home = None;
         if self.domain(home).state == State::Alive && slot != NO_STACK {
             self.drop_stack(home, slot);
         }
@@ -177,7 +179,7 @@ impl<M: Machine> Vm<M> {
     /// Which threads have a block, by number.
     pub fn thread_bits(&self) -> [u64; 4] {
         let mut bits = [0; 4];
-        for n in (0..map::MAX_THREADS).filter(|n| self.threads[*n].home != 0) {
+        for n in (0..map::MAX_THREADS).filter(|n| self.threads[*n].home.is_some()) {
             bits[n / 64] |= 1 << (n % 64);
         }
         bits
