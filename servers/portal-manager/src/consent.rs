@@ -27,9 +27,9 @@ use pebble_portal::spec::{Stack, State};
 impl Interface {
     /// The specification of a portal to it; `subject`: of one in the table of a controller, for a domain
     /// below.
-    pub(crate) fn seen_from(&self, subject: u16) -> Spec {
+    pub(crate) fn seen_from(&self, subject: Option<NonZeroU16>) -> Spec {
         let mut spec = self.spec.clone();
-        if subject != 0 {
+        if subject.is_some() {
             spec.stack = Stack::New;
             if !self.vouched {
                 spec.state = spec.state.max(State::Partial);

@@ -18,7 +18,7 @@ use pebble_arch::Arch;
 pub const GIFTS: usize = 256;
 pub const OF_ONE: usize = 64;
 /// A giver that has died.
-const GONE: u16 = u16::MAX;
+const GONE: NonZeroU16 = NonZeroU16::MAX;
 
 impl<A: Arch> Manager<A> {
     fn is_program(&self, asid: u16) -> bool {
@@ -39,11 +39,10 @@ impl<A: Arch> Manager<A> {
     /// So many gifts more in the table of `holder`, for the domain that the request serves, if any.
     pub(crate) fn grant_gifts(&self, holder: u16, more: usize) -> Result<(), Errno> {
         let (mut all, mut its) = (more, more);
-        let subject = self.request.serving.map_or(0, NonZeroU16::get);
         self.domains[usize::from(holder)].slots.each_used(|_, slot| {
-            if slot.giver != 0 && slot.subject == subject {
+            if slot.giver.is_some() && slot.subject == self.request.serving {
                 all += 1;
-                its += usize::from(NonZeroU16::new(slot.giver) == self.request.giving);
+                its += usize::from(slot.giver == self.request.giving);
             }
         });
         if all > GIFTS || its > OF_ONE { Err(errno::EGIFTS) } else { Ok(()) }
@@ -51,13 +50,14 @@ impl<A: Arch> Manager<A> {
 
     /// Whose share the code of a portal in a domain's table is.
     pub(crate) fn payer(&self, asid: u16, slot: &Slot) -> u16 {
-        if slot.giver != 0 { slot.giver } else { asid }
+        slot.giver.map_or(asid, NonZeroU16::get)
     }
 
     /// Whether a server may take a portal out of the table of another: what leads to it, if it has put it
     /// there.
     pub(crate) fn gave(&self, server: u16, slot: &Slot) -> bool {
-        self.leads_to(slot.goal, server) && (slot.giver == server || !self.is_program(server))
+        self.leads_to(slot.goal, server)
+            && (slot.giver == NonZeroU16::new(server) || !self.is_program(server))
     }
 
     /// A giver dies. What it has given leads nowhere, and stays until its receiver closes it.
@@ -67,8 +67,8 @@ impl<A: Arch> Manager<A> {
         }
         for domain in &mut self.domains {
             for index in 0..domain.slots.len() {
-                if domain.slots[index].giver == giver {
-                    domain.slots[index].giver = GONE;
+                if domain.slots[index].giver == NonZeroU16::new(giver) {
+                    domain.slots[index].giver = Some(GONE);
                 }
             }
         }

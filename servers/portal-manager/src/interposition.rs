@@ -65,7 +65,7 @@ fn stub(original: &Spec) -> Result<Spec, Errno> {
 impl<A: Arch> Manager<A> {
     pub(crate) fn on_behalf(&self, asid: u16, index: u16) -> bool {
         let first = self.domains[asid as usize % map::MAX_DOMAINS].behalf;
-        first > 0 && (first..first + BEHALF.len() as u16).contains(&index)
+        first.is_some_and(|first| (first.get()..first.get() + BEHALF.len() as u16).contains(&index))
     }
 
     /// The subject of the call that the thread's top frame but `skip` made. `lax`: whatever portal was used,
@@ -85,7 +85,10 @@ impl<A: Arch> Manager<A> {
                 return client.is_none();
             }
             let first = depth == skip + 1;
-            let child = self.domains.get(f.caller as usize).is_some_and(|d| d.controller == f.callee);
+            let child = self
+                .domains
+                .get(f.caller as usize)
+                .is_some_and(|d| d.controller == NonZeroU16::new(f.callee));
             if first {
                 subject.caller = f.caller;
             } else if !further || !child || f.callee != subject.domain {
@@ -104,7 +107,7 @@ impl<A: Arch> Manager<A> {
     /// made it. What the process server does for somebody is that one's.
     pub fn whose(&self, machine: &impl Machine, current: Current) -> Subject {
         let direct = self.subject(machine, current, 1, true);
-        let deputed = if direct.caller == self.process {
+        let deputed = if NonZeroU16::new(direct.caller) == self.process {
             self.subject(machine, current, 2, true)
         } else {
             Subject::default()
@@ -133,7 +136,7 @@ impl<A: Arch> Manager<A> {
             asid,
             entry,
             spec,
-            role: 0,
+            role: None,
             vouched: false,
             text: [0; 2],
         })
@@ -218,7 +221,7 @@ impl<A: Arch> Manager<A> {
         index: usize,
         stub: Option<(u64, Spec, u64)>,
     ) -> Result<(), Errno> {
-        let controller = self.domains[child as usize].controller;
+        let controller = self.controller(child).unwrap_or(0);
         let goal = match stub {
             Some((entry, spec, constant)) => {
                 self.grow(machine, child, index..index + 1)?;
@@ -263,11 +266,11 @@ impl<A: Arch> Manager<A> {
                 // in between.
                 let above = self.domains[usize::from(controller)].controller;
                 let domain = self.domain(child)?;
-                let free = domain.controller == above && (above != 0 || domain.behalf == 0);
+                let free = domain.controller == above && (above.is_some() || domain.behalf.is_none());
                 if domain.image || !free || child == controller.into() {
                     return Err(errno::EINVAL);
                 }
-                if above != 0 {
+                if above.is_some() {
                     self.close_opened_for(machine, child.number());
                     self.unserve(child.number(), u16::MAX);
                 }
@@ -282,7 +285,8 @@ impl<A: Arch> Manager<A> {
         let child = child.number();
         let behalf = self.behalf_for(machine, controller)?;
         let domain = &mut self.domains[child as usize];
-        (domain.controller, domain.handler, domain.behalf) = (controller, handler, behalf);
+        (domain.controller, domain.handler, domain.behalf) =
+            (NonZeroU16::new(controller), handler, NonZeroU16::new(behalf));
         (domain.served, domain.serves) = (0, 1);
         let end = if copy { self.domains[controller as usize].slots.len() } else { sys::FIRST_FREE };
         let mirrored = (sys::SYS_GET_ASID..end)
@@ -299,12 +303,8 @@ impl<A: Arch> Manager<A> {
     /// siblings.
     fn is_for_other(&self, controller: u16, index: usize) -> bool {
         let outermost = self.outermost(controller);
-        let subject = self.domains[outermost as usize].slots.get(index).map_or(0, |slot| slot.subject);
-        let mut asid = subject;
-        while asid != 0 && asid != controller {
-            asid = self.domains[asid as usize].controller;
-        }
-        asid == controller && subject != controller
+        let subject = self.domains[outermost as usize].slots.get(index).and_then(|slot| slot.subject);
+        subject.is_some_and(|s| s.get() != controller && self.is_below(s.get(), controller))
     }
 
     /// The portals on behalf for a domain that becomes a controller. One that is only controlled has no stubs
@@ -331,9 +331,8 @@ impl<A: Arch> Manager<A> {
 
     /// The stub for an entry of the controller.
     fn mirror(&mut self, machine: &mut impl Machine, child: u16, index: usize) -> Result<(), Errno> {
-        let (controller, handler) =
-            (self.domains[child as usize].controller, self.domains[child as usize].handler);
-        match self.seen(controller, index) {
+        let handler = self.domains[child as usize].handler;
+        match self.controller(child).and_then(|controller| self.seen(controller, index)) {
             Some(original) => self.put(machine, child, index, Some((handler, stub(&original)?, 0))),
             None => Ok(()),
         }
@@ -342,8 +341,8 @@ impl<A: Arch> Manager<A> {
     /// The portals on behalf of the children of `controller`: its outermost controller's.
     pub fn behalf(&mut self, machine: &mut impl Machine, controller: u16) -> Result<u16, Errno> {
         let domain = &self.domains[controller as usize];
-        if domain.behalf != 0 || domain.controller != 0 {
-            return if domain.behalf != 0 { Ok(domain.behalf) } else { Err(errno::EINVAL) };
+        if domain.behalf.is_some() || domain.controller.is_some() {
+            return domain.behalf.map(NonZeroU16::get).ok_or(errno::EINVAL);
         }
         let named = |name: &str| self.interfaces.iter().position(|i| i.asid != 0 && i.name == name);
         let manager = named("pm.behalf").ok_or(errno::ENOSYS)? as u16;
@@ -355,29 +354,29 @@ impl<A: Arch> Manager<A> {
         }
         let made = self.for_itself(|m| {
             let first = m.room(machine, controller, goals.len(), FIRST_OWN)?;
-            m.domains[controller as usize].behalf = first as u16;
+            m.domains[controller as usize].behalf = NonZeroU16::new(first as u16);
             m.fill(machine, controller, first, &goals)?;
             Ok(first as u16)
         });
-        made.inspect_err(|_| self.domains[controller as usize].behalf = 0)
+        made.inspect_err(|_| self.domains[controller as usize].behalf = None)
     }
 
     /// `more` threads more may enter the handlers of a controller, and of its controllers.
     pub fn serve(&mut self, machine: &mut impl Machine, controller: u16, more: u16) -> Result<(), Errno> {
-        let mut asid = controller;
-        while asid != 0 {
+        let mut above = Some(controller);
+        while let Some(asid) = above {
             let served = self.domains[asid as usize].served + more;
             if served > SERVED {
                 return Err(errno::EAGAIN);
             }
             // One for each, and some for what they call in between.
             self.stacks(machine, asid, STACKS as u16 + served)?;
-            asid = self.domains[asid as usize].controller;
+            above = self.controller(asid);
         }
-        asid = controller;
-        while asid != 0 {
+        above = Some(controller);
+        while let Some(asid) = above {
             self.domains[asid as usize].served += more;
-            asid = self.domains[asid as usize].controller;
+            above = self.controller(asid);
         }
         Ok(())
     }
@@ -386,18 +385,17 @@ impl<A: Arch> Manager<A> {
     pub fn unserve(&mut self, child: u16, fewer: u16) {
         let fewer = fewer.min(self.domains[child as usize].serves);
         self.domains[child as usize].serves -= fewer;
-        let mut asid = self.domains[child as usize].controller;
-        while asid != 0 {
+        let mut above = self.controller(child);
+        while let Some(asid) = above {
             let domain = &mut self.domains[asid as usize];
             domain.served = domain.served.saturating_sub(fewer);
-            asid = domain.controller;
+            above = self.controller(asid);
         }
     }
 
     /// One more thread of a controlled domain.
     pub fn thread(&mut self, machine: &mut impl Machine, child: u16) -> Result<(), Errno> {
-        let controller = self.domains[child as usize].controller;
-        if controller != 0 {
+        if let Some(controller) = self.controller(child) {
             self.serve(machine, controller, 1)?;
             self.domains[child as usize].serves += 1;
         }
@@ -415,7 +413,7 @@ impl<A: Arch> Manager<A> {
     ) -> Result<(), Errno> {
         self.domain(controller)?;
         let domain = self.domain(child)?;
-        if Asid::from(domain.controller) != controller || controller == Asid(0) {
+        if domain.controller.is_none_or(|above| Asid::from(above.get()) != controller) {
             return Err(errno::EPERM);
         }
         if !(sys::SYS_GET_ASID as u64..map::TABLE_ENTRIES as u64).contains(&index) {
@@ -454,9 +452,9 @@ impl<A: Arch> Manager<A> {
     ) -> Result<(), Errno> {
         let mut chain = ArrayVec::<u16, 64>::new();
         let mut asid = subject;
-        while self.domains[asid as usize].controller != 0 {
+        while let Some(above) = self.controller(asid) {
             chain.try_push(asid).map_err(|_| errno::EAGAIN)?;
-            asid = self.domains[asid as usize].controller;
+            asid = above;
         }
         for asid in chain.iter().rev() {
             indices.clone().try_for_each(|index| self.mirror(machine, *asid, index))?;
@@ -472,20 +470,25 @@ impl<A: Arch> Manager<A> {
         indices: core::ops::Range<usize>,
     ) {
         let mut asid = lowest;
-        while self.domains[asid as usize].controller != 0 {
+        while let Some(above) = self.controller(asid) {
             for index in indices.clone() {
                 if self.seen(asid, index).is_some() {
                     self.vacate(machine, asid, index, 1);
                 }
             }
-            asid = self.domains[asid as usize].controller;
+            asid = above;
         }
+    }
+
+    /// The domain that controls this one.
+    pub(crate) fn controller(&self, asid: u16) -> Option<u16> {
+        self.domains.get(usize::from(asid))?.controller.map(NonZeroU16::get)
     }
 
     /// The outermost controller of a domain: itself, if nobody controls it.
     pub fn outermost(&self, mut asid: u16) -> u16 {
-        while self.domains[asid as usize].controller != 0 {
-            asid = self.domains[asid as usize].controller;
+        while let Some(above) = self.controller(asid) {
+            asid = above;
         }
         asid
     }
@@ -510,8 +513,8 @@ impl<A: Arch> Manager<A> {
             return Err(errno::EBADF);
         }
         for index in first as usize..end as usize {
-            let outer = self.domains[subject.caller as usize].slots.get(index).map_or(0, |s| s.subject);
-            if self.is_below(outer, subject.domain) {
+            let outer = self.domains[subject.caller as usize].slots.get(index).and_then(|s| s.subject);
+            if outer.is_some_and(|outer| self.is_below(outer.get(), subject.domain)) {
                 self.close(machine, subject.caller.into(), index as u64, 1, None)?;
                 self.retract(machine, subject.domain, index..index + 1);
             } else {
@@ -538,7 +541,7 @@ impl<A: Arch> Manager<A> {
         }
         let theirs = |index: &u64| {
             let slot = self.domains[usize::from(caller)].slots.get(*index as usize);
-            slot.is_some_and(|s| s.subject == domain && self.gave(server.number(), s))
+            slot.is_some_and(|s| s.subject == NonZeroU16::new(domain) && self.gave(server.number(), s))
         };
         let end =
             first.checked_add(count).filter(|end| *end <= map::TABLE_ENTRIES as u64).ok_or(errno::EBADF)?;
@@ -550,13 +553,11 @@ impl<A: Arch> Manager<A> {
 
     /// What the outermost controller has opened for a domain goes, down to that one's controller.
     fn close_opened_for(&mut self, machine: &mut impl Machine, asid: u16) {
-        let (outermost, controller) = (self.outermost(asid), self.domains[asid as usize].controller);
-        if outermost == asid {
-            return;
-        }
+        let outermost = self.outermost(asid);
+        let Some(controller) = self.controller(asid) else { return };
         for index in sys::FIRST_FREE..self.domains[outermost as usize].slots.len() {
             let Slot { goal, subject, .. } = self.domains[outermost as usize].slots[index];
-            if subject == asid && goal != Goal::Free {
+            if subject == NonZeroU16::new(asid) && goal != Goal::Free {
                 let _ = self.close(machine, outermost.into(), index as u64, 1, None);
                 self.retract(machine, controller, index..index + 1);
             }
@@ -567,7 +568,7 @@ impl<A: Arch> Manager<A> {
     /// now on.
     pub(crate) fn release(&mut self, machine: &mut impl Machine, asid: u16) {
         // Who neither controls nor is controlled has none.
-        if self.domains[usize::from(asid)].behalf != 0 {
+        if self.domains[usize::from(asid)].behalf.is_some() {
             let below = |other: &u16| self.is_below(*other, asid);
             let family = (1..map::MAX_DOMAINS as u16).filter(below).collect::<Vec<_>>();
             family.into_iter().for_each(|other| self.close_opened_for(machine, other));
@@ -577,12 +578,11 @@ impl<A: Arch> Manager<A> {
         let domain = &mut self.domains[asid as usize];
         domain.notify = 0;
         domain.notices.clear();
-        let controller = domain.controller;
-        domain.controller = 0;
-        for child in self.domains.iter_mut().filter(|d| d.controller == asid) {
-            child.controller = 0;
+        let controlled = domain.controller.take().is_some();
+        for child in self.domains.iter_mut().filter(|d| d.controller == NonZeroU16::new(asid)) {
+            child.controller = None;
         }
-        if controller != 0 {
+        if controlled {
             // After its stubs have gone, which is when the domain is reclaimed; those that others share stay.
             self.domains[asid as usize].handler = 0;
         }

@@ -76,10 +76,10 @@ impl<A: Arch> Manager<A> {
     pub fn begin_template(&mut self, asid: Asid, letter: u64) -> Result<(), Errno> {
         let mut role = self.domain(asid)?.role;
         if let Some(successor) = self.replacement.successors.iter().find(|s| Asid::from(s.asid) == asid) {
-            role = successor.role;
+            role = Some(successor.role);
         }
         let letter = u8::try_from(letter).map_err(|_| errno::EACCES)?;
-        if role == 0 || !self.letters.given.contains(&(letter, role)) {
+        if role.is_none_or(|role| !self.letters.given.contains(&(letter, role.get()))) {
             return Err(errno::EACCES);
         }
         self.drop_draft(asid.number());

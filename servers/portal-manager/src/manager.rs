@@ -55,10 +55,10 @@ pub struct Slot {
     pub run: Run,
     pub constant: u64,
     pub counter: Option<u16>,
-    /// The controlled domain for which it was opened; 0: for the table's own.
-    pub subject: u16,
-    /// The program that has put it there ([`crate::gifts`]); 0: none, it was asked for.
-    pub giver: u16,
+    /// The controlled domain for which it was opened; `None`: for the table's own.
+    pub subject: Option<NonZeroU16>,
+    /// The program that has put it there ([`crate::gifts`]); `None`: it was asked for.
+    pub giver: Option<NonZeroU16>,
 }
 
 pub struct Interface {
@@ -69,7 +69,7 @@ pub struct Interface {
     pub entry: u64,
     pub spec: Spec,
     /// Of an interface without an owner: the role that it belongs to.
-    pub role: u16,
+    pub role: Option<NonZeroU16>,
     /// The image's manifest answers for its letters: whoever may open it gives them.
     pub vouched: bool,
     /// The specification as calls pass it; made when the interface is.
@@ -81,8 +81,9 @@ pub struct Domain {
     pub alive: bool,
     /// Of the image.
     pub image: bool,
-    /// The component that it is, whatever its number: that of the image's first domain for it; 0: none.
-    pub role: u16,
+    /// The component that it is, whatever its number: that of the image's first domain for it, if it is
+    /// one.
+    pub role: Option<NonZeroU16>,
     /// With whom it shares what is scarce: see [`pebble_abi::share`].
     pub(crate) family: u16,
     pub view: pebble_portal::hardware::Domain,
@@ -101,12 +102,12 @@ pub struct Domain {
     pub counting: bool,
     /// It has put portals into tables of others.
     pub(crate) gives: bool,
-    /// The domain that all its portals lead to, and the handler there; 0: not controlled.
-    pub controller: u16,
+    /// The domain that all its portals lead to, if it is controlled, and the handler there.
+    pub controller: Option<NonZeroU16>,
     pub handler: u64,
-    /// Index of the portals on behalf, in the table of the outermost controller and so in those of all below;
-    /// 0: none.
-    pub behalf: u16,
+    /// Index of the portals on behalf, if there are any, in the table of the outermost controller and so in
+    /// those of all below.
+    pub behalf: Option<NonZeroU16>,
     /// Where portals of its own begin, once it has, or is about to have, children of its own; 0 before.
     pub own: usize,
     /// Threads of domains that it controls: so many stacks its handlers may need.
@@ -124,8 +125,8 @@ pub struct Domain {
 
 /// Semaphores that programs and servers have.
 pub(crate) struct Semaphores {
-    /// Of each that was made here its owner; 0: not ours.
-    pub owners: Vec<u16>,
+    /// Of each that was made here its owner.
+    pub owners: Vec<Option<NonZeroU16>>,
     /// Published ones: name, semaphore, owner.
     pub published: Vec<(String, u16)>,
     /// Those that the image has by name.
@@ -171,8 +172,8 @@ pub struct Manager<A> {
     pub(crate) detours: Vec<Detour>,
     /// Ranges of addresses whose faults somebody answers.
     pub(crate) handled: Vec<Handled>,
-    /// The process server's domain, which is never another; 0: the system has none.
-    pub(crate) process: u16,
+    /// The process server's domain, which is never another, if the system has one.
+    pub(crate) process: Option<NonZeroU16>,
     /// For whose processor portals are made.
     pub(crate) arch: PhantomData<A>,
 }
@@ -186,7 +187,7 @@ impl<A: Arch> Manager<A> {
             let domain = domains.get_mut(d.asid as usize).ok_or(errno::EINVAL)?;
             domain.alive = true;
             domain.image = true;
-            domain.role = d.asid;
+            domain.role = NonZeroU16::new(d.asid);
             let threads = info.threads.iter().filter(|t| t.asid == d.asid).count() + usize::from(d.exclusive);
             domain.stacks = u16::from(d.stack_slots).saturating_sub(threads as u16);
             domain.view = pebble_portal::hardware::Domain {
@@ -211,7 +212,7 @@ impl<A: Arch> Manager<A> {
                 asid: i.asid,
                 entry: i.entry,
                 spec,
-                role: 0,
+                role: None,
                 vouched: true,
                 text,
             });
@@ -250,7 +251,7 @@ impl<A: Arch> Manager<A> {
             code: info.code,
             made: Made::new(info.code_used as u32, info.code.none),
             semaphores: Semaphores {
-                owners: alloc::vec![0; map::MAX_SEMAPHORES],
+                owners: alloc::vec![None; map::MAX_SEMAPHORES],
                 published: Vec::new(),
                 of_image: info.semaphores.iter().map(|s| (s.name.clone(), s.id)).collect(),
             },
@@ -262,7 +263,7 @@ impl<A: Arch> Manager<A> {
             letters: Letters::new(info),
             detours: Vec::new(),
             handled: Vec::new(),
-            process: info.process,
+            process: NonZeroU16::new(info.process),
             arch: PhantomData,
         };
         manager.find_shown();
@@ -312,7 +313,7 @@ impl<A: Arch> Manager<A> {
             asid,
             entry,
             spec,
-            role: 0,
+            role: None,
             vouched: false,
             text: [0; 2],
         })
@@ -483,8 +484,8 @@ impl<A: Arch> Manager<A> {
             i.asid = 0;
         }
         for id in 0..self.semaphores.owners.len() {
-            if self.semaphores.owners[id] == asid {
-                self.semaphores.owners[id] = 0;
+            if self.semaphores.owners[id] == NonZeroU16::new(asid) {
+                self.semaphores.owners[id] = None;
                 self.semaphores.published.retain(|(_, s)| usize::from(*s) != id);
                 machine.free_semaphore(id as u16);
             }
@@ -495,7 +496,9 @@ impl<A: Arch> Manager<A> {
     pub(crate) fn leads_to(&self, goal: Goal, asid: u16) -> bool {
         match goal {
             Goal::Interface(i) => self.interfaces.get(i as usize).is_some_and(|i| i.asid == asid),
-            Goal::Wait(s) | Goal::Signal(s) => self.semaphores.owners.get(s as usize) == Some(&asid),
+            Goal::Wait(s) | Goal::Signal(s) => {
+                self.semaphores.owners.get(s as usize) == Some(&NonZeroU16::new(asid))
+            }
             _ => false,
         }
     }
@@ -527,7 +530,7 @@ impl<A: Arch> Manager<A> {
     /// Portals, bytes of code, semaphores made here, interfaces.
     pub fn stats(&self) -> [u64; 4] {
         let portals: usize = self.domains.iter().map(|d| d.open).sum();
-        let semaphores = self.semaphores.owners.iter().filter(|s| **s != 0).count();
+        let semaphores = self.semaphores.owners.iter().flatten().count();
         let interfaces = self.interfaces.iter().filter(|i| i.asid != 0).count();
         [portals as u64, self.made.arena.used().into(), semaphores as u64, interfaces as u64]
     }

@@ -41,7 +41,7 @@ impl<A: Arch> Manager<A> {
         count: usize,
     ) -> Result<usize, Errno> {
         // Its portals are made by whoever controls it.
-        if self.domains[asid as usize].controller != 0 {
+        if self.domains[asid as usize].controller.is_some() {
             return Err(errno::EPERM);
         }
         let owner = &self.domains[usize::from(self.request.serving.map_or(asid, NonZeroU16::get))];
@@ -182,7 +182,7 @@ impl<A: Arch> Manager<A> {
         // child.
         c.keeps_status = stub && shape == Shape::Call;
         // What was opened for a controlled domain tells that one's number.
-        c.subject = if shape == Shape::Call { slot.subject } else { 0 };
+        c.subject = slot.subject.filter(|_| shape == Shape::Call).map_or(0, NonZeroU16::get);
         let made = self.make(machine, &spec, shape, &c);
         if !shared {
             return made;
@@ -228,13 +228,13 @@ impl<A: Arch> Manager<A> {
         goals: &[(Goal, u64)],
     ) -> Result<(), Errno> {
         // Below an outermost controller, which has opened it, a stub is nobody's.
-        let controlled = self.domains[asid as usize].controller != 0;
-        let subject = self.request.serving.filter(|_| !controlled).map_or(0, NonZeroU16::get);
-        let giver = self.request.giving.map_or(0, NonZeroU16::get);
+        let controlled = self.domains[asid as usize].controller.is_some();
+        let subject = self.request.serving.filter(|_| !controlled);
+        let giver = self.request.giving;
         self.grant_code(self.request.giving.or(self.request.serving).map_or(asid, NonZeroU16::get))?;
         for (n, (goal, constant)) in goals.iter().enumerate() {
             let index = (first + n) as u16;
-            let counting = self.domains[asid as usize].counting && giver == 0;
+            let counting = self.domains[asid as usize].counting && giver.is_none();
             let counter = counting.then(|| self.counter(machine, asid)).and_then(Result::ok);
             let mut slot =
                 Slot { goal: *goal, run: Run::default(), constant: *constant, counter, subject, giver };
@@ -254,8 +254,8 @@ impl<A: Arch> Manager<A> {
             machine.set_table(asid, index, map::CODE_VA + u64::from(slot.run.at));
             self.changed(asid, index);
         }
-        if subject != 0 {
-            let indices = first..first + goals.len();
+        if let Some(subject) = subject {
+            let (subject, indices) = (subject.get(), first..first + goals.len());
             return self.replicate(machine, subject, indices.clone()).inspect_err(|_| {
                 self.vacate(machine, asid, first, goals.len());
                 self.retract(machine, subject, indices);
@@ -283,9 +283,9 @@ impl<A: Arch> Manager<A> {
     /// stubs, nor gifts.
     fn owner(&mut self, asid: u16, index: u16, slot: &Slot) -> Option<&mut Domain> {
         let born = usize::from(index) < sys::FIRST_FREE || self.on_behalf(asid, index);
-        let stub = self.domains[usize::from(asid)].controller != 0;
-        let owner = if slot.subject != 0 { slot.subject } else { asid };
-        (!born && !stub && slot.giver == 0).then(|| &mut self.domains[usize::from(owner)])
+        let stub = self.domains[usize::from(asid)].controller.is_some();
+        let owner = slot.subject.map_or(asid, NonZeroU16::get);
+        (!born && !stub && slot.giver.is_none()).then(|| &mut self.domains[usize::from(owner)])
     }
 
     /// A portal for `asid` to an interface that takes no more than any stranger may have.
@@ -381,7 +381,7 @@ impl<A: Arch> Manager<A> {
     /// Whose it is; nobody's, if it could not be had.
     pub fn own_semaphore(&mut self, owner: Option<Asid>, id: u16) {
         if let Some(entry) = self.semaphores.owners.get_mut(id as usize) {
-            *entry = owner.map_or(0, Asid::number);
+            *entry = owner.and_then(|owner| NonZeroU16::new(owner.number()));
         }
     }
 
@@ -431,8 +431,9 @@ impl<A: Arch> Manager<A> {
             else {
                 return None;
             };
-            let owner = if subject != 0 { subject } else { asid.number() };
-            (self.semaphores.owners.get(usize::from(id)) == Some(&owner)).then_some((owner, id))
+            let owner = subject.map_or(asid.number(), NonZeroU16::get);
+            let made = self.semaphores.owners.get(usize::from(id)) == Some(&NonZeroU16::new(owner));
+            made.then_some((owner, id))
         });
         let own: Vec<_> = own.collect();
         self.vacate(machine, asid.number(), first, count);
@@ -445,7 +446,7 @@ impl<A: Arch> Manager<A> {
     /// A semaphore ends: portals to it that are left, its owner's too, answer CLOSED. Its number may soon be
     /// somebody else's.
     fn drop_semaphore(&mut self, machine: &mut impl Machine, owner: u16, id: u16) {
-        self.semaphores.owners[id as usize] = 0;
+        self.semaphores.owners[id as usize] = None;
         self.semaphores.published.retain(|(_, s)| *s != id);
         for (asid, index) in self.clients(|goal| goal == Goal::Wait(id) || goal == Goal::Signal(id)) {
             self.entomb(machine, asid, index, owner);

@@ -24,6 +24,7 @@ use crate::arena::Run;
 use crate::frames::{self, Current};
 use crate::manager::{Goal, Interface, Manager, Slot};
 use alloc::vec::Vec;
+use core::num::NonZeroU16;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::words::Asid;
 use pebble_abi::{map, status, sys};
@@ -50,15 +51,14 @@ const UNLISTED: &str = " ";
 
 impl<A: Arch> Manager<A> {
     /// The living domain that has the role.
-    pub fn holder(&self, role: u16) -> Option<u16> {
-        let has = |d: &crate::Domain| d.alive && d.role == role;
-        self.domains.iter().position(has).map(|n| n as u16).filter(|_| role != 0)
+    pub fn holder(&self, role: NonZeroU16) -> Option<u16> {
+        let has = |d: &crate::Domain| d.alive && d.role == Some(role);
+        self.domains.iter().position(has).map(|n| n as u16)
     }
 
-    /// Remembers what the domain that has the role may do.
-    fn record(&mut self, machine: &impl Machine, asid: u16) {
+    /// Remembers what the domain that has the role of this number may do.
+    fn record(&mut self, machine: &impl Machine, asid: u16, number: NonZeroU16) {
         let d = &self.domains[asid as usize];
-        let number = d.role;
         let system = d.slots.used().take_while(|(index, _)| *index < sys::FIRST_FREE);
         let system = system.map(|(index, s)| (index as u16, s.goal, machine.table(asid, index as u16)));
         let system = system.filter(|(.., word)| *word != self.code.none).collect();
@@ -95,10 +95,11 @@ impl<A: Arch> Manager<A> {
     /// Whether the names of a role stay reserved when its domain dies.
     pub fn keep_role(&mut self, machine: &mut impl Machine, role: u64, keep: bool) -> Result<(), Errno> {
         let role = u16::try_from(role).map_err(|_| errno::EINVAL)?;
+        let role = NonZeroU16::new(role).ok_or(errno::ESRCH)?;
         if let Some(asid) = self.holder(role)
             && self.replacement.roles.iter().all(|r| r.number != role)
         {
-            self.record(machine, asid);
+            self.record(machine, asid, role);
         }
         let known = self.replacement.roles.iter_mut().find(|r| r.number == role).ok_or(errno::ESRCH)?;
         known.kept = keep;
@@ -109,9 +110,9 @@ impl<A: Arch> Manager<A> {
     }
 
     /// Nobody will have the role any more: its interfaces go for good.
-    fn give_up(&mut self, machine: &mut impl Machine, role: u16) {
+    fn give_up(&mut self, machine: &mut impl Machine, role: NonZeroU16) {
         for n in 0..self.interfaces.len() {
-            if self.interfaces[n].asid == NOBODY && self.interfaces[n].role == role {
+            if self.interfaces[n].asid == NOBODY && self.interfaces[n].role == Some(role) {
                 let dead = self.interfaces[n].entry as u16;
                 for (asid, index) in self.clients(|goal| goal == Goal::Interface(n as u16)) {
                     self.entomb(machine, asid, index, dead);
@@ -124,14 +125,12 @@ impl<A: Arch> Manager<A> {
     /// The domain that dies has a role that is kept: its interfaces stay, and lead nowhere until somebody
     /// takes the role. These are returned.
     pub(crate) fn vacate_role(&mut self, machine: &mut impl Machine, asid: u16) -> Vec<u16> {
-        let role = self.domains[asid as usize].role;
-        if role == 0 || !self.replacement.roles.iter().any(|r| r.number == role && r.kept) {
-            return Vec::new();
-        }
-        self.record(machine, asid);
+        let kept = |role: &NonZeroU16| self.replacement.roles.iter().any(|r| r.number == *role && r.kept);
+        let Some(role) = self.domains[asid as usize].role.filter(kept) else { return Vec::new() };
+        self.record(machine, asid, role);
         let mut gone = Vec::new();
         for (n, i) in (0u16..).zip(&mut self.interfaces).filter(|(_, i)| i.asid == asid) {
-            (i.asid, i.entry, i.role) = (NOBODY, asid.into(), role);
+            (i.asid, i.entry, i.role) = (NOBODY, asid.into(), Some(role));
             gone.push(n);
         }
         for (client, index) in self.clients(|goal| matches!(goal, Goal::Interface(i) if gone.contains(&i))) {
@@ -194,9 +193,9 @@ impl<A: Arch> Manager<A> {
         role: u64,
         mut view: pebble_portal::hardware::Domain,
     ) -> Result<(), Errno> {
-        let number = u16::try_from(role).map_err(|_| errno::ESRCH)?;
+        let number = u16::try_from(role).ok().and_then(NonZeroU16::new).ok_or(errno::ESRCH)?;
         if let Some(asid) = self.holder(number) {
-            self.record(machine, asid);
+            self.record(machine, asid, number);
         }
         let role = self.replacement.roles.iter().position(|r| r.number == number).ok_or(errno::ESRCH)?;
         let asid = view.asid;
@@ -322,11 +321,12 @@ impl<A: Arch> Manager<A> {
         }
         // What the role has already, and nothing else, has been vouched for.
         let holder = self.holder_but(role, owner);
-        let its = |i: &&Interface| holder.map_or(i.asid == NOBODY && i.role == role, |old| i.asid == old);
+        let its =
+            |i: &&Interface| holder.map_or(i.asid == NOBODY && i.role == Some(role), |old| i.asid == old);
         let vouched =
             self.interfaces.iter().filter(its).any(|i| i.vouched && i.name == name && i.spec == spec);
         let unlisted =
-            Interface { name: UNLISTED.into(), asid: owner, entry, spec, role: 0, vouched, text: [0; 2] };
+            Interface { name: UNLISTED.into(), asid: owner, entry, spec, role: None, vouched, text: [0; 2] };
         let number = self.add_interface(unlisted)?;
         self.successor(successor)?.reached.push(number);
         self.open(machine, asid, number)
@@ -367,7 +367,7 @@ impl<A: Arch> Manager<A> {
         let old = self.holder_but(role, new);
         let mut entries = Vec::new();
         for (n, i) in (0u16..).zip(&self.interfaces) {
-            let its = old.map_or(i.asid == NOBODY && i.role == role, |old| i.asid == old);
+            let its = old.map_or(i.asid == NOBODY && i.role == Some(role), |old| i.asid == old);
             if !its || i.name.is_empty() || i.name == UNLISTED {
                 continue;
             }
@@ -395,7 +395,7 @@ impl<A: Arch> Manager<A> {
     }
 
     /// The living domain that has the role, other than its successor.
-    fn holder_but(&self, role: u16, new: u16) -> Option<u16> {
+    fn holder_but(&self, role: NonZeroU16, new: u16) -> Option<u16> {
         self.holder(role).filter(|old| *old != new)
     }
 
@@ -517,7 +517,7 @@ impl<A: Arch> Manager<A> {
         let old = self.holder_but(role, new);
         for (n, entry) in &entries {
             self.aim(*n, new, *entry);
-            self.interfaces[*n as usize].role = 0;
+            self.interfaces[*n as usize].role = None;
         }
         let goals: Vec<u16> = entries.iter().map(|(n, _)| *n).collect();
         let mut late = self.leading_into(&goals);
@@ -540,9 +540,9 @@ impl<A: Arch> Manager<A> {
             self.rebuild(machine, client, index);
         }
         self.install_common(machine, common);
-        self.domains[new as usize].role = role;
+        self.domains[new as usize].role = Some(role);
         if let Some(old) = old {
-            self.domains[old as usize].role = 0;
+            self.domains[old as usize].role = None;
             self.inherit_waits(machine, old, new, current);
         }
         Ok(goals)

@@ -6,6 +6,7 @@
 //! one family may have.
 
 use crate::manager::{Domain, Manager};
+use core::num::NonZeroU16;
 use core::ops::Range;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::map;
@@ -55,13 +56,14 @@ impl<A: Arch> Manager<A> {
 
     /// One more semaphore, before the scheduler is asked for it.
     pub fn grant_semaphore(&self, asid: Asid) -> Result<(), Errno> {
-        let made = self.semaphores.owners.iter().filter(|owner| **owner != 0);
-        self.grant(asid.number(), &share::SEMAPHORES, made.map(|owner| (*owner, 1)), 1)
+        let made = self.semaphores.owners.iter().flatten();
+        self.grant(asid.number(), &share::SEMAPHORES, made.map(|owner| (owner.get(), 1)), 1)
     }
 
     /// One more name for a semaphore.
     pub(crate) fn grant_published(&self, asid: u16) -> Result<(), Errno> {
-        let owner = |id: &u16| self.semaphores.owners.get(usize::from(*id)).copied().unwrap_or(0);
+        let owner = |id: &u16| self.semaphores.owners.get(usize::from(*id)).copied().flatten();
+        let owner = |id: &u16| owner(id).map_or(0, NonZeroU16::get);
         self.grant(asid, &share::PUBLISHED, self.semaphores.published.iter().map(|(_, id)| (owner(id), 1)), 1)
     }
 

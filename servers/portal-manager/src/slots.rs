@@ -25,8 +25,8 @@ static FREE: Slot = Slot {
     run: Run { at: 0, len: 0, host: 0, guest: 0 },
     constant: 0,
     counter: None,
-    subject: 0,
-    giver: 0,
+    subject: None,
+    giver: None,
 };
 
 #[derive(Default)]

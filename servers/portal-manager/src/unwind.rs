@@ -29,6 +29,7 @@ use crate::Machine;
 use crate::frames::{self, Current, Frame};
 use crate::manager::{Goal, Manager};
 use alloc::vec::Vec;
+use core::num::NonZeroU16;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::fault::Cause;
 use pebble_abi::words::Asid;
@@ -93,7 +94,7 @@ impl<A: Arch> Manager<A> {
     /// `above` is what a controller does for its child, which has come in by `below`.
     fn serves(&self, below: Frame, above: Leg) -> bool {
         let child = self.domains.get(usize::from(below.caller));
-        above.domain == below.callee && child.is_some_and(|d| d.controller == below.callee)
+        above.domain == below.callee && child.is_some_and(|d| d.controller == NonZeroU16::new(below.callee))
     }
 
     /// And is the call that the child has made.
@@ -103,11 +104,12 @@ impl<A: Arch> Manager<A> {
     }
 
     /// Whether one domain is controlled by another, at whatever depth.
-    pub(crate) fn is_below(&self, mut asid: u16, controller: u16) -> bool {
-        while asid != 0 && asid != controller {
-            asid = self.domains.get(usize::from(asid)).map_or(0, |d| d.controller);
+    pub(crate) fn is_below(&self, asid: u16, controller: u16) -> bool {
+        let mut above = Some(asid);
+        while let Some(asid) = above.filter(|asid| *asid != controller) {
+            above = self.controller(asid);
         }
-        asid == controller
+        above.is_some()
     }
 
     /// The legs of a thread above `level`, the topmost first; the last is that of the call made from there.

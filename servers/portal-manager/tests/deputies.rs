@@ -35,7 +35,7 @@ fn programs() -> (Manager, Fake) {
             asid,
             entry: 0x1_0000,
             spec,
-            role: 0,
+            role: None,
             vouched: true,
             text: [0; 2],
         });
@@ -122,7 +122,7 @@ fn what_servers_open_for_a_controlled_domain_is_theirs() {
     assert_eq!(indices(&m, CHILD), had, "it has got what the sibling has");
     for server in [MANAGER, SERVER] {
         let slots = &m.domains[usize::from(server)].slots;
-        assert!(slots.used().all(|(_, slot)| slot.subject == 0), "a server that calls for somebody");
+        assert!(slots.used().all(|(_, slot)| slot.subject.is_none()), "a server that calls for somebody");
     }
     check(&m, &machine);
 }
@@ -169,14 +169,17 @@ fn a_number_that_is_free_again_is_nobodys_in_a_controllers_table() {
     fork(&mut m, &mut machine, CHILD, 22);
     let index = m.open_below(&mut machine, Asid(22), 2, Letters::NONE).expect("a portal");
     m.request.serving = None;
-    assert_eq!(m.domains[usize::from(PARENT)].slots[usize::from(index)].subject, 22);
+    assert_eq!(m.domains[usize::from(PARENT)].slots[usize::from(index)].subject, NonZeroU16::new(22));
     for dead in [CHILD, 22] {
         m.retire(&mut machine, dead.into()).expect("it lives");
         m.reclaim(&mut machine, dead.into(), CURRENT).expect("nobody is in it");
     }
     m.attach(&mut machine, view(22)).expect("the number is free");
     let slots = &m.domains[usize::from(PARENT)].slots;
-    let left = slots.used().filter(|(_, slot)| slot.subject == 22 && slot.goal != Goal::Free).count();
+    let left = slots
+        .used()
+        .filter(|(_, slot)| slot.subject == NonZeroU16::new(22) && slot.goal != Goal::Free)
+        .count();
     assert_eq!(left, 0, "portals that say they are another's");
     check(&m, &machine);
 }

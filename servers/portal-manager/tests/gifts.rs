@@ -8,6 +8,7 @@ use pebble_abi::share;
 use pebble_portal::Spec;
 use pebble_portal_manager::Goal;
 use pebble_portal_manager::gifts::{GIFTS, OF_ONE};
+use std::num::NonZeroU16;
 
 const HOST: u16 = CLIENTS[0];
 const GUEST: u16 = CLIENTS[1];
@@ -56,7 +57,7 @@ fn gifts_take_nothing_of_their_receiver() {
     m.retire(&mut machine, GUEST.into()).expect("it lives");
     let slot = m.domains[usize::from(HOST)].slots[given[2] as usize];
     assert_eq!(slot.goal, Goal::Closed(GUEST));
-    assert_ne!(slot.giver, GUEST);
+    assert_ne!(slot.giver, NonZeroU16::new(GUEST));
     m.close(&mut machine, HOST.into(), given[2], 1, None).expect("closed, but held");
     check(&m, &machine);
 }
@@ -70,8 +71,8 @@ fn there_is_an_end_to_all_gifts_of_a_table() {
         // As if each dozen were of a giver that has died since.
         if had % 12 == 0 {
             for index in 0..m.domains[host].slots.len() {
-                if m.domains[host].slots[index].giver == GUEST {
-                    m.domains[host].slots[index].giver = u16::MAX;
+                if m.domains[host].slots[index].giver == NonZeroU16::new(GUEST) {
+                    m.domains[host].slots[index].giver = Some(NonZeroU16::MAX);
                 }
             }
         }

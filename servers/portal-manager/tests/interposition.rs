@@ -57,13 +57,14 @@ impl Stack {
 
 fn behalf(m: &Manager, index: usize) -> u16 {
     let place = BEHALF.iter().position(|b| *b == index).expect("on behalf") as u16;
-    m.domains[PARENT as usize].behalf + place
+    m.domains[PARENT as usize].behalf.expect("it has them").get() + place
 }
 
 /// Every used entry of a controlled domain leads to its controller, and mirrors what that holds.
 fn check_stubs(m: &Manager) {
-    for (asid, d) in m.domains.iter().enumerate().filter(|(_, d)| d.alive && d.controller != 0) {
-        assert!(m.domains[d.controller as usize].alive, "{asid} has lost its controller");
+    for (asid, d) in m.domains.iter().enumerate().filter(|(_, d)| d.alive) {
+        let Some(controller) = d.controller.map(NonZeroU16::get) else { continue };
+        assert!(m.domains[controller as usize].alive, "{asid} has lost its controller");
         for (index, slot) in d.slots.used() {
             if index < sys::SYS_GET_ASID || slot.run.len == 0 {
                 continue;
@@ -71,11 +72,7 @@ fn check_stubs(m: &Manager) {
             match slot.goal {
                 Goal::Interface(i) => {
                     let i = &m.interfaces[i as usize];
-                    assert!(
-                        i.asid == d.controller && i.name.is_empty(),
-                        "{asid}:{index} leads to {}",
-                        i.asid
-                    );
+                    assert!(i.asid == controller && i.name.is_empty(), "{asid}:{index} leads to {}", i.asid);
                 }
                 goal => panic!("{asid}:{index} is {goal:?}"),
             }
@@ -548,7 +545,7 @@ proptest! {
                     let mut doomed = vec![d];
                     let mut at = 0;
                     while at < doomed.len() {
-                        let parent = doomed[at];
+                        let parent = NonZeroU16::new(doomed[at]);
                         doomed.extend((20..26).filter(|c| m.domains[usize::from(*c)].controller == parent));
                         at += 1;
                     }

@@ -8,6 +8,7 @@ use pebble_abi::{map, status, thread};
 use pebble_arch::riscv64::{fault, frame};
 use pebble_arch::{Arch, Layout, Riscv64};
 use pebble_portal_manager::Machine;
+use std::num::NonZeroU16;
 
 /// The program that calls, and a server that is a program; `SERVER` is of the image.
 const CALLER: u16 = 3;
@@ -94,7 +95,7 @@ const CONTROLLERS: [u16; 2] = [5, 20];
 fn controlled() -> Stack {
     let mut s = Stack::new();
     for (domain, controller) in [CALLER, CALLEE].into_iter().zip(CONTROLLERS) {
-        s.manager.domains[domain as usize].controller = controller;
+        s.manager.domains[domain as usize].controller = NonZeroU16::new(controller);
         s.manager.domains[controller as usize].image = false;
     }
     s
@@ -191,7 +192,7 @@ fn no_controller_goes_on_with_registers_that_are_not_its_own() {
     const OUTER: u16 = 21;
     for (words, goes_on) in [(3, false), (17, true)] {
         let mut s = controlled();
-        s.manager.domains[other as usize].controller = OUTER;
+        s.manager.domains[other as usize].controller = NonZeroU16::new(OUTER);
         s.manager.domains[OUTER as usize].image = false;
         s.call(17, CALLER, CALLEE, 44);
         let inner = s.call(3, CALLEE, other, 50);
@@ -299,7 +300,7 @@ impl Stack {
             asid: SCHEDULER,
             entry: 0x1_0000,
             spec: pebble_portal::Spec::parse("nm").expect("a specification"),
-            role: 0,
+            role: None,
             vouched: true,
             text: [0; 2],
         };
@@ -362,7 +363,7 @@ fn a_call_for_which_the_thread_itself_holds_the_stacks_ends() {
     {
         let mut s = Stack::new();
         let index = s.portal(waiting, CALLEE);
-        s.manager.domains[CALLEE as usize].controller = controller;
+        s.manager.domains[CALLEE as usize].controller = NonZeroU16::new(controller);
         s.manager.domains[controller as usize].image = false;
         s.call(17, CALLER, CALLEE, 44);
         let by = if passes { index } else { index + 1 };
@@ -406,7 +407,7 @@ fn a_domain_that_watches_is_told_once_for_each_leg() {
         asid: MANAGER,
         entry: 0x1_0000,
         spec: pebble_portal::Spec::parse("npii").expect("a specification"),
-        role: 0,
+        role: None,
         vouched: true,
         text: [0; 2],
     };

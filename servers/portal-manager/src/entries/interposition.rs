@@ -43,7 +43,12 @@ pub extern "C" fn subject(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: 
         let lax = m.subject(machine, current, 1, true);
         let served = if lax.domain == lax.caller { 0 } else { lax.domain };
         let domain = &m.domains[usize::from(served)];
-        *more = [strict.caller.into(), served.into(), domain.controller.into(), domain.handler];
+        *more = [
+            strict.caller.into(),
+            served.into(),
+            domain.controller.map_or(0, NonZeroU16::get).into(),
+            domain.handler,
+        ];
         Ok(strict.domain.into())
     })
 }
@@ -186,7 +191,7 @@ fn seen(m: &Manager, asid: u16, index: u16) -> [u64; 2] {
 
 /// Who has called the server that asks: a controller only if it does not pass on what its child calls.
 pub fn client_of(m: &mut Manager, machine: &Real, client: Asid) -> Result<Asid, Errno> {
-    let controls = m.domain(client)?.behalf != 0;
+    let controls = m.domain(client)?.behalf.is_some();
     Ok(if controls { m.subject(machine, current()?, 0, false).origin.into() } else { client })
 }
 

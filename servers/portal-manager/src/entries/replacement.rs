@@ -2,6 +2,7 @@
 
 use crate::{PASS, explained, name, open, register, request, survey, tidy, view};
 use alloc::vec::Vec;
+use core::num::NonZeroU16;
 use pebble::abi::errno;
 use pebble::link::More;
 use pebble::words::Asid;
@@ -54,7 +55,7 @@ pub extern "C" fn register_for(
 }
 
 pub extern "C" fn holder(role: u64) -> i64 {
-    request(|m, _| Ok(m.holder(role as u16).unwrap_or(0).into()))
+    request(|m, _| Ok(NonZeroU16::new(role as u16).and_then(|role| m.holder(role)).unwrap_or(0).into()))
 }
 
 pub extern "C" fn prepare(asid: Asid) -> i64 {

@@ -3,6 +3,7 @@
 use crate::manager::{Goal, Slot};
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::num::NonZeroU16;
 use pebble_portal::Spec;
 
 /// Who has which role, and who is on the way to one.
@@ -14,7 +15,7 @@ pub(crate) struct Replacement {
 
 /// What outlives the domain that has a role.
 pub struct Role {
-    pub number: u16,
+    pub number: NonZeroU16,
     pub(super) trusted: bool,
     pub(super) exclusive: bool,
     /// Its names stay reserved when its domain dies.
@@ -37,7 +38,7 @@ pub(super) struct Offer {
 
 /// A domain on its way into a role.
 pub struct Successor {
-    pub(crate) role: u16,
+    pub(crate) role: NonZeroU16,
     pub(crate) asid: u16,
     pub(super) offers: Vec<Offer>,
     /// Interfaces with their entries in the new domain; clients' slots with their new code. Both empty until

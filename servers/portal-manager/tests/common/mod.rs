@@ -10,6 +10,7 @@ use pebble_boot::{BootInfo, CommonCode, Domain, Grant, Interface, Portal};
 use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::{Goal, Machine};
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU16;
 
 pub const SCHEDULER: u16 = 1;
 pub const SERVER: u16 = 2;
@@ -239,17 +240,19 @@ pub fn system() -> (Manager, Fake) {
 /// What each living domain holds is what has been counted.
 fn check_counts(manager: &Manager) {
     let mut held = BTreeMap::<u16, usize>::new();
-    for (asid, domain) in manager.domains.iter().enumerate().filter(|(_, d)| d.alive && d.controller == 0) {
-        let system = usize::from(domain.behalf)..usize::from(domain.behalf) + BEHALF.len();
-        let own = |index: &usize| domain.behalf == 0 || !system.contains(index);
+    for (asid, domain) in
+        manager.domains.iter().enumerate().filter(|(_, d)| d.alive && d.controller.is_none())
+    {
+        let behalf = domain.behalf.map(|first| usize::from(first.get()));
+        let own = |index: &usize| behalf.is_none_or(|first| !(first..first + BEHALF.len()).contains(index));
         for slot in (sys::FIRST_FREE..domain.slots.len()).filter(own).map(|index| &domain.slots[index]) {
-            let owner = if slot.subject != 0 { slot.subject } else { asid as u16 };
-            *held.entry(owner).or_default() += usize::from(slot.goal != Goal::Free && slot.giver == 0);
+            let owner = slot.subject.map_or(asid as u16, NonZeroU16::get);
+            *held.entry(owner).or_default() += usize::from(slot.goal != Goal::Free && slot.giver.is_none());
         }
     }
     for (asid, domain) in manager.domains.iter().enumerate().filter(|(_, d)| d.alive) {
         let held = held.get(&(asid as u16)).copied().unwrap_or(0);
-        assert_eq!(domain.held, held, "portals of {asid}, whose controller is {}", domain.controller);
+        assert_eq!(domain.held, held, "portals of {asid}, whose controller is {:?}", domain.controller);
     }
 }
 
