@@ -1,9 +1,11 @@
 // The entries of both binaries; `EDF` is the discipline.
 
+use core::num::NonZeroU8;
 use pebble::abi::{self, errno, handover as ask, map, sys};
 use pebble::link::More;
 use pebble::portal::{self, time};
 use pebble::region;
+use pebble::words::{Asid, ThreadId};
 use pebble_scheduler::{BootSemaphore, BootThread, Decision, FORMAT, STAY, Stacks, ThreadState, Wait, Words};
 
 pebble::import! {
@@ -28,14 +30,14 @@ fn boot(scheduler: &mut Scheduler, words: &Words, now: u64) {
     let (first, count) = (abi::scheduler::FIRST, word(1) as usize);
     let threads = (first..first + count).map(|n| {
         let (tid, priority, home) = abi::scheduler::thread_parts(word(n));
-        BootThread { tid, priority, home }
+        BootThread { tid: tid.into(), priority, home: home.into() }
     });
     let semaphores = (first + count..first + count + word(2) as usize).map(|n| {
         let (id, owner, wait) = abi::scheduler::semaphore_parts(word(n));
-        BootSemaphore { id, owner, wait }
+        BootSemaphore { id, owner: owner.into(), wait }
     });
     let (running, _, _) = abi::scheduler::thread_parts(word(first));
-    let _ = scheduler.boot(words, threads, semaphores, running, map::SEM_REAPER, now);
+    let _ = scheduler.boot(words, threads, semaphores, running.into(), map::SEM_REAPER, now);
 }
 
 /// The state, once it knows the threads of the image.
@@ -174,15 +176,15 @@ extern "C" fn long_yield() -> Decision {
     otherwise(|s, _, now| s.quick_yield(now), |s, _, now| s.yield_now(now))
 }
 
-extern "C" fn sleep(caller: u64, until: u64) -> Decision {
+extern "C" fn sleep(caller: Asid, until: u64) -> Decision {
     enter(|s, _, now| s.sleep(until, caller, now))
 }
 
-extern "C" fn stack_wait(domain: u64, caller: u64) -> Decision {
+extern "C" fn stack_wait(domain: Asid, caller: Asid) -> Decision {
     enter(|s, _, now| s.stack_wait(&Queues, domain, caller, now))
 }
 
-extern "C" fn p(semaphore: u64, caller: u64) -> Decision {
+extern "C" fn p(semaphore: u64, caller: Asid) -> Decision {
     quick(
         |s, words, now| s.quick_p(words, semaphore, caller, now),
         || late_p(semaphore, caller),
@@ -191,13 +193,13 @@ extern "C" fn p(semaphore: u64, caller: u64) -> Decision {
 }
 
 #[inline(never)]
-extern "C" fn late_p(semaphore: u64, caller: u64) -> Decision {
+extern "C" fn late_p(semaphore: u64, caller: Asid) -> Decision {
     late(|s, words, now| s.late_p(words, semaphore, caller, now), || long_p(semaphore, caller))
 }
 
 #[cold]
 #[inline(never)]
-extern "C" fn long_p(semaphore: u64, caller: u64) -> Decision {
+extern "C" fn long_p(semaphore: u64, caller: Asid) -> Decision {
     otherwise(
         |s, words, now| s.quick_p(words, semaphore, caller, now),
         |s, words, now| s.p(words, semaphore, caller, now),
@@ -238,40 +240,41 @@ extern "C" fn long_tick() -> Decision {
     enter(|s, _, now| s.tick(now))
 }
 
-extern "C" fn thread_start(tid: u64, priority: u64, home: u64) -> Decision {
-    enter(|s, _, now| s.thread_start(tid, priority, home, now))
+extern "C" fn thread_start(tid: ThreadId, priority: u64, home: u64) -> Decision {
+    let (home, family) = (Asid(home & 0xffff), Asid(home >> 16));
+    enter(|s, _, now| s.thread_start(tid, priority, home, family, now))
 }
 
-extern "C" fn thread_exit(client: u64) -> Decision {
+extern "C" fn thread_exit(client: Asid) -> Decision {
     enter(|s, words, now| s.thread_exit(words, client, now))
 }
 
-extern "C" fn priority(tid: u64, priority: u64) -> Decision {
+extern "C" fn priority(tid: ThreadId, priority: u64) -> Decision {
     enter(|s, words, now| s.set_priority(words, tid, priority, now))
 }
 
 /// A domain; a priority plus 1 in bits 16 and up asks for the calm after it; in bits 32 and up the thread to begin with. Returns where to go on.
 extern "C" fn domain_abort(domain: u64) -> Decision {
-    let (asid, calm, from) = (domain & 0xffff, domain >> 16 & 0xffff, domain >> 32);
+    let (asid, calm, from) = (Asid(domain & 0xffff), domain >> 16 & 0xffff, ThreadId(domain >> 32));
     enter(|s, words, now| match calm {
         0 => s.domain_abort(words, asid, from, now),
         calm => s.domain_calm(words, asid, calm - 1, from, now),
     })
 }
 
-extern "C" fn thread_abort(tid: u64, any: u64) -> Decision {
+extern "C" fn thread_abort(tid: ThreadId, any: u64) -> Decision {
     enter(|s, words, now| s.thread_abort(words, tid, any != 0, now))
 }
 
-extern "C" fn park(caller: u64) -> Decision {
+extern "C" fn park(caller: Asid) -> Decision {
     enter(|s, _, now| s.park(caller, now))
 }
 
-extern "C" fn wake(server: u64, tid: u64) -> Decision {
+extern "C" fn wake(server: Asid, tid: ThreadId) -> Decision {
     enter(|s, _, now| s.unpark(server, tid, now))
 }
 
-extern "C" fn will_wake(server: u64) -> i64 {
+extern "C" fn will_wake(server: Asid) -> i64 {
     state(|s, _, _| s.will_wake(server))
 }
 
@@ -279,7 +282,7 @@ extern "C" fn deadline(ticks: u64) -> Decision {
     enter(|s, words, now| s.deadline(words, ticks, now))
 }
 
-extern "C" fn share(domain: u64, percent: u64) -> Decision {
+extern "C" fn share(domain: Asid, percent: u64) -> Decision {
     enter(|s, _, now| s.share(domain, percent, now))
 }
 
@@ -304,19 +307,19 @@ extern "C" fn sem_free(semaphore: u64) -> Decision {
     enter(|s, words, now| s.sem_free(words, semaphore, now))
 }
 
-extern "C" fn sem_alloc(initial: u64, owner: u64, wait: u64) -> i64 {
+extern "C" fn sem_alloc(initial: u64, owner: Asid, wait: u64) -> i64 {
     state(|s, words, _| s.sem_alloc(words, initial as i64, owner, Wait::of(wait)))
 }
 
 extern "C" fn reap() -> i64 {
-    state(|s, _, _| s.reap().map_or(-1, i64::from))
+    state(|s, _, _| s.reap().map_or(-1, |tid| tid.get() as i64))
 }
 
 /// Value, owner, waiters.
 extern "C" fn sem_info(semaphore: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     state(|s, words, _| match s.sem_info(words, semaphore) {
         Some(info) => {
-            *more = [info.value as u64, info.owner.into(), info.waiters as u64, 0];
+            *more = [info.value as u64, info.owner.map_or(0, NonZeroU8::get).into(), info.waiters as u64, 0];
             0
         }
         None => -errno::EINVAL,
@@ -324,7 +327,7 @@ extern "C" fn sem_info(semaphore: u64, _: u64, _: u64, _: u64, _: u64, _: u64, m
 }
 
 /// State (with the semaphore, or the domain, in bits 8 and up), priority and home, ticks run, switches.
-extern "C" fn thread_info(tid: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+extern "C" fn thread_info(tid: ThreadId, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     state(|s, _, now| match s.thread_info(tid, now) {
         Some(info) => {
             let state = match info.state {
@@ -334,12 +337,12 @@ extern "C" fn thread_info(tid: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more
                 ThreadState::Sleeping => 3,
                 ThreadState::Waiting(semaphore) => 4 | u64::from(semaphore) << 8,
                 ThreadState::Exited => 5,
-                ThreadState::Stack(domain) => 6 | u64::from(domain) << 8,
+                ThreadState::Stack(domain) => 6 | domain.get() << 8,
                 ThreadState::Held => 7,
                 ThreadState::Parked => 8,
             };
             *more =
-                [state, u64::from(info.priority) | u64::from(info.home) << 8, info.ran, info.switches.into()];
+                [state, u64::from(info.priority) | info.home.get() << 8, info.ran, info.switches.into()];
             0
         }
         None => -errno::EINVAL,

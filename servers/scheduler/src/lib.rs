@@ -70,7 +70,7 @@
 //! | `scheduler.p` | semaphore; caller's domain | [`quick_p`](Scheduler::quick_p), [`p(words, sem, caller, now)`](Scheduler::p) |
 //! | `scheduler.v`, `scheduler.irq` | semaphore | [`quick_v`](Scheduler::quick_v), [`v(words, sem, now)`](Scheduler::v) |
 //! | `scheduler.tick` | – | [`quick_tick`](Scheduler::quick_tick), [`tick(now)`](Scheduler::tick) |
-//! | `scheduler.thread_start` | thread, priority, home with family << 16 | [`thread_start(tid, priority, home, now)`](Scheduler::thread_start) |
+//! | `scheduler.thread_start` | thread, priority, home with family << 16 | [`thread_start(tid, priority, home, family, now)`](Scheduler::thread_start) |
 //! | `scheduler.thread_exit` | domain that is being served, or 0 | [`thread_exit(words, client, now)`](Scheduler::thread_exit) |
 //! | `scheduler.priority` | thread, priority | [`set_priority(tid, priority, now)`](Scheduler::set_priority) |
 //! | `scheduler.domain_abort` | domain | [`domain_abort(words, stacks, asid, now)`](Scheduler::domain_abort) |
@@ -118,6 +118,7 @@ use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use pebble_abi::errno::{EINTR, EINVAL, EPERM, Errno};
 use pebble_abi::map::{FIRST_LOCK, MAX_DOMAINS, MAX_SEMAPHORES, MAX_THREADS, TIME_HZ};
 pub use pebble_abi::scheduler::Wait;
+use pebble_abi::words::{Asid, ThreadId};
 use queue::{Links, Queue, Ranks};
 use sleepers::{Heap, Kind, Sleepers};
 
@@ -321,7 +322,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         words: &Words,
         threads: impl IntoIterator<Item = BootThread>,
         semaphores: impl IntoIterator<Item = BootSemaphore>,
-        running: u16,
+        running: ThreadId,
         reaper: u16,
         now: u64,
     ) -> Result<(), Errno> {
@@ -332,12 +333,12 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.records.iter_mut().for_each(|record| record.sem = FREE);
         self.semaphores.clear();
         for thread in threads {
-            let t = self.claim(thread.tid.into(), thread.priority.into(), thread.home.into());
+            let t = self.claim(thread.tid, thread.priority.into(), thread.home, Asid(0));
             let t = Errno::answer(t)? as u8;
             self.records[t as usize].slice_end = SLICE;
             self.queue_ready(t, thread.tid == running);
         }
-        let Some(t) = self.thread(running.into()) else { return Err(EINVAL) };
+        let Some(t) = self.thread(running) else { return Err(EINVAL) };
         self.top = self.level[t as usize];
         self.current = *self.queue(self.top);
         self.reaper = reaper;
@@ -562,14 +563,14 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// What `t` waits on, which is in no queue, on behalf of `caller`.
     #[inline(always)]
-    fn set_waiting(&mut self, t: u8, sem: u16, caller: u64) {
-        self.caller[t as usize] = caller as u8;
+    fn set_waiting(&mut self, t: u8, sem: u16, caller: Asid) {
+        self.caller[t as usize] = caller.get() as u8;
         self.records[t as usize].sem = sem;
     }
 
     /// A thread number, checked.
-    fn thread(&self, tid: u64) -> Option<u8> {
-        u8::try_from(tid).ok().filter(|t| !matches!(self.state(*t), State::Free | State::Exited))
+    fn thread(&self, tid: ThreadId) -> Option<u8> {
+        u8::try_from(tid.get()).ok().filter(|t| !matches!(self.state(*t), State::Free | State::Exited))
     }
 }
 

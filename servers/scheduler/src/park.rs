@@ -21,16 +21,16 @@ const WOKEN: u16 = u16::MAX;
 
 impl<const EDF: bool> Scheduler<EDF> {
     /// The domain `server` will wake the running thread, whose number this is.
-    pub fn will_wake(&mut self, server: u64) -> i64 {
+    pub fn will_wake(&mut self, server: Asid) -> i64 {
         let me = self.current.head;
-        self.promises[me as usize] = server as u8 as u16;
+        self.promises[me as usize] = server.get() as u8 as u16;
         me.into()
     }
 
     /// Waits until the thread is woken. `caller` is the domain that called, not 0. 0; `-EINTR`: caught by
     /// [`domain_abort`](Self::domain_abort) or [`thread_abort`](Self::thread_abort); `-EPERM`: no other
     /// thread is ready.
-    pub fn park(&mut self, caller: u64, now: u64) -> Decision {
+    pub fn park(&mut self, caller: Asid, now: u64) -> Decision {
         let me = self.begin();
         if matches!(self.promises[me as usize], 0 | WOKEN) {
             self.promises[me as usize] = 0;
@@ -48,10 +48,10 @@ impl<const EDF: bool> Scheduler<EDF> {
     }
 
     /// The domain `server` wakes a thread, if it has said that it will. 0.
-    pub fn unpark(&mut self, server: u64, tid: u64, now: u64) -> Decision {
+    pub fn unpark(&mut self, server: Asid, tid: ThreadId, now: u64) -> Decision {
         let me = self.begin();
         if let Some(t) = self.thread(tid) {
-            self.keep_promise(server as u8, t);
+            self.keep_promise(server.get() as u8, t);
         }
         self.decide(me, 0, now)
     }

@@ -51,7 +51,7 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// As [`p`](Self::p), for the first to wait on the semaphore.
     #[inline(always)]
-    pub fn quick_p(&mut self, words: &Words, sem: u64, caller: u64, now: u64) -> Option<Decision> {
+    pub fn quick_p(&mut self, words: &Words, sem: u64, caller: Asid, now: u64) -> Option<Decision> {
         if now >= self.alarm {
             return None;
         }
@@ -60,7 +60,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         Some(Decision { thread: next.into(), value: 0 })
     }
 
-    pub fn late_p(&mut self, words: &Words, sem: u64, caller: u64, now: u64) -> Option<Decision> {
+    pub fn late_p(&mut self, words: &Words, sem: u64, caller: Asid, now: u64) -> Option<Decision> {
         let (t, level) = self.lone_sleeper()?;
         let (me, _) = self.block(words, sem, caller)?;
         self.stop(me, now);
@@ -69,7 +69,7 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// The running thread leaves `current`, and waits. It, and the head that follows it.
     #[inline(always)]
-    fn block(&mut self, words: &Words, sem: u64, caller: u64) -> Option<(u8, u8)> {
+    fn block(&mut self, words: &Words, sem: u64, caller: Asid) -> Option<(u8, u8)> {
         // Of a lock's, not here: somebody less urgent may hold it.
         let word = words[..FIRST_LOCK].get(sem as usize)?;
         if word.load(Relaxed) != 0 || EDF && self.top == 0 {

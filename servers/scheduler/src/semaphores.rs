@@ -5,6 +5,7 @@
 
 use crate::queue::Line;
 use crate::*;
+use core::num::NonZeroU8;
 use pebble_abi::errno::{EAGAIN, Errno};
 
 /// Word of a free semaphore: negative, so that both fast paths fail, and one less is positive, so that P sees
@@ -19,7 +20,7 @@ const ENDING: u16 = u16::MAX - 2;
 #[derive(Clone, Copy, Debug)]
 pub struct BootSemaphore {
     pub id: u16,
-    pub owner: u16,
+    pub owner: Asid,
     pub wait: Wait,
 }
 
@@ -27,7 +28,7 @@ pub struct BootSemaphore {
 pub struct SemInfo {
     /// Free units, or minus the number of waiters.
     pub value: i64,
-    pub owner: u16,
+    pub owner: Option<NonZeroU8>,
     pub waiters: usize,
 }
 
@@ -37,7 +38,8 @@ pub struct SemInfo {
 pub(crate) struct Semaphore {
     /// The next free one (or `NONE`) while it is free; else `IN_USE` or `ENDING`.
     free: u16,
-    owner: u8,
+    /// The domain that may say so, if there is one.
+    owner: Option<NonZeroU8>,
     wait: Wait,
 }
 
@@ -55,6 +57,11 @@ impl Semaphore {
     }
 }
 
+/// A domain that may have a semaphore; nobody, if it is 0.
+fn owner(asid: Asid) -> Result<Option<NonZeroU8>, Errno> {
+    u8::try_from(asid.get()).map(NonZeroU8::new).map_err(|_| EINVAL)
+}
+
 /// In which list it is while it is free.
 fn for_locks(id: usize) -> usize {
     usize::from(id >= FIRST_LOCK)
@@ -70,7 +77,7 @@ pub(crate) struct Table {
 impl Table {
     /// Not usable; all zero.
     pub(crate) const fn zero() -> Self {
-        Self { all: [Semaphore { free: 0, owner: 0, wait: Wait::Patient }; MAX_SEMAPHORES], free: [0; 2] }
+        Self { all: [Semaphore { free: 0, owner: None, wait: Wait::Patient }; MAX_SEMAPHORES], free: [0; 2] }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -84,7 +91,7 @@ impl Table {
         semaphores: impl IntoIterator<Item = BootSemaphore>,
     ) -> Result<(), Errno> {
         for boot in semaphores {
-            let owner = u8::try_from(boot.owner).map_err(|_| EINVAL)?;
+            let owner = owner(boot.owner)?;
             let sem = self.all.get_mut(boot.id as usize).filter(|sem| !sem.in_use()).ok_or(EINVAL)?;
             *sem = Semaphore { owner, wait: boot.wait, free: IN_USE };
         }
@@ -105,13 +112,13 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// Takes a unit, or waits for one. `caller` is the domain that called, not 0. 0; `-EINVAL`: no such
     /// semaphore; `-EINTR`: caught by [`domain_abort`](Self::domain_abort); `-EPERM`: no other thread is
     /// ready.
-    pub fn p(&mut self, words: &Words, sem: u64, caller: u64, now: u64) -> Decision {
+    pub fn p(&mut self, words: &Words, sem: u64, caller: Asid, now: u64) -> Decision {
         let me = self.begin();
         let error = self.wait(words, sem as usize, me, caller).err().map_or(0, Errno::word);
         self.decide(me, error, now)
     }
 
-    fn wait(&mut self, words: &Words, sem: usize, me: u8, caller: u64) -> Result<(), Errno> {
+    fn wait(&mut self, words: &Words, sem: usize, me: u8, caller: Asid) -> Result<(), Errno> {
         let semaphore = self.semaphores.all.get(sem).filter(|sem| sem.in_use()).ok_or(EINVAL)?;
         if words[sem].load(Relaxed) > 0 {
             add(&words[sem], -1);
@@ -196,8 +203,8 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// A new semaphore: its number, or `-EAGAIN` when all are in use, or `-EINVAL` for a negative value or an
     /// impossible owner.
-    pub fn sem_alloc(&mut self, words: &Words, initial: i64, owner: u64, wait: Wait) -> i64 {
-        let (Ok(owner), 0..) = (u8::try_from(owner), initial) else { return -EINVAL };
+    pub fn sem_alloc(&mut self, words: &Words, initial: i64, owner: Asid, wait: Wait) -> i64 {
+        let (Ok(owner), 0..) = (self::owner(owner), initial) else { return -EINVAL };
         let free = &mut self.semaphores.free;
         let which = usize::from(wait == Wait::Lock);
         let which = if free[which] == NONE { 1 - which } else { which };
@@ -256,7 +263,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         let sem = self.semaphores.all.get(id).filter(|sem| sem.in_use())?;
         Some(SemInfo {
             value: words[id].load(Relaxed),
-            owner: sem.owner.into(),
+            owner: sem.owner,
             waiters: words[id].load(Relaxed).min(0).unsigned_abs() as usize,
         })
     }

@@ -86,9 +86,9 @@ impl Shares {
 impl<const EDF: bool> Scheduler<EDF> {
     /// The threads of a domain run for so many percent of the time at most; 0 or 100: as long as they like.
     /// 0, or `-EINVAL`: no such domain or share.
-    pub fn share(&mut self, domain: u64, percent: u64, now: u64) -> Decision {
+    pub fn share(&mut self, domain: Asid, percent: u64, now: u64) -> Decision {
         let me = self.begin();
-        let error = match (u8::try_from(domain), percent) {
+        let error = match (u8::try_from(domain.get()), percent) {
             (Ok(domain @ 1..), 0..=100) => {
                 self.set_share(domain, percent as u8 % 100, me, now);
                 0
@@ -145,7 +145,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.leave_ready(t, self.level[t as usize]);
         // What was kept for it would lie idle; and an heir is known by what it would wait on.
         self.disinherit(t);
-        self.set_waiting(t, HELD, self.records[t as usize].home.into());
+        let home = u16::from(self.records[t as usize].home);
+        self.set_waiting(t, HELD, home.into());
         let shares = &mut self.shares;
         if shares.holds == 0 {
             shares.held = Queue::of(t);

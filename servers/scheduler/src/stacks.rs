@@ -221,20 +221,21 @@ impl Waiters {
 impl<const EDF: bool> Scheduler<EDF> {
     /// The running thread, which is in `caller`, has found no stack in the queue of `domain`; it calls again
     /// when it goes on.
-    pub fn stack_wait(&mut self, stacks: &impl Stacks, domain: u64, caller: u64, now: u64) -> Decision {
+    pub fn stack_wait(&mut self, stacks: &impl Stacks, domain: Asid, caller: Asid, now: u64) -> Decision {
         let me = self.begin();
-        let domain = domain as u8;
+        let domain = domain.get() as u8;
         if self.is_last() {
             return self.decide(me, 0, now);
         }
         self.stop_being_ready(me);
         let home = self.records[me as usize].home;
+        let at_home = Asid::from(u16::from(home));
         if domain == 0 || self.lacks_no_stack(stacks, domain, me) {
-            self.set_waiting(me, SLEEPING, home.into());
+            self.set_waiting(me, SLEEPING, at_home);
             self.push_sleeper(now.wrapping_add(LOOK), me);
         } else {
-            self.set_waiting(me, STACKS | u16::from(domain), home.into());
-            let caller = caller as u8;
+            self.set_waiting(me, STACKS | u16::from(domain), at_home);
+            let caller = caller.get() as u8;
             let standing = &mut self.stacks.standing;
             standing.abroad.set(me, caller != home && standing.locks.has(caller));
             if !self.stacks.any() {
@@ -485,7 +486,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.disinherit(t);
         if inherited != Inherited::Again {
             self.leave_ready(t, self.level[t as usize]);
-            self.set_waiting(t, STACKS | u16::from(domain), self.records[t as usize].home.into());
+            let home = u16::from(self.records[t as usize].home);
+            self.set_waiting(t, STACKS | u16::from(domain), home.into());
             self.stand_in_line(domain, t, true);
         }
     }

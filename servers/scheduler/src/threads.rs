@@ -9,9 +9,9 @@ const AT_A_TIME: usize = 8;
 /// A thread of the image, ready to run.
 #[derive(Clone, Copy, Debug)]
 pub struct BootThread {
-    pub tid: u16,
+    pub tid: ThreadId,
     pub priority: u8,
-    pub home: u16,
+    pub home: Asid,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum ThreadState {
     /// On this semaphore.
     Waiting(u16),
     /// For a stack of this domain.
-    Stack(u16),
+    Stack(Asid),
     /// Its home has used up its share.
     Held,
     /// Until a server wakes it.
@@ -35,7 +35,7 @@ pub enum ThreadState {
 pub struct ThreadInfo {
     pub state: ThreadState,
     pub priority: u8,
-    pub home: u16,
+    pub home: Asid,
     /// Ticks of run time.
     pub ran: u64,
     /// How often it stopped running without having to wait: it yielded, or another was more urgent, or had
@@ -70,7 +70,7 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// Not before `until`. `caller` is the domain that called, or 0. 0; `-EINTR`: caught by
     /// [`domain_abort`](Self::domain_abort); `-EPERM`: no other thread is ready.
-    pub fn sleep(&mut self, until: u64, caller: u64, now: u64) -> Decision {
+    pub fn sleep(&mut self, until: u64, caller: Asid, now: u64) -> Decision {
         let me = self.begin();
         if self.doomed.has(me) {
             return self.decide(me, -EINTR, now);
@@ -80,8 +80,8 @@ impl<const EDF: bool> Scheduler<EDF> {
                 return self.decide(me, -EPERM, now);
             }
             self.stop_being_ready(me);
-            let home = self.records[me as usize].home;
-            self.set_waiting(me, SLEEPING, if caller == 0 { home.into() } else { caller });
+            let home = u16::from(self.records[me as usize].home);
+            self.set_waiting(me, SLEEPING, if caller == Asid(0) { home.into() } else { caller });
             self.push_sleeper(until, me);
         }
         self.decide(me, 0, now)
@@ -122,12 +122,13 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.ran(now) >= self.records[self.current.head as usize].slice_end
     }
 
-    /// Checks and fills the tables for a new thread, which is in no queue yet. `home` has the family's
-    /// number, or 0, in bits 16 and up. The thread's number, `-EINVAL`, or `-EEXIST`.
-    pub(crate) fn claim(&mut self, tid: u64, priority: u64, home: u64) -> i64 {
-        let (family, home) = (home >> 16, home & 0xffff);
+    /// Checks and fills the tables for a new thread, which is in no queue yet; `family` is its home's, or 0.
+    /// The thread's number, `-EINVAL`, or `-EEXIST`.
+    #[inline(never)]
+    pub(crate) fn claim(&mut self, tid: ThreadId, priority: u64, home: Asid, family: Asid) -> i64 {
+        let byte = |word: u64| u8::try_from(word);
         let (Ok(t), Ok(home @ 1..), Ok(family), 0..32) =
-            (u8::try_from(tid), u8::try_from(home), u8::try_from(family), priority)
+            (byte(tid.get()), byte(home.get()), byte(family.get()), priority)
         else {
             return -EINVAL;
         };
@@ -147,9 +148,16 @@ impl<const EDF: bool> Scheduler<EDF> {
     }
 
     /// A new thread becomes ready. 0, `-EINVAL`: argument out of range, `-EEXIST`: the thread is in use.
-    pub fn thread_start(&mut self, tid: u64, priority: u64, home: u64, now: u64) -> Decision {
+    pub fn thread_start(
+        &mut self,
+        tid: ThreadId,
+        priority: u64,
+        home: Asid,
+        family: Asid,
+        now: u64,
+    ) -> Decision {
         let me = self.begin();
-        let error = match self.claim(tid, priority, home) {
+        let error = match self.claim(tid, priority, home, family) {
             t @ 0.. => {
                 self.make_ready(t as u8);
                 0
@@ -161,13 +169,14 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// The running thread ends, and the reaper hears of it. Returns only to the last ready thread, and to who
     /// serves a `client`'s call, which must come to its end: the thread is the client's (`-EPERM`).
-    pub fn thread_exit(&mut self, words: &Words, client: u64, now: u64) -> Decision {
+    pub fn thread_exit(&mut self, words: &Words, client: Asid, now: u64) -> Decision {
         let me = self.begin();
-        if client != 0 || self.is_last() {
+        if client != Asid(0) || self.is_last() {
             return self.decide(me, -EPERM, now);
         }
         self.stop_being_ready(me);
-        self.set_waiting(me, EXITED, u64::MAX);
+        // No domain's call ends this.
+        self.set_waiting(me, EXITED, Asid(u64::MAX));
         self.attention -= u16::from(self.doomed.set(me, false));
         self.forget_deadline(me);
         if self.any_exited {
@@ -180,7 +189,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     }
 
     /// A thread that has exited, the first one first; its number is free from now on.
-    pub fn reap(&mut self) -> Option<u16> {
+    pub fn reap(&mut self) -> Option<ThreadId> {
         if !self.any_exited {
             return None;
         }
@@ -191,12 +200,12 @@ impl<const EDF: bool> Scheduler<EDF> {
             self.exited.drop_head(&self.links);
         }
         self.records[t as usize].sem = FREE;
-        Some(t.into())
+        Some(u16::from(t).into())
     }
 
     /// 0, `-EINVAL`: no such priority, `-ESRCH`: no such thread. A ready or waiting thread goes behind those
     /// of its new priority, the running one before them.
-    pub fn set_priority(&mut self, words: &Words, tid: u64, priority: u64, now: u64) -> Decision {
+    pub fn set_priority(&mut self, words: &Words, tid: ThreadId, priority: u64, now: u64) -> Decision {
         let me = self.begin();
         let error = match (self.thread(tid), priority) {
             (Some(t), 0..32) => {
@@ -247,13 +256,13 @@ impl<const EDF: bool> Scheduler<EDF> {
     ///
     /// It is done thread by thread, and this call does a part, beginning at thread `from`. It returns where
     /// the next call is to begin; 0: all is done; `-EINVAL`: no such domain.
-    pub fn domain_abort(&mut self, words: &Words, asid: u64, from: u64, now: u64) -> Decision {
+    pub fn domain_abort(&mut self, words: &Words, asid: Asid, from: ThreadId, now: u64) -> Decision {
         let me = self.begin();
-        let Ok(asid) = u8::try_from(asid) else { return self.decide(me, -EINVAL, now) };
+        let Ok(asid) = u8::try_from(asid.get()) else { return self.decide(me, -EINVAL, now) };
         // Not a level that it is lent.
         let level = self.records[me as usize].base;
         self.wake(now);
-        if from == 0 {
+        if from == ThreadId(0) {
             self.end_share(asid);
             self.stacks.has_locks(asid, false);
         }
@@ -286,9 +295,9 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// Does it for threads from this one on, until something was done for one, or for [`AT_A_TIME`]. Where to
     /// go on; 0: that was the last.
-    fn some_threads(&mut self, from: u64, mut work: impl FnMut(&mut Self, u8) -> bool) -> i64 {
+    fn some_threads(&mut self, from: ThreadId, mut work: impl FnMut(&mut Self, u8) -> bool) -> i64 {
         let all = usize::from(self.highest) + 1;
-        let from = from.min(all as u64) as usize;
+        let from = from.get().min(all as u64) as usize;
         let end = (from + AT_A_TIME).min(all);
         let next = (from..end).find(|t| work(self, *t as u8)).map_or(end, |t| t + 1);
         if next < all { next as i64 } else { 0 }
@@ -298,9 +307,18 @@ impl<const EDF: bool> Scheduler<EDF> {
     /// [`domain_abort`](Self::domain_abort)'s caller. One that is still somewhere, in the server of somebody
     /// who does not let it go, has this priority from now on. In parts, as that; `-EINVAL`: no such domain or
     /// priority.
-    pub fn domain_calm(&mut self, words: &Words, asid: u64, priority: u64, from: u64, now: u64) -> Decision {
+    pub fn domain_calm(
+        &mut self,
+        words: &Words,
+        asid: Asid,
+        priority: u64,
+        from: ThreadId,
+        now: u64,
+    ) -> Decision {
         let me = self.begin();
-        let (Ok(asid), 0..32) = (u8::try_from(asid), priority) else { return self.decide(me, -EINVAL, now) };
+        let (Ok(asid), 0..32) = (u8::try_from(asid.get()), priority) else {
+            return self.decide(me, -EINVAL, now);
+        };
         let next = self.some_threads(from, |s, t| {
             let there = !matches!(s.state(t), State::Free | State::Exited);
             let wanted = there && s.doomed.has(t) && s.records[t as usize].home == asid;
@@ -314,7 +332,7 @@ impl<const EDF: bool> Scheduler<EDF> {
 
     /// Ends the sleep or wait of one thread with `-EINTR`, if it has not ended meanwhile, and is
     /// interruptible or `any` wait may be. 0 whether there was any, or `-ESRCH`: no such thread.
-    pub fn thread_abort(&mut self, words: &Words, tid: u64, any: bool, now: u64) -> Decision {
+    pub fn thread_abort(&mut self, words: &Words, tid: ThreadId, any: bool, now: u64) -> Decision {
         let me = self.begin();
         self.wake(now);
         let error = match self.thread(tid) {
@@ -349,15 +367,15 @@ impl<const EDF: bool> Scheduler<EDF> {
     }
 
     /// `None`: no such number.
-    pub fn thread_info(&self, tid: u64, now: u64) -> Option<ThreadInfo> {
-        let t = u8::try_from(tid).ok()?;
+    pub fn thread_info(&self, tid: ThreadId, now: u64) -> Option<ThreadInfo> {
+        let t = u8::try_from(tid.get()).ok()?;
         let record = &self.records[t as usize];
         let runs = t == self.current.head;
         let state = match self.state(t) {
             State::Ready if runs => ThreadState::Running,
             State::Ready => ThreadState::Ready,
             State::Waiting(sem) => ThreadState::Waiting(sem as u16),
-            State::Stack(domain) => ThreadState::Stack(domain.into()),
+            State::Stack(domain) => ThreadState::Stack(u16::from(domain).into()),
             State::Sleeping => ThreadState::Sleeping,
             State::Held => ThreadState::Held,
             State::Parked => ThreadState::Parked,
@@ -367,7 +385,7 @@ impl<const EDF: bool> Scheduler<EDF> {
         Some(ThreadInfo {
             state,
             priority: (PRIORITIES - 1) as u8 - record.base,
-            home: record.home.into(),
+            home: u16::from(record.home).into(),
             ran: if runs { self.ran(now) } else { record.ran },
             switches: record.switches,
         })

@@ -7,6 +7,7 @@
 mod stackless;
 
 use pebble_abi::errno::{EAGAIN, EINVAL};
+use pebble_abi::words::{Asid, ThreadId};
 use pebble_scheduler::*;
 use proptest::prelude::*;
 use stackless::NoStacks;
@@ -21,18 +22,22 @@ fn words() -> Box<Words> {
 }
 
 fn threads() -> [BootThread; 4] {
-    [(0, 0), (1, 5), (2, 5), (3, 31)].map(|(tid, priority)| BootThread { tid, priority, home: 1 })
+    [(0, 0), (1, 5), (2, 5), (3, 31)].map(|(tid, priority)| BootThread {
+        tid: ThreadId(tid),
+        priority,
+        home: Asid(1),
+    })
 }
 
 fn booted(words: &Words) -> Box<Deadlines> {
     let mut real = Box::new(Deadlines::new());
-    let semaphores = [0, 1].map(|id| BootSemaphore { id, owner: 1, wait: Wait::Interruptible });
-    real.boot(words, threads(), semaphores, 3, u16::MAX, 0).unwrap();
+    let semaphores = [0, 1].map(|id| BootSemaphore { id, owner: Asid(1), wait: Wait::Interruptible });
+    real.boot(words, threads(), semaphores, ThreadId(3), u16::MAX, 0).unwrap();
     real
 }
 
 fn running<const EDF: bool>(real: &Scheduler<EDF>) -> u64 {
-    (0..256).find(|t| real.thread_info(*t, 0).unwrap().state == ThreadState::Running).unwrap()
+    (0..256).find(|t| real.thread_info(ThreadId(*t), 0).unwrap().state == ThreadState::Running).unwrap()
 }
 
 #[test]
@@ -40,9 +45,9 @@ fn the_earliest_deadline_runs_first_and_a_missed_one_is_forgotten() {
     let words = words();
     let mut real = booted(&words);
     // Thread 3 waits; 1 and 2 declare deadlines, the later one first.
-    assert_eq!(real.p(&words, 0, 1, 1), Decision { thread: 1, value: 0 });
+    assert_eq!(real.p(&words, 0, Asid(1), 1), Decision { thread: 1, value: 0 });
     assert_eq!(real.deadline(&words, 500, 2).value, 0);
-    assert_eq!(real.p(&words, 1, 1, 3).thread, 2);
+    assert_eq!(real.p(&words, 1, Asid(1), 3).thread, 2);
     assert_eq!(real.deadline(&words, 100, 4).value, 0);
     // The later one wakes, and so does priority 31: neither runs before 2.
     assert_eq!(real.v(&words, 1, 5), Decision { thread: STAY, value: 0 });
@@ -51,7 +56,7 @@ fn the_earliest_deadline_runs_first_and_a_missed_one_is_forgotten() {
     // 2 misses its deadline: 1 has the next, then comes 3, by priority.
     assert_eq!(real.tick(104).thread, 1);
     assert_eq!(real.deadline(&words, 0, 105).thread, 3);
-    assert_eq!(real.p(&words, 0, 1, 106).thread, 1);
+    assert_eq!(real.p(&words, 0, Asid(1), 106).thread, 1);
     assert_eq!(real.deadline(&words, MAX_DEADLINE + 1, 107).value, -EINVAL);
 }
 
@@ -59,7 +64,7 @@ fn the_earliest_deadline_runs_first_and_a_missed_one_is_forgotten() {
 fn a_successor_of_the_other_discipline_goes_on() {
     let words = words();
     let mut edf = booted(&words);
-    assert_eq!(edf.p(&words, 0, 1, 1).thread, 1);
+    assert_eq!(edf.p(&words, 0, Asid(1), 1).thread, 1);
     assert_eq!(edf.deadline(&words, 500, 2).value, 0);
     assert_eq!(edf.v(&words, 0, 3), Decision { thread: STAY, value: 0 });
     let mut priorities = Box::new(edf.with_discipline::<false>());
@@ -68,7 +73,7 @@ fn a_successor_of_the_other_discipline_goes_on() {
     assert_eq!(priorities.adopt(&words, FORMAT, 4).thread, 3);
     let mut edf = Box::new(priorities.with_discipline::<true>());
     assert_eq!(edf.adopt(&words, FORMAT, 5).thread, 1);
-    assert_eq!(edf.thread_info(1, 5).unwrap().priority, 5);
+    assert_eq!(edf.thread_info(ThreadId(1), 5).unwrap().priority, 5);
 }
 
 /// Those in order at level 0 are few, whoever declares.
@@ -77,22 +82,22 @@ fn deadlines_run_out_for_a_home_and_for_all() {
     let words = words();
     let mut real = booted(&words);
     for tid in 8..48 {
-        real.thread_start(tid, 5, 2 + tid / 10, 0);
+        real.thread_start(ThreadId(tid), 5, Asid(2 + tid / 10), Asid(0), 0);
     }
     // Each that has declared one waits, so that the next can.
     let mut answers = Vec::new();
-    assert_ne!(real.p(&words, 0, 1, 1).thread, STAY);
+    assert_ne!(real.p(&words, 0, Asid(1), 1).thread, STAY);
     for now in 2..43 {
         let me = running(&real);
         if me < 8 {
-            real.p(&words, 0, 1, now);
+            real.p(&words, 0, Asid(1), now);
             continue;
         }
-        let home = real.thread_info(me, now).unwrap().home;
+        let home = real.thread_info(ThreadId(me), now).unwrap().home;
         answers.push((home, real.deadline(&words, 5000, now).value));
-        real.p(&words, 0, 1, now);
+        real.p(&words, 0, Asid(1), now);
     }
-    let of = |home| answers.iter().filter(|(h, answer)| *h == home && *answer == 0).count();
+    let of = |home| answers.iter().filter(|(h, answer)| *h == Asid(home) && *answer == 0).count();
     assert!((2..7).all(|home| of(home) <= MAX_HURRIED_AT_HOME), "{answers:?}");
     assert_eq!((2..7).map(of).sum::<usize>(), MAX_HURRIED, "{answers:?}");
     assert!(answers.iter().all(|(_, answer)| [0, -EAGAIN].contains(answer)));
@@ -115,8 +120,8 @@ fn a_deadline_declared_to_the_one_that_leaves_is_no_reason_to_tick() {
     assert_eq!(edf.timer(101), Some(151));
     let mut priorities = Box::new(edf.with_discipline::<false>());
     assert_eq!(priorities.deadline(&words, 50, 102).value, 0);
-    assert_eq!(priorities.p(&words, 0, 1, 103).thread, 1);
-    assert_eq!(priorities.thread_info(3, 103).unwrap().priority, 31);
+    assert_eq!(priorities.p(&words, 0, Asid(1), 103).thread, 1);
+    assert_eq!(priorities.thread_info(ThreadId(3), 103).unwrap().priority, 31);
 }
 
 #[derive(Clone, Debug)]
@@ -167,7 +172,7 @@ proptest! {
         let words = words();
         let mut real = Either::Deadlines(booted(&words));
         for tid in 4..8 {
-            ask!(&mut real, |s| s.thread_start(tid, 5 + tid % 2, 2, 0));
+            ask!(&mut real, |s| s.thread_start(ThreadId(tid), 5 + tid % 2, Asid(2), Asid(0), 0));
         }
         let (mut now, mut deadlines) = (1, BTreeMap::<u64, u64>::new());
         for op in ops {
@@ -189,11 +194,11 @@ proptest! {
                     }
                 }
                 Op::Sleep(ticks) => {
-                    ask!(&mut real, |s| s.sleep(now + ticks, 2, now));
+                    ask!(&mut real, |s| s.sleep(now + ticks, Asid(2), now));
                 }
                 Op::P(sem) => {
-                    if ask!(&mut real, |s| s.quick_p(&words, sem, 2, now)).is_none() {
-                        ask!(&mut real, |s| s.p(&words, sem, 2, now));
+                    if ask!(&mut real, |s| s.quick_p(&words, sem, Asid(2), now)).is_none() {
+                        ask!(&mut real, |s| s.p(&words, sem, Asid(2), now));
                     }
                 }
                 Op::V(sem) => {
@@ -202,7 +207,7 @@ proptest! {
                     }
                 }
                 Op::Priority(tid, priority) => {
-                    ask!(&mut real, |s| s.set_priority(&words, tid, priority, now));
+                    ask!(&mut real, |s| s.set_priority(&words, ThreadId(tid), priority, now));
                 }
                 Op::Replace => {
                     real = match real {
@@ -221,7 +226,7 @@ proptest! {
                     s.serve(&words, &NoStacks, decision, now)
                 });
             }
-            let info = |tid| ask!(&real, |s| s.thread_info(tid, now)).unwrap();
+            let info = |tid| ask!(&real, |s| s.thread_info(ThreadId(tid), now)).unwrap();
             if edf {
                 let ready = |tid: u64| matches!(info(tid).state, ThreadState::Ready | ThreadState::Running);
                 deadlines.retain(|tid, at| *at > now || !ready(*tid));

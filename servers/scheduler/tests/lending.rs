@@ -3,6 +3,7 @@
 
 mod stackless;
 
+use pebble_abi::words::{Asid, ThreadId};
 use pebble_scheduler::*;
 use proptest::prelude::*;
 use stackless::NoStacks;
@@ -34,13 +35,13 @@ impl<const EDF: bool> World<EDF> {
         let mut real = Box::new(Scheduler::new());
         let threads = [0, 12].iter().chain(priorities).enumerate();
         let threads = threads.map(|(n, priority)| BootThread {
-            tid: n as u16,
+            tid: ThreadId(n as u64),
             priority: *priority,
-            home: 1 + n as u16,
+            home: Asid(1 + n as u64),
         });
         let semaphores = [(LOCK, Wait::Lock), (PATIENT, Wait::Patient)];
-        let semaphores = semaphores.map(|(id, wait)| BootSemaphore { id: id as u16, owner: 1, wait });
-        real.boot(&words, threads, semaphores, SHELL as u16, u16::MAX, 0).unwrap();
+        let semaphores = semaphores.map(|(id, wait)| BootSemaphore { id: id as u16, owner: Asid(1), wait });
+        real.boot(&words, threads, semaphores, ThreadId(SHELL), u16::MAX, 0).unwrap();
         World { real, words, now: 1, timer: NEVER, holder: None, waiters: vec![] }
     }
 
@@ -72,7 +73,7 @@ impl<const EDF: bool> World<EDF> {
     }
 
     fn info(&self, t: u64) -> Option<ThreadInfo> {
-        self.real.thread_info(t, self.now)
+        self.real.thread_info(ThreadId(t), self.now)
     }
 
     /// What has been run by that thread.
@@ -113,7 +114,10 @@ impl<const EDF: bool> World<EDF> {
             return;
         }
         self.waiters.push(t);
-        self.enter(|s, words, now| s.quick_p(words, LOCK, 1, now), |s, words, now| s.p(words, LOCK, 1, now));
+        self.enter(
+            |s, words, now| s.quick_p(words, LOCK, Asid(1), now),
+            |s, words, now| s.p(words, LOCK, Asid(1), now),
+        );
     }
 
     fn give_up(&mut self) {
@@ -128,7 +132,7 @@ impl<const EDF: bool> World<EDF> {
     }
 
     fn sleep(&mut self, ticks: u64) -> i64 {
-        self.enter(|_, _, _| None, |s, _, now| s.sleep(now + ticks, 1, now))
+        self.enter(|_, _, _| None, |s, _, now| s.sleep(now + ticks, Asid(1), now))
     }
 }
 
@@ -157,7 +161,7 @@ fn who_holds_a_lock_gets_to_run() {
         assert!(world.running() == SHELL && late <= turns * LENT, "{crowd:?}: {late} ticks");
         // The shell waits for something else: the crowd computes, and the other does not.
         let before = world.ran(2);
-        world.enter(|_, _, _| None, |s, words, now| s.p(words, PATIENT, 1, now));
+        world.enter(|_, _, _| None, |s, words, now| s.p(words, PATIENT, Asid(1), now));
         world.advance(50 * SLICE);
         assert_eq!(world.ran(2), before, "{crowd:?}");
     }
@@ -188,8 +192,8 @@ fn who_gets_a_lock_runs_at_once() {
 fn nobody_is_lent_anything_for_what_is_no_lock() {
     let mut world = inverted::<false>(&[8, 8]);
     world.enter(
-        |s, words, now| s.quick_p(words, PATIENT, 1, now),
-        |s, words, now| s.p(words, PATIENT, 1, now),
+        |s, words, now| s.quick_p(words, PATIENT, Asid(1), now),
+        |s, words, now| s.p(words, PATIENT, Asid(1), now),
     );
     world.advance(100 * SLICE);
     assert!(world.ran(2) < HOLD && world.holder.is_some());
@@ -206,8 +210,8 @@ fn what_is_lent_is_not_passed_on() {
         while world.running() != 2 {
             world.advance(HOLD / 4);
         }
-        world.enter(|_, _, _| None, |s, words, now| s.domain_abort(words, 1 + 3, 0, now));
-        world.enter(|_, _, _| None, |s, words, now| s.domain_abort(words, 1 + 4, 0, now));
+        world.enter(|_, _, _| None, |s, words, now| s.domain_abort(words, Asid(1 + 3), ThreadId(0), now));
+        world.enter(|_, _, _| None, |s, words, now| s.domain_abort(words, Asid(1 + 4), ThreadId(0), now));
         world.advance(100 * LENT);
         assert_eq!(world.info(3).unwrap().priority, 4);
     }
@@ -248,7 +252,8 @@ fn lives<const EDF: bool>(priorities: &[u8], ops: &[Op]) -> Result<(), TestCaseE
             Op::Yield => drop(world.enter(|s, _, now| s.quick_yield(now), |s, _, now| s.yield_now(now))),
             Op::Sleep(ticks) if !busy => drop(world.sleep(ticks)),
             Op::Priority(t, p) => {
-                let _ = world.enter(|_, _, _| None, |s, words, now| s.set_priority(words, t, p, now));
+                let _ =
+                    world.enter(|_, _, _| None, |s, words, now| s.set_priority(words, ThreadId(t), p, now));
             }
             Op::Deadline(ticks) => {
                 let _ = world.enter(|_, _, _| None, |s, words, now| s.deadline(words, ticks, now));
@@ -295,7 +300,7 @@ proptest! {
 fn a_turn_is_lent_in_an_entry_of_its_own() {
     let mut world = World::<false>::new(&[8, 5, 3]);
     let wait = |world: &mut World<false>| {
-        world.enter(|_, _, _| None, |s, words, now| s.p(words, LOCK, 1, now));
+        world.enter(|_, _, _| None, |s, words, now| s.p(words, LOCK, Asid(1), now));
     };
     wait(&mut world);
     assert_eq!((world.running(), world.timer), (SHELL + 1, world.now + LENT));

@@ -10,10 +10,12 @@ mod stackless;
 
 use pebble_abi::errno::{EINVAL, ESRCH};
 use pebble_abi::scheduler::PROGRAMS;
+use pebble_abi::words::{Asid, ThreadId};
 use pebble_scheduler::*;
 use proptest::prelude::*;
 use reference::{Model, State};
 use stackless::NoStacks;
+use std::num::NonZeroU8;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 #[derive(Clone, Debug)]
@@ -110,7 +112,15 @@ struct Pair {
     quick: bool,
 }
 
+fn thread(tid: u64, priority: u8) -> BootThread {
+    BootThread { tid: ThreadId(tid), priority, home: Asid(1) }
+}
+
 impl Pair {
+    fn info(&self, tid: u64) -> ThreadInfo {
+        self.real.thread_info(ThreadId(tid), self.now).unwrap()
+    }
+
     fn boot() -> Self {
         Self::boot_with(true)
     }
@@ -118,14 +128,13 @@ impl Pair {
     fn boot_with(quick: bool) -> Self {
         let words: Box<Words> = Box::new([const { AtomicI64::new(0) }; 1024]);
         let mut real = Box::new(<Scheduler>::new());
-        let threads =
-            [(0, 0), (1, 5), (2, 5), (3, 7)].map(|(tid, priority)| BootThread { tid, priority, home: 1 });
+        let threads = [thread(0, 0), thread(1, 5), thread(2, 5), thread(3, 7)];
         let semaphores = [0, 1, 2, 3, 1023];
-        let boot = semaphores.map(|id| BootSemaphore { id, owner: 1, wait: wait(id % 2 == 0) });
+        let boot = semaphores.map(|id| BootSemaphore { id, owner: Asid(1), wait: wait(id % 2 == 0) });
         // Thread 3 runs, semaphore 3 is the reaper's.
-        real.boot(&words, threads, boot, 3, 3, 1000).unwrap();
+        real.boot(&words, threads, boot, ThreadId(3), 3, 1000).unwrap();
         let mut model = Model::new(3, 3, 1000);
-        threads.iter().for_each(|t| model.add(t.tid as usize, t.priority, 1, SLICE));
+        threads.iter().for_each(|t| model.add(t.tid.get() as usize, t.priority, 1, SLICE));
         boot.iter().for_each(|s| model.add_semaphore(s.id as usize, 0, 1, s.wait == Wait::Interruptible));
         Self { real, model, words, timer: NEVER, now: 1000, quick }
     }
@@ -159,7 +168,7 @@ impl Pair {
             }
             Op::Sleep { delay, caller } => {
                 self.model.sleep(now + delay, caller, now);
-                Some(self.long(|real, _| real.sleep(now + delay, caller.into(), now)))
+                Some(self.long(|real, _| real.sleep(now + delay, Asid(caller.into()), now)))
             }
             Op::P { sem, caller, fast } => match self.word(sem) {
                 Some(word) if fast && word.load(Relaxed) > 0 => {
@@ -171,9 +180,9 @@ impl Pair {
                     self.model.p(sem, caller, now);
                     let caller = caller.into();
                     Some(self.try_quick(
-                        |real, words| real.quick_p(words, sem, caller, now),
-                        |real, words| real.late_p(words, sem, caller, now),
-                        |real, words| real.p(words, sem, caller, now),
+                        |real, words| real.quick_p(words, sem, Asid(caller), now),
+                        |real, words| real.late_p(words, sem, Asid(caller), now),
+                        |real, words| real.p(words, sem, Asid(caller), now),
                     ))
                 }
             },
@@ -194,53 +203,54 @@ impl Pair {
             },
             Op::Start { tid, priority, home } => {
                 self.model.start(tid, priority, home, now);
-                Some(self.long(|real, _| real.thread_start(tid, priority, home, now)))
+                let (tid, home) = (ThreadId(tid), Asid(home));
+                Some(self.long(|real, _| real.thread_start(tid, priority, home, Asid(0), now)))
             }
             Op::Exit => {
                 self.model.exit(now);
-                Some(self.long(|real, words| real.thread_exit(words, 0, now)))
+                Some(self.long(|real, words| real.thread_exit(words, Asid(0), now)))
             }
             Op::Reap => {
-                assert_eq!(self.real.reap().map(usize::from), self.model.reap());
+                assert_eq!(self.real.reap().map(|tid| tid.get() as usize), self.model.reap());
                 None
             }
             Op::Priority { tid, priority } => {
                 self.model.set_priority(tid, priority, now);
-                Some(self.long(|real, words| real.set_priority(words, tid, priority, now)))
+                Some(self.long(|real, words| real.set_priority(words, ThreadId(tid), priority, now)))
             }
             Op::Abort(asid) => {
                 self.parts(
                     |model, from| model.abort(asid, from, now),
-                    |real, words, from| real.domain_abort(words, asid, from, now),
+                    |real, words, from| real.domain_abort(words, Asid(asid), ThreadId(from), now),
                 );
                 self.model.assert_nothing_blocked(asid);
                 None
             }
             Op::WillWake(server) => {
-                assert_eq!(self.real.will_wake(server.into()), self.model.will_wake(server));
+                assert_eq!(self.real.will_wake(Asid(server.into())), self.model.will_wake(server));
                 None
             }
             Op::Park(caller) => {
                 self.model.park(caller, now);
-                Some(self.long(|real, _| real.park(caller.into(), now)))
+                Some(self.long(|real, _| real.park(Asid(caller.into()), now)))
             }
             Op::Unpark(server, tid) => {
                 self.model.unpark(server, tid, now);
-                Some(self.long(|real, _| real.unpark(server.into(), tid, now)))
+                Some(self.long(|real, _| real.unpark(Asid(server.into()), ThreadId(tid), now)))
             }
             Op::Calm(asid, priority) => {
                 self.parts(
                     |model, from| model.calm(asid, priority, from, now),
-                    |real, words, from| real.domain_calm(words, asid, priority, from, now),
+                    |real, words, from| real.domain_calm(words, Asid(asid), priority, ThreadId(from), now),
                 );
                 None
             }
             Op::ThreadAbort(tid, all) => {
                 self.model.thread_abort(tid, all, now);
-                Some(self.long(|real, words| real.thread_abort(words, tid, all, now)))
+                Some(self.long(|real, words| real.thread_abort(words, ThreadId(tid), all, now)))
             }
             Op::Alloc { initial, owner, interruptible } => {
-                let id = self.real.sem_alloc(&self.words, initial, owner, wait(interruptible));
+                let id = self.real.sem_alloc(&self.words, initial, Asid(owner), wait(interruptible));
                 if initial < 0 || owner > 255 {
                     assert_eq!(id, -EINVAL);
                 } else {
@@ -341,7 +351,7 @@ impl Pair {
         let now = self.now;
         let mut running = 0;
         for tid in 0..256 {
-            let info = self.real.thread_info(tid, now).unwrap();
+            let info = self.info(tid);
             running += usize::from(info.state == ThreadState::Running);
             let Some(thread) = self.model.threads.get(&(tid as usize)) else {
                 assert_eq!(info.state, ThreadState::Free);
@@ -357,7 +367,7 @@ impl Pair {
                 State::Exited => ThreadState::Exited,
             };
             let ran = thread.ran + if runs { now - self.model.since } else { 0 };
-            let home = thread.home.into();
+            let home = u16::from(thread.home).into();
             let expected =
                 ThreadInfo { state, priority: thread.priority, home, ran, switches: thread.switches };
             assert_eq!(info, expected, "thread {tid}");
@@ -377,7 +387,8 @@ impl Pair {
             }
             let info = info.unwrap();
             assert_eq!((word, info.value), (expected.value, expected.value), "semaphore {sem}");
-            assert_eq!((info.waiters, info.owner), (waiters, expected.owner.into()), "semaphore {sem}");
+            let owner = NonZeroU8::new(expected.owner);
+            assert_eq!((info.waiters, info.owner), (waiters, owner), "semaphore {sem}");
             assert!(if word < 0 { -word == waiters as i64 } else { waiters == 0 }, "semaphore {sem}");
         }
         self.model.assert_timer(self.timer, now);
@@ -404,7 +415,7 @@ fn two_hogs_share_the_processor() {
     for _ in 0..100 {
         pair.step(&Op::Advance(SLICE));
     }
-    let ran = |tid| pair.real.thread_info(tid, pair.now).unwrap().ran;
+    let ran = |tid| pair.info(tid).ran;
     assert_eq!((ran(0), ran(1), ran(2)), (0, 50 * SLICE, 50 * SLICE));
 }
 
@@ -415,7 +426,7 @@ fn a_crowd_shares_one_turn() {
     (4..24).for_each(|tid| start(&mut pair, tid, 2));
     start(&mut pair, 24, 3);
     pair.step(&Op::Advance(20 * SLICE));
-    let ran = |pair: &Pair, tid: u64| pair.real.thread_info(tid, pair.now).unwrap().ran;
+    let ran = |pair: &Pair, tid: u64| pair.info(tid).ran;
     let before: Vec<u64> = (4..25).map(|tid| ran(&pair, tid)).collect();
     (0..10_000).for_each(|_| pair.step(&Op::Advance(SLICE / 100)));
     let of: Vec<u64> = (4..25).map(|tid| ran(&pair, tid) - before[tid as usize - 4]).collect();
@@ -433,7 +444,7 @@ fn frequent_preemption_starves_nobody() {
         pair.step(&Op::Advance(SLICE / 2));
         pair.step(&Op::Advance(SLICE / 8));
     }
-    let ran = |tid| pair.real.thread_info(tid, pair.now).unwrap().ran;
+    let ran = |tid| pair.info(tid).ran;
     assert!(ran(1).abs_diff(ran(2)) <= 2 * SLICE, "{} {}", ran(1), ran(2));
 }
 
@@ -461,7 +472,7 @@ fn a_due_sleeper_runs_after_any_entry() {
         before.iter().for_each(|op| pair.step(op));
         pair.step(&Op::Drift(100));
         pair.step(&entry);
-        let running = pair.real.thread_info(3, pair.now).unwrap().state;
+        let running = pair.info(3).state;
         assert_eq!(running, ThreadState::Running, "{entry:?}");
         // All the others run in their turn again.
         for _ in 0..8 {
@@ -486,12 +497,11 @@ fn a_crowd_of_sleepers_does_not_hold_up_a_driver() {
     pair.step(&Op::Sleep { delay: 103, caller: 1 });
     pair.step(&Op::Drift(110));
     pair.step(&Op::Tick);
-    let state = |pair: &Pair, tid| pair.real.thread_info(tid, pair.now).unwrap().state;
-    assert_eq!(state(&pair, DRIVER), ThreadState::Running);
+    assert_eq!(pair.info(DRIVER).state, ThreadState::Running);
     assert_eq!(pair.timer, NEVER);
     pair.step(&Op::Sleep { delay: 1000, caller: 1 });
     (0..40).for_each(|_| pair.step(&Op::Tick));
-    assert!((10..50).all(|tid| state(&pair, tid) != ThreadState::Sleeping));
+    assert!((10..50).all(|tid| pair.info(tid).state != ThreadState::Sleeping));
 }
 
 #[test]
@@ -508,10 +518,9 @@ fn waiters_wake_by_priority_then_by_arrival() {
     let mut order = Vec::new();
     for _ in 0..5 {
         pair.step(&Op::V { sem: 0, fast: true });
-        let woken = [1, 2, 3, 10, 11].into_iter().find(|tid| {
-            !order.contains(tid)
-                && !matches!(pair.real.thread_info(*tid, pair.now).unwrap().state, ThreadState::Waiting(_))
-        });
+        let woken = [1, 2, 3, 10, 11]
+            .into_iter()
+            .find(|tid| !order.contains(tid) && !matches!(pair.info(*tid).state, ThreadState::Waiting(_)));
         order.push(woken.unwrap());
     }
     assert_eq!(order, [1, 2, 10, 11, 3]);
@@ -544,7 +553,7 @@ fn a_tick_when_nobody_sleeps_changes_nothing_however_late() {
 #[test]
 fn semaphores_run_out_and_come_back() {
     let mut pair = Pair::boot();
-    let alloc = |pair: &mut Pair| pair.real.sem_alloc(&pair.words, 1, 1, Wait::Interruptible);
+    let alloc = |pair: &mut Pair| pair.real.sem_alloc(&pair.words, 1, Asid(1), Wait::Interruptible);
     for _ in 0..1024 - 5 {
         assert!(alloc(&mut pair) >= 0);
     }
@@ -557,10 +566,9 @@ fn semaphores_run_out_and_come_back() {
 #[test]
 fn boot_refuses_what_it_cannot_hold() {
     let words: Words = [const { AtomicI64::new(0) }; 1024];
-    let thread = |tid, priority| BootThread { tid, priority, home: 1 };
     let boot = |threads: &[BootThread], running| {
         let mut real = <Scheduler>::new();
-        real.boot(&words, threads.iter().copied(), [], running, u16::MAX, 0)
+        real.boot(&words, threads.iter().copied(), [], ThreadId(running), u16::MAX, 0)
     };
     assert!(boot(&[thread(0, 0), thread(256, 1)], 0).is_err());
     assert!(boot(&[thread(0, 32)], 0).is_err());
@@ -574,13 +582,13 @@ fn boot_refuses_what_it_cannot_hold() {
 fn the_first_entry_after_boot_decides_anew() {
     let words: Words = [const { AtomicI64::new(0) }; 1024];
     let mut real = Box::new(<Scheduler>::new());
-    let threads = [(0, 0), (1, 9), (2, 9)].map(|(tid, priority)| BootThread { tid, priority, home: 1 });
-    real.boot(&words, threads, [], 0, u16::MAX, 0).unwrap();
+    let threads = [thread(0, 0), thread(1, 9), thread(2, 9)];
+    real.boot(&words, threads, [], ThreadId(0), u16::MAX, 0).unwrap();
     assert_eq!(real.v(&words, 0, 1), Decision { thread: 1, value: 0 });
     assert_eq!(real.timer(1), Some(1 + SLICE));
     // What thread 0 was to return has been kept for it; it is the only one left at last.
-    assert_eq!(real.thread_exit(&words, 0, 2), Decision { thread: 2, value: 0 });
-    assert_eq!(real.thread_exit(&words, 0, 3), Decision { thread: 0, value: -EINVAL });
-    assert_eq!(real.set_priority(&words, 2, 1, 4).value, -ESRCH);
-    assert_eq!((real.reap(), real.reap(), real.reap()), (Some(1), Some(2), None));
+    assert_eq!(real.thread_exit(&words, Asid(0), 2), Decision { thread: 2, value: 0 });
+    assert_eq!(real.thread_exit(&words, Asid(0), 3), Decision { thread: 0, value: -EINVAL });
+    assert_eq!(real.set_priority(&words, ThreadId(2), 1, 4).value, -ESRCH);
+    assert_eq!((real.reap(), real.reap(), real.reap()), (Some(ThreadId(1)), Some(ThreadId(2)), None));
 }

@@ -3,6 +3,7 @@
 
 mod stackless;
 
+use pebble_abi::words::{Asid, ThreadId};
 use pebble_scheduler::*;
 use proptest::prelude::*;
 use stackless::NoStacks;
@@ -23,9 +24,13 @@ impl World {
     fn new() -> Self {
         let words: Box<Words> = Box::new([const { AtomicI64::new(0) }; 1024]);
         let mut real = Box::new(Scheduler::new());
-        let threads = (0..6).map(|n| BootThread { tid: n as u16, priority: PRIORITIES[n], home: HOMES[n] });
-        let semaphore = BootSemaphore { id: 1, owner: 1, wait: Wait::Interruptible };
-        real.boot(&words, threads, [semaphore], 0, u16::MAX, 0).unwrap();
+        let threads = (0..6).map(|n| BootThread {
+            tid: ThreadId(n as u64),
+            priority: PRIORITIES[n],
+            home: HOMES[n].into(),
+        });
+        let semaphore = BootSemaphore { id: 1, owner: Asid(1), wait: Wait::Interruptible };
+        real.boot(&words, threads, [semaphore], ThreadId(0), u16::MAX, 0).unwrap();
         World { real, words, now: 1, timer: NEVER }
     }
 
@@ -44,7 +49,8 @@ impl World {
     }
 
     fn running(&self) -> u64 {
-        let running = |t: &u64| self.real.thread_info(*t, self.now).unwrap().state == ThreadState::Running;
+        let running =
+            |t: &u64| self.real.thread_info(ThreadId(*t), self.now).unwrap().state == ThreadState::Running;
         (0..6).find(running).unwrap()
     }
 
@@ -66,13 +72,13 @@ impl World {
     }
 
     fn share(&mut self, domain: u64, percent: u64) -> i64 {
-        self.enter(|s, _, now| s.share(domain, percent, now))
+        self.enter(|s, _, now| s.share(Asid(domain), percent, now))
     }
 
     /// What the threads of a domain have run.
     fn ran(&self, domain: u16) -> u64 {
         let threads = (0..6).filter(|n| HOMES[*n] == domain);
-        threads.map(|n| self.real.thread_info(n as u64, self.now).unwrap().ran).sum()
+        threads.map(|n| self.real.thread_info(ThreadId(n as u64), self.now).unwrap().ran).sum()
     }
 }
 
@@ -100,9 +106,9 @@ fn a_domain_that_dies_is_not_held() {
     let mut world = World::new();
     world.share(2, 1);
     world.advance(PERIOD / 2);
-    assert_eq!(world.real.thread_info(1, world.now).unwrap().state, ThreadState::Held);
+    assert_eq!(world.real.thread_info(ThreadId(1), world.now).unwrap().state, ThreadState::Held);
     for from in (0..6).chain([255]) {
-        world.enter(|s, words, now| s.domain_abort(words, 2, from, now));
+        world.enter(|s, words, now| s.domain_abort(words, Asid(2), ThreadId(from), now));
     }
     // Both of its threads, now as urgent as one another.
     assert!([1, 2].contains(&world.running()));
@@ -145,10 +151,14 @@ proptest! {
             match op {
                 Op::Advance(ticks) => world.advance(ticks),
                 Op::Yield => drop(world.enter(|s, _, now| s.yield_now(now))),
-                Op::Sleep(ticks) if !idle => drop(world.enter(|s, _, now| s.sleep(now + ticks, 2, now))),
-                Op::P if !idle => drop(world.enter(|s, words, now| s.p(words, 1, 2, now))),
+                Op::Sleep(ticks) if !idle => {
+                    world.enter(|s, _, now| s.sleep(now + ticks, Asid(2), now));
+                }
+                Op::P if !idle => drop(world.enter(|s, words, now| s.p(words, 1, Asid(2), now))),
                 Op::V => drop(world.enter(|s, words, now| s.v(words, 1, now))),
-                Op::Priority(t, p) => drop(world.enter(|s, words, now| s.set_priority(words, t, p, now))),
+                Op::Priority(t, p) => {
+                    world.enter(|s, words, now| s.set_priority(words, ThreadId(t), p, now));
+                }
                 _ => {}
             }
             seen.push((world.now, world.ran(2)));

@@ -7,6 +7,7 @@
 //! nobody waits.
 
 use pebble_abi::map;
+use pebble_abi::words::{Asid, ThreadId};
 use pebble_scheduler::*;
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -110,22 +111,22 @@ impl<const EDF: bool> World<EDF> {
         let words: Box<Words> = Box::new([const { AtomicI64::new(0) }; 1024]);
         let mut real = Box::new(Scheduler::new());
         let boot = (0..THREADS).map(|t| BootThread {
-            tid: t as u16,
+            tid: ThreadId(t),
             priority: if t == 0 { 0 } else { 5 + (t % 2) as u8 },
-            home: HOME + (t % homes) as u16,
+            home: (HOME + (t % homes) as u16).into(),
         });
         real.boot(
             &words,
             boot,
-            [BootSemaphore { id: 0, owner: 1, wait: Wait::Interruptible }],
-            1,
+            [BootSemaphore { id: 0, owner: Asid(1), wait: Wait::Interruptible }],
+            ThreadId(1),
             u16::MAX,
             0,
         )
         .unwrap();
         // In the first domain somebody waits for a lock, for a moment.
-        let lock = real.sem_alloc(&words, 0, 1, Wait::Lock) as u64;
-        real.p(&words, lock, CALLEES[0].0.into(), 0);
+        let lock = real.sem_alloc(&words, 0, Asid(1), Wait::Lock) as u64;
+        real.p(&words, lock, Asid(CALLEES[0].0.into()), 0);
         real.v(&words, lock, 0);
         let world = World {
             real,
@@ -157,7 +158,7 @@ impl<const EDF: bool> World<EDF> {
     }
 
     fn state(&self, t: u64) -> ThreadState {
-        self.real.thread_info(t, self.now).unwrap().state
+        self.real.thread_info(ThreadId(t), self.now).unwrap().state
     }
 
     /// Of the callees that a thread is in, the last in order.
@@ -168,7 +169,9 @@ impl<const EDF: bool> World<EDF> {
     /// The domain that the thread is in.
     fn caller(&self, t: u64) -> u64 {
         let held = self.held.get(&t).and_then(|held| held.last());
-        held.map_or(self.real.thread_info(t, self.now).unwrap().home.into(), |(domain, _)| (*domain).into())
+        held.map_or(self.real.thread_info(ThreadId(t), self.now).unwrap().home.get(), |(domain, _)| {
+            (*domain).into()
+        })
     }
 
     /// The running thread finds no stack.
@@ -178,15 +181,15 @@ impl<const EDF: bool> World<EDF> {
         if self.locks && from == CALLEES[0].0.into() {
             self.abroad.push(me);
         }
-        self.enter(true, |s, _, stacks| s.stack_wait(stacks, domain.into(), from, now));
+        self.enter(true, |s, _, stacks| s.stack_wait(stacks, Asid(domain.into()), Asid(from), now));
     }
 
     /// Who waits for that domain, the first to go first.
     fn line(&self, domain: u8) -> Vec<u64> {
-        let waits = |t: &u64| self.state(*t) == ThreadState::Stack(domain.into());
+        let waits = |t: &u64| self.state(*t) == ThreadState::Stack(u16::from(domain).into());
         let mut line: Vec<u64> = (0..self.threads).filter(waits).collect();
         line.sort_by_key(|t| {
-            let priority = self.real.thread_info(*t, self.now).unwrap().priority;
+            let priority = self.real.thread_info(ThreadId(*t), self.now).unwrap().priority;
             (!self.abroad.contains(t), std::cmp::Reverse(priority), self.calls[t].1)
         });
         line
@@ -233,7 +236,7 @@ impl<const EDF: bool> World<EDF> {
             }
             None => {
                 let first = self.calls[&me].1 == self.made;
-                let priority = |t: u64| self.real.thread_info(t, self.now).unwrap().priority;
+                let priority = |t: u64| self.real.thread_info(ThreadId(t), self.now).unwrap().priority;
                 // Somebody more urgent, or abroad, may have got what was kept.
                 let outranked = (0..self.threads)
                     .any(|t| priority(t) > priority(me) || t != me && self.abroad.contains(&t));
@@ -264,8 +267,8 @@ impl<const EDF: bool> World<EDF> {
             Op::Preempt => {
                 let now = self.now;
                 self.change(1);
-                self.enter(false, |s, words, _| s.set_priority(words, 1, 9, now));
-                self.enter(false, |s, words, _| s.set_priority(words, 1, 6, now));
+                self.enter(false, |s, words, _| s.set_priority(words, ThreadId(1), 9, now));
+                self.enter(false, |s, words, _| s.set_priority(words, ThreadId(1), 6, now));
                 self.torn.extend(self.calls.keys());
             }
             _ => self.act(op),
@@ -316,7 +319,7 @@ impl<const EDF: bool> World<EDF> {
                     self.enter(true, |s, _, _| s.yield_now(now));
                 }
             }
-            Op::Sleep(ticks) if me != 0 => self.enter(true, |s, _, _| s.sleep(now + ticks, 2, now)),
+            Op::Sleep(ticks) if me != 0 => self.enter(true, |s, _, _| s.sleep(now + ticks, Asid(2), now)),
             Op::Advance(ticks) => {
                 self.now += ticks;
                 if self.timer <= self.now {
@@ -325,15 +328,15 @@ impl<const EDF: bool> World<EDF> {
             }
             Op::Priority(t, priority) => {
                 self.change(t);
-                self.enter(false, |s, words, _| s.set_priority(words, t, priority, now));
+                self.enter(false, |s, words, _| s.set_priority(words, ThreadId(t), priority, now));
                 self.torn.extend(self.calls.keys());
             }
-            Op::Abort(t) => self.enter(false, |s, words, _| s.thread_abort(words, t, false, now)),
+            Op::Abort(t) => self.enter(false, |s, words, _| s.thread_abort(words, ThreadId(t), false, now)),
             Op::Gone(n) => {
                 let domain = CALLEES[n].0.into();
                 self.locks &= n != 0;
                 for from in (0..THREADS).chain([255]) {
-                    self.enter(false, |s, words, _| s.domain_abort(words, domain, from, now));
+                    self.enter(false, |s, words, _| s.domain_abort(words, Asid(domain), ThreadId(from), now));
                 }
                 assert_eq!(self.line(CALLEES[n].0), []);
                 // What is not held is in one of the lists. The portal manager puts them in order when the
@@ -455,11 +458,11 @@ fn a_family_waits_behind_its_own() {
     let mut world = World::<false>::new(THREADS);
     for t in THREADS..THREADS + FAMILY {
         let home = u64::from(HOME) + 50;
-        world.enter(true, |s, _, _| s.thread_start(t, 6, home, 1));
+        world.enter(true, |s, _, _| s.thread_start(ThreadId(t), 6, Asid(home), Asid(0), 1));
     }
     // The other three of the higher priority have nothing to do.
     for t in [3, 5, 7] {
-        world.enter(false, |s, words, _| s.set_priority(words, t, 1, 1));
+        world.enter(false, |s, words, _| s.set_priority(words, ThreadId(t), 1, 1));
     }
     world.threads = THREADS + FAMILY;
     world.in_order = false;
@@ -482,26 +485,30 @@ fn who_waits_behind_somebody_abroad_lends_its_urgency() {
     let words: Box<Words> = Box::new([const { AtomicI64::new(0) }; 1024]);
     let mut real = Box::new(Scheduler::<false>::new());
     let threads = [0, 12, 20, 1, 8].iter().zip(0u16..);
-    let threads = threads.map(|(priority, tid)| BootThread { tid, priority: *priority, home: HOME + tid });
-    let semaphore = BootSemaphore { id: 0, owner: 1, wait: Wait::Interruptible };
-    real.boot(&words, threads, [semaphore], FIRST as u16, u16::MAX, 0).expect("threads");
+    let threads = threads.map(|(priority, tid)| BootThread {
+        tid: ThreadId(tid.into()),
+        priority: *priority,
+        home: (HOME + tid).into(),
+    });
+    let semaphore = BootSemaphore { id: 0, owner: Asid(1), wait: Wait::Interruptible };
+    real.boot(&words, threads, [semaphore], ThreadId(FIRST), u16::MAX, 0).expect("threads");
     let [abroad, wanted] = [CALLEES[0].0, CALLEES[1].0].map(u64::from);
-    let lock = real.sem_alloc(&words, 0, 1, Wait::Lock) as u64;
-    real.p(&words, lock, abroad, 0);
+    let lock = real.sem_alloc(&words, 0, Asid(1), Wait::Lock) as u64;
+    real.p(&words, lock, Asid(abroad), 0);
     real.v(&words, lock, 0);
     let queues = Queues::default();
     let mut now = 1;
-    let decision = real.stack_wait(&queues, wanted, abroad, now);
+    let decision = real.stack_wait(&queues, Asid(wanted), Asid(abroad), now);
     real.serve(&words, &queues, decision, now);
-    let decision = real.set_priority(&words, FIRST, 1, now);
+    let decision = real.set_priority(&words, ThreadId(FIRST), 1, now);
     real.serve(&words, &queues, decision, now);
-    let decision = real.stack_wait(&queues, wanted, u64::from(HOME) + SHELL, now);
+    let decision = real.stack_wait(&queues, Asid(wanted), Asid(u64::from(HOME) + SHELL), now);
     real.serve(&words, &queues, decision, now);
     let has_run = (0..100).any(|_| {
         now += LOOK / 3;
         let decision = real.tick(now);
         real.serve(&words, &queues, decision, now);
-        real.thread_info(HOLDER, now).is_some_and(|info| info.state == ThreadState::Running)
+        real.thread_info(ThreadId(HOLDER), now).is_some_and(|info| info.state == ThreadState::Running)
     });
     assert!(has_run);
 }
@@ -513,7 +520,7 @@ fn a_crowd_of_sleepers_keeps_nobody_from_a_stack() {
     let mut world = World::<false>::new(THREADS);
     world.threads = THREADS + CROWD;
     for t in THREADS..THREADS + CROWD {
-        world.enter(true, |s, _, _| s.thread_start(t, 7, u64::from(HOME) + t, 1));
+        world.enter(true, |s, _, _| s.thread_start(ThreadId(t), 7, Asid(u64::from(HOME) + t), Asid(0), 1));
     }
     // The crowd sleeps, all until the same time, and then those that are less urgent call.
     for _ in 0..CROWD {
@@ -524,7 +531,7 @@ fn a_crowd_of_sleepers_keeps_nobody_from_a_stack() {
     world.act(&Op::Yield);
     let waiter = world.running();
     world.act(&Op::Call(0));
-    assert_eq!(world.state(waiter), ThreadState::Stack(CALLEES[0].0.into()));
+    assert_eq!(world.state(waiter), ThreadState::Stack(Asid(CALLEES[0].0.into())));
     while world.running() != holder {
         world.act(&Op::Yield);
     }
@@ -553,7 +560,7 @@ fn who_is_held_inherits_nothing() {
     world.act(&Op::Yield);
     let held = world.running();
     let now = world.now;
-    world.enter(true, |s, _, _| s.share(u64::from(HOME) + held, 1, now));
+    world.enter(true, |s, _, _| s.share(Asid(u64::from(HOME) + held), 1, now));
     // A tenth of its slice is ten times its share.
     world.now += SLICE / 10;
     world.act(&Op::Call(0));
@@ -564,7 +571,7 @@ fn who_is_held_inherits_nothing() {
     }
     world.act(&Op::Return);
     world.now += LOOK;
-    let waits = ThreadState::Stack(CALLEES[0].0.into());
+    let waits = ThreadState::Stack(Asid(CALLEES[0].0.into()));
     assert_eq!([held, next].map(|t| world.state(t)), [waits; 2]);
     for _ in 0..8 {
         let now = world.now;
