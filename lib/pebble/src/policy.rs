@@ -4,6 +4,7 @@
 
 use crate::api::{Errno, answer};
 use crate::link::Import;
+use crate::words::Asid;
 use pebble_abi::errno;
 
 fn ask(question: &Import, who: u64, kind: u16, about: u128) -> Result<u64, Errno> {
@@ -13,23 +14,23 @@ fn ask(question: &Import, who: u64, kind: u16, about: u128) -> Result<u64, Errno
 /// Whom the call is for that the server was given, and who made it.
 #[derive(Clone, Copy)]
 pub struct Who {
-    pub subject: u64,
-    pub caller: u64,
+    pub subject: Asid,
+    pub caller: Asid,
 }
 
 pub fn whose(whose: &Import) -> Result<Who, Errno> {
     match whose.call([]) {
-        Ok(who @ 1..) => Ok(Who { subject: who as u64 & 0xffff, caller: who as u64 >> 16 }),
+        Ok(who @ 1..) => Ok(Who { subject: Asid(who as u64 & 0xffff), caller: Asid(who as u64 >> 16) }),
         _ => Err(errno::EIO),
     }
 }
 
 /// The rights at what this set of rules is about.
 pub fn rights(rights: &Import, who: Who, kind: u16, about: u128) -> Result<u16, Errno> {
-    ask(rights, who.caller | who.subject << 16, kind, about).map(|rights| rights as u16)
+    ask(rights, who.caller.get() | who.subject.get() << 16, kind, about).map(|rights| rights as u16)
 }
 
 /// A first capability for a domain: its name for it. -ENOENT: no rule wants one.
-pub fn first(first: &Import, client: u64, kind: u16, about: u128) -> Result<u64, Errno> {
-    ask(first, client << 16, kind, about)
+pub fn first(first: &Import, client: Asid, kind: u16, about: u128) -> Result<u64, Errno> {
+    ask(first, client.get() << 16, kind, about)
 }

@@ -26,6 +26,7 @@ use pebble_abi::capability::{
     TRANSFER, VALID, token, token_parts,
 };
 use pebble_abi::errno::{self, Errno};
+use pebble_abi::words::Asid;
 use shares::Shares;
 
 /// The table's memory.
@@ -178,7 +179,8 @@ impl<T: Table> Manager<T> {
         Ok(node as u16)
     }
 
-    fn held(&self, holder: u16, name: u64) -> Result<(usize, u64), Errno> {
+    fn held(&self, holder: Asid, name: u64) -> Result<(usize, u64), Errno> {
+        let holder = holder.number();
         let node = usize::try_from(name).ok().filter(|n| (1..NODES).contains(n)).ok_or(errno::EBADF)?;
         let word = self.table.read(node, HOLDER);
         if holder != 0 && word & (0xffff | VALID) == u64::from(holder) | VALID {
@@ -192,7 +194,7 @@ impl<T: Table> Manager<T> {
     /// the maker.
     pub fn create(
         &mut self,
-        maker: u16,
+        maker: Asid,
         kind: u64,
         object: u64,
         rights: u16,
@@ -200,6 +202,7 @@ impl<T: Table> Manager<T> {
     ) -> Result<u16, Errno> {
         let kind = u16::try_from(kind).ok().filter(|k| *k >= FIRST_USER_KIND).ok_or(errno::EPERM)?;
         let object = u16::try_from(object).map_err(|_| errno::EINVAL)?;
+        let maker = maker.number();
         if maker == 0 {
             return Err(errno::ESRCH);
         }
@@ -210,7 +213,7 @@ impl<T: Table> Manager<T> {
     /// A token of the image's servers, for whom they choose.
     pub fn grant(
         &mut self,
-        holder: u16,
+        holder: Asid,
         kind: u64,
         object: u64,
         rights: u16,
@@ -218,13 +221,14 @@ impl<T: Table> Manager<T> {
     ) -> Result<u16, Errno> {
         let kind = u16::try_from(kind).ok().filter(|k| *k < FIRST_USER_KIND).ok_or(errno::EINVAL)?;
         let object = u32::try_from(object).map_err(|_| errno::EINVAL)?;
+        let holder = holder.number();
         if holder == 0 {
             return Err(errno::ESRCH);
         }
         self.make(holder, token(kind, rights, object), ROOT, flags)
     }
 
-    pub fn look(&self, holder: u16, name: u64) -> Result<Capability, Errno> {
+    pub fn look(&self, holder: Asid, name: u64) -> Result<Capability, Errno> {
         let (node, word) = self.held(holder, name)?;
         let (kind, rights, object) = token_parts(self.table.read(node, TOKEN));
         let flags = Flags { transfer: word & TRANSFER != 0, once: word & ONCE != 0 };
@@ -233,18 +237,18 @@ impl<T: Table> Manager<T> {
 
     /// A weaker capability for the same holder: rights and transferability can only go, use-once can only
     /// come. One that can be used once is not doubled.
-    pub fn derive(&mut self, holder: u16, name: u64, rights: u16, flags: Flags) -> Result<u16, Errno> {
+    pub fn derive(&mut self, holder: Asid, name: u64, rights: u16, flags: Flags) -> Result<u16, Errno> {
         let (node, _) = self.held(holder, name)?;
         let old = self.look(holder, name)?;
         if rights & !old.rights != 0 || flags.transfer && !old.flags.transfer || old.flags.once {
             return Err(errno::EPERM);
         }
         let token = token(old.kind, rights, old.object);
-        self.make(holder, token, node as u64 * NODE_BYTES + ROOT, flags)
+        self.make(holder.number(), token, node as u64 * NODE_BYTES + ROOT, flags)
     }
 
     /// Whether it has all these rights; one that can be used once is used then.
-    pub fn consume(&mut self, holder: u16, name: u64, rights: u16) -> Result<(), Errno> {
+    pub fn consume(&mut self, holder: Asid, name: u64, rights: u16) -> Result<(), Errno> {
         let capability = self.look(holder, name)?;
         if rights & !capability.rights != 0 {
             return Err(errno::EPERM);
@@ -254,7 +258,7 @@ impl<T: Table> Manager<T> {
 
     /// Whether the holder has some capability of this kind for this object with all these rights. Node by
     /// node: for decisions that are rare.
-    pub fn holds(&mut self, holder: u16, kind: u16, object: u32, rights: u16) -> bool {
+    pub fn holds(&mut self, holder: Asid, kind: u16, object: u32, rights: u16) -> bool {
         let fits = |t: u64| {
             let (k, r, o) = token_parts(t);
             (k, o) == (kind, object) && rights & !r == 0
@@ -263,7 +267,7 @@ impl<T: Table> Manager<T> {
     }
 
     /// Everything derived from it goes; it stays.
-    pub fn revoke(&mut self, holder: u16, name: u64) -> Result<(), Errno> {
+    pub fn revoke(&mut self, holder: Asid, name: u64) -> Result<(), Errno> {
         let (node, _) = self.held(holder, name)?;
         self.tend();
         let mut roots = Set([0; _]);
@@ -298,7 +302,7 @@ impl<T: Table> Manager<T> {
     }
 
     /// It goes; what was derived from it now derives from its parent.
-    pub fn discard(&mut self, holder: u16, name: u64) -> Result<(), Errno> {
+    pub fn discard(&mut self, holder: Asid, name: u64) -> Result<(), Errno> {
         let (node, _) = self.held(holder, name)?;
         self.tend();
         self.table.write(node, HOLDER, 0);
@@ -317,14 +321,14 @@ impl<T: Table> Manager<T> {
     }
 
     /// A domain has died: what it held is dropped, and the tokens that it made are nobody's.
-    pub fn forget(&mut self, asid: u16) {
+    pub fn forget(&mut self, asid: Asid) {
         self.shares.forget(asid);
         let mut made = Set([0; _]);
         loop {
             let mut more = false;
             for node in self.touched() {
                 let (kind, _, object) = token_parts(self.table.read(node, TOKEN));
-                let its = kind >= FIRST_USER_KIND && object >> 16 == u32::from(asid);
+                let its = kind >= FIRST_USER_KIND && object >> 16 == u32::from(asid.number());
                 if its && !self.is_free(node) && !made.has(node) {
                     self.table.write(node, HOLDER, 0);
                     made.put(node);

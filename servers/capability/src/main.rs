@@ -8,6 +8,7 @@ use pebble::abi::errno::{self, Errno};
 use pebble::link::More;
 use pebble::region::CAPABILITIES;
 use pebble::sync::{Guard, Lock};
+use pebble::words::Asid;
 use pebble_capability::{Flags, Manager, Table};
 
 pebble::import! {
@@ -47,14 +48,14 @@ fn manager() -> Guard<'static, Manager<Shared>> {
 }
 
 /// For who shall hold one more. The portal manager asks this server too: no lock while it is asked.
-fn manager_for(holder: u64) -> Guard<'static, Manager<Shared>> {
+fn manager_for(holder: Asid) -> Guard<'static, Manager<Shared>> {
     loop {
         let mut manager = manager();
-        let Some(asid) = manager.unknown(holder as u16) else { return manager };
+        let Some(asid) = manager.unknown(holder) else { return manager };
         drop(manager);
         // Who is dead is nobody's; what it held is about to go.
-        let family = FAMILY.call(asid.into()).ok().and_then(|family| u16::try_from(family).ok());
-        self::manager().belongs(asid, family.unwrap_or(asid));
+        let family = FAMILY.call(asid).ok().and_then(|family| u16::try_from(family).ok());
+        self::manager().belongs(asid, family.unwrap_or(asid.number()));
     }
 }
 
@@ -67,16 +68,16 @@ fn strength(word: u64) -> Result<(u16, Flags), Errno> {
     Ok((word as u16, Flags::from_bits(word >> 16)?))
 }
 
-extern "C" fn create(maker: u64, kind: u64, object: u64, rights: u64) -> i64 {
-    word(strength(rights).and_then(|(r, f)| manager_for(maker).create(maker as u16, kind, object, r, f)))
+extern "C" fn create(maker: Asid, kind: u64, object: u64, rights: u64) -> i64 {
+    word(strength(rights).and_then(|(r, f)| manager_for(maker).create(maker, kind, object, r, f)))
 }
 
-extern "C" fn derive(holder: u64, name: u64, rights: u64) -> i64 {
-    word(strength(rights).and_then(|(r, f)| manager_for(holder).derive(holder as u16, name, r, f)))
+extern "C" fn derive(holder: Asid, name: u64, rights: u64) -> i64 {
+    word(strength(rights).and_then(|(r, f)| manager_for(holder).derive(holder, name, r, f)))
 }
 
-extern "C" fn look(holder: u64, name: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
-    match manager().look(holder as u16, name) {
+extern "C" fn look(holder: Asid, name: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    match manager().look(holder, name) {
         Ok(c) => {
             *more = [c.kind.into(), c.object.into(), c.rights.into(), c.flags.bits()];
             0
@@ -85,29 +86,29 @@ extern "C" fn look(holder: u64, name: u64, _: u64, _: u64, _: u64, _: u64, more:
     }
 }
 
-extern "C" fn consume(holder: u64, name: u64, rights: u64) -> i64 {
+extern "C" fn consume(holder: Asid, name: u64, rights: u64) -> i64 {
     let rights = u16::try_from(rights).map_err(|_| errno::EINVAL);
-    word(rights.and_then(|r| manager().consume(holder as u16, name, r)).map(|()| 0))
+    word(rights.and_then(|r| manager().consume(holder, name, r)).map(|()| 0))
 }
 
-extern "C" fn revoke(holder: u64, name: u64) -> i64 {
-    word(manager().revoke(holder as u16, name).map(|()| 0))
+extern "C" fn revoke(holder: Asid, name: u64) -> i64 {
+    word(manager().revoke(holder, name).map(|()| 0))
 }
 
-extern "C" fn drop_one(holder: u64, name: u64) -> i64 {
-    word(manager().discard(holder as u16, name).map(|()| 0))
+extern "C" fn drop_one(holder: Asid, name: u64) -> i64 {
+    word(manager().discard(holder, name).map(|()| 0))
 }
 
-extern "C" fn holds(holder: u64, kind: u64, object: u64, rights: u64) -> i64 {
-    i64::from(manager().holds(holder as u16, kind as u16, object as u32, rights as u16))
+extern "C" fn holds(holder: Asid, kind: u64, object: u64, rights: u64) -> i64 {
+    i64::from(manager().holds(holder, kind as u16, object as u32, rights as u16))
 }
 
-extern "C" fn grant(holder: u64, kind: u64, object: u64, rights: u64) -> i64 {
-    word(strength(rights).and_then(|(r, f)| manager_for(holder).grant(holder as u16, kind, object, r, f)))
+extern "C" fn grant(holder: Asid, kind: u64, object: u64, rights: u64) -> i64 {
+    word(strength(rights).and_then(|(r, f)| manager_for(holder).grant(holder, kind, object, r, f)))
 }
 
-extern "C" fn forget(asid: u64) -> i64 {
-    manager().forget(asid as u16);
+extern "C" fn forget(asid: Asid) -> i64 {
+    manager().forget(asid);
     0
 }
 

@@ -13,6 +13,7 @@ use pebble_abi::capability::{HOLDER, NEXT, VALID};
 use pebble_abi::errno::Errno;
 use pebble_abi::map::MAX_DOMAINS;
 use pebble_abi::share::CAPABILITIES;
+use pebble_abi::words::Asid;
 
 pub struct Shares {
     /// Of each domain, plus 1; 0: not told.
@@ -24,26 +25,27 @@ pub struct Shares {
 impl Shares {
     pub const NEW: Shares = Shares { families: [0; MAX_DOMAINS], credit: CAPABILITIES.family };
 
-    pub fn forget(&mut self, asid: u16) {
-        self.families[usize::from(asid) % MAX_DOMAINS] = 0;
+    pub fn forget(&mut self, asid: Asid) {
+        self.families[usize::from(asid.number()) % MAX_DOMAINS] = 0;
     }
 }
 
 impl<T: Table> Manager<T> {
     /// A domain's family, as the portal manager says.
-    pub fn belongs(&mut self, asid: u16, family: u16) {
-        self.shares.families[usize::from(asid) % MAX_DOMAINS] = family + 1;
+    pub fn belongs(&mut self, asid: Asid, family: u16) {
+        self.shares.families[usize::from(asid.number()) % MAX_DOMAINS] = family + 1;
     }
 
     /// A domain whose family must be known before `holder` gets one more.
-    pub fn unknown(&mut self, holder: u16) -> Option<u16> {
+    pub fn unknown(&mut self, holder: Asid) -> Option<Asid> {
         if !self.counts() {
             return None;
         }
         let holders = self.touched().filter_map(|node| self.holder(node));
-        core::iter::once(holder)
+        core::iter::once(holder.number())
             .chain(holders)
             .find(|asid| self.shares.families[usize::from(*asid) % MAX_DOMAINS] == 0)
+            .map(Asid::from)
     }
 
     /// Whether nodes are to be counted before another is made: perhaps portal code has taken all.

@@ -3,6 +3,7 @@
 use pebble_abi::capability::*;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::share::CAPABILITIES;
+use pebble_abi::words::Asid;
 use pebble_capability::model::{Actors, Model};
 use pebble_capability::{Capability, Flags, Manager, Table};
 use proptest::prelude::*;
@@ -70,11 +71,11 @@ impl Actors for Host {
         rights: u16,
         flags: Flags,
     ) -> Result<u16, Errno> {
-        self.0.create(asid(who), kind, object, rights, flags)
+        self.0.create(asid(who).into(), kind, object, rights, flags)
     }
 
     fn derive(&mut self, who: usize, name: u64, rights: u16, flags: Flags) -> Result<u16, Errno> {
-        self.0.derive(asid(who), name, rights, flags)
+        self.0.derive(asid(who).into(), name, rights, flags)
     }
 
     fn pass(&mut self, who: usize, name: u64, to: usize) -> Result<u16, Errno> {
@@ -87,19 +88,19 @@ impl Actors for Host {
     }
 
     fn consume(&mut self, who: usize, name: u64, rights: u16) -> Result<(), Errno> {
-        self.0.consume(asid(who), name, rights)
+        self.0.consume(asid(who).into(), name, rights)
     }
 
     fn revoke(&mut self, who: usize, name: u64) -> Result<(), Errno> {
-        self.0.revoke(asid(who), name)
+        self.0.revoke(asid(who).into(), name)
     }
 
     fn drop(&mut self, who: usize, name: u64) -> Result<(), Errno> {
-        self.0.discard(asid(who), name)
+        self.0.discard(asid(who).into(), name)
     }
 
     fn look(&mut self, who: usize, name: u64) -> Result<Capability, Errno> {
-        let c = self.0.look(asid(who), name)?;
+        let c = self.0.look(asid(who).into(), name)?;
         Ok(Capability { object: c.object & 0xffff, ..c })
     }
 }
@@ -138,17 +139,17 @@ fn a_full_table_says_so_and_recovers() {
     let mut m = Manager::new(Memory::new());
     let flags = Flags { transfer: true, once: false };
     // The image's.
-    m.belongs(1, 0);
-    let root = m.create(1, 256, 1, 7, flags).unwrap();
+    m.belongs(Asid(1), 0);
+    let root = m.create(Asid(1), 256, 1, 7, flags).unwrap();
     for _ in 2..NODES {
-        m.derive(1, root.into(), 7, flags).unwrap();
+        m.derive(Asid(1), root.into(), 7, flags).unwrap();
     }
-    assert_eq!(m.derive(1, root.into(), 7, flags), Err(errno::ECAPABILITIES));
+    assert_eq!(m.derive(Asid(1), root.into(), 7, flags), Err(errno::ECAPABILITIES));
     assert_eq!(pass(&mut m.table, 1, root.into(), 2), Err(errno::EACCES));
-    m.revoke(1, root.into()).unwrap();
+    m.revoke(Asid(1), root.into()).unwrap();
     assert_eq!(m.count().used, 1);
     assert_eq!(m.count().free, NODES as u64 - 2);
-    m.derive(1, root.into(), 7, flags).unwrap();
+    m.derive(Asid(1), root.into(), 7, flags).unwrap();
 }
 
 #[test]
@@ -156,41 +157,41 @@ fn a_family_leaves_nodes_to_others() {
     let mut m = Manager::new(Memory::new());
     let flags = Flags { transfer: true, once: false };
     // Domains 1 and 2 are a family; 3 and 4 have one each.
-    m.belongs(1, 1);
-    m.belongs(2, 1);
-    let root = u64::from(m.create(1, 256, 1, 7, flags).unwrap());
-    let had = (1..).find(|_| m.derive(1, root, 7, flags).is_err()).unwrap();
+    m.belongs(Asid(1), 1);
+    m.belongs(Asid(2), 1);
+    let root = u64::from(m.create(Asid(1), 256, 1, 7, flags).unwrap());
+    let had = (1..).find(|_| m.derive(Asid(1), root, 7, flags).is_err()).unwrap();
     assert_eq!(had, CAPABILITIES.family);
-    assert_eq!(m.create(2, 256, 1, 7, flags), Err(errno::ECAPABILITIES));
-    assert!(m.create(3, 256, 1, 7, flags).is_ok());
+    assert_eq!(m.create(Asid(2), 256, 1, 7, flags), Err(errno::ECAPABILITIES));
+    assert!(m.create(Asid(3), 256, 1, 7, flags).is_ok());
     // Portal code asks nobody.
     while pass(&mut m.table, 1, root, 2).is_ok() {}
     assert_eq!(m.count().free, 0);
-    assert_eq!(m.unknown(4), Some(4));
-    let other = u64::from(m.create(4, 256, 1, 7, flags).unwrap());
+    assert_eq!(m.unknown(Asid(4)), Some(Asid(4)));
+    let other = u64::from(m.create(Asid(4), 256, 1, 7, flags).unwrap());
     assert!(pass(&mut m.table, 4, other, 3).is_ok());
     assert_eq!(m.count().used, CAPABILITIES.family as u64 + 3);
-    assert_eq!(m.create(1, 256, 1, 7, flags), Err(errno::ECAPABILITIES));
-    assert!(m.look(1, root).is_ok(), "what it had first it has");
-    m.revoke(1, root).unwrap();
-    assert!(m.create(2, 256, 1, 7, flags).is_ok());
+    assert_eq!(m.create(Asid(1), 256, 1, 7, flags), Err(errno::ECAPABILITIES));
+    assert!(m.look(Asid(1), root).is_ok(), "what it had first it has");
+    m.revoke(Asid(1), root).unwrap();
+    assert!(m.create(Asid(2), 256, 1, 7, flags).is_ok());
     // One that is dead is nobody's, nor is its number.
-    m.forget(1);
-    assert_eq!(m.create(1, 256, 1, 7, flags).map(|name| name > 0), Ok(true));
+    m.forget(Asid(1));
+    assert_eq!(m.create(Asid(1), 256, 1, 7, flags).map(|name| name > 0), Ok(true));
 }
 
 #[test]
 fn what_portal_code_took_beyond_a_share_comes_back() {
     let mut m = Manager::new(Memory::new());
     let flags = Flags { transfer: true, once: false };
-    m.belongs(1, 1);
-    m.belongs(2, 1);
-    let root = m.create(1, 256, 1, 7, flags).unwrap();
+    m.belongs(Asid(1), 1);
+    m.belongs(Asid(2), 1);
+    let root = m.create(Asid(1), 256, 1, 7, flags).unwrap();
     while pass(&mut m.table, 1, root.into(), 2).is_ok() {}
-    assert_eq!(m.unknown(3), Some(3));
-    m.belongs(3, 3);
-    assert_eq!(m.unknown(3), None);
-    assert!(m.create(3, 256, 1, 7, flags).is_ok());
+    assert_eq!(m.unknown(Asid(3)), Some(Asid(3)));
+    m.belongs(Asid(3), 3);
+    assert_eq!(m.unknown(Asid(3)), None);
+    assert!(m.create(Asid(3), 256, 1, 7, flags).is_ok());
     assert_eq!(m.count().used, CAPABILITIES.family as u64 + 1);
 }
 
@@ -199,9 +200,10 @@ fn families_that_took_all_share_what_is_not_kept_for_others() {
     let mut m = Manager::new(Memory::new());
     let flags = Flags { transfer: true, once: false };
     for asid in 1..=5 {
-        m.belongs(asid, asid);
+        m.belongs(Asid(asid), asid as u16);
     }
-    let roots: Vec<_> = (1..=3).map(|asid| u64::from(m.create(asid, 256, 1, 7, flags).unwrap())).collect();
+    let roots: Vec<_> =
+        (1..=3).map(|asid| u64::from(m.create(Asid(asid), 256, 1, 7, flags).unwrap())).collect();
     // Portal code asks nobody, until there is none.
     for n in 0.. {
         let asid = 1 + n % 3;
@@ -211,11 +213,11 @@ fn families_that_took_all_share_what_is_not_kept_for_others() {
     }
     assert_eq!(m.count().free, 0);
     for _ in 0..CAPABILITIES.least {
-        assert!(m.create(4, 256, 1, 7, flags).is_ok());
+        assert!(m.create(Asid(4), 256, 1, 7, flags).is_ok());
     }
-    assert!(m.create(5, 256, 1, 7, flags).is_ok());
+    assert!(m.create(Asid(5), 256, 1, 7, flags).is_ok());
     assert!(
-        (1..=3).zip(&roots).all(|(asid, root)| m.look(asid, *root).is_ok()),
+        (1..=3).zip(&roots).all(|(asid, root)| m.look(Asid(asid), *root).is_ok()),
         "what they had first they have"
     );
 }
@@ -224,22 +226,22 @@ fn families_that_took_all_share_what_is_not_kept_for_others() {
 fn tombstones_are_buried_when_nodes_run_out() {
     let mut m = Manager::new(Memory::new());
     let once = Flags { transfer: true, once: true };
-    let mut name = m.create(1, 256, 1, 7, once).unwrap();
+    let mut name = m.create(Asid(1), 256, 1, 7, once).unwrap();
     for n in 0..10 * NODES {
         let (from, to) = if n % 2 == 0 { (1, 2) } else { (2, 1) };
         name = match pass(&mut m.table, from, name.into(), to) {
             Ok(name) => name,
             Err(_) => {
                 // Portal code does not bury; the next request does.
-                let other = m.create(3, 256, 1, 7, once).unwrap();
-                m.discard(3, other.into()).unwrap();
+                let other = m.create(Asid(3), 256, 1, 7, once).unwrap();
+                m.discard(Asid(3), other.into()).unwrap();
                 pass(&mut m.table, from, name.into(), to).unwrap()
             }
         };
     }
     assert_eq!(m.count().used, 1);
     // Where it has been nobody has it any more.
-    assert_eq!((1..3).filter(|d| m.look(*d, name.into()).is_ok()).count(), 1);
+    assert_eq!((1..3).filter(|d| m.look(Asid(*d), name.into()).is_ok()).count(), 1);
 }
 
 proptest! {
@@ -248,7 +250,7 @@ proptest! {
     fn the_dead_leave_nothing(seed in 1u64.., who in 0usize..6) {
         let (_, mut host) = history(seed, 500);
         let before = host.0.count();
-        host.0.forget(asid(who));
+        host.0.forget(asid(who).into());
         for node in 1..NODES {
             let word = host.0.table.read(node, HOLDER);
             let (kind, _, object) = token_parts(host.0.table.read(node, TOKEN));

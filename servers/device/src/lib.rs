@@ -24,25 +24,27 @@
 extern crate alloc;
 
 use alloc::vec::Vec;
+use core::num::NonZeroU16;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::{Asid, PhysAddr, VirtAddr};
 use pebble_boot::rules::{Patterns, RuleSet};
 use pebble_boot::{Device, Policy};
 
 /// Where the registers of a device are, for whoever has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers {
-    /// In the driver's domain; physical.
-    pub va: u64,
-    pub pa: u64,
+    /// In the driver's domain, and in memory.
+    pub va: VirtAddr,
+    pub pa: PhysAddr,
     pub bytes: u64,
 }
 
 struct Known {
     device: Device,
-    va: u64,
-    /// Domain that has its interrupt, or 0.
-    driver: u16,
+    va: VirtAddr,
+    /// Domain that has its interrupt.
+    driver: Option<NonZeroU16>,
 }
 
 /// The devices of a system, in the manifest's order.
@@ -54,12 +56,12 @@ pub struct Devices {
 impl Devices {
     pub fn new((policy, devices): (Policy, Vec<Device>)) -> Self {
         let mut va = map::DEVICES_VA;
-        let mut place = |device: &Device| {
-            let here = va;
+        let mut next = |device: &Device| {
+            let here = VirtAddr(va);
             va += device.bytes.next_multiple_of(PAGE);
             here
         };
-        let known = |device| Known { va: place(&device), device, driver: 0 };
+        let known = |device| Known { va: next(&device), device, driver: None };
         Devices {
             devices: devices.into_iter().map(known).collect(),
             rules: Patterns::of(&policy.rules, pebble_abi::capability::DEVICE),
@@ -74,7 +76,7 @@ impl Devices {
 
     pub fn registers(&self, at: usize) -> Result<Registers, Errno> {
         let known = self.devices.get(at).ok_or(errno::ENOENT)?;
-        Ok(Registers { va: known.va, pa: known.device.at, bytes: known.device.bytes })
+        Ok(Registers { va: known.va, pa: PhysAddr(known.device.at), bytes: known.device.bytes })
     }
 
     /// Source of its interrupt.
@@ -84,32 +86,33 @@ impl Devices {
     }
 
     /// The domain becomes the one that has the interrupt.
-    pub fn claim(&mut self, at: usize, domain: u16) -> Result<(), Errno> {
+    pub fn claim(&mut self, at: usize, domain: Asid) -> Result<(), Errno> {
         self.source(at)?;
         let driver = &mut self.devices[at].driver;
-        if *driver != 0 {
+        if driver.is_some() {
             return Err(errno::EBUSY);
         }
-        *driver = domain;
+        *driver = NonZeroU16::new(domain.number());
         Ok(())
     }
 
     /// What the domain could not be given after all.
     pub fn release(&mut self, at: usize) -> Result<(), Errno> {
-        self.devices.get_mut(at).ok_or(errno::EBADF)?.driver = 0;
+        self.devices.get_mut(at).ok_or(errno::EBADF)?.driver = None;
         Ok(())
     }
 
-    /// Who has its interrupt, or 0.
-    pub fn driver(&self, at: usize) -> Result<u16, Errno> {
+    /// Who has its interrupt.
+    pub fn driver(&self, at: usize) -> Result<Option<NonZeroU16>, Errno> {
         self.devices.get(at).map(|known| known.driver).ok_or(errno::EBADF)
     }
 
     /// The domain is dead: the positions of devices whose interrupts it had, with the sources.
-    pub fn gone(&mut self, domain: u16) -> Vec<(usize, u64)> {
-        let its = self.devices.iter_mut().enumerate().filter(|(_, d)| d.driver == domain && domain != 0);
+    pub fn gone(&mut self, domain: Asid) -> Vec<(usize, u64)> {
+        let its = |d: &Known| d.driver.is_some_and(|driver| driver.get() == domain.number());
+        let its = self.devices.iter_mut().enumerate().filter(|(_, d)| its(d));
         its.map(|(at, d)| {
-            d.driver = 0;
+            d.driver = None;
             (at, d.device.irq.into())
         })
         .collect()

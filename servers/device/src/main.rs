@@ -16,6 +16,7 @@ use pebble::policy::{self, Who};
 use pebble::region;
 use pebble::sync::Lock;
 use pebble::wait::{self, Parking};
+use pebble::words::Asid;
 use pebble_device::Devices;
 
 pebble::import! {
@@ -76,7 +77,7 @@ fn ask<const N: usize>(service: &Import, p: [u64; N]) -> Result<u64, Errno> {
 
 /// The device of that name, if the client has this right to it. It is the client who gets it: a controller
 /// that calls for itself shows what it holds itself, whomever it serves meanwhile.
-fn device(client: u64, name: [u64; 3], right: u16) -> Result<usize, Errno> {
+fn device(client: Asid, name: [u64; 3], right: u16) -> Result<usize, Errno> {
     let mut bytes = [0; NAMELEN];
     let len = unpack(&name, &mut bytes);
     let name = core::str::from_utf8(&bytes[..len]).unwrap_or("");
@@ -87,27 +88,27 @@ fn device(client: u64, name: [u64; 3], right: u16) -> Result<usize, Errno> {
 }
 
 /// Address and bytes of the registers, in the caller.
-extern "C" fn registers(client: u64, a: u64, b: u64, c: u64, _: u64, _: u64, more: &mut More) -> i64 {
+extern "C" fn registers(client: Asid, a: u64, b: u64, c: u64, _: u64, _: u64, more: &mut More) -> i64 {
     let mapped = device(client, [a, b, c], REGISTERS).and_then(|at| {
         let registers = request(|devices| devices.registers(at))?;
         let pages = registers.bytes.div_ceil(PAGE) << 16 | READ | WRITE;
-        match ask(&MAP_FOREIGN, [client, registers.va, registers.pa, pages]) {
+        match ask(&MAP_FOREIGN, [client.get(), registers.va.get(), registers.pa.get(), pages]) {
             // Nothing else is ever mapped there: it has them.
             Ok(_) | Err(errno::EEXIST) => Ok(registers),
             Err(error) => Err(error),
         }
     });
     word(mapped.map(|registers| {
-        *more = [registers.va, registers.bytes, 0, 0];
+        *more = [registers.va.get(), registers.bytes, 0, 0];
         0
     }))
 }
 
 /// Two portals, to wait and to acknowledge, in the caller's table.
-extern "C" fn interrupt(client: u64, a: u64, b: u64, c: u64) -> i64 {
+extern "C" fn interrupt(client: Asid, a: u64, b: u64, c: u64) -> i64 {
     word(device(client, [a, b, c], INTERRUPT).and_then(|at| {
         let source = request(|devices| {
-            devices.claim(at, client as u16)?;
+            devices.claim(at, client)?;
             devices.source(at)
         })?;
         let wait = api::own_interface("device.wait");
@@ -118,7 +119,7 @@ extern "C" fn interrupt(client: u64, a: u64, b: u64, c: u64) -> i64 {
     }))
 }
 
-extern "C" fn capability(client: u64, a: u64, b: u64, c: u64) -> i64 {
+extern "C" fn capability(client: Asid, a: u64, b: u64, c: u64) -> i64 {
     let mut bytes = [0; NAMELEN];
     let len = unpack(&[a, b, c], &mut bytes);
     let name = core::str::from_utf8(&bytes[..len]).unwrap_or("");
@@ -150,8 +151,8 @@ extern "C" fn ack(at: u64) -> i64 {
 }
 
 /// The domain is dead.
-extern "C" fn gone(domain: u64) -> i64 {
-    let devices = request(|devices| Ok(devices.gone(domain as u16))).unwrap_or_default();
+extern "C" fn gone(domain: Asid) -> i64 {
+    let devices = request(|devices| Ok(devices.gone(domain))).unwrap_or_default();
     for (at, source) in devices {
         // Somebody else's thread may have been in the driver.
         if TAKEN[at].load(SeqCst) {

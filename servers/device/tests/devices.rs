@@ -2,6 +2,7 @@
 
 use pebble_abi::errno::*;
 use pebble_abi::map::{DEVICES_VA, PAGE};
+use pebble_abi::words::{Asid, PhysAddr, VirtAddr};
 use pebble_boot::rules::{About, Rule};
 use pebble_boot::{Device, Policy};
 use pebble_device::{Devices, Registers};
@@ -28,8 +29,11 @@ fn each_has_its_place_and_its_rules() {
     assert_eq!(devices.find("rtc"), Ok((0, 0b1010)));
     assert_eq!(devices.find("rom"), Ok((1, 0b1010)));
     assert_eq!((devices.find("r"), devices.find("")), (Err(ENOENT), Err(ENOENT)));
-    assert_eq!(devices.registers(0), Ok(Registers { va: DEVICES_VA, pa: 0x10_1000, bytes: 0x24 }));
-    let rom = Registers { va: DEVICES_VA + PAGE, pa: 0x1000, bytes: 2 * PAGE + 1 };
+    assert_eq!(
+        devices.registers(0),
+        Ok(Registers { va: VirtAddr(DEVICES_VA), pa: PhysAddr(0x10_1000), bytes: 0x24 })
+    );
+    let rom = Registers { va: VirtAddr(DEVICES_VA + PAGE), pa: PhysAddr(0x1000), bytes: 2 * PAGE + 1 };
     assert_eq!((devices.registers(1), devices.registers(2)), (Ok(rom), Err(ENOENT)));
 }
 
@@ -37,13 +41,13 @@ fn each_has_its_place_and_its_rules() {
 fn an_interrupt_has_one_driver_until_that_dies() {
     let mut devices = devices();
     assert_eq!(
-        (devices.claim(1, 7), devices.source(1), devices.source(2)),
+        (devices.claim(1, Asid(7)), devices.source(1), devices.source(2)),
         (Err(ENOENT), Err(ENOENT), Err(EBADF))
     );
-    assert_eq!((devices.claim(0, 7), devices.source(0)), (Ok(()), Ok(11)));
-    assert_eq!((devices.claim(0, 7), devices.claim(0, 8)), (Err(EBUSY), Err(EBUSY)));
-    assert_eq!((devices.gone(8), devices.gone(0)), (vec![], vec![]));
-    assert_eq!((devices.gone(7), devices.gone(7)), (vec![(0, 11)], vec![]));
-    assert_eq!(devices.claim(0, 8), Ok(()));
-    assert_eq!((devices.release(0), devices.gone(8)), (Ok(()), vec![]));
+    assert_eq!((devices.claim(0, Asid(7)), devices.source(0)), (Ok(()), Ok(11)));
+    assert_eq!((devices.claim(0, Asid(7)), devices.claim(0, Asid(8))), (Err(EBUSY), Err(EBUSY)));
+    assert_eq!((devices.gone(Asid(8)), devices.gone(Asid(0))), (vec![], vec![]));
+    assert_eq!((devices.gone(Asid(7)), devices.gone(Asid(7))), (vec![(0, 11)], vec![]));
+    assert_eq!(devices.claim(0, Asid(8)), Ok(()));
+    assert_eq!((devices.release(0), devices.gone(Asid(8))), (Ok(()), vec![]));
 }

@@ -3,7 +3,7 @@
 //! Invariants:
 //! * A control word names an entry by index and generation; entries are reused, generations are not, so the
 //!   portals of a closed file answer `EBADF` even while another domain uses the entry.
-//! * `place` never lies behind the end of the file when it is used.
+//! * `offset` never lies behind the end of the file when it is used.
 //! * What may be done with an open file was decided when it was opened, and stays so.
 
 use alloc::vec;
@@ -15,6 +15,7 @@ use pebble_abi::errno::{self, Errno};
 use pebble_abi::link::{PATHLEN, unpack};
 use pebble_abi::share;
 use pebble_abi::sys::{ABOUT_DIRECTORY, ABOUT_SIZE, ABOUT_WRITABLE, SEEK_ABOUT, SEEK_CUT, WRITE_APPEND};
+use pebble_abi::words::Asid;
 
 use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
@@ -44,21 +45,22 @@ struct Open {
     /// `READ`, `WRITE`.
     rights: u16,
     node: Node,
-    place: usize,
+    /// Where it goes on reading or writing.
+    offset: usize,
 }
 
 /// Who opens a file.
 #[derive(Clone, Copy)]
 pub struct Client {
-    pub asid: u16,
+    pub asid: Asid,
     /// With whom it shares what is scarce: see [`share`].
     pub family: u16,
 }
 
 /// A domain of which no more is known is a family of its own.
-impl From<u16> for Client {
-    fn from(asid: u16) -> Self {
-        Client { asid, family: asid }
+impl From<Asid> for Client {
+    fn from(asid: Asid) -> Self {
+        Client { asid, family: asid.number() }
     }
 }
 
@@ -82,7 +84,7 @@ pub struct Files<'a> {
 impl<'a> Files<'a> {
     pub fn new(archive: Archive<'a>) -> Self {
         let closed =
-            Open { generation: 0, asid: 0, family: 0, rights: 0, node: Node::RamDirectory, place: 0 };
+            Open { generation: 0, asid: 0, family: 0, rights: 0, node: Node::RamDirectory, offset: 0 };
         Files {
             archive,
             open: vec![closed; FILES],
@@ -167,7 +169,8 @@ impl<'a> Files<'a> {
     }
 
     /// The file whose path the domain's next [`rename_to`](Self::rename_to) changes.
-    pub fn rename(&mut self, asid: u16, path: [u64; 5], rights: u16) -> Result<(), Errno> {
+    pub fn rename(&mut self, asid: Asid, path: [u64; 5], rights: u16) -> Result<(), Errno> {
+        let asid = asid.number();
         let (_, at) = self.writable(path, rights)?;
         self.renaming.retain(|(who, _)| *who != asid);
         self.renaming.try_reserve(1).map_err(|_| errno::ENOMEM)?;
@@ -176,7 +179,8 @@ impl<'a> Files<'a> {
     }
 
     /// The other path. `-EAGAIN`: which file it was about is not known here, or it is gone; begin again.
-    pub fn rename_to(&mut self, asid: u16, path: [u64; 5], rights: u16) -> Result<(), Errno> {
+    pub fn rename_to(&mut self, asid: Asid, path: [u64; 5], rights: u16) -> Result<(), Errno> {
+        let asid = asid.number();
         let entry = self.renaming.iter().position(|(who, _)| *who == asid).ok_or(errno::EAGAIN)?;
         let (_, at) = self.renaming.swap_remove(entry);
         if rights & WRITE == 0 {
@@ -217,7 +221,7 @@ impl<'a> Files<'a> {
     /// A file under `ram/` is no more.
     fn forget(&mut self, at: u16) {
         for open in self.open.iter_mut().filter(|open| open.node == Node::Ram(at)) {
-            (open.node, open.place) = (Node::Ram(u16::MAX), 0);
+            (open.node, open.offset) = (Node::Ram(u16::MAX), 0);
         }
         self.renaming.retain(|(_, file)| *file != at);
     }
@@ -232,6 +236,7 @@ impl<'a> Files<'a> {
 
     /// A free entry for the domain, within its limit and its family's.
     fn room(&self, Client { asid, family }: Client) -> Result<usize, Errno> {
+        let asid = asid.number();
         if asid == 0 || self.open.iter().filter(|open| open.asid == asid).count() >= FILES_PER_DOMAIN {
             return Err(errno::EMFILE);
         }
@@ -245,7 +250,7 @@ impl<'a> Files<'a> {
         let index = self.room(client)?;
         let generation = self.open[index].generation.wrapping_add(1);
         self.open[index] =
-            Open { generation, asid: client.asid, family: client.family, rights, node, place: 0 };
+            Open { generation, asid: client.asid.number(), family: client.family, rights, node, offset: 0 };
         Ok(u64::from(generation) << 16 | index as u64)
     }
 
@@ -256,32 +261,32 @@ impl<'a> Files<'a> {
         if open.rights & READ == 0 {
             return (-errno::EACCES, [0; 4]);
         }
-        let rest = &bytes[open.place..];
+        let rest = &bytes[open.offset..];
         let rest = &rest[..rest.len().min(max.min(IO_BYTES as u64) as usize)];
-        open.place += rest.len();
+        open.offset += rest.len();
         (rest.len() as i64, words(rest))
     }
 
-    /// Up to 32 bytes at the current place of a file under `ram/`, or at its end ([`WRITE_APPEND`]); the
+    /// Up to 32 bytes at the current offset of a file under `ram/`, or at its end ([`WRITE_APPEND`]); the
     /// archive is read-only.
     pub fn write(&mut self, control: u64, count: u64, words: [u64; 4]) -> i64 {
         let index = (control & 0xffff) as usize;
         if self.file(control).is_none() {
             return -errno::EBADF;
         }
-        let Open { node, place, rights, family, .. } = self.open[index];
+        let Open { node, offset, rights, family, .. } = self.open[index];
         let at = match self.ram_of(node, rights) {
             Ok(at) => at,
             Err(error) => return -error,
         };
-        let place = if count & WRITE_APPEND != 0 { usize::MAX } else { place };
+        let offset = if count & WRITE_APPEND != 0 { usize::MAX } else { offset };
         let count = (count & !WRITE_APPEND).min(IO_BYTES as u64) as usize;
         let bytes = words.map(u64::to_le_bytes);
         // What somebody else has cut short is written to from its end on.
-        let place = place.min(self.ram.bytes(at).len());
-        match self.ram.write(at, place, &bytes.as_flattened()[..count], family) {
+        let offset = offset.min(self.ram.bytes(at).len());
+        match self.ram.write(at, offset, &bytes.as_flattened()[..count], family) {
             Ok(()) => {
-                self.open[index].place = place + count;
+                self.open[index].offset = offset + count;
                 count as i64
             }
             Err(error) => -error,
@@ -315,7 +320,7 @@ impl<'a> Files<'a> {
         (bits | size as u64 * ABOUT_SIZE) as i64
     }
 
-    /// Moves to `offset` from the start, from here or from the end, and returns the new place; not before the
+    /// Moves to `offset` from the start, from here or from the end, and returns the new offset; not before the
     /// start nor behind the end. [`SEEK_ABOUT`] and [`SEEK_CUT`] move nowhere.
     pub fn seek(&mut self, control: u64, offset: u64, whence: u64) -> i64 {
         let Some((open, bytes)) = self.file(control) else { return -errno::EBADF };
@@ -335,14 +340,14 @@ impl<'a> Files<'a> {
                 );
             }
             SEEK_SET => 0,
-            SEEK_CUR => open.place,
+            SEEK_CUR => open.offset,
             SEEK_END => bytes.len(),
             _ => return -errno::EINVAL,
         };
         match (from as u64).checked_add_signed(offset as i64) {
-            Some(place) if place <= bytes.len() as u64 => {
-                open.place = place as usize;
-                place as i64
+            Some(to) if to <= bytes.len() as u64 => {
+                open.offset = to as usize;
+                to as i64
             }
             _ => -errno::EINVAL,
         }
@@ -355,7 +360,8 @@ impl<'a> Files<'a> {
     }
 
     /// The domain is dead: closes what it had open.
-    pub fn gone(&mut self, asid: u16) {
+    pub fn gone(&mut self, asid: Asid) {
+        let asid = asid.number();
         for open in self.open.iter_mut().filter(|open| open.asid == asid) {
             open.asid = 0;
         }
@@ -377,7 +383,7 @@ impl<'a> Files<'a> {
             Node::Ram(at) => self.ram.bytes(usize::from(at)),
             Node::RamDirectory => self.ram.listing().as_bytes(),
         };
-        open.place = open.place.min(bytes.len());
+        open.offset = open.offset.min(bytes.len());
         named.then_some((open, bytes))
     }
 }

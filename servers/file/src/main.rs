@@ -143,10 +143,10 @@ fn rights(sets: &[RuleSet]) -> Result<u16, Errno> {
 }
 
 /// Four portals to what `how` opens, in the client's table.
-fn portals(how: Opening, client: u64, path: Words) -> i64 {
+fn portals(how: Opening, client: Asid, path: Words) -> i64 {
     FILES.prepare();
-    let Ok(family @ 0..) = FAMILY.call(Asid(client)) else { return -errno::ESRCH };
-    let client = Client { asid: client as u16, family: family as u16 };
+    let Ok(family @ 0..) = FAMILY.call(client) else { return -errno::ESRCH };
+    let client = Client { asid: client, family: family as u16 };
     let control = with_rights(path, |files, rights| how(files, client, path, rights));
     if control < 0 {
         return control;
@@ -160,28 +160,24 @@ fn portals(how: Opening, client: u64, path: Words) -> i64 {
     )
 }
 
-extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+extern "C" fn open(client: Asid, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     portals(Files::open, client, [a, b, c, d, e])
 }
 
-extern "C" fn create(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+extern "C" fn create(client: Asid, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     portals(Files::create, client, [a, b, c, d, e])
 }
 
-extern "C" fn make(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+extern "C" fn make(client: Asid, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     portals(Files::make, client, [a, b, c, d, e])
 }
 
-extern "C" fn rename(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
-    with_rights([a, b, c, d, e], |files, rights| {
-        files.rename(client as u16, [a, b, c, d, e], rights).map(|()| 0)
-    })
+extern "C" fn rename(client: Asid, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    with_rights([a, b, c, d, e], |files, rights| files.rename(client, [a, b, c, d, e], rights).map(|()| 0))
 }
 
-extern "C" fn rename_to(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
-    with_rights([a, b, c, d, e], |files, rights| {
-        files.rename_to(client as u16, [a, b, c, d, e], rights).map(|()| 0)
-    })
+extern "C" fn rename_to(client: Asid, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    with_rights([a, b, c, d, e], |files, rights| files.rename_to(client, [a, b, c, d, e], rights).map(|()| 0))
 }
 
 extern "C" fn remove(_: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
@@ -191,7 +187,7 @@ extern "C" fn remove(_: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
 
 /// For first holders: a capability for the file there, and whatever else its rule is about. Their name for
 /// it.
-extern "C" fn capability(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+extern "C" fn capability(client: Asid, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     let about = request(|files| files.guarded([a, b, c, d, e]).pop().filter(|set| *set != 0));
     let about = about.and_then(|about| about.ok_or(errno::ENOENT));
     answer(
@@ -202,9 +198,9 @@ extern "C" fn capability(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) ->
 }
 
 /// The domain is dead.
-extern "C" fn gone(asid: u64) -> i64 {
+extern "C" fn gone(asid: Asid) -> i64 {
     answer(request(|files| {
-        files.gone(asid as u16);
+        files.gone(asid);
         0
     }))
 }

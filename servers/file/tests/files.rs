@@ -7,6 +7,7 @@ use pebble_abi::errno::*;
 use pebble_abi::link::pack;
 use pebble_abi::share;
 use pebble_abi::sys::{ABOUT_DIRECTORY, ABOUT_SIZE, ABOUT_WRITABLE, SEEK_ABOUT, SEEK_CUT, WRITE_APPEND};
+use pebble_abi::words::Asid;
 use pebble_boot::rules::{About, Patterns, Rule, matches};
 use pebble_file::*;
 use proptest::prelude::*;
@@ -105,7 +106,7 @@ fn paths_lead_to_contents() {
 fn seek_stays_inside() {
     let bytes = sample();
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
-    let f = files.open(1, pack("/readme").unwrap(), ALL).unwrap();
+    let f = files.open(Asid(1), pack("/readme").unwrap(), ALL).unwrap();
     assert_eq!(files.seek(f, -2i64 as u64, SEEK_END), 5);
     assert_eq!(files.seek(f, 3, SEEK_CUR), -EINVAL);
     assert_eq!(files.seek(f, -6i64 as u64, SEEK_CUR), -EINVAL);
@@ -127,16 +128,16 @@ fn domains_are_limited_and_cleaned_up() {
     let bytes = sample();
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
     let path = pack("/readme").unwrap();
-    let opened: Vec<u64> = (0..FILES_PER_DOMAIN).map(|_| files.open(1, path, ALL).unwrap()).collect();
-    assert_eq!(files.open(1, path, ALL), Err(EMFILE));
-    assert!(files.open(2, path, ALL).is_ok());
-    files.gone(1);
+    let opened: Vec<u64> = (0..FILES_PER_DOMAIN).map(|_| files.open(Asid(1), path, ALL).unwrap()).collect();
+    assert_eq!(files.open(Asid(1), path, ALL), Err(EMFILE));
+    assert!(files.open(Asid(2), path, ALL).is_ok());
+    files.gone(Asid(1));
     assert_eq!(files.in_use(), 1);
-    let again = files.open(3, path, ALL).unwrap();
+    let again = files.open(Asid(3), path, ALL).unwrap();
     assert!(!opened.contains(&again));
     assert_eq!(files.read(opened[0], 1).0, -EBADF);
-    assert_eq!(files.open(1, [0; 5], ALL), Err(ENOENT));
-    assert_eq!(files.open(1, [u64::MAX; 5], ALL), Err(ENOENT));
+    assert_eq!(files.open(Asid(1), [0; 5], ALL), Err(ENOENT));
+    assert_eq!(files.open(Asid(1), [u64::MAX; 5], ALL), Err(ENOENT));
 }
 
 fn tree() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
@@ -158,7 +159,7 @@ proptest! {
         let bytes = archive(&entries);
         let mut files = Files::new(Archive::parse(&bytes).unwrap());
         for (path, data) in &tree {
-            let f = files.open(1, pack(path).unwrap(), ALL).unwrap();
+            let f = files.open(Asid(1), pack(path).unwrap(), ALL).unwrap();
             let mut got: Vec<u8> = Vec::new();
             loop {
                 let (count, words) = files.read(f, max);
@@ -197,7 +198,7 @@ proptest! {
         bytes.truncate(cut);
         if let Ok(archive) = Archive::parse(&bytes) {
             let mut files = Files::new(archive);
-            let _ = files.open(1, words, ALL);
+            let _ = files.open(Asid(1), words, ALL);
             files.read(words[0], words[1]);
             files.seek(words[0], words[1], words[2] % 4);
             files.close(words[0]);
@@ -228,10 +229,10 @@ fn files_in_memory_are_written_read_and_removed() {
     let bytes = sample();
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
     let path = |text: &str| pack::<5>(text).unwrap();
-    assert_eq!(files.open(1, path("/ram/note"), ALL), Err(ENOENT));
-    assert_eq!(files.create(1, path("/etc/note"), ALL), Err(EROFS));
-    assert_eq!(files.create(1, path("ram/a/b"), ALL), Err(ENOENT));
-    let note = files.create(1, path("/ram/note"), ALL).unwrap();
+    assert_eq!(files.open(Asid(1), path("/ram/note"), ALL), Err(ENOENT));
+    assert_eq!(files.create(Asid(1), path("/etc/note"), ALL), Err(EROFS));
+    assert_eq!(files.create(Asid(1), path("ram/a/b"), ALL), Err(ENOENT));
+    let note = files.create(Asid(1), path("/ram/note"), ALL).unwrap();
     let text: Vec<u8> = (0..1000u32).map(|n| n as u8).collect();
     for chunk in text.chunks(32) {
         let mut whole = [0; 32];
@@ -239,12 +240,12 @@ fn files_in_memory_are_written_read_and_removed() {
         let words = std::array::from_fn(|n| u64::from_le_bytes(*whole[n * 8..].first_chunk().unwrap()));
         assert_eq!(files.write(note, chunk.len() as u64, words), chunk.len() as i64);
     }
-    let reader = files.open(2, path("ram/note"), ALL).unwrap();
-    assert_eq!(files.open(2, path("ram/note/"), ALL), Err(ENOTDIR));
-    assert_eq!(files.open(2, path("ram/note/."), ALL), Err(ENOTDIR));
-    let spelled = files.open(2, path("/bin/..//./ram//note"), ALL).unwrap();
+    let reader = files.open(Asid(2), path("ram/note"), ALL).unwrap();
+    assert_eq!(files.open(Asid(2), path("ram/note/"), ALL), Err(ENOTDIR));
+    assert_eq!(files.open(Asid(2), path("ram/note/."), ALL), Err(ENOTDIR));
+    let spelled = files.open(Asid(2), path("/bin/..//./ram//note"), ALL).unwrap();
     assert_eq!(files.close(spelled), 0);
-    assert_eq!(files.create(2, path("/ram/note/"), ALL), Err(EINVAL));
+    assert_eq!(files.create(Asid(2), path("/ram/note/"), ALL), Err(EINVAL));
     assert_eq!(files.remove(path("/ram/note/"), ALL), Err(ENOTDIR));
     let mut seen = Vec::<u8>::new();
     loop {
@@ -254,10 +255,10 @@ fn files_in_memory_are_written_read_and_removed() {
         }
     }
     assert_eq!(seen, text);
-    let directory = files.open(2, path("/ram"), ALL).unwrap();
+    let directory = files.open(Asid(2), path("/ram"), ALL).unwrap();
     assert_eq!(files.read(directory, 32).0, 5);
     // Made anew it is empty, and who reads it starts where it ends.
-    files.create(3, path("ram/note"), ALL).unwrap();
+    files.create(Asid(3), path("ram/note"), ALL).unwrap();
     assert_eq!(files.read(reader, 32).0, 0);
     assert_eq!(files.remove(path("/ram/note"), ALL), Ok(()));
     assert_eq!(files.write(note, 1, [65, 0, 0, 0]), -EBADF);
@@ -277,14 +278,14 @@ fn memory_for_files_has_limits() {
         } else {
             0
         };
-        let file = files.create(Client { asid: 9, family }, path(n), ALL).unwrap();
+        let file = files.create(Client { asid: Asid(9), family }, path(n), ALL).unwrap();
         assert_eq!(files.close(file), 0);
     }
-    let image = Client { asid: 9, family: 0 };
+    let image = Client { asid: Asid(9), family: 0 };
     assert_eq!(files.create(image, path(RAM_FILES), ALL), Err(ERAM));
     files.remove(path(3), ALL).unwrap();
     assert!(files.create(image, path(RAM_FILES), ALL).is_ok());
-    let big = files.create(1, path(0), ALL).unwrap();
+    let big = files.create(Asid(1), path(0), ALL).unwrap();
     let full = (0..).find(|_| files.write(big, 32, [0; 4]) != 32).unwrap();
     assert_eq!(full, RAM_FILE_MAX / 32);
     assert_eq!(files.write(big, 32, [0; 4]), -ENOSPC);
@@ -295,7 +296,7 @@ fn a_family_has_its_share_of_memory() {
     let bytes = sample();
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
     let path = |n: usize| pack::<5>(&format!("ram/{n}")).unwrap();
-    let client = |family| Client { asid: 10 + family, family };
+    let client = |family| Client { asid: Asid::from(10 + family), family };
     let fill = |files: &mut Files, file| (0..).find(|_| files.write(file, 32, [0; 4]) != 32).unwrap() * 32;
     let [hog, other] = [client(1), client(2)];
     let big: [u64; 2] = [0, 1].map(|n| files.create(hog, path(n), ALL).unwrap());
@@ -319,7 +320,7 @@ fn a_family_has_its_share_of_memory() {
     assert!(files.create(hog, path(31), ALL).is_ok(), "one of its files is another's now");
     // What is left behind is nobody's, but there.
     files.gone(hog.asid);
-    files.gone(1);
+    files.gone(Asid(1));
     assert!(files.create(client(1), path(32), ALL).is_ok());
     assert_eq!(files.open(other, path(0), ALL).map(|file| files.seek(file, 0, SEEK_END) > 4 << 20), Ok(true));
 }
@@ -329,9 +330,9 @@ fn a_successor_goes_on_where_the_old_one_stopped() {
     let bytes = sample();
     let mut old = Files::new(Archive::parse(&bytes).unwrap());
     let path = |text: &str| pack::<5>(text).unwrap();
-    let readme = old.open(1, path("/readme"), ALL).unwrap();
+    let readme = old.open(Asid(1), path("/readme"), ALL).unwrap();
     assert_eq!(old.read(readme, 3).0, 3);
-    let note = old.create(2, path("/ram/note"), ALL).unwrap();
+    let note = old.create(Asid(2), path("/ram/note"), ALL).unwrap();
     assert_eq!(old.write(note, 5, [0x6f_6c6c_6568, 0, 0, 0]), 5);
     let saved = old.save().unwrap();
     let mut new = Files::new(Archive::parse(&bytes).unwrap());
@@ -340,7 +341,7 @@ fn a_successor_goes_on_where_the_old_one_stopped() {
     assert_eq!(new.load(FORMAT, &saved), Ok(()));
     assert_eq!(new.read(readme, 32), old.read(readme, 32));
     assert_eq!(new.write(note, 1, [0x21, 0, 0, 0]), 1);
-    let reader = new.open(3, path("/ram/note"), ALL).unwrap();
+    let reader = new.open(Asid(3), path("/ram/note"), ALL).unwrap();
     assert_eq!(new.read(reader, 32), (6, [0x216f_6c6c_6568, 0, 0, 0]));
     assert_eq!(new.in_use(), 3);
 }
@@ -377,11 +378,11 @@ fn an_open_file_keeps_its_rights() {
     let bytes = sample();
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
     let note = pack("/ram/note").unwrap();
-    assert_eq!(files.create(1, note, READ), Err(EACCES));
-    let writer = files.create(1, note, WRITE).unwrap();
+    assert_eq!(files.create(Asid(1), note, READ), Err(EACCES));
+    let writer = files.create(Asid(1), note, WRITE).unwrap();
     assert_eq!(files.write(writer, 1, [65, 0, 0, 0]), 1);
     assert_eq!(files.read(writer, 1).0, -EACCES);
-    let reader = files.open(1, note, READ).unwrap();
+    let reader = files.open(Asid(1), note, READ).unwrap();
     assert_eq!(files.write(reader, 1, [65, 0, 0, 0]), -EACCES);
     assert_eq!(files.read(reader, 9), (1, [65, 0, 0, 0]));
     assert_eq!(files.remove(note, READ), Err(EACCES));
@@ -427,7 +428,7 @@ proptest! {
         // And that is what it leads to.
         if let Ok(node) = archive.lookup(&path) {
             prop_assert_eq!(archive.lookup(&normal), Ok(node));
-            prop_assert!(files.open(1, pack(&path).unwrap(), ALL).is_ok());
+            prop_assert!(files.open(Asid(1), pack(&path).unwrap(), ALL).is_ok());
         }
     }
 }
@@ -439,11 +440,11 @@ fn files_are_made_once_renamed_cut_and_appended_to() {
     let mut files = Files::new(Archive::parse(&bytes).unwrap());
     let path = |text: &str| pack::<5>(text).unwrap();
     let word = |text: &[u8; 8]| [u64::from_le_bytes(*text), 0, 0, 0];
-    let a = files.make(1, path("/ram/a"), ALL).unwrap();
+    let a = files.make(Asid(1), path("/ram/a"), ALL).unwrap();
     for there in ["/ram/a", "/readme", "/ram", "/etc"] {
-        assert_eq!(files.make(1, path(there), ALL), Err(EEXIST), "{there}");
+        assert_eq!(files.make(Asid(1), path(there), ALL), Err(EEXIST), "{there}");
     }
-    assert_eq!(files.make(1, path("/ram/b"), READ), Err(EACCES));
+    assert_eq!(files.make(Asid(1), path("/ram/b"), READ), Err(EACCES));
     assert_eq!(files.write(a, 8, word(b"12345678")), 8);
     assert_eq!(files.seek(a, 2, SEEK_SET), 2);
     assert_eq!(files.write(a, 2 | WRITE_APPEND, word(b"9a\0\0\0\0\0\0")), 2);
@@ -453,41 +454,41 @@ fn files_are_made_once_renamed_cut_and_appended_to() {
     assert_eq!(files.seek(a, u64::MAX, SEEK_CUT), 0, "nothing is behind it");
     assert_eq!(files.seek(a, 0, SEEK_END), 3);
     for (directory, bits) in [("/ram", ABOUT_WRITABLE), ("/etc", 0)] {
-        let opened = files.open(1, path(directory), ALL).unwrap();
+        let opened = files.open(Asid(1), path(directory), ALL).unwrap();
         let about = files.seek(opened, 0, SEEK_ABOUT) as u64;
         assert_eq!(about % ABOUT_SIZE, bits | ABOUT_DIRECTORY, "{directory}");
         assert_eq!(files.write(opened, 0, [0; 4]), -EISDIR, "{directory}");
     }
     // Who has the file open keeps it; whose place it takes finds nothing more.
-    let b = files.create(2, path("/ram/b"), ALL).unwrap();
+    let b = files.create(Asid(2), path("/ram/b"), ALL).unwrap();
     files.write(b, 8, word(b"goes now"));
-    assert_eq!(files.rename_to(1, path("/ram/c"), ALL), Err(EAGAIN), "nothing was named");
+    assert_eq!(files.rename_to(Asid(1), path("/ram/c"), ALL), Err(EAGAIN), "nothing was named");
     for (from, error) in [("/ram/none", ENOENT), ("/readme", EROFS), ("/ram/", ENOTDIR)] {
-        assert_eq!(files.rename(1, path(from), ALL), Err(error), "{from}");
+        assert_eq!(files.rename(Asid(1), path(from), ALL), Err(error), "{from}");
     }
-    assert_eq!(files.rename(1, path("/ram/a"), READ), Err(EACCES));
-    assert_eq!(files.rename(1, path("/ram/a"), ALL), Ok(()));
-    assert_eq!(files.rename_to(2, path("/ram/c"), ALL), Err(EAGAIN), "another domain's");
-    assert_eq!(files.rename_to(1, path("/ram/b"), READ), Err(EACCES));
-    assert_eq!(files.rename_to(1, path("/ram/b"), ALL), Err(EAGAIN), "asked for once");
+    assert_eq!(files.rename(Asid(1), path("/ram/a"), READ), Err(EACCES));
+    assert_eq!(files.rename(Asid(1), path("/ram/a"), ALL), Ok(()));
+    assert_eq!(files.rename_to(Asid(2), path("/ram/c"), ALL), Err(EAGAIN), "another domain's");
+    assert_eq!(files.rename_to(Asid(1), path("/ram/b"), READ), Err(EACCES));
+    assert_eq!(files.rename_to(Asid(1), path("/ram/b"), ALL), Err(EAGAIN), "asked for once");
     for (to, outcome) in [("/etc/b", Err(EROFS)), ("/ram/b/", Err(ENOTDIR)), ("/ram/b", Ok(()))] {
-        assert_eq!(files.rename(1, path("/ram/a"), ALL), Ok(()));
-        assert_eq!(files.rename_to(1, path(to), ALL), outcome, "{to}");
+        assert_eq!(files.rename(Asid(1), path("/ram/a"), ALL), Ok(()));
+        assert_eq!(files.rename_to(Asid(1), path(to), ALL), outcome, "{to}");
     }
-    assert_eq!(files.open(1, path("/ram/a"), ALL), Err(ENOENT));
+    assert_eq!(files.open(Asid(1), path("/ram/a"), ALL), Err(ENOENT));
     assert_eq!(files.read(b, 32), (0, [0; 4]));
     files.seek(a, 0, SEEK_SET);
     assert_eq!(files.read(a, 32), (3, word(b"123\0\0\0\0\0")));
     // To itself; and a file that goes meanwhile is not another that took its number.
-    assert_eq!(files.rename(1, path("/ram/b"), ALL), Ok(()));
-    assert_eq!(files.rename_to(1, path("/ram/b"), ALL), Ok(()));
-    assert_eq!(files.rename(1, path("/ram/b"), ALL), Ok(()));
+    assert_eq!(files.rename(Asid(1), path("/ram/b"), ALL), Ok(()));
+    assert_eq!(files.rename_to(Asid(1), path("/ram/b"), ALL), Ok(()));
+    assert_eq!(files.rename(Asid(1), path("/ram/b"), ALL), Ok(()));
     assert_eq!(files.remove(path("/ram/b"), ALL), Ok(()));
-    files.create(3, path("/ram/other"), ALL).unwrap();
-    assert_eq!(files.rename_to(1, path("/ram/mine"), ALL), Err(EAGAIN));
-    assert!(files.open(3, path("/ram/other"), ALL).is_ok());
+    files.create(Asid(3), path("/ram/other"), ALL).unwrap();
+    assert_eq!(files.rename_to(Asid(1), path("/ram/mine"), ALL), Err(EAGAIN));
+    assert!(files.open(Asid(3), path("/ram/other"), ALL).is_ok());
     // All that a domain had named goes with it.
-    assert_eq!(files.rename(3, path("/ram/other"), ALL), Ok(()));
-    files.gone(3);
-    assert_eq!(files.rename_to(3, path("/ram/more"), ALL), Err(EAGAIN));
+    assert_eq!(files.rename(Asid(3), path("/ram/other"), ALL), Ok(()));
+    files.gone(Asid(3));
+    assert_eq!(files.rename_to(Asid(3), path("/ram/more"), ALL), Err(EAGAIN));
 }

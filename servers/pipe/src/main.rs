@@ -300,20 +300,20 @@ fn answer(outcome: Result<(), Error>) -> i64 {
     outcome.map_or_else(|error| -error.errno(), |()| 0)
 }
 
-extern "C" fn create(creator: u64) -> i64 {
+extern "C" fn create(creator: Asid) -> i64 {
     PIPES.prepare();
-    let Ok(family @ 0..) = FAMILY.call(Asid(creator)) else { return -errno::ESRCH };
+    let Ok(family @ 0..) = FAMILY.call(creator) else { return -errno::ESRCH };
     // Until it has its semaphores: whoever is handed the pipes finds it whole, or not at all.
     let mut pipes = PIPES.lock();
-    pipes.belongs(creator as u16, family as u16);
-    let token = match pipes.create(creator as u16, portal::time()) {
+    pipes.belongs(creator, family as u16);
+    let token = match pipes.create(creator, portal::time()) {
         Ok(token) => token,
         Err(error) => return -error.errno(),
     };
     match Queue::of(token).into_iter().try_for_each(prepare) {
         Ok(()) => token as i64,
         Err(error) => {
-            let _ = pipes.abandon(creator as u16, token, &Side::BOTH, &mut signal);
+            let _ = pipes.abandon(creator, token, &Side::BOTH, &mut signal);
             -error
         }
     }
@@ -321,13 +321,13 @@ extern "C" fn create(creator: u64) -> i64 {
 
 static PORTALS: FilePortals = FilePortals::new("pipe.read");
 
-extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+extern "C" fn open(client: Asid, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     let Some((token, side)) = parse_path([a, b, c, d, e]) else { return -errno::ENOENT };
-    let Ok(family @ 0..) = FAMILY.call(Asid(client)) else { return -errno::ESRCH };
+    let Ok(family @ 0..) = FAMILY.call(client) else { return -errno::ESRCH };
     // Until it has its portals: an end that nobody holds would never be closed.
     let mut pipes = PIPES.lock();
-    pipes.belongs(client as u16, family as u16);
-    let control = match pipes.open(client as u16, token, side) {
+    pipes.belongs(client, family as u16);
+    let control = match pipes.open(client, token, side) {
         Ok(control) => control,
         Err(error) => return -error.errno(),
     };
@@ -341,18 +341,18 @@ extern "C" fn open(client: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
 }
 
 /// Sides: bit 0 reading, bit 1 writing.
-extern "C" fn abandon(creator: u64, token: u64, sides: u64) -> i64 {
+extern "C" fn abandon(creator: Asid, token: u64, sides: u64) -> i64 {
     let sides: &[Side] = match sides {
         1 => &[Side::Read],
         2 => &[Side::Write],
         3 => &Side::BOTH,
         _ => return -errno::EINVAL,
     };
-    answer(PIPES.lock().abandon(creator as u16, token, sides, &mut signal))
+    answer(PIPES.lock().abandon(creator, token, sides, &mut signal))
 }
 
 /// The domain is dead.
-extern "C" fn gone(asid: u64) -> i64 {
-    PIPES.lock().gone(asid as u16, &mut signal);
+extern "C" fn gone(asid: Asid) -> i64 {
+    PIPES.lock().gone(asid, &mut signal);
     0
 }

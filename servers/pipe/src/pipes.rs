@@ -18,6 +18,7 @@ use pebble_abi::call::IO_BYTES;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::MAX_DOMAINS;
 use pebble_abi::share::{self, Share};
+use pebble_abi::words::Asid;
 
 use crate::ring::Ring;
 use crate::token::Tokens;
@@ -239,9 +240,9 @@ impl Pipes {
     }
 
     /// To be said before the domain creates or opens, whose numbers come again.
-    pub fn belongs(&mut self, asid: u16, family: u16) {
-        if let Some(place) = self.family.get_mut(usize::from(asid)) {
-            *place = family;
+    pub fn belongs(&mut self, asid: Asid, family: u16) {
+        if let Some(its) = self.family.get_mut(usize::from(asid.number())) {
+            *its = family;
         }
     }
 
@@ -256,7 +257,8 @@ impl Pipes {
     }
 
     /// A new pipe of domain `asid`. `entropy`, for instance the time, makes its token harder to guess.
-    pub fn create(&mut self, asid: u16, entropy: u64) -> Result<u64, Error> {
+    pub fn create(&mut self, asid: Asid, entropy: u64) -> Result<u64, Error> {
+        let asid = asid.number();
         let made = self.pipes.iter().filter(|p| p.token != 0).map(|p| p.family);
         let family = self.grant(asid, &share::PIPES, made)?;
         let created = self.created.get_mut(usize::from(asid)).ok_or(Error::Limit)?;
@@ -284,7 +286,8 @@ impl Pipes {
     }
 
     /// Opens one end for domain `asid`; returns the control word.
-    pub fn open(&mut self, asid: u16, token: u64, side: Side) -> Result<u64, Error> {
+    pub fn open(&mut self, asid: Asid, token: u64, side: Side) -> Result<u64, Error> {
+        let asid = asid.number();
         let found = self.find(token);
         let missed = self.missed.get_mut(usize::from(asid)).ok_or(Error::Limit)?;
         if *missed >= GUESSES {
@@ -401,14 +404,14 @@ impl Pipes {
     /// should have is dead.
     pub fn abandon(
         &mut self,
-        asid: u16,
+        asid: Asid,
         token: u64,
         sides: &[Side],
         wake: &mut impl FnMut(Wake),
     ) -> Result<(), Error> {
         let at = self.find(token)?;
         // Others need not learn that it is one.
-        if self.pipes[at].creator != asid {
+        if self.pipes[at].creator != asid.number() {
             return Err(Error::NoPipe);
         }
         for side in sides {
@@ -419,7 +422,8 @@ impl Pipes {
     }
 
     /// The domain is dead: closes its ends and abandons its pipes.
-    pub fn gone(&mut self, asid: u16, wake: &mut impl FnMut(Wake)) {
+    pub fn gone(&mut self, asid: Asid, wake: &mut impl FnMut(Wake)) {
+        let asid = asid.number();
         if let Some(missed) = self.missed.get_mut(usize::from(asid)) {
             *missed = 0;
         }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use pebble_abi::share;
+use pebble_abi::words::Asid;
 use pebble_pipe::*;
 use proptest::prelude::*;
 
@@ -29,8 +30,8 @@ fn write(pipes: &mut Pipes, control: u64, bytes: &[u8]) {
 }
 
 fn pair(pipes: &mut Pipes) -> (u64, u64, u64) {
-    let token = pipes.create(1, 42).unwrap();
-    (token, pipes.open(2, token, Side::Read).unwrap(), pipes.open(3, token, Side::Write).unwrap())
+    let token = pipes.create(Asid(1), 42).unwrap();
+    (token, pipes.open(Asid(2), token, Side::Read).unwrap(), pipes.open(Asid(3), token, Side::Write).unwrap())
 }
 
 #[test]
@@ -55,48 +56,48 @@ fn data_then_end() {
 #[test]
 fn who_guesses_tokens_gets_nowhere() {
     let mut pipes = Pipes::new();
-    let own = pipes.create(5, 1_000_123).unwrap();
-    let made = (1_000_000..1_000_400).find(|at| Pipes::new().create(5, *at) == Ok(own)).unwrap();
-    let others = pipes.create(1, 2_034_567).unwrap();
+    let own = pipes.create(Asid(5), 1_000_123).unwrap();
+    let made = (1_000_000..1_000_400).find(|at| Pipes::new().create(Asid(5), *at) == Ok(own)).unwrap();
+    let others = pipes.create(Asid(1), 2_034_567).unwrap();
     let guessed = (2_034_000..2_035_000).find_map(|at| {
         let mut same = Pipes::new();
-        same.create(5, made).unwrap();
-        pipes.open(5, same.create(1, at).unwrap(), Side::Read).ok()
+        same.create(Asid(5), made).unwrap();
+        pipes.open(Asid(5), same.create(Asid(1), at).unwrap(), Side::Read).ok()
     });
     assert_eq!(guessed, None, "another's pipe");
-    assert_eq!(pipes.open(5, others, Side::Read), Err(Error::NoPipe), "it has no guess left");
+    assert_eq!(pipes.open(Asid(5), others, Side::Read), Err(Error::NoPipe), "it has no guess left");
     // Others open it, and so does who has the number next.
-    assert!(pipes.open(6, others, Side::Read).is_ok());
-    pipes.gone(5, &mut |_| {});
-    assert!(pipes.open(5, others, Side::Read).is_ok());
+    assert!(pipes.open(Asid(6), others, Side::Read).is_ok());
+    pipes.gone(Asid(5), &mut |_| {});
+    assert!(pipes.open(Asid(5), others, Side::Read).is_ok());
 }
 
 #[test]
 fn a_reader_waits_for_the_first_writer() {
     let mut pipes = Pipes::new();
-    let token = pipes.create(1, 0).unwrap();
-    let r = pipes.open(2, token, Side::Read).unwrap();
+    let token = pipes.create(Asid(1), 0).unwrap();
+    let r = pipes.open(Asid(2), token, Side::Read).unwrap();
     let Read::Block(queue) = pipes.read(r, 32) else { panic!() };
     let mut woken = vec![];
-    pipes.abandon(1, token, &[Side::Write], &mut |w| woken.push(w)).unwrap();
+    pipes.abandon(Asid(1), token, &[Side::Write], &mut |w| woken.push(w)).unwrap();
     assert_eq!(woken, [Wake { queue, count: 1 }]);
     assert_eq!(read(&mut pipes, r, 32), b"");
-    assert_eq!(pipes.open(3, token, Side::Write), Err(Error::NoPipe));
-    assert!(pipes.open(3, token, Side::Read).is_ok());
+    assert_eq!(pipes.open(Asid(3), token, Side::Write), Err(Error::NoPipe));
+    assert!(pipes.open(Asid(3), token, Side::Read).is_ok());
 }
 
 #[test]
 fn a_writer_without_readers() {
     let mut pipes = Pipes::new();
-    let token = pipes.create(1, 0).unwrap();
-    let w = pipes.open(3, token, Side::Write).unwrap();
+    let token = pipes.create(Asid(1), 0).unwrap();
+    let w = pipes.open(Asid(3), token, Side::Write).unwrap();
     for _ in 0..RING_BYTES / 32 {
         write(&mut pipes, w, &[7; 32]);
     }
     let Write::Block(queue) = pipes.write(w, 1, [0; 4]) else { panic!() };
-    let r = pipes.open(2, token, Side::Read).unwrap();
+    let r = pipes.open(Asid(2), token, Side::Read).unwrap();
     let mut woken = vec![];
-    pipes.gone(2, &mut |w| woken.push(w));
+    pipes.gone(Asid(2), &mut |w| woken.push(w));
     assert_eq!(woken, [Wake { queue, count: 1 }]);
     assert_eq!(pipes.write(w, 1, [0; 4]), Write::Failed(Error::NoReader));
     assert_eq!(pipes.read(r, 1), Read::Failed(Error::NotOpen));
@@ -112,45 +113,45 @@ fn hostile_words() {
     }
     assert_eq!(pipes.write(r, 1, [0; 4]), Write::Failed(Error::NotOpen));
     assert_eq!(pipes.read(w, 1), Read::Failed(Error::NotOpen));
-    assert_eq!(pipes.open(2, token ^ 1 << 40, Side::Read), Err(Error::NoPipe));
-    assert_eq!(pipes.open(2, 0, Side::Read), Err(Error::NoPipe));
-    assert_eq!(pipes.abandon(2, token, &Side::BOTH, &mut |_| {}), Err(Error::NoPipe));
-    assert_eq!(pipes.create(1000, 0), Err(Error::Limit));
-    assert_eq!(pipes.open(1000, token, Side::Read), Err(Error::Limit));
+    assert_eq!(pipes.open(Asid(2), token ^ 1 << 40, Side::Read), Err(Error::NoPipe));
+    assert_eq!(pipes.open(Asid(2), 0, Side::Read), Err(Error::NoPipe));
+    assert_eq!(pipes.abandon(Asid(2), token, &Side::BOTH, &mut |_| {}), Err(Error::NoPipe));
+    assert_eq!(pipes.create(Asid(1000), 0), Err(Error::Limit));
+    assert_eq!(pipes.open(Asid(1000), token, Side::Read), Err(Error::Limit));
 }
 
 #[test]
 fn a_family_leaves_pipes_and_ends_to_others() {
     let mut pipes = Pipes::new();
-    (1..=20).for_each(|asid| pipes.belongs(asid, 1));
+    (1..=20).for_each(|asid| pipes.belongs(Asid(asid), 1));
     let mut tokens = Vec::new();
     for asid in 1..=20 {
-        while let Ok(token) = pipes.create(asid, 0) {
+        while let Ok(token) = pipes.create(Asid(asid), 0) {
             tokens.push(token);
         }
     }
-    assert_eq!((tokens.len(), pipes.create(20, 0)), (share::PIPES.family, Err(Error::Share)));
+    assert_eq!((tokens.len(), pipes.create(Asid(20), 0)), (share::PIPES.family, Err(Error::Share)));
     let mut ends = 0;
     for (asid, token) in (1..=20).flat_map(|asid| tokens.iter().map(move |token| (asid, *token))) {
-        ends += usize::from(pipes.open(asid, token, Side::Read).is_ok());
+        ends += usize::from(pipes.open(Asid(asid), token, Side::Read).is_ok());
     }
-    assert_eq!((ends, pipes.open(20, tokens[0], Side::Read)), (share::ENDS.family, Err(Error::Share)));
+    assert_eq!((ends, pipes.open(Asid(20), tokens[0], Side::Read)), (share::ENDS.family, Err(Error::Share)));
     // Whoever it has made them with: its number is another's now.
-    pipes.belongs(1, 2);
-    assert!(pipes.create(30, 0).is_ok() && pipes.open(30, tokens[0], Side::Write).is_ok());
-    assert_eq!(pipes.create(2, 0), Err(Error::Share));
+    pipes.belongs(Asid(1), 2);
+    assert!(pipes.create(Asid(30), 0).is_ok() && pipes.open(Asid(30), tokens[0], Side::Write).is_ok());
+    assert_eq!(pipes.create(Asid(2), 0), Err(Error::Share));
 }
 
 #[test]
 fn one_domain_cannot_take_everything() {
     let mut pipes = Pipes::new();
-    let tokens: Vec<u64> = (0..PIPES_PER_DOMAIN).map(|_| pipes.create(1, 0).unwrap()).collect();
-    assert_eq!(pipes.create(1, 0), Err(Error::Limit));
-    assert!(pipes.create(2, 0).is_ok());
-    while pipes.open(1, tokens[0], Side::Read).is_ok() {}
-    assert!(pipes.open(2, tokens[0], Side::Read).is_ok());
+    let tokens: Vec<u64> = (0..PIPES_PER_DOMAIN).map(|_| pipes.create(Asid(1), 0).unwrap()).collect();
+    assert_eq!(pipes.create(Asid(1), 0), Err(Error::Limit));
+    assert!(pipes.create(Asid(2), 0).is_ok());
+    while pipes.open(Asid(1), tokens[0], Side::Read).is_ok() {}
+    assert!(pipes.open(Asid(2), tokens[0], Side::Read).is_ok());
     for asid in [1, 2] {
-        pipes.gone(asid, &mut |_| {});
+        pipes.gone(Asid(asid), &mut |_| {});
     }
     assert_eq!(pipes.in_use(), (0, 0));
 }
@@ -269,18 +270,18 @@ proptest! {
     ) {
         let mut pipes = Pipes::new();
         let mut tokens = vec![0u32; QUEUES];
-        let token = pipes.create(1, 9).unwrap();
+        let token = pipes.create(Asid(1), 9).unwrap();
         struct Thread { asid: u16, control: u64, asleep: Option<Queue>, parked: Option<Queue>, done: bool, job: Job }
         enum Job { Write(VecDeque<usize>), Read(u64) }
         let mut threads = vec![];
         for lengths in writers {
             let asid = 2 + threads.len() as u16;
-            let control = pipes.open(asid, token, Side::Write).unwrap();
+            let control = pipes.open(asid.into(), token, Side::Write).unwrap();
             threads.push(Thread { asid, control, asleep: None, parked: None, done: false, job: Job::Write(lengths.into()) });
         }
         for max in readers {
             let asid = 2 + threads.len() as u16;
-            let control = pipes.open(asid, token, Side::Read).unwrap();
+            let control = pipes.open(asid.into(), token, Side::Read).unwrap();
             threads.push(Thread { asid, control, asleep: None, parked: None, done: false, job: Job::Read(max) });
         }
         let (mut sent, mut received) = (vec![], vec![]);
@@ -303,7 +304,7 @@ proptest! {
                 if let Some(queue) = threads[victim].asleep.take() {
                     pipes.give_up(queue);
                 }
-                pipes.gone(threads[victim].asid, &mut |w| wake_in(&mut tokens, w));
+                pipes.gone(threads[victim].asid.into(), &mut |w| wake_in(&mut tokens, w));
                 if !called.borrow().is_empty() {
                     continue;
                 }

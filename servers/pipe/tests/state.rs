@@ -1,6 +1,7 @@
 //! What a successor is handed: every pipe, end and byte, and no waiter; what it must not take it refuses.
 
 use pebble_abi::errno::{self, Errno};
+use pebble_abi::words::Asid;
 use pebble_pipe::*;
 use proptest::prelude::*;
 
@@ -36,13 +37,13 @@ proptest! {
             let end = || ends.get(word as usize % ends.len().max(1)).copied().unwrap_or(word);
             let token = || tokens.get(word as usize % tokens.len().max(1)).copied().unwrap_or(word);
             match what {
-                0 => tokens.extend(pipes.create(n as u16, word)),
-                1 => ends.extend(pipes.open(n as u16, token(), Side::Read)),
-                2 => ends.extend(pipes.open(n as u16, token(), Side::Write)),
+                0 => tokens.extend(pipes.create((n as u16).into(), word)),
+                1 => ends.extend(pipes.open((n as u16).into(), token(), Side::Read)),
+                2 => ends.extend(pipes.open((n as u16).into(), token(), Side::Write)),
                 3 | 4 => drop(pipes.write(end(), n, [word, !word, word << 1, 7])),
                 5 => drop(pipes.read(end(), n)),
                 6 => _ = pipes.close(end(), &mut |_| {}),
-                _ => _ = pipes.abandon(n as u16, token(), &[Side::Write], &mut |_| {}),
+                _ => _ = pipes.abandon((n as u16).into(), token(), &[Side::Write], &mut |_| {}),
             }
         }
         let bytes = saved(&pipes);
@@ -57,15 +58,16 @@ proptest! {
             prop_assert_eq!(drain(&mut pipes, end), drain(&mut next, end));
             prop_assert_eq!(pipes.write(end, 3, [1; 4]), next.write(end, 3, [1; 4]));
         }
-        prop_assert_eq!(pipes.create(9, 1), next.create(9, 1), "the same tokens");
+        prop_assert_eq!(pipes.create(Asid(9), 1), next.create(Asid(9), 1), "the same tokens");
     }
 
     /// Nothing that was damaged on the way makes it panic.
     #[test]
     fn damaged_states_are_refused_or_harmless(at in any::<usize>(), bit in 0u8..8, cut in any::<usize>()) {
         let mut pipes = Pipes::new();
-        let token = pipes.create(1, 1).unwrap();
-        let (r, w) = (pipes.open(2, token, Side::Read).unwrap(), pipes.open(3, token, Side::Write).unwrap());
+        let token = pipes.create(Asid(1), 1).unwrap();
+        let r = pipes.open(Asid(2), token, Side::Read).unwrap();
+        let w = pipes.open(Asid(3), token, Side::Write).unwrap();
         for _ in 0..20 {
             pipes.write(w, 30, [5; 4]);
         }
@@ -76,9 +78,9 @@ proptest! {
         if let Ok(mut next) = loaded(&bytes) {
             drain(&mut next, r);
             next.write(w, 32, [1; 4]);
-            next.gone(3, &mut |_| {});
-            next.gone(2, &mut |_| {});
-            next.gone(1, &mut |_| {});
+            next.gone(Asid(3), &mut |_| {});
+            next.gone(Asid(2), &mut |_| {});
+            next.gone(Asid(1), &mut |_| {});
         }
         bytes[at] ^= 1 << bit;
         bytes.push(0);
@@ -89,7 +91,7 @@ proptest! {
 #[test]
 fn only_for_one_without_pipes_and_in_its_format() {
     let mut pipes = Pipes::new();
-    pipes.create(1, 1).unwrap();
+    pipes.create(Asid(1), 1).unwrap();
     let bytes = saved(&pipes);
     assert_eq!(pipes.load(FORMAT, &bytes), Err(errno::EINVAL));
     assert_eq!(Pipes::new().load(FORMAT + 1, &bytes), Err(errno::EINVAL));
