@@ -6,6 +6,7 @@ use pebble::abi::errno;
 use pebble::api::Errno;
 use pebble::region;
 use pebble::sync::Lock;
+use pebble::words::Asid;
 use pebble_boot::{BootInfo, Grant};
 use pebble_process::startup::{self, Path};
 
@@ -23,7 +24,7 @@ pub struct Component {
 static COMPONENTS: Lock<Vec<Component>> = Lock::new(Vec::new());
 
 /// Reads the boot information; once, before anybody calls.
-pub fn prepare() -> Vec<(u16, Path)> {
+pub fn prepare() -> Vec<(Asid, Path)> {
     COMPONENTS.prepare();
     let Ok(info) = BootInfo::decode(region::boot_info()) else { return Vec::new() };
     let component = |d: &pebble_boot::Domain| Component {
@@ -34,7 +35,7 @@ pub fn prepare() -> Vec<(u16, Path)> {
         grants: info.grants.iter().filter(|g| g.asid == d.asid).copied().collect(),
     };
     let all: Vec<Component> = info.domains.iter().map(component).collect();
-    let named = all.iter().map(|c| (c.role, c.name)).collect();
+    let named = all.iter().map(|c| (c.role.into(), c.name)).collect();
     *COMPONENTS.lock() = all;
     named
 }
@@ -63,7 +64,7 @@ pub fn role(name: &Path) -> Result<u16, Errno> {
 }
 
 /// Maps into a fresh domain what the role has from the image.
-pub fn grant(role: u16, domain: u16) -> Result<(), Errno> {
+pub fn grant(role: u16, domain: Asid) -> Result<(), Errno> {
     let grants = COMPONENTS.lock().iter().find(|c| c.role == role).map(|c| c.grants.clone());
     grants.unwrap_or_default().iter().try_for_each(|g| services::map_foreign(domain, g).map(|_| ()))
 }

@@ -2,16 +2,17 @@
 
 use core::fmt::{self, Write};
 use pebble_abi::fault::Cause;
+use pebble_abi::words::{Asid, ThreadId, VirtAddr};
 
 /// One fault, as the VM manager recorded it, with the names that were found.
 pub struct Fault<'a> {
-    pub domain: u16,
+    pub domain: Asid,
     pub name: &'a str,
-    pub thread: u16,
+    pub thread: ThreadId,
     pub cause: Cause,
     pub value: u64,
     /// Of the instruction.
-    pub address: u64,
+    pub address: VirtAddr,
     pub symbol: Option<(&'a str, u64)>,
 }
 
@@ -42,9 +43,9 @@ impl fmt::Display for Fault<'_> {
         }?;
         match symbol {
             Some((symbol, offset)) => {
-                write!(f, " at {}+{offset:#x} ({address:#x})", Printable(Function(symbol)))
+                write!(f, " at {}+{offset:#x} ({address})", Printable(Function(symbol)))
             }
-            None => write!(f, " at {address:#x}"),
+            None => write!(f, " at {address}"),
         }?;
         write!(f, ", thread {thread}: killed")
     }

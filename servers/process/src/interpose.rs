@@ -10,6 +10,7 @@ use crate::loader::{finish, import, let_go, read, turn};
 use crate::services;
 use pebble::abi::errno;
 use pebble::api::Errno;
+use pebble::words::{Asid, VirtAddr};
 use pebble_arch::Native;
 use pebble_process::PAGE_LIMIT;
 use pebble_process::elf::Image;
@@ -17,7 +18,7 @@ use pebble_process::startup;
 use pebble_process::table::State;
 
 /// A copy of the caller's memory and of the stack in which `sp` points, without a thread.
-pub fn fork(parent: u16, handler: u64, sp: u64) -> Result<u16, Errno> {
+pub fn fork(parent: Asid, handler: VirtAddr, sp: VirtAddr) -> Result<Asid, Errno> {
     let _loading = turn();
     let plan = {
         let mut table = TABLE.lock();
@@ -44,7 +45,7 @@ pub fn fork(parent: u16, handler: u64, sp: u64) -> Result<u16, Errno> {
 
 /// The copy's thread, on the copied stack. A call by itself, so that the parent can get ready for its child
 /// before that runs.
-pub fn start(parent: u16, child: u16, entry: u64, sp: u64) -> Result<u16, Errno> {
+pub fn start(parent: Asid, child: Asid, entry: VirtAddr, sp: VirtAddr) -> Result<Asid, Errno> {
     let _loading = turn();
     TABLE.lock().control(parent, child)?;
     match services::thread_fork(child, entry, sp) {
@@ -57,7 +58,7 @@ pub fn start(parent: u16, child: u16, entry: u64, sp: u64) -> Result<u16, Errno>
 }
 
 /// All portals of a child that waits to be started lead to the handler; those that it imports, too.
-pub fn control(parent: u16, child: u16, handler: u64) -> Result<u16, Errno> {
+pub fn control(parent: Asid, child: Asid, handler: VirtAddr) -> Result<Asid, Errno> {
     let _loading = turn();
     let plan = TABLE.lock().control(parent, child)?;
     let build = || {

@@ -19,6 +19,7 @@ use pebble::portal;
 use pebble::region::{LOADER, fence_i};
 use pebble::sync::Lock;
 use pebble::wait::{Parking, leave};
+use pebble::words::{Asid, PortalIndex, ThreadId, VirtAddr};
 use pebble_arch::Native;
 use pebble_process::elf::{Image, Problem, Segment};
 use pebble_process::fault::Printable;
@@ -36,7 +37,7 @@ static NEXT: Parking<1> = Parking::new(&services::WILL_WAKE, &services::WAKE);
 /// waited for. So it is as urgent as the most urgent that has asked meanwhile; or one of the lowest priority
 /// would never be done while others compute.
 struct Loading {
-    thread: u16,
+    thread: ThreadId,
     /// Its own priority, and that which it has now.
     own: u64,
     now: u64,
@@ -48,7 +49,7 @@ pub struct Turn(());
 /// The loader, at the beginning of an entry. While somebody else has it, which may be for long, the call ends
 /// with status `WAIT`.
 pub fn turn() -> Turn {
-    let thread = api::get_thread_id();
+    let thread = ThreadId::from(api::get_thread_id());
     let own = services::priority(thread);
     let mut loading = LOADING.lock();
     let Some(other) = &mut *loading else {
@@ -208,7 +209,7 @@ pub fn prepare() {
 }
 
 /// A new, suspended child.
-pub fn spawn(parent: u16, path: Path) -> Result<u16, Errno> {
+pub fn spawn(parent: Asid, path: Path) -> Result<Asid, Errno> {
     let _loading = turn();
     let control = services::subject()?.control;
     TABLE.lock().prepare(parent)?;
@@ -247,7 +248,7 @@ fn limits(path: &Path, image: &Image) -> Result<Limits, Errno> {
 }
 
 /// The child is made, or goes.
-pub fn finish(child: u16, state: State, made: Result<(), Errno>) -> Result<u16, Errno> {
+pub fn finish(child: Asid, state: State, made: Result<(), Errno>) -> Result<Asid, Errno> {
     let mut table = TABLE.lock();
     let result = made.and_then(|()| table.release(child, state));
     if result.is_err() {
@@ -259,7 +260,7 @@ pub fn finish(child: u16, state: State, made: Result<(), Errno>) -> Result<u16, 
 }
 
 /// `control`: what a controlled domain starts is controlled as it is.
-fn build(child: u16, plan: &Plan, image: &Image, control: Option<(u16, u64)>) -> Result<(), Errno> {
+fn build(child: Asid, plan: &Plan, image: &Image, control: Option<(Asid, VirtAddr)>) -> Result<(), Errno> {
     let path = &plan.path;
     let family = TABLE.lock().family(child);
     services::family(child, family)?;
@@ -267,8 +268,8 @@ fn build(child: u16, plan: &Plan, image: &Image, control: Option<(u16, u64)>) ->
     for segment in &image.segments {
         load(child, segment)?;
     }
-    services::map(child, STARTUP_VA, 1, READ | WRITE)?;
-    services::heap(child, image.end())?;
+    services::map(child, VirtAddr(STARTUP_VA), 1, READ | WRITE)?;
+    services::heap(child, VirtAddr(image.end()))?;
     match control {
         None => services::fill_table(child)?,
         Some((controller, handler)) => services::control(child, controller, handler, false)?,
@@ -284,16 +285,16 @@ fn build(child: u16, plan: &Plan, image: &Image, control: Option<(u16, u64)>) ->
 
 /// Opens what the program imports, by `open`, and writes the indices where it wants them.
 pub fn import(
-    child: u16,
+    child: Asid,
     path: &Path,
     image: &Image,
-    open: impl Fn(u16, &str) -> Result<u64, PortalError>,
+    open: impl Fn(Asid, &str) -> Result<PortalIndex, PortalError>,
 ) -> Result<(), Errno> {
     for import in &image.imports {
         let optional = import.name.strip_prefix(link::OPTIONAL);
         let index = match (optional, open(child, optional.unwrap_or(import.name))) {
             (_, Ok(index)) => index,
-            (Some(_), Err(PortalError::Errno(errno::ENOENT))) => 0,
+            (Some(_), Err(PortalError::Errno(errno::ENOENT))) => PortalIndex(0),
             (_, Err(error)) => {
                 return Err(refuse(path, Why::Import(link::pack(import.name).unwrap_or_default(), error)));
             }
@@ -302,17 +303,17 @@ pub fn import(
             continue;
         }
         let page = import.slot / PAGE * PAGE;
-        services::with_pages(child, page, 1, || LOADER.write(import.slot - page, index))?;
+        services::with_pages(child, VirtAddr(page), 1, || LOADER.write(import.slot - page, index.get()))?;
     }
     fence_i();
     Ok(())
 }
 
-pub fn load(child: u16, segment: &Segment) -> Result<(), Errno> {
+pub fn load(child: Asid, segment: &Segment) -> Result<(), Errno> {
     let rights = READ | if segment.write { WRITE } else { 0 } | if segment.execute { EXECUTE } else { 0 };
     let mut bytes = segment.bytes.chunks((WINDOW_PAGES * PAGE) as usize);
     for first in (0..segment.pages).step_by(WINDOW_PAGES as usize) {
-        let address = segment.address + first * PAGE;
+        let address = VirtAddr(segment.address + first * PAGE);
         services::map(child, address, WINDOW_PAGES.min(segment.pages - first), rights)?;
         let Some(bytes) = bytes.next() else { continue };
         services::with_pages(child, address, (bytes.len() as u64).div_ceil(PAGE), || {
@@ -325,7 +326,7 @@ pub fn load(child: u16, segment: &Segment) -> Result<(), Errno> {
 }
 
 /// Fills the start-up page and starts the first thread.
-pub fn start(caller: u16, child: u16) -> Result<(), Errno> {
+pub fn start(caller: Asid, child: Asid) -> Result<(), Errno> {
     let _loading = turn();
     TABLE.lock().start(caller, child)?;
     let launched = launch(child).map_err(|error| {
@@ -341,7 +342,7 @@ pub fn start(caller: u16, child: u16) -> Result<(), Errno> {
 
 /// A child that may run already is no longer the loader's. Doomed meanwhile: it may even have run and ended,
 /// or have no thread any more; who frees threads has not looked at one that was the loader's.
-pub fn let_go(child: u16, state: State) {
+pub fn let_go(child: Asid, state: State) {
     let released = TABLE.lock().release(child, state);
     match released {
         Ok(()) if state == State::Running => end_if_idle(child),
@@ -350,11 +351,11 @@ pub fn let_go(child: u16, state: State) {
     }
 }
 
-fn launch(child: u16) -> Result<(), Errno> {
-    let mut entry = 0;
-    services::with_pages(child, STARTUP_VA, 1, || {
+fn launch(child: Asid) -> Result<(), Errno> {
+    let mut entry = VirtAddr(0);
+    services::with_pages(child, VirtAddr(STARTUP_VA), 1, || {
         if let Some((plan, gathered)) = TABLE.lock().gathered(child) {
-            entry = plan.entry;
+            entry = VirtAddr(plan.entry);
             for (offset, word) in gathered.words(&plan.path, plan.end) {
                 LOADER.write(offset, word);
             }

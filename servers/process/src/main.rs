@@ -24,6 +24,7 @@ use pebble::api::{self, Errno};
 use pebble::link::More;
 use pebble::sync::Lock;
 use pebble::wait::{Parking, leave};
+use pebble::words::{Asid, VirtAddr, Word};
 use pebble_process::startup;
 use pebble_process::table::{Farewell, Table};
 use services::{WAKE, WILL_WAKE};
@@ -56,7 +57,7 @@ fn main() -> i64 {
 }
 
 /// A running program whose last thread has exited has ended, unless it offers something.
-fn end_if_idle(domain: u16) {
+fn end_if_idle(domain: Asid) {
     if !services::active(domain) && TABLE.lock().exit(domain, 0).is_ok() {
         services::signal();
     }
@@ -74,8 +75,8 @@ extern "C" fn reaper(_: u64) {
     }
 }
 
-fn answer<T: Into<u64>>(result: Result<T, Errno>) -> i64 {
-    result.map_or_else(|error| -error, |value| value.into() as i64)
+fn answer<T: Word>(result: Result<T, Errno>) -> i64 {
+    result.map_or_else(|error| -error, |value| value.word() as i64)
 }
 
 fn done(result: Result<(), Errno>) -> i64 {
@@ -83,35 +84,35 @@ fn done(result: Result<(), Errno>) -> i64 {
 }
 
 /// Who asks: the controlled domain that the caller serves, if it does. Children are that one's.
-fn asker(caller: u64) -> u16 {
-    services::subject().ok().and_then(|subject| subject.served).unwrap_or(caller as u16)
+fn asker(caller: Asid) -> Asid {
+    services::subject().ok().and_then(|subject| subject.served).unwrap_or(caller)
 }
 
-extern "C" fn spawn(caller: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+extern "C" fn spawn(caller: Asid, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     answer(loader::spawn(asker(caller), [a, b, c, d, e]))
 }
 
 /// The child with the number of bytes in bits 16 and up.
-extern "C" fn argument(caller: u64, child: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
+extern "C" fn argument(caller: Asid, child: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
     let caller = asker(caller);
-    done(TABLE.lock().argument(caller, child as u16, &[a, b, c, d], child >> 16))
+    done(TABLE.lock().argument(caller, Asid(child & 0xffff), &[a, b, c, d], child >> 16))
 }
 
 /// The child with the file's number in bits 16 and up.
-extern "C" fn stdio(caller: u64, child: u64, a: u64, b: u64, c: u64) -> i64 {
+extern "C" fn stdio(caller: Asid, child: u64, a: u64, b: u64, c: u64) -> i64 {
     let caller = asker(caller);
-    done(TABLE.lock().stdio(caller, child as u16, child >> 16, [a, b, c, 0, 0]))
+    done(TABLE.lock().stdio(caller, Asid(child & 0xffff), child >> 16, [a, b, c, 0, 0]))
 }
 
-extern "C" fn start(caller: u64, child: u64) -> i64 {
-    done(loader::start(asker(caller), child as u16))
+extern "C" fn start(caller: Asid, child: Asid) -> i64 {
+    done(loader::start(asker(caller), child.number().into()))
 }
 
-extern "C" fn wait(caller: u64, child: u64) -> i64 {
-    let (caller, child) = (asker(caller), child as u16);
+extern "C" fn wait(caller: Asid, child: Asid) -> i64 {
+    let (caller, child) = (asker(caller), Asid::from(child.number()));
     let mut table = TABLE.lock();
     let Some(outcome) = table.wait(caller, child) else {
-        WAITING.enter(child.into());
+        WAITING.enter(child.get() as usize);
         drop(table);
         leave()
     };
@@ -120,52 +121,50 @@ extern "C" fn wait(caller: u64, child: u64) -> i64 {
         if free {
             services::free(child);
         }
-        status
+        u64::from(status)
     }))
 }
 
-extern "C" fn share(caller: u64, domain: u64, percent: u64) -> i64 {
+extern "C" fn share(caller: Asid, domain: Asid, percent: u64) -> i64 {
     let caller = asker(caller);
-    let domain = u16::try_from(domain).map_err(|_| errno::ESRCH);
-    let most = |domain| TABLE.lock().may_share(caller, domain, percent).map(|percent| (domain, percent));
-    answer(domain.and_then(most).and_then(|(domain, percent)| services::share(domain, percent)))
+    let most = TABLE.lock().may_share(caller, domain, percent);
+    answer(most.and_then(|percent| services::share(domain, percent)))
 }
 
-extern "C" fn kill(caller: u64, domain: u64) -> i64 {
+extern "C" fn kill(caller: Asid, domain: Asid) -> i64 {
     let caller = asker(caller);
-    let result = u16::try_from(domain).map_err(|_| errno::ESRCH);
-    let result = result.and_then(|domain| TABLE.lock().kill(caller, domain));
+    let result = TABLE.lock().kill(caller, domain);
     services::signal();
     done(result)
 }
 
 /// The caller's domain is dead when this returns, so that nobody returns. An error number in the status's
 /// upper half: what it said is lost. Who has stopped reading a pipe need not be told so.
-extern "C" fn exit(caller: u64, status: u64) -> i64 {
+extern "C" fn exit(caller: Asid, status: u64) -> i64 {
     let lost = Errno::new((status >> 32) as i64);
     if (1..4096).contains(&lost.number()) && lost != errno::EPIPE {
-        let entry = TABLE.lock().list(caller).filter(|entry| u64::from(entry.domain) == caller);
+        let entry = TABLE.lock().list(caller).filter(|entry| entry.domain == caller);
         if let Some(entry) = entry {
             loader::refuse(&entry.path, Why::Unheard(lost));
         }
     }
-    let result = TABLE.lock().exit(caller as u16, status);
+    let result = TABLE.lock().exit(caller, status);
     services::signal();
     if result.is_ok() {
         // Not left to the undertaker, who may be busy. This thread's way back leads through the domain, so
         // its number is its own.
-        services::kill(caller as u16);
+        services::kill(caller);
     }
     done(result)
 }
 
 /// A controlled child: a copy of the caller (`child` 0; `p3`: its stack), or one that it has spawned and not
 /// started. Without a handler: starts a copy at address `p3`.
-extern "C" fn control(caller: u64, child: u64, handler: u64, p3: u64, sp: u64) -> i64 {
-    let (caller, child) = (caller as u16, child as u16);
+extern "C" fn control(caller: Asid, child: Asid, handler: VirtAddr, p3: VirtAddr, sp: VirtAddr) -> i64 {
+    let child = Asid::from(child.number());
     answer(match (child, handler) {
-        (0, _) => interpose::fork(caller, handler, p3),
-        (_, 0) => interpose::start(caller, child, p3, sp),
+        (Asid(0), _) => interpose::fork(caller, handler, p3),
+        (_, VirtAddr(0)) => interpose::start(caller, child, p3, sp),
         _ => interpose::control(caller, child, handler),
     })
 }
@@ -178,19 +177,20 @@ extern "C" fn on_behalf(index: u64, a: u64, b: u64, c: u64, d: u64, _: u64) -> i
     };
     match index as usize {
         sys::SYS_EXIT => exit(subject, a),
-        sys::SYS_PROCESS => control(subject, a, b, c, d),
+        sys::SYS_PROCESS => control(subject, Asid(a), VirtAddr(b), VirtAddr(c), VirtAddr(d)),
         _ => -errno::ENOSYS,
     }
 }
 
 /// The first domain from there: its name, state and parent, and all faults so far.
-extern "C" fn list(from: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+extern "C" fn list(from: Asid, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     let table = TABLE.lock();
     match table.list(from) {
         Some(entry) => {
             let [a, b] = startup::name(&entry.path);
-            *more = [a, b, entry.state.number() | u64::from(entry.parent) << 16, table.faults()];
-            entry.domain.into()
+            *more =
+                [a, b, entry.state.number() | entry.parent.unwrap_or_default().get() << 16, table.faults()];
+            entry.domain.get() as i64
         }
         None => -errno::ENOENT,
     }
@@ -198,8 +198,8 @@ extern "C" fn list(from: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut
 
 /// The next bytes of the console's log, for whom the image has started: any program can start one whom the
 /// rules name, and hear what it reads.
-extern "C" fn log(caller: u64, from: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
-    let allowed = TABLE.lock().may_replace(caller as u16);
+extern "C" fn log(caller: Asid, from: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
+    let allowed = TABLE.lock().may_replace(caller);
     answer(allowed.and_then(|()| services::log(from)).map(|(end, words)| {
         *more = words;
         end
@@ -215,12 +215,12 @@ extern "C" fn keep(a: u64, b: u64, keep: u64) -> i64 {
 extern "C" fn death(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     answer(replacement::next_death().map(|(domain, name)| {
         *more = [name[0], name[1], 0, 0];
-        u64::from(domain)
+        domain.get()
     }))
 }
 
 /// A component's name in two words, a path in three: the new domain.
-extern "C" fn replace(caller: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
-    let allowed = TABLE.lock().may_replace(caller as u16);
+extern "C" fn replace(caller: Asid, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    let allowed = TABLE.lock().may_replace(caller);
     answer(allowed.and_then(|()| replacement::replace([a, b, 0, 0, 0], [c, d, e, 0, 0])))
 }

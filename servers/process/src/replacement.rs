@@ -24,6 +24,7 @@ use pebble::api::{self, Errno, PortalError};
 use pebble::portal;
 use pebble::sync::Lock;
 use pebble::wait::{self, Parking};
+use pebble::words::{Asid, VirtAddr};
 use pebble_arch::Native;
 use pebble_process::elf::Image;
 use pebble_process::startup::{self, Path};
@@ -38,7 +39,7 @@ const LAST_CALLS: u32 = 2000;
 /// Components whose names are kept when they die, by role; those that have died and wait for somebody to
 /// care.
 static KEPT: Lock<Vec<u16>> = Lock::new(Vec::new());
-static DEATHS: Lock<Vec<(u16, u16)>> = Lock::new(Vec::new());
+static DEATHS: Lock<Vec<(u16, Asid)>> = Lock::new(Vec::new());
 /// Those that care.
 static CARE: Parking<1> = Parking::new(&services::WILL_WAKE, &services::WAKE);
 
@@ -60,14 +61,14 @@ pub fn keep(name: Path, keep: bool) -> Result<(), Errno> {
 }
 
 /// A component has died, and its portals lead nowhere.
-pub fn has_died(domain: u16, name: &Path) {
+pub fn has_died(domain: Asid, name: &Path) {
     let Some(role) = components::role(name).ok().filter(|role| KEPT.lock().contains(role)) else { return };
     DEATHS.lock().push((role, domain));
     CARE.wake(0);
 }
 
 /// The next component that has died, once there is one: its domain, and its name.
-pub fn next_death() -> Result<(u16, Path), Errno> {
+pub fn next_death() -> Result<(Asid, Path), Errno> {
     let mut deaths = DEATHS.lock();
     if deaths.is_empty() {
         CARE.enter(0);
@@ -81,7 +82,7 @@ pub fn next_death() -> Result<(u16, Path), Errno> {
 
 /// The component with this name gets a new instance from this file. Returns the new domain, or `ENOSYS` when
 /// the old one hands nothing over.
-pub fn replace(name: Path, path: Path) -> Result<u16, Errno> {
+pub fn replace(name: Path, path: Path) -> Result<Asid, Errno> {
     let _loading = loader::turn();
     let part = components::part(components::role(&name)?)?;
     let old = services::holder(part.role)?;
@@ -92,8 +93,8 @@ pub fn replace(name: Path, path: Path) -> Result<u16, Errno> {
     let new = services::create_component(image.float, part.priority)?;
     TABLE.lock().boot(new, part.name);
     let made = build(new, &part, &path, &image).and_then(|()| match &old {
-        Some((old, from)) => hand_over(*old, from, new, &part, &path, image.entry),
-        None => revive(new, &part, image.entry),
+        Some((old, from)) => hand_over(*old, from, new, &part, &path, VirtAddr(image.entry)),
+        None => revive(new, &part, VirtAddr(image.entry)),
     });
     match made {
         Ok(()) => {
@@ -112,12 +113,12 @@ pub fn replace(name: Path, path: Path) -> Result<u16, Errno> {
 }
 
 /// Loads and connects; nobody but the portal manager knows of it yet.
-fn build(new: u16, part: &Part, path: &Path, image: &Image) -> Result<(), Errno> {
+fn build(new: Asid, part: &Part, path: &Path, image: &Image) -> Result<(), Errno> {
     services::name(new, startup::name(&part.name))?;
     for segment in &image.segments {
         loader::load(new, segment)?;
     }
-    services::heap(new, image.end().max(HEAP_START))?;
+    services::heap(new, VirtAddr(image.end().max(HEAP_START)))?;
     components::grant(part.role, new)?;
     services::adopt(part.role, new)?;
     loader::import(new, path, image, services::import)?;
@@ -149,7 +150,7 @@ fn own_name(component: &Path, name: &str) -> Result<[u64; 3], Errno> {
 }
 
 /// Its role had nobody: it begins as at boot.
-fn revive(new: u16, part: &Part, entry: u64) -> Result<(), Errno> {
+fn revive(new: Asid, part: &Part, entry: VirtAddr) -> Result<(), Errno> {
     services::commit(new)?;
     if part.thread { services::spawn_thread(new, entry).map(|_| ()) } else { Ok(()) }
 }
@@ -175,7 +176,14 @@ fn leaving(part: &Part) -> Result<Door, Errno> {
     door.map(Door).map_err(|_| errno::ENOSYS)
 }
 
-fn hand_over(old: u16, from: &Door, new: u16, part: &Part, path: &Path, entry: u64) -> Result<(), Errno> {
+fn hand_over(
+    old: Asid,
+    from: &Door,
+    new: Asid,
+    part: &Part,
+    path: &Path,
+    entry: VirtAddr,
+) -> Result<(), Errno> {
     let into = Door(services::reach(new, &own_name(&part.name, "self.takeover")?)?);
     into.ask([ask::PREPARE, 0, 0, 0, 0])?;
     if part.thread {
@@ -222,7 +230,7 @@ fn nap() -> bool {
 }
 
 /// The old instance ends, once its last calls are answered.
-fn retire(old: u16) {
+fn retire(old: Asid) {
     for _ in 0..LAST_CALLS {
         if !services::busy(old) || !nap() {
             break;
@@ -232,7 +240,7 @@ fn retire(old: u16) {
     end(old);
 }
 
-fn end(domain: u16) {
+fn end(domain: Asid) {
     TABLE.lock().succeeded(domain);
     services::signal();
 }

@@ -7,6 +7,7 @@ use crate::{TABLE, services};
 use alloc::vec::Vec;
 use pebble::abi::map::{PAGE, STACK_SLOT, TIME_HZ};
 use pebble::portal;
+use pebble::words::{Asid, PortalIndex, VirtAddr};
 use pebble_arch::{Arch, Layout, Native};
 use pebble_process::PAGE_LIMIT;
 use pebble_process::crash::{
@@ -18,7 +19,7 @@ use pebble_process::startup::Path;
 
 /// One dead domain.
 pub struct Crash<'a> {
-    pub domain: u16,
+    pub domain: Asid,
     pub path: &'a Path,
     /// The program's file, if it has one.
     pub file: Option<&'a [u8]>,
@@ -26,7 +27,7 @@ pub struct Crash<'a> {
 
 /// The words kept of a domain: its thread's block, then a part of its stack.
 struct Kept {
-    domain: u16,
+    domain: Asid,
     at: u64,
     words: [u64; 4],
 }
@@ -72,15 +73,15 @@ impl Crash<'_> {
     fn calls(&self, console: &mut Console, kept: &mut Kept, mut base: u64) {
         for _ in 0..FRAMES {
             let Some(top) = base.checked_sub(8) else { return };
-            let Some(what) = kept.word(top).and_then(services::frame) else { return };
+            let Some(what) = kept.word(top).and_then(|word| services::frame(VirtAddr(word))) else { return };
             let Some(below) = (top + 8).checked_sub((what & 0xffff) * 8).filter(|below| *below <= top) else {
                 return;
             };
             base = below;
-            let (caller, index) = ((what >> 16) as u16, what >> 48);
-            let Some(address) = kept.word(base).filter(|_| caller != 0) else { continue };
+            let (caller, index) = (Asid(what >> 16 & 0xffff), PortalIndex(what >> 48));
+            let Some(address) = kept.word(base).filter(|_| caller != Asid(0)) else { continue };
             let name = services::portal_name(caller, index).unwrap_or_default();
-            let path = TABLE.lock().list(caller.into()).filter(|e| e.domain == caller).map(|e| e.path);
+            let path = TABLE.lock().list(caller).filter(|e| e.domain == caller).map(|e| e.path);
             let (name, path) = (Text(&name), path.unwrap_or_default());
             let (domain, path) = (self.domain, Text(&path));
             console.line(format_args!(
@@ -136,7 +137,8 @@ fn frame(kept: &mut Kept) -> Option<(u64, Frame)> {
         *word = kept.word(at)?;
     }
     // Of a domain that uses floating point it is longer.
-    let words = services::frame(frame[LAYOUT.words - 1]).map_or(LAYOUT.words as u64, |what| what & 0xffff);
+    let words =
+        services::frame(VirtAddr(frame[LAYOUT.words - 1])).map_or(LAYOUT.words as u64, |what| what & 0xffff);
     Some(((top + 8).checked_sub(words * 8)?, frame))
 }
 

@@ -5,6 +5,7 @@ use pebble::abi::specification::{Reason, SpecificationError};
 use pebble::abi::{errno, link, map};
 use pebble::api::{self, Errno, PortalError};
 use pebble::link::Import;
+use pebble::words::{Asid, PortalIndex, ThreadId, VirtAddr};
 use pebble_boot::Grant;
 use pebble_process::manifest::{Limits, WHOLE};
 
@@ -75,8 +76,8 @@ fn ask(service: &Import, p: [u64; 5]) -> Result<u64, Errno> {
 
 // --- making ------------------------------------------------------------------------------------
 
-pub fn create(float: bool, priority: u64, limits: &Limits) -> Result<u16, Errno> {
-    ask(&DOMAIN_CREATE, [float.into(), limits.pages, priority, limits.threads, 0]).map(|d| d as u16)
+pub fn create(float: bool, priority: u64, limits: &Limits) -> Result<Asid, Errno> {
+    ask(&DOMAIN_CREATE, [float.into(), limits.pages, priority, limits.threads, 0]).map(Asid)
 }
 
 /// Pages that the machine has left.
@@ -88,153 +89,152 @@ pub fn free_pages() -> Result<u64, Errno> {
 }
 
 /// With whom it shares what is scarce: said before it has any.
-pub fn family(domain: u16, family: u16) -> Result<u64, Errno> {
-    ask(&FAMILY, [domain.into(), family.into(), 0, 0, 0])
+pub fn family(domain: Asid, family: Asid) -> Result<u64, Errno> {
+    ask(&FAMILY, [domain.get(), family.get(), 0, 0, 0])
 }
 
 /// So many portals it may open.
-pub fn limit(domain: u16, portals: u64) -> Result<u64, Errno> {
-    ask(&LIMIT, [domain.into(), portals, 0, 0, 0])
+pub fn limit(domain: Asid, portals: u64) -> Result<u64, Errno> {
+    ask(&LIMIT, [domain.get(), portals, 0, 0, 0])
 }
 
 /// Its name in the name server's rules.
-pub fn name(domain: u16, [a, b]: [u64; 2]) -> Result<u64, Errno> {
-    ask(&NAME, [domain.into(), a, b, 0, 0])
+pub fn name(domain: Asid, [a, b]: [u64; 2]) -> Result<u64, Errno> {
+    ask(&NAME, [domain.get(), a, b, 0, 0])
 }
 
 /// Fresh pages, zero.
-pub fn map(domain: u16, address: u64, pages: u64, rights: u64) -> Result<u64, Errno> {
-    ask(&MAP, [domain.into(), address, pages, rights, 0])
+pub fn map(domain: Asid, address: VirtAddr, pages: u64, rights: u64) -> Result<u64, Errno> {
+    ask(&MAP, [domain.get(), address.get(), pages, rights, 0])
 }
 
-pub fn heap(domain: u16, address: u64) -> Result<u64, Errno> {
-    ask(&HEAP, [domain.into(), address, 0, 0, 0])
+pub fn heap(domain: Asid, address: VirtAddr) -> Result<u64, Errno> {
+    ask(&HEAP, [domain.get(), address.get(), 0, 0, 0])
 }
 
 /// Runs `write` while pages of a domain are at the beginning of the loader's window.
-pub fn with_pages(domain: u16, address: u64, pages: u64, write: impl FnOnce()) -> Result<(), Errno> {
-    ask(&ATTACH, [domain.into(), address, pages, 0, 0])?;
+pub fn with_pages(domain: Asid, address: VirtAddr, pages: u64, write: impl FnOnce()) -> Result<(), Errno> {
+    ask(&ATTACH, [domain.get(), address.get(), pages, 0, 0])?;
     write();
     ask(&DETACH, [0, pages, 0, 0, 0]).map(|_| ())
 }
 
 /// The system portals.
-pub fn fill_table(domain: u16) -> Result<u64, Errno> {
-    ask(&DOMAIN_ATTACH, [domain.into(), 0, 0, 0, 0])
+pub fn fill_table(domain: Asid) -> Result<u64, Errno> {
+    ask(&DOMAIN_ATTACH, [domain.get(), 0, 0, 0, 0])
 }
 
 /// A portal in the domain's table: its index.
-pub fn open_for(domain: u16, name: &str) -> Result<u64, PortalError> {
+pub fn open_for(domain: Asid, name: &str) -> Result<PortalIndex, PortalError> {
     let [a, b, c] = link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)?;
-    api::made(OPEN_FOR.call_wide([domain.into(), a, b, c, 0])).map(|(index, _)| index)
+    api::made(OPEN_FOR.call_wide([domain.get(), a, b, c, 0])).map(|(index, _)| PortalIndex(index))
 }
 
-pub fn spawn_thread(domain: u16, entry: u64) -> Result<u64, Errno> {
-    ask(&THREAD_SPAWN, [domain.into(), entry, 0, 0, 0])
+pub fn spawn_thread(domain: Asid, entry: VirtAddr) -> Result<u64, Errno> {
+    ask(&THREAD_SPAWN, [domain.get(), entry.get(), 0, 0, 0])
 }
 
 // --- interposition -----------------------------------------------------------------------------
 
 /// Whom a call is for.
 pub struct Subject {
-    pub domain: u64,
+    pub domain: Asid,
     /// The controlled domain that the caller serves, and its controller and handler: for what it starts.
-    pub served: Option<u16>,
-    pub control: Option<(u16, u64)>,
+    pub served: Option<Asid>,
+    pub control: Option<(Asid, VirtAddr)>,
 }
 
 pub fn subject() -> Result<Subject, Errno> {
     match SUBJECT.call_wide([0; 5]) {
         Ok((domain, [_, served, controller, handler])) if domain > 0 => Ok(Subject {
-            domain: domain as u64,
-            served: (served != 0).then_some(served as u16),
-            control: (served != 0).then_some((controller as u16, handler)),
+            domain: Asid(domain as u64),
+            served: (served != 0).then_some(Asid(served)),
+            control: (served != 0).then_some((Asid(controller), VirtAddr(handler))),
         }),
         _ => Err(errno::EIO),
     }
 }
 
 /// All portals of a domain that does not run lead to the handler in its controller; `copy`: it has as many.
-pub fn control(domain: u16, controller: u16, handler: u64, copy: bool) -> Result<u64, Errno> {
-    ask(&CONTROL, [domain.into(), controller.into(), handler, copy.into(), 0])
+pub fn control(domain: Asid, controller: Asid, handler: VirtAddr, copy: bool) -> Result<u64, Errno> {
+    ask(&CONTROL, [domain.get(), controller.get(), handler.get(), copy.into(), 0])
 }
 
 /// The child gets a copy of the parent's memory, of its stacks only that in which `sp` points.
-pub fn copy_memory(parent: u16, child: u16, sp: u64) -> Result<u64, Errno> {
-    ask(&FORK, [parent.into(), child.into(), sp, 0, 0])
+pub fn copy_memory(parent: Asid, child: Asid, sp: VirtAddr) -> Result<u64, Errno> {
+    ask(&FORK, [parent.get(), child.get(), sp.get(), 0, 0])
 }
 
 /// The thread of a copy.
-pub fn thread_fork(child: u16, entry: u64, sp: u64) -> Result<u64, Errno> {
-    ask(&THREAD_FORK, [child.into(), entry, sp, 0, 0])
+pub fn thread_fork(child: Asid, entry: VirtAddr, sp: VirtAddr) -> Result<u64, Errno> {
+    ask(&THREAD_FORK, [child.get(), entry.get(), sp.get(), 0, 0])
 }
 
 /// Of a living domain: whether it uses floating point, its priority.
-pub fn traits(domain: u16) -> Result<(bool, u64), Errno> {
-    match DOMAIN_INFO.call_wide([domain.into(), 0, 0, 0, 0]) {
+pub fn traits(domain: Asid) -> Result<(bool, u64), Errno> {
+    match DOMAIN_INFO.call_wide([domain.get(), 0, 0, 0, 0]) {
         Ok((1, [_, _, _, flags])) => Ok((flags & 1 == 1, flags >> 8 & 0xff)),
         _ => Err(errno::ESRCH),
     }
 }
 
 /// An interface of the domain: its number.
-pub fn register(domain: u16, name: &str, spec: &str, entry: u64) -> Result<u64, PortalError> {
+pub fn register(domain: Asid, name: &str, spec: &str, entry: u64) -> Result<u64, PortalError> {
     described(&REGISTER_FOR, domain, link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)?, spec, entry)
 }
 
 /// A request with name, specification (up to 8 letters, then `>n`), entry and domain.
 fn described(
     service: &Import,
-    domain: u16,
+    domain: Asid,
     [a, b, c]: [u64; 3],
     spec: &str,
     entry: u64,
 ) -> Result<u64, PortalError> {
     let (letters, results) = spec.split_once('>').unwrap_or((spec, "0"));
-    let wrong = |reason, at| PortalError::Specification(domain, SpecificationError::new(reason, at));
+    let wrong = |reason, at| PortalError::Specification(domain.number(), SpecificationError::new(reason, at));
     let [first] = link::pack::<1>(letters).ok_or(wrong(Reason::TooLong, 8))?;
     let results: u64 = results.parse().map_err(|_| wrong(Reason::BadResults, letters.len() + 1))?;
-    let answer = service.call_wide([a, b, c, first, entry | results << 32 | u64::from(domain) << 40]);
+    let answer = service.call_wide([a, b, c, first, entry | results << 32 | domain.get() << 40]);
     api::made(answer).map(|(number, _)| number)
 }
 
 // --- replacing -----------------------------------------------------------------------------------
 
-pub fn create_component(float: bool, priority: u8) -> Result<u16, Errno> {
-    ask(&DOMAIN_CREATE, [float.into(), COMPONENT_PAGES, priority.into(), COMPONENT_THREADS, 0])
-        .map(|d| d as u16)
+pub fn create_component(float: bool, priority: u8) -> Result<Asid, Errno> {
+    ask(&DOMAIN_CREATE, [float.into(), COMPONENT_PAGES, priority.into(), COMPONENT_THREADS, 0]).map(Asid)
 }
 
 const COMPONENT_PAGES: u64 = 8192;
 const COMPONENT_THREADS: u64 = 32;
 
 /// The living domain that has a role.
-pub fn holder(role: u16) -> Result<Option<u16>, Errno> {
-    ask(&HOLDER, [role.into(), 0, 0, 0, 0]).map(|domain| Some(domain as u16).filter(|d| *d != 0))
+pub fn holder(role: u16) -> Result<Option<Asid>, Errno> {
+    ask(&HOLDER, [role.into(), 0, 0, 0, 0]).map(|domain| Some(Asid(domain)).filter(|d| *d != Asid(0)))
 }
 
-pub fn map_foreign(domain: u16, g: &Grant) -> Result<u64, Errno> {
+pub fn map_foreign(domain: Asid, g: &Grant) -> Result<u64, Errno> {
     let rights = map::READ | if g.write { map::WRITE } else { 0 };
-    ask(&MAP_FOREIGN, [domain.into(), g.va, g.pa, u64::from(g.pages) << 16 | rights, 0])
+    ask(&MAP_FOREIGN, [domain.get(), g.va, g.pa, u64::from(g.pages) << 16 | rights, 0])
 }
 
-pub fn adopt(role: u16, domain: u16) -> Result<u64, Errno> {
-    ask(&ADOPT, [role.into(), domain.into(), 0, 0, 0])
+pub fn adopt(role: u16, domain: Asid) -> Result<u64, Errno> {
+    ask(&ADOPT, [role.into(), domain.get(), 0, 0, 0])
 }
 
 /// A portal that the role has, in the successor's table: its index.
-pub fn import(domain: u16, name: &str) -> Result<u64, PortalError> {
+pub fn import(domain: Asid, name: &str) -> Result<PortalIndex, PortalError> {
     let [a, b, c] = link::pack::<3>(name).ok_or(errno::ENAMETOOLONG)?;
-    Ok(ask(&IMPORT, [domain.into(), a, b, c, 0])?)
+    Ok(PortalIndex(ask(&IMPORT, [domain.get(), a, b, c, 0])?))
 }
 
-pub fn offer(domain: u16, name: [u64; 3], spec: &str, entry: u64) -> Result<u64, PortalError> {
+pub fn offer(domain: Asid, name: [u64; 3], spec: &str, entry: u64) -> Result<u64, PortalError> {
     described(&OFFER, domain, name, spec, entry)
 }
 
 /// A portal of this domain to what a successor offers under that name.
-pub fn reach(domain: u16, [a, b, c]: &[u64; 3]) -> Result<usize, Errno> {
-    ask(&REACH, [domain.into(), *a, *b, *c, 0]).map(|index| index as usize)
+pub fn reach(domain: Asid, [a, b, c]: &[u64; 3]) -> Result<usize, Errno> {
+    ask(&REACH, [domain.get(), *a, *b, *c, 0]).map(|index| index as usize)
 }
 
 /// A portal of this domain to an interface.
@@ -243,27 +243,27 @@ pub fn open_own(&[a, b, c]: &[u64; 3]) -> Result<usize, Errno> {
 }
 
 /// Compiles the portals of all clients.
-pub fn prepare(domain: u16) -> Result<u64, Errno> {
-    ask(&PREPARE, [domain.into(), 0, 0, 0, 0])
+pub fn prepare(domain: Asid) -> Result<u64, Errno> {
+    ask(&PREPARE, [domain.get(), 0, 0, 0, 0])
 }
 
 /// From now on they lead to the successor.
-pub fn commit(domain: u16) -> Result<u64, Errno> {
-    ask(&COMMIT, [domain.into(), 0, 0, 0, 0])
+pub fn commit(domain: Asid) -> Result<u64, Errno> {
+    ask(&COMMIT, [domain.get(), 0, 0, 0, 0])
 }
 
-pub fn abandon(domain: u16) {
-    let _ = ask(&ABANDON, [domain.into(), 0, 0, 0, 0]);
+pub fn abandon(domain: Asid) {
+    let _ = ask(&ABANDON, [domain.get(), 0, 0, 0, 0]);
 }
 
 /// The domain gets the portal through which calls leave with status `MOVED`.
-pub fn let_leave(domain: u16) -> Result<u64, Errno> {
-    ask(&LET_LEAVE, [domain.into(), 0, 0, 0, 0])
+pub fn let_leave(domain: Asid) -> Result<u64, Errno> {
+    ask(&LET_LEAVE, [domain.get(), 0, 0, 0, 0])
 }
 
 /// Whether a thread is in a call that the domain has not answered.
-pub fn busy(domain: u16) -> bool {
-    ask(&BUSY, [domain.into(), 0, 0, 0, 0]) == Ok(1)
+pub fn busy(domain: Asid) -> bool {
+    ask(&BUSY, [domain.get(), 0, 0, 0, 0]) == Ok(1)
 }
 
 /// Names of the role stay reserved when its domain dies.
@@ -272,51 +272,51 @@ pub fn keep_role(role: u16, keep: bool) -> Result<u64, Errno> {
 }
 
 /// The system no longer stops if the domain does.
-pub fn discharge(domain: u16) {
-    let _ = ask(&DISCHARGE, [domain.into(), 0, 0, 0, 0]);
+pub fn discharge(domain: Asid) {
+    let _ = ask(&DISCHARGE, [domain.get(), 0, 0, 0, 0]);
 }
 
 // --- ending ------------------------------------------------------------------------------------
 
 pub struct FaultRecord {
-    pub domain: u16,
+    pub domain: Asid,
     pub cause: Cause,
     pub value: u64,
-    pub address: u64,
-    pub thread: u16,
+    pub address: VirtAddr,
+    pub thread: ThreadId,
 }
 
 pub fn next_fault() -> Option<FaultRecord> {
     match FAULT_NEXT.call_wide([0; 5]) {
         Ok((domain, [cause, value, address, thread])) if domain >= 0 => Some(FaultRecord {
-            domain: domain as u16,
+            domain: Asid(domain as u64),
             cause: Cause::of(cause),
             value,
-            address,
-            thread: thread as u16,
+            address: VirtAddr(address),
+            thread: ThreadId(thread),
         }),
         _ => None,
     }
 }
 
 /// Four words kept of a domain that has died of a fault, and the offset of the fault's frame.
-pub fn dump(domain: u16, offset: u64) -> Option<(u64, [u64; 4])> {
-    match DUMP.call_wide([domain.into(), offset, 0, 0, 0]) {
+pub fn dump(domain: Asid, offset: u64) -> Option<(u64, [u64; 4])> {
+    match DUMP.call_wide([domain.get(), offset, 0, 0, 0]) {
         Ok((top @ 0.., words)) => Some((top as u64, words)),
         _ => None,
     }
 }
 
 /// What kind of frame it is that returns to this address: words, caller, callee, index, 16 bits each.
-pub fn frame(address: u64) -> Option<u64> {
-    ask(&FRAME, [address, 0, 0, 0, 0]).ok()
+pub fn frame(address: VirtAddr) -> Option<u64> {
+    ask(&FRAME, [address.get(), 0, 0, 0, 0]).ok()
 }
 
 /// The name of the interface that a domain's portal leads to.
-pub fn portal_name(domain: u16, index: u64) -> Option<[u64; 3]> {
-    let (found, [shown, ..]) = PORTAL_INFO.call_wide([domain.into(), index, 0, 0, 0]).ok()?;
+pub fn portal_name(domain: Asid, index: PortalIndex) -> Option<[u64; 3]> {
+    let (found, [shown, ..]) = PORTAL_INFO.call_wide([domain.get(), index.get(), 0, 0, 0]).ok()?;
     let (owner, [a, b, c, _]) = INTERFACE_INFO.call_wide([shown & 0xffff, 0, 0, 0, 0]).ok()?;
-    (found as u64 == index && owner > 0).then_some([a, b, c])
+    (found as u64 == index.get() && owner > 0).then_some([a, b, c])
 }
 
 /// The next bytes of the console's log, from this one on.
@@ -328,22 +328,22 @@ pub fn log(from: u64) -> Result<(u64, [u64; 4]), Errno> {
 }
 
 /// Its manifest's share of the processor, if that is not the whole.
-pub fn keep_share(domain: u16, limits: &Limits) -> Result<(), Errno> {
+pub fn keep_share(domain: Asid, limits: &Limits) -> Result<(), Errno> {
     if limits.cpu == WHOLE { Ok(()) } else { share(domain, limits.cpu).map(|_| ()) }
 }
 
 /// A thread's priority.
-pub fn priority(thread: u16) -> u64 {
-    THREAD_INFO.call_wide([thread.into(), 0, 0, 0, 0]).map_or(0, |(_, more)| more[1] & 0xff)
+pub fn priority(thread: ThreadId) -> u64 {
+    THREAD_INFO.call_wide([thread.get(), 0, 0, 0, 0]).map_or(0, |(_, more)| more[1] & 0xff)
 }
 
-pub fn set_priority(thread: u16, priority: u64) {
-    let _ = ask(&PRIORITY, [thread.into(), priority, 0, 0, 0]);
+pub fn set_priority(thread: ThreadId, priority: u64) {
+    let _ = ask(&PRIORITY, [thread.get(), priority, 0, 0, 0]);
 }
 
 /// So many percent of the processor, at most.
-pub fn share(domain: u16, percent: u64) -> Result<u64, Errno> {
-    ask(&SHARE, [domain.into(), percent, 0, 0, 0])
+pub fn share(domain: Asid, percent: u64) -> Result<u64, Errno> {
+    ask(&SHARE, [domain.get(), percent, 0, 0, 0])
 }
 
 /// The scheduler lets go of a domain's threads, a few a call.
@@ -355,44 +355,44 @@ fn abort(what: u64) {
 }
 
 /// Its threads run no further; its memory is free.
-pub fn kill(domain: u16) {
-    let _ = ask(&DOMAIN_KILL, [domain.into(), 0, 0, 0, 0]);
+pub fn kill(domain: Asid) {
+    let _ = ask(&DOMAIN_KILL, [domain.get(), 0, 0, 0, 0]);
 }
 
 /// Its threads find their way out, its portals and names answer nobody, and the servers let go of what it
 /// had.
-pub fn withdraw(domain: u16, name: [u64; 2]) {
-    abort(domain.into());
-    let _ = ask(&RETIRE, [domain.into(), 0, 0, 0, 0]);
+pub fn withdraw(domain: Asid, name: [u64; 2]) {
+    abort(domain.get());
+    let _ = ask(&RETIRE, [domain.get(), 0, 0, 0, 0]);
     // Who has come meanwhile, to wait for a stack of the domain's, calls again and finds the portal closed.
-    abort(domain.into());
+    abort(domain.get());
     gone(domain, name);
 }
 
 /// Its threads have had time enough to find their way out: one that somebody does not let go is no more
 /// urgent now than the domain was.
-pub fn calm(domain: u16) {
-    if let Ok((_, [_, _, _, flags])) = DOMAIN_INFO.call_wide([domain.into(), 0, 0, 0, 0]) {
+pub fn calm(domain: Asid) {
+    if let Ok((_, [_, _, _, flags])) = DOMAIN_INFO.call_wide([domain.get(), 0, 0, 0, 0]) {
         let priority = flags >> 8 & 0xff;
-        abort(u64::from(domain) | (priority + 1) << 16);
+        abort(domain.get() | (priority + 1) << 16);
     }
 }
 
-fn gone(domain: u16, [a, b]: [u64; 2]) {
+fn gone(domain: Asid, [a, b]: [u64; 2]) {
     for server in [&FILE_GONE, &CONSOLE_GONE, &PIPE_GONE, &CLOCK_GONE, &CAPABILITIES_GONE, &DEVICE_GONE]
         .into_iter()
         .filter(|server| server.bound())
     {
-        let _ = ask(server, [domain.into(), a, b, 0, 0]);
+        let _ = ask(server, [domain.get(), a, b, 0, 0]);
     }
 }
 
 /// Tries to free everything but the number of a dead domain: possible when it has no thread and no thread
 /// refers to it.
-pub fn reclaim(domain: u16, name: [u64; 2]) -> bool {
+pub fn reclaim(domain: Asid, name: [u64; 2]) -> bool {
     let threads =
-        DOMAIN_INFO.call_wide([domain.into(), 0, 0, 0, 0]).map_or(0, |(_, [_, _, threads, _])| threads);
-    if threads > 0 || ask(&RECLAIM, [domain.into(), 0, 0, 0, 0]) == Err(errno::EAGAIN) {
+        DOMAIN_INFO.call_wide([domain.get(), 0, 0, 0, 0]).map_or(0, |(_, [_, _, threads, _])| threads);
+    if threads > 0 || ask(&RECLAIM, [domain.get(), 0, 0, 0, 0]) == Err(errno::EAGAIN) {
         return false;
     }
     // A thread that was still inside a server may have opened something since the domain was withdrawn.
@@ -401,26 +401,26 @@ pub fn reclaim(domain: u16, name: [u64; 2]) -> bool {
 }
 
 /// The number may be used again.
-pub fn free(domain: u16) {
-    let _ = ask(&DOMAIN_FREE, [domain.into(), 0, 0, 0, 0]);
+pub fn free(domain: Asid) {
+    let _ = ask(&DOMAIN_FREE, [domain.get(), 0, 0, 0, 0]);
 }
 
 /// Waits for a thread to exit and frees it. Whose it was.
-pub fn reap() -> Option<u16> {
+pub fn reap() -> Option<Asid> {
     let _ = api::sem_wait(REAPER.index());
     let freed = ask(&REAP, [0; 5]).and_then(|thread| ask(&THREAD_FREE, [thread, 0, 0, 0, 0]));
     let home = freed.ok()?;
     // Who returns from its first function comes past no controller: none has seen it end.
     let _ = ask(&THREAD_GONE, [home, 0, 0, 0, 0]);
-    Some(home as u16)
+    Some(Asid(home))
 }
 
 /// Whether a domain can still do anything: it has threads, or interfaces that others' threads come through.
-pub fn active(domain: u16) -> bool {
+pub fn active(domain: Asid) -> bool {
     const INTERFACES: u64 = 1024;
-    match DOMAIN_INFO.call_wide([domain.into(), 0, 0, 0, 0]) {
+    match DOMAIN_INFO.call_wide([domain.get(), 0, 0, 0, 0]) {
         Ok((1, [_, _, 0, _])) => {
-            (0..INTERFACES).any(|n| ask(&INTERFACE_INFO, [n, 0, 0, 0, 0]) == Ok(domain.into()))
+            (0..INTERFACES).any(|n| ask(&INTERFACE_INFO, [n, 0, 0, 0, 0]) == Ok(domain.get()))
         }
         _ => true,
     }

@@ -37,6 +37,7 @@ use pebble_abi::errno::{self, Errno};
 use pebble_abi::fault::{Cause, KILLED};
 use pebble_abi::map::MAX_DOMAINS;
 use pebble_abi::share;
+use pebble_abi::words::Asid;
 
 /// Looks after a dying domain until its status may be asked for though something still refers to it: about a
 /// second.
@@ -69,9 +70,9 @@ impl State {
 
 #[derive(Debug)]
 struct Program {
-    domain: u16,
-    /// 0: none, or none any more.
-    parent: u16,
+    domain: Asid,
+    /// `None`: it has none, or none any more.
+    parent: Option<Asid>,
     /// In the image from the start.
     boot: bool,
     state: State,
@@ -119,8 +120,8 @@ pub struct Farewell {
 /// What `process.list` tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    pub domain: u16,
-    pub parent: u16,
+    pub domain: Asid,
+    pub parent: Option<Asid>,
     pub state: State,
     pub path: Path,
 }
@@ -136,74 +137,75 @@ impl Table {
         Table { programs: Vec::new(), faults: 0 }
     }
 
-    fn position(&self, domain: u16) -> Option<usize> {
+    fn position(&self, domain: Asid) -> Option<usize> {
         self.programs.iter().position(|p| p.domain == domain)
     }
 
-    fn find(&self, domain: u16) -> Option<&Program> {
+    fn find(&self, domain: Asid) -> Option<&Program> {
         self.programs.iter().find(|p| p.domain == domain)
     }
 
-    fn find_mut(&mut self, domain: u16) -> Option<&mut Program> {
+    fn find_mut(&mut self, domain: Asid) -> Option<&mut Program> {
         self.programs.iter_mut().find(|p| p.domain == domain)
     }
 
-    fn alive(&self, domain: u16) -> bool {
+    fn alive(&self, domain: Asid) -> bool {
         self.find(domain).is_some_and(|p| p.doom.is_none())
     }
 
     /// A component of the image, or started by one: not to be kept from its work by what others use up.
-    fn trusted(&self, domain: u16) -> bool {
+    fn trusted(&self, domain: Asid) -> bool {
         let boot = |domain| self.find(domain).is_some_and(|p| p.boot);
-        boot(domain) || self.find(domain).is_some_and(|p| boot(p.parent))
+        boot(domain) || self.find(domain).and_then(|p| p.parent).is_some_and(boot)
     }
 
     /// With whom a domain shares what is scarce ([`share`]): 0 with the image, otherwise with all whom the
     /// same program has started, or their children, whose number this is.
-    pub fn family(&self, domain: u16) -> u16 {
+    pub fn family(&self, domain: Asid) -> Asid {
         let mut first = domain;
         while !self.trusted(first) {
-            match self.find(first).map_or(0, |p| p.parent) {
-                parent if parent == 0 || self.trusted(parent) => return first,
-                parent => first = parent,
+            match self.find(first).and_then(|p| p.parent).filter(|parent| !self.trusted(*parent)) {
+                Some(parent) => first = parent,
+                None => return first,
             }
         }
-        0
+        Asid(0)
     }
 
     /// The rules say by name who may have components replaced; of programs, those alone that a component has
     /// started: any program can start another, however trusted its name, and tell it what to do.
-    pub fn may_replace(&self, caller: u16) -> Result<(), Errno> {
+    pub fn may_replace(&self, caller: Asid) -> Result<(), Errno> {
         if self.trusted(caller) { Ok(()) } else { Err(errno::EPERM) }
     }
 
     /// The suspended child of its parent.
-    fn suspended(&mut self, parent: u16, child: u16) -> Result<&mut Program, Errno> {
-        let child = self.find_mut(child).filter(|p| p.parent == parent && !p.boot).ok_or(errno::ECHILD)?;
+    fn suspended(&mut self, parent: Asid, child: Asid) -> Result<&mut Program, Errno> {
+        let child =
+            self.find_mut(child).filter(|p| p.parent == Some(parent) && !p.boot).ok_or(errno::ECHILD)?;
         if child.state == State::Suspended { Ok(child) } else { Err(errno::EINVAL) }
     }
 
     // --- making programs ----------------------------------------------------------------------
 
-    pub fn is_boot(&self, domain: u16) -> bool {
+    pub fn is_boot(&self, domain: Asid) -> bool {
         self.find(domain).is_some_and(|p| p.boot)
     }
 
     /// The name of a component.
-    pub fn component(&self, domain: u16) -> Option<Path> {
+    pub fn component(&self, domain: Asid) -> Option<Path> {
         self.find(domain).filter(|p| p.boot).map(|p| p.plan.path)
     }
 
     /// Whether it is a running program.
-    pub fn runs(&self, domain: u16) -> bool {
+    pub fn runs(&self, domain: Asid) -> bool {
         self.find(domain).is_some_and(|p| !p.boot && p.state == State::Running)
     }
 
     /// A component of the image.
-    pub fn boot(&mut self, domain: u16, name: Path) {
+    pub fn boot(&mut self, domain: Asid, name: Path) {
         self.programs.push(Program {
             domain,
-            parent: 0,
+            parent: None,
             boot: true,
             state: State::Running,
             doom: None,
@@ -214,7 +216,7 @@ impl Table {
     }
 
     /// May this domain make a program? If so, there is room for it.
-    pub fn prepare(&mut self, parent: u16) -> Result<(), Errno> {
+    pub fn prepare(&mut self, parent: Asid) -> Result<(), Errno> {
         if self.find(parent).ok_or(errno::ESRCH)?.doom.is_some() {
             return Err(errno::EINTR);
         }
@@ -222,25 +224,25 @@ impl Table {
             let family = self.family(parent);
             let programs = || self.programs.iter().filter(|p| !p.boot);
             let its = programs().filter(|p| self.family(p.domain) == family).count();
-            share::PROGRAMS.grant(family, its, programs().count(), 1)?;
+            share::PROGRAMS.grant(family.number(), its, programs().count(), 1)?;
         }
         self.programs.try_reserve(1).map_err(|_| errno::ENOMEM)
     }
 
     /// The domain exists; follows [`prepare`](Self::prepare), with nothing created in between. The child
     /// inherits its parent's standard files.
-    pub fn create(&mut self, parent: u16, domain: u16, plan: Plan, console: Path) {
+    pub fn create(&mut self, parent: Asid, domain: Asid, plan: Plan, console: Path) {
         let maker = self.find(parent).filter(|p| p.doom.is_none());
         let stdio = maker.filter(|p| !p.boot).map_or([console; 3], |p| p.gathered.stdio);
         // A parent that died since `prepare` leaves a child that is doomed from the start.
-        let (parent, doom) = if maker.is_some() { (parent, None) } else { (0, Some(KILLED)) };
+        let (parent, doom) = if maker.is_some() { (Some(parent), None) } else { (None, Some(KILLED)) };
         let gathered = Gathered::new(stdio);
         let state = State::Loading;
         self.programs.push(Program { domain, parent, boot: false, state, doom, looks: 0, plan, gathered });
     }
 
     /// The loader is done: the program is in `state`, if it was not doomed meanwhile.
-    pub fn release(&mut self, domain: u16, state: State) -> Result<(), Errno> {
+    pub fn release(&mut self, domain: Asid, state: State) -> Result<(), Errno> {
         let program = self.find_mut(domain).ok_or(errno::ESRCH)?;
         if program.doom.is_some() {
             program.state = State::Dying;
@@ -251,9 +253,9 @@ impl Table {
     }
 
     /// The loader could not make it: it is buried, and nobody will ask for its status.
-    pub fn abandon(&mut self, domain: u16) {
+    pub fn abandon(&mut self, domain: Asid) {
         if let Some(program) = self.find_mut(domain) {
-            program.parent = 0;
+            program.parent = None;
             program.doom = Some(KILLED);
             program.state = State::Dying;
         }
@@ -261,44 +263,44 @@ impl Table {
 
     /// Another domain has taken the place of this component: it ends like a program for whose status nobody
     /// asks.
-    pub fn succeeded(&mut self, domain: u16) {
+    pub fn succeeded(&mut self, domain: Asid) {
         if let Some(program) = self.find_mut(domain) {
             program.boot = false;
         }
         self.abandon(domain);
     }
 
-    pub fn argument(&mut self, caller: u16, child: u16, words: &[u64; 4], count: u64) -> Result<(), Errno> {
+    pub fn argument(&mut self, caller: Asid, child: Asid, words: &[u64; 4], count: u64) -> Result<(), Errno> {
         self.suspended(caller, child)?.gathered.append(words, count)
     }
 
-    pub fn stdio(&mut self, caller: u16, child: u16, n: u64, path: Path) -> Result<(), Errno> {
+    pub fn stdio(&mut self, caller: Asid, child: Asid, n: u64, path: Path) -> Result<(), Errno> {
         let child = self.suspended(caller, child)?;
         *child.gathered.stdio.get_mut(n as usize).ok_or(errno::EINVAL)? = path;
         Ok(())
     }
 
     /// The program starts: the loader has it until [`release`](Self::release).
-    pub fn start(&mut self, caller: u16, child: u16) -> Result<(), Errno> {
+    pub fn start(&mut self, caller: Asid, child: Asid) -> Result<(), Errno> {
         self.suspended(caller, child)?.state = State::Loading;
         Ok(())
     }
 
     /// A suspended child that its parent is about to control: the loader has it until
     /// [`release`](Self::release).
-    pub fn control(&mut self, parent: u16, child: u16) -> Result<Plan, Errno> {
+    pub fn control(&mut self, parent: Asid, child: Asid) -> Result<Plan, Errno> {
         let child = self.suspended(parent, child)?;
         child.state = State::Loading;
         Ok(child.plan)
     }
 
     /// What was loaded, arguments and standard files of a program.
-    pub fn gathered(&self, domain: u16) -> Option<(&Plan, &Gathered)> {
+    pub fn gathered(&self, domain: Asid) -> Option<(&Plan, &Gathered)> {
         self.find(domain).map(|p| (&p.plan, &p.gathered))
     }
 
     /// The arguments are in the start-up page.
-    pub fn forget_arguments(&mut self, domain: u16) {
+    pub fn forget_arguments(&mut self, domain: Asid) {
         if let Some(program) = self.find_mut(domain) {
             program.gathered.forget_arguments();
         }
@@ -307,18 +309,18 @@ impl Table {
     // --- ends ---------------------------------------------------------------------------------
 
     /// The domain ends with this status, unless another stands already, and takes its descendants along.
-    fn doom(&mut self, domain: u16, status: u8) {
+    fn doom(&mut self, domain: Asid, status: u8) {
         let mut doomed = [false; MAX_DOMAINS];
         let Some(program) = self.find_mut(domain) else { return };
         let mut more = program.doom(status);
-        doomed[domain as usize % MAX_DOMAINS] = more;
+        doomed[domain.get() as usize % MAX_DOMAINS] = more;
         while more {
             more = false;
-            for program in self.programs.iter_mut().filter(|p| p.parent != 0) {
-                if doomed[program.parent as usize % MAX_DOMAINS] {
-                    program.parent = 0;
+            for program in &mut self.programs {
+                if program.parent.is_some_and(|parent| doomed[parent.get() as usize % MAX_DOMAINS]) {
+                    program.parent = None;
                     if program.doom(KILLED) {
-                        doomed[program.domain as usize % MAX_DOMAINS] = true;
+                        doomed[program.domain.get() as usize % MAX_DOMAINS] = true;
                         more = true;
                     }
                 }
@@ -327,13 +329,13 @@ impl Table {
     }
 
     /// The caller ends. The status keeps its low eight bits.
-    pub fn exit(&mut self, caller: u16, status: u64) -> Result<(), Errno> {
+    pub fn exit(&mut self, caller: Asid, status: u64) -> Result<(), Errno> {
         self.find(caller).ok_or(errno::ESRCH)?;
         self.doom(caller, status as u8);
         Ok(())
     }
 
-    pub fn kill(&mut self, caller: u16, domain: u16) -> Result<(), Errno> {
+    pub fn kill(&mut self, caller: Asid, domain: Asid) -> Result<(), Errno> {
         self.may_rule(caller, domain)?;
         self.doom(domain, KILLED);
         Ok(())
@@ -341,7 +343,7 @@ impl Table {
 
     /// Whether `caller` may set the domain's share of the processor: as for `kill`, but nobody their own.
     /// What it gets when `percent` is asked for (0: the whole): not more than its manifest says.
-    pub fn may_share(&self, caller: u16, domain: u16, percent: u64) -> Result<u64, Errno> {
+    pub fn may_share(&self, caller: Asid, domain: Asid, percent: u64) -> Result<u64, Errno> {
         if caller == domain {
             return Err(errno::EPERM);
         }
@@ -356,25 +358,26 @@ impl Table {
         })
     }
 
-    fn may_rule(&self, caller: u16, domain: u16) -> Result<(), Errno> {
+    fn may_rule(&self, caller: Asid, domain: Asid) -> Result<(), Errno> {
         let target = self.find(domain).ok_or(errno::ESRCH)?;
         let may = self.find(caller).is_some_and(|p| p.boot) || self.descends(domain, caller);
         if target.boot || !may { Err(errno::EPERM) } else { Ok(()) }
     }
 
     /// Is it that domain, or a descendant of it?
-    fn descends(&self, mut domain: u16, ancestor: u16) -> bool {
+    fn descends(&self, mut domain: Asid, ancestor: Asid) -> bool {
         for _ in 0..=self.programs.len() {
             if domain == ancestor {
                 return true;
             }
-            domain = self.find(domain).map_or(0, |p| p.parent);
+            let Some(parent) = self.find(domain).and_then(|p| p.parent) else { break };
+            domain = parent;
         }
         false
     }
 
     /// A fault ended the domain: its path, and whether it is of the image.
-    pub fn fault(&mut self, domain: u16, cause: Cause) -> Option<(Path, bool)> {
+    pub fn fault(&mut self, domain: Asid, cause: Cause) -> Option<(Path, bool)> {
         self.faults += 1;
         self.doom(domain, cause.status());
         self.find(domain).map(|p| (p.plan.path, p.boot))
@@ -383,7 +386,7 @@ impl Table {
     // --- burials ------------------------------------------------------------------------------
 
     /// The first dying domain behind that number, and how often it was returned before.
-    pub fn next_dying(&mut self, after: u16) -> Option<(u16, u32)> {
+    pub fn next_dying(&mut self, after: Asid) -> Option<(Asid, u32)> {
         let dying = self.programs.iter_mut().filter(|p| p.state == State::Dying && p.domain > after);
         let program = dying.min_by_key(|p| p.domain)?;
         program.looks = program.looks.saturating_add(1);
@@ -391,15 +394,15 @@ impl Table {
     }
 
     /// Nothing refers to the dying domain any more.
-    pub fn buried(&mut self, domain: u16) {
+    pub fn buried(&mut self, domain: Asid) {
         if let Some(program) = self.find_mut(domain).filter(|p| p.state == State::Dying) {
             program.state = State::Dead;
         }
     }
 
     /// A dead domain for which nobody will ask. It has left the table: the caller frees its number.
-    pub fn unmourned(&mut self) -> Option<u16> {
-        let at = self.programs.iter().position(|p| p.state == State::Dead && p.parent == 0)?;
+    pub fn unmourned(&mut self) -> Option<Asid> {
+        let at = self.programs.iter().position(|p| p.state == State::Dead && p.parent.is_none())?;
         Some(self.programs.swap_remove(at).domain)
     }
 
@@ -407,11 +410,11 @@ impl Table {
 
     /// A thread of `caller` asks for the status of its child. `None`: there is none yet; it shall ask again
     /// when the wait is [`over`](Self::over).
-    pub fn wait(&mut self, caller: u16, child: u16) -> Option<Outcome> {
+    pub fn wait(&mut self, caller: Asid, child: Asid) -> Option<Outcome> {
         if !self.alive(caller) {
             return Some(Err(errno::EINTR));
         }
-        let Some(at) = self.position(child).filter(|at| self.programs[*at].parent == caller) else {
+        let Some(at) = self.position(child).filter(|at| self.programs[*at].parent == Some(caller)) else {
             return Some(Err(errno::ECHILD));
         };
         let program = &mut self.programs[at];
@@ -422,7 +425,7 @@ impl Table {
                 Some(Ok(Farewell { status, free: true }))
             }
             State::Dying if program.looks > PATIENCE => {
-                program.parent = 0;
+                program.parent = None;
                 Some(Ok(Farewell { status, free: false }))
             }
             _ => None,
@@ -430,10 +433,10 @@ impl Table {
     }
 
     /// The child with the lowest number from there on for which no wait would last any longer.
-    pub fn over(&self, from: u16) -> Option<u16> {
+    pub fn over(&self, from: Asid) -> Option<Asid> {
         let over = |p: &&Program| match p.state {
             State::Dead => true,
-            State::Dying => p.looks > PATIENCE || p.parent == 0,
+            State::Dying => p.looks > PATIENCE || p.parent.is_none(),
             _ => false,
         };
         self.programs.iter().filter(over).map(|p| p.domain).filter(|domain| *domain >= from).min()
@@ -442,9 +445,8 @@ impl Table {
     // --- looking around -----------------------------------------------------------------------
 
     /// The domain with the lowest number from there on.
-    pub fn list(&self, from: u64) -> Option<Entry> {
-        let program =
-            self.programs.iter().filter(|p| u64::from(p.domain) >= from).min_by_key(|p| p.domain)?;
+    pub fn list(&self, from: Asid) -> Option<Entry> {
+        let program = self.programs.iter().filter(|p| p.domain >= from).min_by_key(|p| p.domain)?;
         let Program { domain, parent, state, plan: Plan { path, .. }, .. } = *program;
         Some(Entry { domain, parent, state, path })
     }

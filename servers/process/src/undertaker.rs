@@ -16,6 +16,7 @@ use pebble::abi::map::TIME_HZ;
 use pebble::api;
 use pebble::io::{self, File};
 use pebble::portal;
+use pebble::words::Asid;
 use pebble_process::crash::Patience;
 use pebble_process::elf;
 use pebble_process::fault::Fault;
@@ -52,7 +53,7 @@ pub fn run() -> ! {
 
 /// One step for each; the fewest looks that any of them has had.
 fn look_after_the_dying() -> Option<u32> {
-    let (mut after, mut youngest) = (0, None);
+    let (mut after, mut youngest) = (Asid(0), None);
     loop {
         let Some((domain, looks)) = TABLE.lock().next_dying(after) else { return youngest };
         // Never freed at the first look: faults that it had before it was killed are read in between.
@@ -74,17 +75,17 @@ fn look_after_the_dying() -> Option<u32> {
 }
 
 /// What it is called, for who keeps what it has said.
-fn name_of(domain: u16) -> [u64; 2] {
-    let entry = TABLE.lock().list(domain.into());
+fn name_of(domain: Asid) -> [u64; 2] {
+    let entry = TABLE.lock().list(domain);
     entry.map_or([0; 2], |entry| startup::name(&entry.path))
 }
 
 /// Wakes whose wait is over, and frees what nobody will ask for.
 fn settle() {
-    let mut from = 0;
+    let mut from = Asid(0);
     while let Some(child) = { TABLE.lock().over(from) } {
-        WAITING.wake(child.into());
-        from = child + 1;
+        WAITING.wake(child.get() as usize);
+        from = Asid(child.get() + 1);
     }
     loop {
         let Some(domain) = TABLE.lock().unmourned() else { return };
@@ -104,7 +105,7 @@ fn fault(console: &mut Console, [patience, names]: &mut [Patience; 2], record: &
     // that die.
     let granted = |bytes| names.granted(bytes, portal::time(), TIME_HZ);
     let file = if boot { None } else { loader::read_if(&path, granted).ok() };
-    let symbol = file.as_deref().and_then(|data| elf::symbol(data, address));
+    let symbol = file.as_deref().and_then(|data| elf::symbol(data, address.get()));
     let fault = Fault { domain, name, thread, cause, value, address, symbol };
     console.line(format_args!("{fault}\n"));
     Crash { domain, path: &path, file: file.as_deref() }.print(console, patience);

@@ -3,21 +3,22 @@
 use pebble_abi::errno::*;
 use pebble_abi::fault::{Cause, KILLED};
 use pebble_abi::share;
+use pebble_abi::words::Asid;
 use pebble_process::startup::{name, path};
 use pebble_process::table::*;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-const INIT: u16 = 1;
-const SERVER: u16 = 2;
+const INIT: Asid = Asid(1);
+const SERVER: Asid = Asid(2);
 
 /// A table, and what VM knows: the numbers in use.
 struct World {
     table: Table,
-    used: BTreeSet<u16>,
+    used: BTreeSet<Asid>,
     /// Threads that wait: of whom, for which child; and those that have been woken.
-    waiting: Vec<(u16, u16)>,
-    woken: Vec<(u16, u16)>,
+    waiting: Vec<(Asid, Asid)>,
+    woken: Vec<(Asid, Asid)>,
 }
 
 impl World {
@@ -29,36 +30,36 @@ impl World {
     }
 
     /// A child that is being loaded.
-    fn create(&mut self, parent: u16) -> Result<u16, Errno> {
+    fn create(&mut self, parent: Asid) -> Result<Asid, Errno> {
         self.table.prepare(parent)?;
-        let child = (1..).find(|n| !self.used.contains(n)).unwrap();
+        let child = (1..).map(Asid).find(|n| !self.used.contains(n)).unwrap();
         self.used.insert(child);
         let plan = Plan { path: path("/bin/prog"), entry: 0x10000, end: 0x20000, ..Plan::default() };
         self.table.create(parent, child, plan, path("/dev/console"));
         Ok(child)
     }
 
-    fn spawn(&mut self, parent: u16) -> Result<u16, Errno> {
+    fn spawn(&mut self, parent: Asid) -> Result<Asid, Errno> {
         let child = self.create(parent)?;
         self.table.release(child, State::Suspended)?;
         Ok(child)
     }
 
-    fn run(&mut self, parent: u16) -> u16 {
+    fn run(&mut self, parent: Asid) -> Asid {
         let child = self.spawn(parent).unwrap();
         self.table.start(parent, child).unwrap();
         self.table.release(child, State::Running).unwrap();
         child
     }
 
-    fn free(&mut self, number: u16) {
+    fn free(&mut self, number: Asid) {
         assert!(self.used.remove(&number), "{number} was freed twice");
         assert!(self.state(number).is_none(), "{number} was freed, but it is in the table");
     }
 
     /// One turn of the undertaker; `stuck` domains cannot be reclaimed.
-    fn bury(&mut self, stuck: &[u16]) {
-        let mut after = 0;
+    fn bury(&mut self, stuck: &[Asid]) {
+        let mut after = Asid(0);
         while let Some((domain, looks)) = self.table.next_dying(after) {
             assert!(domain > after);
             after = domain;
@@ -66,22 +67,22 @@ impl World {
                 self.table.buried(domain);
             }
         }
-        let mut from = 0;
+        let mut from = Asid(0);
         while let Some(child) = self.table.over(from) {
             self.woken.extend(self.waiting.extract_if(.., |(_, waits_for)| *waits_for == child));
-            from = child + 1;
+            from = Asid(child.get() + 1);
         }
         while let Some(domain) = self.table.unmourned() {
             self.free(domain);
         }
     }
 
-    fn state(&self, domain: u16) -> Option<State> {
-        self.table.list(domain.into()).filter(|e| e.domain == domain).map(|e| e.state)
+    fn state(&self, domain: Asid) -> Option<State> {
+        self.table.list(domain).filter(|e| e.domain == domain).map(|e| e.state)
     }
 
     /// A wait that must not block.
-    fn status(&mut self, parent: u16, child: u16) -> Result<u8, Errno> {
+    fn status(&mut self, parent: Asid, child: Asid) -> Result<u8, Errno> {
         self.table.wait(parent, child).expect("no need to wait").map(|Farewell { status, free }| {
             if free {
                 self.free(child);
@@ -91,7 +92,7 @@ impl World {
     }
 
     /// A wait that must.
-    fn waits(&mut self, parent: u16, child: u16) {
+    fn waits(&mut self, parent: Asid, child: Asid) {
         assert_eq!(self.table.wait(parent, child), None);
         self.waiting.push((parent, child));
     }
@@ -171,7 +172,7 @@ fn who_may_do_what() {
     assert_eq!(w.table.kill(other, shell), Err(EPERM));
     assert_eq!(w.table.kill(INIT, SERVER), Err(EPERM));
     assert_eq!(w.table.kill(SERVER, SERVER), Err(EPERM));
-    assert_eq!(w.table.kill(INIT, 200), Err(ESRCH));
+    assert_eq!(w.table.kill(INIT, Asid(200)), Err(ESRCH));
     assert_eq!(w.table.start(shell, other), Err(EINVAL));
     assert_eq!(w.table.argument(shell, other, &[0; 4], 1), Err(EINVAL));
     assert_eq!(w.table.stdio(shell, child, 3, path("x")), Err(EINVAL));
@@ -233,9 +234,9 @@ fn the_loader_lets_go_before_the_undertaker_comes() {
     // The parent dies while the loader has prepared its next.
     w.table.prepare(parent).unwrap();
     w.table.exit(parent, 0).unwrap();
-    w.used.insert(50);
-    w.table.create(parent, 50, Plan::default(), path("/dev/console"));
-    assert_eq!(w.table.release(50, State::Suspended), Err(EINTR));
+    w.used.insert(Asid(50));
+    w.table.create(parent, Asid(50), Plan::default(), path("/dev/console"));
+    assert_eq!(w.table.release(Asid(50), State::Suspended), Err(EINTR));
     w.bury(&[]);
     w.bury(&[]);
     assert_eq!(w.status(INIT, parent), Ok(0));
@@ -266,7 +267,7 @@ fn limits_do_not_bind_the_image_and_what_it_started() {
     assert_eq!(w.spawn(child), Err(EPROGRAMS));
     let other = w.run(shell);
     assert!(w.spawn(other).is_ok());
-    assert_eq!((w.table.family(INIT), w.table.family(shell)), (0, 0));
+    assert_eq!((w.table.family(INIT), w.table.family(shell)), (Asid(0), Asid(0)));
     assert_eq!((w.table.family(greedy), w.table.family(child)), (greedy, greedy));
     assert_eq!(w.table.family(other), other);
     assert!(w.spawn(shell).is_ok());
@@ -278,10 +279,10 @@ fn limits_do_not_bind_the_image_and_what_it_started() {
 fn listed_in_order_with_short_names() {
     let mut w = World::new();
     let child = w.spawn(INIT).unwrap();
-    let entry = w.table.list(3).unwrap();
-    assert_eq!((entry.domain, entry.parent, entry.state), (child, INIT, State::Suspended));
+    let entry = w.table.list(Asid(3)).unwrap();
+    assert_eq!((entry.domain, entry.parent, entry.state), (child, Some(INIT), State::Suspended));
     assert_eq!(name(&entry.path), [u64::from_le_bytes(*b"prog\0\0\0\0"), 0]);
-    assert_eq!(w.table.list(u64::from(child) + 1), None);
+    assert_eq!(w.table.list(Asid(child.get() + 1)), None);
 }
 
 #[derive(Clone, Debug)]
@@ -322,7 +323,7 @@ fn play(steps: Vec<Step>) {
     let (mut loading, mut starting) = (BTreeSet::new(), BTreeSet::new());
     for step in steps {
         let pick = |n: usize| w.used.iter().copied().filter(|d| *d != SERVER).nth(n);
-        let entry = |d: u16| w.table.list(d.into()).filter(|e| e.domain == d);
+        let entry = |d: Asid| w.table.list(d).filter(|e| e.domain == d);
         match step {
             Step::Create(n) => {
                 if let Some(Ok(child)) = pick(n).filter(|p| !loading.contains(p)).map(|p| w.create(p)) {
@@ -345,7 +346,7 @@ fn play(steps: Vec<Step>) {
             }
             Step::Start(n) => {
                 if let Some(d) = pick(n) {
-                    let parent = entry(d).map_or(0, |e| e.parent);
+                    let parent = entry(d).and_then(|e| e.parent).unwrap_or_default();
                     if w.table.start(parent, d).is_ok() {
                         starting.insert(d);
                     }
@@ -371,10 +372,10 @@ fn play(steps: Vec<Step>) {
             }
             Step::Wait(n) => {
                 if let Some((d, e)) = pick(n).and_then(|d| Some((d, entry(d)?))) {
-                    match w.table.wait(e.parent, d) {
+                    match w.table.wait(e.parent.unwrap_or_default(), d) {
                         Some(Ok(Farewell { free: true, .. })) => w.free(d),
                         Some(_) => {}
-                        None => w.waiting.push((e.parent, d)),
+                        None => w.waiting.push((e.parent.unwrap_or_default(), d)),
                     }
                 }
             }
@@ -384,7 +385,7 @@ fn play(steps: Vec<Step>) {
                 }
             }
             Step::Bury(stuck) => {
-                let stuck: Vec<u16> = stuck.and_then(pick).into_iter().collect();
+                let stuck: Vec<Asid> = stuck.and_then(pick).into_iter().collect();
                 w.bury(&stuck);
             }
         }
@@ -417,5 +418,5 @@ fn components_are_replaced_for_components_and_for_what_they_start() {
     let first = w.run(INIT);
     let second = w.run(first);
     assert_eq!([INIT, SERVER, first].map(|domain| w.table.may_replace(domain)), [Ok(()); 3]);
-    assert_eq!([second, 99].map(|domain| w.table.may_replace(domain)), [Err(EPERM); 2]);
+    assert_eq!([second, Asid(99)].map(|domain| w.table.may_replace(domain)), [Err(EPERM); 2]);
 }

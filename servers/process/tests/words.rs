@@ -3,6 +3,7 @@
 use pebble_abi::errno::{E2BIG, EINVAL, Errno};
 use pebble_abi::fault::{Cause, KILLED};
 use pebble_abi::link::Startup;
+use pebble_abi::words::{Asid, ThreadId, VirtAddr};
 use pebble_arch::riscv64::frame;
 use pebble_arch::{Arch, Layout, Riscv64};
 use pebble_process::crash;
@@ -70,7 +71,15 @@ fn arguments_end_with_the_page() {
 }
 
 fn fault(cause: Cause, value: u64) -> Fault<'static> {
-    Fault { domain: 12, name: "prog", thread: 7, cause, value, address: 0x10234, symbol: None }
+    Fault {
+        domain: Asid(12),
+        name: "prog",
+        thread: ThreadId(7),
+        cause,
+        value,
+        address: VirtAddr(0x10234),
+        symbol: None,
+    }
 }
 
 #[test]
