@@ -252,7 +252,7 @@ fn measure_all(place: &Place, options: &Measure) -> Result<()> {
     let mut files = figure::write(&options.svg, &results, &rows)?;
     fs::write(options.svg.join("tables.txt"), &text)?;
     files.push("tables.txt".into());
-    tell(place, options, &text, rows)?;
+    print_and_save(place, options, &text, rows)?;
     note(&format!("{}: {}", place.shown(&options.svg), files.join(", ")));
     Ok(())
 }
@@ -289,7 +289,7 @@ fn build_all(
     Ok(subjects)
 }
 
-fn tell(place: &Place, options: &Measure, text: &str, rows: Vec<Row>) -> Result<()> {
+fn print_and_save(place: &Place, options: &Measure, text: &str, rows: Vec<Row>) -> Result<()> {
     let to_stdout = options.json.as_ref().is_some_and(|file| file.as_os_str() == "-");
     if to_stdout {
         eprint!("{text}");

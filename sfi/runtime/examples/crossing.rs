@@ -185,9 +185,9 @@ fn instances(linked: &Arc<Linked>) {
         drop((p, i));
         gone.push(us(&start));
     }
-    tell("instance", &made);
-    tell("instance.called", &called);
-    tell("instance.destroyed", &gone);
+    print_row("instance", &made);
+    print_row("instance.called", &called);
+    print_row("instance.destroyed", &gone);
     let mut attached = vec![];
     let mut many = vec![];
     for _ in 0..2000 {
@@ -197,10 +197,10 @@ fn instances(linked: &Arc<Linked>) {
         attached.push(us(&start));
         many.push(i);
     }
-    tell("instance.attached", &attached);
+    print_row("instance.attached", &attached);
 }
 
-fn tell(id: &str, samples: &[f64]) {
+fn print_row(id: &str, samples: &[f64]) {
     let samples: Vec<String> = samples.iter().map(|sample| format!("{sample:.3}")).collect();
     println!("{id} {}", samples.join(" "));
 }
@@ -237,7 +237,7 @@ fn main() {
         }
     }
     for ((id, _), samples) in rows.iter().zip(&samples) {
-        tell(id, samples);
+        print_row(id, samples);
     }
     if wanted("instance") {
         instances(&plain);

@@ -132,17 +132,17 @@ impl Call<'_> {
         // SAFETY: a descriptor that is nobody else's.
         let socket = Arc::new(unsafe { OwnedFd::from_raw_fd(made as i32) });
         let kept = self.keep(File::Stream(socket, flags & libc::SOCK_NONBLOCK != 0))?;
-        self.tell(&bytes, length)?;
+        self.put_address(&bytes, length)?;
         Ok(kept)
     }
 
     fn name(&self, number: libc::c_long) -> Answer {
         let (bytes, length) = address(number, &self.file(self.a)?)?;
-        self.tell(&bytes, length)
+        self.put_address(&bytes, length)
     }
 
     /// An address to where the domain wants it, as the second and third words say, if it does.
-    fn tell(&self, bytes: &[u8; LARGEST], length: libc::socklen_t) -> Answer {
+    fn put_address(&self, bytes: &[u8; LARGEST], length: libc::socklen_t) -> Answer {
         if self.b == 0 {
             return Ok(0);
         }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Windows of one instance that are kept mapped, at most.
 const MOST: usize = 1024;
 
-struct Window {
+struct MappedWindow {
     pages: Arc<Pages>,
     /// Offset in the region, and how many bytes from there: whole pages.
     from: u64,
@@ -35,7 +35,7 @@ struct Window {
 #[derive(Default)]
 pub struct Windows {
     /// By their offsets in the segment. A page between windows stays empty.
-    windows: BTreeMap<u64, Window>,
+    windows: BTreeMap<u64, MappedWindow>,
     /// How many places for pages of the domain's own there have been: those given away by `t`, or being
     /// filled by `g`; and places that are free again.
     made: u64,
@@ -78,7 +78,7 @@ impl Windows {
         }
         let prot = if writable { os::PROT_READ | os::PROT_WRITE } else { os::PROT_READ };
         let count = if loan.open { 1 << 31 } else { 1 };
-        let same = |w: &Window| {
+        let same = |w: &MappedWindow| {
             (w.pages.number, w.from, w.bytes, w.writable) == (pages.number, from, bytes, writable)
         };
         if let Some((at, window)) = self.windows.iter_mut().find(|(_, w)| same(w)) {
@@ -90,7 +90,7 @@ impl Windows {
         }
         let at = self.room(base, bytes)?;
         os::shared(base + at, bytes, prot, &pages.file, from).ok()?;
-        self.windows.insert(at, Window { pages, from, bytes, writable, lent: count });
+        self.windows.insert(at, MappedWindow { pages, from, bytes, writable, lent: count });
         Some(base + at + within)
     }
 

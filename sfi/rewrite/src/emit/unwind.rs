@@ -41,7 +41,7 @@ impl Unwind {
             out.push_str(line);
             out.push('\n');
             if self.open && self.now.follow(line) {
-                self.tell(out);
+                self.write_changes(out);
             }
         }
     }
@@ -53,7 +53,7 @@ impl Unwind {
             (self.open, self.told) = (true, Stacks::default());
         }
         self.now = stacks;
-        self.tell(out);
+        self.write_changes(out);
     }
 
     /// A directive comes, perhaps one that leads to another section.
@@ -71,7 +71,8 @@ impl Unwind {
         }
     }
 
-    fn tell(&mut self, out: &mut String) {
+    /// What has changed since the last time, as directives.
+    fn write_changes(&mut self, out: &mut String) {
         let (old, new) = (&self.told, &self.now);
         if old.pushed.len() != new.pushed.len() {
             let _ = writeln!(out, "\t.cfi_def_cfa_offset {}", 8 * new.pushed.len() + 8);
