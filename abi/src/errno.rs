@@ -1,8 +1,8 @@
 //! Errors of servers: a negative result word. Numbers as in the C library's `errno.h`; those from 201 on are
 //! our own: which share ([`crate::share`]) is used up.
 //!
-//! An [`Errno`] is the error, a positive number; a result word is plain. `-errno::EINVAL` is the word by which a
-//! server says so, [`Errno::answer`] what a client makes of it.
+//! An [`Errno`] is the error, a positive number; a result word is plain. `-errno::EINVAL` is the word by
+//! which a server says so, [`Errno::answer`] what a client makes of it.
 
 use core::{fmt, ops};
 

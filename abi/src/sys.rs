@@ -24,25 +24,39 @@ portals! {
     SYS_HRTIME = 5, "nucleus.hrtime", "high-resolution time, in ticks (short-circuit)";
     SYS_YIELD = 6, "scheduler.yield", "lets the next thread of the same priority run";
     SYS_HRSLEEP = 7, "scheduler.sleep", "p1: absolute time in ticks at which to wake";
-    SYS_THREAD_CREATE = 8, "vm.thread_create", "p1: entry, p2: argument, p3: priority or 0; returns the thread";
+    SYS_THREAD_CREATE = 8, "vm.thread_create", "p1: entry, p2: argument, p3: priority or 0; returns the \
+        thread";
     SYS_SBRK = 9, "vm.sbrk", "p1: bytes; returns the old end of the heap";
     SYS_EXIT = 10, "process.exit", "p1: status; ends the domain";
-    SYS_PORTAL_OPEN = 11, "pm.open", "p1..p3: name, p4: letters that the opener gives beyond what any stranger may have (a set of `consent::Letters`); returns the index, and the specification in two words; or an error, and why in a word: status CONSENT or SPECIFICATION";
-    SYS_PORTAL_REGISTER = 12, "pm.register", "p1..p3: name, p4: first 8 characters of the specification, p5: entry | result words << 32 | characters 9 to 11 << 40; or an error, and status SPECIFICATION in a word";
-    SYS_SEM_CREATE = 13, "pm.sem_create", "p1: initial value, p2: 1 if waits are not cut short by the death of the waiting domain, 2 if it is a lock's besides; returns the index of P, V follows it";
-    SYS_PORTAL_CREATE = 14, "pm.create", "p1: first interface, p2: count, p3: constant; portals into the caller, put into the table of the domain that called it; or an error, and status SPECIFICATION in a word";
-    SYS_PORTAL_REMOVE = 15, "pm.remove", "p1: first index, p2: count; in the table of the domain that called the caller";
+    SYS_PORTAL_OPEN = 11, "pm.open", "p1..p3: name, p4: letters that the opener gives beyond what any \
+        stranger may have (a set of `consent::Letters`); returns the index, and the specification in two \
+        words; or an error, and why in a word: status CONSENT or SPECIFICATION";
+    SYS_PORTAL_REGISTER = 12, "pm.register", "p1..p3: name, p4: first 8 characters of the specification, p5: \
+        entry | result words << 32 | characters 9 to 11 << 40; or an error, and status SPECIFICATION in a \
+        word";
+    SYS_SEM_CREATE = 13, "pm.sem_create", "p1: initial value, p2: 1 if waits are not cut short by the death \
+        of the waiting domain, 2 if it is a lock's besides; returns the index of P, V follows it";
+    SYS_PORTAL_CREATE = 14, "pm.create", "p1: first interface, p2: count, p3: constant; portals into the \
+        caller, put into the table of the domain that called it; or an error, and status SPECIFICATION in a \
+        word";
+    SYS_PORTAL_REMOVE = 15, "pm.remove", "p1: first index, p2: count; in the table of the domain that called \
+        the caller";
     SYS_PORTAL_CLOSE = 16, "pm.close", "p1: first index, p2: count; in the own table";
     SYS_FILE_OPEN = 17, "file.open", "p1..p5: path; returns the first of four portals";
     SYS_CONSOLE_OPEN = 18, "console.open", "p1..p5: path; returns the first of four portals";
     SYS_PIPE_OPEN = 19, "pipe.open", "p1..p5: path; returns the first of four portals";
-    SYS_SEM_OPEN = 20, "pm.sem_open", "p1..p3: name; returns the index of P of a semaphore published under it";
+    SYS_SEM_OPEN = 20, "pm.sem_open", "p1..p3: name; returns the index of P of a semaphore published under \
+        it";
     SYS_SEM_PUBLISH = 21, "pm.sem_publish", "p1: index of P, p2..p4: name";
-    SYS_INTERFACE = 23, "pm.interface", "p1..p3: name; number of the own interface of that name, for SYS_PORTAL_CREATE";
+    SYS_INTERFACE = 23, "pm.interface", "p1..p3: name; number of the own interface of that name, for \
+        SYS_PORTAL_CREATE";
     SYS_THREAD_EXIT = 22, "scheduler.thread_exit", "ends the calling thread";
     SYS_CONTROL = 32, "pm.control", "interposition: p1: operation (abi/src/control.rs)";
-    SYS_PROCESS = 33, "process.control", "p1: a suspended child, or 0 for a copy of the caller and of the stack at p3, p2: handler; returns the child, all of whose portals lead there. p2 0: starts the copy, p3: entry, p4: stack pointer";
-    SYS_PARK = 39, "scheduler.park", "waits until the server that has answered PORTAL_WAIT to this thread wakes it; else returns at once";
+    SYS_PROCESS = 33, "process.control", "p1: a suspended child, or 0 for a copy of the caller and of the \
+        stack at p3, p2: handler; returns the child, all of whose portals lead there. p2 0: starts the copy, \
+        p3: entry, p4: stack pointer";
+    SYS_PARK = 39, "scheduler.park", "waits until the server that has answered PORTAL_WAIT to this thread \
+        wakes it; else returns at once";
 }
 
 /// Portals that only trusted components import: at fixed indices, since assembly names them.

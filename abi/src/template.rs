@@ -87,7 +87,8 @@ impl fmt::Display for TemplateError {
             Skip => write!(f, "skips go forward, over one operation at least, and not beyond the last"),
             Access => write!(
                 f,
-                "loads and stores are double words at the base plus a constant, or plus an index that shifts have masked, within the private data"
+                "loads and stores are double words at the base plus a constant, or plus an index that shifts \
+                 have masked, within the private data"
             ),
             _ => write!(f, "this word is no operation, or its number is out of range"),
         }

@@ -108,8 +108,9 @@ pub trait Arch: Copy + 'static {
     /// portal manager has changed its top word, and with the frame that goes. Portal code finds its constants
     /// from wherever it runs.
     const LATE: u64;
-    /// Where a root has the direct addresses of the pages of its domain's portal table: offset of the first of
-    /// its words. `None`: the trap handler goes through the domain's lowest table, which maps them in any case.
+    /// Where a root has the direct addresses of the pages of its domain's portal table: offset of the first
+    /// of its words. `None`: the trap handler goes through the domain's lowest table, which maps them in any
+    /// case.
     const PORTALS: Option<u64>;
 
     /// Names a lower table.
@@ -153,9 +154,9 @@ pub trait Arch: Copy + 'static {
     /// The instructions that invoke the portal at an index without a word of the caller's: those of the gate
     /// page.
     fn gate(index: usize) -> [u32; 2];
-    /// What a trap's cause means, and what is to be told beside it: an address, an instruction, or of what the
-    /// processor traps for besides its number. Cause and value are as the processor says them; `pc`: where it
-    /// stood.
+    /// What a trap's cause means, and what is to be told beside it: an address, an instruction, or of what
+    /// the processor traps for besides its number. Cause and value are as the processor says them; `pc`:
+    /// where it stood.
     fn cause(code: u64, value: u64, pc: u64) -> (Cause, u64);
     /// Whether that of an interrupt is the clock's.
     fn is_timer(code: u64) -> bool;

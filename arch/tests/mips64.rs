@@ -1,6 +1,6 @@
 //! What is said of mips64's page tables, held against a refill handler and a translation buffer that are
-//! written after the manual (volume III, "TLB Entries", "EntryLo0, EntryLo1") and `docs/src/mips.md`, and share
-//! nothing with the crate; and frames, causes and program files.
+//! written after the manual (volume III, "TLB Entries", "EntryLo0, EntryLo1") and `docs/src/mips.md`, and
+//! share nothing with the crate; and frames, causes and program files.
 
 use pebble_abi::fault::Cause;
 use pebble_abi::map::{CODE_BYTES, CODE_VA, GATE_VA, KDATA_VA, NUCLEUS_VA, PAGE, TABLE_VA, thread_va};

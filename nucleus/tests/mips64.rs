@@ -1,8 +1,9 @@
 //! The nucleus alone on its board: what each of its paths does, seen from user mode.
 //!
-//! Tables, portals and a user program are made by hand here, and nothing of the product but the nucleus is there.
-//! The program does one thing after the other, and hands what it sees to the portal `check`, which knows what it
-//! should be and says so on the console. The last thing that it does is a fault of privileged code.
+//! Tables, portals and a user program are made by hand here, and nothing of the product but the nucleus is
+//! there. The program does one thing after the other, and hands what it sees to the portal `check`, which
+//! knows what it should be and says so on the console. The last thing that it does is a fault of privileged
+//! code.
 #![no_std]
 #![no_main]
 

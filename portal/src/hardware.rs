@@ -82,22 +82,25 @@ impl fmt::Display for CompileError {
             }
             CompileError::Exclusive { caller, callee } => write!(
                 f,
-                "domain {caller} is exclusive (it runs with interrupts off and cannot wait for a stack) and domain \
-                 {callee} is not: an exclusive domain may only call, or tail into, exclusive domains, or use \
-                 short-circuit portals"
+                "domain {caller} is exclusive (it runs with interrupts off and cannot wait for a stack) and \
+                 domain {callee} is not: an exclusive domain may only call, or tail into, exclusive domains, \
+                 or use short-circuit portals"
             ),
             CompileError::ExclusiveWindow { callee } => write!(
                 f,
-                "domain {callee} is exclusive and receives no windows: pass words, or a domain that is not exclusive in between"
+                "domain {callee} is exclusive and receives no windows: pass words, or a domain that is not \
+                 exclusive in between"
             ),
             CompileError::NoWindows { domain } => write!(
                 f,
-                "domain {domain} has no window control page yet: let the VM manager make one before the portal is compiled"
+                "domain {domain} has no window control page yet: let the VM manager make one before the \
+                 portal is compiled"
             ),
             CompileError::NotACall => {
                 write!(
                     f,
-                    "only plain calls have windows and template letters: semaphores and tail portals pass words"
+                    "only plain calls have windows and template letters: semaphores and tail portals pass \
+                     words"
                 )
             }
             CompileError::NoTemplate { letter } => write!(

@@ -4,8 +4,8 @@
 //! [`spec`] parses the specification string, which is the same for both walls. [`hardware`] has the portals
 //! between domains that the MMU keeps apart, [`fault`] those of fault domains in a process; each with an
 //! intermediate representation, emitters and verifiers. [`isa`] has what both need of an instruction set: an
-//! encoder and, apart from it, a decoder; [`asm`] is what emitters put code together with. The [`Processor`] is a value: every host builds and tests every
-//! back end.
+//! encoder and, apart from it, a decoder; [`asm`] is what emitters put code together with. The [`Processor`]
+//! is a value: every host builds and tests every back end.
 #![no_std]
 #![forbid(unsafe_code)]
 

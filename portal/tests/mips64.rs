@@ -15,10 +15,10 @@ use pebble_portal::isa::mips64::encode;
 use std::collections::BTreeSet;
 
 /// Mnemonics that the decoder must know, under all of the names that LLVM has for them.
-const KNOWN: &str = "nop ehb lui addiu daddiu slti sltiu andi ori xori addu subu negu daddu dsubu dnegu and or \
-    move xor nor not slt sltu movz movn sll srl sra dsll dsrl dsra dsll32 dsrl32 dsra32 dext dins lw lwu ld sw \
-    sd b beq beqz bne bnez bltz bgez blez bgtz jr jalr mfc0 dmfc0 mtc0 dmtc0 mfhi mflo mthi mtlo di ei tlbp \
-    tlbwi eret";
+const KNOWN: &str = "nop ehb lui addiu daddiu slti sltiu andi ori xori addu subu negu daddu dsubu dnegu and \
+    or move xor nor not slt sltu movz movn sll srl sra dsll dsrl dsra dsll32 dsrl32 dsra32 dext dins lw lwu \
+    ld sw sd b beq beqz bne bnez bltz bgez blez bgtz jr jalr mfc0 dmfc0 mtc0 dmtc0 mfhi mflo mthi mtlo di ei \
+    tlbp tlbwi eret";
 
 /// Random bits under every major opcode, with the fields that select an instruction often valid.
 fn word(rng: &mut Rng) -> u32 {

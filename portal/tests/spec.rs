@@ -128,12 +128,16 @@ proptest! {
     }
 
     #[test]
-    fn nearly_good_text_is_accepted_whole_or_refused(text in "[snx]?[mpfx]?[ic=abdhwgkZz]{0,7}[0-9]{0,4}[iw]?(>[0-9]?)?[i>]?") {
+    fn nearly_good_text_is_accepted_whole_or_refused(
+        text in "[snx]?[mpfx]?[ic=abdhwgkZz]{0,7}[0-9]{0,4}[iw]?(>[0-9]?)?[i>]?",
+    ) {
         check(&text);
     }
 
     #[test]
-    fn good_text_is_accepted(text in "[sn][mpf]i{0,2}([wrotg]([2-9]|[1-9][0-9]|[1-4][0-9][0-9])?){0,2}[kA-Z]{0,1}[c=abdh]{0,1}(>[1-6])?") {
+    fn good_text_is_accepted(
+        text in "[sn][mpf]i{0,2}([wrotg]([2-9]|[1-9][0-9]|[1-4][0-9][0-9])?){0,2}[kA-Z]{0,1}[c=abdh]{0,1}(>[1-6])?",
+    ) {
         prop_assert_eq!(Spec::parse(&text).map(|spec| spec.to_string()), Ok(text));
     }
 }

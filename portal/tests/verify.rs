@@ -87,7 +87,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_compiled_is_accepted(on in processor(), spec in spec(false), shape in shape(), connection in connection()) {
+    fn whatever_is_compiled_is_accepted(
+        on in processor(),
+        spec in spec(false),
+        shape in shape(),
+        connection in connection(),
+    ) {
         let case = Case::new("random", &spec, shape, connection).on(on);
         prop_assert_eq!(verdict(&case, &case.compile().words), Ok(()));
     }
@@ -99,14 +104,24 @@ proptest! {
     }
 
     #[test]
-    fn windows_of_another_connection_are_refused(on in processor(), spec in spec(true), one in lending(), other in lending()) {
+    fn windows_of_another_connection_are_refused(
+        on in processor(),
+        spec in spec(true),
+        one in lending(),
+        other in lending(),
+    ) {
         let made = Case::new("made", &spec, Shape::Call, one).on(on);
         let claimed = Case::new("claimed", &spec, Shape::Call, other).on(on);
         prop_assert!(!accepted(&claimed, &made.compile().words));
     }
 
     #[test]
-    fn windows_of_another_specification_are_refused(on in processor(), spec in spec(true), other in spec(true), connection in lending()) {
+    fn windows_of_another_specification_are_refused(
+        on in processor(),
+        spec in spec(true),
+        other in spec(true),
+        connection in lending(),
+    ) {
         let made = Case::new("made", &spec, Shape::Call, connection).on(on).compile();
         let claimed = Case::new("claimed", &other, Shape::Call, connection).on(on);
         if claimed.compile() != made {
@@ -116,7 +131,13 @@ proptest! {
 
     /// A portal made for one connection does not pass for another.
     #[test]
-    fn another_connection_is_refused(on in processor(), spec in spec(false), shape in shape(), one in connection(), other in connection()) {
+    fn another_connection_is_refused(
+        on in processor(),
+        spec in spec(false),
+        shape in shape(),
+        one in connection(),
+        other in connection(),
+    ) {
         let made = Case::new("made", &spec, shape, one).on(on);
         let claimed = Case::new("claimed", &spec, shape, other).on(on);
         prop_assert!(!accepted(&claimed, &made.compile().words));
@@ -124,7 +145,13 @@ proptest! {
 
     /// A portal made for one specification passes for another only where both mean the same code.
     #[test]
-    fn another_specification_is_refused(on in processor(), spec in spec(false), other in spec(false), shape in shape(), connection in connection()) {
+    fn another_specification_is_refused(
+        on in processor(),
+        spec in spec(false),
+        other in spec(false),
+        shape in shape(),
+        connection in connection(),
+    ) {
         let made = Case::new("made", &spec, shape, connection).on(on).compile();
         let claimed = Case::new("claimed", &other, shape, connection).on(on);
         if claimed.compile() != made {

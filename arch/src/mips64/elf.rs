@@ -9,7 +9,8 @@ pub(super) const FORMAT: &str = "elf64-tradlittlemips";
 pub(super) const DISASSEMBLY: &str = "+mips64r2";
 /// The compiler knows no such target without an operating system: here is its description.
 pub(super) const RUST_TARGET: &str = "arch/src/mips64/mips64el-pebble.json";
-/// It calls the processor's assembly experimental, and wants to be told that this is known, wherever there is any.
+/// It calls the processor's assembly experimental, and wants to be told that this is known, wherever there is
+/// any.
 pub(super) const RUST_FLAGS: &str = "-Z crate-attr=feature(asm_experimental_arch) -A unused-features";
 
 /// Of `e_flags`: instructions of two bytes, in either of two forms.

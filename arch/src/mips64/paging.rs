@@ -11,12 +11,12 @@ use pebble_abi::map;
 pub const VALID: u64 = 1;
 /// Of a valid entry: it is a leaf, not a table's.
 pub const LEAF: u64 = 2;
-/// Of a window: the refill handler has not seen it yet, so the translation buffer does not hold it. The sign of
-/// a leaf, which has none otherwise.
+/// Of a window: the refill handler has not seen it yet, so the translation buffer does not hold it. The sign
+/// of a leaf, which has none otherwise.
 pub const UNTOUCHED: u64 = 1 << 63;
 pub const EXECUTE: u64 = 1 << 3;
-/// Bits that say [`Whose`], of tables too: from bit 4 on, where the refill handler puts in the pair that it wants.
-/// None: the domain's own.
+/// Bits that say [`Whose`], of tables too: from bit 4 on, where the refill handler puts in the pair that it
+/// wants. None: the domain's own.
 pub const MARKS: u64 = 3 << 4;
 pub const BORROWED: u64 = 1 << 4;
 pub const OPEN: u64 = 2 << 4;

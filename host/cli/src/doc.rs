@@ -51,7 +51,8 @@ fn mdbook(tools: &Tools) -> Result<PathBuf> {
     }
     eprint!("{said}");
     bail!(
-        "building mdbook failed; `cargo install mdbook` somewhere in PATH, or a package of it, will do instead"
+        "building mdbook failed; `cargo install mdbook` somewhere in PATH, or a package of it, will do \
+         instead"
     )
 }
 

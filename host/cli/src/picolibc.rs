@@ -2,8 +2,8 @@
 //!
 //! **Problem.** No distribution has picolibc for every processor, and each has another version of it.
 //! **Strategy.** One recipe, `lib/c/picolibc.toml`: where the sources are, and how meson builds them; the
-//! processor adds its flags. **Invariants.** It is made once for a processor, in `target/c/picolibc`, and anew
-//! when recipe or flags change; what was interrupted is not taken for whole ([`stamp`]).
+//! processor adds its flags. **Invariants.** It is made once for a processor, in `target/c/picolibc`, and
+//! anew when recipe or flags change; what was interrupted is not taken for whole ([`stamp`]).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,8 @@ struct Recipe {
     source: Archive,
 }
 
-/// The directory with `include` and `lib/libc.a`: for this processor, compiled with these flags, of what meson
-/// calls its family.
+/// The directory with `include` and `lib/libc.a`: for this processor, compiled with these flags, of what
+/// meson calls its family.
 pub fn built(tools: &Tools, machine: &[String], family: &str) -> Result<PathBuf> {
     let description = tools.root.join("lib/c/picolibc.toml");
     let text = fs::read_to_string(&description).with_context(|| tools.shown(&description))?;

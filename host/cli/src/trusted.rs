@@ -97,7 +97,8 @@ pub fn show(tools: &Tools, report: &Report) -> Result<String> {
     }
     writeln!(
         out,
-        "\nLines are those of the sources without blank lines, comments and tests; libraries and compilers are not counted."
+        "\nLines are those of the sources without blank lines, comments and tests; libraries and compilers \
+         are not counted."
     )?;
     Ok(out)
 }

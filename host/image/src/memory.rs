@@ -1,7 +1,7 @@
 //! The physical memory of the running system, as it will be at boot, and page tables in it.
 //!
-//! Pages are taken one behind the other from where the image is loaded. Where the hardware fixes what is in the
-//! nucleus's half, its pages are further pieces of memory.
+//! Pages are taken one behind the other from where the image is loaded. Where the hardware fixes what is in
+//! the nucleus's half, its pages are further pieces of memory.
 
 use pebble_abi::map::PAGE;
 use pebble_arch::{Arch, Leaf, SPAN, slot};

@@ -1,5 +1,5 @@
-//! The image file: an ELF that is loaded at its physical addresses and entered in the nucleus, with the report
-//! as a note.
+//! The image file: an ELF that is loaded at its physical addresses and entered in the nucleus, with the
+//! report as a note.
 //!
 //! Firmware finds memory at its physical addresses, or, where hardware maps these for it, at its direct ones.
 

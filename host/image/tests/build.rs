@@ -1,5 +1,5 @@
-//! Images of a small system for every board: what firmware loads, where it enters, and that the auditor, which
-//! finds them good, finds what was broken in them.
+//! Images of a small system for every board: what firmware loads, where it enters, and that the auditor,
+//! which finds them good, finds what was broken in them.
 
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::{link, thread};

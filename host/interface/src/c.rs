@@ -50,7 +50,8 @@ fn stub(interface: &Interface) -> String {
     }
     format!(
         "\n/* {name}, {spec}. {about} */\n#define {}_NAME \"{name}\"\n\
-         static inline struct portal_result {function}({parameters}) {{\n    return {call}portal{words});\n}}\n",
+         static inline struct portal_result {function}({parameters}) {{\n    return {call}portal{words});\n\
+         }}\n",
         function.to_uppercase()
     )
 }

@@ -47,7 +47,8 @@ fn all_of_a_description_is_read() {
     assert_eq!(look.passed().map(|word| word.kind).collect::<Vec<_>>(), [Kind::Ticks]);
     assert_eq!(
         manual::cell(look),
-        "(client: who asks), (thread), until → 0; name, portal (its index). Looks at it. -ENOENT; -EPERM (nobody may)"
+        "(client: who asks), (thread), until → 0; name, portal (its index). Looks at it. -ENOENT; -EPERM \
+         (nobody may)"
     );
     let lines = glue::exports(&server);
     let [first, second] = [1, 2].map(|n| lines.lines().nth(n).unwrap());
@@ -75,8 +76,10 @@ fn callers_have_stubs_with_the_words_that_are_theirs() {
     let c = c::header(&servers);
     for part in [
         "#define X_LOOK_NAME \"x.look\"\n",
-        "portal_result x_look(long results[MAX_RESULTS], int portal, unsigned long until) {\n    return portal_call_results(results, portal, until);",
-        "portal_result x_takeover(int portal, unsigned long what, const unsigned long words[4]) {\n    return portal_call(portal, what, words[0], words[1], words[2], words[3]);",
+        "portal_result x_look(long results[MAX_RESULTS], int portal, unsigned long until) {\n    return \
+         portal_call_results(results, portal, until);",
+        "portal_result x_takeover(int portal, unsigned long what, const unsigned long words[4]) {\n    \
+         return portal_call(portal, what, words[0], words[1], words[2], words[3]);",
     ] {
         assert!(c.contains(part), "{part}: {c}");
     }

@@ -12,7 +12,8 @@ const SOON: Duration = Duration::from_secs(10);
 /// A program that takes QEMU's arguments and runs `body` with the console on its standard streams.
 fn guest(name: &str, body: &str) -> Guest {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("guest-{name}"));
-    // Written by a process of its own: one that another test forks meanwhile would hold the file open for writing.
+    // Written by a process of its own: one that another test forks meanwhile would hold the file open for
+    // writing.
     let mut writer = Command::new("sh")
         .args(["-c", "cat > \"$0\" && chmod +x \"$0\""])
         .arg(&path)

@@ -1,4 +1,5 @@
-//! The instructions that the library needs of a processor. Each has a folder with the same files, in which are the same names:
+//! The instructions that the library needs of a processor. Each has a folder with the same files, in which
+//! are the same names:
 //!
 //! | file | what |
 //! |---|---|

@@ -182,9 +182,9 @@ const WAITING: usize = 2;
 /// Index of the portal through which calls leave.
 static EXIT: AtomicUsize = AtomicUsize::new(0);
 
-/// Ends the call that this thread is in with status `MOVED`, in a server that has got the portal for that and is not
-/// itself being replaced. The thread holds no lock, and nothing that has a destructor; the entry's portal restores the
-/// caller's registers (`p` or `f`).
+/// Ends the call that this thread is in with status `MOVED`, in a server that has got the portal for that and
+/// is not itself being replaced. The thread holds no lock, and nothing that has a destructor; the entry's
+/// portal restores the caller's registers (`p` or `f`).
 #[cfg(target_os = "none")]
 #[cold]
 pub fn call_again() -> ! {

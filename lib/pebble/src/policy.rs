@@ -1,4 +1,5 @@
-//! For servers of what the system's rules are about, files and devices: asking the name server, which knows of whom the rules speak.
+//! For servers of what the system's rules are about, files and devices: asking the name server, which knows
+//! of whom the rules speak.
 //!
 //! A server imports `pm.whose`, `name.rights` and `name.first`, and asks without its own lock.
 

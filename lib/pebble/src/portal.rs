@@ -1,9 +1,10 @@
 //! Calls through portals: a few instructions of the processor's ([`crate::arch`]), and what comes back.
 //!
 //! A nonzero transport status becomes
-//! [`Broken`]; what the callee answered, errors included, is the value. Two never reach a caller of [`call`] or [`call_wide`], since they say that
-//! the call did not take place, and it is repeated until it does: `MOVED`, from a server that is being replaced, and `WAIT`, from one that will wake
-//! this thread when there is something to come back for ([`crate::wait`]).
+//! [`Broken`]; what the callee answered, errors included, is the value. Two never reach a caller of [`call`]
+//! or [`call_wide`], since they say that the call did not take place, and it is repeated until it does:
+//! `MOVED`, from a server that is being replaced, and `WAIT`, from one that will wake this thread when there
+//! is something to come back for ([`crate::wait`]).
 
 use crate::arch::call::{self as arch, Word};
 use crate::arch::register;
@@ -60,7 +61,8 @@ fn words<const N: usize>(p: [u64; N]) -> [Word; 5] {
     [word(p, 0), word(p, 1), word(p, 2), word(p, 3), word(p, 4)]
 }
 
-/// Invokes portal `index` with `p`: as many words as its specification takes. Missing ones are whatever the registers hold.
+/// Invokes portal `index` with `p`: as many words as its specification takes. Missing ones are whatever the
+/// registers hold.
 #[inline]
 pub fn call<const N: usize>(index: usize, p: [u64; N]) -> Result<i64, Broken> {
     match call_once(index, p) {
@@ -102,7 +104,8 @@ pub(crate) fn repeat<R>(
     }
 }
 
-/// Ticks between attempts at a server that is being replaced: a tenth of a millisecond. It lets less urgent threads finish the replacement.
+/// Ticks between attempts at a server that is being replaced: a tenth of a millisecond. It lets less urgent
+/// threads finish the replacement.
 const PAUSE: u64 = MILLISECOND / 10;
 
 impl Broken {
@@ -112,8 +115,9 @@ impl Broken {
         status::code(self.0) == status::MOVED
     }
 
-    /// Waits until the call, which did not take place, can be made again: the server is being replaced, or will wake this thread. An error: it is
-    /// not to be repeated; the wait was cut short by the end of the calling domain, or of the call's time.
+    /// Waits until the call, which did not take place, can be made again: the server is being replaced, or
+    /// will wake this thread. An error: it is not to be repeated; the wait was cut short by the end of the
+    /// calling domain, or of the call's time.
     #[cold]
     #[inline(never)]
     pub(crate) fn await_turn(self) -> Result<(), Broken> {
@@ -131,8 +135,8 @@ impl Broken {
     }
 }
 
-/// As [`call`], but for `MOVED` and `WAIT`, which are errors like any other: for callees that never answer so, or callers that still
-/// have the words.
+/// As [`call`], but for `MOVED` and `WAIT`, which are errors like any other: for callees that never answer
+/// so, or callers that still have the words.
 #[inline]
 pub fn call_once<const N: usize>(index: usize, p: [u64; N]) -> Result<i64, Broken> {
     // SAFETY: memory of this component changes only where the callee was lent it.
@@ -159,7 +163,8 @@ pub fn call_wide_once<const N: usize>(index: usize, p: [u64; N]) -> Result<Wide,
     if status == 0 { Ok((value, more)) } else { Err(Broken(status)) }
 }
 
-/// As [`call`], with the transport error folded into a negative value: for servers that treat it like any other failure.
+/// As [`call`], with the transport error folded into a negative value: for servers that treat it like any
+/// other failure.
 #[inline]
 pub fn call_or<const N: usize>(index: usize, p: [u64; N], error: Errno) -> i64 {
     call(index, p).unwrap_or(-error)
@@ -177,12 +182,13 @@ pub unsafe fn leave(value: i64, more: [u64; 4]) -> ! {
     unsafe { arch::leave_wide(value, more) }
 }
 
-/// Leaves through a tail portal with as many words as its specification takes, one at most: whoever called this entry continues when the target
-/// returns.
+/// Leaves through a tail portal with as many words as its specification takes, one at most: whoever called
+/// this entry continues when the target returns.
 #[inline]
 pub fn tail<const N: usize>(index: usize, p: [u64; N]) -> ! {
     const { assert!(N <= 1, "one word at most") };
-    // SAFETY: nothing of this activation is used again: the stack is the exclusive domain's, which starts afresh at each entry.
+    // SAFETY: nothing of this activation is used again: the stack is the exclusive domain's, which starts
+    // afresh at each entry.
     unsafe { arch::leave(index, word(p, 0)) }
 }
 
@@ -195,7 +201,8 @@ pub fn time() -> u64 {
     register::time()
 }
 
-/// What [`counter`] counts from before the stub of a call to behind it, the counter read once more included: what a measurement takes.
+/// What [`counter`] counts from before the stub of a call to behind it, the counter read once more included:
+/// what a measurement takes.
 #[inline(always)]
 pub fn timed_call(index: usize, p: [u64; 5]) -> u64 {
     // SAFETY: as in `call`.

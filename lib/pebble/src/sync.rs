@@ -1,24 +1,26 @@
 //! Locks.
 //!
-//! [`Lock`] counts who holds or wants it in one atomic word; a semaphore of the scheduler is made, and P and V are called,
-//! only when two threads meet. [`Exclusive`] is for domains that run with interrupts off.
+//! [`Lock`] counts who holds or wants it in one atomic word; a semaphore of the scheduler is made, and P and
+//! V are called, only when two threads meet. [`Exclusive`] is for domains that run with interrupts off.
 //!
-//! Where no semaphore can be had, since the program has used up its portals, whoever gives the lock up counts a turn, and those who wait look
-//! for one now and then. Who makes the semaphore looks for a turn afterwards, and who counts a turn for the semaphore: none is left lying.
+//! Where no semaphore can be had, since the program has used up its portals, whoever gives the lock up counts
+//! a turn, and those who wait look for one now and then. Who makes the semaphore looks for a turn afterwards,
+//! and who counts a turn for the semaphore: none is left lying.
 //!
-//! Who has a lock, or is about to, says so in `tp` ([`section`]): a time limit that is over waits a little for such a thread, so that the lock is
-//! given up before the thread leaves the domain.
+//! Who has a lock, or is about to, says so in `tp` ([`section`]): a time limit that is over waits a little
+//! for such a thread, so that the lock is given up before the thread leaves the domain.
 //!
-//! A lock can be *closed*, when the server is replaced ([`crate::handover`]): a bit below the count, so that whoever comes
-//! finds the word not to be 0, as if somebody had the lock, and looks closer. The count alone decides whose turn it is.
+//! A lock can be *closed*, when the server is replaced ([`crate::handover`]): a bit below the count, so that
+//! whoever comes finds the word not to be 0, as if somebody had the lock, and looks closer. The count alone
+//! decides whose turn it is.
 
 use crate::{api, handover, portal};
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// Sections that are not unwound half-way, unless they take long: so many of them the thread is in, one in the other, in the bits `thread::SECTION`
-/// of the thread pointer, which is 0 when a call comes in.
+/// Sections that are not unwound half-way, unless they take long: so many of them the thread is in, one in
+/// the other, in the bits `thread::SECTION` of the thread pointer, which is 0 when a call comes in.
 pub(crate) mod section {
     use crate::arch::register;
 
@@ -171,13 +173,14 @@ impl<T> Lock<T> {
         Lock { gate: Gate { wanted, semaphore, turns }, value: UnsafeCell::new(value) }
     }
 
-    /// Uses a semaphore that exists already (P at `index`, V behind it; no units) instead of making one: for servers
-    /// that cannot ask for one.
+    /// Uses a semaphore that exists already (P at `index`, V behind it; no units) instead of making one: for
+    /// servers that cannot ask for one.
     pub fn use_semaphore(&self, index: usize) {
         self.gate.semaphore.store(index, Ordering::Release);
     }
 
-    /// Makes the semaphore now, rather than when two threads first meet: what a server holds then does not depend on timing.
+    /// Makes the semaphore now, rather than when two threads first meet: what a server holds then does not
+    /// depend on timing.
     pub fn prepare(&self) {
         self.gate.semaphore();
     }
@@ -198,12 +201,14 @@ impl<T> Lock<T> {
         if !free {
             section::leave();
         }
-        // A guard that is made is dropped, and gives up a lock that somebody else has: none is made but for who has it.
+        // A guard that is made is dropped, and gives up a lock that somebody else has: none is made but for
+        // who has it.
         free.then(|| Guard { lock: self })
     }
 
-    /// Takes the lock, or a place in the queue for it, for entries that contain no call as long as nobody else wants the lock. They say
-    /// nothing in `tp`: only components of the image have such, and these are not unwound while they hold a lock.
+    /// Takes the lock, or a place in the queue for it, for entries that contain no call as long as nobody
+    /// else wants the lock. They say nothing in `tp`: only components of the image have such, and these are
+    /// not unwound while they hold a lock.
     #[inline]
     pub fn enter(&self) -> Result<Quick<'_, T>, Queued<'_, T>> {
         match self.gate.wanted.fetch_add(ONE, Ordering::Acquire) {
@@ -215,8 +220,8 @@ impl<T> Lock<T> {
         }
     }
 
-    /// As [`lock`](Self::lock), for threads of the server that serve nobody's call and so cannot leave: while the lock is closed they
-    /// wait for it to open again.
+    /// As [`lock`](Self::lock), for threads of the server that serve nobody's call and so cannot leave: while
+    /// the lock is closed they wait for it to open again.
     pub fn own(&self) -> Guard<'_, T> {
         self.gate.own();
         Guard { lock: self }
@@ -290,7 +295,8 @@ pub struct Quick<'a, T> {
 }
 
 impl<T> Quick<'_, T> {
-    /// Gives the lock up; if somebody waits for it, the caller must [`Lock::pass_on`] soon. No method, so that it hides none of the value's.
+    /// Gives the lock up; if somebody waits for it, the caller must [`Lock::pass_on`] soon. No method, so
+    /// that it hides none of the value's.
     #[inline]
     #[must_use = "somebody may wait for `pass_on`"]
     pub fn release(quick: Self) -> bool {

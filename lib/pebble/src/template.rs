@@ -27,7 +27,8 @@ impl fmt::Display for Refused {
             Refused::Code(error) => write!(f, "{error}"),
             Refused::Errno(errno::EACCES) => write!(
                 f,
-                "the system's manifest does not give this component the letter: templates = [..] in its [[component]] does"
+                "the system's manifest does not give this component the letter: templates = [..] in its \
+                 [[component]] does"
             ),
             Refused::Errno(error) => error.fmt(f),
         }

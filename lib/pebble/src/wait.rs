@@ -1,9 +1,11 @@
 //! How a server lets its clients wait: on their own side, without a stack of the server's.
 //!
-//! **Problem.** An entry that sleeps holds a stack of the server's queue; as many clients that wait as there are stacks keep all others out, and
-//! nobody answers them. **Strategy.** An entry that cannot go on puts the calling thread into a queue of its [`Parking`], gives the lock up, and
-//! ends the call with status `WAIT` ([`leave`]): it has not taken place. The client's library parks the thread in the scheduler
-//! ([`pebble_abi::sys::SYS_PARK`]), and calls again when the server wakes it. So what waits is the client's thread, and nothing of the server's.
+//! **Problem.** An entry that sleeps holds a stack of the server's queue; as many clients that wait as there
+//! are stacks keep all others out, and nobody answers them. **Strategy.** An entry that cannot go on puts the
+//! calling thread into a queue of its [`Parking`], gives the lock up, and ends the call with status `WAIT`
+//! ([`leave`]): it has not taken place. The client's library parks the thread in the scheduler
+//! ([`pebble_abi::sys::SYS_PARK`]), and calls again when the server wakes it. So what waits is the client's
+//! thread, and nothing of the server's.
 //!
 //! ```text
 //! an entry: lock; is it there?  yes: take it; unlock; return     no: parking.enter(queue); unlock; leave()
@@ -13,8 +15,8 @@
 //! **Invariants.**
 //! * A thread is in one queue at most, so the queues never run out of room, whoever waits.
 //! * All of a queue are woken: one that does not come back keeps nobody from what is there.
-//! * The scheduler keeps a wake-up that comes before the thread parks; a server that dies wakes whom it would have woken. A wake-up too many
-//!   is harmless: the client calls again, and is told again.
+//! * The scheduler keeps a wake-up that comes before the thread parks; a server that dies wakes whom it would
+//!   have woken. A wake-up too many is harmless: the client calls again, and is told again.
 
 use pebble_abi::map::MAX_THREADS;
 
@@ -60,7 +62,8 @@ impl<const QUEUES: usize> Waiters<QUEUES> {
         }
     }
 
-    /// The thread is the last in this queue from now on, and in no other: of an earlier wait it has heard otherwise.
+    /// The thread is the last in this queue from now on, and in no other: of an earlier wait it has heard
+    /// otherwise.
     pub fn enter(&mut self, queue: usize, thread: u8) {
         self.leave(thread);
         let Queue { last, some, .. } = self.queues[queue];
@@ -111,7 +114,8 @@ impl<const QUEUES: usize> Waiters<QUEUES> {
     }
 }
 
-/// The waiters of a component, under a lock of their own, which is taken under that of its state and is never closed.
+/// The waiters of a component, under a lock of their own, which is taken under that of its state and is never
+/// closed.
 #[cfg(target_os = "none")]
 pub struct Parking<const QUEUES: usize> {
     waiters: Lock<Waiters<QUEUES>>,
@@ -127,12 +131,14 @@ impl<const QUEUES: usize> Parking<QUEUES> {
         Parking { waiters: Lock::new(Waiters::new()), will_wake, wake }
     }
 
-    /// Makes the lock's semaphore now: while a thread of low priority makes it, others could not wait for it, and so would not lend it their own.
+    /// Makes the lock's semaphore now: while a thread of low priority makes it, others could not wait for it,
+    /// and so would not lend it their own.
     pub fn prepare(&self) {
         self.waiters.prepare();
     }
 
-    /// Puts the calling thread into the queue, under the lock under which the event is looked for; then the call must [`leave`].
+    /// Puts the calling thread into the queue, under the lock under which the event is looked for; then the
+    /// call must [`leave`].
     pub fn enter(&self, queue: usize) {
         let thread = self.will_wake.call([]).unwrap_or(0) as u8;
         self.waiters.lock().enter(queue, thread);
@@ -153,12 +159,13 @@ impl<const QUEUES: usize> Parking<QUEUES> {
     }
 }
 
-/// Ends the call that this thread is in with status `WAIT`. The thread holds no lock, and nothing that has a destructor; the entry's portal
-/// restores the caller's registers (`p` or `f`).
+/// Ends the call that this thread is in with status `WAIT`. The thread holds no lock, and nothing that has a
+/// destructor; the entry's portal restores the caller's registers (`p` or `f`).
 #[cfg(target_os = "none")]
 #[cold]
 pub fn leave() -> ! {
-    // SAFETY: the portal runs the error return of the frame by which the domain was entered. Nothing of this activation is used again.
+    // SAFETY: the portal runs the error return of the frame by which the domain was entered. Nothing of this
+    // activation is used again.
     unsafe { crate::arch::call::leave(sys::LEAVE_WAIT, crate::arch::call::Word::uninit()) }
 }
 

@@ -98,8 +98,8 @@ impl<W: Words> Edit<W> {
         }
     }
 
-    /// Makes the frame so many words longer, which nothing fills yet. Returns the offset of the first from the
-    /// top before it is pushed.
+    /// Makes the frame so many words longer, which nothing fills yet. Returns the offset of the first from
+    /// the top before it is pushed.
     pub fn grow(&mut self, by: i64) -> i64 {
         let (old, more) = (self.frame * 8, by * 8);
         let leave = (0..self.call).find(|i| W::kind(self.words[*i]) == Some(Kind::Leave)).expect("an exit");

@@ -256,7 +256,8 @@ impl Words for Mips {
     const ENTRIES: usize = 2;
     const RAISED: usize = 5;
     const TOP: usize = 27;
-    // syscall, break, eret, wait, tlbwr, tlbr, tlbp, tlbwi, deret, sync, ll, sc, cache, bal, j, and no instruction
+    // syscall, break, eret, wait, tlbwr, tlbr, tlbp, tlbwi, deret, sync, ll, sc, cache, bal, j, and no
+    // instruction
     const ALONE: &'static [u32] = &[
         0xc,
         0xd,

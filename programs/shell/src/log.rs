@@ -86,7 +86,8 @@ mod tests {
         ]
         .concat();
         let living = |asid: u8| alloc::format!("living{asid}");
-        let all = " 14 first: one\n 14 first: two\n143 living143: between\n 14 second: three\n 14 living14: alive\n";
+        let all = " 14 first: one\n 14 first: two\n143 living143: between\n 14 second: three\n 14 living14: \
+            alive\n";
         assert_eq!(show(&log, living, None), all);
         assert_eq!(show(&log, living, Some("second")), " 14 second: three\n");
         assert_eq!(show(&log, living, Some("143")), "143 living143: between\n");

@@ -45,7 +45,12 @@ proptest! {
 
     /// A line lost, doubled or changed is never taken for the file.
     #[test]
-    fn damage_is_noticed(bytes in proptest::collection::vec(any::<u8>(), 1..500), at in any::<prop::sample::Index>(), how in 0..3, c in 0x20u8..0x7f) {
+    fn damage_is_noticed(
+        bytes in proptest::collection::vec(any::<u8>(), 1..500),
+        at in any::<prop::sample::Index>(),
+        how in 0..3,
+        c in 0x20u8..0x7f,
+    ) {
         let good = lines(&bytes);
         let mut bad = good.clone();
         let at = at.index(bad.len() - 1);

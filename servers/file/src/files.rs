@@ -320,8 +320,8 @@ impl<'a> Files<'a> {
         (bits | size as u64 * ABOUT_SIZE) as i64
     }
 
-    /// Moves to `offset` from the start, from here or from the end, and returns the new offset; not before the
-    /// start nor behind the end. [`SEEK_ABOUT`] and [`SEEK_CUT`] move nowhere.
+    /// Moves to `offset` from the start, from here or from the end, and returns the new offset; not before
+    /// the start nor behind the end. [`SEEK_ABOUT`] and [`SEEK_CUT`] move nowhere.
     pub fn seek(&mut self, control: u64, offset: u64, whence: u64) -> i64 {
         let Some((open, bytes)) = self.file(control) else { return -errno::EBADF };
         let from = match whence {

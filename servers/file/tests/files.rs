@@ -190,7 +190,12 @@ proptest! {
     }
 
     #[test]
-    fn damage_is_never_fatal(at in 0usize..600, byte in any::<u8>(), cut in 0usize..700, words in any::<[u64; 5]>()) {
+    fn damage_is_never_fatal(
+        at in 0usize..600,
+        byte in any::<u8>(),
+        cut in 0usize..700,
+        words in any::<[u64; 5]>(),
+    ) {
         let mut bytes = sample();
         if let Some(b) = bytes.get_mut(at) {
             *b = byte;
@@ -402,7 +407,11 @@ proptest! {
     /// Whatever the spelling, what opens is what the rules have been asked about, and nothing opens that they
     /// have not.
     #[test]
-    fn no_spelling_gets_round_a_rule(tree in tree(), path in spelling(), pattern in "/([a-b]{1,2}/?){0,2}\\*?") {
+    fn no_spelling_gets_round_a_rule(
+        tree in tree(),
+        path in spelling(),
+        pattern in "/([a-b]{1,2}/?){0,2}\\*?",
+    ) {
         // That one leads nowhere.
         prop_assume!(!path.is_empty());
         let entries: Vec<_> = tree.iter().map(|(p, d)| (p.as_str(), FILE, d.as_slice())).collect();

@@ -116,7 +116,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_never_overlap_and_all_comes_back(steps in proptest::collection::vec((0u8..3, 1u32..700), 1..300)) {
+        fn runs_never_overlap_and_all_comes_back(
+            steps in proptest::collection::vec((0u8..3, 1u32..700), 1..300),
+        ) {
             let mut arena = Arena::new(1024);
             let mut live: Vec<Run> = Vec::new();
             for (what, size) in steps {

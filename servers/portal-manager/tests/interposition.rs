@@ -533,7 +533,9 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn whatever_happens_stubs_stay_stubs_and_everything_comes_back(steps in proptest::collection::vec(step(), 1..60)) {
+    fn whatever_happens_stubs_stay_stubs_and_everything_comes_back(
+        steps in proptest::collection::vec(step(), 1..60),
+    ) {
         let (mut m, mut machine) = system();
         let baseline = m.stats();
         for step in steps {

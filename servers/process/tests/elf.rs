@@ -100,7 +100,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
 
     #[test]
-    fn random_bytes_are_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..2048), elf in any::<bool>(), address: u64) {
+    fn random_bytes_are_refused(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..2048),
+        elf in any::<bool>(),
+        address: u64,
+    ) {
         if elf && bytes.len() >= 64 {
             bytes[..64].copy_from_slice(&good()[..64]);
         }

@@ -107,8 +107,9 @@ fn set_timer(at: u64) {
     let _ = portal::call_once(sys::NUCLEUS_SET_TIMER, [at]);
 }
 
-/// What an entry does that is called all the time: the quick way; or else the late one, if somebody is about to run late; or else the long one.
-/// These two are reached by jumps, so that the quick way and the late one need no stack.
+/// What an entry does that is called all the time: the quick way; or else the late one, if somebody is about
+/// to run late; or else the long one. These two are reached by jumps, so that the quick way and the late one
+/// need no stack.
 #[inline(always)]
 fn quick(
     quick: impl FnOnce(&mut Scheduler, &Words, u64) -> Option<Decision>,
@@ -253,7 +254,8 @@ extern "C" fn priority(tid: ThreadId, priority: u64) -> Decision {
     enter(|s, words, now| s.set_priority(words, tid, priority, now))
 }
 
-/// A domain; a priority plus 1 in bits 16 and up asks for the calm after it; in bits 32 and up the thread to begin with. Returns where to go on.
+/// A domain; a priority plus 1 in bits 16 and up asks for the calm after it; in bits 32 and up the thread to
+/// begin with. Returns where to go on.
 extern "C" fn domain_abort(domain: u64) -> Decision {
     let (asid, calm, from) = (Asid(domain & 0xffff), domain >> 16 & 0xffff, ThreadId(domain >> 32));
     enter(|s, words, now| match calm {

@@ -66,8 +66,8 @@ impl Lending {
         self.lent != 0 || self.waiters != 0
     }
 
-    /// When to see to it next, while a thread of the level `top` runs: when the turn ends, or now, if that was
-    /// put off. A thread that is more urgent than all this is not disturbed.
+    /// When to see to it next, while a thread of the level `top` runs: when the turn ends, or now, if that
+    /// was put off. A thread that is more urgent than all this is not disturbed.
     pub(crate) fn due(&self, top: u8, put_off: bool) -> u64 {
         match self.lent {
             _ if !self.any() || top < if self.lent != 0 { self.at } else { self.level } => NEVER,

@@ -27,10 +27,10 @@
 //! work is done at the following entries, or when the caller asks again; interrupts come between.
 //!
 //! **One long thing an entry.** Some steps take a hundred instructions and more: a waiter goes into a line, a
-//! sleeper comes out of the heap, a stack finds its heir, a thread that waits gets another level. An entry that
-//! has done one of these is *long*, and [`serve`](Scheduler::serve) does no other. The next entry wakes none but
-//! urgent threads. So no crowd of sleepers keeps it from what was put off. The timer ticks at once if the
-//! running thread may have to give way to a thread that is lent a level.
+//! sleeper comes out of the heap, a stack finds its heir, a thread that waits gets another level. An entry
+//! that has done one of these is *long*, and [`serve`](Scheduler::serve) does no other. The next entry wakes
+//! none but urgent threads. So no crowd of sleepers keeps it from what was put off. The timer ticks at once
+//! if the running thread may have to give way to a thread that is lent a level.
 //!
 //! Inside, priorities are *levels*, 0 the most urgent, so that the lowest set bit is what is looked for.
 //!
@@ -47,8 +47,8 @@
 //!   fail;
 //! * the alarm is 0 while anything wants attention;
 //! * the timer is due no later than the first sleeper, but for programs' threads that are due while a more
-//!   urgent thread runs (then the alarm is past, so the next entry looks), and within a slice when the running
-//!   thread has a ready peer.
+//!   urgent thread runs (then the alarm is past, so the next entry looks), and within a slice when the
+//!   running thread has a ready peer.
 //!
 //! **Time slices.** A slice is run time, not real time: it ends at a tick that finds the thread to have run
 //! its part of [`SLICE`] since its last slice ended, however often it was preempted meanwhile: threads of a
@@ -424,8 +424,8 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.alarm = if self.wants_attention() { 0 } else { self.sleepers.due() };
     }
 
-    /// Makes sleepers ready that are due: first who is more urgent than programs are, then the earliest. While
-    /// somebody that urgent is ready, the others sleep on: waking them would only hold it up.
+    /// Makes sleepers ready that are due: first who is more urgent than programs are, then the earliest.
+    /// While somebody that urgent is ready, the others sleep on: waking them would only hold it up.
     #[inline(always)]
     fn wake(&mut self, now: u64) {
         if now >= self.sleepers.due() {

@@ -4,9 +4,9 @@
 //! instructions, however many wait, and none may allocate.
 //!
 //! **Strategy.** A queue is known by its ends, and linked both ways through bytes of one table that serves
-//! all queues. In an ordered queue, a [`Line`], those of one *rank* stand together, a *group*. Its first member
-//! and its last know each other. So whoever comes finds the end of its group by going from group to group, of
-//! which there are no more than ranks.
+//! all queues. In an ordered queue, a [`Line`], those of one *rank* stand together, a *group*. Its first
+//! member and its last know each other. So whoever comes finds the end of its group by going from group to
+//! group, of which there are no more than ranks.
 //!
 //! **Invariant.** A thread is in at most one queue; from a queue's head, links lead through all of its
 //! members to the tail, and back; what precedes the head and what follows the tail means nothing. A queue is
@@ -185,8 +185,8 @@ impl Line<'_> {
         Some(first)
     }
 
-    /// Puts `t` behind all whose rank is at most its own, or, if `in_front`, before all whose rank is at least
-    /// that.
+    /// Puts `t` behind all whose rank is at most its own, or, if `in_front`, before all whose rank is at
+    /// least that.
     #[inline(never)]
     pub fn insert(&mut self, t: u8, in_front: bool) {
         let rank = self.rank(t);

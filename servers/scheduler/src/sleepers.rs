@@ -1,16 +1,16 @@
 //! Sleeping threads: those first that are more urgent than programs may be, and of each kind the earliest.
 //!
-//! **Strategy.** The earliest is kept apart: mostly there is no other. The others are two binary heaps, one of
-//! each [`Kind`], so that no crowd of programs that are due keeps a server or a driver waiting. The heaps are in
-//! one static array, which they fill from its two ends. A key is the time and the thread in one word, so an entry
-//! is moved by one store, compared by one instruction, and equal times have a fixed order. The heap knows where
-//! each thread is, so none is looked for.
+//! **Strategy.** The earliest is kept apart: mostly there is no other. The others are two binary heaps, one
+//! of each [`Kind`], so that no crowd of programs that are due keeps a server or a driver waiting. The heaps
+//! are in one static array, which they fill from its two ends. A key is the time and the thread in one word,
+//! so an entry is moved by one store, compared by one instruction, and equal times have a fixed order. The
+//! heap knows where each thread is, so none is looked for.
 //!
 //! **Invariant.** No key is smaller than its parent, nor than the first; each thread has at most one; without
 //! sleepers the first key is larger than all others, so nobody is due, "never". So is each key
-//! behind the last of a heap: whoever has a child has two to compare, and an empty heap a root that is never due.
-//! Indices are below the number of threads, for masks, and the two heaps never meet, since the running thread is
-//! in neither.
+//! behind the last of a heap: whoever has a child has two to compare, and an empty heap a root that is never
+//! due. Indices are below the number of threads, for masks, and the two heaps never meet, since the running
+//! thread is in neither.
 
 use crate::PRIORITIES;
 use pebble_abi::map::MAX_THREADS;
@@ -42,8 +42,8 @@ impl Kind {
         if level <= LEAST_URGENT { Kind::Urgent } else { Kind::Usual }
     }
 
-    /// Where in the array the index `at` of this heap is: the usual fill it from its beginning, the urgent from its
-    /// end.
+    /// Where in the array the index `at` of this heap is: the usual fill it from its beginning, the urgent
+    /// from its end.
     #[inline(always)]
     const fn index(self, at: usize) -> usize {
         (at ^ if matches!(self, Kind::Urgent) { MASK } else { 0 }) & MASK

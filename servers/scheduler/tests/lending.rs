@@ -295,7 +295,8 @@ proptest! {
     }
 }
 
-/// An entry that has put a waiter behind others lends nothing anew: the timer ticks at once, and that entry does.
+/// An entry that has put a waiter behind others lends nothing anew: the timer ticks at once, and that entry
+/// does.
 #[test]
 fn a_turn_is_lent_in_an_entry_of_its_own() {
     let mut world = World::<false>::new(&[8, 5, 3]);

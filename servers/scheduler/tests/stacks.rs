@@ -408,7 +408,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn stacks_come_in_order_and_none_is_lost(ops in prop::collection::vec(op(), 20..200), edf: bool, one: bool) {
+    fn stacks_come_in_order_and_none_is_lost(
+        ops in prop::collection::vec(op(), 20..200),
+        edf: bool,
+        one: bool,
+    ) {
         let homes = if one { 1 } else { THREADS };
         if edf {
             let mut world = World::<true>::new(homes);

@@ -171,7 +171,8 @@ impl Domain {
 const _: () = assert!(size_of::<Domain>() == 56);
 
 /// A thread's block stays mapped, and kept for that number, once it exists: its translation is the same in
-/// all domains and could be flushed from none of them alone. Where blocks are fixed, all exist from the start.
+/// all domains and could be flushed from none of them alone. Where blocks are fixed, all exist from the
+/// start.
 #[derive(Clone, Copy)]
 struct Thread {
     /// `None`: free.

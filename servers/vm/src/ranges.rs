@@ -6,11 +6,11 @@
 //! asked.
 //!
 //! Who waits for a handler holds one of this component's stacks, for as long as the handler likes. So each
-//! family that has ranges has [`LEVELS`] such stacks: the portal manager adds them when a family's first range
-//! begins. One is for its threads, which take turns and come again; one for a handler that faults while it is
-//! asked. **Invariants:** there are more stacks than threads that ask handlers; nobody waits for a stack who
-//! has taken [`LEVELS`] of them, so all who wait are waited for by nobody; a family waits for its own handlers
-//! alone.
+//! family that has ranges has [`LEVELS`] such stacks: the portal manager adds them when a family's first
+//! range begins. One is for its threads, which take turns and come again; one for a handler that faults while
+//! it is asked. **Invariants:** there are more stacks than threads that ask handlers; nobody waits for a
+//! stack who has taken [`LEVELS`] of them, so all who wait are waited for by nobody; a family waits for its
+//! own handlers alone.
 
 use crate::slots::RANGES;
 use crate::space::{leaf_slot, pages_in};

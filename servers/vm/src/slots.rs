@@ -28,8 +28,8 @@ use pebble_abi::map::{self, PAGE};
 use pebble_abi::words::Asid;
 use pebble_arch::{Arch, Leaf, Whose, slot};
 
-/// Words of the control page that portal code does not touch: places given out by [`Vm::receive_window`], one bit
-/// each: pages, buffers.
+/// Words of the control page that portal code does not touch: places given out by [`Vm::receive_window`], one
+/// bit each: pages, buffers.
 pub(crate) const PLACES: [u64; 2] = [0x18, 0x20];
 /// Records of ranges with fault handlers, at the end of the control page.
 pub(crate) const RANGES: u64 = 0xf00;

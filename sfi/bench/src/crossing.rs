@@ -155,7 +155,8 @@ mod tests {
     #[test]
     fn only_what_was_printed_has_a_row() {
         let samples = parse(
-            "null 4.00 3.0 99.0\nc 2.00\npipe 2000.0 1999 2001\nin.sm.6 5\nwasmtime.null 12.5\nwasmtime.instance 3000\nfutex x\nnonsense\n",
+            "null 4.00 3.0 99.0\nc 2.00\npipe 2000.0 1999 2001\nin.sm.6 5\nwasmtime.null 12.5\n\
+             wasmtime.instance 3000\nfutex x\nnonsense\n",
         );
         let rows = rows(&samples);
         let of = |id: &str| rows.iter().find(|row| row.id == id).map(|row| row.p50);

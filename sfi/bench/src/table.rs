@@ -19,7 +19,8 @@ fn shown(value: Option<f64>) -> String {
 /// Table 1: a line for each program, overheads in percent of native time.
 pub fn overheads(results: &[Result], repetitions: u32) -> String {
     let mut out = format!(
-        "Overhead in percent of native time: median of {repetitions} ratios ±half the distance of the quartiles\n\n\
+        "Overhead in percent of native time: median of {repetitions} ratios ±half the distance of the \
+         quartiles\n\n\
          {:10} {:4}",
         "program", ""
     );

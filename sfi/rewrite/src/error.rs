@@ -72,7 +72,8 @@ impl fmt::Display for Error {
             Kind::Forbidden(t, hint) => write!(f, "`{t}` is not allowed in a fault domain; {hint}"),
             Kind::Data(t) => write!(
                 f,
-                "`{t}` puts bytes among the code, which nobody could confine; write the instruction itself, or place data in .rodata"
+                "`{t}` puts bytes among the code, which nobody could confine; write the instruction itself, \
+                 or place data in .rodata"
             ),
             Kind::Unsupported { what, hint } => write!(f, "no confined form of `{what}`; {hint}"),
             Kind::StackConflict(t) => {
@@ -83,7 +84,8 @@ impl fmt::Display for Error {
             }
             Kind::StackRegister(t) => write!(
                 f,
-                "`{t}` uses rsp or rbp for something other than the stack; compile with -fno-omit-frame-pointer, and for jumps out of a function use setjmp and longjmp"
+                "`{t}` uses rsp or rbp for something other than the stack; compile with \
+                 -fno-omit-frame-pointer, and for jumps out of a function use setjmp and longjmp"
             ),
             Kind::Untyped(t) => write!(
                 f,
@@ -94,13 +96,14 @@ impl fmt::Display for Error {
             }
             Kind::Trampoline(t) => write!(
                 f,
-                "`{t}` makes code on the stack, as gcc does where the address of a nested function is taken, and code that is made later is never run; \
-                 make it a function of its own, and pass it what it needs"
+                "`{t}` makes code on the stack, as gcc does where the address of a nested function is taken, \
+                 and code that is made later is never run; make it a function of its own, and pass it what \
+                 it needs"
             ),
             Kind::ReturnStack(t) => write!(
                 f,
-                "`{t}`: return addresses and the frame pointers of callers are where no code can read or write them; \
-                 do without __builtin_return_address, and __builtin_frame_address of more than 0"
+                "`{t}`: return addresses and the frame pointers of callers are where no code can read or \
+                 write them; do without __builtin_return_address, and __builtin_frame_address of more than 0"
             ),
             Kind::NoRegister => {
                 write!(f, "this instruction leaves no register free; write it with fewer operands")

@@ -423,7 +423,8 @@ pub fn forbidden(insn: &Insn) -> Option<&'static str> {
             "no process may use it; let the host do it behind an import"
         }
         "std" | "popf" | "popfq" | "popfw" | "pushf" | "pushfq" | "pushfw" => {
-            "the direction flag must stay clear; count down in a loop, and use conditional instructions for other flags"
+            "the direction flag must stay clear; count down in a loop, and use conditional instructions for \
+             other flags"
         }
         "wrpkru" | "rdpkru" | "xrstor" | "xrstors" | "xsave" | "xsavec" | "fxrstor" | "fxsave" => {
             "state that the runtime relies on; save what you need by single instructions"

@@ -41,7 +41,8 @@ fn stores_are_confined_and_loads_only_at_full() {
 
 #[test]
 fn frame_slots_move_to_the_data_stack_and_saves_stay() {
-    let body = "\tpushq %rbp\n\tmovq %rsp, %rbp\n\tpushq %rbx\n\tsubq $24, %rsp\n\tmovl %edi, -12(%rbp)\n\tmovq %rdi, %rbx\n\
+    let body = "\tpushq %rbp\n\tmovq %rsp, %rbp\n\tpushq %rbx\n\tsubq $24, %rsp\n\tmovl %edi, -12(%rbp)\n\
+        \tmovq %rdi, %rbx\n\
                 \tcall g\n\taddq $24, %rsp\n\tpopq %rbx\n\tpopq %rbp\n\tretq";
     let t = out(Level::Full, body);
     assert!(t.contains("pushq\t%rbx") && t.contains("popq\t%rbx"), "{t}");
@@ -53,7 +54,8 @@ fn frame_slots_move_to_the_data_stack_and_saves_stay() {
 
 #[test]
 fn debuggers_are_told_of_every_move() {
-    let body = "\tpushq %rbx\n\tsubq $16, %rsp\n\tmovq %rdi, (%rsp)\n\tmovq %rdi, %rbx\n\tcall g\n\taddq $16, %rsp\n\tpopq %rbx\n\tret";
+    let body = "\tpushq %rbx\n\tsubq $16, %rsp\n\tmovq %rdi, (%rsp)\n\tmovq %rdi, %rbx\n\tcall g\n\taddq \
+        $16, %rsp\n\tpopq %rbx\n\tret";
     let t = whole(&Options::new(Level::Full), body);
     // The data stack pointer's escape: DW_CFA_val_expression of rbp is DW_OP_breg6 32.
     let wanted = [
@@ -115,7 +117,8 @@ fn a_table_is_addressed_and_its_number_masked_once() {
     }
     assert!(computed_goto("", 200).contains(&format!("movzbl\t%sil, %esi\n\t{jump}")));
     // A part of a register that is written afterwards, and a call, say nothing of the address that was in it.
-    let after = "\tandl $7, %esi\n\tleaq T(%rip), %rax\n\tjmpq *(%rax,%rsi,8)\n.L1:\n\tsete %al\n\tmovb 1(%rdi), %al\n\tcall g\n\tret\n";
+    let after = "\tandl $7, %esi\n\tleaq T(%rip), %rax\n\tjmpq *(%rax,%rsi,8)\n.L1:\n\tsete %al\n\tmovb \
+        1(%rdi), %al\n\tcall g\n\tret\n";
     let quads = "\t.quad .L1\n".repeat(8);
     let t =
         out(Level::Write, &format!("{after}\t.section .data.rel.ro,\"aw\",@progbits\nT:\n{quads}\t.text\n"));
@@ -141,7 +144,8 @@ fn a_register_that_a_switch_has_given_up_is_left_alone() {
 
 #[test]
 fn the_number_of_an_entry_outlives_a_jump_that_is_made_again() {
-    let load = "\tleaq T(%rip), %rcx\n\tmovslq (%rcx,%rsi,4), %rsi\n\taddq %rcx, %rsi\n.L1:\n\tdecl %edi\n\tje .L2\n\tjmpq *%rsi\n";
+    let load = "\tleaq T(%rip), %rcx\n\tmovslq (%rcx,%rsi,4), %rsi\n\taddq %rcx, %rsi\n.L1:\n\tdecl %edi\n\
+        \tje .L2\n\tjmpq *%rsi\n";
     let table = "\t.section .rodata\nT:\n\t.long .L1-T\n\t.long .L2-T\n\t.text\n";
     let t = out(Level::Write, &format!("{load}.L2:\n\tret\n{table}"));
     assert!(t.contains("movl\t%esi, %r11d\n\tandl\t$1, %r11d") && t.contains("jmp\t*%r11"), "{t}");
@@ -166,7 +170,8 @@ fn live_flags_survive() {
 
 #[test]
 fn a_label_that_only_later_code_reaches_has_a_record() {
-    let body = "\tpushq %rbx\n\tjmp .L2\n.L1:\n\tmovl $1, %ebx\n.L2:\n\tcmpl $3, %ebx\n\tjne .L1\n\tpopq %rbx\n\tret";
+    let body = "\tpushq %rbx\n\tjmp .L2\n.L1:\n\tmovl $1, %ebx\n.L2:\n\tcmpl $3, %ebx\n\tjne .L1\n\tpopq \
+        %rbx\n\tret";
     let t = out(Level::Write, body);
     assert!(t.contains(".pbl.facts") && t.contains("0x10000001, 0"), "{t}");
 }
@@ -182,7 +187,8 @@ fn what_a_domain_may_not_do_is_refused_by_line() {
 }
 
 /// A list is searched: the loop's own pointer comes from the load of the iteration before.
-const CHASE: &str = "\tjmp .L2\n.L1:\n\tmovq 16(%rdi), %rdi\n\ttestq %rdi, %rdi\n\tje .L3\n.L2:\n\tmovl (%rdi), %eax\n\
+const CHASE: &str = "\tjmp .L2\n.L1:\n\tmovq 16(%rdi), %rdi\n\ttestq %rdi, %rdi\n\tje .L3\n.L2:\n\tmovl \
+    (%rdi), %eax\n\
                      \tandl 4(%rdi), %eax\n\tcmpl %esi, %eax\n\tjne .L1\n.L3:\n\tmovq %rdi, %rax\n\tret";
 
 fn count(text: &str, part: &str) -> usize {

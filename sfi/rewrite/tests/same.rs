@@ -79,7 +79,8 @@ fn a_high_byte_and_its_address_are_in_one_instruction() {
 fn a_high_byte_is_loaded_in_a_loop_with_the_base() {
     let text = |load: &str| {
         format!(
-            "\t.text\n\t.type f,@function\nf:\n\tmovl $3, %esi\n.L1:\n\tmovq (%rdi), %rdi\n\t{load}\n\tdecl %esi\n\tjne .L1\n\tret\n"
+            "\t.text\n\t.type f,@function\nf:\n\tmovl $3, %esi\n.L1:\n\tmovq (%rdi), %rdi\n\t{load}\n\tdecl \
+             %esi\n\tjne .L1\n\tret\n"
         )
     };
     let options = Options { base: true, ..Options::new(Level::Full) };
@@ -91,8 +92,10 @@ fn a_high_byte_is_loaded_in_a_loop_with_the_base() {
 #[test]
 fn a_loop_that_moves_the_stack_pointer_first_knows_where_it_is() {
     let t = out(
-        "\tpushq %rbp\n\tmovq %rsp, %rbp\n\tpushq %rbx\n\tpushq %r14\n.L1:\n\tmovq %rsp, %r14\n\tmovq %rsp, %rcx\n\tsubq %rdx, %rcx\n\
-         \tmovq %rcx, %rsp\n\tmovl $1, (%rcx)\n\tmovq %r14, %rsp\n\tdecl %edi\n\tjne .L1\n\tleaq -16(%rbp), %rsp\n\tpopq %r14\n\tpopq %rbx\n\tpopq %rbp\n\tret",
+        "\tpushq %rbp\n\tmovq %rsp, %rbp\n\tpushq %rbx\n\tpushq %r14\n.L1:\n\tmovq %rsp, %r14\n\tmovq %rsp, \
+         %rcx\n\tsubq %rdx, %rcx\n\
+         \tmovq %rcx, %rsp\n\tmovl $1, (%rcx)\n\tmovq %r14, %rsp\n\tdecl %edi\n\tjne .L1\n\tleaq -16(%rbp), \
+         %rsp\n\tpopq %r14\n\tpopq %rbx\n\tpopq %rbp\n\tret",
     );
     let (before, _) = t.split_once(".L1:").expect("the loop");
     assert!(before.contains("leaq\t-32(%rbp), %r11\n\tmovq\t%r11, -8(%rbp)"), "{t}");
@@ -100,7 +103,8 @@ fn a_loop_that_moves_the_stack_pointer_first_knows_where_it_is() {
 
 #[test]
 fn where_a_function_ends_it_traps() {
-    let switch = "\tmovl %edi, %edi\n\tleaq .LT(%rip), %rdx\n\tmovslq (%rdx,%rdi,4), %rax\n\taddq %rdx, %rax\n\tpushq %rbx\n\tjmp *%rax\n\
+    let switch = "\tmovl %edi, %edi\n\tleaq .LT(%rip), %rdx\n\tmovslq (%rdx,%rdi,4), %rax\n\taddq %rdx, \
+        %rax\n\tpushq %rbx\n\tjmp *%rax\n\
                   .La:\n\tmovl $1, %eax\n\tpopq %rbx\n\tret\n";
     let table = "\t.section .rodata\n.LT:\n\t.long .La-.LT\n\t.long .Lb-.LT\n\t.text\n";
     let next = "\t.type g,@function\ng:\n\tret\n\t.size g, .-g\n";
@@ -111,7 +115,8 @@ fn where_a_function_ends_it_traps() {
         "{t}"
     );
     // An empty cold part, and the end of a section.
-    let cold = "\t.section .text.unlikely.f,\"ax\",@progbits\n\t.type f.cold,@function\nf.cold:\n.Lb:\n\t.size f.cold, .-f.cold\n\t.text\n";
+    let cold = "\t.section .text.unlikely.f,\"ax\",@progbits\n\t.type f.cold,@function\nf.cold:\n.Lb:\n\
+        \t.size f.cold, .-f.cold\n\t.text\n";
     let t = out(&format!("{switch}\t.size f, .-f\n{cold}{next}{table}"));
     assert!(t.contains(".Lb:\n") && t.contains("ud2"), "{t}");
     // A branch to another name of what comes next is no end.
@@ -121,7 +126,8 @@ fn where_a_function_ends_it_traps() {
 
 #[test]
 fn a_frame_is_touched_page_by_page_in_one_step() {
-    let probes = "\tmovq %rsp, %r11\n\tsubq $299008, %r11\n.L1:\n\tsubq $4096, %rsp\n\tmovq $0, (%rsp)\n\tcmpq %r11, %rsp\n\tjne .L1\n";
+    let probes = "\tmovq %rsp, %r11\n\tsubq $299008, %r11\n.L1:\n\tsubq $4096, %rsp\n\tmovq $0, (%rsp)\n\
+        \tcmpq %r11, %rsp\n\tjne .L1\n";
     let t =
         out(&format!("{probes}\tsubq $992, %rsp\n\tmovl $1, 4(%rsp)\n\tcall g\n\taddq $300000, %rsp\n\tret"));
     assert!(t.contains("leaq\t-299016(%rbp), %rbp\n\tmovb\t$0, (%rbp)") && !t.contains("jne"), "{t}");
@@ -182,8 +188,10 @@ fn a_fence_is_no_access() {
 fn the_chain_of_a_nested_function_reaches_it() {
     // r10 is set, and there is a branch before the call; the read of the stack pointer wants a register
     // meanwhile.
-    let body = "\tpushq %rbp\n\tmovq %rsp, %rbp\n\tsubq $16, %rsp\n\tleaq -16(%rbp), %r10\n\tmovl $3, %r11d\n\ttestl %edi, %edi\n\tje .L1\n\tnop\n.L1:\n\
-                \tcmpq %rsp, %rdi\n\taddq %r11, %rdi\n\tcall g\n\tleave\n\tret\n\t.type g,@function\ng:\n\tmovq (%r10), %rax\n\tret";
+    let body = "\tpushq %rbp\n\tmovq %rsp, %rbp\n\tsubq $16, %rsp\n\tleaq -16(%rbp), %r10\n\tmovl $3, %r11d\n\
+        \ttestl %edi, %edi\n\tje .L1\n\tnop\n.L1:\n\
+                \tcmpq %rsp, %rdi\n\taddq %r11, %rdi\n\tcall g\n\tleave\n\tret\n\t.type g,@function\ng:\n\
+        \tmovq (%r10), %rax\n\tret";
     let t = out(body);
     let (_, behind) = t.split_once(".L1:").expect("the label");
     let (between, _) = behind.split_once("call\tg$code").expect("the call");

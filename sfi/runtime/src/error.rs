@@ -67,7 +67,8 @@ impl From<Malformed> for LoadError {
 }
 
 /// What a signal handler is told.
-pub(crate) const REENTERED: &str = "this thread is in a fault domain or in its runtime: a signal handler that interrupted it can neither call portals nor reset instances";
+pub(crate) const REENTERED: &str = "this thread is in a fault domain or in its runtime: a signal handler \
+    that interrupted it can neither call portals nor reset instances";
 
 /// Everything after loading.
 #[derive(Debug)]
@@ -137,8 +138,9 @@ impl fmt::Display for Error {
             Error::NoSlot => write!(f, "too many instances: no slot of address space is left"),
             Error::NoStack => write!(
                 f,
-                "an instance has room for {MAX_DATA_STACKS} stacks, one for each thread that has called it and lives, and one more if by a \
-                 portal that begins with n; let fewer threads call it, or make more instances"
+                "an instance has room for {MAX_DATA_STACKS} stacks, one for each thread that has called it \
+                 and lives, and one more if by a portal that begins with n; let fewer threads call it, or \
+                 make more instances"
             ),
             Error::NoLink => write!(f, "an instance is connected to at most {MAX_LINKS} exports of others"),
             Error::NoCode => write!(f, "too many portals: the code area is full"),
@@ -149,8 +151,8 @@ impl fmt::Display for Error {
             }
             Error::Consent { export, spec, letter, at } => write!(
                 f,
-                "'{export}' asks for \"{spec}\", of which letter {} ('{letter}') gives it something of the host's; a host that agrees passes the \
-                 specification itself when it opens the portal",
+                "'{export}' asks for \"{spec}\", of which letter {} ('{letter}') gives it something of the \
+                 host's; a host that agrees passes the specification itself when it opens the portal",
                 at + 1
             ),
             Error::NoExport(name) => write!(f, "the module does not export '{name}'"),
@@ -160,7 +162,8 @@ impl fmt::Display for Error {
             Error::Busy => {
                 write!(
                     f,
-                    "a call into the instance is outstanding, or longjmp left it unfinished: then the thread that jumped can reset it, with pbl_instance_reset"
+                    "a call into the instance is outstanding, or longjmp left it unfinished: then the thread \
+                     that jumped can reset it, with pbl_instance_reset"
                 )
             }
             Error::Reentered => write!(f, "{REENTERED}"),
@@ -171,47 +174,53 @@ impl fmt::Display for Error {
                 let n = argument + 1;
                 write!(
                     f,
-                    "a length is given for argument {n}, which is no window (w r o), or counts with no word (i c)"
+                    "a length is given for argument {n}, which is no window (w r o), or counts with no word \
+                     (i c)"
                 )
             }
             Error::Constructor(why) => {
                 write!(
                     f,
-                    "a constructor of the module's (a global object, or a function with that attribute) did not end well: {why}"
+                    "a constructor of the module's (a global object, or a function with that attribute) did \
+                     not end well: {why}"
                 )
             }
             Error::Forked => {
                 write!(
                     f,
-                    "a forked child can neither make nor reset instances, nor open portals or come in with a new thread: its parent shares \
-                     their tables; start another program (exec) for that"
+                    "a forked child can neither make nor reset instances, nor open portals or come in with a \
+                     new thread: its parent shares their tables; start another program (exec) for that"
                 )
             }
             Error::NotFull => write!(
                 f,
-                "the module is of level write, whose code can read all of the process's memory, and level full is demanded; compile it \
-                 with -fpbl-level=full"
+                "the module is of level write, whose code can read all of the process's memory, and level \
+                 full is demanded; compile it with -fpbl-level=full"
             ),
             Error::Timer(at) => {
                 write!(
                     f,
-                    "the module reads a clock of the processor's at {at:#x} (rdtsc), and none is demanded; compile it with -fpbl-no-timer"
+                    "the module reads a clock of the processor's at {at:#x} (rdtsc), and none is demanded; \
+                     compile it with -fpbl-no-timer"
                 )
             }
             Error::NoLandlock(who) => write!(
                 f,
-                "{who} cannot be fenced: this kernel has no Landlock, or an old one (files want Linux 5.13, ports 6.7, and \"landlock\" in \
-                 /sys/kernel/security/lsm); run it without the second fence, or in a container"
+                "{who} cannot be fenced: this kernel has no Landlock, or an old one (files want Linux 5.13, \
+                 ports 6.7, and \"landlock\" in /sys/kernel/security/lsm); run it without the second fence, \
+                 or in a container"
             ),
             Error::Fenced => write!(
                 f,
-                "the process is behind the second fence, where no portal can be made any more: make instances and portals before"
+                "the process is behind the second fence, where no portal can be made any more: make \
+                 instances and portals before"
             ),
             Error::Memory { has, wants, limit } => {
                 let kib = |bytes: &u64| bytes.div_ceil(1024);
                 write!(
                     f,
-                    "the instance may have {} KiB of memory, and has {} with its image, stacks ({STACK_KIB} KiB each), heap and mappings",
+                    "the instance may have {} KiB of memory, and has {} with its image, stacks ({STACK_KIB} \
+                     KiB each), heap and mappings",
                     limit / 1024,
                     kib(has)
                 )?;
@@ -223,7 +232,8 @@ impl fmt::Display for Error {
             Error::NoSegmentBase => {
                 write!(
                     f,
-                    "a second instance needs the FSGSBASE instructions (Linux 5.9, Ivy Bridge); without them a process has one at a time"
+                    "a second instance needs the FSGSBASE instructions (Linux 5.9, Ivy Bridge); without them \
+                     a process has one at a time"
                 )
             }
         }

@@ -250,11 +250,12 @@ impl fmt::Display for CallError {
             CallError::NoStack(why) => write!(f, "no stack for this thread in the instance: {why}"),
             CallError::Reentered => f.write_str(crate::error::REENTERED),
             CallError::NoClock => f.write_str(
-                "the thread that watches deadlines could not be started: let the process have one more (ulimit -u), or call without a limit",
+                "the thread that watches deadlines could not be started: let the process have one more \
+                 (ulimit -u), or call without a limit",
             ),
             CallError::NotLent => f.write_str(
-                "a window or capability could not be lent: all of a window's memory must be one region's (Region, Lent; pbl_region_new, pbl_lend), \
-                 and the kernel must have memory for it",
+                "a window or capability could not be lent: all of a window's memory must be one region's \
+                 (Region, Lent; pbl_region_new, pbl_lend), and the kernel must have memory for it",
             ),
             CallError::Lengths => {
                 write!(f, "slices that share a count must have one length, which it can hold")

@@ -77,7 +77,8 @@ global_asm!(
     "movq 56(%rsp), %r11",
     "movq 64(%rsp), %rax",
     "movq 48(%rsp), %rsp",
-    "xorl %ecx, %ecx; xorl %edx, %edx; xorl %esi, %esi; xorl %edi, %edi; xorl %r8d, %r8d; xorl %r9d, %r9d; xorl %r10d, %r10d",
+    "xorl %ecx, %ecx; xorl %edx, %edx; xorl %esi, %esi; xorl %edi, %edi; xorl %r8d, %r8d; xorl %r9d, %r9d; \
+     xorl %r10d, %r10d",
     "jmpq *%r11",
     "2: movq 72(%rsp), %rsp",
     "ud2",

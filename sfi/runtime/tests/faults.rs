@@ -349,8 +349,9 @@ fn ten_thousand_faults() {
     assert_eq!(u64::from(crashes + ended + cancelled), count / THREADS * THREADS);
     let _ = writeln!(
         std::io::stderr(),
-        "note: {crashes} crashes and {ended} time-outs reported with function and address, {cancelled} cancellations, on {THREADS} threads; \
-         before and after: {} and {} mappings, {} and {} open files, {} and {} resident pages",
+        "note: {crashes} crashes and {ended} time-outs reported with function and address, {cancelled} \
+         cancellations, on {THREADS} threads; before and after: {} and {} mappings, {} and {} open files, {} \
+         and {} resident pages",
         before.0,
         after.0,
         before.1,

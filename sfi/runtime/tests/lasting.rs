@@ -264,6 +264,7 @@ fn every_system_call_ends_with_its_deadline() {
     }
     assert!(ended > 5, "{ended} of {tried}");
     eprintln!(
-        "note: {tried} system calls with all that they can be asked for, {ended} ended by a deadline of 200 ms, none took 50 ms more"
+        "note: {tried} system calls with all that they can be asked for, {ended} ended by a deadline of 200 \
+         ms, none took 50 ms more"
     );
 }

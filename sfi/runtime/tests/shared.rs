@@ -272,6 +272,7 @@ fn mappings_are_of_what_is_alive() {
     let [(first, _), .., (last, after)] = counts[..] else { panic!("{counts:?}") };
     assert!(last < first + 4 * THREADS && after < last, "{counts:?}");
     eprintln!(
-        "note: mappings with {THREADS} threads in an instance each: {first}, after 30 reloads {last}, without instances {after}"
+        "note: mappings with {THREADS} threads in an instance each: {first}, after 30 reloads {last}, \
+         without instances {after}"
     );
 }

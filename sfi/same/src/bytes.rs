@@ -73,20 +73,23 @@ const FRAMES: [Frame; 3] = [
     },
     // A size that is not known.
     Frame {
-        begin: "pushq %rbp\n\tmovq %rsp, %rbp\n\tpushq %rbx\n\tsubq $56, %rsp\n\tmovl $32, %eax\n\tsubq %rax, %rsp",
+        begin: "pushq %rbp\n\tmovq %rsp, %rbp\n\tpushq %rbx\n\tsubq $56, %rsp\n\tmovl $32, %eax\n\tsubq \
+            %rax, %rsp",
         end: "movq -8(%rbp), %rbx\n\tleave\n\tret",
         places: &["(%rsp)", "8(%rsp,%rsi)", "-32(%rbp)", "-40(%rbp,%rsi)", "8(%rdi)"],
     },
     // Aligned, as gcc does it: the frame pointer is at no known place.
     Frame {
-        begin: "leaq 8(%rsp), %r10\n\tandq $-64, %rsp\n\tpushq -8(%r10)\n\tpushq %rbp\n\tmovq %rsp, %rbp\n\tpushq %r10\n\tpushq %rbx\n\tsubq $112, %rsp",
+        begin: "leaq 8(%rsp), %r10\n\tandq $-64, %rsp\n\tpushq -8(%r10)\n\tpushq %rbp\n\tmovq %rsp, %rbp\n\
+            \tpushq %r10\n\tpushq %rbx\n\tsubq $112, %rsp",
         end: "addq $112, %rsp\n\tpopq %rbx\n\tpopq %r10\n\tpopq %rbp\n\tleaq -8(%r10), %rsp\n\tret",
         places: &["-32(%rbp)", "-56(%rbp,%rsi)", "-72(%rbp,%rsi,4)", "8(%rsp)"],
     },
 ];
 
 /// In loops that chase pointers the base may be in a register: with one behind the pointer.
-const CHASE: &str = "movl $3, %esi\n.Lpbl_N:\n\tmovq (%rdi), %rdi\n\taddb 8(%rdi), H\n\tcmpb 9(%rdi), H\n\tmovb H, 10(%rdi)\n\tdecl %esi\n\tjne .Lpbl_N";
+const CHASE: &str = "movl $3, %esi\n.Lpbl_N:\n\tmovq (%rdi), %rdi\n\taddb 8(%rdi), H\n\tcmpb 9(%rdi), H\n\
+    \tmovb H, 10(%rdi)\n\tdecl %esi\n\tjne .Lpbl_N";
 
 /// What is wanted behind the instruction: registers that are summed, and whether the flags are.
 const WANTED: [(&[&str], bool); 3] = [
@@ -132,7 +135,8 @@ fn program(high: usize) -> String {
     let _ = write!(
         out,
         "static unsigned long (*const table[])(void *) = {{ {table} }};\n\
-         int main(void) {{\n  for (unsigned k = 0; k < sizeof table / sizeof *table; k++) printf(\"%u %lx\\n\", k, table[k](&pbl_ring));\n  return 0;\n}}\n"
+         int main(void) {{\n  for (unsigned k = 0; k < sizeof table / sizeof *table; k++) printf(\"%u \
+         %lx\\n\", k, table[k](&pbl_ring));\n  return 0;\n}}\n"
     );
     out
 }

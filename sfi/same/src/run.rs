@@ -70,7 +70,8 @@ impl fmt::Display for Verdict {
         let (different, unfit) = (differences.len(), unfit.len());
         write!(
             f,
-            "{same} the same, {different} different, {unfit} fail natively, {outside} outside, {endless} endless"
+            "{same} the same, {different} different, {unfit} fail natively, {outside} outside, {endless} \
+             endless"
         )?;
         if *seeds > 0 { write!(f, "; {seeds} seeds done") } else { Ok(()) }
     }

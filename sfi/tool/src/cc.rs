@@ -39,8 +39,8 @@ impl std::fmt::Display for Error {
             Error::Argument(a) => write!(f, "`{a}`: a value is missing or unknown"),
             Error::NoExceptions(flag) => write!(
                 f,
-                "{flag}: C++ in fault domains has neither exceptions nor run-time types (throw, try, dynamic_cast, typeid); \
-                 leave the flag out, and return errors instead"
+                "{flag}: C++ in fault domains has neither exceptions nor run-time types (throw, try, \
+                 dynamic_cast, typeid); leave the flag out, and return errors instead"
             ),
             Error::Refused(option, why) => write!(f, "{option}: {why}"),
             Error::OwnFlag(flag) => write!(f, "there is no {flag}; there are\n{OWN_FLAGS}"),

@@ -76,7 +76,8 @@ fn failed(path: &Path) -> impl Fn(Error) -> String {
 fn install() -> Result<(), String> {
     if !Path::new(KERNEL).join("register").exists() {
         return Err(format!(
-            "{KERNEL}/register is not there: the kernel has no binfmt_misc, or nobody has mounted it (mount -t binfmt_misc binfmt_misc {KERNEL})"
+            "{KERNEL}/register is not there: the kernel has no binfmt_misc, or nobody has mounted it (mount \
+             -t binfmt_misc binfmt_misc {KERNEL})"
         ));
     }
     copy(&program())?;
@@ -93,7 +94,8 @@ fn install() -> Result<(), String> {
         println!("there is no {BOOT}: after the next boot say `pebble sfi install` again");
     }
     println!(
-        "./FILE is now as `pebble sfi run FILE`, with the options in {OPTIONS}; `pebble sfi install --remove` undoes it"
+        "./FILE is now as `pebble sfi run FILE`, with the options in {OPTIONS}; `pebble sfi install \
+         --remove` undoes it"
     );
     Ok(())
 }

@@ -38,7 +38,8 @@ pub fn command(files: &[String]) -> Result<(), String> {
                 let text = module.text.len();
                 let timer = if module.verdict.timer.is_some() { "; reads a timer" } else { "" };
                 println!(
-                    "{file}: accepted at level {level}: {text} bytes of code, {} exports, {} imports, {:.0} MB/s{timer}",
+                    "{file}: accepted at level {level}: {text} bytes of code, {} exports, {} imports, {:.0} \
+                     MB/s{timer}",
                     module.exports.len(),
                     module.imports.len(),
                     rate(&bytes)

@@ -33,8 +33,8 @@ impl std::fmt::Display for Error {
             Error::Undefined(names) => write!(f, "undefined: {}", names.join(", ")),
             Error::Crates(names) => write!(
                 f,
-                "functions of Rust crates that are not linked: {}; link with `pebble sfi rustc FILE.rs -o FILE.pbl`, which adds core \
-                 and alloc, and give it the confined objects of other crates",
+                "functions of Rust crates that are not linked: {}; link with `pebble sfi rustc FILE.rs -o \
+                 FILE.pbl`, which adds core and alloc, and give it the confined objects of other crates",
                 names.join(", ")
             ),
             Error::Argument(a) => write!(f, "`{a}` needs a value"),
@@ -161,7 +161,8 @@ fn own_object(pass: &Pass) -> Result<PathBuf, Error> {
     let mut text = String::new();
     for (i, name) in pass.imports.iter().enumerate() {
         text.push_str(&format!(
-            "\t.section \".pbl.ftab.{name}\",\"ax\",@progbits\n\t.balign 8, 0xcc\n\t.globl \"{name}\", \"{name}$code\"\n\
+            "\t.section \".pbl.ftab.{name}\",\"ax\",@progbits\n\t.balign 8, 0xcc\n\
+             \t.globl \"{name}\", \"{name}$code\"\n\
              \t.type \"{name}\",@function\n\"{name}\":\n\"{name}$code\":\n\tjmp *%gs:{}\n",
             0x10100 + 8 * i
         ));

@@ -69,13 +69,14 @@ fn own_options(command: &str) -> Option<String> {
                     makes a function an entry point of the module, with this portal specification";
     let options = match command {
         "cc" | "c++" => format!(
-            "{OWN_FLAGS}\n  --compiler gcc    instead of clang 19, as PEBBLE_CC=gcc says for a whole build\n{EXPORT}"
+            "{OWN_FLAGS}\n  --compiler gcc    instead of clang 19, as PEBBLE_CC=gcc says for a whole build\n\
+             {EXPORT}"
         ),
         "rustc" => format!("{OWN_FLAGS}\n{EXPORT}"),
         "ld" => {
             format!(
-                "  --level write|full\n                    what the module is verified for\n  --no-timer        refuses a module that \
-                 reads a clock of the processor's\n{EXPORT}"
+                "  --level write|full\n                    what the module is verified for\n  \
+                 --no-timer        refuses a module that reads a clock of the processor's\n{EXPORT}"
             )
         }
         _ => return None,

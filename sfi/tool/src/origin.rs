@@ -101,7 +101,8 @@ fn says(text: &str, words: &str) -> bool {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "# 1 \"a.c\"\n# 1 \"<built-in>\" 1\n# 3 \"b.h\" 2\nint f(void) { return g(\"syscall\"); }\n\nasm (\n  \"raw:\\tsyscall\\n\"\n  \"\\tcall  f\\n\\tret\");\n";
+    const TEXT: &str = "# 1 \"a.c\"\n# 1 \"<built-in>\" 1\n# 3 \"b.h\" 2\nint f(void) { return \
+        g(\"syscall\"); }\n\nasm (\n  \"raw:\\tsyscall\\n\"\n  \"\\tcall  f\\n\\tret\");\n";
 
     #[test]
     fn a_line_is_where_the_markers_say() {

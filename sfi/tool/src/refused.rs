@@ -2,7 +2,8 @@
 //! makes code faster or smaller is ignored where it cannot be had; one that would be missed is refused.
 
 const ALONE: &str = "confined code is x86-64 code with 64-bit pointers; leave it out";
-const COUNTS: &str = "its counters need a runtime that fault domains have not got; use perf, which knows the functions with PEBBLE_SFI_DEBUG=1";
+const COUNTS: &str = "its counters need a runtime that fault domains have not got; use perf, which knows the \
+    functions with PEBBLE_SFI_DEBUG=1";
 const WIDE: &str = "code for AVX-512 cannot be confined; leave it out, or ask for -march=x86-64-v3";
 const JUMPS: &str = "indirect jumps are made anew, and confined; leave it out";
 
@@ -47,6 +48,7 @@ pub fn sanitizer(options: &[String]) -> Option<(String, &'static str)> {
     let traps = |o: &&String| o.starts_with("-fsanitize-trap") || *o == "-fsanitize-undefined-trap-on-error";
     let wants = options.iter().rfind(|o| o.starts_with("-fsanitize=") || *o == "-fno-sanitize=all")?;
     let free = wants.starts_with("-fno-") || options.iter().any(|o| traps(&o));
-    let why = "sanitizers need a runtime that fault domains have not got; leave it out, or add -fsanitize-trap=all where it will do";
+    let why = "sanitizers need a runtime that fault domains have not got; leave it out, or add \
+        -fsanitize-trap=all where it will do";
     (!free).then(|| (wants.clone(), why))
 }

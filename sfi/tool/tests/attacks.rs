@@ -106,7 +106,8 @@ fn host_memory_is_unchanged() {
     assert!(done >= 2 * 3 * 40, "only {done} attacks");
     let _ = writeln!(
         std::io::stderr(),
-        "note: {} hand-written escapes contained, in {done} calls (levels, kinds of portals) of which {faults} were faults; hash of the host's memory {hash:016x} before and after",
+        "note: {} hand-written escapes contained, in {done} calls (levels, kinds of portals) of which \
+         {faults} were faults; hash of the host's memory {hash:016x} before and after",
         attacks.len()
     );
 }

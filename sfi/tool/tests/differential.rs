@@ -145,8 +145,10 @@ fn rust_crates_behave_the_same() {
 fn wild_stores_stay_inside() {
     let bench = Bench::new("wild");
     let source = bench.dir.join("wild.c");
-    let text = "#include \"t.h\"\nlong cell = 1;\n__attribute__((noinline)) void put(long *p, long v) { *p = v; }\n\
-                int t_main(void) { put((long *)((unsigned long)&cell + (1ul << 32)), 7); t_out(cell); return 0; }\n";
+    let text = "#include \"t.h\"\nlong cell = 1;\n__attribute__((noinline)) void put(long *p, long v) { *p = \
+        v; }\n\
+                int t_main(void) { put((long *)((unsigned long)&cell + (1ul << 32)), 7); t_out(cell); return \
+        0; }\n";
     std::fs::write(&source, text).expect("source");
     for level in ["write", "full"] {
         assert_eq!(

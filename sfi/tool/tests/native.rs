@@ -62,7 +62,8 @@ fn a_module_says_what_it_is() {
         (
             &functions,
             format!(
-                "{functions}: this is a Pebble module of functions: a host loads it with pbl_module_open(\"{functions}\")\n"
+                "{functions}: this is a Pebble module of functions: a host loads it with \
+                 pbl_module_open(\"{functions}\")\n"
             ),
         ),
     ];
@@ -146,8 +147,8 @@ fn where_it_cannot_be_installed_it_says_so() {
     let said = refused("mount -t tmpfs none /proc/sys/fs; ");
     assert!(said.contains("the kernel has no binfmt_misc, or nobody has mounted it"), "{said}");
     let said = refused(
-        "mount -t tmpfs none /proc/sys/fs; mkdir /proc/sys/fs/binfmt_misc; : >/proc/sys/fs/binfmt_misc/register; \
-                        mount -t tmpfs -o ro none /usr/local/bin; ",
+        "mount -t tmpfs none /proc/sys/fs; mkdir /proc/sys/fs/binfmt_misc; : \
+                        >/proc/sys/fs/binfmt_misc/register; mount -t tmpfs -o ro none /usr/local/bin; ",
     );
     assert!(said.contains("/usr/local/bin/pebble-sfi-run: "), "{said}");
 }

@@ -146,8 +146,10 @@ fn what_cannot_be_had_is_refused_in_one_line() {
 fn there_is_no_avx512_to_be_found() {
     let place = Place::new("wide");
     let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../libc/include");
-    let asked = "#pragma GCC target(\"avx512f\")\n#include <immintrin.h>\n#ifndef __AVX512F__\n#error none\n#endif\nint main(void) { return 0; }\n";
-    let plain = "#include <immintrin.h>\n#ifdef __AVX512F__\n#error some\n#endif\n__m256i f(__m256i a) { return _mm256_add_epi32(a, a); }\n";
+    let asked = "#pragma GCC target(\"avx512f\")\n#include <immintrin.h>\n#ifndef __AVX512F__\n#error none\n\
+        #endif\nint main(void) { return 0; }\n";
+    let plain = "#include <immintrin.h>\n#ifdef __AVX512F__\n#error some\n#endif\n__m256i f(__m256i a) { \
+        return _mm256_add_epi32(a, a); }\n";
     for compiler in ["clang", "gcc"] {
         let options = ["--compiler", compiler, "-O1", "-isystem", include, "-c", "-xc", "-", "-o", "probe.o"];
         let said = place.cc(&options, asked);
@@ -164,8 +166,10 @@ fn there_is_no_avx512_to_be_found() {
 #[test]
 fn what_is_refused_has_its_line() {
     let place = Place::new("lines");
-    let outside = "int f(int x) { return x; }\n\nasm(\".type raw,@function\\nraw:\\n\"\n    \"\\tsyscall\\n\\tret\");\nint g(int x) { return x; }\n";
-    let hidden = "int f(int x) { return x; }\n\n__attribute__((nodebug)) int g(void) {\n    asm volatile(\"syscall\");\n    return 0;\n}\n";
+    let outside = "int f(int x) { return x; }\n\nasm(\".type \
+        raw,@function\\nraw:\\n\"\n    \"\\tsyscall\\n\\tret\");\nint g(int x) { return x; }\n";
+    let hidden = "int f(int x) { return x; }\n\n__attribute__((nodebug)) int g(void) {\n    asm \
+        volatile(\"syscall\");\n    return 0;\n}\n";
     let plain = "\n\nint f(int x) { asm volatile(\"syscall\"); return x; }\n";
     let assembly =
         "#define NAME raw\n/* of\n   lines */\n    .type NAME,@function\nNAME:\n    syscall\n    ret\n";

@@ -139,10 +139,13 @@ fn bad_headers_are_refused_with_the_place() {
 fn the_rest_of_a_header_is_skipped() {
     let place = Place::new("rest");
     let header = place.file("my-lib.v2.h");
-    let text = "#ifdef __cplusplus\nextern \"C\" {\n#endif\n#define LONG \\\n  int g(double);\nstruct point { int x, y; };\n\
-                typedef struct { int (*f)(int); } table;\ntypedef unsigned long long wide; // int h(double);\n\
+    let text = "#ifdef __cplusplus\nextern \"C\" {\n#endif\n#define LONG \\\n  int g(double);\nstruct point \
+        { int x, y; };\n\
+                typedef struct { int (*f)(int); } table;\ntypedef unsigned long long wide; // int \
+        h(double);\n\
                 static inline int twice(int x) { return 2 * x; }\nint table[3];\nchar quote = '\"';\n\
-                extern void set(wide type, uint8_t match[] PBL_W(type), const unsigned char *, int) ;\n#ifdef __cplusplus\n}\n#endif\n";
+                extern void set(wide type, uint8_t match[] PBL_W(type), const unsigned char *, int) ;\n\
+        #ifdef __cplusplus\n}\n#endif\n";
     std::fs::write(
         &header,
         text.replace(", const unsigned char *, int)", ", const unsigned char * PBL_R(2), int)"),
@@ -179,7 +182,8 @@ fn the_rest_of_a_header_is_skipped() {
 fn words_of_cxx_are_names() {
     let place = Place::new("words");
     let header = place.file("words.h");
-    let text = "int new(int class, const char *this PBL_STRING);\nunsigned delete(const int *template PBL_R(typename), int typename);\n\
+    let text = "int new(int class, const char *this PBL_STRING);\nunsigned delete(const int *template \
+        PBL_R(typename), int typename);\n\
                 int catch(int *operator PBL_O(2));\n";
     std::fs::write(&header, text).unwrap();
     let made = place.file("words_stubs.h");

@@ -27,13 +27,17 @@ macro_rules! rules {
 }
 
 rules! {
-    Layout: "text, data, ftab, exports or scratch do not fit together; rebuild the module with the tool's linker script";
+    Layout: "text, data, ftab, exports or scratch do not fit together; rebuild the module with the tool's \
+        linker script";
     Truncated: "the last instruction is cut off; the text's end is wrong";
-    Instruction: "this instruction is not on the allow-list; compile without it, or call a portal for what it does";
-    Prefix: "this prefix has no meaning here, or stands twice, or at the wrong place; use the assembler's encoding";
+    Instruction: "this instruction is not on the allow-list; compile without it, or call a portal for what \
+        it does";
+    Prefix: "this prefix has no meaning here, or stands twice, or at the wrong place; use the assembler's \
+        encoding";
     StackPointer: "rsp is named by an instruction other than call, ret, push and pop; rewrite the function";
     DataStackPointer: "rbp is changed in a way that is not known statically; rewrite the function";
-    Untouched: "rbp went down by more than a page and the next instruction does not touch (%rbp); add a touch";
+    Untouched: "rbp went down by more than a page and the next instruction does not touch (%rbp); add a \
+        touch";
     Depth: "push, pop, ret or jump at a wrong depth of the return stack; balance it";
     Delta: "rbp is above its value at entry, too far below it, or not back at a return; balance it";
     Store: "this store may leave the segment; confine its address";
@@ -44,7 +48,8 @@ rules! {
     Target: "the branch does not lead to an instruction of the text, or not to one of the labels section";
     Label: "the branch or fall-through arrives with another depth or delta, or with fewer saved slots";
     Facts: "the branch or fall-through arrives without a fact that the label's record promises";
-    Hint: "the labels section is missing, leads out of the text, or into an instruction; link the module again";
+    Hint: "the labels section is missing, leads out of the text, or into an instruction; link the module \
+        again";
     Record: "the facts section is not sorted, not at instructions, or a record is malformed";
     Callee: "the call, export or slot does not lead to a function entry";
     Indirect: "an indirect jump or call without the full sequence right before it";

@@ -161,7 +161,8 @@ fn tables_have_a_budget() {
     let mut source = String::from("main:\n");
     for i in 0..200 {
         source += &format!(
-            "andl $0xfff, %eax\nleaq table+{}(%rip), %r11\nmovslq (%r11,%rax,4), %rax\naddq %r11, %rax\njmp *%rax\n",
+            "andl $0xfff, %eax\nleaq table+{}(%rip), %r11\nmovslq (%r11,%rax,4), %rax\naddq %r11, %rax\njmp \
+             *%rax\n",
             4 * i
         );
     }

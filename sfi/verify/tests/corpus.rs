@@ -60,7 +60,8 @@ fn fail() {
     // run without the verifier, most of them do escape: the fuzzer's emulator has eyes
     let _ = writeln!(
         std::io::stderr(),
-        "note: {count} hand-written escapes refused, each by its rule at its address; without the verifier {seen} are seen to escape"
+        "note: {count} hand-written escapes refused, each by its rule at its address; without the verifier \
+         {seen} are seen to escape"
     );
     assert!(seen * 5 > count * 2, "{seen} of {count}");
 }

@@ -42,7 +42,8 @@ kinds! {
     "unmapped", End::Fault, "reads memory that it does not have", || attack::load(0x0700_0000);
     "device", End::Fault, "writes the console's registers", || attack::store(map::DEVICE_VA, 0);
     "other-stack", End::Fault, "reads another domain's stack", || attack::load(map::stack_top(1, 0) - 8);
-    "misaligned", End::Fault, "jumps to an address outside all memory", || attack::jump(0xffff_ffff_0000_0000);
+    "misaligned", End::Fault, "jumps to an address outside all \
+     memory", || attack::jump(0xffff_ffff_0000_0000);
     "zero", End::Fault, "executes zeroes", || attack::execute(Bad::Zero);
     "ones", End::Fault, "executes what is no instruction", || attack::execute(Bad::Ones);
     "breakpoint", End::Fault, "stops for a debugger that is not there", || attack::execute(Bad::Breakpoint);
@@ -53,9 +54,12 @@ kinds! {
     "counter", End::Fault, "sets a counter", || attack::execute(Bad::WriteCounter);
     "float", End::Fault, "computes with registers that it has not", || attack::execute(Bad::Float);
     "vector", End::Fault, "computes with registers that nobody has", || attack::execute(Bad::Vector);
-    "atomic", End::Fault, "changes a word of the nucleus in one step", || attack::add_atomically(map::KDATA_VA);
-    "atomic-misaligned", End::Fault, "changes in one step what is no word", || attack::add_atomically(&raw const MISALIGNED as u64 + 1);
-    "across", End::Fault, "reads a word of which it has half", || attack::load(map::STARTUP_VA + map::PAGE - 4);
+    "atomic", End::Fault, "changes a word of the nucleus in one \
+     step", || attack::add_atomically(map::KDATA_VA);
+    "atomic-misaligned", End::Fault, "changes in one step what is no \
+     word", || attack::add_atomically(&raw const MISALIGNED as u64 + 1);
+    "across", End::Fault, "reads a word of which it has \
+     half", || attack::load(map::STARTUP_VA + map::PAGE - 4);
     "exception-entry", End::Fault, "invokes the entry for exceptions", || invoke(sys::EXCEPTION);
     "interrupt-entry", End::Fault, "invokes the entry for interrupts", || invoke(sys::INTERRUPT);
     "privileged", End::Fault, "writes a privileged register", attack::privileged;
@@ -66,11 +70,16 @@ kinds! {
     "wild-index", End::Fault, "invokes an index beyond the table", || invoke(usize::MAX - 5);
     "panic", End::Fault, "panics", || panic!("told to");
     "sp-zero", End::Fault, "faults with a stack pointer of zero", || attack::fault_on_stack(0);
-    "sp-end", End::Fault, "faults with a stack pointer at the end of all addresses", || attack::fault_on_stack(u64::MAX - 7);
-    "sp-nucleus", End::Fault, "faults with a stack pointer into thread blocks", || attack::fault_on_stack(map::thread_va(0));
-    "sp-other", End::Fault, "faults with a stack pointer into another domain's stack", || attack::fault_on_stack(map::stack_top(1, 0) - 512);
-    "sp-device", End::Fault, "faults with a stack pointer into a device", || attack::fault_on_stack(map::DEVICE_VA);
-    "sp-odd", End::Fault, "faults with a stack pointer between two words, at its image's end", || attack::fault_on_stack(map::IMAGE_VA + 0xfff);
+    "sp-end", End::Fault, "faults with a stack pointer at the end of all \
+     addresses", || attack::fault_on_stack(u64::MAX - 7);
+    "sp-nucleus", End::Fault, "faults with a stack pointer into thread \
+     blocks", || attack::fault_on_stack(map::thread_va(0));
+    "sp-other", End::Fault, "faults with a stack pointer into another domain's \
+     stack", || attack::fault_on_stack(map::stack_top(1, 0) - 512);
+    "sp-device", End::Fault, "faults with a stack pointer into a \
+     device", || attack::fault_on_stack(map::DEVICE_VA);
+    "sp-odd", End::Fault, "faults with a stack pointer between two words, at its image's \
+     end", || attack::fault_on_stack(map::IMAGE_VA + 0xfff);
     "stack", End::Fault, "overflows its stack", || attack::overflow_stack();
     "invocations", End::Fault, "overflows its invocation stack", || invocations();
     "loop", End::Runs, "loops for ever", || loop { core::hint::spin_loop() };
@@ -89,7 +98,8 @@ kinds! {
     "interfaces", End::Status(7), "registers interfaces without end", interfaces;
     "thread-exit", End::Status(0), "ends the thread that it runs in, whoever's it is", thread_exit;
     "thread-end", End::Fault, "invokes the entry by which threads end", || invoke(sys::THREAD_END);
-    "late-gate", End::Fault, "jumps to where the gate ends calls whose time is over", || attack::jump(map::GATE_UNWIND);
+    "late-gate", End::Fault, "jumps to where the gate ends calls whose time is \
+     over", || attack::jump(map::GATE_UNWIND);
     "late-index", End::Fault, "invokes the entry that ends calls whose time is over", || invoke(sys::UNWIND);
     "late-after", End::Fault, "jumps there when a call of its own, into itself, has ended so", late_after;
     "moved-index", End::Fault, "says that it is being replaced", || invoke(sys::LEAVE_MOVED);

@@ -118,7 +118,11 @@ fn main() -> i64 {
 
 fn usage() -> i64 {
     eprintln!(
-        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile depth [ROUNDS] | hostile consent [ROUNDS] | hostile gifts [ROUNDS] | hostile guards [ROUNDS] | hostile files [ROUNDS] | hostile fill | hostile secrets [ROUNDS] | hostile paths [ROUNDS] | hostile devices [ROUNDS] | hostile templates [ROUNDS]"
+        "usage: hostile do KIND | hostile serve KIND NAME | hostile judge [ROUNDS] | hostile windows \
+         hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile depth [ROUNDS] | \
+         hostile consent [ROUNDS] | hostile gifts [ROUNDS] | hostile guards [ROUNDS] | hostile files \
+         [ROUNDS] | hostile fill | hostile secrets [ROUNDS] | hostile paths [ROUNDS] | hostile devices \
+         [ROUNDS] | hostile templates [ROUNDS]"
     );
     for kind in kinds::ALL {
         eprintln!("  {:<16} {}", kind.name, kind.what);

@@ -94,8 +94,8 @@ fn expect<T: PartialEq + fmt::Debug>(what: &str, got: T, want: T) {
 
 /// Programs, each in the words of the processor, and the cause and value that their records must show.
 const PROGRAMS: [(&str, &[u32], Option<Cause>, u64); 8] = [
-    // A load from 16, a control register, a jump to the value, a call, a loop of pushes, a store to the image, a
-    // loop, and a return: to the gate, which ends the thread.
+    // A load from 16, a control register, a jump to the value, a call, a loop of pushes, a store to the
+    // image, a loop, and a return: to the gate, which ends the thread.
     ("null pointer", WORDS[0], Some(Cause::Load), 16),
     ("privileged instruction", WORDS[1], Some(Cause::Illegal), WORDS[1][0] as u64),
     ("jump into portal code", WORDS[2], Some(Cause::Fetch), 0xffff_ffff_8020_0000),

@@ -166,8 +166,8 @@ pub fn measure(tools: &Tools, only: &[String]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Where a processor's finest counter is its clock: the instructions for each tick of it, as the emulator takes
-/// a nanosecond for one.
+/// Where a processor's finest counter is its clock: the instructions for each tick of it, as the emulator
+/// takes a nanosecond for one.
 pub fn tick(tools: &Tools) -> f64 {
     (1e9 / tools.board.time_hz as f64).round()
 }

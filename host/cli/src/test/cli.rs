@@ -64,7 +64,8 @@ fn products_are_those_of_their_sources(tools: &Tools) -> Result<()> {
     let source = |place: &str| dir.join(place).join("cat.c").display().to_string();
     let include = tools.root.join("systems/default.toml");
     let manifest = format!(
-        "name = \"products\"\ninclude = \"{}\"\n[[file]]\npath = \"bin/first\"\nc = \"{}\"\n[[file]]\npath = \"etc/cat\"\nc = \"{}\"\n",
+        "name = \"products\"\ninclude = \"{}\"\n[[file]]\npath = \"bin/first\"\nc = \"{}\"\n[[file]]\npath \
+         = \"etc/cat\"\nc = \"{}\"\n",
         include.display(),
         source("one"),
         source("two"),

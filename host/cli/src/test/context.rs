@@ -71,8 +71,8 @@ impl<'a> Context<'a> {
         Ok(machine.start(&image)?)
     }
 
-    /// How often something is repeated that is so often on the first board. What repetition finds is mostly in
-    /// what all boards share, and their emulators are slower.
+    /// How often something is repeated that is so often on the first board. What repetition finds is mostly
+    /// in what all boards share, and their emulators are slower.
     pub fn times(&self, first: u64) -> u64 {
         if self.tools.is_default() { first } else { (first / 5).max(1) }
     }

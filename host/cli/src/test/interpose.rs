@@ -67,7 +67,8 @@ pub fn the_tools_show_and_change_calls(context: &mut Context) -> Result<()> {
         ),
         // Also where another program has left an index with a name.
         (
-            "echo 'hello ; nest-import' | sandbox --allow file.*,console.*,pipe.*,process.*,pm.open,pm.close,pm.sem_create,pm.interface,vm.sbrk,vm.thread_create,scheduler.*,nucleus.* shell",
+            "echo 'hello ; nest-import' | sandbox --allow \
+             file.*,console.*,pipe.*,process.*,pm.open,pm.close,pm.sem_create,pm.interface,vm.sbrk,vm.thread_create,scheduler.*,nucleus.* shell",
             1,
             &["refused vm.stats()", "vm.stats answers: false", "clock.nanoseconds answers: false"],
         ),

@@ -255,7 +255,8 @@ fn rust_has_its_core(tools: &Tools) -> Result<()> {
         build("sfi/tool/tests/programs/words.rs", options, &words)?;
         let (lines, code, errors) = said(pebble().args(["sfi", "run"]).arg(&words))?;
         let wanted = [
-            "[\"brown\", \"fox\", \"quick\", \"the\"] {\"brown\": 5, \"fox\": 3, \"quick\": 5, \"the\": 3} 3.143",
+            "[\"brown\", \"fox\", \"quick\", \"the\"] {\"brown\": 5, \"fox\": 3, \"quick\": 5, \"the\": 3} \
+             3.143",
             "48611766702991209066196372490252601636",
             "panicked at ",
             "index out of bounds: the len is 3 but the index is 7",

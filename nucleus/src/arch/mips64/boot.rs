@@ -1,8 +1,8 @@
 //! Boot: from the bootloader's jump to the return code of the first thread.
 //!
 //! The image builder has laid out memory as it shall be; what is left is to load registers. It fills in
-//! `BOOT_RECORD` (address space of the first domain, top of the first thread's invocation stack). The bootloader
-//! enters at the ELF file's entry, and has made the caches ready.
+//! `BOOT_RECORD` (address space of the first domain, top of the first thread's invocation stack). The
+//! bootloader enters at the ELF file's entry, and has made the caches ready.
 
 use core::arch::global_asm;
 

@@ -5,8 +5,8 @@
 
 use core::arch::global_asm;
 
-/// Of malta, where they are not cached: the registers of COM1, a 16550; and the one that resets the board, which
-/// ends the emulator.
+/// Of malta, where they are not cached: the registers of COM1, a 16550; and the one that resets the board,
+/// which ends the emulator.
 const COM1: u64 = 0xffff_ffff_b800_03f8;
 const RESET: u64 = 0xffff_ffff_bf00_0500;
 const GO: u64 = 0x42;

@@ -1,10 +1,11 @@
 //! The translation buffer (TLB): filling it from the page tables, forgetting a domain, and waiting.
 //!
-//! Problem: a page that the TLB does not have costs every domain a trap, and a window that nobody touches should
-//! cost nothing. Strategy: the refill vector is four loads from tables at direct addresses, without stack or
-//! memory of its own. A table's entry is negative and tells that it is one by that; with bit 63 a leaf tells that
-//! its window has not been touched, and loses it here. Whatever else is found (nothing, a word of no leaf) lacks
-//! `V`, so it goes into the TLB as an entry that is not valid, and the access ends in the general vector.
+//! Problem: a page that the TLB does not have costs every domain a trap, and a window that nobody touches
+//! should cost nothing. Strategy: the refill vector is four loads from tables at direct addresses, without
+//! stack or memory of its own. A table's entry is negative and tells that it is one by that; with bit 63 a
+//! leaf tells that its window has not been touched, and loses it here. Whatever else is found (nothing, a
+//! word of no leaf) lacks `V`, so it goes into the TLB as an entry that is not valid, and the access ends in
+//! the general vector.
 //!
 //! The sections' places are fixed by the hardware and by `nucleus.ld`.
 

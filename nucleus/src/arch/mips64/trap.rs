@@ -1,16 +1,16 @@
 //! The trap handler: finds the entry of the running domain's portal table, and jumps.
 //!
 //! Portal call, exception and interrupt alike. The table's pages are named by the root of the domain's page
-//! tables. A portal index is taken modulo the table's size: no branch, hence nothing to mispredict into. Portal
-//! code begins with its own address in `k0` and the invocation stack's top in `k1`.
+//! tables. A portal index is taken modulo the table's size: no branch, hence nothing to mispredict into.
+//! Portal code begins with its own address in `k0` and the invocation stack's top in `k1`.
 //!
 //! Two exceptions are no fault of the domain. The TLB maps pairs of pages, so it may have an entry that says
-//! "not valid" or "not writable" of a page about which the tables have changed their mind since. And compilers
-//! read the thread pointer by an instruction that this processor lacks: `rdhwr $3, $29` loads `$28` here. In a
-//! delay slot it is a fault, since what is looked at then is the branch.
+//! "not valid" or "not writable" of a page about which the tables have changed their mind since. And
+//! compilers read the thread pointer by an instruction that this processor lacks: `rdhwr $3, $29` loads `$28`
+//! here. In a delay slot it is a fault, since what is looked at then is the branch.
 //!
-//! Privileged code runs with `EXL` set, so the processor does not tell its faults from those of the domain. What
-//! gives it away is an address that user mode cannot even ask the TLB for.
+//! Privileged code runs with `EXL` set, so the processor does not tell its faults from those of the domain.
+//! What gives it away is an address that user mode cannot even ask the TLB for.
 
 use core::arch::global_asm;
 use pebble_abi::{map, sys};

@@ -16,7 +16,8 @@ pub(super) struct Registers {
     pub code: usize,
     /// The nucleus's, that one too: user mode finds nothing in them.
     pub nucleus: u32,
-    /// Where return codes find the top of the invocation stack; all portal code, if it is one of the nucleus's.
+    /// Where return codes find the top of the invocation stack; all portal code, if it is one of the
+    /// nucleus's.
     pub top: usize,
     /// The index of the portal that is invoked.
     pub index: usize,

@@ -2,11 +2,12 @@
 //!
 //! * What stands in a delay slot is executed before the branch is taken, whichever way it goes. So it is read
 //!   first; it may be a plain instruction that leaves alone what the branch tests, and nothing else.
-//! * What is written to coprocessor 0 is there behind an `ehb`, and not before ([`done::PENDING`]): nothing is
-//!   left, and nothing read back, in between.
+//! * What is written to coprocessor 0 is there behind an `ehb`, and not before ([`done::PENDING`]): nothing
+//!   is left, and nothing read back, in between.
 //! * A domain is two registers: `EntryHi` has its number, [`State::mode`], and `DESAVE` the root of its page
 //!   tables, [`State::space`]. They change together, that one first.
-//! * A constant from the pool that has 32 bits is as good as one that is computed: most of them are addresses.
+//! * A constant from the pool that has 32 bits is as good as one that is computed: most of them are
+//!   addresses.
 //! * `hi` and `lo` are beside: bits 0 and 1 of what is known of them.
 
 mod forget;
@@ -91,8 +92,8 @@ impl Machine for Mips64 {
                     settled(s).and_then(|()| v.leap(s, to)).map_err(fail)?;
                     return Ok(Some(at + 8));
                 }
-                // What stands behind it finds where the call comes back. The architecture leaves open what happens if
-                // that is the register of where it goes.
+                // What stands behind it finds where the call comes back. The architecture leaves open what
+                // happens if that is the register of where it goes.
                 Insn::Jalr { rd, rs } if rd != rs => {
                     let to = s.get(rs);
                     s.set(rd, Value(Kind::Code, at as i32 + 8));

@@ -183,7 +183,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Whether it is still true when the callee has come back: nothing that others change behind a call's back.
+    /// Whether it is still true when the callee has come back: nothing that others change behind a call's
+    /// back.
     #[inline(always)]
     pub(super) const fn lasts(self) -> bool {
         Kind::Own as u32 <= self as u32 && self as u32 <= Kind::Leaf as u32

@@ -38,7 +38,8 @@ fn main() -> i64 {
         arguments.first().and_then(|a| rules::fault(a)).filter(|_| arguments.len() > 1)
     else {
         return under::usage(
-            "faultinject N[:ERROR] PROGRAM [ARGUMENT...], where N counts from 1 and ERROR is as EIO, or a number",
+            "faultinject N[:ERROR] PROGRAM [ARGUMENT...], where N counts from 1 and ERROR is as EIO, or a \
+             number",
         );
     };
     WHICH.store(which, Relaxed);

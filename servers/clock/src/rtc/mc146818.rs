@@ -1,9 +1,9 @@
 //! MC146818 (Motorola, "MC146818 Real-Time Clock plus RAM"): a date and a time, in whole seconds, as a person
 //! writes them: decimal or binary, 12 or 24 hours.
 //!
-//! It changes its registers once a second, one after the other. So it is read until two readings are the same,
-//! neither of them from while it says that it changes. Of the year it has two digits: it is between 1970 and
-//! 2069.
+//! It changes its registers once a second, one after the other. So it is read until two readings are the
+//! same, neither of them from while it says that it changes. Of the year it has two digits: it is between
+//! 1970 and 2069.
 
 use super::Registers;
 

@@ -1,10 +1,10 @@
 //! Two 8259A (Intel, "8259A Programmable Interrupt Controller"), the second at line 2 of the first, with the
 //! register that says which lines are levels (PIIX4, "ELCR").
 //!
-//! Source `n` is line `n`. Nobody else acknowledges for the processor, so the lines are asked by polls. A line
-//! is masked from its claim until it is complete, and the end of its interrupt is told at once: a driver that
-//! takes its time holds up no other line. Lines are levels where they can be, for an edge that comes while
-//! its line is claimed would be lost. What comes unasked is masked too, and stays so.
+//! Source `n` is line `n`. Nobody else acknowledges for the processor, so the lines are asked by polls. A
+//! line is masked from its claim until it is complete, and the end of its interrupt is told at once: a driver
+//! that takes its time holds up no other line. Lines are levels where they can be, for an edge that comes
+//! while its line is claimed would be lost. What comes unasked is masked too, and stays so.
 //!
 //! The board maps three ranges: the first chip, the second, the two bytes for levels. That there are levels
 //! tells that all has been initialised: after a reset there is none.

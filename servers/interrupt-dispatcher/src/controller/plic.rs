@@ -1,8 +1,8 @@
 //! The PLIC (RISC-V Platform-Level Interrupt Controller Specification), for hart 0 in supervisor mode, which
 //! is context 1.
 //!
-//! The board maps three ranges, a page each: priorities; enable bits of that context; its threshold, and the register that
-//! claims and completes.
+//! The board maps three ranges, a page each: priorities; enable bits of that context; its threshold, and the
+//! register that claims and completes.
 
 use crate::Registers;
 

@@ -1,5 +1,5 @@
-//! A processor that has the nucleus's half at fixed addresses, finds portal tables through the root, and does not
-//! tell what an illegal instruction was: RISC-V's page tables, and these three on top.
+//! A processor that has the nucleus's half at fixed addresses, finds portal tables through the root, and does
+//! not tell what an illegal instruction was: RISC-V's page tables, and these three on top.
 
 use crate::world::{NONE, PM, SERVER, image};
 use pebble_abi::errno;

@@ -220,7 +220,13 @@ proptest! {
     }
 
     #[test]
-    fn nonsense_is_refused_by_everything(what in 0u8..59, d in any::<u64>(), a in any::<u64>(), b in any::<u64>(), c in any::<u64>()) {
+    fn nonsense_is_refused_by_everything(
+        what in 0u8..59,
+        d in any::<u64>(),
+        a in any::<u64>(),
+        b in any::<u64>(),
+        c in any::<u64>(),
+    ) {
         let mut w = World::new();
         w.vm.domain_create(0, 100, 10, 4).unwrap();
         let before = w.vm.stats();

@@ -90,7 +90,8 @@ impl Emitter<'_> {
                 let (sp, realigned) = (scope.state.sp, scope.function.realigned);
                 let back = sp == Place::At(0) || sp == Place::Dynamic && realigned;
                 if !back || !insn.args.is_empty() {
-                    let hint = "rsp is not where it was at the function's entry; a return address cannot be pushed or set: jump or call instead";
+                    let hint = "rsp is not where it was at the function's entry; a return address cannot be \
+                        pushed or set: jump or call instead";
                     return Err(Kind::Unsupported { what: insn.to_string(), hint });
                 }
                 self.cross(i, scope);

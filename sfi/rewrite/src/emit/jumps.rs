@@ -290,7 +290,8 @@ impl Emitter<'_> {
         let Some(Operand::Star(o)) = insn.args.first() else { return Err(Kind::JumpTable(insn.to_string())) };
         let full = || Kind::Unsupported {
             what: insn.to_string(),
-            hint: "all registers are live at this jump; compile the function with fewer variables live, or without computed goto",
+            hint: "all registers are live at this jump; compile the function with fewer variables live, or \
+                without computed goto",
         };
         let Chosen { number, table: y, lent } = self.choose(i, insn, jump).ok_or_else(full)?;
         let (wide, narrow) = (operand::r64(number), operand::r32(number));

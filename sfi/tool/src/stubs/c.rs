@@ -114,7 +114,8 @@ fn opening(f: &Function) -> String {
         return format!("    stubs_->{portal} = pbl_portal_open(instance_, \"{name}\", \"{spec}\");\n");
     }
     format!(
-        "    static const pbl_extent {name}_[] = {{{}}};\n    stubs_->{portal} = pbl_portal_open_over(instance_, \"{name}\", \"{spec}\", {name}_, {});\n",
+        "    static const pbl_extent {name}_[] = {{{}}};\n    stubs_->{portal} = \
+         pbl_portal_open_over(instance_, \"{name}\", \"{spec}\", {name}_, {});\n",
         extents.join(", "),
         extents.len()
     )
@@ -126,9 +127,12 @@ pub fn bindings(i: &Interface) -> String {
     let guard = format!("{}_STUBS_H", name.to_uppercase());
     let mut out = format!(
         "/* Made from {header} by `pebble sfi stubs`: change that, not this.\n\
-         \x20* Every function returns PBL_OK or why there is no result; results and pbl_error() are as pebble_host.h says. */\n\
-         #ifndef {guard}\n#define {guard}\n\n#include <pebble_host.h>\n#include <stdbool.h>\n#include <string.h>\n\n\
-         typedef struct {{\n    pbl_instance *instance;\n    pbl_limit limit; /* of each call: none, unless it is set */\n"
+         \x20* Every function returns PBL_OK or why there is no result; results and pbl_error() are as \
+         pebble_host.h says. */\n\
+         #ifndef {guard}\n#define {guard}\n\n#include <pebble_host.h>\n#include <stdbool.h>\n#include \
+         <string.h>\n\n\
+         typedef struct {{\n    pbl_instance *instance;\n    pbl_limit limit; /* of each call: none, unless \
+         it is set */\n"
     );
     for f in &i.functions {
         let _ = writeln!(out, "    pbl_portal *{};", own(&f.name));
@@ -144,8 +148,10 @@ pub fn bindings(i: &Interface) -> String {
     let _ = write!(
         out,
         "    memset(stubs_, 0, sizeof *stubs_);\n}}\n\n\
-         /* Opens the portals into an instance, which must outlive them: 0, or -1 and pbl_error() says why. */\n\
-         static inline int {name}_bind({name}_stubs *stubs_, pbl_instance *instance_) {{\n    memset(stubs_, 0, sizeof *stubs_);\n    stubs_->instance = instance_;\n"
+         /* Opens the portals into an instance, which must outlive them: 0, or -1 and pbl_error() says why. \
+         */\n\
+         static inline int {name}_bind({name}_stubs *stubs_, pbl_instance *instance_) {{\n    memset(stubs_, \
+         0, sizeof *stubs_);\n    stubs_->instance = instance_;\n"
     );
     for f in &i.functions {
         let _ = write!(out, "{}    if (!stubs_->{})\n        goto failed_;\n", opening(f), own(&f.name));
@@ -218,7 +224,8 @@ fn function(name: &str, f: &Function) -> String {
             );
         }
         Answer::String => {
-            out += "    if (outcome_.status == PBL_OK && pbl_instance_text(stubs_->instance, outcome_.value, result_, room_) < 0)\n        return -1;\n";
+            out += "    if (outcome_.status == PBL_OK && pbl_instance_text(stubs_->instance, outcome_.value, \
+                result_, room_) < 0)\n        return -1;\n";
         }
     }
     out += "    return (int)outcome_.status;\n}\n";

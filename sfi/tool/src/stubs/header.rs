@@ -234,7 +234,8 @@ impl<'a> Parser<'a> {
             ("", _) => {
                 return Error::at(
                     note,
-                    "this pointer's length is missing: PBL_R(count), PBL_W(count), PBL_O(count) or PBL_STRING",
+                    "this pointer's length is missing: PBL_R(count), PBL_W(count), PBL_O(count) or \
+                     PBL_STRING",
                 );
             }
             (_, 0) => return Error::at(note, format!("{annotation} is for pointers")),
@@ -336,7 +337,8 @@ fn named(words: &mut Vec<&str>) -> Option<Type> {
 
 fn no_type(word: &str) -> String {
     format!(
-        "{word} is no type that bindings know: use the integers of C and <stdint.h>, and pointers to these, to float, double, void"
+        "{word} is no type that bindings know: use the integers of C and <stdint.h>, and pointers to these, \
+         to float, double, void"
     )
 }
 

@@ -107,7 +107,8 @@ pub fn bindings(i: &Interface) -> String {
     }
     let _ = write!(
         out,
-        "\n/// The functions of `{header}` in an instance.\npub struct {name} {{\n    /// Of each call: none, unless it is set.\n    pub limit: Limit,\n"
+        "\n/// The functions of `{header}` in an instance.\npub struct {name} {{\n    /// Of each call: \
+         none, unless it is set.\n    pub limit: Limit,\n"
     );
     if text {
         out += "    instance_: Instance,\n";
@@ -117,8 +118,9 @@ pub fn bindings(i: &Interface) -> String {
     }
     let _ = write!(
         out,
-        "}}\n\nimpl TryFrom<&Instance> for {name} {{\n    type Error = Error;\n\n    /// Opens the portals.\n    \
-         fn try_from(instance: &Instance) -> Result<{name}, Error> {{\n        Ok({name} {{\n            limit: Limit::default(),\n"
+        "}}\n\nimpl TryFrom<&Instance> for {name} {{\n    type Error = Error;\n\n    /// Opens the \
+         portals.\n    fn try_from(instance: &Instance) -> Result<{name}, Error> {{\n        Ok({name} \
+         {{\n            limit: Limit::default(),\n"
     );
     if text {
         out += "            instance_: instance.clone(),\n";
@@ -186,7 +188,8 @@ fn count(f: &Function, n: usize, a: &Argument) -> String {
     for other in others {
         let _ = write!(
             out,
-            "        if {}.len() != {first}.len() {{\n            return Err(CallError::Lengths);\n        }}\n",
+            "        if {}.len() != {first}.len() {{\n            return Err(CallError::Lengths);\n        \
+             }}\n",
             own(&other.name)
         );
     }

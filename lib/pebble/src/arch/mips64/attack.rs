@@ -1,4 +1,5 @@
-//! What only a hostile component does: the raw instructions of attacks, for tests that a domain hurts itself alone.
+//! What only a hostile component does: the raw instructions of attacks, for tests that a domain hurts itself
+//! alone.
 
 use core::arch::{asm, naked_asm};
 use pebble_arch::mips64::regs;
@@ -149,7 +150,8 @@ pub fn nonsense() {
     }
 }
 
-/// An entry that overwrites what is above it on the stack that it runs on, as far as there is any, and returns.
+/// An entry that overwrites what is above it on the stack that it runs on, as far as there is any, and
+/// returns.
 #[unsafe(naked)]
 pub extern "C" fn smash() -> i64 {
     naked_asm!(
@@ -185,8 +187,8 @@ pub extern "C" fn spoil() -> i64 {
 
 /// The convention's: `$16` to `$23`, `$28`, `$30`.
 const PRESERVED: u32 = 0xff << 16 | 1 << 28 | 1 << 30;
-/// Registers that a component may look at after a portal has brought a thread in: all but `$29` and `$31`. In place of `$0` are `hi` and
-/// `lo`.
+/// Registers that a component may look at after a portal has brought a thread in: all but `$29` and `$31`. In
+/// place of `$0` are `hi` and `lo`.
 const LOOKED_AT: u32 = !(1 << 29 | 1 << 31);
 
 /// An entry that returns, as bits, the registers that were not zero when it was entered.
@@ -197,11 +199,12 @@ pub extern "C" fn look() -> i64 {
         ".set noreorder",
         ".set noat",
         "daddiu $29, $29, -256",
-        "sd $1, 8($29)", "sd $2, 16($29)", "sd $3, 24($29)", "sd $4, 32($29)", "sd $5, 40($29)", "sd $6, 48($29)",
-        "sd $7, 56($29)", "sd $8, 64($29)", "sd $9, 72($29)", "sd $10, 80($29)", "sd $11, 88($29)", "sd $12, 96($29)",
-        "sd $13, 104($29)", "sd $14, 112($29)", "sd $15, 120($29)", "sd $16, 128($29)", "sd $17, 136($29)",
-        "sd $18, 144($29)", "sd $19, 152($29)", "sd $20, 160($29)", "sd $21, 168($29)", "sd $22, 176($29)",
-        "sd $23, 184($29)", "sd $24, 192($29)", "sd $25, 200($29)", "sd $26, 208($29)", "sd $27, 216($29)",
+        "sd $1, 8($29)", "sd $2, 16($29)", "sd $3, 24($29)", "sd $4, 32($29)", "sd $5, 40($29)",
+        "sd $6, 48($29)", "sd $7, 56($29)", "sd $8, 64($29)", "sd $9, 72($29)", "sd $10, 80($29)",
+        "sd $11, 88($29)", "sd $12, 96($29)", "sd $13, 104($29)", "sd $14, 112($29)", "sd $15, 120($29)",
+        "sd $16, 128($29)", "sd $17, 136($29)", "sd $18, 144($29)", "sd $19, 152($29)", "sd $20, 160($29)",
+        "sd $21, 168($29)", "sd $22, 176($29)", "sd $23, 184($29)", "sd $24, 192($29)", "sd $25, 200($29)",
+        "sd $26, 208($29)", "sd $27, 216($29)",
         "sd $28, 224($29)", "sd $30, 240($29)", "sd $31, 248($29)",
         "mfhi $4",
         "mflo $5",
@@ -239,7 +242,8 @@ pub struct Seen {
 /// Calls a portal with -2 in every register that carries nothing, and looks at all of them afterwards.
 pub fn call_and_look(index: usize) -> Seen {
     let mut saved = [0u64; 32];
-    // SAFETY: the frame of this function is left as it was; all registers that change are named, or saved and restored here.
+    // SAFETY: the frame of this function is left as it was; all registers that change are named, or saved and
+    // restored here.
     unsafe {
         asm!(
             ".set push",
@@ -248,20 +252,21 @@ pub fn call_and_look(index: usize) -> Seen {
             "daddiu $29, $29, -32",
             "sd $28, 0($29)", "sd $30, 8($29)", "sd $31, 16($29)", "sd $5, 24($29)",
             "move $12, $4",
-            "li $1, -2", "li $2, -2", "li $3, -2", "li $4, -2", "li $5, -2", "li $6, -2", "li $7, -2", "li $8, -2",
-            "li $9, -2", "li $10, -2", "li $11, -2", "li $13, -2", "li $14, -2", "li $15, -2", "li $16, -2", "li $17, -2",
-            "li $18, -2", "li $19, -2", "li $20, -2", "li $21, -2", "li $22, -2", "li $23, -2", "li $24, -2", "li $25, -2",
-            "li $26, -2", "li $27, -2", "li $28, -2", "li $30, -2",
+            "li $1, -2", "li $2, -2", "li $3, -2", "li $4, -2", "li $5, -2", "li $6, -2", "li $7, -2",
+            "li $8, -2", "li $9, -2", "li $10, -2", "li $11, -2", "li $13, -2", "li $14, -2", "li $15, -2",
+            "li $16, -2", "li $17, -2", "li $18, -2", "li $19, -2", "li $20, -2", "li $21, -2", "li $22, -2",
+            "li $23, -2", "li $24, -2", "li $25, -2", "li $26, -2", "li $27, -2", "li $28, -2", "li $30, -2",
             "mthi $1",
             "mtlo $1",
             "bal 2f",
             "nop",
             "ld $31, 24($29)",
-            "sd $1, 8($31)", "sd $2, 16($31)", "sd $3, 24($31)", "sd $4, 32($31)", "sd $5, 40($31)", "sd $6, 48($31)",
-            "sd $7, 56($31)", "sd $8, 64($31)", "sd $9, 72($31)", "sd $10, 80($31)", "sd $11, 88($31)", "sd $12, 96($31)",
-            "sd $13, 104($31)", "sd $14, 112($31)", "sd $15, 120($31)", "sd $16, 128($31)", "sd $17, 136($31)",
-            "sd $18, 144($31)", "sd $19, 152($31)", "sd $20, 160($31)", "sd $21, 168($31)", "sd $22, 176($31)",
-            "sd $23, 184($31)", "sd $24, 192($31)", "sd $25, 200($31)", "sd $26, 208($31)", "sd $27, 216($31)",
+            "sd $1, 8($31)", "sd $2, 16($31)", "sd $3, 24($31)", "sd $4, 32($31)", "sd $5, 40($31)",
+            "sd $6, 48($31)", "sd $7, 56($31)", "sd $8, 64($31)", "sd $9, 72($31)", "sd $10, 80($31)",
+            "sd $11, 88($31)", "sd $12, 96($31)", "sd $13, 104($31)", "sd $14, 112($31)", "sd $15, 120($31)",
+            "sd $16, 128($31)", "sd $17, 136($31)", "sd $18, 144($31)", "sd $19, 152($31)",
+            "sd $20, 160($31)", "sd $21, 168($31)", "sd $22, 176($31)", "sd $23, 184($31)",
+            "sd $24, 192($31)", "sd $25, 200($31)", "sd $26, 208($31)", "sd $27, 216($31)",
             "sd $28, 224($31)", "sd $30, 240($31)",
             "mfhi $4",
             "mflo $5",
@@ -275,9 +280,10 @@ pub fn call_and_look(index: usize) -> Seen {
             ".set pop",
             inlateout("$4") index => _,
             inlateout("$5") saved.as_mut_ptr() => _,
-            out("$2") _, out("$3") _, out("$6") _, out("$7") _, out("$8") _, out("$9") _, out("$10") _, out("$11") _,
-            out("$12") _, out("$13") _, out("$14") _, out("$15") _, out("$16") _, out("$17") _, out("$18") _, out("$19") _,
-            out("$20") _, out("$21") _, out("$22") _, out("$23") _, out("$24") _, out("$25") _,
+            out("$2") _, out("$3") _, out("$6") _, out("$7") _, out("$8") _, out("$9") _, out("$10") _,
+            out("$11") _, out("$12") _, out("$13") _, out("$14") _, out("$15") _, out("$16") _, out("$17") _,
+            out("$18") _, out("$19") _, out("$20") _, out("$21") _, out("$22") _, out("$23") _, out("$24") _,
+            out("$25") _,
         );
     }
     let changed = |x: &usize| saved[*x] != -2i64 as u64;

@@ -1,7 +1,8 @@
 //! Calls of portals, and the ways out of an entry.
 //!
-//! A portal comes back where `$31` says, which the compiler does not let assembly name as changed. So the plain call is
-//! a function to it, whose convention is the portal's but for one register; the others keep `$31` in a preserved one.
+//! A portal comes back where `$31` says, which the compiler does not let assembly name as changed. So the
+//! plain call is a function to it, whose convention is the portal's but for one register; the others keep
+//! `$31` in a preserved one.
 
 use core::arch::{asm, naked_asm};
 use core::mem::MaybeUninit;
@@ -38,7 +39,8 @@ pub unsafe fn call(index: usize, p: [Word; 5]) -> (i64, u64) {
 pub unsafe fn call_wide(index: usize, p: [Word; 5]) -> (i64, u64, [u64; 4]) {
     let (value, status): (i64, u64);
     let mut more = [0u64; 4];
-    // SAFETY: a portal call changes only registers that the C convention lets a callee change; `$16` is kept by every portal.
+    // SAFETY: a portal call changes only registers that the C convention lets a callee change; `$16` is kept
+    // by every portal.
     unsafe {
         asm!(
             ".set push",
@@ -56,7 +58,8 @@ pub unsafe fn call_wide(index: usize, p: [Word; 5]) -> (i64, u64, [u64; 4]) {
             inlateout("$8") p[3] => more[2],
             inlateout("$9") p[4] => more[3],
             lateout("$2") value, lateout("$3") status,
-            lateout("$10") _, lateout("$11") _, lateout("$12") _, lateout("$13") _, lateout("$14") _, lateout("$15") _,
+            lateout("$10") _, lateout("$11") _, lateout("$12") _, lateout("$13") _, lateout("$14") _,
+            lateout("$15") _,
             out("$16") _, lateout("$24") _, lateout("$25") _,
         );
     }
@@ -76,7 +79,8 @@ pub unsafe fn leave(index: usize, word: Word) -> ! {
 /// Returns to the caller of the running entry, with further result words.
 ///
 /// # Safety
-/// As for [`leave`]; and the preserved registers are not put back: the entry's portal must be one that restores them (`p` or `f`).
+/// As for [`leave`]; and the preserved registers are not put back: the entry's portal must be one that
+/// restores them (`p` or `f`).
 #[inline(always)]
 pub unsafe fn leave_wide(value: i64, more: [u64; 4]) -> ! {
     // SAFETY: as the caller promises.
@@ -90,9 +94,9 @@ pub unsafe fn leave_wide(value: i64, more: [u64; 4]) -> ! {
     }
 }
 
-/// What [`counter`](super::register::counter) counts from before the stub of a call to behind it, its second reading included: what a
-/// measurement takes. The stub is the shortest there is: jump to the `syscall`, which returns behind the jump, with the index in its
-/// delay slot.
+/// What [`counter`](super::register::counter) counts from before the stub of a call to behind it, its second
+/// reading included: what a measurement takes. The stub is the shortest there is: jump to the `syscall`,
+/// which returns behind the jump, with the index in its delay slot.
 ///
 /// # Safety
 /// As for [`call`].
@@ -121,8 +125,8 @@ pub unsafe fn timed_call(index: usize, p: [u64; 5]) -> u64 {
             inlateout("$8") p[3] => _,
             inlateout("$9") p[4] => _,
             out("$16") before, out("$17") after, out("$18") _,
-            lateout("$2") _, lateout("$3") _, lateout("$10") _, lateout("$11") _, lateout("$12") _, lateout("$13") _,
-            lateout("$14") _, lateout("$15") _, lateout("$24") _, lateout("$25") _,
+            lateout("$2") _, lateout("$3") _, lateout("$10") _, lateout("$11") _, lateout("$12") _,
+            lateout("$13") _, lateout("$14") _, lateout("$15") _, lateout("$24") _, lateout("$25") _,
         );
     }
     (after as u32).wrapping_sub(before as u32).into()

@@ -86,8 +86,8 @@ macro_rules! goes_on {
     };
 }
 
-/// The body of a controller's entry. There are two, 4 bytes apart: for stubs of plain portals, and for all others. The second is in the
-/// delay slot of the first, to which it does no harm.
+/// The body of a controller's entry. There are two, 4 bytes apart: for stubs of plain portals, and for all
+/// others. The second is in the delay slot of the first, to which it does no harm.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! handles {

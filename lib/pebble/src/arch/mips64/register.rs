@@ -62,7 +62,8 @@ pub fn fence_instructions() {
     unsafe { asm!("sync") }
 }
 
-/// A page's address that the compiler takes for unknown, so that it stays in one register: a constant is made again at every use.
+/// A page's address that the compiler takes for unknown, so that it stays in one register: a constant is made
+/// again at every use.
 #[inline(always)]
 pub fn opaque<const PAGE: u64>() -> u64 {
     let base: u64;

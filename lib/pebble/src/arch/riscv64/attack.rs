@@ -1,4 +1,5 @@
-//! What only a hostile component does: the raw instructions of attacks, for tests that a domain hurts itself alone.
+//! What only a hostile component does: the raw instructions of attacks, for tests that a domain hurts itself
+//! alone.
 
 use core::arch::{asm, naked_asm};
 
@@ -140,7 +141,8 @@ pub fn nonsense() {
     }
 }
 
-/// An entry that overwrites what is above it on the stack that it runs on, as far as there is any, and returns.
+/// An entry that overwrites what is above it on the stack that it runs on, as far as there is any, and
+/// returns.
 #[unsafe(naked)]
 pub extern "C" fn smash() -> i64 {
     naked_asm!(
@@ -177,7 +179,8 @@ pub extern "C" fn spoil() -> i64 {
     )
 }
 
-/// Registers that a component may look at after a portal has brought a thread in: all but `x0`, `ra`, `sp` and `a0`.
+/// Registers that a component may look at after a portal has brought a thread in: all but `x0`, `ra`, `sp`
+/// and `a0`.
 const LOOKED_AT: u32 = !(1 | 1 << 1 | 1 << 2 | 1 << 10);
 
 /// An entry that returns, as bits, the registers that were not zero when it was entered.
@@ -186,10 +189,11 @@ pub extern "C" fn look() -> i64 {
     naked_asm!(
         "addi sp, sp, -256",
         "sd x3, 24(sp)", "sd x4, 32(sp)", "sd x5, 40(sp)", "sd x6, 48(sp)", "sd x7, 56(sp)", "sd x8, 64(sp)",
-        "sd x9, 72(sp)", "sd x11, 88(sp)", "sd x12, 96(sp)", "sd x13, 104(sp)", "sd x14, 112(sp)", "sd x15, 120(sp)",
-        "sd x16, 128(sp)", "sd x17, 136(sp)", "sd x18, 144(sp)", "sd x19, 152(sp)", "sd x20, 160(sp)", "sd x21, 168(sp)",
-        "sd x22, 176(sp)", "sd x23, 184(sp)", "sd x24, 192(sp)", "sd x25, 200(sp)", "sd x26, 208(sp)", "sd x27, 216(sp)",
-        "sd x28, 224(sp)", "sd x29, 232(sp)", "sd x30, 240(sp)", "sd x31, 248(sp)",
+        "sd x9, 72(sp)", "sd x11, 88(sp)", "sd x12, 96(sp)", "sd x13, 104(sp)", "sd x14, 112(sp)",
+        "sd x15, 120(sp)", "sd x16, 128(sp)", "sd x17, 136(sp)", "sd x18, 144(sp)", "sd x19, 152(sp)",
+        "sd x20, 160(sp)", "sd x21, 168(sp)", "sd x22, 176(sp)", "sd x23, 184(sp)", "sd x24, 192(sp)",
+        "sd x25, 200(sp)", "sd x26, 208(sp)", "sd x27, 216(sp)", "sd x28, 224(sp)", "sd x29, 232(sp)",
+        "sd x30, 240(sp)", "sd x31, 248(sp)",
         "sd ra, 0(sp)",
         "mv a0, sp",
         "call {nonzero}",
@@ -222,31 +226,35 @@ pub struct Seen {
 /// Calls a portal with -2 in every register that carries nothing, and looks at all of them afterwards.
 pub fn call_and_look(index: usize) -> Seen {
     let mut saved = [0u64; 32];
-    // SAFETY: the frame of this function is left as it was; all registers that change are named, or saved and restored here.
+    // SAFETY: the frame of this function is left as it was; all registers that change are named, or saved and
+    // restored here.
     unsafe {
         asm!(
             "addi sp, sp, -128",
             "sd s0, 0(sp)", "sd s1, 8(sp)", "sd tp, 16(sp)", "sd {buffer}, 24(sp)",
             "mv t0, {index}",
-            "li a0, -2", "li a1, -2", "li a2, -2", "li a3, -2", "li a4, -2", "li a5, -2", "li a6, -2", "li a7, -2",
-            "li t1, -2", "li t2, -2", "li t3, -2", "li t4, -2", "li t5, -2", "li t6, -2", "li tp, -2", "li s0, -2",
-            "li s1, -2", "li s2, -2", "li s3, -2", "li s4, -2", "li s5, -2", "li s6, -2", "li s7, -2", "li s8, -2",
+            "li a0, -2", "li a1, -2", "li a2, -2", "li a3, -2", "li a4, -2", "li a5, -2", "li a6, -2",
+            "li a7, -2", "li t1, -2", "li t2, -2", "li t3, -2", "li t4, -2", "li t5, -2", "li t6, -2",
+            "li tp, -2", "li s0, -2", "li s1, -2", "li s2, -2", "li s3, -2", "li s4, -2", "li s5, -2",
+            "li s6, -2", "li s7, -2", "li s8, -2",
             "li s9, -2", "li s10, -2", "li s11, -2",
             "lla ra, 2f",
             "ecall",
             "2:",
             "ld ra, 24(sp)",
-            "sd x3, 24(ra)", "sd x4, 32(ra)", "sd x5, 40(ra)", "sd x6, 48(ra)", "sd x7, 56(ra)", "sd x8, 64(ra)",
-            "sd x9, 72(ra)", "sd x10, 80(ra)", "sd x11, 88(ra)", "sd x12, 96(ra)", "sd x13, 104(ra)", "sd x14, 112(ra)",
-            "sd x15, 120(ra)", "sd x16, 128(ra)", "sd x17, 136(ra)", "sd x18, 144(ra)", "sd x19, 152(ra)",
-            "sd x20, 160(ra)", "sd x21, 168(ra)", "sd x22, 176(ra)", "sd x23, 184(ra)", "sd x24, 192(ra)",
-            "sd x25, 200(ra)", "sd x26, 208(ra)", "sd x27, 216(ra)", "sd x28, 224(ra)", "sd x29, 232(ra)",
+            "sd x3, 24(ra)", "sd x4, 32(ra)", "sd x5, 40(ra)", "sd x6, 48(ra)", "sd x7, 56(ra)",
+            "sd x8, 64(ra)", "sd x9, 72(ra)", "sd x10, 80(ra)", "sd x11, 88(ra)", "sd x12, 96(ra)",
+            "sd x13, 104(ra)", "sd x14, 112(ra)", "sd x15, 120(ra)", "sd x16, 128(ra)", "sd x17, 136(ra)",
+            "sd x18, 144(ra)", "sd x19, 152(ra)", "sd x20, 160(ra)", "sd x21, 168(ra)", "sd x22, 176(ra)",
+            "sd x23, 184(ra)", "sd x24, 192(ra)", "sd x25, 200(ra)", "sd x26, 208(ra)", "sd x27, 216(ra)",
+            "sd x28, 224(ra)", "sd x29, 232(ra)",
             "sd x30, 240(ra)", "sd x31, 248(ra)",
             "ld s0, 0(sp)", "ld s1, 8(sp)", "ld tp, 16(sp)",
             "addi sp, sp, 128",
             index = in(reg) index,
             buffer = in(reg) saved.as_mut_ptr(),
-            out("s2") _, out("s3") _, out("s4") _, out("s5") _, out("s6") _, out("s7") _, out("s8") _, out("s9") _,
+            out("s2") _, out("s3") _, out("s4") _, out("s5") _, out("s6") _, out("s7") _, out("s8") _,
+            out("s9") _,
             out("s10") _, out("s11") _,
             clobber_abi("C"),
         );

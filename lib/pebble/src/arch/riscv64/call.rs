@@ -20,7 +20,8 @@ extern "C" fn trap() {
 #[inline(always)]
 pub unsafe fn call(index: usize, p: [Word; 5]) -> (i64, u64) {
     let (value, status): (i64, u64);
-    // SAFETY: a portal call changes only registers that the C convention lets a callee change; the code after the call is named in `ra`.
+    // SAFETY: a portal call changes only registers that the C convention lets a callee change; the code after
+    // the call is named in `ra`.
     unsafe {
         asm!(
             "jal ra, {trap}",
@@ -74,7 +75,8 @@ pub unsafe fn leave(index: usize, word: Word) -> ! {
 /// Returns to the caller of the running entry, with further result words.
 ///
 /// # Safety
-/// As for [`leave`]; and the preserved registers are not put back: the entry's portal must be one that restores them (`p` or `f`).
+/// As for [`leave`]; and the preserved registers are not put back: the entry's portal must be one that
+/// restores them (`p` or `f`).
 #[inline(always)]
 pub unsafe fn leave_wide(value: i64, more: [u64; 4]) -> ! {
     // SAFETY: as the caller promises.
@@ -88,8 +90,9 @@ pub unsafe fn leave_wide(value: i64, more: [u64; 4]) -> ! {
     }
 }
 
-/// Instructions from before the stub of a call to behind it, the counter read once more included: what a measurement takes.
-/// The stub is the shortest there is: index into `t0`, jump to the `ecall`, which returns behind the jump.
+/// Instructions from before the stub of a call to behind it, the counter read once more included: what a
+/// measurement takes. The stub is the shortest there is: index into `t0`, jump to the `ecall`, which returns
+/// behind the jump.
 ///
 /// # Safety
 /// As for [`call`].

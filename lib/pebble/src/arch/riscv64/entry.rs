@@ -75,7 +75,8 @@ macro_rules! goes_on {
     };
 }
 
-/// The body of a controller's entry. There are two, 4 bytes apart: for stubs of plain portals, and for all others.
+/// The body of a controller's entry. There are two, 4 bytes apart: for stubs of plain portals, and for all
+/// others.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! handles {

@@ -1,9 +1,9 @@
 //! The translation buffer has no entry for a window any more: looked for, and overwritten if it is there.
 //!
-//! Between the look and the write nothing else is done, so this is one sequence of instructions: it begins with
-//! `tlbp`, which is nowhere else, and nothing leads into it, as it holds what is allowed nowhere else. What it
-//! writes is an entry for an address that no window has, and that no user mode reaches. Which address space the
-//! processor is in afterwards is not known.
+//! Between the look and the write nothing else is done, so this is one sequence of instructions: it begins
+//! with `tlbp`, which is nowhere else, and nothing leads into it, as it holds what is allowed nowhere else.
+//! What it writes is an entry for an address that no window has, and that no user mode reaches. Which address
+//! space the processor is in afterwards is not known.
 
 use super::super::slot::{all, at as of_word};
 use super::super::window::{fact, is_long};
@@ -70,8 +70,8 @@ impl V<'_> {
         Ok(())
     }
 
-    /// A branch over what forgets a window's page, taken if nobody has touched it: the translation buffer never
-    /// had it. What is behind the branch is done on both ways.
+    /// A branch over what forgets a window's page, taken if nobody has touched it: the translation buffer
+    /// never had it. What is behind the branch is done on both ways.
     pub(super) fn unless_untouched(
         &mut self,
         (at, depth): (usize, usize),

@@ -1,5 +1,5 @@
-//! Portals that are one sequence of instructions, and no other: the scheduler's steps with stack queues, which
-//! alone follow links that lie in memory, and the setting of the clock.
+//! Portals that are one sequence of instructions, and no other: the scheduler's steps with stack queues,
+//! which alone follow links that lie in memory, and the setting of the clock.
 //!
 //! What the first do to the two lists of a domain, and that they touch no other memory, and when the clock
 //! interrupts, tests find out by running them.

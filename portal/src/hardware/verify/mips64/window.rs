@@ -1,7 +1,8 @@
 //! mips64: which computations make addresses of table entries, and what is lent of an entry, out of the
 //! caller's word ([`super::super::window`]).
 //!
-//! Tables are at addresses that end with zeros, and so are control pages and slots: an index is put into them.
+//! Tables are at addresses that end with zeros, and so are control pages and slots: an index is put into
+//! them.
 
 use super::super::window::{at_level, fact, is_long, is_upper};
 use super::*;

@@ -53,7 +53,8 @@ static ALL: [Builtin; 13] = [
     builtin(
         "replace",
         "SERVER FILE",
-        "puts a new version in the place of a server while it is called; FILE is a path, or X for /components/SERVER-X",
+        "puts a new version in the place of a server while it is called; FILE is a path, or X for \
+         /components/SERVER-X",
         replace,
     ),
     builtin("status", "", "exit status of the last command", status),
