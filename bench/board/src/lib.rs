@@ -67,6 +67,15 @@ impl Job {
     }
 }
 
+/// What reading the counter costs.
+pub fn least(counter: impl Fn() -> u64) -> u32 {
+    let read = || {
+        let before = counter();
+        (counter() - before) as u32
+    };
+    (0..100).map(|_| read()).min().unwrap_or(0)
+}
+
 /// Samples of one row.
 pub struct Samples {
     values: Vec<u32>,

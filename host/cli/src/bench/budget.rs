@@ -6,6 +6,7 @@
 //! ```toml
 //! "portal.short_circuit" = 18                                  # the mean
 //! "irq.idle" = { p50 = 330, p99 = 400 }
+//! "file.read.4k" = { p50 = 14.1 }
 //! "portal.chain.sm.8" = { of = "portal.chain.sm.2", percent = 105 }
 //! ```
 
@@ -32,9 +33,9 @@ pub enum Budget {
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     mean: Option<f64>,
-    p50: Option<u64>,
-    p99: Option<u64>,
-    max: Option<u64>,
+    p50: Option<f64>,
+    p99: Option<f64>,
+    max: Option<f64>,
     /// Another row, of whose mean ours may be at most `percent`.
     of: Option<String>,
     percent: Option<f64>,
@@ -68,7 +69,7 @@ impl Budget {
     /// In few words, for the table.
     pub fn shown(&self) -> String {
         let limits = self.limits();
-        let statistic = |name: &str, limit: Option<u64>| limit.map(|limit| format!("{name} {limit}"));
+        let statistic = |name: &str, limit: Option<f64>| limit.map(|limit| format!("{name} {limit}"));
         let relative = limits.of.zip(limits.percent).map(|(of, percent)| format!("{percent} % of {of}"));
         let parts = [
             limits.mean.map(|mean| mean.to_string()),
@@ -85,7 +86,9 @@ impl Budget {
         let limits = self.limits();
         let over = |name: &str, is: f64, limit: Option<f64>| {
             let limit = limit.filter(|limit| is > *limit)?;
-            Some(format!("{name} is {is:.1}, budget {limit:.1}"))
+            // What is counted by the byte is little.
+            let digits = if is < 100.0 { 2 } else { 1 };
+            Some(format!("{name} is {is:.digits$}, budget {limit:.digits$}"))
         };
         let reference = limits.of.as_ref().map(|of| rows.iter().find(|row| row.id == *of));
         if let Some(None) = reference {
@@ -93,11 +96,10 @@ impl Budget {
         }
         let relative =
             reference.flatten().zip(limits.percent).map(|(row, percent)| row.mean * percent / 100.0);
-        let whole = |limit: Option<u64>| limit.map(|limit| limit as f64);
         over("mean", row.mean, limits.mean)
-            .or_else(|| over("p50", row.p50, whole(limits.p50)))
-            .or_else(|| over("p99", row.p99, whole(limits.p99)))
-            .or_else(|| over("max", row.max, whole(limits.max)))
+            .or_else(|| over("p50", row.p50, limits.p50))
+            .or_else(|| over("p99", row.p99, limits.p99))
+            .or_else(|| over("max", row.max, limits.max))
             .or_else(|| over("mean", row.mean, relative))
     }
 }
@@ -115,13 +117,14 @@ mod tests {
     fn a_number_is_a_budget_for_the_mean() {
         let row = Row::exact("x".into(), "instructions", 18);
         assert_eq!(excess("18", &row, &[]), None);
-        assert_eq!(excess("17", &row, &[]).unwrap(), "mean is 18.0, budget 17.0");
+        assert_eq!(excess("17", &row, &[]).unwrap(), "mean is 18.00, budget 17.00");
     }
 
     #[test]
     fn each_statistic_may_have_its_own() {
         let row = Row { p99: 401.0, ..Row::exact("x".into(), "instructions", 330) };
         assert_eq!(excess("{ p50 = 330, p99 = 401 }", &row, &[]), None);
+        assert_eq!(excess("{ p50 = 329.5 }", &row, &[]).unwrap(), "p50 is 330.0, budget 329.5");
         assert!(excess("{ p50 = 330, p99 = 400 }", &row, &[]).unwrap().starts_with("p99 is 401"));
     }
 

@@ -51,8 +51,11 @@ const FAMILIES: &[&str] = &[
     "tear",
     "copy",
     "cap",
+    "file",
+    "spawn",
     "sandbox",
     "domain_fork",
+    "fork",
     "size",
     "boot",
 ];

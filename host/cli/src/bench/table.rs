@@ -15,7 +15,7 @@ pub fn render(rows: &[Row], budgets: &Budgets, terminal: bool) -> String {
     for row in rows {
         let paper = row.paper.map_or("-".into(), |figure| figure.to_string());
         let Row { id, min, mean, p50, p99, max, .. } = row;
-        let digits = if row.unit == "times" { 2 } else { 1 };
+        let digits = if row.unit == "times" || row.mean < 10.0 { 2 } else { 1 };
         let _ = write!(
             out,
             "{id:width$} {min:>10} {mean:>10.digits$} {p50:>10} {p99:>10} {max:>10} {paper:>10}  "

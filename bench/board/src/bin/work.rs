@@ -1,0 +1,204 @@
+//! `work WHAT ID`: whole operations, as a program asks for them of files, pipes and the process server.
+//! Prints a row.
+//!
+//! Each is defined so that a program of another system can do the same: so many bytes
+//! are read or written, however many calls that takes; a file has 64 KB and lies in memory; a program is
+//! started with standard files, and waited for.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use pebble::abi::errno;
+use pebble::api::{self, Errno};
+use pebble::client::pipe;
+use pebble::control::{self, Answer};
+use pebble::io::{self, File};
+use pebble::portal::{COUNTED, counter};
+use pebble::println;
+use pebble::process::{self, Child, Lazy};
+use pebble_bench::{ROUNDS, Samples, WARM_UP, least};
+
+pebble::program!(main);
+pebble::handler!(handler = pass);
+
+static CREATE: pipe::Create<Lazy> = pipe::Create::lazy();
+static ABANDON: pipe::Abandon<Lazy> = pipe::Abandon::lazy();
+
+const FILE: &str = "/ram/bench";
+/// Its size, and what a sample of a pipe moves.
+const BLOCK: usize = 64 << 10;
+/// Rounds of what takes millions of instructions, and of what takes thousands.
+const FEW: usize = WARM_UP + 100;
+const SOME: usize = WARM_UP + 1000;
+const READING: u64 = 1;
+
+fn samples(per: usize) -> Samples {
+    Samples::new(per as u32, least(counter))
+}
+
+/// Fills all of `bytes`.
+fn read(file: &File, bytes: &mut [u8]) -> Result<(), Errno> {
+    let mut have = 0;
+    while have < bytes.len() {
+        match file.read(&mut bytes[have..])? {
+            0 => return Err(errno::EIO),
+            count => have += count,
+        }
+    }
+    Ok(())
+}
+
+/// The file, which has been written.
+fn file() -> Result<File, Errno> {
+    let file = io::create(FILE)?;
+    file.write(&alloc::vec![0; BLOCK])?;
+    Ok(file)
+}
+
+/// So many bytes after the other; going back to the beginning is not counted. `per`: what the row is about.
+fn blocks(
+    rounds: usize,
+    bytes: usize,
+    per: usize,
+    each: fn(&File, &mut [u8]) -> Result<(), Errno>,
+) -> Result<Samples, Errno> {
+    let file = file()?;
+    let (mut buffer, mut samples, mut left) = (alloc::vec![0; bytes], samples(per), 0);
+    for _ in 0..rounds {
+        if left < bytes {
+            file.seek(0, 0)?;
+            left = BLOCK;
+        }
+        let before = counter();
+        each(&file, &mut buffer)?;
+        samples.add(counter() - before);
+        left -= bytes;
+    }
+    file.close();
+    io::remove(FILE)?;
+    Ok(samples)
+}
+
+fn open_close() -> Result<Samples, Errno> {
+    file()?.close();
+    let mut samples = samples(1);
+    for _ in 0..SOME {
+        let before = counter();
+        let file = io::open(FILE)?;
+        file.close();
+        samples.add(counter() - before);
+    }
+    io::remove(FILE)?;
+    Ok(samples)
+}
+
+/// From another instance of this program, which writes as many bytes a call as this one reads, until nobody
+/// reads them any more. A sample has all that both do until 64 KB have arrived.
+fn stream(bytes: &str) -> Result<Samples, Errno> {
+    let token = CREATE.call()?;
+    let writer = Child::load("/bin/work")?;
+    for word in ["work", "produce", bytes] {
+        writer.argument(word)?;
+    }
+    writer.stdio(0, "/dev/console")?;
+    writer.stdio(1, &alloc::format!("/pipe/{token:016x}/w"))?;
+    writer.stdio(2, "/dev/console")?;
+    let Ok(from) = io::open(&alloc::format!("/pipe/{token:016x}/r")) else {
+        let _ = ABANDON.call(token, READING);
+        return Err(errno::EIO);
+    };
+    writer.start()?;
+    let mut buffer = alloc::vec![0; size(bytes)?];
+    let mut samples = samples(BLOCK);
+    for _ in 0..FEW {
+        let before = counter();
+        for _ in 0..BLOCK / buffer.len() {
+            read(&from, &mut buffer)?;
+        }
+        samples.add(counter() - before);
+    }
+    from.close();
+    writer.wait()?;
+    Ok(samples)
+}
+
+fn size(bytes: &str) -> Result<usize, Errno> {
+    bytes.parse().ok().filter(|bytes| (1..=BLOCK).contains(bytes)).ok_or(errno::EINVAL)
+}
+
+/// The other end of [`stream`].
+fn produce(bytes: &str) -> i64 {
+    let Ok(bytes) = size(bytes).map(|bytes| alloc::vec![0u8; bytes]) else { return 2 };
+    let Ok(to) = io::standard(1) else { return 1 };
+    while to.write(&bytes).is_ok() {}
+    0
+}
+
+fn spawn() -> Result<Samples, Errno> {
+    process::prepare()?;
+    let mut samples = samples(1);
+    for _ in 0..FEW {
+        let before = counter();
+        Child::run("/bin/nothing", &["nothing"])?.wait()?;
+        samples.add(counter() - before);
+    }
+    Ok(samples)
+}
+
+fn pass(index: usize, p: [u64; 5]) -> Answer {
+    control::pass(index, p)
+}
+
+/// A copy of this program that ends at once, and its end.
+fn fork_wait() -> Result<Samples, Errno> {
+    process::prepare()?;
+    control::prepare()?;
+    let mut samples = samples(1);
+    for _ in 0..FEW {
+        let before = counter();
+        let child = control::fork(handler)?;
+        if child == 0 {
+            api::exit(0);
+        }
+        Child(child).wait()?;
+        samples.add(counter() - before);
+    }
+    Ok(samples)
+}
+
+fn main() -> i64 {
+    let arguments: Vec<String> = io::args().collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (outcome, id) = match arguments[..] {
+        [_, "read-1", id] => (blocks(ROUNDS, 1, 1, read), id),
+        [_, "read-4k", id] => (blocks(SOME, 4096, 4096, read), id),
+        [_, "read-64k", id] => (blocks(FEW, BLOCK, BLOCK, read), id),
+        [_, "write-4k", id] => (blocks(SOME, 4096, 4096, |file, bytes| file.write(bytes)), id),
+        [_, "open-close", id] => (open_close(), id),
+        [_, "pipe-4k", id] => (stream("4096"), id),
+        [_, "pipe-64k", id] => (stream("65536"), id),
+        [_, "spawn", id] => (spawn(), id),
+        [_, "fork-wait", id] => (fork_wait(), id),
+        [_, "produce", bytes] => return produce(bytes),
+        _ => {
+            pebble::eprintln!(
+                "usage: work read-1|read-4k|read-64k|write-4k|open-close|pipe-4k|pipe-64k|spawn|fork-wait ID"
+            );
+            return 2;
+        }
+    };
+    match outcome {
+        Ok(samples) => {
+            println!("@bench {}", samples.row(id, COUNTED));
+            0
+        }
+        Err(error) => {
+            pebble::eprintln!("work: {id}: {error}");
+            1
+        }
+    }
+}
