@@ -1,11 +1,16 @@
-//! Sources of others, from Debian's archive.
+//! Sources, and programs, of others, from Debian's archive.
 //!
 //! **Problem.** Real programs show what made-up ones do not, and their sources are not ours to keep.
 //! **Strategy.** `apt-get source`, with lists of source packages in a directory of our own, so that the
 //! system's stay as they are. **Invariants.** Every archive is checked against its checksum before it is
 //! unpacked, and is fetched once; nothing is there that was unpacked in part. One at a time unpacks from a
 //! cache.
+//!
+//! * [`unpack`] a source package
+//! * [`binary`] a binary package of any architecture and release
 #![forbid(unsafe_code)]
+
+pub mod binary;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
