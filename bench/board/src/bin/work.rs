@@ -1,7 +1,7 @@
 //! `work WHAT ID`: whole operations, as a program asks for them of files, pipes and the process server.
 //! Prints a row.
 //!
-//! Each is defined so that a program of another system can do the same: so many bytes
+//! Each is defined so that a program of another system can do the same (`bench/linux/` does): so many bytes
 //! are read or written, however many calls that takes; a file has 64 KB and lies in memory; a program is
 //! started with standard files, and waited for.
 #![no_std]

@@ -46,6 +46,11 @@ impl Catalogue {
             .chain([BOOT])
     }
 
+    /// Whether there is a row of this id.
+    pub fn has(&self, id: &str) -> bool {
+        self.all().any(|known| known == id)
+    }
+
     /// What to tell who asks for rows that are none.
     pub fn unknown(&self, only: &[String]) -> Option<String> {
         let pattern = only.iter().find(|pattern| !self.all().any(|id| id.contains(*pattern)))?;

@@ -5,10 +5,12 @@
 //! themselves ([`PROGRAMS`]) are started from the shell of a system of their own, as a user would. The host
 //! adds the sizes, which it knows from the image, and the papers' figures; budgets are in
 //! `bench/budgets.toml`. Which rows there are is known beforehand ([`catalogue`]): who asks for some waits
-//! for no others, and one that does not exist is refused before anything is measured.
+//! for no others, and one that does not exist is refused before anything is measured. [`linux`] measures the
+//! same operations there.
 
 pub mod budget;
 mod catalogue;
+mod linux;
 mod papers;
 mod plot;
 mod table;
@@ -85,6 +87,15 @@ pub struct Options {
     /// Measure only rows whose id contains this, or one of these: PATTERN,PATTERN
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     only: Vec<String>,
+    /// Measure the same operations of another system on the same board, and print both and their ratio
+    #[arg(long, value_name = "SYSTEM")]
+    against: Option<Against>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Against {
+    /// Debian's kernel for riscv64 (130 MB are fetched, once, into target/linux), in its best case
+    Linux,
 }
 
 #[derive(clap::Subcommand)]
@@ -110,6 +121,9 @@ pub fn bench(tools: &Tools, options: &Options) -> Result<u8> {
     if let Some(Other::Sfi { arguments }) = &options.of {
         return crate::sfi::bench(tools, arguments).map(|()| 0);
     }
+    if let Some(Against::Linux) = options.against {
+        return linux::bench(tools, options);
+    }
     if let Some(unknown) = Catalogue::load(tools)?.unknown(&options.only) {
         ui::error(&unknown);
         return Ok(2);
@@ -117,6 +131,15 @@ pub fn bench(tools: &Tools, options: &Options) -> Result<u8> {
     let rows = measure(tools, &options.only)?;
     let budgets = budget::load(tools)?;
     let table = table::render(&rows, &budgets, io::IsTerminal::is_terminal(&io::stdout()));
+    report(tools, options, &rows, &table)?;
+    fs::create_dir_all(options.svg.parent().unwrap_or(&options.svg))?;
+    plot::write(&options.svg, &rows)?;
+    ui::done(&tools.shown(&options.svg));
+    Ok(0)
+}
+
+/// The table for people, the rows for programs.
+fn report(tools: &Tools, options: &Options, rows: &[Row], table: &str) -> Result<()> {
     let to_stdout = options.json.as_ref().is_some_and(|file| file.as_os_str() == "-");
     if to_stdout {
         eprint!("{table}");
@@ -124,12 +147,8 @@ pub fn bench(tools: &Tools, options: &Options) -> Result<u8> {
         io::stdout().write_all(table.as_bytes())?;
     }
     if let Some(file) = &options.json {
-        let report = Output {
-            board: &tools.board.name,
-            qemu: qemu_version(tools)?,
-            commit: commit(tools),
-            rows: &rows,
-        };
+        let report =
+            Output { board: &tools.board.name, qemu: qemu_version(tools)?, commit: commit(tools), rows };
         let text = serde_json::to_string_pretty(&report)? + "\n";
         if to_stdout {
             io::stdout().write_all(text.as_bytes())?;
@@ -138,31 +157,38 @@ pub fn bench(tools: &Tools, options: &Options) -> Result<u8> {
             ui::done(&tools.shown(file));
         }
     }
-    fs::create_dir_all(options.svg.parent().unwrap_or(&options.svg))?;
-    plot::write(&options.svg, &rows)?;
-    ui::done(&tools.shown(&options.svg));
-    Ok(0)
+    Ok(())
 }
 
-/// Measures the rows whose ids contain one of the patterns (without any: all); in the order of the papers'
-/// table, then of their ids.
+/// Whether the id contains one of the patterns; without any, all are wanted.
+fn is_wanted(only: &[String], id: &str) -> bool {
+    only.is_empty() || only.iter().any(|pattern| id.contains(pattern))
+}
+
+/// Measures the rows whose ids contain one of the patterns (without any: all).
 pub fn measure(tools: &Tools, only: &[String]) -> Result<Vec<Row>> {
+    let rows = measure_those(tools, &|id| is_wanted(only, id), only.is_empty())?;
+    ensure!(!rows.is_empty(), "no row has {} in its id", only.join(" or "));
+    Ok(rows)
+}
+
+/// Measures some rows, or all; in the order of the papers' table, then of their ids.
+fn measure_those(tools: &Tools, wanted: &dyn Fn(&str) -> bool, all: bool) -> Result<Vec<Row>> {
     let catalogue = Catalogue::load(tools)?;
-    let wanted = |id: &str| only.is_empty() || only.iter().any(|pattern| id.contains(pattern));
     let mut rows = Vec::new();
     if catalogue.sizes().any(wanted) {
         rows.extend(sizes(&build::system(tools, CORE)?.report));
     }
     for (name, printed) in [(SYSTEM, &catalogue.system), (LOAD, &catalogue.load)] {
         if let Some(last) = printed.iter().rfind(|id| wanted(id)) {
-            rows.extend(system(tools, name, (!only.is_empty()).then_some(last))?);
+            rows.extend(system(tools, name, (!all).then_some(last))?);
         }
     }
-    rows.extend(programs(tools, &wanted)?);
+    rows.extend(programs(tools, wanted)?);
     if wanted(BOOT) {
         rows.push(boot(tools)?);
     }
-    if only.is_empty() {
+    if all {
         catalogue.check(&rows)?;
     }
     rows.retain(|row| wanted(&row.id));
@@ -171,7 +197,6 @@ pub fn measure(tools: &Tools, only: &[String]) -> Result<Vec<Row>> {
         row.paper = papers::figure(&row.id).map(|figure| figure as f64);
     }
     rows.sort_by_key(|row| papers::rank(&row.id));
-    ensure!(!rows.is_empty(), "no row has {} in its id", only.join(" or "));
     Ok(rows)
 }
 
@@ -283,7 +308,12 @@ struct Rows {
     last: Option<String>,
     ended: bool,
     error: Option<String>,
+    /// The last lines that were none.
+    said: Vec<String>,
 }
+
+/// So many of them are kept.
+const SAID: usize = 20;
 
 impl Rows {
     fn take(&mut self) {
@@ -293,6 +323,9 @@ impl Rows {
             if ui::verbose() {
                 ui::note(&line);
             }
+            let surplus = (self.said.len() + 1).saturating_sub(SAID);
+            self.said.drain(..surplus);
+            self.said.push(line);
             return;
         };
         if json == END {

@@ -229,6 +229,9 @@ fn only_the_rows_that_are_asked_for_are_measured(tools: &Tools) -> Result<()> {
     let status =
         ended(tools, &["bench", "--only", "yield.2,no.such.row"], "no row has \"no.such.row\" in its id")?;
     ensure!(status == 2, "status {status}");
+    let told = if tools.is_default() { "Linux has no row with \"boot\"" } else { "leave out --board" };
+    let status = ended(tools, &["bench", "--against", "linux", "--only", "boot"], told)?;
+    ensure!(status == if tools.is_default() { 2 } else { 1 }, "status {status}");
     let svg = tools.target().join("tmp/only.svg");
     let output = pebble(tools, &["bench", "--only", "portal.short_circuit", "--svg"])
         .arg(svg)
