@@ -210,7 +210,9 @@ fn in_instructions(row: &mut Row, tick: f64) {
     if row.unit == "ticks" {
         row.unit = "instructions".into();
         let Row { min, mean, p50, p99, max, .. } = row;
-        [min, mean, p50, p99, max].into_iter().for_each(|figure| *figure *= tick);
+        // Guests count in thousandths.
+        let convert = |figure: &mut f64| *figure = (*figure * tick * 1000.0).round() / 1000.0;
+        [min, mean, p50, p99, max].into_iter().for_each(convert);
     }
 }
 
