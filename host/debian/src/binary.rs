@@ -170,11 +170,15 @@ mod tests {
 
     #[test]
     fn only_the_systems_own_sources_are_taken_over() {
-        let old = "deb [arch=amd64 signed-by=k] http://mirror x main extra\ndeb http://mirror x-updates main\n\
-                   # deb http://mirror x main\ndeb http://other stable main\n";
+        let old = "deb [arch=amd64 signed-by=k] http://mirror x main extra\n\
+                   deb http://mirror x-updates main\n\
+                   # deb http://mirror x main\n\
+                   deb http://other stable main\n";
         assert_eq!(of_release(old, "x", "y"), "deb [signed-by=k] http://mirror y main extra\n");
-        let old = "Types: deb\n# mirror\nURIs: z\nSuites: x x-updates\nComponents: main\nArchitectures: amd64\n\n\
-                   Types: deb\nURIs: z\nSuites: x-security\n\nTypes: deb\nURIs: v\nSuites: nodistro\n";
+        let old = "Types: deb\n# mirror\nURIs: z\nSuites: x x-updates\nComponents: main\n\
+                   Architectures: amd64\n\n\
+                   Types: deb\nURIs: z\nSuites: x-security\n\n\
+                   Types: deb\nURIs: v\nSuites: nodistro\n";
         let new = "Types: deb\n# mirror\nURIs: z\nSuites: y\nComponents: main\n\n";
         assert_eq!(of_release(old, "x", "y"), new);
     }
