@@ -4,9 +4,9 @@
 //! systems in the emulator; `system.c.NAME`, the C library of components; `sfi-attack`, `sfi-fault`,
 //! `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-same`, `sfi-real`, what fault domains withstand;
 //! `cli.NAME`, the tool itself; `budget.ID`, a measured row against its budget. What is tested on another
-//! board than the first has the board's name before it (`malta.system.NAME`); it is left out if `--quick` or a
-//! filter without that name is given, unless `--board` says otherwise. A filter selects the groups
-//! whose names contain it, or of which it is a part between dots, if it has only one or two letters (`c`).
+//! board than the first has the board's name before it (`malta.system.NAME`); it is tested if `--board` or
+//! the filter names the board. A filter selects the groups whose names contain it, or of which it is a part
+//! between dots, if it has only one or two letters (`c`).
 
 mod blockers;
 mod boards;
@@ -64,10 +64,9 @@ impl Options {
         })
     }
 
-    /// Without being told of boards, one takes in this one too: everything is tested, or it is named first.
+    /// Without being told of boards, one takes in this one too: the filter begins with its name.
     pub fn takes_in(&self, board: &str) -> bool {
-        let named = |filter: &str| filter.split('.').next() == Some(board);
-        self.filter.as_deref().map_or(!self.quick, named)
+        self.filter.as_deref().and_then(|filter| filter.split('.').next()) == Some(board)
     }
 
     /// Of the host tests that are selected, those that run; empty: all.
