@@ -1,7 +1,7 @@
 //! The portal code that is made while the system runs.
 
 use crate::arena::{Arena, Run};
-use crate::open::Draft;
+use crate::forms::Forms;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -20,8 +20,8 @@ pub(crate) struct Made {
     pub moved: u64,
     /// Common code that answers -EBADF: where closed portals lead.
     pub closed: u64,
-    /// Where a portal is compiled and verified; none while that goes on.
-    pub draft: Option<Box<Draft>>,
+    /// Where a portal is made; none while that goes on.
+    pub forms: Option<Box<Forms>>,
 }
 
 impl Made {
@@ -34,7 +34,7 @@ impl Made {
             common_runs: Vec::new(),
             moved: 0,
             closed: none,
-            draft: Some(Box::default()),
+            forms: Some(Box::default()),
         }
     }
 }
