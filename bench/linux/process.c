@@ -13,6 +13,22 @@ static void now_and_then(int i) {
     if (i % 16 == 0) rest();
 }
 
+// A copy of this process; its end is counted or not.
+static void copies(int end, const char *id) {
+    begin();
+    for (int i = 0; i < ROUNDS; i++) {
+        now_and_then(i);
+        u64 before = counter();
+        i64 child = fork();
+        if (child == 0) exit(0);
+        if (end) wait_for(child);
+        add(counter() - before);
+        must(child, "fork");
+        if (!end) wait_for(child);
+    }
+    finish(id, 1);
+}
+
 void measure_processes(void) {
     begin();
     for (int i = 0; i < ROUNDS; i++) {
@@ -27,29 +43,8 @@ void measure_processes(void) {
     }
     finish("spawn.small", 1);
 
-    begin();
-    for (int i = 0; i < ROUNDS; i++) {
-        now_and_then(i);
-        u64 before = counter();
-        i64 child = fork();
-        if (child == 0) exit(0);
-        add(counter() - before);
-        must(child, "fork");
-        wait_for(child);
-    }
-    finish("domain_fork", 1);
-
-    begin();
-    for (int i = 0; i < ROUNDS; i++) {
-        now_and_then(i);
-        u64 before = counter();
-        i64 child = fork();
-        if (child == 0) exit(0);
-        wait_for(child);
-        add(counter() - before);
-        must(child, "fork");
-    }
-    finish("fork.wait", 1);
+    copies(0, "domain_fork");
+    copies(1, "fork.wait");
 }
 
 void measure_pages(void) {

@@ -9,7 +9,7 @@
 //! whoever has given all that it may keeps no other from giving; the receiver closes gifts like any portal,
 //! and the giver takes back its gifts alone.
 
-use crate::manager::{Manager, Slot};
+use crate::manager::{Manager, Slot, is};
 use core::num::NonZeroU16;
 use pebble_abi::errno::{self, Errno};
 use pebble_arch::Arch;
@@ -56,8 +56,7 @@ impl<A: Arch> Manager<A> {
     /// Whether a server may take a portal out of the table of another: what leads to it, if it has put it
     /// there.
     pub(crate) fn gave(&self, server: u16, slot: &Slot) -> bool {
-        self.leads_to(slot.goal, server)
-            && (slot.giver == NonZeroU16::new(server) || !self.is_program(server))
+        self.leads_to(slot.goal, server) && (is(slot.giver, server) || !self.is_program(server))
     }
 
     /// A giver dies. What it has given leads nowhere, and stays until its receiver closes it.
@@ -67,7 +66,7 @@ impl<A: Arch> Manager<A> {
         }
         for domain in &mut self.domains {
             for index in 0..domain.slots.len() {
-                if domain.slots[index].giver == NonZeroU16::new(giver) {
+                if is(domain.slots[index].giver, giver) {
                     domain.slots[index].giver = Some(GONE);
                 }
             }

@@ -20,7 +20,7 @@
 
 use crate::Machine;
 use crate::frames::{self, Current};
-use crate::manager::{Goal, Interface, Manager, STACKS, Slot};
+use crate::manager::{Goal, Interface, Manager, STACKS, Slot, is};
 use crate::open::FIRST_OWN;
 use crate::unwind::Leg;
 use alloc::vec::Vec;
@@ -85,10 +85,7 @@ impl<A: Arch> Manager<A> {
                 return client.is_none();
             }
             let first = depth == skip + 1;
-            let child = self
-                .domains
-                .get(f.caller as usize)
-                .is_some_and(|d| d.controller == NonZeroU16::new(f.callee));
+            let child = self.controller(f.caller) == Some(f.callee);
             if first {
                 subject.caller = f.caller;
             } else if !further || !child || f.callee != subject.domain {
@@ -107,7 +104,7 @@ impl<A: Arch> Manager<A> {
     /// made it. What the process server does for somebody is that one's.
     pub fn whose(&self, machine: &impl Machine, current: Current) -> Subject {
         let direct = self.subject(machine, current, 1, true);
-        let deputed = if NonZeroU16::new(direct.caller) == self.process {
+        let deputed = if is(self.process, direct.caller) {
             self.subject(machine, current, 2, true)
         } else {
             Subject::default()
@@ -541,7 +538,7 @@ impl<A: Arch> Manager<A> {
         }
         let theirs = |index: &u64| {
             let slot = self.domains[usize::from(caller)].slots.get(*index as usize);
-            slot.is_some_and(|s| s.subject == NonZeroU16::new(domain) && self.gave(server.number(), s))
+            slot.is_some_and(|s| is(s.subject, domain) && self.gave(server.number(), s))
         };
         let end =
             first.checked_add(count).filter(|end| *end <= map::TABLE_ENTRIES as u64).ok_or(errno::EBADF)?;
@@ -557,7 +554,7 @@ impl<A: Arch> Manager<A> {
         let Some(controller) = self.controller(asid) else { return };
         for index in sys::FIRST_FREE..self.domains[outermost as usize].slots.len() {
             let Slot { goal, subject, .. } = self.domains[outermost as usize].slots[index];
-            if subject == NonZeroU16::new(asid) && goal != Goal::Free {
+            if is(subject, asid) && goal != Goal::Free {
                 let _ = self.close(machine, outermost.into(), index as u64, 1, None);
                 self.retract(machine, controller, index..index + 1);
             }
@@ -579,7 +576,7 @@ impl<A: Arch> Manager<A> {
         domain.notify = 0;
         domain.notices.clear();
         let controlled = domain.controller.take().is_some();
-        for child in self.domains.iter_mut().filter(|d| d.controller == NonZeroU16::new(asid)) {
+        for child in self.domains.iter_mut().filter(|d| is(d.controller, asid)) {
             child.controller = None;
         }
         if controlled {

@@ -178,6 +178,11 @@ pub struct Manager<A> {
     pub(crate) arch: PhantomData<A>,
 }
 
+/// Whether it is this domain. Nobody is no domain, not even the one with number 0.
+pub(crate) fn is(who: Option<NonZeroU16>, asid: u16) -> bool {
+    who.is_some_and(|who| who.get() == asid)
+}
+
 impl<A: Arch> Manager<A> {
     /// Takes over what the image builder has laid out.
     pub fn new(info: &BootInfo) -> Result<Self, Errno> {
@@ -484,7 +489,7 @@ impl<A: Arch> Manager<A> {
             i.asid = 0;
         }
         for id in 0..self.semaphores.owners.len() {
-            if self.semaphores.owners[id] == NonZeroU16::new(asid) {
+            if is(self.semaphores.owners[id], asid) {
                 self.semaphores.owners[id] = None;
                 self.semaphores.published.retain(|(_, s)| usize::from(*s) != id);
                 machine.free_semaphore(id as u16);
@@ -493,12 +498,15 @@ impl<A: Arch> Manager<A> {
         Ok(vacant)
     }
 
+    /// Whether a domain has made this semaphore.
+    pub(crate) fn owns(&self, asid: u16, semaphore: u16) -> bool {
+        self.semaphores.owners.get(usize::from(semaphore)).is_some_and(|owner| is(*owner, asid))
+    }
+
     pub(crate) fn leads_to(&self, goal: Goal, asid: u16) -> bool {
         match goal {
             Goal::Interface(i) => self.interfaces.get(i as usize).is_some_and(|i| i.asid == asid),
-            Goal::Wait(s) | Goal::Signal(s) => {
-                self.semaphores.owners.get(s as usize) == Some(&NonZeroU16::new(asid))
-            }
+            Goal::Wait(s) | Goal::Signal(s) => self.owns(asid, s),
             _ => false,
         }
     }
@@ -541,5 +549,16 @@ impl Domain {
     pub(crate) fn reserve(&mut self) {
         (0..sys::FIRST_FREE).for_each(|index| self.slots[index].goal = Goal::Common);
         self.hint = sys::FIRST_FREE;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_no_domain() {
+        assert!(is(NonZeroU16::new(7), 7) && !is(NonZeroU16::new(7), 8));
+        assert!(!is(None, 0) && !is(None, 7));
     }
 }

@@ -432,8 +432,7 @@ impl<A: Arch> Manager<A> {
                 return None;
             };
             let owner = subject.map_or(asid.number(), NonZeroU16::get);
-            let made = self.semaphores.owners.get(usize::from(id)) == Some(&NonZeroU16::new(owner));
-            made.then_some((owner, id))
+            self.owns(owner, id).then_some((owner, id))
         });
         let own: Vec<_> = own.collect();
         self.vacate(machine, asid.number(), first, count);

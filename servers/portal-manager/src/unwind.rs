@@ -29,7 +29,6 @@ use crate::Machine;
 use crate::frames::{self, Current, Frame};
 use crate::manager::{Goal, Manager};
 use alloc::vec::Vec;
-use core::num::NonZeroU16;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::fault::Cause;
 use pebble_abi::words::Asid;
@@ -93,8 +92,7 @@ impl<A: Arch> Manager<A> {
 
     /// `above` is what a controller does for its child, which has come in by `below`.
     fn serves(&self, below: Frame, above: Leg) -> bool {
-        let child = self.domains.get(usize::from(below.caller));
-        above.domain == below.callee && child.is_some_and(|d| d.controller == NonZeroU16::new(below.callee))
+        above.domain == below.callee && self.controller(below.caller) == Some(below.callee)
     }
 
     /// And is the call that the child has made.

@@ -32,7 +32,7 @@ impl Attachment {
     }
 
     fn touches(&self, asid: u16, range: &Range<u64>) -> bool {
-        self.asid == NonZeroU16::new(asid)
+        self.asid.is_some_and(|own| own.get() == asid)
             && self.address < range.end
             && range.start < self.address + self.bytes
     }

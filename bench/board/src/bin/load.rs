@@ -26,7 +26,7 @@ use pebble::api;
 use pebble::io::{self, File};
 use pebble::portal::{COUNTED, MILLISECOND, call_once as call, counter, time, timed_call};
 use pebble::power::Power;
-use pebble_bench::{ROUNDS, Samples};
+use pebble_bench::{ROUNDS, Samples, least};
 
 pebble::import! {
     START = "semaphore.start";
@@ -74,7 +74,7 @@ fn main() -> i64 {
     emit(&console, "irqs_off.hostile", lateness(offset));
     let threads = 256 - count(FREE);
     let wanted = count(STACK);
-    let mut yields = Samples::new(2, base());
+    let mut yields = Samples::new(2, least(counter));
     let started = api::thread_create(partner, 0, MOST as u8).is_ok();
     for _ in 0..ROUNDS {
         yields.add(timed_call(sys::SYS_YIELD, [0; 5]));
@@ -111,7 +111,7 @@ fn count(state: u64) -> u64 {
 }
 
 fn lateness(offset: u64) -> Samples {
-    let (mut late, mut samples) = (Vec::with_capacity(ROUNDS), Samples::new(1, base()));
+    let (mut late, mut samples) = (Vec::with_capacity(ROUNDS), Samples::new(1, least(counter)));
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     for _ in 0..ROUNDS {
         random ^= random << 13;
@@ -124,13 +124,4 @@ fn lateness(offset: u64) -> Samples {
     let least = late.iter().copied().min().unwrap_or(0);
     late.iter().for_each(|late| samples.add((late - least).max(least)));
     samples
-}
-
-/// What reading the counter costs.
-fn base() -> u32 {
-    let once = || {
-        let before = counter();
-        counter() - before
-    };
-    (0..100).map(|_| once()).min().unwrap_or(0) as u32
 }

@@ -14,7 +14,7 @@ use pebble::control::{self, Answer};
 use pebble::portal::{COUNTED, call_once as call, counter};
 use pebble::process::{self, Child};
 use pebble::{io, println};
-use pebble_bench::{ROUNDS, Samples, WARM_UP};
+use pebble_bench::{ROUNDS, Samples, WARM_UP, least};
 
 pebble::program!(main);
 pebble::handler!(handler = pass);
@@ -24,15 +24,6 @@ static PING: AtomicUsize = AtomicUsize::new(0);
 static PONG: AtomicUsize = AtomicUsize::new(0);
 /// Rounds of what is dearer than a call.
 const FEW: usize = WARM_UP + 400;
-
-/// What reading the counter costs.
-fn base() -> u32 {
-    let read = || {
-        let before = counter();
-        (counter() - before) as u32
-    };
-    (0..100).map(|_| read()).min().unwrap_or(0)
-}
 
 extern "C" fn partner(_: u64) {
     let (ping, pong) = (PING.load(Relaxed), PONG.load(Relaxed));
@@ -48,7 +39,7 @@ fn ping_pong() -> Result<Samples, Errno> {
     PING.store(ping, Relaxed);
     PONG.store(pong, Relaxed);
     api::thread_create(partner, 0, 0)?;
-    let mut samples = Samples::new(2, base());
+    let mut samples = Samples::new(2, least(counter));
     for _ in 0..ROUNDS {
         let before = counter();
         let _ = call(ping + 1, []);
@@ -59,7 +50,7 @@ fn ping_pong() -> Result<Samples, Errno> {
 }
 
 fn open() -> Result<Samples, Errno> {
-    let mut samples = Samples::new(1, base());
+    let mut samples = Samples::new(1, least(counter));
     for _ in 0..FEW {
         let before = counter();
         let index = api::portal_open("vm.stats");
@@ -75,7 +66,7 @@ fn pass(index: usize, p: [u64; 5]) -> Answer {
 
 /// A copy of this program, which ends at once. It is not waited for in what is measured.
 fn fork() -> Result<Samples, Errno> {
-    let mut samples = Samples::new(1, base());
+    let mut samples = Samples::new(1, least(counter));
     // What the library opens, and asks for, once.
     process::prepare()?;
     control::prepare()?;

@@ -4,7 +4,7 @@
 //! systems in the emulator; `system.c.NAME`, the C library of components; `sfi-attack`, `sfi-fault`,
 //! `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-same`, `sfi-real`, what fault domains withstand;
 //! `cli.NAME`, the tool itself; `budget.ID`, a measured row against its budget. What is tested on another
-//! board than the first has the board's name before it (`malta.system.NAME`); it is tested if `--board` or
+//! board than the first has the board's name before it (`BOARD.system.NAME`); it is tested if `--board` or
 //! the filter names the board. A filter selects the groups whose names contain it, or of which it is a part
 //! between dots, if it has only one or two letters (`c`).
 
@@ -210,4 +210,26 @@ pub fn test(boards: &[Tools], options: &Options) -> Result<u8> {
     );
     println!("{} passed, {} failed", tally.passed, tally.failed);
     Ok(u8::from(tally.failed > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(filter: Option<&str>) -> Options {
+        Options { filter: filter.map(String::from), quick: false, list: false }
+    }
+
+    #[test]
+    fn another_board_is_taken_in_by_its_name_alone() {
+        let takes = |filter| options(filter).takes_in("pebbly");
+        assert!(takes(Some("pebbly")) && takes(Some("pebbly.system.vm")));
+        assert!(!takes(None) && !takes(Some("pebblystone")) && !takes(Some("system.pebbly")));
+    }
+
+    #[test]
+    fn a_letter_or_two_are_a_part_of_a_name() {
+        assert!(options(Some("c")).selects("system.c.memory") && !options(Some("c")).selects("cli.run"));
+        assert!(options(Some("host.vm::fork")).selects("host.vm") && options(None).selects("seam"));
+    }
 }

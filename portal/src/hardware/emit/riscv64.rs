@@ -387,5 +387,3 @@ impl Steps for Riscv64 {
         e.put(csrrw(T1, csr::SSCRATCH, T1));
     }
 }
-
-impl Emitter<'_, Riscv64> {}
