@@ -94,7 +94,8 @@ impl Machine {
         match self.counting {
             Counting::WallClock => {}
             Counting::Instructions => {
-                command.args(["-icount", "shift=0,sleep=off"]);
+                // Recording keeps the emulator's other thread from moving time while the guest falls idle.
+                command.args(["-icount", "shift=0,sleep=off,rr=record,rrfile=/dev/null"]);
             }
             Counting::InstructionsWithInput => {
                 command.args(["-icount", "shift=0"]);
@@ -188,7 +189,7 @@ mod tests {
     fn the_clock_counts_instructions_only_when_asked() {
         let machine = Machine::new("qemu", "-M board -no-reboot");
         assert!(!arguments(&machine).contains("-icount"));
-        assert!(arguments(&machine.clone().counting()).contains("-icount shift=0,sleep=off"));
+        assert!(arguments(&machine.clone().counting()).contains("-icount shift=0,sleep=off,rr=record,"));
         assert!(arguments(&machine.clone().counting_with_input()).contains("-icount shift=0 "));
         let machine = machine.to_count("-rtc clock=vm");
         assert!(!arguments(&machine).contains("-rtc"));
