@@ -24,6 +24,8 @@ pub enum Counting {
     WallClock,
     /// One nanosecond an instruction, idle time skipped: two runs of a guest that gets no input are the same.
     Instructions,
+    /// The same, for a guest that finds all its input when it asks. When it came may show in a figure.
+    InstructionsTypedAhead,
     /// The same, but idle time passes as on the wall: for guests that wait for input, which would otherwise
     /// wait until the end of time.
     InstructionsWithInput,
@@ -81,6 +83,12 @@ impl Machine {
         self
     }
 
+    /// The same, for a guest that finds all its input when it asks.
+    pub fn counting_typed_ahead(mut self) -> Self {
+        self.counting = Counting::InstructionsTypedAhead;
+        self
+    }
+
     /// The same, for a guest that waits for input.
     pub fn counting_with_input(mut self) -> Self {
         self.counting = Counting::InstructionsWithInput;
@@ -91,17 +99,16 @@ impl Machine {
     fn command(&self, image: &Path) -> Command {
         let mut command = self.on_a_leash();
         command.args(&self.board);
-        match self.counting {
-            Counting::WallClock => {}
-            Counting::Instructions => {
-                // Recording keeps the emulator's other thread from moving time while the guest falls idle.
-                command.args(["-icount", "shift=0,sleep=off,rr=record,rrfile=/dev/null"]);
-            }
-            Counting::InstructionsWithInput => {
-                command.args(["-icount", "shift=0"]);
-            }
-        }
-        if self.counting != Counting::WallClock {
+        let icount = match self.counting {
+            Counting::WallClock => None,
+            // Recording keeps the emulator's other thread from moving time while the guest falls idle. It
+            // also keeps input out, until the guest rests.
+            Counting::Instructions => Some("shift=0,sleep=off,rr=record,rrfile=/dev/null"),
+            Counting::InstructionsTypedAhead => Some("shift=0,sleep=off"),
+            Counting::InstructionsWithInput => Some("shift=0"),
+        };
+        if let Some(icount) = icount {
+            command.args(["-icount", icount]);
             command.args(&self.board_counting);
         }
         if let Some(port) = self.debug {
@@ -190,6 +197,7 @@ mod tests {
         let machine = Machine::new("qemu", "-M board -no-reboot");
         assert!(!arguments(&machine).contains("-icount"));
         assert!(arguments(&machine.clone().counting()).contains("-icount shift=0,sleep=off,rr=record,"));
+        assert!(arguments(&machine.clone().counting_typed_ahead()).contains("-icount shift=0,sleep=off "));
         assert!(arguments(&machine.clone().counting_with_input()).contains("-icount shift=0 "));
         let machine = machine.to_count("-rtc clock=vm");
         assert!(!arguments(&machine).contains("-rtc"));

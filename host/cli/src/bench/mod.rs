@@ -277,7 +277,7 @@ fn row_of(line: &str) -> &str {
 /// time.
 fn boot(tools: &Tools) -> Result<Row> {
     let image = build::system(tools, crate::DEFAULT_SYSTEM)?.image;
-    let mut guest = tools.machine()?.counting().start(&image)?;
+    let mut guest = tools.machine()?.counting_typed_ahead().start(&image)?;
     // The first byte may go to the firmware.
     guest.send(b"\nboot\n");
     guest.expect("prompt after ", crate::run::BOOT_LIMIT)?;
