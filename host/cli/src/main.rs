@@ -49,8 +49,8 @@ struct Arguments {
     /// Show the output of the tools that are called
     #[arg(short, long, global = true)]
     verbose: bool,
-    /// The board that systems are built for, and run on: the name of a file in boards/ (without it: virt;
-    /// for tests also `all`)
+    /// The board that systems are built for, and run on: the name of a file in boards/ (without it: virt, and
+    /// all if everything is tested; for tests also `all`)
     #[arg(long, value_name = "NAME", global = true, env = tools::BOARD_VARIABLE, hide_env_values = true)]
     board: Option<String>,
     #[command(subcommand)]

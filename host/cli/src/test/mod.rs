@@ -4,9 +4,9 @@
 //! systems in the emulator; `system.c.NAME`, the C library of components; `sfi-attack`, `sfi-fault`,
 //! `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-same`, `sfi-real`, what fault domains withstand;
 //! `cli.NAME`, the tool itself; `budget.ID`, a measured row against its budget. What is tested on another
-//! board than the first has the board's name before it (`BOARD.system.NAME`); it is tested if `--board` or
-//! the filter names the board. A filter selects the groups whose names contain it, or of which it is a part
-//! between dots, if it has only one or two letters (`c`).
+//! board than the first has the board's name before it (`BOARD.system.NAME`); `--quick`, and a filter that
+//! does not begin with that name, leave it out, unless `--board` says otherwise. A filter selects the groups
+//! whose names contain it, or of which it is a part between dots, if it has only one or two letters (`c`).
 
 mod blockers;
 mod boards;
@@ -64,9 +64,10 @@ impl Options {
         })
     }
 
-    /// Without being told of boards, one takes in this one too: the filter begins with its name.
+    /// Without being told of boards, one takes in this one too: everything is tested, or it is named first.
     pub fn takes_in(&self, board: &str) -> bool {
-        self.filter.as_deref().and_then(|filter| filter.split('.').next()) == Some(board)
+        let named = |filter: &str| filter.split('.').next() == Some(board);
+        self.filter.as_deref().map_or(!self.quick, named)
     }
 
     /// Of the host tests that are selected, those that run; empty: all.
@@ -221,10 +222,11 @@ mod tests {
     }
 
     #[test]
-    fn another_board_is_taken_in_by_its_name_alone() {
+    fn another_board_is_taken_in_with_everything_or_by_its_name() {
         let takes = |filter| options(filter).takes_in("pebbly");
-        assert!(takes(Some("pebbly")) && takes(Some("pebbly.system.vm")));
-        assert!(!takes(None) && !takes(Some("pebblystone")) && !takes(Some("system.pebbly")));
+        assert!(takes(None) && takes(Some("pebbly")) && takes(Some("pebbly.system.vm")));
+        assert!(!Options { quick: true, ..options(None) }.takes_in("pebbly"));
+        assert!(!takes(Some("pebblystone")) && !takes(Some("system.pebbly")));
     }
 
     #[test]
