@@ -4,6 +4,7 @@
 //! of the other's answers.
 
 use pebble_arch::{Arch, Layout, Mips64, Processor, Riscv64};
+use pebble_image::elf::{Component, ElfError};
 use pebble_process::PAGE_LIMIT;
 use pebble_process::crash::Code;
 use pebble_process::elf::{Image, Problem};
@@ -21,6 +22,8 @@ pub struct Isa {
     pub abort: u32,
     /// A program's file, at most of so many pages.
     pub parse: for<'a> fn(&'a [u8], u64) -> Result<Image<'a>, Problem>,
+    /// A component's file.
+    pub component: fn(&[u8]) -> Result<Component, ElfError>,
     returns: fn(&Code, u64) -> bool,
 }
 
@@ -43,6 +46,7 @@ impl Isa {
             layout: A::LAYOUT,
             abort: A::ABORT,
             parse: |file, pages| Image::parse::<A>(file, pages),
+            component: Component::parse::<A>,
             returns: |code, address| code.returns::<A>(address),
         }
     }

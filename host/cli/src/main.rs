@@ -22,6 +22,7 @@ mod isa;
 mod lock;
 mod new;
 mod picolibc;
+mod profile;
 mod run;
 mod sfi;
 mod sources;
@@ -71,6 +72,11 @@ enum Command {
     Fuzz(fuzz::Options),
     /// Measure what operations cost, in guest instructions
     Bench(bench::Options),
+    /// Show where a system's instructions go: by domain, by portal, by function
+    ///
+    /// Runs the system as `run` does, in an emulator that watches it, and prints a table. A flame graph and a
+    /// trace that Perfetto opens are written to target/profile/.
+    Profile(profile::Options),
     /// Build a system's image
     Build {
         /// Name of a manifest in systems/, or a path to one
@@ -128,6 +134,7 @@ fn dispatch(board: Option<&str>, command: Command) -> Result<u8> {
             return test::test(&boards, &options);
         }
         Command::Bench(options) => return bench::bench(&tools, &options),
+        Command::Profile(options) => return profile::profile(&tools, &options),
         Command::Crash(options) => return crash::crash(&tools, &options),
         Command::Fuzz(options) => fuzz::fuzz(&tools, &options)?,
         Command::Build { system } => {

@@ -366,7 +366,7 @@ impl Write for Rows {
 }
 
 /// `7.2.19`, or what QEMU says of itself.
-fn qemu_version(tools: &Tools) -> Result<String> {
+pub fn qemu_version(tools: &Tools) -> Result<String> {
     let output = Command::new(tools.qemu()?).arg("--version").output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let version = text.split_whitespace().nth(3).unwrap_or("unknown");

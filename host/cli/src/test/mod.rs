@@ -22,6 +22,7 @@ mod interfaces;
 mod interpose;
 mod libc;
 mod ported;
+mod profile;
 mod replace;
 mod seam;
 mod sfi;

@@ -1,0 +1,125 @@
+//! Profiles of a short script, held against what the guest itself has counted.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use pebble_profile::Recording;
+use serde_json::Value;
+
+use super::cli::{directory, pebble};
+use super::context::Context;
+use crate::bench;
+use crate::profile;
+use crate::tools::Tools;
+
+/// Reads a file over and over, and says how many instructions that took; of what the counter counts.
+const COUNTED: &str = r#"#include <stdio.h>
+static unsigned long counter(void) {
+    unsigned long count;
+#ifdef __riscv
+    __asm__ volatile("rdinstret %0" : "=r"(count));
+#else
+    __asm__ volatile("rdhwr %0, $2" : "=r"(count));
+#endif
+    return count;
+}
+int main(void) {
+    unsigned long start = counter();
+    for (int n = 0; n < 5; n++) {
+        FILE *file = fopen("/counted.txt", "r");
+        if (!file) return 1;
+        while (getc(file) != EOF) {}
+        fclose(file);
+    }
+    printf("%lu\n", counter() - start);
+}
+"#;
+/// A tenth of what is promised, between two readings of the counter.
+const TOLERANCE: f64 = 0.0001;
+
+pub fn totals_agree_with_the_counter(context: &mut Context) -> Result<()> {
+    let tools = context.tools();
+    let dir = directory(tools, &format!("profile-{}", tools.board.name))?;
+    let (manifest, script) = (dir.join("profile.toml"), dir.join("script"));
+    write_system(tools, &dir, &manifest)?;
+    fs::write(&script, "counted\n")?;
+    let (system, script) = (manifest.display().to_string(), script.display().to_string());
+    let output = pebble(tools, &["profile", &system, "--script", &script, "--timeout", "60"]).output()?;
+    let (said, notes) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success(), "{}: {said}{notes}", output.status);
+
+    let counted: f64 = said.lines().next().unwrap_or_default().parse().with_context(|| said.to_string())?;
+    // A processor's finest counter may be its clock.
+    let counted = if tools.is_default() { counted } else { counted * bench::tick(tools) };
+    let base = profile::base(tools, &system)?;
+    let recording = fs::read(base.with_extension("recording"))?;
+    let recording = Recording::read(&recording).map_err(anyhow::Error::msg)?;
+    let [.., first, last] = recording.readings[..] else { anyhow::bail!("the counter was not read") };
+    let ours = (last - first) as f64;
+    ensure!(
+        counted > 1e6 && (ours / counted - 1.0).abs() <= TOLERANCE,
+        "the guest counts {counted} instructions, the profile {ours}"
+    );
+    table_names_those_who_worked(&said)?;
+    let picture = fs::read_to_string(base.with_extension("svg"))?;
+    ensure!(picture.contains(">file.read: ") && picture.ends_with("</svg>\n"), "the flame graph");
+    trace_is_whole(&fs::read(base.with_extension("json"))?)
+}
+
+fn write_system(tools: &Tools, dir: &Path, manifest: &Path) -> Result<()> {
+    let source = dir.join("counted.c");
+    fs::write(&source, COUNTED)?;
+    let include = tools.root.join("systems/default.toml");
+    let text = format!(
+        "name = \"profile\"\ninclude = \"{}\"\n\
+         [[file]]\npath = \"bin/counted\"\nc = \"{}\"\n[[file]]\npath = \"counted.txt\"\nlines = 1000\n",
+        include.display(),
+        source.display()
+    );
+    Ok(fs::write(manifest, text)?)
+}
+
+/// Numbers of a line whose first word this is.
+fn numbers(said: &str, name: &str) -> Result<Vec<u64>> {
+    let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
+    let row = said.lines().map(words).find(|words| words.first().is_some_and(|word| word == name));
+    let row = row.with_context(|| format!("no row {name} in {said}"))?;
+    Ok(row.iter().filter_map(|word| word.replace(',', "").parse().ok()).collect())
+}
+
+fn table_names_those_who_worked(said: &str) -> Result<()> {
+    let all = numbers(said, "all")?[0];
+    for domain in ["shell", "file", "counted", "scheduler"] {
+        let count = numbers(said, domain)?[0];
+        ensure!(count > 0 && count < all, "{domain}: {count} of {all} instructions");
+    }
+    let [calls, legs, whole, ..] = numbers(said, "file.read")?[..] else { anyhow::bail!("{said}") };
+    // 32 bytes a call.
+    ensure!(calls > 1000 && legs > calls && whole > legs && whole < all, "file.read: {calls} {legs} {whole}");
+    Ok(())
+}
+
+/// Each slice that begins ends, on its own track.
+fn trace_is_whole(text: &[u8]) -> Result<()> {
+    let trace: Value = serde_json::from_slice(text)?;
+    let events = trace["traceEvents"].as_array().context("no events")?;
+    let mut open: BTreeMap<i64, Vec<&Value>> = BTreeMap::new();
+    let mut arrows = [0, 0];
+    for event in events {
+        let slices = open.entry(event["tid"].as_i64().context("no track")?).or_default();
+        match event["ph"].as_str() {
+            Some("B") => slices.push(&event["name"]),
+            Some("E") => ensure!(slices.pop().is_some(), "a slice ends that has not begun: {event}"),
+            Some("s") => arrows[0] += 1,
+            Some("f") => arrows[1] += 1,
+            _ => {}
+        }
+    }
+    ensure!(open.values().all(Vec::is_empty), "slices without an end");
+    ensure!(arrows[0] > 1000 && arrows[0] == arrows[1], "arrows: {arrows:?}");
+    let reads = events.iter().filter(|event| event["args"]["portal"] == "file.read").count();
+    ensure!(reads > 1000, "{reads} calls of file.read");
+    Ok(())
+}
