@@ -20,6 +20,7 @@ mod processor;
 mod recorder;
 mod recording;
 mod riscv64;
+mod short;
 pub mod table;
 pub mod trace;
 

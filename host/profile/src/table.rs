@@ -3,8 +3,10 @@
 use std::fmt::{self, Write};
 
 use crate::Fold;
+use crate::short::short;
 
-/// Of longer names the middle is left out: what they are of is at the beginning, what they are at the end.
+/// Of names that are longer even when they are short the middle is left out: what they are of is at the
+/// beginning, what they are at the end.
 const WIDTH: usize = 56;
 const BEGINNING: usize = 20;
 
@@ -21,14 +23,15 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-fn percent(part: u64, whole: u64) -> f64 {
+pub fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
 fn shown(name: &str) -> String {
+    let name = &short(name);
     let length = name.chars().count();
     if length <= WIDTH {
-        return name.into();
+        return name.clone();
     }
     let end = name.chars().skip(length - (WIDTH - BEGINNING - 3));
     name.chars().take(BEGINNING).chain("...".chars()).chain(end).collect()
@@ -104,6 +107,7 @@ mod tests {
     fn long_names_are_cut() {
         let long = format!("<{}>::method", "x".repeat(60));
         assert_eq!(shown(&long), format!("<{}...{}>::method", "x".repeat(19), "x".repeat(24)));
+        assert_eq!(shown("<file::Table>::get"), "<Table>::get");
         assert_eq!(shown(&"ü".repeat(56)), "ü".repeat(56));
     }
 }

@@ -44,6 +44,8 @@ pub enum Error {
         exit: Exit,
         console: String,
     },
+    /// Nobody wants to wait any more.
+    Interrupted,
     Io(io::Error),
 }
 
@@ -66,6 +68,7 @@ impl fmt::Display for Error {
             Error::Ended { waiting_for, exit, console } => {
                 write!(f, "{exit} before {waiting_for}; the console's last words: {console}")
             }
+            Error::Interrupted => write!(f, "interrupted"),
             Error::Io(error) => write!(f, "talking to the emulator: {error}"),
         }
     }

@@ -2,7 +2,12 @@
 
 use std::io::Write;
 use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
 
 use crate::console::{Console, More};
 use crate::patience::Patience;
@@ -15,6 +20,8 @@ const GRACE: Duration = Duration::from_secs(2);
 const CLOSING: Duration = Duration::from_secs(10);
 /// How long it may take until there is another shell.
 const ANOTHER_SHELL: Duration = Duration::from_secs(60);
+/// How often who waits looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A running system. It is killed when this is dropped.
 pub struct Guest {
@@ -22,6 +29,7 @@ pub struct Guest {
     console: Console,
     exit: Option<Exit>,
     status: Status,
+    unwanted: Option<Arc<AtomicBool>>,
 }
 
 /// How a command of a script ended.
@@ -34,7 +42,12 @@ impl Guest {
     pub(crate) fn new(mut child: Child, status: Status) -> Self {
         let input = child.stdin.take().expect("standard input is a pipe");
         let output = child.stdout.take().expect("standard output is a pipe");
-        Guest { child, console: Console::new(input, output), exit: None, status }
+        Guest { child, console: Console::new(input, output), exit: None, status, unwanted: None }
+    }
+
+    /// Whoever waits for the guest gives up once this is true.
+    pub fn give_up_when(&mut self, unwanted: Arc<AtomicBool>) {
+        self.unwanted = Some(unwanted);
     }
 
     /// Types at the console. Never blocks: what the guest does not take yet is queued.
@@ -173,6 +186,15 @@ impl Guest {
         }
     }
 
+    /// Ends the emulator as who must write something down before it ends.
+    pub fn stop(&mut self) -> Result<Exit, Error> {
+        if self.exit.is_none() {
+            // One that has ended by itself is as good.
+            let _ = signal::kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM);
+        }
+        self.reap()
+    }
+
     /// What the console showed and nobody took.
     pub fn take_output(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.console.pending)).into_owned()
@@ -186,8 +208,15 @@ impl Guest {
     fn more(&mut self, patience: &Patience, waiting_for: &str) -> Result<(), Error> {
         let panicked = self.console.tail.panic_line().is_some();
         loop {
+            if self.unwanted.as_ref().is_some_and(|unwanted| unwanted.load(Ordering::Relaxed)) {
+                return Err(Error::Interrupted);
+            }
             let left = patience.left();
-            let wait = if panicked { left.min(GRACE) } else { left };
+            let wait = match panicked {
+                true => left.min(GRACE),
+                false if self.unwanted.is_some() => left.min(LOOK),
+                false => left,
+            };
             match self.console.receive(wait) {
                 More::Arrived => return Ok(()),
                 More::TimedOut if !panicked && !left.is_zero() => {}

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pebble_qemu::{Error, Exit, Guest, Machine};
@@ -144,4 +146,35 @@ fn a_guest_does_not_outlive_who_started_it() {
     doomed.wait().unwrap();
     let gone = || std::fs::read_to_string(process.join("stat")).map_or(true, |stat| stat.contains(") Z "));
     assert!(soon(&gone), "the guest is still there");
+}
+
+/// What a plug-in of the emulator has to write, it writes at the emulator's end.
+#[test]
+fn an_emulator_that_is_stopped_may_finish_its_work() {
+    let left = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("guest-stopped.left");
+    let _ = std::fs::remove_file(&left);
+    let body = format!("trap 'echo done > {}; exit 0' TERM\n{SHELL}", left.display());
+    let mut guest = guest("stopped", &body.replace("exec sleep 60", "while :; do sleep 0.01; done"));
+    guest.enter_script(SOON).unwrap();
+    let limit = Duration::from_millis(50);
+    assert!(matches!(guest.run_line("hang", limit), Err(Error::TimedOut { .. })));
+    assert_eq!(guest.stop().unwrap(), Exit::PoweredOff);
+    assert_eq!(std::fs::read_to_string(left).unwrap(), "done\n");
+    assert_eq!(guest.stop().unwrap(), Exit::PoweredOff);
+}
+
+#[test]
+fn who_does_not_want_to_wait_any_more_does_not() {
+    let mut guest = guest("unwanted", SHELL);
+    let unwanted = Arc::new(AtomicBool::new(false));
+    guest.give_up_when(unwanted.clone());
+    guest.enter_script(SOON).unwrap();
+    assert_eq!(guest.run_line("say hello", SOON).unwrap().output, "hello\n");
+    let later = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        unwanted.store(true, Ordering::Relaxed);
+    });
+    let given_up = guest.run_line("hang", Duration::from_secs(3600));
+    assert!(matches!(given_up, Err(Error::Interrupted)));
+    later.join().unwrap();
 }

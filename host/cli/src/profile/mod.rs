@@ -11,11 +11,15 @@ mod names;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use pebble_profile::{Fold, Recording, flame, table, trace};
 use pebble_qemu::{Exit, Machine};
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
 
 use crate::bench;
 use crate::build::{self, Built};
@@ -28,6 +32,10 @@ const PLUGIN_PACKAGE: &str = "pebble-plugin";
 const PLUGIN: &str = "release/libpebble_plugin.so";
 /// The last QEMU that takes plug-ins of the interface's first version.
 const NEWEST_QEMU: u32 = 8;
+/// Ahead of what the operating system says.
+const UNWRITABLE: &str = "remove what is there, or make it writable";
+/// As a shell has it: 128 and the signal's number.
+const INTERRUPTED: i32 = 128 + SIGINT;
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -68,13 +76,33 @@ pub fn profile(tools: &Tools, options: &Options) -> Result<u8> {
     let mut machine = tools.machine()?.counting_with_input();
     machine.extra.extend(["-plugin".into(), argument(tools, options, &raw)?.into()]);
 
-    let (exit, status) = run(tools, options, script, &machine, &built.image)?;
-    let recording = fs::read(&raw)
-        .with_context(|| format!("the emulator has left no recording in {}: {exit}", tools.shown(&raw)))?;
-    let recording = Recording::read(&recording).map_err(|error| anyhow!("{}: {error}", tools.shown(&raw)))?;
-    ensure!(recording.is_even(), "{}: instructions are missing in it", tools.shown(&raw));
+    let ended = run(tools, options, script, &machine, &built.image);
+    // What has run until then is worth a look, whatever has gone wrong.
+    let Some(recording) = read(tools, &raw, &ended)? else { return ended.and_then(finish) };
     report(tools, options, &built, &recording, &base)?;
+    if ended.is_err() {
+        ui::note("the profile has what has run until this:");
+    }
+    ended.and_then(finish)
+}
+
+fn finish((exit, status): (Exit, i32)) -> Result<u8> {
     run::finish(exit, status)
+}
+
+/// What the plug-in has left. Nothing: there is an error already that says why.
+fn read(tools: &Tools, raw: &Path, ended: &Result<(Exit, i32)>) -> Result<Option<Recording>> {
+    let shown = tools.shown(raw);
+    let bytes = match (fs::read(raw), ended) {
+        (Ok(bytes), _) => bytes,
+        (Err(_), Err(_)) => return Ok(None),
+        (Err(error), Ok((exit, _))) => {
+            bail!("{exit}, but there is no recording in {shown}, so there is no profile: {error}")
+        }
+    };
+    let recording = Recording::read(&bytes).map_err(|error| anyhow!("{shown}: {error}"))?;
+    ensure!(recording.is_even(), "{shown}: instructions are missing in it");
+    Ok(Some(recording))
 }
 
 /// Of a version that cannot be read, QEMU has the last word.
@@ -93,7 +121,8 @@ fn open(path: &Path) -> Result<BufReader<File>> {
 /// Where the products of a system's profile are, but for their endings.
 pub fn base(tools: &Tools, system: &str) -> Result<PathBuf> {
     let dir = tools.made().join("profile");
-    fs::create_dir_all(&dir).with_context(|| tools.shown(&dir))?;
+    fs::create_dir_all(&dir)
+        .with_context(|| format!("{}, where profiles are kept: {UNWRITABLE}", tools.shown(&dir)))?;
     Ok(dir.join(tools.system_name(&tools.manifest(system)?) + ".svg"))
 }
 
@@ -129,12 +158,26 @@ fn run(
         Some(file) => Box::new(file),
         None => Box::new(stdin().lock()),
     };
-    let mut guest = machine.start(image)?;
-    guest.enter_script(BOOT_LIMIT)?;
     let lines = lines.lines().map(|line| line.context("the script"));
-    let outcome = guest.run_stream(lines, options.timeout.map(Duration::from_secs), &mut keeper);
+    let limit = options.timeout.map(Duration::from_secs);
+    let interrupted = interrupts()?;
+    let mut guest = machine.start(image)?;
+    guest.give_up_when(interrupted.clone());
+    let ready = guest.enter_script(BOOT_LIMIT).map_err(anyhow::Error::from);
+    let ended = ready.and_then(|_| guest.run_stream(lines, limit, &mut keeper));
+    // The plug-in writes when the emulator ends.
+    guest.stop()?;
     keeper.finish();
-    outcome
+    // On a terminal the emulator is told as well, and may be the first to end.
+    if interrupted.load(Ordering::Relaxed) { Err(pebble_qemu::Error::Interrupted.into()) } else { ended }
+}
+
+/// Is true after Ctrl-C, of which the second ends us.
+fn interrupts() -> Result<Arc<AtomicBool>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    flag::register_conditional_shutdown(SIGINT, INTERRUPTED, interrupted.clone())?;
+    flag::register(SIGINT, interrupted.clone())?;
+    Ok(interrupted)
 }
 
 fn report(tools: &Tools, options: &Options, built: &Built, recording: &Recording, base: &Path) -> Result<()> {
@@ -152,12 +195,14 @@ fn report(tools: &Tools, options: &Options, built: &Built, recording: &Recording
 
     let [text, svg, json] = ["txt", "svg", "json"].map(|ending| base.with_extension(ending));
     let shown = |path: &Path| tools.shown(path);
-    fs::write(&text, whole).with_context(|| shown(&text))?;
+    let unwritable = |path: &Path| format!("{}: {UNWRITABLE}", tools.shown(path));
+    fs::write(&text, whole).with_context(|| unwritable(&text))?;
     ui::done(&format!("{} (the whole table)", shown(&text)));
-    fs::write(&svg, flame::svg(&flame::frames(recording, &names), &head)).with_context(|| shown(&svg))?;
+    let picture = flame::svg(&flame::frames(recording, &names), &fold, &head);
+    fs::write(&svg, picture).with_context(|| unwritable(&svg))?;
     ui::done(&format!("{} (flame graph: a browser shows it)", shown(&svg)));
-    let out = BufWriter::new(File::create(&json).with_context(|| shown(&json))?);
-    trace::write(out, recording, &names, &head).with_context(|| shown(&json))?;
+    let out = BufWriter::new(File::create(&json).with_context(|| unwritable(&json))?);
+    trace::write(out, recording, &names, &head).with_context(|| unwritable(&json))?;
     ui::done(&format!("{} (trace: https://ui.perfetto.dev opens it)", shown(&json)));
     writeln!(stdout().lock(), "\n{head}\n\n{}", table::render(&fold, options.top).trim_end())?;
     if recording.lost > 0 {

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use pebble_abi::map;
 use pebble_image::Report;
 use pebble_image::elf::Component;
@@ -29,13 +29,16 @@ const MADE: &str = "(made at run time)";
 struct Program {
     name: String,
     component: Component,
+    functions: BTreeMap<u64, String>,
 }
 
 impl Program {
     fn load(tools: &Tools, name: &str, path: &Path) -> Result<Program> {
         let shown = || path.display().to_string();
-        let component = (tools.isa.component)(&fs::read(path).with_context(shown)?).with_context(shown)?;
-        Ok(Program { name: name.rsplit('/').next().unwrap_or(name).into(), component })
+        let file = fs::read(path).with_context(shown)?;
+        let component = (tools.isa.component)(&file).with_context(shown)?;
+        let name = name.rsplit('/').next().unwrap_or(name).into();
+        Ok(Program { name, component, functions: functions(&file).with_context(shown)? })
     }
 
     /// Whether its code has these bytes at that address.
@@ -50,10 +53,7 @@ impl Program {
 
     /// The function at an address, as it stands in the source.
     fn function(&self, address: u64) -> Option<String> {
-        let symbols = &self.component.symbols;
-        let behind = symbols.partition_point(|(at, _)| *at <= address);
-        let (_, name) = symbols.get(behind.checked_sub(1)?)?;
-        Some(plain(name))
+        self.functions.range(..=address).next_back().map(|(_, name)| name.clone())
     }
 
     /// What is entered there: an interface, or a function.
@@ -77,7 +77,7 @@ pub fn find(tools: &Tools, built: &Built, recording: &Recording) -> Result<Names
     let programs: Vec<Program> =
         files.filter_map(|(name, path)| Program::load(tools, name, path).ok()).collect();
     let nucleus = built.symbols.get(NUCLEUS).context("the system has no nucleus")?;
-    let nucleus = labels(&fs::read(nucleus).with_context(|| nucleus.display().to_string())?)?;
+    let nucleus = functions(&fs::read(nucleus).with_context(|| nucleus.display().to_string())?)?;
     let executed = executed(recording);
 
     let mut names = Names { functions: vec!["?".into(); recording.blocks.len()], ..Names::default() };
@@ -149,11 +149,18 @@ fn program<'a, 'b, I: Iterator<Item = &'b Block>>(
     best.filter(|(count, _)| all > 0 && count * 100 >= all * ENOUGH).map(|(_, program)| program)
 }
 
-/// The nucleus is assembly: its functions are labels, of which some are within others.
-fn labels(nucleus: &[u8]) -> Result<BTreeMap<u64, String>> {
-    let file = object::File::parse(nucleus)?;
-    let named = file.symbols().filter(|symbol| symbol.is_global() && symbol.is_definition());
-    Ok(named.filter_map(|symbol| Some((symbol.address(), symbol.name().ok()?.into()))).collect())
+/// The functions of a file, by address. In assembly they are labels, of which global ones are functions.
+fn functions(file: &[u8]) -> Result<BTreeMap<u64, String>> {
+    let file = object::File::parse(file)?;
+    let is_code = |symbol: &object::Symbol| {
+        let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
+        section.is_some_and(|section| section.kind() == SectionKind::Text)
+    };
+    let is_function = |symbol: &object::Symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0;
+    let (sized, labels): (Vec<_>, Vec<_>) = file.symbols().filter(is_code).partition(is_function);
+    // Where there are both, the function has the last word.
+    let all = labels.into_iter().filter(|label| label.is_global()).chain(sized);
+    Ok(all.filter_map(|symbol| Some((symbol.address(), plain(symbol.name().ok()?)))).collect())
 }
 
 fn privileged(report: &Report, nucleus: &BTreeMap<u64, String>, region: Region, address: u64) -> String {
@@ -182,9 +189,11 @@ mod tests {
             segments: vec![segment],
             exports: vec![export("self.read", 0x10004), export("file.open", 0x10008)],
             imports: Vec::new(),
-            symbols: vec![(0x10000, "_start".into()), (0x1000c, "_ZN4file4open17h0123456789abcdefE".into())],
+            symbols: Vec::new(),
         };
-        Program { name: name.into(), component }
+        let open = plain("_ZN4file4open17h0123456789abcdefE");
+        let functions = BTreeMap::from([(0x10000, "_start".into()), (0x1000c, open)]);
+        Program { name: name.into(), component, functions }
     }
 
     fn block(address: u64, bytes: &[u8]) -> Block {

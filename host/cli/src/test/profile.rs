@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use pebble_profile::Recording;
@@ -41,11 +43,7 @@ const TOLERANCE: f64 = 0.0001;
 
 pub fn totals_agree_with_the_counter(context: &mut Context) -> Result<()> {
     let tools = context.tools();
-    let dir = directory(tools, &format!("profile-{}", tools.board.name))?;
-    let (manifest, script) = (dir.join("profile.toml"), dir.join("script"));
-    write_system(tools, &dir, &manifest)?;
-    fs::write(&script, "counted\n")?;
-    let (system, script) = (manifest.display().to_string(), script.display().to_string());
+    let (system, script) = write(tools, "totals", "counted\n")?;
     let output = pebble(tools, &["profile", &system, "--script", &script, "--timeout", "60"]).output()?;
     let (said, notes) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success(), "{}: {said}{notes}", output.status);
@@ -66,6 +64,37 @@ pub fn totals_agree_with_the_counter(context: &mut Context) -> Result<()> {
     let picture = fs::read_to_string(base.with_extension("svg"))?;
     ensure!(picture.contains(">file.read: ") && picture.ends_with("</svg>\n"), "the flame graph");
     trace_is_whole(&fs::read(base.with_extension("json"))?)
+}
+
+/// Who gives up has the profile until then.
+pub fn an_interrupted_script_has_a_profile(context: &mut Context) -> Result<()> {
+    let tools = context.tools();
+    let (system, script) = write(tools, "interrupted", "counted\nsleep 100000\n")?;
+    let mut command = pebble(tools, &["profile", &system, "--script", &script]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut said = BufReader::new(child.stdout.take().context("no standard output")?);
+    let mut counted = String::new();
+    said.read_line(&mut counted)?;
+    let _: u64 = counted.trim().parse().with_context(|| counted.clone())?;
+    let killed = Command::new("sh").args(["-c", "kill -INT $0", &child.id().to_string()]).status()?;
+    ensure!(killed.success(), "kill: {killed}");
+    let mut table = String::new();
+    said.read_to_string(&mut table)?;
+    let output = child.wait_with_output()?;
+    let notes = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(1), "{}: {notes}", output.status);
+    ensure!(notes.ends_with("error: interrupted\n"), "{notes}");
+    table_names_those_who_worked(&table)?;
+    trace_is_whole(&fs::read(profile::base(tools, &system)?.with_extension("json"))?)
+}
+
+/// A system and a script for it, by their paths. Tests run side by side, so each has its own.
+fn write(tools: &Tools, test: &str, lines: &str) -> Result<(String, String)> {
+    let dir = directory(tools, &format!("profile-{test}-{}", tools.board.name))?;
+    let (manifest, script) = (dir.join("profile.toml"), dir.join("script"));
+    write_system(tools, &dir, &manifest)?;
+    fs::write(&script, lines)?;
+    Ok((manifest.display().to_string(), script.display().to_string()))
 }
 
 fn write_system(tools: &Tools, dir: &Path, manifest: &Path) -> Result<()> {

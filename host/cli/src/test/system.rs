@@ -69,7 +69,8 @@ impl SystemTest {
 /// Every system test, in the order in which they run.
 pub const ALL: &[SystemTest] = &[
     SystemTest::new("boot.prompt", boots_to_a_prompt),
-    SystemTest::new("profile", profile::totals_agree_with_the_counter),
+    SystemTest::new("profile.totals", profile::totals_agree_with_the_counter),
+    SystemTest::new("profile.interrupted", profile::an_interrupted_script_has_a_profile),
     SystemTest::new("boot.files", a_hundred_files_in_no_order),
     SystemTest::new("boot.fast", the_prompt_comes_within_ten_seconds),
     SystemTest::slow("boot.count", twenty_starts_with_a_clock_that_counts),
