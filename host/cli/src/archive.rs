@@ -3,6 +3,8 @@
 /// A regular file that all may read and run.
 const MODE: u32 = 0o100_755;
 const END: &str = "TRAILER!!!";
+const HEADER: usize = 110;
+const WORD: usize = 8;
 
 #[derive(Default)]
 pub struct Archive {
@@ -21,15 +23,19 @@ impl Archive {
         self.bytes
     }
 
-    /// Header of 13 numbers, zero-terminated name, data; each part padded to four bytes.
+    /// Header of 13 numbers, zero-terminated name, data; each part padded to four bytes. The name has as many
+    /// zeros that the data begins with a whole word, which is copied in one.
     fn record(&mut self, path: &str, inode: u32, mode: u32, data: &[u8]) {
-        let (links, size, name_size) = (1, data.len() as u32, path.len() as u32 + 1);
+        let name = self.bytes.len() + HEADER;
+        let end = name + path.len() + 1;
+        let end = if data.is_empty() { end } else { end.next_multiple_of(WORD) };
+        let (links, size, name_size) = (1, data.len() as u32, (end - name) as u32);
         self.bytes.extend_from_slice(b"070701");
         for number in [inode, mode, 0, 0, links, 0, size, 0, 0, 0, 0, name_size, 0] {
             self.bytes.extend_from_slice(format!("{number:08x}").as_bytes());
         }
         self.bytes.extend_from_slice(path.as_bytes());
-        self.bytes.push(0);
+        self.bytes.resize(end, 0);
         self.pad();
         self.bytes.extend_from_slice(data);
         self.pad();
@@ -54,6 +60,7 @@ mod tests {
         let read = pebble_file::Archive::parse(&bytes).unwrap();
         let contents = |path| read.contents(read.lookup(path).unwrap()).unwrap();
         assert_eq!(contents("/bin/wc"), Contents::File(b"program"));
+        assert_eq!(bytes.windows(7).position(|seven| seven == b"program").unwrap() % WORD, 0);
         assert_eq!(contents("motd"), Contents::File(b""));
         assert_eq!(contents("/"), Contents::Directory("bin/\nmotd\nram/\n"));
     }

@@ -77,10 +77,10 @@ impl<'a> Records<'a> {
         let Header { mode, links, size, name_size } = Header::parse(take(offset, HEADER)?, offset)?;
         let name_at = offset + HEADER;
         let name = take(name_at, name_size)?;
-        let path = match name.split_last() {
-            Some((0, text)) if !text.contains(&0) => core::str::from_utf8(text).ok(),
-            _ => None,
-        };
+        // Further zeros bring the data to where its writer wants it.
+        let end = name.iter().position(|byte| *byte == 0);
+        let text = end.map(|end| name.split_at(end)).filter(|(_, zeros)| zeros.iter().all(|zero| *zero == 0));
+        let path = text.and_then(|(text, _)| core::str::from_utf8(text).ok());
         let path = path.ok_or(error(name_at, Problem::Name))?;
         if path == TRAILER {
             return Ok(None);
