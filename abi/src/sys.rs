@@ -97,7 +97,7 @@ pub const THREAD_END: usize = 35;
 /// First index for imports and for portals opened later.
 pub const FIRST_FREE: usize = 41;
 
-/// Order of the four portals of an open file.
+/// Order of the portals of an open file.
 pub const FILE_READ: usize = 0;
 pub const FILE_WRITE: usize = 1;
 pub const FILE_SEEK: usize = 2;
@@ -107,12 +107,13 @@ pub const FILE_PORTALS: usize = 4;
 /// size above them; cuts it off at the offset.
 pub const SEEK_ABOUT: u64 = 3;
 pub const SEEK_CUT: u64 = 4;
+/// And for whoever has many bytes to move, in a pipe too: makes one more portal to the open file, to read into,
+/// or to write from, a page that is lent.
+pub const SEEK_READ_PAGE: u64 = 5;
+pub const SEEK_WRITE_PAGE: u64 = 6;
 pub const ABOUT_DIRECTORY: u64 = 1;
 /// The caller may write to it, or make files in it.
 pub const ABOUT_WRITABLE: u64 = 2;
 pub const ABOUT_SIZE: u64 = 4;
 /// Beside the count of a write: at the file's end, wherever that is by then.
 pub const WRITE_APPEND: u64 = 1 << 62;
-/// Specifications of the four: read(max) -> count + 4 words; write(count, 4 words); seek(offset, whence);
-/// close().
-pub const FILE_SPECS: [&str; 4] = ["npci>4", "npciiiii", "npcii", "npc"];

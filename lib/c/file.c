@@ -1,5 +1,5 @@
 /*
- * Files: a descriptor is the index of the first of the file's four portals. Descriptors 0, 1 and 2, below any
+ * Files: a descriptor is the index of the first of the file's portals. Descriptors 0, 1 and 2, below any
  * index that a file can have, stand for the paths in the start-up page, which are opened when they are first used.
  *
  * What a descriptor may be used for is kept here, by its index, for a server does not know how the file was opened, and to invoke a
@@ -68,6 +68,7 @@ static int call_named(int *portal, const char *name, const char *path) {
 /* Closes the file's portals at the server, and gives them back whatever it says. */
 static long give_back(int first) {
     long result = __checked(REPEATED(portal_call(first + FILE_CLOSE)));
+    __close_pages(first);
     portal_call(SYS_PORTAL_CLOSE, first, FILE_PORTALS);
     return result;
 }
@@ -176,13 +177,17 @@ ssize_t read(int fd, void *buffer, size_t size) {
         return -1;
     size_t done = 0, chunk, got;
     do {
-        long words[MAX_RESULTS];
-        chunk = size - done < IO_BYTES ? size - done : IO_BYTES;
-        long count = __checked(REPEATED(portal_call_results(words, portal + FILE_READ, chunk)));
+        long count = __read_page(portal, (char *)buffer + done, size - done, &chunk);
+        if (chunk == 0) {
+            long words[MAX_RESULTS];
+            chunk = size - done < IO_BYTES ? size - done : IO_BYTES;
+            count = __checked(REPEATED(portal_call_results(words, portal + FILE_READ, chunk)));
+            if (count > 0)
+                memcpy((char *)buffer + done, words, (size_t)count < chunk ? (size_t)count : chunk);
+        }
         if (count < 0)
             return done ? (ssize_t)done : -1;
         got = (size_t)count < chunk ? (size_t)count : chunk;
-        memcpy((char *)buffer + done, words, got);
         done += got;
     } while (got == chunk && done < size && !(files[portal] & STREAM));
     return (ssize_t)done;
@@ -195,12 +200,16 @@ ssize_t write(int fd, const void *buffer, size_t size) {
     long append = (files[portal] & (APPENDS | STREAM)) == APPENDS ? (long)WRITE_APPEND : 0;
     size_t done = 0;
     while (done < size) {
-        size_t chunk = size - done < IO_BYTES ? size - done : IO_BYTES;
-        long w[IO_BYTES / sizeof(long)] = {0};
-        memcpy(w, (const char *)buffer + done, chunk);
-        /* What is left, this call's bytes among it: the console keeps together what was written together. */
-        long left = (long)(size - done) | append;
-        long count = __checked(REPEATED(portal_call(portal + FILE_WRITE, left, w[0], w[1], w[2], w[3])));
+        size_t chunk;
+        long count = __write_page(portal, (const char *)buffer + done, size - done, append, &chunk);
+        if (chunk == 0) {
+            long w[IO_BYTES / sizeof(long)] = {0};
+            chunk = size - done < IO_BYTES ? size - done : IO_BYTES;
+            memcpy(w, (const char *)buffer + done, chunk);
+            /* What is left, this call's bytes among it: the console keeps together what was written together. */
+            long left = (long)(size - done) | append;
+            count = __checked(REPEATED(portal_call(portal + FILE_WRITE, left, w[0], w[1], w[2], w[3])));
+        }
         if (count < 0)
             return done ? (ssize_t)done : -1;
         if (count == 0)
@@ -243,7 +252,7 @@ int isatty(int fd) {
 
 /* There are no owners and no dates. Every file can be a program. */
 static int describe(int portal, struct stat *about) {
-    *about = (struct stat){.st_nlink = 1, .st_blksize = IO_BYTES};
+    *about = (struct stat){.st_nlink = 1, .st_blksize = PAGE_BYTES};
     if (files[portal] & STREAM) {
         about->st_mode = files[portal] & TERMINAL ? S_IFCHR | 0666 : S_IFIFO | 0600;
         return 0;

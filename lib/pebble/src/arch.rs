@@ -6,6 +6,7 @@
 //! | `call` | calls of portals, and the ways out of an entry |
 //! | `entry` | where a program starts and gives up; entries that no compiler can make, as macros |
 //! | `control` | calls that go on for others, copies of domains |
+//! | `memory` | copies of words |
 //! | `register` | counters, the thread pointer, fetches |
 //! | `attack` | what only a hostile component does |
 

@@ -11,8 +11,11 @@
 //! somebody claims to have lent, using it can fault, but not break this component's own memory.
 
 use crate::api::{self, Errno};
+use crate::arch::memory;
+use crate::io::{bytes_to_words, words_to_bytes};
 use crate::portal;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use pebble_abi::call::IO_BYTES;
 use pebble_abi::{errno, map};
 
 /// A service of the VM manager: its portal is opened by name at first use. Components of the image, which
@@ -114,11 +117,9 @@ impl Window {
         // SAFETY: every eight bytes are a word.
         let (before, whole, _) = unsafe { rest.align_to_mut::<u64>() };
         if before.is_empty() {
-            for word in whole.iter_mut() {
-                // SAFETY: as above, and aligned.
-                *word = unsafe { (at as *const u64).read_volatile() };
-                at += 8;
-            }
+            // SAFETY: as above, and aligned on both sides.
+            unsafe { memory::copy(at, whole.as_mut_ptr() as u64, whole.len()) };
+            at += (whole.len() * 8) as u64;
             let done = whole.len() * 8;
             let tail = &mut rest[done..];
             for byte in tail {
@@ -152,20 +153,62 @@ impl Window {
             unsafe { (at as *mut u8).write_volatile(*byte) };
             at += 1;
         }
-        let words = rest.chunks_exact(8);
-        let tail = words.remainder();
-        for word in words {
-            let word = word.try_into().map_or(0, u64::from_le_bytes);
-            // SAFETY: as above, and aligned.
-            unsafe { (at as *mut u64).write_volatile(word) };
-            at += 8;
-        }
+        // SAFETY: every eight bytes are a word.
+        let (before, whole, tail) = unsafe { rest.align_to::<u64>() };
+        let tail = if before.is_empty() {
+            // SAFETY: as above, and aligned on both sides.
+            unsafe { memory::copy(whole.as_ptr() as u64, at, whole.len()) };
+            at += (whole.len() * 8) as u64;
+            tail
+        } else {
+            let words = rest.chunks_exact(8);
+            let tail = words.remainder();
+            for word in words {
+                let word = word.try_into().map_or(0, u64::from_le_bytes);
+                // SAFETY: as above, and aligned.
+                unsafe { (at as *mut u64).write_volatile(word) };
+                at += 8;
+            }
+            tail
+        };
         for byte in tail {
             // SAFETY: as above.
             unsafe { (at as *mut u8).write_volatile(*byte) };
             at += 1;
         }
         Ok(())
+    }
+
+    /// Copies from the beginning to the beginning of another.
+    pub fn copy(&self, to: &Window, len: usize) -> Result<(), Errno> {
+        let (from, there) = (self.at(0, len)?, to.at(0, len)?);
+        if from.is_multiple_of(8) && there.is_multiple_of(8) && len.is_multiple_of(8) {
+            // SAFETY: inside the bounds of both, and aligned; no Rust object lives there.
+            unsafe { memory::copy(from, there, len / 8) };
+            return Ok(());
+        }
+        let mut bytes = [0; 512];
+        for done in (0..len).step_by(bytes.len()) {
+            let bytes = &mut bytes[..(len - done).min(512)];
+            self.read(done, bytes)?;
+            to.write(done, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Up to 32 bytes as words, zero behind them.
+    pub fn words(&self, offset: usize, len: usize) -> Result<[u64; IO_BYTES / 8], Errno> {
+        let mut bytes = [0; IO_BYTES];
+        self.read(offset, bytes.get_mut(..len).ok_or(errno::EINVAL)?)?;
+        Ok(bytes_to_words(&bytes[..len]))
+    }
+
+    /// The inverse.
+    pub fn set_words(&self, offset: usize, words: [u64; IO_BYTES / 8], len: usize) -> Result<(), Errno> {
+        let mut bytes = [0; IO_BYTES];
+        let bytes = bytes.get_mut(..len).ok_or(errno::EINVAL)?;
+        words_to_bytes(words, bytes);
+        self.write(offset, bytes)
     }
 
     /// One word, read once.

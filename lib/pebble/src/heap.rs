@@ -104,9 +104,16 @@ pub extern "C" fn heap_usage(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, mor
     0
 }
 
+/// A block that has a page or more begins with one, so that it can be lent without what lies beside it.
+fn placed(layout: Layout) -> Layout {
+    let lent = layout.align_to(PAGE as usize).ok().filter(|lent| lent.size() >= PAGE as usize);
+    lent.unwrap_or(layout)
+}
+
 // SAFETY: all state is behind `with`; memory comes from `sbrk`, which never hands out a byte twice.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let layout = placed(layout);
         self.with(|Counted { heap, live }| {
             loop {
                 if let Ok(block) = heap.allocate_first_fit(layout) {
@@ -129,7 +136,7 @@ unsafe impl GlobalAlloc for Allocator {
             self.with(|Counted { heap, live }| {
                 *live -= 1;
                 // SAFETY: the caller got `block` from `alloc` with this layout.
-                unsafe { heap.deallocate(block, layout) }
+                unsafe { heap.deallocate(block, placed(layout)) }
             });
         }
     }

@@ -1,9 +1,12 @@
 //! Open files, standard input and output.
 //!
-//! Bytes travel in registers, `call::IO_BYTES` a call: nothing is shared with the server. A write says with
-//! each call how many are left, by which the console keeps together what was written together. Paths choose
+//! A few bytes travel in registers, `call::IO_BYTES` a call. Many travel by windows, a page a call ([`page`]).
+//! A write says with each call how many are left, by which the console keeps together what was written
+//! together. Paths choose
 //! the server: `/dev/console`, `/pipe/...`, everything else the file server. Standard files are opened at
 //! first use, by the paths in the program's start-up page; a server has none and writes nowhere.
+
+mod page;
 
 use crate::api::{Errno, answer};
 use crate::portal::{Broken, Wide, call, call_once, call_wide_once, repeat};
@@ -15,7 +18,7 @@ use pebble_abi::call::IO_BYTES;
 use pebble_abi::link::{PATHLEN, Startup, pack, unpack};
 use pebble_abi::{errno, sys};
 
-/// First of four portals.
+/// First of its portals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct File(pub usize);
 
@@ -53,10 +56,23 @@ fn at_path(portal: &AtomicUsize, name: &str, path: &str) -> Result<usize, Errno>
 }
 
 impl File {
-    /// Up to `IO_BYTES` bytes; 0 at the end.
+    /// As many bytes as one call brings; 0 at the end.
     #[inline]
     pub fn read(&self, out: &mut [u8]) -> Result<usize, Errno> {
-        let want = out.len().min(IO_BYTES);
+        if out.len() > IO_BYTES { self.read_many(out) } else { self.read_few(out) }
+    }
+
+    #[inline(never)]
+    fn read_many(&self, out: &mut [u8]) -> Result<usize, Errno> {
+        match page::read(self, out) {
+            Some(read) => read,
+            None => self.read_few(&mut out[..IO_BYTES]),
+        }
+    }
+
+    #[inline(always)]
+    fn read_few(&self, out: &mut [u8]) -> Result<usize, Errno> {
+        let want = out.len();
         let (count, words) = match call_wide_once(self.0 + sys::FILE_READ, [want as u64]) {
             Ok(done) => done,
             Err(broken) => self.read_again(want, broken)?,
@@ -76,6 +92,25 @@ impl File {
     /// All of it.
     #[inline]
     pub fn write(&self, bytes: &[u8]) -> Result<(), Errno> {
+        if bytes.len() > IO_BYTES { self.write_many(bytes) } else { self.write_few(bytes) }
+    }
+
+    #[inline(never)]
+    fn write_many(&self, bytes: &[u8]) -> Result<(), Errno> {
+        let mut rest = bytes;
+        while rest.len() > IO_BYTES
+            && let Some(written) = page::write(self, rest)
+        {
+            match written? {
+                0 => return Err(errno::EIO),
+                count => rest = &rest[count..],
+            }
+        }
+        self.write_few(rest)
+    }
+
+    #[inline(always)]
+    fn write_few(&self, bytes: &[u8]) -> Result<(), Errno> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let count = rest.len().min(IO_BYTES);
@@ -97,13 +132,14 @@ impl File {
 
     pub fn close(self) {
         let _ = call(self.0 + sys::FILE_CLOSE, []);
+        page::close(&self);
         let _ = crate::api::portal_close(self.0, sys::FILE_PORTALS);
     }
 }
 
 /// Up to `IO_BYTES` bytes as words, zero behind them. A single word stays in its register.
 #[inline]
-fn bytes_to_words(bytes: &[u8]) -> [u64; IO_BYTES / 8] {
+pub(crate) fn bytes_to_words(bytes: &[u8]) -> [u64; IO_BYTES / 8] {
     if bytes.len() <= 8 {
         return [bytes_to_word(bytes), 0, 0, 0];
     }
@@ -121,7 +157,7 @@ fn bytes_to_word(bytes: &[u8]) -> u64 {
 
 /// The inverse: fills `out`, at most `IO_BYTES`.
 #[inline]
-fn words_to_bytes(words: [u64; IO_BYTES / 8], out: &mut [u8]) {
+pub(crate) fn words_to_bytes(words: [u64; IO_BYTES / 8], out: &mut [u8]) {
     if out.len() <= 8 {
         return word_to_bytes(words[0], out);
     }
@@ -141,8 +177,9 @@ fn word_to_bytes(mut word: u64, out: &mut [u8]) {
     }
 }
 
-/// For file servers: the four portals of an open file, made in the table of the domain that called. The
-/// server exports read, write, seek and close one after the other.
+/// For file servers: the portals of an open file, made in the table of the domain that called. The server
+/// exports read, write, seek and close one after the other, and behind them read_page and write_page if it has
+/// them.
 pub struct FilePortals {
     /// Name of its read interface.
     read: &'static str,
@@ -159,11 +196,25 @@ impl FilePortals {
 
     /// Index of the first; `control` is compiled into all four.
     pub fn create(&self, control: u64) -> Result<usize, Errno> {
+        crate::api::portal_create_known(self.first()?, sys::FILE_PORTALS as u64, control)
+    }
+
+    /// The answer to a seek with that `whence`, if it is about a page.
+    pub fn page(&self, control: u64, whence: u64) -> Option<Result<usize, Errno>> {
+        let which = match whence {
+            sys::SEEK_READ_PAGE => 0,
+            sys::SEEK_WRITE_PAGE => 1,
+            _ => return None,
+        };
+        let interface = self.first().map(|first| first + sys::FILE_PORTALS as u64 + which);
+        Some(interface.and_then(|interface| crate::api::portal_create_known(interface, 1, control)))
+    }
+
+    fn first(&self) -> Result<u64, Errno> {
         if self.first.load(Ordering::Relaxed) == Self::UNKNOWN {
             self.first.store(crate::api::own_interface(self.read)? as usize, Ordering::Relaxed);
         }
-        let first = self.first.load(Ordering::Relaxed) as u64;
-        crate::api::portal_create_known(first, sys::FILE_PORTALS as u64, control)
+        Ok(self.first.load(Ordering::Relaxed) as u64)
     }
 }
 

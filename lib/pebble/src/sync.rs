@@ -37,6 +37,23 @@ pub(crate) mod section {
     }
 }
 
+/// As long as there is one, no time limit ends the call half-way, unless it takes long: the thread has promised
+/// something that it must keep before it leaves.
+pub struct Section(());
+
+impl Section {
+    pub fn enter() -> Self {
+        section::enter();
+        Section(())
+    }
+}
+
+impl Drop for Section {
+    fn drop(&mut self) {
+        section::leave();
+    }
+}
+
 /// Mutual exclusion among the threads that are in this domain.
 pub struct Lock<T> {
     gate: Gate,

@@ -49,6 +49,17 @@ struct Open {
     offset: usize,
 }
 
+impl Open {
+    /// Of its bytes the next, up to `max`.
+    #[inline(always)]
+    fn next<'b>(&mut self, bytes: &'b [u8], max: u64) -> &'b [u8] {
+        let rest = &bytes[self.offset..];
+        let rest = &rest[..rest.len().min(max as usize)];
+        self.offset += rest.len();
+        rest
+    }
+}
+
 /// Who opens a file.
 #[derive(Clone, Copy)]
 pub struct Client {
@@ -261,36 +272,52 @@ impl<'a> Files<'a> {
         if open.rights & READ == 0 {
             return (-errno::EACCES, [0; 4]);
         }
-        let rest = &bytes[open.offset..];
-        let rest = &rest[..rest.len().min(max.min(IO_BYTES as u64) as usize)];
-        open.offset += rest.len();
-        (rest.len() as i64, words(rest))
+        let bytes = open.next(bytes, max.min(IO_BYTES as u64));
+        (bytes.len() as i64, words(bytes))
+    }
+
+    /// The next bytes, up to `max`: none at the end.
+    pub fn read_on(&mut self, control: u64, max: u64) -> Result<&[u8], Errno> {
+        let (open, bytes) = self.file(control).ok_or(errno::EBADF)?;
+        if open.rights & READ == 0 {
+            return Err(errno::EACCES);
+        }
+        Ok(open.next(bytes, max))
     }
 
     /// Up to 32 bytes at the current offset of a file under `ram/`, or at its end ([`WRITE_APPEND`]); the
     /// archive is read-only.
     pub fn write(&mut self, control: u64, count: u64, words: [u64; 4]) -> i64 {
+        let bytes = words.map(u64::to_le_bytes);
+        let written = self.write_on(control, count, IO_BYTES, |place| {
+            place.copy_from_slice(&bytes.as_flattened()[..place.len()]);
+            Ok(())
+        });
+        written.map_or_else(|error| -error, |count| count as i64)
+    }
+
+    /// Lets `fill` write up to `most` of `count` bytes there: how many.
+    #[inline]
+    pub fn write_on(
+        &mut self,
+        control: u64,
+        count: u64,
+        most: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), Errno>,
+    ) -> Result<usize, Errno> {
         let index = (control & 0xffff) as usize;
         if self.file(control).is_none() {
-            return -errno::EBADF;
+            return Err(errno::EBADF);
         }
         let Open { node, offset, rights, family, .. } = self.open[index];
-        let at = match self.ram_of(node, rights) {
-            Ok(at) => at,
-            Err(error) => return -error,
-        };
+        let at = self.ram_of(node, rights)?;
         let offset = if count & WRITE_APPEND != 0 { usize::MAX } else { offset };
-        let count = (count & !WRITE_APPEND).min(IO_BYTES as u64) as usize;
-        let bytes = words.map(u64::to_le_bytes);
+        let count = (count & !WRITE_APPEND).min(most as u64) as usize;
         // What somebody else has cut short is written to from its end on.
         let offset = offset.min(self.ram.bytes(at).len());
-        match self.ram.write(at, offset, &bytes.as_flattened()[..count], family) {
-            Ok(()) => {
-                self.open[index].offset = offset + count;
-                count as i64
-            }
-            Err(error) => -error,
-        }
+        fill(self.ram.room_at(at, offset, count, family)?)?;
+        self.open[index].offset = offset + count;
+        Ok(count)
     }
 
     /// The file in memory behind a node that is to be written.

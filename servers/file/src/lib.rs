@@ -1,4 +1,5 @@
-//! The file server: the read-only archive of the image, and files in memory under `ram/`, 32 bytes a call.
+//! The file server: the read-only archive of the image, and files in memory under `ram/`, up to 32 bytes a call
+//! in registers, up to a page by a window.
 //!
 //! Strategy: the archive (`cpio`, format `newc`) is parsed once, into a sorted list of paths that borrow from
 //! it; a look-up is a binary search. An open file is an entry of a table with the place up to which it has
@@ -11,7 +12,7 @@
 //! | `file.rename`, then `file.rename_to` (caller, path) | [`Files::rename`], [`Files::rename_to`]: two paths are more than a call carries |
 //! | `file.capability` (caller, path) | a first capability, from the name server |
 //! | `file.gone` (process server: domain) | [`Files::gone`] |
-//! | the four portals of an open file | [`Files::read`], [`Files::write`], [`Files::seek`], [`Files::close`] |
+//! | the portals of an open file | [`Files::read`], [`Files::write`], [`Files::seek`], [`Files::close`], [`Files::read_on`], [`Files::write_on`] |
 //!
 //! What the rules of the system say about files is asked of the name server where [`Files::guarded`] says
 //! that a path may be theirs: before it is looked up, so that a refusal says nothing of what is there.

@@ -9,11 +9,12 @@ extern crate alloc;
 use alloc::vec::Vec;
 use pebble::abi::{capability, errno, map};
 use pebble::api::Errno;
+use pebble::buffer::Window;
 use pebble::handover::Handover;
 use pebble::io::FilePortals;
 use pebble::link::More;
 use pebble::sync::Lock;
-use pebble::words::Asid;
+use pebble::words::{Asid, VirtAddr};
 use pebble::{policy, region};
 use pebble_boot::Policy;
 use pebble_boot::rules::{Patterns, RuleSet};
@@ -25,7 +26,7 @@ pebble::import! {
     RIGHTS = "name.rights";
     FIRST = "name.first";
 }
-// The four portals of an open file, in the order of `sys::FILE_READ` and its fellows.
+// The portals of an open file, in the order of `sys::FILE_READ` and its fellows.
 pebble::interfaces!();
 pebble::replaceable!(FILES: Served, Vec::new());
 pebble::component!(main);
@@ -99,11 +100,33 @@ extern "C" fn write(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64) ->
 }
 
 extern "C" fn seek(control: u64, offset: u64, whence: u64) -> i64 {
+    if let Some(made) = PORTALS.page(control, whence) {
+        return answer(made.map(|index| index as i64));
+    }
     answer(request(|files| files.seek(control, offset, whence)))
 }
 
 extern "C" fn close(control: u64) -> i64 {
     answer(request(|files| files.close(control)))
+}
+
+/// Into the page that the client lends, from that byte on.
+extern "C" fn read_page(control: u64, at: VirtAddr, count: u64) -> i64 {
+    let copied = Window::page(at.get()).and_then(|window| {
+        request(|files| {
+            let bytes = files.read_on(control, count.min(window.len() as u64))?;
+            window.write(0, bytes).map(|()| bytes.len() as i64)
+        })?
+    });
+    answer(copied)
+}
+
+/// Out of it.
+extern "C" fn write_page(control: u64, at: VirtAddr, count: u64) -> i64 {
+    let copied = Window::page(at.get()).and_then(|window| {
+        request(|files| files.write_on(control, count, window.len(), |place| window.read(0, place)))?
+    });
+    answer(copied.map(|count| count as i64))
 }
 
 static PORTALS: FilePortals = FilePortals::new("file.read");
@@ -142,7 +165,7 @@ fn rights(sets: &[RuleSet]) -> Result<u16, Errno> {
     Ok(rights)
 }
 
-/// Four portals to what `how` opens, in the client's table.
+/// Portals to what `how` opens, in the client's table.
 fn portals(how: Opening, client: Asid, path: Words) -> i64 {
     FILES.prepare();
     let Ok(family @ 0..) = FAMILY.call(client) else { return -errno::ESRCH };

@@ -128,12 +128,18 @@ impl Ram {
         self.files.get(at).and_then(Option::as_ref).map_or(&[], |f| &f.bytes)
     }
 
-    /// Overwrites from `place` on, which is not behind the end, and grows the file as needed: then it is the
-    /// family's. That has paid for all that is reserved, so it is asked seldom.
-    pub fn write(&mut self, at: usize, place: usize, bytes: &[u8], family: u16) -> Result<(), Errno> {
+    /// So many bytes from `place` on, which is not behind the end, to be written over. The file grows as
+    /// needed: then it is the family's. That has paid for all that is reserved, so it is asked seldom.
+    pub fn room_at(
+        &mut self,
+        at: usize,
+        place: usize,
+        count: usize,
+        family: u16,
+    ) -> Result<&mut [u8], Errno> {
         let file = self.files.get(at).and_then(Option::as_ref).ok_or(errno::EBADF)?;
         let (len, capacity) = (file.bytes.len(), file.bytes.capacity());
-        let end = place.checked_add(bytes.len()).filter(|end| *end <= RAM_FILE_MAX).ok_or(errno::ENOSPC)?;
+        let end = place.checked_add(count).filter(|end| *end <= RAM_FILE_MAX).ok_or(errno::ENOSPC)?;
         if place > len {
             return Err(errno::ENOSPC);
         }
@@ -151,8 +157,7 @@ impl Ram {
             file.family = family;
             file.bytes.resize(end, 0);
         }
-        file.bytes[place..end].copy_from_slice(bytes);
-        Ok(())
+        Ok(&mut file.bytes[place..end])
     }
 
     /// Whoever makes a file has made room for its line.

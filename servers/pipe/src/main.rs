@@ -14,18 +14,20 @@ extern crate alloc;
 
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::*};
 use pebble::abi::errno;
 use pebble::api::{self, Errno};
+use pebble::buffer::Window;
 use pebble::handover::{Bytes, Handover};
 use pebble::io::FilePortals;
 use pebble::link::More;
 use pebble::portal;
-use pebble::sync::{Guard, Lock, Queued, Quick};
+use pebble::sync::{Guard, Lock, Queued, Quick, Section};
 use pebble::wait::{self, Parking};
-use pebble::words::Asid;
+use pebble::words::{Asid, VirtAddr};
 use pebble_pipe::{
-    Error, FORMAT, PARKED, PIPES as MOST, Pipes, QUEUES, Queue, Read, SLEEPERS, Side, Wake, Write, parse_path,
+    Error, FORMAT, Lent, Offers, PARKED, PIPES as MOST, Page, Pipes, QUEUES, Queue, Read, SLEEPERS, Side,
+    Wake, Write, parse_path,
 };
 
 pebble::import! {
@@ -33,7 +35,7 @@ pebble::import! {
     WAKE = "scheduler.wake";
     FAMILY: pm::Family;
 }
-// The four portals of an end, in the order of `sys::FILE_READ` and its fellows.
+// The portals of an end, in the order of `sys::FILE_READ` and its fellows.
 pebble::interfaces!();
 pebble::replaceable!(PIPES: State, Vec::new());
 pebble::component!(main);
@@ -209,7 +211,7 @@ fn read_in_turn(control: u64, max: u64, queued: Queued<State>) -> (i64, u64) {
 fn read_any(control: u64, max: u64) -> portal::Wide {
     loop {
         let mut pipes = PIPES.lock();
-        match pipes.read(control, max) {
+        match pipes.read(control, max, &mut Windows) {
             Read::Data { count, words, wake } => {
                 drop(pipes);
                 signal(wake);
@@ -287,9 +289,127 @@ fn write_any(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64, pass_on: 
     }
 }
 
+/// The offers by queue: `FREE`, `OPEN`, `TAKEN`, or `DONE` with the number of bytes above it.
+static OFFERS: [AtomicUsize; QUEUES] = [const { AtomicUsize::new(FREE) }; QUEUES];
+const FREE: usize = 0;
+const OPEN: usize = 1;
+const TAKEN: usize = 2;
+const DONE: usize = 3;
+const COUNT: usize = 4;
+/// Ticks between looks at an offer that is being used.
+const PAUSE: u64 = portal::MILLISECOND / 50;
+
+/// All but a withdrawal is under the lock.
+struct Windows;
+
+impl Offers for Windows {
+    fn make(&mut self, queue: Queue) -> bool {
+        let offer = &OFFERS[queue.index() % QUEUES];
+        let may = offer.load(Relaxed) == FREE && may_sleep();
+        if may {
+            offer.store(OPEN, Release);
+        }
+        may
+    }
+
+    fn take(&mut self, queue: Queue) -> bool {
+        OFFERS[queue.index() % QUEUES].compare_exchange(OPEN, TAKEN, AcqRel, Relaxed).is_ok()
+    }
+
+    fn finish(&mut self, queue: Queue, count: usize) {
+        OFFERS[queue.index() % QUEUES].store(DONE + count * COUNT, Release);
+    }
+
+    // Each address is in a page that its owner's call has lent, as far as `page` has told.
+
+    fn copy(&mut self, from: u64, to: u64, len: usize) {
+        if let (Ok(from), Ok(to)) = (Window::page(from), Window::page(to)) {
+            let _ = from.copy(&to, len);
+        }
+    }
+
+    fn load(&mut self, from: u64, len: usize) -> [u64; 4] {
+        Window::page(from).and_then(|window| window.words(0, len)).unwrap_or_default()
+    }
+
+    fn store(&mut self, to: u64, words: [u64; 4], len: usize) {
+        let _ = Window::page(to).and_then(|window| window.set_words(0, words, len));
+    }
+}
+
+/// The offer is over: how many bytes went, or nobody has used it.
+fn withdraw(queue: Queue) -> Option<usize> {
+    let offer = &OFFERS[queue.index() % QUEUES];
+    loop {
+        match offer.compare_exchange(OPEN, FREE, AcqRel, Acquire) {
+            Ok(_) => return None,
+            Err(TAKEN) => {
+                let _ = api::hrsleep(portal::time() + PAUSE);
+            }
+            Err(done) => {
+                offer.store(FREE, Release);
+                return Some(done / COUNT);
+            }
+        }
+    }
+}
+
+/// Sleeps with an offer. `None`: look again.
+fn sleep_offering(queue: Queue) -> Option<Result<usize, Errno>> {
+    let woken = api::sem_wait(semaphore(queue));
+    BEDS.fetch_add(1, Relaxed);
+    match withdraw(queue) {
+        Some(count) => Some(Ok(count)),
+        None if woken.is_ok() => None,
+        None => Some(cut_short(queue).map(|()| 0)),
+    }
+}
+
+/// One call about a page that the client lends, until there is an answer.
+fn page(at: VirtAddr, most: u64, work: impl Fn(&mut Pipes, Lent) -> Page) -> i64 {
+    let Ok(window) = Window::page(at.get()) else { return -errno::EFAULT };
+    let lent = Lent { address: at.get(), len: window.len().min(most as usize) };
+    loop {
+        let whole = Section::enter();
+        let mut pipes = PIPES.lock();
+        let outcome = work(&mut pipes, lent);
+        if let Page::Block(queue) = outcome {
+            drop(whole);
+            match block(pipes, queue) {
+                Ok(()) => continue,
+                Err(error) => return -error,
+            }
+        }
+        drop(pipes);
+        match outcome {
+            Page::Done { count, wake } => {
+                signal(wake);
+                return count as i64;
+            }
+            Page::Offered { queue, wake } => {
+                signal(wake);
+                if let Some(outcome) = sleep_offering(queue) {
+                    return outcome.map_or_else(|error| -error, |count| count as i64);
+                }
+            }
+            Page::Failed(error) => return -error.errno(),
+            Page::Block(_) => {}
+        }
+    }
+}
+
+extern "C" fn read_page(control: u64, at: VirtAddr, most: u64) -> i64 {
+    page(at, most, |pipes, to| pipes.read_page(control, to, &mut Windows))
+}
+
+extern "C" fn write_page(control: u64, at: VirtAddr, count: u64) -> i64 {
+    page(at, count, |pipes, from| pipes.write_page(control, from, &mut Windows))
+}
+
 /// A pipe has no place to move to.
-extern "C" fn seek(_: u64, _: u64, _: u64) -> i64 {
-    -errno::EINVAL
+extern "C" fn seek(control: u64, _: u64, whence: u64) -> i64 {
+    let made = PORTALS.page(control, whence).unwrap_or(Err(errno::EINVAL));
+    made.map_or_else(|error| -error, |index| index as i64)
 }
 
 extern "C" fn close(control: u64) -> i64 {

@@ -20,6 +20,7 @@ use pebble_abi::map::MAX_DOMAINS;
 use pebble_abi::share::{self, Share};
 use pebble_abi::words::Asid;
 
+use crate::pages::{Lent, Offers};
 use crate::ring::Ring;
 use crate::token::Tokens;
 
@@ -51,7 +52,7 @@ impl Side {
 pub struct Queue(u8);
 
 impl Queue {
-    const fn new(pipe: usize, side: Side) -> Self {
+    pub(crate) const fn new(pipe: usize, side: Side) -> Self {
         Queue((pipe * 2 + side as usize) as u8)
     }
 
@@ -84,7 +85,7 @@ pub struct Wake {
 pub const PARKED: u16 = 1 << 15;
 
 impl Wake {
-    const fn none(pipe: usize, side: Side) -> Self {
+    pub(crate) const fn none(pipe: usize, side: Side) -> Self {
         Wake { queue: Queue::new(pipe, side), count: 0 }
     }
 }
@@ -137,8 +138,8 @@ impl Error {
     }
 }
 
-struct Pipe {
-    ring: Ring,
+pub(crate) struct Pipe {
+    pub(crate) ring: Ring,
     /// 0: free.
     token: u64,
     /// Open ends, by side.
@@ -154,6 +155,8 @@ struct Pipe {
     family: u16,
     /// Fewest bytes that a waiting writer has.
     need: u8,
+    /// What somebody who sleeps in each queue lends, unless it is withdrawn.
+    pub(crate) offers: [Option<Lent>; 2],
 }
 
 impl Pipe {
@@ -167,20 +170,34 @@ impl Pipe {
         creator: 0,
         family: 0,
         need: 0,
+        offers: [None; 2],
     };
 
     /// Nobody has the side open, and somebody had or nobody can.
-    fn ended(&self, side: Side) -> bool {
+    pub(crate) fn ended(&self, side: Side) -> bool {
         self.ends[side as usize] == 0 && (self.had[side as usize] || self.abandoned[side as usize])
     }
 
-    fn take_waiting(&mut self, pipe: usize, side: Side) -> Wake {
+    pub(crate) fn take_waiting(&mut self, pipe: usize, side: Side) -> Wake {
         Wake { queue: Queue::new(pipe, side), count: core::mem::take(&mut self.waiting[side as usize]) }
     }
 
-    fn block(&mut self, pipe: usize, side: Side) -> Queue {
+    pub(crate) fn block(&mut self, pipe: usize, side: Side) -> Queue {
         self.waiting[side as usize] += 1;
         Queue::new(pipe, side)
+    }
+
+    /// A writer waits for room for so many bytes.
+    pub(crate) fn block_writer(&mut self, pipe: usize, need: usize) -> Queue {
+        let alone = self.waiting[Side::Write as usize] == 0;
+        self.need = if alone { need as u8 } else { self.need.min(need as u8) };
+        self.block(pipe, Side::Write)
+    }
+
+    /// All that wait to write, if there is room for one of them.
+    pub(crate) fn writers_that_fit(&mut self, pipe: usize) -> Wake {
+        let fit = self.waiting[Side::Write as usize] != 0 && self.ring.room() >= usize::from(self.need);
+        if fit { self.take_waiting(pipe, Side::Write) } else { Wake::none(pipe, Side::Write) }
     }
 }
 
@@ -208,7 +225,7 @@ impl End {
 }
 
 pub struct Pipes {
-    pipes: [Pipe; PIPES],
+    pub(crate) pipes: [Pipe; PIPES],
     ends: [End; ENDS],
     /// By domain.
     created: [u8; MAX_DOMAINS],
@@ -281,6 +298,7 @@ impl Pipes {
         pipe.ends = [0; 2];
         pipe.had = [false; 2];
         pipe.abandoned = [false; 2];
+        pipe.offers = [None; 2];
         (pipe.creator, pipe.family) = (asid, family);
         Ok(token)
     }
@@ -315,16 +333,16 @@ impl Pipes {
 
     /// Takes up to `max` bytes, 32 at most, as soon as there are any.
     #[inline]
-    pub fn read(&mut self, control: u64, max: u64) -> Read {
+    pub fn read(&mut self, control: u64, max: u64, offers: &mut impl Offers) -> Read {
         let Some(at) = self.end(control, Side::Read) else { return Read::Failed(Error::NotOpen) };
         let pipe = &mut self.pipes[at];
+        let pulled = pipe.ring.is_empty() && max != 0 && pipe.pull(at, offers);
         if pipe.ring.is_empty() && max != 0 && !pipe.ended(Side::Write) {
             return Read::Block(pipe.block(at, Side::Read));
         }
         let (count, words) = pipe.ring.get(max.min(IO_BYTES as u64) as usize);
-        let writers_fit =
-            pipe.waiting[Side::Write as usize] != 0 && pipe.ring.room() >= usize::from(pipe.need);
-        let wake = if writers_fit { pipe.take_waiting(at, Side::Write) } else { Wake::none(at, Side::Write) };
+        // Whoever has made the offer does not wait for room.
+        let wake = if pulled { pipe.take_waiting(at, Side::Write) } else { pipe.writers_that_fit(at) };
         Read::Data { count, words, wake }
     }
 
@@ -338,9 +356,7 @@ impl Pipes {
             return Write::Failed(Error::NoReader);
         }
         if pipe.ring.room() < count {
-            let alone = pipe.waiting[Side::Write as usize] == 0;
-            pipe.need = if alone { count as u8 } else { pipe.need.min(count as u8) };
-            return Write::Block(pipe.block(at, Side::Write));
+            return Write::Block(pipe.block_writer(at, count));
         }
         pipe.ring.put(words, count);
         let wake = if count == 0 { Wake::none(at, Side::Read) } else { pipe.take_waiting(at, Side::Read) };
@@ -356,11 +372,11 @@ impl Pipes {
         let nothing = (0, max);
         let Some(at) = self.end(control, Side::Read) else { return nothing };
         let pipe = &mut self.pipes[at];
-        if pipe.ring.is_empty() && max != 0 && pipe.ends[Side::Write as usize] != 0 && may_sleep() {
-            return (BLOCK, pipe.block(at, Side::Read).index() as u64);
-        }
         if pipe.waiting[Side::Write as usize] != 0 {
             return nothing;
+        }
+        if pipe.ring.is_empty() && max != 0 && pipe.ends[Side::Write as usize] != 0 && may_sleep() {
+            return (BLOCK, pipe.block(at, Side::Read).index() as u64);
         }
         pipe.ring.get_word(max).map_or(nothing, |(count, word)| (count as i64, word))
     }
@@ -460,7 +476,7 @@ impl Pipes {
 
     /// The pipe of the open end, if it is of this side.
     #[inline]
-    fn end(&self, control: u64, side: Side) -> Option<usize> {
+    pub(crate) fn end(&self, control: u64, side: Side) -> Option<usize> {
         let end = &self.ends[control as usize % ENDS];
         let named = end.control == control && control & End::bit(side) != 0;
         named.then_some(usize::from(end.pipe) % PIPES)

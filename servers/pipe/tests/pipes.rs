@@ -1,8 +1,11 @@
 //! The server as its clients see it: what goes in comes out, nobody sleeps for ever, nothing stays behind.
 
+mod fake;
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
+use fake::Fake;
 use pebble_abi::share;
 use pebble_abi::words::Asid;
 use pebble_pipe::*;
@@ -19,7 +22,7 @@ fn unpack(count: usize, words: [u64; 4]) -> Vec<u8> {
 }
 
 fn read(pipes: &mut Pipes, control: u64, max: u64) -> Vec<u8> {
-    match pipes.read(control, max) {
+    match pipes.read(control, max, &mut Fake::none()) {
         Read::Data { count, words, .. } => unpack(count, words),
         other => panic!("{other:?}"),
     }
@@ -38,7 +41,7 @@ fn pair(pipes: &mut Pipes) -> (u64, u64, u64) {
 fn data_then_end() {
     let mut pipes = Pipes::new();
     let (_, r, w) = pair(&mut pipes);
-    let Read::Block(queue) = pipes.read(r, 32) else { panic!() };
+    let Read::Block(queue) = pipes.read(r, 32, &mut Fake::none()) else { panic!() };
     let Write::Done { wake, .. } = pipes.write(w, 5, pack(b"hello")) else { panic!() };
     assert_eq!(wake, Wake { queue, count: 1 });
     assert_eq!(read(&mut pipes, r, 2), b"he");
@@ -47,7 +50,7 @@ fn data_then_end() {
     assert_eq!(read(&mut pipes, r, 32), b"");
     pipes.close(r, &mut |_| {}).unwrap();
     assert_eq!(pipes.in_use(), (0, 0));
-    assert_eq!(pipes.read(r, 1), Read::Failed(Error::NotOpen));
+    assert_eq!(pipes.read(r, 1, &mut Fake::none()), Read::Failed(Error::NotOpen));
     assert_eq!(pipes.close(r, &mut |_| {}), Err(Error::NotOpen));
 }
 
@@ -77,7 +80,7 @@ fn a_reader_waits_for_the_first_writer() {
     let mut pipes = Pipes::new();
     let token = pipes.create(Asid(1), 0).unwrap();
     let r = pipes.open(Asid(2), token, Side::Read).unwrap();
-    let Read::Block(queue) = pipes.read(r, 32) else { panic!() };
+    let Read::Block(queue) = pipes.read(r, 32, &mut Fake::none()) else { panic!() };
     let mut woken = vec![];
     pipes.abandon(Asid(1), token, &[Side::Write], &mut |w| woken.push(w)).unwrap();
     assert_eq!(woken, [Wake { queue, count: 1 }]);
@@ -100,7 +103,7 @@ fn a_writer_without_readers() {
     pipes.gone(Asid(2), &mut |w| woken.push(w));
     assert_eq!(woken, [Wake { queue, count: 1 }]);
     assert_eq!(pipes.write(w, 1, [0; 4]), Write::Failed(Error::NoReader));
-    assert_eq!(pipes.read(r, 1), Read::Failed(Error::NotOpen));
+    assert_eq!(pipes.read(r, 1, &mut Fake::none()), Read::Failed(Error::NotOpen));
 }
 
 #[test]
@@ -112,7 +115,7 @@ fn hostile_words() {
         assert!(matches!(pipes.write(w, left, [0; 4]), Write::Done { count: 32, .. }));
     }
     assert_eq!(pipes.write(r, 1, [0; 4]), Write::Failed(Error::NotOpen));
-    assert_eq!(pipes.read(w, 1), Read::Failed(Error::NotOpen));
+    assert_eq!(pipes.read(w, 1, &mut Fake::none()), Read::Failed(Error::NotOpen));
     assert_eq!(pipes.open(Asid(2), token ^ 1 << 40, Side::Read), Err(Error::NoPipe));
     assert_eq!(pipes.open(Asid(2), 0, Side::Read), Err(Error::NoPipe));
     assert_eq!(pipes.abandon(Asid(2), token, &Side::BOTH, &mut |_| {}), Err(Error::NoPipe));
@@ -164,7 +167,7 @@ fn ends_are_not_confused() {
     pipes.close(w, &mut |_| {}).unwrap();
     let (_, new, _) = pair(&mut pipes);
     assert_ne!(old, new);
-    assert_eq!(pipes.read(old, 1), Read::Failed(Error::NotOpen));
+    assert_eq!(pipes.read(old, 1, &mut Fake::none()), Read::Failed(Error::NotOpen));
 }
 
 #[test]
@@ -233,9 +236,9 @@ proptest! {
                 prop_assert_eq!(outcome, plain.write(w, count, words));
             } else {
                 let wake = |outcome| if let Read::Data { wake, .. } = outcome { Some(wake.count) } else { None };
-                let expected = plain.read(r, count);
+                let expected = plain.read(r, count, &mut Fake::none());
                 match quick.read_word(r, count, || word % 2 == 0) {
-                    (0, _) => prop_assert_eq!(quick.read(r, count), expected),
+                    (0, _) => prop_assert_eq!(quick.read(r, count, &mut Fake::none()), expected),
                     (BLOCK, queue) => prop_assert_eq!(Read::Block(Queue::numbered(queue)), expected),
                     (n, word) => {
                         let Read::Data { count, words, .. } = expected else { panic!("{expected:?}") };
@@ -250,7 +253,7 @@ proptest! {
     fn any_control_is_safe(control in any::<u64>(), words in any::<[u64; 4]>(), path in any::<[u64; 5]>()) {
         let mut pipes = Pipes::new();
         pair(&mut pipes);
-        pipes.read(control, words[0]);
+        pipes.read(control, words[0], &mut Fake::none());
         pipes.write(control, words[0], words);
         pipes.read_word(control, words[1], || true);
         pipes.write_word(control, words[1], words[0]);
@@ -350,7 +353,7 @@ proptest! {
                         }
                     }
                 },
-                Job::Read(max) => match pipes.read(thread.control, *max) {
+                Job::Read(max) => match pipes.read(thread.control, *max, &mut Fake::none()) {
                     Read::Data { count: 0, .. } => {
                         pipes.close(thread.control, &mut wake).unwrap();
                         thread.done = true;

@@ -1,5 +1,8 @@
 //! What a successor is handed: every pipe, end and byte, and no waiter; what it must not take it refuses.
 
+mod fake;
+
+use fake::Fake;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::words::Asid;
 use pebble_pipe::*;
@@ -21,7 +24,7 @@ fn loaded(bytes: &[u8]) -> Result<Pipes, Errno> {
 
 fn drain(pipes: &mut Pipes, control: u64) -> Vec<u8> {
     let mut all = Vec::new();
-    while let Read::Data { count: count @ 1.., words, .. } = pipes.read(control, 32) {
+    while let Read::Data { count: count @ 1.., words, .. } = pipes.read(control, 32, &mut Fake::none()) {
         all.extend(words.iter().flat_map(|w| w.to_le_bytes()).take(count));
     }
     all
@@ -41,7 +44,7 @@ proptest! {
                 1 => ends.extend(pipes.open((n as u16).into(), token(), Side::Read)),
                 2 => ends.extend(pipes.open((n as u16).into(), token(), Side::Write)),
                 3 | 4 => drop(pipes.write(end(), n, [word, !word, word << 1, 7])),
-                5 => drop(pipes.read(end(), n)),
+                5 => drop(pipes.read(end(), n, &mut Fake::none())),
                 6 => _ = pipes.close(end(), &mut |_| {}),
                 _ => _ = pipes.abandon((n as u16).into(), token(), &[Side::Write], &mut |_| {}),
             }

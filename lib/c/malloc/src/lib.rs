@@ -19,6 +19,7 @@ use tests::sbrk;
 /// The heap grows by multiples of so many bytes, and by a part of what it is: so a large one asks seldom.
 const GROW: usize = 16 * 1024;
 const PART: usize = 8;
+const PAGE: usize = 4096;
 /// Alignment of every block.
 const ALIGN: usize = 16;
 /// What the allocator keeps behind the last block of the heap, at most.
@@ -108,8 +109,10 @@ static HEAP: Heap = Heap(UnsafeCell::new(
 /// nobody has freed since.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __heap_malloc(size: usize) -> *mut u8 {
+    // Whole pages are lent as they are: a buffer of some begins with one.
+    let align = if size != 0 && size.is_multiple_of(PAGE) { PAGE } else { ALIGN };
     // SAFETY: alone, by the lock.
-    unsafe { (*HEAP.0.get()).c_malloc(size) }
+    unsafe { (*HEAP.0.get()).c_memalign(align, size) }
 }
 
 /// The same, zeroed.

@@ -6,4 +6,5 @@ pub mod attack;
 pub mod call;
 pub mod control;
 pub mod entry;
+pub mod memory;
 pub mod register;

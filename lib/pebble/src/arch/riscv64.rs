@@ -4,4 +4,5 @@ pub mod attack;
 pub mod call;
 pub mod control;
 pub mod entry;
+pub mod memory;
 pub mod register;
