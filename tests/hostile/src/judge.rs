@@ -59,6 +59,11 @@ pub fn dive(name: &str, limits: [u64; 3]) -> i64 {
     with_judge(|judge| crate::late::dive(judge, name, limits))
 }
 
+/// Pages lent to the servers of files and pipes: `streams.rs`.
+pub fn streams(rounds: u32) -> i64 {
+    with_judge(|judge| crate::streams::all(judge, rounds))
+}
+
 /// Faults by address range: `pages.rs`.
 pub fn pages(rounds: u32) -> i64 {
     with_judge(|judge| crate::pages::all(judge, rounds))

@@ -9,7 +9,7 @@
 //! for what never comes, `hostile block-and-die` does so again and again, `hostile storm WHAT N` does what is
 //! cheap for it and costs others much, `hostile crowd` is of threads at locks without portals left, `hostile
 //! hog` of families that take all that is scarce, `hostile consent` for exporters that ask for what nobody
-//! gave them, `hostile gifts` for servers that fill their clients' tables, `hostile guards` for exporters
+//! gave them, `hostile streams` for pages lent to servers of files and pipes, `hostile gifts` for servers that fill their clients' tables, `hostile guards` for exporters
 //! that decide who opens them, `hostile secrets` for names `hostile paths` for files and `hostile devices`
 //! for devices that are had by capability, `hostile templates` for argument letters. Its last line is
 //! `hostile: N passed, N failed`.
@@ -37,6 +37,7 @@ mod pages;
 mod paths;
 mod secrets;
 mod storms;
+mod streams;
 mod templates;
 mod tokens;
 mod windows;
@@ -101,6 +102,8 @@ fn main() -> i64 {
         "idle" => blockers::idle(word(2).parse().unwrap_or(1)),
         "front" => blockers::front(),
         "crowd" => crowd::meet(),
+        "streams" => judge::streams(word(2).parse().unwrap_or(1)),
+        "offer" => streams::offer(word(2)),
         "linger" => storms::linger(),
         "storm" => storms::storm(word(2), word(3).parse().unwrap_or(1)),
         "hog" => hog::hog(word(2), word(3).parse().unwrap_or(0)),
@@ -122,7 +125,7 @@ fn usage() -> i64 {
          hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile depth [ROUNDS] | \
          hostile consent [ROUNDS] | hostile gifts [ROUNDS] | hostile guards [ROUNDS] | hostile files \
          [ROUNDS] | hostile fill | hostile secrets [ROUNDS] | hostile paths [ROUNDS] | hostile devices \
-         [ROUNDS] | hostile templates [ROUNDS]"
+         [ROUNDS] | hostile templates [ROUNDS] | hostile streams [ROUNDS]"
     );
     for kind in kinds::ALL {
         eprintln!("  {:<16} {}", kind.name, kind.what);

@@ -63,6 +63,12 @@ pub fn openers_give_what_they_say(context: &mut Context) -> Result<()> {
     judged(&mut guest, "hostile consent 2", LIMIT * 10).map(drop)
 }
 
+/// Pages that are lent to servers of files and pipes, and taken away meanwhile.
+pub fn pages_lent_to_files_and_pipes(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    judged(&mut guest, "hostile streams 3", LIMIT * 10).map(drop)
+}
+
 /// Servers that put portals into the tables of whoever calls them.
 pub fn tables_that_others_fill(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;

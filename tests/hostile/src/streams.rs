@@ -1,0 +1,222 @@
+//! Pages lent to the file server and the pipe server by clients that take them away, or never had them.
+//!
+//! `hostile streams [ROUNDS]` calls the portals themselves, past the library. What is lent is freed, lent to
+//! both sides or left behind by who dies, while a thread sleeps in the pipe server with an offer; nobody's
+//! memory changes but what is lent, the servers answer on, and nothing leaks.
+
+use crate::judge::Judge;
+use alloc::format;
+use core::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
+use pebble::abi::{errno, map, status, sys};
+use pebble::api::{self, Errno};
+use pebble::attack;
+use pebble::io::{self, File};
+use pebble::portal::{Broken, MILLISECOND, call, time};
+use pebble::process::Child;
+
+const PAGE: u64 = map::PAGE;
+const BYTES: i64 = PAGE as i64;
+const BUSY: i64 = i64::MIN;
+const MARK: u64 = 0x6b72_616d;
+
+/// Addresses that nobody can lend for writing: the table, a hole, windows' places, the end of lower memory,
+/// the nucleus, the end of everything.
+const BAD: [u64; 7] = [0, 0x0700_0000, map::WINDOWS_VA, 0x3fff_f000, map::NUCLEUS_VA, 1 << 39, u64::MAX - 7];
+
+pub fn all(judge: &mut Judge, rounds: u32) {
+    judge.steadily(rounds, |judge| {
+        for (name, test) in [
+            ("bad addresses", bad_addresses as fn() -> Result<bool, Errno>),
+            ("counts", counts),
+            ("freed", freed),
+            ("both sides", both_sides),
+            ("closed", closed),
+            ("left", left),
+        ] {
+            let outcome = test();
+            judge.check(name, outcome == Ok(true), || format!("{outcome:?}"));
+        }
+    });
+}
+
+/// A pipe of which this domain has both ends, or one, and the other's path.
+struct Pipe {
+    token: i64,
+    read: File,
+    write: File,
+}
+
+impl Pipe {
+    fn new() -> Result<Pipe, Errno> {
+        let create = api::portal_open("pipe.create")?;
+        let token = call(create, []).unwrap_or(0);
+        let _ = api::portal_close(create, 1);
+        let end = |side| io::open(&format!("/pipe/{token:016x}/{side}"));
+        Ok(Pipe { token, read: end('r')?, write: end('w')? })
+    }
+
+    fn close(self, pages: &[usize]) {
+        pages.iter().for_each(|portal| _ = api::portal_close(*portal, 1));
+        self.read.close();
+        self.write.close();
+    }
+}
+
+/// The portal to read into a page, or to write from one.
+fn portal(file: File, whence: u64) -> Result<usize, Errno> {
+    file.seek(0, whence).map(|portal| portal as usize)
+}
+
+fn pause() {
+    let _ = api::hrsleep(time() + 2 * MILLISECOND);
+}
+
+/// A fresh page above the heap, which [`api::sbrk`] can take away again.
+fn fresh() -> Result<u64, Errno> {
+    let end = api::sbrk(0)?;
+    let page = end.next_multiple_of(PAGE);
+    api::sbrk((page + PAGE - end) as i64)?;
+    Ok(page)
+}
+
+fn gone() -> Result<(), Errno> {
+    api::sbrk(-BYTES).map(|_| ())
+}
+
+/// No other memory than the page is used meanwhile, for the heap would grow above it.
+static READ: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+static ANSWER: AtomicI64 = AtomicI64::new(BUSY);
+
+extern "C" fn reads(_: u64) {
+    let answer = call(READ[0].load(Relaxed), [READ[1].load(Relaxed) as u64, PAGE]);
+    ANSWER.store(answer.unwrap_or(-1), Relaxed);
+}
+
+/// A thread that sleeps in the pipe server, with that page.
+fn sleeper(portal: usize, page: u64) -> Result<(), Errno> {
+    READ[0].store(portal, Relaxed);
+    READ[1].store(page as usize, Relaxed);
+    ANSWER.store(BUSY, Relaxed);
+    api::thread_create(reads, 0, 0)?;
+    pause();
+    Ok(())
+}
+
+/// What it was answered.
+fn answer() -> i64 {
+    for _ in 0..1000 {
+        match ANSWER.load(Relaxed) {
+            BUSY => pause(),
+            answer => return answer,
+        }
+    }
+    BUSY
+}
+
+fn bad_addresses() -> Result<bool, Errno> {
+    let (pipe, file) = (Pipe::new()?, io::create("/ram/streams")?);
+    let portals = [
+        portal(pipe.read, sys::SEEK_READ_PAGE)?,
+        portal(file, sys::SEEK_READ_PAGE)?,
+        portal(pipe.write, sys::SEEK_WRITE_PAGE)?,
+        portal(file, sys::SEEK_WRITE_PAGE)?,
+    ];
+    let refused = Err(Broken(status::WINDOW | u64::from(api::get_asid()) << 16));
+    let good = portals.iter().all(|portal| BAD.iter().all(|bad| call(*portal, [*bad, PAGE]) == refused));
+    // What may only be read is not read into.
+    let constant = BAD.as_ptr() as u64;
+    let good = good && portals[..2].iter().all(|portal| call(*portal, [constant, PAGE]) == refused);
+    portals.iter().for_each(|portal| _ = api::portal_close(*portal, 1));
+    file.close();
+    io::remove("/ram/streams")?;
+    pipe.close(&[]);
+    Ok(good)
+}
+
+/// No more than the rest of the page goes, whatever is asked for.
+fn counts() -> Result<bool, Errno> {
+    let file = io::create("/ram/streams")?;
+    let [read, write] = [portal(file, sys::SEEK_READ_PAGE)?, portal(file, sys::SEEK_WRITE_PAGE)?];
+    let page = fresh()?;
+    attack::store(page + PAGE - 8, MARK);
+    let many = u64::MAX & !sys::WRITE_APPEND;
+    let mut good = call(write, [page + PAGE - 8, many]) == Ok(8) && call(write, [page + 8, 0]) == Ok(0);
+    file.seek(0, 0)?;
+    good &= call(read, [page + PAGE - 16, u64::MAX]) == Ok(8) && attack::read(page + PAGE - 16) == MARK;
+    good &= call(read, [page, u64::MAX]) == Ok(0);
+    gone()?;
+    [read, write].iter().for_each(|portal| _ = api::portal_close(*portal, 1));
+    file.close();
+    io::remove("/ram/streams")?;
+    Ok(good)
+}
+
+/// The page of the sleeper is freed, and one that may be the same memory has another use.
+fn freed() -> Result<bool, Errno> {
+    let pipe = Pipe::new()?;
+    let [read, write] = [portal(pipe.read, sys::SEEK_READ_PAGE)?, portal(pipe.write, sys::SEEK_WRITE_PAGE)?];
+    let other = alloc::vec![b'x'; PAGE as usize];
+    let from = (other.as_ptr() as u64).next_multiple_of(PAGE);
+    let page = fresh()?;
+    sleeper(read, page)?;
+    gone()?;
+    let again = fresh()?;
+    let written = call(write, [from, PAGE]);
+    let told = answer();
+    let good = written == Ok(BYTES) && told == BYTES && attack::read(again) == 0;
+    gone()?;
+    pipe.close(&[read, write]);
+    Ok(good)
+}
+
+/// Writer and reader lend the same page.
+fn both_sides() -> Result<bool, Errno> {
+    let pipe = Pipe::new()?;
+    let [read, write] = [portal(pipe.read, sys::SEEK_READ_PAGE)?, portal(pipe.write, sys::SEEK_WRITE_PAGE)?];
+    let page = fresh()?;
+    attack::store(page, MARK);
+    sleeper(read, page)?;
+    let written = call(write, [page, PAGE]);
+    let good = written == Ok(BYTES) && answer() == BYTES && attack::read(page) == MARK;
+    gone()?;
+    pipe.close(&[read, write]);
+    Ok(good)
+}
+
+/// Another thread closes the end under the sleeper.
+fn closed() -> Result<bool, Errno> {
+    let pipe = Pipe::new()?;
+    let [read, write] = [portal(pipe.read, sys::SEEK_READ_PAGE)?, portal(pipe.write, sys::SEEK_WRITE_PAGE)?];
+    let page = fresh()?;
+    sleeper(read, page)?;
+    let _ = call(pipe.read.0 + sys::FILE_CLOSE, []);
+    let good = answer() == -errno::EBADF && call(write, [page, PAGE]) == Ok(-errno::EPIPE);
+    gone()?;
+    pipe.close(&[read, write]);
+    Ok(good)
+}
+
+/// A program dies that sleeps with an offer: who writes next finds no reader, and the next pipe is sound.
+fn left() -> Result<bool, Errno> {
+    let pipe = Pipe::new()?;
+    let write = portal(pipe.write, sys::SEEK_WRITE_PAGE)?;
+    let path = format!("/pipe/{:016x}/r", pipe.token);
+    pipe.read.close();
+    let child = Child::run("/bin/hostile", &["hostile", "offer", &path])?;
+    (0..20).for_each(|_| pause());
+    child.kill()?;
+    let _ = child.wait();
+    let page = fresh()?;
+    let good = call(write, [page, PAGE]) == Ok(-errno::EPIPE);
+    gone()?;
+    let _ = api::portal_close(write, 1);
+    pipe.write.close();
+    Ok(good && both_sides()?)
+}
+
+/// Sleeps in the pipe server with a page of the heap.
+pub fn offer(path: &str) -> i64 {
+    let Ok(file) = io::open(path) else { return 1 };
+    let mut bytes = alloc::vec![0; PAGE as usize];
+    i64::from(file.read(&mut bytes).is_err())
+}
