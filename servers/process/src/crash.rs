@@ -108,10 +108,9 @@ impl Patience {
         Self::new(4, 4)
     }
 
-    /// Bytes of program files that are read to name functions, while everybody waits for the undertaker: a
-    /// MiB takes half a second.
+    /// Bytes of program files that are read to name functions, while everybody waits for the undertaker.
     pub const fn for_names() -> Self {
-        Self::new(1 << 20, 256 << 10)
+        Self::new(4 << 20, 1 << 20)
     }
 
     /// Whether there are so many left, `now` in ticks of which a second has `second`.
