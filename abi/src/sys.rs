@@ -107,8 +107,8 @@ pub const FILE_PORTALS: usize = 4;
 /// size above them; cuts it off at the offset.
 pub const SEEK_ABOUT: u64 = 3;
 pub const SEEK_CUT: u64 = 4;
-/// And for whoever has many bytes to move, in a pipe too: makes one more portal to the open file, to read into,
-/// or to write from, a page that is lent.
+/// `whence` of a seek in a file or a pipe: makes one more portal to it, by which a page that the caller lends is
+/// filled, or written.
 pub const SEEK_READ_PAGE: u64 = 5;
 pub const SEEK_WRITE_PAGE: u64 = 6;
 pub const ABOUT_DIRECTORY: u64 = 1;

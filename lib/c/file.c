@@ -177,7 +177,7 @@ ssize_t read(int fd, void *buffer, size_t size) {
         return -1;
     size_t done = 0, chunk, got;
     do {
-        long count = __read_page(portal, (char *)buffer + done, size - done, &chunk);
+        long count = __move_page(portal, SEEK_READ_PAGE, (char *)buffer + done, size - done, 0, &chunk);
         if (chunk == 0) {
             long words[MAX_RESULTS];
             chunk = size - done < IO_BYTES ? size - done : IO_BYTES;
@@ -201,7 +201,7 @@ ssize_t write(int fd, const void *buffer, size_t size) {
     size_t done = 0;
     while (done < size) {
         size_t chunk;
-        long count = __write_page(portal, (const char *)buffer + done, size - done, append, &chunk);
+        long count = __move_page(portal, SEEK_WRITE_PAGE, (char *)buffer + done, size - done, append, &chunk);
         if (chunk == 0) {
             long w[IO_BYTES / sizeof(long)] = {0};
             chunk = size - done < IO_BYTES ? size - done : IO_BYTES;

@@ -67,10 +67,9 @@ int __opened(int *portal, const char *name);
 /* The words in which calls pass a name; false, with errno, if it does not fit. */
 int __pack(const char *name, long words[], size_t count);
 
-/* Reads into, or writes from, the rest of a page, by a window. 0 in chunk: too few bytes for that, or no way to lend them. Otherwise
-   what was asked for, and what the server answered, or -1 and errno. */
-long __read_page(int portal, char *buffer, size_t size, size_t *chunk);
-long __write_page(int portal, const char *buffer, size_t size, long flags, size_t *chunk);
+/* Reads into, or writes from, the rest of a page, by a window: as whence says, SEEK_READ_PAGE or SEEK_WRITE_PAGE. 0 in chunk: the next few
+   bytes go in registers. Otherwise what was asked for, and what the server answered, or -1 and errno. */
+long __move_page(int portal, int whence, char *buffer, size_t size, long flags, size_t *chunk);
 /* The file is closed. */
 void __close_pages(int portal);
 

@@ -4,6 +4,9 @@
  * A window shows a whole page, and beside the bytes that are meant others may lie there: they are nobody's business, and the server could
  * change them. So whole pages of the caller's bytes are lent as they are, and all others go through a page that has nothing else in it, one
  * thread at a time.
+ *
+ * Making a portal for pages costs as much as moving WORTH bytes in registers. So it is made when a file has moved about as many, and no
+ * file costs more than twice what it must.
  */
 #include "internal.h"
 
@@ -11,15 +14,14 @@
 #include <string.h>
 #include <sys/lock.h>
 
-enum {
-    MUCH = 1024, /* for so many, a portal is made that is not there yet: that costs as much as moving some 2 KB in registers */
-};
+enum { WORTH = 3 << 10 /* it takes 42,000 instructions, and a byte in registers 14 */ };
 
-/* Of each file its first portal, and those for reading and writing pages: 0, or NONE, since the server has none. Files that find no place
-   here go on in registers. */
+/* Of each file its first portal, those for reading and writing pages, and the bytes that have gone in registers. A portal is 0, or NONE,
+   since the server has none. Files that find no place here go on in registers. */
 enum { NONE = 1, FILES = 16 };
 static struct {
     int first, page[2];
+    size_t moved;
 } known[FILES];
 static struct __lock lock;
 
@@ -35,21 +37,22 @@ static int place_of(int first) {
     return place;
 }
 
-/* The file's portal for pages that whence asks for; 0: there is none. */
+/* The file's portal for pages that whence asks for; 0: the next few bytes go in registers. */
 static int page_portal(int first, int whence, size_t size) {
-    int which = whence - SEEK_READ_PAGE;
+    int which = whence - SEEK_READ_PAGE, portal = 0;
+    /* What is to be written is there; what is to be read may be less than the buffer. */
+    size_t sure = whence == SEEK_WRITE_PAGE ? size : IO_BYTES;
     __retarget_lock_acquire(&lock);
-    int place = place_of(first), portal = 0;
+    int place = place_of(first);
     if (place < FILES) {
-        portal = known[place].first == first ? known[place].page[which] : 0;
-        if (portal == 0 && size >= MUCH) {
+        known[place].first = first;
+        portal = known[place].page[which];
+        if (portal == 0 && known[place].moved + sure >= WORTH) {
             struct portal_result made = REPEATED(portal_call(first + FILE_SEEK, 0L, (long)whence));
             portal = made.status == 0 && made.value > 0 ? (int)made.value : NONE;
-            if (known[place].first != first)
-                known[place].page[!which] = 0;
-            known[place].first = first;
             known[place].page[which] = portal;
         }
+        known[place].moved += IO_BYTES;
     }
     __retarget_lock_release(&lock);
     return portal == NONE ? 0 : portal;
@@ -62,7 +65,7 @@ void __close_pages(int first) {
         for (int which = 0; which < 2; which++)
             if (known[place].page[which] > NONE)
                 portal_call(SYS_PORTAL_CLOSE, known[place].page[which], 1);
-        known[place].first = 0;
+        memset(&known[place], 0, sizeof known[place]);
     }
     __retarget_lock_release(&lock);
 }
@@ -84,9 +87,10 @@ static size_t aside(const char *buffer, size_t size) {
 static int take_between(void) {
     if (__atomic_exchange_n(&taken, 1, __ATOMIC_ACQUIRE))
         return 0;
-    if (between == NULL && (between = memalign(PAGE_BYTES, PAGE_BYTES)) == NULL)
-        __atomic_store_n(&taken, 0, __ATOMIC_RELEASE);
-    return between != NULL;
+    if (between != NULL || (between = memalign(PAGE_BYTES, PAGE_BYTES)) != NULL)
+        return 1;
+    __atomic_store_n(&taken, 0, __ATOMIC_RELEASE);
+    return 0;
 }
 
 /* One call. False: this memory may not be lent. */
@@ -98,15 +102,15 @@ static int lend(long *count, int portal, const void *page, long size) {
     return 1;
 }
 
-long __read_page(int portal, char *buffer, size_t size, size_t *chunk) {
+long __move_page(int first, int whence, char *buffer, size_t size, long flags, size_t *chunk) {
     long count = -1;
     *chunk = 0;
-    int page = size <= IO_BYTES ? 0 : page_portal(portal, SEEK_READ_PAGE, size);
-    if (page == 0)
+    int portal = size <= IO_BYTES ? 0 : page_portal(first, whence, size);
+    if (portal == 0)
         return -1;
     size_t some = aside(buffer, size);
     if (some == 0) {
-        if (lend(&count, page, buffer, PAGE_BYTES)) {
+        if (lend(&count, portal, buffer, (long)size | flags)) {
             *chunk = PAGE_BYTES;
             return count;
         }
@@ -114,36 +118,15 @@ long __read_page(int portal, char *buffer, size_t size, size_t *chunk) {
     }
     if (!take_between())
         return -1;
-    if (lend(&count, page, between, (long)some)) {
-        *chunk = some;
-        if (count > 0)
-            memcpy(buffer, between, least((size_t)count, some));
-    }
-    __atomic_store_n(&taken, 0, __ATOMIC_RELEASE);
-    return count;
-}
-
-long __write_page(int portal, const char *buffer, size_t size, long flags, size_t *chunk) {
-    long count = -1;
-    *chunk = 0;
-    int page = size <= IO_BYTES ? 0 : page_portal(portal, SEEK_WRITE_PAGE, size);
-    if (page == 0)
-        return -1;
-    size_t some = aside(buffer, size);
-    if (some == 0) {
-        if (lend(&count, page, buffer, (long)size | flags)) {
-            *chunk = PAGE_BYTES;
-            return count;
-        }
-        some = PAGE_BYTES;
-    }
-    if (!take_between())
-        return -1;
-    memcpy(between, buffer, some);
+    if (whence == SEEK_WRITE_PAGE)
+        memcpy(between, buffer, some);
     /* What is left, where the server stops at the end of the page anyway. */
     long left = some == least(size, PAGE_BYTES) ? (long)size : (long)some;
-    if (lend(&count, page, between, left | flags))
+    if (lend(&count, portal, between, left | flags)) {
         *chunk = some;
+        if (whence == SEEK_READ_PAGE && count > 0)
+            memcpy(buffer, between, least((size_t)count, some));
+    }
     __atomic_store_n(&taken, 0, __ATOMIC_RELEASE);
     return count;
 }

@@ -118,7 +118,7 @@ impl Window {
         let (before, whole, _) = unsafe { rest.align_to_mut::<u64>() };
         if before.is_empty() {
             // SAFETY: as above, and aligned on both sides.
-            unsafe { memory::copy(at, whole.as_mut_ptr() as u64, whole.len()) };
+            unsafe { copy_words(at, whole.as_mut_ptr() as u64, whole.len()) };
             at += (whole.len() * 8) as u64;
             let done = whole.len() * 8;
             let tail = &mut rest[done..];
@@ -157,7 +157,7 @@ impl Window {
         let (before, whole, tail) = unsafe { rest.align_to::<u64>() };
         let tail = if before.is_empty() {
             // SAFETY: as above, and aligned on both sides.
-            unsafe { memory::copy(whole.as_ptr() as u64, at, whole.len()) };
+            unsafe { copy_words(whole.as_ptr() as u64, at, whole.len()) };
             at += (whole.len() * 8) as u64;
             tail
         } else {
@@ -184,7 +184,7 @@ impl Window {
         let (from, there) = (self.at(0, len)?, to.at(0, len)?);
         if from.is_multiple_of(8) && there.is_multiple_of(8) && len.is_multiple_of(8) {
             // SAFETY: inside the bounds of both, and aligned; no Rust object lives there.
-            unsafe { memory::copy(from, there, len / 8) };
+            unsafe { copy_words(from, there, len / 8) };
             return Ok(());
         }
         let mut bytes = [0; 512];
@@ -214,13 +214,11 @@ impl Window {
     /// One word, read once.
     pub fn word(&self, offset: usize) -> Result<u64, Errno> {
         let at = self.at(offset, 8)?;
-        if at.is_multiple_of(8) {
-            // SAFETY: as in `read`, and aligned.
-            return Ok(unsafe { (at as *const u64).read_volatile() });
+        if !at.is_multiple_of(8) {
+            return Ok(word_across(at));
         }
-        let mut bytes = [0; 8];
-        self.read(offset, &mut bytes)?;
-        Ok(u64::from_le_bytes(bytes))
+        // SAFETY: as in `read`, and aligned.
+        Ok(unsafe { (at as *const u64).read_volatile() })
     }
 
     pub fn set_word(&self, offset: usize, word: u64) -> Result<(), Errno> {
@@ -228,9 +226,10 @@ impl Window {
         if at.is_multiple_of(8) {
             // SAFETY: as in `write`, and aligned.
             unsafe { (at as *mut u64).write_volatile(word) };
-            return Ok(());
+        } else {
+            set_word_across(at, word);
         }
-        self.write(offset, &word.to_le_bytes())
+        Ok(())
     }
 
     /// What has moved here is this domain's alone: who was lent it before does not see it any more, and what
@@ -243,6 +242,43 @@ impl Window {
     /// Ends an `o` window, or gives back a page or buffer that has moved here.
     pub fn close(self) -> Result<(), Errno> {
         WINDOW_CLOSE.ask([self.base, 0]).map(|_| ())
+    }
+}
+
+/// One that lies in two words of memory, inside some window's bounds. Apart, so that any other is had without
+/// a stack frame.
+#[cold]
+#[inline(never)]
+fn word_across(at: u64) -> u64 {
+    // SAFETY: as in `Window::read`.
+    u64::from_le_bytes(core::array::from_fn(|i| unsafe { (at as *const u8).add(i).read_volatile() }))
+}
+
+#[cold]
+#[inline(never)]
+fn set_word_across(at: u64, word: u64) {
+    for (i, byte) in word.to_le_bytes().into_iter().enumerate() {
+        // SAFETY: as in `Window::write`.
+        unsafe { (at as *mut u8).add(i).write_volatile(byte) };
+    }
+}
+
+/// Copies so many words up; somebody else may change both meanwhile.
+///
+/// # Safety
+/// Both addresses are multiples of 8. What is written is nothing that a reference is to.
+unsafe fn copy_words(from: u64, to: u64, words: usize) {
+    let end = from + words as u64 * 8;
+    let (mut at, mut there) = (from, to);
+    let whole = (end - at) / memory::TURN * memory::TURN;
+    if whole != 0 {
+        // SAFETY: as the caller promises; it is a turn or more.
+        (at, there) = unsafe { memory::copy_turns(at, there, at + whole) };
+    }
+    while at != end {
+        // SAFETY: as above.
+        unsafe { (there as *mut u64).write_volatile((at as *const u64).read_volatile()) };
+        (at, there) = (at + 8, there + 8);
     }
 }
 

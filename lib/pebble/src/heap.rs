@@ -105,9 +105,12 @@ pub extern "C" fn heap_usage(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, mor
 }
 
 /// A block that has a page or more begins with one, so that it can be lent without what lies beside it.
+#[inline(never)]
 fn placed(layout: Layout) -> Layout {
-    let lent = layout.align_to(PAGE as usize).ok().filter(|lent| lent.size() >= PAGE as usize);
-    lent.unwrap_or(layout)
+    match PAGE as usize {
+        page if layout.size() >= page => layout.align_to(page).unwrap_or(layout),
+        _ => layout,
+    }
 }
 
 // SAFETY: all state is behind `with`; memory comes from `sbrk`, which never hands out a byte twice.

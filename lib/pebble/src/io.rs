@@ -59,12 +59,26 @@ impl File {
     /// As many bytes as one call brings; 0 at the end.
     #[inline]
     pub fn read(&self, out: &mut [u8]) -> Result<usize, Errno> {
-        if out.len() > IO_BYTES { self.read_many(out) } else { self.read_few(out) }
+        if out.len() > IO_BYTES { self.read_many(out, IO_BYTES) } else { self.read_few(out) }
+    }
+
+    /// All of `out`, for who knows that there are so many; fewer are an error.
+    pub fn read_exact(&self, out: &mut [u8]) -> Result<(), Errno> {
+        let mut done = 0;
+        while done < out.len() {
+            let rest = &mut out[done..];
+            let sure = rest.len();
+            match if sure > IO_BYTES { self.read_many(rest, sure) } else { self.read_few(rest) }? {
+                0 => return Err(errno::EIO),
+                count => done += count,
+            }
+        }
+        Ok(())
     }
 
     #[inline(never)]
-    fn read_many(&self, out: &mut [u8]) -> Result<usize, Errno> {
-        match page::read(self, out) {
+    fn read_many(&self, out: &mut [u8], sure: usize) -> Result<usize, Errno> {
+        match page::read(self, out, sure) {
             Some(read) => read,
             None => self.read_few(&mut out[..IO_BYTES]),
         }

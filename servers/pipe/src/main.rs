@@ -372,28 +372,26 @@ fn page(at: VirtAddr, most: u64, work: impl Fn(&mut Pipes, Lent) -> Page) -> i64
     loop {
         let whole = Section::enter();
         let mut pipes = PIPES.lock();
-        let outcome = work(&mut pipes, lent);
-        if let Page::Block(queue) = outcome {
-            drop(whole);
-            match block(pipes, queue) {
-                Ok(()) => continue,
-                Err(error) => return -error,
-            }
-        }
-        drop(pipes);
-        match outcome {
+        match work(&mut pipes, lent) {
             Page::Done { count, wake } => {
+                drop(pipes);
                 signal(wake);
                 return count as i64;
             }
             Page::Offered { queue, wake } => {
+                drop(pipes);
                 signal(wake);
                 if let Some(outcome) = sleep_offering(queue) {
                     return outcome.map_or_else(|error| -error, |count| count as i64);
                 }
             }
+            Page::Block(queue) => {
+                drop(whole);
+                if let Err(error) = block(pipes, queue) {
+                    return -error;
+                }
+            }
             Page::Failed(error) => return -error.errno(),
-            Page::Block(_) => {}
         }
     }
 }

@@ -14,7 +14,6 @@
 //! * A pipe that gets its place anew has no offer.
 
 use crate::pipes::{Error, Pipe, Pipes, Queue, Side, Wake};
-use crate::ring::RING_BYTES;
 use pebble_abi::call::IO_BYTES;
 
 /// Bytes of a client's, in one page, until its call returns.
@@ -81,7 +80,7 @@ impl Pipe {
 
     /// As much as the ring has room for.
     fn fill(&mut self, from: Lent, offers: &mut impl Offers) -> usize {
-        let most = from.len.min(self.ring.room()).min(RING_BYTES);
+        let most = from.len.min(self.ring.room());
         for done in (0..most).step_by(IO_BYTES) {
             let len = (most - done).min(IO_BYTES);
             self.ring.put(offers.load(from.address + done as u64, len), len);

@@ -97,6 +97,17 @@ fn words_written_before_come_before_an_offer() {
     assert!(matches!(pipes.read_page(r, TO, &mut fake), Page::Done { count: 4096, .. }));
 }
 
+/// The reader has been woken for the words, and has not run yet.
+#[test]
+fn a_page_does_not_overtake_words() {
+    let (mut pipes, mut fake) = (Pipes::new(), fake());
+    let (_, r, w) = pair(&mut pipes);
+    assert!(matches!(pipes.read_page(r, TO, &mut fake), Page::Offered { .. }));
+    assert!(matches!(pipes.write(w, 3, [0x63_62_61, 0, 0, 0]), Write::Done { .. }));
+    assert!(matches!(pipes.write_page(w, FROM, &mut fake), Page::Offered { .. }));
+    assert_eq!(fake.memory[..PAGE], [0; PAGE]);
+}
+
 #[derive(Clone, Debug)]
 enum Job {
     /// Bytes of each write.

@@ -178,26 +178,17 @@ pub fn read_if(path: &Path, granted: impl FnOnce(u64) -> bool) -> Result<Vec<u8>
 }
 
 fn contents(file: &File, granted: impl FnOnce(u64) -> bool) -> Result<Vec<u8>, Errno> {
-    const SET: u64 = 0;
-    const END: u64 = 2;
-    let size = file.seek(0, END)?;
+    let size = file.seek(0, sys::SEEK_ABOUT)? / sys::ABOUT_SIZE;
     if size > FILE_LIMIT {
         return Err(errno::ENOEXEC);
     }
     if !granted(size) {
         return Err(errno::EAGAIN);
     }
-    file.seek(0, SET)?;
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(size as usize).map_err(|_| errno::ENOMEM)?;
     bytes.resize(size as usize, 0);
-    let mut done = 0;
-    while done < bytes.len() {
-        match file.read(&mut bytes[done..])? {
-            0 => return Err(errno::EIO),
-            count => done += count,
-        }
-    }
+    file.read_exact(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -219,6 +219,6 @@ fn four_crashes_at_once_are_told_and_four_a_second() {
     assert_eq!([0, 0, 249, 250, 600, 10_000, 10_100].map(&mut told), [4, 0, 0, 1, 1, 4, 0]);
     // Of a large file no function is named, of small ones some.
     let mut names = crash::Patience::for_names();
-    assert!(!names.granted(8 << 20, 0, 1000) && names.granted(4 << 20, 0, 1000));
-    assert!(!names.granted(1100 << 10, 1000, 1000) && names.granted(1100 << 10, 2000, 1000));
+    assert!(!names.granted(8 << 20, 0, 1000) && names.granted(3 << 20, 0, 1000));
+    assert!(!names.granted(800 << 10, 1000, 1000) && names.granted(800 << 10, 2000, 1000));
 }

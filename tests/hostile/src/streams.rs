@@ -6,7 +6,9 @@
 
 use crate::judge::Judge;
 use alloc::format;
+use alloc::string::String;
 use core::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
+use pebble::abi::fault::KILLED;
 use pebble::abi::{errno, map, status, sys};
 use pebble::api::{self, Errno};
 use pebble::attack;
@@ -18,6 +20,10 @@ const PAGE: u64 = map::PAGE;
 const BYTES: i64 = PAGE as i64;
 const BUSY: i64 = i64::MIN;
 const MARK: u64 = 0x6b72_616d;
+/// More threads than may sleep in the pipe server.
+const CROWD: usize = 10;
+/// What a pipe holds.
+const RING: i64 = 512;
 
 /// Addresses that nobody can lend for writing: the table, a hole, windows' places, the end of lower memory,
 /// the nucleus, the end of everything.
@@ -28,10 +34,13 @@ pub fn all(judge: &mut Judge, rounds: u32) {
         for (name, test) in [
             ("bad addresses", bad_addresses as fn() -> Result<bool, Errno>),
             ("counts", counts),
+            // Before others leave by another way: an offer that has stuck keeps new ones from its queue.
+            ("heir", heir),
             ("freed", freed),
             ("both sides", both_sides),
             ("closed", closed),
             ("left", left),
+            ("crowd", crowd),
         ] {
             let outcome = test();
             judge.check(name, outcome == Ok(true), || format!("{outcome:?}"));
@@ -39,7 +48,11 @@ pub fn all(judge: &mut Judge, rounds: u32) {
     });
 }
 
-/// A pipe of which this domain has both ends, or one, and the other's path.
+fn path(token: i64, side: char) -> String {
+    format!("/pipe/{token:016x}/{side}")
+}
+
+/// A pipe of which this domain has both ends.
 struct Pipe {
     token: i64,
     read: File,
@@ -51,8 +64,12 @@ impl Pipe {
         let create = api::portal_open("pipe.create")?;
         let token = call(create, []).unwrap_or(0);
         let _ = api::portal_close(create, 1);
-        let end = |side| io::open(&format!("/pipe/{token:016x}/{side}"));
+        let end = |side| io::open(&path(token, side));
         Ok(Pipe { token, read: end('r')?, write: end('w')? })
+    }
+
+    fn path(&self, side: char) -> String {
+        path(self.token, side)
     }
 
     fn close(self, pages: &[usize]) {
@@ -83,29 +100,37 @@ fn gone() -> Result<(), Errno> {
     api::sbrk(-BYTES).map(|_| ())
 }
 
-/// No other memory than the page is used meanwhile, for the heap would grow above it.
-static READ: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
-static ANSWER: AtomicI64 = AtomicI64::new(BUSY);
-
-extern "C" fn reads(_: u64) {
-    let answer = call(READ[0].load(Relaxed), [READ[1].load(Relaxed) as u64, PAGE]);
-    ANSWER.store(answer.unwrap_or(-1), Relaxed);
+/// A thread that sleeps in the pipe server with a page. No other memory than that is used meanwhile, for the
+/// heap would grow above it.
+struct Sleeper {
+    portal: AtomicUsize,
+    page: AtomicUsize,
+    answer: AtomicI64,
 }
 
-/// A thread that sleeps in the pipe server, with that page.
-fn sleeper(portal: usize, page: u64) -> Result<(), Errno> {
-    READ[0].store(portal, Relaxed);
-    READ[1].store(page as usize, Relaxed);
-    ANSWER.store(BUSY, Relaxed);
-    api::thread_create(reads, 0, 0)?;
+static SLEEPERS: [Sleeper; CROWD + 1] = [const {
+    Sleeper { portal: AtomicUsize::new(0), page: AtomicUsize::new(0), answer: AtomicI64::new(BUSY) }
+}; CROWD + 1];
+
+extern "C" fn reads(number: u64) {
+    let Sleeper { portal, page, answer } = &SLEEPERS[number as usize];
+    let answered = call(portal.load(Relaxed), [page.load(Relaxed) as u64, PAGE]);
+    answer.store(answered.unwrap_or(-1), Relaxed);
+}
+
+fn sleeper(number: usize, portal: usize, page: u64) -> Result<(), Errno> {
+    SLEEPERS[number].portal.store(portal, Relaxed);
+    SLEEPERS[number].page.store(page as usize, Relaxed);
+    SLEEPERS[number].answer.store(BUSY, Relaxed);
+    api::thread_create(reads, number as u64, 0)?;
     pause();
     Ok(())
 }
 
 /// What it was answered.
-fn answer() -> i64 {
+fn answer(number: usize) -> i64 {
     for _ in 0..1000 {
-        match ANSWER.load(Relaxed) {
+        match SLEEPERS[number].answer.load(Relaxed) {
             BUSY => pause(),
             answer => return answer,
         }
@@ -144,6 +169,11 @@ fn counts() -> Result<bool, Errno> {
     file.seek(0, 0)?;
     good &= call(read, [page + PAGE - 16, u64::MAX]) == Ok(8) && attack::read(page + PAGE - 16) == MARK;
     good &= call(read, [page, u64::MAX]) == Ok(0);
+    let pipe = Pipe::new()?;
+    let ends = [portal(pipe.read, sys::SEEK_READ_PAGE)?, portal(pipe.write, sys::SEEK_WRITE_PAGE)?];
+    good &= call(ends[1], [page + PAGE - 8, u64::MAX]) == Ok(8) && call(ends[1], [page, 0]) == Ok(0);
+    good &= call(ends[0], [page + PAGE - 4, u64::MAX]) == Ok(4);
+    pipe.close(&ends);
     gone()?;
     [read, write].iter().for_each(|portal| _ = api::portal_close(*portal, 1));
     file.close();
@@ -158,11 +188,11 @@ fn freed() -> Result<bool, Errno> {
     let other = alloc::vec![b'x'; PAGE as usize];
     let from = (other.as_ptr() as u64).next_multiple_of(PAGE);
     let page = fresh()?;
-    sleeper(read, page)?;
+    sleeper(0, read, page)?;
     gone()?;
     let again = fresh()?;
     let written = call(write, [from, PAGE]);
-    let told = answer();
+    let told = answer(0);
     let good = written == Ok(BYTES) && told == BYTES && attack::read(again) == 0;
     gone()?;
     pipe.close(&[read, write]);
@@ -175,9 +205,9 @@ fn both_sides() -> Result<bool, Errno> {
     let [read, write] = [portal(pipe.read, sys::SEEK_READ_PAGE)?, portal(pipe.write, sys::SEEK_WRITE_PAGE)?];
     let page = fresh()?;
     attack::store(page, MARK);
-    sleeper(read, page)?;
+    sleeper(0, read, page)?;
     let written = call(write, [page, PAGE]);
-    let good = written == Ok(BYTES) && answer() == BYTES && attack::read(page) == MARK;
+    let good = written == Ok(BYTES) && answer(0) == BYTES && attack::read(page) == MARK;
     gone()?;
     pipe.close(&[read, write]);
     Ok(good)
@@ -188,24 +218,31 @@ fn closed() -> Result<bool, Errno> {
     let pipe = Pipe::new()?;
     let [read, write] = [portal(pipe.read, sys::SEEK_READ_PAGE)?, portal(pipe.write, sys::SEEK_WRITE_PAGE)?];
     let page = fresh()?;
-    sleeper(read, page)?;
+    sleeper(0, read, page)?;
     let _ = call(pipe.read.0 + sys::FILE_CLOSE, []);
-    let good = answer() == -errno::EBADF && call(write, [page, PAGE]) == Ok(-errno::EPIPE);
+    let good = answer(0) == -errno::EBADF && call(write, [page, PAGE]) == Ok(-errno::EPIPE);
     gone()?;
     pipe.close(&[read, write]);
     Ok(good)
 }
 
-/// A program dies that sleeps with an offer: who writes next finds no reader, and the next pipe is sound.
+/// A program that sleeps with an offer at that end is killed.
+fn killed_at(path: &str) -> Result<(), Errno> {
+    let child = Child::run("/bin/hostile", &["hostile", "offer", path])?;
+    (0..20).for_each(|_| pause());
+    child.kill()?;
+    let status = child.wait()?;
+    // It was there, until then.
+    if status == i64::from(KILLED) { Ok(()) } else { Err(Errno::new(status)) }
+}
+
+/// Who writes next finds no reader, and the next pipe is sound.
 fn left() -> Result<bool, Errno> {
     let pipe = Pipe::new()?;
     let write = portal(pipe.write, sys::SEEK_WRITE_PAGE)?;
-    let path = format!("/pipe/{:016x}/r", pipe.token);
+    let path = pipe.path('r');
     pipe.read.close();
-    let child = Child::run("/bin/hostile", &["hostile", "offer", &path])?;
-    (0..20).for_each(|_| pause());
-    child.kill()?;
-    let _ = child.wait();
+    killed_at(&path)?;
     let page = fresh()?;
     let good = call(write, [page, PAGE]) == Ok(-errno::EPIPE);
     gone()?;
@@ -214,9 +251,54 @@ fn left() -> Result<bool, Errno> {
     Ok(good && both_sides()?)
 }
 
+/// Another reader is there: it gets what is written, and not the dead one's page, which is nobody's.
+fn heir() -> Result<bool, Errno> {
+    let pipe = Pipe::new()?;
+    let [read, write] = [portal(pipe.read, sys::SEEK_READ_PAGE)?, portal(pipe.write, sys::SEEK_WRITE_PAGE)?];
+    killed_at(&pipe.path('r'))?;
+    let other = alloc::vec![0u8; 2 * PAGE as usize];
+    let to = (other.as_ptr() as u64).next_multiple_of(PAGE);
+    let page = fresh()?;
+    attack::store(page, MARK);
+    sleeper(0, read, to)?;
+    let written = call(write, [page, PAGE]);
+    let good = written == Ok(BYTES) && answer(0) == BYTES && attack::read(to) == MARK;
+    gone()?;
+    pipe.close(&[read, write]);
+    Ok(good)
+}
+
+/// Where nobody more may sleep, bytes go through the ring, and who waits does so elsewhere. All are told when
+/// their ends are closed.
+fn crowd() -> Result<bool, Errno> {
+    let own = alloc::vec![0u8; (CROWD + 2) * PAGE as usize];
+    let first = (own.as_ptr() as u64).next_multiple_of(PAGE);
+    let mut pipes = alloc::vec::Vec::new();
+    for number in 0..=CROWD {
+        let pipe = Pipe::new()?;
+        let read = portal(pipe.read, sys::SEEK_READ_PAGE)?;
+        sleeper(number, read, first + number as u64 * PAGE)?;
+        pipes.push((pipe, read));
+    }
+    let last = &pipes[CROWD].0;
+    let write = portal(last.write, sys::SEEK_WRITE_PAGE)?;
+    attack::store(first, MARK);
+    let mut good = call(write, [first, PAGE]) == Ok(RING) && answer(CROWD) == RING;
+    good &= attack::read(first + CROWD as u64 * PAGE) == MARK;
+    let _ = api::portal_close(write, 1);
+    for (number, (pipe, read)) in pipes.into_iter().enumerate() {
+        let _ = call(pipe.read.0 + sys::FILE_CLOSE, []);
+        good &= number == CROWD || answer(number) == -errno::EBADF;
+        pipe.close(&[read]);
+    }
+    Ok(good)
+}
+
 /// Sleeps in the pipe server with a page of the heap.
 pub fn offer(path: &str) -> i64 {
     let Ok(file) = io::open(path) else { return 1 };
-    let mut bytes = alloc::vec![0; PAGE as usize];
-    i64::from(file.read(&mut bytes).is_err())
+    let Ok(read) = portal(file, sys::SEEK_READ_PAGE) else { return 1 };
+    let bytes = alloc::vec![0u8; 2 * PAGE as usize];
+    let page = (bytes.as_ptr() as u64).next_multiple_of(PAGE);
+    i64::from(call(read, [page, PAGE]).is_err())
 }

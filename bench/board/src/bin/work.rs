@@ -40,18 +40,6 @@ fn samples(per: usize) -> Samples {
     Samples::new(per as u32, least(counter))
 }
 
-/// Fills all of `bytes`.
-fn read(file: &File, bytes: &mut [u8]) -> Result<(), Errno> {
-    let mut have = 0;
-    while have < bytes.len() {
-        match file.read(&mut bytes[have..])? {
-            0 => return Err(errno::EIO),
-            count => have += count,
-        }
-    }
-    Ok(())
-}
-
 /// The file, which has been written.
 fn file() -> Result<File, Errno> {
     let file = io::create(FILE)?;
@@ -117,7 +105,7 @@ fn stream(bytes: &str) -> Result<Samples, Errno> {
     for _ in 0..FEW {
         let before = counter();
         for _ in 0..BLOCK / buffer.len() {
-            read(&from, &mut buffer)?;
+            from.read_exact(&mut buffer)?;
         }
         samples.add(counter() - before);
     }
@@ -174,9 +162,9 @@ fn main() -> i64 {
     let arguments: Vec<String> = io::args().collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (outcome, id) = match arguments[..] {
-        [_, "read-1", id] => (blocks(ROUNDS, 1, 1, read), id),
-        [_, "read-4k", id] => (blocks(SOME, 4096, 4096, read), id),
-        [_, "read-64k", id] => (blocks(FEW, BLOCK, BLOCK, read), id),
+        [_, "read-1", id] => (blocks(ROUNDS, 1, 1, File::read_exact), id),
+        [_, "read-4k", id] => (blocks(SOME, 4096, 4096, File::read_exact), id),
+        [_, "read-64k", id] => (blocks(FEW, BLOCK, BLOCK, File::read_exact), id),
         [_, "write-4k", id] => (blocks(SOME, 4096, 4096, |file, bytes| file.write(bytes)), id),
         [_, "open-close", id] => (open_close(), id),
         [_, "pipe-4k", id] => (stream("4096"), id),
