@@ -139,13 +139,25 @@ impl<A: Arch> Manager<A> {
         })
     }
 
-    /// Forgets handlers that no stub leads to.
+    /// Forgets handlers that no stub leads to: every table is looked through once, if anybody has a handler.
     pub(crate) fn drop_handlers(&mut self) {
-        for n in 0..self.interfaces.len() {
-            let stubs = |d: &crate::Domain| d.slots.used().any(|(_, s)| s.goal == Goal::Interface(n as u16));
-            let i = &self.interfaces[n];
-            if i.asid != 0 && i.name.is_empty() && !self.domains.iter().any(stubs) {
-                self.interfaces[n].asid = 0;
+        let handler = |i: &Interface| i.asid != 0 && i.name.is_empty();
+        if !self.interfaces.iter().any(handler) {
+            return;
+        }
+        let mut led = alloc::vec![false; self.interfaces.len()];
+        for domain in &self.domains {
+            domain.slots.each_used(|_, slot| {
+                if let Goal::Interface(n) = slot.goal
+                    && let Some(led) = led.get_mut(usize::from(n))
+                {
+                    *led = true;
+                }
+            });
+        }
+        for (interface, led) in self.interfaces.iter_mut().zip(led) {
+            if handler(interface) && !led {
+                interface.asid = 0;
             }
         }
     }

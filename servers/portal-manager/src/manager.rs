@@ -503,6 +503,7 @@ impl<A: Arch> Manager<A> {
         self.semaphores.owners.get(usize::from(semaphore)).is_some_and(|owner| is(*owner, asid))
     }
 
+    #[inline(always)]
     pub(crate) fn leads_to(&self, goal: Goal, asid: u16) -> bool {
         match goal {
             Goal::Interface(i) => self.interfaces.get(i as usize).is_some_and(|i| i.asid == asid),

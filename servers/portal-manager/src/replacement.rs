@@ -49,6 +49,11 @@ const COMMON: [(&str, usize, Shape); 3] = [
 /// Name of an interface that nobody can look up.
 const UNLISTED: &str = " ";
 
+/// Whether it is one of these interfaces.
+fn leads_into(goal: Goal, interfaces: &[u16]) -> bool {
+    matches!(goal, Goal::Interface(i) if interfaces.contains(&i))
+}
+
 impl<A: Arch> Manager<A> {
     /// The living domain that has the role.
     pub fn holder(&self, role: NonZeroU16) -> Option<u16> {
@@ -338,11 +343,22 @@ impl<A: Arch> Manager<A> {
     }
 
     /// Unlisted interfaces made for a successor go; who still has a portal to one is told that it is closed.
-    fn unreach(&mut self, machine: &mut impl Machine, numbers: &[u16], asid: u16) {
-        for (client, index) in self.clients(|goal| matches!(goal, Goal::Interface(i) if numbers.contains(&i)))
-        {
-            self.entomb(machine, client, index, asid);
-        }
+    /// `portals`: all that lead to them, and maybe others, which stay.
+    fn unreach(
+        &mut self,
+        machine: &mut impl Machine,
+        numbers: &[u16],
+        asid: u16,
+        portals: &mut Vec<(u16, u16)>,
+    ) {
+        portals.retain(|(client, index)| {
+            let slot = &self.domains[usize::from(*client)].slots[usize::from(*index)];
+            let gone = leads_into(slot.goal, numbers);
+            if gone {
+                self.entomb(machine, *client, *index, asid);
+            }
+            !gone
+        });
         numbers.iter().for_each(|n| self.unregister(*n));
     }
 
@@ -408,10 +424,9 @@ impl<A: Arch> Manager<A> {
         };
         let (waits, signals) = (has("scheduler.p"), has("scheduler.v"));
         self.clients(|goal| match goal {
-            Goal::Interface(i) => interfaces.contains(&i),
             Goal::Wait(_) => waits,
             Goal::Signal(_) => signals,
-            _ => false,
+            _ => leads_into(goal, interfaces),
         })
     }
 
@@ -513,14 +528,15 @@ impl<A: Arch> Manager<A> {
         let common = self.common_code(machine, &prepared, asid.number())?;
         let Successor { role, asid: new, entries, portals, reached, .. } =
             self.replacement.successors.swap_remove(at.ok_or(errno::ESRCH)?);
-        self.unreach(machine, &reached, new);
         let old = self.holder_but(role, new);
+        let goals: Vec<u16> = entries.iter().map(|(n, _)| *n).collect();
+        // Nobody can call while the tables are looked through: it is done once.
+        let mut late = self.leading_into(&[&goals[..], &reached].concat());
+        self.unreach(machine, &reached, new, &mut late);
         for (n, entry) in &entries {
             self.aim(*n, new, *entry);
             self.interfaces[*n as usize].role = None;
         }
-        let goals: Vec<u16> = entries.iter().map(|(n, _)| *n).collect();
-        let mut late = self.leading_into(&goals);
         for (client, index, slot) in portals {
             let d = &self.domains[client as usize];
             let now = d.slots.get(index as usize).filter(|_| d.alive);
@@ -568,7 +584,9 @@ impl<A: Arch> Manager<A> {
         if let Some(at) = self.replacement.successors.iter().position(|s| Asid::from(s.asid) == asid) {
             let successor = self.replacement.successors.swap_remove(at);
             successor.portals.into_iter().for_each(|(.., slot)| self.discard(Slot { counter: None, ..slot }));
-            self.unreach(machine, &successor.reached, successor.asid);
+            let reached = successor.reached;
+            let mut portals = self.clients(|goal| leads_into(goal, &reached));
+            self.unreach(machine, &reached, successor.asid, &mut portals);
         }
     }
 }
