@@ -267,7 +267,7 @@ fn set_word_across(at: u64, word: u64) {
 ///
 /// # Safety
 /// Both addresses are multiples of 8. What is written is nothing that a reference is to.
-unsafe fn copy_words(from: u64, to: u64, words: usize) {
+pub(crate) unsafe fn copy_words(from: u64, to: u64, words: usize) {
     let end = from + words as u64 * 8;
     let (mut at, mut there) = (from, to);
     let whole = (end - at) / memory::TURN * memory::TURN;

@@ -4,6 +4,7 @@
 //! domains, so no Rust reference to it is ever made.
 
 use crate::arch::register;
+use crate::buffer::copy_words;
 use core::sync::atomic::Ordering::Relaxed;
 use pebble_abi::{capability, map, scheduler as abi_scheduler};
 
@@ -79,9 +80,49 @@ impl Region {
     pub fn write_words(&self, offset: u64, words: &[u32]) {
         let Some(last) = words.len().checked_sub(1) else { return };
         let (first, _) = (self.at(offset, 4) as *mut u32, self.at(offset + last as u64 * 4, 4));
-        for (n, word) in words.iter().enumerate() {
-            // SAFETY: as in `read`, for the first word and the last; the others lie between.
-            unsafe { first.add(n).write_volatile(*word) }
+        // Two at a time where both lie in one double word.
+        let (pairs, end) = words.as_chunks::<2>();
+        let mut to = first;
+        if to.cast::<u64>().is_aligned() {
+            for [low, high] in pairs {
+                let word = u64::from(*low) | u64::from(*high) << 32;
+                // SAFETY: as in `read`, for the first word and the last; the others lie between.
+                unsafe { to.cast::<u64>().write_volatile(word) };
+                to = to.wrapping_add(2);
+            }
+        } else {
+            for word in pairs.as_flattened() {
+                // SAFETY: as above.
+                unsafe { to.write_volatile(*word) };
+                to = to.wrapping_add(1);
+            }
+        }
+        if let [word] = end {
+            // SAFETY: as above.
+            unsafe { to.write_volatile(*word) };
+        }
+    }
+
+    /// Bytes from a word on. What they leave of their last word becomes zero.
+    pub fn write_bytes(&self, offset: u64, bytes: &[u8]) {
+        let whole = bytes.len() / 8;
+        let (bytes, end) = bytes.split_at(whole * 8);
+        if let Some(last) = whole.checked_sub(1) {
+            let (to, _) = (self.at(offset, 8), self.at(offset + last as u64 * 8, 8));
+            if bytes.as_ptr().cast::<u64>().is_aligned() {
+                // SAFETY: as in `read`, for the first word and the last; the others lie between. Both are
+                // aligned.
+                unsafe { copy_words(bytes.as_ptr() as u64, to, whole) };
+            } else {
+                for (n, word) in bytes.as_chunks().0.iter().enumerate() {
+                    self.write(offset + n as u64 * 8, u64::from_le_bytes(*word));
+                }
+            }
+        }
+        if !end.is_empty() {
+            let mut word = [0; 8];
+            word[..end.len()].copy_from_slice(end);
+            self.write(offset + whole as u64 * 8, u64::from_le_bytes(word));
         }
     }
 

@@ -86,6 +86,8 @@ enum Node {
 pub struct Files<'a> {
     archive: Archive<'a>,
     open: Vec<Open>,
+    /// No entry from here on is in use.
+    behind: usize,
     ram: Ram,
     rules: Patterns,
     /// Domains that have said which file shall get another path, and not yet which.
@@ -99,6 +101,7 @@ impl<'a> Files<'a> {
         Files {
             archive,
             open: vec![closed; FILES],
+            behind: 0,
             ram: Ram::default(),
             rules: Patterns::default(),
             renaming: Vec::new(),
@@ -248,17 +251,27 @@ impl<'a> Files<'a> {
     /// A free entry for the domain, within its limit and its family's.
     fn room(&self, Client { asid, family }: Client) -> Result<usize, Errno> {
         let asid = asid.number();
-        if asid == 0 || self.open.iter().filter(|open| open.asid == asid).count() >= FILES_PER_DOMAIN {
+        let (mut own, mut its, mut used, mut free) = (0, 0, 0, None);
+        for (n, open) in self.open[..self.behind].iter().enumerate() {
+            match open.asid {
+                0 => free = free.or(Some(n)),
+                who => {
+                    used += 1;
+                    own += usize::from(who == asid);
+                    its += usize::from(open.family == family);
+                }
+            }
+        }
+        if asid == 0 || own >= FILES_PER_DOMAIN {
             return Err(errno::EMFILE);
         }
-        let used = || self.open.iter().filter(|open| open.asid != 0);
-        let its = used().filter(|open| open.family == family).count();
-        share::FILES.grant(family, its, used().count(), 1)?;
-        self.open.iter().position(|open| open.asid == 0).ok_or(errno::ENFILE)
+        share::FILES.grant(family, its, used, 1)?;
+        free.or((self.behind < FILES).then_some(self.behind)).ok_or(errno::ENFILE)
     }
 
     fn enter(&mut self, client: Client, node: Node, rights: u16) -> Result<u64, Errno> {
         let index = self.room(client)?;
+        self.behind = self.behind.max(index + 1);
         let generation = self.open[index].generation.wrapping_add(1);
         self.open[index] =
             Open { generation, asid: client.asid.number(), family: client.family, rights, node, offset: 0 };
@@ -383,7 +396,13 @@ impl<'a> Files<'a> {
     pub fn close(&mut self, control: u64) -> i64 {
         let Some((open, _)) = self.file(control) else { return -errno::EBADF };
         open.asid = 0;
+        self.shorten();
         0
+    }
+
+    fn shorten(&mut self) {
+        let last = self.open[..self.behind].iter().rposition(|open| open.asid != 0);
+        self.behind = last.map_or(0, |last| last + 1);
     }
 
     /// The domain is dead: closes what it had open.
@@ -392,6 +411,7 @@ impl<'a> Files<'a> {
         for open in self.open.iter_mut().filter(|open| open.asid == asid) {
             open.asid = 0;
         }
+        self.shorten();
         self.renaming.retain(|(who, _)| *who != asid);
         self.ram.gone(asid);
     }
@@ -438,7 +458,8 @@ impl Files<'_> {
         if open.len() != FILES || !open.iter().all(|o| o.asid == 0 || known(o)) {
             return Err(errno::EINVAL);
         }
-        (self.open, self.ram) = (open, ram);
+        (self.open, self.ram, self.behind) = (open, ram, FILES);
+        self.shorten();
         Ok(())
     }
 }

@@ -307,11 +307,8 @@ pub fn load(child: Asid, segment: &Segment) -> Result<(), Errno> {
         let address = VirtAddr(segment.address + first * PAGE);
         services::map(child, address, WINDOW_PAGES.min(segment.pages - first), rights)?;
         let Some(bytes) = bytes.next() else { continue };
-        services::with_pages(child, address, (bytes.len() as u64).div_ceil(PAGE), || {
-            for (offset, word) in (0..).step_by(8).zip(bytes.chunks(8)) {
-                LOADER.write(offset, startup::word(word));
-            }
-        })?;
+        let pages = (bytes.len() as u64).div_ceil(PAGE);
+        services::with_pages(child, address, pages, || LOADER.write_bytes(0, bytes))?;
     }
     Ok(())
 }

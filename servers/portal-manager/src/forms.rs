@@ -1,0 +1,265 @@
+//! Forms of portals: what was compiled and verified once serves every connection of its kind.
+//!
+//! **Problem.** To compile and verify a portal takes ten thousand instructions, and nearly all portals that
+//! are opened are like others that were opened before: the same specification between domains of one kind.
+//! **Strategy.** The [form](pebble_portal::hardware::hole) is kept. A portal is a copy of it with its holes
+//! filled, and the verifier compares the two, word by word, before the portal is placed.
+//!
+//! * A form is kept only if the verifier has accepted it.
+//! * Forms name no domain: whose connection a form was made for makes no difference.
+//! * A template may be registered anew, so a specification with letters of servers has no form here.
+//! * There are [`MOST`] at most. Whoever opens what nobody else does makes others compile again, and no more.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use pebble_portal::hardware::hole::{Facts, Hole, Values};
+use pebble_portal::hardware::verify::{self, instance};
+use pebble_portal::hardware::{Code, CompileError, Connection, Shape, form_into};
+use pebble_portal::{Processor, Spec};
+
+/// A form has some 700 bytes.
+const MOST: usize = 40;
+
+/// Two connections that agree in the first two have the same form.
+struct Form {
+    kind: u32,
+    spec: Spec,
+    /// When.
+    used: u64,
+    words: Vec<u32>,
+    /// Where its symbols are.
+    holes: Vec<u16>,
+}
+
+/// The forms that are kept, and where portals are made.
+#[derive(Default)]
+pub(crate) struct Forms {
+    kept: Vec<Form>,
+    uses: u64,
+    draft: Box<Draft>,
+}
+
+/// Not on the stack: a server's are short.
+#[derive(Default)]
+struct Draft {
+    /// The portal that was made last, and the form that was compiled last.
+    code: Code,
+    form: Code,
+    room: verify::Room,
+}
+
+impl Forms {
+    /// Makes a portal, in [`Forms::words`]. Whether the verifier agrees.
+    pub fn make(
+        &mut self,
+        spec: &Spec,
+        shape: Shape,
+        c: &Connection,
+        processor: Processor,
+    ) -> Result<bool, CompileError> {
+        let kind = kind(spec, shape, &Facts::of(c));
+        let found = kind.and_then(|kind| self.find(kind, spec));
+        let at = match found {
+            Some(at) => Some(at),
+            None if !self.form(spec, shape, c, processor)? => return Ok(false),
+            None => kind.and_then(|kind| self.keep(kind, spec)),
+        };
+        // Not before: the stack must suffice for compiling too.
+        let values = Values::of(c, shape, processor);
+        let Draft { code, form, .. } = &mut *self.draft;
+        let form = match at {
+            Some(at) => {
+                let Form { words, holes, .. } = &self.kept[at];
+                code.fill_at(words, holes, &values);
+                words
+            }
+            None => {
+                code.fill_at(&form.words, &[], &values);
+                code.fill(&values);
+                &form.words[..]
+            }
+        };
+        Ok(instance(form, &code.words, shape, c, processor).is_ok())
+    }
+
+    /// The portal that was made last.
+    pub fn words(&self) -> &[u32] {
+        &self.draft.code.words
+    }
+
+    /// A form that is kept; it was used last from now on.
+    #[inline(never)]
+    fn find(&mut self, kind: u32, spec: &Spec) -> Option<usize> {
+        let at = self.kept.iter().position(|form| form.kind == kind && form.spec == *spec)?;
+        self.uses += 1;
+        self.kept[at].used = self.uses;
+        Some(at)
+    }
+
+    /// Compiles and verifies a form.
+    #[inline(never)]
+    fn form(
+        &mut self,
+        spec: &Spec,
+        shape: Shape,
+        c: &Connection,
+        processor: Processor,
+    ) -> Result<bool, CompileError> {
+        let Draft { form, room, .. } = &mut *self.draft;
+        form.clear();
+        form_into(spec, shape, c, processor, form)?;
+        Ok(verify::form_in(room, &form.words, spec, shape, c, processor).is_ok())
+    }
+
+    /// Keeps the form that was compiled last, in place of the one that was not used for longest; where. Without
+    /// memory for it, it is not kept.
+    #[inline(never)]
+    fn keep(&mut self, kind: u32, spec: &Spec) -> Option<usize> {
+        self.uses += 1;
+        let mut form =
+            Form { kind, spec: spec.clone(), used: self.uses, words: Vec::new(), holes: Vec::new() };
+        let words = &self.draft.form.words;
+        form.words.try_reserve_exact(words.len()).ok()?;
+        form.words.extend_from_slice(words);
+        let holes = || {
+            let pairs = form.words.as_chunks::<2>().0.iter().zip((0..).step_by(2));
+            pairs.filter(|([_, high], _)| Hole::of(*high).is_some()).map(|(_, at)| at)
+        };
+        form.holes.try_reserve_exact(holes().count()).ok()?;
+        form.holes.extend(holes());
+        if self.kept.len() < MOST {
+            self.kept.try_reserve(1).ok()?;
+            self.kept.push(form);
+            return Some(self.kept.len() - 1);
+        }
+        let (at, oldest) = self.kept.iter_mut().enumerate().min_by_key(|(_, form)| form.used)?;
+        *oldest = form;
+        Some(at)
+    }
+}
+
+/// What makes a form, beside the specification: the facts, and above them which shape. A semaphore's number is
+/// no part of it. `None`: such forms are not kept.
+fn kind(spec: &Spec, shape: Shape, facts: &Facts) -> Option<u32> {
+    let shape = match shape {
+        Shape::Call => 1,
+        Shape::Wait(_) => 2,
+        Shape::Signal(_) => 3,
+        Shape::Tail => 4,
+        _ => return None,
+    };
+    let letters = spec.templates().next().is_some();
+    (!letters).then_some(facts.bits() | shape << Facts::BITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use pebble_abi::map;
+    use pebble_arch::{Arch, Mips64, Riscv64};
+    use pebble_portal::hardware::{Domain, compile};
+
+    const PROCESSORS: [(Processor, fn(u16, u64) -> u64); 2] =
+        [(Processor::Riscv64, Riscv64::space), (Processor::Mips64, Mips64::space)];
+
+    fn domain(asid: u16, space: fn(u16, u64) -> u64, bits: u32) -> Domain {
+        let is = |n: u32| bits & 1 << n != 0;
+        let page = |n: u64| map::direct(0x8200_0000 + (u64::from(asid) * 2 + n) * map::PAGE);
+        Domain {
+            asid,
+            space: space(asid, 0x8100_0000 + u64::from(asid) * map::PAGE),
+            float: is(0),
+            exclusive: is(1),
+            fixed_stack: if is(1) { map::stack_top(asid, 0) } else { 0 },
+            l1: if is(2) { page(0) } else { 0 },
+            windows: if is(3) { page(1) } else { 0 },
+            trusted: is(4) && !is(0),
+        }
+    }
+
+    fn spec(text: &str) -> Spec {
+        Spec::parse(text).expect("a good specification")
+    }
+
+    /// Whatever was made before, a portal is what is compiled for it alone, and so is a refusal.
+    #[test]
+    fn a_kept_form_gives_what_compiling_gives() {
+        let specs = ["sm", "npcii", "smcii", "npw", "npg2", "nm=o", "npadh=c", "sfi", "nmb", "npr300>6"];
+        for (processor, space) in PROCESSORS {
+            let mut forms = Forms::default();
+            let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+            let mut next = |n: u64| {
+                seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (seed >> 33) % n
+            };
+            let mut refused = 0;
+            for _ in 0..4000 {
+                let spec = spec(specs[next(specs.len() as u64) as usize]);
+                let (caller, callee) = (2 + next(4) as u16, 7 + next(4) as u16);
+                let c = Connection {
+                    caller: domain(caller, space, next(32) as u32),
+                    callee: domain(callee, space, next(32) as u32),
+                    entry: 0x10_0000 + next(1 << 20) * 4,
+                    index: next(4096) as u16,
+                    constant: next(1 << 40),
+                    counter: [None, Some(next(256) as u16)][next(2) as usize],
+                    keeps_status: next(8) == 0,
+                    subject: [0, 12][next(2) as usize],
+                    ..Connection::default()
+                };
+                let id = next(1000) as u16;
+                let shape = match (next(8), spec.windows().next()) {
+                    (0, None) => Shape::Wait(id),
+                    (1, None) => Shape::Signal(id),
+                    (2, None) => Shape::Tail,
+                    _ => Shape::Call,
+                };
+                let made = forms.make(&spec, shape, &c, processor);
+                match compile(&spec, shape, &c, processor) {
+                    Ok(code) if made == Ok(true) => assert_eq!(forms.words(), &code.words[..], "{spec}"),
+                    // What the compiler makes of odd connections the verifier may refuse, kept or not.
+                    Ok(_) => {
+                        assert_eq!(made, Ok(false), "{spec}");
+                        assert_eq!(Forms::default().make(&spec, shape, &c, processor), Ok(false), "{spec}");
+                        refused += 1;
+                    }
+                    Err(error) => assert_eq!(made, Err(error), "{spec}"),
+                }
+            }
+            assert!(refused < 2000 && forms.kept.len() == MOST, "{refused} refused");
+        }
+    }
+
+    #[test]
+    fn what_is_opened_often_stays_and_what_is_not_goes() {
+        let (processor, space) = PROCESSORS[0];
+        let c = Connection {
+            caller: domain(2, space, 0),
+            callee: domain(3, space, 0),
+            entry: 0x10_0000,
+            ..Connection::default()
+        };
+        let mut forms = Forms::default();
+        let often = spec("npcii");
+        for results in 1..=6 {
+            for words in 0..=5 {
+                let seldom = |state| spec(&format!("n{state}{}>{results}", "i".repeat(words)));
+                for spec in [&often, &seldom('m'), &seldom('p')] {
+                    assert_eq!(forms.make(spec, Shape::Call, &c, processor), Ok(true));
+                }
+            }
+        }
+        assert_eq!(forms.kept.len(), MOST);
+        assert!(forms.kept.iter().any(|form| form.spec == often));
+        assert!(!forms.kept.iter().any(|form| form.spec == spec("nm>1")));
+    }
+
+    #[test]
+    fn letters_of_servers_have_no_form() {
+        let facts = Facts::default();
+        assert!(kind(&spec("npi"), Shape::Call, &facts).is_some());
+        assert!(kind(&spec("npk"), Shape::Call, &facts).is_none());
+        assert!(kind(&spec("npT"), Shape::Call, &facts).is_none());
+    }
+}
