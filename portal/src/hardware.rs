@@ -46,26 +46,18 @@ impl Code {
 
     /// A form becomes the portal of one connection.
     pub fn fill(&mut self, values: &Values) {
-        for word in self.words.as_chunks_mut().0 {
-            if let Some(value) = values.fill(word[0], word[1]) {
-                *word = [value as u32, (value >> 32) as u32];
+        for pair in self.words.as_chunks_mut().0 {
+            if let Some(value) = values.fill(double(pair)) {
+                *pair = [value as u32, (value >> 32) as u32];
             }
         }
     }
 
-    /// Becomes the portal of one connection: a copy of this form, whose symbols are at these places. What does
-    /// not fit is not there.
-    pub fn fill_at(&mut self, form: &[u32], holes: &[u16], values: &Values) {
-        self.clear();
-        let _ = self.words.try_extend_from_slice(form);
-        for at in holes.iter().map(|at| usize::from(*at)) {
-            if let Some(word) = self.words.get_mut(at..).and_then(|words| words.first_chunk_mut())
-                && let [low, high] = *word
-                && let Some(value) = values.fill(low, high)
-            {
-                *word = [value as u32, (value >> 32) as u32];
-            }
-        }
+    /// The code as it lies in memory, two words in one: so it is copied and compared. The last is filled up
+    /// with zero.
+    pub fn doubles(&self) -> impl Iterator<Item = u64> + '_ {
+        let (pairs, end) = self.words.as_chunks();
+        pairs.iter().map(double).chain(end.first().map(|word| u64::from(*word)))
     }
 
     /// Length in bytes.
@@ -192,6 +184,10 @@ pub fn form_into(
 ) -> Result<(), CompileError> {
     check(spec, shape, connection)?;
     emit::emit(processor, spec, shape, &Facts::of(connection), code)
+}
+
+fn double([low, high]: &[u32; 2]) -> u64 {
+    u64::from(*low) | u64::from(*high) << 32
 }
 
 /// Whether such a portal can be between these two domains.

@@ -14,50 +14,37 @@ use std::collections::BTreeSet;
 /// A case with its form and its portal.
 struct Filled {
     case: Case,
-    form: Vec<u32>,
-    portal: Vec<u32>,
+    form: Vec<u64>,
+    portal: Vec<u64>,
 }
 
 impl Filled {
     fn all() -> impl Iterator<Item = Filled> {
         let every = PROCESSORS.into_iter().flat_map(|on| cases::all().into_iter().map(move |c| c.on(on)));
         every.map(|case| {
-            let (form, portal) = (case.form().words.to_vec(), case.compile().words.to_vec());
+            let (form, portal) = (case.form().doubles().collect(), case.compile().doubles().collect());
             Filled { case, form, portal }
         })
     }
 
-    fn verdict(&self, words: &[u32]) -> Result<(), Refusal> {
-        self.verdict_for(words, &self.case.connection)
-    }
-
-    fn verdict_for(&self, words: &[u32], connection: &Connection) -> Result<(), Refusal> {
-        instance(&self.form, words, self.case.shape, connection, self.case.processor)
+    fn verdict(&self, portal: &[u64]) -> Result<(), Refusal> {
+        let form = self.form.iter().copied();
+        instance(form, portal, self.case.shape, &self.case.connection, self.case.processor)
     }
 
     /// Where the form has symbols, and which.
     fn holes(&self) -> Vec<(usize, Hole)> {
-        let pairs = self.form.as_chunks::<2>().0.iter().enumerate();
-        pairs.filter_map(|(i, [_, high])| Some((i * 2, Hole::of(*high)?))).collect()
-    }
-
-    /// The portal with another double word there.
-    fn with(&self, at: usize, value: u64) -> Vec<u32> {
-        let mut words = self.portal.clone();
-        (words[at], words[at + 1]) = (value as u32, (value >> 32) as u32);
-        words
-    }
-
-    fn value(&self, at: usize) -> u64 {
-        u64::from(self.portal[at]) | u64::from(self.portal[at + 1]) << 32
+        self.form.iter().enumerate().filter_map(|(at, double)| Some((at, Hole::of(*double)?))).collect()
     }
 
     fn refuses_hole(&self, at: usize, hole: Hole, value: u64, what: &str) {
-        if value == self.value(at) {
+        if value == self.portal[at] {
             return;
         }
-        let refused = Refusal { at: at * 4, reason: Reason::Hole(hole) };
-        let verdict = self.verdict(&self.with(at, value));
+        let mut portal = self.portal.clone();
+        portal[at] = value;
+        let refused = Refusal { at: at * 8, reason: Reason::Hole(hole) };
+        let verdict = self.verdict(&portal);
         assert_eq!(verdict, Err(refused), "{} ({:?}): {what}", self.case.name, self.case.processor);
     }
 }
@@ -73,13 +60,12 @@ fn what_is_filled_rightly_passes() {
 fn no_hole_is_filled_with_anything_else() {
     for p in Filled::all() {
         for (at, hole) in p.holes() {
-            let right = p.value(at);
+            let right = p.portal[at];
             for bit in 0..64 {
                 p.refuses_hole(at, hole, right ^ 1 << bit, "a bit");
             }
-            let symbol = u64::from(p.form[at]) | u64::from(p.form[at + 1]) << 32;
             for (value, what) in [
-                (symbol, "left open"),
+                (p.form[at], "left open"),
                 (0, "zero"),
                 (u64::MAX, "ones"),
                 (right.wrapping_add(8), "the next word"),
@@ -98,7 +84,7 @@ fn holes_are_not_mistaken_for_each_other() {
     for p in Filled::all() {
         for (at, hole) in p.holes() {
             for (other, _) in p.holes() {
-                p.refuses_hole(at, hole, p.value(other), "another hole's");
+                p.refuses_hole(at, hole, p.portal[other], "another hole's");
             }
         }
     }
@@ -135,7 +121,7 @@ fn no_hole_is_filled_for_another_connection() {
         for wrong in others.into_iter().map(|c| (c, p.case.shape)).chain([(c, shape)]) {
             let values = Values::of(&wrong.0, wrong.1, p.case.processor);
             for (at, hole) in p.holes() {
-                let value = values.fill(p.form[at], p.form[at + 1]).expect("a hole");
+                let value = values.fill(p.form[at]).expect("a hole");
                 p.refuses_hole(at, hole, value, "another connection's");
             }
         }
@@ -145,18 +131,18 @@ fn no_hole_is_filled_for_another_connection() {
 #[test]
 fn nothing_else_may_differ() {
     for p in Filled::all() {
-        let holes: BTreeSet<usize> = p.holes().into_iter().flat_map(|(at, _)| [at, at + 1]).collect();
+        let holes: BTreeSet<usize> = p.holes().into_iter().map(|(at, _)| at).collect();
         for at in (0..p.form.len()).filter(|at| !holes.contains(at)) {
-            for bit in 0..32 {
-                let mut words = p.portal.clone();
-                words[at] ^= 1 << bit;
-                let refused = p.verdict(&words).expect_err("a word of the form was changed");
-                assert_eq!(refused.reason, Reason::Unlike, "{}: word {at}", p.case.name);
+            for bit in 0..64 {
+                let mut portal = p.portal.clone();
+                portal[at] ^= 1 << bit;
+                let refused = Err(Refusal { at: at * 8, reason: Reason::Unlike });
+                assert_eq!(p.verdict(&portal), refused, "{}: bit {bit}", p.case.name);
             }
         }
-        let longer: Vec<u32> = p.portal.iter().copied().chain([0]).collect();
-        for words in [&longer[..], &p.portal[..p.portal.len() - 1], &[]] {
-            assert_eq!(p.verdict(words).map_err(|e| e.reason), Err(Reason::Unlike), "{}", p.case.name);
+        let longer: Vec<u64> = p.portal.iter().copied().chain([0]).collect();
+        for portal in [&longer[..], &p.portal[..p.portal.len() - 1], &[]] {
+            assert!(p.verdict(portal).is_err(), "{}: {} double words", p.case.name, portal.len());
         }
     }
 }

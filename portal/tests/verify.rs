@@ -25,7 +25,8 @@ fn verdict(case: &Case, words: &[u32]) -> Result<(), String> {
 fn passes(made: &Case, claimed: &Case) -> bool {
     let (form, code) = (made.form(), made.compile());
     let instance = |form: &Code| {
-        verify::instance(&form.words, &code.words, claimed.shape, &claimed.connection, claimed.processor)
+        let portal: Vec<u64> = code.doubles().collect();
+        verify::instance(form.doubles(), &portal, claimed.shape, &claimed.connection, claimed.processor)
     };
     accepted(claimed, &form.words) && instance(&form).is_ok() || instance(&claimed.form()).is_ok()
 }

@@ -121,7 +121,10 @@ impl<'a> Portals<'a> {
         let mut code = form.clone();
         code.fill(&Values::of(c, shape, A::PROCESSOR));
         verify::form(&form.words, &parsed, shape, c, A::PROCESSOR)
-            .and_then(|()| verify::instance(&form.words, &code.words, shape, c, A::PROCESSOR))
+            .and_then(|()| {
+                let portal: Vec<u64> = code.doubles().collect();
+                verify::instance(form.doubles(), &portal, shape, c, A::PROCESSOR)
+            })
             .map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
         let at = self.used;
         let mut bytes: Vec<u8> = code.words.iter().flat_map(|w| w.to_le_bytes()).collect();

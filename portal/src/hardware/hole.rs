@@ -83,10 +83,10 @@ impl Hole {
         (MARK | (self as u64) << 2) << 32
     }
 
-    /// Which hole the upper half of a double word names.
+    /// Which hole a double word stands for.
     #[inline]
-    pub const fn of(high: u32) -> Option<Hole> {
-        let n = (high ^ MARK as u32) as usize;
+    pub const fn of(double: u64) -> Option<Hole> {
+        let n = ((double >> 32) ^ MARK) as usize;
         if n < 4 * Hole::ALL.len() && n % 4 == 0 { Some(Hole::ALL[n / 4]) } else { None }
     }
 }
@@ -102,7 +102,7 @@ pub struct Named(pub u64);
 
 impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (Hole::of((self.0 >> 32) as u32), self.0 as u32) {
+        match (Hole::of(self.0), self.0 as u32) {
             (Some(hole), 0) => write!(f, "{hole:?}"),
             (Some(hole), offset) => write!(f, "{hole:?} + {offset:#x}"),
             (None, _) => write!(f, "{:#x}", self.0),
@@ -218,8 +218,8 @@ impl Values {
 
     /// What replaces the double word, if that is a symbol.
     #[inline]
-    pub fn fill(&self, low: u32, high: u32) -> Option<u64> {
-        Some(self.0[Hole::of(high)? as usize].wrapping_add(low.into()))
+    pub fn fill(&self, double: u64) -> Option<u64> {
+        Some(self.0[Hole::of(double)? as usize].wrapping_add(double & 0xffff_ffff))
     }
 }
 
@@ -232,11 +232,11 @@ mod tests {
     fn a_symbol_is_found_again() {
         for (n, hole) in Hole::ALL.into_iter().enumerate() {
             assert_eq!(hole as usize, n);
-            assert_eq!(Hole::of((hole.symbol() >> 32) as u32), Some(hole));
+            assert_eq!(Hole::of(hole.symbol() + 8), Some(hole));
         }
-        assert_eq!(Hole::of(MARK as u32 + 4 * Hole::ALL.len() as u32), None);
-        assert_eq!(Hole::of(MARK as u32 + 1), None);
-        assert_eq!(Hole::of(MARK as u32 - 4), None);
+        assert_eq!(Hole::of((MARK + 4 * Hole::ALL.len() as u64) << 32), None);
+        assert_eq!(Hole::of((MARK + 1) << 32), None);
+        assert_eq!(Hole::of((MARK - 4) << 32), None);
     }
 
     #[test]

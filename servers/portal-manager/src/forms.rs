@@ -12,9 +12,10 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use arrayvec::ArrayVec;
 use pebble_portal::hardware::hole::{Facts, Hole, Values};
 use pebble_portal::hardware::verify::{self, instance};
-use pebble_portal::hardware::{Code, CompileError, Connection, Shape, form_into};
+use pebble_portal::hardware::{Code, CompileError, Connection, MAX_WORDS, Shape, form_into};
 use pebble_portal::{Processor, Spec};
 
 /// A form has some 700 bytes.
@@ -24,9 +25,7 @@ const MOST: usize = 40;
 struct Form {
     kind: u32,
     spec: Spec,
-    /// When.
-    used: u64,
-    words: Vec<u32>,
+    doubles: Vec<u64>,
     /// Where its symbols are.
     holes: Vec<u16>,
 }
@@ -35,21 +34,22 @@ struct Form {
 #[derive(Default)]
 pub(crate) struct Forms {
     kept: Vec<Form>,
-    uses: u64,
+    /// Numbers of the kept, the one that was used last in front.
+    order: ArrayVec<u8, MOST>,
     draft: Box<Draft>,
 }
 
 /// Not on the stack: a server's are short.
 #[derive(Default)]
 struct Draft {
-    /// The portal that was made last, and the form that was compiled last.
-    code: Code,
+    /// The form that was compiled last, the portal that was made last.
     form: Code,
+    portal: ArrayVec<u64, { MAX_WORDS / 2 }>,
     room: verify::Room,
 }
 
 impl Forms {
-    /// Makes a portal, in [`Forms::words`]. Whether the verifier agrees.
+    /// Makes a portal, in [`Forms::portal`]. Whether the verifier agrees.
     pub fn make(
         &mut self,
         spec: &Spec,
@@ -58,42 +58,43 @@ impl Forms {
         processor: Processor,
     ) -> Result<bool, CompileError> {
         let kind = kind(spec, shape, &Facts::of(c));
-        let found = kind.and_then(|kind| self.find(kind, spec));
-        let at = match found {
-            Some(at) => Some(at),
-            None if !self.form(spec, shape, c, processor)? => return Ok(false),
-            None => kind.and_then(|kind| self.keep(kind, spec)),
-        };
+        let kept = kind.is_some_and(|kind| self.find(kind, spec));
+        if !kept && !self.form(spec, shape, c, processor)? {
+            return Ok(false);
+        }
+        let kept = kept || kind.is_some_and(|kind| self.keep(kind, spec));
         // Not before: the stack must suffice for compiling too.
         let values = Values::of(c, shape, processor);
-        let Draft { code, form, .. } = &mut *self.draft;
-        let form = match at {
-            Some(at) => {
-                let Form { words, holes, .. } = &self.kept[at];
-                code.fill_at(words, holes, &values);
-                words
+        let Draft { form, portal, .. } = &mut *self.draft;
+        portal.clear();
+        if !kept {
+            portal.extend(form.doubles().map(|double| values.fill(double).unwrap_or(double)));
+            return Ok(instance(form.doubles(), portal, shape, c, processor).is_ok());
+        }
+        let form = &self.kept[usize::from(self.order[0])];
+        let fits = portal.try_extend_from_slice(&form.doubles).is_ok();
+        for at in &form.holes {
+            if let Some(hole) = portal.get_mut(usize::from(*at)) {
+                *hole = values.fill(*hole).unwrap_or(*hole);
             }
-            None => {
-                code.fill_at(&form.words, &[], &values);
-                code.fill(&values);
-                &form.words[..]
-            }
-        };
-        Ok(instance(form, &code.words, shape, c, processor).is_ok())
+        }
+        Ok(fits && instance(form.doubles.iter().copied(), portal, shape, c, processor).is_ok())
     }
 
     /// The portal that was made last.
-    pub fn words(&self) -> &[u32] {
-        &self.draft.code.words
+    pub fn portal(&self) -> &[u64] {
+        &self.draft.portal
     }
 
-    /// A form that is kept; it was used last from now on.
+    /// Whether such a form is kept; it is the one that was used last from now on.
     #[inline(never)]
-    fn find(&mut self, kind: u32, spec: &Spec) -> Option<usize> {
-        let at = self.kept.iter().position(|form| form.kind == kind && form.spec == *spec)?;
-        self.uses += 1;
-        self.kept[at].used = self.uses;
-        Some(at)
+    fn find(&mut self, kind: u32, spec: &Spec) -> bool {
+        let is = |n: &u8| {
+            let form = &self.kept[usize::from(*n)];
+            form.kind == kind && form.spec == *spec
+        };
+        let at = self.order.iter().position(is);
+        at.inspect(|at| self.order[..=*at].rotate_right(1)).is_some()
     }
 
     /// Compiles and verifies a form.
@@ -111,30 +112,32 @@ impl Forms {
         Ok(verify::form_in(room, &form.words, spec, shape, c, processor).is_ok())
     }
 
-    /// Keeps the form that was compiled last, in place of the one that was not used for longest; where. Without
-    /// memory for it, it is not kept.
+    /// Keeps the form that was compiled last, in place of the one that was not used for longest. Without memory
+    /// for it, it is not kept.
     #[inline(never)]
-    fn keep(&mut self, kind: u32, spec: &Spec) -> Option<usize> {
-        self.uses += 1;
-        let mut form =
-            Form { kind, spec: spec.clone(), used: self.uses, words: Vec::new(), holes: Vec::new() };
-        let words = &self.draft.form.words;
-        form.words.try_reserve_exact(words.len()).ok()?;
-        form.words.extend_from_slice(words);
-        let holes = || {
-            let pairs = form.words.as_chunks::<2>().0.iter().zip((0..).step_by(2));
-            pairs.filter(|([_, high], _)| Hole::of(*high).is_some()).map(|(_, at)| at)
-        };
-        form.holes.try_reserve_exact(holes().count()).ok()?;
-        form.holes.extend(holes());
-        if self.kept.len() < MOST {
-            self.kept.try_reserve(1).ok()?;
-            self.kept.push(form);
-            return Some(self.kept.len() - 1);
+    fn keep(&mut self, kind: u32, spec: &Spec) -> bool {
+        let mut doubles = Vec::new();
+        if doubles.try_reserve_exact(self.draft.form.words.len().div_ceil(2)).is_err()
+            || self.kept.len() < MOST && self.kept.try_reserve(1).is_err()
+        {
+            return false;
         }
-        let (at, oldest) = self.kept.iter_mut().enumerate().min_by_key(|(_, form)| form.used)?;
-        *oldest = form;
-        Some(at)
+        doubles.extend(self.draft.form.doubles());
+        let places = || (0..).zip(&doubles).filter(|(_, double)| Hole::of(**double).is_some());
+        let mut holes = Vec::new();
+        if holes.try_reserve_exact(places().count()).is_err() {
+            return false;
+        }
+        holes.extend(places().map(|(at, _)| at));
+        let form = Form { kind, spec: spec.clone(), doubles, holes };
+        if self.kept.len() < MOST {
+            self.order.push(self.kept.len() as u8);
+            self.kept.push(form);
+        } else if let Some(last) = self.order.last() {
+            self.kept[usize::from(*last)] = form;
+        }
+        self.order.rotate_right(1);
+        true
     }
 }
 
@@ -217,7 +220,9 @@ mod tests {
                 };
                 let made = forms.make(&spec, shape, &c, processor);
                 match compile(&spec, shape, &c, processor) {
-                    Ok(code) if made == Ok(true) => assert_eq!(forms.words(), &code.words[..], "{spec}"),
+                    Ok(code) if made == Ok(true) => {
+                        assert_eq!(forms.portal(), code.doubles().collect::<Vec<u64>>(), "{spec}")
+                    }
                     // What the compiler makes of odd connections the verifier may refuse, kept or not.
                     Ok(_) => {
                         assert_eq!(made, Ok(false), "{spec}");

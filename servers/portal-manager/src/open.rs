@@ -93,11 +93,11 @@ impl<A: Arch> Manager<A> {
         Ok(())
     }
 
-    fn place_code(&mut self, machine: &mut impl Machine, words: &[u32]) -> Result<Run, Errno> {
+    fn place_code(&mut self, machine: &mut impl Machine, doubles: &[u64]) -> Result<Run, Errno> {
         loop {
-            match self.made.arena.take(words.len() as u32 * 4) {
+            match self.made.arena.take(doubles.len() as u32 * 8) {
                 Take::Run(run) => {
-                    machine.set_code(run.at.into(), words);
+                    machine.set_code(run.at.into(), doubles);
                     return Ok(run);
                 }
                 Take::Page(page) => {
@@ -119,7 +119,7 @@ impl<A: Arch> Manager<A> {
     ) -> Result<Run, Errno> {
         let mut forms = self.made.forms.take().ok_or(errno::EBUSY)?;
         let made = match forms.make(spec, shape, c, A::PROCESSOR) {
-            Ok(true) => self.place_code(machine, forms.words()),
+            Ok(true) => self.place_code(machine, forms.portal()),
             Ok(false) => Err(errno::EINVAL),
             Err(error) => Err(self.refuse_code(c.callee.asid, spec, error)),
         };

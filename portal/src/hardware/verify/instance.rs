@@ -1,7 +1,7 @@
 //! A portal is an instance of a form that was verified.
 //!
 //! Problem: a form is verified once, and every portal of it must be as good.
-//! Strategy: two double words after two are compared. They are the same, or the form has a symbol there and
+//! Strategy: one double word after the other is compared. They are the same, or the form has a symbol there and
 //! the portal what this connection has for it, which is asked for here, and not of who has filled it in.
 //!
 //! * Nothing else differs, be it code or a constant.
@@ -13,41 +13,34 @@ use crate::hardware::{Connection, Shape};
 use pebble_abi::map;
 use pebble_arch::{mips64, riscv64};
 
-/// Accepts `words` as the portal of this connection, if `form` was accepted for its specification, shape and
-/// domains.
+/// Accepts `portal` as that of this connection, if `form` was accepted for its specification, shape and
+/// domains. Both are [double words](crate::hardware::Code::doubles).
 pub fn instance(
-    form: &[u32],
-    words: &[u32],
+    form: impl Iterator<Item = u64>,
+    portal: &[u64],
     shape: Shape,
     connection: &Connection,
     processor: Processor,
 ) -> Result<(), Refusal> {
-    if form.len() != words.len() {
-        return Err(Refusal { at: words.len() * 4, reason: Reason::Unlike });
-    }
-    let (forms, last) = form.as_chunks();
-    let (portal, end) = words.as_chunks();
-    // Nearly all words are no holes, and every portal is looked through: what holes need is apart.
-    for (i, ([low, high], word)) in forms.iter().zip(portal).enumerate() {
-        let right = match Hole::of(*high) {
-            None => [*low, *high] == *word,
-            Some(hole) => filled(hole, *low, shape, connection, processor) == *word,
+    let mut doubles = portal.iter();
+    for (i, form) in form.enumerate() {
+        let hole = Hole::of(form);
+        let wanted = match hole {
+            None => form,
+            Some(hole) => stands_for(hole, shape, connection, processor).wrapping_add(form & 0xffff_ffff),
         };
-        if !right {
-            let reason = Hole::of(*high).map_or(Reason::Unlike, Reason::Hole);
-            return Err(Refusal { at: i * 8, reason });
+        if doubles.next() != Some(&wanted) {
+            return Err(Refusal { at: i * 8, reason: hole.map_or(Reason::Unlike, Reason::Hole) });
         }
     }
-    if last == end { Ok(()) } else { Err(Refusal { at: words.len() * 4 - 4, reason: Reason::Unlike }) }
+    match doubles.next() {
+        None => Ok(()),
+        Some(_) => Err(Refusal { at: portal.len() * 8 - 8, reason: Reason::Unlike }),
+    }
 }
 
-/// What must be in the hole, `low` behind what its symbol stands for.
+/// Apart: nearly all words are no holes, and all are looked at.
 #[inline(never)]
-fn filled(hole: Hole, low: u32, shape: Shape, connection: &Connection, processor: Processor) -> [u32; 2] {
-    let value = stands_for(hole, shape, connection, processor).wrapping_add(low.into());
-    [value as u32, (value >> 32) as u32]
-}
-
 fn stands_for(hole: Hole, shape: Shape, c: &Connection, processor: Processor) -> u64 {
     let (caller, callee) = (&c.caller, &c.callee);
     match hole {
