@@ -6,7 +6,6 @@
 //! code is straight-line or branches forward, is bounded by [`MAX_WORDS`], and never blocks.
 
 mod emit;
-pub mod hole;
 pub mod ir;
 pub mod template;
 pub mod verify;
@@ -14,7 +13,6 @@ pub mod verify;
 use crate::{Processor, Spec, spec};
 use arrayvec::ArrayVec;
 use core::fmt;
-use hole::{Facts, Values};
 pub use ir::{Connection, Domain, Shape, Short, Stacks};
 pub use template::Template;
 
@@ -31,8 +29,6 @@ pub struct Code {
     pub pool_at: u16,
     /// Byte offset of the return leg, if there is one.
     pub ret_at: Option<u16>,
-    /// Its instructions; behind them are its constants.
-    pub ret_words: u16,
     /// Words of its frame on the invocation stack.
     pub frame_words: u8,
 }
@@ -41,31 +37,7 @@ impl Code {
     /// As it was made.
     pub fn clear(&mut self) {
         self.words.clear();
-        (self.call_words, self.pool_at, self.ret_at, self.ret_words, self.frame_words) = (0, 0, None, 0, 0);
-    }
-
-    /// A form becomes the portal of one connection.
-    pub fn fill(&mut self, values: &Values) {
-        for word in self.words.as_chunks_mut().0 {
-            if let Some(value) = values.fill(word[0], word[1]) {
-                *word = [value as u32, (value >> 32) as u32];
-            }
-        }
-    }
-
-    /// Becomes the portal of one connection: a copy of this form, whose symbols are at these places. What does
-    /// not fit is not there.
-    pub fn fill_at(&mut self, form: &[u32], holes: &[u16], values: &Values) {
-        self.clear();
-        let _ = self.words.try_extend_from_slice(form);
-        for at in holes.iter().map(|at| usize::from(*at)) {
-            if let Some(word) = self.words.get_mut(at..).and_then(|words| words.first_chunk_mut())
-                && let [low, high] = *word
-                && let Some(value) = values.fill(low, high)
-            {
-                *word = [value as u32, (value >> 32) as u32];
-            }
-        }
+        (self.call_words, self.pool_at, self.ret_at, self.frame_words) = (0, 0, None, 0);
     }
 
     /// Length in bytes.
@@ -164,44 +136,15 @@ pub fn compile_into(
     processor: Processor,
     code: &mut Code,
 ) -> Result<(), CompileError> {
-    form_into(spec, shape, connection, processor, code)?;
-    code.fill(&Values::of(connection, shape, processor));
-    Ok(())
-}
-
-/// [`form_into`] by itself.
-pub fn form(
-    spec: &Spec,
-    shape: Shape,
-    connection: &Connection,
-    processor: Processor,
-) -> Result<Code, CompileError> {
-    let mut code = Code::default();
-    form_into(spec, shape, connection, processor, &mut code)?;
-    Ok(code)
-}
-
-/// What all portals of this kind have in common, with symbols where they differ ([`hole`]).
-#[inline(never)]
-pub fn form_into(
-    spec: &Spec,
-    shape: Shape,
-    connection: &Connection,
-    processor: Processor,
-    code: &mut Code,
-) -> Result<(), CompileError> {
-    check(spec, shape, connection)?;
-    emit::emit(processor, spec, shape, &Facts::of(connection), code)
-}
-
-/// Whether such a portal can be between these two domains.
-pub fn check(spec: &Spec, shape: Shape, connection: &Connection) -> Result<(), CompileError> {
     let (caller, callee) = (&connection.caller, &connection.callee);
     let traverses = matches!(shape, Shape::Call | Shape::Wait(_) | Shape::Signal(_) | Shape::Tail);
     if traverses && caller.exclusive && !callee.exclusive {
         return Err(CompileError::Exclusive { caller: caller.asid, callee: callee.asid });
     }
-    if traverses { lendable(spec, shape, connection) } else { Ok(()) }
+    if traverses {
+        lendable(spec, shape, connection)?;
+    }
+    emit::emit(processor, spec, shape, connection, code)
 }
 
 /// Whether the windows and templates of the specification can be had between these two domains.

@@ -80,49 +80,32 @@ impl Region {
     pub fn write_words(&self, offset: u64, words: &[u32]) {
         let Some(last) = words.len().checked_sub(1) else { return };
         let (first, _) = (self.at(offset, 4) as *mut u32, self.at(offset + last as u64 * 4, 4));
-        // Two at a time where both lie in one double word.
-        let (pairs, end) = words.as_chunks::<2>();
-        let mut to = first;
-        if to.cast::<u64>().is_aligned() {
-            for [low, high] in pairs {
-                let word = u64::from(*low) | u64::from(*high) << 32;
-                // SAFETY: as in `read`, for the first word and the last; the others lie between.
-                unsafe { to.cast::<u64>().write_volatile(word) };
-                to = to.wrapping_add(2);
-            }
-        } else {
-            for word in pairs.as_flattened() {
-                // SAFETY: as above.
-                unsafe { to.write_volatile(*word) };
-                to = to.wrapping_add(1);
-            }
-        }
-        if let [word] = end {
-            // SAFETY: as above.
-            unsafe { to.write_volatile(*word) };
+        for (n, word) in words.iter().enumerate() {
+            // SAFETY: as in `read`, for the first word and the last; the others lie between.
+            unsafe { first.add(n).write_volatile(*word) }
         }
     }
 
     /// Bytes from a word on. What they leave of their last word becomes zero.
     pub fn write_bytes(&self, offset: u64, bytes: &[u8]) {
-        let whole = bytes.len() / 8;
-        let (bytes, end) = bytes.split_at(whole * 8);
-        if let Some(last) = whole.checked_sub(1) {
-            let (to, _) = (self.at(offset, 8), self.at(offset + last as u64 * 8, 8));
-            if bytes.as_ptr().cast::<u64>().is_aligned() {
-                // SAFETY: as in `read`, for the first word and the last; the others lie between. Both are
-                // aligned.
-                unsafe { copy_words(bytes.as_ptr() as u64, to, whole) };
-            } else {
-                for (n, word) in bytes.as_chunks().0.iter().enumerate() {
-                    self.write(offset + n as u64 * 8, u64::from_le_bytes(*word));
-                }
+        let (words, end) = bytes.as_chunks::<8>();
+        // SAFETY: every eight bytes are a word.
+        match (words.len().checked_sub(1), unsafe { words.as_flattened().align_to::<u64>() }) {
+            (None, _) => {}
+            (Some(last), ([], aligned, [])) => {
+                let (to, _) = (self.at(offset, 8), self.at(offset + last as u64 * 8, 8));
+                // SAFETY: as in `read`, for the first word and the last; the others lie between.
+                unsafe { copy_words(aligned.as_ptr() as u64, to, aligned.len()) };
+            }
+            _ => {
+                let words = words.iter().map(|word| u64::from_le_bytes(*word));
+                (offset..).step_by(8).zip(words).for_each(|(offset, word)| self.write(offset, word));
             }
         }
         if !end.is_empty() {
             let mut word = [0; 8];
             word[..end.len()].copy_from_slice(end);
-            self.write(offset + whole as u64 * 8, u64::from_le_bytes(word));
+            self.write(offset + words.len() as u64 * 8, u64::from_le_bytes(word));
         }
     }
 

@@ -24,7 +24,6 @@ pub mod admission;
 pub mod arena;
 pub mod consent;
 pub mod fault_handlers;
-mod forms;
 pub mod frames;
 pub mod gifts;
 pub mod interposition;

@@ -13,7 +13,8 @@ use pebble_abi::errno::{self, Errno};
 use pebble_abi::words::Asid;
 use pebble_abi::{map, status, sys};
 use pebble_arch::Arch;
-use pebble_portal::hardware::{Connection, Shape, Short, ir};
+use pebble_portal::Processor;
+use pebble_portal::hardware::{Code, CompileError, Connection, Shape, Short, compile_into, ir, verify};
 use pebble_portal::spec::{Spec, Stack, Window};
 
 /// For portals whose shape ignores the specification.
@@ -117,13 +118,13 @@ impl<A: Arch> Manager<A> {
         shape: Shape,
         c: &Connection,
     ) -> Result<Run, Errno> {
-        let mut forms = self.made.forms.take().ok_or(errno::EBUSY)?;
-        let made = match forms.make(spec, shape, c, A::PROCESSOR) {
-            Ok(true) => self.place_code(machine, forms.words()),
+        let mut draft = self.made.draft.take().ok_or(errno::EBUSY)?;
+        let made = match draft.compile(spec, shape, c, A::PROCESSOR) {
+            Ok(true) => self.place_code(machine, &draft.code.words),
             Ok(false) => Err(errno::EINVAL),
             Err(error) => Err(self.refuse_code(c.callee.asid, spec, error)),
         };
-        self.made.forms = Some(forms);
+        self.made.draft = Some(draft);
         made
     }
 
@@ -554,5 +555,28 @@ impl<A: Arch> Manager<A> {
             self.discard(old);
         }
         Ok(())
+    }
+}
+
+/// Where portals are compiled and verified: a server's stacks are short.
+#[derive(Default)]
+pub(crate) struct Draft {
+    code: Code,
+    room: verify::Room,
+}
+
+impl Draft {
+    /// Whether the verifier agrees with what was compiled.
+    fn compile(
+        &mut self,
+        spec: &Spec,
+        shape: Shape,
+        c: &Connection,
+        processor: Processor,
+    ) -> Result<bool, CompileError> {
+        self.code.clear();
+        compile_into(spec, shape, c, processor, &mut self.code)?;
+        let Draft { code, room } = self;
+        Ok(verify::verify_in(room, &code.words, spec, shape, c, processor).is_ok())
     }
 }
