@@ -56,10 +56,11 @@ impl<const EDF: bool> Scheduler<EDF> {
         self.records[t as usize].due()
     }
 
-    /// Where it belongs.
+    /// Where it belongs. Who waits is lent nothing, though its turn may not have been ended yet.
     pub(crate) fn proper_level(&self, t: u8) -> u8 {
         let level = self.own_level(t);
-        self.lending.level_of(t).map_or(level, |lent| lent.min(level))
+        let lent = self.lending.level_of(t).filter(|_| self.state(t) == State::Ready);
+        lent.map_or(level, |lent| lent.min(level))
     }
 
     /// The same, whatever it is lent.

@@ -11,8 +11,8 @@
 //! turn it is, and so does the timer every [`LOOK`] at a few: what has come back is kept, and the first
 //! waiter becomes ready, as the *heir*. When it begins to run the stack is *offered*: put back, with the
 //! plain end, for its first act is to call again. An interrupt that comes before that act finds the stack
-//! still there, and keeps it again. So nobody overtakes; but an heir who has yet to run stands back for a
-//! waiter that is more urgent.
+//! still there, and keeps it again, twice at most: an heir that is done with it looks the same. So nobody
+//! overtakes; but an heir who has yet to run stands back for a waiter that is more urgent.
 //!
 //! While nobody inherits, and nothing has come back where this entry looks, all goes the quick way
 //! ([`calm`](Scheduler::calm)).
@@ -60,11 +60,24 @@ const AT_ONCE: u64 = LOOK / 10;
 /// Whether a stack is kept for somebody who is ready.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Inherited {
+pub(crate) enum Inherited {
     No,
     Yes,
     /// It was offered to the heir before, who may have had it and be done with it.
     Again,
+    /// It was so twice: it is not kept for the heir once more, be it interrupted at once ever so often.
+    Last,
+}
+
+impl Inherited {
+    /// It has been offered, and the stack is still there.
+    const fn again(self) -> Option<Inherited> {
+        match self {
+            Inherited::Yes => Some(Inherited::Again),
+            Inherited::Again => Some(Inherited::Last),
+            Inherited::No | Inherited::Last => None,
+        }
+    }
 }
 
 /// Who goes before whom in a line.
@@ -140,6 +153,7 @@ pub(crate) struct Waiters {
     /// Of which domain a stack was offered to the running thread when it began to run, the head of the queue
     /// then; 0: of none.
     offered: u8,
+    offered_as: Inherited,
     to: u8,
     head: u64,
     since: u64,
@@ -165,6 +179,7 @@ impl Waiters {
             demands: [demand; MAX_DOMAINS],
             standing: Standing::zero(),
             offered: 0,
+            offered_as: Inherited::No,
             to: 0,
             head: 0,
             since: 0,
@@ -407,8 +422,10 @@ impl<const EDF: bool> Scheduler<EDF> {
         }
         self.attention -= 1;
         let untouched = stacks.head(domain) == self.stacks.head && self.state(to) == State::Ready;
-        if untouched && now.wrapping_sub(self.stacks.since) <= AT_ONCE && self.keep_one(stacks, domain) {
-            self.bequeath(domain, to, Inherited::Again);
+        let at_once = now.wrapping_sub(self.stacks.since) <= AT_ONCE;
+        let Some(again) = self.stacks.offered_as.again().filter(|_| untouched && at_once) else { return };
+        if self.keep_one(stacks, domain) {
+            self.bequeath(domain, to, again);
         }
     }
 
@@ -484,7 +501,7 @@ impl<const EDF: bool> Scheduler<EDF> {
     fn stand_back(&mut self, domain: u8) {
         let Demand { heir: t, inherited, .. } = self.stacks.demands[usize::from(domain)];
         self.disinherit(t);
-        if inherited != Inherited::Again {
+        if inherited == Inherited::Yes {
             self.leave_ready(t, self.level[t as usize]);
             let home = u16::from(self.records[t as usize].home);
             self.set_waiting(t, STACKS | u16::from(domain), home.into());
@@ -493,27 +510,28 @@ impl<const EDF: bool> Scheduler<EDF> {
     }
 
     /// If the thread is an heir, it is none any longer. What was kept for it goes to another.
-    pub(crate) fn disinherit(&mut self, t: u8) -> u8 {
-        let STACKS..=LAST_STACKS = self.records[t as usize].sem else { return 0 };
+    /// Of which domain, and how, if so.
+    pub(crate) fn disinherit(&mut self, t: u8) -> Option<(u8, Inherited)> {
+        let STACKS..=LAST_STACKS = self.records[t as usize].sem else { return None };
         let domain = self.records[t as usize].sem as u8;
         let demand = &mut self.stacks.demands[usize::from(domain)];
         if demand.heir != t || demand.inherited == Inherited::No {
-            return 0;
+            return None;
         }
-        demand.inherited = Inherited::No;
         self.attention -= 1;
-        domain
+        Some((domain, core::mem::replace(&mut demand.inherited, Inherited::No)))
     }
 
     /// The thread begins to run: it finds what was kept for it.
     fn offer(&mut self, stacks: &impl Stacks, t: u8, now: u64) {
-        let domain = self.disinherit(t);
-        if domain != 0 && stacks.offer(domain) {
+        let Some((domain, inherited)) = self.disinherit(t) else { return };
+        if stacks.offer(domain) {
             let demand = &mut self.stacks.demands[usize::from(domain)];
             demand.kept = demand.kept.saturating_sub(1);
             let head = stacks.head(domain);
-            (self.stacks.offered, self.stacks.to, self.stacks.head, self.stacks.since) =
-                (domain, t, head, now);
+            let waiters = &mut self.stacks;
+            (waiters.offered, waiters.offered_as, waiters.to) = (domain, inherited, t);
+            (waiters.head, waiters.since) = (head, now);
             self.attention += 1;
         }
     }

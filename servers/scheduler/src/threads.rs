@@ -287,6 +287,10 @@ impl<const EDF: bool> Scheduler<EDF> {
                 self.rebase(words, t, level);
             }
         }
+        if waits {
+            // An heir would stand back, into a line from which nobody takes it again.
+            self.disinherit(t);
+        }
         if at_home || called || self.state(t) == State::Stack(asid) {
             self.cut_short(words, t, called);
         }

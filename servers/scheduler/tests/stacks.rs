@@ -96,6 +96,8 @@ struct World<const EDF: bool> {
     calls: BTreeMap<u64, (u8, i64)>,
     /// Who was let go by an abort, and so may find nothing.
     torn: Vec<u64>,
+    /// How often each was interrupted before it made the call that waits.
+    interrupted: BTreeMap<u64, u8>,
     made: i64,
     /// Each is of a family of its own.
     in_order: bool,
@@ -137,6 +139,7 @@ impl<const EDF: bool> World<EDF> {
             held: BTreeMap::new(),
             calls: BTreeMap::new(),
             torn: Vec::new(),
+            interrupted: BTreeMap::new(),
             made: 0,
             in_order: homes > 1,
             threads: THREADS,
@@ -232,6 +235,7 @@ impl<const EDF: bool> World<EDF> {
             Some(stack) => {
                 self.held.entry(me).or_default().push((domain, stack));
                 self.calls.remove(&me);
+                self.interrupted.remove(&me);
                 self.torn.retain(|t| *t != me);
             }
             None => {
@@ -263,11 +267,22 @@ impl<const EDF: bool> World<EDF> {
     fn step(&mut self, op: &Op) {
         // Unless an interrupt comes before anything else.
         match op {
-            Op::AtOnce => self.tick(),
+            Op::AtOnce => {
+                let me = self.running();
+                let times = self.interrupted.entry(me).or_default();
+                *times += 1;
+                // What was offered is kept again twice.
+                if *times > 2 && self.calls.contains_key(&me) {
+                    self.torn.push(me);
+                }
+                self.tick();
+            }
             Op::Preempt => {
                 let now = self.now;
                 self.change(1);
                 self.enter(false, |s, words, _| s.set_priority(words, ThreadId(1), 9, now));
+                // It may have been let go by this, and has to stand back.
+                self.change(1);
                 self.enter(false, |s, words, _| s.set_priority(words, ThreadId(1), 6, now));
                 self.torn.extend(self.calls.keys());
             }
@@ -515,6 +530,40 @@ fn who_waits_behind_somebody_abroad_lends_its_urgency() {
         real.thread_info(ThreadId(HOLDER), now).is_some_and(|info| info.state == ThreadState::Running)
     });
     assert!(has_run);
+}
+
+/// Who has had the stack, is done with it, and enters the scheduler before a moment has passed, over and
+/// over, looks like one that was interrupted before it could call. It keeps nobody waiting for long.
+#[test]
+fn who_is_done_at_once_leaves_the_stack_to_others() {
+    let mut world = World::<false>::new(THREADS);
+    // 1 has the only stack; 3 and 5 want it.
+    let holder = world.running();
+    world.act(&Op::Call(0));
+    world.act(&Op::Yield);
+    let [heir, waiter] = [(); 2].map(|()| {
+        let me = world.running();
+        world.act(&Op::Call(0));
+        me
+    });
+    while world.running() != holder {
+        world.act(&Op::Yield);
+    }
+    world.act(&Op::Return);
+    let waits = ThreadState::Stack(Asid(CALLEES[0].0.into()));
+    while world.running() != heir {
+        world.act(&Op::Yield);
+    }
+    world.act(&Op::Return);
+    assert_eq!([heir, waiter].map(|t| world.state(t)), [ThreadState::Running, waits]);
+    for entry in 0.. {
+        if world.state(waiter) != waits {
+            break;
+        }
+        assert!(entry < 40, "{entry} entries, and it still waits");
+        world.now += 1;
+        world.act(&Op::Yield);
+    }
 }
 
 /// Of a crowd of sleepers somebody is due at each entry. Still whoever waits soon gets what has come back.
