@@ -67,10 +67,7 @@ impl<T: Table> Manager<T> {
     /// One more node for a domain.
     pub(crate) fn grant_node(&mut self, holder: u16) -> Result<(), Errno> {
         if self.counts() {
-            let used = self.grant_family(holder).or_else(|_| {
-                self.take_back();
-                self.grant_family(holder)
-            })?;
+            let used = self.grant_family(holder)?;
             self.shares.credit = CAPABILITIES.family.saturating_sub(used).max(1);
         }
         self.shares.credit -= 1;
@@ -80,34 +77,75 @@ impl<T: Table> Manager<T> {
     /// How many nodes are in use, if the domain's family may have another.
     fn grant_family(&mut self, holder: u16) -> Result<usize, Errno> {
         let family = self.family(holder);
-        let used = self.touched().filter(|node| !self.is_free(*node)).count();
-        let its = self.touched().filter_map(|node| self.holder(node));
-        let its = its.filter(|asid| self.family(*asid) == family).count();
-        CAPABILITIES.grant(family, its, used, 1).map(|()| used)
+        let grant = |census: &Census| {
+            let its = census.had[usize::from(family) % MAX_DOMAINS].into();
+            CAPABILITIES.grant(family, its, census.used, 1).map(|()| census.used)
+        };
+        let census = self.census();
+        grant(&census).or_else(|error| {
+            let its = usize::from(census.had[usize::from(family) % MAX_DOMAINS]);
+            // Nothing is taken back for who has its part: it would be from itself, again and again. So whoever
+            // asks in vain costs one look at the table.
+            if family != 0 && its >= census.most() {
+                self.tend();
+                return Err(error);
+            }
+            if self.take_back(&census) { grant(&self.census()) } else { Err(error) }
+        })
     }
 
-    /// What families have beyond their share, and tombstones, are free nodes. Portal code has not left what
-    /// is kept for others, so those that have more than the least share the rest evenly.
-    fn take_back(&mut self) {
-        let mut had = [0usize; MAX_DOMAINS];
-        self.touched().filter_map(|node| self.family_of(node)).for_each(|family| had[family] += 1);
-        let rich = had.iter().filter(|had| **had > CAPABILITIES.least).count().max(1);
-        let most =
-            CAPABILITIES.family.min((CAPABILITIES.all - CAPABILITIES.kept()) / rich).max(CAPABILITIES.least);
-        let mut left = [0usize; MAX_DOMAINS];
+    fn census(&mut self) -> Census {
+        let mut census = Census { had: [0; MAX_DOMAINS], used: 0, tombstones: false };
         for node in self.touched() {
-            let Some(family) = self.family_of(node) else { continue };
-            left[family] += 1;
-            if left[family] > most {
-                self.table.write(node, HOLDER, 0);
+            match self.holder(node) {
+                Some(asid) => census.had[usize::from(self.family(asid)) % MAX_DOMAINS] += 1,
+                None if self.is_free(node) => continue,
+                None => census.tombstones = true,
+            }
+            census.used += 1;
+        }
+        census
+    }
+
+    /// What families have beyond their share, and tombstones, are free nodes. Whether there were any.
+    fn take_back(&mut self, census: &Census) -> bool {
+        let most = census.most();
+        let beyond = census.had[1..].iter().any(|had| usize::from(*had) > most);
+        if beyond {
+            let mut left = [0u16; MAX_DOMAINS];
+            for node in self.touched() {
+                let Some(family) = self.family_of(node) else { continue };
+                left[family] += 1;
+                if usize::from(left[family]) > most {
+                    self.table.write(node, HOLDER, 0);
+                }
             }
         }
-        self.bury();
+        if beyond || census.tombstones {
+            self.bury();
+        }
+        beyond || census.tombstones
     }
 
     /// The family that holds a node, if it is not the image.
     fn family_of(&self, node: usize) -> Option<usize> {
         let family = self.holder(node).map(|asid| usize::from(self.family(asid)))?;
         (1..MAX_DOMAINS).contains(&family).then_some(family)
+    }
+}
+
+/// Nodes of each family, and all in use, tombstones too.
+struct Census {
+    had: [u16; MAX_DOMAINS],
+    used: usize,
+    tombstones: bool,
+}
+
+impl Census {
+    /// What a family may keep. Portal code has not left what is kept for others, so those that have more than
+    /// the least share the rest evenly.
+    fn most(&self) -> usize {
+        let rich = self.had[1..].iter().filter(|had| usize::from(**had) > CAPABILITIES.least).count().max(1);
+        CAPABILITIES.family.min((CAPABILITIES.all - CAPABILITIES.kept()) / rich).max(CAPABILITIES.least)
     }
 }

@@ -195,6 +195,26 @@ fn what_portal_code_took_beyond_a_share_comes_back() {
     assert_eq!(m.count().used, CAPABILITIES.family as u64 + 1);
 }
 
+/// Families that make all that they get are refused in the end, each: none lives on what is taken from itself.
+#[test]
+fn whoever_has_its_part_is_refused() {
+    let mut m = Manager::new(Memory::new());
+    let flags = Flags { transfer: true, once: false };
+    for asid in 1..=4 {
+        m.belongs(Asid(asid), asid as u16);
+    }
+    let mut take = |asid: u64| {
+        (0..NODES).find(|_| m.create(Asid(asid), 256, 1, 7, flags).is_err()).expect("it is refused")
+    };
+    let had = [1, 2, 3].map(&mut take);
+    assert_eq!(had[0], CAPABILITIES.family);
+    // What the first had beyond an even part went to the last; that none lost what it has since.
+    let part = (CAPABILITIES.all - CAPABILITIES.kept()) / 3;
+    assert!(had[1..].iter().all(|had| had.abs_diff(part) < 100), "{had:?}, of {part}");
+    assert_eq!([1, 2, 3].map(&mut take), [0; 3]);
+    assert!(take(4) >= CAPABILITIES.least);
+}
+
 #[test]
 fn families_that_took_all_share_what_is_not_kept_for_others() {
     let mut m = Manager::new(Memory::new());
