@@ -116,18 +116,21 @@ pub const NUCLEUS_MAX: u64 = 0x8000;
 /// Data that generated code touches: read and write. Semaphores, then stack queues.
 pub const KDATA_VA: u64 = NUCLEUS_VA + 0x1_0000;
 pub const SEMAPHORES_OFF: u64 = 0;
-/// Heads of the lists of stacks that are kept, 8 bytes a domain: address of the first descriptor, or
-/// [`STACKS_END`]. What is kept for those who wait is not in the domain's queue. From here on to the
-/// scheduler's state only portal code and the portal manager write.
-pub const STACKS_KEPT_OFF: u64 = SEMAPHORES_OFF + MAX_SEMAPHORES as u64 * 8;
-/// Call counters of portals recompiled with one, 8 bytes each.
-pub const COUNTERS_OFF: u64 = STACKS_KEPT_OFF + MAX_DOMAINS as u64 * 8;
+/// Call counters of portals recompiled with one, 8 bytes each. From here on to the scheduler's state only
+/// portal code and the portal manager write.
+pub const COUNTERS_OFF: u64 = SEMAPHORES_OFF + MAX_SEMAPHORES as u64 * 8;
 pub const MAX_COUNTERS: usize = 256;
+/// Heads of the lists of stacks that are kept, 8 bytes a domain: address of the first descriptor, or
+/// [`STACKS_END`]. What is kept for those who wait is not in the domain's queue. The scheduler reads this
+/// page.
+pub const STACKS_KEPT_OFF: u64 = (COUNTERS_OFF + MAX_COUNTERS as u64 * 8).next_multiple_of(PAGE);
 /// Heads of stack queues, 8 bytes a domain: address of the first free [descriptor](STACK_DESC_OFF), or of one
-/// of two ends. The scheduler reads this page.
-pub const STACK_QUEUES_OFF: u64 = COUNTERS_OFF + MAX_COUNTERS as u64 * 8;
+/// of two ends.
+pub const STACK_QUEUES_OFF: u64 = STACKS_KEPT_OFF + MAX_DOMAINS as u64 * 8;
+/// The word that is the [end of a queue](STACKS_END), right behind the queues.
+pub const STACKS_END_OFF: u64 = STACK_QUEUES_OFF + MAX_DOMAINS as u64 * 8;
 /// Stack descriptors, 16 bytes: next descriptor (or an end), initial stack pointer.
-pub const STACK_DESC_OFF: u64 = STACK_QUEUES_OFF + MAX_DOMAINS as u64 * 8;
+pub const STACK_DESC_OFF: u64 = STACKS_END_OFF + 16;
 /// The time that was read last, where the processor's counter is too short to tell it.
 pub const TIME_OFF: u64 = STACK_DESC_OFF + MAX_STACKS as u64 * 16;
 /// The scheduler's own state, which stays where it is when another instance takes over; generated code does
@@ -138,7 +141,7 @@ pub const KDATA_BYTES: u64 = SCHEDULER_OFF + SCHEDULER_BYTES;
 /// What the scheduler has mapped of it: offset, bytes, and whether it may write there.
 pub const SCHEDULING: [(u64, u64, bool); 3] = [
     (SEMAPHORES_OFF, MAX_SEMAPHORES as u64 * 8, true),
-    (STACK_QUEUES_OFF, PAGE, false),
+    (STACKS_KEPT_OFF, PAGE, false),
     (SCHEDULER_OFF, SCHEDULER_BYTES, true),
 ];
 /// The capability table ([`crate::capability`]), in systems that have a capability manager: read and write.
@@ -164,14 +167,13 @@ pub const fn semaphore_va(id: usize) -> u64 {
 pub const fn stack_queue_va(asid: u16) -> u64 {
     KDATA_VA + STACK_QUEUES_OFF + asid as u64 * 8
 }
-/// End of a stack queue: the word of domain 0, which is no domain. A portal reads the word behind the head,
-/// whether that is a descriptor or an end, and takes the head unless the word is below this address: both
-/// ends hold 0.
-pub const STACKS_END: u64 = stack_queue_va(0);
-/// End of a stack queue for which somebody waits: domain 0's word of what is kept. It is below the other end,
-/// so the last descriptor is not taken.
+/// End of a stack queue. A portal reads the word behind the head, whether that is a descriptor or an end, and
+/// takes the head unless the word is below the queue's address: both ends hold 0.
+pub const STACKS_END: u64 = KDATA_VA + STACKS_END_OFF;
+/// End of a stack queue for which somebody waits: domain 0's word of what is kept. It is below all queues, so
+/// the last descriptor is not taken.
 pub const STACKS_WANTED: u64 = stacks_kept_va(0);
-const _: () = assert!(STACKS_END.is_multiple_of(PAGE) && STACKS_WANTED < STACKS_END);
+const _: () = assert!(STACKS_END.is_multiple_of(PAGE) && STACKS_WANTED < stack_queue_va(0));
 const _: () = assert!(STACKS_WANTED.is_multiple_of(PAGE));
 pub const fn stacks_kept_va(asid: u16) -> u64 {
     KDATA_VA + STACKS_KEPT_OFF + asid as u64 * 8

@@ -6,6 +6,7 @@
 //! code is straight-line or branches forward, is bounded by [`MAX_WORDS`], and never blocks.
 
 mod emit;
+pub mod hole;
 pub mod ir;
 pub mod template;
 pub mod verify;
@@ -13,6 +14,7 @@ pub mod verify;
 use crate::{Processor, Spec, spec};
 use arrayvec::ArrayVec;
 use core::fmt;
+use hole::{Facts, Values};
 pub use ir::{Connection, Domain, Shape, Short, Stacks};
 pub use template::Template;
 
@@ -29,6 +31,8 @@ pub struct Code {
     pub pool_at: u16,
     /// Byte offset of the return leg, if there is one.
     pub ret_at: Option<u16>,
+    /// Its instructions; behind them are its constants.
+    pub ret_words: u16,
     /// Words of its frame on the invocation stack.
     pub frame_words: u8,
 }
@@ -37,7 +41,23 @@ impl Code {
     /// As it was made.
     pub fn clear(&mut self) {
         self.words.clear();
-        (self.call_words, self.pool_at, self.ret_at, self.frame_words) = (0, 0, None, 0);
+        (self.call_words, self.pool_at, self.ret_at, self.ret_words, self.frame_words) = (0, 0, None, 0, 0);
+    }
+
+    /// A form becomes the portal of one connection.
+    pub fn fill(&mut self, values: &Values) {
+        for pair in self.words.as_chunks_mut().0 {
+            if let Some(value) = values.fill(double(pair)) {
+                *pair = [value as u32, (value >> 32) as u32];
+            }
+        }
+    }
+
+    /// The code as it lies in memory, two words in one: so it is copied and compared. The last is filled up
+    /// with zero.
+    pub fn doubles(&self) -> impl Iterator<Item = u64> + '_ {
+        let (pairs, end) = self.words.as_chunks();
+        pairs.iter().map(double).chain(end.first().map(|word| u64::from(*word)))
     }
 
     /// Length in bytes.
@@ -136,15 +156,48 @@ pub fn compile_into(
     processor: Processor,
     code: &mut Code,
 ) -> Result<(), CompileError> {
+    form_into(spec, shape, connection, processor, code)?;
+    code.fill(&Values::of(connection, shape, processor));
+    Ok(())
+}
+
+/// [`form_into`] by itself.
+pub fn form(
+    spec: &Spec,
+    shape: Shape,
+    connection: &Connection,
+    processor: Processor,
+) -> Result<Code, CompileError> {
+    let mut code = Code::default();
+    form_into(spec, shape, connection, processor, &mut code)?;
+    Ok(code)
+}
+
+/// What all portals of this kind have in common, with symbols where they differ ([`hole`]).
+#[inline(never)]
+pub fn form_into(
+    spec: &Spec,
+    shape: Shape,
+    connection: &Connection,
+    processor: Processor,
+    code: &mut Code,
+) -> Result<(), CompileError> {
+    check(spec, shape, connection)?;
+    emit::emit(processor, spec, shape, &Facts::of(connection), code)
+}
+
+fn double([low, high]: &[u32; 2]) -> u64 {
+    u64::from(*low) | u64::from(*high) << 32
+}
+
+/// Whether such a portal can be between these two domains.
+pub fn check(spec: &Spec, shape: Shape, connection: &Connection) -> Result<(), CompileError> {
     let (caller, callee) = (&connection.caller, &connection.callee);
     let traverses = matches!(shape, Shape::Call | Shape::Wait(_) | Shape::Signal(_) | Shape::Tail);
     if traverses && caller.exclusive && !callee.exclusive {
         return Err(CompileError::Exclusive { caller: caller.asid, callee: callee.asid });
     }
-    if traverses {
-        lendable(spec, shape, connection)?;
-    }
-    emit::emit(processor, spec, shape, connection, code)
+    if traverses { lendable(spec, shape, connection) } else { Ok(()) }
 }
 
 /// Whether the windows and templates of the specification can be had between these two domains.

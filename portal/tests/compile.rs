@@ -3,6 +3,7 @@
 mod common;
 
 use common::cases::{Case, PROCESSORS, connect, domain, layout};
+use pebble_portal::hardware::hole::Facts;
 use pebble_portal::hardware::{
     Code, CompileError, Connection, Domain, Shape, Short, compile, compile_into, ir,
 };
@@ -87,7 +88,7 @@ fn return_legs_have_an_error_entry() {
     let c = connect(domain(5, false, false), domain(7, false, false));
     for shape in [Shape::Call, Shape::Wait(70), Shape::Exception, Shape::Interrupt, Shape::ThreadEnd] {
         for processor in PROCESSORS {
-            let lowered = ir::lower(&spec("nmd"), shape, &c, layout(processor));
+            let lowered = ir::lower(&spec("nmd"), shape, &Facts::of(&c), layout(processor));
             assert_eq!(lowered.ret.first(), Some(&ir::Op::Return), "{shape:?}");
         }
     }

@@ -11,12 +11,13 @@ mod common;
 use common::cases::{PROCESSORS, connect, domain, layout, lender};
 use pebble_abi::{map, thread};
 use pebble_portal::Spec;
+use pebble_portal::hardware::hole::Facts;
 use pebble_portal::hardware::{Connection, Domain, Shape, ir};
 
 /// Bytes of the frame, on the processor where it is the largest.
 fn bytes(spec: &str, shape: Shape, c: &Connection) -> u64 {
     let spec = Spec::parse(spec).expect("a good specification");
-    let words = PROCESSORS.map(|processor| ir::lower(&spec, shape, c, layout(processor)).words);
+    let words = PROCESSORS.map(|processor| ir::lower(&spec, shape, &Facts::of(c), layout(processor)).words);
     u64::from(words.into_iter().max().expect("a processor")) * 8
 }
 
@@ -68,6 +69,6 @@ fn exclusive_domains_push_nothing() {
     let c = connect(domain(2, false, true), domain(1, false, true));
     let spec = Spec::parse("nmdii").expect("a good specification");
     for processor in PROCESSORS {
-        assert_eq!(ir::lower(&spec, Shape::Tail, &c, layout(processor)).words, 0);
+        assert_eq!(ir::lower(&spec, Shape::Tail, &Facts::of(&c), layout(processor)).words, 0);
     }
 }

@@ -8,13 +8,15 @@ mod common;
 use common::cases::{self, Case};
 use common::golden::{Made, compare};
 use pebble_portal::Processor;
+use pebble_portal::hardware::hole::{Facts, Named};
 use pebble_portal::hardware::{Shape, ir};
 use pebble_portal::isa::{mips64, riscv64};
 use std::fmt::Write;
 
 fn describe(case: &Case) -> Result<String, std::fmt::Error> {
-    let code = case.compile();
-    let lowered = ir::lower(&case.spec, case.shape, &case.connection, cases::layout(case.processor));
+    let (form, code) = (case.form(), case.compile());
+    let lowered =
+        ir::lower(&case.spec, case.shape, &Facts::of(&case.connection), cases::layout(case.processor));
     let mut out = String::new();
     let c = &case.connection;
     match case.shape {
@@ -42,13 +44,17 @@ fn describe(case: &Case) -> Result<String, std::fmt::Error> {
         }
     }
     writeln!(out)?;
-    let pool_end = code.ret_at.map_or(code.len(), usize::from);
+    let ret_at = code.ret_at.map_or(code.len(), usize::from);
+    let ret_end = ret_at + usize::from(code.ret_words) * 4;
+    let double =
+        |words: &[u32], i: usize| words.get(i..i + 2).map(|w| u64::from(w[0]) | u64::from(w[1]) << 32);
     for (i, word) in code.words.iter().enumerate() {
         let at = i * 4;
-        if at >= usize::from(code.call_words) * 4 && at < pool_end {
-            if at >= usize::from(code.pool_at) && at % 8 == 0 {
-                let high = code.words.get(i + 1).copied().unwrap_or_default();
-                writeln!(out, "{at:4x}: .dword {:#x}", u64::from(high) << 32 | u64::from(*word))?;
+        if at >= usize::from(code.call_words) * 4 && at < ret_at || at >= ret_end {
+            let filled = double(&code.words, i).filter(|_| at >= usize::from(code.pool_at) && at % 8 == 0);
+            if let (Some(filled), Some(symbol)) = (filled, double(&form.words, i)) {
+                let name = if filled == symbol { String::new() } else { format!("  # {}", Named(symbol)) };
+                writeln!(out, "{at:4x}: .dword {filled:#x}{name}")?;
             }
             continue;
         }

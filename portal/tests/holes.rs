@@ -252,11 +252,11 @@ fn mips_nobody_is_blamed() {
 #[test]
 fn rv_nobody_is_blamed() {
     let mut e = Edit::<Rv>::named("window-smg");
-    let at = e.find(e.ret, "bne a1, zero, 12");
-    // lui a1; addi a1 follow.
+    let at = e.find(e.ret, "bne a1, zero, 8");
+    // The load of a1 follows.
     e.insert(at, &[r::addi(12, 11, 0), r::addi(11, 0, 1)]);
-    e.insert(at + 5, &[r::beq(0, 0, 8), r::addi(11, 12, 0)]);
-    e.words[at + 2] = r::bne(11, 0, 16);
+    e.insert(at + 4, &[r::beq(0, 0, 8), r::addi(11, 12, 0)]);
+    e.words[at + 2] = r::bne(11, 0, 12);
     e.refused("nothing was given");
 }
 
@@ -308,7 +308,7 @@ fn mips_flush_reads_a_domain_on_its_way() {
 #[test]
 fn mips_nested_branches() {
     let mut e = Edit::<Mips>::named("window-smw");
-    let at = e.find(e.ret, "bltz $15, 72");
+    let at = e.find(e.ret, "bltz $15, 76");
     const MORE: i32 = 60;
     let all: Vec<u32> = (0..MORE).flat_map(|i| [m::bltz(15, 64 + (MORE - i) * 8), 0]).collect();
     e.insert(at + 2, &all);
@@ -321,7 +321,7 @@ fn mips_root_of_another_space() {
     let case = cases::all().into_iter().find(|case| case.name == "call-sm").expect("a case");
     let mut e = Edit::<Mips>::new(&case);
     e.case.connection.callee.space = 0x1234_5678_9abc_0007;
-    e.words = e.case.compile().words.to_vec();
+    e.words = e.case.form().words.to_vec();
     let at = e.find(0, "dins $15, $zero, 0, 8");
     e.words[at] = m::daddu(15, 5, 6);
     e.refused("the root is what the caller says");

@@ -12,8 +12,8 @@ use pebble_abi::{status, sys};
 use pebble_arch::{Arch, Leaf};
 use pebble_boot::{self as boot, CommonCode, Interface};
 use pebble_portal::Spec;
-use pebble_portal::hardware::verify::verify;
-use pebble_portal::hardware::{Connection, Shape, Short, Stacks, compile};
+use pebble_portal::hardware::hole::Values;
+use pebble_portal::hardware::{Connection, Shape, Short, Stacks, form, verify};
 
 pub struct Portals<'a> {
     shared: &'a Shared,
@@ -116,9 +116,15 @@ impl<'a> Portals<'a> {
     ) -> Result<(u64, pebble_portal::hardware::Code), BuildError> {
         let parsed =
             Spec::parse(spec).map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
-        let code = compile(&parsed, shape, c, A::PROCESSOR)
+        let form = form(&parsed, shape, c, A::PROCESSOR)
             .map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
-        verify(&code.words, &parsed, shape, c, A::PROCESSOR)
+        let mut code = form.clone();
+        code.fill(&Values::of(c, shape, A::PROCESSOR));
+        verify::form(&form.words, &parsed, shape, c, A::PROCESSOR)
+            .and_then(|()| {
+                let portal: Vec<u64> = code.doubles().collect();
+                verify::instance(form.doubles(), &portal, shape, c, A::PROCESSOR)
+            })
             .map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
         let at = self.used;
         let mut bytes: Vec<u8> = code.words.iter().flat_map(|w| w.to_le_bytes()).collect();

@@ -76,27 +76,20 @@ impl Region {
     }
 
     /// Words one behind the other, each stored in one step.
-    #[inline(never)]
-    pub fn write_words(&self, offset: u64, words: &[u32]) {
+    pub fn write_words(&self, offset: u64, words: &[u64]) {
         let Some(last) = words.len().checked_sub(1) else { return };
-        let (first, _) = (self.at(offset, 4) as *mut u32, self.at(offset + last as u64 * 4, 4));
-        for (n, word) in words.iter().enumerate() {
-            // SAFETY: as in `read`, for the first word and the last; the others lie between.
-            unsafe { first.add(n).write_volatile(*word) }
-        }
+        let (first, _) = (self.at(offset, 8), self.at(offset + last as u64 * 8, 8));
+        // SAFETY: as in `read`, for the first word and the last; the others lie between.
+        unsafe { copy_words(words.as_ptr() as u64, first, words.len()) };
     }
 
     /// Bytes from a word on. What they leave of their last word becomes zero.
     pub fn write_bytes(&self, offset: u64, bytes: &[u8]) {
         let (words, end) = bytes.as_chunks::<8>();
+        let behind = offset + words.len() as u64 * 8;
         // SAFETY: every eight bytes are a word.
-        match (words.len().checked_sub(1), unsafe { words.as_flattened().align_to::<u64>() }) {
-            (None, _) => {}
-            (Some(last), ([], aligned, [])) => {
-                let (to, _) = (self.at(offset, 8), self.at(offset + last as u64 * 8, 8));
-                // SAFETY: as in `read`, for the first word and the last; the others lie between.
-                unsafe { copy_words(aligned.as_ptr() as u64, to, aligned.len()) };
-            }
+        match unsafe { words.as_flattened().align_to() } {
+            ([], aligned, []) => self.write_words(offset, aligned),
             _ => {
                 let words = words.iter().map(|word| u64::from_le_bytes(*word));
                 (offset..).step_by(8).zip(words).for_each(|(offset, word)| self.write(offset, word));
@@ -105,7 +98,7 @@ impl Region {
         if !end.is_empty() {
             let mut word = [0; 8];
             word[..end.len()].copy_from_slice(end);
-            self.write(offset + words.len() as u64 * 8, u64::from_le_bytes(word));
+            self.write(behind, u64::from_le_bytes(word));
         }
     }
 

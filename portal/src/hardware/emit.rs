@@ -9,14 +9,17 @@
 //!
 //! * Layout of a portal: call code, constant pool (8-byte aligned), return code. While portal code runs,
 //!   [`Instructions::CODE`] is the address of the leg's first instruction, so the pool is one load away.
-//! * The last two pool words are the caller's address space and the frame's description ([`frame_word`]), at
-//!   -16 and -8 from the return code. The return code's second instruction is its error entry.
+//! * The last two words before the return code are the caller's address space and the frame's description,
+//!   at -16 and -8 from it. The return code's second instruction is its error entry. What other constants it
+//!   has lie behind it.
+//! * What differs from connection to connection is a [hole](super::hole), and always in a pool.
 //! * Slow ways out (no room, no stack) lie behind the leg's end; every branch is forward.
 //! * Portals are compiled on the board: which processor it is for is known when an emitter is compiled, and
 //!   nothing is looked up.
 
 use crate::asm::{Asm, Label, Pool, Ways};
-use crate::hardware::ir::{self, Connection, Op, Shape};
+use crate::hardware::hole::{Facts, Hole};
+use crate::hardware::ir::{self, Op, Shape};
 use crate::hardware::{Code, CompileError, MAX_WORDS};
 use crate::{Processor, Spec};
 use arrayvec::ArrayVec;
@@ -101,16 +104,15 @@ trait Instructions: Arch {
 /// A portal under construction.
 struct Emitter<'a, A> {
     a: Asm<'a, u32, MAX_WORDS>,
-    c: &'a Connection<'a>,
+    c: &'a Facts<'a>,
     shape: Shape,
     /// Where the pool is, in bytes, and the return leg; instructions of the call leg, words of the frame.
     pool_at: u16,
     ret_at: Option<u16>,
     call_words: u16,
     frame_words: u8,
-    /// Constants of the call leg; that of the return leg, once there is one.
-    pool: Pool<16, 32>,
-    own: Option<Label>,
+    /// Constants of the leg that is being made.
+    pool: Pool<24, 40>,
     /// Where the call leg computes the return code's address.
     push: Option<Label>,
     /// Where it branches to the domain's exception entry, with these registers to be cleared before; to the
@@ -183,18 +185,32 @@ impl<A: Instructions> Emitter<'_, A> {
         self.put((value >> 32) as u32);
     }
 
-    /// The return leg has one word of its own, before the description.
     fn pool_load(&mut self, rd: Reg, value: u64) {
-        if let Some(own) = self.own {
-            if let Some(word) = self.a.from(own).first_chunk_mut() {
-                *word = [value as u32, (value >> 32) as u32];
-            }
-            self.put(A::load(rd, A::CODE, -16));
-            return;
-        }
         let load = self.open(A::load(rd, A::CODE, 0));
         let fits = self.pool.keep(value, load);
         self.a.demand(fits);
+    }
+
+    /// What differs from connection to connection.
+    fn hole(&mut self, rd: Reg, hole: Hole) {
+        self.pool_load(rd, hole.symbol());
+    }
+
+    /// The leg's constants, behind it. `start`: of the leg, in bytes. Returns where they begin.
+    fn put_pool(&mut self, start: usize) -> usize {
+        if self.a.here() % 2 == 1 {
+            self.put(0);
+        }
+        let pool_at = self.a.here() * 4;
+        for (load, offset) in self.pool.uses() {
+            if let Some(word) = self.a.from(load).first_mut() {
+                *word = A::displaced(*word, pool_at + offset - start);
+            }
+        }
+        for i in 0..self.pool.values().len() {
+            self.put_double(self.pool.values()[i]);
+        }
+        pool_at
     }
 
     fn high(&mut self, rd: Reg, address: u64) -> i32 {
@@ -249,17 +265,12 @@ const fn float_words<A: Arch>(float: bool) -> u8 {
     if float { A::LAYOUT.float_words as u8 } else { 0 }
 }
 
-/// The word before the return code: frame words, caller, callee, index, 16 bits each.
-const fn frame_word(words: u8, c: &Connection) -> u64 {
-    words as u64 | (c.caller.asid as u64) << 16 | (c.callee.asid as u64) << 32 | (c.index as u64) << 48
-}
-
-/// Compiles into `code`, whatever it held.
+/// The form, with symbols in place, into `code`, whatever it held.
 pub(super) fn emit(
     processor: Processor,
     spec: &Spec,
     shape: Shape,
-    c: &Connection,
+    c: &Facts,
     code: &mut Code,
 ) -> Result<(), CompileError> {
     match processor {
@@ -269,12 +280,7 @@ pub(super) fn emit(
     }
 }
 
-fn emit_for<A: Steps>(
-    spec: &Spec,
-    shape: Shape,
-    c: &Connection,
-    code: &mut Code,
-) -> Result<(), CompileError> {
+fn emit_for<A: Steps>(spec: &Spec, shape: Shape, c: &Facts, code: &mut Code) -> Result<(), CompileError> {
     let mut e = Emitter::<A> {
         a: Asm::new(&mut code.words),
         c,
@@ -284,7 +290,6 @@ fn emit_for<A: Steps>(
         call_words: 0,
         frame_words: 0,
         pool: Pool::default(),
-        own: None,
         push: None,
         raises: None,
         waits: ArrayVec::new(),
@@ -299,9 +304,22 @@ fn emit_for<A: Steps>(
         processor: PhantomData,
     };
     ir::steps(spec, shape, c, &A::LAYOUT, &mut |op| e.op(op));
-    if e.ret_at.is_none() {
-        e.end_call_leg(false);
+    match e.ret_at {
+        None => {
+            code.ret_words = 0;
+            e.end_call_leg(false);
+        }
+        Some(start) => {
+            code.ret_words = (e.a.here() - usize::from(start) / 4) as u16;
+            if !e.pool.values().is_empty() {
+                e.put_pool(start.into());
+            }
+        }
     }
+    // Each leg reaches its pool, and the call leg the return leg, by an offset.
+    let call = e.ret_at.map_or(e.a.here() * 4, usize::from);
+    let reached = call < A::REACH && e.a.here() * 4 - call < A::REACH;
+    e.a.demand(reached);
     let full = e.a.is_full();
     (code.call_words, code.pool_at, code.ret_at, code.frame_words) =
         (e.call_words, e.pool_at, e.ret_at, e.frame_words);

@@ -1,6 +1,6 @@
 //! Intermediate representation: what a portal does, step by step, with no word of any instruction set.
 //!
-//! [`steps`] turns a specification and a [`Connection`] (everything known when the portal is opened) into a
+//! [`steps`] turns a specification and the [`Facts`] of a connection (all that shapes its code) into a
 //! straight sequence of [`Op`]s: the call leg and, from [`Op::Return`] on, the return leg. Emitters (`emit/`)
 //! turn each step into machine code as it comes; [`lower`] collects them for a reader. Fixed by this module,
 //! the same for every target: which state is kept and where in the frame, what is hidden, which argument
@@ -10,10 +10,11 @@
 //! caller, and [`Arg::Origin`], which reads the name from the frame by which a domain was entered, is 0 where
 //! a domain serves nobody's call.
 
+use super::hole::{Facts, Hole};
 use crate::spec::{Arg, Spec, Stack, State};
 use arrayvec::ArrayVec;
 pub use connection::{Connection, Domain, Shape, Short, Stacks};
-use pebble_abi::{map, status};
+use pebble_abi::status;
 use pebble_arch::Layout;
 pub use window::{Lent, lent};
 
@@ -26,11 +27,11 @@ mod window;
 pub enum Op {
     /// Add one to the counter word. It comes first, so what it leaves in temporaries is overwritten or
     /// scrubbed.
-    Count(u64),
+    Count,
     /// Take a unit and return, or go on.
-    TryWait(u64),
+    TryWait,
     /// Give a unit and return, or go on.
-    TrySignal(u64),
+    TrySignal,
     /// Find the invocation stack.
     Top,
     /// Raise the domain's exception if the invocation stack is full; of a server of the image (`reserve`)
@@ -46,17 +47,16 @@ pub enum Op {
     SaveAll {
         float: bool,
     },
-    /// Take the first stack of the queue at this address, its descriptor into the frame; without one, wait
+    /// Take the first stack of the callee's queue, its descriptor into the frame; without one, wait
     /// (`after_save`: in a trap).
     TakeStack {
-        queue: u64,
         word: u8,
         after_save: bool,
         /// `CheckStack` has found one already.
         checked: bool,
     },
     /// Wait if there is no stack, and take none yet.
-    CheckStack(u64),
+    CheckStack,
     /// Find what the caller lends, and refuse what it may not lend. `keep`: frame word for where `g` puts
     /// pages at the return.
     CheckWindow {
@@ -86,15 +86,15 @@ pub enum Op {
         from: u8,
         letter: u8,
     },
-    FixedStack(u64),
+    FixedStack,
     /// Push: frame size in words, the return code's address on top.
     Push(u8),
     /// Interrupts off (callee is exclusive).
     Mask,
     Unmask,
-    /// Into the address space with this register value.
-    Space(u64),
-    Entry(u64),
+    /// Into this domain's address space.
+    Space(Hole),
+    Entry,
     FloatOff,
     FloatOn,
     /// Zero these float registers.
@@ -106,7 +106,7 @@ pub enum Op {
         to: u8,
         from: u8,
     },
-    /// Argument, or result, `to`.
+    /// Argument, or result, `to`: a number, or a symbol.
     Supply {
         to: u8,
         arg: Arg,
@@ -139,10 +139,7 @@ pub enum Op {
     LoadPreserved(u8),
     LoadFloat(u8),
     /// Give the stack back.
-    GiveStack {
-        queue: u64,
-        word: u8,
-    },
+    GiveStack(u8),
     /// Take back what was lent, and give the slot back.
     CloseWindow {
         lent: Lent,
@@ -224,7 +221,7 @@ struct Frame {
     windows: window::Placed,
 }
 
-fn frame(spec: &Spec, c: &Connection, layout: &Layout) -> Frame {
+fn frame(spec: &Spec, c: &Facts, layout: &Layout) -> Frame {
     let keeps = spec.state >= State::Partial;
     let mut f = Frame { words: 1, ..Frame::default() };
     let mut take = |wanted: bool, words: u8| {
@@ -243,7 +240,7 @@ fn frame(spec: &Spec, c: &Connection, layout: &Layout) -> Frame {
 }
 
 /// Words of a call's frame with such windows, the return address included: as many as [`frame`] gives away.
-pub(super) fn frame_words(spec: &Spec, c: &Connection, layout: &Layout, windows: &[Lent]) -> usize {
+pub(super) fn frame_words(spec: &Spec, c: &Facts, layout: &Layout, windows: &[Lent]) -> usize {
     let new = spec.stack == Stack::New;
     let mut words = 2 + usize::from(new && !c.callee.exclusive);
     if spec.state >= State::Partial {
@@ -259,12 +256,12 @@ pub(super) fn frame_words(spec: &Spec, c: &Connection, layout: &Layout, windows:
 
 /// Leaving a domain that uses floating point keeps its preserved float registers, unless the callee uses them
 /// too and is trusted.
-fn keeps_float(spec: &Spec, c: &Connection) -> bool {
+fn keeps_float(spec: &Spec, c: &Facts) -> bool {
     c.caller.float && !(c.callee.float && spec.state == State::Minimal)
 }
 
-/// Specification and connection to steps, one list a leg.
-pub fn lower(spec: &Spec, shape: Shape, c: &Connection, layout: &Layout) -> Lowered {
+/// Specification and facts to steps, one list a leg.
+pub fn lower(spec: &Spec, shape: Shape, c: &Facts, layout: &Layout) -> Lowered {
     let mut out = Lowered::default();
     steps(spec, shape, c, layout, &mut |op| {
         if let Op::Push(words) = op {
@@ -276,24 +273,24 @@ pub fn lower(spec: &Spec, shape: Shape, c: &Connection, layout: &Layout) -> Lowe
     out
 }
 
-/// Specification and connection to steps, each handed to `put`; frames are as the processor's [`Layout`]
+/// Specification and facts to steps, each handed to `put`; frames are as the processor's [`Layout`]
 /// says. Only `Call`, `Wait` and `Signal` are counted.
-pub fn steps(spec: &Spec, shape: Shape, c: &Connection, layout: &Layout, put: &mut impl FnMut(Op)) {
+pub fn steps(spec: &Spec, shape: Shape, c: &Facts, layout: &Layout, put: &mut impl FnMut(Op)) {
     match shape {
         Shape::Call | Shape::Wait(_) | Shape::Signal(_) => {
-            if let Some(counter) = c.counter {
-                put(Op::Count(map::counter_va(counter as usize)));
+            if c.counted {
+                put(Op::Count);
             }
             match shape {
-                Shape::Wait(sem) => put(Op::TryWait(map::semaphore_va(sem as usize))),
-                Shape::Signal(sem) => put(Op::TrySignal(map::semaphore_va(sem as usize))),
+                Shape::Wait(_) => put(Op::TryWait),
+                Shape::Signal(_) => put(Op::TrySignal),
                 _ => {}
             }
             call(spec, c, layout, put);
         }
         Shape::Tail => {
             put(Op::Top);
-            enter_exclusive(spec, c, put);
+            enter_exclusive(spec, put);
         }
         Shape::Short(short) => short_circuit(short, put),
         Shape::Switch => put(Op::Switch),
@@ -306,17 +303,16 @@ pub fn steps(spec: &Spec, shape: Shape, c: &Connection, layout: &Layout, put: &m
         Shape::ThreadEnd => [Op::Raise, Op::Return, Op::EndThread].into_iter().for_each(&mut *put),
         Shape::ThreadExit => {
             [Op::Raise, Op::Top, Op::FloatOff, Op::Mask].into_iter().for_each(&mut *put);
-            enter_exclusive(spec, c, put);
+            enter_exclusive(spec, put);
         }
         Shape::Interrupt | Shape::Exception | Shape::NoStack => trap(shape, c, layout, put),
     }
 }
 
-fn call(spec: &Spec, c: &Connection, layout: &Layout, put: &mut impl FnMut(Op)) {
+fn call(spec: &Spec, c: &Facts, layout: &Layout, put: &mut impl FnMut(Op)) {
     let f = frame(spec, c, layout);
     let keeps = spec.state >= State::Partial;
     let masks = c.callee.exclusive && !c.caller.exclusive;
-    let queue = map::stack_queue_va(c.callee.asid);
     put(Op::Top);
     // An exclusive callee calls nobody on, so of its short frames one at most ever lies above the limit: the
     // fault handler, entered when a stack is full, can still reach the scheduler.
@@ -329,23 +325,23 @@ fn call(spec: &Spec, c: &Connection, layout: &Layout, put: &mut impl FnMut(Op)) 
     kept.into_iter().flatten().for_each(&mut *put);
     let translates = spec.templates().count() > 0;
     if f.desc.is_some() && translates {
-        put(Op::CheckStack(queue));
+        put(Op::CheckStack);
     }
     for (from, letter) in spec.templates() {
         put(Op::Translate { from, letter });
     }
     if let Some(word) = f.desc {
-        put(Op::TakeStack { queue, word, after_save: false, checked: translates });
+        put(Op::TakeStack { word, after_save: false, checked: translates });
     } else if spec.stack == Stack::New {
-        put(Op::FixedStack(c.callee.fixed_stack));
+        put(Op::FixedStack);
     }
     window::open(&f.windows, translates, put);
     put(Op::Push(f.words));
     if masks {
         put(Op::Mask);
     }
-    put(Op::Space(c.callee.space));
-    put(Op::Entry(c.entry));
+    put(Op::Space(Hole::CalleeSpace));
+    put(Op::Entry);
     match (c.caller.float, c.callee.float) {
         (true, false) => put(Op::FloatOff),
         (false, true) => {
@@ -355,12 +351,11 @@ fn call(spec: &Spec, c: &Connection, layout: &Layout, put: &mut impl FnMut(Op)) 
         (true, true) if keeps => put(Op::FloatScrub { preserved: true }),
         _ => {}
     }
-    arguments(spec, c, f.words, put);
+    arguments(spec, f.words, put);
 
     put(Op::Return);
     put(Op::LoadReturn(0));
-    let give = |word| Op::GiveStack { queue, word };
-    let kept = [f.stack.map(Op::LoadStack), f.preserved.map(Op::LoadPreserved), f.desc.map(give)];
+    let kept = [f.stack.map(Op::LoadStack), f.preserved.map(Op::LoadPreserved), f.desc.map(Op::GiveStack)];
     kept.into_iter().flatten().for_each(&mut *put);
     window::close(&f.windows, put);
     match (c.caller.float, c.callee.float) {
@@ -373,7 +368,7 @@ fn call(spec: &Spec, c: &Connection, layout: &Layout, put: &mut impl FnMut(Op)) 
         put(Op::FloatScrub { preserved: false });
     }
     put(Op::Pop(f.words));
-    put(Op::Space(c.caller.space));
+    put(Op::Space(Hole::CallerSpace));
     if masks {
         put(Op::Unmask);
     }
@@ -382,25 +377,24 @@ fn call(spec: &Spec, c: &Connection, layout: &Layout, put: &mut impl FnMut(Op)) 
 }
 
 /// Into an exclusive domain for good: nothing is kept.
-fn enter_exclusive(spec: &Spec, c: &Connection, put: &mut impl FnMut(Op)) {
-    put(Op::FixedStack(c.callee.fixed_stack));
-    put(Op::Space(c.callee.space));
-    put(Op::Entry(c.entry));
-    arguments(spec, c, 0, put);
+fn enter_exclusive(spec: &Spec, put: &mut impl FnMut(Op)) {
+    put(Op::FixedStack);
+    put(Op::Space(Hole::CalleeSpace));
+    put(Op::Entry);
+    arguments(spec, 0, put);
 }
 
-fn trap(shape: Shape, c: &Connection, layout: &Layout, put: &mut impl FnMut(Op)) {
+fn trap(shape: Shape, c: &Facts, layout: &Layout, put: &mut impl FnMut(Op)) {
     let float = c.caller.float;
     let words = layout.all_words(float) as u8;
-    let queue = map::stack_queue_va(c.callee.asid);
     let word = words - (layout.words - layout.desc) as u8;
     put(Op::SaveAll { float });
     if shape == Shape::Interrupt {
         put(Op::Interrupted { float });
     }
     put(match c.callee.exclusive {
-        false => Op::TakeStack { queue, word, after_save: true, checked: false },
-        true => Op::FixedStack(c.callee.fixed_stack),
+        false => Op::TakeStack { word, after_save: true, checked: false },
+        true => Op::FixedStack,
     });
     if float {
         put(Op::FloatOff);
@@ -417,8 +411,8 @@ fn trap(shape: Shape, c: &Connection, layout: &Layout, put: &mut impl FnMut(Op))
     if c.callee.exclusive {
         put(Op::Mask);
     }
-    put(Op::Space(c.callee.space));
-    put(Op::Entry(c.entry));
+    put(Op::Space(Hole::CalleeSpace));
+    put(Op::Entry);
     let args = match shape {
         Shape::Exception => 6,
         Shape::NoStack => 2,
@@ -428,7 +422,7 @@ fn trap(shape: Shape, c: &Connection, layout: &Layout, put: &mut impl FnMut(Op))
 
     put(Op::Return);
     put(Op::LoadTrapped { float });
-    put(if c.callee.exclusive { Op::Unmask } else { Op::GiveStack { queue, word } });
+    put(if c.callee.exclusive { Op::Unmask } else { Op::GiveStack(word) });
     put(Op::Pop(words));
     if float {
         put(Op::FloatOn);
@@ -469,7 +463,7 @@ fn short_circuit(short: Short, put: &mut impl FnMut(Op)) {
 /// Arguments by letter, and into the callee. The caller's words lie one register above the place of an
 /// argument list that has only words, so the moves downwards come first, in order, those upwards last, in
 /// reverse order: none overwrites a source. `pushed`: words of the frame that this leg has pushed.
-fn arguments(spec: &Spec, c: &Connection, pushed: u8, put: &mut impl FnMut(Op)) {
+fn arguments(spec: &Spec, pushed: u8, put: &mut impl FnMut(Op)) {
     let mut from = 0;
     for (to, _) in (0u8..).zip(&spec.args).filter(|(_, a)| a.is_word()) {
         from += 1;
@@ -485,9 +479,9 @@ fn arguments(spec: &Spec, c: &Connection, pushed: u8, put: &mut impl FnMut(Op)) 
     }
     for (to, arg) in (0u8..).zip(&spec.args).filter(|(_, a)| !a.is_word()) {
         let value = match arg {
-            Arg::Constant => c.constant,
-            Arg::Index => u64::from(c.index),
-            Arg::Domain => u64::from(c.told()),
+            Arg::Constant => Hole::Constant.symbol(),
+            Arg::Index => Hole::Index.symbol(),
+            Arg::Domain => Hole::Told.symbol(),
             // Where the frame lies by which the caller was entered, below the top of the invocation stack.
             Arg::Origin => u64::from(pushed) * 8,
             _ => 0,

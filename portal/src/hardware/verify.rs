@@ -16,6 +16,7 @@
 //! No allocation, no formatting: the portal manager runs it on every portal that it makes.
 
 mod exit;
+mod instance;
 mod leg;
 mod machine;
 mod memory;
@@ -27,9 +28,11 @@ mod value;
 mod way;
 mod window;
 
+use crate::hardware::hole::{Facts, Hole};
 use crate::hardware::{Connection, Shape};
 use crate::{Processor, Spec};
 use core::fmt;
+pub use instance::instance;
 use pebble_arch::{Mips64, Riscv64};
 
 /// Why a portal is refused, at which byte of it.
@@ -69,6 +72,8 @@ pub enum Reason {
     Template,
     Hazard,
     Delayed,
+    Unlike,
+    Hole(Hole),
 }
 
 impl Reason {
@@ -108,6 +113,8 @@ impl Reason {
             }
             Reason::Hazard => "a control register is relied upon before what was written to it is there",
             Reason::Delayed => "this may not be executed in the shadow of a branch",
+            Reason::Unlike => "this differs from the form that was verified",
+            Reason::Hole(_) => "this is not what the connection has for it",
         }
     }
 }
@@ -117,6 +124,7 @@ impl fmt::Display for Refusal {
         write!(f, "offset {:#x}: {}", self.at, self.reason.text())?;
         match self.reason {
             Reason::Register(x) => write!(f, " (register {x})"),
+            Reason::Hole(hole) => write!(f, " ({hole:?})"),
             _ => Ok(()),
         }
     }
@@ -124,20 +132,21 @@ impl fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
-/// Accepts `words` as the portal for this specification, shape and connection, or says why not.
-pub fn verify(
+/// Accepts `words` as the form of portals of this specification and shape between such domains, or says why
+/// not: each hole is a symbol there, and any portal is right that [is like it](instance).
+pub fn form(
     words: &[u32],
     spec: &Spec,
     shape: Shape,
     connection: &Connection,
     processor: Processor,
 ) -> Result<(), Refusal> {
-    verify_in(&mut Room::default(), words, spec, shape, connection, processor)
+    form_in(&mut Room::default(), words, spec, shape, connection, processor)
 }
 
 /// The same for whoever has little stack: what the verifier needs much of is in `room`, whatever was there.
 #[inline(never)]
-pub fn verify_in(
+pub fn form_in(
     room: &mut Room,
     words: &[u32],
     spec: &Spec,
@@ -145,9 +154,10 @@ pub fn verify_in(
     connection: &Connection,
     processor: Processor,
 ) -> Result<(), Refusal> {
+    let facts = &Facts::of(connection);
     match processor {
-        Processor::Riscv64 => leg::verify::<Riscv64>(words, spec, shape, connection, &mut room.0),
-        Processor::Mips64 => leg::verify::<Mips64>(words, spec, shape, connection, &mut room.0),
+        Processor::Riscv64 => leg::verify::<Riscv64>(words, spec, shape, facts, &mut room.0),
+        Processor::Mips64 => leg::verify::<Mips64>(words, spec, shape, facts, &mut room.0),
         Processor::X86_64 => Err(Refusal { at: 0, reason: Reason::NotAllowed }),
     }
 }

@@ -5,7 +5,9 @@ use pebble_arch::{Arch, Layout, Mips64, Riscv64};
 use pebble_portal::hardware::template::Operation::*;
 use pebble_portal::hardware::template::Register::{A, Base, Word, Zero};
 use pebble_portal::hardware::template::{Condition, Operation};
-use pebble_portal::hardware::{Code, Connection, Domain, Shape, Short, Stacks, Template, compile, template};
+use pebble_portal::hardware::{
+    Code, Connection, Domain, Shape, Short, Stacks, Template, compile, form, template,
+};
 use pebble_portal::{Processor, Spec};
 use std::sync::LazyLock;
 
@@ -31,6 +33,11 @@ impl Case {
             domain.space = space(processor, domain.asid);
         }
         Case { processor, ..self }
+    }
+
+    pub fn form(&self) -> Code {
+        form(&self.spec, self.shape, &self.connection, self.processor)
+            .unwrap_or_else(|e| panic!("{}: {e}", self.name))
     }
 
     pub fn compile(&self) -> Code {

@@ -20,7 +20,7 @@ pub struct Edit<W> {
 impl<W: Words> Edit<W> {
     pub fn new(case: &Case) -> Self {
         let case = case.clone().on(W::PROCESSOR);
-        let code = case.compile();
+        let code = case.form();
         let ret = code.ret_at.map_or(code.words.len(), |at| usize::from(at) / 4);
         let words = code.words.to_vec();
         let frame = if ret > 1 && code.ret_at.is_some() { i64::from(words[ret - 2] as u16) } else { 0 };
@@ -33,7 +33,7 @@ impl<W: Words> Edit<W> {
 
     pub fn verdict(&self) -> Result<(), String> {
         let Case { spec, shape, connection, processor, .. } = &self.case;
-        verify::verify(&self.words, spec, *shape, connection, *processor).map_err(|e| e.to_string())
+        verify::form(&self.words, spec, *shape, connection, *processor).map_err(|e| e.to_string())
     }
 
     /// Where an instruction reads so, from this position on.
@@ -61,13 +61,17 @@ impl<W: Words> Edit<W> {
                 let from = i + if i >= at { by } else { 0 };
                 let target = moved((i as i64 + distance / 4) as usize);
                 self.words[i] = W::with_distance(word, (target as i64 - from as i64) * 4);
-            } else if let Some(offset) = W::reaches(word).filter(|_| there && in_call) {
+            } else if let Some(offset) = W::reaches(word).filter(|offset| there && *offset > 0) {
                 self.words[i] = W::with_number(word, offset + by as i64 * 4);
             } else if let Some(back) = W::comes_back(word).filter(|_| there && at + 2 <= i) {
                 self.words[i] = W::with_number(word, back - by as i64 * 4);
             }
         }
-        self.words.splice(at..at, new.iter().copied());
+        let shifted = |word: &u32| {
+            let offset = W::reaches(*word).filter(|offset| *offset > 0);
+            offset.map_or(*word, |offset| W::with_number(*word, offset + by as i64 * 4))
+        };
+        self.words.splice(at..at, new.iter().map(shifted));
         if in_call {
             self.call += by;
             self.ret += by;

@@ -103,5 +103,6 @@ pub fn waits<A: Arch>(machine: &impl Machine, tid: u16) -> Option<Frame> {
 /// The portal behind the frame names another callee from now on, to whoever reads stacks: its return code
 /// does not look at it.
 pub fn rename(machine: &mut impl Machine, frame: Frame, callee: u16) {
-    machine.set_code(frame.code - 4, &[u32::from(callee) | u32::from(frame.index) << 16]);
+    let description = machine.code_word(frame.code - 8) & !(0xffff << 32);
+    machine.set_code(frame.code - 8, &[description | u64::from(callee) << 32]);
 }

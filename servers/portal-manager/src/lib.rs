@@ -24,6 +24,7 @@ pub mod admission;
 pub mod arena;
 pub mod consent;
 pub mod fault_handlers;
+mod forms;
 pub mod frames;
 pub mod gifts;
 pub mod interposition;
@@ -50,7 +51,7 @@ pub trait Machine {
     fn table(&self, asid: u16, index: u16) -> u64;
     /// Entry of the table that all dead domains share.
     fn set_dead_entry(&mut self, index: u16, word: u64);
-    fn set_code(&mut self, offset: u64, words: &[u32]);
+    fn set_code(&mut self, offset: u64, doubles: &[u64]);
     fn code_word(&self, offset: u64) -> u64;
     /// Threads that have a block.
     fn threads(&self) -> impl Iterator<Item = u16>;

@@ -1,8 +1,7 @@
 //! The portal code that is made while the system runs.
 
 use crate::arena::{Arena, Run};
-use crate::open::Draft;
-use alloc::boxed::Box;
+use crate::forms::Forms;
 use alloc::vec::Vec;
 
 /// Code in limbo is looked through once there are so many runs that were not there the last time.
@@ -20,8 +19,8 @@ pub(crate) struct Made {
     pub moved: u64,
     /// Common code that answers -EBADF: where closed portals lead.
     pub closed: u64,
-    /// Where a portal is compiled and verified; none while that goes on.
-    pub draft: Option<Box<Draft>>,
+    /// Where a portal is made; none while that goes on.
+    pub forms: Option<Forms>,
 }
 
 impl Made {
@@ -34,7 +33,7 @@ impl Made {
             common_runs: Vec::new(),
             moved: 0,
             closed: none,
-            draft: Some(Box::default()),
+            forms: Some(Forms::default()),
         }
     }
 }

@@ -108,8 +108,8 @@ impl Machine for Real {
         TABLES.read(u64::from(asid) * map::TABLE_BYTES + u64::from(index) * 8)
     }
 
-    fn set_code(&mut self, offset: u64, words: &[u32]) {
-        CODE.write_words(offset, words);
+    fn set_code(&mut self, offset: u64, doubles: &[u64]) {
+        CODE.write_words(offset, doubles);
         region::fence_i();
     }
 

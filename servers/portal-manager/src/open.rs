@@ -13,8 +13,7 @@ use pebble_abi::errno::{self, Errno};
 use pebble_abi::words::Asid;
 use pebble_abi::{map, status, sys};
 use pebble_arch::Arch;
-use pebble_portal::Processor;
-use pebble_portal::hardware::{Code, CompileError, Connection, Shape, Short, compile_into, ir, verify};
+use pebble_portal::hardware::{Connection, Shape, Short, ir};
 use pebble_portal::spec::{Spec, Stack, Window};
 
 /// For portals whose shape ignores the specification.
@@ -94,11 +93,11 @@ impl<A: Arch> Manager<A> {
         Ok(())
     }
 
-    fn place_code(&mut self, machine: &mut impl Machine, words: &[u32]) -> Result<Run, Errno> {
+    fn place_code(&mut self, machine: &mut impl Machine, doubles: &[u64]) -> Result<Run, Errno> {
         loop {
-            match self.made.arena.take(words.len() as u32 * 4) {
+            match self.made.arena.take(doubles.len() as u32 * 8) {
                 Take::Run(run) => {
-                    machine.set_code(run.at.into(), words);
+                    machine.set_code(run.at.into(), doubles);
                     return Ok(run);
                 }
                 Take::Page(page) => {
@@ -118,13 +117,13 @@ impl<A: Arch> Manager<A> {
         shape: Shape,
         c: &Connection,
     ) -> Result<Run, Errno> {
-        let mut draft = self.made.draft.take().ok_or(errno::EBUSY)?;
-        let made = match draft.compile(spec, shape, c, A::PROCESSOR) {
-            Ok(true) => self.place_code(machine, &draft.code.words),
+        let mut forms = self.made.forms.take().ok_or(errno::EBUSY)?;
+        let made = match forms.make(spec, shape, c, A::PROCESSOR) {
+            Ok(true) => self.place_code(machine, forms.portal()),
             Ok(false) => Err(errno::EINVAL),
             Err(error) => Err(self.refuse_code(c.callee.asid, spec, error)),
         };
-        self.made.draft = Some(draft);
+        self.made.forms = Some(forms);
         made
     }
 
@@ -555,28 +554,5 @@ impl<A: Arch> Manager<A> {
             self.discard(old);
         }
         Ok(())
-    }
-}
-
-/// Where portals are compiled and verified: a server's stacks are short.
-#[derive(Default)]
-pub(crate) struct Draft {
-    code: Code,
-    room: verify::Room,
-}
-
-impl Draft {
-    /// Whether the verifier agrees with what was compiled.
-    fn compile(
-        &mut self,
-        spec: &Spec,
-        shape: Shape,
-        c: &Connection,
-        processor: Processor,
-    ) -> Result<bool, CompileError> {
-        self.code.clear();
-        compile_into(spec, shape, c, processor, &mut self.code)?;
-        let Draft { code, room } = self;
-        Ok(verify::verify_in(room, &code.words, spec, shape, c, processor).is_ok())
     }
 }

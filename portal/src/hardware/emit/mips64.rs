@@ -168,17 +168,9 @@ impl Instructions for Mips64 {
             _ if value == 0 => e.put(copy(rd, ZERO)),
             _ if (-0x8000..0x8000).contains(&signed) => e.put(daddiu(rd, ZERO, signed as i32)),
             _ if value <= 0xffff => e.put(ori(rd, ZERO, low)),
-            // One load where two instructions would be needed; the return leg's pool has room for the address
-            // space alone.
-            _ if signed != i64::from(signed as i32) || low != 0 && e.ret_at.is_none() => {
-                e.pool_load(rd, value);
-            }
-            _ => {
-                e.put(lui(rd, value as u32 >> 16));
-                if low != 0 {
-                    e.put(ori(rd, rd, low));
-                }
-            }
+            // One load where two instructions would be needed.
+            _ if signed != i64::from(signed as i32) || low != 0 => e.pool_load(rd, value),
+            _ => e.put(lui(rd, value as u32 >> 16)),
         }
     }
 }
@@ -201,7 +193,7 @@ impl Steps for Mips64 {
         }
         e.put(andi(T2, K1, thread::INVOCATION_LIMIT as u32));
         // Counters and semaphores leave their number.
-        let counts = e.c.counter.is_some() || matches!(e.shape, Shape::Wait(_) | Shape::Signal(_));
+        let counts = e.c.counted || matches!(e.shape, Shape::Wait(_) | Shape::Signal(_));
         e.raises = Some((e.open(bne(T2, ZERO, 0)), 1 << T2 | u32::from(counts) << T3));
     }
     fn save_all(e: &mut Emitter<Self>, _float: bool) {
@@ -234,18 +226,18 @@ impl Steps for Mips64 {
         e.load(T3, frame::SPACE as u8);
         Self::enter(e);
     }
-    fn check_stack(e: &mut Emitter<Self>, queue: u64) {
-        e.find_stack(queue);
+    fn check_stack(e: &mut Emitter<Self>) {
+        e.find_stack();
         e.wait_unless_found();
         e.shadow();
     }
-    fn take_stack(e: &mut Emitter<Self>, queue: u64, word: u8, checked: bool) {
-        let at = e.find_stack(queue);
+    fn take_stack(e: &mut Emitter<Self>, word: u8, checked: bool) {
+        e.find_stack();
         if !checked {
             e.wait_unless_found();
         }
         e.save(T3, word);
-        e.put(sd(T4, T2, at));
+        e.put(sd(T4, T2, 0));
         e.put(ld(SP, T3, 8));
     }
     fn mask(e: &mut Emitter<Self>) {
@@ -278,11 +270,11 @@ impl Steps for Mips64 {
         e.set_timer();
     }
     fn flush(e: &mut Emitter<Self>) {
-        e.call_nucleus(regs::FLUSH, copy(T4, A1));
+        e.call_nucleus(regs::FLUSH, |e| e.put(copy(T4, A1)));
         e.scrub(CALLED);
     }
     fn idle(e: &mut Emitter<Self>) {
-        e.call_nucleus(regs::IDLE, nop());
+        e.call_nucleus(regs::IDLE, |e| e.put(nop()));
         e.scrub(CALLED);
     }
     /// Old thread's registers into its block, new one's out of its block, then its return code.
@@ -402,11 +394,11 @@ impl Emitter<'_, Mips64> {
         self.put(nop());
     }
 
-    /// `last`: done before the nucleus is there. `k0`, `k1` and [`CALLED`] are no longer what they were.
-    fn call_nucleus(&mut self, place: u64, last: u32) {
+    /// `last`: one instruction, done before the nucleus is there. `k0`, `k1` and [`CALLED`] are no longer what they were.
+    fn call_nucleus(&mut self, place: u64, last: impl FnOnce(&mut Self)) {
         let low = self.high(T6, place);
         self.put(daddiu(T6, T6, low));
         self.put(jalr(T5, T6));
-        self.put(last);
+        last(self);
     }
 }

@@ -136,15 +136,11 @@ impl Instructions for Riscv64 {
             return;
         }
         let upper = signed + 0x800 == (signed + 0x800) as i32 as i64;
-        // One load where two instructions would be needed; the return leg's pool has room for the address
-        // space alone.
-        if !upper || (value & 0xfff != 0 && e.ret_at.is_none()) {
+        // One load where two instructions would be needed.
+        if !upper || value & 0xfff != 0 {
             return e.pool_load(rd, value);
         }
-        let low = e.high(rd, value);
-        if low != 0 {
-            e.put(addi(rd, rd, low));
-        }
+        e.high(rd, value);
     }
 }
 
@@ -241,16 +237,16 @@ impl Steps for Riscv64 {
         e.load(T2, base + frame::SPACE as u8);
         e.put(csrrw(ZERO, csr::SATP, T2));
     }
-    fn check_stack(e: &mut Emitter<Self>, queue: u64) {
-        e.find_stack(queue);
+    fn check_stack(e: &mut Emitter<Self>) {
+        e.find_stack();
         e.wait_unless_found();
     }
-    fn take_stack(e: &mut Emitter<Self>, queue: u64, word: u8, checked: bool) {
-        let low = e.find_stack(queue);
+    fn take_stack(e: &mut Emitter<Self>, word: u8, checked: bool) {
+        e.find_stack();
         if !checked {
             e.wait_unless_found();
         }
-        e.put(sd(T4, T2, low));
+        e.put(sd(T4, T2, 0));
         e.put(ld(SP, T3, 8));
         e.save(T3, word);
     }

@@ -28,8 +28,8 @@ pub(super) trait Steps: Stacks + Windows + Templates {
     fn save_all(e: &mut Emitter<Self>, float: bool);
     fn load_all(e: &mut Emitter<Self>, float: bool);
     fn load_trapped(e: &mut Emitter<Self>, float: bool);
-    fn check_stack(e: &mut Emitter<Self>, queue: u64);
-    fn take_stack(e: &mut Emitter<Self>, queue: u64, word: u8, checked: bool);
+    fn check_stack(e: &mut Emitter<Self>);
+    fn take_stack(e: &mut Emitter<Self>, word: u8, checked: bool);
     fn mask(e: &mut Emitter<Self>);
     fn unmask(e: &mut Emitter<Self>);
     fn interrupted(e: &mut Emitter<Self>, float: bool);
@@ -84,9 +84,9 @@ pub(super) trait Steps: Stacks + Windows + Templates {
 impl<A: Steps> Emitter<'_, A> {
     pub(super) fn op(&mut self, op: Op) {
         match op {
-            Op::Count(word) => self.count(word),
-            Op::TryWait(word) => self.try_semaphore(word, true),
-            Op::TrySignal(word) => self.try_semaphore(word, false),
+            Op::Count => self.count(),
+            Op::TryWait => self.try_semaphore(true),
+            Op::TrySignal => self.try_semaphore(false),
             Op::SaveReturn(word) => self.save(A::LINK, word),
             Op::SaveStack(word) => self.save(A::STACK, word),
             Op::SavePreserved(word) => {
@@ -99,19 +99,23 @@ impl<A: Steps> Emitter<'_, A> {
             Op::OpenWindow { lent, word, found, fence } => self.open_window(lent, word, found, fence),
             Op::CloseWindow { lent, word, fence } => self.close_window(lent, word, fence),
             Op::Translate { from, letter } => self.translate(from, letter),
-            Op::FixedStack(top) => self.constant(A::STACK, top),
+            Op::FixedStack => self.hole(A::STACK, Hole::FixedStack),
             Op::Push(words) => {
                 self.frame_words = words;
                 self.push = Some(self.open(A::add_number(A::T2, A::CODE, 0)));
                 self.put(A::store(A::T2, A::TOP, i32::from(words) * 8));
                 self.move_top(i32::from(words));
             }
-            Op::Space(space) => {
-                self.pool_load(A::T3, space);
+            Op::Space(Hole::CallerSpace) => {
+                self.put(A::load(A::T3, A::CODE, -16));
                 A::enter(self);
             }
-            Op::Entry(entry) => {
-                self.constant(A::T3, entry);
+            Op::Space(space) => {
+                self.hole(A::T3, space);
+                A::enter(self);
+            }
+            Op::Entry => {
+                self.hole(A::T3, Hole::Entry);
                 self.put(A::set_pc(A::T3));
             }
             Op::Move { to, from } => self.put(A::copy(A::ARGUMENT + to, A::ARGUMENT + from)),
@@ -143,7 +147,7 @@ impl<A: Steps> Emitter<'_, A> {
                     self.load(*reg, word);
                 }
             }
-            Op::GiveStack { queue, word } => self.give_stack(queue, word),
+            Op::GiveStack(word) => self.give_stack(word),
             Op::Pop(words) => {
                 self.bias = 0;
                 self.move_top(-i32::from(words));
@@ -162,12 +166,12 @@ impl<A: Steps> Emitter<'_, A> {
             Op::FloatOff => A::float_off(self),
             Op::FloatOn => A::float_on(self),
             Op::FloatScrub { preserved } => A::float_scrub(self, preserved),
-            Op::CheckStack(queue) => A::check_stack(self, queue),
-            Op::TakeStack { queue, word, after_save, checked } => {
+            Op::CheckStack => A::check_stack(self),
+            Op::TakeStack { word, after_save, checked } => {
                 if !checked {
                     self.after_save = after_save;
                 }
-                A::take_stack(self, queue, word, checked);
+                A::take_stack(self, word, checked);
             }
             Op::Mask => A::mask(self),
             Op::Unmask => A::unmask(self),
@@ -192,21 +196,21 @@ impl<A: Steps> Emitter<'_, A> {
         self.put(A::set_top());
     }
 
-    fn count(&mut self, word: u64) {
+    fn count(&mut self) {
         let [at, value] = A::COUNTING;
-        let low = self.high(at, word);
-        self.put(A::load(value, at, low));
+        self.hole(at, Hole::Counter);
+        self.put(A::load(value, at, 0));
         self.put(A::add_number(value, value, 1));
-        self.put(A::store(value, at, low));
+        self.put(A::store(value, at, 0));
     }
 
-    fn try_semaphore(&mut self, word: u64, wait: bool) {
+    fn try_semaphore(&mut self, wait: bool) {
         let [at, value] = A::COUNTING;
-        let low = self.high(at, word);
-        self.put(A::load(value, at, low));
+        self.hole(at, Hole::Semaphore);
+        self.put(A::load(value, at, 0));
         let none = self.open(if wait { A::branch_not_positive(value) } else { A::branch_negative(value) });
         self.put(A::add_number(value, value, if wait { -1 } else { 1 }));
-        self.put(A::store(value, at, low));
+        self.put(A::store(value, at, 0));
         self.scrub(1 << A::VALUE | 1 << A::STATUS);
         self.scrub(1 << at | 1 << value);
         self.resume();
@@ -253,23 +257,12 @@ impl<A: Steps> Emitter<'_, A> {
             A::raise(self);
         }
         self.call_words = self.a.here() as u16;
-        if self.a.here() % 2 == 1 {
-            self.put(0);
-        }
-        let pool_at = self.a.here() * 4;
-        for (load, offset) in self.pool.uses() {
-            if let Some(word) = self.a.from(load).first_mut() {
-                *word = A::displaced(*word, pool_at + offset);
-            }
-        }
-        for i in 0..self.pool.values().len() {
-            self.put_double(self.pool.values()[i]);
-        }
-        self.pool_at = pool_at as u16;
+        self.pool_at = self.put_pool(0) as u16;
         if returns {
-            self.own = Some(self.a.label());
-            self.put_double(0);
-            self.put_double(frame_word(self.frame_words, self.c));
+            self.pool = Pool::default();
+            let space = matches!(self.shape, Shape::Call | Shape::Wait(_) | Shape::Signal(_));
+            self.put_double(if space { Hole::CallerSpace.symbol() } else { 0 });
+            self.put_double(Hole::Description.symbol() + u64::from(self.frame_words));
             let ret_at = self.a.here() * 4;
             self.ret_at = Some(ret_at as u16);
             if let Some(at) = self.push
@@ -278,9 +271,6 @@ impl<A: Steps> Emitter<'_, A> {
                 *word = A::displaced(*word, ret_at);
             }
         }
-        // Both legs reach the pool, and the call leg the return leg, by an offset.
-        let reached = self.a.here() * 4 < A::REACH;
-        self.a.demand(reached);
     }
 
     /// Undoes a trap's save, which has pushed nothing yet, for the registers that have changed since.
@@ -303,7 +293,7 @@ impl<A: Steps> Emitter<'_, A> {
     /// Back to the caller at once: nothing was taken, nothing pushed.
     fn refusal(&mut self, code: u16) {
         self.put(A::set_pc(A::LINK));
-        self.constant(A::STATUS, u64::from(code) | u64::from(self.c.caller.asid) << 16);
+        self.pool_load(A::STATUS, Hole::Refused.symbol() + u64::from(code));
         self.put(A::add_number(A::VALUE, A::ZERO, -1));
         A::hide(self, Hidden::temporaries(2), true);
         A::leave(self);

@@ -36,8 +36,8 @@ impl<A: Templates> Emitter<'_, A> {
         if self.base.replace(template.data) != Some(template.data) {
             self.constant(of(Register::Base), template.data);
         }
-        self.constant(of(Register::Caller), self.c.caller.asid.into());
-        self.constant(of(Register::Callee), self.c.callee.asid.into());
+        self.hole(of(Register::Caller), Hole::Caller);
+        self.hole(of(Register::Callee), Hole::Callee);
         let mut skips = A::Skips::default();
         for (at, operation) in template.operations.iter().enumerate() {
             A::land(self, &mut skips, at);

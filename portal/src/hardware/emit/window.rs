@@ -102,8 +102,8 @@ pub(super) trait Windows: Instructions {
     /// The callee has no translation of the window any more; or the next window sees to that (`fence` is not
     /// set).
     fn forget_lent(e: &mut Emitter<Self>, lent: Lent, fence: bool);
-    /// Sets the status, unless there is an error already.
-    fn blame(e: &mut Emitter<Self>, status: u64);
+    /// Sets the status to [`BLAMES`], unless there is an error already.
+    fn blame(e: &mut Emitter<Self>);
     /// The branch that is taken if what is in `T3` is neither nothing nor [`Arch::WAITS`].
     fn branch_unlike_waits(e: &mut Emitter<Self>) -> Label;
 }
@@ -130,6 +130,9 @@ const fn queue(long: bool, apart: bool) -> i32 {
     let queue = if long { WINDOW_BUFFERS } else { WINDOW_PAGES };
     (if apart { queue + WINDOW_APART } else { queue }) as i32
 }
+
+/// The callee has not given what it must.
+pub(super) const BLAMES: u64 = Hole::Blamed.symbol() + status::WINDOW;
 
 /// What the entry in the slot is marked as.
 pub(super) const fn mark<A: Windows>(window: Window) -> i32 {
@@ -286,7 +289,7 @@ impl<A: Windows + Stacks> Emitter<'_, A> {
             true => e.refuse_if_zero(slot),
             false => e.wait(slot),
         };
-        self.constant(A::CONTROL, self.c.callee.windows);
+        self.hole(A::CONTROL, Hole::CalleeWindows);
         self.put(A::load(A::SLOT, A::CONTROL, queue(first, apart)));
         unless(self, A::SLOT);
         if let Some(second) = second {
@@ -304,7 +307,7 @@ impl<A: Windows + Stacks> Emitter<'_, A> {
     pub(super) fn open_window(&mut self, lent: Lent, word: u8, found: bool, fence: bool) {
         let from = A::ARGUMENT + lent.from;
         if !found && lent.n == 0 {
-            self.constant(A::CONTROL, self.c.callee.windows);
+            self.hole(A::CONTROL, Hole::CalleeWindows);
         }
         if !found && (lent.n > 0 || !A::SLOT_STAYS) {
             self.put(A::load(A::SLOT, A::CONTROL, queue(lent.is_long(), lent.apart)));
@@ -380,12 +383,12 @@ impl<A: Windows + Stacks> Emitter<'_, A> {
     fn moved(&mut self, lent: Lent, direction: i32) {
         let returning = self.ret_at.is_some();
         if returning {
-            self.constant(A::T4, self.c.callee.windows);
+            self.hole(A::T4, Hole::CalleeWindows);
         }
         let callee = if returning { A::T4 } else { A::CONTROL };
         for (control, sign) in [(callee, direction), (A::T4, -direction)] {
             if sign == -direction && (returning || !self.ready) {
-                self.constant(A::T4, self.c.caller.windows);
+                self.pool_load(A::T4, self.c.caller_windows());
             }
             self.put(A::load(A::T2, control, WINDOW_MOVED as i32));
             self.put(A::add_number(A::T2, A::T2, sign * lent.charge()));
@@ -421,7 +424,7 @@ impl<A: Windows + Stacks> Emitter<'_, A> {
             self.join(branch);
         }
         if !self.ready {
-            self.constant(A::T4, self.c.callee.windows);
+            self.hole(A::T4, Hole::CalleeWindows);
         }
         self.ready = kept.is_none();
         self.put(A::load(A::T2, A::T4, queue(lent.is_long(), lent.apart)));
@@ -471,7 +474,7 @@ impl<A: Windows + Stacks> Emitter<'_, A> {
             self.join(branch);
         }
         // An error that came before names who is to blame better.
-        A::blame(self, status::WINDOW | u64::from(self.c.callee.asid) << 16);
+        A::blame(self);
         let kept = A::branch_unlike_waits(self);
         let nothing = self.open_with(A::branch_equal(A::ZERO, A::ZERO), A::store(A::ZERO, entry, 0));
         self.join(good);

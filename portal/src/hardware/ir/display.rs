@@ -1,6 +1,7 @@
 //! Steps as the golden files show them.
 
 use super::{Hidden, Op};
+use crate::hardware::hole::Named;
 use core::fmt;
 
 impl fmt::Display for Op {
@@ -18,21 +19,8 @@ impl fmt::Display for Op {
             }
             Op::FloatScrub { preserved: true } => write!(f, "FloatScrub(all)"),
             Op::FloatScrub { preserved: false } => write!(f, "FloatScrub(temporaries)"),
-            Op::Count(a)
-            | Op::TryWait(a)
-            | Op::TrySignal(a)
-            | Op::FixedStack(a)
-            | Op::Space(a)
-            | Op::Entry(a) => {
-                let name = match self {
-                    Op::Count(_) => "Count",
-                    Op::TryWait(_) => "TryWait",
-                    Op::TrySignal(_) => "TrySignal",
-                    Op::Space(_) => "Space",
-                    Op::Entry(_) => "Entry",
-                    _ => "FixedStack",
-                };
-                write!(f, "{name}({a:#x})")
+            Op::Supply { to, arg, value } => {
+                write!(f, "Supply {{ to: {to}, arg: {arg:?}, value: {} }}", Named(*value))
             }
             other => write!(f, "{other:x?}"),
         }

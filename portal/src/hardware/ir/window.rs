@@ -5,8 +5,7 @@
 //! lent and moves what `g` was promised; `o` and `t` leave nothing to do, but that what a stub has opened to
 //! a controller, which opens it to others, ends with the call.
 
-use super::Connection;
-use super::Op;
+use super::{Facts, Op};
 use crate::spec::{MAX_WINDOWS, Spec, Window};
 use arrayvec::ArrayVec;
 
@@ -59,7 +58,7 @@ impl Lent {
 }
 
 /// The windows of a call. Asked for once: each look goes through all arguments.
-pub fn lent(spec: &Spec, c: &Connection) -> ArrayVec<Lent, MAX_WINDOWS> {
+pub fn lent(spec: &Spec, c: &Facts) -> ArrayVec<Lent, MAX_WINDOWS> {
     let stub = c.keeps_status;
     // Most have none: nothing is copied then.
     if spec.windows().next().is_none() {

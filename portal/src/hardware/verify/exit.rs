@@ -8,6 +8,7 @@ use super::leg::{Pushed, Verifier};
 use super::machine::Machine;
 use super::state::{State, Words, done};
 use super::value::*;
+use crate::hardware::hole::Hole;
 use crate::hardware::{Shape, Short, ir};
 use crate::spec::{Arg, Stack, State as Kept, Window};
 use pebble_abi::{map, status, sys};
@@ -145,7 +146,7 @@ impl<M: Machine> Verifier<'_, M> {
     /// preserve.
     fn refuse_caller(&self, s: &State) -> Result<(), Reason> {
         self.before_call(s)?;
-        let status = u64::from(s.refusing) | u64::from(self.c.caller.asid) << 16;
+        let status = Hole::Refused.symbol() + u64::from(s.refusing);
         let r = M::REGISTERS;
         expect(s, r.value, Value(Kind::Const, -1))?;
         if !self.is(s.regs.get(r.status), status) {
@@ -207,10 +208,10 @@ impl<M: Machine> Verifier<'_, M> {
 
     fn enter_callee(&mut self, s: &State) -> Result<(), Reason> {
         self.check_count(s)?;
-        if !self.is(s.space, self.c.callee.space) {
+        if !self.is(s.space, Hole::CalleeSpace.symbol()) {
             return Err(Reason::AddressSpace);
         }
-        if !self.is(s.pc, self.c.entry) {
+        if !self.is(s.pc, Hole::Entry.symbol()) {
             return Err(Reason::ProgramCounter);
         }
         if s.did(done::SEMAPHORE) {
@@ -298,7 +299,7 @@ impl<M: Machine> Verifier<'_, M> {
         let fits = if self.is_call && self.spec.stack == Stack::Shared {
             sp == own(M::REGISTERS.stack) && !s.did(done::TAKEN)
         } else if self.queue.is_none() || frameless {
-            self.is(sp, self.c.callee.fixed_stack) && !s.did(done::TAKEN)
+            self.is(sp, Hole::FixedStack.symbol()) && !s.did(done::TAKEN)
         } else {
             sp.0 == Kind::DescStack && s.did(done::TAKEN)
         };
@@ -340,9 +341,9 @@ impl<M: Machine> Verifier<'_, M> {
                     next_word += 1;
                     value == own(next_word - 1)
                 }
-                Arg::Constant => self.is(value, self.c.constant),
-                Arg::Index => self.is(value, u64::from(self.c.index)),
-                Arg::Domain => self.is(value, u64::from(self.c.told())),
+                Arg::Constant => self.is(value, Hole::Constant.symbol()),
+                Arg::Index => self.is(value, Hole::Index.symbol()),
+                Arg::Domain => self.is(value, Hole::Told.symbol()),
                 Arg::Origin => value == Value(Kind::Origin, 0),
                 Arg::Thread => value == Value(Kind::ThreadId, 0),
                 Arg::Time => value == M::TIME,
@@ -384,7 +385,7 @@ impl<M: Machine> Verifier<'_, M> {
     fn return_to_caller(&self, s: &State) -> Result<(), Reason> {
         let spec = self.spec;
         self.taken_down(s, spec.stack == Stack::New && self.queue.is_some())?;
-        if !self.is(s.space, self.c.caller.space) {
+        if !self.is(s.space, Hole::CallerSpace.symbol()) {
             return Err(Reason::AddressSpace);
         }
         let r = M::REGISTERS;

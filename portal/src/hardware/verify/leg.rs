@@ -10,6 +10,8 @@
 //!   kind of branch, which skips tests: what they leave in registers is forgotten, and nothing else may have
 //!   changed.
 //! * Frame words are written once, by the call leg, and stay what they are once the frame is pushed.
+//! * What differs from connection to connection is a symbol of the pool ([`Hole`]), and is compared as such:
+//!   what is proven holds whatever it stands for.
 //! * The scheduler's steps with stack queues are read word by word ([`Machine::word_by_word`]).
 //! * What exits demand is in [`super::exit`], what memory holds in [`super::memory`], what instructions mean
 //!   in the processor's module.
@@ -19,13 +21,13 @@ use super::state::{State, Words};
 use super::value::*;
 use super::way::{MAX_CHOICES, Ways};
 use super::{Reason, Refusal};
+use crate::hardware::Shape;
+use crate::hardware::hole::{Facts, Hole};
 use crate::hardware::ir::{self, Lent, lent};
 use crate::hardware::template::Template;
-use crate::hardware::{Connection, Shape};
 use crate::spec::{MAX_TEMPLATES, MAX_WINDOWS, Spec, Window};
 use arrayvec::ArrayVec;
 use core::marker::PhantomData;
-use pebble_abi::map;
 use pebble_arch::{Arch, Mips64, Riscv64};
 
 /// Largest frame: a trap in a domain with floating point.
@@ -45,7 +47,7 @@ pub(super) struct Verifier<'a, M: Machine> {
     pub(super) words: &'a [u32],
     pub(super) spec: &'a Spec,
     pub(super) shape: Shape,
-    pub(super) c: &'a Connection<'a>,
+    pub(super) c: &'a Facts<'a>,
     /// A call that pushes its own frame; one that saves everything.
     pub(super) is_call: bool,
     pub(super) is_trap: bool,
@@ -58,7 +60,7 @@ pub(super) struct Verifier<'a, M: Machine> {
     pub(super) frame_words: usize,
     pub(super) has_room: bool,
     pub(super) pushed: Option<Pushed>,
-    /// First and last offset loaded from the pool.
+    /// First and last offset loaded from the leg's pool.
     pub(super) pool: Option<(usize, usize)>,
     pub(super) windows: ArrayVec<Lent, MAX_WINDOWS>,
     /// With the caller's word that each takes.
@@ -88,7 +90,7 @@ pub(super) fn verify<M: Machine>(
     words: &[u32],
     spec: &Spec,
     shape: Shape,
-    c: &Connection,
+    c: &Facts,
     room: &mut Room,
 ) -> Result<(), Refusal> {
     room.choices.clear();
@@ -97,7 +99,7 @@ pub(super) fn verify<M: Machine>(
     {
         return verdict;
     }
-    let queue = (!c.callee.exclusive).then(|| map::stack_queue_va(c.callee.asid));
+    let queue = (!c.callee.exclusive).then_some(Hole::Queue.symbol());
     let is_call = matches!(shape, Shape::Call | Shape::Wait(_) | Shape::Signal(_));
     let is_trap = matches!(shape, Shape::Interrupt | Shape::Exception | Shape::NoStack);
     let mut v = Verifier::<M> {
@@ -109,10 +111,10 @@ pub(super) fn verify<M: Machine>(
         is_trap,
         returning: false,
         semaphore: match shape {
-            Shape::Wait(id) | Shape::Signal(id) => Some(map::semaphore_va(usize::from(id))),
+            Shape::Wait(_) | Shape::Signal(_) => Some(Hole::Semaphore.symbol()),
             _ => None,
         },
-        counter: c.counter.filter(|_| is_call).map(|id| map::counter_va(usize::from(id))),
+        counter: (c.counted && is_call).then_some(Hole::Counter.symbol()),
         queue,
         frame_words: if is_trap { M::LAYOUT.all_words(c.caller.float) } else { 0 },
         has_room: is_trap || c.callee.exclusive,
@@ -174,10 +176,11 @@ pub(super) fn verify<M: Machine>(
             return Err(Refusal { at, reason: Reason::Branch });
         }
     }
-    if end != words.len() * 4 {
-        return Err(Refusal { at: end, reason: Reason::Unreachable });
+    match v.pool {
+        None if end != words.len() * 4 => Err(Refusal { at: end, reason: Reason::Unreachable }),
+        None => Ok(()),
+        Some(_) => v.check_pool((end + 7) & !7, words.len() * 4),
     }
-    v.check_pool(pool_at, ret_at)
 }
 
 impl<M: Machine> Verifier<'_, M> {
@@ -193,8 +196,8 @@ impl<M: Machine> Verifier<'_, M> {
         let plain = self.windows.is_empty() && self.templates.is_empty();
         let moves = |l: &Lent| matches!(l.window, Window::Tear | Window::Get);
         let (caller, callee) = (&self.c.caller, &self.c.callee);
-        let lends = caller.l1 != 0 && callee.windows != 0 && !callee.exclusive;
-        let books = caller.windows != 0 || !self.windows.iter().any(moves);
+        let lends = caller.lends && callee.receives && !callee.exclusive;
+        let books = caller.receives || !self.windows.iter().any(moves);
         if plain || self.shape == Shape::Call && (self.windows.is_empty() || lends && books) {
             Ok(())
         } else {
@@ -225,7 +228,7 @@ impl<M: Machine> Verifier<'_, M> {
         Some(u64::from(low) | u64::from(high) << 32)
     }
 
-    /// The pool lies between the legs, and what was loaded from it lies in it.
+    /// A leg's pool lies behind it, and what was loaded from it lies in it.
     fn check_pool(&self, start: usize, end: usize) -> Result<(), Refusal> {
         let sized = start <= end
             && end <= self.words.len() * 4
@@ -235,12 +238,10 @@ impl<M: Machine> Verifier<'_, M> {
         if sized && inside { Ok(()) } else { Err(Refusal { at: start, reason: Reason::Pool }) }
     }
 
-    /// The word before the return code: frame words, caller, callee, index, 16 bits each.
+    /// The word before the return code: whose frame it is, above its words.
     fn check_description(&self, ret_at: usize, frame: usize) -> Result<(), Refusal> {
-        let c = self.c;
-        let ids = u64::from(c.caller.asid) << 16 | u64::from(c.callee.asid) << 32 | u64::from(c.index) << 48;
         let at = ret_at.wrapping_sub(8);
-        if self.double_word(at) == Some(ids | frame as u64) {
+        if self.double_word(at) == Some(Hole::Description.symbol() + frame as u64) {
             Ok(())
         } else {
             Err(Refusal { at, reason: Reason::Description })

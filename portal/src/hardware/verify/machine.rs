@@ -107,9 +107,7 @@ pub(super) trait Machine: Arch {
     /// like any other.
     fn word_by_word(words: &[u32], short: Short) -> Option<Result<(), Refusal>>;
 
-    /// Where portal code finds the root of the page tables of this address space.
-    fn root(space: u64) -> u64;
-    /// What it may read besides: the word at this address, behind this value.
+    /// What portal code may read besides: the word at this address, behind this value.
     fn load(v: &Verifier<Self>, s: &State, base: Value, imm: i64) -> Option<Value>;
     /// The test for a stack was passed.
     fn found_stack(s: &mut State);

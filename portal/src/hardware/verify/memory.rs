@@ -38,11 +38,16 @@ impl<M: Machine> Verifier<'_, M> {
         match kind {
             Kind::Code => {
                 let at = usize::try_from(offset).ok().filter(|at| at % 8 == 0)?;
+                // The caller's address space lies before the return leg.
+                if self.returning && self.pushed.is_some_and(|pushed| pushed.ret_at == at + 16) {
+                    return Some(Value(Kind::Pool, at as i32));
+                }
                 let (first, last) = self.pool.unwrap_or((at, at));
                 self.pool = Some((first.min(at), last.max(at)));
                 Some(Value(Kind::Pool, at as i32))
             }
-            Kind::Const => self.load_shared(s, offset as u64),
+            Kind::Const => self.load_fixed(s, base, imm),
+            Kind::Pool => self.load_shared(s, self.double_word(n as usize)?.wrapping_add_signed(imm)),
             Kind::Head if !self.returning && imm == 0 => Some(Value(Kind::HeadNext, 0)),
             Kind::Desc if !self.returning => match imm {
                 0 => Some(Value(Kind::DescNext, 0)),
@@ -61,7 +66,12 @@ impl<M: Machine> Verifier<'_, M> {
         }
     }
 
-    /// Words at fixed addresses, each read before it is changed.
+    /// Words that all portals may read.
+    fn load_fixed(&self, s: &State, base: Value, imm: i64) -> Option<Value> {
+        M::load(self, s, Value(base.0, (i64::from(base.1) + imm) as i32), 0)
+    }
+
+    /// Words of the connection, each read before it is changed.
     fn load_shared(&self, s: &State, address: u64) -> Option<Value> {
         let (kind, changed) = if Some(address) == self.queue {
             let there = !self.returning && s.knows(fact::STACK);
@@ -71,8 +81,7 @@ impl<M: Machine> Verifier<'_, M> {
         } else if Some(address) == self.counter {
             (Kind::CountRead, done::COUNTED)
         } else {
-            let base = Value(Kind::Const, address as i32);
-            return M::load(self, s, base, 0).or_else(|| self.control_load(s, address));
+            return self.control_load(s, address);
         };
         (s.done & changed == 0).then_some(Value(kind, 0))
     }
@@ -90,15 +99,17 @@ impl<M: Machine> Verifier<'_, M> {
     #[inline(never)]
     fn store_elsewhere(&self, s: &mut State, base: Value, imm: i64, value: Value) -> Result<(), Reason> {
         let Value(kind, n) = base;
-        let offset = i64::from(n) + imm;
         let did = match kind {
             Kind::SlotEntry | Kind::Slot | Kind::Leaf | Kind::TableWord => {
                 return self.window_store(s, base, imm, value);
             }
-            Kind::Const if matches!(value.0, Kind::SlotNext | Kind::Slot | Kind::MovedBy) => {
-                return self.control_store(s, offset as u64, value);
+            Kind::Pool => {
+                let address = self.double_word(n as usize).ok_or(Reason::Store)?.wrapping_add_signed(imm);
+                if matches!(value.0, Kind::SlotNext | Kind::Slot | Kind::MovedBy) {
+                    return self.control_store(s, address, value);
+                }
+                self.store_shared(address, value)
             }
-            Kind::Const => self.store_shared(offset as u64, value),
             Kind::Desc if self.returning && imm == 0 && value.0 == Kind::Head => Some(done::LINKED),
             Kind::Block if self.shape == Shape::Switch => return store_block::<M>(s, imm, value),
             _ => None,

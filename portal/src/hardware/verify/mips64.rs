@@ -22,6 +22,7 @@ use super::state::{State, done};
 use super::value::*;
 use super::way::{Cond, Ways};
 use super::{Reason, Refusal};
+use crate::hardware::hole::Hole;
 use crate::hardware::{Shape, Short};
 use crate::isa::mips64::decode::{self, Alu, C0, Insn, Shift, Width, c0, decode};
 use pebble_abi::{map, sys};
@@ -45,7 +46,7 @@ impl Machine for Mips64 {
     const TIME: Value = Value(Kind::Time, 0);
     const LACKING: Value = control::of(c0::DEPC);
     const MODE: Value = Self::SPACE;
-    const POOL: usize = 18;
+    const POOL: usize = 26;
     const RAISED: usize = RAISED as usize;
     const SHADOW: bool = true;
     const WAITS_CLEAR: bool = true;
@@ -161,10 +162,6 @@ impl Machine for Mips64 {
         whole::check(words, short)
     }
 
-    fn root(space: u64) -> u64 {
-        paging::root_va(space)
-    }
-
     /// The running domain's portal table by way of its root, and the time.
     fn load(_: &V, _: &State, base: Value, imm: i64) -> Option<Value> {
         let Value(kind, n) = base;
@@ -245,7 +242,7 @@ impl V<'_> {
         let flushed = match self.shape {
             Shape::Short(Short::Flush) if flushes && s.get(reg::T4) == own(5) => 0,
             Shape::Short(Short::Idle) if self.is(to, regs::IDLE) => 0,
-            _ if flushes && !self.windows.is_empty() && self.is(s.get(reg::T4), self.flushing().into()) => {
+            _ if flushes && !self.windows.is_empty() && self.is(s.get(reg::T4), self.flushing()) => {
                 self.flushed(s, None)
             }
             _ => return Err(Reason::Jump),
@@ -373,7 +370,7 @@ impl V<'_> {
                 s.space = s.mode;
             }
             c0::ENTRY_HI | c0::DESAVE => return Err(Reason::AddressSpace),
-            c0::DEPC if s.leads == sys::NO_STACK as i32 && self.is(value, self.c.callee.asid.into()) => {
+            c0::DEPC if s.leads == sys::NO_STACK as i32 && self.is(value, Hole::Callee.symbol()) => {
                 s.done |= done::TOLD;
             }
             c0::DEPC if self.shape == Shape::NoStack && value == ZERO => s.done |= done::EFFECT,
@@ -385,9 +382,9 @@ impl V<'_> {
     /// The address space into which this leg leads.
     fn may_enter(&self, value: Value) -> bool {
         match (self.returning, self.is_trap) {
-            (false, _) => self.is(value, self.c.callee.space),
+            (false, _) => self.is(value, Hole::CalleeSpace.symbol()),
             (true, true) => value == control::SPACE,
-            (true, false) => self.is(value, self.c.caller.space),
+            (true, false) => self.is(value, Hole::CallerSpace.symbol()),
         }
     }
 

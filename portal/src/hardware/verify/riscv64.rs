@@ -11,6 +11,7 @@ use super::state::{State, done};
 use super::value::*;
 use super::way::{Cond, Ways};
 use super::{Reason, Refusal};
+use crate::hardware::hole::Hole;
 use crate::hardware::{Shape, Short};
 use crate::isa::riscv64::decode::{
     self, Alu, CsrOp, Insn, adds, branches, clears, decode, loads_double, loads_upper, stores_double,
@@ -38,7 +39,7 @@ impl Machine for Riscv64 {
     const TIME: Value = csr_value(csr::TIME);
     const LACKING: Value = Self::FAULT;
     const MODE: Value = csr_value(csr::FCSR);
-    const POOL: usize = 10;
+    const POOL: usize = 26;
     const RAISED: usize = 8;
     const SHADOW: bool = false;
     const WAITS_CLEAR: bool = false;
@@ -120,10 +121,6 @@ impl Machine for Riscv64 {
     fn word_by_word(words: &[u32], short: Short) -> Option<Result<(), Refusal>> {
         let Short::Stacks(what) = short else { return None };
         Some(stacks::check(words, what))
-    }
-
-    fn root(space: u64) -> u64 {
-        paging::root_va(space)
     }
 
     /// The portal table lies at the same address in every domain.
@@ -290,9 +287,9 @@ impl V<'_> {
                 let ours = if self.is_trap {
                     value == csr_value(csr::SATP)
                 } else {
-                    self.is(value, self.c.caller.space)
+                    self.is(value, Hole::CallerSpace.symbol())
                 };
-                if !(if self.returning { ours } else { self.is(value, self.c.callee.space) }) {
+                if !(if self.returning { ours } else { self.is(value, Hole::CalleeSpace.symbol()) }) {
                     return Err(Reason::AddressSpace);
                 }
                 s.space = value;
@@ -304,7 +301,7 @@ impl V<'_> {
             csr::STIMECMP if self.shape == Shape::Short(Short::SetTimer) && value == own(reg::A0 + 1) => {
                 s.done |= done::EFFECT;
             }
-            csr::STVAL if s.leads == sys::NO_STACK as i32 && self.is(value, self.c.callee.asid.into()) => {
+            csr::STVAL if s.leads == sys::NO_STACK as i32 && self.is(value, Hole::Callee.symbol()) => {
                 s.done |= done::TOLD;
             }
             _ => return Err(Reason::ControlRegister),

@@ -11,6 +11,7 @@ use super::state::State;
 use super::value::*;
 use super::way::{Cond, Test};
 use super::window::{fact, moves};
+use crate::hardware::hole::Hole;
 use crate::hardware::ir::Lent;
 use crate::spec::Window;
 use pebble_abi::map::{self, WINDOW_APART, WINDOW_BUFFERS, WINDOW_MOVED, WINDOW_PAGES};
@@ -47,14 +48,14 @@ impl<M: Machine> Verifier<'_, M> {
     /// The queue at this address of the callee's control page.
     fn queue_at(&self, address: u64) -> Option<usize> {
         let apart = self.windows.iter().any(|lent| lent.apart);
-        let control = self.c.callee.windows + if apart { WINDOW_APART } else { 0 };
+        let control = Hole::CalleeWindows.symbol() + if apart { WINDOW_APART } else { 0 };
         let queue = [WINDOW_PAGES, WINDOW_BUFFERS].iter().position(|q| control + q == address)?;
         (!self.windows.is_empty()).then_some(queue)
     }
 
     /// Whose count of moved pages is at this address: the callee's, the caller's.
     fn count_at(&self, address: u64) -> Option<usize> {
-        let side = [self.c.callee.windows, self.c.caller.windows];
+        let side = [Hole::CalleeWindows.symbol(), self.c.caller_windows()];
         let at = side.iter().position(|control| control + WINDOW_MOVED == address)?;
         let moves = |l: &Lent| matches!(l.window, Window::Tear | Window::Get);
         self.windows.iter().any(moves).then_some(at)
@@ -66,7 +67,7 @@ impl<M: Machine> Verifier<'_, M> {
         if let Some(side) = self.count_at(address) {
             return Some(Value(Kind::Moved, side as i32 | i32::from(s.moves[side]) << 1));
         }
-        if address == M::root(self.c.caller.space) + map::ROOT_WINDOWS && !self.windows.is_empty() {
+        if address == Hole::Root.symbol() + map::ROOT_WINDOWS && !self.windows.is_empty() {
             return (!self.returning).then_some(Value(Kind::ControlPage, 0));
         }
         let queue = self.queue_at(address)?;
@@ -268,7 +269,7 @@ impl<M: Machine> Verifier<'_, M> {
         }
         self.check_moved(s, by)?;
         let status = s.regs.get(M::REGISTERS.status);
-        let blames = status::WINDOW | u64::from(self.c.callee.asid) << 16;
+        let blames = Hole::Blamed.symbol() + status::WINDOW;
         // The callee is blamed where it has not given, unless somebody is to blame already.
         let fits = match status {
             Value(Kind::Status, 0) => !bad || s.knows(fact::BLAMED),
@@ -280,8 +281,7 @@ impl<M: Machine> Verifier<'_, M> {
 
     /// `by` pages have moved to the callee, in the books of both.
     fn check_moved(&self, s: &State, by: i32) -> Result<(), Reason> {
-        let same = self.c.caller.windows == self.c.callee.windows;
-        let expected = if same { [0, 0] } else { [by, -by] };
+        let expected = if self.c.alone { [0, 0] } else { [by, -by] };
         if s.moved == expected { Ok(()) } else { Err(Reason::Window) }
     }
 }

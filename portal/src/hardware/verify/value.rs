@@ -29,8 +29,9 @@ pub(super) enum Kind {
 
     /// What the register held when the callee came back.
     Theirs,
-    /// The pool's double word at this offset of the portal.
+    /// The pool's double word at this offset of the portal; if that names a domain, without its number.
     Pool,
+    PoolRoot,
     /// Top of the invocation stack before the push, plus this.
     Top,
     /// `Top` shifted so that its sign tells whether the stack is full.

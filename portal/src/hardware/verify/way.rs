@@ -14,8 +14,9 @@ use super::value::*;
 use super::window::fact;
 use super::{Reason, Refusal};
 use crate::hardware::Shape;
+use crate::hardware::hole::Hole;
 use arrayvec::ArrayVec;
-use pebble_abi::{map, status, sys};
+use pebble_abi::{status, sys};
 
 /// When a branch is taken, by its two registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +164,7 @@ impl<M: Machine> Verifier<'_, M> {
                     other(Test { known: fact::CALM, taken: fact::BLAMED, ..test })
                 }
                 // A window before has blamed the callee.
-                (Cond::Ne, Value(Kind::Const, _), ZERO) if usize::from(rs1) == M::REGISTERS.status => {
+                (Cond::Ne, Value(Kind::Pool, _), ZERO) if usize::from(rs1) == M::REGISTERS.status => {
                     other(test)
                 }
                 (_, _, ZERO) => other(self.window_branch(s, cond, a)?),
@@ -186,7 +187,7 @@ impl<M: Machine> Verifier<'_, M> {
                 let test = Test { leads: sys::EXCEPTION, ..Test::new(UNKNOWN) };
                 Some(Branch { target, x: rs1, value: UNKNOWN, done: done::LATE, else_zero: false, test })
             }
-            (Cond::Ltu, Value(Kind::HeadNext, _), _) if self.is(b, map::STACKS_END) => {
+            (Cond::Ltu, Value(Kind::HeadNext, _), _) if self.is(b, Hole::Queue.symbol()) => {
                 let value = Value(Kind::DescNext, 0);
                 other(Test { value, known: fact::STACK, leads: sys::NO_STACK, ..test })
             }

@@ -99,12 +99,14 @@ impl Machine for Fake {
     fn table(&self, asid: u16, index: u16) -> u64 {
         self.tables.get(&(asid, index)).copied().unwrap_or(NONE)
     }
-    fn set_code(&mut self, offset: u64, words: &[u32]) {
+    fn set_code(&mut self, offset: u64, doubles: &[u64]) {
         assert!(
-            offset + words.len() as u64 * 4 <= u64::from(self.code_pages) * map::PAGE,
+            offset + doubles.len() as u64 * 8 <= u64::from(self.code_pages) * map::PAGE,
             "code beyond the arena's pages"
         );
-        self.code[offset as usize / 4..][..words.len()].copy_from_slice(words);
+        for (to, from) in self.code[offset as usize / 4..].chunks_mut(2).zip(doubles) {
+            to.copy_from_slice(&[*from as u32, (*from >> 32) as u32]);
+        }
     }
     fn code_word(&self, offset: u64) -> u64 {
         let at = offset as usize / 4;

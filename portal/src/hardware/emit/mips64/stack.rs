@@ -1,5 +1,4 @@
-//! Stacks of `n`, as mips64 finds and compares them: by the address of domain 0's queue, which is that of an
-//! end.
+//! Stacks of `n`, as mips64 finds and compares them.
 
 use super::*;
 use crate::hardware::emit::Stacks;
@@ -48,18 +47,8 @@ impl Stacks for Mips64 {
 }
 
 impl Emitter<'_, Mips64> {
-    /// Head of the stack queue, and the word behind it. Where the queue is from `T2`.
-    pub(super) fn find_stack(&mut self, queue: u64) -> i32 {
-        let at = queue.wrapping_sub(map::STACKS_END) as i32;
-        let low = self.high(T2, map::STACKS_END);
-        self.put(daddiu(T2, T2, low));
-        self.put(ld(T3, T2, at));
-        self.put(ld(T4, T3, 0));
-        at
-    }
-
     /// Waits and calls again if the queue is at an end, or its last stack is for whoever waits
-    /// (`map::STACKS_END`, which `T2` is).
+    /// (`map::STACKS_END`).
     pub(super) fn wait_unless_found(&mut self) {
         self.put(sltu(T5, T4, T2));
         self.wait_if(bne(T5, ZERO, 0));

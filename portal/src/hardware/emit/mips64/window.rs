@@ -9,7 +9,8 @@
 //! whole domain.
 
 use super::*;
-use crate::hardware::emit::window::{STRIDE_BITS, Slots, Windows, mark};
+use crate::hardware::emit::window::{BLAMES, STRIDE_BITS, Slots, Windows, mark};
+use crate::hardware::hole::Hole;
 use crate::hardware::ir::Lent;
 use crate::spec::Window;
 
@@ -44,7 +45,7 @@ impl Windows for Mips64 {
     const WRITABLE: i32 = Self::READABLE | paging::WRITE as i32;
 
     fn find_table(e: &mut Emitter<Self>, at: Reg, from: Reg) {
-        e.constant(at, e.c.caller.l1);
+        e.hole(at, Hole::Table);
         e.slot(at, from, 1);
     }
     fn table_for(at: Reg) -> Reg {
@@ -72,7 +73,7 @@ impl Windows for Mips64 {
         if slots.long {
             e.put(dsrl(T2, from, STRIDE_BITS));
         }
-        e.constant(T4, paging::root_va(e.c.caller.space));
+        e.hole(T4, Hole::Root);
         e.put(ld(T4, T4, map::ROOT_WINDOWS as i32));
         e.put(dins(T4, T2, map::WINDOW_DESC_BYTES.trailing_zeros(), slots.count.trailing_zeros()));
         e.put(ld(T2, T4, slots.holder));
@@ -108,10 +109,10 @@ impl Windows for Mips64 {
 
     fn forget_torn(e: &mut Emitter<Self>, lent: Lent, from: Reg) {
         if lent.is_long() {
-            return e.forget_all(e.c.caller.asid);
+            return e.forget_all(Hole::Caller);
         }
         e.put(copy(T2, from));
-        e.forget(e.c.caller.asid);
+        e.forget(Hole::Caller);
     }
     fn branch_untouched(e: &mut Emitter<Self>) -> Option<Label> {
         e.put(ld(T3, T2, 0));
@@ -119,14 +120,14 @@ impl Windows for Mips64 {
     }
     fn forget_lent(e: &mut Emitter<Self>, lent: Lent, fence: bool) {
         if lent.is_long() && fence {
-            e.forget_all(e.c.callee.asid);
+            e.forget_all(Hole::Callee);
         } else if fence {
             e.lent_address();
-            e.forget(e.c.callee.asid);
+            e.forget(Hole::Callee);
         }
     }
-    fn blame(e: &mut Emitter<Self>, status: u64) {
-        e.constant(T4, status);
+    fn blame(e: &mut Emitter<Self>) {
+        e.pool_load(T4, BLAMES);
         e.put(movz(V1, T4, V1));
     }
     fn branch_unlike_waits(e: &mut Emitter<Self>) -> Label {
@@ -145,9 +146,10 @@ impl Emitter<'_, Mips64> {
     /// The TLB has no entry for the address in `T2`, of this domain, any more. An entry is of two pages; what
     /// takes its place is of an address that nobody uses, another for each entry. The address space is left
     /// undefined.
-    fn forget(&mut self, asid: u16) {
+    fn forget(&mut self, domain: Hole) {
         self.put(dins(T2, ZERO, 0, PAGE_BITS + 1));
-        self.put(ori(T2, T2, asid.into()));
+        self.hole(T3, domain);
+        self.put(or(T2, T2, T3));
         self.put(dmtc0(T2, c0::ENTRY_HI));
         self.put(ehb());
         self.put(tlbp());
@@ -165,9 +167,9 @@ impl Emitter<'_, Mips64> {
     }
 
     /// The TLB has no entry of this domain any more. The call's return address tells where `k0` was.
-    fn forget_all(&mut self, asid: u16) {
+    fn forget_all(&mut self, domain: Hole) {
         self.put(copy(T3, K1));
-        self.call_nucleus(regs::FLUSH, daddiu(T4, ZERO, asid.into()));
+        self.call_nucleus(regs::FLUSH, |e| e.hole(T4, domain));
         let start = i32::from(self.ret_at.unwrap_or_default());
         self.put(daddiu(K0, T5, start - self.a.here() as i32 * 4));
         self.put(copy(K1, T3));

@@ -38,16 +38,8 @@ impl Stacks for Riscv64 {
 }
 
 impl Emitter<'_, Riscv64> {
-    /// Head of the stack queue, and the word behind it: `t2` becomes the queue's upper address.
-    pub(super) fn find_stack(&mut self, queue: u64) -> i32 {
-        let low = self.high(T2, queue);
-        self.put(ld(T3, T2, low));
-        self.put(ld(T4, T3, 0));
-        low
-    }
-
     /// Waits and calls again if the queue is at an end, or its last stack is for whoever waits
-    /// (`map::STACKS_END`, which `t2` is).
+    /// (`map::STACKS_END`).
     pub(super) fn wait_unless_found(&mut self) {
         self.wait_if(bltu(T4, T2, 0));
     }

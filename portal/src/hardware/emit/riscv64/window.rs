@@ -4,7 +4,8 @@
 //! Addresses of entries are made in `t2`, tables are in `t3`.
 
 use super::*;
-use crate::hardware::emit::window::{PAGE_BITS, STRIDE_BITS, Slots, Windows, mark};
+use crate::hardware::emit::window::{BLAMES, PAGE_BITS, STRIDE_BITS, Slots, Windows, mark};
+use crate::hardware::hole::Hole;
 use crate::hardware::ir::Lent;
 use crate::spec::Window;
 
@@ -37,7 +38,7 @@ impl Windows for Riscv64 {
     fn find_table(e: &mut Emitter<Self>, at: Reg, from: Reg) {
         e.put(srli(T2, from, 21));
         e.put(slli(T2, T2, 3));
-        e.constant(T3, e.c.caller.l1);
+        e.hole(T3, Hole::Table);
         e.put(add(at, T2, T3));
     }
     fn table_for(_at: Reg) -> Reg {
@@ -70,7 +71,7 @@ impl Windows for Riscv64 {
         e.put(srli(T2, from, if slots.long { STRIDE_BITS } else { PAGE_BITS }));
         e.put(andi(T2, T2, slots.count as i32 - 1));
         e.put(slli(T2, T2, map::WINDOW_DESC_BYTES.trailing_zeros()));
-        e.constant(T4, paging::root_va(e.c.caller.space));
+        e.hole(T4, Hole::Root);
         e.put(ld(T4, T4, map::ROOT_WINDOWS as i32));
         e.put(add(T2, T2, T4));
         e.put(ld(T2, T2, slots.holder));
@@ -104,7 +105,7 @@ impl Windows for Riscv64 {
     }
 
     fn forget_torn(e: &mut Emitter<Self>, lent: Lent, from: Reg) {
-        e.constant(T3, e.c.caller.asid.into());
+        e.hole(T3, Hole::Caller);
         e.put(sfence_vma(if lent.is_long() { ZERO } else { from }, T3));
     }
     fn branch_untouched(_e: &mut Emitter<Self>) -> Option<Label> {
@@ -113,7 +114,7 @@ impl Windows for Riscv64 {
     /// `t3` is one of the constants that a window leaves to the next.
     fn forget_lent(e: &mut Emitter<Self>, lent: Lent, fence: bool) {
         if !e.ready {
-            e.constant(T3, e.c.callee.asid.into());
+            e.hole(T3, Hole::Callee);
         }
         if lent.is_long() && fence {
             e.put(sfence_vma(ZERO, T3));
@@ -122,9 +123,9 @@ impl Windows for Riscv64 {
             e.put(sfence_vma(T2, T3));
         }
     }
-    fn blame(e: &mut Emitter<Self>, status: u64) {
+    fn blame(e: &mut Emitter<Self>) {
         let blamed = e.open(bne(A1, ZERO, 0));
-        e.constant(A1, status);
+        e.pool_load(A1, BLAMES);
         e.join(blamed);
     }
     fn branch_unlike_waits(e: &mut Emitter<Self>) -> Label {

@@ -33,8 +33,8 @@ const THROUGH: usize = usize::MAX;
 
 impl V<'_> {
     /// The domain whose translations this leg makes forgotten.
-    pub(super) fn flushing(&self) -> u16 {
-        if self.returning { self.c.callee.asid } else { self.c.caller.asid }
+    pub(super) fn flushing(&self) -> u64 {
+        if self.returning { Hole::Callee.symbol() } else { Hole::Caller.symbol() }
     }
 
     /// Which windows are forgotten when this one is, or (`None`) all of the domain: those that are gone from

@@ -18,8 +18,8 @@ impl<'a> Verifier<'a, Mips64> {
         let (from, template) = *self.templates.get(s.translated)?;
         let promised = s.get(register(Register::Word)) == own(reg::ALL.argument + usize::from(from))
             && self.is(s.get(register(Register::Base)), template.data)
-            && self.is(s.get(register(Register::Caller)), self.c.caller.asid.into())
-            && self.is(s.get(register(Register::Callee)), self.c.callee.asid.into());
+            && self.is(s.get(register(Register::Caller)), Hole::Caller.symbol())
+            && self.is(s.get(register(Register::Callee)), Hole::Callee.symbol());
         let first = meant(*template.operations.first()?);
         let same = match (first.plain.first(), first.branch, decode(word)?) {
             (Some(plain), _, insn) => insn == *plain,

@@ -56,7 +56,7 @@ pub(super) mod control {
 /// What becomes of the name of a domain when its number is taken from it: the root alone.
 pub(super) fn root(space: Value) -> Value {
     match space {
-        Value(Kind::Const, n) => Value(Kind::Const, n & !(paging::SPACE_ASID as i32)),
+        Value(Kind::Pool, at) => Value(Kind::PoolRoot, at),
         control::SPACE => Value(Kind::Root, 0),
         _ => UNKNOWN,
     }
@@ -99,7 +99,7 @@ pub(super) fn alu_imm(v: &V, op: Alu, value: Value, imm: i64) -> Value {
 pub(super) fn alu(v: &V, op: Alu, a: Value, b: Value) -> Value {
     let known = match (op, a, b) {
         (Alu::Or, DESAVE, Value(Kind::Asid, _)) => control::SPACE,
-        (Alu::Sltu, Value(Kind::HeadNext, _), _) if v.is(b, map::STACKS_END) => Value(Kind::NoStack, 0),
+        (Alu::Sltu, Value(Kind::HeadNext, _), _) if v.is(b, Hole::Queue.symbol()) => Value(Kind::NoStack, 0),
         // How much the counter is ahead of the lower half of the last time; both halves together.
         (Alu::Dsubu, _, Value(Kind::TimeBefore, _)) if a == control::of(c0::COUNT) => Value(Kind::Elapsed, 0),
         (Alu::Daddu, Value(Kind::TimeBefore, _), Value(Kind::Elapsed, 1)) => Value(Kind::TimeNow, 0),
@@ -129,7 +129,7 @@ pub(super) fn ext(value: Value, pos: u8, size: u8) -> Value {
 pub(super) fn ins(v: &V, s: &State, into: Value, from: Value, place: (u8, u8)) -> Value {
     let known = match (into, from, place) {
         // An address of a window becomes that of a page table too, which no name of a domain is.
-        (control::SPACE | Value(Kind::Const, _), ZERO, (0, DOMAIN_BITS)) => root(into),
+        (control::SPACE | Value(Kind::Pool, _), ZERO, (0, DOMAIN_BITS)) => root(into),
         (Value(Kind::Top, 0), ZERO, (0, PAGE_BITS)) => Value(Kind::Block, 0),
         (Value(Kind::Const, n), ENTRY_HI, (16, DOMAIN_BITS)) if (0..1 << 11).contains(&n) => {
             Value(Kind::Leaving, n)

@@ -28,11 +28,16 @@ const fn copy(rd: u8, rs: u8) -> Insn {
 const fn alu(op: Alu, rd: u8, rs: u8, rt: u8) -> Insn {
     Insn::Alu { op, rd, rs, rt }
 }
+/// The queue is reached from `HEAD` like this; everything else is where its register says.
+const QUEUE: i64 = map::STACK_QUEUES_OFF as i64 - map::STACKS_END_OFF as i64;
+const fn offset(base: u8) -> i64 {
+    if base == HEAD { QUEUE } else { 0 }
+}
 const fn load(rt: u8, base: u8) -> Insn {
-    Insn::Load { width: Width::D, rt, base, imm: 0 }
+    Insn::Load { width: Width::D, rt, base, imm: offset(base) }
 }
 const fn store(rt: u8, base: u8) -> Insn {
-    Insn::Store { width: Width::D, rt, base, imm: 0 }
+    Insn::Store { width: Width::D, rt, base, imm: offset(base) }
 }
 /// Over so many instructions, the one behind the branch among them.
 const fn skip(cond: decode::Cond, rs: u8, rt: u8, instructions: i64) -> Insn {

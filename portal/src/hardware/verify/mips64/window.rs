@@ -107,7 +107,6 @@ impl V<'_> {
             (Alu::Or, Kind::Bare) if imm == mark(lent) => Kind::Unseen,
             (Alu::Or, Kind::BarePointer) if imm == mark(lent) => Kind::LentPointer,
             (Alu::Or, Kind::BareTwin) if imm == mark(lent) => Kind::LentTwin,
-            (Alu::Or, Kind::Pair) if imm == self.flushing().into() => Kind::Probe,
             _ => return UNKNOWN,
         };
         Value(next, n)
@@ -123,6 +122,7 @@ impl V<'_> {
         }
         let long = self.windows_long(n);
         let next = match (op, kind, other) {
+            (Alu::Or, Kind::Pair, _) if self.is(b, self.flushing()) => Kind::Probe,
             (Alu::Xor, Kind::Holder, Kind::Top) if m == 0 => Kind::OtherTop,
             (Alu::Xor, Kind::Entry, Kind::Side) if n == m && self.gets(n) => Kind::HalfOccupied,
             (Alu::Xor, Kind::Pointer, Kind::Side) if n == m && self.gets(n) => Kind::Occupied,
@@ -172,8 +172,8 @@ impl V<'_> {
         }
         let long = self.windows_long(m);
         match (kind, other, place) {
-            (Kind::Const, Kind::TableIndex | Kind::Region, INDEX)
-                if self.located(s, m) && self.is(into, self.c.caller.l1) && self.indexes(other, m) =>
+            (Kind::Pool, Kind::TableIndex | Kind::Region, INDEX)
+                if self.located(s, m) && self.is(into, Hole::Table.symbol()) && self.indexes(other, m) =>
             {
                 Value(Kind::TableWord, m)
             }
@@ -227,7 +227,7 @@ impl V<'_> {
 
     /// The callee's name takes the place of a status that is none.
     pub(super) fn blame(&self, name: Value, status: Value) -> Value {
-        let blames = pebble_abi::status::WINDOW | u64::from(self.c.callee.asid) << 16;
+        let blames = Hole::Blamed.symbol() + pebble_abi::status::WINDOW;
         match status.0 {
             Kind::Status | Kind::Blamed if self.is(name, blames) && self.returning => Value(Kind::Blamed, 0),
             _ => UNKNOWN,

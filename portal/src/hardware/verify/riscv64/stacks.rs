@@ -25,11 +25,16 @@ const SEPC: u16 = 0x141;
 const fn set(rd: u8, rs1: u8, imm: i64) -> Insn {
     Insn::AluImm { op: Alu::Add, rd, rs1, imm }
 }
+/// The queue is reached from `HEAD` like this; everything else is where its register says.
+const QUEUE: i64 = map::STACK_QUEUES_OFF as i64 - map::STACKS_END_OFF as i64;
+const fn offset(base: u8) -> i64 {
+    if base == HEAD { QUEUE } else { 0 }
+}
 const fn load(rd: u8, rs1: u8) -> Insn {
-    Insn::Load { width: Width::D, rd, rs1, imm: 0 }
+    Insn::Load { width: Width::D, rd, rs1, imm: offset(rs1) }
 }
 const fn store(rs2: u8, rs1: u8) -> Insn {
-    Insn::Store { width: Width::D, rs2, rs1, imm: 0 }
+    Insn::Store { width: Width::D, rs2, rs1, imm: offset(rs1) }
 }
 const fn skip(cond: Cond, rs1: u8, rs2: u8, instructions: i64) -> Insn {
     Insn::Branch { cond, rs1, rs2, imm: (instructions + 1) * 4 }

@@ -12,8 +12,8 @@ impl<'a> Verifier<'a, Riscv64> {
         let (from, template) = *self.templates.get(s.translated)?;
         let promised = s.get(register(Register::Word)) == own(reg::A0 + usize::from(from))
             && self.is(s.get(register(Register::Base)), template.data)
-            && self.is(s.get(register(Register::Caller)), self.c.caller.asid.into())
-            && self.is(s.get(register(Register::Callee)), self.c.callee.asid.into());
+            && self.is(s.get(register(Register::Caller)), Hole::Caller.symbol())
+            && self.is(s.get(register(Register::Callee)), Hole::Callee.symbol());
         let same = meant(decode(word)?, *template.operations.first()?).is_some();
         (promised && same && !self.returning && s.refusing == 0).then_some(template)
     }

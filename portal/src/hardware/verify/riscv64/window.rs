@@ -129,7 +129,7 @@ impl V<'_> {
             return if (a, b) == (word(0), word(1)) { Value(Kind::Difference, 1) } else { UNKNOWN };
         }
         let next = match (op, kind, other) {
-            (Alu::Add, Kind::TableOffset, _) if self.located(s, n) && self.is(b, self.c.caller.l1) => {
+            (Alu::Add, Kind::TableOffset, _) if self.located(s, n) && self.is(b, Hole::Table.symbol()) => {
                 Kind::TableWord
             }
             (Alu::Add, Kind::LeafOffset, Kind::Table) if n == m => Kind::Leaf,
@@ -155,8 +155,8 @@ impl V<'_> {
     /// `sfence.vma`: one address, or with `x0` all of the domain's.
     #[inline(never)]
     pub(super) fn fence(&self, s: &mut State, rs1: u8, asid: Value) -> Result<(), Reason> {
-        let domain = if self.returning { &self.c.callee } else { &self.c.caller };
-        if self.windows.is_empty() || !self.is(asid, domain.asid.into()) {
+        let domain = if self.returning { Hole::Callee } else { Hole::Caller };
+        if self.windows.is_empty() || !self.is(asid, domain.symbol()) {
             return Err(Reason::NotAllowed);
         }
         let mut did = 0;
