@@ -33,7 +33,7 @@ pub enum State {
 
 /// What becomes of the caller's pages in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Window {
+pub enum WindowKind {
     /// `w`: the callee reads and writes them until it returns.
     Write,
     /// `r`: it reads them until it returns.
@@ -46,14 +46,14 @@ pub enum Window {
     Get,
 }
 
-impl Window {
+impl WindowKind {
     pub const fn letter(self) -> char {
         match self {
-            Window::Write => 'w',
-            Window::Read => 'r',
-            Window::Open => 'o',
-            Window::Tear => 't',
-            Window::Get => 'g',
+            WindowKind::Write => 'w',
+            WindowKind::Read => 'r',
+            WindowKind::Open => 'o',
+            WindowKind::Tear => 't',
+            WindowKind::Get => 'g',
         }
     }
 }
@@ -83,7 +83,7 @@ pub enum Arg {
     /// `h`: the time, in ticks.
     Time,
     /// `w r o t g`: the caller's next word is an address; pages from there on. More than one: a whole buffer.
-    Window(Window, u16),
+    Window(WindowKind, u16),
     /// `k`, `A`..`Z`: the caller's next word, as the template registered for this letter translates it.
     Template(u8),
 }
@@ -256,11 +256,11 @@ impl Spec {
             'b' => Arg::Origin,
             'd' => Arg::Thread,
             'h' => Arg::Time,
-            'w' => Arg::Window(Window::Write, 1),
-            'r' => Arg::Window(Window::Read, 1),
-            'o' => Arg::Window(Window::Open, 1),
-            't' => Arg::Window(Window::Tear, 1),
-            'g' => Arg::Window(Window::Get, 1),
+            'w' => Arg::Window(WindowKind::Write, 1),
+            'r' => Arg::Window(WindowKind::Read, 1),
+            'o' => Arg::Window(WindowKind::Open, 1),
+            't' => Arg::Window(WindowKind::Tear, 1),
+            'g' => Arg::Window(WindowKind::Get, 1),
             'k' | 'A'..='Z' => Arg::Template(letter as u8),
             _ => return Err(SpecErrorKind::UnknownArgument(letter)),
         })
@@ -277,7 +277,7 @@ impl Spec {
     }
 
     /// Windows: caller's word, what becomes of the pages, how many.
-    pub fn windows(&self) -> impl Iterator<Item = (u8, Window, u16)> {
+    pub fn windows(&self) -> impl Iterator<Item = (u8, WindowKind, u16)> {
         self.words().filter_map(|(word, arg)| match arg {
             Arg::Window(window, pages) => Some((word, window, pages)),
             _ => None,

@@ -98,10 +98,16 @@ fn letters_mean_arguments() {
     let spec = Spec::parse("npaw16kg512=").expect("two windows");
     assert_eq!(
         spec.args.as_slice(),
-        [Domain, Window(spec::Window::Write, 16), Template(b'k'), Window(spec::Window::Get, 512), Index]
+        [
+            Domain,
+            Window(spec::WindowKind::Write, 16),
+            Template(b'k'),
+            Window(spec::WindowKind::Get, 512),
+            Index
+        ]
     );
     assert_eq!(spec.caller_words(), 3);
-    assert!(spec.windows().eq([(1, spec::Window::Write, 16), (3, spec::Window::Get, 512)]));
+    assert!(spec.windows().eq([(1, spec::WindowKind::Write, 16), (3, spec::WindowKind::Get, 512)]));
     assert!(spec.templates().eq([(2, b'k')]));
     assert_eq!(Spec::parse("smh>6").map(|spec| (spec.args[0], spec.results)), Ok((Time, 6)));
 }

@@ -613,7 +613,7 @@ fn a_status_is_kept_only_where_it_may_be<W: Words>() {
         let other = Connection { keeps_status: !case.connection.keeps_status, ..case.connection };
         let refusal = verify::form(&p.code.words, &case.spec, case.shape, &other, W::PROCESSOR);
         // And what is open to a controller ends with the call.
-        let opens = case.spec.windows().any(|(_, window, _)| window == pebble_portal::spec::Window::Open);
+        let opens = case.spec.windows().any(|(_, window, _)| window == pebble_portal::spec::WindowKind::Open);
         let told = |r: verify::Refusal| opens || r.reason == verify::Reason::FirstOfReturn;
         assert!(refusal.is_err_and(told), "{}: {refusal:?}", case.name);
     }

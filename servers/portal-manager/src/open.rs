@@ -14,7 +14,7 @@ use pebble_abi::words::Asid;
 use pebble_abi::{map, status, sys};
 use pebble_arch::Arch;
 use pebble_portal::hardware::{Connection, Shape, Short, ir};
-use pebble_portal::spec::{Spec, Stack, Window};
+use pebble_portal::spec::{Spec, Stack, WindowKind};
 
 /// For portals whose shape ignores the specification.
 pub(crate) fn plain() -> Spec {
@@ -198,7 +198,7 @@ impl<A: Arch> Manager<A> {
         callee: u16,
         spec: &Spec,
     ) -> Result<(), Errno> {
-        let moves = spec.windows().any(|(_, w, _)| matches!(w, Window::Tear | Window::Get));
+        let moves = spec.windows().any(|(_, w, _)| matches!(w, WindowKind::Tear | WindowKind::Get));
         if self.domains[caller as usize].view.l1 == 0 {
             self.domains[caller as usize].view.l1 = machine.space(caller)?;
         }

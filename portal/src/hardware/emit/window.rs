@@ -16,7 +16,7 @@
 
 use super::*;
 use crate::hardware::ir::Lent;
-use crate::spec::Window;
+use crate::spec::WindowKind;
 use pebble_abi::map::{WINDOW_APART, WINDOW_BUFFERS, WINDOW_MOVED, WINDOW_PAGES};
 use pebble_abi::{map, status};
 
@@ -89,8 +89,8 @@ pub(super) trait Windows: Instructions {
     fn unlike_goal(e: &mut Emitter<Self>, long: bool, entry: Reg, address: Reg, bit: u32, side: Reg);
 
     /// A page's leaf, as it is lent; a buffer's entry, in `T3`.
-    fn mark_page(e: &mut Emitter<Self>, found: Reg, window: Window);
-    fn mark_buffer(e: &mut Emitter<Self>, window: Window);
+    fn mark_page(e: &mut Emitter<Self>, found: Reg, window: WindowKind);
+    fn mark_buffer(e: &mut Emitter<Self>, window: WindowKind);
     /// `from` becomes the same byte of the page at `T2`.
     fn within_page(e: &mut Emitter<Self>, from: Reg);
 
@@ -135,9 +135,9 @@ const fn queue(long: bool, apart: bool) -> i32 {
 pub(super) const BLAMES: u64 = Hole::Blamed.symbol() + status::WINDOW;
 
 /// What the entry in the slot is marked as.
-pub(super) const fn mark<A: Windows>(window: Window) -> i32 {
+pub(super) const fn mark<A: Windows>(window: WindowKind) -> i32 {
     match window {
-        Window::Open => A::OPEN,
+        WindowKind::Open => A::OPEN,
         _ => A::BORROWED,
     }
 }
@@ -152,43 +152,43 @@ impl<A: Windows + Stacks> Emitter<'_, A> {
             self.refuse_if_zero(A::T2);
         }
         if lent.is_long() {
-            let at = if lent.window == Window::Get { A::PLACE } else { found };
+            let at = if lent.window == WindowKind::Get { A::PLACE } else { found };
             A::find_table(self, at, from);
             return self.check_buffer(lent, (at, from), keep);
         }
         A::find_table(self, A::PLACE, from);
-        let at = if lent.window == Window::Tear { found } else { A::PLACE };
+        let at = if lent.window == WindowKind::Tear { found } else { A::PLACE };
         let table = A::table_for(at);
         self.put(A::load(table, A::PLACE, 0));
         self.check_table(lent, table, from);
         A::find_leaf(self, at, table, from);
         match lent.window {
-            Window::Write | Window::Read => {
+            WindowKind::Write | WindowKind::Read => {
                 self.put(A::load(found, at, 0));
-                let rights = if lent.window == Window::Write { A::WRITABLE } else { A::READABLE };
+                let rights = if lent.window == WindowKind::Write { A::WRITABLE } else { A::READABLE };
                 self.check_borrowed(found, rights, rights, (from, PAGES));
             }
-            Window::Open => {
+            WindowKind::Open => {
                 self.put(A::load(found, at, 0));
                 self.demand(found, A::BORROWED | A::WRITABLE, A::WRITABLE);
             }
-            Window::Tear => {
+            WindowKind::Tear => {
                 self.put(A::load(A::T2, at, 0));
                 self.demand(A::T2, A::MARKS | A::WRITABLE, A::WRITABLE);
             }
-            Window::Get => return self.check_goal(lent, (at, from), keep),
+            WindowKind::Get => return self.check_goal(lent, (at, from), keep),
         }
-        if lent.window != Window::Tear {
+        if lent.window != WindowKind::Tear {
             A::mark_page(self, found, lent.window);
         }
     }
 
     /// `at`: address of the buffer's entry in the caller's level-1 table; `from`: the word with its address.
     fn check_buffer(&mut self, lent: Lent, (at, from): (Reg, Reg), keep: u8) {
-        if lent.window == Window::Get {
+        if lent.window == WindowKind::Get {
             return self.check_goal(lent, (at, from), keep);
         }
-        let reads = lent.window == Window::Read;
+        let reads = lent.window == WindowKind::Read;
         self.put(A::load(A::T3, at, if reads { TWIN } else { 0 }));
         self.check_table(lent, A::T3, from);
         A::follow(self, A::T3, A::T3);
@@ -229,10 +229,10 @@ impl<A: Windows + Stacks> Emitter<'_, A> {
     /// The level-1 entry names a table, whose pages are the caller's to lend so.
     fn check_table(&mut self, lent: Lent, entry: Reg, from: Reg) {
         match lent.window {
-            Window::Write | Window::Read => {
+            WindowKind::Write | WindowKind::Read => {
                 self.check_borrowed(entry, A::TABLE_FLAGS, A::TABLE, (from, LONG))
             }
-            Window::Open if lent.is_long() => self.demand(entry, A::POINTER & !A::OPEN, A::TABLE),
+            WindowKind::Open if lent.is_long() => self.demand(entry, A::POINTER & !A::OPEN, A::TABLE),
             _ => self.demand(entry, A::POINTER, A::TABLE),
         }
     }
@@ -250,7 +250,7 @@ impl<A: Windows + Stacks> Emitter<'_, A> {
 
     /// The word of a first window that tears away, if this one might tear the same.
     fn torn_before(&mut self, lent: Lent) -> Option<u8> {
-        let tears = |l: Lent| l.window == Window::Tear && l.is_long() == lent.is_long();
+        let tears = |l: Lent| l.window == WindowKind::Tear && l.is_long() == lent.is_long();
         let first = self.first.replace(lent);
         first.filter(|first| tears(*first) && tears(lent)).map(|first| first.from)
     }
@@ -265,17 +265,17 @@ impl<A: Windows + Stacks> Emitter<'_, A> {
                 self.put(A::shift_left(A::T2, from, 64 - STRIDE_BITS));
                 self.refuse_unless_zero(A::T2);
             }
-            Window::Write | Window::Read => {
+            WindowKind::Write | WindowKind::Read => {
                 self.put(A::shift_right(A::T2, from, map::USER_END.trailing_zeros()));
                 self.refuse_unless_zero(A::T2);
             }
-            Window::Open | Window::Tear => {
+            WindowKind::Open | WindowKind::Tear => {
                 self.put(A::shift_right(A::T2, from, map::IMAGE_VA.trailing_zeros()));
                 self.refuse_if_zero(A::T2);
                 self.put(A::shift_right(A::T2, from, 26));
                 A::refuse_unless_below(self, A::T2, BUFFERS);
             }
-            Window::Get => {
+            WindowKind::Get => {
                 self.put(A::shift_right(A::T2, from, 21));
                 self.put(A::unlike_number(A::T2, A::T2, (map::WINDOWS_VA >> 21) as i32));
                 self.refuse_unless_zero(A::T2);
@@ -320,7 +320,7 @@ impl<A: Windows + Stacks> Emitter<'_, A> {
             self.put(A::store(A::TOP, A::SLOT, DESC_HOLDER));
         }
         self.put(A::load(A::T2, A::SLOT, DESC_ENTRY));
-        if lent.window == Window::Get {
+        if lent.window == WindowKind::Get {
             if !core::mem::replace(&mut self.awaited, true) {
                 self.put(A::add_number(A::T3, A::ZERO, A::WAITS as i32));
             }
@@ -328,15 +328,15 @@ impl<A: Windows + Stacks> Emitter<'_, A> {
         } else {
             self.show(lent, fence);
         }
-        if lent.is_long() || lent.window == Window::Get {
+        if lent.is_long() || lent.window == WindowKind::Get {
             self.put(A::load(from, A::SLOT, DESC_VA));
         } else {
             self.put(A::load(A::T2, A::SLOT, DESC_VA));
             A::within_page(self, from);
         }
         match lent.window {
-            Window::Open if lent.frame_words() == 0 => {}
-            Window::Tear => self.moved(lent, 1),
+            WindowKind::Open if lent.frame_words() == 0 => {}
+            WindowKind::Tear => self.moved(lent, 1),
             _ => self.save(A::SLOT, word),
         }
     }
@@ -346,7 +346,7 @@ impl<A: Windows + Stacks> Emitter<'_, A> {
         let found = A::FOUND[usize::from(lent.n)];
         let words: &[i32] = if lent.is_long() { &[0, TWIN] } else { &[0] };
         match lent.window {
-            Window::Tear => {
+            WindowKind::Tear => {
                 for at in words {
                     self.put(A::load(A::T3, found, *at));
                     self.put(A::store(A::T3, A::T2, *at));
@@ -359,7 +359,7 @@ impl<A: Windows + Stacks> Emitter<'_, A> {
                 }
             }
             _ if !lent.is_long() => self.put(A::store(found, A::T2, 0)),
-            Window::Read => {
+            WindowKind::Read => {
                 self.marked(lent, TWIN);
                 self.put(A::store(A::T3, A::T2, 0));
                 self.put(A::store(A::T3, A::T2, TWIN));
@@ -401,7 +401,7 @@ impl<A: Windows + Stacks> Emitter<'_, A> {
         self.load(A::DESC, word);
         let mut untouched = None;
         let kept = match lent.window {
-            Window::Get => Some(self.get(lent, word + 1)),
+            WindowKind::Get => Some(self.get(lent, word + 1)),
             _ => {
                 if lent.holds() {
                     self.put(A::store(A::ZERO, A::DESC, DESC_HOLDER));

@@ -6,7 +6,7 @@
 //! a controller, which opens it to others, ends with the call.
 
 use super::{Facts, Op};
-use crate::spec::{MAX_WINDOWS, Spec, Window};
+use crate::spec::{MAX_WINDOWS, Spec, WindowKind};
 use arrayvec::ArrayVec;
 
 /// One window of a specification.
@@ -16,7 +16,7 @@ pub struct Lent {
     pub n: u8,
     /// Caller's word with the address.
     pub from: u8,
-    pub window: Window,
+    pub window: WindowKind,
     pub pages: u16,
     /// In a stub: what is open ends with the call.
     pub stub: bool,
@@ -37,22 +37,22 @@ impl Lent {
 
     /// A call holds the slot, though what is there looks as if it were the callee's to close, or to fill.
     pub const fn holds(self) -> bool {
-        matches!(self.window, Window::Get) || self.stub && matches!(self.window, Window::Open)
+        matches!(self.window, WindowKind::Get) || self.stub && matches!(self.window, WindowKind::Open)
     }
 
     /// What the callee gets by it is lent until the call returns, and to be lent on by the calling thread
     /// alone.
     pub const fn is_borrowed(self) -> bool {
-        matches!(self.window, Window::Write | Window::Read)
+        matches!(self.window, WindowKind::Write | WindowKind::Read)
     }
 
     /// The slot's descriptor, where the return leg needs it; for `g` also where the pages go.
     pub const fn frame_words(self) -> u8 {
         match self.window {
-            Window::Write | Window::Read => 1,
-            Window::Open => self.stub as u8,
-            Window::Tear => 0,
-            Window::Get => 2,
+            WindowKind::Write | WindowKind::Read => 1,
+            WindowKind::Open => self.stub as u8,
+            WindowKind::Tear => 0,
+            WindowKind::Get => 2,
         }
     }
 }
@@ -69,7 +69,8 @@ pub fn lent(spec: &Spec, c: &Facts) -> ArrayVec<Lent, MAX_WINDOWS> {
         all.push(Lent { n, from, window, pages, stub, apart: false });
     }
     // It keeps its slot when the call returns, until the callee gives it up.
-    let stays = |l: &Lent| matches!(l.window, Window::Tear) || !stub && matches!(l.window, Window::Open);
+    let stays =
+        |l: &Lent| matches!(l.window, WindowKind::Tear) || !stub && matches!(l.window, WindowKind::Open);
     let apart = all.iter().any(stays);
     all.iter_mut().for_each(|l| l.apart = apart);
     all
@@ -95,7 +96,7 @@ pub(super) fn check(windows: &Placed, put: &mut impl FnMut(Op)) {
 
 pub(super) fn open(windows: &Placed, translates: bool, put: &mut impl FnMut(Op)) {
     for (lent, word) in windows {
-        let fence = !(lent.n == 0 && twice(windows, |l| l.is_long() && l.window == Window::Tear));
+        let fence = !(lent.n == 0 && twice(windows, |l| l.is_long() && l.window == WindowKind::Tear));
         put(Op::OpenWindow { lent: *lent, word: *word, found: lent.n == 0 && !translates, fence });
     }
 }

@@ -10,7 +10,7 @@ use super::state::{State, Words, done};
 use super::value::*;
 use crate::hardware::hole::Hole;
 use crate::hardware::{Shape, Short, ir};
-use crate::spec::{Arg, Stack, State as Kept, Window};
+use crate::spec::{Arg, Stack, State as Kept, WindowKind};
 use pebble_abi::{map, status, sys};
 
 const EXCEPTION: Value = Value(Kind::TableEntry, sys::EXCEPTION as i32);
@@ -351,7 +351,7 @@ impl<M: Machine> Verifier<'_, M> {
                     next_word += 1;
                     windows += 1;
                     let slot = self.slot_of(windows).map(|slot| Value(Kind::SlotAddress, slot));
-                    let whole = *pages > 1 || matches!(arg, Arg::Window(Window::Get, _));
+                    let whole = *pages > 1 || matches!(arg, Arg::Window(WindowKind::Get, _));
                     if whole { Some(value) == slot } else { value == Value(Kind::Address, windows) }
                 }
                 Arg::Template(_) => {

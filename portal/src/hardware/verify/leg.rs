@@ -25,7 +25,7 @@ use crate::hardware::Shape;
 use crate::hardware::hole::{Facts, Hole};
 use crate::hardware::ir::{self, Lent, lent};
 use crate::hardware::template::Template;
-use crate::spec::{MAX_TEMPLATES, MAX_WINDOWS, Spec, Window};
+use crate::spec::{MAX_TEMPLATES, MAX_WINDOWS, Spec, WindowKind};
 use arrayvec::ArrayVec;
 use core::marker::PhantomData;
 use pebble_arch::{Arch, Mips64, Riscv64};
@@ -194,7 +194,7 @@ impl<M: Machine> Verifier<'_, M> {
             self.templates.push((from, template));
         }
         let plain = self.windows.is_empty() && self.templates.is_empty();
-        let moves = |l: &Lent| matches!(l.window, Window::Tear | Window::Get);
+        let moves = |l: &Lent| matches!(l.window, WindowKind::Tear | WindowKind::Get);
         let (caller, callee) = (&self.c.caller, &self.c.callee);
         let lends = caller.lends && callee.receives && !callee.exclusive;
         let books = caller.receives || !self.windows.iter().any(moves);

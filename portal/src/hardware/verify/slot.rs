@@ -13,7 +13,7 @@ use super::way::{Cond, Test};
 use super::window::{fact, moves};
 use crate::hardware::hole::Hole;
 use crate::hardware::ir::Lent;
-use crate::spec::Window;
+use crate::spec::WindowKind;
 use pebble_abi::map::{self, WINDOW_APART, WINDOW_BUFFERS, WINDOW_MOVED, WINDOW_PAGES};
 use pebble_abi::{status, sys};
 
@@ -57,7 +57,7 @@ impl<M: Machine> Verifier<'_, M> {
     fn count_at(&self, address: u64) -> Option<usize> {
         let side = [Hole::CalleeWindows.symbol(), self.c.caller_windows()];
         let at = side.iter().position(|control| control + WINDOW_MOVED == address)?;
-        let moves = |l: &Lent| matches!(l.window, Window::Tear | Window::Get);
+        let moves = |l: &Lent| matches!(l.window, WindowKind::Tear | WindowKind::Get);
         self.windows.iter().any(moves).then_some(at)
     }
 
@@ -103,7 +103,7 @@ impl<M: Machine> Verifier<'_, M> {
             }
             Kind::Slot if self.returning && n / 2 == queue as i32 => {
                 let (w, lent) = self.window_of(n).ok_or(Reason::Window)?;
-                let empty = if lent.window == Window::Get && !s.knows(fact::of(w, fact::GOOD)) {
+                let empty = if lent.window == WindowKind::Get && !s.knows(fact::of(w, fact::GOOD)) {
                     fact::NOTHING | at(fact::CLEARED, 0)
                 } else {
                     all(lent, fact::CLEARED)
@@ -131,7 +131,7 @@ impl<M: Machine> Verifier<'_, M> {
                 let (w, lent) = self.window_of(slot)?;
                 let there = !s.knows(fact::of(w, at(fact::CLEARED, imm)));
                 let kind = if imm == 0 { Kind::Given } else { Kind::GivenTwin };
-                let good = imm == 0 || lent.window == Window::Get && lent.pages > 1;
+                let good = imm == 0 || lent.window == WindowKind::Get && lent.pages > 1;
                 return (there && good).then_some(Value(kind, w));
             }
             _ => return None,
@@ -174,7 +174,7 @@ impl<M: Machine> Verifier<'_, M> {
             _ => self.windows.get(n as usize).map(|lent| (n, *lent)),
         }
         .ok_or(Reason::Store)?;
-        let get = lent.window == Window::Get;
+        let get = lent.window == WindowKind::Get;
         let taken = || n % 2 < i32::from(s.taken[n as usize / 2]);
         let did = match (kind, imm) {
             _ if imm == 8 && lent.pages == 1 => None,
@@ -192,7 +192,7 @@ impl<M: Machine> Verifier<'_, M> {
             // What is torn is in the slot before it is gone from here.
             (_, 0 | 8) if kind == moves(lent) && !self.returning => {
                 let shown = s.knows(fact::of(w, all(lent, fact::SHOWN)));
-                (lent.window == Window::Tear && value == ZERO && shown).then_some(at(fact::CLEARED, imm))
+                (lent.window == WindowKind::Tear && value == ZERO && shown).then_some(at(fact::CLEARED, imm))
             }
             (_, 0 | 8) if kind == moves(lent) => {
                 let given = Value(if imm == 0 { Kind::Given } else { Kind::GivenTwin }, w);
@@ -223,13 +223,13 @@ impl<M: Machine> Verifier<'_, M> {
         for n in 0..self.windows.len() as i32 {
             let lent = self.windows[n as usize];
             let must = match lent.window {
-                Window::Get => fact::EMPTY | fact::HELD | at(fact::SHOWN, 0),
-                Window::Tear => all(lent, fact::SHOWN | fact::CLEARED) | fact::FLUSHED,
+                WindowKind::Get => fact::EMPTY | fact::HELD | at(fact::SHOWN, 0),
+                WindowKind::Tear => all(lent, fact::SHOWN | fact::CLEARED) | fact::FLUSHED,
                 _ if lent.holds() || lent.is_borrowed() => all(lent, fact::SHOWN) | fact::HELD,
                 _ => all(lent, fact::SHOWN),
             };
             taken[usize::from(lent.pages > 1)] += 1;
-            by += if lent.window == Window::Tear { charge(lent) } else { 0 };
+            by += if lent.window == WindowKind::Tear { charge(lent) } else { 0 };
             if !s.knows(fact::of(n, must)) {
                 return Err(Reason::Window);
             }
@@ -247,11 +247,11 @@ impl<M: Machine> Verifier<'_, M> {
             let knows = |facts| s.knows(fact::of(n, facts));
             let back = fact::FLUSHED | fact::GIVEN;
             let closed = match lent.window {
-                Window::Tear => true,
-                Window::Open if !lent.stub => true,
-                Window::Open => knows(all(lent, fact::CLEARED) | fact::HELD | back),
-                Window::Write | Window::Read => knows(all(lent, fact::CLEARED) | back),
-                Window::Get => {
+                WindowKind::Tear => true,
+                WindowKind::Open if !lent.stub => true,
+                WindowKind::Open => knows(all(lent, fact::CLEARED) | fact::HELD | back),
+                WindowKind::Write | WindowKind::Read => knows(all(lent, fact::CLEARED) | back),
+                WindowKind::Get => {
                     let good = knows(fact::GOOD);
                     bad |= !good;
                     by -= if good { charge(lent) } else { 0 };
@@ -289,12 +289,12 @@ impl<M: Machine> Verifier<'_, M> {
 /// What is in a slot's words.
 fn shows(lent: Lent, imm: i64, value: Value, w: i32) -> bool {
     let kind = match (lent.pages > 1, lent.window, imm) {
-        (_, Window::Get, _) => return false,
-        (false, Window::Tear, _) => Kind::Entry,
+        (_, WindowKind::Get, _) => return false,
+        (false, WindowKind::Tear, _) => Kind::Entry,
         (false, ..) => Kind::Lent,
-        (true, Window::Tear, 0) => Kind::Pointer,
-        (true, Window::Tear, _) => Kind::Twin,
-        (true, Window::Read, _) | (true, _, 0) => Kind::LentPointer,
+        (true, WindowKind::Tear, 0) => Kind::Pointer,
+        (true, WindowKind::Tear, _) => Kind::Twin,
+        (true, WindowKind::Read, _) | (true, _, 0) => Kind::LentPointer,
         (true, ..) => Kind::LentTwin,
     };
     value == Value(kind, w)

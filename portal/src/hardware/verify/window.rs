@@ -16,7 +16,7 @@ use super::value::*;
 use super::way::{Cond, MAX_DEPTH, Test, Ways};
 use super::{Reason, Refusal};
 use crate::hardware::ir::Lent;
-use crate::spec::Window;
+use crate::spec::WindowKind;
 use pebble_abi::{map, status};
 
 /// What is known, as bits of [`State::known`]: those of a window, shifted by [`fact::of`], and those of
@@ -100,20 +100,22 @@ impl<M: Machine> Verifier<'_, M> {
 
     pub(super) fn located(&self, s: &State, n: i32) -> bool {
         let Some(lent) = self.window(n) else { return false };
-        let start = is_long(lent) || matches!(lent.window, Window::Open | Window::Tear);
+        let start = is_long(lent) || matches!(lent.window, WindowKind::Open | WindowKind::Tear);
         s.knows(fact::of(n, fact::RANGE | if start { fact::START } else { 0 }))
     }
 
     /// Two windows of one kind that tear: they must not tear the same.
     pub(super) fn tears_twice(&self) -> bool {
         match self.windows.as_slice() {
-            [a, b] => a.window == Window::Tear && b.window == Window::Tear && is_long(*a) == is_long(*b),
+            [a, b] => {
+                a.window == WindowKind::Tear && b.window == WindowKind::Tear && is_long(*a) == is_long(*b)
+            }
             _ => false,
         }
     }
 
     pub(super) fn gets(&self, n: i32) -> bool {
-        self.window(n).is_some_and(|lent| lent.window == Window::Get)
+        self.window(n).is_some_and(|lent| lent.window == WindowKind::Get)
     }
 
     pub(super) fn windows_long(&self, n: i32) -> bool {
@@ -134,7 +136,7 @@ impl<M: Machine> Verifier<'_, M> {
             return there.then_some(Value(Kind::Holder, n));
         }
         let lent = self.window(n)?;
-        let (long, reads) = (is_long(lent), lent.window == Window::Read);
+        let (long, reads) = (is_long(lent), lent.window == WindowKind::Read);
         let untouched = !s.knows(fact::of(n, at(fact::CLEARED, imm)));
         // Two windows may name one place: the second looks when the first has moved in.
         let settled = |m| {
@@ -142,7 +144,7 @@ impl<M: Machine> Verifier<'_, M> {
                 .iter()
                 .any(|f| s.knows(fact::of(m, *f)))
         };
-        let turn = (0..n).all(|m| self.window(m).is_some_and(|l| l.window != Window::Get) || settled(m));
+        let turn = (0..n).all(|m| self.window(m).is_some_and(|l| l.window != WindowKind::Get) || settled(m));
         let kind = match (kind, imm) {
             (_, 0) if self.returning && turn && kind == moves(lent) => Kind::Place,
             _ if self.returning && matches!(kind, Kind::TableWord | Kind::Leaf) => return None,
@@ -181,8 +183,8 @@ impl<M: Machine> Verifier<'_, M> {
             return Some(Test { known, ..Test::refusing(value, status::WINDOW) });
         }
         let lent = self.window(n)?;
-        let own_page = !is_long(lent) && matches!(lent.window, Window::Open | Window::Tear);
-        let get = lent.window == Window::Get;
+        let own_page = !is_long(lent) && matches!(lent.window, WindowKind::Open | WindowKind::Tear);
+        let get = lent.window == WindowKind::Get;
         let refuses =
             |facts| Some(Test { known: fact::of(n, facts), ..Test::refusing(value, status::WINDOW) });
         let owned = !lent.is_borrowed();

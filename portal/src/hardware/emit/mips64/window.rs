@@ -12,7 +12,7 @@ use super::*;
 use crate::hardware::emit::window::{BLAMES, STRIDE_BITS, Slots, Windows, mark};
 use crate::hardware::hole::Hole;
 use crate::hardware::ir::Lent;
-use crate::spec::Window;
+use crate::spec::WindowKind;
 
 const MARKS_AT: u32 = paging::MARKS.trailing_zeros();
 /// A bit that all valid entries have.
@@ -90,15 +90,15 @@ impl Windows for Mips64 {
         }
     }
 
-    fn mark_page(e: &mut Emitter<Self>, found: Reg, window: Window) {
+    fn mark_page(e: &mut Emitter<Self>, found: Reg, window: WindowKind) {
         e.put(dins(found, ZERO, EXECUTE_AT, 3));
-        if window == Window::Read {
+        if window == WindowKind::Read {
             e.put(dins(found, ZERO, paging::WRITE.trailing_zeros(), 1));
         }
         e.put(ori(found, found, mark::<Self>(window) as u32));
         e.put(dins(found, found, UNTOUCHED, 1));
     }
-    fn mark_buffer(e: &mut Emitter<Self>, window: Window) {
+    fn mark_buffer(e: &mut Emitter<Self>, window: WindowKind) {
         e.put(dins(T3, ZERO, MARKS_AT, paging::MARKS.count_ones()));
         e.put(ori(T3, T3, mark::<Self>(window) as u32));
     }

@@ -7,13 +7,13 @@ use super::*;
 use crate::hardware::emit::window::{BLAMES, PAGE_BITS, STRIDE_BITS, Slots, Windows, mark};
 use crate::hardware::hole::Hole;
 use crate::hardware::ir::Lent;
-use crate::spec::Window;
+use crate::spec::WindowKind;
 
 const WAITS: i32 = paging::WAITS as i32;
 
 /// Bits that an entry loses before it is marked.
-const fn stripped(window: Window) -> i32 {
-    let also = if matches!(window, Window::Read) { paging::X | paging::W } else { paging::X };
+const fn stripped(window: WindowKind) -> i32 {
+    let also = if matches!(window, WindowKind::Read) { paging::X | paging::W } else { paging::X };
     Riscv64::MARKS | also as i32
 }
 
@@ -90,11 +90,11 @@ impl Windows for Riscv64 {
         }
     }
 
-    fn mark_page(e: &mut Emitter<Self>, found: Reg, window: Window) {
+    fn mark_page(e: &mut Emitter<Self>, found: Reg, window: WindowKind) {
         e.put(andi(found, found, !stripped(window)));
         e.put(ori(found, found, mark::<Self>(window)));
     }
-    fn mark_buffer(e: &mut Emitter<Self>, window: Window) {
+    fn mark_buffer(e: &mut Emitter<Self>, window: WindowKind) {
         e.put(andi(T3, T3, !Self::MARKS));
         e.put(ori(T3, T3, mark::<Self>(window)));
     }

@@ -9,7 +9,7 @@ use super::super::slot::{all, at as of_word};
 use super::super::window::{fact, is_long};
 use super::*;
 use crate::hardware::ir::Lent;
-use crate::spec::Window;
+use crate::spec::WindowKind;
 
 const X: u8 = reg::T2;
 const SEQUENCE: [Insn; 11] = [
@@ -107,5 +107,5 @@ impl V<'_> {
 
 /// Whether it is a page that says if it was touched.
 fn shown(lent: Lent) -> bool {
-    !is_long(lent) && !matches!(lent.window, Window::Get | Window::Tear)
+    !is_long(lent) && !matches!(lent.window, WindowKind::Get | WindowKind::Tear)
 }

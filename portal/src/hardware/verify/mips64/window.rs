@@ -7,7 +7,7 @@
 use super::super::window::{at_level, fact, is_long, is_upper};
 use super::*;
 use crate::hardware::ir::Lent;
-use crate::spec::Window;
+use crate::spec::WindowKind;
 
 const PAGE_BITS: u8 = map::PAGE.trailing_zeros() as u8;
 const WAITS: i64 = paging::WAITS as i64;
@@ -32,7 +32,7 @@ const _: () = assert!(map::WINDOW_DESC_BYTES == 32 && map::BUFFERS == 16);
 /// The word shifted by the first must be the second: the region in which such a window lies.
 const fn region(lent: Lent) -> (i64, i64) {
     match (is_long(lent), lent.window) {
-        (false, Window::Get) => (21, map::WINDOWS_VA as i64 >> 21),
+        (false, WindowKind::Get) => (21, map::WINDOWS_VA as i64 >> 21),
         _ => (26, map::BUFFERS_VA as i64 >> 26),
     }
 }
@@ -42,11 +42,11 @@ const fn rights(lent: Lent) -> (i64, i64) {
     let reads = (paging::VALID | paging::LEAF | paging::USER) as i64;
     let writes = reads | paging::WRITE as i64;
     match (is_long(lent), lent.window) {
-        (true, Window::Read) => (reads, reads),
+        (true, WindowKind::Read) => (reads, reads),
         (true, _) => (writes, writes),
-        (false, Window::Read) => (reads | BORROWED, reads),
+        (false, WindowKind::Read) => (reads | BORROWED, reads),
         // What is open to it, it may open to others.
-        (false, Window::Write | Window::Open) => (writes | BORROWED, writes),
+        (false, WindowKind::Write | WindowKind::Open) => (writes | BORROWED, writes),
         (false, _) => (writes | MARKS, writes),
     }
 }
@@ -55,14 +55,14 @@ const fn rights(lent: Lent) -> (i64, i64) {
 /// that may be lent.
 const fn pointer_mask(lent: Lent) -> i64 {
     match lent.window {
-        Window::Open if !is_long(lent) => FLAGS,
-        Window::Open | Window::Write | Window::Read => FLAGS & !(paging::OPEN as i64),
+        WindowKind::Open if !is_long(lent) => FLAGS,
+        WindowKind::Open | WindowKind::Write | WindowKind::Read => FLAGS & !(paging::OPEN as i64),
         _ => FLAGS,
     }
 }
 
 const fn mark(lent: Lent) -> i64 {
-    if let Window::Open = lent.window { paging::OPEN as i64 } else { BORROWED }
+    if let WindowKind::Open = lent.window { paging::OPEN as i64 } else { BORROWED }
 }
 
 impl V<'_> {
@@ -210,7 +210,7 @@ impl V<'_> {
         }
         let Some(lent) = self.window(n & 1) else { return UNKNOWN };
         let table = || s.knows(fact::of(n, fact::POINTER));
-        let reads = lent.window == Window::Read;
+        let reads = lent.window == WindowKind::Read;
         let next = match (kind, place) {
             (Kind::Pointer, (0, PAGE_BITS)) if table() => Kind::Table,
             (Kind::Given, (0, PAGE_BITS)) if table() && is_long(lent) => Kind::Table,
@@ -237,14 +237,14 @@ impl V<'_> {
 
 /// What a shift makes of the word of a window.
 fn part(lent: Lent, op: Shift, by: i64) -> Kind {
-    let own_page = !is_long(lent) && matches!(lent.window, Window::Open | Window::Tear);
-    let shown_page = !is_long(lent) && lent.window != Window::Get;
+    let own_page = !is_long(lent) && matches!(lent.window, WindowKind::Open | WindowKind::Tear);
+    let shown_page = !is_long(lent) && lent.window != WindowKind::Get;
     match (op, by) {
         (Shift::Dsrl, 30) if shown_page && !own_page => Kind::Far,
         (Shift::Dsrl, 16) if own_page => Kind::AboveImage,
         (Shift::Dsrl, _) if by == region(lent).0 && (own_page || !shown_page) => Kind::Region,
-        (Shift::Dsrl, 18) if !is_long(lent) && lent.window == Window::Get => Kind::Sides,
-        (Shift::Dsrl, 23) if is_long(lent) && lent.window == Window::Get => Kind::Sides,
+        (Shift::Dsrl, 18) if !is_long(lent) && lent.window == WindowKind::Get => Kind::Sides,
+        (Shift::Dsrl, 23) if is_long(lent) && lent.window == WindowKind::Get => Kind::Sides,
         (Shift::Dsll, 42) if is_long(lent) => Kind::Crooked,
         (Shift::Dsrl, 21) => Kind::TableIndex,
         (Shift::Dsrl, 12) if !is_long(lent) => Kind::Page,

@@ -5,7 +5,7 @@ use super::super::slot::{all, at};
 use super::super::window::{at_level, fact, is_long, is_upper};
 use super::*;
 use crate::hardware::ir::Lent;
-use crate::spec::Window;
+use crate::spec::WindowKind;
 
 /// What a slot holds for which a `g` call waits.
 const WAITS: i64 = paging::WAITS as i64;
@@ -16,7 +16,7 @@ const BORROWED: i64 = paging::BORROWED as i64;
 /// The word shifted by the first must be the second: the region in which such a window lies.
 const fn region(lent: Lent) -> (i64, i64) {
     match (is_long(lent), lent.window) {
-        (false, Window::Get) => (21, 0x1b00_0000 >> 21),
+        (false, WindowKind::Get) => (21, 0x1b00_0000 >> 21),
         _ => (26, 0x1c00_0000 >> 26),
     }
 }
@@ -26,11 +26,11 @@ const fn rights(lent: Lent) -> (i64, i64) {
     let reads = (paging::V | paging::R | paging::U) as i64;
     let writes = reads | paging::W as i64;
     match (is_long(lent), lent.window) {
-        (true, Window::Read) => (reads, reads),
+        (true, WindowKind::Read) => (reads, reads),
         (true, _) => (writes, writes),
-        (false, Window::Read) => (reads | BORROWED, reads),
+        (false, WindowKind::Read) => (reads | BORROWED, reads),
         // What is open to it, it may open to others.
-        (false, Window::Write | Window::Open) => (writes | BORROWED, writes),
+        (false, WindowKind::Write | WindowKind::Open) => (writes | BORROWED, writes),
         (false, _) => (writes | MARKS, writes),
     }
 }
@@ -38,8 +38,8 @@ const fn rights(lent: Lent) -> (i64, i64) {
 /// Flags of the entry of the level above: none but V, and the mark of what is open where that may be lent.
 const fn pointer_mask(lent: Lent) -> i64 {
     match lent.window {
-        Window::Open if !is_long(lent) => 0x3ff,
-        Window::Open | Window::Write | Window::Read => 0x3ff & !(paging::OPEN as i64),
+        WindowKind::Open if !is_long(lent) => 0x3ff,
+        WindowKind::Open | WindowKind::Write | WindowKind::Read => 0x3ff & !(paging::OPEN as i64),
         _ => 0x3ff,
     }
 }
@@ -48,10 +48,10 @@ const fn pointer_mask(lent: Lent) -> i64 {
 const fn marking(lent: Lent) -> (i64, i64) {
     let gone = match (is_long(lent), lent.window) {
         (true, _) => paging::MARKS,
-        (false, Window::Read) => paging::MARKS | paging::X | paging::W,
+        (false, WindowKind::Read) => paging::MARKS | paging::X | paging::W,
         _ => paging::MARKS | paging::X,
     };
-    let mark = if let Window::Open = lent.window { paging::OPEN } else { paging::BORROWED };
+    let mark = if let WindowKind::Open = lent.window { paging::OPEN } else { paging::BORROWED };
     (!(gone as i64), mark as i64)
 }
 
@@ -182,14 +182,14 @@ impl V<'_> {
 
 /// What a shift makes of the word of a window.
 fn part(lent: Lent, op: Alu, imm: i64) -> Kind {
-    let own_page = !is_long(lent) && matches!(lent.window, Window::Open | Window::Tear);
-    let shown_page = !is_long(lent) && lent.window != Window::Get;
+    let own_page = !is_long(lent) && matches!(lent.window, WindowKind::Open | WindowKind::Tear);
+    let shown_page = !is_long(lent) && lent.window != WindowKind::Get;
     match (op, imm) {
         (Alu::Srl, 30) if shown_page && !own_page => Kind::Far,
         (Alu::Srl, 16) if own_page => Kind::AboveImage,
         (Alu::Srl, _) if imm == region(lent).0 && (own_page || !shown_page) => Kind::Region,
-        (Alu::Srl, 18) if !is_long(lent) && lent.window == Window::Get => Kind::Sides,
-        (Alu::Srl, 23) if is_long(lent) && lent.window == Window::Get => Kind::Sides,
+        (Alu::Srl, 18) if !is_long(lent) && lent.window == WindowKind::Get => Kind::Sides,
+        (Alu::Srl, 23) if is_long(lent) && lent.window == WindowKind::Get => Kind::Sides,
         (Alu::Sll, 42) if is_long(lent) => Kind::Crooked,
         (Alu::Srl, 21) => Kind::TableIndex,
         (Alu::Srl, 12) if !is_long(lent) => Kind::Page,
