@@ -54,6 +54,16 @@ impl Processor {
         }
     }
 
+    /// Where portal code sees the root of the page tables of a space.
+    pub const fn root_va(self, space: u64) -> u64 {
+        match self {
+            Processor::Riscv64 => riscv64::paging::root_va(space),
+            Processor::Mips64 => mips64::paging::root_va(space),
+            // There are no hardware domains.
+            Processor::X86_64 => 0,
+        }
+    }
+
     pub fn named(name: &str) -> Option<Processor> {
         Processor::ALL.into_iter().find(|processor| processor.name() == name)
     }

@@ -55,9 +55,8 @@ impl Code {
 
     /// The code as it lies in memory, two words in one: so it is copied and compared. The last is filled up
     /// with zero.
-    pub fn doubles(&self) -> impl Iterator<Item = u64> + '_ {
-        let (pairs, end) = self.words.as_chunks();
-        pairs.iter().map(double).chain(end.first().map(|word| u64::from(*word)))
+    pub fn doubles(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+        self.words.chunks(2).map(|pair| double(&[pair[0], pair.get(1).copied().unwrap_or(0)]))
     }
 
     /// Length in bytes.
@@ -207,7 +206,7 @@ fn lendable(spec: &Spec, shape: Shape, c: &Connection) -> Result<(), CompileErro
     }
     for (_, window, _) in spec.windows() {
         let (caller, callee) = (&c.caller, &c.callee);
-        let moves = matches!(window, spec::Window::Tear | spec::Window::Get);
+        let moves = matches!(window, spec::WindowKind::Tear | spec::WindowKind::Get);
         if callee.exclusive {
             return Err(CompileError::ExclusiveWindow { callee: callee.asid });
         }

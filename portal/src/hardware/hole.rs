@@ -17,7 +17,6 @@ use super::template::Template;
 use crate::Processor;
 use core::fmt;
 use pebble_abi::map;
-use pebble_arch::{mips64, riscv64};
 
 /// Which word of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +86,7 @@ impl Hole {
     #[inline]
     pub const fn of(double: u64) -> Option<Hole> {
         let n = ((double >> 32) ^ MARK) as usize;
-        if n < 4 * Hole::ALL.len() && n % 4 == 0 { Some(Hole::ALL[n / 4]) } else { None }
+        if n < 4 * Hole::ALL.len() && n.is_multiple_of(4) { Some(Hole::ALL[n / 4]) } else { None }
     }
 }
 
@@ -184,10 +183,6 @@ pub struct Values([u64; Hole::ALL.len()]);
 
 impl Values {
     pub fn of(c: &Connection, shape: Shape, processor: Processor) -> Self {
-        let root = match processor {
-            Processor::Mips64 => mips64::paging::root_va(c.caller.space),
-            _ => riscv64::paging::root_va(c.caller.space),
-        };
         let (caller, callee) = (u64::from(c.caller.asid), u64::from(c.callee.asid));
         let semaphore = match shape {
             Shape::Wait(id) | Shape::Signal(id) => map::semaphore_va(id.into()),
@@ -204,7 +199,7 @@ impl Values {
             callee,
             c.callee.fixed_stack,
             c.caller.l1,
-            root,
+            processor.root_va(c.caller.space),
             c.caller.windows,
             c.callee.windows,
             map::stack_queue_va(c.callee.asid),

@@ -55,8 +55,7 @@ impl Arena {
 
     pub fn take(&mut self, bytes: u32) -> Take {
         let len = bytes.next_multiple_of(UNIT);
-        let best = self.free.iter().enumerate().filter(|(_, r)| r.len >= len).min_by_key(|(_, r)| r.len);
-        if let Some((n, _)) = best {
+        if let Some(n) = self.best(len) {
             let at = self.free[n].at;
             if self.free[n].len == len {
                 self.free.remove(n);
@@ -76,6 +75,20 @@ impl Arena {
         self.top += len;
         self.used += len;
         Take::Run(Run { at, len, ..Run::default() })
+    }
+
+    /// The shortest free run of so many bytes or more; the first that fits exactly.
+    fn best(&self, len: u32) -> Option<usize> {
+        let (mut best, mut shortest) = (None, u32::MAX);
+        for (n, run) in self.free.iter().enumerate() {
+            if run.len >= len && run.len < shortest {
+                (best, shortest) = (Some(n), run.len);
+                if run.len == len {
+                    break;
+                }
+            }
+        }
+        best
     }
 
     /// The page asked for by [`Take::Page`] exists now.

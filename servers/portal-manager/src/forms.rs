@@ -8,7 +8,8 @@
 //! * A form is kept only if the verifier has accepted it.
 //! * Forms name no domain: whose connection a form was made for makes no difference.
 //! * A template may be registered anew, so a specification with letters of servers has no form here.
-//! * There are [`MOST`] at most. Whoever opens what nobody else does makes others compile again, and no more.
+//! * There are [`MOST`] at most. One that is used moves to the front, a new one comes into the middle: whoever
+//!   opens what nobody else does takes no place of those that everybody uses.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -34,7 +35,7 @@ struct Form {
 #[derive(Default)]
 pub(crate) struct Forms {
     kept: Vec<Form>,
-    /// Numbers of the kept, the one that was used last in front.
+    /// Numbers of the kept, those that are used much in front.
     order: ArrayVec<u8, MOST>,
     draft: Box<Draft>,
 }
@@ -58,20 +59,20 @@ impl Forms {
         processor: Processor,
     ) -> Result<bool, CompileError> {
         let kind = kind(spec, shape, &Facts::of(c));
-        let kept = kind.is_some_and(|kind| self.find(kind, spec));
-        if !kept && !self.form(spec, shape, c, processor)? {
-            return Ok(false);
-        }
-        let kept = kept || kind.is_some_and(|kind| self.keep(kind, spec));
+        let kept = match kind.and_then(|kind| self.find(kind, spec)) {
+            None if !self.form(spec, shape, c, processor)? => return Ok(false),
+            None => kind.and_then(|kind| self.keep(kind, spec)),
+            kept => kept,
+        };
         // Not before: the stack must suffice for compiling too.
         let values = Values::of(c, shape, processor);
         let Draft { form, portal, .. } = &mut *self.draft;
         portal.clear();
-        if !kept {
+        let Some(kept) = kept else {
             portal.extend(form.doubles().map(|double| values.fill(double).unwrap_or(double)));
             return Ok(instance(form.doubles(), portal, shape, c, processor).is_ok());
-        }
-        let form = &self.kept[usize::from(self.order[0])];
+        };
+        let form = &self.kept[usize::from(kept)];
         let fits = portal.try_extend_from_slice(&form.doubles).is_ok();
         for at in &form.holes {
             if let Some(hole) = portal.get_mut(usize::from(*at)) {
@@ -86,15 +87,17 @@ impl Forms {
         &self.draft.portal
     }
 
-    /// Whether such a form is kept; it is the one that was used last from now on.
+    /// The number of such a form, if it is kept. It moves to the front.
     #[inline(never)]
-    fn find(&mut self, kind: u32, spec: &Spec) -> bool {
+    fn find(&mut self, kind: u32, spec: &Spec) -> Option<u8> {
         let is = |n: &u8| {
             let form = &self.kept[usize::from(*n)];
             form.kind == kind && form.spec == *spec
         };
-        let at = self.order.iter().position(is);
-        at.inspect(|at| self.order[..=*at].rotate_right(1)).is_some()
+        let at = self.order.iter().position(is)?;
+        // A few places at most, nearly always.
+        (0..at).rev().for_each(|n| self.order.swap(n, n + 1));
+        self.order.first().copied()
     }
 
     /// Compiles and verifies a form.
@@ -112,22 +115,20 @@ impl Forms {
         Ok(verify::form_in(room, &form.words, spec, shape, c, processor).is_ok())
     }
 
-    /// Keeps the form that was compiled last, in place of the one that was not used for longest. Without memory
-    /// for it, it is not kept.
+    /// Keeps the form that was compiled last, in place of the one behind all others, and in the middle. Its
+    /// number; without memory for it, it is not kept.
     #[inline(never)]
-    fn keep(&mut self, kind: u32, spec: &Spec) -> bool {
+    fn keep(&mut self, kind: u32, spec: &Spec) -> Option<u8> {
         let mut doubles = Vec::new();
         if doubles.try_reserve_exact(self.draft.form.words.len().div_ceil(2)).is_err()
             || self.kept.len() < MOST && self.kept.try_reserve(1).is_err()
         {
-            return false;
+            return None;
         }
         doubles.extend(self.draft.form.doubles());
         let places = || (0..).zip(&doubles).filter(|(_, double)| Hole::of(**double).is_some());
         let mut holes = Vec::new();
-        if holes.try_reserve_exact(places().count()).is_err() {
-            return false;
-        }
+        holes.try_reserve_exact(places().count()).ok()?;
         holes.extend(places().map(|(at, _)| at));
         let form = Form { kind, spec: spec.clone(), doubles, holes };
         if self.kept.len() < MOST {
@@ -136,8 +137,10 @@ impl Forms {
         } else if let Some(last) = self.order.last() {
             self.kept[usize::from(*last)] = form;
         }
-        self.order.rotate_right(1);
-        true
+        let middle = self.order.len() / 2;
+        let behind = self.order.get_mut(middle..)?;
+        behind.rotate_right(1);
+        behind.first().copied()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::arena::{Arena, Run};
 use crate::forms::Forms;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// Code in limbo is looked through once there are so many runs that were not there the last time.
@@ -20,7 +21,7 @@ pub(crate) struct Made {
     /// Common code that answers -EBADF: where closed portals lead.
     pub closed: u64,
     /// Where a portal is made; none while that goes on.
-    pub forms: Option<Forms>,
+    pub forms: Option<Box<Forms>>,
 }
 
 impl Made {
@@ -33,7 +34,7 @@ impl Made {
             common_runs: Vec::new(),
             moved: 0,
             closed: none,
-            forms: Some(Forms::default()),
+            forms: Some(Box::default()),
         }
     }
 }

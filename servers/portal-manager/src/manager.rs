@@ -477,18 +477,17 @@ impl<A: Arch> Manager<A> {
         let vacant = self.vacate_role(machine, asid);
         self.drop_guards(machine, asid);
         self.drop_draft(asid);
-        for i in self.interfaces.iter_mut().filter(|i| i.asid == asid) {
-            i.name = String::new();
-        }
-        let clients = self.clients(|goal| self.leads_to(goal, asid));
-        for (other, index) in clients.into_iter().filter(|(other, _)| *other != asid) {
-            self.entomb(machine, other, index, asid);
+        // Most programs have neither: nobody could reach them.
+        let exports = self.interfaces.iter().any(|i| i.asid == asid);
+        let first = self.semaphores.owners.iter().position(|owner| is(*owner, asid));
+        if exports || first.is_some() {
+            self.bar(machine, asid);
         }
         self.leave_gifts(asid);
-        for i in self.interfaces.iter_mut().filter(|i| i.asid == asid) {
-            i.asid = 0;
+        if exports {
+            self.interfaces.iter_mut().filter(|i| i.asid == asid).for_each(|i| i.asid = 0);
         }
-        for id in 0..self.semaphores.owners.len() {
+        for id in first.map_or(0..0, |first| first..self.semaphores.owners.len()) {
             if is(self.semaphores.owners[id], asid) {
                 self.semaphores.owners[id] = None;
                 self.semaphores.published.retain(|(_, s)| usize::from(*s) != id);
@@ -496,6 +495,15 @@ impl<A: Arch> Manager<A> {
             }
         }
         Ok(vacant)
+    }
+
+    /// No interface of the domain's is found any more, and what others had opened answers CLOSED.
+    fn bar(&mut self, machine: &mut impl Machine, asid: u16) {
+        self.interfaces.iter_mut().filter(|i| i.asid == asid).for_each(|i| i.name = String::new());
+        let clients = self.clients(|goal| self.leads_to(goal, asid));
+        for (other, index) in clients.into_iter().filter(|(other, _)| *other != asid) {
+            self.entomb(machine, other, index, asid);
+        }
     }
 
     /// Whether a domain has made this semaphore.

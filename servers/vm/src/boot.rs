@@ -171,6 +171,7 @@ impl<M: Machine> Vm<M> {
             brk: d.heap as u32,
             ..Domain::FREE
         };
+        self.end = self.end.max(d.asid + 1);
         if d.name == b"portal-manager" {
             self.portal_manager = NonZeroU16::new(d.asid);
         }

@@ -39,6 +39,7 @@ impl<M: Machine> Vm<M> {
             limit,
             ..Domain::FREE
         };
+        self.end = self.end.max(asid + 1);
         // Nothing below fails once this is granted.
         self.afford(asid, BIRTH_PAGES.into())?;
         let (root, l1) = (self.take(asid)?, self.take(asid)?);
@@ -175,7 +176,7 @@ impl<M: Machine> Vm<M> {
         }
         self.machine.flush(asid);
         self.domain_mut(asid).state = State::Dead;
-        for other in 1..map::MAX_DOMAINS as u16 {
+        for other in self.numbers() {
             if self.sees_stacks(other, asid) {
                 self.machine.write(stacks_slot(self.domain(other).l1(), asid), 0);
                 self.machine.flush(other);
@@ -222,6 +223,9 @@ impl<M: Machine> Vm<M> {
         self.machine.flush(asid);
         self.revoke();
         *self.domain_mut(asid) = Domain::FREE;
+        while self.end > 1 && self.domain(self.end - 1).state == State::Free {
+            self.end -= 1;
+        }
         Ok(0)
     }
 

@@ -143,7 +143,7 @@ impl<M: Machine> Vm<M> {
     /// A domain that died of a fault nobody has asked about yet. What was kept of those told before is gone.
     pub fn fault_next(&mut self) -> Result<(u16, Fault), Errno> {
         self.drop_dumps();
-        for asid in 1..map::MAX_DOMAINS as u16 {
+        for asid in self.numbers() {
             let d = self.domain_mut(asid);
             if let Some(cause) = d.cause.take() {
                 return Ok((asid, Fault { cause, thread: d.culprit, value: d.value, address: d.address }));

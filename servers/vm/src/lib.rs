@@ -201,6 +201,8 @@ pub struct Vm<M: Machine> {
     pub machine: M,
     frames: Frames,
     domains: [Domain; map::MAX_DOMAINS],
+    /// All domains from this number on are free.
+    end: u16,
     threads: [Thread; map::MAX_THREADS],
     attachments: [Option<Attachment>; shared::ATTACHMENTS],
     dumps: Dumps,
@@ -222,6 +224,7 @@ impl<M: Machine> Vm<M> {
             machine,
             frames: Frames::new(),
             domains: [Domain::FREE; map::MAX_DOMAINS],
+            end: 1,
             threads: [Thread { home: None, slot: 0, block: false }; map::MAX_THREADS],
             attachments: [None; shared::ATTACHMENTS],
             dumps: NO_DUMPS,
@@ -265,6 +268,11 @@ impl<M: Machine> Vm<M> {
 
     fn domain_mut(&mut self, asid: u16) -> &mut Domain {
         &mut self.domains[asid as usize % map::MAX_DOMAINS]
+    }
+
+    /// Numbers of all domains that there are, and of some that are free.
+    fn numbers(&self) -> Range<u16> {
+        1..self.end
     }
 
     /// Where all that is mapped belongs to the domain: its image, its heap.

@@ -88,7 +88,7 @@ impl<M: Machine> Vm<M> {
     fn grant_stacks(&self, asid: u16, stacks: usize) -> Result<(), Errno> {
         let family = |asid: u16| usize::from(self.domain(asid).family);
         let mut has = [false; map::MAX_DOMAINS];
-        for other in 1..map::MAX_DOMAINS as u16 {
+        for other in self.numbers() {
             let ranges = || self.records(other).step_by(RECORD as usize).any(|r| self.machine.read(r) != 0);
             has[family(other)] |= ranges();
         }
@@ -176,7 +176,7 @@ impl<M: Machine> Vm<M> {
 
     /// A handler has died: nobody asks it any more.
     pub(crate) fn forget_handler(&mut self, asid: u16) {
-        for other in 1..map::MAX_DOMAINS as u16 {
+        for other in self.numbers() {
             for record in self.records(other).step_by(RECORD as usize) {
                 if self.machine.read(record) != 0 && self.machine.read(record + WHO) & 0xffff == asid.into() {
                     self.machine.write(record + WHO, 0);

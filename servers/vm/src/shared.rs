@@ -182,7 +182,7 @@ impl<M: Machine> Vm<M> {
     /// The stacks of a domain have changed: for it, and for all that see them.
     pub(crate) fn flush_stacks(&mut self, owner: u16) {
         self.machine.flush(owner);
-        for other in 1..map::MAX_DOMAINS as u16 {
+        for other in self.numbers() {
             if self.sees_stacks(other, owner) {
                 self.machine.flush(other);
             }

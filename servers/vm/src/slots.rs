@@ -208,7 +208,7 @@ impl<M: Machine> Vm<M> {
         let Ok(common) = self.common() else { return };
         while self.frames.loose() {
             let before = self.machine.switches();
-            for asid in 1..map::MAX_DOMAINS as u16 {
+            for asid in self.numbers() {
                 if self.control(asid).is_some() && self.sweep(asid, common.sink, common.sink_table) {
                     self.machine.flush(asid);
                 }

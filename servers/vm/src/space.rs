@@ -67,7 +67,7 @@ impl<M: Machine> Vm<M> {
         if family == 0 || used + (pages as usize) < share::PAGES.family {
             return Ok(());
         }
-        let its = (1..map::MAX_DOMAINS as u16).filter(|asid| self.domain(*asid).family == family);
+        let its = self.numbers().filter(|asid| self.domain(*asid).family == family);
         let its = its.map(|asid| self.charge(asid) as usize).sum();
         share::PAGES.grant(family.into(), its, used, pages as usize)
     }
@@ -165,11 +165,17 @@ impl<M: Machine> Vm<M> {
 
     /// Unmaps pages, and gives back those that the domain owns. The caller flushes, under the same lock.
     pub(crate) fn unmap(&mut self, asid: u16, range: Range<u64>) {
-        for va in range.step_by(PAGE as usize) {
-            let Some(l0) = self.l0(asid, va) else { continue };
-            let entry = self.swap(leaf_slot(l0, va), 0);
-            if M::Arch::is_own(entry) {
-                self.give(asid, M::Arch::address(entry));
+        for part in parts(range) {
+            let Some(l0) = self.l0(asid, part.start) else { continue };
+            for word in leaves(l0, part) {
+                // Most are empty. Nothing but this server fills one.
+                if self.machine.read(word) == 0 {
+                    continue;
+                }
+                let entry = self.swap(word, 0);
+                if M::Arch::is_own(entry) {
+                    self.give(asid, M::Arch::address(entry));
+                }
             }
         }
     }
@@ -206,6 +212,9 @@ impl<M: Machine> Vm<M> {
                 continue;
             }
             let entry = self.machine.read(slot);
+            if entry == 0 {
+                continue;
+            }
             let own_stacks = self.own_stacks(asid, va);
             let large = M::Arch::is_valid(entry) && !M::Arch::is_table(entry);
             if (map::STACKS_VA..map::USER_END).contains(&va) && !own_stacks || large {

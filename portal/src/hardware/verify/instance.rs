@@ -11,32 +11,31 @@ use crate::Processor;
 use crate::hardware::hole::Hole;
 use crate::hardware::{Connection, Shape};
 use pebble_abi::map;
-use pebble_arch::{mips64, riscv64};
 
 /// Accepts `portal` as that of this connection, if `form` was accepted for its specification, shape and
 /// domains. Both are [double words](crate::hardware::Code::doubles).
 pub fn instance(
-    form: impl Iterator<Item = u64>,
+    form: impl ExactSizeIterator<Item = u64>,
     portal: &[u64],
     shape: Shape,
     connection: &Connection,
     processor: Processor,
 ) -> Result<(), Refusal> {
-    let mut doubles = portal.iter();
-    for (i, form) in form.enumerate() {
+    let length = form.len();
+    for (i, (form, double)) in form.zip(portal).enumerate() {
         let hole = Hole::of(form);
         let wanted = match hole {
             None => form,
             Some(hole) => stands_for(hole, shape, connection, processor).wrapping_add(form & 0xffff_ffff),
         };
-        if doubles.next() != Some(&wanted) {
+        if *double != wanted {
             return Err(Refusal { at: i * 8, reason: hole.map_or(Reason::Unlike, Reason::Hole) });
         }
     }
-    match doubles.next() {
-        None => Ok(()),
-        Some(_) => Err(Refusal { at: portal.len() * 8 - 8, reason: Reason::Unlike }),
+    if portal.len() == length {
+        return Ok(());
     }
+    Err(Refusal { at: portal.len().min(length) * 8, reason: Reason::Unlike })
 }
 
 /// Apart: nearly all words are no holes, and all are looked at.
@@ -54,8 +53,7 @@ fn stands_for(hole: Hole, shape: Shape, c: &Connection, processor: Processor) ->
         Hole::Callee => callee.asid.into(),
         Hole::FixedStack => callee.fixed_stack,
         Hole::Table => caller.l1,
-        Hole::Root if processor == Processor::Mips64 => mips64::paging::root_va(caller.space),
-        Hole::Root => riscv64::paging::root_va(caller.space),
+        Hole::Root => processor.root_va(caller.space),
         Hole::CallerWindows => caller.windows,
         Hole::CalleeWindows => callee.windows,
         Hole::Queue => map::stack_queue_va(callee.asid),
