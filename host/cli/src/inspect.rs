@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Result, anyhow, ensure};
 use pebble_image::Report;
 use pebble_image::report::PortalReport;
 
@@ -16,8 +16,8 @@ use crate::{trusted, ui};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// The image, such as target/image/default.elf, or the name of a system that has been built
-    #[arg(required_unless_present = "trusted")]
+    /// The image, such as target/image/default.elf, or the name of a system that has been built; without it
+    /// the default system's
     image: Option<PathBuf>,
     /// Show what the walls rest on instead: each piece, its lines, what it could do, and what checks it
     #[arg(long, conflicts_with = "portal")]
@@ -28,14 +28,11 @@ pub struct Options {
 }
 
 pub fn inspect(tools: &Tools, options: &Options) -> Result<()> {
-    let Some(image) = &options.image else {
-        let text = trusted::show(tools, &trusted::built(tools)?)?;
-        return Ok(std::io::stdout().write_all(text.as_bytes())?);
+    let report = match &options.image {
+        Some(image) => tools.report(&find(tools, image))?,
+        None if options.trusted => trusted::built(tools)?,
+        None => tools.report(&find(tools, Path::new(crate::DEFAULT_SYSTEM)))?,
     };
-    let image = find(tools, image);
-    let bytes = fs::read(&image).with_context(|| format!("no image {}", tools.shown(&image)))?;
-    let report = pebble_image::read_report(&bytes);
-    let report = report.with_context(|| format!("{} is not an image of Pebble", tools.shown(&image)))?;
     let text = match &options.portal {
         _ if options.trusted => trusted::show(tools, &report)?,
         None => overview(&report)?,

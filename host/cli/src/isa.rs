@@ -14,6 +14,8 @@ pub struct Isa {
     /// What components are compiled for: rustc's name, or a file of the project that describes it.
     pub rust_target: &'static str,
     pub rust_flags: &'static str,
+    /// The machine's number in an ELF file.
+    pub machine: u16,
     /// What LLVM calls files of code, and the features by which it disassembles them.
     pub elf_format: &'static str,
     pub disassembly: &'static str,
@@ -41,6 +43,7 @@ impl Isa {
         Isa {
             rust_target: A::RUST_TARGET,
             rust_flags: A::RUST_FLAGS,
+            machine: A::ELF_MACHINE,
             elf_format: A::ELF_FORMAT,
             disassembly: A::DISASSEMBLY,
             layout: A::LAYOUT,

@@ -5,6 +5,7 @@ use std::fs;
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use pebble_image::Manifest;
+use pebble_interface::words::is_taken;
 
 use crate::tools::Tools;
 use crate::ui;
@@ -97,6 +98,7 @@ pub fn new(tools: &Tools, options: &Options) -> Result<()> {
         "{name:?} is no name: lower-case letters, digits and hyphens, a letter first, {} at most",
         template.longest
     );
+    ensure!(!is_reserved(tools, name), "{name:?} is the name of something else: choose another");
     let programs = tools.root.join("programs");
     for path in [programs.join(name), programs.join(format!("{name}.c"))] {
         ensure!(!path.exists(), "{} exists", tools.shown(&path));
@@ -129,6 +131,15 @@ pub fn new(tools: &Tools, options: &Options) -> Result<()> {
 fn is_name(name: &str, longest: usize) -> bool {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     name.len() <= longest && name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(good)
+}
+
+/// A word of a language, a library, or one of Pebble's packages or modules of its library: the component would
+/// not build under that name.
+fn is_reserved(tools: &Tools, name: &str) -> bool {
+    const LIBRARIES: [&str; 7] = ["alloc", "core", "nucleus", "pebble", "proc-macro", "std", "test"];
+    let library = tools.root.join("lib/pebble/src").join(name.replace('-', "_"));
+    let known = library.exists() || library.with_extension("rs").exists();
+    is_taken(name) || LIBRARIES.contains(&name) || name.starts_with("pebble-") || known
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use pebble_qemu::Exit;
 
 use crate::crash::Keeper;
@@ -34,12 +34,7 @@ pub struct Options {
 pub fn run(tools: &Tools, options: &Options) -> Result<u8> {
     let image = match &options.image {
         Some(image) => {
-            let bytes = std::fs::read(image).with_context(|| image.display().to_string())?;
-            ensure!(
-                pebble_image::read_report(&bytes).is_some(),
-                "{} is not an image of Pebble",
-                image.display()
-            );
+            tools.report(image)?;
             image.clone()
         }
         None => build::system(tools, &options.system)?.image,

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, anyhow, bail};
 
 use pebble_abi::map;
-use pebble_image::{Board, board};
+use pebble_image::{Board, Report, board};
 use pebble_qemu::Machine;
 
 use crate::isa::Isa;
@@ -78,6 +78,22 @@ impl Tools {
     /// Where goes what is made for the board.
     pub fn made(&self) -> PathBuf {
         if self.is_default() { self.target() } else { self.target().join(&self.board.name) }
+    }
+
+    /// What an image for this board says of itself.
+    pub fn report(&self, image: &Path) -> Result<Report> {
+        let shown = self.shown(image);
+        let bytes = fs::read(image)
+            .with_context(|| format!("no image {shown}: `./pebble build` makes that of a system"))?;
+        let machine = bytes.get(18..20).map_or(0, |two| u16::from_le_bytes([two[0], two[1]]));
+        let report = pebble_image::read_report(&bytes);
+        let report = report.with_context(|| format!("{shown} is not an image of Pebble"))?;
+        if machine != self.isa.machine {
+            let other = self.other_boards()?.into_iter().find(|tools| tools.isa.machine == machine);
+            let other = other.map_or_else(String::new, |tools| format!(": use --board {}", tools.board.name));
+            bail!("{shown} is made for another processor than that of the board {}{other}", self.board.name);
+        }
+        Ok(report)
     }
 
     pub fn rustc(&self) -> &Path {

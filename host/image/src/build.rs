@@ -466,7 +466,7 @@ fn report<A: Arch>(
         domains: domains.iter().map(domain).collect(),
         threads: threads.len() as u32,
         archive_bytes: artifacts.archive.len() as u64,
-        image_bytes: memory.len(),
+        image_bytes: memory.bytes(),
         portals: portals.reports.clone(),
     }
 }

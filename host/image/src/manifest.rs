@@ -2,7 +2,7 @@
 
 use crate::board::{Board, Registers};
 use pebble_abi::capability;
-use pebble_abi::link::NAMELEN;
+use pebble_abi::link::{NAMELEN, PATHLEN};
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::scheduler::Wait;
 use pebble_boot::{self as boot, rules};
@@ -16,6 +16,7 @@ use toml::Spanned;
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// What `./pebble` calls the system.
+    #[serde(deserialize_with = "file_name")]
     pub name: String,
     #[serde(default)]
     pub description: String,
@@ -285,10 +286,37 @@ impl<'de> Deserialize<'de> for Allow {
     }
 }
 
+/// A path in the archive, as programs open it, but for the slash in front.
+fn archived<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let path = String::deserialize(from)?;
+    let part = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(|b| b.is_ascii_graphic());
+    let what = if !path.split('/').all(part) {
+        "names parts of visible ASCII, neither . nor .., with a / between two of them, none in front"
+            .to_string()
+    } else if path.len() > PATHLEN {
+        format!("has {PATHLEN} characters at most")
+    } else {
+        return Ok(path);
+    };
+    Err(serde::de::Error::custom(format!("path = \"{path}\": a path {what}")))
+}
+
+/// A name of which files are called.
+fn file_name<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let name = String::deserialize(from)?;
+    let good = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    if !name.is_empty() && !name.starts_with('.') && name.chars().all(good) {
+        return Ok(name);
+    }
+    let what = "a system's name is of letters, digits, '-', '_' and '.'";
+    Err(serde::de::Error::custom(format!("name = \"{name}\": {what}")))
+}
+
 /// A file of the archive: a program (package or C source directory), or a plain file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
+    #[serde(deserialize_with = "archived")]
     pub path: String,
     pub package: Option<String>,
     pub binary: Option<String>,

@@ -26,7 +26,7 @@ impl<A: Arch> Memory<A> {
     }
 
     /// Bytes of all of them.
-    pub fn len(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.pieces().map(|(_, bytes)| bytes.len() as u64).sum()
     }
 

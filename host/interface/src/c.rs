@@ -14,6 +14,13 @@ const HEAD: &str = "\
 #define PEBBLE_INTERFACES_H
 
 #include <pebble.h>
+
+/* So many words at least: the compiler says so where an array is shorter. */
+#ifdef __cplusplus
+#define PEBBLE_WORDS(count) count
+#else
+#define PEBBLE_WORDS(count) static count
+#endif
 ";
 const FOOT: &str = "\n#endif\n";
 
@@ -31,7 +38,7 @@ fn stub(interface: &Interface) -> String {
     let (mut parameters, mut words) = (String::new(), String::new());
     let call = if spec.results == 0 { "portal_call(" } else { "portal_call_results(results, " };
     if spec.results > 0 {
-        parameters += "long results[MAX_RESULTS], ";
+        parameters += "long results[PEBBLE_WORDS(MAX_RESULTS)], ";
     }
     parameters += "int portal";
     for Argument { name, kind, .. } in interface.passed() {
@@ -43,7 +50,7 @@ fn stub(interface: &Interface) -> String {
                 let _ = write!(words, ", {name}");
             }
             count => {
-                let _ = write!(parameters, ", const unsigned long {name}[{count}]");
+                let _ = write!(parameters, ", const unsigned long {name}[PEBBLE_WORDS({count})]");
                 words.extend((0..count).map(|n| format!(", {name}[{n}]")));
             }
         }

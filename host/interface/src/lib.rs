@@ -19,6 +19,7 @@ pub mod kind;
 pub mod manual;
 pub mod parse;
 pub mod rust;
+pub mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,6 @@
 //! A description's text becomes a [`Server`], or an error that says where and what to do.
 
+use crate::words::{is_rust, is_taken};
 use crate::{Argument, Error, Interface, Kind, Place, Server, unique};
 use pebble_abi::errno;
 use pebble_abi::link::{NAMELEN, SPECLEN};
@@ -120,8 +121,8 @@ fn checked(file: &str, text: &str, entry: Entry, named: impl Fn(&str) -> String)
     let spec = Spec::parse(&entry.spec)
         .map_err(|error| wrong(format!("specification {:?}, {error}", entry.spec)))?;
     let function = entry.entry.as_deref().unwrap_or(name.rsplit('.').next().unwrap_or_default());
-    if !is_identifier(function) {
-        return Err(wrong(format!("{function:?} is no function's name: say it with `entry`")));
+    if !is_identifier(function) || is_rust(function) {
+        return Err(wrong(format!("{function:?} cannot be a function's name: say it with `entry`")));
     }
     if entry.from.trim().is_empty() {
         return Err(wrong("`from` is empty: say who may open it".into()));
@@ -130,9 +131,12 @@ fn checked(file: &str, text: &str, entry: Entry, named: impl Fn(&str) -> String)
     let arguments = arguments.and_then(|list| fit_letters(&spec, &list).map(|()| list)).map_err(wrong)?;
     let more = entry.more.iter().map(|text| argument(text)).collect::<Result<Vec<_>, _>>();
     let more = more.and_then(|list| fit_results(&spec, &list).map(|()| list)).map_err(wrong)?;
+    for list in [&arguments, &more] {
+        differ(list).map_err(wrong)?;
+    }
     let errors =
         entry.errors.iter().map(|text| known_error(text)).collect::<Result<_, _>>().map_err(wrong)?;
-    Ok(Interface {
+    let interface = Interface {
         spec,
         entry: function.into(),
         switches: entry.switches,
@@ -142,9 +146,14 @@ fn checked(file: &str, text: &str, entry: Entry, named: impl Fn(&str) -> String)
         more,
         errors,
         meaning: folded(&entry.meaning),
-        name,
-        at,
-    })
+        name: name.clone(),
+        at: at.clone(),
+    };
+    let own = interface.passed().map(|argument| argument.name.as_str()).find(|name| OWN.contains(name));
+    match own {
+        Some(own) => Err(wrong(format!("argument {own:?}: stubs call their own so: choose another name"))),
+        None => Ok(interface),
+    }
 }
 
 fn fits_name(name: &str) -> Result<(), String> {
@@ -167,44 +176,8 @@ fn is_identifier(text: &str) -> bool {
     text.starts_with(begins) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// What no parameter of a stub can be called.
-const KEYWORDS: [&str; 35] = [
-    "as",
-    "auto",
-    "bool",
-    "break",
-    "case",
-    "char",
-    "class",
-    "const",
-    "default",
-    "delete",
-    "do",
-    "double",
-    "else",
-    "enum",
-    "float",
-    "fn",
-    "for",
-    "if",
-    "in",
-    "int",
-    "long",
-    "loop",
-    "match",
-    "move",
-    "new",
-    "portal_call",
-    "results",
-    "self",
-    "short",
-    "signed",
-    "static",
-    "type",
-    "unsigned",
-    "use",
-    "while",
-];
+/// What stubs call their own.
+const OWN: [&str; 3] = ["portal", "portal_call", "results"];
 
 /// `name: type, note`; in brackets if the portal supplies it. The type may be left out where it is the name.
 fn argument(text: &str) -> Result<Argument, String> {
@@ -215,12 +188,21 @@ fn argument(text: &str) -> Result<Argument, String> {
     if !is_identifier(name) {
         return Err(format!("argument {text:?}: write \"name: type\", or \"name: type, note\""));
     }
-    if KEYWORDS.contains(&name) {
+    if is_taken(name) {
         return Err(format!("argument {text:?}: {name:?} is a word of C's or Rust's: choose another name"));
     }
     let kind = Kind::parse(kind)
         .ok_or_else(|| format!("argument {text:?}: no type {kind:?}: use one of {}", crate::kind::ALL))?;
     Ok(Argument { name: name.into(), kind, note: folded(note), by_portal: inner.is_some() })
+}
+
+/// No two have one name.
+fn differ(list: &[Argument]) -> Result<(), String> {
+    let twice = |n: &usize| list[..*n].iter().any(|before| before.name == list[*n].name);
+    match (1..list.len()).find(twice) {
+        Some(n) => Err(format!("{:?} is there twice: give each its own name", list[n].name)),
+        None => Ok(()),
+    }
 }
 
 /// One argument for each letter, of its kind.

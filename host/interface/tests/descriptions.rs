@@ -76,9 +76,9 @@ fn callers_have_stubs_with_the_words_that_are_theirs() {
     let c = c::header(&servers);
     for part in [
         "#define X_LOOK_NAME \"x.look\"\n",
-        "portal_result x_look(long results[MAX_RESULTS], int portal, unsigned long until) {\n    return \
+        "portal_result x_look(long results[PEBBLE_WORDS(MAX_RESULTS)], int portal, unsigned long until) {\n    return \
          portal_call_results(results, portal, until);",
-        "portal_result x_takeover(int portal, unsigned long what, const unsigned long words[4]) {\n    \
+        "portal_result x_takeover(int portal, unsigned long what, const unsigned long words[PEBBLE_WORDS(4)]) {\n    \
          return portal_call(portal, what, words[0], words[1], words[2], words[3]);",
     ] {
         assert!(c.contains(part), "{part}: {c}");
@@ -87,8 +87,13 @@ fn callers_have_stubs_with_the_words_that_are_theirs() {
 }
 
 /// What is changed in the good one, and what must be said of it.
-const BAD: [(&str, &str, &str); 24] = [
+const BAD: [(&str, &str, &str); 29] = [
     ("until: ticks", "while: ticks", "choose another name"),
+    ("until: ticks", "ref: ticks", "choose another name"),
+    ("until: ticks", "register: ticks", "choose another name"),
+    ("until: ticks", "results: ticks", "choose another name"),
+    ("until: ticks", "thread: ticks", "\"thread\" is there twice"),
+    ("x.look", "x.match", "cannot be a function's name: say it with `entry`"),
     ("npadi>4", "nqadi>4", "column 2: 'q' is no state letter"),
     ("npadi>4", "npadi>9", "column 7: '>' needs one digit from 1 to 6"),
     ("npadi>4", "npadi>44444444444", "more than 16 characters"),
@@ -111,7 +116,7 @@ const BAD: [(&str, &str, &str); 24] = [
     ("from = \"all\"", "", "missing field `from`"),
     ("from = \"all\"", "from = \"all\"\nform = 1", "unknown field `form`"),
     ("\"ENOENT\"", "\"ENOWHERE\"", "no error \"ENOWHERE\""),
-    ("from = \"all\"", "from = \"all\"\nentry = \"a-b\"", "no function's name"),
+    ("from = \"all\"", "from = \"all\"\nentry = \"a-b\"", "cannot be a function's name"),
 ];
 
 #[test]

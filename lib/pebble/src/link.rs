@@ -135,20 +135,58 @@ unsafe impl Sync for Address {}
 /// [`export_wide!`](crate::export_wide) function.
 pub type More = [u64; 4];
 
-/// `export!("server.method", "npai", function)`: function is `extern "C" fn(...) -> i64` with the
-/// specification's arguments.
+/// How many words a specification gives to the function behind it. What cannot be one does not compile; whether
+/// it is one, and may be, the portal manager says when the program starts.
+#[doc(hidden)]
+pub const fn words(spec: &str) -> usize {
+    let bytes = spec.as_bytes();
+    assert!(
+        bytes.len() >= 2,
+        "a specification begins with a stack letter (n, s) and a state letter (m, p, f)"
+    );
+    assert!(matches!(bytes[0], b'n' | b's'), "the specification's first letter is none for stacks: n or s");
+    assert!(
+        matches!(bytes[1], b'm' | b'p' | b'f'),
+        "the specification's second letter is no state: m, p or f"
+    );
+    let (mut words, mut at) = (0, 2);
+    while at < bytes.len() && bytes[at] != b'>' {
+        match bytes[at] {
+            b'0'..=b'9' => {}
+            b'i' | b'c' | b'=' | b'a' | b'b' | b'd' | b'h' => words += 1,
+            b'w' | b'r' | b'o' | b't' | b'g' | b'k' | b'A'..=b'Z' => words += 1,
+            _ => panic!("the specification has a letter that stands for no argument"),
+        }
+        at += 1;
+    }
+    assert!(words <= 6, "the specification has more than six arguments");
+    words
+}
+
+/// `export!("server.method", "npai", function: fn(u64, u64))`: function is `extern "C" fn(u64, u64) -> i64`, with
+/// a word for each of the specification's letters. One that needs none of them is written without its type.
 #[macro_export]
 #[allow_internal_unsafe]
 macro_rules! export {
     ($name:literal, $spec:literal, $entry:ident $(: fn($($t:ty),*))?) => {
         const _: () = {
+            const GIVEN: usize = $crate::link::words($spec);
+            const TAKEN: &[&str] = &[$($(stringify!($t)),*)?];
+            assert!(
+                TAKEN.is_empty() || TAKEN.len() == GIVEN,
+                concat!("\"", $spec, "\" gives another number of words than the function takes"),
+            );
+        };
+        $crate::export!(@record $name, $spec, $entry, $($($t),*)?);
+    };
+    (@record $name:literal, $spec:literal, $entry:ident, $($t:ty),*) => {
+        const _: () = {
             #[used]
             #[unsafe(link_section = ".pebble.exports")]
-            static EXPORT: $crate::link::Export<$crate::export!(@type $($($t),*)?)> =
+            static EXPORT: $crate::link::Export<extern "C" fn($($t),*) -> i64> =
                 $crate::link::Export::new($name, $spec, $entry as _, line!());
         };
     };
-    (@type $($t:ty),*) => { extern "C" fn($($t),*) -> i64 };
 }
 
 /// As [`export!`] for a specification that ends in `>1` to `>4`: the function's seventh parameter is `&mut
@@ -178,7 +216,8 @@ macro_rules! export_wide {
             }
             // The type of the entry is checked here; assembly cannot.
             const _: extern "C" fn(u64, u64, u64, u64, u64, u64, &mut $crate::link::More) -> i64 = $entry;
-    $crate::export!($name, $spec, WIDE: fn(u64, u64, u64, u64, u64, u64));
+            const _: usize = $crate::link::words($spec);
+    $crate::export!(@record $name, $spec, WIDE, u64, u64, u64, u64, u64, u64);
         };
     };
 }

@@ -82,3 +82,14 @@ extern "C" fn switching(_: ThreadId) -> i64 {
 /// What the features take the use from.
 #[allow(dead_code)]
 type Used = (Asid, ThreadId, Ticks, VirtAddr, Decision);
+
+#[cfg(feature = "export-words")]
+pebble::export!("self.by-hand", "npii", by_hand: fn(u64));
+#[cfg(feature = "export-letter")]
+pebble::export!("self.by-hand", "npz", by_hand: fn(u64));
+#[cfg(not(any(feature = "export-words", feature = "export-letter")))]
+pebble::export!("self.by-hand", "npi", by_hand: fn(u64));
+
+extern "C" fn by_hand(_: u64) -> i64 {
+    0
+}

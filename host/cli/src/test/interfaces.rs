@@ -32,18 +32,21 @@ const MISFITS: [(&str, usize, &str); 7] = [
     ("missing", 4, "cannot find value `plain`"),
 ];
 
-/// Calls that do not fit: the feature, and what the compiler says.
-const MISCALLS: [(&str, &str); 3] = [
+/// Calls, and exports by hand, that do not fit: the feature, and what the compiler says.
+const MISCALLS: [(&str, &str); 5] = [
     ("call-type", "expected `Ticks`, found `Asid`"),
     ("call-more", "takes 1 argument but 2 arguments were supplied"),
     ("call-fewer", "takes 1 argument but 0 arguments were supplied"),
+    ("export-words", "\"npii\" gives another number of words than the function takes"),
+    ("export-letter", "the specification has a letter that stands for no argument"),
 ];
 /// The same in C: a statement, and what the compiler says; the first one is right.
-const C_CALLS: [(&str, &str); 4] = [
+const C_CALLS: [(&str, &str); 5] = [
     ("return clock_bound(1, 2).value", ""),
     ("return clock_bound(1).value", "too few arguments"),
     ("return clock_bound(1, 2, 3).value", "too many arguments"),
     ("return vm_buffer_free(1, 2).value", "integer to pointer"),
+    ("long one[1]; return vm_domain_info(one, 1, 2).value", "array argument is too small"),
 ];
 
 pub const GROUPS: [(&str, fn(&Tools) -> Result<()>); 4] = [

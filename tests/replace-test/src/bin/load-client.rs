@@ -41,6 +41,8 @@ const WROTE: u64 = 32;
 const SLEPT: u64 = 64;
 const WORKED: u64 = 128;
 const PIPED: u64 = 256;
+/// Of what went wrong with names: at which step; above it, why.
+const STEP: u64 = 1 << 16;
 
 struct Client {
     number: u64,
@@ -148,14 +150,20 @@ impl Client {
     }
 
     fn names(&mut self) {
-        let wall = || -> Result<bool, Errno> {
-            let index = api::portal_open("clock.wall")?;
-            let good = call(index, []).is_ok_and(|now| now > 0);
-            api::portal_close(index, 1)?;
-            Ok(good && api::portal_open("no.such.name") == Err(errno::ENOENT))
+        let wall = || -> Result<(), [i64; 2]> {
+            let index = api::portal_open("clock.wall").map_err(|error| [1, error.number()])?;
+            let wall = call(index, []).map_err(|broken| [2, broken.0 as i64])?;
+            api::portal_close(index, 1).map_err(|error| [3, error.number()])?;
+            match api::portal_open("no.such.name") {
+                Err(errno::ENOENT) if wall > 0 => Ok(()),
+                other => Err([4, other.err().map_or(0, Errno::number)]),
+            }
         };
-        let good = wall();
-        self.check(NAMED, good == Ok(true));
+        let wall = wall();
+        self.check(NAMED, wall.is_ok());
+        if let Err([step, why]) = wall {
+            self.failed |= step as u64 * STEP | (why as u64) << 32;
+        }
     }
 
     /// The same bytes each time.
