@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Command, Stdio};
 use std::thread;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use pebble_image::{Artifacts, Manifest, Report};
 use serde::Deserialize;
 
@@ -63,7 +63,12 @@ pub fn system(tools: &Tools, name: &str) -> Result<Built> {
     let mut packages: Vec<&str> = components.chain(files).chain([NUCLEUS_PACKAGE]).collect();
     packages.sort_unstable();
     packages.dedup();
-    let programs = Programs::build(tools, &packages)?;
+    let programs = Programs::build(tools, &packages).map_err(|error| match unknown(tools, &packages) {
+        Some(package) => {
+            anyhow!("{}: the project has no package \"{package}\"", tools.shown(&path))
+        }
+        None => error,
+    })?;
 
     let mut symbols = BTreeMap::new();
     let mut components = BTreeMap::new();
@@ -72,7 +77,8 @@ pub fn system(tools: &Tools, name: &str) -> Result<Built> {
         components.insert(component.name.clone(), read(elf)?);
         symbols.insert(component.name.clone(), elf.to_path_buf());
     }
-    let archive = archive(tools, &tools.system_name(&path), &manifest, &programs, &mut symbols)?;
+    let archive = archive(tools, &tools.system_name(&path), &manifest, &programs, &mut symbols)
+        .with_context(|| tools.shown(&path))?;
     let nucleus = programs.elf(NUCLEUS_PACKAGE, None)?;
     symbols.insert(NUCLEUS.into(), nucleus.to_path_buf());
 
@@ -101,28 +107,36 @@ fn archive(
     let mut archive = Archive::default();
     let mut compiler = None;
     for file in &manifest.file {
-        if let Some(lines) = file.lines {
-            let text: String = (1..=lines).map(|n| format!("this is line {n:06}\n")).collect();
-            archive.add(&file.path, text.as_bytes());
-            continue;
-        }
-        let elf = match (&file.package, &file.c, &file.from) {
-            (Some(package), None, None) => programs.elf(package, file.binary.as_deref())?.to_path_buf(),
-            (None, Some(source), None) => {
+        let at = || format!("file '{}'", file.path);
+        let there = |named: &str| {
+            let path = tools.root.join(named);
+            ensure!(path.exists(), "{}: there is no {named}", at());
+            Ok(path)
+        };
+        let elf = match (&file.package, &file.c, &file.from, file.lines) {
+            (Some(package), None, None, None) => {
+                programs.elf(package, file.binary.as_deref()).with_context(at)?.to_path_buf()
+            }
+            (None, Some(source), None, None) => {
                 if compiler.is_none() {
                     compiler = Some(c::Compiler::new(tools, system)?);
                 }
                 let compiler = compiler.as_ref().context("no compiler")?;
-                compiler.build(&tools.root.join(source), &file.path)?
+                compiler.build(&there(source)?, &file.path).with_context(at)?
             }
-            (None, None, Some(from)) => {
-                archive.add(&file.path, &read(&tools.root.join(from))?);
+            (None, None, Some(from), None) => {
+                archive.add(&file.path, &read(&there(from)?).with_context(at)?);
                 continue;
             }
-            _ => bail!("file {:?} of the manifest needs one of: package, c, from, lines", file.path),
+            (None, None, None, Some(lines)) => {
+                let text: String = (1..=lines).map(|n| format!("this is line {n:06}\n")).collect();
+                archive.add(&file.path, text.as_bytes());
+                continue;
+            }
+            _ => bail!("{}: needs exactly one of: package, c, from, lines", at()),
         };
         archive.add(&file.path, &stripped(tools, &Path::new(system).join(&file.path), &elf)?);
-        symbols.insert(file.path.trim_start_matches('/').into(), elf);
+        symbols.insert(file.path.clone(), elf);
     }
     compiler.map_or(Ok(()), |compiler| compiler.note_commands())?;
     Ok(archive.finish())
@@ -179,6 +193,21 @@ impl Programs {
             _ => bail!("package {package} has several binaries: the manifest must name one"),
         }
     }
+}
+
+/// Of these packages one that the project does not have; cargo speaks of features only.
+fn unknown<'a>(tools: &Tools, packages: &[&'a str]) -> Option<&'a str> {
+    #[derive(Deserialize)]
+    struct Project {
+        packages: Vec<Package>,
+    }
+    #[derive(Deserialize)]
+    struct Package {
+        name: String,
+    }
+    let output = tools.cargo("metadata").args(["--no-deps", "--offline", "--format-version", "1"]).output();
+    let project: Project = serde_json::from_slice(&output.ok()?.stdout).ok()?;
+    packages.iter().copied().find(|name| project.packages.iter().all(|package| package.name != *name))
 }
 
 /// Cargo lays all binaries of one name into one file, whosever they are.

@@ -117,7 +117,7 @@ fn main() -> ExitCode {
             if cause.is_none_or(|e| e.kind() != std::io::ErrorKind::BrokenPipe) {
                 ui::error(&format!("{error:#}"));
             }
-            ExitCode::FAILURE
+            if error.is::<ui::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

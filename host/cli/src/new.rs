@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use pebble_image::Manifest;
 use pebble_interface::words::is_taken;
@@ -84,7 +84,8 @@ impl Template {
             (Language::Rust, false) => RUST,
             (Language::Rust, true) => SERVER,
             (Language::C, true) => {
-                bail!("--server makes one in Rust; in C, begin with examples/counter-server.c")
+                let c = "--server makes one in Rust; in C, begin with examples/counter-server.c";
+                return Err(ui::usage(c.into()));
             }
         })
     }
@@ -93,12 +94,13 @@ impl Template {
 pub fn new(tools: &Tools, options: &Options) -> Result<()> {
     let name = &options.name;
     let template = Template::of(options)?;
-    ensure!(
-        is_name(name, template.longest),
-        "{name:?} is no name: lower-case letters, digits and hyphens, a letter first, {} at most",
-        template.longest
-    );
-    ensure!(!is_reserved(tools, name), "{name:?} is the name of something else: choose another");
+    if !is_name(name, template.longest) {
+        let good = "lower-case letters, digits and hyphens, a letter first";
+        return Err(ui::usage(format!("{name:?} is no name: {good}, {} at most", template.longest)));
+    }
+    if is_reserved(tools, name) {
+        return Err(ui::usage(format!("{name:?} is the name of something else: choose another")));
+    }
     let programs = tools.root.join("programs");
     for path in [programs.join(name), programs.join(format!("{name}.c"))] {
         ensure!(!path.exists(), "{} exists", tools.shown(&path));

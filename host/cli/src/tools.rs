@@ -15,7 +15,7 @@ use pebble_image::{Board, Report, board};
 use pebble_qemu::Machine;
 
 use crate::isa::Isa;
-use crate::ui;
+use crate::ui::{self, usage};
 
 /// The LLVM that Debian's packages provide under versioned names.
 const LLVM: &str = "19";
@@ -194,7 +194,11 @@ impl Tools {
     pub fn manifest(&self, system: &str) -> Result<PathBuf> {
         if system.ends_with(".toml") {
             let path = PathBuf::from(system);
-            return if path.exists() { Ok(path) } else { Err(anyhow!("there is no manifest {system}")) };
+            return if path.exists() {
+                Ok(path)
+            } else {
+                Err(usage(format!("there is no manifest {system}")))
+            };
         }
         let path = |folder| self.root.join(folder).join(format!("{system}.toml"));
         if let Some(path) = SYSTEMS.iter().map(path).find(|path| path.exists()) {
@@ -202,7 +206,8 @@ impl Tools {
         }
         let names = self.systems();
         let known = if names.is_empty() { "none".into() } else { names.join(", ") };
-        bail!("there is no system {system:?}; known: {known}")
+        let path = if Path::new(system).exists() { ": a path to a manifest ends in .toml" } else { "" };
+        Err(usage(format!("there is no system {system:?}{path}; known: {known}")))
     }
 
     /// What the products of a system are called: as its manifest, with a number that tells where that is
@@ -236,8 +241,11 @@ fn names(folder: &Path) -> Vec<String> {
 
 fn find_board(folder: &Path, name: &str) -> Result<Board> {
     let known = names(folder);
+    if name == EVERY_BOARD {
+        return Err(usage(format!("--board {EVERY_BOARD} is for tests; one of {}", known.join(", "))));
+    }
     if !known.iter().any(|known| known == name) {
-        bail!("there is no board {name:?}; known: {}", known.join(", "));
+        return Err(usage(format!("there is no board {name:?}; known: {}", known.join(", "))));
     }
     let path = folder.join(name).with_extension("toml");
     Board::load(&path).with_context(|| path.display().to_string())

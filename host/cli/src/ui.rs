@@ -20,6 +20,22 @@ pub enum Colour {
     Cyan = 36,
 }
 
+/// What was asked for there is not, or cannot be: the user has to ask for something else.
+#[derive(Debug)]
+pub struct Usage(String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+pub fn usage(what: String) -> anyhow::Error {
+    Usage(what).into()
+}
+
 /// `text` in colour if `terminal` says that a person looks.
 pub fn paint(text: &str, colour: Colour, terminal: bool) -> String {
     if terminal && std::env::var_os("NO_COLOR").is_none() {

@@ -31,20 +31,17 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Entry {
     name: Spanned<String>,
-    spec: String,
+    spec: Spanned<String>,
     from: String,
     /// The last part of the name where it is left out.
     entry: Option<String>,
     #[serde(default)]
     switches: bool,
-    #[serde(default)]
-    arguments: Vec<String>,
+    arguments: Option<Spanned<Vec<String>>>,
     #[serde(default)]
     result: String,
-    #[serde(default)]
-    more: Vec<String>,
-    #[serde(default)]
-    errors: Vec<String>,
+    more: Option<Spanned<Vec<String>>>,
+    errors: Option<Spanned<Vec<String>>>,
     #[serde(default)]
     meaning: String,
 }
@@ -111,15 +108,22 @@ fn one_prefix(interfaces: &[Interface]) -> Result<Option<&str>, Error> {
 }
 
 fn checked(file: &str, text: &str, entry: Entry, named: impl Fn(&str) -> String) -> Result<Interface, Error> {
-    let at = Place { file: file.into(), line: line_of(text, entry.name.span().start) };
     let name = named(entry.name.get_ref());
+    let place = |at: usize| Place { file: file.into(), line: line_of(text, at) };
+    let at = place(entry.name.span().start);
     let wrong = |what: String| Error { at: at.clone(), interface: name.clone(), what };
+    let wrong_in = |at: usize| {
+        let (at, name) = (place(at), &name);
+        move |what: String| Error { at: at.clone(), interface: name.clone(), what }
+    };
     fits_name(&name).map_err(wrong)?;
-    if entry.spec.len() > SPECLEN {
-        return Err(wrong(format!("the specification has more than {SPECLEN} characters")));
+    let wrong_spec = wrong_in(entry.spec.span().start);
+    let text_of_spec = entry.spec.get_ref();
+    if text_of_spec.len() > SPECLEN {
+        return Err(wrong_spec(format!("the specification has more than {SPECLEN} characters")));
     }
-    let spec = Spec::parse(&entry.spec)
-        .map_err(|error| wrong(format!("specification {:?}, {error}", entry.spec)))?;
+    let spec = Spec::parse(text_of_spec)
+        .map_err(|error| wrong_spec(format!("specification {text_of_spec:?}, {error}")))?;
     let function = entry.entry.as_deref().unwrap_or(name.rsplit('.').next().unwrap_or_default());
     if !is_identifier(function) || is_rust(function) {
         return Err(wrong(format!("{function:?} cannot be a function's name: say it with `entry`")));
@@ -127,15 +131,19 @@ fn checked(file: &str, text: &str, entry: Entry, named: impl Fn(&str) -> String)
     if entry.from.trim().is_empty() {
         return Err(wrong("`from` is empty: say who may open it".into()));
     }
-    let arguments = entry.arguments.iter().map(|text| argument(text)).collect::<Result<Vec<_>, _>>();
-    let arguments = arguments.and_then(|list| fit_letters(&spec, &list).map(|()| list)).map_err(wrong)?;
-    let more = entry.more.iter().map(|text| argument(text)).collect::<Result<Vec<_>, _>>();
-    let more = more.and_then(|list| fit_results(&spec, &list).map(|()| list)).map_err(wrong)?;
-    for list in [&arguments, &more] {
-        differ(list).map_err(wrong)?;
-    }
-    let errors =
-        entry.errors.iter().map(|text| known_error(text)).collect::<Result<_, _>>().map_err(wrong)?;
+    // A list that is left out is empty, and what is wrong with that is said where the interface begins.
+    let list = |list: Option<Spanned<Vec<String>>>| {
+        let at = list.as_ref().map_or(entry.name.span().start, |list| list.span().start);
+        (list.map(Spanned::into_inner).unwrap_or_default(), wrong_in(at))
+    };
+    let (texts, wrong_argument) = list(entry.arguments);
+    let arguments = all(&texts, argument).and_then(|list| fit_letters(&spec, &list).map(|()| list));
+    let arguments = arguments.and_then(differ).map_err(&wrong_argument)?;
+    let (texts, wrong_more) = list(entry.more);
+    let more = all(&texts, argument).and_then(|list| fit_results(&spec, &list).map(|()| list));
+    let more = more.and_then(differ).map_err(wrong_more)?;
+    let (texts, wrong_error) = list(entry.errors);
+    let errors = all(&texts, known_error).map_err(wrong_error)?;
     let interface = Interface {
         spec,
         entry: function.into(),
@@ -151,7 +159,9 @@ fn checked(file: &str, text: &str, entry: Entry, named: impl Fn(&str) -> String)
     };
     let own = interface.passed().map(|argument| argument.name.as_str()).find(|name| OWN.contains(name));
     match own {
-        Some(own) => Err(wrong(format!("argument {own:?}: stubs call their own so: choose another name"))),
+        Some(own) => {
+            Err(wrong_argument(format!("argument {own:?}: stubs call their own so: choose another name")))
+        }
         None => Ok(interface),
     }
 }
@@ -196,12 +206,17 @@ fn argument(text: &str) -> Result<Argument, String> {
     Ok(Argument { name: name.into(), kind, note: folded(note), by_portal: inner.is_some() })
 }
 
+/// Each of the texts, as what it is read as.
+fn all<T>(texts: &[String], read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+    texts.iter().map(|text| read(text)).collect()
+}
+
 /// No two have one name.
-fn differ(list: &[Argument]) -> Result<(), String> {
+fn differ(list: Vec<Argument>) -> Result<Vec<Argument>, String> {
     let twice = |n: &usize| list[..*n].iter().any(|before| before.name == list[*n].name);
     match (1..list.len()).find(twice) {
         Some(n) => Err(format!("{:?} is there twice: give each its own name", list[n].name)),
-        None => Ok(()),
+        None => Ok(list),
     }
 }
 

@@ -129,6 +129,21 @@ fn what_does_not_fit_is_refused_with_its_place() {
 }
 
 #[test]
+fn the_line_is_that_of_the_mistake() {
+    let mistakes = [
+        ("x.look", "look", 6),
+        ("npadi>4", "nqadi>4", 7),
+        ("until: ticks", "until: tics", 9),
+        ("portal, its", "name, its", 11),
+        ("\"ENOENT\"", "\"ENOWHERE\"", 12),
+    ];
+    for (old, new, line) in mistakes {
+        let error = described(&GOOD.replacen(old, new, 1)).map(|_| ()).expect_err(new).to_string();
+        assert!(error.contains(&format!("interface.toml:{line}: ")), "{new:?}: {error}");
+    }
+}
+
+#[test]
 fn names_of_a_server_begin_alike() {
     let other = "\n[[interface]]\nname = \"y.b\"\nspec = \"np\"\nfrom = \"all\"\n";
     let error = described(&(GOOD.to_string() + other)).map(|_| ()).unwrap_err();

@@ -172,7 +172,10 @@ pub fn test(boards: &[Tools], options: &Options) -> Result<u8> {
     let first: Vec<_> = ["format", "seam"].into_iter().filter(|group| selected(group).is_some()).collect();
     let filter = options.filter.as_deref().unwrap_or_default();
     let count = first.len() + packages.len() + own.len() + systems.len();
-    ensure!(count > 0, "no group of tests has {filter:?} in its name");
+    if count == 0 {
+        let on = if host.is_none() { " on that board alone: `./pebble test --list` has all" } else { "" };
+        return Err(ui::usage(format!("no group of tests has {filter:?} in its name{on}")));
+    }
     if options.list {
         let hosts = packages.iter().flat_map(host::groups).filter(|group| options.selects(group));
         let own = own.iter().map(|(group, ..)| String::from(*group));
