@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use pebble_qemu::Exit;
+use pebble_qemu::{Exit, WithoutStatus};
 
 use crate::crash::Keeper;
 use crate::tools::Tools;
@@ -57,7 +57,9 @@ pub fn run(tools: &Tools, options: &Options) -> Result<u8> {
         ui::note(&String::from_utf8_lossy(&boot));
     }
     let lines = stdin().lines().map(|line| line.context("standard input"));
-    let mut keeper = Keeper::new(tools, &image, stdout().lock(), false)?;
+    let told = machine.status == pebble_qemu::Status::Console;
+    let out = WithoutStatus::new(stdout().lock(), told);
+    let mut keeper = Keeper::new(tools, &image, out, false)?;
     let outcome = guest.run_stream(lines, limit, &mut keeper);
     keeper.finish();
     let (exit, status) = outcome?;

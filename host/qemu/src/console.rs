@@ -1,6 +1,7 @@
 //! The two ends of the guest's console: a thread that writes, so that a guest that does not listen blocks
 //! nobody, and a buffer filled by a thread that reads.
 
+use crate::last_words::BEGINS;
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -79,7 +80,7 @@ impl Tail {
 
     /// The status with which the system has powered off, where the board has no other place for it.
     pub fn status(&self) -> Option<i32> {
-        self.last("power: status ")?.parse().ok()
+        self.last(BEGINS)?.parse().ok()
     }
 
     /// What stands behind this at the beginning of the last line.

@@ -12,11 +12,13 @@
 mod console;
 mod error;
 mod guest;
+mod last_words;
 mod machine;
 mod patience;
 mod script;
 
 pub use error::{Error, Exit};
 pub use guest::Guest;
+pub use last_words::WithoutStatus;
 pub use machine::{Counting, Machine, Status};
 pub use script::{PROMPT, Reply};
