@@ -69,6 +69,7 @@ impl Handover for Served {
 /// The driver: moves bytes whenever the device says so.
 fn main() -> i64 {
     CONSOLE.prepare();
+    PARKING.prepare();
     handover::ready();
     CONSOLE.own().0.init();
     let source = [map::DEVICE_UART.interrupt.into(), 0, 0, 0, 0];

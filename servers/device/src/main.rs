@@ -61,6 +61,8 @@ static DEVICES: Lock<Option<Devices>> = Lock::new(None);
 fn request<R>(work: impl FnOnce(&mut Devices) -> Result<R, Errno>) -> Result<R, Errno> {
     let mut devices = DEVICES.lock();
     if devices.is_none() {
+        DEVICES.prepare();
+        PARKING.prepare();
         let policy = pebble_boot::beginning(region::boot_info()).map_err(|_| errno::EIO)?;
         *devices = Some(Devices::new(policy));
     }

@@ -83,7 +83,7 @@ impl Handover for State {
         let (made, rest) = bytes.split_first_chunk().ok_or(errno::EINVAL)?;
         let made = u64::from_le_bytes(*made);
         self.0.load(format, rest)?;
-        PIPES.prepare();
+        prepare_locks();
         let mut places = (0..MOST as u64).filter(|n| made >> n & 1 == 1);
         places.try_for_each(|n| Queue::of(n).into_iter().try_for_each(prepare))
     }
@@ -101,6 +101,12 @@ static WAKES: [AtomicUsize; QUEUES] = [const { AtomicUsize::new(0) }; QUEUES];
 
 fn semaphore(queue: Queue) -> usize {
     SEMAPHORES[queue.index() % QUEUES].load(Relaxed)
+}
+
+/// Before anybody can meet anybody.
+fn prepare_locks() {
+    PIPES.prepare();
+    PARKING.prepare();
 }
 
 fn prepare(queue: Queue) -> Result<(), Errno> {
@@ -419,7 +425,7 @@ fn answer(outcome: Result<(), Error>) -> i64 {
 }
 
 extern "C" fn create(creator: Asid) -> i64 {
-    PIPES.prepare();
+    prepare_locks();
     let Ok(family @ 0..) = FAMILY.call(creator) else { return -errno::ESRCH };
     // Until it has its semaphores: whoever is handed the pipes finds it whole, or not at all.
     let mut pipes = PIPES.lock();

@@ -46,6 +46,7 @@ static CARE: Parking<1> = Parking::new(&services::WILL_WAKE, &services::WAKE);
 pub fn prepare() {
     KEPT.prepare();
     DEATHS.prepare();
+    CARE.prepare();
 }
 
 /// Whether the component's clients wait for another one when it dies.

@@ -144,6 +144,8 @@ impl Judge {
     /// So many rounds, and nothing is lost. What servers keep for good after a peak (pages for stacks and
     /// tables) is not; a leak comes again.
     pub fn steadily(&mut self, rounds: u32, mut round: impl FnMut(&mut Judge)) {
+        // The first line of a program opens portals: what fails later must not look like a leak as well.
+        println!("{rounds} rounds");
         (0..WARM_UP).for_each(|_| round(self));
         for tries_left in [2, 1, 0] {
             let before = self.rest();

@@ -7,7 +7,7 @@
 use crate::judge::Judge;
 use alloc::format;
 use alloc::string::String;
-use core::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
 use pebble::abi::fault::KILLED;
 use pebble::abi::{errno, map, status, sys};
 use pebble::api::{self, Errno};
@@ -105,25 +105,39 @@ fn gone() -> Result<(), Errno> {
 struct Sleeper {
     portal: AtomicUsize,
     page: AtomicUsize,
+    calls: AtomicBool,
     answer: AtomicI64,
 }
 
 static SLEEPERS: [Sleeper; CROWD + 1] = [const {
-    Sleeper { portal: AtomicUsize::new(0), page: AtomicUsize::new(0), answer: AtomicI64::new(BUSY) }
+    Sleeper {
+        portal: AtomicUsize::new(0),
+        page: AtomicUsize::new(0),
+        calls: AtomicBool::new(false),
+        answer: AtomicI64::new(BUSY),
+    }
 }; CROWD + 1];
 
 extern "C" fn reads(number: u64) {
-    let Sleeper { portal, page, answer } = &SLEEPERS[number as usize];
+    let Sleeper { portal, page, calls, answer } = &SLEEPERS[number as usize];
+    calls.store(true, Relaxed);
     let answered = call(portal.load(Relaxed), [page.load(Relaxed) as u64, PAGE]);
     answer.store(answered.unwrap_or(-1), Relaxed);
 }
 
+/// It sleeps when this returns: it was about to call, and then had the processor several times to itself,
+/// however slow that is.
 fn sleeper(number: usize, portal: usize, page: u64) -> Result<(), Errno> {
-    SLEEPERS[number].portal.store(portal, Relaxed);
-    SLEEPERS[number].page.store(page as usize, Relaxed);
-    SLEEPERS[number].answer.store(BUSY, Relaxed);
+    let it = &SLEEPERS[number];
+    it.portal.store(portal, Relaxed);
+    it.page.store(page as usize, Relaxed);
+    it.calls.store(false, Relaxed);
+    it.answer.store(BUSY, Relaxed);
     api::thread_create(reads, number as u64, 0)?;
-    pause();
+    while !it.calls.load(Relaxed) {
+        pause();
+    }
+    (0..5).for_each(|_| pause());
     Ok(())
 }
 
