@@ -65,6 +65,10 @@ impl Tail {
         self.0.drain(..surplus);
     }
 
+    pub fn has_any(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     /// The last lines, for an error message.
     pub fn last_words(&self) -> String {
         let text = String::from_utf8_lossy(&self.0);

@@ -10,6 +10,7 @@ use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
 use crate::console::{Console, More};
+use crate::nudge::{self, Nudge};
 use crate::patience::Patience;
 use crate::script::{self, Newlines, PROMPT, Piece, Reply};
 use crate::{Error, Exit, Status};
@@ -30,6 +31,8 @@ pub struct Guest {
     exit: Option<Exit>,
     status: Status,
     unwanted: Option<Arc<AtomicBool>>,
+    /// The emulator may stand still.
+    nudge: Option<Nudge>,
 }
 
 /// How a command of a script ended.
@@ -39,10 +42,12 @@ enum End {
 }
 
 impl Guest {
-    pub(crate) fn new(mut child: Child, status: Status) -> Self {
+    /// `counts`: the emulator counts instructions, and lets time pass while the guest rests.
+    pub(crate) fn new(mut child: Child, status: Status, counts: bool) -> Self {
         let input = child.stdin.take().expect("standard input is a pipe");
         let output = child.stdout.take().expect("standard output is a pipe");
-        Guest { child, console: Console::new(input, output), exit: None, status, unwanted: None }
+        let nudge = counts.then(|| Nudge::new(child.id()));
+        Guest { child, console: Console::new(input, output), exit: None, status, unwanted: None, nudge }
     }
 
     /// Whoever waits for the guest gives up once this is true.
@@ -215,11 +220,15 @@ impl Guest {
             let wait = match panicked {
                 true => left.min(GRACE),
                 false if self.unwanted.is_some() => left.min(LOOK),
+                false if self.nudge.is_some() => left.min(nudge::PAUSE),
                 false => left,
             };
             match self.console.receive(wait) {
                 More::Arrived => return Ok(()),
-                More::TimedOut if !panicked && !left.is_zero() => {}
+                More::TimedOut if !panicked && !left.is_zero() => {
+                    let has_spoken = self.console.tail.has_any();
+                    self.nudge.iter_mut().for_each(|nudge| nudge.look(has_spoken));
+                }
                 More::TimedOut if !panicked => {
                     return Err(Error::TimedOut {
                         waiting_for: waiting_for.into(),

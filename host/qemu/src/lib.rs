@@ -14,6 +14,7 @@ mod error;
 mod guest;
 mod last_words;
 mod machine;
+mod nudge;
 mod patience;
 mod script;
 

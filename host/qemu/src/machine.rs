@@ -154,7 +154,7 @@ impl Machine {
         command.args(["-display", "none", "-monitor", "none", "-serial", "stdio"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let child = command.spawn().map_err(|e| self.start_error(e))?;
-        Ok(Guest::new(child, self.status))
+        Ok(Guest::new(child, self.status, self.counting == Counting::InstructionsWithInput))
     }
 
     fn start_error(&self, error: std::io::Error) -> Error {

@@ -39,7 +39,7 @@ fn left(limit: Duration, passed: Duration, used: Option<Duration>) -> Duration {
 }
 
 /// Processor time of all threads of a process so far.
-fn used(process: u32) -> Option<Duration> {
+pub fn used(process: u32) -> Option<Duration> {
     ticks(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 

@@ -13,6 +13,10 @@ const SOON: Duration = Duration::from_secs(10);
 
 /// A program that takes QEMU's arguments and runs `body` with the console on its standard streams.
 fn guest(name: &str, body: &str) -> Guest {
+    guest_of(name, body, |machine| machine)
+}
+
+fn guest_of(name: &str, body: &str, counts: fn(Machine) -> Machine) -> Guest {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("guest-{name}"));
     // Written by a process of its own: one that another test forks meanwhile would hold the file open for
     // writing.
@@ -24,7 +28,7 @@ fn guest(name: &str, body: &str) -> Guest {
         .unwrap();
     writeln!(writer.stdin.take().unwrap(), "#!/bin/sh\n{body}").unwrap();
     assert!(writer.wait().unwrap().success());
-    Machine::new(path, "-M board").start(Path::new("image")).unwrap()
+    counts(Machine::new(path, "-M board")).start(Path::new("image")).unwrap()
 }
 
 /// A shell in script mode: `say WORD`, `false`, `exit`; `boom` is a nucleus panic, `hang` never answers.
@@ -71,6 +75,17 @@ fn a_script_may_end_the_system_itself() {
     let lines = ["say a", "exit 3", "say b"].map(|l| Ok::<_, Error>(l.to_string()));
     let end = guest.run_stream(lines.into_iter(), None, &mut Vec::new()).unwrap();
     assert_eq!(end, (Exit::Failed(3), 0));
+}
+
+#[test]
+fn an_emulator_that_stands_still_is_nudged() {
+    const STILL: &str = "trap 'kill $!; echo awake; exit' ALRM; echo begun; sleep 60 & wait";
+    let mut still = guest_of("still", STILL, Machine::counting_with_input);
+    still.expect("awake", SOON).unwrap();
+    // It has died of it, had it been sent one.
+    let mut silent = guest_of("silent", "sleep 3; echo begun", Machine::counting_with_input);
+    silent.expect("begun", SOON).unwrap();
+    assert_eq!(silent.wait_exit(SOON).unwrap(), Exit::PoweredOff);
 }
 
 #[test]
