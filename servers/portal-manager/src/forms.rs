@@ -29,6 +29,31 @@ struct Form {
     doubles: Vec<u64>,
     /// Where its symbols are.
     holes: Vec<u16>,
+    constant: Constant,
+}
+
+/// The double word of a portal where its constant is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Constant {
+    /// It has none.
+    None,
+    At(u16),
+    /// Not known, or more than one.
+    #[default]
+    Unknown,
+}
+
+impl Constant {
+    fn of(doubles: &[u64], holes: &[u16]) -> Self {
+        let is =
+            |at: &&u16| doubles.get(usize::from(**at)).copied().and_then(Hole::of) == Some(Hole::Constant);
+        let mut places = holes.iter().filter(is);
+        match (places.next(), places.next()) {
+            (None, _) => Constant::None,
+            (Some(at), None) if doubles[usize::from(*at)] == Hole::Constant.symbol() => Constant::At(*at),
+            _ => Constant::Unknown,
+        }
+    }
 }
 
 /// The forms that are kept, and where portals are made.
@@ -46,6 +71,7 @@ struct Draft {
     /// The form that was compiled last, the portal that was made last.
     form: Code,
     portal: ArrayVec<u64, { MAX_WORDS / 2 }>,
+    constant: Constant,
     room: verify::Room,
 }
 
@@ -66,13 +92,15 @@ impl Forms {
         };
         // Not before: the stack must suffice for compiling too.
         let values = Values::of(c, shape, processor);
-        let Draft { form, portal, .. } = &mut *self.draft;
+        let Draft { form, portal, constant, .. } = &mut *self.draft;
         portal.clear();
         let Some(kept) = kept else {
+            *constant = Constant::Unknown;
             portal.extend(form.doubles().map(|double| values.fill(double).unwrap_or(double)));
             return Ok(instance(form.doubles(), portal, shape, c, processor).is_ok());
         };
         let form = &self.kept[usize::from(kept)];
+        *constant = form.constant;
         let fits = portal.try_extend_from_slice(&form.doubles).is_ok();
         for at in &form.holes {
             if let Some(hole) = portal.get_mut(usize::from(*at)) {
@@ -85,6 +113,11 @@ impl Forms {
     /// The portal that was made last.
     pub fn portal(&self) -> &[u64] {
         &self.draft.portal
+    }
+
+    /// Where its constant is.
+    pub fn constant(&self) -> Constant {
+        self.draft.constant
     }
 
     /// The number of such a form, if it is kept. It moves to the front.
@@ -130,7 +163,8 @@ impl Forms {
         let mut holes = Vec::new();
         holes.try_reserve_exact(places().count()).ok()?;
         holes.extend(places().map(|(at, _)| at));
-        let form = Form { kind, spec: spec.clone(), doubles, holes };
+        let constant = Constant::of(&doubles, &holes);
+        let form = Form { kind, spec: spec.clone(), doubles, holes, constant };
         if self.kept.len() < MOST {
             self.order.push(self.kept.len() as u8);
             self.kept.push(form);

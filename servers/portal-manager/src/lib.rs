@@ -9,8 +9,8 @@
 //! Invariants:
 //! * a table word is the address of common code, of verified code of that very slot, or of `none`; it is
 //!   written last when a portal is opened and first when one is closed;
-//! * code that a suspended thread may return through is not reused: it waits in limbo until no invocation
-//!   stack mentions it;
+//! * code that a suspended thread may return through is not reused, but by the same portal: it waits in limbo
+//!   until no invocation stack mentions it;
 //! * a portal takes of its opener what that, or the image's manifest, has given, and of nobody else;
 //! * a portal into a dead domain answers CLOSED with its name, and keeps no reference to what that domain
 //!   had;
@@ -33,6 +33,7 @@ mod made;
 pub mod manager;
 pub mod notify;
 pub mod open;
+mod reopening;
 pub mod replacement;
 mod shares;
 pub mod slots;

@@ -2,13 +2,14 @@
 
 use crate::Machine;
 use crate::admission::Policies;
-use crate::arena::Run;
+use crate::arena::{Run, sort};
 use crate::consent::text;
 use crate::fault_handlers::Handled;
 use crate::frames::{self, Current};
 use crate::letters::Letters;
 use crate::made::{LIMBO, Made};
 use crate::notify::Detour;
+use crate::reopening::PLACES;
 use crate::replacement::{NOBODY, Replacement};
 use crate::slots::Slots;
 use crate::unwind::Watch;
@@ -418,27 +419,40 @@ impl<A: Arch> Manager<A> {
 
     /// The portal's code may be reused once no thread can return through it.
     pub(crate) fn discard(&mut self, slot: Slot) {
-        if let Some(counter) = slot.counter {
+        self.free_counter(slot.counter);
+        self.bury(slot.run);
+    }
+
+    pub(crate) fn free_counter(&mut self, counter: Option<u16>) {
+        if let Some(counter) = counter {
             self.counters[counter as usize] = false;
         }
-        if slot.run.len > 0 {
-            let at = self.made.limbo.partition_point(|run| run.at < slot.run.at);
-            self.made.limbo.insert(at, slot.run);
+    }
+
+    /// Into limbo.
+    pub(crate) fn bury(&mut self, run: Run) {
+        if run.len > 0 {
+            self.made.limbo.push(run);
+            self.made.shared |= run.host != 0;
         }
     }
 
     /// It is worth looking through what is in limbo: there is much that was not there the last time, or
     /// somebody sees stacks until it has gone.
     pub fn untidy(&self) -> bool {
-        self.made.limbo.len() >= self.made.kept + LIMBO || self.made.limbo.iter().any(|run| run.host != 0)
+        self.made.shared || self.made.limbo.len() >= self.made.kept + LIMBO
     }
 
     /// Frees what is in limbo and mentioned by no thread's invocation stack. Each frame is looked at once:
     /// programs decide how many there are, and how much stays in limbo, and everybody else's requests wait
     /// for this.
     pub fn sweep(&mut self, machine: &mut impl Machine, current: Current) {
+        for place in 0..PLACES {
+            self.made.reopening.give_up(place).into_iter().for_each(|run| self.bury(run));
+        }
         // Its memory stays for the next.
         let mut limbo = core::mem::take(&mut self.made.limbo);
+        sort(&mut limbo);
         let end = self.code.thread_end;
         let doubt = machine.threads().any(|tid| {
             frames::any::<A>(machine, tid, current, end, |frame| {
@@ -459,6 +473,7 @@ impl<A: Arch> Manager<A> {
             used
         });
         self.made.kept = limbo.len();
+        self.made.shared = limbo.iter().any(|run| run.host != 0);
         self.made.limbo = limbo;
         if shared {
             self.hide_stacks(machine);

@@ -135,6 +135,21 @@ impl<A: Arch> Manager<A> {
         index: u16,
         slot: &Slot,
     ) -> Result<Run, Errno> {
+        if let Some(run) = self.reopen(machine, asid, index, slot) {
+            return Ok(run);
+        }
+        let run = self.build_anew(machine, asid, index, slot)?;
+        self.remember(asid, index, slot, run);
+        Ok(run)
+    }
+
+    fn build_anew(
+        &mut self,
+        machine: &mut impl Machine,
+        asid: u16,
+        index: u16,
+        slot: &Slot,
+    ) -> Result<Run, Errno> {
         let caller = self.domains[asid as usize].view;
         let templates = self.letters.registered.clone();
         let mut c = Connection {
@@ -267,7 +282,11 @@ impl<A: Arch> Manager<A> {
         for index in first..first + count {
             machine.set_table(asid, index as u16, self.made.closed);
             let slot = self.domains[asid as usize].slots.take(index);
-            self.discard(slot);
+            if self.made.reopening.close(asid, index as u16, slot.run) {
+                self.free_counter(slot.counter);
+            } else {
+                self.discard(slot);
+            }
             if let Some(owner) = self.owner(asid, index as u16, &slot) {
                 owner.held = owner.held.saturating_sub(1);
             }

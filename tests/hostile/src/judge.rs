@@ -147,7 +147,7 @@ impl Judge {
         // The first line of a program opens portals: what fails later must not look like a leak as well.
         println!("{rounds} rounds");
         (0..WARM_UP).for_each(|_| round(self));
-        for tries_left in [2, 1, 0] {
+        for tries_left in (0..5).rev() {
             let before = self.rest();
             (0..rounds).for_each(|_| round(self));
             let after = self.settled(before);

@@ -84,6 +84,30 @@ fn open_close() -> Result<Samples, Errno> {
     Ok(samples)
 }
 
+/// Files open at once: more than the portal manager remembers portals of.
+const OPEN: usize = 50;
+
+/// The same, where the portals of no other file are left.
+fn open_new() -> Result<Samples, Errno> {
+    file()?.close();
+    let mut samples = samples(1);
+    let mut open = Vec::with_capacity(OPEN);
+    for _ in 0..FEW / OPEN {
+        for _ in 0..OPEN {
+            let before = counter();
+            let file = io::open(FILE)?;
+            open.push((file, counter() - before));
+        }
+        for (file, opening) in open.drain(..) {
+            let before = counter();
+            file.close();
+            samples.add(opening + counter() - before);
+        }
+    }
+    io::remove(FILE)?;
+    Ok(samples)
+}
+
 /// From another instance of this program, which writes as many bytes a call as this one reads, until nobody
 /// reads them any more. A sample has all that both do until 64 KB have arrived.
 fn stream(bytes: &str) -> Result<Samples, Errno> {
@@ -167,6 +191,7 @@ fn main() -> i64 {
         [_, "read-64k", id] => (blocks(FEW, BLOCK, BLOCK, File::read_exact), id),
         [_, "write-4k", id] => (blocks(SOME, 4096, 4096, |file, bytes| file.write(bytes)), id),
         [_, "open-close", id] => (open_close(), id),
+        [_, "open-new", id] => (open_new(), id),
         [_, "pipe-4k", id] => (stream("4096"), id),
         [_, "pipe-64k", id] => (stream("65536"), id),
         [_, "spawn", id] => (spawn(), id),
@@ -174,7 +199,8 @@ fn main() -> i64 {
         [_, "produce", bytes] => return produce(bytes),
         _ => {
             pebble::eprintln!(
-                "usage: work read-1|read-4k|read-64k|write-4k|open-close|pipe-4k|pipe-64k|spawn|fork-wait ID"
+                "usage: work read-1|read-4k|read-64k|write-4k|open-close|open-new|pipe-4k|pipe-64k|\
+                 spawn|fork-wait ID"
             );
             return 2;
         }

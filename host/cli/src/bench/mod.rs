@@ -51,6 +51,7 @@ const LINES: &[&str] = &[
     "work read-64k file.read.64k",
     "work write-4k file.write.4k",
     "work open-close file.open_close",
+    "work open-new file.open_close.new",
     "work pipe-4k pipe.bulk.4k",
     "work pipe-64k pipe.bulk.64k",
     "work spawn spawn.small",

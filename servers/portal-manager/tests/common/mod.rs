@@ -7,8 +7,9 @@ use pebble_abi::errno::{self, Errno};
 use pebble_abi::{map, sys, thread};
 use pebble_arch::{Arch, Riscv64};
 use pebble_boot::{BootInfo, CommonCode, Domain, Grant, Interface, Portal};
+use pebble_portal::hardware::{Connection, Shape, compile};
 use pebble_portal_manager::frames::Current;
-use pebble_portal_manager::{Goal, Machine};
+use pebble_portal_manager::{Goal, Machine, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 
@@ -258,6 +259,33 @@ fn check_counts(manager: &Manager) {
     }
 }
 
+/// A portal's code is what is compiled for it now, whatever became of others in its place. Not looked at: those
+/// for domains below, those to the dead, windows and letters of servers.
+fn check_code(manager: &Manager, machine: &Fake, asid: u16, index: usize, slot: &Slot) {
+    let Goal::Interface(i) = slot.goal else { return };
+    let pebble_portal_manager::Interface { asid: callee, entry, spec, name, .. } =
+        &manager.interfaces[usize::from(i)];
+    let [caller, callee] = [asid, *callee].map(|asid| &manager.domains[usize::from(asid)]);
+    let special = spec.windows().next().is_some() || spec.templates().next().is_some();
+    if !callee.alive || slot.subject.is_some() || name.is_empty() || special {
+        return;
+    }
+    let c = Connection {
+        caller: caller.view,
+        callee: callee.view,
+        entry: *entry,
+        index: index as u16,
+        constant: slot.constant,
+        counter: slot.counter,
+        ..Connection::default()
+    };
+    let code = compile(spec, Shape::Call, &c, Riscv64::PROCESSOR).expect("it was compiled");
+    let wanted: Vec<u64> = code.doubles().collect();
+    let found: Vec<u64> =
+        (0..wanted.len() as u64).map(|n| machine.code_word_at(u64::from(slot.run.at) + n * 8)).collect();
+    assert_eq!(found, wanted, "the code of {asid}:{index}");
+}
+
 /// Every table word leads where the slot says.
 pub fn check(manager: &Manager, machine: &Fake) {
     check_counts(manager);
@@ -274,6 +302,7 @@ pub fn check(manager: &Manager, machine: &Fake) {
             } else if slot.run.len > 0 {
                 assert_eq!(word, Some(map::CODE_VA + u64::from(slot.run.at)));
                 runs.push((slot.run.at, slot.run.len));
+                check_code(manager, machine, asid, index, slot);
             }
         }
     }
