@@ -186,9 +186,11 @@ impl<A: Arch> Manager<A> {
     /// A domain dies: its interfaces are guarded no longer, unless they wait for a successor; nobody admits
     /// it.
     pub(crate) fn drop_guards(&mut self, machine: &mut impl Machine, asid: u16) {
-        let gone: Vec<u16> =
-            (0..).zip(&self.interfaces).filter(|(_, i)| i.asid == asid).map(|(n, _)| n).collect();
-        gone.into_iter().for_each(|n| self.unguard(machine, n));
+        if self.domains[usize::from(asid)].exports {
+            let its = (0..).zip(&self.interfaces).filter(|(_, i)| i.asid == asid);
+            let gone: Vec<u16> = its.map(|(n, _)| n).collect();
+            gone.into_iter().for_each(|n| self.unguard(machine, n));
+        }
         for guard in &mut self.policies.guards {
             if let Way::Listed(bits) = &mut guard.way {
                 bits[usize::from(asid) / 64] &= !(1 << (asid % 64));

@@ -8,8 +8,8 @@
 //! * A form is kept only if the verifier has accepted it.
 //! * Forms name no domain: whose connection a form was made for makes no difference.
 //! * A template may be registered anew, so a specification with letters of servers has no form here.
-//! * There are [`MOST`] at most. One that is used moves to the front, a new one comes into the middle: whoever
-//!   opens what nobody else does takes no place of those that everybody uses.
+//! * There are [`MOST`] at most. One that is used moves one place to the front, a new one comes into the
+//!   middle: whoever opens what nobody else does takes no place of those that everybody uses.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,9 +22,8 @@ use pebble_portal::{Processor, Spec};
 /// A form has some 700 bytes.
 const MOST: usize = 40;
 
-/// Two connections that agree in the first two have the same form.
+/// Two connections of one kind, with the same specification, have the same form.
 struct Form {
-    kind: u32,
     spec: Spec,
     doubles: Vec<u64>,
     /// Where its symbols are.
@@ -60,8 +59,8 @@ impl Constant {
 #[derive(Default)]
 pub(crate) struct Forms {
     kept: Vec<Form>,
-    /// Numbers of the kept, those that are used much in front.
-    order: ArrayVec<u8, MOST>,
+    /// Kinds and numbers of the kept, those that are used much in front.
+    order: ArrayVec<(u32, u8), MOST>,
     draft: Box<Draft>,
 }
 
@@ -120,17 +119,16 @@ impl Forms {
         self.draft.constant
     }
 
-    /// The number of such a form, if it is kept. It moves to the front.
+    /// The number of such a form, if it is kept.
     #[inline(never)]
     fn find(&mut self, kind: u32, spec: &Spec) -> Option<u8> {
-        let is = |n: &u8| {
-            let form = &self.kept[usize::from(*n)];
-            form.kind == kind && form.spec == *spec
-        };
+        let is = |(k, n): &(u32, u8)| *k == kind && self.kept[usize::from(*n)].spec == *spec;
         let at = self.order.iter().position(is)?;
-        // A few places at most, nearly always.
-        (0..at).rev().for_each(|n| self.order.swap(n, n + 1));
-        self.order.first().copied()
+        let (_, found) = self.order[at];
+        if let Some(before) = at.checked_sub(1) {
+            self.order.swap(at, before);
+        }
+        Some(found)
     }
 
     /// Compiles and verifies a form.
@@ -164,17 +162,18 @@ impl Forms {
         holes.try_reserve_exact(places().count()).ok()?;
         holes.extend(places().map(|(at, _)| at));
         let constant = Constant::of(&doubles, &holes);
-        let form = Form { kind, spec: spec.clone(), doubles, holes, constant };
+        let form = Form { spec: spec.clone(), doubles, holes, constant };
         if self.kept.len() < MOST {
-            self.order.push(self.kept.len() as u8);
+            self.order.push((kind, self.kept.len() as u8));
             self.kept.push(form);
-        } else if let Some(last) = self.order.last() {
+        } else if let Some((last_kind, last)) = self.order.last_mut() {
+            *last_kind = kind;
             self.kept[usize::from(*last)] = form;
         }
         let middle = self.order.len() / 2;
         let behind = self.order.get_mut(middle..)?;
         behind.rotate_right(1);
-        behind.first().copied()
+        behind.first().map(|(_, number)| *number)
     }
 }
 

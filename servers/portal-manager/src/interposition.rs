@@ -581,6 +581,10 @@ impl<A: Arch> Manager<A> {
             let below = |other: &u16| self.is_below(*other, asid);
             let family = (1..map::MAX_DOMAINS as u16).filter(below).collect::<Vec<_>>();
             family.into_iter().for_each(|other| self.close_opened_for(machine, other));
+            self.domains
+                .iter_mut()
+                .filter(|d| is(d.controller, asid))
+                .for_each(|child| child.controller = None);
         }
         self.unserve(asid, u16::MAX);
         self.detours.retain(|d| d.asid != asid);
@@ -588,9 +592,6 @@ impl<A: Arch> Manager<A> {
         domain.notify = 0;
         domain.notices.clear();
         let controlled = domain.controller.take().is_some();
-        for child in self.domains.iter_mut().filter(|d| is(d.controller, asid)) {
-            child.controller = None;
-        }
         if controlled {
             // After its stubs have gone, which is when the domain is reclaimed; those that others share stay.
             self.domains[asid as usize].handler = 0;

@@ -101,7 +101,9 @@ pub struct Domain {
     /// Stacks in its queue.
     pub stacks: u16,
     pub counting: bool,
-    /// It has put portals into tables of others.
+    /// It has, or had, interfaces; it has, or had, made semaphores; it has put portals into tables of others.
+    pub(crate) exports: bool,
+    pub(crate) makes_semaphores: bool,
     pub(crate) gives: bool,
     /// The domain that all its portals lead to, if it is controlled, and the handler there.
     pub controller: Option<NonZeroU16>,
@@ -211,6 +213,7 @@ impl<A: Arch> Manager<A> {
         domains[NOBODY as usize].image = true;
         let mut interfaces = Vec::new();
         for i in &info.interfaces {
+            domains.get_mut(usize::from(i.asid)).ok_or(errno::EINVAL)?.exports = true;
             let spec = Spec::parse(&i.spec).map_err(|_| errno::EINVAL)?;
             let text = text(&spec);
             interfaces.push(Interface {
@@ -343,6 +346,7 @@ impl<A: Arch> Manager<A> {
 
     pub(crate) fn add_interface(&mut self, mut interface: Interface) -> Result<u16, Errno> {
         interface.text = text(&interface.spec);
+        self.domains[usize::from(interface.asid)].exports = true;
         match self.interfaces.iter().position(|i| i.asid == 0) {
             Some(n) => {
                 self.interfaces[n] = interface;
@@ -493,16 +497,15 @@ impl<A: Arch> Manager<A> {
         self.drop_guards(machine, asid);
         self.drop_draft(asid);
         // Most programs have neither: nobody could reach them.
-        let exports = self.interfaces.iter().any(|i| i.asid == asid);
-        let first = self.semaphores.owners.iter().position(|owner| is(*owner, asid));
-        if exports || first.is_some() {
+        let Domain { exports, makes_semaphores, .. } = self.domains[usize::from(asid)];
+        if exports || makes_semaphores {
             self.bar(machine, asid);
         }
         self.leave_gifts(asid);
         if exports {
             self.interfaces.iter_mut().filter(|i| i.asid == asid).for_each(|i| i.asid = 0);
         }
-        for id in first.map_or(0..0, |first| first..self.semaphores.owners.len()) {
+        for id in 0..self.semaphores.owners.len() * usize::from(makes_semaphores) {
             if is(self.semaphores.owners[id], asid) {
                 self.semaphores.owners[id] = None;
                 self.semaphores.published.retain(|(_, s)| usize::from(*s) != id);

@@ -82,10 +82,15 @@ impl<A: Arch> Manager<A> {
         asid: u16,
         entries: Range<usize>,
     ) -> Result<(), Errno> {
+        let domain = &self.domains[usize::from(asid)];
+        let pages = entries.end.div_ceil(map::TABLE_ENTRIES_PER_PAGE);
+        if domain.slots.missing(entries.clone()) == 0 && pages <= usize::from(domain.pages) + 1 {
+            return Ok(());
+        }
         self.grant_table(asid, entries.clone())?;
         let domain = &mut self.domains[asid as usize];
-        domain.slots.reserve(entries.clone())?;
-        while entries.end.div_ceil(map::TABLE_ENTRIES_PER_PAGE) > usize::from(domain.pages) + 1 {
+        domain.slots.reserve(entries)?;
+        while pages > usize::from(domain.pages) + 1 {
             let page = u32::from(domain.pages) + 1;
             machine.grow_table(asid, page)?;
             domain.pages += 1;
@@ -400,6 +405,7 @@ impl<A: Arch> Manager<A> {
     pub fn own_semaphore(&mut self, owner: Option<Asid>, id: u16) {
         if let Some(entry) = self.semaphores.owners.get_mut(id as usize) {
             *entry = owner.and_then(|owner| NonZeroU16::new(owner.number()));
+            entry.iter().for_each(|owner| self.domains[usize::from(owner.get())].makes_semaphores = true);
         }
     }
 
@@ -528,9 +534,7 @@ impl<A: Arch> Manager<A> {
         domain.alive = true;
         domain.view = view;
         domain.reserve();
-        for entry in 0..map::TABLE_ENTRIES_PER_PAGE {
-            machine.set_table(asid, entry as u16, self.code.none);
-        }
+        machine.fill_table(asid, self.code.none);
         let float = usize::from(view.float);
         machine.set_table(asid, sys::RETURN as u16, self.code.dispatch);
         machine.set_table(asid, sys::EXCEPTION as u16, self.code.exception[float]);

@@ -435,6 +435,7 @@ impl<A: Arch> Manager<A> {
         let i = &mut self.interfaces[interface as usize];
         let before = (i.asid, i.entry);
         (i.asid, i.entry) = (asid, entry);
+        self.domains[usize::from(asid)].exports = true;
         before
     }
 

@@ -126,7 +126,8 @@ impl<A: Arch> Manager<A> {
     /// A domain's number will be another's; the VM manager has unmapped all that it had to do with.
     pub(crate) fn forget_shown(&mut self, asid: u16) {
         self.domains[usize::from(asid)].shown = Default::default();
-        DOMAINS.for_each(|host| self.set_shown(host, asid, false));
+        let (word, bit) = (usize::from(asid) / 64, 1 << (asid % 64));
+        self.domains.iter_mut().for_each(|host| host.shown[word] &= !bit);
     }
 }
 

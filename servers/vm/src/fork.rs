@@ -114,6 +114,7 @@ impl<M: Machine> Vm<M> {
         {
             return Err(errno::EINVAL);
         }
-        self.thread_on(child, [entry, value, sp], self.domain(child).priority, NO_STACK)
+        let number = self.thread_number(child, entry)?;
+        self.thread_on(child, number, [entry, value, sp], self.domain(child).priority, NO_STACK)
     }
 }

@@ -77,6 +77,10 @@ pub trait Machine {
     /// The word at a physical address.
     fn read(&self, pa: u64) -> u64;
     fn write(&mut self, pa: u64, word: u64);
+    /// How many of the words from this address on are zero before one is not, `count` at most.
+    fn zeros(&self, pa: u64, count: u64) -> u64 {
+        (0..count).find(|n| self.read(pa + n * 8) != 0).unwrap_or(count)
+    }
     fn zero_page(&mut self, pa: u64);
     fn copy_page(&mut self, from: u64, to: u64);
     /// Drops what the processor remembers of a domain's page tables.

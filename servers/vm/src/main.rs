@@ -85,6 +85,10 @@ impl Machine for Real {
         PHYSICAL.write(pa.wrapping_sub(map::RAM_PA), word);
     }
 
+    fn zeros(&self, pa: u64, count: u64) -> u64 {
+        PHYSICAL.zeros(pa.wrapping_sub(map::RAM_PA), count)
+    }
+
     fn zero_page(&mut self, pa: u64) {
         PHYSICAL.zero_page(pa.wrapping_sub(map::RAM_PA));
     }

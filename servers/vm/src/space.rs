@@ -167,15 +167,19 @@ impl<M: Machine> Vm<M> {
     pub(crate) fn unmap(&mut self, asid: u16, range: Range<u64>) {
         for part in parts(range) {
             let Some(l0) = self.l0(asid, part.start) else { continue };
-            for word in leaves(l0, part) {
+            let (mut word, mut left) = (leaf_slot(l0, part.start), (part.end - part.start) / PAGE);
+            loop {
                 // Most are empty. Nothing but this server fills one.
-                if self.machine.read(word) == 0 {
-                    continue;
+                let empty = self.machine.zeros(word, left);
+                if empty == left {
+                    break;
                 }
+                word += empty * 8;
                 let entry = self.swap(word, 0);
                 if M::Arch::is_own(entry) {
                     self.give(asid, M::Arch::address(entry));
                 }
+                (word, left) = (word + 8, left - empty - 1);
             }
         }
     }
@@ -205,16 +209,20 @@ impl<M: Machine> Vm<M> {
     /// portal table, and what windows need. Nobody runs on these tables any more.
     pub(crate) fn drain(&mut self, asid: u16) {
         let l1 = self.domain(asid).l1();
-        for n in 0..512 {
+        let mut n = 0;
+        loop {
+            // Most are empty.
+            n += self.machine.zeros(slot(l1, 1, n * SPAN), 512 - n);
+            if n == 512 {
+                break;
+            }
             let va = n * SPAN;
             let slot = slot(l1, 1, va);
+            n += 1;
             if (map::WINDOWS_VA..map::STACKS_VA).contains(&va) {
                 continue;
             }
             let entry = self.machine.read(slot);
-            if entry == 0 {
-                continue;
-            }
             let own_stacks = self.own_stacks(asid, va);
             let large = M::Arch::is_valid(entry) && !M::Arch::is_table(entry);
             if (map::STACKS_VA..map::USER_END).contains(&va) && !own_stacks || large {
@@ -222,7 +230,7 @@ impl<M: Machine> Vm<M> {
             } else if M::Arch::is_valid(entry) {
                 let owned = if own_stacks { va..va + SPAN } else { self.image_range(asid) };
                 self.unmap(asid, va.max(owned.start)..owned.end.min(va + SPAN));
-                if n != 0 {
+                if va != 0 {
                     self.machine.write(slot, 0);
                     self.give(asid, M::Arch::address(entry));
                 }

@@ -70,9 +70,9 @@ impl<M: Machine> Vm<M> {
         priority: u8,
         pages: u64,
     ) -> Result<Start, Errno> {
-        self.thread_number(home, entry)?;
+        let number = self.thread_number(home, entry)?;
         let (slot, sp) = self.new_stack(home, pages)?;
-        let thread = self.thread_on(home, [entry, argument, sp], priority, slot);
+        let thread = self.thread_on(home, number, [entry, argument, sp], priority, slot);
         if thread.is_err() {
             self.drop_stack(home, slot);
         }
@@ -80,34 +80,38 @@ impl<M: Machine> Vm<M> {
     }
 
     /// A free one, if the domain may have a further thread.
-    fn thread_number(&self, home: u16, entry: u64) -> Result<usize, Errno> {
+    pub(crate) fn thread_number(&self, home: u16, entry: u64) -> Result<usize, Errno> {
         let d = self.domain(home);
         if !(1..map::USER_END).contains(&entry) {
             return Err(errno::EFAULT);
         }
         let reserve = if d.boot { 0 } else { RESERVE_THREADS };
-        let busy = self.threads.iter().filter(|t| t.home.is_some()).count();
+        let (mut free, mut busy, mut its) = (None, 0, 0);
+        for (number, thread) in self.threads.iter().enumerate() {
+            match thread.home {
+                None => free = free.or(Some(number)),
+                Some(home) => {
+                    busy += 1;
+                    its += usize::from(self.domain(home.get()).family == d.family);
+                }
+            }
+        }
         if d.threads >= d.thread_limit.into() || busy + reserve >= map::MAX_THREADS {
             return Err(errno::EAGAIN);
         }
-        let its = self
-            .threads
-            .iter()
-            .filter(|t| t.home.is_some_and(|home| self.domain(home.get()).family == d.family))
-            .count();
         share::THREADS.grant(d.family.into(), its, busy, 1)?;
-        self.threads.iter().position(|t| t.home.is_none()).ok_or(errno::EAGAIN)
+        free.ok_or(errno::EAGAIN)
     }
 
-    /// A thread on a stack that exists.
+    /// A thread with a number that is [free](Self::thread_number), on a stack that exists.
     pub(crate) fn thread_on(
         &mut self,
         home: u16,
+        n: usize,
         start: [u64; 3],
         priority: u8,
         slot: u8,
     ) -> Result<Start, Errno> {
-        let n = self.thread_number(home, start[0])?;
         let block = self.block(home, n as u16)?;
         let (code, d) = (self.common()?.code, *self.domain(home));
         let [entry, argument, stack] = start;

@@ -358,14 +358,22 @@ pub fn nobody_escapes_and_nothing_leaks(context: &mut Context) -> Result<()> {
     without_leak(&mut guest, round)
 }
 
-/// What servers keep for good after a first use is not a leak; some of it settles in the third round only.
+/// What servers keep for good after a first use, or a peak, is not a leak; some of it settles late. A leak comes
+/// again each time.
 fn without_leak(guest: &mut Guest, round: impl Fn(&mut Guest) -> Result<()>) -> Result<()> {
     (0..4).try_for_each(|_| round(guest))?;
     // The shell opens what it looks through when it first looks.
     resources(guest)?;
-    let before = resources(guest)?;
-    round(guest)?;
-    settled(guest, &before, resources)
+    let mut last = Ok(());
+    for _ in 0..3 {
+        let before = resources(guest)?;
+        round(guest)?;
+        last = settled(guest, &before, resources);
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
 }
 
 /// Burials take a moment.
