@@ -55,7 +55,7 @@ impl Code {
 
     /// The code as it lies in memory, two words in one: so it is copied and compared. The last is filled up
     /// with zero.
-    pub fn doubles(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+    pub fn doubles(&self) -> impl ExactSizeIterator<Item = u64> + Clone {
         self.words.chunks(2).map(|pair| double(&[pair[0], pair.get(1).copied().unwrap_or(0)]))
     }
 

@@ -7,7 +7,7 @@ mod common;
 
 use common::cases::{self, Case, PROCESSORS};
 use pebble_portal::hardware::hole::{Hole, Values};
-use pebble_portal::hardware::verify::{Reason, Refusal, instance};
+use pebble_portal::hardware::verify::{Reason, Refusal, instance, symbols};
 use pebble_portal::hardware::{Connection, Domain, Shape};
 use std::collections::BTreeSet;
 
@@ -29,7 +29,14 @@ impl Filled {
 
     fn verdict(&self, portal: &[u64]) -> Result<(), Refusal> {
         let form = self.form.iter().copied();
-        instance(form, portal, self.case.shape, &self.case.connection, self.case.processor)
+        instance(
+            form.clone(),
+            symbols(form),
+            portal,
+            self.case.shape,
+            &self.case.connection,
+            self.case.processor,
+        )
     }
 
     /// Where the form has symbols, and which.

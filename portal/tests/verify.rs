@@ -26,7 +26,8 @@ fn passes(made: &Case, claimed: &Case) -> bool {
     let (form, code) = (made.form(), made.compile());
     let instance = |form: &Code| {
         let portal: Vec<u64> = code.doubles().collect();
-        verify::instance(form.doubles(), &portal, claimed.shape, &claimed.connection, claimed.processor)
+        let (shape, symbols) = (claimed.shape, verify::symbols(form.doubles()));
+        verify::instance(form.doubles(), symbols, &portal, shape, &claimed.connection, claimed.processor)
     };
     accepted(claimed, &form.words) && instance(&form).is_ok() || instance(&claimed.form()).is_ok()
 }

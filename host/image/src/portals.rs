@@ -123,7 +123,8 @@ impl<'a> Portals<'a> {
         verify::form(&form.words, &parsed, shape, c, A::PROCESSOR)
             .and_then(|()| {
                 let portal: Vec<u64> = code.doubles().collect();
-                verify::instance(form.doubles(), &portal, shape, c, A::PROCESSOR)
+                let symbols = verify::symbols(form.doubles());
+                verify::instance(form.doubles(), symbols, &portal, shape, c, A::PROCESSOR)
             })
             .map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
         let at = self.used;

@@ -77,6 +77,15 @@ impl Hole {
         Hole::Description,
     ];
 
+    /// Whether the caller decides what it stands for, besides others perhaps.
+    pub const fn is_callers(self) -> bool {
+        use Hole::*;
+        matches!(
+            self,
+            CallerSpace | Told | Caller | Table | Root | CallerWindows | Counter | Refused | Description
+        )
+    }
+
     /// What stands for it in a form.
     pub const fn symbol(self) -> u64 {
         (MARK | (self as u64) << 2) << 32
@@ -182,6 +191,7 @@ impl<'a> Facts<'a> {
 pub struct Values([u64; Hole::ALL.len()]);
 
 impl Values {
+    #[inline(always)]
     pub fn of(c: &Connection, shape: Shape, processor: Processor) -> Self {
         let (caller, callee) = (u64::from(c.caller.asid), u64::from(c.callee.asid));
         let semaphore = match shape {

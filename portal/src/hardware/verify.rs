@@ -32,7 +32,7 @@ use crate::hardware::hole::{Facts, Hole};
 use crate::hardware::{Connection, Shape};
 use crate::{Processor, Spec};
 use core::fmt;
-pub use instance::instance;
+pub use instance::{instance, symbols};
 use pebble_arch::{Mips64, Riscv64};
 
 /// Why a portal is refused, at which byte of it.

@@ -4,8 +4,7 @@
 use alloc::vec::Vec;
 use pebble_abi::map::{CODE_BYTES, PAGE};
 
-/// Lengths are multiples of this.
-const UNIT: u32 = 64;
+const UNIT: u32 = Run::UNIT as u32;
 
 /// A run of the arena: offset and length in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +17,9 @@ pub struct Run {
 }
 
 impl Run {
+    /// Runs begin at multiples of this, and their lengths are such.
+    pub const UNIT: usize = 64;
+
     pub fn contains(&self, offset: u64) -> bool {
         (u64::from(self.at)..u64::from(self.at) + u64::from(self.len)).contains(&offset)
     }

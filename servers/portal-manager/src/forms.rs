@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use arrayvec::ArrayVec;
 use pebble_portal::hardware::hole::{Facts, Hole, Values};
-use pebble_portal::hardware::verify::{self, instance};
+use pebble_portal::hardware::verify::{self, instance, symbols};
 use pebble_portal::hardware::{Code, CompileError, Connection, MAX_WORDS, Shape, form_into};
 use pebble_portal::{Processor, Spec};
 
@@ -96,7 +96,8 @@ impl Forms {
         let Some(kept) = kept else {
             *constant = Constant::Unknown;
             portal.extend(form.doubles().map(|double| values.fill(double).unwrap_or(double)));
-            return Ok(instance(form.doubles(), portal, shape, c, processor).is_ok());
+            let symbols = symbols(form.doubles());
+            return Ok(instance(form.doubles(), symbols, portal, shape, c, processor).is_ok());
         };
         let form = &self.kept[usize::from(kept)];
         *constant = form.constant;
@@ -106,12 +107,19 @@ impl Forms {
                 *hole = values.fill(*hole).unwrap_or(*hole);
             }
         }
-        Ok(fits && instance(form.doubles.iter().copied(), portal, shape, c, processor).is_ok())
+        Ok(fits
+            && instance(form.doubles.iter().copied(), form.holes.len(), portal, shape, c, processor).is_ok())
     }
 
     /// The portal that was made last.
     pub fn portal(&self) -> &[u64] {
         &self.draft.portal
+    }
+
+    /// The form that such a portal was made of, if it is kept.
+    pub fn kept(&mut self, spec: &Spec, shape: Shape, c: &Connection) -> Option<&[u64]> {
+        let kept = self.find(kind(spec, shape, &Facts::of(c))?, spec)?;
+        Some(&self.kept[usize::from(kept)].doubles)
     }
 
     /// Where its constant is.
@@ -179,6 +187,7 @@ impl Forms {
 
 /// What makes a form, beside the specification: the facts, and above them which shape. A semaphore's number is
 /// no part of it. `None`: such forms are not kept.
+#[inline(always)]
 fn kind(spec: &Spec, shape: Shape, facts: &Facts) -> Option<u32> {
     let shape = match shape {
         Shape::Call => 1,

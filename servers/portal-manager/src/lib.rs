@@ -22,6 +22,7 @@ extern crate alloc;
 
 pub mod admission;
 pub mod arena;
+mod births;
 pub mod consent;
 pub mod fault_handlers;
 mod forms;

@@ -1,6 +1,7 @@
 //! The portal code that is made while the system runs.
 
 use crate::arena::{Arena, Run};
+use crate::births::Births;
 use crate::forms::Forms;
 use crate::reopening::Reopening;
 use alloc::boxed::Box;
@@ -22,6 +23,8 @@ pub(crate) struct Made {
     pub moved: u64,
     /// Common code that answers -EBADF: where closed portals lead.
     pub closed: u64,
+    /// What new domains get.
+    pub births: Births,
     /// What may be wanted again, before it is in limbo.
     pub reopening: Reopening,
     /// Where a portal is made; none while that goes on.
@@ -39,6 +42,7 @@ impl Made {
             common_runs: Vec::new(),
             moved: 0,
             closed: none,
+            births: Births::default(),
             reopening: Reopening::default(),
             forms: Some(Box::default()),
         }

@@ -82,15 +82,10 @@ impl<A: Arch> Manager<A> {
         asid: u16,
         entries: Range<usize>,
     ) -> Result<(), Errno> {
-        let domain = &self.domains[usize::from(asid)];
-        let pages = entries.end.div_ceil(map::TABLE_ENTRIES_PER_PAGE);
-        if domain.slots.missing(entries.clone()) == 0 && pages <= usize::from(domain.pages) + 1 {
-            return Ok(());
-        }
         self.grant_table(asid, entries.clone())?;
         let domain = &mut self.domains[asid as usize];
-        domain.slots.reserve(entries)?;
-        while pages > usize::from(domain.pages) + 1 {
+        domain.slots.reserve(entries.clone())?;
+        while entries.end.div_ceil(map::TABLE_ENTRIES_PER_PAGE) > usize::from(domain.pages) + 1 {
             let page = u32::from(domain.pages) + 1;
             machine.grow_table(asid, page)?;
             domain.pages += 1;
@@ -98,7 +93,7 @@ impl<A: Arch> Manager<A> {
         Ok(())
     }
 
-    fn place_code(&mut self, machine: &mut impl Machine, doubles: &[u64]) -> Result<Run, Errno> {
+    pub(crate) fn place_code(&mut self, machine: &mut impl Machine, doubles: &[u64]) -> Result<Run, Errno> {
         loop {
             match self.made.arena.take(doubles.len() as u32 * 8) {
                 Take::Run(run) => {
@@ -514,9 +509,14 @@ impl<A: Arch> Manager<A> {
         machine.set_table(asid, sys::SYS_HRTIME as u16, self.code.hrtime);
         self.identity(machine, view)?;
         self.domains[asid as usize].open += 3;
-        for (index, interface) in self.system.clone() {
-            self.fill(machine, asid, index.into(), &[(Goal::Interface(interface), 0)])?;
+        self.bear(machine, view)?;
+        for n in 0..self.system.len() {
+            let (index, interface) = self.system[n];
+            if self.domains[usize::from(asid)].slots[usize::from(index)].goal == Goal::Common {
+                self.fill(machine, asid, index.into(), &[(Goal::Interface(interface), 0)])?;
+            }
         }
+        self.learn(view);
         Ok(())
     }
 

@@ -292,6 +292,12 @@ pub fn check(manager: &Manager, machine: &Fake) {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for asid in 1..map::MAX_DOMAINS as u16 {
         let slots = &manager.domains[asid as usize].slots;
+        for (index, slot) in (0..sys::FIRST_FREE.min(slots.len())).map(|index| (index, &slots[index])) {
+            if slot.run.len > 0 && machine.tables.contains_key(&(asid, index as u16)) {
+                runs.push((slot.run.at, slot.run.len));
+                check_code(manager, machine, asid, index, slot);
+            }
+        }
         for (index, slot) in (sys::FIRST_FREE..slots.len()).map(|index| (index, &slots[index])) {
             let word = machine.tables.get(&(asid, index as u16)).copied();
             if slot.goal == Goal::Free {
