@@ -18,7 +18,6 @@ use crate::forms::Forms;
 use crate::manager::{Domain, Goal, Interface, Manager, Slot};
 use alloc::vec::Vec;
 use core::ops::Range;
-use pebble_abi::errno::Errno;
 use pebble_abi::map;
 use pebble_arch::Arch;
 use pebble_portal::hardware::hole::{Facts, Hole, Side, Values};
@@ -111,27 +110,28 @@ impl Block {
 
 impl<A: Arch> Manager<A> {
     /// The portals of a new domain that are in a block for its kind. Those that are in none are left; without
-    /// such a block, all.
-    pub(crate) fn bear(&mut self, machine: &mut impl Machine, view: View) -> Result<(), Errno> {
+    /// such a block, or without room for it as a whole, all.
+    pub(crate) fn bear(&mut self, machine: &mut impl Machine, view: View) {
         if view.exclusive {
-            return Ok(());
+            return;
         }
         let Manager { domains, interfaces, made, .. } = self;
         let kind = kind(&view);
         made.births.0.retain(|block| block.portals.iter().all(|born| born.stands(domains, interfaces)));
-        let Some(at) = made.births.0.iter().position(|block| block.kind == kind) else { return Ok(()) };
+        let Some(at) = made.births.0.iter().position(|block| block.kind == kind) else { return };
         let mut block = made.births.0.swap_remove(at);
-        let placed = match block.fill(view, A::PROCESSOR) {
-            true => self.place_block(machine, view.asid, &block),
-            false => Ok(()),
-        };
+        if block.fill(view, A::PROCESSOR) {
+            self.place_block(machine, view.asid, &block);
+        }
         self.made.births.0.push(block);
-        placed
     }
 
-    fn place_block(&mut self, machine: &mut impl Machine, asid: u16, block: &Block) -> Result<(), Errno> {
-        self.grant_code(asid)?;
-        let all = self.place_code(machine, &block.last)?;
+    fn place_block(&mut self, machine: &mut impl Machine, asid: u16, block: &Block) {
+        if self.grant_code(asid).is_err() {
+            return;
+        }
+        // Where code lies scattered, there may be room for each, and not for all together.
+        let Ok(all) = self.place_code(machine, &block.last) else { return };
         for born in &block.portals {
             let (from, len) = (born.doubles.start as u32 * 8, born.doubles.len() as u32 * 8);
             let len = len.next_multiple_of(Run::UNIT as u32);
@@ -142,7 +142,6 @@ impl<A: Arch> Manager<A> {
             domain.open += 1;
             machine.set_table(asid, born.index, map::CODE_VA + u64::from(run.at));
         }
-        Ok(())
     }
 
     /// Keeps a block for the kind of this domain, whose portals have just been made one by one. Without memory

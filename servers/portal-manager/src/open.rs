@@ -509,7 +509,7 @@ impl<A: Arch> Manager<A> {
         machine.set_table(asid, sys::SYS_HRTIME as u16, self.code.hrtime);
         self.identity(machine, view)?;
         self.domains[asid as usize].open += 3;
-        self.bear(machine, view)?;
+        self.bear(machine, view);
         for n in 0..self.system.len() {
             let (index, interface) = self.system[n];
             if self.domains[usize::from(asid)].slots[usize::from(index)].goal == Goal::Common {

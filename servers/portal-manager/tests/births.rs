@@ -3,6 +3,7 @@
 mod common;
 
 use common::*;
+use pebble_abi::errno;
 use pebble_abi::words::Asid;
 use pebble_abi::{map, sys};
 use pebble_boot::{BootInfo, CommonCode, Interface};
@@ -137,6 +138,27 @@ proptest! {
             check(&manager, &machine);
         }
     }
+}
+
+/// No block fits where free code lies scattered; each portal does.
+#[test]
+fn scattered_room_is_enough() {
+    let (mut manager, mut machine) = system();
+    bear(&mut manager, &mut machine, 20..30, false);
+    // All code that there is, in one portal behind the other; then each second one goes.
+    let mut opened = Vec::new();
+    for asid in 20..30 {
+        while let Ok(at) = manager.open(&mut machine, Asid(asid), 0) {
+            opened.push((asid, at));
+        }
+    }
+    assert_eq!(manager.open(&mut machine, Asid(29), 0), Err(errno::ECODE));
+    for (asid, at) in opened.iter().step_by(2) {
+        manager.close(&mut machine, Asid(*asid), (*at).into(), 1, None).expect("closed");
+    }
+    manager.sweep(&mut machine, CURRENT);
+    manager.attach(&mut machine, newcomer(30, false)).expect("there is room for each");
+    check(&manager, &machine);
 }
 
 #[test]

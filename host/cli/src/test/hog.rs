@@ -44,7 +44,7 @@ pub fn others_go_on(context: &mut Context) -> Result<()> {
     all_but_a_little(&mut guest, "pipes", "pipes")?;
     let before = count(&mut guest)?;
     for (what, more) in SCARCE {
-        all_but_a_little(&mut guest, what, more)?;
+        all_but_a_little(&mut guest, what, more).with_context(|| format!("families that take {what}"))?;
     }
     // What they had is given back, but for locks that met for the first time. A family's share that stays
     // would be hundreds.
