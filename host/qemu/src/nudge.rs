@@ -6,8 +6,8 @@
 //! one that has used no processor time for a while is sent SIGALRM, which QEMU takes through a descriptor and
 //! does nothing about.
 //!
-//! **Invariant.** An emulator that has not spoken yet is left alone: it may not take the signal so yet, and
-//! would end of it.
+//! **Invariant.** An emulator that has not spoken yet is left alone: until it handles the signal, the signal
+//! would end it.
 
 use std::time::{Duration, Instant};
 

@@ -82,7 +82,7 @@ fn an_emulator_that_stands_still_is_nudged() {
     const STILL: &str = "trap 'kill $!; echo awake; exit' ALRM; echo begun; sleep 60 & wait";
     let mut still = guest_of("still", STILL, Machine::counting_with_input);
     still.expect("awake", SOON).unwrap();
-    // It has died of it, had it been sent one.
+    // The signal would have ended this one: it must not be sent before a word is spoken.
     let mut silent = guest_of("silent", "sleep 3; echo begun", Machine::counting_with_input);
     silent.expect("begun", SOON).unwrap();
     assert_eq!(silent.wait_exit(SOON).unwrap(), Exit::PoweredOff);

@@ -81,6 +81,30 @@ fn code_that_has_left_limbo_is_made_anew() {
     assert_ne!(runs(&manager, first), before);
 }
 
+/// Two programs whose interfaces look alike, entry and all, give portals for the same entry of one table in
+/// turn: each leads to who has given it, with that one's constant.
+#[test]
+fn what_one_server_gave_is_not_another_ones() {
+    let (mut manager, mut machine) = system();
+    CLIENTS.iter().for_each(|asid| manager.domains[usize::from(*asid)].image = false);
+    let spec = || pebble_portal::Spec::parse("npci").expect("a specification");
+    let gifts = [(4, "one.gift"), (5, "other.gift")].map(|(giver, name)| {
+        let gift = manager.register(&mut machine, Asid(giver), name, spec(), 0x3_0000).expect("an interface");
+        (giver, u64::from(gift))
+    });
+    let mut entries = Vec::new();
+    for round in 0..8 {
+        // Each also gets its own back, every second time.
+        let (giver, gift) = gifts[round as usize / 2 % 2];
+        let index = manager.create(&mut machine, Asid(giver), CLIENT, gift, 1, 7 + round).expect("a gift");
+        check(&manager, &machine);
+        assert_eq!(manager.domains[3].slots[usize::from(index)].constant, 7 + round);
+        manager.close(&mut machine, CLIENT, index.into(), 1, None).expect("closed");
+        entries.push(index);
+    }
+    assert!(entries.iter().all(|index| *index == entries[0]), "the same entry each time");
+}
+
 /// A domain that gets the number of a dead one has another space.
 #[test]
 fn nothing_is_passed_on_to_who_is_another() {
