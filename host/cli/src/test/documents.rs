@@ -6,7 +6,8 @@
 //! lines after it must be what is printed. A block fenced with `toml,PATH` is written to that file.
 //!
 //! **What is the same.** Columns may be wider, and a line `...` stands for any lines. Numbers may differ in
-//! blocks fenced with `console,numbers`: domains, addresses, times. Everywhere else they are exact.
+//! blocks fenced with `console,numbers`: domains, addresses, times, sizes and their units. Everywhere else
+//! they are exact.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,7 +81,15 @@ fn normal(line: &str, exact: bool) -> String {
         let digits = word.trim_start_matches("0x");
         let number = digits.contains(|c: char| c.is_ascii_digit())
             && digits.chars().all(|c| c.is_ascii_hexdigit() || c == '.');
-        out += if number { "#" } else { word };
+        // One page more may be what turns kilobytes into megabytes.
+        let unit = out.ends_with("# ") && matches!(word, "K" | "M");
+        out += if number {
+            "#"
+        } else if unit {
+            "bytes"
+        } else {
+            word
+        };
         out += &piece[word.len()..];
     }
     out
@@ -267,6 +276,10 @@ mod tests {
         assert!(!is(&["...", "z"], &["a"], true) && !is(&["a"], &[], true));
         assert!(!is(&["domain 3"], &["domain 4"], true) && is(&["domain 3"], &["domain 4"], false));
         assert!(is(&["at f+0x2 (0x1f), 0.1 s"], &["at f+0x11 (0xa0), 22.5 s"], false));
+        assert!(
+            is(&["alive 920 K"], &["alive 1.2 M"], false) && !is(&["alive 920 K"], &["alive 1 L"], false)
+        );
+        assert!(!is(&["a K"], &["a M"], false) && !is(&["920 K"], &["1.2 M"], true));
         assert!(!is(&["abc 1"], &["abd 1"], false) && !is(&["no number"], &["no 7"], false));
     }
 
