@@ -137,12 +137,12 @@ impl Region {
         n
     }
 
-    /// A page of zeroes.
+    /// A page of the same word.
     #[inline(never)]
-    pub fn zero_page(&self, offset: u64) {
+    pub fn fill_page(&self, offset: u64, word: u64) {
         let page = self.at(offset, map::PAGE) as *mut u64;
         // SAFETY: as in `read`, for all of the page.
-        each_word(|n| unsafe { page.add(n).write_volatile(0) });
+        each_word(|n| unsafe { page.add(n).write_volatile(word) });
     }
 
     #[inline(never)]

@@ -23,6 +23,11 @@ impl Run {
     pub fn contains(&self, offset: u64) -> bool {
         (u64::from(self.at)..u64::from(self.at) + u64::from(self.len)).contains(&offset)
     }
+
+    /// Whether the two lie one behind the other, and are no more than code.
+    pub fn is_before(&self, next: &Run) -> bool {
+        self.at + self.len == next.at && self.host == 0 && next.host == 0
+    }
 }
 
 /// By offset. After Shell: in place, without recursion, and quick where most is in order already.

@@ -15,14 +15,13 @@
 //! * every used entry of a controlled domain from the first system portal on is a stub;
 //!   [`find`](Manager::find) refuses others;
 //! * a stub's interface belongs to the domain's controller and has no name, so nobody else can open it;
-//! * what a controller opened on behalf of a child ([`Slot::subject`]) goes when the child dies;
+//! * what a controller opened on behalf of a child ([`subject`](crate::Slot::subject)) goes when the child dies;
 //! * a child's controller lives, or all its portals are closed.
 
 use crate::Machine;
-use crate::frames::{self, Current};
-use crate::manager::{Goal, Interface, Manager, STACKS, Slot, is};
+use crate::manager::{Goal, Interface, Manager, STACKS, is};
 use crate::open::FIRST_OWN;
-use crate::unwind::Leg;
+use crate::subjects::Subject;
 use alloc::vec::Vec;
 use arrayvec::ArrayVec;
 use core::num::NonZeroU16;
@@ -42,18 +41,6 @@ const KINDS: usize = 96;
 /// Most threads of domains that one controls: as many stacks as a domain can have, some for its own.
 const SERVED: u16 = 24;
 
-/// For whom a call is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Subject {
-    pub domain: u16,
-    /// Who called the subject, whoever passed that on; or 0.
-    pub origin: u16,
-    /// Of the thread's frame by which the subject left.
-    pub base: u64,
-    /// The domain that made the call itself: the outermost controller, if the subject is another.
-    pub caller: u16,
-}
-
 /// What a stub takes of its original: the caller's words, and as many results.
 fn stub(original: &Spec) -> Result<Spec, Errno> {
     let mut spec = Spec { stack: Stack::New, state: State::Minimal, ..original.clone() };
@@ -68,67 +55,25 @@ impl<A: Arch> Manager<A> {
         first.is_some_and(|first| (first.get()..first.get() + BEHALF.len() as u16).contains(&index))
     }
 
-    /// The subject of the call that the thread's top frame but `skip` made. `lax`: whatever portal was used,
-    /// a controller that serves a child acts for it.
-    pub fn subject(&self, machine: &impl Machine, current: Current, skip: usize, lax: bool) -> Subject {
-        let mut subject = Subject::default();
-        let (mut depth, mut further, mut client) = (0, true, None::<Leg>);
-        frames::any::<A>(machine, current.tid, current, self.code.thread_end, |f| {
-            depth += 1;
-            if depth <= skip {
-                return false;
-            }
-            if let Some(above) = client {
-                // Who passes the call on is not who made it.
-                client = self.passes(f, above).then(|| Leg::of(f));
-                subject.origin = client.map_or(subject.origin, |leg| leg.domain);
-                return client.is_none();
-            }
-            let first = depth == skip + 1;
-            let child = self.controller(f.caller) == Some(f.callee);
-            if first {
-                subject.caller = f.caller;
-            } else if !further || !child || f.callee != subject.domain {
-                client = (f.callee == subject.domain).then(|| Leg::of(f));
-                subject.origin = client.map_or(0, |leg| leg.domain);
-                return client.is_none();
-            }
-            (subject.domain, subject.base) = (f.caller, f.base);
-            further = lax || self.on_behalf(f.caller, f.index);
-            false
-        });
-        subject
-    }
-
-    /// Whom the call is for that the caller was given, as far down as controllers serve children, and who
-    /// made it. What the process server does for somebody is that one's.
-    pub fn whose(&self, machine: &impl Machine, current: Current) -> Subject {
-        let direct = self.subject(machine, current, 1, true);
-        let deputed = if is(self.process, direct.caller) {
-            self.subject(machine, current, 2, true)
-        } else {
-            Subject::default()
-        };
-        if deputed.domain != 0 { deputed } else { direct }
-    }
-
     /// The number of a controller's handler as an interface that has no name.
     fn handler(&mut self, asid: u16, entry: u64, spec: Spec) -> Result<u16, Errno> {
         if entry == 0 || entry >= map::USER_END {
             return Err(errno::EINVAL);
         }
-        let mine = |i: &Interface| i.asid == asid && i.name.is_empty();
-        let same = |i: &Interface| mine(i) && i.entry == entry && i.spec == spec;
-        if let Some(n) = self.interfaces.iter().position(same) {
-            return Ok(n as u16);
+        let same = |n: &&u16| {
+            let i = &self.interfaces[usize::from(**n)];
+            i.entry == entry && i.spec == spec
+        };
+        if let Some(n) = self.domains[usize::from(asid)].handlers.iter().find(same) {
+            return Ok(*n);
         }
-        if self.interfaces.iter().filter(|i| mine(i)).count() >= KINDS {
+        if self.domains[usize::from(asid)].handlers.len() >= KINDS {
             self.drop_handlers();
         }
-        if self.interfaces.iter().filter(|i| mine(i)).count() >= KINDS {
+        if self.domains[usize::from(asid)].handlers.len() >= KINDS {
             return Err(errno::EAGAIN);
         }
-        self.add_interface(Interface {
+        let number = self.add_interface(Interface {
             name: Default::default(),
             asid,
             entry,
@@ -136,10 +81,13 @@ impl<A: Arch> Manager<A> {
             role: None,
             vouched: false,
             text: [0; 2],
-        })
+        })?;
+        self.domains[usize::from(asid)].handlers.push(number);
+        Ok(number)
     }
 
     /// Forgets handlers that no stub leads to: every table is looked through once, if anybody has a handler.
+    /// It is done when there is no room for one more: the next child has the same.
     pub(crate) fn drop_handlers(&mut self) {
         let handler = |i: &Interface| i.asid != 0 && i.name.is_empty();
         if !self.interfaces.iter().any(handler) {
@@ -155,8 +103,9 @@ impl<A: Arch> Manager<A> {
                 }
             });
         }
-        for (interface, led) in self.interfaces.iter_mut().zip(led) {
-            if handler(interface) && !led {
+        for (number, interface) in (0..).zip(&mut self.interfaces) {
+            if handler(interface) && !led[usize::from(number)] {
+                self.domains[usize::from(interface.asid)].handlers.retain(|n| *n != number);
                 interface.asid = 0;
             }
         }
@@ -190,12 +139,6 @@ impl<A: Arch> Manager<A> {
     /// no other.
     pub(crate) fn held(&self, asid: u16, index: u64) -> Result<usize, Errno> {
         usize::try_from(index).ok().filter(|n| self.seen(asid, *n).is_some()).ok_or(errno::EBADF)
-    }
-
-    /// The semaphore whose P the subject has at this index; its outermost controller has the portal itself.
-    pub fn semaphore_of(&mut self, subject: Subject, index: u64) -> Result<u16, Errno> {
-        self.held(subject.domain, index)?;
-        self.semaphore_at(subject.caller.into(), index)
     }
 
     /// Portals of a server of the image are its own, whomever the request is for.
@@ -298,14 +241,31 @@ impl<A: Arch> Manager<A> {
             (NonZeroU16::new(controller), handler, NonZeroU16::new(behalf));
         (domain.served, domain.serves) = (0, 1);
         let end = if copy { self.domains[controller as usize].slots.len() } else { sys::FIRST_FREE };
-        let mirrored = (sys::SYS_GET_ASID..end)
-            .filter(|index| self.domains[controller as usize].slots[*index].goal != Goal::Free)
-            .filter(|index| {
-                !self.on_behalf(controller, *index as u16) && !self.is_for_other(controller, *index)
-            })
-            .collect::<Vec<_>>();
+        let mut mirrored = Vec::new();
+        self.domains[controller as usize].slots.each_used(|index, _| {
+            if (sys::SYS_GET_ASID..end).contains(&index)
+                && !self.on_behalf(controller, index as u16)
+                && !self.is_for_other(controller, index)
+            {
+                mirrored.push(index);
+            }
+        });
         // A controlled domain's entries are its controller's business alone: nothing is for a subject.
-        self.for_itself(|m| mirrored.into_iter().try_for_each(|index| m.mirror(machine, child, index)))
+        self.for_itself(|m| {
+            let parent = (view.is_some() && copy).then_some((controller, handler));
+            if let (Some(view), Some(_)) = (view, parent) {
+                m.bear(machine, view, parent, &mirrored);
+            }
+            for index in &mirrored {
+                if m.domains[usize::from(child)].slots[*index].run.len == 0 {
+                    m.mirror(machine, child, *index)?;
+                }
+            }
+            if let (Some(view), Some(_)) = (view, parent) {
+                m.learn(view, parent, &mirrored);
+            }
+            Ok(())
+        })
     }
 
     /// Whether an entry was made for a domain below this one: that one's alone, and no business of its
@@ -564,12 +524,15 @@ impl<A: Arch> Manager<A> {
     fn close_opened_for(&mut self, machine: &mut impl Machine, asid: u16) {
         let outermost = self.outermost(asid);
         let Some(controller) = self.controller(asid) else { return };
-        for index in sys::FIRST_FREE..self.domains[outermost as usize].slots.len() {
-            let Slot { goal, subject, .. } = self.domains[outermost as usize].slots[index];
-            if is(subject, asid) && goal != Goal::Free {
-                let _ = self.close(machine, outermost.into(), index as u64, 1, None);
-                self.retract(machine, controller, index..index + 1);
+        let mut opened = Vec::new();
+        self.domains[outermost as usize].slots.each_used(|index, slot| {
+            if index >= sys::FIRST_FREE && is(slot.subject, asid) {
+                opened.push(index);
             }
+        });
+        for index in opened {
+            let _ = self.close(machine, outermost.into(), index as u64, 1, None);
+            self.retract(machine, controller, index..index + 1);
         }
     }
 
@@ -578,7 +541,8 @@ impl<A: Arch> Manager<A> {
     pub(crate) fn release(&mut self, machine: &mut impl Machine, asid: u16) {
         // Who neither controls nor is controlled has none.
         if self.domains[usize::from(asid)].behalf.is_some() {
-            let below = |other: &u16| self.is_below(*other, asid);
+            let controlled = |other: &u16| self.controller(*other).is_some() && self.is_below(*other, asid);
+            let below = |other: &u16| *other == asid || controlled(other);
             let family = (1..map::MAX_DOMAINS as u16).filter(below).collect::<Vec<_>>();
             family.into_iter().for_each(|other| self.close_opened_for(machine, other));
             self.domains

@@ -30,6 +30,7 @@ pub mod frames;
 pub mod gifts;
 pub mod interposition;
 pub mod letters;
+mod limbo;
 mod made;
 pub mod manager;
 pub mod notify;
@@ -40,21 +41,18 @@ mod shares;
 pub mod slots;
 pub mod specification;
 pub mod stacks;
+mod subjects;
 pub mod unwind;
 
 pub use arena::Run;
 use pebble_abi::errno::Errno;
-use pebble_abi::map::TABLE_ENTRIES_PER_PAGE;
 
 pub use manager::{Domain, Goal, Interface, Manager, Slot};
+pub use subjects::Subject;
 
 /// The memory that the portal manager may touch, and what it asks others for.
 pub trait Machine {
     fn set_table(&mut self, asid: u16, index: u16, word: u64);
-    /// The same for all entries of a table's first page, which nobody uses yet.
-    fn fill_table(&mut self, asid: u16, word: u64) {
-        (0..TABLE_ENTRIES_PER_PAGE as u16).for_each(|index| self.set_table(asid, index, word));
-    }
     fn table(&self, asid: u16, index: u16) -> u64;
     /// Entry of the table that all dead domains share.
     fn set_dead_entry(&mut self, index: u16, word: u64);

@@ -100,14 +100,6 @@ impl Machine for Real {
         TABLES.write(u64::from(asid) * map::TABLE_BYTES + u64::from(index) * 8, word);
     }
 
-    fn fill_table(&mut self, asid: u16, word: u64) {
-        const PART: usize = 32;
-        for part in 0..map::TABLE_ENTRIES_PER_PAGE / PART {
-            let at = u64::from(asid) * map::TABLE_BYTES + (part * PART) as u64 * 8;
-            TABLES.write_words(at, &[word; PART]);
-        }
-    }
-
     fn set_dead_entry(&mut self, index: u16, word: u64) {
         let _ = DEAD_ENTRY.call([index.into(), word]);
     }

@@ -2,14 +2,13 @@
 
 use crate::Machine;
 use crate::admission::Policies;
-use crate::arena::{Run, sort};
+use crate::arena::Run;
 use crate::consent::text;
 use crate::fault_handlers::Handled;
-use crate::frames::{self, Current};
+use crate::frames::Current;
 use crate::letters::Letters;
-use crate::made::{LIMBO, Made};
+use crate::made::Made;
 use crate::notify::Detour;
-use crate::reopening::PLACES;
 use crate::replacement::{NOBODY, Replacement};
 use crate::slots::Slots;
 use crate::unwind::Watch;
@@ -29,10 +28,10 @@ use pebble_portal::spec::Stack;
 pub const MAX_PORTALS: usize = 1024;
 /// Stacks that a domain gets for its queue when it first registers an `n` interface.
 pub const STACKS: usize = 4;
+/// Interfaces, those without names too.
+const INTERFACES: usize = 1024;
 /// Of a change that no thread of the domain has made.
 pub(crate) const UNMADE: u16 = u16::MAX;
-/// In the length of a run in limbo, a multiple of 64: some thread may return through it.
-const USED: u32 = 1;
 
 /// What a slot leads to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,6 +107,8 @@ pub struct Domain {
     /// The domain that all its portals lead to, if it is controlled, and the handler there.
     pub controller: Option<NonZeroU16>,
     pub handler: u64,
+    /// Its interfaces without names, for stubs.
+    pub(crate) handlers: Vec<u16>,
     /// Index of the portals on behalf, if there are any, in the table of the outermost controller and so in
     /// those of all below.
     pub behalf: Option<NonZeroU16>,
@@ -347,12 +348,18 @@ impl<A: Arch> Manager<A> {
     pub(crate) fn add_interface(&mut self, mut interface: Interface) -> Result<u16, Errno> {
         interface.text = text(&interface.spec);
         self.domains[usize::from(interface.asid)].exports = true;
-        match self.interfaces.iter().position(|i| i.asid == 0) {
+        let free = |m: &Self| m.interfaces.iter().position(|i| i.asid == 0);
+        let mut place = free(self);
+        if place.is_none() && self.interfaces.len() == INTERFACES {
+            self.drop_handlers();
+            place = free(self);
+        }
+        match place {
             Some(n) => {
                 self.interfaces[n] = interface;
                 Ok(n as u16)
             }
-            None if self.interfaces.len() < 1024 => {
+            None if self.interfaces.len() < INTERFACES => {
                 self.interfaces.push(interface);
                 Ok(self.interfaces.len() as u16 - 1)
             }
@@ -421,66 +428,9 @@ impl<A: Arch> Manager<A> {
         Ok(n as u16)
     }
 
-    /// The portal's code may be reused once no thread can return through it.
-    pub(crate) fn discard(&mut self, slot: Slot) {
-        self.free_counter(slot.counter);
-        self.bury(slot.run);
-    }
-
     pub(crate) fn free_counter(&mut self, counter: Option<u16>) {
         if let Some(counter) = counter {
             self.counters[counter as usize] = false;
-        }
-    }
-
-    /// Into limbo.
-    pub(crate) fn bury(&mut self, run: Run) {
-        if run.len > 0 {
-            self.made.limbo.push(run);
-            self.made.shared |= run.host != 0;
-        }
-    }
-
-    /// It is worth looking through what is in limbo: there is much that was not there the last time, or
-    /// somebody sees stacks until it has gone.
-    pub fn untidy(&self) -> bool {
-        self.made.shared || self.made.limbo.len() >= self.made.kept + LIMBO
-    }
-
-    /// Frees what is in limbo and mentioned by no thread's invocation stack. Each frame is looked at once:
-    /// programs decide how many there are, and how much stays in limbo, and everybody else's requests wait
-    /// for this.
-    pub fn sweep(&mut self, machine: &mut impl Machine, current: Current) {
-        for place in 0..PLACES {
-            self.made.reopening.give_up(place).into_iter().for_each(|run| self.bury(run));
-        }
-        // Its memory stays for the next.
-        let mut limbo = core::mem::take(&mut self.made.limbo);
-        sort(&mut limbo);
-        let end = self.code.thread_end;
-        let doubt = machine.threads().any(|tid| {
-            frames::any::<A>(machine, tid, current, end, |frame| {
-                let behind = limbo.partition_point(|run| u64::from(run.at) <= frame.code);
-                let run = behind.checked_sub(1).map(|n| &mut limbo[n]);
-                run.filter(|run| run.contains(frame.code)).into_iter().for_each(|run| run.len |= USED);
-                false
-            })
-        });
-        let mut shared = false;
-        limbo.retain_mut(|run| {
-            let used = doubt || run.len & USED != 0;
-            run.len &= !USED;
-            if !used {
-                shared |= run.host != 0;
-                self.made.arena.give(*run);
-            }
-            used
-        });
-        self.made.kept = limbo.len();
-        self.made.shared = limbo.iter().any(|run| run.host != 0);
-        self.made.limbo = limbo;
-        if shared {
-            self.hide_stacks(machine);
         }
     }
 
@@ -504,6 +454,7 @@ impl<A: Arch> Manager<A> {
         self.leave_gifts(asid);
         if exports {
             self.interfaces.iter_mut().filter(|i| i.asid == asid).for_each(|i| i.asid = 0);
+            self.domains[usize::from(asid)].handlers.clear();
         }
         for id in 0..self.semaphores.owners.len() * usize::from(makes_semaphores) {
             if is(self.semaphores.owners[id], asid) {
@@ -544,29 +495,21 @@ impl<A: Arch> Manager<A> {
         if self.domains[n].alive {
             return Err(errno::EINVAL);
         }
-        let (id, end) = (n as u16, self.code.thread_end);
-        if machine
-            .threads()
-            .any(|tid| frames::any::<A>(machine, tid, current, end, |f| f.caller == id || f.callee == id))
-        {
+        let id = n as u16;
+        if !self.sweep_without(machine, current, Some(id)) {
             return Err(errno::EAGAIN);
-        }
-        for (_, slot) in core::mem::take(&mut self.domains[n].slots).used() {
-            self.discard(*slot);
         }
         self.take_stacks(machine, id);
         self.domains[n] = Domain::default();
         self.forget_shown(id);
-        self.drop_handlers();
-        self.sweep(machine, current);
         Ok(())
     }
 
-    /// Portals, bytes of code, semaphores made here, interfaces.
+    /// Portals, bytes of code, semaphores made here, interfaces with names.
     pub fn stats(&self) -> [u64; 4] {
         let portals: usize = self.domains.iter().map(|d| d.open).sum();
         let semaphores = self.semaphores.owners.iter().flatten().count();
-        let interfaces = self.interfaces.iter().filter(|i| i.asid != 0).count();
+        let interfaces = self.interfaces.iter().filter(|i| i.asid != 0 && !i.name.is_empty()).count();
         [portals as u64, self.made.arena.used().into(), semaphores as u64, interfaces as u64]
     }
 }

@@ -509,14 +509,14 @@ impl<A: Arch> Manager<A> {
         machine.set_table(asid, sys::SYS_HRTIME as u16, self.code.hrtime);
         self.identity(machine, view)?;
         self.domains[asid as usize].open += 3;
-        self.bear(machine, view);
+        self.bear(machine, view, None, &[]);
         for n in 0..self.system.len() {
             let (index, interface) = self.system[n];
             if self.domains[usize::from(asid)].slots[usize::from(index)].goal == Goal::Common {
                 self.fill(machine, asid, index.into(), &[(Goal::Interface(interface), 0)])?;
             }
         }
-        self.learn(view);
+        self.learn(view, None, &[]);
         Ok(())
     }
 
@@ -534,7 +534,7 @@ impl<A: Arch> Manager<A> {
         domain.alive = true;
         domain.view = view;
         domain.reserve();
-        machine.fill_table(asid, self.code.none);
+        // All other indices of a new table lead nowhere.
         let float = usize::from(view.float);
         machine.set_table(asid, sys::RETURN as u16, self.code.dispatch);
         machine.set_table(asid, sys::EXCEPTION as u16, self.code.exception[float]);

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use core::ops::{Index, IndexMut, Range};
 use pebble_abi::errno::{self, Errno};
 
-const CHUNK: usize = 32;
+pub(crate) const CHUNK: usize = 32;
 /// Bytes that must be left for what else there is: names, specifications, lists, above all of code in limbo
 /// and of free code.
 const SPARE: usize = 384 << 10;

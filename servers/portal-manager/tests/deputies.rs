@@ -7,7 +7,7 @@ use pebble_abi::consent::Letters;
 use pebble_abi::words::Asid;
 use pebble_abi::{errno, map};
 use pebble_portal::Spec;
-use pebble_portal_manager::interposition::Subject;
+use pebble_portal_manager::Subject;
 use pebble_portal_manager::open::NAMES;
 use pebble_portal_manager::{Goal, Interface};
 use std::num::NonZeroU16;

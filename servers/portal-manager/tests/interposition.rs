@@ -11,8 +11,8 @@ use pebble_abi::words::Asid;
 use pebble_abi::{map, sys, thread};
 use pebble_portal::Spec;
 use pebble_portal_manager::Goal;
+use pebble_portal_manager::Subject;
 use pebble_portal_manager::frames::Current;
-use pebble_portal_manager::interposition::Subject;
 use proptest::prelude::*;
 use std::num::NonZeroU16;
 
@@ -554,6 +554,7 @@ proptest! {
                     for d in doomed {
                         if m.retire(&mut machine, d.into()).is_ok() {
                             m.reclaim(&mut machine, d.into(), CURRENT).expect("nobody is in it");
+                            machine.domain_free(d);
                             if d < 20 {
                                 m.attach(&mut machine, view(d)).expect("its number is free");
                             }
@@ -565,7 +566,7 @@ proptest! {
                 Step::Create(d, i, n) => { let _ = m.create(&mut machine, Asid(2), d.into(), i, n, 9); }
                 Step::CloseFor(d, i, n) => {
                     let caller = m.outermost(d);
-                    let who = pebble_portal_manager::interposition::Subject { domain: d, caller, ..Default::default() };
+                    let who = pebble_portal_manager::Subject { domain: d, caller, ..Default::default() };
                     let _ = m.close_for(&mut machine, who, i, n);
                 }
                 Step::Child(p, c, i, on) => {

@@ -65,6 +65,7 @@ proptest! {
                     machine.patience = u32::MAX;
                     manager.retire(&mut machine, Asid(asid)).expect("it lives");
                     manager.reclaim(&mut machine, Asid(asid), CURRENT).expect("nobody is in it");
+                    machine.domain_free(asid as u16);
                     manager.attach(&mut machine, view(asid as u16)).expect("its number is free");
                 }
                 Request::Register(c, n) => {

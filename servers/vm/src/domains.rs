@@ -49,8 +49,9 @@ impl<M: Machine> Vm<M> {
         (d.root, d.l1, d.state) = (root as u32, l1 as u32, State::Alive);
         self.make_l0(asid, map::stacks_of(asid))?;
         let low = self.make_l0(asid, 0)?;
+        // A page of a portal table, none of whose indices is held.
         let table = self.take_any(asid)?;
-        self.fill_table(table, common.code.none);
+        self.machine.fill_page(table, common.code.none);
         for page in 0..TABLE_PAGES {
             self.name_table(asid, low, page, if page == 0 { table } else { common.empty_table });
         }
@@ -59,13 +60,6 @@ impl<M: Machine> Vm<M> {
         self.machine.flush(asid);
         self.window(self.portal_manager, table_va, table)?;
         Ok(asid.into())
-    }
-
-    /// A page of a portal table, none of whose indices is held.
-    fn fill_table(&mut self, table: u64, none: u64) {
-        for at in (table..table + PAGE).step_by(8) {
-            self.machine.write(at, none);
-        }
     }
 
     /// The trap handler finds this page of the domain's portal table from now on.
@@ -93,7 +87,7 @@ impl<M: Machine> Vm<M> {
         let window = map::PM_TABLES_VA + u64::from(asid) * map::TABLE_BYTES + page * PAGE;
         self.make_l0(portal_manager, window)?;
         let pa = self.take_any(asid)?;
-        self.fill_table(pa, common.code.none);
+        self.machine.fill_page(pa, common.code.none);
         self.name_table(asid, low, page, pa);
         self.machine.flush(asid);
         self.window(self.portal_manager, window, pa)?;

@@ -15,7 +15,7 @@ use core::ops::Range;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::words::{Asid, VirtAddr};
-use pebble_arch::{Arch, SPAN};
+use pebble_arch::{Arch, SPAN, slot};
 
 /// Pages copied under one lock.
 const PIECE: u64 = 16;
@@ -37,13 +37,15 @@ impl<M: Machine> Vm<M> {
         let image = self.image_range(parent);
         let mut at = from.max(image.start);
         let mut left = PIECE;
-        while at < image.end && left > 0 {
-            if self.l0(parent, at).is_none() {
-                at = (at / SPAN + 1) * SPAN;
-                continue;
+        while left > 0 {
+            match self.next(parent, at..image.end) {
+                Some(next) => at = next + PAGE,
+                None => {
+                    at = image.end;
+                    break;
+                }
             }
-            left -= self.copy(parent, child, at..at + PAGE)?;
-            at += PAGE;
+            left -= self.copy(parent, child, at - PAGE..at)?;
         }
         if at < image.end {
             return Ok(at);
@@ -56,10 +58,33 @@ impl<M: Machine> Vm<M> {
         Ok(0)
     }
 
+    /// Where in this range the next page is that is mapped. Most entries of most tables are empty, and most
+    /// tables are missing.
+    fn next(&self, asid: u16, mut range: Range<u64>) -> Option<u64> {
+        while range.start < range.end {
+            let end = (range.start / SPAN + 1) * SPAN;
+            if let Some(l0) = self.l0(asid, range.start) {
+                let left = (end.min(range.end) - range.start) / PAGE;
+                let empty = self.machine.zeros(leaf_slot(l0, range.start), left);
+                if empty < left {
+                    return Some(range.start + empty * PAGE);
+                }
+                range.start = end;
+            } else {
+                let table = slot(self.domain(asid).l1(), 1, range.start);
+                let tables = (range.end - range.start).div_ceil(SPAN);
+                range.start = (range.start / SPAN + self.machine.zeros(table, tables).max(1)) * SPAN;
+            }
+        }
+        None
+    }
+
     /// Own pages of one domain to the same addresses of the other: how many.
     fn copy(&mut self, parent: u16, child: u16, range: Range<u64>) -> Answer {
         let mut copied = 0;
-        for va in range.step_by(PAGE as usize) {
+        let mut at = range.start;
+        while let Some(va) = self.next(parent, at..range.end) {
+            at = va + PAGE;
             let Some(l0) = self.l0(parent, va) else { continue };
             let entry = self.machine.read(leaf_slot(l0, va));
             if !M::Arch::is_own(entry) {

@@ -82,6 +82,10 @@ pub trait Machine {
         (0..count).find(|n| self.read(pa + n * 8) != 0).unwrap_or(count)
     }
     fn zero_page(&mut self, pa: u64);
+    /// The same word all over a page.
+    fn fill_page(&mut self, pa: u64, word: u64) {
+        (pa..pa + map::PAGE).step_by(8).for_each(|at| self.write(at, word));
+    }
     fn copy_page(&mut self, from: u64, to: u64);
     /// Drops what the processor remembers of a domain's page tables.
     fn flush(&mut self, asid: u16);

@@ -90,7 +90,11 @@ impl Machine for Real {
     }
 
     fn zero_page(&mut self, pa: u64) {
-        PHYSICAL.zero_page(pa.wrapping_sub(map::RAM_PA));
+        PHYSICAL.fill_page(pa.wrapping_sub(map::RAM_PA), 0);
+    }
+
+    fn fill_page(&mut self, pa: u64, word: u64) {
+        PHYSICAL.fill_page(pa.wrapping_sub(map::RAM_PA), word);
     }
 
     fn copy_page(&mut self, from: u64, to: u64) {

@@ -87,6 +87,11 @@ impl Fake {
         self.threads.insert((THREAD, thread::SAVED_TOP), map::thread_va(THREAD) + at);
     }
 
+    /// The VM manager takes back a domain's table; the next one with this number has an empty one.
+    pub fn domain_free(&mut self, asid: u16) {
+        self.tables.retain(|(of, _), _| *of != asid);
+    }
+
     pub fn leave(&mut self) {
         self.threads.insert((THREAD, thread::SAVED_TOP), map::thread_va(THREAD) + thread::FRAMES);
     }
