@@ -30,9 +30,11 @@ pub enum Cause {
     Handlers = 16,
     /// It gave up: `abort()`, or a panic.
     Aborted = 17,
+    /// There is no page for what its stack has grown by.
+    NoMemory = 18,
 }
 
-const ALL: [Cause; 17] = [
+const ALL: [Cause; 18] = [
     Cause::Fetch,
     Cause::Load,
     Cause::Store,
@@ -50,6 +52,7 @@ const ALL: [Cause; 17] = [
     Cause::StackOverflow,
     Cause::Handlers,
     Cause::Aborted,
+    Cause::NoMemory,
 ];
 
 impl Cause {

@@ -196,6 +196,13 @@ pub const fn thread_va(tid: u16) -> u64 {
     THREADS_VA + tid as u64 * PAGE
 }
 
+// --- kinds of domain, as the loader asks for them ----------------------------------------------
+
+/// It uses floating point.
+pub const FLOAT: u64 = 1;
+/// It has all pages of its stacks from the start.
+pub const EAGER: u64 = 2;
+
 // --- rights to pages, as callers ask for them ---------------------------------------------------
 
 pub const READ: u64 = 1;

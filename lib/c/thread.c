@@ -53,9 +53,17 @@ struct image {
     unsigned long words[];
 };
 
+/* What the new thread's stack keeps free below the copy: its guard page, and some to work with. */
+#define ROOM 8192
+
 int __fork(unsigned long *frame) {
     unsigned long low = (unsigned long)frame;
-    unsigned long size = ((low - 1) | (STACK_SLOT - 1)) + 1 - low;
+    /* The block lies at the top of this stack, however far that has grown. */
+    unsigned long size = ((unsigned long)PEBBLE_BLOCK() | (STACK_SLOT - 1)) + 1 - low;
+    if (size > STACK_SLOT - ROOM) {
+        errno = ENOMEM;
+        return -1;
+    }
     struct image *image = malloc(sizeof *image + size);
     if (image == NULL)
         return -1;

@@ -35,6 +35,7 @@ impl fmt::Display for Fault<'_> {
             Cause::Other => write!(f, "trap {value} of the processor"),
             Cause::Call => write!(f, "invokes portal {}, which it does not hold", value as i64),
             Cause::InvocationOverflow => write!(f, "invocation stack overflow"),
+            Cause::NoMemory => write!(f, "no memory left for its stack, access to {value:#x}"),
             Cause::StackOverflow => write!(f, "stack overflow, access to {value:#x}"),
             Cause::Handlers => {
                 write!(f, "access to {value:#x}, below two fault handlers: a third is not asked")

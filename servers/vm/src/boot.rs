@@ -162,6 +162,7 @@ impl<M: Machine> Vm<M> {
             priority: d.priority,
             thread_limit: u8::MAX,
             family: 0,
+            eager: true,
             slots: (1u64 << d.stack_slots.min(32)).wrapping_sub(1) as u32,
             root: d.root as u32,
             l1: l1 as u32,

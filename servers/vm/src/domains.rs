@@ -8,7 +8,7 @@ use crate::space::{leaf_slot, page_up, pages_in, stacks_slot};
 use crate::{Answer, Domain, Machine, State, Vm};
 use core::num::NonZeroU16;
 use pebble_abi::errno::{self, Errno};
-use pebble_abi::map::{self, EXECUTE, PAGE, READ, WRITE};
+use pebble_abi::map::{self, EAGER, EXECUTE, FLOAT, PAGE, READ, WRITE};
 use pebble_abi::words::{Asid, VirtAddr};
 use pebble_arch::{Arch, Leaf, slot};
 
@@ -17,11 +17,12 @@ const BIRTH_PAGES: u32 = 5;
 const TABLE_PAGES: u64 = map::TABLE_BYTES / PAGE;
 
 impl<M: Machine> Vm<M> {
-    /// A new domain: a portal table without entries, the gate page, no memory.
-    pub fn domain_create(&mut self, float: u64, limit: u64, priority: u64, threads: u64) -> Answer {
+    /// A new domain: a portal table without entries, the gate page, no memory. `kind`: [`FLOAT`], [`EAGER`].
+    pub fn domain_create(&mut self, kind: u64, limit: u64, priority: u64, threads: u64) -> Answer {
         let common = self.common()?;
         let limit = u32::try_from(limit).map_err(|_| errno::EINVAL)?;
-        if float > 1 || priority > 31 || !(1..=map::MAX_THREADS as u64).contains(&threads) {
+        if kind & !(FLOAT | EAGER) != 0 || priority > 31 || !(1..=map::MAX_THREADS as u64).contains(&threads)
+        {
             return Err(errno::EINVAL);
         }
         let free = |n: &usize| self.domains[*n].state == State::Free;
@@ -31,7 +32,8 @@ impl<M: Machine> Vm<M> {
             self.make_l0(portal_manager, table_va)?;
         }
         *self.domain_mut(asid) = Domain {
-            float: float == 1,
+            float: kind & FLOAT != 0,
+            eager: kind & EAGER != 0,
             priority: priority as u8,
             thread_limit: threads.min(u8::MAX.into()) as u8,
             // Nobody's but its own, until it is said whose.

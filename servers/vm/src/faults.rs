@@ -5,6 +5,7 @@
 
 use crate::ranges::Turn;
 use crate::space::leaf_slot;
+use crate::stacks::Growth;
 use crate::{Ask, Machine, Vm};
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::fault::Cause;
@@ -65,10 +66,13 @@ impl<M: Machine> Vm<M> {
                     Some(Turn::Ask(ask)) => return Outcome::Ask(ask),
                     Some(Turn::Later) => return Outcome::Later,
                     Some(Turn::Refused) => (Cause::Handlers, value),
-                    None if cause != Cause::Fetch && self.below_stack(asid, value) => {
-                        (Cause::StackOverflow, value)
-                    }
-                    None => (cause, value),
+                    None if cause == Cause::Fetch => (cause, value),
+                    None => match self.grow_stack(asid, value) {
+                        Growth::Grown => return Outcome::Settled,
+                        Growth::Full => (Cause::StackOverflow, value),
+                        Growth::NoMemory => (Cause::NoMemory, value),
+                        Growth::NoStack => (cause, value),
+                    },
                 }
             }
             Cause::Illegal if M::Arch::ILLEGAL_AT => (cause, self.instruction(asid, value)),
@@ -126,18 +130,6 @@ impl<M: Machine> Vm<M> {
         let raises = [sys::UNWIND as u64, sys::THREAD_END as u64];
         let nucleus = index <= sys::INTERRUPT as u64 || raises.contains(&index);
         !nucleus && self.common().is_ok_and(|c| word != c.code.none)
-    }
-
-    /// Whether the address, which is not mapped, belongs to a stack that the domain runs on.
-    fn below_stack(&self, asid: u16, address: u64) -> bool {
-        let Some(offset) = address.checked_sub(map::STACKS_VA).filter(|_| address < map::USER_END) else {
-            return false;
-        };
-        let owner = (offset / map::STACKS_STRIDE) as u16;
-        let slot = offset % map::STACKS_STRIDE / map::STACK_SLOT;
-        let copies = owner != asid && self.own_stacks(asid, map::stacks_of(owner));
-        copies
-            || (owner == asid || self.sees_stacks(asid, owner)) && self.domain(owner).slots >> slot & 1 == 1
     }
 
     /// A domain that died of a fault nobody has asked about yet. What was kept of those told before is gone.

@@ -9,13 +9,14 @@
 //! child's thread pops them.
 
 use crate::space::leaf_slot;
+use crate::stacks::{LAST, slot_of};
 use crate::threads::NO_STACK;
 use crate::{Answer, Machine, Start, Vm};
 use core::ops::Range;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::words::{Asid, VirtAddr};
-use pebble_arch::{Arch, SPAN, slot};
+use pebble_arch::Arch;
 
 /// Pages copied under one lock.
 const PIECE: u64 = 16;
@@ -38,7 +39,7 @@ impl<M: Machine> Vm<M> {
         let mut at = from.max(image.start);
         let mut left = PIECE;
         while left > 0 {
-            match self.next(parent, at..image.end) {
+            match self.next_page(parent, at..image.end) {
                 Some(next) => at = next + PAGE,
                 None => {
                     at = image.end;
@@ -58,32 +59,11 @@ impl<M: Machine> Vm<M> {
         Ok(0)
     }
 
-    /// Where in this range the next page is that is mapped. Most entries of most tables are empty, and most
-    /// tables are missing.
-    fn next(&self, asid: u16, mut range: Range<u64>) -> Option<u64> {
-        while range.start < range.end {
-            let end = (range.start / SPAN + 1) * SPAN;
-            if let Some(l0) = self.l0(asid, range.start) {
-                let left = (end.min(range.end) - range.start) / PAGE;
-                let empty = self.machine.zeros(leaf_slot(l0, range.start), left);
-                if empty < left {
-                    return Some(range.start + empty * PAGE);
-                }
-                range.start = end;
-            } else {
-                let table = slot(self.domain(asid).l1(), 1, range.start);
-                let tables = (range.end - range.start).div_ceil(SPAN);
-                range.start = (range.start / SPAN + self.machine.zeros(table, tables).max(1)) * SPAN;
-            }
-        }
-        None
-    }
-
     /// Own pages of one domain to the same addresses of the other: how many.
     fn copy(&mut self, parent: u16, child: u16, range: Range<u64>) -> Answer {
         let mut copied = 0;
         let mut at = range.start;
-        while let Some(va) = self.next(parent, at..range.end) {
+        while let Some(va) = self.next_page(parent, at..range.end) {
             at = va + PAGE;
             let Some(l0) = self.l0(parent, va) else { continue };
             let entry = self.machine.read(leaf_slot(l0, va));
@@ -111,15 +91,25 @@ impl<M: Machine> Vm<M> {
         if owner != parent && owner != self.domain(parent).stacks.into() {
             return Err(errno::EPERM);
         }
-        let slot = last / map::STACK_SLOT * map::STACK_SLOT;
+        let copied = owner != parent;
+        let (slot, all) = match self.stack_with(owner, last).filter(|_| !copied) {
+            Some(stack) => stack,
+            // Of a copy's stack its table alone tells where it is.
+            None if copied => {
+                let all = map::stacks_of(owner)..map::stacks_of(owner) + map::STACKS_STRIDE;
+                let first = self.page(parent, all.end - 1).is_some();
+                (if first { LAST } else { slot_of(last) }, all)
+            }
+            None => return Err(errno::EFAULT),
+        };
         if owner == child {
-            self.domain_mut(child).slots |= 1 << (slot % map::STACKS_STRIDE / map::STACK_SLOT);
+            self.domain_mut(child).slots |= 1 << slot;
         } else if self.domain(child).stacks == 0 {
             self.domain_mut(child).stacks = owner as u8;
         } else {
             return Err(errno::EEXIST);
         }
-        self.copy(parent, child, slot..slot + map::STACK_SLOT).map(|_| ())
+        self.copy(parent, child, all).map(|_| ())
     }
 
     /// The thread of a copied domain: at `entry`, with this stack pointer and this word for an argument.

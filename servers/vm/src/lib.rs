@@ -40,11 +40,13 @@ mod role;
 mod shared;
 mod slots;
 mod space;
+mod stacks;
 mod threads;
 
 pub use faults::{Fault, Outcome};
 pub use frames::{BATCH, Batch};
 pub use ranges::Ask;
+pub use stacks::PROGRAM_STACK;
 pub use threads::Start;
 
 use core::num::NonZeroU16;
@@ -66,9 +68,6 @@ const _: () = assert!(BATCH <= RESERVE, "what a program is granted is there");
 pub const RESERVE_THREADS: usize = share::THREADS.reserve;
 /// Page limit of the image's domains.
 pub const BOOT_LIMIT: u32 = 16384;
-/// Pages of a program's first stack, and of the stacks of further threads.
-pub const FIRST_STACK: u64 = 15;
-pub const THREAD_STACK: u64 = 8;
 
 /// What the VM manager needs of the machine.
 pub trait Machine {
@@ -114,6 +113,9 @@ struct Domain {
     /// Is not killed on demand.
     essential: bool,
     float: bool,
+    /// It has all pages of its stacks from the start, and must not want for one later: components of the
+    /// image, and what takes their place.
+    eager: bool,
     priority: u8,
     /// What it died of (none: nothing, or that has been told), and the thread that it was.
     cause: Option<Cause>,
@@ -121,7 +123,7 @@ struct Domain {
     /// The domain whose stacks' addresses its own copies have, if it is a fork; or 0.
     stacks: u8,
     /// Threads whose home it is, and their limit.
-    threads: u16,
+    threads: u8,
     thread_limit: u8,
     /// With whom it shares what is scarce: see [`pebble_abi::share`].
     family: u8,
@@ -148,6 +150,7 @@ impl Domain {
         boot: false,
         essential: false,
         float: false,
+        eager: false,
         priority: 0,
         cause: None,
         culprit: 0,

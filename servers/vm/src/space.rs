@@ -124,16 +124,30 @@ impl<M: Machine> Vm<M> {
         M::Arch::is_valid(entry).then(|| M::Arch::address(entry))
     }
 
-    pub(crate) fn mapped(&self, asid: u16, mut range: Range<u64>) -> bool {
-        // Level-0 tables that do not exist are skipped whole.
+    /// Whether anything is.
+    pub(crate) fn mapped(&self, asid: u16, range: Range<u64>) -> bool {
+        self.next_page(asid, range).is_some()
+    }
+
+    /// Where in this range the next page is that is mapped. Most entries of most tables are empty, and most
+    /// tables are missing.
+    pub(crate) fn next_page(&self, asid: u16, mut range: Range<u64>) -> Option<u64> {
         while range.start < range.end {
-            match self.l0(asid, range.start) {
-                None => range.start = (range.start / SPAN + 1) * SPAN,
-                Some(l0) if M::Arch::is_valid(self.machine.read(leaf_slot(l0, range.start))) => return true,
-                Some(_) => range.start += PAGE,
+            let end = (range.start / SPAN + 1) * SPAN;
+            if let Some(l0) = self.l0(asid, range.start) {
+                let left = (end.min(range.end) - range.start) / PAGE;
+                let empty = self.machine.zeros(leaf_slot(l0, range.start), left);
+                if empty < left {
+                    return Some(range.start + empty * PAGE);
+                }
+                range.start = end;
+            } else {
+                let table = slot(self.domain(asid).l1(), 1, range.start);
+                let tables = (range.end - range.start).div_ceil(SPAN);
+                range.start = (range.start / SPAN + self.machine.zeros(table, tables).max(1)) * SPAN;
             }
         }
-        false
+        None
     }
 
     /// Maps fresh pages; all or none. The caller flushes.

@@ -1,7 +1,8 @@
 //! Threads: a block, a stack, and the frame through which the scheduler's first switch starts them.
 
 use crate::space::leaf_slot;
-use crate::{Answer, FIRST_STACK, Machine, RESERVE_THREADS, State, THREAD_STACK, Thread, Vm};
+use crate::stacks::{IMAGE_STACK, PROGRAM_STACK};
+use crate::{Answer, Machine, RESERVE_THREADS, State, Thread, Vm};
 use core::num::NonZeroU16;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
@@ -42,7 +43,7 @@ impl<M: Machine> Vm<M> {
         if !(least..=most).contains(&priority) {
             return Err(errno::EPERM);
         }
-        self.thread(home, entry, argument, priority as u8, THREAD_STACK)
+        self.thread(home, entry, argument, priority as u8, false)
     }
 
     /// A thread in a domain that somebody else has made. `priority` 0: the domain's.
@@ -59,7 +60,7 @@ impl<M: Machine> Vm<M> {
             return Err(errno::EPERM);
         }
         let priority = if priority == 0 { most } else { priority };
-        self.thread(home, entry, argument, priority as u8, FIRST_STACK)
+        self.thread(home, entry, argument, priority as u8, true)
     }
 
     fn thread(
@@ -68,10 +69,11 @@ impl<M: Machine> Vm<M> {
         entry: u64,
         argument: u64,
         priority: u8,
-        pages: u64,
+        first: bool,
     ) -> Result<Start, Errno> {
+        let pages = if self.domain(home).eager { IMAGE_STACK } else { PROGRAM_STACK };
         let number = self.thread_number(home, entry)?;
-        let (slot, sp) = self.new_stack(home, pages)?;
+        let (slot, sp) = self.new_stack(home, pages, first)?;
         let thread = self.thread_on(home, number, [entry, argument, sp], priority, slot);
         if thread.is_err() {
             self.drop_stack(home, slot);
@@ -96,7 +98,7 @@ impl<M: Machine> Vm<M> {
                 }
             }
         }
-        if d.threads >= d.thread_limit.into() || busy + reserve >= map::MAX_THREADS {
+        if d.threads >= d.thread_limit || busy + reserve >= map::MAX_THREADS {
             return Err(errno::EAGAIN);
         }
         share::THREADS.grant(d.family.into(), its, busy, 1)?;
@@ -187,35 +189,5 @@ impl<M: Machine> Vm<M> {
             bits[n / 64] |= 1 << (n % 64);
         }
         bits
-    }
-
-    /// A stack for a domain's stack queue: its initial stack pointer.
-    pub fn stack(&mut self, asid: Asid, pages: u64) -> Answer {
-        let asid = self.alive(asid)?;
-        if !(1..map::STACK_SLOT / PAGE).contains(&pages) {
-            return Err(errno::EINVAL);
-        }
-        self.new_stack(asid, pages).map(|(_, sp)| sp)
-    }
-
-    /// Slot and initial stack pointer of a fresh stack: the slot's top pages; what lies below stays unmapped.
-    fn new_stack(&mut self, asid: u16, pages: u64) -> Result<(u8, u64), Errno> {
-        let slot = self.domain(asid).slots.trailing_ones() as usize;
-        if slot >= map::STACKS_PER_DOMAIN {
-            return Err(errno::EAGAIN);
-        }
-        let top = map::stack_top(asid, slot);
-        self.map_fresh(asid, top - pages * PAGE..top, Leaf::USER_RW)?;
-        self.domain_mut(asid).slots |= 1 << slot;
-        self.flush_stacks(asid);
-        Ok((slot as u8, top))
-    }
-
-    fn drop_stack(&mut self, asid: u16, slot: u8) {
-        let top = map::stack_top(asid, slot.into());
-        self.unmap(asid, top - map::STACK_SLOT..top);
-        self.domain_mut(asid).slots &= !(1 << slot);
-        self.flush_stacks(asid);
-        self.revoke();
     }
 }

@@ -9,5 +9,6 @@ mod model;
 mod portals;
 mod ranges;
 mod scenes;
+mod stacks;
 mod windows;
 mod world;

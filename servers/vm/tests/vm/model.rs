@@ -32,7 +32,7 @@ fn domain() -> impl Strategy<Value = u64> {
 type Step = (u8, u64, u64, u64, u64);
 
 fn step() -> impl Strategy<Value = Step> {
-    (0u8..84, domain(), number(), number(), number())
+    (0u8..88, domain(), number(), number(), number())
 }
 
 fn apply(w: &mut World, (what, d, a, b, c): Step) {
@@ -116,6 +116,13 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
             let at = buffer(if a % 3 == 0 { a } else { 0 });
             w.thread = a % 3;
             w.lend(d as u16, (4 + b % 5) as u16, letter, at, 2 + b % 2);
+        }
+        84..88 => {
+            // Stacks grow, or their users die of it.
+            let d = if d % 9 == VM || d % 9 == PM { 5 } else { d % 9 };
+            let whose = if a.is_multiple_of(4) { 4 + b % 5 } else { d };
+            let at = map::stacks_of(whose as u16) + c % map::STACKS_STRIDE;
+            _ = vm.fault(15, at, VirtAddr(0), Asid(d), ThreadId(b % 16), 0);
         }
         82..84 => w.idle(b % 20),
         80..82 => {

@@ -1,0 +1,140 @@
+//! Stacks that grow: how far, at whose cost, and what of others' they leave alone.
+
+use crate::world::*;
+use pebble_abi::errno;
+use pebble_abi::fault::Cause;
+use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::{Asid, ThreadId, VirtAddr};
+use pebble_vm::{Outcome, PROGRAM_STACK};
+
+const IMAGE: u64 = map::IMAGE_VA;
+const STORE: u64 = 15;
+
+fn touch(w: &mut World, asid: u64, at: u64) -> Outcome {
+    let outcome = w.vm.fault(STORE, at, VirtAddr(IMAGE), Asid(asid), ThreadId(1), 0);
+    w.check();
+    outcome
+}
+
+fn charge(w: &World, asid: u64) -> u64 {
+    w.vm.domain_info(Asid(asid)).unwrap().1[1]
+}
+
+/// A domain with its first thread: the end of its stack.
+fn begin(w: &mut World, limit: u64) -> (u64, u64) {
+    let d = w.vm.domain_create(0, limit, 12, 32).unwrap();
+    w.vm.thread_spawn(Asid(d), VirtAddr(IMAGE), 0, 0).unwrap();
+    w.check();
+    (d, map::stack_top(d as u16, map::STACKS_PER_DOMAIN - 1))
+}
+
+#[test]
+fn the_first_stack_grows_page_by_page_as_far_as_no_other_is() {
+    let mut w = World::new();
+    let (d, top) = begin(&mut w, 1000);
+    let before = charge(&w, d);
+    let pages = map::STACKS_STRIDE / PAGE - 1;
+    // The fake machine has not so many pages.
+    let touched = (PROGRAM_STACK..pages).rev().step_by(4).collect::<Vec<_>>();
+    for n in &touched {
+        let at = top - n * PAGE - 8;
+        assert_eq!(w.vm.fault(STORE, at, VirtAddr(IMAGE), Asid(d), ThreadId(1), 0), Outcome::Settled);
+    }
+    w.check();
+    assert_eq!(charge(&w, d), before + touched.len() as u64);
+    // All slots are taken by it.
+    assert_eq!(w.vm.thread_create(Asid(d), 12, VirtAddr(IMAGE), 0, 0), Err(errno::EAGAIN));
+    assert_eq!(w.vm.stack(Asid(d), 1), Err(errno::EAGAIN));
+    assert_eq!(touch(&mut w, d, map::stacks_of(d as u16) + 8), Outcome::Died);
+    assert_eq!(w.vm.fault_next().unwrap().1.cause, Cause::StackOverflow);
+}
+
+#[test]
+fn it_stops_above_the_others_and_they_do_not_come_where_it_is() {
+    let mut w = World::new();
+    let (d, top) = begin(&mut w, 1000);
+    let second = w.vm.thread_create(Asid(d), 12, VirtAddr(IMAGE), 0, 0).unwrap();
+    let third = w.vm.stack(Asid(d), 1).unwrap();
+    assert_eq!(third, map::stack_top(d as u16, 1));
+    // What lies far below, with nothing between, is the stack's too.
+    assert_eq!(touch(&mut w, d, map::stack_top(d as u16, 2) + 8), Outcome::Settled);
+    let fourth = w.vm.stack(Asid(d), 1).unwrap();
+    assert_eq!(fourth, map::stack_top(d as u16, 2));
+    assert_eq!(w.vm.stack(Asid(d), 1), Err(errno::EAGAIN), "the next slot is the first stack's");
+    // The others grow within their slots.
+    assert_eq!(touch(&mut w, d, third - map::STACK_SLOT + PAGE), Outcome::Settled);
+    // A slot that is free again is given away again, and what was there is gone.
+    w.vm.thread_free(ThreadId(second.tid.into())).unwrap();
+    w.check();
+    assert_eq!(w.vm.stack(Asid(d), 1), Ok(map::stack_top(d as u16, 0)));
+    let view = w.view(d as u16);
+    assert_eq!(view.range(map::stacks_of(d as u16)..map::stack_top(d as u16, 0)).count(), 1);
+    // Between the first stack and the others is a page that nobody gets.
+    assert!(view.contains_key(&(top - PAGE)));
+    assert_eq!(touch(&mut w, d, map::stack_top(d as u16, 2) + 8), Outcome::Settled, "it is there already");
+    assert_eq!(touch(&mut w, d, fourth - map::STACK_SLOT + 8), Outcome::Died);
+    assert_eq!(w.vm.fault_next().unwrap().1.cause, Cause::StackOverflow);
+}
+
+#[test]
+fn without_a_page_the_domain_dies_of_that_and_another_does_not() {
+    let mut w = World::new();
+    let (d, top) = begin(&mut w, 5 + PROGRAM_STACK + 1 + 2);
+    let (other, its) = begin(&mut w, 100);
+    for n in 0..2 {
+        assert_eq!(touch(&mut w, d, top - (PROGRAM_STACK + n) * PAGE - 8), Outcome::Settled);
+    }
+    assert_eq!(touch(&mut w, d, top - (PROGRAM_STACK + 2) * PAGE - 8), Outcome::Died);
+    assert_eq!(w.vm.fault_next().unwrap().1.cause, Cause::NoMemory);
+    // A stack that a domain does not see is none for it.
+    let before = charge(&w, other);
+    let (stranger, _) = begin(&mut w, 100);
+    assert_eq!(touch(&mut w, stranger, its - PROGRAM_STACK * PAGE - 8), Outcome::Died);
+    assert_eq!(w.vm.fault_next().unwrap().1.cause, Cause::Store);
+    assert_eq!(charge(&w, other), before);
+}
+
+#[test]
+fn whoever_runs_on_it_it_is_its_owners() {
+    let mut w = World::new();
+    let (d, top) = begin(&mut w, 100);
+    let (guest, _) = begin(&mut w, 100);
+    w.vm.share_stacks(Asid(d), Asid(guest)).unwrap();
+    let before = (charge(&w, d), charge(&w, guest));
+    assert_eq!(touch(&mut w, guest, top - PROGRAM_STACK * PAGE - 8), Outcome::Settled);
+    assert_eq!((charge(&w, d), charge(&w, guest)), (before.0 + 1, before.1));
+    for asid in [d, guest] {
+        assert!(w.view(asid as u16).contains_key(&(top - (PROGRAM_STACK + 1) * PAGE)));
+    }
+    w.vm.domain_kill(Asid(d)).unwrap();
+    w.check();
+    assert_eq!(touch(&mut w, guest, top - PROGRAM_STACK * PAGE - 8), Outcome::Died, "it is gone");
+}
+
+#[test]
+fn a_copy_has_all_of_it_and_grows_by_itself() {
+    let mut w = World::new();
+    let (d, top) = begin(&mut w, 200);
+    let low = top - 40 * PAGE;
+    assert_eq!(touch(&mut w, d, low), Outcome::Settled);
+    let child = w.vm.domain_create(0, 200, 12, 8).unwrap();
+    assert_eq!(w.vm.fork(Asid(d), Asid(child), VirtAddr(low + 64), VirtAddr(0)), Ok(0));
+    w.check();
+    let stack =
+        |w: &World, asid: u64| w.view(asid as u16).range(low..top).map(|(va, _)| *va).collect::<Vec<_>>();
+    assert_eq!((stack(&w, child), stack(&w, d).len()), (stack(&w, d), 3));
+    let before = (charge(&w, d), charge(&w, child));
+    assert_eq!(touch(&mut w, child, low + 5 * PAGE), Outcome::Settled);
+    assert_eq!((charge(&w, d), charge(&w, child)), (before.0, before.1 + 1));
+    assert_eq!(stack(&w, d).len(), 3);
+}
+
+#[test]
+fn stacks_of_the_image_have_what_they_have() {
+    let mut w = World::new();
+    let sp = w.vm.stack(Asid(SERVER), 3).unwrap();
+    let its = (1..6).map(|n| w.view(SERVER as u16).contains_key(&(sp - n * PAGE))).collect::<Vec<_>>();
+    assert_eq!(its, [true, true, true, false, false]);
+    assert_eq!(touch(&mut w, SERVER, sp - 3 * PAGE - 8), Outcome::Died);
+    assert_eq!(w.vm.fault_next().unwrap().1.cause, Cause::StackOverflow);
+}
