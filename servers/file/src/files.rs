@@ -142,16 +142,35 @@ impl<'a> Files<'a> {
 
     /// Opens the file or directory for domain `asid` and returns the control word.
     pub fn open(&mut self, client: impl Into<Client>, path: [u64; 5], rights: u16) -> Result<u64, Errno> {
+        let node = self.node(path)?;
+        self.enter(client.into(), node, rights)
+    }
+
+    /// What is at a path.
+    fn node(&self, path: [u64; 5]) -> Result<Node, Errno> {
         let mut bytes = [0; PATHLEN];
         let path = text(&path, &mut bytes)?;
         let place = normal(path);
-        let node = match self.ram.find(place.as_str()) {
-            Some(_) if means_directory(path) => return Err(errno::ENOTDIR),
-            Some(at) => Node::Ram(at as u16),
-            None if place.as_str() == PREFIX.trim_matches('/') => Node::RamDirectory,
-            None => Node::Archive(u16::try_from(self.archive.lookup(path)?).map_err(|_| errno::ENOMEM)?),
-        };
-        self.enter(client.into(), node, rights)
+        match self.ram.find(place.as_str()) {
+            Some(_) if means_directory(path) => Err(errno::ENOTDIR),
+            Some(at) => Ok(Node::Ram(at as u16)),
+            None if place.as_str() == PREFIX.trim_matches('/') => Ok(Node::RamDirectory),
+            None => Ok(Node::Archive(u16::try_from(self.archive.lookup(path)?).map_err(|_| errno::ENOMEM)?)),
+        }
+    }
+
+    /// For who reads the same files again and again: a number for a file of the archive, whose contents never
+    /// change; 0 for others.
+    pub fn fixed(&self, path: [u64; 5], rights: u16) -> Result<u64, Errno> {
+        if rights & READ == 0 {
+            return Err(errno::EACCES);
+        }
+        match self.node(path)? {
+            Node::Archive(at) if matches!(self.archive.contents(at.into()), Some(Contents::File(_))) => {
+                Ok(u64::from(at) + 1)
+            }
+            _ => Ok(0),
+        }
     }
 
     /// An empty file under `ram/`, open.
@@ -408,7 +427,7 @@ impl<'a> Files<'a> {
     /// The domain is dead: closes what it had open.
     pub fn gone(&mut self, asid: Asid) {
         let asid = asid.number();
-        for open in self.open.iter_mut().filter(|open| open.asid == asid) {
+        for open in self.open[..self.behind].iter_mut().filter(|open| open.asid == asid) {
             open.asid = 0;
         }
         self.shorten();

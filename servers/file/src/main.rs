@@ -208,6 +208,11 @@ extern "C" fn remove(_: u64, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
     with_rights(path, |files, rights| files.remove(path, rights).map(|()| 0))
 }
 
+extern "C" fn fixed(_: Asid, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {
+    let path = [a, b, c, d, e];
+    with_rights(path, |files, rights| files.fixed(path, rights))
+}
+
 /// For first holders: a capability for the file there, and whatever else its rule is about. Their name for
 /// it.
 extern "C" fn capability(client: Asid, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64 {

@@ -440,15 +440,17 @@ impl Pipes {
     /// The domain is dead: closes its ends and abandons its pipes.
     pub fn gone(&mut self, asid: Asid, wake: &mut impl FnMut(Wake)) {
         let asid = asid.number();
-        if let Some(missed) = self.missed.get_mut(usize::from(asid)) {
-            *missed = 0;
-        }
-        for index in 0..ENDS {
+        let Some(missed) = self.missed.get_mut(usize::from(asid)) else { return };
+        *missed = 0;
+        // Most have none.
+        let ends = if self.opened[usize::from(asid)] > 0 { ENDS } else { 0 };
+        for index in 0..ends {
             if self.ends[index].asid == asid && self.ends[index].is_open() {
                 self.close_end(index, wake);
             }
         }
-        for at in 0..PIPES {
+        let pipes = if self.created[usize::from(asid)] > 0 { PIPES } else { 0 };
+        for at in 0..pipes {
             if self.pipes[at].token != 0 && self.pipes[at].creator == asid {
                 self.pipes[at].abandoned = [true; 2];
                 self.settle(at, wake);

@@ -5,12 +5,12 @@
 //! number is used again under the loader's feet: only the loader creates domains.
 
 use crate::components::console;
+use crate::kept::{self, Contents};
 use crate::services::{self, WINDOW_PAGES};
 use crate::{TABLE, end_if_idle};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::ops::Deref;
 use pebble::abi::errno;
 use pebble::abi::map::{EXECUTE, PAGE, READ, STARTUP_VA, WRITE};
 use pebble::abi::{link, sys};
@@ -165,60 +165,25 @@ pub fn next_refusal() -> Option<Refusal> {
     (!refusals.is_empty()).then(|| refusals.remove(0))
 }
 
-/// A file as it was read. Its memory is kept for the next one, which need not be zeroed then.
-pub struct Contents {
-    bytes: Vec<u8>,
-    /// What lies behind is left of others.
-    len: usize,
-}
-
-/// The memory of the last file, if that was no longer than [`SPARE_MAX`].
-static SPARE: Lock<Vec<u8>> = Lock::new(Vec::new());
-const SPARE_MAX: usize = 64 << 10;
-
-impl Contents {
-    /// So many bytes, of whatever.
-    fn new(len: usize) -> Result<Self, Errno> {
-        let mut bytes = core::mem::take(&mut *SPARE.lock());
-        if bytes.len() < len {
-            bytes.try_reserve_exact(len - bytes.len()).map_err(|_| errno::ENOMEM)?;
-            bytes.resize(len, 0);
-        }
-        Ok(Contents { bytes, len })
-    }
-}
-
-impl Deref for Contents {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
-}
-
-impl Drop for Contents {
-    fn drop(&mut self) {
-        let mut spare = SPARE.lock();
-        if (spare.len()..=SPARE_MAX).contains(&self.bytes.len()) {
-            *spare = core::mem::take(&mut self.bytes);
-        }
-    }
-}
-
 /// A whole file of the file server.
 pub fn read(path: &Path) -> Result<Contents, Errno> {
     read_if(path, |_| true)
 }
 
-/// The same, if so many bytes are `granted`.
+/// The same, if so many bytes are `granted`. Whoever this is for may read it: the file server is asked each
+/// time, also about a file that has been read before.
 pub fn read_if(path: &Path, granted: impl FnOnce(u64) -> bool) -> Result<Contents, Errno> {
+    let fixed = services::fixed(path)?;
+    if let Some(contents) = Contents::known(fixed) {
+        return if granted(contents.len() as u64) { Ok(contents) } else { Err(errno::EAGAIN) };
+    }
     let file = File(api::answer(portal::call(sys::SYS_FILE_OPEN, *path))? as usize);
-    let result = contents(&file, granted);
+    let result = contents(&file, fixed, granted);
     file.close();
     result
 }
 
-fn contents(file: &File, granted: impl FnOnce(u64) -> bool) -> Result<Contents, Errno> {
+fn contents(file: &File, fixed: u64, granted: impl FnOnce(u64) -> bool) -> Result<Contents, Errno> {
     let size = file.seek(0, sys::SEEK_ABOUT)? / sys::ABOUT_SIZE;
     if size > FILE_LIMIT {
         return Err(errno::ENOEXEC);
@@ -227,14 +192,15 @@ fn contents(file: &File, granted: impl FnOnce(u64) -> bool) -> Result<Contents, 
         return Err(errno::EAGAIN);
     }
     let mut contents = Contents::new(size as usize)?;
-    file.read_exact(&mut contents.bytes[..size as usize])?;
+    file.read_exact(contents.room())?;
+    contents.name(fixed);
     Ok(contents)
 }
 
 /// Before anybody calls.
 pub fn prepare() {
     REFUSALS.prepare();
-    SPARE.prepare();
+    kept::prepare();
     LOADING.prepare();
     NEXT.prepare();
 }

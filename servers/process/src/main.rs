@@ -11,6 +11,7 @@ extern crate alloc;
 
 mod components;
 mod interpose;
+mod kept;
 mod loader;
 mod replacement;
 mod report;

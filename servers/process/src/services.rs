@@ -45,6 +45,7 @@ pebble::import! {
     SHARE = "scheduler.share";
     PRIORITY = "scheduler.priority";
     THREAD_INFO = "scheduler.thread_info";
+    FILE_FIXED = "file.fixed";
     FILE_GONE = "file.gone";
     CONSOLE_GONE = "console.gone";
     PIPE_GONE = "pipe.gone";
@@ -101,6 +102,11 @@ pub fn limit(domain: Asid, portals: u64) -> Result<u64, Errno> {
 /// Its name in the name server's rules.
 pub fn name(domain: Asid, [a, b]: [u64; 2]) -> Result<u64, Errno> {
     ask(&NAME, [domain.get(), a, b, 0, 0])
+}
+
+/// The number of a file whose contents never change; 0 of another.
+pub fn fixed(path: &[u64; 5]) -> Result<u64, Errno> {
+    ask(&FILE_FIXED, *path)
 }
 
 /// Fresh pages, zero.
@@ -202,7 +208,11 @@ fn described(
 // --- replacing -----------------------------------------------------------------------------------
 
 pub fn create_component(float: bool, priority: u8) -> Result<Asid, Errno> {
-    ask(&DOMAIN_CREATE, [float.into(), COMPONENT_PAGES, priority.into(), COMPONENT_THREADS, 0]).map(Asid)
+    ask(
+        &DOMAIN_CREATE,
+        [u64::from(float) | map::EAGER, COMPONENT_PAGES, priority.into(), COMPONENT_THREADS, 0],
+    )
+    .map(Asid)
 }
 
 const COMPONENT_PAGES: u64 = 8192;
