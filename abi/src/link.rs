@@ -37,9 +37,13 @@ impl Startup {
     pub const STDERR: usize = 88;
     /// First free heap address after the image.
     pub const BREAK: usize = 128;
-    /// The arguments, one zero-terminated string after the other.
+    /// The arguments, one zero-terminated string after the other; behind them in the same way the environment,
+    /// `NAME=value` each, which ends with an empty string.
     pub const ARGS: usize = 256;
     pub const ARGS_MAX: usize = 4096 - 256;
+    /// Beside the count of `process.argument`: these bytes are the environment's, which comes behind the last
+    /// argument.
+    pub const ENVIRONMENT: u64 = 1 << 8;
 }
 /// Longest path in an `open` call; five words.
 pub const PATHLEN: usize = 40;

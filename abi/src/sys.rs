@@ -111,6 +111,9 @@ pub const SEEK_CUT: u64 = 4;
 /// filled, or written.
 pub const SEEK_READ_PAGE: u64 = 5;
 pub const SEEK_WRITE_PAGE: u64 = 6;
+/// `whence` of a seek in a file of the file server: from now on all that is written through these portals goes
+/// to its end, as with [`WRITE_APPEND`].
+pub const SEEK_APPEND: u64 = 7;
 pub const ABOUT_DIRECTORY: u64 = 1;
 /// The caller may write to it, or make files in it.
 pub const ABOUT_WRITABLE: u64 = 2;

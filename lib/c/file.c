@@ -116,6 +116,12 @@ static int open_path(const char *path, int flags) {
     return first;
 }
 
+/* What a standard file is opened for. Of files those for writing are written at their end, as several may be one. */
+static int standard_flags(int fd, const char *path) {
+    int file = !starts_with(path, CONSOLE) && !starts_with(path, PIPE);
+    return fd == 0 ? (file ? O_RDONLY : O_RDWR) : O_RDWR | (file ? O_APPEND : 0);
+}
+
 /* First portal of a descriptor, or -1 and errno. */
 static int portal_of(int fd) {
     int portal = -1;
@@ -126,7 +132,8 @@ static int portal_of(int fd) {
     __retarget_lock_acquire(&lock);
     if (standard[fd].state == UNUSED) {
         char path[PATHLEN + 1];
-        standard[fd].portal = open_path(standard_path(fd, path), O_RDWR);
+        standard_path(fd, path);
+        standard[fd].portal = open_path(path, standard_flags(fd, path));
         if (standard[fd].portal >= 0)
             standard[fd].state = READY;
     } else if (standard[fd].state == CLOSED) {

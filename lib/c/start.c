@@ -1,4 +1,4 @@
-/* From the first instruction to main, and out again; memory for the C library. */
+/* From the first instruction to main, and out again; arguments and environment; memory for the C library. */
 #include "internal.h"
 
 #include <signal.h>
@@ -6,20 +6,40 @@
 #include <string.h>
 
 void __libc_init_array(void);
-int main(int argc, char **argv);
+int main(int argc, char **argv, char **environment);
+
+char **environ;
+
+/* How many strings there are before an empty one, or the end of the start-up page, whose last byte is 0. */
+static unsigned long count(const char *strings) {
+    const char *end = __startup(STARTUP_END);
+    unsigned long number = 0;
+    for (; strings < end && *strings != 0; strings += strlen(strings) + 1)
+        number++;
+    return number;
+}
+
+/* Fills the array with so many strings and a null pointer; where they end. */
+static char *point(char **array, unsigned long number, char *next) {
+    for (unsigned long i = 0; i < number; i++) {
+        array[i] = next;
+        next += strlen(next) + 1;
+    }
+    array[number] = NULL;
+    return next;
+}
 
 __attribute__((noreturn)) void __pebble_start(void) {
     unsigned long argc = *(unsigned long *)__startup(STARTUP_ARGC);
     char *argv[argc + 1];
-    char *next = __startup(STARTUP_ARGS);
-    for (unsigned long i = 0; i < argc; i++) {
-        argv[i] = next;
-        next += strlen(next) + 1;
-    }
-    argv[argc] = NULL;
+    char *variables = point(argv, argc, __startup(STARTUP_ARGS));
+    unsigned long number = count(variables);
+    char *environment[number + 1];
+    point(environment, number, variables);
+    environ = environment;
     __libc_init_array();
     errno = 0; /* as the standard wants it */
-    exit(main((int)argc, argv));
+    exit(main((int)argc, argv, environment));
 }
 
 int __lost[3];

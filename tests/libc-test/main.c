@@ -65,6 +65,27 @@ static int copy(const char *from, const char *to) {
     return fclose(in) < 0 || fclose(out) < 0;
 }
 
+static int variables(char **names) {
+    for (; *names != NULL; names++)
+        if (getenv(*names) != NULL)
+            printf("%s=%s\n", *names, getenv(*names));
+        else
+            printf("%s is not set\n", *names);
+    return 0;
+}
+
+/* What is written then is lost, and the program hears so. */
+static int vanish(const char *path, bool late) {
+    if (late && write(STDOUT_FILENO, "kept", 4) != 4)
+        return 1;
+    if (unlink(path) < 0)
+        return 2;
+    if (write(STDOUT_FILENO, "lost", 4) >= 0)
+        return 3;
+    perror("lost");
+    return 0;
+}
+
 static const struct {
     const char *name;
     void (*test)(void);
@@ -101,6 +122,10 @@ int main(int argc, char **argv) {
     }
     if (strcmp(name, "copy") == 0 && argc == 4)
         return copy(argv[2], argv[3]);
+    if (strcmp(name, "env") == 0)
+        return variables(argv + 2);
+    if (strcmp(name, "vanish") == 0 && argc >= 3)
+        return vanish(argv[2], argc > 3);
     channel = open("/dev/console", O_WRONLY);
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         if (strcmp(name, groups[i].name) == 0)

@@ -111,7 +111,12 @@ fn constants(board: &Board) -> String {
         ("STARTUP_STDIN", startup + link::Startup::STDIN, "paths of files 0, 1 and 2"),
         ("STARTUP_STDOUT", startup + link::Startup::STDOUT, ""),
         ("STARTUP_STDERR", startup + link::Startup::STDERR, ""),
-        ("STARTUP_ARGS", startup + link::Startup::ARGS, "the arguments, zero-terminated"),
+        (
+            "STARTUP_ARGS",
+            startup + link::Startup::ARGS,
+            "the arguments, zero-terminated; then the environment",
+        ),
+        ("STARTUP_END", startup + link::Startup::ARGS + link::Startup::ARGS_MAX, ""),
     ] {
         define(&mut out, name, value as u64, meaning);
     }

@@ -4,9 +4,12 @@
 //! A write says with each call how many are left, by which the console keeps together what was written
 //! together. Paths choose
 //! the server: `/dev/console`, `/pipe/...`, everything else the file server. Standard files are opened at
-//! first use, by the paths in the program's start-up page; a server has none and writes nowhere.
+//! first use, by the paths in the program's start-up page; a server has none and writes nowhere. What goes to
+//! standard output or error goes to a file's end: several programs may have the same, as the shell's `2>&1` and
+//! `>>` want it.
 
 mod page;
+mod startup;
 
 use crate::api::{Errno, answer};
 use crate::portal::{Broken, Wide, call, call_once, call_wide_once, repeat};
@@ -17,6 +20,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use pebble_abi::call::IO_BYTES;
 use pebble_abi::link::{PATHLEN, Startup, pack, unpack};
 use pebble_abi::{errno, sys};
+pub use startup::{args, environment};
 
 /// First of its portals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +36,33 @@ pub fn open(path: &str) -> Result<File, Errno> {
         sys::SYS_FILE_OPEN
     };
     answer(call(server, words)).map(|index| File(index as usize))
+}
+
+/// Opens what is written at its end alone, wherever that is by then, by whomever else it is written. A console
+/// or pipe has no other place.
+pub fn open_at_end(path: &str) -> Result<File, Errno> {
+    let file = open(path)?;
+    if !path.starts_with("/dev/console") && !path.starts_with("/pipe/") {
+        file.seek(0, sys::SEEK_APPEND).inspect_err(|_| file.close())?;
+    }
+    Ok(file)
+}
+
+/// The same, of a file under `/ram/` that is made if it is not there.
+pub fn append(path: &str) -> Result<File, Errno> {
+    static MAKE: AtomicUsize = AtomicUsize::new(0);
+    loop {
+        let opened = open_at_end(path);
+        if opened != Err(errno::ENOENT) {
+            return opened;
+        }
+        // Somebody else may be quicker, and others may remove it again.
+        match at_path(&MAKE, "file.make", path) {
+            Ok(made) => File(made).close(),
+            Err(errno::EEXIST) => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// An empty file under `/ram/`.
@@ -257,7 +288,8 @@ pub fn standard(n: usize) -> Result<File, Errno> {
         return Err(errno::EBADF);
     }
     let mut path = [0; PATHLEN];
-    let file = open(standard_text(n, &mut path))?;
+    let path = standard_text(n, &mut path);
+    let file = if n == 0 { open(path) } else { open_at_end(path) }?;
     STANDARD[n].store(file.0, Ordering::Relaxed);
     Ok(file)
 }
@@ -368,25 +400,6 @@ macro_rules! println {
 #[macro_export]
 macro_rules! eprintln {
     ($($t:tt)+) => { $crate::io::eprint(format_args!("{}\n", format_args!($($t)+))) };
-}
-
-/// The program's arguments, the name first.
-pub fn args() -> impl Iterator<Item = alloc::string::String> {
-    let count = STARTUP.read(Startup::ARGC as u64);
-    let mut at = Startup::ARGS as u64;
-    let end = (Startup::ARGS + Startup::ARGS_MAX) as u64;
-    (0..count).map(move |_| {
-        let mut text = alloc::vec::Vec::new();
-        while at < end {
-            let byte = STARTUP.read8(at);
-            at += 1;
-            if byte == 0 {
-                break;
-            }
-            text.push(byte);
-        }
-        alloc::string::String::from_utf8_lossy(&text).into_owned()
-    })
 }
 
 /// `program!(main)`: as [`crate::component!`] for a program that the process server starts: with arguments

@@ -7,7 +7,7 @@ use crate::portal::{Broken, call, call_wide};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pebble_abi::call::IO_BYTES;
 use pebble_abi::errno;
-use pebble_abi::link::pack;
+use pebble_abi::link::{Startup, pack};
 
 /// A portal opened by name when it is first needed.
 pub struct Lazy {
@@ -72,6 +72,9 @@ pub fn prepare() -> Result<(), Errno> {
         .try_for_each(|lazy| lazy.index().map(|_| ()))
 }
 
+/// Longest path of a standard file.
+pub const STDIO_PATH: usize = 32;
+
 /// A program being made, then a child. Dropping it does not kill it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Child(pub u16);
@@ -85,6 +88,15 @@ impl Child {
 
     /// Adds an argument; the first is the program's name.
     pub fn argument(&self, text: &str) -> Result<(), Errno> {
+        self.append(text, 0)
+    }
+
+    /// Adds a `NAME=value` to its environment, behind the last argument.
+    pub fn environment(&self, text: &str) -> Result<(), Errno> {
+        self.append(text, Startup::ENVIRONMENT)
+    }
+
+    fn append(&self, text: &str, whose: u64) -> Result<(), Errno> {
         let mut bytes = text.bytes().chain([0]).peekable();
         while bytes.peek().is_some() {
             let mut words = [0u64; 4];
@@ -93,14 +105,15 @@ impl Child {
                 words[count / 8] |= u64::from(byte) << (count % 8 * 8);
                 count += 1;
             }
-            ARGUMENT.call(u64::from(self.0) | (count as u64) << 16, words)?;
+            ARGUMENT.call(u64::from(self.0) | (count as u64 | whose) << 16, words)?;
         }
         Ok(())
     }
 
-    /// Its standard file `n`.
+    /// Its standard file `n`: a path of at most [`STDIO_PATH`] bytes, which it opens itself when it first uses
+    /// the file. What it writes to file 1 or 2 goes to the end.
     pub fn stdio(&self, n: usize, path: &str) -> Result<(), Errno> {
-        let path = pack::<3>(path).ok_or(errno::ENAMETOOLONG)?;
+        let path = pack::<{ STDIO_PATH / 8 }>(path).ok_or(errno::ENAMETOOLONG)?;
         STDIO.call(u64::from(self.0) | (n as u64) << 16, path).map(|_| ())
     }
 

@@ -225,7 +225,7 @@ impl Editor {
 
     fn complete(&mut self, undecided: bool, complete: &mut Complete, out: &mut Vec<u8>) {
         let before = &self.line[..self.cursor];
-        let start = before.rfind([' ', '|', ';', '&']).map_or(0, |at| at + 1);
+        let start = before.rfind([' ', '|', ';', '&', '<', '>']).map_or(0, |at| at + 1);
         let (lead, word) = before.split_at(start);
         let command = lead.trim_end().chars().next_back().is_none_or(|c| matches!(c, '|' | ';' | '&'));
         let mut names = complete(word, command);

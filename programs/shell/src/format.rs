@@ -162,6 +162,11 @@ pub fn seconds(ticks: u64) -> String {
     format!("{}.{:02}", ticks / TIME_HZ, ticks % TIME_HZ * 100 / TIME_HZ)
 }
 
+/// An interval of so many ticks, to the millisecond.
+pub fn interval(ticks: u64) -> String {
+    format!("{}.{:03} s", ticks / TIME_HZ, ticks % TIME_HZ * 1000 / TIME_HZ)
+}
+
 /// With tenths.
 pub fn percent(part: u64, whole: u64) -> String {
     let tenths = u128::from(part) * 1000 / u128::from(whole.max(1));

@@ -1,30 +1,62 @@
 //! Command lines.
 //!
 //! ```text
-//! line     = [ job { (";" | "&") job } [ ";" | "&" ] ] [ "#" anything ]
-//! job      = command { "|" command }
-//! command  = word { word }
-//! word     = what is not blank and none of | & ; < >, nor # at its start;
-//!            '…' as it is; "…" with \" and \\; \ before any character
+//! line        = [ job { (";" | "&") job } [ ";" | "&" ] ] [ "#" anything ]
+//! job         = [ "time" ] command { "|" command } | assignment { assignment }
+//! command     = { assignment | redirection } word { word | redirection }
+//! assignment  = NAME "=" word, without a blank
+//! redirection = ["0"] "<" word | ["1" | "2"] (">" | ">>") word | ["1" | "2"] ">&" ("1" | "2")
 //! ```
 //!
-//! `&` puts the job before it in the background. What other shells have and this one has not (`<`, `>`, `&&`,
-//! `||`) is refused rather than taken for a word. Columns count characters from 1.
+//! [`lexer`](crate::lexer) says what a word is. `&` puts the job before it in the background. What other
+//! shells have and this one has not (`<<`, `&&`, `||`) is refused rather than taken for a word.
+//!
+//! Invariants: no job is without a command, and no command without a word, unless it is the only one of its
+//! job and has assignments alone.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::iter::Peekable;
-use core::str::Chars;
 
-/// A program or built-in with its arguments; never empty.
-pub type Command = Vec<String>;
+use crate::lexer::{Lexer, Token, Way};
+use crate::word::Word;
+
+/// A program or built-in with its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command<W = Word> {
+    /// Variables that only it has so.
+    pub assignments: Vec<(String, W)>,
+    pub words: Vec<W>,
+    /// In the order in which they are done.
+    pub redirections: Vec<Redirection<W>>,
+}
+
+/// Where one of the standard files leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirection<W = Word> {
+    /// 0, 1 or 2.
+    pub file: usize,
+    pub to: Target<W>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target<W = Word> {
+    Read(W),
+    /// Emptied, or made.
+    Write(W),
+    /// As it is, or made.
+    Append(W),
+    /// Where this one leads by now.
+    Same(usize),
+}
 
 /// Commands, each reading what the one before it writes; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Job {
-    pub commands: Vec<Command>,
+pub struct Job<W = Word> {
+    pub commands: Vec<Command<W>>,
     pub background: bool,
+    /// It shall be said how long it took.
+    pub timed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +72,17 @@ pub enum Problem {
     Open(char),
     /// Nothing follows the backslash.
     Backslash,
+    /// `${` without a name or a `}`.
+    Brace,
     /// A command should be here.
     NoCommand,
-    Redirection,
+    /// A file's name should be here.
+    NoFile,
+    /// The number of a standard file should be here.
+    NoNumber,
+    /// A number before a `<` or `>` that has none such.
+    Number,
+    HereDocument,
     /// `&&` or `||`.
     Condition,
 }
@@ -50,124 +90,158 @@ pub enum Problem {
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "column {}: ", self.column)?;
-        match self.problem {
-            Problem::Open(quote) => write!(f, "the quote {quote} that starts here is not closed"),
-            Problem::Backslash => write!(f, "nothing follows the backslash"),
-            Problem::NoCommand => write!(f, "a command is missing here"),
-            Problem::Redirection => {
-                write!(f, "redirection is not supported; quote the sign to use it as text")
-            }
-            Problem::Condition => write!(f, "&& and || are not supported; use ;"),
-        }
+        f.write_str(match self.problem {
+            Problem::Open(quote) => return write!(f, "the quote {quote} that starts here is not closed"),
+            Problem::Backslash => "nothing follows the backslash",
+            Problem::Brace => "a variable's name and } should follow ${; write \\$ for the sign itself",
+            Problem::NoCommand => "a command is missing here",
+            Problem::NoFile => "a file's name is missing here",
+            Problem::NoNumber => "1 or 2 is missing here",
+            Problem::Number => "only 0<, 1> and 2> are files of a command",
+            Problem::HereDocument => "<< is not supported; use echo and |",
+            Problem::Condition => "&& and || are not supported; use ;",
+        })
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Token {
-    Word(String),
-    Pipe,
-    Semicolon,
-    Ampersand,
-    End,
-}
-
-struct Lexer<'a> {
-    chars: Peekable<Chars<'a>>,
-    column: usize,
-}
-
-impl Lexer<'_> {
-    fn next(&mut self) -> Option<char> {
-        self.column += 1;
-        self.chars.next()
-    }
-
-    /// The next token and its column.
-    fn token(&mut self) -> Result<(usize, Token), ParseError> {
-        while self.chars.peek().is_some_and(|c| c.is_whitespace()) {
-            self.next();
-        }
-        let column = self.column;
-        let error = |problem| Err(ParseError { column, problem });
-        let token = match self.chars.peek() {
-            None | Some('#') => Token::End,
-            Some('<' | '>') => return error(Problem::Redirection),
-            Some(&sign @ ('|' | '&' | ';')) => {
-                self.next();
-                match sign {
-                    ';' => Token::Semicolon,
-                    _ if self.chars.peek() == Some(&sign) => return error(Problem::Condition),
-                    '|' => Token::Pipe,
-                    _ => Token::Ampersand,
-                }
-            }
-            Some(_) => Token::Word(self.word()?),
+impl Job {
+    /// The same, with the values that the variables have now.
+    pub fn expand(&self, value: &dyn Fn(&str) -> String) -> Job<String> {
+        let target = |to: &Target| match to {
+            Target::Read(word) => Target::Read(word.expand(value)),
+            Target::Write(word) => Target::Write(word.expand(value)),
+            Target::Append(word) => Target::Append(word.expand(value)),
+            Target::Same(file) => Target::Same(*file),
         };
-        Ok((column, token))
+        let command = |command: &Command| Command {
+            assignments: command
+                .assignments
+                .iter()
+                .map(|(name, w)| (name.clone(), w.expand(value)))
+                .collect(),
+            words: command.words.iter().map(|word| word.expand(value)).collect(),
+            redirections: command
+                .redirections
+                .iter()
+                .map(|r| Redirection { file: r.file, to: target(&r.to) })
+                .collect(),
+        };
+        let commands = self.commands.iter().map(command).collect();
+        Job { commands, background: self.background, timed: self.timed }
     }
+}
 
-    fn word(&mut self) -> Result<String, ParseError> {
-        let mut word = String::new();
-        while let Some(&c) = self.chars.peek() {
-            if c.is_whitespace() || matches!(c, '|' | '&' | ';' | '<' | '>') {
-                break;
-            }
-            let column = self.column;
-            self.next();
-            match c {
-                '\\' => word.push(self.escaped(column)?),
-                '\'' | '"' => self.quoted(c, column, &mut word)?,
-                _ => word.push(c),
+impl fmt::Display for Command<String> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        for (name, value) in &self.assignments {
+            write!(f, "{name}={value} ")?;
+        }
+        f.write_str(&self.words.join(" "))?;
+        for Redirection { file, to } in &self.redirections {
+            let number = if *file == 2 { "2" } else { "" };
+            match to {
+                Target::Read(path) => write!(f, " < {path}")?,
+                Target::Write(path) => write!(f, " {number}> {path}")?,
+                Target::Append(path) => write!(f, " {number}>> {path}")?,
+                Target::Same(other) => write!(f, " {number}>&{other}")?,
             }
         }
-        Ok(word)
+        Ok(())
+    }
+}
+
+impl<W> Command<W> {
+    const fn new() -> Self {
+        Command { assignments: Vec::new(), words: Vec::new(), redirections: Vec::new() }
     }
 
-    fn quoted(&mut self, quote: char, column: usize, word: &mut String) -> Result<(), ParseError> {
-        let open = ParseError { column, problem: Problem::Open(quote) };
-        loop {
-            match self.next().ok_or(open)? {
-                c if c == quote => return Ok(()),
-                '\\' if quote == '"' => match self.next().ok_or(open)? {
-                    c @ ('"' | '\\') => word.push(c),
-                    c => word.extend(['\\', c]),
-                },
-                c => word.push(c),
-            }
+    fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.assignments.is_empty() && self.redirections.is_empty()
+    }
+}
+
+/// A job under construction.
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    commands: Vec<Command>,
+    command: Command,
+    timed: bool,
+}
+
+impl Parser<'_> {
+    fn word(&mut self, word: Word, quoted: bool) {
+        let first = self.commands.is_empty() && self.command.is_empty();
+        if first && !self.timed && !quoted && word.is("time") {
+            self.timed = true;
+        } else {
+            self.command.words.push(word);
         }
     }
 
-    fn escaped(&mut self, column: usize) -> Result<char, ParseError> {
-        self.next().ok_or(ParseError { column, problem: Problem::Backslash })
+    fn redirection(&mut self, number: Option<char>, way: Way) -> Result<(), ParseError> {
+        let (column, token) = self.lexer.token()?;
+        let missing = if way == Way::Same { Problem::NoNumber } else { Problem::NoFile };
+        let (Token::Word(word, _) | Token::Assignment(.., word)) = token else {
+            return Err(ParseError { column, problem: missing });
+        };
+        let to = match way {
+            Way::Read => Target::Read(word),
+            Way::Write => Target::Write(word),
+            Way::Append => Target::Append(word),
+            Way::Same if word.is("1") => Target::Same(1),
+            Way::Same if word.is("2") => Target::Same(2),
+            Way::Same => return Err(ParseError { column, problem: missing }),
+        };
+        let file = match number {
+            Some('2') => 2,
+            _ => usize::from(way != Way::Read),
+        };
+        self.command.redirections.push(Redirection { file, to });
+        Ok(())
+    }
+
+    /// The command ends here, by this token.
+    fn end_command(&mut self, column: usize, token: &Token) -> Result<(), ParseError> {
+        let Command { assignments, words, redirections } = &self.command;
+        let alone = self.commands.is_empty() && !matches!(token, Token::Pipe | Token::Ampersand);
+        let assigns = alone && !self.timed && !assignments.is_empty() && redirections.is_empty();
+        if words.is_empty() && !assigns {
+            return Err(ParseError { column, problem: Problem::NoCommand });
+        }
+        self.commands.push(core::mem::replace(&mut self.command, Command::new()));
+        Ok(())
     }
 }
 
 /// The jobs of a line, in order; none if it is blank.
 pub fn parse(line: &str) -> Result<Vec<Job>, ParseError> {
-    let mut lexer = Lexer { chars: line.chars().peekable(), column: 1 };
+    let mut parser =
+        Parser { lexer: Lexer::new(line), commands: Vec::new(), command: Command::new(), timed: false };
     let mut jobs = Vec::new();
-    let mut commands = Vec::new();
-    let mut command = Command::new();
     loop {
-        let (column, token) = lexer.token()?;
-        let end = token == Token::End;
+        let (column, token) = parser.lexer.token()?;
         match token {
-            Token::Word(word) => {
-                command.push(word);
-                continue;
+            Token::Assignment(name, value, _) if parser.command.words.is_empty() => {
+                parser.command.assignments.push((name, value));
             }
-            Token::End if command.is_empty() && commands.is_empty() => return Ok(jobs),
-            _ if command.is_empty() => return Err(ParseError { column, problem: Problem::NoCommand }),
-            _ => commands.push(core::mem::take(&mut command)),
-        }
-        if token != Token::Pipe {
-            jobs.push(Job {
-                commands: core::mem::take(&mut commands),
-                background: token == Token::Ampersand,
-            });
-        }
-        if end {
-            return Ok(jobs);
+            Token::Word(word, quoted) => parser.word(word, quoted),
+            Token::Assignment(.., word) => parser.word(word, true),
+            Token::Redirection(number, way) => parser.redirection(number, way)?,
+            Token::Pipe | Token::Semicolon | Token::Ampersand | Token::End => {
+                let blank = parser.command.is_empty() && parser.commands.is_empty() && !parser.timed;
+                if token == Token::End && blank {
+                    return Ok(jobs);
+                }
+                parser.end_command(column, &token)?;
+                if token != Token::Pipe {
+                    let commands = core::mem::take(&mut parser.commands);
+                    let timed = core::mem::take(&mut parser.timed);
+                    jobs.push(Job { commands, background: token == Token::Ampersand, timed });
+                }
+                if token == Token::End {
+                    return Ok(jobs);
+                }
+            }
         }
     }
 }

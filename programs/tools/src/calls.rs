@@ -221,7 +221,7 @@ fn words(name: &str) -> Option<&'static [Word]> {
         "file.open" | "file.create" | "file.make" | "file.remove" | "file.rename" | "file.rename_to"
         | "file.capability" | "console.open" | "pipe.open" | "process.spawn" => &[Text(5)],
         "process.argument" => &[Hex, Bytes(16)],
-        "process.stdio" => &[Hex, Text(3)],
+        "process.stdio" => &[Hex, Text(4)],
         _ => match name.rsplit('.').next()? {
             "read" => &[Number],
             "write" => &[Number, Bytes(0)],

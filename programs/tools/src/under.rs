@@ -74,6 +74,9 @@ pub fn run(arguments: &[String], handler: Entry, started: impl FnOnce(u16)) -> R
         for argument in arguments {
             child.argument(argument)?;
         }
+        for variable in pebble::io::environment() {
+            child.environment(&variable)?;
+        }
         for n in 0..3 {
             child.stdio(n, &pebble::io::standard_path(n))?;
         }

@@ -14,7 +14,9 @@ use pebble_abi::capability::{READ, WRITE};
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::link::{PATHLEN, unpack};
 use pebble_abi::share;
-use pebble_abi::sys::{ABOUT_DIRECTORY, ABOUT_SIZE, ABOUT_WRITABLE, SEEK_ABOUT, SEEK_CUT, WRITE_APPEND};
+use pebble_abi::sys::{
+    ABOUT_DIRECTORY, ABOUT_SIZE, ABOUT_WRITABLE, SEEK_ABOUT, SEEK_APPEND, SEEK_CUT, WRITE_APPEND,
+};
 use pebble_abi::words::Asid;
 
 use postcard::ser_flavors::Flavor;
@@ -36,13 +38,16 @@ pub const SEEK_SET: u64 = 0;
 pub const SEEK_CUR: u64 = 1;
 pub const SEEK_END: u64 = 2;
 
+/// Beside an open file's rights: what is written goes to its end.
+const APPEND: u16 = 1 << 15;
+
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Open {
     generation: u32,
     /// 0: closed.
     asid: u16,
     family: u16,
-    /// `READ`, `WRITE`.
+    /// `READ`, `WRITE`; and [`APPEND`].
     rights: u16,
     node: Node,
     /// Where it goes on reading or writing.
@@ -343,7 +348,8 @@ impl<'a> Files<'a> {
         }
         let Open { node, offset, rights, family, .. } = self.open[index];
         let at = self.ram_of(node, rights)?;
-        let offset = if count & WRITE_APPEND != 0 { usize::MAX } else { offset };
+        let at_end = count & WRITE_APPEND != 0 || rights & APPEND != 0;
+        let offset = if at_end { usize::MAX } else { offset };
         let count = (count & !WRITE_APPEND).min(most as u64) as usize;
         // What somebody else has cut short is written to from its end on.
         let offset = offset.min(self.ram.bytes(at).len());
@@ -380,7 +386,7 @@ impl<'a> Files<'a> {
     }
 
     /// Moves to `offset` from the start, from here or from the end, and returns the new offset; not before
-    /// the start nor behind the end. [`SEEK_ABOUT`] and [`SEEK_CUT`] move nowhere.
+    /// the start nor behind the end. [`SEEK_ABOUT`], [`SEEK_CUT`] and [`SEEK_APPEND`] move nowhere.
     pub fn seek(&mut self, control: u64, offset: u64, whence: u64) -> i64 {
         let Some((open, bytes)) = self.file(control) else { return -errno::EBADF };
         let from = match whence {
@@ -394,6 +400,16 @@ impl<'a> Files<'a> {
                     |error| -error,
                     |at| {
                         self.ram.cut(at, offset as usize);
+                        0
+                    },
+                );
+            }
+            SEEK_APPEND => {
+                let Open { node, rights, .. } = *open;
+                return self.ram_of(node, rights).map_or_else(
+                    |error| -error,
+                    |_| {
+                        self.open[(control & 0xffff) as usize].rights |= APPEND;
                         0
                     },
                 );

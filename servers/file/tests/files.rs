@@ -6,7 +6,9 @@ use pebble_abi::capability::{ALL, FILE as KIND, READ, WRITE};
 use pebble_abi::errno::*;
 use pebble_abi::link::pack;
 use pebble_abi::share;
-use pebble_abi::sys::{ABOUT_DIRECTORY, ABOUT_SIZE, ABOUT_WRITABLE, SEEK_ABOUT, SEEK_CUT, WRITE_APPEND};
+use pebble_abi::sys::{
+    ABOUT_DIRECTORY, ABOUT_SIZE, ABOUT_WRITABLE, SEEK_ABOUT, SEEK_APPEND, SEEK_CUT, WRITE_APPEND,
+};
 use pebble_abi::words::Asid;
 use pebble_boot::rules::{About, Patterns, Rule, matches};
 use pebble_file::*;
@@ -440,6 +442,45 @@ proptest! {
             prop_assert!(files.open(Asid(1), pack(&path).unwrap(), ALL).is_ok());
         }
     }
+}
+
+/// Two that write to one file, as `> FILE 2>&1` has them, lose nothing; nobody gets a right by asking.
+#[test]
+fn what_is_opened_at_the_end_stays_there() {
+    let bytes = sample();
+    let mut files = Files::new(Archive::parse(&bytes).unwrap());
+    let path = |text: &str| pack::<5>(text).unwrap();
+    let word = |text: &[u8; 8]| [u64::from_le_bytes(*text), 0, 0, 0];
+    let first = files.create(Asid(1), path("/ram/a"), ALL).unwrap();
+    let [second, third] = [READ | WRITE, READ].map(|r| files.open(Asid(2), path("/ram/a"), r).unwrap());
+    for file in [first, second] {
+        assert_eq!(files.seek(file, 0, SEEK_APPEND), 0);
+    }
+    assert_eq!(files.write(first, 4, word(b"one \0\0\0\0")), 4);
+    assert_eq!(files.write(second, 4, word(b"two \0\0\0\0")), 4);
+    assert_eq!(files.seek(first, 0, SEEK_SET), 0, "what is read is read where one likes");
+    assert_eq!(files.read(first, 4), (4, word(b"one \0\0\0\0")));
+    assert_eq!(files.write(first, 4, word(b"also\0\0\0\0")), 4);
+    assert_eq!(
+        files.read(third, 32),
+        (12, [u64::from_le_bytes(*b"one two "), u64::from(u32::from_le_bytes(*b"also")), 0, 0])
+    );
+    assert_eq!(files.seek(third, 0, SEEK_APPEND), -EACCES);
+    assert_eq!(files.write(third, 4, word(b"mine\0\0\0\0")), -EACCES);
+    for (there, error) in [("/readme", EROFS), ("/ram", EISDIR), ("/etc", EISDIR)] {
+        let opened = files.open(Asid(1), path(there), ALL).unwrap();
+        assert_eq!(files.seek(opened, 0, SEEK_APPEND), -error, "{there}");
+    }
+    // It goes with the state to a successor.
+    let saved = files.save().unwrap();
+    let mut next = Files::new(Archive::parse(&bytes).unwrap());
+    next.load(FORMAT, &saved).unwrap();
+    assert_eq!(next.seek(second, 0, SEEK_SET), 0);
+    assert_eq!(next.write(second, 4, word(b"last\0\0\0\0")), 4);
+    assert_eq!(next.seek(second, 0, SEEK_CUR), 16);
+    // What is gone is gone.
+    assert_eq!(next.remove(path("/ram/a"), ALL), Ok(()));
+    assert_eq!(next.write(second, 4, word(b"gone\0\0\0\0")), -EBADF);
 }
 
 /// What `open`, `rename` and `stat` of the C library stand on.

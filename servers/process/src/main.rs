@@ -93,16 +93,16 @@ extern "C" fn spawn(caller: Asid, a: u64, b: u64, c: u64, d: u64, e: u64) -> i64
     answer(loader::spawn(asker(caller), [a, b, c, d, e]))
 }
 
-/// The child with the number of bytes in bits 16 and up.
+/// The child with the number of bytes, and whose they are, in bits 16 and up.
 extern "C" fn argument(caller: Asid, child: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
     let caller = asker(caller);
     done(TABLE.lock().argument(caller, Asid(child & 0xffff), &[a, b, c, d], child >> 16))
 }
 
 /// The child with the file's number in bits 16 and up.
-extern "C" fn stdio(caller: Asid, child: u64, a: u64, b: u64, c: u64) -> i64 {
+extern "C" fn stdio(caller: Asid, child: u64, a: u64, b: u64, c: u64, d: u64) -> i64 {
     let caller = asker(caller);
-    done(TABLE.lock().stdio(caller, Asid(child & 0xffff), child >> 16, [a, b, c, 0, 0]))
+    done(TABLE.lock().stdio(caller, Asid(child & 0xffff), child >> 16, [a, b, c, d, 0]))
 }
 
 extern "C" fn start(caller: Asid, child: Asid) -> i64 {

@@ -8,29 +8,41 @@ use pebble_abi::link::{self, Startup};
 /// A path as calls carry it.
 pub type Path = [u64; link::PATHLEN / 8];
 
-/// Arguments and standard files, gathered before a program starts.
+/// Arguments, environment and standard files, gathered before a program starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gathered {
     /// Paths of the files 0, 1 and 2.
     pub stdio: [Path; 3],
     /// Zero-terminated strings, the last perhaps not finished yet.
     arguments: Vec<u8>,
+    /// Where among them the environment begins; 0: there is none.
+    environment: usize,
 }
 
 impl Gathered {
     pub fn new(stdio: [Path; 3]) -> Self {
-        Gathered { stdio, arguments: Vec::new() }
+        Gathered { stdio, arguments: Vec::new(), environment: 0 }
     }
 
-    /// `count` more bytes of arguments.
+    /// `count` more bytes of arguments, or of the environment, which comes behind whole arguments.
     pub fn append(&mut self, words: &[u64; IO_BYTES / 8], count: u64) -> Result<(), Errno> {
-        let count =
-            usize::try_from(count).ok().filter(|n| (1..=IO_BYTES).contains(n)).ok_or(errno::EINVAL)?;
+        let environment = count & Startup::ENVIRONMENT != 0;
+        let whole = self.arguments.last() == Some(&0);
+        if environment != (self.environment != 0) && !(environment && whole) {
+            return Err(errno::EINVAL);
+        }
+        let count = usize::try_from(count & !Startup::ENVIRONMENT)
+            .ok()
+            .filter(|n| (1..=IO_BYTES).contains(n))
+            .ok_or(errno::EINVAL)?;
         // A zero behind the last stays free.
         if self.arguments.len() + count > Startup::ARGS_MAX - 1 {
             return Err(errno::E2BIG);
         }
         self.arguments.try_reserve(count).map_err(|_| errno::ENOMEM)?;
+        if environment && self.environment == 0 {
+            self.environment = self.arguments.len();
+        }
         self.arguments.extend(words.iter().flat_map(|w| w.to_le_bytes()).take(count));
         Ok(())
     }
@@ -43,8 +55,12 @@ impl Gathered {
     /// The words of the page that are not zero: offset, word. A program without arguments gets its path as
     /// the first; `end` is where its heap begins.
     pub fn words(&self, path: &Path, end: u64) -> impl Iterator<Item = (u64, u64)> {
-        let unfinished = self.arguments.last().is_some_and(|b| *b != 0);
-        let strings = self.arguments.iter().filter(|b| **b == 0).count() + usize::from(unfinished);
+        let own = match self.environment {
+            0 => &self.arguments[..],
+            end => &self.arguments[..end],
+        };
+        let unfinished = own.last().is_some_and(|b| *b != 0);
+        let strings = own.iter().filter(|b| **b == 0).count() + usize::from(unfinished);
         let default = if strings == 0 { &path[..] } else { &[] };
         let files = [Startup::STDIN, Startup::STDOUT, Startup::STDERR].into_iter().zip(&self.stdio);
         let at = |offset: usize| move |(n, word): (usize, u64)| ((offset + n * 8) as u64, word);

@@ -48,6 +48,29 @@ fn arguments_come_in_pieces() {
     assert!(page[Startup::ARGS..].starts_with(&expected));
 }
 
+/// It comes behind the arguments, ends with an empty string, and is counted by nobody.
+#[test]
+fn the_environment_is_behind_the_arguments() {
+    let mut g = Gathered::default();
+    let word = |text: &[u8; 8]| [u64::from_le_bytes(*text), 0, 0, 0];
+    assert_eq!(g.append(&word(b"A=12345\0"), 8 | Startup::ENVIRONMENT), Err(EINVAL), "whose?");
+    append(&mut g, b"prog\0an").unwrap();
+    assert_eq!(
+        g.append(&word(b"A=12345\0"), 8 | Startup::ENVIRONMENT),
+        Err(EINVAL),
+        "an argument has no end"
+    );
+    append(&mut g, b" x\0").unwrap();
+    assert_eq!(g.append(&[0; 4], Startup::ENVIRONMENT), Err(EINVAL));
+    assert_eq!(g.append(&[0; 4], 33 | Startup::ENVIRONMENT), Err(EINVAL));
+    g.append(&word(b"A=12345\0"), 4 | Startup::ENVIRONMENT).unwrap();
+    g.append(&word(b"3\0B=\0xxx"), 5 | Startup::ENVIRONMENT).unwrap();
+    assert_eq!(append(&mut g, b"more\0"), Err(EINVAL), "the arguments have ended");
+    let page = page(&g);
+    assert_eq!(page[Startup::ARGC], 2);
+    assert!(page[Startup::ARGS..].starts_with(b"prog\0an x\0A=123\0B=\0\0"));
+}
+
 #[test]
 fn without_arguments_the_path_is_the_first() {
     let page = page(&Gathered::default());

@@ -26,6 +26,7 @@ mod profile;
 mod replace;
 mod seam;
 mod sfi;
+mod shell;
 mod stack;
 mod system;
 

@@ -18,6 +18,7 @@ use super::libc;
 use super::ported;
 use super::profile;
 use super::replace;
+use super::shell;
 use super::stack;
 use crate::bench;
 use crate::tools::Tools;
@@ -84,6 +85,10 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("shell.tour", the_shell_shows_the_system),
     SystemTest::new("shell.dies", a_script_outlives_its_shell),
     SystemTest::new("shell.errors", errors_say_what_is_wrong),
+    SystemTest::new("shell.files", shell::redirections),
+    SystemTest::new("shell.files.refused", shell::refused),
+    SystemTest::new("shell.files.rights", shell::rights),
+    SystemTest::new("shell.variables", shell::variables),
     SystemTest::new("fault.report", a_fault_is_reported_and_contained),
     SystemTest::new("stack.queue", stacks_come_in_turn),
     SystemTest::slow("cpu.share", a_share_of_the_processor_holds),

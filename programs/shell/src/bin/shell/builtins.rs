@@ -7,8 +7,9 @@ use pebble::abi::{errno, sys};
 use pebble::api;
 use pebble::io::{self, File};
 use pebble::portal::{COUNTED, counter, timed_call};
+use pebble_shell::is_name;
 
-use crate::{Shell, complain, jobs, look, servers};
+use crate::{Shell, jobs, look, servers};
 
 /// Prints to the file. An error is what to complain of.
 type Run = fn(&mut Shell, &[String], File) -> Result<i64, String>;
@@ -24,7 +25,7 @@ const fn builtin(name: &'static str, usage: &'static str, help: &'static str, ru
     Builtin { name, usage, help, run }
 }
 
-static ALL: [Builtin; 13] = [
+static ALL: [Builtin; 15] = [
     builtin("bench", "", "what a few operations cost, in instructions", bench),
     builtin("boot", "", "instructions from reset to the first prompt", boot),
     builtin(
@@ -32,6 +33,12 @@ static ALL: [Builtin; 13] = [
         "[STATUS]",
         "ends the shell, with 0 or a status up to 127; the first shell takes the system with it",
         exit,
+    ),
+    builtin(
+        "export",
+        "[NAME=VALUE...]",
+        "variables, which all programs inherit; as NAME=VALUE without a command; before one it is for that alone",
+        export,
     ),
     builtin("help", "", "this list", help),
     builtin("kill", "DOMAIN", "ends a program, by number or name", kill),
@@ -59,6 +66,7 @@ static ALL: [Builtin; 13] = [
     ),
     builtin("status", "", "exit status of the last command", status),
     builtin("top", "", "who uses the processor, every second until a key is pressed", look::top),
+    builtin("unset", "NAME...", "forgets variables", unset),
 ];
 
 pub fn find(name: &str) -> Option<&'static Builtin> {
@@ -69,16 +77,17 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|builtin| builtin.name)
 }
 
-/// Runs it; its status.
-pub fn run(shell: &mut Shell, builtin: &Builtin, arguments: &[String], out: File) -> i64 {
+/// Runs it; its status. It prints to the first file, and what is wrong is said on the second.
+pub fn run(shell: &mut Shell, builtin: &Builtin, arguments: &[String], [out, err]: [File; 2]) -> i64 {
     let fits = !builtin.usage.is_empty() || arguments.is_empty();
     let outcome = if fits { (builtin.run)(shell, arguments, out) } else { usage() };
     outcome.unwrap_or_else(|reason| {
-        match reason.as_str() {
-            "" if builtin.usage.is_empty() => complain(format_args!("usage: {}", builtin.name)),
-            "" => complain(format_args!("usage: {} {}", builtin.name, builtin.usage)),
-            _ => complain(format_args!("{}: {reason}", builtin.name)),
-        }
+        let line = match reason.as_str() {
+            "" if builtin.usage.is_empty() => format!("shell: usage: {}\n", builtin.name),
+            "" => format!("shell: usage: {} {}\n", builtin.name, builtin.usage),
+            _ => format!("shell: {}: {reason}\n", builtin.name),
+        };
+        let _ = err.write(line.as_bytes());
         if reason.is_empty() { 2 } else { 1 }
     })
 }
@@ -114,6 +123,29 @@ fn exit(shell: &mut Shell, arguments: &[String], _: File) -> Result<i64, String>
     Ok(status)
 }
 
+fn export(shell: &mut Shell, arguments: &[String], out: File) -> Result<i64, String> {
+    let mut pairs = Vec::new();
+    for argument in arguments {
+        let (name, value) = argument.split_once('=').map_or((&argument[..], None), |(n, v)| (n, Some(v)));
+        if !is_name(name) {
+            return Err(format!("{name}: no name of a variable"));
+        }
+        pairs.extend(value.map(|value| (name, value)));
+    }
+    pairs.into_iter().for_each(|(name, value)| shell.set(name, value));
+    if arguments.is_empty() {
+        let mut lines: Vec<String> = shell.environment(&[]).iter().map(|line| format!("{line}\n")).collect();
+        lines.sort();
+        return print(out, &lines.concat());
+    }
+    Ok(0)
+}
+
+fn unset(shell: &mut Shell, arguments: &[String], _: File) -> Result<i64, String> {
+    shell.variables.retain(|(name, _)| !arguments.contains(name));
+    if arguments.is_empty() { usage() } else { Ok(0) }
+}
+
 fn help(_: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
     let mut text = String::from("Commands of the shell:\n");
     for Builtin { name, usage, help, .. } in &ALL {
@@ -127,6 +159,8 @@ fn help(_: &mut Shell, _: &[String], out: File) -> Result<i64, String> {
     }
     text.push_str(
         "\nCOMMAND | COMMAND connects programs, COMMAND & runs in the background, ; separates commands.\n\
+         < FILE, > FILE, >> FILE, 2> FILE and 2>&1 redirect; files are made in /ram. $? is the last status,\n\
+         NAME=VALUE sets $NAME, time COMMAND says how long it took.\n\
          Tab completes, the arrows edit and recall, Ctrl-C ends what runs. Ctrl-A X leaves the emulator.\n",
     );
     print(out, &text)

@@ -6,11 +6,14 @@
 //! thread. A job for which there are not enough pipes or threads does not start, and says so; jobs in the
 //! background leave some of both for the foreground.
 //!
+//! What goes to and comes from files is the business of [`redirect`](crate::redirect): the programs open
+//! them, so a job in the background needs the shell no more.
+//!
 //! All jobs are in one table, under one lock: that of the foreground, so that Ctrl-C finds it, and those in
 //! the background until their end has been told.
 
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use pebble::abi::{errno, map::TIME_HZ};
@@ -19,14 +22,20 @@ use pebble::io::{self, File};
 use pebble::portal;
 use pebble::process::Child;
 use pebble::sync::Lock;
-use pebble_shell::{Command, Job};
+use pebble_shell::format::interval;
 
 use crate::builtins::{self, Builtin};
+use crate::redirect::{self, Files};
 use crate::servers::{self, READING, WRITING};
 use crate::terminal::{Mode, standard_path};
 use crate::{Shell, complain};
 
-/// Status of a command that could not be run, and of one that is not there.
+type Command = pebble_shell::Command<String>;
+type Job = pebble_shell::Job<String>;
+
+/// Status of a command for which a file could not be opened, one that could not be run, and one that is not
+/// there.
+const NO_FILE: i64 = 1;
 const NOT_RUN: i64 = 126;
 const NOT_FOUND: i64 = 127;
 
@@ -48,6 +57,8 @@ struct Running {
     number: usize,
     text: String,
     background: bool,
+    /// When it began and when the last of its commands ended, if that shall be told.
+    times: Option<[u64; 2]>,
     stages: Vec<Stage>,
 }
 
@@ -93,20 +104,26 @@ pub fn pause(ticks: u64) -> bool {
 /// Runs a job; its status if it is in the foreground.
 pub fn run(shell: &mut Shell, job: &Job) -> i64 {
     INTERRUPTED.store(false, Ordering::Relaxed);
+    let first = &job.commands[0];
+    if first.words.is_empty() {
+        first.assignments.iter().for_each(|(name, value)| shell.set(name, value));
+        return 0;
+    }
     // In the background, and in a script, nobody types.
     let typed = !job.background && shell.terminal.mode != Mode::Script;
     if job.background && !fits_behind(job.commands.len()) {
-        complain(format_args!("{}: not started: too much runs in the background", job.commands[0][0]));
+        complain(format_args!("{}: not started: too much runs in the background", first.words[0]));
         return NOT_RUN;
     }
+    let begin = portal::time();
     let Some(pipes) = pipes(job.commands.len() - 1) else { return NOT_RUN };
     let end = |n: Option<usize>| n.and_then(|n| pipes.get(n)).copied();
-    let builtins: Vec<_> = job.commands.iter().map(|command| builtins::find(&command[0])).collect();
+    let builtins: Vec<_> = job.commands.iter().map(|command| builtins::find(&command.words[0])).collect();
     let mut stages = Vec::new();
     for (n, command) in job.commands.iter().enumerate() {
         let mut stage = Stage { domain: 0, input: end(n.checked_sub(1)), output: end(Some(n)), status: None };
         if builtins[n].is_none() {
-            load(command, &mut stage, typed);
+            load(shell, command, &mut stage, typed);
         }
         if stage.domain == 0 {
             let idle = if stage.status.is_some() { READING | WRITING } else { READING };
@@ -115,13 +132,13 @@ pub fn run(shell: &mut Shell, job: &Job) -> i64 {
         stages.push(stage);
     }
     let domains: Vec<u16> = stages.iter().map(|stage| stage.domain).collect();
-    let number = enter(job, stages);
+    let number = enter(job, stages, begin);
     let programs: Vec<u64> = domains.iter().filter(|d| **d != 0).map(|d| who(number, *d)).collect();
     let alone = job.commands.len() == 1 && programs.len() == 1 && !job.background;
     let watched = if alone { 0 } else { programs.iter().take_while(|program| watched(**program)).count() };
     let begins = alone || watched == programs.len();
     if !begins {
-        complain(format_args!("{}: not started: no thread is left to wait for it", job.commands[0][0]));
+        complain(format_args!("{}: not started: no thread is left to wait for it", first.words[0]));
         programs.iter().for_each(|program| _ = servers::kill(*program as u16));
         programs[watched..].iter().for_each(|program| bury(*program));
     }
@@ -150,7 +167,10 @@ pub fn run(shell: &mut Shell, job: &Job) -> i64 {
         let _ = api::sem_wait(ENDED.load(Ordering::Relaxed));
     }
     shell.terminal.front(&[]);
-    let status = leave(number);
+    let (status, took) = leave(number);
+    if let Some(took) = took.filter(|_| begins) {
+        pebble::eprintln!("time: {}", interval(took));
+    }
     if begins { status } else { NOT_RUN }
 }
 
@@ -218,43 +238,71 @@ fn program(name: &str) -> String {
     if name.contains('/') { name.into() } else { format!("/bin/{name}") }
 }
 
+/// The paths that a command's files have when its redirections are done.
+fn files(command: &Command, stage: &Stage, typed: bool) -> Result<Files, String> {
+    let input = match stage.input {
+        Some(pipe) => end_path(pipe, 'r'),
+        None if typed => standard_path(0),
+        None => nothing().map_err(|error| format!("{error}"))?,
+    };
+    let output = stage.output.map_or_else(|| standard_path(1), |pipe| end_path(pipe, 'w'));
+    let mut files = [input, output, standard_path(2)];
+    redirect::apply(&command.redirections, &mut files)?;
+    Ok(files)
+}
+
 /// Makes the program of a command, ready to be started.
-fn load(command: &Command, stage: &mut Stage, typed: bool) {
-    if command[0].is_empty() {
+fn load(shell: &Shell, command: &Command, stage: &mut Stage, typed: bool) {
+    let name = &command.words[0];
+    if name.is_empty() {
         stage.status = Some(NOT_FOUND);
         return complain(format_args!("a command's name cannot be empty"));
     }
-    let prepare = |child: &Child| {
-        let input = match stage.input {
-            Some(pipe) => end_path(pipe, 'r'),
-            None if typed => standard_path(0),
-            None => nothing()?,
-        };
-        let output = stage.output.map_or_else(|| standard_path(1), |pipe| end_path(pipe, 'w'));
-        command.iter().try_for_each(|argument| child.argument(argument))?;
-        [input, output, standard_path(2)].iter().enumerate().try_for_each(|(n, path)| child.stdio(n, path))
-    };
-    let made = Child::load(&program(&command[0])).and_then(|child| {
-        prepare(&child).map(|()| child).inspect_err(|_| {
-            let _ = child.kill();
-            let _ = child.wait();
-        })
-    });
-    match made {
+    let child = match Child::load(&program(name)) {
+        Ok(child) => child,
         Err(error) => {
             stage.status = Some(if error == errno::ENOENT { NOT_FOUND } else { NOT_RUN });
             let text = if error == errno::ENOENT { "no such command" } else { error.text() };
-            complain(format_args!("{}: {text}", command[0]));
+            return complain(format_args!("{name}: {text}"));
         }
-        Ok(child) => stage.domain = child.0,
+    };
+    // No file is emptied for a program that is not there.
+    match files(command, stage, typed) {
+        Ok(files) => match furnish(shell, command, &child, &files) {
+            Ok(()) => return stage.domain = child.0,
+            Err(error) => {
+                stage.status = Some(NOT_RUN);
+                complain(format_args!(
+                    "{name}: {}",
+                    if error == errno::E2BIG { TOO_LONG } else { error.text() }
+                ));
+            }
+        },
+        Err(reason) => {
+            stage.status = Some(NO_FILE);
+            complain(format_args!("{reason}"));
+        }
     }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+const TOO_LONG: &str = "arguments and variables are too long together: 3839 bytes at most";
+
+/// Gives the program what its start-up page has.
+fn furnish(shell: &Shell, command: &Command, child: &Child, files: &Files) -> Result<(), Errno> {
+    command.words.iter().try_for_each(|argument| child.argument(argument))?;
+    for variable in shell.environment(&command.assignments) {
+        child.environment(&variable)?;
+    }
+    files.iter().enumerate().try_for_each(|(n, path)| child.stdio(n, path))
 }
 
 /// One that cannot be started ends at once; whoever waits for it buries it.
 fn start(command: &Command, number: usize, domain: u16) {
     if let Err(error) = Child(domain).start() {
         if !interrupted() {
-            complain(format_args!("{}: {error}", command[0]));
+            complain(format_args!("{}: {error}", command.words[0]));
         }
         finish(number, |stage| stage.domain == domain, NOT_RUN);
         let _ = servers::kill(domain);
@@ -272,19 +320,28 @@ fn give_up(stage: &Stage, sides: u64) {
 }
 
 /// Puts a job into the table; returns its number, the lowest that is free.
-fn enter(job: &Job, stages: Vec<Stage>) -> usize {
-    let commands: Vec<String> = job.commands.iter().map(|command| command.join(" ")).collect();
+fn enter(job: &Job, stages: Vec<Stage>, begin: u64) -> usize {
+    let commands: Vec<String> = job.commands.iter().map(Command::to_string).collect();
     let mut jobs = JOBS.lock();
     let number = (1..).find(|n| jobs.iter().all(|job| job.number != *n)).unwrap_or(0);
-    jobs.push(Running { number, text: commands.join(" | "), background: job.background, stages });
+    let times = job.timed.then_some([begin; 2]);
+    jobs.push(Running { number, text: commands.join(" | "), background: job.background, times, stages });
     number
 }
 
-/// Removes a job whose commands have all ended; the status of the last.
-fn leave(number: usize) -> i64 {
+/// Removes a job whose commands have all ended; the status of the last, and how long it took if that is to be
+/// told.
+fn leave(number: usize) -> (i64, Option<u64>) {
     let mut jobs = JOBS.lock();
-    let Some(at) = jobs.iter().position(|job| job.number == number) else { return NOT_RUN };
-    jobs.swap_remove(at).stages.last().and_then(|stage| stage.status).unwrap_or(NOT_RUN)
+    let Some(at) = jobs.iter().position(|job| job.number == number) else { return (NOT_RUN, None) };
+    jobs.swap_remove(at).outcome()
+}
+
+impl Running {
+    fn outcome(&self) -> (i64, Option<u64>) {
+        let status = self.stages.last().and_then(|stage| stage.status).unwrap_or(NOT_RUN);
+        (status, self.times.map(|[begin, end]| end - begin))
+    }
 }
 
 /// A thread's work: see the head of the file. The word is the job's number and the program's domain.
@@ -306,33 +363,57 @@ fn bury(who: u64) {
 /// A command of the job has ended.
 fn finish(number: usize, which: impl Fn(&Stage) -> bool, status: i64) {
     let mut jobs = JOBS.lock();
-    let job = jobs.iter_mut().find(|job| job.number == number);
-    if let Some(stage) = job.and_then(|job| job.stages.iter_mut().find(|stage| which(stage))) {
+    let Some(job) = jobs.iter_mut().find(|job| job.number == number) else { return };
+    if let Some(stage) = job.stages.iter_mut().find(|stage| which(stage)) {
         stage.status = Some(status);
         give_up(stage, READING | WRITING);
+        if let Some([_, end]) = &mut job.times {
+            *end = portal::time();
+        }
     }
 }
 
 fn run_builtin(shell: &mut Shell, builtin: &'static Builtin, command: &Command, number: usize, n: usize) {
     let output = JOBS.lock().iter().find(|job| job.number == number).and_then(|job| job.stages[n].output);
-    let pipe = output.map(|pipe| io::open(&end_path(pipe, 'w')));
-    let status = match pipe {
-        Some(Err(error)) => {
-            complain(format_args!("{}: {error}", command[0]));
-            NOT_RUN
-        }
-        Some(Ok(file)) => {
-            let status = builtins::run(shell, builtin, &command[1..], file);
-            file.close();
+    let own = Stage { domain: 0, input: None, output, status: None };
+    let status = match files(command, &own, true).map(|paths| builtin_files(shell, &paths)) {
+        Ok(Ok(files)) => {
+            let status = builtins::run(shell, builtin, &command.words[1..], files.map(|(file, _)| file));
+            files.into_iter().filter(|(_, opened)| *opened).for_each(|(file, _)| file.close());
             status
         }
-        None => {
-            let file = shell.terminal.output();
-            builtins::run(shell, builtin, &command[1..], file)
+        Ok(Err(error)) => {
+            complain(format_args!("{}: {error}", command.words[0]));
+            NOT_RUN
+        }
+        Err(reason) => {
+            complain(format_args!("{reason}"));
+            NO_FILE
         }
     };
     // Of the stages without a domain and a status, those before have theirs.
     finish(number, |stage| stage.domain == 0 && stage.status.is_none(), status);
+}
+
+/// A built-in's files 1 and 2, and whether they were opened for it.
+fn builtin_files(shell: &Shell, paths: &Files) -> Result<[(File, bool); 2], Errno> {
+    let open = |n: usize| {
+        if paths[n] != standard_path(n) {
+            return io::open_at_end(&paths[n]).map(|file| (file, true));
+        }
+        let own = if n == 1 { shell.terminal.output() } else { io::standard(n)? };
+        Ok((own, false))
+    };
+    let first = open(1)?;
+    match open(2) {
+        Ok(second) => Ok([first, second]),
+        Err(error) => {
+            if first.1 {
+                first.0.close();
+            }
+            Err(error)
+        }
+    }
 }
 
 /// Jobs of the background that have ended since the last time, a line each.
@@ -341,8 +422,9 @@ pub fn notes() -> String {
     JOBS.lock().retain(|job| {
         let ended = job.background && job.stages.iter().all(|stage| stage.status.is_some());
         if ended {
-            let status = job.stages.last().and_then(|stage| stage.status).unwrap_or(NOT_RUN);
-            text.push_str(&format!("[{}] ended with status {status}: {}\n", job.number, job.text));
+            let (status, took) = job.outcome();
+            let after = took.map(|took| format!(" after {}", interval(took))).unwrap_or_default();
+            text.push_str(&format!("[{}] ended with status {status}{after}: {}\n", job.number, job.text));
         }
         !ended
     });

@@ -2,6 +2,7 @@
 //!
 //! * `terminal` lines, from a person or a script
 //! * `jobs` programs and pipelines, in the foreground and in the background
+//! * `redirect` the files that they read and write
 //! * `builtins`, `look` the commands that are the shell's own
 //! * `servers` what it asks of the rest of the system
 //!
@@ -15,15 +16,17 @@ extern crate alloc;
 mod builtins;
 mod jobs;
 mod look;
+mod redirect;
 mod servers;
 mod terminal;
 
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use pebble::api;
-use pebble::io::File;
+use pebble::io::{self, File};
+use pebble_shell::STATUS;
 use terminal::{Mode, Terminal};
 
 pebble::program!(main);
@@ -36,6 +39,8 @@ pub struct Shell {
     pub terminal: Terminal,
     /// Of the last command.
     pub status: i64,
+    /// Names and values, which all programs inherit.
+    pub variables: Vec<(String, String)>,
     /// The status with which the shell shall end.
     pub exit: Option<i64>,
     /// Instructions from reset to the first prompt.
@@ -60,7 +65,12 @@ fn main() -> i64 {
     {
         complain(format_args!("no thread for Ctrl-C: {error}"));
     }
-    let mut shell = Shell { terminal, status: 0, exit: None, booted: 0 };
+    let mut shell = Shell { terminal, status: 0, variables: Vec::new(), exit: None, booted: 0 };
+    for variable in io::environment() {
+        if let Some((name, value)) = variable.split_once('=') {
+            shell.set(name, value);
+        }
+    }
     if shell.terminal.mode == Mode::Edit {
         shell.terminal.write(BANNER.as_bytes());
     }
@@ -88,6 +98,7 @@ impl Shell {
             }
             Ok(jobs) => {
                 for job in jobs {
+                    let job = job.expand(&|name| self.value(name));
                     self.status = jobs::run(self, &job);
                     if self.exit.is_some() || jobs::interrupted() {
                         break;
@@ -95,6 +106,32 @@ impl Shell {
                 }
             }
         }
+    }
+}
+
+impl Shell {
+    /// What a variable is in a line; nothing if it is not set.
+    fn value(&self, name: &str) -> String {
+        if name == STATUS {
+            return self.status.to_string();
+        }
+        let set = self.variables.iter().find(|(own, _)| own == name);
+        set.map_or_else(String::new, |(_, value)| value.clone())
+    }
+
+    pub fn set(&mut self, name: &str, value: &str) {
+        match self.variables.iter_mut().find(|(own, _)| own == name) {
+            Some((_, own)) => *own = value.into(),
+            None => self.variables.push((name.into(), value.into())),
+        }
+    }
+
+    /// What a command inherits: `NAME=value` each, those that are its own in place of the shell's.
+    pub fn environment(&self, own: &[(String, String)]) -> Vec<String> {
+        let last =
+            own.iter().enumerate().filter(|(n, (name, _))| own[n + 1..].iter().all(|(o, _)| o != name));
+        let others = self.variables.iter().filter(|(name, _)| own.iter().all(|(own, _)| own != name));
+        others.chain(last.map(|(_, own)| own)).map(|(name, value)| format!("{name}={value}")).collect()
     }
 }
 

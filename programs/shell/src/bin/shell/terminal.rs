@@ -19,7 +19,7 @@ use pebble::io::{self, File};
 use pebble::region::STARTUP;
 use pebble_shell::{Editor, Event};
 
-const CONSOLE: &str = "/dev/console";
+pub const CONSOLE: &str = "/dev/console";
 const CONTROL: &str = "/dev/console/ctl";
 const COLUMNS: usize = 80;
 const PROMPT: &str = "pebble> ";
