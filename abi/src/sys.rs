@@ -114,6 +114,12 @@ pub const SEEK_WRITE_PAGE: u64 = 6;
 /// `whence` of a seek in a file of the file server: from now on all that is written through these portals goes
 /// to its end, as with [`WRITE_APPEND`].
 pub const SEEK_APPEND: u64 = 7;
+/// `whence` of a seek in a pipe or the console: which calls would not wait now, as the `READY` bits.
+pub const SEEK_READY: u64 = 8;
+pub const READY_READ: u64 = 1;
+pub const READY_WRITE: u64 = 2;
+/// Nobody is at the other side any more.
+pub const READY_END: u64 = 4;
 pub const ABOUT_DIRECTORY: u64 = 1;
 /// The caller may write to it, or make files in it.
 pub const ABOUT_WRITABLE: u64 = 2;

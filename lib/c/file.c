@@ -5,7 +5,7 @@
  * What a descriptor may be used for is kept here, by its index, for a server does not know how the file was opened, and to invoke a
  * portal that the domain does not hold is a fault: whatever open did not return, or close has taken back, is EBADF.
  */
-#include "internal.h"
+#include "descriptor.h"
 
 #include <pebble-interfaces.h>
 #include <string.h>
@@ -15,15 +15,7 @@
 #define CONSOLE "/dev/console"
 #define PIPE "/pipe/"
 
-/* What is known of an open file. 0: it is not open. */
-enum {
-    OPEN = 1,
-    STREAM = 2, /* not the file server's: reads can wait, and return what the first call brings */
-    TERMINAL = 4,
-    READS = 8,
-    WRITES = 16,
-    APPENDS = 32,
-};
+/* What is known of an open file. */
 static unsigned char files[NPORTALS];
 
 enum { UNUSED, READY, CLOSED };
@@ -31,6 +23,7 @@ static struct {
     int state, portal;
 } standard[3];
 static struct __lock lock;
+struct __lock __places;
 
 static int fail(int error) {
     errno = error;
@@ -178,10 +171,28 @@ int close(int fd) {
     return give_back(portal) < 0 ? -1 : 0;
 }
 
+int __descriptor(int fd, int *use) {
+    int portal = portal_of(fd);
+    *use = portal < 0 ? 0 : files[portal];
+    return portal;
+}
+
+/* Where a file stands is its server's to know. Who moves there and back again (vector.c) keeps all other threads off meanwhile. */
+#define IN_PLACE(portal, call)                                                                                   \
+    __extension__({                                                                                              \
+        struct __lock *places_ = files[portal] & STREAM ? NULL : &__places;                                      \
+        __retarget_lock_acquire(places_);                                                                        \
+        __typeof__(call) result_ = (call);                                                                       \
+        __retarget_lock_release(places_);                                                                        \
+        result_;                                                                                                 \
+    })
+
 ssize_t read(int fd, void *buffer, size_t size) {
     int portal = portal_for(fd, READS);
-    if (portal < 0)
-        return -1;
+    return portal < 0 ? -1 : IN_PLACE(portal, __read_on(portal, buffer, size));
+}
+
+ssize_t __read_on(int portal, void *buffer, size_t size) {
     size_t done = 0, chunk, got;
     do {
         long count = __move_page(portal, SEEK_READ_PAGE, (char *)buffer + done, size - done, 0, &chunk);
@@ -202,8 +213,10 @@ ssize_t read(int fd, void *buffer, size_t size) {
 
 ssize_t write(int fd, const void *buffer, size_t size) {
     int portal = portal_for(fd, WRITES);
-    if (portal < 0)
-        return -1;
+    return portal < 0 ? -1 : IN_PLACE(portal, __write_on(portal, buffer, size));
+}
+
+ssize_t __write_on(int portal, const void *buffer, size_t size) {
     long append = (files[portal] & (APPENDS | STREAM)) == APPENDS ? (long)WRITE_APPEND : 0;
     size_t done = 0;
     while (done < size) {
@@ -234,7 +247,7 @@ off_t lseek(int fd, off_t offset, int whence) {
         return fail(ESPIPE);
     if (whence != SEEK_SET && whence != SEEK_CUR && whence != SEEK_END)
         return fail(EINVAL);
-    return __checked(REPEATED(portal_call(portal + FILE_SEEK, offset, whence)));
+    return IN_PLACE(portal, __checked(REPEATED(portal_call(portal + FILE_SEEK, offset, whence))));
 }
 
 off_t seek(int fd, off_t offset, int whence) { return lseek(fd, offset, whence); }

@@ -92,6 +92,11 @@ int __retarget_lock_try_acquire(struct __lock *lock);
 
 /* This domain is a copy: the other's threads are not here. */
 void __locks_copied(void);
+/* Which copy of the domain this is. */
+extern long __copies;
+
+/* invoke_portal_within of pebble.h, as it is. */
+long __invoke_portal_within(unsigned long ticks, int index, long p1, long p2, long p3, long p4, long p5);
 
 #endif
 #endif

@@ -20,13 +20,13 @@
 struct __lock __lock___libc_recursive_mutex;
 
 /* How many times this domain has been copied on its way here. */
-static long copies;
+long __copies;
 
-void __locks_copied(void) { copies = (copies + 1) & COPY; }
+void __locks_copied(void) { __copies = (__copies + 1) & COPY; }
 
 static long self(void) {
     char *block = PEBBLE_BLOCK();
-    return *(long *)(block + CONTROL_TURN) << TURN_SHIFT | (long)block | copies;
+    return *(long *)(block + CONTROL_TURN) << TURN_SHIFT | (long)block | __copies;
 }
 
 /* Whether the holder, another than this thread, will not be back. */
@@ -37,12 +37,12 @@ static int gone(long owner, long self) {
 /* The semaphore, of this copy of the domain; 0 if there is none and none can be had now. */
 static int semaphore(struct __lock *lock) {
     long sem = __atomic_load_n(&lock->sem, __ATOMIC_SEQ_CST);
-    if (sem != 0 && (sem & COPY) == copies)
+    if (sem != 0 && (sem & COPY) == __copies)
         return (int)(sem >> 4);
     long made = portal_call(SYS_SEM_CREATE, 0).value;
     if (made < 0)
         return 0;
-    if (__atomic_compare_exchange_n(&lock->sem, &sem, made << 4 | copies, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    if (__atomic_compare_exchange_n(&lock->sem, &sem, made << 4 | __copies, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         return (int)made;
     portal_call(SYS_PORTAL_CLOSE, made, 2);
     return (int)(sem >> 4);
@@ -78,7 +78,7 @@ APART void wait_for(struct __lock *lock, long self) {
 APART void wake_all(struct __lock *lock) {
     int waiters = __atomic_exchange_n(&lock->waiters, 0, __ATOMIC_SEQ_CST);
     long sem = __atomic_load_n(&lock->sem, __ATOMIC_SEQ_CST);
-    if (sem != 0 && (sem & COPY) == copies)
+    if (sem != 0 && (sem & COPY) == __copies)
         while (waiters-- > 0)
             portal_call((sem >> 4) + 1);
     portal_call(SYS_YIELD);
@@ -117,7 +117,7 @@ void __retarget_lock_release_recursive(struct __lock *lock) {
 void __retarget_lock_init_recursive(_LOCK_T *lock) { *lock = calloc(1, sizeof **lock); }
 
 void __retarget_lock_close_recursive(struct __lock *lock) {
-    if (lock != NULL && lock->sem != 0 && (lock->sem & COPY) == copies)
+    if (lock != NULL && lock->sem != 0 && (lock->sem & COPY) == __copies)
         portal_call(SYS_PORTAL_CLOSE, lock->sem >> 4, 2);
     free(lock);
 }

@@ -25,6 +25,13 @@ void cost_of_growth(void);
 void test_fresh(void);
 void test_threads(void);
 void test_unwound(void);
+void test_directories(void);
+void test_pthreads(void);
+void test_semaphores(void);
+void test_places(void);
+void test_poll(void);
+/* A pipe: its two ends. */
+void open_pipe(int ends[2]);
 int voices(void);
 int serve(void);
 /* Says how many checks there were; the program's status. */

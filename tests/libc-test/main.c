@@ -94,6 +94,8 @@ static const struct {
     {"errors", test_errors},   {"formats", test_formats}, {"memory", test_memory},
     {"cost", cost_of_memory},  {"growth", cost_of_growth}, {"fresh", test_fresh},
     {"threads", test_threads}, {"unwound", test_unwound},
+    {"directories", test_directories}, {"pthreads", test_pthreads}, {"semaphores", test_semaphores},
+    {"places", test_places}, {"poll", test_poll},
 };
 
 int sum_up(void) {

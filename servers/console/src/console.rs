@@ -13,6 +13,7 @@
 use pebble_abi::call::IO_BYTES;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::link::pack;
+use pebble_abi::sys::{READY_READ, READY_WRITE};
 
 use crate::front::Front;
 use crate::gather::{Gather, MOST_SENT};
@@ -172,6 +173,24 @@ impl<R: Registers> Console<R> {
         };
         self.settle(wake);
         read
+    }
+
+    /// Which calls would not wait now: the `READY` bits.
+    pub fn ready(&mut self, control: u64, wake: &mut impl FnMut(Queue)) -> u64 {
+        let controls = self.controller == control as u16;
+        let readable = if control & IS_CONTROL != 0 {
+            !controls || self.interrupted
+        } else if self.raw {
+            controls && !self.input.is_empty()
+        } else if self.in_front(control) {
+            self.cook();
+            self.line.ready()
+        } else {
+            false
+        };
+        let writable = control & IS_CONTROL != 0 || self.output.room() >= MOST_SENT;
+        self.settle(wake);
+        u64::from(readable) * READY_READ | u64::from(writable) * READY_WRITE
     }
 
     /// The shell itself, the jobs that it says, and the image's; and everybody while there is no shell.

@@ -5,7 +5,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-use pebble::abi::{errno, map};
+use pebble::abi::{errno, map, sys::SEEK_READY};
 use pebble::api::{self, Errno};
 use pebble::handover::{self, Bytes, Handover, Pages};
 use pebble::io::FilePortals;
@@ -144,9 +144,12 @@ extern "C" fn write(control: u64, count: u64, a: u64, b: u64, c: u64, d: u64) ->
     }
 }
 
-/// A terminal has no place to move to.
-extern "C" fn seek(_: u64, _: u64, _: u64) -> i64 {
-    -errno::EINVAL
+/// A terminal has no place to move to; but it can say which calls would wait.
+extern "C" fn seek(control: u64, _: u64, whence: u64) -> i64 {
+    match whence {
+        SEEK_READY => operate(|console, wake| console.ready(control, wake)) as i64,
+        _ => -errno::EINVAL,
+    }
 }
 
 extern "C" fn close(control: u64) -> i64 {

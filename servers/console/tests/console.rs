@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use pebble_abi::errno::*;
 use pebble_abi::link::pack;
+use pebble_abi::sys::{READY_READ, READY_WRITE};
 use pebble_console::*;
 use proptest::prelude::*;
 
@@ -90,7 +91,21 @@ impl Bench {
         console.service(&mut |q| tokens[q as usize] += 1);
     }
 
+    /// Which calls are said not to wait.
+    fn ready(&mut self, control: u64) -> u64 {
+        let Bench { console, tokens } = self;
+        console.ready(control, &mut |q| tokens[q as usize] += 1)
+    }
+
+    /// What is said of it beforehand is true.
     fn read(&mut self, control: u64, max: u64) -> Result<Vec<u8>, Queue> {
+        let ready = max == 0 || self.ready(control) & READY_READ != 0;
+        let read = self.read_any(control, max);
+        assert_eq!(read.is_ok(), ready);
+        read
+    }
+
+    fn read_any(&mut self, control: u64, max: u64) -> Result<Vec<u8>, Queue> {
         let Bench { console, tokens } = self;
         match console.read(control, max, &mut |q| tokens[q as usize] += 1) {
             Read::Data { count, words } => {
@@ -110,8 +125,11 @@ impl Bench {
         let mut all = [0; 32];
         all[..text.len()].copy_from_slice(text);
         let words = core::array::from_fn(|i| u64::from_le_bytes(*all[i * 8..].first_chunk().unwrap()));
+        let ready = self.ready(control) & READY_WRITE != 0;
         let Bench { console, tokens } = self;
-        console.write(control, left as u64, words, &mut |q| tokens[q as usize] += 1)
+        let written = console.write(control, left as u64, words, &mut |q| tokens[q as usize] += 1);
+        assert_eq!(matches!(written, Write::Block(_)), !ready);
+        written
     }
 
     /// Types, with the driver and the line at full speed.

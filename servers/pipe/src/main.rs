@@ -15,7 +15,7 @@ extern crate alloc;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::*};
-use pebble::abi::errno;
+use pebble::abi::{errno, sys};
 use pebble::api::{self, Errno};
 use pebble::buffer::Window;
 use pebble::handover::{Bytes, Handover};
@@ -412,6 +412,9 @@ extern "C" fn write_page(control: u64, at: VirtAddr, count: u64) -> i64 {
 
 /// A pipe has no place to move to.
 extern "C" fn seek(control: u64, _: u64, whence: u64) -> i64 {
+    if whence == sys::SEEK_READY {
+        return PIPES.lock().ready(control).map_or_else(|error| -error.errno(), |ready| ready as i64);
+    }
     let made = PORTALS.page(control, whence).unwrap_or(Err(errno::EINVAL));
     made.map_or_else(|error| -error, |index| index as i64)
 }

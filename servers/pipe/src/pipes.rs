@@ -18,6 +18,7 @@ use pebble_abi::call::IO_BYTES;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::MAX_DOMAINS;
 use pebble_abi::share::{self, Share};
+use pebble_abi::sys::{READY_END, READY_READ, READY_WRITE};
 use pebble_abi::words::Asid;
 
 use crate::pages::{Lent, Offers};
@@ -361,6 +362,24 @@ impl Pipes {
         pipe.ring.put(words, count);
         let wake = if count == 0 { Wake::none(at, Side::Read) } else { pipe.take_waiting(at, Side::Read) };
         Write::Done { count, wake }
+    }
+
+    /// Which calls at this end would not wait now: the `READY` bits. A write would of less than 33 bytes.
+    pub fn ready(&self, control: u64) -> Result<u64, Error> {
+        for side in Side::BOTH {
+            let Some(at) = self.end(control, side) else { continue };
+            let pipe = &self.pipes[at];
+            let (there, bit, other) = match side {
+                Side::Read => {
+                    let some = !pipe.ring.is_empty() || pipe.offers[Side::Write as usize].is_some();
+                    (some, READY_READ, Side::Write)
+                }
+                Side::Write => (pipe.ring.room() >= IO_BYTES, READY_WRITE, Side::Read),
+            };
+            let end = pipe.ended(other);
+            return Ok(u64::from(there || end) * bit | u64::from(end) * READY_END);
+        }
+        Err(Error::NotOpen)
     }
 
     /// The usual small [`read`](Self::read), in few instructions: all there is fits one word and nobody waits

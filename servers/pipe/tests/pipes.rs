@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use fake::Fake;
 use pebble_abi::share;
+use pebble_abi::sys::{READY_END, READY_READ, READY_WRITE};
 use pebble_abi::words::Asid;
 use pebble_pipe::*;
 use proptest::prelude::*;
@@ -333,7 +334,12 @@ proptest! {
                     }
                     Some(n) => {
                         let bytes: Vec<u8> = (0..n).map(|i| next.wrapping_add(i as u8)).collect();
-                        match pipes.write(thread.control, n as u64, pack(&bytes)) {
+                        // What is said beforehand is true.
+                        let ready = pipes.ready(thread.control).unwrap();
+                        let written = pipes.write(thread.control, n as u64, pack(&bytes));
+                        prop_assert!(ready & READY_WRITE == 0 || !matches!(written, Write::Block(_)));
+                        prop_assert_eq!(ready & READY_END != 0, matches!(written, Write::Failed(_)));
+                        match written {
                             Write::Done { count, wake: w } => {
                                 prop_assert_eq!(count, n);
                                 wake(w);
@@ -353,7 +359,11 @@ proptest! {
                         }
                     }
                 },
-                Job::Read(max) => match pipes.read(thread.control, *max, &mut Fake::none()) {
+                Job::Read(max) => {
+                    let ready = pipes.ready(thread.control).unwrap();
+                    let read = pipes.read(thread.control, *max, &mut Fake::none());
+                    prop_assert_eq!(ready & READY_READ != 0, !matches!(read, Read::Block(_)));
+                    match read {
                     Read::Data { count: 0, .. } => {
                         pipes.close(thread.control, &mut wake).unwrap();
                         thread.done = true;
@@ -368,7 +378,8 @@ proptest! {
                     }
                     Read::Block(queue) => thread.asleep = Some(queue),
                     Read::Failed(error) => prop_assert!(false, "{:?}", error),
-                },
+                    }
+                }
             }
         }
         prop_assert!(threads.iter().all(|t| t.done), "somebody sleeps for ever");

@@ -51,6 +51,14 @@ pub fn threads(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
+/// Directories, POSIX threads and semaphores, reads at places, poll.
+pub fn posix(context: &mut Context) -> Result<()> {
+    for name in ["directories", "pthreads", "semaphores", "places", "poll"] {
+        group(context, name)?;
+    }
+    Ok(())
+}
+
 /// The heap is sound, and a block that is freed twice ends the program, not somebody else's data.
 pub fn memory(context: &mut Context) -> Result<()> {
     group(context, "memory")?;

@@ -152,6 +152,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("c.memory.fresh", libc::memory_of_others),
     SystemTest::new("c.formats", |context| libc::group(context, "formats")),
     SystemTest::new("c.threads", libc::threads),
+    SystemTest::new("c.posix", libc::posix),
     SystemTest::slow("c.wild", libc::wild_pointers),
     SystemTest::new("c.large", libc::large_programs),
     SystemTest::new("c.errors", |context| libc::group(context, "errors")),
