@@ -118,6 +118,10 @@ fn names_are_completed() {
     assert_eq!(lines("cat e\tx\r"), ["cat etc/x"]);
     assert_eq!(lines("cat rea\td\t\r"), ["cat readme "]);
     assert_eq!(lines("cat x | h\t\r"), ["cat x | help "]);
+    // What is read and written is a file, also where a command could be.
+    assert_eq!(lines("cat <e\tx > rea\td\t\r"), ["cat <etc/x > readme "]);
+    assert_eq!(lines("cat 2>>e\t\r"), ["cat 2>>etc/"]);
+    assert_eq!(lines("< e\tx h\t\r"), ["< etc/x h"]);
     assert_eq!(lines("zz\t\r"), ["zz"]);
     let (_, screen) = type_keys(&mut Editor::new(80), "e\t\t");
     assert_eq!(screen, "> e\necho  exit  \n> e");

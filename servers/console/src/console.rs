@@ -188,8 +188,9 @@ impl<R: Registers> Console<R> {
         } else {
             false
         };
-        let writable = control & IS_CONTROL != 0 || self.output.room() >= MOST_SENT;
+        // Some of what is on its way out may go now.
         self.settle(wake);
+        let writable = control & IS_CONTROL != 0 || self.output.room() >= MOST_SENT;
         u64::from(readable) * READY_READ | u64::from(writable) * READY_WRITE
     }
 

@@ -99,9 +99,9 @@ impl Bench {
 
     /// What is said of it beforehand is true.
     fn read(&mut self, control: u64, max: u64) -> Result<Vec<u8>, Queue> {
-        let ready = max == 0 || self.ready(control) & READY_READ != 0;
+        let ready = max != 0 && self.ready(control) & READY_READ != 0;
         let read = self.read_any(control, max);
-        assert_eq!(read.is_ok(), ready);
+        assert!(read.is_ok() || !ready);
         read
     }
 
@@ -128,7 +128,7 @@ impl Bench {
         let ready = self.ready(control) & READY_WRITE != 0;
         let Bench { console, tokens } = self;
         let written = console.write(control, left as u64, words, &mut |q| tokens[q as usize] += 1);
-        assert_eq!(matches!(written, Write::Block(_)), !ready);
+        assert!(!ready || !matches!(written, Write::Block(_)));
         written
     }
 
