@@ -91,8 +91,12 @@ int pthread_mutex_lock(pthread_mutex_t *mutex) { return lock_until(mutex, FOREVE
 int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *time) {
     if (again(mutex) < 0 && take(mutex, 1) == 0)
         return own(mutex);
-    long until = __deadline(time, CLOCK_REALTIME);
-    return until < 0 ? EINVAL : lock_until(mutex, until);
+    int result;
+    do {
+        long until = __deadline(time, CLOCK_REALTIME);
+        result = until < 0 ? EINVAL : lock_until(mutex, until);
+    } while (result == ETIMEDOUT && !__is_late(time, CLOCK_REALTIME));
+    return result;
 }
 
 int pthread_mutex_trylock(pthread_mutex_t *mutex) {
@@ -165,8 +169,11 @@ static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, long until) 
 int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex) { return wait_until(cond, mutex, FOREVER); }
 
 int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *time) {
-    long until = __deadline(time, cond->clock == 0 ? CLOCK_REALTIME : cond->clock);
-    return until < 0 ? EINVAL : wait_until(cond, mutex, until);
+    clockid_t clock = cond->clock == 0 ? CLOCK_REALTIME : cond->clock;
+    long until = __deadline(time, clock);
+    int result = until < 0 ? EINVAL : wait_until(cond, mutex, until);
+    /* Too early, the caller looks again, as it must in any case. */
+    return result == ETIMEDOUT && !__is_late(time, clock) ? 0 : result;
 }
 
 static int signal_to(pthread_cond_t *cond, int most) {

@@ -46,8 +46,12 @@ int sem_wait(sem_t *sem) { return wait_until(sem, FOREVER); }
 int sem_timedwait(sem_t *sem, const struct timespec *time) {
     if (take(sem))
         return 0;
-    long until = __deadline(time, CLOCK_REALTIME);
-    return until < 0 ? fail(EINVAL) : wait_until(sem, until);
+    int result;
+    do {
+        long until = __deadline(time, CLOCK_REALTIME);
+        result = until < 0 ? fail(EINVAL) : wait_until(sem, until);
+    } while (result < 0 && errno == ETIMEDOUT && !__is_late(time, CLOCK_REALTIME));
+    return result;
 }
 
 int sem_post(sem_t *sem) {

@@ -148,3 +148,5 @@ long __deadline(const struct timespec *time, clockid_t clock) {
     long ticks = seconds * (long)TIME_HZ + (time->tv_nsec - now.tv_nsec + tick - 1) / tick, start = hrtime();
     return ticks <= -start ? 0 : start + ticks;
 }
+
+int __is_late(const struct timespec *time, clockid_t clock) { return __deadline(time, clock) <= hrtime(); }

@@ -14,5 +14,7 @@ int __wait_while(const int *word, int value, long until);
 void __wake(const int *word, int most);
 /* A time of that clock in ticks; 0: it is past; -1: it is none. */
 long __deadline(const struct timespec *time, clockid_t clock);
+/* Whether that clock says so, too: the real one goes at its own pace. */
+int __is_late(const struct timespec *time, clockid_t clock);
 
 #endif
