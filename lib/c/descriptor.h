@@ -14,6 +14,7 @@ enum {
     READS = 8,
     WRITES = 16,
     APPENDS = 32,
+    BEHIND = 64, /* its place is behind its end */
 };
 
 /* First portal of a descriptor and what may be done with it; or -1 and errno. */

@@ -144,6 +144,78 @@ static int portal_for(int fd, int use) {
     return portal < 0 || files[portal] & use ? portal : fail(EBADF);
 }
 
+/*
+ * The server lets nobody go behind a file's end. A place there is kept here, until the file is that long or something is written, with
+ * zeroes up to it.
+ */
+enum { PLACES = 16 };
+static struct {
+    int portal;
+    off_t place;
+} behind[PLACES];
+
+static void set_flag(int portal, int flag, int on) {
+    unsigned char flags = files[portal];
+    __atomic_store_n(&files[portal], (unsigned char)(on ? flags | flag : flags & ~flag), __ATOMIC_RELAXED);
+}
+
+/* Keeps the place. */
+static int go_behind(int portal, off_t place) {
+    int free = -1;
+    __retarget_lock_acquire(&lock);
+    for (int i = 0; i < PLACES; i++)
+        if (behind[i].portal == portal || (behind[i].portal == 0 && free < 0))
+            free = i;
+    if (free >= 0) {
+        behind[free].portal = portal;
+        behind[free].place = place;
+        set_flag(portal, BEHIND, 1);
+    }
+    __retarget_lock_release(&lock);
+    return free >= 0 ? 0 : fail(EINVAL);
+}
+
+/* The place, which is kept no longer. */
+static off_t take_place(int portal) {
+    off_t place = 0;
+    __retarget_lock_acquire(&lock);
+    for (int i = 0; i < PLACES; i++)
+        if (behind[i].portal == portal) {
+            place = behind[i].place;
+            behind[i].portal = 0;
+        }
+    set_flag(portal, BEHIND, 0);
+    __retarget_lock_release(&lock);
+    return place;
+}
+
+static off_t seek_server(int portal, off_t offset, int whence) {
+    return __checked(REPEATED(portal_call(portal + FILE_SEEK, offset, whence)));
+}
+
+/* Zeroes from the end up to this length, and then the place is there. */
+static int lengthen(int portal, off_t length) {
+    static const char zeroes[512];
+    off_t end = seek_server(portal, 0, SEEK_END);
+    while (end >= 0 && end < length) {
+        size_t part = length - end < (off_t)sizeof zeroes ? (size_t)(length - end) : sizeof zeroes;
+        ssize_t written = __write_on(portal, zeroes, part);
+        if (written <= 0)
+            return written == 0 ? fail(ENOSPC) : -1;
+        end += written;
+    }
+    return end < 0 ? -1 : 0;
+}
+
+int __access_of(int fd) {
+    int portal = portal_of(fd);
+    if (portal < 0)
+        return -1;
+    int flags = files[portal];
+    int access = !(flags & WRITES) ? O_RDONLY : flags & READS ? O_RDWR : O_WRONLY;
+    return flags & APPENDS ? access | O_APPEND : access;
+}
+
 int open(const char *path, int flags, ...) { return open_path(path, flags); }
 
 int creat(const char *path, mode_t mode) {
@@ -166,6 +238,8 @@ int close(int fd) {
     } else if ((portal = portal_of(fd)) < 0) {
         return -1;
     }
+    if (files[portal] & BEHIND)
+        take_place(portal);
     if (__atomic_exchange_n(&files[portal], 0, __ATOMIC_RELAXED) == 0)
         return fail(EBADF); /* another thread was quicker */
     return give_back(portal) < 0 ? -1 : 0;
@@ -187,9 +261,18 @@ int __descriptor(int fd, int *use) {
         result_;                                                                                                 \
     })
 
+static ssize_t read_here(int portal, void *buffer, size_t size) {
+    if (files[portal] & BEHIND) {
+        off_t place = take_place(portal);
+        if (seek_server(portal, place, SEEK_SET) < 0)
+            return go_behind(portal, place);
+    }
+    return __read_on(portal, buffer, size);
+}
+
 ssize_t read(int fd, void *buffer, size_t size) {
     int portal = portal_for(fd, READS);
-    return portal < 0 ? -1 : IN_PLACE(portal, __read_on(portal, buffer, size));
+    return portal < 0 ? -1 : IN_PLACE(portal, read_here(portal, buffer, size));
 }
 
 ssize_t __read_on(int portal, void *buffer, size_t size) {
@@ -211,9 +294,21 @@ ssize_t __read_on(int portal, void *buffer, size_t size) {
     return (ssize_t)done;
 }
 
+static ssize_t write_here(int portal, const void *buffer, size_t size) {
+    if (files[portal] & BEHIND) {
+        off_t place = take_place(portal);
+        if (size > 0 && !(files[portal] & APPENDS) && seek_server(portal, place, SEEK_SET) < 0 && lengthen(portal, place) < 0) {
+            int error = errno;
+            go_behind(portal, place);
+            return fail(error);
+        }
+    }
+    return __write_on(portal, buffer, size);
+}
+
 ssize_t write(int fd, const void *buffer, size_t size) {
     int portal = portal_for(fd, WRITES);
-    return portal < 0 ? -1 : IN_PLACE(portal, __write_on(portal, buffer, size));
+    return portal < 0 ? -1 : IN_PLACE(portal, write_here(portal, buffer, size));
 }
 
 ssize_t __write_on(int portal, const void *buffer, size_t size) {
@@ -239,6 +334,24 @@ ssize_t __write_on(int portal, const void *buffer, size_t size) {
     return (ssize_t)done;
 }
 
+static off_t seek_here(int portal, off_t offset, int whence) {
+    off_t from = 0;
+    if (files[portal] & BEHIND) {
+        off_t place = take_place(portal);
+        if (whence == SEEK_CUR)
+            from = place, whence = SEEK_SET;
+    }
+    off_t place = __builtin_add_overflow(from, offset, &offset) ? fail(EOVERFLOW) : seek_server(portal, offset, whence);
+    if (place >= 0 || errno != EINVAL)
+        return place;
+    if (whence != SEEK_SET) {
+        from = seek_server(portal, 0, whence);
+        if (from < 0 || __builtin_add_overflow(from, offset, &offset))
+            return fail(EOVERFLOW);
+    }
+    return offset < 0 ? fail(EINVAL) : go_behind(portal, offset) < 0 ? -1 : offset;
+}
+
 off_t lseek(int fd, off_t offset, int whence) {
     int portal = portal_of(fd);
     if (portal < 0)
@@ -247,20 +360,44 @@ off_t lseek(int fd, off_t offset, int whence) {
         return fail(ESPIPE);
     if (whence != SEEK_SET && whence != SEEK_CUR && whence != SEEK_END)
         return fail(EINVAL);
-    return IN_PLACE(portal, __checked(REPEATED(portal_call(portal + FILE_SEEK, offset, whence))));
+    return IN_PLACE(portal, seek_here(portal, offset, whence));
 }
 
 off_t seek(int fd, off_t offset, int whence) { return lseek(fd, offset, whence); }
 
-/* Files only grow by being written to. */
+/* Files only grow by being written to: so they are, and the place is afterwards where it was. */
+static int make_longer(int portal, off_t length) {
+    off_t place = seek_here(portal, 0, SEEK_CUR);
+    if (place < 0)
+        return -1;
+    if (files[portal] & BEHIND)
+        take_place(portal);
+    int result = lengthen(portal, length), error = errno;
+    seek_here(portal, place, SEEK_SET);
+    errno = error;
+    return result;
+}
+
 int ftruncate(int fd, off_t length) {
     struct stat about;
     int portal = portal_for(fd, WRITES);
     if (portal < 0 || fstat(fd, &about) < 0)
         return -1;
-    if (!S_ISREG(about.st_mode) || length < 0 || length > about.st_size)
+    if (!S_ISREG(about.st_mode) || length < 0)
         return fail(EINVAL);
-    return __checked(REPEATED(portal_call(portal + FILE_SEEK, length, (long)SEEK_CUT))) < 0 ? -1 : 0;
+    if (length <= about.st_size)
+        return seek_server(portal, length, SEEK_CUT) < 0 ? -1 : 0;
+    return IN_PLACE(portal, make_longer(portal, length));
+}
+
+int truncate(const char *path, off_t length) {
+    int fd = open(path, O_WRONLY);
+    if (fd < 0)
+        return -1;
+    int result = ftruncate(fd, length), error = errno;
+    close(fd);
+    errno = error;
+    return result;
 }
 
 int isatty(int fd) {

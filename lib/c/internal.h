@@ -73,6 +73,9 @@ long __move_page(int portal, int whence, char *buffer, size_t size, long flags, 
 /* The file is closed. */
 void __close_pages(int portal);
 
+/* How an open file was opened: O_RDONLY, O_WRONLY or O_RDWR, and O_APPEND; -1 and errno if it is not open. */
+int __access_of(int fd);
+
 /* A place in the start-up page, where no compiler believes that there is memory. */
 static inline void *__startup(unsigned long address) {
     __asm__("" : "+r"(address));

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <pebble-interfaces.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <time.h>
 
@@ -69,5 +70,17 @@ int gettimeofday(struct timeval *now, void *zone) {
     return 0;
 }
 
-/* Elapsed, not used, time. */
+/* Elapsed, not used, time; getrusage's too. */
 clock_t clock(void) { return (clock_t)(hrtime() * CLOCKS_PER_SEC / TIME_HZ); }
+
+int getrusage(int who, struct rusage *usage) {
+    long ns = hrtime() * NS;
+    if (who != RUSAGE_SELF && who != RUSAGE_CHILDREN) {
+        errno = EINVAL;
+        return -1;
+    }
+    *usage = (struct rusage){0};
+    if (who == RUSAGE_SELF)
+        usage->ru_utime = (struct timeval){ns / BILLION, ns % BILLION / 1000};
+    return 0;
+}

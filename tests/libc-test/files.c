@@ -1,5 +1,6 @@
 /* open and its kin: what is made, cut, appended to, refused; what files are. */
 #include "check.h"
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 static long size(const char *path) {
@@ -42,11 +43,57 @@ static void opened(void) {
     fd = open("/ram/f", O_RDWR | O_APPEND | O_TRUNC);
     CHECK(write(fd, "end", 3) == 3 && lseek(fd, 0, SEEK_SET) == 0 && write(fd, "s", 1) == 1 && size("/ram/f") == 4);
     CHECK(ftruncate(fd, 2) == 0 && size("/ram/f") == 2);
-    FAILS(ftruncate(fd, 3), EINVAL);
+    FAILS(ftruncate(fd, -1), EINVAL);
+    CHECK(ftruncate(fd, 4) == 0 && size("/ram/f") == 4);
     close(fd);
     FAILS(close(fd), EBADF);
     put("/ram/f", O_WRONLY | O_CREAT | O_TRUNC, "");
     CHECK(size("/ram/f") == 0);
+}
+
+/* A file is as long as its last byte says, and what was not written is zero. */
+static void behind(void) {
+    char bytes[1100];
+    int fd = open("/ram/f", O_RDWR | O_CREAT | O_TRUNC), other = open("/ram/f", O_RDWR);
+    CHECK(write(fd, "abc", 3) == 3 && lseek(fd, 1000, SEEK_SET) == 1000 && lseek(fd, 0, SEEK_CUR) == 1000);
+    CHECK(read(fd, bytes, 9) == 0 && lseek(fd, 24, SEEK_CUR) == 1024 && size("/ram/f") == 3);
+    CHECK(write(fd, "d", 1) == 1 && size("/ram/f") == 1025 && lseek(fd, 0, SEEK_CUR) == 1025);
+    CHECK(lseek(fd, 0, SEEK_SET) == 0 && read(fd, bytes, sizeof bytes) == 1025 && memcmp(bytes, "abc\0", 4) == 0);
+    CHECK(bytes[1023] == 0 && bytes[1024] == 'd' && lseek(fd, -25, SEEK_END) == 1000 && lseek(fd, 1, SEEK_END) == 1026);
+    CHECK(write(other, "A", 1) == 1 && lseek(other, 0, SEEK_END) == 1025 && write(other, "wxyz", 4) == 4);
+    CHECK(read(fd, bytes, 9) == 3 && memcmp(bytes, "xyz", 3) == 0); /* somebody has made it longer meanwhile */
+    FAILS(lseek(fd, -1, SEEK_SET), EINVAL);
+    CHECK(lseek(fd, 2, SEEK_SET) == 2 && ftruncate(fd, 2000) == 0 && size("/ram/f") == 2000 && lseek(fd, 0, SEEK_CUR) == 2);
+    CHECK(read(fd, bytes, 2) == 2 && bytes[0] == 'c' && truncate("/ram/f", 1) == 0 && size("/ram/f") == 1);
+    CHECK(lseek(fd, 1L << 40, SEEK_SET) == 1L << 40 && write(fd, "", 0) == 0 && size("/ram/f") == 1);
+    CHECK(lseek(fd, 5, SEEK_SET) == 5 && close(fd) == 0 && close(other) == 0);
+    fd = open("/etc/supervisor", O_RDONLY);
+    CHECK(lseek(fd, 1L << 20, SEEK_SET) == 1L << 20 && read(fd, bytes, 9) == 0 && lseek(fd, 0, SEEK_SET) == 0);
+    FAILS(ftruncate(fd, 1), EBADF);
+    close(fd);
+}
+
+/* Calls that have one answer here. */
+static void fixed(void) {
+    char path[9];
+    int fd = open("/ram/f", O_RDWR | O_APPEND);
+    CHECK(fsync(fd) == 0 && fdatasync(fd) == 0 && fcntl(fd, F_GETFL) == (O_RDWR | O_APPEND) && fcntl(fd, F_SETFL, O_APPEND) == 0);
+    FAILS(fcntl(fd, F_SETFL, 0), EINVAL);
+    struct flock all = {.l_type = F_WRLCK};
+    FAILS(fcntl(fd, F_SETLK, &all), ENOLCK);
+    FAILS(ioctl(fd, 0), ENOTTY);
+    FAILS(fchmod(fd, 0600), EPERM);
+    CHECK(close(fd) == 0);
+    FAILS(fsync(fd), EBADF);
+    FAILS(chmod("/ram/none", 0), ENOENT);
+    FAILS(mkdir("/ram/d", 0777), EPERM);
+    FAILS(mkdir("/ram", 0777), EEXIST);
+    FAILS(rmdir("/ram/f"), ENOTDIR);
+    FAILS(readlink("/ram/f", path, sizeof path), EINVAL);
+    FAILS(symlink("/ram/f", "/ram/g"), EPERM);
+    FAILS(chdir("/ram"), EACCES);
+    CHECK(chdir("/") == 0 && getcwd(path, sizeof path) == path && strcmp(path, "/") == 0);
+    CHECK(getcwd(path, 1) == NULL && errno == ERANGE && geteuid() == 0 && chown("/ram/f", 0, 0) == 0);
 }
 
 static void moved(void) {
@@ -87,6 +134,8 @@ static void described(void) {
 
 void test_files(void) {
     opened();
+    behind();
+    fixed();
     moved();
     described();
 }
