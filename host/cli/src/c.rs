@@ -1,4 +1,4 @@
-//! Builds components written in C. How is said in `lib/c/flags.toml`, explained in `lib/c/README.md`.
+//! Builds components written in C and C++. How is said in `lib/c/flags.toml`, explained in `lib/c/README.md`.
 //!
 //! What is built for a file of a system's archive lies in `target/c/systems/SYSTEM/FILE`: no other component
 //! has that name, whatever its source is called. It is made anew when contents, flags or compiler differ
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::build::cargo_artifacts;
-use crate::sources::Sources;
+use crate::sources::{Language, Unit};
 use crate::tools::{Tools, program, run_quietly};
 use crate::{picolibc, sources, stamp, ui};
 
@@ -22,6 +22,9 @@ use crate::{picolibc, sources, stamp, ui};
 #[derive(Deserialize)]
 struct Flags {
     cc: Vec<String>,
+    /// Beside these, for C and for C++.
+    c: Vec<String>,
+    cxx: Vec<String>,
     /// Further ones for our own runtime.
     strict: Vec<String>,
     runtime: Vec<String>,
@@ -90,8 +93,8 @@ impl<'a> Compiler<'a> {
             commands: RefCell::default(),
         };
         for source in compiler.flags.runtime.clone() {
-            let source = PathBuf::from(compiler.fill(&source));
-            let object = compiler.compile(&source, &all.join("runtime"), &compiler.flags.strict)?;
+            let unit = Unit::alone(Path::new(&compiler.fill(&source)), &compiler.flags.strict);
+            let object = compiler.compile(&unit, &all.join("runtime"))?;
             compiler.runtime.push(object);
         }
         Ok(compiler)
@@ -99,12 +102,14 @@ impl<'a> Compiler<'a> {
 
     /// Builds the component at this path of the archive, out of a file or a directory ([`sources`]).
     pub fn build(&self, source: &Path, path: &str) -> Result<PathBuf> {
-        let Sources { files, options } = sources::find(self.tools, source)?;
+        let sources = sources::find(self.tools, source)?;
         let dir = self.out.join(path.trim_start_matches('/'));
-        let objects: Result<Vec<_>> = files.iter().map(|file| self.compile(file, &dir, &options)).collect();
+        let objects = |units: &[Unit]| -> Result<Vec<_>> {
+            units.iter().map(|unit| self.compile(unit, &dir.join("objects"))).collect()
+        };
         let name = dir.file_name().context("no name")?;
         let elf = dir.join(name);
-        if self.link(&objects?, &elf)? {
+        if self.link(&objects(&sources.units)?, &objects(&sources.libraries)?, &elf)? {
             let size = ui::bytes(fs::metadata(&elf)?.len());
             ui::progress("built", &format!("{} ({size} with symbols)", name.to_string_lossy()));
         }
@@ -114,17 +119,22 @@ impl<'a> Compiler<'a> {
     /// What the compiler says about a source, as strict as with the project's own; nothing if it likes it.
     pub fn says(&self, source: &Path) -> Result<String> {
         let mut clang = Command::new(self.tools.llvm("clang")?);
-        clang.args(self.filled(&self.flags.cc)).args(&self.flags.strict);
+        clang.args(self.filled(&self.flags.cc)).args(&self.flags.c).args(&self.flags.strict);
         let output = clang.arg("-fsyntax-only").arg(source).output().with_context(|| program(&clang))?;
         Ok(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
-    /// The object of a source, in this directory, with these options beside those for all.
-    fn compile(&self, source: &Path, dir: &Path, options: &[String]) -> Result<PathBuf> {
-        let file = source.file_name().context("no name")?.to_string_lossy();
-        let (object, rule) = (dir.join(format!("{file}.o")), dir.join(format!("{file}.d")));
+    /// The object of a source, below this directory.
+    fn compile(&self, unit: &Unit, dir: &Path) -> Result<PathBuf> {
+        let (source, object) = (&unit.file, dir.join(&unit.object));
+        let rule = object.with_extension("d");
+        let dir = object.parent().context("no name")?;
+        let own = match unit.language {
+            Language::C => &self.flags.c,
+            Language::Cxx => &self.flags.cxx,
+        };
         let mut clang = Command::new(self.tools.llvm("clang")?);
-        clang.args(self.filled(&self.flags.cc)).args(options);
+        clang.args(self.filled(own)).args(self.filled(&self.flags.cc)).args(&unit.options);
         clang.args(["-MD", "-MF"]).arg(&rule).arg("-c").arg(source).arg("-o").arg(&object);
         let words = [clang.get_program()].into_iter().chain(clang.get_args());
         let words = words.map(|word| word.to_string_lossy().into_owned()).collect();
@@ -165,9 +175,12 @@ impl<'a> Compiler<'a> {
     }
 
     /// Whether there was anything to link.
-    fn link(&self, objects: &[PathBuf], elf: &Path) -> Result<bool> {
+    fn link(&self, objects: &[PathBuf], libraries: &[PathBuf], elf: &Path) -> Result<bool> {
         let mut lld = Command::new(self.tools.llvm("ld.lld")?);
         lld.args(self.filled(&self.flags.ld)).args(objects);
+        if !libraries.is_empty() {
+            lld.arg("--start-lib").args(libraries).arg("--end-lib");
+        }
         for lib in &self.flags.libs {
             match lib.as_str() {
                 "{runtime}" => lld.args(&self.runtime),

@@ -20,6 +20,7 @@ mod fuzz;
 mod inspect;
 mod isa;
 mod lock;
+mod native;
 mod new;
 mod picolibc;
 mod profile;

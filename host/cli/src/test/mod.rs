@@ -21,7 +21,7 @@ mod hostile;
 mod interfaces;
 mod interpose;
 mod libc;
-mod ported;
+mod ports;
 mod profile;
 mod replace;
 mod seam;

@@ -1,13 +1,101 @@
-//! Programs that exist already, as C components: zlib's minigzip, mawk and Lua, from Debian's sources
-//! (`systems/ported.toml`). They ask the C library what nobody thinks of who tests it by itself.
+//! Programs that exist already, as components (`systems/ports.toml`): they ask the C library what nobody
+//! thinks of who tests it by itself.
 //!
-//! Without a network there are no sources, unless an earlier run has left them in `target/debian`: then this
-//! fails, and says so.
+//! **Problem.** What they print is right if it is what they print on Linux. **Strategy.** The same sources are
+//! built for the host, too ([`native`]), and given the same lines. **Invariant.** Nothing in those lines
+//! depends on time, or on where a file is.
+//!
+//! Without a network there are no sources, unless an earlier run has left them in `target`: then this fails,
+//! and says so.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
-use pebble_qemu::PROMPT;
+use pebble_qemu::{Guest, PROMPT};
 
 use super::context::{Context, LIMIT};
+use crate::native;
+use crate::tools::program;
+
+const EXAMPLES: &str = "examples/ports";
+
+/// The host's part.
+struct Host {
+    /// Where the programs are, under their names in the system.
+    programs: PathBuf,
+    /// What is `/ram/` in the system.
+    ram: PathBuf,
+    /// What is `/share/` there.
+    share: PathBuf,
+}
+
+impl Host {
+    /// With these components, and nothing in `/ram`.
+    fn with(context: &Context, test: &str, components: &[(&str, &str)]) -> Result<Host> {
+        let tools = context.tools();
+        let place = tools.made().join("c/native").join(test);
+        let host =
+            Host { programs: place.join("bin"), ram: place.join("ram"), share: tools.root.join(EXAMPLES) };
+        let _ = fs::remove_dir_all(&place);
+        for folder in [&host.programs, &host.ram] {
+            fs::create_dir_all(folder).with_context(|| tools.shown(folder))?;
+        }
+        for (name, component) in components {
+            let built = native::built(tools, &format!("{EXAMPLES}/{component}"))?;
+            std::os::unix::fs::symlink(built, host.programs.join(name))?;
+        }
+        Ok(host)
+    }
+
+    /// What a line prints here, as if it were there, and the status.
+    fn said(&self, line: &str) -> Result<(i32, String)> {
+        let (ram, share) = (format!("{}/", self.ram.display()), format!("{}/", self.share.display()));
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("{{ {line}\n}} 2>&1").replace("/ram/", &ram).replace("/share/", &share));
+        let path = format!("{}:{}", self.programs.display(), std::env::var("PATH").unwrap_or_default());
+        shell.env_clear().env("PATH", path).env("TZ", "UTC").env("HOME", &self.ram).stdin(Stdio::null());
+        let output = shell.output().with_context(|| program(&shell))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let text = text.replace(&ram, "/ram/").replace(&share, "/share/");
+        Ok((output.status.code().unwrap_or(-1), text))
+    }
+
+    /// Each line prints the same in the system, with the same status.
+    fn agrees(&self, guest: &mut Guest, lines: &[&str]) -> Result<()> {
+        for line in lines {
+            let reply = guest.run_line(line, LIMIT * 4)?;
+            let (status, said) = self.said(line)?;
+            let wrong = reply.output.lines().zip(said.lines()).find(|(here, there)| here != there);
+            ensure!(
+                reply.status == status && reply.output == said,
+                "{line}: status {} and on the host {status}; the first other line: {wrong:?}; in all:\n{}\n\
+                 on the host:\n{said}",
+                reply.status,
+                reply.output
+            );
+        }
+        Ok(())
+    }
+}
+
+/// In memory, into a file, and to who opens that file again.
+pub fn sqlite(context: &mut Context) -> Result<()> {
+    let host = Host::with(context, "sqlite", &[("sqlite3", "sqlite")])?;
+    let mut guest = context.shell("ports")?;
+    host.agrees(
+        &mut guest,
+        &[
+            "cat /share/sqlite/make.sql | sqlite3",
+            "cat /share/sqlite/make.sql | sqlite3 /ram/db",
+            "cat /share/sqlite/again.sql | sqlite3 /ram/db",
+            "sqlite3 /ram/db 'select nosuch'",
+            "sqlite3 /ram/db 'select * from log'",
+            "ls /ram/",
+        ],
+    )
+}
 
 /// 10,000 lines.
 const TEXT: &str = r#"lua -e "local f = io.open('/ram/text', 'w') for n = 1, 10000 do f:write('this is line ', n, '\n') end f:close()""#;
@@ -41,8 +129,8 @@ const SAID: [(&str, i32, &str); 17] = [
     ("lua -e 'os.exit(7)'", 7, ""),
 ];
 
-pub fn real_programs(context: &mut Context) -> Result<()> {
-    let mut guest = context.shell("ported")?;
+pub fn tools(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("ports")?;
     for (line, status, said) in SAID {
         let reply = guest.run_line(line, LIMIT * 4)?;
         ensure!(reply.status == status && reply.output == said, "{line}: {reply:?}");
@@ -56,7 +144,7 @@ pub fn real_programs(context: &mut Context) -> Result<()> {
 
 /// Ctrl-D ends what a person types, and the shell has the console again.
 fn ended_by_the_console(context: &mut Context) -> Result<()> {
-    let mut guest = context.prompt("ported")?;
+    let mut guest = context.prompt("ports")?;
     for (lines, wanted) in [
         ("mawk '{ print NF, NR } END { print \"e\" \"nd\" }'\na b c\n\x04", "end\r\n"),
         ("lua\n6 * 7\n'a' .. io.read()\nwords\n\x04", "awords\r\n"),

@@ -15,7 +15,7 @@ use super::hog;
 use super::hostile;
 use super::interpose;
 use super::libc;
-use super::ported;
+use super::ports;
 use super::profile;
 use super::replace;
 use super::shell;
@@ -156,7 +156,8 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::slow("c.wild", libc::wild_pointers),
     SystemTest::new("c.large", libc::large_programs),
     SystemTest::new("c.errors", |context| libc::group(context, "errors")),
-    SystemTest::slow("c.real", ported::real_programs),
+    SystemTest::slow("ports.sqlite", ports::sqlite),
+    SystemTest::slow("ports.tools", ports::tools),
     SystemTest::slow("replace.schedulers", replace::schedulers),
     SystemTest::slow("replace.c", replace::c_client),
     SystemTest::slow("replace.refused", replace::refused),
