@@ -3,12 +3,12 @@
 //! **Problem.** A program that exists already is more than a directory of `.c` files: some of them belong to
 //! other programs, one is made by a script, and all want a macro. **Strategy.** A directory with a
 //! `component.toml` says so ([`description`]); the sources themselves may come from Debian, or from a package
-//! for Rust ([`crates`]), unchanged. They are unpacked and prepared in `target/c/sources`, anew when the
+//! for Rust or Python ([`package`]), unchanged. They are unpacked and prepared in `target/c/sources`, anew when the
 //! description changes. **Invariants.** What is in that place is whole: the description is noted there last.
 //! Each source has an object of its own, whatever the sources are called.
 
-mod crates;
 mod description;
+mod package;
 mod select;
 
 use std::fs;
@@ -164,7 +164,7 @@ fn prepared(tools: &Tools, from: &Path, description: &Description) -> Result<Pat
     let root = match &description.origin {
         Origin::Here => return Ok(from.to_path_buf()),
         Origin::Debian(archive) => place.join(&archive.directory),
-        Origin::Crate(package) => place.join(package.unpacked()),
+        Origin::Package(_, package) => place.join(package.unpacked()),
     };
     // Systems for two boards may be built side by side.
     static ONE: Mutex<()> = Mutex::new(());
@@ -180,7 +180,7 @@ fn prepared(tools: &Tools, from: &Path, description: &Description) -> Result<Pat
         Origin::Debian(archive) => {
             pebble_debian::unpack(&tools.target().join("debian"), archive, &place)?;
         }
-        Origin::Crate(package) => crates::unpack(tools, package, &place)?,
+        Origin::Package(registry, package) => package::unpack(tools, *registry, package, &place)?,
     }
     for line in &description.prepare {
         let (line, mut shell) = (line.get_ref(), Command::new("sh"));

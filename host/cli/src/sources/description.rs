@@ -11,7 +11,7 @@ use pebble_debian::Archive;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::crates::Crate;
+use super::package::{Package, Registry};
 
 /// Its file's name.
 pub const NAME: &str = "component.toml";
@@ -37,9 +37,10 @@ struct Keys {
     libraries: List,
     #[serde(default)]
     prepare: List,
-    debian: Option<Archive>,
+    debian: Option<Spanned<Archive>>,
     #[serde(rename = "crate")]
-    package: Option<Spanned<Crate>>,
+    package: Option<Spanned<Package>>,
+    pypi: Option<Spanned<Package>>,
 }
 
 /// Where the sources come from.
@@ -47,7 +48,7 @@ pub enum Origin {
     /// They lie with the description.
     Here,
     Debian(Archive),
-    Crate(Crate),
+    Package(Registry, Package),
 }
 
 pub struct Description {
@@ -82,17 +83,23 @@ impl Description {
             let line = line_of(&text, error.span().map_or(0, |span| span.start));
             anyhow!("{}:{line}: {}", path.display(), error.message().trim())
         })?;
-        let origin = match (keys.debian, keys.package) {
-            (None, None) => Origin::Here,
-            (Some(archive), None) => Origin::Debian(archive),
-            (None, Some(package)) => Origin::Crate(package.into_inner()),
-            (Some(_), Some(second)) => bail!(
-                "{}:{}: crate: there is [debian] too: sources come from one of them, so make two components, \
-                 and name one in `libraries` of the other",
+        let origins = [
+            keys.debian.map(|of| (of.span(), Origin::Debian(of.into_inner()))),
+            keys.package.map(|of| (of.span(), Origin::Package(Registry::Crates, of.into_inner()))),
+            keys.pypi.map(|of| (of.span(), Origin::Package(Registry::Pypi, of.into_inner()))),
+        ];
+        let mut origins: Vec<_> = origins.into_iter().flatten().collect();
+        if let Some((second, _)) =
+            origins.iter().max_by_key(|(span, _)| span.start).filter(|_| origins.len() > 1)
+        {
+            bail!(
+                "{}:{}: the sources are to come from here too: one place is enough, so make two components, and \
+                 name one in `libraries` of the other",
                 path.display(),
-                line_of(&text, second.span().start)
-            ),
-        };
+                line_of(&text, second.start)
+            );
+        }
+        let origin = origins.pop().map_or(Origin::Here, |(_, origin)| origin);
         let description = Description {
             path,
             text,
@@ -111,7 +118,7 @@ impl Description {
             (Origin::Here, Some(line)) => Err(description.error(
                 "prepare",
                 line,
-                "changes sources that are unpacked, and here are none: add [debian] or [crate]",
+                "changes sources that are unpacked, and here are none: add [debian], [crate] or [pypi]",
             )),
             _ => Ok(description),
         }
@@ -172,7 +179,7 @@ mod tests {
         let text = "[debian]\npackage = \"p\"\narchive = \"a\"\ndirectory = \"d\"\nsha256 = \"0\"\n\
                     [crate]\nname = \"n\"\nversion = \"1.0.0\"\nsha256 = \"0\"\n";
         assert!(
-            error(text).starts_with("x/component.toml:6: crate: there is [debian] too"),
+            error(text).starts_with("x/component.toml:6: the sources are to come from here too"),
             "{}",
             error(text)
         );

@@ -1,4 +1,4 @@
--- lua /share/check.lua: what a Lua program asks of the system, each with an assertion. It says "lua: all is well" or where not.
+-- lua /share/lua/check.lua: what a Lua program asks of the system, each with an assertion. It says "lua: all is well" or where not.
 
 local one, two = "/ram/lua-one", "/ram/lua-two"
 
@@ -37,7 +37,7 @@ assert(not io.open(name) and io.open(name, "w"):close() and os.remove(name) and 
 local ok = pcall(io.lines, two)
 assert(not ok)
 for n = 1, 300 do -- all that is open is closed by the collector
-    local left = assert(io.open("/share/check.lua"))
+    local left = assert(io.open("/share/lua/check.lua"))
     if n % 20 == 0 then collectgarbage() end
 end
 

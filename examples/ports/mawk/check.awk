@@ -1,4 +1,4 @@
-# mawk -f /share/check.awk /share/check.awk: what an awk program asks of the system. It says "mawk: all is well", or what is not.
+# mawk -f /share/mawk/check.awk /share/mawk/check.awk: what an awk program asks of the system. It says "mawk: all is well", or what is not.
 
 function check(holds, what) {
     if (!holds) {
@@ -54,10 +54,10 @@ BEGIN {
         long = long "0123456789"
     check(length(long) == 100000, "long string")
     check(strftime("%Y", 86400) == "1970" && systime() > 1600000000, "time")
-    check(ENVIRON["NOTHING"] == "" && ARGC == 2 && ARGV[1] == "/share/check.awk", "arguments")
+    check(ENVIRON["NOTHING"] == "" && ARGC == 2 && ARGV[1] == "/share/mawk/check.awk", "arguments")
 }
 
-NR == 1 { check($2 == "mawk" && NF > 5 && FILENAME == "/share/check.awk", "fields: " $0) }
+NR == 1 { check($2 == "mawk" && NF > 5 && FILENAME == "/share/mawk/check.awk", "fields: " $0) }
 /^}/ { closed++ }
 { $1 = ""; bytes += length($0) }
 
