@@ -84,7 +84,11 @@ static void temporaries_go(void) {
 
 static void leave_unflushed(void) { fputs("printed by a handler of exit", fopen("/ram/at-exit", "w")); }
 
+static int constructed;
+__attribute__((constructor)) static void construct(void) { constructed++; }
+
 void test_streams(void) {
+    CHECK(constructed == 1); /* before main */
     char own[100];
     atexit(leave_unflushed);
     buffers_keep_what_they_have();

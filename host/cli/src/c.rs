@@ -4,11 +4,13 @@
 //! has that name, whatever its source is called. It is made anew when contents, flags or compiler differ
 //! ([`stamp`]).
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -52,10 +54,13 @@ pub struct Compiler<'a> {
     picolibc: PathBuf,
     malloc: PathBuf,
     runtime: Vec<PathBuf>,
+    /// The library of C++, once a component has wanted it: where its sources are, and its objects.
+    cxx_root: OnceLock<PathBuf>,
+    cxx: OnceLock<Vec<PathBuf>>,
     /// Where components go.
     out: PathBuf,
     /// How each source was compiled, for editors.
-    commands: RefCell<BTreeMap<PathBuf, Vec<String>>>,
+    commands: Mutex<BTreeMap<PathBuf, Vec<String>>>,
 }
 
 impl<'a> Compiler<'a> {
@@ -89,8 +94,10 @@ impl<'a> Compiler<'a> {
             picolibc,
             malloc,
             runtime,
+            cxx_root: OnceLock::new(),
+            cxx: OnceLock::new(),
             out,
-            commands: RefCell::default(),
+            commands: Mutex::default(),
         };
         for source in compiler.flags.runtime.clone() {
             let unit = Unit::alone(Path::new(&compiler.fill(&source)), &compiler.flags.strict);
@@ -104,12 +111,13 @@ impl<'a> Compiler<'a> {
     pub fn build(&self, source: &Path, path: &str) -> Result<PathBuf> {
         let sources = sources::find(self.tools, source)?;
         let dir = self.out.join(path.trim_start_matches('/'));
-        let objects = |units: &[Unit]| -> Result<Vec<_>> {
-            units.iter().map(|unit| self.compile(unit, &dir.join("objects"))).collect()
-        };
+        let cxx = if sources.in_cxx() { self.cxx()? } else { &[] };
+        let objects = self.compile_all(&sources.units, &dir.join("objects"))?;
+        let mut libraries = self.compile_all(&sources.libraries, &dir.join("objects"))?;
+        libraries.extend_from_slice(cxx);
         let name = dir.file_name().context("no name")?;
         let elf = dir.join(name);
-        if self.link(&objects(&sources.units)?, &objects(&sources.libraries)?, &elf)? {
+        if self.link(&objects, &libraries, &elf)? {
             let size = ui::bytes(fs::metadata(&elf)?.len());
             ui::progress("built", &format!("{} ({size} with symbols)", name.to_string_lossy()));
         }
@@ -122,6 +130,41 @@ impl<'a> Compiler<'a> {
         clang.args(self.filled(&self.flags.cc)).args(&self.flags.c).args(&self.flags.strict);
         let output = clang.arg("-fsyntax-only").arg(source).output().with_context(|| program(&clang))?;
         Ok(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// The objects of the library of C++, compiled for the first component that is in C++.
+    fn cxx(&self) -> Result<&[PathBuf]> {
+        if let Some(objects) = self.cxx.get() {
+            return Ok(objects);
+        }
+        let from = self.tools.root.join("lib/c/cxx");
+        let root = sources::root(self.tools, &from)?;
+        self.cxx_root.get_or_init(|| root);
+        let place = self.tools.made().join("c/cxx");
+        if !place.exists() {
+            ui::progress("building", "the library of C++: once, about two minutes");
+        }
+        let objects = self.compile_all(&sources::find(self.tools, &from)?.units, &place)?;
+        Ok(self.cxx.get_or_init(|| objects))
+    }
+
+    /// The objects of sources, in their order, one at a time on each processor.
+    fn compile_all(&self, units: &[Unit], dir: &Path) -> Result<Vec<PathBuf>> {
+        let (next, objects) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+        let worker = || {
+            while let Some((at, unit)) =
+                Some(next.fetch_add(1, Relaxed)).and_then(|at| Some((at, units.get(at)?)))
+            {
+                let object = self.compile(unit, dir);
+                if object.is_err() {
+                    next.fetch_max(units.len(), Relaxed);
+                }
+                objects.lock().unwrap_or_else(PoisonError::into_inner).insert(at, object);
+            }
+        };
+        let workers = thread::available_parallelism().map_or(1, usize::from).min(units.len());
+        thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(worker))));
+        objects.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
     }
 
     /// The object of a source, below this directory.
@@ -138,7 +181,7 @@ impl<'a> Compiler<'a> {
         clang.args(["-MD", "-MF"]).arg(&rule).arg("-c").arg(source).arg("-o").arg(&object);
         let words = [clang.get_program()].into_iter().chain(clang.get_args());
         let words = words.map(|word| word.to_string_lossy().into_owned()).collect();
-        self.commands.borrow_mut().insert(source.into(), words);
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner).insert(source.into(), words);
         if stamp::is_fresh(&object, &clang) {
             return Ok(object);
         }
@@ -164,7 +207,7 @@ impl<'a> Compiler<'a> {
         let path = self.tools.made().join("compile_commands.json");
         let known = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let mut all: Vec<Entry> = known.unwrap_or_default();
-        let commands = self.commands.borrow();
+        let commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|entry| !commands.contains_key(&entry.file) && entry.file.exists());
         all.extend(commands.iter().map(|(file, arguments)| Entry {
             directory: self.tools.root.clone(),
@@ -222,6 +265,10 @@ impl<'a> Compiler<'a> {
             .replace("{picolibc}", &self.picolibc.to_string_lossy())
             .replace("{processor}", &self.folder.to_string_lossy())
             .replace("{malloc}", &self.malloc.to_string_lossy())
+            .replace(
+                "{cxx}",
+                &self.cxx_root.get().map_or_else(Default::default, |root| root.to_string_lossy()),
+            )
     }
 }
 

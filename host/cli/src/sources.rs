@@ -96,15 +96,17 @@ fn unit(file: &Path, root: &Path, folder: &str, options: &[String]) -> Unit {
     Unit { file: file.into(), language, object: object.into(), options: options.to_vec() }
 }
 
+/// Where the sources of a component that has a description are.
+pub fn root(tools: &Tools, from: &Path) -> Result<PathBuf> {
+    prepared(tools, from, &Description::read(from)?)
+}
+
 /// The sources, and what those who use them as a library look for headers in. `users`: who is being described
 /// already.
 fn described(tools: &Tools, from: &Path, users: &mut Vec<PathBuf>) -> Result<(Sources, Vec<String>)> {
     let from = &from.canonicalize().with_context(|| tools.shown(from))?;
     let description = Description::read(from)?;
-    let root = match &description.origin {
-        Origin::Here => from.to_path_buf(),
-        _ => prepared(tools, from, &description)?,
-    };
+    let root = prepared(tools, from, &description)?;
     let mut include = vec![format!("-I{}", from.display()), format!("-I{}", root.display())];
     for entry in &description.include {
         let found =

@@ -29,6 +29,9 @@ pub struct Archive {
     pub archive: String,
     /// The directory in it.
     pub directory: String,
+    /// What is wanted of the directory; nothing here: all.
+    #[serde(default)]
+    pub only: Vec<String>,
     pub sha256: String,
 }
 
@@ -44,7 +47,8 @@ pub fn unpack(cache: &Path, archive: &Archive, into: &Path) -> Result<PathBuf> {
         let part = into.join("part");
         remove(&part)?;
         fs::create_dir_all(&part).with_context(|| part.display().to_string())?;
-        run(Command::new("tar").arg("-xf").arg(file).arg("-C").arg(&part))?;
+        let wanted = archive.only.iter().map(|path| format!("{}/{path}", archive.directory));
+        run(Command::new("tar").arg("-xf").arg(file).arg("-C").arg(&part).args(wanted))?;
         let whole = part.join(&archive.directory);
         fs::rename(&whole, &directory).with_context(|| whole.display().to_string())?;
         remove(&part)?;

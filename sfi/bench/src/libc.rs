@@ -58,6 +58,7 @@ fn source(place: &Place) -> Result<PathBuf> {
         suite: None,
         archive: "musl_1.2.3.orig.tar.gz".into(),
         directory: "musl-1.2.3".into(),
+        only: Vec::new(),
         sha256: "7d5b0b6062521e4627e099e4c9dc8248d32a30285e959b7eecaa780cf8cfd4a4".into(),
     };
     pebble_debian::unpack(&place.debian(), &archive, &place.target.join("musl"))

@@ -140,6 +140,14 @@ pub fn mbedtls(context: &mut Context) -> Result<()> {
     lines_as_on_the_host(context, "mbedtls", &programs, &["mbedtls-selftest"], any)
 }
 
+/// C++: simdjson, which has programs of its own, and what C++17 programs use every day.
+pub fn cxx(context: &mut Context) -> Result<()> {
+    let lines =
+        ["jsonpointer /share/jsonpointer/sample.json name year legs parts a/b m~n none", "simdjson-test"];
+    let programs = ["jsonpointer", "simdjson-test", "cxx17"].map(|name| (name, name));
+    lines_as_on_the_host(context, "cxx", &programs, &lines, |line| !line.contains("implementation"))
+}
+
 /// 10,000 lines.
 const TEXT: &str = r#"lua -e "local f = io.open('/ram/text', 'w') for n = 1, 10000 do f:write('this is line ', n, '\n') end f:close()""#;
 

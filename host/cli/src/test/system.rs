@@ -161,6 +161,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::slow("ports.coremark", ports::coremark),
     SystemTest::slow("ports.lua", ports::lua),
     SystemTest::slow("ports.mbedtls", ports::mbedtls),
+    SystemTest::slow("ports.cxx", ports::cxx),
     SystemTest::slow("ports.tools", ports::tools),
     SystemTest::slow("replace.schedulers", replace::schedulers),
     SystemTest::slow("replace.c", replace::c_client),
