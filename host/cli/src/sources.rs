@@ -191,3 +191,31 @@ fn prepared(tools: &Tools, from: &Path, description: &Description) -> Result<Pat
     fs::write(&note, &description.text).with_context(|| tools.shown(&note))?;
     Ok(root)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_of_one_name_have_an_object_each() {
+        let object = |file: &str, folder| unit(Path::new(file), Path::new("/root"), folder, &[]).object;
+        assert_eq!(object("/root/a/x.c", "sources"), Path::new("sources/a/x.c.o"));
+        assert_ne!(object("/root/a/x.c", "sources"), object("/root/b/x.c", "sources"));
+        assert_ne!(object("/root/a/x.c", "sources"), object("/root/a/x.cc", "sources"));
+        assert_ne!(object("/root/x.c", "here"), object("/root/x.c", "sources"));
+    }
+
+    #[test]
+    fn a_name_tells_the_language() {
+        for (name, wanted) in [
+            ("a.c", Some(Language::C)),
+            ("a.S", Some(Language::C)),
+            ("a.cc", Some(Language::Cxx)),
+            ("a.b.cxx", Some(Language::Cxx)),
+            ("a.h", None),
+            ("c", None),
+        ] {
+            assert_eq!(language(Path::new(name)), wanted, "{name}");
+        }
+    }
+}

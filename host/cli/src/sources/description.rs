@@ -77,7 +77,7 @@ impl Description {
         Self::parse(path, text)
     }
 
-    fn parse(path: PathBuf, text: String) -> Result<Self> {
+    pub fn parse(path: PathBuf, text: String) -> Result<Self> {
         let read: Result<Keys, _> = toml::from_str(&text);
         let keys = read.map_err(|error| {
             let line = line_of(&text, error.span().map_or(0, |span| span.start));

@@ -94,7 +94,45 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::*;
+
+    /// What `sources` of such a text means in a folder with some files: their names, or the error.
+    fn selected(name: &str, list: &str) -> Result<Vec<String>, String> {
+        let root = std::env::temp_dir().join(format!("pebble-select-{}-{name}", std::process::id()));
+        for file in ["a/x.c", "a/y.cpp", "a/y.h", "b/x.c", "b/z.S", "main.c", "empty/readme"] {
+            let file = root.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "").unwrap();
+        }
+        let text = format!("options = []\nsources = {list}\n");
+        let description = Description::parse("component.toml".into(), text).unwrap();
+        let found = files(&description, &root);
+        let shown = |file: &PathBuf| file.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+        let names = found.map(|files| files.iter().map(shown).collect()).map_err(|error| error.to_string());
+        fs::remove_dir_all(&root).unwrap();
+        names
+    }
+
+    #[test]
+    fn files_folders_and_patterns_are_taken_once_and_out_again() {
+        let names = selected("all", r#"["main.c", "a", "b/*.c", "a/x.c"]"#).unwrap();
+        assert_eq!(names, ["main.c", "a/x.c", "a/y.cpp", "b/x.c"]);
+        assert_eq!(selected("out", r#"["a", "b", "!a/x.c", "!b/z*"]"#).unwrap(), ["a/y.cpp", "b/x.c"]);
+    }
+
+    #[test]
+    fn what_means_nothing_is_told_with_its_line() {
+        for (name, list, wanted) in [
+            ("none", r#"["c.c"]"#, "component.toml:2: sources: \"c.c\" is not there: no such file in "),
+            ("pattern", r#"["*.cc"]"#, "component.toml:2: sources: \"*.cc\" fits no file in "),
+            ("header", r#"["a/y.h"]"#, "component.toml:2: sources: \"a/y.h\" is no source: "),
+            ("folder", r#"["empty"]"#, "component.toml:2: sources: \"empty\" has no C or C++ source in it "),
+            ("gone", "[\n\"a\",\n\"!c.c\"]", "component.toml:4: sources: \"!c.c\" is not there: "),
+        ] {
+            let error = selected(name, list).unwrap_err();
+            assert!(error.starts_with(wanted), "{error}");
+        }
+    }
 
     #[test]
     fn patterns_fit_names() {
