@@ -87,6 +87,8 @@ pub const STACKS_STRIDE: u64 = 0x20_0000;
 /// Address space of one stack; the lowest page is never mapped (guard).
 pub const STACK_SLOT: u64 = 0x1_0000;
 pub const STACKS_PER_DOMAIN: usize = (STACKS_STRIDE / STACK_SLOT) as usize;
+/// The slot of a program's first thread; its stack grows into those below.
+pub const FIRST_STACK: usize = STACKS_PER_DOMAIN - 1;
 /// End of all user addresses.
 pub const USER_END: u64 = 0x4000_0000;
 

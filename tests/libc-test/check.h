@@ -30,6 +30,7 @@ void test_pthreads(void);
 void test_semaphores(void);
 void test_places(void);
 void test_poll(void);
+void test_stacks(void);
 /* A pipe: its two ends. */
 void open_pipe(int ends[2]);
 int voices(void);

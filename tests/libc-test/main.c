@@ -95,7 +95,7 @@ static const struct {
     {"cost", cost_of_memory},  {"growth", cost_of_growth}, {"fresh", test_fresh},
     {"threads", test_threads}, {"unwound", test_unwound},
     {"directories", test_directories}, {"pthreads", test_pthreads}, {"semaphores", test_semaphores},
-    {"places", test_places}, {"poll", test_poll},
+    {"places", test_places}, {"poll", test_poll}, {"stacks", test_stacks},
 };
 
 int sum_up(void) {

@@ -3,8 +3,9 @@
 //! Problem: a program that recurses deep wants a large stack, most want two pages, and nobody says which.
 //! Strategy: a program's stack has its first pages from the start. Others come when they are touched, as long as
 //! the stack has addresses and its domain may have pages. Each stack has a slot. A program's first thread has the
-//! last slot, and all addresses below it that no other stack has: the others lie in the lowest slots. Components
-//! of the image have all pages of their stacks from the start: they must not die for want of one.
+//! last slot, and the half of all slots that ends there, as far as no other stack is in it: the others lie in the
+//! lowest slots. Components of the image have all pages of their stacks from the start: they must not die for
+//! want of one.
 //!
 //! Invariants:
 //! * the lowest page of what a stack may have is never mapped, nor is the page above the slot of another stack:
@@ -22,8 +23,10 @@ use pebble_arch::Leaf;
 /// Pages that a thread's stack has from the start.
 pub const PROGRAM_STACK: u64 = 2;
 pub(crate) const IMAGE_STACK: u64 = 8;
-/// The slot of a program's first thread.
-pub(crate) const LAST: usize = map::STACKS_PER_DOMAIN - 1;
+pub(crate) const LAST: usize = map::FIRST_STACK;
+
+/// So many of the lowest slots it leaves to others.
+const OTHERS: u64 = map::STACKS_PER_DOMAIN as u64 / 2;
 
 /// What has become of an access below a stack.
 pub(crate) enum Growth {
@@ -90,7 +93,7 @@ impl<M: Machine> Vm<M> {
     fn stack_at(&self, owner: u16, slot: usize) -> Range<u64> {
         let top = map::stack_top(owner, slot);
         let others = self.domain(owner).slots & !(1 << LAST);
-        match u64::from(32 - others.leading_zeros()) {
+        match u64::from(u32::BITS - others.leading_zeros()).max(OTHERS) {
             behind if slot == LAST && behind < LAST as u64 => {
                 map::stacks_of(owner) + behind * map::STACK_SLOT..top
             }

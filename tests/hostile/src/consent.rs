@@ -116,7 +116,7 @@ fn plain(spec: &str) -> String {
 
 /// An address that every exporter that sees this domain's stacks can read.
 fn own_stack() -> u64 {
-    map::stack_top(api::get_asid(), 0) - 8
+    map::stack_top(api::get_asid(), map::FIRST_STACK) - 8
 }
 
 fn fresh(what: &str) -> String {
@@ -216,7 +216,7 @@ fn controllers(judge: &mut Judge) {
             let ready = format!("{name}.ready");
             let line = [tool, &["hostile", "accomplice", kind, &name]].concat();
             let watch = |judge: &mut Judge, controller: Child| {
-                let stack = map::stack_top(controller.0, 0) - 8;
+                let stack = map::stack_top(controller.0, map::FIRST_STACK) - 8;
                 unseen(judge, &format!("{} {kind}", tool[0]), &name, stack);
             };
             if kind == "owns" {

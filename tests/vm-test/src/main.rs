@@ -146,7 +146,7 @@ const WORDS: [&[u32]; 8] = match Native::PROCESSOR {
 };
 
 fn make(code: &[u32]) -> u64 {
-    let domain = must("create", &CREATE, [0, 200, 5, 4, 0]);
+    let domain = must("create", &CREATE, [0, 400, 5, 4, 0]);
     must("map", &MAP, [domain, IMAGE_VA, 1, map::READ | map::EXECUTE, 0]);
     must("heap", &HEAP, [domain, IMAGE_VA + PAGE, 0, 0, 0]);
     must("attach", &ATTACH, [domain, IMAGE_VA, 1, 0x5000, 0]);
@@ -289,7 +289,7 @@ fn fork() {
     let thread = must("spawn", &SPAWN, [parent, IMAGE_VA, 0, 0, 0]);
     let child = must("create", &CREATE, [0, 200, 5, 4, 0]);
     must("table", &TABLE, [child, 0, 0, 0, 0]);
-    let sp = map::stack_top(parent as u16, 0) - 64;
+    let sp = map::stack_top(parent as u16, map::FIRST_STACK) - 64;
     must("fork", &FORK, [parent, child, sp, 0, 0]);
     let second = must("its thread", &THREAD_FORK, [child, IMAGE_VA + 8, sp, 0x1008, 0]);
     let _ = api::sem_wait(FAULT.index());

@@ -12,7 +12,9 @@ extern crate alloc;
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use pebble::abi::errno;
+use core::hint::black_box;
+use core::mem::MaybeUninit;
+use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
 use pebble::client::pipe;
 use pebble::control::{self, Answer};
@@ -35,6 +37,9 @@ const BLOCK: usize = 64 << 10;
 const FEW: usize = WARM_UP + 100;
 const SOME: usize = WARM_UP + 1000;
 const READING: u64 = 1;
+const PAGE: usize = map::PAGE as usize;
+/// So many pages a first thread's stack can grow by.
+const TOUCHED: usize = 240;
 
 fn samples(per: usize) -> Samples {
     Samples::new(per as u32, least(counter))
@@ -182,6 +187,19 @@ fn fork_wait() -> Result<Samples, Errno> {
     Ok(samples)
 }
 
+/// The first touch of pages of the stack, from the top down. The idle thread has zeroed pages before.
+#[inline(never)]
+fn fault_zero() -> Samples {
+    let mut samples = samples(1);
+    let mut stack = [const { MaybeUninit::<u8>::uninit() }; TOUCHED * PAGE];
+    for page in stack.chunks_mut(PAGE).rev() {
+        let before = counter();
+        black_box(page[0].write(1));
+        samples.add(counter() - before);
+    }
+    samples
+}
+
 fn main() -> i64 {
     let arguments: Vec<String> = io::args().collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -196,11 +214,12 @@ fn main() -> i64 {
         [_, "pipe-64k", id] => (stream("65536"), id),
         [_, "spawn", id] => (spawn(), id),
         [_, "fork-wait", id] => (fork_wait(), id),
+        [_, "fault-zero", id] => (Ok(fault_zero()), id),
         [_, "produce", bytes] => return produce(bytes),
         _ => {
             pebble::eprintln!(
                 "usage: work read-1|read-4k|read-64k|write-4k|open-close|open-new|pipe-4k|pipe-64k|\
-                 spawn|fork-wait ID"
+                 spawn|fork-wait|fault-zero ID"
             );
             return 2;
         }

@@ -56,6 +56,7 @@ const LINES: &[&str] = &[
     "work pipe-64k pipe.bulk.64k",
     "work spawn spawn.small",
     "work fork-wait fork.wait",
+    "work fault-zero vm.fault.zero",
     "replacement trivial replace.trivial",
     "replacement scheduler replace.scheduler",
 ];

@@ -51,9 +51,9 @@ pub fn threads(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Directories, POSIX threads and semaphores, reads at places, poll.
+/// Directories, POSIX threads and semaphores, reads at places, poll; stacks that grow.
 pub fn posix(context: &mut Context) -> Result<()> {
-    for name in ["directories", "pthreads", "semaphores", "places", "poll"] {
+    for name in ["directories", "pthreads", "semaphores", "places", "poll", "stacks"] {
         group(context, name)?;
     }
     Ok(())
