@@ -12,6 +12,8 @@ __attribute__((noinline)) static long deep(int calls, void (*bottom)(void)) {
     volatile char frame[PAGE - 256];
     frame[0] = (char)calls;
     frame[sizeof frame - 1] = (char)-calls;
+    /* Or the compiler would make a loop of this. */
+    __asm__ volatile("" : : "r"(frame) : "memory");
     if (calls == 0 && bottom != NULL)
         bottom();
     long below = calls > 0 ? deep(calls - 1, bottom) : 0;
