@@ -118,7 +118,9 @@ fn faults_read_well() {
     );
     assert!(shown(Cause::InvocationOverflow, 0).contains("invocation stack overflow"));
     assert!(shown(Cause::StackOverflow, 0x2000_0000).contains("stack overflow, access to 0x20000000"));
-    assert!(shown(Cause::NoMemory, 0x2000_0000).contains("no memory left for its stack, access to 0x20000000"));
+    assert!(
+        shown(Cause::NoMemory, 0x2000_0000).contains("no memory left for its stack, access to 0x20000000")
+    );
     assert!(shown(Cause::Illegal, 0).contains("illegal or privileged instruction"));
     assert!(shown(Cause::Other, 77).contains("trap 77 of the processor"));
 }

@@ -5,6 +5,7 @@
 //! bounced. [`Vm::domain_free`] takes those back once the process server knows that no thread does.
 
 use crate::space::{leaf_slot, page_up, pages_in, stacks_slot};
+use crate::stacks::STACK_ROOM;
 use crate::{Answer, Domain, Machine, State, Vm};
 use core::num::NonZeroU16;
 use pebble_abi::errno::{self, Errno};
@@ -136,6 +137,12 @@ impl<M: Machine> Vm<M> {
         }
         let (from, to) = (page_up(old), page_up(new));
         if to > from {
+            // A program whose heap has taken all it can get shall not die of its next call.
+            let d = self.domain(asid);
+            let room = if d.eager { 0 } else { STACK_ROOM.min(d.limit / 8) };
+            if self.charge(asid).saturating_add(((to - from) / PAGE) as u32 + room) > d.limit {
+                return Err(errno::ENOMEM);
+            }
             self.map_fresh(asid, from..to, Leaf::USER_RW).map_err(|_| errno::ENOMEM)?;
             self.machine.flush(asid);
         } else if to < from {

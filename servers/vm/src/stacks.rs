@@ -28,6 +28,9 @@ pub(crate) const LAST: usize = map::FIRST_STACK;
 /// So many of the lowest slots it leaves to others.
 const OTHERS: u64 = map::STACKS_PER_DOMAIN as u64 / 2;
 
+/// So many pages a heap leaves of what its domain may have, for stacks; or an eighth of that.
+pub(crate) const STACK_ROOM: u32 = (map::STACKS_STRIDE / 2 / PAGE) as u32;
+
 /// What has become of an access below a stack.
 pub(crate) enum Growth {
     /// The page is there now.
