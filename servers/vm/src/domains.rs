@@ -5,7 +5,6 @@
 //! bounced. [`Vm::domain_free`] takes those back once the process server knows that no thread does.
 
 use crate::space::{leaf_slot, page_up, pages_in, stacks_slot};
-use crate::stacks::STACK_ROOM;
 use crate::{Answer, Domain, Machine, State, Vm};
 use core::num::NonZeroU16;
 use pebble_abi::errno::{self, Errno};
@@ -21,7 +20,7 @@ impl<M: Machine> Vm<M> {
     /// A new domain: a portal table without entries, the gate page, no memory. `kind`: [`FLOAT`], [`EAGER`].
     pub fn domain_create(&mut self, kind: u64, limit: u64, priority: u64, threads: u64) -> Answer {
         let common = self.common()?;
-        let limit = u32::try_from(limit).map_err(|_| errno::EINVAL)?;
+        let limit = u32::try_from(limit).map_err(|_| errno::EINVAL)?.min(u16::MAX.into()) as u16;
         if kind & !(FLOAT | EAGER) != 0 || priority > 31 || !(1..=map::MAX_THREADS as u64).contains(&threads)
         {
             return Err(errno::EINVAL);
@@ -137,10 +136,7 @@ impl<M: Machine> Vm<M> {
         }
         let (from, to) = (page_up(old), page_up(new));
         if to > from {
-            // A program whose heap has taken all it can get shall not die of its next call.
-            let d = self.domain(asid);
-            let room = if d.eager { 0 } else { STACK_ROOM.min(d.limit / 8) };
-            if self.charge(asid).saturating_add(((to - from) / PAGE) as u32 + room) > d.limit {
+            if !self.leaves_room(asid, (to - from) / PAGE) {
                 return Err(errno::ENOMEM);
             }
             self.map_fresh(asid, from..to, Leaf::USER_RW).map_err(|_| errno::ENOMEM)?;
@@ -186,6 +182,7 @@ impl<M: Machine> Vm<M> {
             }
         }
         self.forget_handler(asid);
+        self.break_promise(asid, u64::MAX);
         self.detach_from(asid, 0..map::USER_END);
         if NonZeroU16::new(asid) == self.process {
             self.attachments = [None; _];

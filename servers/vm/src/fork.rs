@@ -9,7 +9,7 @@
 //! child's thread pops them.
 
 use crate::space::leaf_slot;
-use crate::stacks::{LAST, slot_of};
+use crate::stacks::{all_stacks, owner_of, sure_part};
 use crate::threads::NO_STACK;
 use crate::{Answer, Machine, Start, Vm};
 use core::ops::Range;
@@ -84,23 +84,14 @@ impl<M: Machine> Vm<M> {
 
     fn copy_stack(&mut self, parent: u16, child: u16, sp: u64) -> Result<(), Errno> {
         let last = sp.wrapping_sub(8);
-        if !(map::STACKS_VA..map::USER_END).contains(&last) {
-            return Err(errno::EFAULT);
-        }
-        let owner = ((last - map::STACKS_VA) / map::STACKS_STRIDE) as u16;
+        let owner = owner_of(last).ok_or(errno::EFAULT)?;
         if owner != parent && owner != self.domain(parent).stacks.into() {
             return Err(errno::EPERM);
         }
-        let copied = owner != parent;
-        let (slot, all) = match self.stack_with(owner, last).filter(|_| !copied) {
-            Some(stack) => stack,
-            // Of a copy's stack its table alone tells where it is.
-            None if copied => {
-                let all = map::stacks_of(owner)..map::stacks_of(owner) + map::STACKS_STRIDE;
-                let first = self.page(parent, all.end - 1).is_some();
-                (if first { LAST } else { slot_of(last) }, all)
-            }
-            None => return Err(errno::EFAULT),
+        let (slot, all) = if owner == parent {
+            self.stack_with(owner, last).ok_or(errno::EFAULT)?
+        } else {
+            (self.copied_slot(parent, owner, last), all_stacks(owner))
         };
         if owner == child {
             self.domain_mut(child).slots |= 1 << slot;
@@ -109,7 +100,11 @@ impl<M: Machine> Vm<M> {
         } else {
             return Err(errno::EEXIST);
         }
-        self.copy(parent, child, all).map(|_| ())
+        self.copy(parent, child, all)?;
+        let missing = self.missing(child, sure_part(owner, slot));
+        self.afford(child, missing)?;
+        self.promise(child, missing);
+        Ok(())
     }
 
     /// The thread of a copied domain: at `entry`, with this stack pointer and this word for an argument.

@@ -46,7 +46,7 @@ mod threads;
 pub use faults::{Fault, Outcome};
 pub use frames::{BATCH, Batch};
 pub use ranges::Ask;
-pub use stacks::PROGRAM_STACK;
+pub use stacks::{FIRST_PAGES, SURE};
 pub use threads::Start;
 
 use core::num::NonZeroU16;
@@ -67,7 +67,7 @@ const _: () = assert!(BATCH <= RESERVE, "what a program is granted is there");
 /// Threads that only the image's domains may create.
 pub const RESERVE_THREADS: usize = share::THREADS.reserve;
 /// Page limit of the image's domains.
-pub const BOOT_LIMIT: u32 = 16384;
+pub const BOOT_LIMIT: u16 = 16384;
 
 /// What the VM manager needs of the machine.
 pub trait Machine {
@@ -135,7 +135,9 @@ struct Domain {
     /// Pages it is charged for, those it owns and its threads' blocks, but for those that windows have moved:
     /// [`Vm::charge`].
     pages: u32,
-    limit: u32,
+    limit: u16,
+    /// Of these, what its stacks are sure of and have not touched ([`stacks`]).
+    promised: u16,
     /// Where the heap begins (0: not set) and ends.
     heap: u32,
     brk: u32,
@@ -163,6 +165,7 @@ impl Domain {
         l1: 0,
         pages: 0,
         limit: 0,
+        promised: 0,
         heap: 0,
         brk: 0,
         value: 0,
@@ -214,6 +217,8 @@ pub struct Vm<M: Machine> {
     domains: [Domain; map::MAX_DOMAINS],
     /// All domains from this number on are free.
     end: u16,
+    /// Pages that all domains together are promised.
+    promised: u32,
     threads: [Thread; map::MAX_THREADS],
     attachments: [Option<Attachment>; shared::ATTACHMENTS],
     dumps: Dumps,
@@ -236,6 +241,7 @@ impl<M: Machine> Vm<M> {
             frames: Frames::new(),
             domains: [Domain::FREE; map::MAX_DOMAINS],
             end: 1,
+            promised: 0,
             threads: [Thread { home: None, slot: 0, block: false }; map::MAX_THREADS],
             attachments: [None; shared::ATTACHMENTS],
             dumps: NO_DUMPS,
@@ -314,7 +320,7 @@ impl<M: Machine> Vm<M> {
     pub fn stats(&self) -> [u64; 4] {
         let domains = self.domains.iter().filter(|d| d.state != State::Free).count();
         let threads = self.threads.iter().filter(|t| t.home.is_some()).count();
-        let free = self.frames.free() + self.idle_blocks();
+        let free = self.unclaimed() + self.idle_blocks();
         [free as u64, self.frames.all() as u64, domains as u64, threads as u64]
     }
 }

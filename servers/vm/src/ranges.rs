@@ -216,7 +216,7 @@ impl<M: Machine> Vm<M> {
         if M::Arch::is_valid(self.machine.read(leaf_slot(l0, address))) {
             return Err(errno::EEXIST);
         }
-        if self.charge(asid) >= self.domain(asid).limit {
+        if self.charge(asid) >= self.domain(asid).limit.into() {
             return Err(errno::ENOMEM);
         }
         let alone = !self.is_goal(caller, page);

@@ -222,8 +222,15 @@ impl<M: Machine> Vm<M> {
     /// One look at a domain's slots; whether anything was turned.
     fn sweep(&mut self, asid: u16, sink: u64, sink_table: u64) -> bool {
         let mut turned = false;
-        for word in self.slot_words(asid).step_by(8).take(SLOTS as usize) {
-            turned |= self.turn(word, M::Arch::leaf(sink, Leaf::USER_RW));
+        let mut word = self.slot_words(asid).start;
+        let end = self.slot_words(asid).end.min(word + SLOTS * 8);
+        // Nearly all are empty: every domain that was ever lent something is looked through when one dies.
+        while word < end {
+            word += self.machine.zeros(word, (end - word) / 8) * 8;
+            if word < end {
+                turned |= self.turn(word, M::Arch::leaf(sink, Leaf::USER_RW));
+                word += 8;
+            }
         }
         for n in UPPER..2 * UPPER {
             for word in buffer_words(self.domain(asid).l1(), n) {
@@ -236,7 +243,6 @@ impl<M: Machine> Vm<M> {
     #[inline(always)]
     fn turn(&mut self, word: u64, to: u64) -> bool {
         let entry = self.machine.read(word);
-        // Nearly all: every domain that was ever lent something is looked through when one dies.
         M::Arch::is_valid(entry) && self.turn_valid(word, entry, to)
     }
 

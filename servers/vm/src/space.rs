@@ -50,20 +50,25 @@ fn leaves(l0: u64, part: Range<u64>) -> impl Iterator<Item = u64> {
 }
 
 impl<M: Machine> Vm<M> {
+    /// Free pages that nobody is promised.
+    pub(crate) fn unclaimed(&self) -> usize {
+        self.frames.free().saturating_sub(self.promised as usize)
+    }
+
     /// Whether a domain may have so many pages more.
     pub(crate) fn afford(&self, asid: u16, pages: u64) -> Result<(), Errno> {
         let d = self.domain(asid);
         // Of those that programs leave, the idle thread has a few.
         let reserve = if d.boot { self.frames.away() } else { RESERVE };
-        let allowed = u64::from(d.limit.saturating_sub(self.charge(asid)))
-            .min(self.frames.free().saturating_sub(reserve) as u64);
+        let allowed = u64::from(u32::from(d.limit).saturating_sub(self.charge(asid)))
+            .min(self.unclaimed().saturating_sub(reserve) as u64);
         if pages > allowed { Err(errno::ENOMEM) } else { self.afford_together(d.family, pages) }
     }
 
     /// Whether a family may have so many pages more. It is asked only when it could have its share: counting
     /// costs a look at every domain.
     fn afford_together(&self, family: u8, pages: u64) -> Result<(), Errno> {
-        let used = share::PAGES.all.saturating_sub(self.frames.free());
+        let used = share::PAGES.all.saturating_sub(self.unclaimed());
         if family == 0 || used + (pages as usize) < share::PAGES.family {
             return Ok(());
         }
@@ -148,6 +153,13 @@ impl<M: Machine> Vm<M> {
             }
         }
         None
+    }
+
+    /// How many pages of a range are not mapped.
+    pub(crate) fn missing(&self, asid: u16, range: Range<u64>) -> u64 {
+        let next = |at: u64| self.next_page(asid, at..range.end);
+        let mapped = core::iter::successors(next(range.start), |page| next(page + PAGE)).count() as u64;
+        (range.end - range.start) / PAGE - mapped
     }
 
     /// Maps fresh pages; all or none. The caller flushes.

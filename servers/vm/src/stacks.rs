@@ -1,8 +1,8 @@
 //! Stacks: where they lie, and how they grow.
 //!
 //! Problem: a program that recurses deep wants a large stack, most want two pages, and nobody says which.
-//! Strategy: a program's stack has its first pages from the start. Others come when they are touched, as long as
-//! the stack has addresses and its domain may have pages. Each stack has a slot. A program's first thread has the
+//! Strategy: a program's stack has its first page or two from the start. Others come when they are touched, as long
+//! as the stack has addresses and its domain may have pages. Each stack has a slot. A program's first thread has the
 //! last slot, and the half of all slots that ends there, as far as no other stack is in it: the others lie in the
 //! lowest slots. Components of the image have all pages of their stacks from the start: they must not die for
 //! want of one.
@@ -11,25 +11,31 @@
 //! * the lowest page of what a stack may have is never mapped, nor is the page above the slot of another stack:
 //!   who runs over the end faults;
 //! * a stack never grows into a slot that is in use, and no slot is given away that a stack has grown into;
-//! * pages belong to the domain whose stack it is, whoever runs on it.
+//! * pages belong to the domain whose stack it is, whoever runs on it;
+//! * a stack is *sure* of its top pages: they are charged when it is made, and kept for it until it touches them,
+//!   whatever others take meanwhile. What it grows by beyond these, there may not be.
 
-use crate::{Answer, Machine, State, Vm};
+use crate::space::leaf_slot;
+use crate::{Answer, Domain, Machine, State, Vm};
 use core::ops::Range;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::words::Asid;
-use pebble_arch::Leaf;
+use pebble_arch::{Arch, Leaf};
 
-/// Pages that a thread's stack has from the start.
-pub const PROGRAM_STACK: u64 = 2;
+/// Pages of a thread's stack in the image's components.
 pub(crate) const IMAGE_STACK: u64 = 8;
+/// Pages that a program's stack has from the start.
+pub const FIRST_PAGES: u64 = 2;
+/// Pages that a program's first stack is sure of, and each of the others.
+pub const SURE: [u64; 2] = [15, 8];
+/// The slot of a program's first thread.
 pub(crate) const LAST: usize = map::FIRST_STACK;
-
-/// So many of the lowest slots it leaves to others.
+/// So many of the lowest slots its stack leaves to others.
 const OTHERS: u64 = map::STACKS_PER_DOMAIN as u64 / 2;
 
 /// So many pages a heap leaves of what its domain may have, for stacks; or an eighth of that.
-pub(crate) const STACK_ROOM: u32 = (map::STACKS_STRIDE / 2 / PAGE) as u32;
+const ROOM: u64 = map::STACKS_STRIDE / 2 / PAGE;
 
 /// What has become of an access below a stack.
 pub(crate) enum Growth {
@@ -49,9 +55,20 @@ pub(crate) fn slot_of(address: u64) -> usize {
 }
 
 /// Whose stacks have this address.
-fn owner_of(address: u64) -> Option<u16> {
+pub(crate) fn owner_of(address: u64) -> Option<u16> {
     let offset = address.checked_sub(map::STACKS_VA).filter(|_| address < map::USER_END)?;
     Some((offset / map::STACKS_STRIDE) as u16)
+}
+
+/// All addresses of a domain's stacks.
+pub(crate) fn all_stacks(owner: u16) -> Range<u64> {
+    map::stacks_of(owner)..map::stacks_of(owner) + map::STACKS_STRIDE
+}
+
+/// What the stack in this slot is sure of.
+pub(crate) fn sure_part(owner: u16, slot: usize) -> Range<u64> {
+    let top = map::stack_top(owner, slot);
+    top - SURE[usize::from(slot != LAST)] * PAGE..top
 }
 
 impl<M: Machine> Vm<M> {
@@ -61,15 +78,14 @@ impl<M: Machine> Vm<M> {
         if !(1..map::STACK_SLOT / PAGE).contains(&pages) {
             return Err(errno::EINVAL);
         }
-        let pages = if self.domain(asid).eager { pages } else { 1 };
         self.new_stack(asid, pages, false).map(|(_, sp)| sp)
     }
 
-    /// Slot and initial stack pointer of a fresh stack: the slot's top pages; what lies below stays unmapped.
+    /// Slot and initial stack pointer of a fresh stack, of so many pages if it cannot grow.
     pub(crate) fn new_stack(&mut self, asid: u16, pages: u64, first: bool) -> Result<(u8, u64), Errno> {
-        let used = self.domain(asid).slots;
-        let first = first && !self.domain(asid).eager && used >> LAST & 1 == 0;
-        let slot = if first { LAST } else { used.trailing_ones() as usize };
+        let &Domain { slots: used, eager, .. } = self.domain(asid);
+        let slot =
+            if first && !eager && used >> LAST & 1 == 0 { LAST } else { used.trailing_ones() as usize };
         if slot >= map::STACKS_PER_DOMAIN {
             return Err(errno::EAGAIN);
         }
@@ -78,18 +94,58 @@ impl<M: Machine> Vm<M> {
         if self.mapped(asid, top - map::STACK_SLOT..top) {
             return Err(errno::EAGAIN);
         }
+        let sure = SURE[usize::from(slot != LAST)];
+        let (pages, promised) = if eager { (pages, 0) } else { (FIRST_PAGES, sure - FIRST_PAGES) };
+        self.afford(asid, pages + promised)?;
         self.map_fresh(asid, top - pages * PAGE..top, Leaf::USER_RW)?;
+        self.promise(asid, promised);
         self.domain_mut(asid).slots |= 1 << slot;
         self.flush_stacks(asid);
         Ok((slot as u8, top))
     }
 
     pub(crate) fn drop_stack(&mut self, asid: u16, slot: u8) {
-        let all = self.stack_at(asid, slot.into());
+        let (all, sure) = (self.stack_at(asid, slot.into()), sure_part(asid, slot.into()));
+        if !self.domain(asid).eager {
+            self.break_promise(asid, self.missing(asid, sure));
+        }
         self.unmap(asid, all);
         self.domain_mut(asid).slots &= !(1 << slot);
         self.flush_stacks(asid);
         self.revoke();
+    }
+
+    /// Whether a heap with so many pages more leaves its domain's stacks something to grow by: a program whose heap
+    /// has taken all that it can get shall not die of its next call.
+    pub(crate) fn leaves_room(&self, asid: u16, pages: u64) -> bool {
+        let &Domain { limit, eager, .. } = self.domain(asid);
+        let room = ROOM.min(u64::from(limit) / 8);
+        eager || u64::from(self.charge(asid)) + pages + room <= limit.into()
+    }
+
+    /// So many pages, which it can afford, are kept for a domain's stacks.
+    pub(crate) fn promise(&mut self, asid: u16, pages: u64) {
+        self.charge_more(asid, pages as i32);
+        self.promised += pages as u32;
+        self.domain_mut(asid).promised += pages as u16;
+    }
+
+    /// So many of the pages that a domain is promised are everybody's again; at most all.
+    pub(crate) fn break_promise(&mut self, asid: u16, pages: u64) {
+        let broken = pages.min(self.domain(asid).promised.into()) as u16;
+        self.domain_mut(asid).promised -= broken;
+        self.promised -= u32::from(broken);
+        self.charge_more(asid, -i32::from(broken));
+    }
+
+    /// A page that a stack is sure of, which has been charged, comes where it is wanted.
+    fn map_promised(&mut self, asid: u16, page: u64) -> Result<(), Errno> {
+        let l0 = self.l0(asid, page).ok_or(errno::EFAULT)?;
+        let pa = self.frames.take(&mut self.machine).ok_or(errno::ENOMEM)?;
+        self.charge_more(asid, 1);
+        self.break_promise(asid, 1);
+        self.machine.write(leaf_slot(l0, page), M::Arch::leaf(pa, Leaf::USER_RW));
+        Ok(())
     }
 
     /// All addresses that the stack in this slot may have.
@@ -102,6 +158,12 @@ impl<M: Machine> Vm<M> {
             }
             _ => top - map::STACK_SLOT..top,
         }
+    }
+
+    /// The slot of the stack at this address that a domain has as a copy: its table alone tells.
+    pub(crate) fn copied_slot(&self, asid: u16, owner: u16, address: u64) -> usize {
+        let first = self.page(asid, all_stacks(owner).end - 1).is_some();
+        if first { LAST } else { slot_of(address) }
     }
 
     /// Slot and addresses of the stack that has this address, which its owner's domain says.
@@ -117,12 +179,13 @@ impl<M: Machine> Vm<M> {
         let Some(owner) = owner_of(address) else { return Growth::NoStack };
         // A copy has its stack where its parent's lies, in a table of its own.
         let copied = owner != asid && self.own_stacks(asid, map::stacks_of(owner));
-        let (whose, all) = if copied {
-            (asid, map::stacks_of(owner)..map::stacks_of(owner) + map::STACKS_STRIDE)
+        let (whose, all, sure) = if copied {
+            let slot = self.copied_slot(asid, owner, address);
+            (asid, all_stacks(owner), sure_part(owner, slot).contains(&address))
         } else {
             let shared = owner == asid || self.sees_stacks(asid, owner);
             match self.stack_with(owner, address).filter(|_| shared) {
-                Some((_, all)) => (owner, all),
+                Some((slot, all)) => (owner, all, sure_part(owner, slot).contains(&address)),
                 None => return Growth::NoStack,
             }
         };
@@ -131,7 +194,12 @@ impl<M: Machine> Vm<M> {
             return Growth::Full;
         }
         let page = address / PAGE * PAGE;
-        if self.map_fresh(whose, page..page + PAGE, Leaf::USER_RW).is_err() {
+        let mapped = if sure && self.domain(whose).promised > 0 {
+            self.map_promised(whose, page)
+        } else {
+            self.map_fresh(whose, page..page + PAGE, Leaf::USER_RW)
+        };
+        if mapped.is_err() {
             return Growth::NoMemory;
         }
         if copied {

@@ -1,7 +1,7 @@
 //! Threads: a block, a stack, and the frame through which the scheduler's first switch starts them.
 
 use crate::space::leaf_slot;
-use crate::stacks::{IMAGE_STACK, PROGRAM_STACK};
+use crate::stacks::IMAGE_STACK;
 use crate::{Answer, Machine, RESERVE_THREADS, State, Thread, Vm};
 use core::num::NonZeroU16;
 use pebble_abi::errno::{self, Errno};
@@ -71,9 +71,8 @@ impl<M: Machine> Vm<M> {
         priority: u8,
         first: bool,
     ) -> Result<Start, Errno> {
-        let pages = if self.domain(home).eager { IMAGE_STACK } else { PROGRAM_STACK };
         let number = self.thread_number(home, entry)?;
-        let (slot, sp) = self.new_stack(home, pages, first)?;
+        let (slot, sp) = self.new_stack(home, IMAGE_STACK, first)?;
         let thread = self.thread_on(home, number, [entry, argument, sp], priority, slot);
         if thread.is_err() {
             self.drop_stack(home, slot);
@@ -142,7 +141,7 @@ impl<M: Machine> Vm<M> {
     fn block(&mut self, home: u16, tid: u16) -> Answer {
         let slot = leaf_slot(self.common()?.kernel_l0[0], map::thread_va(tid));
         if self.threads[tid as usize].block {
-            if self.charge(home) >= self.domain(home).limit {
+            if self.charge(home) >= self.domain(home).limit.into() {
                 return Err(errno::ENOMEM);
             }
             self.charge_more(home, 1);

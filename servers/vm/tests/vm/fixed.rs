@@ -224,7 +224,7 @@ fn blocks_of_threads_are_where_they_are() {
     let start = s.vm.thread_spawn(d.into(), VirtAddr(map::IMAGE_VA), 77, 0).unwrap();
     assert_eq!(s.vm.machine.read(block(start.tid) + 0xff8), 0, "what was there is gone");
     assert_ne!(s.vm.machine.read(block(start.tid) + SAVED_TOP), 0);
-    let stack = pebble_vm::PROGRAM_STACK;
+    let stack = pebble_vm::SURE[0];
     assert_eq!(s.charge(d), charge + stack + 1, "a block counts");
     assert_eq!(s.free(), free - stack, "and is no page of those that are free");
     s.vm.thread_free(ThreadId(start.tid.into())).unwrap();

@@ -139,7 +139,7 @@ fn forking_without_end_ends_with_an_error() {
 fn a_refused_thread_leaves_no_stack() {
     let mut w = World::new();
     // Room for the first pages and a stack, not for the thread's block.
-    let d = w.vm.domain_create(0, 5 + pebble_vm::PROGRAM_STACK, 12, 8).unwrap();
+    let d = w.vm.domain_create(0, 5 + pebble_vm::SURE[1], 12, 8).unwrap();
     for _ in 0..2 {
         assert_eq!(w.vm.thread_create(Asid(d), 5, VirtAddr(IMAGE), 0, 0), Err(errno::ENOMEM));
         assert_eq!(w.vm.domain_info(Asid(d)).unwrap().1[1], 5);
