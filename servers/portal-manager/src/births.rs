@@ -248,7 +248,7 @@ impl<A: Arch> Manager<A> {
             });
             let born = Born { index, interface, text, callee, entry, original, doubles: 0..0, holes: 0..0 };
             let c = born.connection(view, parent);
-            let Some(form) = forms.kept(&i.spec, Shape::Call, &c) else { continue };
+            let Some(form) = forms.of(&i.spec, Shape::Call, &c, A::PROCESSOR) else { continue };
             let room = form.len().next_multiple_of(Run::UNIT / 8);
             block.doubles.try_reserve(room).ok()?;
             block.holes.try_reserve(form.len()).ok()?;

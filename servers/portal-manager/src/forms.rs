@@ -116,9 +116,13 @@ impl Forms {
         &self.draft.portal
     }
 
-    /// The form that such a portal was made of, if it is kept.
-    pub fn kept(&mut self, spec: &Spec, shape: Shape, c: &Connection) -> Option<&[u64]> {
-        let kept = self.find(kind(spec, shape, &Facts::of(c))?, spec)?;
+    /// The form of such a portal, made anew if others have taken its place; none where none is kept.
+    pub fn of(&mut self, spec: &Spec, shape: Shape, c: &Connection, processor: Processor) -> Option<&[u64]> {
+        let kind = kind(spec, shape, &Facts::of(c))?;
+        let kept = match self.find(kind, spec) {
+            None if self.form(spec, shape, c, processor) == Ok(true) => self.keep(kind, spec),
+            kept => kept,
+        }?;
         Some(&self.kept[usize::from(kept)].doubles)
     }
 
