@@ -59,6 +59,47 @@ fn the_next_copy_has_a_block_and_takes_as_much_room() {
     assert_eq!(took[1], took[2]);
 }
 
+/// Handlers that no stub leads to, of all controllers.
+fn handlers(m: &Manager) -> usize {
+    m.interfaces.iter().filter(|i| i.asid != 0 && i.name.is_empty()).count()
+}
+
+#[test]
+fn a_controller_with_another_handler_each_time_has_room_for_the_next() {
+    let (mut m, mut machine) = system();
+    let mut most = 0;
+    for n in 0..100 {
+        let copy = (CHILD.into(), true);
+        m.control(&mut machine, PARENTS[0].into(), copy, HANDLERS[0] + n * 16, Some(view(CHILD)))
+            .expect("a copy");
+        die(&mut m, &mut machine, CHILD);
+        most = most.max(handlers(&m));
+    }
+    assert!((20..=96).contains(&most), "{most} are kept");
+}
+
+/// Many controllers, each with handlers of copies that are long dead.
+#[test]
+fn handlers_that_are_kept_keep_nobody_from_offering_something() {
+    let (mut m, mut machine) = system();
+    let mut full = false;
+    for parent in 30..100 {
+        m.attach(&mut machine, view(parent)).expect("a program");
+        for n in 0..24 {
+            let (before, copy) = (handlers(&m), (CHILD.into(), true));
+            m.control(&mut machine, parent.into(), copy, HANDLERS[0] + n * 16, Some(view(CHILD)))
+                .expect("a copy");
+            full |= handlers(&m) < before;
+            die(&mut m, &mut machine, CHILD);
+        }
+        let name = format!("name.{parent}");
+        let spec = pebble_portal::Spec::parse("smi").expect("a good one");
+        m.register(&mut machine, parent.into(), &name, spec, 0x1_0000).expect("there is room");
+        m.unregister(m.own_interface(parent.into(), &name).expect("it is there"));
+    }
+    assert!(full, "the table was never full");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -193,6 +193,13 @@ pub fn files_are_opened_by_capability(context: &mut Context) -> Result<()> {
         ensure!(reply.status != 0 && told, "{line}: {}, {}", reply.status, reply.output);
     }
     output(&mut guest, "cat /etc/uncounted")?;
+    // What the process server has read for one that may, it does not start for another.
+    for line in ["uncounted yes", "count uncounted no", "uncounted yes", "count count uncounted no"] {
+        let reply = guest.run_line(line, LIMIT)?;
+        let (may, ran) = (line.ends_with("yes"), reply.output.ends_with("yes\n") && reply.status == 0);
+        let refused = reply.status != 0 && reply.output.contains("policy refuses it");
+        ensure!(if may { ran } else { refused }, "{line}: {reply:?}");
+    }
     let listed = output(&mut guest, "ls /etc")?;
     ensure!(listed.contains("secret") && listed.contains("supervisor"), "{listed}");
     by_capability(&mut guest, "paths")
