@@ -24,6 +24,10 @@ int __descriptor(int fd, int *use);
    for long. */
 extern struct __lock __places;
 
+/* Where a file of the file server stands then, or -1 and errno. */
+off_t __seek_on(int portal, off_t offset, int whence);
+/* Zeroes from the end up to this length, and then the place is there; or -1 and errno. */
+int __lengthen(int portal, off_t length);
 ssize_t __read_on(int portal, void *buffer, size_t size);
 ssize_t __write_on(int portal, const void *buffer, size_t size);
 

@@ -189,14 +189,13 @@ static off_t take_place(int portal) {
     return place;
 }
 
-static off_t seek_server(int portal, off_t offset, int whence) {
+off_t __seek_on(int portal, off_t offset, int whence) {
     return __checked(REPEATED(portal_call(portal + FILE_SEEK, offset, whence)));
 }
 
-/* Zeroes from the end up to this length, and then the place is there. */
-static int lengthen(int portal, off_t length) {
+int __lengthen(int portal, off_t length) {
     static const char zeroes[512];
-    off_t end = seek_server(portal, 0, SEEK_END);
+    off_t end = __seek_on(portal, 0, SEEK_END);
     while (end >= 0 && end < length) {
         size_t part = length - end < (off_t)sizeof zeroes ? (size_t)(length - end) : sizeof zeroes;
         ssize_t written = __write_on(portal, zeroes, part);
@@ -264,7 +263,7 @@ int __descriptor(int fd, int *use) {
 static ssize_t read_here(int portal, void *buffer, size_t size) {
     if (files[portal] & BEHIND) {
         off_t place = take_place(portal);
-        if (seek_server(portal, place, SEEK_SET) < 0)
+        if (__seek_on(portal, place, SEEK_SET) < 0)
             return go_behind(portal, place);
     }
     return __read_on(portal, buffer, size);
@@ -297,7 +296,7 @@ ssize_t __read_on(int portal, void *buffer, size_t size) {
 static ssize_t write_here(int portal, const void *buffer, size_t size) {
     if (files[portal] & BEHIND) {
         off_t place = take_place(portal);
-        if (size > 0 && !(files[portal] & APPENDS) && seek_server(portal, place, SEEK_SET) < 0 && lengthen(portal, place) < 0) {
+        if (size > 0 && !(files[portal] & APPENDS) && __seek_on(portal, place, SEEK_SET) < 0 && __lengthen(portal, place) < 0) {
             int error = errno;
             go_behind(portal, place);
             return fail(error);
@@ -341,11 +340,11 @@ static off_t seek_here(int portal, off_t offset, int whence) {
         if (whence == SEEK_CUR)
             from = place, whence = SEEK_SET;
     }
-    off_t place = __builtin_add_overflow(from, offset, &offset) ? fail(EOVERFLOW) : seek_server(portal, offset, whence);
+    off_t place = __builtin_add_overflow(from, offset, &offset) ? fail(EOVERFLOW) : __seek_on(portal, offset, whence);
     if (place >= 0 || errno != EINVAL)
         return place;
     if (whence != SEEK_SET) {
-        from = seek_server(portal, 0, whence);
+        from = __seek_on(portal, 0, whence);
         if (from < 0 || __builtin_add_overflow(from, offset, &offset))
             return fail(EOVERFLOW);
     }
@@ -372,7 +371,7 @@ static int make_longer(int portal, off_t length) {
         return -1;
     if (files[portal] & BEHIND)
         take_place(portal);
-    int result = lengthen(portal, length), error = errno;
+    int result = __lengthen(portal, length), error = errno;
     seek_here(portal, place, SEEK_SET);
     errno = error;
     return result;
@@ -386,7 +385,7 @@ int ftruncate(int fd, off_t length) {
     if (!S_ISREG(about.st_mode) || length < 0)
         return fail(EINVAL);
     if (length <= about.st_size)
-        return seek_server(portal, length, SEEK_CUT) < 0 ? -1 : 0;
+        return __seek_on(portal, length, SEEK_CUT) < 0 ? -1 : 0;
     return IN_PLACE(portal, make_longer(portal, length));
 }
 

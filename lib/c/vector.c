@@ -14,10 +14,6 @@ static long fail(int error) {
     return -1;
 }
 
-static long move(int portal, long offset, int whence) {
-    return __checked(REPEATED(portal_call(portal + FILE_SEEK, offset, (long)whence)));
-}
-
 /* The first portal of a file that has places, for this use; or -1 and errno. */
 static int placed(int fd, int wanted, off_t offset) {
     int use, portal = __descriptor(fd, &use);
@@ -30,45 +26,44 @@ static int placed(int fd, int wanted, off_t offset) {
     return offset < 0 ? (int)fail(EINVAL) : portal;
 }
 
-/* Runs the call where offset is, with at set to how far behind the end that is: 0 or less within the file. Back again, if the file has not
-   become shorter. */
-#define AT_PLACE(portal, offset, call)                                                                           \
-    __extension__({                                                                                              \
-        __retarget_lock_acquire(&__places);                                                                      \
-        long here_ = move(portal, 0, SEEK_CUR), end_ = here_ < 0 ? -1 : move(portal, 0, SEEK_END);               \
-        long behind = (offset) - end_;                                                                           \
-        ssize_t result_ = end_ < 0 || (behind <= 0 && move(portal, offset, SEEK_SET) < 0) ? -1 : (call);         \
-        int error_ = errno;                                                                                      \
-        if (here_ >= 0)                                                                                          \
-            move(portal, here_, SEEK_SET);                                                                       \
-        errno = error_;                                                                                          \
-        __retarget_lock_release(&__places);                                                                      \
-        result_;                                                                                                 \
-    })
-
-ssize_t pread(int fd, void *buffer, size_t size, off_t offset) {
-    int portal = placed(fd, READS, offset);
-    return portal < 0 ? -1 : AT_PLACE(portal, offset, behind >= 0 ? 0 : __read_on(portal, buffer, size));
+/* Keeps all others off, and moves to offset, or to the end if that is behind it: 1. Else 0, or -1 and errno. here: where the file stood. */
+static int enter(int portal, off_t offset, off_t *here) {
+    __retarget_lock_acquire(&__places);
+    *here = __seek_on(portal, 0, SEEK_CUR);
+    off_t end = *here < 0 ? -1 : __seek_on(portal, 0, SEEK_END);
+    if (end < 0 || offset > end)
+        return end < 0 ? -1 : 1;
+    return __seek_on(portal, offset, SEEK_SET) < 0 ? -1 : 0;
 }
 
-/* Zeros from the end on. */
-static int fill(int portal, long count) {
-    static const char zeros[256];
-    while (count > 0) {
-        ssize_t done = __write_on(portal, zeros, count < (long)sizeof zeros ? (size_t)count : sizeof zeros);
-        if (done <= 0)
-            return -1;
-        count -= done;
-    }
-    return 0;
+/* Back again, if the file has not become shorter. */
+static ssize_t leave(int portal, off_t here, ssize_t result) {
+    int error = errno;
+    if (here >= 0)
+        __seek_on(portal, here, SEEK_SET);
+    errno = error;
+    __retarget_lock_release(&__places);
+    return result;
+}
+
+ssize_t pread(int fd, void *buffer, size_t size, off_t offset) {
+    off_t here;
+    int portal = placed(fd, READS, offset);
+    if (portal < 0)
+        return -1;
+    int behind = enter(portal, offset, &here);
+    return leave(portal, here, behind < 0 ? -1 : behind > 0 ? 0 : __read_on(portal, buffer, size));
 }
 
 /* A file that is opened to append is written at its end here, too. */
 ssize_t pwrite(int fd, const void *buffer, size_t size, off_t offset) {
+    off_t here;
     int portal = placed(fd, WRITES, offset);
     if (portal < 0 || size == 0)
         return portal < 0 ? -1 : 0;
-    return AT_PLACE(portal, offset, behind > 0 && fill(portal, behind) < 0 ? -1 : __write_on(portal, buffer, size));
+    int behind = enter(portal, offset, &here);
+    int there = behind == 0 || (behind > 0 && __lengthen(portal, offset) == 0);
+    return leave(portal, here, there ? __write_on(portal, buffer, size) : -1);
 }
 
 /* Bytes of all pieces, or -1 and errno. */
