@@ -138,13 +138,20 @@ impl<M: Machine> Vm<M> {
         self.charge_more(asid, -i32::from(broken));
     }
 
-    /// A page that a stack is sure of, which has been charged, comes where it is wanted.
-    fn map_promised(&mut self, asid: u16, page: u64) -> Result<(), Errno> {
-        let l0 = self.l0(asid, page).ok_or(errno::EFAULT)?;
-        let pa = self.frames.take(&mut self.machine).ok_or(errno::ENOMEM)?;
-        self.charge_more(asid, 1);
-        self.break_promise(asid, 1);
-        self.machine.write(leaf_slot(l0, page), M::Arch::leaf(pa, Leaf::USER_RW));
+    /// A page comes where a stack wants it: one that was promised, and has been charged, or another.
+    fn map_one(&mut self, asid: u16, page: u64, promised: bool) -> Result<(), Errno> {
+        let word = leaf_slot(self.l0(asid, page).ok_or(errno::EFAULT)?, page);
+        if M::Arch::is_valid(self.machine.read(word)) {
+            return Err(errno::EEXIST);
+        }
+        let pa = if promised {
+            self.domain_mut(asid).promised -= 1;
+            self.promised -= 1;
+            self.frames.take(&mut self.machine).ok_or(errno::ENOMEM)?
+        } else {
+            self.take(asid)?
+        };
+        self.machine.write(word, M::Arch::leaf(pa, Leaf::USER_RW));
         Ok(())
     }
 
@@ -193,20 +200,12 @@ impl<M: Machine> Vm<M> {
         if d.eager || d.state != State::Alive || address < all.start + PAGE {
             return Growth::Full;
         }
-        let page = address / PAGE * PAGE;
-        let mapped = if sure && self.domain(whose).promised > 0 {
-            self.map_promised(whose, page)
-        } else {
-            self.map_fresh(whose, page..page + PAGE, Leaf::USER_RW)
-        };
-        if mapped.is_err() {
+        let promised = sure && d.promised > 0;
+        if self.map_one(whose, address / PAGE * PAGE, promised).is_err() {
             return Growth::NoMemory;
         }
-        if copied {
-            self.machine.flush(asid)
-        } else {
-            self.flush_stacks(owner)
-        }
+        // Whoever else sees the stack may still take the page for missing: it faults, and is told of it then.
+        self.machine.flush(asid);
         Growth::Grown
     }
 }
