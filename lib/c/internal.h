@@ -47,6 +47,8 @@ void __print_specification_error(const char *what, unsigned long status);
 /* After a call with this transport status, not 0: shall it be repeated? So it is if it has not taken place: after a pause if the server is
    being replaced; once the server has woken this thread if that must wait. */
 int __moved(unsigned long status);
+/* The same, for a call with these words: also once pages have come that it lends. */
+int __again(unsigned long status, const long words[5]);
 
 /* A call to a server that can be replaced or make its clients wait, until it takes place. */
 #define REPEATED(call)                                                                                           \

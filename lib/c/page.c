@@ -95,6 +95,7 @@ static int take_between(void) {
 
 /* One call. False: this memory may not be lent. */
 static int lend(long *count, int portal, const void *page, long size) {
+    (void)*(const volatile char *)page; /* a page of a stack comes when it is touched */
     struct portal_result result = REPEATED(portal_call(portal, (long)page, size));
     if (portal_status_code(result.status) == PORTAL_WINDOW)
         return 0;

@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <ctype.h>
+#include <pebble-interfaces.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,6 +46,22 @@ int __moved(unsigned long status) {
     case PORTAL_MOVED: return portal_call(SYS_HRSLEEP, portal_call(SYS_HRTIME).value + TIME_HZ / 10000).value == 0;
     default: return 0;
     }
+}
+
+/* Pages of stacks come when they are touched. Portal code touches nothing, and refuses a window over one that is still to come. */
+static int have_come(const long words[5]) {
+    static int touch;
+    int come = 0;
+    for (int i = 0; i < 5; i++) {
+        unsigned long address = (unsigned long)words[i];
+        if (address >= STACKS_VA && address < USER_END && __opened(&touch, VM_TOUCH_NAME))
+            come |= vm_touch(touch, (const void *)address).value == 1;
+    }
+    return come;
+}
+
+int __again(unsigned long status, const long words[5]) {
+    return portal_status_code(status) == PORTAL_WINDOW ? have_come(words) : __moved(status);
 }
 
 void __failed(unsigned long status) {

@@ -111,6 +111,8 @@ fn constants(board: &Board) -> String {
         ("TIME_HZ", board.time_hz as usize, "ticks of hrtime in a second"),
         ("IMAGE_VA", map::IMAGE_VA as usize, "where components are linked"),
         ("STACK_SLOT", map::STACK_SLOT as usize, "size and alignment of a stack"),
+        ("STACKS_VA", map::STACKS_VA as usize, "where stacks lie, up to the end of a domain's addresses:"),
+        ("USER_END", map::USER_END as usize, ""),
         ("STARTUP_ARGC", startup + link::Startup::ARGC, "start-up page: number of arguments"),
         ("STARTUP_STDIN", startup + link::Startup::STDIN, "paths of files 0, 1 and 2"),
         ("STARTUP_STDOUT", startup + link::Startup::STDOUT, ""),

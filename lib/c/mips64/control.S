@@ -181,7 +181,8 @@ invoke_portal:
     j __portal_done
     move $5, $3
 8:  sd $3, 48($29)              /* not taken place: perhaps once more, with the same words */
-    jal __moved
+    daddiu $5, $29, 8
+    jal __again
     move $4, $3
     ld $4, 0($29)
     ld $5, 8($29)

@@ -69,7 +69,8 @@ invoke_portal_results:
     j __portal_done
     move $5, $3
 3:  sd $3, 64($29)              /* not taken place: perhaps once more, with the same words */
-    jal __moved
+    daddiu $5, $29, 16
+    jal __again
     move $4, $3
     ld $4, 0($29)
     ld $5, 8($29)

@@ -165,7 +165,8 @@ invoke_portal:
 6:  tail __portal_done
 8:  sd a1, 48(sp)               /* not taken place: perhaps once more, with the same words */
     mv a0, a1
-    call __moved
+    addi a1, sp, 8
+    call __again
     mv t0, a0
     ld a0, 0(sp)
     ld a1, 8(sp)

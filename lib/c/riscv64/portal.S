@@ -62,7 +62,8 @@ invoke_portal_results:
     tail __portal_done
 3:  sd a1, 64(sp)               /* not taken place: perhaps once more, with the same words */
     mv a0, a1
-    call __moved
+    addi a1, sp, 16
+    call __again
     mv t0, a0
     ld a0, 0(sp)
     ld a1, 8(sp)

@@ -31,6 +31,7 @@ pub static WINDOW_CLOSE: Service = Service::new("vm.window_close");
 pub static WINDOW_CLAIM: Service = Service::new("vm.window_claim");
 pub static WINDOW_MOVE: Service = Service::new("vm.window_move");
 pub static RECEIVE_WINDOW: Service = Service::new("vm.receive_window");
+pub static TOUCH: Service = Service::new("vm.touch");
 
 impl Service {
     const fn new(name: &'static str) -> Self {
@@ -48,6 +49,14 @@ impl Service {
         }
         api::answer(portal::call(self.index.load(Ordering::Relaxed), p))
     }
+}
+
+/// Pages of stacks come when they are touched. Portal code touches nothing, and refuses a window over one that is
+/// still to come: whether any of these has come now.
+#[cold]
+pub(crate) fn have_come(addresses: [u64; 5]) -> bool {
+    let of_stacks = |address: &u64| (map::STACKS_VA..map::USER_END).contains(address);
+    addresses.into_iter().filter(of_stacks).filter(|address| TOUCH.ask([*address, 0]) == Ok(1)).count() > 0
 }
 
 /// Shared memory, by bounds-checked copies.

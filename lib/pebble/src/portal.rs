@@ -8,6 +8,7 @@
 
 use crate::arch::call::{self as arch, Word};
 use crate::arch::register;
+use crate::buffer;
 use core::fmt;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::{status, sys};
@@ -80,23 +81,32 @@ fn first<const N: usize>(p: [u64; N], i: usize) -> u64 {
 #[cold]
 #[inline(never)]
 fn again(broken: Broken, index: usize, a: u64, b: u64, c: u64, d: u64, e: u64) -> Result<i64, Broken> {
-    repeat(broken, || call_once(index, [a, b, c, d, e]))
+    repeat_with(broken, [a, b, c, d, e], || call_once(index, [a, b, c, d, e]))
 }
 
 #[cold]
 #[inline(never)]
 fn again_wide(broken: Broken, index: usize, a: u64, b: u64, c: u64, d: u64, e: u64) -> Result<Wide, Broken> {
-    repeat(broken, || call_wide_once(index, [a, b, c, d, e]))
+    repeat_with(broken, [a, b, c, d, e], || call_wide_once(index, [a, b, c, d, e]))
 }
 
 /// Repeats a call as long as it has not taken place, but can.
 #[cold]
-pub(crate) fn repeat<R>(
+pub(crate) fn repeat<R>(broken: Broken, attempt: impl FnMut() -> Result<R, Broken>) -> Result<R, Broken> {
+    repeat_with(broken, [0; 5], attempt)
+}
+
+/// The same for a call with these words: also once pages have come that it lends.
+#[cold]
+fn repeat_with<R>(
     mut broken: Broken,
+    words: [u64; 5],
     mut attempt: impl FnMut() -> Result<R, Broken>,
 ) -> Result<R, Broken> {
     loop {
-        broken.await_turn()?;
+        if status::code(broken.0) != status::WINDOW || !buffer::have_come(words) {
+            broken.await_turn()?;
+        }
         match attempt() {
             Err(next) => broken = next,
             result => return result,

@@ -6,7 +6,7 @@
 use crate::ranges::Turn;
 use crate::space::leaf_slot;
 use crate::stacks::Growth;
-use crate::{Ask, Machine, Vm};
+use crate::{Answer, Ask, Machine, Vm};
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::fault::Cause;
 use pebble_abi::map::{self, PAGE};
@@ -79,6 +79,19 @@ impl<M: Machine> Vm<M> {
             _ => (cause, value),
         };
         self.die(asid, Fault { cause, thread: thread.get() as u8, value, address })
+    }
+
+    /// Brings the page that a load at this address would bring, from a stack, without a fault: 1, or 0 if it is
+    /// there.
+    pub fn touch(&mut self, caller: Asid, VirtAddr(address): VirtAddr) -> Answer {
+        let asid = self.alive(caller)?;
+        if self.reachable(asid, Cause::Load, address) {
+            return Ok(0);
+        }
+        match self.grow_stack(asid, address) {
+            Growth::Grown => Ok(1),
+            _ => Err(errno::EFAULT),
+        }
     }
 
     /// A handler has been asked. Whatever it says, a page that is there now saves the domain, and nothing

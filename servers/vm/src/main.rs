@@ -300,6 +300,10 @@ extern "C" fn receive_window(asid: Asid, pages: u64) -> i64 {
     word(vm().receive_window(asid, pages))
 }
 
+extern "C" fn touch(caller: Asid, address: VirtAddr) -> i64 {
+    word(vm().touch(caller, address))
+}
+
 extern "C" fn range_set(asid: Asid, address: VirtAddr, pages: u64, who: u64) -> i64 {
     word(vm().range_set(asid, address, pages, who))
 }

@@ -51,6 +51,7 @@ const HOSTILE: &[Kind] = &[
 
 const LENT: &[Kind] = &[
     Kind { name: "lent", ends: 0, act: lent },
+    Kind { name: "untouched", ends: 0, act: untouched },
     Kind { name: "lent on", ends: 0, act: lent_on },
     Kind { name: "long", ends: 0, act: long },
     Kind { name: "given", ends: 0, act: given },
@@ -337,6 +338,18 @@ fn late(to: &str) -> Result<bool, Errno> {
     let before = first_byte(to, mine)?;
     let dead = matches!(ask(to, "late", 0)?, Err(broken) if status::code(broken.0) == status::DEAD);
     Ok(dead && before == 0x0707_0707_0707_0707)
+}
+
+/// Pages of the stack that are still to come; and where none come, that is an answer and no fault.
+#[inline(never)]
+fn untouched(to: &str) -> Result<bool, Errno> {
+    let room = core::mem::MaybeUninit::<[u64; 6 * PAGE as usize / 8]>::uninit();
+    let first = (room.as_ptr() as u64).next_multiple_of(PAGE);
+    let reads = ask(to, "r", first)?.is_ok();
+    let writes = ask(to, "set", first + PAGE)? == Ok(0) && ask(to, "w", first + PAGE)? == Ok(42);
+    let stacks = map::stacks_of(api::get_asid() as u16);
+    let wild = [stacks, stacks + 8, map::STACKS_VA, map::USER_END - 8, map::USER_END, u64::MAX];
+    Ok(reads && writes && refused(to, "w", &wild)? && refused(to, "r", &wild)?)
 }
 
 fn first_byte(to: &str, address: u64) -> Result<i64, Errno> {

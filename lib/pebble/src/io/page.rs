@@ -122,6 +122,9 @@ fn aside(address: u64, len: usize) -> usize {
 
 /// One call; `None`: this memory may not be lent.
 fn lend(portal: usize, address: u64, len: usize) -> Option<Result<usize, Errno>> {
+    // A page of a stack comes when it is touched.
+    // SAFETY: the caller's bytes are there.
+    unsafe { (address as *const u8).read_volatile() };
     match call(portal, [address, len as u64]) {
         Err(Broken(broken)) if status::code(broken) == status::WINDOW => None,
         answered => Some(answer(answered).map(|count| count as usize)),

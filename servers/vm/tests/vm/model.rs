@@ -122,7 +122,10 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
             let d = if d % 9 == VM || d % 9 == PM { 5 } else { d % 9 };
             let whose = if a.is_multiple_of(4) { 4 + b % 5 } else { d };
             let at = map::stacks_of(whose as u16) + c % map::STACKS_STRIDE;
-            _ = vm.fault(15, at, VirtAddr(0), Asid(d), ThreadId(b % 16), 0);
+            match b % 3 {
+                0 => _ = vm.touch(Asid(d), VirtAddr(at)),
+                _ => _ = vm.fault(15, at, VirtAddr(0), Asid(d), ThreadId(b % 16), 0),
+            }
         }
         82..84 => w.idle(b % 20),
         80..82 => {

@@ -151,6 +151,33 @@ fn stacks_of_the_image_have_what_they_have() {
     assert_eq!(w.vm.fault_next().unwrap().1.cause, Cause::StackOverflow);
 }
 
+/// What a domain asks for before a window shows it comes as at a touch; where a touch would be a fault, it is told so.
+#[test]
+fn who_asks_gets_what_a_touch_brings_and_does_not_die() {
+    let mut w = World::new();
+    let (d, top) = begin(&mut w, 5 + SURE[0] + 1 + 2);
+    let (other, its) = begin(&mut w, 100);
+    let ask = |w: &mut World, at: u64| {
+        let answer = w.vm.touch(Asid(d), VirtAddr(at));
+        w.check();
+        answer
+    };
+    assert_eq!(ask(&mut w, top - 8), Ok(0));
+    let low = top - (SURE[0] + 2) * PAGE;
+    for at in [low, low + PAGE, top - SURE[0] * PAGE] {
+        assert_eq!((ask(&mut w, at), ask(&mut w, at + 7)), (Ok(1), Ok(0)));
+    }
+    let before = (charge(&w, d), charge(&w, other));
+    let wild = [0, IMAGE, its - 1, its - SURE[0] * PAGE, top, low - 1, map::USER_END, 1 << 63, u64::MAX];
+    for at in wild.into_iter().chain([map::stacks_of(d as u16), map::stacks_of(d as u16) + 8]) {
+        assert_eq!(ask(&mut w, at), Err(errno::EFAULT), "{at:#x}");
+    }
+    assert_eq!(w.vm.fault_next(), Err(errno::ENOENT), "nobody has died");
+    assert_eq!((charge(&w, d), charge(&w, other)), before);
+    w.vm.domain_kill(Asid(d)).unwrap();
+    assert_eq!(ask(&mut w, top - 8), Err(errno::ESRCH));
+}
+
 /// Families take all that there is, page by page, and the image what programs leave: a program still has what
 /// its stacks are sure of.
 #[test]

@@ -257,6 +257,7 @@ fn memory() {
         "vm.window_close",
         "vm.window_claim",
         "vm.receive_window",
+        "vm.touch",
         "vm.window_move",
         "vm.provide",
     ];
