@@ -2,6 +2,8 @@
 
 /// A regular file that all may read and run.
 const MODE: u32 = 0o100_755;
+/// A directory that all may look into.
+const FOLDER: u32 = 0o040_755;
 const END: &str = "TRAILER!!!";
 const HEADER: usize = 110;
 const WORD: usize = 8;
@@ -16,6 +18,12 @@ impl Archive {
     pub fn add(&mut self, path: &str, data: &[u8]) {
         self.files += 1;
         self.record(path, self.files, MODE, data);
+    }
+
+    /// A directory, for readers that do not make those of a file: before what is in it.
+    pub fn add_folder(&mut self, path: &str) {
+        self.files += 1;
+        self.record(path, self.files, FOLDER, &[]);
     }
 
     pub fn finish(mut self) -> Vec<u8> {
@@ -55,6 +63,7 @@ mod tests {
     fn the_file_server_reads_it() {
         let mut archive = Archive::default();
         archive.add("bin/wc", b"program");
+        archive.add_folder("etc");
         archive.add("motd", b"");
         let bytes = archive.finish();
         let read = pebble_file::Archive::parse(&bytes).unwrap();
@@ -62,6 +71,6 @@ mod tests {
         assert_eq!(contents("/bin/wc"), Contents::File(b"program"));
         assert_eq!(bytes.windows(7).position(|seven| seven == b"program").unwrap() % WORD, 0);
         assert_eq!(contents("motd"), Contents::File(b""));
-        assert_eq!(contents("/"), Contents::Directory("bin/\nmotd\nram/\n"));
+        assert_eq!(contents("/"), Contents::Directory("bin/\netc/\nmotd\nram/\n"));
     }
 }

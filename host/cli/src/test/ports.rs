@@ -2,7 +2,7 @@
 //! thinks of who tests it by itself.
 //!
 //! **Problem.** What they print is right if it is what they print on Linux. **Strategy.** The same sources are
-//! built for the host, too ([`native`]), and given the same lines. **Invariant.** Nothing in those lines
+//! built for the host, too ([`Target`]), and given the same lines. **Invariant.** Nothing in those lines
 //! depends on time, or on where a file is.
 //!
 //! Without a network there are no sources, unless an earlier run has left them in `target`: then this fails,
@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, ensure};
 use pebble_qemu::PROMPT;
 
 use super::context::{Context, LIMIT};
-use crate::native;
+use crate::native::Target;
 use crate::tools::program;
 
 const EXAMPLES: &str = "examples/ports";
@@ -43,7 +43,7 @@ impl Host {
             fs::create_dir_all(folder).with_context(|| tools.shown(folder))?;
         }
         for (name, component) in components {
-            let built = native::built(tools, &format!("{EXAMPLES}/{component}"))?;
+            let built = Target::host(tools).built(tools, &format!("{EXAMPLES}/{component}"))?;
             std::os::unix::fs::symlink(built, host.programs.join(name))?;
         }
         Ok(host)
