@@ -9,6 +9,25 @@
 
 static int done;
 
+/* memcpy and memmove at every place in a word, over themselves too. */
+static void moves(void) {
+    enum { SIZE = 160 };
+    unsigned char bytes[SIZE], wanted[SIZE];
+    bool same = true;
+    for (int from = 24; from < 40; from++)
+        for (int to = 1; to < 70; to++)
+            for (int size = 0; size < 90; size++) {
+                for (int n = 0; n < SIZE; n++)
+                    bytes[n] = wanted[n] = (unsigned char)(n * 7 + from);
+                for (int n = 0; n < size; n++)
+                    wanted[to + n] = (unsigned char)((from + n) * 7 + from);
+                bool apart = from + size <= to || to + size <= from;
+                void *result = (apart ? memcpy : memmove)(bytes + to, bytes + from, (size_t)size);
+                same = same && result == bytes + to && memcmp(bytes, wanted, SIZE) == 0;
+            }
+    CHECK(same);
+}
+
 /* As many sizes as there are rounds, kept for a while, and looked at before they go. */
 static void churn(void *argument) {
     enum { KEPT = 50 };
@@ -41,6 +60,7 @@ static void churn(void *argument) {
 }
 
 void test_memory(void) {
+    moves();
     done = sem_create(0);
     for (long n = 1; n <= 4; n++)
         CHECK(thread_create(churn, (void *)n) >= 0);
