@@ -22,6 +22,7 @@ static long entry(void *function) {
         errno = EINVAL;
         return 0;
     }
+    __alone = 0;
     for (int n = 0; n < HANDLERS; n++) {
         void *none = NULL;
         if (__pebble_handlers[n] == function ||

@@ -100,6 +100,9 @@ void __locks_copied(void);
 /* Which copy of the domain this is. */
 extern long __copies;
 
+/* Nobody else can be in this component: it has one thread, exports nothing, and controls no child. Then streams need no lock for a character. */
+extern char __alone;
+
 /* invoke_portal_within of pebble.h, as it is. */
 long __invoke_portal_within(unsigned long ticks, int index, long p1, long p2, long p3, long p4, long p5);
 

@@ -13,17 +13,22 @@ int ftrylockfile(FILE *file) { return !__retarget_lock_try_acquire(lock_of(file)
 void funlockfile(FILE *file) { __retarget_lock_release(lock_of(file)); }
 
 static size_t put_all(const char *bytes, size_t size, FILE *file) {
-    size_t done = 0;
-    while (done < size && putc(bytes[done], file) != EOF)
-        done++;
-    return done;
+    for (size_t done = 0;; done++) {
+        ssize_t some = __stream_fill(file, bytes + done, size - done);
+        done += some > 0 ? (size_t)some : 0;
+        if (some < 0 || done == size || putc_unlocked(bytes[done], file) == EOF)
+            return done;
+    }
 }
 
 static size_t get_all(char *bytes, size_t size, FILE *file) {
-    size_t done = 0;
-    for (int c; done < size && (c = getc(file)) != EOF; done++)
+    for (size_t done = 0;; done++) {
+        done += __stream_drain(file, bytes + done, size - done, EOF);
+        int c = done == size ? EOF : getc_unlocked(file);
+        if (c == EOF)
+            return done;
         bytes[done] = (char)c;
-    return done;
+    }
 }
 
 /* Of things that have no size, or of more than there is memory for, there are none. */
@@ -51,8 +56,13 @@ int puts(const char *text) { return WHOLE(int, stdout, fputs(text, stdout) == EO
 /* A line, or what there is of it: nothing only at the end, or if the stream fails. */
 static char *get_line(char *line, int size, FILE *file) {
     int length = 0, c = 0;
-    while (length < size - 1 && c != '\n' && (c = getc(file)) != EOF)
-        line[length++] = (char)c;
+    while (length < size - 1 && c != '\n' && c != EOF) {
+        size_t some = __stream_drain(file, line + length, (size_t)(size - 1 - length), '\n');
+        length += (int)some;
+        c = some > 0 ? (unsigned char)line[length - 1] : getc_unlocked(file);
+        if (some == 0 && c != EOF)
+            line[length++] = (char)c;
+    }
     if (c == EOF && (length == 0 || !feof(file)))
         return NULL;
     line[length] = 0;

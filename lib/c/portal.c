@@ -209,6 +209,7 @@ int portal_register(const char *name, const char *spec, void *function) {
         errno = EINVAL;
         return -1;
     }
+    __alone = 0;
     int entry = claim(function);
     if (entry == ENTRIES) {
         errno = ENOSPC;

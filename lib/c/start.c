@@ -10,6 +10,9 @@ int main(int argc, char **argv, char **environment);
 
 char **environ;
 
+char __alone;
+extern char __pebble_exports_bytes[];
+
 /* How many strings there are before an empty one, or the end of the start-up page, whose last byte is 0. */
 static unsigned long count(const char *strings) {
     const char *end = __startup(STARTUP_END);
@@ -37,6 +40,9 @@ __attribute__((noreturn)) void __pebble_start(void) {
     char *environment[number + 1];
     point(environment, number, variables);
     environ = environment;
+    unsigned long exports = (unsigned long)__pebble_exports_bytes;
+    __asm__("" : "+r"(exports)); /* no compiler believes that something is at address 0 */
+    __alone = exports == 0;
     __libc_init_array();
     errno = 0; /* as the standard wants it */
     exit(main((int)argc, argv, environment));

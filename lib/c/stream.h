@@ -8,6 +8,10 @@
 #include <stdio.h>
 #include <sys/lock.h>
 
+/* The header's are the locked ones. */
+#undef getc_unlocked
+#undef putc_unlocked
+
 struct stream {
     struct __file_bufio bufio; /* its `pos` is not used */
     struct __lock lock;
@@ -32,6 +36,10 @@ static inline void set_fd(struct __file_bufio *bufio, int fd) { bufio->ptr = (vo
 int __stream_put(char c, FILE *file);
 int __stream_get(FILE *file);
 int __stream_flush(FILE *file);
+/* Of many bytes, those that are in the buffer, or find room there, before anything must be read or written: how many. The stream is
+   locked. */
+size_t __stream_drain(FILE *file, char *to, size_t size, int last);
+ssize_t __stream_fill(FILE *file, const char *from, size_t size);
 off_t __stream_seek(FILE *file, off_t offset, int whence);
 int __stream_setvbuf(FILE *file, char *buffer, int mode, size_t size);
 

@@ -7,6 +7,7 @@ void __thread_start(void);
 void __fork_start(void);
 
 static int start(void (*entry)(void), void *argument, int priority) {
+    __alone = 0;
     int thread = (int)__checked(portal_call(SYS_THREAD_CREATE, entry, argument, priority));
     if (thread < 0)
         free(argument);

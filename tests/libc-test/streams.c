@@ -70,6 +70,39 @@ static void buffers_keep_what_they_have(void) {
     unlink("/ram/stream");
 }
 
+static char letter(long at) { return at % 61 == 60 ? '\n' : (char)('a' + at % 23 + at / 1000 % 3); }
+
+/* Much, in pieces of every size, over the ends of a small buffer and of a large one. */
+static void pieces_are_all_there(void) {
+    enum { ALL = 30000 };
+    char piece[700];
+    bool same = true;
+    FILE *file = fopen("/ram/stream", "w+");
+    for (long at = 0, size = 1; at < ALL; at += size, size = (size * 5 + 1) % 640) {
+        for (long n = 0; n < size; n++)
+            piece[n] = letter(at + n);
+        same = same && fwrite(piece, 1, (size_t)size, file) == (size_t)size && ftell(file) == at + size;
+        same = same && (size % 3 != 0 || putc(letter(at + size), file) == letter(at + size));
+        size += size % 3 == 0;
+    }
+    long all = ftell(file);
+    CHECK(same && all >= ALL && fseek(file, 0, SEEK_SET) == 0);
+    for (long at = 0, size = 1; at < all; at += size, size = (size * 7 + 3) % 690) {
+        if (size % 5 == 0)
+            same = same && getc(file) == letter(at) && ungetc(letter(at), file) == letter(at);
+        if (size % 4 == 0)
+            size = fgets(piece, 100, file) == NULL ? 0 : (long)strlen(piece);
+        else
+            size = (long)fread(piece, 1, (size_t)size + 1, file);
+        same = same && size > 0 && ftell(file) == at + size;
+        for (long n = 0; n < size; n++)
+            same = same && piece[n] == letter(at + n);
+        if (size == 0)
+            break;
+    }
+    CHECK(same && getc(file) == EOF && feof(file) && fclose(file) == 0 && unlink("/ram/stream") == 0);
+}
+
 /* Files for a while: with names that are free, and gone with the stream. */
 static void temporaries_go(void) {
     char name[L_tmpnam], line[16];
@@ -92,6 +125,7 @@ void test_streams(void) {
     char own[100];
     atexit(leave_unflushed);
     buffers_keep_what_they_have();
+    pieces_are_all_there();
     temporaries_go();
     /* Closed twice: an error, and no block of memory. */
     FILE *first = fopen("/ram/stream", "w");
