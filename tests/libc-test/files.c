@@ -110,6 +110,22 @@ static void moved(void) {
     FAILS(unlink("/ram"), EROFS);
 }
 
+/* Records at every place in a word, in memory and in the file. */
+static void uneven(void) {
+    enum { SIZE = 5001 };
+    static unsigned char from[SIZE + 8], to[SIZE + 8];
+    int fd = open("/ram/f", O_RDWR | O_CREAT | O_TRUNC);
+    bool same = true;
+    for (int n = 0; n < 64; n++) {
+        for (int at = 0; at < SIZE + 8; at++)
+            from[at] = (unsigned char)(at * 5 + n + at / 256);
+        size_t size = (size_t)(SIZE - n * 70);
+        same = same && pwrite(fd, from + n % 8, size, n / 8) == (ssize_t)size;
+        same = same && pread(fd, to + n / 3 % 8, size, n / 8) == (ssize_t)size && memcmp(from + n % 8, to + n / 3 % 8, size) == 0;
+    }
+    CHECK(fd >= 0 && same && close(fd) == 0 && unlink("/ram/f") == 0);
+}
+
 static void described(void) {
     struct stat about;
     put("/ram/f", O_WRONLY | O_CREAT | O_TRUNC, "12345");
@@ -137,5 +153,6 @@ void test_files(void) {
     behind();
     fixed();
     moved();
+    uneven();
     described();
 }

@@ -124,27 +124,27 @@ impl Window {
         }
         // Words on both sides, as between pages and buffers: without taking them apart.
         // SAFETY: every eight bytes are a word.
-        let (before, whole, _) = unsafe { rest.align_to_mut::<u64>() };
-        if before.is_empty() {
+        let (before, whole, tail) = unsafe { rest.align_to_mut::<u64>() };
+        // SAFETY: as above, and aligned.
+        let load = |at: u64| u64::from_le(unsafe { (at as *const u64).read_volatile() });
+        let bits = before.len() as u32 * 8;
+        if bits == 0 {
             // SAFETY: as above, and aligned on both sides.
             unsafe { copy_words(at, whole.as_mut_ptr() as u64, whole.len()) };
-            at += (whole.len() * 8) as u64;
-            let done = whole.len() * 8;
-            let tail = &mut rest[done..];
-            for byte in tail {
-                // SAFETY: as above.
-                *byte = unsafe { (at as *const u8).read_volatile() };
-                at += 1;
+        } else {
+            // Each word there is part of two here.
+            let mut low = load(at);
+            for (byte, own) in before.iter_mut().zip(low.to_le_bytes()) {
+                *byte = own;
             }
-            return Ok(());
+            for (n, word) in (1..).zip(whole.iter_mut()) {
+                let high = load(at + n * 8);
+                *word = (low >> bits | high << (64 - bits)).to_le();
+                low = high;
+            }
         }
-        let mut words = rest.chunks_exact_mut(8);
-        for word in &mut words {
-            // SAFETY: as above, and aligned.
-            word.copy_from_slice(&unsafe { (at as *const u64).read_volatile() }.to_le_bytes());
-            at += 8;
-        }
-        for byte in words.into_remainder() {
+        at += (before.len() + whole.len() * 8) as u64;
+        for byte in tail {
             // SAFETY: as above.
             *byte = unsafe { (at as *const u8).read_volatile() };
             at += 1;
@@ -170,13 +170,20 @@ impl Window {
             at += (whole.len() * 8) as u64;
             tail
         } else {
-            let words = rest.chunks_exact(8);
-            let tail = words.remainder();
-            for word in words {
-                let word = word.try_into().map_or(0, u64::from_le_bytes);
+            // Each word there is of two here: what is over of the one before, and the next's begin.
+            let bits = before.len() as u32 * 8;
+            let mut low = before.iter().rev().fold(0, |low, byte| low << 8 | u64::from(*byte));
+            for word in whole {
+                let word = u64::from_le(*word);
                 // SAFETY: as above, and aligned.
-                unsafe { (at as *mut u64).write_volatile(word) };
+                unsafe { (at as *mut u64).write_volatile((low | word << bits).to_le()) };
+                low = word >> (64 - bits);
                 at += 8;
+            }
+            for byte in low.to_le_bytes().into_iter().take(before.len()) {
+                // SAFETY: as above.
+                unsafe { (at as *mut u8).write_volatile(byte) };
+                at += 1;
             }
             tail
         };
