@@ -11,9 +11,9 @@ use pebble::abi::errno;
 use pebble::api::Errno;
 use pebble::sync::Lock;
 
-/// So many files are kept, of at most so many bytes.
+/// So many files are kept, of at most so many bytes in all.
 const MOST: usize = 4;
-const BYTES: usize = 64 << 10;
+const BYTES: usize = 256 << 10;
 
 /// The last ones, the newest behind.
 static KEPT: Lock<Vec<Kept>> = Lock::new(Vec::new());
@@ -76,11 +76,12 @@ impl Drop for Contents {
             return;
         }
         let mut kept = KEPT.lock();
-        let oldest = (kept.len() == MOST).then(|| kept.remove(0));
+        let all = |kept: &[Kept]| kept.iter().map(|file| file.bytes.len()).sum::<usize>() + file.bytes.len();
+        while kept.len() == MOST || all(&kept) > BYTES {
+            kept.remove(0);
+        }
         // There is room for all from the start.
         kept.push(file);
-        drop(kept);
-        drop(oldest);
     }
 }
 
