@@ -8,7 +8,7 @@ static char block[BLOCK];
 // One call that reads or writes so many bytes of a file of 64 KB. Going back to its beginning is not counted.
 static void blocks(i64 file, u64 bytes, int writing, u64 per, const char *id) {
     u64 left = 0;
-    begin();
+    begin(WARM_UP);
     for (int i = 0; i < ROUNDS; i++) {
         if (left < bytes) rewind_file(file), left = BLOCK;
         u64 before = counter();
@@ -28,7 +28,7 @@ void measure_files(void) {
     blocks(file, BLOCK, 0, BLOCK, "file.read.64k");
     blocks(file, 4096, 1, 4096, "file.write.4k");
     close(file);
-    begin();
+    begin(WARM_UP);
     for (int i = 0; i < ROUNDS; i++) {
         u64 before = counter();
         i64 opened = open(PATH, O_RDWR);
@@ -50,7 +50,7 @@ static void writing(u64 bytes) {
 static void stream(u64 bytes, const char *id) {
     must(sys3(SYS_pipe2, (i64)ends, 0, 0), "pipe2");
     i64 writer = helper(writing, bytes, PRIORITY);
-    begin();
+    begin(WARM_UP);
     for (int i = 0; i < ROUNDS; i++) {
         u64 before = counter();
         for (u64 have = 0; have < BLOCK;) {

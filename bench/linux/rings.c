@@ -10,7 +10,7 @@ static const char *const SEMAPHORES[] = {"", "sem.ring.2", "sem.ring.4", "sem.ri
 static const char *const PIPES[] = {"", "pipe.latency.2", "pipe.latency.4", "pipe.latency.8"};
 
 void measure_calls(void) {
-    begin();
+    begin(WARM_UP);
     for (int i = 0; i < ROUNDS; i++) {
         u64 before = counter();
         getppid();
@@ -75,7 +75,7 @@ static void round_trips(void (*work)(u64), void (*once)(void), const char *id) {
     for (u64 i = 1; i < members; i++) helpers[i] = helper(work, i, PRIORITY);
     // Each gets to where it waits.
     for (int i = 0; i < 4; i++) sched_yield();
-    begin();
+    begin(WARM_UP);
     for (int i = 0; i < ROUNDS; i++) {
         u64 before = counter();
         once();
@@ -100,7 +100,7 @@ static void one_byte(void) {
 
 // What parties pay that trust each other with the memory of a semaphore, where nobody waits.
 static void free_semaphore(void) {
-    begin();
+    begin(WARM_UP);
     for (int i = 0; i < ROUNDS; i++) {
         u64 before = counter();
         v(&ring[0]);

@@ -5,8 +5,8 @@
 // itself. The other order leaves it stopped.
 #include "row.h"
 
-static u64 samples[ROUNDS];
-static u64 count;
+static u64 samples[SAMPLES];
+static u64 count, skipped;
 static u64 base;
 
 static i64 perf_event(u64 config) {
@@ -35,14 +35,18 @@ void counter_setup(void) {
     if (base == 0 || base > 100) must(-1, "the instruction counter does not run");
 }
 
-void begin(void) {
+void begin(u64 warm_up) {
     // Otherwise interrupts of the console, which shows the last row, would be in this one.
     rest();
     count = 0;
+    skipped = warm_up;
 }
 
 void add(u64 instructions) {
-    if (count < ROUNDS) samples[count++] = instructions > base ? instructions - base : 0;
+    if (skipped > 0)
+        skipped--;
+    else if (count < SAMPLES)
+        samples[count++] = instructions > base ? instructions - base : 0;
 }
 
 // Shell's sort: there are few.
@@ -76,7 +80,7 @@ static void field(const char *name, u64 milli) {
 }
 
 void finish(const char *id, u64 per) {
-    u64 *values = samples + WARM_UP, n = count > WARM_UP ? count - WARM_UP : 0, sum = 0;
+    u64 *values = samples, n = count, sum = 0;
     if (n == 0) must(-1, id);
     sort(values, n);
     for (u64 i = 0; i < n; i++) sum += values[i];

@@ -13,9 +13,9 @@ enum { PRIORITY = 50 };
 // Lets this process, and all others, read the counter, and finds out what reading costs.
 void counter_setup(void);
 
-// Begins a row; `add` takes what a sample counted, `finish` prints, with `per` of what the row is about in
-// each sample. One row at a time.
-void begin(void);
+// Begins a row, whose first samples warm up and are left out; `add` takes what a sample counted, `finish`
+// prints, with `per` of what the row is about in each sample. One row at a time.
+void begin(u64 warm_up);
 void add(u64 instructions);
 void finish(const char *id, u64 per);
 
@@ -29,3 +29,4 @@ void measure_pipes(void);
 void measure_processes(void);
 void measure_pages(void);
 void measure_timers(const void *vdso);
+void measure_programs(void);

@@ -20,6 +20,7 @@ struct timespec {
 #define O_RDWR 2
 #define O_CREAT 0100
 #define O_TRUNC 01000
+#define O_CLOEXEC 02000000
 #define PAGE 4096
 
 static inline i64 getppid(void) { return sys0(SYS_getppid); }
@@ -28,7 +29,12 @@ static inline i64 read(i64 fd, void *to, u64 count) { return sys3(SYS_read, fd, 
 static inline i64 write(i64 fd, const void *from, u64 count) {
     return sys3(SYS_write, fd, (i64)from, (i64)count);
 }
+static inline i64 execve(const char *path, const char *const *arguments, const char *const *environment) {
+    return sys3(SYS_execve, (i64)path, (i64)arguments, (i64)environment);
+}
 static inline i64 rewind_file(i64 fd) { return sys3(SYS_lseek, fd, 0, 0); }
+// How many bytes a file has.
+static inline i64 file_end(i64 fd) { return sys3(SYS_lseek, fd, 0, 2); }
 static inline i64 close(i64 fd) { return sys3(SYS_close, fd, 0, 0); }
 static inline i64 open(const char *path, i64 flags) {
     return sys6(SYS_openat, AT_FDCWD, (i64)path, flags, 0644, 0, 0);

@@ -109,7 +109,7 @@ static void latency(void (*load)(u64), u64 helpers, u64 offset, const char *id) 
     i64 pids[2];
     for (u64 i = 0; i < helpers; i++) pids[i] = helper(load, i, PRIORITY - 10);
     u64 random = 0x2545f4914f6cdd1d;
-    begin();
+    begin(WARM_UP);
     for (int i = 0; i < ROUNDS; i++) {
         random ^= random << 13, random ^= random >> 7, random ^= random << 17;
         // Long enough for the thread to be asleep by then.

@@ -33,7 +33,9 @@ static inline i64 sys0(i64 number) {
 
 enum {
     SYS_eventfd2 = 19,
+    SYS_dup3 = 24,
     SYS_mkdirat = 34,
+    SYS_unlinkat = 35,
     SYS_mount = 40,
     SYS_openat = 56,
     SYS_close = 57,
@@ -77,8 +79,9 @@ static inline u64 counter(void) {
             "andi sp, sp, -16\n"       \
             "call " #function "\n");
 
-// What `vfork` and `execve` do, in a child with a stack of its own: the parent sleeps until the program runs.
-static inline i64 run_vforked(const char *path, const char *const *arguments, char *stack) {
+// A child that does `work` in the same memory, on a stack of its own, and ends or becomes a program: this
+// process sleeps until then.
+static inline i64 vfork(void (*work)(const void *), const void *argument, char *stack) {
     enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000, SIGCHLD = 17 };
     register i64 a7 __asm__("a7") = SYS_clone;
     register i64 a0 __asm__("a0") = CLONE_VM | CLONE_VFORK | SIGCHLD;
@@ -86,22 +89,17 @@ static inline i64 run_vforked(const char *path, const char *const *arguments, ch
     register i64 a2 __asm__("a2") = 0;
     register i64 a3 __asm__("a3") = 0;
     register i64 a4 __asm__("a4") = 0;
-    // What the child needs stays in registers: it has no stack frame.
-    register i64 s2 __asm__("s2") = (i64)path;
-    register i64 s3 __asm__("s3") = (i64)arguments;
+    // What the child needs stays in registers: its stack is empty.
+    register i64 s2 __asm__("s2") = (i64)work;
+    register i64 s3 __asm__("s3") = (i64)argument;
     __asm__ volatile("ecall\n"
                      "bnez a0, 1f\n"
-                     "mv a0, s2\n"
-                     "mv a1, s3\n"
-                     "li a2, 0\n"
-                     "li a7, %[execve]\n"
-                     "ecall\n"
-                     "li a0, 127\n"
-                     "li a7, %[exit]\n"
-                     "ecall\n"
+                     "mv a0, s3\n"
+                     "jalr s2\n"
+                     "unimp\n"
                      "1:\n"
-                     : "+r"(a0), "+r"(a7), "+r"(a1), "+r"(a2)
-                     : "r"(a3), "r"(a4), "r"(s2), "r"(s3), [execve] "i"(SYS_execve), [exit] "i"(SYS_exit)
+                     : "+r"(a0)
+                     : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(s2), "r"(s3)
                      : "memory");
     return a0;
 }

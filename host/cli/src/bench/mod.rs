@@ -60,6 +60,11 @@ const LINES: &[&str] = &[
     "replacement trivial replace.trivial",
     "replacement scheduler replace.scheduler",
 ];
+/// The same for whole programs, which take a minute. So they are measured when they are asked for by name, or
+/// against another system.
+const WHOLE: &str = "macro";
+const WHOLE_LINES: &[&str] =
+    &["whole lua macro.lua", "whole sqlite macro.sqlite", "whole gzip macro.gzip", "whole spawn macro.spawn"];
 /// What a row is so many times of another, in a row of its own.
 const RATIOS: &[(&str, &str, &str)] = &[
     ("sandbox.ratio1", "sandbox.count1", "sandbox.plain"),
@@ -86,7 +91,8 @@ pub struct Options {
     /// Where to write the plot
     #[arg(long, value_name = "FILE", default_value = "target/bench.svg")]
     svg: PathBuf,
-    /// Measure only rows whose id contains this, or one of these: PATTERN,PATTERN
+    /// Measure only rows whose id contains this, or one of these: PATTERN,PATTERN. Without it: all but macro.*,
+    /// whole programs, which take minutes
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     only: Vec<String>,
     /// Measure the same operations of another system on the same board, and print both and their ratio
@@ -96,7 +102,7 @@ pub struct Options {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Against {
-    /// Debian's kernel for riscv64 (130 MB are fetched, once, into target/linux), in its best case
+    /// Debian's kernel for riscv64 (142 MB are fetched, once, into target/linux), in its best case
     Linux,
 }
 
@@ -162,9 +168,10 @@ fn report(tools: &Tools, options: &Options, rows: &[Row], table: &str) -> Result
     Ok(())
 }
 
-/// Whether the id contains one of the patterns; without any, all are wanted.
+/// Whether the id contains one of the patterns; without any, all are wanted but those of whole programs.
 fn is_wanted(only: &[String], id: &str) -> bool {
-    only.is_empty() || only.iter().any(|pattern| id.contains(pattern))
+    let whole = || WHOLE_LINES.iter().any(|line| row_of(line) == id);
+    if only.is_empty() { !whole() } else { only.iter().any(|pattern| id.contains(pattern)) }
 }
 
 /// Measures the rows whose ids contain one of the patterns (without any: all).
@@ -237,18 +244,36 @@ fn system(tools: &Tools, name: &str, last: Option<&String>) -> Result<Vec<Row>> 
 /// Whether somebody types for this row: then ticks of the timer come at other times in each run, and only the
 /// median is the same.
 pub fn is_typed(id: &str) -> bool {
-    id == BOOT || LINES.iter().any(|line| row_of(line) == id)
+    id == BOOT || typed().any(|line| row_of(line) == id)
+}
+
+/// What is typed at a shell.
+fn typed() -> impl Iterator<Item = &'static str> {
+    LINES.iter().chain(WHOLE_LINES).copied()
 }
 
 /// What programs say of themselves, and how much dearer some are than others.
 fn programs(tools: &Tools, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Row>> {
     let ratios = || RATIOS.iter().filter(|(id, ..)| wanted(id));
     let needed = |id: &str| wanted(id) || ratios().any(|(_, of, to)| id == *of || id == *to);
-    let lines: Vec<_> = LINES.iter().filter(|line| needed(row_of(line))).collect();
-    if lines.is_empty() {
-        return Ok(Vec::new());
+    let mut rows = Vec::new();
+    for (system, lines) in [(PROGRAMS, LINES), (WHOLE, WHOLE_LINES)] {
+        let lines: Vec<_> = lines.iter().filter(|line| needed(row_of(line))).collect();
+        if !lines.is_empty() {
+            rows.extend(lines_of(tools, system, &lines)?);
+        }
     }
-    let image = build::system(tools, PROGRAMS)?.image;
+    for (id, of, to) in ratios() {
+        let row = |id: &str| rows.iter().find(|row| row.id == id).with_context(|| format!("no row {id}"));
+        let ratio = row(of)?.ratio(id, row(to)?);
+        rows.push(ratio);
+    }
+    Ok(rows)
+}
+
+/// Rows that these lines print, typed at the shell of a system.
+fn lines_of(tools: &Tools, system: &str, lines: &[&&str]) -> Result<Vec<Row>> {
+    let image = build::system(tools, system)?.image;
     let mut guest = tools.machine()?.counting_with_input().start(&image)?;
     guest.enter_script(crate::run::BOOT_LIMIT)?;
     let mut sink = Rows::default();
@@ -257,16 +282,10 @@ fn programs(tools: &Tools, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Row>> {
         ensure!(reply.status == 0, "{line:?} ended with {}: {}", reply.status, reply.output);
         writeln!(sink, "{}", reply.output)?;
     }
-    if let Some(error) = sink.error {
-        bail!(error);
+    match sink.error {
+        Some(error) => bail!(error),
+        None => Ok(sink.rows),
     }
-    let mut rows = sink.rows;
-    for (id, of, to) in ratios() {
-        let row = |id: &str| rows.iter().find(|row| row.id == id).with_context(|| format!("no row {id}"));
-        let ratio = row(of)?.ratio(id, row(to)?);
-        rows.push(ratio);
-    }
-    Ok(rows)
 }
 
 /// The row that a line measures: its last word.
