@@ -86,7 +86,8 @@ pub fn bench(tools: &Tools, options: &Options) -> Result<u8> {
     }
     let release = fetched(tools)?;
     let rows = measured(tools, &listed)?;
-    listed.retain(|row| super::is_wanted(&options.only, &row.id));
+    // Whole programs too, which Linux has measured already.
+    listed.retain(|row| options.only.is_empty() || super::is_wanted(&options.only, &row.id));
     let catalogue = Catalogue::load(tools)?;
     let of_both = |id: &str| catalogue.has(id) && listed.iter().any(|row| row.id == id);
     let ours = if listed.iter().any(|row| of_both(&row.id)) {
