@@ -247,6 +247,13 @@ pub fn is_typed(id: &str) -> bool {
     id == BOOT || typed().any(|line| row_of(line) == id)
 }
 
+/// How exact the figure of a row is, where a clock's is exact to a tick: a ratio is as exact as both that it is of.
+pub fn grain(rows: &[Row], row: &Row, tick: f64) -> f64 {
+    let Some((_, of, to)) = RATIOS.iter().find(|(id, ..)| row.id == *id) else { return tick };
+    let part = |id: &str| rows.iter().find(|row| row.id == id).map_or(0.0, |row| tick / row.p50);
+    row.p50 * (part(of) + part(to))
+}
+
 /// What is typed at a shell.
 fn typed() -> impl Iterator<Item = &'static str> {
     LINES.iter().chain(WHOLE_LINES).copied()
@@ -415,6 +422,14 @@ mod tests {
         let row = |value| Row::exact("x".into(), "instructions", value);
         let ratio = Row { mean: 900.0, ..row(465) }.ratio("y", &row(271));
         assert_eq!((ratio.id.as_str(), ratio.mean, ratio.p50), ("y", 1.72, 1.72));
+    }
+
+    #[test]
+    fn a_ratio_is_as_exact_as_both_that_it_is_of() {
+        let row = |id: &str, value| Row::exact(id.into(), "instructions", value);
+        let rows = [row("sandbox.plain", 400), row("sandbox.count1", 600), row("sandbox.ratio1", 2)];
+        let grain = |n: usize, tick| grain(&rows, &rows[n], tick);
+        assert_eq!((grain(0, 6.0), grain(2, 6.0), grain(2, 0.0)), (6.0, 2.0 * (0.01 + 0.015), 0.0));
     }
 
     #[test]

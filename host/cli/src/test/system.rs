@@ -509,7 +509,7 @@ fn two_measurements_are_the_same(context: &mut Context) -> Result<()> {
     for (a, b) in first.iter().zip(&second) {
         // What is typed at a prompt comes when the host lets it come, and finds the servers' tables in one
         // state or another.
-        let near = (a.p50 - b.p50).abs() <= (a.p50 / 100.0).max(tick);
+        let near = (a.p50 - b.p50).abs() <= (a.p50 / 100.0).max(bench::grain(&first, a, tick));
         let same = if bench::is_typed(&a.id) { near } else { a == b };
         ensure!(same, "{}: {a:?}, then {b:?}", a.id);
     }
