@@ -61,5 +61,5 @@ void measure_pages(void) {
         }
         must(sys3(SYS_munmap, (i64)pages, PAGES * PAGE, 0), "munmap");
     }
-    finish("vm.fault.zero", 1);
+    finish("vm.fault.dirty", 1);
 }

@@ -1,6 +1,6 @@
 //! The portals that every domain has (`pebble_abi::sys`), typed.
 
-use crate::portal::{Broken, Wide, call, call_once, call_wide, time};
+use crate::portal::{Broken, Wide, call, call_once, call_wide, call_wide_once, repeat, time};
 use core::fmt;
 use pebble_abi::consent::Letters;
 use pebble_abi::specification::{Reason, SpecificationError};
@@ -77,8 +77,10 @@ pub fn portal_open_as(name: &str, spec: &str) -> Result<usize, PortalError> {
 /// have.
 pub fn portal_open_with(name: &str, given: Letters) -> Result<Opened, PortalError> {
     let [a, b, c] = name_words(name)?;
+    // Names and letters are words, so no page of a stack must come for them, which may take a portal itself.
+    let attempt = || call_wide_once(sys::SYS_PORTAL_OPEN, [a, b, c, given.word()]);
     for _ in 0..PATIENCE {
-        match call_wide(sys::SYS_PORTAL_OPEN, [a, b, c, given.word()]) {
+        match attempt().or_else(|broken| repeat(broken, attempt)) {
             // An exporter's policy is being asked; one at a time.
             Ok((error, _)) if error == -errno::EBUSY => drop(hrsleep(time() + map::TIME_HZ / 1000)),
             answer => {

@@ -47,7 +47,8 @@ impl Service {
         if self.index.load(Ordering::Relaxed) == 0 {
             self.bind(api::portal_open(self.name)?);
         }
-        api::answer(portal::call(self.index.load(Ordering::Relaxed), p))
+        let attempt = || portal::call_once(self.index.load(Ordering::Relaxed), p);
+        api::answer(attempt().or_else(|broken| portal::repeat(broken, attempt)))
     }
 }
 

@@ -90,21 +90,31 @@ fn again_wide(broken: Broken, index: usize, a: u64, b: u64, c: u64, d: u64, e: u
     repeat_with(broken, [a, b, c, d, e], || call_wide_once(index, [a, b, c, d, e]))
 }
 
-/// Repeats a call as long as it has not taken place, but can.
+/// Repeats a call as long as it has not taken place, but can: one that lends no page of a stack.
 #[cold]
 pub(crate) fn repeat<R>(broken: Broken, attempt: impl FnMut() -> Result<R, Broken>) -> Result<R, Broken> {
-    repeat_with(broken, [0; 5], attempt)
+    repeat_unless(broken, |_| false, attempt)
 }
 
 /// The same for a call with these words: also once pages have come that it lends.
 #[cold]
 fn repeat_with<R>(
-    mut broken: Broken,
+    broken: Broken,
     words: [u64; 5],
+    attempt: impl FnMut() -> Result<R, Broken>,
+) -> Result<R, Broken> {
+    let mended = |broken: Broken| status::code(broken.0) == status::WINDOW && buffer::have_come(words);
+    repeat_unless(broken, mended, attempt)
+}
+
+/// Repeats a call when its turn has come, or at once if what broke it is mended.
+fn repeat_unless<R>(
+    mut broken: Broken,
+    mended: impl Fn(Broken) -> bool,
     mut attempt: impl FnMut() -> Result<R, Broken>,
 ) -> Result<R, Broken> {
     loop {
-        if status::code(broken.0) != status::WINDOW || !buffer::have_come(words) {
+        if !mended(broken) {
             broken.await_turn()?;
         }
         match attempt() {

@@ -19,7 +19,7 @@ use pebble::api::{self, Errno};
 use pebble::client::pipe;
 use pebble::control::{self, Answer};
 use pebble::io::{self, File};
-use pebble::portal::{COUNTED, counter};
+use pebble::portal::{COUNTED, MILLISECOND, counter, time};
 use pebble::println;
 use pebble::process::{self, Child, Lazy};
 use pebble_bench::{ROUNDS, Samples, WARM_UP, least};
@@ -40,6 +40,10 @@ const READING: u64 = 1;
 const PAGE: usize = map::PAGE as usize;
 /// So many pages a first thread's stack can grow by.
 const TOUCHED: usize = 240;
+/// More than half of what the VM manager keeps zeroed.
+const ZEROED: usize = 9 << 20;
+/// What it zeroes them in, if nothing else runs: ticks.
+const REST: u64 = 20 * MILLISECOND;
 
 fn samples(per: usize) -> Samples {
     Samples::new(per as u32, least(counter))
@@ -113,9 +117,8 @@ fn open_new() -> Result<Samples, Errno> {
     Ok(samples)
 }
 
-/// From another instance of this program, which writes as many bytes a call as this one reads, until nobody
-/// reads them any more. A sample has all that both do until 64 KB have arrived.
-fn stream(bytes: &str) -> Result<Samples, Errno> {
+/// Another instance of this program, which writes so many bytes a call until nobody reads them any more.
+fn producer(bytes: &str) -> Result<(Child, File), Errno> {
     let token = CREATE.call()?;
     let writer = Child::load("/bin/work")?;
     for word in ["work", "produce", bytes] {
@@ -129,6 +132,13 @@ fn stream(bytes: &str) -> Result<Samples, Errno> {
         return Err(errno::EIO);
     };
     writer.start()?;
+    Ok((writer, from))
+}
+
+/// From one that writes as many bytes a call as are read here. A sample has all that both do until 64 KB have
+/// arrived.
+fn stream(bytes: &str) -> Result<Samples, Errno> {
+    let (writer, from) = producer(bytes)?;
     let mut buffer = alloc::vec![0; size(bytes)?];
     let mut samples = samples(BLOCK);
     for _ in 0..FEW {
@@ -144,10 +154,10 @@ fn stream(bytes: &str) -> Result<Samples, Errno> {
 }
 
 fn size(bytes: &str) -> Result<usize, Errno> {
-    bytes.parse().ok().filter(|bytes| (1..=BLOCK).contains(bytes)).ok_or(errno::EINVAL)
+    bytes.parse().ok().filter(|bytes| (1..=ZEROED).contains(bytes)).ok_or(errno::EINVAL)
 }
 
-/// The other end of [`stream`].
+/// The other end of [`producer`].
 fn produce(bytes: &str) -> i64 {
     let Ok(bytes) = size(bytes).map(|bytes| alloc::vec![0u8; bytes]) else { return 2 };
     let Ok(to) = io::standard(1) else { return 1 };
@@ -187,9 +197,9 @@ fn fork_wait() -> Result<Samples, Errno> {
     Ok(samples)
 }
 
-/// The first touch of pages of the stack, from the top down. The idle thread has zeroed pages before.
+/// The first touch of pages of the stack, from the top down.
 #[inline(never)]
-fn fault_zero() -> Samples {
+fn first_touch() -> Samples {
     let mut samples = samples(1);
     let mut stack = [const { MaybeUninit::<u8>::uninit() }; TOUCHED * PAGE];
     for page in stack.chunks_mut(PAGE).rev() {
@@ -200,9 +210,24 @@ fn fault_zero() -> Samples {
     samples
 }
 
+/// The same when this program and another have taken every page that the idle thread has zeroed, which is as
+/// much as one may have.
+fn first_touch_dirty() -> Result<Samples, Errno> {
+    let (other, from) = producer(&alloc::format!("{ZEROED}"))?;
+    from.read_exact(&mut [0])?;
+    let own = black_box(alloc::vec![0u8; ZEROED]);
+    let samples = first_touch();
+    drop(own);
+    from.close();
+    other.wait()?;
+    Ok(samples)
+}
+
 fn main() -> i64 {
     let arguments: Vec<String> = io::args().collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    // How many zeroed pages were left would otherwise depend on what waited for the console before.
+    let _ = api::hrsleep(time() + REST);
     let (outcome, id) = match arguments[..] {
         [_, "read-1", id] => (blocks(ROUNDS, 1, 1, File::read_exact), id),
         [_, "read-4k", id] => (blocks(SOME, 4096, 4096, File::read_exact), id),
@@ -214,12 +239,13 @@ fn main() -> i64 {
         [_, "pipe-64k", id] => (stream("65536"), id),
         [_, "spawn", id] => (spawn(), id),
         [_, "fork-wait", id] => (fork_wait(), id),
-        [_, "fault-zero", id] => (Ok(fault_zero()), id),
+        [_, "fault-zero", id] => (Ok(first_touch()), id),
+        [_, "fault-dirty", id] => (first_touch_dirty(), id),
         [_, "produce", bytes] => return produce(bytes),
         _ => {
             pebble::eprintln!(
                 "usage: work read-1|read-4k|read-64k|write-4k|open-close|open-new|pipe-4k|pipe-64k|\
-                 spawn|fork-wait|fault-zero ID"
+                 spawn|fork-wait|fault-zero|fault-dirty ID"
             );
             return 2;
         }

@@ -57,6 +57,7 @@ const LINES: &[&str] = &[
     "work spawn spawn.small",
     "work fork-wait fork.wait",
     "work fault-zero vm.fault.zero",
+    "work fault-dirty vm.fault.dirty",
     "replacement trivial replace.trivial",
     "replacement scheduler replace.scheduler",
 ];
