@@ -116,6 +116,11 @@ pub const SEEK_WRITE_PAGE: u64 = 6;
 pub const SEEK_APPEND: u64 = 7;
 /// `whence` of a seek in a pipe or the console: which calls would not wait now, as the `READY` bits.
 pub const SEEK_READY: u64 = 8;
+/// `whence` of a seek in a file of the archive that has pages of its own: the caller sees them from now on, from
+/// that offset to the end of the file; answered with the address, and so many bytes times [`SHOWN_SIZE`].
+pub const SEEK_SHOW: u64 = 9;
+pub const SHOWN_SIZE: u64 = 1 << 28;
+const _: () = assert!(crate::map::PHYS_VA <= SHOWN_SIZE, "an address of the archive is below");
 pub const READY_READ: u64 = 1;
 pub const READY_WRITE: u64 = 2;
 /// Nobody is at the other side any more.

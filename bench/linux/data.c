@@ -20,6 +20,20 @@ static void blocks(i64 file, u64 bytes, int writing, u64 per, const char *id) {
     finish(id, per);
 }
 
+// Mapped, a byte of each page read, and unmapped.
+static void mapped(i64 file, const char *id) {
+    begin(WARM_UP);
+    for (int i = 0; i < ROUNDS; i++) {
+        u64 before = counter();
+        const volatile char *start = map_file(file, BLOCK);
+        must((i64)start, id);
+        for (int at = 0; at < BLOCK; at += PAGE) (void)start[at];
+        unmap((i64)start, BLOCK);
+        add(counter() - before);
+    }
+    finish(id, BLOCK);
+}
+
 void measure_files(void) {
     i64 file = must(open(PATH, O_RDWR | O_CREAT | O_TRUNC), PATH);
     must(write(file, block, BLOCK), PATH);
@@ -27,6 +41,7 @@ void measure_files(void) {
     blocks(file, 4096, 0, 4096, "file.read.4k");
     blocks(file, BLOCK, 0, BLOCK, "file.read.64k");
     blocks(file, 4096, 1, 4096, "file.write.4k");
+    mapped(file, "file.map.64k");
     close(file);
     begin(WARM_UP);
     for (int i = 0; i < ROUNDS; i++) {

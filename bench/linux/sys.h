@@ -52,6 +52,13 @@ __attribute__((noreturn)) static inline void exit(i64 status) {
     for (;;) sys3(SYS_exit, status, 0, 0);
 }
 
+// The pages of a file, to be read.
+static inline const void *map_file(i64 fd, u64 bytes) {
+    enum { READ = 1, SHARED = 1 };
+    return (const void *)sys6(SYS_mmap, 0, (i64)bytes, READ, SHARED, fd, 0);
+}
+static inline void unmap(i64 start, u64 bytes) { sys3(SYS_munmap, start, (i64)bytes, 0); }
+
 // Zeroed memory, in every child too if it is to be shared with them.
 static inline void *map(u64 bytes, int shared) {
     enum { READ_WRITE = 3, SHARED = 1, PRIVATE = 2, ANONYMOUS = 0x20 };

@@ -31,6 +31,8 @@ void test_semaphores(void);
 void test_places(void);
 void test_poll(void);
 void test_stacks(void);
+void test_pages(void);
+int trespass(const char *how);
 /* A pipe: its two ends. */
 void open_pipe(int ends[2]);
 int voices(void);

@@ -2,7 +2,7 @@
  * libc-test GROUP: holds the C library of components against the standard, where ported programs have met it. `filter` is what a filter does
  * that is careful about its end: it copies, closes its streams, and then needs memory; `place` asks where in a pipe it is; `copy FROM TO` copies;
  * `free-twice` is a mistake; `voices` are threads that print; `serve` is a
- * server that `unwound` calls.
+ * server that `unwound` calls; `trespass HOW` uses pages that are not its.
  */
 #include "check.h"
 
@@ -96,6 +96,7 @@ static const struct {
     {"threads", test_threads}, {"unwound", test_unwound},
     {"directories", test_directories}, {"pthreads", test_pthreads}, {"semaphores", test_semaphores},
     {"places", test_places}, {"poll", test_poll}, {"stacks", test_stacks},
+    {"pages", test_pages},
 };
 
 int sum_up(void) {
@@ -126,6 +127,8 @@ int main(int argc, char **argv) {
         return copy(argv[2], argv[3]);
     if (strcmp(name, "env") == 0)
         return variables(argv + 2);
+    if (strcmp(name, "trespass") == 0 && argc == 3)
+        return trespass(argv[2]);
     if (strcmp(name, "vanish") == 0 && argc >= 3)
         return vanish(argv[2], argc > 3);
     channel = open("/dev/console", O_WRONLY);

@@ -9,6 +9,7 @@
 //! `>>` want it.
 
 mod page;
+mod shown;
 mod startup;
 
 use crate::api::{Errno, answer};

@@ -79,6 +79,7 @@ struct Node<'a> {
     path: &'a str,
     /// None: a directory.
     data: Option<&'a [u8]>,
+    has_pages: bool,
     listing: String,
 }
 
@@ -103,7 +104,7 @@ impl<'a> Archive<'a> {
                 records.insert(records.partition_point(before), (path, record));
             }
         }
-        archive.insert("", None);
+        archive.insert("", None, false);
         for (path, record) in &records {
             let error = |problem| error_at(record.offset, problem);
             if archive.find(path).is_some() {
@@ -113,15 +114,15 @@ impl<'a> Archive<'a> {
                 match archive.find(&path[..end]) {
                     Some(at) if archive.nodes[at].data.is_some() => return Err(error(Problem::NotDirectory)),
                     Some(_) => {}
-                    None => archive.insert(&path[..end], None),
+                    None => archive.insert(&path[..end], None, false),
                 }
             }
-            archive.insert(path, record.data);
+            archive.insert(path, record.data, record.has_pages);
         }
         // What is in it is not the archive's, but who looks for it should find it.
         let memory = PREFIX.trim_end_matches('/');
         if archive.find(memory).is_none() {
-            archive.insert(memory, None);
+            archive.insert(memory, None, false);
         }
         archive.list();
         Ok(archive)
@@ -152,6 +153,11 @@ impl<'a> Archive<'a> {
         Some(node.data.map_or(Contents::Directory(&node.listing), Contents::File))
     }
 
+    /// The contents of a file in whose pages nothing else is.
+    pub fn pages(&self, node: usize) -> Option<&'a [u8]> {
+        self.nodes.get(node).filter(|node| node.has_pages)?.data
+    }
+
     /// Whether this normal path is that of a directory.
     pub fn is_directory(&self, path: &str) -> bool {
         self.find(path).is_some_and(|at| self.nodes[at].data.is_none())
@@ -162,9 +168,9 @@ impl<'a> Archive<'a> {
     }
 
     /// `path` must be new.
-    fn insert(&mut self, path: &'a str, data: Option<&'a [u8]>) {
+    fn insert(&mut self, path: &'a str, data: Option<&'a [u8]>, has_pages: bool) {
         let at = self.nodes.partition_point(|node| node.path < path);
-        self.nodes.insert(at, Node { path, data, listing: String::new() });
+        self.nodes.insert(at, Node { path, data, has_pages, listing: String::new() });
     }
 
     /// Writes each node into the listing of its parent.

@@ -13,6 +13,7 @@ use pebble_abi::call::IO_BYTES;
 use pebble_abi::capability::{READ, WRITE};
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::link::{PATHLEN, unpack};
+use pebble_abi::map::PAGE;
 use pebble_abi::share;
 use pebble_abi::sys::{
     ABOUT_DIRECTORY, ABOUT_SIZE, ABOUT_WRITABLE, SEEK_ABOUT, SEEK_APPEND, SEEK_CUT, WRITE_APPEND,
@@ -320,6 +321,20 @@ impl<'a> Files<'a> {
             return Err(errno::EACCES);
         }
         Ok(open.next(bytes, max))
+    }
+
+    /// What the file has from a page on, if it is one of the archive, with pages of its own: they never change.
+    pub fn pages(&mut self, control: u64, offset: u64) -> Result<&'a [u8], Errno> {
+        let (&mut Open { rights, node, .. }, _) = self.file(control).ok_or(errno::EBADF)?;
+        if rights & READ == 0 {
+            return Err(errno::EACCES);
+        }
+        let Node::Archive(node) = node else { return Err(errno::EINVAL) };
+        let bytes = self.archive.pages(node.into()).filter(|_| offset.is_multiple_of(PAGE));
+        bytes
+            .and_then(|bytes| bytes.get(offset as usize..))
+            .filter(|rest| !rest.is_empty())
+            .ok_or(errno::EINVAL)
     }
 
     /// Up to 32 bytes at the current offset of a file under `ram/`, or at its end ([`WRITE_APPEND`]); the

@@ -12,12 +12,15 @@
 //! | `file.rename`, then `file.rename_to` (caller, path) | [`Files::rename`], [`Files::rename_to`]: two paths are more than a call carries |
 //! | `file.capability` (caller, path) | a first capability, from the name server |
 //! | `file.gone` (process server: domain) | [`Files::gone`] |
-//! | the portals of an open file | [`Files::read`], [`Files::write`], [`Files::seek`], [`Files::close`], [`Files::read_on`], [`Files::write_on`] |
+//! | the portals of an open file | [`Files::read`], [`Files::write`], [`Files::seek`], [`Files::close`], [`Files::read_on`], [`Files::write_on`], [`Files::pages`] |
 //!
 //! What the rules of the system say about files is asked of the name server where [`Files::guarded`] says
 //! that a path may be theirs: before it is looked up, so that a refusal says nothing of what is there.
 //!
 //! A successor takes over with [`Files::save`] and [`Files::load`].
+//!
+//! Files of the archive never change. Those with pages of their own clients may see as they lie there: the VM
+//! manager shows them (`vm.show`).
 //!
 //! Where the archive ends is found by [`length`], since only its start is known.
 //!

@@ -7,12 +7,13 @@
 extern crate alloc;
 
 use alloc::vec::Vec;
-use pebble::abi::{capability, errno, map};
+use pebble::abi::{capability, errno, map, sys};
 use pebble::api::Errno;
 use pebble::buffer::Window;
 use pebble::handover::Handover;
 use pebble::io::FilePortals;
 use pebble::link::More;
+use pebble::portal::Broken;
 use pebble::sync::Lock;
 use pebble::words::{Asid, VirtAddr};
 use pebble::{policy, region};
@@ -25,6 +26,8 @@ pebble::import! {
     FAMILY: pm::Family;
     RIGHTS = "name.rights";
     FIRST = "name.first";
+    CALL_SITE: pm::CallSite;
+    SHOW: vm::Show;
 }
 // The portals of an open file, in the order of `sys::FILE_READ` and its fellows.
 pebble::interfaces!();
@@ -103,7 +106,21 @@ extern "C" fn seek(control: u64, offset: u64, whence: u64) -> i64 {
     if let Some(made) = PORTALS.page(control, whence) {
         return answer(made.map(|index| index as i64));
     }
+    if whence == sys::SEEK_SHOW {
+        return answer(show(control, offset));
+    }
     answer(request(|files| files.seek(control, offset, whence)))
+}
+
+/// The client sees the file from there on: where, and how many bytes that are.
+#[cold]
+fn show(control: u64, offset: u64) -> Result<i64, Errno> {
+    let bytes = request(|files| files.pages(control, offset))??;
+    // A controller that passes the call on is not the client.
+    let site = Errno::answer(CALL_SITE.call().map_err(Broken::errno)?)?;
+    let (at, pages) = (bytes.as_ptr() as u64, (bytes.len() as u64).div_ceil(map::PAGE));
+    let shown = SHOW.call(Asid(site >> 16 & 0xffff), VirtAddr(at), pages).map_err(Broken::errno)?;
+    Errno::answer(shown).map(|_| (at + bytes.len() as u64 * sys::SHOWN_SIZE) as i64)
 }
 
 extern "C" fn close(control: u64) -> i64 {

@@ -1,13 +1,16 @@
 //! The `newc` format of `cpio`: records of header, name and data, one after the other.
 //!
 //! A header is `070701` and 13 numbers of 8 hexadecimal digits. The name follows, zero-terminated, then the
-//! data; each starts at a multiple of four bytes. The record named `TRAILER!!!` is the last. Invariant:
-//! whatever the bytes are, reading stays inside of the archive and ends; the first thing wrong is reported
-//! with its offset.
+//! data; each starts at a multiple of four bytes. The record named `TRAILER!!!` is the last. Zeros between
+//! records are passed over, as Linux does: by them data has pages of its own. Invariant: whatever the bytes
+//! are, reading stays inside of the archive and ends; the first thing wrong is reported with its offset.
 
 use crate::archive::{ArchiveError, Problem};
 
 const HEADER: usize = 110;
+/// What everything starts at a multiple of.
+const WORD: usize = 4;
+const PAGE: usize = pebble_abi::map::PAGE as usize;
 const MAGIC: &[u8] = b"070701";
 const MODE: usize = 1;
 const LINKS: usize = 4;
@@ -50,6 +53,8 @@ pub struct Record<'a> {
     pub path: &'a str,
     /// None: a directory.
     pub data: Option<&'a [u8]>,
+    /// It begins with a page of the archive, and what is left of its last page is zero.
+    pub has_pages: bool,
 }
 
 /// The records up to the trailer.
@@ -65,7 +70,7 @@ impl<'a> Records<'a> {
     }
 
     fn record(&mut self) -> Result<Option<Record<'a>>, ArchiveError> {
-        let offset = self.offset;
+        let offset = self.offset + zeros(self.archive.get(self.offset..).unwrap_or_default());
         let error = |offset, problem| ArchiveError { offset, problem };
         let take = |from: usize, len: usize| {
             let end = from.checked_add(len);
@@ -85,16 +90,19 @@ impl<'a> Records<'a> {
         if path == TRAILER {
             return Ok(None);
         }
-        let data_at = (name_at + name.len()).next_multiple_of(4);
+        let data_at = (name_at + name.len()).next_multiple_of(WORD);
         let data = take(data_at, size)?;
-        self.offset = (data_at + size).next_multiple_of(4);
+        self.offset = (data_at + size).next_multiple_of(WORD);
+        let rest = self.archive.get(data_at + size..(data_at + size).next_multiple_of(PAGE));
+        let has_pages =
+            data_at.is_multiple_of(PAGE) && rest.is_some_and(|rest| rest.iter().all(|byte| *byte == 0));
         let data = match mode & TYPE {
             REGULAR if links > 1 => return Err(error(offset, Problem::HardLink)),
             REGULAR => Some(data),
             DIRECTORY => None,
             _ => return Err(error(offset, Problem::Type)),
         };
-        Ok(Some(Record { offset, path, data }))
+        Ok(Some(Record { offset, path, data, has_pages }))
     }
 }
 
@@ -107,12 +115,17 @@ pub fn length<'a>(start: impl Fn(usize) -> &'a [u8], max: usize) -> Result<usize
             let problem = ArchiveError { offset, problem: Problem::Truncated };
             if end <= max { Ok(start(end)) } else { Err(problem) }
         };
+        let passed = zeros(start(max.min(offset + PAGE)).get(offset..).unwrap_or_default());
+        if passed > 0 {
+            offset += passed;
+            continue;
+        }
         let header = Header::parse(&within(offset + HEADER)?[offset..], offset)?;
         let name_end = offset + HEADER + header.name_size;
         if within(name_end)?[offset + HEADER..].strip_suffix(b"\0") == Some(TRAILER.as_bytes()) {
             return Ok(name_end);
         }
-        offset = (name_end.next_multiple_of(4) + header.size).next_multiple_of(4);
+        offset = (name_end.next_multiple_of(WORD) + header.size).next_multiple_of(WORD);
     }
 }
 
@@ -127,6 +140,11 @@ impl<'a> Iterator for Records<'a> {
         self.ended = !matches!(record, Some(Ok(_)));
         record
     }
+}
+
+/// Bytes of whole words, from the start on, that are zero.
+fn zeros(bytes: &[u8]) -> usize {
+    bytes.chunks_exact(WORD).take_while(|word| **word == [0; WORD]).count() * WORD
 }
 
 fn hexadecimal(digits: &[u8]) -> Option<u32> {

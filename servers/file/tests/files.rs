@@ -542,3 +542,60 @@ fn files_are_made_once_renamed_cut_and_appended_to() {
     files.gone(Asid(3));
     assert_eq!(files.rename_to(Asid(3), path("/ram/more"), ALL), Err(EAGAIN));
 }
+
+/// A file whose data begins with a page, and the zeros up to the next one.
+fn with_pages(path: &str, data: &[u8]) -> Vec<u8> {
+    let mut bytes = archive(&[("a", FILE, b"before")]);
+    bytes.truncate(110 + 2 + 8);
+    let header = (110 + path.len() + 1).next_multiple_of(4);
+    bytes.resize((bytes.len() + header).next_multiple_of(4096) - header, 0);
+    record(&mut bytes, path, FILE, 1, data);
+    bytes.resize(bytes.len().next_multiple_of(4096), 0);
+    record(&mut bytes, "z", FILE, 1, b"behind");
+    record(&mut bytes, "TRAILER!!!", 0, 1, b"");
+    bytes
+}
+
+#[test]
+fn a_file_is_shown_if_nothing_else_is_in_its_pages() {
+    let data: Vec<u8> = (0..5000u16).map(|n| n as u8 | 1).collect();
+    let bytes = with_pages("large", &data);
+    let end = length(|len| &bytes[..len], bytes.len()).unwrap();
+    assert_eq!(end.next_multiple_of(4), bytes.len(), "whatever zeros are in it");
+    let mut files = Files::new(Archive::parse(&bytes).unwrap());
+    let open =
+        |files: &mut Files, path: &str, rights| files.open(Asid(7), pack(path).unwrap(), rights).unwrap();
+    let large = open(&mut files, "large", READ);
+    assert_eq!(files.pages(large, 0), Ok(&data[..]));
+    assert_eq!(files.pages(large, 4096), Ok(&data[4096..]));
+    for offset in [1, 100, 5000, 8192, u64::MAX, u64::MAX << 12] {
+        assert_eq!(files.pages(large, offset), Err(EINVAL), "{offset}");
+    }
+    assert_eq!(files.seek(large, 0, SEEK_CUR), 0, "it stands where it was");
+    let unreadable = open(&mut files, "large", WRITE);
+    assert_eq!(files.pages(unreadable, 0), Err(EACCES));
+    for path in ["a", "z", "/", "ram"] {
+        let file = open(&mut files, path, READ);
+        assert_eq!(files.pages(file, 0), Err(EINVAL), "{path}");
+    }
+    let ram = files.create(Asid(7), pack("ram/a").unwrap(), ALL).unwrap();
+    assert_eq!(files.pages(ram, 0), Err(EINVAL), "it may change");
+    files.close(large);
+    assert_eq!(files.pages(large, 0), Err(EBADF));
+
+    // One byte behind its end, or one page of the archive too few.
+    let at = bytes.windows(data.len()).position(|part| part == data).unwrap();
+    for (spoiled, cut) in [(Some(at + data.len()), None), (Some(at + 8191), None), (None, Some(at + 8000))] {
+        let mut bytes = bytes.clone();
+        spoiled.into_iter().for_each(|at| bytes[at] = 1);
+        if let Some(cut) = cut {
+            bytes.truncate(cut);
+            record(&mut bytes, "TRAILER!!!", 0, 1, b"");
+            bytes.truncate(at + 8190);
+        }
+        let Ok(archive) = Archive::parse(&bytes) else { continue };
+        let mut files = Files::new(archive);
+        let large = open(&mut files, "large", READ);
+        assert_eq!(files.pages(large, 0), Err(EINVAL), "{spoiled:?} {cut:?}");
+    }
+}

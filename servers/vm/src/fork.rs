@@ -1,6 +1,7 @@
 //! A copy of a domain's memory, in a domain that has none yet.
 //!
-//! What is copied is what belongs to the parent alone: image, heap, and the stack of the thread that asks. It
+//! What is copied is what belongs to the parent alone: image, heap, and the stack of the thread that asks; of the
+//! archive the copy sees what its parent sees. It
 //! is copied in pieces, between which others get the lock: a parent with further threads that write
 //! meanwhile, or move its heap, gives its child what was there at some moment, page by page.
 //!
@@ -50,6 +51,10 @@ impl<M: Machine> Vm<M> {
         }
         if at < image.end {
             return Ok(at);
+        }
+        match self.show_copy(parent, child, from)? {
+            0 => {}
+            next => return Ok(next),
         }
         self.copy_stack(parent, child, sp)?;
         let &crate::Domain { heap, brk, .. } = self.domain(parent);

@@ -304,6 +304,14 @@ extern "C" fn touch(caller: Asid, address: VirtAddr) -> i64 {
     word(vm().touch(caller, address))
 }
 
+extern "C" fn show(caller: Asid, asid: Asid, address: VirtAddr, pages: u64) -> i64 {
+    word(vm().show(caller, asid, address, pages))
+}
+
+extern "C" fn hide(caller: Asid, address: VirtAddr, pages: u64) -> i64 {
+    word(vm().hide(caller, address, pages))
+}
+
 extern "C" fn range_set(asid: Asid, address: VirtAddr, pages: u64, who: u64) -> i64 {
     word(vm().range_set(asid, address, pages, who))
 }

@@ -38,13 +38,13 @@ pub(crate) fn pages_in(within: Range<u64>, address: u64, pages: u64) -> Result<R
 }
 
 /// The parts of a range of pages that one level-0 table maps each.
-fn parts(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+pub(crate) fn parts(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let tables = (range.start / SPAN * SPAN..range.end).step_by(SPAN as usize);
     tables.map(move |at| at.max(range.start)..range.end.min(at + SPAN))
 }
 
 /// Their entries in that table.
-fn leaves(l0: u64, part: Range<u64>) -> impl Iterator<Item = u64> {
+pub(crate) fn leaves(l0: u64, part: Range<u64>) -> impl Iterator<Item = u64> {
     let first = leaf_slot(l0, part.start);
     (0..(part.end - part.start) / PAGE).map(move |n| first + n * 8)
 }

@@ -16,12 +16,13 @@ use core::hint::black_box;
 use core::mem::MaybeUninit;
 use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
-use pebble::client::pipe;
+use pebble::client::{pipe, vm};
 use pebble::control::{self, Answer};
 use pebble::io::{self, File};
 use pebble::portal::{COUNTED, MILLISECOND, counter, time};
 use pebble::println;
 use pebble::process::{self, Child, Lazy};
+use pebble::words::VirtAddr;
 use pebble_bench::{ROUNDS, Samples, WARM_UP, least};
 
 pebble::program!(main);
@@ -29,8 +30,11 @@ pebble::handler!(handler = pass);
 
 static CREATE: pipe::Create<Lazy> = pipe::Create::lazy();
 static ABANDON: pipe::Abandon<Lazy> = pipe::Abandon::lazy();
+static HIDE: vm::Hide<Lazy> = vm::Hide::lazy();
 
 const FILE: &str = "/ram/bench";
+/// One of the archive, of as many pages.
+const FIXED: &str = "/share/block";
 /// Its size, and what a sample of a pipe moves.
 const BLOCK: usize = 64 << 10;
 /// Rounds of what takes millions of instructions, and of what takes thousands.
@@ -114,6 +118,26 @@ fn open_new() -> Result<Samples, Errno> {
         }
     }
     io::remove(FILE)?;
+    Ok(samples)
+}
+
+/// A file of the archive is shown, a byte of each page is read, and it is hidden again.
+fn map_fixed() -> Result<Samples, Errno> {
+    let file = io::open(FIXED)?;
+    let mut samples = samples(BLOCK);
+    for _ in 0..SOME {
+        let before = counter();
+        let bytes = file.shown()?;
+        for byte in bytes.iter().step_by(PAGE) {
+            black_box(*byte);
+        }
+        let hidden = HIDE.call(VirtAddr(bytes.as_ptr() as u64), (BLOCK / PAGE) as u64)?;
+        samples.add(counter() - before);
+        if bytes.len().div_ceil(PAGE) != BLOCK / PAGE || hidden != 0 {
+            return Err(errno::EIO);
+        }
+    }
+    file.close();
     Ok(samples)
 }
 
@@ -233,6 +257,7 @@ fn main() -> i64 {
         [_, "read-4k", id] => (blocks(SOME, 4096, 4096, File::read_exact), id),
         [_, "read-64k", id] => (blocks(FEW, BLOCK, BLOCK, File::read_exact), id),
         [_, "write-4k", id] => (blocks(SOME, 4096, 4096, |file, bytes| file.write(bytes)), id),
+        [_, "map", id] => (map_fixed(), id),
         [_, "open-close", id] => (open_close(), id),
         [_, "open-new", id] => (open_new(), id),
         [_, "pipe-4k", id] => (stream("4096"), id),
@@ -244,7 +269,7 @@ fn main() -> i64 {
         [_, "produce", bytes] => return produce(bytes),
         _ => {
             pebble::eprintln!(
-                "usage: work read-1|read-4k|read-64k|write-4k|open-close|open-new|pipe-4k|pipe-64k|\
+                "usage: work read-1|read-4k|read-64k|write-4k|map|open-close|open-new|pipe-4k|pipe-64k|\
                  spawn|fork-wait|fault-zero|fault-dirty ID"
             );
             return 2;

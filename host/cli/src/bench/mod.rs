@@ -50,6 +50,7 @@ const LINES: &[&str] = &[
     "work read-4k file.read.4k",
     "work read-64k file.read.64k",
     "work write-4k file.write.4k",
+    "work map file.map.64k",
     "work open-close file.open_close",
     "work open-new file.open_close.new",
     "work pipe-4k pipe.bulk.4k",
@@ -242,10 +243,10 @@ fn system(tools: &Tools, name: &str, last: Option<&String>) -> Result<Vec<Row>> 
     Ok(sink.rows)
 }
 
-/// Whether somebody types for this row: then ticks of the timer come at other times in each run, and only the
-/// median is the same.
+/// Whether somebody types for this row, or for those that it is of: then ticks of the timer come at other times in
+/// each run, and only the median is the same.
 pub fn is_typed(id: &str) -> bool {
-    id == BOOT || typed().any(|line| row_of(line) == id)
+    id == BOOT || typed().any(|line| row_of(line) == id) || RATIOS.iter().any(|(ratio, ..)| *ratio == id)
 }
 
 /// How exact the figure of a row is, where a clock's is exact to a tick: a ratio is as exact as both that it is of.

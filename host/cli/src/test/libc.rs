@@ -59,6 +59,22 @@ pub fn posix(context: &mut Context) -> Result<()> {
     Ok(())
 }
 
+/// Files as pages, also of a program whose portals are all another's; and nothing that is not mapped.
+pub fn pages(context: &mut Context) -> Result<()> {
+    group(context, "pages")?;
+    let mut guest = context.shell("libc")?;
+    for under in ["count", "count count"] {
+        let reply = guest.run_line(&format!("{under} libc-test pages"), LIMIT * 4)?;
+        let judged = reply.output.lines().any(|line| line.ends_with(" checks, 0 failed"));
+        ensure!(reply.status == 0 && judged, "{under}: {}", reply.output);
+    }
+    for how in ["write", "behind", "ended"] {
+        let reply = guest.run_line(&format!("libc-test trespass {how}"), LIMIT)?;
+        ensure!(reply.status > 128 && reply.output.contains("fault: "), "{how}: {reply:?}");
+    }
+    Ok(())
+}
+
 /// The heap is sound, and a block that is freed twice ends the program, not somebody else's data.
 pub fn memory(context: &mut Context) -> Result<()> {
     group(context, "memory")?;

@@ -153,6 +153,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::new("c.formats", |context| libc::group(context, "formats")),
     SystemTest::new("c.threads", libc::threads),
     SystemTest::new("c.posix", libc::posix),
+    SystemTest::new("c.pages", libc::pages),
     SystemTest::slow("c.wild", libc::wild_pointers),
     SystemTest::new("c.large", libc::large_programs),
     SystemTest::new("c.errors", |context| libc::group(context, "errors")),

@@ -9,6 +9,7 @@ mod model;
 mod portals;
 mod ranges;
 mod scenes;
+mod shown;
 mod stacks;
 mod windows;
 mod world;

@@ -32,7 +32,7 @@ fn domain() -> impl Strategy<Value = u64> {
 type Step = (u8, u64, u64, u64, u64);
 
 fn step() -> impl Strategy<Value = Step> {
-    (0u8..88, domain(), number(), number(), number())
+    (0u8..92, domain(), number(), number(), number())
 }
 
 fn apply(w: &mut World, (what, d, a, b, c): Step) {
@@ -127,6 +127,11 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
                 _ => _ = vm.fault(15, at, VirtAddr(0), Asid(d), ThreadId(b % 16), 0),
             }
         }
+        88..90 => {
+            let at = VirtAddr(map::ARCHIVE_VA + a % 4 * PAGE);
+            _ = vm.show(Asid(if b.is_multiple_of(4) { c } else { SERVER }), Asid(d), at, b % 5);
+        }
+        90..92 => _ = vm.hide(Asid(d), VirtAddr(map::ARCHIVE_VA + a % 4 * PAGE), b % 5),
         82..84 => w.idle(b % 20),
         80..82 => {
             let at = [slot(a), buffer(a), a][(b % 3) as usize];

@@ -1,7 +1,7 @@
 //! A machine that is an array, a small image in it, and a walk of its page tables that shares nothing with
 //! the library.
 
-use crate::portals::Lent;
+use crate::portals::{Lent, OPEN};
 use pebble_abi::map::{self, PAGE};
 use pebble_arch::Riscv64;
 use pebble_arch::riscv64::paging;
@@ -24,9 +24,11 @@ const X: u64 = 8;
 const U: u64 = 16;
 const STARTUP: u64 = 0x9000;
 const USER_END: u64 = 0x4000_0000;
+const A: u64 = 64;
 const MARKS: u64 = 3 << 8;
 const WINDOWS: u64 = 0x1b00_0000;
 const BUFFERS: u64 = 0x1c00_0000;
+const ARCHIVE: std::ops::Range<u64> = 0x900_0000..0x1000_0000;
 
 pub struct Fake {
     ram: Vec<Cell<u64>>,
@@ -140,6 +142,8 @@ pub struct World {
     to_zero: Vec<u64>,
     /// Domains of the image.
     boot: BTreeSet<u16>,
+    /// What the server that has the archive sees there.
+    archive: BTreeMap<u64, u64>,
     /// Threads, at the last look.
     bits: [u64; 4],
     /// Pages that domains pay for, and do not have yet, at the last look.
@@ -170,6 +174,7 @@ pub fn image(fake: &mut impl Machine) -> BootInfo {
         ..BootInfo::default()
     };
     info.kernel_pte = paging::entry(page(), V);
+    let archive = page();
     let names = ["vm", "portal-manager", "process", "server"];
     for (name, asid) in names.into_iter().zip(1u16..) {
         let (root, l1, low, stacks, table) = (page(), page(), page(), page(), page());
@@ -192,6 +197,13 @@ pub fn image(fake: &mut impl Machine) -> BootInfo {
         for slot in [0, 1] {
             put(stacks + (slot * 16 + 15) * 8, paging::entry(page(), V | R | W | U));
         }
+        if u64::from(asid) == SERVER {
+            // It has the archive.
+            put(l1 + (map::ARCHIVE_VA >> 21) * 8, paging::entry(archive, V));
+            for (n, pa) in (0..).zip([gate, empty, info.dead_l1]) {
+                put(archive + n * 8, paging::entry(pa, V | R | U | MARKS | A));
+            }
+        }
         info.domains.push(Domain {
             asid,
             name: name.into(),
@@ -199,7 +211,7 @@ pub fn image(fake: &mut impl Machine) -> BootInfo {
             table,
             float: asid == 4,
             priority: 20,
-            pages: 11,
+            pages: 11 + u32::from(u64::from(asid) == SERVER),
             stack_slots: 2,
             heap: if asid == PROCESS as u16 { map::LARGE_HEAP_VA } else { map::IMAGE_VA + 4 * PAGE },
             essential: asid <= 2,
@@ -256,7 +268,10 @@ impl World {
             bits: [0; 4],
             promised: 0,
             boot: (1..5).collect(),
+            archive: BTreeMap::new(),
         };
+        let server = world.view(SERVER as u16);
+        world.archive = server.range(ARCHIVE).map(|(va, entry)| (*va, *entry)).collect();
         let owned = world.owned();
         world.fixed = (map::LOAD_PA..info.image_end + 2 * PAGE)
             .step_by(PAGE as usize)
@@ -444,6 +459,10 @@ impl World {
                 for (va, entry) in stale {
                     assert_eq!(seen.get(va), Some(entry), "{asid} may still see {va:#x}");
                 }
+            }
+            let server = u64::from(asid) == SERVER && self.boot.contains(&asid);
+            for (va, entry) in seen.range(ARCHIVE).filter(|_| !server) {
+                assert_eq!(*entry, self.archive[va] & !MARKS | OPEN, "{asid} sees something else at {va:#x}");
             }
             for (va, entry) in &seen {
                 assert!(*va < USER_END);
