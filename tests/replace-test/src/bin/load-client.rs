@@ -31,6 +31,9 @@ pebble::program!(main);
 /// What everybody reads.
 const FILE: &str = "/share/lines";
 
+/// More bytes than a pipe holds.
+const PIPED_AT_ONCE: u64 = 1000;
+
 /// Bits of `Client::failed`: what went wrong at least once.
 const ADDED: u64 = 1;
 const CLOCKED: u64 = 2;
@@ -193,9 +196,9 @@ impl Client {
         self.check(WROTE, good);
     }
 
-    /// More than a pipe holds: the writer waits in between, and often this reader does.
+    /// The writer waits in between, and often this reader does.
     fn pipe(&mut self) {
-        let until = self.piped + MILLISECOND / 10;
+        let until = self.piped + PIPED_AT_ONCE;
         while self.piped < until && self.receive() {}
         self.check(PIPED, self.piped >= until);
     }
