@@ -4,7 +4,7 @@
 use pebble::abi::errno;
 use pebble::api::{self, Errno};
 
-const OWN: u64 = 240;
+const OWN: u64 = 320;
 
 extern "C" fn sleeper(_: u64) {
     let _ = api::hrsleep(u64::MAX >> 1);
