@@ -24,6 +24,8 @@ mod native;
 mod new;
 mod picolibc;
 mod profile;
+#[cfg(test)]
+mod reference;
 mod run;
 mod sfi;
 mod sources;

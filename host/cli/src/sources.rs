@@ -7,7 +7,7 @@
 //! description changes. **Invariants.** What is in that place is whole: the description is noted there last.
 //! Each source has an object of its own, whatever the sources are called.
 
-mod description;
+pub mod description;
 mod package;
 mod select;
 
