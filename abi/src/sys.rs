@@ -107,17 +107,18 @@ pub const FILE_PORTALS: usize = 4;
 /// size above them; cuts it off at the offset.
 pub const SEEK_ABOUT: u64 = 3;
 pub const SEEK_CUT: u64 = 4;
-/// `whence` of a seek in a file or a pipe: makes one more portal to it, by which a page that the caller lends is
-/// filled, or written.
+/// `whence` of a seek in a file or a pipe: makes one more portal to it, by which a page that the caller lends
+/// is filled, or written.
 pub const SEEK_READ_PAGE: u64 = 5;
 pub const SEEK_WRITE_PAGE: u64 = 6;
-/// `whence` of a seek in a file of the file server: from now on all that is written through these portals goes
-/// to its end, as with [`WRITE_APPEND`].
+/// `whence` of a seek in a file of the file server: from now on all that is written through these portals
+/// goes to its end, as with [`WRITE_APPEND`].
 pub const SEEK_APPEND: u64 = 7;
 /// `whence` of a seek in a pipe or the console: which calls would not wait now, as the `READY` bits.
 pub const SEEK_READY: u64 = 8;
-/// `whence` of a seek in a file of the archive that has pages of its own: the caller sees them from now on, from
-/// that offset to the end of the file; answered with the address, and so many bytes times [`SHOWN_SIZE`].
+/// `whence` of a seek in a file of the archive that has pages of its own: the caller sees them from now on,
+/// from that offset to the end of the file; answered with the address, and so many bytes times
+/// [`SHOWN_SIZE`].
 pub const SEEK_SHOW: u64 = 9;
 pub const SHOWN_SIZE: u64 = 1 << 28;
 const _: () = assert!(crate::map::PHYS_VA <= SHOWN_SIZE, "an address of the archive is below");

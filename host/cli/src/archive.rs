@@ -35,8 +35,8 @@ impl Archive {
     }
 
     /// Header of 13 numbers, zero-terminated name, data; each part padded to four bytes. The name has as many
-    /// zeros that the data begins with a whole word, which is copied in one. Zeros before the record and behind it
-    /// see to it that a large file shares no page with what is not zero.
+    /// zeros that the data begins with a whole word, which is copied in one. Zeros before the record and
+    /// behind it see to it that a large file shares no page with what is not zero.
     fn record(&mut self, path: &str, inode: u32, mode: u32, data: &[u8]) {
         let large = data.len() >= LARGE;
         if large {

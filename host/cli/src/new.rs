@@ -44,7 +44,8 @@ struct Template {
 
 const C: Template = Template {
     files: &[("{{name}}.c", include_str!("../templates/c/main.c"))],
-    manifest: "\n[[file]]\npath = \"bin/{{name}}\"\nc = \"programs/{{name}}.c\"\n",
+    manifest: "\n[[file]]\npath = \"bin/{{name}}\"\nc = \"programs/{{name}}.c\"\n\n\
+               [[test]]\nname = \"{{name}}\"\nrun = [\"{{name}}\"]\n",
     policy: "",
     command: "{{name}}",
     longest: 20,
@@ -55,7 +56,8 @@ const RUST: Template = Template {
         ("{{name}}/src/lib.rs", include_str!("../templates/rust/lib.rs.in")),
         ("{{name}}/src/main.rs", include_str!("../templates/rust/main.rs.in")),
     ],
-    manifest: "\n[[file]]\npath = \"bin/{{name}}\"\npackage = \"{{name}}\"\n",
+    manifest: "\n[[file]]\npath = \"bin/{{name}}\"\npackage = \"{{name}}\"\n\n\
+               [[test]]\nname = \"{{name}}\"\nrun = [\"{{name}}\"]\n",
     ..C
 };
 const SERVER: Template = Template {
@@ -127,6 +129,7 @@ pub fn new(tools: &Tools, options: &Options) -> Result<()> {
         ui::progress("changed", &tools.shown(path));
     }
     ui::done(&format!("try: echo {} | ./pebble run", fill(template.command)));
+    ui::done(&format!("and: ./pebble test {name}"));
     Ok(())
 }
 
@@ -135,8 +138,8 @@ fn is_name(name: &str, longest: usize) -> bool {
     name.len() <= longest && name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(good)
 }
 
-/// A word of a language, a library, or one of Pebble's packages or modules of its library: the component would
-/// not build under that name.
+/// A word of a language, a library, or one of Pebble's packages or modules of its library: the component
+/// would not build under that name.
 fn is_reserved(tools: &Tools, name: &str) -> bool {
     const LIBRARIES: [&str; 7] = ["alloc", "core", "nucleus", "pebble", "proc-macro", "std", "test"];
     let library = tools.root.join("lib/pebble/src").join(name.replace('-', "_"));

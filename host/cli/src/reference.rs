@@ -1,7 +1,7 @@
 //! The manual's page of manifests (`docs/src/manifest.md`), held against what is accepted.
 //!
-//! **Strategy.** A table with a field that cannot be is refused by naming all that could. So the page is compared
-//! with what the readers know, and with no list of its own.
+//! **Strategy.** A table with a field that cannot be is refused by naming all that could. So the page is
+//! compared with what the readers know, and with no list of its own.
 
 use std::collections::BTreeSet;
 
@@ -27,6 +27,7 @@ fn sections() -> Vec<(&'static str, String)> {
         ("rule", system("[[rule]]\nzzz = 1")),
         ("file", system("[[file]]\nzzz = 1")),
         ("device", system("[[device]]\nzzz = 1")),
+        ("test", system("[[test]]\nzzz = 1")),
         ("component.toml", component("zzz = 1")),
         ("debian", component("[debian]\nzzz = 1")),
         ("crate and pypi", component("[crate]\nzzz = 1")),

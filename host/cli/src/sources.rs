@@ -3,9 +3,9 @@
 //! **Problem.** A program that exists already is more than a directory of `.c` files: some of them belong to
 //! other programs, one is made by a script, and all want a macro. **Strategy.** A directory with a
 //! `component.toml` says so ([`description`]); the sources themselves may come from Debian, or from a package
-//! for Rust or Python ([`package`]), unchanged. They are unpacked and prepared in `target/c/sources`, anew when the
-//! description changes. **Invariants.** What is in that place is whole: the description is noted there last.
-//! Each source has an object of its own, whatever the sources are called.
+//! for Rust or Python ([`package`]), unchanged. They are unpacked and prepared in `target/c/sources`, anew
+//! when the description changes. **Invariants.** What is in that place is whole: the description is noted
+//! there last. Each source has an object of its own, whatever the sources are called.
 
 pub mod description;
 mod package;

@@ -34,6 +34,9 @@ pub struct Manifest {
     /// Devices that programs can have, where rules let them.
     #[serde(default)]
     pub device: Vec<Spanned<NamedDevice>>,
+    /// What `./pebble test` tries in this system; those of what it includes are not among them.
+    #[serde(default)]
+    pub test: Vec<Test>,
 }
 
 /// A component that is in the image from the start: one domain.
@@ -308,7 +311,7 @@ fn file_name<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Err
     if !name.is_empty() && !name.starts_with('.') && name.chars().all(good) {
         return Ok(name);
     }
-    let what = "a system's name is of letters, digits, '-', '_' and '.'";
+    let what = "a name is of letters, digits, '-', '_' and '.'";
     Err(serde::de::Error::custom(format!("name = \"{name}\": {what}")))
 }
 
@@ -326,6 +329,28 @@ pub struct File {
     pub from: Option<String>,
     /// So many numbered lines of 20 bytes, made up.
     pub lines: Option<u32>,
+}
+
+/// What is typed at the system's shell, and what comes of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Test {
+    #[serde(deserialize_with = "file_name")]
+    pub name: String,
+    /// Lines, one after the other.
+    pub run: Vec<String>,
+    /// All that they print. It is not compared if it is not said.
+    pub prints: Option<String>,
+    /// Exit status of the last line. The others end with 0.
+    #[serde(default)]
+    pub status: i64,
+    /// How long a line may take, of the emulator's processor time.
+    #[serde(default = "half_a_minute")]
+    pub seconds: u64,
+}
+
+fn half_a_minute() -> u64 {
+    30
 }
 
 /// What is wrong with a manifest, and where.

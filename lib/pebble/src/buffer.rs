@@ -52,8 +52,8 @@ impl Service {
     }
 }
 
-/// Pages of stacks come when they are touched. Portal code touches nothing, and refuses a window over one that is
-/// still to come: whether any of these has come now.
+/// Pages of stacks come when they are touched. Portal code touches nothing, and refuses a window over one
+/// that is still to come: whether any of these has come now.
 #[cold]
 pub(crate) fn have_come(addresses: [u64; 5]) -> bool {
     let of_stacks = |address: &u64| (map::STACKS_VA..map::USER_END).contains(address);

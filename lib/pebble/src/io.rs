@@ -1,12 +1,11 @@
 //! Open files, standard input and output.
 //!
-//! A few bytes travel in registers, `call::IO_BYTES` a call. Many travel by windows, a page a call ([`page`]).
-//! A write says with each call how many are left, by which the console keeps together what was written
-//! together. Paths choose
-//! the server: `/dev/console`, `/pipe/...`, everything else the file server. Standard files are opened at
-//! first use, by the paths in the program's start-up page; a server has none and writes nowhere. What goes to
-//! standard output or error goes to a file's end: several programs may have the same, as the shell's `2>&1` and
-//! `>>` want it.
+//! A few bytes travel in registers, `call::IO_BYTES` a call. Many travel by windows, a page a call
+//! ([`page`]). A write says with each call how many are left, by which the console keeps together what was
+//! written together. Paths choose the server: `/dev/console`, `/pipe/...`, everything else the file server.
+//! Standard files are opened at first use, by the paths in the program's start-up page; a server has none and
+//! writes nowhere. What goes to standard output or error goes to a file's end: several programs may have the
+//! same, as the shell's `2>&1` and `>>` want it.
 
 mod page;
 mod shown;
@@ -39,8 +38,8 @@ pub fn open(path: &str) -> Result<File, Errno> {
     answer(call(server, words)).map(|index| File(index as usize))
 }
 
-/// Opens what is written at its end alone, wherever that is by then, by whomever else it is written. A console
-/// or pipe has no other place.
+/// Opens what is written at its end alone, wherever that is by then, by whomever else it is written. A
+/// console or pipe has no other place.
 pub fn open_at_end(path: &str) -> Result<File, Errno> {
     let file = open(path)?;
     if !path.starts_with("/dev/console") && !path.starts_with("/pipe/") {
@@ -224,8 +223,8 @@ fn word_to_bytes(mut word: u64, out: &mut [u8]) {
 }
 
 /// For file servers: the portals of an open file, made in the table of the domain that called. The server
-/// exports read, write, seek and close one after the other, and behind them read_page and write_page if it has
-/// them.
+/// exports read, write, seek and close one after the other, and behind them read_page and write_page if it
+/// has them.
 pub struct FilePortals {
     /// Name of its read interface.
     read: &'static str,

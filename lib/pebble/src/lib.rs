@@ -10,6 +10,7 @@
 //! * [`io`] open files, standard input and output, [`print!`]
 //! * [`mmio`] device registers granted by the manifest, [`device`] those that a program asks for
 //! * [`policy`] what the system's rules say, for servers of what they are about
+//! * [`test`] tests that a program makes of itself, [`tests!`]
 //! * [`template`] code of one's own for an argument letter
 //! * [`arch`] the instructions of all that
 //! * [`wait`] clients that wait for an event in a server
@@ -64,6 +65,8 @@ mod start;
 pub mod sync;
 #[cfg(target_os = "none")]
 pub mod template;
+#[cfg(target_os = "none")]
+pub mod test;
 pub mod wait;
 #[cfg(target_os = "none")]
 pub mod within;

@@ -205,13 +205,13 @@ pub fn archive(len: usize) -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(map::ARCHIVE_VA as *const u8, len) }
 }
 
-/// `len` bytes of a file of the archive, as the file server has said where it is shown. If it has lied, to look at
-/// them is a fault. `None`: no archive is there.
+/// `len` bytes of a file of the archive, as the file server has said where it is shown. If it has lied, to
+/// look at them is a fault. `None`: no archive is there.
 pub fn shown(address: u64, len: usize) -> Option<&'static [u8]> {
     let places = map::ARCHIVE_VA..map::PHYS_VA;
     (places.contains(&address) && len as u64 <= places.end - address)
-        // SAFETY: nothing is ever mapped there but pages of the archive, read-only; nobody has them mapped for
-        // writing.
+        // SAFETY: nothing is ever mapped there but pages of the archive, read-only; nobody has them mapped
+        // for writing.
         .then(|| unsafe { core::slice::from_raw_parts(address as *const u8, len) })
 }
 

@@ -323,7 +323,8 @@ impl<'a> Files<'a> {
         Ok(open.next(bytes, max))
     }
 
-    /// What the file has from a page on, if it is one of the archive, with pages of its own: they never change.
+    /// What the file has from a page on, if it is one of the archive, with pages of its own: they never
+    /// change.
     pub fn pages(&mut self, control: u64, offset: u64) -> Result<&'a [u8], Errno> {
         let (&mut Open { rights, node, .. }, _) = self.file(control).ok_or(errno::EBADF)?;
         if rights & READ == 0 {

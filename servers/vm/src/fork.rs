@@ -1,9 +1,9 @@
 //! A copy of a domain's memory, in a domain that has none yet.
 //!
-//! What is copied is what belongs to the parent alone: image, heap, and the stack of the thread that asks; of the
-//! archive the copy sees what its parent sees. It
-//! is copied in pieces, between which others get the lock: a parent with further threads that write
-//! meanwhile, or move its heap, gives its child what was there at some moment, page by page.
+//! What is copied is what belongs to the parent alone: image, heap, and the stack of the thread that asks; of
+//! the archive the copy sees what its parent sees. It is copied in pieces, between which others get the lock:
+//! a parent with further threads that write meanwhile, or move its heap, gives its child what was there at
+//! some moment, page by page.
 //!
 //! The child's thread goes on upon the copied stack, at the same addresses: those of its parent's stacks,
 //! where the child has a table of its own. Registers are not copied. Who forks pushes those it needs, and the

@@ -10,8 +10,9 @@
 //!   for a domain of the image at `BOOTINFO_VA`, where such a domain may have boot information and device
 //!   registers, unless its heap begins behind these: they are marked as somebody else's.
 //!
-//! So death is one walk. Everything else that it may have mapped (devices, boot information, pages of the archive
-//! that are shown, the windows of trusted servers, stacks shared by `s` portals) belongs to somebody else.
+//! So death is one walk. Everything else that it may have mapped (devices, boot information, pages of the
+//! archive that are shown, the windows of trusted servers, stacks shared by `s` portals) belongs to somebody
+//! else.
 //!
 //! Invariants:
 //! * no page has two owners; a free page is mapped nowhere; a page is zeroed before it is taken ([`frames`]);

@@ -1,13 +1,13 @@
 //! Pages of the archive that domains see.
 //!
 //! **Problem.** Files of the archive never change, and whoever reads them has a copy made, call by call.
-//! **Strategy.** The server that has the archive shows its pages to its clients, each at the address at which it
-//! sees the page itself. So a place need not be found, nor remembered: to show a page again changes nothing, and
-//! who no longer wants it says where it is.
+//! **Strategy.** The server that has the archive shows its pages to its clients, each at the address at which
+//! it sees the page itself. So a place need not be found, nor remembered: to show a page again changes
+//! nothing, and who no longer wants it says where it is.
 //!
-//! **Invariants.** What is shown is a page of the image, which nobody writes and nobody frees; it is read-only,
-//! and marked *open*: who sees it may lend it, but has nothing to give away. Nobody is charged for it but for the
-//! level-0 table.
+//! **Invariants.** What is shown is a page of the image, which nobody writes and nobody frees; it is
+//! read-only, and marked *open*: who sees it may lend it, but has nothing to give away. Nobody is charged for
+//! it but for the level-0 table.
 
 use crate::space::{leaves, pages_in, parts};
 use crate::{Answer, Machine, Vm};
@@ -67,8 +67,8 @@ impl<M: Machine> Vm<M> {
         Ok(0)
     }
 
-    /// What a parent sees, from an address on, its copy sees: as much as one table maps. Where the next begins, or
-    /// 0 if there is no more.
+    /// What a parent sees, from an address on, its copy sees: as much as one table maps. Where the next
+    /// begins, or 0 if there is no more.
     pub(crate) fn show_copy(&mut self, parent: u16, child: u16, from: u64) -> Answer {
         let Some(first) = self.next_page(parent, from.max(ARCHIVE.start)..ARCHIVE.end) else { return Ok(0) };
         let Some(part) = parts(first..ARCHIVE.end).next() else { return Ok(0) };

@@ -93,8 +93,8 @@ pub struct Options {
     /// Where to write the plot
     #[arg(long, value_name = "FILE", default_value = "target/bench.svg")]
     svg: PathBuf,
-    /// Measure only rows whose id contains this, or one of these: PATTERN,PATTERN. Without it: all but macro.*,
-    /// whole programs, which take minutes
+    /// Measure only rows whose id contains this, or one of these: PATTERN,PATTERN. Without it: all but
+    /// macro.*, whole programs, which take minutes
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     only: Vec<String>,
     /// Measure the same operations of another system on the same board, and print both and their ratio
@@ -243,13 +243,14 @@ fn system(tools: &Tools, name: &str, last: Option<&String>) -> Result<Vec<Row>> 
     Ok(sink.rows)
 }
 
-/// Whether somebody types for this row, or for those that it is of: then ticks of the timer come at other times in
-/// each run, and only the median is the same.
+/// Whether somebody types for this row, or for those that it is of: then ticks of the timer come at other
+/// times in each run, and only the median is the same.
 pub fn is_typed(id: &str) -> bool {
     id == BOOT || typed().any(|line| row_of(line) == id) || RATIOS.iter().any(|(ratio, ..)| *ratio == id)
 }
 
-/// How exact the figure of a row is, where a clock's is exact to a tick: a ratio is as exact as both that it is of.
+/// How exact the figure of a row is, where a clock's is exact to a tick: a ratio is as exact as both that it
+/// is of.
 pub fn grain(rows: &[Row], row: &Row, tick: f64) -> f64 {
     let Some((_, of, to)) = RATIOS.iter().find(|(id, ..)| row.id == *id) else { return tick };
     let part = |id: &str| rows.iter().find(|row| row.id == id).map_or(0.0, |row| tick / row.p50);

@@ -3,6 +3,7 @@
 
 use anyhow::{Result, ensure};
 
+use super::component::{self, ComponentTest};
 use super::context::{Context, Made};
 use super::system::{ALL, SystemTest};
 use super::{Job, Options, Tally};
@@ -14,13 +15,20 @@ pub struct OnBoard<'a> {
     tools: &'a Tools,
     made: Made,
     systems: Vec<&'static SystemTest>,
+    components: Vec<ComponentTest>,
     budgets: Vec<(String, budget::Budget)>,
 }
 
 impl<'a> OnBoard<'a> {
     /// What the options select on this board. Tests for which the board lacks something are named.
     pub fn new(tools: &'a Tools, options: &Options) -> Result<Self> {
-        let mut on = OnBoard { tools, made: Made::default(), systems: Vec::new(), budgets: Vec::new() };
+        let mut on = OnBoard {
+            tools,
+            made: Made::default(),
+            systems: Vec::new(),
+            components: Vec::new(),
+            budgets: Vec::new(),
+        };
         let runs =
             |test: &&SystemTest| options.selects(&on.named(&test.group())) && !(options.quick && test.slow);
         let (whole, lacking): (Vec<_>, _) =
@@ -32,6 +40,8 @@ impl<'a> OnBoard<'a> {
             }
         }
         on.systems = whole;
+        let components = component::all(tools, options.filter.as_deref())?.into_iter();
+        on.components = components.filter(|test| options.selects(&on.named(&test.group()))).collect();
         if !options.quick {
             let budgets = budget::load(tools)?.into_iter();
             on.budgets = budgets.filter(|(id, _)| options.selects(&on.named(&group(id)))).collect();
@@ -49,14 +59,23 @@ impl<'a> OnBoard<'a> {
     /// Names of all that is selected.
     pub fn groups(&self) -> Vec<String> {
         let systems = self.systems.iter().map(|test| test.group());
+        let components = self.components.iter().map(ComponentTest::group);
         let budgets = self.budgets.iter().map(|(id, _)| group(id));
-        systems.chain(budgets).map(|group| self.named(&group)).collect()
+        systems.chain(components).chain(budgets).map(|group| self.named(&group)).collect()
     }
 
     pub fn systems(&self) -> impl Iterator<Item = Job<'_>> {
         self.systems.iter().map(|test| {
             let run = || test.run(&mut Context::new(self.tools, &self.made));
             Job::test(self.named(&test.group()), run)
+        })
+    }
+
+    pub fn components(&self) -> impl Iterator<Item = Job<'_>> {
+        self.components.iter().map(move |test| {
+            let name = self.named(&test.group());
+            let called = name.clone();
+            Job::test(name, move || test.run(&mut Context::new(self.tools, &self.made), &called))
         })
     }
 

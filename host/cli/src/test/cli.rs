@@ -14,13 +14,14 @@ use crate::tools::{BOARD_VARIABLE, Tools};
 type Test = fn(&Tools) -> Result<()>;
 
 /// Every group of its own.
-pub const GROUPS: [(&str, Test); 6] = [
+pub const GROUPS: [(&str, Test); 7] = [
     ("cli.products", products_are_those_of_their_sources),
     ("cli.leash", no_emulator_outlives_the_tool),
     ("cli.port", a_taken_port_is_refused),
     ("cli.uncounted", counts_are_shown_only_where_the_emulator_counts),
     ("cli.crash", super::crash::from_the_console_to_functions_and_lines),
     ("cli.rows", only_the_rows_that_are_asked_for_are_measured),
+    ("cli.judged", tests_of_components_fail_for_what_is_wrong),
 ];
 
 /// Longer than anything here takes on a busy machine.
@@ -240,5 +241,48 @@ fn only_the_rows_that_are_asked_for_are_measured(tools: &Tools) -> Result<()> {
     let said = String::from_utf8_lossy(&output.stderr);
     let measured: Vec<_> = said.lines().filter_map(|line| line.trim().strip_prefix("measured ")).collect();
     ensure!(output.status.success() && measured == ["portal.short_circuit"], "{said}");
+    Ok(())
+}
+
+/// A project's own manifest, with tests that hold and tests that do not: by what was printed, by the status,
+/// by the program's own judgement, and by its death before the end.
+fn tests_of_components_fail_for_what_is_wrong(tools: &Tools) -> Result<()> {
+    let dir = directory(tools, "judged")?;
+    let source = "#include <pebble-test.h>\n#include <stdlib.h>\n\
+                  TEST(holds) { EXPECT(1); }\n\
+                  TEST(differs) { EXPECT_EQ(1 + 1, 3); EXPECT_STR(\"a\", \"b\"); }\n\
+                  TEST(dies) { abort(); }\nTEST_MAIN\n";
+    fs::write(dir.join("own.c"), source)?;
+    let test = |name: &str, rest: &str| format!("[[test]]\nname = \"{name}\"\n{rest}\n");
+    let manifest = format!(
+        "name = \"judged\"\ninclude = \"{}\"\n[[file]]\npath = \"bin/own\"\nc = \"{}\"\n{}{}{}{}{}{}",
+        tools.root.join("systems/default.toml").display(),
+        dir.join("own.c").display(),
+        test("good", "run = [\"echo a\", \"echo b\"]\nprints = \"a\\nb\\n\""),
+        test("chosen", "run = [\"own holds\"]"),
+        test("printed", "run = [\"echo a\"]\nprints = \"b\\n\""),
+        test("status", "run = [\"cat /none\"]"),
+        test("judged", "run = [\"own holds differs\"]\nstatus = 1"),
+        test("early", "run = [\"own holds dies\"]\nstatus = 134"),
+    );
+    let (path, junit) = (dir.join("judged.toml"), dir.join("junit.xml"));
+    fs::write(&path, manifest)?;
+    let path = path.display().to_string();
+    let output = pebble(tools, &["test", &path, "--junit", &junit.display().to_string()]).output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let notes = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(1) && said.contains("2 passed, 4 failed"), "{said}{notes}");
+    let all = format!("{said}{notes}");
+    let place = format!("differs: {}:4: 1 + 1 is 2, not 3", tools.shown(&dir.join("own.c")));
+    let told = "it told of 1 tests, and not that these were all";
+    for wanted in ["printed \"a\\n\", not \"b\\n\"", "ended with status 1, not 0", &place, told] {
+        ensure!(all.contains(wanted), "{wanted} is not in {all}");
+    }
+    let xml = fs::read_to_string(&junit)?;
+    for wanted in
+        ["failures=\"5\"", "name=\"component.judged.judged::holds\"", "name=\"component.judged.early\""]
+    {
+        ensure!(xml.contains(wanted), "{wanted} is not in {xml}");
+    }
     Ok(())
 }

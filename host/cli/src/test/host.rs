@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::{Options, Tally};
+use super::{Options, Tally, junit};
 use crate::build::{Artifact, cargo_artifacts};
 use crate::tools::Tools;
 use crate::ui;
@@ -140,6 +140,9 @@ pub fn run_group(tools: &Tools, group: &str, programs: &[Artifact], options: &Op
         tally.failed,
         start.elapsed().as_secs_f32()
     );
+    if tally != Tally::default() {
+        junit::record(group, start.elapsed(), (tally.failed > 0).then(|| said.clone()));
+    }
     match (tally.failed, tally.passed) {
         (0, 0) => {}
         (0, _) => {

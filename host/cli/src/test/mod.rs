@@ -3,14 +3,16 @@
 //! `format`; `seam`; `interfaces.NAME`; `host.NAME`, the unit and property tests of a package; `system.NAME`,
 //! systems in the emulator; `system.c.NAME`, the C library of components; `sfi-attack`, `sfi-fault`,
 //! `sfi-tour`, `sfi-stubs`, `sfi-policy`, `sfi-cxx`, `sfi-same`, `sfi-real`, what fault domains withstand;
-//! `cli.NAME`, the tool itself; `budget.ID`, a measured row against its budget. What is tested on another
-//! board than the first has the board's name before it (`BOARD.system.NAME`); `--quick`, and a filter that
-//! does not begin with that name, leave it out, unless `--board` says otherwise. A filter selects the groups
-//! whose names contain it, or of which it is a part between dots, if it has only one or two letters (`c`).
+//! `cli.NAME`, the tool itself; `component.SYSTEM.NAME`, what manifests have; `budget.ID`, a measured row
+//! against its budget. What is tested on another board than the first has the board's name before it
+//! (`BOARD.system.NAME`); `--quick`, and a filter that does not begin with that name, leave it out, unless
+//! `--board` says otherwise. A filter selects the groups whose names contain it, or of which it is a part
+//! between dots, if it has only one or two letters (`c`).
 
 mod blockers;
 mod boards;
 mod cli;
+mod component;
 mod context;
 mod crash;
 mod cxx;
@@ -20,6 +22,7 @@ mod host;
 mod hostile;
 mod interfaces;
 mod interpose;
+mod junit;
 mod libc;
 mod ports;
 mod profile;
@@ -31,6 +34,7 @@ mod stack;
 mod system;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -45,7 +49,8 @@ use crate::ui;
 #[derive(clap::Args)]
 pub struct Options {
     /// Run only groups whose names contain this, such as portal, scheduler, hostile, budget; GROUP::TEST,
-    /// such as host.vm::fork, of host tests only those whose names contain TEST
+    /// such as host.vm::fork, of host tests only those whose names contain TEST; or, with a path to a
+    /// manifest, the tests that it has
     filter: Option<String>,
     /// Leave out what takes long, and try fewer random cases
     #[arg(long)]
@@ -53,6 +58,9 @@ pub struct Options {
     /// Only say what would run
     #[arg(long)]
     list: bool,
+    /// Write to this file, too, how each test went, as JUnit does
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
 }
 
 impl Options {
@@ -61,6 +69,7 @@ impl Options {
         let filter =
             self.filter.as_deref().map(|filter| filter.split_once("::").map_or(filter, |(group, _)| group));
         filter.is_none_or(|filter| match filter.len() {
+            _ if component::is_manifest(filter) => group.split('.').any(|part| part == "component"),
             0..=2 => group.split('.').any(|part| part == filter),
             _ => group.contains(filter),
         })
@@ -95,7 +104,9 @@ impl Tally {
     fn run(&mut self, name: &str, test: impl FnOnce() -> Result<()>) {
         let start = Instant::now();
         let result = test();
-        let seconds = start.elapsed().as_secs_f32();
+        let took = start.elapsed();
+        let seconds = took.as_secs_f32();
+        junit::record(name, took, result.as_ref().err().map(|error| format!("{error:#}")));
         match result {
             Ok(()) => {
                 self.passed += 1;
@@ -206,6 +217,7 @@ pub fn test(boards: &[Tools], options: &Options) -> Result<u8> {
     }));
     jobs.extend(own.into_iter().map(|(group, test, tools)| Job::test(group, move || test(tools))));
     jobs.extend(boards.iter().flat_map(OnBoard::systems));
+    jobs.extend(boards.iter().flat_map(OnBoard::components));
     jobs.sort_by_key(|job| LONG.iter().position(|long| job.name.ends_with(long)).unwrap_or(LONG.len()));
     jobs.extend(boards.iter().filter_map(|board| board.budgets(options.filter.is_none())));
     tally.add(side_by_side(&jobs));
@@ -214,6 +226,9 @@ pub fn test(boards: &[Tools], options: &Options) -> Result<u8> {
         test.is_empty() || tally.passed + tally.failed > 1,
         "no host test there has {test:?} in its name"
     );
+    if let Some(path) = &options.junit {
+        junit::write(path)?;
+    }
     println!("{} passed, {} failed", tally.passed, tally.failed);
     Ok(u8::from(tally.failed > 0))
 }
@@ -223,7 +238,7 @@ mod tests {
     use super::*;
 
     fn options(filter: Option<&str>) -> Options {
-        Options { filter: filter.map(String::from), quick: false, list: false }
+        Options { filter: filter.map(String::from), quick: false, list: false, junit: None }
     }
 
     #[test]
