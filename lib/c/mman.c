@@ -31,48 +31,53 @@ static void *fail(int error) {
 
 static size_t whole(size_t size) { return (size + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1); }
 
-static void *keep(char *start, size_t size, size_t shown) {
-    struct mapping *mapping = malloc(sizeof *mapping);
-    if (mapping == NULL)
-        return NULL;
-    *mapping = (struct mapping){.start = start, .size = size, .shown = shown};
-    __retarget_lock_acquire(&lock);
-    mapping->next = first;
+/* Under the lock. */
+static void *enter(struct mapping *mapping, char *start, size_t size, size_t shown) {
+    *mapping = (struct mapping){.next = first, .start = start, .size = size, .shown = shown};
     first = mapping;
-    __retarget_lock_release(&lock);
     return start;
 }
 
-/* The bytes of the file from there on, and zeros behind its end. */
+/* The bytes of the file from there on, and zeros behind its end. fd -1: zeros. */
 static int fill(int fd, char *start, size_t size, off_t offset) {
     size_t done = 0;
     ssize_t got = 1;
-    while (done < size && (got = pread(fd, start + done, size - done, offset + (off_t)done)) > 0)
+    while (fd >= 0 && done < size && (got = pread(fd, start + done, size - done, offset + (off_t)done)) > 0)
         done += (size_t)got;
     memset(start + done, 0, size - done);
     return got < 0 ? -1 : 0;
 }
 
-/* fd -1: zeros. */
 static void *copy(int fd, size_t size, off_t offset) {
-    char *start = memalign(PAGE_BYTES, size);
-    if (start == NULL)
-        return fail(ENOMEM);
-    if (fd < 0)
-        memset(start, 0, size);
-    if ((fd < 0 || fill(fd, start, size, offset) == 0) && keep(start, size, 0) != NULL)
-        return start;
-    free(start);
-    return MAP_FAILED;
+    struct mapping *mapping = malloc(sizeof *mapping);
+    char *start = mapping == NULL ? NULL : memalign(PAGE_BYTES, size);
+    if (start == NULL || fill(fd, start, size, offset) < 0) {
+        free(start);
+        free(mapping);
+        return MAP_FAILED;
+    }
+    __retarget_lock_acquire(&lock);
+    enter(mapping, start, size, 0);
+    __retarget_lock_release(&lock);
+    return start;
 }
 
-/* NULL: it cannot be. */
+/* NULL: it cannot be. Nobody hides pages between the moment when they are shown and that when this mapping is known. */
 static void *show(int portal, size_t size, off_t offset) {
-    struct portal_result result = REPEATED(portal_call(portal + FILE_SEEK, (long)offset, (long)SEEK_SHOW));
-    if (result.status != 0 || result.value <= 0)
+    struct mapping *mapping = malloc(sizeof *mapping);
+    void *start = NULL;
+    if (mapping == NULL)
         return NULL;
-    size_t there = whole((size_t)(result.value / SHOWN_SIZE));
-    return keep((char *)(result.value % SHOWN_SIZE), size, there < size ? there : size);
+    __retarget_lock_acquire(&lock);
+    struct portal_result result = REPEATED(portal_call(portal + FILE_SEEK, (long)offset, (long)SEEK_SHOW));
+    if (result.status == 0 && result.value > 0) {
+        size_t there = whole((size_t)(result.value / SHOWN_SIZE));
+        start = enter(mapping, (char *)(result.value % SHOWN_SIZE), size, there < size ? there : size);
+    }
+    __retarget_lock_release(&lock);
+    if (start == NULL)
+        free(mapping);
+    return start;
 }
 
 static void *map_file(size_t size, int protection, int flags, int fd, off_t offset) {

@@ -1,5 +1,6 @@
 /* Files and memory as pages. */
 #include "check.h"
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -120,7 +121,29 @@ static void refused(void) {
     FAILS(munmap((void *)PAGE_BYTES, PAGE_BYTES), EINVAL);
 }
 
+/* Two threads have the same pages and give them up, over and over: neither takes them from the other. */
+static void *map_and_unmap(void *bytes) {
+    size_t size = size_of(LINES);
+    for (int round = 0; round < 100; round++) {
+        char *start = map(LINES, PROT_READ, MAP_SHARED, size, 0);
+        yield();
+        CHECK(start != MAP_FAILED && memcmp(start, bytes, size) == 0 && munmap(start, size) == 0);
+    }
+    return NULL;
+}
+
+static void together(void) {
+    char *bytes = contents(LINES);
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_create(&threads[i], NULL, map_and_unmap, bytes) == 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    free(bytes);
+}
+
 void test_pages(void) {
+    together();
     for (int round = 0; round < 3; round++) {
         shown();
         copied();

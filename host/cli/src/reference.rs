@@ -49,6 +49,12 @@ fn described<'a>(page: &'a str, section: &str) -> BTreeSet<&'a str> {
 }
 
 #[test]
+fn a_test_types_something() {
+    let parsed = toml::from_str::<Manifest>("name = \"x\"\n[[test]]\nname = \"y\"\nrun = []\n");
+    assert!(parsed.unwrap_err().message().contains("a test types a line at least"));
+}
+
+#[test]
 fn every_field_is_described_and_no_other() {
     let page = include_str!("../../../docs/src/manifest.md");
     for (section, error) in sections() {

@@ -337,7 +337,8 @@ pub struct File {
 pub struct Test {
     #[serde(deserialize_with = "file_name")]
     pub name: String,
-    /// Lines, one after the other.
+    /// Lines, one after the other; at least one.
+    #[serde(deserialize_with = "some_lines")]
     pub run: Vec<String>,
     /// All that they print. It is not compared if it is not said.
     pub prints: Option<String>,
@@ -347,6 +348,16 @@ pub struct Test {
     /// How long a line may take, of the emulator's processor time.
     #[serde(default = "half_a_minute")]
     pub seconds: u64,
+}
+
+/// A test without any would hold whatever is broken.
+fn some_lines<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let lines = Vec::<String>::deserialize(from)?;
+    if lines.is_empty() {
+        Err(serde::de::Error::custom("run = []: a test types a line at least"))
+    } else {
+        Ok(lines)
+    }
 }
 
 fn half_a_minute() -> u64 {

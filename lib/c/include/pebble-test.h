@@ -11,7 +11,7 @@
  *
  *     TEST_MAIN
  *
- * The program runs all tests, in order of file and line as they were linked, or those that its arguments name. It prints a line for each, which
+ * The program runs all tests, in the order in which they stand, or those that its arguments name. It prints a line for each, which
  * `./pebble test` understands, and ends with 1 if one failed.
  */
 #ifndef PEBBLE_TEST_H
