@@ -42,6 +42,9 @@ pub const TEMPLATE: u64 = 8;
 /// whoever stands in between.
 pub const NAME: u64 = 9;
 
+/// In the answer of `pm.call_site`: a controller has passed the call on, and may have changed its words.
+pub const PASSED_ON: u64 = 1 << 48;
+
 /// Ways to guard an interface.
 pub mod guard {
     /// Whoever the rules allow.

@@ -122,6 +122,10 @@ pub const SEEK_READY: u64 = 8;
 pub const SEEK_SHOW: u64 = 9;
 pub const SHOWN_SIZE: u64 = 1 << 28;
 const _: () = assert!(crate::map::PHYS_VA <= SHOWN_SIZE, "an address of the archive is below");
+/// `whence` of a seek in a pipe: pages of the caller's and of whoever is at the other side change places. The
+/// offset is the address of the first page, with their number, below 4096, in its lower bits; answered with
+/// how many have, 0 at the end. `EAGAIN`: these bytes are for `read` and `write`.
+pub const SEEK_FLIP: u64 = 10;
 pub const READY_READ: u64 = 1;
 pub const READY_WRITE: u64 = 2;
 /// Nobody is at the other side any more.

@@ -1,7 +1,9 @@
 /* Files and memory as pages. */
 #include "check.h"
 #include <pthread.h>
+#include <malloc.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 
 #define LINES "/share/lines"
@@ -142,8 +144,118 @@ static void together(void) {
     free(bytes);
 }
 
+void open_pipe(int ends[2]);
+
+/* What is written: pages that say where they begin, and somewhat more. */
+enum { PAGES = 70, TAIL = 100, ALL = PAGES * PAGE_BYTES + TAIL };
+
+static char *pages_of_heap(void) {
+    char *pages = memalign(PAGE_BYTES, (PAGES + 1) * PAGE_BYTES);
+    memset(pages, 0, (PAGES + 1) * PAGE_BYTES);
+    return pages;
+}
+
+/* How it is written: by pages or bytes, all at once or in parts. */
+struct writer {
+    int end, flips;
+    size_t part;
+};
+
+static void *writes(void *argument) {
+    const struct writer *how = argument;
+    char *pages = pages_of_heap();
+    for (size_t done = 0; done < ALL;) {
+        size_t part = ALL - done < how->part ? ALL - done : how->part;
+        for (size_t i = 0; i < part; i += sizeof(long))
+            *(long *)(void *)(pages + i) = (long)(done + i);
+        ssize_t (*write_some)(int, void *, size_t) = how->flips ? write_flip : (ssize_t(*)(int, void *, size_t))write;
+        CHECK(write_some(how->end, pages, part) == (ssize_t)part);
+        done += part;
+    }
+    close(how->end);
+    free(pages);
+    return NULL;
+}
+
+/* All of it comes, in order, whoever of the two flips. */
+static void flipped_through(int reader_flips, int writer_flips, size_t reads, size_t part) {
+    int ends[2];
+    pthread_t thread;
+    open_pipe(ends);
+    struct writer how = {ends[1], writer_flips, part};
+    CHECK(pthread_create(&thread, NULL, writes, &how) == 0);
+    char *pages = pages_of_heap();
+    size_t done = 0, wrong = 0;
+    ssize_t got;
+    while ((got = reader_flips ? read_flip(ends[0], pages, reads) : read(ends[0], pages, reads)) > 0) {
+        for (ssize_t i = 0; i < got; i++) {
+            long word = (long)((done + (size_t)i) & ~(sizeof(long) - 1));
+            wrong += pages[i] != ((char *)&word)[(done + (size_t)i) % sizeof(long)];
+        }
+        done += (size_t)got;
+    }
+    CHECK(got == 0 && done == ALL && wrong == 0);
+    pthread_join(thread, NULL);
+    close(ends[0]);
+    free(pages);
+}
+
+static void flipped(void) {
+    for (int how = 0; how < 4; how++)
+        for (size_t part = PAGE_BYTES / 2; part <= PAGES * PAGE_BYTES; part = part * 7 / PAGE_BYTES * PAGE_BYTES) {
+            flipped_through(how & 1, how >> 1, PAGES * PAGE_BYTES, part);
+            flipped_through(how & 1, how >> 1, 3 * PAGE_BYTES, part);
+        }
+    char *pages = pages_of_heap();
+    FAILS(read_flip(-1, pages, PAGE_BYTES), EBADF);
+    FAILS(write_flip(-1, pages, PAGE_BYTES), EBADF);
+    /* Files know nothing of it, nor do pages that are none. */
+    int ram = open("/ram/flipped", O_RDWR | O_CREAT | O_TRUNC);
+    CHECK(write_flip(ram, pages, 2 * PAGE_BYTES) == 2 * PAGE_BYTES && write_flip(ram, pages + 1, 5) == 5);
+    CHECK(lseek(ram, 0, SEEK_SET) == 0 && read_flip(ram, pages, 3 * PAGE_BYTES) == 2 * PAGE_BYTES + 5);
+    close(ram);
+    unlink("/ram/flipped");
+    int ends[2];
+    open_pipe(ends);
+    FAILS(write_flip(ends[0], pages, PAGE_BYTES), EBADF);
+    FAILS(read_flip(ends[1], pages, PAGE_BYTES), EBADF);
+    close(ends[0]);
+    FAILS(write_flip(ends[1], pages, PAGE_BYTES), EPIPE);
+    close(ends[1]);
+    free(pages);
+}
+
+/* From the archive and from elsewhere, to a file. */
+static void sent(void) {
+    char *bytes = contents(LINES);
+    size_t size = size_of(LINES);
+    int out = open("/ram/sent", O_RDWR | O_CREAT | O_TRUNC), in = open(LINES, O_RDONLY);
+    off_t at = 5;
+    CHECK(sendfile(out, in, &at, 10) == 10 && at == 15 && lseek(in, 0, SEEK_CUR) == 0);
+    CHECK(sendfile(out, in, &at, size) == (ssize_t)size - 15 && at == (off_t)size);
+    CHECK(sendfile(out, in, &at, 1) == 0);
+    char *copy = contents("/ram/sent");
+    CHECK(memcmp(copy, bytes + 5, size - 5) == 0);
+    free(copy);
+    CHECK(ftruncate(out, 0) == 0 && lseek(out, 0, SEEK_SET) == 0 && lseek(in, 3, SEEK_SET) == 3);
+    CHECK(sendfile(out, in, NULL, size) == (ssize_t)size - 3 && lseek(in, 0, SEEK_CUR) == (off_t)size);
+    int other = open("/ram/sent-on", O_RDWR | O_CREAT | O_TRUNC);
+    CHECK(lseek(out, 1, SEEK_SET) == 1 && sendfile(other, out, NULL, size) == (ssize_t)size - 4);
+    copy = contents("/ram/sent-on");
+    CHECK(memcmp(copy, bytes + 4, size - 4) == 0);
+    free(copy);
+    FAILS(sendfile(in, out, NULL, 1), EBADF);
+    FAILS(sendfile(out, 1, NULL, 1), EINVAL);
+    FAILS(sendfile(-1, in, NULL, 1), EBADF);
+    close(in), close(out), close(other);
+    unlink("/ram/sent"), unlink("/ram/sent-on");
+    free(bytes);
+}
+
 void test_pages(void) {
     together();
+    flipped();
+    sent();
     for (int round = 0; round < 3; round++) {
         shown();
         copied();

@@ -84,6 +84,7 @@ fn constants(board: &Board) -> String {
         ("SEEK_WRITE_PAGE", sys::SEEK_WRITE_PAGE as usize, "to write from one"),
         ("SEEK_SHOW", sys::SEEK_SHOW as usize, "whence: shows a file of the archive to the caller: address,"),
         ("SHOWN_SIZE", sys::SHOWN_SIZE as usize, "and bytes from there on times this"),
+        ("SEEK_FLIP", sys::SEEK_FLIP as usize, "whence: pages change places with the other side's of a pipe"),
         ("SEEK_READY", sys::SEEK_READY as usize, "whence: which calls would not wait, as bits:"),
         ("READY_READ", sys::READY_READ as usize, ""),
         ("READY_WRITE", sys::READY_WRITE as usize, ""),

@@ -7,6 +7,7 @@
 //! writes nowhere. What goes to standard output or error goes to a file's end: several programs may have the
 //! same, as the shell's `2>&1` and `>>` want it.
 
+mod flip;
 mod page;
 mod shown;
 mod startup;
@@ -17,6 +18,7 @@ use crate::region::STARTUP;
 use crate::sync::Lock;
 use core::fmt;
 use core::sync::atomic::{AtomicUsize, Ordering};
+pub use flip::Page;
 use pebble_abi::call::IO_BYTES;
 use pebble_abi::link::{PATHLEN, Startup, pack, unpack};
 use pebble_abi::{errno, sys};

@@ -1,5 +1,5 @@
 //! The pipe server: bytes from writers to readers in other domains, up to 32 a call in registers, up to a page
-//! by a window ([`Page`]).
+//! by a window, up to 64 pages that change places ([`Page`]).
 //!
 //! Strategy: everything is in [`Pipes`], under the one lock of the component. An operation never waits: it
 //! says [`Block`](Read::Block) and counts the caller among the waiters of a [`Queue`]; the component gives up
@@ -30,7 +30,7 @@
 //! | `pipe.open` (caller, path) | [`parse_path`], [`Pipes::open`]; the control word goes into `pm.create`; when that fails: [`Pipes::close`] |
 //! | `pipe.abandon` (caller, token, sides: 1 read, 2 write) | [`Pipes::abandon`] |
 //! | `pipe.gone` (process server: domain) | [`Pipes::gone`] |
-//! | the portals of an open end | [`Pipes::read`], [`Pipes::write`], `EINVAL` (a pipe has no place to seek), [`Pipes::close`], [`Pipes::read_page`], [`Pipes::write_page`] |
+//! | the portals of an open end | [`Pipes::read`], [`Pipes::write`], `EINVAL` (a pipe has no place to seek), [`Pipes::close`], [`Pipes::read_page`], [`Pipes::write_page`], [`Pipes::flip`] |
 //!
 //! Life of a pipe: its creator makes it, and hands the two paths `/pipe/<token>/r` and `/pipe/<token>/w` to
 //! whom it likes; the token is the right to open. A side has *ended* when nobody has it open, and somebody
@@ -48,7 +48,7 @@ mod pipes;
 mod ring;
 mod token;
 
-pub use pages::{Lent, Offers, Page};
+pub use pages::{Lent, Offer, Offers, Page, Pages};
 pub use pipes::state::FORMAT;
 pub use pipes::{
     BLOCK, Error, PARKED, PIPES, PIPES_PER_DOMAIN, Pipes, QUEUES, Queue, Read, Side, Wake, Write,

@@ -15,7 +15,8 @@ extern crate alloc;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::*};
-use pebble::abi::{errno, sys};
+use pebble::abi::control::PASSED_ON;
+use pebble::abi::{errno, map, sys};
 use pebble::api::{self, Errno};
 use pebble::buffer::Window;
 use pebble::handover::{Bytes, Handover};
@@ -26,14 +27,16 @@ use pebble::sync::{Guard, Lock, Queued, Quick, Section};
 use pebble::wait::{self, Parking};
 use pebble::words::{Asid, VirtAddr};
 use pebble_pipe::{
-    Error, FORMAT, Lent, Offers, PARKED, PIPES as MOST, Page, Pipes, QUEUES, Queue, Read, SLEEPERS, Side,
-    Wake, Write, parse_path,
+    Error, FORMAT, Lent, Offers, PARKED, PIPES as MOST, Page, Pages, Pipes, QUEUES, Queue, Read, SLEEPERS,
+    Side, Wake, Write, parse_path,
 };
 
 pebble::import! {
     WILL_WAKE = "scheduler.will_wake";
     WAKE = "scheduler.wake";
     FAMILY: pm::Family;
+    CALL_SITE: pm::CallSite;
+    FLIP: vm::Flip;
 }
 // The portals of an end, in the order of `sys::FILE_READ` and its fellows.
 pebble::interfaces!();
@@ -334,6 +337,16 @@ impl Offers for Windows {
         }
     }
 
+    fn flip(&mut self, one: Pages, other: Pages) -> u64 {
+        let (here, there) = (VirtAddr(one.address), VirtAddr(other.address));
+        let count = one.count.min(other.count);
+        FLIP.call(one.domain, here, other.domain, there, count).map_or(0, |flipped| flipped.max(0) as u64)
+    }
+
+    fn wake(&mut self, wake: Wake) {
+        signal(wake);
+    }
+
     fn load(&mut self, from: u64, len: usize) -> [u64; 4] {
         Window::page(from).and_then(|window| window.words(0, len)).unwrap_or_default()
     }
@@ -343,7 +356,7 @@ impl Offers for Windows {
     }
 }
 
-/// The offer is over: how many bytes went, or nobody has used it.
+/// The offer is over: how many bytes or pages went, or nobody has used it.
 fn withdraw(queue: Queue) -> Option<usize> {
     let offer = &OFFERS[queue.index() % QUEUES];
     loop {
@@ -371,14 +384,19 @@ fn sleep_offering(queue: Queue) -> Option<Result<usize, Errno>> {
     }
 }
 
-/// One call about a page that the client lends, until there is an answer.
+/// One call about a page that the client lends.
 fn page(at: VirtAddr, most: u64, work: impl Fn(&mut Pipes, Lent) -> Page) -> i64 {
     let Ok(window) = Window::page(at.get()) else { return -errno::EFAULT };
     let lent = Lent { address: at.get(), len: window.len().min(most as usize) };
+    meet(|pipes| work(pipes, lent))
+}
+
+/// One call, until there is an answer: the other side comes, or has come.
+fn meet(work: impl Fn(&mut Pipes) -> Page) -> i64 {
     loop {
         let whole = Section::enter();
         let mut pipes = PIPES.lock();
-        match work(&mut pipes, lent) {
+        match work(&mut pipes) {
             Page::Done { count, wake } => {
                 drop(pipes);
                 signal(wake);
@@ -387,9 +405,17 @@ fn page(at: VirtAddr, most: u64, work: impl Fn(&mut Pipes, Lent) -> Page) -> i64
             Page::Offered { queue, wake } => {
                 drop(pipes);
                 signal(wake);
-                if let Some(outcome) = sleep_offering(queue) {
-                    return outcome.map_or_else(|error| -error, |count| count as i64);
+                match sleep_offering(queue) {
+                    None => {}
+                    // Pages that could not go.
+                    Some(Ok(0)) => return -errno::EAGAIN,
+                    Some(outcome) => return outcome.map_or_else(|error| -error, |count| count as i64),
                 }
+            }
+            Page::Copy(wake) => {
+                drop(pipes);
+                signal(wake);
+                return -errno::EAGAIN;
             }
             Page::Block(queue) => {
                 drop(whole);
@@ -410,8 +436,26 @@ extern "C" fn write_page(control: u64, at: VirtAddr, count: u64) -> i64 {
     page(at, count, |pipes, from| pipes.write_page(control, from, &mut Windows))
 }
 
+/// The caller's pages for those of the other side. Pages that only a controller has named are left alone.
+#[inline(never)]
+fn flip(control: u64, pages: u64) -> i64 {
+    let site = match CALL_SITE.call() {
+        Ok(site @ 1..) => site as u64,
+        _ => return -errno::EAGAIN,
+    };
+    let (address, count) = (pages & !(map::PAGE - 1), pages % map::PAGE);
+    if site & PASSED_ON != 0 || count == 0 {
+        return -errno::EAGAIN;
+    }
+    let pages = Pages { domain: Asid(site >> 16 & 0xffff), address, count };
+    meet(|pipes| pipes.flip(control, pages, &mut Windows))
+}
+
 /// A pipe has no place to move to.
-extern "C" fn seek(control: u64, _: u64, whence: u64) -> i64 {
+extern "C" fn seek(control: u64, offset: u64, whence: u64) -> i64 {
+    if whence == sys::SEEK_FLIP {
+        return flip(control, offset);
+    }
     if whence == sys::SEEK_READY {
         return PIPES.lock().ready(control).map_or_else(|error| -error.errno(), |ready| ready as i64);
     }

@@ -21,7 +21,7 @@ use pebble_abi::share::{self, Share};
 use pebble_abi::sys::{READY_END, READY_READ, READY_WRITE};
 use pebble_abi::words::Asid;
 
-use crate::pages::{Lent, Offers};
+use crate::pages::{Offer, Offers};
 use crate::ring::Ring;
 use crate::token::Tokens;
 
@@ -46,6 +46,13 @@ pub enum Side {
 
 impl Side {
     pub const BOTH: [Side; 2] = [Side::Read, Side::Write];
+
+    pub const fn other(self) -> Side {
+        match self {
+            Side::Read => Side::Write,
+            Side::Write => Side::Read,
+        }
+    }
 }
 
 /// The waiters of one side of one pipe: a number below [`QUEUES`].
@@ -156,8 +163,8 @@ pub(crate) struct Pipe {
     family: u16,
     /// Fewest bytes that a waiting writer has.
     need: u8,
-    /// What somebody who sleeps in each queue lends, unless it is withdrawn.
-    pub(crate) offers: [Option<Lent>; 2],
+    /// What somebody who sleeps in each queue offers, unless it is withdrawn.
+    pub(crate) offers: [Option<Offer>; 2],
 }
 
 impl Pipe {
@@ -181,6 +188,10 @@ impl Pipe {
 
     pub(crate) fn take_waiting(&mut self, pipe: usize, side: Side) -> Wake {
         Wake { queue: Queue::new(pipe, side), count: core::mem::take(&mut self.waiting[side as usize]) }
+    }
+
+    pub(crate) fn waits(&self, side: Side) -> bool {
+        self.waiting[side as usize] != 0
     }
 
     pub(crate) fn block(&mut self, pipe: usize, side: Side) -> Queue {
@@ -339,6 +350,7 @@ impl Pipes {
         let pipe = &mut self.pipes[at];
         let pulled = pipe.ring.is_empty() && max != 0 && pipe.pull(at, offers);
         if pipe.ring.is_empty() && max != 0 && !pipe.ended(Side::Write) {
+            pipe.decline(at, Side::Write, offers);
             return Read::Block(pipe.block(at, Side::Read));
         }
         let (count, words) = pipe.ring.get(max.min(IO_BYTES as u64) as usize);

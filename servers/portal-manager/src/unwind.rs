@@ -29,6 +29,7 @@ use crate::Machine;
 use crate::frames::{self, Current, Frame};
 use crate::manager::{Goal, Manager};
 use alloc::vec::Vec;
+use pebble_abi::control::PASSED_ON;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::fault::Cause;
 use pebble_abi::words::Asid;
@@ -76,18 +77,20 @@ impl Leg {
 
 impl<A: Arch> Manager<A> {
     /// For whom the call is that the thread's second frame from the top made, and where it was made: the
-    /// offset of the invocation stack's top word, domain << 16. Not a controller that passes it on.
+    /// offset of the invocation stack's top word, domain << 16. Not a controller that passes it on; that one
+    /// does is in the bit [`PASSED_ON`].
     pub fn call_site(&self, machine: &impl Machine, current: Current) -> Result<u64, Errno> {
-        let (mut site, mut asked) = (None::<Leg>, false);
+        let (mut site, mut asked, mut passed) = (None::<Leg>, false, 0);
         frames::any::<A>(machine, current.tid, current, self.code.thread_end, |frame| {
             let goes_on = site.is_none_or(|above| self.passes(frame, above));
             if goes_on && core::mem::replace(&mut asked, true) {
+                passed = if site.is_some() { PASSED_ON } else { 0 };
                 site = Some(Leg::of(frame));
             }
             !goes_on
         });
         let Leg { frame, domain, .. } = site.ok_or(errno::ESRCH)?;
-        Ok((frame.base - 8) | u64::from(domain) << 16)
+        Ok((frame.base - 8) | u64::from(domain) << 16 | passed)
     }
 
     /// `above` is what a controller does for its child, which has come in by `below`.

@@ -3,6 +3,7 @@
 mod common;
 
 use common::*;
+use pebble_abi::control::PASSED_ON;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::{map, status, thread};
 use pebble_arch::riscv64::{fault, frame};
@@ -150,7 +151,8 @@ fn a_limit_is_whose_call_the_controller_passes_on() {
             pebble_portal_manager::frames::Current { tid: THREAD, top: map::thread_va(THREAD) + s.top };
         let at = if domain == CALLER { caller } else { passed };
         let site = s.manager.call_site(&s.machine, current);
-        assert_eq!(site, Ok((at - 8) | u64::from(domain) << 16));
+        let passed = if domain == CALLER { PASSED_ON } else { 0 };
+        assert_eq!(site, Ok((at - 8) | u64::from(domain) << 16 | passed));
     }
 }
 

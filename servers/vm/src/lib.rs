@@ -34,6 +34,7 @@ mod buffers;
 mod domains;
 mod dumps;
 mod faults;
+mod flip;
 mod fork;
 mod frames;
 mod ranges;

@@ -312,6 +312,10 @@ extern "C" fn hide(caller: Asid, address: VirtAddr, pages: u64) -> i64 {
     word(vm().hide(caller, address, pages))
 }
 
+extern "C" fn flip(asid: Asid, address: VirtAddr, other: Asid, there: VirtAddr, pages: u64) -> i64 {
+    word(vm().flip((asid, address), (other, there), pages))
+}
+
 extern "C" fn range_set(asid: Asid, address: VirtAddr, pages: u64, who: u64) -> i64 {
     word(vm().range_set(asid, address, pages, who))
 }

@@ -219,6 +219,27 @@ impl<M: Machine> Vm<M> {
         }
     }
 
+    /// Whether a domain has any window at all; part of a [`look`](Self::look).
+    pub(crate) fn shows_something(&self, asid: u16) -> bool {
+        if self.control(asid).is_none() {
+            return false;
+        }
+        let upper = buffer_words(self.domain(asid).l1(), UPPER)[0];
+        self.valid_in(self.slot_words(asid).start, SLOTS) || self.valid_in(upper, 2 * UPPER)
+    }
+
+    /// Whether one of so many words maps something.
+    fn valid_in(&self, word: u64, count: u64) -> bool {
+        let mut n = 0;
+        loop {
+            n += self.machine.zeros(word + n * 8, count - n);
+            if n == count || M::Arch::is_valid(self.machine.read(word + n * 8)) {
+                return n < count;
+            }
+            n += 1;
+        }
+    }
+
     /// One look at a domain's slots; whether anything was turned.
     fn sweep(&mut self, asid: u16, sink: u64, sink_table: u64) -> bool {
         let mut turned = false;

@@ -64,6 +64,11 @@ pub fn streams(rounds: u32) -> i64 {
     with_judge(|judge| crate::streams::all(judge, rounds))
 }
 
+/// Pages that go through pipes: `flips.rs`.
+pub fn flips(rounds: u32) -> i64 {
+    with_judge(|judge| crate::flips::all(judge, rounds))
+}
+
 /// Faults by address range: `pages.rs`.
 pub fn pages(rounds: u32) -> i64 {
     with_judge(|judge| crate::pages::all(judge, rounds))

@@ -9,9 +9,10 @@
 //! for what never comes, `hostile block-and-die` does so again and again, `hostile storm WHAT N` does what is
 //! cheap for it and costs others much, `hostile crowd` is of threads at locks without portals left, `hostile
 //! hog` of families that take all that is scarce, `hostile consent` for exporters that ask for what nobody
-//! gave them, `hostile streams` for pages lent to servers of files and pipes, `hostile gifts` for servers that fill their clients' tables, `hostile guards` for exporters
-//! that decide who opens them, `hostile secrets` for names `hostile paths` for files and `hostile devices`
-//! for devices that are had by capability, `hostile templates` for argument letters. Its last line is
+//! gave them, `hostile streams` for pages lent to servers of files and pipes, `hostile flips` for pages that
+//! go through pipes, `hostile gifts` for servers that fill their clients' tables, `hostile guards` for
+//! exporters that decide who opens them, `hostile secrets` for names, `hostile paths` for files and `hostile
+//! devices` for devices that are had by capability, `hostile templates` for argument letters. Its last line is
 //! `hostile: N passed, N failed`.
 #![no_std]
 #![no_main]
@@ -26,6 +27,7 @@ mod depth;
 mod devices;
 mod files;
 mod fill;
+mod flips;
 mod gifts;
 mod guards;
 mod hog;
@@ -104,6 +106,9 @@ fn main() -> i64 {
         "crowd" => crowd::meet(),
         "streams" => judge::streams(word(2).parse().unwrap_or(1)),
         "offer" => streams::offer(word(2)),
+        "flips" => judge::flips(word(2).parse().unwrap_or(1)),
+        "spied" => flips::spied(),
+        "offer-pages" => flips::offer(word(2)),
         "linger" => storms::linger(),
         "storm" => storms::storm(word(2), word(3).parse().unwrap_or(1)),
         "hog" => hog::hog(word(2), word(3).parse().unwrap_or(0)),
@@ -125,7 +130,8 @@ fn usage() -> i64 {
          hostile|lent [ROUNDS] | hostile late [ROUNDS] | hostile pages [ROUNDS] | hostile depth [ROUNDS] | \
          hostile consent [ROUNDS] | hostile gifts [ROUNDS] | hostile guards [ROUNDS] | hostile files \
          [ROUNDS] | hostile fill | hostile secrets [ROUNDS] | hostile paths [ROUNDS] | hostile devices \
-         [ROUNDS] | hostile templates [ROUNDS] | hostile streams [ROUNDS]"
+         [ROUNDS] | hostile templates [ROUNDS] | hostile streams [ROUNDS] | hostile \
+         flips [ROUNDS]"
     );
     for kind in kinds::ALL {
         eprintln!("  {:<16} {}", kind.name, kind.what);

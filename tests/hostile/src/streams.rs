@@ -7,7 +7,7 @@
 use crate::judge::Judge;
 use alloc::format;
 use alloc::string::String;
-use core::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use pebble::abi::fault::KILLED;
 use pebble::abi::{errno, map, status, sys};
 use pebble::api::{self, Errno};
@@ -53,14 +53,14 @@ fn path(token: i64, side: char) -> String {
 }
 
 /// A pipe of which this domain has both ends.
-struct Pipe {
+pub struct Pipe {
     token: i64,
-    read: File,
-    write: File,
+    pub read: File,
+    pub write: File,
 }
 
 impl Pipe {
-    fn new() -> Result<Pipe, Errno> {
+    pub fn new() -> Result<Pipe, Errno> {
         let create = api::portal_open("pipe.create")?;
         let token = call(create, []).unwrap_or(0);
         let _ = api::portal_close(create, 1);
@@ -68,11 +68,11 @@ impl Pipe {
         Ok(Pipe { token, read: end('r')?, write: end('w')? })
     }
 
-    fn path(&self, side: char) -> String {
+    pub fn path(&self, side: char) -> String {
         path(self.token, side)
     }
 
-    fn close(self, pages: &[usize]) {
+    pub fn close(self, pages: &[usize]) {
         pages.iter().for_each(|portal| _ = api::portal_close(*portal, 1));
         self.read.close();
         self.write.close();
@@ -84,27 +84,27 @@ fn portal(file: File, whence: u64) -> Result<usize, Errno> {
     file.seek(0, whence).map(|portal| portal as usize)
 }
 
-fn pause() {
+pub fn pause() {
     let _ = api::hrsleep(time() + 2 * MILLISECOND);
 }
 
 /// A fresh page above the heap, which [`api::sbrk`] can take away again.
-fn fresh() -> Result<u64, Errno> {
+pub fn fresh() -> Result<u64, Errno> {
     let end = api::sbrk(0)?;
     let page = end.next_multiple_of(PAGE);
     api::sbrk((page + PAGE - end) as i64)?;
     Ok(page)
 }
 
-fn gone() -> Result<(), Errno> {
+pub fn gone() -> Result<(), Errno> {
     api::sbrk(-BYTES).map(|_| ())
 }
 
-/// A thread that sleeps in the pipe server with a page. No other memory than that is used meanwhile, for the
+/// A thread that sleeps in the pipe server in a call with two words. No other memory than that is used meanwhile, for the
 /// heap would grow above it.
 struct Sleeper {
     portal: AtomicUsize,
-    page: AtomicUsize,
+    words: [AtomicU64; 2],
     calls: AtomicBool,
     answer: AtomicI64,
 }
@@ -112,25 +112,29 @@ struct Sleeper {
 static SLEEPERS: [Sleeper; CROWD + 1] = [const {
     Sleeper {
         portal: AtomicUsize::new(0),
-        page: AtomicUsize::new(0),
+        words: [const { AtomicU64::new(0) }; 2],
         calls: AtomicBool::new(false),
         answer: AtomicI64::new(BUSY),
     }
 }; CROWD + 1];
 
 extern "C" fn reads(number: u64) {
-    let Sleeper { portal, page, calls, answer } = &SLEEPERS[number as usize];
+    let Sleeper { portal, words, calls, answer } = &SLEEPERS[number as usize];
     calls.store(true, Relaxed);
-    let answered = call(portal.load(Relaxed), [page.load(Relaxed) as u64, PAGE]);
+    let answered = call(portal.load(Relaxed), [0, 1].map(|n: usize| words[n].load(Relaxed)));
     answer.store(answered.unwrap_or(-1), Relaxed);
+}
+
+fn sleeper(number: usize, portal: usize, page: u64) -> Result<(), Errno> {
+    call_asleep(number, portal, [page, PAGE])
 }
 
 /// It sleeps when this returns: it was about to call, and then had the processor several times to itself,
 /// however slow that is.
-fn sleeper(number: usize, portal: usize, page: u64) -> Result<(), Errno> {
+pub fn call_asleep(number: usize, portal: usize, words: [u64; 2]) -> Result<(), Errno> {
     let it = &SLEEPERS[number];
     it.portal.store(portal, Relaxed);
-    it.page.store(page as usize, Relaxed);
+    it.words.iter().zip(words).for_each(|(to, word)| to.store(word, Relaxed));
     it.calls.store(false, Relaxed);
     it.answer.store(BUSY, Relaxed);
     api::thread_create(reads, number as u64, 0)?;
@@ -142,7 +146,7 @@ fn sleeper(number: usize, portal: usize, page: u64) -> Result<(), Errno> {
 }
 
 /// What it was answered.
-fn answer(number: usize) -> i64 {
+pub fn answer(number: usize) -> i64 {
     for _ in 0..1000 {
         match SLEEPERS[number].answer.load(Relaxed) {
             BUSY => pause(),
@@ -241,8 +245,8 @@ fn closed() -> Result<bool, Errno> {
 }
 
 /// A program that sleeps with an offer at that end is killed.
-fn killed_at(path: &str) -> Result<(), Errno> {
-    let child = Child::run("/bin/hostile", &["hostile", "offer", path])?;
+pub fn killed_at(how: &str, path: &str) -> Result<(), Errno> {
+    let child = Child::run("/bin/hostile", &["hostile", how, path])?;
     (0..20).for_each(|_| pause());
     child.kill()?;
     let status = child.wait()?;
@@ -256,7 +260,7 @@ fn left() -> Result<bool, Errno> {
     let write = portal(pipe.write, sys::SEEK_WRITE_PAGE)?;
     let path = pipe.path('r');
     pipe.read.close();
-    killed_at(&path)?;
+    killed_at("offer", &path)?;
     let page = fresh()?;
     let good = call(write, [page, PAGE]) == Ok(-errno::EPIPE);
     gone()?;
@@ -269,7 +273,7 @@ fn left() -> Result<bool, Errno> {
 fn heir() -> Result<bool, Errno> {
     let pipe = Pipe::new()?;
     let [read, write] = [portal(pipe.read, sys::SEEK_READ_PAGE)?, portal(pipe.write, sys::SEEK_WRITE_PAGE)?];
-    killed_at(&pipe.path('r'))?;
+    killed_at("offer", &pipe.path('r'))?;
     let other = alloc::vec![0u8; 2 * PAGE as usize];
     let to = (other.as_ptr() as u64).next_multiple_of(PAGE);
     let page = fresh()?;

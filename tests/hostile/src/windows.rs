@@ -276,7 +276,7 @@ fn portal(to: &str, what: &str) -> Result<usize, Errno> {
     Ok(api::portal_open_with(&format!("{to}.{what}"), Letters::of("smwrotg"))?.index)
 }
 
-fn ask(to: &str, what: &str, address: u64) -> Result<Result<i64, Broken>, Errno> {
+pub fn ask(to: &str, what: &str, address: u64) -> Result<Result<i64, Broken>, Errno> {
     portal(to, what).map(|index| call(index, [address]))
 }
 
@@ -384,13 +384,13 @@ fn torn(to: &str, takes: &str, holds: &str, act: extern "C" fn(u64)) -> Result<R
 }
 
 /// Another server, and the first told to lend on to that: the `which`-th way.
-struct Accomplice {
+pub struct Accomplice {
     child: Child,
-    name: String,
+    pub name: String,
 }
 
 impl Accomplice {
-    fn new() -> Result<Self, Errno> {
+    pub fn new() -> Result<Self, Errno> {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
         let name = format!("b{}.{}", api::get_asid(), SERIAL.fetch_add(1, Relaxed));
         let child = Child::run("/bin/hostile", &["hostile", "borrow", &name])?;

@@ -18,7 +18,7 @@ use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
 use pebble::client::{pipe, vm};
 use pebble::control::{self, Answer};
-use pebble::io::{self, File};
+use pebble::io::{self, File, Page};
 use pebble::portal::{COUNTED, MILLISECOND, counter, time};
 use pebble::println;
 use pebble::process::{self, Child, Lazy};
@@ -142,10 +142,10 @@ fn map_fixed() -> Result<Samples, Errno> {
 }
 
 /// Another instance of this program, which writes so many bytes a call until nobody reads them any more.
-fn producer(bytes: &str) -> Result<(Child, File), Errno> {
+fn producer(how: &str, bytes: &str) -> Result<(Child, File), Errno> {
     let token = CREATE.call()?;
     let writer = Child::load("/bin/work")?;
-    for word in ["work", "produce", bytes] {
+    for word in ["work", how, bytes] {
         writer.argument(word)?;
     }
     writer.stdio(0, "/dev/console")?;
@@ -162,7 +162,7 @@ fn producer(bytes: &str) -> Result<(Child, File), Errno> {
 /// From one that writes as many bytes a call as are read here. A sample has all that both do until 64 KB have
 /// arrived.
 fn stream(bytes: &str) -> Result<Samples, Errno> {
-    let (writer, from) = producer(bytes)?;
+    let (writer, from) = producer("produce", bytes)?;
     let mut buffer = alloc::vec![0; size(bytes)?];
     let mut samples = samples(BLOCK);
     for _ in 0..FEW {
@@ -175,6 +175,46 @@ fn stream(bytes: &str) -> Result<Samples, Errno> {
     from.close();
     writer.wait()?;
     Ok(samples)
+}
+
+/// The same of 64 KB at a time, in pages that change places: a byte of each is written by the one program and
+/// read by the other.
+fn flip() -> Result<Samples, Errno> {
+    let (writer, from) = producer("flip-out", "")?;
+    let mut pages = alloc::vec![Page::ZERO; BLOCK / PAGE];
+    let mut samples = samples(BLOCK);
+    for _ in 0..FEW {
+        let before = counter();
+        let mut done = 0;
+        while done < pages.len() {
+            match from.read_flip(&mut pages[done..])? {
+                0 => return Err(errno::EPIPE),
+                bytes => done += bytes / PAGE,
+            }
+        }
+        if pages.iter().any(|page| black_box(page.0[0]) != WRITTEN) {
+            return Err(errno::EIO);
+        }
+        samples.add(counter() - before);
+        pages.iter_mut().for_each(|page| page.0[0] = 0);
+    }
+    from.close();
+    writer.wait()?;
+    Ok(samples)
+}
+
+const WRITTEN: u8 = 7;
+
+/// The other end.
+fn flip_out() -> i64 {
+    let mut pages = alloc::vec![Page::ZERO; BLOCK / PAGE];
+    let Ok(to) = io::standard(1) else { return 1 };
+    loop {
+        pages.iter_mut().for_each(|page| page.0[0] = WRITTEN);
+        if to.write_flip(&mut pages).is_err() {
+            return 0;
+        }
+    }
 }
 
 fn size(bytes: &str) -> Result<usize, Errno> {
@@ -237,7 +277,7 @@ fn first_touch() -> Samples {
 /// The same when this program and another have taken every page that the idle thread has zeroed, which is as
 /// much as one may have.
 fn first_touch_dirty() -> Result<Samples, Errno> {
-    let (other, from) = producer(&alloc::format!("{ZEROED}"))?;
+    let (other, from) = producer("produce", &alloc::format!("{ZEROED}"))?;
     from.read_exact(&mut [0])?;
     let own = black_box(alloc::vec![0u8; ZEROED]);
     let samples = first_touch();
@@ -262,14 +302,16 @@ fn main() -> i64 {
         [_, "open-new", id] => (open_new(), id),
         [_, "pipe-4k", id] => (stream("4096"), id),
         [_, "pipe-64k", id] => (stream("65536"), id),
+        [_, "flip", id] => (flip(), id),
         [_, "spawn", id] => (spawn(), id),
         [_, "fork-wait", id] => (fork_wait(), id),
         [_, "fault-zero", id] => (Ok(first_touch()), id),
         [_, "fault-dirty", id] => (first_touch_dirty(), id),
         [_, "produce", bytes] => return produce(bytes),
+        [_, "flip-out", ""] => return flip_out(),
         _ => {
             pebble::eprintln!(
-                "usage: work read-1|read-4k|read-64k|write-4k|map|open-close|open-new|pipe-4k|pipe-64k|\
+                "usage: work read-1|read-4k|read-64k|write-4k|map|open-close|open-new|pipe-4k|pipe-64k|flip|\
                  spawn|fork-wait|fault-zero|fault-dirty ID"
             );
             return 2;

@@ -55,6 +55,7 @@ const LINES: &[&str] = &[
     "work open-new file.open_close.new",
     "work pipe-4k pipe.bulk.4k",
     "work pipe-64k pipe.bulk.64k",
+    "work flip pipe.flip.64k",
     "work spawn spawn.small",
     "work fork-wait fork.wait",
     "work fault-zero vm.fault.zero",

@@ -72,6 +72,12 @@ pub fn pages_lent_to_files_and_pipes(context: &mut Context) -> Result<()> {
     judged(&mut guest, "hostile streams 3", LIMIT * 10).map(drop)
 }
 
+/// Pages that change places through a pipe: taken away, spied on, somebody else's.
+pub fn pages_that_go_through_pipes(context: &mut Context) -> Result<()> {
+    let mut guest = context.shell("test")?;
+    judged(&mut guest, "hostile flips 3", LIMIT * 10).map(drop)
+}
+
 /// Servers that put portals into the tables of whoever calls them.
 pub fn tables_that_others_fill(context: &mut Context) -> Result<()> {
     let mut guest = context.shell("test")?;

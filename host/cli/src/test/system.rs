@@ -123,6 +123,7 @@ pub const ALL: &[SystemTest] = &[
     SystemTest::slow("hostile.depth", hostile::full_invocation_stacks),
     SystemTest::slow("hostile.consent", hostile::openers_give_what_they_say),
     SystemTest::new("hostile.streams", hostile::pages_lent_to_files_and_pipes),
+    SystemTest::new("hostile.flips", hostile::pages_that_go_through_pipes),
     SystemTest::new("hostile.gifts", hostile::tables_that_others_fill),
     SystemTest::slow("hostile.hog", hog::others_go_on),
     SystemTest::slow("hostile.glut", hog::no_memory_is_left),

@@ -1,6 +1,6 @@
 //! Offers and the memory of clients, as the component would have them.
 
-use pebble_pipe::{Offers, QUEUES, Queue};
+use pebble_pipe::{Offers, Pages, QUEUES, Queue, Wake};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
@@ -10,18 +10,30 @@ pub enum Offer {
     Done(usize),
 }
 
-/// Memory is one array; an address is an index.
+pub const PAGE: usize = 4096;
+
+/// Memory is one array; an address is an index, of whichever domain.
 pub struct Fake {
     pub offers: [Offer; QUEUES],
     pub memory: Vec<u8>,
     /// Whether the caller may sleep.
     pub sleeps: bool,
+    /// Domains whose pages may not flip.
+    pub fixed: Vec<u64>,
+    /// Who was woken in passing.
+    pub woken: Vec<Wake>,
 }
 
 impl Fake {
     /// Nobody may sleep, and nobody has offered anything.
     pub fn none() -> Self {
-        Fake { offers: [Offer::Free; QUEUES], memory: Vec::new(), sleeps: false }
+        Fake {
+            offers: [Offer::Free; QUEUES],
+            memory: Vec::new(),
+            sleeps: false,
+            fixed: Vec::new(),
+            woken: Vec::new(),
+        }
     }
 }
 
@@ -49,6 +61,21 @@ impl Offers for Fake {
 
     fn copy(&mut self, from: u64, to: u64, len: usize) {
         self.memory.copy_within(from as usize..from as usize + len, to as usize);
+    }
+
+    fn flip(&mut self, one: Pages, other: Pages) -> u64 {
+        if [one, other].iter().any(|pages| self.fixed.contains(&pages.domain.0)) {
+            return 0;
+        }
+        let count = one.count.min(other.count);
+        for n in 0..count as usize * PAGE {
+            self.memory.swap(one.address as usize + n, other.address as usize + n);
+        }
+        count
+    }
+
+    fn wake(&mut self, wake: Wake) {
+        self.woken.push(wake);
     }
 
     fn load(&mut self, from: u64, len: usize) -> [u64; 4] {

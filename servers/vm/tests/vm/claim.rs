@@ -70,19 +70,25 @@ fn a_torn_buffer_is_its_new_owners_alone() {
     w.check();
 }
 
-#[test]
-fn a_window_that_is_passed_on_during_the_search_is_found() {
-    // b comes before c; c, whose slots come later, lends on to b what it was lent, and returns.
-    let mut w = World::new();
-    let (a, b) = two(&mut w);
-    let c = program(&mut w);
+/// Three domains, and the entry of the first one's page that the third was lent. During the next search the
+/// third, whose slots come later, lends it on to the second, and returns.
+pub fn passes_on(w: &mut World) -> ([u16; 3], u64) {
+    let (a, b) = two(w);
+    let c = program(w);
     w.lend(a, b, b'w', HEAP + PAGE, 1).unwrap();
     w.give_back(0);
     let lent = w.lend(a, c, b'w', HEAP, 1).unwrap();
-    let (from, to) = (word(&w, c, lent.at), word(&w, b, map::WINDOWS_VA));
+    let (from, to) = (word(w, c, lent.at), word(w, b, map::WINDOWS_VA));
     let entry = w.vm.machine.read(from);
     *w.vm.machine.ambush.borrow_mut() =
-        Some((word(&w, b, map::WINDOWS_VA + 109 * PAGE), vec![(to, entry), (from, 0)]));
+        Some((word(w, b, map::WINDOWS_VA + 109 * PAGE), vec![(to, entry), (from, 0)]));
+    ([a, b, c], entry)
+}
+
+#[test]
+fn a_window_that_is_passed_on_during_the_search_is_found() {
+    let mut w = World::new();
+    let ([a, b, _], entry) = passes_on(&mut w);
     assert_eq!(w.vm.window_claim(a.into(), VirtAddr(HEAP)), Ok(0));
     assert!(w.vm.machine.ambush.borrow().is_none(), "it took place");
     assert_ne!(pa(w.view(b)[&map::WINDOWS_VA]), pa(entry));

@@ -3,6 +3,7 @@
 mod claim;
 mod dumps;
 mod fixed;
+mod flips;
 mod forks;
 mod fresh;
 mod model;

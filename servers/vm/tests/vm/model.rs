@@ -32,7 +32,7 @@ fn domain() -> impl Strategy<Value = u64> {
 type Step = (u8, u64, u64, u64, u64);
 
 fn step() -> impl Strategy<Value = Step> {
-    (0u8..92, domain(), number(), number(), number())
+    (0u8..96, domain(), number(), number(), number())
 }
 
 fn apply(w: &mut World, (what, d, a, b, c): Step) {
@@ -132,6 +132,14 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
             _ = vm.show(Asid(if b.is_multiple_of(4) { c } else { SERVER }), Asid(d), at, b % 5);
         }
         90..92 => _ = vm.hide(Asid(d), VirtAddr(map::ARCHIVE_VA + a % 4 * PAGE), b % 5),
+        92..96 => {
+            let (one, other) = (w.page_of(d, a).unwrap_or(a), w.page_of(4 + b % 5, c).unwrap_or(c));
+            let sides = [(Asid(d), VirtAddr(one)), (Asid(4 + b % 5), VirtAddr(other))];
+            if let Ok(flipped) = w.vm.flip(sides[0], sides[1], b % 6) {
+                w.alone(sides[0], flipped);
+                w.alone(sides[1], flipped);
+            }
+        }
         82..84 => w.idle(b % 20),
         80..82 => {
             let at = [slot(a), buffer(a), a][(b % 3) as usize];

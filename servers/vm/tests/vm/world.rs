@@ -3,6 +3,7 @@
 
 use crate::portals::{Lent, OPEN};
 use pebble_abi::map::{self, PAGE};
+use pebble_abi::words::{Asid, VirtAddr};
 use pebble_arch::Riscv64;
 use pebble_arch::riscv64::paging;
 use pebble_boot::{About, BootInfo, CommonCode, Domain, Interface, Portal, Rule, Semaphore, Thread};
@@ -417,6 +418,17 @@ impl World {
         let asid = u16::try_from(asid).ok().filter(|a| (1..256).contains(a) && self.state(*a) == 1)?;
         let view: Vec<u64> = self.view(asid).into_keys().filter(|va| *va >= 0x9000).collect();
         view.get(n as usize % view.len().max(1)).copied()
+    }
+
+    /// No slot shows any of so many pages.
+    pub fn alone(&self, (asid, VirtAddr(at)): (Asid, VirtAddr), pages: u64) {
+        let view = self.view(asid.get() as u16);
+        for (other, l1) in &self.l1 {
+            for (va, entry) in self.vm.machine.walk(*l1).0.range(WINDOWS..0x2000_0000) {
+                let shown = (0..pages).find(|n| view[&(at + n * PAGE)] >> 10 == entry >> 10);
+                assert_eq!(shown, None, "{other} sees page {shown:?} at {va:#x}");
+            }
+        }
     }
 
     /// Takes note of domains and where their tables are.
