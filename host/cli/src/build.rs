@@ -36,7 +36,7 @@ impl Built {
 
 /// Where the image of a manifest goes.
 pub fn image_path(tools: &Tools, manifest: &Path) -> PathBuf {
-    tools.made().join("image").join(tools.system_name(manifest) + ".elf")
+    tools.made_at_home().join("image").join(tools.system_name(manifest) + ".elf")
 }
 
 /// Where it is noted which ELF files with symbols an image was made of.
@@ -108,11 +108,7 @@ fn archive(
     let mut compiler = None;
     for file in &manifest.file {
         let at = || format!("file '{}'", file.path);
-        let there = |named: &str| {
-            let path = tools.root.join(named);
-            ensure!(path.exists(), "{}: there is no {named}", at());
-            Ok(path)
-        };
+        let there = |named: &str| tools.file(named).with_context(|| format!("{}: there is no {named}", at()));
         let elf = match (&file.package, &file.c, &file.from, file.lines) {
             (Some(package), None, None, None) => {
                 programs.elf(package, file.binary.as_deref()).with_context(at)?.to_path_buf()
@@ -158,9 +154,20 @@ fn stripped(tools: &Tools, name: &Path, elf: &Path) -> Result<Vec<u8>> {
 struct Programs(BTreeMap<(String, String), PathBuf>);
 
 impl Programs {
-    /// Builds all binaries of these packages, all at once.
+    /// Builds all binaries of these packages: those of a project, and Pebble's own.
     fn build(tools: &Tools, packages: &[&str]) -> Result<Self> {
-        let mut cargo = tools.cross_cargo()?;
+        let own = if tools.is_project() { own_packages(tools)? } else { Vec::new() };
+        let (own, pebbles): (Vec<&str>, _) =
+            packages.iter().partition(|package| own.iter().any(|own| own == *package));
+        let mut all = Self::built_by(tools.cross_cargo()?, &pebbles)?;
+        if !own.is_empty() {
+            let cargo = tools.at_home(tools.cross_cargo()?, tools.made_at_home());
+            all.0.extend(Self::built_by(cargo, &own)?.0);
+        }
+        Ok(all)
+    }
+
+    fn built_by(mut cargo: Command, packages: &[&str]) -> Result<Self> {
         for package in packages {
             cargo.args(["-p", package, "--features", &format!("{package}/component")]);
         }
@@ -195,19 +202,37 @@ impl Programs {
     }
 }
 
-/// Of these packages one that the project does not have; cargo speaks of features only.
+/// Of these packages one that neither the project nor Pebble has; cargo speaks of features only.
 fn unknown<'a>(tools: &Tools, packages: &[&'a str]) -> Option<&'a str> {
+    let mut known = packages_of(tools.cargo("metadata")).ok()?;
+    if tools.is_project() {
+        known.extend(own_packages(tools).ok()?);
+    }
+    packages.iter().copied().find(|name| known.iter().all(|known| known != name))
+}
+
+/// Those of the project.
+fn own_packages(tools: &Tools) -> Result<Vec<String>> {
+    if !tools.home.join("Cargo.toml").exists() {
+        return Ok(Vec::new());
+    }
+    packages_of(tools.at_home(tools.cargo("metadata"), tools.made_at_home())).context("Cargo.toml")
+}
+
+/// Names of a workspace's packages.
+fn packages_of(mut metadata: Command) -> Result<Vec<String>> {
     #[derive(Deserialize)]
-    struct Project {
+    struct Workspace {
         packages: Vec<Package>,
     }
     #[derive(Deserialize)]
     struct Package {
         name: String,
     }
-    let output = tools.cargo("metadata").args(["--no-deps", "--offline", "--format-version", "1"]).output();
-    let project: Project = serde_json::from_slice(&output.ok()?.stdout).ok()?;
-    packages.iter().copied().find(|name| project.packages.iter().all(|package| package.name != *name))
+    let output = metadata.args(["--no-deps", "--offline", "--format-version", "1"]).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
+    let workspace: Workspace = serde_json::from_slice(&output.stdout)?;
+    Ok(workspace.packages.into_iter().map(|package| package.name).collect())
 }
 
 /// Cargo lays all binaries of one name into one file, whosever they are.

@@ -204,13 +204,13 @@ impl<'a> Compiler<'a> {
             file: PathBuf,
             arguments: Vec<String>,
         }
-        let path = self.tools.made().join("compile_commands.json");
+        let path = self.tools.made_at_home().join("compile_commands.json");
         let known = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let mut all: Vec<Entry> = known.unwrap_or_default();
         let commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|entry| !commands.contains_key(&entry.file) && entry.file.exists());
         all.extend(commands.iter().map(|(file, arguments)| Entry {
-            directory: self.tools.root.clone(),
+            directory: self.tools.home.clone(),
             file: file.clone(),
             arguments: arguments.clone(),
         }));

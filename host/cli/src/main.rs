@@ -3,6 +3,7 @@
 //! Each command is a module; what they share:
 //! * [`tools`] the programs that Pebble calls, [`build`] components and images, [`c`] components in C,
 //!   [`archive`] their files
+//! * [`project`] where the user's own systems are, if not in Pebble's tree
 //! * [`ui`] what the user sees meanwhile
 //!
 //! Exit status: 0 done, 1 failed, 2 wrong usage. `run` with a script exits with the status of its last
@@ -24,9 +25,11 @@ mod native;
 mod new;
 mod picolibc;
 mod profile;
+mod project;
 #[cfg(test)]
 mod reference;
 mod run;
+mod sdk;
 mod sfi;
 mod sources;
 mod stamp;
@@ -88,6 +91,8 @@ enum Command {
     },
     /// Make a new component that builds and runs at once
     New(new::Options),
+    /// Pack what projects outside of this folder are built with
+    Sdk(sdk::Options),
     /// Show what an image holds: domains, portals, sizes
     Inspect(inspect::Options),
     /// Show what a program did when it died: registers, backtrace, portal calls
@@ -131,7 +136,9 @@ fn dispatch(board: Option<&str>, command: Command) -> Result<u8> {
     match command {
         Command::Run(options) => return run::run(&tools, &options),
         Command::Test(options) => {
-            let mut others = if every || board.is_none() { tools.other_boards()? } else { Vec::new() };
+            // A project is tested on the board that it runs on.
+            let all = every || board.is_none() && !tools.is_project();
+            let mut others = if all { tools.other_boards()? } else { Vec::new() };
             others.retain(|other| every || options.takes_in(&other.board.name));
             let boards: Vec<_> = std::iter::once(tools).chain(others).collect();
             return test::test(&boards, &options);
@@ -144,7 +151,8 @@ fn dispatch(board: Option<&str>, command: Command) -> Result<u8> {
             let built = build::system(&tools, &system)?;
             ui::done(&format!("{} ({})", tools.shown(&built.image), ui::bytes(built.bytes()?)));
         }
-        Command::New(options) => new::new(&tools, &options)?,
+        Command::New(options) => new::new(tools, &options)?,
+        Command::Sdk(options) => sdk::sdk(&tools, &options)?,
         Command::Inspect(options) => inspect::inspect(&tools, &options)?,
         Command::Debug(options) => return debug::debug(&tools, &options),
         Command::Encode { file } => encode(&file)?,

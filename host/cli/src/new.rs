@@ -1,22 +1,28 @@
-//! `pebble new`: a component to start from, out of `templates/`.
+//! `pebble new`: a component to start from, out of `templates/`; in Pebble itself, in the project from which it
+//! is called, or in a new [project].
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use pebble_image::Manifest;
 use pebble_interface::words::is_taken;
 
+use crate::project;
 use crate::tools::Tools;
 use crate::ui;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// The component's name: lower-case letters, digits and hyphens
-    name: String,
+    /// The component's name: lower-case letters, digits and hyphens; with --project, a folder of that name
+    name: PathBuf,
     /// The language to write it in
-    #[arg(long, value_enum)]
-    lang: Language,
+    #[arg(long, value_enum, required_unless_present = "project")]
+    lang: Option<Language>,
+    /// Make a project outside of Pebble's own folder, with this component in it (without --lang: in C)
+    #[arg(long, conflicts_with = "server")]
+    project: bool,
     /// A server that can be restarted and replaced, in two versions, and a client of it (Rust only)
     #[arg(long)]
     server: bool,
@@ -81,7 +87,7 @@ const POLICY: &str = "systems/etc/supervisor";
 
 impl Template {
     fn of(options: &Options) -> Result<Template> {
-        Ok(match (options.lang, options.server) {
+        Ok(match (options.lang.unwrap_or(Language::C), options.server) {
             (Language::C, false) => C,
             (Language::Rust, false) => RUST,
             (Language::Rust, true) => SERVER,
@@ -93,17 +99,26 @@ impl Template {
     }
 }
 
-pub fn new(tools: &Tools, options: &Options) -> Result<()> {
-    let name = &options.name;
+pub fn new(mut tools: Tools, options: &Options) -> Result<()> {
     let template = Template::of(options)?;
+    let name = if options.project { options.name.file_name() } else { Some(options.name.as_os_str()) };
+    let name = &name.unwrap_or_default().to_string_lossy().into_owned();
     if !is_name(name, template.longest) {
         let good = "lower-case letters, digits and hyphens, a letter first";
         return Err(ui::usage(format!("{name:?} is no name: {good}, {} at most", template.longest)));
     }
-    if is_reserved(tools, name) {
+    if is_reserved(&tools, name) {
         return Err(ui::usage(format!("{name:?} is the name of something else: choose another")));
     }
-    let programs = tools.root.join("programs");
+    if options.project {
+        project::make(&tools, &options.name, name)?;
+        tools.home = options.name.canonicalize()?;
+    }
+    if options.server && tools.is_project() {
+        return Err(ui::usage("--server makes one in Pebble's own folder, not in a project".into()));
+    }
+    let tools = &tools;
+    let programs = tools.home.join("programs");
     for path in [programs.join(name), programs.join(format!("{name}.c"))] {
         ensure!(!path.exists(), "{} exists", tools.shown(&path));
     }
@@ -115,7 +130,11 @@ pub fn new(tools: &Tools, options: &Options) -> Result<()> {
             "the system has a file {path} already: choose another name"
         );
     }
-    let fill = |text: &str| text.replace("{{crate}}", &name.replace('-', "_")).replace("{{name}}", name);
+    let pebble = if tools.is_project() { "../../.pebble/" } else { "../../" };
+    let fill = |text: &str| {
+        let text = text.replace("{{crate}}", &name.replace('-', "_")).replace("{{pebble}}", pebble);
+        text.replace("{{name}}", name)
+    };
     let additions = [(system, fill(template.manifest)), (tools.root.join(POLICY), fill(template.policy))];
     for (path, text) in template.files {
         let path = programs.join(fill(path));
@@ -128,7 +147,8 @@ pub fn new(tools: &Tools, options: &Options) -> Result<()> {
         fs::write(path, text + addition).with_context(|| tools.shown(path))?;
         ui::progress("changed", &tools.shown(path));
     }
-    ui::done(&format!("try: echo {} | ./pebble run", fill(template.command)));
+    let there = if options.project { format!("cd {}; ", options.name.display()) } else { String::new() };
+    ui::done(&format!("try: {there}echo {} | ./pebble run", fill(template.command)));
     ui::done(&format!("and: ./pebble test {name}"));
     Ok(())
 }

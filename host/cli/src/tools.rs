@@ -15,6 +15,7 @@ use pebble_image::{Board, Report, board};
 use pebble_qemu::Machine;
 
 use crate::isa::Isa;
+use crate::project;
 use crate::ui::{self, usage};
 
 /// The LLVM that Debian's packages provide under versioned names.
@@ -34,6 +35,8 @@ pub const BOARD_VARIABLE: &str = "PEBBLE_BOARD";
 pub struct Tools {
     /// The repository.
     pub root: PathBuf,
+    /// Where the user's own systems and sources are: the repository, or a [project](crate::project).
+    pub home: PathBuf,
     /// The board that systems are made for, and what is asked of its processor.
     pub board: Board,
     pub isa: &'static Isa,
@@ -51,8 +54,10 @@ impl Tools {
         let isa = Isa::of(board.processor).with_context(|| {
             format!("board {}: there are no systems for {} yet", board.name, board.processor)
         })?;
+        let home = project::find()?.unwrap_or_else(|| root.clone());
         Ok(Tools {
             root,
+            home,
             board,
             isa,
             cargo: path("PEBBLE_CARGO", "/usr/bin/cargo"),
@@ -78,6 +83,27 @@ impl Tools {
     /// Where goes what is made for the board.
     pub fn made(&self) -> PathBuf {
         if self.is_default() { self.target() } else { self.target().join(&self.board.name) }
+    }
+
+    pub fn is_project(&self) -> bool {
+        self.home != self.root
+    }
+
+    /// The same of the user's own.
+    pub fn made_at_home(&self) -> PathBuf {
+        let target = self.home.join("target");
+        if self.is_default() { target } else { target.join(&self.board.name) }
+    }
+
+    /// The user's own packages are those of a project.
+    pub fn at_home(&self, mut cargo: Command, made: PathBuf) -> Command {
+        cargo.current_dir(&self.home).env("CARGO_TARGET_DIR", made);
+        cargo
+    }
+
+    /// A file that the user names: his own, or else Pebble's.
+    pub fn file(&self, named: &str) -> Option<PathBuf> {
+        [&self.home, &self.root].map(|folder| folder.join(named)).into_iter().find(|path| path.exists())
     }
 
     /// What an image for this board says of itself.
@@ -141,9 +167,12 @@ impl Tools {
         command.env("RUSTC_BOOTSTRAP", "1").env("PATH", path_with(&linker_dir));
         command.env("RUSTFLAGS", self.isa.rust_flags).env(BOARD_VARIABLE, &self.board.name);
         command.env("CARGO_TARGET_DIR", self.made());
-        command.args(["--release", "--target", target]);
+        command.arg("--release");
         if target.ends_with(".json") {
-            command.args(["-Z", "json-target-spec"]);
+            // Wherever the packages are.
+            command.arg("--target").arg(self.root.join(target)).args(["-Z", "json-target-spec"]);
+        } else {
+            command.args(["--target", target]);
         }
         command.args(["-Z", "build-std=core,alloc,compiler_builtins"]);
         command.args(["-Z", "build-std-features=compiler-builtins-mem"]);
@@ -200,8 +229,8 @@ impl Tools {
                 Err(usage(format!("there is no manifest {system}")))
             };
         }
-        let path = |folder| self.root.join(folder).join(format!("{system}.toml"));
-        if let Some(path) = SYSTEMS.iter().map(path).find(|path| path.exists()) {
+        let path = |folder| self.file(&format!("{folder}/{system}.toml"));
+        if let Some(path) = SYSTEMS.iter().find_map(path) {
             return Ok(path);
         }
         let names = self.systems();
@@ -223,9 +252,9 @@ impl Tools {
         format!("{name}-{:08x}", hasher.finish() as u32)
     }
 
-    /// Names of the manifests in `systems/`.
+    /// Names of the user's manifests in `systems/`.
     pub fn systems(&self) -> Vec<String> {
-        names(&self.root.join("systems"))
+        names(&self.home.join("systems"))
     }
 }
 

@@ -135,6 +135,10 @@ pub fn bench(tools: &Tools, options: &Options) -> Result<u8> {
     if let Some(Against::Linux) = options.against {
         return linux::bench(tools, options);
     }
+    if tools.is_project() {
+        let other = "`./pebble profile` counts the instructions of a project's systems";
+        return Err(ui::usage(format!("bench measures Pebble itself, in its own folder; {other}")));
+    }
     if let Some(unknown) = Catalogue::load(tools)?.unknown(&options.only) {
         ui::error(&unknown);
         return Ok(2);

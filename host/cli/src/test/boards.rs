@@ -39,10 +39,11 @@ impl<'a> OnBoard<'a> {
                 ui::note(&format!("{} is left out: it needs {what}", on.named(&test.group())));
             }
         }
-        on.systems = whole;
+        // A project is tested with its own tests.
+        on.systems = if tools.is_project() { Vec::new() } else { whole };
         let components = component::all(tools, options.filter.as_deref())?.into_iter();
         on.components = components.filter(|test| options.selects(&on.named(&test.group()))).collect();
-        if !options.quick {
+        if !options.quick && !tools.is_project() {
             let budgets = budget::load(tools)?.into_iter();
             on.budgets = budgets.filter(|(id, _)| options.selects(&on.named(&group(id)))).collect();
         }

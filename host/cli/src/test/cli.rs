@@ -14,13 +14,14 @@ use crate::tools::{BOARD_VARIABLE, Tools};
 type Test = fn(&Tools) -> Result<()>;
 
 /// Every group of its own.
-pub const GROUPS: [(&str, Test); 7] = [
+pub const GROUPS: [(&str, Test); 8] = [
     ("cli.products", products_are_those_of_their_sources),
     ("cli.leash", no_emulator_outlives_the_tool),
     ("cli.port", a_taken_port_is_refused),
     ("cli.uncounted", counts_are_shown_only_where_the_emulator_counts),
     ("cli.crash", super::crash::from_the_console_to_functions_and_lines),
     ("cli.rows", only_the_rows_that_are_asked_for_are_measured),
+    ("cli.project", projects_are_built_outside),
     ("cli.judged", tests_of_components_fail_for_what_is_wrong),
 ];
 
@@ -48,6 +49,74 @@ pub fn directory(tools: &Tools, name: &str) -> Result<PathBuf> {
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir)?;
     Ok(dir)
+}
+
+/// A project with a component in each language, from nothing to its tests; and what goes wrong with one.
+fn projects_are_built_outside(tools: &Tools) -> Result<()> {
+    let dir = directory(tools, "project")?;
+    let home = dir.join("clockwork");
+    let made = pebble(tools, &["new", &home.display().to_string(), "--project"]).output()?;
+    ensure!(made.status.success(), "{made:?}");
+    let inside = |arguments: &[&str]| {
+        let mut command = Command::new(home.join("pebble"));
+        command.args(arguments).env(BOARD_VARIABLE, &tools.board.name).current_dir(&home);
+        // As somebody would who has only the project.
+        command.env_remove("PEBBLE_ROOT").env_remove("PEBBLE_CARGO").env_remove("PEBBLE_RUSTC");
+        command
+    };
+    let added = inside(&["new", "cuckoo", "--lang", "rust"]).output()?;
+    ensure!(added.status.success() && home.join("programs/cuckoo/src/main.rs").exists(), "{added:?}");
+    let tested = inside(&["test"]).output()?;
+    let said = String::from_utf8_lossy(&tested.stdout);
+    // Each as a component, and one on the host, after that is built.
+    ensure!(tested.status.success() && said.lines().last() == Some("4 passed, 0 failed"), "{tested:?}");
+    ensure!(home.join("target/image").exists() && home.join("target/compile_commands.json").exists());
+
+    // What the project has, and what Pebble has: a file of the project's own comes first.
+    fs::create_dir(home.join("etc"))?;
+    fs::write(home.join("etc/said"), "by the clock\n")?;
+    let manifest = home.join("systems/default.toml");
+    let text = fs::read_to_string(&manifest)?;
+    fs::write(&manifest, text.clone() + "\n[[file]]\npath = \"etc/said\"\nfrom = \"etc/said\"\n")?;
+    let mut run = inside(&["run", "--timeout", "60"]);
+    let mut child = run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    child.stdin.take().context("no standard input")?.write_all(b"cuckoo\ncat /etc/said\n")?;
+    let ran = child.wait_with_output()?;
+    let said = String::from_utf8_lossy(&ran.stdout);
+    ensure!(said.starts_with("hello from cuckoo") && said.ends_with("by the clock\n"), "{ran:?}");
+
+    let fails = |command: &mut Command, status: i32, what: &str| -> Result<()> {
+        let output = command.output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.code() == Some(status) && said.contains(what), "{what}: {output:?}");
+        Ok(())
+    };
+    fs::write(&manifest, text + "\n[[file]]\npath = \"etc/more\"\nfrom = \"etc/more\"\n")?;
+    fails(&mut inside(&["build"]), 1, "systems/default.toml: file 'etc/more': there is no etc/more")?;
+    fails(&mut inside(&["bench"]), 2, "bench measures Pebble itself")?;
+    fails(&mut inside(&["new", "x", "--lang", "rust", "--server"]), 2, "in Pebble's own folder")?;
+    fails(&mut pebble(tools, &["new", &home.display().to_string(), "--project"]), 1, "exists")?;
+    for (written, what) in [
+        ("pebble = \"77\"", "pebble = \"^77\", and this Pebble is"),
+        ("pebbles = 1", "unknown field `pebbles`"),
+    ] {
+        fs::write(home.join("pebble.toml"), written)?;
+        fails(&mut inside(&["build"]), 1, what)?;
+    }
+    fails(inside(&["build"]).env("PEBBLE_SDK", &dir), 1, "there is no Pebble in")?;
+    fs::remove_file(home.join(".pebble"))?;
+    fails(&mut inside(&["build"]), 1, "this project has no Pebble yet")?;
+
+    let sdk = dir.join("sdk.tar.gz");
+    let packed = pebble(tools, &["sdk", "--out", &sdk.display().to_string()]).output()?;
+    ensure!(packed.status.success(), "{packed:?}");
+    let listed = Command::new("tar").arg("-tzf").arg(&sdk).output()?;
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    for file in ["pebble", "lib/pebble/component.ld", "lib/c/pebble.h.in", "systems/default.toml"] {
+        let wanted = format!("pebble-{}/{file}", env!("CARGO_PKG_VERSION"));
+        ensure!(listed.lines().any(|line| line == wanted), "{wanted} is not in the SDK");
+    }
+    Ok(())
 }
 
 /// Programs of one base name, in two systems and in one; and changes that leave a file's time as it was.

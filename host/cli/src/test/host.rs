@@ -78,9 +78,17 @@ fn group_of(name: &str) -> String {
     format!("host.{}", name.strip_prefix("pebble-").unwrap_or(name))
 }
 
+/// For the user's own packages.
+fn cargo(tools: &Tools, subcommand: &str) -> Command {
+    tools.at_home(tools.cargo(subcommand), tools.made_at_home())
+}
+
 /// The workspace's packages whose groups are selected.
 pub fn packages(tools: &Tools, selects: impl Fn(&str) -> bool) -> Result<Vec<Package>> {
-    let output = tools.cargo("metadata").args(["--no-deps", "--format-version", "1"]).output()?;
+    if !tools.home.join("Cargo.toml").exists() {
+        return Ok(Vec::new());
+    }
+    let output = cargo(tools, "metadata").args(["--no-deps", "--format-version", "1"]).output()?;
     ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim());
     let mut packages = serde_json::from_slice::<Metadata>(&output.stdout)?.packages;
     packages.retain(|package| groups(package).iter().any(|group| selects(group)));
@@ -98,7 +106,7 @@ pub fn build(tools: &Tools, packages: &[Package], options: &Options) -> (Program
     }
     tally.run("host.build", || {
         ui::progress("building", "host tests");
-        let mut cargo = tools.cargo("test");
+        let mut cargo = cargo(tools, "test");
         cargo.arg("--no-run");
         for package in packages {
             cargo.args(["-p", &package.name]);

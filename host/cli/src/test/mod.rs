@@ -171,7 +171,8 @@ fn side_by_side(jobs: &[Job]) -> Tally {
 /// What is tested without a system does not depend on the board, and is tested with the first.
 pub fn test(boards: &[Tools], options: &Options) -> Result<u8> {
     let host = boards.iter().find(|tools| tools.is_default());
-    let selected = |group: &str| host.filter(|_| options.selects(group));
+    // Of a project there are host tests, and what its manifests have.
+    let selected = |group: &str| host.filter(|tools| !tools.is_project() && options.selects(group));
     let packages = match host {
         Some(tools) => host::packages(tools, |name| options.selects(name))?,
         None => Vec::new(),
