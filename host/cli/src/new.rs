@@ -1,5 +1,5 @@
-//! `pebble new`: a component to start from, out of `templates/`; in Pebble itself, in the project from which it
-//! is called, or in a new [project].
+//! `pebble new`: a component to start from, out of `templates/`; in Pebble itself, in the project from which
+//! it is called, or in a new [project].
 
 use std::fs;
 use std::path::PathBuf;
