@@ -141,22 +141,33 @@ fn map_fixed() -> Result<Samples, Errno> {
     Ok(samples)
 }
 
-/// Another instance of this program, which writes so many bytes a call until nobody reads them any more.
-fn producer(how: &str, bytes: &str) -> Result<(Child, File), Errno> {
+/// A pipe: the path for a writer, and the end to read from.
+fn pipe() -> Result<(String, File), Errno> {
     let token = CREATE.call()?;
-    let writer = Child::load("/bin/work")?;
-    for word in ["work", how, bytes] {
-        writer.argument(word)?;
-    }
-    writer.stdio(0, "/dev/console")?;
-    writer.stdio(1, &alloc::format!("/pipe/{token:016x}/w"))?;
-    writer.stdio(2, "/dev/console")?;
     let Ok(from) = io::open(&alloc::format!("/pipe/{token:016x}/r")) else {
         let _ = ABANDON.call(token, READING);
         return Err(errno::EIO);
     };
+    Ok((alloc::format!("/pipe/{token:016x}/w"), from))
+}
+
+/// A program that writes there.
+fn writer(path: &str, arguments: &[&str], to: &str) -> Result<Child, Errno> {
+    let writer = Child::load(path)?;
+    for word in arguments {
+        writer.argument(word)?;
+    }
+    writer.stdio(0, "/dev/console")?;
+    writer.stdio(1, to)?;
+    writer.stdio(2, "/dev/console")?;
     writer.start()?;
-    Ok((writer, from))
+    Ok(writer)
+}
+
+/// Another instance of this program, which writes so many bytes a call until nobody reads them any more.
+fn producer(how: &str, bytes: &str) -> Result<(Child, File), Errno> {
+    let (to, from) = pipe()?;
+    Ok((writer("/bin/work", &["work", how, bytes], &to)?, from))
 }
 
 /// From one that writes as many bytes a call as are read here. A sample has all that both do until 64 KB have
@@ -240,6 +251,24 @@ fn spawn() -> Result<Samples, Errno> {
     Ok(samples)
 }
 
+/// From the request to start a program to the first instruction of its `main`; or from there, where it writes
+/// 8 bytes into a pipe, to the return of the call that waits for its end.
+fn spawn_parts(of: fn([u64; 3]) -> u64) -> Result<Samples, Errno> {
+    process::prepare()?;
+    let mut samples = samples(1);
+    for _ in 0..FEW {
+        let (to, from) = pipe()?;
+        let before = counter();
+        writer("/bin/instant", &["instant"], &to)?.wait()?;
+        let after = counter();
+        let mut began = [0; 8];
+        from.read_exact(&mut began)?;
+        from.close();
+        samples.add(of([before, u64::from_le_bytes(began), after]));
+    }
+    Ok(samples)
+}
+
 fn pass(index: usize, p: [u64; 5]) -> Answer {
     control::pass(index, p)
 }
@@ -304,6 +333,8 @@ fn main() -> i64 {
         [_, "pipe-64k", id] => (stream("65536"), id),
         [_, "flip", id] => (flip(), id),
         [_, "spawn", id] => (spawn(), id),
+        [_, "spawn-main", id] => (spawn_parts(|[before, began, _]| began - before), id),
+        [_, "spawn-end", id] => (spawn_parts(|[_, began, after]| after - began), id),
         [_, "fork-wait", id] => (fork_wait(), id),
         [_, "fault-zero", id] => (Ok(first_touch()), id),
         [_, "fault-dirty", id] => (first_touch_dirty(), id),
@@ -312,7 +343,7 @@ fn main() -> i64 {
         _ => {
             pebble::eprintln!(
                 "usage: work read-1|read-4k|read-64k|write-4k|map|open-close|open-new|pipe-4k|pipe-64k|flip|\
-                 spawn|fork-wait|fault-zero|fault-dirty ID"
+                 spawn|spawn-main|spawn-end|fork-wait|fault-zero|fault-dirty ID"
             );
             return 2;
         }

@@ -57,6 +57,8 @@ const LINES: &[&str] = &[
     "work pipe-64k pipe.bulk.64k",
     "work flip pipe.flip.64k",
     "work spawn spawn.small",
+    "work spawn-main spawn.main",
+    "work spawn-end spawn.end",
     "work fork-wait fork.wait",
     "work fault-zero vm.fault.zero",
     "work fault-dirty vm.fault.dirty",
