@@ -71,6 +71,8 @@ pub struct Segment<'a> {
     pub pages: u64,
     /// What its first bytes are; the rest is zero.
     pub bytes: &'a [u8],
+    /// Where they are in the file.
+    pub offset: u64,
     /// Size in memory, in bytes: what may be referred to.
     pub size: u64,
     pub write: bool,
@@ -80,6 +82,12 @@ pub struct Segment<'a> {
 impl Segment<'_> {
     pub const fn end(&self) -> u64 {
         self.address + self.pages * PAGE
+    }
+
+    /// Nobody writes to it, and it is pages of the file as they are. In the last one, what follows in the file
+    /// follows here.
+    pub const fn is_of_file(&self) -> bool {
+        !self.write && self.bytes.len() as u64 == self.size && self.offset.is_multiple_of(PAGE)
     }
 
     /// Does it hold `len` bytes at `address`?
@@ -215,7 +223,8 @@ fn segment<'a>(p: &ProgramHeader64<LE>, data: &'a [u8], at: u64) -> Result<Segme
         return fail("a segment that is writable and executable");
     }
     let bytes = p.data(LE, data).map_err(|()| file(at, "a segment that reaches beyond the file"))?;
-    Ok(Segment { address, pages: size.div_ceil(PAGE), bytes, size, write, execute })
+    let (pages, offset) = (size.div_ceil(PAGE), p.p_offset(LE));
+    Ok(Segment { address, pages, bytes, offset, size, write, execute })
 }
 
 /// The section of this name. As much of a section's own name is looked at: to find its end would be to read

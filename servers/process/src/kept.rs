@@ -25,6 +25,8 @@ struct Kept {
     len: usize,
     /// The file server's number for it, if it never changes; or 0.
     fixed: u64,
+    /// Where its pages are in the archive, as the file server says, if it has pages of its own there.
+    shown: Option<u64>,
 }
 
 /// A file as it was read. It is kept when it is dropped.
@@ -40,7 +42,7 @@ impl Contents {
             bytes.try_reserve_exact(len - bytes.len()).map_err(|_| errno::ENOMEM)?;
             bytes.resize(len, 0);
         }
-        Ok(Contents(Kept { bytes, len, fixed: 0 }))
+        Ok(Contents(Kept { bytes, len, fixed: 0, shown: None }))
     }
 
     /// A file that is kept.
@@ -55,9 +57,13 @@ impl Contents {
         &mut self.0.bytes[..self.0.len]
     }
 
-    /// It has been read, and has this number.
-    pub fn name(&mut self, fixed: u64) {
-        self.0.fixed = fixed;
+    /// It has been read, has this number, and is shown there.
+    pub fn name(&mut self, fixed: u64, shown: Option<u64>) {
+        (self.0.fixed, self.0.shown) = (fixed, shown);
+    }
+
+    pub fn shown(&self) -> Option<u64> {
+        self.0.shown
     }
 }
 

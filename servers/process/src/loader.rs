@@ -193,7 +193,9 @@ fn contents(file: &File, fixed: u64, granted: impl FnOnce(u64) -> bool) -> Resul
     }
     let mut contents = Contents::new(size as usize)?;
     file.read_exact(contents.room())?;
-    contents.name(fixed);
+    // Nothing is read there: the VM manager looks whether it is so.
+    let shown = if fixed == 0 { None } else { file.seek(0, sys::SEEK_SHOW).ok() };
+    contents.name(fixed, shown.map(|shown| shown % sys::SHOWN_SIZE));
     Ok(contents)
 }
 
@@ -219,7 +221,7 @@ pub fn spawn(parent: Asid, path: Path) -> Result<Asid, Errno> {
     let child = services::create(image.float, limits.priority.unwrap_or(priority), &limits)
         .map_err(|error| too_small(&plan, error))?;
     TABLE.lock().create(parent, child, plan, console());
-    let built = build(child, &plan, &image, control).map_err(|error| too_small(&plan, error));
+    let built = build(child, &plan, (&data, &image), control).map_err(|error| too_small(&plan, error));
     finish(child, State::Suspended, built)
 }
 
@@ -257,13 +259,18 @@ pub fn finish(child: Asid, state: State, made: Result<(), Errno>) -> Result<Asid
 }
 
 /// `control`: what a controlled domain starts is controlled as it is.
-fn build(child: Asid, plan: &Plan, image: &Image, control: Option<(Asid, VirtAddr)>) -> Result<(), Errno> {
+fn build(
+    child: Asid,
+    plan: &Plan,
+    (file, image): (&Contents, &Image),
+    control: Option<(Asid, VirtAddr)>,
+) -> Result<(), Errno> {
     let path = &plan.path;
     let family = TABLE.lock().family(child);
     services::family(child, family)?;
     services::name(child, startup::name_for_rules(path))?;
     for segment in &image.segments {
-        load(child, segment)?;
+        load(child, file, segment)?;
     }
     services::map(child, VirtAddr(STARTUP_VA), 1, READ | WRITE)?;
     services::heap(child, VirtAddr(image.end()))?;
@@ -306,8 +313,13 @@ pub fn import(
     Ok(())
 }
 
-pub fn load(child: Asid, segment: &Segment) -> Result<(), Errno> {
+/// What is never written to is seen where the file lies in the archive; of all else there is a copy.
+pub fn load(child: Asid, file: &Contents, segment: &Segment) -> Result<(), Errno> {
     let rights = READ | if segment.write { WRITE } else { 0 } | if segment.execute { EXECUTE } else { 0 };
+    if let Some(shown) = file.shown().filter(|_| segment.is_of_file()) {
+        let (address, from) = (VirtAddr(segment.address), VirtAddr(shown + segment.offset));
+        return services::map_shown(child, address, from, segment.pages, rights).map(|_| ());
+    }
     let mut bytes = segment.bytes.chunks((WINDOW_PAGES * PAGE) as usize);
     for first in (0..segment.pages).step_by(WINDOW_PAGES as usize) {
         let address = VirtAddr(segment.address + first * PAGE);

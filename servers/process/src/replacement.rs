@@ -13,6 +13,7 @@
 //!   [`LAST_CALLS`].
 
 use crate::components::{self, Part};
+use crate::kept::Contents;
 use crate::loader::{self, Why};
 use crate::{TABLE, services};
 use alloc::vec::Vec;
@@ -93,7 +94,7 @@ pub fn replace(name: Path, path: Path) -> Result<Asid, Errno> {
         Image::parse::<Native>(&data, PAGES).map_err(|problem| loader::refuse(&path, Why::File(problem)))?;
     let new = services::create_component(image.float, part.priority)?;
     TABLE.lock().boot(new, part.name);
-    let made = build(new, &part, &path, &image).and_then(|()| match &old {
+    let made = build(new, &part, &path, (&data, &image)).and_then(|()| match &old {
         Some((old, from)) => hand_over(*old, from, new, &part, &path, VirtAddr(image.entry)),
         None => revive(new, &part, VirtAddr(image.entry)),
     });
@@ -114,10 +115,10 @@ pub fn replace(name: Path, path: Path) -> Result<Asid, Errno> {
 }
 
 /// Loads and connects; nobody but the portal manager knows of it yet.
-fn build(new: Asid, part: &Part, path: &Path, image: &Image) -> Result<(), Errno> {
+fn build(new: Asid, part: &Part, path: &Path, (file, image): (&Contents, &Image)) -> Result<(), Errno> {
     services::name(new, startup::name(&part.name))?;
     for segment in &image.segments {
-        loader::load(new, segment)?;
+        loader::load(new, file, segment)?;
     }
     services::heap(new, VirtAddr(image.end().max(HEAP_START)))?;
     components::grant(part.role, new)?;

@@ -65,6 +65,7 @@ pebble::import! {
     LET_LEAVE = "pm.let_leave";
     REGISTER_FOR = "pm.register_for";
     MAP_FOREIGN = "vm.map_foreign";
+    MAP_SHOWN = "vm.map_shown";
     DISCHARGE = "vm.discharge";
     FAMILY = "vm.family";
     REAPER = "semaphore.reaper";
@@ -112,6 +113,17 @@ pub fn fixed(path: &[u64; 5]) -> Result<u64, Errno> {
 /// Fresh pages, zero.
 pub fn map(domain: Asid, address: VirtAddr, pages: u64, rights: u64) -> Result<u64, Errno> {
     ask(&MAP, [domain.get(), address.get(), pages, rights, 0])
+}
+
+/// Pages of the archive that this server sees.
+pub fn map_shown(
+    domain: Asid,
+    address: VirtAddr,
+    from: VirtAddr,
+    pages: u64,
+    rights: u64,
+) -> Result<u64, Errno> {
+    ask(&MAP_SHOWN, [domain.get(), address.get(), from.get(), pages << 16 | rights, 0])
 }
 
 pub fn heap(domain: Asid, address: VirtAddr) -> Result<u64, Errno> {

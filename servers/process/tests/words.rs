@@ -207,7 +207,15 @@ fn registers_have_their_names() {
 fn what_follows_a_call_is_where_a_function_returns_to() {
     // c.nop; jal ra; c.jalr a0; jalr a0; c.jr ra; c.ebreak
     let code = [0x01, 0, 0xef, 0, 0, 0, 0x02, 0x95, 0xe7, 0, 0x05, 0, 0x82, 0x80, 0x02, 0x90];
-    let segment = Segment { address: 0x10000, pages: 1, bytes: &code, size: 16, write: false, execute: true };
+    let segment = Segment {
+        address: 0x10000,
+        pages: 1,
+        bytes: &code,
+        offset: 0,
+        size: 16,
+        write: false,
+        execute: true,
+    };
     let image = Image {
         entry: 0x10000,
         float: false,
@@ -221,7 +229,8 @@ fn what_follows_a_call_is_where_a_function_returns_to() {
     assert_eq!(found, [0x10006, 0x10008, 0x1000c]);
     // A call that is the last there is: of a function that never returns.
     let code = [0x01, 0, 0xef, 0, 0, 0];
-    let last = Segment { address: 0x10000, pages: 1, bytes: &code, size: 6, write: false, execute: true };
+    let last =
+        Segment { address: 0x10000, pages: 1, bytes: &code, offset: 0, size: 6, write: false, execute: true };
     let ends = Image { segments: vec![last], imports: vec![], exports: vec![], ..image };
     assert!(crash::Code(Some(&ends)).returns::<Riscv64>(0x10006));
     let code = crash::Code(Some(&image));

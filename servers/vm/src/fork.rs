@@ -1,14 +1,15 @@
 //! A copy of a domain's memory, in a domain that has none yet.
 //!
 //! What is copied is what belongs to the parent alone: image, heap, and the stack of the thread that asks; of
-//! the archive the copy sees what its parent sees. It is copied in pieces, between which others get the lock:
-//! a parent with further threads that write meanwhile, or move its heap, gives its child what was there at
-//! some moment, page by page.
+//! the archive, its program's text among it, the copy sees what its parent sees. It is copied in pieces,
+//! between which others get the lock: a parent with further threads that write meanwhile, or move its heap,
+//! gives its child what was there at some moment, page by page.
 //!
 //! The child's thread goes on upon the copied stack, at the same addresses: those of its parent's stacks,
 //! where the child has a table of its own. Registers are not copied. Who forks pushes those it needs, and the
 //! child's thread pops them.
 
+use crate::shown::ARCHIVE;
 use crate::space::leaf_slot;
 use crate::stacks::{all_stacks, owner_of, sure_part};
 use crate::threads::NO_STACK;
@@ -17,10 +18,11 @@ use core::ops::Range;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{self, PAGE};
 use pebble_abi::words::{Asid, VirtAddr};
-use pebble_arch::Arch;
+use pebble_arch::{Arch, SPAN, Whose};
 
-/// Pages copied under one lock.
-const PIECE: u64 = 16;
+/// What is done under one lock: a page that is copied takes as long as so many that are shown.
+const COPY: u64 = 32;
+const PIECE: u64 = 16 * COPY;
 
 impl<M: Machine> Vm<M> {
     /// Copies a piece from `from` on; where the next begins, or 0 when all is done. `sp`: in the stack that
@@ -36,27 +38,26 @@ impl<M: Machine> Vm<M> {
         if parent == child || self.domain(child).threads != 0 {
             return Err(errno::EINVAL);
         }
-        let image = self.image_range(parent);
-        let mut at = from.max(image.start);
         let mut left = PIECE;
-        while left > 0 {
-            match self.next_page(parent, at..image.end) {
-                Some(next) => at = next + PAGE,
-                None => {
-                    at = image.end;
-                    break;
+        for range in [self.image_range(parent), ARCHIVE] {
+            if from < range.end {
+                let next = self.copy(parent, child, range.start.max(from)..range.end, &mut left)?;
+                if next < range.end {
+                    return Ok(next);
                 }
             }
-            left -= self.copy(parent, child, at - PAGE..at)?;
         }
-        if at < image.end {
-            return Ok(at);
+        let (owner, slot, stack) = self.stack_to_copy(parent, sp)?;
+        if from < map::STACKS_VA {
+            self.place_stack(child, owner, slot)?;
         }
-        match self.show_copy(parent, child, from)? {
-            0 => {}
-            next => return Ok(next),
+        let next = self.copy(parent, child, stack.start.max(from)..stack.end, &mut left)?;
+        if next < stack.end {
+            return Ok(next);
         }
-        self.copy_stack(parent, child, sp)?;
+        let missing = self.missing(child, sure_part(owner, slot));
+        self.afford(child, missing)?;
+        self.promise(child, missing);
         let &crate::Domain { heap, brk, .. } = self.domain(parent);
         let d = self.domain_mut(child);
         (d.heap, d.brk) = (heap, brk);
@@ -64,40 +65,64 @@ impl<M: Machine> Vm<M> {
         Ok(0)
     }
 
-    /// Own pages of one domain to the same addresses of the other: how many.
-    fn copy(&mut self, parent: u16, child: u16, range: Range<u64>) -> Answer {
-        let mut copied = 0;
+    /// What of this range is the parent's, or shown to it, at the same addresses of the child. Where there is
+    /// more when enough has been done, or the end.
+    fn copy(&mut self, parent: u16, child: u16, range: Range<u64>, left: &mut u64) -> Answer {
         let mut at = range.start;
-        while let Some(va) = self.next_page(parent, at..range.end) {
-            at = va + PAGE;
-            let Some(l0) = self.l0(parent, va) else { continue };
-            let entry = self.machine.read(leaf_slot(l0, va));
-            if !M::Arch::is_own(entry) {
-                continue;
+        while let Some(first) = self.next_page(parent, at..range.end) {
+            at = (first / SPAN * SPAN + SPAN).min(range.end);
+            let Some(from) = self.l0(parent, first) else { continue };
+            let (mut word, mut rest) = (leaf_slot(from, first), (at - first) / PAGE);
+            while rest > 0 {
+                let va = at - rest * PAGE;
+                if *left == 0 {
+                    return Ok(va);
+                }
+                let cost = self.copy_leaf(child, va, self.machine.read(word))?;
+                *left = left.saturating_sub(cost);
+                let empty = self.machine.zeros(word + 8, rest - 1);
+                (word, rest) = (word + (1 + empty) * 8, rest - 1 - empty);
             }
-            let word = leaf_slot(self.make_l0(child, va)?, va);
-            if M::Arch::is_valid(self.machine.read(word)) {
-                return Err(errno::EEXIST);
-            }
-            let pa = self.take_any(child)?;
-            self.machine.copy_page(M::Arch::address(entry), pa);
-            self.machine.write(word, M::Arch::moved(entry, pa));
-            copied += 1;
         }
-        Ok(copied)
+        Ok(range.end)
     }
 
-    fn copy_stack(&mut self, parent: u16, child: u16, sp: u64) -> Result<(), Errno> {
+    /// What this took.
+    fn copy_leaf(&mut self, child: u16, va: u64, entry: u64) -> Answer {
+        let own = M::Arch::is_own(entry);
+        let open = M::Arch::is_valid(entry) && M::Arch::whose(entry) == Whose::Open;
+        if !own && !open {
+            return Ok(1);
+        }
+        let word = leaf_slot(self.make_l0(child, va)?, va);
+        if M::Arch::is_valid(self.machine.read(word)) {
+            return Err(errno::EEXIST);
+        }
+        if open {
+            self.machine.write(word, entry);
+            return Ok(1);
+        }
+        let pa = self.take_any(child)?;
+        self.machine.copy_page(M::Arch::address(entry), pa);
+        self.machine.write(word, M::Arch::moved(entry, pa));
+        Ok(COPY)
+    }
+    /// Whose stacks have this address, in which slot, and all addresses of that stack.
+    fn stack_to_copy(&self, parent: u16, sp: u64) -> Result<(u16, usize, Range<u64>), Errno> {
         let last = sp.wrapping_sub(8);
         let owner = owner_of(last).ok_or(errno::EFAULT)?;
-        if owner != parent && owner != self.domain(parent).stacks.into() {
+        if owner == parent {
+            let (slot, all) = self.stack_with(owner, last).ok_or(errno::EFAULT)?;
+            return Ok((owner, slot, all));
+        }
+        if owner != self.domain(parent).stacks.into() {
             return Err(errno::EPERM);
         }
-        let (slot, all) = if owner == parent {
-            self.stack_with(owner, last).ok_or(errno::EFAULT)?
-        } else {
-            (self.copied_slot(parent, owner, last), all_stacks(owner))
-        };
+        Ok((owner, self.copied_slot(parent, owner, last), all_stacks(owner)))
+    }
+
+    /// The copy is where its parent's stack is.
+    fn place_stack(&mut self, child: u16, owner: u16, slot: usize) -> Result<(), Errno> {
         if owner == child {
             self.domain_mut(child).slots |= 1 << slot;
         } else if self.domain(child).stacks == 0 {
@@ -105,10 +130,6 @@ impl<M: Machine> Vm<M> {
         } else {
             return Err(errno::EEXIST);
         }
-        self.copy(parent, child, all)?;
-        let missing = self.missing(child, sure_part(owner, slot));
-        self.afford(child, missing)?;
-        self.promise(child, missing);
         Ok(())
     }
 

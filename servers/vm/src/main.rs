@@ -308,6 +308,10 @@ extern "C" fn show(caller: Asid, asid: Asid, address: VirtAddr, pages: u64) -> i
     word(vm().show(caller, asid, address, pages))
 }
 
+extern "C" fn map_shown(caller: Asid, asid: Asid, address: VirtAddr, from: VirtAddr, pages: u64) -> i64 {
+    word(vm().map_shown(caller, asid, address, from, pages))
+}
+
 extern "C" fn hide(caller: Asid, address: VirtAddr, pages: u64) -> i64 {
     word(vm().hide(caller, address, pages))
 }

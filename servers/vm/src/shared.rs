@@ -62,7 +62,7 @@ impl<M: Machine> Vm<M> {
         if self.mapped(caller, there.clone()) {
             return Err(errno::EEXIST);
         }
-        if range.clone().step_by(PAGE as usize).any(|va| self.page(asid, va).is_none()) {
+        if range.clone().step_by(PAGE as usize).any(|va| !self.has_page(asid, va)) {
             return Err(errno::EFAULT);
         }
         for va in there.clone().step_by(PAGE as usize) {

@@ -5,19 +5,23 @@
 //! it sees the page itself. So a place need not be found, nor remembered: to show a page again changes
 //! nothing, and who no longer wants it says where it is.
 //!
-//! **Invariants.** What is shown is a page of the image, which nobody writes and nobody frees; it is
-//! read-only, and marked *open*: who sees it may lend it, but has nothing to give away. Nobody is charged for
-//! it but for the level-0 table.
+//! Of a program's file, what the program never writes to is mapped from there: its loader has it shown where
+//! the program wants it. So all instances have one text, which is neither copied when a program starts or
+//! forks, nor freed when it ends.
+//!
+//! **Invariants.** What is shown is a page of the image, which nobody writes and nobody frees; nobody who sees
+//! it may write to it, and it is marked *open*: who sees it may lend it, but has nothing to give away. Nobody
+//! is charged for it but for the level-0 table.
 
-use crate::space::{leaves, pages_in, parts};
+use crate::space::{leaf_slot, leaves, pages_in, parts};
 use crate::{Answer, Machine, Vm};
 use core::ops::Range;
 use pebble_abi::errno;
-use pebble_abi::map;
+use pebble_abi::map::{self, EXECUTE, PAGE, READ};
 use pebble_abi::words::{Asid, VirtAddr};
-use pebble_arch::{Arch, Leaf, Whose};
+use pebble_arch::{Arch, Leaf, Reach, Whose};
 
-const ARCHIVE: Range<u64> = map::ARCHIVE_VA..map::PHYS_VA;
+pub(crate) const ARCHIVE: Range<u64> = map::ARCHIVE_VA..map::PHYS_VA;
 const SHOWN: Leaf = Leaf { whose: Whose::Open, ..Leaf::USER_R };
 
 impl<M: Machine> Vm<M> {
@@ -67,19 +71,48 @@ impl<M: Machine> Vm<M> {
         Ok(0)
     }
 
-    /// What a parent sees, from an address on, its copy sees: as much as one table maps. Where the next
-    /// begins, or 0 if there is no more.
-    pub(crate) fn show_copy(&mut self, parent: u16, child: u16, from: u64) -> Answer {
-        let Some(first) = self.next_page(parent, from.max(ARCHIVE.start)..ARCHIVE.end) else { return Ok(0) };
-        let Some(part) = parts(first..ARCHIVE.end).next() else { return Ok(0) };
-        let (Some(l0), copy) = (self.l0(parent, first), self.make_l0(child, first)?) else { return Ok(0) };
-        let end = part.end;
-        for (from, to) in leaves(l0, part.clone()).zip(leaves(copy, part)) {
-            let entry = self.machine.read(from);
-            if M::Arch::whose(entry) == Whose::Open {
-                self.machine.write(to, entry);
+    /// Pages of the archive that the caller sees, also in the image of a program that it makes. `pages`: with
+    /// `READ` and `EXECUTE` in the low 16 bits.
+    pub fn map_shown(
+        &mut self,
+        caller: Asid,
+        asid: Asid,
+        VirtAddr(address): VirtAddr,
+        VirtAddr(from): VirtAddr,
+        pages: u64,
+    ) -> Answer {
+        let (caller, asid) = (self.alive(caller)?, self.program(asid)?);
+        let (pages, rights) = (pages >> 16, pages & 0xffff);
+        let range = pages_in(self.image_range(asid), address, pages)?;
+        let source = pages_in(ARCHIVE, from, pages)?;
+        if rights & READ == 0 || rights & !(READ | EXECUTE) != 0 {
+            return Err(errno::EINVAL);
+        }
+        if source.clone().step_by(PAGE as usize).any(|va| self.shown_page(caller, va).is_none()) {
+            return Err(errno::EFAULT);
+        }
+        if self.mapped(asid, range.clone()) {
+            return Err(errno::EEXIST);
+        }
+        for part in parts(range.clone()) {
+            self.make_l0(asid, part.start)?;
+        }
+        // Nothing below fails.
+        let leaf = Leaf { execute: rights & EXECUTE != 0, ..SHOWN };
+        for (va, from) in range.step_by(PAGE as usize).zip(source.step_by(PAGE as usize)) {
+            if let (Some(pa), Some(l0)) = (self.shown_page(caller, from), self.l0(asid, va)) {
+                self.machine.write(leaf_slot(l0, va), M::Arch::leaf(pa, leaf));
             }
         }
-        Ok(end)
+        self.machine.flush(asid);
+        Ok(0)
+    }
+
+    /// The page of the archive that a domain sees there.
+    fn shown_page(&self, asid: u16, va: u64) -> Option<u64> {
+        let entry = self.machine.read(leaf_slot(self.l0(asid, va)?, va));
+        let leaf = M::Arch::read(entry)?;
+        let shown = leaf.reach == Reach::User && !leaf.write && leaf.whose != Whose::Own;
+        shown.then(|| M::Arch::address(entry))
     }
 }

@@ -129,6 +129,11 @@ impl<M: Machine> Vm<M> {
         M::Arch::is_valid(entry).then(|| M::Arch::address(entry))
     }
 
+    /// Whether a page of the domain's own is.
+    pub(crate) fn has_page(&self, asid: u16, va: u64) -> bool {
+        self.l0(asid, va).is_some_and(|l0| M::Arch::is_own(self.machine.read(leaf_slot(l0, va))))
+    }
+
     /// Whether anything is.
     pub(crate) fn mapped(&self, asid: u16, range: Range<u64>) -> bool {
         self.next_page(asid, range).is_some()

@@ -10,6 +10,18 @@ use pebble_vm::{Machine, Outcome};
 
 const IMAGE: u64 = map::IMAGE_VA;
 
+/// All pieces of a copy.
+pub fn fork(w: &mut World, parent: u64, child: u64, sp: u64) -> pebble_vm::Answer {
+    let mut from = 0;
+    loop {
+        match w.vm.fork(Asid(parent), Asid(child), VirtAddr(sp), VirtAddr(from)) {
+            Ok(next) if next != 0 => from = next,
+            done => return done,
+        }
+        w.check();
+    }
+}
+
 #[test]
 fn a_fork_has_copies_at_the_same_addresses() {
     let mut w = World::new();
@@ -21,16 +33,6 @@ fn a_fork_has_copies_at_the_same_addresses() {
         let page = pa(w.view(a)[&(va & !(PAGE - 1))]);
         w.vm.machine.write(page + va % PAGE, value);
     }
-    let fork = |w: &mut World, parent: u64, child: u64, sp: u64| {
-        let mut from = 0;
-        loop {
-            match w.vm.fork(Asid(parent), Asid(child), VirtAddr(sp), VirtAddr(from)) {
-                Ok(0) => return Ok(0),
-                Ok(next) => from = next,
-                Err(error) => return Err(error),
-            }
-        }
-    };
     assert_eq!(w.vm.fork(a.into(), a.into(), VirtAddr(top), VirtAddr(0)), Err(errno::EINVAL));
     assert_eq!(w.vm.fork(Asid(SERVER), Asid(b), VirtAddr(top), VirtAddr(0)), Err(errno::EPERM));
     fork(&mut w, a.into(), b, top - 64).unwrap();

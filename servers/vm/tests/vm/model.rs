@@ -32,7 +32,7 @@ fn domain() -> impl Strategy<Value = u64> {
 type Step = (u8, u64, u64, u64, u64);
 
 fn step() -> impl Strategy<Value = Step> {
-    (0u8..96, domain(), number(), number(), number())
+    (0u8..98, domain(), number(), number(), number())
 }
 
 fn apply(w: &mut World, (what, d, a, b, c): Step) {
@@ -131,8 +131,13 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
             let at = VirtAddr(map::ARCHIVE_VA + a % 4 * PAGE);
             _ = vm.show(Asid(if b.is_multiple_of(4) { c } else { SERVER }), Asid(d), at, b % 5);
         }
+        92..94 => {
+            let (from, to) = (VirtAddr(map::ARCHIVE_VA + a % 4 * PAGE), map::IMAGE_VA + c % 40 * PAGE);
+            let caller = if b.is_multiple_of(4) { d } else { SERVER };
+            _ = vm.map_shown(Asid(caller), Asid(4 + a % 6), VirtAddr(to), from, b % 4 << 16 | 1 | c & 7);
+        }
         90..92 => _ = vm.hide(Asid(d), VirtAddr(map::ARCHIVE_VA + a % 4 * PAGE), b % 5),
-        92..96 => {
+        94..98 => {
             let (one, other) = (w.page_of(d, a).unwrap_or(a), w.page_of(4 + b % 5, c).unwrap_or(c));
             let sides = [(Asid(d), VirtAddr(one)), (Asid(4 + b % 5), VirtAddr(other))];
             if let Ok(flipped) = w.vm.flip(sides[0], sides[1], b % 6) {

@@ -476,6 +476,9 @@ impl World {
             for (va, entry) in seen.range(ARCHIVE).filter(|_| !server) {
                 assert_eq!(*entry, self.archive[va] & !MARKS | OPEN, "{asid} sees something else at {va:#x}");
             }
+            let text = |e: &u64| self.archive.values().any(|own| own >> 10 == e >> 10) && e & W == 0;
+            let open = seen.range(STARTUP..map::HEAP_END).filter(|(_, entry)| **entry & MARKS == OPEN);
+            open.for_each(|(va, entry)| assert!(text(entry), "{asid} shares {va:#x}"));
             for (va, entry) in &seen {
                 assert!(*va < USER_END);
                 let pa = entry >> 10 << 12;
